@@ -1,0 +1,46 @@
+package result
+
+import "netdelta/unit"
+
+// Environment is what a reader needs in order to repeat a run or to tell two runs apart.
+type Environment struct {
+	Netdelta  string     `json:"netdelta"` // version of this program
+	GoVersion string     `json:"go"`
+	Kernel    string     `json:"kernel"`
+	Arch      string     `json:"arch"`
+	OS        string     `json:"os"`
+	Hostname  string     `json:"hostname"`
+	CPU       CPU        `json:"cpu"`
+	Memory    unit.Bytes `json:"memory"`
+	// Virtual is the hypervisor, "" on bare metal or where that can't be told.
+	Virtual string `json:"virtual,omitempty"`
+	// Clock is the kernel's clock source.
+	Clock string `json:"clock"`
+	// Sysctls are the kernel settings that change what is measured, as found inside a node of the testbed.
+	Sysctls map[string]string `json:"sysctls"`
+	// Links are the testbed's links as built: name, kind, MTU, offloads.
+	Links []Link `json:"links"`
+	// Versions are the versions of tools that the run used.
+	Versions map[string]string `json:"versions,omitempty"`
+	// Measuring is the processor that the workload was pinned to, and Controlling those of this program.
+	Measuring   []int `json:"measuring_cpus"`
+	Controlling []int `json:"controlling_cpus"`
+}
+
+// CPU is the machine's processor.
+type CPU struct {
+	Model       string `json:"model"`
+	Count       int    `json:"count"`
+	Governor    string `json:"governor,omitempty"`
+	Mitigations string `json:"mitigations,omitempty"`
+}
+
+// Link is a device of the testbed.
+type Link struct {
+	Network  string          `json:"network"`
+	Where    string          `json:"where"` // node or pod
+	Name     string          `json:"name"`
+	Kind     string          `json:"kind"`
+	MTU      int             `json:"mtu"`
+	Offloads map[string]bool `json:"offloads,omitempty"`
+}

@@ -1,0 +1,239 @@
+package result
+
+import (
+	"time"
+
+	"netdelta/unit"
+)
+
+// Role says what part a trial plays in its comparison.
+type Role string
+
+const (
+	// RoleCell is an ordinary cell: it is compared against the baseline.
+	RoleCell Role = "cell"
+	// RoleBaseline is the network that all others are held against.
+	RoleBaseline Role = "baseline"
+	// RoleTwin is the second, independently built set-up of the baseline: the null check.
+	RoleTwin Role = "twin"
+)
+
+// Placement says whether client and server share a node.
+type Placement string
+
+// The placements.
+const (
+	SameNode  Placement = "same-node"
+	CrossNode Placement = "cross-node"
+)
+
+// Params are the levels of a cell beside network and placement. The zero value of a field means that
+// the workload has no such parameter, or that its default holds.
+type Params struct {
+	// Message is the size of a request and of its response, or of one write of a stream.
+	Message unit.Bytes `json:"message,omitempty"`
+	// Connections is how many connections (or flows) one client keeps open.
+	Connections int `json:"connections,omitempty"`
+	// Rate is the open-loop rate of a stream in bits per second (udp-stream).
+	Rate unit.BitsPerSecond `json:"rate,omitempty"`
+	// RequestRate is the open-loop rate of a request-response workload in transactions per second; latency then
+	// counts from the intended start. Zero is a closed loop.
+	RequestRate float64 `json:"request_rate,omitempty"`
+	// CPU is the placement of client and server on processors: "same" (one, the default), "two" or "any".
+	CPU string `json:"cpu,omitempty"`
+	// BusyPoll is SO_BUSY_POLL; zero is off.
+	BusyPoll time.Duration `json:"busy_poll,omitempty"`
+	// CongestionControl is TCP_CONGESTION of each socket; "" takes "cubic".
+	CongestionControl string `json:"congestion_control,omitempty"`
+	// Nagle leaves TCP_NODELAY off, so that small writes may be held back.
+	Nagle bool `json:"nagle,omitempty"`
+	// MTU is the MTU of the underlay; zero takes the testbed's link MTU.
+	MTU unit.Bytes `json:"mtu,omitempty"`
+}
+
+// Cell is one combination of levels.
+type Cell struct {
+	// ID names the cell within its run: short, stable, made of its levels.
+	ID        string    `json:"id"`
+	Network   string    `json:"network"`
+	Placement Placement `json:"placement"`
+	// Path is how the client names the server: pod, service, nodeport or host.
+	Path     string `json:"path"`
+	Workload string `json:"workload"`
+	Params   Params `json:"params"`
+	Role     Role   `json:"role"`
+	// Unsupported says why the cell could not be measured here, "" if it can.
+	Unsupported string `json:"unsupported,omitempty"`
+	// Skipped says why the cell was left out of this run though it could be measured (the budget), "" if it was not.
+	Skipped string `json:"skipped,omitempty"`
+}
+
+// Bursts are the bursts of one trial, column by column: entry i of each column belongs to the same burst.
+// Latencies are nanoseconds, throughput is bits per second; columns that a workload does not have are empty.
+type Bursts struct {
+	Round        []int     `json:"round"`
+	Start        []int64   `json:"start_ns"` // since the start of the run
+	Duration     []int64   `json:"duration_ns"`
+	Transactions []int64   `json:"transactions,omitempty"`
+	Lost         []int64   `json:"lost,omitempty"`
+	Min          []float64 `json:"min,omitempty"`
+	P50          []float64 `json:"p50,omitempty"`
+	P90          []float64 `json:"p90,omitempty"`
+	P99          []float64 `json:"p99,omitempty"`
+	Mean         []float64 `json:"mean,omitempty"`
+	// Split is log(p50 of the odd transactions / p50 of the even ones): the noise within a burst.
+	Split      []float64 `json:"split,omitempty"`
+	Throughput []float64 `json:"throughput,omitempty"`
+	// Disturbed says why a burst is left out of deltas; "" if it counts.
+	Disturbed []string `json:"disturbed,omitempty"`
+}
+
+// TCPInfo is what the kernel says of a connection at the end of a trial (TCP_INFO).
+type TCPInfo struct {
+	Retransmits  uint64             `json:"retransmits"`
+	RTT          time.Duration      `json:"rtt_ns"`
+	RTTVar       time.Duration      `json:"rttvar_ns"`
+	MinRTT       time.Duration      `json:"min_rtt_ns"`
+	Cwnd         uint32             `json:"cwnd"`
+	DeliveryRate unit.BitsPerSecond `json:"delivery_rate"`
+	MSS          uint32             `json:"mss"`
+	// CongestionControl is the algorithm that the socket really used.
+	CongestionControl string `json:"congestion_control"`
+}
+
+// Second is one point of a trial's per-second series.
+type Second struct {
+	// At is seconds since the trial's start.
+	At           float64 `json:"at"`
+	Transactions int64   `json:"transactions,omitempty"`
+	Bytes        int64   `json:"bytes,omitempty"`
+	Lost         int64   `json:"lost,omitempty"`
+}
+
+// Trial is what one cell measured in one build: a line of trials.jsonl.
+type Trial struct {
+	Schema   int       `json:"schema"`
+	Cell     string    `json:"cell"`
+	Role     Role      `json:"role"`
+	Build    int       `json:"build"`
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished"`
+	Bursts   Bursts    `json:"bursts"`
+	// Histogram is the HDR histogram of all undisturbed transactions' latencies in nanoseconds: HdrHistogram V2
+	// compressed encoding, base64. "" for workloads without latencies.
+	Histogram    string   `json:"histogram,omitempty"`
+	Transactions int64    `json:"transactions,omitempty"`
+	Bytes        int64    `json:"bytes,omitempty"`
+	Lost         int64    `json:"lost,omitempty"`
+	Reordered    int64    `json:"reordered,omitempty"`
+	Sent         int64    `json:"sent,omitempty"`
+	TCP          *TCPInfo `json:"tcp,omitempty"`
+	Series       []Second `json:"series,omitempty"`
+	// ClientCPU and ServerCPU are the processors that the ends were pinned to; -1 is not pinned.
+	ClientCPU int `json:"client_cpu"`
+	ServerCPU int `json:"server_cpu"`
+	// Failed says why the trial gave nothing: it then enters no delta.
+	Failed string `json:"failed,omitempty"`
+}
+
+// Interval is an estimate on the ratio scale with its confidence interval.
+type Interval struct {
+	Ratio float64 `json:"ratio"`
+	Low   float64 `json:"ratio_low"`
+	High  float64 `json:"ratio_high"`
+}
+
+// Variance is the split of a delta's variance, as standard deviations of the log ratio (0.01 is about 1%).
+type Variance struct {
+	Builds float64 `json:"builds"`
+	Rounds float64 `json:"rounds"`
+	Bursts float64 `json:"bursts"`
+}
+
+// Delta is a cell against the baseline of the same rounds, over all builds. Ratio bounds are null when there are too few
+// builds for an interval.
+type Delta struct {
+	Cell          string    `json:"cell"`
+	Network       string    `json:"network"`
+	Baseline      string    `json:"baseline"`
+	Workload      string    `json:"workload"`
+	Params        Params    `json:"params"`
+	Placement     Placement `json:"placement"`
+	Path          string    `json:"path"`
+	Metric        string    `json:"metric"`
+	Unit          string    `json:"unit"`
+	Better        string    `json:"better"` // lower or higher
+	BaselineValue float64   `json:"baseline_value"`
+	Value         float64   `json:"value"`
+	Ratio         float64   `json:"ratio"`
+	RatioLow      *float64  `json:"ratio_low"`
+	RatioHigh     *float64  `json:"ratio_high"`
+	// Difference is value minus baseline in the metric's unit, with its interval.
+	Difference     float64  `json:"difference"`
+	DifferenceLow  *float64 `json:"difference_low"`
+	DifferenceHigh *float64 `json:"difference_high"`
+	P              *float64 `json:"p"`
+	PAdjusted      *float64 `json:"p_adjusted"`
+	// Blocks counts the independent replications behind the interval: builds (or blocks, where bursts can't be).
+	Blocks int `json:"blocks"`
+	// Rounds counts the paired bursts.
+	Rounds int `json:"rounds"`
+	// Need is how many builds in all would give an interval or a verdict; 0 when there are enough.
+	Need    int    `json:"need,omitempty"`
+	Verdict string `json:"verdict"` // slower, faster, same, unresolved
+	// Excluded counts bursts and trials that were left out, by reason.
+	Excluded map[string]int `json:"excluded"`
+	Variance *Variance      `json:"variance,omitempty"`
+	Warnings []string       `json:"warnings,omitempty"`
+}
+
+// Check is a question asked of a trial beside its figures: was it disturbed, did it lose packets, did its path hold.
+type Check struct {
+	Trial    string `json:"trial"`
+	Check    string `json:"check"`
+	OK       bool   `json:"ok"`
+	Expected string `json:"expected"`
+	Observed string `json:"observed"`
+}
+
+// Claim is a published finding beside what this run says of it.
+type Claim struct {
+	ID        string `json:"id"`
+	Says      string `json:"says"`
+	Source    string `json:"source"`
+	Published string `json:"published"`
+	Measured  string `json:"measured"`
+	Verdict   string `json:"verdict"` // confirmed, contradicted, unresolved, not-tested
+}
+
+// Advice is a sentence of what to change, with the delta that speaks for it.
+type Advice struct {
+	Says string `json:"says"`
+	Why  string `json:"why"`
+}
+
+// Run is result.json: everything that one execution of a study has to say.
+type Run struct {
+	Schema   int       `json:"schema"`
+	Run      string    `json:"run"`
+	Study    string    `json:"study"`
+	Question string    `json:"question,omitempty"`
+	Testbed  string    `json:"testbed"`
+	Seed     uint64    `json:"seed"`
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished"`
+	// Confidence (0.95) and Margin (0.02 is 2%) are what the verdicts rest on.
+	Confidence float64 `json:"confidence"`
+	Margin     float64 `json:"margin"`
+	// Ended says how the run ended: resolved, budget, interrupted or failed.
+	Ended string `json:"ended"`
+	// Notes are what the reader must know of this run: a subset by budget, networks that are unsupported.
+	Notes       []string    `json:"notes,omitempty"`
+	Environment Environment `json:"environment"`
+	Cells       []Cell      `json:"cells"`
+	Deltas      []Delta     `json:"deltas"`
+	Null        []Delta     `json:"null"`
+	Checks      []Check     `json:"checks"`
+	Claims      []Claim     `json:"claims"`
+	Advice      []Advice    `json:"advice"`
+}

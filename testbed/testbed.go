@@ -1,0 +1,105 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// Spec describes a testbed: nodes, the links between them, and the network that joins its pods. It is pure data.
+type Spec struct {
+	Nodes       int // number of nodes, at least 1
+	PodsPerNode int // pods on each node, at least 1
+	Link        Link
+	// Network is the name of the network that joins the pods at first.
+	Network string
+	// PodsOutlive asks for pods that keep their namespace, address and processes while Swap replaces the network.
+	PodsOutlive bool
+}
+
+// Link describes each link between a node and the underlay switch.
+type Link struct {
+	MTU unit.Bytes
+	// Rate limits each direction of each link; zero is unlimited.
+	Rate unit.BitsPerSecond
+}
+
+// Driver opens testbeds of one kind: lab, vm, ssh, kubernetes.
+type Driver interface {
+	Name() string
+	// Supports returns nil where the named network can be built here, an *UnsupportedError where the kernel or machine
+	// lacks something, and another error where the question could not be answered.
+	Supports(ctx context.Context, network string) error
+	// Open builds the testbed. On error nothing of it is left behind.
+	Open(ctx context.Context, spec Spec) (Testbed, error)
+}
+
+// Testbed is live: it holds namespaces, links and processes until Close.
+type Testbed interface {
+	Spec() Spec
+	Pods() []Pod
+	// Endpoint is the address at which the pod from reaches the given port of the pod to, in this network.
+	Endpoint(from, to Pod, port uint16) netip.AddrPort
+	// Links lists the devices of all nodes and pods as built.
+	Links(ctx context.Context) ([]result.Link, error)
+	// Sysctls are the kernel settings that matter, as found inside a node.
+	Sysctls(ctx context.Context) (map[string]string, error)
+	// Swap replaces the network under the running pods. It needs Spec.PodsOutlive.
+	Swap(ctx context.Context, network string) error
+	// Close ends every process that was started in the testbed and removes it. It is idempotent.
+	Close() error
+}
+
+// Pod is an endpoint of a testbed.
+type Pod interface {
+	Name() string
+	Node() string
+	Address() netip.Addr
+	// Ports is the range of ports that servers in this pod listen on.
+	Ports() (first, last uint16)
+	// Start runs a command inside the pod. It is killed when the testbed closes.
+	Start(ctx context.Context, cmd Command) (Process, error)
+}
+
+// Command is a program to run inside a pod.
+type Command struct {
+	Path string   // absolute
+	Args []string // without the program's name
+	Env  []string // KEY=value; nil takes an almost empty environment
+	// CPUs pins the process; nil leaves it as it is.
+	CPUs []int
+}
+
+// Process is a program that runs inside a pod. Write goes to its standard input, Read comes from its standard output.
+type Process interface {
+	io.ReadWriteCloser // Close closes standard input, waits for a grace period, then kills
+	PID() int
+	// Wait returns when the process has ended, with the end of its standard error in the error when it failed.
+	Wait() error
+	Kill() error
+	// Stderr is the last part (at most 8 KiB) of what the process wrote to standard error.
+	Stderr() string
+}
+
+// ErrUnsupported is what every *UnsupportedError matches with errors.Is.
+var ErrUnsupported = errors.New("unsupported")
+
+// UnsupportedError says that this kernel or machine lacks what a part of netdelta needs. The rest goes on without it.
+type UnsupportedError struct {
+	Feature string // what was asked for: "network ipvlan-l2"
+	Need    string // what is missing: "ipvlan links (CONFIG_IPVLAN)"
+	Mend    string // what to do: "load the ipvlan module or run it with --testbed vm"
+}
+
+// Error implements error.
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("%s is unsupported: needs %s; %s", e.Feature, e.Need, e.Mend)
+}
+
+// Is makes errors.Is(err, ErrUnsupported) true.
+func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }

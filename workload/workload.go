@@ -1,0 +1,88 @@
+package workload
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"netdelta/result"
+)
+
+// Metric is a figure that a workload yields.
+type Metric struct {
+	Name   string // p50, p90, p99, p99.9, mean, min, throughput, loss
+	Unit   string // "ns", "bit/s", "1/s", "ratio"
+	Better string // "lower" or "higher"
+}
+
+// Workload is what runs across the network. A catalogue entry: pure data and two constructors.
+type Workload struct {
+	Name    string
+	Summary string // one line
+	UsedBy  string // who meets such traffic
+	// Headline is the metric that verdicts are about; it is one of Metrics.
+	Headline string
+	Metrics  []Metric
+	// Defaults are the parameters of a study that names none.
+	Defaults result.Params
+	// Check returns an error that names the parameter and the allowed range when p is not usable.
+	Check func(p result.Params) error
+	// Serve starts the server's side in this process, on addr (port 0 is not allowed: ports are pinned).
+	Serve func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (Server, error)
+	// Dial opens the client's side, armed: connections are open and warm when it returns.
+	Dial func(ctx context.Context, p result.Params, local netip.AddrPort, server netip.AddrPort, cpu int) (Client, error)
+}
+
+// Server is the server's side of a workload, running until Close.
+type Server interface {
+	// Totals are what the server saw since it started.
+	Totals() Totals
+	Close() error
+}
+
+// Client is the client's side: armed, and waiting for bursts.
+type Client interface {
+	// Burst runs the workload once. The first part (warm-up) is discarded. It returns when the burst is over or its
+	// deadline has passed; after an error the client is of no more use.
+	Burst(spec BurstSpec) (Burst, error)
+	// Collect returns the totals and histogram of the kept bursts since the last Collect, and starts anew; dropLast as
+	// in BurstSpec.
+	Collect(dropLast bool) (Totals, error)
+	Close() error
+}
+
+// BurstSpec says how long a burst is: until Duration has passed or Transactions are done, whichever comes first (zero: unset).
+type BurstSpec struct {
+	Duration     time.Duration
+	Transactions int64
+	Warmup       time.Duration // at the start of the burst, before Duration, not measured
+	// DropLast leaves the burst before this one out of Collect: the controller found it disturbed.
+	DropLast bool
+	// Deadline is when a burst that hangs is given up, counted from its start.
+	Deadline time.Duration
+}
+
+// Burst is what one burst measured. Latencies are in nanoseconds.
+type Burst struct {
+	Start                    time.Time
+	Duration                 time.Duration // of the measured part
+	Transactions             int64
+	Bytes                    int64
+	Sent                     int64 // datagrams
+	Lost                     int64
+	Reordered                int64
+	Min, P50, P90, P99, Mean float64
+	Split                    float64 // log(p50 of odd transactions / p50 of even ones)
+	Throughput               float64 // bits per second, payload
+	// Switches is how often the measuring thread was preempted (involuntary context switches).
+	Switches int64
+}
+
+// Totals are sums over bursts.
+type Totals struct {
+	Transactions, Bytes, Sent, Lost, Reordered int64
+	// Histogram is HdrHistogram V2 compressed, base64; "" without latencies.
+	Histogram string
+	TCP       *result.TCPInfo
+	Series    []result.Second
+}
