@@ -1,0 +1,121 @@
+// Package study reads, checks and writes study files: what an experiment compares, on what, with which loads, and which
+// published findings it puts to the test. It is pure: what exists (networks, workloads, testbeds) is handed in as Known.
+package study
+
+import (
+	"time"
+
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// Study is an experiment file, checked and with its defaults filled in. It is plain data.
+type Study struct {
+	// Name is letters, digits, dots, dashes and underscores: it becomes part of the run folder's name.
+	Name     string
+	Question string
+	Testbed  Testbed
+	// Baseline is the network that all others are held against; it is one of Networks.
+	Baseline  string
+	Networks  []string
+	Placement []result.Placement
+	Workloads []Workload
+	// Factors are levels that every workload is measured at.
+	Factors Levels
+	Design  Design
+	Claims  []Claim
+}
+
+// Testbed is what the study runs on.
+type Testbed struct {
+	Kind  string // lab, vm, ssh or kubernetes
+	Nodes int    // 1 to 64
+	Pods  int    // on each node, 1 to 64
+	Link  Link
+}
+
+// Link describes each link between a node and the underlay.
+type Link struct {
+	// MTU is 576 to 65535 bytes.
+	MTU unit.Bytes
+	// Rate limits each direction; zero is unlimited.
+	Rate unit.BitsPerSecond
+}
+
+// Workload is one load of the study with the levels of its own parameters.
+type Workload struct {
+	Name   string
+	Levels Levels
+}
+
+// Levels holds, for each parameter of a workload, the levels it is measured at, in the order of the file. An empty list
+// leaves the parameter at the workload's default. The fields are those of result.Params.
+type Levels struct {
+	Message           []unit.Bytes
+	Connections       []int
+	Rate              []unit.BitsPerSecond
+	RequestRate       []float64 // transactions per second
+	CPU               []string  // same, two, any
+	BusyPoll          []time.Duration
+	CongestionControl []string
+	Nagle             []bool
+	MTU               []unit.Bytes
+}
+
+// Design says how the experiment is carried out and what its verdicts rest on.
+type Design struct {
+	// Burst is how long a cell is measured in each round (1 ms to 10 s).
+	Burst time.Duration
+	// Builds is how many set-ups of the networks are planned (1 to 1000); intervals need at least 6.
+	Builds int
+	// Rounds is the number of rounds in each build (up to 100,000); zero lets the budget decide.
+	Rounds int
+	// Blocks is the number of passes for workloads that can't be cut into bursts (up to 1000); zero lets the budget decide.
+	Blocks int
+	// Confidence of every interval, as a fraction: 0.95.
+	Confidence float64
+	// Margin within which a difference counts as none, as a fraction: 0.02 is 2%.
+	Margin float64
+	// TimeBudget is how long the run may take.
+	TimeBudget time.Duration
+	// Seed fixes all random orders; zero draws one at the start of the run.
+	Seed uint64
+}
+
+// Claim is a published finding that a run can confirm or contradict.
+type Claim struct {
+	ID        string
+	Says      string // the finding, in words
+	Source    string
+	Published string // the published figure, in words; "" when the source gives none
+	// Expect is the finding as a statement about deltas, in the language of ParseExpectation.
+	Expect string
+}
+
+// Defaults of a study that does not say otherwise.
+const (
+	DefaultBurst      = 5 * time.Millisecond
+	DefaultBuilds     = 12
+	DefaultConfidence = 0.95
+	DefaultMargin     = 0.02
+	DefaultTimeBudget = time.Minute
+	DefaultMTU        = unit.Bytes(1500)
+)
+
+// Known is what exists beside the study: the catalogues, as far as a study file refers to them.
+type Known struct {
+	Testbeds  []string
+	Networks  []string
+	Workloads []KnownWorkload
+	// CheckMTU returns an error that says what the network needs when it can't work over an underlay of this MTU; nil
+	// accepts every MTU.
+	CheckMTU func(network string, mtu unit.Bytes) error
+}
+
+// KnownWorkload is a workload of the catalogue.
+type KnownWorkload struct {
+	Name     string
+	Defaults result.Params
+	// Check returns an error that names the parameter and its range when the parameters can't be used; nil accepts all.
+	Check func(result.Params) error
+}
