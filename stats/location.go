@@ -1,0 +1,109 @@
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+// Mean is the arithmetic mean, NaN of nothing.
+func Mean(x []float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+// sampleVariance is the sample variance (divisor n-1), NaN of fewer than two values.
+func sampleVariance(x []float64) float64 {
+	if len(x) < 2 {
+		return math.NaN()
+	}
+	mean, sum := Mean(x), 0.0
+	for _, v := range x {
+		sum += (v - mean) * (v - mean)
+	}
+	return sum / float64(len(x)-1)
+}
+
+// Quantile is the q-quantile, 0 <= q <= 1, by linear interpolation between order statistics (type 7 of Hyndman and
+// Fan, "Sample quantiles in statistical packages", 1996). x need not be sorted and is left alone. It is NaN of
+// nothing, of a q outside the range, and of values that hold a NaN.
+func Quantile(x []float64, q float64) float64 {
+	if len(x) == 0 || !(q >= 0 && q <= 1) || slices.ContainsFunc(x, math.IsNaN) {
+		return math.NaN()
+	}
+	sorted := slices.Clone(x)
+	slices.Sort(sorted)
+	return sortedQuantile(sorted, q)
+}
+
+func sortedQuantile(sorted []float64, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	low := int(at)
+	if low+1 >= len(sorted) || at == float64(low) {
+		return sorted[low]
+	}
+	part := at - float64(low)
+	return sorted[low]*(1-part) + sorted[low+1]*part
+}
+
+// Median is the 0.5-quantile.
+func Median(x []float64) float64 { return Quantile(x, 0.5) }
+
+// MAD is the median absolute deviation from the median, scaled by 1.4826 so that it estimates the standard
+// deviation of normal data. It ignores up to half of the values being wild. It is NaN of nothing.
+func MAD(x []float64) float64 {
+	center := Median(x)
+	away := make([]float64, len(x))
+	for i, v := range x {
+		away[i] = math.Abs(v - center)
+	}
+	return 1.4826 * Median(away)
+}
+
+// TrimmedMean is the mean after the share trim, 0 <= trim < 0.5, was cut from each end. It is NaN of nothing and of
+// values that hold a NaN.
+func TrimmedMean(x []float64, trim float64) float64 {
+	if len(x) == 0 || !(trim >= 0 && trim < 0.5) || slices.ContainsFunc(x, math.IsNaN) {
+		return math.NaN()
+	}
+	sorted := slices.Clone(x)
+	slices.Sort(sorted)
+	cut := int(trim * float64(len(x)))
+	return Mean(sorted[cut : len(sorted)-cut])
+}
+
+// HodgesLehmann is the median of the means of all pairs of values, each with itself included: nearly as precise as
+// the mean of normal data, and unmoved by up to 29% wild values. It takes n*(n+1)/2 steps. It is NaN of nothing.
+func HodgesLehmann(x []float64) float64 {
+	pairs := make([]float64, 0, len(x)*(len(x)+1)/2)
+	for i, a := range x {
+		for _, b := range x[i:] {
+			pairs = append(pairs, (a+b)/2)
+		}
+	}
+	return Median(pairs)
+}
+
+// Autocorrelation is the correlation of the series with itself lag steps later, between -1 and 1. It is NaN of a
+// series that does not vary or is not longer than lag.
+func Autocorrelation(x []float64, lag int) float64 {
+	if lag < 0 || len(x) <= lag {
+		return math.NaN()
+	}
+	mean, own, cross := Mean(x), 0.0, 0.0
+	for i, v := range x {
+		own += (v - mean) * (v - mean)
+		if i >= lag {
+			cross += (v - mean) * (x[i-lag] - mean)
+		}
+	}
+	if own == 0 {
+		return math.NaN()
+	}
+	return cross / own
+}

@@ -1,0 +1,53 @@
+package stats
+
+import "fmt"
+
+// What Options take when they are left zero.
+const (
+	DefaultConfidence = 0.95
+	DefaultMargin     = 0.02
+	DefaultMinBuilds  = 6
+)
+
+// Options of an estimate. The zero value is valid and means the defaults.
+type Options struct {
+	// Confidence of the interval, in (0,1); 0 means 0.95.
+	Confidence float64
+	// Margin within which a change does not matter, as a share: 0.02 is 2%. Zero means 0.02.
+	Margin float64
+	// MinBuilds is how many builds an interval takes, at least 2; 0 means 6.
+	MinBuilds int
+	// Seed of the sign draws that stand in for a full count beyond 32 builds.
+	Seed uint64
+}
+
+// OptionError says which option was out of range and what is used in its stead.
+type OptionError struct {
+	Option string
+	Value  float64
+	Used   float64
+}
+
+// Error names the option, its value and the value used.
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("%s %g is out of range: %g is used", e.Option, e.Value, e.Used)
+}
+
+// filled replaces zeros by the defaults, and nonsense by the defaults with a warning.
+func (o Options) filled() (Options, []error) {
+	var warnings []error
+	fill := func(name string, value *float64, valid bool, normal float64) {
+		if *value != 0 && !valid {
+			warnings = append(warnings, &OptionError{name, *value, normal})
+		}
+		if !valid {
+			*value = normal
+		}
+	}
+	fill("confidence", &o.Confidence, o.Confidence > 0 && o.Confidence < 1, DefaultConfidence)
+	fill("margin", &o.Margin, o.Margin > 0 && o.Margin < 1, DefaultMargin)
+	builds := float64(o.MinBuilds)
+	fill("least number of builds", &builds, o.MinBuilds >= 2, DefaultMinBuilds)
+	o.MinBuilds = int(builds)
+	return o, warnings
+}
