@@ -165,9 +165,10 @@ type Delta struct {
 	Better        string    `json:"better"` // lower or higher
 	BaselineValue float64   `json:"baseline_value"`
 	Value         float64   `json:"value"`
-	Ratio         float64   `json:"ratio"`
-	RatioLow      *float64  `json:"ratio_low"`
-	RatioHigh     *float64  `json:"ratio_high"`
+	// Ratio is value over baseline; it is left out where a ratio means nothing (loss, whose delta is the difference).
+	Ratio     float64  `json:"ratio,omitzero"`
+	RatioLow  *float64 `json:"ratio_low"`
+	RatioHigh *float64 `json:"ratio_high"`
 	// Difference is value minus baseline in the metric's unit, with its interval.
 	Difference     float64  `json:"difference"`
 	DifferenceLow  *float64 `json:"difference_low"`
@@ -225,7 +226,7 @@ type Run struct {
 	// Confidence (0.95) and Margin (0.02 is 2%) are what the verdicts rest on.
 	Confidence float64 `json:"confidence"`
 	Margin     float64 `json:"margin"`
-	// Ended says how the run ended: resolved, budget, interrupted or failed.
+	// Ended says how the run ended: resolved, budget, interrupted or failed; running while it has not.
 	Ended string `json:"ended"`
 	// Notes are what the reader must know of this run: a subset by budget, networks that are unsupported.
 	Notes       []string    `json:"notes,omitempty"`

@@ -1,0 +1,180 @@
+package result
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// TrialsFile is the journal's name within a run folder.
+const TrialsFile = "trials.jsonl"
+
+// ErrLocked says that another process is writing the run folder.
+var ErrLocked = errors.New("the run folder is in use by another run")
+
+// Journal is the append-only file of a run's finished trials, one JSON document a line. It is the truth of a run: a
+// trial whose Append has returned survives the death of the process and of the machine. One process at a time writes a
+// journal; its methods may be called from several goroutines.
+type Journal struct {
+	mu   sync.Mutex
+	file *os.File
+	size int64 // bytes up to the end of the last acknowledged line
+	// broken is why the file can't be written any more: its end is unknown after a failed rollback or fsync.
+	broken error
+}
+
+// createJournal makes an empty journal at path and locks it. The path must not exist.
+func createJournal(path string) (*Journal, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, explain("create the journal", err)
+	}
+	j := &Journal{file: file}
+	if err := j.prepare(); err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(path))
+	}
+	return j, nil
+}
+
+// prepare locks a new journal and makes its name durable.
+func (j *Journal) prepare() error {
+	if err := lock(j.file); err != nil {
+		return err
+	}
+	if err := j.file.Sync(); err != nil {
+		return explain("sync the journal", err)
+	}
+	return syncDir(filepath.Dir(j.file.Name()))
+}
+
+// openJournal opens the journal at path for more trials and returns those that it holds. A torn last line is cut off and
+// described in the contents.
+func openJournal(path string) (*Journal, Contents, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, Contents{}, explain("open the journal", err)
+	}
+	j := &Journal{file: file}
+	contents, err := j.recover()
+	if err != nil {
+		return nil, Contents{}, errors.Join(err, file.Close())
+	}
+	return j, contents, nil
+}
+
+// recover reads an opened journal and cuts off its torn end, so that the next line starts where a line should.
+func (j *Journal) recover() (Contents, error) {
+	if err := lock(j.file); err != nil {
+		return Contents{}, err
+	}
+	contents, err := ReadJournal(j.file, j.file.Name())
+	if err != nil {
+		return Contents{}, err
+	}
+	j.size = contents.Size
+	if contents.Torn == "" {
+		return contents, nil
+	}
+	if err := j.rollback(); err != nil {
+		return Contents{}, err
+	}
+	return contents, nil
+}
+
+// Append adds a finished trial and returns when it is on disk. After an error the journal is as it was before, and
+// Append may be tried again unless the error says that the journal can't be written any more.
+func (j *Journal) Append(t Trial) error {
+	line, err := encodeTrial(t)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.broken != nil {
+		return j.broken
+	}
+	if _, err := j.file.Write(line); err != nil {
+		return errors.Join(explain("append trial "+t.ID()+" to the journal", err), j.undo())
+	}
+	if err := j.file.Sync(); err != nil {
+		// The kernel may have thrown away what it could not write and may report success next time: what is on disk
+		// is unknown, so nothing may be built on it.
+		err = explain("sync trial "+t.ID()+" to disk", err)
+		j.broken = fmt.Errorf("the journal can't be written any more since: %w", err)
+		return errors.Join(err, j.rollback())
+	}
+	j.size += int64(len(line))
+	return nil
+}
+
+// undo takes back a partial line; if that fails too, the journal is closed to further trials.
+func (j *Journal) undo() error {
+	err := j.rollback()
+	if err != nil {
+		j.broken = fmt.Errorf("the journal can't be written any more since: %w", err)
+	}
+	return err
+}
+
+// rollback cuts the file back to the last acknowledged line.
+func (j *Journal) rollback() error {
+	if err := j.file.Truncate(j.size); err != nil {
+		return explain("cut a partial line off the journal", err)
+	}
+	if err := j.file.Sync(); err != nil {
+		return explain("sync the journal", err)
+	}
+	return nil
+}
+
+// Close releases the journal and its lock. It is idempotent; Append fails after it.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.broken == nil {
+		j.broken = fmt.Errorf("append to the journal %s: %w", j.file.Name(), os.ErrClosed)
+	}
+	if err := j.file.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return fmt.Errorf("close the journal: %w", err)
+	}
+	return nil
+}
+
+// encodeTrial returns a trial as a line with its line feed.
+func encodeTrial(t Trial) ([]byte, error) {
+	t.Schema = Schema
+	t.Bursts = t.Bursts.complete()
+	if err := t.validate(); err != nil {
+		return nil, fmt.Errorf("record trial %s: %w", t.ID(), err)
+	}
+	line, err := json.Marshal(t)
+	if err != nil {
+		return nil, fmt.Errorf("record trial %s: %w", t.ID(), err)
+	}
+	return append(line, '\n'), nil
+}
+
+// lock takes the exclusive lock of an open file without waiting. It lasts as long as the file is open, so a killed run
+// leaves no lock behind.
+func lock(file *os.File) error {
+	for {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return fmt.Errorf("lock %s: %w; wait until it has ended or choose another folder", file.Name(), ErrLocked)
+		default:
+			return fmt.Errorf("lock %s: %w", file.Name(), err)
+		}
+	}
+}
+
+var _ io.Closer = (*Journal)(nil)

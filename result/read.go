@@ -1,0 +1,135 @@
+package result
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Schema is the version of the records that this program writes, and the newest that it reads. Fields may be added
+// within a version; a change of meaning needs a new one.
+const Schema = 1
+
+// Contents is what a journal holds.
+type Contents struct {
+	Trials []Trial
+	// Size is the number of bytes up to the end of the last whole line.
+	Size int64
+	// Torn describes the torn last line that was left out, "" if there was none.
+	Torn string
+}
+
+// CorruptError says that a record can't be read though it was once written whole.
+type CorruptError struct {
+	File   string
+	Line   int // from 1; 0 if the file is not made of lines
+	Reason error
+}
+
+// Error implements error.
+func (e *CorruptError) Error() string {
+	place := e.File
+	if e.Line > 0 {
+		place = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	return fmt.Sprintf("%s: corrupt: %v; restore the file from a copy, or remove the line to go on without that trial", place, e.Reason)
+}
+
+// Unwrap returns the reason.
+func (e *CorruptError) Unwrap() error { return e.Reason }
+
+// SchemaError says that a record was written by a newer netdelta.
+type SchemaError struct {
+	File       string
+	Line       int // from 1; 0 if the file is not made of lines
+	Have, Want int // version of the record, and the newest version that is understood
+}
+
+// Error implements error.
+func (e *SchemaError) Error() string {
+	place := e.File
+	if e.Line > 0 {
+		place = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	return fmt.Sprintf("%s: written with schema %d, but this netdelta understands schemas up to %d; use a newer netdelta", place, e.Have, e.Want)
+}
+
+// ReadJournal reads all trials of a journal; name is its name in errors. A last line without line feed, or one that is
+// not JSON, is what a write that was cut short leaves: it is left out and described in Contents.Torn. Any other line that
+// is not a trial is a *CorruptError, and one of a newer schema a *SchemaError.
+func ReadJournal(r io.Reader, name string) (Contents, error) {
+	var contents Contents
+	lines := bufio.NewReaderSize(r, 1<<16)
+	for number := 1; ; number++ {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return Contents{}, fmt.Errorf("read %s: %w", name, err)
+		}
+		if len(line) == 0 {
+			return contents, nil
+		}
+		if err != nil {
+			contents.Torn = fmt.Sprintf("%s:%d: the last line is torn (%d bytes without a line feed) and was dropped", name, number, len(line))
+			return contents, nil
+		}
+		trial, err := decodeTrial(line, name, number)
+		if err != nil && !json.Valid(line) && atEnd(lines) {
+			contents.Torn = fmt.Sprintf("%s:%d: the last line is torn (%d bytes that are not JSON) and was dropped", name, number, len(line))
+			return contents, nil
+		}
+		if err != nil {
+			return Contents{}, err
+		}
+		contents.Trials = append(contents.Trials, trial)
+		contents.Size += int64(len(line))
+	}
+}
+
+// atEnd reports whether nothing follows.
+func atEnd(r *bufio.Reader) bool {
+	_, err := r.Peek(1)
+	return errors.Is(err, io.EOF)
+}
+
+// decodeTrial reads one line of a journal.
+func decodeTrial(line []byte, name string, number int) (Trial, error) {
+	corrupt := func(err error) (Trial, error) {
+		return Trial{}, &CorruptError{File: name, Line: number, Reason: err}
+	}
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	if len(bytes.TrimSpace(line)) == 0 {
+		return corrupt(errors.New("the line is empty"))
+	}
+	version, err := schemaOf(line)
+	if err != nil {
+		return corrupt(err)
+	}
+	if version > Schema {
+		return Trial{}, &SchemaError{File: name, Line: number, Have: version, Want: Schema}
+	}
+	var trial Trial
+	if err := json.Unmarshal(line, &trial); err != nil {
+		return corrupt(err)
+	}
+	if err := trial.validate(); err != nil {
+		return corrupt(err)
+	}
+	return trial, nil
+}
+
+// schemaOf returns the version of a record without looking at the rest of it, which another version may have changed.
+func schemaOf(record []byte) (int, error) {
+	var header struct {
+		Schema *int `json:"schema"`
+	}
+	if err := json.Unmarshal(record, &header); err != nil {
+		return 0, err
+	}
+	if header.Schema == nil || *header.Schema < 1 {
+		return 0, errors.New(`it has no "schema" of 1 or more`)
+	}
+	return *header.Schema, nil
+}

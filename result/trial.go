@@ -1,0 +1,67 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ID names the trial within its run: its cell and its build.
+func (t Trial) ID() string { return fmt.Sprintf("%s#%d", t.Cell, t.Build) }
+
+// validate returns what makes the trial useless as a record, nil if nothing does.
+func (t Trial) validate() error {
+	switch {
+	case t.Schema != Schema:
+		return fmt.Errorf("its schema is %d, not %d", t.Schema, Schema)
+	case t.Cell == "":
+		return errors.New("it names no cell")
+	case t.Role != RoleCell && t.Role != RoleBaseline && t.Role != RoleTwin:
+		return fmt.Errorf("its role is %q, not %q, %q or %q", t.Role, RoleCell, RoleBaseline, RoleTwin)
+	case t.Build < 0:
+		return fmt.Errorf("its build is %d, below 0", t.Build)
+	}
+	return t.Bursts.validate()
+}
+
+// validate returns an error if the columns don't belong together.
+func (b Bursts) validate() error {
+	n := len(b.Round)
+	columns := []struct {
+		name     string
+		rows     int
+		optional bool
+	}{
+		{"start_ns", len(b.Start), false},
+		{"duration_ns", len(b.Duration), false},
+		{"transactions", len(b.Transactions), true},
+		{"lost", len(b.Lost), true},
+		{"min", len(b.Min), true},
+		{"p50", len(b.P50), true},
+		{"p90", len(b.P90), true},
+		{"p99", len(b.P99), true},
+		{"mean", len(b.Mean), true},
+		{"split", len(b.Split), true},
+		{"throughput", len(b.Throughput), true},
+		{"disturbed", len(b.Disturbed), true},
+	}
+	for _, column := range columns {
+		if column.rows != n && (column.rows != 0 || !column.optional) {
+			return fmt.Errorf("its bursts have %d rounds but %d entries of %s", n, column.rows, column.name)
+		}
+	}
+	return nil
+}
+
+// complete returns b with empty instead of missing columns where every trial has one, so that they are never null in JSON.
+func (b Bursts) complete() Bursts {
+	if b.Round == nil {
+		b.Round = []int{}
+	}
+	if b.Start == nil {
+		b.Start = []int64{}
+	}
+	if b.Duration == nil {
+		b.Duration = []int64{}
+	}
+	return b
+}
