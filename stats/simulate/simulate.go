@@ -1,0 +1,165 @@
+// Package simulate makes experiments whose truth is known: the ground that package stats is tried on. It draws the
+// logarithms of what bursts would have measured, build by build and round by round, with the noises that real
+// machines show. It is pure: the same World and seed give the same experiment.
+package simulate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"netdelta/stats"
+)
+
+// Noise is how the bursts of one build scatter.
+type Noise string
+
+// The noises. All but Drifting have the standard deviation World.RoundSD; Drifting adds to it.
+const (
+	Normal         Noise = "normal"
+	LogNormal      Noise = "log-normal"     // skewed (by 6.2): most bursts are alike, a few far slower
+	Bimodal        Noise = "bimodal"        // three bursts of ten in a slow mode, 3.5 scatters of a mode away
+	Autocorrelated Noise = "autocorrelated" // each set-up its own AR(1), 0.8 from one round to the next
+	Drifting       Noise = "drifting"       // normal, on a machine that slows by 10% in a build, and set-ups that drift apart
+)
+
+// Noises lists every Noise.
+func Noises() []Noise { return []Noise{Normal, LogNormal, Bimodal, Autocorrelated, Drifting} }
+
+const (
+	logNormalSD   = 2.1611974158950877 // of exp(N(0,1)): sqrt((e-1)*e)
+	logNormalMean = 1.6487212707001282 // of exp(N(0,1)): sqrt(e)
+	slowShare     = 0.3                // of bursts in the slow mode
+	slowAway      = 3.5                // in scatters of one mode
+	memory        = 0.8                // of the AR(1)
+	commonDrift   = 0.10               // of the whole machine over one build, on the log scale
+	ownDriftSD    = 0.01               // of one set-up over one build, on the log scale
+)
+
+// World is the truth of an experiment. Standard deviations are on the natural log scale: 0.01 is about 1%.
+type World struct {
+	Noise Noise
+	// Shifts are the true deltas of the cells against the baseline: log ratios.
+	Shifts []float64
+	// RoundSD is the scatter of one burst about its build. A delta of one round scatters by sqrt(1.5) times this,
+	// since it holds one burst of the cell and the mean of two of the baseline.
+	RoundSD float64
+	// BuildSD is the scatter of the builds of one set-up.
+	BuildSD float64
+	// SetupSD is the scatter of what no rebuilding removes: an error that one set-up keeps through the whole run.
+	SetupSD float64
+	// MinRounds and MaxRounds bound the rounds of a build, drawn evenly.
+	MinRounds, MaxRounds int
+}
+
+// Experiment yields builds one after the other.
+type Experiment struct {
+	world  World
+	random *rand.Rand
+	kept   []float64 // by set-up
+}
+
+// Sample is what one build measured: the log value of set-up s in round r. Set-ups 0 and 1 are the baseline, twice;
+// set-up 2+c is cell c.
+type Sample [][]float64
+
+// Start begins an experiment in the world. It panics on a World without rounds or of an unknown Noise: that is a
+// mistake in a program, not in data.
+func (w World) Start(seed uint64) *Experiment {
+	if w.MinRounds < 1 || w.MaxRounds < w.MinRounds {
+		panic(fmt.Sprintf("simulate: a build needs rounds, got %d to %d", w.MinRounds, w.MaxRounds))
+	}
+	e := &Experiment{world: w, random: rand.New(rand.NewPCG(seed, 0x6e6574)), kept: make([]float64, len(w.Shifts)+2)}
+	for s := range e.kept {
+		e.kept[s] = w.SetupSD * e.random.NormFloat64()
+		if s >= 2 {
+			e.kept[s] += w.Shifts[s-2]
+		}
+	}
+	return e
+}
+
+// Build draws the next build.
+func (e *Experiment) Build() Sample {
+	w := e.world
+	rounds := w.MinRounds + e.random.IntN(w.MaxRounds-w.MinRounds+1)
+	sample := make(Sample, len(e.kept))
+	for s := range sample {
+		level := e.kept[s] + w.BuildSD*e.random.NormFloat64()
+		sample[s] = make([]float64, rounds)
+		e.scatter(sample[s])
+		for r := range sample[s] {
+			sample[s][r] += level
+		}
+	}
+	if w.Noise == Drifting {
+		e.drift(sample)
+	}
+	return sample
+}
+
+// scatter fills y with the noise of the bursts of one set-up in one build.
+func (e *Experiment) scatter(y []float64) {
+	sd, random := e.world.RoundSD, e.random
+	switch e.world.Noise {
+	case Normal, Drifting:
+		for r := range y {
+			y[r] = sd * random.NormFloat64()
+		}
+	case LogNormal:
+		for r := range y {
+			y[r] = sd * (math.Exp(random.NormFloat64()) - logNormalMean) / logNormalSD
+		}
+	case Bimodal:
+		unit := sd / math.Sqrt(1+slowAway*slowAway*slowShare*(1-slowShare))
+		for r := range y {
+			y[r] = random.NormFloat64() - slowAway*slowShare
+			if random.Float64() < slowShare {
+				y[r] += slowAway
+			}
+			y[r] *= unit
+		}
+	case Autocorrelated:
+		state := random.NormFloat64()
+		for r := range y {
+			y[r] = sd * state
+			state = memory*state + math.Sqrt(1-memory*memory)*random.NormFloat64()
+		}
+	default:
+		panic(fmt.Sprintf("simulate: unknown noise %q", e.world.Noise))
+	}
+}
+
+// drift slows the whole machine along the build, burst by burst in each round's random order, and lets every set-up
+// wander off on a slope of its own.
+func (e *Experiment) drift(sample Sample) {
+	rounds := len(sample[0])
+	slopes := make([]float64, len(sample))
+	for s := range slopes {
+		slopes[s] = ownDriftSD * e.random.NormFloat64()
+	}
+	for r := range rounds {
+		for place, s := range e.random.Perm(len(sample)) {
+			at := (float64(r) + float64(place)/float64(len(sample))) / float64(rounds)
+			sample[s][r] += at*commonDrift + (at-0.5)*slopes[s]
+		}
+	}
+}
+
+// Cell pairs cell c, counted from 0, with the baseline of the same rounds.
+func (s Sample) Cell(c int) stats.Build {
+	b := stats.Build{Deltas: make([]float64, len(s[0]))}
+	for r := range b.Deltas {
+		b.Deltas[r] = stats.PairedDelta(s[2+c][r], s[0][r], s[1][r])
+	}
+	return b
+}
+
+// Null pairs the baseline with its twin.
+func (s Sample) Null() stats.Build {
+	b := stats.Build{Deltas: make([]float64, len(s[0]))}
+	for r := range b.Deltas {
+		b.Deltas[r] = s[0][r] - s[1][r]
+	}
+	return b
+}
