@@ -1,0 +1,270 @@
+package study
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// Bounds of what a study may ask for: wide enough for every real experiment, and tight enough to catch slips.
+const (
+	maxNodesPods  = 64
+	minMTU        = 576 // what every IPv4 host must accept
+	maxMTU        = 65535
+	minRate       = unit.Kbit
+	maxRate       = unit.Tbit
+	minBurst      = time.Millisecond
+	maxBurst      = 10 * time.Second
+	maxBuilds     = 1000
+	maxRounds     = 100_000
+	maxTimeBudget = 7 * 24 * time.Hour
+	maxCells      = 10_000
+	maxText       = 2000
+)
+
+// checker holds a study against its bounds and against what is known. at finds the place of a value, given says whether
+// it was in the input and bad whether it could not be read (what depends on it is then left unchecked).
+type checker struct {
+	study *Study
+	known Known
+	at    func(path string) Place
+	given func(path string) bool
+	bad   func(path string) bool
+	errs  Errors
+}
+
+func (c *checker) fail(path, problem, mend string) {
+	c.errs = append(c.errs, &Error{Place: c.at(path), Problem: problem, Mend: mend})
+}
+
+func (c *checker) check() {
+	c.names()
+	c.testbed()
+	c.networks()
+	c.placement()
+	c.workloads()
+	c.mtus()
+	c.design()
+	c.budget()
+	c.claims()
+}
+
+// missing reports a required key that is not there.
+func (c *checker) missing(path, mend string) bool {
+	if c.given(path) {
+		return false
+	}
+	c.fail("", fmt.Sprintf("the key %q is missing", path), mend)
+	return true
+}
+
+func (c *checker) names() {
+	s := c.study
+	if !c.missing("study", "name the study: study: my-study") && !c.bad("study") {
+		if why := nameProblem(s.Name); why != "" {
+			c.fail("study", fmt.Sprintf("study name %s: %s", printed(s.Name), why),
+				"the name becomes part of a folder's name: use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or digit")
+		}
+	}
+	c.text("question", s.Question)
+}
+
+// nameProblem says why a name can't stand for a folder, "" if it can.
+func nameProblem(name string) string {
+	if what := hostile(name); what != "" {
+		return "it has " + what
+	}
+	switch {
+	case name == "":
+		return "it is empty"
+	case len(name) > 64:
+		return fmt.Sprintf("it has %d characters", len(name))
+	case strings.ContainsAny(name, `/\`):
+		return "it has a path separator"
+	case strings.ContainsAny(name, "<>&\"'"):
+		return "it has characters of HTML"
+	case strings.Contains(name, ".."):
+		return "it has two dots in a row"
+	}
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && (i == 0 || !strings.ContainsRune("._-", r)) {
+			return fmt.Sprintf("it has the character %q", r)
+		}
+	}
+	return ""
+}
+
+// printed quotes a name so that it can do no harm on a terminal.
+func printed(s string) string { return fmt.Sprintf("%+q", clip(s)) }
+
+func (c *checker) text(path, s string) {
+	if what := hostile(s); what != "" {
+		c.fail(path, fmt.Sprintf("%s has %s", leaf(path), what), "remove it")
+	} else if len(s) > maxText {
+		c.fail(path, fmt.Sprintf("%s has %d bytes", leaf(path), len(s)), fmt.Sprintf("at most %d", maxText))
+	}
+}
+
+// leaf is the last key of a path.
+func leaf(path string) string {
+	path = path[strings.LastIndexByte(path, '.')+1:]
+	path, _, _ = strings.Cut(path, "[")
+	return path
+}
+
+func inRange[T int | time.Duration | float64 | unit.Bytes | unit.BitsPerSecond](c *checker, path string, v, low, high T, text func(T) string) bool {
+	if v >= low && v <= high {
+		return true
+	}
+	if !c.bad(path) {
+		c.fail(path, fmt.Sprintf("%s %s is outside %s to %s", leaf(path), text(v), text(low), text(high)), "")
+	}
+	return false
+}
+
+func decimal(v int) string                { return fmt.Sprint(v) }
+func size(v unit.Bytes) string            { return v.String() }
+func bitRate(v unit.BitsPerSecond) string { return v.String() }
+
+func (c *checker) testbed() {
+	t := c.study.Testbed
+	if !c.bad("testbed.kind") && !slices.Contains(c.known.Testbeds, t.Kind) {
+		c.fail("testbed.kind", fmt.Sprintf("unknown testbed %s", printed(t.Kind)), suggest(t.Kind, c.known.Testbeds))
+	}
+	inRange(c, "testbed.nodes", t.Nodes, 1, maxNodesPods, decimal)
+	inRange(c, "testbed.pods", t.Pods, 1, maxNodesPods, decimal)
+	inRange(c, "testbed.link.mtu", t.Link.MTU, minMTU, maxMTU, bytesText)
+	if t.Link.Rate != 0 || c.given("testbed.link.rate") {
+		inRange(c, "testbed.link.rate", t.Link.Rate, minRate, maxRate, bitRate)
+	}
+}
+
+func (c *checker) networks() {
+	s := c.study
+	if !c.missing("networks", "list what to compare: networks: [host, bridge]") && !c.bad("networks") && len(s.Networks) == 0 {
+		c.fail("networks", "networks is an empty list", "name at least one")
+	}
+	for i, n := range s.Networks {
+		path := fmt.Sprintf("networks[%d]", i)
+		if !slices.Contains(c.known.Networks, n) {
+			c.fail(path, "unknown network "+printed(n), suggest(n, c.known.Networks))
+		} else if slices.Contains(s.Networks[:i], n) {
+			c.twice(path, "network "+n, fmt.Sprintf("networks[%d]", slices.Index(s.Networks, n)))
+		}
+	}
+	if c.missing("baseline", "name the network that all others are held against: baseline: host") || c.bad("baseline") {
+		return
+	}
+	switch {
+	case !slices.Contains(c.known.Networks, s.Baseline):
+		c.fail("baseline", "unknown network "+printed(s.Baseline), suggest(s.Baseline, c.known.Networks))
+	case c.given("networks") && !c.bad("networks") && !slices.Contains(s.Networks, s.Baseline):
+		c.fail("baseline", fmt.Sprintf("the baseline %s is not one of networks", s.Baseline), fmt.Sprintf("add %s to networks", s.Baseline))
+	}
+}
+
+// twice reports a level that is in its list already.
+func (c *checker) twice(path, what, first string) {
+	mend := "leave one out"
+	if at := c.at(first); at.Line > 0 {
+		mend = fmt.Sprintf("it is already on line %d", at.Line)
+	}
+	c.fail(path, what+" is there twice", mend)
+}
+
+func (c *checker) placement() {
+	s := c.study
+	known := []string{string(result.SameNode), string(result.CrossNode)}
+	for i, p := range s.Placement {
+		path := fmt.Sprintf("placement[%d]", i)
+		switch {
+		case !slices.Contains(known, string(p)):
+			c.fail(path, "unknown placement "+printed(string(p)), suggest(string(p), known))
+		case slices.Contains(s.Placement[:i], p):
+			c.twice(path, "placement "+string(p), fmt.Sprintf("placement[%d]", slices.Index(s.Placement, p)))
+		case p == result.SameNode && s.Testbed.Pods == 1:
+			c.fail(path, "same-node needs two pods on a node, and testbed.pods is 1", "set testbed.pods to 2")
+		case p == result.CrossNode && s.Testbed.Nodes == 1:
+			c.fail(path, "cross-node needs two nodes, and testbed.nodes is 1", "set testbed.nodes to 2")
+		}
+	}
+	if len(s.Placement) == 0 && !c.bad("placement") && !c.bad("testbed") {
+		c.fail("placement", "no placement is possible: there is only one pod", "give the testbed two nodes, or two pods on a node")
+	}
+}
+
+func (c *checker) design() {
+	d := c.study.Design
+	inRange(c, "design.burst", d.Burst, minBurst, maxBurst, durationText)
+	inRange(c, "design.builds", d.Builds, 1, maxBuilds, decimal)
+	if c.given("design.rounds") {
+		inRange(c, "design.rounds", d.Rounds, 1, maxRounds, decimal)
+	}
+	if c.given("design.blocks") {
+		inRange(c, "design.blocks", d.Blocks, 1, maxBuilds, decimal)
+	}
+	inRange(c, "design.confidence", d.Confidence, 0.5, 0.9999, floatText)
+	inRange(c, "design.margin", d.Margin, 0, 0.5, floatText)
+}
+
+// budget refuses a time in which not even the smallest subset, one workload setting on all networks, can be visited once.
+func (c *checker) budget() {
+	s, path := c.study, "design.time_budget"
+	if c.bad(path) || c.bad("design.burst") || c.bad("networks") || c.bad("placement") {
+		return
+	}
+	cells := (len(s.Networks) + 1) * max(1, len(s.Placement))
+	least := time.Duration(cells) * max(s.Design.Burst, 0)
+	switch {
+	case s.Design.TimeBudget <= 0:
+		c.fail(path, fmt.Sprintf("time budget %s is no time", durationText(s.Design.TimeBudget)), "write for example 60s or 15m")
+	case s.Design.TimeBudget > maxTimeBudget:
+		c.fail(path, fmt.Sprintf("time budget %s is longer than a week", durationText(s.Design.TimeBudget)), "")
+	case s.Design.TimeBudget < least:
+		c.fail(path, fmt.Sprintf("time budget %s is less than one round of the smallest subset: %d cells of %s are %s",
+			durationText(s.Design.TimeBudget), cells, durationText(s.Design.Burst), durationText(least)),
+			"give it more time or fewer networks")
+	}
+}
+
+var claimID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
+
+func (c *checker) claims() {
+	seen := map[string]int{}
+	for i, claim := range c.study.Claims {
+		path := fmt.Sprintf("claims[%d]", i)
+		if c.bad(path) {
+			continue
+		}
+		for _, part := range []struct {
+			key, value string
+			needed     bool
+		}{{"says", claim.Says, true}, {"source", claim.Source, false}, {"published", claim.Published, false}, {"expect", claim.Expect, true}} {
+			c.text(path+"."+part.key, part.value)
+			if part.needed && strings.TrimSpace(part.value) == "" {
+				c.fail(path+"."+part.key, fmt.Sprintf("a claim needs %q", part.key), "")
+			}
+		}
+		first, again := seen[claim.ID]
+		switch {
+		case !claimID.MatchString(claim.ID):
+			c.fail(path+".id", "claim id "+printed(claim.ID)+" is not a name", "use lower-case letters, digits and dashes")
+		case again:
+			c.twice(path+".id", "claim "+claim.ID, fmt.Sprintf("claims[%d].id", first))
+		default:
+			seen[claim.ID] = i
+		}
+		if strings.TrimSpace(claim.Expect) == "" {
+			continue
+		}
+		if _, err := ParseExpectation(claim.Expect); err != nil {
+			c.fail(path+".expect", fmt.Sprintf("expect: %v", err), "")
+		}
+	}
+}

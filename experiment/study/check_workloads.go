@@ -1,0 +1,190 @@
+package study
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"netdelta/unit"
+)
+
+// Bounds of levels, whatever the workload; its own Check may be tighter.
+const (
+	maxMessage     = unit.GiB
+	maxConnections = 10_000
+	maxRequestRate = 1e7
+	maxBusyPoll    = time.Second
+)
+
+func (c *checker) workloads() {
+	s := c.study
+	if !c.missing("workloads", "list what runs across the networks: workloads: [tcp-rr]") && !c.bad("workloads") && len(s.Workloads) == 0 {
+		c.fail("workloads", "workloads is an empty list", "name at least one")
+	}
+	sound := c.levels("factors", s.Factors)
+	cells := 0
+	for i, w := range s.Workloads {
+		path := fmt.Sprintf("workloads[%d]", i)
+		if first := slices.IndexFunc(s.Workloads[:i], func(o Workload) bool { return o.Name == w.Name }); first >= 0 {
+			c.twice(path, "workload "+printed(w.Name), fmt.Sprintf("workloads[%d]", first))
+			continue
+		}
+		sound := c.levels(path, w.Levels) && sound && !c.bad(path) && !c.bad("factors")
+		c.givenTwice(path, w.Levels)
+		known, ok := c.workload(path, w.Name)
+		all := w.Levels.Join(s.Factors)
+		cells += all.Count() * (len(s.Networks) + 1) * max(1, len(s.Placement))
+		if cells > maxCells {
+			c.fail(path, fmt.Sprintf("the study has more than %d cells", maxCells), "leave levels out")
+			return
+		}
+		if ok && sound && known.Check != nil {
+			c.usable(path, w, known)
+		}
+	}
+}
+
+func (c *checker) workload(path, name string) (KnownWorkload, bool) {
+	var names []string
+	for _, k := range c.known.Workloads {
+		if k.Name == name {
+			return k, true
+		}
+		names = append(names, k.Name)
+	}
+	c.fail(path, "unknown workload "+printed(name), suggest(name, names))
+	return KnownWorkload{}, false
+}
+
+// givenTwice refuses a parameter that has levels of a workload's own and as a factor of all.
+func (c *checker) givenTwice(path string, l Levels) {
+	for _, own := range l.factors() {
+		for _, common := range c.study.Factors.factors() {
+			if own[0].key == common[0].key {
+				c.fail(path+"."+own[0].key, own[0].key+" is in factors as well", "leave one of them out")
+			}
+		}
+	}
+}
+
+// usable asks the workload about its parameters: level by level, so that the one that is wrong is named at its place,
+// and then, when each is right by itself, about their combinations.
+func (c *checker) usable(path string, w Workload, known KnownWorkload) {
+	before := len(c.errs)
+	alone := func(prefix string, l Levels) {
+		for _, f := range l.factors() {
+			for _, lv := range f {
+				p := known.Defaults
+				lv.set(&p)
+				if err := known.Check(p); err != nil {
+					c.fail(prefix+"."+lv.path, fmt.Sprintf("workload %s: %v", w.Name, err), "")
+				}
+			}
+		}
+	}
+	alone(path, w.Levels)
+	alone("factors", c.study.Factors)
+	if len(c.errs) > before {
+		return
+	}
+	for _, p := range w.Levels.Join(c.study.Factors).Combinations() {
+		if err := known.Check(WithDefaults(p, known.Defaults)); err != nil {
+			c.fail(path, fmt.Sprintf("workload %s, levels together: %v", w.Name, err), "")
+			return
+		}
+	}
+}
+
+// levels checks each level by itself and refuses one that is there twice. It reports whether all are sound.
+func (c *checker) levels(path string, l Levels) bool {
+	before := len(c.errs)
+	each(c, path+".message", l.Message, func(p string, v unit.Bytes) { inRange(c, p, v, 1, maxMessage, size) })
+	each(c, path+".connections", l.Connections, func(p string, v int) { inRange(c, p, v, 1, maxConnections, decimal) })
+	each(c, path+".rate", l.Rate, func(p string, v unit.BitsPerSecond) { inRange(c, p, v, minRate, maxRate, bitRate) })
+	each(c, path+".request_rate", l.RequestRate, func(p string, v float64) { inRange(c, p, v, 0.001, maxRequestRate, floatText) })
+	each(c, path+".cpu", l.CPU, func(p, v string) { c.oneOf(p, v, "same", "two", "any") })
+	each(c, path+".busy_poll", l.BusyPoll, func(p string, v time.Duration) { inRange(c, p, v, 0, maxBusyPoll, durationText) })
+	each(c, path+".congestion_control", l.CongestionControl, c.algorithm)
+	each(c, path+".nagle", l.Nagle, func(string, bool) {})
+	each(c, path+".mtu", l.MTU, func(p string, v unit.Bytes) {
+		if inRange(c, p, v, minMTU, maxMTU, plainBytes) && v > c.study.Testbed.Link.MTU && c.given("testbed.link.mtu") && !c.bad("testbed.link.mtu") {
+			c.fail(p, fmt.Sprintf("mtu %d is more than the testbed's links carry (%d)", v, c.study.Testbed.Link.MTU), "raise testbed.link.mtu")
+		}
+	})
+	return len(c.errs) == before
+}
+
+func each[T comparable](c *checker, path string, values []T, check func(path string, v T)) {
+	for i, v := range values {
+		p := fmt.Sprintf("%s[%d]", path, i)
+		if first := slices.Index(values[:i], v); first >= 0 {
+			c.twice(p, fmt.Sprintf("%s %v", leaf(p), printable(v)), fmt.Sprintf("%s[%d]", path, first))
+			continue
+		}
+		check(p, v)
+	}
+}
+
+// printable quotes text, and leaves other values as they print themselves.
+func printable(v any) any {
+	if s, ok := v.(string); ok {
+		return printed(s)
+	}
+	return v
+}
+
+func (c *checker) oneOf(path, v string, known ...string) {
+	if !slices.Contains(known, v) {
+		c.fail(path, fmt.Sprintf("unknown %s %s", leaf(path), printed(v)), suggest(v, known))
+	}
+}
+
+// algorithmName is what the kernel takes as the name of a congestion control: TCP_CA_NAME_MAX is 16 with its end.
+var algorithmName = regexp.MustCompile(`^[a-z0-9_-]{1,15}$`)
+
+func (c *checker) algorithm(path, v string) {
+	if !algorithmName.MatchString(v) {
+		c.fail(path, fmt.Sprintf("congestion_control %s is not the name of an algorithm", printed(v)), "use one of those in /proc/sys/net/ipv4/tcp_available_congestion_control")
+	}
+}
+
+// mtus asks, for each network and each MTU it would run over, whether its encapsulation leaves room.
+func (c *checker) mtus() {
+	s := c.study
+	if c.known.CheckMTU == nil || c.bad("testbed.link.mtu") {
+		return
+	}
+	type at struct {
+		path string
+		mtu  unit.Bytes
+	}
+	var asked []at
+	add := func(prefix string, values []unit.Bytes) {
+		for i, v := range values {
+			asked = append(asked, at{fmt.Sprintf("%s.mtu[%d]", prefix, i), v})
+		}
+	}
+	add("factors", s.Factors.MTU)
+	plain := len(s.Factors.MTU) == 0 && len(s.Workloads) == 0
+	for i, w := range s.Workloads {
+		add(fmt.Sprintf("workloads[%d]", i), w.Levels.MTU)
+		plain = plain || len(w.Levels.MTU) == 0 && len(s.Factors.MTU) == 0
+	}
+	if plain {
+		asked = append(asked, at{"testbed.link.mtu", s.Testbed.Link.MTU})
+	}
+	for _, a := range asked {
+		if a.mtu < minMTU || a.mtu > maxMTU {
+			continue // reported already
+		}
+		for _, n := range s.Networks {
+			if !slices.Contains(c.known.Networks, n) {
+				continue
+			}
+			if err := c.known.CheckMTU(n, a.mtu); err != nil {
+				c.fail(a.path, err.Error(), "raise it, or leave the network out")
+			}
+		}
+	}
+}

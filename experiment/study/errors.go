@@ -1,0 +1,84 @@
+package study
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Place is where in the user's input a value stands: a position in a file, or a flag.
+type Place struct {
+	File         string
+	Line, Column int    // from 1, in characters; 0 is unknown
+	Flag         string // "--networks", for values that came from the command line
+}
+
+// String prints file:line:column, as far as they are known, or the flag.
+func (p Place) String() string {
+	if p.Flag != "" {
+		return p.Flag
+	}
+	name := p.File
+	if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		name = strconv.Quote(name)
+	}
+	if p.Line == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s:%d:%d", name, p.Line, p.Column)
+}
+
+// Error is one thing that is wrong with a study, where it is and what to do about it.
+type Error struct {
+	Place   Place
+	Problem string
+	Mend    string // "" when the problem says it all
+}
+
+// Error prints the place, the problem and the mend on one line.
+func (e *Error) Error() string {
+	s := e.Place.String() + ": " + e.Problem
+	if e.Mend != "" {
+		s += ": " + e.Mend
+	}
+	return s
+}
+
+// Errors are all that is wrong with a study, sorted by place. Every error that Parse and Override return is of this type,
+// so errors.As tells bad input from other failures.
+type Errors []*Error
+
+// Error prints one error on each line.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, one := range e {
+		lines[i] = one.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap makes errors.As find each *Error.
+func (e Errors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i, one := range e {
+		all[i] = one
+	}
+	return all
+}
+
+// sorted returns the errors in the order of their places, each once, and nil (not an empty list) when there are none.
+func (e Errors) sorted() error {
+	if len(e) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(e, func(a, b *Error) int {
+		return cmp.Or(
+			cmp.Compare(a.Place.Flag, b.Place.Flag),
+			cmp.Compare(a.Place.Line, b.Place.Line),
+			cmp.Compare(a.Place.Column, b.Place.Column),
+		)
+	})
+	return slices.CompactFunc(e, func(a, b *Error) bool { return *a == *b })
+}

@@ -1,0 +1,158 @@
+package study
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// Overrides are what flags change of a study. An empty list or nil pointer leaves the study as it is.
+type Overrides struct {
+	// Networks replaces the study's networks; the baseline takes part in any case, and is put first when it is not listed.
+	Networks []string
+	// Baseline replaces the study's baseline.
+	Baseline string
+	// Workloads replaces the study's workloads: one that the study has keeps its levels, another one has its defaults.
+	Workloads  []string
+	Placement  []string
+	TimeBudget *time.Duration
+	Burst      *time.Duration
+	Builds     *int
+	Rounds     *int
+	Blocks     *int
+	Seed       *uint64
+	// MTU replaces the MTU of the links (one level), or makes it a factor (several).
+	MTU []unit.Bytes
+}
+
+// Override returns a copy of the study with the flags applied, checked as a file is. Its errors have the flag as their
+// place. s is left as it is.
+func (s *Study) Override(o Overrides, known Known) (*Study, error) {
+	n := s.Clone()
+	flags := map[string]Place{"": {File: "study " + s.Name}}
+	set := func(path, flag string) { flags[path] = Place{Flag: flag} }
+	if o.Baseline != "" {
+		set("baseline", "--baseline")
+		n.Baseline = o.Baseline
+		if !slices.Contains(n.Networks, o.Baseline) {
+			n.Networks = append([]string{o.Baseline}, n.Networks...)
+		}
+	}
+	if len(o.Networks) > 0 {
+		set("networks", "--networks")
+		n.Networks = trimmed(o.Networks)
+		if !slices.Contains(n.Networks, n.Baseline) {
+			n.Networks = append([]string{n.Baseline}, n.Networks...)
+		}
+	}
+	if len(o.Workloads) > 0 {
+		set("workloads", "--workloads")
+		n.Workloads = s.pick(trimmed(o.Workloads))
+	}
+	if len(o.Placement) > 0 {
+		set("placement", "--placement")
+		n.Placement = nil
+		for _, p := range trimmed(o.Placement) {
+			n.Placement = append(n.Placement, result.Placement(p))
+		}
+	}
+	n.Design.override(o, set)
+	n.mtu(o.MTU, set)
+	c := &checker{
+		study: n, known: known,
+		at:  func(path string) Place { return nearestPlace(flags, path) },
+		bad: func(string) bool { return false },
+		given: func(path string) bool {
+			// Keys without which a study can't be are there; of optional ones, those that a flag has set.
+			_, ok := flags[path]
+			return ok || !strings.Contains(path, ".")
+		},
+	}
+	c.check()
+	if err := c.errs.sorted(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+func (d *Design) override(o Overrides, set func(path, flag string)) {
+	if o.TimeBudget != nil {
+		set("design.time_budget", "--time-budget")
+		d.TimeBudget = *o.TimeBudget
+	}
+	if o.Burst != nil {
+		set("design.burst", "--burst")
+		d.Burst = *o.Burst
+	}
+	if o.Builds != nil {
+		set("design.builds", "--builds")
+		d.Builds = *o.Builds
+	}
+	if o.Rounds != nil {
+		set("design.rounds", "--rounds")
+		d.Rounds = *o.Rounds
+	}
+	if o.Blocks != nil {
+		set("design.blocks", "--blocks")
+		d.Blocks = *o.Blocks
+	}
+	if o.Seed != nil {
+		set("design.seed", "--seed")
+		d.Seed = *o.Seed
+	}
+}
+
+// mtu makes the links carry the largest MTU; more than one becomes a factor.
+func (s *Study) mtu(levels []unit.Bytes, set func(path, flag string)) {
+	if len(levels) == 0 {
+		return
+	}
+	set("testbed.link.mtu", "--mtu")
+	set("factors.mtu", "--mtu")
+	s.Testbed.Link.MTU = slices.Max(levels)
+	s.Factors.MTU = nil
+	if len(levels) > 1 {
+		s.Factors.MTU = slices.Clone(levels)
+	}
+	for i := range s.Workloads {
+		s.Workloads[i].Levels.MTU = nil
+	}
+}
+
+// pick returns the workloads of these names with the study's levels.
+func (s *Study) pick(names []string) []Workload {
+	var picked []Workload
+	for _, name := range names {
+		w := Workload{Name: name}
+		if i := slices.IndexFunc(s.Workloads, func(w Workload) bool { return w.Name == name }); i >= 0 {
+			w.Levels = s.Workloads[i].Levels.Clone()
+		}
+		picked = append(picked, w)
+	}
+	return picked
+}
+
+func trimmed(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = strings.TrimSpace(n)
+	}
+	return out
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Study) Clone() *Study {
+	c := *s
+	c.Networks = slices.Clone(s.Networks)
+	c.Placement = slices.Clone(s.Placement)
+	c.Claims = slices.Clone(s.Claims)
+	c.Factors = s.Factors.Clone()
+	c.Workloads = nil
+	for _, w := range s.Workloads {
+		c.Workloads = append(c.Workloads, Workload{Name: w.Name, Levels: w.Levels.Clone()})
+	}
+	return &c
+}

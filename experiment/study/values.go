@@ -1,0 +1,150 @@
+package study
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"netdelta/unit"
+)
+
+// octal refuses 0300, which is 300 to one reader and 192 to another, and texts too long to be a quantity.
+func octal(s string) error {
+	if len(s) > 40 {
+		return fmt.Errorf("%q is too long", clip(s))
+	}
+	if digits := strings.TrimLeft(s, "+-"); len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
+		return fmt.Errorf("%q begins with a zero", s)
+	}
+	return nil
+}
+
+// quantity reads a size or rate, and shortens what unit says of a wrong one: the place is known here.
+func quantity[T any](parse func(string) (T, error)) func(string) (T, error) {
+	return func(s string) (v T, err error) {
+		if err := octal(s); err != nil {
+			return v, err
+		}
+		v, err = parse(s)
+		var syntax *unit.SyntaxError
+		if errors.As(err, &syntax) {
+			return v, fmt.Errorf("%q is not a %s: %s; write for example %s", s, syntax.Kind, syntax.Why, syntax.Example)
+		}
+		return v, err
+	}
+}
+
+func parseBytes(s string) (unit.Bytes, error)        { return quantity(unit.ParseBytes)(s) }
+func parseRate(s string) (unit.BitsPerSecond, error) { return quantity(unit.ParseRate)(s) }
+
+func parseCount(s string) (int, error) {
+	if err := octal(s); err != nil {
+		return 0, err
+	}
+	v, err := strconv.ParseInt(s, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number", s)
+	}
+	return int(v), nil
+}
+
+func parseSeed(s string) (uint64, error) {
+	if err := octal(s); err != nil {
+		return 0, err
+	}
+	v, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number from 0 to 2^64-1", clip(s))
+	}
+	return v, nil
+}
+
+func parseFloat(s string) (float64, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) || strings.ContainsAny(s, "xX_pP") {
+		return 0, fmt.Errorf("%q is not a number", clip(s))
+	}
+	return v, nil
+}
+
+// parseFraction takes 0.02 and 2%.
+func parseFraction(s string) (float64, error) {
+	p, percent := strings.CutSuffix(s, "%")
+	v, err := parseFloat(strings.TrimSpace(p))
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a fraction; write 2%% or 0.02", clip(s))
+	}
+	if percent {
+		// Rounded so that 2% and 0.02 are the same number, as far as anyone writes digits.
+		v = math.Round(v*1e10) / 1e12
+	}
+	return v, nil
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err == nil {
+		return d, nil
+	}
+	if _, bad := strconv.ParseFloat(s, 64); bad == nil {
+		return 0, fmt.Errorf("%q has no unit; write %ss or %sms", clip(s), clip(s), clip(s))
+	}
+	return 0, fmt.Errorf("%q is not a duration; write 5ms, 60s or 15m", clip(s))
+}
+
+func parseBool(s string) (bool, error) {
+	switch s {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is neither true nor false", clip(s))
+}
+
+// The forms in which values are written back: each is read as the same value again.
+func bytesText(v unit.Bytes) string        { return strconv.FormatInt(int64(v), 10) }
+func rateText(v unit.BitsPerSecond) string { return strconv.FormatFloat(float64(v), 'f', -1, 64) }
+func floatText(v float64) string           { return strconv.FormatFloat(v, 'g', -1, 64) }
+func stringText(v string) string           { return v }
+
+// durationText leaves out the zero units that time.Duration prints: "1m", not "1m0s".
+func durationText(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// clip shortens what the user wrote to what a message can bear.
+func clip(s string) string {
+	r := []rune(s)
+	if len(r) > 60 {
+		return string(r[:57]) + "..."
+	}
+	return s
+}
+
+// hostile says what makes a text unfit to be printed on a terminal or in a report, "" if nothing does.
+func hostile(s string) string {
+	for _, r := range s {
+		switch {
+		case r == '\n':
+		case unicode.IsControl(r):
+			return fmt.Sprintf("a control character (U+%04X)", r)
+		case unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029':
+			return fmt.Sprintf("an invisible character (U+%04X)", r)
+		case r == unicode.ReplacementChar:
+			return "a character that could not be decoded (U+FFFD)"
+		}
+	}
+	return ""
+}
