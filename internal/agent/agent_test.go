@@ -1,0 +1,282 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/workload"
+)
+
+// The test binary is its own agent, with workloads that behave and misbehave on request.
+func TestMain(m *testing.M) {
+	if os.Args[len(os.Args)-1] == Subcommand {
+		if os.Getenv("AGENT_TEST_GARBAGE") != "" {
+			fmt.Println("good morning")
+		}
+		if err := Serve(os.Stdin, os.Stdout, testWorkloads()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+type fakeServer struct{}
+
+func (fakeServer) Totals() workload.Totals { return workload.Totals{Transactions: 7} }
+func (fakeServer) Close() error            { return nil }
+
+type fakeClient struct {
+	burst   func() error
+	last    int64
+	kept    int64
+	dropped int
+}
+
+func (c *fakeClient) Burst(spec workload.BurstSpec) (workload.Burst, error) {
+	c.settle(spec.DropLast)
+	c.last = 10
+	return workload.Burst{Transactions: 10, P50: 1500, Duration: spec.Duration}, c.burst()
+}
+
+func (c *fakeClient) Collect(dropLast bool) (workload.Totals, error) {
+	c.settle(dropLast)
+	return workload.Totals{Transactions: c.kept}, nil
+}
+
+func (c *fakeClient) settle(drop bool) {
+	if !drop {
+		c.kept += c.last
+	}
+	c.last = 0
+}
+
+func (c *fakeClient) Close() error { return nil }
+
+func testWorkloads() []workload.Workload {
+	named := func(name string, burst func() error) workload.Workload {
+		return workload.Workload{
+			Name: name,
+			Serve: func(context.Context, result.Params, netip.AddrPort, int) (workload.Server, error) {
+				return fakeServer{}, nil
+			},
+			Dial: func(_ context.Context, _ result.Params, _, server netip.AddrPort, _ int) (workload.Client, error) {
+				if server.Port() == 1 {
+					return nil, errors.New("connection refused")
+				}
+				return &fakeClient{burst: burst}, nil
+			},
+		}
+	}
+	return []workload.Workload{
+		named("steady", func() error { return nil }),
+		named("hangs", func() error { select {} }),
+		named("dies", func() error {
+			fmt.Fprintln(os.Stderr, "out of luck")
+			os.Exit(3)
+			return nil
+		}),
+		named("fails", func() error { return errors.New("peer went away") }),
+	}
+}
+
+// localPod runs commands on this machine: what the agent needs of a pod, without a network of its own.
+type localPod struct{}
+
+func (localPod) Name() string            { return "local" }
+func (localPod) Node() string            { return "here" }
+func (localPod) Address() netip.Addr     { return netip.MustParseAddr("127.0.0.1") }
+func (localPod) Ports() (uint16, uint16) { return 20000, 20999 }
+func (localPod) Start(ctx context.Context, c testbed.Command) (testbed.Process, error) {
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Env = c.Env
+	p := &localProcess{cmd: cmd}
+	cmd.Stderr = &p.stderr
+	var err error
+	if p.WriteCloser, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if p.Reader, err = cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	return p, cmd.Start()
+}
+
+type localProcess struct {
+	io.Reader
+	io.WriteCloser
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+	wait   sync.Once
+	err    error
+}
+
+func (p *localProcess) PID() int { return p.cmd.Process.Pid }
+func (p *localProcess) Kill() error {
+	return p.cmd.Process.Kill()
+}
+func (p *localProcess) Wait() error {
+	p.wait.Do(func() { p.err = p.cmd.Wait() })
+	return p.err
+}
+func (p *localProcess) Close() error {
+	p.WriteCloser.Close()
+	killer := time.AfterFunc(5*time.Second, func() { _ = p.Kill() })
+	defer killer.Stop()
+	_ = p.Wait()
+	return nil
+}
+func (p *localProcess) Stderr() string { _ = p.Wait(); return strings.TrimSpace(p.stderr.String()) }
+
+func start(t *testing.T, env ...string) *Agent {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Start(t.Context(), localPod{}, Program{Path: exe, Env: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+func dial(t *testing.T, a *Agent, name string) int {
+	t.Helper()
+	addr := netip.MustParseAddrPort("127.0.0.1:20000")
+	s, err := a.Dial(t.Context(), name, result.Params{}, addr, addr, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestBurstsAndTotals(t *testing.T) {
+	a := start(t)
+	srv, err := a.Serve(t.Context(), "steady", result.Params{}, netip.MustParseAddrPort("127.0.0.1:20000"), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, a, "steady")
+	for i := range 3 {
+		b, err := a.Burst(t.Context(), c, workload.BurstSpec{Duration: time.Millisecond, Deadline: time.Minute, DropLast: i == 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.P50 != 1500 || b.Duration != time.Millisecond {
+			t.Errorf("burst %d came back as %+v", i, b)
+		}
+	}
+	totals, err := a.Collect(t.Context(), c, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if totals.Transactions != 20 {
+		t.Errorf("kept %d transactions of three bursts with one dropped, want 20", totals.Transactions)
+	}
+	if got, err := a.Totals(t.Context(), srv); err != nil || got.Transactions != 7 {
+		t.Errorf("server's totals: %+v, %v", got, err)
+	}
+	if err := a.Drop(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.Burst(t.Context(), c, workload.BurstSpec{Deadline: time.Minute}); err == nil {
+		t.Error("a closed session still measures")
+	}
+}
+
+func TestFaults(t *testing.T) {
+	spec := workload.BurstSpec{Duration: time.Millisecond, Deadline: time.Millisecond}
+	t.Run("a workload's error keeps the agent", func(t *testing.T) {
+		a := start(t)
+		if _, err := a.Burst(t.Context(), dial(t, a, "fails"), spec); err == nil || !strings.Contains(err.Error(), "peer went away") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := a.Burst(t.Context(), dial(t, a, "steady"), spec); err != nil {
+			t.Errorf("the agent did not survive a failed burst: %v", err)
+		}
+	})
+	t.Run("hang", func(t *testing.T) {
+		a := start(t)
+		_, err := a.Burst(t.Context(), dial(t, a, "hangs"), spec)
+		if err == nil || !strings.Contains(err.Error(), `no answer to "burst"`) {
+			t.Errorf("got %v", err)
+		}
+		if _, err = a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.AddrPort{}, -1); !errors.Is(err, ErrGone) {
+			t.Errorf("a hung agent was used again: %v", err)
+		}
+	})
+	t.Run("death", func(t *testing.T) {
+		a := start(t)
+		_, err := a.Burst(t.Context(), dial(t, a, "dies"), workload.BurstSpec{Deadline: time.Minute})
+		if !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "out of luck") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("refused", func(t *testing.T) {
+		a := start(t)
+		_, err := a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.MustParseAddrPort("127.0.0.1:1"), -1)
+		if err == nil || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := a.Serve(t.Context(), "unheard-of", result.Params{}, netip.AddrPort{}, -1); err == nil {
+			t.Error("an unknown workload was served")
+		}
+	})
+	t.Run("garbage", func(t *testing.T) {
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Start(t.Context(), localPod{}, Program{Path: exe, Env: []string{"AGENT_TEST_GARBAGE=1"}})
+		if err == nil || !strings.Contains(err.Error(), "good morning") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("interrupt", func(t *testing.T) {
+		a := start(t)
+		session := dial(t, a, "hangs")
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(20*time.Millisecond, cancel)
+		if _, err := a.Burst(ctx, session, workload.BurstSpec{Deadline: time.Minute}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// An agent whose controller is gone must end by itself, even when its workload hangs.
+func TestEndsWithItsInput(t *testing.T) {
+	a := start(t)
+	session := dial(t, a, "hangs")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _ = a.Burst(ctx, session, workload.BurstSpec{Deadline: time.Minute})
+	p := a.proc.(*localProcess)
+	if err := p.WriteCloser.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the agent outlived its input")
+	}
+}

@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"encoding/json"
+	"net/netip"
+
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// Version is the protocol's version: controller and agent must agree on it.
+const Version = 1
+
+// Subcommand is the verb of the command line that serves the protocol.
+const Subcommand = "agent"
+
+// The operations.
+const (
+	opHello   = "hello"
+	opServe   = "serve"
+	opDial    = "dial"
+	opBurst   = "burst"
+	opCollect = "collect"
+	opTotals  = "totals"
+	opClose   = "close"
+)
+
+// request is one line to the agent.
+type request struct {
+	ID   uint64          `json:"id"`
+	Op   string          `json:"op"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// response is one line from the agent: the answer to the request of the same id.
+type response struct {
+	ID    uint64          `json:"id"`
+	Error string          `json:"error,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// Hello is how an agent introduces itself.
+type Hello struct {
+	Version int `json:"version"`
+	PID     int `json:"pid"`
+}
+
+type serveArgs struct {
+	Workload string         `json:"workload"`
+	Params   result.Params  `json:"params"`
+	Listen   netip.AddrPort `json:"listen"`
+	CPU      int            `json:"cpu"`
+}
+
+type dialArgs struct {
+	Workload string         `json:"workload"`
+	Params   result.Params  `json:"params"`
+	Local    netip.AddrPort `json:"local"`
+	Server   netip.AddrPort `json:"server"`
+	CPU      int            `json:"cpu"`
+}
+
+type burstArgs struct {
+	Session int                `json:"session"`
+	Spec    workload.BurstSpec `json:"spec"`
+}
+
+type collectArgs struct {
+	Session  int  `json:"session"`
+	DropLast bool `json:"drop_last"`
+}
+
+type sessionArgs struct {
+	Session int `json:"session"`
+}

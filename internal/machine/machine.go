@@ -1,0 +1,167 @@
+// Package machine describes the machine that netdelta runs on: kernel, processor, memory, clock. It only reads.
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// Describe reads what is known of this machine. Single facts that can't be read are left empty; an error means that the
+// kernel's own basic files are missing.
+func Describe(version string) (result.Environment, error) {
+	proc, err := procfs.NewFS("/proc")
+	if err != nil {
+		return result.Environment{}, fmt.Errorf("describing this machine: %w", err)
+	}
+	cpus, err := proc.CPUInfo()
+	if err != nil {
+		return result.Environment{}, fmt.Errorf("describing the processor: %w", err)
+	}
+	mem, err := proc.Meminfo()
+	if err != nil {
+		return result.Environment{}, fmt.Errorf("describing the memory: %w", err)
+	}
+	var uts unix.Utsname
+	if err := unix.Uname(&uts); err != nil {
+		return result.Environment{}, fmt.Errorf("asking for the kernel's name: %w", err)
+	}
+	e := result.Environment{
+		Netdelta:  version,
+		GoVersion: runtime.Version(),
+		Kernel:    unix.ByteSliceToString(uts.Release[:]),
+		Arch:      unix.ByteSliceToString(uts.Machine[:]),
+		Hostname:  unix.ByteSliceToString(uts.Nodename[:]),
+		OS:        osName("/etc/os-release"),
+		Virtual:   hypervisor(cpus),
+		Clock:     fact("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+		CPU: result.CPU{
+			Count:       len(cpus),
+			Governor:    fact("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+			Mitigations: mitigations("/sys/devices/system/cpu/vulnerabilities"),
+		},
+	}
+	if len(cpus) > 0 {
+		e.CPU.Model = cpus[0].ModelName
+	}
+	if mem.MemTotalBytes != nil {
+		e.Memory = unit.Bytes(*mem.MemTotalBytes)
+	}
+	return e, nil
+}
+
+// Version is this program's version: of the module when it was installed by version, else of its source revision.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return "devel"
+}
+
+// AllowedCPUs are the processors that this process may run on, in ascending order.
+func AllowedCPUs() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("asking which processors may be used: %w", err)
+	}
+	var cpus []int
+	for cpu := 0; len(cpus) < set.Count(); cpu++ {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus, nil
+}
+
+// Confine keeps all threads of this process on the given processors. Threads made later inherit the confinement.
+func Confine(cpus []int) error {
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return fmt.Errorf("listing this process's threads: %w", err)
+	}
+	for _, t := range tasks {
+		var tid int
+		if _, err := fmt.Sscan(t.Name(), &tid); err != nil {
+			return fmt.Errorf("reading thread number %q: %w", t.Name(), err)
+		}
+		if err := unix.SchedSetaffinity(tid, &set); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("confining thread %d to processors %v: %w", tid, cpus, err)
+		}
+	}
+	return nil
+}
+
+// fact is the content of a one-line file, or "" where this machine has none.
+func fact(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+func osName(path string) string {
+	for line := range strings.Lines(fact(path) + "\n") {
+		if name, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
+			return strings.Trim(strings.TrimSpace(name), `"`)
+		}
+	}
+	return ""
+}
+
+// hypervisor names what this machine runs on, "" for bare metal.
+func hypervisor(cpus []procfs.CPUInfo) string {
+	virtual := false
+	for _, c := range cpus {
+		for _, f := range c.Flags {
+			virtual = virtual || f == "hypervisor"
+		}
+	}
+	if !virtual {
+		return ""
+	}
+	for _, path := range []string{"/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor"} {
+		if name := fact(path); name != "" {
+			return name
+		}
+	}
+	return "unnamed hypervisor"
+}
+
+// mitigations lists the processor's weaknesses for which the kernel pays with time on every system call.
+func mitigations(dir string) string {
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return ""
+	}
+	var active []string
+	for _, f := range files {
+		if strings.HasPrefix(fact(f), "Mitigation") {
+			active = append(active, filepath.Base(f))
+		}
+	}
+	return strings.Join(active, " ")
+}

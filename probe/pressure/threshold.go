@@ -1,0 +1,78 @@
+package pressure
+
+import "netdelta/stats"
+
+// Reasons for which a burst is left out of deltas.
+const (
+	ReasonSteal     = "steal"
+	ReasonPressure  = "cpu-pressure"
+	ReasonSoftirq   = "softirq"
+	ReasonPreempted = "preempted"
+)
+
+// How far a reading may lie from the calibrated one before it counts as a disturbance: this many median absolute
+// deviations, and at least this share of time. The floor keeps a very quiet calibration from calling trifles disturbances.
+const (
+	deviations   = 6
+	waitingFloor = 0.10
+	stealFloor   = 0.02
+	softirqFloor = 0.10
+	shareFloor   = 0.10
+)
+
+// Threshold tells disturbed spans from quiet ones, by what the machine was like when the run began.
+type Threshold struct {
+	waiting, steal, softirq float64
+}
+
+// Calibrate sets the threshold from spans measured at the start of a run. A machine that is busy from the start has a high
+// threshold: its noise is then in every interval, where it belongs.
+func Calibrate(loads []Load) Threshold {
+	limit := func(pick func(Load) float64, floor float64) float64 {
+		values := make([]float64, len(loads))
+		for i, l := range loads {
+			values[i] = pick(l)
+		}
+		return stats.Median(values) + max(floor, deviations*stats.MAD(values))
+	}
+	return Threshold{
+		waiting: limit(func(l Load) float64 { return l.Waiting }, waitingFloor),
+		steal:   limit(func(l Load) float64 { return l.Steal }, stealFloor),
+		softirq: limit(func(l Load) float64 { return l.Softirq }, softirqFloor),
+	}
+}
+
+// Disturbed gives the reason why a span can't be trusted, or "" if it can.
+func (t Threshold) Disturbed(l Load) string {
+	switch {
+	case l.Steal > t.steal:
+		return ReasonSteal
+	case l.Waiting > t.waiting:
+		return ReasonPressure
+	case l.Softirq > t.softirq:
+		return ReasonSoftirq
+	}
+	return ""
+}
+
+// Share calibrates and judges how much of a burst's time its own processes had the processor. Where both ends of a
+// workload are pinned to one processor the share is close to 1, and what is missing was taken by others.
+type Share struct {
+	quiet []float64
+	low   float64
+}
+
+// calibrationBursts is how many bursts set the usual share of a cell.
+const calibrationBursts = 8
+
+// Disturbed takes the share of one burst and says whether it is too small; the first bursts calibrate and are never so.
+func (s *Share) Disturbed(share float64) bool {
+	if len(s.quiet) < calibrationBursts {
+		s.quiet = append(s.quiet, share)
+		if len(s.quiet) == calibrationBursts {
+			s.low = stats.Median(s.quiet) - max(shareFloor, deviations*stats.MAD(s.quiet))
+		}
+		return false
+	}
+	return share < s.low
+}
