@@ -108,7 +108,7 @@ func (c *checker) levels(path string, l Levels) bool {
 	each(c, path+".congestion_control", l.CongestionControl, c.algorithm)
 	each(c, path+".nagle", l.Nagle, func(string, bool) {})
 	each(c, path+".mtu", l.MTU, func(p string, v unit.Bytes) {
-		if inRange(c, p, v, minMTU, maxMTU, plainBytes) && v > c.study.Testbed.Link.MTU && c.given("testbed.link.mtu") && !c.bad("testbed.link.mtu") {
+		if inRange(c, p, v, minMTU, maxMTU, bytesText) && v > c.study.Testbed.Link.MTU && c.given("testbed.link.mtu") && !c.bad("testbed.link.mtu") {
 			c.fail(p, fmt.Sprintf("mtu %d is more than the testbed's links carry (%d)", v, c.study.Testbed.Link.MTU), "raise testbed.link.mtu")
 		}
 	})
