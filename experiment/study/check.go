@@ -84,10 +84,10 @@ func nameProblem(name string) string {
 		return "it is empty"
 	case len(name) > 64:
 		return fmt.Sprintf("it has %d characters", len(name))
-	case strings.ContainsAny(name, `/\`):
-		return "it has a path separator"
 	case strings.ContainsAny(name, "<>&\"'"):
 		return "it has characters of HTML"
+	case strings.ContainsAny(name, `/\`):
+		return "it has a path separator"
 	case strings.Contains(name, ".."):
 		return "it has two dots in a row"
 	}

@@ -41,7 +41,7 @@ type Error struct {
 func (e *Error) Error() string {
 	s := e.Place.String() + ": " + e.Problem
 	if e.Mend != "" {
-		s += ": " + e.Mend
+		s += "; " + e.Mend
 	}
 	return s
 }

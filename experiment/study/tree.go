@@ -231,18 +231,24 @@ func (r *reader) mapping(path, what string, n *yaml.Node, known keys) {
 // scalar reads a single value with parse.
 func scalar[T any](r *reader, path string, n *yaml.Node, parse func(string) (T, error)) (v T, ok bool) {
 	n = follow(n)
-	name := path[strings.LastIndexByte(path, '.')+1:]
-	name, _, _ = strings.Cut(name, "[")
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
-		r.fail(path, r.place(n), fmt.Sprintf("%s must be a single value, not %s", name, kind(n)), "")
+		r.fail(path, r.place(n), fmt.Sprintf("%s must be a single value, not %s", subject(path), kind(n)), "")
 		return v, false
 	}
 	v, err := parse(n.Value)
 	if err != nil {
-		r.fail(path, r.place(n), fmt.Sprintf("%s: %v", name, err), "")
+		r.fail(path, r.place(n), fmt.Sprintf("%s: %v", leaf(path), err), "")
 		return v, false
 	}
 	return v, true
+}
+
+// subject names what stands at path: "burst", or "each of networks" for an element of a list.
+func subject(path string) string {
+	if strings.HasSuffix(path, "]") {
+		return "each of " + leaf(path)
+	}
+	return leaf(path)
 }
 
 // into returns a reader of one value.
@@ -270,9 +276,7 @@ func (r *reader) word(path string, n *yaml.Node) (string, bool) {
 		if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" {
 			mend = fmt.Sprintf("put it in quotes if %q is meant as text", clip(n.Value))
 		}
-		name := path[strings.LastIndexByte(path, '.')+1:]
-		name, _, _ = strings.Cut(name, "[")
-		r.fail(path, r.place(n), fmt.Sprintf("%s must be text, not %s", name, kind(n)), mend)
+		r.fail(path, r.place(n), fmt.Sprintf("%s must be text, not %s", subject(path), kind(n)), mend)
 		return "", false
 	}
 	return n.Value, true
@@ -308,12 +312,16 @@ func (r *reader) each(path string, n *yaml.Node, have func() int, read func(stri
 	if n.Kind == yaml.SequenceNode {
 		values = n.Content
 		if len(values) == 0 {
-			r.fail(path, r.place(n), path[strings.LastIndexByte(path, '.')+1:]+" is an empty list", "name at least one")
+			r.fail(path, r.place(n), leaf(path)+" is an empty list", "name at least one")
 		}
 	}
 	for _, v := range values {
 		inner := fmt.Sprintf("%s[%d]", path, have())
 		r.places[inner] = r.place(follow(v))
+		before := have()
 		read(inner, v)
+		if have() == before {
+			delete(r.bad, inner) // the next value takes this number; that the list is not whole stays known
+		}
 	}
 }

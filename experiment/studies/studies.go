@@ -1,0 +1,43 @@
+// Package studies holds the built-in studies: study files that ship inside the program.
+package studies
+
+import (
+	_ "embed"
+	"slices"
+)
+
+//go:embed latency.yaml
+var latency string
+
+//go:embed streams.yaml
+var streams string
+
+// Default is the name of the study that runs when none is named.
+const Default = "latency"
+
+// File is a built-in study as a file.
+type File struct {
+	Name string // what the user types, and the name in the study
+	Data []byte
+}
+
+// All returns the built-in studies, the default first.
+func All() []File {
+	return []File{
+		{Name: Default, Data: []byte(latency)},
+		{Name: "streams", Data: []byte(streams)},
+	}
+}
+
+// Find returns the built-in study of this name.
+func Find(name string) (File, bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(f File) bool { return f.Name == name })
+	if i < 0 {
+		return File{}, false
+	}
+	return all[i], true
+}
+
+// Path is the place that messages about a built-in study name.
+func (f File) Path() string { return "builtin:" + f.Name + ".yaml" }

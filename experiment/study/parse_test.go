@@ -1,0 +1,290 @@
+package study_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"netdelta/experiment/studies"
+	"netdelta/experiment/study"
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// known is a catalogue of a size that messages can be written against.
+func known() study.Known {
+	requestResponse := func(p result.Params) error {
+		if p.Message < 1 || p.Message > unit.MiB {
+			return fmt.Errorf("message %v is outside 1B to 1MiB", p.Message)
+		}
+		if p.Rate != 0 {
+			return errors.New("rate is not a parameter of it")
+		}
+		if p.Connections > 8 && p.Message > 64*unit.KiB {
+			return errors.New("messages over 64KiB need at most 8 connections")
+		}
+		return nil
+	}
+	defaults := result.Params{Message: 64, Connections: 1, CPU: "same"}
+	return study.Known{
+		Testbeds: []string{"lab"},
+		Networks: []string{"host", "bridge", "bridge-nat", "macvlan", "ipvlan-l2", "ipvlan-l3", "routed", "vxlan", "vxlan-routed"},
+		Workloads: []study.KnownWorkload{
+			{Name: "tcp-rr", Defaults: defaults, Check: requestResponse},
+			{Name: "udp-rr", Defaults: defaults, Check: requestResponse},
+			{Name: "tcp-crr", Defaults: defaults, Check: requestResponse},
+			{Name: "tcp-stream"},
+			{Name: "udp-stream"},
+		},
+		CheckMTU: func(network string, mtu unit.Bytes) error {
+			if strings.HasPrefix(network, "vxlan") && mtu < 1280+50 {
+				return fmt.Errorf("network %s over mtu %d leaves pods less than 1280 bytes", network, mtu)
+			}
+			return nil
+		},
+	}
+}
+
+// TestBadInput holds each file in testdata/bad against its messages: testdata/bad/NAME.yaml, and NAME.txt as golden.
+func TestBadInput(t *testing.T) {
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("want at least 20 files of bad input, have %d (%v)", len(files), err)
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		t.Run(strings.TrimSuffix(name, ".yaml"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", parseBad(t, name, data))
+		})
+	}
+}
+
+// parseBad returns the messages for a file that must be refused.
+func parseBad(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	s, err := study.Parse(name, data, known())
+	if err == nil || s != nil {
+		t.Fatalf("want no study and an error, have %+v and %v", s, err)
+	}
+	var all study.Errors
+	if !errors.As(err, &all) {
+		t.Fatalf("want study.Errors, have %T", err)
+	}
+	for _, e := range all {
+		if e.Place.File != name {
+			t.Errorf("error %q does not name the file", e)
+		}
+	}
+	return err.Error() + "\n"
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s (UPDATE_GOLDEN=1 rewrites it):\n%s", file, d)
+	}
+}
+
+// TestBadBytes has the input that can't stand in a text file.
+func TestBadBytes(t *testing.T) {
+	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
+	var bomb strings.Builder
+	bomb.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := range 9 {
+		fmt.Fprintf(&bomb, "a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 10), ", "))
+	}
+	for name, c := range map[string]struct{ data, want string }{
+		"empty":     {"", "f: the file is empty"},
+		"blank":     {"\n\n", "f: the file is empty"},
+		"comment":   {"# nothing\n", "f: the file is empty"},
+		"null":      {"---\n", "f: the file is empty"},
+		"latin1":    {"study: x\nquestion: caf\xe9\n", "f:2:14: byte 0xe9 is not UTF-8; save the file as UTF-8"},
+		"utf16":     {"\xff\xfes\x00", "f:1:1: byte 0xff is not UTF-8"},
+		"control":   {"study: a\x1b[31mb\n", "f:1:9: control character U+001B; a study file is plain text"},
+		"nul":       {"study: a\x00b\n", "f:1:9: control character U+0000"},
+		"escape":    {"study: \"a\\x1b[31mb\"\n", `study name "a\x1b[31mb": it has a control character (U+001B)`},
+		"invisible": {"study: \"a\\u202Eb\"\n", `study name "a\u202eb": it has an invisible character (U+202E)`},
+		"huge":      {strings.Repeat("#", 1<<20+1), "f: the file has 1048577 bytes, and a study may have 1048576"},
+		"deep":      {deep, "f:1:17: values are nested deeper than 16 levels"},
+		"bomb":      {bomb.String(), "the anchors of this file expand without end; write the values out"},
+		"cycle":     {"a: &x [*x]\n", "f:1:8: the anchors of this file expand without end"},
+		"scalar":    {"latency\n", `f:1:1: the study must be a mapping (key: value), not the text "latency"; its keys are baseline, claims, design`},
+		"list":      {"- a\n", "f:1:1: the study must be a mapping (key: value), not a list"},
+		"two":       {"study: a\n---\nstudy: b\n", "there is a second document in the file; put each study in a file of its own"},
+		"long":      {"study: " + strings.Repeat("a", 65) + "\n", "it has 65 characters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := parseBad(t, "f", []byte(c.data)); !strings.Contains(got, c.want) {
+				t.Errorf("got\n%swant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestHostileFileName(t *testing.T) {
+	_, err := study.Parse("a\x1b[2Jb\n.yaml", nil, known())
+	if err == nil || strings.ContainsAny(err.Error(), "\x1b\n") {
+		t.Errorf("the name of the file reaches the terminal: %q", err)
+	}
+}
+
+const small = `study: small
+baseline: host
+networks: [host, bridge]
+workloads: [tcp-rr]
+`
+
+func TestDefaults(t *testing.T) {
+	s, err := study.Parse("small.yaml", []byte(small), known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &study.Study{
+		Name:      "small",
+		Testbed:   study.Testbed{Kind: "lab", Nodes: 2, Pods: 2, Link: study.Link{MTU: 1500}},
+		Baseline:  "host",
+		Networks:  []string{"host", "bridge"},
+		Placement: []result.Placement{result.SameNode, result.CrossNode},
+		Workloads: []study.Workload{{Name: "tcp-rr"}},
+		Design: study.Design{
+			Burst: study.DefaultBurst, Builds: 12, Confidence: 0.95, Margin: 0.02, TimeBudget: study.DefaultTimeBudget,
+		},
+	}
+	if d := cmp.Diff(want, s); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPlacementFollowsTestbed(t *testing.T) {
+	s, err := study.Parse("one.yaml", []byte(small+"testbed: {nodes: 1}\n"), known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]result.Placement{result.SameNode}, s.Placement); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	everything := small + `question: "yes: 5 # <b>"
+testbed: {kind: lab, nodes: 3, pods: 4, link: {mtu: 9000, rate: 2.5Gbit/s}}
+placement: cross-node
+factors: {mtu: [1500, 9000], cpu: [same, two], congestion_control: [cubic, bbr], nagle: [true, false], busy_poll: [0s, 50us], request_rate: [0.5, 1e6], connections: 3}
+design: {burst: 20ms, builds: 7, rounds: 30, blocks: 9, confidence: 99%, margin: 0.5%, time_budget: 15m, seed: 18446744073709551615}
+claims:
+  - {id: a, says: "5", source: "2016-01-01", published: "~", expect: p50 of bridge above host}
+`
+	s, err := study.Parse("everything.yaml", []byte(everything), known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Design.Confidence != 0.99 || s.Design.Margin != 0.005 || s.Design.Seed != 1<<64-1 || s.Testbed.Link.Rate != 2.5*unit.Gbit {
+		t.Errorf("read %+v and %+v", s.Design, s.Testbed)
+	}
+	again(t, s)
+}
+
+// again writes a study and reads it back.
+func again(t *testing.T, s *study.Study) {
+	t.Helper()
+	data, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := study.Parse("again.yaml", data, known())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, data)
+	}
+	if d := cmp.Diff(s, back); d != "" {
+		t.Errorf("%s\n%s", d, data)
+	}
+}
+
+func TestBuiltins(t *testing.T) {
+	for _, f := range studies.All() {
+		s, err := study.Parse(f.Path(), f.Data, known())
+		if err != nil {
+			t.Errorf("%s:\n%v", f.Name, err)
+			continue
+		}
+		if s.Name != f.Name || s.Question == "" || s.Baseline != "host" {
+			t.Errorf("%s is named %q, asks %q against %q", f.Name, s.Name, s.Question, s.Baseline)
+		}
+		again(t, s)
+	}
+	if f, ok := studies.Find(studies.Default); !ok || f.Name != studies.Default {
+		t.Errorf("the default study is %q", f.Name)
+	}
+	if _, ok := studies.Find("latencies"); ok {
+		t.Error("found a study that is not there")
+	}
+}
+
+func TestLatencyIsThePublishedOne(t *testing.T) {
+	f, _ := studies.Find("latency")
+	s, err := study.Parse(f.Path(), f.Data, known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Claims) != 8 || len(s.Networks) != 9 || len(s.Placement) != 2 {
+		t.Errorf("have %d claims, %d networks, %d placements", len(s.Claims), len(s.Networks), len(s.Placement))
+	}
+	want := []unit.Bytes{300, 500, 1024, 2048}
+	for _, w := range s.Workloads {
+		if d := cmp.Diff(want, w.Levels.Message); d != "" {
+			t.Errorf("%s: %s", w.Name, d)
+		}
+	}
+	for _, c := range s.Claims {
+		if c.Source == "" || c.Published == "" {
+			t.Errorf("claim %s has no source or figure", c.ID)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range studies.All() {
+		f.Add(s.Data)
+	}
+	files, _ := filepath.Glob("testdata/bad/*.yaml")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := study.Parse("fuzz.yaml", data, known())
+		if err != nil {
+			if s != nil {
+				t.Fatal("a study beside an error")
+			}
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				if !strings.HasPrefix(line, "fuzz.yaml:") {
+					t.Fatalf("an error without its place: %q", line)
+				}
+			}
+			return
+		}
+		again(t, s)
+	})
+}
