@@ -8,10 +8,15 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Build is what one cell measured in one build of its network, paired with the baseline of the same rounds.
+// Build is what one cell measured in one build of its network, paired with the baseline of the same rounds. Make it
+// with Pair.
 type Build struct {
 	// Deltas are the paired differences of the logarithms, one for each round: see PairedDelta.
 	Deltas []float64
+	// Twins are, one for each round, half of what the two baselines of the round differ by. With them a delta can be
+	// told apart into the cell against either baseline, and stalled rounds can be trimmed without a bias: see
+	// Compare. Without them (or when their number is not that of Deltas) each build counts with its plain mean.
+	Twins []float64
 	// Within are, optionally, the differences between the two halves of a burst, one for each round: the delta of
 	// the odd transactions minus the delta of the even ones. They serve to split the variance and nothing else.
 	Within []float64
@@ -22,9 +27,39 @@ type Build struct {
 // differences of Build.Within alike.
 func PairedDelta(cell, baseline, twin float64) float64 { return cell - (baseline+twin)/2 }
 
+// Pair pairs the log values of a cell with those of the baseline and its twin, round by round. Rounds beyond the
+// shortest of the three are ignored. Where the baseline stands once, and for the null check, pass it as its own twin:
+// Pair(a, b, b) is baseline a against b.
+func Pair(cell, baseline, twin []float64) Build {
+	rounds := min(len(cell), len(baseline), len(twin))
+	b := Build{Deltas: make([]float64, rounds), Twins: make([]float64, rounds)}
+	for r := range rounds {
+		b.Deltas[r] = PairedDelta(cell[r], baseline[r], twin[r])
+		b.Twins[r] = (baseline[r] - twin[r]) / 2
+	}
+	return b
+}
+
+// trim is the share cut from either end of a build's pairs.
+const trim = 0.2
+
+// location is the delta of one build.
+func (b Build) location() float64 {
+	if !b.paired() {
+		return Mean(b.Deltas)
+	}
+	pairs := make([]float64, 0, 2*len(b.Deltas))
+	for r, d := range b.Deltas {
+		pairs = append(pairs, d-b.Twins[r], d+b.Twins[r])
+	}
+	return TrimmedMean(pairs, trim)
+}
+
+func (b Build) paired() bool { return len(b.Twins) == len(b.Deltas) }
+
 // Estimate is a delta with its uncertainty. All is on the natural log scale: the ratio is exp(Center).
 type Estimate struct {
-	// Center is the mean over builds of the mean over rounds. It is NaN when nothing usable was measured.
+	// Center is the mean over builds of each build's location. It is NaN when nothing usable was measured.
 	Center float64
 	// Low and High bound the interval. Without an interval both are NaN.
 	Low, High float64
@@ -59,11 +94,14 @@ var (
 
 // Compare estimates the delta of a cell from its builds.
 //
-// The interval is Student's t over the build means, all builds weighing the same whatever their number of rounds.
-// The bursts of one build share what that build happened to be, so they are one observation together. The mean is
-// taken in each build, not a median or a trimmed mean: the baseline is the mean of two bursts, so where noise is
-// skewed a delta is not symmetric about the truth, and a robust location misses it by the same amount in each
-// build, which no number of builds would show. docs/statistics.md has the simulations.
+// The interval is Student's t over one number for each build, all builds weighing the same whatever their number of
+// rounds: the bursts of one build share what that build happened to be, so they are one observation together.
+//
+// That number is the mean of the middle 60% of all differences of the cell from either baseline, two in each round.
+// Each of these is a burst less a burst, symmetric about the truth however skewed the noise, so trimming is fair.
+// The deltas themselves are not symmetric, since the baseline in them is a mean of two bursts: a trimmed mean or a
+// median of deltas misses the truth by the same amount in every build, and no number of builds shows it.
+// docs/statistics.md has the simulations.
 //
 // Bursts that were disturbed must be left out beforehand, on evidence other than their value.
 func Compare(builds []Build, o Options) Estimate {
@@ -72,7 +110,7 @@ func Compare(builds []Build, o Options) Estimate {
 	used := e.usable(builds)
 	means := make([]float64, len(used))
 	for i, b := range used {
-		means[i] = Mean(b.Deltas)
+		means[i] = b.location()
 		e.Rounds += len(b.Deltas)
 	}
 	e.Builds = len(means)
@@ -103,7 +141,7 @@ func (e *Estimate) usable(builds []Build) []Build {
 	kept := make([]Build, 0, len(builds))
 	lost, empty := 0, 0
 	for _, b := range builds {
-		clean := Build{Deltas: believable(b.Deltas), Within: believable(b.Within)}
+		clean := b.believable()
 		lost += len(b.Deltas) - len(clean.Deltas)
 		if len(clean.Deltas) == 0 {
 			empty++
@@ -120,20 +158,24 @@ func (e *Estimate) usable(builds []Build) []Build {
 	return kept
 }
 
-// believable returns x itself when all of it lies within maxLog, else a copy of what does.
-func believable(x []float64) []float64 {
-	for i, v := range x {
-		if !(math.Abs(v) <= maxLog) {
-			kept := append([]float64(nil), x[:i]...)
-			for _, v := range x[i:] {
-				if math.Abs(v) <= maxLog {
-					kept = append(kept, v)
-				}
-			}
-			return kept
+// believable is the build without the rounds whose values are NaN, infinite or beyond maxLog.
+func (b Build) believable() Build {
+	good := func(v float64) bool { return math.Abs(v) <= maxLog }
+	clean := Build{Deltas: make([]float64, 0, len(b.Deltas)), Within: make([]float64, 0, len(b.Within))}
+	for r, d := range b.Deltas {
+		switch {
+		case !b.paired() && good(d):
+			clean.Deltas = append(clean.Deltas, d)
+		case b.paired() && good(d) && good(b.Twins[r]):
+			clean.Deltas, clean.Twins = append(clean.Deltas, d), append(clean.Twins, b.Twins[r])
 		}
 	}
-	return x
+	for _, w := range b.Within {
+		if good(w) {
+			clean.Within = append(clean.Within, w)
+		}
+	}
+	return clean
 }
 
 // tQuantile is the p-quantile of Student's t with the degrees of freedom.

@@ -14,17 +14,18 @@ import (
 // Noise is how the bursts of one build scatter.
 type Noise string
 
-// The noises. All but Drifting have the standard deviation World.RoundSD; Drifting adds to it.
+// The noises. All have the standard deviation World.RoundSD, but Drifting and Stalling add to it.
 const (
 	Normal         Noise = "normal"
 	LogNormal      Noise = "log-normal"     // skewed (by 6.2): most bursts are alike, a few far slower
 	Bimodal        Noise = "bimodal"        // three bursts of ten in a slow mode, 3.5 scatters of a mode away
 	Autocorrelated Noise = "autocorrelated" // each set-up its own AR(1), 0.8 from one round to the next
+	Stalling       Noise = "stalling"       // normal, but 3% of the bursts are disturbed, and take half as long again on average
 	Drifting       Noise = "drifting"       // normal, on a machine that slows by 10% in a build, and set-ups that drift apart
 )
 
 // Noises lists every Noise.
-func Noises() []Noise { return []Noise{Normal, LogNormal, Bimodal, Autocorrelated, Drifting} }
+func Noises() []Noise { return []Noise{Normal, LogNormal, Bimodal, Autocorrelated, Drifting, Stalling} }
 
 const (
 	logNormalSD   = 2.1611974158950877 // of exp(N(0,1)): sqrt((e-1)*e)
@@ -33,6 +34,8 @@ const (
 	slowAway      = 3.5                // in scatters of one mode
 	memory        = 0.8                // of the AR(1)
 	commonDrift   = 0.10               // of the whole machine over one build, on the log scale
+	stallShare    = 0.03               // of bursts
+	stallMean     = 0.4                // on the log scale, exponentially distributed
 	ownDriftSD    = 0.01               // of one set-up over one build, on the log scale
 )
 
@@ -102,9 +105,12 @@ func (e *Experiment) Build() Sample {
 func (e *Experiment) scatter(y []float64) {
 	sd, random := e.world.RoundSD, e.random
 	switch e.world.Noise {
-	case Normal, Drifting:
+	case Normal, Drifting, Stalling:
 		for r := range y {
 			y[r] = sd * random.NormFloat64()
+			if e.world.Noise == Stalling && random.Float64() < stallShare {
+				y[r] += stallMean * random.ExpFloat64()
+			}
 		}
 	case LogNormal:
 		for r := range y {
@@ -147,19 +153,7 @@ func (e *Experiment) drift(sample Sample) {
 }
 
 // Cell pairs cell c, counted from 0, with the baseline of the same rounds.
-func (s Sample) Cell(c int) stats.Build {
-	b := stats.Build{Deltas: make([]float64, len(s[0]))}
-	for r := range b.Deltas {
-		b.Deltas[r] = stats.PairedDelta(s[2+c][r], s[0][r], s[1][r])
-	}
-	return b
-}
+func (s Sample) Cell(c int) stats.Build { return stats.Pair(s[2+c], s[0], s[1]) }
 
 // Null pairs the baseline with its twin.
-func (s Sample) Null() stats.Build {
-	b := stats.Build{Deltas: make([]float64, len(s[0]))}
-	for r := range b.Deltas {
-		b.Deltas[r] = s[0][r] - s[1][r]
-	}
-	return b
-}
+func (s Sample) Null() stats.Build { return stats.Pair(s[0], s[1], s[1]) }

@@ -1,0 +1,35 @@
+// Command power prints the tables of docs/statistics.md from simulation: coverage of the intervals, false claims,
+// the stopping rule, and power against measuring time. It measures nothing and needs no network.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+func main() {
+	table := flag.String("table", "all", "which table: all, coverage")
+	trials := flag.Int("trials", 4000, "simulated experiments for each figure")
+	flag.Parse()
+	tables := []struct {
+		name  string
+		print func(io.Writer, int)
+	}{{"coverage", printCoverage}}
+	known := []string{"all"}
+	found := false
+	for _, t := range tables {
+		known = append(known, t.name)
+		if *table == "all" || *table == t.name {
+			found = true
+			t.print(os.Stdout, *trials)
+			fmt.Println()
+		}
+	}
+	if !found || *trials < 1 {
+		fmt.Fprintf(os.Stderr, "power: no table %q of %d trials: choose one of %s, and at least one trial\n", *table, *trials, strings.Join(known, ", "))
+		os.Exit(2)
+	}
+}
