@@ -1,38 +1,130 @@
 package network
 
 import (
-	"net/netip"
+	"fmt"
+	"slices"
+	"strings"
 
 	"netdelta/unit"
 )
 
-// Topology is what a network is planned over: the nodes with their underlay, and the pods on them.
-type Topology struct {
-	Nodes []Node
-	Pods  []Pod
-	// MTU of the underlay links.
-	MTU unit.Bytes
-	// PodsOutlive says that pods have namespaces of their own that outlive the network (live swap). Without it a network
-	// may place a pod in its node's namespace, as host networking does.
-	PodsOutlive bool
-}
-
-// Node is a host of the topology.
-type Node struct {
+// Network is an entry of the catalogue: a way to attach pods and to let them reach each other.
+type Network struct {
+	// Name says the mechanism.
 	Name string
-	// Device is the node's underlay device, Address its address there, Gateway prefix length in Prefix.
-	Device  string
-	Address netip.Prefix
-	// PodPrefix holds the addresses of this node's pods.
-	PodPrefix netip.Prefix
+	// Summary is one line on how it works.
+	Summary string
+	// UsedBy names systems whose pods are attached like this.
+	UsedBy []string
+	// Overhead is what encapsulation adds to each packet between nodes.
+	Overhead unit.Bytes
+	// Reach says under which address a client finds a server.
+	Reach Reach
+	// SameNodeUnderSwap says whether traffic between two pods of one node takes the same way when pods outlive the network
+	// (Topology.PodsOutlive) as without. Where it is false, a same-node trial under live swap measures something else and
+	// must be refused.
+	SameNodeUnderSwap bool
+	// Build writes the plan for a topology that Plan has checked.
+	Build func(Topology) Plan
 }
 
-// Pod is an endpoint with a fixed address on one node.
-type Pod struct {
-	Name    string
-	Node    int // index into Topology.Nodes
-	Address netip.Addr
-	// Ports is the range of ports on which servers of this pod listen; no two pods of a node share one, so that a
-	// network may publish them on the node's address unchanged.
-	FirstPort, LastPort uint16
+// Reach says under which address a client finds a server.
+type Reach int
+
+const (
+	// ByPod reaches a server at its pod's own address.
+	ByPod Reach = iota
+	// ByNode reaches a server at its node's address, where its ports are published.
+	ByNode
+)
+
+// Plan checks the topology against what the network needs and returns what has to be built.
+func (n Network) Plan(t Topology) (Plan, error) {
+	if err := t.Check(); err != nil {
+		return Plan{}, fmt.Errorf("plan network %s: %w", n.Name, err)
+	}
+	if least := t.leastMTU() + n.Overhead; t.MTU < least {
+		return Plan{}, fmt.Errorf("plan network %s: the underlay's MTU of %d is too small: %d bytes of encapsulation leave %d for a pod, which needs %d; set the link's MTU to %d or more",
+			n.Name, int64(t.MTU), int64(n.Overhead), int64(t.MTU-n.Overhead), int64(t.leastMTU()), int64(least))
+	}
+	p := n.Build(t)
+	p.Network, p.MTU, p.Reach = n.Name, t.MTU-n.Overhead, n.Reach
+	return p, nil
+}
+
+// Catalogue returns every network, in the order in which they are listed. It is a fresh value each time.
+func Catalogue() []Network {
+	return []Network{
+		host(),
+		bridge(),
+		bridgeNAT(),
+		macvlan(),
+		ipvlanL2(),
+		ipvlanL3(),
+		routed(),
+		vxlan(),
+		vxlanRouted(),
+	}
+}
+
+// UnknownError says that a catalogue has no network of this name.
+type UnknownError struct {
+	Name string
+	// Nearest is the known name closest to it, "" where none is close.
+	Nearest string
+	Known   []string
+}
+
+// Error implements error.
+func (e *UnknownError) Error() string {
+	if e.Nearest != "" {
+		return fmt.Sprintf("unknown network %q: did you mean %q?", e.Name, e.Nearest)
+	}
+	return fmt.Sprintf("unknown network %q: known are %s", e.Name, strings.Join(e.Known, ", "))
+}
+
+// Find returns the network of the given name, or an *UnknownError that suggests the nearest one.
+func Find(networks []Network, name string) (Network, error) {
+	if i := slices.IndexFunc(networks, func(n Network) bool { return n.Name == name }); i >= 0 {
+		return networks[i], nil
+	}
+	known := make([]string, len(networks))
+	for i, n := range networks {
+		known[i] = n.Name
+	}
+	return Network{}, &UnknownError{Name: name, Nearest: Nearest(name, known), Known: known}
+}
+
+// Nearest returns the candidate that is fewest single-letter edits away from name, or "" where even that one needs more
+// than a third of its letters changed (but at least two).
+func Nearest(name string, candidates []string) string {
+	best, least := "", -1
+	for _, c := range candidates {
+		d := edits(strings.ToLower(name), strings.ToLower(c))
+		if d <= max(2, len(c)/3) && (least < 0 || d < least) {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance: insertions, deletions and substitutions that turn a into b.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			substitute := diagonal
+			if a[i] != b[j] {
+				substitute++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }

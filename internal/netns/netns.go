@@ -1,0 +1,143 @@
+// Package netns makes and enters network namespaces that have no name: they live as long as a file descriptor or a process
+// holds them, so that nothing is left of them when the program is killed.
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// ID tells namespaces apart, as long as they live.
+type ID struct{ Device, Inode uint64 }
+
+// Namespace is a network namespace held by a file descriptor.
+type Namespace struct {
+	id ID
+
+	mu sync.RWMutex // held for reading while fd is in use
+	fd int          // -1 once closed
+}
+
+// ErrClosed is the error of a Namespace that was closed.
+var ErrClosed = errors.New("network namespace is closed")
+
+const ownNamespace = "/proc/thread-self/ns/net"
+
+// New makes an empty namespace and runs inside in it, which may be nil. It needs CAP_SYS_ADMIN; without it
+// errors.Is(err, unix.EPERM).
+func New(inside func() error) (*Namespace, error) {
+	var n *Namespace
+	err := onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("make a network namespace: %w", err)
+		}
+		var err error
+		n, err = open(ownNamespace)
+		if err != nil || inside == nil {
+			return err
+		}
+		return inside()
+	})
+	if err != nil && n != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, err
+}
+
+// Own is the namespace of the whole program.
+func Own() (*Namespace, error) { return open("/proc/self/ns/net") }
+
+// Of is the namespace of the process with this number.
+func Of(pid int) (*Namespace, error) { return open(fmt.Sprintf("/proc/%d/ns/net", pid)) }
+
+func open(path string) (*Namespace, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, errors.Join(fmt.Errorf("look at network namespace %s: %w", path, err), unix.Close(fd))
+	}
+	return &Namespace{fd: fd, id: ID{Device: st.Dev, Inode: st.Ino}}, nil
+}
+
+// ID is the same for all that are in this namespace.
+func (n *Namespace) ID() ID { return n.id }
+
+// WithFD calls f with the file descriptor, which stays open meanwhile.
+func (n *Namespace) WithFD(f func(fd int) error) error {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if n.fd < 0 {
+		return ErrClosed
+	}
+	return f(n.fd)
+}
+
+// Close lets go of the namespace. It is idempotent. The namespace itself ends, some time later, with its last holder.
+func (n *Namespace) Close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.fd < 0 {
+		return nil
+	}
+	err := unix.Close(n.fd)
+	n.fd = -1
+	return err
+}
+
+// Do runs f on a thread inside the namespace. What f starts in goroutines is outside. A thread that can't be brought back
+// ends instead of being used again.
+func (n *Namespace) Do(f func() error) error {
+	return n.WithFD(func(fd int) error {
+		return onThread(func() error {
+			if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
+				return fmt.Errorf("enter a network namespace: %w", err)
+			}
+			return f()
+		})
+	})
+}
+
+// DoOnce is Do on a thread that ends afterwards, so that f may change it in other ways, such as the processors that it may
+// use.
+func (n *Namespace) DoOnce(f func() error) error {
+	return n.WithFD(func(fd int) error {
+		done := make(chan error, 1)
+		go func() {
+			// Never unlocked: the thread ends with this goroutine.
+			runtime.LockOSThread()
+			if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
+				done <- fmt.Errorf("enter a network namespace: %w", err)
+				return
+			}
+			done <- f()
+		}()
+		return <-done
+	})
+}
+
+// onThread runs f on a thread of its own and brings the thread back into the namespace that it came from.
+func onThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		home, err := unix.Open(ownNamespace, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			runtime.UnlockOSThread()
+			done <- fmt.Errorf("open the thread's network namespace: %w", err)
+			return
+		}
+		err = f()
+		if unix.Setns(home, unix.CLONE_NEWNET) == nil {
+			runtime.UnlockOSThread()
+		}
+		done <- errors.Join(err, unix.Close(home))
+	}()
+	return <-done
+}

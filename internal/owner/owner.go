@@ -1,0 +1,204 @@
+// Package owner marks processes and directories with the program that made them, so that what a killed program left can be
+// told from what a running one uses.
+package owner
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Owner is one running program: its number, when it started, and where those two mean something.
+type Owner struct {
+	Boot  string // first digits of the kernel's boot id: numbers start anew with each boot
+	Space uint64 // the namespace of process numbers
+	PID   int
+	Start uint64 // in clock ticks since the boot
+}
+
+// Variable is the name of the environment variable that carries a mark.
+const Variable = "NETDELTA_LAB"
+
+// Self is this program.
+func Self() (Owner, error) {
+	here, err := where()
+	if err != nil {
+		return Owner{}, err
+	}
+	here.PID = os.Getpid()
+	here.Start, err = startOf(here.PID)
+	return here, err
+}
+
+// where is an Owner without a process.
+func where() (Owner, error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return Owner{}, fmt.Errorf("read the kernel's boot id: %w", err)
+	}
+	st, err := os.Stat("/proc/self/ns/pid")
+	if err != nil {
+		return Owner{}, fmt.Errorf("look at the namespace of process numbers: %w", err)
+	}
+	if len(boot) < 8 {
+		return Owner{}, errors.New("read the kernel's boot id: it is too short")
+	}
+	return Owner{Boot: string(boot[:8]), Space: st.Sys().(*syscall.Stat_t).Ino}, nil
+}
+
+// String is the mark, which Parse reads. It has no slash and no space.
+func (o Owner) String() string { return fmt.Sprintf("%s-%d-%d-%d", o.Boot, o.Space, o.PID, o.Start) }
+
+// Parse reads a mark at the start of s, up to its end or a dash after it.
+func Parse(s string) (Owner, error) {
+	parts := strings.SplitN(s, "-", 5)
+	if len(parts) < 4 || len(parts[0]) != 8 {
+		return Owner{}, fmt.Errorf("%q is no owner's mark", s)
+	}
+	space, err1 := strconv.ParseUint(parts[1], 10, 64)
+	pid, err2 := strconv.Atoi(parts[2])
+	start, err3 := strconv.ParseUint(parts[3], 10, 64)
+	if err := errors.Join(err1, err2, err3); err != nil || pid <= 0 {
+		return Owner{}, fmt.Errorf("%q is no owner's mark", s)
+	}
+	return Owner{Boot: parts[0], Space: space, PID: pid, Start: start}, nil
+}
+
+// Dead tells whether the owner has certainly ended. An owner that can't be seen from here, in another container say, is not
+// taken for dead.
+func (o Owner) Dead() bool {
+	here, err := where()
+	if err != nil {
+		return false
+	}
+	if o.Boot != here.Boot {
+		return true
+	}
+	if o.Space != here.Space {
+		return false
+	}
+	start, err := startOf(o.PID)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return true
+	}
+	return err == nil && start != o.Start
+}
+
+// startOf reads when a process started; one that has ended but was not waited for counts as gone.
+func startOf(pid int) (uint64, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name in parentheses may hold spaces and parentheses itself.
+	end := bytes.LastIndexByte(stat, ')')
+	fields := strings.Fields(string(stat[end+1:]))
+	const state, start = 0, 19 // fields 3 and 22 of proc(5), counted from after the name
+	if end < 0 || len(fields) <= start {
+		return 0, fmt.Errorf("process %d: unexpected content of its stat file", pid)
+	}
+	if fields[state] == "Z" || fields[state] == "X" {
+		return 0, os.ErrNotExist
+	}
+	return strconv.ParseUint(fields[start], 10, 64)
+}
+
+// Process is a process that carries a mark.
+type Process struct {
+	PID   int
+	Name  string
+	Owner Owner
+	// Mark is the whole value of the variable, which may go on after the owner.
+	Mark string
+}
+
+// Processes lists all processes that carry a mark and whose environment may be read, this program's own among them.
+func Processes() ([]Process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var found []Process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if p, ok := ProcessOf(pid); ok {
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}
+
+// ProcessOf looks at one process; ok is false where it is gone, carries no mark, or may not be looked at.
+func ProcessOf(pid int) (p Process, ok bool) {
+	mark := markOf(pid)
+	if mark == "" {
+		return Process{}, false
+	}
+	o, err := Parse(mark)
+	if err != nil {
+		return Process{}, false
+	}
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return Process{}, false
+	}
+	return Process{PID: pid, Name: strings.TrimSpace(string(name)), Owner: o, Mark: mark}, true
+}
+
+// markOf is the mark in a process's environment, "" where there is none or it can't be read.
+func markOf(pid int) string {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return ""
+	}
+	for v := range bytes.SplitSeq(env, []byte{0}) {
+		if mark, ok := bytes.CutPrefix(v, []byte(Variable+"=")); ok {
+			return string(mark)
+		}
+	}
+	return ""
+}
+
+const tempPrefix = "netdelta-"
+
+// TempDir makes a directory for temporary files that carries this program's mark.
+func TempDir() (string, error) {
+	self, err := Self()
+	if err != nil {
+		return "", err
+	}
+	return os.MkdirTemp("", tempPrefix+self.String()+"-*")
+}
+
+// TempDirs lists the directories that TempDir made for programs that have died. Another user's are left out.
+func TempDirs() ([]string, error) {
+	entries, err := os.ReadDir(os.TempDir())
+	if err != nil {
+		return nil, fmt.Errorf("list temporary directories: %w", err)
+	}
+	var found []string
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), tempPrefix)
+		if !ok || !e.IsDir() {
+			continue
+		}
+		o, err := Parse(rest)
+		if err != nil || !o.Dead() {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+			continue
+		}
+		found = append(found, filepath.Join(os.TempDir(), e.Name()))
+	}
+	return found, nil
+}

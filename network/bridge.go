@@ -1,0 +1,25 @@
+package network
+
+// bridge joins pods and underlay to one link.
+func bridge() Network {
+	return Network{
+		Name:              "bridge",
+		Summary:           "each pod's veth and the node's underlay port are ports of a bridge: one flat link",
+		UsedBy:            []string{"CNI bridge plugin without a gateway", "LXC", "OpenStack Linux bridge agent"},
+		SameNodeUnderSwap: true,
+		Build: func(t Topology) Plan {
+			d := newDraft(t, 0)
+			for i, n := range t.Nodes {
+				d.nodeBridge(i)
+				d.add(Enslave{Device: Device{InNode(i), n.Device}, Bridge: bridgeDev})
+				// A port of a bridge has no address; the bridge stands in for it.
+				d.nodeAddress(i, bridgeDev)
+				d.bridgedPods(i)
+			}
+			for j := range t.Pods {
+				d.onePrefix(j)
+			}
+			return d.finish(d.upVeth, d.downVeth, d.leavePort, d.enterPort)
+		},
+	}
+}

@@ -1,0 +1,244 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"netdelta/unit"
+)
+
+// draft is a plan in the making, with the parts that networks share.
+type draft struct {
+	t    Topology
+	plan Plan
+	// mtu is that of the pods' devices.
+	mtu unit.Bytes
+}
+
+// Kinds of pinned MAC addresses. MACs decide hash buckets in bridges and bonds, so a random one would make each build of a
+// network a little different.
+const (
+	macPod byte = iota + 1
+	macPort
+	macNodeEnd
+	macSwitch
+	macSwitchPort
+	macBridge
+	macEncapsulation
+)
+
+// mac is a locally administered address that belongs to one role and index.
+func mac(kind byte, index int) MAC {
+	return MAC{0x02, 0x6e, 0x64, kind, byte(index >> 8), byte(index)}
+}
+
+const (
+	podDevice = "eth0"
+	bridgeDev = "br0"
+	switchDev = "sw0"
+	vxlanDev  = "vxlan0"
+
+	ipForward = "net.ipv4.ip_forward"
+)
+
+// newDraft starts a plan: quiet namespaces, and nodes that are joined by an underlay. Where the node's address goes is left
+// to the network, since a bridge takes it over from the port.
+func newDraft(t Topology, overhead unit.Bytes) *draft {
+	d := &draft{t: t, mtu: t.MTU - overhead}
+	d.quiet(InSwitch())
+	d.under(Bridge{Device: Device{InSwitch(), switchDev}, Role: RoleSwitch, MAC: mac(macSwitch, 0), MTU: t.MTU})
+	for i, n := range t.Nodes {
+		d.quiet(InNode(i))
+		d.port(Device{InNode(i), n.Device}, mac(macPort, i), n.Name, i)
+		d.plan.Nodes = append(d.plan.Nodes, n.Address.Addr())
+	}
+	for j, p := range t.Pods {
+		d.plan.Pods = append(d.plan.Pods, Endpoint{In: InPod(j), Address: p.Address, Node: p.Node, Device: podDevice})
+	}
+	return d
+}
+
+func (d *draft) under(ops ...Op) { d.plan.Underlay = append(d.plan.Underlay, ops...) }
+func (d *draft) add(ops ...Op)   { d.plan.Ops = append(d.plan.Ops, ops...) }
+
+// port joins a device to the underlay switch, limited in both directions.
+func (d *draft) port(dev Device, addr MAC, switchEnd string, index int) {
+	other := Device{InSwitch(), switchEnd}
+	d.under(
+		Veth{
+			A:   End{Device: dev, Role: RolePort, MAC: addr},
+			B:   End{Device: other, Role: RoleSwitchPort, MAC: mac(macSwitchPort, index)},
+			MTU: d.t.MTU,
+		},
+		Enslave{Device: other, Bridge: switchDev},
+	)
+	if d.t.Rate > 0 {
+		d.under(Shape{Device: dev, Rate: d.t.Rate}, Shape{Device: other, Rate: d.t.Rate})
+	}
+}
+
+// quiet sets what each namespace has to have in order that nothing but the measured traffic moves and that settings of the
+// machine at large don't leak in: new namespaces take some of them from the first one.
+func (d *draft) quiet(in Space) {
+	set := func(name, value string, optional bool) {
+		d.plan.Settings = append(d.plan.Settings, Sysctl{In: in, Name: name, Value: value, Optional: optional})
+	}
+	// No duplicate address detection, no router solicitation, no multicast listener reports.
+	set("net.ipv6.conf.all.disable_ipv6", "1", true)
+	set("net.ipv6.conf.default.disable_ipv6", "1", true)
+	// A bridge must not hand its frames to the IP firewall, as it does by default where br_netfilter is built in.
+	set("net.bridge.bridge-nf-call-iptables", "0", true)
+	set("net.bridge.bridge-nf-call-ip6tables", "0", true)
+	set("net.bridge.bridge-nf-call-arptables", "0", true)
+	if in.Kind == SwitchSpace {
+		return
+	}
+	for _, conf := range []string{"all", "default"} {
+		set("net.ipv4.conf."+conf+".rp_filter", "0", false)
+		set("net.ipv4.conf."+conf+".send_redirects", "0", false)
+		set("net.ipv4.conf."+conf+".accept_redirects", "0", false)
+	}
+	set(ipForward, "0", false)
+	// One connection must not inherit the congestion window of another that went before.
+	set("net.ipv4.tcp_no_metrics_save", "1", true)
+	// A client must not take by chance the port that a server is about to listen on.
+	set("net.ipv4.ip_local_reserved_ports", d.serverPorts(in), false)
+}
+
+// serverPorts is the range of the servers' ports of all pods that may be in a namespace.
+func (d *draft) serverPorts(in Space) string {
+	if in.Kind == PodSpace {
+		p := d.t.Pods[in.Index]
+		return fmt.Sprintf("%d-%d", p.FirstPort, p.LastPort)
+	}
+	var first, last uint16
+	for _, j := range d.t.podsOf(in.Index) {
+		if p := d.t.Pods[j]; first == 0 || p.FirstPort < first {
+			first = p.FirstPort
+		}
+		last = max(last, d.t.Pods[j].LastPort)
+	}
+	if first == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d-%d", first, last)
+}
+
+// forwarding makes a node a router.
+func (d *draft) forwarding(node int) {
+	for k, s := range d.plan.Settings {
+		if s.In == InNode(node) && s.Name == ipForward {
+			d.plan.Settings[k].Value = "1"
+		}
+	}
+}
+
+// nodeAddress gives the node's address to one of its devices.
+func (d *draft) nodeAddress(node int, device string) {
+	d.add(Address{Device: Device{InNode(node), device}, Prefix: d.t.Nodes[node].Address})
+}
+
+// nodeEnd is the node's end of a pod's veth.
+func (d *draft) nodeEnd(pod int) Device {
+	return Device{InNode(d.t.Pods[pod].Node), "veth" + strconv.Itoa(pod)}
+}
+
+func (d *draft) podDevice(pod int) Device { return Device{InPod(pod), podDevice} }
+
+// podVeth joins a pod to its node. nodeMAC is that of the node's end.
+func (d *draft) podVeth(pod int, nodeMAC MAC) {
+	d.quiet(InPod(pod))
+	d.add(Veth{
+		A:   End{Device: d.podDevice(pod), Role: RolePod, MAC: mac(macPod, pod)},
+		B:   End{Device: d.nodeEnd(pod), Role: RoleNodeEnd, MAC: nodeMAC},
+		MTU: d.mtu,
+	})
+}
+
+// nodeBridge makes a bridge on a node.
+func (d *draft) nodeBridge(node int) {
+	d.add(Bridge{Device: Device{InNode(node), bridgeDev}, Role: RoleBridge, MAC: mac(macBridge, node), MTU: d.mtu})
+}
+
+// bridgedPods joins the pods of a node to its bridge.
+func (d *draft) bridgedPods(node int) {
+	for _, j := range d.t.podsOf(node) {
+		d.podVeth(j, mac(macNodeEnd, j))
+		d.add(Enslave{Device: d.nodeEnd(j), Bridge: bridgeDev})
+	}
+}
+
+// onePrefix gives a pod its address with all other pods on its link.
+func (d *draft) onePrefix(pod int) {
+	d.add(Address{Device: d.podDevice(pod), Prefix: netip.PrefixFrom(d.t.Pods[pod].Address, podBits)})
+}
+
+// behindGateway gives a pod its address with the pods of its node on its link, and its node as the way to all others.
+func (d *draft) behindGateway(pod int) {
+	n := d.t.Nodes[d.t.Pods[pod].Node]
+	dev := d.podDevice(pod)
+	d.add(
+		Address{Device: dev, Prefix: netip.PrefixFrom(d.t.Pods[pod].Address, n.PodPrefix.Bits())},
+		Route{Device: dev, To: everywhere(), Via: n.Gateway()},
+	)
+}
+
+// everywhere is the default route's destination.
+func everywhere() netip.Prefix { return netip.PrefixFrom(netip.IPv4Unspecified(), 0) }
+
+// alone is the prefix of one address.
+func alone(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// finish hands the plan over with its paths: up is a packet's way from a pod to where its node decides, down the way from
+// there to a pod; between nodes, leave and enter stand between them.
+func (d *draft) finish(up, down func(pod int) []Hop, leave, enter func(node int) []Hop) Plan {
+	t := d.t
+	d.plan.path = func(from, to int) []Hop {
+		hops := up(from)
+		if a, b := t.Pods[from].Node, t.Pods[to].Node; a != b {
+			hops = append(hops, leave(a)...)
+			hops = append(hops, enter(b)...)
+		}
+		return append(hops, down(to)...)
+	}
+	return d.plan
+}
+
+func sends(d Device, r Role) Hop    { return Hop{Device: d, Role: r, Sends: true} }
+func receives(d Device, r Role) Hop { return Hop{Device: d, Role: r} }
+
+// leavePort and enterPort cross a node's underlay port.
+func (d *draft) leavePort(node int) []Hop {
+	return []Hop{sends(Device{InNode(node), d.t.Nodes[node].Device}, RolePort)}
+}
+
+func (d *draft) enterPort(node int) []Hop {
+	return []Hop{receives(Device{InNode(node), d.t.Nodes[node].Device}, RolePort)}
+}
+
+// leaveTunnel and enterTunnel cross a node's encapsulation and then its port.
+func (d *draft) leaveTunnel(node int) []Hop {
+	port := sends(Device{InNode(node), d.t.Nodes[node].Device}, RolePort)
+	port.Encapsulated = true
+	return []Hop{sends(Device{InNode(node), vxlanDev}, RoleEncapsulation), port}
+}
+
+func (d *draft) enterTunnel(node int) []Hop {
+	port := receives(Device{InNode(node), d.t.Nodes[node].Device}, RolePort)
+	port.Encapsulated = true
+	return []Hop{port, receives(Device{InNode(node), vxlanDev}, RoleEncapsulation)}
+}
+
+// upVeth and downVeth cross a pod's veth.
+func (d *draft) upVeth(pod int) []Hop {
+	return []Hop{sends(d.podDevice(pod), RolePod), receives(d.nodeEnd(pod), RoleNodeEnd)}
+}
+
+func (d *draft) downVeth(pod int) []Hop {
+	return []Hop{sends(d.nodeEnd(pod), RoleNodeEnd), receives(d.podDevice(pod), RolePod)}
+}
+
+// upDevice and downDevice cross a pod's only device.
+func (d *draft) upDevice(pod int) []Hop   { return []Hop{sends(d.podDevice(pod), RolePod)} }
+func (d *draft) downDevice(pod int) []Hop { return []Hop{receives(d.podDevice(pod), RolePod)} }

@@ -1,0 +1,70 @@
+package network
+
+// Need is something that a plan asks of the kernel and that a kernel may lack.
+type Need int
+
+// The needs of the operations.
+const (
+	NeedVeth Need = iota
+	NeedBridge
+	NeedMacvlan
+	NeedIPVlan
+	NeedVxlan
+	NeedShaping
+	NeedRules
+)
+
+// Requirement is a need in words.
+type Requirement struct {
+	What   string // "ipvlan links"
+	Option string // "CONFIG_IPVLAN"
+	Module string // "ipvlan"
+}
+
+// Requirement puts the need in words.
+func (n Need) Requirement() Requirement {
+	switch n {
+	case NeedVeth:
+		return Requirement{"veth links", "CONFIG_VETH", "veth"}
+	case NeedBridge:
+		return Requirement{"bridges", "CONFIG_BRIDGE", "bridge"}
+	case NeedMacvlan:
+		return Requirement{"macvlan links", "CONFIG_MACVLAN", "macvlan"}
+	case NeedIPVlan:
+		return Requirement{"ipvlan links", "CONFIG_IPVLAN", "ipvlan"}
+	case NeedVxlan:
+		return Requirement{"VXLAN links", "CONFIG_VXLAN", "vxlan"}
+	case NeedShaping:
+		return Requirement{"the tbf queueing discipline", "CONFIG_NET_SCH_TBF", "sch_tbf"}
+	case NeedRules:
+		return Requirement{"nftables with address translation", "CONFIG_NF_TABLES, CONFIG_NFT_CT, CONFIG_NFT_NAT, CONFIG_NFT_MASQ", "nft_masq"}
+	}
+	return Requirement{}
+}
+
+// String is what is needed, with the kernel's option for it.
+func (n Need) String() string {
+	r := n.Requirement()
+	return r.What + " (" + r.Option + ")"
+}
+
+// needOf tells what an operation needs beyond what every kernel with namespaces has.
+func needOf(op Op) (Need, bool) {
+	switch op.(type) {
+	case Veth:
+		return NeedVeth, true
+	case Bridge, Enslave:
+		return NeedBridge, true
+	case Macvlan:
+		return NeedMacvlan, true
+	case IPVlan:
+		return NeedIPVlan, true
+	case Vxlan, Forward:
+		return NeedVxlan, true
+	case Shape:
+		return NeedShaping, true
+	case Rules:
+		return NeedRules, true
+	}
+	return 0, false
+}

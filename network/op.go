@@ -1,0 +1,214 @@
+package network
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"netdelta/unit"
+)
+
+// Op is one step of a plan. The set is closed: Sysctl, Veth, Bridge, Macvlan, IPVlan, Vxlan, Enslave, Shape, Address,
+// Route, Neighbour, Forward and Rules. Devices come up when they are made; lo is up from the start.
+type Op interface {
+	fmt.Stringer
+	isOp()
+}
+
+// MAC is the address of a device, in the form that fits a constant or a map's key.
+type MAC [6]byte
+
+// String is the usual notation.
+func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
+
+// Sysctl writes a kernel setting of one namespace.
+type Sysctl struct {
+	In Space
+	// Name is the path below /proc/sys, with dots or slashes: slashes where a device's name may hold a dot.
+	Name, Value string
+	// Optional says that a kernel without the setting needs nothing here.
+	Optional bool
+}
+
+// End is one end of a veth pair.
+type End struct {
+	Device
+	Role Role
+	MAC  MAC
+}
+
+// Veth makes a pair of joined devices.
+type Veth struct {
+	A, B End
+	MTU  unit.Bytes
+}
+
+// Bridge makes a bridge that neither runs the spanning tree protocol nor snoops multicast.
+type Bridge struct {
+	Device
+	Role Role
+	MAC  MAC
+	MTU  unit.Bytes
+}
+
+// Macvlan makes a macvlan device in bridge mode over Parent, in another namespace.
+type Macvlan struct {
+	Device
+	Role   Role
+	MAC    MAC
+	Parent Device
+	MTU    unit.Bytes
+}
+
+// IPVlan makes an ipvlan device over Parent, in another namespace. It has its parent's MAC.
+type IPVlan struct {
+	Device
+	Role   Role
+	Parent Device
+	// Layer is 2, where the device takes part in ARP, or 3, where it only routes.
+	Layer int
+	MTU   unit.Bytes
+}
+
+// Vxlan makes a VXLAN device (RFC 7348).
+type Vxlan struct {
+	Device
+	Role  Role
+	MAC   MAC
+	ID    uint32 // the network identifier, 24 bits
+	Port  uint16 // the destination's UDP port
+	Local netip.Addr
+	// Under is the device that carries the encapsulated packets.
+	Under Device
+	// Learning lets the device learn which remote node holds which MAC.
+	Learning bool
+	MTU      unit.Bytes
+}
+
+// Enslave makes a device a port of a bridge in the same namespace.
+type Enslave struct {
+	Device
+	Bridge string
+}
+
+// Shape limits what a device sends.
+type Shape struct {
+	Device
+	Rate unit.BitsPerSecond
+}
+
+// Address gives an address to a device.
+type Address struct {
+	Device
+	Prefix netip.Prefix
+}
+
+// Route adds a route through a device.
+type Route struct {
+	Device
+	To netip.Prefix
+	// Via is the next hop; without it the destination is on the link.
+	Via netip.Addr
+	// OnLink takes the next hop to be on the link though no address says so.
+	OnLink bool
+}
+
+// Neighbour adds a permanent entry to the table of neighbours.
+type Neighbour struct {
+	Device
+	Address netip.Addr
+	MAC     MAC
+}
+
+// Forward adds an entry to a VXLAN device's forwarding table: frames for MAC go to the node To. A zero MAC stands for
+// frames whose destination is unknown or many; several such entries flood.
+type Forward struct {
+	Device
+	MAC MAC
+	To  netip.Addr
+}
+
+func (Sysctl) isOp()    {}
+func (Veth) isOp()      {}
+func (Bridge) isOp()    {}
+func (Macvlan) isOp()   {}
+func (IPVlan) isOp()    {}
+func (Vxlan) isOp()     {}
+func (Enslave) isOp()   {}
+func (Shape) isOp()     {}
+func (Address) isOp()   {}
+func (Route) isOp()     {}
+func (Neighbour) isOp() {}
+func (Forward) isOp()   {}
+func (Rules) isOp()     {}
+
+// String renders the step.
+func (o Sysctl) String() string {
+	s := fmt.Sprintf("%s: sysctl %s = %s", o.In, o.Name, o.Value)
+	if o.Optional {
+		s += " (if there)"
+	}
+	return s
+}
+
+// String renders the step.
+func (o Veth) String() string {
+	return fmt.Sprintf("veth %s %s (%s) to %s %s (%s) mtu %d", o.A.Device, o.A.MAC, o.A.Role, o.B.Device, o.B.MAC, o.B.Role, int64(o.MTU))
+}
+
+// String renders the step.
+func (o Bridge) String() string {
+	return fmt.Sprintf("bridge %s %s (%s) mtu %d", o.Device, o.MAC, o.Role, int64(o.MTU))
+}
+
+// String renders the step.
+func (o Macvlan) String() string {
+	return fmt.Sprintf("macvlan %s %s (%s) over %s mtu %d", o.Device, o.MAC, o.Role, o.Parent, int64(o.MTU))
+}
+
+// String renders the step.
+func (o IPVlan) String() string {
+	return fmt.Sprintf("ipvlan %s (%s) over %s layer %d mtu %d", o.Device, o.Role, o.Parent, o.Layer, int64(o.MTU))
+}
+
+// String renders the step.
+func (o Vxlan) String() string {
+	learning := "nolearning"
+	if o.Learning {
+		learning = "learning"
+	}
+	return fmt.Sprintf("vxlan %s %s (%s) over %s id %d port %d local %s %s mtu %d", o.Device, o.MAC, o.Role, o.Under.Name, o.ID, o.Port, o.Local, learning, int64(o.MTU))
+}
+
+// String renders the step.
+func (o Enslave) String() string { return fmt.Sprintf("%s: port of %s", o.Device, o.Bridge) }
+
+// String renders the step.
+func (o Shape) String() string {
+	return fmt.Sprintf("%s: send at most %d bit/s", o.Device, int64(o.Rate))
+}
+
+// String renders the step.
+func (o Address) String() string { return fmt.Sprintf("%s: address %s", o.Device, o.Prefix) }
+
+// String renders the step.
+func (o Route) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: route %s", o.Device, o.To)
+	if o.Via.IsValid() {
+		fmt.Fprintf(&b, " via %s", o.Via)
+	}
+	if o.OnLink {
+		b.WriteString(" onlink")
+	}
+	return b.String()
+}
+
+// String renders the step.
+func (o Neighbour) String() string {
+	return fmt.Sprintf("%s: neighbour %s is %s", o.Device, o.Address, o.MAC)
+}
+
+// String renders the step.
+func (o Forward) String() string { return fmt.Sprintf("%s: forward %s to %s", o.Device, o.MAC, o.To) }

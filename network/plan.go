@@ -1,0 +1,199 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"netdelta/unit"
+)
+
+// SpaceKind tells the kinds of network namespaces of a topology apart.
+type SpaceKind int
+
+// The kinds of namespaces.
+const (
+	SwitchSpace SpaceKind = iota // where the underlay's ports meet
+	NodeSpace
+	PodSpace
+)
+
+// Space refers to a network namespace of the topology.
+type Space struct {
+	Kind  SpaceKind
+	Index int // into Topology.Nodes or Topology.Pods
+}
+
+// InSwitch is the namespace in which the underlay's ports meet.
+func InSwitch() Space { return Space{Kind: SwitchSpace} }
+
+// InNode is the namespace of node i.
+func InNode(i int) Space { return Space{Kind: NodeSpace, Index: i} }
+
+// InPod is the namespace of pod j.
+func InPod(j int) Space { return Space{Kind: PodSpace, Index: j} }
+
+// String names the namespace as NewTopology names nodes and pods.
+func (s Space) String() string {
+	switch s.Kind {
+	case NodeSpace:
+		return fmt.Sprintf("node%d", s.Index)
+	case PodSpace:
+		return fmt.Sprintf("pod%d", s.Index)
+	}
+	return "switch"
+}
+
+// Device refers to a network device.
+type Device struct {
+	In   Space
+	Name string
+}
+
+// String is the namespace and the name.
+func (d Device) String() string { return d.In.String() + "/" + d.Name }
+
+// Role says what a device is for.
+type Role string
+
+// The roles of devices.
+const (
+	RolePod           Role = "pod device"
+	RolePort          Role = "underlay port"
+	RoleSwitch        Role = "underlay switch"
+	RoleSwitchPort    Role = "switch port"
+	RoleNodeEnd       Role = "node's end of a pod's veth"
+	RoleBridge        Role = "node bridge"
+	RoleEncapsulation Role = "encapsulation"
+	RoleLoopback      Role = "loopback"
+)
+
+// Plan is all that a testbed has to build for a network. It is pure data, but for the function behind Path.
+type Plan struct {
+	Network string
+	// MTU is that of the pods' devices.
+	MTU   unit.Bytes
+	Reach Reach
+	// Settings are written in each namespace before anything is made in it.
+	Settings []Sysctl
+	// Underlay joins the nodes; a testbed whose nodes are joined already leaves it out. Ops come after it. Both are in order.
+	Underlay, Ops []Op
+	// Pods are in the order of the topology's.
+	Pods []Endpoint
+	// Nodes are the nodes' addresses.
+	Nodes []netip.Addr
+
+	path func(from, to int) []Hop
+}
+
+// Endpoint is what a plan makes of a pod.
+type Endpoint struct {
+	// In is the namespace of the pod's processes: its own, or its node's under host networking.
+	In Space
+	// Address is the pod's own address.
+	Address netip.Addr
+	Node    int
+	// Device carries the pod's traffic to other nodes.
+	Device string
+}
+
+// Endpoint is where the pod from reaches the given port of the pod to.
+func (p Plan) Endpoint(from, to int, port uint16) netip.AddrPort {
+	if p.Reach == ByNode {
+		return netip.AddrPortFrom(p.Nodes[p.Pods[to].Node], port)
+	}
+	return netip.AddrPortFrom(p.Pods[to].Address, port)
+}
+
+// Hop is a device that each packet of a request crosses.
+type Hop struct {
+	Device
+	Role Role
+	// Sends tells whether the device transmits the packet (or receives it), as its counters see it.
+	Sends bool
+	// Encapsulated says that the packet is inside the encapsulation here.
+	Encapsulated bool
+}
+
+// String is the device and an arrow that leads out of it or into it.
+func (h Hop) String() string {
+	s := h.Device.String()
+	if h.Encapsulated {
+		s += "(encapsulated)"
+	}
+	if h.Sends {
+		return s + ">"
+	}
+	return ">" + s
+}
+
+// Path lists the devices that a packet crosses from one pod to another, in order, from the first device that counts it to
+// the last. The underlay switch is left out. The answer takes the same devices back.
+func (p Plan) Path(from, to int) []Hop { return p.path(from, to) }
+
+// SameNode tells whether two pods are on one node.
+func (p Plan) SameNode(a, b int) bool { return p.Pods[a].Node == p.Pods[b].Node }
+
+// loopbackMTU is what Linux gives to lo.
+const loopbackMTU unit.Bytes = 65536
+
+// PathMTU is the largest IP packet that goes from one pod to another without fragmentation.
+func (p Plan) PathMTU(from, to int) unit.Bytes {
+	if p.Pods[from].In == p.Pods[to].In {
+		return loopbackMTU
+	}
+	return p.MTU
+}
+
+// Spaces lists the namespaces that the plan uses: the switch, the nodes, and the pods that have one of their own.
+func (p Plan) Spaces() []Space {
+	spaces := []Space{InSwitch()}
+	for i := range p.Nodes {
+		spaces = append(spaces, InNode(i))
+	}
+	for _, e := range p.Pods {
+		if e.In.Kind == PodSpace {
+			spaces = append(spaces, e.In)
+		}
+	}
+	return spaces
+}
+
+// Needs lists what the kernel must have for the plan, each need once, in the order of first use.
+func (p Plan) Needs() []Need {
+	var needs []Need
+	seen := map[Need]bool{}
+	for _, ops := range [][]Op{p.Underlay, p.Ops} {
+		for _, op := range ops {
+			if n, ok := needOf(op); ok && !seen[n] {
+				seen[n] = true
+				needs = append(needs, n)
+			}
+		}
+	}
+	return needs
+}
+
+// String renders the plan as text, an operation a line, for people and for tests that compare.
+func (p Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "network %s, pod MTU %d\n", p.Network, int64(p.MTU))
+	b.WriteString("settings:\n")
+	for _, o := range p.Settings {
+		fmt.Fprintf(&b, "  %s\n", o)
+	}
+	for _, part := range []struct {
+		name string
+		ops  []Op
+	}{{"underlay", p.Underlay}, {"network", p.Ops}} {
+		fmt.Fprintf(&b, "%s:\n", part.name)
+		for _, op := range part.ops {
+			fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(op.String(), "\n", "\n  "))
+		}
+	}
+	b.WriteString("pods:\n")
+	for j, e := range p.Pods {
+		fmt.Fprintf(&b, "  pod%d in %s, %s on %s\n", j, e.In, e.Address, e.Device)
+	}
+	return b.String()
+}

@@ -1,0 +1,241 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"netdelta/network"
+	"netdelta/unit"
+)
+
+// builder carries operations out in the namespaces of one lab.
+type builder struct {
+	spaces map[network.Space]*space
+}
+
+// apply carries operations out in order.
+func (b *builder) apply(ctx context.Context, ops []network.Op) error {
+	for _, op := range ops {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := b.one(op); err != nil {
+			return fmt.Errorf("%s: %w", op, privilege(err))
+		}
+	}
+	return nil
+}
+
+// in finds a namespace.
+func (b *builder) in(s network.Space) (*space, error) {
+	if found := b.spaces[s]; found != nil {
+		return found, nil
+	}
+	return nil, fmt.Errorf("the lab has no namespace %s", s)
+}
+
+// device finds a namespace and a device's index in it.
+func (b *builder) device(d network.Device) (*space, int, error) {
+	s, err := b.in(d.In)
+	if err != nil {
+		return nil, 0, err
+	}
+	i, err := s.link(d.Name)
+	return s, i, err
+}
+
+// one carries out one operation.
+func (b *builder) one(op network.Op) error {
+	switch op := op.(type) {
+	case network.Sysctl:
+		s, err := b.in(op.In)
+		if err != nil {
+			return err
+		}
+		return s.ns.Do(func() error { return writeSysctl(op) })
+	case network.Veth:
+		return b.veth(op)
+	case network.Bridge:
+		s, err := b.in(op.In)
+		if err != nil {
+			return err
+		}
+		snooping := false
+		return s.nl.LinkAdd(&netlink.Bridge{LinkAttrs: attrs(op.Name, op.MAC, op.MTU), MulticastSnooping: &snooping})
+	case network.Macvlan:
+		return b.overlaid(op.Device, op.Parent, func(a netlink.LinkAttrs) netlink.Link {
+			return &netlink.Macvlan{LinkAttrs: a, Mode: netlink.MACVLAN_MODE_BRIDGE}
+		}, op.MAC, op.MTU)
+	case network.IPVlan:
+		mode := netlink.IPVLAN_MODE_L2
+		if op.Layer == 3 {
+			mode = netlink.IPVLAN_MODE_L3
+		}
+		return b.overlaid(op.Device, op.Parent, func(a netlink.LinkAttrs) netlink.Link {
+			return &netlink.IPVlan{LinkAttrs: a, Mode: mode}
+		}, network.MAC{}, op.MTU)
+	case network.Vxlan:
+		return b.vxlan(op)
+	case network.Enslave:
+		return b.enslave(op)
+	case network.Shape:
+		return b.shape(op)
+	case network.Rules:
+		s, err := b.in(op.In)
+		if err != nil {
+			return err
+		}
+		return s.ns.WithFD(func(fd int) error { return addRules(fd, op) })
+	}
+	return b.entry(op)
+}
+
+// entry carries out the operations that add something to a device's tables.
+func (b *builder) entry(op network.Op) error {
+	switch op := op.(type) {
+	case network.Address:
+		s, i, err := b.device(op.Device)
+		if err != nil {
+			return err
+		}
+		return s.nl.AddrAdd(indexed(i), &netlink.Addr{IPNet: ipNet(op.Prefix)})
+	case network.Route:
+		s, i, err := b.device(op.Device)
+		if err != nil {
+			return err
+		}
+		r := &netlink.Route{LinkIndex: i, Dst: ipNet(op.To), Scope: netlink.SCOPE_LINK}
+		if op.Via.IsValid() {
+			r.Gw, r.Scope = op.Via.AsSlice(), netlink.SCOPE_UNIVERSE
+		}
+		if op.OnLink {
+			r.Flags = int(netlink.FLAG_ONLINK)
+		}
+		return s.nl.RouteAdd(r)
+	case network.Neighbour:
+		s, i, err := b.device(op.Device)
+		if err != nil {
+			return err
+		}
+		return s.nl.NeighSet(&netlink.Neigh{LinkIndex: i, State: netlink.NUD_PERMANENT, IP: op.Address.AsSlice(), HardwareAddr: op.MAC[:]})
+	case network.Forward:
+		s, i, err := b.device(op.Device)
+		if err != nil {
+			return err
+		}
+		return s.nl.NeighAppend(&netlink.Neigh{
+			LinkIndex: i, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF,
+			IP: op.To.AsSlice(), HardwareAddr: op.MAC[:],
+		})
+	}
+	return fmt.Errorf("the lab can't carry out %T", op)
+}
+
+// attrs are those of a device that comes up as it is made. A zero MAC leaves the choice to the kernel.
+func attrs(name string, addr network.MAC, mtu unit.Bytes) netlink.LinkAttrs {
+	a := netlink.NewLinkAttrs()
+	a.Name, a.MTU, a.Flags = name, int(mtu), net.FlagUp
+	if addr != (network.MAC{}) {
+		a.HardwareAddr = addr[:]
+	}
+	return a
+}
+
+// veth makes each end in its own namespace.
+func (b *builder) veth(op network.Veth) error {
+	s, err := b.in(op.A.In)
+	if err != nil {
+		return err
+	}
+	peer, err := b.in(op.B.In)
+	if err != nil {
+		return err
+	}
+	err = peer.ns.WithFD(func(fd int) error {
+		v := netlink.NewVeth(attrs(op.A.Name, op.A.MAC, op.MTU))
+		v.PeerName, v.PeerHardwareAddr, v.PeerNamespace = op.B.Name, op.B.MAC[:], netlink.NsFd(fd)
+		return s.nl.LinkAdd(v)
+	})
+	if err != nil {
+		return err
+	}
+	return peer.up(op.B.Name)
+}
+
+// overlaid makes a device over a parent in another namespace.
+func (b *builder) overlaid(d, parent network.Device, link func(netlink.LinkAttrs) netlink.Link, addr network.MAC, mtu unit.Bytes) error {
+	s, i, err := b.device(parent)
+	if err != nil {
+		return err
+	}
+	target, err := b.in(d.In)
+	if err != nil {
+		return err
+	}
+	return target.ns.WithFD(func(fd int) error {
+		a := attrs(d.Name, addr, mtu)
+		a.ParentIndex, a.Namespace = i, netlink.NsFd(fd)
+		return s.nl.LinkAdd(link(a))
+	})
+}
+
+func (b *builder) vxlan(op network.Vxlan) error {
+	s, i, err := b.device(op.Under)
+	if err != nil {
+		return err
+	}
+	return s.nl.LinkAdd(&netlink.Vxlan{
+		LinkAttrs: attrs(op.Name, op.MAC, op.MTU), VxlanId: int(op.ID), VtepDevIndex: i, SrcAddr: op.Local.AsSlice(),
+		Port: int(op.Port), Learning: op.Learning,
+	})
+}
+
+func (b *builder) enslave(op network.Enslave) error {
+	s, i, err := b.device(op.Device)
+	if err != nil {
+		return err
+	}
+	master, err := s.link(op.Bridge)
+	if err != nil {
+		return err
+	}
+	return s.nl.LinkSetMasterByIndex(indexed(i), master)
+}
+
+// The token bucket holds what passes in bucketTime, at least bucketLeast, which is one segment as large as offloads make
+// it; what has to wait may wait queueTime.
+const (
+	bucketTime  = 0.001 // seconds
+	bucketLeast = 128 << 10
+	queueTime   = 0.020 // seconds
+)
+
+// shape limits what a device sends, by a token bucket.
+func (b *builder) shape(op network.Shape) error {
+	s, i, err := b.device(op.Device)
+	if err != nil {
+		return err
+	}
+	rate := float64(op.Rate) / 8
+	bucket := max(rate*bucketTime, bucketLeast)
+	queue := bucket + rate*queueTime
+	// The bucket's size is handed over as the time that it takes to send it, in the kernel's ticks.
+	ticks := bucket / rate * 1e6 * netlink.TickInUsec()
+	if ticks > math.MaxUint32 || queue > math.MaxUint32 {
+		return fmt.Errorf("a rate of %d bit/s is out of the range of the tbf queueing discipline", int64(op.Rate))
+	}
+	return s.nl.QdiscAdd(&netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: i, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       uint64(rate), Limit: uint32(queue), Buffer: uint32(ticks),
+	})
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

@@ -1,0 +1,109 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"netdelta/network"
+	"netdelta/testbed"
+)
+
+// Driver opens labs. It is safe for concurrent use.
+type Driver struct {
+	networks []network.Network
+	labs     atomic.Uint64 // opened so far, to tell their processes apart
+
+	mu    sync.Mutex
+	tried map[network.Need]error
+}
+
+// NewDriver is a driver for the given catalogue of networks.
+func NewDriver(networks []network.Network) *Driver {
+	return &Driver{networks: networks, tried: map[network.Need]error{}}
+}
+
+var _ testbed.Driver = (*Driver)(nil)
+
+// Name implements testbed.Driver.
+func (d *Driver) Name() string { return "lab" }
+
+// Supports implements testbed.Driver: it tries for real, in a namespace made for the purpose, each kind of link that the
+// network uses. The answers are kept for the life of the driver.
+func (d *Driver) Supports(ctx context.Context, name string) error {
+	n, err := network.Find(d.networks, name)
+	if err != nil {
+		return err
+	}
+	t, err := network.NewTopology(2, 1, 0, 0, false)
+	if err != nil {
+		return err
+	}
+	p, err := n.Plan(t)
+	if err != nil {
+		return err
+	}
+	return d.supportsPlan(ctx, p)
+}
+
+// supportsPlan tells what the kernel lacks for a plan.
+func (d *Driver) supportsPlan(ctx context.Context, p network.Plan) error {
+	for _, need := range p.Needs() {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("find out whether network %s is supported: %w", p.Network, err)
+		}
+		if err := d.supportsNeed(need); err != nil {
+			if errors.Is(err, errMissing) {
+				return &testbed.UnsupportedError{Feature: "network " + p.Network, Need: need.String(), Mend: mend(need)}
+			}
+			return fmt.Errorf("find out whether network %s is supported: %w", p.Network, err)
+		}
+	}
+	return nil
+}
+
+// supportsNeed asks the kernel, once.
+func (d *Driver) supportsNeed(need network.Need) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err, known := d.tried[need]
+	if !known {
+		err = try(need)
+		if err == nil || errors.Is(err, errMissing) {
+			d.tried[need] = err
+		}
+	}
+	return err
+}
+
+// Open implements testbed.Driver. Whoever gives up on ctx meanwhile finds nothing left of the lab.
+func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
+	t, err := network.NewTopology(spec.Nodes, spec.PodsPerNode, spec.Link.MTU, spec.Link.Rate, spec.PodsOutlive)
+	if err != nil {
+		return nil, fmt.Errorf("open a lab: %w", err)
+	}
+	spec.Link.MTU = t.MTU
+	l, err := newTestbed(d, spec, t)
+	if err != nil {
+		return nil, fmt.Errorf("open a lab: %w", err)
+	}
+	if err := l.build(ctx, spec.Network); err != nil {
+		return nil, errors.Join(fmt.Errorf("open a lab: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// plan finds a network and plans it.
+func (d *Driver) plan(ctx context.Context, name string, t network.Topology) (network.Plan, error) {
+	n, err := network.Find(d.networks, name)
+	if err != nil {
+		return network.Plan{}, err
+	}
+	p, err := n.Plan(t)
+	if err != nil {
+		return network.Plan{}, err
+	}
+	return p, d.supportsPlan(ctx, p)
+}

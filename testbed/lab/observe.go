@@ -1,0 +1,144 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"netdelta/network"
+	"netdelta/result"
+)
+
+// Counters are what a device has counted since it was made.
+type Counters struct {
+	SentPackets, SentBytes         uint64
+	ReceivedPackets, ReceivedBytes uint64
+	Dropped, Errors                uint64 // in both directions
+}
+
+// Counters reads those of all devices.
+func (l *Testbed) Counters(ctx context.Context) (map[network.Device]Counters, error) {
+	all := map[network.Device]Counters{}
+	err := l.eachSpace(ctx, func(where network.Space, s *space) error {
+		links, err := s.links()
+		if err != nil {
+			return err
+		}
+		for _, link := range links {
+			a := link.Attrs()
+			c := a.Statistics
+			if c == nil {
+				return fmt.Errorf("device %s in %s has no counters", a.Name, s.name)
+			}
+			all[network.Device{In: where, Name: a.Name}] = Counters{
+				SentPackets: c.TxPackets, SentBytes: c.TxBytes, ReceivedPackets: c.RxPackets, ReceivedBytes: c.RxBytes,
+				Dropped: c.TxDropped + c.RxDropped, Errors: c.TxErrors + c.RxErrors,
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the counters: %w", err)
+	}
+	return all, nil
+}
+
+// Links implements testbed.Testbed.
+func (l *Testbed) Links(ctx context.Context) ([]result.Link, error) {
+	var all []result.Link
+	err := l.eachSpace(ctx, func(where network.Space, s *space) error {
+		links, err := s.links()
+		if err != nil {
+			return err
+		}
+		return s.ns.Do(func() error {
+			for _, link := range links {
+				a := link.Attrs()
+				o, err := offloads(a.Name)
+				if err != nil {
+					return fmt.Errorf("read the offloads of %s in %s: %w", a.Name, s.name, err)
+				}
+				all = append(all, result.Link{
+					Network: l.plan.Network, Where: where.String(), Name: a.Name, Kind: link.Type(), MTU: a.MTU, Offloads: o,
+				})
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the links: %w", err)
+	}
+	return all, nil
+}
+
+// eachSpace calls f for each namespace, in the plan's order.
+func (l *Testbed) eachSpace(ctx context.Context, f func(network.Space, *space) error) error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return ErrClosed
+	}
+	for _, where := range l.plan.Spaces() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s := l.spaces[where]
+		if s == nil {
+			return fmt.Errorf("the lab has no namespace %s: its last swap failed", where)
+		}
+		if err := f(where, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recorded are the settings that change what is measured, beside those that the plan writes.
+func recorded() []string {
+	return []string{
+		"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight", "net.core.netdev_budget",
+		"net.core.netdev_budget_usecs", "net.core.netdev_max_backlog", "net.core.rmem_default", "net.core.rmem_max",
+		"net.core.wmem_default", "net.core.wmem_max", "net.core.gro_normal_batch", "net.core.rps_sock_flow_entries",
+		"net.ipv4.ip_forward", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_allowed_congestion_control",
+		"net.ipv4.tcp_autocorking", "net.ipv4.tcp_available_congestion_control", "net.ipv4.tcp_congestion_control",
+		"net.ipv4.tcp_ecn", "net.ipv4.tcp_fastopen", "net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_mem",
+		"net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_rmem", "net.ipv4.tcp_sack",
+		"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_tso_win_divisor",
+		"net.ipv4.tcp_window_scaling", "net.ipv4.tcp_wmem", "net.ipv4.udp_mem", "net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min",
+	}
+}
+
+// Sysctls implements testbed.Testbed. Settings that this kernel does not have are left out.
+func (l *Testbed) Sysctls(ctx context.Context) (map[string]string, error) {
+	values := map[string]string{}
+	err := l.eachSpace(ctx, func(where network.Space, s *space) error {
+		if where != network.InNode(0) {
+			return nil
+		}
+		names := recorded()
+		for _, o := range l.plan.Settings {
+			if o.In == where {
+				names = append(names, o.Name)
+			}
+		}
+		return s.ns.Do(func() error {
+			for _, name := range names {
+				value, err := os.ReadFile(sysctlPath(name))
+				if errors.Is(err, os.ErrNotExist) {
+					continue
+				}
+				if err != nil {
+					return fmt.Errorf("read %s: %w", name, err)
+				}
+				values[name] = strings.Join(strings.Fields(string(value)), " ")
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the kernel's settings: %w", err)
+	}
+	return values, nil
+}

@@ -1,0 +1,124 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/owner"
+)
+
+// Orphan is something that a run left because it was killed.
+type Orphan struct {
+	Kind string // "process" or "directory"
+	Name string // "netdelta (4711)" or a path
+	pid  int
+}
+
+// String is for people.
+func (o Orphan) String() string { return o.Kind + " " + o.Name }
+
+// Orphans lists what killed runs left: processes that carry the mark of a program that has died, and its temporary
+// directories. Namespaces and links are not among it: the kernel removes them with the last process inside.
+func Orphans() ([]Orphan, error) {
+	marked, err := owner.Processes()
+	if err != nil {
+		return nil, fmt.Errorf("look for what killed runs left: %w", err)
+	}
+	var found []Orphan
+	for _, p := range marked {
+		if p.PID != os.Getpid() && p.Owner.Dead() {
+			found = append(found, Orphan{Kind: "process", Name: fmt.Sprintf("%s (%d)", p.Name, p.PID), pid: p.PID})
+		}
+	}
+	dirs, err := owner.TempDirs()
+	if err != nil {
+		return found, fmt.Errorf("look for what killed runs left: %w", err)
+	}
+	for _, d := range dirs {
+		found = append(found, Orphan{Kind: "directory", Name: d})
+	}
+	return found, nil
+}
+
+// Cleanup removes all orphans, also hung and stopped processes, and returns what it removed. What belongs to a program that
+// runs is left alone.
+func Cleanup(ctx context.Context) ([]Orphan, error) {
+	found, err := Orphans()
+	if err != nil {
+		return nil, err
+	}
+	var removed []Orphan
+	var failed error
+	for _, o := range found {
+		if err := ctx.Err(); err != nil {
+			return removed, errors.Join(failed, fmt.Errorf("clean up: %w", err))
+		}
+		if err := o.remove(); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("clean up %s: %w", o, err))
+			continue
+		}
+		removed = append(removed, o)
+	}
+	return removed, failed
+}
+
+// remove ends the process or deletes the directory.
+func (o Orphan) remove() error {
+	if o.Kind == "directory" {
+		return os.RemoveAll(o.Name)
+	}
+	return endProcess(o.pid, func(p owner.Process) bool { return p.Owner.Dead() })
+}
+
+// end ends processes and lists those that it could not.
+func end(all []owner.Process) []string {
+	var left []string
+	for _, p := range all {
+		if err := endProcess(p.PID, func(now owner.Process) bool { return now.Mark == p.Mark }); err != nil {
+			left = append(left, fmt.Sprintf("%s (%d): %v", p.Name, p.PID, err))
+		}
+	}
+	return left
+}
+
+// endPatience is how long a process may take to end once it is killed.
+const endPatience = 5 * time.Second
+
+// endProcess kills the process with this number if it is still the one that was meant, and waits for its end.
+func endProcess(pid int, meant func(owner.Process) bool) error {
+	// The descriptor stands for this very process: from here on its number can't come to mean another one.
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open the process: %w", err)
+	}
+	defer unix.Close(fd)
+	now, ok := owner.ProcessOf(pid)
+	if !ok || !meant(now) {
+		return nil
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill the process: %w", err)
+	}
+	deadline := time.Now().Add(endPatience)
+	for {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return fmt.Errorf("killed, but there still after %s: it waits inside the kernel", endPatience)
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
+		if n > 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("wait for the process: %w", err)
+		}
+	}
+}

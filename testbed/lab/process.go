@@ -1,0 +1,300 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/netns"
+	"netdelta/internal/owner"
+	"netdelta/testbed"
+)
+
+const (
+	// grace is how long a process has to end by itself once its standard input is closed.
+	grace = 2 * time.Second
+	// stderrKept is how much of the end of standard error is kept.
+	stderrKept = 8 << 10
+	// stderrLate is how long the rest of standard error is waited for when a process has ended but others hold it open.
+	stderrLate = 100 * time.Millisecond
+)
+
+// process is a program that runs in a pod, at the head of a session and process group of its own.
+type process struct {
+	what   string // for errors
+	proc   *os.Process
+	stdin  *os.File
+	stdout *os.File
+	stderr *tail
+
+	done chan struct{} // closed when it has ended
+	err  error         // set before done is closed
+
+	mu     sync.Mutex
+	reaped bool // its number may belong to another process now
+
+	close    sync.Once
+	closeErr error
+}
+
+var _ testbed.Process = (*process)(nil)
+
+// start forks from a thread inside the namespace, so that the program needs no wrapper.
+func start(ns *netns.Namespace, cmd testbed.Command, mark, pod string) (*process, error) {
+	if !filepath.IsAbs(cmd.Path) {
+		return nil, errors.New("the path must be absolute")
+	}
+	var files pipes
+	defer files.closeChildEnds()
+	if err := files.open(); err != nil {
+		return nil, err
+	}
+	env := cmd.Env
+	if env == nil {
+		env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+	}
+	attr := &os.ProcAttr{
+		Env:   append(slices.Clone(env), owner.Variable+"="+mark),
+		Files: []*os.File{files.stdin[0], files.stdout[1], files.stderr[1]},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	}
+	p := &process{what: filepath.Base(cmd.Path) + " in " + pod, done: make(chan struct{})}
+	err := ns.DoOnce(func() error {
+		if err := pin(cmd.CPUs); err != nil {
+			return err
+		}
+		var err error
+		p.proc, err = os.StartProcess(cmd.Path, append([]string{cmd.Path}, cmd.Args...), attr)
+		return err
+	})
+	if err != nil {
+		files.closeOwnEnds()
+		return nil, err
+	}
+	p.stdin, p.stdout, p.stderr = files.stdin[1], files.stdout[0], newTail(files.stderr[0])
+	go p.reap()
+	return p, nil
+}
+
+// pin restricts the calling thread to the given processors, and with it what it starts.
+func pin(cpus []int) error {
+	if len(cpus) == 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, c := range cpus {
+		if c < 0 || c >= len(set)*64 {
+			return fmt.Errorf("there is no processor %d", c)
+		}
+		set.Set(c)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pin to processors %v: %w", cpus, err)
+	}
+	return nil
+}
+
+// reap waits for the end. The process stays a zombie until nothing can signal it any more, so that no signal ever reaches
+// another process that got its number.
+func (p *process) reap() {
+	defer close(p.done)
+	for {
+		err := unix.Waitid(unix.P_PID, p.proc.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	p.mu.Lock()
+	state, err := p.proc.Wait()
+	p.reaped = true
+	p.mu.Unlock()
+	p.stderr.finish()
+	switch {
+	case err != nil:
+		p.err = fmt.Errorf("wait for %s: %w", p.what, err)
+	case !state.Success():
+		p.err = fmt.Errorf("%s: %s", p.what, state)
+		if said := strings.TrimSpace(p.stderr.String()); said != "" {
+			p.err = fmt.Errorf("%w: %s", p.err, said)
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (p *process) Read(b []byte) (int, error) {
+	n, err := p.stdout.Read(b)
+	if errors.Is(err, os.ErrClosed) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Write implements io.Writer.
+func (p *process) Write(b []byte) (int, error) { return p.stdin.Write(b) }
+
+// PID implements testbed.Process.
+func (p *process) PID() int { return p.proc.Pid }
+
+// Stderr implements testbed.Process.
+func (p *process) Stderr() string { return p.stderr.String() }
+
+// Wait implements testbed.Process.
+func (p *process) Wait() error {
+	<-p.done
+	return p.err
+}
+
+// Kill implements testbed.Process: it kills the whole group. A process that has ended is no error.
+func (p *process) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return nil
+	}
+	if err := unix.Kill(-p.proc.Pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill %s: %w", p.what, err)
+	}
+	return nil
+}
+
+// Close implements testbed.Process. It is idempotent; its error is that of the process, or says that it had to be killed.
+func (p *process) Close() error {
+	p.close.Do(func() {
+		_ = p.stdin.Close() // it may have gone already
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-p.done:
+			p.closeErr = p.err
+		case <-timer.C:
+			p.closeErr = errors.Join(fmt.Errorf("%s did not end within %s of the end of its input: killed", p.what, grace), p.Kill())
+			<-p.done
+		}
+		_ = p.stdout.Close()
+	})
+	return p.closeErr
+}
+
+// pipes are those of a process: the reading end first.
+type pipes struct{ stdin, stdout, stderr [2]*os.File }
+
+func (p *pipes) open() error {
+	for _, ends := range []*[2]*os.File{&p.stdin, &p.stdout, &p.stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			p.closeOwnEnds()
+			return fmt.Errorf("make a pipe: %w", err)
+		}
+		ends[0], ends[1] = r, w
+	}
+	return nil
+}
+
+func (p *pipes) closeChildEnds() { closeFiles(p.stdin[0], p.stdout[1], p.stderr[1]) }
+func (p *pipes) closeOwnEnds()   { closeFiles(p.stdin[1], p.stdout[0], p.stderr[0]) }
+
+func closeFiles(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// tail keeps the end of what comes out of a pipe.
+type tail struct {
+	pipe *os.File
+	eof  chan struct{}
+
+	mu   sync.Mutex
+	kept []byte
+}
+
+func newTail(pipe *os.File) *tail {
+	t := &tail{pipe: pipe, eof: make(chan struct{})}
+	go func() {
+		defer close(t.eof)
+		_, _ = io.Copy(t, pipe) // ends with the pipe, whatever the reason
+	}()
+	return t
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, b...)
+	if over := len(t.kept) - stderrKept; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(b), nil
+}
+
+// String is what was kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.kept)
+}
+
+// finish waits for the rest, a little, and closes the pipe.
+func (t *tail) finish() {
+	timer := time.NewTimer(stderrLate)
+	defer timer.Stop()
+	select {
+	case <-t.eof:
+	case <-timer.C:
+	}
+	_ = t.pipe.Close()
+	<-t.eof
+}
+
+// processes are those that a lab has started and that may run still.
+type processes struct {
+	mu  sync.Mutex
+	all map[*process]struct{}
+}
+
+// add keeps a process until it has ended.
+func (ps *processes) add(p *process) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.all == nil {
+		ps.all = map[*process]struct{}{}
+	}
+	ps.all[p] = struct{}{}
+	go func() {
+		<-p.done
+		ps.mu.Lock()
+		defer ps.mu.Unlock()
+		delete(ps.all, p)
+	}()
+}
+
+// killAll ends all of them and waits until they are gone.
+func (ps *processes) killAll() error {
+	ps.mu.Lock()
+	all := make([]*process, 0, len(ps.all))
+	for p := range ps.all {
+		all = append(all, p)
+	}
+	ps.mu.Unlock()
+	var err error
+	for _, p := range all {
+		err = errors.Join(err, p.Kill())
+	}
+	for _, p := range all {
+		<-p.done
+		closeFiles(p.stdin, p.stdout)
+	}
+	return err
+}

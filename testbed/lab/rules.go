@@ -1,0 +1,133 @@
+package lab
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"netdelta/network"
+)
+
+// addRules makes a table in the namespace of the file descriptor, in one transaction.
+func addRules(fd int, rules network.Rules) error {
+	c, err := nftables.New(nftables.WithNetNSFd(fd))
+	if err != nil {
+		return fmt.Errorf("open nftables: %w", err)
+	}
+	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: rules.Table})
+	for _, chain := range rules.Chains {
+		hook, err := hookOf(chain.Hook)
+		if err != nil {
+			return err
+		}
+		policy, kind := nftables.ChainPolicyAccept, nftables.ChainTypeFilter
+		if chain.Drop {
+			policy = nftables.ChainPolicyDrop
+		}
+		if chain.NAT {
+			kind = nftables.ChainTypeNAT
+		}
+		made := c.AddChain(&nftables.Chain{
+			Name: chain.Name, Table: table, Hooknum: hook, Priority: nftables.ChainPriorityRef(nftables.ChainPriority(chain.Priority)),
+			Type: kind, Policy: &policy,
+		})
+		for _, rule := range chain.Rules {
+			exprs, err := ruleExprs(rule)
+			if err != nil {
+				return fmt.Errorf("rule %q: %w", rule, err)
+			}
+			c.AddRule(&nftables.Rule{Table: table, Chain: made, Exprs: exprs})
+		}
+	}
+	return c.Flush()
+}
+
+// deleteRules removes all tables from the namespace of the file descriptor.
+func deleteRules(fd int) error {
+	c, err := nftables.New(nftables.WithNetNSFd(fd))
+	if err != nil {
+		return fmt.Errorf("open nftables: %w", err)
+	}
+	c.FlushRuleset()
+	return c.Flush()
+}
+
+func hookOf(h network.Hook) (*nftables.ChainHook, error) {
+	switch h {
+	case network.Prerouting:
+		return nftables.ChainHookPrerouting, nil
+	case network.Forwarding:
+		return nftables.ChainHookForward, nil
+	case network.Postrouting:
+		return nftables.ChainHookPostrouting, nil
+	}
+	return nil, fmt.Errorf("unknown hook %q", h)
+}
+
+// ruleExprs compiles a rule for the kernel's rule machine: each match loads register 1 and compares it.
+func ruleExprs(r network.Rule) ([]expr.Any, error) {
+	var e []expr.Any
+	device := func(name string, key expr.MetaKey, op expr.CmpOp) {
+		if name != "" {
+			padded := make([]byte, unix.IFNAMSIZ)
+			copy(padded, name)
+			e = append(e, &expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: padded})
+		}
+	}
+	device(r.In, expr.MetaKeyIIFNAME, expr.CmpOpEq)
+	device(r.Out, expr.MetaKeyOIFNAME, expr.CmpOpEq)
+	device(r.NotOut, expr.MetaKeyOIFNAME, expr.CmpOpNeq)
+	const source, destination = 12, 16 // offsets in the IPv4 header
+	e = append(e, matchPrefix(r.From, source)...)
+	e = append(e, matchPrefix(r.To, destination)...)
+	if r.Protocol != network.AnyProtocol {
+		e = append(e,
+			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{byte(r.Protocol)}},
+			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+			&expr.Range{
+				Op: expr.CmpOpEq, Register: 1,
+				FromData: binary.BigEndian.AppendUint16(nil, r.FirstPort), ToData: binary.BigEndian.AppendUint16(nil, r.LastPort),
+			})
+	} else if r.FirstPort != 0 || r.LastPort != 0 {
+		return nil, errors.New("ports need a protocol")
+	}
+	if r.Established {
+		wanted := binary.NativeEndian.AppendUint32(nil, expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED)
+		e = append(e,
+			&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
+			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: wanted, Xor: make([]byte, 4)},
+			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)})
+	}
+	switch r.Do {
+	case network.Accept:
+		return append(e, &expr.Verdict{Kind: expr.VerdictAccept}), nil
+	case network.Drop:
+		return append(e, &expr.Verdict{Kind: expr.VerdictDrop}), nil
+	case network.Masquerade:
+		return append(e, &expr.Masq{}), nil
+	case network.TranslateDestination:
+		return append(e,
+			&expr.Immediate{Register: 1, Data: r.Destination.AsSlice()},
+			&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1}), nil
+	}
+	return nil, fmt.Errorf("unknown verdict %d", r.Do)
+}
+
+// matchPrefix compares an address in the IPv4 header; a prefix that is not valid matches all.
+func matchPrefix(p netip.Prefix, offset uint32) []expr.Any {
+	if !p.IsValid() {
+		return nil
+	}
+	e := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4}}
+	if p.Bits() < p.Addr().BitLen() {
+		mask := binary.BigEndian.AppendUint32(nil, ^uint32(0)<<(32-p.Bits()))
+		e = append(e, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: make([]byte, 4)})
+	}
+	return append(e, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: p.Masked().Addr().AsSlice()})
+}

@@ -1,0 +1,174 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/netns"
+	"netdelta/network"
+	"netdelta/testbed"
+)
+
+// space is a live network namespace with a netlink socket inside.
+type space struct {
+	name string
+	ns   *netns.Namespace
+	nl   *netlink.Handle
+
+	mu    sync.Mutex
+	index map[string]int // of devices, by name
+}
+
+// newSpace makes a namespace, writes its settings and brings lo up.
+func newSpace(name string, settings []network.Sysctl) (*space, error) {
+	s := &space{name: name, index: map[string]int{}}
+	ns, err := netns.New(func() error {
+		var err error
+		if s.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+			return fmt.Errorf("open a netlink socket: %w", err)
+		}
+		if err := writeSysctls(settings); err != nil {
+			return err
+		}
+		return s.up("lo")
+	})
+	s.ns = ns
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make the namespace of %s: %w", name, privilege(err)), s.close())
+	}
+	return s, nil
+}
+
+// privilege turns the kernel's refusal into one that says what is missing.
+func privilege(err error) error {
+	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
+		return err
+	}
+	return &testbed.PermissionError{
+		Doing: "make network namespaces and what is in them", Need: "the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN",
+		Mend: "run it as root, or in a user namespace with unshare -Urnm", Err: err,
+	}
+}
+
+// set writes settings.
+func (s *space) set(settings []network.Sysctl) error {
+	return s.ns.Do(func() error { return writeSysctls(settings) })
+}
+
+func writeSysctls(settings []network.Sysctl) error {
+	for _, o := range settings {
+		if err := writeSysctl(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeSysctl writes a setting of the namespace that the calling thread is in.
+func writeSysctl(o network.Sysctl) error {
+	err := os.WriteFile(sysctlPath(o.Name), []byte(o.Value), 0)
+	if o.Optional && errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("set %s to %s: %w", o.Name, o.Value, err)
+	}
+	return nil
+}
+
+// sysctlPath is the file of a setting whose name has dots, or slashes where a device's name may hold a dot.
+func sysctlPath(name string) string {
+	if !strings.Contains(name, "/") {
+		name = strings.ReplaceAll(name, ".", "/")
+	}
+	return "/proc/sys/" + name
+}
+
+// link finds a device's index, once.
+func (s *space) link(name string) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i, ok := s.index[name]; ok {
+		return i, nil
+	}
+	l, err := s.nl.LinkByName(name)
+	if err != nil {
+		return 0, fmt.Errorf("find device %s in %s: %w", name, s.name, err)
+	}
+	s.index[name] = l.Attrs().Index
+	return l.Attrs().Index, nil
+}
+
+// forget drops what is known of the devices, which are about to change.
+func (s *space) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.index)
+}
+
+// indexed is a link that stands for nothing but its index.
+func indexed(index int) netlink.Link {
+	return &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}
+}
+
+func (s *space) up(name string) error {
+	i, err := s.link(name)
+	if err != nil {
+		return err
+	}
+	if err := s.nl.LinkSetUp(indexed(i)); err != nil {
+		return fmt.Errorf("bring %s up in %s: %w", name, s.name, err)
+	}
+	return nil
+}
+
+// links lists the devices. A list that the kernel changed while it was being read is read again, a few times.
+func (s *space) links() ([]netlink.Link, error) {
+	var last error
+	for range 8 {
+		links, err := s.nl.LinkList()
+		if err == nil {
+			return links, nil
+		}
+		last = err
+		if !errors.Is(err, netlink.ErrDumpInterrupted) && !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("list the devices in %s: %w", s.name, last)
+}
+
+// strip deletes all devices but lo.
+func (s *space) strip() error {
+	s.forget()
+	links, err := s.links()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.Attrs().Name == "lo" {
+			continue
+		}
+		if err := s.nl.LinkDel(indexed(l.Attrs().Index)); err != nil && !errors.Is(err, unix.ENODEV) {
+			return fmt.Errorf("delete device %s in %s: %w", l.Attrs().Name, s.name, err)
+		}
+	}
+	return nil
+}
+
+// close lets go of the namespace. It is idempotent.
+func (s *space) close() error {
+	if s.nl != nil {
+		s.nl.Close()
+	}
+	if s.ns == nil {
+		return nil
+	}
+	return s.ns.Close()
+}

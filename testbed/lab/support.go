@@ -1,0 +1,82 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/network"
+)
+
+// errMissing is what try returns for something that the kernel does not have.
+var errMissing = errors.New("the kernel does not have it")
+
+// try finds out whether the kernel has what a need names, by using it in a namespace made for the purpose.
+func try(need network.Need) error {
+	s, err := newSpace("a trial", nil)
+	if err != nil {
+		return err
+	}
+	in := network.InNode(0)
+	b := &builder{spaces: map[network.Space]*space{in: s}}
+	for _, op := range trial(need, in) {
+		if err = b.one(op); err != nil {
+			break
+		}
+	}
+	if missing(err) {
+		err = fmt.Errorf("%s: %w (%w)", need, errMissing, err)
+	}
+	return errors.Join(privilege(err), s.close())
+}
+
+// trial is the least that uses what a need names.
+func trial(need network.Need, in network.Space) []network.Op {
+	const mtu = network.DefaultMTU
+	a, b := network.Device{In: in, Name: "a"}, network.Device{In: in, Name: "b"}
+	pair := network.Veth{A: network.End{Device: a, MAC: network.MAC{2, 1}}, B: network.End{Device: b, MAC: network.MAC{2, 2}}, MTU: mtu}
+	over := network.Device{In: in, Name: "over"}
+	switch need {
+	case network.NeedVeth:
+		return []network.Op{pair}
+	case network.NeedBridge:
+		return []network.Op{network.Bridge{Device: a, MTU: mtu}}
+	case network.NeedMacvlan:
+		return []network.Op{pair, network.Macvlan{Device: over, Parent: a, MTU: mtu}}
+	case network.NeedIPVlan:
+		return []network.Op{pair, network.IPVlan{Device: over, Parent: a, Layer: 2, MTU: mtu}}
+	case network.NeedVxlan:
+		return []network.Op{pair, network.Vxlan{Device: over, Under: a, ID: 1, Port: 4789, Local: netip.AddrFrom4([4]byte{198, 18, 0, 1}), MTU: mtu}}
+	case network.NeedShaping:
+		return []network.Op{pair, network.Shape{Device: a, Rate: 1e9}}
+	case network.NeedRules:
+		rule := network.Rule{Established: true, Do: network.Masquerade}
+		return []network.Op{network.Rules{In: in, Table: "trial", Chains: []network.Chain{
+			{Name: "out", NAT: true, Hook: network.Postrouting, Priority: 100, Rules: []network.Rule{rule}},
+		}}}
+	}
+	return nil
+}
+
+// missing recognises the answers that the kernel gives for link types, disciplines, expressions and netlink families that
+// it does not have.
+func missing(err error) bool {
+	for _, e := range []error{unix.EOPNOTSUPP, unix.ENOENT, unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// mend says what to do about a need that is not met.
+func mend(need network.Need) string {
+	r := need.Requirement()
+	if _, err := os.Stat("/proc/modules"); err != nil {
+		return "this kernel takes no modules: boot one with " + r.Option + " or run it with --testbed vm"
+	}
+	return "load it with modprobe " + r.Module + " or run it with --testbed vm"
+}

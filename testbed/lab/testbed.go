@@ -1,0 +1,259 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"netdelta/internal/owner"
+	"netdelta/network"
+	"netdelta/testbed"
+)
+
+// Testbed is a lab that is up. It is safe for concurrent use.
+type Testbed struct {
+	driver *Driver
+	mark   string // what the environment of its processes carries
+	pods   []*pod
+
+	// mu is held for writing while namespaces and devices change.
+	mu     sync.RWMutex
+	spec   testbed.Spec
+	topo   network.Topology
+	plan   network.Plan
+	spaces map[network.Space]*space
+	built  bool // false before the first network and after a swap that failed
+	closed bool
+
+	running processes
+}
+
+var _ testbed.Testbed = (*Testbed)(nil)
+
+// ErrClosed is the error of a lab that was closed.
+var ErrClosed = errors.New("the lab is closed")
+
+func newTestbed(d *Driver, spec testbed.Spec, t network.Topology) (*Testbed, error) {
+	self, err := owner.Self()
+	if err != nil {
+		return nil, err
+	}
+	l := &Testbed{
+		driver: d, mark: fmt.Sprintf("%s-%d", self, d.labs.Add(1)), spec: spec, topo: t, spaces: map[network.Space]*space{},
+	}
+	for j := range t.Pods {
+		l.pods = append(l.pods, &pod{lab: l, index: j})
+	}
+	return l, nil
+}
+
+// build makes the namespaces that a network needs and are not there, and the network.
+func (l *Testbed) build(ctx context.Context, name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, err := l.driver.plan(ctx, name, l.topo)
+	if err != nil {
+		return err
+	}
+	return l.carryOut(ctx, p)
+}
+
+// carryOut makes what a plan asks for. Namespaces of pods that exist are used again; what was in them is gone by now.
+func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
+	if err := l.makeSpaces(ctx, p); err != nil {
+		return err
+	}
+	b := &builder{spaces: l.spaces}
+	if err := b.apply(ctx, p.Underlay); err != nil {
+		return err
+	}
+	if err := b.apply(ctx, p.Ops); err != nil {
+		return err
+	}
+	l.plan, l.spec.Network, l.built = p, p.Network, true
+	return nil
+}
+
+// makeSpaces makes the namespaces that are missing and writes the settings of all.
+func (l *Testbed) makeSpaces(ctx context.Context, p network.Plan) error {
+	settings := map[network.Space][]network.Sysctl{}
+	for _, o := range p.Settings {
+		settings[o.In] = append(settings[o.In], o)
+	}
+	var (
+		group errgroup.Group
+		mu    sync.Mutex
+	)
+	for _, where := range p.Spaces() {
+		if old := l.spaces[where]; old != nil {
+			group.Go(func() error { return old.set(settings[where]) })
+			continue
+		}
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			s, err := newSpace(where.String(), settings[where])
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			l.spaces[where] = s
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// Spec implements testbed.Testbed. Its network is the present one.
+func (l *Testbed) Spec() testbed.Spec {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.spec
+}
+
+// Plan is what the lab was built from.
+func (l *Testbed) Plan() network.Plan {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.plan
+}
+
+// Pods implements testbed.Testbed.
+func (l *Testbed) Pods() []testbed.Pod {
+	pods := make([]testbed.Pod, len(l.pods))
+	for j, p := range l.pods {
+		pods[j] = p
+	}
+	return pods
+}
+
+// Endpoint implements testbed.Testbed. For a pod of another testbed it is the zero address.
+func (l *Testbed) Endpoint(from, to testbed.Pod, port uint16) netip.AddrPort {
+	a, ok1 := l.indexOf(from)
+	b, ok2 := l.indexOf(to)
+	if !ok1 || !ok2 {
+		return netip.AddrPort{}
+	}
+	return l.Plan().Endpoint(a, b, port)
+}
+
+// Path lists the devices that a packet crosses from one pod to another, nil for a pod of another testbed.
+func (l *Testbed) Path(from, to testbed.Pod) []network.Hop {
+	a, ok1 := l.indexOf(from)
+	b, ok2 := l.indexOf(to)
+	if !ok1 || !ok2 {
+		return nil
+	}
+	return l.Plan().Path(a, b)
+}
+
+func (l *Testbed) indexOf(p testbed.Pod) (int, bool) {
+	own, ok := p.(*pod)
+	if !ok || own.lab != l {
+		return 0, false
+	}
+	return own.index, true
+}
+
+// Swap implements testbed.Testbed. When it fails, the pods and their processes are there still, without a network; another
+// Swap may mend that.
+func (l *Testbed) Swap(ctx context.Context, name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return fmt.Errorf("swap to network %s: %w", name, ErrClosed)
+	}
+	if !l.spec.PodsOutlive {
+		return fmt.Errorf("swap to network %s: the lab was opened without pods that outlive their network", name)
+	}
+	// Nothing is torn down for a network that can't be had.
+	p, err := l.driver.plan(ctx, name, l.topo)
+	if err != nil {
+		return fmt.Errorf("swap the network: %w", err)
+	}
+	l.built = false
+	if err := l.tearDown(); err != nil {
+		return fmt.Errorf("swap network %s for %s: %w", l.spec.Network, name, err)
+	}
+	if err := l.carryOut(ctx, p); err != nil {
+		return fmt.Errorf("swap network %s for %s: %w", l.spec.Network, name, err)
+	}
+	return nil
+}
+
+// tearDown empties the pods' namespaces and gives up all others.
+func (l *Testbed) tearDown() error {
+	ruled := map[network.Space]bool{}
+	for _, op := range l.plan.Ops {
+		if r, ok := op.(network.Rules); ok {
+			ruled[r.In] = true
+		}
+	}
+	var group errgroup.Group
+	for where, s := range l.spaces {
+		if where.Kind != network.PodSpace {
+			continue
+		}
+		group.Go(func() error {
+			if ruled[where] {
+				if err := s.ns.WithFD(deleteRules); err != nil {
+					return fmt.Errorf("delete the firewall rules in %s: %w", s.name, err)
+				}
+			}
+			return s.strip()
+		})
+	}
+	err := group.Wait()
+	for where, s := range l.spaces {
+		if where.Kind != network.PodSpace {
+			delete(l.spaces, where)
+			err = errors.Join(err, s.close())
+		}
+	}
+	return err
+}
+
+// Close implements testbed.Testbed.
+func (l *Testbed) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	err := l.running.killAll()
+	err = errors.Join(err, l.killStrays())
+	for _, s := range l.spaces {
+		err = errors.Join(err, s.close())
+	}
+	clear(l.spaces)
+	if err != nil {
+		return fmt.Errorf("close the lab: %w", err)
+	}
+	return nil
+}
+
+// killStrays ends processes that came from those of this lab but are no longer in their groups.
+func (l *Testbed) killStrays() error {
+	found, err := owner.Processes()
+	if err != nil {
+		return err
+	}
+	var own []owner.Process
+	for _, p := range found {
+		if p.Mark == l.mark {
+			own = append(own, p)
+		}
+	}
+	if left := end(own); len(left) > 0 {
+		return fmt.Errorf("processes that can't be ended: %s", strings.Join(left, ", "))
+	}
+	return nil
+}
