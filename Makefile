@@ -1,0 +1,66 @@
+# netdelta: build, test, lint and release. `make` alone lists what there is.
+#
+#   ARGS   words handed to the program:          make run ARGS="throughput --time-budget 5m"
+#   PKGS   packages to test, all when not given: make test PKGS=./stats/...
+#   WHICH  benchmarks to run, all when not given: make bench WHICH=engine
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GO     ?= go
+ARGS   ?=
+PKGS   ?= ./...
+WHICH  ?=
+FUZZ_TIME ?= 10s
+
+# The program's version is what the Go toolchain reads from version control. In an archive of the sources there is none, and a
+# checkout that git refuses to read (owned by somebody else, say) must not break the build either.
+VCS := $(shell git rev-parse --verify -q HEAD >/dev/null 2>&1 && git status --porcelain >/dev/null 2>&1 && echo true || echo false)
+export NETDELTA_BUILD_FLAGS := -trimpath -buildvcs=$(VCS)
+
+.PHONY: help
+help: ## list the targets (the default)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## install the packages that runs, tests and benchmarks need and this machine lacks
+	@scripts/setup.sh all
+
+.PHONY: build
+build: ## build bin/netdelta, one static binary
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build $(NETDELTA_BUILD_FLAGS) -o bin/netdelta ./cmd/netdelta
+
+.PHONY: run
+run: ## setup, build, and run the default study in the local lab (ARGS: study, flags)
+	@scripts/setup.sh run
+	@$(MAKE) --no-print-directory build
+	bin/netdelta run $(ARGS)
+
+.PHONY: test
+test: ## setup, then all tests; at the end what was skipped, and why (PKGS)
+	@scripts/setup.sh test
+	@scripts/test.sh $(PKGS)
+
+.PHONY: bench
+bench: ## run each program under bench/ in turn (WHICH: names of some)
+	@scripts/setup.sh bench
+	@scripts/bench.sh $(WHICH)
+
+.PHONY: lint
+lint: ## gofmt, go vet, go mod tidy, staticcheck, golangci-lint, govulncheck
+	@scripts/lint.sh
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZ_TIME
+	@scripts/fuzz.sh $(FUZZ_TIME)
+
+.PHONY: dist
+dist: ## archives for linux/amd64 and linux/arm64, with checksums and a bill of materials, in dist/
+	@scripts/dist.sh
+
+.PHONY: clean
+clean: ## remove what the targets above made here (not the run folders, not the checkers in the cache)
+	rm -rf bin dist

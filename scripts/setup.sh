@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# setup.sh SET installs what a set of targets needs and this machine lacks. It looks for the commands and headers themselves, so
+# that it is done at once where they are, whoever put them there; only what is missing is asked of apt.
+#
+#   run    the program: nothing but the Go toolchain
+#   test   compared tools, the compiler of the race detector, and the tools that look at a namespace from outside
+#   bench  the same
+#   all    everything
+set -euo pipefail
+
+# Where packages put tools for root; an ordinary user's PATH often lacks them.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+patience=600 # seconds to wait for another program that holds apt's lock
+
+fail() {
+	echo "setup: $*" >&2
+	exit 1
+}
+
+# needs prints the lines "PROOF PACKAGES..." of a set: a command, or a file where it has a slash, that shows the packages to be there.
+needs() {
+	case $1 in
+	run) ;;
+	test | bench | all)
+		echo gcc gcc libc6-dev
+		echo /usr/include/stdio.h libc6-dev
+		echo sockperf sockperf
+		echo iperf3 iperf3
+		echo nft nftables
+		echo ip iproute2
+		;;
+	*) fail "unknown set $1: it is one of run, test, bench, all" ;;
+	esac
+}
+
+there() {
+	if [[ $1 == */* ]]; then [[ -e $1 ]]; else command -v "$1" >/dev/null; fi
+}
+
+# apt runs apt-get as root, and waits while another program holds a lock.
+apt() {
+	local root=() log began=$SECONDS
+	if ((EUID != 0)); then
+		command -v sudo >/dev/null || fail "installing packages takes root: run 'make setup' as root, or install sudo"
+		# Without a terminal nobody can type a password.
+		if [[ -t 0 && -t 2 ]]; then root=(sudo); else root=(sudo -n); fi
+	fi
+	log=$(mktemp)
+	# shellcheck disable=SC2064 # the name is known now
+	trap "rm -f '$log'" RETURN
+	while true; do
+		if "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=$patience -o Acquire::Retries=3 "$@" \
+			>"$log" 2>&1; then
+			return
+		fi
+		# DPkg::Lock::Timeout does not cover the lock of the package lists.
+		if ! grep -q 'Could not get lock\|Unable to lock\|Unable to acquire' "$log" || ((SECONDS - began >= patience)); then
+			cat "$log" >&2
+			return 1
+		fi
+		sleep 2
+	done
+}
+
+main() {
+	(($# == 1)) || fail "usage: setup.sh run|test|bench|all"
+	local list proof packages missing=() absent=()
+	list=$(needs "$1")
+	command -v go >/dev/null || fail "the Go toolchain is missing: install it from https://go.dev/dl and put it on PATH"
+	while read -r proof packages; do
+		[[ -n $proof ]] || continue
+		there "$proof" && continue
+		absent+=("$proof")
+		read -ra packages <<<"$packages"
+		missing+=("${packages[@]}")
+	done <<<"$list"
+	if ((${#missing[@]} == 0)); then
+		echo "setup: nothing to do"
+		return
+	fi
+	command -v apt-get >/dev/null ||
+		fail "${absent[*]} missing and this machine has no apt-get: install them with its own package manager"
+	readarray -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+	echo "setup: installing ${missing[*]}"
+	apt update || fail "apt-get update failed (see above)"
+	apt install -y --no-install-recommends "${missing[@]}" || fail "apt-get could not install ${missing[*]} (see above)"
+	for proof in "${absent[@]}"; do
+		there "$proof" || fail "$proof is still missing after its packages were installed"
+	done
+	echo "setup: done"
+}
+
+main "$@"

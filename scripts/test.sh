@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# test.sh [PACKAGES] runs the tests and ends with a list of what was skipped and why. A skip of something that this machine
+# has is a failure.
+#
+# Packages run under the race detector, save those that it can't judge: it slows the engines by an order of magnitude, and
+# what they and the lab do in raw system calls and in other processes it does not see. These run one after another, since
+# they use the machine's processors and network stack in earnest.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# Patterns of import paths that run without the race detector. Each must match a package.
+unraced=(
+	netdelta/cmd/...
+	netdelta/experiment
+	netdelta/internal/cli
+	netdelta/internal/clock
+	netdelta/internal/engine
+	netdelta/internal/native
+	netdelta/internal/netns
+	netdelta/internal/repotest
+	netdelta/testbed/...
+	netdelta/workload/...
+)
+
+timeout=${NETDELTA_TEST_TIMEOUT:-8m}
+
+wanted=$(go list "${@:-./...}")
+plain=$(go list "${unraced[@]}" 2>&1) || { echo "$plain" >&2 && exit 1; }
+if grep 'matched no packages' <<<"$plain"; then
+	echo "scripts/test.sh lists packages that are no more (see above)" >&2
+	exit 1
+fi
+mapfile -t raced < <(comm -23 <(sort -u <<<"$wanted") <(sort -u <<<"$plain"))
+mapfile -t plain < <(comm -12 <(sort -u <<<"$wanted") <(sort -u <<<"$plain"))
+
+report=$(mktemp -d)
+trap 'rm -rf "$report"' EXIT
+go build -o "$report/testreport" ./scripts/testreport
+
+{
+	status=0
+	if ((${#raced[@]} > 0)); then
+		CGO_ENABLED=1 go test -race -json -timeout "$timeout" "${raced[@]}" || status=$?
+	fi
+	if ((${#plain[@]} > 0)); then
+		go test -json -count=1 -p 1 -timeout "$timeout" "${plain[@]}" || status=$?
+	fi
+	exit "$status"
+} | "$report/testreport" ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS"}
