@@ -104,7 +104,7 @@ func (c *checker) levels(path string, l Levels) bool {
 	each(c, path+".rate", l.Rate, func(p string, v unit.BitsPerSecond) { inRange(c, p, v, minRate, maxRate, bitRate) })
 	each(c, path+".request_rate", l.RequestRate, func(p string, v float64) { inRange(c, p, v, 0.001, maxRequestRate, floatText) })
 	each(c, path+".cpu", l.CPU, func(p, v string) { c.oneOf(p, v, "same", "two", "any") })
-	each(c, path+".busy_poll", l.BusyPoll, func(p string, v time.Duration) { inRange(c, p, v, 0, maxBusyPoll, durationText) })
+	each(c, path+".busy_poll", l.BusyPoll, func(p string, v time.Duration) { inRange(c, p, v, 0, maxBusyPoll, FormatDuration) })
 	each(c, path+".congestion_control", l.CongestionControl, c.algorithm)
 	each(c, path+".nagle", l.Nagle, func(string, bool) {})
 	each(c, path+".mtu", l.MTU, func(p string, v unit.Bytes) {

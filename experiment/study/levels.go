@@ -25,7 +25,7 @@ func (l Levels) factors() [][]level {
 		collect("rate", l.Rate, rateText, func(p *result.Params, v unit.BitsPerSecond) { p.Rate = v }),
 		collect("request_rate", l.RequestRate, floatText, func(p *result.Params, v float64) { p.RequestRate = v }),
 		collect("cpu", l.CPU, stringText, func(p *result.Params, v string) { p.CPU = v }),
-		collect("busy_poll", l.BusyPoll, durationText, func(p *result.Params, v time.Duration) { p.BusyPoll = v }),
+		collect("busy_poll", l.BusyPoll, FormatDuration, func(p *result.Params, v time.Duration) { p.BusyPoll = v }),
 		collect("congestion_control", l.CongestionControl, stringText, func(p *result.Params, v string) { p.CongestionControl = v }),
 		collect("nagle", l.Nagle, strconv.FormatBool, func(p *result.Params, v bool) { p.Nagle = v }),
 		collect("mtu", l.MTU, bytesText, func(p *result.Params, v unit.Bytes) { p.MTU = v }),

@@ -77,7 +77,7 @@ func (l Levels) node() *yaml.Node {
 
 func (d Design) node() *yaml.Node {
 	n := flow()
-	n.add("burst", plain(durationText(d.Burst)))
+	n.add("burst", plain(FormatDuration(d.Burst)))
 	n.add("builds", plain(strconv.Itoa(d.Builds)))
 	if d.Rounds != 0 {
 		n.add("rounds", plain(strconv.Itoa(d.Rounds)))
@@ -87,7 +87,7 @@ func (d Design) node() *yaml.Node {
 	}
 	n.add("confidence", plain(floatText(d.Confidence)))
 	n.add("margin", plain(floatText(d.Margin)))
-	n.add("time_budget", plain(durationText(d.TimeBudget)))
+	n.add("time_budget", plain(FormatDuration(d.TimeBudget)))
 	if d.Seed != 0 {
 		n.add("seed", plain(strconv.FormatUint(d.Seed, 10)))
 	}

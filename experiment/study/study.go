@@ -70,7 +70,8 @@ type Design struct {
 	Builds int
 	// Rounds is the number of rounds in each build (up to 100,000); zero lets the budget decide.
 	Rounds int
-	// Blocks is the number of passes for workloads that can't be cut into bursts (up to 1000); zero lets the budget decide.
+	// Blocks is the number of independent passes (builds, or blocks where bursts can't be) at which the run ends, up to 1000;
+	// zero lets the budget decide.
 	Blocks int
 	// Confidence of every interval, as a fraction: 0.95.
 	Confidence float64

@@ -112,8 +112,8 @@ func rateText(v unit.BitsPerSecond) string { return strconv.FormatFloat(float64(
 func floatText(v float64) string           { return strconv.FormatFloat(v, 'g', -1, 64) }
 func stringText(v string) string           { return v }
 
-// durationText leaves out the zero units that time.Duration prints: "1m", not "1m0s".
-func durationText(d time.Duration) string {
+// FormatDuration prints a duration as flags and study files take it. It leaves out the zero units that time.Duration prints: "1m", not "1m0s".
+func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

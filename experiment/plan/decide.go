@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"netdelta/result"
+)
+
+// decide begins the next build, or ends the run.
+func (s *Scheduler) decide(now time.Duration) {
+	cells := s.participants(s.wanted)
+	if len(cells) == 0 {
+		s.end(now)
+		return
+	}
+	if s.ahead != nil {
+		cells = slices.DeleteFunc(s.ahead, func(c result.Cell) bool { return s.dropped[c.ID] })
+		s.ahead = nil
+	}
+	rounds := s.plan(cells, s.limit()-now)
+	if rounds == 0 || s.rules.MaxBuilds > 0 && s.done >= s.rules.MaxBuilds {
+		s.current = Step{Ended: EndedBudget}
+		s.begin(StepEnd, now)
+		return
+	}
+	s.current = Step{Build: s.next, Rounds: rounds, Cells: cells}
+	s.begin(StepBuild, now)
+}
+
+// end ends a run in which no cell is left that needs another build.
+func (s *Scheduler) end(now time.Duration) {
+	s.current = Step{Ended: EndedResolved}
+	if !slices.ContainsFunc(s.cells, func(c result.Cell) bool { return !s.dropped[c.ID] }) {
+		s.current.Ended = EndedFailed
+	}
+	s.begin(StepEnd, now)
+}
+
+// wanted says whether a cell needs another build.
+func (s *Scheduler) wanted(c result.Cell) bool {
+	return s.builds[c.ID] < s.rules.MinBuilds || !s.resolved[c.ID]
+}
+
+// participants are the cells that want another build, each with its baseline and twin. Where a run has nothing but
+// baselines, as when only the null check is asked for, their twins are what is to be resolved.
+func (s *Scheduler) participants(wanted func(result.Cell) bool) []result.Cell {
+	target := result.RoleTwin
+	if slices.ContainsFunc(s.cells, func(c result.Cell) bool { return c.Role == result.RoleCell }) {
+		target = result.RoleCell
+	}
+	settings := map[Setting]bool{}
+	takes := map[string]bool{}
+	for _, c := range s.cells {
+		if c.Role == target && !s.dropped[c.ID] && wanted(c) {
+			takes[c.ID], settings[SettingOf(c)] = true, true
+		}
+	}
+	var cells []result.Cell
+	for _, c := range s.cells {
+		if !s.dropped[c.ID] && (takes[c.ID] || c.Role != result.RoleCell && settings[SettingOf(c)]) {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// plan is how many rounds the next build of these cells has when so much time is left; 0 when it would not be over in
+// time.
+func (s *Scheduler) plan(cells []result.Cell, left time.Duration) int {
+	round, once := s.cost.round(cells), s.cost.once(len(cells))
+	fit := fits(left, 1, once, round)
+	if s.rules.Rounds > 0 {
+		if fit < s.rules.Rounds {
+			return 0
+		}
+		return s.rules.Rounds
+	}
+	if fit < s.rules.MinRounds {
+		return 0
+	}
+	if s.rounds == 0 {
+		s.rounds = s.equalRounds(cells, left)
+	}
+	rounds := s.rounds
+	due := s.due(cells)
+	if due > 0 {
+		// The builds that all take part in come first: if they no longer fit with as many rounds, they have fewer.
+		rounds = min(rounds, max(s.rules.MinRounds, fits(left, due, once, round)))
+	} else if round > 0 {
+		// From here on at least half of the time goes into measuring, not into setting up.
+		rounds = max(rounds, int(once/round)+1)
+	}
+	rest := left - once - time.Duration(rounds)*round
+	if due <= 1 && rest < once+time.Duration(s.rules.MinRounds)*round && !s.last() {
+		return fit // what would be left is too short for another build
+	}
+	return min(rounds, fit)
+}
+
+// last says whether the number of builds, not the time, ends the run after the next build.
+func (s *Scheduler) last() bool { return s.rules.MaxBuilds > 0 && s.done+1 >= s.rules.MaxBuilds }
+
+// due is how many builds are still needed until each of the cells has taken part in the least number.
+func (s *Scheduler) due(cells []result.Cell) int {
+	due := 0
+	for _, c := range cells {
+		due = max(due, s.rules.MinBuilds-s.builds[c.ID])
+	}
+	return due
+}
+
+// equalRounds divides the time among the planned builds, or among fewer when they would be too short.
+func (s *Scheduler) equalRounds(cells []result.Cell, left time.Duration) int {
+	round, once := s.cost.round(cells), s.cost.once(len(cells))
+	for builds := s.rules.Builds - s.done; builds > s.rules.MinBuilds-s.done; builds-- {
+		if rounds := fits(left, builds, once, round); rounds >= s.rules.MinRounds {
+			return rounds
+		}
+	}
+	return max(s.rules.MinRounds, fits(left, max(1, s.rules.MinBuilds-s.done), once, round))
+}
+
+// fits is how many rounds each of so many builds can have in the time.
+func fits(left time.Duration, builds int, once, round time.Duration) int {
+	const most = 1 << 20 // rounds that cost nothing have no limit of their own
+	each := left/time.Duration(builds) - once
+	switch {
+	case each < round || each < 0:
+		return 0
+	case round <= 0:
+		return most
+	}
+	return int(min(each/round, most))
+}

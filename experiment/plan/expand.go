@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"netdelta/experiment/study"
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// PathPod is the path of a client that names the server by its pod. It is the only one for now.
+const PathPod = "pod"
+
+// Setting is what a cell is measured at beside its network: cells with the same setting are held against each other, and
+// each setting has a baseline and a twin of its own.
+type Setting struct {
+	Workload  string
+	Params    result.Params
+	Placement result.Placement
+	Path      string
+}
+
+// SettingOf is the setting of a cell.
+func SettingOf(c result.Cell) Setting {
+	return Setting{Workload: c.Workload, Params: c.Params, Placement: c.Placement, Path: c.Path}
+}
+
+// Expand returns every combination of the study's levels as cells: workload by workload, and within a setting the baseline,
+// its twin, and then the other networks in the order of the study.
+func Expand(s *study.Study) []result.Cell {
+	var cells []result.Cell
+	for _, w := range s.Workloads {
+		for _, p := range w.Levels.Join(s.Factors).Combinations() {
+			for _, placement := range s.Placement {
+				at := Setting{Workload: w.Name, Params: p, Placement: placement, Path: PathPod}
+				cells = append(cells, cell(s.Baseline, at, result.RoleBaseline), cell(s.Baseline, at, result.RoleTwin))
+				for _, n := range s.Networks {
+					if n != s.Baseline {
+						cells = append(cells, cell(n, at, result.RoleCell))
+					}
+				}
+			}
+		}
+	}
+	return cells
+}
+
+func cell(network string, at Setting, role result.Role) result.Cell {
+	name := network
+	if role == result.RoleTwin {
+		name += "+twin" // no network has a plus in its name
+	}
+	parts := append([]string{name, string(at.Placement), at.Workload}, levels(at.Params)...)
+	return result.Cell{
+		ID: strings.Join(parts, "/"), Network: network, Placement: at.Placement, Path: at.Path, Workload: at.Workload,
+		Params: at.Params, Role: role,
+	}
+}
+
+// levels names the levels that are set, exactly and in a fixed order: "300B", "conns=8", "mtu=9000".
+func levels(p result.Params) []string {
+	var parts []string
+	add := func(set bool, format string, value any) {
+		if set {
+			parts = append(parts, fmt.Sprintf(format, value))
+		}
+	}
+	add(p.Message != 0, "%s", exact(p.Message))
+	add(p.Connections != 0, "conns=%d", p.Connections)
+	add(p.Rate != 0, "rate=%s", rate(p.Rate))
+	add(p.RequestRate != 0, "rps=%s", strconv.FormatFloat(p.RequestRate, 'f', -1, 64))
+	add(p.CPU != "", "cpu=%s", p.CPU)
+	add(p.BusyPoll != 0, "poll=%s", p.BusyPoll)
+	add(p.CongestionControl != "", "cc=%s", p.CongestionControl)
+	add(p.Nagle, "%s", "nagle")
+	add(p.MTU != 0, "mtu=%d", p.MTU)
+	return parts
+}
+
+// exact prints a size without rounding, so that two sizes never share a name.
+func exact(b unit.Bytes) string {
+	text, err := b.MarshalText()
+	if err != nil {
+		return strconv.FormatInt(int64(b), 10) + "B"
+	}
+	return string(text)
+}
+
+// rate prints a rate without rounding and without a slash, which parts an ID.
+func rate(r unit.BitsPerSecond) string {
+	text, err := r.MarshalText()
+	if err != nil {
+		return strconv.FormatFloat(float64(r), 'f', -1, 64)
+	}
+	return strings.TrimSuffix(string(text), "/s")
+}
+
+// Describe names a setting's workload and levels for people: "tcp-rr 300B".
+func Describe(workload string, p result.Params) string {
+	return strings.Join(append([]string{workload}, levels(p)...), " ")
+}
+
+// Measured returns the cells that take part: neither unsupported nor skipped, and with a baseline to be held against.
+func Measured(cells []result.Cell) []result.Cell {
+	based := map[Setting]bool{}
+	usable := func(c result.Cell) bool { return c.Unsupported == "" && c.Skipped == "" }
+	for _, c := range cells {
+		if c.Role == result.RoleBaseline && usable(c) {
+			based[SettingOf(c)] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return !usable(c) || !based[SettingOf(c)] })
+}

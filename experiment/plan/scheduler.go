@@ -1,0 +1,208 @@
+package plan
+
+import (
+	"time"
+
+	"netdelta/result"
+)
+
+// StepKind says what comes next in a run.
+type StepKind string
+
+// The steps. A run is: build, rounds, collect; build, rounds, collect; ... end.
+const (
+	// StepBuild: set up the networks of Cells and arm their agents, then call Built.
+	StepBuild StepKind = "build"
+	// StepRound: run one burst in each of Cells in the order of Order(seed, Build, Round, len(Cells)), then call Measured.
+	StepRound StepKind = "round"
+	// StepCollect: the build is over. Collect its trials and take it down, tell Resolve how the deltas stand, then call
+	// Collected.
+	StepCollect StepKind = "collect"
+	// StepEnd: the run is over; Ended says why.
+	StepEnd StepKind = "end"
+)
+
+// How a run ends, as result.Run.Ended has it.
+const (
+	EndedResolved = "resolved"
+	EndedBudget   = "budget"
+	EndedFailed   = "failed" // no cell is left that could be measured
+)
+
+// Step is what the runner has to do next.
+type Step struct {
+	Kind  StepKind
+	Build int // number of the build, from 0; over a resumed run it goes on
+	Round int // number of the round within the build, from 0 (StepRound)
+	// Rounds is how many rounds the build is planned to have. It may end earlier, when time runs out.
+	Rounds int
+	Cells  []result.Cell
+	Ended  string // StepEnd
+}
+
+// Finished is a build that a resumed run has measured before.
+type Finished struct {
+	Build  int
+	Rounds int
+	Cells  []string // IDs
+}
+
+// Scheduler decides, step by step, what a run measures next. Every cell takes part in the least number of builds, with
+// equal rounds; from then on a build has only the cells whose deltas are unresolved, always with their baseline and its
+// twin, until all are resolved or the budget ends. It has no clock: now is always the time since the start of the run.
+// It is not safe for concurrent use.
+type Scheduler struct {
+	cells    []result.Cell
+	rules    Rules
+	cost     *ledger
+	builds   map[string]int // by cell: the builds it has taken part in
+	resolved map[string]bool
+	dropped  map[string]bool
+	done     int // builds finished in this run and before
+	next     int // number of the next build
+	rounds   int // equal rounds of the builds that all take part in; 0 until planned
+	ahead    []result.Cell
+
+	phase   StepKind // what the runner is doing: "" is nothing
+	current Step
+	since   time.Duration // when it began
+}
+
+// NewScheduler plans the run of these cells, which are those of Fitted.Kept.
+func NewScheduler(cells []result.Cell, rules Rules, costs Costs) *Scheduler {
+	rules.MinRounds = max(1, rules.MinRounds)
+	rules.MinBuilds = max(1, rules.MinBuilds)
+	rules.Builds = max(rules.Builds, rules.MinBuilds)
+	return &Scheduler{
+		cells: Measured(cells), rules: rules, cost: newLedger(cells, costs),
+		builds: map[string]int{}, resolved: map[string]bool{}, dropped: map[string]bool{},
+	}
+}
+
+// Resume tells the scheduler of builds that were finished before: it goes on after them. Call it before the first Next.
+func (s *Scheduler) Resume(finished []Finished) {
+	for _, f := range finished {
+		for _, id := range f.Cells {
+			s.builds[id]++
+		}
+		s.done++
+		s.next = max(s.next, f.Build+1)
+		s.rounds = max(s.rounds, f.Rounds)
+	}
+}
+
+// Next says what to do now. Called again without news, it says the same again.
+func (s *Scheduler) Next(now time.Duration) Step {
+	switch s.phase {
+	case StepRound:
+		if s.current.Round < s.current.Rounds && now+s.cost.round(s.current.Cells)+s.cost.collect <= s.limit() {
+			return s.step(StepRound)
+		}
+		s.begin(StepCollect, now)
+	case "":
+		s.decide(now)
+	}
+	return s.step(s.phase)
+}
+
+func (s *Scheduler) step(kind StepKind) Step {
+	step := s.current
+	step.Kind = kind
+	return step
+}
+
+func (s *Scheduler) begin(phase StepKind, now time.Duration) { s.phase, s.since = phase, now }
+
+// limit is when the last build has to be over.
+func (s *Scheduler) limit() time.Duration { return s.rules.Budget - s.cost.finish }
+
+// Built says that the build stands.
+func (s *Scheduler) Built(now time.Duration) {
+	if s.phase != StepBuild {
+		return
+	}
+	s.cost.learnSetup(len(s.current.Cells), now-s.since)
+	s.begin(StepRound, now)
+}
+
+// Measured says that a round is over. bursts has the time that each of the step's cells took, in their order; nil shares
+// the time since the last call out among them.
+func (s *Scheduler) Measured(now time.Duration, bursts []time.Duration) {
+	if s.phase != StepRound {
+		return
+	}
+	s.cost.learnRound(s.current.Cells, now-s.since, bursts)
+	s.current.Round++
+	if s.done == 0 && s.rules.Rounds == 0 && s.current.Round == roundsToLearn {
+		// Only now is it known what a round costs: the number of rounds rests on what was measured, not on a guess.
+		spent := s.cost.setup(len(s.current.Cells)) + time.Duration(roundsToLearn)*s.cost.round(s.current.Cells)
+		s.rounds = s.equalRounds(s.current.Cells, s.limit()-now+spent)
+		s.current.Rounds = max(s.rounds, s.current.Round)
+	}
+	s.since = now
+}
+
+// roundsToLearn is after how many rounds the cost of a round is taken as known.
+const roundsToLearn = 3
+
+// Collected says that the trials of the build are safe and its networks are gone.
+func (s *Scheduler) Collected(now time.Duration) {
+	if s.phase != StepCollect {
+		return
+	}
+	s.cost.learnCollect(now - s.since)
+	for _, c := range s.current.Cells {
+		s.builds[c.ID]++
+	}
+	s.done++
+	s.next++
+	s.begin("", now)
+}
+
+// Resolve says which deltas are resolved, by the ID of their cell. What it does not name stays as it was.
+func (s *Scheduler) Resolve(resolved map[string]bool) {
+	for id, r := range resolved {
+		s.resolved[id] = r
+	}
+}
+
+// Drop takes a cell out of all further builds and rounds: it failed, and would fail again. Without its baseline the cells
+// of a setting have nothing to be held against, and are dropped as well.
+func (s *Scheduler) Drop(id string) {
+	for _, c := range s.cells {
+		if c.ID != id {
+			continue
+		}
+		s.dropped[id] = true
+		if c.Role != result.RoleBaseline {
+			continue
+		}
+		for _, other := range s.cells {
+			if SettingOf(other) == SettingOf(c) {
+				s.dropped[other.ID] = true
+			}
+		}
+	}
+}
+
+// Ahead tells, during a build, which cells the next one will have as far as can be known now, so that their networks can be
+// set up while this one is measured. The next build then has these cells, unless the run ends before; ok is false when no
+// further build is foreseen.
+func (s *Scheduler) Ahead() (cells []result.Cell, ok bool) {
+	if s.ahead == nil {
+		s.ahead = s.participants(func(c result.Cell) bool {
+			builds := s.builds[c.ID]
+			for _, now := range s.current.Cells {
+				if now.ID == c.ID && s.phase != "" {
+					builds++
+				}
+			}
+			return builds < s.rules.MinBuilds || !s.resolved[c.ID]
+		})
+	}
+	last := s.rules.MaxBuilds > 0 && s.done+1 >= s.rules.MaxBuilds
+	return s.ahead, len(s.ahead) > 0 && !last
+}
+
+// Builds is how many builds are finished, those of a resumed run among them.
+func (s *Scheduler) Builds() int { return s.done }
