@@ -9,18 +9,12 @@ import (
 
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/testbed"
 )
 
-// Counters are what a device has counted since it was made.
-type Counters struct {
-	SentPackets, SentBytes         uint64
-	ReceivedPackets, ReceivedBytes uint64
-	Dropped, Errors                uint64 // in both directions
-}
-
-// Counters reads those of all devices.
-func (l *Testbed) Counters(ctx context.Context) (map[network.Device]Counters, error) {
-	all := map[network.Device]Counters{}
+// Counters implements testbed.Observer.
+func (l *Testbed) Counters(ctx context.Context) (map[network.Device]testbed.Counters, error) {
+	all := map[network.Device]testbed.Counters{}
 	err := l.eachSpace(ctx, func(where network.Space, s *space) error {
 		links, err := s.links()
 		if err != nil {
@@ -32,7 +26,7 @@ func (l *Testbed) Counters(ctx context.Context) (map[network.Device]Counters, er
 			if c == nil {
 				return fmt.Errorf("device %s in %s has no counters", a.Name, s.name)
 			}
-			all[network.Device{In: where, Name: a.Name}] = Counters{
+			all[network.Device{In: where, Name: a.Name}] = testbed.Counters{
 				SentPackets: c.TxPackets, SentBytes: c.TxBytes, ReceivedPackets: c.RxPackets, ReceivedBytes: c.RxBytes,
 				Dropped: c.TxDropped + c.RxDropped, Errors: c.TxErrors + c.RxErrors,
 			}

@@ -33,7 +33,7 @@ type Testbed struct {
 	running processes
 }
 
-var _ testbed.Testbed = (*Testbed)(nil)
+var _ testbed.Observer = (*Testbed)(nil)
 
 // ErrClosed is the error of a lab that was closed.
 var ErrClosed = errors.New("the lab is closed")
@@ -118,7 +118,7 @@ func (l *Testbed) Spec() testbed.Spec {
 	return l.spec
 }
 
-// Plan is what the lab was built from.
+// Plan implements testbed.Observer.
 func (l *Testbed) Plan() network.Plan {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -144,7 +144,7 @@ func (l *Testbed) Endpoint(from, to testbed.Pod, port uint16) netip.AddrPort {
 	return l.Plan().Endpoint(a, b, port)
 }
 
-// Path lists the devices that a packet crosses from one pod to another, nil for a pod of another testbed.
+// Path implements testbed.Observer.
 func (l *Testbed) Path(from, to testbed.Pod) []network.Hop {
 	a, ok1 := l.indexOf(from)
 	b, ok2 := l.indexOf(to)

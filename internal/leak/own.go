@@ -1,0 +1,91 @@
+package leak
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"netdelta/internal/owner"
+)
+
+// patience is how long threads and goroutines that are about to end may take.
+const patience = 3 * time.Second
+
+// Main runs the tests of a package and fails if they leave file descriptors of namespaces, threads inside namespaces, or
+// processes. A TestMain calls it and exits with what it returns.
+func Main(m *testing.M) int {
+	code := m.Run()
+	found := Own()
+	for deadline := time.Now().Add(patience); len(found) > 0 && time.Now().Before(deadline); found = Own() {
+		runtime.GC()
+		time.Sleep(50 * time.Millisecond)
+	}
+	for _, f := range found {
+		fmt.Fprintln(os.Stderr, "leak:", f)
+	}
+	if code == 0 && len(found) > 0 {
+		code = 1
+	}
+	return code
+}
+
+// Own lists what this program holds of other network namespaces, and the processes that it started and that run still.
+func Own() []string {
+	var found []string
+	home, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, fd := range entries("/proc/self/fd/*") {
+		if target, err := os.Readlink(fd); err == nil && strings.HasPrefix(target, "net:[") && target != home {
+			found = append(found, "file descriptor "+filepath.Base(fd)+" of namespace "+target)
+		}
+	}
+	for _, task := range entries("/proc/self/task/*") {
+		if target, err := os.Readlink(task + "/ns/net"); err == nil && target != home {
+			found = append(found, "thread "+filepath.Base(task)+" in namespace "+target)
+		}
+	}
+	marked, err := owner.Processes()
+	if err != nil {
+		return append(found, err.Error())
+	}
+	self, err := owner.Self()
+	if err != nil {
+		return append(found, err.Error())
+	}
+	for _, p := range marked {
+		if p.Owner == self {
+			found = append(found, fmt.Sprintf("process %s (%d)", p.Name, p.PID))
+		}
+	}
+	return append(found, children()...)
+}
+
+// children lists the processes whose parent is this one, those not waited for too.
+func children() []string {
+	var found []string
+	for _, path := range entries("/proc/[0-9]*/stat") {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(fields) > 1 && fields[1] == fmt.Sprint(os.Getpid()) {
+			found = append(found, "child process "+filepath.Base(filepath.Dir(path))+" in state "+fields[0])
+		}
+	}
+	return found
+}
+
+func entries(pattern string) []string {
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		panic(err) // the patterns are constants
+	}
+	return found
+}

@@ -1,0 +1,42 @@
+// Package require skips tests on machines that lack what they need, always in the same words, so that skipped tests can be
+// listed by name and reason.
+package require
+
+import (
+	"errors"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/netns"
+)
+
+// Need skips the test unless this machine has what it needs.
+func Need(t testing.TB, what string, has bool) {
+	t.Helper()
+	if !has {
+		t.Skipf("skip: %s: needs %s, this machine lacks it", t.Name(), what)
+	}
+}
+
+// Namespaces skips the test unless this user may make network namespaces.
+func Namespaces(t testing.TB) {
+	t.Helper()
+	n, err := netns.New(nil)
+	if err != nil && !errors.Is(err, unix.EPERM) {
+		t.Fatalf("find out whether network namespaces can be made: %v", err)
+	}
+	Need(t, "the right to make network namespaces (root)", err == nil)
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Tool skips the test unless a program is on the PATH, and returns where.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	Need(t, "the program "+name, err == nil)
+	return path
+}
