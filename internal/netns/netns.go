@@ -108,36 +108,45 @@ func (n *Namespace) Do(f func() error) error {
 // use.
 func (n *Namespace) DoOnce(f func() error) error {
 	return n.WithFD(func(fd int) error {
-		done := make(chan error, 1)
-		go func() {
-			// Never unlocked: the thread ends with this goroutine.
-			runtime.LockOSThread()
+		return onLockedThread(func() (keep bool, err error) {
 			if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
-				done <- fmt.Errorf("enter a network namespace: %w", err)
-				return
+				return false, fmt.Errorf("enter a network namespace: %w", err)
 			}
-			done <- f()
-		}()
-		return <-done
+			return false, f()
+		})
 	})
 }
 
 // onThread runs f on a thread of its own and brings the thread back into the namespace that it came from.
 func onThread(f func() error) error {
+	return onLockedThread(func() (keep bool, err error) {
+		home, err := unix.Open(ownNamespace, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return true, fmt.Errorf("open the thread's network namespace: %w", err)
+		}
+		err = f()
+		keep = unix.Setns(home, unix.CLONE_NEWNET) == nil
+		return keep, errors.Join(err, unix.Close(home))
+	})
+}
+
+// onLockedThread runs f on a thread that runs nothing else meanwhile. Unless f says that it may be kept, the thread ends.
+func onLockedThread(f func() (keep bool, err error)) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
-		home, err := unix.Open(ownNamespace, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			runtime.UnlockOSThread()
-			done <- fmt.Errorf("open the thread's network namespace: %w", err)
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread never ends and is what others see as the program's namespace: hold it here while another
+			// does the work.
+			defer runtime.UnlockOSThread()
+			done <- onLockedThread(f)
 			return
 		}
-		err = f()
-		if unix.Setns(home, unix.CLONE_NEWNET) == nil {
+		keep, err := f()
+		if keep {
 			runtime.UnlockOSThread()
 		}
-		done <- errors.Join(err, unix.Close(home))
+		done <- err
 	}()
 	return <-done
 }

@@ -1,0 +1,152 @@
+// Package networktest is the suite that each network has to pass on a testbed that can look at its devices: pods reach each
+// other with the right bytes in both directions, packets as large as promised and no larger go through, and the counters
+// show that they crossed the devices that the plan names, and no others.
+package networktest
+
+import (
+	"errors"
+	"testing"
+
+	"netdelta/internal/require"
+	"netdelta/network"
+	"netdelta/testbed"
+	"netdelta/testbed/testbedtest"
+)
+
+// Run puts a network to the test: two nodes with two pods each, first as pods that come and go with the network, then as
+// pods that outlive it.
+func Run(t *testing.T, driver testbed.Driver, n network.Network) {
+	t.Run(n.Name, func(t *testing.T) {
+		err := driver.Supports(t.Context(), n.Name)
+		var unsupported *testbed.UnsupportedError
+		if errors.As(err, &unsupported) {
+			require.Need(t, unsupported.Need, false)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, mode := range []struct {
+			name        string
+			podsOutlive bool
+		}{{"with-network", false}, {"outliving", true}} {
+			t.Run(mode.name, func(t *testing.T) { run(t, driver, n, mode.podsOutlive) })
+		}
+	})
+}
+
+func run(t *testing.T, driver testbed.Driver, n network.Network, podsOutlive bool) {
+	const underlay = 1700 // unlike any default
+	tb, err := driver.Open(t.Context(), testbed.Spec{
+		Nodes: 2, PodsPerNode: 2, Network: n.Name, PodsOutlive: podsOutlive, Link: testbed.Link{MTU: underlay},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	o, ok := tb.(testbed.Observer)
+	if !ok {
+		t.Fatalf("%T can't look at its devices", tb)
+	}
+	pods := tb.Pods()
+	client := testbedtest.StartPeer(t, pods[0])
+	for _, to := range []struct {
+		placement string
+		pod       testbed.Pod
+	}{{"same-node", pods[1]}, {"cross-node", pods[2]}} {
+		t.Run(to.placement, func(t *testing.T) {
+			p := pair{network: n, observer: o, client: client, server: testbedtest.StartPeer(t, to.pod)}
+			p.serve(t)
+			t.Run("placement", p.testPlacement)
+			t.Run("tcp", func(t *testing.T) { p.testExchange(t, "tcp") })
+			t.Run("udp", func(t *testing.T) { p.testExchange(t, "udp") })
+			t.Run("mtu", p.testMTU)
+			t.Run("path", p.testPath)
+		})
+	}
+}
+
+// pair is a client and a server.
+type pair struct {
+	network        network.Network
+	observer       testbed.Observer
+	client, server *testbedtest.Peer
+}
+
+// serve listens on the first and the last port of the server's range.
+func (p pair) serve(t *testing.T) {
+	first, last := p.server.Pod.Ports()
+	for _, protocol := range []string{"tcp", "udp"} {
+		for _, port := range []uint16{first, last} {
+			if err := p.server.Serve(protocol, port); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (p pair) testPlacement(t *testing.T) {
+	first, _ := p.server.Pod.Ports()
+	at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
+	if own := p.server.Pod.Address(); (p.network.Reach == network.ByPod) != (at.Addr() == own) {
+		t.Errorf("the server at %s is reached at %s", own, at)
+	}
+}
+
+// testExchange carries small and large messages over both ends of the range of ports.
+func (p pair) testExchange(t *testing.T, protocol string) {
+	first, last := p.server.Pod.Ports()
+	for _, port := range []uint16{first, last} {
+		at := p.observer.Endpoint(p.client.Pod, p.server.Pod, port)
+		for _, size := range []int{1, 64, 1400} {
+			if _, err := p.client.Exchange(protocol, at, size, 20); err != nil {
+				t.Fatalf("%d bytes to %s: %v", size, at, err)
+			}
+		}
+	}
+	if protocol == "tcp" {
+		at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
+		if _, err := p.client.Exchange(protocol, at, 200_000, 5); err != nil {
+			t.Fatalf("large messages to %s: %v", at, err)
+		}
+	}
+}
+
+// testMTU finds the largest packet that goes through.
+func (p pair) testMTU(t *testing.T) {
+	first, _ := p.server.Pod.Ports()
+	at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
+	from, to := p.indices(t)
+	promised := int(p.observer.Plan().PathMTU(from, to))
+	const largest = 65507 + 28 // that UDP can carry
+	fits := min(promised, largest)
+	if err := p.client.Probe(at, fits); err != nil {
+		t.Errorf("a packet of %d bytes, the MTU promised: %v", fits, err)
+	}
+	if promised >= largest {
+		return
+	}
+	if err := p.client.Probe(at, promised+1); !errors.Is(err, testbedtest.ErrTooBig) {
+		t.Errorf("a packet of %d bytes, one more than the MTU: got error %v, want %v", promised+1, err, testbedtest.ErrTooBig)
+	}
+}
+
+// indices are those of the client's and the server's pods.
+func (p pair) indices(t *testing.T) (from, to int) {
+	from, to = -1, -1
+	for i, pod := range p.observer.Pods() {
+		if pod == p.client.Pod {
+			from = i
+		}
+		if pod == p.server.Pod {
+			to = i
+		}
+	}
+	if from < 0 || to < 0 {
+		t.Fatal("the pods are not among those of the testbed")
+	}
+	return from, to
+}

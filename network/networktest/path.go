@@ -1,0 +1,93 @@
+package networktest
+
+import (
+	"testing"
+
+	"netdelta/network"
+	"netdelta/testbed"
+)
+
+const (
+	datagrams = 300
+	payload   = 1000
+	// slack are the packets that may move beside those of the test: requests for addresses.
+	slack = 20
+	// bare is what each datagram has on it: Ethernet, IPv4 and UDP.
+	bare = payload + 14 + 20 + 8
+)
+
+// testPath sends datagrams and looks at all counters: each device of the path has seen each datagram, in both directions,
+// with the encapsulation where the plan says so; devices that are not on the path have been quiet.
+func (p pair) testPath(t *testing.T) {
+	first, _ := p.server.Pod.Ports()
+	at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
+	// Addresses are asked for before counting.
+	if _, err := p.client.Exchange("udp", at, payload, 1); err != nil {
+		t.Fatal(err)
+	}
+	before := p.counters(t)
+	sent, err := p.client.Exchange("udp", at, payload, datagrams)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := p.counters(t)
+	request := p.observer.Path(p.client.Pod, p.server.Pod)
+	answer := p.observer.Path(p.server.Pod, p.client.Pod)
+	if len(request) == 0 || len(request) != len(answer) {
+		t.Fatalf("paths of %d and %d devices", len(request), len(answer))
+	}
+	t.Logf("path %v", request)
+	encapsulated := map[network.Device]bool{}
+	sending, receiving := map[network.Device]int{}, map[network.Device]int{}
+	for _, h := range append(request, answer...) {
+		if h.Encapsulated {
+			encapsulated[h.Device] = true
+		}
+		if h.Sends {
+			sending[h.Device]++
+		} else {
+			receiving[h.Device]++
+		}
+	}
+	for d := range after {
+		if d.In.Kind == network.SwitchSpace {
+			continue
+		}
+		overhead := uint64(0)
+		if encapsulated[d] {
+			overhead = uint64(p.network.Overhead)
+		}
+		b, a := before[d], after[d]
+		p.compare(t, d, "sent", sending[d], sent, a.SentPackets-b.SentPackets, a.SentBytes-b.SentBytes, overhead)
+		p.compare(t, d, "received", receiving[d], sent, a.ReceivedPackets-b.ReceivedPackets, a.ReceivedBytes-b.ReceivedBytes, overhead)
+		if a.Errors != b.Errors {
+			t.Errorf("%s counted %d errors", d, a.Errors-b.Errors)
+		}
+	}
+}
+
+// compare holds one counter of a device against how often the paths cross it.
+func (p pair) compare(t *testing.T, d network.Device, verb string, times, sent int, packets, bytes, overhead uint64) {
+	t.Helper()
+	low, high := uint64(times*datagrams), uint64(times*sent+slack)
+	if packets < low || packets > high {
+		t.Errorf("%s %s %d packets, want %d to %d", d, verb, packets, low, high)
+	}
+	if times == 0 {
+		return
+	}
+	// Bridges and tunnels count packets without their Ethernet header in one direction.
+	per := (uint64(bare) - 14 + overhead) * uint64(times*datagrams)
+	if bytes < per {
+		t.Errorf("%s %s %d bytes, want at least %d for %d datagrams with %d bytes of encapsulation", d, verb, bytes, per, datagrams, overhead)
+	}
+}
+
+func (p pair) counters(t *testing.T) map[network.Device]testbed.Counters {
+	t.Helper()
+	c, err := p.observer.Counters(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

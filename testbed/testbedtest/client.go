@@ -1,0 +1,147 @@
+package testbedtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"netdelta/testbed"
+)
+
+// Peer is the test's end of a peer in a pod.
+type Peer struct {
+	testbed.Process
+	Pod testbed.Pod
+
+	requests *json.Encoder
+	answers  *json.Decoder
+}
+
+// ErrTooBig is the error of Probe for a packet that the path does not let through.
+var ErrTooBig = errors.New(tooBig)
+
+// StartPeer starts a peer in a pod.
+func StartPeer(t testing.TB, pod testbed.Pod, cpus ...int) *Peer {
+	t.Helper()
+	p, err := NewPeer(t.Context(), pod, cpus...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// ask sends a request and waits for the answer.
+func (p *Peer) ask(r request) (answer, error) {
+	var a answer
+	if err := p.requests.Encode(r); err != nil {
+		return a, fmt.Errorf("ask the peer in %s: %w", p.Pod.Name(), err)
+	}
+	if err := p.answers.Decode(&a); err != nil {
+		return a, fmt.Errorf("wait for the peer in %s: %w (%s)", p.Pod.Name(), err, p.Stderr())
+	}
+	if a.Error == tooBig {
+		return a, ErrTooBig
+	}
+	if a.Error != "" {
+		return a, fmt.Errorf("peer in %s: %s", p.Pod.Name(), a.Error)
+	}
+	return a, nil
+}
+
+// Serve starts a server on the pod's address.
+func (p *Peer) Serve(protocol string, port uint16) error {
+	_, err := p.ask(request{Do: "serve", Protocol: protocol, At: netip.AddrPortFrom(netip.IPv4Unspecified(), port)})
+	return err
+}
+
+// Exchange sends messages to a server, compares the answers, and returns how many had to be sent.
+func (p *Peer) Exchange(protocol string, at netip.AddrPort, size, count int) (sent int, err error) {
+	a, err := p.ask(request{Do: "exchange", Protocol: protocol, At: at, Size: size, Count: count})
+	return a.Sent, err
+}
+
+// Probe sends an IP packet of the given size to a UDP server and back, unfragmented. It is ErrTooBig where that can't be.
+func (p *Peer) Probe(at netip.AddrPort, size int) error {
+	_, err := p.ask(request{Do: "probe", At: at, Size: size})
+	return err
+}
+
+// Connect opens a connection to a server on which messages go round from now on.
+func (p *Peer) Connect(at netip.AddrPort, size int) error {
+	_, err := p.ask(request{Do: "connect", At: at, Size: size})
+	return err
+}
+
+// Progress counts the messages of that connection that came back right.
+func (p *Peer) Progress() (uint64, error) {
+	a, err := p.ask(request{Do: "progress"})
+	return a.Exchanged, err
+}
+
+// Advances waits until the connection carries messages again.
+func (p *Peer) Advances(patience time.Duration) error {
+	first, err := p.Progress()
+	if err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		now, err := p.Progress()
+		if err != nil {
+			return err
+		}
+		if now >= first+3 {
+			return nil
+		}
+	}
+	return fmt.Errorf("the connection from %s carried nothing for %s", p.Pod.Name(), patience)
+}
+
+// IgnoreEOF makes the peer go on when its input ends, and deaf to polite signals.
+func (p *Peer) IgnoreEOF() error {
+	_, err := p.ask(request{Do: "ignore"})
+	return err
+}
+
+// Suspend stops the peer as SIGSTOP does; it answers no more.
+func (p *Peer) Suspend() error { return p.requests.Encode(request{Do: "stop"}) }
+
+// Die makes the peer write to its standard error and exit.
+func (p *Peer) Die(says string, status int) error {
+	return p.requests.Encode(request{Do: "die", Text: says, Count: status})
+}
+
+// Environment is the peer's, a variable a line.
+func (p *Peer) Environment() (string, error) {
+	a, err := p.ask(request{Do: "environment"})
+	return a.Text, err
+}
+
+// ReadFile reads a file as the peer sees it.
+func (p *Peer) ReadFile(path string) (string, error) {
+	a, err := p.ask(request{Do: "read", Text: path})
+	return a.Text, err
+}
+
+// Fork makes the peer start a child in a session of its own, which sleeps, and returns its process number.
+func (p *Peer) Fork(seconds int) (int, error) {
+	a, err := p.ask(request{Do: "fork", Count: seconds})
+	return a.Sent, err
+}
+
+// NewPeer is StartPeer where there is no test.
+func NewPeer(ctx context.Context, pod testbed.Pod, cpus ...int) (*Peer, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the test's binary: %w", err)
+	}
+	proc, err := pod.Start(ctx, testbed.Command{Path: path, Env: []string{Role("peer")}, CPUs: cpus})
+	if err != nil {
+		return nil, err
+	}
+	return &Peer{Process: proc, Pod: pod, requests: json.NewEncoder(proc), answers: json.NewDecoder(proc)}, nil
+}
