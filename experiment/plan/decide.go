@@ -14,10 +14,10 @@ func (s *Scheduler) decide(now time.Duration) {
 		s.end(now)
 		return
 	}
-	if s.ahead != nil {
-		cells = slices.DeleteFunc(s.ahead, func(c result.Cell) bool { return s.dropped[c.ID] })
-		s.ahead = nil
+	if kept := s.without(s.ahead); len(kept) > 0 {
+		cells = kept
 	}
+	s.ahead = nil
 	rounds := s.plan(cells, s.limit()-now)
 	if rounds == 0 || s.rules.MaxBuilds > 0 && s.done >= s.rules.MaxBuilds {
 		s.current = Step{Ended: EndedBudget}
@@ -26,6 +26,11 @@ func (s *Scheduler) decide(now time.Duration) {
 	}
 	s.current = Step{Build: s.next, Rounds: rounds, Cells: cells}
 	s.begin(StepBuild, now)
+}
+
+// without leaves out the cells that were dropped.
+func (s *Scheduler) without(cells []result.Cell) []result.Cell {
+	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return s.dropped[c.ID] })
 }
 
 // end ends a run in which no cell is left that needs another build.

@@ -73,7 +73,7 @@ func levels(p result.Params) []string {
 	add(p.Rate != 0, "rate=%s", rate(p.Rate))
 	add(p.RequestRate != 0, "rps=%s", strconv.FormatFloat(p.RequestRate, 'f', -1, 64))
 	add(p.CPU != "", "cpu=%s", p.CPU)
-	add(p.BusyPoll != 0, "poll=%s", p.BusyPoll)
+	add(p.BusyPoll != 0, "poll=%s", strings.Replace(p.BusyPoll.String(), "µ", "u", 1))
 	add(p.CongestionControl != "", "cc=%s", p.CongestionControl)
 	add(p.Nagle, "%s", "nagle")
 	add(p.MTU != 0, "mtu=%d", p.MTU)

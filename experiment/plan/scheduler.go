@@ -95,7 +95,7 @@ func (s *Scheduler) Resume(finished []Finished) {
 func (s *Scheduler) Next(now time.Duration) Step {
 	switch s.phase {
 	case StepRound:
-		if s.current.Round < s.current.Rounds && now+s.cost.round(s.current.Cells)+s.cost.collect <= s.limit() {
+		if len(s.current.Cells) > 0 && s.current.Round < s.current.Rounds && now+s.cost.round(s.current.Cells)+s.cost.collect <= s.limit() {
 			return s.step(StepRound)
 		}
 		s.begin(StepCollect, now)
@@ -166,8 +166,8 @@ func (s *Scheduler) Resolve(resolved map[string]bool) {
 	}
 }
 
-// Drop takes a cell out of all further builds and rounds: it failed, and would fail again. Without its baseline the cells
-// of a setting have nothing to be held against, and are dropped as well.
+// Drop takes a cell out of all further builds and rounds, those of this build among them: it failed, and would fail again.
+// Without its baseline the cells of a setting have nothing to be held against, and are dropped as well.
 func (s *Scheduler) Drop(id string) {
 	for _, c := range s.cells {
 		if c.ID != id {
@@ -183,6 +183,7 @@ func (s *Scheduler) Drop(id string) {
 			}
 		}
 	}
+	s.current.Cells = s.without(s.current.Cells)
 }
 
 // Ahead tells, during a build, which cells the next one will have as far as can be known now, so that their networks can be
