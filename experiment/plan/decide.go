@@ -103,6 +103,17 @@ func (s *Scheduler) plan(cells []result.Cell, left time.Duration) int {
 	return min(rounds, fit)
 }
 
+// tail says whether the time that is left after the current build is too short for another one: the build then goes on
+// until the budget ends.
+func (s *Scheduler) tail(now time.Duration) bool {
+	if s.rules.Rounds > 0 || s.last() || s.due(s.current.Cells) > 1 {
+		return false
+	}
+	cells := s.current.Cells
+	rest := s.limit() - now - s.cost.collect
+	return rest < s.cost.once(len(cells))+time.Duration(s.rules.MinRounds)*s.cost.round(cells)
+}
+
 // last says whether the number of builds, not the time, ends the run after the next build.
 func (s *Scheduler) last() bool { return s.rules.MaxBuilds > 0 && s.done+1 >= s.rules.MaxBuilds }
 

@@ -95,6 +95,9 @@ func (s *Scheduler) Resume(finished []Finished) {
 func (s *Scheduler) Next(now time.Duration) Step {
 	switch s.phase {
 	case StepRound:
+		if s.current.Round >= s.current.Rounds && s.tail(now) {
+			s.current.Rounds = s.current.Round + 1
+		}
 		if len(s.current.Cells) > 0 && s.current.Round < s.current.Rounds && now+s.cost.round(s.current.Cells)+s.cost.collect <= s.limit() {
 			return s.step(StepRound)
 		}

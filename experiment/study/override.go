@@ -37,16 +37,13 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	if o.Baseline != "" {
 		set("baseline", "--baseline")
 		n.Baseline = o.Baseline
-		if !slices.Contains(n.Networks, o.Baseline) {
-			n.Networks = append([]string{o.Baseline}, n.Networks...)
-		}
 	}
 	if len(o.Networks) > 0 {
 		set("networks", "--networks")
 		n.Networks = trimmed(o.Networks)
-		if !slices.Contains(n.Networks, n.Baseline) {
-			n.Networks = append([]string{n.Baseline}, n.Networks...)
-		}
+	}
+	if !slices.Contains(n.Networks, n.Baseline) && slices.Contains(known.Networks, n.Baseline) {
+		n.Networks = append([]string{n.Baseline}, n.Networks...)
 	}
 	if len(o.Workloads) > 0 {
 		set("workloads", "--workloads")

@@ -1,0 +1,89 @@
+package study_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"netdelta/experiment/studies"
+	"netdelta/experiment/study"
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+func latency(t *testing.T) *study.Study {
+	t.Helper()
+	f, _ := studies.Find("latency")
+	s, err := study.Parse(f.Path(), f.Data, known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestOverride(t *testing.T) {
+	s := latency(t)
+	before := s.Clone()
+	got, err := s.Override(study.Overrides{
+		Networks: []string{"vxlan", " macvlan"}, Workloads: []string{"tcp-crr", "tcp-rr"}, Placement: []string{"cross-node"},
+		TimeBudget: ptr(15 * time.Minute), Builds: ptr(8), Blocks: ptr(7), Seed: ptr(uint64(5)), MTU: []unit.Bytes{1500, 9000},
+	}, known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := before.Clone()
+	want.Networks = []string{"host", "vxlan", "macvlan"} // the baseline takes part though it is not named
+	want.Workloads = []study.Workload{{Name: "tcp-crr"}, {Name: "tcp-rr", Levels: study.Levels{Message: []unit.Bytes{300, 500, 1024, 2048}}}}
+	want.Placement = []result.Placement{result.CrossNode}
+	want.Design.TimeBudget, want.Design.Builds, want.Design.Blocks, want.Design.Seed = 15*time.Minute, 8, 7, 5
+	want.Testbed.Link.MTU, want.Factors.MTU = 9000, []unit.Bytes{1500, 9000}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(before, s); d != "" {
+		t.Errorf("the study itself was changed: %s", d)
+	}
+	again(t, got)
+}
+
+func TestOverrideOneMTUIsNoFactor(t *testing.T) {
+	got, err := latency(t).Override(study.Overrides{MTU: []unit.Bytes{9000}}, known())
+	if err != nil || got.Testbed.Link.MTU != 9000 || got.Factors.MTU != nil {
+		t.Errorf("link mtu %v, factor %v (%v)", got.Testbed.Link.MTU, got.Factors.MTU, err)
+	}
+}
+
+func TestOverrideRefuses(t *testing.T) {
+	for _, c := range []struct {
+		o    study.Overrides
+		want string
+	}{
+		{study.Overrides{Networks: []string{"host", "brigde"}}, `--networks: unknown network "brigde"; did you mean "bridge"?`},
+		{study.Overrides{Networks: []string{"vxlan", "vxlan"}}, `--networks: network vxlan is there twice; leave one out`},
+		{study.Overrides{Networks: []string{""}}, `--networks: unknown network ""; known are bridge, bridge-nat, host, ipvlan-l2, ipvlan-l3, macvlan, routed, vxlan, vxlan-routed`},
+		{study.Overrides{Networks: []string{"\x1b[2J"}}, `--networks: unknown network "\x1b[2J"; known are bridge, bridge-nat, host, ipvlan-l2, ipvlan-l3, macvlan, routed, vxlan, vxlan-routed`},
+		{study.Overrides{Baseline: "hots"}, `--baseline: unknown network "hots"; did you mean "host"?`},
+		{study.Overrides{Workloads: []string{"tcprr"}}, `--workloads: unknown workload "tcprr"; did you mean "tcp-rr"?`},
+		{study.Overrides{Placement: []string{"same"}}, `--placement: unknown placement "same"; did you mean "same-node"?`},
+		{study.Overrides{TimeBudget: ptr(time.Duration(0))}, `--time-budget: time budget 0s is no time; write for example 60s or 15m`},
+		{study.Overrides{TimeBudget: ptr(10 * time.Millisecond)}, `--time-budget: time budget 10ms is less than one round of the smallest subset: 20 cells of 5ms are 100ms; give it more time or fewer networks`},
+		{study.Overrides{Builds: ptr(0), Blocks: ptr(-1)}, "--blocks: blocks -1 is outside 1 to 1000\n--builds: builds 0 is outside 1 to 1000"},
+		{study.Overrides{MTU: []unit.Bytes{600}}, "--mtu: network vxlan over mtu 600 leaves pods less than 1280 bytes; raise it, or leave the network out\n" +
+			"--mtu: network vxlan-routed over mtu 600 leaves pods less than 1280 bytes; raise it, or leave the network out"},
+		{study.Overrides{MTU: []unit.Bytes{1500, 1500}}, "--mtu: mtu 1500B is there twice; leave one out"},
+	} {
+		s, err := latency(t).Override(c.o, known())
+		var all study.Errors
+		if s != nil || !errors.As(err, &all) {
+			t.Errorf("%+v: want no study and study.Errors, have %v and %v", c.o, s, err)
+			continue
+		}
+		if d := cmp.Diff(c.want, err.Error()); d != "" {
+			t.Errorf("%+v: %s", c.o, d)
+		}
+	}
+}
