@@ -27,9 +27,13 @@ type Workload struct {
 	Defaults result.Params
 	// Check returns an error that names the parameter and the allowed range when p is not usable.
 	Check func(p result.Params) error
-	// Serve starts the server's side in this process, on addr (port 0 is not allowed: ports are pinned).
+	// SourcePorts is how many consecutive source ports a client uses, from the one that Dial is given.
+	SourcePorts func(p result.Params) int
+	// Serve starts the server's side in this process, on listen (port 0 is not allowed: ports are pinned). Its loop is pinned
+	// to cpu; a negative one leaves it free. ctx bounds the start alone.
 	Serve func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (Server, error)
-	// Dial opens the client's side, armed: connections are open and warm when it returns.
+	// Dial opens the client's side, armed: connections are open and warm when it returns. Local port 0 takes any source
+	// port. ctx bounds the start alone.
 	Dial func(ctx context.Context, p result.Params, local netip.AddrPort, server netip.AddrPort, cpu int) (Client, error)
 }
 
@@ -62,12 +66,13 @@ type BurstSpec struct {
 	Deadline time.Duration
 }
 
-// Burst is what one burst measured. Latencies are in nanoseconds.
+// Burst is what one burst measured. Latencies are in nanoseconds. A transaction is a request with its response, or a message
+// of a stream (of a datagram stream: one that was received).
 type Burst struct {
 	Start                    time.Time
 	Duration                 time.Duration // of the measured part
 	Transactions             int64
-	Bytes                    int64
+	Bytes                    int64 // payload delivered: requests and responses, or what the receiver of a stream got
 	Sent                     int64 // datagrams
 	Lost                     int64
 	Reordered                int64

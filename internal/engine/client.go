@@ -1,0 +1,315 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/native"
+	"netdelta/workload"
+)
+
+const (
+	// lossTimeout is how long a datagram's response is waited for. It is far above what a busy machine delays a response by,
+	// so that a late one is seldom taken for a lost one.
+	lossTimeout = 20 * time.Millisecond
+	// connectTimeout is how often a connect loop looks whether it was asked to give up.
+	connectTimeout = 100 * time.Millisecond
+	// defaultDeadline is when a burst without a deadline is given up, after its time has passed.
+	defaultDeadline = 30 * time.Second
+	// endTimeout is how long a loop may take to end after it was asked to.
+	endTimeout = 5 * time.Second
+)
+
+// client is an armed client: its loop sleeps in the kernel until Burst wakes it.
+type client struct {
+	cfg     Config
+	sockets []int // the loop's connections; it has its own handles on them in its own file table
+	files   []int // all that the loop uses: its connections, then its end of signal
+	signal  *os.File
+	done    <-chan struct{}
+	tally   tally
+
+	burst  sync.Mutex // held by a burst
+	failed error      // why the client is of no more use
+
+	life   sync.Mutex // guards what Close takes away
+	closed bool
+	arena  *native.Arena
+	ctl    *control
+}
+
+// Dial opens the connections of a client, starts its loop, and exchanges a little over them, so that they are warm.
+func Dial(ctx context.Context, cfg Config) (workload.Client, error) {
+	c, err := newClient(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %v to %v: %w", cfg.Workload, cfg.Local, cfg.Remote, err)
+	}
+	if err := c.warm(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func newClient(ctx context.Context, cfg Config) (c *client, err error) {
+	c = &client{cfg: cfg}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.release())
+			c = nil
+		}
+	}()
+	buffer := max(uintptr(cfg.Params.Message), FlowHeaderSize+64)
+	if c.arena, c.ctl, err = newControl(cfg, cfg.connections(), buffer, cfg.Kind.latencies()); err != nil {
+		return c, err
+	}
+	ctl := c.ctl
+	ctl.lossTicks = ctl.clock.Span(lossTimeout)
+	ctl.order.second = ctl.clock.Span(time.Second)
+	if cfg.Kind == ConnectRR {
+		if err = fillOptions(&cfg, ctl); err != nil {
+			return c, err
+		}
+	} else if err = c.connect(ctx); err != nil {
+		return c, err
+	}
+	if cfg.Kind == DatagramOut {
+		(*flowHeader)(ctl.out).session = rand.Uint64()
+	}
+	return c, c.start()
+}
+
+func (c *client) connect(ctx context.Context) error {
+	for i := range c.cfg.connections() {
+		fd, err := dial(ctx, &c.cfg, i)
+		if err != nil {
+			return err
+		}
+		c.files = append(c.files, fd)
+		c.sockets = c.files
+		c.ctl.connection[i].fd = int32(fd)
+	}
+	return nil
+}
+
+// start starts the loop's thread, which sleeps at once.
+func (c *client) start() error {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return fmt.Errorf("open a pipe: %w", err)
+	}
+	// The loop writes to the other end; this one is read through the runtime's poller.
+	c.files = append(c.files, pipe[1])
+	if err := unix.SetNonblock(pipe[0], true); err != nil {
+		return errors.Join(fmt.Errorf("open a pipe: %w", err), unix.Close(pipe[0]))
+	}
+	c.signal = os.NewFile(uintptr(pipe[0]), "burst")
+	ctl := c.ctl
+	ctl.done = int32(pipe[1])
+	files := make([]int32, len(c.files))
+	for i, fd := range c.files {
+		files[i] = int32(fd)
+	}
+	done, err := native.Start(native.Thread{CPU: c.cfg.CPU, Files: files}, func() { runClient(ctl) })
+	if err != nil {
+		return err
+	}
+	c.done = done
+	return nil
+}
+
+// warm runs a few transactions that don't count, so that what is slow only once is done, and a server that does not answer
+// is found out now.
+func (c *client) warm(ctx context.Context) error {
+	spec := workload.BurstSpec{Transactions: int64(16 * c.cfg.connections()), Deadline: 10 * time.Second}
+	if until, ok := ctx.Deadline(); ok {
+		spec.Deadline = max(time.Until(until), time.Millisecond)
+	}
+	if c.cfg.Params.RequestRate > 0 {
+		spec.Transactions = 1
+	}
+	if _, err := c.Burst(spec); err != nil {
+		return err
+	}
+	c.tally.forget()
+	return nil
+}
+
+// Burst implements workload.Client.
+func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
+	c.burst.Lock()
+	defer c.burst.Unlock()
+	if c.failed != nil {
+		return workload.Burst{}, c.failed
+	}
+	if err := checkSpec(spec); err != nil {
+		return workload.Burst{}, fmt.Errorf("%s: %w", c.cfg.Workload, err)
+	}
+	c.tally.settle(spec.DropLast)
+	c.fillOrder(spec)
+	before, wall := c.ctl.clock.Ticks(), time.Now()
+	if err := c.wake(deadline(spec)); err != nil {
+		c.failed = c.explain(err)
+		return workload.Burst{}, c.failed
+	}
+	begin := wall.Add(time.Duration(c.ctl.clock.Nanoseconds(c.ctl.outcome.start - before)))
+	return c.tally.take(c.ctl, begin), nil
+}
+
+func checkSpec(spec workload.BurstSpec) error {
+	switch {
+	case spec.Duration < 0 || spec.Transactions < 0 || spec.Warmup < 0 || spec.Deadline < 0:
+		return fmt.Errorf("a burst's duration (%v), transactions (%d), warm-up (%v) and deadline (%v) can't be negative",
+			spec.Duration, spec.Transactions, spec.Warmup, spec.Deadline)
+	case spec.Duration == 0 && spec.Transactions == 0:
+		return errors.New("a burst needs a duration or a number of transactions")
+	}
+	return nil
+}
+
+func deadline(spec workload.BurstSpec) time.Duration {
+	if spec.Deadline > 0 {
+		return spec.Deadline
+	}
+	return spec.Warmup + spec.Duration + defaultDeadline
+}
+
+func (c *client) fillOrder(spec workload.BurstSpec) {
+	o := &c.ctl.order
+	o.number++
+	o.warmup = c.ctl.clock.Span(spec.Warmup)
+	o.duration = c.ctl.clock.Span(spec.Duration)
+	o.transactions = spec.Transactions
+	perSecond := c.cfg.Params.RequestRate
+	if c.cfg.Kind == DatagramOut {
+		perSecond = float64(c.cfg.Params.Rate) / 8 / float64(c.cfg.Params.Message)
+	}
+	o.gap = 0
+	if perSecond > 0 {
+		o.gap = max(int64(float64(o.second)*65536/perSecond), 1)
+	}
+}
+
+// wake lets the loop run a burst, and waits for its end. It returns an error when there was none in time, or the burst broke.
+func (c *client) wake(within time.Duration) error {
+	if err := c.signal.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return fmt.Errorf("set the burst's deadline: %w", err)
+	}
+	if err := c.command(); err != nil {
+		return err
+	}
+	var report [8]byte
+	if _, err := c.signal.Read(report[:]); err != nil {
+		hung := &hangError{after: within, deadline: errors.Is(err, os.ErrDeadlineExceeded), cause: err}
+		c.abort()
+		_ = c.signal.SetReadDeadline(time.Now().Add(endTimeout))
+		if _, err := c.signal.Read(report[:]); err != nil {
+			return fmt.Errorf("the loop did not end: %w", err)
+		}
+		hung.step = c.ctl.outcome.step
+		return hung
+	}
+	if o := &c.ctl.outcome; o.step != stepNone {
+		return &brokenError{step: o.step, errno: o.errno, transaction: o.counters.transactions + 1}
+	}
+	return nil
+}
+
+// command lets the loop run, unless the client is being closed.
+func (c *client) command() error {
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.closed {
+		return errClosed
+	}
+	atomic.StoreUint32(&c.ctl.stop, 0)
+	atomic.AddUint32(&c.ctl.command, 1)
+	native.FutexWake(&c.ctl.command)
+	return nil
+}
+
+var errClosed = errors.New("the client is closed")
+
+// abort asks the loop to give up, and ends whatever it is blocked in.
+func (c *client) abort() {
+	atomic.StoreUint32(&c.ctl.stop, 1)
+	c.shutdown()
+}
+
+func (c *client) shutdown() {
+	for _, fd := range c.sockets {
+		_ = unix.Shutdown(fd, unix.SHUT_RDWR)
+	}
+}
+
+// Collect implements workload.Client.
+func (c *client) Collect(dropLast bool) (workload.Totals, error) {
+	c.burst.Lock()
+	defer c.burst.Unlock()
+	c.life.Lock()
+	defer c.life.Unlock()
+	totals, err := c.tally.collect(dropLast)
+	if err != nil {
+		return totals, fmt.Errorf("%s: %w", c.cfg.Workload, err)
+	}
+	if !c.closed && !c.cfg.Kind.datagrams() && c.cfg.Kind != ConnectRR {
+		totals.TCP, err = c.tally.tcpInfo(c.sockets)
+		if err != nil {
+			return totals, fmt.Errorf("%s: %w", c.cfg.Workload, err)
+		}
+	}
+	return totals, nil
+}
+
+// Close implements workload.Client. A burst that runs is given up.
+func (c *client) Close() error {
+	c.life.Lock()
+	if c.closed {
+		c.life.Unlock()
+		return nil
+	}
+	c.closed = true
+	c.abort()
+	c.life.Unlock()
+	c.burst.Lock()
+	defer c.burst.Unlock()
+	if c.failed == nil {
+		c.failed = fmt.Errorf("%s: %w", c.cfg.Workload, errClosed)
+	}
+	return c.release()
+}
+
+// release ends the loop and gives back what the client holds.
+func (c *client) release() error {
+	if c.done != nil {
+		c.ctl.order.quit = 1
+		c.abort()
+		atomic.AddUint32(&c.ctl.command, 1)
+		native.FutexWake(&c.ctl.command)
+		select {
+		case <-c.done:
+		case <-time.After(endTimeout):
+			// Its memory must stay.
+			return fmt.Errorf("%s: the loop did not end within %v", c.cfg.Workload, endTimeout)
+		}
+	}
+	var errs []error
+	for _, fd := range c.files {
+		errs = append(errs, unix.Close(fd))
+	}
+	if c.signal != nil {
+		errs = append(errs, c.signal.Close())
+	}
+	if c.arena != nil {
+		errs = append(errs, c.arena.Free())
+	}
+	c.sockets, c.files, c.signal, c.arena, c.ctl = nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/clock"
+	"netdelta/internal/latency"
+	"netdelta/internal/native"
+)
+
+// control is what a loop and the Go side of its engine share. It lives in an arena. The Go side writes the order before it
+// raises command, and reads the outcome after the loop has written to the pipe; only stop and the counters of a server are
+// touched while a loop runs.
+type control struct {
+	command uint32 // counts the orders; the loop sleeps on it
+	stop    uint32 // 1 asks the loop to give up
+
+	// What does not change.
+	kind       Kind
+	done       int32 // the pipe that tells the Go side of a burst's end
+	message    uintptr
+	conns      int32
+	listener   int32
+	family     uintptr
+	options    options
+	clock      clock.Clock
+	lossTicks  int64 // until a datagram counts as lost
+	local      address
+	remote     address
+	connection *[MaxConnections]connection // conns of them are there
+	out, in    unsafe.Pointer              // one message each
+	events     *[eventRoom]unix.EpollEvent
+	seconds    *[maxSeconds]second
+
+	order   order
+	outcome outcome
+	latency latency.Recorder
+
+	transaction uint32 // counts the datagram transactions within a burst
+	port        uint32 // the next source port of a connect loop, from 0
+	ports       uint32 // how many it has
+	served      counters
+	sink        sink
+}
+
+// order says what burst to run. Times are in ticks.
+type order struct {
+	quit         uint32
+	number       uint32 // of the burst
+	warmup       int64
+	duration     int64 // 0: unlimited
+	transactions int64 // 0: unlimited
+	gap          int64 // between intended starts, in 1/65536 ticks; 0 is a closed loop
+	second       int64 // ticks of a second
+}
+
+// outcome is what a burst gave.
+type outcome struct {
+	start, end  int64 // of the measured part, in ticks
+	counters    counters
+	switches    int64
+	secondCount int64
+	step        step
+	errno       native.Errno
+	connection  int32
+}
+
+// counters are sums over transactions.
+type counters struct {
+	transactions, bytes, sent, lost, reordered int64
+}
+
+// second is the state of the counters when a second of a burst had passed.
+type second struct{ transactions, bytes, lost int64 }
+
+// connection is one of a client's (or server's) open connections.
+type connection struct {
+	fd     int32
+	active bool
+	number uint32 // of the datagram transaction
+	sent   uintptr
+	got    uintptr
+	start  int64 // intended, in ticks
+	tried  int64 // when the last datagram of the transaction was sent
+	retry  bool
+}
+
+// address is a socket address as the kernel takes it.
+type address struct {
+	raw    [unix.SizeofSockaddrInet6]byte
+	length uint32
+}
+
+// options are the socket options that a connect loop sets on each new connection.
+type options struct {
+	one           int32
+	timeout       unix.Timeval
+	busyPoll      int32
+	congestion    [16]byte
+	congestionLen uintptr
+	bind          bool
+	noDelay       bool
+}
+
+const (
+	// MaxConnections is how many connections a client may keep open.
+	MaxConnections = 4096
+	eventRoom      = 128
+	maxSeconds     = 3600
+)
+
+// arenaSize is what a loop of this configuration needs.
+func arenaSize(conns int, message uintptr, latencies bool) uintptr {
+	size := native.Reserved(unsafe.Sizeof(control{})) +
+		native.Reserved(uintptr(conns)*unsafe.Sizeof(connection{})) +
+		2*native.Reserved(message) +
+		native.Reserved(unsafe.Sizeof([eventRoom]unix.EpollEvent{})) +
+		native.Reserved(unsafe.Sizeof([maxSeconds]second{}))
+	if latencies {
+		size += latency.Memory
+	}
+	return size
+}
+
+// newControl maps the memory of a loop.
+func newControl(cfg Config, conns int, buffer uintptr, latencies bool) (*native.Arena, *control, error) {
+	arena, err := native.NewArena(arenaSize(conns, buffer, latencies))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", cfg.Workload, err)
+	}
+	c := (*control)(arena.Take(unsafe.Sizeof(control{})))
+	c.kind = cfg.Kind
+	c.message = uintptr(cfg.Params.Message)
+	c.conns = int32(conns)
+	c.clock = clock.System()
+	c.connection = (*[MaxConnections]connection)(arena.Take(uintptr(conns) * unsafe.Sizeof(connection{})))
+	c.out = arena.Take(buffer)
+	c.in = arena.Take(buffer)
+	c.events = (*[eventRoom]unix.EpollEvent)(arena.Take(unsafe.Sizeof([eventRoom]unix.EpollEvent{})))
+	c.seconds = (*[maxSeconds]second)(arena.Take(unsafe.Sizeof([maxSeconds]second{})))
+	if latencies {
+		c.latency.Open(arena, c.clock)
+	}
+	// Anything but zeros, so that nothing on the way can treat an empty page specially.
+	body := unsafe.Slice((*byte)(c.out), buffer)
+	for i := range body {
+		body[i] = byte(i*31 + 7)
+	}
+	return arena, c, nil
+}
+
+// stopped says whether the Go side has asked the loop to give up.
+//
+//go:nosplit
+//go:norace
+func (c *control) stopped() bool { return atomic.LoadUint32(&c.stop) != 0 }
+
+// fail notes where a burst broke, and returns false.
+//
+//go:nosplit
+//go:norace
+func (c *control) fail(at step, errno native.Errno) bool {
+	c.outcome.step, c.outcome.errno = at, errno
+	return false
+}

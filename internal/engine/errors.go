@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netdelta/internal/native"
+)
+
+// hangError says that a burst did not end in time. It matches context.DeadlineExceeded.
+type hangError struct {
+	after    time.Duration
+	deadline bool
+	step     step
+	cause    error
+}
+
+func (e *hangError) Error() string {
+	if !e.deadline {
+		return fmt.Sprintf("burst interrupted: %v", e.cause)
+	}
+	doing := e.step
+	if doing == stepPeerClosed {
+		doing = stepReceive // it was woken by the shutdown of its own side
+	}
+	return fmt.Sprintf("burst not over after %v: %v; look whether the server still runs and the path to it is up", e.after, doing)
+}
+
+func (e *hangError) Unwrap() error {
+	if e.deadline {
+		return context.DeadlineExceeded
+	}
+	return e.cause
+}
+
+// brokenError says at which step a burst broke.
+type brokenError struct {
+	step        step
+	errno       native.Errno
+	transaction int64
+}
+
+func (e *brokenError) Error() string {
+	if e.errno == 0 {
+		return fmt.Sprintf("transaction %d: %v", e.transaction, e.step)
+	}
+	return fmt.Sprintf("transaction %d: %v: %v", e.transaction, e.step, e.errno)
+}
+
+func (e *brokenError) Unwrap() error {
+	if e.errno == 0 {
+		return nil
+	}
+	return e.errno
+}
+
+// explain adds whose error it is, and what to do about some.
+func (c *client) explain(err error) error {
+	mend := ""
+	switch {
+	case errors.Is(err, native.MessageTooLong):
+		mend = "; the message is larger than a datagram may be on this path"
+	case errors.Is(err, native.AddressNotAvailable):
+		mend = "; the source ports are still held by earlier connections"
+	}
+	return fmt.Errorf("%s to %v: %w%s", c.cfg.Workload, c.cfg.Remote, err, mend)
+}

@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/native"
+)
+
+// The kinds of datagram of a UDP stream.
+const (
+	flowWarmup uint32 = iota + 1
+	flowData
+	flowEnd
+	flowReport
+)
+
+// flowHeader is how each datagram of a UDP stream begins. The end of a burst carries the header alone.
+type flowHeader struct {
+	kind    uint32
+	burst   uint32
+	session uint64 // tells one client from another
+	flow    uint32
+	_       uint32
+	number  uint64 // of the datagram within its flow and burst, from 1
+}
+
+// FlowHeaderSize is the smallest datagram of a UDP stream.
+const FlowHeaderSize = unsafe.Sizeof(flowHeader{})
+
+// flowReport is the receiver's answer to the end of a burst: what it received of the measured part.
+type flowReply struct {
+	header    flowHeader
+	received  uint64
+	bytes     uint64
+	reordered uint64
+}
+
+// sink is the state of the receiver of a UDP stream.
+type sink struct {
+	session uint64
+	burst   uint32
+	highest [MaxConnections]uint64 // by flow
+	reply   flowReply
+}
+
+// datagramOut sends datagrams at a given rate, in turn on each flow, and asks the receiver what has come.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) datagramOut() {
+	h := (*flowHeader)(c.out)
+	h.burst = c.order.number
+	for i := int32(0); i < c.conns; i++ {
+		c.at(i).got = 0
+	}
+	h.kind = flowWarmup
+	if c.order.warmup > 0 && !c.floodFor(h, c.order.warmup, 0, false) {
+		return
+	}
+	h.kind = flowData
+	c.beginWindow()
+	if !c.floodFor(h, c.order.duration, c.order.transactions, true) {
+		return
+	}
+	c.floodEnd(h)
+}
+
+// floodFor sends datagrams when they are due. The thread sleeps between them, since it may share its processor with the
+// receiver, and sends in one go what has become due meanwhile.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) floodFor(h *flowHeader, span, limit int64, measured bool) bool {
+	begin := c.clock.Ticks()
+	if measured {
+		begin = c.outcome.start
+	}
+	last := int64(1<<63 - 1)
+	if span > 0 {
+		last = begin + span
+	}
+	now := begin
+	flow := int32(0)
+	for n := int64(0); limit == 0 || n < limit; n++ {
+		due := begin + n*c.order.gap>>16
+		if due >= last || now >= last {
+			break
+		}
+		for now < due {
+			native.Sleep(min(max(c.clock.Nanoseconds(due-now), 1), 50_000_000))
+			if now = c.clock.Ticks(); c.stopped() {
+				return c.fail(stepStopped, 0)
+			}
+		}
+		if !c.floodOne(h, flow, measured) {
+			return false
+		}
+		if flow++; flow == c.conns {
+			flow = 0
+		}
+		now = c.clock.Ticks()
+		if measured {
+			c.tick(now)
+		}
+		if c.stopped() {
+			return c.fail(stepStopped, 0)
+		}
+	}
+	if measured {
+		if span > 0 {
+			now = max(now, last)
+		}
+		c.endWindow(now)
+	}
+	return true
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) floodOne(h *flowHeader, flow int32, measured bool) bool {
+	k := c.at(flow)
+	k.got++
+	h.flow, h.number = uint32(flow), uint64(k.got)
+	for {
+		_, errno := native.Send(k.fd, c.out, c.message, 0)
+		if errno == unix.EINTR && !c.stopped() {
+			continue
+		}
+		// A full queue is a loss on the way, and so is a refusal of an earlier datagram.
+		if errno != 0 && errno != unix.ENOBUFS && errno != unix.EAGAIN {
+			return c.fail(stepSend, errno)
+		}
+		break
+	}
+	if measured {
+		c.outcome.counters.sent++
+	}
+	return true
+}
+
+// floodEnd asks the receiver for its report until it comes: question and answer are datagrams too, and may be lost.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) floodEnd(h *flowHeader) bool {
+	fd := c.connection[0].fd
+	h.kind, h.number = flowEnd, 0
+	reply := (*flowReply)(c.in)
+	for {
+		_, errno := native.Send(fd, c.out, FlowHeaderSize, 0)
+		if errno != 0 && errno != unix.EINTR && errno != unix.ENOBUFS && errno != unix.EAGAIN {
+			return c.fail(stepReport, errno)
+		}
+		n, errno := native.Receive(fd, c.in, unsafe.Sizeof(flowReply{}), 0)
+		if errno == 0 && n == unsafe.Sizeof(flowReply{}) && reply.header.kind == flowReport &&
+			reply.header.session == h.session && reply.header.burst == h.burst {
+			break
+		}
+		if c.stopped() {
+			return c.fail(stepReport, 0)
+		}
+		if errno != 0 && errno != unix.EAGAIN && errno != unix.EINTR {
+			return c.fail(stepReport, errno)
+		}
+	}
+	o := &c.outcome.counters
+	o.transactions = int64(reply.received)
+	o.bytes = int64(reply.bytes)
+	o.reordered = int64(reply.reordered)
+	o.lost = max(o.sent-o.transactions, 0)
+	return true
+}
+
+// serveFlood receives the datagrams of a UDP stream, counts them, and answers the end of each burst.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) serveFlood() {
+	var from address
+	room := max(c.message, unsafe.Sizeof(flowReply{}))
+	h := (*flowHeader)(c.in)
+	s := &c.sink
+	for !c.stopped() {
+		from.length = uint32(len(from.raw))
+		n, errno := native.ReceiveFrom(c.listener, c.in, room, unsafe.Pointer(&from.raw), &from.length)
+		if errno != 0 && errno != unix.EINTR && errno != unix.ECONNREFUSED {
+			c.fail(stepReceive, errno)
+			return
+		}
+		if errno != 0 || n < FlowHeaderSize || h.flow >= MaxConnections {
+			continue
+		}
+		if h.session != s.session || h.burst != s.burst {
+			s.session, s.burst = h.session, h.burst
+			for i := range s.highest {
+				s.highest[i] = 0
+			}
+			s.reply = flowReply{header: *h}
+			s.reply.header.kind = flowReport
+		}
+		switch h.kind {
+		case flowData:
+			s.reply.received++
+			s.reply.bytes += uint64(n)
+			c.served.transactions++
+			c.served.bytes += int64(n)
+			if highest := &s.highest[h.flow%MaxConnections]; h.number > *highest {
+				*highest = h.number
+			} else {
+				s.reply.reordered++
+				c.served.reordered++
+			}
+		case flowEnd:
+			native.SendTo(c.listener, unsafe.Pointer(&s.reply), unsafe.Sizeof(s.reply), unsafe.Pointer(&from.raw), uintptr(from.length))
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package engine
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/native"
+)
+
+// runServer is the thread of a server. Between requests it is blocked in the kernel.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func runServer(c *control) {
+	native.EnterSyscall()
+	switch {
+	case c.kind == DatagramRR:
+		c.serveDatagrams()
+	case c.kind == DatagramOut:
+		c.serveFlood()
+	case c.kind == ConnectRR:
+		c.serveConnections()
+	case c.kind == StreamOut:
+		c.serveStream()
+	case c.conns > 1:
+		c.serveMany()
+	default:
+		c.serveOne()
+	}
+	native.ExitSyscall()
+}
+
+// serveOne answers the requests of one TCP connection.
+//
+//go:nosplit
+//go:norace
+func (c *control) serveOne() {
+	fd := c.connection[0].fd
+	for c.receiveAll(fd) && c.sendAll(fd) {
+		c.served.transactions++
+		c.served.bytes += 2 * int64(c.message)
+	}
+}
+
+// serveDatagrams answers each datagram with one of its size, whoever sent it.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) serveDatagrams() {
+	var from address
+	for !c.stopped() {
+		from.length = uint32(len(from.raw))
+		n, errno := native.ReceiveFrom(c.listener, c.in, c.message, unsafe.Pointer(&from.raw), &from.length)
+		if errno != 0 {
+			// A refusal tells of a client that is gone; others may come.
+			if errno == unix.EINTR || errno == unix.ECONNREFUSED {
+				continue
+			}
+			c.fail(stepReceive, errno)
+			return
+		}
+		if n == 0 {
+			continue // an empty datagram, or the end
+		}
+		// What can't be sent counts as lost at the client.
+		native.SendTo(c.listener, c.in, n, unsafe.Pointer(&from.raw), uintptr(from.length))
+		c.served.transactions++
+		c.served.bytes += 2 * int64(n)
+	}
+}
+
+// serveConnections accepts one connection after the other, answers its request and closes it.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) serveConnections() {
+	for !c.stopped() {
+		fd, errno := native.Accept(c.listener, unix.SOCK_CLOEXEC)
+		if errno != 0 {
+			// A connection may have gone before it was accepted.
+			if errno == unix.EINTR || errno == unix.ECONNABORTED || errno == unix.EPROTO {
+				continue
+			}
+			c.fail(stepConnect, errno)
+			return
+		}
+		// A client that hangs must not hold up the next one for ever.
+		native.SetOption(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, unsafe.Pointer(&c.options.timeout), unsafe.Sizeof(c.options.timeout))
+		if c.receiveInTime(fd) && c.sendAll(fd) {
+			c.served.transactions++
+			c.served.bytes += 2 * int64(c.message)
+		}
+		native.Close(fd)
+	}
+}
+
+// receiveInTime receives one message, or gives up when nothing comes within the socket's timeout.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) receiveInTime(fd int32) bool {
+	for done := uintptr(0); done < c.message; {
+		n, errno := native.Receive(fd, unsafe.Add(c.in, done), c.message-done, 0)
+		if errno == unix.EINTR && !c.stopped() {
+			continue
+		}
+		if errno != 0 || n == 0 {
+			return false
+		}
+		done += n
+	}
+	return true
+}
+
+// serveStream reads one TCP stream, in pieces of any size, and answers the last message of each burst.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) serveStream() {
+	fd := c.connection[0].fd
+	head := uintptr(0) // bytes until the next message begins
+	var pending uint64 // an end was seen: the report goes out when its message is whole
+	for {
+		n, errno := native.Receive(fd, c.in, StreamBuffer, 0)
+		if errno == unix.EINTR && !c.stopped() {
+			continue
+		}
+		if errno != 0 || n == 0 {
+			return
+		}
+		c.served.bytes += int64(n)
+		for head < n {
+			if pending > 0 {
+				pending = 0
+				if !c.reportStream(fd) {
+					return
+				}
+			}
+			c.served.transactions++
+			if *(*byte)(unsafe.Add(c.in, head)) == markLast {
+				pending = 1
+			}
+			head += c.message
+		}
+		head -= n
+		if head == 0 && pending > 0 {
+			pending = 0
+			if !c.reportStream(fd) {
+				return
+			}
+		}
+	}
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) reportStream(fd int32) bool {
+	report := streamReport{bytes: uint64(c.served.bytes)}
+	n, errno := native.Send(fd, unsafe.Pointer(&report), unsafe.Sizeof(report), 0)
+	return errno == 0 && n == unsafe.Sizeof(report)
+}
+
+// StreamBuffer is how much the receiver of a TCP stream reads at a time, at most.
+const StreamBuffer = 128 << 10
+
+// serveMany answers requests on many connections from one thread.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) serveMany() {
+	epoll, errno := native.EpollCreate()
+	if errno != 0 {
+		c.fail(stepPoll, errno)
+		return
+	}
+	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: -1}
+	if errno := native.EpollAdd(epoll, c.listener, &event); errno != 0 {
+		c.fail(stepPoll, errno)
+	}
+	for c.outcome.step == stepNone && !c.stopped() {
+		n, errno := native.EpollWait(epoll, unsafe.Pointer(c.events), eventRoom, -1)
+		if errno != 0 && errno != unix.EINTR {
+			c.fail(stepPoll, errno)
+		}
+		for i := range n {
+			if slot := c.events[uint(i)%eventRoom].Fd; slot < 0 {
+				c.admit(epoll)
+			} else {
+				c.answer(c.at(slot), epoll, slot)
+			}
+		}
+	}
+	for i := int32(0); i < c.conns; i++ {
+		if k := c.at(i); k.active {
+			native.Close(k.fd)
+			k.active = false
+		}
+	}
+	native.Close(epoll)
+}
+
+// admit accepts a connection and gives it a place; one too many is closed.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) admit(epoll int32) {
+	fd, errno := native.Accept(c.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+	if errno != 0 {
+		return
+	}
+	for i := int32(0); i < c.conns; i++ {
+		k := c.at(i)
+		if k.active {
+			continue
+		}
+		*k = connection{fd: fd, active: true}
+		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: i}
+		if native.EpollAdd(epoll, fd, &event) != 0 {
+			break
+		}
+		return
+	}
+	native.Close(fd)
+}
+
+// answer takes what has come on a connection, and sends the response when the request is whole. Requests and responses have
+// the same content, so one buffer serves all connections.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) answer(k *connection, epoll, slot int32) {
+	if k.got < c.message {
+		n, errno := native.Receive(k.fd, unsafe.Add(c.in, k.got), c.message-k.got, 0)
+		if errno == unix.EAGAIN || errno == unix.EINTR {
+			return
+		}
+		if errno != 0 || n == 0 {
+			native.Close(k.fd)
+			k.active = false
+			return
+		}
+		if k.got += n; k.got < c.message {
+			return
+		}
+		k.sent = 0
+	}
+	for k.sent < c.message {
+		n, errno := native.Send(k.fd, unsafe.Add(c.out, k.sent), c.message-k.sent, 0)
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno == unix.EAGAIN {
+			k.retry = true
+			event := unix.EpollEvent{Events: unix.EPOLLOUT, Fd: slot}
+			native.EpollChange(epoll, k.fd, &event)
+			return
+		}
+		if errno != 0 {
+			native.Close(k.fd)
+			k.active = false
+			return
+		}
+		k.sent += n
+	}
+	if k.retry {
+		k.retry = false
+		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: slot}
+		native.EpollChange(epoll, k.fd, &event)
+	}
+	k.got = 0
+	c.served.transactions++
+	c.served.bytes += 2 * int64(c.message)
+}

@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/native"
+)
+
+// Each message of a stream begins with a byte that says whether it is the last of a burst. When the receiver has read the
+// last, it answers with what it has read in all: then nothing of the burst is left on the way or unread, and the next burst
+// of another cell is not disturbed by it.
+const (
+	markData byte = 0
+	markLast byte = 1
+)
+
+// streamReport is the receiver's answer to the last message of a burst.
+type streamReport struct{ bytes uint64 }
+
+// streamOut sends as fast as the connections take it. What counts is what the receiver's kernel has acknowledged between the
+// two ends of the window: both are read from the sender's own sockets, so one clock measures it, and bytes that only fill
+// buffers at either end don't count.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) streamOut() {
+	if c.order.warmup > 0 && !c.streamFor(c.order.warmup, 0, false) {
+		return
+	}
+	before, ok := c.acknowledged()
+	if !ok {
+		return
+	}
+	c.beginWindow()
+	sent := c.streamFor(c.order.duration, c.order.transactions, true)
+	end := c.clock.Ticks()
+	if !sent {
+		return
+	}
+	after, ok := c.acknowledged()
+	if !ok {
+		return
+	}
+	c.endWindow(end)
+	if !c.streamEnd() {
+		return
+	}
+	if c.order.duration == 0 {
+		// A given amount is delivered when the receiver has read it.
+		c.outcome.end = c.clock.Ticks()
+		if after, ok = c.acknowledged(); !ok {
+			return
+		}
+	}
+	c.outcome.counters.bytes = int64(after - before)
+}
+
+// acknowledged is the sum of the bytes that the peers have acknowledged since the connections were opened.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) acknowledged() (sum uint64, ok bool) {
+	for i := int32(0); i < c.conns; i++ {
+		bytes, errno := native.BytesAcknowledged(c.at(i).fd)
+		if errno != 0 {
+			return 0, c.fail(stepSend, errno)
+		}
+		sum += bytes
+	}
+	return sum, true
+}
+
+// streamFor sends whole messages for a span (0: unlimited) or until limit messages are sent (0: unlimited).
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) streamFor(span, limit int64, measured bool) bool {
+	now := c.clock.Ticks()
+	last := int64(1<<63 - 1)
+	if span > 0 {
+		last = now + span
+	}
+	*(*byte)(c.out) = markData
+	if c.conns > 1 {
+		return c.streamMany(last, limit, measured)
+	}
+	for n := int64(0); limit == 0 || n < limit; n++ {
+		if !c.sendAll(c.connection[0].fd) {
+			return false
+		}
+		now := c.clock.Ticks()
+		if measured {
+			c.outcome.counters.transactions++
+			if now-c.outcome.start >= (c.outcome.secondCount+1)*c.order.second {
+				c.streamTick(now)
+			}
+		}
+		if c.stopped() {
+			return c.fail(stepStopped, 0)
+		}
+		if now >= last {
+			break
+		}
+	}
+	return true
+}
+
+// streamTick notes the counters of a second; bytes are those handed to the kernel.
+//
+//go:nosplit
+//go:norace
+func (c *control) streamTick(now int64) {
+	c.outcome.counters.bytes = c.outcome.counters.transactions * int64(c.message)
+	c.tick(now)
+}
+
+// streamMany sends on each connection that has room, one message in turn.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) streamMany(last, limit int64, measured bool) bool {
+	epoll, errno := native.EpollCreate()
+	if errno != 0 {
+		return c.fail(stepPoll, errno)
+	}
+	ok := true
+	for i := int32(0); ok && i < c.conns; i++ {
+		event := unix.EpollEvent{Events: unix.EPOLLOUT, Fd: i}
+		c.at(i).sent = 0
+		if errno := native.EpollAdd(epoll, c.at(i).fd, &event); errno != 0 {
+			ok = c.fail(stepPoll, errno)
+		}
+	}
+	ok = ok && c.streamTurns(epoll, last, limit, measured)
+	native.Close(epoll)
+	// What has been begun is ended, so that messages stay whole.
+	for i := int32(0); ok && i < c.conns; i++ {
+		if k := c.at(i); k.sent > 0 {
+			ok = c.sendRest(k.fd, k.sent)
+		}
+	}
+	return ok
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) streamTurns(epoll int32, last, limit int64, measured bool) bool {
+	for done := int64(0); ; {
+		n, errno := native.EpollWait(epoll, unsafe.Pointer(c.events), eventRoom, 50_000_000)
+		if errno != 0 && errno != unix.EINTR {
+			return c.fail(stepPoll, errno)
+		}
+		for i := range n {
+			k := c.at(c.events[uint(i)%eventRoom].Fd)
+			sent, errno := native.Send(k.fd, unsafe.Add(c.out, k.sent), c.message-k.sent, unix.MSG_DONTWAIT)
+			if errno == unix.EAGAIN || errno == unix.EINTR {
+				continue
+			}
+			if errno != 0 {
+				return c.fail(stepSend, errno)
+			}
+			if k.sent += sent; k.sent < c.message {
+				continue
+			}
+			k.sent = 0
+			if done++; limit > 0 && done >= limit {
+				if measured {
+					c.outcome.counters.transactions++
+				}
+				return true
+			}
+			if measured {
+				c.outcome.counters.transactions++
+			}
+		}
+		now := c.clock.Ticks()
+		if measured {
+			c.streamTick(now)
+		}
+		if c.stopped() {
+			return c.fail(stepStopped, 0)
+		}
+		if now >= last {
+			return true
+		}
+	}
+}
+
+// sendRest sends what a message still lacks.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) sendRest(fd int32, done uintptr) bool {
+	for done < c.message {
+		n, errno := native.Send(fd, unsafe.Add(c.out, done), c.message-done, 0)
+		if errno != 0 {
+			if (errno == unix.EINTR || errno == unix.EAGAIN) && !c.stopped() {
+				continue
+			}
+			return c.fail(stepSend, errno)
+		}
+		done += n
+	}
+	return true
+}
+
+// streamEnd marks the end of the burst on all connections and waits for the receiver's answers.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) streamEnd() bool {
+	*(*byte)(c.out) = markLast
+	for i := int32(0); i < c.conns; i++ {
+		if !c.sendAll(c.at(i).fd) {
+			return false
+		}
+	}
+	for i := int32(0); i < c.conns; i++ {
+		var report streamReport
+		for done := uintptr(0); done < unsafe.Sizeof(report); {
+			n, errno := native.Receive(c.at(i).fd, unsafe.Add(unsafe.Pointer(&report), done), unsafe.Sizeof(report)-done, 0)
+			if errno == unix.EINTR && !c.stopped() {
+				continue
+			}
+			if errno != 0 {
+				return c.fail(stepReport, errno)
+			}
+			if n == 0 {
+				return c.fail(stepPeerClosed, 0)
+			}
+			done += n
+		}
+	}
+	return true
+}

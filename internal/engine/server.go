@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/native"
+	"netdelta/workload"
+)
+
+// maxSessions is how many TCP connections a server that gives each a thread has at a time.
+const maxSessions = 256
+
+// server is the server's side: one loop for all clients, or one for each TCP connection.
+type server struct {
+	cfg      Config
+	listener int
+	accepts  chan struct{} // closes when accepting has ended
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[*session]struct{}
+	gone     counters // of sessions that have ended
+	broken   error    // why connections could not be served
+}
+
+// session is a loop of a server.
+type session struct {
+	fd    int // its connection, or the listening socket
+	arena *native.Arena
+	ctl   *control
+	done  <-chan struct{}
+}
+
+// Serve starts a server. ctx bounds the start alone.
+func Serve(ctx context.Context, cfg Config) (workload.Server, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%s: listen on %v: %w", cfg.Workload, cfg.Local, err)
+	}
+	if cfg.Local.Port() == 0 {
+		return nil, fmt.Errorf("%s: listen on %v: a server needs a port between 1 and 65535, so that the connection's addresses are the same in every network", cfg.Workload, cfg.Local)
+	}
+	fd, err := listen(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{cfg: cfg, listener: fd, sessions: map[*session]struct{}{}, accepts: make(chan struct{})}
+	if !s.threadPerConnection() {
+		close(s.accepts)
+		if err := s.begin(fd); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: listen on %v: %w", cfg.Workload, cfg.Local, err), unix.Close(fd))
+		}
+		return s, nil
+	}
+	// The loop of a connection is pinned; a processor that can't be used must show now, not with the first connection.
+	probe, err := native.Start(native.Thread{CPU: cfg.CPU}, func() {})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: listen on %v: %w", cfg.Workload, cfg.Local, err), unix.Close(fd))
+	}
+	<-probe
+	go s.accept()
+	return s, nil
+}
+
+func (s *server) threadPerConnection() bool {
+	return s.cfg.Kind == StreamOut || s.cfg.Kind == StreamRR && s.cfg.connections() == 1
+}
+
+// accept takes connections until the listening socket is shut down.
+func (s *server) accept() {
+	defer close(s.accepts)
+	for {
+		fd, _, err := unix.Accept4(s.listener, unix.SOCK_CLOEXEC)
+		switch err {
+		case nil:
+			if err := s.begin(fd); err != nil {
+				_ = unix.Close(fd)
+				s.note(err)
+			}
+		case unix.EINTR, unix.ECONNABORTED:
+		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
+			s.note(fmt.Errorf("accept a connection: %w", err))
+			time.Sleep(10 * time.Millisecond)
+		default:
+			return
+		}
+		s.mu.Lock()
+		closed := s.closed
+		s.mu.Unlock()
+		if closed {
+			return
+		}
+	}
+}
+
+func (s *server) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = err
+}
+
+// begin starts a loop on a connection, or on the listening socket.
+func (s *server) begin(fd int) error {
+	conns := 1
+	if s.cfg.Kind == StreamRR && s.cfg.connections() > 1 {
+		// Room for those of a client that is gone without a word.
+		conns = min(2*s.cfg.connections(), MaxConnections)
+	}
+	buffer := max(uintptr(s.cfg.Params.Message), FlowHeaderSize+64)
+	if s.cfg.Kind == StreamOut {
+		buffer = StreamBuffer
+	}
+	arena, ctl, err := newControl(s.cfg, conns, buffer, false)
+	if err != nil {
+		return err
+	}
+	ctl.listener, ctl.connection[0].fd = int32(fd), int32(fd)
+	ctl.options.timeout = unix.NsecToTimeval(time.Second.Nanoseconds())
+	ses := &session{fd: fd, arena: arena, ctl: ctl}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.sessions) >= maxSessions {
+		return errors.Join(fmt.Errorf("%s: more than %d connections", s.cfg.Workload, maxSessions), arena.Free())
+	}
+	ses.done, err = native.Start(native.Thread{CPU: s.cfg.CPU, Files: []int32{int32(fd)}}, func() { runServer(ctl) })
+	if err != nil {
+		return errors.Join(err, arena.Free())
+	}
+	s.sessions[ses] = struct{}{}
+	go s.end(ses)
+	return nil
+}
+
+// end waits for a loop's end and takes its counters over.
+func (s *server) end(ses *session) {
+	<-ses.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone.add(ses.ctl.served)
+	if o := &ses.ctl.outcome; ses.fd == s.listener && !s.closed && o.step != stepNone {
+		s.broken = fmt.Errorf("%s: serve on %v: %v: %w", s.cfg.Workload, s.cfg.Local, o.step, o.errno)
+	}
+	delete(s.sessions, ses)
+	if ses.fd != s.listener {
+		_ = unix.Close(ses.fd)
+	}
+	_ = ses.arena.Free()
+}
+
+func (c *counters) add(d counters) {
+	c.transactions += d.transactions
+	c.bytes += d.bytes
+	c.sent += d.sent
+	c.lost += d.lost
+	c.reordered += d.reordered
+}
+
+// Totals implements workload.Server.
+func (s *server) Totals() workload.Totals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := s.gone
+	for ses := range s.sessions {
+		served := &ses.ctl.served
+		sum.add(counters{
+			transactions: atomic.LoadInt64(&served.transactions),
+			bytes:        atomic.LoadInt64(&served.bytes),
+			reordered:    atomic.LoadInt64(&served.reordered),
+		})
+	}
+	return workload.Totals{Transactions: sum.transactions, Bytes: sum.bytes, Reordered: sum.reordered}
+}
+
+// Close implements workload.Server. It returns what kept the server from serving, if anything did.
+func (s *server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	_ = unix.Shutdown(s.listener, unix.SHUT_RDWR)
+	var ends []<-chan struct{}
+	for ses := range s.sessions {
+		atomic.StoreUint32(&ses.ctl.stop, 1)
+		_ = unix.Shutdown(ses.fd, unix.SHUT_RDWR)
+		ends = append(ends, ses.done)
+	}
+	s.mu.Unlock()
+	timeout := time.After(endTimeout)
+	for _, done := range append(ends, s.accepts) {
+		select {
+		case <-done:
+		case <-timeout:
+			return fmt.Errorf("%s: a loop of the server on %v did not end within %v", s.cfg.Workload, s.cfg.Local, endTimeout)
+		}
+	}
+	s.settled()
+	return errors.Join(s.broken, unix.Close(s.listener))
+}
+
+// settled waits until all loops' memory is given back: their ends are noted by goroutines of their own.
+func (s *server) settled() {
+	for {
+		s.mu.Lock()
+		n := len(s.sessions)
+		s.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"time"
+
+	"netdelta/internal/latency"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// tally sums up the bursts that count. The last burst waits in it until the controller has said whether it counts.
+type tally struct {
+	started   time.Time // of the first burst: the trial's
+	sums      counters
+	histogram *latency.Histogram
+	series    []result.Second
+
+	waiting    bool
+	last       counters
+	lastSeries []result.Second
+	batch      latency.Batch
+
+	retransmits uint64 // at the last collect
+}
+
+// take describes the burst that has just ended, and keeps it until it is settled.
+func (t *tally) take(c *control, begin time.Time) workload.Burst {
+	o := &c.outcome
+	if t.started.IsZero() {
+		t.started = begin
+	}
+	b := workload.Burst{
+		Start:        begin,
+		Duration:     time.Duration(c.clock.Nanoseconds(o.end - o.start)),
+		Transactions: o.counters.transactions,
+		Bytes:        o.counters.bytes,
+		Sent:         o.counters.sent,
+		Lost:         o.counters.lost,
+		Reordered:    o.counters.reordered,
+		Switches:     o.switches,
+	}
+	if b.Duration > 0 {
+		b.Throughput = float64(b.Bytes) * 8 / b.Duration.Seconds()
+	}
+	if c.kind.latencies() {
+		s := t.batch.Take(&c.latency)
+		b.Min, b.P50, b.P90, b.P99, b.Mean, b.Split = s.Min, s.P50, s.P90, s.P99, s.Mean, s.Split
+		if t.histogram == nil {
+			t.histogram = latency.NewHistogram()
+		}
+	}
+	t.waiting, t.last = true, o.counters
+	t.lastSeries = seconds(c, begin.Sub(t.started).Seconds(), t.lastSeries[:0])
+	return b
+}
+
+// seconds cuts a burst that begins at the given second of the trial into its seconds.
+func seconds(c *control, at float64, into []result.Second) []result.Second {
+	o := &c.outcome
+	var before second
+	add := func(i int64, s second) {
+		into = append(into, result.Second{
+			At:           at + float64(i),
+			Transactions: s.transactions - before.transactions,
+			Bytes:        s.bytes - before.bytes,
+			Lost:         s.lost - before.lost,
+		})
+		before = s
+	}
+	whole := min(o.secondCount, maxSeconds)
+	for i := range whole {
+		add(i, c.seconds[i])
+	}
+	rest := second{o.counters.transactions, o.counters.bytes, o.counters.lost}
+	if rest != before || whole == 0 {
+		add(whole, rest)
+	}
+	return into
+}
+
+// settle adds the last burst to the sums, or drops it.
+func (t *tally) settle(drop bool) {
+	if !t.waiting {
+		return
+	}
+	t.waiting = false
+	if drop {
+		return
+	}
+	t.sums.transactions += t.last.transactions
+	t.sums.bytes += t.last.bytes
+	t.sums.sent += t.last.sent
+	t.sums.lost += t.last.lost
+	t.sums.reordered += t.last.reordered
+	if t.histogram != nil {
+		t.histogram.Add(&t.batch)
+	}
+	for _, s := range t.lastSeries {
+		t.addSecond(s)
+	}
+}
+
+// addSecond adds to the point of the series that lies in the same second, since a second may hold many bursts.
+func (t *tally) addSecond(s result.Second) {
+	s.At = float64(int64(s.At))
+	if n := len(t.series); n > 0 && t.series[n-1].At == s.At {
+		p := &t.series[n-1]
+		p.Transactions += s.Transactions
+		p.Bytes += s.Bytes
+		p.Lost += s.Lost
+		return
+	}
+	t.series = append(t.series, s)
+}
+
+// forget drops everything, as if there had been no burst.
+func (t *tally) forget() {
+	t.waiting, t.started, t.sums, t.series = false, time.Time{}, counters{}, nil
+	if t.histogram != nil {
+		t.histogram.Reset()
+	}
+}
+
+// collect returns the totals of the bursts that count, and starts anew.
+func (t *tally) collect(dropLast bool) (workload.Totals, error) {
+	t.settle(dropLast)
+	totals := workload.Totals{
+		Transactions: t.sums.transactions,
+		Bytes:        t.sums.bytes,
+		Sent:         t.sums.sent,
+		Lost:         t.sums.lost,
+		Reordered:    t.sums.reordered,
+		Series:       t.series,
+	}
+	if t.histogram != nil {
+		var err error
+		if totals.Histogram, err = t.histogram.Encode(); err != nil {
+			return totals, err
+		}
+	}
+	t.forget()
+	return totals, nil
+}
+
+// tcpInfo is what the kernel says of the connections: retransmits since the last time, summed; the smallest round trip; the
+// sum of the delivery rates; the mean of the rest.
+func (t *tally) tcpInfo(sockets []int) (*result.TCPInfo, error) {
+	var sum result.TCPInfo
+	var cwnd uint64
+	for i, fd := range sockets {
+		info, congestion, err := infoOf(fd)
+		if err != nil {
+			return nil, err
+		}
+		micro := time.Microsecond
+		sum.Retransmits += uint64(info.Total_retrans)
+		sum.RTT += time.Duration(info.Rtt) * micro
+		sum.RTTVar += time.Duration(info.Rttvar) * micro
+		if least := time.Duration(info.Min_rtt) * micro; i == 0 || least < sum.MinRTT {
+			sum.MinRTT = least
+		}
+		cwnd += uint64(info.Snd_cwnd)
+		sum.DeliveryRate += unit.BitsPerSecond(info.Delivery_rate * 8)
+		sum.MSS = info.Snd_mss
+		sum.CongestionControl = congestion
+	}
+	n := len(sockets)
+	sum.RTT /= time.Duration(n)
+	sum.RTTVar /= time.Duration(n)
+	sum.Cwnd = uint32(cwnd / uint64(n))
+	all := sum.Retransmits
+	sum.Retransmits -= min(t.retransmits, all)
+	t.retransmits = all
+	return &sum, nil
+}

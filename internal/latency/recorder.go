@@ -1,0 +1,92 @@
+// Package latency records the latencies of a measured loop and summarises them: exact quantiles of a burst from its raw
+// samples, and an HDR histogram (1 ns to 60 s, three significant digits) of all bursts that were kept.
+package latency
+
+import (
+	"math/bits"
+	"unsafe"
+
+	"netdelta/internal/clock"
+	"netdelta/internal/native"
+)
+
+// The histogram's layout is that of HdrHistogram for 1 ns to 60 s and three digits: values below 2048 have a counter each,
+// and each doubling after that has 1024 counters.
+const (
+	lowest, highest  = 1, 60_000_000_000
+	digits           = 3
+	subBuckets       = 2048
+	halfSubBuckets   = subBuckets / 2
+	halfSubMagnitude = 10
+	counters         = 27 * halfSubBuckets
+)
+
+// Samples is how many latencies of one burst are kept as they are; those beyond it go into a histogram, so that a burst of
+// any length can be recorded without a pause.
+const Samples = 1 << 16
+
+// Recorder takes latencies from a measured loop. It lives in an arena.
+type Recorder struct {
+	clock    clock.Clock
+	samples  *[Samples]int64
+	overflow *[2][counters]int64 // of the even and the odd transactions
+	count    int64
+	sum      int64 // ticks
+}
+
+// Memory is how much of an arena a recorder takes.
+const Memory = unsafe.Sizeof([Samples]int64{}) + unsafe.Sizeof([2][counters]int64{}) + 2*64
+
+// Open takes the recorder's memory from the arena.
+func (r *Recorder) Open(arena *native.Arena, c clock.Clock) {
+	r.clock = c
+	r.samples = (*[Samples]int64)(arena.Take(unsafe.Sizeof([Samples]int64{})))
+	r.overflow = (*[2][counters]int64)(arena.Take(unsafe.Sizeof([2][counters]int64{})))
+}
+
+// Record takes one latency in ticks of the recorder's clock.
+//
+//go:nosplit
+//go:norace
+func (r *Recorder) Record(ticks int64) {
+	n := r.count
+	if n < Samples {
+		r.samples[n&(Samples-1)] = ticks
+	} else {
+		// The mask only spares the bounds check, whose failure could not be reported from here.
+		r.overflow[n&1][index(r.clock.Nanoseconds(ticks))%counters]++
+	}
+	r.count = n + 1
+	r.sum += ticks
+}
+
+// Reset forgets all samples.
+//
+//go:nosplit
+//go:norace
+func (r *Recorder) Reset() {
+	if r.count > Samples {
+		for i := range r.overflow {
+			for j := range r.overflow[i] {
+				r.overflow[i][j] = 0
+			}
+		}
+	}
+	r.count, r.sum = 0, 0
+}
+
+// Count is how many latencies were recorded since Reset.
+//
+//go:nosplit
+//go:norace
+func (r *Recorder) Count() int64 { return r.count }
+
+// index is the place of a value in nanoseconds among the counters.
+//
+//go:nosplit
+//go:norace
+func index(ns int64) uint64 {
+	v := uint64(min(max(ns, lowest), highest))
+	bucket := bits.Len64(v|(subBuckets-1)) - bits.Len64(subBuckets-1)
+	return uint64(bucket)<<halfSubMagnitude + v>>bucket
+}

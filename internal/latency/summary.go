@@ -1,0 +1,177 @@
+package latency
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Summary describes the latencies of one burst, in nanoseconds.
+type Summary struct {
+	Count                    int64
+	Min, P50, P90, P99, Mean float64
+	// Split is log(p50 of the odd transactions / p50 of the even ones); NaN-free: 0 with fewer than two of either.
+	Split float64
+}
+
+// Batch holds the latencies of one burst until it is known whether they count.
+type Batch struct {
+	sorted           []int64 // nanoseconds
+	even, odd, merge []int64
+	overflow         *hdrhistogram.Histogram // nil until it is needed
+	overflowed       bool
+}
+
+// Take moves the latencies out of the recorder and describes them. The recorder must not be in use by its loop.
+func (b *Batch) Take(r *Recorder) Summary {
+	kept := min(r.count, Samples)
+	b.even, b.odd = b.even[:0], b.odd[:0]
+	for i, ticks := range r.samples[:kept] {
+		ns := r.clock.Nanoseconds(ticks)
+		if i%2 == 0 {
+			b.even = append(b.even, ns)
+		} else {
+			b.odd = append(b.odd, ns)
+		}
+	}
+	slices.Sort(b.even)
+	slices.Sort(b.odd)
+	b.merge = merged(b.merge[:0], b.even, b.odd)
+	b.sorted = b.merge
+	s := Summary{Count: r.count}
+	if r.count == 0 {
+		b.overflowed = false
+		return s
+	}
+	s.Mean = float64(r.clock.Nanoseconds(r.sum)) / float64(r.count)
+	s.Min = float64(b.sorted[0])
+	b.overflowed = r.count > Samples
+	if b.overflowed {
+		b.summariseOverflow(r, &s)
+		return s
+	}
+	s.P50, s.P90, s.P99 = quantile(b.sorted, 0.5), quantile(b.sorted, 0.9), quantile(b.sorted, 0.99)
+	if len(b.odd) >= 2 {
+		s.Split = logRatio(quantile(b.odd, 0.5), quantile(b.even, 0.5))
+	}
+	return s
+}
+
+// summariseOverflow takes the quantiles of a long burst from histograms: those of the kept samples and those beyond.
+func (b *Batch) summariseOverflow(r *Recorder, s *Summary) {
+	even, odd := newHistogram(), newHistogram()
+	recordSorted(even, b.even)
+	recordSorted(odd, b.odd)
+	addCounters(even, &r.overflow[0])
+	addCounters(odd, &r.overflow[1])
+	s.Split = logRatio(float64(odd.ValueAtQuantile(50)), float64(even.ValueAtQuantile(50)))
+	if b.overflow == nil {
+		b.overflow = newHistogram()
+	}
+	b.overflow.Reset()
+	addCounters(b.overflow, &r.overflow[0])
+	addCounters(b.overflow, &r.overflow[1])
+	even.Merge(odd)
+	s.Min = math.Min(s.Min, float64(even.Min()))
+	s.P50, s.P90, s.P99 = float64(even.ValueAtQuantile(50)), float64(even.ValueAtQuantile(90)), float64(even.ValueAtQuantile(99))
+}
+
+func logRatio(a, b float64) float64 {
+	if a <= 0 || b <= 0 {
+		return 0
+	}
+	return math.Log(a / b)
+}
+
+// merged appends the union of two sorted slices.
+func merged(into, a, b []int64) []int64 {
+	for len(a) > 0 && len(b) > 0 {
+		if a[0] <= b[0] {
+			into, a = append(into, a[0]), a[1:]
+		} else {
+			into, b = append(into, b[0]), b[1:]
+		}
+	}
+	return append(append(into, a...), b...)
+}
+
+// quantile interpolates linearly between the order statistics next to rank q (n-1), as R's type 7 does.
+func quantile(sorted []int64, q float64) float64 {
+	rank := q * float64(len(sorted)-1)
+	low := int(rank)
+	if low+1 >= len(sorted) {
+		return float64(sorted[len(sorted)-1])
+	}
+	part := rank - float64(low)
+	return float64(sorted[low])*(1-part) + float64(sorted[low+1])*part
+}
+
+// Histogram gathers the latencies of the bursts that were kept.
+type Histogram struct{ hdr *hdrhistogram.Histogram }
+
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(lowest, highest, digits) }
+
+// NewHistogram returns an empty histogram.
+func NewHistogram() *Histogram { return &Histogram{hdr: newHistogram()} }
+
+// Add takes all latencies of a batch.
+func (h *Histogram) Add(b *Batch) {
+	recordSorted(h.hdr, b.sorted)
+	if b.overflowed {
+		h.hdr.Merge(b.overflow)
+	}
+}
+
+// Count is how many latencies the histogram holds.
+func (h *Histogram) Count() int64 { return h.hdr.TotalCount() }
+
+// Reset empties the histogram.
+func (h *Histogram) Reset() { h.hdr.Reset() }
+
+// Encode returns the histogram in HdrHistogram's V2 compressed encoding, base64; "" when it is empty.
+func (h *Histogram) Encode() (string, error) {
+	if h.hdr.TotalCount() == 0 {
+		return "", nil
+	}
+	encoded, err := h.hdr.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return "", fmt.Errorf("encode a histogram of %d latencies: %w", h.hdr.TotalCount(), err)
+	}
+	return string(encoded), nil
+}
+
+// recordSorted records values that share a counter together.
+func recordSorted(h *hdrhistogram.Histogram, sorted []int64) {
+	for i := 0; i < len(sorted); {
+		first := index(sorted[i])
+		j := i + 1
+		for j < len(sorted) && index(sorted[j]) == first {
+			j++
+		}
+		record(h, sorted[i], int64(j-i))
+		i = j
+	}
+}
+
+func addCounters(h *hdrhistogram.Histogram, counts *[counters]int64) {
+	for i, n := range counts {
+		if n > 0 {
+			record(h, value(i), n)
+		}
+	}
+}
+
+// record adds n latencies of ns, clamped to the histogram's range: none is left out.
+func record(h *hdrhistogram.Histogram, ns, n int64) {
+	if err := h.RecordValues(min(max(ns, lowest), highest), n); err != nil {
+		panic(err) // the value is in range
+	}
+}
+
+// value is the lowest value that is counted at a place: the inverse of index.
+func value(place int) int64 {
+	bucket := max(place>>halfSubMagnitude-1, 0)
+	return int64(place-bucket<<halfSubMagnitude) << bucket
+}

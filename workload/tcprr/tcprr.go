@@ -1,0 +1,28 @@
+// Package tcprr is the workload tcp-rr: requests and responses of one size on open TCP connections.
+package tcprr
+
+import (
+	"netdelta/internal/engine"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// Workload is tcp-rr.
+func Workload() workload.Workload {
+	return engine.Bind(workload.Workload{
+		Name:     "tcp-rr",
+		Summary:  "requests and responses of one size on open TCP connections",
+		UsedBy:   "calls between services on kept connections: gRPC, Redis, databases",
+		Headline: "p50",
+		Metrics:  engine.LatencyMetrics(),
+		Defaults: result.Params{Message: 64 * unit.Byte, Connections: 1, CPU: "same", CongestionControl: "cubic"},
+	}, engine.StreamRR, engine.Limits{
+		MessageLeast:      1,
+		MessageMost:       16 * unit.MiB,
+		ConnectionsMost:   engine.MaxConnections,
+		RequestRateMost:   engine.RequestRateMost,
+		CongestionControl: true,
+		NoDelay:           true,
+	})
+}

@@ -1,0 +1,27 @@
+// Package tcpstream is the workload tcp-stream: bulk transfer over one or several TCP connections.
+package tcpstream
+
+import (
+	"netdelta/internal/engine"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// Workload is tcp-stream.
+func Workload() workload.Workload {
+	return engine.Bind(workload.Workload{
+		Name:     "tcp-stream",
+		Summary:  "bulk transfer over TCP, as fast as it goes",
+		UsedBy:   "backups, images, replication, object storage",
+		Headline: "throughput",
+		Metrics:  []workload.Metric{{Name: "throughput", Unit: "bit/s", Better: "higher"}},
+		Defaults: result.Params{Message: 128 * unit.KiB, Connections: 1, CPU: "same", CongestionControl: "cubic"},
+	}, engine.StreamOut, engine.Limits{
+		MessageLeast:      1,
+		MessageMost:       16 * unit.MiB,
+		ConnectionsMost:   256,
+		CongestionControl: true,
+		NoDelay:           true,
+	})
+}

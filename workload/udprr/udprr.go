@@ -1,0 +1,30 @@
+// Package udprr is the workload udp-rr: requests and responses as UDP datagrams. A datagram whose response does not come is
+// counted as lost and sent again.
+package udprr
+
+import (
+	"netdelta/internal/engine"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// largestDatagram is what fits into an IPv4 packet of 65535 bytes beside the IP and UDP headers.
+const largestDatagram = 65507
+
+// Workload is udp-rr.
+func Workload() workload.Workload {
+	return engine.Bind(workload.Workload{
+		Name:     "udp-rr",
+		Summary:  "requests and responses as UDP datagrams; lost ones are counted and sent again",
+		UsedBy:   "name resolution, QUIC, games, telemetry",
+		Headline: "p50",
+		Metrics:  engine.LatencyMetrics(engine.LossMetric()),
+		Defaults: result.Params{Message: 64 * unit.Byte, Connections: 1, CPU: "same"},
+	}, engine.DatagramRR, engine.Limits{
+		MessageLeast:    unit.Bytes(engine.HeaderSize),
+		MessageMost:     largestDatagram,
+		ConnectionsMost: engine.MaxConnections,
+		RequestRateMost: engine.RequestRateMost,
+	})
+}
