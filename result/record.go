@@ -153,23 +153,25 @@ type Variance struct {
 // Delta is a cell against the baseline of the same rounds, over all builds. Ratio bounds are null when there are too few
 // builds for an interval.
 type Delta struct {
-	Cell          string    `json:"cell"`
-	Network       string    `json:"network"`
-	Baseline      string    `json:"baseline"`
-	Workload      string    `json:"workload"`
-	Params        Params    `json:"params"`
-	Placement     Placement `json:"placement"`
-	Path          string    `json:"path"`
-	Metric        string    `json:"metric"`
-	Unit          string    `json:"unit"`
-	Better        string    `json:"better"` // lower or higher
-	BaselineValue float64   `json:"baseline_value"`
-	Value         float64   `json:"value"`
+	Cell      string    `json:"cell"`
+	Network   string    `json:"network"`
+	Baseline  string    `json:"baseline"`
+	Workload  string    `json:"workload"`
+	Params    Params    `json:"params"`
+	Placement Placement `json:"placement"`
+	Path      string    `json:"path"`
+	Metric    string    `json:"metric"`
+	// Headline marks the metric that the setting's verdicts and conclusions are about.
+	Headline      bool    `json:"headline"`
+	Unit          string  `json:"unit"`
+	Better        string  `json:"better"` // lower or higher
+	BaselineValue float64 `json:"baseline_value"`
+	Value         float64 `json:"value"`
 	// Ratio is value over baseline; it is left out where a ratio means nothing (loss, whose delta is the difference).
 	Ratio     float64  `json:"ratio,omitzero"`
 	RatioLow  *float64 `json:"ratio_low"`
 	RatioHigh *float64 `json:"ratio_high"`
-	// Difference is value minus baseline in the metric's unit, with its interval.
+	// Difference is what the ratio comes to at the baseline's value, in the metric's unit, with its interval.
 	Difference     float64  `json:"difference"`
 	DifferenceLow  *float64 `json:"difference_low"`
 	DifferenceHigh *float64 `json:"difference_high"`

@@ -1,0 +1,246 @@
+package insight
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"netdelta/result"
+)
+
+// measured is a headline delta of a round trip across nodes on a baseline of 30 µs, the interval in percent.
+func measured(network, verdict string, low, ratio, high float64) result.Delta {
+	const baseline = 30_000
+	low, ratio, high = 1+low/100, 1+ratio/100, 1+high/100
+	differenceLow, differenceHigh := baseline*(low-1), baseline*(high-1)
+	return result.Delta{
+		Cell: network, Network: network, Baseline: "host", Workload: "tcp-rr", Placement: result.CrossNode, Path: "pod",
+		Metric: "p50", Unit: "ns", Better: "lower", Headline: true, Verdict: verdict, Blocks: 8,
+		BaselineValue: baseline, Value: baseline * ratio, Ratio: ratio, RatioLow: &low, RatioHigh: &high,
+		Difference: baseline * (ratio - 1), DifferenceLow: &differenceLow, DifferenceHigh: &differenceHigh,
+	}
+}
+
+// hasty is measured in too few builds.
+func hasty(network string, ratio float64) result.Delta {
+	d := measured(network, "unresolved", 0, ratio, 0)
+	d.RatioLow, d.RatioHigh, d.DifferenceLow, d.DifferenceHigh = nil, nil, nil, nil
+	d.Blocks, d.Need = 2, 6
+	return d
+}
+
+// stream turns a delta into one of throughput.
+func stream(d result.Delta) result.Delta {
+	scale := 1e10 / d.BaselineValue
+	d.Metric, d.Unit, d.Better = "throughput", "bit/s", "higher"
+	d.BaselineValue *= scale
+	d.Value *= scale
+	d.Difference *= scale
+	return d
+}
+
+// lossy turns a delta into one of loss: its percents are the points of loss.
+func lossy(d result.Delta) result.Delta {
+	low, high := *d.RatioLow-1, *d.RatioHigh-1
+	d.Metric, d.Unit, d.Difference, d.DifferenceLow, d.DifferenceHigh = "loss", "ratio", d.Ratio-1, &low, &high
+	d.Ratio, d.RatioLow, d.RatioHigh = 0, nil, nil
+	return d
+}
+
+// runOf is a run with the deltas of one setting.
+func runOf(deltas ...result.Delta) result.Run {
+	cell := result.Cell{Network: "host", Placement: result.CrossNode, Workload: "tcp-rr", Path: "pod"}
+	baseline, twin := cell, cell
+	baseline.ID, baseline.Role, twin.ID, twin.Role = "host", result.RoleBaseline, "twin", result.RoleTwin
+	run := result.Run{Margin: 0.02, Cells: []result.Cell{baseline, twin}, Deltas: deltas}
+	for _, d := range deltas {
+		run.Cells = append(run.Cells, result.Cell{
+			ID: d.Cell, Network: d.Network, Placement: d.Placement, Workload: d.Workload, Path: d.Path, Role: result.RoleCell,
+		})
+	}
+	return run
+}
+
+func TestConclusions(t *testing.T) {
+	bridge, routed := measured("bridge", "slower", 10.1, 11, 12), measured("routed", "slower", 10.8, 11.6, 12.3)
+	macvlan, vxlan := measured("macvlan", "slower", 2.5, 3.1, 3.6), measured("vxlan", "slower", 30, 31.4, 33)
+	ipvlan := measured("ipvlan-l2", "slower", 2.9, 3.4, 3.8)
+	flannel := measured("vxlan-routed", "slower", 29, 30.4, 32)
+	free, free2 := measured("macvlan", "same", -0.5, 0.3, 1.1), measured("ipvlan-l2", "same", -0.4, 0.4, 1)
+	quick := measured("sockmap", "faster", -42, -40, -38)
+	vague := measured("bridge", "unresolved", -3, 1, 5)
+	published := bridge
+	published.Path = "nodeport"
+	for name, tc := range map[string]struct {
+		deltas []result.Delta
+		want   string
+	}{
+		"least and most": {
+			[]result.Delta{vxlan, bridge, macvlan},
+			"macvlan costs the least (+3.1%, +930 ns) and vxlan the most (+31%, +9.42 µs).",
+		},
+		"two in the middle": {
+			[]result.Delta{vxlan, bridge, macvlan, routed},
+			"macvlan costs the least (+3.1%, +930 ns) and vxlan the most (+31%, +9.42 µs); bridge and routed can't be told apart at this budget.",
+		},
+		"groups everywhere": {
+			[]result.Delta{vxlan, bridge, macvlan, routed, ipvlan, flannel},
+			"macvlan and ipvlan-l2 cost the least (+3.1% to +3.4%) and vxlan-routed and vxlan the most (+30% to +31%); " +
+				"macvlan and ipvlan-l2 can't be told apart at this budget, nor can vxlan-routed and vxlan, nor can bridge and routed.",
+		},
+		"none can be ranked": {
+			[]result.Delta{routed, bridge},
+			"bridge and routed cost more than host (+11% to +12%), but can't be told apart at this budget.",
+		},
+		"one known too loosely to be ranked": {
+			[]result.Delta{vxlan, measured("bridge", "slower", 2, 15, 31), macvlan},
+			"macvlan costs the least (+3.1%, +930 ns) and vxlan the most (+31%, +9.42 µs).",
+		},
+		"one network":         {[]result.Delta{vxlan}, "vxlan costs 31% more than host (+9.42 µs)."},
+		"one published port":  {[]result.Delta{published}, "bridge (nodeport) costs 11% more than host (+3.30 µs)."},
+		"one that is free":    {[]result.Delta{free}, "macvlan is the same as host to within 2%."},
+		"all are free":        {[]result.Delta{free2, free}, "macvlan and ipvlan-l2 are the same as host to within 2%."},
+		"one that is faster":  {[]result.Delta{quick}, "sockmap (-40%, -12.0 µs) is faster than host."},
+		"one unresolved":      {[]result.Delta{vague}, "whether bridge differs from host can't be told at this budget (-3.0% to +5.0%)."},
+		"none resolved":       {[]result.Delta{vague, measured("routed", "unresolved", -4, 1.5, 6)}, "whether bridge and routed differ from host can't be told at this budget."},
+		"one build":           {[]result.Delta{hasty("bridge", 11), hasty("vxlan", 30)}, "there are too few builds for a verdict (2 of the 6 that it takes)."},
+		"few builds for some": {[]result.Delta{hasty("bridge", 11), vxlan}, "vxlan costs 31% more than host (+9.42 µs); there are too few builds for a verdict on bridge (2 of the 6 that it takes)."},
+		"of all kinds": {
+			[]result.Delta{vxlan, routed, free, quick, vague},
+			"sockmap (-40%, -12.0 µs) is faster than host; macvlan is the same as host to within 2%; " +
+				"of the others, routed costs the least (+12%, +3.48 µs) and vxlan the most (+31%, +9.42 µs); " +
+				"whether bridge differs from host can't be told at this budget (-3.0% to +5.0%).",
+		},
+		"one that loses throughput": {[]result.Delta{stream(measured("vxlan", "slower", -25, -24, -23))}, "vxlan loses 24% against host (-2.40 Gbit/s)."},
+		"throughput": {
+			[]result.Delta{stream(measured("vxlan", "slower", -25, -24, -23)), stream(measured("routed", "slower", -6, -5, -4))},
+			"routed loses the least (-5.0%, -500 Mbit/s) and vxlan the most (-24%, -2.40 Gbit/s).",
+		},
+		"throughput that can't be ranked": {
+			[]result.Delta{stream(measured("vxlan", "slower", -25, -24, -23)), stream(measured("geneve", "slower", -26, -25, -24))},
+			"vxlan and geneve lose against host (-24% to -25%), but can't be told apart at this budget.",
+		},
+		"loss":             {[]result.Delta{lossy(measured("vxlan", "slower", 4, 5, 6))}, "vxlan is worse than host by 5.00 points."},
+		"losses":           {[]result.Delta{lossy(measured("vxlan", "slower", 4, 5, 6)), lossy(measured("bridge", "slower", 1, 1.5, 2))}, "bridge costs the least (+1.50 points) and vxlan the most (+5.00 points)."},
+		"no loss":          {[]result.Delta{lossy(measured("vxlan", "same", -0.01, 0, 0.01))}, "vxlan is the same as host to within 0.1%."},
+		"unresolved loss":  {[]result.Delta{lossy(measured("vxlan", "unresolved", -1, 2, 5))}, "whether vxlan differs from host can't be told at this budget."},
+		"nothing measured": {nil, "no network was measured."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conclusions := Conclude(runOf(tc.deltas...))
+			if len(conclusions) != 1 {
+				t.Fatalf("%d conclusions of one setting", len(conclusions))
+			}
+			if got := conclusions[0].Says; got != "Across nodes, "+tc.want {
+				t.Errorf("got  %q\nwant %q", got, "Across nodes, "+tc.want)
+			}
+		})
+	}
+}
+
+func TestConclusionWithoutDeltas(t *testing.T) {
+	run := runOf(measured("vxlan", "slower", 30, 31, 32))
+	run.Deltas = nil
+	want := "Across nodes, nothing could be compared with host: the trials failed, were disturbed or are still to come."
+	if got := Conclude(run)[0].Says; got != want {
+		t.Errorf("got %q", got)
+	}
+	run.Cells[2].Unsupported = "needs vxlan"
+	if got := Conclude(run)[0].Says; got != "Across nodes, no network was measured." {
+		t.Errorf("got %q", got)
+	}
+	run = runOf(measured("vxlan", "slower", 30, 31, 32))
+	run.Cells = run.Cells[2:]
+	run.Deltas = nil
+	if got := Conclude(run)[0].Says; got != "Across nodes, there was no baseline to compare with." {
+		t.Errorf("got %q", got)
+	}
+	if got := Conclude(result.Run{}); got != nil {
+		t.Errorf("conclusions of an empty run: %v", got)
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	vxlan, macvlan := measured("vxlan", "slower", 30, 31.4, 33), measured("macvlan", "same", -0.5, 0.3, 1.1)
+	vague := measured("bridge", "unresolved", -3, 1, 5)
+	vague.Need = 40
+	says := func(run result.Run) []string {
+		var list []string
+		for _, a := range Advise(run) {
+			if a.Why == "" {
+				t.Errorf("advice without a reason: %q", a.Says)
+			}
+			list = append(list, a.Says)
+		}
+		return list
+	}
+	prefer := "For tcp-rr across nodes, macvlan rather than vxlan saves 9.33 µs of p50."
+	free := "For tcp-rr across nodes, use macvlan where it suits you: host networking would gain nothing that matters."
+	if diff := cmp.Diff([]string{free, prefer}, says(runOf(vxlan, macvlan))); diff != "" {
+		t.Errorf("advice (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{free}, says(runOf(macvlan))); diff != "" {
+		t.Errorf("advice on one network (-want +got):\n%s", diff)
+	}
+	more := "Give the run more time: a larger --time-budget, or --resume to go on with this one."
+	if diff := cmp.Diff([]string{more}, says(runOf(hasty("vxlan", 30)))); diff != "" {
+		t.Errorf("advice from too few builds (-want +got):\n%s", diff)
+	}
+	open := Advise(runOf(vague))
+	if len(open) != 1 || !strings.Contains(open[0].Why, "1 of 1 headline deltas is unresolved; about 40 builds") {
+		t.Errorf("advice on what is unresolved: %+v", open)
+	}
+	// Another size in which they differ the other way round: no advice fits both.
+	other := runOf(vxlan, macvlan)
+	for _, network := range []result.Delta{measured("vxlan", "same", -1, 0, 1), measured("macvlan", "slower", 9, 10, 11)} {
+		network.Params.Message = 2048
+		cell := result.Cell{ID: network.Network + "2048", Network: network.Network, Placement: network.Placement, Workload: "tcp-rr", Params: network.Params, Role: result.RoleCell}
+		other.Cells, other.Deltas = append(other.Cells, cell), append(other.Deltas, network)
+	}
+	if got := says(other); got != nil {
+		t.Errorf("advice where settings disagree: %q", got)
+	}
+	rate := stream(measured("vxlan", "slower", -25, -24, -23))
+	if got := says(runOf(rate, stream(measured("macvlan", "slower", -6, -5, -4)))); len(got) != 1 || got[0] != "For tcp-rr across nodes, macvlan rather than vxlan gains 1.90 Gbit/s of throughput." {
+		t.Errorf("advice on throughput: %q", got)
+	}
+}
+
+func TestWords(t *testing.T) {
+	for _, tc := range []struct{ got, want string }{
+		{Value("ns", 21_345.4), "21.3 µs"},
+		{Value("bit/s", 9.4134e9), "9.41 Gbit/s"},
+		{Value("bit/s", 999.96e6), "1.00 Gbit/s"},
+		{Value("bit/s", 123_456), "123 kbit/s"},
+		{Value("bit/s", 12), "12 bit/s"},
+		{Value("ratio", 0.0123), "1.23%"},
+		{Value("1/s", 4321.5), "4322 1/s"},
+		{Difference("ns", -400.2), "-400 ns"},
+		{Difference("bit/s", 1.5e9), "+1.50 Gbit/s"},
+		{Difference("ratio", -0.02), "-2.00 points"},
+		{Difference("1/s", 0), "0 1/s"},
+		{Percent(1.012), "+1.2%"},
+		{Percent(1.314), "+31%"},
+		{Percent(1), "0.0%"},
+		{Percent(0.6), "-40%"},
+		{Percent(math.NaN()), "n/a"},
+		{list(nil), ""},
+		{list([]string{"a"}), "a"},
+		{list([]string{"a", "b", "c"}), "a, b and c"},
+		{Where(result.SameNode), "On one node"},
+		{Where(""), "Here"},
+		{Load(result.Setting{Workload: "tcp-rr"}), "tcp-rr"},
+		{
+			Load(result.Setting{Workload: "udp-stream", Params: result.Params{
+				Message: 300, Connections: 4, Rate: 1e9, RequestRate: 1000, CPU: "two", BusyPoll: 50_000, CongestionControl: "bbr", Nagle: true, MTU: 9000,
+			}}),
+			"udp-stream, 300B, 4 connections, at 1Gbit/s, at 1000/s, two CPUs, busy poll 50µs, bbr, Nagle, MTU 9000",
+		},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("got %q, want %q", tc.got, tc.want)
+		}
+	}
+}

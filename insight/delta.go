@@ -1,0 +1,245 @@
+package insight
+
+import (
+	"math"
+	"slices"
+
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// lossMargin is the margin of the metric loss, as a difference of shares: below one datagram in a thousand two networks
+// count as equally reliable.
+const lossMargin = 0.001
+
+// Options are what verdicts rest on. The zero value is valid and means the defaults of package stats.
+type Options struct {
+	// Confidence of each interval, in (0,1).
+	Confidence float64
+	// Margin within which a ratio counts as no change: 0.02 is 2%.
+	Margin float64
+	// MinBuilds is how many builds an interval takes.
+	MinBuilds int
+	// Seed of random draws within the statistics.
+	Seed uint64
+	// Headlines is the headline metric by workload. A workload that is not in it has p50, or throughput if it has no
+	// latencies.
+	Headlines map[string]string
+}
+
+// stats are the options for one metric.
+func (o Options) stats(m metric) stats.Options {
+	s := stats.Options{Confidence: o.Confidence, Margin: o.Margin, MinBuilds: o.MinBuilds, Seed: o.Seed}
+	if m.linear {
+		s.Margin = lossMargin
+	}
+	return s
+}
+
+// contrast is a delta in the making, with what its verdict needs.
+type contrast struct {
+	delta    result.Delta
+	metric   metric
+	estimate stats.Estimate
+	sittings []int // of each location of the estimate
+	// floor is what the null check of the same setting and metric leaves possible, on the scale of the estimate.
+	floor float64
+}
+
+// Deltas holds every cell against the baseline of its setting, and the baseline's twin against the baseline (null), in
+// each metric that was measured, the headline first. Trials come in the order of the journal. A cell of which nothing could
+// be paired has no delta: a check says why, and so does one for each trial that failed or lost packets. The p values of all
+// headlines of a run are corrected as one family, and those of each other metric as one.
+func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []result.Check) {
+	all := sittings(trials)
+	checks = trialChecks(all)
+	var real, nulls []contrast
+	for _, t := range tables(cells) {
+		if t.baseline == nil {
+			checks = append(checks, baselineChecks(t)...)
+			continue
+		}
+		for i, m := range t.metrics(all, o) {
+			headline := i == 0
+			floor := 0.0
+			if t.twin != nil {
+				n, check := t.contrast(*t.twin, []string{t.baseline.ID}, m, all, o)
+				n.delta.Headline = headline
+				if check == nil {
+					nulls = append(nulls, n)
+					floor = outerBound(n.estimate)
+				} else if headline {
+					checks = append(checks, *check)
+				}
+			}
+			for _, cell := range t.cells {
+				c, check := t.contrast(cell, t.references(), m, all, o)
+				c.delta.Headline, c.floor = headline, floor
+				if check == nil {
+					real = append(real, c)
+				} else if headline {
+					checks = append(checks, *check)
+				}
+			}
+		}
+	}
+	return judged(real, o), judged(nulls, o), checks
+}
+
+// references are the cells that others are held against.
+func (t table) references() []string {
+	if t.twin == nil {
+		return []string{t.baseline.ID}
+	}
+	return []string{t.baseline.ID, t.twin.ID}
+}
+
+// metrics are those that the table's trials hold, the headline first.
+func (t table) metrics(all []sitting, o Options) []metric {
+	trials := t.summaries(all)
+	var held []metric
+	for _, m := range metrics() {
+		if m.holds(trials) {
+			held = append(held, m)
+		}
+	}
+	wanted := o.Headlines[t.setting.Workload]
+	if i := slices.IndexFunc(held, func(m metric) bool { return m.name == wanted }); i > 0 {
+		m := held[i]
+		held = slices.Insert(slices.Delete(held, i, i+1), 0, m)
+	}
+	if len(held) == 0 {
+		held = metrics()[:1] // nothing was measured: going on with any metric gives the reasons
+	}
+	return held
+}
+
+// contrast holds one cell against others in one metric. The check is not nil if there was nothing to compare.
+func (t table) contrast(cell result.Cell, others []string, m metric, all []sitting, o Options) (contrast, *result.Check) {
+	p := pair(m, cell.ID, others, all)
+	e := stats.Compare(p.builds, o.stats(m))
+	if e.Builds == 0 {
+		return contrast{}, unmeasured(cell, m, p.excluded)
+	}
+	d := result.Delta{
+		Cell: cell.ID, Network: cell.Network, Baseline: t.baseline.Network, Workload: cell.Workload, Params: cell.Params,
+		Placement: cell.Placement, Path: cell.Path, Metric: m.name, Unit: m.unit, Better: m.better,
+		BaselineValue: stats.Median(p.baselines), Value: stats.Median(p.values),
+		Blocks: e.Builds, Rounds: e.Rounds, Excluded: p.excluded,
+	}
+	if m.bursts == nil {
+		d.Rounds = 0 // one figure for each build: there are no rounds in it
+	}
+	fill(&d, m, e)
+	return contrast{delta: d, metric: m, estimate: e, sittings: p.sittings}, nil
+}
+
+// fill writes an estimate into a delta: as ratio, and as difference at the baseline's value.
+func fill(d *result.Delta, m metric, e stats.Estimate) {
+	difference := func(x float64) float64 {
+		if m.linear {
+			return x
+		}
+		return d.BaselineValue * math.Expm1(x)
+	}
+	d.Difference = difference(e.Center)
+	if !m.linear {
+		d.Ratio = math.Exp(e.Center)
+	}
+	if e.HasInterval {
+		d.DifferenceLow, d.DifferenceHigh = finite(difference(e.Low)), finite(difference(e.High))
+		if !m.linear {
+			d.RatioLow, d.RatioHigh = finite(math.Exp(e.Low)), finite(math.Exp(e.High))
+		}
+		d.P = finite(e.P)
+	} else {
+		d.Need = e.Need
+	}
+	if m.bursts != nil {
+		d.Variance = &result.Variance{
+			Builds: math.Sqrt(e.Variance.Builds), Rounds: math.Sqrt(e.Variance.Rounds), Bursts: math.Sqrt(e.Variance.Bursts),
+		}
+	}
+	for _, w := range e.Warnings {
+		d.Warnings = append(d.Warnings, w.Error())
+	}
+}
+
+// finite is nil for what JSON can't hold.
+func finite(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// outerBound is the largest difference that a null check leaves possible; without an interval, the one that it found.
+func outerBound(e stats.Estimate) float64 {
+	if e.HasInterval {
+		return max(math.Abs(e.Low), math.Abs(e.High))
+	}
+	return math.Abs(e.Center)
+}
+
+// judged corrects the p values over each family and gives the verdicts.
+func judged(contrasts []contrast, o Options) []result.Delta {
+	families := map[string][]int{}
+	for i, c := range contrasts {
+		family := c.metric.name
+		if c.delta.Headline {
+			family = "headline"
+		}
+		families[family] = append(families[family], i)
+	}
+	deltas := make([]result.Delta, len(contrasts))
+	for _, members := range families {
+		locations := make([][]float64, len(members))
+		for k, i := range members {
+			locations[k] = contrasts[i].locations()
+		}
+		for k, p := range stats.StepDown(locations, o.Seed) {
+			deltas[members[k]] = contrasts[members[k]].judge(p, o)
+		}
+	}
+	return deltas
+}
+
+// locations are those of the estimate by sitting, NaN where the delta was not measured, so that all deltas of a sitting
+// stand in one column.
+func (c contrast) locations() []float64 {
+	var row []float64
+	for i, sitting := range c.sittings {
+		for len(row) < sitting {
+			row = append(row, math.NaN())
+		}
+		row = append(row, c.estimate.Locations[i])
+	}
+	return row
+}
+
+// judge completes the delta by its verdict.
+func (c contrast) judge(adjusted float64, o Options) result.Delta {
+	d, options := c.delta, o.stats(c.metric)
+	if c.estimate.HasInterval {
+		d.PAdjusted = finite(adjusted)
+	}
+	verdict := stats.Judge(c.estimate, adjusted, c.floor, stats.Better(d.Better), options)
+	d.Verdict = string(verdict)
+	if verdict == stats.Unresolved && c.estimate.HasInterval {
+		d.Need = needed(c.estimate, options)
+	}
+	return d
+}
+
+// needed is about how many builds would settle an unresolved delta if it is what it looks like: the interval narrows with
+// the root of the builds, and must come to lie either inside the margin or on one side of no change.
+func needed(e stats.Estimate, o stats.Options) int {
+	margin := o.Margin
+	if margin <= 0 {
+		margin = stats.DefaultMargin
+	}
+	center := math.Abs(e.Center)
+	target := max(math.Log1p(margin)-center, center)
+	narrower := e.HalfWidth() / target
+	return max(e.Builds+1, int(math.Ceil(float64(e.Builds)*narrower*narrower)))
+}

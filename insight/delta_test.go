@@ -1,0 +1,365 @@
+package insight
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"netdelta/result"
+)
+
+func TestKnownTruthIsFound(t *testing.T) {
+	w := usual()
+	deltas, null, checks := Deltas(w.cells(), w.trials(t), Options{Seed: 1})
+	if len(checks) > 0 {
+		t.Errorf("checks of a clean run: %+v", checks)
+	}
+	for network, verdict := range map[string]string{"bridge": "slower", "macvlan": "same", "vxlan": "slower"} {
+		d := find(t, deltas, network, "p50")
+		truth := math.Exp(w.logs[network])
+		near(t, network+" ratio", d.Ratio, truth, 0.01)
+		near(t, network+" difference", d.Difference, d.BaselineValue*(d.Ratio-1), 1e-9)
+		near(t, network+" value", d.Value, d.BaselineValue*d.Ratio, 0.01)
+		if d.Verdict != verdict || !d.Headline || d.Need != 0 || d.Blocks != w.builds || d.Rounds != w.builds*w.rounds {
+			t.Errorf("%s: want %s\n%s", network, verdict, show([]result.Delta{d}))
+		}
+		if d.RatioLow == nil || d.RatioHigh == nil || *d.RatioLow > d.Ratio || *d.RatioHigh < d.Ratio {
+			t.Fatalf("%s: no interval about the ratio", network)
+		}
+		if *d.RatioHigh / *d.RatioLow > 1.02 {
+			t.Errorf("%s: interval %g to %g is wide, though drift cancels in pairs", network, *d.RatioLow, *d.RatioHigh)
+		}
+		if d.Variance == nil || math.Abs(d.Variance.Rounds) > 0.05 || d.Variance.Bursts == 0 {
+			t.Errorf("%s: variance %+v", network, d.Variance)
+		}
+	}
+	n := find(t, null, "host", "p50")
+	near(t, "null ratio", n.Ratio, 1, 0.01)
+	if n.Verdict != "same" || n.Baseline != "host" || n.Cell != "host-twin" {
+		t.Errorf("null check: %s", show(null))
+	}
+	metrics := []string{}
+	for _, d := range deltas {
+		if d.Network == "vxlan" {
+			metrics = append(metrics, d.Metric)
+		}
+	}
+	if diff := cmp.Diff([]string{"p50", "p90", "mean", "min"}, metrics); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+func TestThroughputThatIsLowerIsSlower(t *testing.T) {
+	w := usual()
+	w.stream = true
+	deltas, _, _ := Deltas(w.cells(), w.trials(t), Options{})
+	d := find(t, deltas, "vxlan", "throughput")
+	near(t, "ratio", d.Ratio, 1/1.31, 0.01)
+	if d.Verdict != "slower" || d.Difference >= 0 || d.Unit != "bit/s" || d.Better != "higher" || !d.Headline {
+		t.Errorf("vxlan: %+v", d)
+	}
+	if *d.DifferenceLow > d.Difference || *d.DifferenceHigh < d.Difference {
+		t.Errorf("interval %g to %g of difference %g", *d.DifferenceLow, *d.DifferenceHigh, d.Difference)
+	}
+}
+
+func TestTailsComeFromHistograms(t *testing.T) {
+	w := usual()
+	w.samples = 20_000
+	deltas, null, _ := Deltas(w.cells(), w.trials(t), Options{})
+	for metric, share := range map[string]float64{"p99": 0.03, "p99.9": 0.1} {
+		d := find(t, deltas, "vxlan", metric)
+		near(t, metric, d.Ratio, 1.31, share)
+		if d.Blocks != w.builds || d.Rounds != 0 || d.Headline || d.Variance != nil {
+			t.Errorf("%s: %s", metric, show([]result.Delta{d}))
+		}
+		near(t, metric+" of the twin", find(t, null, "host", metric).Ratio, 1, share)
+	}
+	w.samples = 2000 // enough for p99 and too few for p99.9
+	deltas, _, checks := Deltas(w.cells(), w.trials(t), Options{})
+	find(t, deltas, "vxlan", "p99")
+	if slices.ContainsFunc(deltas, func(d result.Delta) bool { return d.Metric == "p99.9" }) || len(checks) > 0 {
+		t.Errorf("a p99.9 of 2000 transactions, or checks %+v", checks)
+	}
+}
+
+func TestLossIsADifference(t *testing.T) {
+	w := usual()
+	w.stream = true
+	trials := w.trials(t)
+	for i := range trials {
+		trials[i].Sent = 100_000
+		if trials[i].Cell == "vxlan" {
+			trials[i].Lost = int64(5000 + 10*i)
+		}
+	}
+	deltas, _, checks := Deltas(w.cells(), trials, Options{})
+	d := find(t, deltas, "vxlan", "loss")
+	near(t, "loss", d.Difference, 0.05, 0.1)
+	if d.Verdict != "slower" || d.Ratio != 0 || d.RatioLow != nil || d.DifferenceLow == nil || d.BaselineValue != 0 {
+		t.Errorf("vxlan: %+v", d)
+	}
+	if d := find(t, deltas, "bridge", "loss"); d.Verdict != "same" || d.Difference != 0 {
+		t.Errorf("bridge: %+v", d)
+	}
+	if len(checks) != w.builds || checks[0].Check != CheckLoss {
+		t.Errorf("checks %+v, want one for each trial that lost datagrams", checks)
+	}
+	deltas, _, _ = Deltas(w.cells(), trials, Options{Headlines: map[string]string{"tcp-stream": "loss"}})
+	if !find(t, deltas, "vxlan", "loss").Headline || find(t, deltas, "vxlan", "throughput").Headline || deltas[0].Metric != "loss" {
+		t.Errorf("the headline is not the one asked for:\n%s", show(deltas))
+	}
+}
+
+func TestExclusions(t *testing.T) {
+	w := usual()
+	trials := w.trials(t)
+	for i := range trials {
+		b := &trials[i].Bursts
+		switch trials[i].Cell {
+		case "vxlan": // each of these in each build
+			b.Disturbed[3] = "steal"
+			b.P50[4] = 0
+			b.P50[5] = -1
+			b.Disturbed[6] = "steal"
+		case "host":
+			b.Disturbed[6] = "pressure"
+			b.Disturbed[7] = "pressure"
+		case "host-twin": // two rounds are not there
+			b.Round = append(slices.Clone(b.Round[:10]), b.Round[12:]...)
+			for _, column := range []*[]float64{&b.P50, &b.P90, &b.Min, &b.Mean, &b.Split} {
+				*column = slices.Delete(*column, 10, 12)
+			}
+			b.Disturbed = slices.Delete(b.Disturbed, 10, 12)
+		}
+	}
+	deltas, _, checks := Deltas(w.cells(), trials, Options{})
+	d := find(t, deltas, "vxlan", "p50")
+	want := map[string]int{
+		"steal": 2 * w.builds, "not above zero": 2 * w.builds,
+		"baseline pressure": w.builds, "baseline has no such round": 2 * w.builds,
+	}
+	if diff := cmp.Diff(want, d.Excluded); diff != "" {
+		t.Errorf("excluded (-want +got):\n%s", diff)
+	}
+	if d.Rounds != w.builds*(w.rounds-7) || d.Verdict != "slower" || len(d.Warnings) > 0 {
+		t.Error(show([]result.Delta{d}))
+	}
+	near(t, "ratio", d.Ratio, 1.31, 0.01)
+	if len(checks) > 0 {
+		t.Errorf("checks of few disturbed bursts: %+v", checks)
+	}
+}
+
+func TestDisturbedTrialIsNamed(t *testing.T) {
+	w := usual()
+	trials := w.trials(t)
+	for row := range trials[4].Bursts.Disturbed {
+		trials[4].Bursts.Disturbed[row] = "steal"
+	}
+	deltas, _, checks := Deltas(w.cells(), trials, Options{})
+	if d := find(t, deltas, "vxlan", "p50"); d.Blocks != w.builds-1 || d.Excluded["steal"] != w.rounds {
+		t.Error(show([]result.Delta{d}))
+	}
+	want := []result.Check{{Trial: "vxlan#0", Check: CheckDisturbed, Expected: "at most 25% of bursts disturbed", Observed: "60 of 60"}}
+	if diff := cmp.Diff(want, checks); diff != "" {
+		t.Errorf("checks (-want +got):\n%s", diff)
+	}
+}
+
+func TestMissingBuilds(t *testing.T) {
+	w := usual()
+	trials := slices.DeleteFunc(w.trials(t), func(t result.Trial) bool { return t.Cell == "vxlan" && t.Build >= 3 })
+	deltas, _, _ := Deltas(w.cells(), trials, Options{})
+	d := find(t, deltas, "vxlan", "p50")
+	if d.RatioLow != nil || d.DifferenceHigh != nil || d.P != nil || d.PAdjusted != nil || d.Verdict != "unresolved" || d.Blocks != 3 || d.Need != 6 {
+		t.Errorf("three builds: %s", show([]result.Delta{d}))
+	}
+	near(t, "ratio", d.Ratio, 1.31, 0.02)
+	if d := find(t, deltas, "bridge", "p50"); d.Verdict != "slower" {
+		t.Errorf("all builds: %s", show([]result.Delta{d}))
+	}
+}
+
+func TestOneBuild(t *testing.T) {
+	w := usual()
+	w.builds = 1
+	deltas, null, _ := Deltas(w.cells(), w.trials(t), Options{})
+	if len(deltas) != 3*4 || len(null) != 4 {
+		t.Fatalf("%d deltas and %d nulls", len(deltas), len(null))
+	}
+	for _, d := range append(deltas, null...) {
+		if d.RatioLow != nil || d.Verdict != "unresolved" || d.Need != 6 || d.Blocks != 1 {
+			t.Error(show([]result.Delta{d}))
+		}
+	}
+}
+
+func TestFailedTrials(t *testing.T) {
+	w := usual()
+	trials := w.trials(t)
+	for i := range trials {
+		if trials[i].Build == 0 && trials[i].Cell == "host" || trials[i].Build == 1 && trials[i].Cell == "vxlan" ||
+			trials[i].Build == 2 && trials[i].Role != result.RoleCell {
+			trials[i].Failed = "the pod's process died"
+		}
+	}
+	deltas, null, checks := Deltas(w.cells(), trials, Options{})
+	d := find(t, deltas, "vxlan", "p50")
+	if d.Blocks != w.builds-2 || d.Excluded[reasonFailed] != 1 || d.Excluded[reasonNoBaseline] != 1 {
+		t.Error(show([]result.Delta{d}))
+	}
+	near(t, "ratio", d.Ratio, 1.31, 0.01)
+	if n := find(t, null, "host", "p50"); n.Blocks != w.builds-2 {
+		t.Error(show(null))
+	}
+	var named []string
+	for _, c := range checks {
+		if c.Check != CheckFinished || c.OK || c.Observed != "the pod's process died" {
+			t.Errorf("check %+v", c)
+		}
+		named = append(named, c.Trial)
+	}
+	if diff := cmp.Diff([]string{"host#0", "vxlan#1", "host#2", "host-twin#2"}, named); diff != "" {
+		t.Errorf("failed trials (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingToCompare(t *testing.T) {
+	w := usual()
+	for name, tc := range map[string]struct {
+		cells  []result.Cell
+		trials []result.Trial
+		checks map[string]string // observed, by trial
+	}{
+		"nothing":           {nil, nil, nil},
+		"no trials":         {w.cells(), nil, map[string]string{"host-twin": "no trial", "bridge": "no trial", "macvlan": "no trial", "vxlan": "no trial"}},
+		"no baseline":       {w.cells()[2:], w.trials(t), map[string]string{"bridge": "none was measured", "macvlan": "none was measured", "vxlan": "none was measured"}},
+		"only the baseline": {w.cells()[:1], w.trials(t), nil},
+		"baseline never measured": {
+			w.cells()[:3], slices.DeleteFunc(w.trials(t), func(t result.Trial) bool { return t.Role != result.RoleCell }),
+			map[string]string{"host-twin": "no trial", "bridge": "no baseline: 8"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deltas, null, checks := Deltas(tc.cells, tc.trials, Options{})
+			if len(deltas) > 0 || len(null) > 0 {
+				t.Errorf("deltas:\n%s%s", show(deltas), show(null))
+			}
+			got := map[string]string{}
+			for _, c := range checks {
+				got[c.Trial] = c.Observed
+			}
+			if diff := cmp.Diff(tc.checks, got); diff != "" && len(got)+len(tc.checks) > 0 {
+				t.Errorf("checks (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCellsThatWereNotToBeMeasured(t *testing.T) {
+	w := usual()
+	cells := w.cells()
+	cells[2].Unsupported = "needs ipvlan"
+	cells[3].Skipped = "the budget"
+	deltas, _, checks := Deltas(cells, w.trials(t), Options{})
+	for _, d := range deltas {
+		if d.Network != "vxlan" {
+			t.Errorf("a delta of %s", d.Network)
+		}
+	}
+	if len(checks) > 0 {
+		t.Errorf("checks %+v", checks)
+	}
+}
+
+// TestResume holds that the same trial twice in the journal adds nothing, and that a build which was done again after a
+// kill is paired within itself.
+func TestResume(t *testing.T) {
+	w := usual()
+	trials := w.trials(t)
+	want, _, _ := Deltas(w.cells(), trials, Options{})
+	twice := append(slices.Clone(trials), trials[3], trials[9])
+	got, _, _ := Deltas(w.cells(), twice, Options{})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a duplicate changed the deltas (-want +got):\n%s", diff)
+	}
+	// The last build was cut off after its baseline and bridge, then done again on a machine twice as slow.
+	cells := len(w.cells())
+	cut := slices.Clone(trials[:len(trials)-cells+3])
+	for _, trial := range trials[len(trials)-cells:] {
+		trial.Started = trial.Started.Add(1e12)
+		trial.Bursts.P50 = slices.Clone(trial.Bursts.P50)
+		for i := range trial.Bursts.P50 {
+			trial.Bursts.P50[i] *= 2
+		}
+		cut = append(cut, trial)
+	}
+	got, _, _ = Deltas(w.cells(), cut, Options{})
+	for network, builds := range map[string]int{"bridge": w.builds + 1, "vxlan": w.builds} {
+		d := find(t, got, network, "p50")
+		near(t, network, d.Ratio, math.Exp(w.logs[network]), 0.01)
+		if d.Blocks != builds {
+			t.Errorf("%s rests on %d builds, want %d", network, d.Blocks, builds)
+		}
+	}
+}
+
+func TestRoundsMayComeInAnyOrder(t *testing.T) {
+	w := usual()
+	trials := w.trials(t)
+	want, _, _ := Deltas(w.cells(), trials, Options{})
+	for i := range trials {
+		if i%2 == 0 {
+			b := &trials[i].Bursts
+			slices.Reverse(b.Round)
+			for _, column := range [][]float64{b.P50, b.P90, b.Min, b.Mean, b.Split} {
+				slices.Reverse(column)
+			}
+		}
+	}
+	got, _, _ := Deltas(w.cells(), trials, Options{})
+	for i := range want {
+		near(t, want[i].Network+" "+want[i].Metric, got[i].Ratio, want[i].Ratio, 1e-9)
+	}
+}
+
+// TestAnyTrialsGiveJSON holds that no trials, however odd, give figures that JSON can't hold or a verdict without an
+// interval.
+func TestAnyTrialsGiveJSON(t *testing.T) {
+	w := usual()
+	value := rapid.OneOf(rapid.Just(0.0), rapid.Just(math.NaN()), rapid.Just(math.Inf(1)), rapid.Just(-1.0),
+		rapid.Just(math.MaxFloat64), rapid.Just(math.SmallestNonzeroFloat64), rapid.Float64Range(1, 1e6))
+	rapid.Check(t, func(t *rapid.T) {
+		var trials []result.Trial
+		for range rapid.IntRange(0, 40).Draw(t, "trials") {
+			cell := rapid.SampledFrom(w.cells()).Draw(t, "cell")
+			trial := result.Trial{Cell: cell.ID, Role: cell.Role, Build: rapid.IntRange(0, 8).Draw(t, "build")}
+			trial.Bursts.Round = rapid.SliceOfN(rapid.IntRange(0, 5), 0, 5).Draw(t, "rounds")
+			n := len(trial.Bursts.Round)
+			trial.Bursts.P50 = rapid.SliceOfN(value, n, n).Draw(t, "p50")
+			trial.Bursts.Split = rapid.SliceOfN(value, n, n).Draw(t, "split")
+			trial.Sent = rapid.Int64Range(0, 10).Draw(t, "sent")
+			trial.Lost = rapid.Int64Range(0, 10).Draw(t, "lost")
+			trial.Histogram = rapid.SampledFrom([]string{"", "broken"}).Draw(t, "histogram")
+			trial.Failed = rapid.SampledFrom([]string{"", "", "", "failed"}).Draw(t, "failed")
+			trials = append(trials, trial)
+		}
+		run := result.Run{Cells: w.cells(), Margin: 0.02}
+		run.Deltas, run.Null, run.Checks = Deltas(w.cells(), trials, Options{})
+		run.Advice = Advise(run)
+		Conclude(run)
+		if _, err := json.Marshal(run); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range append(run.Deltas, run.Null...) {
+			if d.Verdict == "" || d.Verdict != "unresolved" && !HasInterval(d) || !HasInterval(d) && d.Need == 0 {
+				t.Fatalf("%+v", d)
+			}
+		}
+	})
+}

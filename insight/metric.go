@@ -1,0 +1,140 @@
+package insight
+
+import (
+	"math"
+	"slices"
+
+	"netdelta/result"
+)
+
+// Names of metrics that this package treats by themselves.
+const (
+	metricP50        = "p50"
+	metricThroughput = "throughput"
+	metricLoss       = "loss"
+)
+
+// metric is a figure that deltas are made of: either one for each burst, or one for each trial.
+type metric struct {
+	name, unit, better string
+	// bursts is the metric's column; nil if the metric is one for each trial.
+	bursts func(b *result.Bursts) []float64
+	// trial is the metric of a whole trial, with the reason if it has none.
+	trial func(s *summary) (value float64, reason string)
+	// linear metrics are compared by their difference, all others by their ratio.
+	linear bool
+}
+
+// metrics are all that trials may hold, in the order in which they are reported.
+func metrics() []metric {
+	latency := func(name string, column func(*result.Bursts) []float64) metric {
+		return metric{name: name, unit: "ns", better: "lower", bursts: column}
+	}
+	return []metric{
+		latency(metricP50, func(b *result.Bursts) []float64 { return b.P50 }),
+		latency("p90", func(b *result.Bursts) []float64 { return b.P90 }),
+		percentile("p99", 99),
+		percentile("p99.9", 99.9),
+		latency("mean", func(b *result.Bursts) []float64 { return b.Mean }),
+		latency("min", func(b *result.Bursts) []float64 { return b.Min }),
+		{
+			name: metricThroughput, unit: "bit/s", better: "higher",
+			bursts: func(b *result.Bursts) []float64 { return b.Throughput },
+		},
+		{name: metricLoss, unit: "ratio", better: "lower", trial: (*summary).loss, linear: true},
+	}
+}
+
+// percentile is a latency percentile too far out for a single burst: it is taken from the histogram of the whole trial.
+func percentile(name string, percent float64) metric {
+	return metric{
+		name: name, unit: "ns", better: "lower",
+		trial: func(s *summary) (float64, string) { return s.percentile(percent) },
+	}
+}
+
+// believable is beyond every value that can be measured, and small enough for products of a few values to stay finite.
+const believable = 1e100
+
+// scale maps a value to the scale on which it is compared, the reason being why it has no place there.
+func (m metric) scale(value float64) (float64, string) {
+	switch {
+	case math.IsNaN(value) || math.IsInf(value, 0):
+		return 0, "not a number"
+	case math.Abs(value) > believable:
+		return 0, "out of range"
+	case m.linear:
+		return value, ""
+	case value <= 0:
+		return 0, "not above zero"
+	}
+	return math.Log(value), ""
+}
+
+// tailSamples is how many transactions must lie beyond a percentile before it says anything.
+const tailSamples = 10
+
+// summary gives a trial's metrics as a whole. The histogram is decoded once, when it is first asked for.
+type summary struct {
+	trial *result.Trial
+	// percentiles in nanoseconds by percent; nil until the histogram was decoded.
+	percentiles map[float64]float64
+	count       int64
+	broken      error
+}
+
+// decode reads the histogram.
+func (s *summary) decode() {
+	if s.percentiles != nil || s.broken != nil || s.trial.Histogram == "" {
+		return
+	}
+	h, err := result.DecodeHistogram(s.trial.Histogram)
+	if err != nil {
+		s.broken = err
+		return
+	}
+	s.count = h.TotalCount()
+	s.percentiles = map[float64]float64{}
+	for _, percent := range []float64{99, 99.9} {
+		s.percentiles[percent] = float64(h.ValueAtQuantile(percent))
+	}
+}
+
+// percentile reads the histogram, which holds a value to within 0.1%.
+func (s *summary) percentile(percent float64) (float64, string) {
+	s.decode()
+	switch {
+	case s.broken != nil:
+		return 0, "histogram unreadable"
+	case s.percentiles == nil:
+		return 0, "no histogram"
+	case float64(s.count)*(1-percent/100) < tailSamples*(1-1e-9):
+		return 0, "too few transactions"
+	}
+	return s.percentiles[percent], ""
+}
+
+// loss is the share of datagrams that did not arrive.
+func (s *summary) loss() (float64, string) {
+	sent := s.trial.Sent
+	if sent == 0 {
+		sent = s.trial.Transactions + s.trial.Lost
+	}
+	if sent <= 0 {
+		return 0, "nothing sent"
+	}
+	return float64(s.trial.Lost) / float64(sent), ""
+}
+
+// holds says whether any of the trials has the metric, so that there is something to compare.
+func (m metric) holds(trials []*summary) bool {
+	return slices.ContainsFunc(trials, func(s *summary) bool {
+		switch {
+		case m.bursts != nil:
+			return len(m.bursts(&s.trial.Bursts)) > 0
+		case m.name == metricLoss:
+			return s.trial.Sent > 0 || s.trial.Lost > 0
+		}
+		return s.trial.Histogram != ""
+	})
+}

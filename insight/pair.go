@@ -1,0 +1,218 @@
+package insight
+
+import (
+	"cmp"
+	"slices"
+
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// Reasons for which a trial or a round enters no delta, beside those that a burst was marked with.
+const (
+	reasonFailed     = "trial failed"
+	reasonNoBaseline = "no baseline"
+)
+
+// pairs is a cell's metric held against the baseline's, sitting by sitting.
+type pairs struct {
+	builds []stats.Build
+	// sittings holds, for each build, the index of its sitting: deltas of one sitting share its baselines.
+	sittings []int
+	// values and baselines are, for each build, the median over its rounds in the metric's unit.
+	values, baselines []float64
+	excluded          map[string]int
+}
+
+// pair holds a cell against the mean of the others, which are the baseline and its twin (or the baseline alone, for the
+// null check).
+func pair(m metric, cell string, others []string, all []sitting) pairs {
+	p := pairs{excluded: map[string]int{}}
+	for i, s := range all {
+		trial := s[cell]
+		if trial == nil {
+			continue
+		}
+		if trial.trial.Failed != "" {
+			p.excluded[reasonFailed]++
+			continue
+		}
+		var against []*summary
+		for _, id := range others {
+			if other := s.good(id); other != nil {
+				against = append(against, other)
+			}
+		}
+		if len(against) == 0 {
+			p.excluded[reasonNoBaseline]++
+			continue
+		}
+		if m.bursts != nil {
+			p.addRounds(i, m, trial, against)
+		} else {
+			p.addTrial(i, m, trial, against)
+		}
+	}
+	return p
+}
+
+// addRounds adds a build whose deltas are paired round by round.
+func (p *pairs) addRounds(sitting int, m metric, trial *summary, against []*summary) {
+	cell := newCursor(m, trial.trial)
+	others := make([]*cursor, len(against))
+	for i, a := range against {
+		others[i] = newCursor(m, a.trial)
+	}
+	var build stats.Build
+	var values, baselines []float64
+	for _, row := range cell.rows {
+		own := cell.read(row)
+		if own.reason != "" {
+			p.excluded[own.reason]++
+			continue
+		}
+		base := meet(others, cell.trial.Bursts.Round[row])
+		if base.reason != "" {
+			p.excluded[base.reason]++
+			continue
+		}
+		build.Deltas = append(build.Deltas, own.scaled-base.scaled)
+		build.Twins = append(build.Twins, base.apart)
+		if own.hasSplit && base.hasSplit {
+			build.Within = append(build.Within, own.split-base.split)
+		}
+		values = append(values, own.value)
+		baselines = append(baselines, base.value)
+	}
+	p.add(sitting, build, values, baselines)
+}
+
+// addTrial adds a build that is a single figure.
+func (p *pairs) addTrial(sitting int, m metric, trial *summary, against []*summary) {
+	value, reason := m.trial(trial)
+	own := m.reading(value, reason)
+	readings := make([]reading, len(against))
+	for i, a := range against {
+		value, reason := m.trial(a)
+		readings[i] = m.reading(value, reason)
+	}
+	base := average(readings)
+	if own.reason == "" {
+		own.reason = base.reason
+	}
+	if own.reason != "" {
+		p.excluded[own.reason]++
+		return
+	}
+	p.add(sitting, stats.Build{Deltas: []float64{own.scaled - base.scaled}}, []float64{own.value}, []float64{base.value})
+}
+
+// add keeps a build that has any rounds.
+func (p *pairs) add(sitting int, build stats.Build, values, baselines []float64) {
+	if len(build.Deltas) == 0 {
+		return
+	}
+	p.builds = append(p.builds, build)
+	p.sittings = append(p.sittings, sitting)
+	p.values = append(p.values, stats.Median(values))
+	p.baselines = append(p.baselines, stats.Median(baselines))
+}
+
+// reading is one value: as it is, on the scale of comparison, and with the noise within its burst.
+type reading struct {
+	value, scaled, split float64
+	hasSplit             bool
+	apart                float64 // half of what two averaged readings differ by, on the scale of comparison
+	reason               string  // why it does not count, "" if it does
+}
+
+// reading makes one of a value unless there is a reason against it.
+func (m metric) reading(value float64, reason string) reading {
+	if reason != "" {
+		return reading{reason: reason}
+	}
+	scaled, reason := m.scale(value)
+	return reading{value: value, scaled: scaled, reason: reason}
+}
+
+// average is the mean of readings. It counts if all of them do, so that each delta of a sitting is held against the same
+// baselines; else it has the reason of the first that does not.
+func average(readings []reading) reading {
+	sum := reading{hasSplit: true}
+	for _, r := range readings {
+		if r.reason != "" {
+			return reading{reason: "baseline " + r.reason}
+		}
+		n := float64(len(readings))
+		sum.value += r.value / n
+		sum.scaled += r.scaled / n
+		sum.split += r.split / n
+		sum.hasSplit = sum.hasSplit && r.hasSplit
+	}
+	if len(readings) == 2 {
+		sum.apart = (readings[0].scaled - readings[1].scaled) / 2
+	}
+	return sum
+}
+
+// meet is the average of the others' bursts of a round.
+func meet(others []*cursor, round int) reading {
+	readings := make([]reading, len(others))
+	for i, o := range others {
+		row, ok := o.seek(round)
+		if !ok {
+			readings[i] = reading{reason: "has no such round"}
+			continue
+		}
+		readings[i] = o.read(row)
+	}
+	return average(readings)
+}
+
+// cursor walks through the bursts of a trial in the order of rounds.
+type cursor struct {
+	metric metric
+	trial  *result.Trial
+	column []float64
+	rows   []int // indices of the columns, ascending by round
+	at     int
+}
+
+func newCursor(m metric, t *result.Trial) *cursor {
+	c := &cursor{metric: m, trial: t, column: m.bursts(&t.Bursts)}
+	c.rows = make([]int, len(t.Bursts.Round))
+	for i := range c.rows {
+		c.rows[i] = i
+	}
+	if !slices.IsSorted(t.Bursts.Round) {
+		slices.SortStableFunc(c.rows, func(a, b int) int { return cmp.Compare(t.Bursts.Round[a], t.Bursts.Round[b]) })
+	}
+	return c
+}
+
+// seek goes forward to a round; rounds must be asked for in ascending order.
+func (c *cursor) seek(round int) (row int, ok bool) {
+	for c.at < len(c.rows) && c.trial.Bursts.Round[c.rows[c.at]] < round {
+		c.at++
+	}
+	if c.at == len(c.rows) || c.trial.Bursts.Round[c.rows[c.at]] != round {
+		return 0, false
+	}
+	return c.rows[c.at], true
+}
+
+// read is the reading of one burst.
+func (c *cursor) read(row int) reading {
+	b := &c.trial.Bursts
+	if row < len(b.Disturbed) && b.Disturbed[row] != "" {
+		return reading{reason: b.Disturbed[row]}
+	}
+	if row >= len(c.column) {
+		return reading{reason: "not measured"}
+	}
+	r := c.metric.reading(c.column[row], "")
+	if c.metric.name == metricP50 && row < len(b.Split) {
+		r.split, r.hasSplit = b.Split[row], true
+	}
+	return r
+}

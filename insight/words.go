@@ -1,0 +1,121 @@
+package insight
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// Value prints a metric's value in its unit: "21.3 µs", "9.41 Gbit/s", "0.12%".
+func Value(unitName string, v float64) string {
+	switch unitName {
+	case "ns":
+		return unit.Duration(time.Duration(math.Round(v)))
+	case "bit/s":
+		return rate(v)
+	case "ratio":
+		return strconv.FormatFloat(100*v, 'f', 2, 64) + "%"
+	}
+	return strings.TrimSpace(strconv.FormatFloat(v, 'g', 4, 64) + " " + unitName)
+}
+
+// Difference prints a difference of two values of a metric, with its sign: "+3.21 µs", "-1.20 Gbit/s".
+func Difference(unitName string, v float64) string {
+	switch unitName {
+	case "ns":
+		return unit.Difference(time.Duration(math.Round(v)))
+	case "ratio":
+		return signed(v, strconv.FormatFloat(math.Abs(100*v), 'f', 2, 64)) + " points"
+	}
+	return signed(v, Value(unitName, math.Abs(v)))
+}
+
+// signed puts the sign of v before a magnitude.
+func signed(v float64, magnitude string) string {
+	switch {
+	case v > 0:
+		return "+" + magnitude
+	case v < 0:
+		return "-" + magnitude
+	}
+	return magnitude
+}
+
+// rate prints bits per second to three digits.
+func rate(v float64) string {
+	for _, scale := range []struct {
+		size float64
+		name string
+	}{{1e12, "Tbit/s"}, {1e9, "Gbit/s"}, {1e6, "Mbit/s"}, {1e3, "kbit/s"}} {
+		if math.Abs(v) >= 0.9995*scale.size {
+			scaled := v / scale.size
+			decimals := 2
+			for decimals > 0 && math.Round(math.Abs(scaled)*math.Pow10(decimals)) >= 1000 {
+				decimals--
+			}
+			return strconv.FormatFloat(scaled, 'f', decimals, 64) + " " + scale.name
+		}
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64) + " bit/s"
+}
+
+// Percent prints a ratio as a change, to a tenth of a percent below 10% and to a whole one from there on: "+1.2%", "+31%".
+func Percent(ratio float64) string {
+	if math.Abs(ratio-1) < 0.0995 {
+		return unit.Ratio(ratio).PercentTo(1)
+	}
+	return unit.Ratio(ratio).PercentTo(0)
+}
+
+// list joins words as English does: "a", "a and b", "a, b and c".
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// agree is the form of a verb for n subjects.
+func agree(n int, singular, plural string) string {
+	if n == 1 {
+		return singular
+	}
+	return plural
+}
+
+// Where says where a placement is, for the beginning of a sentence.
+func Where(p result.Placement) string {
+	switch p {
+	case result.SameNode:
+		return "On one node"
+	case result.CrossNode:
+		return "Across nodes"
+	}
+	return "Here"
+}
+
+// Load names a setting's workload with its parameters: "tcp-rr, 300B, 4 connections".
+func Load(s result.Setting) string {
+	parts := []string{s.Workload}
+	add := func(given bool, text string) {
+		if given {
+			parts = append(parts, text)
+		}
+	}
+	p := s.Params
+	add(p.Message != 0, p.Message.String())
+	add(p.Connections > 1, strconv.Itoa(p.Connections)+" connections")
+	add(p.Rate != 0, "at "+p.Rate.String())
+	add(p.RequestRate != 0, "at "+strconv.FormatFloat(p.RequestRate, 'g', 6, 64)+"/s")
+	add(p.CPU != "" && p.CPU != "same", p.CPU+" CPUs")
+	add(p.BusyPoll != 0, "busy poll "+p.BusyPoll.String())
+	add(p.CongestionControl != "" && p.CongestionControl != "cubic", p.CongestionControl)
+	add(p.Nagle, "Nagle")
+	add(p.MTU != 0, "MTU "+strconv.FormatInt(int64(p.MTU), 10))
+	return strings.Join(parts, ", ")
+}
