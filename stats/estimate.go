@@ -69,7 +69,9 @@ type Estimate struct {
 	Need int
 	// Builds and Rounds count what the estimate rests on.
 	Builds, Rounds int
-	// P is the p value of SignFlip over the build means, not corrected; 1 without any build.
+	// Locations are the deltas of the builds, in the order given; NaN for a build that was left out.
+	Locations []float64
+	// P is the p value of SignFlip over Locations, not corrected; 1 without any build.
 	P float64
 	// Variance is what a round's delta varies by, split by origin.
 	Variance Variance
@@ -108,9 +110,8 @@ func Compare(builds []Build, o Options) Estimate {
 	o, warnings := o.filled()
 	e := Estimate{Center: math.NaN(), Low: math.NaN(), High: math.NaN(), Need: o.MinBuilds, P: 1, Warnings: warnings}
 	used := e.usable(builds)
-	means := make([]float64, len(used))
-	for i, b := range used {
-		means[i] = b.location()
+	means := finite(e.Locations)
+	for _, b := range used {
 		e.Rounds += len(b.Deltas)
 	}
 	e.Builds = len(means)
@@ -143,6 +144,7 @@ func (e *Estimate) usable(builds []Build) []Build {
 	for _, b := range builds {
 		clean := b.believable()
 		lost += len(b.Deltas) - len(clean.Deltas)
+		e.Locations = append(e.Locations, clean.location()) // NaN of nothing
 		if len(clean.Deltas) == 0 {
 			empty++
 			continue

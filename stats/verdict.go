@@ -1,0 +1,63 @@
+package stats
+
+import "math"
+
+// Verdict is what an estimate says in one word.
+type Verdict string
+
+// The verdicts.
+const (
+	Slower     Verdict = "slower"     // worse than the baseline, whatever the metric
+	Faster     Verdict = "faster"     // better than the baseline
+	Same       Verdict = "same"       // any change is smaller than the margin
+	Unresolved Verdict = "unresolved" // the measurements do not tell
+)
+
+// Better says which way a metric improves.
+type Better string
+
+// The directions.
+const (
+	LowerBetter  Better = "lower"  // latency, loss
+	HigherBetter Better = "higher" // throughput
+)
+
+// Judge gives the verdict on an estimate.
+//
+//   - Same: the whole interval lies within the margin, measured on the log scale so that a ratio and its inverse are
+//     treated alike: from -log(1+margin) to +log(1+margin). A change that is real but inside the margin is Same.
+//   - Slower, Faster: the interval excludes no change, pAdjusted (by StepDown or Holm, over all deltas of the run that
+//     are judged together) is below 1-confidence, and the change exceeds noiseFloor (see NoiseFloor; 0 for none).
+//   - Unresolved: anything else. An estimate without an interval, a NaN anywhere, and a negative or infinite floor
+//     can give nothing better.
+//
+// A better that is neither direction gives Unresolved in place of Slower and Faster.
+func Judge(e Estimate, pAdjusted float64, noiseFloor float64, better Better, o Options) Verdict {
+	o, _ = o.filled()
+	if !e.valid() {
+		return Unresolved
+	}
+	if e.within(math.Log1p(o.Margin)) {
+		return Same
+	}
+	excludesNone := e.Low > 0 || e.High < 0
+	significant := pAdjusted >= 0 && pAdjusted < 1-o.Confidence
+	if !excludesNone || !significant || !(noiseFloor >= 0 && math.Abs(e.Center) > noiseFloor) {
+		return Unresolved
+	}
+	switch {
+	case better == LowerBetter && e.Center > 0, better == HigherBetter && e.Center < 0:
+		return Slower
+	case better == LowerBetter, better == HigherBetter:
+		return Faster
+	}
+	return Unresolved
+}
+
+// valid says whether there is an interval, and a finite one that holds its center.
+func (e Estimate) valid() bool {
+	return e.HasInterval && e.Low <= e.Center && e.Center <= e.High && !math.IsInf(e.Low, 0) && !math.IsInf(e.High, 0)
+}
+
+// within says whether the whole interval lies inside +-margin, a log.
+func (e Estimate) within(margin float64) bool { return e.Low >= -margin && e.High <= margin }
