@@ -46,4 +46,4 @@ go build -o "$report/testreport" ./scripts/testreport
 		go test -json -count=1 -p 1 -timeout "$timeout" "${plain[@]}" || status=$?
 	fi
 	exit "$status"
-} | "$report/testreport" ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS"}
+} | "$report/testreport" ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test"}

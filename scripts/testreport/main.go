@@ -19,13 +19,15 @@ import (
 func main() {
 	list := flag.String("skips", "", "also write the list of skips into this `file`")
 	flag.Parse()
-	if err := run(os.Stdin, os.Stdout, *list); err != nil {
+	out := bufio.NewWriter(os.Stdout)
+	err := run(os.Stdin, out, *list)
+	if err := errors.Join(err, out.Flush()); err != nil {
 		fmt.Fprintf(os.Stderr, "testreport: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out io.Writer, list string) error {
+func run(in io.Reader, out *bufio.Writer, list string) error {
 	r, err := read(in, out)
 	if err != nil {
 		return err
@@ -69,7 +71,7 @@ type report struct {
 }
 
 // read takes events to the end and passes on the output of packages, of builds and of failed tests as it comes.
-func read(in io.Reader, out io.Writer) (*report, error) {
+func read(in io.Reader, out *bufio.Writer) (*report, error) {
 	r := &report{output: map[name][]string{}}
 	lines := bufio.NewReader(in)
 	for {
@@ -92,16 +94,17 @@ func read(in io.Reader, out io.Writer) (*report, error) {
 	}
 }
 
-func (r *report) take(e event, out io.Writer) {
+func (r *report) take(e event, out *bufio.Writer) {
 	key := name{e.Package, e.Test}
 	switch e.Action {
 	case "build-output":
-		io.WriteString(out, e.Output)
+		out.WriteString(e.Output)
 	case "output":
 		r.output[key] = append(r.output[key], e.Output)
 		if e.Test == "" && isPackageLine(e.Output) {
 			r.lines = append(r.lines, e.Output)
-			io.WriteString(out, e.Output)
+			out.WriteString(e.Output)
+			_ = out.Flush() // who waits wants to see it now; an error comes again with the last Flush
 		}
 	case "pass", "skip", "fail":
 		if e.Test == "" {
@@ -115,14 +118,14 @@ func (r *report) take(e event, out io.Writer) {
 			r.skipped = append(r.skipped, skip{key, reason(r.output[key])})
 		case "fail":
 			r.failed++
-			io.WriteString(out, strings.Join(r.output[key], ""))
+			out.WriteString(strings.Join(r.output[key], ""))
 		}
 		delete(r.output, key)
 	}
 }
 
 // endPackage shows, of a package that failed, what it wrote outside its tests and what the tests wrote that never ended.
-func (r *report) endPackage(e event, out io.Writer) {
+func (r *report) endPackage(e event, out *bufio.Writer) {
 	if e.Action == "fail" {
 		r.broken = append(r.broken, e.Package)
 		var left []name
@@ -135,7 +138,7 @@ func (r *report) endPackage(e event, out io.Writer) {
 		for _, key := range left {
 			for _, text := range r.output[key] {
 				if key.test != "" || !isPackageLine(text) {
-					io.WriteString(out, text)
+					out.WriteString(text)
 				}
 			}
 		}

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,14 +13,14 @@ import (
 
 func TestHides(t *testing.T) {
 	bare := machine{command: func(string) bool { return false }, option: func(string) bool { return false }}
-	full := machine{root: true, command: func(s string) bool { return s == "sockperf" || s == "at" }, option: func(s string) bool { return s == "CONFIG_IPVLAN" }}
+	full := machine{spaces: true, command: func(s string) bool { return s == "sockperf" || s == "at" }, option: func(s string) bool { return s == "CONFIG_IPVLAN" }}
 	for _, c := range []struct {
 		reason     string
 		bare, full bool // is hiding something there
 	}{
-		{"needs root: it makes network namespaces", false, true},
-		{"needs sockperf (make setup)", false, true},
-		{"needs iperf3", false, false},
+		{"skip: TestX: needs the right to make network namespaces (root), this machine lacks it", false, true},
+		{"skip: TestX: needs the program sockperf, this machine lacks it", false, true},
+		{"skip: TestX: needs the program iperf3, this machine lacks it", false, false},
 		{"network ipvlan-l2 is unsupported: needs ipvlan links (CONFIG_IPVLAN)", false, true},
 		{"needs bonds over ipvlan (CONFIG_IPVLAN, CONFIG_BONDING)", false, false},
 		{"needs at least 2 processors", false, false},
@@ -40,7 +43,7 @@ const events = `{"Action":"run","Package":"p","Test":"TestGood"}
 {"Action":"output","Package":"p","Test":"TestBad","Output":"    bad_test.go:7: loud\n"}
 {"Action":"fail","Package":"p","Test":"TestBad","Elapsed":0}
 {"Action":"output","Package":"p","Test":"TestLater","Output":"=== RUN   TestLater\n"}
-{"Action":"output","Package":"p","Test":"TestLater","Output":"    later_test.go:9: needs a-tool-nobody-has: compares\n"}
+{"Action":"output","Package":"p","Test":"TestLater","Output":"    later_test.go:9: needs the program nobody-has: compares\n"}
 {"Action":"output","Package":"p","Test":"TestLater","Output":"--- SKIP: TestLater (0.00s)\n"}
 {"Action":"skip","Package":"p","Test":"TestLater","Elapsed":0}
 {"Action":"output","Package":"p","Output":"left behind: a namespace\n"}
@@ -55,13 +58,14 @@ a complaint of the go command
 func TestReport(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "skips")
 	var out bytes.Buffer
-	err := run(strings.NewReader(events), &out, list)
+	w := bufio.NewWriter(&out)
+	err := errors.Join(run(strings.NewReader(events), w, list), w.Flush())
 	if err == nil || !strings.Contains(err.Error(), "1 tests failed, in p, q") {
 		t.Errorf("error is %v", err)
 	}
 	for _, want := range []string{
 		"bad_test.go:7: loud", "left behind: a namespace", "a complaint of the go command", "q.go:1: undefined: x",
-		"  p TestLater: needs a-tool-nobody-has: compares\n", "FAIL\tq [build failed]\n1 tests passed, 1 skipped, 1 failed; 2 packages\n",
+		"  p TestLater: needs the program nobody-has: compares\n", "FAIL\tq [build failed]\n1 tests passed, 1 skipped, 1 failed; 2 packages\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output lacks %q", want)
@@ -74,22 +78,22 @@ func TestReport(t *testing.T) {
 		t.Logf("output:\n%s", out.String())
 	}
 	kept, err := os.ReadFile(list)
-	if err != nil || string(kept) != "Skipped: 1\n  p TestLater: needs a-tool-nobody-has: compares\n" {
+	if err != nil || string(kept) != "Skipped: 1\n  p TestLater: needs the program nobody-has: compares\n" {
 		t.Errorf("list of skips is %q, %v", kept, err)
 	}
 }
 
 func TestReportOfAHiddenFault(t *testing.T) {
-	skipped := `{"Action":"output","Package":"p","Test":"TestLater","Output":"    later_test.go:9: needs go\n"}
+	skipped := `{"Action":"output","Package":"p","Test":"TestLater","Output":"    later_test.go:9: needs the program go\n"}
 {"Action":"skip","Package":"p","Test":"TestLater"}
 {"Action":"output","Package":"p","Output":"ok  \tp\t0.1s\n"}
 {"Action":"pass","Package":"p"}
 `
-	err := run(strings.NewReader(skipped), new(bytes.Buffer), "")
+	err := run(strings.NewReader(skipped), bufio.NewWriter(io.Discard), "")
 	if err == nil || !strings.Contains(err.Error(), "p TestLater must not be skipped: go is on PATH") {
 		t.Errorf("error is %v", err)
 	}
-	if err := run(strings.NewReader(strings.ReplaceAll(skipped, "needs go", "needs a-tool-nobody-has")), new(bytes.Buffer), ""); err != nil {
+	if err := run(strings.NewReader(strings.ReplaceAll(skipped, "needs the program go", "needs the program nobody-has")), bufio.NewWriter(io.Discard), ""); err != nil {
 		t.Errorf("a skip with a good reason fails: %v", err)
 	}
 }

@@ -13,11 +13,13 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/internal/netns"
 )
 
 // machine is what a test may have been skipped for want of.
 type machine struct {
-	root    bool
+	spaces  bool              // may make network namespaces
 	command func(string) bool // is on PATH
 	option  func(string) bool // is set in the kernel: CONFIG_...
 }
@@ -25,13 +27,18 @@ type machine struct {
 func thisMachine() machine {
 	config := kernelConfig()
 	return machine{
-		root: os.Geteuid() == 0,
+		spaces: mayMakeSpaces(),
 		command: func(s string) bool {
 			_, err := exec.LookPath(s)
 			return err == nil
 		},
 		option: func(s string) bool { return config[s] },
 	}
+}
+
+func mayMakeSpaces() bool {
+	n, err := netns.New(nil)
+	return err == nil && n.Close() == nil
 }
 
 // kernelConfig is the options that the running kernel was built with, in it or as modules; empty where it does not tell.
@@ -53,7 +60,7 @@ func kernelConfig() map[string]bool {
 
 func readKernelConfig() ([]byte, error) {
 	if packed, err := os.Open("/proc/config.gz"); err == nil {
-		defer packed.Close()
+		defer func() { _ = packed.Close() }()
 		r, err := gzip.NewReader(packed)
 		if err != nil {
 			return nil, err
@@ -69,11 +76,11 @@ func readKernelConfig() ([]byte, error) {
 
 var (
 	// place is what the testing package puts before a message: "    file_test.go:12: ".
-	place = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
-	needs = regexp.MustCompile(`\bneeds \S`)
-	// thing is one word that is needed and nothing more of a sentence: "needs sockperf (make setup)", not "needs at least 2 CPUs".
-	thing  = regexp.MustCompile(`\bneeds ([A-Za-z0-9_.+-]+)(?:$|[:;,]| \(| and )`)
-	option = regexp.MustCompile(`\bCONFIG_[A-Z0-9_]+`)
+	place   = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
+	needs   = regexp.MustCompile(`\bneeds \S`)
+	program = regexp.MustCompile(`\bneeds the program ([A-Za-z0-9_.+-]+)`)
+	spaces  = regexp.MustCompile(`\bneeds the right to make network namespaces`)
+	option  = regexp.MustCompile(`\bCONFIG_[A-Z0-9_]+`)
 )
 
 // reason is the message of a skipped test, from its output.
@@ -92,15 +99,13 @@ func reason(output []string) string {
 // hides says why a skip for this reason is wrong on this machine; empty when it is right.
 func hides(reason string, m machine) string {
 	if !needs.MatchString(reason) {
-		return "it does not say what it needs (\"needs root\", \"needs sockperf\", \"needs ... (CONFIG_...)\")"
+		return "it does not say what it needs (package require has the words)"
 	}
-	if need := thing.FindStringSubmatch(reason); need != nil {
-		switch what := need[1]; {
-		case what == "root" && m.root:
-			return "this is root"
-		case what != "root" && m.command(what):
-			return what + " is on PATH"
-		}
+	if what := program.FindStringSubmatch(reason); what != nil && m.command(what[1]) {
+		return what[1] + " is on PATH"
+	}
+	if m.spaces && spaces.MatchString(reason) {
+		return "network namespaces can be made here"
 	}
 	options := option.FindAllString(reason, -1)
 	for _, o := range options {
@@ -115,7 +120,7 @@ func hides(reason string, m machine) string {
 }
 
 // writeSkips lists the skipped tests, and returns an error naming those that this machine could have run.
-func (r *report) writeSkips(w io.Writer, m machine) error {
+func (r *report) writeSkips(w *bytes.Buffer, m machine) error {
 	if len(r.skipped) == 0 {
 		fmt.Fprintln(w, "Skipped: nothing")
 		return nil
