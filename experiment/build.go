@@ -1,0 +1,248 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"netdelta/internal/agent"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// stage is what builds are made with: the same for a whole run.
+type stage struct {
+	driver    testbed.Driver
+	program   agent.Program
+	workloads []workload.Workload
+	spec      testbed.Spec // of every testbed, less its network
+	measuring []int
+	seed      uint64
+	ports     map[result.Setting]ports
+	seen      *sightings
+}
+
+// ports are those of a setting: the same in every network and build, so that no hash of a connection's addresses differs
+// between two cells that are compared.
+type ports struct {
+	server int // counted from the first port of the server's pod
+	client int // the first of as many as the workload uses
+}
+
+// Client ports lie below those of the pods' servers.
+const (
+	firstClientPort = 2048
+	lastClientPort  = 19999
+)
+
+// assignPorts gives each setting of the cells its ports.
+func assignPorts(cells []result.Cell, workloads []workload.Workload) map[result.Setting]ports {
+	assigned := map[result.Setting]ports{}
+	next := firstClientPort
+	for i, s := range result.Settings(cells) {
+		uses := 1
+		for _, w := range workloads {
+			if w.Name == s.Workload {
+				uses = w.SourcePorts(s.Params)
+			}
+		}
+		if next+uses-1 > lastClientPort {
+			next = firstClientPort // settings that share ports can still follow one another; the engine says so if they clash
+		}
+		assigned[s] = ports{server: i, client: next}
+		next += uses
+	}
+	return assigned
+}
+
+// build is one set-up of the networks of some cells, side by side, every cell armed.
+type build struct {
+	index int
+	seats []*seat
+
+	mu       sync.Mutex
+	testbeds []testbed.Testbed
+	agents   []*agent.Agent
+}
+
+// group is what shares a testbed: the cells of one network, role and MTU. The baseline's twin has a testbed of its own.
+type group struct {
+	network string
+	twin    bool
+	mtu     unit.Bytes
+}
+
+// group sorts the cells by the testbed that they share, and draws the order in which a build creates or visits the
+// groups: anew for each build, so that it can't favour a network over all builds.
+func (st *stage) group(index int, cells []result.Cell) (map[group][]result.Cell, []group) {
+	groups := map[group][]result.Cell{}
+	var order []group
+	for _, c := range cells {
+		g := group{c.Network, c.Role == result.RoleTwin, c.Params.MTU}
+		if groups[g] == nil {
+			order = append(order, g)
+		}
+		groups[g] = append(groups[g], c)
+	}
+	rng := rand.New(rand.NewPCG(st.seed, uint64(index)))
+	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return groups, order
+}
+
+// parallelOpens is how many testbeds are set up at once: more only queue for the kernel's one lock on links.
+const parallelOpens = 4
+
+// openBuild sets up a build. A cell whose network or connection fails gets a seat that says so; only the end of ctx fails
+// the build as a whole, and then nothing of it is left.
+func (st *stage) openBuild(ctx context.Context, index int, cells []result.Cell) (*build, error) {
+	groups, order := st.group(index, cells)
+	b := &build{index: index}
+	eg, egCtx := errgroup.WithContext(ctx)
+	eg.SetLimit(parallelOpens)
+	seats := make([][]*seat, len(order))
+	for i, g := range order {
+		eg.Go(func() error {
+			seats[i] = st.openGroup(egCtx, b, g, groups[g])
+			return egCtx.Err()
+		})
+	}
+	if err := eg.Wait(); err != nil {
+		return nil, errors.Join(fmt.Errorf("setting up build %d: %w", index, err), b.close())
+	}
+	b.seats = slices.Concat(seats...)
+	b.pick(cells)
+	return b, nil
+}
+
+// openGroup opens one testbed and arms its cells.
+func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []result.Cell) []*seat {
+	seats := make([]*seat, len(cells))
+	for i, c := range cells {
+		seats[i] = st.newSeat(c)
+	}
+	fail := func(err error) []*seat {
+		for _, s := range seats {
+			s.failed = err
+		}
+		return seats
+	}
+	spec := st.spec
+	spec.Network = g.network
+	if g.mtu != 0 {
+		spec.Link.MTU = g.mtu
+	}
+	tb, err := st.driver.Open(ctx, spec)
+	if err != nil {
+		return fail(fmt.Errorf("building network %s: %w", g.network, err))
+	}
+	b.keep(tb)
+	if err := st.seen.look(ctx, tb); err != nil {
+		return fail(fmt.Errorf("looking at network %s: %w", g.network, err))
+	}
+	crew, err := st.startAgents(ctx, b, tb, cells)
+	if err != nil {
+		return fail(fmt.Errorf("network %s: %w", g.network, err))
+	}
+	for _, s := range seats {
+		s.client, s.server = crew.client, crew.servers[s.cell.Placement]
+		s.failed = s.arm(ctx, tb)
+	}
+	return seats
+}
+
+// newSeat prepares the seat of a cell.
+func (st *stage) newSeat(c result.Cell) *seat {
+	s := &seat{cell: c, ports: st.ports[c.Setting()], cpus: placeCPUs(c.Params.CPU, st.measuring)}
+	for _, w := range st.workloads {
+		if w.Name != c.Workload {
+			continue
+		}
+		for _, m := range w.Metrics {
+			s.latencies = s.latencies || m.Name == "p50"
+			s.streams = s.streams || m.Name == "throughput"
+		}
+	}
+	return s
+}
+
+// crew is the agents of one testbed.
+type crew struct {
+	client  *agent.Agent
+	servers map[result.Placement]*agent.Agent
+}
+
+// startAgents starts the client's agent and those of the servers that the cells need.
+func (st *stage) startAgents(ctx context.Context, b *build, tb testbed.Testbed, cells []result.Cell) (crew, error) {
+	c := crew{servers: map[result.Placement]*agent.Agent{}}
+	client, err := st.startAgent(ctx, b, tb.Pods()[0])
+	if err != nil {
+		return c, err
+	}
+	c.client = client
+	for _, cell := range cells {
+		if c.servers[cell.Placement] != nil {
+			continue
+		}
+		pod, err := serverPod(tb, cell.Placement)
+		if err != nil {
+			return c, err
+		}
+		if c.servers[cell.Placement], err = st.startAgent(ctx, b, pod); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func (st *stage) startAgent(ctx context.Context, b *build, pod testbed.Pod) (*agent.Agent, error) {
+	a, err := agent.Start(ctx, pod, st.program)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.agents = append(b.agents, a)
+	return a, nil
+}
+
+// serverPod is the pod that serves the first pod in the given placement.
+func serverPod(tb testbed.Testbed, placement result.Placement) (testbed.Pod, error) {
+	client := tb.Pods()[0]
+	for _, p := range tb.Pods()[1:] {
+		if same := p.Node() == client.Node(); same == (placement == result.SameNode) {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("the testbed has no pod for a server %s: it needs two pods on the first node, or a second node", placement)
+}
+
+func (b *build) keep(tb testbed.Testbed) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.testbeds = append(b.testbeds, tb)
+}
+
+// close ends the build's agents and removes its testbeds.
+func (b *build) close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var errs []error
+	for _, a := range b.agents {
+		errs = append(errs, a.Close())
+	}
+	for _, tb := range slices.Backward(b.testbeds) {
+		errs = append(errs, tb.Close())
+	}
+	b.agents, b.testbeds = nil, nil
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("removing build %d: %w", b.index, err)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"netdelta/experiment/plan"
+	"netdelta/experiment/study"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// guess is what the parts of a run cost before anything was measured: only the choice of a subset rests on it.
+func guess(burst time.Duration) plan.Costs {
+	return plan.Costs{
+		Start: time.Second,
+		Build: 50 * time.Millisecond,
+		Cell:  5 * time.Millisecond,
+		Burst: burst + burst/warmupShare + 500*time.Microsecond,
+	}
+}
+
+// Plan is what a study comes to on a testbed.
+type Plan struct {
+	Cells []result.Cell // all of the study's, with what is unsupported or left out marked
+	Notes []string
+	Rules plan.Rules
+	Costs plan.Costs
+}
+
+// ErrNothing says that a study has nothing that could be measured here.
+var ErrNothing = errors.New("nothing of this study can be measured here")
+
+// Prepare expands a study into cells, marks what the testbed does not support, and chooses what the time budget holds. An
+// error that matches ErrNothing names the reasons; a *plan.BudgetError names the least budget.
+func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, networks []network.Network) (Plan, error) {
+	p := Plan{Cells: plan.Expand(s), Rules: plan.RulesOf(s.Design), Costs: guess(s.Design.Burst)}
+	if s.Design.Blocks > 0 {
+		p.asBlocks(s.Design)
+	}
+	if err := p.markUnsupported(ctx, driver); err != nil {
+		return p, err
+	}
+	if s.Design.Blocks > 0 {
+		p.refuseSameNode(networks)
+	}
+	if len(plan.Measured(p.Cells)) == 0 {
+		return p, fmt.Errorf("%w: %w", ErrNothing, p.reasons())
+	}
+	fitted, err := plan.Fit(p.Cells, p.Costs, p.Rules)
+	if err != nil {
+		return p, err
+	}
+	p.Cells = fitted.Cells
+	if fitted.Note != "" {
+		p.Notes = append(p.Notes, fitted.Note)
+	}
+	return p, nil
+}
+
+// asBlocks has one round in each build: the pass over all networks, in which each visit measures a cell in many bursts.
+func (p *Plan) asBlocks(d study.Design) {
+	bursts := d.Rounds
+	if bursts == 0 {
+		bursts = visitBursts
+	}
+	p.Rules.Builds, p.Rules.MaxBuilds = d.Blocks, d.Blocks
+	p.Rules.MinBuilds = min(plan.MinBuilds, d.Blocks)
+	p.Rules.Rounds, p.Rules.MinRounds = 1, 1
+	p.Costs.Burst = time.Duration(bursts)*p.Costs.Burst + settle
+}
+
+// markUnsupported asks the testbed for each network once.
+func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver) error {
+	lacks := map[string]string{}
+	for i, c := range p.Cells {
+		reason, asked := lacks[c.Network]
+		if !asked {
+			err := driver.Supports(ctx, c.Network)
+			var u *testbed.UnsupportedError
+			switch {
+			case errors.As(err, &u):
+				reason = u.Error()
+			case err != nil:
+				return err
+			}
+			lacks[c.Network] = reason
+		}
+		p.Cells[i].Unsupported = reason
+	}
+	return nil
+}
+
+// refuseSameNode takes out cells that live swaps would measure on another way than the one that their name says.
+func (p *Plan) refuseSameNode(networks []network.Network) {
+	for i, c := range p.Cells {
+		n, err := network.Find(networks, c.Network)
+		if err == nil && c.Placement == result.SameNode && !n.SameNodeUnderSwap && c.Unsupported == "" {
+			p.Cells[i].Unsupported = fmt.Sprintf("network %s on one node is unsupported under live swaps: needs pods that share their node's namespace; run it in bursts, without --blocks", c.Network)
+		}
+	}
+}
+
+// reasons lists why cells can't be measured, each reason once.
+func (p *Plan) reasons() error {
+	var errs []error
+	var seen []string
+	for _, c := range p.Cells {
+		if c.Unsupported != "" && !slices.Contains(seen, c.Unsupported) {
+			seen = append(seen, c.Unsupported)
+			errs = append(errs, errors.New(c.Unsupported))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,275 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netdelta/experiment/plan"
+	"netdelta/internal/agent"
+	"netdelta/probe/pressure"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/workload"
+)
+
+// Config is all that a run needs. Prepare makes the Run in it.
+type Config struct {
+	// Run is the head of the record: study, seed, cells, environment, notes. Run fills in the rest.
+	Run result.Run
+	// Rules and Costs are what the scheduler keeps to and starts from.
+	Rules plan.Rules
+	Costs plan.Costs
+	// Burst is the length of a burst. Blocks asks for live swaps in place of networks side by side; each visit to a
+	// network then has VisitBursts bursts of each cell.
+	Burst       time.Duration
+	Blocks      bool
+	VisitBursts int
+
+	Testbed   testbed.Spec
+	Driver    testbed.Driver
+	Workloads []workload.Workload
+	Program   agent.Program
+	Measuring []int // processors to pin workloads to
+	Machine   *pressure.Reader
+	Folder    *result.Folder
+	Progress  Progress
+}
+
+// Progress is told how far a run is.
+type Progress interface {
+	// Update may be called often: it must return at once.
+	Update(Status)
+}
+
+// Status is how far a run is.
+type Status struct {
+	Build, Round, Rounds int // numbers from 1; Rounds is how many this build is planned to have
+	Cells                int // measured in this build
+	Elapsed, Budget      time.Duration
+	Unresolved           int // deltas without a verdict so far; -1 while none can have one
+}
+
+// visitBursts is how many bursts a cell has in each visit of a block, when the study does not say: together they take
+// about as long as it takes to swap a network and let it settle.
+const visitBursts = 20
+
+// Run carries out the experiment and returns its record, which it has also written to the run folder. Trials that fail are
+// named in the record; an error means that the run as a whole could not go on, and even then the record holds all that was
+// measured. An interruption (the end of ctx) is no error: Run.Ended says it.
+func Run(ctx context.Context, c Config) (result.Run, error) {
+	r := newRunner(c)
+	if err := r.folder.WriteResult(r.run); err != nil {
+		return r.run, err
+	}
+	err := r.loop(ctx)
+	if ctx.Err() != nil {
+		r.run.Ended, err = EndedInterrupted, withoutCancellation(err)
+	} else if err != nil {
+		r.run.Ended = plan.EndedFailed
+	}
+	err = errors.Join(err, r.method.close(), r.writer.close())
+	r.run.Finished = time.Now()
+	r.run.Environment = r.stage.seen.environment(r.run.Environment)
+	Analyse(&r.run, r.trials, c.Workloads)
+	return r.run, errors.Join(err, r.folder.WriteEnvironment(r.run.Environment), r.folder.WriteResult(r.run))
+}
+
+// EndedInterrupted is result.Run.Ended of a run that the user stopped.
+const EndedInterrupted = "interrupted"
+
+// withoutCancellation drops errors that only say that the run was interrupted.
+func withoutCancellation(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// runner is a run under way.
+type runner struct {
+	run       result.Run
+	stage     *stage
+	visitor   *visitor
+	method    method
+	scheduler *plan.Scheduler
+	writer    *writer
+	folder    *result.Folder
+	progress  Progress
+	workloads []workload.Workload
+	budget    time.Duration
+	began     time.Time
+
+	trials     []result.Trial
+	failures   map[string]int // by cell: builds in a row in which it failed
+	unresolved int
+	rounds     int // of this build, repeated ones included
+	repeated   int // of this build
+}
+
+func newRunner(c Config) *runner {
+	r := &runner{
+		run: c.Run, folder: c.Folder, progress: c.Progress, workloads: c.Workloads, budget: c.Rules.Budget,
+		began: time.Now(), trials: c.Folder.Contents.Trials, failures: map[string]int{}, unresolved: -1,
+	}
+	if r.run.Started.IsZero() {
+		r.run.Started = r.began
+	}
+	r.stage = &stage{
+		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring,
+		seed: c.Run.Seed, ports: assignPorts(c.Run.Cells, c.Workloads), seen: &sightings{},
+	}
+	r.visitor = &visitor{seed: c.Run.Seed, burst: c.Burst, clock: r.elapsed, machine: c.Machine}
+	if c.Blocks {
+		bursts := c.VisitBursts
+		if bursts == 0 {
+			bursts = visitBursts
+		}
+		r.method = newSwapper(r.stage, r.visitor, bursts)
+	} else {
+		r.method = newPipeline(r.stage, r.visitor)
+	}
+	r.scheduler = plan.NewScheduler(c.Run.Cells, c.Rules, c.Costs)
+	r.scheduler.Resume(finishedBuilds(r.trials))
+	r.writer = startWriter(c.Folder)
+	return r
+}
+
+func (r *runner) elapsed() time.Duration { return time.Since(r.began) }
+
+// loop carries out the scheduler's steps until it says that the run is over.
+func (r *runner) loop(ctx context.Context) error {
+	for {
+		step := r.scheduler.Next(r.elapsed())
+		var err error
+		switch step.Kind {
+		case plan.StepBuild:
+			err = r.build(ctx, step)
+		case plan.StepRound:
+			err = r.round(ctx, step)
+		case plan.StepCollect:
+			err = r.collect(ctx, step)
+		case plan.StepEnd:
+			r.run.Ended = step.Ended
+			return nil
+		}
+		if err != nil {
+			return errors.Join(err, r.rescue(ctx))
+		}
+		if ctx.Err() != nil {
+			return r.rescue(ctx)
+		}
+	}
+}
+
+func (r *runner) build(ctx context.Context, step plan.Step) error {
+	r.rounds, r.repeated = 0, 0
+	r.report(step)
+	if err := r.method.begin(ctx, step.Build, step.Cells); err != nil {
+		return fmt.Errorf("build %d: %w", step.Build+1, err)
+	}
+	r.scheduler.Built(r.elapsed())
+	if cells, ok := r.scheduler.Ahead(); ok {
+		r.method.prepare(ctx, step.Build+1, cells)
+	}
+	return nil
+}
+
+// round measures once. A disturbed round is repeated, but a machine that is disturbed more often than not would never get
+// done: then its rounds count as they are, their bursts marked.
+func (r *runner) round(ctx context.Context, step plan.Step) error {
+	r.report(step)
+	spans, disturbed, err := r.method.round(ctx, r.rounds)
+	if err != nil {
+		return fmt.Errorf("round %d of build %d: %w", step.Round+1, step.Build+1, err)
+	}
+	r.rounds++
+	if disturbed && r.repeated <= step.Rounds/2 {
+		r.repeated++
+		return nil
+	}
+	r.scheduler.Measured(r.elapsed(), spans)
+	return nil
+}
+
+func (r *runner) collect(ctx context.Context, step plan.Step) error {
+	trials, err := r.method.collect(ctx)
+	r.keep(trials)
+	if err != nil {
+		return fmt.Errorf("collecting build %d: %w", step.Build+1, err)
+	}
+	resolved, unresolved := verdicts(r.run, r.trials, r.workloads)
+	r.scheduler.Resolve(resolved)
+	r.unresolved = unresolved
+	r.dropHopeless(trials)
+	r.scheduler.Collected(r.elapsed())
+	return r.writer.failed()
+}
+
+// rescue keeps what an interrupted build has measured so far.
+func (r *runner) rescue(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueTime)
+	defer cancel()
+	trials, err := r.method.collect(ctx)
+	r.keep(trials)
+	return err
+}
+
+// rescueTime bounds the collection of what an interrupted build has measured.
+const rescueTime = 10 * time.Second
+
+// keep hands trials to the journal. Trials without a single burst and without a failure have nothing to say.
+func (r *runner) keep(trials []result.Trial) {
+	for _, t := range trials {
+		if len(t.Bursts.Round) == 0 && t.Failed == "" {
+			continue
+		}
+		r.trials = append(r.trials, t)
+		r.writer.append(t)
+	}
+}
+
+// hopeless is after how many failed builds in a row a cell is left out of the rest of the run.
+const hopeless = 2
+
+// dropHopeless takes cells that fail again and again out of the run, so that their deadlines don't eat the budget.
+func (r *runner) dropHopeless(trials []result.Trial) {
+	for _, t := range trials {
+		if t.Failed == "" {
+			r.failures[t.Cell] = 0
+			continue
+		}
+		if r.failures[t.Cell]++; r.failures[t.Cell] == hopeless {
+			r.scheduler.Drop(t.Cell)
+			r.run.Notes = append(r.run.Notes, fmt.Sprintf("%s failed in %d builds in a row and was given up: %s", t.Cell, hopeless, t.Failed))
+		}
+	}
+}
+
+func (r *runner) report(step plan.Step) {
+	r.progress.Update(Status{
+		Build: step.Build + 1, Round: step.Round + 1, Rounds: step.Rounds, Cells: len(step.Cells),
+		Elapsed: r.elapsed(), Budget: r.budget, Unresolved: r.unresolved,
+	})
+}
+
+// finishedBuilds are the builds that a journal holds.
+func finishedBuilds(trials []result.Trial) []plan.Finished {
+	var builds []plan.Finished
+	at := map[int]int{}
+	for _, t := range trials {
+		if t.Failed != "" {
+			continue
+		}
+		i, known := at[t.Build]
+		if !known {
+			i = len(builds)
+			at[t.Build] = i
+			builds = append(builds, plan.Finished{Build: t.Build})
+		}
+		builds[i].Cells = append(builds[i].Cells, t.Cell)
+		builds[i].Rounds = max(builds[i].Rounds, len(t.Bursts.Round))
+	}
+	return builds
+}

@@ -1,0 +1,173 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"netdelta/internal/agent"
+	"netdelta/probe/pressure"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/workload"
+)
+
+// seat is one cell in one build: a client armed on an open connection to its server, and what its bursts gave so far.
+type seat struct {
+	cell    result.Cell
+	ports   ports
+	client  *agent.Agent
+	server  *agent.Agent
+	session int // of the client
+	service int // of the server
+
+	started   time.Time
+	bursts    result.Bursts
+	share     pressure.Share
+	disturbed bool // the last burst, so that the agent leaves it out of its histogram
+	failed    error
+	cpus      placementCPUs
+	latencies bool // the workload has latencies
+	streams   bool // the workload has a throughput
+}
+
+// placementCPUs are the processors that the ends of a workload are pinned to; -1 is not pinned.
+type placementCPUs struct{ client, server int }
+
+// placeCPUs decides where the ends of a cell run, from its placement on processors and those that may be used for
+// measuring.
+func placeCPUs(placement string, measuring []int) placementCPUs {
+	switch {
+	case placement == "any" || len(measuring) == 0:
+		return placementCPUs{-1, -1}
+	case placement == "two" && len(measuring) > 1:
+		return placementCPUs{measuring[1], measuring[0]}
+	}
+	return placementCPUs{measuring[0], measuring[0]}
+}
+
+// arm starts the server and opens the client's connection.
+func (s *seat) arm(ctx context.Context, tb testbed.Testbed) error {
+	from, to := s.client.Pod(), s.server.Pod()
+	first, last := to.Ports()
+	port := int(first) + s.ports.server
+	if port > int(last) {
+		return fmt.Errorf("pod %s has ports %d to %d, too few for setting %d of the study", to.Name(), first, last, s.ports.server+1)
+	}
+	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port))
+	var err error
+	if s.service, err = s.server.Serve(ctx, s.cell.Workload, s.cell.Params, listen, s.cpus.server); err != nil {
+		return fmt.Errorf("starting the server of %s: %w", s.cell.ID, err)
+	}
+	local := netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(s.ports.client))
+	remote := tb.Endpoint(from, to, uint16(port))
+	if s.session, err = s.client.Dial(ctx, s.cell.Workload, s.cell.Params, local, remote, s.cpus.client); err != nil {
+		return fmt.Errorf("opening the connection of %s to %v: %w", s.cell.ID, remote, err)
+	}
+	s.started = time.Now()
+	return nil
+}
+
+// disarm closes both ends.
+func (s *seat) disarm(ctx context.Context) {
+	s.failed = errors.Join(s.client.Drop(ctx, s.session), s.server.Drop(ctx, s.service))
+}
+
+// burst runs one burst and notes its figures; disturbances of the whole round are marked later, by markRound.
+func (s *seat) burst(ctx context.Context, spec workload.BurstSpec, round int, at time.Duration) error {
+	spec.DropLast = s.disturbed
+	s.disturbed = false
+	before, beforeErr := s.cpuTime()
+	wall := time.Now()
+	b, err := s.client.Burst(ctx, s.session, spec)
+	if err != nil {
+		return err
+	}
+	span := time.Since(wall)
+	after, afterErr := s.cpuTime()
+	reason := ""
+	// An agent on another machine has no clock that could be read here; then only the round's own load tells.
+	if beforeErr == nil && afterErr == nil && s.cpus.client >= 0 && s.cpus.client == s.cpus.server {
+		if s.share.Disturbed(float64(after-before) / float64(span)) {
+			reason = pressure.ReasonPreempted
+		}
+	}
+	s.record(b, round, at, reason)
+	return nil
+}
+
+// cpuTime is the processor time of both ends.
+func (s *seat) cpuTime() (time.Duration, error) {
+	client, err := pressure.ProcessCPU(s.client.PID())
+	if err != nil {
+		return 0, err
+	}
+	if s.server == s.client {
+		return client, nil
+	}
+	server, err := pressure.ProcessCPU(s.server.PID())
+	return client + server, err
+}
+
+// record appends one burst to the columns of the trial.
+func (s *seat) record(b workload.Burst, round int, start time.Duration, reason string) {
+	c := &s.bursts
+	c.Round = append(c.Round, round)
+	c.Start = append(c.Start, start.Nanoseconds())
+	c.Duration = append(c.Duration, b.Duration.Nanoseconds())
+	c.Transactions = append(c.Transactions, b.Transactions)
+	c.Lost = append(c.Lost, b.Lost)
+	if s.latencies {
+		c.Min = append(c.Min, b.Min)
+		c.P50 = append(c.P50, b.P50)
+		c.P90 = append(c.P90, b.P90)
+		c.P99 = append(c.P99, b.P99)
+		c.Mean = append(c.Mean, b.Mean)
+		c.Split = append(c.Split, b.Split)
+	}
+	if s.streams {
+		c.Throughput = append(c.Throughput, b.Throughput)
+	}
+	if reason == "" && (s.latencies && b.P50 <= 0 || s.streams && b.Throughput <= 0) {
+		reason = reasonEmpty
+	}
+	c.Disturbed = append(c.Disturbed, reason)
+	s.disturbed = reason != ""
+}
+
+// markRound marks the seat's last burst as disturbed when it belongs to the given round.
+func (s *seat) markRound(round int, reason string) {
+	last := len(s.bursts.Round) - 1
+	if last < 0 || s.bursts.Round[last] != round || s.bursts.Disturbed[last] != "" {
+		return
+	}
+	s.bursts.Disturbed[last] = reason
+	s.disturbed = true
+}
+
+// reasonEmpty marks a burst in which nothing arrived.
+const reasonEmpty = "nothing-arrived"
+
+// trial closes the seat's account: what it measured in this build.
+func (s *seat) trial(ctx context.Context, build int) result.Trial {
+	t := result.Trial{
+		Schema: result.Schema, Cell: s.cell.ID, Role: s.cell.Role, Build: build,
+		Started: s.started, Bursts: s.bursts, ClientCPU: s.cpus.client, ServerCPU: s.cpus.server,
+	}
+	if s.failed == nil {
+		totals, err := s.client.Collect(ctx, s.session, s.disturbed)
+		if err != nil {
+			s.failed = fmt.Errorf("collecting %s: %w", s.cell.ID, err)
+		}
+		t.Histogram, t.TCP, t.Series = totals.Histogram, totals.TCP, totals.Series
+		t.Transactions, t.Bytes = totals.Transactions, totals.Bytes
+		t.Sent, t.Lost, t.Reordered = totals.Sent, totals.Lost, totals.Reordered
+	}
+	t.Finished = time.Now()
+	if s.failed != nil {
+		t.Failed = s.failed.Error()
+	}
+	return t
+}

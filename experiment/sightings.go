@@ -1,0 +1,52 @@
+package experiment
+
+import (
+	"context"
+	"sync"
+
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// sightings are what was seen of the testbeds as built, once for each network: devices and settings of the kernel.
+type sightings struct {
+	mu      sync.Mutex
+	links   []result.Link
+	sysctls map[string]string
+	seen    map[string]bool
+}
+
+// look notes a testbed that has just been built, unless its network was seen before.
+func (s *sightings) look(ctx context.Context, tb testbed.Testbed) error {
+	name := tb.Spec().Network
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen[name] {
+		return nil
+	}
+	links, err := tb.Links(ctx)
+	if err != nil {
+		return err
+	}
+	if s.sysctls == nil {
+		if s.sysctls, err = tb.Sysctls(ctx); err != nil {
+			return err
+		}
+	}
+	if s.seen == nil {
+		s.seen = map[string]bool{}
+	}
+	s.seen[name] = true
+	s.links = append(s.links, links...)
+	return nil
+}
+
+// environment adds what was seen to what is known of the machine. What a resumed run recorded before stays.
+func (s *sightings) environment(e result.Environment) result.Environment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.links) > 0 {
+		e.Links, e.Sysctls = s.links, s.sysctls
+	}
+	return e
+}

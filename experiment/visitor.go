@@ -1,0 +1,128 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netdelta/experiment/plan"
+	"netdelta/internal/agent"
+	"netdelta/probe/pressure"
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// warmupShare is the part of a burst's length that is run before it and thrown away, to fill caches and congestion
+// windows after the pause between two bursts of a cell: one part in so many.
+const warmupShare = 5
+
+// hangAfter is how long a burst may take beyond its length before its pod is given up.
+const hangAfter = 5 * time.Second
+
+// calibrationRounds is how many rounds at the start of a run set the thresholds of disturbance.
+const calibrationRounds = 5
+
+// visitor runs bursts over seats, and judges by what the machine did meanwhile whether they can be trusted.
+type visitor struct {
+	seed    uint64
+	burst   time.Duration
+	clock   func() time.Duration // since the start of the run
+	machine *pressure.Reader
+	// loads are the calibration rounds seen so far; threshold holds once there are enough of them.
+	loads     []pressure.Load
+	threshold *pressure.Threshold
+}
+
+// spec is the form of every burst.
+func (v *visitor) spec() workload.BurstSpec {
+	return workload.BurstSpec{Duration: v.burst, Warmup: v.burst / warmupShare, Deadline: v.burst + hangAfter}
+}
+
+// warm runs each seat once without a record: the first burst after a set-up resolves addresses and fills caches.
+func (v *visitor) warm(ctx context.Context, seats []*seat) error {
+	for _, s := range seats {
+		if s.failed != nil {
+			continue
+		}
+		if _, err := s.client.Burst(ctx, s.session, v.spec()); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			fail(seats, s, fmt.Errorf("first burst of %s: %w", s.cell.ID, err))
+		}
+		s.disturbed = true // keeps the burst out of the histogram
+	}
+	return nil
+}
+
+// round visits each seat once, in random order, and then judges the round as a whole. The spans are in the order of seats.
+func (v *visitor) round(ctx context.Context, build int, seats []*seat, round int) (spans []time.Duration, disturbed bool, err error) {
+	before, err := v.machine.Read()
+	if err != nil {
+		return nil, false, err
+	}
+	spec := v.spec()
+	spans = make([]time.Duration, len(seats))
+	for _, i := range plan.Order(v.seed, build, round, len(seats)) {
+		s := seats[i]
+		if s.failed != nil {
+			continue
+		}
+		start := v.clock()
+		if err := s.burst(ctx, spec, round, start); err != nil {
+			if ctx.Err() != nil {
+				return nil, false, ctx.Err()
+			}
+			fail(seats, s, fmt.Errorf("burst of %s: %w", s.cell.ID, err))
+		}
+		spans[i] = v.clock() - start
+	}
+	after, err := v.machine.Read()
+	if err != nil {
+		return nil, false, err
+	}
+	reason := v.judge(after.Since(before))
+	if reason == "" {
+		return spans, false, nil
+	}
+	for _, s := range seats {
+		s.markRound(round, reason)
+	}
+	return spans, true, nil
+}
+
+// judge calibrates on the first rounds of the run, then gives the reason why a round can't be trusted, or "".
+func (v *visitor) judge(load pressure.Load) string {
+	if v.threshold != nil {
+		return v.threshold.Disturbed(load)
+	}
+	v.loads = append(v.loads, load)
+	if len(v.loads) == calibrationRounds {
+		t := pressure.Calibrate(v.loads)
+		v.threshold = &t
+	}
+	return ""
+}
+
+// fail takes a seat out of the build. When its agent is gone, so are all seats that the agent served.
+func fail(seats []*seat, s *seat, err error) {
+	s.failed = err
+	if !errors.Is(err, agent.ErrGone) && s.client.Alive() && s.server.Alive() {
+		return
+	}
+	for _, o := range seats {
+		if o.failed == nil && (!o.client.Alive() || !o.server.Alive()) {
+			o.failed = fmt.Errorf("%s: its pod was lost: %w", o.cell.ID, err)
+		}
+	}
+}
+
+// collectTrials closes the accounts of seats.
+func collectTrials(ctx context.Context, build int, seats []*seat) []result.Trial {
+	trials := make([]result.Trial, len(seats))
+	for i, s := range seats {
+		trials[i] = s.trial(ctx, build)
+	}
+	return trials
+}

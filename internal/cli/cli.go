@@ -1,0 +1,137 @@
+// Package cli is netdelta's command line: one file per verb, each a thin layer over the packages that do the work.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/internal/machine"
+	"netdelta/testbed"
+	"netdelta/workload"
+	"netdelta/workload/catalogue"
+)
+
+// Exit statuses: a contract with scripts.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNothing     = 3
+	exitInterrupted = 130
+)
+
+// exitError carries an exit status with an error.
+type exitError struct {
+	status int
+	err    error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func withStatus(status int, err error) error { return &exitError{status, err} }
+
+// environment is what the verbs work with: the streams and the catalogues.
+type environment struct {
+	in        io.Reader
+	out, err  io.Writer
+	workloads []workload.Workload
+	drivers   []testbed.Driver
+}
+
+// Main runs the command line and returns its exit status.
+func Main(args []string, in io.Reader, out, errw io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	env := &environment{in: in, out: out, err: errw, workloads: catalogue.Workloads(), drivers: drivers()}
+	root := newRoot(env)
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	var exit *exitError
+	if errors.As(err, &exit) {
+		if msg := exit.err.Error(); msg != "" {
+			printError(errw, msg)
+		}
+		return exit.status
+	}
+	if ctx.Err() != nil {
+		printError(errw, "interrupted")
+		return exitInterrupted
+	}
+	printError(errw, err.Error())
+	if isUsage(err) {
+		fmt.Fprintf(errw, "See '%s --help'.\n", cmd.CommandPath())
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func printError(w io.Writer, msg string) {
+	fmt.Fprintf(w, "netdelta: %s\n", strings.TrimSpace(msg))
+}
+
+// usageError is a call that the command line can't take.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func isUsage(err error) bool {
+	var u usageError
+	// cobra has no type for an unknown verb; all else of a call's form is wrapped by the flag and argument hooks below.
+	return errors.As(err, &u) || strings.HasPrefix(err.Error(), "unknown command")
+}
+
+func newRoot(env *environment) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "netdelta",
+		Short: "What does this container network cost my workload, where, and what should I change?",
+		Long: `netdelta builds a testbed, swaps the container network one variable at a time under real workloads, and reports
+differences against a baseline with honest intervals.
+
+EXIT STATUS
+  0    done
+  1    failed, or some trials of a run failed
+  2    bad usage or study file
+  3    nothing could be measured
+  130  interrupted`,
+		Version:           machine.Version(),
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		DisableAutoGenTag: true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(
+		newRunCommand(env),
+		newShowCommand(env),
+		newDoctorCommand(env),
+		newListCommand(env),
+		newCleanupCommand(env),
+		newAgentCommand(env),
+		newManCommand(),
+	)
+	return root
+}
+
+// args turns cobra's complaint about a verb's arguments into a usage error.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, a []string) error {
+		if err := check(cmd, a); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}

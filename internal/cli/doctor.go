@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/internal/machine"
+	"netdelta/network"
+	"netdelta/probe/pressure"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+)
+
+// finding is one line of the doctor's report.
+type finding struct {
+	Topic string `json:"topic"`
+	OK    bool   `json:"ok"`
+	Says  string `json:"says"`
+	Mend  string `json:"mend,omitempty"`
+}
+
+func newDoctorCommand(env *environment) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine can and can't run, and the mend",
+		Args:  args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings, err := env.examine(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(env.out).Encode(findings)
+			}
+			return env.printFindings(findings)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (env *environment) printFindings(findings []finding) error {
+	w := tabwriter.NewWriter(env.out, 0, 0, 2, ' ', 0)
+	for _, f := range findings {
+		mark := "ok"
+		if !f.OK {
+			mark = "--"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, f.Topic, f.Says)
+		if f.Mend != "" {
+			fmt.Fprintf(w, "\t\tmend: %s\n", f.Mend)
+		}
+	}
+	return w.Flush()
+}
+
+// examine looks at everything that a run depends on. Nothing is changed; what a network needs is tried in a namespace
+// made for the purpose.
+func (env *environment) examine(ctx context.Context) ([]finding, error) {
+	about, err := machine.Describe(machine.Version())
+	if err != nil {
+		return nil, err
+	}
+	findings := []finding{
+		{Topic: "kernel", OK: true, Says: strings.TrimSpace(fmt.Sprintf("%s %s, %s", about.Kernel, about.Arch, about.OS))},
+		{Topic: "processor", OK: true, Says: fmt.Sprintf("%d x %s%s", about.CPU.Count, about.CPU.Model, onVirtual(about.Virtual))},
+		examineClock(about.Clock),
+	}
+	cpus, err := examineCPUs()
+	if err != nil {
+		return nil, err
+	}
+	findings = append(findings, cpus, examinePressure())
+	for _, n := range network.Catalogue() {
+		findings = append(findings, env.examineNetwork(ctx, n.Name))
+	}
+	findings = append(findings, examineTools()...)
+	left, err := examineOrphans()
+	if err != nil {
+		return nil, err
+	}
+	return append(findings, left), nil
+}
+
+func onVirtual(hypervisor string) string {
+	if hypervisor == "" {
+		return ""
+	}
+	return " on " + hypervisor
+}
+
+func examineClock(source string) finding {
+	f := finding{Topic: "clock", OK: true, Says: source}
+	if source != "tsc" && source != "arch_sys_counter" {
+		f.OK = false
+		f.Says += ": reading it costs more than a counter in the processor"
+		f.Mend = "differences stay right; if the processor's own counter is stable, boot with clocksource=tsc"
+	}
+	return f
+}
+
+func examineCPUs() (finding, error) {
+	cpus, err := machine.AllowedCPUs()
+	if err != nil {
+		return finding{}, err
+	}
+	f := finding{Topic: "placement", OK: true, Says: fmt.Sprintf("measures on processor %d, controls from the other %d", cpus[len(cpus)-1], len(cpus)-1)}
+	if len(cpus) == 1 {
+		f.OK = false
+		f.Says = "one processor: netdelta itself runs on the one that is measured"
+		f.Mend = "give this machine or container a second processor; deltas need more time without"
+	}
+	return f, nil
+}
+
+func examinePressure() finding {
+	if _, err := os.Stat("/proc/pressure/cpu"); err != nil {
+		return finding{Topic: "pressure", Says: "the kernel gives no pressure information: only steal and preemption mark disturbed bursts",
+			Mend: "boot with psi=1, or a kernel with CONFIG_PSI"}
+	}
+	if _, err := pressure.NewReader("/proc", nil); err != nil {
+		return finding{Topic: "pressure", Says: err.Error()}
+	}
+	return finding{Topic: "pressure", OK: true, Says: "processor pressure, steal and soft interrupts are watched"}
+}
+
+func (env *environment) examineNetwork(ctx context.Context, name string) finding {
+	f := finding{Topic: "network " + name, OK: true, Says: "runs in the lab"}
+	for _, d := range env.drivers {
+		err := d.Supports(ctx, name)
+		var lacks *testbed.UnsupportedError
+		var denied *testbed.PermissionError
+		switch {
+		case errors.As(err, &lacks):
+			f.OK, f.Says, f.Mend = false, "needs "+lacks.Need, lacks.Mend
+		case errors.As(err, &denied):
+			f.OK, f.Says, f.Mend = false, "needs "+denied.Need, denied.Mend
+		case err != nil:
+			f.OK, f.Says = false, err.Error()
+		}
+	}
+	return f
+}
+
+// examineTools looks for the programs that netdelta holds its own engines against. None is needed for a run.
+func examineTools() []finding {
+	var findings []finding
+	for _, tool := range []string{"sockperf", "iperf3"} {
+		f := finding{Topic: "tool " + tool, OK: true}
+		path, err := exec.LookPath(tool)
+		if f.Says = path; errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+			f.OK, f.Says = false, "not found; it is needed only to compare netdelta's own engines with it"
+			f.Mend = "install the package " + tool
+		} else if err != nil {
+			f.OK, f.Says = false, err.Error()
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+func examineOrphans() (finding, error) {
+	orphans, err := lab.Orphans()
+	if err != nil {
+		return finding{}, err
+	}
+	if len(orphans) == 0 {
+		return finding{Topic: "remains", OK: true, Says: "killed runs left nothing"}, nil
+	}
+	var names []string
+	for _, o := range orphans {
+		names = append(names, o.String())
+	}
+	slices.Sort(names)
+	return finding{Topic: "remains", Says: "a killed run left " + strings.Join(names, ", "), Mend: "netdelta cleanup"}, nil
+}

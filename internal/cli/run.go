@@ -1,0 +1,352 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/experiment"
+	"netdelta/experiment/plan"
+	"netdelta/experiment/studies"
+	"netdelta/experiment/study"
+	"netdelta/insight"
+	"netdelta/internal/agent"
+	"netdelta/internal/machine"
+	"netdelta/network"
+	"netdelta/probe/pressure"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/unit"
+)
+
+// drivers are the kinds of testbeds that this program can open.
+func drivers() []testbed.Driver {
+	return []testbed.Driver{lab.NewDriver(network.Catalogue())}
+}
+
+// runOptions are the flags of run.
+type runOptions struct {
+	testbed   string
+	overrides study.Overrides
+	budget    time.Duration
+	burst     time.Duration
+	builds    int
+	rounds    int
+	blocks    int
+	seed      uint64
+	mtu       []string
+	out       string
+	resume    string
+	json      bool
+	quiet     bool
+}
+
+func newRunCommand(env *environment) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run [STUDY|FILE]",
+		Short: "Run a study and print what each network costs against the baseline",
+		Long: `Run a study (a built-in one, default ` + studies.Default + `, or a file) and print what each network costs against the baseline.
+Progress goes to standard error, results to standard output. The run folder keeps every finished trial: a run that was
+killed goes on with --resume.
+
+EXIT STATUS
+  0    done
+  1    failed, or some trials failed (they are named)
+  2    bad usage or study file
+  3    nothing could be measured
+  130  interrupted; what was measured is kept and shown`,
+		Example: `  netdelta run
+  netdelta run latency --time-budget 15m
+  netdelta run --networks host,bridge,vxlan --workloads tcp-rr --placement cross-node
+  netdelta run mystudy.yaml --out runs/mine`,
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			name := studies.Default
+			if len(a) == 1 {
+				name = a[0]
+			}
+			if o.resume != "" && len(a) == 1 {
+				return usageError{errors.New("--resume goes on with the study in the run folder: name no other")}
+			}
+			if err := o.collect(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return runStudy(cmd.Context(), env, name, o)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, f := range studies.All() {
+				names = append(names, f.Name)
+			}
+			return names, cobra.ShellCompDirectiveDefault
+		},
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *runOptions) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.testbed, "testbed", "", "what to run on (default: the study's, lab)")
+	f.StringSliceVar(&o.overrides.Networks, "networks", nil, "networks to compare, in place of the study's")
+	f.StringVar(&o.overrides.Baseline, "baseline", "", "network to hold the others against, in place of the study's")
+	f.StringSliceVar(&o.overrides.Workloads, "workloads", nil, "workloads to run, in place of the study's")
+	f.StringSliceVar(&o.overrides.Placement, "placement", nil, "same-node, cross-node or both")
+	f.DurationVar(&o.budget, "time-budget", 0, "how long the run may take (default: the study's)")
+	f.DurationVar(&o.burst, "burst", 0, "length of a burst (default: the study's)")
+	f.IntVar(&o.builds, "builds", 0, "how many times the networks are built (default: the study's)")
+	f.IntVar(&o.rounds, "rounds", 0, "rounds in each build (default: as many as fit)")
+	f.IntVar(&o.blocks, "blocks", 0, "measure in so many blocks, with the networks swapped live under the pods")
+	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
+	f.StringSliceVar(&o.mtu, "mtu", nil, "MTU of the links between nodes; several make it a factor")
+	f.StringVar(&o.out, "out", "", "run folder to write (default: runs/STUDY-TIME)")
+	f.StringVar(&o.resume, "resume", "", "go on with the run in this folder")
+	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
+	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
+	cmd.MarkFlagsMutuallyExclusive("out", "resume")
+}
+
+// collect turns the flags that were given into overrides.
+func (o *runOptions) collect(given func(string) bool) error {
+	set := func(name string, point func()) {
+		if given(name) {
+			point()
+		}
+	}
+	set("time-budget", func() { o.overrides.TimeBudget = &o.budget })
+	set("burst", func() { o.overrides.Burst = &o.burst })
+	set("builds", func() { o.overrides.Builds = &o.builds })
+	set("rounds", func() { o.overrides.Rounds = &o.rounds })
+	set("blocks", func() { o.overrides.Blocks = &o.blocks })
+	set("seed", func() { o.overrides.Seed = &o.seed })
+	for _, text := range o.mtu {
+		mtu, err := unit.ParseBytes(text)
+		if err != nil {
+			return usageError{fmt.Errorf("--mtu: %w", err)}
+		}
+		o.overrides.MTU = append(o.overrides.MTU, mtu)
+	}
+	return nil
+}
+
+// runStudy carries out one run from the study's name to the printed tables.
+func runStudy(ctx context.Context, env *environment, name string, o runOptions) error {
+	sweep(ctx, env)
+	s, err := env.chooseStudy(name, o)
+	if err != nil {
+		return badInput(err)
+	}
+	driver, err := env.driver(s.Testbed.Kind)
+	if err != nil {
+		return err
+	}
+	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue())
+	if err != nil {
+		return badInput(err)
+	}
+	folder, run, err := openFolder(s, p, o)
+	if err != nil {
+		return err
+	}
+	config, err := configure(s, p, driver, env)
+	if err != nil {
+		return errors.Join(err, folder.Close())
+	}
+	config.Folder, config.Run, config.Progress = folder, run, env.progress(o.quiet)
+	finished, err := experiment.Run(ctx, config)
+	err = errors.Join(err, folder.Close())
+	config.Progress.(*progress).stop()
+	if printErr := env.print(finished, o.json); printErr != nil {
+		return errors.Join(err, printErr)
+	}
+	fmt.Fprintf(env.err, "run folder: %s\n", folder.Dir())
+	if err != nil {
+		return err
+	}
+	return outcome(finished)
+}
+
+// sweep removes what killed runs left. A run must not fail because of an old one's remains: what can't be removed is said.
+func sweep(ctx context.Context, env *environment) {
+	removed, err := lab.Cleanup(ctx)
+	for _, o := range removed {
+		fmt.Fprintf(env.err, "removed what a killed run left: %s\n", o)
+	}
+	if err != nil {
+		fmt.Fprintf(env.err, "netdelta: %v\n", err)
+	}
+}
+
+// badInput gives errors of a study or a budget the exit status of bad usage, and the lack of anything to measure its own.
+func badInput(err error) error {
+	var bad study.Errors
+	var budget *plan.BudgetError
+	switch {
+	case errors.As(err, &bad), errors.As(err, &budget):
+		return withStatus(exitUsage, err)
+	case errors.Is(err, experiment.ErrNothing):
+		return withStatus(exitNothing, err)
+	}
+	return err
+}
+
+// chooseStudy reads the study and applies the flags. A resumed run takes its own study.
+func (env *environment) chooseStudy(name string, o runOptions) (*study.Study, error) {
+	var s *study.Study
+	var err error
+	if o.resume == "" {
+		s, err = env.readStudy(name)
+	} else {
+		var data []byte
+		if data, err = result.LoadStudy(o.resume); err == nil {
+			s, err = study.Parse(filepath.Join(o.resume, result.StudyFile), data, env.known())
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.testbed != "" {
+		s.Testbed.Kind = o.testbed
+	}
+	if s, err = s.Override(o.overrides, env.known()); err != nil {
+		return nil, err
+	}
+	for s.Design.Seed == 0 {
+		s.Design.Seed = rand.Uint64()
+	}
+	return s, nil
+}
+
+func (env *environment) driver(kind string) (testbed.Driver, error) {
+	var names []string
+	for _, d := range env.drivers {
+		if d.Name() == kind {
+			return d, nil
+		}
+		names = append(names, d.Name())
+	}
+	return nil, usageError{fmt.Errorf("there is no testbed %q; there are: %s", kind, strings.Join(names, ", "))}
+}
+
+// openFolder makes the run folder and the head of the record, or opens those of the run that is resumed.
+func openFolder(s *study.Study, p experiment.Plan, o runOptions) (*result.Folder, result.Run, error) {
+	about, err := machine.Describe(machine.Version())
+	if err != nil {
+		return nil, result.Run{}, err
+	}
+	run := result.Run{
+		Schema: result.Schema, Study: s.Name, Question: s.Question, Testbed: s.Testbed.Kind, Seed: s.Design.Seed,
+		Confidence: s.Design.Confidence, Margin: s.Design.Margin, Notes: p.Notes, Environment: about, Cells: p.Cells,
+	}
+	if o.resume != "" {
+		return reopenFolder(run, o.resume)
+	}
+	now := time.Now()
+	run.Run = s.Name + "-" + now.UTC().Format("20060102-150405")
+	dir := o.out
+	if dir == "" {
+		dir = filepath.Join("runs", run.Run)
+	}
+	data, err := s.Marshal()
+	if err != nil {
+		return nil, run, err
+	}
+	folder, err := result.Create(dir, data)
+	return folder, run, err
+}
+
+// reopenFolder takes up an earlier run: its name, its start and its cells.
+func reopenFolder(run result.Run, dir string) (*result.Folder, result.Run, error) {
+	folder, err := result.Open(dir)
+	if err != nil {
+		return nil, run, err
+	}
+	old, err := result.Load(dir)
+	if err != nil {
+		return nil, run, errors.Join(err, folder.Close())
+	}
+	run.Run, run.Started, run.Cells, run.Seed = old.Run, old.Started, old.Cells, old.Seed
+	run.Environment.Links, run.Environment.Sysctls = old.Environment.Links, old.Environment.Sysctls
+	run.Notes = append(old.Notes, fmt.Sprintf("resumed with %d finished trials", len(folder.Contents.Trials)))
+	if torn := folder.Contents.Torn; torn != "" {
+		run.Notes = append(run.Notes, torn)
+	}
+	return folder, run, nil
+}
+
+// configure gathers what a run needs beside its folder.
+func configure(s *study.Study, p experiment.Plan, driver testbed.Driver, env *environment) (experiment.Config, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return experiment.Config{}, fmt.Errorf("finding this program, which the agents are: %w", err)
+	}
+	measuring, controlling, err := shareCPUs(p.Cells)
+	if err != nil {
+		return experiment.Config{}, err
+	}
+	if err := machine.Confine(controlling); err != nil {
+		return experiment.Config{}, err
+	}
+	watch, err := pressure.NewReader("/proc", measuring)
+	if err != nil {
+		return experiment.Config{}, err
+	}
+	return experiment.Config{
+		Rules: p.Rules, Costs: p.Costs, Burst: s.Design.Burst, Blocks: s.Design.Blocks > 0, VisitBursts: s.Design.Rounds,
+		Testbed:   testbed.Spec{Nodes: s.Testbed.Nodes, PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link)},
+		Driver:    driver,
+		Workloads: env.workloads,
+		Program:   agent.Program{Path: self, CPUs: controlling},
+		Measuring: measuring,
+		Machine:   watch,
+	}, nil
+}
+
+// shareCPUs divides the processors: workloads get the last one, or the last two when some cell asks for two, and this
+// program the others. With too few processors it has to share.
+func shareCPUs(cells []result.Cell) (measuring, controlling []int, err error) {
+	cpus, err := machine.AllowedCPUs()
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted := 1
+	if slices.ContainsFunc(cells, func(c result.Cell) bool { return c.Params.CPU == "two" }) {
+		wanted = 2
+	}
+	first := max(0, len(cpus)-wanted)
+	measuring = slices.Clone(cpus[first:])
+	slices.Reverse(measuring)
+	if controlling = cpus[:first]; len(controlling) == 0 {
+		controlling = cpus[:1]
+	}
+	return measuring, controlling, nil
+}
+
+// outcome is the exit status that a finished run deserves.
+func outcome(run result.Run) error {
+	failed := 0
+	for _, c := range run.Checks {
+		if c.Check == insight.CheckFinished && !c.OK {
+			failed++
+		}
+	}
+	switch {
+	case run.Ended == experiment.EndedInterrupted:
+		return withStatus(exitInterrupted, errors.New("interrupted; what was measured is kept"))
+	case len(run.Deltas) == 0:
+		return withStatus(exitNothing, errors.New("nothing could be measured"))
+	case failed > 0:
+		return withStatus(exitFailed, fmt.Errorf("%d trials failed; they are named above and left out of every delta", failed))
+	}
+	return nil
+}

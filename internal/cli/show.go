@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/experiment"
+	"netdelta/result"
+)
+
+func newShowCommand(env *environment) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show DIR",
+		Short: "Print the deltas of a run folder again",
+		Long:  `Print the deltas of a run folder again, computed from its journal: also of a run that was killed or is still under way.`,
+		Args:  args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, a []string) error {
+			run, err := env.reload(a[0])
+			if err != nil {
+				return err
+			}
+			return env.print(run, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print result.json")
+	return cmd
+}
+
+// reload takes a run's frame from result.json and its figures from the journal, which is the truth.
+func (env *environment) reload(dir string) (result.Run, error) {
+	run, err := result.Load(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return run, usageError{fmt.Errorf("%s is not a run folder: %w", dir, err)}
+	}
+	if err != nil {
+		return run, err
+	}
+	contents, err := result.LoadTrials(dir)
+	if err != nil {
+		return run, err
+	}
+	if contents.Torn != "" {
+		run.Notes = append(run.Notes, contents.Torn)
+	}
+	experiment.Analyse(&run, contents.Trials, env.workloads)
+	return run, nil
+}
+
+// print shows a run: as one JSON document, or as tables.
+func (env *environment) print(run result.Run, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(env.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(run.Complete())
+	}
+	return env.table(run)
+}

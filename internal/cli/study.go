@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"netdelta/experiment/studies"
+	"netdelta/experiment/study"
+	"netdelta/network"
+	"netdelta/unit"
+)
+
+// known lists what studies may refer to.
+func (env *environment) known() study.Known {
+	k := study.Known{CheckMTU: checkMTU}
+	for _, d := range env.drivers {
+		k.Testbeds = append(k.Testbeds, d.Name())
+	}
+	for _, n := range network.Catalogue() {
+		k.Networks = append(k.Networks, n.Name)
+	}
+	for _, w := range env.workloads {
+		k.Workloads = append(k.Workloads, study.KnownWorkload{Name: w.Name, Defaults: w.Defaults, Check: w.Check})
+	}
+	return k
+}
+
+// checkMTU says what a network needs when it can't be built over an underlay of this MTU.
+func checkMTU(name string, mtu unit.Bytes) error {
+	n, err := network.Find(network.Catalogue(), name)
+	if err != nil {
+		return err
+	}
+	t, err := network.NewTopology(2, 1, mtu, 0, false)
+	if err != nil {
+		return err
+	}
+	_, err = n.Plan(t)
+	return err
+}
+
+// readStudy finds a study by its name among the built-in ones, else as a file.
+func (env *environment) readStudy(name string) (*study.Study, error) {
+	if f, ok := studies.Find(name); ok {
+		return study.Parse(f.Path(), f.Data, env.known())
+	}
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		var builtin []string
+		for _, f := range studies.All() {
+			builtin = append(builtin, f.Name)
+		}
+		hint := fmt.Sprintf("the built-in studies are %v", builtin)
+		if near := network.Nearest(name, builtin); near != "" {
+			hint = fmt.Sprintf("did you mean the built-in study %q?", near)
+		}
+		return nil, usageError{fmt.Errorf("there is no study and no file %q; %s", name, hint)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the study: %w", err)
+	}
+	return study.Parse(name, data, env.known())
+}
