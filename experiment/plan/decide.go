@@ -96,10 +96,6 @@ func (s *Scheduler) plan(cells []result.Cell, left time.Duration) int {
 		// From here on at least half of the time goes into measuring, not into setting up.
 		rounds = max(rounds, int(once/round)+1)
 	}
-	rest := left - once - time.Duration(rounds)*round
-	if due <= 1 && rest < once+time.Duration(s.rules.MinRounds)*round && !s.last() {
-		return fit // what would be left is too short for another build
-	}
 	return min(rounds, fit)
 }
 

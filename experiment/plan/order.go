@@ -5,13 +5,11 @@ import "math/rand/v2"
 // Order is the order in which n cells are visited in a round: a permutation of 0 to n-1, the same for the same seed, build
 // and round, and independent of all others.
 func Order(seed uint64, build, round, n int) []int {
-	high := scramble(seed ^ scramble(uint64(build)))
-	low := scramble(high ^ scramble(uint64(round)+1))
-	return rand.New(rand.NewPCG(high, low)).Perm(n)
+	return rand.New(rand.NewPCG(scramble(seed^scramble(uint64(build))), uint64(round))).Perm(n)
 }
 
-// scramble spreads neighbouring numbers over all 64 bits (the finalizer of splitmix64), since generators that start from
-// neighbouring states give orders that resemble each other.
+// scramble spreads neighbouring numbers over all 64 bits (the finalizer of splitmix64), so that a seed and a build never add
+// up to the same as another seed and build.
 func scramble(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -261,6 +262,22 @@ func TestOrderIsRepeatable(t *testing.T) {
 	} {
 		if slices.Equal(plan.Order(42, 3, 17, 50), other) {
 			t.Errorf("another %s gives the same order", name)
+		}
+	}
+}
+
+func TestOrdersDiffer(t *testing.T) {
+	seen := map[string]string{}
+	for seed := range uint64(8) {
+		for build := range 8 {
+			for round := range 8 {
+				at := fmt.Sprint(seed, build, round)
+				order := fmt.Sprint(plan.Order(seed, build, round, 50))
+				if other, ok := seen[order]; ok {
+					t.Errorf("seed, build and round %s have the order of %s", at, other)
+				}
+				seen[order] = at
+			}
 		}
 	}
 }

@@ -343,3 +343,53 @@ func TestSchedulerLearns(t *testing.T) {
 		}
 	}
 }
+
+// TestSchedulerKeepsTheLeastBuilds: when everything becomes dearer after the first build, the others have fewer rounds, and
+// there are still six of them.
+func TestSchedulerKeepsTheLeastBuilds(t *testing.T) {
+	w := &world{burst: 7 * time.Millisecond, resolves: map[string]int{}}
+	first := true
+	w.noise = func() float64 {
+		if len(w.steps) == 0 {
+			return 1
+		}
+		first = false
+		return 4
+	}
+	w.run(t, plan.NewScheduler(settings(1, 3), rules(30*time.Second), costs()))
+	if first || len(w.steps) < 6 {
+		t.Errorf("%d builds", len(w.steps))
+	}
+	if last := w.steps[len(w.steps)-1]; last.Rounds >= w.steps[0].Rounds {
+		t.Errorf("%d rounds at first, and %d when they are four times as dear", w.steps[0].Rounds, last.Rounds)
+	}
+}
+
+// TestSchedulerLearnsTheSetUp: a set-up that takes ten times what was thought must not push builds over the budget.
+func TestSchedulerLearnsTheSetUp(t *testing.T) {
+	w := &world{burst: time.Millisecond, setup: 500 * time.Millisecond, perCell: 100 * time.Millisecond, resolves: map[string]int{}}
+	c := plan.Costs{Build: 50 * time.Millisecond, Cell: 10 * time.Millisecond, Burst: time.Millisecond}
+	w.run(t, plan.NewScheduler(settings(1, 3), rules(20*time.Second), c))
+	if w.now > 20*time.Second+w.longest {
+		t.Errorf("took %v", w.now)
+	}
+	for _, b := range w.steps {
+		if b.Rounds < 10 {
+			t.Errorf("build %d was begun though only %d rounds were left for it", b.Build, b.Rounds)
+		}
+	}
+}
+
+// TestSchedulerMeasuresMoreThanItSetsUp: where set-ups are dear, later builds have more rounds, so that at least half of the
+// time goes into measuring.
+func TestSchedulerMeasuresMoreThanItSetsUp(t *testing.T) {
+	w := &world{burst: time.Millisecond, setup: time.Second, resolves: map[string]int{}}
+	r := rules(2 * time.Minute)
+	r.Builds = 100 // many short ones
+	w.run(t, plan.NewScheduler(settings(1, 3), r, plan.Costs{Build: time.Second, Burst: time.Millisecond}))
+	for _, b := range w.steps[6 : len(w.steps)-1] {
+		if measured := time.Duration(b.Rounds*len(b.Cells)) * time.Millisecond; measured < time.Second {
+			t.Errorf("build %d measures for %v after a set-up of 1s", b.Build, measured)
+		}
+	}
+}
