@@ -367,15 +367,17 @@ func TestSchedulerKeepsTheLeastBuilds(t *testing.T) {
 
 // TestSchedulerLearnsTheSetUp: a set-up that takes ten times what was thought must not push builds over the budget.
 func TestSchedulerLearnsTheSetUp(t *testing.T) {
-	w := &world{burst: time.Millisecond, setup: 500 * time.Millisecond, perCell: 100 * time.Millisecond, resolves: map[string]int{}}
 	c := plan.Costs{Build: 50 * time.Millisecond, Cell: 10 * time.Millisecond, Burst: time.Millisecond}
-	w.run(t, plan.NewScheduler(settings(1, 3), rules(20*time.Second), c))
-	if w.now > 20*time.Second+w.longest {
-		t.Errorf("took %v", w.now)
-	}
-	for _, b := range w.steps {
-		if b.Rounds < 10 {
-			t.Errorf("build %d was begun though only %d rounds were left for it", b.Build, b.Rounds)
+	for budget := 15 * time.Second; budget < 25*time.Second; budget += 250 * time.Millisecond {
+		w := &world{burst: time.Millisecond, setup: 500 * time.Millisecond, perCell: 100 * time.Millisecond, resolves: map[string]int{}}
+		w.run(t, plan.NewScheduler(settings(1, 3), rules(budget), c))
+		if w.now > budget+w.longest {
+			t.Errorf("budget %v: took %v", budget, w.now)
+		}
+		for _, b := range w.steps {
+			if b.Rounds < 10 {
+				t.Errorf("budget %v: build %d was begun though only %d rounds were left for it", budget, b.Build, b.Rounds)
+			}
 		}
 	}
 }
