@@ -1,0 +1,98 @@
+package ui
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/displaywidth"
+)
+
+// Clean makes text from outside (a study file, a record, an error) safe to print within a line: control characters,
+// escape sequences, marks that turn the direction of writing, and what is not UTF-8 become "?"; line breaks become spaces.
+func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r):
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+}
+
+// ASCII spells out the characters beyond ASCII that this program uses, and puts "?" for all others.
+func ASCII(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case r == 'µ' || r == 'μ':
+			b.WriteByte('u')
+		case r == '·' || r == '–' || r == '—':
+			b.WriteByte('-')
+		case r == '…':
+			b.WriteByte('~')
+		case r == '±':
+			b.WriteString("+-")
+		default:
+			b.WriteByte('?')
+		}
+	}
+	return b.String()
+}
+
+// Text is text as the terminal can show it.
+func (t Terminal) Text(text string) string {
+	text = Clean(text)
+	if !t.Unicode {
+		return ASCII(text)
+	}
+	return text
+}
+
+// Columns is how many columns clean text takes.
+func Columns(text string) int { return displaywidth.String(text) }
+
+// Shorten cuts clean text to so many columns, ending in "…" where something was cut. Three columns or less are just cut.
+func Shorten(text string, columns int) string {
+	if Columns(text) <= columns {
+		return text
+	}
+	end := "…"
+	if columns <= 3 {
+		end = ""
+	}
+	kept, width := "", 0
+	for _, r := range text {
+		w := Columns(string(r))
+		if width+w > columns-Columns(end) {
+			break
+		}
+		kept, width = kept+string(r), width+w
+	}
+	return kept + end
+}
+
+// Wrap breaks clean text into lines of at most so many columns, between words; a longer word stays whole.
+func Wrap(text string, columns int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case Columns(line)+1+Columns(word) <= columns:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}

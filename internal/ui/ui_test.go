@@ -1,0 +1,214 @@
+package ui
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+)
+
+func env(values map[string]string) func(string) string {
+	return func(name string) string { return values[name] }
+}
+
+func TestDetectWhatIsNoTerminal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		env  map[string]string
+		want Terminal
+	}{
+		"nothing set":    {nil, Terminal{Width: 80, Unicode: true}},
+		"columns":        {map[string]string{"COLUMNS": "132"}, Terminal{Width: 132, Unicode: true}},
+		"absurd columns": {map[string]string{"COLUMNS": "99999999"}, Terminal{Width: 400, Unicode: true}},
+		"few columns":    {map[string]string{"COLUMNS": "-1"}, Terminal{Width: 20, Unicode: true}},
+		"no number":      {map[string]string{"COLUMNS": "wide"}, Terminal{Width: 80, Unicode: true}},
+		"utf-8":          {map[string]string{"LANG": "de_DE.UTF-8"}, Terminal{Width: 80, Unicode: true}},
+		"C":              {map[string]string{"LANG": "C"}, Terminal{Width: 80}},
+		"LC_ALL first":   {map[string]string{"LANG": "C", "LC_ALL": "C.utf8"}, Terminal{Width: 80, Unicode: true}},
+	} {
+		if diff := cmp.Diff(tc.want, Detect(&bytes.Buffer{}, env(tc.env))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// openTerminal is a real terminal of so many columns: the lower end of a pseudo terminal.
+func openTerminal(t *testing.T, columns uint16) *os.File {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("skip: %s: needs a pseudo terminal, this machine lacks it: %v", t.Name(), err)
+	}
+	t.Cleanup(func() { _ = master.Close() })
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+		t.Fatal(err)
+	}
+	lower, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	file := os.NewFile(lower, "terminal")
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
+func TestDetectATerminal(t *testing.T) {
+	file := openTerminal(t, 117)
+	for name, tc := range map[string]struct {
+		env  map[string]string
+		want Terminal
+	}{
+		"colours":  {map[string]string{"TERM": "xterm", "COLUMNS": "40"}, Terminal{Interactive: true, Width: 117, Colour: true, Unicode: true}},
+		"NO_COLOR": {map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, Terminal{Interactive: true, Width: 117, Unicode: true}},
+		"dumb":     {map[string]string{"TERM": "dumb"}, Terminal{Width: 117, Unicode: true}},
+	} {
+		if diff := cmp.Diff(tc.want, Detect(file, env(tc.env))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestPaint(t *testing.T) {
+	if got := (Terminal{Colour: true}).Paint(Red, "slower"); got != "\x1b[31mslower\x1b[0m" {
+		t.Errorf("red is %q", got)
+	}
+	for _, got := range []string{(Terminal{}).Paint(Red, "x"), (Terminal{Colour: true}).Paint(Plain, "x")} {
+		if got != "x" {
+			t.Errorf("plain is %q", got)
+		}
+	}
+}
+
+func TestClean(t *testing.T) {
+	for text, want := range map[string]string{
+		"vxlan":              "vxlan",
+		"µs, 網路":             "µs, 網路",
+		"\x1b[31mred\x1b[0m": "?[31mred?[0m",
+		"a\nb\tc\rd":         "a b c d",
+		"bell\a\x00\x7f":     "bell???",
+		"c1 \u009b31m":       "c1 ?31m",
+		"bidi \u202etxt":     "bidi ?txt",
+		"not utf-8 \xff\xfe": "not utf-8 ?",
+		"line\u2028break":    "line?break",
+	} {
+		if got := Clean(text); got != want {
+			t.Errorf("Clean(%q) = %q, want %q", text, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		got := Clean(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")))
+		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\n\r\x9b") || got != Clean(got) {
+			t.Errorf("%q is not clean", got)
+		}
+		for _, r := range (Terminal{}).Text(got) {
+			if r >= utf8.RuneSelf {
+				t.Errorf("%q is not ASCII", got)
+			}
+		}
+	})
+}
+
+func TestASCII(t *testing.T) {
+	if got := ASCII("9.4 µs · ±2% — 網…"); got != "9.4 us - +-2% - ?~" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestShortenAndWrapKeepTheWidth(t *testing.T) {
+	for _, tc := range []struct {
+		text    string
+		columns int
+		want    string
+	}{
+		{"vxlan", 5, "vxlan"}, {"vxlan-routed", 6, "vxlan…"}, {"vxlan", 3, "vxl"}, {"網路網路", 5, "網路…"}, {"x", 0, ""},
+	} {
+		if got := Shorten(tc.text, tc.columns); got != tc.want {
+			t.Errorf("Shorten(%q, %d) = %q, want %q", tc.text, tc.columns, got, tc.want)
+		}
+	}
+	if diff := cmp.Diff([]string{"a bb", "ccccccc", "d"}, Wrap(" a  bb ccccccc d", 5)); diff != "" {
+		t.Errorf("wrapped (-want +got):\n%s", diff)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text, columns := Clean(rapid.String().Draw(t, "text")), rapid.IntRange(0, 30).Draw(t, "columns")
+		if got := Columns(Shorten(text, columns)); got > columns {
+			t.Errorf("%d columns, want at most %d", got, columns)
+		}
+		if got := strings.Join(Wrap(text, columns), " "); got != strings.Join(strings.Fields(text), " ") {
+			t.Errorf("wrapping changed %q to %q", text, got)
+		}
+	})
+}
+
+// shown is a progress on a buffer, with a clock that stands still until it is moved.
+func shown(terminal Terminal) (p *Progress, out *bytes.Buffer, pass func(time.Duration)) {
+	out = &bytes.Buffer{}
+	now := time.Unix(1000, 0)
+	p = NewProgress(out, terminal)
+	p.now = func() time.Time { return now }
+	return p, out, func(d time.Duration) { now = now.Add(d) }
+}
+
+func TestProgressInLines(t *testing.T) {
+	p, out, pass := shown(Terminal{Width: 80})
+	for i := range 1000 { // ten seconds
+		p.Update(Step{Done: float64(i) / 1000, Left: time.Duration(1000-i) * 10 * time.Millisecond, Text: "build 1\x1b"})
+		pass(10 * time.Millisecond)
+	}
+	p.Note("vxlan failed")
+	p.Close()
+	p.Update(Step{Done: 1})
+	want := "  0%   0:10 left  build 1?\n 50%   0:05 left  build 1?\nvxlan failed\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+func TestProgressOnATerminal(t *testing.T) {
+	p, out, pass := shown(Terminal{Interactive: true, Width: 60, Unicode: true})
+	for range 100 { // one second
+		p.Update(Step{Done: 0.5, Left: 75 * time.Second, Text: "build 3 of 12, 9 networks and much more to be told"})
+		pass(10 * time.Millisecond)
+	}
+	if n := strings.Count(out.String(), "\r"); n != 4 {
+		t.Errorf("drawn %d times in a second, want 4", n)
+	}
+	bar := "\r\x1b[2K━━━━━━━────────  50%   1:15 left  build 3 of 12, 9 network…"
+	if !strings.HasPrefix(out.String(), bar+"\r") {
+		t.Errorf("bar %q\nwant %q", strings.SplitAfter(out.String(), "…")[0], bar)
+	}
+	out.Reset()
+	p.Note("vxlan failed")
+	p.Update(Step{Done: 2, Left: -1})
+	p.Close()
+	p.Close()
+	want := "\r\x1b[2Kvxlan failed\n\r\x1b[2K━━━━━━━━━━━━━━━ 100%  --:-- left  \r\x1b[2K"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("after a note (-want +got):\n%s", diff)
+	}
+}
+
+func TestProgressFitsAnyTerminal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		terminal := Terminal{Interactive: true, Width: rapid.IntRange(20, 200).Draw(t, "width"), Unicode: rapid.Bool().Draw(t, "unicode")}
+		line := terminal.bar(Step{Done: rapid.Float64().Draw(t, "done"), Left: time.Hour, Text: rapid.String().Draw(t, "text")})
+		if got := Columns(line); got >= terminal.Width {
+			t.Errorf("%d columns of %d: %q", got, terminal.Width, line)
+		}
+	})
+}
+
+func TestNoProgress(*testing.T) {
+	var p *Progress
+	p.Update(Step{})
+	p.Note("x")
+	p.Close()
+}
