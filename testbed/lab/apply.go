@@ -17,7 +17,28 @@ import (
 // builder carries operations out in the namespaces of one lab.
 type builder struct {
 	spaces map[network.Space]*space
+	veths  int // made so far
+	// expected are the devices that come up a little after they are made, when the kernel has noticed that what they stand
+	// on is up.
+	expected map[network.Space]map[string]bool
 }
+
+func newBuilder(spaces map[network.Space]*space) *builder {
+	return &builder{spaces: spaces, expected: map[network.Space]map[string]bool{}}
+}
+
+// expect has ready wait for a device.
+func (b *builder) expect(d network.Device) {
+	if b.expected[d.In] == nil {
+		b.expected[d.In] = map[string]bool{}
+	}
+	b.expected[d.In][d.Name] = true
+}
+
+// firstIndex is above the device numbers that the kernel gives by itself. The kernel tells a device that stands on another
+// by its number differing from the other's, and is slow, up to a second, to notice that the rest have come up. The two ends
+// of a veth pair, each in a namespace of its own, could well get the same number.
+const firstIndex = 1000
 
 // apply carries operations out in order.
 func (b *builder) apply(ctx context.Context, ops []network.Op) error {
@@ -157,8 +178,12 @@ func (b *builder) veth(op network.Veth) error {
 	if err != nil {
 		return err
 	}
+	b.expect(op.A.Device)
+	b.expect(op.B.Device)
+	b.veths++
 	err = peer.ns.WithFD(func(fd int) error {
 		v := netlink.NewVeth(attrs(op.A.Name, op.A.MAC, op.MTU))
+		v.Index = firstIndex + b.veths
 		v.PeerName, v.PeerHardwareAddr, v.PeerNamespace = op.B.Name, op.B.MAC[:], netlink.NsFd(fd)
 		return s.nl.LinkAdd(v)
 	})
@@ -178,6 +203,7 @@ func (b *builder) overlaid(d, parent network.Device, link func(netlink.LinkAttrs
 	if err != nil {
 		return err
 	}
+	b.expect(d)
 	return target.ns.WithFD(func(fd int) error {
 		a := attrs(d.Name, addr, mtu)
 		a.ParentIndex, a.Namespace = i, netlink.NsFd(fd)
@@ -205,6 +231,7 @@ func (b *builder) enslave(op network.Enslave) error {
 	if err != nil {
 		return err
 	}
+	b.expect(network.Device{In: op.In, Name: op.Bridge})
 	return s.nl.LinkSetMasterByIndex(indexed(i), master)
 }
 
@@ -212,7 +239,7 @@ func (b *builder) enslave(op network.Enslave) error {
 // it; what has to wait may wait queueTime.
 const (
 	bucketTime  = 0.001 // seconds
-	bucketLeast = 128 << 10
+	bucketLeast = 68 << 10
 	queueTime   = 0.020 // seconds
 )
 

@@ -21,7 +21,7 @@ func try(need network.Need) error {
 		return err
 	}
 	in := network.InNode(0)
-	b := &builder{spaces: map[network.Space]*space{in: s}}
+	b := newBuilder(map[network.Space]*space{in: s})
 	for _, op := range trial(need, in) {
 		if err = b.one(op); err != nil {
 			break

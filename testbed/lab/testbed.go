@@ -27,7 +27,7 @@ type Testbed struct {
 	topo   network.Topology
 	plan   network.Plan
 	spaces map[network.Space]*space
-	built  bool // false before the first network and after a swap that failed
+	ruled  map[network.Space]bool // has firewall rules
 	closed bool
 
 	running processes
@@ -68,14 +68,23 @@ func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
 	if err := l.makeSpaces(ctx, p); err != nil {
 		return err
 	}
-	b := &builder{spaces: l.spaces}
+	l.ruled = map[network.Space]bool{}
+	for _, op := range p.Ops {
+		if r, ok := op.(network.Rules); ok {
+			l.ruled[r.In] = true
+		}
+	}
+	b := newBuilder(l.spaces)
 	if err := b.apply(ctx, p.Underlay); err != nil {
 		return err
 	}
 	if err := b.apply(ctx, p.Ops); err != nil {
 		return err
 	}
-	l.plan, l.spec.Network, l.built = p, p.Network, true
+	if err := b.ready(ctx); err != nil {
+		return err
+	}
+	l.plan, l.spec.Network = p, p.Network
 	return nil
 }
 
@@ -178,7 +187,6 @@ func (l *Testbed) Swap(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("swap the network: %w", err)
 	}
-	l.built = false
 	if err := l.tearDown(); err != nil {
 		return fmt.Errorf("swap network %s for %s: %w", l.spec.Network, name, err)
 	}
@@ -190,19 +198,13 @@ func (l *Testbed) Swap(ctx context.Context, name string) error {
 
 // tearDown empties the pods' namespaces and gives up all others.
 func (l *Testbed) tearDown() error {
-	ruled := map[network.Space]bool{}
-	for _, op := range l.plan.Ops {
-		if r, ok := op.(network.Rules); ok {
-			ruled[r.In] = true
-		}
-	}
 	var group errgroup.Group
 	for where, s := range l.spaces {
 		if where.Kind != network.PodSpace {
 			continue
 		}
 		group.Go(func() error {
-			if ruled[where] {
+			if l.ruled[where] {
 				if err := s.ns.WithFD(deleteRules); err != nil {
 					return fmt.Errorf("delete the firewall rules in %s: %w", s.name, err)
 				}
