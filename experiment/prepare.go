@@ -48,6 +48,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 	if s.Design.Blocks > 0 {
 		p.refuseSameNode(networks)
 	}
+	p.markBaseless()
 	if len(plan.Measured(p.Cells)) == 0 {
 		return p, fmt.Errorf("%w: %w", ErrNothing, p.reasons())
 	}
@@ -101,6 +102,21 @@ func (p *Plan) refuseSameNode(networks []network.Network) {
 		n, err := network.Find(networks, c.Network)
 		if err == nil && c.Placement == result.SameNode && !n.SameNodeUnderSwap && c.Unsupported == "" {
 			p.Cells[i].Unsupported = fmt.Sprintf("network %s on one node is unsupported under live swaps: needs pods that share their node's namespace; run it in bursts, without --blocks", c.Network)
+		}
+	}
+}
+
+// markBaseless marks cells that could be measured but have nothing to be held against.
+func (p *Plan) markBaseless() {
+	lacks := map[result.Setting]string{}
+	for _, c := range p.Cells {
+		if c.Role == result.RoleBaseline {
+			lacks[c.Setting()] = c.Unsupported
+		}
+	}
+	for i, c := range p.Cells {
+		if why := lacks[c.Setting()]; c.Unsupported == "" && why != "" {
+			p.Cells[i].Unsupported = "its baseline can't be measured: " + why
 		}
 	}
 }

@@ -112,10 +112,15 @@ func (a *Agent) Alive() bool {
 	return a.gone == nil
 }
 
-// Close ends the agent: it closes its standard input and, if it does not end by itself, kills it.
+// Close ends the agent: it closes its standard input and, if it does not end by itself, kills it. How an agent ended that
+// was lost before is no news: the call that lost it has said so.
 func (a *Agent) Close() error {
+	lost := !a.Alive()
 	err := a.proc.Close()
 	<-a.done
+	if lost {
+		return nil
+	}
 	return err
 }
 
