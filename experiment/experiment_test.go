@@ -19,12 +19,9 @@ import (
 	"netdelta/insight"
 	"netdelta/internal/agent"
 	"netdelta/internal/leak"
-	"netdelta/internal/machine"
 	"netdelta/internal/require"
 	"netdelta/network"
-	"netdelta/probe/pressure"
 	"netdelta/result"
-	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/workload/catalogue"
 )
@@ -79,16 +76,7 @@ func setUp(t *testing.T, s *study.Study, builds int, folder *result.Folder) expe
 		t.Fatal(err)
 	}
 	p.Rules.MaxBuilds = builds
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cpus, err := machine.AllowedCPUs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	measuring := cpus[len(cpus)-1:]
-	watch, err := pressure.NewReader("/proc", measuring)
+	c, err := experiment.Assemble(s, p, driver, catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,15 +90,8 @@ func setUp(t *testing.T, s *study.Study, builds int, folder *result.Folder) expe
 			t.Error(err)
 		}
 	})
-	return experiment.Config{
-		Run: result.Run{
-			Schema: result.Schema, Run: "test", Study: s.Name, Seed: s.Design.Seed, Confidence: 0.95, Margin: 0.02, Cells: p.Cells,
-		},
-		Rules: p.Rules, Costs: p.Costs, Burst: s.Design.Burst, Blocks: s.Design.Blocks > 0, VisitBursts: s.Design.Rounds,
-		Testbed: testbed.Spec{Nodes: 2, PodsPerNode: 2, Link: testbed.Link{MTU: 1500}},
-		Driver:  driver, Workloads: catalogue.Workloads(), Program: agent.Program{Path: exe},
-		Measuring: measuring, Machine: watch, Folder: folder, Progress: &watcher{},
-	}
+	c.Folder, c.Progress = folder, &watcher{}
+	return c
 }
 
 func journal(t *testing.T, c experiment.Config) []result.Trial {

@@ -43,6 +43,7 @@ func withStatus(status int, err error) error { return &exitError{status, err} }
 type environment struct {
 	in        io.Reader
 	out, err  io.Writer
+	getenv    func(string) string
 	workloads []workload.Workload
 	drivers   []testbed.Driver
 }
@@ -51,7 +52,7 @@ type environment struct {
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	env := &environment{in: in, out: out, err: errw, workloads: catalogue.Workloads(), drivers: drivers()}
+	env := &environment{in: in, out: out, err: errw, getenv: os.Getenv, workloads: catalogue.Workloads(), drivers: drivers()}
 	root := newRoot(env)
 	root.SetArgs(args)
 	root.SetIn(in)

@@ -1,36 +1,54 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
+	"time"
 
 	"netdelta/experiment"
+	"netdelta/internal/ui"
+	"netdelta/report/terminal"
 	"netdelta/result"
 )
 
-type progress struct{ env *environment }
-
-func (env *environment) progress(quiet bool) *progress { return &progress{env} }
-func (p *progress) Update(s experiment.Status)         {}
-func (p *progress) stop()                              {}
-
-func (env *environment) table(run result.Run) error {
-	for _, d := range run.Deltas {
-		if d.Headline {
-			lo, hi := 0.0, 0.0
-			if d.RatioLow != nil {
-				lo, hi = *d.RatioLow, *d.RatioHigh
-			}
-			fmt.Fprintf(env.out, "%-40s %8.4f [%.4f %.4f] %+8.0f %s p=%v blocks=%d rounds=%d var=%+v excl=%v\n", d.Cell, d.Ratio, lo, hi, d.Difference, d.Verdict, *d.PAdjusted, d.Blocks, d.Rounds, *d.Variance, d.Excluded)
-		}
+// print shows a run: as one JSON document, or as tables.
+func (env *environment) print(run result.Run, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(env.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(run.Complete())
 	}
-	for _, d := range run.Null {
-		if d.Headline {
-			fmt.Fprintf(env.out, "null %-40s %8.4f  %s var=%+v base=%v\n", d.Cell, d.Ratio, d.Verdict, *d.Variance, d.BaselineValue)
-		}
-	}
-	for _, c := range run.Checks {
-		fmt.Fprintln(env.out, c)
-	}
-	fmt.Fprintln(env.out, run.Notes, run.Ended)
-	return nil
+	return terminal.Write(env.out, run, ui.Detect(env.out, env.getenv))
 }
+
+// progress shows on standard error how far a run is.
+type progress struct{ shown *ui.Progress }
+
+func (env *environment) progress(quiet bool) progress {
+	if quiet {
+		return progress{}
+	}
+	return progress{ui.NewProgress(env.err, ui.Detect(env.err, env.getenv))}
+}
+
+// Update implements experiment.Progress.
+func (p progress) Update(s experiment.Status) {
+	p.shown.Update(ui.Step{
+		Done: min(1, s.Elapsed.Seconds()/s.Budget.Seconds()),
+		Left: max(0, s.Budget-s.Elapsed).Round(time.Second),
+		Text: doing(s),
+	})
+}
+
+func doing(s experiment.Status) string {
+	text := fmt.Sprintf("build %d, round %d of %d, %d cells", s.Build, s.Round, s.Rounds, s.Cells)
+	switch {
+	case s.Unresolved > 0:
+		text += fmt.Sprintf("; %d deltas not resolved yet", s.Unresolved)
+	case s.Unresolved == 0:
+		text += "; all deltas resolved"
+	}
+	return text
+}
+
+func (p progress) stop() { p.shown.Close() }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,10 +16,8 @@ import (
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
 	"netdelta/insight"
-	"netdelta/internal/agent"
 	"netdelta/internal/machine"
 	"netdelta/network"
-	"netdelta/probe/pressure"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -154,26 +150,36 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err != nil {
 		return badInput(err)
 	}
-	folder, run, err := openFolder(s, p, o)
+	config, err := experiment.Assemble(s, p, driver, env.workloads)
 	if err != nil {
 		return err
 	}
-	config, err := configure(s, p, driver, env)
+	folder, err := openFolder(s, &config.Run, o)
 	if err != nil {
-		return errors.Join(err, folder.Close())
+		return err
 	}
-	config.Folder, config.Run, config.Progress = folder, run, env.progress(o.quiet)
-	finished, err := experiment.Run(ctx, config)
+	config.Folder = folder
+	run, err := env.carryOut(ctx, config, o)
 	err = errors.Join(err, folder.Close())
-	config.Progress.(*progress).stop()
-	if printErr := env.print(finished, o.json); printErr != nil {
+	if printErr := env.print(run, o.json); printErr != nil {
 		return errors.Join(err, printErr)
 	}
 	fmt.Fprintf(env.err, "run folder: %s\n", folder.Dir())
 	if err != nil {
 		return err
 	}
-	return outcome(finished)
+	return outcome(run)
+}
+
+// carryOut runs the experiment, away from the processors that it measures on, and shows its progress.
+func (env *environment) carryOut(ctx context.Context, config experiment.Config, o runOptions) (result.Run, error) {
+	if err := machine.Confine(config.Program.CPUs); err != nil {
+		return config.Run, err
+	}
+	shown := env.progress(o.quiet)
+	defer shown.stop()
+	config.Progress = shown
+	return experiment.Run(ctx, config)
 }
 
 // sweep removes what killed runs left. A run must not fail because of an old one's remains: what can't be removed is said.
@@ -238,42 +244,32 @@ func (env *environment) driver(kind string) (testbed.Driver, error) {
 	return nil, usageError{fmt.Errorf("there is no testbed %q; there are: %s", kind, strings.Join(names, ", "))}
 }
 
-// openFolder makes the run folder and the head of the record, or opens those of the run that is resumed.
-func openFolder(s *study.Study, p experiment.Plan, o runOptions) (*result.Folder, result.Run, error) {
-	about, err := machine.Describe(machine.Version())
-	if err != nil {
-		return nil, result.Run{}, err
-	}
-	run := result.Run{
-		Schema: result.Schema, Study: s.Name, Question: s.Question, Testbed: s.Testbed.Kind, Seed: s.Design.Seed,
-		Confidence: s.Design.Confidence, Margin: s.Design.Margin, Notes: p.Notes, Environment: about, Cells: p.Cells,
-	}
+// openFolder makes the run folder and names the run, or opens the folder of the run that is resumed.
+func openFolder(s *study.Study, run *result.Run, o runOptions) (*result.Folder, error) {
 	if o.resume != "" {
 		return reopenFolder(run, o.resume)
 	}
-	now := time.Now()
-	run.Run = s.Name + "-" + now.UTC().Format("20060102-150405")
+	run.Run = s.Name + "-" + time.Now().UTC().Format("20060102-150405")
 	dir := o.out
 	if dir == "" {
 		dir = filepath.Join("runs", run.Run)
 	}
 	data, err := s.Marshal()
 	if err != nil {
-		return nil, run, err
+		return nil, err
 	}
-	folder, err := result.Create(dir, data)
-	return folder, run, err
+	return result.Create(dir, data)
 }
 
-// reopenFolder takes up an earlier run: its name, its start and its cells.
-func reopenFolder(run result.Run, dir string) (*result.Folder, result.Run, error) {
+// reopenFolder takes up an earlier run: its name, its start, its seed and its cells.
+func reopenFolder(run *result.Run, dir string) (*result.Folder, error) {
 	folder, err := result.Open(dir)
 	if err != nil {
-		return nil, run, err
+		return nil, err
 	}
 	old, err := result.Load(dir)
 	if err != nil {
-		return nil, run, errors.Join(err, folder.Close())
+		return nil, errors.Join(err, folder.Close())
 	}
 	run.Run, run.Started, run.Cells, run.Seed = old.Run, old.Started, old.Cells, old.Seed
 	run.Environment.Links, run.Environment.Sysctls = old.Environment.Links, old.Environment.Sysctls
@@ -281,55 +277,7 @@ func reopenFolder(run result.Run, dir string) (*result.Folder, result.Run, error
 	if torn := folder.Contents.Torn; torn != "" {
 		run.Notes = append(run.Notes, torn)
 	}
-	return folder, run, nil
-}
-
-// configure gathers what a run needs beside its folder.
-func configure(s *study.Study, p experiment.Plan, driver testbed.Driver, env *environment) (experiment.Config, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return experiment.Config{}, fmt.Errorf("finding this program, which the agents are: %w", err)
-	}
-	measuring, controlling, err := shareCPUs(p.Cells)
-	if err != nil {
-		return experiment.Config{}, err
-	}
-	if err := machine.Confine(controlling); err != nil {
-		return experiment.Config{}, err
-	}
-	watch, err := pressure.NewReader("/proc", measuring)
-	if err != nil {
-		return experiment.Config{}, err
-	}
-	return experiment.Config{
-		Rules: p.Rules, Costs: p.Costs, Burst: s.Design.Burst, Blocks: s.Design.Blocks > 0, VisitBursts: s.Design.Rounds,
-		Testbed:   testbed.Spec{Nodes: s.Testbed.Nodes, PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link)},
-		Driver:    driver,
-		Workloads: env.workloads,
-		Program:   agent.Program{Path: self, CPUs: controlling},
-		Measuring: measuring,
-		Machine:   watch,
-	}, nil
-}
-
-// shareCPUs divides the processors: workloads get the last one, or the last two when some cell asks for two, and this
-// program the others. With too few processors it has to share.
-func shareCPUs(cells []result.Cell) (measuring, controlling []int, err error) {
-	cpus, err := machine.AllowedCPUs()
-	if err != nil {
-		return nil, nil, err
-	}
-	wanted := 1
-	if slices.ContainsFunc(cells, func(c result.Cell) bool { return c.Params.CPU == "two" }) {
-		wanted = 2
-	}
-	first := max(0, len(cpus)-wanted)
-	measuring = slices.Clone(cpus[first:])
-	slices.Reverse(measuring)
-	if controlling = cpus[:first]; len(controlling) == 0 {
-		controlling = cpus[:1]
-	}
-	return measuring, controlling, nil
+	return folder, nil
 }
 
 // outcome is the exit status that a finished run deserves.

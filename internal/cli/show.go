@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -49,14 +48,4 @@ func (env *environment) reload(dir string) (result.Run, error) {
 	}
 	experiment.Analyse(&run, contents.Trials, env.workloads)
 	return run, nil
-}
-
-// print shows a run: as one JSON document, or as tables.
-func (env *environment) print(run result.Run, asJSON bool) error {
-	if asJSON {
-		enc := json.NewEncoder(env.out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(run.Complete())
-	}
-	return env.table(run)
 }

@@ -1,0 +1,72 @@
+package experiment
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"netdelta/experiment/study"
+	"netdelta/internal/agent"
+	"netdelta/internal/machine"
+	"netdelta/probe/pressure"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/workload"
+)
+
+// Assemble makes the configuration of a run of the study from its plan. Its agents are this same program. The caller adds
+// the folder and who is told of progress, and should confine this process to Config.Program.CPUs.
+func Assemble(s *study.Study, p Plan, driver testbed.Driver, workloads []workload.Workload) (Config, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return Config{}, fmt.Errorf("finding this program, which the agents are: %w", err)
+	}
+	measuring, controlling, err := shareCPUs(p.Cells)
+	if err != nil {
+		return Config{}, err
+	}
+	watch, err := pressure.NewReader("/proc", measuring)
+	if err != nil {
+		return Config{}, err
+	}
+	about, err := machine.Describe(machine.Version())
+	if err != nil {
+		return Config{}, err
+	}
+	about.Measuring, about.Controlling = measuring, controlling
+	return Config{
+		Run: result.Run{
+			Schema: result.Schema, Run: s.Name, Study: s.Name, Question: s.Question, Testbed: s.Testbed.Kind,
+			Seed: s.Design.Seed, Confidence: s.Design.Confidence, Margin: s.Design.Margin,
+			Notes: p.Notes, Environment: about, Cells: p.Cells,
+		},
+		Rules: p.Rules, Costs: p.Costs,
+		Burst: s.Design.Burst, Blocks: s.Design.Blocks > 0, VisitBursts: s.Design.Rounds,
+		Testbed:   testbed.Spec{Nodes: s.Testbed.Nodes, PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link)},
+		Driver:    driver,
+		Workloads: workloads,
+		Program:   agent.Program{Path: self, CPUs: controlling},
+		Measuring: measuring,
+		Machine:   watch,
+	}, nil
+}
+
+// shareCPUs divides the processors: workloads get the last one, or the last two when some cell asks for two, and this
+// program the others. With too few processors it has to share.
+func shareCPUs(cells []result.Cell) (measuring, controlling []int, err error) {
+	cpus, err := machine.AllowedCPUs()
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted := 1
+	if slices.ContainsFunc(cells, func(c result.Cell) bool { return c.Params.CPU == "two" }) {
+		wanted = 2
+	}
+	first := max(0, len(cpus)-wanted)
+	measuring = slices.Clone(cpus[first:])
+	slices.Reverse(measuring)
+	if controlling = cpus[:first]; len(controlling) == 0 {
+		controlling = cpus[:1]
+	}
+	return measuring, controlling, nil
+}
