@@ -191,7 +191,7 @@ func same(deltas []result.Delta, margin float64) string {
 		return ""
 	}
 	if deltas[0].Ratio == 0 {
-		margin = lossMargin
+		margin = LossMargin
 	}
 	return fmt.Sprintf("%s %s the same as %s to within %g%%",
 		list(names(deltas)), agree(len(deltas), "is", "are"), deltas[0].Baseline, math.Round(margin*1e4)/100)
@@ -222,6 +222,5 @@ func tooFew(deltas []result.Delta, of int) string {
 	if len(deltas) < of {
 		about = " on " + list(names(deltas))
 	}
-	return fmt.Sprintf("there %s too few builds for a verdict%s (%d of the %d that it takes)",
-		agree(builds, "is", "are"), about, builds, need)
+	return fmt.Sprintf("there are too few builds for a verdict%s (%d of the %d that it takes)", about, builds, need)
 }

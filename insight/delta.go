@@ -8,9 +8,9 @@ import (
 	"netdelta/stats"
 )
 
-// lossMargin is the margin of the metric loss, as a difference of shares: below one datagram in a thousand two networks
+// LossMargin is the margin of the metric loss, as a difference of shares: below one datagram in a thousand two networks
 // count as equally reliable.
-const lossMargin = 0.001
+const LossMargin = 0.001
 
 // Options are what verdicts rest on. The zero value is valid and means the defaults of package stats.
 type Options struct {
@@ -31,7 +31,7 @@ type Options struct {
 func (o Options) stats(m metric) stats.Options {
 	s := stats.Options{Confidence: o.Confidence, Margin: o.Margin, MinBuilds: o.MinBuilds, Seed: o.Seed}
 	if m.linear {
-		s.Margin = lossMargin
+		s.Margin = LossMargin
 	}
 	return s
 }

@@ -210,7 +210,7 @@ func TestFailedTrials(t *testing.T) {
 	}
 	deltas, null, checks := Deltas(w.cells(), trials, Options{})
 	d := find(t, deltas, "vxlan", "p50")
-	if d.Blocks != w.builds-2 || d.Excluded[reasonFailed] != 1 || d.Excluded[reasonNoBaseline] != 1 {
+	if d.Blocks != w.builds-2 || d.Excluded[TrialFailed] != 1 || d.Excluded[NoBaseline] != 1 {
 		t.Error(show([]result.Delta{d}))
 	}
 	near(t, "ratio", d.Ratio, 1.31, 0.01)

@@ -8,11 +8,14 @@ import (
 	"netdelta/stats"
 )
 
-// Reasons for which a trial or a round enters no delta, beside those that a burst was marked with.
+// Reasons for which a trial enters no delta (result.Delta.Excluded); all others are reasons of a round.
 const (
-	reasonFailed     = "trial failed"
-	reasonNoBaseline = "no baseline"
+	TrialFailed = "trial failed"
+	NoBaseline  = "no baseline"
 )
+
+// OfBaseline begins the reason of a round that does not count on account of the baseline's bursts.
+const OfBaseline = "baseline "
 
 // pairs is a cell's metric held against the baseline's, sitting by sitting.
 type pairs struct {
@@ -34,7 +37,7 @@ func pair(m metric, cell string, others []string, all []sitting) pairs {
 			continue
 		}
 		if trial.trial.Failed != "" {
-			p.excluded[reasonFailed]++
+			p.excluded[TrialFailed]++
 			continue
 		}
 		var against []*summary
@@ -44,7 +47,7 @@ func pair(m metric, cell string, others []string, all []sitting) pairs {
 			}
 		}
 		if len(against) == 0 {
-			p.excluded[reasonNoBaseline]++
+			p.excluded[NoBaseline]++
 			continue
 		}
 		if m.bursts != nil {
@@ -141,7 +144,7 @@ func average(readings []reading) reading {
 	sum := reading{hasSplit: true}
 	for _, r := range readings {
 		if r.reason != "" {
-			return reading{reason: "baseline " + r.reason}
+			return reading{reason: OfBaseline + r.reason}
 		}
 		n := float64(len(readings))
 		sum.value += r.value / n

@@ -1,0 +1,203 @@
+package terminal
+
+import (
+	"slices"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/internal/ui"
+	"netdelta/result"
+)
+
+// gap stands between two columns.
+const gap = "  "
+
+// Widths of the drawn bar.
+const (
+	barLeast  = 10 // below it a column is dropped to make room
+	barEnough = 20 // from it on a further column may be added
+	barMost   = 48
+)
+
+// column is a column of a table, its cells row by row. A cell is clean and of one style.
+type column struct {
+	title string
+	right bool // aligned to the right
+	cells []piece
+}
+
+// width is the width of the widest cell.
+func (c column) width() int {
+	width := ui.Columns(c.title)
+	for _, cell := range c.cells {
+		width = max(width, ui.Columns(cell.text))
+	}
+	return width
+}
+
+// cell is a cell of the column padded to its width; row -1 is the title.
+func (c column) cell(row, width int) piece {
+	cell := piece{c.title, ui.Dim}
+	if row >= 0 {
+		cell = c.cells[row]
+	}
+	cell.text = ui.Shorten(cell.text, width)
+	pad := strings.Repeat(" ", width-ui.Columns(cell.text))
+	if c.right {
+		cell.text = pad + cell.text
+	} else {
+		cell.text += pad
+	}
+	return cell
+}
+
+// table is a setting's rows: the baseline against itself, then the networks by cost, then those without a delta.
+type table struct {
+	deltas  []result.Delta // the rows with figures
+	null    bool           // the first of them is the baseline against itself
+	missing []result.Cell  // the rows without
+	// confidence of the intervals, such as 0.95.
+	confidence float64
+}
+
+// setting prints a setting's table and what it says.
+func (p *page) setting(c insight.Conclusion) {
+	t := p.tableOf(c.Setting)
+	if len(t.deltas)+len(t.missing) == 0 {
+		return // nothing of it was to be measured: the entries on what is unsupported or skipped say why
+	}
+	right := ""
+	if deltas := insight.Headlines(p.run.Deltas, c.Setting); len(deltas) > 0 {
+		d := deltas[0]
+		right = d.Baseline + ": " + d.Metric + " " + insight.Value(d.Unit, d.BaselineValue)
+	}
+	p.title(insight.Load(c.Setting)+" · "+strings.ToLower(insight.Where(c.Setting.Placement)), right)
+	if len(t.deltas) > 0 {
+		p.rows(t)
+	}
+	for _, cell := range t.missing {
+		name := insight.Name(cell.Network, cell.Path)
+		p.paragraph(piece{p.terminal.Text(name) + gap, ui.Plain}, "not measured: "+p.why(cell))
+	}
+	p.paragraph(piece{}, c.Says)
+}
+
+// tableOf sorts out the rows of a setting.
+func (p *page) tableOf(s result.Setting) table {
+	t := table{confidence: p.run.Confidence}
+	for _, n := range p.run.Null {
+		if n.Headline && n.Setting() == s {
+			t.deltas, t.null = append(t.deltas, n), true
+		}
+	}
+	networks := insight.Headlines(p.run.Deltas, s)
+	t.deltas = append(t.deltas, networks...)
+	for _, cell := range p.run.Cells {
+		measured := slices.ContainsFunc(networks, func(d result.Delta) bool { return d.Cell == cell.ID })
+		if cell.Setting() == s && cell.Role == result.RoleCell && cell.Unsupported == "" && cell.Skipped == "" && !measured {
+			t.missing = append(t.missing, cell)
+		}
+	}
+	return t
+}
+
+// why says why a cell that was to be measured has no delta.
+func (p *page) why(cell result.Cell) string {
+	reason := "no trial of it is finished"
+	for _, c := range p.run.Checks {
+		if c.OK {
+			continue
+		}
+		if c.Trial == cell.ID {
+			reason = c.Observed
+		}
+		if strings.HasPrefix(c.Trial, cell.ID+"#") && c.Check == insight.CheckFinished {
+			return c.Observed
+		}
+	}
+	return reason
+}
+
+// rows prints the rows with figures under a head. The columns that don't fit are left out, the least telling first.
+func (p *page) rows(t table) {
+	before, after, bar := p.layout(t)
+	margin := p.run.Margin
+	if t.deltas[0].Ratio == 0 {
+		margin = insight.LossMargin
+	}
+	axis := newAxis(t.deltas, margin, bar)
+	for row := -1; row < len(t.deltas); row++ {
+		var pieces []piece
+		for _, c := range before {
+			pieces = append(pieces, c.cell(row, c.width()), piece{text: gap})
+		}
+		switch {
+		case bar == 0:
+		case row < 0:
+			pieces = append(append(pieces, p.scale(axis, t.deltas[0])...), piece{text: gap})
+		default:
+			pieces = append(append(pieces, p.bar(axis, t.deltas[row], t.style(row))...), piece{text: gap})
+		}
+		for _, c := range after {
+			pieces = append(pieces, c.cell(row, c.width()), piece{text: gap})
+		}
+		p.line(pieces[:len(pieces)-1]...)
+	}
+}
+
+// layout chooses the columns before and after the bar, and the bar's width; 0 is no bar.
+func (p *page) layout(t table) (before, after []column, bar int) {
+	name, cost, interval := p.nameColumn(t), p.costColumn(t), t.intervalColumn()
+	added, value, verdict, tail := t.addedColumn(), t.valueColumn(), t.verdictColumn(), t.tailColumn(slices.Concat(p.run.Deltas, p.run.Null))
+	room := func() int {
+		used := 0
+		for _, c := range append(slices.Clone(before), after...) {
+			used += c.width() + len(gap)
+		}
+		return p.terminal.Width - used
+	}
+	for _, choice := range []struct {
+		before, after []column
+		least         int
+	}{
+		{[]column{name, cost, interval}, []column{added, value, tail, verdict}, barEnough},
+		{[]column{name, cost, interval}, []column{added, value, verdict}, barEnough},
+		{[]column{name, cost, interval}, []column{added, verdict}, barLeast},
+		{[]column{name, cost, interval}, []column{verdict}, barLeast},
+		{[]column{name, cost}, []column{verdict}, barLeast},
+	} {
+		before, after = choice.before, filled(choice.after)
+		if room() >= choice.least {
+			return before, after, min(room(), barMost)
+		}
+	}
+	return before, after, 0
+}
+
+// filled leaves out columns without any cell.
+func filled(columns []column) []column {
+	return slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.cells == nil })
+}
+
+// scale is the head of the bars: the ends of their axis, and 0 where no change is.
+func (p *page) scale(a axis, d result.Delta) []piece {
+	label := func(x float64) string {
+		if d.Ratio == 0 {
+			return insight.Difference(d.Unit, x)
+		}
+		return insight.Percent(1 + x)
+	}
+	text := []rune(strings.Repeat(" ", a.columns))
+	put := func(at int, label string) {
+		runes := []rune(label)
+		at = min(max(at, 0), a.columns-len(runes))
+		if at < 0 || strings.TrimSpace(string(text[max(at-1, 0):min(at+len(runes)+1, a.columns)])) != "" {
+			return
+		}
+		copy(text[at:], runes)
+	}
+	put(a.column(0), "0")
+	put(a.columns, label(a.high))
+	put(0, label(a.low))
+	return []piece{{string(text), ui.Dim}}
+}

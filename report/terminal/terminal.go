@@ -1,0 +1,137 @@
+package terminal
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"netdelta/insight"
+	"netdelta/internal/ui"
+	"netdelta/result"
+)
+
+// Write prints a run on w, which is the terminal t. Deltas, null check, checks and advice must be filled in.
+func Write(w io.Writer, run result.Run, t ui.Terminal) error {
+	buffer := bufio.NewWriter(w)
+	p := &page{w: buffer, terminal: t, run: run}
+	p.head()
+	for _, c := range insight.Conclude(run) {
+		p.setting(c)
+	}
+	p.trust()
+	p.advice()
+	return buffer.Flush()
+}
+
+// page is a report being printed. Errors of its writer are kept there until the end.
+type page struct {
+	w        *bufio.Writer
+	terminal ui.Terminal
+	run      result.Run
+}
+
+// line prints pieces as a line, without blanks at its end.
+func (p *page) line(pieces ...piece) {
+	var b strings.Builder
+	for i, piece := range pieces {
+		text := p.terminal.Text(piece.text)
+		if i == len(pieces)-1 {
+			text = strings.TrimRight(text, " ")
+		}
+		b.WriteString(p.terminal.Paint(piece.style, text))
+	}
+	p.w.WriteString(b.String())
+	p.w.WriteByte('\n')
+}
+
+// piece is text in one style. It need not be clean.
+type piece struct {
+	text  string
+	style ui.Style
+}
+
+// paragraph prints text over as many lines as it takes, the later ones indented like what follows the lead.
+func (p *page) paragraph(lead piece, text string) {
+	indent := ui.Columns(lead.text)
+	for i, line := range ui.Wrap(p.terminal.Text(text), max(p.terminal.Width-indent, 20)) {
+		if i > 0 {
+			lead = piece{strings.Repeat(" ", indent), ui.Plain}
+		}
+		p.line(lead, piece{text: line})
+	}
+}
+
+// title prints a heading after an empty line, with something at the right end if there is room for it.
+func (p *page) title(text, right string) {
+	p.line()
+	text, right = p.terminal.Text(text), p.terminal.Text(right)
+	gap := p.terminal.Width - ui.Columns(text) - ui.Columns(right)
+	if right == "" || gap < 2 {
+		p.line(piece{ui.Shorten(text, p.terminal.Width), ui.Bold})
+		if right != "" {
+			p.line(piece{ui.Shorten(right, p.terminal.Width), ui.Dim})
+		}
+		return
+	}
+	p.line(piece{text, ui.Bold}, piece{strings.Repeat(" ", gap), ui.Plain}, piece{right, ui.Dim})
+}
+
+// head says what was asked and how it was run.
+func (p *page) head() {
+	lead := piece{p.run.Study + "  ", ui.Bold}
+	if p.run.Question == "" {
+		p.line(piece{p.run.Study, ui.Bold})
+	} else {
+		p.paragraph(lead, p.run.Question)
+	}
+	p.paragraph(piece{}, strings.Join(p.facts(), " · "))
+	if len(p.run.Deltas) == 0 {
+		p.line()
+		p.paragraph(piece{}, "Nothing could be compared: no cell was measured together with the baseline.")
+	}
+}
+
+// facts are how the run was made.
+func (p *page) facts() []string {
+	e := p.run.Environment
+	var facts []string
+	add := func(given bool, format string, a ...any) {
+		if given {
+			facts = append(facts, fmt.Sprintf(format, a...))
+		}
+	}
+	add(p.run.Testbed != "", "%s", p.run.Testbed)
+	add(e.Kernel != "", "Linux %s", strings.TrimPrefix(e.Kernel, "Linux "))
+	add(e.CPU.Count > 0, "%d CPUs", e.CPU.Count)
+	add(e.Virtual != "", "in %s", e.Virtual)
+	builds := 0
+	for _, d := range p.run.Deltas {
+		builds = max(builds, d.Blocks)
+	}
+	add(builds == 1, "1 build")
+	add(builds > 1, "%d builds", builds)
+	took := p.run.Finished.Sub(p.run.Started).Round(time.Second)
+	add(took > 0, "%s", took)
+	add(p.run.Ended != "", "%s", ended(p.run.Ended))
+	add(p.run.Seed != 0, "seed %d", p.run.Seed)
+	return facts
+}
+
+// ended says how a run ended.
+func ended(how string) string {
+	switch how {
+	case "resolved":
+		return "ended with every delta resolved"
+	case "budget":
+		return "ended by the time budget"
+	case "interrupted":
+		return "interrupted"
+	case "failed":
+		return "failed before its end"
+	case "running":
+		return "not finished"
+	}
+	return how
+}

@@ -1,0 +1,244 @@
+package terminal
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/internal/ui"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// listMost is how many failed trials and the like are named one by one; the rest are counted.
+const listMost = 5
+
+// trust says how far the figures can be trusted, what was left out of them and what could not be measured.
+func (p *page) trust() {
+	p.title("How far to trust this", "")
+	p.entry("null check", p.nullCheck())
+	p.entry("spread", p.spread())
+	p.entry("left out", p.leftOut())
+	p.list("failed", p.failed())
+	p.list("checks", p.otherChecks())
+	p.list("unsupported", p.absent(func(c result.Cell) string { return c.Unsupported }, true))
+	p.list("skipped", p.absent(func(c result.Cell) string { return c.Skipped }, false))
+	p.list("warning", p.warnings())
+	p.list("note", p.run.Notes)
+}
+
+// labelWidth is the room for the labels of entries.
+const labelWidth = 13
+
+// entry prints a labelled paragraph unless it is empty.
+func (p *page) entry(label, text string) {
+	if text != "" {
+		p.paragraph(piece{fmt.Sprintf("%-*s", labelWidth, label), ui.Dim}, text)
+	}
+}
+
+// list prints entries under one label, the first few of them.
+func (p *page) list(label string, texts []string) {
+	for i, text := range texts {
+		if i == listMost && len(texts) > listMost+1 {
+			p.entry("", fmt.Sprintf("and %d more, in %s", len(texts)-i, result.ResultFile))
+			return
+		}
+		p.entry(label, text)
+		label = ""
+	}
+}
+
+// advice says what to change.
+func (p *page) advice() {
+	if len(p.run.Advice) == 0 {
+		return
+	}
+	p.title("What to do", "")
+	for _, a := range p.run.Advice {
+		p.paragraph(piece{p.terminal.Text("· "), ui.Dim}, a.Says+" "+a.Why)
+	}
+}
+
+// nullCheck is the noise floor of the run: what the baseline differs by from itself.
+func (p *page) nullCheck() string {
+	var floors, points []float64 // of metrics with a ratio, and of those without
+	var failed []string
+	unknown, baseline := 0, "the baseline"
+	for _, n := range p.run.Null {
+		if !n.Headline {
+			continue
+		}
+		baseline = n.Baseline
+		if n.Verdict == string(stats.Slower) || n.Verdict == string(stats.Faster) {
+			failed = append(failed, fmt.Sprintf("%s %s (%s)", insight.Load(n.Setting()), strings.ToLower(insight.Where(n.Placement)), insight.Percent(n.Ratio)))
+		}
+		low, _, high := change(n)
+		switch floor := max(math.Abs(low), math.Abs(high)); {
+		case !insight.HasInterval(n):
+			unknown++
+		case n.Ratio > 0:
+			floors = append(floors, floor)
+		default:
+			points = append(points, floor)
+		}
+	}
+	switch {
+	case len(floors)+len(points) == 0 && unknown == 0:
+		return "the baseline was not held against itself: there is no noise floor"
+	case len(floors)+len(points) == 0:
+		return fmt.Sprintf("too few builds to hold %s against itself: the noise floor is unknown", baseline)
+	}
+	var within []string
+	if len(floors) > 0 {
+		within = append(within, fmt.Sprintf("%.1f%%", 100*slices.Max(floors)))
+	}
+	if len(points) > 0 {
+		within = append(within, fmt.Sprintf("%.2f points of loss", 100*slices.Max(points)))
+	}
+	text := fmt.Sprintf("%s, set up twice, differs from itself by at most %s", baseline, strings.Join(within, " or "))
+	if len(floors) > 1 {
+		text += fmt.Sprintf(" in each of %d settings (median %.1f%%)", len(floors), 100*stats.Median(floors))
+	}
+	text += ": a change below the floor of its setting is never called real"
+	if len(failed) > 0 {
+		text += fmt.Sprintf(". It failed in %s: there %s differs from itself by more than chance, so take changes of that size with doubt",
+			strings.Join(failed, "; "), baseline)
+	}
+	return text
+}
+
+// spread is how the delta of a single round scatters, and where that comes from: the median over all headline deltas.
+func (p *page) spread() string {
+	var builds, rounds, bursts []float64
+	for _, d := range p.run.Deltas {
+		if d.Headline && d.Variance != nil {
+			builds = append(builds, d.Variance.Builds)
+			rounds = append(rounds, d.Variance.Rounds)
+			bursts = append(bursts, d.Variance.Bursts)
+		}
+	}
+	if len(builds) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%.2f%% between builds, %.2f%% between rounds", 100*stats.Median(builds), 100*stats.Median(rounds))
+	if within := stats.Median(bursts); within > 0 {
+		text += fmt.Sprintf(", %.2f%% within bursts", 100*within)
+	}
+	return text + " (standard deviation of one round's delta)"
+}
+
+// leftOut counts the bursts that enter no delta, by reason. Those of the baseline are counted with its null check, where
+// they occur once and not once for each network.
+func (p *page) leftOut() string {
+	reasons, total, used := map[string]int{}, 0, 0
+	count := func(deltas []result.Delta, baselines bool) {
+		for _, d := range deltas {
+			if !d.Headline {
+				continue
+			}
+			used += d.Rounds
+			for reason, n := range d.Excluded {
+				own, ofBaseline := strings.CutPrefix(reason, insight.OfBaseline)
+				if ofBaseline && !baselines || reason == insight.TrialFailed || reason == insight.NoBaseline {
+					continue
+				}
+				reasons[own] += n
+				total += n
+			}
+		}
+	}
+	count(p.run.Deltas, false)
+	count(p.run.Null, true)
+	if total == 0 {
+		return ""
+	}
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		parts = append(parts, fmt.Sprintf("%s %d", reason, reasons[reason]))
+	}
+	return fmt.Sprintf("%d bursts of %d: %s", total, total+used, strings.Join(parts, ", "))
+}
+
+// failed names the trials that did not run to their end.
+func (p *page) failed() []string {
+	var all []string
+	for _, c := range p.run.Checks {
+		if !c.OK && c.Check == insight.CheckFinished {
+			all = append(all, c.Trial+": "+c.Observed)
+		}
+	}
+	return all
+}
+
+// otherChecks counts the checks of each kind that found something, with the first of them.
+func (p *page) otherChecks() []string {
+	first, counts := map[string]result.Check{}, map[string]int{}
+	for _, c := range p.run.Checks {
+		if c.OK || c.Check == insight.CheckFinished || c.Check == insight.CheckMeasured {
+			continue
+		}
+		if counts[c.Check] == 0 {
+			first[c.Check] = c
+		}
+		counts[c.Check]++
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		c := first[name]
+		text := fmt.Sprintf("%s in %s: %s where %s was expected", name, c.Trial, c.Observed, c.Expected)
+		if n := counts[name] - 1; n > 0 {
+			text += fmt.Sprintf(", and in %d more", n)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// absent lists why cells were not measured, each reason once, with the networks if they are what it is about, else with
+// the number of cells.
+func (p *page) absent(reason func(result.Cell) string, byNetwork bool) []string {
+	var order []string
+	networks, cells := map[string][]string{}, map[string]int{}
+	for _, c := range p.run.Cells {
+		why := reason(c)
+		if why == "" {
+			continue
+		}
+		if cells[why] == 0 {
+			order = append(order, why)
+		}
+		cells[why]++
+		if !slices.Contains(networks[why], c.Network) {
+			networks[why] = append(networks[why], c.Network)
+		}
+	}
+	all := make([]string, len(order))
+	for i, why := range order {
+		subject := fmt.Sprintf("%d cells", cells[why])
+		if cells[why] == 1 {
+			subject = "1 cell"
+		}
+		if byNetwork {
+			subject = strings.Join(networks[why], ", ")
+		}
+		all[i] = subject + ": " + why
+	}
+	return all
+}
+
+// warnings are those of the headline deltas, each once.
+func (p *page) warnings() []string {
+	var all []string
+	for _, d := range append(slices.Clone(p.run.Null), p.run.Deltas...) {
+		for _, w := range d.Warnings {
+			if text := d.Cell + ": " + w; d.Headline && !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
