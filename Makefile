@@ -22,7 +22,7 @@ export NETDELTA_BUILD_FLAGS := -trimpath -buildvcs=$(VCS)
 
 .PHONY: help
 help: ## list the targets (the default)
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## install the packages that runs, tests and benchmarks need and this machine lacks
@@ -48,6 +48,10 @@ test: ## setup, then all tests; at the end what was skipped, and why (PKGS)
 bench: ## run each program under bench/ in turn (WHICH: names of some)
 	@scripts/setup.sh bench
 	@scripts/bench.sh $(WHICH)
+
+.PHONY: e2e
+e2e: build ## whole runs through the program as users get it, also killed ones; nothing may be left of them
+	$(GO) run ./scripts/endtoend bin/netdelta
 
 .PHONY: lint
 lint: ## gofmt, go vet, go mod tidy, staticcheck, golangci-lint, govulncheck

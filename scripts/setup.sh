@@ -22,6 +22,7 @@ needs() {
 	case $1 in
 	run) ;;
 	test | bench | all)
+		echo make make
 		echo gcc gcc libc6-dev
 		echo /usr/include/stdio.h libc6-dev
 		echo sockperf sockperf

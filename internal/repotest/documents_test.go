@@ -69,8 +69,8 @@ func anchors(text []byte) map[string]bool {
 }
 
 var (
-	target  = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
-	command = regexp.MustCompile("(?m)(?:^[ \t]*(?:\\$ )?|`)(?:[A-Z_]+=\\S+ )*make((?: [a-z][a-z-]*)+)")
+	target  = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
+	command = regexp.MustCompile("(?m)(?:^[ \t]*(?:\\$ )?|`)(?:[A-Z_]+=\\S+ )*make((?: [a-z][a-z0-9-]*)+)")
 	script  = regexp.MustCompile("(?m)(?:^[ \t]*(?:\\$ )?|`)(\\.ci/[a-z]+|scripts/[a-z]+\\.sh)")
 )
 

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// looksAround asks for what needs no run.
+func (s *stage) looksAround() error {
+	for _, arguments := range [][]string{{"--version"}, {"--help"}, {"doctor"}, {"list"}, {"cleanup"}} {
+		out, err := s.call(arguments...)
+		if err != nil {
+			return err
+		}
+		if len(bytes.TrimSpace(out)) == 0 {
+			return fmt.Errorf("netdelta %s prints nothing", arguments[0])
+		}
+	}
+	return nil
+}
+
+// budget is the promise of a first answer, and grace what a machine that has other work may add to it.
+const (
+	budget = time.Minute
+	grace  = 30 * time.Second
+)
+
+// runsDefault runs the default study and reads its answers in every form.
+func (s *stage) runsDefault() error {
+	folder := filepath.Join(s.folder, "default")
+	began := time.Now()
+	out, err := s.call("run", "--time-budget", budget.String(), "--out", folder, "--json")
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	if took > budget+grace {
+		return fmt.Errorf("a budget of %s took %s", budget, took.Round(time.Second))
+	}
+	a, err := read(out)
+	if err != nil {
+		return err
+	}
+	resolved := a.networks()
+	fmt.Printf("  %d deltas in %s; networks with an interval for p50: %s\n", len(a.Deltas), took.Round(time.Second), strings.Join(resolved, " "))
+	if len(resolved) < 3 {
+		return fmt.Errorf("only %d networks have an interval for p50", len(resolved))
+	}
+	shown, err := s.call("show", folder)
+	if err != nil {
+		return err
+	}
+	for _, name := range resolved {
+		if !bytes.Contains(shown, []byte(name)) {
+			return fmt.Errorf("show does not name %s", name)
+		}
+	}
+	for _, file := range []string{"study.yaml", "environment.json", "trials.jsonl", "result.json"} {
+		if info, err := os.Stat(filepath.Join(folder, file)); err != nil || info.Size() == 0 {
+			return fmt.Errorf("the run folder has no %s, or nothing in it", file)
+		}
+	}
+	return nil
+}
+
+// small is a run that takes seconds.
+func small(folder string) []string {
+	return []string{
+		"run", "--networks", "host,bridge", "--workloads", "tcp-rr", "--placement", "cross-node", "--time-budget", "12s", "--out", folder, "--json",
+	}
+}
+
+// runsTwice runs two labs side by side.
+func (s *stage) runsTwice() error {
+	type end struct {
+		text []byte
+		err  error
+	}
+	ends := make(chan end)
+	for _, name := range []string{"left", "right"} {
+		go func() {
+			out, err := s.call(small(filepath.Join(s.folder, name))...)
+			ends <- end{out, err}
+		}()
+	}
+	var failed error
+	for range 2 {
+		e := <-ends
+		if e.err == nil {
+			_, e.err = read(e.text)
+		}
+		failed = errors.Join(failed, e.err)
+	}
+	return failed
+}
+
+// killsAndResumes kills a run early and late, cleans up, and lets it go on: no finished trial may be lost.
+func (s *stage) killsAndResumes() error {
+	for _, after := range []time.Duration{500 * time.Millisecond, 4 * time.Second, 8 * time.Second} {
+		folder := filepath.Join(s.folder, "killed-"+after.String())
+		if err := s.killed(folder, after); err != nil {
+			return fmt.Errorf("killed after %s: %w", after, err)
+		}
+	}
+	return nil
+}
+
+func (s *stage) killed(folder string, after time.Duration) error {
+	var out, complaints bytes.Buffer
+	cmd := s.command(&out, &complaints, small(folder)...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	time.Sleep(after)
+	if err := cmd.Process.Kill(); err != nil {
+		return fmt.Errorf("it ended by itself: %w\n%s", err, complaints.String())
+	}
+	_ = cmd.Wait() // it was killed, and says so
+	kept, err := finished(folder)
+	if err != nil {
+		return err
+	}
+	if _, err := s.call("cleanup"); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(folder, "study.yaml")); err != nil {
+		fmt.Printf("  killed after %s: before there was a run folder\n", after)
+		return nil
+	}
+	text, err := s.call("run", "--resume", folder, "--json")
+	if err != nil {
+		return err
+	}
+	if _, err := read(text); err != nil {
+		return err
+	}
+	all, err := finished(folder)
+	if err != nil {
+		return err
+	}
+	for _, line := range kept {
+		if !slices.Contains(all, line) {
+			return fmt.Errorf("a finished trial is lost: %.80s", line)
+		}
+	}
+	fmt.Printf("  killed after %s: %d trials kept, %d in the end\n", after, len(kept), len(all))
+	return nil
+}
+
+// finished are the whole lines of a journal; none when there is no journal yet.
+func finished(folder string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(folder, "trials.jsonl"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	return lines[:len(lines)-1], nil // what follows the last line feed is torn, or empty
+}
