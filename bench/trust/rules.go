@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/netip"
+	"time"
+
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// widest is the half width that the interval may have: 1%.
+const widest = 0.01
+
+// rulesFound compares a routed path with the same path behind some firewall rules, beside six other networks.
+func rulesFound(ctx context.Context, w io.Writer, rules int, budget time.Duration) error {
+	networks := network.Catalogue()
+	routed, err := network.Find(networks, "routed")
+	if err != nil {
+		return err
+	}
+	filtered := withRules(routed, rules)
+	record, err := measure(ctx, job{
+		networks: append(networks, filtered), baseline: "routed",
+		compare:    []string{filtered.Name, "host", "bridge", "bridge-nat", "macvlan", "vxlan", "vxlan-routed"},
+		placements: []result.Placement{result.CrossNode}, budget: budget, seed: 1,
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%d firewall rules on a routed path, beside six other networks, in %v:\n", rules, budget)
+	var found *result.Delta
+	for i, d := range record.Deltas {
+		if !d.Headline {
+			continue
+		}
+		fmt.Fprintf(w, "  %-16s %s %s in %d builds, %d rounds\n", d.Network, interval(d), d.Verdict, d.Blocks, d.Rounds)
+		if d.Network == filtered.Name {
+			found = &record.Deltas[i]
+		}
+	}
+	switch {
+	case found == nil || found.RatioLow == nil:
+		return fmt.Errorf("%s has no interval", filtered.Name)
+	case stats.Verdict(found.Verdict) != stats.Slower:
+		return fmt.Errorf("%d rules were not found: %s", rules, found.Verdict)
+	case halfWidth(*found) > widest:
+		return fmt.Errorf("the interval of %s is +-%.2f%%, wider than +-%.0f%%", filtered.Name, 100*halfWidth(*found), 100*widest)
+	}
+	return nil
+}
+
+func halfWidth(d result.Delta) float64 { return math.Log(*d.RatioHigh / *d.RatioLow) / 2 }
+
+// withRules is a network with rules on the first node that every forwarded packet passes and none matches.
+func withRules(n network.Network, rules int) network.Network {
+	build := n.Build
+	n.Name = fmt.Sprintf("%s+%d-rules", n.Name, rules)
+	n.Build = func(t network.Topology) network.Plan {
+		p := build(t)
+		chain := network.Chain{Name: "forward", Hook: network.Forwarding}
+		for i := range rules {
+			// Documentation addresses (RFC 5737): no packet comes from them.
+			from := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
+			chain.Rules = append(chain.Rules, network.Rule{From: netip.PrefixFrom(from, 32), Do: network.Drop})
+		}
+		p.Ops = append(p.Ops, network.Rules{In: network.InNode(0), Table: "firewall", Chains: []network.Chain{chain}})
+		return p
+	}
+	return n
+}
