@@ -94,30 +94,30 @@ func (l *Testbed) makeSpaces(ctx context.Context, p network.Plan) error {
 	for _, o := range p.Settings {
 		settings[o.In] = append(settings[o.In], o)
 	}
-	var (
-		group errgroup.Group
-		mu    sync.Mutex
-	)
-	for _, where := range p.Spaces() {
-		if old := l.spaces[where]; old != nil {
-			group.Go(func() error { return old.set(settings[where]) })
-			continue
-		}
-		group.Go(func() error {
+	wanted := p.Spaces()
+	made := make([]*space, len(wanted))
+	var group errgroup.Group
+	for i, where := range wanted {
+		old := l.spaces[where]
+		group.Go(func() (err error) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			s, err := newSpace(where.String(), settings[where])
-			if err != nil {
-				return err
+			if old != nil {
+				return old.set(settings[where])
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			l.spaces[where] = s
-			return nil
+			made[i], err = newSpace(where.String(), settings[where])
+			return err
 		})
 	}
-	return group.Wait()
+	err := group.Wait()
+	// Also after a failure, so that Close finds them.
+	for i, s := range made {
+		if s != nil {
+			l.spaces[wanted[i]] = s
+		}
+	}
+	return err
 }
 
 // Spec implements testbed.Testbed. Its network is the present one.

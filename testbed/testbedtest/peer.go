@@ -314,5 +314,6 @@ func fork(r request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{Sent: child.Pid}, child.Release()
+	a := answer{Sent: child.Pid} // which Release forgets
+	return a, child.Release()
 }

@@ -1,0 +1,216 @@
+package lab_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"netdelta/internal/leak"
+	"netdelta/internal/owner"
+	"netdelta/internal/require"
+	"netdelta/network"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/testbed/testbedtest"
+)
+
+// play starts this binary in a role and returns it with the first line that it says.
+func play(t *testing.T, name string) (cmd *exec.Cmd, line string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.Command(self)
+	cmd.Env = append(os.Environ(), testbedtest.Role(name))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+	})
+	line, err = bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("role %s: %v", name, err)
+	}
+	return cmd, strings.TrimSpace(line)
+}
+
+// kill ends a program as the kernel does when memory is short.
+func kill(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // says that it was killed
+}
+
+// host takes a snapshot of the host.
+func host(t *testing.T) leak.Snapshot {
+	t.Helper()
+	s, err := leak.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// same fails for each difference of the host to an earlier snapshot.
+func same(t *testing.T, when string, before leak.Snapshot) {
+	t.Helper()
+	for _, line := range leak.Diff(before, host(t)) {
+		t.Errorf("%s, the host is not the same: %s", when, line)
+	}
+}
+
+func TestHostUntouched(t *testing.T) {
+	require.Namespaces(t)
+	before := host(t)
+	driver := lab.NewDriver(network.Catalogue())
+	names, err := supported(t.Context(), driver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "after asking what is supported", before)
+	for _, name := range names {
+		for _, podsOutlive := range []bool{false, true} {
+			tb, err := driver.Open(t.Context(), testbed.Spec{
+				Nodes: 2, PodsPerNode: 2, Network: name, PodsOutlive: podsOutlive, Link: testbed.Link{Rate: 1e9},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = carry(t.Context(), tb)
+			same(t, "with "+name+" up", before)
+			if err := errors.Join(err, tb.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	same(t, "after all", before)
+}
+
+func TestCleanup(t *testing.T) {
+	require.Namespaces(t)
+	before := host(t)
+	live, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: "bridge"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Close()
+	bystander := testbedtest.StartPeer(t, live.Pods()[0])
+	ownDir, err := owner.TempDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(ownDir)
+
+	run, line := play(t, "leave")
+	var dir string
+	var idle, deaf, stopped, daemon int
+	if _, err := fmt.Sscan(line, &dir, &idle, &deaf, &stopped, &daemon); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	wire, err := leak.NewTripwire(deaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wire.Close()
+	if mine := orphansOf(t, run.Process.Pid); len(mine) > 0 {
+		t.Errorf("a run that lives has the orphans %v", mine)
+	}
+	kill(t, run)
+	if err := wire.Wait(100 * time.Millisecond); err == nil {
+		t.Error("the namespace ended though a process is in it: the test shows nothing")
+	}
+	removed, err := lab.Cleanup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprint(removed)
+	for _, pid := range []int{deaf, stopped, daemon} {
+		if !strings.Contains(text, fmt.Sprintf("(%d)", pid)) {
+			t.Errorf("process %d is not among what was removed: %s", pid, text)
+		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(text, dir) {
+		t.Errorf("directory %s: %v; removed: %s", dir, err, text)
+	}
+	if err := wire.Wait(30 * time.Second); err != nil {
+		t.Error(err)
+	}
+	if mine := orphansOf(t, run.Process.Pid); len(mine) > 0 {
+		t.Errorf("after the clean-up there is still %v", mine)
+	}
+	if _, err := bystander.Environment(); err != nil {
+		t.Errorf("the clean-up hurt a run that lives: %v", err)
+	}
+	if _, err := os.Stat(ownDir); err != nil {
+		t.Errorf("the clean-up hurt a run that lives: %v", err)
+	}
+	same(t, "after the clean-up", before)
+}
+
+// orphansOf lists processes with the mark of a program, whether it lives or not.
+func orphansOf(t *testing.T, pid int) []owner.Process {
+	t.Helper()
+	all, err := owner.Processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphans, err := lab.Orphans()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mine []owner.Process
+	for _, p := range all {
+		if p.Owner.PID == pid && strings.Contains(fmt.Sprint(orphans), fmt.Sprintf("(%d)", p.PID)) {
+			mine = append(mine, p)
+		}
+	}
+	return mine
+}
+
+func TestKilledAtAnyMoment(t *testing.T) {
+	require.Namespaces(t)
+	before := host(t)
+	const kills = 20
+	random := rand.New(rand.NewPCG(1, 2))
+	removed := 0
+	for range kills {
+		run, line := play(t, "churn")
+		if line != "ready" {
+			t.Fatal(line)
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(300 * time.Millisecond))))
+		kill(t, run)
+		gone, err := lab.Cleanup(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		removed += len(gone)
+		if mine := orphansOf(t, run.Process.Pid); len(mine) > 0 {
+			t.Fatalf("after the clean-up there is still %v", mine)
+		}
+	}
+	if removed == 0 {
+		t.Errorf("%d kills left nothing to clean up: the test shows nothing", kills)
+	}
+	t.Logf("%d kills, %d orphans removed", kills, removed)
+	same(t, "after the kills", before)
+	if found := leak.Own(); len(found) > 0 {
+		t.Errorf("the test itself has leaked %q", found)
+	}
+}
