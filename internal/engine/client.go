@@ -96,6 +96,7 @@ func (c *client) connect(ctx context.Context) error {
 		c.sockets = c.files
 		c.ctl.connection[i].fd = int32(fd)
 	}
+	c.ctl.exchange.FD = int64(c.sockets[0])
 	return nil
 }
 
@@ -289,6 +290,11 @@ func (c *client) Close() error {
 // release ends the loop and gives back what the client holds.
 func (c *client) release() error {
 	if c.done != nil {
+		if c.cfg.Kind == DatagramRR {
+			for _, fd := range c.sockets {
+				_ = unix.Send(fd, make([]byte, farewell), unix.MSG_DONTWAIT) // lost, it is no matter
+			}
+		}
 		c.ctl.order.quit = 1
 		c.abort()
 		atomic.AddUint32(&c.ctl.command, 1)

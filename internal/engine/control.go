@@ -36,9 +36,10 @@ type control struct {
 	events     *[eventRoom]unix.EpollEvent
 	seconds    *[maxSeconds]second
 
-	order   order
-	outcome outcome
-	latency latency.Recorder
+	order    order
+	outcome  outcome
+	exchange native.Exchange // on connection 0
+	latency  latency.Recorder
 
 	transaction uint32 // counts the datagram transactions within a burst
 	port        uint32 // the next source port of a connect loop, from 0
@@ -145,6 +146,7 @@ func newControl(cfg Config, conns int, buffer uintptr, latencies bool) (*native.
 	if latencies {
 		c.latency.Open(arena, c.clock)
 	}
+	c.exchange = native.Exchange{Out: uintptr(c.out), In: uintptr(c.in), Size: int64(c.message)}
 	// Anything but zeros, so that nothing on the way can treat an empty page specially.
 	body := unsafe.Slice((*byte)(c.out), buffer)
 	for i := range body {

@@ -17,52 +17,64 @@ type header struct {
 // HeaderSize is the smallest datagram of a request-response workload.
 const HeaderSize = unsafe.Sizeof(header{})
 
-// exchangeDatagrams sends a request and waits for its response. When none comes in time, the datagram is counted as lost
-// and sent again; latency counts from the first. A response that comes after all, after the request was repeated, takes
-// that count back: it was late, not lost.
+// mendDatagrams goes on waiting for a response after a first receive that did not bring it. When none comes in time, the
+// datagram is counted as lost and sent again; latency counts from the first. A response that comes after all, after the
+// request was repeated, takes that count back: it was late, not lost.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) exchangeDatagrams() bool {
-	fd := c.connection[0].fd
-	number := c.transaction
-	c.transaction++
-	out, in := (*header)(c.out), (*header)(c.in)
-	out.burst, out.number = c.order.number, number
-	for {
-		c.outcome.counters.sent++
-		_, errno := native.Send(fd, c.out, c.message, 0)
-		// A refusal is the answer to an earlier datagram, and a full queue is a loss on the way.
-		if errno != 0 && errno != unix.EINTR && errno != unix.EAGAIN && errno != unix.ENOBUFS {
-			return c.fail(stepSend, errno)
-		}
-		deadline := int64(0)
-		for {
-			n, errno := native.Receive(fd, c.in, c.message, 0)
-			if errno == 0 && n == c.message && in.burst == out.burst && in.number == number {
-				return true
-			}
-			if c.stopped() {
-				return c.fail(stepReceive, 0)
-			}
-			if errno == unix.EAGAIN {
-				break // the socket's receive timeout
-			}
-			if errno != 0 && errno != unix.EINTR {
-				return c.fail(stepReceive, errno)
-			}
-			if errno == 0 && n == c.message && in.burst == out.burst && c.outcome.counters.lost > 0 {
-				c.outcome.counters.lost--
-			}
-			// Something else came: wait on, but not for ever.
-			now := c.clock.Ticks()
-			if deadline == 0 {
-				deadline = now + c.lossTicks
-			} else if now > deadline {
-				break
-			}
-		}
-		c.outcome.counters.lost++
+func (c *control) mendDatagrams(e *native.Exchange) bool {
+	fd := int32(e.FD)
+	in, out := (*header)(c.in), (*header)(c.out)
+	begin := c.clock.Ticks()
+	result, at := e.Got, stepReceive
+	if e.Sent != e.Size {
+		result, at = min(e.Sent, 0), stepSend
 	}
+	for {
+		errno := native.Errno(0)
+		if result < 0 {
+			errno = native.Errno(-result)
+		}
+		switch {
+		case errno == 0 && result == e.Size && *in == *out:
+			return true
+		case c.stopped():
+			return c.fail(stepReceive, 0)
+		case errno != 0 && !lossy(errno):
+			return c.fail(at, errno)
+		case errno == 0 && result == e.Size && in.burst == out.burst && c.outcome.counters.lost > 0:
+			c.outcome.counters.lost--
+		}
+		// Whatever came instead must not put off the repetition for ever.
+		now := c.clock.Ticks()
+		if errno == unix.EAGAIN || now-begin > c.lossTicks {
+			begin = now
+			c.outcome.counters.lost++
+			c.outcome.counters.sent++
+			_, errno = native.Send(fd, c.out, c.message, 0)
+			if errno != 0 && !lossy(errno) {
+				return c.fail(stepSend, errno)
+			}
+		}
+		n, errno := native.Receive(fd, c.in, c.message, 0)
+		result, at = int64(n), stepReceive
+		if errno != 0 {
+			result = -int64(errno)
+		}
+	}
+}
+
+// lossy says whether an error of a datagram socket amounts to a loss on the way: a full queue, or the news that an earlier
+// datagram was refused; or to no loss at all: a time that has passed, an interruption.
+//
+//go:nosplit
+//go:norace
+func lossy(errno native.Errno) bool {
+	switch errno {
+	case unix.EAGAIN, unix.EINTR, unix.ENOBUFS, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH:
+		return true
+	}
+	return false
 }

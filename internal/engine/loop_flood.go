@@ -131,8 +131,7 @@ func (c *control) floodOne(h *flowHeader, flow int32, measured bool) bool {
 		if errno == unix.EINTR && !c.stopped() {
 			continue
 		}
-		// A full queue is a loss on the way, and so is a refusal of an earlier datagram.
-		if errno != 0 && errno != unix.ENOBUFS && errno != unix.EAGAIN {
+		if errno != 0 && !lossy(errno) {
 			return c.fail(stepSend, errno)
 		}
 		break
@@ -154,7 +153,7 @@ func (c *control) floodEnd(h *flowHeader) bool {
 	reply := (*flowReply)(c.in)
 	for {
 		_, errno := native.Send(fd, c.out, FlowHeaderSize, 0)
-		if errno != 0 && errno != unix.EINTR && errno != unix.ENOBUFS && errno != unix.EAGAIN {
+		if errno != 0 && !lossy(errno) {
 			return c.fail(stepReport, errno)
 		}
 		n, errno := native.Receive(fd, c.in, unsafe.Sizeof(flowReply{}), 0)
@@ -165,7 +164,7 @@ func (c *control) floodEnd(h *flowHeader) bool {
 		if c.stopped() {
 			return c.fail(stepReport, 0)
 		}
-		if errno != 0 && errno != unix.EAGAIN && errno != unix.EINTR {
+		if errno != 0 && !lossy(errno) {
 			return c.fail(stepReport, errno)
 		}
 	}
@@ -190,7 +189,7 @@ func (c *control) serveFlood() {
 	for !c.stopped() {
 		from.length = uint32(len(from.raw))
 		n, errno := native.ReceiveFrom(c.listener, c.in, room, unsafe.Pointer(&from.raw), &from.length)
-		if errno != 0 && errno != unix.EINTR && errno != unix.ECONNREFUSED {
+		if errno != 0 && !lossy(errno) {
 			c.fail(stepReceive, errno)
 			return
 		}

@@ -152,7 +152,7 @@ func (c *control) advance(m *many, k *connection) bool {
 		c.outcome.counters.sent++
 		k.tried = c.clock.Ticks()
 		_, errno := native.Send(k.fd, c.out, c.message, unix.MSG_DONTWAIT)
-		if errno != 0 && errno != unix.EINTR && errno != unix.EAGAIN && errno != unix.ENOBUFS {
+		if errno != 0 && !lossy(errno) {
 			return c.fail(stepSend, errno)
 		}
 		return true
@@ -232,7 +232,7 @@ func (c *control) settle(m *many, now, due int64) bool {
 //go:nocheckptr
 func (c *control) take(m *many, k *connection) bool {
 	n, errno := native.Receive(k.fd, unsafe.Add(c.in, k.got), c.message-k.got, unix.MSG_DONTWAIT)
-	if errno == unix.EAGAIN || errno == unix.EINTR {
+	if errno == unix.EAGAIN || errno == unix.EINTR || c.kind == DatagramRR && lossy(errno) {
 		return true
 	}
 	if errno != 0 {

@@ -45,13 +45,14 @@ func (c *control) oneByOneFor(span, limit int64, measured bool) bool {
 				break
 			}
 			c.waitUntil(start)
-		} else {
-			start = c.clock.Ticks()
 		}
-		if !c.exchange() {
+		if !c.transact() {
 			return false
 		}
-		end := c.clock.Ticks()
+		end := c.exchange.End
+		if gap == 0 {
+			start = c.exchange.Start
+		}
 		if measured {
 			c.latency.Record(end - start)
 			c.outcome.counters.transactions++
@@ -77,19 +78,76 @@ func (c *control) oneByOneFor(span, limit int64, measured bool) bool {
 	return true
 }
 
-// exchange runs one transaction.
+// transact runs one transaction, and notes in c.exchange when it began and when it ended.
 //
 //go:nosplit
 //go:norace
-func (c *control) exchange() bool {
-	switch c.kind {
-	case StreamRR:
-		return c.sendAll(c.connection[0].fd) && c.receiveAll(c.connection[0].fd)
-	case DatagramRR:
-		return c.exchangeDatagrams()
-	default:
-		return c.exchangeOnNewConnection()
+func (c *control) transact() bool {
+	e := &c.exchange
+	if c.kind == ConnectRR {
+		e.Start = c.clock.Ticks()
+		ok := c.exchangeOnNewConnection()
+		e.End = c.clock.Ticks()
+		return ok
 	}
+	stamped := native.Stamped && c.clock.Counter()
+	begin := int64(0)
+	if !stamped {
+		begin = c.clock.Ticks()
+	}
+	if c.kind == DatagramRR {
+		out := (*header)(c.out)
+		out.burst, out.number = c.order.number, c.transaction
+		c.transaction++
+		c.outcome.counters.sent++
+	}
+	native.RoundTrip(e)
+	if stamped {
+		begin = e.Start
+	}
+	whole := e.Sent == e.Size && e.Got == e.Size && (c.kind == StreamRR || *(*header)(c.in) == *(*header)(c.out))
+	if whole && stamped {
+		return true
+	}
+	if !whole && !c.mend() {
+		return false
+	}
+	e.Start, e.End = begin, c.clock.Ticks()
+	return true
+}
+
+// mend ends a transaction that two system calls did not end.
+//
+//go:nosplit
+//go:norace
+func (c *control) mend() bool {
+	e := &c.exchange
+	if c.kind == DatagramRR {
+		return c.mendDatagrams(e)
+	}
+	fd := int32(e.FD)
+	if e.Sent != e.Size {
+		if !c.again(e.Sent, stepSend) || !c.sendRest(fd, uintptr(max(e.Sent, 0))) {
+			return false
+		}
+		e.Got = -int64(unix.EINTR) // nothing was received so far
+	}
+	if e.Got == 0 {
+		return c.fail(stepPeerClosed, 0)
+	}
+	return c.again(e.Got, stepReceive) && c.receiveRest(fd, uintptr(max(e.Got, 0)))
+}
+
+// again says whether a call with this result may be continued.
+//
+//go:nosplit
+//go:norace
+func (c *control) again(result int64, at step) bool {
+	errno := native.Errno(-result)
+	if result >= 0 || (errno == unix.EINTR || errno == unix.EAGAIN) && !c.stopped() {
+		return true
+	}
+	return c.fail(at, errno)
 }
 
 // sendAll sends one message.
@@ -97,8 +155,15 @@ func (c *control) exchange() bool {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) sendAll(fd int32) bool {
-	for done := uintptr(0); ; {
+func (c *control) sendAll(fd int32) bool { return c.sendRest(fd, 0) }
+
+// sendRest sends what a message still lacks.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) sendRest(fd int32, done uintptr) bool {
+	for {
 		n, errno := native.Send(fd, unsafe.Add(c.out, done), c.message-done, 0)
 		if errno != 0 {
 			if (errno == unix.EINTR || errno == unix.EAGAIN) && !c.stopped() {
@@ -117,8 +182,15 @@ func (c *control) sendAll(fd int32) bool {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) receiveAll(fd int32) bool {
-	for done := uintptr(0); ; {
+func (c *control) receiveAll(fd int32) bool { return c.receiveRest(fd, 0) }
+
+// receiveRest receives what a message still lacks.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) receiveRest(fd int32, done uintptr) bool {
+	for {
 		n, errno := native.Receive(fd, unsafe.Add(c.in, done), c.message-done, 0)
 		if errno != 0 {
 			if (errno == unix.EINTR || errno == unix.EAGAIN) && !c.stopped() {

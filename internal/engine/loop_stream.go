@@ -193,25 +193,6 @@ func (c *control) streamTurns(epoll int32, last, limit int64, measured bool) boo
 	}
 }
 
-// sendRest sends what a message still lacks.
-//
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (c *control) sendRest(fd int32, done uintptr) bool {
-	for done < c.message {
-		n, errno := native.Send(fd, unsafe.Add(c.out, done), c.message-done, 0)
-		if errno != 0 {
-			if (errno == unix.EINTR || errno == unix.EAGAIN) && !c.stopped() {
-				continue
-			}
-			return c.fail(stepSend, errno)
-		}
-		done += n
-	}
-	return true
-}
-
 // streamEnd marks the end of the burst on all connections and waits for the receiver's answers.
 //
 //go:nosplit

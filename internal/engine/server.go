@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,7 +33,8 @@ type server struct {
 
 // session is a loop of a server.
 type session struct {
-	fd    int // its connection, or the listening socket
+	fd    int            // its connection, or the listening socket
+	peer  netip.AddrPort // of a datagram session
 	arena *native.Arena
 	ctl   *control
 	done  <-chan struct{}
@@ -53,7 +55,7 @@ func Serve(ctx context.Context, cfg Config) (workload.Server, error) {
 	s := &server{cfg: cfg, listener: fd, sessions: map[*session]struct{}{}, accepts: make(chan struct{})}
 	if !s.threadPerConnection() {
 		close(s.accepts)
-		if err := s.begin(fd); err != nil {
+		if err := s.begin(fd, netip.AddrPort{}); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: listen on %v: %w", cfg.Workload, cfg.Local, err), unix.Close(fd))
 		}
 		return s, nil
@@ -64,12 +66,18 @@ func Serve(ctx context.Context, cfg Config) (workload.Server, error) {
 		return nil, errors.Join(fmt.Errorf("%s: listen on %v: %w", cfg.Workload, cfg.Local, err), unix.Close(fd))
 	}
 	<-probe
-	go s.accept()
+	if cfg.Kind.datagrams() {
+		go s.greet()
+	} else {
+		go s.accept()
+	}
 	return s, nil
 }
 
+// threadPerConnection says whether each client's connection is served by a thread of its own, as the fastest servers of few
+// clients do. Many connections share one thread.
 func (s *server) threadPerConnection() bool {
-	return s.cfg.Kind == StreamOut || s.cfg.Kind == StreamRR && s.cfg.connections() == 1
+	return s.cfg.Kind == StreamOut || (s.cfg.Kind == StreamRR || s.cfg.Kind == DatagramRR) && s.cfg.connections() == 1
 }
 
 // accept takes connections until the listening socket is shut down.
@@ -79,7 +87,7 @@ func (s *server) accept() {
 		fd, _, err := unix.Accept4(s.listener, unix.SOCK_CLOEXEC)
 		switch err {
 		case nil:
-			if err := s.begin(fd); err != nil {
+			if err := s.begin(fd, netip.AddrPort{}); err != nil {
 				_ = unix.Close(fd)
 				s.note(err)
 			}
@@ -90,13 +98,81 @@ func (s *server) accept() {
 		default:
 			return
 		}
-		s.mu.Lock()
-		closed := s.closed
-		s.mu.Unlock()
-		if closed {
+		if s.isClosed() {
 			return
 		}
 	}
+}
+
+func (s *server) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// greet waits for the first datagram of each client, and gives the client a socket and a thread of its own.
+func (s *server) greet() {
+	defer close(s.accepts)
+	message := make([]byte, s.cfg.Params.Message)
+	for {
+		n, from, err := unix.Recvfrom(s.listener, message, 0)
+		if s.isClosed() {
+			return
+		}
+		if err != nil && !lossy(err.(unix.Errno)) {
+			s.note(fmt.Errorf("receive: %w", err))
+			return
+		}
+		if err != nil || n <= farewell {
+			continue
+		}
+		peer := addrPort(from)
+		if !s.knows(peer) {
+			if err := s.meet(peer); err != nil {
+				s.note(err)
+			}
+		}
+		// Datagrams that came before the client's own socket was there are answered here.
+		if unix.Sendto(s.listener, message[:n], 0, from) == nil {
+			s.mu.Lock()
+			s.gone.transactions++
+			s.gone.bytes += 2 * int64(n)
+			s.mu.Unlock()
+		}
+	}
+}
+
+func (s *server) knows(peer netip.AddrPort) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ses := range s.sessions {
+		if ses.peer == peer {
+			return true
+		}
+	}
+	return false
+}
+
+// meet opens a socket that is connected to a client: the kernel prefers it for the client's datagrams.
+func (s *server) meet(peer netip.AddrPort) error {
+	fd, err := open(&s.cfg, peer.Addr())
+	if err != nil {
+		return err
+	}
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	if err == nil {
+		err = bindAndListen(&s.cfg, fd)
+	}
+	if err == nil {
+		err = unix.Connect(fd, sockaddr(peer))
+	}
+	if err == nil {
+		err = s.begin(fd, peer)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("open a socket for client %v: %w", peer, err), unix.Close(fd))
+	}
+	return nil
 }
 
 func (s *server) note(err error) {
@@ -106,11 +182,11 @@ func (s *server) note(err error) {
 }
 
 // begin starts a loop on a connection, or on the listening socket.
-func (s *server) begin(fd int) error {
-	conns := 1
-	if s.cfg.Kind == StreamRR && s.cfg.connections() > 1 {
+func (s *server) begin(fd int, peer netip.AddrPort) error {
+	conns := s.cfg.connections()
+	if s.cfg.Kind == StreamRR && conns > 1 {
 		// Room for those of a client that is gone without a word.
-		conns = min(2*s.cfg.connections(), MaxConnections)
+		conns = min(2*conns, MaxConnections)
 	}
 	buffer := max(uintptr(s.cfg.Params.Message), FlowHeaderSize+64)
 	if s.cfg.Kind == StreamOut {
@@ -120,9 +196,9 @@ func (s *server) begin(fd int) error {
 	if err != nil {
 		return err
 	}
-	ctl.listener, ctl.connection[0].fd = int32(fd), int32(fd)
+	ctl.listener, ctl.connection[0].fd, ctl.exchange.FD = int32(fd), int32(fd), int64(fd)
 	ctl.options.timeout = unix.NsecToTimeval(time.Second.Nanoseconds())
-	ses := &session{fd: fd, arena: arena, ctl: ctl}
+	ses := &session{fd: fd, peer: peer, arena: arena, ctl: ctl}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.sessions) >= maxSessions {
@@ -142,7 +218,7 @@ func (s *server) end(ses *session) {
 	<-ses.done
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gone.add(ses.ctl.served)
+	s.gone.add(ses.ctl.counted())
 	if o := &ses.ctl.outcome; ses.fd == s.listener && !s.closed && o.step != stepNone {
 		s.broken = fmt.Errorf("%s: serve on %v: %v: %w", s.cfg.Workload, s.cfg.Local, o.step, o.errno)
 	}
@@ -161,18 +237,23 @@ func (c *counters) add(d counters) {
 	c.reordered += d.reordered
 }
 
+// counted is what a server's loop has done so far; it may be running.
+func (c *control) counted() counters {
+	answered := atomic.LoadInt64(&c.exchange.Served)
+	return counters{
+		transactions: atomic.LoadInt64(&c.served.transactions) + answered,
+		bytes:        atomic.LoadInt64(&c.served.bytes) + 2*int64(c.message)*answered,
+		reordered:    atomic.LoadInt64(&c.served.reordered),
+	}
+}
+
 // Totals implements workload.Server.
 func (s *server) Totals() workload.Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum := s.gone
 	for ses := range s.sessions {
-		served := &ses.ctl.served
-		sum.add(counters{
-			transactions: atomic.LoadInt64(&served.transactions),
-			bytes:        atomic.LoadInt64(&served.bytes),
-			reordered:    atomic.LoadInt64(&served.reordered),
-		})
+		sum.add(ses.ctl.counted())
 	}
 	return workload.Totals{Transactions: sum.transactions, Bytes: sum.bytes, Reordered: sum.reordered}
 }

@@ -52,6 +52,16 @@ func encode(a netip.AddrPort) address {
 	return e
 }
 
+func addrPort(a unix.Sockaddr) netip.AddrPort {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port))
+	}
+	return netip.AddrPort{}
+}
+
 func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	if ip := a.Addr().Unmap(); ip.Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}
@@ -170,7 +180,11 @@ func bindAndListen(cfg *Config, fd int) error {
 		if err := enlargeBuffer(fd); err != nil {
 			return err
 		}
-		return unix.Bind(fd, sockaddr(cfg.Local))
+		if err := unix.Bind(fd, sockaddr(cfg.Local)); err != nil {
+			return err
+		}
+		// Only now: a second server on this port is refused, but sockets for single clients may share it.
+		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	// Connections of an earlier server in TIME_WAIT are no hindrance.
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
@@ -309,7 +323,6 @@ func fillOptions(cfg *Config, c *control) error {
 	}
 	return nil
 }
-
 
 // infoOf is TCP_INFO of a connection, with its congestion control.
 func infoOf(fd int) (*unix.TCPInfo, string, error) {

@@ -58,4 +58,6 @@ func LatencyMetrics(more ...workload.Metric) []workload.Metric {
 }
 
 // LossMetric is the share of datagrams that were lost.
-func LossMetric() workload.Metric { return workload.Metric{Name: "loss", Unit: "ratio", Better: "lower"} }
+func LossMetric() workload.Metric {
+	return workload.Metric{Name: "loss", Unit: "ratio", Better: "lower"}
+}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"netdelta/internal/agent"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// The ports of the servers; each contender has its own, so that all can be armed at once.
+const (
+	serverPort  = 7001
+	clientPort  = 10001
+	loopPort    = 7002
+	foreignPort = 7003
+)
+
+//go:embed reference/pingpong.c
+var reference []byte
+
+// programs are those that the engines are compared with.
+type programs struct {
+	folder, self, pingpong string
+	sockperf, iperf3       string // "" when missing
+}
+
+func prepare() (*programs, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "netdelta-bench-")
+	if err != nil {
+		return nil, err
+	}
+	p := &programs{folder: folder, self: self, pingpong: filepath.Join(folder, "pingpong")}
+	source := p.pingpong + ".c"
+	if err := os.WriteFile(source, reference, 0o600); err != nil {
+		return nil, err
+	}
+	if out, err := exec.Command("gcc", "-O2", "-o", p.pingpong, source).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compile the reference loop: %w: %s; install gcc", err, out)
+	}
+	p.sockperf, _ = exec.LookPath("sockperf")
+	p.iperf3, _ = exec.LookPath("iperf3")
+	return p, nil
+}
+
+// engine is one of this project's workloads, armed in a pair of namespaces.
+type engine struct {
+	client, server *agent.Agent
+	session        int
+}
+
+func openEngine(ctx context.Context, p *programs, ends *pair, name string, params result.Params, cpu int) (e *engine, err error) {
+	clientAddr, serverAddr := addresses()
+	program := agent.Program{Path: p.self}
+	e = &engine{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.close())
+		}
+	}()
+	if e.server, err = agent.Start(ctx, pod{"server", ends.server, serverAddr}, program); err != nil {
+		return e, err
+	}
+	if e.client, err = agent.Start(ctx, pod{"client", ends.client, clientAddr}, program); err != nil {
+		return e, err
+	}
+	listen := netip.AddrPortFrom(serverAddr, serverPort)
+	if _, err = e.server.Serve(ctx, name, params, listen, cpu); err != nil {
+		return e, err
+	}
+	e.session, err = e.client.Dial(ctx, name, params, netip.AddrPortFrom(clientAddr, clientPort), listen, cpu)
+	return e, err
+}
+
+func (e *engine) burst(ctx context.Context, span time.Duration) (workload.Burst, error) {
+	return e.client.Burst(ctx, e.session, workload.BurstSpec{Duration: span, Warmup: span / 50, Deadline: span + 10*time.Second})
+}
+
+func (e *engine) p50(ctx context.Context, span time.Duration) (float64, error) {
+	b, err := e.burst(ctx, span)
+	return b.P50, err
+}
+
+func (e *engine) close() error {
+	var errs []error
+	for _, a := range []*agent.Agent{e.client, e.server} {
+		if a != nil {
+			errs = append(errs, a.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// loop is the reference loop, armed likewise.
+type loop struct {
+	client, server *exec.Cmd
+	in             io.WriteCloser
+	out            *bufio.Reader
+}
+
+func openLoop(p *programs, ends *pair, protocol string, size, cpu int) (*loop, error) {
+	_, serverAddr := addresses()
+	port, bytes, at := strconv.Itoa(loopPort), strconv.Itoa(size), strconv.Itoa(cpu)
+	l := &loop{
+		server: exec.Command(p.pingpong, "server", protocol, port, bytes, at),
+		client: exec.Command(p.pingpong, "client", protocol, serverAddr.String(), port, bytes, at),
+	}
+	if err := start(ends.server, l.server); err != nil {
+		return nil, err
+	}
+	in, err := l.client.StdinPipe()
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	out, err := l.client.StdoutPipe()
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	l.in, l.out = in, bufio.NewReader(out)
+	if protocol == "udp" {
+		time.Sleep(200 * time.Millisecond) // there is no connecting that could be tried again
+	}
+	if err := start(ends.client, l.client); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	return l, nil
+}
+
+func (l *loop) p50(_ context.Context, span time.Duration) (float64, error) {
+	if _, err := fmt.Fprintln(l.in, span.Seconds()*1e3); err != nil {
+		return 0, err
+	}
+	line, err := l.out.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	var count, least, median int64
+	if _, err := fmt.Sscan(line, &count, &least, &median); err != nil {
+		return 0, fmt.Errorf("the reference loop said %q: %w", line, err)
+	}
+	return float64(median), nil
+}
+
+func (l *loop) close() error {
+	for _, cmd := range []*exec.Cmd{l.client, l.server} {
+		if cmd.Process != nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // it was killed
+		}
+	}
+	return nil
+}
+
+// sockperfP50 runs sockperf for a second and returns its median round trip in nanoseconds.
+func sockperfP50(p *programs, ends *pair, protocol string, o options) (float64, error) {
+	_, serverAddr := addresses()
+	common := []string{"-i", serverAddr.String(), "-p", strconv.Itoa(foreignPort)}
+	if protocol == "tcp" {
+		common = append(common, "--tcp")
+	}
+	pinned := []string{"-c", strconv.Itoa(o.cpu), p.sockperf}
+	server := exec.Command("taskset", append(append(pinned, "server"), common...)...)
+	if err := start(ends.server, server); err != nil {
+		return 0, err
+	}
+	defer func() { _, _ = server.Process.Kill(), server.Wait() }()
+	time.Sleep(150 * time.Millisecond)
+	args := append(append(pinned, "ping-pong", "--full-rtt", "-t", "1", "-m", strconv.Itoa(o.size)), common...)
+	client := exec.Command("taskset", args...)
+	out, err := output(ends, client)
+	if err != nil {
+		return 0, fmt.Errorf("sockperf: %w: %s", err, out)
+	}
+	found := regexp.MustCompile(`percentile 50\.0+\s*=\s*([0-9.]+)`).FindSubmatch(out)
+	if found == nil {
+		return 0, fmt.Errorf("sockperf printed no median: %s", out)
+	}
+	micro, err := strconv.ParseFloat(string(found[1]), 64)
+	return micro * 1e3, err
+}
+
+// output runs a program in the client's namespace.
+func output(ends *pair, cmd *exec.Cmd) ([]byte, error) {
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := start(ends.client, cmd); err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(pipe)
+	return out, errors.Join(err, cmd.Wait())
+}
+
+// iperf3Rate runs iperf3 for a span of seconds and returns what its receiver got, in bits per second.
+func iperf3Rate(p *programs, ends *pair, flows, seconds int, o options) (float64, error) {
+	_, serverAddr := addresses()
+	pinned := []string{"-c", strconv.Itoa(o.cpu), p.iperf3, "-p", strconv.Itoa(foreignPort)}
+	server := exec.Command("taskset", append(pinned, "-s", "-1")...)
+	server.Stdout = nil
+	if err := start(ends.server, server); err != nil {
+		return 0, err
+	}
+	defer func() { _, _ = server.Process.Kill(), server.Wait() }()
+	time.Sleep(150 * time.Millisecond)
+	client := exec.Command("taskset", append(pinned, "-c", serverAddr.String(), "-t", strconv.Itoa(seconds),
+		"-P", strconv.Itoa(flows), "-C", congestion, "-J")...)
+	out, err := output(ends, client)
+	var report struct {
+		End struct {
+			Received struct {
+				Rate float64 `json:"bits_per_second"`
+			} `json:"sum_received"`
+		} `json:"end"`
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &report)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("iperf3: %w: %s", err, out)
+	}
+	return report.End.Received.Rate, nil
+}
+
+func paramsOf(protocol string, size int) result.Params {
+	p := result.Params{Message: unit.Bytes(size)}
+	if protocol == "tcp" {
+		p.CongestionControl = congestion
+	}
+	return p
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"text/tabwriter"
+	"time"
+	"unsafe"
+
+	"netdelta/internal/clock"
+	"netdelta/internal/latency"
+	"netdelta/internal/native"
+)
+
+// line is one comparison: what it should be, and what it was.
+type line struct {
+	name, unit string
+	target     float64
+	atLeast    bool // the target is a lower bound
+	ours       []float64
+	theirs     []float64 // empty: ours is held against the target itself
+}
+
+// sheet gathers the comparisons, in the order in which they are printed.
+type sheet struct{ lines []*line }
+
+func streamName(flows int) string { return fmt.Sprintf("tcp-stream of %d / iperf3", flows) }
+
+const recordName = "recording one latency"
+
+func newSheet() *sheet {
+	return &sheet{lines: []*line{
+		{name: "tcp-rr p50 / C loop", unit: "us", target: 1.03},
+		{name: "tcp-rr p50 / sockperf", unit: "us", target: 1.00},
+		{name: "udp-rr p50 / C loop", unit: "us", target: 1.03},
+		{name: "udp-rr p50 / sockperf", unit: "us", target: 1.00},
+		{name: streamName(1), unit: "Gbit/s", target: 1.00, atLeast: true},
+		{name: streamName(4), unit: "Gbit/s", target: 1.00, atLeast: true},
+		{name: recordName, unit: "ns", target: 40},
+	}}
+}
+
+func (s *sheet) add(name string, ours, theirs float64) {
+	i := slices.IndexFunc(s.lines, func(l *line) bool { return l.name == name })
+	s.lines[i].ours = append(s.lines[i].ours, ours)
+	s.lines[i].theirs = append(s.lines[i].theirs, theirs)
+}
+
+// ratios are those of the pairs, or the values themselves where there is nothing to pair with.
+func (l *line) ratios() []float64 {
+	ratios := slices.Clone(l.ours)
+	for i := range l.theirs {
+		ratios[i] /= l.theirs[i]
+	}
+	return ratios
+}
+
+// print writes the table and returns how many targets were surely missed: the whole interval lies on the wrong side.
+func (s *sheet) print(w io.Writer) (missed int) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "what\tratio\t95% interval\tquartiles\ttarget\tours\ttheirs\tpairs\t")
+	for _, l := range s.lines {
+		ratios := l.ratios()
+		if len(ratios) == 0 {
+			_, _ = fmt.Fprintf(t, "%s\tnot measured: the program is missing\t\t\t\t\t\t\t\n", l.name)
+			continue
+		}
+		low, high := medianInterval(ratios)
+		sign, verdict := "<=", "met"
+		middle := quantile(ratios, 0.5)
+		if l.atLeast {
+			sign = ">="
+			middle, low, high = -middle, -high, -low
+		}
+		target := l.target
+		if l.atLeast {
+			target = -target
+		}
+		if middle > target {
+			verdict = "not resolved"
+		}
+		if low > target {
+			verdict, missed = "MISSED", missed+1
+		}
+		if l.atLeast {
+			middle, low, high = -middle, -high, -low
+		}
+		theirs := ""
+		if len(l.theirs) > 0 {
+			theirs = scaled(quantile(l.theirs, 0.5), l.unit)
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%.4g\t[%.4g, %.4g]\t[%.4g, %.4g]\t%s %.2f %s\t%s\t%s\t%d\t\n", l.name, middle, low, high,
+			quantile(ratios, 0.25), quantile(ratios, 0.75), sign, l.target, verdict, scaled(quantile(l.ours, 0.5), l.unit), theirs, len(ratios))
+	}
+	_ = t.Flush()
+	return missed
+}
+
+func scaled(v float64, unit string) string {
+	switch unit {
+	case "us":
+		v /= 1e3
+	case "Gbit/s":
+		v /= 1e9
+	}
+	return fmt.Sprintf("%.2f %s", v, unit)
+}
+
+func quantile(values []float64, q float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	rank := q * float64(len(sorted)-1)
+	low := int(rank)
+	if low+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[low] + (rank-float64(low))*(sorted[low+1]-sorted[low])
+}
+
+// medianInterval is the distribution-free 95% interval of a median: between two order statistics, by the normal
+// approximation of the binomial distribution; the whole range when there are too few values.
+func medianInterval(values []float64) (low, high float64) {
+	sorted := slices.Sorted(slices.Values(values))
+	n := float64(len(sorted))
+	k := int(math.Floor(n/2 - 1.96*math.Sqrt(n)/2))
+	k = max(k, 0)
+	return sorted[k], sorted[len(sorted)-1-k]
+}
+
+// recording measures what one latency costs: taking it in the loop, and after the burst its share of quantiles and
+// histogram.
+func recording(s *sheet) {
+	arena, err := native.NewArena(native.Reserved(unsafe.Sizeof(latency.Recorder{})) + latency.Memory)
+	if err != nil {
+		panic(err)
+	}
+	r := (*latency.Recorder)(arena.Take(unsafe.Sizeof(latency.Recorder{})))
+	c := clock.System()
+	r.Open(arena, c)
+	histogram, batch := latency.NewHistogram(), &latency.Batch{}
+	const burst = 2000
+	// Latencies of a real kind: around 10 microseconds, with a tail.
+	values := make([]int64, burst)
+	for i := range values {
+		values[i] = c.Span(time.Duration(7000 + 3000*math.Abs(math.Sin(float64(i*i))) + 1e5*math.Pow(float64(i%97)/97, 40)))
+	}
+	for range 50 {
+		begin := time.Now()
+		for range 20 {
+			r.Reset()
+			for _, v := range values {
+				r.Record(v)
+			}
+			batch.Take(r)
+			histogram.Add(batch)
+		}
+		spent := float64(time.Since(begin)) / (20 * burst)
+		l := s.lines[len(s.lines)-1]
+		l.ours = append(l.ours, spent)
+	}
+	_ = arena.Free()
+}
