@@ -1,0 +1,158 @@
+package owner_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"netdelta/internal/owner"
+)
+
+func self(t *testing.T) owner.Owner {
+	t.Helper()
+	o, err := owner.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestDead(t *testing.T) {
+	own := self(t)
+	for name, c := range map[string]struct {
+		change func(*owner.Owner)
+		dead   bool
+	}{
+		"this program":              {func(*owner.Owner) {}, false},
+		"another with its number":   {func(o *owner.Owner) { o.Start-- }, true},
+		"before the last boot":      {func(o *owner.Owner) { o.Boot = "00000000" }, true},
+		"in a container, say":       {func(o *owner.Owner) { o.Space++; o.PID = 1 << 30 }, false},
+		"a number that nobody uses": {func(o *owner.Owner) { o.PID = 1 << 30 }, true},
+	} {
+		o := own
+		c.change(&o)
+		if o.Dead() != c.dead {
+			t.Errorf("%s (%s): dead is %v, want %v", name, o, o.Dead(), c.dead)
+		}
+	}
+}
+
+// marked starts a process that carries the mark of an owner.
+func marked(t *testing.T, mark string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = append(os.Environ(), owner.Variable+"="+mark)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+func TestProcesses(t *testing.T) {
+	own := self(t)
+	found := func(pid int) *owner.Process {
+		all, err := owner.Processes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(all, func(p owner.Process) bool { return p.PID == pid }); i >= 0 {
+			return &all[i]
+		}
+		return nil
+	}
+	good, bad := marked(t, own.String()+"-7"), marked(t, "nonsense")
+	// The environment is that of this program until the new one has been started.
+	var p *owner.Process
+	for deadline := time.Now().Add(5 * time.Second); p == nil && time.Now().Before(deadline); {
+		p = found(good.Process.Pid)
+	}
+	if p == nil || p.Owner != own || p.Mark != own.String()+"-7" || p.Name != "sleep" {
+		t.Errorf("a marked process: found %+v", p)
+	}
+	if p := found(bad.Process.Pid); p != nil {
+		t.Errorf("a process with a mark that can't be read: found %+v", p)
+	}
+	if p := found(os.Getpid()); p != nil {
+		t.Errorf("this program has no mark: found %+v", p)
+	}
+}
+
+// A process that has ended but was not waited for owns nothing any more.
+func TestZombieIsDead(t *testing.T) {
+	own := self(t)
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	zombie := owner.Owner{Boot: own.Boot, Space: own.Space, PID: cmd.Process.Pid}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "stat"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(stat, 'Z') {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the process did not end")
+		}
+	}
+	if !zombie.Dead() {
+		t.Error("a zombie counts as alive")
+	}
+}
+
+func TestTempDirs(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	live, err := owner.TempDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := self(t)
+	gone.Start--
+	dead := filepath.Join(os.TempDir(), "netdelta-"+gone.String()+"-123")
+	for _, path := range []string{dead, filepath.Join(os.TempDir(), "netdelta-notes"), filepath.Join(os.TempDir(), "other")} {
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/", dead+"-link"); err != nil {
+		t.Fatal(err)
+	}
+	found, err := owner.TempDirs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(found, []string{dead}) {
+		t.Errorf("found %q, want only %q, not %q", found, dead, live)
+	}
+}
+
+func TestParse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := owner.Owner{
+			Boot: rapid.StringMatching(`[0-9a-f]{8}`).Draw(t, "boot"), Space: rapid.Uint64().Draw(t, "space"),
+			PID: rapid.IntRange(1, 1<<22).Draw(t, "pid"), Start: rapid.Uint64().Draw(t, "start"),
+		}
+		after := rapid.SampledFrom([]string{"", "-1", "-1-2", "-abc"}).Draw(t, "after")
+		if got, err := owner.Parse(o.String() + after); err != nil || got != o {
+			t.Fatalf("%s%s: got %+v and error %v", o, after, got, err)
+		}
+	})
+	for _, bad := range []string{"", "-", "12345678-1-2", "1234567-1-2-3", "12345678-x-2-3", "12345678-1-0-3", "12345678-1--2-3", "12345678-1-2-x"} {
+		if o, err := owner.Parse(bad); err == nil {
+			t.Errorf("%q: got %+v", bad, o)
+		}
+	}
+}
