@@ -53,7 +53,7 @@ type contrast struct {
 func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []result.Check) {
 	all := sittings(trials)
 	checks = trialChecks(all)
-	var real, nulls []contrast
+	var networks, twins []contrast
 	for _, t := range tables(cells) {
 		if t.baseline == nil {
 			checks = append(checks, baselineChecks(t)...)
@@ -61,37 +61,48 @@ func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null
 		}
 		for i, m := range t.metrics(all, o) {
 			headline := i == 0
-			floor := 0.0
-			if t.twin != nil {
-				n, check := t.contrast(*t.twin, []string{t.baseline.ID}, m, all, o)
-				n.delta.Headline = headline
-				if check == nil {
-					nulls = append(nulls, n)
-					floor = outerBound(n.estimate)
-				} else if headline {
-					checks = append(checks, *check)
-				}
-			}
-			for _, cell := range t.cells {
-				c, check := t.contrast(cell, t.references(), m, all, o)
-				c.delta.Headline, c.floor = headline, floor
-				if check == nil {
-					real = append(real, c)
-				} else if headline {
-					checks = append(checks, *check)
-				}
+			c := t.compare(m, headline, all, o)
+			networks, twins = append(networks, c.networks...), append(twins, c.twins...)
+			if headline {
+				checks = append(checks, c.unmeasured...)
 			}
 		}
 	}
-	return judged(real, o), judged(nulls, o), checks
+	return judged(networks, o), judged(twins, o), checks
 }
 
-// references are the cells that others are held against.
-func (t table) references() []string {
-	if t.twin == nil {
-		return []string{t.baseline.ID}
+// comparison is a table's contrasts in one metric.
+type comparison struct {
+	networks, twins []contrast // twins has the null check, or nothing
+	unmeasured      []result.Check
+}
+
+// compare holds the twin against the baseline, and each network against both.
+func (t table) compare(m metric, headline bool, all []sitting, o Options) comparison {
+	var made comparison
+	references := []string{t.baseline.ID}
+	floor := 0.0
+	if t.twin != nil {
+		null, check := t.contrast(*t.twin, references, m, all, o)
+		if check != nil {
+			made.unmeasured = append(made.unmeasured, *check)
+		} else {
+			null.delta.Headline = headline
+			made.twins = append(made.twins, null)
+			floor = outerBound(null.estimate)
+		}
+		references = append(references, t.twin.ID)
 	}
-	return []string{t.baseline.ID, t.twin.ID}
+	for _, cell := range t.cells {
+		c, check := t.contrast(cell, references, m, all, o)
+		if check != nil {
+			made.unmeasured = append(made.unmeasured, *check)
+			continue
+		}
+		c.delta.Headline, c.floor = headline, floor
+		made.networks = append(made.networks, c)
+	}
+	return made
 }
 
 // metrics are those that the table's trials hold, the headline first.

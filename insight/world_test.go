@@ -56,7 +56,7 @@ func (w world) cells() []result.Cell {
 }
 
 // trials measures the world.
-func (w world) trials(t testing.TB) []result.Trial {
+func (w world) trials(t *testing.T) []result.Trial {
 	t.Helper()
 	random := rand.New(rand.NewPCG(w.seed, 7))
 	var trials []result.Trial
@@ -96,7 +96,7 @@ func (w world) trials(t testing.TB) []result.Trial {
 }
 
 // histogram has a tail that is an exponential distribution, so that its percentiles scale as the latencies do.
-func (w world) histogram(t testing.TB, random *rand.Rand, log float64) string {
+func (w world) histogram(t *testing.T, random *rand.Rand, log float64) string {
 	t.Helper()
 	h := result.NewHistogram()
 	for range w.samples {
@@ -112,7 +112,7 @@ func (w world) histogram(t testing.TB, random *rand.Rand, log float64) string {
 }
 
 // find is the delta of a network in a metric.
-func find(t testing.TB, deltas []result.Delta, network, metric string) result.Delta {
+func find(t *testing.T, deltas []result.Delta, network, metric string) result.Delta {
 	t.Helper()
 	for _, d := range deltas {
 		if d.Network == network && d.Metric == metric {
@@ -124,7 +124,7 @@ func find(t testing.TB, deltas []result.Delta, network, metric string) result.De
 }
 
 // near fails unless got is within a share of want.
-func near(t testing.TB, what string, got, want, share float64) {
+func near(t *testing.T, what string, got, want, share float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= share*math.Abs(want)) {
 		t.Errorf("%s is %g, want %g to within %g%%", what, got, want, 100*share)

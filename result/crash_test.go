@@ -78,6 +78,7 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 // writeAndKill lets a writer acknowledge a few trials, kills it some random time later, and returns the last
 // acknowledged one, -1 if there was none.
 func writeAndKill(t *testing.T, dir string, random *rand.Rand) (int, error) {
+	t.Helper()
 	cmd := child(t, "writer", dir)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

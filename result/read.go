@@ -65,13 +65,12 @@ func ReadJournal(r io.Reader, name string) (Contents, error) {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	for number := 1; ; number++ {
 		line, err := lines.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
+		switch ended := errors.Is(err, io.EOF); {
+		case err != nil && !ended:
 			return Contents{}, fmt.Errorf("read %s: %w", name, err)
-		}
-		if len(line) == 0 {
+		case ended && len(line) == 0:
 			return contents, nil
-		}
-		if err != nil {
+		case ended:
 			contents.Torn = fmt.Sprintf("%s:%d: the last line is torn (%d bytes without a line feed) and was dropped", name, number, len(line))
 			return contents, nil
 		}

@@ -60,10 +60,10 @@ func (p *Progress) Update(s Step) {
 	}
 	p.last = now
 	if !p.terminal.Interactive {
-		fmt.Fprintln(p.w, p.terminal.Text(s.line()))
+		p.show(p.terminal.Text(s.line()) + "\n")
 		return
 	}
-	fmt.Fprint(p.w, "\r\x1b[2K", p.terminal.bar(s))
+	p.show("\r\x1b[2K" + p.terminal.bar(s))
 	p.drawn = true
 }
 
@@ -75,7 +75,7 @@ func (p *Progress) Note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
-	fmt.Fprintln(p.w, p.terminal.Text(text))
+	p.show(p.terminal.Text(text) + "\n")
 }
 
 // Close takes the bar away. Nothing is shown after it but notes. It is idempotent.
@@ -92,10 +92,13 @@ func (p *Progress) Close() {
 // clear removes the bar; the next step draws it again at once.
 func (p *Progress) clear() {
 	if p.drawn {
-		fmt.Fprint(p.w, "\r\x1b[2K")
+		p.show("\r\x1b[2K")
 		p.drawn, p.last = false, time.Time{}
 	}
 }
+
+// show writes text. Progress that can't be shown, on a closed pipe say, must not end what it is the progress of.
+func (p *Progress) show(text string) { _, _ = io.WriteString(p.w, text) }
 
 // line is a step as plain text.
 func (s Step) line() string {

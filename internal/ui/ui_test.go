@@ -105,7 +105,7 @@ func TestClean(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		got := Clean(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")))
-		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\n\r\x9b") || got != Clean(got) {
+		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\n\r\u009b") || got != Clean(got) {
 			t.Errorf("%q is not clean", got)
 		}
 		for _, r := range (Terminal{}).Text(got) {

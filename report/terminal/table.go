@@ -75,10 +75,7 @@ func (p *page) setting(c insight.Conclusion) {
 	if len(t.deltas) > 0 {
 		p.rows(t)
 	}
-	for _, cell := range t.missing {
-		name := insight.Name(cell.Network, cell.Path)
-		p.paragraph(piece{p.terminal.Text(name) + gap, ui.Plain}, "not measured: "+p.why(cell))
-	}
+	p.notMeasured(t)
 	p.paragraph(piece{}, c.Says)
 }
 
@@ -101,6 +98,27 @@ func (p *page) tableOf(s result.Setting) table {
 	return t
 }
 
+// notMeasured names the networks without figures, those with the same cause together.
+func (p *page) notMeasured(t table) {
+	var causes []string
+	names, whys := map[string][]string{}, map[string]string{}
+	for _, cell := range t.missing {
+		why := p.why(cell)
+		root := cause(why)
+		if names[root] == nil {
+			causes = append(causes, root)
+			whys[root] = why
+		}
+		names[root] = append(names[root], insight.Name(cell.Network, cell.Path))
+	}
+	for _, root := range causes {
+		p.paragraph(piece{}, "not measured: "+strings.Join(names[root], ", ")+" ("+ending(whys[root], whyMost)+")")
+	}
+}
+
+// whyMost is the length to which reasons are cut in tables; they are printed whole further down.
+const whyMost = 100
+
 // why says why a cell that was to be measured has no delta.
 func (p *page) why(cell result.Cell) string {
 	reason := "no trial of it is finished"
@@ -116,6 +134,27 @@ func (p *page) why(cell result.Cell) string {
 		}
 	}
 	return reason
+}
+
+// cause is the innermost part of a chain of errors: what came before it says where it struck.
+func cause(text string) string {
+	return text[strings.LastIndex(text, ": ")+1:]
+}
+
+// ending leaves out the first parts of a chain of errors that is too long.
+func ending(text string, most int) string {
+	rest := text
+	for len(rest) > most {
+		_, after, found := strings.Cut(rest, ": ")
+		if !found {
+			break
+		}
+		rest = after
+	}
+	if rest != text {
+		return "… " + rest
+	}
+	return rest
 }
 
 // rows prints the rows with figures under a head. The columns that don't fit are left out, the least telling first.

@@ -105,7 +105,7 @@ func (p *page) facts() []string {
 	add(p.run.Testbed != "", "%s", p.run.Testbed)
 	add(e.Kernel != "", "Linux %s", strings.TrimPrefix(e.Kernel, "Linux "))
 	add(e.CPU.Count > 0, "%d CPUs", e.CPU.Count)
-	add(e.Virtual != "", "in %s", e.Virtual)
+	add(e.Virtual != "", "virtual machine (%s)", e.Virtual)
 	builds := 0
 	for _, d := range p.run.Deltas {
 		builds = max(builds, d.Blocks)

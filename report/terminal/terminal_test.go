@@ -112,15 +112,18 @@ func sample() result.Run {
 	f := setting{"tcp-stream", result.Params{Connections: 4}, result.CrossNode, 9.41e9}
 	f.add(&run, f.delta("host", "slower", -4.1, -2.9, -1.4), f.delta("vxlan", "slower", -26.2, -23.9, -21.5), f.delta("macvlan", "unresolved", -9, 1.1, 60))
 	ipvlan := s.cell("ipvlan-l2", result.RoleCell)
-	ipvlan.Unsupported = "needs ipvlan links (CONFIG_IPVLAN); run it with --testbed vm"
+	ipvlan.Unsupported = "network ipvlan-l2 is unsupported: needs ipvlan links (CONFIG_IPVLAN); run it with --testbed vm"
 	other := f.cell("ipvlan-l2", result.RoleCell)
 	other.Unsupported = ipvlan.Unsupported
 	geneve := s.cell("geneve", result.RoleCell)
+	ipip := s.cell("ipip", result.RoleCell)
 	skipped := setting{"tcp-rr", result.Params{Message: 2048}, result.CrossNode, 0}.cell("vxlan", result.RoleCell)
 	skipped.Skipped = "left out to keep the time budget"
-	run.Cells = append(run.Cells, ipvlan, other, geneve, skipped)
+	run.Cells = append(run.Cells, ipvlan, other, geneve, ipip, skipped)
 	run.Checks = []result.Check{
 		{Trial: geneve.ID + "#0", Check: insight.CheckFinished, Observed: "building network geneve: link eth0: no such device"},
+		{Trial: geneve.ID + "#1", Check: insight.CheckFinished, Observed: "building network geneve: link eth1: no such device"},
+		{Trial: ipip.ID + "#1", Check: insight.CheckFinished, Observed: "building network ipip: no such device"},
 		{Trial: geneve.ID, Check: insight.CheckMeasured, Observed: "trial failed: 1"},
 		{Trial: "a#1", Check: insight.CheckLoss, Expected: "0 datagrams lost", Observed: "3 lost"},
 		{Trial: "b#1", Check: insight.CheckLoss, Expected: "0 datagrams lost", Observed: "1 lost"},

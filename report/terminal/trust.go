@@ -163,12 +163,26 @@ func (p *page) leftOut() string {
 	return fmt.Sprintf("%d bursts of %d: %s", total, total+used, strings.Join(parts, ", "))
 }
 
-// failed names the trials that did not run to their end.
+// failed names the trials that did not run to their end: of those with the same cause the first, and how many they are.
 func (p *page) failed() []string {
-	var all []string
+	var causes []string
+	first, counts := map[string]string{}, map[string]int{}
 	for _, c := range p.run.Checks {
-		if !c.OK && c.Check == insight.CheckFinished {
-			all = append(all, c.Trial+": "+c.Observed)
+		if c.OK || c.Check != insight.CheckFinished {
+			continue
+		}
+		root := cause(c.Observed)
+		if counts[root] == 0 {
+			causes = append(causes, root)
+			first[root] = c.Trial + ": " + c.Observed
+		}
+		counts[root]++
+	}
+	all := make([]string, len(causes))
+	for i, root := range causes {
+		all[i] = first[root]
+		if n := counts[root] - 1; n > 0 {
+			all[i] += fmt.Sprintf(" (and %d more trials:%s)", n, root)
 		}
 	}
 	return all
@@ -204,7 +218,7 @@ func (p *page) absent(reason func(result.Cell) string, byNetwork bool) []string 
 	var order []string
 	networks, cells := map[string][]string{}, map[string]int{}
 	for _, c := range p.run.Cells {
-		why := reason(c)
+		why := strings.TrimPrefix(reason(c), "network "+c.Network+" is unsupported: ")
 		if why == "" {
 			continue
 		}
