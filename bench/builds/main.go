@@ -1,0 +1,164 @@
+// Command builds finds out why two builds of one network differ. Several labs of the same network stand side by side and are
+// measured in rounds; between two measurements one part of each lab is made anew: its connections, the ports of its
+// connections, its agents, or its network. How much the labs' differences among each other change tells how much of them
+// hangs on that part.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"time"
+
+	"netdelta/internal/agent"
+	"netdelta/internal/machine"
+	"netdelta/network"
+	"netdelta/stats"
+	"netdelta/testbed/lab"
+	"netdelta/workload/catalogue"
+)
+
+func main() {
+	if os.Args[len(os.Args)-1] == agent.Subcommand {
+		if err := agent.Serve(os.Stdin, os.Stdout, catalogue.Workloads()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "builds:", err)
+		os.Exit(1)
+	}
+}
+
+// change is a part of a lab that is made anew between two measurements.
+type change struct {
+	name string
+	do   func(*stand, context.Context) error
+}
+
+func changes() []change {
+	return []change{
+		{"nothing", func(*stand, context.Context) error { return nil }},
+		{"connections", (*stand).reconnect},
+		{"ports", (*stand).otherPorts},
+		{"agents", (*stand).restartAgents},
+		{"network", (*stand).rebuildNetwork},
+	}
+}
+
+func run(ctx context.Context, w io.Writer, args []string) error {
+	flags := flag.NewFlagSet("builds", flag.ContinueOnError)
+	name := flags.String("network", "routed", "network to build again and again")
+	labs := flags.Int("labs", 6, "labs side by side")
+	rounds := flags.Int("rounds", 100, "rounds of bursts in each measurement")
+	times := flags.Int("times", 6, "how often each part is made anew")
+	seed := flags.Uint64("seed", 1, "seed of all random orders")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	cpus, err := machine.AllowedCPUs()
+	if err != nil {
+		return err
+	}
+	if err := machine.Confine(cpus[:max(1, len(cpus)-1)]); err != nil {
+		return err
+	}
+	s := &survey{rng: rand.New(rand.NewPCG(*seed, 0)), rounds: *rounds, cpu: cpus[len(cpus)-1], agents: cpus[:max(1, len(cpus)-1)]}
+	defer s.close()
+	driver := lab.NewDriver(network.Catalogue())
+	for range *labs {
+		if err := s.open(ctx, driver, *name); err != nil {
+			return err
+		}
+	}
+	shifts, err := s.observe(ctx, *times)
+	if err != nil {
+		return err
+	}
+	s.print(w, *name, shifts)
+	return nil
+}
+
+// observe measures, changes a part, measures again, in random order of the parts.
+func (s *survey) observe(ctx context.Context, times int) (map[string][]float64, error) {
+	var order []change
+	for range times {
+		order = append(order, changes()...)
+	}
+	s.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	shifts := map[string][]float64{}
+	before, err := s.measure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range order {
+		for _, st := range s.stands {
+			if err := c.do(st, ctx); err != nil {
+				return nil, fmt.Errorf("making %s anew: %w", c.name, err)
+			}
+		}
+		after, err := s.measure(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range after {
+			shifts[c.name] = append(shifts[c.name], after[i]-before[i])
+		}
+		before = after
+	}
+	return shifts, nil
+}
+
+// measure gives each lab's mean log p50 against the mean over all labs of the same round.
+func (s *survey) measure(ctx context.Context) ([]float64, error) {
+	sums := make([][]float64, len(s.stands))
+	for range s.rounds {
+		logs := make([]float64, len(s.stands))
+		for _, i := range s.rng.Perm(len(s.stands)) {
+			b, err := s.stands[i].burst(ctx)
+			if err != nil {
+				return nil, err
+			}
+			logs[i] = math.Log(b.P50)
+		}
+		mean := stats.Mean(logs)
+		for i, l := range logs {
+			sums[i] = append(sums[i], l-mean)
+		}
+	}
+	effects := make([]float64, len(sums))
+	for i, x := range sums {
+		effects[i] = stats.TrimmedMean(x, 0.1)
+	}
+	return effects, nil
+}
+
+// print shows, for each part, the standard deviation between labs that hangs on it: half the variance of the shifts, less
+// what shifts when nothing is made anew.
+func (s *survey) print(w io.Writer, name string, shifts map[string][]float64) {
+	half := func(x []float64) float64 {
+		sum := 0.0
+		for _, v := range x {
+			sum += v * v
+		}
+		return sum / float64(2*len(x))
+	}
+	noise := half(shifts["nothing"])
+	fmt.Fprintf(w, "network %s, %d labs, %d rounds of %v a measurement\n", name, len(s.stands), s.rounds, burstLength)
+	for _, c := range changes() {
+		v := half(shifts[c.name])
+		fmt.Fprintf(w, "  %-12s made anew: labs shift by %.3f%% (sd); hangs on it: %.3f%%\n", c.name, 100*math.Sqrt(v), 100*math.Sqrt(max(0, v-noise)))
+	}
+}
+
+// burstLength is that of the studies.
+const burstLength = 5 * time.Millisecond
