@@ -19,8 +19,12 @@ func (s *Scheduler) decide(now time.Duration) {
 	}
 	s.ahead = nil
 	rounds := s.plan(cells, s.limit()-now)
-	if rounds == 0 || s.rules.MaxBuilds > 0 && s.done >= s.rules.MaxBuilds {
+	enough := s.rules.MaxBuilds > 0 && s.done >= s.rules.MaxBuilds
+	if rounds == 0 || enough {
 		s.current = Step{Ended: EndedBudget}
+		if enough {
+			s.current.Ended = EndedBuilds
+		}
 		s.begin(StepEnd, now)
 		return
 	}

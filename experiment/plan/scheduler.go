@@ -26,6 +26,7 @@ const (
 const (
 	EndedResolved = "resolved"
 	EndedBudget   = "budget"
+	EndedBuilds   = "builds" // as many builds as were asked for are done
 	EndedFailed   = "failed" // no cell is left that could be measured
 )
 

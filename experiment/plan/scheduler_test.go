@@ -307,7 +307,7 @@ func TestSchedulerNumberOfBuildsGiven(t *testing.T) {
 		r := rules(time.Minute)
 		r.Builds, r.MinBuilds, r.MaxBuilds = n, min(6, n), n
 		w := &world{burst: 7 * time.Millisecond, resolves: map[string]int{}}
-		if end := w.run(t, plan.NewScheduler(settings(1, 1), r, costs())); end.Ended != plan.EndedBudget || len(w.steps) != n {
+		if end := w.run(t, plan.NewScheduler(settings(1, 1), r, costs())); end.Ended != plan.EndedBuilds || len(w.steps) != n {
 			t.Errorf("%d blocks: ended %q after %d", n, end.Ended, len(w.steps))
 		}
 	}

@@ -100,7 +100,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&o.overrides.Placement, "placement", nil, "same-node, cross-node or both")
 	f.DurationVar(&o.budget, "time-budget", 0, "how long the run may take (default: the study's)")
 	f.DurationVar(&o.burst, "burst", 0, "length of a burst (default: the study's)")
-	f.IntVar(&o.builds, "builds", 0, "how many times the networks are built (default: the study's)")
+	f.IntVar(&o.builds, "builds", 0, "build the networks exactly so many times (default: until all is resolved or the time is up)")
 	f.IntVar(&o.rounds, "rounds", 0, "rounds in each build (default: as many as fit)")
 	f.IntVar(&o.blocks, "blocks", 0, "measure in so many blocks, with the networks swapped live under the pods")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
@@ -149,6 +149,9 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue())
 	if err != nil {
 		return badInput(err)
+	}
+	if o.overrides.Builds != nil {
+		p.Rules.MaxBuilds = o.builds // a flag asks for so many, a study only plans with them
 	}
 	config, err := experiment.Assemble(s, p, driver, env.workloads)
 	if err != nil {

@@ -126,6 +126,8 @@ func ended(how string) string {
 		return "ended with every delta resolved"
 	case "budget":
 		return "ended by the time budget"
+	case "builds":
+		return "ended after the builds that were asked for"
 	case "interrupted":
 		return "interrupted"
 	case "failed":
