@@ -39,7 +39,7 @@ func layers() []layer {
 		{"probe", []string{"probe"}, "the agent carries workloads out; what is observed beside them is decided elsewhere"},
 		{"experiment", []string{"experiment"}, "a probe observes and knows not what the observation is for"},
 		{"insight", []string{"insight"}, "an experiment gathers trials and must not judge them"},
-		{"report", []string{"report"}, "a judgement must not depend on how it is shown"},
+		{"report", []string{"report", "internal/ui"}, "a judgement must not depend on how it is shown"},
 		{"cli", []string{"internal/cli"}, "what is not the command line works for any caller"},
 		{"main", []string{"cmd"}, "nobody imports a program"},
 	}

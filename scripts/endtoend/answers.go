@@ -23,7 +23,10 @@ type delta struct {
 	Ratio    *float64 `json:"ratio"`
 	Low      *float64 `json:"ratio_low"`
 	High     *float64 `json:"ratio_high"`
-	Verdict  string   `json:"verdict"`
+	// Loss has no ratio where the baseline loses nothing; its interval is one of the difference.
+	DifferenceLow  *float64 `json:"difference_low"`
+	DifferenceHigh *float64 `json:"difference_high"`
+	Verdict        string   `json:"verdict"`
 }
 
 // read takes the one document that a run prints, and says what is wrong with it.
@@ -50,10 +53,14 @@ func (d delta) check() error {
 	if !slices.Contains([]string{"slower", "faster", "same", "unresolved"}, d.Verdict) {
 		return fmt.Errorf("verdict %q", d.Verdict)
 	}
-	if d.interval() && (d.Ratio == nil || *d.Low > *d.Ratio || *d.Ratio > *d.High || *d.Low <= 0) {
+	ratio, difference := d.interval(), d.DifferenceLow != nil && d.DifferenceHigh != nil
+	if ratio && (d.Ratio == nil || *d.Low > *d.Ratio || *d.Ratio > *d.High || *d.Low <= 0) {
 		return errors.New("the interval does not hold the ratio")
 	}
-	if !d.interval() && d.Verdict != "unresolved" {
+	if difference && *d.DifferenceLow > *d.DifferenceHigh {
+		return errors.New("the interval of the difference is the wrong way round")
+	}
+	if !ratio && !difference && d.Verdict != "unresolved" {
 		return fmt.Errorf("the verdict %q without an interval", d.Verdict)
 	}
 	return nil

@@ -21,6 +21,27 @@ func (s *stage) looksAround() error {
 		if len(bytes.TrimSpace(out)) == 0 {
 			return fmt.Errorf("netdelta %s prints nothing", arguments[0])
 		}
+		if err := s.full(arguments); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// full calls the program with an output that takes nothing, as a full disk does: that must not pass for success.
+func (s *stage) full(arguments []string) error {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	var complaints bytes.Buffer
+	cmd := s.command(nil, &complaints, arguments...)
+	cmd.Stdout = full
+	if err := errors.Join(cmd.Run(), full.Close()); err == nil {
+		return fmt.Errorf("netdelta %s > /dev/full reports success", arguments[0])
+	}
+	if !bytes.Contains(complaints.Bytes(), []byte("no space left")) {
+		return fmt.Errorf("netdelta %s > /dev/full does not say what went wrong: %q", arguments[0], complaints.String())
 	}
 	return nil
 }
@@ -129,7 +150,7 @@ func (s *stage) killed(folder string, after time.Duration) error {
 	if _, err := s.call("cleanup"); err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(folder, "study.yaml")); err != nil {
+	if _, err := os.Stat(filepath.Join(folder, "study.yaml")); errors.Is(err, os.ErrNotExist) {
 		fmt.Printf("  killed after %s: before there was a run folder\n", after)
 		return nil
 	}
