@@ -39,13 +39,14 @@ func (v *visitor) spec() workload.BurstSpec {
 	return workload.BurstSpec{Duration: v.burst, Warmup: v.burst / warmupShare, Deadline: v.burst + hangAfter}
 }
 
-// warm runs each seat once without a record: the first burst after a set-up resolves addresses and fills caches.
+// warm runs each seat briefly without a record: the first burst after a set-up resolves addresses and fills caches.
 func (v *visitor) warm(ctx context.Context, seats []*seat) error {
+	spec := workload.BurstSpec{Duration: v.burst / warmupShare, Deadline: v.burst + hangAfter}
 	for _, s := range seats {
 		if s.failed != nil {
 			continue
 		}
-		if _, err := s.client.Burst(ctx, s.session, v.spec()); err != nil {
+		if _, err := s.client.Burst(ctx, s.session, spec); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

@@ -1,0 +1,119 @@
+package experiment
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"netdelta/probe/pressure"
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+func TestPlaceCPUs(t *testing.T) {
+	for _, c := range []struct {
+		placement string
+		measuring []int
+		want      placementCPUs
+	}{
+		{"", []int{3}, placementCPUs{3, 3}},
+		{"same", []int{3, 2}, placementCPUs{3, 3}},
+		{"two", []int{3, 2}, placementCPUs{client: 2, server: 3}},
+		{"two", []int{0}, placementCPUs{0, 0}}, // a machine with one processor
+		{"any", []int{3}, placementCPUs{-1, -1}},
+	} {
+		if got := placeCPUs(c.placement, c.measuring); got != c.want {
+			t.Errorf("placement %q on %v: got %+v, want %+v", c.placement, c.measuring, got, c.want)
+		}
+	}
+}
+
+func TestPortsAreTheSameInEveryNetworkAndDoNotOverlap(t *testing.T) {
+	var cells []result.Cell
+	for _, network := range []string{"host", "bridge"} {
+		for _, w := range []string{"one", "many"} {
+			for _, p := range []result.Placement{result.SameNode, result.CrossNode} {
+				cells = append(cells, result.Cell{Network: network, Workload: w, Placement: p})
+			}
+		}
+	}
+	workloads := []workload.Workload{
+		{Name: "one", SourcePorts: func(result.Params) int { return 1 }},
+		{Name: "many", SourcePorts: func(result.Params) int { return 500 }},
+	}
+	got := assignPorts(cells, workloads)
+	if len(got) != 4 {
+		t.Fatalf("%d settings have ports, want 4", len(got))
+	}
+	var servers []int
+	taken := map[int]bool{}
+	for s, p := range got {
+		servers = append(servers, p.server)
+		uses := 1
+		if s.Workload == "many" {
+			uses = 500
+		}
+		for port := p.client; port < p.client+uses; port++ {
+			if taken[port] || port < firstClientPort || port > lastClientPort {
+				t.Fatalf("client port %d of %v is taken or out of range", port, s)
+			}
+			taken[port] = true
+		}
+	}
+	slices.Sort(servers)
+	if !slices.Equal(servers, []int{0, 1, 2, 3}) {
+		t.Errorf("server ports %v", servers)
+	}
+}
+
+func TestRecordKeepsColumnsEvenAndMarksEmptyBursts(t *testing.T) {
+	s := &seat{latencies: true}
+	s.record(workload.Burst{P50: 10, Transactions: 5}, 0, time.Second, "")
+	s.record(workload.Burst{}, 1, 2*time.Second, "") // nothing came back
+	s.record(workload.Burst{P50: 12, Transactions: 5}, 2, 3*time.Second, pressure.ReasonPreempted)
+	b := s.bursts
+	for name, n := range map[string]int{
+		"round": len(b.Round), "p50": len(b.P50), "min": len(b.Min), "split": len(b.Split), "disturbed": len(b.Disturbed), "lost": len(b.Lost),
+	} {
+		if n != 3 {
+			t.Errorf("column %s has %d entries, want 3", name, n)
+		}
+	}
+	if len(b.Throughput) != 0 {
+		t.Error("a workload of round trips has a throughput column")
+	}
+	if want := []string{"", reasonEmpty, pressure.ReasonPreempted}; !slices.Equal(b.Disturbed, want) {
+		t.Errorf("disturbed: %q, want %q", b.Disturbed, want)
+	}
+}
+
+func TestMarkRoundKeepsTheFirstReason(t *testing.T) {
+	quiet, preempted, older := &seat{}, &seat{}, &seat{}
+	quiet.record(workload.Burst{}, 4, 0, "")
+	preempted.record(workload.Burst{}, 4, 0, pressure.ReasonPreempted)
+	older.record(workload.Burst{}, 3, 0, "")
+	for _, s := range []*seat{quiet, preempted, older, {}} {
+		s.markRound(4, pressure.ReasonSteal)
+	}
+	for i, want := range []string{pressure.ReasonSteal, pressure.ReasonPreempted, ""} {
+		if got := []*seat{quiet, preempted, older}[i].bursts.Disturbed[0]; got != want {
+			t.Errorf("seat %d: %q, want %q", i, got, want)
+		}
+	}
+	if !quiet.disturbed || older.disturbed {
+		t.Error("the agent would keep the wrong burst")
+	}
+}
+
+func TestFinishedBuildsLeaveOutFailures(t *testing.T) {
+	got := finishedBuilds([]result.Trial{
+		{Cell: "a", Build: 0, Bursts: result.Bursts{Round: make([]int, 4)}},
+		{Cell: "b", Build: 0, Failed: "lost"},
+		{Cell: "a", Build: 2, Bursts: result.Bursts{Round: make([]int, 3)}},
+		{Cell: "b", Build: 2, Bursts: result.Bursts{Round: make([]int, 5)}},
+	})
+	if len(got) != 2 || got[0].Rounds != 4 || !slices.Equal(got[0].Cells, []string{"a"}) ||
+		got[1].Build != 2 || got[1].Rounds != 5 || !slices.Equal(got[1].Cells, []string{"a", "b"}) {
+		t.Errorf("got %+v", got)
+	}
+}
