@@ -105,7 +105,8 @@ func more(run result.Run) []result.Advice {
 	}
 	why := fmt.Sprintf("%d of %d headline deltas %s unresolved", open, headlines, agree(open, "is", "are"))
 	if need > 0 {
-		why += fmt.Sprintf("; about %d builds would settle them if they are what they look like", need)
+		why += fmt.Sprintf("; about %d builds would settle %s what %s",
+			need, agree(open, "it if it is", "them if they are"), agree(open, "it looks like", "they look like"))
 	}
 	return []result.Advice{{Says: "Give the run more time: a larger --time-budget, or --resume to go on with this one.", Why: why + "."}}
 }

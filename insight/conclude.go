@@ -111,7 +111,8 @@ func nothing(cells []result.Cell, setting result.Setting) string {
 	return "nothing could be compared with " + baseline + ": the trials failed, were disturbed or are still to come"
 }
 
-// clauses are the parts of a conclusion, of deltas in the order of cost.
+// clauses are the parts of a conclusion, of deltas in the order of cost. The ranking of what costs something comes last, so
+// that the least and the most in it are of the networks not spoken of before.
 func clauses(deltas []result.Delta, margin float64) []string {
 	by := map[string][]result.Delta{}
 	for _, d := range deltas {
@@ -129,12 +130,9 @@ func clauses(deltas []result.Delta, margin float64) []string {
 	}
 	add(faster(by[string(stats.Faster)]))
 	add(same(by[string(stats.Same)], margin))
-	for _, clause := range slower(by[string(stats.Slower)], len(all) > 0) {
-		add(clause)
-	}
-	add(unresolved(by[string(stats.Unresolved)]))
+	all = append(all, unresolved(by[string(stats.Unresolved)])...)
 	add(tooFew(by["too few"], len(deltas)))
-	return all
+	return append(all, slower(by[string(stats.Slower)], len(all) > 0)...)
 }
 
 // names are the deltas' networks.
@@ -197,16 +195,34 @@ func same(deltas []result.Delta, margin float64) string {
 		list(names(deltas)), agree(len(deltas), "is", "are"), deltas[0].Baseline, math.Round(margin*1e4)/100)
 }
 
-func unresolved(deltas []result.Delta) string {
-	if len(deltas) == 0 {
-		return ""
+// unresolved speaks of deltas whose interval holds no change, and of those that are no larger than what the null check or
+// chance leaves possible though it does not.
+func unresolved(deltas []result.Delta) []string {
+	var open, small []result.Delta
+	for _, d := range deltas {
+		if low, high := costRange(d); low > 0 || high < 0 {
+			small = append(small, d)
+		} else {
+			open = append(open, d)
+		}
 	}
-	clause := fmt.Sprintf("whether %s %s from %s can't be told at this budget",
-		list(names(deltas)), agree(len(deltas), "differs", "differ"), deltas[0].Baseline)
-	if d := deltas[0]; len(deltas) == 1 && d.Ratio > 0 {
-		clause += fmt.Sprintf(" (%s to %s)", Percent(*d.RatioLow), Percent(*d.RatioHigh))
+	var all []string
+	if len(open) > 0 {
+		clause := fmt.Sprintf("whether %s %s from %s can't be told at this budget",
+			list(names(open)), agree(len(open), "differs", "differ"), open[0].Baseline)
+		if d := open[0]; len(open) == 1 && d.Ratio > 0 {
+			clause += fmt.Sprintf(" (%s to %s)", Percent(*d.RatioLow), Percent(*d.RatioHigh))
+		}
+		all = append(all, clause)
 	}
-	return clause
+	if len(small) > 0 {
+		each := make([]string, len(small))
+		for i, d := range small {
+			each[i] = Name(d.Network, d.Path) + " " + size(d)
+		}
+		all = append(all, fmt.Sprintf("%s may differ from %s by noise alone", list(each), small[0].Baseline))
+	}
+	return all
 }
 
 // tooFew speaks of deltas without an interval, of so many in all.

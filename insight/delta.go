@@ -25,6 +25,8 @@ type Options struct {
 	// Headlines is the headline metric by workload. A workload that is not in it has p50, or throughput if it has no
 	// latencies.
 	Headlines map[string]string
+	// HeadlinesOnly leaves all other metrics out, for a run that asks after each build what is resolved.
+	HeadlinesOnly bool
 }
 
 // stats are the options for one metric.
@@ -59,7 +61,11 @@ func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null
 			checks = append(checks, baselineChecks(t)...)
 			continue
 		}
-		for i, m := range t.metrics(all, o) {
+		held := t.metrics(all, o)
+		if o.HeadlinesOnly {
+			held = held[:1]
+		}
+		for i, m := range held {
 			headline := i == 0
 			c := t.compare(m, headline, all, o)
 			networks, twins = append(networks, c.networks...), append(twins, c.twins...)
@@ -81,9 +87,10 @@ type comparison struct {
 func (t table) compare(m metric, headline bool, all []sitting, o Options) comparison {
 	var made comparison
 	references := []string{t.baseline.ID}
+	baseline := typical(m, t.ids()[:t.baselines()], all)
 	floor := 0.0
 	if t.twin != nil {
-		null, check := t.contrast(*t.twin, references, m, all, o)
+		null, check := t.contrast(*t.twin, references, baseline, m, all, o)
 		if check != nil {
 			made.unmeasured = append(made.unmeasured, *check)
 		} else {
@@ -94,7 +101,7 @@ func (t table) compare(m metric, headline bool, all []sitting, o Options) compar
 		references = append(references, t.twin.ID)
 	}
 	for _, cell := range t.cells {
-		c, check := t.contrast(cell, references, m, all, o)
+		c, check := t.contrast(cell, references, baseline, m, all, o)
 		if check != nil {
 			made.unmeasured = append(made.unmeasured, *check)
 			continue
@@ -125,8 +132,8 @@ func (t table) metrics(all []sitting, o Options) []metric {
 	return held
 }
 
-// contrast holds one cell against others in one metric. The check is not nil if there was nothing to compare.
-func (t table) contrast(cell result.Cell, others []string, m metric, all []sitting, o Options) (contrast, *result.Check) {
+// contrast holds one cell against others in one metric, of which the baseline's typical value is given. The check is not nil if there was nothing to compare.
+func (t table) contrast(cell result.Cell, others []string, baseline float64, m metric, all []sitting, o Options) (contrast, *result.Check) {
 	p := pair(m, cell.ID, others, all)
 	e := stats.Compare(p.builds, o.stats(m))
 	if e.Builds == 0 {
@@ -135,8 +142,7 @@ func (t table) contrast(cell result.Cell, others []string, m metric, all []sitti
 	d := result.Delta{
 		Cell: cell.ID, Network: cell.Network, Baseline: t.baseline.Network, Workload: cell.Workload, Params: cell.Params,
 		Placement: cell.Placement, Path: cell.Path, Metric: m.name, Unit: m.unit, Better: m.better,
-		BaselineValue: stats.Median(p.baselines), Value: stats.Median(p.values),
-		Blocks: e.Builds, Rounds: e.Rounds, Excluded: p.excluded,
+		BaselineValue: baseline, Blocks: e.Builds, Rounds: e.Rounds, Excluded: p.excluded,
 	}
 	if m.bursts == nil {
 		d.Rounds = 0 // one figure for each build: there are no rounds in it
@@ -145,7 +151,7 @@ func (t table) contrast(cell result.Cell, others []string, m metric, all []sitti
 	return contrast{delta: d, metric: m, estimate: e, sittings: p.sittings}, nil
 }
 
-// fill writes an estimate into a delta: as ratio, and as difference at the baseline's value.
+// fill writes an estimate into a delta: as ratio, and as value and difference at the baseline's value.
 func fill(d *result.Delta, m metric, e stats.Estimate) {
 	difference := func(x float64) float64 {
 		if m.linear {
@@ -154,6 +160,7 @@ func fill(d *result.Delta, m metric, e stats.Estimate) {
 		return d.BaselineValue * math.Expm1(x)
 	}
 	d.Difference = difference(e.Center)
+	d.Value = d.BaselineValue + d.Difference
 	if !m.linear {
 		d.Ratio = math.Exp(e.Center)
 	}

@@ -42,6 +42,11 @@ func TestKnownTruthIsFound(t *testing.T) {
 	if n.Verdict != "same" || n.Baseline != "host" || n.Cell != "host-twin" {
 		t.Errorf("null check: %s", show(null))
 	}
+	only, nullOnly, _ := Deltas(w.cells(), w.trials(t), Options{Seed: 1, HeadlinesOnly: true})
+	other := func(d result.Delta) bool { return !d.Headline }
+	if diff := cmp.Diff(slices.DeleteFunc(slices.Clone(deltas), other), only); diff != "" || len(nullOnly) != 1 {
+		t.Errorf("headlines by themselves differ (-all +only):\n%s", diff)
+	}
 	metrics := []string{}
 	for _, d := range deltas {
 		if d.Network == "vxlan" {

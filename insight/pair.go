@@ -22,9 +22,7 @@ type pairs struct {
 	builds []stats.Build
 	// sittings holds, for each build, the index of its sitting: deltas of one sitting share its baselines.
 	sittings []int
-	// values and baselines are, for each build, the median over its rounds in the metric's unit.
-	values, baselines []float64
-	excluded          map[string]int
+	excluded map[string]int
 }
 
 // pair holds a cell against the mean of the others, which are the baseline and its twin (or the baseline alone, for the
@@ -67,7 +65,6 @@ func (p *pairs) addRounds(sitting int, m metric, trial *summary, against []*summ
 		others[i] = newCursor(m, a.trial)
 	}
 	var build stats.Build
-	var values, baselines []float64
 	for _, row := range cell.rows {
 		own := cell.read(row)
 		if own.reason != "" {
@@ -84,20 +81,16 @@ func (p *pairs) addRounds(sitting int, m metric, trial *summary, against []*summ
 		if own.hasSplit && base.hasSplit {
 			build.Within = append(build.Within, own.split-base.split)
 		}
-		values = append(values, own.value)
-		baselines = append(baselines, base.value)
 	}
-	p.add(sitting, build, values, baselines)
+	p.add(sitting, build)
 }
 
 // addTrial adds a build that is a single figure.
 func (p *pairs) addTrial(sitting int, m metric, trial *summary, against []*summary) {
-	value, reason := m.trial(trial)
-	own := m.reading(value, reason)
+	own := m.reading(m.trial(trial))
 	readings := make([]reading, len(against))
 	for i, a := range against {
-		value, reason := m.trial(a)
-		readings[i] = m.reading(value, reason)
+		readings[i] = m.reading(m.trial(a))
 	}
 	base := average(readings)
 	if own.reason == "" {
@@ -107,18 +100,54 @@ func (p *pairs) addTrial(sitting int, m metric, trial *summary, against []*summa
 		p.excluded[own.reason]++
 		return
 	}
-	p.add(sitting, stats.Build{Deltas: []float64{own.scaled - base.scaled}}, []float64{own.value}, []float64{base.value})
+	p.add(sitting, stats.Build{Deltas: []float64{own.scaled - base.scaled}})
 }
 
 // add keeps a build that has any rounds.
-func (p *pairs) add(sitting int, build stats.Build, values, baselines []float64) {
+func (p *pairs) add(sitting int, build stats.Build) {
 	if len(build.Deltas) == 0 {
 		return
 	}
 	p.builds = append(p.builds, build)
 	p.sittings = append(p.sittings, sitting)
-	p.values = append(p.values, stats.Median(values))
-	p.baselines = append(p.baselines, stats.Median(baselines))
+}
+
+// typical is the metric's value in some cells, the baseline and its twin: the median over builds of the medians over
+// rounds, in the metric's unit; 0 if there is none.
+func typical(m metric, cells []string, all []sitting) float64 {
+	var builds []float64
+	for _, s := range all {
+		for _, id := range cells {
+			if trial := s.good(id); trial != nil {
+				if values := m.values(trial); len(values) > 0 {
+					builds = append(builds, stats.Median(values))
+				}
+			}
+		}
+	}
+	if len(builds) == 0 {
+		return 0
+	}
+	return stats.Median(builds)
+}
+
+// values are the metric's values in a trial that count.
+func (m metric) values(s *summary) []float64 {
+	var values []float64
+	add := func(r reading) {
+		if r.reason == "" {
+			values = append(values, r.value)
+		}
+	}
+	if m.bursts == nil {
+		add(m.reading(m.trial(s)))
+		return values
+	}
+	c := newCursor(m, s.trial)
+	for _, row := range c.rows {
+		add(c.read(row))
+	}
+	return values
 }
 
 // reading is one value: as it is, on the scale of comparison, and with the noise within its burst.
@@ -147,7 +176,6 @@ func average(readings []reading) reading {
 			return reading{reason: OfBaseline + r.reason}
 		}
 		n := float64(len(readings))
-		sum.value += r.value / n
 		sum.scaled += r.scaled / n
 		sum.split += r.split / n
 		sum.hasSplit = sum.hasSplit && r.hasSplit
@@ -160,16 +188,15 @@ func average(readings []reading) reading {
 
 // meet is the average of the others' bursts of a round.
 func meet(others []*cursor, round int) reading {
-	readings := make([]reading, len(others))
+	var readings [2]reading // the baseline and its twin: this runs for every burst, and must not allocate
 	for i, o := range others {
-		row, ok := o.seek(round)
-		if !ok {
+		if row, ok := o.seek(round); ok {
+			readings[i] = o.read(row)
+		} else {
 			readings[i] = reading{reason: "has no such round"}
-			continue
 		}
-		readings[i] = o.read(row)
 	}
-	return average(readings)
+	return average(readings[:len(others)])
 }
 
 // cursor walks through the bursts of a trial in the order of rounds.

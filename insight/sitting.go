@@ -89,6 +89,9 @@ func (t table) summaries(all []sitting) []*summary {
 	return list
 }
 
+// baselines are how many cells of the table are baselines: at most the baseline and its twin.
+func (t table) baselines() int { return len(t.ids()) - len(t.cells) }
+
 // ids are the table's cells, the baseline and its twin first.
 func (t table) ids() []string {
 	var ids []string

@@ -56,8 +56,8 @@ func (w world) cells() []result.Cell {
 }
 
 // trials measures the world.
-func (w world) trials(t *testing.T) []result.Trial {
-	t.Helper()
+func (w world) trials(tb testing.TB) []result.Trial {
+	tb.Helper()
 	random := rand.New(rand.NewPCG(w.seed, 7))
 	var trials []result.Trial
 	for build := range w.builds {
@@ -87,7 +87,7 @@ func (w world) trials(t *testing.T) []result.Trial {
 				b.Split = append(b.Split, w.roundSD*random.NormFloat64())
 			}
 			if w.samples > 0 {
-				trial.Histogram = w.histogram(t, random, own)
+				trial.Histogram = w.histogram(tb, random, own)
 			}
 			trials = append(trials, trial)
 		}
@@ -96,17 +96,17 @@ func (w world) trials(t *testing.T) []result.Trial {
 }
 
 // histogram has a tail that is an exponential distribution, so that its percentiles scale as the latencies do.
-func (w world) histogram(t *testing.T, random *rand.Rand, log float64) string {
-	t.Helper()
+func (w world) histogram(tb testing.TB, random *rand.Rand, log float64) string {
+	tb.Helper()
 	h := result.NewHistogram()
 	for range w.samples {
 		if err := h.RecordValue(int64(baseNS * math.Exp(log) * (0.5 + random.ExpFloat64()))); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	text, err := result.EncodeHistogram(h)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return text
 }
