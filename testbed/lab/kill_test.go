@@ -117,6 +117,26 @@ func TestCleanup(t *testing.T) {
 	}
 	defer os.RemoveAll(ownDir)
 
+	// Others may clean up at the same time, in tests of other packages say, and take what is to be found here.
+	const tries = 5
+	for n := 1; !killAndCleanUp(t); n++ {
+		if n == tries {
+			t.Errorf("in none of %d tries did the clean-up tell all that it removed", tries)
+			break
+		}
+	}
+	if _, err := bystander.Environment(); err != nil {
+		t.Errorf("the clean-up hurt a run that lives: %v", err)
+	}
+	if _, err := os.Stat(ownDir); err != nil {
+		t.Errorf("the clean-up hurt a run that lives: %v", err)
+	}
+	same(t, "after the clean-up", before)
+}
+
+// killAndCleanUp kills a run and cleans up after it, and returns whether the clean-up told all that had to be removed.
+func killAndCleanUp(t *testing.T) (told bool) {
+	t.Helper()
 	run, line := play(t, "leave")
 	var dir string
 	var idle, deaf, stopped, daemon int
@@ -132,35 +152,25 @@ func TestCleanup(t *testing.T) {
 		t.Errorf("a run that lives has the orphans %v", mine)
 	}
 	kill(t, run)
-	if err := wire.Wait(100 * time.Millisecond); err == nil {
-		t.Error("the namespace ended though a process is in it: the test shows nothing")
-	}
 	removed, err := lab.Cleanup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprint(removed)
-	for _, pid := range []int{deaf, stopped, daemon} {
-		if !strings.Contains(text, fmt.Sprintf("(%d)", pid)) {
-			t.Errorf("process %d is not among what was removed: %s", pid, text)
-		}
+	if mine := orphansOf(t, run.Process.Pid); len(mine) > 0 {
+		t.Errorf("after the clean-up there is still %v", mine)
 	}
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(text, dir) {
-		t.Errorf("directory %s: %v; removed: %s", dir, err, text)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after the clean-up, directory %s: %v", dir, err)
 	}
 	if err := wire.Wait(30 * time.Second); err != nil {
 		t.Error(err)
 	}
-	if mine := orphansOf(t, run.Process.Pid); len(mine) > 0 {
-		t.Errorf("after the clean-up there is still %v", mine)
+	text := fmt.Sprint(removed)
+	told = strings.Contains(text, dir)
+	for _, pid := range []int{deaf, stopped, daemon} {
+		told = told && strings.Contains(text, fmt.Sprintf("(%d)", pid))
 	}
-	if _, err := bystander.Environment(); err != nil {
-		t.Errorf("the clean-up hurt a run that lives: %v", err)
-	}
-	if _, err := os.Stat(ownDir); err != nil {
-		t.Errorf("the clean-up hurt a run that lives: %v", err)
-	}
-	same(t, "after the clean-up", before)
+	return told
 }
 
 // orphansOf lists processes with the mark of a program, whether it lives or not.
