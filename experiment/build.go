@@ -33,7 +33,7 @@ type stage struct {
 // between two cells that are compared.
 type ports struct {
 	server int // counted from the first port of the server's pod
-	client int // the first of as many as the workload uses
+	client int // the first of as many as the workload uses; 0 where the kernel chooses
 }
 
 // Client ports lie below those of the pods' servers.
@@ -54,7 +54,8 @@ func assignPorts(cells []result.Cell, workloads []workload.Workload) map[result.
 			}
 		}
 		if next+uses-1 > lastClientPort {
-			next = firstClientPort // settings that share ports can still follow one another; the engine says so if they clash
+			assigned[s] = ports{server: i} // with thousands of connections the kernel chooses
+			continue
 		}
 		assigned[s] = ports{server: i, client: next}
 		next += uses

@@ -60,6 +60,12 @@ func TestPortsAreTheSameInEveryNetworkAndDoNotOverlap(t *testing.T) {
 			taken[port] = true
 		}
 	}
+	workloads[1].SourcePorts = func(result.Params) int { return lastClientPort }
+	for s, p := range assignPorts(cells, workloads) {
+		if (p.client == 0) != (s.Workload == "many") {
+			t.Errorf("%v, of which many has more ports than there are, got %+v", s, p)
+		}
+	}
 	slices.Sort(servers)
 	if !slices.Equal(servers, []int{0, 1, 2, 3}) {
 		t.Errorf("server ports %v", servers)
