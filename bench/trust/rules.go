@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/netip"
 	"time"
 
 	"netdelta/network"
@@ -23,7 +22,7 @@ func rulesFound(ctx context.Context, w io.Writer, rules int, budget time.Duratio
 	if err != nil {
 		return err
 	}
-	filtered := withRules(routed, rules)
+	filtered := network.Filtered(routed, rules)
 	record, err := measure(ctx, job{
 		networks: append(networks, filtered), baseline: "routed",
 		compare:    []string{filtered.Name, "host", "bridge", "bridge-nat", "macvlan", "vxlan", "vxlan-routed"},
@@ -38,7 +37,7 @@ func rulesFound(ctx context.Context, w io.Writer, rules int, budget time.Duratio
 		if !d.Headline {
 			continue
 		}
-		fmt.Fprintf(w, "  %-16s %s %s in %d builds, %d rounds\n", d.Network, interval(d), d.Verdict, d.Blocks, d.Rounds)
+		fmt.Fprintf(w, "  %-17s %s %s in %d builds, %d rounds\n", d.Network, interval(d), d.Verdict, d.Blocks, d.Rounds)
 		if d.Network == filtered.Name {
 			found = &record.Deltas[i]
 		}
@@ -55,21 +54,3 @@ func rulesFound(ctx context.Context, w io.Writer, rules int, budget time.Duratio
 }
 
 func halfWidth(d result.Delta) float64 { return math.Log(*d.RatioHigh / *d.RatioLow) / 2 }
-
-// withRules is a network with rules on the first node that every forwarded packet passes and none matches.
-func withRules(n network.Network, rules int) network.Network {
-	build := n.Build
-	n.Name = fmt.Sprintf("%s+%d-rules", n.Name, rules)
-	n.Build = func(t network.Topology) network.Plan {
-		p := build(t)
-		chain := network.Chain{Name: "forward", Hook: network.Forwarding}
-		for i := range rules {
-			// Documentation addresses (RFC 5737): no packet comes from them.
-			from := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
-			chain.Rules = append(chain.Rules, network.Rule{From: netip.PrefixFrom(from, 32), Do: network.Drop})
-		}
-		p.Ops = append(p.Ops, network.Rules{In: network.InNode(0), Table: "firewall", Chains: []network.Chain{chain}})
-		return p
-	}
-	return n
-}

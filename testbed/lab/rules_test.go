@@ -32,11 +32,11 @@ func TestRulesReadBack(t *testing.T) {
 	tables := 0
 	for _, op := range p.Ops {
 		rules, ok := op.(network.Rules)
-		if !ok || rules.In != network.InNode(1) {
+		if !ok || rules.In != network.InNode(0) {
 			continue
 		}
 		tables++
-		s, err := newSpace("node1", nil)
+		s, err := newSpace("node0", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestRulesReadBack(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		if diff := cmp.Diff(words(strings.TrimPrefix(rules.String(), "node1: ")), words(string(out))); diff != "" {
+		if diff := cmp.Diff(words(strings.TrimPrefix(rules.String(), "node0: ")), words(string(out))); diff != "" {
 			t.Errorf("the plan's rules and those that nft reads differ:\n%s", diff)
 		}
 		if err := s.ns.WithFD(deleteRules); err != nil {
