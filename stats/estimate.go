@@ -128,7 +128,7 @@ func Compare(builds []Build, o Options) Estimate {
 	if spread == 0 {
 		e.Warnings = append(e.Warnings, fmt.Errorf("comparing %d builds: %w", e.Builds, ErrNoVariation))
 	}
-	half := tQuantile(0.5+o.Confidence/2, float64(e.Builds-1)) * math.Sqrt(spread/float64(e.Builds))
+	half := tQuantile(1-o.Level()/2, float64(e.Builds-1)) * math.Sqrt(spread/float64(e.Builds))
 	e.Low, e.High, e.HasInterval = e.Center-half, e.Center+half, true
 	return e
 }

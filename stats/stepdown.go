@@ -2,16 +2,18 @@ package stats
 
 import (
 	"cmp"
+	"encoding/binary"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
 )
 
 // stepDownExact is the largest number of builds for which StepDown counts every assignment of signs.
-const stepDownExact = 14
+const stepDownExact = 13
 
 // stepDownDraws stand in for all assignments beyond stepDownExact.
-const stepDownDraws = 20_000
+const stepDownDraws = 10_000
 
 // StepDown gives the p values of a family of deltas, corrected so that the chance of even one false claim stays below
 // the level they are held against: the step-down min-P method of Westfall and Young (1993) over sign flips. family
@@ -20,14 +22,13 @@ const stepDownDraws = 20_000
 //
 // It promises what Holm promises, and asks for fewer builds: all deltas of a build change sign together, so the
 // least p is 2/2^n for the whole family, where Holm multiplies it by the size of the family. At 95% a family of any
-// size can be decided from 6 builds on; by Holm, fourteen deltas take 10. It counts all assignments up to 14 builds,
-// and beyond that draws 20,000 from seed, the observed one counted in. A delta with no usable location gets NaN.
+// size can be decided from 6 builds on; by Holm, fourteen deltas take 10. It counts all assignments up to 13 builds,
+// and beyond that draws 10,000 from seed, the observed one counted in. A delta with no usable location gets NaN.
 func StepDown(family [][]float64, seed uint64) []float64 {
 	out, rows, builds := make([]float64, len(family)), []row{}, 0
 	for i, locations := range family {
 		out[i] = math.NaN()
 		if r := newRow(i, locations); r.squares > 0 {
-			r.observed = r.score(func(int) bool { return false })
 			rows = append(rows, r)
 			builds = max(builds, r.last+1)
 		} else if len(finite(locations)) > 0 {
@@ -36,22 +37,15 @@ func StepDown(family [][]float64, seed uint64) []float64 {
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.observed, a.observed) })
 	hits, total := make([]int, len(rows)), 0
-	count := func(flipped func(build int) bool) {
+	for signs := range assignments(builds, seed) {
 		total++
 		highest := math.Inf(-1)
 		for i := len(rows) - 1; i >= 0; i-- {
-			highest = max(highest, rows[i].score(flipped))
+			highest = max(highest, rows[i].score(rows[i].sum(signs)))
 			if highest >= rows[i].observed*(1-1e-9) {
 				hits[i]++
 			}
 		}
-	}
-	if builds <= stepDownExact {
-		for word := range uint64(1) << max(0, builds-1) { // the last sign is left alone: scores are two-sided
-			count(func(build int) bool { return word>>build&1 != 0 })
-		}
-	} else {
-		drawSigns(builds, seed, count)
 	}
 	highest := 0.0
 	for i, r := range rows {
@@ -61,13 +55,28 @@ func StepDown(family [][]float64, seed uint64) []float64 {
 	return out
 }
 
-// drawSigns calls count with the observed signs and with random ones.
-func drawSigns(builds int, seed uint64, count func(flipped func(build int) bool)) {
-	random, words := rand.New(rand.NewPCG(seed, 1)), make([]uint64, (builds+63)/64)
-	for range stepDownDraws + 1 {
-		count(func(build int) bool { return words[build/64]>>(build%64)&1 != 0 })
-		for i := range words {
-			words[i] = random.Uint64()
+// assignments yields signs for the builds, a bit for each, set where the sign is turned: all that differ in more than
+// turning every sign, or random ones. The observed assignment, no bit set, is the first.
+func assignments(builds int, seed uint64) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		signs := make([]byte, (builds+7)/8+8)
+		if builds <= stepDownExact {
+			for word := range uint64(1) << max(0, builds-1) {
+				binary.LittleEndian.PutUint64(signs, word)
+				if !yield(signs) {
+					return
+				}
+			}
+			return
+		}
+		random := rand.New(rand.NewPCG(seed, 1))
+		for range stepDownDraws + 1 {
+			if !yield(signs) {
+				return
+			}
+			for at := 0; at+8 <= len(signs); at += 8 {
+				binary.LittleEndian.PutUint64(signs[at:], random.Uint64())
+			}
 		}
 	}
 }
@@ -75,39 +84,47 @@ func drawSigns(builds int, seed uint64, count func(flipped func(build int) bool)
 // row is one delta of a family.
 type row struct {
 	delta, last int
-	builds      []int
-	values      []float64
-	squares     float64 // sum of the squares, the same under all signs
-	observed    float64
+	n           float64 // how many builds measured it
+	squares     float64 // sum of their squares, the same under all signs
+	observed    float64 // score
+	sums        [][256]float64
 }
 
+// newRow tabulates the sums of each eight builds under all signs, so that a sum takes one step for eight builds.
 func newRow(delta int, locations []float64) row {
-	r := row{delta: delta}
+	r := row{delta: delta, sums: make([][256]float64, (len(locations)+7)/8)}
 	for build, v := range locations {
-		if math.Abs(v) <= maxLog {
-			r.builds, r.values = append(r.builds, build), append(r.values, v)
-			r.squares, r.last = r.squares+v*v, build
+		if !(math.Abs(v) <= maxLog) {
+			continue
+		}
+		r.n, r.squares, r.last = r.n+1, r.squares+v*v, build
+		for signs := range 256 {
+			if signs>>(build%8)&1 == 0 {
+				r.sums[build/8][signs] += v
+			} else {
+				r.sums[build/8][signs] -= v
+			}
 		}
 	}
+	r.observed = r.score(r.sum(make([]byte, len(r.sums))))
 	return r
 }
 
-// score is how far the delta stands out under the signs: a normal deviate that grows with the t statistic of its
-// locations (Wallace 1959), so that deltas of different numbers of builds can be compared.
-func (r row) score(flipped func(build int) bool) float64 {
+func (r row) sum(signs []byte) float64 {
 	sum := 0.0
-	for i, v := range r.values {
-		if flipped(r.builds[i]) {
-			v = -v
-		}
-		sum += v
+	for i := range r.sums {
+		sum += r.sums[i][signs[i]]
 	}
-	n := float64(len(r.values))
-	if n < 2 {
+	return sum
+}
+
+// score is how far the delta stands out with this sum: a normal deviate that grows with the t statistic of its
+// locations (Wallace 1959), so that deltas of different numbers of builds can be compared.
+func (r row) score(sum float64) float64 {
+	if r.n < 2 || r.squares == 0 {
 		return 0
 	}
 	// t^2/(n-1) is share/(1-share). Builds that agree to the last digit would give infinity.
-	share := min(sum*sum/(n*r.squares), 1-1e-15)
-	nu := n - 1
+	share, nu := min(sum*sum/(r.n*r.squares), 1-1e-15), r.n-1
 	return (8*nu + 1) / (8*nu + 3) * math.Sqrt(-nu*math.Log1p(-share))
 }

@@ -27,7 +27,7 @@ const (
 //   - Same: the whole interval lies within the margin, measured on the log scale so that a ratio and its inverse are
 //     treated alike: from -log(1+margin) to +log(1+margin). A change that is real but inside the margin is Same.
 //   - Slower, Faster: the interval excludes no change, pAdjusted (by StepDown or Holm, over all deltas of the run that
-//     are judged together) is below 1-confidence, and the change exceeds noiseFloor (see NoiseFloor; 0 for none).
+//     are judged together) is below Options.Level, and the change exceeds noiseFloor (see NoiseFloor; 0 for none).
 //   - Unresolved: anything else. An estimate without an interval, a NaN anywhere, and a negative or infinite floor
 //     can give nothing better.
 //
@@ -41,7 +41,7 @@ func Judge(e Estimate, pAdjusted float64, noiseFloor float64, better Better, o O
 		return Same
 	}
 	excludesNone := e.Low > 0 || e.High < 0
-	significant := pAdjusted >= 0 && pAdjusted < 1-o.Confidence
+	significant := pAdjusted >= 0 && pAdjusted < o.Level()
 	if !excludesNone || !significant || !(noiseFloor >= 0 && math.Abs(e.Center) > noiseFloor) {
 		return Unresolved
 	}
