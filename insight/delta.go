@@ -20,6 +20,9 @@ type Options struct {
 	Margin float64
 	// MinBuilds is how many builds an interval takes.
 	MinBuilds int
+	// Sequential says that the run decided by what it saw when to stop measuring a cell, as by Settled: intervals are then
+	// wider, so that what is called 95% comes true.
+	Sequential bool
 	// Seed of random draws within the statistics.
 	Seed uint64
 	// Headlines is the headline metric by workload. A workload that is not in it has p50, or throughput if it has no
@@ -31,7 +34,7 @@ type Options struct {
 
 // stats are the options for one metric.
 func (o Options) stats(m metric) stats.Options {
-	s := stats.Options{Confidence: o.Confidence, Margin: o.Margin, MinBuilds: o.MinBuilds, Seed: o.Seed}
+	s := stats.Options{Confidence: o.Confidence, Margin: o.Margin, MinBuilds: o.MinBuilds, Sequential: o.Sequential, Seed: o.Seed}
 	if m.linear {
 		s.Margin = LossMargin
 	}
@@ -54,11 +57,33 @@ type contrast struct {
 // headlines of a run are corrected as one family, and those of each other metric as one.
 func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []result.Check) {
 	all := sittings(trials)
-	checks = trialChecks(all)
-	var networks, twins []contrast
+	c := compareAll(cells, all, o)
+	return judged(c.networks, o), judged(c.twins, o), append(trialChecks(all), c.unmeasured...)
+}
+
+// Settled says which cells are known well enough for a run that looks after each build to stop measuring them: those that
+// stats.Resolved says it of, by their headline. Every cell that is to be measured is in it.
+func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]bool {
+	o.HeadlinesOnly = true
+	c := compareAll(cells, sittings(trials), o)
+	settled := map[string]bool{}
+	for _, cell := range cells {
+		if cell.Role == result.RoleCell && cell.Unsupported == "" && cell.Skipped == "" {
+			settled[cell.ID] = false
+		}
+	}
+	for _, n := range c.networks {
+		settled[n.delta.Cell] = stats.Resolved(n.estimate, len(c.networks), o.stats(n.metric))
+	}
+	return settled
+}
+
+// compareAll makes the contrasts of all tables.
+func compareAll(cells []result.Cell, all []sitting, o Options) comparison {
+	var whole comparison
 	for _, t := range tables(cells) {
 		if t.baseline == nil {
-			checks = append(checks, baselineChecks(t)...)
+			whole.unmeasured = append(whole.unmeasured, baselineChecks(t)...)
 			continue
 		}
 		held := t.metrics(all, o)
@@ -68,16 +93,16 @@ func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null
 		for i, m := range held {
 			headline := i == 0
 			c := t.compare(m, headline, all, o)
-			networks, twins = append(networks, c.networks...), append(twins, c.twins...)
+			whole.networks, whole.twins = append(whole.networks, c.networks...), append(whole.twins, c.twins...)
 			if headline {
-				checks = append(checks, c.unmeasured...)
+				whole.unmeasured = append(whole.unmeasured, c.unmeasured...)
 			}
 		}
 	}
-	return judged(networks, o), judged(twins, o), checks
+	return whole
 }
 
-// comparison is a table's contrasts in one metric.
+// comparison is the contrasts of tables.
 type comparison struct {
 	networks, twins []contrast // twins has the null check, or nothing
 	unmeasured      []result.Check

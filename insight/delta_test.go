@@ -58,6 +58,36 @@ func TestKnownTruthIsFound(t *testing.T) {
 	}
 }
 
+func TestSettled(t *testing.T) {
+	w := usual()
+	cells := w.cells()
+	cells = append(cells, cells[4], cells[4], cells[4])
+	cells[5].ID, cells[5].Network = "late", "late"
+	cells[6].ID, cells[6].Skipped = "skipped", "the budget"
+	cells[7].ID, cells[7].Unsupported = "unsupported", "needs vxlan"
+	settled := Settled(cells, w.trials(t), Options{Sequential: true})
+	if diff := cmp.Diff(map[string]bool{"bridge": true, "macvlan": true, "vxlan": true, "late": false}, settled); diff != "" {
+		t.Errorf("settled (-want +got):\n%s", diff)
+	}
+	w.builds = 3
+	settled = Settled(w.cells(), w.trials(t), Options{Sequential: true})
+	if diff := cmp.Diff(map[string]bool{"bridge": false, "macvlan": false, "vxlan": false}, settled); diff != "" {
+		t.Errorf("settled after three builds (-want +got):\n%s", diff)
+	}
+	w = usual()
+	w.buildSD = 0.05 // intervals of about four percent, wider than half the margin
+	for cell, known := range Settled(w.cells(), w.trials(t), Options{Sequential: true}) {
+		if known && cell != "vxlan" {
+			t.Errorf("%s is settled among builds that differ by five percent", cell)
+		}
+	}
+	narrow, _, _ := Deltas(w.cells(), w.trials(t), Options{})
+	wide, _, _ := Deltas(w.cells(), w.trials(t), Options{Sequential: true})
+	if n, s := find(t, narrow, "vxlan", "p50"), find(t, wide, "vxlan", "p50"); *s.RatioHigh <= *n.RatioHigh || *s.RatioLow >= *n.RatioLow {
+		t.Error("a sequential interval is no wider than a fixed one")
+	}
+}
+
 func TestThroughputThatIsLowerIsSlower(t *testing.T) {
 	w := usual()
 	w.stream = true
