@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -123,6 +121,7 @@ func openLoop(p *programs, ends *pair, protocol string, size, cpu int) (*loop, e
 		server: exec.Command(p.pingpong, "server", protocol, port, bytes, at),
 		client: exec.Command(p.pingpong, "client", protocol, serverAddr.String(), port, bytes, at),
 	}
+	l.client.Stderr, l.server.Stderr = os.Stderr, os.Stderr
 	if err := start(ends.server, l.server); err != nil {
 		return nil, err
 	}
@@ -167,77 +166,6 @@ func (l *loop) close() error {
 		}
 	}
 	return nil
-}
-
-// sockperfP50 runs sockperf for a second and returns its median round trip in nanoseconds.
-func sockperfP50(p *programs, ends *pair, protocol string, o options) (float64, error) {
-	_, serverAddr := addresses()
-	common := []string{"-i", serverAddr.String(), "-p", strconv.Itoa(foreignPort)}
-	if protocol == "tcp" {
-		common = append(common, "--tcp")
-	}
-	pinned := []string{"-c", strconv.Itoa(o.cpu), p.sockperf}
-	server := exec.Command("taskset", append(append(pinned, "server"), common...)...)
-	if err := start(ends.server, server); err != nil {
-		return 0, err
-	}
-	defer func() { _, _ = server.Process.Kill(), server.Wait() }()
-	time.Sleep(150 * time.Millisecond)
-	args := append(append(pinned, "ping-pong", "--full-rtt", "-t", "1", "-m", strconv.Itoa(o.size)), common...)
-	client := exec.Command("taskset", args...)
-	out, err := output(ends, client)
-	if err != nil {
-		return 0, fmt.Errorf("sockperf: %w: %s", err, out)
-	}
-	found := regexp.MustCompile(`percentile 50\.0+\s*=\s*([0-9.]+)`).FindSubmatch(out)
-	if found == nil {
-		return 0, fmt.Errorf("sockperf printed no median: %s", out)
-	}
-	micro, err := strconv.ParseFloat(string(found[1]), 64)
-	return micro * 1e3, err
-}
-
-// output runs a program in the client's namespace.
-func output(ends *pair, cmd *exec.Cmd) ([]byte, error) {
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := start(ends.client, cmd); err != nil {
-		return nil, err
-	}
-	out, err := io.ReadAll(pipe)
-	return out, errors.Join(err, cmd.Wait())
-}
-
-// iperf3Rate runs iperf3 for a span of seconds and returns what its receiver got, in bits per second.
-func iperf3Rate(p *programs, ends *pair, flows, seconds int, o options) (float64, error) {
-	_, serverAddr := addresses()
-	pinned := []string{"-c", strconv.Itoa(o.cpu), p.iperf3, "-p", strconv.Itoa(foreignPort)}
-	server := exec.Command("taskset", append(pinned, "-s", "-1")...)
-	server.Stdout = nil
-	if err := start(ends.server, server); err != nil {
-		return 0, err
-	}
-	defer func() { _, _ = server.Process.Kill(), server.Wait() }()
-	time.Sleep(150 * time.Millisecond)
-	client := exec.Command("taskset", append(pinned, "-c", serverAddr.String(), "-t", strconv.Itoa(seconds),
-		"-P", strconv.Itoa(flows), "-C", congestion, "-J")...)
-	out, err := output(ends, client)
-	var report struct {
-		End struct {
-			Received struct {
-				Rate float64 `json:"bits_per_second"`
-			} `json:"sum_received"`
-		} `json:"end"`
-	}
-	if err == nil {
-		err = json.Unmarshal(out, &report)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("iperf3: %w: %s", err, out)
-	}
-	return report.End.Received.Rate, nil
 }
 
 func paramsOf(protocol string, size int) result.Params {

@@ -47,6 +47,9 @@ func exit(err error) {
 
 func run(ctx context.Context, o options) error {
 	c := clock.System()
+	if err := leave(o.cpu); err != nil {
+		return err
+	}
 	fmt.Printf("both ends on processor %d, %d-byte messages, %d builds of %d rounds, bursts of %v, clock %v, congestion control %s\n",
 		o.cpu, o.size, o.builds, o.rounds, o.burst, &c, congestion)
 	programs, err := prepare()

@@ -26,7 +26,7 @@ func (p pod) Ports() (first, last uint16) { return serverPort, serverPort + 100 
 
 func (p pod) Start(_ context.Context, cmd testbed.Command) (testbed.Process, error) {
 	c := exec.Command(cmd.Path, cmd.Args...)
-	c.Env = cmd.Env
+	c.Env, c.Stderr = cmd.Env, os.Stderr
 	in, err := c.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -7,9 +7,11 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"netdelta/internal/netns"
 )
@@ -88,9 +90,38 @@ func (p *pair) close() error {
 	return errors.Join(errs...)
 }
 
+// leave moves this program off a processor, and with it all that it starts unless they pin themselves. With one processor
+// there is nowhere to go.
+func leave(cpu int) error {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return fmt.Errorf("see which processors may be used: %w", err)
+	}
+	if !set.IsSet(cpu) {
+		return fmt.Errorf("processor %d may not be used here", cpu)
+	}
+	if set.Count() < 2 {
+		return nil
+	}
+	set.Clear(cpu)
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		id, err := strconv.Atoi(t.Name())
+		if err == nil {
+			err = unix.SchedSetaffinity(id, &set)
+		}
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("leave processor %d: %w", cpu, err)
+		}
+	}
+	return nil
+}
+
 // start starts a program inside a namespace. It dies with this one.
 func start(in *netns.Namespace, cmd *exec.Cmd) error {
-	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return in.Do(cmd.Start)
 }

@@ -3,7 +3,6 @@ package latency
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -18,10 +17,11 @@ type Summary struct {
 
 // Batch holds the latencies of one burst until it is known whether they count.
 type Batch struct {
-	sorted           []int64 // nanoseconds
-	even, odd, merge []int64
-	overflow         *hdrhistogram.Histogram // nil until it is needed
-	overflowed       bool
+	sorted     []int64 // nanoseconds
+	even, odd  []int64
+	sorter     sorter
+	overflow   *hdrhistogram.Histogram // nil until it is needed
+	overflowed bool
 }
 
 // Take moves the latencies out of the recorder and describes them. The recorder must not be in use by its loop.
@@ -36,10 +36,9 @@ func (b *Batch) Take(r *Recorder) Summary {
 			b.odd = append(b.odd, ns)
 		}
 	}
-	slices.Sort(b.even)
-	slices.Sort(b.odd)
-	b.merge = merged(b.merge[:0], b.even, b.odd)
-	b.sorted = b.merge
+	b.sorter.sort(b.even)
+	b.sorter.sort(b.odd)
+	b.sorted = merged(b.sorted[:0], b.even, b.odd)
 	s := Summary{Count: r.count}
 	if r.count == 0 {
 		b.overflowed = false
@@ -144,14 +143,15 @@ func (h *Histogram) Encode() (string, error) {
 
 // recordSorted records values that share a counter together.
 func recordSorted(h *hdrhistogram.Histogram, sorted []int64) {
-	for i := 0; i < len(sorted); {
-		first := index(sorted[i])
-		j := i + 1
-		for j < len(sorted) && index(sorted[j]) == first {
-			j++
+	for len(sorted) > 0 {
+		first := sorted[0]
+		next := value(int(index(first)) + 1)
+		n := 1
+		for n < len(sorted) && sorted[n] < next {
+			n++
 		}
-		record(h, sorted[i], int64(j-i))
-		i = j
+		record(h, first, int64(n))
+		sorted = sorted[n:]
 	}
 }
 
