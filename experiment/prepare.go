@@ -69,10 +69,14 @@ func (p *Plan) asBlocks(d study.Design) {
 	if bursts == 0 {
 		bursts = visitBursts
 	}
-	p.Rules.Builds, p.Rules.MaxBuilds = d.Blocks, d.Blocks
-	p.Rules.MinBuilds = min(plan.MinBuilds, d.Blocks)
+	p.FixBuilds(d.Blocks)
 	p.Rules.Rounds, p.Rules.MinRounds = 1, 1
 	p.Costs.Burst = time.Duration(bursts)*p.Costs.Burst + settle
+}
+
+// FixBuilds has the run build the networks exactly so many times, for all cells, if the time budget holds them.
+func (p *Plan) FixBuilds(n int) {
+	p.Rules.Builds, p.Rules.MinBuilds, p.Rules.MaxBuilds = n, n, n
 }
 
 // markUnsupported asks the testbed for each network once.

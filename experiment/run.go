@@ -48,7 +48,7 @@ type Status struct {
 	Build, Round, Rounds int // numbers from 1; Rounds is how many this build is planned to have
 	Cells                int // measured in this build
 	Elapsed, Budget      time.Duration
-	Unresolved           int // deltas without a verdict so far; -1 while none can have one
+	Open                 int // cells that are not known well enough yet; -1 before the first build is done
 }
 
 // visitBursts is how many bursts a cell has in each visit of a block, when the study does not say: together they take
@@ -101,18 +101,19 @@ type runner struct {
 	budget    time.Duration
 	began     time.Time
 
-	trials     []result.Trial
-	failures   map[string]int // by cell: builds in a row in which it failed
-	unresolved int
-	rounds     int // of this build, repeated ones included
-	repeated   int // of this build
+	trials   []result.Trial
+	failures map[string]int // by cell: builds in a row in which it failed
+	open     int            // as in Status
+	rounds   int            // of this build, repeated ones included
+	repeated int            // of this build
 }
 
 func newRunner(c Config) *runner {
 	r := &runner{
 		run: c.Run, folder: c.Folder, progress: c.Progress, workloads: c.Workloads, budget: c.Rules.Budget,
-		began: time.Now(), trials: c.Folder.Contents.Trials, failures: map[string]int{}, unresolved: -1,
+		began: time.Now(), trials: c.Folder.Contents.Trials, failures: map[string]int{}, open: -1,
 	}
+	r.run.Adaptive = c.Rules.MaxBuilds == 0
 	if r.run.Started.IsZero() {
 		r.run.Started = r.began
 	}
@@ -199,9 +200,9 @@ func (r *runner) collect(ctx context.Context, step plan.Step) error {
 	if err != nil {
 		return fmt.Errorf("collecting build %d: %w", step.Build+1, err)
 	}
-	resolved, unresolved := verdicts(r.run, r.trials, r.workloads)
-	r.scheduler.Resolve(resolved)
-	r.unresolved = unresolved
+	var known map[string]bool
+	known, r.open = settled(r.run, r.trials, r.workloads)
+	r.scheduler.Resolve(known)
 	r.dropHopeless(trials)
 	r.scheduler.Collected(r.elapsed())
 	return r.writer.failed()
@@ -250,7 +251,7 @@ func (r *runner) dropHopeless(trials []result.Trial) {
 func (r *runner) report(step plan.Step) {
 	r.progress.Update(Status{
 		Build: step.Build + 1, Round: step.Round + 1, Rounds: step.Rounds, Cells: len(step.Cells),
-		Elapsed: r.elapsed(), Budget: r.budget, Unresolved: r.unresolved,
+		Elapsed: r.elapsed(), Budget: r.budget, Open: r.open,
 	})
 }
 

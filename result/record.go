@@ -228,6 +228,8 @@ type Run struct {
 	// Confidence (0.95) and Margin (0.02 is 2%) are what the verdicts rest on.
 	Confidence float64 `json:"confidence"`
 	Margin     float64 `json:"margin"`
+	// Adaptive says that the run decided by what it saw when to stop measuring a cell; intervals allow for it.
+	Adaptive bool `json:"adaptive"`
 	// Ended says how the run ended: resolved, budget, builds, interrupted or failed; running while it has not.
 	Ended string `json:"ended"`
 	// Notes are what the reader must know of this run: a subset by budget, networks that are unsupported.

@@ -145,5 +145,8 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// MarshalJSON writes the number of bytes: records hold base units.
+func (b Bytes) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, int64(b), 10), nil }
+
 // UnmarshalJSON reads a JSON string as ParseBytes does, and a JSON number as bytes.
 func (b *Bytes) UnmarshalJSON(data []byte) error { return unmarshalJSON(data, "size", bytesExample, b) }

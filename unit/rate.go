@@ -147,6 +147,14 @@ func (r *BitsPerSecond) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// MarshalJSON writes the number of bits per second: records hold base units. A rate that MarshalText refuses is an error.
+func (r BitsPerSecond) MarshalJSON() ([]byte, error) {
+	if _, err := r.MarshalText(); err != nil {
+		return nil, err
+	}
+	return strconv.AppendFloat(nil, float64(r), 'f', -1, 64), nil
+}
+
 // UnmarshalJSON reads a JSON string as ParseRate does, and a JSON number as bits per second.
 func (r *BitsPerSecond) UnmarshalJSON(data []byte) error {
 	return unmarshalJSON(data, "rate", rateExample, r)

@@ -43,10 +43,10 @@ func (p progress) Update(s experiment.Status) {
 func doing(s experiment.Status) string {
 	text := fmt.Sprintf("build %d, round %d of %d, %d cells", s.Build, s.Round, s.Rounds, s.Cells)
 	switch {
-	case s.Unresolved > 0:
-		text += fmt.Sprintf("; %d deltas not resolved yet", s.Unresolved)
-	case s.Unresolved == 0:
-		text += "; all deltas resolved"
+	case s.Open > 0:
+		text += fmt.Sprintf("; %d not known well enough yet", s.Open)
+	case s.Open == 0:
+		text += "; all are known well enough"
 	}
 	return text
 }

@@ -151,7 +151,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 		return badInput(err)
 	}
 	if o.overrides.Builds != nil {
-		p.Rules.MaxBuilds = o.builds // a flag asks for so many, a study only plans with them
+		p.FixBuilds(o.builds) // a flag asks for so many, a study only plans with them
 	}
 	config, err := experiment.Assemble(s, p, driver, env.workloads)
 	if err != nil {
