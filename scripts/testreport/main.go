@@ -102,7 +102,9 @@ func (r *report) take(e event, out *bufio.Writer) {
 	case "output":
 		r.output[key] = append(r.output[key], e.Output)
 		if e.Test == "" && isPackageLine(e.Output) {
-			r.lines = append(r.lines, e.Output)
+			if !strings.HasPrefix(e.Output, "?") { // without tests there is no result to show twice
+				r.lines = append(r.lines, e.Output)
+			}
 			out.WriteString(e.Output)
 			_ = out.Flush() // who waits wants to see it now; an error comes again with the last Flush
 		}
