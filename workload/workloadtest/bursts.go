@@ -1,0 +1,211 @@
+package workloadtest
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+func countsAddUp(t *testing.T, w workload.Workload) {
+	p := open(t, w, w.Defaults)
+	var sum workload.Burst
+	for range 5 {
+		b := burst(t, p.client, workload.BurstSpec{Duration: 20 * time.Millisecond})
+		checkBurst(t, w, b)
+		sum.Transactions += b.Transactions
+		sum.Bytes += b.Bytes
+		sum.Sent += b.Sent
+		sum.Lost += b.Lost
+	}
+	totals := collect(t, p.client, false)
+	if totals.Transactions != sum.Transactions || totals.Bytes != sum.Bytes || totals.Sent != sum.Sent || totals.Lost != sum.Lost {
+		t.Errorf("totals %+v, want the sums of the bursts %+v", totals, sum)
+	}
+	if latencies(w) {
+		if n := histogramCount(t, totals.Histogram); n != sum.Transactions {
+			t.Errorf("the histogram has %d latencies of %d transactions", n, sum.Transactions)
+		}
+	}
+	var series int64
+	for _, s := range totals.Series {
+		series += s.Transactions
+	}
+	if series != sum.Transactions {
+		t.Errorf("the series has %d of %d transactions", series, sum.Transactions)
+	}
+	if served := p.server.Totals(); served.Transactions < sum.Transactions {
+		t.Errorf("the server saw %d transactions, the client counted %d", served.Transactions, sum.Transactions)
+	}
+	if again := collect(t, p.client, false); again.Transactions != 0 || again.Histogram != "" || len(again.Series) != 0 {
+		t.Errorf("a second collect gives %+v, want nothing", again)
+	}
+}
+
+// checkBurst holds a burst of 20 ms against itself.
+func checkBurst(t *testing.T, w workload.Workload, b workload.Burst) {
+	t.Helper()
+	if b.Transactions < 1 || b.Bytes < 1 || b.Throughput <= 0 {
+		t.Errorf("empty burst: %+v", b)
+	}
+	if b.Duration < 19*time.Millisecond {
+		t.Errorf("the burst lasted %v, want 20 ms", b.Duration)
+	}
+	if since := time.Since(b.Start); since < b.Duration/2 || since > patience {
+		t.Errorf("the burst began %v ago", since)
+	}
+	if got, want := b.Throughput, float64(b.Bytes)*8/b.Duration.Seconds(); math.Abs(got/want-1) > 1e-6 {
+		t.Errorf("throughput %v, want %v", got, want)
+	}
+	if b.Sent > 0 && b.Sent != b.Transactions+b.Lost {
+		t.Errorf("%d datagrams sent, %d transactions, %d lost", b.Sent, b.Transactions, b.Lost)
+	}
+	if latencies(w) && (!slices.IsSorted([]float64{1, b.Min, b.P50, b.P90, b.P99}) || b.Mean < b.Min || math.IsNaN(b.Split)) {
+		t.Errorf("latencies are not in order: %+v", b)
+	}
+}
+
+func exactTransactions(t *testing.T, w workload.Workload) {
+	p := open(t, w, w.Defaults)
+	for _, n := range []int64{1, 2, 100} {
+		b := burst(t, p.client, workload.BurstSpec{Transactions: n})
+		if got := b.Transactions + b.Lost; got != n && w.Name == "udp-stream" {
+			t.Errorf("%d transactions, want %d", got, n)
+		} else if w.Name != "udp-stream" && b.Transactions != n {
+			t.Errorf("%d transactions, want %d", b.Transactions, n)
+		}
+	}
+	long := burst(t, p.client, workload.BurstSpec{Transactions: 1 << 40, Duration: 20 * time.Millisecond})
+	if long.Transactions < 1 || long.Duration > patience/2 {
+		t.Errorf("the duration did not end the burst: %+v", long)
+	}
+}
+
+func discardsWarmup(t *testing.T, w workload.Workload) {
+	p := open(t, w, w.Defaults)
+	before := p.server.Totals()
+	b := burst(t, p.client, workload.BurstSpec{Transactions: 10, Warmup: 50 * time.Millisecond})
+	if b.Transactions+b.Lost != 10 {
+		t.Errorf("%d transactions, want 10", b.Transactions)
+	}
+	if totals := collect(t, p.client, false); totals.Transactions != b.Transactions {
+		t.Errorf("totals have %d transactions, want %d", totals.Transactions, b.Transactions)
+	}
+	after := p.server.Totals()
+	if w.Name != "udp-stream" && after.Transactions-before.Transactions <= 20 {
+		t.Errorf("the server saw %d transactions in all: there was no warm-up", after.Transactions-before.Transactions)
+	}
+}
+
+func dropsLast(t *testing.T, w workload.Workload) {
+	p := open(t, w, w.Defaults)
+	for i, n := range []int64{1, 20, 300} {
+		burst(t, p.client, workload.BurstSpec{Transactions: n, DropLast: i == 2}) // drops the 20
+	}
+	totals := collect(t, p.client, false)
+	if got := totals.Transactions + totals.Lost; got != 301 {
+		t.Errorf("%d transactions, want 301", got)
+	}
+	burst(t, p.client, workload.BurstSpec{Transactions: 7})
+	if totals := collect(t, p.client, true); totals.Transactions != 0 {
+		t.Errorf("%d transactions after the only burst was dropped", totals.Transactions)
+	}
+}
+
+func severalConnections(t *testing.T, w workload.Workload) {
+	params := w.Defaults
+	params.Connections = 7
+	if w.Check(params) != nil {
+		t.Skip("the workload has one connection")
+	}
+	p := open(t, w, params)
+	for range 3 {
+		checkBurst(t, w, burst(t, p.client, workload.BurstSpec{Duration: 20 * time.Millisecond, Warmup: time.Millisecond}))
+	}
+	burst(t, p.client, workload.BurstSpec{Transactions: 10})
+	if totals := collect(t, p.client, false); latencies(w) && histogramCount(t, totals.Histogram) != totals.Transactions {
+		t.Errorf("the histogram has %d latencies of %d transactions", histogramCount(t, totals.Histogram), totals.Transactions)
+	}
+}
+
+func largeMessages(t *testing.T, w workload.Workload) {
+	for _, size := range []unit.Bytes{1 << 20, 60_000, 3_000} {
+		for _, connections := range []int{1, 4} {
+			params := w.Defaults
+			params.Message, params.Connections = size, connections
+			if w.Check(params) != nil {
+				continue
+			}
+			p := open(t, w, params)
+			b := burst(t, p.client, workload.BurstSpec{Transactions: 20})
+			if b.Transactions+b.Lost < 20 || b.Bytes < int64(size)*b.Transactions {
+				t.Errorf("%d messages of %d bytes on %d connections: %+v", 20, size, connections, b)
+			}
+		}
+	}
+}
+
+func allocatesNothing(t *testing.T, w workload.Workload) {
+	p := open(t, w, w.Defaults)
+	allocations := func(n int64) (per uint64) {
+		per = math.MaxUint64
+		// The rest of the process may allocate meanwhile: the least counts.
+		for range 5 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			burst(t, p.client, workload.BurstSpec{Transactions: n})
+			runtime.ReadMemStats(&after)
+			per = min(per, after.Mallocs-before.Mallocs)
+		}
+		return per
+	}
+	allocations(2000) // buffers grow to their size
+	if few, many := allocations(100), allocations(2000); many > few+50 {
+		t.Errorf("2000 transactions allocate %d times, 100 transactions %d times", many, few)
+	}
+}
+
+func idlesFree(t *testing.T, w workload.Workload) {
+	p := open(t, w, w.Defaults)
+	const span = 300 * time.Millisecond
+	least := span
+	for range 4 {
+		burst(t, p.client, workload.BurstSpec{Duration: 5 * time.Millisecond})
+		time.Sleep(30 * time.Millisecond) // the scheduler notices that nothing is left to do
+		before := processorTime(t)
+		time.Sleep(span)
+		least = min(least, processorTime(t)-before)
+		if least < time.Millisecond {
+			return
+		}
+	}
+	t.Errorf("armed and idle, it took %v of processor time in %v", least, span)
+}
+
+func processorTime(t testing.TB) time.Duration {
+	t.Helper()
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(ts.Nano())
+}
+
+func refusesBursts(t *testing.T, w workload.Workload) {
+	p := open(t, w, result.Params{})
+	for _, spec := range []workload.BurstSpec{
+		{}, {Duration: -1}, {Transactions: -1}, {Duration: 1, Warmup: -1}, {Duration: 1, Deadline: -1},
+	} {
+		if _, err := p.client.Burst(spec); err == nil {
+			t.Errorf("a burst of %+v was run", spec)
+		}
+	}
+	burst(t, p.client, workload.BurstSpec{Transactions: 1}) // it is still of use
+}

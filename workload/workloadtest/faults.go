@@ -1,0 +1,234 @@
+package workloadtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/leak"
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// serverPort is the variable of the environment by which a test's program is told to be a server.
+const serverPort = "NETDELTA_WORKLOADTEST_PORT"
+
+// Main is what a TestMain calls, and exits with its result: it runs the tests, or a server for one of them.
+func Main(m *testing.M, w workload.Workload) int {
+	port := os.Getenv(serverPort)
+	if port == "" {
+		return leak.Main(m)
+	}
+	if err := serve(w, port); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// serve serves with default parameters until standard input ends.
+func serve(w workload.Workload, port string) error {
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return err
+	}
+	s, err := w.Serve(context.Background(), w.Defaults, loopback(uint16(number)), -1)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	return s.Close()
+}
+
+// Server starts a server of the workload with default parameters in a process of its own. It is killed with the test.
+func Server(t testing.TB) (*os.Process, netip.AddrPort) {
+	t.Helper()
+	port := freePort(t, 1)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), serverPort+"="+strconv.Itoa(int(port)))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("the server's process said %q: %v", line, err)
+	}
+	return cmd.Process, loopback(port)
+}
+
+// Dial arms a client to a server in another process. It is closed with the test.
+func Dial(t testing.TB, w workload.Workload, p result.Params, server netip.AddrPort) workload.Client {
+	t.Helper()
+	c, err := w.Dial(within(t, patience), p, loopback(0), server, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mustClose(t, c) })
+	return c
+}
+
+func namesHang(t *testing.T, w workload.Workload) {
+	process, address := Server(t)
+	c := Dial(t, w, w.Defaults, address)
+	burst(t, c, workload.BurstSpec{Transactions: 10})
+	if err := process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	// More than fits into the buffers of the path, so that a stream hangs too.
+	_, err := c.Burst(workload.BurstSpec{Transactions: 1 << 20, Duration: time.Minute, Deadline: 500 * time.Millisecond})
+	checkFault(t, w, address, begin, err)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "500ms") {
+		t.Errorf("error of a server that hangs: %v", err)
+	}
+	if _, again := c.Burst(workload.BurstSpec{Transactions: 1}); again == nil {
+		t.Error("a client that has failed runs another burst")
+	}
+}
+
+func namesDeath(t *testing.T, w workload.Workload) {
+	process, address := Server(t)
+	c := Dial(t, w, w.Defaults, address)
+	burst(t, c, workload.BurstSpec{Transactions: 10})
+	time.AfterFunc(100*time.Millisecond, func() { _ = process.Kill() })
+	begin := time.Now()
+	_, err := c.Burst(workload.BurstSpec{Duration: 2 * time.Second, Deadline: 3 * time.Second})
+	checkFault(t, w, address, begin, err)
+}
+
+func checkFault(t *testing.T, w workload.Workload, server netip.AddrPort, begin time.Time, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("a burst without its server succeeds")
+	}
+	if !strings.Contains(err.Error(), w.Name) || !strings.Contains(err.Error(), server.String()) {
+		t.Errorf("the error does not name %s and %v: %v", w.Name, server, err)
+	}
+	if spent := time.Since(begin); spent > 8*time.Second {
+		t.Errorf("it took %v to notice: %v", spent, err)
+	}
+}
+
+func closes(t *testing.T, w workload.Workload) {
+	p := open(t, w, w.Defaults)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := p.client.Burst(workload.BurstSpec{Duration: time.Minute, Deadline: 2 * time.Minute})
+		ended <- err
+	}()
+	time.Sleep(50 * time.Millisecond)
+	for range 2 {
+		mustClose(t, p.client)
+		mustClose(t, p.server)
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("a burst that was closed succeeds")
+		}
+	case <-time.After(patience):
+		t.Fatal("close did not end the burst")
+	}
+	if _, err := p.client.Burst(workload.BurstSpec{Transactions: 1}); err == nil {
+		t.Error("a closed client runs a burst")
+	}
+	if _, err := p.client.Collect(false); err != nil {
+		t.Errorf("collect after close: %v", err)
+	}
+	p.server.Totals()
+}
+
+func servesAgain(t *testing.T, w workload.Workload) {
+	ports := freePort(t, 1+w.SourcePorts(w.Defaults))
+	for i := range 5 {
+		p := openOn(t, w, w.Defaults, loopback(ports+1), loopback(ports))
+		burst(t, p.client, workload.BurstSpec{Transactions: 20})
+		// Whoever closes first must not leave the ports in a state that keeps the next from using them.
+		if i%2 == 0 {
+			mustClose(t, p.client)
+		}
+		mustClose(t, p.server)
+		mustClose(t, p.client)
+	}
+}
+
+func leaksNothing(t *testing.T, w workload.Workload) {
+	once := func() {
+		ports := freePort(t, 1+w.SourcePorts(w.Defaults))
+		server, err := w.Serve(within(t, patience), w.Defaults, loopback(ports), -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := w.Dial(within(t, patience), w.Defaults, loopback(ports+1), loopback(ports), -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		burst(t, client, workload.BurstSpec{Transactions: 5})
+		mustClose(t, client)
+		mustClose(t, server)
+	}
+	once() // what is made once in a process
+	files, threads := inUse(t)
+	goroutines, memory := runtime.NumGoroutine(), mapped(t)
+	const times = 20
+	for range times {
+		once()
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		f, th := inUse(t)
+		g, m := runtime.NumGoroutine(), mapped(t)
+		// The scheduler keeps some threads; a leak would be one or more each time.
+		if f <= files && th < threads+times/2 && g <= goroutines && m < memory+times*100_000 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %d times: files %d -> %d, threads %d -> %d, goroutines %d -> %d, mapped bytes %d -> %d",
+				times, files, f, threads, th, goroutines, g, memory, m)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// mapped is how much memory is resident beside the Go heap's own, roughly: enough to see whole arenas leak.
+func mapped(t testing.TB) int64 {
+	t.Helper()
+	runtime.GC()
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total, resident int64
+	if _, err := fmt.Sscan(string(statm), &total, &resident); err != nil {
+		t.Fatal(err)
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return resident*int64(unix.Getpagesize()) - int64(stats.HeapSys-stats.HeapReleased)
+}
