@@ -93,7 +93,7 @@ var ErrUnsupported = errors.New("unsupported")
 type UnsupportedError struct {
 	Feature string // what was asked for: "network ipvlan-l2"
 	Need    string // what is missing: "ipvlan links (CONFIG_IPVLAN)"
-	Mend    string // what to do: "load the ipvlan module or run it with --testbed vm"
+	Mend    string // what to do: "load it with modprobe ipvlan"
 }
 
 // Error implements error.

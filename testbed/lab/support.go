@@ -76,7 +76,7 @@ func missing(err error) bool {
 func mend(need network.Need) string {
 	r := need.Requirement()
 	if _, err := os.Stat("/proc/modules"); err != nil {
-		return "this kernel takes no modules: boot one with " + r.Option + " or run it with --testbed vm"
+		return "this kernel takes no modules: run it on one with " + r.Option
 	}
-	return "load it with modprobe " + r.Module + " or run it with --testbed vm"
+	return "load it with modprobe " + r.Module + ", or run it on a kernel that has it"
 }
