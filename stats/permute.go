@@ -106,7 +106,7 @@ func drawnTail(values []float64, threshold float64, seed uint64) float64 {
 }
 
 // NeedFor is the number of builds from which SignFlip can reach significance after Holm's correction over a family
-// of deltas: the least n with family * 2/2^n <= 1-confidence. It is 6 for one delta at 95%, 10 for fourteen, 13 for
+// of deltas: the least n with family * 2/2^n <= 1-confidence. It is 6 for one delta at 95%, 10 for fourteen, 12 for
 // a hundred. A family below 1 counts as 1; a confidence outside (0,1) as 0.95.
 func NeedFor(family int, confidence float64) int {
 	if !(confidence > 0 && confidence < 1) {

@@ -12,7 +12,9 @@ import "math"
 //
 //   - the interval lies within the margin: Same;
 //   - no change is excluded at the level of the whole family (Bonferroni), so that no later build will undo the claim;
-//   - the half width is at most a quarter of the margin: what is still open then is as good as at the margin.
+//   - the half width is at most a quarter of the margin: what is still open then is as good as at the margin;
+//
+// the latter two only with builds enough for StepDown to make a claim at all (7 when Sequential at 95%).
 //
 // The little bias that is left is paid for by Options.Sequential. docs/statistics.md has the simulations.
 func Resolved(e Estimate, family int, o Options) bool {
@@ -24,10 +26,16 @@ func Resolved(e Estimate, family int, o Options) bool {
 	if half > max(margin/2, math.Abs(e.Center)/10) {
 		return false
 	}
-	if e.within(margin) || half <= margin/4 {
+	if e.within(margin) {
+		return true
+	}
+	if e.Builds < NeedFor(1, 1-o.ClaimLevel()) {
+		return false
+	}
+	if half <= margin/4 {
 		return true
 	}
 	freedom := float64(e.Builds - 1)
-	stretch := tQuantile(1-o.Level()/2/float64(max(family, 1)), freedom) / tQuantile(1-o.Level()/2, freedom)
+	stretch := tQuantile(1-o.ClaimLevel()/2/float64(max(family, 1)), freedom) / tQuantile(1-o.Level()/2, freedom)
 	return math.Abs(e.Center) > half*stretch
 }

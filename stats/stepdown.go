@@ -22,7 +22,7 @@ const stepDownDraws = 10_000
 //
 // It promises what Holm promises, and asks for fewer builds: all deltas of a build change sign together, so the
 // least p is 2/2^n for the whole family, where Holm multiplies it by the size of the family. At 95% a family of any
-// size can be decided from 6 builds on; by Holm, fourteen deltas take 10. It counts all assignments up to 13 builds,
+// size can be decided from 6 builds on (7 after looks); by Holm, fourteen deltas take 10 (11). It counts all assignments up to 13 builds,
 // and beyond that draws 10,000 from seed, the observed one counted in. A delta with no usable location gets NaN.
 func StepDown(family [][]float64, seed uint64) []float64 {
 	out, rows, builds := make([]float64, len(family)), []row{}, 0

@@ -27,7 +27,7 @@ const (
 //   - Same: the whole interval lies within the margin, measured on the log scale so that a ratio and its inverse are
 //     treated alike: from -log(1+margin) to +log(1+margin). A change that is real but inside the margin is Same.
 //   - Slower, Faster: the interval excludes no change, pAdjusted (by StepDown or Holm, over all deltas of the run that
-//     are judged together) is below Options.Level, and the change exceeds noiseFloor (see NoiseFloor; 0 for none).
+//     are judged together) is below Options.ClaimLevel, and the change exceeds noiseFloor (see NoiseFloor; 0 for none).
 //   - Unresolved: anything else. An estimate without an interval, a NaN anywhere, and a negative or infinite floor
 //     can give nothing better.
 //
@@ -41,7 +41,7 @@ func Judge(e Estimate, pAdjusted float64, noiseFloor float64, better Better, o O
 		return Same
 	}
 	excludesNone := e.Low > 0 || e.High < 0
-	significant := pAdjusted >= 0 && pAdjusted < o.Level()
+	significant := pAdjusted >= 0 && pAdjusted < o.ClaimLevel()
 	if !excludesNone || !significant || !(noiseFloor >= 0 && math.Abs(e.Center) > noiseFloor) {
 		return Unresolved
 	}
@@ -61,3 +61,15 @@ func (e Estimate) valid() bool {
 
 // within says whether the whole interval lies inside +-margin, a log.
 func (e Estimate) within(margin float64) bool { return e.Low >= -margin && e.High <= margin }
+
+// NoiseFloor is the size below which a change is not called real in a run whose null check, the baseline against its
+// twin, came out as null: the far end of its interval from zero. A null check that misses zero by more than its
+// interval explains has found an error that no number of builds averages out, such as a set-up that keeps a bad place
+// in memory throughout; the deltas hold the same kind of error, and their intervals don't show it. The far end covers
+// it; the center or the half width alone would not (docs/statistics.md). Without an interval it is infinite.
+func NoiseFloor(null Estimate) float64 {
+	if !null.valid() {
+		return math.Inf(1)
+	}
+	return max(math.Abs(null.Low), math.Abs(null.High))
+}

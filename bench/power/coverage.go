@@ -31,7 +31,7 @@ func printCoverage(w io.Writer, trials int) {
 			fmt.Fprintf(w, "| %s | %d |", candidate.name, builds)
 			for n, noise := range simulate.Noises() {
 				world := simulate.World{Noise: noise, Shifts: []float64{truth}, RoundSD: 0.0163, BuildSD: 0.005, MinRounds: 10, MaxRounds: 60}
-				runs := parallel(trials, func(i int) tried {
+				runs := simulate.Parallel(trials, func(i int) tried {
 					e, cell := world.Start(uint64(i)<<8|uint64(n)), []stats.Build(nil)
 					for range builds {
 						cell = append(cell, e.Build().Cell(0))

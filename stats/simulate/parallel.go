@@ -1,13 +1,13 @@
-package main
+package simulate
 
 import (
 	"runtime"
 	"sync"
 )
 
-// parallel runs one trial for each index, on all CPUs. A trial writes only to its own slot, so the outcome depends
+// Parallel runs one trial for each index, on all CPUs. A trial writes only to its own slot, so the outcome depends
 // on the seeds alone.
-func parallel[T any](n int, trial func(i int) T) []T {
+func Parallel[T any](n int, trial func(i int) T) []T {
 	out, workers := make([]T, n), runtime.GOMAXPROCS(0)
 	var wait sync.WaitGroup
 	for w := range workers {
