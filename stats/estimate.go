@@ -125,7 +125,8 @@ func Compare(builds []Build, o Options) Estimate {
 		return e
 	}
 	spread := sampleVariance(means)
-	if spread == 0 {
+	if spread <= 1e-24*e.Center*e.Center { // rounding of the mean apart
+		spread = 0
 		e.Warnings = append(e.Warnings, fmt.Errorf("comparing %d builds: %w", e.Builds, ErrNoVariation))
 	}
 	half := tQuantile(1-o.Level()/2, float64(e.Builds-1)) * math.Sqrt(spread/float64(e.Builds))

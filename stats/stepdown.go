@@ -16,7 +16,7 @@ const stepDownExact = 13
 const stepDownDraws = 10_000
 
 // StepDown gives the p values of a family of deltas, corrected so that the chance of even one false claim stays below
-// the level they are held against: the step-down min-P method of Westfall and Young (1993) over sign flips. family
+// the level they are held against: the step-down max-T method of Westfall and Young (1993) over sign flips. family
 // holds, for each delta, its locations by build (Estimate.Locations) where position i is build i of the run, NaN
 // where the delta was not measured; rows may end early.
 //
@@ -42,7 +42,7 @@ func StepDown(family [][]float64, seed uint64) []float64 {
 		highest := math.Inf(-1)
 		for i := len(rows) - 1; i >= 0; i-- {
 			highest = max(highest, rows[i].score(rows[i].sum(signs)))
-			if highest >= rows[i].observed*(1-1e-9) {
+			if highest >= rows[i].threshold {
 				hits[i]++
 			}
 		}
@@ -87,17 +87,20 @@ type row struct {
 	n           float64 // how many builds measured it
 	squares     float64 // sum of their squares, the same under all signs
 	observed    float64 // score
+	threshold   float64 // observed, less what rounding may take off
 	sums        [][256]float64
 }
 
 // newRow tabulates the sums of each eight builds under all signs, so that a sum takes one step for eight builds.
 func newRow(delta int, locations []float64) row {
 	r := row{delta: delta, sums: make([][256]float64, (len(locations)+7)/8)}
+	magnitude := 0.0
 	for build, v := range locations {
 		if !(math.Abs(v) <= maxLog) {
 			continue
 		}
 		r.n, r.squares, r.last = r.n+1, r.squares+v*v, build
+		magnitude += math.Abs(v)
 		for signs := range 256 {
 			if signs>>(build%8)&1 == 0 {
 				r.sums[build/8][signs] += v
@@ -106,7 +109,8 @@ func newRow(delta int, locations []float64) row {
 			}
 		}
 	}
-	r.observed = r.score(r.sum(make([]byte, len(r.sums))))
+	sum := math.Abs(r.sum(make([]byte, len(r.sums))))
+	r.observed, r.threshold = r.score(sum), r.score(max(0, sum-tieSlack*magnitude))
 	return r
 }
 
