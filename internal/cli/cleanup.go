@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"netdelta/internal/ui"
 	"netdelta/testbed/lab"
 )
 
@@ -18,7 +19,7 @@ end with the last process inside. Runs that are under way are left alone.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			removed, err := lab.Cleanup(cmd.Context())
 			for _, o := range removed {
-				fmt.Fprintf(env.out, "removed %s\n", o)
+				fmt.Fprintf(env.out, "removed %s\n", ui.Clean(o.String()))
 			}
 			if err != nil {
 				return err

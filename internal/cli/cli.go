@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/internal/machine"
+	"netdelta/internal/ui"
 	"netdelta/testbed"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
@@ -82,7 +83,12 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 }
 
 func printError(w io.Writer, msg string) {
-	fmt.Fprintf(w, "netdelta: %s\n", strings.TrimSpace(msg))
+	// Names of files and what others said are part of messages: a terminal must not obey them.
+	lines := strings.Split(strings.TrimSpace(msg), "\n")
+	for i, l := range lines {
+		lines[i] = ui.Clean(l)
+	}
+	fmt.Fprintf(w, "netdelta: %s\n", strings.Join(lines, "\n"))
 }
 
 // usageError is a call that the command line can't take.

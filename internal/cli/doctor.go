@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/internal/machine"
+	"netdelta/internal/ui"
 	"netdelta/network"
 	"netdelta/probe/pressure"
 	"netdelta/testbed"
@@ -57,7 +58,7 @@ func (env *environment) printFindings(findings []finding) error {
 		if !f.OK {
 			mark = "--"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, f.Topic, f.Says)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, f.Topic, ui.Clean(f.Says))
 		if f.Mend != "" {
 			fmt.Fprintf(w, "\t\tmend: %s\n", f.Mend)
 		}

@@ -87,9 +87,12 @@ func (env *environment) whereRuns(ctx context.Context, name string) string {
 	for _, d := range env.drivers {
 		err := d.Supports(ctx, name)
 		var lacks *testbed.UnsupportedError
+		var denied *testbed.PermissionError
 		switch {
 		case err == nil:
 			where = append(where, "runs: "+d.Name())
+		case errors.As(err, &denied):
+			where = append(where, d.Name()+" needs "+denied.Need)
 		case errors.As(err, &lacks):
 			where = append(where, d.Name()+" lacks "+lacks.Need)
 		default:

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"netdelta/experiment/study"
 	"netdelta/insight"
 	"netdelta/internal/machine"
+	"netdelta/internal/ui"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -74,6 +78,9 @@ EXIT STATUS
 			if o.resume != "" && len(a) == 1 {
 				return usageError{errors.New("--resume goes on with the study in the run folder: name no other")}
 			}
+			if o.resume != "" && o.out != "" {
+				return usageError{errors.New("--resume goes on in the run's own folder: leave --out away")}
+			}
 			if err := o.collect(cmd.Flags().Changed); err != nil {
 				return err
 			}
@@ -109,7 +116,6 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.resume, "resume", "", "go on with the run in this folder")
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
-	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 }
 
 // collect turns the flags that were given into overrides.
@@ -167,7 +173,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if printErr := env.print(run, o.json); printErr != nil {
 		return errors.Join(err, printErr)
 	}
-	fmt.Fprintf(env.err, "run folder: %s\n", folder.Dir())
+	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
 	if err != nil {
 		return err
 	}
@@ -181,7 +187,7 @@ func (env *environment) carryOut(ctx context.Context, config experiment.Config, 
 	}
 	shown := env.progress(o.quiet)
 	defer shown.stop()
-	config.Progress = shown
+	config.Progress, config.Judge = shown, insight.NewJudge(env.workloads)
 	return experiment.Run(ctx, config)
 }
 
@@ -189,10 +195,10 @@ func (env *environment) carryOut(ctx context.Context, config experiment.Config, 
 func sweep(ctx context.Context, env *environment) {
 	removed, err := lab.Cleanup(ctx)
 	for _, o := range removed {
-		fmt.Fprintf(env.err, "removed what a killed run left: %s\n", o)
+		fmt.Fprintf(env.err, "removed what a killed run left: %s\n", ui.Clean(o.String()))
 	}
 	if err != nil {
-		fmt.Fprintf(env.err, "netdelta: %v\n", err)
+		printError(env.err, err.Error())
 	}
 }
 
@@ -221,10 +227,16 @@ func (env *environment) chooseStudy(name string, o runOptions) (*study.Study, er
 			s, err = study.Parse(filepath.Join(o.resume, result.StudyFile), data, env.known())
 		}
 	}
+	if o.resume != "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, withStatus(exitUsage, err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if o.testbed != "" {
+		if _, err := env.driver(o.testbed); err != nil {
+			return nil, err
+		}
 		s.Testbed.Kind = o.testbed
 	}
 	if s, err = s.Override(o.overrides, env.known()); err != nil {
@@ -261,7 +273,18 @@ func openFolder(s *study.Study, run *result.Run, o runOptions) (*result.Folder, 
 	if err != nil {
 		return nil, err
 	}
-	return result.Create(dir, data)
+	taken := occupied(dir)
+	folder, err := result.Create(dir, data)
+	if err != nil && taken {
+		return nil, withStatus(exitUsage, err)
+	}
+	return folder, err
+}
+
+// occupied says whether there is something in a folder.
+func occupied(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) > 0
 }
 
 // reopenFolder takes up an earlier run: its name, its start, its seed and its cells.
@@ -271,12 +294,17 @@ func reopenFolder(run *result.Run, dir string) (*result.Folder, error) {
 		return nil, err
 	}
 	old, err := result.Load(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		// The run was killed before it wrote its head: the study, with its seed, is all that there is of it.
+		old, err = *run, nil
+		old.Run = filepath.Base(filepath.Clean(dir))
+	}
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
 	run.Run, run.Started, run.Cells, run.Seed = old.Run, old.Started, old.Cells, old.Seed
 	run.Environment.Links, run.Environment.Sysctls = old.Environment.Links, old.Environment.Sysctls
-	run.Notes = append(old.Notes, fmt.Sprintf("resumed with %d finished trials", len(folder.Contents.Trials)))
+	run.Notes = slices.Concat(old.Notes, []string{fmt.Sprintf("resumed with %d finished trials", len(folder.Contents.Trials))})
 	if torn := folder.Contents.Torn; torn != "" {
 		run.Notes = append(run.Notes, torn)
 	}
@@ -294,7 +322,7 @@ func outcome(run result.Run) error {
 	switch {
 	case run.Ended == experiment.EndedInterrupted:
 		return withStatus(exitInterrupted, errors.New("interrupted; what was measured is kept"))
-	case len(run.Deltas) == 0:
+	case len(run.Deltas) == 0 && len(run.Null) == 0:
 		return withStatus(exitNothing, errors.New("nothing could be measured"))
 	case failed > 0:
 		return withStatus(exitFailed, fmt.Errorf("%d trials failed; they are named above and left out of every delta", failed))

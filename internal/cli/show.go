@@ -2,12 +2,11 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 
 	"github.com/spf13/cobra"
 
-	"netdelta/experiment"
+	"netdelta/insight"
 	"netdelta/result"
 )
 
@@ -34,7 +33,7 @@ func newShowCommand(env *environment) *cobra.Command {
 func (env *environment) reload(dir string) (result.Run, error) {
 	run, err := result.Load(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return run, usageError{fmt.Errorf("%s is not a run folder: %w", dir, err)}
+		return run, withStatus(exitUsage, err)
 	}
 	if err != nil {
 		return run, err
@@ -46,6 +45,6 @@ func (env *environment) reload(dir string) (result.Run, error) {
 	if contents.Torn != "" {
 		run.Notes = append(run.Notes, contents.Torn)
 	}
-	experiment.Analyse(&run, contents.Trials, env.workloads)
+	insight.NewJudge(env.workloads).Conclude(&run, contents.Trials)
 	return run, nil
 }

@@ -59,7 +59,7 @@ func (env *environment) readStudy(name string) (*study.Study, error) {
 		return nil, usageError{fmt.Errorf("there is no study and no file %q; %s", name, hint)}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the study: %w", err)
+		return nil, withStatus(exitUsage, fmt.Errorf("reading the study: %w", err))
 	}
 	return study.Parse(name, data, env.known())
 }

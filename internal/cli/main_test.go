@@ -1,0 +1,46 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"netdelta/internal/leak"
+)
+
+// tested is the variable that names the program under test. A program that is there already can be tested by setting it.
+const tested = "NETDELTA_TESTED"
+
+// The tests run the program as it ships, built once.
+func TestMain(m *testing.M) { os.Exit(withProgram(m)) }
+
+func withProgram(m *testing.M) int {
+	if os.Getenv(tested) != "" {
+		return leak.Main(m)
+	}
+	dir, err := os.MkdirTemp("", "netdelta-cli-test-*")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	// Other users run it too.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	path := filepath.Join(dir, "netdelta")
+	build := exec.Command("go", "build", "-o", path, "netdelta/cmd/netdelta")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the program under test: %v\n%s", err, out)
+		return 1
+	}
+	if err := os.Setenv(tested, path); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return leak.Main(m)
+}
