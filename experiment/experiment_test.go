@@ -90,7 +90,7 @@ func setUp(t *testing.T, s *study.Study, builds int, folder *result.Folder) expe
 			t.Error(err)
 		}
 	})
-	c.Folder, c.Progress = folder, &watcher{}
+	c.Folder, c.Progress, c.Judge = folder, &watcher{}, insight.NewJudge(c.Workloads)
 	return c
 }
 

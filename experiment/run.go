@@ -35,6 +35,14 @@ type Config struct {
 	Machine   *pressure.Reader
 	Folder    *result.Folder
 	Progress  Progress
+	Judge     Judge
+}
+
+// Judge makes of trials what the reader wants to know. An experiment asks it after each build which cells are known well
+// enough, and at the end for everything that follows from the trials.
+type Judge interface {
+	Settled(run result.Run, trials []result.Trial) map[string]bool
+	Conclude(run *result.Run, trials []result.Trial)
 }
 
 // Progress is told how far a run is.
@@ -72,7 +80,7 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	err = errors.Join(err, r.method.close(), r.writer.close())
 	r.run.Finished = time.Now()
 	r.run.Environment = r.stage.seen.environment(r.run.Environment)
-	Analyse(&r.run, r.trials, c.Workloads)
+	c.Judge.Conclude(&r.run, r.trials)
 	return r.run, errors.Join(err, r.folder.WriteEnvironment(r.run.Environment), r.folder.WriteResult(r.run))
 }
 
@@ -97,7 +105,7 @@ type runner struct {
 	writer    *writer
 	folder    *result.Folder
 	progress  Progress
-	workloads []workload.Workload
+	judge     Judge
 	budget    time.Duration
 	began     time.Time
 
@@ -110,7 +118,7 @@ type runner struct {
 
 func newRunner(c Config) *runner {
 	r := &runner{
-		run: c.Run, folder: c.Folder, progress: c.Progress, workloads: c.Workloads, budget: c.Rules.Budget,
+		run: c.Run, folder: c.Folder, progress: c.Progress, judge: c.Judge, budget: c.Rules.Budget,
 		began: time.Now(), trials: c.Folder.Contents.Trials, failures: map[string]int{}, open: -1,
 	}
 	r.run.Adaptive = c.Rules.MaxBuilds == 0
@@ -200,9 +208,14 @@ func (r *runner) collect(ctx context.Context, step plan.Step) error {
 	if err != nil {
 		return fmt.Errorf("collecting build %d: %w", step.Build+1, err)
 	}
-	var known map[string]bool
-	known, r.open = settled(r.run, r.trials, r.workloads)
-	r.scheduler.Resolve(known)
+	settled := r.judge.Settled(r.run, r.trials)
+	r.scheduler.Resolve(settled)
+	r.open = 0
+	for _, known := range settled {
+		if !known {
+			r.open++
+		}
+	}
 	r.dropHopeless(trials)
 	r.scheduler.Collected(r.elapsed())
 	return r.writer.failed()

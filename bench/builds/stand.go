@@ -86,12 +86,12 @@ func (st *stand) stopAgents() error {
 func (st *stand) connect(ctx context.Context) error {
 	params := result.Params{Message: 64}
 	from, to := st.tb.Pods()[0], st.tb.Pods()[1]
-	any := netip.IPv4Unspecified()
+	all := netip.IPv4Unspecified()
 	var err error
-	if st.service, err = st.server.Serve(ctx, "tcp-rr", params, netip.AddrPortFrom(any, serverPort+st.port), st.survey.cpu); err != nil {
+	if st.service, err = st.server.Serve(ctx, "tcp-rr", params, netip.AddrPortFrom(all, serverPort+st.port), st.survey.cpu); err != nil {
 		return err
 	}
-	st.session, err = st.client.Dial(ctx, "tcp-rr", params, netip.AddrPortFrom(any, clientPort+st.port), st.tb.Endpoint(from, to, serverPort+st.port), st.survey.cpu)
+	st.session, err = st.client.Dial(ctx, "tcp-rr", params, netip.AddrPortFrom(all, clientPort+st.port), st.tb.Endpoint(from, to, serverPort+st.port), st.survey.cpu)
 	return err
 }
 

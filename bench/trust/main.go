@@ -27,8 +27,9 @@ func main() {
 		os.Exit(0)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
+	err := run(ctx, os.Stdout, os.Args[1:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "trust:", err)
 		os.Exit(1)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/study"
+	"netdelta/insight"
 	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/result"
@@ -61,7 +62,7 @@ func measure(ctx context.Context, j job) (run result.Run, err error) {
 		return run, err
 	}
 	defer func() { err = errors.Join(err, config.Folder.Close()) }()
-	config.Progress = silence{}
+	config.Progress, config.Judge = silence{}, insight.NewJudge(config.Workloads)
 	return experiment.Run(ctx, config)
 }
 

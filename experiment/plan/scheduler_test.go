@@ -169,8 +169,10 @@ func TestSchedulerKeepsToTheBudget(t *testing.T) {
 		wrong := rapid.Float64Range(0.5, 2).Draw(t, "wrong")
 		estimate := func(d time.Duration) time.Duration { return time.Duration(float64(d) * wrong) }
 		c := plan.Costs{Build: estimate(w.setup), Cell: estimate(w.perCell), Burst: estimate(w.burst), Finish: us("finish", 0, 500_000)}
-		n := time.Duration(len(cells))
-		build := w.setup + n*w.perCell + w.collect + 10*n*w.burst
+		build := w.setup + w.collect
+		for range cells {
+			build += w.perCell + 10*w.burst
+		}
 		r := rules(c.Finish + build*time.Duration(rapid.IntRange(20, 200).Draw(t, "builds"))/2)
 		w.resolves = map[string]int{}
 		s := plan.NewScheduler(cells, r, c)

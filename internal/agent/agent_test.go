@@ -40,10 +40,9 @@ func (fakeServer) Totals() workload.Totals { return workload.Totals{Transactions
 func (fakeServer) Close() error            { return nil }
 
 type fakeClient struct {
-	burst   func() error
-	last    int64
-	kept    int64
-	dropped int
+	burst func() error
+	last  int64
+	kept  int64
 }
 
 func (c *fakeClient) Burst(spec workload.BurstSpec) (workload.Burst, error) {
@@ -100,7 +99,7 @@ func (localPod) Name() string            { return "local" }
 func (localPod) Node() string            { return "here" }
 func (localPod) Address() netip.Addr     { return netip.MustParseAddr("127.0.0.1") }
 func (localPod) Ports() (uint16, uint16) { return 20000, 20999 }
-func (localPod) Start(ctx context.Context, c testbed.Command) (testbed.Process, error) {
+func (localPod) Start(_ context.Context, c testbed.Command) (testbed.Process, error) {
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Env = c.Env
 	p := &localProcess{cmd: cmd}
