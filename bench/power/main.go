@@ -11,13 +11,13 @@ import (
 )
 
 func main() {
-	table := flag.String("table", "all", "which table: all, coverage")
+	table := flag.String("table", "all", "which table: all, coverage, stopping, floor or power")
 	trials := flag.Int("trials", 4000, "simulated experiments for each figure")
 	flag.Parse()
 	tables := []struct {
 		name  string
 		print func(io.Writer, int)
-	}{{"coverage", printCoverage}}
+	}{{"coverage", printCoverage}, {"stopping", printStopping}, {"floor", printFloor}, {"power", printPower}}
 	known := []string{"all"}
 	found := false
 	for _, t := range tables {

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"netdelta/stats"
+	"netdelta/stats/simulate"
+)
+
+const (
+	family    = 14 // deltas that are judged together
+	maxBuilds = 24
+)
+
+// rule is a way to decide that a delta needs no more builds.
+type rule struct {
+	name    string
+	options stats.Options
+	stop    func(stats.Estimate) bool
+}
+
+func rules() []rule {
+	plain, sequential := stats.Options{}, stats.Options{Sequential: true}
+	margin := math.Log1p(stats.DefaultMargin)
+	inside := func(e stats.Estimate) bool { return e.Low >= -margin && e.High <= margin }
+	return []rule{
+		{"never: always 24 builds", plain, func(stats.Estimate) bool { return false }},
+		{"as soon as the verdict is known", plain, func(e stats.Estimate) bool {
+			return inside(e) || (e.Low > 0 || e.High < 0) && e.P < 0.05/family
+		}},
+		{"half width <= margin/2", plain, func(e stats.Estimate) bool { return e.HalfWidth() <= margin/2 }},
+		{"Resolved, no price for looking", plain, func(e stats.Estimate) bool { return stats.Resolved(e, family, plain) }},
+		{"**Resolved, Sequential**", sequential, func(e stats.Estimate) bool { return stats.Resolved(e, family, sequential) }},
+	}
+}
+
+// stopped is what became of one run under a rule.
+type stopped struct{ held, claims, holm, builds int }
+
+// printStopping prints what looking after each build does to coverage and to false claims.
+func printStopping(w io.Writer, trials int) {
+	scatters, truths := []float64{0.0075, 0.0125, 0.0175, 0.025, 0.04}, []float64{0, 0.01, 0.015, 0.0198, 0.025, 0.05}
+	fmt.Fprintf(w, "Runs of %d deltas, looked at after each build from the 6th to the %dth; margin 2%%; %d runs for each of %d scatters\n", family, maxBuilds, trials/10, len(scatters))
+	fmt.Fprintf(w, "of build means (0.75%% to 4%%) and %d true deltas (0 to 5%%). Worst: over these. False claims: worst over scatters, all\n", len(truths))
+	fmt.Fprintf(w, "deltas null, no noise floor. Builds: mean at a scatter of 1.25%% and a true delta of 0.\n\n")
+	fmt.Fprintf(w, "| rule | least coverage | most coverage | runs with a false claim: StepDown | Holm | builds |\n|---|---|---|---|---|---|\n")
+	for _, r := range rules() {
+		least, most, claims, holm, builds := 1.0, 0.0, 0.0, 0.0, 0.0
+		for s, scatter := range scatters {
+			for _, truth := range truths {
+				held, claimed, claimedHolm, built := stoppingCase(r, scatter, truth, max(trials/10, 1))
+				least, most = min(least, held), max(most, held)
+				if truth == 0 {
+					claims, holm = max(claims, claimed), max(holm, claimedHolm)
+					if s == 1 {
+						builds = built
+					}
+				}
+			}
+		}
+		fmt.Fprintf(w, "| %s | %.1f%% | %.1f%% | %.1f%% | %.1f%% | %.1f |\n", r.name, 100*least, 100*most, 100*claims, 100*holm, builds)
+	}
+}
+
+// stoppingCase gives the shares of intervals that hold the truth and of runs with any claim, and the mean builds.
+func stoppingCase(r rule, scatter, truth float64, trials int) (held, claimed, holm, builds float64) {
+	shifts := make([]float64, family)
+	for c := range shifts {
+		shifts[c] = truth
+	}
+	world := simulate.World{Noise: simulate.Normal, Shifts: shifts, BuildSD: scatter / math.Sqrt(1.5), MinRounds: 1, MaxRounds: 1}
+	for _, o := range simulate.Parallel(trials, func(i int) stopped {
+		run := world.Run(uint64(i), maxBuilds, r.options, r.stop)
+		o := stopped{builds: run.Builds}
+		for _, e := range run.Cells {
+			if e.Low <= truth && truth <= e.High {
+				o.held++
+			}
+		}
+		if truth == 0 {
+			o.claims = countClaims(run, stats.StepDown(run.Locations(), 1), 0, r.options)
+			o.holm = countClaims(run, stats.Holm(run.P()), 0, r.options)
+		}
+		return o
+	}) {
+		held += float64(o.held) / float64(trials*family)
+		builds += float64(o.builds) / float64(trials*family)
+		if o.claims > 0 {
+			claimed += 1 / float64(trials)
+		}
+		if o.holm > 0 {
+			holm += 1 / float64(trials)
+		}
+	}
+	return held, claimed, holm, builds
+}
+
+// countClaims counts the deltas that are called slower or faster.
+func countClaims(run simulate.Run, adjusted []float64, floor float64, o stats.Options) int {
+	n := 0
+	for c, e := range run.Cells {
+		if v := stats.Judge(e, adjusted[c], floor, stats.LowerBetter, o); v == stats.Slower || v == stats.Faster {
+			n++
+		}
+	}
+	return n
+}
