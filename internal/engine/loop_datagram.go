@@ -66,14 +66,14 @@ func (c *control) mendDatagrams(e *native.Exchange) bool {
 	}
 }
 
-// lossy says whether an error of a datagram socket amounts to a loss on the way: a full queue, or the news that an earlier
-// datagram was refused; or to no loss at all: a time that has passed, an interruption.
+// lossy says whether an error of a datagram socket amounts to a loss on the way: a full queue, a firewall rule on this side
+// (EPERM), or the news that an earlier datagram was refused; or to no loss at all: a time that has passed, an interruption.
 //
 //go:nosplit
 //go:norace
 func lossy(errno native.Errno) bool {
 	switch errno {
-	case unix.EAGAIN, unix.EINTR, unix.ENOBUFS, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH:
+	case unix.EAGAIN, unix.EINTR, unix.ENOBUFS, unix.ECONNREFUSED, unix.EPERM, unix.EHOSTUNREACH, unix.ENETUNREACH:
 		return true
 	}
 	return false

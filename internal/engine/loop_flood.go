@@ -87,7 +87,7 @@ func (c *control) floodFor(h *flowHeader, span, limit int64, measured bool) bool
 	flow := int32(0)
 	for n := int64(0); limit == 0 || n < limit; n++ {
 		due := begin + n*c.order.gap>>16
-		if due >= last || now >= last {
+		if due+c.roundingOf(c.order.gap) >= last || now >= last {
 			break
 		}
 		for now < due {

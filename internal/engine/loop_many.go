@@ -106,7 +106,7 @@ func (c *control) issue(m *many, now int64) (due int64, ok bool) {
 		if c.order.gap > 0 {
 			start = m.begin + m.issued*c.order.gap>>16
 		}
-		if start >= m.last || m.limit > 0 && m.issued >= m.limit {
+		if start+c.roundingOf(c.order.gap) >= m.last || m.limit > 0 && m.issued >= m.limit {
 			return -1, true
 		}
 		if start > now {

@@ -36,6 +36,7 @@ func Run(t *testing.T, w workload.Workload) {
 		{"runs large messages", largeMessages},
 		{"does not allocate in the loop", allocatesNothing},
 		{"costs nothing when idle", idlesFree},
+		{"counts from the intended start", countsFromIntendedStart},
 		{"names a server that hangs", namesHang},
 		{"names a server that dies", namesDeath},
 		{"refuses bad addresses", refusesAddresses},
