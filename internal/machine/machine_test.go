@@ -1,0 +1,88 @@
+package machine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/procfs"
+)
+
+func TestDescribeThisMachine(t *testing.T) {
+	e, err := Describe("v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Kernel != strings.TrimSpace(string(release)) {
+		t.Errorf("kernel %q, the kernel says %q", e.Kernel, release)
+	}
+	if e.Netdelta != "v1" || e.Arch == "" || e.CPU.Count == 0 || e.Memory <= 0 || !strings.HasPrefix(e.GoVersion, "go") {
+		t.Errorf("the description lacks something: %+v", e)
+	}
+}
+
+func TestConfineTakesEveryThread(t *testing.T) {
+	all, err := AllowedCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := Confine(all); err != nil {
+			t.Error(err)
+		}
+	})
+	one := all[len(all)-1:]
+	if err := Confine(one); err != nil {
+		t.Fatal(err)
+	}
+	// Goroutines started from here on may run on any thread, old or new: all must be confined.
+	got := make(chan []int)
+	for range 8 {
+		go func() {
+			cpus, err := AllowedCPUs()
+			if err != nil {
+				t.Error(err)
+			}
+			got <- cpus
+		}()
+	}
+	for range 8 {
+		if cpus := <-got; !slices.Equal(cpus, one) {
+			t.Errorf("a thread may run on processors %v, want %v", cpus, one)
+		}
+	}
+}
+
+func TestConfineToNowhere(t *testing.T) {
+	if err := Confine(nil); err == nil {
+		t.Error("confined to no processor without an error")
+	}
+}
+
+func TestOSName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "os-release")
+	if err := os.WriteFile(path, []byte("ID=x\nPRETTY_NAME=\"Some Linux 12\"\nVERSION=1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := osName(path); got != "Some Linux 12" {
+		t.Errorf("got %q", got)
+	}
+	if got := osName(path + ".missing"); got != "" {
+		t.Errorf("got %q from a missing file", got)
+	}
+}
+
+func TestHypervisor(t *testing.T) {
+	if got := hypervisor([]procfs.CPUInfo{{Flags: []string{"fpu", "sse"}}}); got != "" {
+		t.Errorf("bare metal is called %q", got)
+	}
+	if got := hypervisor([]procfs.CPUInfo{{Flags: []string{"fpu", "hypervisor"}}}); got == "" {
+		t.Error("a virtual machine was taken for bare metal")
+	}
+}
