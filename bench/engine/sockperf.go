@@ -122,7 +122,7 @@ func (c foreignClock) at(ours time.Duration) time.Duration {
 var errNotFound = errors.New("too few turns were found in sockperf's log")
 
 // align finds sockperf's clock: after each stop its log goes on where a turn begins. Each pair of such places is tried as
-// the first and the last turn, and the one by which most turns are found is taken.
+// an early and a late turn, and the one by which most turns are found is taken.
 func align(packets []packet, turns []span) (best foreignClock, err error) {
 	const pause = 10 * time.Millisecond
 	var resumed []time.Duration
@@ -132,13 +132,18 @@ func align(packets []packet, turns []span) (best foreignClock, err error) {
 		}
 	}
 	most := 0
-	for last := len(turns) - 1; last >= len(turns)/2; last-- {
-		for i, first := range resumed {
-			for _, final := range resumed[i+1:] {
-				c := foreignClock{rate: float64(final-first) / float64(turns[last].begin-turns[0].begin)}
-				c.offset = first - time.Duration(c.rate*float64(turns[0].begin))
-				if n := c.matches(resumed, turns); c.rate > 0.8 && c.rate < 1.25 && n > most {
-					most, best = n, c
+	for _, early := range turns[:(len(turns)+1)/2] {
+		for _, late := range turns[len(turns)/2:] {
+			for i, first := range resumed {
+				for _, last := range resumed[i+1:] {
+					c := foreignClock{rate: float64(last-first) / float64(late.begin-early.begin)}
+					if c.rate < 0.95 || c.rate > 1.05 {
+						continue
+					}
+					c.offset = first - time.Duration(c.rate*float64(early.begin))
+					if n := c.matches(resumed, turns); n > most {
+						most, best = n, c
+					}
 				}
 			}
 		}
