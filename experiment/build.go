@@ -115,7 +115,7 @@ func (st *stage) openBuild(ctx context.Context, index int, cells []result.Cell) 
 		})
 	}
 	if err := eg.Wait(); err != nil {
-		return nil, errors.Join(fmt.Errorf("setting up build %d: %w", index, err), b.close())
+		return nil, errors.Join(fmt.Errorf("setting up build %d: %w", index+1, err), b.close())
 	}
 	b.seats = slices.Concat(seats...)
 	b.pick(cells)
@@ -230,20 +230,21 @@ func (b *build) keep(tb testbed.Testbed) {
 	b.testbeds = append(b.testbeds, tb)
 }
 
-// close ends the build's agents and removes its testbeds.
+// close ends the build's agents and removes its testbeds. How an agent ends is no reason to end the run: one that hangs is
+// killed, and the trials that it spoiled have failed by name.
 func (b *build) close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var errs []error
 	for _, a := range b.agents {
-		errs = append(errs, a.Close())
+		_ = a.Close() // it is gone in any case
 	}
 	for _, tb := range slices.Backward(b.testbeds) {
 		errs = append(errs, tb.Close())
 	}
 	b.agents, b.testbeds = nil, nil
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("removing build %d: %w", b.index, err)
+		return fmt.Errorf("removing build %d: %w", b.index+1, err)
 	}
 	return nil
 }

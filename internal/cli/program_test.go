@@ -2,10 +2,12 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,6 +56,12 @@ design: {burst: 2ms, builds: 500, rounds: 5, margin: 0%, time_budget: 1h}
 // six ends a run of smallStudy after its builds, whether all is resolved or not.
 func six(args ...string) []string {
 	return append([]string{"run", "small.yaml", "--builds", "6"}, args...)
+}
+
+// long skips the test where tests have to be short.
+func long(t *testing.T) {
+	t.Helper()
+	require.Need(t, "time (-short was given)", !testing.Short())
 }
 
 // labFolder is a fresh folder with both studies, on a machine where they can be run. When the test ends, nothing of the
@@ -222,11 +230,27 @@ func awaitRunning(t *testing.T, wanted func(pids []int) bool) []int {
 }
 
 // agentsOf are the agents of a running call, oldest first.
-func agentsOf(t *testing.T, cmd *exec.Cmd) []int {
+func agentsOf(t *testing.T, run *exec.Cmd) []int {
 	t.Helper()
-	return slices.DeleteFunc(running(t), func(pid int) bool {
+	began := map[int]uint64{}
+	for _, pid := range running(t) {
 		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		return err != nil || pid == cmd.Process.Pid || !strings.HasSuffix(string(args), "\x00agent\x00")
+		if err != nil || pid == run.Process.Pid || !strings.HasSuffix(string(args), "\x00agent\x00") {
+			continue
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		// Field 22 is when it started; the third is the first after the name in parentheses. Numbers of processes start
+		// anew when they run out, so they tell nothing of age.
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if began[pid], err = strconv.ParseUint(fields[22-3], 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(began), func(a, b int) int {
+		return cmp.Or(cmp.Compare(began[a], began[b]), cmp.Compare(a, b))
 	})
 }
 

@@ -1,0 +1,221 @@
+package cli_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/require"
+	"netdelta/result"
+)
+
+// damaged is a copy of a run folder with one file changed.
+func damaged(t *testing.T, folder, file string, change func(lines []string) []string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(read(t, filepath.Join(dir, file)), "\n")
+	write(t, filepath.Join(dir, file), strings.Join(change(lines), ""))
+	return dir
+}
+
+// What is wrong with a journal is said with its line; what was whole stays.
+func TestDamagedJournal(t *testing.T) {
+	dir := labFolder(t)
+	call(t, dir, statusDone, six("--out", "run", "--quiet")...)
+	folder := filepath.Join(dir, "run")
+	whole := trials(t, folder)
+
+	refused := func(t *testing.T, dir string, words ...string) {
+		t.Helper()
+		before := read(t, filepath.Join(dir, result.TrialsFile))
+		for _, args := range [][]string{{"show", dir}, {"show", dir, "--json"}, {"run", "--resume", dir}} {
+			if e := call(t, dir, statusFailed, args...).says(t, words...); e.stdout != "" {
+				t.Errorf("%v printed results: %s", args, e.stdout)
+			}
+		}
+		if read(t, filepath.Join(dir, result.TrialsFile)) != before {
+			t.Error("the journal was changed")
+		}
+	}
+	t.Run("newer trial", func(t *testing.T) {
+		refused(t, damaged(t, folder, result.TrialsFile, func(lines []string) []string {
+			lines[1] = strings.Replace(lines[1], `"schema":1`, `"schema":7`, 1)
+			return lines
+		}), "trials.jsonl:2: ", "schema 7", "up to 1", "use a newer netdelta")
+	})
+	t.Run("newer result", func(t *testing.T) {
+		refused(t, damaged(t, folder, result.ResultFile, func(lines []string) []string {
+			return []string{strings.Replace(strings.Join(lines, ""), `"schema": 1`, `"schema": 7`, 1)}
+		}), "result.json: ", "schema 7", "up to 1", "use a newer netdelta")
+	})
+	t.Run("corrupt middle", func(t *testing.T) {
+		refused(t, damaged(t, folder, result.TrialsFile, func(lines []string) []string {
+			lines[2] = lines[2][:len(lines[2])/2] + "\n"
+			return lines
+		}), "trials.jsonl:3: corrupt: ")
+	})
+	t.Run("torn end", func(t *testing.T) {
+		torn := damaged(t, folder, result.TrialsFile, func(lines []string) []string {
+			last := len(lines) - 2 // after the last line feed there is nothing
+			return append(lines[:last], lines[last][:len(lines[last])-100])
+		})
+		note := fmt.Sprintf("trials.jsonl:%d: the last line is torn", len(whole))
+		call(t, dir, statusDone, "show", torn).shows(t, note)
+		run := decode(t, call(t, dir, statusDone, "show", torn, "--json").stdout)
+		if !strings.Contains(strings.Join(run.Notes, "\n"), note) {
+			t.Errorf("the record does not say that a line was torn: %q", run.Notes)
+		}
+		resumed := call(t, dir, statusDone, "run", "--resume", torn, "--builds", "7")
+		resumed.shows(t, note, fmt.Sprintf("resumed with %d finished trials", len(whole)-1))
+		kept(t, whole[:len(whole)-1], trials(t, torn))
+	})
+	t.Run("killed before its record", func(t *testing.T) {
+		bare := damaged(t, folder, result.TrialsFile, func([]string) []string { return nil })
+		for _, f := range []string{result.ResultFile, result.EnvironmentFile} {
+			if err := os.Remove(filepath.Join(bare, f)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		call(t, dir, statusDone, "run", "--resume", bare, "--builds", "6").shows(t, "bridge")
+		if got := trials(t, bare); len(got) < len(whole) {
+			t.Errorf("%d trials, want %d", len(got), len(whole))
+		}
+	})
+}
+
+// kept fails the test unless all trials of before are still there, first and in their order, as they were, and none twice.
+func kept(t *testing.T, before, after []result.Trial) {
+	t.Helper()
+	seen := map[string]bool{}
+	for i, tr := range after {
+		if seen[tr.ID()] {
+			t.Errorf("trial %s is twice in the journal", tr.ID())
+		}
+		seen[tr.ID()] = true
+		if i < len(before) && fmt.Sprint(before[i].Bursts, before[i].Histogram, before[i].ID()) != fmt.Sprint(tr.Bursts, tr.Histogram, tr.ID()) {
+			t.Errorf("trial %d was %s and is %s, or its figures were altered", i, before[i].ID(), tr.ID())
+		}
+	}
+	if len(after) < len(before) {
+		t.Errorf("%d trials of %d were lost", len(before)-len(after), len(before))
+	}
+}
+
+// A full disk stops the run; what was written is valid and can be shown.
+func TestFullDisk(t *testing.T) {
+	dir := labFolder(t)
+	disk := filepath.Join(dir, "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// All within a mount namespace that ends with the shell: nobody else sees the disk. 96 KiB hold a few builds.
+	script := `mount --make-rprivate / && mount -t tmpfs -o size=96k tmpfs disk || exit 77
+		"$0" run long.yaml --out disk/run --json >ran.json 2>ran.err; echo "run $?"
+		"$0" show disk/run --json >shown.json 2>shown.err; echo "show $?"
+		cp disk/run/trials.jsonl disk/run/result.json .`
+	require.Tool(t, "mount")
+	cmd := exec.Command("sh", "-c", script, os.Getenv(tested))
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	permitted := !errors.Is(err, unix.EPERM) && (!errors.As(err, &exit) || exit.ExitCode() != 77)
+	require.Need(t, "a private mount namespace with a tmpfs", permitted)
+	if err != nil || !strings.Contains(string(out), "run 1\nshow 0\n") {
+		t.Fatalf("%v: %s\n%s\n%s", err, out, read(t, filepath.Join(dir, "ran.err")), read(t, filepath.Join(dir, "shown.err")))
+	}
+	said := read(t, filepath.Join(dir, "ran.err"))
+	for _, want := range []string{"no space left on device", "free some space there and go on with --resume"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the error does not say %q:\n%s", want, said)
+		}
+	}
+	whole := trials(t, dir)
+	ran, shown := decode(t, read(t, filepath.Join(dir, "ran.json"))), decode(t, read(t, filepath.Join(dir, "shown.json")))
+	if ran.Ended != "failed" || len(whole) == 0 || len(shown.Deltas) == 0 {
+		t.Errorf("the run ended %q; %d trials, %d deltas shown", ran.Ended, len(whole), len(shown.Deltas))
+	}
+}
+
+// nobody makes a call one of a user without any rights.
+func nobody(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
+	require.Need(t, "root, to become another user", os.Geteuid() == 0)
+	const number = 65534
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: number, Gid: number}}
+	cmd.Dir = "/"
+	return cmd
+}
+
+// open lets everybody into a test's folder; t.TempDir is its owner's alone.
+func open(t *testing.T, dir string) {
+	t.Helper()
+	for d := dir; filepath.Clean(d) != filepath.Clean(os.TempDir()) && d != "/"; d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A folder that may not be written, and rights that are missing, are said with the mend; nothing is left.
+func TestNoPermission(t *testing.T) {
+	dir := labFolder(t)
+	open(t, dir)
+	before := host(t)
+	study := filepath.Join(dir, "small.yaml")
+	out := filepath.Join(dir, "run")
+
+	denied := finish(t, nobody(t, command(t, dir, "run", study, "--out", out))).want(t, statusFailed)
+	denied.says(t, "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "run it as root, or in a user namespace with unshare -Urnm")
+	if strings.Count(denied.stderr, "\n") != 1 || denied.stdout != "" {
+		t.Errorf("want one line of error, got %q and %q", denied.stderr, denied.stdout)
+	}
+	if len(entries(t, out)) > 0 {
+		t.Error("a run that could not begin has made a folder")
+	}
+	untouched(t, before)
+	finish(t, nobody(t, command(t, dir, "doctor"))).want(t, statusDone).shows(t, "-- network bridge needs the capabilities", "mend: run it as root")
+	finish(t, nobody(t, command(t, dir, "list", "networks"))).want(t, statusDone).shows(t, "lab needs the capabilities CAP_SYS_ADMIN")
+	finish(t, nobody(t, command(t, dir, "cleanup"))).want(t, statusDone)
+
+	// With the rights to make namespaces, but not to write there.
+	unshare := require.Tool(t, "unshare")
+	cmd := command(t, dir, "run", study, "--out", out)
+	inside := exec.Command(unshare, append([]string{"-Urnm", cmd.Path}, cmd.Args[1:]...)...)
+	nobody(t, inside)
+	unwritable := finish(t, inside)
+	require.Need(t, "user namespaces for everybody", !strings.Contains(unwritable.stderr, "unshare"))
+	unwritable.want(t, statusFailed).says(t, "permission denied", "choose a folder that you may write with --out")
+	if len(entries(t, out)) > 0 {
+		t.Error("a folder that may not be written was written")
+	}
+	untouched(t, before)
+}
+
+// A user who may make user namespaces needs no root.
+func TestRunInUserNamespace(t *testing.T) {
+	dir := labFolder(t)
+	open(t, dir)
+	unshare := require.Tool(t, "unshare")
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	before := host(t)
+	cmd := exec.Command(unshare, append([]string{"-Urnm", os.Getenv(tested)}, six("--quiet", "--out", "run")...)...)
+	nobody(t, cmd)
+	cmd.Dir = dir
+	ran := finish(t, cmd)
+	require.Need(t, "user namespaces for everybody", !strings.Contains(ran.stderr, "unshare"))
+	ran.want(t, statusDone).shows(t, "bridge", "macvlan")
+	untouched(t, before)
+}
