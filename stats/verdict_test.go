@@ -1,0 +1,118 @@
+package stats_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"netdelta/stats"
+)
+
+func TestBuildsThatAgreeExactly(t *testing.T) {
+	for delta, want := range map[float64]stats.Verdict{0: stats.Same, 0.01: stats.Same, 0.1: stats.Slower, -0.1: stats.Faster} {
+		builds := slices.Repeat([]stats.Build{{Deltas: []float64{delta, delta}, Twins: []float64{0, 0}}}, 8)
+		e := stats.Compare(builds, stats.Options{})
+		if !errors.Is(errors.Join(e.Warnings...), stats.ErrNoVariation) || !stats.Resolved(e, 100, stats.Options{}) {
+			t.Errorf("builds that all say %v: %v", delta, e.Warnings)
+		}
+		if got := stats.Judge(e, stats.StepDown([][]float64{e.Locations}, 1)[0], 0, stats.LowerBetter, stats.Options{}); got != want {
+			t.Errorf("builds that all say %v are judged %s, want %s", delta, got, want)
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	of := func(low, high float64) stats.Estimate {
+		return stats.Estimate{Center: (low + high) / 2, Low: low, High: high, HasInterval: true, Builds: 8, P: 0.01}
+	}
+	broken := of(0.1, 0.2)
+	broken.Center = math.NaN()
+	for _, c := range []struct {
+		name     string
+		e        stats.Estimate
+		p, floor float64
+		better   stats.Better
+		want     stats.Verdict
+	}{
+		{"slower", of(0.03, 0.05), 0.01, 0.01, stats.LowerBetter, stats.Slower},
+		{"more throughput", of(0.03, 0.05), 0.01, 0.01, stats.HigherBetter, stats.Faster},
+		{"less latency", of(-0.05, -0.03), 0.01, 0.01, stats.LowerBetter, stats.Faster},
+		{"less throughput", of(-0.05, -0.03), 0.01, 0.01, stats.HigherBetter, stats.Slower},
+		{"inside the margin", of(-0.01, 0.015), 1, 1, stats.LowerBetter, stats.Same},
+		{"real but inside the margin", of(0.005, 0.015), 0.001, 0, stats.LowerBetter, stats.Same},
+		{"at the margin", of(0, math.Log1p(0.02)), 1, 0, stats.LowerBetter, stats.Same},
+		{"too wide", of(-0.01, 0.05), 0.01, 0, stats.LowerBetter, stats.Unresolved},
+		{"p too large", of(0.01, 0.05), 0.06, 0, stats.LowerBetter, stats.Unresolved},
+		{"p not a number", of(0.01, 0.05), math.NaN(), 0, stats.LowerBetter, stats.Unresolved},
+		{"below the floor", of(0.01, 0.05), 0.01, 0.04, stats.LowerBetter, stats.Unresolved},
+		{"floor not a number", of(0.01, 0.05), 0.01, math.NaN(), stats.LowerBetter, stats.Unresolved},
+		{"floor infinite", of(0.01, 0.05), 0.01, math.Inf(1), stats.LowerBetter, stats.Unresolved},
+		{"no direction", of(0.03, 0.05), 0.01, 0, "", stats.Unresolved},
+		{"no interval", stats.Estimate{Center: 0.1}, 0, 0, stats.LowerBetter, stats.Unresolved},
+		{"center not a number", broken, 0, 0, stats.LowerBetter, stats.Unresolved},
+		{"endless", of(math.Inf(-1), math.Inf(1)), 0, 0, stats.LowerBetter, stats.Unresolved},
+	} {
+		if got := stats.Judge(c.e, c.p, c.floor, c.better, stats.Options{}); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	if got := stats.Judge(of(0.03, 0.05), 0.03, 0, stats.LowerBetter, stats.Options{Sequential: true}); got != stats.Unresolved {
+		t.Errorf("after looks a p of 0.03 is judged %s", got)
+	}
+	if got := stats.NoiseFloor(of(-0.03, 0.01)); got != 0.03 {
+		t.Errorf("noise floor %v", got)
+	}
+}
+
+// TestVarianceIsSplit draws from known components and asks for them back.
+func TestVarianceIsSplit(t *testing.T) {
+	want := stats.Variance{Builds: 9e-6, Rounds: 1e-4, Bursts: 5e-5}
+	const experiments, count, rounds = 200, 12, 30
+	var sum stats.Variance
+	for i := range experiments {
+		random, builds := rand.New(rand.NewPCG(uint64(i), 9)), make([]stats.Build, count)
+		for b := range builds {
+			level := math.Sqrt(want.Builds) * random.NormFloat64()
+			for range rounds {
+				// Two halves of a burst each vary twice as much as the burst, and the burst is their mean.
+				common := level + math.Sqrt(want.Rounds)*random.NormFloat64()
+				odd, even := math.Sqrt(2*want.Bursts)*random.NormFloat64(), math.Sqrt(2*want.Bursts)*random.NormFloat64()
+				builds[b].Deltas = append(builds[b].Deltas, common+(odd+even)/2)
+				builds[b].Within = append(builds[b].Within, odd-even)
+			}
+		}
+		v := stats.Compare(builds, stats.Options{}).Variance
+		sum = stats.Variance{Builds: sum.Builds + v.Builds, Rounds: sum.Rounds + v.Rounds, Bursts: sum.Bursts + v.Bursts}
+	}
+	got := []float64{sum.Builds / experiments, sum.Rounds / experiments, sum.Bursts / experiments}
+	if diff := cmp.Diff([]float64{want.Builds, want.Rounds, want.Bursts}, got, cmpopts.EquateApprox(0.08, 0)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBuildsForGivesTheWantedWidth(t *testing.T) {
+	v := stats.Variance{Builds: 1.35e-5, Rounds: 4e-4}
+	n := stats.BuildsFor(0.005, v, 20, 0.95)
+	width := func(n int) float64 {
+		return distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975) * math.Sqrt((1.35e-5+2e-5)/float64(n))
+	}
+	if width(n) > 0.005 || width(n-1) <= 0.005 {
+		t.Errorf("%d builds are planned: half width %v, with one less %v", n, width(n), width(n-1))
+	}
+	if stats.BuildsFor(1, v, 20, 0) != 2 || stats.BuildsFor(0, v, 20, 0) != 100_000 || stats.BuildsFor(math.NaN(), v, 0, 2) != 100_000 {
+		t.Error("questions without a sensible answer")
+	}
+}
+
+func TestPairIgnoresRoundsThatLackAPartner(t *testing.T) {
+	b := stats.Pair([]float64{1, 2, 3}, []float64{0, 1}, []float64{1, 1, 1})
+	if diff := cmp.Diff(stats.Build{Deltas: []float64{0.5, 1}, Twins: []float64{-0.5, 0}}, b); diff != "" {
+		t.Error(diff)
+	}
+}
