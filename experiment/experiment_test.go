@@ -123,7 +123,8 @@ func checkTrials(t *testing.T, cells []result.Cell, trials []result.Trial, first
 		if tr.Build >= first && len(tr.Bursts.P50) < bursts {
 			t.Errorf("%s has %d bursts, want at least %d", tr.ID(), len(tr.Bursts.P50), bursts)
 		}
-		if tr.Histogram == "" || tr.Transactions == 0 || tr.TCP == nil {
+		quiet := slices.Contains(tr.Bursts.Disturbed, "") // on a busy machine there may be no burst that counts
+		if tr.TCP == nil || quiet && (tr.Histogram == "" || tr.Transactions == 0) {
 			t.Errorf("%s lacks its histogram, its transactions or TCP_INFO", tr.ID())
 		}
 		have[tr.ID()]++

@@ -273,14 +273,14 @@ func finishedBuilds(trials []result.Trial) []plan.Finished {
 	var builds []plan.Finished
 	at := map[int]int{}
 	for _, t := range trials {
-		if t.Failed != "" {
-			continue
-		}
 		i, known := at[t.Build]
 		if !known {
 			i = len(builds)
 			at[t.Build] = i
 			builds = append(builds, plan.Finished{Build: t.Build})
+		}
+		if t.Failed != "" {
+			continue // the build has its number all the same
 		}
 		builds[i].Cells = append(builds[i].Cells, t.Cell)
 		builds[i].Rounds = max(builds[i].Rounds, len(t.Bursts.Round))

@@ -18,8 +18,6 @@ import (
 	"netdelta/workload/catalogue"
 )
 
-var bothPlacements = []result.Placement{result.SameNode, result.CrossNode}
-
 // job is one run of tcp-rr over some networks.
 type job struct {
 	networks   []network.Network
