@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"strings"
 
 	"netdelta/stats"
 	"netdelta/stats/simulate"
@@ -20,15 +21,16 @@ type tried struct {
 func printCoverage(w io.Writer, trials int) {
 	const truth = 0.01
 	fmt.Fprintf(w, "Share of %d simulated 95%% intervals that hold the truth (a shift of 1%%; 10-60 rounds in a build;\n", trials)
-	fmt.Fprintf(w, "scatter of a burst 1.6%%, of builds 0.5%%), and the median half width at %d builds.\n\n", 12)
+	fmt.Fprintf(w, "scatter of a burst 1.6%%, of builds 0.5%%), and their median half width under\nnormal and under stalling noise.\n\n")
 	fmt.Fprintf(w, "| estimator | builds |")
 	for _, noise := range simulate.Noises() {
 		fmt.Fprintf(w, " %s |", noise)
 	}
-	fmt.Fprintf(w, " half width |\n|---|---|%s---|\n", repeat("---|", len(simulate.Noises())))
+	fmt.Fprintf(w, " half width, normal | stalling |\n|---|---|%s---|---|\n", strings.Repeat("---|", len(simulate.Noises())))
 	for k, candidate := range estimators() {
 		for _, builds := range []int{6, 12, 24} {
 			fmt.Fprintf(w, "| %s | %d |", candidate.name, builds)
+			half := map[simulate.Noise]float64{}
 			for n, noise := range simulate.Noises() {
 				world := simulate.World{Noise: noise, Shifts: []float64{truth}, RoundSD: 0.0163, BuildSD: 0.005, MinRounds: 10, MaxRounds: 60}
 				runs := simulate.Parallel(trials, func(i int) tried {
@@ -47,18 +49,9 @@ func printCoverage(w io.Writer, trials int) {
 					widths = append(widths, r.width)
 				}
 				fmt.Fprintf(w, " %.1f%% |", 100*float64(covered)/float64(trials))
-				if n == len(simulate.Noises())-1 {
-					fmt.Fprintf(w, " %.2f%% |\n", 100*math.Expm1(stats.Median(widths)))
-				}
+				half[noise] = stats.Median(widths)
 			}
+			fmt.Fprintf(w, " %.2f%% | %.2f%% |\n", 100*math.Expm1(half[simulate.Normal]), 100*math.Expm1(half[simulate.Stalling]))
 		}
 	}
-}
-
-func repeat(s string, n int) string {
-	out := ""
-	for range n {
-		out += s
-	}
-	return out
 }

@@ -22,7 +22,7 @@ const (
 
 // printPower prints how often a true shift is found, against the time that the measurement takes.
 func printPower(w io.Writer, trials int) {
-	trials = max(trials/4, 1)
+	trials = max(trials/2, 1)
 	margins := []float64{0.005, 0.01, 0.02}
 	fmt.Fprintf(w, "Verdicts on one delta of %d, the others being null (%d runs each; the rest of 100%% is unresolved). Bursts of %v and %v\n", family, trials, burst, between)
 	fmt.Fprintf(w, "beside each, %v to build; a delta of one round scatters by 2%%, builds by 0.3%%. The number of builds is fixed.\n\n", rebuild)
