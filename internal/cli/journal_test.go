@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -78,6 +79,30 @@ func TestDamagedJournal(t *testing.T) {
 		resumed := call(t, dir, statusDone, "run", "--resume", torn, "--builds", "7")
 		resumed.shows(t, note, fmt.Sprintf("resumed with %d finished trials", len(whole)-1))
 		kept(t, whole[:len(whole)-1], trials(t, torn))
+	})
+	t.Run("failed build", func(t *testing.T) {
+		failed := damaged(t, folder, result.TrialsFile, func(lines []string) []string {
+			for i, tr := range whole {
+				if tr.Build != 5 {
+					continue
+				}
+				tr.Failed = "its pod was lost"
+				line, err := json.Marshal(tr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines[i] = string(line) + "\n"
+			}
+			return lines
+		})
+		before := trials(t, failed)
+		e := call(t, dir, statusFailed, "run", "--resume", failed, "--builds", "7").says(t, "4 trials failed")
+		e.shows(t, "its pod was lost")
+		after := trials(t, failed)
+		kept(t, before, after) // the build that follows has a number of its own
+		if len(after) != len(before)+4 {
+			t.Errorf("%d trials, want those of one more build beside the %d", len(after), len(before))
+		}
 	})
 	t.Run("killed before its record", func(t *testing.T) {
 		bare := damaged(t, folder, result.TrialsFile, func([]string) []string { return nil })
