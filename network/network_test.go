@@ -203,7 +203,7 @@ func devicesOf(t *rapid.T, p network.Plan) map[network.Device]bool {
 			t.Fatalf("%s: there is no such namespace", o)
 		}
 	}
-	make := func(op network.Op, d network.Device, addr network.MAC) {
+	create := func(op network.Op, d network.Device, addr network.MAC) {
 		if made[d] || len(d.Name) > 15 || !spaces[d.In] {
 			t.Fatalf("%s: %s is made twice, has too long a name or is nowhere", op, d)
 		}
@@ -225,19 +225,19 @@ func devicesOf(t *rapid.T, p network.Plan) map[network.Device]bool {
 	for _, op := range append(p.Underlay, p.Ops...) {
 		switch op := op.(type) {
 		case network.Veth:
-			make(op, op.A.Device, op.A.MAC)
-			make(op, op.B.Device, op.B.MAC)
+			create(op, op.A.Device, op.A.MAC)
+			create(op, op.B.Device, op.B.MAC)
 		case network.Bridge:
-			make(op, op.Device, op.MAC)
+			create(op, op.Device, op.MAC)
 		case network.Macvlan:
 			use(op, op.Parent)
-			make(op, op.Device, op.MAC)
+			create(op, op.Device, op.MAC)
 		case network.IPVlan:
 			use(op, op.Parent)
-			make(op, op.Device, network.MAC{})
+			create(op, op.Device, network.MAC{})
 		case network.Vxlan:
 			use(op, op.Under)
-			make(op, op.Device, op.MAC)
+			create(op, op.Device, op.MAC)
 		case network.Enslave:
 			use(op, op.Device)
 			use(op, network.Device{In: op.In, Name: op.Bridge})

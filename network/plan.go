@@ -97,8 +97,8 @@ type Endpoint struct {
 	Device string
 }
 
-// Endpoint is where the pod from reaches the given port of the pod to.
-func (p Plan) Endpoint(from, to int, port uint16) netip.AddrPort {
+// Endpoint is where a pod reaches the given port of the pod to. In the networks so far it is the same from everywhere.
+func (p Plan) Endpoint(_, to int, port uint16) netip.AddrPort {
 	if p.Reach == ByNode {
 		return netip.AddrPortFrom(p.Nodes[p.Pods[to].Node], port)
 	}

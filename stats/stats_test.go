@@ -184,8 +184,9 @@ func TestStepDownIsNeverBelowTheRawP(t *testing.T) {
 
 func TestStepDownOfAnyFamilyIsDecidedBySixBuilds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	family := make([][]float64, 40)
-	for i := range family {
+	var family [][]float64
+	for i := range 40 {
+		family = append(family, nil)
 		for range 6 {
 			family[i] = append(family[i], 0.2*float64(i%2)+0.001*random.NormFloat64())
 		}

@@ -126,7 +126,7 @@ func TestMarshalLosesNothing(t *testing.T) {
 }
 
 func TestParseOfPrintIsTheSameToPrintedPrecision(t *testing.T) {
-	close := func(got, want float64) bool { return math.Abs(got-want) <= 0.6e-3*math.Abs(want)+1e-12 }
+	same := func(got, want float64) bool { return math.Abs(got-want) <= 0.6e-3*math.Abs(want)+1e-12 }
 	rapid.Check(t, func(t *rapid.T) {
 		size := unit.Bytes(rapid.Int64Range(0, 1<<62).Draw(t, "bytes"))
 		if back, err := unit.ParseBytes(size.String()); err != nil {
@@ -134,11 +134,11 @@ func TestParseOfPrintIsTheSameToPrintedPrecision(t *testing.T) {
 			if !strings.Contains(err.Error(), "whole") {
 				t.Fatal(err)
 			}
-		} else if !close(float64(back), float64(size)) {
+		} else if !same(float64(back), float64(size)) {
 			t.Fatalf("%d printed as %s and read as %d", size, size, back)
 		}
 		rate := unit.BitsPerSecond(rapid.Float64Range(1, 1e15).Draw(t, "rate"))
-		if back, err := unit.ParseRate(rate.String()); err != nil || !close(float64(back), float64(rate)) {
+		if back, err := unit.ParseRate(rate.String()); err != nil || !same(float64(back), float64(rate)) {
 			t.Fatalf("%g printed as %s and read as %g (%v)", float64(rate), rate, float64(back), err)
 		}
 	})

@@ -23,8 +23,6 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	times := flag.Int("times", 40, "repetitions of each measurement")
 	seed := flag.Uint64("seed", 1, "seed of the order of networks")
 	flag.Parse()
@@ -33,7 +31,10 @@ func main() {
 		os.Exit(2)
 	}
 	b := &bench{driver: lab.NewDriver(network.Catalogue()), times: *times, random: rand.New(rand.NewPCG(*seed, 0)), out: os.Stdout}
-	if err := b.run(ctx); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := b.run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		os.Exit(1)
 	}

@@ -44,22 +44,41 @@ func withStatus(status int, err error) error { return &exitError{status, err} }
 type environment struct {
 	in        io.Reader
 	out, err  io.Writer
+	terminal  io.Writer // what out writes to: it tells whether a person is reading
 	getenv    func(string) string
 	workloads []workload.Workload
 	drivers   []testbed.Driver
+}
+
+// answer is standard output: it remembers that something could not be written, so that no verb has to look after each line.
+type answer struct {
+	to     io.Writer
+	failed error
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	n, err := a.to.Write(b)
+	if a.failed == nil {
+		a.failed = err
+	}
+	return n, err
 }
 
 // Main runs the command line and returns its exit status.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	env := &environment{in: in, out: out, err: errw, getenv: os.Getenv, workloads: catalogue.Workloads(), drivers: drivers()}
+	answer := &answer{to: out}
+	env := &environment{in: in, out: answer, terminal: out, err: errw, getenv: os.Getenv, workloads: catalogue.Workloads(), drivers: drivers()}
 	root := newRoot(env)
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(answer)
 	root.SetErr(errw)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil && answer.failed != nil {
+		err = fmt.Errorf("writing the answer: %w; nothing else went wrong", answer.failed)
+	}
 	if err == nil {
 		return exitDone
 	}

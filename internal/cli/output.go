@@ -18,7 +18,7 @@ func (env *environment) print(run result.Run, asJSON bool) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(run.Complete())
 	}
-	return terminal.Write(env.out, run, ui.Detect(env.out, env.getenv))
+	return terminal.Write(env.out, run, ui.Detect(env.terminal, env.getenv))
 }
 
 // progress shows on standard error how far a run is.

@@ -31,7 +31,7 @@ func asNobody(t *testing.T, role string, attr *syscall.SysProcAttr) (string, err
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "lab-test-*")
+	dir, err := os.MkdirTemp("", "lab-test-*") //nolint:usetesting // nobody may not pass through a test's own directory
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func offloads(device string) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a socket: %w", err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	found := map[string]bool{}
 	for _, o := range []struct {
 		name    string

@@ -99,7 +99,7 @@ func endProcess(pid int, meant func(owner.Process) bool) error {
 	if err != nil {
 		return fmt.Errorf("open the process: %w", err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	now, ok := owner.ProcessOf(pid)
 	if !ok || !meant(now) {
 		return nil
