@@ -127,18 +127,21 @@ func openLoop(p *programs, ends *pair, protocol string, size, cpu int) (*loop, e
 	}
 	in, err := l.client.StdinPipe()
 	if err != nil {
-		return nil, errors.Join(err, l.close())
+		l.close()
+		return nil, err
 	}
 	out, err := l.client.StdoutPipe()
 	if err != nil {
-		return nil, errors.Join(err, l.close())
+		l.close()
+		return nil, err
 	}
 	l.in, l.out = in, bufio.NewReader(out)
 	if protocol == "udp" {
 		time.Sleep(200 * time.Millisecond) // there is no connecting that could be tried again
 	}
 	if err := start(ends.client, l.client); err != nil {
-		return nil, errors.Join(err, l.close())
+		l.close()
+		return nil, err
 	}
 	return l, nil
 }
@@ -158,14 +161,13 @@ func (l *loop) p50(_ context.Context, span time.Duration) (float64, error) {
 	return float64(median), nil
 }
 
-func (l *loop) close() error {
+func (l *loop) close() {
 	for _, cmd := range []*exec.Cmd{l.client, l.server} {
 		if cmd.Process != nil {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait() // it was killed
 		}
 	}
-	return nil
 }
 
 func paramsOf(protocol string, size int) result.Params {

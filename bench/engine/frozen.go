@@ -32,11 +32,13 @@ func openFrozen(ends *pair, cpu int, begun string, settle time.Duration, server,
 	}
 	time.Sleep(200 * time.Millisecond)
 	if err := start(ends.client, f.client); err != nil {
-		return nil, errors.Join(err, f.close())
+		f.close()
+		return nil, err
 	}
 	for lines := bufio.NewScanner(said); ; {
 		if !lines.Scan() {
-			return nil, errors.Join(fmt.Errorf("%s did not begin", client[0]), f.close())
+			f.close()
+			return nil, fmt.Errorf("%s did not begin", client[0])
 		}
 		if strings.Contains(lines.Text(), begun) {
 			break
@@ -73,12 +75,11 @@ func (f *frozen) finish() error {
 	}
 }
 
-func (f *frozen) close() error {
+func (f *frozen) close() {
 	for _, cmd := range []*exec.Cmd{f.client, f.server} {
 		if cmd.Process != nil {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait() // it was killed
 		}
 	}
-	return nil
 }

@@ -25,7 +25,7 @@ func latencies(ctx context.Context, o options, p *programs, ends *pair, protocol
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, plain.close()) }()
+	defer plain.close()
 	for range o.rounds {
 		if err := latencyRound(ctx, o, p, ends, protocol, ours, plain, s); err != nil {
 			return err
@@ -45,7 +45,7 @@ func latencyRound(ctx context.Context, o options, p *programs, ends *pair, proto
 		if other, err = openSockperf(p, ends, protocol, o); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, other.close()) }()
+		defer other.close()
 		contenders = append(contenders, func() error { return other.play(o.burst) })
 	}
 	for range turns {
@@ -91,7 +91,7 @@ func streams(ctx context.Context, o options, p *programs, ends *pair, flows int,
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, other.close()) }()
+	defer other.close()
 	var engines, others []float64
 	contenders := []func() error{
 		func() error { return appendValue(&engines)(meterEngine(ctx, ours, m)) },

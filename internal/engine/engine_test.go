@@ -91,13 +91,11 @@ func arm(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Params
 		client, err = w.Dial(ctx, p, loopback(port+1), loopback(port), -1)
 		return err
 	}
-	err := error(nil)
-	if in == nil {
-		err = open()
-	} else {
-		err = in.Do(open)
+	inside := func(f func() error) error { return f() }
+	if in != nil {
+		inside = in.Do
 	}
-	if err != nil {
+	if err := inside(open); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -53,7 +53,7 @@ type sink struct {
 func (c *control) datagramOut() {
 	h := (*flowHeader)(c.out)
 	h.burst = c.order.number
-	for i := int32(0); i < c.conns; i++ {
+	for i := range c.conns {
 		c.at(i).got = 0
 	}
 	h.kind = flowWarmup

@@ -33,7 +33,7 @@ func (c *control) roundRobin() {
 		return
 	}
 	m := many{epoll: epoll}
-	for i := int32(0); i < c.conns; i++ {
+	for i := range c.conns {
 		k := c.at(i)
 		k.active = false
 		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: i}
@@ -275,7 +275,7 @@ func (c *control) take(m *many, k *connection) bool {
 //go:nocheckptr
 func (c *control) repeatLost(m *many) bool {
 	now := c.clock.Ticks()
-	for i := int32(0); i < c.conns; i++ {
+	for i := range c.conns {
 		k := c.at(i)
 		if k.active && now-k.tried > c.lossTicks {
 			c.outcome.counters.lost++

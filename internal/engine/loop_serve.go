@@ -241,7 +241,7 @@ func (c *control) serveMany() {
 			}
 		}
 	}
-	for i := int32(0); i < c.conns; i++ {
+	for i := range c.conns {
 		if k := c.at(i); k.active {
 			native.Close(k.fd)
 			k.active = false
@@ -260,7 +260,7 @@ func (c *control) admit(epoll int32) {
 	if errno != 0 {
 		return
 	}
-	for i := int32(0); i < c.conns; i++ {
+	for i := range c.conns {
 		k := c.at(i)
 		if k.active {
 			continue

@@ -62,7 +62,7 @@ func (c *control) streamOut() {
 //go:norace
 //go:nocheckptr
 func (c *control) acknowledged() (sum uint64, ok bool) {
-	for i := int32(0); i < c.conns; i++ {
+	for i := range c.conns {
 		bytes, errno := native.BytesAcknowledged(c.at(i).fd)
 		if errno != 0 {
 			return 0, c.fail(stepSend, errno)
@@ -198,12 +198,12 @@ func (c *control) streamTurns(epoll int32, last, limit int64, measured bool) boo
 //go:nocheckptr
 func (c *control) streamEnd() bool {
 	*(*byte)(c.out) = markLast
-	for i := int32(0); i < c.conns; i++ {
+	for i := range c.conns {
 		if !c.sendAll(c.at(i).fd) {
 			return false
 		}
 	}
-	for i := int32(0); i < c.conns; i++ {
+	for i := range c.conns {
 		var report streamReport
 		for done := uintptr(0); done < unsafe.Sizeof(report); {
 			n, errno := native.Receive(c.at(i).fd, unsafe.Add(unsafe.Pointer(&report), done), unsafe.Sizeof(report)-done, 0)

@@ -119,7 +119,8 @@ func (s *server) greet() {
 		if s.isClosed() {
 			return
 		}
-		if err != nil && !lossy(err.(unix.Errno)) {
+		var errno unix.Errno
+		if err != nil && !(errors.As(err, &errno) && lossy(errno)) {
 			s.note(fmt.Errorf("receive: %w", err))
 			return
 		}

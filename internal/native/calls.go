@@ -104,7 +104,7 @@ func Option(fd int32, level, name uintptr, value unsafe.Pointer, length *uint32)
 //
 //go:nosplit
 //go:norace
-func Close(fd int32) { syscall.RawSyscall6(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0) }
+func Close(fd int32) { _, _, _ = syscall.RawSyscall6(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0) }
 
 // Write writes n bytes at p.
 //
@@ -165,7 +165,7 @@ func EpollWait(epoll int32, events unsafe.Pointer, room uintptr, nanoseconds int
 //go:norace
 func Sleep(nanoseconds int64) {
 	span := unix.Timespec{Sec: nanoseconds / 1e9, Nsec: nanoseconds % 1e9}
-	syscall.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&span)), 0, 0, 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&span)), 0, 0, 0)
 }
 
 // InvoluntarySwitches is how often this thread was preempted since it began.
@@ -174,7 +174,7 @@ func Sleep(nanoseconds int64) {
 //go:norace
 func InvoluntarySwitches() int64 {
 	var usage unix.Rusage
-	syscall.RawSyscall6(unix.SYS_GETRUSAGE, unix.RUSAGE_THREAD, uintptr(unsafe.Pointer(&usage)), 0, 0, 0, 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_GETRUSAGE, unix.RUSAGE_THREAD, uintptr(unsafe.Pointer(&usage)), 0, 0, 0, 0)
 	return usage.Nivcsw
 }
 
@@ -188,7 +188,7 @@ const (
 //go:nosplit
 //go:norace
 func FutexWait(word *uint32, value uint32) {
-	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitPrivate, uintptr(value), 0, 0, 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitPrivate, uintptr(value), 0, 0, 0)
 }
 
 // FutexWake wakes a thread that sleeps on word.
