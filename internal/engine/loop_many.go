@@ -147,15 +147,7 @@ func (c *control) issue(m *many, now int64) (due int64, ok bool) {
 //go:nocheckptr
 func (c *control) advance(m *many, k *connection) bool {
 	if c.kind == DatagramRR {
-		out := (*header)(c.out)
-		out.burst, out.number = c.order.number, k.number
-		c.outcome.counters.sent++
-		k.tried = c.clock.Ticks()
-		_, errno := native.Send(k.fd, c.out, c.message, unix.MSG_DONTWAIT)
-		if errno != 0 && !lossy(errno) {
-			return c.fail(stepSend, errno)
-		}
-		return true
+		return c.sendDatagram(k)
 	}
 	for k.sent < c.message {
 		n, errno := native.Send(k.fd, unsafe.Add(c.out, k.sent), c.message-k.sent, unix.MSG_DONTWAIT)
@@ -172,6 +164,23 @@ func (c *control) advance(m *many, k *connection) bool {
 	}
 	if k.retry {
 		return c.watch(m, k, unix.EPOLLIN)
+	}
+	return true
+}
+
+// sendDatagram sends a connection's request, or sends it again.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) sendDatagram(k *connection) bool {
+	out := (*header)(c.out)
+	out.burst, out.number = c.order.number, k.number
+	c.outcome.counters.sent++
+	k.tried = c.clock.Ticks()
+	_, errno := native.Send(k.fd, c.out, c.message, unix.MSG_DONTWAIT)
+	if errno != 0 && !lossy(errno) {
+		return c.fail(stepSend, errno)
 	}
 	return true
 }
@@ -220,7 +229,7 @@ func (c *control) settle(m *many, now, due int64) bool {
 		}
 	}
 	if c.kind == DatagramRR {
-		return c.repeatLost(m)
+		return c.repeatLost()
 	}
 	return true
 }
@@ -273,13 +282,13 @@ func (c *control) take(m *many, k *connection) bool {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) repeatLost(m *many) bool {
+func (c *control) repeatLost() bool {
 	now := c.clock.Ticks()
 	for i := range c.conns {
 		k := c.at(i)
 		if k.active && now-k.tried > c.lossTicks {
 			c.outcome.counters.lost++
-			if !c.advance(m, k) {
+			if !c.sendDatagram(k) {
 				return false
 			}
 		}
