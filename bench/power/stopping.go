@@ -36,69 +36,67 @@ func rules() []rule {
 	}
 }
 
-// stopped is what became of one run under a rule.
-type stopped struct{ held, claims, holm, builds int }
+// stopping is what becomes of runs under a rule: the share of intervals that hold the truth, the shares of runs with
+// any claim (by StepDown, by StepDown and the noise floor, by Holm), and the mean builds of a delta.
+type stopping struct{ held, claimed, floored, holm, builds float64 }
 
 // printStopping prints what looking after each build does to coverage and to false claims.
 func printStopping(w io.Writer, trials int) {
 	scatters, truths := []float64{0.0075, 0.0125, 0.0175, 0.025, 0.04}, []float64{0, 0.01, 0.015, 0.0198, 0.025, 0.05}
-	fmt.Fprintf(w, "Runs of %d deltas, looked at after each build from the 6th to the %dth; margin 2%%; %d runs (%d where all deltas\n", family, maxBuilds, trials/10, trials/4)
+	fmt.Fprintf(w, "Runs of %d deltas, looked at after each build from the 6th to the %dth; margin 2%%; %d runs (%d where all deltas\n", family, maxBuilds, trials/10, trials/2)
 	fmt.Fprintf(w, "are null) for each of %d scatters of build means (0.75%% to 4%%) and %d true deltas (0 to 5%%). Least, most: over all these.\n", len(scatters), len(truths))
-	fmt.Fprintf(w, "False claims: of runs whose deltas are all null, the worst scatter, without a noise floor. Builds: mean at 1.25%% and 0.\n\n")
-	fmt.Fprintf(w, "| rule | least coverage | most coverage | runs with a false claim: StepDown | Holm | builds |\n|---|---|---|---|---|---|\n")
+	fmt.Fprintf(w, "False claims: of runs whose deltas are all null, the worst scatter. Builds: mean at 1.25%% and 0.\n\n")
+	fmt.Fprintf(w, "| rule | least coverage | most coverage | false claims: StepDown | with the noise floor | Holm | builds |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rules() {
-		least, most, claims, holm, builds := 1.0, 0.0, 0.0, 0.0, 0.0
+		least, most, builds, worst := 1.0, 0.0, 0.0, stopping{}
 		for s, scatter := range scatters {
 			for _, truth := range truths {
 				runs := max(trials/10, 1)
 				if truth == 0 {
-					runs = max(trials/4, 1) // rare events take more
+					runs = max(trials/2, 1) // rare events take more
 				}
-				held, claimed, claimedHolm, built := stoppingCase(r, scatter, truth, runs)
-				least, most = min(least, held), max(most, held)
+				c := stoppingCase(r, scatter, truth, runs)
+				least, most = min(least, c.held), max(most, c.held)
 				if truth == 0 {
-					claims, holm = max(claims, claimed), max(holm, claimedHolm)
+					worst = stopping{claimed: max(worst.claimed, c.claimed), floored: max(worst.floored, c.floored), holm: max(worst.holm, c.holm)}
 					if s == 1 {
-						builds = built
+						builds = c.builds
 					}
 				}
 			}
 		}
-		fmt.Fprintf(w, "| %s | %.1f%% | %.1f%% | %.1f%% | %.1f%% | %.1f |\n", r.name, 100*least, 100*most, 100*claims, 100*holm, builds)
+		fmt.Fprintf(w, "| %s | %.1f%% | %.1f%% | %.1f%% | %.1f%% | %.1f%% | %.1f |\n", r.name, 100*least, 100*most, 100*worst.claimed, 100*worst.floored, 100*worst.holm, builds)
 	}
 }
 
-// stoppingCase gives the shares of intervals that hold the truth and of runs with any claim, and the mean builds.
-func stoppingCase(r rule, scatter, truth float64, trials int) (held, claimed, holm, builds float64) {
+// stoppingCase tries a rule on deltas that are all alike.
+func stoppingCase(r rule, scatter, truth float64, trials int) stopping {
 	shifts := make([]float64, family)
 	for c := range shifts {
 		shifts[c] = truth
 	}
 	world := simulate.World{Noise: simulate.Normal, Shifts: shifts, BuildSD: scatter / math.Sqrt(1.5), MinRounds: 1, MaxRounds: 1}
-	for _, o := range simulate.Parallel(trials, func(i int) stopped {
+	share := func(claims int) float64 { return float64(min(claims, 1)) / float64(trials) }
+	var sum stopping
+	for _, one := range simulate.Parallel(trials, func(i int) stopping {
 		run := world.Run(uint64(i), maxBuilds, r.options, r.stop)
-		o := stopped{builds: run.Builds}
+		one := stopping{builds: float64(run.Builds) / float64(trials*family)}
 		for _, e := range run.Cells {
 			if e.Low <= truth && truth <= e.High {
-				o.held++
+				one.held += 1 / float64(trials*family)
 			}
 		}
 		if truth == 0 {
-			o.claims = countClaims(run, stats.StepDown(run.Locations(), 1), 0, r.options)
-			o.holm = countClaims(run, stats.Holm(run.P()), 0, r.options)
+			adjusted := stats.StepDown(run.Locations(), 1)
+			one.claimed = share(countClaims(run, adjusted, 0, r.options))
+			one.floored = share(countClaims(run, adjusted, stats.NoiseFloor(run.Null), r.options))
+			one.holm = share(countClaims(run, stats.Holm(run.P()), 0, r.options))
 		}
-		return o
+		return one
 	}) {
-		held += float64(o.held) / float64(trials*family)
-		builds += float64(o.builds) / float64(trials*family)
-		if o.claims > 0 {
-			claimed += 1 / float64(trials)
-		}
-		if o.holm > 0 {
-			holm += 1 / float64(trials)
-		}
+		sum = stopping{sum.held + one.held, sum.claimed + one.claimed, sum.floored + one.floored, sum.holm + one.holm, sum.builds + one.builds}
 	}
-	return held, claimed, holm, builds
+	return sum
 }
 
 // countClaims counts the deltas that are called slower or faster.
