@@ -129,7 +129,7 @@ func newRunner(c Config) *runner {
 		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring,
 		seed: c.Run.Seed, ports: assignPorts(c.Run.Cells, c.Workloads), seen: &sightings{},
 	}
-	r.visitor = &visitor{seed: c.Run.Seed, burst: c.Burst, clock: r.elapsed, machine: c.Machine}
+	r.visitor = &visitor{seed: c.Run.Seed, burst: c.Burst, clock: func() time.Duration { return time.Since(r.run.Started) }, machine: c.Machine}
 	if c.Blocks {
 		bursts := c.VisitBursts
 		if bursts == 0 {

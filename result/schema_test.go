@@ -40,7 +40,7 @@ func enums() map[string][]any {
 		"Cell.role": roles, "Trial.role": roles, "Cell.placement": placements, "Delta.placement": placements,
 		"Delta.better": {"lower", "higher"}, "Delta.verdict": verdicts,
 		"Claim.verdict": {"confirmed", "contradicted", "unresolved", "not-tested"},
-		"Run.ended":     {"running", "resolved", "budget", "interrupted", "failed"},
+		"Run.ended":     {"running", "resolved", "budget", "builds", "interrupted", "failed"},
 	}
 }
 

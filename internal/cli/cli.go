@@ -68,6 +68,8 @@ func (a *answer) Write(b []byte) (int, error) {
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// The first interrupt ends the verb in good order; after it the signals have their usual effect again.
+	context.AfterFunc(ctx, stop)
 	answer := &answer{to: out}
 	env := &environment{in: in, out: answer, terminal: out, err: errw, getenv: os.Getenv, workloads: catalogue.Workloads(), drivers: drivers()}
 	root := newRoot(env)

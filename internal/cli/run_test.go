@@ -51,6 +51,7 @@ func TestRun(t *testing.T) {
 	ran := call(t, dir, statusDone, six("--out", "run", "--json", "--seed", "7")...)
 	untouched(t, before)
 
+	conforms(t, "result.schema.json", []byte(ran.stdout))
 	run := decode(t, ran.stdout)
 	ran.says(t, "run folder: run")
 	if strings.Contains(ran.stderr, "tcp-rr, ") || strings.Contains(ran.stderr, "verdict") {
