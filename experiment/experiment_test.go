@@ -2,7 +2,6 @@ package experiment_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,12 +27,8 @@ import (
 
 // The test binary is its own agent.
 func TestMain(m *testing.M) {
-	if os.Args[len(os.Args)-1] == agent.Subcommand {
-		if err := agent.Serve(os.Stdin, os.Stdout, catalogue.Workloads()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	if agent.Asked() {
+		agent.Become(catalogue.Workloads())
 	}
 	os.Exit(leak.Main(m))
 }

@@ -24,12 +24,8 @@ import (
 )
 
 func main() {
-	if os.Args[len(os.Args)-1] == agent.Subcommand {
-		if err := agent.Serve(os.Stdin, os.Stdout, catalogue.Workloads()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	if agent.Asked() {
+		agent.Become(catalogue.Workloads())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Stdout, os.Args[1:])

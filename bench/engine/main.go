@@ -22,8 +22,8 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == agent.Subcommand {
-		exit(agent.Serve(os.Stdin, os.Stdout, catalogue.Workloads()))
+	if agent.Asked() {
+		agent.Become(catalogue.Workloads())
 	}
 	var o options
 	flag.IntVar(&o.builds, "builds", 4, "how often the namespaces and all programs are made anew")

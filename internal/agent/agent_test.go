@@ -21,15 +21,11 @@ import (
 
 // The test binary is its own agent, with workloads that behave and misbehave on request.
 func TestMain(m *testing.M) {
-	if os.Args[len(os.Args)-1] == Subcommand {
+	if Asked() {
 		if os.Getenv("AGENT_TEST_GARBAGE") != "" {
 			fmt.Println("good morning")
 		}
-		if err := Serve(os.Stdin, os.Stdout, testWorkloads()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+		Become(testWorkloads())
 	}
 	os.Exit(m.Run())
 }
