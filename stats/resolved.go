@@ -6,7 +6,7 @@ import "math"
 // of a family that is judged together. Use it with Options.Sequential, and correct by StepDown.
 //
 // Stopping as soon as the verdict is not Unresolved would stop on luck: a delta at the margin is looked at until it
-// once seems inside, and the 95% interval then holds the truth in 87% of runs. So precision comes first: nothing
+// once seems inside, and the 95% interval then holds the truth in 90% of runs. So precision comes first: nothing
 // stops before the half width is at most half the margin (for a delta above 5 margins, a tenth of the delta). What
 // width an interval has tells little of where it lies, so stopping on it is nearly harmless. Beyond that, one of:
 //
