@@ -121,7 +121,7 @@ func (t table) compare(m metric, headline bool, all []sitting, o Options) compar
 		} else {
 			null.delta.Headline = headline
 			made.twins = append(made.twins, null)
-			floor = outerBound(null.estimate)
+			floor = stats.NoiseFloor(null.estimate)
 		}
 		references = append(references, t.twin.ID)
 	}
@@ -214,14 +214,6 @@ func finite(x float64) *float64 {
 		return nil
 	}
 	return &x
-}
-
-// outerBound is the largest difference that a null check leaves possible; without an interval, the one that it found.
-func outerBound(e stats.Estimate) float64 {
-	if e.HasInterval {
-		return max(math.Abs(e.Low), math.Abs(e.High))
-	}
-	return math.Abs(e.Center)
 }
 
 // judged corrects the p values over each family and gives the verdicts.

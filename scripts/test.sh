@@ -3,13 +3,14 @@
 # has is a failure.
 #
 # Packages run under the race detector, save those that it can't judge: it slows the engines by an order of magnitude, and
-# what they and the lab do in raw system calls and in other processes it does not see. These run one after another, since
-# they use the machine's processors and network stack in earnest.
+# what they and the lab do in raw system calls and in other processes it does not see, and the simulations of stats take
+# five times as long. These run one after another, since they use the machine's processors and network stack in earnest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Patterns of import paths that run without the race detector. Each must match a package.
 unraced=(
+	netdelta/bench/...
 	netdelta/cmd/...
 	netdelta/experiment
 	netdelta/internal/cli
@@ -18,6 +19,7 @@ unraced=(
 	netdelta/internal/native
 	netdelta/internal/netns
 	netdelta/internal/repotest
+	netdelta/stats
 	netdelta/testbed/...
 	netdelta/workload/...
 )
