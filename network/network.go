@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/internal/suggest"
 	"netdelta/unit"
 )
 
@@ -92,39 +93,6 @@ func Find(networks []Network, name string) (Network, error) {
 	for i, n := range networks {
 		known[i] = n.Name
 	}
-	return Network{}, &UnknownError{Name: name, Nearest: Nearest(name, known), Known: known}
-}
-
-// Nearest returns the candidate that is fewest single-letter edits away from name, or "" where even that one needs more
-// than a third of its letters changed (but at least two).
-func Nearest(name string, candidates []string) string {
-	best, least := "", -1
-	for _, c := range candidates {
-		d := edits(strings.ToLower(name), strings.ToLower(c))
-		if d <= max(2, len(c)/3) && (least < 0 || d < least) {
-			best, least = c, d
-		}
-	}
-	return best
-}
-
-// edits is the Levenshtein distance: insertions, deletions and substitutions that turn a into b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	nearest, _ := suggest.Nearest(name, known)
+	return Network{}, &UnknownError{Name: name, Nearest: nearest, Known: known}
 }

@@ -58,16 +58,16 @@ func (s *Scheduler) participants(wanted func(result.Cell) bool) []result.Cell {
 	if slices.ContainsFunc(s.cells, func(c result.Cell) bool { return c.Role == result.RoleCell }) {
 		target = result.RoleCell
 	}
-	settings := map[Setting]bool{}
+	settings := map[result.Setting]bool{}
 	takes := map[string]bool{}
 	for _, c := range s.cells {
 		if c.Role == target && !s.dropped[c.ID] && wanted(c) {
-			takes[c.ID], settings[SettingOf(c)] = true, true
+			takes[c.ID], settings[c.Setting()] = true, true
 		}
 	}
 	var cells []result.Cell
 	for _, c := range s.cells {
-		if !s.dropped[c.ID] && (takes[c.ID] || c.Role != result.RoleCell && settings[SettingOf(c)]) {
+		if !s.dropped[c.ID] && (takes[c.ID] || c.Role != result.RoleCell && settings[c.Setting()]) {
 			cells = append(cells, c)
 		}
 	}

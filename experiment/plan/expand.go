@@ -14,20 +14,6 @@ import (
 // PathPod is the path of a client that names the server by its pod. It is the only one for now.
 const PathPod = "pod"
 
-// Setting is what a cell is measured at beside its network: cells with the same setting are held against each other, and
-// each setting has a baseline and a twin of its own.
-type Setting struct {
-	Workload  string
-	Params    result.Params
-	Placement result.Placement
-	Path      string
-}
-
-// SettingOf is the setting of a cell.
-func SettingOf(c result.Cell) Setting {
-	return Setting{Workload: c.Workload, Params: c.Params, Placement: c.Placement, Path: c.Path}
-}
-
 // Expand returns every combination of the study's levels as cells: workload by workload, and within a setting the baseline,
 // its twin, and then the other networks in the order of the study.
 func Expand(s *study.Study) []result.Cell {
@@ -35,7 +21,7 @@ func Expand(s *study.Study) []result.Cell {
 	for _, w := range s.Workloads {
 		for _, p := range w.Levels.Join(s.Factors).Combinations() {
 			for _, placement := range s.Placement {
-				at := Setting{Workload: w.Name, Params: p, Placement: placement, Path: PathPod}
+				at := result.Setting{Workload: w.Name, Params: p, Placement: placement}
 				cells = append(cells, cell(s.Baseline, at, result.RoleBaseline), cell(s.Baseline, at, result.RoleTwin))
 				for _, n := range s.Networks {
 					if n != s.Baseline {
@@ -48,14 +34,14 @@ func Expand(s *study.Study) []result.Cell {
 	return cells
 }
 
-func cell(network string, at Setting, role result.Role) result.Cell {
+func cell(network string, at result.Setting, role result.Role) result.Cell {
 	name := network
 	if role == result.RoleTwin {
 		name += "+twin" // no network has a plus in its name
 	}
 	parts := append([]string{name, string(at.Placement), at.Workload}, levels(at.Params)...)
 	return result.Cell{
-		ID: strings.Join(parts, "/"), Network: network, Placement: at.Placement, Path: at.Path, Workload: at.Workload,
+		ID: strings.Join(parts, "/"), Network: network, Placement: at.Placement, Path: PathPod, Workload: at.Workload,
 		Params: at.Params, Role: role,
 	}
 }
@@ -105,12 +91,12 @@ func Describe(workload string, p result.Params) string {
 
 // Measured returns the cells that take part: neither unsupported nor skipped, and with a baseline to be held against.
 func Measured(cells []result.Cell) []result.Cell {
-	based := map[Setting]bool{}
+	based := map[result.Setting]bool{}
 	usable := func(c result.Cell) bool { return c.Unsupported == "" && c.Skipped == "" }
 	for _, c := range cells {
 		if c.Role == result.RoleBaseline && usable(c) {
-			based[SettingOf(c)] = true
+			based[c.Setting()] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return !usable(c) || !based[SettingOf(c)] })
+	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return !usable(c) || !based[c.Setting()] })
 }

@@ -43,16 +43,16 @@ func TestExpandLatency(t *testing.T) {
 		t.Errorf("have %d cells, want %d", len(cells), want)
 	}
 	seen := map[string]bool{}
-	roles := map[plan.Setting]map[result.Role]int{}
+	roles := map[result.Setting]map[result.Role]int{}
 	for _, c := range cells {
 		if seen[c.ID] {
 			t.Errorf("two cells are named %s", c.ID)
 		}
 		seen[c.ID] = true
-		if roles[plan.SettingOf(c)] == nil {
-			roles[plan.SettingOf(c)] = map[result.Role]int{}
+		if roles[c.Setting()] == nil {
+			roles[c.Setting()] = map[result.Role]int{}
 		}
-		roles[plan.SettingOf(c)][c.Role]++
+		roles[c.Setting()][c.Role]++
 	}
 	for setting, have := range roles {
 		if d := cmp.Diff(map[result.Role]int{result.RoleBaseline: 1, result.RoleTwin: 1, result.RoleCell: 8}, have); d != "" {

@@ -182,7 +182,7 @@ func (s *Scheduler) Drop(id string) {
 			continue
 		}
 		for _, other := range s.cells {
-			if SettingOf(other) == SettingOf(c) {
+			if other.Setting() == c.Setting() {
 				s.dropped[other.ID] = true
 			}
 		}

@@ -209,13 +209,13 @@ func TestSchedulerInvariants(t *testing.T) {
 		w.run(t, plan.NewScheduler(cells, rules(2*time.Minute), costs()))
 		count := map[string]int{}
 		for _, b := range w.steps {
-			has := map[plan.Setting]int{}
-			wants := map[plan.Setting]int{}
+			has := map[result.Setting]int{}
+			wants := map[result.Setting]int{}
 			for _, c := range b.Cells {
 				if c.Role != result.RoleCell {
-					has[plan.SettingOf(c)]++
+					has[c.Setting()]++
 				} else {
-					wants[plan.SettingOf(c)]++
+					wants[c.Setting()]++
 					if after, ok := w.resolves[c.ID]; ok && count[c.ID] >= max(6, after) {
 						t.Fatalf("build %d has %s again, which is resolved", b.Build, c.ID)
 					}

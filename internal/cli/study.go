@@ -8,6 +8,7 @@ import (
 
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
+	"netdelta/internal/suggest"
 	"netdelta/network"
 	"netdelta/unit"
 )
@@ -53,7 +54,7 @@ func (env *environment) readStudy(name string) (*study.Study, error) {
 			builtin = append(builtin, f.Name)
 		}
 		hint := fmt.Sprintf("the built-in studies are %v", builtin)
-		if near := network.Nearest(name, builtin); near != "" {
+		if near, ok := suggest.Nearest(name, builtin); ok {
 			hint = fmt.Sprintf("did you mean the built-in study %q?", near)
 		}
 		return nil, usageError{fmt.Errorf("there is no study and no file %q; %s", name, hint)}
