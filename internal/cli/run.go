@@ -264,21 +264,39 @@ func openFolder(s *study.Study, run *result.Run, o runOptions) (*result.Folder, 
 	if o.resume != "" {
 		return reopenFolder(run, o.resume)
 	}
-	run.Run = s.Name + "-" + time.Now().UTC().Format("20060102-150405")
-	dir := o.out
-	if dir == "" {
-		dir = filepath.Join("runs", run.Run)
-	}
 	data, err := s.Marshal()
 	if err != nil {
 		return nil, err
 	}
-	taken := occupied(dir)
-	folder, err := result.Create(dir, data)
+	run.Run = s.Name + "-" + time.Now().UTC().Format("20060102-150405")
+	if o.out == "" {
+		if o.out, err = freshFolder("runs", run.Run); err != nil {
+			return nil, err
+		}
+		run.Run = filepath.Base(o.out)
+	}
+	taken := occupied(o.out)
+	folder, err := result.Create(o.out, data)
 	if err != nil && taken {
 		return nil, withStatus(exitUsage, err)
 	}
 	return folder, err
+}
+
+// freshFolder makes a folder of this name, or of the name with a number if there is one already, and returns its path: runs
+// that start in the same second don't meet.
+func freshFolder(parent, name string) (string, error) {
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", fmt.Errorf("making the folder for runs: %w; choose another place with --out", err)
+	}
+	path := filepath.Join(parent, name)
+	for n := 2; ; n++ {
+		err := os.Mkdir(path, 0o755)
+		if !errors.Is(err, fs.ErrExist) {
+			return path, err
+		}
+		path = filepath.Join(parent, fmt.Sprintf("%s-%d", name, n))
+	}
 }
 
 // occupied says whether there is something in a folder.
