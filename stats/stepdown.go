@@ -22,8 +22,8 @@ const stepDownDraws = 10_000
 //
 // It promises what Holm promises, and asks for fewer builds: all deltas of a build change sign together, so the
 // least p is 2/2^n for the whole family, where Holm multiplies it by the size of the family. At 95% a family of any
-// size can be decided from 6 builds on (7 after looks); by Holm, fourteen deltas take 10 (11). It counts all assignments up to 13 builds,
-// and beyond that draws 10,000 from seed, the observed one counted in. A delta with no usable location gets NaN.
+// size can be decided from 6 builds on (7 after looks); by Holm, fourteen deltas take 10 (11). It counts all assignments
+// up to 13 builds, and beyond that draws 10,000 from seed, the observed one counted in. A delta with no usable location gets NaN.
 func StepDown(family [][]float64, seed uint64) []float64 {
 	out, rows, builds := make([]float64, len(family)), []row{}, 0
 	for i, locations := range family {
@@ -94,10 +94,19 @@ type row struct {
 // newRow tabulates the sums of each eight builds under all signs, so that a sum takes one step for eight builds.
 func newRow(delta int, locations []float64) row {
 	r := row{delta: delta, sums: make([][256]float64, (len(locations)+7)/8)}
-	magnitude := 0.0
+	// The score has no scale. Without one of its own, squares of tiny locations would come out as zero.
+	scale, magnitude := 0.0, 0.0
+	for _, v := range locations {
+		if size := math.Abs(v); size <= maxLog {
+			scale = max(scale, size)
+		}
+	}
 	for build, v := range locations {
 		if !(math.Abs(v) <= maxLog) {
 			continue
+		}
+		if scale > 0 {
+			v /= scale
 		}
 		r.n, r.squares, r.last = r.n+1, r.squares+v*v, build
 		magnitude += math.Abs(v)

@@ -145,7 +145,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	// All within a mount namespace that ends with the shell: nobody else sees the disk. 96 KiB hold a few builds.
 	script := `mount --make-rprivate / && mount -t tmpfs -o size=96k tmpfs disk || exit 77
-		"$0" run long.yaml --out disk/run --json >ran.json 2>ran.err; echo "run $?"
+		"$0" run long.yaml --builds 1000 --out disk/run --json >ran.json 2>ran.err; echo "run $?"
 		"$0" show disk/run --json >shown.json 2>shown.err; echo "show $?"
 		cp disk/run/trials.jsonl disk/run/result.json .`
 	require.Tool(t, "mount")
