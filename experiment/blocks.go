@@ -88,10 +88,7 @@ func (w *swapper) visit(ctx context.Context, g group, cells []result.Cell) error
 
 // swapIn puts the network under the pods and arms its cells.
 func (w *swapper) swapIn(ctx context.Context, g group, cells []result.Cell) []*seat {
-	seats := make([]*seat, len(cells))
-	for i, c := range cells {
-		seats[i] = w.stage.newSeat(c)
-	}
+	seats := w.stage.newSeats(cells)
 	bed, err := w.bed(ctx, g)
 	if err == nil {
 		err = bed.tb.Swap(ctx, g.network)
@@ -100,20 +97,13 @@ func (w *swapper) swapIn(ctx context.Context, g group, cells []result.Cell) []*s
 		err = w.stage.seen.look(ctx, bed.tb)
 	}
 	if err != nil {
-		for _, s := range seats {
-			s.failed = fmt.Errorf("swapping in network %s: %w", g.network, err)
-		}
-		return seats
+		return failAll(seats, fmt.Errorf("swapping in network %s: %w", g.network, err))
 	}
 	select {
 	case <-time.After(settle):
 	case <-ctx.Done():
 	}
-	for _, s := range seats {
-		s.client, s.server = bed.crew.client, bed.crew.servers[s.cell.Placement]
-		s.failed = s.arm(ctx, bed.tb)
-	}
-	return seats
+	return armAll(ctx, seats, bed.crew, bed.tb)
 }
 
 // bed is the testbed for a group's MTU, opened when it is first needed. One whose agents were lost is replaced.
@@ -127,12 +117,8 @@ func (w *swapper) bed(ctx context.Context, g group) (*swapBed, error) {
 			return nil, err
 		}
 	}
-	spec := w.stage.spec
+	spec := w.stage.specOf(g)
 	spec.PodsOutlive = true
-	spec.Network = g.network
-	if g.mtu != 0 {
-		spec.Link.MTU = g.mtu
-	}
 	tb, err := w.stage.driver.Open(ctx, spec)
 	if err != nil {
 		return nil, err

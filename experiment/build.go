@@ -124,36 +124,54 @@ func (st *stage) openBuild(ctx context.Context, index int, cells []result.Cell) 
 
 // openGroup opens one testbed and arms its cells.
 func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []result.Cell) []*seat {
-	seats := make([]*seat, len(cells))
-	for i, c := range cells {
-		seats[i] = st.newSeat(c)
+	seats := st.newSeats(cells)
+	tb, err := st.driver.Open(ctx, st.specOf(g))
+	if err != nil {
+		return failAll(seats, fmt.Errorf("building network %s: %w", g.network, err))
 	}
-	fail := func(err error) []*seat {
-		for _, s := range seats {
-			s.failed = err
-		}
-		return seats
+	b.keep(tb)
+	if err := st.seen.look(ctx, tb); err != nil {
+		return failAll(seats, fmt.Errorf("looking at network %s: %w", g.network, err))
 	}
+	crew, err := st.startAgents(ctx, b, tb, cells)
+	if err != nil {
+		return failAll(seats, fmt.Errorf("network %s: %w", g.network, err))
+	}
+	return armAll(ctx, seats, crew, tb)
+}
+
+// specOf is the testbed that a group needs.
+func (st *stage) specOf(g group) testbed.Spec {
 	spec := st.spec
 	spec.Network = g.network
 	if g.mtu != 0 {
 		spec.Link.MTU = g.mtu
 	}
-	tb, err := st.driver.Open(ctx, spec)
-	if err != nil {
-		return fail(fmt.Errorf("building network %s: %w", g.network, err))
-	}
-	b.keep(tb)
-	if err := st.seen.look(ctx, tb); err != nil {
-		return fail(fmt.Errorf("looking at network %s: %w", g.network, err))
-	}
-	crew, err := st.startAgents(ctx, b, tb, cells)
-	if err != nil {
-		return fail(fmt.Errorf("network %s: %w", g.network, err))
-	}
+	return spec
+}
+
+// failAll marks all seats as failed for one reason.
+func failAll(seats []*seat, err error) []*seat {
 	for _, s := range seats {
-		s.client, s.server = crew.client, crew.servers[s.cell.Placement]
+		s.failed = err
+	}
+	return seats
+}
+
+// armAll gives the seats their agents and opens their connections.
+func armAll(ctx context.Context, seats []*seat, c crew, tb testbed.Testbed) []*seat {
+	for _, s := range seats {
+		s.client, s.server = c.client, c.servers[s.cell.Placement]
 		s.failed = s.arm(ctx, tb)
+	}
+	return seats
+}
+
+// newSeats prepares the seats of cells.
+func (st *stage) newSeats(cells []result.Cell) []*seat {
+	seats := make([]*seat, len(cells))
+	for i, c := range cells {
+		seats[i] = st.newSeat(c)
 	}
 	return seats
 }

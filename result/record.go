@@ -136,13 +136,6 @@ type Trial struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// Interval is an estimate on the ratio scale with its confidence interval.
-type Interval struct {
-	Ratio float64 `json:"ratio"`
-	Low   float64 `json:"ratio_low"`
-	High  float64 `json:"ratio_high"`
-}
-
 // Variance is the split of a delta's variance, as standard deviations of the log ratio (0.01 is about 1%).
 type Variance struct {
 	Builds float64 `json:"builds"`
