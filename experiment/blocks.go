@@ -89,8 +89,8 @@ func (w *swapper) visit(ctx context.Context, g group, cells []result.Cell) error
 // swapIn puts the network under the pods and arms its cells.
 func (w *swapper) swapIn(ctx context.Context, g group, cells []result.Cell) []*seat {
 	seats := w.stage.newSeats(cells)
-	bed, err := w.bed(ctx, g)
-	if err == nil {
+	bed, opened, err := w.bed(ctx, g)
+	if err == nil && !opened {
 		err = bed.tb.Swap(ctx, g.network)
 	}
 	if err == nil {
@@ -106,30 +106,31 @@ func (w *swapper) swapIn(ctx context.Context, g group, cells []result.Cell) []*s
 	return armAll(ctx, seats, bed.crew, bed.tb)
 }
 
-// bed is the testbed for a group's MTU, opened when it is first needed. One whose agents were lost is replaced.
-func (w *swapper) bed(ctx context.Context, g group) (*swapBed, error) {
+// bed is the testbed for a group's MTU. It is opened, with the group's network, when it is first needed; one whose agents
+// were lost is replaced.
+func (w *swapper) bed(ctx context.Context, g group) (bed *swapBed, opened bool, err error) {
 	if bed := w.beds[g.mtu]; bed != nil {
 		if bed.crew.alive() {
-			return bed, nil
+			return bed, false, nil
 		}
 		delete(w.beds, g.mtu)
 		if err := bed.held.close(); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	spec := w.stage.specOf(g)
 	spec.PodsOutlive = true
 	tb, err := w.stage.driver.Open(ctx, spec)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	bed := &swapBed{tb: tb}
+	bed = &swapBed{tb: tb}
 	bed.held.keep(tb)
 	if bed.crew, err = w.stage.startAgents(ctx, &bed.held, tb, w.cells); err != nil {
-		return nil, errors.Join(err, bed.held.close())
+		return nil, false, errors.Join(err, bed.held.close())
 	}
 	w.beds[g.mtu] = bed
-	return bed, nil
+	return bed, true, nil
 }
 
 func (w *swapper) collect(context.Context) ([]result.Trial, error) {
