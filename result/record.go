@@ -27,6 +27,15 @@ const (
 	CrossNode Placement = "cross-node"
 )
 
+// Family is a version of IP.
+type Family string
+
+// The families.
+const (
+	IPv4 Family = "ipv4"
+	IPv6 Family = "ipv6"
+)
+
 // Params are the levels of a cell beside network and placement. The zero value of a field means that
 // the workload has no such parameter, or that its default holds.
 type Params struct {
@@ -49,6 +58,10 @@ type Params struct {
 	Nagle bool `json:"nagle,omitempty"`
 	// MTU is the MTU of the underlay; zero takes the testbed's link MTU.
 	MTU unit.Bytes `json:"mtu,omitempty"`
+	// Family is the version of IP, of pods and underlay alike; "" is IPv4.
+	Family Family `json:"family,omitempty"`
+	// Search looks for the highest rate without loss in place of sending at Rate (udp-stream).
+	Search bool `json:"search,omitempty"`
 }
 
 // Cell is one combination of levels.
@@ -84,6 +97,22 @@ type Bursts struct {
 	// Split is log(p50 of the odd transactions / p50 of the even ones): the noise within a burst.
 	Split      []float64 `json:"split,omitempty"`
 	Throughput []float64 `json:"throughput,omitempty"`
+	// ClientCPU, ServerCPU and KernelCPU are processor time spent on the burst with its warm-up, in nanoseconds: by the
+	// client's and the server's threads, with the network work that the kernel does in their name, and by the kernel for
+	// nobody (ksoftirqd; soft interrupts too where the kernel accounts for them apart). Work and Moved are the transactions
+	// and the bytes of payload that it was spent on.
+	ClientCPU []int64 `json:"client_cpu_ns,omitempty"`
+	ServerCPU []int64 `json:"server_cpu_ns,omitempty"`
+	KernelCPU []int64 `json:"kernel_cpu_ns,omitempty"`
+	Work      []int64 `json:"work,omitempty"`
+	Moved     []int64 `json:"moved,omitempty"`
+	// NoDrop and PartialDrop are the highest rates found without loss and with at most 0.5% of it, in bits of payload per
+	// second; Load10, Load50 and Load90 are the median latencies in nanoseconds at that share of NoDrop (a search).
+	NoDrop      []float64 `json:"no_drop,omitempty"`
+	PartialDrop []float64 `json:"partial_drop,omitempty"`
+	Load10      []float64 `json:"load10,omitempty"`
+	Load50      []float64 `json:"load50,omitempty"`
+	Load90      []float64 `json:"load90,omitempty"`
 	// Disturbed says why a burst is left out of deltas; "" if it counts.
 	Disturbed []string `json:"disturbed,omitempty"`
 }
@@ -128,7 +157,11 @@ type Trial struct {
 	Reordered    int64    `json:"reordered,omitempty"`
 	Sent         int64    `json:"sent,omitempty"`
 	TCP          *TCPInfo `json:"tcp,omitempty"`
-	Series       []Second `json:"series,omitempty"`
+	// Sockets is what the kernel says of the sockets beside TCP_INFO.
+	Sockets *Sockets `json:"sockets,omitempty"`
+	// Path proves which way the packets went; nil where nobody could look.
+	Path   *Path    `json:"path,omitempty"`
+	Series []Second `json:"series,omitempty"`
 	// ClientCPU and ServerCPU are the processors that the ends were pinned to; -1 is not pinned.
 	ClientCPU int `json:"client_cpu"`
 	ServerCPU int `json:"server_cpu"`
@@ -198,8 +231,10 @@ type Claim struct {
 	Says      string `json:"says"`
 	Source    string `json:"source"`
 	Published string `json:"published"`
-	Measured  string `json:"measured"`
-	Verdict   string `json:"verdict"` // confirmed, contradicted, unresolved, not-tested
+	// Expect is the claim in the language of a study file.
+	Expect   string `json:"expect"`
+	Measured string `json:"measured"`
+	Verdict  string `json:"verdict"` // confirmed, contradicted, unresolved, not-tested
 }
 
 // Advice is a sentence of what to change, with the delta that speaks for it.

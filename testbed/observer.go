@@ -2,8 +2,10 @@ package testbed
 
 import (
 	"context"
+	"fmt"
 
 	"netdelta/network"
+	"netdelta/unit"
 )
 
 // Observer is a testbed that lets one look at the devices of its nodes and pods, so that a trial can prove which way its
@@ -14,8 +16,39 @@ type Observer interface {
 	Plan() network.Plan
 	// Path lists the devices that a packet crosses from one pod to another, nil for a pod of another testbed.
 	Path(from, to Pod) []network.Hop
-	// Counters reads those of all devices.
+	// Counters reads those of all devices, also of such as the plan does not know.
 	Counters(ctx context.Context) (map[network.Device]Counters, error)
+}
+
+// Stack is what the IP stack of a namespace has counted since it was made, IPv4 and IPv6 together.
+type Stack struct {
+	FragmentsMade, Reassembled, FragmentationRefused uint64
+}
+
+// Tap is a sample of packets under way. Close is idempotent.
+type Tap interface {
+	// Packets are those seen since the last call, in order, and how many more there were for which there was no room.
+	Packets() (seen []Packet, missed int, err error)
+	Close() error
+}
+
+// Packet is one packet as a device saw it.
+type Packet struct {
+	Device   network.Device
+	Outgoing bool
+	// Length is that of the whole frame, with its link header; Segment is the length of the payload of each segment when the
+	// frame is a train of them that is still to be cut (GSO), else zero.
+	Length, Segment unit.Bytes
+	// Head is the beginning of the frame, enough for all headers.
+	Head []byte
+}
+
+// TooLargeError says that a packet is larger than the path's MTU, as the sender's kernel knows it.
+type TooLargeError struct{ Size, MTU unit.Bytes }
+
+// Error implements error.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("a packet of %d bytes is larger than the path's MTU of %d", int64(e.Size), int64(e.MTU))
 }
 
 // Counters are what a device has counted since it was made.

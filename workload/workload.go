@@ -81,6 +81,19 @@ type Burst struct {
 	Throughput               float64 // bits per second, payload
 	// Switches is how often the measuring thread was preempted (involuntary context switches).
 	Switches int64
+	// CPU is the processor time that the client's measuring thread used for the burst and its warm-up; Work and Moved are
+	// the transactions and the bytes of payload of both.
+	CPU         time.Duration
+	Work, Moved int64
+	// Search is what a search found; nil for an ordinary burst.
+	Search *Search
+}
+
+// Search is what a search for the highest rate found. Rates are bits of payload per second, latencies nanoseconds.
+type Search struct {
+	NoDrop, PartialDrop    float64
+	Load10, Load50, Load90 float64 // median latency at that share of NoDrop, in percent
+	Trials                 int     // that the search took
 }
 
 // Totals are sums over bursts.
@@ -89,5 +102,6 @@ type Totals struct {
 	// Histogram is HdrHistogram V2 compressed, base64; "" without latencies.
 	Histogram string
 	TCP       *result.TCPInfo
+	Sockets   *result.Sockets
 	Series    []result.Second
 }
