@@ -17,6 +17,8 @@ const (
 	CheckDisturbed = "disturbed" // most of the trial's bursts count
 	CheckLoss      = "loss"      // all datagrams arrived
 	CheckHistogram = "histogram" // the histogram can be read
+	CheckPath      = "path"      // the packets went the way that the network says
+	CheckStalls    = "stalls"    // something arrived all the time
 )
 
 // disturbedShare is the share of disturbed bursts from which a trial is reported.
@@ -40,13 +42,18 @@ func (s *summary) checks() []result.Check {
 		return []result.Check{{Trial: t.ID(), Check: CheckFinished, Expected: "a trial that runs to its end", Observed: t.Failed}}
 	}
 	var checks []result.Check
+	if t.Path != nil && !t.Path.OK {
+		checks = append(checks, result.Check{
+			Trial: t.ID(), Check: CheckPath, Expected: way(*t.Path), Observed: strings.Join(t.Path.Findings, "; "),
+		})
+	}
 	if n, of := disturbed(t.Bursts); of > 0 && float64(n) > disturbedShare*float64(of) {
 		checks = append(checks, result.Check{
 			Trial: t.ID(), Check: CheckDisturbed, Expected: fmt.Sprintf("at most %.0f%% of bursts disturbed", 100*disturbedShare),
 			Observed: fmt.Sprintf("%d of %d", n, of),
 		})
 	}
-	if t.Lost > 0 {
+	if t.Lost > 0 && !searched(t) {
 		checks = append(checks, result.Check{
 			Trial: t.ID(), Check: CheckLoss, Expected: "0 datagrams lost", Observed: fmt.Sprintf("%d lost", t.Lost),
 		})

@@ -22,6 +22,7 @@ func NewJudge(workloads []workload.Workload) Judge {
 // Conclude fills in all that follows from a run's trials: deltas, the null check, checks, advice.
 func (j Judge) Conclude(run *result.Run, trials []result.Trial) {
 	run.Deltas, run.Null, run.Checks = Deltas(run.Cells, trials, j.options(*run))
+	run.Paths = Paths(run.Cells, trials)
 	run.Advice = Advise(*run)
 }
 

@@ -12,6 +12,7 @@ const (
 	metricP50        = "p50"
 	metricThroughput = "throughput"
 	metricLoss       = "loss"
+	metricCPU        = "cpu"
 )
 
 // metric is a figure that deltas are made of: either one for each burst, or one for each trial.
@@ -41,7 +42,20 @@ func metrics() []metric {
 			name: metricThroughput, unit: "bit/s", better: "higher",
 			bursts: func(b *result.Bursts) []float64 { return b.Throughput },
 		},
+		{
+			name: "no_drop", unit: "bit/s", better: "higher",
+			bursts: func(b *result.Bursts) []float64 { return b.NoDrop },
+		},
+		{
+			name: "partial_drop", unit: "bit/s", better: "higher",
+			bursts: func(b *result.Bursts) []float64 { return b.PartialDrop },
+		},
+		latency("p50_at_10", func(b *result.Bursts) []float64 { return b.Load10 }),
+		latency("p50_at_50", func(b *result.Bursts) []float64 { return b.Load50 }),
+		latency("p50_at_90", func(b *result.Bursts) []float64 { return b.Load90 }),
 		{name: metricLoss, unit: "ratio", better: "lower", trial: (*summary).loss, linear: true},
+		{name: metricCPU, unit: "ns", better: "lower", trial: (*summary).cpuPerTransaction},
+		{name: metricCPU, unit: "s/GB", better: "lower", trial: (*summary).cpuPerByte},
 	}
 }
 
@@ -129,12 +143,21 @@ func (s *summary) loss() (float64, string) {
 // holds says whether any of the trials has the metric, so that there is something to compare.
 func (m metric) holds(trials []*summary) bool {
 	return slices.ContainsFunc(trials, func(s *summary) bool {
+		t := s.trial
 		switch {
 		case m.bursts != nil:
-			return len(m.bursts(&s.trial.Bursts)) > 0
+			return len(m.bursts(&t.Bursts)) > 0
 		case m.name == metricLoss:
-			return s.trial.Sent > 0 || s.trial.Lost > 0
+			return (t.Sent > 0 || t.Lost > 0) && !searched(t)
+		case m.name == metricCPU:
+			return len(t.Bursts.ClientCPU) > 0 && moves(t) == (m.unit != "ns")
 		}
-		return s.trial.Histogram != ""
+		return t.Histogram != ""
 	})
 }
+
+// searched says whether a trial looked for the rate at which packets are lost: its loss then says nothing of the network.
+func searched(t *result.Trial) bool { return len(t.Bursts.NoDrop) > 0 }
+
+// moves says whether a trial's work is to move bytes, not to answer requests.
+func moves(t *result.Trial) bool { return len(t.Bursts.P50) == 0 }

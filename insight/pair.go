@@ -11,8 +11,12 @@ import (
 // Reasons for which a trial enters no delta (result.Delta.Excluded); all others are reasons of a round.
 const (
 	TrialFailed = "trial failed"
+	Misrouted   = "misrouted"
 	NoBaseline  = "no baseline"
 )
+
+// OfTrials are the reasons that count trials; all others count bursts.
+func OfTrials() []string { return []string{TrialFailed, Misrouted, NoBaseline} }
 
 // OfBaseline begins the reason of a round that does not count on account of the baseline's bursts.
 const OfBaseline = "baseline "
@@ -34,8 +38,8 @@ func pair(m metric, cell string, others []string, all []sitting) pairs {
 		if trial == nil {
 			continue
 		}
-		if trial.trial.Failed != "" {
-			p.excluded[TrialFailed]++
+		if reason := excluded(trial.trial); reason != "" {
+			p.excluded[reason]++
 			continue
 		}
 		var against []*summary

@@ -76,7 +76,7 @@ func tables(cells []result.Cell) []table {
 	return all
 }
 
-// summaries are all trials of the table's cells that did not fail.
+// summaries are all trials of the table's cells that count.
 func (t table) summaries(all []sitting) []*summary {
 	var list []*summary
 	for _, s := range all {
@@ -106,10 +106,21 @@ func (t table) ids() []string {
 	return ids
 }
 
-// good is the trial of a cell in the sitting, nil if there is none or it failed.
+// good is the trial of a cell in the sitting, nil if there is none that counts.
 func (s sitting) good(id string) *summary {
-	if t := s[id]; t != nil && t.trial.Failed == "" {
+	if t := s[id]; t != nil && excluded(t.trial) == "" {
 		return t
 	}
 	return nil
+}
+
+// excluded is why a trial as a whole enters no delta, "" if it does.
+func excluded(t *result.Trial) string {
+	switch {
+	case t.Failed != "":
+		return TrialFailed
+	case t.Path != nil && !t.Path.OK:
+		return Misrouted
+	}
+	return ""
 }

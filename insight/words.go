@@ -117,5 +117,7 @@ func Load(s result.Setting) string {
 	add(p.CongestionControl != "" && p.CongestionControl != "cubic", p.CongestionControl)
 	add(p.Nagle, "Nagle")
 	add(p.MTU != 0, "MTU "+strconv.FormatInt(int64(p.MTU), 10))
+	add(p.Family == result.IPv6, "IPv6")
+	add(p.Search, "search")
 	return strings.Join(parts, ", ")
 }

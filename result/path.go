@@ -29,6 +29,21 @@ type Path struct {
 	MTU unit.Bytes `json:"mtu,omitempty"`
 }
 
+// PathProof sums up the proofs of the trials of one network in one placement.
+type PathProof struct {
+	Network   string     `json:"network"`
+	Placement Placement  `json:"placement"`
+	MTU       unit.Bytes `json:"mtu,omitempty"`    // as in Params
+	Family    Family     `json:"family,omitempty"` // as in Params
+	// Trials is how many there are that have a proof or lack one, and Proved how many went the way that the network says.
+	Trials int `json:"trials"`
+	Proved int `json:"proved"`
+	// Weak names the parts of a proof that some trial lacks.
+	Weak []string `json:"weak,omitempty"`
+	// Seen is the proof of the last proved trial; of the last one at all where none is proved.
+	Seen *Path `json:"seen,omitempty"`
+}
+
 // PathHop is what one device carried while it was watched.
 type PathHop struct {
 	Device string `json:"device"` // "node0/eth0"

@@ -267,6 +267,8 @@ type Run struct {
 	Deltas      []Delta     `json:"deltas"`
 	Null        []Delta     `json:"null"`
 	Checks      []Check     `json:"checks"`
-	Claims      []Claim     `json:"claims"`
-	Advice      []Advice    `json:"advice"`
+	// Paths sum up the proofs of which way the packets went, for each network and placement.
+	Paths  []PathProof `json:"paths,omitempty"`
+	Claims []Claim     `json:"claims"`
+	Advice []Advice    `json:"advice"`
 }

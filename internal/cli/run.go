@@ -331,10 +331,14 @@ func reopenFolder(run *result.Run, dir string) (*result.Folder, error) {
 
 // outcome is the exit status that a finished run deserves.
 func outcome(run result.Run) error {
-	failed := 0
+	failed, misrouted := 0, 0
 	for _, c := range run.Checks {
-		if c.Check == insight.CheckFinished && !c.OK {
+		switch {
+		case c.OK:
+		case c.Check == insight.CheckFinished:
 			failed++
+		case c.Check == insight.CheckPath:
+			misrouted++
 		}
 	}
 	switch {
@@ -344,6 +348,8 @@ func outcome(run result.Run) error {
 		return withStatus(exitNothing, errors.New("nothing could be measured"))
 	case failed > 0:
 		return withStatus(exitFailed, fmt.Errorf("%d trials failed; they are named above and left out of every delta", failed))
+	case misrouted > 0:
+		return withStatus(exitFailed, fmt.Errorf("%d trials were misrouted; they are named above and left out of every delta", misrouted))
 	}
 	return nil
 }

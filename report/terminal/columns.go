@@ -105,26 +105,29 @@ func (t table) valueColumn() column {
 	return t.column(t.deltas[0].Metric, true, func(d result.Delta) string { return insight.Value(d.Unit, d.Value) })
 }
 
-// tailMetric is shown beside the headline where there is room.
-const tailMetric = "p99"
+// Metrics that are shown beside the headline where there is room.
+const (
+	tailMetric = "p99"
+	cpuMetric  = "cpu"
+)
 
-// tailColumn is the change of the tail, in brackets where it is unresolved.
-func (t table) tailColumn(deltas []result.Delta) column {
-	tails := map[string]result.Delta{}
+// besideColumn is the change of another metric than the headline, in brackets where it is unresolved.
+func (t table) besideColumn(metric string, deltas []result.Delta) column {
+	others := map[string]result.Delta{}
 	for _, d := range deltas {
-		if d.Metric == tailMetric && !d.Headline {
-			tails[d.Cell] = d
+		if d.Metric == metric && !d.Headline {
+			others[d.Cell] = d
 		}
 	}
 	found := false
-	c := t.column(tailMetric, true, func(d result.Delta) string {
-		tail, ok := tails[d.Cell]
+	c := t.column(metric, true, func(d result.Delta) string {
+		other, ok := others[d.Cell]
 		if !ok {
 			return ""
 		}
 		found = true
-		text := percent(tail.Ratio, tail) + "%"
-		if tail.Verdict == "unresolved" {
+		text := percent(other.Ratio, other) + "%"
+		if other.Verdict == "unresolved" {
 			return "(" + text + ")"
 		}
 		return text + " "

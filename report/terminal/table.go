@@ -187,7 +187,9 @@ func (p *page) rows(t table) {
 // layout chooses the columns before and after the bar, and the bar's width; 0 is no bar.
 func (p *page) layout(t table) (before, after []column, bar int) {
 	name, cost, interval := p.nameColumn(t), p.costColumn(t), t.intervalColumn()
-	added, value, verdict, tail := t.addedColumn(), t.valueColumn(), t.verdictColumn(), t.tailColumn(slices.Concat(p.run.Deltas, p.run.Null))
+	added, value, verdict := t.addedColumn(), t.valueColumn(), t.verdictColumn()
+	all := slices.Concat(p.run.Deltas, p.run.Null)
+	tail, cpu := t.besideColumn(tailMetric, all), t.besideColumn(cpuMetric, all)
 	room := func() int {
 		used := 0
 		for _, c := range append(slices.Clone(before), after...) {
@@ -199,7 +201,8 @@ func (p *page) layout(t table) (before, after []column, bar int) {
 		before, after []column
 		least         int
 	}{
-		{[]column{name, cost, interval}, []column{added, value, tail, verdict}, barEnough},
+		{[]column{name, cost, interval}, []column{added, value, tail, cpu, verdict}, barEnough},
+		{[]column{name, cost, interval}, []column{added, value, cpu, verdict}, barEnough},
 		{[]column{name, cost, interval}, []column{added, value, verdict}, barEnough},
 		{[]column{name, cost, interval}, []column{added, verdict}, barLeast},
 		{[]column{name, cost, interval}, []column{verdict}, barLeast},

@@ -23,6 +23,8 @@ func (p *page) trust() {
 	p.entry("spread", p.spread())
 	p.entry("left out", p.leftOut())
 	p.list("failed", p.failed())
+	p.list("misrouted", p.misrouted())
+	p.entry("path", p.proved())
 	p.list("checks", p.otherChecks())
 	p.list("unsupported", p.absent(func(c result.Cell) string { return c.Unsupported }, true))
 	p.list("skipped", p.absent(func(c result.Cell) string { return c.Skipped }, false))
@@ -143,7 +145,7 @@ func (p *page) leftOut() string {
 			used += d.Rounds
 			for reason, n := range d.Excluded {
 				own, ofBaseline := strings.CutPrefix(reason, insight.OfBaseline)
-				if ofBaseline && !baselines || reason == insight.TrialFailed || reason == insight.NoBaseline {
+				if ofBaseline && !baselines || slices.Contains(insight.OfTrials(), reason) {
 					continue
 				}
 				reasons[own] += n
@@ -188,11 +190,60 @@ func (p *page) failed() []string {
 	return all
 }
 
+// misrouted names the trials whose packets went another way, those with the same finding together.
+func (p *page) misrouted() []string {
+	var order []string
+	first, counts := map[string]string{}, map[string]int{}
+	for _, c := range p.run.Checks {
+		if c.OK || c.Check != insight.CheckPath {
+			continue
+		}
+		if counts[c.Observed] == 0 {
+			order = append(order, c.Observed)
+			first[c.Observed] = c.Trial
+		}
+		counts[c.Observed]++
+	}
+	all := make([]string, len(order))
+	for i, observed := range order {
+		all[i] = first[observed] + ": " + observed
+		if n := counts[observed] - 1; n > 0 {
+			all[i] += fmt.Sprintf(" (and %d more trials); in no delta", n)
+		} else {
+			all[i] += "; in no delta"
+		}
+	}
+	return all
+}
+
+// proved sums up how many trials were proved to have gone the way that their networks say.
+func (p *page) proved() string {
+	proved, trials, weak := 0, 0, map[string]int{}
+	for _, proof := range p.run.Paths {
+		proved += proof.Proved
+		trials += proof.Trials
+		for _, w := range proof.Weak {
+			weak[w] += proof.Trials
+		}
+	}
+	if trials == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d trials proved by the counters of every device", proved, trials)
+	if len(weak) == 0 {
+		return text + " and a sample of packets"
+	}
+	for _, w := range slices.Sorted(maps.Keys(weak)) {
+		text += fmt.Sprintf("; weaker in %d: %s", weak[w], w)
+	}
+	return text
+}
+
 // otherChecks counts the checks of each kind that found something, with the first of them.
 func (p *page) otherChecks() []string {
 	first, counts := map[string]result.Check{}, map[string]int{}
 	for _, c := range p.run.Checks {
-		if c.OK || c.Check == insight.CheckFinished || c.Check == insight.CheckMeasured {
+		if c.OK || slices.Contains([]string{insight.CheckFinished, insight.CheckMeasured, insight.CheckPath}, c.Check) {
 			continue
 		}
 		if counts[c.Check] == 0 {

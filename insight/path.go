@@ -1,0 +1,73 @@
+package insight
+
+import (
+	"slices"
+	"strings"
+
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// Paths sums up which way the packets of each network went in each placement, in the order of the cells. Trials that failed
+// before anything could be proved don't count.
+func Paths(cells []result.Cell, trials []result.Trial) []result.PathProof {
+	type key struct {
+		network   string
+		placement result.Placement
+		mtu       unit.Bytes
+		family    result.Family
+	}
+	at := map[key]int{}
+	of := map[string]int{} // by cell
+	var all []result.PathProof
+	for _, c := range cells {
+		k := key{c.Network, c.Placement, c.Params.MTU, c.Params.Family}
+		i, known := at[k]
+		if !known {
+			i = len(all)
+			at[k] = i
+			all = append(all, result.PathProof{Network: k.network, Placement: k.placement, MTU: k.mtu, Family: k.family})
+		}
+		of[c.ID] = i
+	}
+	for _, t := range trials {
+		if i, known := of[t.Cell]; known && (t.Failed == "" || t.Path != nil) {
+			note(&all[i], t.Path)
+		}
+	}
+	return slices.DeleteFunc(all, func(p result.PathProof) bool { return p.Trials == 0 })
+}
+
+// unproved is what a trial without a proof lacks.
+const unproved = "no proof: this testbed does not show its devices"
+
+// note counts a trial's proof.
+func note(sum *result.PathProof, p *result.Path) {
+	sum.Trials++
+	weak := []string{unproved}
+	if p != nil {
+		weak = p.Weak
+		if p.OK {
+			sum.Proved++
+		}
+		if p.OK || sum.Seen == nil || !sum.Seen.OK {
+			sum.Seen = p
+		}
+	}
+	for _, w := range weak {
+		if !slices.Contains(sum.Weak, w) {
+			sum.Weak = append(sum.Weak, w)
+		}
+	}
+}
+
+// way names the devices that a network says its packets cross: "pod0/eth0 > node0/veth0 > ...".
+func way(p result.Path) string {
+	var devices []string
+	for _, h := range p.Hops {
+		if n := len(devices); n == 0 || devices[n-1] != h.Device {
+			devices = append(devices, h.Device)
+		}
+	}
+	return strings.Join(devices, " > ")
+}
