@@ -1,0 +1,128 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Change is how far a delta moved from one run to another, with its uncertainty. All is on the natural log scale: the
+// ratio of the two ratios is exp(Center).
+type Change struct {
+	// Center is the new delta less the old one, NaN where either run has none.
+	Center float64
+	// Low and High bound the interval. Without an interval both are NaN.
+	Low, High float64
+	// HasInterval says whether both runs have builds enough for one.
+	HasInterval bool
+	// P is the p value of the hypothesis that the change is no larger than Options.Margin, whichever way: it is below
+	// 1-confidence when the whole interval lies beyond the margin on one side, and 1 without an interval.
+	P float64
+	// Builds are the builds that the estimate rests on in the old run and in the new one.
+	Builds [2]int
+	// Need is how many builds each run takes for an interval.
+	Need int
+	// Warnings say what looks odd.
+	Warnings []error
+}
+
+// HalfWidth is half the width of the interval, NaN without one.
+func (c Change) HalfWidth() float64 { return (c.High - c.Low) / 2 }
+
+// Between holds the delta of a new run against the same delta of an old one, both from Compare.
+//
+// The runs are independent: nothing pairs a build of one with a build of the other, and on two machines builds need not
+// scatter alike. So the interval is Welch's (1947): Student's t over one number for each build, with the variances of the
+// two runs kept apart and Satterthwaite's degrees of freedom. What moves the baseline moves the cell in the same round and
+// is not in the deltas, however far the machines are apart.
+//
+// What a run keeps through all of its builds is not in the interval, since no build shows it: see ChangeFloor.
+func Between(before, after Estimate, o Options) Change {
+	o, warnings := o.filled()
+	c := Change{Center: after.Center - before.Center, Low: math.NaN(), High: math.NaN(), P: 1, Need: o.MinBuilds, Warnings: warnings}
+	x, y := finite(before.Locations), finite(after.Locations)
+	c.Builds = [2]int{len(x), len(y)}
+	if len(x) < o.MinBuilds || len(y) < o.MinBuilds {
+		return c
+	}
+	u, v := sampleVariance(x)/float64(len(x)), sampleVariance(y)/float64(len(y))
+	c.HasInterval = true
+	largest := max(math.Abs(before.Center), math.Abs(after.Center))
+	if u+v <= 1e-24*largest*largest { // rounding of the means apart
+		c.Low, c.High = c.Center, c.Center
+		if math.Abs(c.Center) > math.Log1p(o.Margin) {
+			c.P = 0
+		}
+		c.Warnings = append(c.Warnings, fmt.Errorf("comparing %d builds with %d: %w", len(x), len(y), ErrNoVariation))
+		return c
+	}
+	freedom := (u + v) * (u + v) / (u*u/float64(len(x)-1) + v*v/float64(len(y)-1))
+	scatter := math.Sqrt(u + v)
+	half := tQuantile(1-o.Level()/2, freedom) * scatter
+	c.Low, c.High = c.Center-half, c.Center+half
+	if beyond := (math.Abs(c.Center) - math.Log1p(o.Margin)) / scatter; beyond > 0 {
+		c.P = 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Survival(beyond)
+	}
+	return c
+}
+
+// ChangeFloor is the size below which a change between two runs is not called real: what both runs' null checks leave
+// possible together. before and after are the NoiseFloor of each, 0 for a run without a null check; errors that two runs
+// keep are independent, so their floors add as squares.
+func ChangeFloor(before, after float64) float64 { return math.Hypot(before, after) }
+
+// The verdicts on a change, beside Same and Unresolved.
+const (
+	Regressed Verdict = "regressed" // worse by more than the margin, whatever the metric
+	Improved  Verdict = "improved"  // better by more than the margin
+)
+
+// JudgeChange gives the verdict on a change.
+//
+//   - Same: the whole interval lies within the margin, from -log(1+margin) to +log(1+margin).
+//   - Regressed, Improved: the whole interval lies beyond the margin, pAdjusted (by Holm, over all changes that are judged
+//     together) is below Options.ClaimLevel, and the change exceeds floor (see ChangeFloor). A change that is real but
+//     perhaps inside the margin is neither: unlike Judge, which asks whether there is a difference at all, this asks
+//     whether something became worse by more than one is ready to bear.
+//   - Unresolved: anything else, and whatever has no interval, a NaN, an infinite floor or no direction.
+func JudgeChange(c Change, pAdjusted, floor float64, better Better, o Options) Verdict {
+	o, _ = o.filled()
+	margin := math.Log1p(o.Margin)
+	switch {
+	case !c.valid():
+		return Unresolved
+	case c.Low >= -margin && c.High <= margin:
+		return Same
+	case c.Low <= margin && c.High >= -margin, !(pAdjusted >= 0 && pAdjusted < o.ClaimLevel()), !(floor >= 0 && math.Abs(c.Center) > floor):
+		return Unresolved
+	case better == LowerBetter && c.Center > 0, better == HigherBetter && c.Center < 0:
+		return Regressed
+	case better == LowerBetter, better == HigherBetter:
+		return Improved
+	}
+	return Unresolved
+}
+
+// valid says whether there is an interval, and a finite one that holds its center.
+func (c Change) valid() bool {
+	return c.HasInterval && c.Low <= c.Center && c.Center <= c.High && !math.IsInf(c.Low, 0) && !math.IsInf(c.High, 0)
+}
+
+// NeedForChange is about how many builds each run takes to settle an unresolved change that is what it looks like: the
+// interval narrows with the root of the builds, and must come to lie wholly inside the margin or wholly beyond it. It is 0
+// where no number of builds up to 1000 would do, as for a change just at the margin.
+func NeedForChange(c Change, o Options) int {
+	const most = 1000
+	o, _ = o.filled()
+	if !c.HasInterval {
+		return c.Need
+	}
+	builds := max(c.Builds[0], c.Builds[1])
+	narrower := c.HalfWidth() / math.Abs(math.Abs(c.Center)-math.Log1p(o.Margin))
+	need := float64(builds) * narrower * narrower
+	if !(need <= most) {
+		return 0
+	}
+	return max(builds+1, int(math.Ceil(need)))
+}
