@@ -106,6 +106,9 @@ func sample() result.Run {
 		}
 		run.Deltas = append(run.Deltas, tail)
 	}
+	spent := s.delta("vxlan", "slower", 40, 42, 44)
+	spent.Metric, spent.Headline = "cpu", false
+	run.Deltas = append(run.Deltas, spent)
 	n := setting{"tcp-rr", result.Params{Message: 300}, result.SameNode, 19_400}
 	n.add(&run, n.delta("host", "same", -0.6, 0.1, 0.7), n.delta("bridge", "slower", 4.1, 5, 5.8),
 		n.delta("macvlan", "unresolved", -1.2, 1.1, 3.4), n.delta("sockmap", "faster", -42.1, -40.3, -38.8))
@@ -127,6 +130,16 @@ func sample() result.Run {
 		{Trial: geneve.ID, Check: insight.CheckMeasured, Observed: "trial failed: 1"},
 		{Trial: "a#1", Check: insight.CheckLoss, Expected: "0 datagrams lost", Observed: "3 lost"},
 		{Trial: "b#1", Check: insight.CheckLoss, Expected: "0 datagrams lost", Observed: "1 lost"},
+	}
+	astray := "node0/eth1 carried 98% of the bytes; the plan says node0/eth0"
+	for _, build := range []string{"#3", "#4"} {
+		run.Checks = append(run.Checks, result.Check{
+			Trial: s.id("routed") + build, Check: insight.CheckPath, Expected: "node0/eth0 > node1/eth0", Observed: astray,
+		})
+	}
+	run.Paths = []result.PathProof{
+		{Network: "vxlan", Placement: result.CrossNode, Trials: 12, Proved: 12},
+		{Network: "routed", Placement: result.CrossNode, Trials: 12, Proved: 10, Weak: []string{"no packet sample: needs CAP_NET_RAW"}},
 	}
 	run.Deltas[0].Warnings = []string{"leaving out 3 rounds whose delta is not a finite number"}
 	run.Advice = insight.Advise(run)
