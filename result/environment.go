@@ -16,6 +16,9 @@ type Environment struct {
 	Virtual string `json:"virtual,omitempty"`
 	// Clock is the kernel's clock source.
 	Clock string `json:"clock"`
+	// SoftirqTime says where the kernel books the time of soft interrupts: "threads" (to the thread that they interrupt, as
+	// part of what that thread used), "apart" (to no thread) or "unknown".
+	SoftirqTime string `json:"softirq_time,omitempty"`
 	// Sysctls are the kernel settings that change what is measured, as found inside a node of the testbed.
 	Sysctls map[string]string `json:"sysctls"`
 	// Links are the testbed's links as built: name, kind, MTU, offloads.

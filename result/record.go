@@ -94,6 +94,7 @@ type Bursts struct {
 	P90          []float64 `json:"p90,omitempty"`
 	P99          []float64 `json:"p99,omitempty"`
 	Mean         []float64 `json:"mean,omitempty"`
+	Max          []float64 `json:"max,omitempty"`
 	// Split is log(p50 of the odd transactions / p50 of the even ones): the noise within a burst.
 	Split      []float64 `json:"split,omitempty"`
 	Throughput []float64 `json:"throughput,omitempty"`
@@ -133,7 +134,9 @@ type TCPInfo struct {
 // Second is one point of a trial's per-second series.
 type Second struct {
 	// At is seconds since the trial's start.
-	At           float64 `json:"at"`
+	At float64 `json:"at"`
+	// Span is how much was measured for this point, in seconds: only by it can the rates of two points be compared.
+	Span         float64 `json:"span,omitempty"`
 	Transactions int64   `json:"transactions,omitempty"`
 	Bytes        int64   `json:"bytes,omitempty"`
 	Lost         int64   `json:"lost,omitempty"`

@@ -40,6 +40,7 @@ func (b Bursts) validate() error {
 		{"p90", len(b.P90), true},
 		{"p99", len(b.P99), true},
 		{"mean", len(b.Mean), true},
+		{"max", len(b.Max), true},
 		{"split", len(b.Split), true},
 		{"throughput", len(b.Throughput), true},
 		{"disturbed", len(b.Disturbed), true},

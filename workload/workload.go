@@ -69,20 +69,21 @@ type BurstSpec struct {
 // Burst is what one burst measured. Latencies are in nanoseconds. A transaction is a request with its response, or a message
 // of a stream (of a datagram stream: one that was received).
 type Burst struct {
-	Start                    time.Time
-	Duration                 time.Duration // of the measured part
-	Transactions             int64
-	Bytes                    int64 // payload delivered: requests and responses, or what the receiver of a stream got
-	Sent                     int64 // datagrams
-	Lost                     int64
-	Reordered                int64
-	Min, P50, P90, P99, Mean float64
-	Split                    float64 // log(p50 of odd transactions / p50 of even ones)
-	Throughput               float64 // bits per second, payload
+	Start                         time.Time
+	Duration                      time.Duration // of the measured part
+	Transactions                  int64
+	Bytes                         int64 // payload delivered: requests and responses, or what the receiver of a stream got
+	Sent                          int64 // datagrams
+	Lost                          int64
+	Reordered                     int64
+	Min, P50, P90, P99, Mean, Max float64
+	Split                         float64 // log(p50 of odd transactions / p50 of even ones)
+	Throughput                    float64 // bits per second, payload
 	// Switches is how often the measuring thread was preempted (involuntary context switches).
 	Switches int64
 	// CPU is the processor time that the client's measuring thread used for the burst and its warm-up; Work and Moved are
-	// the transactions and the bytes of payload of both.
+	// the transactions and the bytes of payload of both: requests and responses, what the receiver of a TCP stream got, what
+	// the sender of a UDP stream sent (it costs the same if it is lost).
 	CPU         time.Duration
 	Work, Moved int64
 	// Search is what a search found; nil for an ordinary burst.

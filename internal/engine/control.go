@@ -61,9 +61,12 @@ type order struct {
 
 // outcome is what a burst gave.
 type outcome struct {
-	start, end  int64 // of the measured part, in ticks
-	counters    counters
+	start, end  int64    // of the measured part, in ticks
+	counters    counters // of the measured part
+	unmeasured  counters // of what came before it
 	switches    int64
+	cpu         int64 // nanoseconds of processor time, of the whole burst
+	moved       int64 // bytes that a TCP stream's receiver has acknowledged, of the whole burst
 	secondCount int64
 	step        step
 	errno       native.Errno
@@ -73,6 +76,16 @@ type outcome struct {
 // counters are sums over transactions.
 type counters struct {
 	transactions, bytes, sent, lost, reordered int64
+}
+
+//go:nosplit
+//go:norace
+func (c *counters) add(d counters) {
+	c.transactions += d.transactions
+	c.bytes += d.bytes
+	c.sent += d.sent
+	c.lost += d.lost
+	c.reordered += d.reordered
 }
 
 // second is the state of the counters when a second of a burst had passed.

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -75,12 +76,16 @@ func namespace(t testing.TB, mtu int, rules string) *netns.Namespace {
 // arm starts a server and a client inside a namespace (nil: this program's).
 func arm(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Params, port uint16) workload.Client {
 	t.Helper()
-	var client workload.Client
-	open := func() error {
+	_, client := armBoth(t, in, w, p, port)
+	return client
+}
+
+func armBoth(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Params, port uint16) (server workload.Server, client workload.Client) {
+	t.Helper()
+	open := func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		server, err := w.Serve(ctx, p, loopback(port), -1)
-		if err != nil {
+		if server, err = w.Serve(ctx, p, loopback(port), -1); err != nil {
 			return err
 		}
 		t.Cleanup(func() {
@@ -103,7 +108,7 @@ func arm(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Params
 			t.Error(err)
 		}
 	})
-	return client
+	return server, client
 }
 
 func burst(t testing.TB, c workload.Client, spec workload.BurstSpec) workload.Burst {
@@ -277,6 +282,9 @@ func TestSeries(t *testing.T) {
 	}
 	sum := int64(0)
 	for i, s := range totals.Series {
+		if span := []float64{1, 1, b.Duration.Seconds() - 2}[i]; math.Abs(s.Span-span) > 1e-6 {
+			t.Errorf("point %d of the series spans %g s of a burst of %v, want %g", i, s.Span, b.Duration, span)
+		}
 		if s.At != float64(i) || s.Transactions == 0 || s.Bytes != s.Transactions*128 {
 			t.Errorf("point %d of the series is %+v", i, s)
 		}

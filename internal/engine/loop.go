@@ -37,6 +37,8 @@ func (c *control) burst() {
 	c.outcome = outcome{}
 	c.latency.Reset()
 	c.transaction = 0
+	// Around the whole burst, so that the measured part has nothing of it.
+	before := native.ThreadCPU()
 	switch {
 	case c.kind == StreamOut:
 		c.streamOut()
@@ -47,13 +49,15 @@ func (c *control) burst() {
 	default:
 		c.oneByOne()
 	}
+	c.outcome.cpu = native.ThreadCPU() - before
 }
 
-// beginWindow starts the measured part of a burst.
+// beginWindow starts the measured part of a burst. What was counted before it was done all the same.
 //
 //go:nosplit
 //go:norace
 func (c *control) beginWindow() {
+	c.outcome.unmeasured.add(c.outcome.counters)
 	c.outcome.counters = counters{}
 	c.outcome.secondCount = 0
 	c.outcome.switches = native.InvoluntarySwitches()

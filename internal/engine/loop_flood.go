@@ -96,7 +96,7 @@ func (c *control) floodFor(h *flowHeader, span, limit int64, measured bool) bool
 				return c.fail(stepStopped, 0)
 			}
 		}
-		if !c.floodOne(h, flow, measured) {
+		if !c.floodOne(h, flow) {
 			return false
 		}
 		if flow++; flow == c.conns {
@@ -122,7 +122,7 @@ func (c *control) floodFor(h *flowHeader, span, limit int64, measured bool) bool
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) floodOne(h *flowHeader, flow int32, measured bool) bool {
+func (c *control) floodOne(h *flowHeader, flow int32) bool {
 	k := c.at(flow)
 	k.got++
 	h.flow, h.number = uint32(flow), uint64(k.got)
@@ -136,9 +136,7 @@ func (c *control) floodOne(h *flowHeader, flow int32, measured bool) bool {
 		}
 		break
 	}
-	if measured {
-		c.outcome.counters.sent++
-	}
+	c.outcome.counters.sent++
 	return true
 }
 

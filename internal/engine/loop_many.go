@@ -268,10 +268,10 @@ func (c *control) take(m *many, k *connection) bool {
 	end := c.clock.Ticks()
 	k.active = false
 	m.open--
+	c.outcome.counters.transactions++
+	c.outcome.counters.bytes += 2 * int64(c.message)
 	if m.measured {
 		c.latency.Record(end - k.start)
-		c.outcome.counters.transactions++
-		c.outcome.counters.bytes += 2 * int64(c.message)
 		c.tick(end)
 	}
 	return true

@@ -53,10 +53,10 @@ func (c *control) oneByOneFor(span, limit int64, measured bool) bool {
 		if gap == 0 {
 			start = c.exchange.Start
 		}
+		c.outcome.counters.transactions++
+		c.outcome.counters.bytes += 2 * int64(c.message)
 		if measured {
 			c.latency.Record(end - start)
-			c.outcome.counters.transactions++
-			c.outcome.counters.bytes += 2 * int64(c.message)
 			if end-c.outcome.start >= (c.outcome.secondCount+1)*c.order.second {
 				c.tick(end)
 			}

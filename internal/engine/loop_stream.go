@@ -27,7 +27,8 @@ type streamReport struct{ bytes uint64 }
 //go:norace
 //go:nocheckptr
 func (c *control) streamOut() {
-	if c.order.warmup > 0 && !c.streamFor(c.order.warmup, 0, false) {
+	first, ok := c.acknowledged()
+	if !ok || c.order.warmup > 0 && !c.streamFor(c.order.warmup, 0, false) {
 		return
 	}
 	before, ok := c.acknowledged()
@@ -48,6 +49,11 @@ func (c *control) streamOut() {
 	if !c.streamEnd() {
 		return
 	}
+	last, ok := c.acknowledged()
+	if !ok {
+		return
+	}
+	c.outcome.moved = int64(last - first)
 	c.outcome.counters.bytes = int64(after - before)
 	if c.order.duration == 0 {
 		// A given amount is delivered when the receiver has read it.

@@ -230,14 +230,6 @@ func (s *server) end(ses *session) {
 	_ = ses.arena.Free()
 }
 
-func (c *counters) add(d counters) {
-	c.transactions += d.transactions
-	c.bytes += d.bytes
-	c.sent += d.sent
-	c.lost += d.lost
-	c.reordered += d.reordered
-}
-
 // counted is what a server's loop has done so far; it may be running.
 func (c *control) counted() counters {
 	answered := atomic.LoadInt64(&c.exchange.Served)

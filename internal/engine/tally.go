@@ -39,13 +39,15 @@ func (t *tally) take(c *control, begin time.Time) workload.Burst {
 		Lost:         o.counters.lost,
 		Reordered:    o.counters.reordered,
 		Switches:     o.switches,
+		CPU:          time.Duration(o.cpu),
 	}
+	b.Work, b.Moved = c.work()
 	if b.Duration > 0 {
 		b.Throughput = float64(b.Bytes) * 8 / b.Duration.Seconds()
 	}
 	if c.kind.latencies() {
 		s := t.batch.Take(&c.latency)
-		b.Min, b.P50, b.P90, b.P99, b.Mean, b.Split = s.Min, s.P50, s.P90, s.P99, s.Mean, s.Split
+		b.Min, b.P50, b.P90, b.P99, b.Mean, b.Max, b.Split = s.Min, s.P50, s.P90, s.P99, s.Mean, s.Max, s.Split
 		if t.histogram == nil {
 			t.histogram = latency.NewHistogram()
 		}
@@ -55,13 +57,31 @@ func (t *tally) take(c *control, begin time.Time) workload.Burst {
 	return b
 }
 
+// work is what the processor time of the last burst was spent on: its transactions and the bytes of their payload, those of
+// the warm-up too. Of a TCP stream it is what the receiver has acknowledged, the messages that end the burst included; of a
+// UDP stream what was sent, since what is lost on the way has cost its sender no less.
+func (c *control) work() (transactions, bytes int64) {
+	o := &c.outcome
+	sum := o.unmeasured
+	sum.add(o.counters)
+	message := int64(c.message)
+	switch c.kind {
+	case StreamOut:
+		return o.moved / message, o.moved
+	case DatagramOut:
+		return sum.sent, sum.sent * message
+	}
+	return sum.transactions, sum.bytes
+}
+
 // seconds cuts a burst that begins at the given second of the trial into its seconds.
 func seconds(c *control, at float64, into []result.Second) []result.Second {
 	o := &c.outcome
 	var before second
-	add := func(i int64, s second) {
+	add := func(i int64, span float64, s second) {
 		into = append(into, result.Second{
 			At:           at + float64(i),
+			Span:         span,
 			Transactions: s.transactions - before.transactions,
 			Bytes:        s.bytes - before.bytes,
 			Lost:         s.lost - before.lost,
@@ -70,11 +90,12 @@ func seconds(c *control, at float64, into []result.Second) []result.Second {
 	}
 	whole := min(o.secondCount, maxSeconds)
 	for i := range whole {
-		add(i, c.seconds[i])
+		add(i, 1, c.seconds[i])
 	}
 	rest := second{o.counters.transactions, o.counters.bytes, o.counters.lost}
 	if rest != before || whole == 0 {
-		add(whole, rest)
+		span := time.Duration(c.clock.Nanoseconds(o.end - o.start)).Seconds()
+		add(whole, max(span-float64(whole), 0), rest)
 	}
 	return into
 }
@@ -106,6 +127,7 @@ func (t *tally) addSecond(s result.Second) {
 	s.At = float64(int64(s.At))
 	if n := len(t.series); n > 0 && t.series[n-1].At == s.At {
 		p := &t.series[n-1]
+		p.Span += s.Span
 		p.Transactions += s.Transactions
 		p.Bytes += s.Bytes
 		p.Lost += s.Lost

@@ -85,6 +85,7 @@ func TestSummaryIsExact(t *testing.T) {
 			Min:   float64(sorted[0]),
 			P50:   slowQuantile(sorted, 0.5), P90: slowQuantile(sorted, 0.9), P99: slowQuantile(sorted, 0.99),
 			Mean:  math.Floor(sum) / float64(len(values)),
+			Max:   float64(sorted[len(sorted)-1]),
 			Split: s.Split,
 		}
 		if s != want {

@@ -9,8 +9,8 @@ import (
 
 // Summary describes the latencies of one burst, in nanoseconds.
 type Summary struct {
-	Count                    int64
-	Min, P50, P90, P99, Mean float64
+	Count                         int64
+	Min, P50, P90, P99, Mean, Max float64
 	// Split is log(p50 of the odd transactions / p50 of the even ones); NaN-free: 0 with fewer than two of either.
 	Split float64
 }
@@ -45,7 +45,7 @@ func (b *Batch) Take(r *Recorder) Summary {
 		return s
 	}
 	s.Mean = float64(r.clock.Nanoseconds(r.sum)) / float64(r.count)
-	s.Min = float64(b.sorted[0])
+	s.Min, s.Max = float64(b.sorted[0]), float64(b.sorted[len(b.sorted)-1])
 	b.overflowed = r.count > Samples
 	if b.overflowed {
 		b.summariseOverflow(r, &s)
@@ -73,7 +73,7 @@ func (b *Batch) summariseOverflow(r *Recorder, s *Summary) {
 	addCounters(b.overflow, &r.overflow[0])
 	addCounters(b.overflow, &r.overflow[1])
 	even.Merge(odd)
-	s.Min = math.Min(s.Min, float64(even.Min()))
+	s.Min, s.Max = math.Min(s.Min, float64(even.Min())), math.Max(s.Max, float64(even.Max()))
 	s.P50, s.P90, s.P99 = float64(even.ValueAtQuantile(50)), float64(even.ValueAtQuantile(90)), float64(even.ValueAtQuantile(99))
 }
 

@@ -178,6 +178,17 @@ func InvoluntarySwitches() int64 {
 	return usage.Nivcsw
 }
 
+// ThreadCPU is the processor time that this thread has used since it began, in nanoseconds, with what the kernel did in its
+// name.
+//
+//go:nosplit
+//go:norace
+func ThreadCPU() int64 {
+	var ts unix.Timespec
+	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_GETTIME, unix.CLOCK_THREAD_CPUTIME_ID, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0)
+	return ts.Nano()
+}
+
 const (
 	futexWaitPrivate = 128
 	futexWakePrivate = 129
