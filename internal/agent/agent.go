@@ -18,6 +18,19 @@ import (
 // ErrGone is matched by the error of every call on an agent whose process has ended or was given up.
 var ErrGone = errors.New("agent is gone")
 
+// ErrHung is matched by the error of a burst that was not over when its deadline had passed: the network, or the other end,
+// has let nothing through for all that time.
+var ErrHung = errors.New("burst hung")
+
+// hungError makes an error match ErrHung; its words say so already.
+type hungError struct{ error }
+
+func (e *hungError) Is(target error) bool { return target == ErrHung }
+func (e *hungError) Unwrap() error        { return e.error }
+
+// errNoAnswer is matched by the error of a call that the agent did not answer in time.
+var errNoAnswer = errors.New("no answer")
+
 // Program is how to start the agent: the path of a binary that understands Subcommand, and what its environment needs.
 type Program struct {
 	Path string
@@ -38,6 +51,7 @@ type Agent struct {
 	calls map[uint64]chan response
 	gone  error
 	done  chan struct{}
+	local bool
 }
 
 // Start starts an agent in the pod and waits until it has introduced itself.
@@ -56,6 +70,7 @@ func Start(ctx context.Context, pod testbed.Pod, p Program) (*Agent, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("greeting the agent in pod %s: %w", pod.Name(), err), a.Close())
 	}
+	a.local = hello.Place != "" && hello.Place == place() && hello.PID == proc.PID()
 	return a, nil
 }
 
@@ -68,8 +83,12 @@ func runtimeEnv() []string {
 // Pod is the pod that the agent runs in.
 func (a *Agent) Pod() testbed.Pod { return a.pod }
 
-// PID is the agent's process on this machine.
+// PID is the number of the agent's process, on this machine if it is Local.
 func (a *Agent) PID() int { return a.proc.PID() }
+
+// Local says whether PID is the number of the agent's own process on this machine, by which this program can read what the
+// kernel counts of it. An agent of another machine, or in a PID namespace of its own, is behind some other process.
+func (a *Agent) Local() bool { return a.local }
 
 // Serve starts the server's side of a workload and returns its session.
 func (a *Agent) Serve(ctx context.Context, w string, p result.Params, listen netip.AddrPort, cpu int) (int, error) {
@@ -84,9 +103,14 @@ func (a *Agent) Dial(ctx context.Context, w string, p result.Params, local, serv
 // dialDeadline bounds the set-up of a session: connecting takes milliseconds, unless the network does not reach.
 const dialDeadline = 15 * time.Second
 
-// Burst runs one burst of a client's session.
+// Burst runs one burst of a client's session. The error of one that outlasts its deadline matches ErrHung; the session is
+// then of no more use, and if even the agent does not answer, neither is the agent (ErrGone).
 func (a *Agent) Burst(ctx context.Context, session int, spec workload.BurstSpec) (workload.Burst, error) {
-	return invoke[workload.Burst](ctx, a, opBurst, burstArgs{session, spec}, spec.Deadline+time.Second)
+	b, err := invoke[workload.Burst](ctx, a, opBurst, burstArgs{session, spec}, spec.Deadline+time.Second)
+	if errors.Is(err, errNoAnswer) {
+		err = &hungError{err}
+	}
+	return b, err
 }
 
 // Collect fetches what a client's session summed up since the last Collect.
@@ -140,7 +164,11 @@ func invoke[R any](ctx context.Context, a *Agent, op string, args any, deadline 
 			return value, a.goneError()
 		}
 		if r.Error != "" {
-			return value, fmt.Errorf("pod %s: %s", a.pod.Name(), r.Error)
+			err := fmt.Errorf("pod %s: %s", a.pod.Name(), r.Error)
+			if r.Hung {
+				err = &hungError{err}
+			}
+			return value, err
 		}
 		if err := json.Unmarshal(r.Value, &value); err != nil {
 			return value, fmt.Errorf("pod %s: decoding the answer to %s: %w", a.pod.Name(), op, err)
@@ -149,7 +177,7 @@ func invoke[R any](ctx context.Context, a *Agent, op string, args any, deadline 
 	case <-ctx.Done():
 		cause := context.Cause(ctx)
 		if errors.Is(cause, context.DeadlineExceeded) {
-			cause = fmt.Errorf("no answer to %q within %v", op, deadline)
+			cause = fmt.Errorf("%w to %q within %v", errNoAnswer, op, deadline)
 			a.giveUp(cause)
 		}
 		return value, fmt.Errorf("pod %s: %w", a.pod.Name(), cause)

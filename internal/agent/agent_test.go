@@ -85,6 +85,7 @@ func testWorkloads() []workload.Workload {
 			return nil
 		}),
 		named("fails", func() error { return errors.New("peer went away") }),
+		named("overtime", func() error { return fmt.Errorf("burst not over: %w", context.DeadlineExceeded) }),
 	}
 }
 
@@ -205,10 +206,19 @@ func TestFaults(t *testing.T) {
 			t.Errorf("the agent did not survive a failed burst: %v", err)
 		}
 	})
+	t.Run("a burst that hangs", func(t *testing.T) {
+		a := start(t)
+		if _, err := a.Burst(t.Context(), dial(t, a, "overtime"), spec); !errors.Is(err, ErrHung) || errors.Is(err, ErrGone) {
+			t.Errorf("got %v, want one that matches ErrHung alone", err)
+		}
+		if _, err := a.Burst(t.Context(), dial(t, a, "fails"), spec); err == nil || errors.Is(err, ErrHung) {
+			t.Errorf("a failure counts as a hang: %v", err)
+		}
+	})
 	t.Run("hang", func(t *testing.T) {
 		a := start(t)
 		_, err := a.Burst(t.Context(), dial(t, a, "hangs"), spec)
-		if err == nil || !strings.Contains(err.Error(), `no answer to "burst"`) {
+		if !errors.Is(err, ErrHung) || !strings.Contains(err.Error(), `no answer to "burst"`) {
 			t.Errorf("got %v", err)
 		}
 		if _, err = a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.AddrPort{}, -1); !errors.Is(err, ErrGone) {
@@ -251,6 +261,28 @@ func TestFaults(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// A process number must not be taken for the agent's when it is that of the program in front of it.
+func TestLocalIsTheAgentItself(t *testing.T) {
+	if a := start(t); !a.Local() {
+		t.Error("a child of this process is not local")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := Program{Path: "/bin/sh", Args: []string{"-c", `"` + exe + `" agent; exit`}}
+	a, err := Start(t.Context(), localPod{}, behind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Local() {
+		t.Error("an agent behind a shell counts as the shell")
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // An agent whose controller is gone must end by itself, even when its workload hangs.

@@ -9,7 +9,7 @@ import (
 )
 
 // Version is the protocol's version: controller and agent must agree on it.
-const Version = 1
+const Version = 2
 
 // Subcommand is the verb of the command line that serves the protocol.
 const Subcommand = "agent"
@@ -34,8 +34,10 @@ type request struct {
 
 // response is one line from the agent: the answer to the request of the same id.
 type response struct {
-	ID    uint64          `json:"id"`
-	Error string          `json:"error,omitempty"`
+	ID    uint64 `json:"id"`
+	Error string `json:"error,omitempty"`
+	// Hung says that the error is that of a burst whose deadline has passed.
+	Hung  bool            `json:"hung,omitempty"`
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
@@ -43,6 +45,8 @@ type response struct {
 type Hello struct {
 	Version int `json:"version"`
 	PID     int `json:"pid"`
+	// Place is the machine, and what processes it shows, as in place.
+	Place string `json:"place"`
 }
 
 type serveArgs struct {

@@ -73,7 +73,7 @@ func (s *server) loop(requests <-chan request) error {
 			resp.Value, err = json.Marshal(value)
 		}
 		if err != nil {
-			resp.Error = err.Error()
+			resp.Error, resp.Hung = err.Error(), r.Op == opBurst && errors.Is(err, context.DeadlineExceeded)
 		}
 		line, err := json.Marshal(resp)
 		if err != nil {
@@ -92,7 +92,7 @@ func (s *server) loop(requests <-chan request) error {
 func (s *server) handle(r request) (any, error) {
 	switch r.Op {
 	case opHello:
-		return Hello{Version: Version, PID: os.Getpid()}, nil
+		return Hello{Version: Version, PID: os.Getpid(), Place: place()}, nil
 	case opServe:
 		return call(r.Args, s.serve)
 	case opDial:
