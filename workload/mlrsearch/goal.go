@@ -1,0 +1,130 @@
+// Package mlrsearch finds the highest rates at which a network loses nothing, or little, in one search of many short
+// trials. It is pure: trials are handed to it.
+//
+// It follows Multiple Loss Ratio search (M. Konstantynowicz, V. Polak: draft-ietf-bmwg-mlrsearch), whose words are in
+// parentheses here: a rate (load) is a lower bound of a goal when enough of the time that was spent on it saw no more loss
+// than the goal allows, an upper bound when it can't become one any more, and undecided meanwhile. A goal is reached in
+// phases (targets), from few short trials and wide bounds to more and longer trials and narrow ones. All goals share all
+// trials. docs/rate-search.md tells it at length.
+package mlrsearch
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// The defaults of goals, beside what they come from.
+const (
+	// PartialLoss is the share that the second goal may lose: the PDR of FD.io CSIT. The first one, the NDR, loses nothing.
+	PartialLoss = 0.005
+	// ExceedRatio is the share of the time spent on a rate that may see more loss than the goal allows while the rate
+	// remains a lower bound: a majority decides, as in FD.io CSIT (Goal Exceed Ratio 50%).
+	ExceedRatio = 0.5
+	// Width is how far apart the bounds of a goal may be in the end, relative to the upper one. FD.io CSIT has 0.5% for a
+	// search of minutes that is done once. Here a search takes part of a second and is done in every round, each time over
+	// other rates, so that the mean of all is known better than each one.
+	Width = 0.02
+	// coarser is how many phases precede the last one, each with twice the width of the next (preceding_targets of FD.io
+	// CSIT's implementation, MLRsearch 1.2: 2).
+	coarser = 2
+	// expansion is by how much the step grows when a bound is sought further and further away (expansion_coefficient of the
+	// same: 4).
+	expansion = 4
+	// finalShare is the part of a search's time that a trial of the last phase takes: one in so many. A goal needs about
+	// eight of these trials, two goals fifteen, and the time must hold them with a few repetitions.
+	finalShare = 36
+	// initialShare is by how much a trial of the first phase is shorter than one of the last.
+	initialShare = 4
+	// majorityOf is how many trials of the last phase decide on a rate, if they don't agree sooner. FD.io CSIT has 21 (of a
+	// second): here the rounds repeat the whole search instead.
+	majorityOf = 3
+)
+
+// Goal is what is sought: the highest rate at which no more than a share of what was sent is lost.
+type Goal struct {
+	// LossRatio is the share that a trial may lose, from 0 (nothing) to below 1.
+	LossRatio float64
+	// ExceedRatio is the share of the time spent on a rate in which trials may lose more, from 0 to below 1.
+	ExceedRatio float64
+	// Width is how far apart the bounds may be in the end, relative to the upper one; between 0 and 1.
+	Width float64
+	// Initial and Final are the lengths of the trials of the first and the last phase.
+	Initial, Final time.Duration
+	// Sum is how long the trials of a rate last together until the last phase takes it for a bound; fewer do if the rest
+	// could not change that.
+	Sum time.Duration
+	// Coarser is how many phases come before the last one.
+	Coarser int
+}
+
+func (g Goal) check() error {
+	switch {
+	case !(g.LossRatio >= 0 && g.LossRatio < 1):
+		return fmt.Errorf("a loss ratio of %v is out of range: 0 to below 1", g.LossRatio)
+	case !(g.ExceedRatio >= 0 && g.ExceedRatio < 1):
+		return fmt.Errorf("an exceed ratio of %v is out of range: 0 to below 1", g.ExceedRatio)
+	case !(g.Width > 0 && g.Width < 1):
+		return fmt.Errorf("a width of %v is out of range: between 0 and 1", g.Width)
+	case g.Initial <= 0 || g.Final < g.Initial || g.Sum < g.Final:
+		return fmt.Errorf("trials of %v, then %v, and %v together: each must be positive and no less than the one before", g.Initial, g.Final, g.Sum)
+	case g.Coarser < 0 || g.Coarser > 16:
+		return fmt.Errorf("%d coarser phases are out of range: 0 to 16", g.Coarser)
+	}
+	return nil
+}
+
+// Config says what to search, and when to stop.
+type Config struct {
+	// Goals are sought together. They stand in the order of their loss ratios, least first.
+	Goals []Goal
+	// Least and Most are the rates to search between. The first trial runs at Most, however far that is above what sender
+	// and network can do.
+	Least, Most float64
+	// Unsent is the share of what was due in a trial that the sender may fail to send. A trial in which it fails more tells
+	// the sender's limit, not the network's.
+	Unsent float64
+	// Trials and Time are how many trials there may be, and how long they may take with all that is around them.
+	Trials int
+	Time   time.Duration
+}
+
+// Standard is a search for the rates without loss and with PartialLoss of it, within the given time, by a sender that may
+// leave unsent the given share of what is due.
+func Standard(within time.Duration, least, most, unsent float64) Config {
+	final := within / finalShare
+	goal := Goal{
+		ExceedRatio: ExceedRatio, Width: Width, Coarser: coarser,
+		Initial: final / initialShare, Final: final, Sum: majorityOf * final,
+	}
+	partial := goal
+	partial.LossRatio = PartialLoss
+	return Config{
+		Goals: []Goal{goal, partial}, Least: least, Most: most, Unsent: unsent,
+		// As many as fit even if all of them were short.
+		Trials: finalShare * initialShare, Time: within,
+	}
+}
+
+func (c Config) check() error {
+	if len(c.Goals) == 0 {
+		return fmt.Errorf("a search needs a goal")
+	}
+	for i, g := range c.Goals {
+		if err := g.check(); err != nil {
+			return err
+		}
+		if i > 0 && g.LossRatio < c.Goals[i-1].LossRatio {
+			return fmt.Errorf("a goal of loss ratio %v follows one of %v: put the least first", g.LossRatio, c.Goals[i-1].LossRatio)
+		}
+	}
+	switch {
+	case !(c.Least > 0 && c.Most >= c.Least) || math.IsInf(c.Most, 0):
+		return fmt.Errorf("rates from %v to %v: the least must be positive, and the most no less", c.Least, c.Most)
+	case !(c.Unsent >= 0 && c.Unsent < 1):
+		return fmt.Errorf("an unsent share of %v is out of range: 0 to below 1", c.Unsent)
+	case c.Trials < 1 || c.Time <= 0:
+		return fmt.Errorf("%d trials in %v: a search needs at least one, and time for it", c.Trials, c.Time)
+	}
+	return nil
+}
