@@ -93,7 +93,8 @@ func (f *Folder) WriteResult(r Run) error {
 // Close releases the folder. It is idempotent.
 func (f *Folder) Close() error { return f.journal.Close() }
 
-// Load reads result.json of a run folder, which may be in use. If there is none the error matches fs.ErrNotExist.
+// Load reads result.json of a run folder, which may be in use. If there is none the error matches fs.ErrNotExist, and
+// ErrNoRun where the folder holds no run at all.
 func Load(dir string) (Run, error) {
 	path := filepath.Join(dir, ResultFile)
 	data, err := readFile(dir, path)
@@ -105,7 +106,7 @@ func Load(dir string) (Run, error) {
 		return Run{}, corruptFile(path, err)
 	}
 	if version > Schema {
-		return Run{}, &SchemaError{File: path, Have: version, Want: Schema}
+		return Run{}, &SchemaError{File: path, Have: version, Want: Schema, Writer: writer(dir)}
 	}
 	var run Run
 	if err := json.Unmarshal(data, &run); err != nil {
@@ -125,9 +126,13 @@ func LoadTrials(dir string) (Contents, error) {
 	path := filepath.Join(dir, TrialsFile)
 	file, err := os.Open(path)
 	if err != nil {
-		return Contents{}, missing(dir, err)
+		return Contents{}, unreadable(dir, err)
 	}
 	contents, err := ReadJournal(file, path)
+	var newer *SchemaError
+	if errors.As(err, &newer) {
+		newer.Writer = writer(dir)
+	}
 	return contents, errors.Join(err, file.Close())
 }
 
@@ -138,15 +143,7 @@ func LoadStudy(dir string) ([]byte, error) { return readFile(dir, filepath.Join(
 func readFile(dir, path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, missing(dir, err)
+		return nil, unreadable(dir, err)
 	}
 	return data, nil
-}
-
-// missing says what a run folder is when a file of it is not there.
-func missing(dir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %s is not a run folder, or its run ended before it wrote this file; give the folder that netdelta run named", err, dir)
-	}
-	return explain("read the run folder", err)
 }

@@ -46,6 +46,8 @@ type SchemaError struct {
 	File       string
 	Line       int // from 1; 0 if the file is not made of lines
 	Have, Want int // version of the record, and the newest version that is understood
+	// Writer is the version of the netdelta that wrote the folder, "" if it is not known.
+	Writer string
 }
 
 // Error implements error.
@@ -54,7 +56,11 @@ func (e *SchemaError) Error() string {
 	if e.Line > 0 {
 		place = fmt.Sprintf("%s:%d", e.File, e.Line)
 	}
-	return fmt.Sprintf("%s: written with schema %d, but this netdelta understands schemas up to %d; use a newer netdelta", place, e.Have, e.Want)
+	newer := "use a newer netdelta"
+	if e.Writer != "" {
+		newer += fmt.Sprintf(" (%s wrote it)", e.Writer)
+	}
+	return fmt.Sprintf("%s: written with schema %d, but this netdelta understands schemas up to %d; %s", place, e.Have, e.Want, newer)
 }
 
 // ReadJournal reads all trials of a journal; name is its name in errors. A last line without line feed, or one that is
@@ -128,7 +134,7 @@ func schemaOf(record []byte) (int, error) {
 		return 0, err
 	}
 	if header.Schema == nil || *header.Schema < 1 {
-		return 0, errors.New(`it has no "schema" of 1 or more`)
+		return 0, errors.New(`it has no "schema" of 1 or more, which every netdelta that was released has written`)
 	}
 	return *header.Schema, nil
 }

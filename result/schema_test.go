@@ -28,6 +28,8 @@ func schemas() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"result.schema.json": reflect.TypeFor[Run](),
 		"trial.schema.json":  reflect.TypeFor[Trial](),
+
+		"comparison.schema.json": reflect.TypeFor[Comparison](),
 	}
 }
 
@@ -41,6 +43,11 @@ func enums() map[string][]any {
 		"Delta.better": {"lower", "higher"}, "Delta.verdict": verdicts,
 		"Claim.verdict": {"confirmed", "contradicted", "unresolved", "not-tested"},
 		"Run.ended":     {"running", "resolved", "budget", "builds", "interrupted", "failed"},
+
+		"Comparison.verdict": {"regressed", "unresolved", "improved", "same", "nothing"},
+		"Change.verdict":     {"regressed", "improved", "same", "unresolved"}, "Change.better": {"lower", "higher"},
+		"Change.placement": placements, "BaselineChange.placement": placements, "Unpaired.placement": placements,
+		"Unpaired.in": {"old", "new"}, "Difference.group": {"machine", "kernel", "program", "testbed", "settings", "study"},
 	}
 }
 
@@ -60,6 +67,9 @@ func generate(name string, t reflect.Type) ([]byte, error) {
 	}
 	schema.Schema = "https://json-schema.org/draft/2020-12/schema"
 	schema.Title = strings.TrimSuffix(name, ".schema.json") + " of a netdelta run"
+	if t == reflect.TypeFor[Comparison]() {
+		schema.Title = "comparison of two netdelta runs"
+	}
 	comments, err := comments()
 	if err != nil {
 		return nil, err
@@ -112,7 +122,7 @@ func refine(s *jsonschema.Schema, t reflect.Type, comments map[string]string) {
 // comments returns the doc comments of this package's types and fields by name.
 func comments() (map[string]string, error) {
 	found := map[string]string{}
-	for _, name := range []string{"record.go", "environment.go"} {
+	for _, name := range []string{"record.go", "environment.go", "comparison.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			return nil, err

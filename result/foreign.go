@@ -1,0 +1,64 @@
+package result
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoRun says that a path is no run folder: there is nothing, a file, or a folder without any file of a run.
+var ErrNoRun = errors.New("not a run folder")
+
+// unreadable says what is wrong with a run folder of which a file can't be read, and what to do about it.
+func unreadable(dir string, err error) error {
+	switch {
+	case errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("%w: %s is %w but a file; give the folder that netdelta run named", err, dir, ErrNoRun)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("read the run folder: %w; change its permissions, or choose a folder that you may read and, to go on with its run, that you may write", err)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("read the run folder: %w", err)
+	case holdsRun(dir):
+		return fmt.Errorf("%w: its run ended before it wrote this file, or the file was taken away; go on with it by netdelta run --resume %s", err, dir)
+	}
+	return fmt.Errorf("%w: %s is %w; give the folder that netdelta run named", err, dir, ErrNoRun)
+}
+
+// holdsRun says whether a folder has any file that makes it a run's. A study alone does not: a user may keep one anywhere.
+func holdsRun(dir string) bool {
+	for _, name := range []string{TrialsFile, ResultFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// writer is the version of the netdelta that wrote a run folder, "" if it can't be told. It is read on its own, since the
+// rest of a record may be of a schema that this program does not understand.
+func writer(dir string) string {
+	var record struct {
+		Netdelta    string `json:"netdelta"`
+		Environment struct {
+			Netdelta string `json:"netdelta"`
+		} `json:"environment"`
+	}
+	for _, name := range []string{EnvironmentFile, ResultFile} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || json.Unmarshal(data, &record) != nil {
+			continue
+		}
+		if record.Netdelta != "" {
+			return record.Netdelta
+		}
+		if record.Environment.Netdelta != "" {
+			return record.Environment.Netdelta
+		}
+	}
+	return ""
+}
