@@ -64,9 +64,15 @@ func small(networks []string, placements ...result.Placement) *study.Study {
 // setUp prepares a run of the study that ends after so many builds, in the folder or, without one, a new one.
 func setUp(t *testing.T, s *study.Study, builds int, folder *result.Folder) experiment.Config {
 	t.Helper()
+	return setUpOn(t, network.Catalogue(), s, builds, folder)
+}
+
+// setUpOn is setUp with a catalogue of the test's own.
+func setUpOn(t *testing.T, networks []network.Network, s *study.Study, builds int, folder *result.Folder) experiment.Config {
+	t.Helper()
 	require.Namespaces(t)
-	driver := lab.NewDriver(network.Catalogue())
-	p, err := experiment.Prepare(t.Context(), s, driver, network.Catalogue())
+	driver := lab.NewDriver(networks)
+	p, err := experiment.Prepare(t.Context(), s, driver, networks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +298,7 @@ func TestNothingToMeasure(t *testing.T) {
 	driver := lab.NewDriver(network.Catalogue())
 	lacking := ""
 	for _, n := range network.Catalogue() {
-		if driver.Supports(t.Context(), n.Name) != nil {
+		if driver.Supports(t.Context(), n.Name, result.IPv4) != nil {
 			lacking = n.Name
 		}
 	}

@@ -79,13 +79,17 @@ func (p *Plan) FixBuilds(n int) {
 	p.Rules.Builds, p.Rules.MinBuilds, p.Rules.MaxBuilds = n, n, n
 }
 
-// markUnsupported asks the testbed for each network once.
+// markUnsupported asks the testbed for each network and family once.
 func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver) error {
-	lacks := map[string]string{}
+	type asking struct {
+		network string
+		family  result.Family
+	}
+	lacks := map[asking]string{}
 	for i, c := range p.Cells {
-		reason, asked := lacks[c.Network]
+		reason, asked := lacks[asking{c.Network, c.Params.Family}]
 		if !asked {
-			err := driver.Supports(ctx, c.Network)
+			err := driver.Supports(ctx, c.Network, c.Params.Family)
 			var u *testbed.UnsupportedError
 			switch {
 			case errors.As(err, &u):
@@ -93,7 +97,7 @@ func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver) error
 			case err != nil:
 				return err
 			}
-			lacks[c.Network] = reason
+			lacks[asking{c.Network, c.Params.Family}] = reason
 		}
 		p.Cells[i].Unsupported = reason
 	}

@@ -13,7 +13,7 @@ func bridge() Network {
 				d.nodeBridge(i)
 				d.add(Enslave{Device: Device{InNode(i), n.Device}, Bridge: bridgeDev})
 				// A port of a bridge has no address; the bridge stands in for it.
-				d.nodeAddress(i, bridgeDev)
+				d.address(Device{InNode(i), bridgeDev}, mac(macBridge, i), n.Address)
 				d.bridgedPods(i)
 			}
 			for j := range t.Pods {

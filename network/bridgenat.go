@@ -1,7 +1,5 @@
 package network
 
-import "net/netip"
-
 // bridgeNAT hides the pods behind their node's address.
 func bridgeNAT() Network {
 	return Network{
@@ -12,10 +10,10 @@ func bridgeNAT() Network {
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)
-			for i, n := range t.Nodes {
-				d.nodeAddress(i, n.Device)
+			for i := range t.Nodes {
+				d.nodeAddress(i)
 				d.nodeBridge(i)
-				d.add(Address{Device: Device{InNode(i), bridgeDev}, Prefix: netip.PrefixFrom(n.Gateway(), n.PodPrefix.Bits())})
+				d.gatewayAddress(i)
 				d.forwarding(i)
 				d.bridgedPods(i)
 				d.add(publish(t, i))
@@ -58,5 +56,5 @@ func publish(t Topology, node int) Rules {
 		// the bridge, from an address that it never called.
 		{From: pods, To: pods, Out: bridgeDev, Do: Masquerade},
 	}}
-	return Rules{In: InNode(node), Table: "netdelta", Chains: []Chain{into, pass, out}}
+	return Rules{In: InNode(node), Family: t.Family, Table: "netdelta", Chains: []Chain{into, pass, out}}
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"netdelta/result"
 	"netdelta/unit"
 )
 
@@ -38,8 +39,6 @@ const (
 	bridgeDev = "br0"
 	switchDev = "sw0"
 	vxlanDev  = "vxlan0"
-
-	ipForward = "net.ipv4.ip_forward"
 )
 
 // newDraft starts a plan: quiet namespaces, and nodes that are joined by an underlay. Where the node's address goes is left
@@ -85,8 +84,11 @@ func (d *draft) quiet(in Space) {
 		d.plan.Settings = append(d.plan.Settings, Sysctl{In: in, Name: name, Value: value, Optional: optional})
 	}
 	// No duplicate address detection, no router solicitation, no multicast listener reports.
-	set("net.ipv6.conf.all.disable_ipv6", "1", true)
-	set("net.ipv6.conf.default.disable_ipv6", "1", true)
+	silent := in.Kind == SwitchSpace || d.t.Family != result.IPv6
+	if silent {
+		set("net.ipv6.conf.all.disable_ipv6", "1", true)
+		set("net.ipv6.conf.default.disable_ipv6", "1", true)
+	}
 	// A bridge must not hand its frames to the IP firewall, as it does by default where br_netfilter is built in.
 	set("net.bridge.bridge-nf-call-iptables", "0", true)
 	set("net.bridge.bridge-nf-call-ip6tables", "0", true)
@@ -94,16 +96,52 @@ func (d *draft) quiet(in Space) {
 	if in.Kind == SwitchSpace {
 		return
 	}
+	if silent {
+		quiet4(set)
+	} else {
+		quiet6(set)
+	}
+	set(forwardingOf(d.t.Family), "0", false)
+	// One connection must not inherit the congestion window of another that went before.
+	set("net.ipv4.tcp_no_metrics_save", "1", true)
+	// A client must not take by chance the port that a server is about to listen on.
+	set("net.ipv4.ip_local_reserved_ports", d.serverPorts(in), false)
+}
+
+// quiet4 sets what IPv4 alone needs.
+func quiet4(set func(name, value string, optional bool)) {
 	for _, conf := range []string{"all", "default"} {
 		set("net.ipv4.conf."+conf+".rp_filter", "0", false)
 		set("net.ipv4.conf."+conf+".send_redirects", "0", false)
 		set("net.ipv4.conf."+conf+".accept_redirects", "0", false)
 	}
-	set(ipForward, "0", false)
-	// One connection must not inherit the congestion window of another that went before.
-	set("net.ipv4.tcp_no_metrics_save", "1", true)
-	// A client must not take by chance the port that a server is about to listen on.
-	set("net.ipv4.ip_local_reserved_ports", d.serverPorts(in), false)
+}
+
+// quiet6 sets what IPv6 alone needs.
+func quiet6(set func(name, value string, optional bool)) {
+	for _, conf := range []string{"all", "default"} {
+		// Addresses can be used at once, and none comes by itself: neither from routers nor made of a MAC.
+		set("net.ipv6.conf."+conf+".accept_dad", "0", false)
+		set("net.ipv6.conf."+conf+".accept_ra", "0", false)
+		set("net.ipv6.conf."+conf+".router_solicitations", "0", false)
+		set("net.ipv6.conf."+conf+".addr_gen_mode", "1", false)
+		set("net.ipv6.conf."+conf+".accept_redirects", "0", false)
+		// Reports of the groups that an address belongs to can't be turned off. In milliseconds: they follow each other at once
+		// and are over when the first burst begins.
+		set("net.ipv6.conf."+conf+".mldv1_unsolicited_report_interval", "1", false)
+		set("net.ipv6.conf."+conf+".mldv2_unsolicited_report_interval", "1", false)
+	}
+	// A device speaks IPv6 when it is given an address: ports of bridges have nothing to say.
+	set("net.ipv6.conf.all.disable_ipv6", "0", false)
+	set("net.ipv6.conf.default.disable_ipv6", "1", false)
+}
+
+// forwardingOf is the setting that makes a namespace a router.
+func forwardingOf(f result.Family) string {
+	if f == result.IPv6 {
+		return "net.ipv6.conf.all.forwarding"
+	}
+	return "net.ipv4.ip_forward"
 }
 
 // serverPorts is the range of the servers' ports of all pods that may be in a namespace.
@@ -128,15 +166,37 @@ func (d *draft) serverPorts(in Space) string {
 // forwarding makes a node a router.
 func (d *draft) forwarding(node int) {
 	for k, s := range d.plan.Settings {
-		if s.In == InNode(node) && s.Name == ipForward {
+		if s.In == InNode(node) && s.Name == forwardingOf(d.t.Family) {
 			d.plan.Settings[k].Value = "1"
 		}
 	}
 }
 
-// nodeAddress gives the node's address to one of its devices.
-func (d *draft) nodeAddress(node int, device string) {
-	d.add(Address{Device: Device{InNode(node), device}, Prefix: d.t.Nodes[node].Address})
+// address gives a device an address. Under IPv6 it gets one for its link too: neighbours that have been silent for a while
+// are asked from there whether they are still alive, and without it they would be taken for dead.
+func (d *draft) address(dev Device, own MAC, prefix netip.Prefix) {
+	if d.t.Family == result.IPv6 {
+		d.speakIPv6(dev)
+		d.add(Address{Device: dev, Prefix: linkLocal(own)})
+	}
+	d.add(Address{Device: dev, Prefix: prefix})
+}
+
+// speakIPv6 takes back, for one device, that devices don't speak IPv6.
+func (d *draft) speakIPv6(dev Device) {
+	d.add(Sysctl{In: dev.In, Name: "net/ipv6/conf/" + dev.Name + "/disable_ipv6", Value: "0"})
+}
+
+// nodeAddress gives the node's address to its underlay device.
+func (d *draft) nodeAddress(node int) {
+	n := d.t.Nodes[node]
+	d.address(Device{InNode(node), n.Device}, mac(macPort, node), n.Address)
+}
+
+// gatewayAddress gives the node's bridge the address that its pods know it by.
+func (d *draft) gatewayAddress(node int) {
+	n := d.t.Nodes[node]
+	d.address(Device{InNode(node), bridgeDev}, mac(macBridge, node), netip.PrefixFrom(n.Gateway(), n.PodPrefix.Bits()))
 }
 
 // nodeEnd is the node's end of a pod's veth.
@@ -171,24 +231,16 @@ func (d *draft) bridgedPods(node int) {
 
 // onePrefix gives a pod its address with all other pods on its link.
 func (d *draft) onePrefix(pod int) {
-	d.add(Address{Device: d.podDevice(pod), Prefix: netip.PrefixFrom(d.t.Pods[pod].Address, podBits)})
+	d.address(d.podDevice(pod), mac(macPod, pod), netip.PrefixFrom(d.t.Pods[pod].Address, podBits(d.t.Family)))
 }
 
 // behindGateway gives a pod its address with the pods of its node on its link, and its node as the way to all others.
 func (d *draft) behindGateway(pod int) {
 	n := d.t.Nodes[d.t.Pods[pod].Node]
 	dev := d.podDevice(pod)
-	d.add(
-		Address{Device: dev, Prefix: netip.PrefixFrom(d.t.Pods[pod].Address, n.PodPrefix.Bits())},
-		Route{Device: dev, To: everywhere(), Via: n.Gateway()},
-	)
+	d.address(dev, mac(macPod, pod), netip.PrefixFrom(d.t.Pods[pod].Address, n.PodPrefix.Bits()))
+	d.add(Route{Device: dev, To: everywhere(d.t.Family), Via: n.Gateway()})
 }
-
-// everywhere is the default route's destination.
-func everywhere() netip.Prefix { return netip.PrefixFrom(netip.IPv4Unspecified(), 0) }
-
-// alone is the prefix of one address.
-func alone(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // finish hands the plan over with its paths: up is a packet's way from a pod to where its node decides, down the way from
 // there to a pod; between nodes, leave and enter stand between them.

@@ -1,7 +1,5 @@
 package network
 
-import "net/netip"
-
 // host puts the pods on their node's own stack: the ceiling against which every other network is held.
 func host() Network {
 	return Network{
@@ -22,8 +20,8 @@ func host() Network {
 
 // hostShared leaves the pods in their nodes' namespaces.
 func hostShared(d *draft) Plan {
-	for i, n := range d.t.Nodes {
-		d.nodeAddress(i, n.Device)
+	for i := range d.t.Nodes {
+		d.nodeAddress(i)
 	}
 	for j := range d.plan.Pods {
 		e := &d.plan.Pods[j]
@@ -43,13 +41,13 @@ func hostShared(d *draft) Plan {
 
 // hostPorts gives each pod a port of the underlay, as if it were a node.
 func hostPorts(d *draft) Plan {
-	for i, n := range d.t.Nodes {
-		d.nodeAddress(i, n.Device)
+	for i := range d.t.Nodes {
+		d.nodeAddress(i)
 	}
 	for j, p := range d.t.Pods {
 		d.quiet(InPod(j))
 		d.port(d.podDevice(j), mac(macPod, j), p.Name, len(d.t.Nodes)+j)
-		d.add(Address{Device: d.podDevice(j), Prefix: netip.PrefixFrom(p.Address, podBits)})
+		d.onePrefix(j)
 	}
 	none := func(int) []Hop { return nil }
 	return d.finish(d.upDevice, d.downDevice, none, none)

@@ -30,7 +30,8 @@ func ipvlanL3() Network {
 			d.ipvlanPods(3)
 			for j, p := range t.Pods {
 				dev := d.podDevice(j)
-				d.add(Address{Device: dev, Prefix: alone(p.Address)}, Route{Device: dev, To: everywhere()})
+				d.address(dev, mac(macPod, j), alone(p.Address))
+				d.add(Route{Device: dev, To: everywhere(t.Family)})
 			}
 			for i := range t.Nodes {
 				d.routesToOthers(i)
@@ -43,7 +44,7 @@ func ipvlanL3() Network {
 // ipvlanPods gives the pods their devices.
 func (d *draft) ipvlanPods(layer int) {
 	for i, n := range d.t.Nodes {
-		d.nodeAddress(i, n.Device)
+		d.nodeAddress(i)
 		for _, j := range d.t.podsOf(i) {
 			d.quiet(InPod(j))
 			d.add(IPVlan{Device: d.podDevice(j), Role: RolePod, Parent: Device{InNode(i), n.Device}, Layer: layer, MTU: d.mtu})

@@ -10,7 +10,7 @@ func macvlan() Network {
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)
 			for i, n := range t.Nodes {
-				d.nodeAddress(i, n.Device)
+				d.nodeAddress(i)
 				for _, j := range t.podsOf(i) {
 					d.quiet(InPod(j))
 					d.add(Macvlan{Device: d.podDevice(j), Role: RolePod, MAC: mac(macPod, j), Parent: Device{InNode(i), n.Device}, MTU: d.mtu})

@@ -1,5 +1,7 @@
 package network
 
+import "netdelta/result"
+
 // Need is something that a plan asks of the kernel and that a kernel may lack.
 type Need int
 
@@ -12,6 +14,8 @@ const (
 	NeedVxlan
 	NeedShaping
 	NeedRules
+	NeedIPv6
+	NeedRules6
 )
 
 // Requirement is a need in words.
@@ -38,6 +42,10 @@ func (n Need) Requirement() Requirement {
 		return Requirement{"the tbf queueing discipline", "CONFIG_NET_SCH_TBF", "sch_tbf"}
 	case NeedRules:
 		return Requirement{"nftables with address translation", "CONFIG_NF_TABLES, CONFIG_NFT_CT, CONFIG_NFT_NAT, CONFIG_NFT_MASQ", "nft_masq"}
+	case NeedIPv6:
+		return Requirement{"IPv6", "CONFIG_IPV6", "ipv6"}
+	case NeedRules6:
+		return Requirement{"nftables with address translation for IPv6", "CONFIG_NF_TABLES_IPV6, CONFIG_NFT_CT, CONFIG_NFT_NAT, CONFIG_NFT_MASQ", "nft_masq"}
 	}
 	return Requirement{}
 }
@@ -50,7 +58,7 @@ func (n Need) String() string {
 
 // needOf tells what an operation needs beyond what every kernel with namespaces has.
 func needOf(op Op) (Need, bool) {
-	switch op.(type) {
+	switch op := op.(type) {
 	case Veth:
 		return NeedVeth, true
 	case Bridge, Enslave:
@@ -64,7 +72,12 @@ func needOf(op Op) (Need, bool) {
 	case Shape:
 		return NeedShaping, true
 	case Rules:
+		if op.Family == result.IPv6 {
+			return NeedRules6, true
+		}
 		return NeedRules, true
+	case Address:
+		return NeedIPv6, op.Prefix.Addr().Is6()
 	}
 	return 0, false
 }

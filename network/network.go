@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"netdelta/internal/suggest"
+	"netdelta/result"
 	"netdelta/unit"
 )
 
@@ -17,8 +18,9 @@ type Network struct {
 	Summary string
 	// UsedBy names systems whose pods are attached like this.
 	UsedBy []string
-	// Overhead is what encapsulation adds to each packet between nodes.
-	Overhead unit.Bytes
+	// Overhead is what encapsulation adds to each packet between nodes whose underlay is of the given family, beside the
+	// Ethernet header that every frame has; nil where nothing is added.
+	Overhead func(underlay result.Family) unit.Bytes
 	// Reach says under which address a client finds a server.
 	Reach Reach
 	// SameNodeUnderSwap says whether traffic between two pods of one node takes the same way when pods outlive the network
@@ -44,12 +46,16 @@ func (n Network) Plan(t Topology) (Plan, error) {
 	if err := t.Check(); err != nil {
 		return Plan{}, fmt.Errorf("plan network %s: %w", n.Name, err)
 	}
-	if least := t.leastMTU() + n.Overhead; t.MTU < least {
-		return Plan{}, fmt.Errorf("plan network %s: the underlay's MTU of %d is too small: %d bytes of encapsulation leave %d for a pod, which needs %d; set the link's MTU to %d or more",
-			n.Name, int64(t.MTU), int64(n.Overhead), int64(t.MTU-n.Overhead), int64(t.leastMTU()), int64(least))
+	overhead := unit.Bytes(0)
+	if n.Overhead != nil {
+		overhead = n.Overhead(t.Family)
+	}
+	if least := leastMTU(t.Family) + overhead; t.MTU < least {
+		return Plan{}, fmt.Errorf("plan network %s: the underlay's MTU of %d is too small: %d bytes of encapsulation leave %d for a pod, which needs %d for %s; set the link's MTU to %d or more",
+			n.Name, int64(t.MTU), int64(overhead), int64(t.MTU-overhead), int64(leastMTU(t.Family)), familyName(t.Family), int64(least))
 	}
 	p := n.Build(t)
-	p.Network, p.MTU, p.Reach = n.Name, t.MTU-n.Overhead, n.Reach
+	p.Network, p.Overhead, p.MTU, p.Reach = n.Name, overhead, t.MTU-overhead, n.Reach
 	return p, nil
 }
 

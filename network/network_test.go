@@ -3,6 +3,7 @@ package network_test
 import (
 	"errors"
 	"flag"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/unit"
 )
 
@@ -24,9 +26,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func topology(t *testing.T, mtu unit.Bytes, rate unit.BitsPerSecond, podsOutlive bool) network.Topology {
+// topology is one of two nodes with two pods each.
+func topology(t *testing.T, l network.Layout) network.Topology {
 	t.Helper()
-	top, err := network.NewTopology(2, 2, mtu, rate, podsOutlive)
+	l.Nodes, l.PodsPerNode = 2, 2
+	top, err := network.NewTopology(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,11 +38,30 @@ func topology(t *testing.T, mtu unit.Bytes, rate unit.BitsPerSecond, podsOutlive
 }
 
 func TestPlans(t *testing.T) {
-	for _, n := range network.Catalogue() {
-		golden(t, n, n.Name, topology(t, 1500, 0, false))
-	}
 	host := network.Catalogue()[0]
-	golden(t, host, "host-outliving", topology(t, 9000, 10_000_000_000, true))
+	for family, suffix := range map[result.Family]string{result.IPv4: "", result.IPv6: "-ipv6"} {
+		for _, n := range network.Catalogue() {
+			golden(t, n, n.Name+suffix, topology(t, network.Layout{Family: family}))
+		}
+		golden(t, host, "host-outliving"+suffix, topology(t, network.Layout{Family: family, MTU: 9000, Rate: 10e9, PodsOutlive: true}))
+	}
+}
+
+// A topology that names no family is one of IPv4.
+func TestPlansDefaultToIPv4(t *testing.T) {
+	for _, n := range network.Catalogue() {
+		want, err := n.Plan(topology(t, network.Layout{Family: result.IPv4}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := n.Plan(topology(t, network.Layout{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.String(), got.String()); diff != "" {
+			t.Errorf("network %s: %s", n.Name, diff)
+		}
+	}
 }
 
 // golden compares a plan, and the paths from the first pod, with a file.
@@ -76,53 +99,74 @@ func golden(t *testing.T, n network.Network, name string, top network.Topology) 
 func TestMTU(t *testing.T) {
 	for _, c := range []struct {
 		network string
+		family  result.Family
 		mtu     unit.Bytes
 		pod     unit.Bytes // 0 where the plan must fail
 		says    string
 	}{
-		{"bridge", 576, 576, ""},
-		{"vxlan", 1500, 1450, ""},
-		{"vxlan-routed", 9000, 8950, ""},
-		{"vxlan", 626, 576, ""},
-		{"vxlan", 625, 0, "set the link's MTU to 626 or more"},
-		{"host", 65535, 65535, ""},
+		{"bridge", result.IPv4, 576, 576, ""},
+		{"vxlan", result.IPv4, 1500, 1450, ""},
+		{"vxlan-routed", result.IPv4, 9000, 8950, ""},
+		{"vxlan", result.IPv4, 626, 576, ""},
+		{"vxlan", result.IPv4, 625, 0, "set the link's MTU to 626 or more"},
+		{"host", result.IPv4, 65535, 65535, ""},
+		{"bridge", result.IPv6, 1280, 1280, ""},
+		{"vxlan", result.IPv6, 1500, 1430, ""},
+		{"vxlan-routed", result.IPv6, 1350, 1280, ""},
+		{"vxlan-routed", result.IPv6, 1349, 0, "set the link's MTU to 1350 or more"},
+		{"host", result.IPv6, 65535, 65535, ""},
 	} {
 		n, err := network.Find(network.Catalogue(), c.network)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := n.Plan(topology(t, c.mtu, 0, false))
+		p, err := n.Plan(topology(t, network.Layout{Family: c.family, MTU: c.mtu}))
 		if c.pod == 0 {
 			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%s over an MTU of %d: got error %v, want one that says %q", c.network, int64(c.mtu), err, c.says)
+				t.Errorf("%s, %s over an MTU of %d: got error %v, want one that says %q", c.network, c.family, int64(c.mtu), err, c.says)
 			}
 			continue
 		}
-		if err != nil || p.MTU != c.pod {
-			t.Errorf("%s over an MTU of %d: got %d and error %v, want %d", c.network, int64(c.mtu), int64(p.MTU), err, int64(c.pod))
+		if err != nil || p.MTU != c.pod || p.Overhead != c.mtu-c.pod {
+			t.Errorf("%s, %s over an MTU of %d: got %d, %d bytes of encapsulation and error %v, want %d",
+				c.network, c.family, int64(c.mtu), int64(p.MTU), int64(p.Overhead), err, int64(c.pod))
 		}
 	}
 }
 
 func TestBadTopologies(t *testing.T) {
-	for _, c := range []struct {
-		nodes, pods int
-		mtu         unit.Bytes
-		rate        unit.BitsPerSecond
-		says        string
-	}{
-		{0, 2, 1500, 0, "0 nodes: need 1 to 250"},
-		{251, 2, 1500, 0, "251 nodes: need 1 to 250"},
-		{2, 0, 1500, 0, "0 pods on each node: need 1 to 45"},
-		{2, 46, 1500, 0, "46 pods on each node: need 1 to 45"},
-		{2, 2, -1, 0, "an MTU of -1: need 576 to 65535"},
-		{2, 2, 575, 0, "an MTU of 575: need 576 to 65535"},
-		{2, 2, 65536, 0, "an MTU of 65536: need 576 to 65535"},
-		{2, 2, 1500, -5, "a link rate of -5 bit/s: need 0 (unlimited) or more"},
+	for says, l := range map[string]network.Layout{
+		"0 nodes: need 1 to 250":                              {PodsPerNode: 2},
+		"251 nodes: need 1 to 250":                            {Nodes: 251, PodsPerNode: 2},
+		"0 pods on each node: need 1 to 45":                   {Nodes: 2},
+		"46 pods on each node: need 1 to 45":                  {Nodes: 2, PodsPerNode: 46},
+		"an MTU of -1: need 576 to 65535 for IPv4":            {Nodes: 2, PodsPerNode: 2, MTU: -1},
+		"an MTU of 575: need 576 to 65535 for IPv4":           {Nodes: 2, PodsPerNode: 2, MTU: 575},
+		"an MTU of 65536: need 576 to 65535 for IPv4":         {Nodes: 2, PodsPerNode: 2, MTU: 65536},
+		"an MTU of 1279: need 1280 to 65535 for IPv6":         {Nodes: 2, PodsPerNode: 2, MTU: 1279, Family: result.IPv6},
+		"a link rate of -5 bit/s: need 0 (unlimited) or more": {Nodes: 2, PodsPerNode: 2, Rate: -5},
+		`address family "ipv5": need ipv4 or ipv6`:            {Nodes: 2, PodsPerNode: 2, Family: "ipv5"},
 	} {
-		_, err := network.NewTopology(c.nodes, c.pods, c.mtu, c.rate, false)
-		if err == nil || err.Error() != c.says {
-			t.Errorf("%+v: got error %v", c, err)
+		_, err := network.NewTopology(l)
+		if err == nil || err.Error() != says {
+			t.Errorf("%+v: got error %v, want %q", l, err, says)
+		}
+	}
+}
+
+// A topology is of one family: neither its nodes nor its pods may have addresses of the other.
+func TestMixedFamilies(t *testing.T) {
+	six := topology(t, network.Layout{Family: result.IPv6})
+	for what, change := range map[string]func(*network.Topology){
+		"family":     func(x *network.Topology) { x.Family = result.IPv6 },
+		"node":       func(x *network.Topology) { x.Nodes[1].Address = six.Nodes[1].Address },
+		"pod-prefix": func(x *network.Topology) { x.Nodes[1].PodPrefix = six.Nodes[1].PodPrefix },
+		"pod":        func(x *network.Topology) { x.Pods[3].Address = six.Pods[3].Address },
+	} {
+		mixed := topology(t, network.Layout{})
+		change(&mixed)
+		if _, err := network.Catalogue()[0].Plan(mixed); err == nil {
+			t.Errorf("%s: planned", what)
 		}
 	}
 }
@@ -167,10 +211,14 @@ func TestCatalogueIsDescribed(t *testing.T) {
 func TestPlansHoldTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom(network.Catalogue()).Draw(t, "network")
-		top, err := network.NewTopology(
-			rapid.IntRange(1, 12).Draw(t, "nodes"), rapid.IntRange(1, 12).Draw(t, "pods"),
-			unit.Bytes(rapid.IntRange(700, 9000).Draw(t, "mtu")), unit.BitsPerSecond(rapid.IntRange(0, 1).Draw(t, "rate")*1e9),
-			rapid.Bool().Draw(t, "pods outlive"))
+		l := network.Layout{
+			Nodes: rapid.IntRange(1, 12).Draw(t, "nodes"), PodsPerNode: rapid.IntRange(1, 12).Draw(t, "pods"),
+			Family:      rapid.SampledFrom([]result.Family{"", result.IPv4, result.IPv6}).Draw(t, "family"),
+			MTU:         unit.Bytes(rapid.IntRange(1400, 9000).Draw(t, "mtu")),
+			Rate:        unit.BitsPerSecond(rapid.IntRange(0, 1).Draw(t, "rate") * 1e9),
+			PodsOutlive: rapid.Bool().Draw(t, "pods outlive"),
+		}
+		top, err := network.NewTopology(l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,6 +227,7 @@ func TestPlansHoldTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		made := devicesOf(t, p)
+		oneFamily(t, p, l.Family == result.IPv6)
 		for from := range top.Pods {
 			for to := range top.Pods {
 				if from != to {
@@ -187,6 +236,47 @@ func TestPlansHoldTogether(t *testing.T) {
 			}
 		}
 	})
+}
+
+// oneFamily checks each address in the plan's operations, and that no two devices have the same one.
+func oneFamily(t *rapid.T, p network.Plan, six bool) {
+	held := map[netip.Addr]network.Device{}
+	check := func(op network.Op, addresses ...netip.Addr) {
+		for _, a := range addresses {
+			if a.IsValid() && a.Is6() != six {
+				t.Fatalf("%s: %s is of the other family", op, a)
+			}
+		}
+	}
+	for _, op := range append(p.Underlay, p.Ops...) {
+		switch op := op.(type) {
+		case network.Address:
+			a := op.Prefix.Addr()
+			check(op, a)
+			gateway := netip.MustParseAddr("fe80::ecee:eeff:feee:eeee") // each is alone with its pod
+			if other, ok := held[a]; ok && a != gateway {
+				t.Fatalf("%s: %s has it too", op, other)
+			}
+			held[a] = op.Device
+		case network.Vxlan:
+			check(op, op.Local)
+		case network.Route:
+			check(op, op.To.Addr(), op.Via)
+		case network.Neighbour:
+			check(op, op.Address)
+		case network.Forward:
+			check(op, op.To)
+		case network.Rules:
+			for _, c := range op.Chains {
+				for _, r := range c.Rules {
+					check(op, r.From.Addr(), r.To.Addr(), r.Destination)
+				}
+			}
+		}
+	}
+	for _, e := range p.Pods {
+		check(network.Address{}, e.Address)
+	}
 }
 
 // devicesOf goes through the plan and checks each use of a device.

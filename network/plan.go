@@ -71,9 +71,11 @@ const (
 // Plan is all that a testbed has to build for a network. It is pure data, but for the function behind Path.
 type Plan struct {
 	Network string
-	// MTU is that of the pods' devices.
-	MTU   unit.Bytes
-	Reach Reach
+	// MTU is that of the pods' devices: the underlay's less the overhead.
+	MTU unit.Bytes
+	// Overhead is what encapsulation adds to each packet between nodes; 0 without encapsulation.
+	Overhead unit.Bytes
+	Reach    Reach
 	// Settings are written in each namespace before anything is made in it.
 	Settings []Sysctl
 	// Underlay joins the nodes; a testbed whose nodes are joined already leaves it out. Ops come after it. Both are in order.
@@ -177,7 +179,11 @@ func (p Plan) Needs() []Need {
 // String renders the plan as text, an operation a line, for people and for tests that compare.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "network %s, pod MTU %d\n", p.Network, int64(p.MTU))
+	fmt.Fprintf(&b, "network %s, pod MTU %d", p.Network, int64(p.MTU))
+	if p.Overhead > 0 {
+		fmt.Fprintf(&b, ", %d bytes of encapsulation", int64(p.Overhead))
+	}
+	b.WriteByte('\n')
 	b.WriteString("settings:\n")
 	for _, o := range p.Settings {
 		fmt.Fprintf(&b, "  %s\n", o)

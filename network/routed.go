@@ -1,6 +1,10 @@
 package network
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"netdelta/result"
+)
 
 // routed makes each node the router of its pods.
 func routed() Network {
@@ -11,8 +15,8 @@ func routed() Network {
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)
-			for i, n := range t.Nodes {
-				d.nodeAddress(i, n.Device)
+			for i := range t.Nodes {
+				d.nodeAddress(i)
 				d.forwarding(i)
 				for _, j := range t.podsOf(i) {
 					d.routedPod(j)
@@ -24,20 +28,35 @@ func routed() Network {
 	}
 }
 
-// routedPod gives a pod one address, and a gateway that exists nowhere but in its table of neighbours: so all pods of all
-// nodes are set up alike, and no address is spent on the node's side.
+// gatewayMAC is that of the node's end of each pod's veth: so all pods of all nodes are set up alike.
+func gatewayMAC() MAC { return MAC{0xee, 0xee, 0xee, 0xee, 0xee, 0xee} }
+
+// routedPod gives a pod one address, and a gateway that it finds in its table of neighbours, so that no address is spent on
+// the node's side.
 func (d *draft) routedPod(pod int) {
-	gateway := netip.AddrFrom4([4]byte{169, 254, 1, 1})
-	gatewayMAC := MAC{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
-	dev := d.podDevice(pod)
-	d.podVeth(pod, gatewayMAC)
+	dev, address := d.podDevice(pod), d.t.Pods[pod].Address
+	d.podVeth(pod, gatewayMAC())
+	d.address(dev, mac(macPod, pod), alone(address))
+	gateway := d.podGateway(pod)
 	d.add(
-		Address{Device: dev, Prefix: alone(d.t.Pods[pod].Address)},
-		Neighbour{Device: dev, Address: gateway, MAC: gatewayMAC},
-		Route{Device: dev, To: alone(gateway)},
-		Route{Device: dev, To: everywhere(), Via: gateway},
-		Route{Device: d.nodeEnd(pod), To: alone(d.t.Pods[pod].Address)},
+		Neighbour{Device: dev, Address: gateway, MAC: gatewayMAC()},
+		Route{Device: dev, To: everywhere(d.t.Family), Via: gateway},
+		Route{Device: d.nodeEnd(pod), To: alone(address)},
 	)
+}
+
+// podGateway makes the gateway of a routed pod known and returns its address. Under IPv4 it exists nowhere; under IPv6 it is
+// the link-local address of the node's end, from which the node looks for the pod.
+func (d *draft) podGateway(pod int) netip.Addr {
+	if d.t.Family == result.IPv6 {
+		at := linkLocal(gatewayMAC())
+		d.speakIPv6(d.nodeEnd(pod))
+		d.add(Address{Device: d.nodeEnd(pod), Prefix: at})
+		return at.Addr()
+	}
+	gateway := netip.AddrFrom4([4]byte{169, 254, 1, 1})
+	d.add(Route{Device: d.podDevice(pod), To: alone(gateway)})
+	return gateway
 }
 
 // routesToOthers leads from a node to the pods of all others.

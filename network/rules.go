@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"netdelta/result"
 )
 
-// Rules is an nftables table of family ip in one namespace.
+// Rules is an nftables table in one namespace.
 type Rules struct {
-	In     Space
+	In Space
+	// Family is that of the packets that pass the table; "" is IPv4.
+	Family result.Family
 	Table  string
 	Chains []Chain
 }
@@ -73,7 +77,11 @@ const (
 // String renders the table in the notation of nft.
 func (o Rules) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: table ip %s {\n", o.In, o.Table)
+	family := "ip"
+	if o.Family == result.IPv6 {
+		family = "ip6"
+	}
+	fmt.Fprintf(&b, "%s: table %s %s {\n", o.In, family, o.Table)
 	for _, c := range o.Chains {
 		kind, policy := "filter", "accept"
 		if c.NAT {
@@ -105,12 +113,17 @@ func (r Rule) String() string {
 	if r.NotOut != "" {
 		add("oifname != %q", r.NotOut)
 	}
-	if r.From.IsValid() {
-		add("ip saddr %s", r.From)
+	address := func(p netip.Prefix, field string) {
+		switch {
+		case !p.IsValid():
+		case p.Addr().Is6():
+			add("ip6 %s %s", field, p)
+		default:
+			add("ip %s %s", field, p)
+		}
 	}
-	if r.To.IsValid() {
-		add("ip daddr %s", r.To)
-	}
+	address(r.From, "saddr")
+	address(r.To, "daddr")
 	if name := map[Protocol]string{TCP: "tcp", UDP: "udp"}[r.Protocol]; name != "" {
 		add("%s dport %d-%d", name, r.FirstPort, r.LastPort)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"netdelta/result"
 	"netdelta/unit"
 )
 
@@ -15,20 +16,17 @@ const (
 	// DefaultMTU is that of Ethernet.
 	DefaultMTU unit.Bytes = 1500
 	// MaxMTU is the largest that Linux gives to a veth device.
-	MaxMTU unit.Bytes = 65535
-	// leastMTU4 is the datagram that each IPv4 host must be able to receive whole (RFC 791), leastMTU6 the least MTU of a
-	// link that carries IPv6 (RFC 8200).
-	leastMTU4 unit.Bytes = 576
-	leastMTU6 unit.Bytes = 1280
-
-	firstPort   = 20000
-	portsPerPod = 1000
+	MaxMTU      unit.Bytes = 65535
+	firstPort              = 20000
+	portsPerPod            = 1000
 )
 
 // Topology is what a network is planned over: the nodes with their underlay, and the pods on them.
 type Topology struct {
-	Nodes []Node
-	Pods  []Pod
+	// Family is that of all addresses, of pods and underlay alike; "" is IPv4.
+	Family result.Family
+	Nodes  []Node
+	Pods   []Pod
 	// MTU of the underlay links.
 	MTU unit.Bytes
 	// Rate limits each direction of each underlay link; zero is unlimited.
@@ -61,32 +59,45 @@ type Pod struct {
 	FirstPort, LastPort uint16
 }
 
-// NewTopology lays out nodes with the same number of pods each. Addresses come from the range that RFC 2544 sets aside
-// for benchmarks: node i (from 0) has 198.18.0.(i+1), its pods 198.19.i.10 and up. Pods are numbered through, node by node.
-// A zero MTU is DefaultMTU.
-func NewTopology(nodes, podsPerNode int, mtu unit.Bytes, rate unit.BitsPerSecond, podsOutlive bool) (Topology, error) {
-	if nodes < 1 || nodes > MaxNodes {
-		return Topology{}, fmt.Errorf("%d nodes: need 1 to %d", nodes, MaxNodes)
+// Layout is what NewTopology lays out.
+type Layout struct {
+	Nodes       int           // 1 to MaxNodes
+	PodsPerNode int           // 1 to MaxPodsPerNode
+	Family      result.Family // "" is IPv4
+	// MTU and Rate are those of the underlay links: a zero MTU is DefaultMTU, a zero rate unlimited.
+	MTU  unit.Bytes
+	Rate unit.BitsPerSecond
+	// PodsOutlive is that of the topology.
+	PodsOutlive bool
+}
+
+// NewTopology lays out nodes with the same number of pods each, with addresses from the ranges that are set aside for
+// benchmarks. In that of IPv4 (RFC 2544) node i, from 0, has 198.18.0.(i+1) and its pods 198.19.i.10 and up; in that of
+// IPv6 (RFC 5180) node i has 2001:2::(i+1) and its pods 2001:2:0:(100+i)::10 and up, in hexadecimal digits. Pods are
+// numbered through, node by node.
+func NewTopology(l Layout) (Topology, error) {
+	if err := knownFamily(l.Family); err != nil {
+		return Topology{}, err
 	}
-	if podsPerNode < 1 || podsPerNode > MaxPodsPerNode {
-		return Topology{}, fmt.Errorf("%d pods on each node: need 1 to %d", podsPerNode, MaxPodsPerNode)
+	if l.Nodes < 1 || l.Nodes > MaxNodes {
+		return Topology{}, fmt.Errorf("%d nodes: need 1 to %d", l.Nodes, MaxNodes)
 	}
-	if mtu == 0 {
-		mtu = DefaultMTU
+	if l.PodsPerNode < 1 || l.PodsPerNode > MaxPodsPerNode {
+		return Topology{}, fmt.Errorf("%d pods on each node: need 1 to %d", l.PodsPerNode, MaxPodsPerNode)
 	}
-	t := Topology{MTU: mtu, Rate: rate, PodsOutlive: podsOutlive}
-	for i := range nodes {
+	if l.MTU == 0 {
+		l.MTU = DefaultMTU
+	}
+	t := Topology{Family: l.Family, MTU: l.MTU, Rate: l.Rate, PodsOutlive: l.PodsOutlive}
+	for i := range l.Nodes {
 		t.Nodes = append(t.Nodes, Node{
-			Name:      fmt.Sprintf("node%d", i),
-			Device:    "eth0",
-			Address:   netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(i + 1)}), 24),
-			PodPrefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 19, byte(i), 0}), 24),
+			Name: fmt.Sprintf("node%d", i), Device: "eth0", Address: nodeAddress(l.Family, i), PodPrefix: podPrefix(l.Family, i),
 		})
-		for k := range podsPerNode {
+		for k := range l.PodsPerNode {
 			t.Pods = append(t.Pods, Pod{
 				Name:      fmt.Sprintf("pod%d", len(t.Pods)),
 				Node:      i,
-				Address:   netip.AddrFrom4([4]byte{198, 19, byte(i), byte(10 + k)}),
+				Address:   podAddress(l.Family, i, k),
 				FirstPort: uint16(firstPort + portsPerPod*k),
 				LastPort:  uint16(firstPort + portsPerPod*(k+1) - 1),
 			})
@@ -95,16 +106,16 @@ func NewTopology(nodes, podsPerNode int, mtu unit.Bytes, rate unit.BitsPerSecond
 	return t, t.Check()
 }
 
-// podBits is the prefix length of the range that holds the pods of all nodes.
-const podBits = 16
-
 // Check tells what is wrong with a topology that did not come from NewTopology.
 func (t Topology) Check() error {
+	if err := knownFamily(t.Family); err != nil {
+		return err
+	}
 	if len(t.Nodes) == 0 || len(t.Pods) == 0 {
 		return errors.New("a topology needs a node and a pod")
 	}
-	if t.MTU < leastMTU4 || t.MTU > MaxMTU {
-		return fmt.Errorf("an MTU of %d: need %d to %d", int64(t.MTU), int64(leastMTU4), int64(MaxMTU))
+	if least := leastMTU(t.Family); t.MTU < least || t.MTU > MaxMTU {
+		return fmt.Errorf("an MTU of %d: need %d to %d for %s", int64(t.MTU), int64(least), int64(MaxMTU), familyName(t.Family))
 	}
 	if t.Rate < 0 {
 		return fmt.Errorf("a link rate of %d bit/s: need 0 (unlimited) or more", int64(t.Rate))
@@ -112,6 +123,9 @@ func (t Topology) Check() error {
 	for _, n := range t.Nodes {
 		if !n.Address.IsValid() || !n.PodPrefix.IsValid() || n.Device == "" {
 			return fmt.Errorf("node %q needs a device, an address and a prefix for its pods", n.Name)
+		}
+		if !inFamily(t.Family, n.Address.Addr()) || !inFamily(t.Family, n.PodPrefix.Addr()) {
+			return fmt.Errorf("node %q: %s and %s must both be %s, as the topology is", n.Name, n.Address, n.PodPrefix, familyName(t.Family))
 		}
 	}
 	for _, p := range t.Pods {
@@ -123,16 +137,6 @@ func (t Topology) Check() error {
 		}
 	}
 	return nil
-}
-
-// leastMTU is the smallest MTU that the pods' addresses allow.
-func (t Topology) leastMTU() unit.Bytes {
-	for _, p := range t.Pods {
-		if p.Address.Is6() {
-			return leastMTU6
-		}
-	}
-	return leastMTU4
 }
 
 // podsOf yields the indices of a node's pods.

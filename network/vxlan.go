@@ -1,14 +1,13 @@
 package network
 
 import (
-	"net/netip"
-
+	"netdelta/result"
 	"netdelta/unit"
 )
 
-// vxlanOverhead is what VXLAN over IPv4 adds to a packet: the inner Ethernet header (14), VXLAN (8), UDP (8) and IPv4 (20)
-// headers. RFC 7348, section 5.
-const vxlanOverhead unit.Bytes = 14 + 8 + 8 + 20
+// vxlanOverhead is what VXLAN adds to a packet: the inner Ethernet header (14), VXLAN (8), UDP (8), and the outer IP header,
+// which makes 50 bytes over IPv4 and 70 over IPv6. RFC 7348, section 5.
+func vxlanOverhead(underlay result.Family) unit.Bytes { return 14 + 8 + 8 + ipHeader(underlay) }
 
 // vxlan joins the nodes' bridges by tunnels that learn.
 func vxlan() Network {
@@ -19,9 +18,9 @@ func vxlan() Network {
 		Overhead:          vxlanOverhead,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
-			d := newDraft(t, vxlanOverhead)
-			for i, n := range t.Nodes {
-				d.nodeAddress(i, n.Device)
+			d := newDraft(t, vxlanOverhead(t.Family))
+			for i := range t.Nodes {
+				d.nodeAddress(i)
 				d.nodeBridge(i)
 				tunnel := Device{InNode(i), vxlanDev}
 				d.tunnel(i, 4097, 4789, true)
@@ -50,15 +49,15 @@ func vxlanRouted() Network {
 		Overhead:          vxlanOverhead,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
-			d := newDraft(t, vxlanOverhead)
+			d := newDraft(t, vxlanOverhead(t.Family))
 			for i, n := range t.Nodes {
-				d.nodeAddress(i, n.Device)
+				d.nodeAddress(i)
 				d.forwarding(i)
 				d.nodeBridge(i)
-				d.add(Address{Device: Device{InNode(i), bridgeDev}, Prefix: netip.PrefixFrom(n.Gateway(), n.PodPrefix.Bits())})
+				d.gatewayAddress(i)
 				d.tunnel(i, 1, 8472, false)
 				// The first address of the pods' range is that of the tunnel.
-				d.add(Address{Device: Device{InNode(i), vxlanDev}, Prefix: alone(n.PodPrefix.Masked().Addr())})
+				d.address(Device{InNode(i), vxlanDev}, mac(macEncapsulation, i), alone(n.PodPrefix.Masked().Addr()))
 				d.tunnelsToOthers(i)
 				d.bridgedPods(i)
 			}

@@ -15,7 +15,9 @@ import (
 type Spec struct {
 	Nodes       int // number of nodes, at least 1
 	PodsPerNode int // pods on each node, at least 1
-	Link        Link
+	// Family is that of all addresses, of pods and underlay alike; "" is IPv4.
+	Family result.Family
+	Link   Link
 	// Network is the name of the network that joins the pods at first.
 	Network string
 	// PodsOutlive asks for pods that keep their namespace, address and processes while Swap replaces the network.
@@ -32,9 +34,10 @@ type Link struct {
 // Driver opens testbeds of one kind: lab, vm, ssh, kubernetes.
 type Driver interface {
 	Name() string
-	// Supports returns nil where the named network can be built here, an *UnsupportedError where the kernel or machine
-	// lacks something, and another error where the question could not be answered.
-	Supports(ctx context.Context, network string) error
+	// Supports returns nil where the named network can be built here with addresses of the family ("" is IPv4), an
+	// *UnsupportedError where the kernel or machine lacks something, and another error where the question could not be
+	// answered.
+	Supports(ctx context.Context, network string, family result.Family) error
 	// Open builds the testbed. On error nothing of it is left behind.
 	Open(ctx context.Context, spec Spec) (Testbed, error)
 }

@@ -18,6 +18,7 @@ import (
 
 	"netdelta/internal/leak"
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 )
@@ -52,7 +53,7 @@ type bench struct {
 
 func (b *bench) run(ctx context.Context) error {
 	for _, n := range network.Catalogue() {
-		err := b.driver.Supports(ctx, n.Name)
+		err := b.driver.Supports(ctx, n.Name, result.IPv4)
 		if errors.Is(err, testbed.ErrUnsupported) {
 			fmt.Fprintln(b.out, err)
 			continue

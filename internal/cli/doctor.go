@@ -18,6 +18,7 @@ import (
 	"netdelta/internal/ui"
 	"netdelta/network"
 	"netdelta/probe/pressure"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 )
@@ -139,7 +140,7 @@ func examinePressure() finding {
 func (env *environment) examineNetwork(ctx context.Context, name string) finding {
 	f := finding{Topic: "network " + name, OK: true, Says: "runs in the lab"}
 	for _, d := range env.drivers {
-		err := d.Supports(ctx, name)
+		err := d.Supports(ctx, name, result.IPv4)
 		var lacks *testbed.UnsupportedError
 		var denied *testbed.PermissionError
 		switch {

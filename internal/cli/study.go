@@ -34,7 +34,7 @@ func checkMTU(name string, mtu unit.Bytes) error {
 	if err != nil {
 		return err
 	}
-	t, err := network.NewTopology(2, 1, mtu, 0, false)
+	t, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 1, MTU: mtu})
 	if err != nil {
 		return err
 	}

@@ -9,36 +9,35 @@ import (
 
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/testbedtest"
 )
 
-// Run puts a network to the test: two nodes with two pods each, first as pods that come and go with the network, then as
-// pods that outlive it.
+// Run puts a network to the test under each version of IP: two nodes with two pods each, first as pods that come and go
+// with the network, then as pods that outlive it.
 func Run(t *testing.T, driver testbed.Driver, n network.Network) {
-	t.Run(n.Name, func(t *testing.T) {
-		err := driver.Supports(t.Context(), n.Name)
-		var unsupported *testbed.UnsupportedError
-		if errors.As(err, &unsupported) {
-			require.Need(t, unsupported.Need, false)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, mode := range []struct {
-			name        string
-			podsOutlive bool
-		}{{"with-network", false}, {"outliving", true}} {
-			t.Run(mode.name, func(t *testing.T) { run(t, driver, n, mode.podsOutlive) })
-		}
-	})
+	for _, family := range []result.Family{result.IPv4, result.IPv6} {
+		t.Run(n.Name+"/"+string(family), func(t *testing.T) {
+			err := driver.Supports(t.Context(), n.Name, family)
+			var unsupported *testbed.UnsupportedError
+			if errors.As(err, &unsupported) {
+				require.Need(t, unsupported.Need, false)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			const underlay = 1700 // unlike any default
+			spec := testbed.Spec{Nodes: 2, PodsPerNode: 2, Family: family, Network: n.Name, Link: testbed.Link{MTU: underlay}}
+			t.Run("with-network", func(t *testing.T) { run(t, driver, n, spec) })
+			spec.PodsOutlive = true
+			t.Run("outliving", func(t *testing.T) { run(t, driver, n, spec) })
+		})
+	}
 }
 
-func run(t *testing.T, driver testbed.Driver, n network.Network, podsOutlive bool) {
-	const underlay = 1700 // unlike any default
-	tb, err := driver.Open(t.Context(), testbed.Spec{
-		Nodes: 2, PodsPerNode: 2, Network: n.Name, PodsOutlive: podsOutlive, Link: testbed.Link{MTU: underlay},
-	})
+func run(t *testing.T, driver testbed.Driver, n network.Network, spec testbed.Spec) {
+	tb, err := driver.Open(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +120,7 @@ func (p pair) testMTU(t *testing.T) {
 	at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
 	from, to := p.indices(t)
 	promised := int(p.observer.Plan().PathMTU(from, to))
-	const largest = 65507 + 28 // that UDP can carry
+	largest := 65507 + testbedtest.Headers(at.Addr()) // that UDP can carry
 	fits := min(promised, largest)
 	if err := p.client.Probe(at, fits); err != nil {
 		t.Errorf("a packet of %d bytes, the MTU promised: %v", fits, err)

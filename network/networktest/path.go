@@ -5,15 +5,14 @@ import (
 
 	"netdelta/network"
 	"netdelta/testbed"
+	"netdelta/testbed/testbedtest"
 )
 
 const (
 	datagrams = 300
 	payload   = 1000
-	// slack are the packets that may move beside those of the test: requests for addresses.
+	// slack are the packets that may move beside those of the test: requests for addresses, reports of groups.
 	slack = 20
-	// bare is what each datagram has on it: Ethernet, IPv4 and UDP.
-	bare = payload + 14 + 20 + 8
 )
 
 // testPath sends datagrams and looks at all counters: each device of the path has seen each datagram, in both directions,
@@ -55,7 +54,7 @@ func (p pair) testPath(t *testing.T) {
 		}
 		overhead := uint64(0)
 		if encapsulated[d] {
-			overhead = uint64(p.network.Overhead)
+			overhead = uint64(p.observer.Plan().Overhead)
 		}
 		b, a := before[d], after[d]
 		p.compare(t, d, "sent", sending[d], sent, a.SentPackets-b.SentPackets, a.SentBytes-b.SentBytes, overhead)
@@ -77,7 +76,8 @@ func (p pair) compare(t *testing.T, d network.Device, verb string, times, sent i
 		return
 	}
 	// Bridges and tunnels count packets without their Ethernet header in one direction.
-	per := (uint64(bare) - 14 + overhead) * uint64(times*datagrams)
+	bare := uint64(payload + testbedtest.Headers(p.server.Pod.Address()))
+	per := (bare + overhead) * uint64(times*datagrams)
 	if bytes < per {
 		t.Errorf("%s %s %d bytes, want at least %d for %d datagrams with %d bytes of encapsulation", d, verb, bytes, per, datagrams, overhead)
 	}

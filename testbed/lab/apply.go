@@ -21,10 +21,14 @@ type builder struct {
 	// expected are the devices that come up a little after they are made, when the kernel has noticed that what they stand
 	// on is up.
 	expected map[network.Space]map[string]bool
+	// addressed are the IPv6 addresses that take packets a little after they are given.
+	addressed map[network.Space]map[netip.Addr]bool
 }
 
 func newBuilder(spaces map[network.Space]*space) *builder {
-	return &builder{spaces: spaces, expected: map[network.Space]map[string]bool{}}
+	return &builder{
+		spaces: spaces, expected: map[network.Space]map[string]bool{}, addressed: map[network.Space]map[netip.Addr]bool{},
+	}
 }
 
 // expect has ready wait for a device.
@@ -121,11 +125,7 @@ func (b *builder) one(op network.Op) error {
 func (b *builder) entry(op network.Op) error {
 	switch op := op.(type) {
 	case network.Address:
-		s, i, err := b.device(op.Device)
-		if err != nil {
-			return err
-		}
-		return s.nl.AddrAdd(indexed(i), &netlink.Addr{IPNet: ipNet(op.Prefix)})
+		return b.address(op)
 	case network.Route:
 		s, i, err := b.device(op.Device)
 		if err != nil {
@@ -209,6 +209,23 @@ func (b *builder) overlaid(d, parent network.Device, link func(netlink.LinkAttrs
 		a.ParentIndex, a.Namespace = i, netlink.NsFd(fd)
 		return s.nl.LinkAdd(link(a))
 	})
+}
+
+// address gives a device an address. One of IPv6 can be used at once, without asking whether another host has it.
+func (b *builder) address(op network.Address) error {
+	s, i, err := b.device(op.Device)
+	if err != nil {
+		return err
+	}
+	given := &netlink.Addr{IPNet: ipNet(op.Prefix)}
+	if a := op.Prefix.Addr(); a.Is6() {
+		given.Flags = unix.IFA_F_NODAD
+		if b.addressed[op.In] == nil {
+			b.addressed[op.In] = map[netip.Addr]bool{}
+		}
+		b.addressed[op.In][a] = true
+	}
+	return s.nl.AddrAdd(indexed(i), given)
 }
 
 func (b *builder) vxlan(op network.Vxlan) error {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/testbed"
 )
 
@@ -32,12 +33,12 @@ func (d *Driver) Name() string { return "lab" }
 
 // Supports implements testbed.Driver: it tries for real, in a namespace made for the purpose, each kind of link that the
 // network uses. The answers are kept for the life of the driver.
-func (d *Driver) Supports(ctx context.Context, name string) error {
+func (d *Driver) Supports(ctx context.Context, name string, family result.Family) error {
 	n, err := network.Find(d.networks, name)
 	if err != nil {
 		return err
 	}
-	t, err := network.NewTopology(2, 1, 0, 0, false)
+	t, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 1, Family: family})
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,10 @@ func (d *Driver) supportsNeed(need network.Need) error {
 
 // Open implements testbed.Driver. Whoever gives up on ctx meanwhile finds nothing left of the lab.
 func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
-	t, err := network.NewTopology(spec.Nodes, spec.PodsPerNode, spec.Link.MTU, spec.Link.Rate, spec.PodsOutlive)
+	t, err := network.NewTopology(network.Layout{
+		Nodes: spec.Nodes, PodsPerNode: spec.PodsPerNode, Family: spec.Family, MTU: spec.Link.MTU, Rate: spec.Link.Rate,
+		PodsOutlive: spec.PodsOutlive,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open a lab: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"netdelta/internal/owner"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/testbedtest"
@@ -79,21 +80,25 @@ func TestHostUntouched(t *testing.T) {
 	require.Namespaces(t)
 	before := host(t)
 	driver := lab.NewDriver(network.Catalogue())
-	names, err := supported(t.Context(), driver)
-	if err != nil {
-		t.Fatal(err)
+	var specs []testbed.Spec
+	for _, family := range []result.Family{result.IPv4, result.IPv6} {
+		names, err := supported(t.Context(), driver, family)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			specs = append(specs, testbed.Spec{Nodes: 2, PodsPerNode: 2, Family: family, Network: name, Link: testbed.Link{Rate: 1e9}})
+		}
 	}
 	same(t, "after asking what is supported", before)
-	for _, name := range names {
-		for _, podsOutlive := range []bool{false, true} {
-			tb, err := driver.Open(t.Context(), testbed.Spec{
-				Nodes: 2, PodsPerNode: 2, Network: name, PodsOutlive: podsOutlive, Link: testbed.Link{Rate: 1e9},
-			})
+	for _, spec := range specs {
+		for _, spec.PodsOutlive = range []bool{false, true} {
+			tb, err := driver.Open(t.Context(), spec)
 			if err != nil {
 				t.Fatal(err)
 			}
 			err = carry(t.Context(), tb)
-			same(t, "with "+name+" up", before)
+			same(t, "with "+spec.Network+" up", before)
 			if err := errors.Join(err, tb.Close()); err != nil {
 				t.Fatal(err)
 			}

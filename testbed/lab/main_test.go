@@ -10,6 +10,7 @@ import (
 
 	"netdelta/internal/owner"
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/testbedtest"
@@ -19,11 +20,11 @@ func TestMain(m *testing.M) {
 	os.Exit(testbedtest.Main(m, map[string]func() int{"leave": leave, "churn": churn, "reach": reach}))
 }
 
-// supported lists the networks that this kernel has.
-func supported(ctx context.Context, d *lab.Driver) ([]string, error) {
+// supported lists the networks that this kernel has for a version of IP.
+func supported(ctx context.Context, d *lab.Driver, family result.Family) ([]string, error) {
 	var names []string
 	for _, n := range network.Catalogue() {
-		err := d.Supports(ctx, n.Name)
+		err := d.Supports(ctx, n.Name, family)
 		if err != nil && !errors.Is(err, testbed.ErrUnsupported) {
 			return nil, err
 		}
@@ -81,13 +82,22 @@ func churn() int {
 	return say(func() error {
 		ctx := context.Background()
 		driver := lab.NewDriver(network.Catalogue())
-		names, err := supported(ctx, driver)
-		if err != nil {
-			return err
+		names := map[result.Family][]string{}
+		var families []result.Family
+		for _, family := range []result.Family{result.IPv4, result.IPv6} {
+			of, err := supported(ctx, driver, family)
+			if err != nil {
+				return err
+			}
+			if len(of) > 0 {
+				names[family], families = of, append(families, family)
+			}
 		}
 		fmt.Println("ready")
 		for {
-			spec := testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: names[rand.IntN(len(names))], PodsOutlive: true}
+			family := families[rand.IntN(len(families))]
+			pick := func() string { return names[family][rand.IntN(len(names[family]))] }
+			spec := testbed.Spec{Nodes: 2, PodsPerNode: 2, Family: family, Network: pick(), PodsOutlive: true}
 			tb, err := driver.Open(ctx, spec)
 			if err != nil {
 				return err
@@ -101,7 +111,7 @@ func churn() int {
 					return err
 				}
 			}
-			if err := tb.Swap(ctx, names[rand.IntN(len(names))]); err != nil {
+			if err := tb.Swap(ctx, pick()); err != nil {
 				return err
 			}
 			if err := tb.Close(); err != nil {
@@ -111,25 +121,27 @@ func churn() int {
 	}())
 }
 
-// reach opens each supported network and carries a few bytes over it.
+// reach opens each supported network and carries a few bytes over it, under each version of IP.
 func reach() int {
 	return say(func() error {
 		ctx := context.Background()
 		driver := lab.NewDriver(network.Catalogue())
-		names, err := supported(ctx, driver)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			tb, err := driver.Open(ctx, testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: name})
+		for _, family := range []result.Family{result.IPv4, result.IPv6} {
+			names, err := supported(ctx, driver, family)
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(carry(ctx, tb), tb.Close()); err != nil {
-				return fmt.Errorf("network %s: %w", name, err)
+			for _, name := range names {
+				tb, err := driver.Open(ctx, testbed.Spec{Nodes: 2, PodsPerNode: 1, Family: family, Network: name})
+				if err != nil {
+					return err
+				}
+				if err := errors.Join(carry(ctx, tb), tb.Close()); err != nil {
+					return fmt.Errorf("network %s, %s: %w", name, family, err)
+				}
 			}
+			fmt.Println(len(names), "networks with", family)
 		}
-		fmt.Println(len(names), "networks")
 		return nil
 	}())
 }

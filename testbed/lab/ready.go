@@ -3,9 +3,12 @@ package lab
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"netdelta/network"
 )
 
 const (
@@ -15,32 +18,58 @@ const (
 )
 
 // ready waits until all devices are up. Until then they drop what they should send, bridges don't forward, and the first
-// request of a trial would come a second late.
+// request of a trial would come a second late. Then it waits until all IPv6 addresses take packets, for the same reason.
 func (b *builder) ready(ctx context.Context) error {
 	deadline := time.Now().Add(readyPatience)
 	for where, names := range b.expected {
-		s, err := b.in(where)
-		if err != nil {
+		down := func(s *space) (string, error) { return s.firstDown(names) }
+		if err := b.await(ctx, where, deadline, down); err != nil {
 			return err
 		}
-		for {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			down, err := s.firstDown(names)
-			if err != nil {
-				return err
-			}
-			if down == "" {
-				break
-			}
-			if time.Now().After(deadline) {
-				return fmt.Errorf("device %s in %s did not come up within %s", down, s.name, readyPatience)
-			}
-			time.Sleep(readyPause)
+	}
+	for where, addresses := range b.addressed {
+		deaf := func(s *space) (string, error) { return s.firstDeaf(addresses) }
+		if err := b.await(ctx, where, deadline, deaf); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// await asks a namespace what is not ready in it until nothing is, or the deadline has passed.
+func (b *builder) await(ctx context.Context, where network.Space, deadline time.Time, lacks func(*space) (string, error)) error {
+	s, err := b.in(where)
+	if err != nil {
+		return err
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		lacking, err := lacks(s)
+		if err != nil || lacking == "" {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s in %s did not come up within %s", lacking, s.name, readyPatience)
+		}
+		time.Sleep(readyPause)
+	}
+}
+
+// firstDeaf is one of the addresses that take no packets yet, "" if all do. The kernel joins the groups in which neighbours
+// ask for an address before it takes packets for it.
+func (s *space) firstDeaf(addresses map[netip.Addr]bool) (string, error) {
+	local, err := s.local()
+	if err != nil {
+		return "", err
+	}
+	for a := range addresses {
+		if !local[a] {
+			return "address " + a.String(), nil
+		}
+	}
+	return "", nil
 }
 
 // firstDown is one of the named devices that is not up, "" if all are.
@@ -56,7 +85,7 @@ func (s *space) firstDown(names map[string]bool) (string, error) {
 			continue
 		}
 		if a.OperState != netlink.OperUp {
-			return a.Name, nil
+			return "device " + a.Name, nil
 		}
 		up++
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 
 	"github.com/google/nftables"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/network"
+	"netdelta/result"
 )
 
 // addRules makes a table in the namespace of the file descriptor, in one transaction.
@@ -19,7 +21,11 @@ func addRules(fd int, rules network.Rules) error {
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
 	}
-	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: rules.Table})
+	family := nftables.TableFamilyIPv4
+	if rules.Family == result.IPv6 {
+		family = nftables.TableFamilyIPv6
+	}
+	table := c.AddTable(&nftables.Table{Family: family, Name: rules.Table})
 	for _, chain := range rules.Chains {
 		hook, err := hookOf(chain.Hook)
 		if err != nil {
@@ -82,9 +88,8 @@ func ruleExprs(r network.Rule) ([]expr.Any, error) {
 	device(r.In, expr.MetaKeyIIFNAME, expr.CmpOpEq)
 	device(r.Out, expr.MetaKeyOIFNAME, expr.CmpOpEq)
 	device(r.NotOut, expr.MetaKeyOIFNAME, expr.CmpOpNeq)
-	const source, destination = 12, 16 // offsets in the IPv4 header
-	e = append(e, matchPrefix(r.From, source)...)
-	e = append(e, matchPrefix(r.To, destination)...)
+	e = append(e, matchPrefix(r.From, false)...)
+	e = append(e, matchPrefix(r.To, true)...)
 	if r.Protocol != network.AnyProtocol {
 		e = append(e,
 			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
@@ -112,22 +117,34 @@ func ruleExprs(r network.Rule) ([]expr.Any, error) {
 	case network.Masquerade:
 		return append(e, &expr.Masq{}), nil
 	case network.TranslateDestination:
+		family := uint32(unix.NFPROTO_IPV4)
+		if r.Destination.Is6() {
+			family = unix.NFPROTO_IPV6
+		}
 		return append(e,
 			&expr.Immediate{Register: 1, Data: r.Destination.AsSlice()},
-			&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1}), nil
+			&expr.NAT{Type: expr.NATTypeDestNAT, Family: family, RegAddrMin: 1}), nil
 	}
 	return nil, fmt.Errorf("unknown verdict %d", r.Do)
 }
 
-// matchPrefix compares an address in the IPv4 header; a prefix that is not valid matches all.
-func matchPrefix(p netip.Prefix, offset uint32) []expr.Any {
+// matchPrefix compares the source or the destination in the IP header; a prefix that is not valid matches all.
+func matchPrefix(p netip.Prefix, destination bool) []expr.Any {
 	if !p.IsValid() {
 		return nil
 	}
-	e := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4}}
+	// Where the header has its source address (RFC 791, RFC 8200); the destination follows.
+	offset, size := uint32(12), uint32(4)
+	if p.Addr().Is6() {
+		offset, size = 8, 16
+	}
+	if destination {
+		offset += size
+	}
+	e := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size}}
 	if p.Bits() < p.Addr().BitLen() {
-		mask := binary.BigEndian.AppendUint32(nil, ^uint32(0)<<(32-p.Bits()))
-		e = append(e, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: make([]byte, 4)})
+		mask := net.CIDRMask(p.Bits(), p.Addr().BitLen())
+		e = append(e, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: mask, Xor: make([]byte, size)})
 	}
 	return append(e, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: p.Masked().Addr().AsSlice()})
 }

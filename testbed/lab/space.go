@@ -3,6 +3,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ type space struct {
 
 	mu    sync.Mutex
 	index map[string]int // of devices, by name
+	gauge *gauge         // nil until it is needed
 }
 
 // newSpace makes a namespace, writes its settings and brings lo up.
@@ -105,6 +107,23 @@ func (s *space) link(name string) (int, error) {
 	return l.Attrs().Index, nil
 }
 
+// counts is the namespace's gauge, opened at its first use.
+func (s *space) counts() (*gauge, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gauge != nil {
+		return s.gauge, nil
+	}
+	err := s.ns.Do(func() (err error) {
+		s.gauge, err = newGauge()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("in %s: %w", s.name, err)
+	}
+	return s.gauge, nil
+}
+
 // forget drops what is known of the devices, which are about to change.
 func (s *space) forget() {
 	s.mu.Lock()
@@ -128,20 +147,51 @@ func (s *space) up(name string) error {
 	return nil
 }
 
+// listAttempts is how often a list is read that the kernel changes meanwhile.
+const listAttempts = 8
+
+// interrupted says that the kernel changed a list while it was being read.
+func interrupted(err error) bool {
+	return errors.Is(err, netlink.ErrDumpInterrupted) || errors.Is(err, unix.EINTR)
+}
+
 // links lists the devices. A list that the kernel changed while it was being read is read again, a few times.
 func (s *space) links() ([]netlink.Link, error) {
 	var last error
-	for range 8 {
+	for range listAttempts {
 		links, err := s.nl.LinkList()
 		if err == nil {
 			return links, nil
 		}
 		last = err
-		if !errors.Is(err, netlink.ErrDumpInterrupted) && !errors.Is(err, unix.EINTR) {
+		if !interrupted(err) {
 			break
 		}
 	}
 	return nil, fmt.Errorf("list the devices in %s: %w", s.name, last)
+}
+
+// local lists the IPv6 addresses whose packets this namespace takes for itself, read again like links.
+func (s *space) local() (map[netip.Addr]bool, error) {
+	var last error
+	for range listAttempts {
+		routes, err := s.nl.RouteListFiltered(unix.AF_INET6, &netlink.Route{Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL},
+			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
+		if err == nil {
+			found := map[netip.Addr]bool{}
+			for _, r := range routes {
+				if a, ok := netip.AddrFromSlice(r.Dst.IP); ok {
+					found[a] = true
+				}
+			}
+			return found, nil
+		}
+		last = err
+		if !interrupted(err) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("list the addresses in %s: %w", s.name, last)
 }
 
 // strip deletes all devices but lo.
@@ -167,8 +217,14 @@ func (s *space) close() error {
 	if s.nl != nil {
 		s.nl.Close()
 	}
-	if s.ns == nil {
-		return nil
+	var err error
+	s.mu.Lock()
+	if s.gauge != nil {
+		err = s.gauge.close()
 	}
-	return s.ns.Close()
+	s.mu.Unlock()
+	if s.ns == nil {
+		return err
+	}
+	return errors.Join(err, s.ns.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/network"
+	"netdelta/result"
 )
 
 // errMissing is what try returns for something that the kernel does not have.
@@ -52,13 +53,25 @@ func trial(need network.Need, in network.Space) []network.Op {
 		return []network.Op{pair, network.Vxlan{Device: over, Under: a, ID: 1, Port: 4789, Local: netip.AddrFrom4([4]byte{198, 18, 0, 1}), MTU: mtu}}
 	case network.NeedShaping:
 		return []network.Op{pair, network.Shape{Device: a, Rate: 1e9}}
+	case network.NeedIPv6:
+		return []network.Op{
+			network.Sysctl{In: in, Name: "net.ipv6.conf.all.disable_ipv6", Value: "0"},
+			pair, network.Address{Device: a, Prefix: netip.MustParsePrefix("2001:2::1/64")},
+		}
 	case network.NeedRules:
-		rule := network.Rule{Established: true, Do: network.Masquerade}
-		return []network.Op{network.Rules{In: in, Table: "trial", Chains: []network.Chain{
-			{Name: "out", NAT: true, Hook: network.Postrouting, Priority: 100, Rules: []network.Rule{rule}},
-		}}}
+		return []network.Op{translation(in, result.IPv4)}
+	case network.NeedRules6:
+		return []network.Op{translation(in, result.IPv6)}
 	}
 	return nil
+}
+
+// translation is a table that translates addresses.
+func translation(in network.Space, family result.Family) network.Rules {
+	rule := network.Rule{Established: true, Do: network.Masquerade}
+	return network.Rules{In: in, Family: family, Table: "trial", Chains: []network.Chain{
+		{Name: "out", NAT: true, Hook: network.Postrouting, Priority: 100, Rules: []network.Rule{rule}},
+	}}
 }
 
 // missing recognises the answers that the kernel gives for link types, disciplines, expressions and netlink families that

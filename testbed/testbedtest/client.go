@@ -53,9 +53,13 @@ func (p *Peer) ask(r request) (answer, error) {
 	return a, nil
 }
 
-// Serve starts a server on the pod's address.
+// Serve starts a server on all addresses of the pod's family.
 func (p *Peer) Serve(protocol string, port uint16) error {
-	_, err := p.ask(request{Do: "serve", Protocol: protocol, At: netip.AddrPortFrom(netip.IPv4Unspecified(), port)})
+	all := netip.IPv4Unspecified()
+	if p.Pod.Address().Is6() {
+		all = netip.IPv6Unspecified()
+	}
+	_, err := p.ask(request{Do: "serve", Protocol: protocol, At: netip.AddrPortFrom(all, port)})
 	return err
 }
 

@@ -126,11 +126,11 @@ func message(n, size int) []byte {
 // serve starts a server that turns messages round.
 func serve(r request) error {
 	if r.Protocol == "udp" {
-		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(r.At))
+		c, err := net.ListenUDP(versioned("udp", r.At), net.UDPAddrFromAddrPort(r.At))
 		if err != nil {
 			return err
 		}
-		if err := dontFragment(c); err != nil {
+		if err := dontFragment(c, r.At); err != nil {
 			return err
 		}
 		go func() {
@@ -145,7 +145,7 @@ func serve(r request) error {
 		}()
 		return nil
 	}
-	l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(r.At))
+	l, err := net.ListenTCP(versioned("tcp", r.At), net.TCPAddrFromAddrPort(r.At))
 	if err != nil {
 		return err
 	}
@@ -173,15 +173,27 @@ func serve(r request) error {
 	return nil
 }
 
+// versioned is the protocol over the version of IP that an address belongs to.
+func versioned(protocol string, at netip.AddrPort) string {
+	if at.Addr().Is6() {
+		return protocol + "6"
+	}
+	return protocol + "4"
+}
+
 // dontFragment has the kernel refuse datagrams that are larger than the MTU.
-func dontFragment(c *net.UDPConn) error {
+func dontFragment(c *net.UDPConn, at netip.AddrPort) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err
 	}
 	var inner error
 	err = raw.Control(func(fd uintptr) {
-		inner = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
+		if at.Addr().Is6() {
+			inner = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
+		} else {
+			inner = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
+		}
 	})
 	return errors.Join(err, inner)
 }
@@ -197,7 +209,7 @@ func exchange(r request) (answer, error) {
 	if r.Protocol == "udp" {
 		return exchangeUDP(r)
 	}
-	c, err := net.DialTimeout("tcp4", r.At.String(), connectPatience)
+	c, err := net.DialTimeout(versioned("tcp", r.At), r.At.String(), connectPatience)
 	if err != nil {
 		return answer{}, err
 	}
@@ -229,12 +241,12 @@ func trip(c net.Conn, m []byte) error {
 }
 
 func exchangeUDP(r request) (answer, error) {
-	c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(r.At))
+	c, err := net.DialUDP(versioned("udp", r.At), nil, net.UDPAddrFromAddrPort(r.At))
 	if err != nil {
 		return answer{}, err
 	}
 	defer c.Close()
-	if err := dontFragment(c); err != nil {
+	if err := dontFragment(c, r.At); err != nil {
 		return answer{}, err
 	}
 	var a answer
@@ -274,12 +286,17 @@ func datagramTrip(c *net.UDPConn, m []byte) error {
 	}
 }
 
-// headers are those of IPv4 and UDP.
-const headers = 28
+// Headers is the size of those of IP and UDP on a datagram to an address.
+func Headers(to netip.Addr) int {
+	if to.Is6() {
+		return 40 + 8
+	}
+	return 20 + 8
+}
 
 // probe finds out whether an IP packet of a size goes to a server and back without fragmentation.
 func probe(r request) error {
-	_, err := exchangeUDP(request{At: r.At, Size: r.Size - headers, Count: 1})
+	_, err := exchangeUDP(request{At: r.At, Size: r.Size - Headers(r.At.Addr()), Count: 1})
 	if errors.Is(err, unix.EMSGSIZE) {
 		return errors.New(tooBig)
 	}
@@ -288,7 +305,7 @@ func probe(r request) error {
 
 // connect opens a connection and keeps it busy for the life of the peer.
 func (p *peer) connect(r request) error {
-	c, err := net.DialTimeout("tcp4", r.At.String(), connectPatience)
+	c, err := net.DialTimeout(versioned("tcp", r.At), r.At.String(), connectPatience)
 	if err != nil {
 		return err
 	}

@@ -11,33 +11,66 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/internal/require"
+	"netdelta/result"
 	"netdelta/testbed"
 )
 
 // Suite is a driver that is put to the test.
 type Suite struct {
 	Driver testbed.Driver
-	// Networks are those that live swaps are tried with, in this order.
+	// Networks are those that live swaps are tried with, in this order, as far as they are supported. The first one is.
 	Networks []string
 	// ReachByPod tells whether in the named network pods are reached at their own addresses, so that connections live
 	// through a swap to it.
 	ReachByPod func(network string) bool
+
+	family result.Family // of the testbeds under way
 }
 
-// Run puts a driver to the test.
+// Run puts a driver to the test, with all that concerns the network under each version of IP.
 func Run(t *testing.T, s Suite) {
 	t.Run("processes", s.testProcesses)
 	t.Run("close", s.testClose)
-	t.Run("observe", s.testObserve)
 	t.Run("bad-input", s.testBadInput)
-	t.Run("two-at-once", s.testTwoAtOnce)
-	t.Run("swap", s.testSwap)
+	for _, family := range []result.Family{result.IPv4, result.IPv6} {
+		t.Run(string(family), func(t *testing.T) {
+			of := s
+			of.family = family
+			of.Networks = of.supported(t)
+			t.Run("observe", of.testObserve)
+			t.Run("two-at-once", of.testTwoAtOnce)
+			t.Run("swap", of.testSwap)
+		})
+	}
+}
+
+// supported are those of the networks that the driver supports with the family. The test is skipped where there is none.
+func (s Suite) supported(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	var lacking error
+	for _, name := range s.Networks {
+		err := s.Driver.Supports(t.Context(), name, s.family)
+		switch {
+		case err == nil:
+			names = append(names, name)
+		case errors.Is(err, testbed.ErrUnsupported):
+			lacking = err
+		default:
+			t.Fatal(err)
+		}
+	}
+	require.Need(t, fmt.Sprintf("a network with %s (%v)", s.family, lacking), len(names) > 0)
+	return names
 }
 
 // open opens a testbed on the first network and closes it with the test.
 func (s Suite) open(t *testing.T, podsOutlive bool) testbed.Testbed {
 	t.Helper()
-	tb, err := s.Driver.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: s.Networks[0], PodsOutlive: podsOutlive})
+	tb, err := s.Driver.Open(t.Context(), testbed.Spec{
+		Nodes: 2, PodsPerNode: 2, Family: s.family, Network: s.Networks[0], PodsOutlive: podsOutlive,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,12 +230,15 @@ func (s Suite) testClose(t *testing.T) {
 func (s Suite) testObserve(t *testing.T) {
 	tb := s.open(t, true)
 	spec := tb.Spec()
-	if spec.Nodes != 2 || spec.PodsPerNode != 2 || spec.Network != s.Networks[0] || spec.Link.MTU != 1500 {
+	if spec.Nodes != 2 || spec.PodsPerNode != 2 || spec.Family != s.family || spec.Network != s.Networks[0] || spec.Link.MTU != 1500 {
 		t.Errorf("the spec of the testbed is %+v", spec)
 	}
 	names, addresses := map[string]bool{}, map[netip.Addr]bool{}
 	for _, p := range tb.Pods() {
 		names[p.Name()], addresses[p.Address()] = true, true
+		if p.Address().Is6() != (s.family == result.IPv6) {
+			t.Errorf("%s has the address %s", p.Name(), p.Address())
+		}
 		if first, last := p.Ports(); first == 0 || last < first {
 			t.Errorf("%s has the ports %d to %d", p.Name(), first, last)
 		}
@@ -230,7 +266,7 @@ func (s Suite) testObserve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_timestamps", "net.ipv4.ip_forward"} {
+	for _, name := range []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_timestamps", "net.ipv4.ip_local_port_range"} {
 		if sysctls[name] == "" {
 			t.Errorf("the setting %s is not recorded", name)
 		}
@@ -251,6 +287,8 @@ func (s Suite) testBadInput(t *testing.T) {
 		"negative-mtu":    {func(x *testbed.Spec) { x.Link.MTU = -1 }, "MTU of -1"},
 		"huge-mtu":        {func(x *testbed.Spec) { x.Link.MTU = 1 << 20 }, "MTU of 1048576"},
 		"negative-rate":   {func(x *testbed.Spec) { x.Link.Rate = -1 }, "rate of -1"},
+		"unknown-family":  {func(x *testbed.Spec) { x.Family = "ipv5" }, "family \"ipv5\": need ipv4 or ipv6"},
+		"mtu-below-ipv6":  {func(x *testbed.Spec) { x.Family, x.Link.MTU = result.IPv6, 1279 }, "need 1280"},
 		"unknown-network": {func(x *testbed.Spec) { x.Network += "x" }, "did you mean \"" + good.Network},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,105 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// knownFamily refuses what is no family.
+func knownFamily(f result.Family) error {
+	switch f {
+	case "", result.IPv4, result.IPv6:
+		return nil
+	}
+	return fmt.Errorf("address family %q: need %s or %s", f, result.IPv4, result.IPv6)
+}
+
+// familyName is the name for people.
+func familyName(f result.Family) string {
+	if f == result.IPv6 {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+// inFamily tells whether an address is of the family.
+func inFamily(f result.Family, a netip.Addr) bool { return a.Is6() == (f == result.IPv6) }
+
+// leastMTU is the smallest MTU that pods may have: the least of a link that carries IPv6 (RFC 8200, section 5), or the
+// datagram that each IPv4 host must be able to receive whole (RFC 791, section 3.1).
+func leastMTU(f result.Family) unit.Bytes {
+	if f == result.IPv6 {
+		return 1280
+	}
+	return 576
+}
+
+// ipHeader is the size of a packet's IP header without options or extensions.
+func ipHeader(f result.Family) unit.Bytes {
+	if f == result.IPv6 {
+		return 40
+	}
+	return 20
+}
+
+// nodeAddress is the underlay address of a node, with the underlay's prefix length.
+func nodeAddress(f result.Family, node int) netip.Prefix {
+	if f == result.IPv6 {
+		return netip.PrefixFrom(benchmark6(0, byte(node+1)), 64)
+	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(node + 1)}), 24)
+}
+
+// podPrefix is the range of a node's pods.
+func podPrefix(f result.Family, node int) netip.Prefix {
+	if f == result.IPv6 {
+		return netip.PrefixFrom(benchmark6(podSubnets6+uint16(node), 0), 64)
+	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 19, byte(node), 0}), 24)
+}
+
+// podAddress is the address of pod k of a node.
+func podAddress(f result.Family, node, k int) netip.Addr {
+	if f == result.IPv6 {
+		return benchmark6(podSubnets6+uint16(node), byte(0x10+k))
+	}
+	return netip.AddrFrom4([4]byte{198, 19, byte(node), byte(10 + k)})
+}
+
+// podBits is the prefix length of the range that holds the pods of all nodes.
+func podBits(f result.Family) int {
+	if f == result.IPv6 {
+		return 56
+	}
+	return 16
+}
+
+// podSubnets6 is the first node's pod subnet in the range for benchmarks: a multiple of 256, so that those of all nodes
+// have a prefix in common that does not hold the underlay.
+const podSubnets6 = 0x100
+
+// benchmark6 is an address in 2001:2::/48 (RFC 5180).
+func benchmark6(subnet uint16, host byte) netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0x20, 1: 0x01, 3: 0x02, 6: byte(subnet >> 8), 7: byte(subnet), 15: host})
+}
+
+// everywhere is the default route's destination.
+func everywhere(f result.Family) netip.Prefix {
+	if f == result.IPv6 {
+		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	}
+	return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+}
+
+// alone is the prefix of one address.
+func alone(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// linkLocal is the address that a device with this MAC has on its link, by the modified EUI-64 (RFC 4291, appendix A).
+func linkLocal(m MAC) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{
+		0: 0xfe, 1: 0x80, 8: m[0] ^ 0x02, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5],
+	}), 64)
+}
