@@ -1,0 +1,89 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// TestWorkIsThatOfBothParts holds what a client says its processor time was spent on against what its server saw.
+func TestWorkIsThatOfBothParts(t *testing.T) {
+	port := uint16(18600)
+	for _, c := range []struct {
+		name string
+		p    result.Params
+	}{
+		{"tcp-rr", result.Params{Message: 100}},
+		{"tcp-rr", result.Params{Message: 100, Connections: 3}},
+		{"udp-rr", result.Params{Message: 100}},
+		{"udp-rr", result.Params{Message: 100, Connections: 3}},
+		{"tcp-crr", result.Params{Message: 100}},
+		{"tcp-stream", result.Params{Message: 10_000}},
+		{"tcp-stream", result.Params{Message: 10_000, Connections: 3}},
+		{"udp-stream", result.Params{Message: 100, Rate: unit.Mbit}},
+	} {
+		t.Run(fmt.Sprintf("%s on %d", c.name, c.p.Connections), func(t *testing.T) {
+			port += 100
+			server, client := armBoth(t, nil, named(t, c.name), c.p, port)
+			for _, warmup := range []time.Duration{0, 10 * time.Millisecond} {
+				before, began := server.Totals(), time.Now()
+				b := burst(t, client, workload.BurstSpec{Duration: 20 * time.Millisecond, Warmup: warmup})
+				took := time.Since(began)
+				// A server may take note of its last response after the client has got it.
+				bytes := func() int64 { return server.Totals().Bytes - before.Bytes }
+				for deadline := began.Add(10 * time.Second); bytes() < b.Moved && c.name != "udp-stream" && time.Now().Before(deadline); {
+					time.Sleep(time.Millisecond)
+				}
+				switch {
+				case c.name == "udp-stream":
+					// What is sent before the measured part its server does not count.
+					if want := int64(warmup+20*time.Millisecond) / int64(800*time.Microsecond); b.Work < want-2 || b.Work > want+2 || b.Moved != 100*b.Work {
+						t.Errorf("%d datagrams, %d bytes; want about %d of 100 bytes", b.Work, b.Moved, want)
+					}
+				case bytes() != b.Moved:
+					t.Errorf("warm-up %v: the client moved %d bytes, its server saw %d", warmup, b.Moved, bytes())
+				case server.Totals().Transactions-before.Transactions != b.Work:
+					t.Errorf("warm-up %v: the client did %d transactions, its server %d", warmup, b.Work, server.Totals().Transactions-before.Transactions)
+				}
+				if b.Work < b.Transactions || warmup > 0 && b.Moved <= b.Bytes {
+					t.Errorf("warm-up %v: %d transactions of %d measured ones, %d bytes of %d", warmup, b.Work, b.Transactions, b.Moved, b.Bytes)
+				}
+				if b.CPU <= 0 || b.CPU > took {
+					t.Errorf("warm-up %v: %v of processor time in a burst that took %v", warmup, b.CPU, took)
+				}
+			}
+		})
+	}
+}
+
+// TestProcessorTimeIsThatOfTheBurst: a client that waits most of the time uses little of it, however long it takes, and one
+// that does twice as much uses about twice as much.
+func TestProcessorTimeIsThatOfTheBurst(t *testing.T) {
+	idle := arm(t, nil, named(t, "tcp-rr"), result.Params{RequestRate: 50}, 19500)
+	b := burst(t, idle, workload.BurstSpec{Duration: 200 * time.Millisecond})
+	if b.CPU > b.Duration/10 {
+		t.Errorf("%d transactions in %v took %v of processor time", b.Transactions, b.Duration, b.CPU)
+	}
+	busy := arm(t, nil, named(t, "tcp-rr"), result.Params{}, 19600)
+	var each [2][]float64
+	for i := range 20 {
+		n := int64(500 << (i % 2))
+		b := burst(t, busy, workload.BurstSpec{Transactions: n})
+		each[i%2] = append(each[i%2], float64(b.CPU)/float64(n))
+	}
+	few, many := middle(each[0]), middle(each[1])
+	if few/many < 0.8 || few/many > 1.25 {
+		t.Errorf("a transaction takes %.0f ns of processor time in a burst of 500, %.0f ns in one of 1000", few, many)
+	}
+}
+
+// middle is the median.
+func middle(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,95 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"netdelta/probe/pressure"
+	"netdelta/probe/procstat"
+)
+
+// Kernel is where the kernel books the network work that it does for nobody on this machine. It is for one goroutine, as its
+// meters are.
+type Kernel struct {
+	clock   func(pid int) (time.Duration, error)
+	threads map[int]int      // ksoftirqd's process, by processor
+	stat    *procstat.Reader // where soft interrupts are apart
+	lacks   string
+}
+
+// OpenKernel finds what has to be read, in the proc file system at root ("/proc"), where soft interrupts are accounted for as
+// FindAccounting says. What can't be found there is no error: Lacks says it.
+func OpenKernel(root string, a Accounting) (*Kernel, error) {
+	k := &Kernel{clock: pressure.ProcessCPU}
+	if a == Apart {
+		var err error
+		k.stat, err = procstat.Open(root)
+		return k, err
+	}
+	var err error
+	if k.threads, err = ksoftirqd(root); err != nil {
+		return nil, err
+	}
+	if len(k.threads) == 0 {
+		k.lacks = "processor time of the kernel for nobody: its threads ksoftirqd can't be seen from here; run in the machine's own PID namespace"
+	}
+	return k, nil
+}
+
+// Lacks says why the kernel's own part is not to be had, "" if it is.
+func (k *Kernel) Lacks() string { return k.lacks }
+
+// Close closes what is open. The kernel's meters can then not be used any more.
+func (k *Kernel) Close() error {
+	if k.stat == nil {
+		return nil
+	}
+	return k.stat.Close()
+}
+
+// kernelThread is the bit of a process's flags that a program can't set: PF_KTHREAD of the kernel.
+const kernelThread = 0x00200000
+
+// ksoftirqd finds the kernel's threads for deferred soft interrupts. A program may give itself the same name.
+func ksoftirqd(root string) (map[int]int, error) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the kernel's threads: %w", err)
+	}
+	found := map[int]int{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, e.Name(), "stat"))
+		if err != nil {
+			continue // it has ended, or may not be seen
+		}
+		if cpu, ok := softirqThread(string(text)); ok {
+			found[cpu] = pid
+		}
+	}
+	return found, nil
+}
+
+// softirqThread reads from a process's stat whether it is a ksoftirqd, and of which processor.
+func softirqThread(stat string) (cpu int, ok bool) {
+	_, rest, _ := strings.Cut(stat, "(ksoftirqd/")
+	number, rest, found := strings.Cut(rest, ") ")
+	fields := strings.Fields(rest)
+	const placeFlags = 6 // after the name: see proc_pid_stat(5)
+	if !found || len(fields) <= placeFlags {
+		return 0, false
+	}
+	flags, err := strconv.ParseUint(fields[placeFlags], 10, 64)
+	if err != nil || flags&kernelThread == 0 {
+		return 0, false
+	}
+	cpu, err = strconv.Atoi(number)
+	return cpu, err == nil
+}

@@ -1,0 +1,132 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// Process is what serves: an agent.
+type Process interface {
+	PID() int
+	// Local says whether PID is its number on this machine.
+	Local() bool
+}
+
+// Meter reads the clocks around the bursts of one client and one server. It costs a few microseconds, outside of what is
+// measured.
+type Meter struct {
+	kernel  *Kernel
+	server  int   // the process; 0 is another machine's
+	cpus    []int // whose soft interrupts count; none is all
+	threads []int // their ksoftirqd
+	lacks   []string
+	started bool
+	before  reading
+}
+
+// reading is the state of the clocks at one moment.
+type reading struct{ server, kernel time.Duration }
+
+// Spent is the processor time that one burst took, its warm-up included. What the meter lacks is zero.
+type Spent struct {
+	Client time.Duration // the measuring thread
+	Server time.Duration // the server's process
+	Kernel time.Duration // the kernel, for nobody
+}
+
+// Meter makes a meter for the bursts of a server. The processors are those that its ends are pinned to; with none they are
+// not pinned, and the kernel's work on the whole machine counts.
+func (k *Kernel) Meter(server Process, cpus []int) *Meter {
+	m := &Meter{kernel: k, cpus: slices.Compact(slices.Sorted(slices.Values(cpus)))}
+	if server.Local() {
+		m.server = server.PID()
+	} else {
+		m.lacks = append(m.lacks, "processor time of the server: its clock can only be read on its own machine")
+	}
+	why := k.lacks
+	for cpu, pid := range k.threads {
+		if len(cpus) == 0 || slices.Contains(cpus, cpu) {
+			m.threads = append(m.threads, pid)
+		}
+	}
+	if why == "" && k.stat == nil && len(m.threads) < len(m.cpus) {
+		why = fmt.Sprintf("processor time of the kernel for nobody: not each of the processors %v has a thread ksoftirqd", m.cpus)
+	}
+	if why != "" {
+		m.threads = nil
+		m.lacks = append(m.lacks, why)
+	}
+	return m
+}
+
+// Lacks says what the meter can't tell here, and why: a sentence for each part.
+func (m *Meter) Lacks() []string { return m.lacks }
+
+func (m *Meter) hasServer() bool { return m.server != 0 }
+func (m *Meter) hasKernel() bool { return m.kernel.stat != nil || len(m.threads) > 0 }
+
+// read reads all clocks that there are.
+func (m *Meter) read() (reading, error) {
+	var now reading
+	var err error
+	if m.hasServer() {
+		if now.server, err = m.kernel.clock(m.server); err != nil {
+			return now, fmt.Errorf("processor time of the server: %w", err)
+		}
+	}
+	for _, pid := range m.threads {
+		used, err := m.kernel.clock(pid)
+		if err != nil {
+			return now, fmt.Errorf("processor time of the kernel's threads: %w", err)
+		}
+		now.kernel += used
+	}
+	if m.kernel.stat != nil {
+		times, err := m.kernel.stat.Read(m.cpus)
+		if err != nil {
+			return now, fmt.Errorf("processor time of the kernel: %w", err)
+		}
+		now.kernel = times.Softirq
+	}
+	return now, nil
+}
+
+// Start reads the clocks, right before a burst.
+func (m *Meter) Start() error {
+	var err error
+	m.before, err = m.read()
+	m.started = err == nil
+	return err
+}
+
+// Stop reads the clocks again, right after the burst, and says what it took.
+func (m *Meter) Stop(b workload.Burst) (Spent, error) {
+	if !m.started {
+		return Spent{}, errors.New("processor time of a burst: the meter was not started before it")
+	}
+	m.started = false
+	after, err := m.read()
+	if err != nil {
+		return Spent{}, err
+	}
+	return Spent{Client: b.CPU, Server: after.server - m.before.server, Kernel: after.kernel - m.before.kernel}, nil
+}
+
+// Record appends what a burst took, and what it did, to the columns of its trial: a row to each column that the meter has
+// figures for. It has to be called for every burst of the trial.
+func (m *Meter) Record(into *result.Bursts, b workload.Burst, s Spent) {
+	into.ClientCPU = append(into.ClientCPU, s.Client.Nanoseconds())
+	if m.hasServer() {
+		into.ServerCPU = append(into.ServerCPU, s.Server.Nanoseconds())
+	}
+	if m.hasKernel() {
+		into.KernelCPU = append(into.KernelCPU, s.Kernel.Nanoseconds())
+	}
+	into.Work = append(into.Work, b.Work)
+	into.Moved = append(into.Moved, b.Moved)
+}

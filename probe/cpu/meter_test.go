@@ -1,0 +1,253 @@
+package cpu
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"netdelta/probe/procstat"
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// process is a server that may be on another machine.
+type process struct {
+	pid   int
+	local bool
+}
+
+func (p process) PID() int    { return p.pid }
+func (p process) Local() bool { return p.local }
+
+// clocks are processes' times that the test sets.
+type clocks map[int]time.Duration
+
+func (c clocks) read(pid int) (time.Duration, error) {
+	now, found := c[pid]
+	if !found {
+		return 0, errors.New("no such process")
+	}
+	return now, nil
+}
+
+// TestBurstsAddUp: whatever runs when, each burst has what was used between its start and its stop, and nothing else.
+func TestBurstsAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const server, other = 50, 60
+		c := clocks{server: 0, other: 0, 10: 0, 11: 0, 12: 0}
+		k := &Kernel{clock: c.read, threads: map[int]int{0: 10, 1: 11, 2: 12}}
+		cpus := rapid.SampledFrom([][]int{nil, {0}, {2}, {0, 2}, {1, 1}}).Draw(t, "processors")
+		m := k.Meter(process{server, true}, cpus)
+		pass := func(label string) (wantServer, wantKernel time.Duration) {
+			for _, pid := range []int{server, other, 10, 11, 12} {
+				used := time.Duration(rapid.Int64Range(0, 1e7).Draw(t, label))
+				c[pid] += used
+				switch {
+				case pid == server:
+					wantServer += used
+				case pid < server && (len(cpus) == 0 || slices.Contains(cpus, pid-10)):
+					wantKernel += used
+				}
+			}
+			return wantServer, wantKernel
+		}
+		var columns result.Bursts
+		var wantServer, wantKernel, wantClient time.Duration
+		bursts := rapid.IntRange(1, 20).Draw(t, "bursts")
+		for range bursts {
+			pass("between bursts")
+			if err := m.Start(); err != nil {
+				t.Fatal(err)
+			}
+			s, k := pass("in a burst")
+			wantServer, wantKernel = wantServer+s, wantKernel+k
+			b := workload.Burst{CPU: time.Duration(rapid.Int64Range(0, 1e7).Draw(t, "client")), Work: 3, Moved: 300}
+			wantClient += b.CPU
+			spent, err := m.Stop(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Record(&columns, b, spent)
+		}
+		sum := func(column []int64) (total time.Duration) {
+			if len(column) != bursts {
+				t.Fatalf("%d rows of %d bursts", len(column), bursts)
+			}
+			for _, v := range column {
+				total += time.Duration(v)
+			}
+			return total
+		}
+		if got := sum(columns.ServerCPU); got != wantServer {
+			t.Fatalf("server: %v, want %v", got, wantServer)
+		}
+		if got := sum(columns.KernelCPU); got != wantKernel {
+			t.Fatalf("kernel: %v, want %v", got, wantKernel)
+		}
+		if got := sum(columns.ClientCPU); got != wantClient {
+			t.Fatalf("client: %v, want %v", got, wantClient)
+		}
+		if sum(columns.Work) != time.Duration(3*bursts) || sum(columns.Moved) != time.Duration(300*bursts) {
+			t.Fatalf("work %v, moved %v", columns.Work, columns.Moved)
+		}
+	})
+}
+
+// TestWhatIsLackingStaysEmpty: a figure that can't be had is no zero.
+func TestWhatIsLackingStaysEmpty(t *testing.T) {
+	c := clocks{10: time.Second}
+	here := &Kernel{clock: c.read, threads: map[int]int{0: 10}}
+	container := &Kernel{clock: c.read, lacks: "processor time of the kernel for nobody: hidden"}
+	for _, test := range []struct {
+		name           string
+		meter          *Meter
+		server, kernel bool
+		lacks          []string
+	}{
+		{"a server of another machine", here.Meter(process{10, false}, []int{0}), false, true, []string{"of the server"}},
+		{"a container", container.Meter(process{10, true}, []int{0}), true, false, []string{"hidden"}},
+		{"a processor without ksoftirqd", here.Meter(process{10, true}, []int{0, 5}), true, false, []string{"[0 5]"}},
+		{"both", container.Meter(process{10, false}, nil), false, false, []string{"of the server", "hidden"}},
+		{"nothing", here.Meter(process{10, true}, nil), true, true, nil},
+	} {
+		if err := test.meter.Start(); err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		spent, err := test.meter.Stop(workload.Burst{CPU: 7})
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		var columns result.Bursts
+		test.meter.Record(&columns, workload.Burst{}, spent)
+		if len(columns.ClientCPU) != 1 || columns.ClientCPU[0] != 7 || len(columns.ServerCPU) == 1 != test.server || len(columns.KernelCPU) == 1 != test.kernel {
+			t.Errorf("%s: columns %+v", test.name, columns)
+		}
+		lacks := test.meter.Lacks()
+		if len(lacks) != len(test.lacks) {
+			t.Errorf("%s: lacks %q, want %d", test.name, lacks, len(test.lacks))
+			continue
+		}
+		for i, want := range test.lacks {
+			if !strings.Contains(lacks[i], want) {
+				t.Errorf("%s: lacks %q, want one about %q", test.name, lacks[i], want)
+			}
+		}
+	}
+}
+
+func TestMeterOfAServerThatIsGone(t *testing.T) {
+	m := (&Kernel{clock: clocks{}.read}).Meter(process{50, true}, nil)
+	if err := m.Start(); err == nil {
+		t.Error("the clock of no process was read")
+	}
+	if _, err := m.Stop(workload.Burst{}); err == nil {
+		t.Error("a burst was measured from nowhere")
+	}
+}
+
+// TestApartCountsTicks: where soft interrupts are apart, they are those of the burst's processors in /proc/stat.
+func TestApartCountsTicks(t *testing.T) {
+	root := t.TempDir()
+	set := func(text string) {
+		if err := os.WriteFile(filepath.Join(root, "stat"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("cpu0 0 0 0 0 0 0 7 0\ncpu1 0 0 0 0 0 0 7 0\n")
+	k, err := OpenKernel(root, Apart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	m := k.Meter(process{local: false}, []int{1})
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	set("cpu0 0 0 0 0 0 0 9 0\ncpu1 0 0 0 0 0 0 8 0\n")
+	if spent, err := m.Stop(workload.Burst{}); err != nil || spent.Kernel != procstat.Tick {
+		t.Errorf("%+v, %v; want a tick", spent, err)
+	}
+}
+
+func TestSoftirqThread(t *testing.T) {
+	for _, c := range []struct {
+		stat string
+		cpu  int
+		ok   bool
+	}{
+		{"22 (ksoftirqd/1) S 2 0 0 0 -1 69238848 0 0 0 0", 1, true},
+		{"22 (ksoftirqd/31) S 2 0 0 0 -1 2129984 0 0 0 0", 31, true},
+		{"900 (ksoftirqd/1) S 2 0 0 0 -1 4194304 0 0 0 0", 0, false}, // a program of this name
+		{"900 (x (ksoftirqd/1) S 2 0 0 0 -1 4194304 0 0", 0, false},
+		{"22 (kworker/1:0) S 2 0 0 0 -1 69238848 0 0 0 0", 0, false},
+		{"22 (ksoftirqd/x) S 2 0 0 0 -1 69238848 0 0 0 0", 0, false},
+		{"22 (ksoftirqd/1) S 2", 0, false},
+		{"", 0, false},
+	} {
+		if cpu, ok := softirqThread(c.stat); cpu != c.cpu && c.ok || ok != c.ok {
+			t.Errorf("%q: %d, %v; want %d, %v", c.stat, cpu, ok, c.cpu, c.ok)
+		}
+	}
+}
+
+func FuzzSoftirqThread(f *testing.F) {
+	f.Add("22 (ksoftirqd/1) S 2 0 0 0 -1 69238848 0 0 0 0")
+	f.Fuzz(func(t *testing.T, stat string) {
+		if _, ok := softirqThread(stat); ok && !strings.Contains(stat, "(ksoftirqd/") {
+			t.Errorf("%q counts as ksoftirqd", stat)
+		}
+	})
+}
+
+func TestDecide(t *testing.T) {
+	many := func(values ...float64) (all []float64) {
+		for len(all) < enough {
+			all = append(all, values...)
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name string
+		s    shares
+		want Accounting
+	}{
+		{"all counts", shares{many(0.999), many(0.998)}, Threads},
+		{"a third is left out", shares{many(0.999), many(0.66)}, Apart},
+		{"mostly disturbed", shares{many(0.5, 0.9, 0.99), many(0.4, 0.97)}, Threads},
+		{"mostly disturbed, apart", shares{many(0.5, 0.9, 0.99), many(0.3, 0.65)}, Apart},
+		{"stolen all along", shares{many(0.7), many(0.5)}, Unknown},
+		{"in between", shares{many(0.999), many(0.93)}, Unknown},
+		{"too few", shares{many(0.999), []float64{0.66}}, Unknown},
+		{"none", shares{}, Unknown},
+	} {
+		if got := c.s.decide(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestDecideIsNotFooled: time taken away from any windows, as long as one of each sort is left alone, changes no answer.
+func TestDecideIsNotFooled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sending, want := 0.997, Threads
+		if rapid.Bool().Draw(t, "apart") {
+			sending, want = rapid.Float64Range(0.4, 0.85).Draw(t, "share"), Apart
+		}
+		disturbed := func(share float64) []float64 {
+			windows := []float64{share}
+			for _, taken := range rapid.SliceOfN(rapid.Float64Range(0, 1), enough-1, attempts).Draw(t, "taken away") {
+				windows = append(windows, share*(1-taken))
+			}
+			return windows
+		}
+		if got := (shares{disturbed(0.998), disturbed(sending)}).decide(); got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	})
+}
