@@ -18,6 +18,15 @@ type Observer interface {
 	Path(from, to Pod) []network.Hop
 	// Counters reads those of all devices, also of such as the plan does not know.
 	Counters(ctx context.Context) (map[network.Device]Counters, error)
+	// Stacks reads what the IP stack of each namespace has counted.
+	Stacks(ctx context.Context) (map[network.Space]Stack, error)
+	// Tap samples the packets on all devices of the given namespaces from now on. The error is a *PermissionError where this
+	// user may not, and an *UnsupportedError where the kernel can't.
+	Tap(ctx context.Context, spaces []network.Space) (Tap, error)
+	// Fit sends one UDP datagram, as an IP packet of the given size that must not be fragmented, from one pod to a port of
+	// the other on which nothing listens. It returns a *TooLargeError where the sender's own kernel refuses the size; whether
+	// the packet arrives is for a Tap to see.
+	Fit(ctx context.Context, from, to Pod, size unit.Bytes) error
 }
 
 // Stack is what the IP stack of a namespace has counted since it was made, IPv4 and IPv6 together.
@@ -27,7 +36,8 @@ type Stack struct {
 
 // Tap is a sample of packets under way. Close is idempotent.
 type Tap interface {
-	// Packets are those seen since the last call, in order, and how many more there were for which there was no room.
+	// Packets are those seen since the last call, those of each namespace in order, and how many more there were for which
+	// there was no room.
 	Packets() (seen []Packet, missed int, err error)
 	Close() error
 }
@@ -53,6 +63,8 @@ func (e *TooLargeError) Error() string {
 
 // Counters are what a device has counted since it was made.
 type Counters struct {
+	// Index is the device's number in its namespace: with another number it is another device of the same name.
+	Index                          int
 	SentPackets, SentBytes         uint64
 	ReceivedPackets, ReceivedBytes uint64
 	Dropped, Errors                uint64 // in both directions

@@ -16,25 +16,40 @@ import (
 func (l *Testbed) Counters(ctx context.Context) (map[network.Device]testbed.Counters, error) {
 	all := map[network.Device]testbed.Counters{}
 	err := l.eachSpace(ctx, func(where network.Space, s *space) error {
-		links, err := s.links()
+		g, err := s.counts()
 		if err != nil {
 			return err
 		}
-		for _, link := range links {
-			a := link.Attrs()
-			c := a.Statistics
-			if c == nil {
-				return fmt.Errorf("device %s in %s has no counters", a.Name, s.name)
-			}
-			all[network.Device{In: where, Name: a.Name}] = testbed.Counters{
-				SentPackets: c.TxPackets, SentBytes: c.TxBytes, ReceivedPackets: c.RxPackets, ReceivedBytes: c.RxBytes,
-				Dropped: c.TxDropped + c.RxDropped, Errors: c.TxErrors + c.RxErrors,
-			}
+		devices, err := g.devices()
+		if err != nil {
+			return fmt.Errorf("in %s: %w", s.name, err)
+		}
+		for _, d := range devices {
+			all[network.Device{In: where, Name: d.name}] = d.Counters
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the counters: %w", err)
+	}
+	return all, nil
+}
+
+// Stacks implements testbed.Observer.
+func (l *Testbed) Stacks(ctx context.Context) (map[network.Space]testbed.Stack, error) {
+	all := map[network.Space]testbed.Stack{}
+	err := l.eachSpace(ctx, func(where network.Space, s *space) error {
+		g, err := s.counts()
+		if err != nil {
+			return err
+		}
+		if all[where], err = g.ipStack(); err != nil {
+			return fmt.Errorf("in %s: %w", s.name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what the IP stacks counted: %w", err)
 	}
 	return all, nil
 }

@@ -31,6 +31,7 @@ type Testbed struct {
 	closed bool
 
 	running processes
+	taps    taps
 }
 
 var _ testbed.Observer = (*Testbed)(nil)
@@ -212,7 +213,7 @@ func (l *Testbed) tearDown() error {
 			return s.strip()
 		})
 	}
-	err := group.Wait()
+	err := errors.Join(group.Wait(), l.taps.finish())
 	for where, s := range l.spaces {
 		if where.Kind != network.PodSpace {
 			delete(l.spaces, where)
@@ -230,8 +231,7 @@ func (l *Testbed) Close() error {
 		return nil
 	}
 	l.closed = true
-	err := l.running.killAll()
-	err = errors.Join(err, l.killStrays())
+	err := errors.Join(l.running.killAll(), l.killStrays(), l.taps.finish())
 	for _, s := range l.spaces {
 		err = errors.Join(err, s.close())
 	}

@@ -1,0 +1,281 @@
+package lab
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/testbed"
+)
+
+// gauge reads what the kernel counts in a namespace. Its socket and its files stay open, so that a reading needs no thread
+// in the namespace: it is taken just before and after a load, and has to be quick.
+type gauge struct {
+	mu      sync.Mutex
+	netlink int // a socket
+	stack   []*os.File
+	buffer  []byte
+	names   map[int]string // of the devices, by number, as last read
+	serial  uint32
+	closed  bool
+}
+
+// errGaugeClosed is the error of a namespace that was given up meanwhile.
+var errGaugeClosed = errors.New("the namespace is closed")
+
+// newGauge opens a gauge in the namespace of the calling thread.
+func newGauge() (*gauge, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open a netlink socket: %w", err)
+	}
+	g := &gauge{netlink: fd, buffer: make([]byte, 64<<10), names: map[int]string{}}
+	for _, path := range []string{"/proc/thread-self/net/snmp", "/proc/thread-self/net/snmp6"} {
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open the counters of the IP stack: %w", err), g.close())
+		}
+		g.stack = append(g.stack, f)
+	}
+	return g, nil
+}
+
+// close lets go of the namespace. It is idempotent.
+func (g *gauge) close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil
+	}
+	g.closed = true
+	err := unix.Close(g.netlink)
+	for _, f := range g.stack {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
+
+// counted is a device with what it has counted.
+type counted struct {
+	name string
+	testbed.Counters
+}
+
+// devices reads the counters of all devices. A list that the kernel changed while it was being read is read again, a few
+// times.
+func (g *gauge) devices() ([]counted, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, errGaugeClosed
+	}
+	for range 8 {
+		devices, err := g.dump()
+		if err == nil {
+			clear(g.names)
+			for _, d := range devices {
+				g.names[d.Index] = d.name
+			}
+			return devices, nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return nil, err
+		}
+	}
+	return nil, errors.New("the list of devices kept changing while it was read")
+}
+
+// nameOf is the name of the device with this number. One that is gone and was never read has its number for a name.
+func (g *gauge) nameOf(index int) string {
+	g.mu.Lock()
+	name, known := g.names[index]
+	g.mu.Unlock()
+	if known {
+		return name
+	}
+	if _, err := g.devices(); err == nil {
+		g.mu.Lock()
+		name, known = g.names[index]
+		g.mu.Unlock()
+	}
+	if !known {
+		return "device-" + strconv.Itoa(index)
+	}
+	return name
+}
+
+// dump asks for all links once. It is unix.EINTR where the answer does not hang together.
+func (g *gauge) dump() ([]counted, error) {
+	g.serial++
+	ask := make([]byte, unix.NLMSG_HDRLEN+unix.SizeofIfInfomsg)
+	order := binary.NativeEndian
+	order.PutUint32(ask, uint32(len(ask)))
+	order.PutUint16(ask[4:], unix.RTM_GETLINK)
+	order.PutUint16(ask[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	order.PutUint32(ask[8:], g.serial)
+	if err := unix.Sendto(g.netlink, ask, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, fmt.Errorf("ask for the devices: %w", err)
+	}
+	var devices []counted
+	var changed error
+	for {
+		n, _, err := unix.Recvfrom(g.netlink, g.buffer, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the devices: %w", err)
+		}
+		for rest := g.buffer[:n]; len(rest) >= unix.NLMSG_HDRLEN; {
+			size := int(order.Uint32(rest))
+			if size < unix.NLMSG_HDRLEN || size > len(rest) {
+				return nil, fmt.Errorf("read the devices: a message of %d bytes in %d", size, len(rest))
+			}
+			kind, flags, serial, body := order.Uint16(rest[4:]), order.Uint16(rest[6:]), order.Uint32(rest[8:]), rest[unix.NLMSG_HDRLEN:size]
+			rest = rest[min(aligned(size), len(rest)):]
+			if serial != g.serial {
+				continue // of a list that was given up
+			}
+			if flags&unix.NLM_F_DUMP_INTR != 0 {
+				changed = unix.EINTR
+			}
+			switch kind {
+			case unix.NLMSG_DONE:
+				return devices, changed
+			case unix.NLMSG_ERROR:
+				return nil, fmt.Errorf("read the devices: %w", netlinkError(body))
+			case unix.RTM_NEWLINK:
+				if d, ok := parseLink(body); ok {
+					devices = append(devices, d)
+				}
+			}
+		}
+	}
+}
+
+// netlinkError is the error number of an answer.
+func netlinkError(body []byte) error {
+	if len(body) < 4 {
+		return errors.New("the kernel gave an error without a number")
+	}
+	return unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
+}
+
+// aligned is where the next netlink message or attribute begins.
+func aligned(size int) int { return (size + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }
+
+// parseLink takes the name and the 64-bit counters (struct rtnl_link_stats64) from a message about a link.
+func parseLink(body []byte) (counted, bool) {
+	order := binary.NativeEndian
+	if len(body) < unix.SizeofIfInfomsg {
+		return counted{}, false
+	}
+	d := counted{Counters: testbed.Counters{Index: int(int32(order.Uint32(body[4:])))}}
+	complete := false
+	for rest := body[unix.SizeofIfInfomsg:]; len(rest) >= unix.SizeofRtAttr; {
+		size := int(order.Uint16(rest))
+		if size < unix.SizeofRtAttr || size > len(rest) {
+			break
+		}
+		value := rest[unix.SizeofRtAttr:size]
+		switch order.Uint16(rest[2:]) {
+		case unix.IFLA_IFNAME:
+			d.name = string(bytes.TrimRight(value, "\x00"))
+		case unix.IFLA_STATS64:
+			complete = d.fill(value)
+		}
+		rest = rest[min(aligned(size), len(rest)):]
+	}
+	return d, complete && d.name != ""
+}
+
+// fill takes the counters over. They are packets, bytes, errors and drops, each received first, then sent.
+func (d *counted) fill(stats []byte) bool {
+	const fields = 8
+	if len(stats) < 8*fields {
+		return false
+	}
+	var v [fields]uint64
+	for i := range v {
+		v[i] = binary.NativeEndian.Uint64(stats[8*i:])
+	}
+	d.ReceivedPackets, d.SentPackets, d.ReceivedBytes, d.SentBytes = v[0], v[1], v[2], v[3]
+	d.Errors, d.Dropped = v[4]+v[5], v[6]+v[7]
+	return true
+}
+
+// ipStack reads what the IP stack has counted.
+func (g *gauge) ipStack() (testbed.Stack, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var s testbed.Stack
+	if g.closed {
+		return s, errGaugeClosed
+	}
+	for _, f := range g.stack {
+		text, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<20))
+		if err != nil {
+			return s, fmt.Errorf("read the counters of the IP stack: %w", err)
+		}
+		if err := addStack(&s, text); err != nil {
+			return s, fmt.Errorf("read the counters of the IP stack: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// addStack adds the counters of /proc/net/snmp, which has lines of names and lines of values, or of /proc/net/snmp6, which
+// has a name and a value on each line.
+func addStack(s *testbed.Stack, text []byte) error {
+	into := map[string]*uint64{
+		"FragCreates": &s.FragmentsMade, "ReasmOKs": &s.Reassembled, "FragFails": &s.FragmentationRefused,
+		"Ip6FragCreates": &s.FragmentsMade, "Ip6ReasmOKs": &s.Reassembled, "Ip6FragFails": &s.FragmentationRefused,
+	}
+	add := func(name, value string) error {
+		sum, wanted := into[name]
+		if !wanted {
+			return nil
+		}
+		n, err := strconv.ParseUint(value, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		*sum += n
+		return nil
+	}
+	var names []string
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		switch {
+		case len(fields) == 2 && !strings.HasSuffix(fields[0], ":"):
+			if err := add(fields[0], fields[1]); err != nil {
+				return err
+			}
+		case len(fields) == 0 || fields[0] != "Ip:":
+		case names == nil:
+			names = fields
+		case len(fields) != len(names):
+			return fmt.Errorf("%d values for %d names", len(fields), len(names))
+		default:
+			for i := range fields[1:] {
+				if err := add(names[i+1], fields[i+1]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
