@@ -34,6 +34,7 @@ func Run(t *testing.T, w workload.Workload) {
 		{"drops the last burst", dropsLast},
 		{"opens several connections", severalConnections},
 		{"runs large messages", largeMessages},
+		{"runs over IPv6", overIPv6},
 		{"does not allocate in the loop", allocatesNothing},
 		{"costs nothing when idle", idlesFree},
 		{"counts from the intended start", countsFromIntendedStart},
