@@ -9,7 +9,6 @@ import (
 
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/unit"
 )
 
 // settle is how long a swapped network is left alone before it is measured: neighbours resolve, bridges learn.
@@ -21,8 +20,8 @@ const settle = 50 * time.Millisecond
 type swapper struct {
 	stage   *stage
 	visitor *visitor
-	bursts  int                     // of each cell in each visit
-	beds    map[unit.Bytes]*swapBed // by MTU of the underlay
+	bursts  int // of each cell in each visit
+	beds    map[underlay]*swapBed
 
 	index int
 	cells []result.Cell // of the block under way
@@ -38,7 +37,7 @@ type swapBed struct {
 }
 
 func newSwapper(st *stage, v *visitor, bursts int) *swapper {
-	return &swapper{stage: st, visitor: v, bursts: bursts, beds: map[unit.Bytes]*swapBed{}}
+	return &swapper{stage: st, visitor: v, bursts: bursts, beds: map[underlay]*swapBed{}}
 }
 
 // prepare has nothing to do ahead of time: the next block swaps the networks that are up now.
@@ -106,14 +105,14 @@ func (w *swapper) swapIn(ctx context.Context, g group, cells []result.Cell) []*s
 	return armAll(ctx, seats, bed.crew, bed.tb)
 }
 
-// bed is the testbed for a group's MTU. It is opened, with the group's network, when it is first needed; one whose agents
+// bed is the testbed with a group's underlay. It is opened, with the group's network, when it is first needed; one whose agents
 // were lost is replaced.
 func (w *swapper) bed(ctx context.Context, g group) (bed *swapBed, opened bool, err error) {
-	if bed := w.beds[g.mtu]; bed != nil {
+	if bed := w.beds[g.underlay]; bed != nil {
 		if bed.crew.alive() {
 			return bed, false, nil
 		}
-		delete(w.beds, g.mtu)
+		delete(w.beds, g.underlay)
 		if err := bed.held.close(); err != nil {
 			return nil, false, err
 		}
@@ -129,7 +128,7 @@ func (w *swapper) bed(ctx context.Context, g group) (bed *swapBed, opened bool, 
 	if bed.crew, err = w.stage.startAgents(ctx, &bed.held, tb, w.cells); err != nil {
 		return nil, false, errors.Join(err, bed.held.close())
 	}
-	w.beds[g.mtu] = bed
+	w.beds[g.underlay] = bed
 	return bed, true, nil
 }
 
@@ -141,9 +140,9 @@ func (w *swapper) collect(context.Context) ([]result.Trial, error) {
 
 func (w *swapper) close() error {
 	var errs []error
-	for mtu, bed := range w.beds {
+	for u, bed := range w.beds {
 		errs = append(errs, bed.held.close())
-		delete(w.beds, mtu)
+		delete(w.beds, u)
 	}
 	return errors.Join(errs...)
 }

@@ -73,11 +73,18 @@ type build struct {
 	agents   []*agent.Agent
 }
 
-// group is what shares a testbed: the cells of one network, role and MTU. The baseline's twin has a testbed of its own.
+// group is what shares a testbed: the cells of one network, role and underlay. The baseline's twin has a testbed of its own.
 type group struct {
 	network string
 	twin    bool
-	mtu     unit.Bytes
+	underlay
+}
+
+// underlay is what cells ask of the links between nodes: their MTU, zero for the study's, and the version of IP that nodes
+// and pods speak.
+type underlay struct {
+	mtu    unit.Bytes
+	family result.Family
 }
 
 // group sorts the cells by the testbed that they share, and draws the order in which a build creates or visits the
@@ -86,7 +93,7 @@ func (st *stage) group(index int, cells []result.Cell) (map[group][]result.Cell,
 	groups := map[group][]result.Cell{}
 	var order []group
 	for _, c := range cells {
-		g := group{c.Network, c.Role == result.RoleTwin, c.Params.MTU}
+		g := group{c.Network, c.Role == result.RoleTwin, underlay{c.Params.MTU, c.Params.Family}}
 		if groups[g] == nil {
 			order = append(order, g)
 		}
@@ -143,7 +150,7 @@ func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []resul
 // specOf is the testbed that a group needs.
 func (st *stage) specOf(g group) testbed.Spec {
 	spec := st.spec
-	spec.Network = g.network
+	spec.Network, spec.Family = g.network, g.family
 	if g.mtu != 0 {
 		spec.Link.MTU = g.mtu
 	}

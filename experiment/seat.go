@@ -56,12 +56,16 @@ func (s *seat) arm(ctx context.Context, tb testbed.Testbed) error {
 	if port > int(last) {
 		return fmt.Errorf("pod %s has ports %d to %d, too few for setting %d of the study", to.Name(), first, last, s.ports.server+1)
 	}
-	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port))
+	all := netip.IPv4Unspecified()
+	if s.cell.Params.Family == result.IPv6 {
+		all = netip.IPv6Unspecified()
+	}
+	listen := netip.AddrPortFrom(all, uint16(port))
 	var err error
 	if s.service, err = s.server.Serve(ctx, s.cell.Workload, s.cell.Params, listen, s.cpus.server); err != nil {
 		return fmt.Errorf("starting the server of %s: %w", s.cell.ID, err)
 	}
-	local := netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(s.ports.client))
+	local := netip.AddrPortFrom(all, uint16(s.ports.client))
 	remote := tb.Endpoint(from, to, uint16(port))
 	if s.session, err = s.client.Dial(ctx, s.cell.Workload, s.cell.Params, local, remote, s.cpus.client); err != nil {
 		return fmt.Errorf("opening the connection of %s to %v: %w", s.cell.ID, remote, err)

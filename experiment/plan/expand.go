@@ -46,7 +46,7 @@ func cell(network string, at result.Setting, role result.Role) result.Cell {
 	}
 }
 
-// levels names the levels that are set, exactly and in a fixed order: "300B", "conns=8", "mtu=9000".
+// levels names the levels that are set, exactly and in a fixed order: "300B", "conns=8", "mtu=9000", "ipv6".
 func levels(p result.Params) []string {
 	var parts []string
 	add := func(set bool, format string, value any) {
@@ -63,6 +63,7 @@ func levels(p result.Params) []string {
 	add(p.CongestionControl != "", "cc=%s", p.CongestionControl)
 	add(p.Nagle, "%s", "nagle")
 	add(p.MTU != 0, "mtu=%d", p.MTU)
+	add(p.Family != "", "%s", p.Family)
 	return parts
 }
 

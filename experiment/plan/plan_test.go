@@ -74,18 +74,20 @@ func TestExpandNamesEveryLevel(t *testing.T) {
 			RequestRate: []float64{0.5, 1e6}, CPU: []string{"same", "two"}, BusyPoll: []time.Duration{0, 50 * time.Microsecond},
 			CongestionControl: []string{"bbr"}, Nagle: []bool{false, true},
 		}}},
-		Factors: study.Levels{MTU: []unit.Bytes{1500, 9000}},
+		Factors: study.Levels{MTU: []unit.Bytes{1500, 9000}, Family: []result.Family{result.IPv4, result.IPv6}},
 	}
 	seen := map[string]bool{}
 	for _, c := range plan.Expand(s) {
 		seen[c.ID] = true
 	}
-	if want := 2 * 3 * 2 * 2 * 2 * 2 * 2 * 2 * 2; len(seen) != want {
+	if want := 2 * 3 * 2 * 2 * 2 * 2 * 2 * 2 * 2 * 2; len(seen) != want {
 		t.Errorf("have %d names, want %d", len(seen), want)
 	}
 	const longest = "host/cross-node/w/1MiB/conns=8/rate=1Gbit/rps=1000000/cpu=two/poll=50us/cc=bbr/nagle/mtu=9000"
-	if !seen[longest] {
-		t.Errorf("no cell is named %s", longest)
+	for _, name := range []string{longest, longest + "/ipv6"} { // IPv4 is not named
+		if !seen[name] {
+			t.Errorf("no cell is named %s", name)
+		}
 	}
 }
 

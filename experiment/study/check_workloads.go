@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/result"
 	"netdelta/unit"
 )
 
@@ -112,8 +113,12 @@ func (c *checker) levels(path string, l Levels) bool {
 			c.fail(p, fmt.Sprintf("mtu %d is more than the testbed's links carry (%d)", v, c.study.Testbed.Link.MTU), "raise testbed.link.mtu")
 		}
 	})
+	each(c, path+".family", l.Family, func(p string, v result.Family) { c.oneOf(p, string(v), families()...) })
 	return len(c.errs) == before
 }
+
+// families are the versions of IP.
+func families() []string { return []string{string(result.IPv4), string(result.IPv6)} }
 
 func each[T comparable](c *checker, path string, values []T, check func(path string, v T)) {
 	for i, v := range values {
@@ -128,8 +133,11 @@ func each[T comparable](c *checker, path string, values []T, check func(path str
 
 // printable quotes text, and leaves other values as they print themselves.
 func printable(v any) any {
-	if s, ok := v.(string); ok {
+	switch s := v.(type) {
+	case string:
 		return printed(s)
+	case result.Family:
+		return printed(string(s))
 	}
 	return v
 }
@@ -149,42 +157,66 @@ func (c *checker) algorithm(path, v string) {
 	}
 }
 
-// mtus asks, for each network and each MTU it would run over, whether its encapsulation leaves room.
+// mtus asks, for each network and each MTU and version of IP that it would carry, whether its encapsulation leaves room.
 func (c *checker) mtus() {
-	s := c.study
 	if c.known.CheckMTU == nil || c.bad("testbed.link.mtu") {
 		return
 	}
-	type at struct {
-		path string
-		mtu  unit.Bytes
+	loads := c.study.Workloads
+	if len(loads) == 0 {
+		loads = []Workload{{}} // what is asked of the links is checked in any case
 	}
-	var asked []at
-	add := func(prefix string, values []unit.Bytes) {
-		for i, v := range values {
-			asked = append(asked, at{fmt.Sprintf("%s.mtu[%d]", prefix, i), v})
+	asked := map[underlay]bool{}
+	for i, w := range loads {
+		for _, u := range c.underlays(i, w) {
+			if !asked[u] && u.mtu >= minMTU && u.mtu <= maxMTU { // others are reported already
+				asked[u] = true
+				c.room(u)
+			}
 		}
 	}
-	add("factors", s.Factors.MTU)
-	plain := len(s.Factors.MTU) == 0 && len(s.Workloads) == 0
-	for i, w := range s.Workloads {
-		add(fmt.Sprintf("workloads[%d]", i), w.Levels.MTU)
-		plain = plain || len(w.Levels.MTU) == 0 && len(s.Factors.MTU) == 0
+}
+
+// underlay is what a workload asks of the links between nodes, with the place of the MTU.
+type underlay struct {
+	path   string
+	mtu    unit.Bytes
+	family result.Family
+}
+
+// underlays are those that a workload of the study runs over.
+func (c *checker) underlays(index int, w Workload) []underlay {
+	path, mtus := "testbed.link.mtu", []unit.Bytes{c.study.Testbed.Link.MTU}
+	switch {
+	case len(w.Levels.MTU) > 0:
+		path, mtus = fmt.Sprintf("workloads[%d].mtu", index), w.Levels.MTU
+	case len(c.study.Factors.MTU) > 0:
+		path, mtus = "factors.mtu", c.study.Factors.MTU
 	}
-	if plain {
-		asked = append(asked, at{"testbed.link.mtu", s.Testbed.Link.MTU})
-	}
-	for _, a := range asked {
-		if a.mtu < minMTU || a.mtu > maxMTU {
-			continue // reported already
+	asked := either(either(w.Levels.Family, c.study.Factors.Family), []result.Family{result.IPv4})
+	var all []underlay
+	for i, mtu := range mtus {
+		at := path
+		if path != "testbed.link.mtu" {
+			at = fmt.Sprintf("%s[%d]", path, i)
 		}
-		for _, n := range s.Networks {
-			if !slices.Contains(c.known.Networks, n) {
-				continue
+		for _, family := range asked {
+			if slices.Contains(families(), string(family)) {
+				all = append(all, underlay{at, mtu, family})
 			}
-			if err := c.known.CheckMTU(n, a.mtu); err != nil {
-				c.fail(a.path, err.Error(), "raise it, or leave the network out")
-			}
+		}
+	}
+	return all
+}
+
+// room asks each network whether it has room in an underlay.
+func (c *checker) room(u underlay) {
+	for _, n := range c.study.Networks {
+		if !slices.Contains(c.known.Networks, n) {
+			continue
+		}
+		if err := c.known.CheckMTU(n, u.family, u.mtu); err != nil {
+			c.fail(u.path, err.Error(), "raise it, or leave the network out")
 		}
 	}
 }

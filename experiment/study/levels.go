@@ -29,6 +29,7 @@ func (l Levels) factors() [][]level {
 		collect("congestion_control", l.CongestionControl, stringText, func(p *result.Params, v string) { p.CongestionControl = v }),
 		collect("nagle", l.Nagle, strconv.FormatBool, func(p *result.Params, v bool) { p.Nagle = v }),
 		collect("mtu", l.MTU, bytesText, func(p *result.Params, v unit.Bytes) { p.MTU = v }),
+		collect("family", l.Family, familyText, setFamily),
 	}
 	var given [][]level
 	for _, f := range all {
@@ -37,6 +38,13 @@ func (l Levels) factors() [][]level {
 		}
 	}
 	return given
+}
+
+// setFamily leaves out IPv4, which is the default: so that a cell has one name, whether its study speaks of families or not.
+func setFamily(p *result.Params, v result.Family) {
+	if v != result.IPv4 {
+		p.Family = v
+	}
 }
 
 func collect[T any](key string, values []T, text func(T) string, set func(*result.Params, T)) []level {
@@ -92,6 +100,7 @@ func (l Levels) Join(more Levels) Levels {
 		CongestionControl: either(l.CongestionControl, more.CongestionControl),
 		Nagle:             either(l.Nagle, more.Nagle),
 		MTU:               either(l.MTU, more.MTU),
+		Family:            either(l.Family, more.Family),
 	}
 }
 
@@ -113,6 +122,7 @@ func WithDefaults(p, defaults result.Params) result.Params {
 	fill(&p.CongestionControl, defaults.CongestionControl)
 	fill(&p.Nagle, defaults.Nagle)
 	fill(&p.MTU, defaults.MTU)
+	fill(&p.Family, defaults.Family)
 	return p
 }
 
@@ -135,5 +145,6 @@ func (l Levels) Clone() Levels {
 	c.CongestionControl = append(c.CongestionControl, l.CongestionControl...)
 	c.Nagle = append(c.Nagle, l.Nagle...)
 	c.MTU = append(c.MTU, l.MTU...)
+	c.Family = append(c.Family, l.Family...)
 	return c
 }

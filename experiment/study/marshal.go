@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
@@ -67,7 +68,7 @@ func (l Levels) node() *yaml.Node {
 	n := flow()
 	for _, f := range l.factors() {
 		value := plain
-		if f[0].key == "cpu" || f[0].key == "congestion_control" {
+		if slices.Contains([]string{"cpu", "congestion_control", "family"}, f[0].key) {
 			value = textNode
 		}
 		n.add(f[0].key, list(f, func(lv level) *yaml.Node { return value(lv.text) }))

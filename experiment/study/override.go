@@ -26,6 +26,8 @@ type Overrides struct {
 	Seed       *uint64
 	// MTU replaces the MTU of the links (one level), or makes it a factor (several).
 	MTU []unit.Bytes
+	// Family replaces the versions of IP of all workloads; several make it a factor.
+	Family []string
 }
 
 // Override returns a copy of the study with the flags applied, checked as a file is. Its errors have the flag as their
@@ -58,6 +60,7 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	}
 	n.Design.override(o, set)
 	n.mtu(o.MTU, set)
+	n.families(trimmed(o.Family), set)
 	c := &checker{
 		study: n, known: known,
 		at:  func(path string) Place { return nearestPlace(flags, path) },
@@ -116,6 +119,21 @@ func (s *Study) mtu(levels []unit.Bytes, set func(path, flag string)) {
 	}
 	for i := range s.Workloads {
 		s.Workloads[i].Levels.MTU = nil
+	}
+}
+
+// families has every workload run under these versions of IP.
+func (s *Study) families(levels []string, set func(path, flag string)) {
+	if len(levels) == 0 {
+		return
+	}
+	set("factors.family", "--family")
+	s.Factors.Family = nil
+	for _, f := range levels {
+		s.Factors.Family = append(s.Factors.Family, result.Family(f))
+	}
+	for i := range s.Workloads {
+		s.Workloads[i].Levels.Family = nil
 	}
 }
 

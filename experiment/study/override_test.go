@@ -50,6 +50,21 @@ func TestOverride(t *testing.T) {
 	again(t, got)
 }
 
+// The flag takes the place of all that the study says of families.
+func TestOverrideFamily(t *testing.T) {
+	s := latency(t)
+	s.Factors.Family = []result.Family{result.IPv4}
+	s.Workloads[0].Levels.Family = []result.Family{result.IPv4, result.IPv6}
+	got, err := s.Override(study.Overrides{Family: []string{"ipv6", " ipv4"}}, known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]result.Family{result.IPv6, result.IPv4}, got.Factors.Family); d != "" || got.Workloads[0].Levels.Family != nil {
+		t.Errorf("factor: %s; of the first workload: %v", d, got.Workloads[0].Levels.Family)
+	}
+	again(t, got)
+}
+
 func TestOverrideOneMTUIsNoFactor(t *testing.T) {
 	got, err := latency(t).Override(study.Overrides{MTU: []unit.Bytes{9000}}, known())
 	if err != nil || got.Testbed.Link.MTU != 9000 || got.Factors.MTU != nil {
@@ -74,6 +89,10 @@ func TestOverrideRefuses(t *testing.T) {
 		{study.Overrides{Builds: ptr(0), Blocks: ptr(-1)}, "--blocks: blocks -1 is outside 1 to 1000\n--builds: builds 0 is outside 1 to 1000"},
 		{study.Overrides{MTU: []unit.Bytes{600}}, "--mtu: network vxlan over mtu 600 leaves pods less than 1280 bytes; raise it, or leave the network out\n" +
 			"--mtu: network vxlan-routed over mtu 600 leaves pods less than 1280 bytes; raise it, or leave the network out"},
+		{study.Overrides{Family: []string{"ipv4", "ip6"}}, `--family: unknown family "ip6"; did you mean "ipv6"?`},
+		{study.Overrides{Family: []string{"ipv6", "ipv6"}}, `--family: family "ipv6" is there twice; leave one out`},
+		{study.Overrides{Family: []string{"ipv6"}, MTU: []unit.Bytes{1340}}, "--mtu: network vxlan over mtu 1340 leaves pods less than 1280 bytes; raise it, or leave the network out\n" +
+			"--mtu: network vxlan-routed over mtu 1340 leaves pods less than 1280 bytes; raise it, or leave the network out"},
 		{study.Overrides{MTU: []unit.Bytes{1500, 1500}}, "--mtu: mtu 1500B is there twice; leave one out"},
 	} {
 		s, err := latency(t).Override(c.o, known())

@@ -91,8 +91,8 @@ func (r *reader) keys() keys {
 		"question":  r.text(&s.Question),
 		"testbed":   r.section("testbed", r.testbedKeys()),
 		"baseline":  r.text(&s.Baseline),
-		"networks":  r.words(&s.Networks),
-		"placement": r.placement,
+		"networks":  listOf(r, &s.Networks),
+		"placement": listOf(r, &s.Placement),
 		"workloads": r.workloads,
 		"factors":   r.section("factors", r.levelKeys(&s.Factors)),
 		"design":    r.section("design", r.designKeys()),
@@ -125,11 +125,12 @@ func (r *reader) levelKeys(l *Levels) keys {
 		"connections":        levels(r, &l.Connections, parseCount),
 		"rate":               levels(r, &l.Rate, parseRate),
 		"request_rate":       levels(r, &l.RequestRate, parseFloat),
-		"cpu":                r.words(&l.CPU),
+		"cpu":                listOf(r, &l.CPU),
 		"busy_poll":          levels(r, &l.BusyPoll, parseDuration),
-		"congestion_control": r.words(&l.CongestionControl),
+		"congestion_control": listOf(r, &l.CongestionControl),
 		"nagle":              levels(r, &l.Nagle, parseBool),
 		"mtu":                levels(r, &l.MTU, parseBytes),
+		"family":             listOf(r, &l.Family),
 	}
 }
 
@@ -155,15 +156,6 @@ func (r *reader) claimKeys(c *Claim) keys {
 		"published": r.text(&c.Published),
 		"expect":    r.text(&c.Expect),
 	}
-}
-
-func (r *reader) placement(path string, n *yaml.Node) {
-	to := &r.study.Placement
-	r.each(path, n, func() int { return len(*to) }, func(path string, n *yaml.Node) {
-		if v, ok := r.word(path, n); ok {
-			*to = append(*to, result.Placement(v))
-		}
-	})
 }
 
 // workloads reads a list in which each entry is a name, or a name with its parameters.

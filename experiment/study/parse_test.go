@@ -41,8 +41,9 @@ func known() study.Known {
 			{Name: "tcp-stream"},
 			{Name: "udp-stream"},
 		},
-		CheckMTU: func(network string, mtu unit.Bytes) error {
-			if strings.HasPrefix(network, "vxlan") && mtu < 1280+50 {
+		CheckMTU: func(network string, family result.Family, mtu unit.Bytes) error {
+			overhead := map[result.Family]unit.Bytes{result.IPv4: 50, result.IPv6: 70}[family]
+			if strings.HasPrefix(network, "vxlan") && mtu < 1280+overhead {
 				return fmt.Errorf("network %s over mtu %d leaves pods less than 1280 bytes", network, mtu)
 			}
 			return nil
@@ -187,7 +188,7 @@ func TestRoundTrip(t *testing.T) {
 	everything := small + `question: "yes: 5 # <b>"
 testbed: {kind: lab, nodes: 3, pods: 4, link: {mtu: 9000, rate: 2.5Gbit/s}}
 placement: cross-node
-factors: {mtu: [1500, 9000], cpu: [same, two], congestion_control: [cubic, bbr], nagle: [true, false], busy_poll: [0s, 50us], request_rate: [0.5, 1e6], connections: 3}
+factors: {mtu: [1500, 9000], family: [ipv4, ipv6], cpu: [same, two], congestion_control: [cubic, bbr], nagle: [true, false], busy_poll: [0s, 50us], request_rate: [0.5, 1e6], connections: 3}
 design: {burst: 20ms, builds: 7, rounds: 30, blocks: 9, confidence: 99%, margin: 0.5%, time_budget: 15m, seed: 18446744073709551615}
 claims:
   - {id: a, says: "5", source: "2016-01-01", published: "~", expect: p50 of bridge above host}

@@ -60,6 +60,7 @@ type Levels struct {
 	CongestionControl []string
 	Nagle             []bool
 	MTU               []unit.Bytes
+	Family            []result.Family
 }
 
 // Design says how the experiment is carried out and what its verdicts rest on.
@@ -108,9 +109,9 @@ type Known struct {
 	Testbeds  []string
 	Networks  []string
 	Workloads []KnownWorkload
-	// CheckMTU returns an error that says what the network needs when it can't work over an underlay of this MTU; nil
-	// accepts every MTU.
-	CheckMTU func(network string, mtu unit.Bytes) error
+	// CheckMTU returns an error that says what the network needs when it can't carry the version of IP over an underlay of
+	// this MTU; nil accepts every MTU.
+	CheckMTU func(network string, family result.Family, mtu unit.Bytes) error
 }
 
 // KnownWorkload is a workload of the catalogue.

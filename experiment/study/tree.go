@@ -282,12 +282,12 @@ func (r *reader) word(path string, n *yaml.Node) (string, bool) {
 	return n.Value, true
 }
 
-// words returns a reader of a list of names, or of one name.
-func (r *reader) words(to *[]string) func(string, *yaml.Node) {
+// listOf returns a reader of a list of names, or of one name.
+func listOf[T ~string](r *reader, to *[]T) func(string, *yaml.Node) {
 	return func(path string, n *yaml.Node) {
 		r.each(path, n, func() int { return len(*to) }, func(path string, n *yaml.Node) {
 			if v, ok := r.word(path, n); ok {
-				*to = append(*to, v)
+				*to = append(*to, T(v))
 			}
 		})
 	}

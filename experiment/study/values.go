@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"netdelta/result"
 	"netdelta/unit"
 )
 
@@ -111,6 +112,7 @@ func bytesText(v unit.Bytes) string        { return strconv.FormatInt(int64(v), 
 func rateText(v unit.BitsPerSecond) string { return strconv.FormatFloat(float64(v), 'f', -1, 64) }
 func floatText(v float64) string           { return strconv.FormatFloat(v, 'g', -1, 64) }
 func stringText(v string) string           { return v }
+func familyText(v result.Family) string    { return string(v) }
 
 // FormatDuration prints a duration as flags and study files take it. It leaves out the zero units that time.Duration prints: "1m", not "1m0s".
 func FormatDuration(d time.Duration) string {

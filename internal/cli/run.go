@@ -112,6 +112,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.IntVar(&o.blocks, "blocks", 0, "measure in so many blocks, with the networks swapped live under the pods")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
 	f.StringSliceVar(&o.mtu, "mtu", nil, "MTU of the links between nodes; several make it a factor")
+	f.StringSliceVar(&o.overrides.Family, "family", nil, "version of IP of pods and nodes: ipv4, ipv6 or both")
 	f.StringVar(&o.out, "out", "", "run folder to write (default: runs/STUDY-TIME)")
 	f.StringVar(&o.resume, "resume", "", "go on with the run in this folder")
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")

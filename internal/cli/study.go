@@ -10,6 +10,7 @@ import (
 	"netdelta/experiment/study"
 	"netdelta/internal/suggest"
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/unit"
 )
 
@@ -28,13 +29,13 @@ func (env *environment) known() study.Known {
 	return k
 }
 
-// checkMTU says what a network needs when it can't be built over an underlay of this MTU.
-func checkMTU(name string, mtu unit.Bytes) error {
+// checkMTU says what a network needs when it can't be built for a version of IP over an underlay of this MTU.
+func checkMTU(name string, family result.Family, mtu unit.Bytes) error {
 	n, err := network.Find(network.Catalogue(), name)
 	if err != nil {
 		return err
 	}
-	t, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 1, MTU: mtu})
+	t, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 1, Family: family, MTU: mtu})
 	if err != nil {
 		return err
 	}
