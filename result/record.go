@@ -84,9 +84,12 @@ type Cell struct {
 // Bursts are the bursts of one trial, column by column: entry i of each column belongs to the same burst.
 // Latencies are nanoseconds, throughput is bits per second; columns that a workload does not have are empty.
 type Bursts struct {
-	Round        []int     `json:"round"`
-	Start        []int64   `json:"start_ns"` // since the start of the run
-	Duration     []int64   `json:"duration_ns"`
+	Round    []int   `json:"round"`
+	Start    []int64 `json:"start_ns"` // since the start of the run
+	Duration []int64 `json:"duration_ns"`
+	// Span is how long the burst took as a whole, with its warm-up and until its end was known to the client: what the
+	// network held up, wherever in the burst.
+	Span         []int64   `json:"span_ns,omitempty"`
 	Transactions []int64   `json:"transactions,omitempty"`
 	Lost         []int64   `json:"lost,omitempty"`
 	Min          []float64 `json:"min,omitempty"`

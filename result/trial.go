@@ -33,6 +33,7 @@ func (b Bursts) validate() error {
 	}{
 		{"start_ns", len(b.Start), false},
 		{"duration_ns", len(b.Duration), false},
+		{"span_ns", len(b.Span), true},
 		{"transactions", len(b.Transactions), true},
 		{"lost", len(b.Lost), true},
 		{"min", len(b.Min), true},

@@ -71,6 +71,7 @@ type BurstSpec struct {
 type Burst struct {
 	Start                         time.Time
 	Duration                      time.Duration // of the measured part
+	Span                          time.Duration // of the whole burst: with its warm-up, and until its end was known
 	Transactions                  int64
 	Bytes                         int64 // payload delivered: requests and responses, or what the receiver of a stream got
 	Sent                          int64 // datagrams

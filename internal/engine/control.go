@@ -66,6 +66,7 @@ type outcome struct {
 	unmeasured  counters // of what came before it
 	switches    int64
 	cpu         int64 // nanoseconds of processor time, of the whole burst
+	span        int64 // ticks, of the whole burst
 	moved       int64 // bytes that a TCP stream's receiver has acknowledged, of the whole burst
 	secondCount int64
 	step        step

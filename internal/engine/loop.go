@@ -38,7 +38,7 @@ func (c *control) burst() {
 	c.latency.Reset()
 	c.transaction = 0
 	// Around the whole burst, so that the measured part has nothing of it.
-	before := native.ThreadCPU()
+	began, before := c.clock.Ticks(), native.ThreadCPU()
 	switch {
 	case c.kind == StreamOut:
 		c.streamOut()
@@ -49,7 +49,7 @@ func (c *control) burst() {
 	default:
 		c.oneByOne()
 	}
-	c.outcome.cpu = native.ThreadCPU() - before
+	c.outcome.cpu, c.outcome.span = native.ThreadCPU()-before, c.clock.Ticks()-began
 }
 
 // beginWindow starts the measured part of a burst. What was counted before it was done all the same.

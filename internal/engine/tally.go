@@ -40,6 +40,7 @@ func (t *tally) take(c *control, begin time.Time) workload.Burst {
 		Reordered:    o.counters.reordered,
 		Switches:     o.switches,
 		CPU:          time.Duration(o.cpu),
+		Span:         time.Duration(c.clock.Nanoseconds(o.span)),
 	}
 	b.Work, b.Moved = c.work()
 	if b.Duration > 0 {
@@ -77,6 +78,13 @@ func (c *control) work() (transactions, bytes int64) {
 // seconds cuts a burst that begins at the given second of the trial into its seconds.
 func seconds(c *control, at float64, into []result.Second) []result.Second {
 	o := &c.outcome
+	measured := time.Duration(c.clock.Nanoseconds(o.end - o.start)).Seconds()
+	if c.kind == DatagramOut {
+		// What has come its receiver says at the end, of the burst as a whole.
+		return append(into, result.Second{
+			At: at, Span: measured, Transactions: o.counters.transactions, Bytes: o.counters.bytes, Lost: o.counters.lost,
+		})
+	}
 	var before second
 	add := func(i int64, span float64, s second) {
 		into = append(into, result.Second{
@@ -94,8 +102,7 @@ func seconds(c *control, at float64, into []result.Second) []result.Second {
 	}
 	rest := second{o.counters.transactions, o.counters.bytes, o.counters.lost}
 	if rest != before || whole == 0 {
-		span := time.Duration(c.clock.Nanoseconds(o.end - o.start)).Seconds()
-		add(whole, max(span-float64(whole), 0), rest)
+		add(whole, max(measured-float64(whole), 0), rest)
 	}
 	return into
 }
