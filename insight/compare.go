@@ -1,0 +1,302 @@
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// Measured is a run with its trials, as it is held against another.
+type Measured struct {
+	Run    result.Run
+	Trials []result.Trial
+	// Notes are what the reader must know of how the run was read, such as a line that was torn.
+	Notes []string
+}
+
+// Comparing says how two runs are compared. The zero value judges each workload's headline within the wider of the runs' own
+// margins.
+type Comparing struct {
+	// Margin within which a change counts as none: 0.02 is 2%. Zero takes the wider of the runs' own.
+	Margin float64
+	// Metric is judged in place of the headlines, "" for the headlines.
+	Metric string
+	// All compares every metric that both runs have; only the headlines, or Metric, are judged.
+	All bool
+}
+
+// delta is a contrast with its verdict.
+type delta struct {
+	contrast contrast
+	judged   result.Delta
+}
+
+// identity names a delta across runs: what two deltas must have in common to be the same one. Parameters are as they were meant:
+// a default that is written out is the default.
+type identity struct {
+	network, baseline, path, metric string
+	setting                         result.Setting
+}
+
+func (d delta) identity() identity {
+	s := d.judged.Setting()
+	s.Params = meant(s.Params)
+	return identity{d.judged.Network, d.judged.Baseline, cmp.Or(d.judged.Path, "pod"), d.judged.Metric, s}
+}
+
+// meant are the parameters with the defaults of result.Params written out.
+func meant(p result.Params) result.Params {
+	p.Family = cmp.Or(p.Family, result.IPv4)
+	p.CPU = cmp.Or(p.CPU, "same")
+	p.CongestionControl = cmp.Or(p.CongestionControl, "cubic")
+	return p
+}
+
+// Compare says what changed from one run to another: of each delta that both have, how far its ratio to the baseline of its
+// own run moved, with an interval over the builds of both (stats.Between) and a verdict corrected by Holm over all that are
+// judged. What the baselines measured is told and never judged: it may be the machine.
+func (j Judge) Compare(before, after Measured, o Comparing) result.Comparison {
+	c := result.Comparison{
+		Schema: result.Schema, Metric: o.Metric, Margin: o.Margin,
+		Confidence:  max(before.Run.Confidence, after.Run.Confidence),
+		Differences: differences(before.Run, after.Run),
+	}
+	if c.Margin == 0 {
+		c.Margin = max(before.Run.Margin, after.Run.Margin)
+	}
+	earlier, later := j.deltas(before, o), j.deltas(after, o)
+	c.Old, c.New = compared(before.Run, earlier), compared(after.Run, later)
+	c.Notes = slices.Concat(notes("the old run", before), notes("the new run", after))
+	pairs, lone := match(earlier, later)
+	c.Changes = changes(pairs, c, o)
+	c.Unpaired = unpaired(lone, before.Run, after.Run)
+	c.Baselines = baselines(pairs)
+	c.Verdict = overall(c.Changes)
+	c.Says = outcome(c)
+	return c
+}
+
+// deltas are those of a run that are to be compared, in the order of its cells.
+func (j Judge) deltas(m Measured, o Comparing) []delta {
+	options := j.options(m.Run)
+	options.HeadlinesOnly = o.Metric == "" && !o.All
+	contrasts := compareAll(m.Run.Cells, sittings(m.Trials), options).networks
+	var all []delta
+	for i, d := range judged(contrasts, options) {
+		if o.Metric != "" {
+			d.Headline = d.Metric == o.Metric
+		}
+		if d.Headline || o.All {
+			all = append(all, delta{contrasts[i], d})
+		}
+	}
+	return all
+}
+
+// compared names a run.
+func compared(r result.Run, deltas []delta) result.ComparedRun {
+	c := result.ComparedRun{
+		Run: r.Run, Study: r.Study, Testbed: r.Testbed, Started: r.Started, Ended: r.Ended, Margin: r.Margin, Adaptive: r.Adaptive,
+	}
+	for _, d := range deltas {
+		c.Builds = max(c.Builds, d.judged.Blocks)
+	}
+	return c
+}
+
+// notes are what must be known of one of the runs.
+func notes(which string, m Measured) []string {
+	var all []string
+	switch m.Run.Ended {
+	case "interrupted", "failed":
+		all = append(all, fmt.Sprintf("%s ended before its time (%s): its figures are of what it had measured by then", which, m.Run.Ended))
+	case "running":
+		all = append(all, fmt.Sprintf("%s is still under way or was killed: its figures are of the builds that are finished", which))
+	}
+	for _, n := range m.Notes {
+		all = append(all, which+": "+n)
+	}
+	return all
+}
+
+// match puts the deltas together that are the same one, in the order of the new run, and leaves those that are lone, the old
+// run's first.
+func match(earlier, later []delta) (pairs [][2]delta, lone [2][]delta) {
+	had := map[identity]delta{}
+	for _, d := range earlier {
+		had[d.identity()] = d
+	}
+	met := map[identity]bool{}
+	for _, d := range later {
+		k := d.identity()
+		if e, ok := had[k]; ok && !met[k] {
+			pairs = append(pairs, [2]delta{e, d})
+			met[k] = true
+			continue
+		}
+		lone[1] = append(lone[1], d)
+	}
+	for _, d := range earlier {
+		if !met[d.identity()] {
+			lone[0] = append(lone[0], d)
+		}
+	}
+	return pairs, lone
+}
+
+// changes estimates and judges all pairs. What is judged is one family, and so is each other metric.
+func changes(pairs [][2]delta, c result.Comparison, o Comparing) []result.Change {
+	all, estimates := make([]result.Change, len(pairs)), make([]stats.Change, len(pairs))
+	options, floors := make([]stats.Options, len(pairs)), make([]float64, len(pairs))
+	families := map[string][]int{}
+	for i, p := range pairs {
+		m := p[1].contrast.metric
+		options[i] = Options{Confidence: c.Confidence, Margin: c.Margin, Sequential: c.Old.Adaptive || c.New.Adaptive}.stats(m)
+		if m.linear && o.Margin > 0 {
+			options[i].Margin = o.Margin // what was asked for holds for differences too
+		}
+		estimates[i] = stats.Between(p[0].contrast.estimate, p[1].contrast.estimate, options[i])
+		floors[i] = stats.ChangeFloor(p[0].contrast.floor, p[1].contrast.floor)
+		all[i] = change(p, estimates[i], floors[i])
+		if !estimates[i].HasInterval {
+			continue // it can make no claim, and must not weaken the others
+		}
+		family := m.name
+		if all[i].Headline {
+			family = "headline"
+		}
+		families[family] = append(families[family], i)
+	}
+	for i := range all {
+		all[i].Verdict = string(stats.Unresolved)
+		all[i].Need = stats.NeedForChange(estimates[i], options[i])
+	}
+	for _, members := range families {
+		p := make([]float64, len(members))
+		for k, i := range members {
+			p[k] = estimates[i].P
+		}
+		for k, adjusted := range stats.Holm(p) {
+			i := members[k]
+			verdict := stats.JudgeChange(estimates[i], adjusted, floors[i], stats.Better(all[i].Better), options[i])
+			all[i].Verdict, all[i].PAdjusted = string(verdict), finite(adjusted)
+			if verdict != stats.Unresolved {
+				all[i].Need = 0
+			}
+		}
+	}
+	return all
+}
+
+// change writes an estimate down.
+func change(p [2]delta, e stats.Change, floor float64) result.Change {
+	d, linear := p[1].judged, p[1].contrast.metric.linear
+	c := result.Change{
+		Network: d.Network, Baseline: d.Baseline, Workload: d.Workload, Params: d.Params, Placement: d.Placement, Path: d.Path,
+		Metric: d.Metric, Headline: d.Headline, Unit: d.Unit, Better: d.Better, Old: side(p[0].judged), New: side(d),
+	}
+	if linear {
+		c.Shift = e.Center
+	} else {
+		c.Change = math.Exp(e.Center)
+	}
+	if e.HasInterval {
+		c.P = finite(e.P)
+		if linear {
+			c.ShiftLow, c.ShiftHigh = finite(e.Low), finite(e.High)
+		} else {
+			c.ChangeLow, c.ChangeHigh = finite(math.Exp(e.Low)), finite(math.Exp(e.High))
+		}
+	}
+	if floor > 0 {
+		c.Floor = finite(floor)
+		if !linear {
+			c.Floor = finite(math.Expm1(floor))
+		}
+	}
+	for i, name := range []string{"the old run: ", "the new run: "} {
+		for _, w := range p[i].judged.Warnings {
+			c.Warnings = append(c.Warnings, name+w)
+		}
+	}
+	return c
+}
+
+// side is a delta as one of the runs has it.
+func side(d result.Delta) result.ComparedDelta {
+	return result.ComparedDelta{
+		Value: d.Value, BaselineValue: d.BaselineValue, Ratio: d.Ratio, Difference: d.Difference, Blocks: d.Blocks, Verdict: d.Verdict,
+	}
+}
+
+// baselines are what the baselines of the settings with changes measured, in the metrics that are judged.
+func baselines(pairs [][2]delta) []result.BaselineChange {
+	type key struct {
+		setting          result.Setting
+		baseline, metric string
+	}
+	seen := map[key]bool{}
+	var all []result.BaselineChange
+	for _, p := range pairs {
+		d := p[1].judged
+		k := key{d.Setting(), d.Baseline, d.Metric}
+		if !d.Headline || seen[k] {
+			continue
+		}
+		seen[k] = true
+		all = append(all, result.BaselineChange{
+			Baseline: d.Baseline, Workload: d.Workload, Params: d.Params, Placement: d.Placement, Metric: d.Metric, Unit: d.Unit,
+			Old: p[0].judged.BaselineValue, New: d.BaselineValue,
+		})
+	}
+	return all
+}
+
+// unpaired says of the deltas that one run has alone why the other has not.
+func unpaired(lone [2][]delta, before, after result.Run) []result.Unpaired {
+	var all []result.Unpaired
+	for i, in := range []string{"old", "new"} {
+		other := [2]result.Run{after, before}[i]
+		for _, d := range lone[i] {
+			if !d.judged.Headline {
+				continue
+			}
+			j := d.judged
+			all = append(all, result.Unpaired{
+				In: in, Network: j.Network, Baseline: j.Baseline, Workload: j.Workload, Params: j.Params, Placement: j.Placement,
+				Path: j.Path, Metric: j.Metric, Why: absence(d, other),
+			})
+		}
+	}
+	return all
+}
+
+// absence is why a run does not have a delta.
+func absence(d delta, other result.Run) string {
+	want, baseline := d.identity(), ""
+	for _, cell := range other.Cells {
+		setting := cell.Setting()
+		if setting.Params = meant(setting.Params); setting != want.setting {
+			continue
+		}
+		switch {
+		case cell.Role == result.RoleBaseline:
+			baseline = cell.Network
+		case cell.Role == result.RoleCell && cell.Network == want.network && cmp.Or(cell.Path, "pod") == want.path:
+			switch {
+			case cell.Unsupported != "":
+				return "unsupported there: " + cell.Unsupported
+			case cell.Skipped != "":
+				return "left out there: " + cell.Skipped
+			case baseline != "" && baseline != want.baseline:
+				return "compared with " + baseline + " there"
+			}
+			return "no result of it there"
+		}
+	}
+	return "not part of that run"
+}

@@ -1,0 +1,205 @@
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// The groups of differences between two runs, in the order in which they are told.
+const (
+	GroupMachine  = "machine"
+	GroupKernel   = "kernel"
+	GroupProgram  = "program"
+	GroupTestbed  = "testbed"
+	GroupSettings = "settings"
+	GroupStudy    = "study"
+)
+
+// differences are what two runs have not in common beside what they measured.
+func differences(before, after result.Run) []result.Difference {
+	a, b := before.Environment, after.Environment
+	var all []result.Difference
+	add := func(group, what, was, is string) {
+		if was != is {
+			all = append(all, result.Difference{Group: group, What: what, Old: was, New: is})
+		}
+	}
+	add(GroupMachine, "host name", a.Hostname, b.Hostname)
+	add(GroupMachine, "processor", a.CPU.Model, b.CPU.Model)
+	add(GroupMachine, "processors", number(a.CPU.Count), number(b.CPU.Count))
+	add(GroupMachine, "architecture", a.Arch, b.Arch)
+	add(GroupMachine, "hypervisor", a.Virtual, b.Virtual)
+	if !nearly(a.Memory, b.Memory) {
+		add(GroupMachine, "memory", memory(a.Memory), memory(b.Memory))
+	}
+	add(GroupMachine, "frequency governor", a.CPU.Governor, b.CPU.Governor)
+	add(GroupKernel, "kernel", a.Kernel, b.Kernel)
+	add(GroupKernel, "system", a.OS, b.OS)
+	add(GroupKernel, "mitigations", a.CPU.Mitigations, b.CPU.Mitigations)
+	add(GroupKernel, "clock source", a.Clock, b.Clock)
+	add(GroupProgram, "netdelta", a.Netdelta, b.Netdelta)
+	add(GroupProgram, "Go", a.GoVersion, b.GoVersion)
+	for _, tool := range keys(a.Versions, b.Versions) {
+		add(GroupProgram, tool, a.Versions[tool], b.Versions[tool])
+	}
+	add(GroupTestbed, "kind", before.Testbed, after.Testbed)
+	add(GroupTestbed, "processors measured on", processors(a.Measuring), processors(b.Measuring))
+	all = append(all, linkDifferences(a.Links, b.Links)...)
+	for _, name := range keys(a.Sysctls, b.Sysctls) {
+		what := name
+		if plain, ok := settingNames()[name]; ok {
+			what = plain + " (" + name + ")"
+		}
+		add(GroupSettings, what, a.Sysctls[name], b.Sysctls[name])
+	}
+	add(GroupStudy, "study", before.Study, after.Study)
+	add(GroupStudy, "question", before.Question, after.Question)
+	add(GroupStudy, "margin", percentage(before.Margin), percentage(after.Margin))
+	add(GroupStudy, "confidence", percentage(before.Confidence), percentage(after.Confidence))
+	add(GroupStudy, "stops when resolved", yesNo(before.Adaptive), yesNo(after.Adaptive))
+	return all
+}
+
+// settingNames are the plain names of the kernel's settings that move results most.
+func settingNames() map[string]string {
+	return map[string]string{
+		"net.ipv4.tcp_congestion_control":    "congestion control",
+		"net.core.default_qdisc":             "queueing discipline",
+		"net.ipv4.tcp_rmem":                  "TCP receive buffer",
+		"net.ipv4.tcp_wmem":                  "TCP send buffer",
+		"net.core.rmem_max":                  "largest receive buffer",
+		"net.core.wmem_max":                  "largest send buffer",
+		"net.core.busy_poll":                 "busy polling",
+		"net.ipv4.tcp_timestamps":            "TCP timestamps",
+		"net.bridge.bridge-nf-call-iptables": "firewall on bridges",
+	}
+}
+
+// keys are those of both maps, sorted.
+func keys(a, b map[string]string) []string {
+	both := maps.Clone(a)
+	if both == nil {
+		both = map[string]string{}
+	}
+	maps.Copy(both, b)
+	return slices.Sorted(maps.Keys(both))
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func memory(b unit.Bytes) string {
+	if b == 0 {
+		return ""
+	}
+	return b.String()
+}
+
+func percentage(share float64) string { return fmt.Sprintf("%.4g%%", 100*share) }
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func processors(list []int) string {
+	if len(list) == 0 {
+		return ""
+	}
+	texts := make([]string, len(list))
+	for i, n := range list {
+		texts[i] = strconv.Itoa(n)
+	}
+	return "CPU " + strings.Join(texts, ", ")
+}
+
+// nearly allows for what kernels keep of a machine's memory for themselves.
+func nearly(a, b unit.Bytes) bool {
+	return math.Abs(float64(a)-float64(b)) <= 0.02*float64(max(a, b))
+}
+
+// devices are the values of one property by kind of device. A network's devices are told apart by where they are and by
+// name, both without their numbers: how many pods there are depends on what was measured and makes no difference.
+type devices map[[3]string]string
+
+// linkDifferences compares the devices of the networks that both runs have. What differs in one way at many devices is one
+// difference.
+func linkDifferences(before, after []result.Link) []result.Difference {
+	both := map[string]bool{}
+	for _, l := range before {
+		both[l.Network] = slices.ContainsFunc(after, func(o result.Link) bool { return o.Network == l.Network })
+	}
+	a, b := properties(before, both), properties(after, both)
+	type kind struct{ what, was, is string }
+	where := map[kind][]string{}
+	for key := range union(a, b) {
+		if a[key] != b[key] {
+			k := kind{key[0], a[key], b[key]}
+			where[k] = append(where[k], key[1]+" "+key[2])
+		}
+	}
+	all := make([]result.Difference, 0, len(where))
+	for k, places := range where {
+		slices.Sort(places)
+		all = append(all, result.Difference{Group: GroupTestbed, What: k.what, Old: k.was, New: k.is, Where: places})
+	}
+	slices.SortFunc(all, func(a, b result.Difference) int {
+		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Old, b.Old), cmp.Compare(a.New, b.New))
+	})
+	return all
+}
+
+func union(a, b devices) devices {
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	return both
+}
+
+// properties are the kind, the MTU and each offload of the devices of some networks: the values that occur, joined.
+func properties(links []result.Link, networks map[string]bool) devices {
+	values := map[[3]string]map[string]bool{}
+	add := func(l result.Link, what, value string) {
+		key := [3]string{what, l.Network, unnumbered(l.Where) + " " + unnumbered(l.Name)}
+		if values[key] == nil {
+			values[key] = map[string]bool{}
+		}
+		values[key][value] = true
+	}
+	for _, l := range links {
+		if !networks[l.Network] {
+			continue
+		}
+		add(l, "kind of device", l.Kind)
+		add(l, "MTU", strconv.Itoa(l.MTU))
+		for name, on := range l.Offloads {
+			value := "off"
+			if on {
+				value = "on"
+			}
+			add(l, "offload "+name, value)
+		}
+	}
+	joined := devices{}
+	for key, set := range values {
+		joined[key] = strings.Join(slices.Sorted(maps.Keys(set)), " and ")
+	}
+	return joined
+}
+
+// unnumbered is a name without the number at its end.
+func unnumbered(name string) string { return strings.TrimRightFunc(name, unicode.IsDigit) }

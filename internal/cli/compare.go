@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/insight"
+	"netdelta/internal/ui"
+	"netdelta/report/markdown"
+	"netdelta/report/terminal"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// compareOptions are the flags of compare.
+type compareOptions struct {
+	margin, metric, format string
+	all                    bool
+}
+
+// compareFormats are the forms that a comparison can be printed in, the one that is meant when none is named first.
+func compareFormats() []string { return []string{"text", "md", "json"} }
+
+func newCompareCommand(env *environment) *cobra.Command {
+	var o compareOptions
+	cmd := &cobra.Command{
+		Use:   "compare OLD NEW",
+		Short: "Say what changed between two runs; the exit status tells a CI job",
+		Long: `Say what changed between two run folders: of each network in both, how far its cost against its own run's baseline has
+moved, with an interval over the builds of both runs. What the baselines themselves measured is shown and never compared, so
+that runs of different machines or kernels can be held against each other; what differs between those stands on top.
+
+A change is called a regression when its whole interval lies beyond the margin. Only the headline metric of each workload (or
+the one that --metric names) is judged; --all shows the others too.
+
+EXIT STATUS
+  0    no regression was found
+  1    a run folder can't be read
+  2    bad usage, or no run folder
+  3    nothing can be compared: no delta in common, or too few builds for any interval
+  4    a regression beyond the margin`,
+		Example: `  netdelta compare runs/main runs/branch
+  netdelta compare runs/6.12 runs/6.18 --margin 5% --format md`,
+		Args: args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			how, err := o.check(cmd.Flags().Changed("margin"))
+			if err != nil {
+				return usageError{err}
+			}
+			return env.compare(a[0], a[1], how, o.format)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.margin, "margin", "", "change that counts as none, such as 2% (default: the wider of the runs' own)")
+	f.StringVar(&o.metric, "metric", "", "metric to judge in place of each workload's headline: "+strings.Join(insight.Metrics(), ", "))
+	f.StringVar(&o.format, "format", compareFormats()[0], strings.Join(compareFormats(), ", "))
+	f.BoolVar(&o.all, "all", false, "show the metrics that are not judged, too")
+	complete(cmd, "metric", insight.Metrics())
+	complete(cmd, "format", compareFormats())
+	return cmd
+}
+
+// check turns the flags into what they mean.
+func (o compareOptions) check(marginGiven bool) (insight.Comparing, error) {
+	how := insight.Comparing{Metric: o.metric, All: o.all}
+	if marginGiven {
+		margin, err := parseMargin(o.margin)
+		if err != nil {
+			return how, fmt.Errorf("--margin: %w", err)
+		}
+		how.Margin = margin
+	}
+	if o.metric != "" {
+		if err := oneOf("--metric", o.metric, insight.Metrics()); err != nil {
+			return how, err
+		}
+	}
+	return how, oneOf("--format", o.format, compareFormats())
+}
+
+// parseMargin reads a margin, as a share or with a percent sign.
+func parseMargin(text string) (float64, error) {
+	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	margin, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if percent {
+		margin /= 100
+	}
+	switch {
+	case err != nil || math.IsNaN(margin):
+		return 0, fmt.Errorf("%q is no margin; write 2%% or 0.02", text)
+	case margin <= 0 || margin > 0.5:
+		return 0, fmt.Errorf("margin %s is not above 0 and at most 50%%", text)
+	}
+	return margin, nil
+}
+
+// compare prints what changed between two run folders.
+func (env *environment) compare(before, after string, how insight.Comparing, format string) error {
+	var runs [2]insight.Measured
+	for i, path := range []string{before, after} {
+		m, err := env.reload(path)
+		if err != nil {
+			return err
+		}
+		if len(m.Trials) == 0 {
+			return withStatus(exitNothing, fmt.Errorf("%s has nothing to compare: its %s is missing or empty, and a comparison takes the figures of each build",
+				path, result.TrialsFile))
+		}
+		runs[i] = m
+	}
+	if a, b := runs[0].Run, runs[1].Run; a.Run == b.Run && a.Started.Equal(b.Started) && a.Seed == b.Seed {
+		return usageError{fmt.Errorf("%s and %s are the same run: it has not changed, and says nothing of another", before, after)}
+	}
+	c := insight.NewJudge(env.workloads).Compare(runs[0], runs[1], how).Complete()
+	if err := env.writeComparison(env.out, c, format); err != nil {
+		return err
+	}
+	switch c.Verdict {
+	case string(stats.Regressed):
+		return withStatus(exitRegressed, errors.New(""))
+	case insight.NothingCompared:
+		return withStatus(exitNothing, errors.New(""))
+	}
+	return nil
+}
+
+func (env *environment) writeComparison(w io.Writer, c result.Comparison, format string) error {
+	switch format {
+	case "md":
+		return markdown.WriteComparison(w, c)
+	case "json":
+		return writeJSON(w, c)
+	}
+	return terminal.WriteComparison(w, c, ui.Detect(env.terminal, env.getenv))
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"netdelta/insight"
+	"netdelta/result"
+)
+
+// reload takes a run's frame from result.json and its figures from the journal, which is the truth. The path of a result.json
+// stands for its folder. A folder without a journal gives the figures of its result.json, with a note and without trials.
+func (env *environment) reload(path string) (insight.Measured, error) {
+	dir := folderOf(path)
+	run, err := result.Load(dir)
+	if err != nil {
+		return insight.Measured{}, unreadable(err)
+	}
+	contents, err := result.LoadTrials(dir)
+	m := insight.Measured{Run: run, Trials: contents.Trials}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(run.Deltas)+len(run.Null) > 0:
+		m.Notes = append(m.Notes, fmt.Sprintf("%s is missing: the figures are those that %s was left with", result.TrialsFile, result.ResultFile))
+		m.Run.Notes = append(m.Run.Notes, m.Notes...)
+		return m, nil
+	case err != nil:
+		return insight.Measured{}, unreadable(err)
+	}
+	if contents.Torn != "" {
+		m.Notes = append(m.Notes, contents.Torn)
+		m.Run.Notes = append(m.Run.Notes, contents.Torn)
+	}
+	insight.NewJudge(env.workloads).Conclude(&m.Run, m.Trials)
+	return m, nil
+}
+
+// folderOf is the run folder that a path means.
+func folderOf(path string) string {
+	if filepath.Base(path) == result.ResultFile {
+		return filepath.Dir(path)
+	}
+	return path
+}
+
+// unreadable gives an error of reading a run folder its exit status: bad usage for what is no run, nothing measured for a run
+// that was cut off before it had anything to read.
+func unreadable(err error) error {
+	switch {
+	case errors.Is(err, result.ErrNoRun):
+		return withStatus(exitUsage, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return withStatus(exitNothing, err)
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"netdelta/insight"
+	"netdelta/internal/suggest"
+	"netdelta/internal/ui"
+	"netdelta/report/benchfmt"
+	"netdelta/report/csv"
+	"netdelta/report/markdown"
+	"netdelta/report/parquet"
+	"netdelta/report/rows"
+)
+
+// reportFormat is a form that a run can be written in.
+type reportFormat struct {
+	name, about string
+	file        string // where it goes in the run folder when nothing else is said; "" is standard output
+	binary      bool   // no terminal can show it
+	tables      bool   // it holds one table of package rows
+	write       func(w io.Writer, m insight.Measured, table string) error
+}
+
+// reportFormats are all forms, the one that is meant when none is named first.
+func reportFormats() []reportFormat {
+	return []reportFormat{
+		{name: "md", about: "Markdown, for a pull request or a wiki", write: func(w io.Writer, m insight.Measured, _ string) error {
+			return markdown.Write(w, m.Run.Complete())
+		}},
+		{name: "csv", about: "one table, for a spreadsheet", tables: true, write: func(w io.Writer, m insight.Measured, table string) error {
+			return csv.Write(w, m.Run, m.Trials, table)
+		}},
+		{name: "parquet", about: "one table with its types, for DuckDB, pandas and the like", binary: true, tables: true,
+			write: func(w io.Writer, m insight.Measured, table string) error {
+				return parquet.Write(w, m.Run, m.Trials, table)
+			}},
+		{name: "benchfmt", about: "a line for each trial, for benchstat", write: func(w io.Writer, m insight.Measured, _ string) error {
+			return benchfmt.Write(w, m.Run, m.Trials)
+		}},
+		{name: "json", about: "result.json, computed anew", write: func(w io.Writer, m insight.Measured, _ string) error {
+			return writeJSON(w, m.Run.Complete())
+		}},
+	}
+}
+
+// writeJSON writes a document with its lines indented.
+func writeJSON(w io.Writer, document any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(document)
+}
+
+// reportOptions are the flags of report.
+type reportOptions struct{ format, table, out string }
+
+func newReportCommand(env *environment) *cobra.Command {
+	formats := reportFormats()
+	var names []string
+	about := ""
+	for _, f := range formats {
+		names = append(names, f.name)
+		about += fmt.Sprintf("  %-9s %s\n", f.name, f.about)
+	}
+	var o reportOptions
+	cmd := &cobra.Command{
+		Use:   "report DIR",
+		Short: "Write a run folder's figures as Markdown, CSV, Parquet or for benchstat",
+		Long: `Write the figures of a run folder for other readers and other programs, computed from its journal.
+
+FORMATS
+` + about + `
+EXIT STATUS
+  0    done
+  1    the folder can't be read, or the report not written
+  2    bad usage, or no run folder
+  3    the run was cut off before anything was measured`,
+		Example: `  netdelta report runs/latest --format md | gh pr comment -F -
+  netdelta report runs/latest --format csv --what bursts --out bursts.csv`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			format, err := o.check(formats, cmd.Flags().Changed("what"))
+			if err != nil {
+				return usageError{err}
+			}
+			return env.report(a[0], format, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.format, "format", formats[0].name, strings.Join(names, ", "))
+	f.StringVar(&o.table, "what", rows.Tables()[0], "the table of a csv or parquet file: "+strings.Join(rows.Tables(), ", "))
+	f.StringVar(&o.out, "out", "", "file to write, - for standard output")
+	complete(cmd, "format", names)
+	complete(cmd, "what", rows.Tables())
+	return cmd
+}
+
+// complete lets the shell complete a flag from a list.
+func complete(cmd *cobra.Command, flag string, values []string) {
+	// The only error is a flag that is not there, which the tests of the completion would show.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// check finds the format that is meant.
+func (o reportOptions) check(formats []reportFormat, tableGiven bool) (reportFormat, error) {
+	var names, tables []string
+	for _, f := range formats {
+		names = append(names, f.name)
+		if f.tables {
+			tables = append(tables, f.name)
+		}
+	}
+	if err := oneOf("--format", o.format, names); err != nil {
+		return reportFormat{}, err
+	}
+	format := formats[slices.Index(names, o.format)]
+	if tableGiven && !format.tables {
+		return reportFormat{}, fmt.Errorf("--what chooses the table of %s; %s holds the whole run", strings.Join(tables, " or "), o.format)
+	}
+	return format, oneOf("--what", o.table, rows.Tables())
+}
+
+// oneOf refuses a flag's value that is not in a list.
+func oneOf(flag, value string, list []string) error {
+	if slices.Contains(list, value) {
+		return nil
+	}
+	if near, ok := suggest.Nearest(value, list); ok {
+		return fmt.Errorf("%s: unknown %q; did you mean %q?", flag, value, near)
+	}
+	return fmt.Errorf("%s: unknown %q; known are %s", flag, value, strings.Join(list, ", "))
+}
+
+// report writes a run folder's figures in one format.
+func (env *environment) report(dir string, format reportFormat, o reportOptions) error {
+	if format.binary && (o.out == "" || o.out == "-") && env.onTerminal() {
+		return usageError{errors.New("a parquet file is not for a terminal: name a file with --out, or pipe it to a program")}
+	}
+	m, err := env.reload(dir)
+	if err != nil {
+		return err
+	}
+	write := func(w io.Writer) error { return format.write(w, m, o.table) }
+	switch {
+	case o.out == "-", o.out == "" && format.file == "":
+		return write(env.out)
+	case o.out == "":
+		o.out = filepath.Join(folderOf(dir), format.file)
+	}
+	if err := replaceFile(o.out, write); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.err, "report: %s\n", ui.Clean(o.out))
+	return nil
+}
+
+// onTerminal says whether standard output is a terminal.
+func (env *environment) onTerminal() bool {
+	file, ok := env.terminal.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}

@@ -1,0 +1,93 @@
+package markdown
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/result"
+)
+
+// WriteComparison writes what changed between two runs: the outcome first, since a comment on a pull request is read from
+// the top, then what differs between the runs' environments, then the changes.
+func WriteComparison(w io.Writer, c result.Comparison) error {
+	d := &document{w: bufio.NewWriter(w)}
+	d.paragraph("## " + escape(c.Old.Run) + " → " + escape(c.New.Run))
+	d.paragraph("**" + escape(c.Says) + "**")
+	d.differences(c)
+	for _, g := range insight.Groups(c) {
+		d.changes(c, g)
+	}
+	d.unpaired(c.Unpaired)
+	d.notes(c.Notes)
+	return d.w.Flush()
+}
+
+// differences writes what the environments have not in common.
+func (d *document) differences(c result.Comparison) {
+	d.paragraph("### What differs between the runs")
+	if insight.Elsewhere(c) == "" {
+		d.paragraph("Same machine and kernel, same testbed and settings.")
+	} else {
+		d.paragraph("Only deltas are compared, each against the baseline of its own run.")
+	}
+	var rows [][]string
+	for _, v := range c.Differences {
+		what := escape(v.What)
+		if len(v.Where) > 0 {
+			what += " (" + escape(strings.Join(v.Where, ", ")) + ")"
+		}
+		rows = append(rows, []string{v.Group, what, escape(insight.Recorded(v.Old)), escape(insight.Recorded(v.New))})
+	}
+	d.table([]string{"", "", "old", "new"}, make([]bool, 4), rows)
+}
+
+// changes writes the table of a group.
+func (d *document) changes(c result.Comparison, g insight.Group) {
+	first := g.Changes[0]
+	title := fmt.Sprintf("### %s, %s: %s", escape(insight.Load(first.Setting())), strings.ToLower(insight.Where(first.Placement)), escape(first.Metric))
+	if !first.Headline {
+		title += " (told, not judged)"
+	}
+	d.paragraph(title)
+	if context := g.Context(c, "→"); context != "" {
+		d.paragraph(escape(context) + ".")
+	}
+	var rows [][]string
+	for _, change := range g.Changes {
+		rows = append(rows, []string{
+			escape(insight.Name(change.Network, change.Path)), insight.Amount(change), moved(change),
+			insight.Against(change.Old, change.Unit), insight.Against(change.New, change.Unit), emphasis(change.Verdict),
+		})
+	}
+	baseline := escape(first.Baseline)
+	d.table([]string{"network", "change", percentage(c.Confidence) + "% interval", "old vs " + baseline, "new vs " + baseline, "verdict"},
+		[]bool{false, true, true, true, true, false}, rows)
+}
+
+// moved is the interval of a change, or how many builds it takes.
+func moved(c result.Change) string {
+	switch {
+	case c.ChangeLow != nil && c.ChangeHigh != nil:
+		return between(insight.Percent(*c.ChangeLow), insight.Percent(*c.ChangeHigh))
+	case c.ShiftLow != nil && c.ShiftHigh != nil:
+		return between(insight.Difference(c.Unit, *c.ShiftLow), insight.Difference(c.Unit, *c.ShiftHigh))
+	}
+	return fmt.Sprintf("%d and %d of %d builds", c.Old.Blocks, c.New.Blocks, c.Need)
+}
+
+// unpaired writes the deltas that only one of the runs has.
+func (d *document) unpaired(all []result.Unpaired) {
+	var rows [][]string
+	for _, u := range all {
+		rows = append(rows, []string{
+			u.In, escape(insight.Name(u.Network, u.Path)), escape(insight.Load(u.Setting())), strings.ToLower(insight.Where(u.Placement)), escape(u.Why),
+		})
+	}
+	if len(rows) > 0 {
+		d.paragraph("### Only in one of the runs")
+	}
+	d.table([]string{"run", "network", "workload", "placement", "why"}, make([]bool, 5), rows)
+}

@@ -1,0 +1,271 @@
+// Package markdown writes a run, or what changed between two, as GitHub Flavored Markdown: for a pull request, an issue or a
+// wiki. What a reader needs first stands first; the environment is folded.
+package markdown
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"netdelta/insight"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// Write writes a run. Deltas, null check, checks, claims and advice must be filled in.
+func Write(w io.Writer, run result.Run) error {
+	d := &document{w: bufio.NewWriter(w)}
+	d.line("## " + escape(run.Study))
+	d.line("")
+	if run.Question != "" {
+		d.paragraph("**" + escape(run.Question) + "**")
+	}
+	conclusions := slices.DeleteFunc(insight.Conclude(run), func(c insight.Conclusion) bool { return !wanted(run, c.Setting) })
+	for _, c := range conclusions {
+		d.item(escape(insight.Load(c.Setting)) + ": " + escape(c.Says))
+	}
+	d.line("")
+	for _, c := range conclusions {
+		d.setting(run, c.Setting)
+	}
+	d.claims(run.Claims)
+	d.advice(run.Advice)
+	d.checks(run)
+	d.absent(run.Cells)
+	d.notes(run.Notes)
+	d.environment(run)
+	return d.w.Flush()
+}
+
+// document is Markdown being written. Errors of its writer are kept there until the end.
+type document struct{ w *bufio.Writer }
+
+func (d *document) line(text string)      { d.w.WriteString(text + "\n") }
+func (d *document) item(text string)      { d.line("- " + text) }
+func (d *document) paragraph(text string) { d.line(text + "\n") }
+
+// table writes a table; cells are escaped already. Columns that hold figures are aligned to the right.
+func (d *document) table(head []string, right []bool, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	rule := make([]string, len(head))
+	for i := range rule {
+		rule[i] = "---"
+		if right[i] {
+			rule[i] = "--:"
+		}
+	}
+	for _, row := range slices.Concat([][]string{head, rule}, rows) {
+		d.line("| " + strings.Join(row, " | ") + " |")
+	}
+	d.line("")
+}
+
+// setting writes the table of a setting.
+func (d *document) setting(run result.Run, s result.Setting) {
+	var deltas []result.Delta
+	for _, n := range run.Null {
+		if n.Headline && n.Setting() == s {
+			deltas = append(deltas, n)
+		}
+	}
+	null := len(deltas)
+	deltas = append(deltas, insight.Headlines(run.Deltas, s)...)
+	if len(deltas) == 0 {
+		return
+	}
+	first := deltas[0]
+	d.paragraph("### " + escape(insight.Load(s)) + ", " + strings.ToLower(insight.Where(s.Placement)))
+	d.paragraph(fmt.Sprintf("%s: %s %s. %s%% intervals over builds.",
+		escape(first.Baseline), escape(first.Metric), insight.Value(first.Unit, first.BaselineValue), percentage(run.Confidence)))
+	var rows [][]string
+	for i, delta := range deltas {
+		verdict := emphasis(delta.Verdict)
+		if i < null {
+			verdict = "null check: " + delta.Verdict
+		}
+		rows = append(rows, []string{
+			escape(insight.Name(delta.Network, delta.Path)), ratio(delta), interval(delta),
+			insight.Difference(delta.Unit, delta.Difference), insight.Value(delta.Unit, delta.Value), verdict, excluded(delta.Excluded),
+		})
+	}
+	d.table([]string{"network", "vs " + escape(first.Baseline), "interval", "difference", escape(first.Metric), "verdict", "left out"},
+		[]bool{false, true, true, true, true, false, false}, rows)
+}
+
+func percentage(share float64) string { return fmt.Sprintf("%.4g", 100*share) }
+
+// emphasis makes the verdicts that speak of a difference stand out.
+func emphasis(verdict string) string {
+	switch stats.Verdict(verdict) {
+	case stats.Slower, stats.Faster, stats.Regressed, stats.Improved:
+		return "**" + verdict + "**"
+	}
+	return escape(verdict)
+}
+
+// ratio is a delta's ratio as a change, empty where it has none.
+func ratio(d result.Delta) string {
+	if d.Ratio == 0 {
+		return ""
+	}
+	return insight.Percent(d.Ratio)
+}
+
+// interval is that of the ratio, or of the difference where there is none.
+func interval(d result.Delta) string {
+	switch {
+	case d.RatioLow != nil && d.RatioHigh != nil:
+		return between(insight.Percent(*d.RatioLow), insight.Percent(*d.RatioHigh))
+	case d.DifferenceLow != nil && d.DifferenceHigh != nil && d.Ratio == 0:
+		return between(insight.Difference(d.Unit, *d.DifferenceLow), insight.Difference(d.Unit, *d.DifferenceHigh))
+	}
+	return fmt.Sprintf("%d of %d builds", d.Blocks, d.Need)
+}
+
+func between(low, high string) string { return low + " to " + high }
+
+// excluded counts what was left out of a delta, by reason.
+func excluded(counts map[string]int) string {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d", escape(reason), counts[reason]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// claims writes the published findings beside what the run says of them.
+func (d *document) claims(claims []result.Claim) {
+	var rows [][]string
+	for _, c := range claims {
+		rows = append(rows, []string{escape(c.Says), escape(c.Published), escape(c.Measured), emphasis(c.Verdict), escape(c.Source)})
+	}
+	if len(rows) > 0 {
+		d.paragraph("### Claims")
+	}
+	d.table([]string{"claim", "published", "measured", "verdict", "source"}, make([]bool, 5), rows)
+}
+
+// advice writes what to change.
+func (d *document) advice(advice []result.Advice) {
+	if len(advice) == 0 {
+		return
+	}
+	d.paragraph("### What to do")
+	for _, a := range advice {
+		d.item(escape(a.Says) + " " + escape(a.Why))
+	}
+	d.line("")
+}
+
+// checksMost is how many checks are told one by one.
+const checksMost = 20
+
+// checks writes what was found wrong with trials.
+func (d *document) checks(run result.Run) {
+	var rows [][]string
+	for _, c := range run.Checks {
+		if !c.OK {
+			rows = append(rows, []string{escape(c.Trial), escape(c.Check), escape(c.Expected), escape(c.Observed)})
+		}
+	}
+	if len(rows) == 0 {
+		d.paragraph(fmt.Sprintf("All %d checks of trials passed.", len(run.Checks)))
+		return
+	}
+	d.paragraph("### Checks")
+	told := rows[:min(len(rows), checksMost)]
+	d.table([]string{"trial", "check", "expected", "observed"}, make([]bool, 4), told)
+	if more := len(rows) - len(told); more > 0 {
+		d.paragraph(fmt.Sprintf("And %d more, in %s.", more, result.ResultFile))
+	}
+}
+
+// wanted says whether anything of a setting was to be measured here.
+func wanted(run result.Run, s result.Setting) bool {
+	return slices.ContainsFunc(run.Cells, func(c result.Cell) bool {
+		return c.Setting() == s && c.Role == result.RoleCell && c.Unsupported == "" && c.Skipped == ""
+	})
+}
+
+// absent writes which networks were not measured, each with the reason.
+func (d *document) absent(cells []result.Cell) {
+	type absence struct{ what, why string }
+	var all []absence
+	counts := map[absence]int{}
+	for _, c := range cells {
+		a := absence{"cells left out", c.Skipped}
+		if c.Unsupported != "" {
+			a = absence{c.Network, c.Unsupported}
+		}
+		if a.why == "" {
+			continue
+		}
+		if counts[a] == 0 {
+			all = append(all, a)
+		}
+		counts[a]++
+	}
+	if len(all) == 0 {
+		return
+	}
+	d.paragraph("### Not measured")
+	for _, a := range all {
+		d.item(fmt.Sprintf("%s (%d): %s", escape(a.what), counts[a], escape(a.why)))
+	}
+	d.line("")
+}
+
+// notes writes what the reader must know.
+func (d *document) notes(notes []string) {
+	if len(notes) == 0 {
+		return
+	}
+	d.paragraph("### Notes")
+	for _, n := range notes {
+		d.item(escape(n))
+	}
+	d.line("")
+}
+
+// environment writes what it takes to repeat the run, folded.
+func (d *document) environment(run result.Run) {
+	e := run.Environment
+	rows := [][]string{}
+	add := func(what, value string) {
+		if value != "" {
+			rows = append(rows, []string{escape(what), escape(value)})
+		}
+	}
+	add("run", run.Run)
+	add("started", run.Started.UTC().Format("2006-01-02 15:04:05 UTC"))
+	if took := run.Finished.Sub(run.Started).Round(time.Second); took > 0 {
+		add("took", took.String())
+	}
+	add("ended", run.Ended)
+	add("testbed", run.Testbed)
+	add("seed", fmt.Sprint(run.Seed))
+	add("margin", percentage(run.Margin)+"%")
+	add("netdelta", e.Netdelta)
+	add("kernel", e.Kernel)
+	add("system", e.OS)
+	if e.CPU.Count > 0 {
+		add("processors", fmt.Sprintf("%d x %s", e.CPU.Count, e.CPU.Model))
+	}
+	add("hypervisor", e.Virtual)
+	if e.Memory > 0 {
+		add("memory", e.Memory.String())
+	}
+	add("clock source", e.Clock)
+	for _, name := range slices.Sorted(maps.Keys(e.Sysctls)) {
+		add(name, e.Sysctls[name])
+	}
+	d.line("<details><summary>Environment</summary>\n")
+	d.table([]string{"", ""}, make([]bool, 2), rows)
+	d.line("</details>")
+}

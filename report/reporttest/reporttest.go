@@ -1,0 +1,166 @@
+// Package reporttest makes runs that were never measured, for the tests of what reads runs: their truth is known, and the same
+// World gives the same run.
+package reporttest
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"netdelta/insight"
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// World is what a run finds. Take Usual and change it.
+type World struct {
+	// Name names the run, and Seed all that is random in it.
+	Name string
+	Seed uint64
+	// Builds and Rounds are how much was measured.
+	Builds, Rounds int
+	// Base is the baseline's latency in nanoseconds.
+	Base float64
+	// Networks are measured beside the baseline, in this order; Costs are their true ratios to it, 1 if not given.
+	Networks []string
+	Costs    map[string]float64
+	// Scatter is that of builds, as a standard deviation of the logarithm.
+	Scatter float64
+	// Datagrams makes the workload one that loses some.
+	Datagrams   bool
+	Environment result.Environment
+}
+
+// Usual is a world of a bridge that costs 12% and a VXLAN that costs 31%.
+func Usual() World {
+	return World{
+		Name: "latency-20300102-030405", Seed: 1, Builds: 8, Rounds: 6, Base: 20_000, Networks: []string{"bridge", "vxlan"},
+		Costs: map[string]float64{"bridge": 1.12, "vxlan": 1.31}, Scatter: 0.002,
+		Environment: result.Environment{
+			Netdelta: "v1.2.3", GoVersion: "go1.26.8", Kernel: "6.12.1", Arch: "x86_64", OS: "Debian GNU/Linux 12 (bookworm)", Hostname: "alpha",
+			CPU: result.CPU{Model: "Example CPU @ 2.00GHz", Count: 2}, Memory: 8 * unit.GiB, Clock: "tsc",
+			Sysctls:   map[string]string{"net.ipv4.tcp_congestion_control": "cubic", "net.ipv4.tcp_sack": "1"},
+			Measuring: []int{1}, Controlling: []int{0},
+		},
+	}
+}
+
+// cells are the world's cells: the baseline, its twin and the networks.
+func (w World) cells() []result.Cell {
+	load := "tcp-rr"
+	if w.Datagrams {
+		load = "udp-rr"
+	}
+	cell := func(id, network string, role result.Role) result.Cell {
+		return result.Cell{
+			ID: id + "/cross-node/" + load + "/300B", Network: network, Placement: result.CrossNode, Path: "pod", Workload: load,
+			Params: result.Params{Message: 300}, Role: role,
+		}
+	}
+	cells := []result.Cell{cell("host", "host", result.RoleBaseline), cell("host+twin", "host", result.RoleTwin)}
+	for _, n := range w.Networks {
+		cells = append(cells, cell(n, n, result.RoleCell))
+	}
+	return cells
+}
+
+// Measure is the run with its trials, and all that follows from them.
+func (w World) Measure(tb testing.TB) (result.Run, []result.Trial) {
+	tb.Helper()
+	run := result.Run{
+		Schema: result.Schema, Run: w.Name, Study: "latency", Question: "What does each container network add to a round trip?",
+		Testbed: "lab", Seed: w.Seed, Confidence: 0.95, Margin: 0.02, Ended: "builds", Environment: w.Environment, Cells: w.cells(),
+		Started: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Finished: time.Date(2030, 1, 2, 3, 5, 5, 0, time.UTC),
+	}
+	random := rand.New(rand.NewPCG(w.Seed, 0x7265706f7274))
+	var trials []result.Trial
+	for build := range w.Builds {
+		for _, cell := range run.Cells {
+			trials = append(trials, w.trial(tb, random, cell, build))
+		}
+	}
+	insight.NewJudge(nil).Conclude(&run, trials)
+	return run, trials
+}
+
+// trial measures a cell in one build.
+func (w World) trial(tb testing.TB, random *rand.Rand, cell result.Cell, build int) result.Trial {
+	cost, given := w.Costs[cell.Network]
+	if !given {
+		cost = 1
+	}
+	typical := w.Base * cost * math.Exp(w.Scatter*random.NormFloat64())
+	started := time.Date(2030, 1, 2, 3, 4, 5+build, 0, time.UTC)
+	t := result.Trial{
+		Schema: result.Schema, Cell: cell.ID, Role: cell.Role, Build: build, Started: started, Finished: started.Add(time.Second),
+		ClientCPU: 1, ServerCPU: 1,
+	}
+	h := result.NewHistogram()
+	for round := range w.Rounds {
+		p50 := math.Round(typical * math.Exp(0.01*random.NormFloat64()))
+		b := &t.Bursts
+		b.Round, b.Start, b.Duration = append(b.Round, round), append(b.Start, int64(round)*5_000_000), append(b.Duration, 5_000_000)
+		b.Transactions, b.P50, b.P90 = append(b.Transactions, 200), append(b.P50, p50), append(b.P90, 1.2*p50)
+		b.Disturbed = append(b.Disturbed, "")
+		for range 200 {
+			if err := h.RecordValue(int64(p50 * (0.9 + 0.1*random.ExpFloat64()))); err != nil {
+				tb.Fatal(err)
+			}
+		}
+		t.Transactions += 200
+	}
+	if w.Datagrams {
+		t.Sent, t.Lost = t.Transactions+int64(build%2), int64(build%2)
+	}
+	if last := len(t.Bursts.Disturbed) - 1; build == 1 && last >= 0 {
+		t.Bursts.Disturbed[last] = "preempted"
+	}
+	encoded, err := result.EncodeHistogram(h)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	t.Histogram = encoded
+	return t
+}
+
+// Write makes a run folder of a run.
+func Write(tb testing.TB, dir string, run result.Run, trials []result.Trial) {
+	tb.Helper()
+	folder, err := result.Create(dir, []byte("study: latency\n"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, t := range trials {
+		if err := folder.Append(t); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for _, err := range []error{folder.WriteEnvironment(run.Environment), folder.WriteResult(run), folder.Close()} {
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// Hostile is text that means something to a page, a table, a spreadsheet or a terminal, as a name may have it.
+func Hostile() string {
+	return "=cmd|'/C calc'!A0 <script>alert(1)</script> `x` | **b** [l](javascript:x) @all \\ # \x1b[31mred\x07 \u202edesrever\u202c, \"q\"\nnew: line"
+}
+
+// Spoiled is a run in which every name and note is Hostile.
+func Spoiled(tb testing.TB) (result.Run, []result.Trial) {
+	tb.Helper()
+	w := Usual()
+	w.Networks = []string{Hostile(), "vxlan"}
+	run, trials := w.Measure(tb)
+	h := Hostile()
+	run.Study, run.Question, run.Testbed, run.Run = h, h, h, h
+	run.Notes = []string{h, "- item", "1. item", "+ item", "=== heading"}
+	run.Claims = []result.Claim{{ID: h, Says: h, Source: h, Published: h, Expect: h, Measured: h, Verdict: "not-tested"}}
+	run.Advice = []result.Advice{{Says: h, Why: h}}
+	run.Checks = append(run.Checks, result.Check{Trial: h, Check: h, Expected: h, Observed: h})
+	run.Environment.Kernel, run.Environment.CPU.Model, run.Environment.OS = h, h, h
+	run.Environment.Sysctls = map[string]string{h: h}
+	return run, trials
+}

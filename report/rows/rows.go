@@ -1,0 +1,233 @@
+// Package rows makes flat tables of a run, for programs that know tables and nothing of netdelta: what the CSV and the
+// Parquet files hold. The levels of a cell are repeated in each row, so that a table can be read by itself.
+package rows
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"netdelta/result"
+)
+
+// Level columns name what a row was measured in. A parameter that is 0 or empty is the workload's default, or one that the
+// workload has not.
+type Level struct {
+	Run               string  `parquet:"run"`
+	Cell              string  `parquet:"cell"`
+	Network           string  `parquet:"network"`
+	Placement         string  `parquet:"placement"`
+	Path              string  `parquet:"path"`
+	Workload          string  `parquet:"workload"`
+	Message           int64   `parquet:"message_bytes"`
+	Connections       int64   `parquet:"connections"`
+	Rate              float64 `parquet:"rate_bits_per_second"`
+	RequestRate       float64 `parquet:"requests_per_second"`
+	CPU               string  `parquet:"cpu"`
+	BusyPoll          int64   `parquet:"busy_poll_ns"`
+	CongestionControl string  `parquet:"congestion_control"`
+	Nagle             bool    `parquet:"nagle"`
+	MTU               int64   `parquet:"mtu_bytes"`
+	Family            string  `parquet:"family"`
+	Search            bool    `parquet:"search"`
+}
+
+// Delta is a row of the table deltas: a result.Delta.
+type Delta struct {
+	Level
+	Baseline string `parquet:"baseline"`
+	// Null marks the null check: the baseline against its twin.
+	Null           bool             `parquet:"null_check"`
+	Metric         string           `parquet:"metric"`
+	Headline       bool             `parquet:"headline"`
+	Unit           string           `parquet:"unit"`
+	Better         string           `parquet:"better"`
+	BaselineValue  float64          `parquet:"baseline_value"`
+	Value          float64          `parquet:"value"`
+	Ratio          *float64         `parquet:"ratio"`
+	RatioLow       *float64         `parquet:"ratio_low"`
+	RatioHigh      *float64         `parquet:"ratio_high"`
+	Difference     float64          `parquet:"difference"`
+	DifferenceLow  *float64         `parquet:"difference_low"`
+	DifferenceHigh *float64         `parquet:"difference_high"`
+	P              *float64         `parquet:"p"`
+	PAdjusted      *float64         `parquet:"p_adjusted"`
+	Blocks         int64            `parquet:"blocks"`
+	Rounds         int64            `parquet:"rounds"`
+	Need           int64            `parquet:"need"`
+	Verdict        string           `parquet:"verdict"`
+	Excluded       map[string]int64 `parquet:"excluded"`
+	SDBuilds       *float64         `parquet:"sd_builds"`
+	SDRounds       *float64         `parquet:"sd_rounds"`
+	SDBursts       *float64         `parquet:"sd_bursts"`
+	Warnings       []string         `parquet:"warnings,list"`
+}
+
+// Trial is a row of the table trials: what one cell measured in one build. Latencies are those of all undisturbed
+// transactions.
+type Trial struct {
+	Level
+	Role          string    `parquet:"role"`
+	Build         int64     `parquet:"build"`
+	Started       time.Time `parquet:"started,timestamp(microsecond)"`
+	Finished      time.Time `parquet:"finished,timestamp(microsecond)"`
+	Bursts        int64     `parquet:"bursts"`
+	Disturbed     int64     `parquet:"disturbed_bursts"`
+	Transactions  int64     `parquet:"transactions"`
+	Bytes         int64     `parquet:"bytes"`
+	Sent          int64     `parquet:"sent"`
+	Lost          int64     `parquet:"lost"`
+	Reordered     int64     `parquet:"reordered"`
+	P50           *int64    `parquet:"p50_ns"`
+	P90           *int64    `parquet:"p90_ns"`
+	P99           *int64    `parquet:"p99_ns"`
+	P999          *int64    `parquet:"p99_9_ns"`
+	Max           *int64    `parquet:"max_ns"`
+	Retransmits   *int64    `parquet:"tcp_retransmits"`
+	MinRTT        *int64    `parquet:"tcp_min_rtt_ns"`
+	Cwnd          *int64    `parquet:"tcp_cwnd"`
+	MSS           *int64    `parquet:"tcp_mss_bytes"`
+	Congestion    *string   `parquet:"tcp_congestion_control"`
+	PathOK        *bool     `parquet:"path_ok"`
+	PathFindings  []string  `parquet:"path_findings,list"`
+	PathWeak      []string  `parquet:"path_weak,list"`
+	Encapsulation string    `parquet:"encapsulation"`
+	Overhead      int64     `parquet:"overhead_bytes"`
+	PathMTU       int64     `parquet:"path_mtu_bytes"`
+	ClientCPU     int64     `parquet:"client_cpu"`
+	ServerCPU     int64     `parquet:"server_cpu"`
+	Failed        string    `parquet:"failed"`
+}
+
+// Burst is a row of the table bursts. A figure that the workload has not is null.
+type Burst struct {
+	Level
+	Role         string   `parquet:"role"`
+	Build        int64    `parquet:"build"`
+	Round        int64    `parquet:"round"`
+	Start        int64    `parquet:"start_ns"`
+	Duration     int64    `parquet:"duration_ns"`
+	Transactions *int64   `parquet:"transactions"`
+	Lost         *int64   `parquet:"lost"`
+	Min          *float64 `parquet:"min_ns"`
+	P50          *float64 `parquet:"p50_ns"`
+	P90          *float64 `parquet:"p90_ns"`
+	P99          *float64 `parquet:"p99_ns"`
+	Mean         *float64 `parquet:"mean_ns"`
+	Max          *float64 `parquet:"max_ns"`
+	Split        *float64 `parquet:"split"`
+	Throughput   *float64 `parquet:"throughput_bits_per_second"`
+	ClientCPU    *int64   `parquet:"client_cpu_ns"`
+	ServerCPU    *int64   `parquet:"server_cpu_ns"`
+	KernelCPU    *int64   `parquet:"kernel_cpu_ns"`
+	Work         *int64   `parquet:"work"`
+	Moved        *int64   `parquet:"moved_bytes"`
+	NoDrop       *float64 `parquet:"no_drop_bits_per_second"`
+	PartialDrop  *float64 `parquet:"partial_drop_bits_per_second"`
+	Load10       *float64 `parquet:"load10_ns"`
+	Load50       *float64 `parquet:"load50_ns"`
+	Load90       *float64 `parquet:"load90_ns"`
+	// Disturbed says why the burst enters no delta; "" if it does.
+	Disturbed string `parquet:"disturbed"`
+}
+
+// Check is a row of the table checks: a result.Check.
+type Check struct {
+	Run      string `parquet:"run"`
+	Trial    string `parquet:"trial"`
+	Check    string `parquet:"check"`
+	OK       bool   `parquet:"ok"`
+	Expected string `parquet:"expected"`
+	Observed string `parquet:"observed"`
+}
+
+// Claim is a row of the table claims: a result.Claim.
+type Claim struct {
+	Run       string `parquet:"run"`
+	ID        string `parquet:"id"`
+	Says      string `parquet:"says"`
+	Source    string `parquet:"source"`
+	Published string `parquet:"published"`
+	Expect    string `parquet:"expect"`
+	Measured  string `parquet:"measured"`
+	Verdict   string `parquet:"verdict"`
+}
+
+// The tables' names, as a user asks for them.
+const (
+	TableDeltas = "deltas"
+	TableTrials = "trials"
+	TableBursts = "bursts"
+	TableChecks = "checks"
+	TableClaims = "claims"
+)
+
+// Tables lists the tables' names, the one that is meant when none is named first.
+func Tables() []string {
+	return []string{TableDeltas, TableTrials, TableBursts, TableChecks, TableClaims}
+}
+
+// Deltas are the rows of the table deltas: the null checks first, then the networks.
+func Deltas(run result.Run) iter.Seq[Delta] {
+	return func(yield func(Delta) bool) {
+		for i, d := range slices.Concat(run.Null, run.Deltas) {
+			if !yield(delta(run.Run, d, i < len(run.Null))) {
+				return
+			}
+		}
+	}
+}
+
+func delta(run string, d result.Delta, null bool) Delta {
+	cell := result.Cell{ID: d.Cell, Network: d.Network, Placement: d.Placement, Path: d.Path, Workload: d.Workload, Params: d.Params}
+	row := Delta{
+		Level: level(run, cell), Baseline: d.Baseline, Null: null, Metric: d.Metric, Headline: d.Headline,
+		Unit: d.Unit, Better: d.Better, BaselineValue: d.BaselineValue, Value: d.Value, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
+		Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
+		Blocks: int64(d.Blocks), Rounds: int64(d.Rounds), Need: int64(d.Need), Verdict: d.Verdict, Warnings: d.Warnings,
+		Excluded: map[string]int64{},
+	}
+	for reason, n := range d.Excluded {
+		row.Excluded[reason] = int64(n)
+	}
+	if d.Ratio != 0 {
+		row.Ratio = &d.Ratio
+	}
+	if v := d.Variance; v != nil {
+		row.SDBuilds, row.SDRounds, row.SDBursts = &v.Builds, &v.Rounds, &v.Bursts
+	}
+	return row
+}
+
+// Checks are the rows of the table checks.
+func Checks(run result.Run) iter.Seq[Check] {
+	return func(yield func(Check) bool) {
+		for _, c := range run.Checks {
+			if !yield(Check{run.Run, c.Trial, c.Check, c.OK, c.Expected, c.Observed}) {
+				return
+			}
+		}
+	}
+}
+
+// Claims are the rows of the table claims.
+func Claims(run result.Run) iter.Seq[Claim] {
+	return func(yield func(Claim) bool) {
+		for _, c := range run.Claims {
+			if !yield(Claim{run.Run, c.ID, c.Says, c.Source, c.Published, c.Expect, c.Measured, c.Verdict}) {
+				return
+			}
+		}
+	}
+}
+
+// level are the levels of a cell.
+func level(run string, c result.Cell) Level {
+	p := c.Params
+	return Level{
+		Run: run, Cell: c.ID, Network: c.Network, Placement: string(c.Placement), Path: c.Path, Workload: c.Workload,
+		Message: int64(p.Message), Connections: int64(p.Connections), Rate: float64(p.Rate), RequestRate: p.RequestRate, CPU: p.CPU,
+		BusyPoll: int64(p.BusyPoll), CongestionControl: p.CongestionControl, Nagle: p.Nagle, MTU: int64(p.MTU),
+		Family: string(p.Family), Search: p.Search,
+	}
+}
