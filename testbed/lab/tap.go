@@ -78,7 +78,7 @@ func tapRefusal(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return &testbed.PermissionError{
-			Doing: "open a packet socket", Need: "the capability CAP_NET_RAW",
+			Doing: "open a packet socket", Need: "CAP_NET_RAW",
 			Mend: "run it as root, or in a user namespace with unshare -Urnm", Err: err,
 		}
 	case errors.Is(err, unix.EAFNOSUPPORT):
