@@ -38,7 +38,7 @@ func Assemble(s *study.Study, p Plan, driver testbed.Driver, workloads []workloa
 		Run: result.Run{
 			Schema: result.Schema, Run: s.Name, Study: s.Name, Question: s.Question, Testbed: s.Testbed.Kind,
 			Seed: s.Design.Seed, Confidence: s.Design.Confidence, Margin: s.Design.Margin,
-			Notes: p.Notes, Environment: about, Cells: p.Cells,
+			Notes: p.Notes, Environment: about, Cells: p.Cells, Claims: claims(s),
 		},
 		Rules: p.Rules, Costs: p.Costs,
 		Burst: s.Design.Burst, Blocks: s.Design.Blocks > 0, VisitBursts: s.Design.Rounds,
@@ -49,6 +49,17 @@ func Assemble(s *study.Study, p Plan, driver testbed.Driver, workloads []workloa
 		Measuring: measuring,
 		Machine:   watch,
 	}, nil
+}
+
+// claims are the study's, not tested until somebody judges them.
+func claims(s *study.Study) []result.Claim {
+	all := make([]result.Claim, len(s.Claims))
+	for i, c := range s.Claims {
+		all[i] = result.Claim{
+			ID: c.ID, Says: c.Says, Source: c.Source, Published: c.Published, Expect: c.Expect, Verdict: "not-tested",
+		}
+	}
+	return all
 }
 
 // shareCPUs divides the processors: workloads get the last one, or the last two when some cell asks for two, and this

@@ -7,22 +7,24 @@ import (
 
 // Judge says what the trials of runs come to.
 type Judge struct {
-	headlines map[string]string // by workload
+	headlines map[string]string        // by workload
+	defaults  map[string]result.Params // by workload
 }
 
-// NewJudge makes a judge that knows the headlines of these workloads.
+// NewJudge makes a judge that knows the headlines and the default parameters of these workloads.
 func NewJudge(workloads []workload.Workload) Judge {
-	j := Judge{headlines: map[string]string{}}
+	j := Judge{headlines: map[string]string{}, defaults: map[string]result.Params{}}
 	for _, w := range workloads {
-		j.headlines[w.Name] = w.Headline
+		j.headlines[w.Name], j.defaults[w.Name] = w.Headline, w.Defaults
 	}
 	return j
 }
 
-// Conclude fills in all that follows from a run's trials: deltas, the null check, checks, advice.
+// Conclude fills in all that follows from a run's trials: deltas, the null check, checks, claims, advice.
 func (j Judge) Conclude(run *result.Run, trials []result.Trial) {
 	run.Deltas, run.Null, run.Checks = Deltas(run.Cells, trials, j.options(*run))
 	run.Paths = Paths(run.Cells, trials)
+	run.Claims = Claims(*run, trials, j.defaults, j.options(*run))
 	run.Advice = Advise(*run)
 }
 

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -35,7 +36,9 @@ type checker struct {
 	at    func(path string) Place
 	given func(path string) bool
 	bad   func(path string) bool
-	errs  Errors
+	// within finds the place of a part of a text, from its offset; false if the text is not written as it reads.
+	within func(path, text string, offset int) (Place, bool)
+	errs   Errors
 }
 
 func (c *checker) fail(path, problem, mend string) {
@@ -263,8 +266,20 @@ func (c *checker) claims() {
 		if strings.TrimSpace(claim.Expect) == "" {
 			continue
 		}
-		if _, err := ParseExpectation(claim.Expect); err != nil {
-			c.fail(path+".expect", fmt.Sprintf("expect: %v", err), "")
-		}
+		c.expectation(path+".expect", claim.Expect)
 	}
+}
+
+// expectation reports what is wrong with a claim's statement, at the very word if its place is known.
+func (c *checker) expectation(path, text string) {
+	_, err := parseExpectation(text, c.known.vocabulary())
+	var wrong *ExpectationError
+	if !errors.As(err, &wrong) {
+		return
+	}
+	if at, ok := c.within(path, text, wrong.Offset); ok {
+		c.errs = append(c.errs, &Error{Place: at, Problem: "expect: " + wrong.Problem})
+		return
+	}
+	c.fail(path, "expect, "+wrong.Error(), "")
 }

@@ -1,14 +1,20 @@
 package study
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"netdelta/experiment/studies"
+	"netdelta/result"
 )
 
 func TestParseExpectation(t *testing.T) {
-	got, err := ParseExpectation("p50 of vxlan, bridge above host by 5us..10us where placement=same-node, message=300|500; cpu of udp-tun within 2% of each other")
+	got, err := ParseExpectation("p50 of vxlan, bridge above host by 5us..10us where placement=same-node, message=300|500; cpu of udp-tun, ovs within 2% of each other")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,36 +24,194 @@ func TestParseExpectation(t *testing.T) {
 			Low: Amount{Absolute: 5 * time.Microsecond}, High: Amount{Absolute: 10 * time.Microsecond},
 			Where: []Condition{{"placement", []string{"same-node"}}, {"message", []string{"300", "500"}}},
 		},
-		{Metric: "cpu", Networks: []string{"udp-tun"}, Relation: EachOther, Low: Amount{Relative: 0.02}, High: Amount{Relative: 0.02}},
+		{Metric: "cpu", Networks: []string{"udp-tun", "ovs"}, Relation: EachOther, Low: Amount{Relative: 0.02}, High: Amount{Relative: 0.02}},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestParseExpectationRefuses(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                                             `unknown metric the end: known are cpu, loss, mean, min, p50, p90, p99, p99.9, throughput`,
-		"p5 of host below vxlan":                       `unknown metric "p5": did you mean "p50"?`,
-		"p50 host below vxlan":                         `want of, not "host"`,
-		"p50 of host near vxlan":                       `want below or above or within or changes, not "near"`,
-		"p50 of host, below vxlan":                     `want below or above or within or changes, not "vxlan"`,
-		"p50 of host, host below vxlan":                `network host is there twice`,
-		"p50 of host below":                            `want the name of a network, not the end`,
-		"p50 of host below <b>":                        `want the name of a network, not "<b>"`,
-		"p50 of host within 5 of metal":                `want an amount such as 5% or 10us, not "5"`,
-		"p50 of host within -5% of metal":              `want an amount such as 5% or 10us, not "-5%"`,
-		"p50 of host within NaN% of metal":             `want an amount such as 5% or 10us, not "NaN%"`,
-		"p50 of vxlan above host by 5%..2%":            `"5%..2%" is not a range`,
-		"p50 of vxlan above host by 5us..2%":           `"5us..2%" is not a range`,
-		"p50 of a below b where place=x":               `unknown factor "place": did you mean "placement"?`,
-		"p50 of a below b where placement":             `"placement" has no value: write for example placement=same-node`,
-		"p50 of a below b and more":                    `unexpected "and"`,
-		"p50 of a changes between mtu=1 and x":         `unknown factor "x": known are connections, message, mtu, path, placement, rate, workload`,
-		"p50 of a changes between mtu=1 and message=2": `changes between two levels of one factor, not of mtu and message`,
+// TestTwoFormsOfAClause holds comparisons of deltas against the same in words, and both against what is printed.
+func TestTwoFormsOfAClause(t *testing.T) {
+	for comparison, words := range map[string]string{
+		"tcp-rr p50, cross-node: macvlan/host < bridge/host": "p50 of macvlan below bridge where workload=tcp-rr, placement=cross-node",
+		"p99.9: vxlan/host > bridge/host":                    "p99.9 of vxlan above bridge",
+		"p50:vxlan/host>1.2":                                 "p50 of vxlan above host by 20%",
+		"p50: vxlan / host > 120%":                           "p50 of vxlan above host by 20%",
+		"p50: vxlan/host > 1":                                "p50 of vxlan above host",
+		"p50: bridge/host < 1":                               "p50 of bridge below host",
+		"p50: bridge/host < 1.05":                            "p50 of bridge at most 5% above host",
+		"p50: bridge/host - 1 < 5%":                          "p50 of bridge at most 5% above host",
+		"p50: bridge/host -1 > 0.05":                         "p50 of bridge above host by 5%",
+		"p50: bridge/host - 1 > -5%":                         "p50 of bridge at most 5% below host",
+		"throughput: vxlan/host > 0.8":                       "throughput of vxlan at most 20% below host",
+		"throughput: vxlan/host < 0.8":                       "throughput of vxlan below host by 20%",
+		"p50, message=300|64KiB, same-node: a < b":           "p50 of a below b where message=300|64KiB, placement=same-node",
+		"p50, family=ipv6: vxlan - host < 10us":              "p50 of vxlan at most 10us above host where family=ipv6",
+		"p50: vxlan - host > 1ms":                            "p50 of vxlan above host by 1ms",
+		"p50: host - vxlan < -5us":                           "p50 of host below vxlan by 5us",
+		"p50: host - vxlan > -5us":                           "p50 of host at most 5us below vxlan",
+		"p50: host - vxlan < 0us":                            "p50 of host below vxlan",
+		"p50: a > b; p90, rate=1Gbit/s: a/c < b/c":           "p50 of a above b; p90 of a below b where rate=1Gbit/s",
 	} {
-		if _, err := ParseExpectation(in); err == nil || err.Error() != want {
+		want, err := ParseExpectation(words)
+		if err != nil {
+			t.Errorf("%q: %v", words, err)
+			continue
+		}
+		got, err := ParseExpectation(comparison)
+		if d := cmp.Diff(want, got); d != "" || err != nil {
+			t.Errorf("%q: %v\n%s", comparison, err, d)
+		}
+		if got.String() != words {
+			t.Errorf("%q is printed as %q, want %q", comparison, got, words)
+		}
+	}
+}
+
+func TestParseExpectationRefuses(t *testing.T) {
+	const metrics = "cpu, loss, mean, min, no_drop, p50, p50_at_10, p50_at_50, p50_at_90, p90, p99, p99.9, partial_drop, throughput"
+	const factors = "busy_poll, congestion_control, connections, cpu, family, message, mtu, nagle, path, placement, rate, request_rate, workload"
+	for in, want := range map[string]string{
+		"":                                             `column 1: unknown metric the end: known are ` + metrics,
+		"p5 of host below vxlan":                       `column 1: unknown metric "p5": did you mean "p50"?`,
+		"p50 host below vxlan":                         `column 5: want of, not "host"`,
+		"p50 of host near vxlan":                       `column 13: want below or above or at or within or changes, not "near"`,
+		"p50 of host, below vxlan":                     `column 20: want below or above or at or within or changes, not "vxlan"`,
+		"p50 of host, host below vxlan":                `column 14: network host is there twice`,
+		"p50 of host below":                            `column 18: want the name of a network, not the end`,
+		"p50 of host below  ; p50 of":                  `column 18: want the name of a network, not the end`,
+		"p50 of host below vxlan;":                     `column 25: unknown metric the end: known are ` + metrics,
+		"p50 of host below <b>":                        `column 19: want the name of a network, not "<"`,
+		"p50 of host, vxlan below bridge, host":        `column 34: host is held against itself`,
+		"p50 of others below others":                   `column 21: others is held against itself`,
+		"p50 of host within 5 of metal":                `column 20: want an amount such as 5% or 10us, not "5"`,
+		"p50 of host within -5% of metal":              `column 20: want an amount such as 5% or 10us, not "-5%"`,
+		"p50 of host within NaN% of metal":             `column 20: want an amount such as 5% or 10us, not "NaN%"`,
+		"p50 of host within 5% of each other":          `column 26: each other takes two networks at least`,
+		"throughput of a within 5us of b":              `column 24: throughput is not a time: write a percentage`,
+		"p50 of vxlan above host by 5%..2%":            `column 28: "5%..2%" is not a range`,
+		"p50 of vxlan above host by 5us..2%":           `column 28: "5us..2%" is not a range`,
+		"p50 of vxlan above host by 5%..":              `column 32: want an amount such as 5% or 10us, not the end`,
+		"p50 of vxlan below host by 100%":              `column 28: nothing is 100% below anything: the most is less than 100%`,
+		"p50 of vxlan at most 5% near host":            `column 25: want above or below, not "near"`,
+		"p50 of a below b where place=x":               `column 24: unknown factor "place": did you mean "placement"?`,
+		"p50 of a below b where placement":             `column 24: "placement" has no value: write for example placement=same-node`,
+		"p50 of a below b where mtu=":                  `column 24: "mtu=" has no value: write for example placement=same-node`,
+		"p50 of a below b where family=ipv4|ipv5":      `column 36: unknown family "ipv5": did you mean "ipv4"?`,
+		"p50 of a below b where message=x":             `column 32: "x" is not a size: it does not start with a number; write for example "64KiB", "1500" or "1.5MiB"`,
+		"p50 of a below b where mtu=1500, mtu=9000":    `column 34: mtu is there twice: write mtu=A|B for either of two`,
+		"p50 of a below b and more":                    `column 18: unexpected "and"`,
+		"p50 of a changes between mtu=1 and x":         `column 36: unknown factor "x": known are ` + factors,
+		"p50 of a changes between mtu=1 and message=2": `column 36: changes between two levels of one factor, not of mtu and message`,
+		"p50 of a changes between mtu=1 and mtu=1":     `column 36: changes between two levels, not between a level and itself`,
+		"tcp-rr p5: a < b":                             `column 8: unknown metric "p5": did you mean "p50"?`,
+		"p50, crossnode: a < b":                        `column 6: want same-node, cross-node or KEY=VALUE, not "crossnode"`,
+		"p50, same-node, cross-node: a < b":            `column 17: placement is there twice: write placement=A|B for either of two`,
+		"p50: a/host < b/bridge":                       `column 17: a is held against host and b against bridge: a comparison has one base`,
+		"p50: a/host < b":                              `column 15: want a ratio such as 1.2 (or 20% after - 1), or NETWORK/BASE, not "b"`,
+		"p50: a/host < 0":                              `column 15: want a ratio such as 1.2 (or 20% after - 1), or NETWORK/BASE, not "0"`,
+		"p50: a/host <= 1.2":                           `column 14: want a ratio such as 1.2 (or 20% after - 1), or NETWORK/BASE, not "="`,
+		"p50: a - host < 5%":                           `column 17: want a time such as 10us, not "5%"`,
+		"loss: a - host < 5us":                         `column 18: loss is not a time: write a percentage`,
+		"p50: a, b < c":                                `column 7: want / or - or < or >, not ","`,
+		"p50: a < b, c":                                `column 14: a comparison holds one network against one: write METRIC of A below B, C for several`,
+		"p50: a < b where mtu=1500":                    `column 12: unexpected "where"`,
+		"ü p50 of":                                     `column 1: unknown metric "\u00fc": known are ` + metrics,
+		"p50 of a below b where ü=1":                   `column 24: unknown factor "\u00fc": known are ` + factors,
+	} {
+		_, err := ParseExpectation(in)
+		if err == nil || err.Error() != want {
 			t.Errorf("%q\n got %v\nwant %s", in, err, want)
 		}
 	}
+}
+
+// TestBadExpectationsArePlaced holds that a wrong word of a claim is named with its line and column, however the claim is
+// written in the file.
+func TestBadExpectationsArePlaced(t *testing.T) {
+	const head = "study: s\nbaseline: host\nnetworks: [host, bridge]\nworkloads: [tcp-rr]\nclaims:\n  - id: a\n    says: b\n"
+	const unknown = `expect: unknown network "brigde": did you mean "bridge"?`
+	for _, tc := range []struct{ expect, want string }{
+		{"    expect: p50 of brigde below host\n", "f:8:20: " + unknown},
+		{"    expect:   \"p50 of brigde below host\"\n", "f:8:23: " + unknown},
+		{"    expect: 'tcp-rr p50: host/host < brigde/host'\n", `f:8:31: expect: host is held against itself`},
+		{"    expect: 'tcp-rr p50: vxlan/host < brigde/host'\n", "f:8:39: " + unknown},
+		{"    expect: >-\n      p50 of host below bridge;\n      p50 of host\n      below brigde\n", "f:11:13: " + unknown},
+		{"    expect: |\n\n      p50 of\n        brigde below host\n", "f:11:9: " + unknown},
+		{"    expect: p50 of host below bridge\n      where placement=same-nod\n", `f:9:23: expect: unknown placement "same-nod": did you mean "same-node"?`},
+		{"    expect: >-\n      p50 of host below\n", `f:9:24: expect: want the name of a network, not the end`},
+		{"    expect: 'tcp-r p50: host < vxlan'\n", `f:8:14: expect: unknown workload "tcp-r": did you mean "tcp-rr"?`},
+		{"    expect: \"p50\\x20of brigde below host\"\n", `f:8:13: expect, column 8: unknown network "brigde": did you mean "bridge"?`},
+	} {
+		_, err := Parse("f", []byte(head+tc.expect), everythingKnown())
+		if err == nil || err.Error() != tc.want {
+			t.Errorf("%s\n got %v\nwant %s", tc.expect, err, tc.want)
+		}
+	}
+	_, err := Parse("f", []byte(head+"    expect: p50 of sriov, ipip, metal below others\n"), everythingKnown())
+	if err != nil {
+		t.Errorf("networks that can't be built yet: %v", err)
+	}
+}
+
+func TestConditionHolds(t *testing.T) {
+	cell := result.Cell{
+		Network: "bridge", Placement: result.CrossNode, Path: "pod", Workload: "tcp-rr",
+		Params: result.Params{Message: 1024, Connections: 4, CPU: "same", BusyPoll: 50 * time.Microsecond, Rate: 1e9, MTU: 9000},
+	}
+	for text, want := range map[string]bool{
+		"placement=cross-node": true, "placement=same-node": false, "workload=tcp-rr": true, "workload=udp-rr|tcp-rr": true,
+		"message=1KiB": true, "message=1024": true, "message=1000": false, "connections=4": true, "connections=1": false,
+		"family=ipv4": true, "family=ipv6": false, "cpu=same": true, "busy_poll=50us": true, "rate=1Gbit/s": true,
+		"mtu=9000": true, "nagle=false": true, "nagle=true": false, "path=pod": true, "path=service": false,
+		"request_rate=0": true, "congestion_control=bbr": false, "unheard=of": false, "message=much": false,
+	} {
+		key, values, _ := strings.Cut(text, "=")
+		if got := (Condition{key, strings.Split(values, "|")}).Holds(cell); got != want {
+			t.Errorf("%s holds: %v, want %v", text, got, want)
+		}
+	}
+	cell.Params.Family = result.IPv6
+	if !(Condition{"family", []string{"ipv6"}}).Holds(cell) {
+		t.Error("an IPv6 cell is not one")
+	}
+}
+
+// FuzzParseExpectation holds that any text is either refused at a place within it, or read as something that is written and
+// read back as the same.
+func FuzzParseExpectation(f *testing.F) {
+	for _, s := range studies.All() {
+		parsed, err := Parse(s.Path(), s.Data, everythingKnown())
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, c := range parsed.Claims {
+			f.Add(c.Expect)
+		}
+	}
+	for _, s := range []string{
+		"tcp-rr p50, cross-node: macvlan/host < bridge/host", "p50: a/b - 1 < 10%", "p50: a - b > -1h", "p50 of a at most 3% below b",
+		"p50 of a above b by 1us..2us where mtu=1|2", "p50 of others within 1e-9% of each other", ";;", "p50: \xff/é > 1",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		e, err := ParseExpectation(s)
+		if err != nil {
+			var wrong *ExpectationError
+			if !errors.As(err, &wrong) || e != nil || wrong.Offset < 0 || wrong.Offset > len(s) ||
+				wrong.Column < 1 || wrong.Column > utf8.RuneCountInString(s)+1 || strings.ContainsAny(err.Error(), "\x1b\n") {
+				t.Fatalf("%q: %#v", s, err)
+			}
+			return
+		}
+		again, err := ParseExpectation(e.String())
+		if err != nil {
+			t.Fatalf("%q is printed as %q: %v", s, e, err)
+		}
+		if d := cmp.Diff(e, again); d != "" {
+			t.Fatalf("%q is printed as %q, which reads otherwise: %s", s, e, d)
+		}
+	})
 }

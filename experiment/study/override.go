@@ -63,8 +63,9 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	n.families(trimmed(o.Family), set)
 	c := &checker{
 		study: n, known: known,
-		at:  func(path string) Place { return nearestPlace(flags, path) },
-		bad: func(string) bool { return false },
+		at:     func(path string) Place { return nearestPlace(flags, path) },
+		bad:    func(string) bool { return false },
+		within: func(string, string, int) (Place, bool) { return Place{}, false },
 		given: func(path string) bool {
 			// Keys without which a study can't be are there; of optional ones, those that a flag has set.
 			_, ok := flags[path]

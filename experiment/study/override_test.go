@@ -37,7 +37,7 @@ func TestOverride(t *testing.T) {
 	}
 	want := before.Clone()
 	want.Networks = []string{"host", "vxlan", "macvlan"} // the baseline takes part though it is not named
-	want.Workloads = []study.Workload{{Name: "tcp-crr"}, {Name: "tcp-rr", Levels: study.Levels{Message: []unit.Bytes{300, 500, 1024, 2048}}}}
+	want.Workloads = []study.Workload{{Name: "tcp-crr"}, {Name: "tcp-rr", Levels: study.Levels{Message: []unit.Bytes{300, 500, 1024, 2048, 65536}}}}
 	want.Placement = []result.Placement{result.CrossNode}
 	want.Design.TimeBudget, want.Design.Builds, want.Design.Blocks, want.Design.Seed = 15*time.Minute, 8, 7, 5
 	want.Testbed.Link.MTU, want.Factors.MTU = 9000, []unit.Bytes{1500, 9000}

@@ -12,6 +12,7 @@ import (
 // reader turns a YAML document into a Study and remembers where each value stood.
 type reader struct {
 	file   string
+	source []byte
 	study  Study
 	errs   Errors
 	places map[string]Place // by path: "workloads[0].message[1]"
@@ -21,7 +22,7 @@ type reader struct {
 // Parse reads a study file. name stands in messages for the file. Either the study is whole and checked against what is
 // known, or the error is an Errors that lists all that is wrong, each with file:line:column.
 func Parse(name string, data []byte, known Known) (*Study, error) {
-	r := &reader{file: name, study: defaults(), places: map[string]Place{}, bad: map[string]bool{}}
+	r := &reader{file: name, source: data, study: defaults(), places: map[string]Place{}, bad: map[string]bool{}}
 	root := r.load(data)
 	if root == nil {
 		return nil, r.errs.sorted()
@@ -34,8 +35,9 @@ func Parse(name string, data []byte, known Known) (*Study, error) {
 	complete(&r.study, r.given)
 	c := &checker{
 		study: &r.study, known: known, given: r.given,
-		at:  func(path string) Place { return nearestPlace(r.places, path) },
-		bad: func(path string) bool { return r.bad[path] },
+		at:     func(path string) Place { return nearestPlace(r.places, path) },
+		bad:    func(path string) bool { return r.bad[path] },
+		within: r.within,
 	}
 	c.check()
 	if err := append(r.errs, c.errs...).sorted(); err != nil {

@@ -1,0 +1,155 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"netdelta/result"
+)
+
+// claimMetrics are what claims may be about.
+func claimMetrics() []string {
+	return []string{
+		"p50", "p90", "p99", "p99.9", "mean", "min", "throughput", "loss", "cpu",
+		"no_drop", "partial_drop", "p50_at_10", "p50_at_50", "p50_at_90",
+	}
+}
+
+// timeless are the metrics that are no times, so that no claim can give a time for them.
+func timeless(metric string) bool {
+	return slices.Contains([]string{"throughput", "loss", "no_drop", "partial_drop"}, metric)
+}
+
+// NotBuilt lists networks that claims may name although no testbed of this program can build them: each is something that
+// published measurements are about. "metal" is the machine itself, without any container.
+func NotBuilt() []string {
+	return []string{
+		"metal", "ebpf-routed", "ebpf-vxlan", "ipip", "gre", "geneve", "ovs", "udp-tun", "wireguard", "ipsec", "sriov", "netkit", "sockmap",
+	}
+}
+
+// vocabulary is what claims may name. Without one, names are checked in form only: a record of a run may come from a
+// program that knew other networks.
+type vocabulary struct{ networks, workloads []string }
+
+// vocabulary is what exists, and what NotBuilt lists.
+func (k Known) vocabulary() *vocabulary {
+	v := &vocabulary{networks: append(slices.Clone(k.Networks), Others)}
+	for _, name := range NotBuilt() {
+		if !slices.Contains(k.Networks, name) {
+			v.networks = append(v.networks, name)
+		}
+	}
+	for _, w := range k.Workloads {
+		v.workloads = append(v.workloads, w.Name)
+	}
+	return v
+}
+
+// factor is what a condition can be about.
+type factor struct {
+	key string
+	// read gives the test of a cell for a value, or what is wrong with the value.
+	read func(value string) (holds func(result.Cell) bool, err error)
+}
+
+// conditionFactors are all that a condition can be about.
+func conditionFactors() []factor {
+	return []factor{
+		named("placement", []string{string(result.SameNode), string(result.CrossNode)},
+			func(c result.Cell) string { return string(c.Placement) }),
+		typed("workload", func(s string) (string, error) {
+			if !claimID.MatchString(s) {
+				return "", fmt.Errorf("%s is not the name of a workload", printed(s))
+			}
+			return s, nil
+		}, func(c result.Cell) string { return c.Workload }),
+		named("path", []string{"pod", "service", "nodeport", "host"}, func(c result.Cell) string { return c.Path }),
+		named("family", []string{string(result.IPv4), string(result.IPv6)}, func(c result.Cell) string {
+			if c.Params.Family == "" {
+				return string(result.IPv4)
+			}
+			return string(c.Params.Family)
+		}),
+		typed("message", parseBytes, func(c result.Cell) any { return c.Params.Message }),
+		typed("connections", parseCount, func(c result.Cell) any { return c.Params.Connections }),
+		typed("rate", parseRate, func(c result.Cell) any { return c.Params.Rate }),
+		typed("request_rate", parseFloat, func(c result.Cell) any { return c.Params.RequestRate }),
+		named("cpu", []string{"same", "two", "any"}, func(c result.Cell) string { return c.Params.CPU }),
+		typed("busy_poll", parseDuration, func(c result.Cell) any { return c.Params.BusyPoll }),
+		typed("congestion_control", func(s string) (string, error) {
+			if !algorithmName.MatchString(s) {
+				return "", fmt.Errorf("%s is not the name of an algorithm", printed(s))
+			}
+			return s, nil
+		}, func(c result.Cell) string { return c.Params.CongestionControl }),
+		typed("nagle", parseBool, func(c result.Cell) any { return c.Params.Nagle }),
+		typed("mtu", parseBytes, func(c result.Cell) any { return c.Params.MTU }),
+	}
+}
+
+// typed is a factor whose values are quantities; of gives a cell's.
+func typed[T comparable, C any](key string, parse func(string) (T, error), of func(result.Cell) C) factor {
+	return factor{key, func(value string) (func(result.Cell) bool, error) {
+		want, err := parse(value)
+		return func(c result.Cell) bool { return any(of(c)) == any(want) }, err
+	}}
+}
+
+// named is a factor whose values are a few words.
+func named(key string, known []string, of func(result.Cell) string) factor {
+	return typed(key, func(s string) (string, error) {
+		if !slices.Contains(known, s) {
+			return "", fmt.Errorf("unknown %s %s: %s", key, printed(s), suggest(s, known))
+		}
+		return s, nil
+	}, of)
+}
+
+// factorOf finds the factor of a key.
+func factorOf(key string) (factor, bool) {
+	all := conditionFactors()
+	i := slices.IndexFunc(all, func(f factor) bool { return f.key == key })
+	if i < 0 {
+		return factor{}, false
+	}
+	return all[i], true
+}
+
+// Holds says whether the factor has one of the condition's values in a cell whose parameters have their defaults filled in
+// (WithDefaults). A key or value that ParseExpectation would refuse holds nowhere.
+func (c Condition) Holds(cell result.Cell) bool {
+	f, ok := factorOf(c.Key)
+	return ok && slices.ContainsFunc(c.Values, func(value string) bool {
+		holds, err := f.read(value)
+		return err == nil && holds(cell)
+	})
+}
+
+// problem says what is wrong with a condition, and in which part of it; "" if nothing is.
+func (c Condition) problem(v *vocabulary) (part, why string) {
+	var keys []string
+	for _, f := range conditionFactors() {
+		keys = append(keys, f.key)
+	}
+	f, ok := factorOf(c.Key)
+	if !ok {
+		return c.Key, fmt.Sprintf("unknown factor %s: %s", quoted(c.Key), suggest(c.Key, keys))
+	}
+	for i, value := range c.Values {
+		if slices.Contains(c.Values[:i], value) {
+			return value, fmt.Sprintf("value %s is there twice", printed(value))
+		}
+		if _, err := f.read(value); err != nil {
+			return value, err.Error()
+		}
+		if c.Key == "workload" && v != nil && !slices.Contains(v.workloads, value) {
+			return value, fmt.Sprintf("unknown workload %s: %s", printed(value), suggest(value, v.workloads))
+		}
+	}
+	return "", ""
+}
+
+// rounded keeps what anyone writes of digits, so that a value and what it is printed as are the same number.
+func rounded(v, scale float64) float64 { return math.Round(v*scale) / scale }

@@ -1,0 +1,166 @@
+package insight
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"netdelta/result"
+)
+
+// claimed is a run of the world that makes statements.
+func (w world) claimed(t testing.TB, statements ...string) (result.Run, []result.Trial) {
+	t.Helper()
+	run, trials := result.Run{Cells: w.cells(), Margin: 0.02, Confidence: 0.95, Seed: 1}, w.trials(t)
+	for _, s := range statements {
+		run.Claims = append(run.Claims, result.Claim{ID: "c", Expect: s, Verdict: NotTested})
+	}
+	return run, trials
+}
+
+// verdicts judges statements on a run and gives verdict and figures of each.
+func judgedClaims(run result.Run, trials []result.Trial) []result.Claim {
+	run.Deltas, run.Null, run.Checks = Deltas(run.Cells, trials, Options{Seed: 1})
+	return Claims(run, trials, map[string]result.Params{"tcp-rr": {Connections: 1}}, Options{Seed: 1, Margin: 0.02})
+}
+
+func TestClaimVerdicts(t *testing.T) {
+	for statement, want := range map[string]string{
+		// Against the baseline, and directly; the truth is bridge +12%, macvlan 0, vxlan +31% of 20 µs.
+		"p50 of bridge above host":                                         Confirmed,
+		"p50 of host below bridge, vxlan":                                  Confirmed,
+		"p50 of host above bridge, vxlan":                                  Contradicted,
+		"p50 of bridge below vxlan":                                        Confirmed,
+		"p50 of vxlan below bridge":                                        Contradicted,
+		"p50 of bridge below vxlan, macvlan":                               Contradicted,
+		"p50 of macvlan below host":                                        Undecided,
+		"p50 of macvlan below host, vxlan":                                 Undecided,
+		"p50 of others above macvlan":                                      Confirmed,
+		"tcp-rr p50, cross-node: macvlan/host < bridge/host":               Confirmed,
+		"tcp-rr p50: vxlan/host > 1.2":                                     Confirmed,
+		"p50: vxlan/host > 1.5":                                            Contradicted,
+		"p50: vxlan/host > 1.31":                                           Undecided,
+		"p50: bridge/host < 1.05":                                          Contradicted,
+		"p50: macvlan/host - 1 < 5%":                                       Confirmed,
+		"p50: bridge/host > 0.95":                                          Confirmed,
+		"p50 of vxlan at most 5% below host":                               Confirmed,
+		"p50 of host at most 5% below vxlan":                               Contradicted,
+		"p50 of vxlan above host by 25%..40%":                              Confirmed,
+		"p50 of vxlan above host by 5%..10%":                               Contradicted,
+		"p50 of vxlan above host by 40%..50%":                              Contradicted,
+		"p50 of macvlan within 2% of host":                                 Confirmed,
+		"p50 of bridge within 2% of host":                                  Contradicted,
+		"p50 of macvlan within 0.05% of host":                              Undecided,
+		"p50 of others within 50% of each other":                           Confirmed,
+		"p50 of macvlan, bridge, vxlan within 20% of each other":           Contradicted,
+		"p50: vxlan - host < 10us":                                         Confirmed,
+		"p50: vxlan - host > 10us":                                         Contradicted,
+		"p50 of bridge, macvlan within 5us of host":                        Confirmed,
+		"p50 of vxlan above bridge by 2us..8us":                            Confirmed,
+		"p50 of vxlan below bridge; p50 of bridge above host":              Contradicted,
+		"p50 of macvlan below ipip, vxlan":                                 Confirmed,
+		"p50 of bridge above host where connections=1, message=300":        Confirmed,
+		"p50 of bridge above host where family=ipv4, placement=cross-node": Confirmed,
+		"p50 of bridge above host where family=ipv6":                       NotTested,
+		"p50 of bridge above host where placement=same-node":               NotTested,
+		"p50 of host within 2% of metal":                                   NotTested,
+		"p50 of macvlan, metal within 2% of each other":                    NotTested,
+		"cpu of bridge above host":                                         NotTested,
+		"p50 of routed above host":                                         NotTested,
+		"p50 of bridge changes between message=300 and message=65536":      NotTested,
+		"p50 of brid":                                                      NotTested,
+	} {
+		w := usual()
+		w.builds, w.rounds = 10, 40
+		run, trials := w.claimed(t, statement)
+		if got := judgedClaims(run, trials)[0]; got.Verdict != want || got.Measured == "" {
+			t.Errorf("%s\n got %s: %s\nwant %s", statement, got.Verdict, got.Measured, want)
+		}
+	}
+}
+
+// TestClaimNeedsBuilds holds that builds too few for an interval decide nothing, and that a run which looked needs more.
+func TestClaimNeedsBuilds(t *testing.T) {
+	w := usual()
+	for builds, want := range map[int][2]string{5: {Undecided, Undecided}, 6: {Confirmed, Undecided}, 7: {Confirmed, Confirmed}} {
+		w.builds = builds
+		run, trials := w.claimed(t, "p50 of vxlan above bridge")
+		run.Deltas, _, _ = Deltas(run.Cells, trials, Options{})
+		for i, sequential := range []bool{false, true} {
+			if got := Claims(run, trials, nil, Options{Sequential: sequential})[0]; got.Verdict != want[i] {
+				t.Errorf("%d builds, sequential %v: %s, %s", builds, sequential, got.Verdict, got.Measured)
+			}
+		}
+	}
+}
+
+// TestClaimsErrSeldom simulates runs whose truth is exactly at the border of a claim: no more of them than the level
+// allows may confirm or contradict it. Where the truth is clear, nearly all runs must see it.
+func TestClaimsErrSeldom(t *testing.T) {
+	const runs = 200
+	w := world{networks: []string{"a", "b", "c"}, builds: 8, rounds: 12, buildSD: 0.004, roundSD: 0.01}
+	for _, tc := range []struct {
+		statement      string
+		a, b, c        float64 // true ratios
+		confirmed      [2]float64
+		contradictions [2]float64
+	}{
+		{"p50 of a below b", 1, 1, 1, [2]float64{0, 0.05}, [2]float64{0, 0.05}},
+		{"p50 of a below b, c", 1, 1, 1.1, [2]float64{0, 0.05}, [2]float64{0, 0.05}},
+		{"p50 of a, b, c within 5% of each other", 1, 1.05, 1.02, [2]float64{0, 0.05}, [2]float64{0, 0.05}},
+		{"p50: a/host < 1.1", 1.1, 1, 1, [2]float64{0, 0.05}, [2]float64{0, 0.05}},
+		{"p50: a - host > 2us", 1.1, 1, 1, [2]float64{0, 0.05}, [2]float64{0, 0.05}},
+		{"p50 of a below b, c", 1, 1.03, 1.04, [2]float64{0.9, 1}, [2]float64{0, 0}},
+		{"p50 of a below b, c", 1.04, 1, 1.1, [2]float64{0, 0}, [2]float64{0.9, 1}},
+		{"p50 of a, b within 5% of c", 1, 1.01, 1.01, [2]float64{0.9, 1}, [2]float64{0, 0.005}},
+		{"p50 of a, b within 5% of c", 1, 1.01, 1.1, [2]float64{0, 0}, [2]float64{0.9, 1}},
+	} {
+		w.logs = map[string]float64{"a": math.Log(tc.a), "b": math.Log(tc.b), "c": math.Log(tc.c)}
+		counts := map[string]float64{}
+		for seed := range uint64(runs) {
+			w.seed = seed
+			run, trials := w.claimed(t, tc.statement)
+			counts[Claims(run, trials, nil, Options{Seed: seed})[0].Verdict] += 1.0 / runs
+		}
+		// Three standard errors of a share of 5% in so many runs.
+		slack := 3 * math.Sqrt(0.05*0.95/runs)
+		for verdict, limits := range map[string][2]float64{Confirmed: tc.confirmed, Contradicted: tc.contradictions} {
+			if got := counts[verdict]; got < limits[0]-1e-9 || got > limits[1]+slack*min(1, limits[1]*20) {
+				t.Errorf("%s, truth %g %g %g: %s in %.3f of runs, want %g to %g", tc.statement, tc.a, tc.b, tc.c, verdict, got, limits[0], limits[1])
+			}
+		}
+	}
+}
+
+// TestClaimsKnowNoNames holds that neither the names of networks nor the order of trials make a difference.
+func TestClaimsKnowNoNames(t *testing.T) {
+	statements := []string{"p50 of bridge below vxlan", "p50 of others within 5% of each other", "p50 of macvlan within 1us of host; p90 of bridge above macvlan"}
+	w := usual()
+	w.rounds = 8
+	run, trials := w.claimed(t, statements...)
+	want := judgedClaims(run, trials)
+	rapid.Check(t, func(t *rapid.T) {
+		names := rapid.Permutation([]string{"zeta", "alpha", "mu", "bridge", "vxlan"}).Draw(t, "names")
+		rename := strings.NewReplacer("bridge", names[0], "macvlan", names[1], "vxlan", names[2])
+		other := run
+		other.Cells, other.Claims = slices.Clone(run.Cells), slices.Clone(run.Claims)
+		for i := range other.Cells {
+			other.Cells[i].Network = rename.Replace(other.Cells[i].Network)
+		}
+		for i := range other.Claims {
+			other.Claims[i].Expect = rename.Replace(other.Claims[i].Expect)
+		}
+		shuffled := slices.Clone(trials)
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 0))
+		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		for i, got := range judgedClaims(other, shuffled) {
+			if got.Verdict != want[i].Verdict || got.Measured != rename.Replace(want[i].Measured) {
+				t.Fatalf("%s as %v:\n got %s: %s\nwant %s: %s", statements[i], names, got.Verdict, got.Measured, want[i].Verdict, rename.Replace(want[i].Measured))
+			}
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package insight
+
+import (
+	"math"
+
+	"netdelta/experiment/study"
+	"netdelta/stats"
+)
+
+// answer is a comparison with what it says of its clause.
+type answer struct {
+	question
+	meeting
+	// builds are those of a change between levels: one difference of deltas each.
+	builds []stats.Build
+	// low and high bound what the clause allows, on the scale of the estimate; NaN for a change between levels.
+	low, high float64
+	floor     float64
+	verdict   string
+}
+
+// answer makes a comparison; false if there was nothing to compare.
+func (d *docket) answer(q question) (answer, bool) {
+	a := answer{question: q, floor: d.floor(q.table, q.metric), verdict: Undecided}
+	a.low, a.high = bounds(q.clause)
+	if q.other == nil {
+		a.meeting = d.compare(q.table, q.a, q.b, q.metric)
+		return a, a.estimate.Builds > 0
+	}
+	before, after := d.compare(q.table, q.a, *q.table.baseline, q.metric), d.compare(q.other, q.b, *q.other.baseline, q.metric)
+	a.floor += d.floor(q.other, q.metric) // the levels have set-ups of their own: what these keep adds up at worst
+	from, to := before.locations(), after.locations()
+	for i := range min(len(from), len(to)) {
+		if x := to[i] - from[i]; !math.IsNaN(x) {
+			a.builds, a.sittings = append(a.builds, stats.Build{Deltas: []float64{x}}), append(a.sittings, i)
+		}
+	}
+	a.estimate = stats.Compare(a.builds, d.options.stats(q.metric))
+	return a, a.estimate.Builds > 0
+}
+
+// bounds are between what a clause puts the difference, on the scale of comparison.
+func bounds(c *study.Clause) (low, high float64) {
+	inf := math.Inf(1)
+	linear := c.InTime() || c.Metric == metricLoss
+	// at is where an amount above (or below) stands.
+	at := func(a study.Amount, sign float64) float64 {
+		switch {
+		case a.Absolute != 0:
+			return sign * a.Absolute.Seconds()
+		case linear:
+			return sign * a.Relative
+		}
+		return math.Log1p(sign * a.Relative)
+	}
+	switch c.Relation {
+	case study.Below, study.Above:
+		sign, far := -1.0, -inf
+		if c.Relation == study.Above {
+			sign, far = 1, inf
+		}
+		if c.High != (study.Amount{}) {
+			far = at(c.High, sign)
+		}
+		near := at(c.Low, sign)
+		return min(near, far), max(near, far)
+	case study.AtMostAbove:
+		return -inf, at(c.High, 1)
+	case study.AtMostBelow:
+		return at(c.High, -1), inf
+	case study.Within, study.EachOther:
+		most := at(c.High, 1) // on the log scale a ratio and its inverse are treated alike, as verdicts on deltas do
+		return -most, most
+	}
+	return math.NaN(), math.NaN()
+}
+
+// weigh gives each answer its verdict.
+func (d *docket) weigh(answers []answer) {
+	levels, outside := 0, false
+	for i := range answers {
+		a := &answers[i]
+		if a.other != nil {
+			levels++
+		}
+		if a.confirmed(d.options) {
+			a.verdict = Confirmed
+		}
+		outside = outside || a.outside()
+	}
+	// Contradictions are found by two methods. A claim that needs both gives each half of what it may err.
+	methods := 1
+	if levels > 0 && levels < len(answers) {
+		methods = 2
+	}
+	if outside {
+		d.contradict(answers, methods)
+	}
+	for i := range answers {
+		if a := &answers[i]; a.other != nil && a.unchanged(d.options, levels*methods) {
+			a.verdict = Contradicted
+		}
+	}
+}
+
+// confirmed says whether a comparison by itself came out as the clause says, at the level of a single test.
+func (a *answer) confirmed(o Options) bool {
+	e, options := a.estimate, o.stats(a.metric)
+	if !e.HasInterval {
+		return false
+	}
+	if a.other != nil {
+		return (e.Low > 0 || e.High < 0) && a.beyondFloor() && e.P < options.ClaimLevel()
+	}
+	if !(e.Low >= a.low && e.High <= a.high) {
+		return false
+	}
+	if !math.IsInf(a.low, 0) && !math.IsInf(a.high, 0) {
+		return true // two one-sided tests, each at half the level (Schuirmann 1987)
+	}
+	return a.beyondFloor() && stats.SignFlip(a.shifted(), o.Seed) < options.ClaimLevel()
+}
+
+// beyondFloor says whether a direction is no artefact that the null check leaves possible. It is asked only where the clause
+// claims a bare difference from nothing; a figure is its own floor.
+func (a *answer) beyondFloor() bool {
+	return a.other == nil && a.bound() != 0 || math.Abs(a.estimate.Center) > a.floor
+}
+
+// outside says whether the whole interval lies beyond what the clause allows.
+func (a *answer) outside() bool {
+	return a.other == nil && a.estimate.HasInterval && (a.estimate.Low > a.high || a.estimate.High < a.low)
+}
+
+// bound is the end of what the clause allows that is nearest to the estimate.
+func (a *answer) bound() float64 {
+	if math.Abs(a.estimate.Center-a.low) < math.Abs(a.estimate.Center-a.high) {
+		return a.low
+	}
+	return a.high
+}
+
+// shifted are the locations by sitting, seen from the bound.
+func (a *answer) shifted() []float64 {
+	row := a.locations()
+	for i := range row {
+		row[i] -= a.bound()
+	}
+	return row
+}
+
+// contradict finds the comparisons that certainly came out against the claim: their p values are corrected over all that
+// the claim makes.
+func (d *docket) contradict(answers []answer, methods int) {
+	var family []int
+	var rows [][]float64
+	for i := range answers {
+		if a := &answers[i]; a.other == nil && a.estimate.HasInterval {
+			family, rows = append(family, i), append(rows, a.shifted())
+		}
+	}
+	for k, p := range stats.StepDown(rows, d.options.Seed) {
+		a := &answers[family[k]]
+		if a.outside() && a.beyondFloor() && p*float64(methods) < d.options.stats(a.metric).ClaimLevel() {
+			a.verdict = Contradicted
+		}
+	}
+}
+
+// unchanged says whether a delta is the same at both levels, to within the margin, at the level of so many tests.
+func (a *answer) unchanged(o Options, tests int) bool {
+	if !a.estimate.HasInterval {
+		return false
+	}
+	if !(o.Confidence > 0 && o.Confidence < 1) {
+		o.Confidence = stats.DefaultConfidence
+	}
+	if o.Margin <= 0 {
+		o.Margin = stats.DefaultMargin
+	}
+	o.Confidence = 1 - (1-o.Confidence)/float64(tests)
+	options := o.stats(a.metric)
+	e, margin := stats.Compare(a.builds, options), math.Log1p(options.Margin)
+	return e.Low >= -margin && e.High <= margin
+}
