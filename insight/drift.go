@@ -1,0 +1,133 @@
+package insight
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// Drift is how a setting's figures moved over the time of a run: the baseline by itself, which wanders with the machine, and
+// the networks against it, in which what both share has dropped out.
+type Drift struct {
+	Metric, Unit string
+	// Linear says that the metric is compared by its difference: Step.Change is one, in Unit, and not a ratio.
+	Linear bool
+	// Baseline are the readings of the baseline and of its twin, in the order of time.
+	Baseline []Moment
+	// Courses are the twin against the baseline, then the networks against both.
+	Courses []Course
+	// Stalls are trials in which the traffic stood still.
+	Stalls []Moment
+}
+
+// Moment is one reading of the baseline: a burst, or a whole trial where the metric is of trials.
+type Moment struct {
+	// At counts from the start of the run.
+	At    time.Duration
+	Value float64
+	Twin  bool
+	// Disturbed says why the reading counts for nothing, "" if it counts.
+	Disturbed string
+}
+
+// Course is what a cell was against the baseline in each build.
+type Course struct {
+	Series
+	Steps []Step
+}
+
+// Step is one build's figure: what the estimate over builds is made of.
+type Step struct {
+	Build int
+	// At is the middle of the build, from the start of the run.
+	At time.Duration
+	// Change is the ratio to the baseline of the same rounds, or the difference where the metric has no ratio.
+	Change float64
+}
+
+// Drift is that of a setting in a metric, by the name that its deltas give. started is the start of the run. It is empty where nothing of the metric was measured.
+func (e Evidence) Drift(s result.Setting, name string, started time.Time) Drift {
+	t, known := e.tables[s]
+	if !known || t.baseline == nil {
+		return Drift{}
+	}
+	trials := t.summaries(e.sittings)
+	at := slices.IndexFunc(metrics(), func(m metric) bool { return m.name == name && m.holds(trials) })
+	if at < 0 {
+		return Drift{}
+	}
+	m := metrics()[at]
+	d := Drift{Metric: m.name, Unit: m.unit, Linear: m.linear}
+	references := []string{t.baseline.ID}
+	for _, series := range t.seriesOf() {
+		switch series.Role {
+		case result.RoleBaseline:
+			d.Baseline = append(d.Baseline, e.moments(m, series, started)...)
+			continue
+		case result.RoleTwin:
+			d.Baseline = append(d.Baseline, e.moments(m, series, started)...)
+			d.Courses = append(d.Courses, e.course(m, series, references, started))
+			references = append(references, series.Cell)
+		default:
+			d.Courses = append(d.Courses, e.course(m, series, references, started))
+		}
+	}
+	slices.SortStableFunc(d.Baseline, func(a, b Moment) int { return cmp.Compare(a.At, b.At) })
+	return d
+}
+
+// moments are the readings of a baseline.
+func (e Evidence) moments(m metric, s Series, started time.Time) []Moment {
+	var all []Moment
+	for _, t := range e.of(s.Cell) {
+		if m.bursts == nil {
+			value, reason := m.trial(&summary{trial: t})
+			if r := m.reading(value, reason); r.reason == "" {
+				all = append(all, Moment{At: t.Started.Sub(started), Value: r.value, Twin: s.Role == result.RoleTwin})
+			}
+			continue
+		}
+		column := m.bursts(&t.Bursts)
+		for i := range min(len(column), len(t.Bursts.Start)) {
+			disturbed := ""
+			if i < len(t.Bursts.Disturbed) {
+				disturbed = t.Bursts.Disturbed[i]
+			}
+			if r := m.reading(column[i], ""); r.reason == "" {
+				at := time.Duration(t.Bursts.Start[i])
+				all = append(all, Moment{At: at, Value: r.value, Twin: s.Role == result.RoleTwin, Disturbed: disturbed})
+			}
+		}
+	}
+	return all
+}
+
+// course holds a cell against others, build by build.
+func (e Evidence) course(m metric, s Series, references []string, started time.Time) Course {
+	c := Course{Series: s}
+	p := pair(m, s.Cell, references, e.sittings)
+	for i, location := range stats.Compare(p.builds, stats.Options{}).Locations {
+		if math.IsNaN(location) {
+			continue
+		}
+		trial := e.sittings[p.sittings[i]][s.Cell].trial
+		change := location
+		if !m.linear {
+			change = math.Exp(location)
+		}
+		c.Steps = append(c.Steps, Step{Build: trial.Build, At: middle(trial, started), Change: change})
+	}
+	return c
+}
+
+// middle is when half of a trial was over: by its bursts, or by its ends where it has none.
+func middle(t *result.Trial, started time.Time) time.Duration {
+	if n := len(t.Bursts.Start); n > 0 {
+		return time.Duration((t.Bursts.Start[0] + t.Bursts.Start[n-1]) / 2)
+	}
+	return t.Started.Add(t.Finished.Sub(t.Started) / 2).Sub(started)
+}

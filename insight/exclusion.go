@@ -1,0 +1,109 @@
+package insight
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"netdelta/result"
+)
+
+// Exclusion is a reason for which something was left out of all deltas.
+type Exclusion struct {
+	Reason string
+	Count  int
+	// Example is one of what was left out: a trial with what is wrong with it. It is "" for bursts.
+	Example string
+}
+
+// Account is what a run measured and what of it counts.
+type Account struct {
+	// Trials and Bursts are all that were finished; Builds are the distinct ones among the trials.
+	Trials, Bursts, Builds int
+	// Transactions are those of the trials that count.
+	Transactions int64
+	// LostTrials and LostBursts are what was left out, the most frequent reason first. Bursts of a trial that was left out as a
+	// whole are not counted again.
+	LostTrials, LostBursts []Exclusion
+	// Proved, Weak and Unwatched count the trials that count by the proof of their path: all of it, part of it, none of it.
+	Proved, Weak, Unwatched int
+	// Misrouted are the trials whose packets went another way.
+	Misrouted []result.Trial
+}
+
+// Audit counts what trials hold. A trial that is in the journal twice counts once.
+func Audit(trials []result.Trial) Account {
+	var a Account
+	lost, disturbed := map[string]*Exclusion{}, map[string]*Exclusion{}
+	builds := map[int]bool{}
+	for _, s := range sittings(trials) {
+		for _, summary := range s {
+			t := summary.trial
+			a.Trials++
+			a.Bursts += len(t.Bursts.Round)
+			builds[t.Build] = true
+			if reason := excluded(t); reason != "" {
+				count(lost, reason, t.ID()+": "+whyLost(t))
+				if reason == Misrouted {
+					a.Misrouted = append(a.Misrouted, *t)
+				}
+				continue
+			}
+			a.Transactions += t.Transactions
+			a.prove(t.Path)
+			for _, reason := range t.Bursts.Disturbed {
+				if reason != "" {
+					count(disturbed, reason, "")
+				}
+			}
+		}
+	}
+	a.Builds = len(builds)
+	a.LostTrials, a.LostBursts = ranked(lost), ranked(disturbed)
+	slices.SortFunc(a.Misrouted, func(x, y result.Trial) int { return cmp.Compare(x.ID(), y.ID()) })
+	return a
+}
+
+// prove counts the proof of a path.
+func (a *Account) prove(p *result.Path) {
+	switch {
+	case p == nil:
+		a.Unwatched++
+	case len(p.Weak) > 0:
+		a.Weak++
+	default:
+		a.Proved++
+	}
+}
+
+// whyLost says what is wrong with a trial.
+func whyLost(t *result.Trial) string {
+	if t.Failed != "" {
+		return t.Failed
+	}
+	return strings.Join(t.Path.Findings, "; ")
+}
+
+// count adds one to a reason. Of the examples the first in the order of the alphabet is kept, so that the order of counting does
+// not show.
+func count(in map[string]*Exclusion, reason, example string) {
+	e := in[reason]
+	if e == nil {
+		e = &Exclusion{Reason: reason, Example: example}
+		in[reason] = e
+	}
+	e.Count++
+	e.Example = min(e.Example, example)
+}
+
+// ranked are the reasons, the most frequent first.
+func ranked(reasons map[string]*Exclusion) []Exclusion {
+	all := make([]Exclusion, 0, len(reasons))
+	for _, e := range reasons {
+		all = append(all, *e)
+	}
+	slices.SortFunc(all, func(x, y Exclusion) int {
+		return cmp.Or(cmp.Compare(y.Count, x.Count), cmp.Compare(x.Reason, y.Reason))
+	})
+	return all
+}

@@ -1,0 +1,212 @@
+package insight
+
+import (
+	"slices"
+	"strings"
+
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// Way is how packets get from a client to its server in a network: what a drawing of it shows.
+type Way struct {
+	// Name is the network's, with its path where that is not the pod's own address.
+	Name string
+	// Network is its entry in the catalogue; only Network.Name is given where the catalogue has none.
+	Network   network.Network
+	Placement result.Placement
+	Baseline  bool
+	// Stops are the devices on the way, from client to server.
+	Stops []Stop
+	// Measured says that Stops are what counters of a trial showed, and Trial which one. Else they are what the network says.
+	Measured bool
+	Trial    string
+	// Encapsulation is what packets between nodes are wrapped in, as sampled or else by the network's name; "" for none.
+	Encapsulation string
+	Overhead      unit.Bytes
+	// Trials are all that went this way; Proved, Weak and Unwatched split those that count by the proof of their path.
+	Trials, Proved, Weak, Unwatched, Misrouted int
+	// Reasons say, each once, why a proof is weak or what was found wrong.
+	Reasons []string
+	// Stray are devices off the way that carried packets in a misrouted trial.
+	Stray []string
+}
+
+// Stop is a device on the way.
+type Stop struct {
+	// Space is the namespace that the device is in, such as "node0"; Device its name there.
+	Space, Device string
+	Role          string
+	Sends         bool
+	Encapsulated  bool
+	// Within is what joins this device to the next one of the same space: a bridge, the device it sits on, the kernel's
+	// routing; "" where they are the two ends of one wire.
+	Within string
+	// Packets and Bytes are what it carried of the requests in the trial, where Way.Measured.
+	Packets, Bytes uint64
+}
+
+// route is what the ways of several cells have in common.
+type route struct {
+	network   string
+	path      string
+	placement result.Placement
+	role      result.Role
+}
+
+// Ways are those of a run's networks in the order of its cells, each placement by itself, the baseline first. known is the
+// catalogue.
+func (e Evidence) Ways(cells []result.Cell, known []network.Network) []Way {
+	var order []route
+	members, families := map[route][]string{}, map[route]result.Family{} // the family of the first cell stands for all
+	for _, c := range cells {
+		if c.Role == result.RoleTwin || c.Unsupported != "" || c.Skipped != "" {
+			continue
+		}
+		r := route{c.Network, c.Path, c.Placement, c.Role}
+		if members[r] == nil {
+			order = append(order, r)
+			families[r] = c.Params.Family
+		}
+		members[r] = append(members[r], c.ID)
+	}
+	slices.SortStableFunc(order, func(a, b route) int { return rank(a.role) - rank(b.role) })
+	byCell := map[string][]*result.Trial{}
+	for _, s := range e.sittings {
+		for cell, summary := range s {
+			byCell[cell] = append(byCell[cell], summary.trial)
+		}
+	}
+	ways := make([]Way, 0, len(order))
+	for _, r := range order {
+		w := Way{Name: Name(r.network, r.path), Placement: r.placement, Baseline: r.role == result.RoleBaseline}
+		w.Network.Name = r.network
+		w.plan(known, families[r])
+		for _, cell := range members[r] {
+			for _, t := range byCell[cell] {
+				w.add(t)
+			}
+		}
+		ways = append(ways, w)
+	}
+	return ways
+}
+
+func rank(r result.Role) int {
+	if r == result.RoleBaseline {
+		return 0
+	}
+	return 1
+}
+
+// plan fills in what the catalogue says of the network.
+func (w *Way) plan(known []network.Network, family result.Family) {
+	n, err := network.Find(known, w.Network.Name)
+	if err != nil {
+		return // a network of another version: its trials may still show the way
+	}
+	w.Network = n
+	topology, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 2, Family: family, MTU: network.MaxMTU})
+	if err != nil {
+		return
+	}
+	p, err := n.Plan(topology)
+	if err != nil {
+		return
+	}
+	to := 1
+	if w.Placement == result.CrossNode {
+		to = 2
+		w.Overhead = p.Overhead
+	}
+	joints := jointsOf(p)
+	for _, h := range p.Path(0, to) {
+		w.Stops = append(w.Stops, Stop{
+			Space: h.In.String(), Device: h.Name, Role: string(h.Role), Sends: h.Sends, Encapsulated: h.Encapsulated,
+			Within: joints[h.Device.String()],
+		})
+		if h.Encapsulated {
+			w.Encapsulation, _, _ = strings.Cut(n.Name, "-")
+		}
+	}
+}
+
+// jointsOf says of a plan's devices what they hang on.
+func jointsOf(p network.Plan) map[string]string {
+	joints := map[string]string{}
+	for _, op := range p.Ops {
+		switch o := op.(type) {
+		case network.Enslave:
+			joints[o.Device.String()] = "bridge " + o.Bridge
+		case network.Macvlan:
+			joints[o.Device.String()] = "macvlan on " + o.Parent.Name
+		case network.IPVlan:
+			joints[o.Device.String()] = "ipvlan on " + o.Parent.Name
+		}
+	}
+	return joints
+}
+
+// add takes in what a trial proved.
+func (w *Way) add(t *result.Trial) {
+	w.Trials++
+	p := t.Path
+	switch {
+	case t.Failed != "":
+	case p == nil:
+		w.Unwatched++
+	case !p.OK:
+		w.Misrouted++
+		w.because(p.Findings)
+		for _, h := range p.Stray {
+			if !slices.Contains(w.Stray, h.Device) {
+				w.Stray = append(w.Stray, h.Device)
+			}
+		}
+	case len(p.Weak) > 0:
+		w.Weak++
+		w.because(p.Weak)
+	default:
+		w.Proved++
+	}
+	if p != nil && p.OK && len(p.Hops) > 0 && (!w.Measured || t.ID() < w.Trial) {
+		w.measured(t)
+	}
+}
+
+// because keeps reasons, each once.
+func (w *Way) because(reasons []string) {
+	for _, r := range reasons {
+		if !slices.Contains(w.Reasons, r) {
+			w.Reasons = append(w.Reasons, r)
+		}
+	}
+	slices.Sort(w.Reasons)
+}
+
+// measured replaces the way that the network says by the one that a trial's counters showed.
+func (w *Way) measured(t *result.Trial) {
+	within := map[string]string{}
+	for _, s := range w.Stops {
+		within[s.Space+"/"+s.Device] = s.Within
+	}
+	w.Measured, w.Trial, w.Stops = true, t.ID(), nil
+	for _, h := range t.Path.Hops {
+		space, device, found := strings.Cut(h.Device, "/")
+		if !found {
+			space, device = "", h.Device
+		}
+		w.Stops = append(w.Stops, Stop{
+			Space: space, Device: device, Role: h.Role, Sends: h.Sends, Encapsulated: h.Encapsulated, Within: within[h.Device],
+			Packets: h.Packets, Bytes: h.Bytes,
+		})
+	}
+	switch e := t.Path.Encapsulation; e {
+	case "": // no sample: what the network says stands
+	case "none":
+		w.Encapsulation, w.Overhead = "", 0
+	default:
+		w.Encapsulation, w.Overhead = e, t.Path.Overhead
+	}
+}

@@ -1,0 +1,195 @@
+package html
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"netdelta/insight"
+	"netdelta/result"
+)
+
+// fact is a line of the environment.
+type fact struct{ Name, Value string }
+
+// Environment is what the run ran on.
+func (p *page) Environment() []fact {
+	e := p.Run.Environment
+	var all []fact
+	add := func(name, value string) {
+		if strings.TrimSpace(value) != "" {
+			all = append(all, fact{name, value})
+		}
+	}
+	add("Kernel", strings.TrimSpace(e.Kernel+" "+e.Arch))
+	add("System", e.OS)
+	add("Machine", e.Hostname)
+	virtual := e.Virtual
+	if virtual != "" {
+		virtual = "a virtual machine (" + virtual + ")"
+	}
+	add("Hardware", virtual)
+	if e.CPU.Count > 0 {
+		add("Processors", fmt.Sprintf("%d × %s", e.CPU.Count, e.CPU.Model))
+	}
+	add("Governor", e.CPU.Governor)
+	add("Mitigations", e.CPU.Mitigations)
+	if e.Memory > 0 {
+		add("Memory", e.Memory.String())
+	}
+	add("Clock", e.Clock)
+	add("Measured on processor", numbers(e.Measuring))
+	add("netdelta itself on", numbers(e.Controlling))
+	add("netdelta", strings.TrimSpace(e.Netdelta+" "+e.GoVersion))
+	for _, name := range slices.Sorted(maps.Keys(e.Versions)) {
+		add(name, e.Versions[name])
+	}
+	return all
+}
+
+func numbers(list []int) string {
+	var parts []string
+	for _, n := range list {
+		parts = append(parts, strconv.Itoa(n))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Sysctls are the kernel's settings inside a node, by name.
+func (p *page) Sysctls() []fact {
+	var all []fact
+	for _, name := range slices.Sorted(maps.Keys(p.Run.Environment.Sysctls)) {
+		all = append(all, fact{name, p.Run.Environment.Sysctls[name]})
+	}
+	return all
+}
+
+// linkRow is a device, and how many others are just the same.
+type linkRow struct {
+	result.Link
+	Off string // the offloads that are off
+}
+
+// Links are the testbed's devices as built; what every node or pod has alike stands there once for each network.
+func (p *page) Links() []linkRow {
+	var all []linkRow
+	seen := map[string]bool{}
+	for _, l := range p.Run.Environment.Links {
+		var off []string
+		for _, name := range slices.Sorted(maps.Keys(l.Offloads)) {
+			if !l.Offloads[name] {
+				off = append(off, name)
+			}
+		}
+		row := linkRow{l, strings.Join(off, ", ")}
+		key := fmt.Sprint(l.Network, "\x00", l.Where, "\x00", l.Name, "\x00", l.Kind, "\x00", l.MTU, "\x00", row.Off)
+		if !seen[key] {
+			seen[key] = true
+			all = append(all, row)
+		}
+	}
+	return all
+}
+
+// Command is what repeats the run, typed in its folder.
+func (p *page) Command() string {
+	command := "netdelta run study.yaml"
+	if p.Run.Seed != 0 {
+		command += " --seed " + strconv.FormatUint(p.Run.Seed, 10)
+	}
+	return command
+}
+
+// Eyebrow is the line over the question.
+func (p *page) Eyebrow() string {
+	parts := []string{"netdelta report"}
+	for _, part := range []string{p.Run.Study, p.Run.Run} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// Heading is the question of the run, or for want of one its study.
+func (p *page) Heading() string {
+	switch {
+	case p.Run.Question != "":
+		return p.Run.Question
+	case p.Run.Study != "":
+		return p.Run.Study
+	}
+	return "A run of netdelta"
+}
+
+// Margin is the change within which networks count as the same, such as "2%".
+func (p *page) Margin() string { return fmt.Sprintf("%.4g%%", 100*p.Run.Margin) }
+
+// Confidence is that of the intervals, such as "95%".
+func (p *page) Confidence() string { return fmt.Sprintf("%.4g%%", 100*p.Run.Confidence) }
+
+// Lab says whether the run was made in a lab of namespaces, which has limits of its own.
+func (p *page) Lab() bool { return p.Run.Testbed == "" || p.Run.Testbed == "lab" }
+
+// Baseline is the name of the network that all others are held against.
+func (p *page) Baseline() string { return baselineName(p.Run.Cells) }
+
+// Took is how long the run lasted, "" if that is not known.
+func (p *page) Took() string {
+	if took := p.Run.Finished.Sub(p.Run.Started).Round(time.Second); took > 0 {
+		return took.String()
+	}
+	return ""
+}
+
+// Folded says whether there are too many settings to have all of them unfolded.
+func (p *page) Folded() bool { return len(p.Settings) > openMost }
+
+// Claims are published findings beside what this run says of them.
+func (p *page) Claims() []claimRow {
+	var all []claimRow
+	for _, c := range p.Run.Claims {
+		class := "unresolved"
+		switch c.Verdict {
+		case "confirmed":
+			class = "same"
+		case "contradicted":
+			class = "slower"
+		}
+		all = append(all, claimRow{c, strings.ReplaceAll(c.Verdict, "-", " "), class})
+	}
+	return all
+}
+
+// claimRow is a claim with the class of its verdict.
+type claimRow struct {
+	result.Claim
+	Word, Class string
+}
+
+// MeasuredHops are the ways that were seen in trials, for the table of counters.
+func (p *page) MeasuredHops() []insight.Way {
+	var all []insight.Way
+	for _, place := range p.Ways {
+		for _, w := range place.Ways {
+			if w.Measured {
+				all = append(all, w.Way)
+			}
+		}
+	}
+	return all
+}
+
+// Count prints a counter.
+func (p *page) Count(n uint64) string { return thousands(n) }
+
+// Each is the mean size of a packet at a stop, "" where there was none.
+func (p *page) Each(s insight.Stop) string {
+	if s.Packets == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(s.Bytes)/float64(s.Packets), 'f', 1, 64)
+}

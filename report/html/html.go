@@ -1,0 +1,90 @@
+package html
+
+import (
+	"bufio"
+	"crypto/sha256"
+	_ "embed" // the parts of the page
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"sync"
+
+	"netdelta/internal/ui"
+	"netdelta/result"
+)
+
+//go:embed report.tmpl
+var layout string
+
+//go:embed style.css
+var style string
+
+//go:embed script.js
+var script string
+
+// Option adds to a report what is not in the run's records.
+type Option func(*page)
+
+// WithStudy adds the study file as run, which says how to repeat the run.
+func WithStudy(text []byte) Option { return func(p *page) { p.Study = string(text) } }
+
+// Write writes the report of a run. Deltas, null check, checks, claims and advice must be filled in; trials are those of the
+// journal in its order, and may be none: the page then lacks what only trials show. A report of many cells draws its
+// charts for some of them only and says so. The error is that of w.
+func Write(w io.Writer, run result.Run, trials []result.Trial, options ...Option) error {
+	p := newPage(run, trials)
+	for _, option := range options {
+		option(p)
+	}
+	t, err := parsed()
+	if err != nil {
+		return err
+	}
+	buffer := bufio.NewWriterSize(w, 1<<16)
+	if err := t.Execute(&cleaner{buffer}, p); err != nil {
+		return fmt.Errorf("write the report of %s: %w", ui.Clean(run.Run), err)
+	}
+	if err := buffer.Flush(); err != nil {
+		return fmt.Errorf("write the report of %s: %w", ui.Clean(run.Run), err)
+	}
+	return nil
+}
+
+// parsed is the page's template.
+var parsed = sync.OnceValues(func() (*template.Template, error) {
+	return template.New("report").Parse(layout)
+})
+
+// Style and Script are the page's own, as its template wants them.
+func (p *page) Style() template.CSS { return template.CSS(style) }
+
+// Script is what the page can do beyond being read.
+func (p *page) Script() template.JS { return template.JS(script) }
+
+// Policy lets the browser run the page's own script and style, known by their hashes, and load nothing from anywhere.
+func (p *page) Policy() string {
+	hash := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return "default-src 'none'; script-src " + hash(script) + "; style-src " + hash(style) + "; base-uri 'none'; form-action 'none'"
+}
+
+// cleaner takes control characters, and marks that turn the direction of writing, out of all that goes through it, line by
+// line. A template writes whole strings, so no character is cut in two between writes.
+type cleaner struct{ w *bufio.Writer }
+
+// Write implements io.Writer.
+func (c *cleaner) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		line, ended := strings.CutSuffix(line, "\n")
+		c.w.WriteString(ui.Clean(line))
+		if ended {
+			c.w.WriteByte('\n')
+		}
+	}
+	_, err := c.w.Write(nil) // the first error of this writer stays
+	return len(text), err
+}

@@ -1,0 +1,10 @@
+package html
+
+import (
+	"os"
+	"testing"
+
+	"netdelta/internal/leak"
+)
+
+func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }

@@ -1,0 +1,353 @@
+package html
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"netdelta/insight"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// banner is what a reader must know before anything else.
+type banner struct {
+	Class string // bad or warn
+	Text  string
+}
+
+// banners say that the run did not end as it should, or that trials of it count for nothing.
+func (p *page) banners() []banner {
+	var all []banner
+	add := func(class, format string, a ...any) { all = append(all, banner{class, fmt.Sprintf(format, a...)}) }
+	switch p.Run.Ended {
+	case "interrupted":
+		add("warn", "This run was interrupted. What it had measured until then is below; netdelta run --resume goes on with it.")
+	case "running", "":
+		add("warn", "This run has not ended: it is under way, or was killed. The figures are those of the trials finished so far; netdelta run --resume goes on with a killed one.")
+	case "failed":
+		add("bad", "This run failed before its end. What it had measured until then is below; the checks say what failed.")
+	}
+	if n := len(p.account.Misrouted); n > 0 {
+		t := p.account.Misrouted[0]
+		found := "its packets went another way"
+		if len(t.Path.Findings) > 0 {
+			found = t.Path.Findings[0]
+		}
+		add("bad", "%s misrouted and left out of every delta. The first, %s: %s", counted(n, "trial"), t.ID(), found)
+	}
+	for _, e := range p.account.LostTrials {
+		if e.Reason == insight.TrialFailed {
+			add("bad", "%s failed and enters no delta. One of them, %s", counted(e.Count, "trial"), e.Example)
+		}
+	}
+	for _, n := range p.Run.Null {
+		if n.Headline && n.Ratio > 0 && (n.Verdict == string(stats.Slower) || n.Verdict == string(stats.Faster)) {
+			add("warn", "The null check failed in %s, %s: there %s differs from itself (%s) by more than chance. Take changes of that size with doubt.",
+				insight.Load(n.Setting()), strings.ToLower(insight.Where(n.Placement)), n.Baseline, insight.Percent(n.Ratio))
+		}
+	}
+	return all
+}
+
+// card is a key figure.
+type card struct{ Label, Value, Note, Class string }
+
+// cards are the key figures of the run.
+func (p *page) cards() []card {
+	var all []card
+	var heads []result.Delta
+	for _, s := range p.Settings {
+		for _, d := range s.headlines() {
+			if d.Ratio > 0 {
+				heads = append(heads, d)
+			}
+		}
+	}
+	if len(heads) > 0 {
+		by := func(a, b result.Delta) int { return compare(insight.Cost(a), insight.Cost(b)) }
+		all = append(all, extreme("Least added", slices.MinFunc(heads, by)), extreme("Most added", slices.MaxFunc(heads, by)))
+	}
+	all = append(all, p.floorCard(), p.measuredCard(), p.pathCard(), p.endCard())
+	return slices.DeleteFunc(all, func(c card) bool { return c.Value == "" })
+}
+
+// extreme is the card of the cheapest or the dearest network.
+func extreme(label string, d result.Delta) card {
+	return card{
+		Label: label, Value: insight.Name(d.Network, d.Path) + " " + insight.Percent(d.Ratio), Class: verdictClass(d.Verdict),
+		Note: fmt.Sprintf("%s of %s: %s, %s", insight.Difference(d.Unit, d.Difference), metricLabel(d.Metric, d.Unit),
+			insight.Load(d.Setting()), strings.ToLower(insight.Where(d.Placement))),
+	}
+}
+
+// floorCard says by how much the baseline differs from itself.
+func (p *page) floorCard() card {
+	var floors []float64
+	baseline := ""
+	for i, n := range p.Run.Null {
+		if n.Headline && n.Ratio > 0 {
+			baseline = n.Baseline
+			if floor := floorOf(&p.Run.Null[i]); floor > 0 {
+				floors = append(floors, floor-1)
+			}
+		}
+	}
+	switch {
+	case baseline == "":
+		return card{}
+	case len(floors) == 0:
+		return card{"Noise floor", "unknown", "too few builds to hold " + baseline + " against itself", "unresolved"}
+	}
+	note := "what " + baseline + " may differ by from itself"
+	if len(floors) > 1 {
+		note += fmt.Sprintf(", median of %d settings; at most %.1f%%", len(floors), 100*slices.Max(floors))
+	}
+	return card{"Noise floor", fmt.Sprintf("±%.1f%%", 100*stats.Median(floors)), note, ""}
+}
+
+// measuredCard says how much was measured and what of it was left out.
+func (p *page) measuredCard() card {
+	a := p.account
+	if a.Trials == 0 {
+		return card{}
+	}
+	note := counted(a.Bursts, "burst") + " in " + counted(a.Builds, "build")
+	if lost := lostBursts(a); lost > 0 {
+		var why []string
+		for _, e := range a.LostBursts {
+			why = append(why, e.Reason+" "+thousands(e.Count))
+		}
+		note += fmt.Sprintf("; %.1f%% left out: %s", 100*float64(lost)/float64(a.Bursts), strings.Join(why, ", "))
+	} else if a.Bursts > 0 {
+		note += "; none left out"
+	}
+	for _, e := range a.LostTrials {
+		note += "; " + counted(e.Count, "trial") + " left out: " + e.Reason
+	}
+	return card{"Measured", counted(a.Trials, "trial"), note, ""}
+}
+
+// lostBursts counts the disturbed bursts.
+func lostBursts(a insight.Account) int {
+	n := 0
+	for _, e := range a.LostBursts {
+		n += e.Count
+	}
+	return n
+}
+
+// pathCard says for how many trials the way of the packets is proved.
+func (p *page) pathCard() card {
+	a := p.account
+	wrong := len(a.Misrouted)
+	watched := a.Proved + a.Weak + wrong
+	if watched == 0 {
+		return card{}
+	}
+	c := card{"Path proved", fmt.Sprintf("%s of %s", thousands(a.Proved), thousands(watched+a.Unwatched)), "", ""}
+	var rest []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{a.Weak, "by weaker means"}, {wrong, "misrouted"}, {a.Unwatched, "not watched"}} {
+		if part.n > 0 {
+			rest = append(rest, thousands(part.n)+" "+part.what)
+		}
+	}
+	c.Note = strings.Join(rest, ", ")
+	if len(rest) == 0 {
+		c.Note = "each trial's packets went the way that its network says"
+	}
+	if wrong > 0 {
+		c.Class = "slower"
+	}
+	return c
+}
+
+// endCard says how the run ended, how long it took and on what.
+func (p *page) endCard() card {
+	ended, class := p.Run.Ended, ""
+	switch ended {
+	case "resolved":
+		ended = "Every delta resolved"
+	case "budget":
+		ended = "Time budget used up"
+	case "builds":
+		ended = "All builds done"
+	case "interrupted":
+		ended, class = "Interrupted", "unresolved"
+	case "failed":
+		ended, class = "Failed", "slower"
+	case "running", "":
+		ended, class = "Not finished", "unresolved"
+	}
+	var note []string
+	if took := p.Run.Finished.Sub(p.Run.Started).Round(time.Second); took > 0 {
+		note = append(note, took.String())
+	}
+	if p.Run.Testbed != "" {
+		note = append(note, "testbed "+p.Run.Testbed)
+	}
+	if !p.Run.Started.IsZero() {
+		note = append(note, p.Run.Started.UTC().Format("2 January 2006, 15:04 UTC"))
+	}
+	return card{"How it ended", ended, strings.Join(note, " · "), class}
+}
+
+// Sentences are the conclusions that stand on top.
+func (p *page) Sentences() []*setting {
+	var all []*setting
+	for _, s := range p.Settings {
+		if s.Says != "" {
+			all = append(all, s)
+		}
+	}
+	return all[:min(len(all), saysMost)]
+}
+
+// MoreSentences counts the conclusions that do not.
+func (p *page) MoreSentences() int {
+	n := -len(p.Sentences())
+	for _, s := range p.Settings {
+		if s.Says != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// filter is a choice among values of one kind; the first of them is what is chosen when the page opens.
+type filter struct {
+	Name, Label string
+	Values      []choice
+}
+
+// choice is a value to choose, with what it is called.
+type choice struct{ Value, Label string }
+
+// filters are the choices that there are; one of a single value is none.
+func (p *page) filters() []filter {
+	load := filter{"load", "Workload", []choice{{"", "all"}}}
+	where := filter{"placement", "Placement", []choice{{"", "both"}}}
+	metric := filter{"metric", "Metric", []choice{{"", "headline"}}}
+	add := func(f *filter, value, label string) {
+		if !slices.ContainsFunc(f.Values, func(c choice) bool { return c.Value == value }) {
+			f.Values = append(f.Values, choice{value, label})
+		}
+	}
+	for _, s := range p.Settings {
+		add(&load, s.Key.Workload, s.Key.Workload)
+		add(&where, string(s.Key.Placement), string(s.Key.Placement))
+		for _, f := range s.Forests {
+			add(&metric, f.Metric, f.Label)
+		}
+	}
+	return slices.DeleteFunc([]filter{load, where, metric}, func(f filter) bool { return len(f.Values) < 3 })
+}
+
+// glance is all headline deltas at once: a row for each setting, a column for each network.
+type glance struct {
+	Networks []string
+	Rows     []glanceRow
+}
+
+// glanceRow is a setting with its changes, one for each network.
+type glanceRow struct {
+	Setting *setting
+	Cells   []glanceCell
+}
+
+// glanceCell is a change; it is empty where the network was not measured.
+type glanceCell struct{ Text, Class string }
+
+// glance makes the table of all headline deltas. It is empty where it would say no more than one forest plot.
+func (p *page) glance() glance {
+	var g glance
+	at := map[string]int{}
+	for _, s := range p.Settings {
+		for _, d := range s.headlines() {
+			if name := insight.Name(d.Network, d.Path); at[name] == 0 {
+				g.Networks = append(g.Networks, name)
+				at[name] = len(g.Networks)
+			}
+		}
+	}
+	for _, s := range p.Settings {
+		heads := s.headlines()
+		if len(heads) == 0 {
+			continue
+		}
+		r := glanceRow{s, make([]glanceCell, len(g.Networks))}
+		for _, d := range heads {
+			r.Cells[at[insight.Name(d.Network, d.Path)]-1] = cellOf(d)
+		}
+		g.Rows = append(g.Rows, r)
+	}
+	if len(g.Rows) < 2 {
+		return glance{}
+	}
+	return g
+}
+
+// cellOf prints a change, in brackets where it is not known to be one, on a ground that is the darker the more it costs.
+func cellOf(d result.Delta) glanceCell {
+	text := insight.Difference(d.Unit, d.Difference)
+	strength := 0
+	if d.Ratio > 0 {
+		text = insight.Percent(d.Ratio)
+		cost := insight.Cost(d)
+		for _, limit := range []float64{0.05, 0.15, 0.35, 0.7} {
+			if math.Abs(cost) > limit {
+				strength++
+			}
+		}
+	}
+	class := verdictClass(d.Verdict)
+	switch class {
+	case "unresolved":
+		return glanceCell{"(" + text + ")", "h0 unresolved"}
+	case "same":
+		return glanceCell{"≈ " + text, "h0 same"}
+	case "faster":
+		return glanceCell{text, "g" + number(float64(strength))}
+	}
+	return glanceCell{text, "h" + number(float64(strength))}
+}
+
+// matrix is the metrics beside the headline: a row for each network.
+type matrix struct {
+	Metrics []string
+	Rows    []matrixRow
+}
+
+// matrixRow is a network's changes, one for each metric.
+type matrixRow struct {
+	Name  string
+	Cells []glanceCell
+}
+
+// others makes the table of a setting's metrics beside its headline.
+func others(deltas []result.Delta, headline string) matrix {
+	var m matrix
+	columns, rows := map[string]int{}, map[string]int{}
+	for _, d := range deltas {
+		if label := metricLabel(d.Metric, d.Unit); d.Metric != headline && columns[label] == 0 {
+			m.Metrics = append(m.Metrics, label)
+			columns[label] = len(m.Metrics)
+		}
+	}
+	for _, d := range deltas {
+		if d.Metric == headline {
+			continue
+		}
+		if rows[d.Cell] == 0 {
+			m.Rows = append(m.Rows, matrixRow{insight.Name(d.Network, d.Path), make([]glanceCell, len(m.Metrics))})
+			rows[d.Cell] = len(m.Rows)
+		}
+		m.Rows[rows[d.Cell]-1].Cells[columns[metricLabel(d.Metric, d.Unit)]-1] = cellOf(d)
+	}
+	return m
+}

@@ -1,0 +1,203 @@
+package html
+
+import (
+	"html/template"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/network"
+	"netdelta/result"
+)
+
+// Limits that keep the page of a large run quick: it draws less of each and says so.
+const (
+	// openMost is how many settings are unfolded when the page opens.
+	openMost = 8
+	// figuresMost is how many settings have charts of distributions and series.
+	figuresMost = 40
+	// everyMetricMost is how many deltas may be drawn in all metrics; beyond, only the headlines have forest plots.
+	everyMetricMost = 3000
+	// saysMost is how many settings' conclusions stand on top.
+	saysMost = 8
+	// listMost is how many entries a list of checks or trials names one by one.
+	listMost = 40
+)
+
+// page is a report: what its template shows, in the order in which it shows it. What takes work is computed once, by newPage.
+type page struct {
+	Run    result.Run
+	Study  string // study.yaml as run, "" if it was not given
+	trials []result.Trial
+
+	account insight.Account
+	palette palette
+	stalls  map[string]bool   // the trials in which traffic stood still
+	reasons map[string]string // why a cell has no delta
+
+	Banners  []banner
+	Cards    []card
+	Filters  []filter
+	Glance   glance
+	Settings []*setting
+	// Axes are the marks that all rows of a metric share.
+	Axes template.HTML
+	// Absent are the networks and cells that were not measured, by reason.
+	Absent []absence
+
+	Distributions, Series, CPU []figure
+	// NotDrawn is how many settings have no charts for the size of the page.
+	NotDrawn int
+	Ways     []place
+	Groups   []checks
+}
+
+// setting is what is shown of a setting.
+type setting struct {
+	ID    string
+	Key   result.Setting
+	Load  string // "tcp-rr, 300B"
+	Where string // "across nodes"
+	Open  bool
+	// Reference is what the baseline measures, such as "host: p50 6.42 µs".
+	Reference string
+	Says      string
+	Forests   []forest
+	Others    matrix
+
+	run result.Run // the part of the run that is about this setting
+}
+
+// newPage makes a page of a run.
+func newPage(run result.Run, trials []result.Trial) *page {
+	p := &page{Run: run, trials: trials, account: insight.Audit(trials), palette: newPalette(run.Cells)}
+	p.Settings = settings(run)
+	p.stalls, p.reasons = p.stalled(), reasons(run.Checks)
+	p.forests()
+	p.Banners, p.Cards, p.Absent, p.Groups = p.banners(), p.cards(), p.absences(), p.checks()
+	p.Filters = p.filters()
+	p.Glance = p.glance()
+	evidence := insight.Gather(run.Cells, trials)
+	drawn := 0
+	for _, s := range p.Settings {
+		if len(s.run.Null)+len(s.run.Deltas) == 0 && len(trials) == 0 {
+			continue
+		}
+		if drawn == figuresMost {
+			p.NotDrawn++
+			continue
+		}
+		if p.figures(s, evidence) {
+			drawn++
+		}
+	}
+	p.Ways = p.ways(evidence.Ways(run.Cells, network.Catalogue()))
+	return p
+}
+
+// settings splits a run by setting, in the order of its cells.
+func settings(run result.Run) []*setting {
+	var all []*setting
+	by := map[result.Setting]*setting{}
+	of := func(key result.Setting) *setting {
+		s := by[key]
+		if s == nil {
+			s = &setting{
+				ID: "s" + number(float64(len(all))), Key: key, Load: insight.Load(key), Where: strings.ToLower(insight.Where(key.Placement)),
+			}
+			s.run.Margin = run.Margin
+			by[key] = s
+			all = append(all, s)
+		}
+		return s
+	}
+	for i := range run.Cells {
+		if c := &run.Cells[i]; c.Unsupported == "" && c.Skipped == "" {
+			s := of(c.Setting())
+			s.run.Cells = append(s.run.Cells, *c)
+		}
+	}
+	for i := range run.Deltas {
+		s := of(run.Deltas[i].Setting())
+		s.run.Deltas = append(s.run.Deltas, run.Deltas[i])
+	}
+	for i := range run.Null {
+		s := of(run.Null[i].Setting())
+		s.run.Null = append(s.run.Null, run.Null[i])
+	}
+	for i, s := range all {
+		s.Open = i < openMost
+		if says := insight.Conclude(s.run); len(says) > 0 {
+			s.Says = says[0].Says
+		}
+	}
+	return all
+}
+
+// headlines are the deltas of the setting's headline metric, the cheapest first.
+func (s *setting) headlines() []result.Delta { return insight.Headlines(s.run.Deltas, s.Key) }
+
+// null is the null check of a metric, nil if there is none.
+func (s *setting) null(metric string) *result.Delta {
+	for i, n := range s.run.Null {
+		if n.Metric == metric {
+			return &s.run.Null[i]
+		}
+	}
+	return nil
+}
+
+// headline is the name of the setting's headline metric, "" if nothing was measured.
+func (s *setting) headline() string {
+	for _, all := range [][]result.Delta{s.run.Deltas, s.run.Null} {
+		for _, d := range all {
+			if d.Headline {
+				return d.Metric
+			}
+		}
+	}
+	return ""
+}
+
+// Title names the setting.
+func (s *setting) Title() string { return s.Load + " · " + s.Where }
+
+// palette gives each network of a run a colour and a dash, the same in all charts.
+type palette map[string]string
+
+// colours is how many colours there are; beyond them networks differ by their dashes.
+const colours = 8
+
+// newPalette takes networks in the order of a run's cells. The baseline has a colour of its own.
+func newPalette(cells []result.Cell) palette {
+	p := palette{}
+	n := 0
+	for _, c := range cells {
+		name := insight.Name(c.Network, c.Path)
+		if _, known := p[name]; known || c.Role != result.RoleCell {
+			continue
+		}
+		p[name] = "k" + number(float64(n%colours)) + " d" + number(float64(n/colours%3))
+		n++
+	}
+	return p
+}
+
+// of is the class of a series.
+func (p palette) of(s insight.Series) string {
+	class, known := p[s.Name]
+	if s.Role == result.RoleBaseline || !known && s.Role != result.RoleTwin {
+		return "kb"
+	}
+	if s.Role == result.RoleTwin {
+		return "kb d1"
+	}
+	return class
+}
+
+// again is what the baseline's twin is called.
+func again(s insight.Series) string {
+	if s.Role == result.RoleTwin {
+		return s.Name + " again"
+	}
+	return s.Name
+}

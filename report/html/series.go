@@ -1,0 +1,228 @@
+package html
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"netdelta/insight"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// momentsMost is how many readings of the baseline a chart shows of those that count, and as many of the others.
+const momentsMost = 600
+
+// series draws a setting over the time of the run: the baseline by itself above, each network against it below, build by
+// build. stalled are trials in which traffic stood still.
+func (p *page) series(s *setting, d insight.Drift, stalled map[string]bool) figure {
+	timeline, ok := timelineOf(d)
+	if !ok {
+		return figure{}
+	}
+	var all drawing
+	shown := baselinePanel(&all, s, d, timeline)
+	p.coursePanel(&all, s, d, timeline, stalled)
+	return figure{Chart: all.html(), Caption: driftCaption(s, d, shown)}
+}
+
+// timelineOf is the axis of seconds that all of a drift fits on.
+func timelineOf(d insight.Drift) (scale, bool) {
+	var at []float64
+	for _, m := range d.Baseline {
+		at = append(at, m.At.Seconds())
+	}
+	steps := 0
+	for _, c := range d.Courses {
+		for _, step := range c.Steps {
+			at = append(at, step.At.Seconds())
+			steps++
+		}
+	}
+	s, ok := spanOf(at, false)
+	if !ok || steps == 0 {
+		return s, false
+	}
+	return s.room(0.02), true
+}
+
+// valueScale is an axis for most of the readings: a hundredth at each end may lie beyond it, so that a few stray ones don't
+// flatten the rest.
+func valueScale(values []float64, log bool) scale {
+	slices.Sort(values)
+	s, ok := spanOf([]float64{stats.Quantile(values, 0.01), stats.Quantile(values, 0.99)}, log)
+	if !ok {
+		return scale{1, 2, log}
+	}
+	return s.room(0.1)
+}
+
+// baselinePanel draws the readings of the baseline, with their median in each build. It returns the medians.
+func baselinePanel(all *drawing, s *setting, d insight.Drift, timeline scale) []float64 {
+	var good, bad []insight.Moment
+	var values []float64
+	for _, m := range d.Baseline {
+		if m.Disturbed != "" {
+			bad = append(bad, m)
+			continue
+		}
+		good = append(good, m)
+		values = append(values, m.Value)
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	on := plane{x: timeline, y: valueScale(values, !d.Linear), height: baselineHeight}
+	on.open(all, "moments", d.Unit, "The baseline over the run: "+s.Title(),
+		"Each dot is the baseline's or its twin's reading of one burst; crosses are bursts that were disturbed and count for nothing.")
+	ticks := on.y.linearTicks(4)
+	if on.y.log {
+		ticks = on.y.logTicks(4)
+	}
+	on.grid(all, ticks, func(v float64) string { return valueLabel(d.Unit, v) })
+	on.uprights(all, timeline.linearTicks(8), func(float64) string { return "" })
+	on.box(all)
+	place := func(moments []insight.Moment) []point {
+		points := make([]point, len(moments))
+		for i, m := range moments {
+			points[i] = on.place(m.At.Seconds(), m.Value)
+		}
+		return points
+	}
+	all.put(`<path class="ds" d="%s"/>`, dots(place(thinned(good))))
+	medians := course(good)
+	var points []point
+	for _, m := range medians {
+		points = append(points, on.place(m.At.Seconds(), m.Value))
+	}
+	all.curve("kb", "baseline, median", points)
+	all.put("</svg>")
+	for _, m := range thinned(bad) {
+		at := on.place(m.At.Seconds(), m.Value)
+		all.put(`<svg class="labels" x="%s"><path class="bad" d="M-3 %sl6 6m0 -6l-6 6"/></svg>`, percent(at.x/boxWidth), number(at.y-3))
+	}
+	all.put("</svg>")
+	level := make([]float64, len(medians))
+	for i, m := range medians {
+		level[i] = m.Value
+	}
+	return level
+}
+
+// thinned is an even choice among moments, as many as may be shown.
+func thinned(all []insight.Moment) []insight.Moment {
+	if len(all) <= momentsMost {
+		return all
+	}
+	kept := make([]insight.Moment, momentsMost)
+	for i := range kept {
+		kept[i] = all[i*len(all)/momentsMost]
+	}
+	return kept
+}
+
+// course is the median over each of up to 40 stretches of equally many moments: what the baseline did, without its scatter.
+func course(moments []insight.Moment) []insight.Moment {
+	const most, least = 40, 8 // stretches, and moments in one
+	n := min(most, max(1, len(moments)/least))
+	var all []insight.Moment
+	for i := range n {
+		part := moments[i*len(moments)/n : (i+1)*len(moments)/n]
+		values := make([]float64, len(part))
+		for k, m := range part {
+			values[k] = m.Value
+		}
+		all = append(all, insight.Moment{At: (part[0].At + part[len(part)-1].At) / 2, Value: stats.Median(values)})
+	}
+	return all
+}
+
+// coursePanel draws each network against the baseline, build by build.
+func (p *page) coursePanel(all *drawing, s *setting, d insight.Drift, timeline scale, stalled map[string]bool) {
+	values := []float64{}
+	none := 1.0
+	if d.Linear {
+		none = 0
+	}
+	values = append(values, none)
+	for _, c := range d.Courses {
+		for _, step := range c.Steps {
+			values = append(values, step.Change)
+		}
+	}
+	span, _ := spanOf(values, !d.Linear)
+	on := plane{x: timeline, y: span.room(0.08), height: courseHeight}
+	kind, name := "changes", changeLabel
+	ticks := on.y.changeTicks
+	if d.Linear {
+		kind, ticks = "differences", on.y.linearTicks
+		name = func(v float64) string { return insight.Difference(d.Unit, v) }
+	}
+	on.open(all, kind, d.Unit, "Each network against the baseline, build by build: "+s.Title(),
+		"A line for each network with a dot for each build; what moves baseline and network alike has dropped out.")
+	on.grid(all, ticks(6), name)
+	on.uprights(all, timeline.linearTicks(8), seconds)
+	y := number(on.place(0, none).y)
+	all.put(`<line class="none" x2="100%%" y1="%s" y2="%s"/>`, y, y)
+	on.box(all)
+	var names []label
+	var stalls []point
+	for _, c := range d.Courses {
+		if len(c.Steps) == 0 {
+			continue
+		}
+		var points []point
+		for _, step := range c.Steps {
+			at := on.place(step.At.Seconds(), step.Change)
+			points = append(points, at)
+			if stalled[fmt.Sprintf("%s#%d", c.Cell, step.Build)] {
+				stalls = append(stalls, at)
+			}
+		}
+		class := p.palette.of(c.Series)
+		all.curve(class, again(c.Series), points)
+		all.put(`<path class="ds %s" d="%s"/>`, class, dots(points))
+		names = append(names, label{points[len(points)-1].y, again(c.Series), "lab " + class})
+	}
+	all.put("</svg>")
+	for _, at := range stalls {
+		all.put(`<circle class="stall" cx="%s" cy="%s" r="8"/>`, percent(at.x/boxWidth), number(at.y))
+	}
+	all.labels(names, on.height)
+	all.put("</svg>")
+}
+
+// seconds prints a time of the run.
+func seconds(s float64) string {
+	if s >= 120 {
+		return (time.Duration(s) * time.Second).String()
+	}
+	return fmt.Sprintf("%gs", math.Round(1000*s)/1000)
+}
+
+// driftCaption says how far the baseline wandered and how far the networks did against it. level are the baseline's medians.
+func driftCaption(s *setting, d insight.Drift, level []float64) string {
+	if len(level) == 0 {
+		return "No reading of the baseline counts."
+	}
+	metric := metricLabel(d.Metric, d.Unit)
+	text := fmt.Sprintf("Above: %s of %s by itself, between %s and %s over the run.", metric, baselineName(s.run.Cells),
+		insight.Value(d.Unit, slices.Min(level)), insight.Value(d.Unit, slices.Max(level)))
+	var spreads []float64
+	for _, c := range d.Courses {
+		if c.Role == result.RoleTwin || len(c.Steps) < 2 || d.Linear {
+			continue
+		}
+		var logs []float64
+		for _, step := range c.Steps {
+			logs = append(logs, math.Log(step.Change))
+		}
+		spreads = append(spreads, slices.Max(logs)-slices.Min(logs))
+	}
+	text += " Below: each network against the baseline of the same moments"
+	if len(spreads) > 0 {
+		text += fmt.Sprintf("; from one build to another it moved by %.1f%% (median of the networks)", 100*math.Expm1(stats.Median(spreads)))
+	}
+	return text + "."
+}

@@ -1,0 +1,196 @@
+package html
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/result"
+)
+
+// absence is a reason for which something was not measured.
+type absence struct {
+	Who, Why string
+	// Unsupported tells what this machine can't do from what the run left out.
+	Unsupported bool
+}
+
+// absences list why cells were not measured, each reason once: of what is unsupported the networks, else how many cells.
+func (p *page) absences() []absence {
+	var order []absence
+	cells, networks := map[absence]int{}, map[absence][]string{}
+	for _, c := range p.Run.Cells {
+		why := absence{Why: c.Skipped}
+		if c.Unsupported != "" {
+			why = absence{Why: strings.TrimPrefix(c.Unsupported, "network "+c.Network+" is unsupported: "), Unsupported: true}
+		}
+		if why.Why == "" {
+			continue
+		}
+		if cells[why] == 0 {
+			order = append(order, why)
+		}
+		cells[why]++
+		if !slices.Contains(networks[why], c.Network) {
+			networks[why] = append(networks[why], c.Network)
+		}
+	}
+	for i, a := range order {
+		order[i].Who = counted(cells[a], "cell")
+		if a.Unsupported {
+			order[i].Who = strings.Join(networks[a], ", ")
+		}
+	}
+	return order
+}
+
+// Missing are the setting's networks that were to be measured and have no delta, with the reason.
+func (p *page) Missing(s *setting) []absence {
+	have := map[string]bool{}
+	for _, d := range s.run.Deltas {
+		have[d.Cell] = have[d.Cell] || d.Headline
+	}
+	var all []absence
+	for _, c := range s.run.Cells {
+		if c.Role == result.RoleCell && !have[c.ID] {
+			all = append(all, absence{Who: insight.Name(c.Network, c.Path), Why: p.why(c.ID)})
+		}
+	}
+	return all
+}
+
+// why says why a cell has no delta.
+func (p *page) why(cell string) string {
+	if reason, known := p.reasons[cell]; known {
+		return reason
+	}
+	return "no trial of it is finished"
+}
+
+// reasons say, by cell, what its failed checks found: of a trial that did not end what stopped it, before anything else.
+func reasons(all []result.Check) map[string]string {
+	by := map[string]string{}
+	for _, c := range all {
+		if !c.OK && c.Check != insight.CheckFinished && by[c.Trial] == "" {
+			by[c.Trial] = c.Observed
+		}
+	}
+	for _, c := range all {
+		if i := strings.LastIndexByte(c.Trial, '#'); !c.OK && c.Check == insight.CheckFinished && i >= 0 {
+			by[c.Trial[:i]] = c.Observed
+		}
+	}
+	return by
+}
+
+// checks are those of one kind.
+type checks struct {
+	Name           string
+	Failed, Passed int
+	// Entries are the first of those that failed, Example is one that passed.
+	Entries []result.Check
+	Example *result.Check
+}
+
+// More counts the failed checks that are not listed.
+func (c checks) More() int { return c.Failed - len(c.Entries) }
+
+// checks sorts the run's checks by kind: those that failed first, the most frequent before the others.
+func (p *page) checks() []checks {
+	by := map[string]*checks{}
+	var all []*checks
+	for i, c := range p.Run.Checks {
+		group := by[c.Check]
+		if group == nil {
+			group = &checks{Name: c.Check}
+			by[c.Check] = group
+			all = append(all, group)
+		}
+		switch {
+		case !c.OK:
+			group.Failed++
+			if len(group.Entries) < listMost {
+				group.Entries = append(group.Entries, c)
+			}
+		default:
+			group.Passed++
+			if group.Example == nil {
+				group.Example = &p.Run.Checks[i]
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *checks) int { return b.Failed - a.Failed })
+	list := make([]checks, len(all))
+	for i, c := range all {
+		list[i] = *c
+	}
+	return list
+}
+
+// lost is a line of what was left out.
+type lost struct{ What, Reason, Count, Example string }
+
+// LeftOut is all that enters no delta.
+func (p *page) LeftOut() []lost {
+	var all []lost
+	for _, e := range p.account.LostTrials {
+		all = append(all, lost{"trials", e.Reason, thousands(e.Count) + " of " + thousands(p.account.Trials), e.Example})
+	}
+	for _, e := range p.account.LostBursts {
+		all = append(all, lost{"bursts", e.Reason, thousands(e.Count) + " of " + thousands(p.account.Bursts), meaning(e.Reason)})
+	}
+	return all
+}
+
+// meaning explains a reason for which a burst is marked.
+func meaning(reason string) string {
+	switch reason {
+	case "cpu-pressure":
+		return "something else waited for a processor while it was measured"
+	case "preempted":
+		return "the measuring thread was put aside by the kernel"
+	case "steal":
+		return "the hypervisor gave the processor to another machine"
+	case "softirq":
+		return "soft interrupts of something else took the processor"
+	case "throttled":
+		return "a limit on processor time took hold"
+	}
+	return ""
+}
+
+// Misrouted are the trials whose packets went another way, the first of them.
+func (p *page) Misrouted() []result.Trial {
+	return p.account.Misrouted[:min(len(p.account.Misrouted), listMost)]
+}
+
+// Proof is the summary of the paths.
+func (p *page) Proof() string {
+	a := p.account
+	total := a.Proved + a.Weak + a.Unwatched + len(a.Misrouted)
+	if total == 0 || total == a.Unwatched {
+		return ""
+	}
+	text := fmt.Sprintf("%s of %s had its path proved: counters and sampled packets show that the bytes went the way that the network says.",
+		thousands(a.Proved), counted(total, "trial"))
+	if a.Weak > 0 {
+		text += fmt.Sprintf(" In %s the proof is weaker than it could be; the drawings say why.", thousands(a.Weak))
+	}
+	if a.Unwatched > 0 {
+		text += fmt.Sprintf(" %s went unwatched.", thousands(a.Unwatched))
+	}
+	if n := len(a.Misrouted); n > 0 {
+		text += fmt.Sprintf(" %s misrouted.", thousands(n))
+	}
+	return text
+}
+
+// FailedChecks counts the checks that found something.
+func (p *page) FailedChecks() int {
+	n := 0
+	for _, c := range p.Groups {
+		n += c.Failed
+	}
+	return n
+}
