@@ -96,6 +96,8 @@ type Search struct {
 	NoDrop, PartialDrop    float64
 	Load10, Load50, Load90 float64 // median latency at that share of NoDrop, in percent
 	Trials                 int     // that the search took
+	// AtLeast says that it was the sender that could do no more than NoDrop: what lies behind it may carry more.
+	AtLeast bool
 }
 
 // Totals are sums over bursts.

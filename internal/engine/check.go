@@ -18,6 +18,8 @@ type Limits struct {
 	RateLeast, RateMost        unit.BitsPerSecond
 	RequestRateMost            float64
 	CongestionControl, NoDelay bool
+	// Search says that the highest rate can be searched for in place of sending at one.
+	Search bool
 }
 
 // busyPollMost is the longest busy poll that makes sense: beyond it a processor does nothing else.
@@ -50,6 +52,10 @@ func (l Limits) checkConnections(p result.Params) error {
 
 func (l Limits) checkRates(p result.Params) error {
 	switch {
+	case p.Search && !l.Search:
+		return fmt.Errorf("rate: search is no parameter of this workload; leave it out")
+	case p.Search && p.Rate != 0:
+		return fmt.Errorf("rate %v and a search for the highest rate exclude each other; leave one out", p.Rate)
 	case p.Rate != 0 && l.RateMost == 0:
 		return fmt.Errorf("rate is no parameter of this workload; leave it out")
 	case p.Rate != 0 && !(p.Rate >= l.RateLeast && p.Rate <= l.RateMost):
@@ -91,7 +97,7 @@ func Fill(p, defaults result.Params) result.Params {
 	if p.Connections == 0 {
 		p.Connections = defaults.Connections
 	}
-	if p.Rate == 0 {
+	if p.Rate == 0 && !p.Search {
 		p.Rate = defaults.Rate
 	}
 	if p.RequestRate == 0 {

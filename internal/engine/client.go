@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/clock"
 	"netdelta/internal/native"
 	"netdelta/workload"
 )
@@ -66,11 +67,15 @@ func newClient(ctx context.Context, cfg Config) (c *client, err error) {
 			c = nil
 		}
 	}()
-	buffer := max(uintptr(cfg.Params.Message), FlowHeaderSize+64)
+	buffer := max(uintptr(cfg.Params.Message), flowReplySize)
 	if c.arena, c.ctl, err = newControl(cfg, cfg.connections(), buffer, cfg.Kind.latencies()); err != nil {
 		return c, err
 	}
 	ctl := c.ctl
+	if cfg.Params.Search {
+		// Of which the receiver knows the time too.
+		ctl.clock = clock.Kernel()
+	}
 	ctl.lossTicks = ctl.clock.Span(lossTimeout)
 	ctl.order.second = ctl.clock.Span(time.Second)
 	if cfg.Kind == ConnectRR {
@@ -81,7 +86,7 @@ func newClient(ctx context.Context, cfg Config) (c *client, err error) {
 		return c, err
 	}
 	if cfg.Kind == DatagramOut {
-		(*flowHeader)(ctl.out).session = rand.Uint64()
+		(*flowHeader)(ctl.out).session = uint64(clockDomain())<<32 | uint64(rand.Uint32())
 	}
 	return c, c.start()
 }
@@ -154,14 +159,29 @@ func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 		return workload.Burst{}, fmt.Errorf("%s: %w", c.cfg.Workload, err)
 	}
 	c.tally.settle(spec.DropLast)
+	if c.searches(spec) {
+		b, err := c.search(spec)
+		if err != nil {
+			c.failed = c.explain(err)
+		}
+		return b, c.failed
+	}
 	c.fillOrder(spec)
-	before, wall := c.ctl.clock.Ticks(), time.Now()
-	if err := c.wake(deadline(spec)); err != nil {
+	begin, err := c.carryOut(deadline(spec))
+	if err != nil {
 		c.failed = c.explain(err)
 		return workload.Burst{}, c.failed
 	}
-	begin := wall.Add(time.Duration(c.ctl.clock.Nanoseconds(c.ctl.outcome.start - before)))
 	return c.tally.take(c.ctl, begin), nil
+}
+
+// carryOut has the loop carry out its order, and says when the measured part began.
+func (c *client) carryOut(within time.Duration) (time.Time, error) {
+	before, wall := c.ctl.clock.Ticks(), time.Now()
+	if err := c.wake(within); err != nil {
+		return time.Time{}, err
+	}
+	return wall.Add(time.Duration(c.ctl.clock.Nanoseconds(c.ctl.outcome.start - before))), nil
 }
 
 func checkSpec(spec workload.BurstSpec) error {
@@ -188,10 +208,16 @@ func (c *client) fillOrder(spec workload.BurstSpec) {
 	o.warmup = c.ctl.clock.Span(spec.Warmup)
 	o.duration = c.ctl.clock.Span(spec.Duration)
 	o.transactions = spec.Transactions
+	o.probing = false
 	perSecond := c.cfg.Params.RequestRate
 	if c.cfg.Kind == DatagramOut {
 		perSecond = float64(c.cfg.Params.Rate) / 8 / float64(c.cfg.Params.Message)
 	}
+	o.pace(perSecond)
+}
+
+// pace sets the gap between intended starts; 0 is as fast as it goes.
+func (o *order) pace(perSecond float64) {
 	o.gap = 0
 	if perSecond > 0 {
 		o.gap = max(int64(float64(o.second)*65536/perSecond), 1)

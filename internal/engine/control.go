@@ -46,6 +46,8 @@ type control struct {
 	ports       uint32 // how many it has
 	served      counters
 	sink        sink
+	domain      uint32 // whose clock this is
+	probed      probed
 }
 
 // order says what burst to run. Times are in ticks.
@@ -55,6 +57,7 @@ type order struct {
 	warmup       int64
 	duration     int64 // 0: unlimited
 	transactions int64 // 0: unlimited
+	probing      bool  // a trial of a search
 	gap          int64 // between intended starts, in 1/65536 ticks; 0 is a closed loop
 	second       int64 // ticks of a second
 }

@@ -14,16 +14,19 @@ const (
 	flowData
 	flowEnd
 	flowReport
+	// flowProbe is a datagram of a trial of a search, flowTail one of its last eighth.
+	flowProbe
+	flowTail
 )
 
 // flowHeader is how each datagram of a UDP stream begins. The end of a burst carries the header alone.
 type flowHeader struct {
 	kind    uint32
 	burst   uint32
-	session uint64 // tells one client from another
+	session uint64 // tells one client from another; its upper half says whose clock the times are of
 	flow    uint32
-	_       uint32
-	number  uint64 // of the datagram within its flow and burst, from 1
+	number  uint32 // of the datagram within its flow and burst, from 1: enough for an hour of the fastest flow
+	time    int64  // of a probe: when it was due, in nanoseconds of the kernel's clock
 }
 
 // FlowHeaderSize is the smallest datagram of a UDP stream.
@@ -35,14 +38,35 @@ type flowReply struct {
 	received  uint64
 	bytes     uint64
 	reordered uint64
+	// Of a trial of a search, in nanoseconds: from the first arrival to the last; what the quickest datagram of all and the
+	// quickest of the last eighth took from when they were due, by two clocks that may be apart; and what they took in the
+	// median, 0 where sender and receiver don't have the same clock.
+	span, least, tail, median int64
 }
+
+const flowReplySize = unsafe.Sizeof(flowReply{})
 
 // sink is the state of the receiver of a UDP stream.
 type sink struct {
 	session uint64
 	burst   uint32
-	highest [MaxConnections]uint64 // by flow
+	highest [MaxConnections]uint32 // by flow
 	reply   flowReply
+	probes  probes
+}
+
+// begin forgets the burst before.
+//
+//go:nosplit
+//go:norace
+func (s *sink) begin(h *flowHeader) {
+	s.session, s.burst = h.session, h.burst
+	for i := range s.highest {
+		s.highest[i] = 0
+	}
+	s.reply = flowReply{header: *h}
+	s.reply.header.kind = flowReport
+	s.probes.reset()
 }
 
 // datagramOut sends datagrams at a given rate, in turn on each flow, and asks the receiver what has come.
@@ -55,6 +79,10 @@ func (c *control) datagramOut() {
 	h.burst = c.order.number
 	for i := range c.conns {
 		c.at(i).got = 0
+	}
+	if c.order.probing {
+		c.probe(h)
+		return
 	}
 	h.kind = flowWarmup
 	if c.order.warmup > 0 && !c.floodFor(h, c.order.warmup, 0, false) {
@@ -96,7 +124,7 @@ func (c *control) floodFor(h *flowHeader, span, limit int64, measured bool) bool
 				return c.fail(stepStopped, 0)
 			}
 		}
-		if !c.floodOne(h, flow) {
+		if !c.floodOne(h, flow, 0) {
 			return false
 		}
 		if flow++; flow == c.conns {
@@ -122,12 +150,12 @@ func (c *control) floodFor(h *flowHeader, span, limit int64, measured bool) bool
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) floodOne(h *flowHeader, flow int32) bool {
+func (c *control) floodOne(h *flowHeader, flow int32, flags uintptr) bool {
 	k := c.at(flow)
 	k.got++
-	h.flow, h.number = uint32(flow), uint64(k.got)
+	h.flow, h.number = uint32(flow), uint32(k.got)
 	for {
-		_, errno := native.Send(k.fd, c.out, c.message, 0)
+		_, errno := native.Send(k.fd, c.out, c.message, flags)
 		if errno == unix.EINTR && !c.stopped() {
 			continue
 		}
@@ -150,28 +178,32 @@ func (c *control) floodEnd(h *flowHeader) bool {
 	h.kind, h.number = flowEnd, 0
 	reply := (*flowReply)(c.in)
 	for {
-		_, errno := native.Send(fd, c.out, FlowHeaderSize, 0)
-		if errno != 0 && !lossy(errno) {
+		if _, errno := native.Send(fd, c.out, FlowHeaderSize, 0); errno != 0 && !lossy(errno) {
 			return c.fail(stepReport, errno)
 		}
-		n, errno := native.Receive(fd, c.in, unsafe.Sizeof(flowReply{}), 0)
-		if errno == 0 && n == unsafe.Sizeof(flowReply{}) && reply.header.kind == flowReport &&
-			reply.header.session == h.session && reply.header.burst == h.burst {
-			break
+		n, errno := native.Receive(fd, c.in, flowReplySize, 0)
+		// An answer to an earlier burst's question is no reason to ask again.
+		for errno == 0 && !c.stopped() && (n != flowReplySize || !reply.answers(h)) {
+			n, errno = native.Receive(fd, c.in, flowReplySize, 0)
 		}
-		if c.stopped() {
+		switch {
+		case c.stopped():
 			return c.fail(stepReport, 0)
-		}
-		if errno != 0 && !lossy(errno) {
+		case errno == 0:
+			o := &c.outcome.counters
+			o.transactions, o.bytes, o.reordered = int64(reply.received), int64(reply.bytes), int64(reply.reordered)
+			o.lost = max(o.sent-o.transactions, 0)
+			return true
+		case !lossy(errno):
 			return c.fail(stepReport, errno)
 		}
 	}
-	o := &c.outcome.counters
-	o.transactions = int64(reply.received)
-	o.bytes = int64(reply.bytes)
-	o.reordered = int64(reply.reordered)
-	o.lost = max(o.sent-o.transactions, 0)
-	return true
+}
+
+//go:nosplit
+//go:norace
+func (r *flowReply) answers(h *flowHeader) bool {
+	return r.header.kind == flowReport && r.header.session == h.session && r.header.burst == h.burst
 }
 
 // serveFlood receives the datagrams of a UDP stream, counts them, and answers the end of each burst.
@@ -181,7 +213,7 @@ func (c *control) floodEnd(h *flowHeader) bool {
 //go:nocheckptr
 func (c *control) serveFlood() {
 	var from address
-	room := max(c.message, unsafe.Sizeof(flowReply{}))
+	room := max(c.message, flowReplySize)
 	h := (*flowHeader)(c.in)
 	s := &c.sink
 	for !c.stopped() {
@@ -194,15 +226,16 @@ func (c *control) serveFlood() {
 		if errno != 0 || n < FlowHeaderSize || h.flow >= MaxConnections {
 			continue
 		}
+		if h.session == s.session && int32(h.burst-s.burst) < 0 {
+			continue // a straggler must not end the burst that runs
+		}
 		if h.session != s.session || h.burst != s.burst {
-			s.session, s.burst = h.session, h.burst
-			for i := range s.highest {
-				s.highest[i] = 0
-			}
-			s.reply = flowReply{header: *h}
-			s.reply.header.kind = flowReport
+			s.begin(h)
 		}
 		switch h.kind {
+		case flowProbe, flowTail:
+			s.probes.note(h)
+			fallthrough
 		case flowData:
 			s.reply.received++
 			s.reply.bytes += uint64(n)
@@ -215,7 +248,8 @@ func (c *control) serveFlood() {
 				c.served.reordered++
 			}
 		case flowEnd:
-			native.SendTo(c.listener, unsafe.Pointer(&s.reply), unsafe.Sizeof(s.reply), unsafe.Pointer(&from.raw), uintptr(from.length))
+			s.probes.report(&s.reply, uint32(h.session>>32) == c.domain && c.domain != 0)
+			native.SendTo(c.listener, unsafe.Pointer(&s.reply), flowReplySize, unsafe.Pointer(&from.raw), uintptr(from.length))
 		}
 	}
 }

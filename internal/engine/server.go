@@ -189,7 +189,7 @@ func (s *server) begin(fd int, peer netip.AddrPort) error {
 		// Room for those of a client that is gone without a word.
 		conns = min(2*conns, MaxConnections)
 	}
-	buffer := max(uintptr(s.cfg.Params.Message), FlowHeaderSize+64)
+	buffer := max(uintptr(s.cfg.Params.Message), flowReplySize)
 	if s.cfg.Kind == StreamOut {
 		buffer = StreamBuffer
 	}
@@ -199,6 +199,7 @@ func (s *server) begin(fd int, peer netip.AddrPort) error {
 	}
 	ctl.listener, ctl.connection[0].fd, ctl.exchange.FD = int32(fd), int32(fd), int64(fd)
 	ctl.options.timeout = unix.NsecToTimeval(time.Second.Nanoseconds())
+	ctl.domain = clockDomain()
 	ses := &session{fd: fd, peer: peer, arena: arena, ctl: ctl}
 	s.mu.Lock()
 	defer s.mu.Unlock()

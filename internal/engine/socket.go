@@ -246,6 +246,9 @@ func bindAndConnect(ctx context.Context, cfg *Config, fd, i int) error {
 		if err := enlargeBuffer(fd); err != nil {
 			return err
 		}
+		if cfg.Params.Search {
+			return receiveTimeout(fd, reportTimeout)
+		}
 		return receiveTimeout(fd, lossTimeout)
 	}
 	return nil

@@ -178,6 +178,12 @@ func InvoluntarySwitches() int64 {
 	return usage.Nivcsw
 }
 
+// Yield lets other threads on this processor run first.
+//
+//go:nosplit
+//go:norace
+func Yield() { _, _, _ = syscall.RawSyscall6(unix.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0) }
+
 // ThreadCPU is the processor time that this thread has used since it began, in nanoseconds, with what the kernel did in its
 // name.
 //

@@ -31,9 +31,9 @@ const (
 	// expansion is by how much the step grows when a bound is sought further and further away (expansion_coefficient of the
 	// same: 4).
 	expansion = 4
-	// finalShare is the part of a search's time that a trial of the last phase takes: one in so many. A goal needs about
-	// eight of these trials, two goals fifteen, and the time must hold them with a few repetitions.
-	finalShare = 36
+	// finalShare is the part of a search's time that a trial of the last phase takes: one in so many. Both goals together
+	// need four to eight of these trials where the goals meet, and twice as many where they don't or trials contradict.
+	finalShare = 28
 	// initialShare is by how much a trial of the first phase is shorter than one of the last.
 	initialShare = 4
 	// majorityOf is how many trials of the last phase decide on a rate, if they don't agree sooner. FD.io CSIT has 21 (of a

@@ -104,6 +104,7 @@ func TestGradualLoss(t *testing.T) {
 			gradual:  rapid.Float64Range(0.2, 0.6).Draw(t, "gradual"),
 		}
 		c := Standard(budget, 100, 1e8, 0.005)
+		c.Time *= 2 // goals that lie apart share few trials
 		r := mustSearch(t, c, d)
 		for i, f := range r.Found {
 			g := c.Goals[i]
@@ -127,6 +128,7 @@ func TestConstantLoss(t *testing.T) {
 	for seed := range uint64(100) {
 		d := &device{capacity: 1e6, random: 0.001, rng: rand.New(rand.NewPCG(seed, 3))}
 		c := Standard(budget, 100, 1e9, 0.005)
+		c.Time *= 2 // goals that lie apart share few trials
 		r := mustSearch(t, c, d)
 		// Half of the trials lose nothing at this rate; at four times that, one in sixteen.
 		free := math.Ln2 / d.random / c.Goals[0].Final.Seconds()

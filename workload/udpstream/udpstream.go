@@ -29,6 +29,7 @@ func Workload() workload.Workload {
 		MessageMost:     largestDatagram,
 		ConnectionsMost: 256,
 		RateLeast:       unit.Kbit,
-		RateMost:        400 * unit.Gbit,
+		RateMost:        engine.RateMost,
+		Search:          true,
 	})
 }

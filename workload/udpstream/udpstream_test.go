@@ -4,10 +4,18 @@ import (
 	"os"
 	"testing"
 
+	"netdelta/internal/agent"
+	"netdelta/workload"
 	"netdelta/workload/udpstream"
 	"netdelta/workload/workloadtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(workloadtest.Main(m, udpstream.Workload())) }
+// The test binary is its own agent, and a server for the conformance suite.
+func TestMain(m *testing.M) {
+	if agent.Asked() {
+		agent.Become([]workload.Workload{udpstream.Workload()})
+	}
+	os.Exit(workloadtest.Main(m, udpstream.Workload()))
+}
 
 func TestConformance(t *testing.T) { workloadtest.Run(t, udpstream.Workload()) }

@@ -1,0 +1,136 @@
+package udpstream_test
+
+import (
+	"math"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"netdelta/internal/agent"
+	"netdelta/internal/require"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// ends are the agents of two pods of a lab.
+type ends struct {
+	tb             testbed.Testbed
+	client, server *agent.Agent
+}
+
+// across opens a lab of two nodes and starts an agent in a pod on each.
+func across(t *testing.T, name string, rate unit.BitsPerSecond) ends {
+	t.Helper()
+	require.Namespaces(t)
+	driver := lab.NewDriver(network.Catalogue())
+	err := driver.Supports(t.Context(), name, result.IPv4)
+	require.Need(t, "a kernel with network "+name, err == nil)
+	tb, err := driver.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: name, Link: testbed.Link{MTU: 1500, Rate: rate}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var agents [2]*agent.Agent
+	for i, pod := range tb.Pods() {
+		if agents[i], err = agent.Start(t.Context(), pod, agent.Program{Path: self}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := agents[i].Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return ends{tb, agents[0], agents[1]}
+}
+
+// searches runs so many searches, with both ends on the given processors.
+func (e ends) searches(t *testing.T, p result.Params, cpus [2]int, n int) []workload.Burst {
+	t.Helper()
+	first, _ := e.server.Pod().Ports()
+	any4 := netip.IPv4Unspecified()
+	service, err := e.server.Serve(t.Context(), "udp-stream", p, netip.AddrPortFrom(any4, first), cpus[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := e.client.Dial(t.Context(), "udp-stream", p, netip.AddrPortFrom(any4, 0), e.tb.Endpoint(e.client.Pod(), e.server.Pod(), first), cpus[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bursts []workload.Burst
+	for range n {
+		b, err := e.client.Burst(t.Context(), session, workload.BurstSpec{
+			Duration: 500 * time.Millisecond, Warmup: 100 * time.Millisecond, Deadline: 10 * time.Second,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bursts = append(bursts, b)
+	}
+	if err := e.client.Drop(t.Context(), session); err != nil {
+		t.Error(err)
+	}
+	if err := e.server.Drop(t.Context(), service); err != nil {
+		t.Error(err)
+	}
+	return bursts
+}
+
+// TestSearchFindsTheLink: a token bucket on the link between the nodes is a known truth, whatever network lies over it.
+func TestSearchFindsTheLink(t *testing.T) {
+	const link, message = 500 * unit.Mbit, 1400
+	// Per datagram: UDP, IP and Ethernet, and what a vxlan network puts around that.
+	headers := map[string]float64{"host": 8 + 20 + 14, "bridge": 8 + 20 + 14, "vxlan": 8 + 20 + 14 + 50}
+	for name, more := range headers {
+		t.Run(name, func(t *testing.T) {
+			e := across(t, name, link)
+			truth := float64(link) * message / (message + more)
+			var none, little, load []float64
+			for _, b := range e.searches(t, result.Params{Search: true, Message: message}, [2]int{0, 0}, 7) {
+				s := b.Search
+				if s == nil || s.Trials < 3 || b.Sent < 1 || b.Transactions+b.Lost != b.Sent || b.Duration > time.Second {
+					t.Errorf("%+v found %+v", b, s)
+					continue
+				}
+				t.Logf("%+v, %.3f of the link", *s, s.NoDrop/truth)
+				if s.PartialDrop < s.NoDrop {
+					t.Errorf("%+v: less with some loss than without", *s)
+				}
+				none, little, load = append(none, s.NoDrop/truth), append(little, s.PartialDrop/truth), append(load, s.Load50)
+			}
+			// One search may be disturbed by what else the machine does; the one in the middle is not.
+			if m := median(none); m < 0.93 || m > 1.06 {
+				t.Errorf("the rate without loss is %.3f of what the link carries", m)
+			}
+			if m := median(little); m < 0.93 || m > 1.07 {
+				t.Errorf("the rate with little loss is %.3f of what the link carries", m)
+			}
+			// At half of it no queue forms: a datagram of the link's takes 23 us to send, the bucket holds more than one.
+			if m := time.Duration(median(load)); m <= 0 || m > 5*time.Millisecond {
+				t.Errorf("the median latency at half of the rate is %v", m)
+			}
+		})
+	}
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
