@@ -82,7 +82,7 @@ func newDocket(run result.Run, trials []result.Trial, defaults map[string]result
 func (d *docket) judge(expect string) (verdict, measured string) {
 	clauses, err := study.ParseExpectation(expect)
 	if err != nil {
-		return NotTested, fmt.Sprintf("its statement can't be read: %v", err)
+		return NotTested, fmt.Sprintf("the statement can't be read: %v", err)
 	}
 	var answers []answer
 	var absent []lack
@@ -90,7 +90,7 @@ func (d *docket) judge(expect string) (verdict, measured string) {
 		asked, missing := d.questions(&clauses[i], mostQuestions-len(answers))
 		absent = append(absent, missing...)
 		if len(answers)+len(asked) > mostQuestions {
-			return NotTested, fmt.Sprintf("it takes more than %d comparisons: narrow it by conditions", mostQuestions)
+			return NotTested, fmt.Sprintf("too many comparisons: it takes more than %d; narrow it by conditions", mostQuestions)
 		}
 		for _, q := range asked {
 			if a, ok := d.answer(q); ok {

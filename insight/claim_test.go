@@ -72,7 +72,7 @@ func TestClaimVerdicts(t *testing.T) {
 		"cpu of bridge above host":                                         NotTested,
 		"p50 of routed above host":                                         NotTested,
 		"p50 of bridge changes between message=300 and message=65536":      NotTested,
-		"p50 of brid":                                                      NotTested,
+		"p50 of brid": NotTested,
 	} {
 		w := usual()
 		w.builds, w.rounds = 10, 40

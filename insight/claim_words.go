@@ -52,7 +52,7 @@ func (d *docket) measured(clauses []study.Clause, answers []answer, verdict stri
 	}
 	text := strings.Join(texts, "; ")
 	if len(missing) > 0 {
-		text += ". Not tested: " + notTested(missing)
+		text += ". Not tested: " + leftOut(missing)
 	}
 	return text
 }
@@ -162,11 +162,9 @@ func spanned(unit string, center float64, interval []float64, instead string) st
 	return text + unit + " [" + number(interval[0]) + ", " + number(interval[1]) + "]"
 }
 
-// notTested lists what a claim speaks of in vain, by reason: "ipip and ovs (not built by netdelta yet), vxlan (unsupported
-// here)".
-func notTested(missing []lack) string {
-	var reasons []string
-	whats := map[string][]string{}
+// byReason sorts what a claim speaks of in vain by the reasons, in the order in which they come.
+func byReason(missing []lack) (reasons []string, whats map[string][]string) {
+	whats = map[string][]string{}
 	for _, l := range missing {
 		if whats[l.why] == nil {
 			reasons = append(reasons, l.why)
@@ -175,9 +173,26 @@ func notTested(missing []lack) string {
 			whats[l.why] = append(whats[l.why], l.what)
 		}
 	}
+	return reasons, whats
+}
+
+// leftOut lists what a claim was judged without: "ipip and ovs (not built by netdelta yet), vxlan (unsupported here)".
+func leftOut(missing []lack) string {
+	reasons, whats := byReason(missing)
 	texts := make([]string, len(reasons))
 	for i, why := range reasons {
 		texts[i] = list(whats[why]) + " (" + why + ")"
 	}
 	return strings.Join(texts, ", ")
+}
+
+// notTested says why a claim could not be judged at all, each reason with what it is about behind a colon: "not built by
+// netdelta yet: ipip and ovs; unsupported here: vxlan".
+func notTested(missing []lack) string {
+	reasons, whats := byReason(missing)
+	texts := make([]string, len(reasons))
+	for i, why := range reasons {
+		texts[i] = why + ": " + list(whats[why])
+	}
+	return strings.Join(texts, "; ")
 }

@@ -12,7 +12,7 @@ import (
 	"netdelta/result"
 )
 
-// Write prints a run on w, which is the terminal t. Deltas, null check, checks and advice must be filled in.
+// Write prints a run on w, which is the terminal t. Deltas, null check, checks, claims and advice must be filled in.
 func Write(w io.Writer, run result.Run, t ui.Terminal) error {
 	buffer := bufio.NewWriter(w)
 	p := &page{w: buffer, terminal: t, run: run}
@@ -22,6 +22,7 @@ func Write(w io.Writer, run result.Run, t ui.Terminal) error {
 	}
 	p.trust()
 	p.advice()
+	p.claims()
 	return buffer.Flush()
 }
 
