@@ -131,7 +131,7 @@ func quiet6(set func(name, value string, optional bool)) {
 		set("net.ipv6.conf."+conf+".mldv1_unsolicited_report_interval", "1", false)
 		set("net.ipv6.conf."+conf+".mldv2_unsolicited_report_interval", "1", false)
 	}
-	// A device speaks IPv6 when it is given an address: ports of bridges have nothing to say.
+	// Only a device that is given an address speaks IPv6: ports of bridges have nothing to say.
 	set("net.ipv6.conf.all.disable_ipv6", "0", false)
 	set("net.ipv6.conf.default.disable_ipv6", "1", false)
 }
@@ -172,19 +172,13 @@ func (d *draft) forwarding(node int) {
 	}
 }
 
-// address gives a device an address. Under IPv6 it gets one for its link too: neighbours that have been silent for a while
-// are asked from there whether they are still alive, and without it they would be taken for dead.
+// address gives a device an address. Under IPv6 it gets one for its link too: from there routers look for their neighbours,
+// and all devices ask a neighbour that has been silent for a while whether it is still there.
 func (d *draft) address(dev Device, own MAC, prefix netip.Prefix) {
 	if d.t.Family == result.IPv6 {
-		d.speakIPv6(dev)
 		d.add(Address{Device: dev, Prefix: linkLocal(own)})
 	}
 	d.add(Address{Device: dev, Prefix: prefix})
-}
-
-// speakIPv6 takes back, for one device, that devices don't speak IPv6.
-func (d *draft) speakIPv6(dev Device) {
-	d.add(Sysctl{In: dev.In, Name: "net/ipv6/conf/" + dev.Name + "/disable_ipv6", Value: "0"})
 }
 
 // nodeAddress gives the node's address to its underlay device.

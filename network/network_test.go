@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,6 +151,32 @@ func TestBadTopologies(t *testing.T) {
 		_, err := network.NewTopology(l)
 		if err == nil || err.Error() != says {
 			t.Errorf("%+v: got error %v, want %q", l, err, says)
+		}
+	}
+}
+
+// A plan needs IPv6 of the kernel where it gives out such addresses, and only there.
+func TestNeeds(t *testing.T) {
+	for _, n := range network.Catalogue() {
+		for family, not := range map[result.Family][]network.Need{
+			result.IPv4: {network.NeedIPv6, network.NeedRules6}, result.IPv6: {network.NeedRules},
+		} {
+			p, err := n.Plan(topology(t, network.Layout{Family: family}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			needs := p.Needs()
+			for _, need := range not {
+				if slices.Contains(needs, need) {
+					t.Errorf("network %s, %s needs %s", n.Name, family, need)
+				}
+			}
+			if six := slices.Contains(needs, network.NeedIPv6); six != (family == result.IPv6) {
+				t.Errorf("network %s, %s: needs %v", n.Name, family, needs)
+			}
+			if n.Name == "bridge-nat" && !slices.Contains(needs, network.NeedRules) && !slices.Contains(needs, network.NeedRules6) {
+				t.Errorf("network %s, %s needs no address translation: %v", n.Name, family, needs)
+			}
 		}
 	}
 }

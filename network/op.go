@@ -98,7 +98,7 @@ type Shape struct {
 	Rate unit.BitsPerSecond
 }
 
-// Address gives an address to a device.
+// Address gives an address to a device. With its first address of IPv6 the device begins to speak IPv6.
 type Address struct {
 	Device
 	Prefix netip.Prefix

@@ -50,7 +50,6 @@ func (d *draft) routedPod(pod int) {
 func (d *draft) podGateway(pod int) netip.Addr {
 	if d.t.Family == result.IPv6 {
 		at := linkLocal(gatewayMAC())
-		d.speakIPv6(d.nodeEnd(pod))
 		d.add(Address{Device: d.nodeEnd(pod), Prefix: at})
 		return at.Addr()
 	}

@@ -211,7 +211,8 @@ func (b *builder) overlaid(d, parent network.Device, link func(netlink.LinkAttrs
 	})
 }
 
-// address gives a device an address. One of IPv6 can be used at once, without asking whether another host has it.
+// address gives a device an address. One of IPv6 makes the device speak IPv6, and can be used at once, without asking whether
+// another host has it.
 func (b *builder) address(op network.Address) error {
 	s, i, err := b.device(op.Device)
 	if err != nil {
@@ -219,6 +220,10 @@ func (b *builder) address(op network.Address) error {
 	}
 	given := &netlink.Addr{IPNet: ipNet(op.Prefix)}
 	if a := op.Prefix.Addr(); a.Is6() {
+		speak := network.Sysctl{In: op.In, Name: "net/ipv6/conf/" + op.Name + "/disable_ipv6", Value: "0"}
+		if err := s.set([]network.Sysctl{speak}); err != nil {
+			return err
+		}
 		given.Flags = unix.IFA_F_NODAD
 		if b.addressed[op.In] == nil {
 			b.addressed[op.In] = map[netip.Addr]bool{}

@@ -54,10 +54,7 @@ func trial(need network.Need, in network.Space) []network.Op {
 	case network.NeedShaping:
 		return []network.Op{pair, network.Shape{Device: a, Rate: 1e9}}
 	case network.NeedIPv6:
-		return []network.Op{
-			network.Sysctl{In: in, Name: "net.ipv6.conf.all.disable_ipv6", Value: "0"},
-			pair, network.Address{Device: a, Prefix: netip.MustParsePrefix("2001:2::1/64")},
-		}
+		return []network.Op{pair, network.Address{Device: a, Prefix: netip.MustParsePrefix("2001:2::1/64")}}
 	case network.NeedRules:
 		return []network.Op{translation(in, result.IPv4)}
 	case network.NeedRules6:
