@@ -41,7 +41,8 @@ func (c *client) searches(spec workload.BurstSpec) bool {
 // seeker is a search in its burst.
 type seeker struct {
 	client *client
-	until  time.Time // the burst's deadline
+	within time.Duration // the burst's deadline,
+	until  time.Time     // and when that is
 	burst  workload.Burst
 	sums   counters
 	series []result.Second
@@ -51,13 +52,9 @@ type seeker struct {
 
 // search looks for the highest rates, and measures latency below them.
 func (c *client) search(spec workload.BurstSpec) (workload.Burst, error) {
-	begin := time.Now()
-	s := &seeker{client: c, until: begin.Add(deadline(spec)), least: math.MaxInt64}
+	within := deadline(spec)
+	s := &seeker{client: c, within: within, until: time.Now().Add(within), least: math.MaxInt64}
 	b, err := s.run(spec)
-	var hung *hangError
-	if errors.As(err, &hung) {
-		hung.after = deadline(spec) // not what was left of it
-	}
 	if err != nil {
 		return workload.Burst{}, err
 	}
@@ -122,6 +119,10 @@ func (s *seeker) trial(rate float64, span time.Duration) (mlrsearch.Outcome, err
 	o.warmup, o.transactions, o.duration, o.probing = 0, 0, c.ctl.clock.Span(span), true
 	o.pace(rate)
 	begin, err := c.carryOut(max(time.Until(s.until), time.Millisecond))
+	var hung *hangError
+	if errors.As(err, &hung) {
+		hung.after = s.within // not what was left of it
+	}
 	if err != nil {
 		return mlrsearch.Outcome{}, err
 	}

@@ -1,7 +1,7 @@
 package udpstream_test
 
 import (
-	"math"
+	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -99,38 +99,43 @@ func TestSearchFindsTheLink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := across(t, name, link)
 			truth := float64(link) * message / (message + more)
-			var none, little, load []float64
-			for _, b := range e.searches(t, result.Params{Search: true, Message: message}, [2]int{0, 0}, 7) {
-				s := b.Search
-				if s == nil || s.Trials < 3 || b.Sent < 1 || b.Transactions+b.Lost != b.Sent || b.Duration > time.Second {
-					t.Errorf("%+v found %+v", b, s)
-					continue
+			// A machine that is busy with other things carries less: then once more, and a last time.
+			for attempt := range 3 {
+				bursts := e.searches(t, result.Params{Search: true, Message: message}, [2]int{0, 0}, 7)
+				err := findsTheLink(bursts, truth)
+				if err == nil {
+					return
 				}
-				t.Logf("%+v, %.3f of the link", *s, s.NoDrop/truth)
-				if s.PartialDrop < s.NoDrop {
-					t.Errorf("%+v: less with some loss than without", *s)
-				}
-				none, little, load = append(none, s.NoDrop/truth), append(little, s.PartialDrop/truth), append(load, s.Load50)
+				t.Logf("attempt %d: %v", attempt, err)
 			}
-			// One search may be disturbed by what else the machine does; the one in the middle is not.
-			if m := median(none); m < 0.93 || m > 1.06 {
-				t.Errorf("the rate without loss is %.3f of what the link carries", m)
-			}
-			if m := median(little); m < 0.93 || m > 1.07 {
-				t.Errorf("the rate with little loss is %.3f of what the link carries", m)
-			}
-			// At half of it no queue forms: a datagram of the link's takes 23 us to send, the bucket holds more than one.
-			if m := time.Duration(median(load)); m <= 0 || m > 5*time.Millisecond {
-				t.Errorf("the median latency at half of the rate is %v", m)
-			}
+			t.Error("no attempt found what the link carries")
 		})
 	}
 }
 
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
+// findsTheLink holds the search in the middle against the truth: one search may be disturbed.
+func findsTheLink(bursts []workload.Burst, truth float64) error {
+	var none, little, load []float64
+	for _, b := range bursts {
+		s := b.Search
+		if s == nil || s.Trials < 3 || b.Sent < 1 || b.Transactions+b.Lost != b.Sent || s.PartialDrop < s.NoDrop {
+			return fmt.Errorf("%+v found %+v", b, s)
+		}
+		none, little, load = append(none, s.NoDrop/truth), append(little, s.PartialDrop/truth), append(load, s.Load50)
 	}
+	switch none, little, load := median(none), median(little), time.Duration(median(load)); {
+	case none < 0.94 || none > 1.05:
+		return fmt.Errorf("the rate without loss is %.3f of what the link carries", none)
+	case little < 0.94 || little > 1.06:
+		return fmt.Errorf("the rate with little loss is %.3f of what the link carries", little)
+	case load <= 0 || load > 5*time.Millisecond:
+		// Half of the rate fills no queue; the whole of it would fill one of 20 ms.
+		return fmt.Errorf("the median latency at half of the rate is %v", load)
+	}
+	return nil
+}
+
+func median(values []float64) float64 {
 	slices.Sort(values)
 	return values[len(values)/2]
 }

@@ -55,6 +55,9 @@ func checkBurst(t *testing.T, w workload.Workload, b workload.Burst) {
 	if b.Transactions < 1 || b.Bytes < 1 || b.Throughput <= 0 {
 		t.Errorf("empty burst: %+v", b)
 	}
+	if b.Search != nil {
+		t.Errorf("nobody asked for a search: %+v", b.Search)
+	}
 	if b.Duration < 19*time.Millisecond {
 		t.Errorf("the burst lasted %v, want 20 ms", b.Duration)
 	}
