@@ -1,0 +1,159 @@
+package stalls
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netdelta/internal/agent"
+	"netdelta/internal/leak"
+	"netdelta/internal/require"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/workload"
+	"netdelta/workload/catalogue"
+)
+
+// The test binary is its own agent.
+func TestMain(m *testing.M) {
+	if agent.Asked() {
+		agent.Become(catalogue.Workloads())
+	}
+	os.Exit(leak.Main(m))
+}
+
+// cell is a workload armed on a network of its own.
+type cell struct {
+	client  *agent.Agent
+	server  testbed.Pod
+	session int
+	trial   result.Trial
+}
+
+func open(t *testing.T, w string, p result.Params) *cell {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "bridge", Link: testbed.Link{MTU: 1500}}
+	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	agents := make([]*agent.Agent, 2)
+	for i, pod := range tb.Pods() {
+		a, err := agent.Start(t.Context(), pod, agent.Program{Path: exe})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.Close() })
+		agents[i] = a
+	}
+	first, _ := tb.Pods()[1].Ports()
+	everywhere := netip.IPv4Unspecified()
+	if _, err := agents[1].Serve(t.Context(), w, p, netip.AddrPortFrom(everywhere, first), -1); err != nil {
+		t.Fatal(err)
+	}
+	c := &cell{client: agents[0], server: tb.Pods()[1]}
+	at := tb.Endpoint(tb.Pods()[0], tb.Pods()[1], first)
+	if c.session, err = c.client.Dial(t.Context(), w, p, netip.AddrPortFrom(everywhere, 3000), at, -1); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// burst runs a burst that begins now and adds it to the trial.
+func (c *cell) burst(t *testing.T, run time.Time) {
+	t.Helper()
+	start := time.Since(run)
+	b, err := c.client.Burst(t.Context(), c.session, workload.BurstSpec{
+		Duration: 5 * time.Millisecond, Warmup: time.Millisecond, Deadline: 20 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(&c.trial.Bursts, start.Nanoseconds(), b.Duration.Nanoseconds(), b.Span.Nanoseconds(), b.Transactions, b.P50)
+	last := len(c.trial.Bursts.Round) - 1
+	c.trial.Bursts.Throughput[last], c.trial.Bursts.Max[last] = b.Throughput, b.Max
+}
+
+// nft carries out a command of nftables inside a pod.
+func nft(ctx context.Context, pod testbed.Pod, path, command string) error {
+	p, err := pod.Start(ctx, testbed.Command{Path: path, Args: []string{command}})
+	if err != nil {
+		return err
+	}
+	return p.Wait()
+}
+
+// TestStallingNetwork has two networks measured in turn, while one of them drops everything for a second.
+func TestStallingNetwork(t *testing.T) {
+	require.Namespaces(t)
+	program := require.Tool(t, "nft")
+	for _, name := range []string{"tcp-stream", "tcp-rr", "udp-rr"} {
+		t.Run(name, func(t *testing.T) {
+			all := catalogue.Workloads()
+			w := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == name })]
+			stalling, steady := open(t, name, w.Defaults), open(t, name, w.Defaults)
+
+			run := time.Now()
+			began, ended := make(chan time.Duration, 1), make(chan time.Duration, 1)
+			go func() {
+				time.Sleep(300 * time.Millisecond)
+				began <- time.Since(run)
+				if err := nft(t.Context(), stalling.server, program, "add table inet stall; add chain inet stall in { type filter hook input priority 0; policy drop; }"); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Second)
+				if err := nft(t.Context(), stalling.server, program, "delete table inet stall"); err != nil {
+					t.Error(err)
+				}
+				ended <- time.Since(run)
+			}()
+			var end time.Duration
+			for more := 20; more > 0; more-- {
+				stalling.burst(t, run)
+				steady.burst(t, run)
+				select {
+				case end = <-ended:
+				default:
+					if end == 0 {
+						more++
+					}
+				}
+			}
+			begin := <-began
+			if strings.HasSuffix(name, "stream") {
+				stalling.trial, steady.trial = stream(stalling.trial), stream(steady.trial)
+			}
+			found := Find(stalling.trial)
+			t.Logf("dropped from %v to %v: %v", begin, end, found)
+			total := time.Duration(0)
+			for _, s := range found {
+				// TCP tries again at ever longer intervals, and so goes on later than the network does.
+				if s.At < begin-50*time.Millisecond && s.At+s.Length < begin || s.At > end+2*time.Second {
+					t.Errorf("%v lies outside of the stall", s)
+				}
+				total += s.Length
+			}
+			if total < 700*time.Millisecond {
+				t.Errorf("the stall of a second was found as %v", found)
+			}
+			if found := Find(steady.trial); len(found) > 0 {
+				t.Errorf("the steady network stalls: %v", found)
+			}
+		})
+	}
+}
