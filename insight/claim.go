@@ -20,8 +20,9 @@ const (
 	NotTested = "not-tested"
 )
 
-// mostQuestions bounds the comparisons that one claim may take. The claims of a real study take hundreds.
-const mostQuestions = 5000
+// mostQuestions bounds the comparisons that one claim may take. The claims of a real study take hundreds; at this
+// many a claim costs about as much as the deltas of the run.
+const mostQuestions = 10_000
 
 // Claims judges the claims of a run by its trials, in their order: each with its verdict, and with what was measured in
 // words. run.Deltas must be filled in. defaults are the default parameters by workload, which conditions of claims may name

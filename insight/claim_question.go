@@ -46,8 +46,9 @@ func (d *docket) questions(c *study.Clause, most int) (asked []question, absent 
 	if len(covered) == 0 {
 		return nil, []lack{d.noSetting(c.Where)}
 	}
-	if absent = d.absentNetworks(c, covered); decisive(c, absent) {
-		return nil, absent
+	absent = d.absentNetworks(c, covered)
+	if why := decisive(c, absent); why != nil {
+		return nil, why
 	}
 	measured := false
 	for _, t := range covered {
@@ -56,9 +57,8 @@ func (d *docket) questions(c *study.Clause, most int) (asked []question, absent 
 			continue
 		}
 		measured = true
-		subjects := d.members(t, c, c.Networks)
+		subjects, against := d.members(t, c, c.Networks), d.members(t, c, c.Against)
 		for i, a := range subjects {
-			against := d.members(t, c, c.Against)
 			if c.Relation == study.EachOther {
 				against = subjects[i+1:]
 			}
@@ -101,8 +101,9 @@ func (d *docket) changes(c *study.Clause, most int) (asked []question, absent []
 	if len(absent) > 0 {
 		return nil, absent
 	}
-	if absent = d.absentNetworks(c, append(slices.Clone(before), after...)); decisive(c, absent) {
-		return nil, absent
+	absent = d.absentNetworks(c, append(slices.Clone(before), after...))
+	if why := decisive(c, absent); why != nil {
+		return nil, why
 	}
 	for _, t := range before {
 		m, ok := d.metric(t, c)
@@ -256,23 +257,23 @@ func (d *docket) absentNetworks(c *study.Clause, covered []*table) []lack {
 	return absent
 }
 
-// decisive says whether nothing is left of a clause without its absent networks: all that it is about, or all that these are
-// held against.
-func decisive(c *study.Clause, absent []lack) bool {
-	gone := func(names []string) int {
-		n := 0
-		for _, name := range names {
-			if slices.ContainsFunc(absent, func(a lack) bool { return a.what == name }) {
-				n++
-			}
-		}
-		return n
+// decisive are those absent networks without which nothing is left of a clause: all that it is about, or all that these are
+// held against. It is nil if something is left.
+func decisive(c *study.Clause, absent []lack) []lack {
+	gone := func(names []string) []lack {
+		return slices.DeleteFunc(slices.Clone(absent), func(l lack) bool { return !slices.Contains(names, l.what) })
 	}
-	left := len(c.Networks) - gone(c.Networks)
-	if c.Relation == study.EachOther && left == 1 && !slices.Contains(c.Networks, study.Others) {
-		return true
+	least := 1
+	if c.Relation == study.EachOther && !slices.Contains(c.Networks, study.Others) {
+		least = 2
 	}
-	return left == 0 || len(c.Against) > 0 && gone(c.Against) == len(c.Against)
+	if own := gone(c.Networks); len(c.Networks)-len(own) < least {
+		return own
+	}
+	if other := gone(c.Against); len(c.Against) > 0 && len(other) == len(c.Against) {
+		return other
+	}
+	return nil
 }
 
 // whyAbsent says why a network has no cell that could be measured where the conditions hold.

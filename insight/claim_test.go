@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"netdelta/experiment/study"
 	"netdelta/result"
 )
 
@@ -22,7 +24,7 @@ func (w world) claimed(t testing.TB, statements ...string) (result.Run, []result
 	return run, trials
 }
 
-// verdicts judges statements on a run and gives verdict and figures of each.
+// judgedClaims are the claims of a run by its trials.
 func judgedClaims(run result.Run, trials []result.Trial) []result.Claim {
 	run.Deltas, run.Null, run.Checks = Deltas(run.Cells, trials, Options{Seed: 1})
 	return Claims(run, trials, map[string]result.Params{"tcp-rr": {Connections: 1}}, Options{Seed: 1, Margin: 0.02})
@@ -163,4 +165,31 @@ func TestClaimsKnowNoNames(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestClaimsSpeakOfEveryMetric holds that whatever is measured can be claimed.
+func TestClaimsSpeakOfEveryMetric(t *testing.T) {
+	for _, m := range metrics() {
+		if _, err := study.ParseExpectation(m.name + " of bridge below vxlan"); err != nil {
+			t.Errorf("%s: %v", m.name, err)
+		}
+	}
+}
+
+// TestClaimsOfTheStudies holds that no claim of the built-in study is lost on the way: each is judged, or says why not.
+func TestClaimsOfTheStudies(t *testing.T) {
+	w := usual()
+	run, trials := w.claimed(t)
+	run.Claims = latencyClaims(t)
+	verdicts := map[string]string{}
+	for _, c := range judgedClaims(run, trials) {
+		verdicts[c.ID] = c.Verdict
+	}
+	want := map[string]string{
+		"host-on-par": NotTested, "macvlan-closest": Confirmed, "same-node-close": NotTested, "calico-overlay-ahead": NotTested,
+		"cross-node-close": Confirmed, "userspace-tunnel-costs": NotTested, "sriov-same-node": NotTested, "large-tcp-differs": NotTested,
+	}
+	if diff := cmp.Diff(want, verdicts); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
 }

@@ -110,6 +110,11 @@ func (d *docket) phrase(a *answer, verdict string) string {
 		}
 		return fmt.Sprintf("%s %s, %s%s %s", name, share(one), next, against, share(another))
 	}
+	if a.clause.Relation == study.EachOther && a.estimate.Center < 0 {
+		swapped := *a
+		swapped.meeting = a.reversed()
+		return fmt.Sprintf("%s %s against %s", against, swapped.figure(), name)
+	}
 	return fmt.Sprintf("%s %s against %s", name, a.figure(), against)
 }
 
