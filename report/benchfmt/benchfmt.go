@@ -121,7 +121,7 @@ func line(name string, t result.Trial, figures []insight.Figure) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d", name, max(1, t.Transactions, int64(len(t.Bursts.Round))))
 	for _, f := range figures {
-		fmt.Fprintf(&b, " %s %s", strconv.FormatFloat(f.Value, 'g', -1, 64), unitOf(f))
+		fmt.Fprintf(&b, " %s %s", strconv.FormatFloat(f.Value, 'g', 10, 64), unitOf(f))
 	}
 	b.WriteByte('\n')
 	return b.String()

@@ -1,0 +1,395 @@
+package insight
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"netdelta/result"
+	"netdelta/stats"
+	"netdelta/stats/simulate"
+	"netdelta/unit"
+)
+
+// measured is a world's run on a machine that is so many times as slow.
+func (w world) measured(tb testing.TB, slowness float64) Measured {
+	tb.Helper()
+	trials := w.trials(tb)
+	for _, t := range trials {
+		for _, column := range [][]float64{t.Bursts.P50, t.Bursts.P90, t.Bursts.Min, t.Bursts.Mean} {
+			for i := range column {
+				column[i] *= slowness
+			}
+		}
+	}
+	return Measured{
+		Run: result.Run{
+			Run: fmt.Sprintf("run-%d", w.seed), Study: "latency", Seed: w.seed, Confidence: 0.95, Margin: 0.02, Ended: "builds", Cells: w.cells(),
+		},
+		Trials: trials,
+	}
+}
+
+// changed is the usual world at another time, with some ratios other than they were.
+func changed(seed uint64, ratios map[string]float64) world {
+	w := usual()
+	w.seed = seed
+	for network, ratio := range ratios {
+		w.logs[network] += math.Log(ratio)
+	}
+	return w
+}
+
+// changeOf is the change of a network in a metric.
+func changeOf(t *testing.T, c result.Comparison, network, metric string) result.Change {
+	t.Helper()
+	for _, change := range c.Changes {
+		if change.Network == network && change.Metric == metric {
+			return change
+		}
+	}
+	t.Fatalf("no change of %s in %s among %d", network, metric, len(c.Changes))
+	return result.Change{}
+}
+
+// Two machines, of which one is two and a half times as slow: what the networks cost is compared, not how long they take.
+func TestCompareFindsWhatChanged(t *testing.T) {
+	before := usual().measured(t, 1)
+	after := changed(2, map[string]float64{"vxlan": 1.06, "bridge": 0.93}).measured(t, 2.5)
+	c := Judge{}.Compare(before, after, Comparing{})
+	for network, want := range map[string]struct {
+		verdict stats.Verdict
+		ratio   float64
+	}{"vxlan": {stats.Regressed, 1.06}, "bridge": {stats.Improved, 0.93}, "macvlan": {stats.Same, 1}} {
+		got := changeOf(t, c, network, metricP50)
+		near(t, network, got.Change, want.ratio, 0.01)
+		if got.Verdict != string(want.verdict) || !got.Headline || *got.ChangeLow > got.Change || *got.ChangeHigh < got.Change || *got.P > *got.PAdjusted {
+			t.Errorf("%s: %+v", network, got)
+		}
+		if got.Old.Blocks != 8 || got.New.Blocks != 8 || got.Old.Ratio == 0 {
+			t.Errorf("%s: %+v", network, got)
+		}
+	}
+	if c.Verdict != string(stats.Regressed) || !strings.HasPrefix(c.Says, "REGRESSION: 1 of 3 deltas became worse by more than 2%: vxlan p50 +") {
+		t.Errorf("%s: %s", c.Verdict, c.Says)
+	}
+	if len(c.Changes) != 3 || len(c.Unpaired) != 0 || len(c.Baselines) != 1 {
+		t.Errorf("%d changes, %d unpaired, %d baselines", len(c.Changes), len(c.Unpaired), len(c.Baselines))
+	}
+	near(t, "the baseline's change", c.Baselines[0].New/c.Baselines[0].Old, 2.5, 0.02)
+}
+
+// A comparison is turned about by turning its runs about.
+func TestCompareIsSymmetric(t *testing.T) {
+	a, b := usual().measured(t, 1), changed(2, map[string]float64{"vxlan": 1.06}).measured(t, 2.5)
+	there, back := Judge{}.Compare(a, b, Comparing{}), Judge{}.Compare(b, a, Comparing{})
+	for _, network := range usual().networks {
+		x, y := changeOf(t, there, network, metricP50), changeOf(t, back, network, metricP50)
+		near(t, network, x.Change*y.Change, 1, 1e-12)
+		near(t, network, *x.ChangeLow**y.ChangeHigh, 1, 1e-12)
+	}
+	if back.Verdict != string(stats.Improved) || !strings.HasPrefix(back.Says, "No regression was found in 3 deltas; 1 improved by more than 2%: vxlan") {
+		t.Errorf("%s: %s", back.Verdict, back.Says)
+	}
+}
+
+// More throughput is better.
+func TestCompareThroughput(t *testing.T) {
+	w, slower := usual(), changed(2, map[string]float64{"vxlan": 1.08})
+	w.stream, slower.stream = true, true
+	c := Judge{}.Compare(w.measured(t, 1), slower.measured(t, 1), Comparing{})
+	got := changeOf(t, c, "vxlan", metricThroughput)
+	near(t, "throughput", got.Change, 1/1.08, 0.01)
+	if got.Verdict != string(stats.Regressed) || got.Better != "higher" {
+		t.Errorf("%+v", got)
+	}
+	if known, side := Moved(got); !known || side != 1 {
+		t.Errorf("it became worse: %v, %d", known, side)
+	}
+}
+
+func TestCompareChoosesMetrics(t *testing.T) {
+	before, after := usual().measured(t, 1), changed(2, map[string]float64{"vxlan": 1.06}).measured(t, 1)
+	headlines := Judge{}.Compare(before, after, Comparing{})
+	all := Judge{}.Compare(before, after, Comparing{All: true})
+	one := Judge{}.Compare(before, after, Comparing{Metric: "p90"})
+	oneOfAll := Judge{}.Compare(before, after, Comparing{Metric: "p90", All: true})
+	none := Judge{}.Compare(before, after, Comparing{Metric: metricThroughput})
+	if len(headlines.Changes) != 3 || len(one.Changes) != 3 || len(all.Changes) != 12 || len(oneOfAll.Changes) != 12 || len(none.Changes) != 0 {
+		t.Errorf("%d, %d, %d, %d, %d changes", len(headlines.Changes), len(one.Changes), len(all.Changes), len(oneOfAll.Changes), len(none.Changes))
+	}
+	for _, c := range slices.Concat(one.Changes, oneOfAll.Changes) {
+		if c.Headline != (c.Metric == "p90") {
+			t.Errorf("%s of %s is judged: %v", c.Metric, c.Network, c.Headline)
+		}
+	}
+	// What is told beside the headlines does not decide.
+	if diff := cmp.Diff(headlines.Says, all.Says); diff != "" {
+		t.Error(diff)
+	}
+	for i, c := range Judged(all) {
+		if diff := cmp.Diff(headlines.Changes[i], c); diff != "" {
+			t.Errorf("the others weaken the headlines:\n%s", diff)
+		}
+	}
+	if none.Verdict != NothingCompared || none.Says != "Nothing can be compared: the runs have no delta in common." {
+		t.Errorf("%s: %s", none.Verdict, none.Says)
+	}
+	if groups := Groups(all); len(groups) != 4 || groups[0].Baseline == nil || groups[1].Baseline != nil || groups[1].Context(all, "→") != "" {
+		t.Errorf("%+v", groups)
+	}
+}
+
+func TestCompareMargin(t *testing.T) {
+	before, after := usual().measured(t, 1), changed(2, map[string]float64{"vxlan": 1.06}).measured(t, 1)
+	for margin, want := range map[float64]stats.Verdict{0: stats.Regressed, 0.01: stats.Regressed, 0.10: stats.Same, 0.06: stats.Unresolved} {
+		c := Judge{}.Compare(before, after, Comparing{Margin: margin})
+		if got := changeOf(t, c, "vxlan", metricP50); got.Verdict != string(want) {
+			t.Errorf("margin %v: %+v", margin, got)
+		}
+	}
+	// Without a margin of its own the comparison takes the wider one.
+	after.Run.Margin = 0.10
+	if c := (Judge{}).Compare(before, after, Comparing{}); c.Margin != 0.10 || c.Verdict != string(stats.Same) ||
+		c.Says != "Nothing changed: all 3 deltas are the same to within 10%." {
+		t.Errorf("margin %v: %s", c.Margin, c.Says)
+	}
+}
+
+func TestCompareTooFewBuilds(t *testing.T) {
+	few := usual()
+	few.builds = 4
+	c := Judge{}.Compare(few.measured(t, 1), changed(2, map[string]float64{"vxlan": 2}).measured(t, 1), Comparing{})
+	if c.Verdict != NothingCompared || c.Says != "Nothing can be compared: a change takes 6 builds in each run, and the old run has 4, the new one 8." {
+		t.Errorf("%s: %s", c.Verdict, c.Says)
+	}
+	got := changeOf(t, c, "vxlan", metricP50)
+	if got.ChangeLow != nil || got.P != nil || got.PAdjusted != nil || got.Need != 6 || got.Verdict != string(stats.Unresolved) {
+		t.Errorf("%+v", got)
+	}
+	near(t, "vxlan", got.Change, 2, 0.02)
+}
+
+// The noise floor of either run holds for the comparison: a change that a run may make of itself is not called one.
+func TestCompareHeedsTheNoiseFloor(t *testing.T) {
+	before, after := usual().measured(t, 1), changed(2, map[string]float64{"vxlan": 1.06}).measured(t, 1)
+	for i := range after.Trials {
+		if after.Trials[i].Role == result.RoleTwin {
+			for row := range after.Trials[i].Bursts.P50 {
+				after.Trials[i].Bursts.P50[row] *= 1.08
+			}
+		}
+	}
+	c := Judge{}.Compare(before, after, Comparing{})
+	if got := changeOf(t, c, "vxlan", metricP50); got.Verdict == string(stats.Regressed) || got.Floor == nil || *got.Floor < 0.07 {
+		t.Errorf("%+v", got)
+	}
+	// A run without a twin has no floor to give.
+	for _, m := range []*Measured{&before, &after} {
+		m.Run.Cells = slices.DeleteFunc(m.Run.Cells, func(c result.Cell) bool { return c.Role == result.RoleTwin })
+	}
+	if got := changeOf(t, Judge{}.Compare(before, after, Comparing{}), "vxlan", metricP50); got.Floor != nil {
+		t.Errorf("a floor of %v", *got.Floor)
+	}
+}
+
+// A run that decided by what it saw when to stop widens the interval, whichever of the two it was.
+func TestCompareAllowsForLooking(t *testing.T) {
+	before, after := usual().measured(t, 1), changed(2, nil).measured(t, 1)
+	width := func() float64 {
+		c := changeOf(t, Judge{}.Compare(before, after, Comparing{}), "vxlan", metricP50)
+		return *c.ChangeHigh - *c.ChangeLow
+	}
+	fixed := width()
+	after.Run.Adaptive = true
+	if adaptive := width(); adaptive < 1.05*fixed {
+		t.Errorf("after looks the interval is %v wide, without %v", adaptive, fixed)
+	}
+}
+
+func TestCompareUnpaired(t *testing.T) {
+	before, after := usual().measured(t, 1), changed(2, nil).measured(t, 1)
+	cell := func(m *Measured, network string) *result.Cell {
+		i := slices.IndexFunc(m.Run.Cells, func(c result.Cell) bool { return c.Network == network && c.Role == result.RoleCell })
+		return &m.Run.Cells[i]
+	}
+	cell(&after, "bridge").Unsupported = "needs bridges"
+	cell(&after, "macvlan").Skipped = "the time budget"
+	cell(&before, "vxlan").Network = "geneve" // each run has one that the other does not know
+	c := Judge{}.Compare(before, after, Comparing{})
+	got := map[string]string{}
+	for _, u := range c.Unpaired {
+		got[u.In+" "+u.Network] = u.Why
+	}
+	if diff := cmp.Diff(map[string]string{
+		"old bridge": "unsupported there: needs bridges", "old macvlan": "left out there: the time budget",
+		"old geneve": "not part of that run", "new vxlan": "not part of that run",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(c.Changes) != 0 || c.Verdict != NothingCompared {
+		t.Errorf("%d changes: %s", len(c.Changes), c.Verdict)
+	}
+
+	// Against another baseline it is another delta.
+	other := changed(3, nil).measured(t, 1)
+	for i := range other.Run.Cells {
+		if other.Run.Cells[i].Network == "host" {
+			other.Run.Cells[i].Network = "routed"
+		}
+	}
+	c = Judge{}.Compare(usual().measured(t, 1), other, Comparing{})
+	if len(c.Changes) != 0 || len(c.Unpaired) != 6 || c.Unpaired[0].Why != "compared with routed there" {
+		t.Errorf("%d changes, %+v", len(c.Changes), c.Unpaired)
+	}
+	// A default that is written out is the default.
+	written := changed(3, nil).measured(t, 1)
+	for i := range written.Run.Cells {
+		written.Run.Cells[i].Path, written.Run.Cells[i].Params.Family, written.Run.Cells[i].Params.CPU = "", result.IPv4, "same"
+	}
+	if c := (Judge{}).Compare(usual().measured(t, 1), written, Comparing{}); len(c.Changes) != 3 {
+		t.Errorf("%d changes, %+v", len(c.Changes), c.Unpaired)
+	}
+}
+
+// Loss has no ratio: its change is a difference of shares.
+func TestCompareLoss(t *testing.T) {
+	lossy := func(seed uint64, share float64) Measured {
+		m := changed(seed, nil).measured(t, 1)
+		for i := range m.Trials {
+			m.Trials[i].Sent = 100_000
+			if m.Trials[i].Cell == "vxlan" {
+				m.Trials[i].Lost = int64(share*100_000) + int64(m.Trials[i].Build%2)
+			}
+		}
+		return m
+	}
+	c := Judge{}.Compare(lossy(1, 0.001), lossy(2, 0.02), Comparing{Metric: metricLoss})
+	got := changeOf(t, c, "vxlan", metricLoss)
+	if got.Change != 0 || got.Verdict != string(stats.Regressed) || got.ShiftLow == nil || *got.ShiftLow > got.Shift {
+		t.Errorf("%+v", got)
+	}
+	near(t, "the shift", got.Shift, 0.019, 0.01)
+	if Amount(got) != "+1.90 points" {
+		t.Errorf("amount %q", Amount(got))
+	}
+	if got := changeOf(t, c, "bridge", metricLoss); got.Verdict != string(stats.Same) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCompareSaysHowRunsEnded(t *testing.T) {
+	before, after := usual().measured(t, 1), changed(2, nil).measured(t, 1)
+	before.Run.Ended, after.Run.Ended = "interrupted", "running"
+	after.Notes = []string{"trials.jsonl:9: torn"}
+	c := Judge{}.Compare(before, after, Comparing{})
+	if len(c.Notes) != 3 || !strings.Contains(c.Notes[0], "the old run ended before its time (interrupted)") ||
+		!strings.Contains(c.Notes[1], "the new run is still under way or was killed") || c.Notes[2] != "the new run: trials.jsonl:9: torn" {
+		t.Errorf("%q", c.Notes)
+	}
+}
+
+// environments are two that differ in everything.
+func environments() (a, b result.Environment) {
+	link := func(network, where, name, kind string, mtu int, tso bool) result.Link {
+		return result.Link{Network: network, Where: where, Name: name, Kind: kind, MTU: mtu, Offloads: map[string]bool{"tso": tso}}
+	}
+	a = result.Environment{
+		Netdelta: "v1", GoVersion: "go1", Kernel: "6.12", Arch: "x86_64", OS: "Debian", Hostname: "alpha", Memory: 8 * unit.GiB, Clock: "tsc",
+		CPU:       result.CPU{Model: "A", Count: 2, Governor: "powersave", Mitigations: "spectre_v1"},
+		Sysctls:   map[string]string{"net.ipv4.tcp_congestion_control": "cubic", "net.ipv4.tcp_sack": "1"},
+		Versions:  map[string]string{"fio": "3.1"},
+		Measuring: []int{1},
+		Links: []result.Link{
+			link("host", "node0", "eth0", "veth", 1500, true), link("host", "node1", "eth0", "veth", 1500, true),
+			link("vxlan", "node0", "vxlan0", "vxlan", 1450, true), link("vxlan", "pod0", "eth0", "veth", 1450, true), link("gre", "node0", "eth0", "veth", 1, true),
+		},
+	}
+	b = result.Environment{
+		Netdelta: "v2", GoVersion: "go2", Kernel: "6.18", Arch: "aarch64", OS: "Fedora", Hostname: "beta", Memory: 16 * unit.GiB, Clock: "hpet",
+		Virtual: "kvm", CPU: result.CPU{Model: "B", Count: 64, Governor: "performance"},
+		Sysctls:   map[string]string{"net.ipv4.tcp_congestion_control": "bbr"},
+		Measuring: []int{2, 3},
+		Links: []result.Link{
+			link("host", "node0", "eth0", "veth", 9000, true), link("host", "node1", "eth0", "veth", 9000, false), link("host", "pod7", "eth3", "veth", 9000, true),
+			link("vxlan", "node0", "vxlan0", "geneve", 1450, true), link("vxlan", "pod0", "eth0", "veth", 1450, true), link("vxlan", "pod1", "eth0", "veth", 1450, true),
+		},
+	}
+	return a, b
+}
+
+func TestDifferences(t *testing.T) {
+	a, b := environments()
+	before := result.Run{Study: "latency", Question: "Why?", Testbed: "lab", Margin: 0.02, Confidence: 0.95, Environment: a}
+	after := result.Run{Study: "mine", Question: "What?", Testbed: "vm", Margin: 0.05, Confidence: 0.9, Adaptive: true, Environment: b}
+	if same := differences(before, before); len(same) != 0 {
+		t.Errorf("a run differs from itself by %+v", same)
+	}
+	var got []string
+	for _, d := range differences(before, after) {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s: %s: %s > %s %s", d.Group, d.What, d.Old, d.New, strings.Join(d.Where, ", "))))
+	}
+	if diff := cmp.Diff([]string{
+		"machine: host name: alpha > beta", "machine: processor: A > B", "machine: processors: 2 > 64", "machine: architecture: x86_64 > aarch64",
+		"machine: hypervisor:  > kvm", "machine: memory: 8GiB > 16GiB", "machine: frequency governor: powersave > performance",
+		"kernel: kernel: 6.12 > 6.18", "kernel: system: Debian > Fedora", "kernel: mitigations: spectre_v1 >", "kernel: clock source: tsc > hpet",
+		"program: netdelta: v1 > v2", "program: Go: go1 > go2", "program: fio: 3.1 >",
+		"testbed: kind: lab > vm", "testbed: processors measured on: CPU 1 > CPU 2, 3",
+		"testbed: MTU:  > 9000 host pod eth", "testbed: MTU: 1500 > 9000 host node eth",
+		"testbed: kind of device:  > veth host pod eth", "testbed: kind of device: vxlan > geneve vxlan node vxlan",
+		"testbed: offload tso:  > on host pod eth", "testbed: offload tso: on > off and on host node eth",
+		"settings: congestion control (net.ipv4.tcp_congestion_control): cubic > bbr", "settings: net.ipv4.tcp_sack: 1 >",
+		"study: study: latency > mine", "study: question: Why? > What?", "study: margin: 2% > 5%", "study: confidence: 95% > 90%",
+		"study: stops when resolved: no > yes",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, group := range []struct{ group, words string }{
+		{GroupMachine, "another machine"}, {GroupKernel, "another kernel"}, {GroupTestbed, "another testbed"}, {GroupSettings, "other settings"},
+		{GroupProgram, ""}, {GroupStudy, ""},
+	} {
+		if got := Elsewhere(result.Comparison{Differences: []result.Difference{{Group: group.group}}}); got != group.words {
+			t.Errorf("%s: %q", group.group, got)
+		}
+	}
+}
+
+// A machine whose kernel keeps a little more memory for itself is the same machine.
+func TestMemoryIsRounded(t *testing.T) {
+	run := func(memory unit.Bytes) result.Run { return result.Run{Environment: result.Environment{Memory: memory}} }
+	if d := differences(run(8*unit.GiB), run(8*unit.GiB-100*unit.MiB)); len(d) != 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestComparisonsClaimLittle compares runs of two machines between which nothing has changed, from the trials on: at most one in
+// twenty may claim that anything did, though there is no margin to hide in.
+func TestComparisonsClaimLittle(t *testing.T) {
+	const trials = 100
+	claims, held, intervals := 0, 0, 0
+	for _, c := range simulate.Parallel(trials, func(i int) result.Comparison {
+		w := usual()
+		w.rounds, w.buildSD = 12, 0.004
+		before, after := w, w
+		before.seed, after.seed, after.buildSD = uint64(2*i+1), uint64(2*i+2), 0.009
+		return Judge{}.Compare(before.measured(t, 1), after.measured(t, 3), Comparing{Margin: 1e-6})
+	}) {
+		for _, change := range c.Changes {
+			intervals++
+			if *change.ChangeLow <= 1 && *change.ChangeHigh >= 1 {
+				held++
+			}
+		}
+		if v := stats.Verdict(c.Verdict); v == stats.Regressed || v == stats.Improved {
+			claims++
+		}
+	}
+	t.Logf("%d of %d comparisons claim a change; %d of %d intervals hold that there is none", claims, trials, held, intervals)
+	if claims > trials/20 || float64(held) < 0.91*float64(intervals) {
+		t.Errorf("%d of %d comparisons claim a change; %d of %d intervals hold that there is none", claims, trials, held, intervals)
+	}
+}
