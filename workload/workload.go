@@ -91,6 +91,10 @@ type Burst struct {
 	Search *Search
 }
 
+// SearchLeast is the shortest burst that holds a search for the highest rate. In a shorter one the longest trials, a part in
+// 37 of it, would be no longer than what a thread waits for its processor now and then.
+const SearchLeast = 250 * time.Millisecond
+
 // Search is what a search for the highest rate found. Rates are bits of payload per second, latencies nanoseconds.
 type Search struct {
 	NoDrop, PartialDrop    float64

@@ -57,6 +57,7 @@ func levels(p result.Params) []string {
 	add(p.Message != 0, "%s", exact(p.Message))
 	add(p.Connections != 0, "conns=%d", p.Connections)
 	add(p.Rate != 0, "rate=%s", rate(p.Rate))
+	add(p.Search, "rate=%s", "search")
 	add(p.RequestRate != 0, "rps=%s", strconv.FormatFloat(p.RequestRate, 'f', -1, 64))
 	add(p.CPU != "", "cpu=%s", p.CPU)
 	add(p.BusyPoll != 0, "poll=%s", strings.Replace(p.BusyPoll.String(), "µ", "u", 1))

@@ -70,7 +70,7 @@ func TestExpandNamesEveryLevel(t *testing.T) {
 	s := &study.Study{
 		Baseline: "host", Networks: []string{"host"}, Placement: []result.Placement{result.CrossNode},
 		Workloads: []study.Workload{{Name: "w", Levels: study.Levels{
-			Message: []unit.Bytes{1, 1500, 1 << 20}, Connections: []int{1, 8}, Rate: []unit.BitsPerSecond{unit.Gbit, 1.5 * unit.Mbit},
+			Message: []unit.Bytes{1, 1500, 1 << 20}, Connections: []int{1, 8}, Rate: []unit.BitsPerSecond{unit.Gbit, study.SearchRate, 1.5 * unit.Mbit},
 			RequestRate: []float64{0.5, 1e6}, CPU: []string{"same", "two"}, BusyPoll: []time.Duration{0, 50 * time.Microsecond},
 			CongestionControl: []string{"bbr"}, Nagle: []bool{false, true},
 		}}},
@@ -80,11 +80,11 @@ func TestExpandNamesEveryLevel(t *testing.T) {
 	for _, c := range plan.Expand(s) {
 		seen[c.ID] = true
 	}
-	if want := 2 * 3 * 2 * 2 * 2 * 2 * 2 * 2 * 2 * 2; len(seen) != want {
+	if want := 2 * 3 * 2 * 3 * 2 * 2 * 2 * 2 * 2 * 2; len(seen) != want {
 		t.Errorf("have %d names, want %d", len(seen), want)
 	}
 	const longest = "host/cross-node/w/1MiB/conns=8/rate=1Gbit/rps=1000000/cpu=two/poll=50us/cc=bbr/nagle/mtu=9000"
-	for _, name := range []string{longest, longest + "/ipv6"} { // IPv4 is not named
+	for _, name := range []string{longest, longest + "/ipv6", strings.Replace(longest, "rate=1Gbit", "rate=search", 1)} { // IPv4 is not named
 		if !seen[name] {
 			t.Errorf("no cell is named %s", name)
 		}

@@ -12,6 +12,9 @@ var latency string
 //go:embed streams.yaml
 var streams string
 
+//go:embed search.yaml
+var search string
+
 // Default is the name of the study that runs when none is named.
 const Default = "latency"
 
@@ -26,6 +29,7 @@ func All() []File {
 	return []File{
 		{Name: Default, Data: []byte(latency)},
 		{Name: "streams", Data: []byte(streams)},
+		{Name: "search", Data: []byte(search)},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"netdelta/result"
 	"netdelta/unit"
+	"netdelta/workload"
 )
 
 // Bounds of levels, whatever the workload; its own Check may be tighter.
@@ -102,7 +103,7 @@ func (c *checker) levels(path string, l Levels) bool {
 	before := len(c.errs)
 	each(c, path+".message", l.Message, func(p string, v unit.Bytes) { inRange(c, p, v, 1, maxMessage, size) })
 	each(c, path+".connections", l.Connections, func(p string, v int) { inRange(c, p, v, 1, maxConnections, decimal) })
-	each(c, path+".rate", l.Rate, func(p string, v unit.BitsPerSecond) { inRange(c, p, v, minRate, maxRate, bitRate) })
+	each(c, path+".rate", l.Rate, c.rate)
 	each(c, path+".request_rate", l.RequestRate, func(p string, v float64) { inRange(c, p, v, 0.001, maxRequestRate, floatText) })
 	each(c, path+".cpu", l.CPU, func(p, v string) { c.oneOf(p, v, "same", "two", "any") })
 	each(c, path+".busy_poll", l.BusyPoll, func(p string, v time.Duration) { inRange(c, p, v, 0, maxBusyPoll, FormatDuration) })
@@ -119,6 +120,17 @@ func (c *checker) levels(path string, l Levels) bool {
 
 // families are the versions of IP.
 func families() []string { return []string{string(result.IPv4), string(result.IPv6)} }
+
+func (c *checker) rate(path string, v unit.BitsPerSecond) {
+	burst := c.study.Design.Burst
+	switch {
+	case v != SearchRate:
+		inRange(c, path, v, minRate, maxRate, bitRate)
+	case burst < workload.SearchLeast && !c.bad("design.burst"):
+		c.fail(path, fmt.Sprintf("a burst of %s is too short to search for a rate in: it takes %s at least", FormatDuration(burst), FormatDuration(workload.SearchLeast)),
+			"set design: {burst: 500ms}")
+	}
+}
 
 func each[T comparable](c *checker, path string, values []T, check func(path string, v T)) {
 	for i, v := range values {

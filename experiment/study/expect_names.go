@@ -74,7 +74,12 @@ func conditionFactors() []factor {
 		}),
 		typed("message", parseBytes, func(c result.Cell) any { return c.Params.Message }),
 		typed("connections", parseCount, func(c result.Cell) any { return c.Params.Connections }),
-		typed("rate", parseRate, func(c result.Cell) any { return c.Params.Rate }),
+		typed("rate", parseRateLevel, func(c result.Cell) any {
+			if c.Params.Search {
+				return SearchRate
+			}
+			return c.Params.Rate
+		}),
 		typed("request_rate", parseFloat, func(c result.Cell) any { return c.Params.RequestRate }),
 		named("cpu", []string{"same", "two", "any"}, func(c result.Cell) string { return c.Params.CPU }),
 		typed("busy_poll", parseDuration, func(c result.Cell) any { return c.Params.BusyPoll }),

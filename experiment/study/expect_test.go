@@ -172,6 +172,10 @@ func TestConditionHolds(t *testing.T) {
 			t.Errorf("%s holds: %v, want %v", text, got, want)
 		}
 	}
+	cell.Params.Rate, cell.Params.Search = 0, true
+	if !(Condition{"rate", []string{"search"}}).Holds(cell) || (Condition{"rate", []string{"0"}}).Holds(cell) {
+		t.Error("a cell that searches for the rate is not one")
+	}
 	cell.Params.Family = result.IPv6
 	if !(Condition{"family", []string{"ipv6"}}).Holds(cell) {
 		t.Error("an IPv6 cell is not one")

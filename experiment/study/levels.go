@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -22,7 +23,7 @@ func (l Levels) factors() [][]level {
 	all := [][]level{
 		collect("message", l.Message, bytesText, func(p *result.Params, v unit.Bytes) { p.Message = v }),
 		collect("connections", l.Connections, strconv.Itoa, func(p *result.Params, v int) { p.Connections = v }),
-		collect("rate", l.Rate, rateText, func(p *result.Params, v unit.BitsPerSecond) { p.Rate = v }),
+		collect("rate", l.Rate, rateText, setRate),
 		collect("request_rate", l.RequestRate, floatText, func(p *result.Params, v float64) { p.RequestRate = v }),
 		collect("cpu", l.CPU, stringText, func(p *result.Params, v string) { p.CPU = v }),
 		collect("busy_poll", l.BusyPoll, FormatDuration, func(p *result.Params, v time.Duration) { p.BusyPoll = v }),
@@ -38,6 +39,17 @@ func (l Levels) factors() [][]level {
 		}
 	}
 	return given
+}
+
+// SearchRate is the level of rate that is written as "search": the highest rate is searched for. It is no rate that could
+// be written.
+const SearchRate unit.BitsPerSecond = -math.MaxFloat64
+
+func setRate(p *result.Params, v unit.BitsPerSecond) {
+	p.Rate, p.Search = v, v == SearchRate
+	if p.Search {
+		p.Rate = 0
+	}
 }
 
 // setFamily leaves out IPv4, which is the default: so that a cell has one name, whether its study speaks of families or not.
@@ -115,7 +127,9 @@ func either[T any](a, b []T) []T {
 func WithDefaults(p, defaults result.Params) result.Params {
 	fill(&p.Message, defaults.Message)
 	fill(&p.Connections, defaults.Connections)
-	fill(&p.Rate, defaults.Rate)
+	if !p.Search {
+		fill(&p.Rate, defaults.Rate)
+	}
 	fill(&p.RequestRate, defaults.RequestRate)
 	fill(&p.CPU, defaults.CPU)
 	fill(&p.BusyPoll, defaults.BusyPoll)

@@ -125,7 +125,7 @@ func (r *reader) levelKeys(l *Levels) keys {
 	return keys{
 		"message":            levels(r, &l.Message, parseBytes),
 		"connections":        levels(r, &l.Connections, parseCount),
-		"rate":               levels(r, &l.Rate, parseRate),
+		"rate":               levels(r, &l.Rate, parseRateLevel),
 		"request_rate":       levels(r, &l.RequestRate, parseFloat),
 		"cpu":                listOf(r, &l.CPU),
 		"busy_poll":          levels(r, &l.BusyPoll, parseDuration),

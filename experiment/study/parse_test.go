@@ -22,7 +22,7 @@ func known() study.Known {
 		if p.Message < 1 || p.Message > unit.MiB {
 			return fmt.Errorf("message %v is outside 1B to 1MiB", p.Message)
 		}
-		if p.Rate != 0 {
+		if p.Rate != 0 || p.Search {
 			return errors.New("rate is not a parameter of it")
 		}
 		if p.Connections > 8 && p.Message > 64*unit.KiB {
@@ -201,6 +201,23 @@ claims:
 		t.Errorf("read %+v and %+v", s.Design, s.Testbed)
 	}
 	again(t, s)
+}
+
+func TestSearchIsALevelOfRate(t *testing.T) {
+	file := strings.Replace(small, "tcp-rr", "udp-stream: {rate: [10Mbit/s, search]}", 1) + "design: {burst: 250ms}\n"
+	s, err := study.Parse("search.yaml", []byte(file), known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again(t, s)
+	want := []result.Params{{Rate: 10 * unit.Mbit}, {Search: true}}
+	if d := cmp.Diff(want, s.Workloads[0].Levels.Combinations()); d != "" {
+		t.Error(d)
+	}
+	defaults := result.Params{Rate: unit.Gbit, Message: 64}
+	if p := study.WithDefaults(want[1], defaults); p != (result.Params{Search: true, Message: 64}) {
+		t.Errorf("a search with defaults is %+v", p)
+	}
 }
 
 // again writes a study and reads it back.

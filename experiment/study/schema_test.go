@@ -68,9 +68,9 @@ workloads:
   - tcp-rr: {message: [300, 64KiB], connections: 1, rate: 1Mbit/s, request_rate: [10, 0.5], cpu: same}
   - udp-rr: {congestion_control: [cubic, bbr], nagle: [true, false], busy_poll: 50us}
   - tcp-crr:
-  - tcp-stream
+  - tcp-stream: {rate: [1Mbit/s, search]}
 factors: {mtu: [1500, 9000], family: [ipv4, ipv6]}
-design: {burst: 5ms, builds: 12, rounds: 20, blocks: 6, confidence: 95%, margin: 0.02, time_budget: 1m30s, seed: 7}
+design: {burst: 300ms, builds: 12, rounds: 20, blocks: 6, confidence: 95%, margin: 0.02, time_budget: 1m30s, seed: 7}
 claims:
   - {id: a, says: b, source: c, published: d, expect: p50 of bridge above host}
 `
@@ -118,9 +118,11 @@ func TestSchemaRefuses(t *testing.T) {
 		{"message: [300, 64KiB]", "message: -5"},
 		{"message: [300, 64KiB]", "mesage: 5"},
 		{"cpu: same", "cpu: three"},
+		{"rate: [1Mbit/s, search]", "rate: [1Mbit/s, find]"},
+		{"rate: 1Gbit/s", "rate: search"},
 		{"family: [ipv4, ipv6]", "family: [ipv4, ipv5]"},
 		{"family: [ipv4, ipv6]", "family: [ipv6, ipv6]"},
-		{"burst: 5ms", "burst: 5"},
+		{"burst: 300ms", "burst: 5"},
 		{"margin: 0.02", "margin: 2"},
 		{"seed: 7", "seed: -7"},
 		{"says: b, ", ""},

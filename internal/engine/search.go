@@ -16,9 +16,6 @@ import (
 const (
 	// RateMost is the highest rate of a stream. A search's first trial asks for it, to learn what is possible.
 	RateMost = 400 * unit.Gbit
-	// SearchLeast is the shortest burst that holds a search. In a shorter one the trials of the last phase, a part in 37 of
-	// it, would be no longer than what a thread waits for its processor now and then.
-	SearchLeast = 250 * time.Millisecond
 	// loadShare is the part of a burst for each of the three loads at which latency is measured: one in so many. The rest is
 	// for the search.
 	loadShare = 12
@@ -35,7 +32,7 @@ const (
 // searches says whether a burst is a search. One that is too short for it, or that has a number of datagrams, sends as fast
 // as it can instead: it warms the path.
 func (c *client) searches(spec workload.BurstSpec) bool {
-	return c.cfg.Params.Search && spec.Transactions == 0 && spec.Duration >= SearchLeast
+	return c.cfg.Params.Search && spec.Transactions == 0 && spec.Duration >= workload.SearchLeast
 }
 
 // seeker is a search in its burst.
