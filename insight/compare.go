@@ -21,7 +21,8 @@ type Measured struct {
 // Comparing says how two runs are compared. The zero value judges each workload's headline within the wider of the runs' own
 // margins.
 type Comparing struct {
-	// Margin within which a change counts as none: 0.02 is 2%. Zero takes the wider of the runs' own.
+	// Margin within which a change counts as none: 0.02 is 2%, or two points of loss. Zero takes the wider of the runs' own,
+	// and LossMargin for loss.
 	Margin float64
 	// Metric is judged in place of the headlines, "" for the headlines.
 	Metric string
@@ -61,7 +62,7 @@ func meant(p result.Params) result.Params {
 // judged. What the baselines measured is told and never judged: it may be the machine.
 func (j Judge) Compare(before, after Measured, o Comparing) result.Comparison {
 	c := result.Comparison{
-		Schema: result.Schema, Metric: o.Metric, Margin: o.Margin,
+		Schema: result.Schema, Metric: o.Metric, Margin: o.Margin, LossMargin: cmp.Or(o.Margin, LossMargin),
 		Confidence:  max(before.Run.Confidence, after.Run.Confidence),
 		Differences: differences(before.Run, after.Run),
 	}
@@ -72,7 +73,7 @@ func (j Judge) Compare(before, after Measured, o Comparing) result.Comparison {
 	c.Old, c.New = compared(before.Run, earlier), compared(after.Run, later)
 	c.Notes = slices.Concat(notes("the old run", before), notes("the new run", after))
 	pairs, lone := match(earlier, later)
-	c.Changes = changes(pairs, c, o)
+	c.Changes = changes(pairs, c)
 	c.Unpaired = unpaired(lone, before.Run, after.Run)
 	c.Baselines = baselines(pairs)
 	c.Verdict = overall(c.Changes)
@@ -149,15 +150,16 @@ func match(earlier, later []delta) (pairs [][2]delta, lone [2][]delta) {
 }
 
 // changes estimates and judges all pairs. What is judged is one family, and so is each other metric.
-func changes(pairs [][2]delta, c result.Comparison, o Comparing) []result.Change {
+func changes(pairs [][2]delta, c result.Comparison) []result.Change {
 	all, estimates := make([]result.Change, len(pairs)), make([]stats.Change, len(pairs))
 	options, floors := make([]stats.Options, len(pairs)), make([]float64, len(pairs))
 	families := map[string][]int{}
 	for i, p := range pairs {
 		m := p[1].contrast.metric
-		options[i] = Options{Confidence: c.Confidence, Margin: c.Margin, Sequential: c.Old.Adaptive || c.New.Adaptive}.stats(m)
-		if m.linear && o.Margin > 0 {
-			options[i].Margin = o.Margin // what was asked for holds for differences too
+		options[i] = Options{Confidence: c.Confidence, Sequential: c.Old.Adaptive || c.New.Adaptive}.stats(m)
+		options[i].Margin = c.Margin
+		if m.linear {
+			options[i].Margin = c.LossMargin
 		}
 		estimates[i] = stats.Between(p[0].contrast.estimate, p[1].contrast.estimate, options[i])
 		floors[i] = stats.ChangeFloor(p[0].contrast.floor, p[1].contrast.floor)
@@ -186,10 +188,26 @@ func changes(pairs [][2]delta, c result.Comparison, o Comparing) []result.Change
 			all[i].Verdict, all[i].PAdjusted = string(verdict), finite(adjusted)
 			if verdict != stats.Unresolved {
 				all[i].Need = 0
+			} else if why := beyond(estimates[i], floors[i], options[i]); why != "" {
+				all[i].Warnings = append(all[i].Warnings, why)
 			}
 		}
 	}
 	return all
+}
+
+// beyond says why a change whose whole interval lies beyond the margin is unresolved all the same, "" for any other.
+func beyond(e stats.Change, floor float64, o stats.Options) string {
+	margin := math.Log1p(o.Margin)
+	switch {
+	case e.Low <= margin && e.High >= -margin:
+		return ""
+	case math.IsInf(floor, 0):
+		return "a null check has too few builds to tell what a run may make of itself"
+	case math.Abs(e.Center) <= floor:
+		return fmt.Sprintf("the change is no larger than what the null checks leave possible (%.2g%%)", 100*math.Expm1(floor))
+	}
+	return "of so many changes one may look like this by chance"
 }
 
 // change writes an estimate down.

@@ -79,7 +79,7 @@ func outcome(c result.Comparison) string {
 	if len(judged) == 1 {
 		count = "1 delta"
 	}
-	margin := fmt.Sprintf("%.4g%%", 100*c.Margin)
+	margin := marginOf(c, judged)
 	regressed, improved := ByVerdict(c, stats.Regressed), ByVerdict(c, stats.Improved)
 	same, unresolved := ByVerdict(c, stats.Same), ByVerdict(c, stats.Unresolved)
 	switch stats.Verdict(c.Verdict) {
@@ -122,6 +122,27 @@ func outcome(c result.Comparison) string {
 		return lead + "."
 	}
 	return lead + "; " + strings.Join(parts, "; ") + "."
+}
+
+// MarginOf is the margin that a change was held against, as a share.
+func MarginOf(c result.Comparison, change result.Change) float64 {
+	if change.Change == 0 {
+		return c.LossMargin
+	}
+	return c.Margin
+}
+
+// marginOf names the margins that changes were held against.
+func marginOf(c result.Comparison, changes []result.Change) string {
+	ratio, loss := fmt.Sprintf("%.4g%%", 100*c.Margin), fmt.Sprintf("%.4g points", 100*c.LossMargin)
+	without := func(change result.Change) bool { return change.Change == 0 }
+	switch {
+	case !slices.ContainsFunc(changes, without):
+		return ratio
+	case slices.ContainsFunc(changes, func(change result.Change) bool { return !without(change) }):
+		return ratio + " (of loss " + loss + ")"
+	}
+	return loss
 }
 
 // neededBy is the largest number of builds that any of the changes needs, 0 if one of them can't be settled so.

@@ -11,6 +11,8 @@ type Comparison struct {
 	// Confidence of the intervals (0.95), and the Margin (0.02 is 2%) beyond which a change is called one.
 	Confidence float64 `json:"confidence"`
 	Margin     float64 `json:"margin"`
+	// LossMargin is the margin of metrics without a ratio, as a difference of shares.
+	LossMargin float64 `json:"loss_margin"`
 	// Metric is the one that was asked for; left out if each workload's headline is judged.
 	Metric string `json:"metric,omitempty"`
 	// Differences are those of the runs' environments: machine, kernel, testbed, settings of the kernel.

@@ -3,6 +3,8 @@ package markdown
 import (
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"netdelta/internal/ui"
 )
@@ -12,7 +14,7 @@ import (
 func escape(text string) string {
 	text = ui.Clean(text)
 	var b strings.Builder
-	for _, r := range text {
+	for i, r := range text {
 		switch r {
 		case '<':
 			b.WriteString("&lt;")
@@ -21,7 +23,10 @@ func escape(text string) string {
 		case '&':
 			b.WriteString("&amp;")
 		case '@':
-			b.WriteString("@<!-- -->") // an empty comment: what follows is not taken for somebody's name
+			b.WriteByte('@')
+			if next, _ := utf8.DecodeRuneInString(text[i+1:]); unicode.IsLetter(next) || unicode.IsDigit(next) {
+				b.WriteString("<!-- -->") // an empty comment: what follows is not taken for somebody's name
+			}
 		case '\\', '`', '*', '_', '{', '}', '[', ']', '#', '|', '~', '!', '$':
 			b.WriteByte('\\')
 			b.WriteRune(r)

@@ -164,3 +164,55 @@ func Spoiled(tb testing.TB) (result.Run, []result.Trial) {
 	run.Environment.Sysctls = map[string]string{h: h}
 	return run, trials
 }
+
+// Later is the usual world after a change, on another machine: VXLAN costs 7% more than before, the bridge as much, and
+// everything takes twice as long.
+func Later() World {
+	w := Usual()
+	w.Name, w.Seed, w.Base = "latency-20300203-040506", 2, 41_000
+	w.Costs = map[string]float64{"bridge": 1.12, "vxlan": 1.31 * 1.07}
+	w.Environment.Kernel, w.Environment.Hostname, w.Environment.CPU = "6.18.5", "beta", result.CPU{Model: "Example CPU @ 1.00GHz", Count: 8}
+	w.Environment.Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr", "net.ipv4.tcp_sack": "1"}
+	w.Environment.Links = []result.Link{
+		{Network: "host", Where: "node0", Name: "eth0", Kind: "veth", MTU: 9000}, {Network: "vxlan", Where: "node0", Name: "eth0", Kind: "veth", MTU: 9000},
+		{Network: "bridge", Where: "node0", Name: "eth0", Kind: "veth", MTU: 9000}, {Network: "bridge", Where: "pod0", Name: "eth0", Kind: "veth", MTU: 9000},
+	}
+	return w
+}
+
+// Compared is a comparison of two worlds.
+func Compared(tb testing.TB, before, after World, how insight.Comparing) result.Comparison {
+	tb.Helper()
+	var m [2]insight.Measured
+	for i, w := range []World{before, after} {
+		m[i].Run, m[i].Trials = w.Measure(tb)
+	}
+	return insight.NewJudge(nil).Compare(m[0], m[1], how).Complete()
+}
+
+// Comparisons are some of each kind, by name.
+func Comparisons(tb testing.TB) map[string]result.Comparison {
+	tb.Helper()
+	usual, again, few, lossy, lossier := Usual(), Usual(), Later(), Usual(), Later()
+	usual.Environment.Links = []result.Link{
+		{Network: "host", Where: "node0", Name: "eth0", Kind: "veth", MTU: 1500}, {Network: "vxlan", Where: "node0", Name: "eth0", Kind: "veth", MTU: 1500},
+		{Network: "bridge", Where: "node0", Name: "eth0", Kind: "veth", MTU: 1500}, {Network: "bridge", Where: "pod0", Name: "eth0", Kind: "veth", MTU: 1500},
+	}
+	again.Name, again.Seed = "latency-20300102-040506", 3
+	again.Environment = usual.Environment
+	few.Builds, few.Networks = 3, []string{"bridge", "geneve"}
+	lossy.Datagrams, lossier.Datagrams, lossier.Scatter = true, true, 0.06
+	spoiled, spoiledTrials := Spoiled(tb)
+	other, otherTrials := Later().Measure(tb)
+	other.Cells[2].Network = Hostile()
+	return map[string]result.Comparison{
+		"regressed":  Compared(tb, usual, Later(), insight.Comparing{}),
+		"same":       Compared(tb, usual, again, insight.Comparing{}),
+		"nothing":    Compared(tb, usual, few, insight.Comparing{}),
+		"all":        Compared(tb, usual, Later(), insight.Comparing{All: true}),
+		"unresolved": Compared(tb, lossy, lossier, insight.Comparing{}),
+		"loss":       Compared(tb, lossy, lossier, insight.Comparing{Metric: "loss"}),
+		"hostile": insight.NewJudge(nil).Compare(insight.Measured{Run: spoiled, Trials: spoiledTrials, Notes: []string{Hostile()}},
+			insight.Measured{Run: other, Trials: otherTrials}, insight.Comparing{}).Complete(),
+	}
+}

@@ -26,7 +26,7 @@ func WriteComparison(w io.Writer, c result.Comparison, t ui.Terminal) error {
 		p.changes(c, g)
 	}
 	if len(c.Unpaired)+len(c.Notes) > 0 || len(comparisonWarnings(c)) > 0 {
-		p.title("What was not compared, and why", "")
+		p.title("What else to know", "")
 		p.list("only in", lonely(c))
 		p.list("note", c.Notes)
 		p.list("warning", comparisonWarnings(c))
@@ -95,17 +95,19 @@ func (p *page) changes(c result.Comparison, g insight.Group) {
 	if !first.Headline {
 		title += " (told, not judged)"
 	}
-	p.title(title, g.Context(c, p.arrow()))
+	context := g.Context(c, p.arrow())
+	if ui.Columns(p.terminal.Text(title+context))+2 <= p.terminal.Width {
+		p.title(title, context)
+	} else {
+		p.title(title, "")
+		p.paragraph(piece{}, context)
+	}
 	drawn := make([]result.Delta, len(g.Changes))
 	for i, change := range g.Changes {
 		drawn[i] = asDelta(change)
 	}
 	before, after, bar := p.comparisonLayout(c, g, drawn)
-	margin := c.Margin
-	if first.Change == 0 {
-		margin = insight.LossMargin
-	}
-	axis := newAxis(drawn, margin, bar)
+	axis := newAxis(drawn, insight.MarginOf(c, first), bar)
 	for row := -1; row < len(drawn); row++ {
 		var pieces []piece
 		for _, column := range before {
