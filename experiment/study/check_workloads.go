@@ -150,6 +150,10 @@ func printable(v any) any {
 		return printed(s)
 	case result.Family:
 		return printed(string(s))
+	case unit.BitsPerSecond:
+		if s == SearchRate {
+			return search
+		}
 	}
 	return v
 }
