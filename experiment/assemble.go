@@ -8,6 +8,7 @@ import (
 	"netdelta/experiment/study"
 	"netdelta/internal/agent"
 	"netdelta/internal/machine"
+	"netdelta/probe/cpu"
 	"netdelta/probe/pressure"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -34,6 +35,15 @@ func Assemble(s *study.Study, p Plan, driver testbed.Driver, workloads []workloa
 		return Config{}, err
 	}
 	about.Measuring, about.Controlling = measuring, controlling
+	accounting, err := cpu.FindAccounting(measuring[0])
+	if err != nil {
+		return Config{}, err
+	}
+	about.SoftirqTime = string(accounting)
+	kernel, err := cpu.OpenKernel("/proc", accounting)
+	if err != nil {
+		return Config{}, err
+	}
 	return Config{
 		Run: result.Run{
 			Schema: result.Schema, Run: s.Name, Study: s.Name, Question: s.Question, Testbed: s.Testbed.Kind,
@@ -48,6 +58,7 @@ func Assemble(s *study.Study, p Plan, driver testbed.Driver, workloads []workloa
 		Program:   agent.Program{Path: self, CPUs: controlling},
 		Measuring: measuring,
 		Machine:   watch,
+		Kernel:    kernel,
 	}, nil
 }
 

@@ -102,7 +102,7 @@ func (w *swapper) swapIn(ctx context.Context, g group, cells []result.Cell) []*s
 	case <-time.After(settle):
 	case <-ctx.Done():
 	}
-	return armAll(ctx, seats, bed.crew, bed.tb)
+	return w.stage.armAll(ctx, seats, bed.crew, bed.tb)
 }
 
 // bed is the testbed with a group's underlay. It is opened, with the group's network, when it is first needed; one whose agents

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/internal/agent"
+	"netdelta/probe/cpu"
+	"netdelta/probe/pressure"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/unit"
@@ -24,9 +26,13 @@ type stage struct {
 	workloads []workload.Workload
 	spec      testbed.Spec // of every testbed, less its network
 	measuring []int
-	seed      uint64
-	ports     map[result.Setting]ports
-	seen      *sightings
+	kernel    *cpu.Kernel
+	// shares are what bursts of each cell usually get of their processor, over all builds: a load that begins in the middle
+	// of a run must not become what a later build takes for usual.
+	shares map[string]*pressure.Share
+	seed   uint64
+	ports  map[result.Setting]ports
+	seen   *sightings
 }
 
 // ports are those of a setting: the same in every network and build, so that no hash of a connection's addresses differs
@@ -61,6 +67,15 @@ func assignPorts(cells []result.Cell, workloads []workload.Workload) map[result.
 		next += uses
 	}
 	return assigned
+}
+
+// newShares gives each cell the share that it keeps over all builds.
+func newShares(cells []result.Cell) map[string]*pressure.Share {
+	shares := map[string]*pressure.Share{}
+	for _, c := range cells {
+		shares[c.ID] = &pressure.Share{}
+	}
+	return shares
 }
 
 // build is one set-up of the networks of some cells, side by side, every cell armed.
@@ -144,7 +159,7 @@ func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []resul
 	if err != nil {
 		return failAll(seats, fmt.Errorf("network %s: %w", g.network, err))
 	}
-	return armAll(ctx, seats, crew, tb)
+	return st.armAll(ctx, seats, crew, tb)
 }
 
 // specOf is the testbed that a group needs.
@@ -166,9 +181,10 @@ func failAll(seats []*seat, err error) []*seat {
 }
 
 // armAll gives the seats their agents and opens their connections.
-func armAll(ctx context.Context, seats []*seat, c crew, tb testbed.Testbed) []*seat {
+func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.Testbed) []*seat {
 	for _, s := range seats {
 		s.client, s.server = c.client, c.servers[s.cell.Placement]
+		s.meter = st.kernel.Meter(s.server, s.cpus.list())
 		s.failed = s.arm(ctx, tb)
 	}
 	return seats
@@ -185,10 +201,13 @@ func (st *stage) newSeats(cells []result.Cell) []*seat {
 
 // newSeat prepares the seat of a cell.
 func (st *stage) newSeat(c result.Cell) *seat {
-	s := &seat{cell: c, ports: st.ports[c.Setting()], cpus: placeCPUs(c.Params.CPU, st.measuring)}
+	s := &seat{cell: c, ports: st.ports[c.Setting()], share: st.shares[c.ID], cpus: placeCPUs(c.Params.CPU, st.measuring)}
 	for _, w := range st.workloads {
 		if w.Name != c.Workload {
 			continue
+		}
+		if s.searches = c.Params.Search; s.searches {
+			continue // what it finds stands in place of the workload's usual metrics
 		}
 		for _, m := range w.Metrics {
 			s.latencies = s.latencies || m.Name == "p50"

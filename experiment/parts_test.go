@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netdelta/probe/pressure"
+	"netdelta/probe/stalls"
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -88,7 +89,7 @@ func TestRecordKeepsColumnsEvenAndMarksEmptyBursts(t *testing.T) {
 	if len(b.Throughput) != 0 {
 		t.Error("a workload of round trips has a throughput column")
 	}
-	if want := []string{"", reasonEmpty, pressure.ReasonPreempted}; !slices.Equal(b.Disturbed, want) {
+	if want := []string{"", stalls.NothingArrived, pressure.ReasonPreempted}; !slices.Equal(b.Disturbed, want) {
 		t.Errorf("disturbed: %q, want %q", b.Disturbed, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"netdelta/experiment/plan"
 	"netdelta/internal/agent"
+	"netdelta/probe/cpu"
 	"netdelta/probe/pressure"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -33,6 +34,7 @@ type Config struct {
 	Program   agent.Program
 	Measuring []int // processors to pin workloads to
 	Machine   *pressure.Reader
+	Kernel    *cpu.Kernel
 	Folder    *result.Folder
 	Progress  Progress
 	Judge     Judge
@@ -77,7 +79,7 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	} else if err != nil {
 		r.run.Ended = plan.EndedFailed
 	}
-	err = errors.Join(err, r.method.close(), r.writer.close())
+	err = errors.Join(err, r.method.close(), r.writer.close(), c.Kernel.Close())
 	r.run.Finished = time.Now()
 	r.run.Environment = r.stage.seen.environment(r.run.Environment)
 	c.Judge.Conclude(&r.run, r.trials)
@@ -126,7 +128,7 @@ func newRunner(c Config) *runner {
 		r.run.Started = r.began
 	}
 	r.stage = &stage{
-		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring,
+		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring, kernel: c.Kernel, shares: newShares(c.Run.Cells),
 		seed: c.Run.Seed, ports: assignPorts(c.Run.Cells, c.Workloads), seen: &sightings{},
 	}
 	r.visitor = &visitor{seed: c.Run.Seed, burst: c.Burst, clock: func() time.Duration { return time.Since(r.run.Started) }, machine: c.Machine}

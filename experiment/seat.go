@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"netdelta/internal/agent"
+	"netdelta/probe/cpu"
 	"netdelta/probe/pressure"
+	"netdelta/probe/stalls"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"
@@ -25,16 +27,26 @@ type seat struct {
 
 	started   time.Time
 	bursts    result.Bursts
-	share     pressure.Share
+	share     *pressure.Share
 	disturbed bool // the last burst, so that the agent leaves it out of its histogram
 	failed    error
 	cpus      placementCPUs
-	latencies bool // the workload has latencies
-	streams   bool // the workload has a throughput
+	latencies bool // the bursts have latencies
+	streams   bool // the bursts have a throughput
+	searches  bool // the bursts look for the highest rates
+	meter     *cpu.Meter
 }
 
 // placementCPUs are the processors that the ends of a workload are pinned to; -1 is not pinned.
 type placementCPUs struct{ client, server int }
+
+// list is both, empty where they are not pinned.
+func (p placementCPUs) list() []int {
+	if p.client < 0 || p.server < 0 {
+		return nil
+	}
+	return []int{p.client, p.server}
+}
 
 // placeCPUs decides where the ends of a cell run, from its placement on processors and those that may be used for
 // measuring.
@@ -83,36 +95,28 @@ func (s *seat) disarm(ctx context.Context) {
 func (s *seat) burst(ctx context.Context, spec workload.BurstSpec, round int, at time.Duration) error {
 	spec.DropLast = s.disturbed
 	s.disturbed = false
-	before, beforeErr := s.cpuTime()
-	wall := time.Now()
+	if err := s.meter.Start(); err != nil {
+		return err
+	}
 	b, err := s.client.Burst(ctx, s.session, spec)
 	if err != nil {
 		return err
 	}
-	span := time.Since(wall)
-	after, afterErr := s.cpuTime()
+	spent, err := s.meter.Stop(b)
+	if err != nil {
+		return err
+	}
 	reason := ""
-	// An agent on another machine has no clock that could be read here; then only the round's own load tells.
-	if beforeErr == nil && afterErr == nil && s.cpus.client >= 0 && s.cpus.client == s.cpus.server {
-		if s.share.Disturbed(float64(after-before) / float64(span)) {
+	// Where both ends share a processor, what is missing from the burst was taken by others. An agent on another machine has
+	// no clock that could be read here; then only the round's own load tells.
+	if s.cpus.client >= 0 && s.cpus.client == s.cpus.server && s.server.Local() && b.Span > 0 {
+		if s.share.Disturbed(float64(spent.Client+spent.Server) / float64(b.Span)) {
 			reason = pressure.ReasonPreempted
 		}
 	}
 	s.record(b, round, at, reason)
+	s.meter.Record(&s.bursts, b, spent)
 	return nil
-}
-
-// cpuTime is the processor time of both ends.
-func (s *seat) cpuTime() (time.Duration, error) {
-	client, err := pressure.ProcessCPU(s.client.PID())
-	if err != nil {
-		return 0, err
-	}
-	if s.server == s.client {
-		return client, nil
-	}
-	server, err := pressure.ProcessCPU(s.server.PID())
-	return client + server, err
 }
 
 // record appends one burst to the columns of the trial.
@@ -121,6 +125,7 @@ func (s *seat) record(b workload.Burst, round int, start time.Duration, reason s
 	c.Round = append(c.Round, round)
 	c.Start = append(c.Start, start.Nanoseconds())
 	c.Duration = append(c.Duration, b.Duration.Nanoseconds())
+	c.Span = append(c.Span, b.Span.Nanoseconds())
 	c.Transactions = append(c.Transactions, b.Transactions)
 	c.Lost = append(c.Lost, b.Lost)
 	if s.latencies {
@@ -129,13 +134,25 @@ func (s *seat) record(b workload.Burst, round int, start time.Duration, reason s
 		c.P90 = append(c.P90, b.P90)
 		c.P99 = append(c.P99, b.P99)
 		c.Mean = append(c.Mean, b.Mean)
+		c.Max = append(c.Max, b.Max)
 		c.Split = append(c.Split, b.Split)
 	}
 	if s.streams {
 		c.Throughput = append(c.Throughput, b.Throughput)
 	}
-	if reason == "" && (s.latencies && b.P50 <= 0 || s.streams && b.Throughput <= 0) {
-		reason = reasonEmpty
+	if s.searches {
+		found := b.Search
+		if found == nil {
+			found = &workload.Search{}
+		}
+		c.NoDrop = append(c.NoDrop, found.NoDrop)
+		c.PartialDrop = append(c.PartialDrop, found.PartialDrop)
+		c.Load10 = append(c.Load10, found.Load10)
+		c.Load50 = append(c.Load50, found.Load50)
+		c.Load90 = append(c.Load90, found.Load90)
+	}
+	if reason == "" && (s.latencies && b.P50 <= 0 || s.streams && b.Throughput <= 0 || s.searches && b.Bytes <= 0) {
+		reason = stalls.NothingArrived
 	}
 	c.Disturbed = append(c.Disturbed, reason)
 	s.disturbed = reason != ""
@@ -151,9 +168,6 @@ func (s *seat) markRound(round int, reason string) {
 	s.disturbed = true
 }
 
-// reasonEmpty marks a burst in which nothing arrived.
-const reasonEmpty = "nothing-arrived"
-
 // trial closes the seat's account: what it measured in this build.
 func (s *seat) trial(ctx context.Context, build int) result.Trial {
 	t := result.Trial{
@@ -167,7 +181,7 @@ func (s *seat) trial(ctx context.Context, build int) result.Trial {
 		}
 		t.Histogram, t.TCP, t.Series = totals.Histogram, totals.TCP, totals.Series
 		t.Transactions, t.Bytes = totals.Transactions, totals.Bytes
-		t.Sent, t.Lost, t.Reordered = totals.Sent, totals.Lost, totals.Reordered
+		t.Sent, t.Lost, t.Reordered, t.Sockets = totals.Sent, totals.Lost, totals.Reordered, totals.Sockets
 	}
 	t.Finished = time.Now()
 	if s.failed != nil {
