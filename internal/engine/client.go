@@ -286,8 +286,8 @@ func (c *client) Collect(dropLast bool) (workload.Totals, error) {
 	if err != nil {
 		return totals, fmt.Errorf("%s: %w", c.cfg.Workload, err)
 	}
-	if !c.closed && !c.cfg.Kind.datagrams() && c.cfg.Kind != ConnectRR {
-		totals.TCP, err = c.tally.tcpInfo(c.sockets)
+	if !c.closed && c.cfg.Kind != ConnectRR {
+		totals.Sockets, totals.TCP, err = c.tally.sockets(c.sockets, c.cfg.Kind.datagrams())
 		if err != nil {
 			return totals, fmt.Errorf("%s: %w", c.cfg.Workload, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/native"
+	"netdelta/result"
 	"netdelta/workload"
 )
 
@@ -27,8 +28,10 @@ type server struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[*session]struct{}
-	gone     counters // of sessions that have ended
-	broken   error    // why connections could not be served
+	gone     counters   // of sessions that have ended
+	dropped  uint64     // by their sockets
+	queue    *overflows // of the listening socket; nil for datagrams
+	broken   error      // why connections could not be served
 }
 
 // session is a loop of a server.
@@ -53,25 +56,42 @@ func Serve(ctx context.Context, cfg Config) (workload.Server, error) {
 		return nil, err
 	}
 	s := &server{cfg: cfg, listener: fd, sessions: map[*session]struct{}{}, accepts: make(chan struct{})}
+	if err := s.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: listen on %v: %w", cfg.Workload, cfg.Local, err), s.release())
+	}
+	return s, nil
+}
+
+// start begins to serve.
+func (s *server) start() error {
+	if !s.cfg.Kind.datagrams() {
+		s.queue = openOverflows()
+	}
 	if !s.threadPerConnection() {
 		close(s.accepts)
-		if err := s.begin(fd, netip.AddrPort{}); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: listen on %v: %w", cfg.Workload, cfg.Local, err), unix.Close(fd))
-		}
-		return s, nil
+		return s.begin(s.listener, netip.AddrPort{})
 	}
 	// The loop of a connection is pinned; a processor that can't be used must show now, not with the first connection.
-	probe, err := native.Start(native.Thread{CPU: cfg.CPU}, func() {})
+	probe, err := native.Start(native.Thread{CPU: s.cfg.CPU}, func() {})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: listen on %v: %w", cfg.Workload, cfg.Local, err), unix.Close(fd))
+		return err
 	}
 	<-probe
-	if cfg.Kind.datagrams() {
+	if s.cfg.Kind.datagrams() {
 		go s.greet()
 	} else {
 		go s.accept()
 	}
-	return s, nil
+	return nil
+}
+
+// release closes what the server listens with.
+func (s *server) release() error {
+	err := unix.Close(s.listener)
+	if s.queue != nil {
+		err = errors.Join(err, s.queue.close())
+	}
+	return err
 }
 
 // threadPerConnection says whether each client's connection is served by a thread of its own, as the fastest servers of few
@@ -226,6 +246,7 @@ func (s *server) end(ses *session) {
 	}
 	delete(s.sessions, ses)
 	if ses.fd != s.listener {
+		s.dropped += dropsOf(ses.fd)
 		_ = unix.Close(ses.fd)
 	}
 	_ = ses.arena.Free()
@@ -249,7 +270,36 @@ func (s *server) Totals() workload.Totals {
 	for ses := range s.sessions {
 		sum.add(ses.ctl.counted())
 	}
-	return workload.Totals{Transactions: sum.transactions, Bytes: sum.bytes, Reordered: sum.reordered}
+	totals := workload.Totals{Transactions: sum.transactions, Bytes: sum.bytes, Reordered: sum.reordered}
+	s.describe(&totals)
+	return totals
+}
+
+// describe adds what the kernel says of the server's sockets, as far as they are known here: where many connections share a
+// thread, or each lasts for one request, they are the loop's own.
+func (s *server) describe(totals *workload.Totals) {
+	if s.closed {
+		return
+	}
+	totals.Sockets = &result.Sockets{}
+	var connections []int
+	if s.threadPerConnection() {
+		for ses := range s.sessions {
+			connections = append(connections, ses.fd)
+		}
+	}
+	if s.queue != nil {
+		totals.Sockets.Overflows = s.queue.since(s.listener)
+		if len(connections) > 0 {
+			// A connection that has just ended is none any more; then there is nothing to say.
+			totals.TCP, _ = tcpInfo(connections)
+		}
+		return
+	}
+	totals.Sockets.Dropped = s.dropped + dropsOf(s.listener)
+	for _, fd := range connections {
+		totals.Sockets.Dropped += dropsOf(fd)
+	}
 }
 
 // Close implements workload.Server. It returns what kept the server from serving, if anything did.
@@ -277,7 +327,7 @@ func (s *server) Close() error {
 		}
 	}
 	s.settled()
-	return errors.Join(s.broken, unix.Close(s.listener))
+	return errors.Join(s.broken, s.release())
 }
 
 // settled waits until all loops' memory is given back: their ends are noted by goroutines of their own.

@@ -5,7 +5,6 @@ import (
 
 	"netdelta/internal/latency"
 	"netdelta/result"
-	"netdelta/unit"
 	"netdelta/workload"
 )
 
@@ -22,6 +21,7 @@ type tally struct {
 	batch      latency.Batch
 
 	retransmits uint64 // at the last collect
+	dropped     uint64
 }
 
 // take describes the burst that has just ended, and keeps it until it is settled.
@@ -172,34 +172,26 @@ func (t *tally) collect(dropLast bool) (workload.Totals, error) {
 	return totals, nil
 }
 
-// tcpInfo is what the kernel says of the connections: retransmits since the last time, summed; the smallest round trip; the
-// sum of the delivery rates; the mean of the rest.
-func (t *tally) tcpInfo(sockets []int) (*result.TCPInfo, error) {
-	var sum result.TCPInfo
-	var cwnd uint64
-	for i, fd := range sockets {
-		info, congestion, err := infoOf(fd)
-		if err != nil {
-			return nil, err
-		}
-		micro := time.Microsecond
-		sum.Retransmits += uint64(info.Total_retrans)
-		sum.RTT += time.Duration(info.Rtt) * micro
-		sum.RTTVar += time.Duration(info.Rttvar) * micro
-		if least := time.Duration(info.Min_rtt) * micro; i == 0 || least < sum.MinRTT {
-			sum.MinRTT = least
-		}
-		cwnd += uint64(info.Snd_cwnd)
-		sum.DeliveryRate += unit.BitsPerSecond(info.Delivery_rate * 8)
-		sum.MSS = info.Snd_mss
-		sum.CongestionControl = congestion
+// sockets is what the kernel says of the client's sockets, and in tcp of its connections, since the last time.
+func (t *tally) sockets(fds []int, datagrams bool) (sockets *result.Sockets, tcp *result.TCPInfo, err error) {
+	sockets = &result.Sockets{}
+	if sockets.SendBuffer, sockets.ReceiveBuffer, err = buffersOf(fds[0]); err != nil {
+		return nil, nil, err
 	}
-	n := len(sockets)
-	sum.RTT /= time.Duration(n)
-	sum.RTTVar /= time.Duration(n)
-	sum.Cwnd = uint32(cwnd / uint64(n))
-	all := sum.Retransmits
-	sum.Retransmits -= min(t.retransmits, all)
-	t.retransmits = all
-	return &sum, nil
+	if !datagrams {
+		if tcp, err = tcpInfo(fds); err != nil {
+			return nil, nil, err
+		}
+		all := tcp.Retransmits
+		tcp.Retransmits -= min(t.retransmits, all)
+		t.retransmits = all
+		return sockets, tcp, nil
+	}
+	var all uint64
+	for _, fd := range fds {
+		all += dropsOf(fd)
+	}
+	sockets.Dropped = all - min(t.dropped, all)
+	t.dropped = all
+	return sockets, nil, nil
 }
