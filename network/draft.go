@@ -126,8 +126,8 @@ func quiet6(set func(name, value string, optional bool)) {
 		set("net.ipv6.conf."+conf+".router_solicitations", "0", false)
 		set("net.ipv6.conf."+conf+".addr_gen_mode", "1", false)
 		set("net.ipv6.conf."+conf+".accept_redirects", "0", false)
-		// Reports of the groups that an address belongs to can't be turned off. In milliseconds: they follow each other at once
-		// and are over when the first burst begins.
+		// Reports of the groups that an address belongs to can't be turned off. In milliseconds: they follow each other at once,
+		// and some tens of milliseconds later all is quiet.
 		set("net.ipv6.conf."+conf+".mldv1_unsolicited_report_interval", "1", false)
 		set("net.ipv6.conf."+conf+".mldv2_unsolicited_report_interval", "1", false)
 	}
