@@ -167,6 +167,22 @@ func TestStreamLossIsCountedByTheReceiver(t *testing.T) {
 	}
 }
 
+// TestSearchOnALossyPath: where a ninth is lost at any rate, only trials of a few datagrams lose nothing, and more of the
+// same trials decide.
+func TestSearchOnALossyPath(t *testing.T) {
+	const message = 1000
+	p := result.Params{Search: true, Message: message}
+	c := arm(t, namespace(t, 1500, fmt.Sprintf(dropNinth, "input")), named(t, "udp-stream"), p, 7000)
+	b := burst(t, c, workload.BurstSpec{Duration: 300 * time.Millisecond})
+	// Trials of the last phase last 8 ms.
+	if s := b.Search; s == nil || s.PartialDrop > 8*message*20/0.008 || s.AtLeast {
+		t.Errorf("found %+v in %+v, want next to nothing", s, b)
+	}
+	if share := float64(b.Lost) / float64(b.Sent); share < 0.09 || share > 0.15 {
+		t.Errorf("%d of %d were lost, want a ninth", b.Lost, b.Sent)
+	}
+}
+
 func TestDatagramsLargerThanTheMTU(t *testing.T) {
 	for _, name := range []string{"udp-rr", "udp-stream"} {
 		c := arm(t, namespace(t, 1500, ""), named(t, name), result.Params{Message: 9000, Connections: 1}, 7000)

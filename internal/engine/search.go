@@ -45,6 +45,8 @@ type seeker struct {
 	series []result.Second
 	// least is what the quickest datagram took from when it was due, in nanoseconds of two clocks that may be apart.
 	least int64
+	// sameClock says that the receiver has told what datagrams took.
+	sameClock bool
 }
 
 // search looks for the highest rates, and measures latency below them.
@@ -69,6 +71,9 @@ func (s *seeker) run(spec workload.BurstSpec) (workload.Burst, error) {
 		if _, err := s.trial(config.Most, min(spec.Warmup, goal.Final)); err != nil {
 			return workload.Burst{}, err
 		}
+		// Of the warm-up only the effort counts.
+		s.burst = workload.Burst{CPU: s.burst.CPU, Work: s.burst.Work, Moved: s.burst.Moved}
+		s.sums, s.series = counters{}, nil
 	}
 	start := time.Now()
 	found, err := mlrsearch.Search(config, s.trial)
@@ -96,7 +101,7 @@ func (s *seeker) run(spec workload.BurstSpec) (workload.Burst, error) {
 
 // latencyAt measures the median latency at a rate, if there is one and both ends have the same clock.
 func (s *seeker) latencyAt(rate float64, span time.Duration, to *float64) error {
-	if rate <= 0 || s.client.ctl.probed.median == 0 {
+	if rate <= 0 || !s.sameClock {
 		return nil
 	}
 	if _, err := s.trial(rate, span); err != nil {
@@ -124,6 +129,7 @@ func (s *seeker) trial(rate float64, span time.Duration) (mlrsearch.Outcome, err
 		return mlrsearch.Outcome{}, err
 	}
 	s.add(c.tally.take(c.ctl, begin))
+	s.sameClock = s.sameClock || c.ctl.probed.median > 0
 	return s.judge(time.Since(began)), nil
 }
 
