@@ -1,0 +1,180 @@
+package sockets
+
+import (
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/agent"
+	"netdelta/internal/leak"
+	"netdelta/internal/require"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/unit"
+	"netdelta/workload"
+	"netdelta/workload/catalogue"
+)
+
+// The test binary is its own agent.
+func TestMain(m *testing.M) {
+	if agent.Asked() {
+		agent.Become(catalogue.Workloads())
+	}
+	os.Exit(leak.Main(m))
+}
+
+func TestJoin(t *testing.T) {
+	info := &result.TCPInfo{MSS: 1448}
+	for _, c := range []struct {
+		name           string
+		client, server workload.Totals
+		want           *result.Sockets
+	}{
+		{"nothing is known", workload.Totals{}, workload.Totals{}, nil},
+		{
+			"both ends",
+			workload.Totals{TCP: info, Sockets: &result.Sockets{Dropped: 1, SendBuffer: 2, ReceiveBuffer: 3}},
+			workload.Totals{TCP: info, Sockets: &result.Sockets{Dropped: 10, Overflows: 20, SendBuffer: 99}},
+			&result.Sockets{Dropped: 11, Overflows: 20, SendBuffer: 2, ReceiveBuffer: 3, Server: info},
+		},
+		{"the server alone", workload.Totals{}, workload.Totals{Sockets: &result.Sockets{Overflows: 4}}, &result.Sockets{Overflows: 4}},
+		{"the client alone", workload.Totals{Sockets: &result.Sockets{Dropped: 4}}, workload.Totals{}, &result.Sockets{Dropped: 4}},
+		{"the server's connection alone", workload.Totals{}, workload.Totals{TCP: info}, &result.Sockets{Server: info}},
+	} {
+		before := c.client.Sockets
+		if before != nil {
+			copied := *before
+			before = &copied
+		}
+		if diff := cmp.Diff(c.want, Join(c.client, c.server)); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+		if diff := cmp.Diff(before, c.client.Sockets); diff != "" {
+			t.Errorf("%s: the client's totals were changed: %s", c.name, diff)
+		}
+	}
+}
+
+func TestFindings(t *testing.T) {
+	cubic, reno := &result.TCPInfo{CongestionControl: "cubic", MSS: 1448}, &result.TCPInfo{CongestionControl: "reno", MSS: 1398}
+	for _, c := range []struct {
+		name string
+		t    result.Trial
+		want []string
+	}{
+		{"nothing is known", result.Trial{TCP: cubic}, nil},
+		{"all is well", result.Trial{TCP: cubic, Sockets: &result.Sockets{Server: cubic}}, nil},
+		{"segments as large as windows", result.Trial{TCP: &result.TCPInfo{MSS: 65483}, Sockets: &result.Sockets{Server: &result.TCPInfo{MSS: 32741}}}, nil},
+		{"drops", result.Trial{Sockets: &result.Sockets{Dropped: 7, ReceiveBuffer: 4 << 20}}, []string{"turned away 7 datagrams"}},
+		{"overflows", result.Trial{Sockets: &result.Sockets{Overflows: 9}}, []string{"turned away 9 connections"}},
+		{
+			"two ends that differ", result.Trial{TCP: cubic, Sockets: &result.Sockets{Server: reno}},
+			[]string{"is cubic, the server's reno", "MTU is not the same"},
+		},
+	} {
+		got := Findings(c.t)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q", c.name, got)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(got[i], want) || strings.HasSuffix(got[i], ".") {
+				t.Errorf("%s: %q, want one with %q", c.name, got[i], want)
+			}
+		}
+	}
+}
+
+// TestSlowReceiver stops the server's process while a stream comes in: what its buffer can't hold is lost there, and not on
+// the way.
+func TestSlowReceiver(t *testing.T) {
+	require.Namespaces(t)
+	const name = "udp-stream"
+	client, server := crew(t)
+	all := catalogue.Workloads()
+	w := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == name })]
+	p := w.Defaults
+	p.Message, p.Rate = 1400, 500*unit.Mbit
+	from, to := client.Pod(), server.Pod()
+	first, _ := to.Ports()
+	service, err := server.Serve(t.Context(), name, p, netip.AddrPortFrom(to.Address(), first), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := client.Dial(t.Context(), name, p, netip.AddrPortFrom(from.Address(), 3000), netip.AddrPortFrom(to.Address(), first), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The warm-up is not counted by the receiver, but may be dropped by its socket: so there is none.
+	spec := workload.BurstSpec{Duration: 300 * time.Millisecond, Deadline: 20 * time.Second}
+	if err := unix.Kill(server.PID(), unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	awake := time.AfterFunc(600*time.Millisecond, func() { _ = unix.Kill(server.PID(), unix.SIGCONT) })
+	defer awake.Stop()
+	b, err := client.Burst(t.Context(), session, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, err := client.Collect(t.Context(), session, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := server.Totals(t.Context(), service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Join(mine, theirs)
+	// The question for the report is repeated until it is answered, and is dropped like the rest.
+	if b.Lost == 0 || int64(s.Dropped) < b.Lost || int64(s.Dropped) > b.Lost+100 {
+		t.Errorf("%d of %d datagrams lost, the socket dropped %d", b.Lost, b.Sent, s.Dropped)
+	}
+	if found := Findings(result.Trial{Sockets: s}); len(found) != 1 {
+		t.Errorf("findings: %q", found)
+	}
+	// With the receiver awake nothing more is dropped.
+	before := theirs.Sockets.Dropped
+	if b, err = client.Burst(t.Context(), session, workload.BurstSpec{Duration: 20 * time.Millisecond, Deadline: 20 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if theirs, err = server.Totals(t.Context(), service); err != nil || theirs.Sockets.Dropped-before != uint64(b.Lost) {
+		t.Errorf("%d lost, the socket dropped %d more: %v", b.Lost, theirs.Sockets.Dropped-before, err)
+	}
+}
+
+// crew starts two agents in pods of a lab.
+func crew(t *testing.T) (client, server *agent.Agent) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "bridge", Link: testbed.Link{MTU: 1500}}
+	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var agents []*agent.Agent
+	for _, pod := range tb.Pods() {
+		a, err := agent.Start(t.Context(), pod, agent.Program{Path: exe})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.Close() })
+		agents = append(agents, a)
+	}
+	return agents[0], agents[1]
+}
