@@ -2,6 +2,7 @@ package study
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -218,4 +219,38 @@ func FuzzParseExpectation(f *testing.F) {
 			t.Fatalf("%q is printed as %q, which reads otherwise: %s", s, e, d)
 		}
 	})
+}
+
+// TestDocumentedClausesMeanTheSame holds each row of the table in docs/claims.md: what is written in words against the
+// comparisons beside it.
+func TestDocumentedClausesMeanTheSame(t *testing.T) {
+	text, err := os.ReadFile("../../docs/claims.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, both := 0, 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 || !strings.Contains(cells[1], "` ") || !strings.Contains(cells[1], " of ") {
+			continue
+		}
+		words, err := ParseExpectation(strings.Trim(cells[1], "` "))
+		if err != nil {
+			t.Error(err)
+		}
+		rows++
+		for i, comparison := range strings.Split(cells[2], "`") {
+			if i%2 == 0 {
+				continue
+			}
+			both++
+			got, err := ParseExpectation(comparison)
+			if d := cmp.Diff(words, got); d != "" || err != nil {
+				t.Errorf("%s: %v\n%s", comparison, err, d)
+			}
+		}
+	}
+	if rows != 10 || both != 7 {
+		t.Errorf("read %d rows with %d comparisons", rows, both)
+	}
 }
