@@ -1,0 +1,160 @@
+package path
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/unit"
+)
+
+// Thresholds of an audit. They are tighter than those of a proof, since much more was moved, and looser in bytes, since in
+// minutes there are more requests for addresses.
+const (
+	auditLeast      = 0.95
+	auditStrayShare = 0.02
+	auditStrayFloor = 64 << 10
+)
+
+// Moved is what a cell moved between two pods in a phase, bytes of payload that arrived.
+type Moved struct {
+	From, To            testbed.Pod
+	Requests, Responses unit.Bytes
+}
+
+// Flow is what was moved along a way and back.
+type Flow struct {
+	Request, Response   []network.Hop
+	Requests, Responses unit.Bytes
+}
+
+// Audit is what the counters of a whole phase say of a testbed. It can't tell which of the cells is meant.
+type Audit struct {
+	Findings []string
+	// Weak names what could not be told.
+	Weak []string
+}
+
+// Enter adds the audit of a testbed to the proof of a cell on it.
+func (a Audit) Enter(p *result.Path) {
+	p.Findings = append(p.Findings, a.Findings...)
+	p.Weak = append(p.Weak, a.Weak...)
+	p.OK = len(p.Findings) == 0
+}
+
+// Begin reads the counters at the start of the measured phase: after the last Prove.
+func (p *Prober) Begin(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	counters, err := p.o.Counters(ctx)
+	if err != nil {
+		return fmt.Errorf("begin to audit the devices: %w", err)
+	}
+	p.start = counters
+	return nil
+}
+
+// End reads the counters at the end of the phase that Begin began, and holds them against what the cells moved in it.
+func (p *Prober) End(ctx context.Context, moved []Moved) (Audit, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.start == nil {
+		return Audit{}, errors.New("audit the devices: the audit was not begun")
+	}
+	end, err := p.o.Counters(ctx)
+	if err != nil {
+		return Audit{}, fmt.Errorf("audit the devices: %w", err)
+	}
+	flows := make([]Flow, len(moved))
+	for i, m := range moved {
+		flows[i] = Flow{p.o.Path(m.From, m.To), p.o.Path(m.To, m.From), m.Requests, m.Responses}
+	}
+	return Balance(p.start, end, flows), nil
+}
+
+// Balance holds what devices carried between two readings against the payload of all flows: a device on a way must have
+// carried what passed it, and one on no way must have been as good as quiet.
+func Balance(before, after map[network.Device]testbed.Counters, flows []Flow) Audit {
+	b := balance{needs: map[crossing]unit.Bytes{}, planned: map[network.Device]bool{}, changed: changes(before, after)}
+	for _, f := range flows {
+		b.moved += f.Requests + f.Responses
+		for x, bytes := range need(f.Request, f.Response, Load{Requests: f.Requests, Responses: f.Responses}) {
+			b.needs[x] += bytes
+			b.planned[x.Device] = true
+		}
+	}
+	b.devices()
+	b.crossings()
+	return b.Audit
+}
+
+// balance is an audit in the making.
+type balance struct {
+	Audit
+	needs   map[crossing]unit.Bytes
+	planned map[network.Device]bool
+	changed map[network.Device]change
+	moved   unit.Bytes
+}
+
+func (b *balance) find(format string, args ...any) {
+	b.Findings = append(b.Findings, fmt.Sprintf(format, args...))
+}
+
+// devices names those that were lost, and those on no way that carried the payload.
+func (b *balance) devices() {
+	for _, d := range inOrder(b.changed) {
+		c := b.changed[d]
+		switch {
+		case c.lost != "" && b.planned[d]:
+			b.find("%s", c.loss(d))
+		case c.lost != "":
+			b.Weak = append(b.Weak, c.loss(d))
+		case c.wrapped:
+			b.Weak = append(b.Weak, c.correction(d))
+		}
+		if t := c.both(); !b.planned[d] && float64(t.bytes) > max(auditStrayShare*float64(b.moved), auditStrayFloor) {
+			b.find("%s, which is on no way that the plan says, carried %d bytes in %d packets while %d bytes of payload were moved",
+				d, t.bytes, t.packets, int64(b.moved))
+		}
+	}
+}
+
+// crossings finds devices that carried less than passed them.
+func (b *balance) crossings() {
+	all := make([]crossing, 0, len(b.needs))
+	for x := range b.needs {
+		all = append(all, x)
+	}
+	slices.SortFunc(all, byCrossing)
+	for _, x := range all {
+		c, there := b.changed[x.Device]
+		if !there {
+			b.find("%s, on a way that the plan says, is not there", x.Device)
+			continue
+		}
+		t := c.of(x.sends)
+		if c.lost != "" || float64(t.bytes) >= auditLeast*float64(b.needs[x]) {
+			continue
+		}
+		if b.unseenWraps(x, t) {
+			b.Weak = append(b.Weak, fmt.Sprintf("%s seems to count in 32 bits and to have gone past its end more than once: %d bytes in %d packets for %d bytes of payload",
+				x.Device, t.bytes, t.packets, int64(b.needs[x])))
+			continue
+		}
+		b.find("%s %s %d bytes in %d packets; the plan had %d bytes of payload pass it", x.Device, x.verb(), t.bytes, t.packets, int64(b.needs[x]))
+	}
+}
+
+// unseenWraps tells whether a device that carried too little may have counted in 32 bits and wrapped between the readings:
+// its packets are enough for the payload, its bytes are not.
+func (b *balance) unseenWraps(x crossing, t traffic) bool {
+	const frame = 1 << 16 // the largest that a device counts as one packet
+	payload := uint64(b.needs[x])
+	return payload > math.MaxUint32/2 && t.bytes <= math.MaxUint32 && t.packets >= payload/frame
+}

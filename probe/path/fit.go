@@ -1,0 +1,148 @@
+package path
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netdelta/network"
+	"netdelta/testbed"
+	"netdelta/unit"
+)
+
+// Fit is what was found out of the path's MTU: a packet as large as the plan promises must arrive whole, and one that is a
+// byte larger must be refused by its sender.
+type Fit struct {
+	// Largest is the largest IP packet that was seen to arrive whole, 0 if none was.
+	Largest  unit.Bytes
+	Findings []string
+	// Lacks says why it was not tried: "a packet sample".
+	Lacks string
+}
+
+const (
+	// fitPatience is how long a packet may take to arrive; usually it is there when the call that sends it returns.
+	fitPatience = 300 * time.Millisecond
+	fitPause    = 100 * time.Microsecond
+	// fitAttempts is how often a packet is sent: one that a node on the way refuses leaves its sender with the right MTU,
+	// and so does the next refusal for the way behind that.
+	fitAttempts = 3
+)
+
+// fitting tries what fits the way from one pod to another.
+type fitting struct {
+	o        testbed.Observer
+	tap      testbed.Tap
+	from, to testbed.Pod
+	way      []network.Hop
+	decoder  decoder
+	found    Fit
+}
+
+// try finds the path's MTU. What the network does wrong is a finding, not an error.
+func (f *fitting) try(ctx context.Context, promised unit.Bytes) (Fit, error) {
+	size := min(promised, largestPacket(f.to))
+	for range fitAttempts {
+		err := f.o.Fit(ctx, f.from, f.to, size)
+		var tooLarge *testbed.TooLargeError
+		if errors.As(err, &tooLarge) {
+			f.find("%s refused to send a packet of %d bytes to %s: it takes the path's MTU to be %d; the plan says %d",
+				f.from.Name(), int64(size), f.to.Name(), int64(tooLarge.MTU), int64(promised))
+			if tooLarge.MTU <= 0 || tooLarge.MTU >= size {
+				return f.found, nil
+			}
+			size = tooLarge.MTU
+			continue
+		}
+		if err != nil {
+			return f.found, err
+		}
+		arrived, err := f.arrives(ctx, size)
+		if err != nil {
+			return f.found, err
+		}
+		if arrived {
+			f.found.Largest = size
+			return f.found, f.tryMore(ctx, size, promised)
+		}
+		f.find("a packet of %d bytes from %s did not reach %s whole; the plan's MTU is %d", int64(size), f.from.Name(), f.to.Name(), int64(promised))
+	}
+	return f.found, nil
+}
+
+// tryMore has a packet refused that is a byte too large.
+func (f *fitting) tryMore(ctx context.Context, size, promised unit.Bytes) error {
+	if size != promised || size >= largestPacket(f.to) {
+		return nil
+	}
+	err := f.o.Fit(ctx, f.from, f.to, size+1)
+	var tooLarge *testbed.TooLargeError
+	if errors.As(err, &tooLarge) {
+		return nil
+	}
+	if err == nil {
+		f.find("a packet of %d bytes from %s to %s was not refused; the plan's MTU is %d", int64(size+1), f.from.Name(), f.to.Name(), int64(promised))
+	}
+	return err
+}
+
+// find notes a finding, once.
+func (f *fitting) find(format string, args ...any) {
+	says := fmt.Sprintf(format, args...)
+	for _, s := range f.found.Findings {
+		if s == says {
+			return
+		}
+	}
+	f.found.Findings = append(f.found.Findings, says)
+}
+
+// arrives waits for a packet at the far end.
+func (f *fitting) arrives(ctx context.Context, size unit.Bytes) (bool, error) {
+	for deadline := time.Now().Add(fitPatience); ; time.Sleep(fitPause) {
+		seen, _, err := f.tap.Packets()
+		if err != nil {
+			return false, err
+		}
+		if f.looksAt(seen, size) {
+			return true, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if time.Now().After(deadline) {
+			return false, nil
+		}
+	}
+}
+
+// looksAt looks for the packet on the last device of the way, and for fragments on all others.
+func (f *fitting) looksAt(seen []testbed.Packet, size unit.Bytes) bool {
+	_, port := f.to.Ports()
+	end := f.way[len(f.way)-1].Device
+	arrived := false
+	for _, p := range seen {
+		frame := f.decoder.decode(p.Head)
+		if frame.fragment() {
+			f.find("a packet of %d bytes from %s to %s, which the plan says fits, was cut into IP fragments on %s",
+				int64(size), f.from.Name(), f.to.Name(), p.Device)
+		}
+		for _, l := range frame.layer[:frame.depth] {
+			if p.Device == end && l.protocol == network.UDP && l.destination.Port() == port && l.size == size && !l.fragment {
+				arrived = true
+			}
+		}
+	}
+	return arrived
+}
+
+// largestPacket is the largest IP packet that can carry a datagram: the whole of an IPv4 packet, but only what comes after
+// the header of an IPv6 packet, is counted in 16 bits.
+func largestPacket(to testbed.Pod) unit.Bytes {
+	const counted = 65535
+	if to.Address().Is6() {
+		return counted + ipv6Header
+	}
+	return counted
+}

@@ -1,0 +1,134 @@
+package path_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"netdelta/internal/require"
+	"netdelta/network"
+	"netdelta/probe/path"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/testbed/testbedtest"
+	"netdelta/unit"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(testbedtest.Main(m, map[string]func() int{"give-up-raw": giveUpRaw, "prove": prove}))
+}
+
+// open opens a lab of two nodes with two pods each on a network of its own or of the catalogue.
+func open(t testing.TB, n network.Network, spec testbed.Spec) testbed.Observer {
+	t.Helper()
+	require.Namespaces(t)
+	driver := lab.NewDriver([]network.Network{n})
+	err := driver.Supports(t.Context(), n.Name, spec.Family)
+	var unsupported *testbed.UnsupportedError
+	if errors.As(err, &unsupported) {
+		require.Need(t, unsupported.Need, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Nodes, spec.PodsPerNode, spec.Network = 2, 2, n.Name
+	tb, err := driver.Open(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tb.(testbed.Observer)
+}
+
+// named is a network of the catalogue.
+func named(t testing.TB, name string) network.Network {
+	t.Helper()
+	n, err := network.Find(network.Catalogue(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// ends are a client and a server in two pods.
+type ends struct {
+	o              testbed.Observer
+	client, server *testbedtest.Peer
+	next           uint16 // port of the server
+}
+
+func newEnds(t testing.TB, o testbed.Observer, from, to int) *ends {
+	t.Helper()
+	pods := o.Pods()
+	first, _ := pods[to].Ports()
+	return &ends{o: o, client: testbedtest.StartPeer(t, pods[from]), server: testbedtest.StartPeer(t, pods[to]), next: first}
+}
+
+// close ends both, and with them frees their ports.
+func (e *ends) close(t testing.TB) {
+	t.Helper()
+	if err := errors.Join(e.client.Close(), e.server.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// trip is a load: messages that go from the client to the server and come back turned round. The first goes round at once,
+// so that neighbours know each other.
+func (e *ends) trip(t testing.TB, protocol string, size, count int) func(context.Context) (path.Load, error) {
+	t.Helper()
+	port := e.next
+	e.next++
+	if err := e.server.Serve(protocol, port); err != nil {
+		t.Fatal(err)
+	}
+	l := path.Load{
+		Protocol: network.TCP, Server: e.o.Endpoint(e.client.Pod, e.server.Pod, port),
+		Requests: unit.Bytes(size * count), Responses: unit.Bytes(size * count),
+	}
+	if protocol == "udp" {
+		l.Protocol, l.Message = network.UDP, unit.Bytes(size)
+	}
+	exchange := func(count int) error {
+		_, err := e.client.Exchange(protocol, l.Server, size, count)
+		return err
+	}
+	if err := exchange(1); err != nil {
+		t.Fatal(err)
+	}
+	return func(context.Context) (path.Load, error) { return l, exchange(count) }
+}
+
+// proof proves the way of a load.
+func (e *ends) proof(t testing.TB, protocol string, size, count int) result.Path {
+	t.Helper()
+	p, err := path.NewProber(e.o).Prove(t.Context(), e.client.Pod, e.server.Pod, e.trip(t, protocol, size, count))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// told fails the test unless one finding holds all the words.
+func told(t *testing.T, p result.Path, words ...string) {
+	t.Helper()
+	if p.OK {
+		t.Errorf("taken for right: %+v", p)
+	}
+	for _, f := range p.Findings {
+		all := true
+		for _, w := range words {
+			all = all && strings.Contains(f, w)
+		}
+		if all {
+			return
+		}
+	}
+	t.Errorf("no finding has %q:\n%s", words, strings.Join(p.Findings, "\n"))
+}

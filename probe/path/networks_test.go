@@ -1,0 +1,61 @@
+package path_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// Each network proves its ways, in both families, on one node and across.
+func TestNetworks(t *testing.T) {
+	for _, n := range network.Catalogue() {
+		for _, family := range []result.Family{result.IPv4, result.IPv6} {
+			t.Run(fmt.Sprint(n.Name, "-", family), func(t *testing.T) {
+				for _, outlive := range []bool{false, true} {
+					o := open(t, n, testbed.Spec{Family: family, PodsOutlive: outlive})
+					for to, place := range map[int]string{1: "same-node", 2: "cross-node"} {
+						if place == "same-node" && outlive && !n.SameNodeUnderSwap {
+							continue
+						}
+						t.Run(fmt.Sprintf("%s-outlive-%v", place, outlive), func(t *testing.T) { proves(t, o, to) })
+					}
+				}
+			})
+		}
+	}
+}
+
+// proves runs small, large and very large messages from the first pod to another.
+func proves(t *testing.T, o testbed.Observer, to int) {
+	e := newEnds(t, o, 0, to)
+	defer e.close(t)
+	for _, l := range []struct {
+		protocol    string
+		size, count int
+	}{{"tcp", 64, 20}, {"udp", 64, 20}, {"udp", 1200, 20}, {"tcp", 100_000, 5}, {"tcp", 1_000_000, 2}} {
+		p := e.proof(t, l.protocol, l.size, l.count)
+		if !p.OK || len(p.Weak) > 0 || len(p.Stray) > 0 {
+			t.Errorf("%d x %s of %d: not proved: %q weak %q stray %+v\n%+v", l.count, l.protocol, l.size, p.Findings, p.Weak, p.Stray, p.Hops)
+		}
+		plan := o.Plan()
+		wrapped := slices.ContainsFunc(p.Hops, func(h result.PathHop) bool { return h.Encapsulated })
+		want := "none"
+		if wrapped {
+			want = "vxlan"
+		}
+		if p.Encapsulation != want || wrapped != (p.Overhead > 0) || wrapped && p.Overhead != plan.Overhead {
+			t.Errorf("%d x %s of %d: encapsulation %q of %d bytes, want %q of %d", l.count, l.protocol, l.size, p.Encapsulation, p.Overhead, want, plan.Overhead)
+		}
+		if p.MTU < min(plan.PathMTU(0, to), 65535) || p.Sampled == 0 || p.Fragments != 0 {
+			t.Errorf("%d x %s of %d: an MTU of %d, %d packets sampled, %d fragments", l.count, l.protocol, l.size, p.MTU, p.Sampled, p.Fragments)
+		}
+		if full := plan.PathMTU(0, to) + p.Overhead; l.size >= 100_000 && (p.Largest > full || p.Largest < full-100) {
+			t.Errorf("%d x %s of %d: the largest packet has %d bytes, the MTU is %d", l.count, l.protocol, l.size, p.Largest, full)
+		}
+		t.Logf("%d x %s of %d: %+v", l.count, l.protocol, l.size, p)
+	}
+}

@@ -1,0 +1,168 @@
+package path
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// Prober proves the paths of one testbed, one after another. It is safe for concurrent use.
+type Prober struct {
+	o testbed.Observer
+
+	mu    sync.Mutex
+	fits  map[pair]Fit
+	lacks string                              // why there is no packet sample here, "" as long as there is one
+	start map[network.Device]testbed.Counters // of the phase that is audited
+}
+
+// pair is the indices of a client's and a server's pod.
+type pair struct{ from, to int }
+
+// NewProber is a prober for a testbed. The network beneath it must not be swapped meanwhile.
+func NewProber(o testbed.Observer) *Prober { return &Prober{o: o, fits: map[pair]Fit{}} }
+
+// Prove watches a load from one pod to the other, and judges which way it went. The load should be short, about a
+// millisecond, and nothing else may move on the testbed meanwhile. After the first load of a pair of pods it finds the
+// path's MTU, by a few packets of its own. The error is that of the load, or of the looking; what the network does wrong is
+// in the answer.
+func (p *Prober) Prove(ctx context.Context, from, to testbed.Pod, load func(context.Context) (Load, error)) (result.Path, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fail := func(err error) (result.Path, error) {
+		return result.Path{}, fmt.Errorf("prove the path from %s to %s: %w", from.Name(), to.Name(), err)
+	}
+	w, err := p.way(from, to)
+	if err != nil {
+		return fail(err)
+	}
+	if err := p.watch(ctx, w, load); err != nil {
+		return fail(err)
+	}
+	// Last, for a packet that is too large teaches its sender the right size.
+	if w.Fit, err = p.fit(ctx, w); err != nil {
+		return fail(err)
+	}
+	return Judge(w.Observation), nil
+}
+
+// watched is an observation in the making.
+type watched struct {
+	Observation
+	pair
+	client, server testbed.Pod
+}
+
+// way is what the plan says of two pods.
+func (p *Prober) way(from, to testbed.Pod) (*watched, error) {
+	pods := p.o.Pods()
+	w := &watched{pair: pair{slices.Index(pods, from), slices.Index(pods, to)}, client: from, server: to}
+	if w.from < 0 || w.to < 0 || w.from == w.to {
+		return nil, errors.New("they are not two pods of this testbed")
+	}
+	plan := p.o.Plan()
+	w.Request, w.Response = p.o.Path(from, to), p.o.Path(to, from)
+	if len(w.Request) == 0 || len(w.Response) == 0 {
+		return nil, errors.New("the plan has no way between them")
+	}
+	w.PathMTU, w.Overhead = plan.PathMTU(w.from, w.to), plan.Overhead
+	w.Encapsulation = wrapping(plan)
+	// Those on the way, and the pods' nodes, which the way may pass by.
+	for _, s := range []network.Space{
+		plan.Pods[w.from].In, network.InNode(plan.Pods[w.from].Node), network.InNode(plan.Pods[w.to].Node), plan.Pods[w.to].In,
+	} {
+		if !slices.Contains(w.Sample.Spaces, s) {
+			w.Sample.Spaces = append(w.Sample.Spaces, s)
+		}
+	}
+	_, last := to.Ports()
+	w.Servers = []netip.Addr{to.Address(), p.o.Endpoint(from, to, last).Addr()}
+	return w, nil
+}
+
+// tap samples packets. It is nil, and lacks says why, without the right to or a kernel that can.
+func (p *Prober) tap(ctx context.Context, w *watched) (testbed.Tap, error) {
+	if p.lacks != "" {
+		return nil, nil
+	}
+	tap, err := p.o.Tap(ctx, w.Sample.Spaces)
+	var refused *testbed.PermissionError
+	var unsupported *testbed.UnsupportedError
+	switch {
+	case errors.As(err, &refused):
+		p.lacks = refused.Need
+	case errors.As(err, &unsupported):
+		p.lacks = unsupported.Need
+	case err != nil:
+		return nil, err
+	default:
+		return tap, nil
+	}
+	return nil, nil
+}
+
+// fit finds the path's MTU, once for each pair.
+func (p *Prober) fit(ctx context.Context, w *watched) (Fit, error) {
+	if known, is := p.fits[w.pair]; is {
+		return known, nil
+	}
+	tap, err := p.tap(ctx, w)
+	if err != nil {
+		return Fit{}, err
+	}
+	found := Fit{Lacks: "a packet sample"}
+	if tap != nil {
+		f := fitting{o: p.o, tap: tap, from: w.client, to: w.server, way: w.Request, decoder: decoder{encapsulations()}}
+		found, err = f.try(ctx, w.PathMTU)
+		if err := errors.Join(err, tap.Close()); err != nil {
+			return Fit{}, err
+		}
+	}
+	p.fits[w.pair] = found
+	return found, nil
+}
+
+// watch runs the load between two readings, under a tap.
+func (p *Prober) watch(ctx context.Context, w *watched, load func(context.Context) (Load, error)) error {
+	tap, err := p.tap(ctx, w)
+	if err != nil {
+		return err
+	}
+	err = p.between(ctx, w, load)
+	if tap == nil {
+		w.Sample.Lacks = p.lacks
+		return err
+	}
+	if err == nil {
+		w.Sample.Packets, w.Sample.Missed, err = tap.Packets()
+	}
+	return errors.Join(err, tap.Close())
+}
+
+// between reads what was counted before and after the load: the devices' counters next to it.
+func (p *Prober) between(ctx context.Context, w *watched, load func(context.Context) (Load, error)) (err error) {
+	if w.Before.Stacks, err = p.o.Stacks(ctx); err != nil {
+		return err
+	}
+	if w.Before.Counters, err = p.o.Counters(ctx); err != nil {
+		return err
+	}
+	if w.Load, err = load(ctx); err != nil {
+		return fmt.Errorf("run the load: %w", err)
+	}
+	if w.Load.payload() <= 0 {
+		return errors.New("the load moved nothing, which proves nothing")
+	}
+	if w.After.Counters, err = p.o.Counters(ctx); err != nil {
+		return err
+	}
+	w.After.Stacks, err = p.o.Stacks(ctx)
+	return err
+}
