@@ -14,46 +14,59 @@ func (r *reader) within(path, text string, offset int) (Place, bool) {
 	if !ok || start.Line == 0 {
 		return Place{}, false
 	}
-	at := start
-	rest := r.source
-	for range start.Line - 1 {
-		_, rest, _ = bytes.Cut(rest, []byte("\n"))
-	}
-	step := func() rune {
-		c, size := utf8.DecodeRune(rest)
-		if rest = rest[size:]; c == '\n' {
-			at.Line, at.Column = at.Line+1, 1
-		} else {
-			at.Column++
-		}
-		return c
-	}
-	at.Column = 1
-	for at.Column < start.Column && len(rest) > 0 {
-		step()
-	}
-	switch {
-	case bytes.HasPrefix(rest, []byte(">")), bytes.HasPrefix(rest, []byte("|")):
-		for len(rest) > 0 && step() != '\n' { // a block begins below its sign
-		}
-	case bytes.HasPrefix(rest, []byte(`"`)), bytes.HasPrefix(rest, []byte(`'`)):
-		step()
-	}
+	s := newScanner(r.source, start)
 	for i, want := range text + "\x00" {
 		if blank := unicode.IsSpace(want); i >= offset && (blank || i == len(text)) {
-			return at, true // something is missing after the character before
+			return s.at, true // something is missing after the character before
 		} else if blank {
 			continue
 		}
-		for len(rest) > 0 && (rest[0] == ' ' || rest[0] == '\n' || rest[0] == '\r' || rest[0] == '\t') {
-			step()
+		for bytes.IndexAny(s.next(1), " \t\r\n") == 0 {
+			s.step()
 		}
 		if i >= offset {
-			return at, true
+			return s.at, true
 		}
-		if len(rest) == 0 || step() != want {
+		if s.step() != want {
 			return Place{}, false
 		}
 	}
 	return Place{}, false
+}
+
+// scanner walks through a file and keeps count of lines and columns.
+type scanner struct {
+	rest []byte
+	at   Place
+}
+
+// newScanner stands where the text of the scalar that begins at start does.
+func newScanner(source []byte, start Place) *scanner {
+	s := &scanner{rest: source, at: Place{File: start.File, Line: 1, Column: 1}}
+	for len(s.rest) > 0 && (s.at.Line < start.Line || s.at.Line == start.Line && s.at.Column < start.Column) {
+		s.step()
+	}
+	switch string(s.next(1)) {
+	case ">", "|": // a block begins on the line below its sign
+		for len(s.rest) > 0 && s.at.Line == start.Line {
+			s.step()
+		}
+	case `"`, `'`:
+		s.step()
+	}
+	return s
+}
+
+// next are the next n bytes, or as many as there are.
+func (s *scanner) next(n int) []byte { return s.rest[:min(n, len(s.rest))] }
+
+// step goes on by a character and returns it; at the end of the file it is the replacement character.
+func (s *scanner) step() rune {
+	c, size := utf8.DecodeRune(s.rest)
+	if s.rest = s.rest[size:]; c == '\n' {
+		s.at.Line, s.at.Column = s.at.Line+1, 1
+	} else {
+		s.at.Column++
+	}
+	return c
 }
