@@ -5,4 +5,6 @@
 // three are there and undisturbed; in a build without the twin (or without the baseline) the other one stands alone. A
 // build's rounds are one replication; package stats makes the estimate over builds. The null check is the same, with the
 // baseline's twin against the baseline.
+//
+// Claims hold networks against each other in the same way, without the baseline in between: see Claims.
 package insight
