@@ -1,105 +1,221 @@
-// Package pressure watches the machine while a workload is measured: processor pressure (PSI), stolen time, soft
-// interrupts and throttling. It tells which bursts were disturbed by something that is not part of the experiment. It never
-// looks at the measured figures themselves, since to drop bursts by their outcome would bias every delta.
+// Package pressure watches the machine while a workload is measured, and tells which bursts were disturbed by something that
+// is not part of the experiment. It never looks at the measured figures themselves, since to drop bursts by their outcome
+// would bias every delta.
+//
+// What is watched, each where the kernel gives it:
+//
+//   - time that the hypervisor took away (steal), and soft interrupts, on the watched processors: /proc/stat, in ticks of
+//     10 ms, so that they speak of rounds and not of bursts;
+//   - time in which some thread of the machine waited for a processor: pressure stall information, in microseconds;
+//   - time that threads waited in the queues of the watched processors: /proc/schedstat, in nanoseconds (CONFIG_SCHEDSTATS);
+//   - how many threads were ready to run when the span began and when it ended: only on kernels with neither of the two, since
+//     two moments say little of what is between them;
+//   - how often and how long the control groups of this process were throttled, because a limit on processor time (a quota, as
+//     of a container) was used up: cpu.stat of both versions of cgroups.
+//
+// What is usual is found out at the start of a run (Calibrate): the experiment itself is a load.
 package pressure
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"slices"
+	"os"
+	"path/filepath"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+
+	"netdelta/probe/procstat"
 )
 
-// Reader reads the kernel's counters.
+// Reader reads the kernel's counters. It is for one goroutine.
 type Reader struct {
-	proc procfs.FS
-	now  func() time.Time
+	now func() time.Time
 	// cpus are the processors that the workload runs on; empty means all.
-	cpus []int
+	cpus     []int
+	stat     *procstat.Reader
+	psi      *counters // nil where the kernel has none
+	schedule *counters // nil where the kernel has none
+	groups   []*counters
 }
 
-// NewReader reads from the proc file system at root ("/proc"), for the given processors; no processor means all.
+// NewReader reads from the proc file system at root ("/proc"), for the given processors; no processor means all. What the
+// kernel does not count is left out.
 func NewReader(root string, cpus []int) (*Reader, error) {
-	proc, err := procfs.NewFS(root)
+	stat, err := procstat.Open(root)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s to watch the machine: %w", root, err)
+		return nil, fmt.Errorf("watching the machine: %w", err)
 	}
-	return &Reader{proc: proc, now: time.Now, cpus: cpus}, nil
+	r := &Reader{now: time.Now, cpus: cpus, stat: stat}
+	if r.psi, err = openCounters(filepath.Join(root, "pressure/cpu")); err == nil {
+		r.schedule, err = openCounters(filepath.Join(root, "schedstat"))
+	}
+	if err == nil {
+		r.groups, err = openGroups(root)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("watching the machine: %w", err), r.Close())
+	}
+	return r, nil
+}
+
+// Close closes the kernel's files.
+func (r *Reader) Close() error {
+	errs := []error{r.stat.Close()}
+	for _, c := range append([]*counters{r.psi, r.schedule}, r.groups...) {
+		if c != nil {
+			errs = append(errs, c.file.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// counters is an open file of the kernel's.
+type counters struct {
+	file   *os.File
+	buffer []byte
+}
+
+// openCounters opens a file, or returns nil where the kernel, or whoever runs this program, does not show it.
+func openCounters(path string) (*counters, error) {
+	f, err := os.Open(path)
+	if missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &counters{file: f, buffer: make([]byte, 4096)}
+	if _, err := c.read(); err != nil {
+		err = errors.Join(err, f.Close())
+		if missing(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// missing says whether an error means that there is nothing to read: pressure information, for one, may be switched off.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EOPNOTSUPP)
+}
+
+// read is the content of the file now, valid until the next call.
+func (c *counters) read() ([]byte, error) {
+	for {
+		n, err := c.file.ReadAt(c.buffer, 0)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if n < len(c.buffer) {
+			return c.buffer[:n], nil
+		}
+		c.buffer = make([]byte, 2*len(c.buffer))
+	}
 }
 
 // Sample is the state of the counters at one moment.
 type Sample struct {
-	at       time.Time
-	waiting  time.Duration // total time in which some task waited for a processor
-	hasPSI   bool
-	steal    float64 // seconds, over the watched processors
-	softirq  float64
-	watching int // how many processors are watched
+	at      time.Time
+	times   procstat.Times // over the watched processors
+	waiting time.Duration  // total time in which some task waited for a processor
+	queued  time.Duration  // the sum of what tasks waited for a watched processor
+	hasPSI  bool
+	hasRun  bool // queued is known
+	limits  throttling
 }
 
-// Read takes a sample. A kernel without pressure information (CONFIG_PSI) gives samples without it, not an error.
+// Read takes a sample, which costs some ten microseconds.
 func (r *Reader) Read() (Sample, error) {
 	s := Sample{at: r.now()}
-	stat, err := r.proc.Stat()
-	if err != nil {
-		return Sample{}, fmt.Errorf("reading processor times: %w", err)
+	var err error
+	if s.times, err = r.stat.Read(r.cpus); err != nil {
+		return Sample{}, err
 	}
-	for id, cpu := range stat.CPU {
-		if len(r.cpus) > 0 && !slices.Contains(r.cpus, int(id)) {
-			continue
+	if r.psi != nil {
+		text, err := r.psi.read()
+		if err != nil {
+			return Sample{}, err
 		}
-		s.steal += cpu.Steal
-		s.softirq += cpu.SoftIRQ
-		s.watching++
+		if s.waiting, err = parsePSI(text); err != nil {
+			return Sample{}, fmt.Errorf("processor pressure: %w", err)
+		}
+		s.hasPSI = true
 	}
-	psi, err := r.proc.PSIStatsForResource("cpu")
-	switch {
-	case err == nil && psi.Some != nil:
-		s.waiting, s.hasPSI = time.Duration(psi.Some.Total)*time.Microsecond, true
-	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EOPNOTSUPP):
-		return Sample{}, fmt.Errorf("reading processor pressure: %w", err)
+	if r.schedule != nil {
+		text, err := r.schedule.read()
+		if err != nil {
+			return Sample{}, err
+		}
+		if s.queued, err = parseSchedule(text, r.cpus); err != nil {
+			return Sample{}, fmt.Errorf("the processors' queues: %w", err)
+		}
+		s.hasRun = true
 	}
-	return s, nil
+	s.limits, err = r.readGroups()
+	return s, err
 }
 
-// Load is what happened between two samples, as shares of the time between them (0 to 1).
+// readGroups sums the throttling of the control groups. One that can't be read any more has been removed, and this process
+// moved to another.
+func (r *Reader) readGroups() (sum throttling, err error) {
+	for i, g := range r.groups {
+		if g == nil {
+			continue
+		}
+		text, err := g.read()
+		if err != nil {
+			r.groups[i] = nil
+			_ = g.file.Close() // it was only read
+			continue
+		}
+		t, err := parseThrottling(text)
+		if err != nil {
+			return throttling{}, fmt.Errorf("the control group's limit: %w", err)
+		}
+		sum.times += t.times
+		sum.span += t.span
+	}
+	return sum, nil
+}
+
+// Load is what happened between two samples: shares of the time between them, unless said otherwise. What the kernel does
+// not tell is zero.
 type Load struct {
-	Waiting float64 // some task waited for a processor
-	Steal   float64 // the hypervisor ran something else
-	Softirq float64 // soft interrupts, on the watched processors
+	Waiting float64 // some task waited for a processor: 0 to 1
+	Steal   float64 // the hypervisor ran something else: 0 to 1
+	Softirq float64 // soft interrupts, on the watched processors: 0 to 1
+	// Queue is how many tasks waited for a watched processor at a time, on average.
+	Queue float64
+	// Ready is how many threads of the machine ran or waited at the two moments, on average; zero where Waiting or Queue is
+	// known.
+	Ready float64
+	// Throttled is the share of time for which this process's control groups had used up their limit, summed over the
+	// processors that they ran on, and Throttles how often that happened.
+	Throttled float64
+	Throttles float64
 }
 
 // Since is the load between an earlier sample and this one; a span of zero has none.
 func (s Sample) Since(earlier Sample) Load {
 	span := s.at.Sub(earlier.at).Seconds()
-	if span <= 0 || s.watching == 0 {
+	if span <= 0 || s.times.Processors == 0 {
 		return Load{}
 	}
-	cpuSpan := span * float64(s.watching)
-	return Load{
-		Waiting: (s.waiting - earlier.waiting).Seconds() / span,
-		Steal:   (s.steal - earlier.steal) / cpuSpan,
-		Softirq: (s.softirq - earlier.softirq) / cpuSpan,
+	cpuSpan := span * float64(s.times.Processors)
+	l := Load{
+		Waiting:   (s.waiting - earlier.waiting).Seconds() / span,
+		Steal:     (s.times.Steal - earlier.times.Steal).Seconds() / cpuSpan,
+		Softirq:   (s.times.Softirq - earlier.times.Softirq).Seconds() / cpuSpan,
+		Queue:     (s.queued - earlier.queued).Seconds() / cpuSpan,
+		Throttled: max((s.limits.span-earlier.limits.span).Seconds()/span, 0),
+		Throttles: max(float64(s.limits.times-earlier.limits.times), 0),
 	}
-}
-
-// ProcessCPU is the processor time that a process of this machine has used, in the kernel and outside, precise to the
-// nanosecond where the kernel's scheduler clock is. See clock_getcpuclockid(3) for the form of the clock's number.
-func ProcessCPU(pid int) (time.Duration, error) {
-	const (
-		schedClock = 2
-		maxPID     = 1 << 22 // the kernel's own limit; beyond it the clock's number would be another's
-	)
-	if pid <= 0 || pid > maxPID {
-		return 0, fmt.Errorf("reading the processor time of process %d: no process has this number", pid)
+	if !s.hasPSI && !s.hasRun {
+		l.Ready = float64(s.times.Running+earlier.times.Running) / 2
 	}
-	var ts unix.Timespec
-	if err := unix.ClockGettime(int32(^pid)<<3|schedClock, &ts); err != nil {
-		return 0, fmt.Errorf("reading the processor time of process %d: %w", pid, err)
-	}
-	return time.Duration(ts.Nano()), nil
+	return l
 }

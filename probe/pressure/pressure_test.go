@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -84,6 +85,134 @@ func TestLoadIsOfTheWatchedProcessors(t *testing.T) {
 	}
 }
 
+// queues writes what tasks have waited on each of the two processors, in nanoseconds.
+func (m *machine) queues(waited [2]int) {
+	text := "version 15\ntimestamp 4294892\n"
+	for i, w := range waited {
+		text += fmt.Sprintf("cpu%d 0 0 0 0 0 0 900 %d 77\ndomain0 00000000,00000003 1 2 3\n", i, w)
+	}
+	m.write("schedstat", text)
+}
+
+func TestQueuesOfTheWatchedProcessors(t *testing.T) {
+	m := newMachine(t)
+	m.set([2]int{}, [2]int{}, 0)
+	m.queues([2]int{1e9, 5e9})
+	one, all := m.reader(1), m.reader()
+	first, firstAll := m.read(one), m.read(all)
+	m.now = m.now.Add(2 * time.Second)
+	m.queues([2]int{1e9, 8e9})
+	if got := m.read(one).Since(first); got.Queue != 1.5 || got.Ready != 0 {
+		t.Errorf("%+v, want 1.5 tasks in the queue of processor 1", got)
+	}
+	if got := m.read(all).Since(firstAll).Queue; got != 0.75 {
+		t.Errorf("%g tasks in the queue of each processor, want 0.75", got)
+	}
+}
+
+// TestReadyThreads: their number counts where the kernel tells nothing better.
+func TestReadyThreads(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		psi, schedule bool
+		want          float64
+	}{{"neither", false, false, 2}, {"pressure", true, false, 0}, {"queues", false, true, 0}} {
+		m := newMachine(t)
+		m.set([2]int{}, [2]int{}, 0)
+		m.queues([2]int{})
+		for name, kept := range map[string]bool{"pressure": c.psi, "schedstat": c.schedule} {
+			if !kept {
+				if err := os.RemoveAll(filepath.Join(m.root, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		r := m.reader()
+		first := m.read(r)
+		m.now = m.now.Add(time.Second)
+		m.write("stat", "cpu0 1 2 3 4 5 6 7 8\nprocs_running 3\n")
+		if got := m.read(r).Since(first).Ready; got != c.want {
+			t.Errorf("%s: %g threads ready, want %g", c.name, got, c.want)
+		}
+	}
+}
+
+// limit puts this process of the machine into a control group below another, both with a limit.
+func (m *machine) limit(version int) (inner, outer string) {
+	m.t.Helper()
+	top := filepath.Join(m.root, "groups")
+	inner = filepath.Join(top, "outer", "inner")
+	for _, dir := range []string{inner, filepath.Join(m.root, "77")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("77", filepath.Join(m.root, "self")); err != nil {
+		m.t.Fatal(err)
+	}
+	group, mount := "0::/outer/inner", "- cgroup2 cgroup2 rw"
+	if version == 1 {
+		group, mount = "3:cpuset:/elsewhere\n2:cpu,cpuacct:/outer/inner\n0::/", "- cgroup cgroup rw,cpu,cpuacct"
+	}
+	m.write("77/cgroup", group+"\n")
+	m.write("77/mountinfo", "25 20 0:22 / "+top+" rw,nosuid "+mount+"\n26 20 0:23 / /nowhere rw - cgroup cgroup rw,cpuset\n")
+	m.write("groups/cpu.stat", "usage_usec 5\n") // the top has no limit
+	m.throttle(version, "groups/outer", 0, 0)
+	m.throttle(version, "groups/outer/inner", 0, 0)
+	return "groups/outer/inner", "groups/outer"
+}
+
+func (m *machine) throttle(version int, group string, times int, long time.Duration) {
+	text := fmt.Sprintf("usage_usec 9\nnr_periods 7\nnr_throttled %d\nthrottled_usec %d\n", times, long.Microseconds())
+	if version == 1 {
+		text = fmt.Sprintf("nr_periods 7\nnr_throttled %d\nthrottled_time %d\n", times, long.Nanoseconds())
+	}
+	m.write(group+"/cpu.stat", text)
+}
+
+func TestThrottling(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		m := newMachine(t)
+		m.set([2]int{}, [2]int{}, 0)
+		inner, outer := m.limit(version)
+		r := m.reader()
+		if len(r.groups) != 2 {
+			t.Fatalf("version %d: %d groups, want 2", version, len(r.groups))
+		}
+		first := m.read(r)
+		m.now = m.now.Add(time.Second)
+		m.throttle(version, inner, 3, 200*time.Millisecond)
+		m.throttle(version, outer, 1, 50*time.Millisecond)
+		got := m.read(r).Since(first)
+		if got.Throttles != 4 || got.Throttled != 0.25 {
+			t.Errorf("version %d: %+v, want 4 throttles for a quarter of the time", version, got)
+		}
+		if reason := Calibrate(make([]Load, 5)).Disturbed(got); reason != ReasonThrottled {
+			t.Errorf("version %d: %q", version, reason)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestUpwards(t *testing.T) {
+	for _, c := range []struct {
+		mounted, group string
+		want           []string
+	}{
+		{"/", "/", []string{"/sys/g"}},
+		{"/", "/a/b", []string{"/sys/g/a/b", "/sys/g/a", "/sys/g"}},
+		{"/a", "/a/b", []string{"/sys/g/b", "/sys/g"}},
+		{"/docker/1", "/kubepods/2", []string{"/sys/g"}}, // the mount shows another part of the tree
+		{"/", "/../../x", []string{"/sys/g"}},            // a group outside of this namespace
+	} {
+		if got := upwards("/sys/g", c.mounted, c.group); !slices.Equal(got, c.want) {
+			t.Errorf("%s in %s: %v, want %v", c.group, c.mounted, got, c.want)
+		}
+	}
+}
+
 func TestKernelWithoutPressureInformation(t *testing.T) {
 	m := newMachine(t)
 	m.set([2]int{}, [2]int{}, 0)
@@ -107,6 +236,11 @@ func TestThresholds(t *testing.T) {
 		{Load{Waiting: 0.60}, ReasonPressure},
 		{Load{Waiting: 0.30, Steal: 0.05}, ReasonSteal},
 		{Load{Waiting: 0.30, Softirq: 0.20}, ReasonSoftirq},
+		{Load{Waiting: 0.30, Queue: 0.2, Ready: 0.9}, ""},
+		{Load{Waiting: 0.30, Queue: 0.3}, ReasonRunQueue},
+		{Load{Waiting: 0.30, Ready: 1.5}, ReasonRunQueue},
+		{Load{Waiting: 0.30, Throttles: 1}, ReasonThrottled},
+		{Load{Waiting: 0.60, Throttled: 0.02}, ReasonThrottled},
 	} {
 		if got := th.Disturbed(c.load); got != c.want {
 			t.Errorf("%+v: got %q, want %q", c.load, got, c.want)

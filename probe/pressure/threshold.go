@@ -8,6 +8,8 @@ const (
 	ReasonPressure  = "cpu-pressure"
 	ReasonSoftirq   = "softirq"
 	ReasonPreempted = "preempted"
+	ReasonThrottled = "throttled"
+	ReasonRunQueue  = "run-queue"
 )
 
 // How far a reading may lie from the calibrated one before it counts as a disturbance: this many median absolute
@@ -18,11 +20,17 @@ const (
 	stealFloor   = 0.02
 	softirqFloor = 0.10
 	shareFloor   = 0.10
+	// One more task that waits for a processor all the time counts, and so does one that does so a quarter of the time.
+	queueFloor = 0.25
+	readyFloor = 1
+	// Any throttling counts where there was none.
+	throttledFloor = 0.01
+	throttlesFloor = 0.5
 )
 
 // Threshold tells disturbed spans from quiet ones, by what the machine was like when the run began.
 type Threshold struct {
-	waiting, steal, softirq float64
+	waiting, steal, softirq, queue, ready, throttled, throttles float64
 }
 
 // Calibrate sets the threshold from spans measured at the start of a run. A machine that is busy from the start has a high
@@ -39,6 +47,11 @@ func Calibrate(loads []Load) Threshold {
 		waiting: limit(func(l Load) float64 { return l.Waiting }, waitingFloor),
 		steal:   limit(func(l Load) float64 { return l.Steal }, stealFloor),
 		softirq: limit(func(l Load) float64 { return l.Softirq }, softirqFloor),
+		queue:   limit(func(l Load) float64 { return l.Queue }, queueFloor),
+		ready:   limit(func(l Load) float64 { return l.Ready }, readyFloor),
+
+		throttled: limit(func(l Load) float64 { return l.Throttled }, throttledFloor),
+		throttles: limit(func(l Load) float64 { return l.Throttles }, throttlesFloor),
 	}
 }
 
@@ -47,8 +60,12 @@ func (t Threshold) Disturbed(l Load) string {
 	switch {
 	case l.Steal > t.steal:
 		return ReasonSteal
+	case l.Throttled > t.throttled || l.Throttles > t.throttles:
+		return ReasonThrottled
 	case l.Waiting > t.waiting:
 		return ReasonPressure
+	case l.Queue > t.queue || l.Ready > t.ready:
+		return ReasonRunQueue
 	case l.Softirq > t.softirq:
 		return ReasonSoftirq
 	}
