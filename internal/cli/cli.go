@@ -143,10 +143,11 @@ EXIT STATUS
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newRunCommand(env),
+		env.rootless(newRunCommand(env)),
 		newShowCommand(env),
 		newDoctorCommand(env),
 		newListCommand(env),
+		newLabCommand(env),
 		newCleanupCommand(env),
 		newAgentCommand(env),
 		newManCommand(),

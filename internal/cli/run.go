@@ -25,6 +25,7 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
+	"netdelta/testbed/lab/rootless"
 	"netdelta/unit"
 )
 
@@ -194,6 +195,9 @@ func (env *environment) carryOut(ctx context.Context, config experiment.Config, 
 
 // sweep removes what killed runs left. A run must not fail because of an old one's remains: what can't be removed is said.
 func sweep(ctx context.Context, env *environment) {
+	if _, entered := rootless.Entered(); entered {
+		return // who started this program has done it
+	}
 	removed, err := lab.Cleanup(ctx)
 	for _, o := range removed {
 		fmt.Fprintf(env.err, "removed what a killed run left: %s\n", ui.Clean(o.String()))

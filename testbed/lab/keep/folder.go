@@ -1,0 +1,186 @@
+package keep
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Variable is the environment variable that names the folder where labs are recorded, instead of the usual places.
+const Variable = "NETDELTA_LABS"
+
+// Folder is where the labs of one user are recorded: for each a file to lock, a socket, and what its keeper complained about.
+type Folder struct{ path string }
+
+// The ends of the files' names; a lab's name stands before.
+const (
+	lockEnd   = ".lock"
+	socketEnd = ".sock"
+	logEnd    = ".log"
+)
+
+// OpenFolder finds this user's folder, or makes it: below $XDG_RUNTIME_DIR, for root below /run, and failing that in the folder
+// for temporary files. Nobody else can look into it; a folder of that name that belongs to somebody else is refused.
+func OpenFolder(getenv func(string) string) (*Folder, error) {
+	path := getenv(Variable)
+	if path == "" {
+		path = usual(getenv)
+	}
+	path, err := filepath.Abs(path) // the keeper works in another folder
+	if err != nil {
+		return nil, fmt.Errorf("find the folder of labs: %w", err)
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of labs: %w; name another in the variable %s", err, Variable)
+	}
+	if err := private(path); err != nil {
+		return nil, err
+	}
+	return &Folder{path}, nil
+}
+
+// usual is the place for the labs of a user who names none.
+func usual(getenv func(string) string) string {
+	const name = "netdelta"
+	uid := os.Geteuid()
+	runtime := getenv("XDG_RUNTIME_DIR")
+	if uid == 0 {
+		// The variable depends on how root logged in; the place must not.
+		runtime = "/run"
+	}
+	// A user who became another one by su has the other's variable still.
+	if info, err := os.Stat(runtime); err == nil && filepath.IsAbs(runtime) && ownerOf(info) == uid {
+		if unix.Access(runtime, unix.W_OK) == nil {
+			return filepath.Join(runtime, name)
+		}
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("%s-%d", name, uid))
+}
+
+func ownerOf(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid)
+	}
+	return -1
+}
+
+// private refuses a folder that others can have put things into.
+func private(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return fmt.Errorf("look at the folder of labs: %w", err)
+	}
+	if !info.IsDir() || ownerOf(info) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("the folder of labs %s must be a folder of this user's that nobody else can look into (mode 0700): "+
+			"remove it, or name another in the variable %s", path, Variable)
+	}
+	return nil
+}
+
+// MaxName is the greatest length of a lab's name.
+const MaxName = 32
+
+// CheckName refuses names of labs that could be mistaken for flags or paths, or that a terminal would obey.
+func CheckName(name string) error {
+	allowed := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
+	}
+	if name == "" || len(name) > MaxName || name[0] == '-' || strings.ContainsFunc(name, func(r rune) bool { return !allowed(r) }) {
+		return fmt.Errorf("the lab's name %.64q: take 1 to %d letters, digits, dashes and underscores, and no dash in front", name, MaxName)
+	}
+	return nil
+}
+
+func (f *Folder) file(name, end string) string { return filepath.Join(f.path, name+end) }
+
+// Names are those of all labs that are recorded, alive or not.
+func (f *Folder) Names() ([]string, error) {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("list the labs: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), lockEnd); ok && CheckName(name) == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// errTaken says that the lab's keeper lives.
+var errTaken = errors.New("it is locked")
+
+// lock takes the lock of a lab. The error is errTaken while a keeper, or whoever is about to start one, holds it.
+func (f *Folder) lock(name string) (*os.File, error) {
+	path := f.file(name, lockEnd)
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("lock the lab %s: %w", name, err)
+		}
+		if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			_ = file.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, errTaken
+			}
+			return nil, fmt.Errorf("lock the lab %s: %w", name, err)
+		}
+		// Whoever had the lock before may have removed the file meanwhile: then this is the lock of nothing.
+		if current(file, path) {
+			return file, nil
+		}
+		_ = file.Close()
+	}
+}
+
+// current tells whether an open file is still the one at the path.
+func current(file *os.File, path string) bool {
+	mine, err1 := file.Stat()
+	now, err2 := os.Lstat(path)
+	return err1 == nil && err2 == nil && os.SameFile(mine, now)
+}
+
+// forget removes the files of a lab whose lock is held, the lock last, and lets go of it.
+func (f *Folder) forget(name string, lock *os.File) error {
+	var failed error
+	for _, end := range []string{socketEnd, logEnd, lockEnd} {
+		if err := os.Remove(f.file(name, end)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = errors.Join(failed, fmt.Errorf("remove what is recorded of the lab %s: %w", name, err))
+		}
+	}
+	return errors.Join(failed, lock.Close())
+}
+
+// Clean removes what is recorded of labs whose keepers have died, and returns their names. The labs themselves went with their
+// keepers.
+func (f *Folder) Clean() ([]string, error) {
+	names, err := f.Names()
+	if err != nil {
+		return nil, err
+	}
+	var removed []string
+	for _, name := range names {
+		lock, lockErr := f.lock(name)
+		if errors.Is(lockErr, errTaken) {
+			continue
+		}
+		if lockErr == nil {
+			lockErr = f.forget(name, lock)
+		}
+		if lockErr != nil {
+			err = errors.Join(err, lockErr)
+			continue
+		}
+		removed = append(removed, name)
+	}
+	return removed, err
+}

@@ -1,0 +1,114 @@
+package keep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"netdelta/testbed"
+	"netdelta/testbed/lab/rootless"
+)
+
+// UnknownError says that there is no lab, pod, node or network of a name.
+type UnknownError struct{ msg string }
+
+// Error implements error.
+func (e *UnknownError) Error() string { return e.msg }
+
+// Start builds a lab and leaves it to a keeper of its own: this program again, called with the arguments and the name, which
+// must come to Hold. It returns when the lab is up, or why it is not.
+func (f *Folder) Start(ctx context.Context, name string, spec testbed.Spec, args ...string) (Status, error) {
+	fail := func(err error) (Status, error) { return Status{}, fmt.Errorf("start lab %s: %w", name, err) }
+	if err := CheckName(name); err != nil {
+		return fail(err)
+	}
+	lock, err := f.lock(name)
+	if errors.Is(err, errTaken) {
+		return Status{}, &UnknownError{fmt.Sprintf("there is a lab %s already; take it down with netdelta lab down --name %s, or give the new one another name with --name", name, name)}
+	}
+	if err != nil {
+		return fail(err)
+	}
+	status, err := f.start(ctx, order{Name: name, Folder: f.path, Spec: spec}, lock, args)
+	if err != nil {
+		return Status{}, errors.Join(err, f.forget(name, lock))
+	}
+	return status, lock.Close() // the keeper has it
+}
+
+// start starts the keeper and waits for its first word.
+func (f *Folder) start(ctx context.Context, o order, lock *os.File, args []string) (Status, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return Status{}, fmt.Errorf("find this program's file: %w", err)
+	}
+	// A keeper that was killed may have left its socket.
+	if err := os.Remove(f.file(o.Name, socketEnd)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return Status{}, fmt.Errorf("start lab %s: %w", o.Name, err)
+	}
+	log, err := os.OpenFile(f.file(o.Name, logEnd), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return Status{}, fmt.Errorf("start lab %s: %w", o.Name, err)
+	}
+	defer func() { _ = log.Close() }()
+	text, err := json.Marshal(o)
+	if err != nil {
+		return Status{}, fmt.Errorf("start lab %s: %w", o.Name, err)
+	}
+	cmd := exec.CommandContext(ctx, self, append(args, o.Name)...)
+	cmd.Dir, cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = "/", strings.NewReader(string(text)), log, []*os.File{lock}
+	if err := detach(cmd); err != nil {
+		return Status{}, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return Status{}, fmt.Errorf("start lab %s: %w", o.Name, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return Status{}, rootless.Refusal(err)
+	}
+	var said answer
+	err = json.NewDecoder(out).Decode(&said)
+	if err == nil && said.Error == "" && said.Status != nil {
+		return *said.Status, cmd.Process.Release()
+	}
+	_ = cmd.Wait() // what counts is what it said
+	switch {
+	case ctx.Err() != nil:
+		return Status{}, fmt.Errorf("start lab %s: %w", o.Name, ctx.Err())
+	case err != nil:
+		return Status{}, fmt.Errorf("start lab %s: its keeper ended without a word (%s): %s", o.Name, cmd.ProcessState, tail(f.file(o.Name, logEnd)))
+	case said.Unknown:
+		return Status{}, &UnknownError{said.Error}
+	}
+	return Status{}, errors.New(said.Error)
+}
+
+// detach gives the keeper a session of its own, which outlives the terminal, and where it is needed a user namespace.
+func detach(cmd *exec.Cmd) error {
+	lacking, err := rootless.Lacking()
+	if err != nil {
+		return err
+	}
+	cmd.SysProcAttr, cmd.Env = &syscall.SysProcAttr{}, os.Environ()
+	if lacking {
+		cmd.SysProcAttr, cmd.Env = rootless.Attributes(), rootless.Environment(cmd.Env)
+	}
+	cmd.SysProcAttr.Setsid = true
+	return nil
+}
+
+// tail is the end of what a keeper complained about.
+func tail(path string) string {
+	const most = 2000
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(text[max(0, len(text)-most):]))
+}
