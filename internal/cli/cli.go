@@ -26,6 +26,7 @@ const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitNothing     = 3
+	exitRegressed   = 4
 	exitInterrupted = 130
 )
 
@@ -134,7 +135,8 @@ EXIT STATUS
   0    done
   1    failed, or some trials of a run failed
   2    bad usage or study file
-  3    nothing could be measured
+  3    nothing could be measured, or compared
+  4    compare found a regression
   130  interrupted`,
 		Version:           machine.Version(),
 		SilenceUsage:      true,
@@ -143,11 +145,12 @@ EXIT STATUS
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		env.rootless(newRunCommand(env)),
+		newRunCommand(env),
 		newShowCommand(env),
+		newReportCommand(env),
+		newCompareCommand(env),
 		newDoctorCommand(env),
 		newListCommand(env),
-		newLabCommand(env),
 		newCleanupCommand(env),
 		newAgentCommand(env),
 		newManCommand(),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,10 +19,19 @@ import (
 	"netdelta/internal/ui"
 	"netdelta/report/benchfmt"
 	"netdelta/report/csv"
+	"netdelta/report/html"
 	"netdelta/report/markdown"
 	"netdelta/report/parquet"
 	"netdelta/report/rows"
+	"netdelta/result"
 )
+
+// reported is what a report is made of.
+type reported struct {
+	insight.Measured
+	study []byte // as run, nil if it is not there
+	table string // of package rows
+}
 
 // reportFormat is a form that a run can be written in.
 type reportFormat struct {
@@ -29,28 +39,38 @@ type reportFormat struct {
 	file        string // where it goes in the run folder when nothing else is said; "" is standard output
 	binary      bool   // no terminal can show it
 	tables      bool   // it holds one table of package rows
-	write       func(w io.Writer, m insight.Measured, table string) error
+	write       func(w io.Writer, r reported) error
 }
 
 // reportFormats are all forms, the one that is meant when none is named first.
 func reportFormats() []reportFormat {
 	return []reportFormat{
-		{name: "md", about: "Markdown, for a pull request or a wiki", write: func(w io.Writer, m insight.Measured, _ string) error {
-			return markdown.Write(w, m.Run.Complete())
-		}},
-		{name: "csv", about: "one table, for a spreadsheet", tables: true, write: func(w io.Writer, m insight.Measured, table string) error {
-			return csv.Write(w, m.Run, m.Trials, table)
-		}},
-		{name: "parquet", about: "one table with its types, for DuckDB, pandas and the like", binary: true, tables: true,
-			write: func(w io.Writer, m insight.Measured, table string) error {
-				return parquet.Write(w, m.Run, m.Trials, table)
-			}},
-		{name: "benchfmt", about: "a line for each trial, for benchstat", write: func(w io.Writer, m insight.Measured, _ string) error {
-			return benchfmt.Write(w, m.Run, m.Trials)
-		}},
-		{name: "json", about: "result.json, computed anew", write: func(w io.Writer, m insight.Measured, _ string) error {
-			return writeJSON(w, m.Run.Complete())
-		}},
+		{
+			name: "html", about: "one page that opens offline, by default report.html in the run folder", file: "report.html",
+			write: func(w io.Writer, r reported) error {
+				return html.Write(w, r.Run.Complete(), r.Trials, html.WithStudy(r.study))
+			},
+		},
+		{
+			name: "md", about: "Markdown, for a pull request or a wiki",
+			write: func(w io.Writer, r reported) error { return markdown.Write(w, r.Run.Complete()) },
+		},
+		{
+			name: "csv", about: "one table, for a spreadsheet", tables: true,
+			write: func(w io.Writer, r reported) error { return csv.Write(w, r.Run, r.Trials, r.table) },
+		},
+		{
+			name: "parquet", about: "one table with its types, for DuckDB, pandas and the like", binary: true, tables: true,
+			write: func(w io.Writer, r reported) error { return parquet.Write(w, r.Run, r.Trials, r.table) },
+		},
+		{
+			name: "benchfmt", about: "a line for each trial, for benchstat",
+			write: func(w io.Writer, r reported) error { return benchfmt.Write(w, r.Run, r.Trials) },
+		},
+		{
+			name: "json", about: "result.json, computed anew",
+			write: func(w io.Writer, r reported) error { return writeJSON(w, r.Run.Complete()) },
+		},
 	}
 }
 
@@ -75,7 +95,7 @@ func newReportCommand(env *environment) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
 		Use:   "report DIR",
-		Short: "Write a run folder's figures as Markdown, CSV, Parquet or for benchstat",
+		Short: "Write the report of a run folder: HTML, Markdown, CSV, Parquet, or for benchstat",
 		Long: `Write the figures of a run folder for other readers and other programs, computed from its journal.
 
 FORMATS
@@ -85,7 +105,8 @@ EXIT STATUS
   1    the folder can't be read, or the report not written
   2    bad usage, or no run folder
   3    the run was cut off before anything was measured`,
-		Example: `  netdelta report runs/latest --format md | gh pr comment -F -
+		Example: `  netdelta report runs/latest
+  netdelta report runs/latest --format md | gh pr comment -F -
   netdelta report runs/latest --format csv --what bursts --out bursts.csv`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -150,7 +171,11 @@ func (env *environment) report(dir string, format reportFormat, o reportOptions)
 	if err != nil {
 		return err
 	}
-	write := func(w io.Writer) error { return format.write(w, m, o.table) }
+	study, err := result.LoadStudy(folderOf(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	write := func(w io.Writer) error { return format.write(w, reported{m, study, o.table}) }
 	switch {
 	case o.out == "-", o.out == "" && format.file == "":
 		return write(env.out)

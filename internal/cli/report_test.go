@@ -1,0 +1,132 @@
+package cli_test
+
+import (
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"netdelta/report/rows"
+	"netdelta/result"
+)
+
+func TestReport(t *testing.T) {
+	dir := t.TempDir()
+	runs(t, dir, "old")
+	call(t, dir, statusDone, "report", "old", "--format", "md").shows(t, "### tcp-rr, 300B, across nodes", "| vxlan | +31% |", "<details>")
+	call(t, dir, statusDone, "report", "old/result.json", "--format", "benchfmt").shows(t, "Unit p50-ns/op better=lower", "BenchmarkTcpRR/network=vxlan/placement=cross-node/message=300-2 1200 ")
+
+	document := call(t, dir, statusDone, "report", "old", "--format", "json").stdout
+	conforms(t, "result.schema.json", []byte(document))
+	if shown := call(t, dir, statusDone, "show", "old", "--json").stdout; shown != document {
+		t.Error("report and show give different documents")
+	}
+
+	want := map[string]int{}
+	run := decode(t, document)
+	all := trials(t, filepath.Join(dir, "old"))
+	want[rows.TableDeltas], want[rows.TableTrials], want[rows.TableChecks] = len(run.Deltas)+len(run.Null), len(all), len(run.Checks)
+	for _, tr := range all {
+		want[rows.TableBursts] += len(tr.Bursts.Round)
+	}
+	for _, table := range rows.Tables() {
+		text := call(t, dir, statusDone, "report", "old", "--format", "csv", "--what", table).stdout
+		lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+		if err != nil || len(lines)-1 != want[table] {
+			t.Errorf("%s has %d rows, want %d: %v", table, len(lines)-1, want[table], err)
+		}
+		name := table + ".parquet"
+		written := call(t, dir, statusDone, "report", "old", "--format", "parquet", "--what", table, "--out", name)
+		written.says(t, "report: "+name)
+		if written.stdout != "" {
+			t.Errorf("a report that goes to a file is on standard output too: %.40q", written.stdout)
+		}
+		if n := parquetRows(t, filepath.Join(dir, name)); n != want[table] {
+			t.Errorf("%s has %d rows, want %d", name, n, want[table])
+		}
+	}
+}
+
+func parquetRows(t *testing.T, path string) int {
+	t.Helper()
+	text := read(t, path)
+	f, err := parquet.OpenFile(strings.NewReader(text), int64(len(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(f.NumRows())
+}
+
+// The page goes into the run folder unless it is asked for elsewhere, and holds the study as it was run.
+func TestReportHTML(t *testing.T) {
+	dir := t.TempDir()
+	runs(t, dir, "old")
+	e := call(t, dir, statusDone, "report", "old").says(t, "report: old/report.html")
+	page := read(t, filepath.Join(dir, "old", "report.html"))
+	if e.stdout != "" || !strings.HasPrefix(page, "<!DOCTYPE html>") || !strings.Contains(page, "vxlan") || !strings.Contains(page, "study: latency") {
+		t.Errorf("standard output has %q, the page %.200q", e.stdout, page)
+	}
+	if again := call(t, dir, statusDone, "report", "old", "--out", "-").stdout; again != page {
+		t.Error("standard output has another page than the file")
+	}
+	// A report is a view: the folder is read as before, and the study may be gone.
+	call(t, dir, statusDone, "show", "old").shows(t, "vxlan")
+	if err := os.Remove(filepath.Join(dir, "old", result.StudyFile)); err != nil {
+		t.Fatal(err)
+	}
+	call(t, dir, statusDone, "report", "old/result.json").says(t, "report: old/report.html")
+}
+
+// A report replaces what was there: through a link the file that it leads to, and never what is no file.
+func TestReportReplaces(t *testing.T) {
+	dir := t.TempDir()
+	runs(t, dir, "old")
+	write(t, filepath.Join(dir, "target.md"), "old\n")
+	if err := os.Symlink("target.md", filepath.Join(dir, "link.md")); err != nil {
+		t.Fatal(err)
+	}
+	call(t, dir, statusDone, "report", "old", "--format", "md", "--out", "link.md").says(t, "report: link.md")
+	if info, err := os.Lstat(filepath.Join(dir, "link.md")); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is none any more: %v", err)
+	}
+	whole := call(t, dir, statusDone, "report", "old", "--format", "md", "--out", "-").stdout
+	if got := read(t, filepath.Join(dir, "target.md")); got != whole || !strings.HasPrefix(got, "## latency") {
+		t.Errorf("the file has %.60q", got)
+	}
+	call(t, dir, statusDone, "report", "old", "--format", "md", "--out", os.DevNull)
+	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
+		t.Fatalf("%s was replaced: %v", os.DevNull, err)
+	}
+	call(t, dir, statusUsage, "report", "old", "--format", "md", "--out", "old").says(t, "it is a folder; name a file in it")
+	call(t, dir, statusFailed, "report", "old", "--format", "md", "--out", "nowhere/x.md").says(t, "no such file or directory; make its folder first")
+	for _, name := range entries(t, dir) {
+		if strings.HasPrefix(name, ".") {
+			t.Errorf("%s was left", name)
+		}
+	}
+}
+
+// Hostile names do nothing to a terminal, a spreadsheet or a page.
+func TestReportHostileNames(t *testing.T) {
+	dir := t.TempDir()
+	runs(t, dir, "hostile")
+	for _, args := range [][]string{{"--format", "md"}, {"--format", "csv"}, {"--format", "csv", "--what", "checks"}, {"--format", "benchfmt"}} {
+		text := strings.ReplaceAll(call(t, dir, statusDone, append([]string{"report", "hostile"}, args...)...).stdout, "\r\n", "\n")
+		if obeyed(text) || strings.Contains(text, "\u202e") {
+			t.Errorf("%v prints what a terminal obeys", args)
+		}
+		if args[1] == "md" && strings.Contains(text, "<script") {
+			t.Errorf("%v prints a tag", args)
+		}
+	}
+	e := call(t, dir, statusDone, "show", "hostile")
+	if obeyed(e.stdout) {
+		t.Error("show prints what a terminal obeys")
+	}
+	if _, err := result.Load(filepath.Join(dir, "hostile")); err != nil {
+		t.Error(err)
+	}
+}
