@@ -48,7 +48,7 @@ func searches(t *testing.T, w workload.Workload) {
 		b = burst(t, p.client, workload.BurstSpec{Duration: searchSpan, DropLast: true})
 	}
 	s := b.Search
-	if s == nil || s.Trials < 3 || s.NoDrop <= 0 || s.PartialDrop < s.NoDrop {
+	if s == nil || s.Trials < 2 || s.NoDrop <= 0 || s.PartialDrop < s.NoDrop {
 		t.Fatalf("found %+v in %+v", s, b)
 	}
 	if s.Load10 <= 0 || s.Load50 <= 0 || s.Load90 <= 0 {
