@@ -248,7 +248,7 @@ func (c *control) serveFlood() {
 				c.served.reordered++
 			}
 		case flowEnd:
-			s.probes.report(&s.reply, uint32(h.session>>32) == c.domain && c.domain != 0)
+			s.probes.report(&s.reply, c.domain != 0 && h.session>>32 == uint64(c.domain))
 			native.SendTo(c.listener, unsafe.Pointer(&s.reply), flowReplySize, unsafe.Pointer(&from.raw), uintptr(from.length))
 		}
 	}
