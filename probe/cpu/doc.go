@@ -2,12 +2,13 @@
 //
 // The client's measuring thread reads its own clock at both ends of a burst, and says so in workload.Burst.CPU. The server
 // runs on in another process: its clock (clock_getcpuclockid(3)) is read around the burst. Both have nanoseconds. An agent
-// does nothing while its server is measured, so its whole process is the server's loop; the clock of a single thread can't be
-// read from another process. What else runs on the same processor, and takes it away from a loop for a while, makes latencies
-// longer but is in neither figure: a thread's clock stands still while the thread does not run.
+// does nothing else while its server is measured, so its whole process is the server's loop (to 0.3%, as a test shows); the
+// clock of a single thread can't be read from another process. What else runs on the same processor, and takes it away from a
+// loop for a while, makes latencies longer but is in neither figure: a thread's clock stands still while the thread does not
+// run.
 //
-// Where there is no encapsulating hardware, the kernel does the work of the network as soft interrupts, most of them in the
-// name of the thread that sends. Whether that thread's clock counts them depends on the kernel, which FindAccounting tries:
+// The kernel does the work of the network as soft interrupts, most of them in the name of the thread that sends. Whether that
+// thread's clock counts them depends on the kernel, which FindAccounting tries:
 //
 //   - "threads": it does. What is in nobody's name is what the kernel hands to its threads ksoftirqd, whose clocks are read too.
 //   - "apart": soft interrupts stop the clock of the thread that they interrupt (CONFIG_IRQ_TIME_ACCOUNTING). Then they are

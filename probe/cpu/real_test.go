@@ -16,21 +16,26 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/agent"
 	"netdelta/internal/leak"
 	"netdelta/internal/machine"
 	"netdelta/internal/native"
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
 	"netdelta/workload"
+	"netdelta/workload/catalogue"
 )
 
-// The test binary is also a server of known cost and a neighbour that takes processor time away.
+// The test binary is also an agent, a server of known cost, and a neighbour that takes processor time away.
 const (
 	spinVariable = "CPU_TEST_SPIN" // microseconds of work for each request; "forever" answers none
 	cpuVariable  = "CPU_TEST_CPU"
 )
 
 func TestMain(m *testing.M) {
+	if agent.Asked() {
+		agent.Become(catalogue.Workloads())
+	}
 	if spin := os.Getenv(spinVariable); spin != "" {
 		beServer(spin)
 		return
@@ -249,7 +254,7 @@ func TestKernelForNobody(t *testing.T) {
 	if used < enoughWork {
 		t.Errorf("packets in a circle took %v of the kernel's time", used)
 	}
-	if err := n.Do(open); err != nil {
+	if err := n.Do(breakUp); err != nil {
 		t.Error(err)
 	}
 	if err := n.Close(); err != nil {
@@ -314,8 +319,8 @@ func shout() error {
 	return nil
 }
 
-// open takes one of the cables away.
-func open() error {
+// breakUp takes one of the cables away.
+func breakUp() error {
 	cable, err := netlink.LinkByName("b0")
 	if err != nil {
 		return err

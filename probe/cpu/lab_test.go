@@ -1,0 +1,146 @@
+package cpu
+
+import (
+	"bufio"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"netdelta/internal/agent"
+	"netdelta/internal/require"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/workload"
+	"netdelta/workload/catalogue"
+)
+
+// pair is a workload armed between two pods of a lab, both ends on one processor.
+type pair struct {
+	client, server *agent.Agent
+	session        int
+}
+
+func open(t *testing.T, name string, cpu int) pair {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "bridge", Link: testbed.Link{MTU: 1500}}
+	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var agents []*agent.Agent
+	for _, pod := range tb.Pods() {
+		a, err := agent.Start(t.Context(), pod, agent.Program{Path: exe})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.Close() })
+		agents = append(agents, a)
+	}
+	all := catalogue.Workloads()
+	w := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == name })]
+	to := tb.Pods()[1]
+	first, _ := to.Ports()
+	if _, err := agents[1].Serve(t.Context(), name, w.Defaults, netip.AddrPortFrom(to.Address(), first), cpu); err != nil {
+		t.Fatal(err)
+	}
+	p := pair{client: agents[0], server: agents[1]}
+	local := netip.AddrPortFrom(tb.Pods()[0].Address(), 3000)
+	if p.session, err = p.client.Dial(t.Context(), name, w.Defaults, local, netip.AddrPortFrom(to.Address(), first), cpu); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// threads is the processor time that each thread of a process has used, exact for those that don't run now.
+func threads(t *testing.T, pid int) map[string]time.Duration {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]time.Duration{}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			continue // it has ended
+		}
+		var used time.Duration
+		_, err = fmt.Fscan(bufio.NewReader(f), &used)
+		if f.Close() == nil && err == nil {
+			all[name] = used
+		}
+	}
+	return all
+}
+
+// TestWorkloadsInALab holds the figures of bursts against what the kernel says elsewhere: the server's is that of the thread
+// that serves, and both ends together, on one processor, use no more of it than there is.
+func TestWorkloadsInALab(t *testing.T) {
+	require.Namespaces(t)
+	cpu, k := allowed(t)
+	for _, name := range []string{"tcp-rr", "udp-rr", "tcp-stream", "udp-stream", "tcp-crr"} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, name, cpu)
+			m := k.Meter(p.server, []int{cpu})
+			if lacks := m.Lacks(); len(lacks) > 0 && k.Lacks() == "" {
+				t.Fatalf("a lab on this machine lacks %q", lacks)
+			}
+			var columns result.Bursts
+			var sum Spent
+			var wall time.Duration
+			before := threads(t, p.server.PID())
+			for range 40 {
+				if err := m.Start(); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				b, err := p.client.Burst(t.Context(), p.session, workload.BurstSpec{
+					Duration: 5 * time.Millisecond, Warmup: time.Millisecond, Deadline: 20 * time.Second,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				spent, err := m.Stop(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				wall += time.Since(began)
+				m.Record(&columns, b, spent)
+				sum.Client, sum.Server, sum.Kernel = sum.Client+spent.Client, sum.Server+spent.Server, sum.Kernel+spent.Kernel
+			}
+			var thread time.Duration // the busiest one
+			for name, used := range threads(t, p.server.PID()) {
+				thread = max(thread, used-before[name])
+			}
+			var work int64
+			for _, w := range columns.Work {
+				work += w
+			}
+			t.Logf("%d transactions in %v: client %v, server %v (its busiest thread %v), kernel %v", work, wall, sum.Client, sum.Server, thread, sum.Kernel)
+			if sum.Client+sum.Server > wall*21/20 {
+				t.Errorf("both ends used %v of one processor in %v", sum.Client+sum.Server, wall)
+			}
+			if sum.Client < wall/50 || sum.Server < wall/100 {
+				t.Errorf("client %v, server %v of %v", sum.Client, sum.Server, wall)
+			}
+			if _, err := os.Stat("/proc/self/schedstat"); err == nil && (sum.Server < thread*9/10 || sum.Server > thread*11/10+time.Millisecond) {
+				t.Errorf("the server's process used %v, the thread that serves %v", sum.Server, thread)
+			}
+		})
+	}
+}
