@@ -56,7 +56,8 @@ func (f *fitting) try(ctx context.Context, promised unit.Bytes) (Fit, error) {
 			continue
 		}
 		if err != nil {
-			return f.found, err
+			f.find("a packet of %d bytes could not be sent: %v", int64(size), err)
+			return f.found, ctx.Err()
 		}
 		arrived, err := f.arrives(ctx, size)
 		if err != nil {
@@ -83,8 +84,10 @@ func (f *fitting) tryMore(ctx context.Context, size, promised unit.Bytes) error 
 	}
 	if err == nil {
 		f.find("a packet of %d bytes from %s to %s was not refused; the plan's MTU is %d", int64(size+1), f.from.Name(), f.to.Name(), int64(promised))
+	} else {
+		f.find("a packet of %d bytes could not be sent: %v", int64(size+1), err)
 	}
-	return err
+	return ctx.Err()
 }
 
 // find notes a finding, once.

@@ -1,0 +1,150 @@
+package path_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"netdelta/probe/path"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// A device that goes while a load is watched is named; on the way it spoils the proof, elsewhere it is only noted.
+func TestDeviceVanishes(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod   int
+		finds []string
+		notes []string
+	}{
+		"on the way": {0, []string{"pod0/eth0 vanished while it was watched", "node0/veth0 vanished while it was watched"}, nil},
+		"elsewhere":  {1, nil, []string{"pod1/eth0 vanished while it was watched", "node0/veth1 vanished while it was watched"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := open(t, named(t, "routed"), testbed.Spec{})
+			e := newEnds(t, o, 0, 2)
+			run := e.trip(t, "udp", 1000, 20)
+			pod := inside(t, o.Pods()[c.pod])
+			p, err := path.NewProber(o).Prove(t.Context(), e.client.Pod, e.server.Pod, func(ctx context.Context) (path.Load, error) {
+				l, err := run(ctx)
+				return l, errors.Join(err, pod.Do(func() error {
+					link, err := netlink.LinkByName("eth0")
+					if err != nil {
+						return err
+					}
+					return netlink.LinkDel(link)
+				}))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range c.finds {
+				told(t, p, f)
+			}
+			if p.OK != (c.finds == nil) {
+				t.Errorf("OK is %v, findings %q", p.OK, p.Findings)
+			}
+			for _, n := range c.notes {
+				if !strings.Contains(strings.Join(p.Weak, "\n"), n) {
+					t.Errorf("weak %q lacks %q", p.Weak, n)
+				}
+			}
+		})
+	}
+}
+
+// What keeps a proof from being had is an error, and leaves the testbed usable.
+func TestNoProof(t *testing.T) {
+	o, other := open(t, named(t, "bridge"), testbed.Spec{}), open(t, named(t, "bridge"), testbed.Spec{})
+	e := newEnds(t, o, 0, 2)
+	run := e.trip(t, "udp", 1000, 20)
+	prober := path.NewProber(o)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	broken := errors.New("the load broke")
+	for name, c := range map[string]struct {
+		ctx      context.Context
+		from, to testbed.Pod
+		load     func(context.Context) (path.Load, error)
+		says     string
+	}{
+		"of a load that fails":       {t.Context(), e.client.Pod, e.server.Pod, func(context.Context) (path.Load, error) { return path.Load{}, broken }, "the load broke"},
+		"of a load of nothing":       {t.Context(), e.client.Pod, e.server.Pod, func(context.Context) (path.Load, error) { return path.Load{}, nil }, "moved nothing"},
+		"to oneself":                 {t.Context(), e.client.Pod, e.client.Pod, run, "not two pods"},
+		"to another testbed":         {t.Context(), e.client.Pod, other.Pods()[1], run, "not two pods"},
+		"of a user who has given up": {gone, e.client.Pod, e.server.Pod, run, "context canceled"},
+	} {
+		if _, err := prober.Prove(c.ctx, c.from, c.to, c.load); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "prove the path from pod0") {
+			t.Errorf("%s: got error %v", name, err)
+		}
+	}
+	if _, err := prober.End(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "not begun") {
+		t.Errorf("an audit that was not begun: got error %v", err)
+	}
+	if p, err := prober.Prove(t.Context(), e.client.Pod, e.server.Pod, run); err != nil || !p.OK {
+		t.Errorf("afterwards: %v %q", err, p.Findings)
+	}
+}
+
+// The taps of many proofs are gone when the lab is; open fails the test otherwise, and so does the package's TestMain.
+func TestProofsOfManyPairs(t *testing.T) {
+	o := open(t, named(t, "vxlan-routed"), testbed.Spec{})
+	prober := path.NewProber(o)
+	for to := 1; to < 4; to++ {
+		e := newEnds(t, o, 0, to)
+		run := e.trip(t, "tcp", 3000, 10)
+		for range 3 {
+			p, err := prober.Prove(t.Context(), e.client.Pod, e.server.Pod, run)
+			if err != nil || !p.OK || p.MTU != 1450 {
+				t.Fatalf("to pod%d: %v %+v", to, err, p)
+			}
+		}
+		e.close(t)
+	}
+}
+
+// A whole phase adds up; what the cells did not move, or what went elsewhere, is found.
+func TestAudit(t *testing.T) {
+	o := open(t, named(t, "vxlan"), testbed.Spec{})
+	near, far := newEnds(t, o, 0, 1), newEnds(t, o, 0, 2)
+	loads := map[*ends]func(context.Context) (path.Load, error){near: near.trip(t, "tcp", 20_000, 10), far: far.trip(t, "udp", 1000, 200)}
+	prober := path.NewProber(o)
+	if err := prober.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var moved []path.Moved
+	for range 3 {
+		for e, run := range loads {
+			l, err := run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			moved = append(moved, path.Moved{From: e.client.Pod, To: e.server.Pod, Requests: l.Requests, Responses: l.Responses})
+		}
+	}
+	a, err := prober.End(t.Context(), moved)
+	if err != nil || len(a.Findings) > 0 || len(a.Weak) > 0 {
+		t.Errorf("%v %+v", err, a)
+	}
+	kept := result.Path{OK: true}
+	if a.Enter(&kept); !kept.OK {
+		t.Errorf("%+v", kept)
+	}
+	for i := range moved {
+		moved[i].Requests *= 2
+	}
+	a, err = prober.End(t.Context(), moved)
+	if said := strings.Join(a.Findings, "\n"); err != nil || !strings.Contains(said, "pod0/eth0 sent") || !strings.Contains(said, "node1/eth0 received") {
+		t.Errorf("twice as much as was moved: %v %q", err, said)
+	}
+	if a.Enter(&kept); kept.OK || len(kept.Findings) != len(a.Findings) {
+		t.Errorf("%+v", kept)
+	}
+	a, err = prober.End(t.Context(), nil)
+	if said := strings.Join(a.Findings, "\n"); err != nil || !strings.Contains(said, "pod2/eth0, which is on no way") {
+		t.Errorf("nothing was moved: %v %q", err, said)
+	}
+}
