@@ -295,26 +295,31 @@ func unpaired(lone [2][]delta, before, after result.Run) []result.Unpaired {
 
 // absence is why a run does not have a delta.
 func absence(d delta, other result.Run) string {
-	want, baseline := d.identity(), ""
-	for _, cell := range other.Cells {
-		setting := cell.Setting()
-		if setting.Params = meant(setting.Params); setting != want.setting {
+	want := d.identity()
+	inSetting := func(c result.Cell) bool {
+		setting := c.Setting()
+		setting.Params = meant(setting.Params)
+		return setting == want.setting
+	}
+	baseline := want.baseline
+	for _, c := range other.Cells {
+		if c.Role == result.RoleBaseline && inSetting(c) {
+			baseline = c.Network
+		}
+	}
+	for _, c := range other.Cells {
+		if c.Role != result.RoleCell || c.Network != want.network || cmp.Or(c.Path, "pod") != want.path || !inSetting(c) {
 			continue
 		}
 		switch {
-		case cell.Role == result.RoleBaseline:
-			baseline = cell.Network
-		case cell.Role == result.RoleCell && cell.Network == want.network && cmp.Or(cell.Path, "pod") == want.path:
-			switch {
-			case cell.Unsupported != "":
-				return "unsupported there: " + cell.Unsupported
-			case cell.Skipped != "":
-				return "left out there: " + cell.Skipped
-			case baseline != "" && baseline != want.baseline:
-				return "compared with " + baseline + " there"
-			}
-			return "no result of it there"
+		case c.Unsupported != "":
+			return "unsupported there: " + c.Unsupported
+		case c.Skipped != "":
+			return "left out there: " + c.Skipped
+		case baseline != want.baseline:
+			return "compared with " + baseline + " there"
 		}
+		return "no result of it there"
 	}
 	return "not part of that run"
 }

@@ -54,12 +54,12 @@ func differences(before, after result.Run) []result.Difference {
 	add(GroupTestbed, "kind", before.Testbed, after.Testbed)
 	add(GroupTestbed, "processors measured on", processors(a.Measuring), processors(b.Measuring))
 	all = append(all, linkDifferences(a.Links, b.Links)...)
-	for _, name := range keys(a.Sysctls, b.Sysctls) {
-		what := name
-		if plain, ok := settingNames()[name]; ok {
-			what = plain + " (" + name + ")"
+	if len(a.Sysctls) == 0 || len(b.Sysctls) == 0 {
+		add(GroupSettings, "settings of the kernel", kept(len(a.Sysctls)), kept(len(b.Sysctls)))
+	} else {
+		for _, name := range keys(a.Sysctls, b.Sysctls) {
+			add(GroupSettings, plainName(name), a.Sysctls[name], b.Sysctls[name])
 		}
-		add(GroupSettings, what, a.Sysctls[name], b.Sysctls[name])
 	}
 	add(GroupStudy, "study", before.Study, after.Study)
 	add(GroupStudy, "question", before.Question, after.Question)
@@ -69,9 +69,17 @@ func differences(before, after result.Run) []result.Difference {
 	return all
 }
 
-// settingNames are the plain names of the kernel's settings that move results most.
-func settingNames() map[string]string {
-	return map[string]string{
+// kept is how many settings were recorded, "" for none.
+func kept(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d recorded", n)
+}
+
+// plainName puts a plain name before that of a setting of the kernel, for those that move results most.
+func plainName(setting string) string {
+	plain := map[string]string{
 		"net.ipv4.tcp_congestion_control":    "congestion control",
 		"net.core.default_qdisc":             "queueing discipline",
 		"net.ipv4.tcp_rmem":                  "TCP receive buffer",
@@ -81,7 +89,11 @@ func settingNames() map[string]string {
 		"net.core.busy_poll":                 "busy polling",
 		"net.ipv4.tcp_timestamps":            "TCP timestamps",
 		"net.bridge.bridge-nf-call-iptables": "firewall on bridges",
+	}[setting]
+	if plain == "" {
+		return setting
 	}
+	return plain + " (" + setting + ")"
 }
 
 // keys are those of both maps, sorted.

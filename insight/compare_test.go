@@ -359,6 +359,17 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// Settings that one of the runs did not record are one difference, not dozens.
+func TestSettingsThatWereNotRecorded(t *testing.T) {
+	a, b := environments()
+	b.Sysctls = nil
+	settings := slices.DeleteFunc(differences(result.Run{Environment: a}, result.Run{Environment: b}), func(d result.Difference) bool { return d.Group != GroupSettings })
+	want := []result.Difference{{Group: GroupSettings, What: "settings of the kernel", Old: "2 recorded"}}
+	if diff := cmp.Diff(want, settings); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A machine whose kernel keeps a little more memory for itself is the same machine.
 func TestMemoryIsRounded(t *testing.T) {
 	run := func(memory unit.Bytes) result.Run { return result.Run{Environment: result.Environment{Memory: memory}} }

@@ -55,6 +55,11 @@ func TestCompare(t *testing.T) {
 	call(t, dir, statusNothing, "compare", "old", "few").shows(t, "Nothing can be compared: a change takes 6 builds in each run", "8 and 3 of 6 builds")
 	call(t, dir, statusNothing, "compare", "old", "again", "--metric", "loss").shows(t, "no delta in common")
 
+	if err := os.CopyFS(filepath.Join(dir, "copy"), os.DirFS(filepath.Join(dir, "old"))); err != nil {
+		t.Fatal(err)
+	}
+	call(t, dir, statusUsage, "compare", "old", "copy").says(t, "old and copy are the same run")
+
 	md := call(t, dir, statusRegressed, "compare", "old", "later", "--format", "md")
 	md.shows(t, "**REGRESSION", "| vxlan | +6.5% |")
 
