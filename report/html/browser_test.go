@@ -91,11 +91,11 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 }
 
 // ask evaluates an expression in the page.
-func ask[T any](b *browser, expression string) T {
+func ask[T any](b *browser, expression string, options ...chromedp.EvaluateOption) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, options...))
 	if err != nil {
 		b.t.Fatalf("%s: %v", expression, err)
 	}

@@ -119,7 +119,7 @@ func (d *drawing) labels(all []label, height float64) {
 }
 
 // labelMost is the length of the longest label that is shown whole.
-const labelMost = 18
+const labelMost = 13
 
 // shorten cuts a text to so many characters.
 func shorten(text string, most int) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"strconv"
 	"strings"
 
 	"netdelta/insight"
@@ -187,7 +188,7 @@ func spendings(all []insight.Spending) figure {
 	for _, s := range all {
 		text := func(v float64) string {
 			if s.PerByte {
-				return insight.Value("s/GB", v)
+				return strconv.FormatFloat(v, 'g', 3, 64) + " s"
 			}
 			return insight.Value("ns", v)
 		}

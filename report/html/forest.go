@@ -16,11 +16,11 @@ import (
 type forest struct {
 	Metric string
 	// Shown is false for metrics that the reader has to ask for.
-	Shown  bool
-	Label  string
-	Axis   template.HTML
-	Rows   []row
-	Added  string // what the change in units is called: "added" or "change"
+	Shown bool
+	Label string
+	Axis  template.HTML
+	Rows  []row
+	Added string // what the change in units is called: "added" or "change"
 	// Confidence of the intervals, such as "95%".
 	Confidence string
 }
@@ -33,21 +33,11 @@ type row struct {
 	Plot  template.HTML
 }
 
-// metricKey tells metrics apart that may share an axis.
-type metricKey struct {
-	name, unit string
-	linear     bool
-}
+// nameMost is the length of the longest name that a row has room for.
+const nameMost = 20
 
-func keyOf(d result.Delta) metricKey { return metricKey{d.Metric, d.Unit, d.Ratio == 0} }
-
-// axis is what the rows of a metric are drawn on.
-type axis struct {
-	id     string
-	scale  scale
-	margin float64 // as a ratio below 1 or, for linear metrics, as a difference
-	key    metricKey
-}
+// Long says whether the name may be cut short by the width of its column.
+func (r row) Long() bool { return len(r.Name) > nameMost }
 
 // forests makes the tables of all settings, each metric on one axis.
 func (p *page) forests() {
@@ -173,99 +163,6 @@ func floorOf(null *result.Delta) float64 {
 	return max(high, 1/low)
 }
 
-// fit makes the axis show every centre and the margin, and intervals as far as they don't squeeze the rest.
-func (a *axis) fit(deltas []result.Delta, margin float64) {
-	a.margin = 1 / (1 + margin)
-	centres := []float64{a.margin, 1, 1 + margin}
-	if a.key.linear {
-		a.margin = insight.LossMargin
-		centres = []float64{-a.margin, 0, a.margin}
-	}
-	for _, d := range deltas {
-		_, at, _, _ := change(d)
-		centres = append(centres, at)
-	}
-	s, _ := spanOf(centres, !a.key.linear)
-	roomy := s.room(0.25)
-	for _, d := range deltas {
-		if low, _, high, ok := change(d); ok {
-			s.low, s.high = min(s.low, max(low, roomy.low)), max(s.high, min(high, roomy.high))
-		}
-	}
-	a.scale = s.room(0.03)
-}
-
-// none is where no change stands.
-func (a *axis) none() float64 {
-	if a.key.linear {
-		return 0
-	}
-	return 1
-}
-
-// ticks are the round places of the axis.
-func (a *axis) ticks() []float64 {
-	if a.key.linear {
-		return a.scale.linearTicks(6)
-	}
-	return a.scale.changeTicks(7)
-}
-
-// Sizes of a row's drawing, in pixels.
-const (
-	rowHeight = 30
-	rowCentre = rowHeight / 2
-)
-
-// define writes what all rows of the axis have in common: the margin, the lines of round places, the line of no change.
-func (a *axis) define(d *drawing) {
-	low, high := a.margin, 1/a.margin
-	if a.key.linear {
-		low, high = -a.margin, a.margin
-	}
-	d.put(`<g id="%s">`, a.id)
-	d.rect("mg", a.scale, low, high)
-	for _, t := range a.ticks() {
-		x := percent(a.scale.within(t))
-		d.put(`<line class="tick" x1="%s" x2="%s" y2="%d"/>`, x, x, rowHeight)
-	}
-	x := percent(a.scale.within(a.none()))
-	d.put(`<line class="none" x1="%s" x2="%s" y2="%d"/></g>`, x, x, rowHeight)
-}
-
-// rect is a band over the whole height of a row.
-func (d *drawing) rect(class string, s scale, low, high float64) {
-	from, to := s.within(low), s.within(high)
-	d.put(`<rect class="%s" x="%s" width="%s" height="%d"/>`, class, percent(from), percent(to-from), rowHeight)
-}
-
-// head is the axis with its labels. Those next to each other on a narrow screen stand on two lines of which it shows one.
-func (a *axis) head() template.HTML {
-	var d drawing
-	d.put(`<svg class="axis" height="18" aria-hidden="true">`)
-	for i, t := range a.ticks() {
-		text := changeLabel(t)
-		if a.key.linear {
-			text = insight.Difference(a.key.unit, t)
-		}
-		share := a.scale.at(t)
-		anchor := "middle"
-		switch {
-		case share < 0.04:
-			anchor = "start"
-		case share > 0.96:
-			anchor = "end"
-		}
-		class := "al"
-		if i%2 == 1 {
-			class = "al odd"
-		}
-		d.text(`class="`+class+`" text-anchor="`+anchor+`" x="`+percent(share)+`" y="13"`, text)
-	}
-	d.put("</svg>")
-	return d.html()
-}
-
 // row is a delta's row.
 func (a *axis) row(d result.Delta, null bool, floor float64) row {
 	r := row{Name: insight.Name(d.Network, d.Path), Verdict: d.Verdict, Class: verdictClass(d.Verdict)}
@@ -320,12 +217,12 @@ func precise(ratio float64, d result.Delta) string {
 	return text
 }
 
-// plot draws a delta: the noise floor behind it, its interval, its centre, and arrows where the interval goes on.
+// plot draws a delta: the noise floor behind it, its interval, its centre, and arrows where the interval goes on. It says no
+// more than the row's text, and so nothing to who has it read aloud.
 func (a *axis) plot(d result.Delta, r row, floor float64) template.HTML {
 	low, at, high, ok := change(d)
 	var s drawing
-	s.put(`<svg class="fp" height="%d"`, rowHeight)
-	s.WriteString(` role="img"` + attribute("aria-label", r.Name+" "+r.Change+" "+r.Interval) + ">")
+	s.put(`<svg class="fp" height="%d" aria-hidden="true">`, rowHeight)
 	if floor > 0 && !a.key.linear {
 		s.rect("fl", a.scale, 1/floor, floor)
 	} else if floor > 0 {

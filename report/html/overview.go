@@ -68,7 +68,7 @@ func (p *page) cards() []card {
 	}
 	if len(heads) > 0 {
 		by := func(a, b result.Delta) int { return compare(insight.Cost(a), insight.Cost(b)) }
-		all = append(all, extreme("Least added", slices.MinFunc(heads, by)), extreme("Most added", slices.MaxFunc(heads, by)))
+		all = append(all, extreme("Costs least", slices.MinFunc(heads, by)), extreme("Costs most", slices.MaxFunc(heads, by)))
 	}
 	all = append(all, p.floorCard(), p.measuredCard(), p.pathCard(), p.endCard())
 	return slices.DeleteFunc(all, func(c card) bool { return c.Value == "" })

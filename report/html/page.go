@@ -63,6 +63,7 @@ type setting struct {
 	Says      string
 	Forests   []forest
 	Others    matrix
+	Missing   []absence
 
 	run result.Run // the part of the run that is about this setting
 }
@@ -73,6 +74,9 @@ func newPage(run result.Run, trials []result.Trial) *page {
 	p.Settings = settings(run)
 	p.stalls, p.reasons = p.stalled(), reasons(run.Checks)
 	p.forests()
+	for _, s := range p.Settings {
+		s.Missing = p.missing(s)
+	}
 	p.Banners, p.Cards, p.Absent, p.Groups = p.banners(), p.cards(), p.absences(), p.checks()
 	p.Filters = p.filters()
 	p.Glance = p.glance()
@@ -194,7 +198,7 @@ func (p palette) of(s insight.Series) string {
 	return class
 }
 
-// again is what the baseline's twin is called.
+// again is what a series is called: the baseline's twin is the baseline again.
 func again(s insight.Series) string {
 	if s.Role == result.RoleTwin {
 		return s.Name + " again"

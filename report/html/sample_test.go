@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -24,10 +25,10 @@ type world struct {
 }
 
 // truth is a network's true ratio to host.
-func truth(network string, p result.Placement) float64 {
-	c := map[string]float64{"macvlan": 1.025, "bridge": 1.14, "routed": 1.22, "vxlan": 1.41, "bridge-nat": 1.55, "sockmap": 0.6}[network]
+func truth(name string, p result.Placement) float64 {
+	c := map[string]float64{"macvlan": 1.025, "bridge": 1.14, "routed": 1.22, "vxlan": 1.41, "bridge-nat": 1.55, "sockmap": 0.6}[name]
 	if c == 0 {
-		c = 1 + float64(len(network)%7)/10
+		c = 1 + float64(len(name)%7)/10
 	}
 	if p == result.SameNode {
 		c = 1 + (c-1)/3
@@ -56,16 +57,16 @@ func began() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
 func (w world) cells() []result.Cell {
 	var all []result.Cell
 	for _, s := range w.loads {
-		cell := func(network string, role result.Role) result.Cell {
+		cell := func(name string, role result.Role) result.Cell {
 			c := result.Cell{
-				ID: network + "/" + string(s.Placement) + "/" + insight.Load(s), Network: network, Placement: s.Placement, Path: "pod",
+				ID: name + "/" + string(s.Placement) + "/" + insight.Load(s), Network: name, Placement: s.Placement, Path: "pod",
 				Workload: s.Workload, Params: s.Params, Role: role,
 			}
-			if network == "bridge-nat" {
+			if name == "bridge-nat" {
 				c.Path = "nodeport"
 			}
 			if role == result.RoleTwin {
-				c.ID = network + "+twin/" + string(s.Placement) + "/" + insight.Load(s)
+				c.ID = name + "+twin/" + string(s.Placement) + "/" + insight.Load(s)
 			}
 			return c
 		}
@@ -131,7 +132,7 @@ func (w world) trials(tb testing.TB, cells []result.Cell) []result.Trial {
 			if cell.Unsupported != "" || cell.Skipped != "" {
 				continue
 			}
-			t := w.trial(cell, build, random)
+			t := w.trial(tb, cell, build, random)
 			if cell.Workload != "tcp-stream" && w.samples > 0 {
 				if histograms[cell.ID] == "" {
 					histograms[cell.ID] = w.histogram(tb, truth(cell.Network, cell.Placement), random)
@@ -145,7 +146,8 @@ func (w world) trials(tb testing.TB, cells []result.Cell) []result.Trial {
 }
 
 // trial is one cell's in one build.
-func (w world) trial(cell result.Cell, build int, random *rand.Rand) result.Trial {
+func (w world) trial(tb testing.TB, cell result.Cell, build int, random *rand.Rand) result.Trial {
+	tb.Helper()
 	ratio := truth(cell.Network, cell.Placement) * math.Exp(0.004*random.NormFloat64())
 	if cell.Network == "host" {
 		ratio = math.Exp(0.002 * random.NormFloat64())
@@ -182,7 +184,7 @@ func (w world) trial(cell result.Cell, build int, random *rand.Rand) result.Tria
 		b.Split = append(b.Split, 0.01*random.NormFloat64())
 	}
 	if !w.bare {
-		t.Path = pathOf(cell)
+		t.Path = pathOf(tb, cell)
 	}
 	return t
 }
@@ -207,32 +209,35 @@ func (w world) histogram(tb testing.TB, ratio float64, random *rand.Rand) string
 	return text
 }
 
-// pathOf is a proof of the way of a cell's packets: weak in one network, none in another.
-func pathOf(cell result.Cell) *result.Path {
-	if cell.Network == "sockmap" {
+// pathOf is a proof of the way of a cell's packets: weak in one network, none where the catalogue knows no network.
+func pathOf(tb testing.TB, cell result.Cell) *result.Path {
+	tb.Helper()
+	n, err := network.Find(network.Catalogue(), cell.Network)
+	if err != nil {
 		return nil
 	}
-	p := &result.Path{OK: true, Payload: 960_000, Hops: []result.PathHop{
-		{Device: "pod0/eth0", Role: "pod device", Sends: true, Packets: 12_034, Bytes: 4_332_240},
-		{Device: "node0/veth0", Role: "node's end of a pod's veth", Packets: 12_034, Bytes: 4_332_240},
-	}}
+	topology, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 2, MTU: 9000})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	plan, err := n.Plan(topology)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	to := 1
 	if cell.Placement == result.CrossNode {
-		wrapped := cell.Network == "vxlan"
-		if wrapped {
+		to = 2
+	}
+	p := &result.Path{OK: true, Payload: 960_000, Encapsulation: "none"}
+	for _, h := range plan.Path(0, to) {
+		hop := result.PathHop{
+			Device: h.Device.String(), Role: string(h.Role), Sends: h.Sends, Encapsulated: h.Encapsulated, Packets: 12_034, Bytes: 4_332_240,
+		}
+		if h.Encapsulated {
+			hop.Bytes += 50 * hop.Packets
 			p.Encapsulation, p.Overhead = "vxlan", 50
-			p.Hops = append(p.Hops, result.PathHop{Device: "node0/vxlan0", Role: "encapsulation", Sends: true, Packets: 12_034, Bytes: 4_163_764})
 		}
-		p.Hops = append(p.Hops,
-			result.PathHop{Device: "node0/eth0", Role: "underlay port", Sends: true, Encapsulated: wrapped, Packets: 12_036, Bytes: 4_933_940},
-			result.PathHop{Device: "node1/eth0", Role: "underlay port", Encapsulated: wrapped, Packets: 12_036, Bytes: 4_933_940})
-		if wrapped {
-			p.Hops = append(p.Hops, result.PathHop{Device: "node1/vxlan0", Role: "encapsulation", Packets: 12_034, Bytes: 4_163_764})
-		}
-		p.Hops = append(p.Hops, result.PathHop{Device: "node1/veth2", Role: "node's end of a pod's veth", Sends: true, Packets: 12_034, Bytes: 4_332_240},
-			result.PathHop{Device: "pod2/eth0", Role: "pod device", Packets: 12_034, Bytes: 4_332_240})
-	} else {
-		p.Hops = append(p.Hops, result.PathHop{Device: "node0/veth1", Role: "node's end of a pod's veth", Sends: true, Packets: 12_034, Bytes: 4_332_240},
-			result.PathHop{Device: "pod1/eth0", Role: "pod device", Packets: 12_034, Bytes: 4_332_240})
+		p.Hops = append(p.Hops, hop)
 	}
 	if cell.Network == "routed" {
 		p.Weak = []string{"no packet was sampled: opening a packet socket: operation not permitted"}
@@ -242,9 +247,9 @@ func pathOf(cell result.Cell) *result.Path {
 
 // spoil adds what goes wrong: a failed trial, a misrouted one, a stalled one, lost packets.
 func spoil(run *result.Run, trials []result.Trial) []result.Trial {
-	find := func(network string, build int) *result.Trial {
+	find := func(name string, build int) *result.Trial {
 		i := slices.IndexFunc(trials, func(t result.Trial) bool {
-			return t.Build == build && t.Cell == network+"/cross-node/tcp-rr, 300B"
+			return t.Build == build && t.Cell == name+"/cross-node/tcp-rr, 300B"
 		})
 		return &trials[i]
 	}

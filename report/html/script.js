@@ -4,10 +4,11 @@
 (() => {
   const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
   const root = document.documentElement;
-  document.getElementById('tools').hidden = false;
+  const theme = document.getElementById('theme');
+  document.getElementById('tools').hidden = theme.hidden = false;
 
   // The theme follows the system until it is chosen here.
-  document.getElementById('theme').addEventListener('click', () => {
+  theme.addEventListener('click', () => {
     const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
     root.dataset.theme = dark ? 'light' : 'dark';
   });
@@ -34,7 +35,8 @@
         f.hidden = chosen.metric ? f.dataset.metric !== chosen.metric : i !== 0;
         if (!f.hidden) shown++;
       });
-      s.querySelector('.nometric').hidden = shown > 0 || forests.length === 0;
+      const none = s.querySelector('.nometric');
+      if (none) none.hidden = shown > 0 || forests.length === 0;
     }
   }
 
@@ -55,6 +57,18 @@
     });
   }
 
+  // What is folded in a large page is in a noscript element: without scripts it is there as it stands, with them it is read
+  // only when it is unfolded. It is the page's own markup, escaped when it was written.
+  function fill(details) {
+    const kept = details.querySelector(':scope > noscript');
+    if (!kept) return;
+    kept.insertAdjacentHTML('afterend', kept.textContent);
+    kept.remove();
+    $$('.plot', details).forEach(wire);
+    apply();
+  }
+  for (const d of $$('details')) if (d.querySelector(':scope > noscript')) d.addEventListener('toggle', () => fill(d));
+
   // A link to something folded unfolds it.
   function unfold() {
     const target = location.hash && document.getElementById(location.hash.slice(1));
@@ -66,7 +80,10 @@
   let folded = [];
   addEventListener('beforeprint', () => {
     folded = $$('details:not([open])');
-    for (const d of folded) d.open = true;
+    for (const d of folded) {
+      fill(d);
+      d.open = true;
+    }
   });
   addEventListener('afterprint', () => {
     for (const d of folded) d.open = false;
@@ -169,7 +186,7 @@
     if (line) line.remove();
   }
 
-  for (const plot of $$('.plot')) {
+  function wire(plot) {
     let share = 0.5;
     plot.addEventListener('pointermove', (event) => {
       const box = plot.getBoundingClientRect();
@@ -189,5 +206,6 @@
     });
   }
 
+  $$('.plot').forEach(wire);
   root.dataset.ready = 'true';
 })();

@@ -198,7 +198,7 @@ func seconds(s float64) string {
 	if s >= 120 {
 		return (time.Duration(s) * time.Second).String()
 	}
-	return fmt.Sprintf("%gs", math.Round(1000*s)/1000)
+	return fmt.Sprintf("%gs", math.Abs(math.Round(1000*s))/1000) // a zero may be a little below
 }
 
 // driftCaption says how far the baseline wandered and how far the networks did against it. level are the baseline's medians.

@@ -93,11 +93,11 @@ func all(n int) string {
 	return "all " + thousands(n) + " trials"
 }
 
-// Sizes of a way's drawing, in its own units, which are pixels on a phone.
+// Sizes of a way's drawing, in its own units, which are about pixels on a phone.
 const (
-	wayWidth    = 360
-	columnWidth = 168
-	pillWidth   = 144
+	wayWidth    = 304
+	columnWidth = 141
+	pillWidth   = 121
 	pillHeight  = 24
 	pillGap     = 14
 	wayTop      = 26 // where a node's box begins

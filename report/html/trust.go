@@ -45,8 +45,8 @@ func (p *page) absences() []absence {
 	return order
 }
 
-// Missing are the setting's networks that were to be measured and have no delta, with the reason.
-func (p *page) Missing(s *setting) []absence {
+// missing are a setting's networks that were to be measured and have no delta, with the reason.
+func (p *page) missing(s *setting) []absence {
 	have := map[string]bool{}
 	for _, d := range s.run.Deltas {
 		have[d.Cell] = have[d.Cell] || d.Headline
@@ -172,7 +172,7 @@ func (p *page) Proof() string {
 	if total == 0 || total == a.Unwatched {
 		return ""
 	}
-	text := fmt.Sprintf("%s of %s had its path proved: counters and sampled packets show that the bytes went the way that the network says.",
+	text := fmt.Sprintf("The path is proved in %s of %s: counters and sampled packets show that the bytes went the way that the network says.",
 		thousands(a.Proved), counted(total, "trial"))
 	if a.Weak > 0 {
 		text += fmt.Sprintf(" In %s the proof is weaker than it could be; the drawings say why.", thousands(a.Weak))

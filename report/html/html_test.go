@@ -1,0 +1,331 @@
+package html
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"netdelta/insight"
+	"netdelta/result"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// text is a run's report.
+func text(t testing.TB, run result.Run, trials []result.Trial, options ...Option) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, run, trials, options...); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// small is a run whose figures are all given, so that its report hangs on nothing but this package.
+func small(tb testing.TB) (result.Run, []result.Trial) {
+	tb.Helper()
+	w := world{
+		networks: []string{"bridge", "vxlan"}, builds: 2, rounds: 3, samples: 0,
+		loads: []result.Setting{{Workload: "tcp-rr", Params: result.Params{Message: 300}, Placement: result.CrossNode}},
+	}
+	run, trials := w.run(tb)
+	run.Deltas, run.Null, run.Checks, run.Advice = nil, nil, nil, []result.Advice{{Says: "Take a bridge.", Why: "It costs less."}}
+	for _, c := range run.Cells {
+		switch {
+		case c.Unsupported != "" || c.Role == result.RoleBaseline:
+		case c.Role == result.RoleTwin:
+			n := estimated(c, "p50", 1.001, 0.004)
+			n.Headline, n.Verdict = true, "same"
+			run.Null = append(run.Null, n)
+		default:
+			d := estimated(c, "p50", truth(c.Network, c.Placement), 0.012)
+			d.Headline = true
+			run.Deltas = append(run.Deltas, d, estimated(c, "p99", 1.3, 0.4))
+		}
+	}
+	run.Checks = []result.Check{{Trial: "bridge#0", Check: "loss", Expected: "0 datagrams lost", Observed: "3 lost"}}
+	return run, trials
+}
+
+// TestGolden shows each change of the page to who makes it. The parts that are files of their own are left out.
+func TestGolden(t *testing.T) {
+	run, trials := small(t)
+	got := text(t, run, trials, WithStudy([]byte("study: latency\nbaseline: host\n")))
+	for _, part := range []string{style, script} {
+		if !strings.Contains(got, part) {
+			t.Fatal("the page lacks its style or its script, or has it changed: the browser would refuse it")
+		}
+		got = strings.Replace(got, part, "…", 1)
+	}
+	policy := (&page{}).Policy()
+	if !strings.Contains(got, strings.ReplaceAll(strings.ReplaceAll(policy, "'", "&#39;"), "+", "&#43;")) {
+		t.Error("the page has no policy against what is not its own")
+	}
+	got = strings.Replace(got, strings.ReplaceAll(strings.ReplaceAll(policy, "'", "&#39;"), "+", "&#43;"), "…", 1)
+	path := filepath.Join("testdata", "small.html")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s; look at the difference after -update (-want +got):\n%s", path, diff)
+	}
+}
+
+// TestSameRunSamePage holds that nothing in a page hangs on chance or on the clock.
+func TestSameRunSamePage(t *testing.T) {
+	run, trials := usual().run(t)
+	trials = spoil(&run, trials)
+	first := text(t, run, trials)
+	for range 3 {
+		if diff := cmp.Diff(first, text(t, run, trials)); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+// evil is what a study may hold to become more than text: markup, the end of what surrounds it, and what a terminal obeys.
+const evil = `<img src=x onerror="window.hit=1"><script>window.hit=1</script></style></title></svg>"' onfocus=window.hit=1 autofocus x="` +
+	"\x1b]0;owned\a\x1b[2J\u202e\u2028\r\n\u009b1m\xff{{.Run}}"
+
+// poison appends it to every text in a value but those of the given fields.
+func poison(v reflect.Value, except map[string]bool) {
+	switch v.Kind() {
+	case reflect.String:
+		if v.CanSet() && v.String() != "" {
+			v.SetString(v.String() + evil)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			poison(v.Elem(), except)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			poison(v.Index(i), except)
+		}
+	case reflect.Map:
+		poisoned := reflect.MakeMap(v.Type())
+		for _, k := range v.MapKeys() {
+			key, value := reflect.New(k.Type()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			key.Set(k)
+			value.Set(v.MapIndex(k))
+			poison(key, except)
+			poison(value, except)
+			poisoned.SetMapIndex(key, value)
+		}
+		if v.CanSet() {
+			v.Set(poisoned)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && !except[f.Name] {
+				poison(v.Field(i), except)
+			}
+		}
+	default: // numbers are harmless
+	}
+}
+
+// hostile is a run in which every text is evil; sparing says whether what the page must know in order to draw is left as it is.
+func hostile(tb testing.TB, sparing bool) (result.Run, []result.Trial) {
+	tb.Helper()
+	run, trials := usual().run(tb)
+	trials = spoil(&run, trials)
+	except := map[string]bool{"Histogram": true, "Role": true, "Placement": true}
+	if sparing {
+		for _, name := range []string{"Metric", "Unit", "Better", "Verdict"} {
+			except[name] = true
+		}
+	}
+	poison(reflect.ValueOf(&run).Elem(), except)
+	poison(reflect.ValueOf(&trials).Elem(), except)
+	return run, trials
+}
+
+// TestHostileText holds that no text of a run becomes markup, and that no control character gets through.
+func TestHostileText(t *testing.T) {
+	for _, sparing := range []bool{true, false} {
+		run, trials := hostile(t, sparing)
+		got := text(t, run, trials, WithStudy([]byte("study: "+evil)))
+		if !utf8.ValidString(got) {
+			t.Error("the page is not UTF-8")
+		}
+		for i, r := range got {
+			if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028') {
+				t.Fatalf("the control character %U got through: %q", r, got[max(i-80, 0):i+10])
+			}
+		}
+		for _, bad := range []string{"<img", "<script>window", `x="`, "onfocus=window.hit=1 autofocus x=\""} {
+			if i := strings.Index(got, bad); i >= 0 && bad != `x="` {
+				t.Errorf("%q got through: %q", bad, got[max(i-80, 0):i+40])
+			}
+		}
+		if n := strings.Count(got, "<script"); n != 1 {
+			t.Errorf("the page has %d scripts, want 1", n)
+		}
+		if n := strings.Count(got, "&lt;img src=x"); n < 100 {
+			t.Errorf("the text itself is there %d times: this test looks at nothing", n)
+		}
+	}
+}
+
+// odd are runs that lack most of what a page shows.
+func odd(tb testing.TB) map[string]struct {
+	run    result.Run
+	trials []result.Trial
+	says   string
+} {
+	tb.Helper()
+	type oddity = struct {
+		run    result.Run
+		trials []result.Trial
+		says   string
+	}
+	usualRun, usualTrials := usual().run(tb)
+	alone := usual()
+	alone.networks, alone.loads = []string{"bridge"}, alone.loads[:1]
+	aloneRun, aloneTrials := alone.run(tb)
+	once := usual()
+	once.builds = 1
+	onceRun, onceTrials := once.run(tb)
+	onceRun.Ended = "interrupted"
+	streams := usual()
+	streams.loads = streams.loads[3:]
+	streamsRun, streamsTrials := streams.run(tb)
+	old := usual()
+	old.bare = true
+	oldRun, oldTrials := old.run(tb)
+	begun := usualRun
+	begun.Ended, begun.Finished = "running", time.Time{}
+	half := usualTrials[:len(usualTrials)*2/3]
+	insight.NewJudge(nil).Conclude(&begun, half)
+	nothing := usualRun
+	nothing.Deltas, nothing.Null, nothing.Advice, nothing.Ended = nil, nil, nil, "failed"
+	lossy, lossyTrials := losing(tb)
+	return map[string]oddity{
+		"zero":           {result.Run{}, nil, "Nothing could be compared"},
+		"no trials":      {usualRun, nil, "What each network costs"},
+		"no deltas":      {nothing, nil, "This run failed before its end"},
+		"one network":    {aloneRun, aloneTrials, "bridge costs"},
+		"one build":      {onceRun, onceTrials, "too few builds for a verdict"},
+		"streams":        {streamsRun, streamsTrials, "throughput"},
+		"older version":  {oldRun, oldTrials, "the trials were not watched"},
+		"half written":   {begun, half, "This run has not ended"},
+		"loss":           {lossy, lossyTrials, "points"},
+		"broken records": {usualRun, broken(usualTrials), "What each network costs"},
+	}
+}
+
+// losing is a run whose headline is a metric without a ratio.
+func losing(tb testing.TB) (result.Run, []result.Trial) {
+	tb.Helper()
+	w := usual()
+	w.loads, w.samples = []result.Setting{{Workload: "udp-stream", Params: result.Params{Rate: 1e9}, Placement: result.CrossNode}}, 0
+	run, trials := w.run(tb)
+	for i := range trials {
+		t := &trials[i]
+		t.Sent, t.Lost = 100_000, int64(10*i%70)
+		t.Bursts.P50, t.Bursts.P90, t.Bursts.Min, t.Bursts.Mean, t.Bursts.P99, t.Bursts.Split = nil, nil, nil, nil, nil, nil
+	}
+	insight.NewJudge(nil).Conclude(&run, trials)
+	return run, trials
+}
+
+// broken are trials as no version wrote them: columns cut short, histograms that can't be read, times before the start.
+func broken(trials []result.Trial) []result.Trial {
+	all := make([]result.Trial, len(trials))
+	copy(all, trials)
+	for i := range all {
+		t := &all[i]
+		switch i % 4 {
+		case 0:
+			t.Histogram = "not a histogram"
+		case 1:
+			t.Bursts.Start, t.Bursts.Disturbed = t.Bursts.Start[:1], nil
+		case 2:
+			t.Bursts.ClientCPU, t.Bursts.Work = t.Bursts.ClientCPU[:2], nil
+			t.Started = began().Add(-time.Hour)
+		}
+	}
+	return all
+}
+
+func TestOddRuns(t *testing.T) {
+	for name, c := range odd(t) {
+		t.Run(name, func(t *testing.T) {
+			got := text(t, c.run, c.trials)
+			if !strings.Contains(got, c.says) {
+				t.Errorf("the page does not say %q", c.says)
+			}
+			for _, nonsense := range []string{"NaN", "Inf%", "+Inf", "%!", "<nil>"} {
+				if i := strings.Index(strings.ReplaceAll(got, script, ""), nonsense); i >= 0 {
+					t.Errorf("the page says %s: %q", nonsense, got[max(i-200, 0):i+20])
+				}
+			}
+		})
+	}
+}
+
+// TestLargeRunStaysSmall writes ten thousand cells and says what that takes.
+func TestLargeRunStaysSmall(t *testing.T) {
+	run, trials := large(t)
+	if len(run.Cells) < 10_000 {
+		t.Fatalf("only %d cells", len(run.Cells))
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	var out counter
+	if err := Write(&out, run, trials); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	runtime.ReadMemStats(&after)
+	t.Logf("%d cells, %d deltas, %d trials: %.1f MB in %s; %.0f MB allocated in all, heap %.0f MB larger",
+		len(run.Cells), len(run.Deltas), len(trials), float64(out)/1e6, took.Round(time.Millisecond),
+		float64(after.TotalAlloc-before.TotalAlloc)/1e6, (float64(after.HeapSys)-float64(before.HeapSys))/1e6)
+	if out > 10e6 {
+		t.Errorf("the report has %d bytes, want at most 10 MB", out)
+	}
+}
+
+// counter counts what is written to it.
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
+
+// full is a disk that takes so many bytes.
+type full int
+
+func (f *full) Write(p []byte) (int, error) {
+	if *f -= full(len(p)); *f < 0 {
+		return 0, os.ErrClosed
+	}
+	return len(p), nil
+}
+
+func TestWriterErrorIsReturned(t *testing.T) {
+	run, trials := small(t)
+	for _, room := range []full{0, 30_000} {
+		if err := Write(&room, run, trials); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("error %v, want %v", err, os.ErrClosed)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package html
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// inspection is what testdata/inspect.js finds.
+type inspection struct {
+	Wrong []string       `json:"wrong"`
+	Count map[string]int `json:"count"`
+}
+
+// inspect looks at the page as it is drawn now.
+func (b *browser) inspect() inspection {
+	b.t.Helper()
+	script, err := os.ReadFile("testdata/inspect.js")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return ask[inspection](b, string(script))
+}
+
+// views are the windows and colour schemes in which a page must be good.
+func views(f func(width int64, scheme string)) {
+	for _, width := range []int64{390, 1440} {
+		for _, scheme := range []string{"light", "dark"} {
+			f(width, scheme)
+		}
+	}
+}
+
+// TestDrawn looks at the page of a run with something of everything, on a phone and on a desk, by day and by night.
+func TestDrawn(t *testing.T) {
+	run, trials := usual().run(t)
+	trials = spoil(&run, trials)
+	page := written(t, run, trials)
+	b := startBrowser(t)
+	views(func(width int64, scheme string) {
+		b.view(width, scheme)
+		b.open(page)
+		ask[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }), true`)
+		found := b.inspect()
+		for _, w := range found.Wrong {
+			t.Errorf("at %d px, %s: %s", width, scheme, w)
+		}
+		for kind, least := range map[string]int{"forest row": 24, "axis": 4, "chart": 3 + 2*4, "drawing of a way": 10, "bar": 20} {
+			if found.Count[kind] < least {
+				t.Errorf("at %d px, %s: %d of kind %q are drawn, want at least %d", width, scheme, found.Count[kind], kind, least)
+			}
+		}
+		dark := ask[bool](b, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).every((v) => v < 60)`)
+		if dark != (scheme == "dark") {
+			t.Errorf("at %d px, %s: the page is dark: %t", width, scheme, dark)
+		}
+	})
+	b.quiet()
+}
+
+// TestOddRunsDrawn holds that a run that lacks most of what a page shows makes a page that is sound.
+func TestOddRunsDrawn(t *testing.T) {
+	b := startBrowser(t)
+	for name, c := range odd(t) {
+		page := written(t, c.run, c.trials)
+		for _, width := range []int64{390, 1440} {
+			b.view(width, "light")
+			b.open(page)
+			for _, w := range b.inspect().Wrong {
+				t.Errorf("%s, at %d px: %s", name, width, w)
+			}
+		}
+	}
+	b.quiet()
+}
+
+// TestHostilePage holds that what a study says is never run, whatever it says.
+func TestHostilePage(t *testing.T) {
+	b := startBrowser(t)
+	for _, sparing := range []bool{true, false} {
+		run, trials := hostile(t, sparing)
+		page := written(t, run, trials, WithStudy([]byte("study: "+evil)))
+		b.view(1440, "light")
+		b.open(page)
+		if hit := ask[string](b, `String(window.hit)`); hit != "undefined" {
+			t.Errorf("a planted script ran and left %s", hit)
+		}
+		if n := ask[int](b, `document.querySelectorAll('img, iframe, object, embed, link, [autofocus], [onfocus], [onerror], script + script').length`); n > 0 {
+			t.Errorf("%d planted elements are in the page", n)
+		}
+		if n := ask[int](b, `document.querySelectorAll('script').length`); n != 1 {
+			t.Errorf("the page has %d scripts, want 1", n)
+		}
+		for _, w := range b.inspect().Wrong {
+			if strings.Contains(w, "window") {
+				t.Errorf("long names: %s", w)
+			}
+		}
+		if !strings.Contains(ask[string](b, `document.querySelector('h1').textContent`), "<img src=x") {
+			t.Error("the text itself is missing")
+		}
+	}
+	b.quiet()
+}
+
+// visible lists what a selector finds and can be seen, each by an expression of e.
+func visible(b *browser, selector, of string) []string {
+	b.t.Helper()
+	return ask[[]string](b, `[...document.querySelectorAll('`+selector+`')].filter((e) => e.checkVisibility()).map((e) => String(`+of+`))`)
+}
+
+// TestFilters clicks what can be clicked.
+func TestFilters(t *testing.T) {
+	run, trials := usual().run(t)
+	page := written(t, run, trials)
+	b := startBrowser(t)
+	b.view(1440, "light")
+	b.open(page)
+	click := func(filter, value string) {
+		b.do(chromedp.Click(chromedp.CSS(`[data-filter="` + filter + `"] button[data-value="` + value + `"]`)))
+		if on := visible(b, `[data-filter="`+filter+`"] button[aria-pressed="true"]`, `e.dataset.value`); !slices.Equal(on, []string{value}) {
+			t.Errorf("after a click on %s of %s, pressed are %q", value, filter, on)
+		}
+	}
+	everything := len(visible(b, ".setting", "e.id"))
+	if everything != 4 {
+		t.Fatalf("%d settings are shown, want 4", everything)
+	}
+	click("placement", "cross-node")
+	for _, p := range visible(b, "[data-placement]", "e.dataset.placement") {
+		if p != "cross-node" {
+			t.Errorf("%s is shown though only cross-node was asked for", p)
+		}
+	}
+	if n := len(visible(b, ".setting", "e.id")); n != 3 {
+		t.Errorf("%d settings across nodes are shown, want 3", n)
+	}
+	click("load", "tcp-rr")
+	if got := visible(b, ".setting", "e.dataset.load + e.dataset.placement"); !slices.Equal(got, []string{"tcp-rrcross-node"}) {
+		t.Errorf("both filters leave %q", got)
+	}
+	if n := len(visible(b, ".fig", "e.tagName")); n != 3 {
+		t.Errorf("both filters leave %d charts, want one each of latency, drift and CPU", n)
+	}
+	click("load", "")
+	click("placement", "")
+	click("metric", "p99.9")
+	if got := visible(b, ".forest", "e.dataset.metric"); !slices.Equal(got, []string{"p99.9", "p99.9", "p99.9"}) {
+		t.Errorf("the tables shown are of %q, want p99.9 of the three settings that have it", got)
+	}
+	if got := visible(b, ".nometric", "e.closest('.setting').dataset.load"); !slices.Equal(got, []string{"tcp-stream"}) {
+		t.Errorf("%q say that they lack the metric, want tcp-stream", got)
+	}
+	click("metric", "")
+	if got := visible(b, ".forest", "e.dataset.metric"); !slices.Equal(got, []string{"p50", "p50", "p50", "throughput"}) {
+		t.Errorf("the tables shown are of %q, want the headlines", got)
+	}
+	for _, want := range []string{"dark", "light"} {
+		b.do(chromedp.Click(chromedp.CSS("#theme")))
+		if got := ask[string](b, `document.documentElement.dataset.theme`); got != want {
+			t.Errorf("the theme is %s, want %s", got, want)
+		}
+	}
+	b.quiet()
+}
+
+// TestReadouts points at charts, by mouse and by keyboard.
+func TestReadouts(t *testing.T) {
+	run, trials := usual().run(t)
+	page := written(t, run, trials)
+	b := startBrowser(t)
+	b.view(1440, "light")
+	b.open(page)
+	if n := ask[int](b, `document.querySelectorAll('.plot[data-kind="quantiles"] .ln').length`); n != 3*8 {
+		t.Errorf("%d curves of latency, want 8 in each of 3 settings", n)
+	}
+	point := func(selector string, share string) []string {
+		return ask[[]string](b, `(() => {
+			const plot = document.querySelector('`+selector+`');
+			plot.scrollIntoView({block: 'center'});
+			const box = plot.getBoundingClientRect();
+			plot.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + `+share+` * box.width, clientY: box.top + 20}));
+			const readout = document.getElementById('readout');
+			return readout.hidden ? [] : [...readout.children].map((e) => e.textContent);
+		})()`)
+	}
+	rows := point(`.plot[data-kind="quantiles"]`, "0.001")
+	if len(rows) != 9 || rows[0] != "fastest" {
+		t.Errorf("the readout at the left end says %q, want a heading and 8 curves", rows)
+	}
+	for _, r := range rows[1:] {
+		if !strings.HasSuffix(r, " µs") {
+			t.Errorf("a latency reads %q", r)
+		}
+	}
+	rows = point(`.plot[data-kind="changes"]`, "0.5")
+	if len(rows) != 8 || !strings.HasSuffix(rows[0], "s into the run") || !slices.ContainsFunc(rows, func(r string) bool { return strings.HasPrefix(r, "vxlan+1") }) {
+		t.Errorf("the readout over the run says %q, want 7 courses, vxlan between +10%% and +20%%", rows)
+	}
+	keys := ask[[]string](b, `(() => {
+		const plot = document.querySelector('.plot[data-kind="moments"]'), readout = document.getElementById('readout');
+		readout.hidden = true;
+		plot.focus();
+		const press = (key) => { plot.dispatchEvent(new KeyboardEvent('keydown', {key, cancelable: true})); return String(readout.hidden); };
+		return [String(document.activeElement === plot), press('ArrowRight'), press('Escape')];
+	})()`)
+	if !slices.Equal(keys, []string{"true", "false", "true"}) {
+		t.Errorf("focus, arrow and escape give %q", keys)
+	}
+	folded := ask[[]int](b, `(() => {
+		const open = () => document.querySelectorAll('details:not([open])').length;
+		const before = open();
+		dispatchEvent(new Event('beforeprint'));
+		const printed = open();
+		dispatchEvent(new Event('afterprint'));
+		return [before, printed, open()];
+	})()`)
+	if folded[0] == 0 || folded[1] != 0 || folded[2] != folded[0] {
+		t.Errorf("folded before, while and after printing are %v", folded)
+	}
+	b.quiet()
+}
+
+// drawnWithin is how long a browser may take to draw the largest page, in milliseconds.
+const drawnWithin = 3000
+
+// TestLargePageIsDrawnQuickly opens the page of ten thousand cells. Of three goes the best counts: what else the machine does can
+// only make them slower.
+func TestLargePageIsDrawnQuickly(t *testing.T) {
+	run, trials := large(t)
+	page := written(t, run, trials)
+	trials = nil
+	b := startBrowser(t)
+	var took []float64
+	for range 3 {
+		b.view(1440, "light")
+		b.open(page)
+		took = append(took, ask[float64](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))`, chromedp.EvalAwaitPromise))
+	}
+	parsed := ask[float64](b, `performance.getEntriesByType('navigation')[0].domInteractive`)
+	elements := ask[int](b, `document.getElementsByTagName('*').length`)
+	t.Logf("drawn after %.0f ms (best of %.0f), of which reading took %.0f ms; %d elements", slices.Min(took), took, parsed, elements)
+	if best := slices.Min(took); best > drawnWithin {
+		t.Errorf("the page of %d cells is drawn after %.0f ms, want at most %d", len(run.Cells), best, drawnWithin)
+	}
+	if n := len(visible(b, ".fp", "e.tagName")); n < 50 {
+		t.Errorf("%d rows are drawn: this test looks at an empty page", n)
+	}
+	ask[bool](b, `(() => { const f = document.getElementById('find'); f.value = '563B nodes'; f.dispatchEvent(new Event('input')); return true; })()`)
+	if got := visible(b, ".setting", "e.querySelector('h3').textContent"); len(got) != 1 || !strings.Contains(got[0], "563B") || !strings.Contains(got[0], "across nodes") {
+		t.Errorf("looking for a setting finds %q", got)
+	}
+	b.quiet()
+}
