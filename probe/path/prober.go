@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"netdelta/network"
 	"netdelta/result"
@@ -151,7 +153,7 @@ func (p *Prober) between(ctx context.Context, w *watched, load func(context.Cont
 	if w.Before.Stacks, err = p.o.Stacks(ctx); err != nil {
 		return err
 	}
-	if w.Before.Counters, err = p.o.Counters(ctx); err != nil {
+	if w.Before.Counters, err = p.quiet(ctx); err != nil {
 		return err
 	}
 	if w.Load, err = load(ctx); err != nil {
@@ -165,4 +167,28 @@ func (p *Prober) between(ctx context.Context, w *watched, load func(context.Cont
 	}
 	w.After.Stacks, err = p.o.Stacks(ctx)
 	return err
+}
+
+const (
+	// quietReadings is how often the counters are read in the hope that nothing moves, quietPause the time between.
+	quietReadings = 20
+	quietPause    = 250 * time.Microsecond
+)
+
+// quiet reads the counters once nothing moves any more: a stream that was stopped takes a moment to run dry. Devices that
+// never fall silent are not waited for.
+func (p *Prober) quiet(ctx context.Context) (map[network.Device]testbed.Counters, error) {
+	last, err := p.o.Counters(ctx)
+	for range quietReadings {
+		if err != nil {
+			return nil, err
+		}
+		var again map[network.Device]testbed.Counters
+		if again, err = p.o.Counters(ctx); err == nil && maps.Equal(again, last) {
+			return again, nil
+		}
+		last = again
+		time.Sleep(quietPause)
+	}
+	return last, err
 }

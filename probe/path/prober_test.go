@@ -8,6 +8,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"netdelta/network"
 	"netdelta/probe/path"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -147,4 +148,42 @@ func TestAudit(t *testing.T) {
 	if said := strings.Join(a.Findings, "\n"); err != nil || !strings.Contains(said, "pod2/eth0, which is on no way") {
 		t.Errorf("nothing was moved: %v %q", err, said)
 	}
+}
+
+// dripping is a testbed on which something else still moves while the first readings are taken.
+type dripping struct {
+	testbed.Observer
+	left int
+	drip func()
+}
+
+func (d *dripping) Counters(ctx context.Context) (map[network.Device]testbed.Counters, error) {
+	if d.left > 0 {
+		d.left--
+		d.drip()
+	}
+	return d.Observer.Counters(ctx)
+}
+
+// What another load left behind is waited for, and not taken for a part of this one.
+func TestQuietIsWaitedFor(t *testing.T) {
+	o := open(t, named(t, "routed"), testbed.Spec{})
+	near, far := newEnds(t, o, 0, 1), newEnds(t, o, 0, 2)
+	run, rest := near.trip(t, "udp", 1000, 20), far.trip(t, "udp", 1000, 20)
+	d := &dripping{Observer: o, left: 5, drip: func() {
+		if _, err := rest(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}}
+	p, err := path.NewProber(d).Prove(t.Context(), near.client.Pod, near.server.Pod, run)
+	if err != nil || !p.OK {
+		t.Errorf("%v %q", err, p.Findings)
+	}
+	// What never falls silent is not waited for, but seen.
+	d.left = 1000
+	p, err = path.NewProber(d).Prove(t.Context(), near.client.Pod, near.server.Pod, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told(t, p, "node1/eth0 carried")
 }

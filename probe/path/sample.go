@@ -93,7 +93,7 @@ func (j *judgement) sample() {
 	}
 	j.path.Sampled = len(j.Sample.Packets)
 	if len(j.seen.tallies) == 0 {
-		j.weak("the packet sample of %d holds no packet of the load", j.path.Sampled)
+		j.weak("the sample of %d packets (%d more were missed) holds none of the load", j.path.Sampled, j.Sample.Missed)
 	}
 	j.wrappings(j.seen.tallies)
 	j.sizes(j.seen.large)
