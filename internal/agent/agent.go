@@ -123,6 +123,12 @@ func (a *Agent) Totals(ctx context.Context, session int) (workload.Totals, error
 	return invoke[workload.Totals](ctx, a, opTotals, sessionArgs{session}, 10*time.Second)
 }
 
+// Threads are the numbers of the threads that a session of either end runs on, on the agent's machine; none where its
+// workload doesn't say. A server may have a thread for each client: ask when the client is connected.
+func (a *Agent) Threads(ctx context.Context, session int) ([]int, error) {
+	return invoke[[]int](ctx, a, opThreads, sessionArgs{session}, 10*time.Second)
+}
+
 // Drop closes a session.
 func (a *Agent) Drop(ctx context.Context, session int) error {
 	_, err := invoke[struct{}](ctx, a, opClose, sessionArgs{session}, 5*time.Second)

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 type fakeServer struct{}
 
 func (fakeServer) Totals() workload.Totals { return workload.Totals{Transactions: 7} }
+func (fakeServer) Threads() []int          { return []int{7, 8} }
 func (fakeServer) Close() error            { return nil }
 
 type fakeClient struct {
@@ -187,11 +189,20 @@ func TestBurstsAndTotals(t *testing.T) {
 	if got, err := a.Totals(t.Context(), srv); err != nil || got.Transactions != 7 {
 		t.Errorf("server's totals: %+v, %v", got, err)
 	}
+	if got, err := a.Threads(t.Context(), srv); err != nil || !slices.Equal(got, []int{7, 8}) {
+		t.Errorf("the server's threads: %v, %v", got, err)
+	}
+	if got, err := a.Threads(t.Context(), c); err != nil || len(got) != 0 {
+		t.Errorf("threads of a client that knows none: %v, %v", got, err)
+	}
 	if err := a.Drop(t.Context(), c); err != nil {
 		t.Error(err)
 	}
 	if _, err := a.Burst(t.Context(), c, workload.BurstSpec{Deadline: time.Minute}); err == nil {
 		t.Error("a closed session still measures")
+	}
+	if _, err := a.Threads(t.Context(), c); err == nil {
+		t.Error("a closed session still has threads")
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	opBurst   = "burst"
 	opCollect = "collect"
 	opTotals  = "totals"
+	opThreads = "threads"
 	opClose   = "close"
 )
 

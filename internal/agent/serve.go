@@ -120,6 +120,8 @@ func (s *server) handle(r request) (any, error) {
 			}
 			return workload.Totals{}, fmt.Errorf("session %d is not a server", a.Session)
 		})
+	case opThreads:
+		return call(r.Args, s.threads)
 	case opClose:
 		return call(r.Args, func(a sessionArgs) (struct{}, error) {
 			e, ok := s.sessions[a.Session]
@@ -164,6 +166,24 @@ func (s *server) dial(a dialArgs) (int, error) {
 		return 0, err
 	}
 	return s.add(session{client: c}), nil
+}
+
+// threaded is an end of a workload that knows which threads it runs on.
+type threaded interface{ Threads() []int }
+
+// threads are those of a session; an end that doesn't know has none.
+func (s *server) threads(a sessionArgs) ([]int, error) {
+	e, found := s.sessions[a.Session]
+	if !found {
+		return nil, fmt.Errorf("session %d is not open", a.Session)
+	}
+	if t, ok := e.server.(threaded); ok {
+		return t.Threads(), nil
+	}
+	if t, ok := e.client.(threaded); ok {
+		return t.Threads(), nil
+	}
+	return nil, nil
 }
 
 func (s *server) add(e session) int {

@@ -295,6 +295,16 @@ func (c *client) Collect(dropLast bool) (workload.Totals, error) {
 	return totals, nil
 }
 
+// Threads is the number of the thread that measures.
+func (c *client) Threads() []int {
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.closed {
+		return nil
+	}
+	return []int{int(atomic.LoadInt32(&c.ctl.thread))}
+}
+
 // Close implements workload.Client. A burst that runs is given up.
 func (c *client) Close() error {
 	c.life.Lock()

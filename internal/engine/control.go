@@ -18,6 +18,7 @@ import (
 type control struct {
 	command uint32 // counts the orders; the loop sleeps on it
 	stop    uint32 // 1 asks the loop to give up
+	thread  int32  // the kernel's number of the loop's thread, once it runs
 
 	// What does not change.
 	kind       Kind

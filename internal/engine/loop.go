@@ -14,6 +14,7 @@ import (
 //go:nocheckptr
 func runClient(c *control) {
 	native.EnterSyscall()
+	atomic.StoreInt32(&c.thread, native.ThreadID())
 	known := uint32(0)
 	for {
 		for atomic.LoadUint32(&c.command) == known {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,7 @@ import (
 //go:nocheckptr
 func runServer(c *control) {
 	native.EnterSyscall()
+	atomic.StoreInt32(&c.thread, native.ThreadID())
 	switch {
 	case c.kind == DatagramRR && c.conns > 1:
 		c.serveDatagrams()

@@ -23,6 +23,9 @@ const (
 	// that rates are found to. behindLeast is what the clocks and the scheduler of a quiet machine make of nothing.
 	behind      = mlrsearch.Width / 4
 	behindLeast = 20 * time.Microsecond
+	// apart is how far apart, relative to the upper one, bounds may be for a result when the time ends before they are close
+	// enough: where everything is disturbed they are what chance made them.
+	apart = 5 * mlrsearch.Width
 	// trialLeast is how many datagrams the shortest trial has at the lowest rate: one whose way the last one's is compared to.
 	trialLeast = 2
 	// reportTimeout is how long the receiver's report on a trial is waited for until it is asked for again.
@@ -84,19 +87,27 @@ func (s *seeker) run(spec workload.BurstSpec) (workload.Burst, error) {
 	b := &s.burst
 	b.Start = start
 	b.Search = &workload.Search{
-		NoDrop: none.Lower * bits, PartialDrop: little.Lower * bits, Trials: found.Trials, AtLeast: none.AtLeast,
+		NoDrop: known(none) * bits, PartialDrop: known(little) * bits, Trials: found.Trials, AtLeast: none.AtLeast,
 	}
 	for _, load := range []struct {
 		part float64
 		to   *float64
 	}{{0.1, &b.Search.Load10}, {0.5, &b.Search.Load50}, {0.9, &b.Search.Load90}} {
-		if err := s.latencyAt(load.part*none.Lower, share, load.to); err != nil {
+		if err := s.latencyAt(load.part*known(none), share, load.to); err != nil {
 			return workload.Burst{}, err
 		}
 	}
 	b.Duration = time.Since(start)
 	b.Throughput = float64(b.Bytes) * 8 / b.Duration.Seconds()
 	return *b, nil
+}
+
+// known is the rate that was found; 0 where the search ended before it knew one.
+func known(f mlrsearch.Found) float64 {
+	if f.Narrow || f.Upper > 0 && f.Lower >= f.Upper*(1-apart) {
+		return f.Lower
+	}
+	return 0
 }
 
 // latencyAt measures the median latency at a rate, if there is one and both ends have the same clock.

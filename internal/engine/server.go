@@ -262,6 +262,20 @@ func (c *control) counted() counters {
 	}
 }
 
+// Threads are the numbers of the threads that serve now: with a thread for each connection, those of the clients that are
+// connected.
+func (s *server) Threads() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []int
+	for ses := range s.sessions {
+		if id := atomic.LoadInt32(&ses.ctl.thread); id != 0 {
+			all = append(all, int(id))
+		}
+	}
+	return all
+}
+
 // Totals implements workload.Server.
 func (s *server) Totals() workload.Totals {
 	s.mu.Lock()

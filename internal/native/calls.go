@@ -184,6 +184,15 @@ func InvoluntarySwitches() int64 {
 //go:norace
 func Yield() { _, _, _ = syscall.RawSyscall6(unix.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0) }
 
+// ThreadID is the kernel's number of this thread.
+//
+//go:nosplit
+//go:norace
+func ThreadID() int32 {
+	id, _, _ := syscall.RawSyscall6(unix.SYS_GETTID, 0, 0, 0, 0, 0, 0)
+	return int32(id)
+}
+
 // ThreadCPU is the processor time that this thread has used since it began, in nanoseconds, with what the kernel did in its
 // name.
 //
