@@ -182,7 +182,9 @@ func failAll(seats []*seat, err error) []*seat {
 
 // armAll gives the seats their agents and opens their connections.
 func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.Testbed) []*seat {
+	prober := proberOf(tb)
 	for _, s := range seats {
+		s.prober = prober
 		s.client, s.server = c.client, c.servers[s.cell.Placement]
 		s.meter = st.kernel.Meter(s.server, s.cpus.list())
 		s.failed = s.arm(ctx, tb)
@@ -206,6 +208,7 @@ func (st *stage) newSeat(c result.Cell) *seat {
 		if w.Name != c.Workload {
 			continue
 		}
+		s.protocol = w.Protocol
 		if s.searches = c.Params.Search; s.searches {
 			continue // what it finds stands in place of the workload's usual metrics
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"netdelta/experiment/plan"
@@ -112,7 +113,7 @@ type runner struct {
 	began     time.Time
 
 	trials   []result.Trial
-	failures map[string]int // by cell: builds in a row in which it failed
+	failures map[string]int // by cell: builds in a row that were of no use
 	open     int            // as in Status
 	rounds   int            // of this build, repeated ones included
 	repeated int            // of this build
@@ -246,19 +247,23 @@ func (r *runner) keep(trials []result.Trial) {
 	}
 }
 
-// hopeless is after how many failed builds in a row a cell is left out of the rest of the run.
+// hopeless is after how many useless builds in a row a cell is left out of the rest of the run.
 const hopeless = 2
 
-// dropHopeless takes cells that fail again and again out of the run, so that their deadlines don't eat the budget.
+// dropHopeless takes cells out of the run that fail or are misrouted again and again, so that they don't eat the budget.
 func (r *runner) dropHopeless(trials []result.Trial) {
 	for _, t := range trials {
-		if t.Failed == "" {
+		how, why := "failed", t.Failed
+		if t.Failed == "" && t.Path != nil && !t.Path.OK {
+			how, why = "was misrouted", strings.Join(t.Path.Findings, "; ")
+		}
+		if why == "" {
 			r.failures[t.Cell] = 0
 			continue
 		}
 		if r.failures[t.Cell]++; r.failures[t.Cell] == hopeless {
 			r.scheduler.Drop(t.Cell)
-			r.run.Notes = append(r.run.Notes, fmt.Sprintf("%s failed in %d builds in a row and was given up: %s", t.Cell, hopeless, t.Failed))
+			r.run.Notes = append(r.run.Notes, fmt.Sprintf("%s %s in %d builds in a row and was given up: %s", t.Cell, how, hopeless, why))
 		}
 	}
 }

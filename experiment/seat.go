@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"netdelta/internal/agent"
+	"netdelta/network"
 	"netdelta/probe/cpu"
+	"netdelta/probe/path"
 	"netdelta/probe/pressure"
 	"netdelta/probe/stalls"
 	"netdelta/result"
@@ -34,7 +36,11 @@ type seat struct {
 	latencies bool // the bursts have latencies
 	streams   bool // the bursts have a throughput
 	searches  bool // the bursts look for the highest rates
+	protocol  network.Protocol
+	remote    netip.AddrPort // where the client reaches the server
 	meter     *cpu.Meter
+	prober    *path.Prober
+	path      *result.Path // nil where nobody could look
 }
 
 // placementCPUs are the processors that the ends of a workload are pinned to; -1 is not pinned.
@@ -78,9 +84,9 @@ func (s *seat) arm(ctx context.Context, tb testbed.Testbed) error {
 		return fmt.Errorf("starting the server of %s: %w", s.cell.ID, err)
 	}
 	local := netip.AddrPortFrom(all, uint16(s.ports.client))
-	remote := tb.Endpoint(from, to, uint16(port))
-	if s.session, err = s.client.Dial(ctx, s.cell.Workload, s.cell.Params, local, remote, s.cpus.client); err != nil {
-		return fmt.Errorf("opening the connection of %s to %v: %w", s.cell.ID, remote, err)
+	s.remote = tb.Endpoint(from, to, uint16(port))
+	if s.session, err = s.client.Dial(ctx, s.cell.Workload, s.cell.Params, local, s.remote, s.cpus.client); err != nil {
+		return fmt.Errorf("opening the connection of %s to %v: %w", s.cell.ID, s.remote, err)
 	}
 	s.started = time.Now()
 	return nil
@@ -172,7 +178,7 @@ func (s *seat) markRound(round int, reason string) {
 func (s *seat) trial(ctx context.Context, build int) result.Trial {
 	t := result.Trial{
 		Schema: result.Schema, Cell: s.cell.ID, Role: s.cell.Role, Build: build,
-		Started: s.started, Bursts: s.bursts, ClientCPU: s.cpus.client, ServerCPU: s.cpus.server,
+		Started: s.started, Bursts: s.bursts, Path: s.path, ClientCPU: s.cpus.client, ServerCPU: s.cpus.server,
 	}
 	if s.failed == nil {
 		totals, err := s.client.Collect(ctx, s.session, s.disturbed)

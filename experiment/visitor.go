@@ -39,22 +39,21 @@ func (v *visitor) spec() workload.BurstSpec {
 	return workload.BurstSpec{Duration: v.burst, Warmup: v.burst / warmupShare, Deadline: v.burst + hangAfter}
 }
 
-// warm runs each seat briefly without a record: the first burst after a set-up resolves addresses and fills caches.
+// warm runs each seat briefly without a record, since the first burst after a set-up resolves addresses and fills caches, and
+// proves its path meanwhile.
 func (v *visitor) warm(ctx context.Context, seats []*seat) error {
-	spec := workload.BurstSpec{Duration: v.burst / warmupShare, Deadline: v.burst + hangAfter}
 	for _, s := range seats {
 		if s.failed != nil {
 			continue
 		}
-		if _, err := s.client.Burst(ctx, s.session, spec); err != nil {
+		if err := s.prove(ctx, v.burst); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			fail(seats, s, fmt.Errorf("first burst of %s: %w", s.cell.ID, err))
 		}
-		s.disturbed = true // keeps the burst out of the histogram
 	}
-	return nil
+	return beginAudits(ctx, seats)
 }
 
 // round visits each seat once, in random order, and then judges the round as a whole. The spans are in the order of seats.
@@ -125,5 +124,6 @@ func collectTrials(ctx context.Context, build int, seats []*seat) []result.Trial
 	for i, s := range seats {
 		trials[i] = s.trial(ctx, build)
 	}
+	audit(ctx, seats, trials)
 	return trials
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"netdelta/network"
 	"netdelta/result"
 )
 
@@ -20,6 +21,8 @@ type Workload struct {
 	Name    string
 	Summary string // one line
 	UsedBy  string // who meets such traffic
+	// Protocol is what carries the payload: TCP or UDP.
+	Protocol network.Protocol
 	// Headline is the metric that verdicts are about; it is one of Metrics.
 	Headline string
 	Metrics  []Metric
@@ -95,7 +98,8 @@ type Burst struct {
 // 37 of it, would be no longer than what a thread waits for its processor now and then.
 const SearchLeast = 250 * time.Millisecond
 
-// Search is what a search for the highest rate found. Rates are bits of payload per second, latencies nanoseconds.
+// Search is what a search for the highest rate found. Rates are bits of payload per second, latencies nanoseconds; what was
+// not found is 0.
 type Search struct {
 	NoDrop, PartialDrop    float64
 	Load10, Load50, Load90 float64 // median latency at that share of NoDrop, in percent

@@ -3,6 +3,7 @@ package tcpcrr
 
 import (
 	"netdelta/internal/engine"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -12,6 +13,7 @@ import (
 func Workload() workload.Workload {
 	return engine.Bind(workload.Workload{
 		Name:     "tcp-crr",
+		Protocol: network.TCP,
 		Summary:  "connect, request, response, close: a new TCP connection for each transaction",
 		UsedBy:   "clients without kept connections: health checks, CGI, short HTTP calls",
 		Headline: "p50",

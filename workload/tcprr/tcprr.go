@@ -3,6 +3,7 @@ package tcprr
 
 import (
 	"netdelta/internal/engine"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -12,6 +13,7 @@ import (
 func Workload() workload.Workload {
 	return engine.Bind(workload.Workload{
 		Name:     "tcp-rr",
+		Protocol: network.TCP,
 		Summary:  "requests and responses of one size on open TCP connections",
 		UsedBy:   "calls between services on kept connections: gRPC, Redis, databases",
 		Headline: "p50",

@@ -3,6 +3,7 @@ package tcpstream
 
 import (
 	"netdelta/internal/engine"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -12,6 +13,7 @@ import (
 func Workload() workload.Workload {
 	return engine.Bind(workload.Workload{
 		Name:     "tcp-stream",
+		Protocol: network.TCP,
 		Summary:  "bulk transfer over TCP, as fast as it goes",
 		UsedBy:   "backups, images, replication, object storage",
 		Headline: "throughput",

@@ -4,6 +4,7 @@ package udprr
 
 import (
 	"netdelta/internal/engine"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -16,6 +17,7 @@ const largestDatagram = 65507
 func Workload() workload.Workload {
 	return engine.Bind(workload.Workload{
 		Name:     "udp-rr",
+		Protocol: network.UDP,
 		Summary:  "requests and responses as UDP datagrams; lost ones are counted and sent again",
 		UsedBy:   "name resolution, QUIC, games, telemetry",
 		Headline: "p50",

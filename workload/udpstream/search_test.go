@@ -118,7 +118,7 @@ func findsTheLink(bursts []workload.Burst, truth float64) error {
 	var none, little, load []float64
 	for _, b := range bursts {
 		s := b.Search
-		if s == nil || b.Sent < 1 || b.Transactions+b.Lost != b.Sent || s.PartialDrop < s.NoDrop {
+		if s == nil || b.Sent < 1 || b.Transactions+b.Lost != b.Sent || s.PartialDrop != 0 && s.PartialDrop < s.NoDrop {
 			return fmt.Errorf("%+v found %+v", b, s)
 		}
 		none, little, load = append(none, s.NoDrop/truth), append(little, s.PartialDrop/truth), append(load, s.Load50)

@@ -4,6 +4,7 @@ package udpstream
 
 import (
 	"netdelta/internal/engine"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -16,6 +17,7 @@ const largestDatagram = 65507
 func Workload() workload.Workload {
 	return engine.Bind(workload.Workload{
 		Name:     "udp-stream",
+		Protocol: network.UDP,
 		Summary:  "UDP datagrams at a given rate; the receiver counts losses and reordering",
 		UsedBy:   "voice, video, metrics, tunnels",
 		Headline: "loss",

@@ -1,0 +1,129 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"netdelta/network"
+	"netdelta/probe/path"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// proberOf is what proves the paths of a testbed, nil for one that does not show its devices.
+func proberOf(tb testbed.Testbed) *path.Prober {
+	if o, ok := tb.(testbed.Observer); ok {
+		return path.NewProber(o)
+	}
+	return nil
+}
+
+// prove runs the seat's first bursts, which nobody counts, and where the testbed shows its devices watches which way they go.
+func (s *seat) prove(ctx context.Context, burst time.Duration) error {
+	load := func(ctx context.Context) (path.Load, error) { return s.firstBursts(ctx, burst) }
+	if s.prober == nil {
+		_, err := load(ctx)
+		return err
+	}
+	proof, err := s.prober.Prove(ctx, s.client.Pod(), s.server.Pod(), load)
+	if err != nil {
+		return err
+	}
+	s.path = &proof
+	return nil
+}
+
+// proofLeast is how many transactions a proof should rest on.
+const proofLeast = 16
+
+// firstBursts run until enough has arrived: at a low rate, a short burst may have nothing in it.
+func (s *seat) firstBursts(ctx context.Context, burst time.Duration) (path.Load, error) {
+	load := path.Load{Protocol: s.protocol, Server: s.remote}
+	if s.protocol == network.UDP {
+		load.Message = s.cell.Params.Message
+	}
+	transactions := int64(0)
+	for _, length := range []time.Duration{burst / warmupShare, burst, 10 * burst} {
+		b, err := s.client.Burst(ctx, s.session, workload.BurstSpec{Duration: length, DropLast: s.disturbed, Deadline: length + hangAfter})
+		if err != nil {
+			return load, err
+		}
+		s.disturbed = true // keeps the burst out of the histogram
+		s.arrived(&load, b.Moved, b.Bytes)
+		if transactions += b.Transactions; transactions >= proofLeast {
+			break
+		}
+	}
+	return load, nil
+}
+
+// arrived adds to a load what a workload moved: requests and responses alike, or a stream one way. Of a stream of datagrams
+// only what arrived counts, for not all that was sent may have.
+func (s *seat) arrived(load *path.Load, moved, delivered int64) {
+	switch {
+	case s.latencies:
+		load.Requests += unit.Bytes(moved / 2)
+		load.Responses += unit.Bytes(moved / 2)
+	case s.protocol == network.UDP:
+		load.Requests += unit.Bytes(delivered)
+	default:
+		load.Requests += unit.Bytes(moved)
+	}
+}
+
+// beginAudits notes the devices' counters before the bursts that count.
+func beginAudits(ctx context.Context, seats []*seat) error {
+	for p := range seatsByProber(seats) {
+		if err := p.Begin(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// audit holds what the devices carried since beginAudits against what the trials of the seats moved, and adds what it finds
+// to their proofs. Trials that share a testbed share its devices: where one of them was misrouted from the start, the counters
+// say nothing of the others. A testbed that can't be read any more leaves the proofs as they are, and they say so.
+func audit(ctx context.Context, seats []*seat, trials []result.Trial) {
+	for p, members := range seatsByProber(seats) {
+		if slices.ContainsFunc(members, func(i int) bool { return !seats[i].path.OK }) {
+			continue
+		}
+		var moved []path.Moved
+		for _, i := range members {
+			s, load := seats[i], path.Load{}
+			var sum int64
+			for _, m := range s.bursts.Moved {
+				sum += m
+			}
+			s.arrived(&load, sum, trials[i].Bytes)
+			moved = append(moved, path.Moved{
+				From: s.client.Pod(), To: s.server.Pod(), Requests: load.Requests, Responses: load.Responses,
+			})
+		}
+		found, err := p.End(ctx, moved)
+		if err != nil {
+			found.Weak = append(found.Weak, fmt.Sprintf("no audit of the whole trial: %v", err))
+		}
+		for _, i := range members {
+			if trials[i].Path != nil {
+				found.Enter(trials[i].Path)
+			}
+		}
+	}
+}
+
+// seatsByProber are the indices of the seats that share a testbed whose devices can be seen.
+func seatsByProber(seats []*seat) map[*path.Prober][]int {
+	by := map[*path.Prober][]int{}
+	for i, s := range seats {
+		if s.prober != nil && s.path != nil {
+			by[s.prober] = append(by[s.prober], i)
+		}
+	}
+	return by
+}
