@@ -201,7 +201,7 @@ func ip6(b []byte) (layer, []byte, bool) {
 
 // transport fills in the ports and takes the header off. Other protocols than TCP and UDP are as they are.
 func transport(l *layer, b []byte) ([]byte, bool) {
-	header := 0
+	var header int
 	switch l.protocol {
 	case network.UDP:
 		header = int(udpHeader)

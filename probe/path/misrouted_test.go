@@ -2,6 +2,7 @@ package path_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"netdelta/network"
@@ -124,9 +125,9 @@ func lowered(p *network.Plan, mtu unit.Bytes) {
 // The underlay is too small for the tunnel's packets, which are cut up. The kernel knows the tunnel's own MTU from the device
 // that it is told to stand on, though the packets leave by the one that routes say.
 func TestTunnelIsFragmented(t *testing.T) {
-	const real = 1400
+	const truly = 1400
 	o := open(t, misrouted(t, "vxlan", func(top network.Topology, p *network.Plan) {
-		lowered(p, real)
+		lowered(p, truly)
 		ops := secondLink(top.MTU)
 		for _, op := range p.Ops {
 			if v, is := op.(network.Vxlan); is {
@@ -142,22 +143,22 @@ func TestTunnelIsFragmented(t *testing.T) {
 	told(t, p, "node1 put", "packets together from IP fragments")
 	told(t, p, "IP fragments among the sampled packets", "200 on node0/eth0", "200 on node1/eth0")
 	told(t, p, "the path's MTU to be 1350", "the plan says 1450")
-	if p.Fragments == 0 || p.MTU != real-50 {
+	if p.Fragments == 0 || p.MTU != truly-50 {
 		t.Errorf("%d fragments, an MTU of %d", p.Fragments, p.MTU)
 	}
 }
 
 // The path lets through less than the plan says, though what the load sends just fits.
 func TestSmallerPathMTU(t *testing.T) {
-	const real = 1400
+	const truly = 1400
 	for _, family := range families() {
 		t.Run(string(family), func(t *testing.T) {
-			o := open(t, misrouted(t, "routed", func(_ network.Topology, p *network.Plan) { lowered(p, real) }), testbed.Spec{Family: family})
+			o := open(t, misrouted(t, "routed", func(_ network.Topology, p *network.Plan) { lowered(p, truly) }), testbed.Spec{Family: family})
 			p := newEnds(t, o, 0, 2).proof(t, "udp", 1000, 20)
 			told(t, p, "a packet of 1500 bytes from pod0 did not reach pod2 whole")
 			told(t, p, "takes the path's MTU to be 1400", "the plan says 1500")
-			if p.MTU != real {
-				t.Errorf("the MTU is %d, want %d", p.MTU, real)
+			if p.MTU != truly {
+				t.Errorf("the MTU is %d, want %d", p.MTU, truly)
 			}
 		})
 	}
@@ -199,7 +200,7 @@ func TestNotEncapsulated(t *testing.T) {
 			}
 			ops = append(ops, op)
 		}
-		p.Ops = append(ops, addresses...)
+		p.Ops = slices.Concat(ops, addresses)
 	}), testbed.Spec{})
 	p := newEnds(t, o, 0, 2).proof(t, "tcp", 1000, 50)
 	told(t, p, "node0/eth0:", "sampled packets had the encapsulation none", "the plan says vxlan")

@@ -68,7 +68,7 @@ func TestFitIsSeen(t *testing.T) {
 				for _, h := range o.Path(from, to) {
 					left[h.Device]++
 				}
-				payload := binary.BigEndian.AppendUint16(nil, uint16(last(to)))
+				payload := binary.BigEndian.AppendUint16(nil, last(to))
 				for deadline := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 					seen, missed, err := tap.Packets()
 					if err != nil || missed != 0 {
