@@ -196,7 +196,10 @@ func ThreadID() int32 {
 // ThreadCPU is the processor time that this thread has used since it began, in nanoseconds, with what the kernel did in its
 // name.
 //
+// Not inlined, it costs its callers no stack.
+//
 //go:nosplit
+//go:noinline
 //go:norace
 func ThreadCPU() int64 {
 	var ts unix.Timespec
