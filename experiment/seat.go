@@ -153,6 +153,7 @@ func (s *seat) record(b workload.Burst, round int, start time.Duration, reason s
 		}
 		c.NoDrop = append(c.NoDrop, found.NoDrop)
 		c.PartialDrop = append(c.PartialDrop, found.PartialDrop)
+		c.AtLeast = append(c.AtLeast, found.AtLeast)
 		c.Load10 = append(c.Load10, found.Load10)
 		c.Load50 = append(c.Load50, found.Load50)
 		c.Load90 = append(c.Load90, found.Load90)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/probe/stalls"
 	"netdelta/result"
 )
 
@@ -17,6 +18,7 @@ const (
 	CheckDisturbed = "disturbed" // most of the trial's bursts count
 	CheckLoss      = "loss"      // all datagrams arrived
 	CheckHistogram = "histogram" // the histogram can be read
+	CheckSender    = "sender"    // it is the network that bounds a search, not its sender
 	CheckPath      = "path"      // the packets went the way that the network says
 	CheckStalls    = "stalls"    // something arrived all the time
 )
@@ -53,9 +55,20 @@ func (s *summary) checks() []result.Check {
 			Observed: fmt.Sprintf("%d of %d", n, of),
 		})
 	}
+	if found := stalls.Find(*t); len(found) > 0 {
+		checks = append(checks, result.Check{
+			Trial: t.ID(), Check: CheckStalls, Expected: "something arriving all the time", Observed: stalled(found),
+		})
+	}
 	if t.Lost > 0 && !searched(t) {
 		checks = append(checks, result.Check{
 			Trial: t.ID(), Check: CheckLoss, Expected: "0 datagrams lost", Observed: fmt.Sprintf("%d lost", t.Lost),
+		})
+	}
+	if n := senders(t.Bursts); 2*n > len(t.Bursts.AtLeast) {
+		checks = append(checks, result.Check{
+			Trial: t.ID(), Check: CheckSender, Expected: "rates that the network bounds",
+			Observed: fmt.Sprintf("%d of %d searches ended where the sender could do no more: the network may carry more than that", n, len(t.Bursts.AtLeast)),
 		})
 	}
 	if s.decode(); s.broken != nil {
@@ -64,6 +77,33 @@ func (s *summary) checks() []result.Check {
 		})
 	}
 	return checks
+}
+
+// stallsMost is how many stalls of one trial are told one by one.
+const stallsMost = 3
+
+// stalled tells of a trial's stalls, the first of them in full.
+func stalled(found []stalls.Stall) string {
+	var parts []string
+	for i, s := range found {
+		if i == stallsMost && len(found) > stallsMost+1 {
+			parts = append(parts, fmt.Sprintf("and %d more", len(found)-i))
+			break
+		}
+		parts = append(parts, s.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// senders counts the undisturbed searches that their own sender has bounded.
+func senders(b result.Bursts) int {
+	n := 0
+	for i, bounded := range b.AtLeast {
+		if bounded && (i >= len(b.Disturbed) || b.Disturbed[i] == "") {
+			n++
+		}
+	}
+	return n
 }
 
 // disturbed counts the bursts that are marked, and all.

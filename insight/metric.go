@@ -150,13 +150,14 @@ func (m metric) holds(trials []*summary) bool {
 		case m.name == metricLoss:
 			return (t.Sent > 0 || t.Lost > 0) && !searched(t)
 		case m.name == metricCPU:
-			return len(t.Bursts.ClientCPU) > 0 && moves(t) == (m.unit != "ns")
+			return len(t.Bursts.ClientCPU) > 0 && !searched(t) && moves(t) == (m.unit != "ns")
 		}
 		return t.Histogram != ""
 	})
 }
 
-// searched says whether a trial looked for the rate at which packets are lost: its loss then says nothing of the network.
+// searched says whether a trial looked for the rate at which packets are lost: its loss, and
+// what it spent on sending too much, then say nothing of the network.
 func searched(t *result.Trial) bool { return len(t.Bursts.NoDrop) > 0 }
 
 // moves says whether a trial's work is to move bytes, not to answer requests.

@@ -114,9 +114,11 @@ type Bursts struct {
 	// second; Load10, Load50 and Load90 are the median latencies in nanoseconds at that share of NoDrop (a search).
 	NoDrop      []float64 `json:"no_drop,omitempty"`
 	PartialDrop []float64 `json:"partial_drop,omitempty"`
-	Load10      []float64 `json:"load10,omitempty"`
-	Load50      []float64 `json:"load50,omitempty"`
-	Load90      []float64 `json:"load90,omitempty"`
+	// AtLeast says that it was the sender that could do no more than NoDrop: what lies behind it may carry more.
+	AtLeast []bool    `json:"at_least,omitempty"`
+	Load10  []float64 `json:"load10,omitempty"`
+	Load50  []float64 `json:"load50,omitempty"`
+	Load90  []float64 `json:"load90,omitempty"`
 	// Disturbed says why a burst is left out of deltas; "" if it counts.
 	Disturbed []string `json:"disturbed,omitempty"`
 }
