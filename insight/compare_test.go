@@ -77,6 +77,13 @@ func TestCompareFindsWhatChanged(t *testing.T) {
 	if c.Verdict != string(stats.Regressed) || !strings.HasPrefix(c.Says, "REGRESSION: 1 of 3 deltas became worse by more than 2%: vxlan p50 +") {
 		t.Errorf("%s: %s", c.Verdict, c.Says)
 	}
+	var p, adjusted []float64
+	for _, change := range c.Changes {
+		p, adjusted = append(p, *change.P), append(adjusted, *change.PAdjusted)
+	}
+	if diff := cmp.Diff(stats.Holm(p), adjusted); diff != "" || slices.Equal(p, adjusted) {
+		t.Errorf("p %v is corrected to %v:\n%s", p, adjusted, diff)
+	}
 	if len(c.Changes) != 3 || len(c.Unpaired) != 0 || len(c.Baselines) != 1 {
 		t.Errorf("%d changes, %d unpaired, %d baselines", len(c.Changes), len(c.Unpaired), len(c.Baselines))
 	}

@@ -2,12 +2,15 @@ package cli_test
 
 import (
 	"encoding/csv"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"golang.org/x/sys/unix"
 
 	"netdelta/report/rows"
 	"netdelta/result"
@@ -96,9 +99,26 @@ func TestReportReplaces(t *testing.T) {
 	if got := read(t, filepath.Join(dir, "target.md")); got != whole || !strings.HasPrefix(got, "## latency") {
 		t.Errorf("the file has %.60q", got)
 	}
-	call(t, dir, statusDone, "report", "old", "--format", "md", "--out", os.DevNull)
-	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
-		t.Fatalf("%s was replaced: %v", os.DevNull, err)
+	// A pipe of the test's own: a device of the machine must not hang on this test.
+	pipe := filepath.Join(dir, "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end, err := os.OpenFile(pipe, os.O_RDWR|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	call(t, dir, statusDone, "report", "old", "--format", "md", "--out", "pipe")
+	if info, err := os.Lstat(pipe); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		t.Errorf("the pipe was replaced: %v", err)
+	}
+	if err := end.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(whole))
+	if _, err := io.ReadFull(end, got); err != nil || string(got) != whole {
+		t.Errorf("through the pipe came %.60q: %v", got, err)
 	}
 	call(t, dir, statusUsage, "report", "old", "--format", "md", "--out", "old").says(t, "it is a folder; name a file in it")
 	call(t, dir, statusFailed, "report", "old", "--format", "md", "--out", "nowhere/x.md").says(t, "no such file or directory; make its folder first")
