@@ -3,7 +3,7 @@
 # that it is done at once where they are, whoever put them there; only what is missing is asked of apt.
 #
 #   run    the program: nothing but the Go toolchain
-#   test   compared tools, the compiler of the race detector, and the tools that look at a namespace from outside
+#   test   compared tools, the compiler of the race detector, the tools that look at a namespace from outside, and a browser
 #   bench  the same
 #   all    everything
 set -euo pipefail
@@ -29,6 +29,7 @@ needs() {
 		echo iperf3 iperf3
 		echo nft nftables
 		echo ip iproute2
+		echo chromium chromium
 		;;
 	*) fail "unknown set $1: it is one of run, test, bench, all" ;;
 	esac

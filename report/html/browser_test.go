@@ -103,12 +103,8 @@ func ask[T any](b *browser, expression string, options ...chromedp.EvaluateOptio
 }
 
 // view sets the size of the window and the colour scheme.
-func (b *browser) view(width int64, scheme string) {
+func (b *browser) view(width, height int64, scheme string) {
 	b.t.Helper()
-	height := int64(900)
-	if width < 600 {
-		height = 844
-	}
 	b.do(
 		chromedp.EmulateViewport(width, height),
 		chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -146,13 +142,16 @@ func (b *browser) quiet() {
 	b.complaints, b.requests = nil, nil
 }
 
-// picture writes the whole page, or what a selector finds, as PNG.
-func (b *browser) picture(path, selector string) {
+// picture writes what a selector finds as PNG, or what the window shows, or the whole page.
+func (b *browser) picture(path, selector string, whole bool) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	take := chromedp.FullScreenshot(100)
-	if selector != "" {
+	take := chromedp.CaptureScreenshot()
+	switch {
+	case whole:
+		take = chromedp.FullScreenshot(100)
+	case selector != "":
 		take = chromedp.Screenshot(chromedp.CSS(selector))
 	}
 	data, err := chromedp.Run(ctx, take)

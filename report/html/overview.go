@@ -76,10 +76,13 @@ func (p *page) cards() []card {
 
 // extreme is the card of the cheapest or the dearest network.
 func extreme(label string, d result.Delta) card {
+	note := fmt.Sprintf("%s of %s: %s, %s", insight.Difference(d.Unit, d.Difference), metricLabel(d.Metric, d.Unit),
+		insight.Load(d.Setting()), strings.ToLower(insight.Where(d.Placement)))
+	if d.Verdict == string(stats.Unresolved) {
+		note += "; unresolved"
+	}
 	return card{
-		Label: label, Value: insight.Name(d.Network, d.Path) + " " + insight.Percent(d.Ratio), Class: verdictClass(d.Verdict),
-		Note: fmt.Sprintf("%s of %s: %s, %s", insight.Difference(d.Unit, d.Difference), metricLabel(d.Metric, d.Unit),
-			insight.Load(d.Setting()), strings.ToLower(insight.Where(d.Placement))),
+		Label: label, Value: insight.Name(d.Network, d.Path) + " " + insight.Percent(d.Ratio), Class: verdictClass(d.Verdict), Note: note,
 	}
 }
 
@@ -197,27 +200,25 @@ func (p *page) endCard() card {
 	return card{"How it ended", ended, strings.Join(note, " · "), class}
 }
 
-// Sentences are the conclusions that stand on top.
-func (p *page) Sentences() []*setting {
-	var all []*setting
-	for _, s := range p.Settings {
-		if s.Says != "" {
-			all = append(all, s)
-		}
-	}
-	return all[:min(len(all), saysMost)]
+// said are the settings with a conclusion.
+func (p *page) said() []*setting {
+	return slices.DeleteFunc(slices.Clone(p.Settings), func(s *setting) bool { return s.Says == "" })
 }
 
-// MoreSentences counts the conclusions that do not.
-func (p *page) MoreSentences() int {
-	n := -len(p.Sentences())
-	for _, s := range p.Settings {
-		if s.Says != "" {
-			n++
-		}
-	}
-	return n
+// Sentences are the settings whose conclusions stand on top.
+func (p *page) Sentences() []*setting {
+	all := p.said()
+	return all[:min(len(all), saysFirst)]
 }
+
+// MoreSentences are those whose conclusions are folded below.
+func (p *page) MoreSentences() []*setting {
+	all := p.said()
+	return all[min(len(all), saysFirst):min(len(all), saysMost)]
+}
+
+// Unsaid counts the settings whose conclusions stand only with their figures.
+func (p *page) Unsaid() int { return max(0, len(p.said())-saysMost) }
 
 // filter is a choice among values of one kind; the first of them is what is chosen when the page opens.
 type filter struct {

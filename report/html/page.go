@@ -17,8 +17,8 @@ const (
 	figuresMost = 40
 	// everyMetricMost is how many deltas may be drawn in all metrics; beyond, only the headlines have forest plots.
 	everyMetricMost = 3000
-	// saysMost is how many settings' conclusions stand on top.
-	saysMost = 8
+	// saysFirst is how many settings' conclusions stand on top, and saysMost how many with those that are folded there.
+	saysFirst, saysMost = 4, 24
 	// listMost is how many entries a list of checks or trials names one by one.
 	listMost = 40
 )

@@ -41,7 +41,7 @@ func TestDrawn(t *testing.T) {
 	page := written(t, run, trials)
 	b := startBrowser(t)
 	views(func(width int64, scheme string) {
-		b.view(width, scheme)
+		b.view(width, 900, scheme)
 		b.open(page)
 		ask[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }), true`)
 		found := b.inspect()
@@ -67,7 +67,7 @@ func TestOddRunsDrawn(t *testing.T) {
 	for name, c := range odd(t) {
 		page := written(t, c.run, c.trials)
 		for _, width := range []int64{390, 1440} {
-			b.view(width, "light")
+			b.view(width, 900, "light")
 			b.open(page)
 			for _, w := range b.inspect().Wrong {
 				t.Errorf("%s, at %d px: %s", name, width, w)
@@ -83,7 +83,7 @@ func TestHostilePage(t *testing.T) {
 	for _, sparing := range []bool{true, false} {
 		run, trials := hostile(t, sparing)
 		page := written(t, run, trials, WithStudy([]byte("study: "+evil)))
-		b.view(1440, "light")
+		b.view(1440, 900, "light")
 		b.open(page)
 		if hit := ask[string](b, `String(window.hit)`); hit != "undefined" {
 			t.Errorf("a planted script ran and left %s", hit)
@@ -117,7 +117,7 @@ func TestFilters(t *testing.T) {
 	run, trials := usual().run(t)
 	page := written(t, run, trials)
 	b := startBrowser(t)
-	b.view(1440, "light")
+	b.view(1440, 900, "light")
 	b.open(page)
 	click := func(filter, value string) {
 		b.do(chromedp.Click(chromedp.CSS(`[data-filter="` + filter + `"] button[data-value="` + value + `"]`)))
@@ -172,7 +172,7 @@ func TestReadouts(t *testing.T) {
 	run, trials := usual().run(t)
 	page := written(t, run, trials)
 	b := startBrowser(t)
-	b.view(1440, "light")
+	b.view(1440, 900, "light")
 	b.open(page)
 	if n := ask[int](b, `document.querySelectorAll('.plot[data-kind="quantiles"] .ln').length`); n != 3*8 {
 		t.Errorf("%d curves of latency, want 8 in each of 3 settings", n)
@@ -236,7 +236,7 @@ func TestLargePageIsDrawnQuickly(t *testing.T) {
 	b := startBrowser(t)
 	var took []float64
 	for range 3 {
-		b.view(1440, "light")
+		b.view(1440, 900, "light")
 		b.open(page)
 		took = append(took, ask[float64](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))`, chromedp.EvalAwaitPromise))
 	}

@@ -11,14 +11,43 @@ import (
 	"netdelta/result"
 )
 
-// The pictures of docs/gallery.md are made by scripts/gallery.sh, which gives both flags.
+// The pictures of docs/gallery.md are made by scripts/gallery.sh, which gives the first two flags. The third is for who changes the
+// page and wants to see all of it.
 var (
 	pictured = flag.String("pictured", "", "make pictures of the report of this run folder")
 	pictures = flag.String("pictures", "", "write the pictures into this folder")
+	whole    = flag.Bool("whole", false, "make pictures of the whole page too, in all widths and colour schemes")
 )
 
-// TestPictures makes pictures of a report in both widths and colour schemes: of a run folder where one is given, else of a simulated
-// run, which shows that it can be done.
+// shot is a picture of a part of a report.
+type shot struct {
+	name          string
+	width, height int64
+	scheme        string
+	selector      string // what is cut out of the page
+	window        bool   // the window from there on, not what is cut out
+}
+
+// shots are the pictures of the gallery.
+func shots() []shot {
+	return []shot{
+		{"report", 1280, 1180, "light", "body", true},
+		{"costs", 1280, 900, "light", "#s1", false},
+		{"latency", 1280, 900, "light", "#latency .fig:nth-of-type(2)", false},
+		{"drift", 1280, 900, "light", "#drift .fig:nth-of-type(2)", false},
+		{"paths", 1280, 1000, "light", ".ways", true},
+		{"cpu", 1280, 900, "light", "#cpu .fig:nth-of-type(2)", false},
+		{"claims", 1280, 900, "light", "#claims", true},
+		{"dark", 1280, 1180, "dark", "body", true},
+		{"phone", 390, 1400, "light", "body", true},
+	}
+}
+
+// pictureMost is the size in bytes up to which a picture is kept with the sources.
+const pictureMost = 400_000
+
+// TestPictures makes pictures of a report: of a run folder where one is given, else of a simulated run, which shows that it can be
+// done. What a run lacks has no picture.
 func TestPictures(t *testing.T) {
 	into := *pictures
 	if into == "" {
@@ -26,19 +55,37 @@ func TestPictures(t *testing.T) {
 	}
 	run, trials := usual().run(t)
 	var study []byte
-	if *pictured == "" {
-		trials = spoil(&run, trials)
-	} else {
+	if *pictured != "" {
 		run, trials, study = folder(t, *pictured)
 	}
 	b := startBrowser(t)
 	page := written(t, run, trials, WithStudy(study))
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{1440, 390} {
-			b.view(width, scheme)
-			b.open(page)
-			b.picture(filepath.Join(into, "report-"+strconv.FormatInt(width, 10)+"-"+scheme+".png"), "")
+	for _, s := range shots() {
+		b.view(s.width, s.height, s.scheme)
+		b.open(page)
+		if len(visible(b, s.selector, "e.tagName")) == 0 {
+			t.Logf("the report has no %s: no picture of %s", s.selector, s.name)
+			continue
 		}
+		cut := s.selector
+		if s.window {
+			cut = ""
+			ask[bool](b, `(() => { document.querySelector('`+s.selector+`').scrollIntoView(); return true; })()`)
+		} else { // room around what is cut out
+			ask[bool](b, `(() => { document.querySelector('`+s.selector+`').style.cssText = 'padding: 16px 20px; border: 0; background: var(--paper)'; return true; })()`)
+		}
+		path := filepath.Join(into, s.name+".png")
+		b.picture(path, cut, false)
+		if info, err := os.Stat(path); err != nil || info.Size() > pictureMost || info.Size() < 5_000 {
+			t.Errorf("the picture %s: error %v, or its size is not between 5 and %d kB", s.name, err, pictureMost/1000)
+		}
+	}
+	if *whole {
+		views(func(width int64, scheme string) {
+			b.view(width, 900, scheme)
+			b.open(page)
+			b.picture(filepath.Join(into, "whole-"+strconv.FormatInt(width, 10)+"-"+scheme+".png"), "", true)
+		})
 	}
 	b.quiet()
 }

@@ -22,9 +22,9 @@ func (p *page) series(s *setting, d insight.Drift, stalled map[string]bool) figu
 		return figure{}
 	}
 	var all drawing
-	shown := baselinePanel(&all, s, d, timeline)
+	level, beyond := baselinePanel(&all, s, d, timeline)
 	p.coursePanel(&all, s, d, timeline, stalled)
-	return figure{Chart: all.html(), Caption: driftCaption(s, d, shown)}
+	return figure{Chart: all.html(), Caption: driftCaption(s, d, level, beyond)}
 }
 
 // timelineOf is the axis of seconds that all of a drift fits on.
@@ -47,19 +47,27 @@ func timelineOf(d insight.Drift) (scale, bool) {
 	return s.room(0.02), true
 }
 
-// valueScale is an axis for most of the readings: a hundredth at each end may lie beyond it, so that a few stray ones don't
-// flatten the rest.
-func valueScale(values []float64, log bool) scale {
+// valueScale is an axis for most of the readings: a few far ones may lie beyond it, so that they don't flatten the rest.
+// beyond counts them.
+func valueScale(values []float64, log bool) (s scale, beyond int) {
 	slices.Sort(values)
-	s, ok := spanOf([]float64{stats.Quantile(values, 0.01), stats.Quantile(values, 0.99)}, log)
+	whole, ok := spanOf(values, log)
 	if !ok {
-		return scale{1, 2, log}
+		return scale{1, 2, log}, 0
 	}
-	return s.room(0.1)
+	most := scale{stats.Quantile(values, 0.03), stats.Quantile(values, 0.97), log}.room(0.4)
+	s = scale{max(whole.low, most.low), min(whole.high, most.high), log}
+	for _, v := range values {
+		if v < s.low || v > s.high {
+			beyond++
+		}
+	}
+	return s.room(0.06), beyond
 }
 
-// baselinePanel draws the readings of the baseline, with their median in each build. It returns the medians.
-func baselinePanel(all *drawing, s *setting, d insight.Drift, timeline scale) []float64 {
+// baselinePanel draws the readings of the baseline with their running median. It returns the medians, and how many readings
+// stand at the edge because they lie beyond it.
+func baselinePanel(all *drawing, s *setting, d insight.Drift, timeline scale) (level []float64, beyond int) {
 	var good, bad []insight.Moment
 	var values []float64
 	for _, m := range d.Baseline {
@@ -71,9 +79,10 @@ func baselinePanel(all *drawing, s *setting, d insight.Drift, timeline scale) []
 		values = append(values, m.Value)
 	}
 	if len(values) == 0 {
-		return nil
+		return nil, 0
 	}
-	on := plane{x: timeline, y: valueScale(values, !d.Linear), height: baselineHeight}
+	on := plane{x: timeline, height: baselineHeight}
+	on.y, beyond = valueScale(values, !d.Linear)
 	on.open(all, "moments", d.Unit, "The baseline over the run: "+s.Title(),
 		"Each dot is the baseline's or its twin's reading of one burst; crosses are bursts that were disturbed and count for nothing.")
 	ticks := on.y.linearTicks(4)
@@ -103,11 +112,10 @@ func baselinePanel(all *drawing, s *setting, d insight.Drift, timeline scale) []
 		all.put(`<svg class="labels" x="%s"><path class="bad" d="M-3 %sl6 6m0 -6l-6 6"/></svg>`, percent(at.x/boxWidth), number(at.y-3))
 	}
 	all.put("</svg>")
-	level := make([]float64, len(medians))
-	for i, m := range medians {
-		level[i] = m.Value
+	for _, m := range medians {
+		level = append(level, m.Value)
 	}
-	return level
+	return level, beyond
 }
 
 // thinned is an even choice among moments, as many as may be shown.
@@ -201,14 +209,18 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%gs", math.Abs(math.Round(1000*s))/1000) // a zero may be a little below
 }
 
-// driftCaption says how far the baseline wandered and how far the networks did against it. level are the baseline's medians.
-func driftCaption(s *setting, d insight.Drift, level []float64) string {
+// driftCaption says how far the baseline wandered and how far the networks did against it. level and beyond are what
+// baselinePanel says.
+func driftCaption(s *setting, d insight.Drift, level []float64, beyond int) string {
 	if len(level) == 0 {
 		return "No reading of the baseline counts."
 	}
 	metric := metricLabel(d.Metric, d.Unit)
 	text := fmt.Sprintf("Above: %s of %s by itself, between %s and %s over the run.", metric, baselineName(s.run.Cells),
 		insight.Value(d.Unit, slices.Min(level)), insight.Value(d.Unit, slices.Max(level)))
+	if beyond > 0 {
+		text += fmt.Sprintf(" %s beyond the picture and stand at its edge.", lie(beyond))
+	}
 	var spreads []float64
 	for _, c := range d.Courses {
 		if c.Role == result.RoleTwin || len(c.Steps) < 2 || d.Linear {
@@ -225,4 +237,12 @@ func driftCaption(s *setting, d insight.Drift, level []float64) string {
 		text += fmt.Sprintf("; from one build to another it moved by %.1f%% (median of the networks)", 100*math.Expm1(stats.Median(spreads)))
 	}
 	return text + "."
+}
+
+// lie says that so many readings are somewhere.
+func lie(n int) string {
+	if n == 1 {
+		return "1 reading lies"
+	}
+	return thousands(n) + " readings lie"
 }
