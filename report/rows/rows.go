@@ -107,6 +107,7 @@ type Burst struct {
 	Round        int64    `parquet:"round"`
 	Start        int64    `parquet:"start_ns"`
 	Duration     int64    `parquet:"duration_ns"`
+	Span         *int64   `parquet:"span_ns"`
 	Transactions *int64   `parquet:"transactions"`
 	Lost         *int64   `parquet:"lost"`
 	Min          *float64 `parquet:"min_ns"`
@@ -124,6 +125,7 @@ type Burst struct {
 	Moved        *int64   `parquet:"moved_bytes"`
 	NoDrop       *float64 `parquet:"no_drop_bits_per_second"`
 	PartialDrop  *float64 `parquet:"partial_drop_bits_per_second"`
+	AtLeast      *bool    `parquet:"at_least"`
 	Load10       *float64 `parquet:"load10_ns"`
 	Load50       *float64 `parquet:"load50_ns"`
 	Load90       *float64 `parquet:"load90_ns"`
