@@ -15,6 +15,7 @@ import (
 // Kernel is where the kernel books the network work that it does for nobody on this machine. It is for one goroutine, as its
 // meters are.
 type Kernel struct {
+	root    string // of the proc file system
 	clock   func(pid int) (time.Duration, error)
 	threads map[int]int      // ksoftirqd's process, by processor
 	stat    *procstat.Reader // where soft interrupts are apart
@@ -24,7 +25,7 @@ type Kernel struct {
 // OpenKernel finds what has to be read, in the proc file system at root ("/proc"), where soft interrupts are accounted for as
 // FindAccounting says. What can't be found there is no error: Lacks says it.
 func OpenKernel(root string, a Accounting) (*Kernel, error) {
-	k := &Kernel{clock: pressure.ProcessCPU}
+	k := &Kernel{root: root, clock: pressure.ProcessCPU}
 	if a == Apart {
 		var err error
 		k.stat, err = procstat.Open(root)

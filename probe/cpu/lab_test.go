@@ -24,6 +24,7 @@ import (
 type pair struct {
 	client, server *agent.Agent
 	session        int
+	service        int
 }
 
 func open(t *testing.T, name string, cpu int) pair {
@@ -55,15 +56,82 @@ func open(t *testing.T, name string, cpu int) pair {
 	w := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == name })]
 	to := tb.Pods()[1]
 	first, _ := to.Ports()
-	if _, err := agents[1].Serve(t.Context(), name, w.Defaults, netip.AddrPortFrom(to.Address(), first), cpu); err != nil {
+	p := pair{client: agents[0], server: agents[1]}
+	if p.service, err = p.server.Serve(t.Context(), name, w.Defaults, netip.AddrPortFrom(to.Address(), first), cpu); err != nil {
 		t.Fatal(err)
 	}
-	p := pair{client: agents[0], server: agents[1]}
 	local := netip.AddrPortFrom(tb.Pods()[0].Address(), 3000)
 	if p.session, err = p.client.Dial(t.Context(), name, w.Defaults, local, netip.AddrPortFrom(to.Address(), first), cpu); err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// follow has the meter follow both ends.
+func (p pair) follow(t *testing.T, m *Meter) {
+	t.Helper()
+	for a, session := range map[*agent.Agent]int{p.client: p.session, p.server: p.service} {
+		ids, err := a.Threads(t.Context(), session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Follow(a, ids)
+	}
+	_, err := os.Stat("/proc/self/schedstat")
+	require.Need(t, "a kernel that counts what threads wait (CONFIG_SCHED_INFO)", err == nil)
+	if !m.Delays() {
+		t.Fatalf("what the ends wait for a processor is not known: %q", m.Lacks())
+	}
+}
+
+// TestDelayIsOfTheProcessor: others on the processor delay both ends, a network that lets nothing through does not.
+func TestDelayIsOfTheProcessor(t *testing.T) {
+	require.Namespaces(t)
+	program := require.Tool(t, "nft")
+	cpu, k := allowed(t)
+	p := open(t, "tcp-rr", cpu)
+	m := k.Meter(p.server, []int{cpu})
+	p.follow(t, m)
+	share := func() float64 {
+		t.Helper()
+		if err := m.Start(); err != nil {
+			t.Fatal(err)
+		}
+		b, err := p.client.Burst(t.Context(), p.session, workload.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 20 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spent, err := m.Stop(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%v: client %v, server %v, delayed %v", b.Span, spent.Client, spent.Server, spent.Delayed)
+		return float64(spent.Delayed) / float64(b.Span)
+	}
+	share()
+	drop := func(command string) {
+		rule, err := p.server.Pod().Start(t.Context(), testbed.Command{Path: program, Args: []string{command}})
+		if err == nil {
+			err = rule.Wait()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	drop("add table inet stall; add chain inet stall in { type filter hook input priority 0; policy drop; }")
+	lifted := time.AfterFunc(600*time.Millisecond, func() { drop("delete table inet stall") })
+	defer lifted.Stop()
+	stalled := share()
+	for range 3 {
+		start(t, "forever", cpu)
+	}
+	crowded := share()
+	if stalled > 0.3 || crowded < 0.4 || crowded < 2*stalled {
+		t.Errorf("delayed for %.2f of the time by a network that stalls, %.2f by three neighbours", stalled, crowded)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // threads is the processor time that each thread of a process has used, exact for those that don't run now.
@@ -97,6 +165,8 @@ func TestWorkloadsInALab(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := open(t, name, cpu)
 			m := k.Meter(p.server, []int{cpu})
+			p.follow(t, m)
+			defer m.Close()
 			if lacks := m.Lacks(); len(lacks) > 0 && k.Lacks() == "" {
 				t.Fatalf("a lab on this machine lacks %q", lacks)
 			}

@@ -24,19 +24,26 @@ type Meter struct {
 	server  int   // the process; 0 is another machine's
 	cpus    []int // whose soft interrupts count; none is all
 	threads []int // their ksoftirqd
-	lacks   []string
-	started bool
-	before  reading
+	delays  delays
+	// followed is how many ends the delays are of.
+	followed int
+	lacks    []string
+	started  bool
+	before   reading
 }
 
 // reading is the state of the clocks at one moment.
-type reading struct{ server, kernel time.Duration }
+type reading struct{ server, kernel, delayed time.Duration }
 
 // Spent is the processor time that one burst took, its warm-up included. What the meter lacks is zero.
 type Spent struct {
 	Client time.Duration // the measuring thread
 	Server time.Duration // the server's process
 	Kernel time.Duration // the kernel, for nobody
+	// Delayed is the time for which threads of either end were ready to run but had no processor, of those that the meter
+	// follows. Unlike a burst's missing processor time it tells others on the processor from a network that lets both ends
+	// wait: threads that sleep until a packet comes are not delayed.
+	Delayed time.Duration
 }
 
 // Meter makes a meter for the bursts of a server. The processors are those that its ends are pinned to; with none they are
@@ -63,6 +70,36 @@ func (k *Kernel) Meter(server Process, cpus []int) *Meter {
 	}
 	return m
 }
+
+// Follow has the meter tell also how long threads of one end were ready to run without a processor. It may be called for both
+// ends, whose threads must have run already. Where it can't be told, Lacks says so and Delays is false.
+func (m *Meter) Follow(end Process, threads []int) {
+	why := ""
+	switch {
+	case !end.Local():
+		why = "it is counted on another machine"
+	case len(threads) == 0:
+		why = "its threads are not known"
+	default:
+		if err := m.delays.open(m.kernel.root, end.PID(), threads); err != nil {
+			why = fmt.Sprintf("the kernel does not tell (CONFIG_SCHED_INFO): %v", err)
+		}
+	}
+	if why == "" {
+		m.followed++
+		return
+	}
+	m.lacks = append(m.lacks, "time that an end waited for its processor: "+why)
+}
+
+// Delays says whether Spent.Delayed is known, of both ends.
+func (m *Meter) Delays() bool { return m.followed == ends }
+
+// ends is how many a workload has.
+const ends = 2
+
+// Close closes what Follow has opened.
+func (m *Meter) Close() error { return m.delays.close() }
 
 // Lacks says what the meter can't tell here, and why: a sentence for each part.
 func (m *Meter) Lacks() []string { return m.lacks }
@@ -93,6 +130,9 @@ func (m *Meter) read() (reading, error) {
 		}
 		now.kernel = times.Softirq
 	}
+	if now.delayed, err = m.delays.read(); err != nil {
+		return now, fmt.Errorf("time that threads waited for a processor: %w", err)
+	}
 	return now, nil
 }
 
@@ -114,7 +154,10 @@ func (m *Meter) Stop(b workload.Burst) (Spent, error) {
 	if err != nil {
 		return Spent{}, err
 	}
-	return Spent{Client: b.CPU, Server: after.server - m.before.server, Kernel: after.kernel - m.before.kernel}, nil
+	return Spent{
+		Client: b.CPU, Server: after.server - m.before.server, Kernel: after.kernel - m.before.kernel,
+		Delayed: after.delayed - m.before.delayed,
+	}, nil
 }
 
 // Record appends what a burst took, and what it did, to the columns of its trial: a row to each column that the meter has

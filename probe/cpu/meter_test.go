@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/probe/pressure"
 	"netdelta/probe/procstat"
 	"netdelta/result"
 	"netdelta/workload"
@@ -139,6 +140,115 @@ func TestWhatIsLackingStaysEmpty(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestFollow(t *testing.T) {
+	root := t.TempDir()
+	set := func(thread, text string) {
+		dir := filepath.Join(root, "50", "task", thread)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "schedstat"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("51", "100 1000 3\n")
+	set("52", "100 2000 3\n")
+	set("53", "0 0 0\n")
+	set("54", "garbage\n")
+	k := &Kernel{root: root, clock: clocks{50: 0}.read}
+	here := process{50, true}
+	m := k.Meter(here, nil)
+	m.Follow(here, []int{51})
+	if m.Delays() {
+		t.Error("one end is enough")
+	}
+	m.Follow(here, []int{52})
+	if !m.Delays() {
+		t.Errorf("lacks %q", m.Lacks())
+	}
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	set("51", "300 1500 4\n")
+	set("52", "300 2700 4\n")
+	if spent, err := m.Stop(workload.Burst{}); err != nil || spent.Delayed != 1200 {
+		t.Errorf("%+v, %v; want a delay of 1.2 us", spent, err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	for name, follow := range map[string]func(m *Meter){
+		"another machine":           func(m *Meter) { m.Follow(process{50, false}, []int{51}) },
+		"unknown":                   func(m *Meter) { m.Follow(here, nil) },
+		"a kernel that counts none": func(m *Meter) { m.Follow(here, []int{53}) },
+		"garbage":                   func(m *Meter) { m.Follow(here, []int{54}) },
+		"gone":                      func(m *Meter) { m.Follow(here, []int{99}) },
+	} {
+		m := k.Meter(here, nil)
+		before := len(m.Lacks())
+		m.Follow(here, []int{51})
+		follow(m)
+		if m.Delays() || len(m.Lacks()) != before+1 {
+			t.Errorf("%s: delays %v, lacks %q", name, m.Delays(), m.Lacks())
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestPreempted(t *testing.T) {
+	const ms = time.Millisecond
+	// One burst of two ends that take turns on a processor, as it usually is.
+	quiet := func() (workload.Burst, Spent) {
+		return workload.Burst{Span: 6 * ms}, Spent{Client: 3 * ms, Server: 3 * ms, Delayed: 3 * ms}
+	}
+	follows := &Meter{kernel: &Kernel{}, server: 50, cpus: []int{1}, followed: ends}
+	for _, c := range []struct {
+		name  string
+		meter *Meter
+		span  time.Duration
+		s     Spent
+		want  bool // after calibration,
+		first bool // and as the very first burst
+	}{
+		{"as usual", follows, 6 * ms, Spent{Client: 3 * ms, Server: 3 * ms, Delayed: 3 * ms}, false, false},
+		{"a neighbour took half", follows, 6 * ms, Spent{Client: 2 * ms, Server: 1 * ms, Delayed: 5 * ms}, true, false},
+		{"a neighbour took a quarter of a second", follows, 256 * ms, Spent{Client: 3 * ms, Server: 3 * ms, Delayed: 250 * ms}, true, true},
+		{"the network stalled", follows, 1000 * ms, Spent{Client: 3 * ms, Server: 3 * ms, Delayed: 3 * ms}, false, false},
+		{"the network stalled on a busy machine", follows, 1000 * ms, Spent{Client: 6 * ms, Server: 3 * ms, Delayed: 300 * ms}, false, false},
+		{"both, about as long", follows, 1000 * ms, Spent{Client: 3 * ms, Server: 3 * ms, Delayed: 600 * ms}, true, true},
+		{"no span", follows, 0, Spent{}, false, false},
+		{"half is missing, nobody knows why", &Meter{kernel: &Kernel{}, server: 50, cpus: []int{1}}, 6 * ms, Spent{Client: 2 * ms, Server: 1 * ms}, true, false},
+		{"a second is missing, nobody knows why", &Meter{kernel: &Kernel{}, server: 50, cpus: []int{1}}, 1000 * ms, Spent{Client: 3 * ms}, false, false},
+		{"two processors, nobody knows why", &Meter{kernel: &Kernel{}, server: 50, cpus: []int{0, 1}}, 6 * ms, Spent{Client: 1 * ms}, false, false},
+		{"another machine", &Meter{kernel: &Kernel{}, cpus: []int{1}}, 6 * ms, Spent{Client: 1 * ms}, false, false},
+	} {
+		if got := c.meter.Preempted(workload.Burst{Span: c.span}, c.s, &pressure.Share{}); got != c.first {
+			t.Errorf("%s, as the first: %v, want %v", c.name, got, c.first)
+		}
+		var usual pressure.Share
+		for range 20 {
+			if b, s := quiet(); c.meter.Preempted(b, s, &usual) {
+				t.Fatalf("%s: a usual burst counts as preempted", c.name)
+			}
+		}
+		if got := c.meter.Preempted(workload.Burst{Span: c.span}, c.s, &usual); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func FuzzParseDelay(f *testing.F) {
+	f.Add("1 2 3\n")
+	f.Add("-1 2 3")
+	f.Fuzz(func(t *testing.T, text string) {
+		if used, waited, err := parseDelay(text); err == nil && (used < 0 || waited < 0) {
+			t.Errorf("%q: ran %v, waited %v", text, used, waited)
+		}
+	})
 }
 
 func TestMeterOfAServerThatIsGone(t *testing.T) {

@@ -2,6 +2,7 @@ package stalls
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/probe/cpu"
+	"netdelta/probe/pressure"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -33,6 +36,8 @@ type cell struct {
 	client  *agent.Agent
 	server  testbed.Pod
 	session int
+	meter   *cpu.Meter
+	share   pressure.Share
 	trial   result.Trial
 }
 
@@ -63,7 +68,8 @@ func open(t *testing.T, w string, p result.Params) *cell {
 	}
 	first, _ := tb.Pods()[1].Ports()
 	everywhere := netip.IPv4Unspecified()
-	if _, err := agents[1].Serve(t.Context(), w, p, netip.AddrPortFrom(everywhere, first), -1); err != nil {
+	service, err := agents[1].Serve(t.Context(), w, p, netip.AddrPortFrom(everywhere, first), -1)
+	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cell{client: agents[0], server: tb.Pods()[1]}
@@ -71,12 +77,32 @@ func open(t *testing.T, w string, p result.Params) *cell {
 	if c.session, err = c.client.Dial(t.Context(), w, p, netip.AddrPortFrom(everywhere, 3000), at, -1); err != nil {
 		t.Fatal(err)
 	}
+	k, err := cpu.OpenKernel("/proc", cpu.Unknown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.meter = k.Meter(agents[1], nil)
+	t.Cleanup(func() {
+		if err := errors.Join(c.meter.Close(), k.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	for i, session := range []int{c.session, service} {
+		threads, err := agents[i].Threads(t.Context(), session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.meter.Follow(agents[i], threads)
+	}
 	return c
 }
 
 // burst runs a burst that begins now and adds it to the trial.
 func (c *cell) burst(t *testing.T, run time.Time) {
 	t.Helper()
+	if err := c.meter.Start(); err != nil {
+		t.Fatal(err)
+	}
 	start := time.Since(run)
 	b, err := c.client.Burst(t.Context(), c.session, workload.BurstSpec{
 		Duration: 5 * time.Millisecond, Warmup: time.Millisecond, Deadline: 20 * time.Second,
@@ -87,6 +113,14 @@ func (c *cell) burst(t *testing.T, run time.Time) {
 	add(&c.trial.Bursts, start.Nanoseconds(), b.Duration.Nanoseconds(), b.Span.Nanoseconds(), b.Transactions, b.P50)
 	last := len(c.trial.Bursts.Round) - 1
 	c.trial.Bursts.Throughput[last], c.trial.Bursts.Max[last] = b.Throughput, b.Max
+	spent, err := c.meter.Stop(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Others on the processor are no stall of the network, and must not be taken for one.
+	if c.meter.Preempted(b, spent, &c.share) {
+		c.trial.Bursts.Disturbed[last] = pressure.ReasonPreempted
+	}
 }
 
 // nft carries out a command of nftables inside a pod.

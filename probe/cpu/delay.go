@@ -1,0 +1,79 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// delays are open files of threads in which the kernel counts how long they waited for a processor.
+type delays struct {
+	files  []*os.File
+	buffer [128]byte
+}
+
+// open opens the schedstat of threads of a process. It is an error if the kernel does not count (CONFIG_SCHED_INFO), as
+// a thread shows that has run and yet has no figures.
+func (d *delays) open(root string, pid int, threads []int) error {
+	for _, id := range threads {
+		f, err := os.Open(filepath.Join(root, strconv.Itoa(pid), "task", strconv.Itoa(id), "schedstat"))
+		if err != nil {
+			return err
+		}
+		d.files = append(d.files, f)
+		if used, _, err := d.figures(f); err != nil || used == 0 {
+			return errors.Join(fmt.Errorf("%s has no figures", f.Name()), err)
+		}
+	}
+	return nil
+}
+
+func (d *delays) close() error {
+	var errs []error
+	for _, f := range d.files {
+		errs = append(errs, f.Close())
+	}
+	d.files = nil
+	return errors.Join(errs...)
+}
+
+// read is the sum of what the threads have waited since they began.
+func (d *delays) read() (sum time.Duration, err error) {
+	for _, f := range d.files {
+		_, waited, err := d.figures(f)
+		if err != nil {
+			return 0, err
+		}
+		sum += waited
+	}
+	return sum, nil
+}
+
+func (d *delays) figures(f *os.File) (used, waited time.Duration, err error) {
+	n, err := f.ReadAt(d.buffer[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, 0, err
+	}
+	return parseDelay(string(d.buffer[:n]))
+}
+
+// parseDelay reads a thread's schedstat: nanoseconds that it ran, and that it waited to run, and how often it ran. See the
+// kernel's Documentation/scheduler/sched-stats.rst.
+func parseDelay(text string) (used, waited time.Duration, err error) {
+	fields := strings.Fields(text)
+	if len(fields) != 3 {
+		return 0, 0, fmt.Errorf("schedstat is %q: not three figures", text)
+	}
+	var figures [2]int64
+	for i := range figures {
+		if figures[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil || figures[i] < 0 {
+			return 0, 0, fmt.Errorf("schedstat is %q: figure %d is no time", text, i+1)
+		}
+	}
+	return time.Duration(figures[0]), time.Duration(figures[1]), nil
+}
