@@ -145,12 +145,13 @@ EXIT STATUS
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newRunCommand(env),
+		env.rootless(newRunCommand(env), true),
 		newShowCommand(env),
 		newReportCommand(env),
 		newCompareCommand(env),
 		newDoctorCommand(env),
-		newListCommand(env),
+		env.rootless(newListCommand(env), false),
+		newLabCommand(env),
 		newCleanupCommand(env),
 		newAgentCommand(env),
 		newManCommand(),

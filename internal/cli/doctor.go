@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
+	"netdelta/testbed/lab/rootless"
 )
 
 // finding is one line of the doctor's report.
@@ -38,7 +40,7 @@ func newDoctorCommand(env *environment) *cobra.Command {
 		Short: "Say what this machine can and can't run, and the mend",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings, err := env.examine(cmd.Context())
+			findings, err := env.diagnose(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -67,9 +69,59 @@ func (env *environment) printFindings(findings []finding) error {
 	return w.Flush()
 }
 
+// diagnose looks at everything that a run depends on from where runs of this user are: with root's rights, or inside a user
+// namespace.
+func (env *environment) diagnose(ctx context.Context) ([]finding, error) {
+	lacking, err := rootless.Lacking()
+	if err != nil {
+		return nil, err
+	}
+	var refused *testbed.PermissionError
+	if _, entered := rootless.Entered(); entered {
+		if err := rootless.Verify(); err != nil && !errors.As(err, &refused) {
+			return nil, err
+		}
+	} else if lacking {
+		findings, err := diagnoseInside()
+		if !errors.As(err, &refused) {
+			return findings, err
+		}
+	}
+	return env.examine(ctx, refused)
+}
+
+// diagnoseInside has this program look around in a user namespace, but for what killed runs left: each was in a user namespace
+// of its own, and can be seen only from outside.
+func diagnoseInside() ([]finding, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer func() { _ = read.Close() }()
+	said := make(chan []byte, 1)
+	go func() {
+		text, _ := io.ReadAll(read) // what is missing is missed below
+		said <- text
+	}()
+	ended, err := rootless.Run([]string{"doctor", "--json"}, write)
+	if err := errors.Join(err, write.Close()); err != nil {
+		return nil, err
+	}
+	var findings []finding
+	if err := json.Unmarshal(<-said, &findings); err != nil {
+		return nil, fmt.Errorf("look around in a user namespace: %s: %w", ended, err)
+	}
+	remains, err := examineOrphans()
+	if err != nil {
+		return nil, err
+	}
+	findings = slices.DeleteFunc(findings, func(f finding) bool { return f.Topic == remains.Topic })
+	return append(findings, remains), nil
+}
+
 // examine looks at everything that a run depends on. Nothing is changed; what a network needs is tried in a namespace
-// made for the purpose.
-func (env *environment) examine(ctx context.Context) ([]finding, error) {
+// made for the purpose. A refusal is why there is no user namespace where one is needed.
+func (env *environment) examine(ctx context.Context, refused *testbed.PermissionError) ([]finding, error) {
 	about, err := machine.Describe(machine.Version())
 	if err != nil {
 		return nil, err
@@ -84,6 +136,7 @@ func (env *environment) examine(ctx context.Context) ([]finding, error) {
 		return nil, err
 	}
 	findings = append(findings, cpus, examinePressure())
+	findings = append(findings, env.examineRights(refused)...)
 	for _, n := range network.Catalogue() {
 		findings = append(findings, env.examineNetwork(ctx, n.Name))
 	}
@@ -140,16 +193,8 @@ func examinePressure() finding {
 func (env *environment) examineNetwork(ctx context.Context, name string) finding {
 	f := finding{Topic: "network " + name, OK: true, Says: "runs in the lab"}
 	for _, d := range env.drivers {
-		err := d.Supports(ctx, name, result.IPv4)
-		var lacks *testbed.UnsupportedError
-		var denied *testbed.PermissionError
-		switch {
-		case errors.As(err, &lacks):
-			f.OK, f.Says, f.Mend = false, "needs "+lacks.Need, lacks.Mend
-		case errors.As(err, &denied):
-			f.OK, f.Says, f.Mend = false, "needs "+denied.Need, denied.Mend
-		case err != nil:
-			f.OK, f.Says = false, err.Error()
+		if t := tried(f.Topic, f.Says, d.Supports(ctx, name, result.IPv4)); !t.OK {
+			f = t
 		}
 	}
 	return f

@@ -6,30 +6,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"netdelta/testbed"
 	"netdelta/testbed/lab/rootless"
 )
 
-// rootless has a verb that builds labs carried out in a user namespace where this user lacks the rights for them.
-func (env *environment) rootless(cmd *cobra.Command) *cobra.Command {
+// rootless has a verb that builds labs carried out in a user namespace where this user lacks the rights for them. A verb that
+// must not fail for the lack of rights is carried out as it is where the kernel refuses that.
+func (env *environment) rootless(cmd *cobra.Command, must bool) *cobra.Command {
 	inner := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, a []string) error {
-		if _, entered := rootless.Entered(); entered {
-			if err := rootless.Verify(); err != nil {
-				return err
-			}
+		ended, err := enter(func() { sweep(cmd.Context(), env) })
+		var refused *testbed.PermissionError
+		switch {
+		case err == nil && ended == nil, errors.As(err, &refused) && !must:
 			return inner(cmd, a)
-		}
-		lacking, err := rootless.Lacking()
-		if err != nil {
-			return err
-		}
-		if !lacking {
-			return inner(cmd, a)
-		}
-		// What killed runs of this user left can't be seen from inside: each is in a user namespace of its own.
-		sweep(cmd.Context(), env)
-		ended, err := rootless.Run(os.Args[1:], os.Stdout)
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		if status := rootless.Pass(ended); status != exitDone {
@@ -38,4 +29,17 @@ func (env *environment) rootless(cmd *cobra.Command) *cobra.Command {
 		return nil
 	}
 	return cmd
+}
+
+// enter carries this call out in a user namespace and tells how it ended, or nothing where that is not needed, or done. What
+// has to be done outside comes before.
+func enter(before func()) (*os.ProcessState, error) {
+	if _, entered := rootless.Entered(); entered {
+		return nil, rootless.Verify()
+	}
+	if lacking, err := rootless.Lacking(); err != nil || !lacking {
+		return nil, err
+	}
+	before()
+	return rootless.Run(os.Args[1:], os.Stdout)
 }

@@ -257,7 +257,12 @@ func agentsOf(t *testing.T, run *exec.Cmd) []int {
 // start starts a call of the program whose outputs are kept in buffers.
 func start(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := command(t, dir, args...)
+	return begin(t, command(t, dir, args...))
+}
+
+// begin starts a prepared call. Its outputs are kept in buffers.
+func begin(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
 	cmd.Stdout, cmd.Stderr = new(bytes.Buffer), new(bytes.Buffer)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/testbed"
 )
 
 // errMissing is what try returns for something that the kernel does not have.
@@ -32,6 +33,29 @@ func try(need network.Need) error {
 		err = fmt.Errorf("%s: %w (%w)", need, errMissing, err)
 	}
 	return errors.Join(privilege(err), s.close())
+}
+
+// Has returns nil where the kernel has what a need names, an *testbed.UnsupportedError where it lacks it, and another error, a
+// *testbed.PermissionError say, where that can't be found out.
+func (d *Driver) Has(need network.Need) error {
+	err := d.supportsNeed(need)
+	if errors.Is(err, errMissing) {
+		return &testbed.UnsupportedError{Feature: "the lab", Need: need.String(), Mend: mend(need)}
+	}
+	return err
+}
+
+// TrySample finds out whether packets can be sampled, in a namespace made for the purpose. Its errors are those of Has.
+func TrySample() error {
+	s, err := newSpace("a trial", nil)
+	if err != nil {
+		return err
+	}
+	socket, err := s.tap(network.InNode(0))
+	if err == nil {
+		err = socket.close()
+	}
+	return errors.Join(err, s.close())
 }
 
 // trial is the least that uses what a need names.

@@ -69,7 +69,7 @@ func (f *Folder) Choose(name string) (string, error) {
 func (f *Folder) Status(ctx context.Context, name string) (Status, error) {
 	a, _, err := f.ask(ctx, name, request{Do: tellStatus}, answerPatience)
 	if err != nil || a.Status == nil {
-		return Status{}, errors.Join(err)
+		return Status{}, err
 	}
 	return *a.Status, nil
 }
@@ -78,7 +78,7 @@ func (f *Folder) Status(ctx context.Context, name string) (Status, error) {
 func (f *Folder) Swap(ctx context.Context, name, network string) (Status, error) {
 	a, _, err := f.ask(ctx, name, request{Do: swap, Network: network}, workPatience)
 	if err != nil || a.Status == nil {
-		return Status{}, errors.Join(err)
+		return Status{}, err
 	}
 	return *a.Status, nil
 }
@@ -100,8 +100,8 @@ func (f *Folder) Down(ctx context.Context, name string) error {
 			_ = unix.Close(keeper)
 			return err
 		}
-		if err := errors.Join(ctx.Err()); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("take down lab %s: it is locked but can't be reached: it is being built; try again: %w", name, err)
@@ -126,7 +126,11 @@ func (f *Folder) keeper(name string) (pidfd int, err error) {
 
 // end asks a keeper to remove its lab, and kills it if it does not.
 func (f *Folder) end(ctx context.Context, name string, keeper int) error {
-	_, _, err := f.ask(ctx, name, request{Do: end}, workPatience)
+	// A keeper that hangs is told from one that works by its answer to a lesser question.
+	_, err := f.Status(ctx, name)
+	if err == nil {
+		_, _, err = f.ask(ctx, name, request{Do: end}, workPatience)
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -26,7 +26,7 @@ const (
 	logEnd    = ".log"
 )
 
-// OpenFolder finds this user's folder, or makes it: below $XDG_RUNTIME_DIR, for root below /run, and failing that in the folder
+// OpenFolder finds this user's folder, which need not be there yet: below $XDG_RUNTIME_DIR, for root below /run, and failing that in the folder
 // for temporary files. Nobody else can look into it; a folder of that name that belongs to somebody else is refused.
 func OpenFolder(getenv func(string) string) (*Folder, error) {
 	path := getenv(Variable)
@@ -37,13 +37,18 @@ func OpenFolder(getenv func(string) string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the folder of labs: %w", err)
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of labs: %w; name another in the variable %s", err, Variable)
-	}
-	if err := private(path); err != nil {
+	if err := private(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	return &Folder{path}, nil
+}
+
+// make makes the folder if it is not there.
+func (f *Folder) make() error {
+	if err := os.MkdirAll(f.path, 0o700); err != nil {
+		return fmt.Errorf("make the folder of labs: %w; name another in the variable %s", err, Variable)
+	}
+	return private(f.path)
 }
 
 // usual is the place for the labs of a user who names none.
@@ -103,7 +108,7 @@ func (f *Folder) file(name, end string) string { return filepath.Join(f.path, na
 // Names are those of all labs that are recorded, alive or not.
 func (f *Folder) Names() ([]string, error) {
 	entries, err := os.ReadDir(f.path)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list the labs: %w", err)
 	}
 	var names []string

@@ -102,16 +102,16 @@ func hear(conn *net.UnixConn, message any) (files []*os.File, err error) {
 	part, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(2*4))
 	for {
 		n, oob, _, _, err := conn.ReadMsgUnix(part, rights)
-		more, fdErr := received(rights[:oob])
-		files, text = append(files, more...), append(text, part[:n]...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
 		if err == nil {
-			err = fdErr
+			var more []*os.File
+			more, err = received(rights[:oob])
+			files, text = append(files, more...), append(text, part[:n]...)
 		}
 		if err == nil && len(text) > maxMessage {
 			err = fmt.Errorf("a message of more than %d bytes", maxMessage)
-		}
-		if errors.Is(err, io.EOF) {
-			break
 		}
 		if err != nil {
 			return nil, errors.Join(err, closeAll(files))

@@ -27,6 +27,9 @@ func (f *Folder) Start(ctx context.Context, name string, spec testbed.Spec, args
 	if err := CheckName(name); err != nil {
 		return fail(err)
 	}
+	if err := f.make(); err != nil {
+		return fail(err)
+	}
 	lock, err := f.lock(name)
 	if errors.Is(err, errTaken) {
 		return Status{}, &UnknownError{fmt.Sprintf("there is a lab %s already; take it down with netdelta lab down --name %s, or give the new one another name with --name", name, name)}

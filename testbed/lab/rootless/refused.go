@@ -18,6 +18,11 @@ import (
 // who refused it, and the mends.
 func Refused(err error) *testbed.PermissionError { return refusedBy("/proc", err) }
 
+// forbidden tells whether a setting keeps users without root from user namespaces.
+func forbidden(proc string) bool {
+	return setting(proc, "kernel/unprivileged_userns_clone") == "0" || on(setting(proc, "kernel/apparmor_restrict_unprivileged_userns"))
+}
+
 const asRoot = "run it as root"
 
 // refusedBy is Refused with the folder that /proc is mounted on.

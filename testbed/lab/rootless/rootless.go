@@ -49,6 +49,24 @@ func Environment(env []string) []string {
 	return append(env[:len(env):len(env)], fmt.Sprintf("%s=%d", Variable, os.Geteuid()))
 }
 
+// Try tells whether users without root can make user namespaces, as far as that can be found out by who is root. The error is
+// a *testbed.PermissionError where they can't.
+func Try() error {
+	// The kernel makes the namespaces first and then fails to find the program.
+	p, err := os.StartProcess("/proc/self/fd/none", []string{"none"}, &os.ProcAttr{Sys: Attributes()})
+	if err == nil {
+		_, err = p.Wait()
+		return err
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return Refusal(err)
+	}
+	if forbidden("/proc") {
+		return Refused(unix.EPERM)
+	}
+	return nil
+}
+
 // Verify tells, in a user namespace, whether the capabilities that it gives are good for anything: some security modules let
 // everybody make user namespaces and grant nothing in them. The error is then a *testbed.PermissionError.
 func Verify() error {

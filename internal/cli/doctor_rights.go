@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/network"
+	"netdelta/probe/pressure"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/testbed/lab/rootless"
+)
+
+// examineRights looks at what this user may do, and what it can have done without root.
+func (env *environment) examineRights(refused *testbed.PermissionError) []finding {
+	all := []finding{examineUser(refused)}
+	if _, entered := rootless.Entered(); !entered {
+		all = append(all, examineOthers())
+	}
+	all = append(all,
+		tried("firewall", "nftables rules can be made", env.has(network.NeedRules)),
+		tried("packet samples", "packets can be seen on their way (AF_PACKET)", lab.TrySample()),
+		examineProcessTime(), examineBuffers(), examineEBPF(),
+	)
+	if _, err := exec.LookPath("nsenter"); err != nil {
+		all = append(all, finding{
+			Topic: "tool nsenter", Says: "not found; netdelta lab exec needs it to enter a lab that was made without root", Mend: "install the package util-linux",
+		})
+	}
+	return all
+}
+
+// examineUser says whether labs can be built, and as whom. A refusal is that of a user namespace.
+func examineUser(refused *testbed.PermissionError) finding {
+	f := finding{Topic: "rights"}
+	uid, entered := rootless.Entered()
+	lacking, err := rootless.Lacking()
+	switch {
+	case refused != nil:
+		f.Says, f.Mend = "no labs: needs "+refused.Need, refused.Mend
+	case err != nil:
+		f.Says = err.Error()
+	case entered:
+		f.OK = true
+		f.Says = fmt.Sprintf("rootless: labs of user %d are built in a user namespace; the machine's own network cards stay out of reach", uid)
+		f.Mend = "for the machine's own network cards, run it as root"
+	case lacking:
+		f.Says, f.Mend = "no labs: needs the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN", "run it as root"
+	default:
+		f.OK, f.Says = true, "root: all of the lab's rights are there"
+	}
+	return f
+}
+
+// examineOthers says whether users without root can build labs.
+func examineOthers() finding {
+	return tried("user namespaces", "users without root can build labs as well", rootless.Try())
+}
+
+// has asks the lab's driver for something that the kernel may lack.
+func (env *environment) has(need network.Need) error {
+	for _, d := range env.drivers {
+		if d, ok := d.(*lab.Driver); ok {
+			return d.Has(need)
+		}
+	}
+	return errors.New("there is no driver for labs")
+}
+
+// tried is the finding after something was tried.
+func tried(topic, says string, err error) finding {
+	f := finding{Topic: topic, OK: err == nil, Says: says}
+	var lacks *testbed.UnsupportedError
+	var denied *testbed.PermissionError
+	switch {
+	case errors.As(err, &lacks):
+		f.Says, f.Mend = "needs "+lacks.Need, lacks.Mend
+	case errors.As(err, &denied):
+		f.Says, f.Mend = "needs "+denied.Need, denied.Mend
+	case err != nil:
+		f.Says = err.Error()
+	}
+	return f
+}
+
+// examineProcessTime reads the processor time of another process, as is done with servers and the kernel's threads.
+func examineProcessTime() finding {
+	f := finding{Topic: "processor time", OK: true, Says: "what other processes use can be read, to the nanosecond"}
+	if _, err := pressure.ProcessCPU(os.Getppid()); err != nil {
+		f.OK, f.Says = false, err.Error()+": servers' processor time is missing from the deltas"
+		f.Mend = "run it where the kernel lets its clocks be read: outside a sandbox or container"
+	}
+	return f
+}
+
+// wantedBuffer is the receive buffer that servers of datagrams ask for.
+const wantedBuffer = 4 << 20
+
+// examineBuffers tries how large a receive buffer may get.
+func examineBuffers() finding {
+	f := finding{Topic: "socket buffers", OK: true, Says: "receivers of datagrams get the 4 MiB that they ask for"}
+	size, err := buffer()
+	if err != nil {
+		return finding{Topic: f.Topic, Says: err.Error()}
+	}
+	if size < wantedBuffer {
+		f.OK = false
+		f.Says = fmt.Sprintf("receivers of datagrams get %d KiB where they ask for 4 MiB: streams of them lose packets at lower rates", size>>10)
+		f.Mend = fmt.Sprintf("run it as root, or raise the limit with sysctl -w net.core.rmem_max=%d", wantedBuffer)
+	}
+	return f
+}
+
+// buffer is the size of a receive buffer that was asked for as servers do: by right, and failing that by leave.
+func buffer() (size int, err error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("open a socket: %w", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer); err != nil {
+			return 0, fmt.Errorf("set SO_RCVBUF: %w", err)
+		}
+	}
+	size, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	return size / 2, err // the kernel doubles it, for its own bookkeeping
+}
+
+// examineEBPF loads a program that does nothing, of the kind that networks and probes in the kernel are made of.
+func examineEBPF() finding {
+	f := finding{Topic: "ebpf", OK: true, Says: "programs for network devices can be loaded"}
+	if err := loadProgram(); err != nil {
+		f.OK, f.Says = false, fmt.Sprintf("no programs for network devices can be loaded: %v; nothing needs them so far", err)
+		f.Mend = "run it as root, on a kernel with CONFIG_BPF_SYSCALL"
+	}
+	return f
+}
+
+// loadProgram has the kernel check and take the least program for a network device, and drops it again.
+func loadProgram() error {
+	const exit = 0x95 // an instruction of eBPF; the other says that the return value is 0
+	program := [2]uint64{0xb7, exit}
+	license := [...]byte{'G', 'P', 'L', 0}
+	// The head of union bpf_attr for BPF_PROG_LOAD.
+	attr := struct {
+		kind, count      uint32
+		program, license uint64
+		_                [24]byte // of the log, and flags
+	}{kind: unix.BPF_PROG_TYPE_SCHED_CLS, count: uint32(len(program))}
+	attr.program, attr.license = uint64(uintptr(unsafe.Pointer(&program))), uint64(uintptr(unsafe.Pointer(&license)))
+	fd, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	runtime.KeepAlive(&program)
+	runtime.KeepAlive(&license)
+	if errno != 0 {
+		return errno
+	}
+	return unix.Close(int(fd))
+}
