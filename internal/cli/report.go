@@ -46,7 +46,7 @@ type reportFormat struct {
 func reportFormats() []reportFormat {
 	return []reportFormat{
 		{
-			name: "html", about: "one page that opens offline, by default report.html in the run folder", file: "report.html",
+			name: "html", about: "one page that opens offline, by default report.html in the run folder", file: pageFile,
 			write: func(w io.Writer, r reported) error {
 				return html.Write(w, r.Run.Complete(), r.Trials, html.WithStudy(r.study))
 			},

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -165,7 +163,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err != nil {
 		return err
 	}
-	folder, err := openFolder(s, &config.Run, o)
+	folder, err := env.openFolder(s, &config.Run, o)
 	if err != nil {
 		return err
 	}
@@ -176,7 +174,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 		return errors.Join(err, printErr)
 	}
 	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
-	if err != nil {
+	if err := errors.Join(err, env.writePage(run, folder.Dir())); err != nil {
 		return err
 	}
 	return outcome(run)
@@ -262,76 +260,6 @@ func (env *environment) driver(kind string) (testbed.Driver, error) {
 		names = append(names, d.Name())
 	}
 	return nil, usageError{fmt.Errorf("there is no testbed %q; there are: %s", kind, strings.Join(names, ", "))}
-}
-
-// openFolder makes the run folder and names the run, or opens the folder of the run that is resumed.
-func openFolder(s *study.Study, run *result.Run, o runOptions) (*result.Folder, error) {
-	if o.resume != "" {
-		return reopenFolder(run, o.resume)
-	}
-	data, err := s.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	run.Run = s.Name + "-" + time.Now().UTC().Format("20060102-150405")
-	if o.out == "" {
-		if o.out, err = freshFolder("runs", run.Run); err != nil {
-			return nil, err
-		}
-		run.Run = filepath.Base(o.out)
-	}
-	taken := occupied(o.out)
-	folder, err := result.Create(o.out, data)
-	if err != nil && taken {
-		return nil, withStatus(exitUsage, err)
-	}
-	return folder, err
-}
-
-// freshFolder makes a folder of this name, or of the name with a number if there is one already, and returns its path: runs
-// that start in the same second don't meet.
-func freshFolder(parent, name string) (string, error) {
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", fmt.Errorf("making the folder for runs: %w; choose another place with --out", err)
-	}
-	path := filepath.Join(parent, name)
-	for n := 2; ; n++ {
-		err := os.Mkdir(path, 0o755)
-		if !errors.Is(err, fs.ErrExist) {
-			return path, err
-		}
-		path = filepath.Join(parent, fmt.Sprintf("%s-%d", name, n))
-	}
-}
-
-// occupied says whether there is something in a folder.
-func occupied(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	return err == nil && len(entries) > 0
-}
-
-// reopenFolder takes up an earlier run: its name, its start, its seed and its cells.
-func reopenFolder(run *result.Run, dir string) (*result.Folder, error) {
-	folder, err := result.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	old, err := result.Load(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		// The run was killed before it wrote its head: the study, with its seed, is all that there is of it.
-		old, err = *run, nil
-		old.Run = filepath.Base(filepath.Clean(dir))
-	}
-	if err != nil {
-		return nil, errors.Join(err, folder.Close())
-	}
-	run.Run, run.Started, run.Cells, run.Seed = old.Run, old.Started, old.Cells, old.Seed
-	run.Environment.Links, run.Environment.Sysctls = old.Environment.Links, old.Environment.Sysctls
-	run.Notes = slices.Concat(old.Notes, []string{fmt.Sprintf("resumed with %d finished trials", len(folder.Contents.Trials))})
-	if torn := folder.Contents.Torn; torn != "" {
-		run.Notes = append(run.Notes, torn)
-	}
-	return folder, nil
 }
 
 // outcome is the exit status that a finished run deserves.
