@@ -105,7 +105,7 @@ func (o *overflows) read() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return counter(string(text), "TcpExt", "ListenOverflows")
+	return counter(string(text), "ListenOverflows")
 }
 
 // since is how many connections a listening socket has turned away because its queue was full. The namespace counts those
@@ -123,12 +123,12 @@ func (o *overflows) since(listener int) uint64 {
 	return min(now-min(o.base, now), turnedAway)
 }
 
-// counter finds a counter in the form of /proc/net/netstat: a line of names, and under it one of figures, both with the
+// counter finds a counter of TCP in /proc/net/netstat: a line of names, and under it one of figures, both with the
 // group's name in front.
-func counter(text, group, name string) (uint64, error) {
+func counter(text, name string) (uint64, error) {
 	var names []string
 	for line := range strings.Lines(text) {
-		fields, found := strings.CutPrefix(strings.TrimSpace(line), group+":")
+		fields, found := strings.CutPrefix(strings.TrimSpace(line), "TcpExt:")
 		switch {
 		case !found:
 		case names == nil:
@@ -142,5 +142,5 @@ func counter(text, group, name string) (uint64, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("it has no %s of %s", name, group)
+	return 0, fmt.Errorf("it has no %s of TcpExt", name)
 }
