@@ -5,12 +5,12 @@ import (
 	"flag"
 	"math"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	perf "golang.org/x/perf/benchfmt"
 	"pgregory.net/rapid"
 
 	"netdelta/insight"
@@ -31,7 +31,7 @@ func written(t testing.TB, run result.Run, trials []result.Trial) string {
 	return out.String()
 }
 
-// parsed is what a reader of the format finds in a text: the values by benchmark and unit, the configuration, and what is known
+// parsed is what benchstat's own reader finds in a text: the values by benchmark and unit, the configuration, and what is known
 // of the units.
 type parsed struct {
 	values map[string]map[string][]float64
@@ -39,50 +39,47 @@ type parsed struct {
 	better map[string]string
 }
 
-// parse reads a text by the rules of the format (https://go.dev/design/14313-benchmark-format and the unit lines that benchstat
-// added), and refuses what they do not allow. Lines that are none of the format's are ignored, so that one that was meant to be
-// is missed by the tests.
+// parse reads a text with that reader, which may find nothing to complain of.
 func parse(t testing.TB, text string) parsed {
 	t.Helper()
 	p := parsed{map[string]map[string][]float64{}, map[string]string{}, map[string]string{}}
-	key := regexp.MustCompile(`^(\p{Ll}[^\s\p{Lu}:]*):[ \t]+(.*)$`)
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		fields := strings.Fields(line)
-		switch found := key.FindStringSubmatch(line); {
-		case strings.HasPrefix(line, "Benchmark"):
-			p.result(t, fields)
-		case len(fields) == 3 && fields[0] == "Unit":
-			what, value, _ := strings.Cut(fields[2], "=")
-			if what != "better" || value != "lower" && value != "higher" {
-				t.Errorf("unit line %q", line)
-			}
-			p.better[fields[1]] = value
-		case found != nil:
-			p.config[found[1]] = found[2]
+	r := perf.NewReader(strings.NewReader(text), "run")
+	for r.Scan() {
+		switch record := r.Result().(type) {
+		case *perf.Result:
+			p.result(record)
+		case *perf.SyntaxError:
+			t.Error(record)
+		}
+	}
+	if err := r.Err(); err != nil {
+		t.Error(err)
+	}
+	for key, known := range r.Units() {
+		if known.Key == "better" {
+			p.better[key.Unit] = known.Value
 		}
 	}
 	return p
 }
 
-// result reads a benchmark's line: a name, a count, and pairs of a value and a unit.
-func (p parsed) result(t testing.TB, fields []string) {
-	t.Helper()
-	if len(fields) < 4 || len(fields)%2 != 0 {
-		t.Fatalf("a benchmark of %d fields: %q", len(fields), fields)
+// result takes over a benchmark's line, its values in the units in which they were written.
+func (p parsed) result(r *perf.Result) {
+	name := "Benchmark" + r.Name.String()
+	if p.values[name] == nil {
+		p.values[name] = map[string][]float64{}
 	}
-	if n, err := strconv.Atoi(fields[1]); err != nil || n < 1 {
-		t.Errorf("%s was repeated %q times", fields[0], fields[1])
-	}
-	if p.values[fields[0]] == nil {
-		p.values[fields[0]] = map[string][]float64{}
-	}
-	for i := 2; i < len(fields); i += 2 {
-		v, err := strconv.ParseFloat(fields[i], 64)
-		if err != nil {
-			t.Errorf("%s: %v", fields[0], err)
+	for _, v := range r.Values {
+		value, of := v.Value, v.Unit
+		if v.OrigUnit != "" {
+			value, of = v.OrigValue, v.OrigUnit
 		}
-		p.values[fields[0]][fields[i+1]] = append(p.values[fields[0]][fields[i+1]], v)
+		p.values[name][of] = append(p.values[name][of], value)
+	}
+	for _, c := range r.Config {
+		if c.File {
+			p.config[c.Key] = string(c.Value)
+		}
 	}
 }
 
@@ -154,7 +151,7 @@ func TestReaderFindsTheRun(t *testing.T) {
 			}
 		}
 	}
-	if p.better["p50-ns/op"] != "lower" {
+	if p.better["p50-sec/op"] != "lower" {
 		t.Errorf("what is better: %v", p.better)
 	}
 	for key, want := range map[string]string{
