@@ -38,9 +38,12 @@ type browser struct {
 // startBrowser starts one, which ends with the test.
 func startBrowser(t testing.TB) *browser {
 	t.Helper()
+	// All that it writes is in one folder, which ends with the test.
+	home := t.TempDir()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(require.Tool(t, "chromium")),
-		chromedp.UserDataDir(t.TempDir()),
+		chromedp.UserDataDir(home),
+		chromedp.Env("HOME="+home, "TMPDIR="+home, "XDG_CACHE_HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_RUNTIME_DIR="+home),
 		chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("hide-scrollbars", true),
 	)

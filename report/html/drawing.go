@@ -3,7 +3,6 @@ package html
 import (
 	"fmt"
 	"html/template"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +23,10 @@ func attribute(name, value string) string {
 }
 
 // put writes markup with a format, whose arguments must be numbers or constants.
-func (d *drawing) put(format string, a ...any) { fmt.Fprintf(d, format, a...) }
+func (d *drawing) put(format string, a ...any) {
+	markup := fmt.Sprintf(format, a...)
+	d.WriteString(markup)
+}
 
 // text writes an element of text with constant attributes.
 func (d *drawing) text(attributes, text string) {
@@ -158,6 +160,3 @@ func spread(places []float64, distance, height float64) {
 		}
 	}
 }
-
-// finite says whether a value can be drawn.
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -23,18 +23,18 @@ type figure struct {
 
 // figures draws what the trials of a setting show; it is false if they show nothing.
 func (p *page) figures(s *setting, e insight.Evidence) bool {
-	any := false
+	drawn := false
 	add := func(list *[]figure, f figure) {
 		if f.Chart != "" || len(f.Bars) > 0 {
 			f.Setting, f.Open = s, len(*list) < openMost
 			*list = append(*list, f)
-			any = true
+			drawn = true
 		}
 	}
 	add(&p.Distributions, p.distribution(s, e.Distributions(s.Key)))
 	add(&p.Series, p.series(s, e.Drift(s.Key, s.headline(), p.Run.Started), p.stalls))
 	add(&p.CPU, spendings(e.Spendings(s.Key)))
-	return any
+	return drawn
 }
 
 // Sizes of charts, in pixels.
@@ -57,9 +57,11 @@ func (p plane) place(x, y float64) point {
 
 // open starts a chart; kind tells the script how to read it. What it needs for that is on the element.
 func (p plane) open(d *drawing, kind, unitName, name, description string) {
-	attributes := fmt.Sprintf(`class="plot" height="%s" tabindex="0" data-kind="%s" data-x0="%g" data-x1="%g" data-y0="%g" data-y1="%g" data-log="%t"`,
-		number(p.height), kind, p.x.low, p.x.high, p.y.low, p.y.high, p.y.log)
-	d.named(attributes+attribute("data-unit", unitName), name, description)
+	attributes := `class="plot" tabindex="0"` + attribute("height", number(p.height)) + attribute("data-kind", kind) +
+		attribute("data-x0", fmt.Sprint(p.x.low)) + attribute("data-x1", fmt.Sprint(p.x.high)) +
+		attribute("data-y0", fmt.Sprint(p.y.low)) + attribute("data-y1", fmt.Sprint(p.y.high)) +
+		attribute("data-log", fmt.Sprint(p.y.log)) + attribute("data-unit", unitName)
+	d.named(attributes, name, description)
 }
 
 // grid draws lines across, with labels at the left.

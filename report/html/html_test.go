@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -281,35 +280,6 @@ func TestOddRuns(t *testing.T) {
 		})
 	}
 }
-
-// TestLargeRunStaysSmall writes ten thousand cells and says what that takes.
-func TestLargeRunStaysSmall(t *testing.T) {
-	run, trials := large(t)
-	if len(run.Cells) < 10_000 {
-		t.Fatalf("only %d cells", len(run.Cells))
-	}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	began := time.Now()
-	var out counter
-	if err := Write(&out, run, trials); err != nil {
-		t.Fatal(err)
-	}
-	took := time.Since(began)
-	runtime.ReadMemStats(&after)
-	t.Logf("%d cells, %d deltas, %d trials: %.1f MB in %s; %.0f MB allocated in all, heap %.0f MB larger",
-		len(run.Cells), len(run.Deltas), len(trials), float64(out)/1e6, took.Round(time.Millisecond),
-		float64(after.TotalAlloc-before.TotalAlloc)/1e6, (float64(after.HeapSys)-float64(before.HeapSys))/1e6)
-	if out > 10e6 {
-		t.Errorf("the report has %d bytes, want at most 10 MB", out)
-	}
-}
-
-// counter counts what is written to it.
-type counter int
-
-func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
 
 // full is a disk that takes so many bytes.
 type full int

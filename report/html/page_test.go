@@ -1,12 +1,19 @@
 package html
 
 import (
+	"context"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"netdelta/result"
+	"netdelta/unit"
 )
 
 // inspection is what testdata/inspect.js finds.
@@ -104,6 +111,41 @@ func TestHostilePage(t *testing.T) {
 		}
 	}
 	b.quiet()
+}
+
+// TestPolicy holds the second line of defence: markup that got through in spite of all would neither run nor be fetched.
+func TestPolicy(t *testing.T) {
+	run, trials := small(t)
+	page := written(t, run, trials)
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planted := `<script>window.hit=1</script><p id="planted" style="color:red" onclick="window.hit=2">x</p><img src="http://127.0.0.1:1/x"></main>`
+	if err := os.WriteFile(page, []byte(strings.Replace(string(text), "</main>", planted, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b := startBrowser(t)
+	b.view(1440, 900, "light")
+	b.open(page)
+	b.do(chromedp.Click(chromedp.CSS("#planted")))
+	if hit := ask[string](b, `String(window.hit)`); hit != "undefined" {
+		t.Errorf("a planted script ran and left %s", hit)
+	}
+	if n := ask[int](b, `performance.getEntriesByType('resource').filter((r) => r.responseStatus > 0 || r.transferSize > 0).length`); n != 0 {
+		t.Errorf("%d planted addresses were fetched", n)
+	}
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	refused := 0
+	for _, c := range b.complaints {
+		if strings.Contains(c, "Content Security Policy") {
+			refused++
+		}
+	}
+	if refused < 4 {
+		t.Errorf("the policy refused %d things, want the script, the style, the handler and the image: %q", refused, b.complaints)
+	}
 }
 
 // visible lists what a selector finds and can be seen, each by an expression of e.
@@ -224,34 +266,39 @@ func TestReadouts(t *testing.T) {
 	b.quiet()
 }
 
-// drawnWithin is how long a browser may take to draw the largest page, in milliseconds.
-const drawnWithin = 3000
-
-// TestLargePageIsDrawnQuickly opens the page of ten thousand cells. Of three goes the best counts: what else the machine does can
-// only make them slower.
-func TestLargePageIsDrawnQuickly(t *testing.T) {
-	run, trials := large(t)
+// TestReadWithoutScripts holds that nothing but comfort is missing where scripts don't run, in what is folded too.
+func TestReadWithoutScripts(t *testing.T) {
+	w := usual()
+	for message := range 6 {
+		for _, p := range []result.Placement{result.SameNode, result.CrossNode} {
+			w.loads = append(w.loads, result.Setting{Workload: "udp-rr", Params: result.Params{Message: unit.Bytes(message + 1)}, Placement: p})
+		}
+	}
+	w.samples, w.rounds = 100, 6
+	run, trials := w.run(t)
 	page := written(t, run, trials)
-	trials = nil
 	b := startBrowser(t)
-	var took []float64
-	for range 3 {
-		b.view(1440, 900, "light")
-		b.open(page)
-		took = append(took, ask[float64](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))`, chromedp.EvalAwaitPromise))
+	b.view(1440, 900, "light")
+	b.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}))
+	address := url.URL{Scheme: "file", Path: page}
+	b.do(chromedp.Navigate(address.String()))
+	if ready := ask[bool](b, `'ready' in document.documentElement.dataset`); ready {
+		t.Fatal("the script ran: this test looks at the wrong page")
 	}
-	parsed := ask[float64](b, `performance.getEntriesByType('navigation')[0].domInteractive`)
-	elements := ask[int](b, `document.getElementsByTagName('*').length`)
-	t.Logf("drawn after %.0f ms (best of %.0f), of which reading took %.0f ms; %d elements", slices.Min(took), took, parsed, elements)
-	if best := slices.Min(took); best > drawnWithin {
-		t.Errorf("the page of %d cells is drawn after %.0f ms, want at most %d", len(run.Cells), best, drawnWithin)
+	ask[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }), true`)
+	if n, want := len(visible(b, ".fp .pt", "e.tagName")), len(w.loads)*(1+len(w.networks)); n != want {
+		t.Errorf("%d rows are drawn, want %d", n, want)
 	}
-	if n := len(visible(b, ".fp", "e.tagName")); n < 50 {
-		t.Errorf("%d rows are drawn: this test looks at an empty page", n)
+	if n, want := len(visible(b, ".plot", "e.tagName")), len(w.loads)*3-1; n != want {
+		t.Errorf("%d charts are drawn, want %d: of latency and twice over time, for each setting but the stream", n, want)
 	}
-	ask[bool](b, `(() => { const f = document.getElementById('find'); f.value = '563B nodes'; f.dispatchEvent(new Event('input')); return true; })()`)
-	if got := visible(b, ".setting", "e.querySelector('h3').textContent"); len(got) != 1 || !strings.Contains(got[0], "563B") || !strings.Contains(got[0], "across nodes") {
-		t.Errorf("looking for a setting finds %q", got)
+	if n := len(visible(b, "button, input", "e.tagName")); n != 0 {
+		t.Errorf("%d things to click are shown that can do nothing", n)
 	}
-	b.quiet()
+	for _, w := range b.inspect().Wrong {
+		t.Error(w)
+	}
 }

@@ -26,7 +26,7 @@ type world struct {
 
 // truth is a network's true ratio to host.
 func truth(name string, p result.Placement) float64 {
-	c := map[string]float64{"macvlan": 1.025, "bridge": 1.14, "routed": 1.22, "vxlan": 1.41, "bridge-nat": 1.55, "sockmap": 0.6}[name]
+	c := map[string]float64{"macvlan": 1.025, "bridge": 1.14, "routed": 1.22, "vxlan": 1.41, "bridge-nat": 1.55, "sockmap": 0.6, "host": 1}[name]
 	if c == 0 {
 		c = 1 + float64(len(name)%7)/10
 	}
@@ -134,10 +134,11 @@ func (w world) trials(tb testing.TB, cells []result.Cell) []result.Trial {
 			}
 			t := w.trial(tb, cell, build, random)
 			if cell.Workload != "tcp-stream" && w.samples > 0 {
-				if histograms[cell.ID] == "" {
-					histograms[cell.ID] = w.histogram(tb, truth(cell.Network, cell.Placement), random)
+				kind := string(cell.Role) + cell.Network + string(cell.Placement)
+				if histograms[kind] == "" {
+					histograms[kind] = w.histogram(tb, truth(cell.Network, cell.Placement), random)
 				}
-				t.Histogram = histograms[cell.ID]
+				t.Histogram = histograms[kind]
 			}
 			trials = append(trials, t)
 		}
