@@ -243,10 +243,15 @@ func TestRootlessRefused(t *testing.T) {
 		return finish(t, cmd)
 	}
 	for _, args := range [][]string{{"run", "small.yaml"}, {"lab", "up", "bridge"}} {
-		limited(args...).want(t, statusFailed).says(t, "user.max_user_namespaces=0", "run it as root", "sysctl -w user.max_user_namespaces=")
+		e := limited(args...).want(t, statusFailed).says(t, "user.max_user_namespaces=0", "run it as root", "sysctl -w user.max_user_namespaces=")
+		if strings.Count(e.stderr, "\n") != 1 || e.stdout != "" {
+			t.Errorf("want one line of error, got %q and %q", e.stderr, e.stdout)
+		}
 	}
-	limited("doctor").want(t, statusDone).shows(t, "-- rights no labs: needs", "user.max_user_namespaces=0", "mend: run it as root")
-	limited("list", "networks").want(t, statusDone).shows(t, "lab needs")
+	limited("doctor").want(t, statusDone).shows(t, "-- rights no labs: needs", "user.max_user_namespaces=0", "mend: run it as root",
+		"-- network bridge needs the capabilities")
+	limited("cleanup").want(t, statusDone)
+	limited("list", "networks").want(t, statusDone).shows(t, "lab needs the capabilities CAP_SYS_ADMIN")
 	if left := entries(t, filepath.Join(u.dir, "runs")); len(left) > 0 {
 		t.Errorf("a run that could not be left %q", left)
 	}

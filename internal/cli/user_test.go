@@ -46,12 +46,8 @@ func eachUser(t *testing.T, test func(t *testing.T, u *user)) {
 
 func newUser(t *testing.T, name string, without bool) *user {
 	t.Helper()
-	// Those of t.TempDir can't be entered by others.
-	dir, err := os.MkdirTemp("", "netdelta-user-test-*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := t.TempDir()
+	open(t, dir)
 	u := &user{name: name, rootless: without, dir: dir, labs: filepath.Join(dir, "labs"), temp: filepath.Join(dir, "tmp")}
 	write(t, filepath.Join(dir, "small.yaml"), smallStudy)
 	write(t, filepath.Join(dir, "long.yaml"), longStudy)
