@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/internal/agent"
 	"netdelta/network"
 	"netdelta/probe/path"
 	"netdelta/result"
@@ -18,6 +19,21 @@ import (
 func proberOf(tb testbed.Testbed) *path.Prober {
 	if o, ok := tb.(testbed.Observer); ok {
 		return path.NewProber(o)
+	}
+	return nil
+}
+
+// follow has the meter watch the threads of both ends, which have run by now.
+func (s *seat) follow(ctx context.Context) error {
+	for _, end := range []struct {
+		agent   *agent.Agent
+		session int
+	}{{s.client, s.session}, {s.server, s.service}} {
+		threads, err := end.agent.Threads(ctx, end.session)
+		if err != nil {
+			return err
+		}
+		s.meter.Follow(end.agent, threads)
 	}
 	return nil
 }

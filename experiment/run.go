@@ -80,9 +80,10 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	} else if err != nil {
 		r.run.Ended = plan.EndedFailed
 	}
-	err = errors.Join(err, r.method.close(), r.writer.close(), c.Kernel.Close())
+	err = errors.Join(err, r.method.close(), r.writer.close(), c.Kernel.Close(), c.Machine.Close())
 	r.run.Finished = time.Now()
 	r.run.Environment = r.stage.seen.environment(r.run.Environment)
+	r.run.Notes = r.stage.seen.notes(r.run.Notes)
 	c.Judge.Conclude(&r.run, r.trials)
 	return r.run, errors.Join(err, r.folder.WriteEnvironment(r.run.Environment), r.folder.WriteResult(r.run))
 }
@@ -132,7 +133,7 @@ func newRunner(c Config) *runner {
 		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring, kernel: c.Kernel, shares: newShares(c.Run.Cells),
 		seed: c.Run.Seed, ports: assignPorts(c.Run.Cells, c.Workloads), seen: &sightings{},
 	}
-	r.visitor = &visitor{seed: c.Run.Seed, burst: c.Burst, clock: func() time.Duration { return time.Since(r.run.Started) }, machine: c.Machine}
+	r.visitor = &visitor{seed: c.Run.Seed, burst: c.Burst, clock: func() time.Duration { return time.Since(r.run.Started) }, machine: c.Machine, seen: r.stage.seen}
 	if c.Blocks {
 		bursts := c.VisitBursts
 		if bursts == 0 {

@@ -12,6 +12,7 @@ import (
 	"netdelta/probe/cpu"
 	"netdelta/probe/path"
 	"netdelta/probe/pressure"
+	"netdelta/probe/sockets"
 	"netdelta/probe/stalls"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -101,28 +102,35 @@ func (s *seat) disarm(ctx context.Context) {
 func (s *seat) burst(ctx context.Context, spec workload.BurstSpec, round int, at time.Duration) error {
 	spec.DropLast = s.disturbed
 	s.disturbed = false
-	if err := s.meter.Start(); err != nil {
-		return err
-	}
+	meterErr := s.meter.Start() // of an agent that is gone, too: the burst then tells more of it
 	b, err := s.client.Burst(ctx, s.session, spec)
 	if err != nil {
+		if errors.Is(err, agent.ErrHung) {
+			s.recordHung(spec, round, at)
+		}
 		return err
+	}
+	if meterErr != nil {
+		return meterErr
 	}
 	spent, err := s.meter.Stop(b)
 	if err != nil {
 		return err
 	}
 	reason := ""
-	// Where both ends share a processor, what is missing from the burst was taken by others. An agent on another machine has
-	// no clock that could be read here; then only the round's own load tells.
-	if s.cpus.client >= 0 && s.cpus.client == s.cpus.server && s.server.Local() && b.Span > 0 {
-		if s.share.Disturbed(float64(spent.Client+spent.Server) / float64(b.Span)) {
-			reason = pressure.ReasonPreempted
-		}
+	if s.meter.Preempted(b, spent, s.share) {
+		reason = pressure.ReasonPreempted
 	}
 	s.record(b, round, at, reason)
 	s.meter.Record(&s.bursts, b, spent)
 	return nil
+}
+
+// recordHung gives a burst that never ended its row: it is the worst of stalls.
+func (s *seat) recordHung(spec workload.BurstSpec, round int, at time.Duration) {
+	b := workload.Burst{Span: spec.Deadline}
+	s.record(b, round, at, stalls.NothingArrived)
+	s.meter.Record(&s.bursts, b, cpu.Spent{})
 }
 
 // record appends one burst to the columns of the trial.
@@ -188,7 +196,15 @@ func (s *seat) trial(ctx context.Context, build int) result.Trial {
 		}
 		t.Histogram, t.TCP, t.Series = totals.Histogram, totals.TCP, totals.Series
 		t.Transactions, t.Bytes = totals.Transactions, totals.Bytes
-		t.Sent, t.Lost, t.Reordered, t.Sockets = totals.Sent, totals.Lost, totals.Reordered, totals.Sockets
+		t.Sent, t.Lost, t.Reordered = totals.Sent, totals.Lost, totals.Reordered
+		served, err := s.server.Totals(ctx, s.service)
+		if err != nil && s.failed == nil {
+			s.failed = fmt.Errorf("collecting the server of %s: %w", s.cell.ID, err)
+		}
+		t.Sockets = sockets.Join(totals, served)
+	}
+	if err := s.meter.Close(); err != nil && s.failed == nil {
+		s.failed = err
 	}
 	t.Finished = time.Now()
 	if s.failed != nil {

@@ -2,18 +2,44 @@ package experiment
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"netdelta/result"
 	"netdelta/testbed"
 )
 
-// sightings are what was seen of the testbeds as built, once for each network: devices and settings of the kernel.
+// sightings are what was seen of the testbeds as built, once for each network: devices and settings of the kernel, and what
+// could not be told of them.
 type sightings struct {
 	mu      sync.Mutex
 	links   []result.Link
 	sysctls map[string]string
 	seen    map[string]bool
+	lacks   []string
+}
+
+// lack notes what can't be told here.
+func (s *sightings) lack(sentences []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range sentences {
+		if !slices.Contains(s.lacks, l) {
+			s.lacks = append(s.lacks, l)
+		}
+	}
+}
+
+// notes adds what can't be told here to the notes of a run, each once.
+func (s *sightings) notes(known []string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lacks {
+		if text := "not known here: " + l; !slices.Contains(known, text) {
+			known = append(known, text)
+		}
+	}
+	return known
 }
 
 // look notes a testbed that has just been built, unless its network was seen before.

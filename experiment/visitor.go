@@ -29,6 +29,7 @@ type visitor struct {
 	burst   time.Duration
 	clock   func() time.Duration // since the start of the run
 	machine *pressure.Reader
+	seen    *sightings
 	// loads are the calibration rounds seen so far; threshold holds once there are enough of them.
 	loads     []pressure.Load
 	threshold *pressure.Threshold
@@ -46,7 +47,12 @@ func (v *visitor) warm(ctx context.Context, seats []*seat) error {
 		if s.failed != nil {
 			continue
 		}
-		if err := s.prove(ctx, v.burst); err != nil {
+		err := s.prove(ctx, v.burst)
+		if err == nil {
+			err = s.follow(ctx)
+		}
+		v.seen.lack(s.meter.Lacks())
+		if err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

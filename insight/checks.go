@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/probe/sockets"
 	"netdelta/probe/stalls"
 	"netdelta/result"
 )
@@ -20,6 +21,7 @@ const (
 	CheckHistogram = "histogram" // the histogram can be read
 	CheckSender    = "sender"    // it is the network that bounds a search, not its sender
 	CheckPath      = "path"      // the packets went the way that the network says
+	CheckSockets   = "sockets"   // no buffer or queue of a socket bounded what was measured
 	CheckStalls    = "stalls"    // something arrived all the time
 )
 
@@ -63,6 +65,11 @@ func (s *summary) checks() []result.Check {
 	if t.Lost > 0 && !searched(t) {
 		checks = append(checks, result.Check{
 			Trial: t.ID(), Check: CheckLoss, Expected: "0 datagrams lost", Observed: fmt.Sprintf("%d lost", t.Lost),
+		})
+	}
+	if found := sockets.Findings(*t); len(found) > 0 {
+		checks = append(checks, result.Check{
+			Trial: t.ID(), Check: CheckSockets, Expected: "sockets that turn nothing away, alike at both ends", Observed: strings.Join(found, "; "),
 		})
 	}
 	if n := senders(t.Bursts); 2*n > len(t.Bursts.AtLeast) {

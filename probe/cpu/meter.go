@@ -81,8 +81,8 @@ func (m *Meter) Follow(end Process, threads []int) {
 	case len(threads) == 0:
 		why = "its threads are not known"
 	default:
-		if err := m.delays.open(m.kernel.root, end.PID(), threads); err != nil {
-			why = fmt.Sprintf("the kernel does not tell (CONFIG_SCHED_INFO): %v", err)
+		if m.delays.open(m.kernel.root, end.PID(), threads) != nil {
+			why = "the kernel does not tell; it needs CONFIG_SCHED_INFO" // one sentence for all ends
 		}
 	}
 	if why == "" {
