@@ -21,6 +21,8 @@ const (
 	saysFirst, saysMost = 4, 24
 	// listMost is how many entries a list of checks or trials names one by one.
 	listMost = 40
+	// checksOpenMost is how many failed checks of a kind are unfolded when the page opens.
+	checksOpenMost = 8
 )
 
 // page is a report: what its template shows, in the order in which it shows it. What takes work is computed once, by newPage.

@@ -37,6 +37,8 @@
       });
       const none = s.querySelector('.nometric');
       if (none) none.hidden = shown > 0 || forests.length === 0;
+      // The sentence is about the headline.
+      for (const e of $$('.says', s)) e.hidden = forests.length > 0 && forests[0].hidden;
     }
   }
 
@@ -205,6 +207,8 @@
       show(plot, share, box.left + share * box.width, box.top);
     });
   }
+
+  addEventListener('scroll', () => { readout.hidden = true; }, { passive: true });
 
   $$('.plot').forEach(wire);
   root.dataset.ready = 'true';

@@ -96,6 +96,9 @@ type checks struct {
 // More counts the failed checks that are not listed.
 func (c checks) More() int { return c.Failed - len(c.Entries) }
 
+// Few says whether there is something to show and not so much of it that it would push away what follows.
+func (c checks) Few() bool { return c.Failed > 0 && c.Failed <= checksOpenMost }
+
 // checks sorts the run's checks by kind: those that failed first, the most frequent before the others.
 func (p *page) checks() []checks {
 	by := map[string]*checks{}
