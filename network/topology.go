@@ -16,9 +16,12 @@ const (
 	// DefaultMTU is that of Ethernet.
 	DefaultMTU unit.Bytes = 1500
 	// MaxMTU is the largest that Linux gives to a veth device.
-	MaxMTU      unit.Bytes = 65535
-	firstPort              = 20000
-	portsPerPod            = 1000
+	MaxMTU unit.Bytes = 65535
+)
+
+const (
+	firstPort   = 20000
+	portsPerPod = 1000
 )
 
 // Topology is what a network is planned over: the nodes with their underlay, and the pods on them.
