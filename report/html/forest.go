@@ -154,13 +154,14 @@ func floorOf(null *result.Delta) float64 {
 		return 0
 	}
 	low, _, high, ok := change(*null)
-	switch {
-	case !ok:
-		return 0
-	case null.Ratio == 0:
-		return max(math.Abs(low), math.Abs(high))
+	floor := max(high, 1/low)
+	if null.Ratio == 0 {
+		floor = max(math.Abs(low), math.Abs(high))
 	}
-	return max(high, 1/low)
+	if !ok || !drawable(floor, false) {
+		return 0
+	}
+	return floor
 }
 
 // row is a delta's row.
@@ -209,6 +210,9 @@ func precise(ratio float64, d result.Delta) string {
 	decimals := 1
 	if math.Abs(ratio-1) >= 1 || d.RatioLow != nil && d.RatioHigh != nil && *d.RatioHigh-*d.RatioLow > 0.2 {
 		decimals = 0
+	}
+	if math.Abs(ratio) >= 1000 {
+		return fmt.Sprintf("%+.3g", 100*(ratio-1))
 	}
 	text := fmt.Sprintf("%+.*f", decimals, 100*(ratio-1))
 	if strings.Trim(text, "+-0.") == "" {

@@ -24,8 +24,14 @@ func (s scale) at(v float64) float64 {
 	return (v - s.low) / (s.high - s.low)
 }
 
-// within is at, kept on the axis.
-func (s scale) within(v float64) float64 { return min(max(s.at(v), 0), 1) }
+// within is at, kept on the axis: what has no place on it stands at its beginning.
+func (s scale) within(v float64) float64 {
+	at := s.at(v)
+	if math.IsNaN(at) {
+		return 0
+	}
+	return min(max(at, 0), 1)
+}
 
 // room widens the axis by a share of itself on both sides, and makes one of a single value.
 func (s scale) room(share float64) scale {
@@ -43,11 +49,17 @@ func (s scale) room(share float64) scale {
 	return scale{s.low - by, s.high + by, false}
 }
 
-// spanOf is the axis that holds all values that are finite and, on a log axis, above zero; ok is false if there is none.
+// drawable says whether a value can be on an axis: figures that nothing can measure would leave no room for any other.
+func drawable(v float64, log bool) bool {
+	const most = 1e30
+	return math.Abs(v) < most && (!log || v > 1/most)
+}
+
+// spanOf is the axis that holds all values that can be drawn; ok is false if there is none.
 func spanOf(values []float64, log bool) (s scale, ok bool) {
 	s = scale{math.Inf(1), math.Inf(-1), log}
 	for _, v := range values {
-		if math.IsNaN(v) || math.IsInf(v, 0) || log && v <= 0 {
+		if !drawable(v, log) {
 			continue
 		}
 		s.low, s.high = min(s.low, v), max(s.high, v)
@@ -70,9 +82,12 @@ func step(length float64, parts int) float64 {
 // linearTicks are the multiples of a round number on an axis.
 func (s scale) linearTicks(parts int) []float64 {
 	by := step(s.high-s.low, parts)
+	first := math.Ceil(s.low/by - 1e-9)
 	var all []float64
-	for k := math.Ceil(s.low/by - 1e-9); k*by <= s.high+1e-9*by; k++ {
-		all = append(all, k*by)
+	for i := range parts + 1 {
+		if v := (first + float64(i)) * by; v <= s.high+1e-9*by {
+			all = append(all, v)
+		}
 	}
 	return all
 }
