@@ -113,7 +113,11 @@ func workloadRows(_ context.Context, env *environment) ([][]string, error) {
 
 func probeRows(context.Context, *environment) ([][]string, error) {
 	return [][]string{
-		{"pressure", "processor pressure, steal and soft interrupts of each round; preemption of each burst", "every run"},
+		{"path", "which way the packets of each trial went: counters of all devices, a sample of packets, the path's MTU", "every trial"},
+		{"cpu", "processor time of client, server and kernel, for each transaction and each gigabyte", "every burst"},
+		{"sockets", "TCP_INFO of both ends, what full buffers and listen queues turned away", "every trial"},
+		{"stalls", "times at which nothing got through, or next to nothing", "every trial"},
+		{"pressure", "processor pressure, steal, throttling, run queue and soft interrupts; preemption", "every round and burst"},
 	}, nil
 }
 
