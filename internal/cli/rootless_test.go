@@ -82,7 +82,7 @@ func TestRootlessKilled(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			u := ordinaryUser(t)
 			before := host(t)
-			cmd := u.start(t, "run", "long.yaml", "--out", "run", "--quiet")
+			cmd := u.start(t, "run", "long.yaml", "--builds", "900", "--out", "run", "--quiet")
 			awaitTrials(t, filepath.Join(u.dir, "run"), 4)
 			var wire *leak.Tripwire
 			if agents := agentsOf(t, cmd); os.Geteuid() == 0 && len(agents) > 0 {
@@ -116,7 +116,7 @@ func TestRootlessCleanup(t *testing.T) {
 	for _, verb := range [][]string{{"cleanup"}, six("--out", "next", "--quiet")} {
 		t.Run(verb[0], func(t *testing.T) {
 			u := ordinaryUser(t)
-			cmd := u.start(t, "run", "long.yaml", "--out", "run", "--quiet")
+			cmd := u.start(t, "run", "long.yaml", "--builds", "900", "--out", "run", "--quiet")
 			awaitTrials(t, filepath.Join(u.dir, "run"), 4)
 			agents := agentsOf(t, cmd)
 			if len(agents) == 0 {
@@ -157,7 +157,7 @@ func TestRootlessInterrupt(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
 			u := ordinaryUser(t)
-			cmd := u.start(t, "run", "long.yaml", "--out", "run")
+			cmd := u.start(t, "run", "long.yaml", "--builds", "900", "--out", "run")
 			awaitTrials(t, filepath.Join(u.dir, "run"), 4)
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
@@ -168,7 +168,7 @@ func TestRootlessInterrupt(t *testing.T) {
 	t.Run("terminal", func(t *testing.T) {
 		u := ordinaryUser(t)
 		term := openTerminal(t)
-		term.start(u.command(t, "run", "long.yaml", "--out", "run"))
+		term.start(u.command(t, "run", "long.yaml", "--builds", "900", "--out", "run"))
 		awaitTrials(t, filepath.Join(u.dir, "run"), 4)
 		term.write("\x03")
 		status := term.wait()
@@ -180,7 +180,7 @@ func TestRootlessInterrupt(t *testing.T) {
 // A run that is suspended at the terminal stops altogether, and goes on when it is told to.
 func TestRootlessSuspended(t *testing.T) {
 	u := ordinaryUser(t)
-	cmd := u.start(t, "run", "long.yaml", "--out", "run", "--quiet")
+	cmd := u.start(t, "run", "long.yaml", "--builds", "900", "--out", "run", "--quiet")
 	awaitTrials(t, filepath.Join(u.dir, "run"), 4)
 	child := inner(t, cmd)
 	if err := cmd.Process.Signal(syscall.SIGTSTP); err != nil {

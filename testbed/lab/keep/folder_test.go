@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode"
 )
 
@@ -94,33 +95,39 @@ func TestLock(t *testing.T) {
 	f := folder(t)
 	var held sync.Mutex
 	var group sync.WaitGroup
-	rounds := 0
-	for range 8 {
+	const wanted = 150
+	rounds, deadline := 0, time.Now().Add(time.Minute)
+	round := func() (more bool) {
+		lock, err := f.lock("one")
+		if errors.Is(err, errTaken) {
+			return time.Now().Before(deadline)
+		}
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		if held.TryLock() {
+			rounds++
+			more = rounds < wanted
+			time.Sleep(20 * time.Microsecond) // for others to open the file that is about to go
+			held.Unlock()
+		} else {
+			t.Error("the lock has two holders")
+		}
+		if err := f.forget("one", lock); err != nil {
+			t.Error(err)
+		}
+		return more
+	}
+	for range 4 {
 		group.Go(func() {
-			for range 200 {
-				lock, err := f.lock("one")
-				if errors.Is(err, errTaken) {
-					continue
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if !held.TryLock() {
-					t.Error("the lock has two holders")
-				} else {
-					rounds++
-					held.Unlock()
-				}
-				if err := f.forget("one", lock); err != nil {
-					t.Error(err)
-				}
+			for round() {
 			}
 		})
 	}
 	group.Wait()
-	if rounds < 100 {
-		t.Errorf("the lock was had %d times: this test shows nothing", rounds)
+	if rounds < wanted {
+		t.Errorf("the lock was had %d times, want %d", rounds, wanted)
 	}
 	if names, err := f.Names(); err != nil || len(names) != 0 {
 		t.Errorf("after all there is %v, %v", names, err)
