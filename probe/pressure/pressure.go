@@ -188,6 +188,9 @@ type Load struct {
 	Waiting float64 // some task waited for a processor: 0 to 1
 	Steal   float64 // the hypervisor ran something else: 0 to 1
 	Softirq float64 // soft interrupts, on the watched processors: 0 to 1
+	// Samples is how many ticks there were for Softirq to be counted in, which most kernels do by looking at each tick what
+	// is running; zero where it is exact.
+	Samples float64
 	// Queue is how many tasks waited for a watched processor at a time, on average.
 	Queue float64
 	// Ready is how many threads of the machine ran or waited at the two moments, on average; zero where Waiting or Queue is
@@ -210,6 +213,7 @@ func (s Sample) Since(earlier Sample) Load {
 		Waiting:   (s.waiting - earlier.waiting).Seconds() / span,
 		Steal:     (s.times.Steal - earlier.times.Steal).Seconds() / cpuSpan,
 		Softirq:   (s.times.Softirq - earlier.times.Softirq).Seconds() / cpuSpan,
+		Samples:   cpuSpan / procstat.Tick.Seconds(),
 		Queue:     (s.queued - earlier.queued).Seconds() / cpuSpan,
 		Throttled: max((s.limits.span-earlier.limits.span).Seconds()/span, 0),
 		Throttles: max(float64(s.limits.times-earlier.limits.times), 0),

@@ -236,6 +236,9 @@ func TestThresholds(t *testing.T) {
 		{Load{Waiting: 0.60}, ReasonPressure},
 		{Load{Waiting: 0.30, Steal: 0.05}, ReasonSteal},
 		{Load{Waiting: 0.30, Softirq: 0.20}, ReasonSoftirq},
+		{Load{Waiting: 0.30, Softirq: 1, Samples: 1}, ""}, // the one tick of a short round
+		{Load{Waiting: 0.30, Softirq: 0.20, Samples: 100}, ""},
+		{Load{Waiting: 0.30, Softirq: 0.40, Samples: 100}, ReasonSoftirq},
 		{Load{Waiting: 0.30, Queue: 0.2, Ready: 0.9}, ""},
 		{Load{Waiting: 0.30, Queue: 0.3}, ReasonRunQueue},
 		{Load{Waiting: 0.30, Ready: 1.5}, ReasonRunQueue},

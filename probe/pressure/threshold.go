@@ -1,6 +1,10 @@
 package pressure
 
-import "netdelta/stats"
+import (
+	"math"
+
+	"netdelta/stats"
+)
 
 // Reasons for which a burst is left out of deltas.
 const (
@@ -66,10 +70,19 @@ func (t Threshold) Disturbed(l Load) string {
 		return ReasonPressure
 	case l.Queue > t.queue || l.Ready > t.ready:
 		return ReasonRunQueue
-	case l.Softirq > t.softirq:
+	case l.Softirq > t.softirq+sampling(l):
 		return ReasonSoftirq
 	}
 	return ""
+}
+
+// sampling is what the share of soft interrupts may be off by for having been sampled: three standard deviations of a share
+// of so many looks, at a half, where they are largest. In a span of a few ticks nothing can be said.
+func sampling(l Load) float64 {
+	if l.Samples <= 0 {
+		return 0
+	}
+	return 3 * 0.5 / math.Sqrt(l.Samples)
 }
 
 // Share calibrates and judges how much of a burst's time its own processes had the processor. Where both ends of a
