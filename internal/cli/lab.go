@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -111,14 +112,22 @@ func (env *environment) printLab(s keep.Status) error {
 	first, last := s.Pods[0], s.Pods[len(s.Pods)-1]
 	if len(s.Pods) > 1 {
 		fmt.Fprintf(env.out, "\npath from %s to %s: %s\n", first.Name, last.Name, s.Path)
-		fmt.Fprintf(env.out, "\ntry\n  %s %s -- ping -c 3 %s\n", call, first.Name, last.Reached)
-		fmt.Fprintf(env.out, "  %s %s -- iperf3 -s -1 -p %d &\n", call, last.Name, last.Port)
+		fmt.Fprintf(env.out, "\ntry\n  %s %s -- ping -c 3 %s%s\n", call, first.Name, last.Reached, needed("ping", "iputils-ping"))
+		fmt.Fprintf(env.out, "  %s %s -- iperf3 -s -1 -p %d &%s\n", call, last.Name, last.Port, needed("iperf3", "iperf3"))
 		fmt.Fprintf(env.out, "  %s %s -- iperf3 -c %s -p %d\n", call, first.Name, last.Reached, last.Port)
 	} else {
 		fmt.Fprintf(env.out, "\ntry\n")
 	}
 	fmt.Fprintf(env.out, "  %s %s -- ip address\n  %s %s\n", call, first.Node, call, first.Name)
 	return nil
+}
+
+// needed is a remark for a shell on a call of a tool that this machine lacks: the Debian package that has it.
+func needed(tool, debian string) string {
+	if _, err := exec.LookPath(tool); err == nil {
+		return ""
+	}
+	return "   # needs the package " + debian
 }
 
 // nodesOf are the nodes that have pods, in order.
