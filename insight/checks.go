@@ -74,8 +74,8 @@ func (s *summary) checks() []result.Check {
 	}
 	if n := senders(t.Bursts); 2*n > len(t.Bursts.AtLeast) {
 		checks = append(checks, result.Check{
-			Trial: t.ID(), Check: CheckSender, Expected: "rates that the network bounds",
-			Observed: fmt.Sprintf("%d of %d searches ended where the sender could do no more: the network may carry more than that", n, len(t.Bursts.AtLeast)),
+			Trial: t.ID(), Check: CheckSender, Expected: "a rate that the network bounds",
+			Observed: fmt.Sprintf("%d of %d searches that ended where the sender could do no more", n, len(t.Bursts.AtLeast)),
 		})
 	}
 	if s.decode(); s.broken != nil {

@@ -107,8 +107,9 @@ func (t table) valueColumn() column {
 
 // Metrics that are shown beside the headline where there is room.
 const (
-	tailMetric = "p99"
-	cpuMetric  = "cpu"
+	tailMetric   = "p99"
+	cpuMetric    = "cpu"
+	loadedMetric = "p50_at_50" // in place of the tail where rates were searched for
 )
 
 // besideColumn is the change of another metric than the headline, in brackets where it is unresolved.

@@ -190,6 +190,9 @@ func (p *page) layout(t table) (before, after []column, bar int) {
 	added, value, verdict := t.addedColumn(), t.valueColumn(), t.verdictColumn()
 	all := slices.Concat(p.run.Deltas, p.run.Null)
 	tail, cpu := t.besideColumn(tailMetric, all), t.besideColumn(cpuMetric, all)
+	if tail.cells == nil {
+		tail = t.besideColumn(loadedMetric, all)
+	}
 	room := func() int {
 		used := 0
 		for _, c := range append(slices.Clone(before), after...) {
