@@ -13,9 +13,10 @@ import (
 // is the reader's to weigh.
 func Advise(run result.Run) []result.Advice {
 	var all []result.Advice
+	parts := Parts(run)
 	for _, p := range []result.Placement{result.SameNode, result.CrossNode} {
 		for _, load := range workloads(run.Cells) {
-			all = append(all, choose(run, p, load)...)
+			all = append(all, choose(parts, p, load)...)
 		}
 	}
 	return append(all, more(run)...)
@@ -36,14 +37,16 @@ func workloads(cells []result.Cell) []string {
 
 // choose compares the networks of a workload over all settings of it in one placement: advice is given only where all of
 // them agree.
-func choose(run result.Run, p result.Placement, load string) []result.Advice {
+func choose(parts []Part, p result.Placement, load string) []result.Advice {
 	var free, best, worst map[string]bool
 	var sample []result.Delta
-	for _, s := range result.Settings(run.Cells) {
-		if s.Placement != p || s.Workload != load {
+	margin := 0.0
+	for _, part := range parts {
+		if s := part.Setting; s.Placement != p || s.Workload != load || len(part.Run.Cells) == 0 {
 			continue
 		}
-		deltas := Headlines(run.Deltas, s)
+		margin = part.Run.Margin
+		deltas := Headlines(part.Run.Deltas, part.Setting)
 		var intervals []result.Delta
 		for _, d := range deltas {
 			if HasInterval(d) && d.Ratio > 0 {
@@ -69,7 +72,7 @@ func choose(run result.Run, p result.Placement, load string) []result.Advice {
 		all = append(all, result.Advice{
 			Says: fmt.Sprintf("For %s %s, use %s where it suits you: %s networking would gain nothing that matters.",
 				load, where, list(names), sample[0].Baseline),
-			Why: fmt.Sprintf("The cost is inside the margin of %g%% in every setting measured.", run.Margin*100),
+			Why: fmt.Sprintf("The cost is inside the margin of %g%% in every setting measured.", margin*100),
 		})
 	}
 	if from, to := single(sample, worst), single(sample, best); from != nil && to != nil {

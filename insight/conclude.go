@@ -21,15 +21,18 @@ type Conclusion struct {
 // than the intervals bear: networks whose intervals overlap are never ranked against each other.
 func Conclude(run result.Run) []Conclusion {
 	var all []Conclusion
-	for _, setting := range result.Settings(run.Cells) {
-		deltas := Headlines(run.Deltas, setting)
-		says := Where(setting.Placement) + ", "
+	for _, part := range Parts(run) {
+		if len(part.Run.Cells) == 0 {
+			continue
+		}
+		deltas := Headlines(part.Run.Deltas, part.Setting)
+		says := Where(part.Setting.Placement) + ", "
 		if len(deltas) == 0 {
-			says += nothing(run.Cells, setting)
+			says += nothing(part.Run.Cells)
 		} else {
 			says += strings.Join(clauses(deltas, run.Margin), "; ")
 		}
-		all = append(all, Conclusion{setting, says + "."})
+		all = append(all, Conclusion{part.Setting, says + "."})
 	}
 	return all
 }
@@ -88,13 +91,10 @@ func Name(network, path string) string {
 	return network + " (" + path + ")"
 }
 
-// nothing says that a setting has no deltas.
-func nothing(cells []result.Cell, setting result.Setting) string {
+// nothing says that a setting of these cells has no deltas.
+func nothing(cells []result.Cell) string {
 	baseline, measurable := "", false
 	for _, c := range cells {
-		if c.Setting() != setting {
-			continue
-		}
 		if c.Role == result.RoleBaseline {
 			baseline = c.Network
 		}

@@ -14,13 +14,8 @@ type Evidence struct {
 // Gather sorts the trials of a run's cells. Trials come in the order of the journal.
 func Gather(cells []result.Cell, trials []result.Trial) Evidence {
 	e := Evidence{sittings: sittings(trials), tables: map[result.Setting]table{}}
-	bySetting := map[result.Setting][]result.Cell{}
-	for _, c := range cells {
-		s := c.Setting()
-		bySetting[s] = append(bySetting[s], c)
-	}
-	for s, own := range bySetting {
-		e.tables[s] = tables(own)[0]
+	for _, t := range tables(cells) {
+		e.tables[t.setting] = t
 	}
 	return e
 }

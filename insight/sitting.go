@@ -56,17 +56,17 @@ type table struct {
 // tables sorts cells by setting. Cells that were not to be measured are left out.
 func tables(cells []result.Cell) []table {
 	var all []table
-	for _, setting := range result.Settings(cells) {
-		t := table{setting: setting}
-		for i, c := range cells {
-			if c.Setting() != setting || c.Unsupported != "" || c.Skipped != "" {
+	for _, part := range Parts(result.Run{Cells: cells}) {
+		t := table{setting: part.Setting}
+		for i, c := range part.Run.Cells {
+			if c.Unsupported != "" || c.Skipped != "" {
 				continue
 			}
 			switch c.Role {
 			case result.RoleBaseline:
-				t.baseline = &cells[i]
+				t.baseline = &part.Run.Cells[i]
 			case result.RoleTwin:
-				t.twin = &cells[i]
+				t.twin = &part.Run.Cells[i]
 			default:
 				t.cells = append(t.cells, c)
 			}

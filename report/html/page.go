@@ -2,6 +2,7 @@ package html
 
 import (
 	"html/template"
+	"slices"
 	"strings"
 
 	"netdelta/insight"
@@ -100,41 +101,19 @@ func newPage(run result.Run, trials []result.Trial) *page {
 	return p
 }
 
-// settings splits a run by setting, in the order of its cells.
+// settings splits a run by setting, in the order of its cells; those that were not to be measured are left out.
 func settings(run result.Run) []*setting {
+	run.Cells = slices.DeleteFunc(slices.Clone(run.Cells), func(c result.Cell) bool { return c.Unsupported != "" || c.Skipped != "" })
 	var all []*setting
-	by := map[result.Setting]*setting{}
-	of := func(key result.Setting) *setting {
-		s := by[key]
-		if s == nil {
-			s = &setting{
-				ID: "s" + number(float64(len(all))), Key: key, Load: insight.Load(key), Where: strings.ToLower(insight.Where(key.Placement)),
-			}
-			s.run.Margin = run.Margin
-			by[key] = s
-			all = append(all, s)
+	for i, part := range insight.Parts(run) {
+		s := &setting{
+			ID: "s" + number(float64(i)), Key: part.Setting, Load: insight.Load(part.Setting),
+			Where: strings.ToLower(insight.Where(part.Setting.Placement)), Open: i < openMost, run: part.Run,
 		}
-		return s
-	}
-	for i := range run.Cells {
-		if c := &run.Cells[i]; c.Unsupported == "" && c.Skipped == "" {
-			s := of(c.Setting())
-			s.run.Cells = append(s.run.Cells, *c)
-		}
-	}
-	for i := range run.Deltas {
-		s := of(run.Deltas[i].Setting())
-		s.run.Deltas = append(s.run.Deltas, run.Deltas[i])
-	}
-	for i := range run.Null {
-		s := of(run.Null[i].Setting())
-		s.run.Null = append(s.run.Null, run.Null[i])
-	}
-	for i, s := range all {
-		s.Open = i < openMost
 		if says := insight.Conclude(s.run); len(says) > 0 {
 			s.Says = says[0].Says
 		}
+		all = append(all, s)
 	}
 	return all
 }

@@ -113,9 +113,9 @@ const (
 )
 
 // besideColumn is the change of another metric than the headline, in brackets where it is unresolved.
-func (t table) besideColumn(metric string, deltas []result.Delta) column {
+func (t table) besideColumn(metric string) column {
 	others := map[string]result.Delta{}
-	for _, d := range deltas {
+	for _, d := range t.all {
 		if d.Metric == metric && !d.Headline {
 			others[d.Cell] = d
 		}

@@ -56,18 +56,20 @@ type table struct {
 	deltas  []result.Delta // the rows with figures
 	null    bool           // the first of them is the baseline against itself
 	missing []result.Cell  // the rows without
+	// all are the setting's deltas in every metric, the baseline's against itself too.
+	all []result.Delta
 	// confidence of the intervals, such as 0.95.
 	confidence float64
 }
 
 // setting prints a setting's table and what it says.
-func (p *page) setting(c insight.Conclusion) {
-	t := p.tableOf(c.Setting)
+func (p *page) setting(c insight.Conclusion, part result.Run) {
+	t := tableOf(c.Setting, part)
 	if len(t.deltas)+len(t.missing) == 0 {
 		return // nothing of it was to be measured: the entries on what is unsupported or skipped say why
 	}
 	right := ""
-	if deltas := insight.Headlines(p.run.Deltas, c.Setting); len(deltas) > 0 {
+	if deltas := insight.Headlines(part.Deltas, c.Setting); len(deltas) > 0 {
 		d := deltas[0]
 		right = d.Baseline + ": " + d.Metric + " " + insight.Value(d.Unit, d.BaselineValue)
 	}
@@ -80,18 +82,18 @@ func (p *page) setting(c insight.Conclusion) {
 }
 
 // tableOf sorts out the rows of a setting.
-func (p *page) tableOf(s result.Setting) table {
-	t := table{confidence: p.run.Confidence}
-	for _, n := range p.run.Null {
-		if n.Headline && n.Setting() == s {
+func tableOf(s result.Setting, part result.Run) table {
+	t := table{confidence: part.Confidence, all: slices.Concat(part.Deltas, part.Null)}
+	for _, n := range part.Null {
+		if n.Headline {
 			t.deltas, t.null = append(t.deltas, n), true
 		}
 	}
-	networks := insight.Headlines(p.run.Deltas, s)
+	networks := insight.Headlines(part.Deltas, s)
 	t.deltas = append(t.deltas, networks...)
-	for _, cell := range p.run.Cells {
+	for _, cell := range part.Cells {
 		measured := slices.ContainsFunc(networks, func(d result.Delta) bool { return d.Cell == cell.ID })
-		if cell.Setting() == s && cell.Role == result.RoleCell && cell.Unsupported == "" && cell.Skipped == "" && !measured {
+		if cell.Role == result.RoleCell && cell.Unsupported == "" && cell.Skipped == "" && !measured {
 			t.missing = append(t.missing, cell)
 		}
 	}
@@ -188,10 +190,9 @@ func (p *page) rows(t table) {
 func (p *page) layout(t table) (before, after []column, bar int) {
 	name, cost, interval := p.nameColumn(t), p.costColumn(t), t.intervalColumn()
 	added, value, verdict := t.addedColumn(), t.valueColumn(), t.verdictColumn()
-	all := slices.Concat(p.run.Deltas, p.run.Null)
-	tail, cpu := t.besideColumn(tailMetric, all), t.besideColumn(cpuMetric, all)
+	tail, cpu := t.besideColumn(tailMetric), t.besideColumn(cpuMetric)
 	if tail.cells == nil {
-		tail = t.besideColumn(loadedMetric, all)
+		tail = t.besideColumn(loadedMetric)
 	}
 	room := func() int {
 		used := 0

@@ -17,8 +17,12 @@ func Write(w io.Writer, run result.Run, t ui.Terminal) error {
 	buffer := bufio.NewWriter(w)
 	p := &page{w: buffer, terminal: t, run: run}
 	p.head()
+	parts := map[result.Setting]result.Run{}
+	for _, part := range insight.Parts(run) {
+		parts[part.Setting] = part.Run
+	}
 	for _, c := range insight.Conclude(run) {
-		p.setting(c)
+		p.setting(c, parts[c.Setting])
 	}
 	p.trust()
 	p.advice()

@@ -1,0 +1,38 @@
+package insight
+
+import "netdelta/result"
+
+// Part is what a run has of one setting.
+type Part struct {
+	Setting result.Setting
+	// Run has the cells, deltas and null checks of the setting alone, with the run's confidence and margin.
+	Run result.Run
+}
+
+// Parts splits a run by setting, in the order of its cells.
+func Parts(run result.Run) []Part {
+	var all []Part
+	at := map[result.Setting]int{}
+	of := func(s result.Setting) *result.Run {
+		i, known := at[s]
+		if !known {
+			i = len(all)
+			at[s] = i
+			all = append(all, Part{s, result.Run{Confidence: run.Confidence, Margin: run.Margin}})
+		}
+		return &all[i].Run
+	}
+	for _, c := range run.Cells {
+		own := of(c.Setting())
+		own.Cells = append(own.Cells, c)
+	}
+	for _, n := range run.Null {
+		own := of(n.Setting())
+		own.Null = append(own.Null, n)
+	}
+	for _, d := range run.Deltas {
+		own := of(d.Setting())
+		own.Deltas = append(own.Deltas, d)
+	}
+	return all
+}
