@@ -11,6 +11,7 @@ import (
 	"netdelta/insight"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/probe/probetest"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -36,19 +37,12 @@ func (o *remembering) Open(ctx context.Context, spec testbed.Spec) (testbed.Test
 
 // silence has a pod drop everything that comes for a while.
 func silence(ctx context.Context, pod testbed.Pod, nft string, span time.Duration) error {
-	call := func(command string) error {
-		p, err := pod.Start(ctx, testbed.Command{Path: nft, Args: []string{command}})
-		if err != nil {
-			return err
-		}
-		return p.Wait()
-	}
-	err := call("add table inet deaf; add chain inet deaf in { type filter hook input priority 0; policy drop; }")
+	lift, err := probetest.Deafen(ctx, pod, nft)
 	if err != nil {
 		return err
 	}
 	time.Sleep(span)
-	return call("delete table inet deaf")
+	return lift()
 }
 
 // A network that lets nothing through for a second in the middle of a run is named, with the time; the others are not. The

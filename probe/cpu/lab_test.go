@@ -3,79 +3,32 @@ package cpu
 import (
 	"bufio"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"netdelta/internal/agent"
 	"netdelta/internal/require"
-	"netdelta/network"
+	"netdelta/probe/probetest"
 	"netdelta/result"
-	"netdelta/testbed"
-	"netdelta/testbed/lab"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
 )
 
-// pair is a workload armed between two pods of a lab, both ends on one processor.
-type pair struct {
-	client, server *agent.Agent
-	session        int
-	service        int
-}
-
-func open(t *testing.T, name string, cpu int) pair {
+// open arms a workload between two pods of a lab, both ends on one processor.
+func open(t *testing.T, name string, cpu int) probetest.Armed {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "bridge", Link: testbed.Link{MTU: 1500}}
-	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	var agents []*agent.Agent
-	for _, pod := range tb.Pods() {
-		a, err := agent.Start(t.Context(), pod, agent.Program{Path: exe})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = a.Close() })
-		agents = append(agents, a)
-	}
 	all := catalogue.Workloads()
 	w := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == name })]
-	to := tb.Pods()[1]
-	first, _ := to.Ports()
-	p := pair{client: agents[0], server: agents[1]}
-	if p.service, err = p.server.Serve(t.Context(), name, w.Defaults, netip.AddrPortFrom(to.Address(), first), cpu); err != nil {
-		t.Fatal(err)
-	}
-	local := netip.AddrPortFrom(tb.Pods()[0].Address(), 3000)
-	if p.session, err = p.client.Dial(t.Context(), name, w.Defaults, local, netip.AddrPortFrom(to.Address(), first), cpu); err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return probetest.Arm(t, name, w.Defaults, cpu)
 }
 
 // follow has the meter follow both ends.
-func (p pair) follow(t *testing.T, m *Meter) {
+func follow(t *testing.T, p probetest.Armed, m *Meter) {
 	t.Helper()
-	for a, session := range map[*agent.Agent]int{p.client: p.session, p.server: p.service} {
-		ids, err := a.Threads(t.Context(), session)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.Follow(a, ids)
+	for end, threads := range p.Threads(t) {
+		m.Follow(end, threads)
 	}
 	_, err := os.Stat("/proc/self/schedstat")
 	require.Need(t, "a kernel that counts what threads wait (CONFIG_SCHED_INFO)", err == nil)
@@ -90,14 +43,14 @@ func TestDelayIsOfTheProcessor(t *testing.T) {
 	program := require.Tool(t, "nft")
 	cpu, k := allowed(t)
 	p := open(t, "tcp-rr", cpu)
-	m := k.Meter(p.server, []int{cpu})
-	p.follow(t, m)
+	m := k.Meter(p.Server, []int{cpu})
+	follow(t, p, m)
 	share := func() float64 {
 		t.Helper()
 		if err := m.Start(); err != nil {
 			t.Fatal(err)
 		}
-		b, err := p.client.Burst(t.Context(), p.session, workload.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 20 * time.Second})
+		b, err := p.Client.Burst(t.Context(), p.Session, workload.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 20 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,17 +62,15 @@ func TestDelayIsOfTheProcessor(t *testing.T) {
 		return float64(spent.Delayed) / float64(b.Span)
 	}
 	share()
-	drop := func(command string) {
-		rule, err := p.server.Pod().Start(t.Context(), testbed.Command{Path: program, Args: []string{command}})
-		if err == nil {
-			err = rule.Wait()
-		}
-		if err != nil {
+	lift, err := probetest.Deafen(t.Context(), p.Server.Pod(), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lifted := time.AfterFunc(600*time.Millisecond, func() {
+		if err := lift(); err != nil {
 			t.Error(err)
 		}
-	}
-	drop("add table inet stall; add chain inet stall in { type filter hook input priority 0; policy drop; }")
-	lifted := time.AfterFunc(600*time.Millisecond, func() { drop("delete table inet stall") })
+	})
 	defer lifted.Stop()
 	stalled := share()
 	for range 3 {
@@ -164,8 +115,8 @@ func TestWorkloadsInALab(t *testing.T) {
 	for _, name := range []string{"tcp-rr", "udp-rr", "tcp-stream", "udp-stream", "tcp-crr"} {
 		t.Run(name, func(t *testing.T) {
 			p := open(t, name, cpu)
-			m := k.Meter(p.server, []int{cpu})
-			p.follow(t, m)
+			m := k.Meter(p.Server, []int{cpu})
+			follow(t, p, m)
 			defer m.Close()
 			if lacks := m.Lacks(); len(lacks) > 0 && k.Lacks() == "" {
 				t.Fatalf("a lab on this machine lacks %q", lacks)
@@ -173,13 +124,13 @@ func TestWorkloadsInALab(t *testing.T) {
 			var columns result.Bursts
 			var sum Spent
 			var wall time.Duration
-			before := threads(t, p.server.PID())
+			before := threads(t, p.Server.PID())
 			for range 40 {
 				if err := m.Start(); err != nil {
 					t.Fatal(err)
 				}
 				began := time.Now()
-				b, err := p.client.Burst(t.Context(), p.session, workload.BurstSpec{
+				b, err := p.Client.Burst(t.Context(), p.Session, workload.BurstSpec{
 					Duration: 5 * time.Millisecond, Warmup: time.Millisecond, Deadline: 20 * time.Second,
 				})
 				if err != nil {
@@ -194,7 +145,7 @@ func TestWorkloadsInALab(t *testing.T) {
 				sum.Client, sum.Server, sum.Kernel = sum.Client+spent.Client, sum.Server+spent.Server, sum.Kernel+spent.Kernel
 			}
 			var thread time.Duration // the busiest one
-			for name, used := range threads(t, p.server.PID()) {
+			for name, used := range threads(t, p.Server.PID()) {
 				thread = max(thread, used-before[name])
 			}
 			var work int64

@@ -14,10 +14,8 @@ import (
 	"netdelta/internal/agent"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
-	"netdelta/network"
+	"netdelta/probe/probetest"
 	"netdelta/result"
-	"netdelta/testbed"
-	"netdelta/testbed/lab"
 	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
@@ -98,7 +96,7 @@ func TestFindings(t *testing.T) {
 func TestSlowReceiver(t *testing.T) {
 	require.Namespaces(t)
 	const name = "udp-stream"
-	client, server := crew(t)
+	client, server := probetest.Agents(t)
 	all := catalogue.Workloads()
 	w := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == name })]
 	p := w.Defaults
@@ -148,33 +146,4 @@ func TestSlowReceiver(t *testing.T) {
 	if theirs, err = server.Totals(t.Context(), service); err != nil || theirs.Sockets.Dropped-before != uint64(b.Lost) {
 		t.Errorf("%d lost, the socket dropped %d more: %v", b.Lost, theirs.Sockets.Dropped-before, err)
 	}
-}
-
-// crew starts two agents in pods of a lab.
-func crew(t *testing.T) (client, server *agent.Agent) {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "bridge", Link: testbed.Link{MTU: 1500}}
-	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	var agents []*agent.Agent
-	for _, pod := range tb.Pods() {
-		a, err := agent.Start(t.Context(), pod, agent.Program{Path: exe})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = a.Close() })
-		agents = append(agents, a)
-	}
-	return agents[0], agents[1]
 }

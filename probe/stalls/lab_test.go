@@ -1,9 +1,7 @@
 package stalls
 
 import (
-	"context"
 	"errors"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -13,12 +11,10 @@ import (
 	"netdelta/internal/agent"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
-	"netdelta/network"
 	"netdelta/probe/cpu"
 	"netdelta/probe/pressure"
+	"netdelta/probe/probetest"
 	"netdelta/result"
-	"netdelta/testbed"
-	"netdelta/testbed/lab"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
 )
@@ -33,66 +29,27 @@ func TestMain(m *testing.M) {
 
 // cell is a workload armed on a network of its own.
 type cell struct {
-	client  *agent.Agent
-	server  testbed.Pod
-	session int
-	meter   *cpu.Meter
-	share   pressure.Share
-	trial   result.Trial
+	probetest.Armed
+	meter *cpu.Meter
+	share pressure.Share
+	trial result.Trial
 }
 
 func open(t *testing.T, w string, p result.Params) *cell {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "bridge", Link: testbed.Link{MTU: 1500}}
-	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	agents := make([]*agent.Agent, 2)
-	for i, pod := range tb.Pods() {
-		a, err := agent.Start(t.Context(), pod, agent.Program{Path: exe})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = a.Close() })
-		agents[i] = a
-	}
-	first, _ := tb.Pods()[1].Ports()
-	everywhere := netip.IPv4Unspecified()
-	service, err := agents[1].Serve(t.Context(), w, p, netip.AddrPortFrom(everywhere, first), -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cell{client: agents[0], server: tb.Pods()[1]}
-	at := tb.Endpoint(tb.Pods()[0], tb.Pods()[1], first)
-	if c.session, err = c.client.Dial(t.Context(), w, p, netip.AddrPortFrom(everywhere, 3000), at, -1); err != nil {
-		t.Fatal(err)
-	}
+	c := &cell{Armed: probetest.Arm(t, w, p, -1)}
 	k, err := cpu.OpenKernel("/proc", cpu.Unknown)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.meter = k.Meter(agents[1], nil)
+	c.meter = k.Meter(c.Server, nil)
 	t.Cleanup(func() {
 		if err := errors.Join(c.meter.Close(), k.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	for i, session := range []int{c.session, service} {
-		threads, err := agents[i].Threads(t.Context(), session)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.meter.Follow(agents[i], threads)
+	for end, threads := range c.Threads(t) {
+		c.meter.Follow(end, threads)
 	}
 	return c
 }
@@ -104,7 +61,7 @@ func (c *cell) burst(t *testing.T, run time.Time) {
 		t.Fatal(err)
 	}
 	start := time.Since(run)
-	b, err := c.client.Burst(t.Context(), c.session, workload.BurstSpec{
+	b, err := c.Client.Burst(t.Context(), c.Session, workload.BurstSpec{
 		Duration: 5 * time.Millisecond, Warmup: time.Millisecond, Deadline: 20 * time.Second,
 	})
 	if err != nil {
@@ -123,15 +80,6 @@ func (c *cell) burst(t *testing.T, run time.Time) {
 	}
 }
 
-// nft carries out a command of nftables inside a pod.
-func nft(ctx context.Context, pod testbed.Pod, path, command string) error {
-	p, err := pod.Start(ctx, testbed.Command{Path: path, Args: []string{command}})
-	if err != nil {
-		return err
-	}
-	return p.Wait()
-}
-
 // TestStallingNetwork has two networks measured in turn, while one of them drops everything for a second.
 func TestStallingNetwork(t *testing.T) {
 	require.Namespaces(t)
@@ -147,11 +95,12 @@ func TestStallingNetwork(t *testing.T) {
 			go func() {
 				time.Sleep(300 * time.Millisecond)
 				began <- time.Since(run)
-				if err := nft(t.Context(), stalling.server, program, "add table inet stall; add chain inet stall in { type filter hook input priority 0; policy drop; }"); err != nil {
+				lift, err := probetest.Deafen(t.Context(), stalling.Server.Pod(), program)
+				if err != nil {
 					t.Error(err)
 				}
 				time.Sleep(time.Second)
-				if err := nft(t.Context(), stalling.server, program, "delete table inet stall"); err != nil {
+				if err := lift(); err != nil {
 					t.Error(err)
 				}
 				ended <- time.Since(run)
