@@ -30,7 +30,7 @@ func Conclude(run result.Run) []Conclusion {
 		if len(deltas) == 0 {
 			says += nothing(part.Run.Cells)
 		} else {
-			says += strings.Join(clauses(deltas, run.Margin), "; ")
+			says += strings.Join(clauses(deltas, part.Run), "; ")
 		}
 		all = append(all, Conclusion{part.Setting, says + "."})
 	}
@@ -113,7 +113,7 @@ func nothing(cells []result.Cell) string {
 
 // clauses are the parts of a conclusion, of deltas in the order of cost. The ranking of what costs something comes last, so
 // that the least and the most in it are of the networks not spoken of before.
-func clauses(deltas []result.Delta, margin float64) []string {
+func clauses(deltas []result.Delta, run result.Run) []string {
 	by := map[string][]result.Delta{}
 	for _, d := range deltas {
 		verdict := d.Verdict
@@ -129,8 +129,8 @@ func clauses(deltas []result.Delta, margin float64) []string {
 		}
 	}
 	add(faster(by[string(stats.Faster)]))
-	add(same(by[string(stats.Same)], margin))
-	all = append(all, unresolved(by[string(stats.Unresolved)])...)
+	add(same(by[string(stats.Same)], run.Margin))
+	all = append(all, unresolved(by[string(stats.Unresolved)], stats.Options{Confidence: run.Confidence, Sequential: run.Adaptive})...)
 	add(tooFew(by["too few"], len(deltas)))
 	return append(all, slower(by[string(stats.Slower)], len(all) > 0)...)
 }
@@ -177,11 +177,7 @@ func faster(deltas []result.Delta) string {
 	if len(deltas) == 0 {
 		return ""
 	}
-	each := make([]string, len(deltas))
-	for i, d := range deltas {
-		each[i] = Name(d.Network, d.Path) + " " + size(d)
-	}
-	return fmt.Sprintf("%s %s faster than %s", list(each), agree(len(deltas), "is", "are"), deltas[0].Baseline)
+	return fmt.Sprintf("%s %s faster than %s", list(sized(deltas)), agree(len(deltas), "is", "are"), deltas[0].Baseline)
 }
 
 func same(deltas []result.Delta, margin float64) string {
@@ -195,15 +191,19 @@ func same(deltas []result.Delta, margin float64) string {
 		list(names(deltas)), agree(len(deltas), "is", "are"), deltas[0].Baseline, math.Round(margin*1e4)/100)
 }
 
-// unresolved speaks of deltas whose interval holds no change, and of those that are no larger than what the null check or
-// chance leaves possible though it does not.
-func unresolved(deltas []result.Delta) []string {
-	var open, small []result.Delta
+// unresolved speaks of deltas whose interval holds no change, of those whose test over the family is still to be passed, and of
+// those that are no larger than what the null check leaves possible.
+func unresolved(deltas []result.Delta, options stats.Options) []string {
+	var open, early, small []result.Delta
 	for _, d := range deltas {
-		if low, high := costRange(d); low > 0 || high < 0 {
-			small = append(small, d)
-		} else {
+		low, high := costRange(d)
+		switch {
+		case low <= 0 && high >= 0:
 			open = append(open, d)
+		case waits(d, options):
+			early = append(early, d)
+		default:
+			small = append(small, d)
 		}
 	}
 	var all []string
@@ -215,14 +215,23 @@ func unresolved(deltas []result.Delta) []string {
 		}
 		all = append(all, clause)
 	}
+	if len(early) > 0 {
+		all = append(all, fmt.Sprintf("%s %s from %s in what was measured, but a few more builds have to show that it is not by chance",
+			list(sized(early)), agree(len(early), "differs", "differ"), early[0].Baseline))
+	}
 	if len(small) > 0 {
-		each := make([]string, len(small))
-		for i, d := range small {
-			each[i] = Name(d.Network, d.Path) + " " + size(d)
-		}
-		all = append(all, fmt.Sprintf("%s may differ from %s by noise alone", list(each), small[0].Baseline))
+		all = append(all, fmt.Sprintf("%s may differ from %s by noise alone", list(sized(small)), small[0].Baseline))
 	}
 	return all
+}
+
+// sized are the deltas' networks, each with its size.
+func sized(deltas []result.Delta) []string {
+	each := make([]string, len(deltas))
+	for i, d := range deltas {
+		each[i] = Name(d.Network, d.Path) + " " + size(d)
+	}
+	return each
 }
 
 // tooFew speaks of deltas without an interval, of so many in all.

@@ -31,6 +31,13 @@ func hasty(network string, ratio float64) result.Delta {
 	return d
 }
 
+// chancy has an interval that excludes no change, and a test over its family that does not yet.
+func chancy(d result.Delta) result.Delta {
+	p := 0.06
+	d.PAdjusted = &p
+	return d
+}
+
 // stream turns a delta into one of throughput.
 func stream(d result.Delta) result.Delta {
 	scale := 1e10 / d.BaselineValue
@@ -108,6 +115,11 @@ func TestConclusions(t *testing.T) {
 		"below the floor": {
 			[]result.Delta{measured("macvlan", "unresolved", 2.2, 2.8, 3.4), vague},
 			"whether bridge differs from host can't be told at this budget (-3.0% to +5.0%); macvlan (+2.8%, +840 ns) may differ from host by noise alone.",
+		},
+		"not yet beyond chance": {
+			[]result.Delta{chancy(measured("macvlan", "unresolved", 9, 10, 11)), vague},
+			"whether bridge differs from host can't be told at this budget (-3.0% to +5.0%); " +
+				"macvlan (+10%, +3.00 µs) differs from host in what was measured, but a few more builds have to show that it is not by chance.",
 		},
 		"one build":           {[]result.Delta{hasty("bridge", 11), hasty("vxlan", 30)}, "there are too few builds for a verdict (2 of the 6 that it takes)."},
 		"few builds for some": {[]result.Delta{hasty("bridge", 11), vxlan}, "there are too few builds for a verdict on bridge (2 of the 6 that it takes); vxlan costs 31% more than host (+9.42 µs)."},

@@ -62,7 +62,9 @@ func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null
 }
 
 // Settled says which cells are known well enough for a run that looks after each build to stop measuring them: those that
-// stats.Resolved says it of, by their headline. Every cell that is to be measured is in it.
+// stats.Resolved says it of, by their headline, and whose verdict does not wait for the test of the whole family. That test
+// depends on the other deltas too: a cell may be settled now and not after the next build, and is then measured again. Every
+// cell that is to be measured is in the answer.
 func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]bool {
 	o.HeadlinesOnly = true
 	c := compareAll(cells, sittings(trials), o)
@@ -72,10 +74,18 @@ func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]b
 			settled[cell.ID] = false
 		}
 	}
-	for _, n := range c.networks {
-		settled[n.delta.Cell] = stats.Resolved(n.estimate, len(c.networks), o.stats(n.metric))
+	for i, d := range judged(c.networks, o) {
+		n := c.networks[i]
+		options := o.stats(n.metric)
+		settled[d.Cell] = stats.Resolved(n.estimate, len(c.networks), options) && !waits(d, options)
 	}
 	return settled
+}
+
+// waits says of a delta whose interval excludes no change that chance is not yet excluded by the test over its family.
+func waits(d result.Delta, o stats.Options) bool {
+	low, high := costRange(d)
+	return d.Verdict == string(stats.Unresolved) && (low > 0 || high < 0) && d.PAdjusted != nil && *d.PAdjusted > o.ClaimLevel()
 }
 
 // compareAll makes the contrasts of all tables.

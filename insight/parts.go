@@ -5,7 +5,7 @@ import "netdelta/result"
 // Part is what a run has of one setting.
 type Part struct {
 	Setting result.Setting
-	// Run has the cells, deltas and null checks of the setting alone, with the run's confidence and margin.
+	// Run has the cells, deltas and null checks of the setting alone, and what the run's verdicts rest on.
 	Run result.Run
 }
 
@@ -18,7 +18,7 @@ func Parts(run result.Run) []Part {
 		if !known {
 			i = len(all)
 			at[s] = i
-			all = append(all, Part{s, result.Run{Confidence: run.Confidence, Margin: run.Margin}})
+			all = append(all, Part{s, result.Run{Confidence: run.Confidence, Margin: run.Margin, Adaptive: run.Adaptive}})
 		}
 		return &all[i].Run
 	}
