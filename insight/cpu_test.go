@@ -71,3 +71,26 @@ func TestTrialsWithoutCPUHaveNoSuchDelta(t *testing.T) {
 		}
 	}
 }
+
+// A search sends too much on purpose: what that takes is in no figure, neither as a delta nor drawn.
+func TestSearchesHaveNoCPU(t *testing.T) {
+	w := usual()
+	w.stream = true
+	trials := w.trials(t)
+	spend(trials, nil)
+	if all := Gather(w.cells(), trials).Spendings(w.cells()[0].Setting()); len(all) == 0 {
+		t.Fatal("streams have no processor time: the test shows nothing")
+	}
+	for i := range trials {
+		trials[i].Bursts.NoDrop = trials[i].Bursts.Throughput
+	}
+	deltas, _, _ := Deltas(w.cells(), trials, Options{})
+	for _, d := range deltas {
+		if d.Metric == metricCPU {
+			t.Errorf("a search has a delta of %s for %s", d.Metric, d.Network)
+		}
+	}
+	if all := Gather(w.cells(), trials).Spendings(w.cells()[0].Setting()); len(all) > 0 {
+		t.Errorf("searches are drawn with processor time: %+v", all)
+	}
+}

@@ -150,7 +150,7 @@ func (m metric) holds(trials []*summary) bool {
 		case m.name == metricLoss:
 			return (t.Sent > 0 || t.Lost > 0) && !searched(t)
 		case m.name == metricCPU:
-			return len(t.Bursts.ClientCPU) > 0 && !searched(t) && moves(t) == (m.unit != "ns")
+			return spends(t) && moves(t) == (m.unit != "ns")
 		}
 		return t.Histogram != ""
 	})
@@ -159,6 +159,9 @@ func (m metric) holds(trials []*summary) bool {
 // searched says whether a trial looked for the rate at which packets are lost: its loss, and
 // what it spent on sending too much, then say nothing of the network.
 func searched(t *result.Trial) bool { return len(t.Bursts.NoDrop) > 0 }
+
+// spends says whether a trial has processor time on record that says something of the network.
+func spends(t *result.Trial) bool { return len(t.Bursts.ClientCPU) > 0 && !searched(t) }
 
 // moves says whether a trial's work is to move bytes, not to answer requests.
 func moves(t *result.Trial) bool { return len(t.Bursts.P50) == 0 }

@@ -15,7 +15,7 @@ type Spending struct {
 func (s Spending) Total() float64 { return s.Client + s.Server + s.Kernel }
 
 // Spendings are those of a setting's cells, the baseline first and the twin in it. Cells without processor time on record
-// have none.
+// have none, nor do those that were searched for their rates.
 func (e Evidence) Spendings(s result.Setting) []Spending {
 	t := e.tables[s]
 	sums := map[string]CPU{}
@@ -26,6 +26,9 @@ func (e Evidence) Spendings(s result.Setting) []Spending {
 			of = t.baseline.ID
 		}
 		for _, trial := range e.of(series.Cell) {
+			if !spends(trial) {
+				continue
+			}
 			sums[of] = sums[of].Add(Spent(*trial))
 			perByte = moves(trial)
 		}
