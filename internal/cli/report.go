@@ -47,9 +47,7 @@ func reportFormats() []reportFormat {
 	return []reportFormat{
 		{
 			name: "html", about: "one page that opens offline, by default report.html in the run folder", file: pageFile,
-			write: func(w io.Writer, r reported) error {
-				return html.Write(w, r.Run.Complete(), r.Trials, html.WithStudy(r.study))
-			},
+			write: writeHTML,
 		},
 		{
 			name: "md", about: "Markdown, for a pull request or a wiki",
@@ -72,6 +70,11 @@ func reportFormats() []reportFormat {
 			write: func(w io.Writer, r reported) error { return writeJSON(w, r.Run.Complete()) },
 		},
 	}
+}
+
+// writeHTML writes the page of a run.
+func writeHTML(w io.Writer, r reported) error {
+	return html.Write(w, r.Run.Complete(), r.Trials, html.WithStudy(r.study))
 }
 
 // writeJSON writes a document with its lines indented.
@@ -182,10 +185,15 @@ func (env *environment) report(dir string, format reportFormat, o reportOptions)
 	case o.out == "":
 		o.out = filepath.Join(folderOf(dir), format.file)
 	}
-	if err := replaceFile(o.out, write); err != nil {
+	return env.writeReport(o.out, write)
+}
+
+// writeReport writes a report to a file, and says where it is.
+func (env *environment) writeReport(path string, write func(io.Writer) error) error {
+	if err := replaceFile(path, write); err != nil {
 		return err
 	}
-	fmt.Fprintf(env.err, "report: %s\n", ui.Clean(o.out))
+	fmt.Fprintf(env.err, "report: %s\n", ui.Clean(path))
 	return nil
 }
 

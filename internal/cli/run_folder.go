@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"netdelta/experiment/study"
-	"netdelta/internal/ui"
-	"netdelta/report/html"
+	"netdelta/insight"
 	"netdelta/result"
 )
 
@@ -30,14 +29,8 @@ func (env *environment) writePage(run result.Run, dir string) error {
 		return fmt.Errorf("writing %s: %w", pageFile, err)
 	}
 	path := filepath.Join(dir, pageFile)
-	err = replaceFile(path, func(w io.Writer) error {
-		return html.Write(w, run.Complete(), contents.Trials, html.WithStudy(text))
-	})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(env.err, "report: %s\n", ui.Clean(path))
-	return nil
+	page := reported{Measured: insight.Measured{Run: run, Trials: contents.Trials}, study: text}
+	return env.writeReport(path, func(w io.Writer) error { return writeHTML(w, page) })
 }
 
 // openFolder makes the run folder and names the run, or opens the folder of the run that is resumed.

@@ -18,31 +18,15 @@ type absence struct {
 
 // absences list why cells were not measured, each reason once: of what is unsupported the networks, else how many cells.
 func (p *page) absences() []absence {
-	var order []absence
-	cells, networks := map[absence]int{}, map[absence][]string{}
-	for _, c := range p.Run.Cells {
-		why := absence{Why: c.Skipped}
-		if c.Unsupported != "" {
-			why = absence{Why: strings.TrimPrefix(c.Unsupported, "network "+c.Network+" is unsupported: "), Unsupported: true}
-		}
-		if why.Why == "" {
-			continue
-		}
-		if cells[why] == 0 {
-			order = append(order, why)
-		}
-		cells[why]++
-		if !slices.Contains(networks[why], c.Network) {
-			networks[why] = append(networks[why], c.Network)
-		}
-	}
-	for i, a := range order {
-		order[i].Who = counted(cells[a], "cell")
+	var all []absence
+	for _, a := range insight.Absences(p.Run.Cells) {
+		who := counted(a.Cells, "cell")
 		if a.Unsupported {
-			order[i].Who = strings.Join(networks[a], ", ")
+			who = strings.Join(a.Networks, ", ")
 		}
+		all = append(all, absence{Who: who, Why: a.Why, Unsupported: a.Unsupported})
 	}
-	return order
+	return all
 }
 
 // missing are a setting's networks that were to be measured and have no delta, with the reason.

@@ -24,13 +24,15 @@ func Write(w io.Writer, run result.Run) error {
 	if run.Question != "" {
 		d.paragraph("**" + escape(run.Question) + "**")
 	}
-	conclusions := slices.DeleteFunc(insight.Conclude(run), func(c insight.Conclusion) bool { return !wanted(run, c.Setting) })
-	for _, c := range conclusions {
-		d.item(escape(insight.Load(c.Setting)) + ": " + escape(c.Says))
+	parts := slices.DeleteFunc(insight.Parts(run), func(p insight.Part) bool { return !wanted(p.Run.Cells) })
+	for _, p := range parts {
+		for _, c := range insight.Conclude(p.Run) {
+			d.item(escape(insight.Load(c.Setting)) + ": " + escape(c.Says))
+		}
 	}
 	d.line("")
-	for _, c := range conclusions {
-		d.setting(run, c.Setting)
+	for _, p := range parts {
+		d.setting(p.Run, p.Setting)
 	}
 	d.claims(run.Claims)
 	d.advice(run.Advice)
@@ -66,11 +68,11 @@ func (d *document) table(head []string, right []bool, rows [][]string) {
 	d.line("")
 }
 
-// setting writes the table of a setting.
+// setting writes the table of a setting, of the part of the run that is about it.
 func (d *document) setting(run result.Run, s result.Setting) {
 	var deltas []result.Delta
 	for _, n := range run.Null {
-		if n.Headline && n.Setting() == s {
+		if n.Headline {
 			deltas = append(deltas, n)
 		}
 	}
@@ -187,9 +189,9 @@ func (d *document) checks(run result.Run) {
 }
 
 // wanted says whether anything of a setting was to be measured here.
-func wanted(run result.Run, s result.Setting) bool {
-	return slices.ContainsFunc(run.Cells, func(c result.Cell) bool {
-		return c.Setting() == s && c.Role == result.RoleCell && c.Unsupported == "" && c.Skipped == ""
+func wanted(cells []result.Cell) bool {
+	return slices.ContainsFunc(cells, func(c result.Cell) bool {
+		return c.Role == result.RoleCell && c.Unsupported == "" && c.Skipped == ""
 	})
 }
 

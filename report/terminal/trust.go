@@ -26,8 +26,8 @@ func (p *page) trust() {
 	p.list("misrouted", p.misrouted())
 	p.entry("path", p.proved())
 	p.list("checks", p.otherChecks())
-	p.list("unsupported", p.absent(func(c result.Cell) string { return c.Unsupported }, true))
-	p.list("skipped", p.absent(func(c result.Cell) string { return c.Skipped }, false))
+	p.list("unsupported", p.absent(true))
+	p.list("skipped", p.absent(false))
 	p.list("warning", p.warnings())
 	p.list("note", p.run.Notes)
 }
@@ -263,34 +263,22 @@ func (p *page) otherChecks() []string {
 	return all
 }
 
-// absent lists why cells were not measured, each reason once, with the networks if they are what it is about, else with
-// the number of cells.
-func (p *page) absent(reason func(result.Cell) string, byNetwork bool) []string {
-	var order []string
-	networks, cells := map[string][]string{}, map[string]int{}
-	for _, c := range p.run.Cells {
-		why := strings.TrimPrefix(reason(c), "network "+c.Network+" is unsupported: ")
-		if why == "" {
+// absent lists why cells were not measured, each reason once: of what is unsupported with the networks, else with the number
+// of cells.
+func (p *page) absent(unsupported bool) []string {
+	var all []string
+	for _, a := range insight.Absences(p.run.Cells) {
+		if a.Unsupported != unsupported {
 			continue
 		}
-		if cells[why] == 0 {
-			order = append(order, why)
-		}
-		cells[why]++
-		if !slices.Contains(networks[why], c.Network) {
-			networks[why] = append(networks[why], c.Network)
-		}
-	}
-	all := make([]string, len(order))
-	for i, why := range order {
-		subject := fmt.Sprintf("%d cells", cells[why])
-		if cells[why] == 1 {
+		subject := fmt.Sprintf("%d cells", a.Cells)
+		switch {
+		case unsupported:
+			subject = strings.Join(a.Networks, ", ")
+		case a.Cells == 1:
 			subject = "1 cell"
 		}
-		if byNetwork {
-			subject = strings.Join(networks[why], ", ")
-		}
-		all[i] = subject + ": " + why
+		all = append(all, subject+": "+a.Why)
 	}
 	return all
 }
