@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"flag"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,19 +87,11 @@ func TestGolden(t *testing.T) {
 	w.Builds = 2
 	got := written(t, first(w.Measure(t)), second(w.Measure(t)))
 	const path = "testdata/run.txt"
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Fields(string(want)), strings.Fields(got), cmp.Comparer(alike)); diff != "" {
+	want := reporttest.Golden(t, path, got, *update)
+	if diff := cmp.Diff(strings.Fields(want), strings.Fields(got), cmp.Comparer(alike)); diff != "" {
 		t.Error(diff)
 	}
-	if strings.Count(string(want), "\n") != strings.Count(got, "\n") {
+	if strings.Count(want, "\n") != strings.Count(got, "\n") {
 		t.Error("the lines are broken elsewhere")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -42,16 +41,8 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join("testdata", table+".csv")
-		if *update {
-			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(strings.Split(string(want), "\r\n"), strings.Split(got.String(), "\r\n"), cmp.Comparer(alike)); diff != "" {
+		want := reporttest.Golden(t, path, got.String(), *update)
+		if diff := cmp.Diff(strings.Split(want, "\r\n"), strings.Split(got.String(), "\r\n"), cmp.Comparer(alike)); diff != "" {
 			t.Errorf("%s:\n%s", table, diff)
 		}
 	}

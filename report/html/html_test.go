@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"netdelta/insight"
+	"netdelta/report/reporttest"
 	"netdelta/result"
 )
 
@@ -73,16 +74,8 @@ func TestGolden(t *testing.T) {
 	}
 	got = strings.Replace(got, strings.ReplaceAll(strings.ReplaceAll(policy, "'", "&#39;"), "+", "&#43;"), "…", 1)
 	path := filepath.Join("testdata", "small.html")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+	want := reporttest.Golden(t, path, got, *update)
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("%s; look at the difference after -update (-want +got):\n%s", path, diff)
 	}
 }

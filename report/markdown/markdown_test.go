@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -28,16 +27,8 @@ func golden(t *testing.T, name string, write func(w io.Writer) error) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join("testdata", name+".md")
-	if *update {
-		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), out.String()); diff != "" {
+	want := reporttest.Golden(t, path, out.String(), *update)
+	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("%s:\n%s", name, diff)
 	}
 	return out.String()

@@ -5,6 +5,7 @@ package reporttest
 import (
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -215,4 +216,19 @@ func Comparisons(tb testing.TB) map[string]result.Comparison {
 		"hostile": insight.NewJudge(nil).Compare(insight.Measured{Run: spoiled, Trials: spoiledTrials, Notes: []string{Hostile()}},
 			insight.Measured{Run: other, Trials: otherTrials}, insight.Comparing{}).Complete(),
 	}
+}
+
+// Golden is what a golden file holds, which with update is written anew first.
+func Golden(tb testing.TB, path, got string, update bool) string {
+	tb.Helper()
+	if update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(want)
 }

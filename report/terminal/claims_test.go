@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/internal/ui"
+	"netdelta/report/reporttest"
 	"netdelta/result"
 )
 
@@ -52,16 +52,8 @@ func TestClaimsGolden(t *testing.T) {
 			t.Fatalf("no claims in\n%s", &got)
 		}
 		path := filepath.Join("testdata", name+".txt")
-		if *update {
-			if err := os.WriteFile(path, []byte(claims), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), claims); diff != "" {
+		want := reporttest.Golden(t, path, claims, *update)
+		if diff := cmp.Diff(want, claims); diff != "" {
 			t.Errorf("%s; look at the difference after -update (-want +got):\n%s", path, diff)
 		}
 	}

@@ -3,7 +3,6 @@ package terminal
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,16 +42,8 @@ func TestComparisonGolden(t *testing.T) {
 	} {
 		got := compared(t, comparisons[c.comparison], c.terminal)
 		path := filepath.Join("testdata", name+".txt")
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
+		want := reporttest.Golden(t, path, got, *update)
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
 	}

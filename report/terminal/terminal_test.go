@@ -15,6 +15,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/internal/ui"
+	"netdelta/report/reporttest"
 	"netdelta/result"
 )
 
@@ -199,16 +200,8 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			path := filepath.Join("testdata", name+".txt")
-			if *update {
-				if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			want := reporttest.Golden(t, path, got.String(), *update)
+			if diff := cmp.Diff(want, got.String()); diff != "" {
 				t.Errorf("%s; look at the difference after -update (-want +got):\n%s", path, diff)
 			}
 		})
