@@ -203,8 +203,10 @@ func (s *seat) trial(ctx context.Context, build int) result.Trial {
 		}
 		t.Sockets = sockets.Join(totals, served)
 	}
-	if err := s.meter.Close(); err != nil && s.failed == nil {
-		s.failed = err
+	if s.meter != nil { // nil where the testbed never stood
+		if err := s.meter.Close(); err != nil && s.failed == nil {
+			s.failed = err
+		}
 	}
 	t.Finished = time.Now()
 	if s.failed != nil {
