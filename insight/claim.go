@@ -34,7 +34,7 @@ const mostQuestions = 10_000
 // confirmed when each comparison is significant by itself, with no correction: an intersection-union test keeps the level
 // of its parts (Berger, "Multiparameter hypothesis testing and acceptance sampling", 1982). It is contradicted when at least
 // one comparison is significant the other way, and there the p values are corrected over all comparisons of the claim, by
-// StepDown. What could not be meeting is left out of the verdict, and named.
+// StepDown. What could not be compared is left out of the verdict, and named.
 func Claims(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) []result.Claim {
 	judged := make([]result.Claim, len(run.Claims))
 	if len(judged) == 0 {
