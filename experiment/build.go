@@ -95,11 +95,12 @@ type group struct {
 	underlay
 }
 
-// underlay is what cells ask of the links between nodes: their MTU, zero for the study's, and the version of IP that nodes
-// and pods speak.
+// underlay is what cells ask of a testbed beside the network: the MTU of the links between nodes, zero for the study's, the
+// version of IP that nodes and pods speak, and the conditions.
 type underlay struct {
-	mtu    unit.Bytes
-	family result.Family
+	mtu        unit.Bytes
+	family     result.Family
+	conditions result.Conditions
 }
 
 // group sorts the cells by the testbed that they share, and draws the order in which a build creates or visits the
@@ -108,7 +109,7 @@ func (st *stage) group(index int, cells []result.Cell) (map[group][]result.Cell,
 	groups := map[group][]result.Cell{}
 	var order []group
 	for _, c := range cells {
-		g := group{c.Network, c.Role == result.RoleTwin, underlay{c.Params.MTU, c.Params.Family}}
+		g := group{c.Network, c.Role == result.RoleTwin, underlay{c.Params.MTU, c.Params.Family, c.Params.Conditions}}
 		if groups[g] == nil {
 			order = append(order, g)
 		}
@@ -165,7 +166,7 @@ func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []resul
 // specOf is the testbed that a group needs.
 func (st *stage) specOf(g group) testbed.Spec {
 	spec := st.spec
-	spec.Network, spec.Family = g.network, g.family
+	spec.Network, spec.Family, spec.Conditions = g.network, g.family, g.conditions
 	if g.mtu != 0 {
 		spec.Link.MTU = g.mtu
 	}

@@ -45,7 +45,7 @@ func (s *seat) prove(ctx context.Context, burst time.Duration) error {
 		_, err := load(ctx)
 		return err
 	}
-	proof, err := s.prober.Prove(ctx, s.client.Pod(), s.server.Pod(), load)
+	proof, err := s.prober.Prove(ctx, s.client.Pod(), s.server.Pod(), s.protocol, load)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func audit(ctx context.Context, seats []*seat, trials []result.Trial) {
 			}
 			s.arrived(&load, sum, trials[i].Bytes)
 			moved = append(moved, path.Moved{
-				From: s.client.Pod(), To: s.server.Pod(), Requests: load.Requests, Responses: load.Responses,
+				From: s.client.Pod(), To: s.server.Pod(), Protocol: s.protocol, Requests: load.Requests, Responses: load.Responses,
 			})
 		}
 		found, err := p.End(ctx, moved)

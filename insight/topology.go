@@ -121,7 +121,7 @@ func (w *Way) plan(known []network.Network, family result.Family) {
 		w.Overhead = p.Overhead
 	}
 	joints := jointsOf(p)
-	for _, h := range p.Path(0, to) {
+	for _, h := range p.Path(0, to, network.TCP) {
 		w.Stops = append(w.Stops, Stop{
 			Space: h.In.String(), Device: h.Name, Role: string(h.Role), Sends: h.Sends, Encapsulated: h.Encapsulated,
 			Within: joints[h.Device.String()],

@@ -240,7 +240,7 @@ func (d *draft) behindGateway(pod int) {
 // there to a pod; between nodes, leave and enter stand between them.
 func (d *draft) finish(up, down func(pod int) []Hop, leave, enter func(node int) []Hop) Plan {
 	t := d.t
-	d.plan.path = func(from, to int) []Hop {
+	d.plan.path = func(from, to int, _ Protocol) []Hop {
 		hops := up(from)
 		if a, b := t.Pods[from].Node, t.Pods[to].Node; a != b {
 			hops = append(hops, leave(a)...)

@@ -28,7 +28,7 @@ func hostShared(d *draft) Plan {
 		n := d.t.Nodes[e.Node]
 		e.In, e.Address, e.Device = InNode(e.Node), n.Address.Addr(), n.Device
 	}
-	d.plan.path = func(from, to int) []Hop {
+	d.plan.path = func(from, to int, _ Protocol) []Hop {
 		a, b := d.t.Pods[from].Node, d.t.Pods[to].Node
 		if a != b {
 			return append(d.leavePort(a), d.enterPort(b)...)

@@ -56,7 +56,7 @@ func (n Network) Plan(t Topology) (Plan, error) {
 	}
 	p := n.Build(t)
 	p.Network, p.Overhead, p.MTU, p.Reach = n.Name, overhead, t.MTU-overhead, n.Reach
-	return p, nil
+	return conditioned(p, t)
 }
 
 // Catalogue returns every network, in the order in which they are listed. It is a fresh value each time.

@@ -76,7 +76,7 @@ func golden(t *testing.T, n network.Network, name string, top network.Topology) 
 		b.WriteString(p.String())
 		for to := 1; to < len(top.Pods); to++ {
 			hops := make([]string, 0, 8)
-			for _, h := range p.Path(0, to) {
+			for _, h := range p.Path(0, to, network.UDP) {
 				hops = append(hops, h.String())
 			}
 			b.WriteString("pod0 to pod" + string(rune('0'+to)) + ": " + p.Endpoint(0, to, 20000).String() + " by " + strings.Join(hops, " ") + "\n")
@@ -375,7 +375,7 @@ func devicesOf(t *rapid.T, p network.Plan) map[network.Device]bool {
 
 // checkPath follows a path from end to end.
 func checkPath(t *rapid.T, p network.Plan, made map[network.Device]bool, from, to int) {
-	path := p.Path(from, to)
+	path := p.Path(from, to, network.UDP)
 	if len(path) < 2 {
 		t.Fatalf("the path from pod %d to pod %d has %d devices", from, to, len(path))
 	}
@@ -388,7 +388,7 @@ func checkPath(t *rapid.T, p network.Plan, made map[network.Device]bool, from, t
 	if first.In != p.Pods[from].In || !first.Sends || last.In != p.Pods[to].In || last.Sends {
 		t.Fatalf("the path from pod %d to pod %d leads from %s to %s", from, to, first, last)
 	}
-	back := p.Path(to, from)
+	back := p.Path(to, from, network.UDP)
 	if len(back) != len(path) {
 		t.Fatalf("%d devices there, %d back", len(path), len(back))
 	}

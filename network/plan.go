@@ -85,7 +85,7 @@ type Plan struct {
 	// Nodes are the nodes' addresses.
 	Nodes []netip.Addr
 
-	path func(from, to int) []Hop
+	path func(from, to int, protocol Protocol) []Hop
 }
 
 // Endpoint is what a plan makes of a pod.
@@ -129,9 +129,10 @@ func (h Hop) String() string {
 	return ">" + s
 }
 
-// Path lists the devices that a packet crosses from one pod to another, in order, from the first device that counts it to
-// the last. The underlay switch is left out. The answer takes the same devices back.
-func (p Plan) Path(from, to int) []Hop { return p.path(from, to) }
+// Path lists the devices that a packet of the protocol crosses from one pod to another, in order, from the first device that
+// counts it to the last; it is empty where the network takes data past all devices. The underlay switch is left out. The
+// answer takes the same devices back.
+func (p Plan) Path(from, to int, protocol Protocol) []Hop { return p.path(from, to, protocol) }
 
 // SameNode tells whether two pods are on one node.
 func (p Plan) SameNode(a, b int) bool { return p.Pods[a].Node == p.Pods[b].Node }

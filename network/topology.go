@@ -37,6 +37,8 @@ type Topology struct {
 	// PodsOutlive says that pods have namespaces of their own that outlive the network (live swap). Without it a network
 	// may place a pod in its node's namespace, as host networking does.
 	PodsOutlive bool
+	// Conditions are what the network is built under; they are plain. Their link rate, where given, holds in place of Rate.
+	Conditions result.Conditions
 }
 
 // Node is a host of the topology.
@@ -70,8 +72,9 @@ type Layout struct {
 	// MTU and Rate are those of the underlay links: a zero MTU is DefaultMTU, a zero rate unlimited.
 	MTU  unit.Bytes
 	Rate unit.BitsPerSecond
-	// PodsOutlive is that of the topology.
+	// PodsOutlive and Conditions are those of the topology.
 	PodsOutlive bool
+	Conditions  result.Conditions
 }
 
 // NewTopology lays out nodes with the same number of pods each, with addresses from the ranges that are set aside for
@@ -91,7 +94,10 @@ func NewTopology(l Layout) (Topology, error) {
 	if l.MTU == 0 {
 		l.MTU = DefaultMTU
 	}
-	t := Topology{Family: l.Family, MTU: l.MTU, Rate: l.Rate, PodsOutlive: l.PodsOutlive}
+	t := Topology{Family: l.Family, MTU: l.MTU, Rate: l.Rate, PodsOutlive: l.PodsOutlive, Conditions: l.Conditions.Plain()}
+	if t.Conditions.LinkRate > 0 {
+		t.Rate = t.Conditions.LinkRate
+	}
 	for i := range l.Nodes {
 		t.Nodes = append(t.Nodes, Node{
 			Name: fmt.Sprintf("node%d", i), Device: "eth0", Address: nodeAddress(l.Family, i), PodPrefix: podPrefix(l.Family, i),

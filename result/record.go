@@ -62,6 +62,8 @@ type Params struct {
 	Family Family `json:"family,omitempty"`
 	// Search looks for the highest rate without loss in place of sending at Rate (udp-stream).
 	Search bool `json:"search,omitempty"`
+	// Conditions are what the network is measured under; they are plain (Conditions.Plain).
+	Conditions Conditions `json:"conditions,omitzero"`
 }
 
 // Cell is one combination of levels.

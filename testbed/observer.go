@@ -14,8 +14,8 @@ type Observer interface {
 	Testbed
 	// Plan is what the testbed was built from.
 	Plan() network.Plan
-	// Path lists the devices that a packet crosses from one pod to another, nil for a pod of another testbed.
-	Path(from, to Pod) []network.Hop
+	// Path lists the devices that a packet of the protocol crosses from one pod to another, nil for a pod of another testbed.
+	Path(from, to Pod, protocol network.Protocol) []network.Hop
 	// Counters reads those of all devices, also of such as the plan does not know.
 	Counters(ctx context.Context) (map[network.Device]Counters, error)
 	// Stacks reads what the IP stack of each namespace has counted.

@@ -22,6 +22,8 @@ type Spec struct {
 	Network string
 	// PodsOutlive asks for pods that keep their namespace, address and processes while Swap replaces the network.
 	PodsOutlive bool
+	// Conditions are what the network is built under, and stay the same when it is swapped.
+	Conditions result.Conditions
 }
 
 // Link describes each link between a node and the underlay switch.

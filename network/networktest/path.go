@@ -30,8 +30,8 @@ func (p pair) testPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := p.counters(t)
-	request := p.observer.Path(p.client.Pod, p.server.Pod)
-	answer := p.observer.Path(p.server.Pod, p.client.Pod)
+	request := p.observer.Path(p.client.Pod, p.server.Pod, network.UDP)
+	answer := p.observer.Path(p.server.Pod, p.client.Pod, network.UDP)
 	if len(request) == 0 || len(request) != len(answer) {
 		t.Fatalf("paths of %d and %d devices", len(request), len(answer))
 	}

@@ -24,6 +24,7 @@ const (
 // Moved is what a cell moved between two pods in a phase, bytes of payload that arrived.
 type Moved struct {
 	From, To            testbed.Pod
+	Protocol            network.Protocol
 	Requests, Responses unit.Bytes
 }
 
@@ -72,7 +73,7 @@ func (p *Prober) End(ctx context.Context, moved []Moved) (Audit, error) {
 	}
 	flows := make([]Flow, len(moved))
 	for i, m := range moved {
-		flows[i] = Flow{p.o.Path(m.From, m.To), p.o.Path(m.To, m.From), m.Requests, m.Responses}
+		flows[i] = Flow{p.o.Path(m.From, m.To, m.Protocol), p.o.Path(m.To, m.From, m.Protocol), m.Requests, m.Responses}
 	}
 	return Balance(p.start, end, flows), nil
 }

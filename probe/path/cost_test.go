@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/network"
 	"netdelta/probe/path"
 	"netdelta/testbed"
 )
@@ -26,7 +27,7 @@ func BenchmarkProve(b *testing.B) {
 			prove := func() {
 				var inLoad time.Duration
 				start := time.Now()
-				proof, err := p.Prove(b.Context(), e.client.Pod, e.server.Pod, func(ctx context.Context) (path.Load, error) {
+				proof, err := p.Prove(b.Context(), e.client.Pod, e.server.Pod, network.TCP, func(ctx context.Context) (path.Load, error) {
 					began := time.Now()
 					l, err := run(ctx)
 					inLoad = time.Since(began)

@@ -53,7 +53,7 @@ func drawWorld(t *rapid.T) world {
 
 // ways are those of request and response.
 func (w world) ways() [2][]network.Hop {
-	return [2][]network.Hop{w.plan.Path(w.from, w.to), w.plan.Path(w.to, w.from)}
+	return [2][]network.Hop{w.plan.Path(w.from, w.to, network.TCP), w.plan.Path(w.to, w.from, network.TCP)}
 }
 
 // bare is the length of a frame with a datagram, without any encapsulation.

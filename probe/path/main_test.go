@@ -105,10 +105,18 @@ func (e *ends) trip(t testing.TB, protocol string, size, count int) func(context
 	return func(context.Context) (path.Load, error) { return l, exchange(count) }
 }
 
+// protocolOf is the protocol of the name that a peer knows it by.
+func protocolOf(name string) network.Protocol {
+	if name == "udp" {
+		return network.UDP
+	}
+	return network.TCP
+}
+
 // proof proves the way of a load.
 func (e *ends) proof(t testing.TB, protocol string, size, count int) result.Path {
 	t.Helper()
-	p, err := path.NewProber(e.o).Prove(t.Context(), e.client.Pod, e.server.Pod, e.trip(t, protocol, size, count))
+	p, err := path.NewProber(e.o).Prove(t.Context(), e.client.Pod, e.server.Pod, protocolOf(protocol), e.trip(t, protocol, size, count))
 	if err != nil {
 		t.Fatal(err)
 	}

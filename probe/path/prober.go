@@ -31,17 +31,17 @@ type pair struct{ from, to int }
 // NewProber is a prober for a testbed. The network beneath it must not be swapped meanwhile.
 func NewProber(o testbed.Observer) *Prober { return &Prober{o: o, fits: map[pair]Fit{}} }
 
-// Prove watches a load from one pod to the other, and judges which way it went. The load should be short, about a
+// Prove watches a load of the protocol from one pod to the other, and judges which way it went. The load should be short, about a
 // millisecond, and nothing else may move on the testbed meanwhile. After the first load of a pair of pods it finds the
 // path's MTU, by a few packets of its own. The error is that of the load, or of the looking; what the network does wrong is
 // in the answer.
-func (p *Prober) Prove(ctx context.Context, from, to testbed.Pod, load func(context.Context) (Load, error)) (result.Path, error) {
+func (p *Prober) Prove(ctx context.Context, from, to testbed.Pod, protocol network.Protocol, load func(context.Context) (Load, error)) (result.Path, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fail := func(err error) (result.Path, error) {
 		return result.Path{}, fmt.Errorf("prove the path from %s to %s: %w", from.Name(), to.Name(), err)
 	}
-	w, err := p.way(from, to)
+	w, err := p.way(from, to, protocol)
 	if err != nil {
 		return fail(err)
 	}
@@ -63,14 +63,14 @@ type watched struct {
 }
 
 // way is what the plan says of two pods.
-func (p *Prober) way(from, to testbed.Pod) (*watched, error) {
+func (p *Prober) way(from, to testbed.Pod, protocol network.Protocol) (*watched, error) {
 	pods := p.o.Pods()
 	w := &watched{pair: pair{slices.Index(pods, from), slices.Index(pods, to)}, client: from, server: to}
 	if w.from < 0 || w.to < 0 || w.from == w.to {
 		return nil, errors.New("they are not two pods of this testbed")
 	}
 	plan := p.o.Plan()
-	w.Request, w.Response = p.o.Path(from, to), p.o.Path(to, from)
+	w.Request, w.Response = p.o.Path(from, to, protocol), p.o.Path(to, from, protocol)
 	if len(w.Request) == 0 || len(w.Response) == 0 {
 		return nil, errors.New("the plan has no way between them")
 	}

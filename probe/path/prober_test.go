@@ -29,7 +29,7 @@ func TestDeviceVanishes(t *testing.T) {
 			e := newEnds(t, o, 0, 2)
 			run := e.trip(t, "udp", 1000, 20)
 			pod := inside(t, o.Pods()[c.pod])
-			p, err := path.NewProber(o).Prove(t.Context(), e.client.Pod, e.server.Pod, func(ctx context.Context) (path.Load, error) {
+			p, err := path.NewProber(o).Prove(t.Context(), e.client.Pod, e.server.Pod, network.TCP, func(ctx context.Context) (path.Load, error) {
 				l, err := run(ctx)
 				return l, errors.Join(err, pod.Do(func() error {
 					link, err := netlink.LinkByName("eth0")
@@ -78,14 +78,14 @@ func TestNoProof(t *testing.T) {
 		"to another testbed":         {t.Context(), e.client.Pod, other.Pods()[1], run, "not two pods"},
 		"of a user who has given up": {gone, e.client.Pod, e.server.Pod, run, "context canceled"},
 	} {
-		if _, err := prober.Prove(c.ctx, c.from, c.to, c.load); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "prove the path from pod0") {
+		if _, err := prober.Prove(c.ctx, c.from, c.to, network.TCP, c.load); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "prove the path from pod0") {
 			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 	if _, err := prober.End(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "not begun") {
 		t.Errorf("an audit that was not begun: got error %v", err)
 	}
-	if p, err := prober.Prove(t.Context(), e.client.Pod, e.server.Pod, run); err != nil || !p.OK {
+	if p, err := prober.Prove(t.Context(), e.client.Pod, e.server.Pod, network.TCP, run); err != nil || !p.OK {
 		t.Errorf("afterwards: %v %q", err, p.Findings)
 	}
 }
@@ -98,7 +98,7 @@ func TestProofsOfManyPairs(t *testing.T) {
 		e := newEnds(t, o, 0, to)
 		run := e.trip(t, "tcp", 3000, 10)
 		for range 3 {
-			p, err := prober.Prove(t.Context(), e.client.Pod, e.server.Pod, run)
+			p, err := prober.Prove(t.Context(), e.client.Pod, e.server.Pod, network.TCP, run)
 			if err != nil || !p.OK || p.MTU != 1450 {
 				t.Fatalf("to pod%d: %v %+v", to, err, p)
 			}
@@ -123,7 +123,7 @@ func TestAudit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			moved = append(moved, path.Moved{From: e.client.Pod, To: e.server.Pod, Requests: l.Requests, Responses: l.Responses})
+			moved = append(moved, path.Moved{From: e.client.Pod, To: e.server.Pod, Protocol: l.Protocol, Requests: l.Requests, Responses: l.Responses})
 		}
 	}
 	a, err := prober.End(t.Context(), moved)
@@ -175,13 +175,13 @@ func TestQuietIsWaitedFor(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	p, err := path.NewProber(d).Prove(t.Context(), near.client.Pod, near.server.Pod, run)
+	p, err := path.NewProber(d).Prove(t.Context(), near.client.Pod, near.server.Pod, network.TCP, run)
 	if err != nil || !p.OK {
 		t.Errorf("%v %q", err, p.Findings)
 	}
 	// What never falls silent is not waited for, but seen.
 	d.left = 1000
-	p, err = path.NewProber(d).Prove(t.Context(), near.client.Pod, near.server.Pod, run)
+	p, err = path.NewProber(d).Prove(t.Context(), near.client.Pod, near.server.Pod, network.TCP, run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func prove() int {
 		at := tb.Endpoint(pods[0], pods[1], port)
 		p := path.NewProber(o)
 		for range 2 {
-			proof, err := p.Prove(ctx, pods[0], pods[1], func(context.Context) (path.Load, error) {
+			proof, err := p.Prove(ctx, pods[0], pods[1], network.TCP, func(context.Context) (path.Load, error) {
 				const size, count = 1000, 20
 				_, err := client.Exchange("udp", at, size, count)
 				return path.Load{Protocol: network.UDP, Server: at, Requests: size * count, Responses: size * count, Message: unit.Bytes(size)}, err

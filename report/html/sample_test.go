@@ -230,7 +230,7 @@ func pathOf(tb testing.TB, cell result.Cell) *result.Path {
 		to = 2
 	}
 	p := &result.Path{OK: true, Payload: 960_000, Encapsulation: "none"}
-	for _, h := range plan.Path(0, to) {
+	for _, h := range plan.Path(0, to, network.TCP) {
 		hop := result.PathHop{
 			Device: h.Device.String(), Role: string(h.Role), Sends: h.Sends, Encapsulated: h.Encapsulated, Packets: 12_034, Bytes: 4_332_240,
 		}

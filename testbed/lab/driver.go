@@ -83,7 +83,7 @@ func (d *Driver) supportsNeed(need network.Need) error {
 func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
 	t, err := network.NewTopology(network.Layout{
 		Nodes: spec.Nodes, PodsPerNode: spec.PodsPerNode, Family: spec.Family, MTU: spec.Link.MTU, Rate: spec.Link.Rate,
-		PodsOutlive: spec.PodsOutlive,
+		PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open a lab: %w", err)

@@ -65,7 +65,7 @@ func TestFitIsSeen(t *testing.T) {
 					t.Fatal(err)
 				}
 				left := map[network.Device]int{}
-				for _, h := range o.Path(from, to) {
+				for _, h := range o.Path(from, to, network.UDP) {
 					left[h.Device]++
 				}
 				payload := binary.BigEndian.AppendUint16(nil, last(to))

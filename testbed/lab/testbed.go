@@ -155,13 +155,13 @@ func (l *Testbed) Endpoint(from, to testbed.Pod, port uint16) netip.AddrPort {
 }
 
 // Path implements testbed.Observer.
-func (l *Testbed) Path(from, to testbed.Pod) []network.Hop {
+func (l *Testbed) Path(from, to testbed.Pod, protocol network.Protocol) []network.Hop {
 	a, ok1 := l.indexOf(from)
 	b, ok2 := l.indexOf(to)
 	if !ok1 || !ok2 {
 		return nil
 	}
-	return l.Plan().Path(a, b)
+	return l.Plan().Path(a, b, protocol)
 }
 
 func (l *Testbed) indexOf(p testbed.Pod) (int, bool) {

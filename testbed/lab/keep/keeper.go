@@ -245,7 +245,7 @@ func (k *keeper) status() Status {
 	}
 	if last := pods[len(pods)-1]; len(pods) > 1 {
 		var hops []string
-		for _, h := range k.lab.Path(pods[0], last) {
+		for _, h := range k.lab.Path(pods[0], last, network.TCP) {
 			hops = append(hops, h.String())
 		}
 		s.Path = strings.Join(hops, " ")
