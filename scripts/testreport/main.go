@@ -18,16 +18,17 @@ import (
 
 func main() {
 	list := flag.String("skips", "", "also write the list of skips into this `file`")
+	again := flag.String("again", "", "write what deserves a second try into this `file`")
 	flag.Parse()
 	out := bufio.NewWriter(os.Stdout)
-	err := run(os.Stdin, out, *list)
+	err := run(os.Stdin, out, *list, *again)
 	if err := errors.Join(err, out.Flush()); err != nil {
 		fmt.Fprintf(os.Stderr, "testreport: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out *bufio.Writer, list string) error {
+func run(in io.Reader, out *bufio.Writer, list, again string) error {
 	r, err := read(in, out)
 	if err != nil {
 		return err
@@ -41,7 +42,10 @@ func run(in io.Reader, out *bufio.Writer, list string) error {
 	}
 	fmt.Fprintf(out, "\n%s\n%s", skips.String(), strings.Join(r.lines, ""))
 	fmt.Fprintf(out, "%d tests passed, %d skipped, %d failed; %d packages\n", r.passed, len(r.skipped), r.failed, len(r.lines))
-	return errors.Join(r.verdict(), hidden)
+	if hidden != nil {
+		again = "" // a second try would not find what was skipped
+	}
+	return errors.Join(r.verdict(), hidden, r.keepAgain(again))
 }
 
 // event is a line of `go test -json`, as documented by `go doc test2json`.
@@ -65,6 +69,9 @@ type skip struct {
 type report struct {
 	passed, failed int
 	broken         []string // packages that failed, by a test or otherwise
+	failing        []name
+	unbuilt        []string        // packages that don't build
+	died           map[string]bool // packages that ended in the middle of a test
 	skipped        []skip
 	lines          []string // one of each package: go test's own
 	output         map[name][]string
@@ -72,7 +79,7 @@ type report struct {
 
 // read takes events to the end and passes on the output of packages, of builds and of failed tests as it comes.
 func read(in io.Reader, out *bufio.Writer) (*report, error) {
-	r := &report{output: map[name][]string{}}
+	r := &report{output: map[name][]string{}, died: map[string]bool{}}
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -97,6 +104,8 @@ func read(in io.Reader, out *bufio.Writer) (*report, error) {
 func (r *report) take(e event, out *bufio.Writer) {
 	key := name{e.Package, e.Test}
 	switch e.Action {
+	case "build-fail":
+		r.unbuilt = append(r.unbuilt, e.Package)
 	case "build-output":
 		out.WriteString(e.Output)
 	case "output":
@@ -120,6 +129,7 @@ func (r *report) take(e event, out *bufio.Writer) {
 			r.skipped = append(r.skipped, skip{key, reason(r.output[key])})
 		case "fail":
 			r.failed++
+			r.failing = append(r.failing, key)
 			out.WriteString(strings.Join(r.output[key], ""))
 		}
 		delete(r.output, key)
@@ -138,6 +148,7 @@ func (r *report) endPackage(e event, out *bufio.Writer) {
 		}
 		slices.SortFunc(left, func(a, b name) int { return strings.Compare(a.test, b.test) })
 		for _, key := range left {
+			r.died[key.pkg] = r.died[key.pkg] || key.test != ""
 			for _, text := range r.output[key] {
 				if key.test != "" || !isPackageLine(text) {
 					out.WriteString(text)

@@ -51,15 +51,16 @@ const events = `{"Action":"run","Package":"p","Test":"TestGood"}
 {"Action":"fail","Package":"p","Elapsed":0.1}
 a complaint of the go command
 {"ImportPath":"q","Action":"build-output","Output":"q.go:1: undefined: x\n"}
+{"ImportPath":"q","Action":"build-fail"}
 {"Action":"output","Package":"q","Output":"FAIL\tq [build failed]\n"}
 {"Action":"fail","Package":"q","Elapsed":0}
 `
 
 func TestReport(t *testing.T) {
-	list := filepath.Join(t.TempDir(), "skips")
+	list, again := filepath.Join(t.TempDir(), "skips"), filepath.Join(t.TempDir(), "again")
 	var out bytes.Buffer
 	w := bufio.NewWriter(&out)
-	err := errors.Join(run(strings.NewReader(events), w, list), w.Flush())
+	err := errors.Join(run(strings.NewReader(events), w, list, again), w.Flush())
 	if err == nil || !strings.Contains(err.Error(), "1 tests failed, in p, q") {
 		t.Errorf("error is %v", err)
 	}
@@ -89,11 +90,51 @@ func TestReportOfAHiddenFault(t *testing.T) {
 {"Action":"output","Package":"p","Output":"ok  \tp\t0.1s\n"}
 {"Action":"pass","Package":"p"}
 `
-	err := run(strings.NewReader(skipped), bufio.NewWriter(io.Discard), "")
+	err := run(strings.NewReader(skipped), bufio.NewWriter(io.Discard), "", "")
 	if err == nil || !strings.Contains(err.Error(), "p TestLater must not be skipped: go is on PATH") {
 		t.Errorf("error is %v", err)
 	}
-	if err := run(strings.NewReader(strings.ReplaceAll(skipped, "needs the program go", "needs the program nobody-has")), bufio.NewWriter(io.Discard), ""); err != nil {
+	if err := run(strings.NewReader(strings.ReplaceAll(skipped, "needs the program go", "needs the program nobody-has")), bufio.NewWriter(io.Discard), "", ""); err != nil {
 		t.Errorf("a skip with a good reason fails: %v", err)
+	}
+}
+
+// failures are the events of packages that fail in different ways.
+const (
+	oneFails = `{"Action":"fail","Package":"p","Test":"TestBad/one","Elapsed":0}
+{"Action":"fail","Package":"p","Test":"TestBad/two","Elapsed":0}
+{"Action":"fail","Package":"p","Test":"TestBad","Elapsed":0}
+{"Action":"fail","Package":"p","Test":"TestWorse","Elapsed":0}
+{"Action":"fail","Package":"p","Elapsed":0}
+`
+	leaks = `{"Action":"pass","Package":"l","Test":"TestGood","Elapsed":0}
+{"Action":"fail","Package":"l","Elapsed":0}
+`
+	dies = `{"Action":"fail","Package":"d","Test":"TestBad","Elapsed":0}
+{"Action":"output","Package":"d","Test":"TestUnderWay","Output":"panic: test timed out\n"}
+{"Action":"fail","Package":"d","Elapsed":0}
+`
+	unbuilt = `{"ImportPath":"q","Action":"build-fail"}
+{"Action":"fail","Package":"q","Elapsed":0}
+`
+)
+
+func TestAgain(t *testing.T) {
+	for _, c := range []struct{ events, want string }{
+		{oneFails, "p ^(TestBad|TestWorse)$\n"},
+		{leaks, "l .\n"},
+		{dies, "d .\n"},
+		{oneFails + leaks + dies, "p ^(TestBad|TestWorse)$\nl .\nd .\n"},
+		{oneFails + unbuilt, ""},
+		{leaks + strings.ReplaceAll(oneFails, `"p"`, `"a"`) + oneFails + strings.ReplaceAll(oneFails, `"p"`, `"b"`), ""},
+	} {
+		file := filepath.Join(t.TempDir(), "again")
+		if err := run(strings.NewReader(c.events), bufio.NewWriter(io.Discard), "", file); err == nil {
+			t.Errorf("%q: no error", c.events)
+		}
+		got, err := os.ReadFile(file)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%q: try %q again (%v), want %q", c.events, got, err, c.want)
+		}
 	}
 }
