@@ -21,6 +21,7 @@ import (
 	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/workload/catalogue"
 )
@@ -298,7 +299,7 @@ func TestNothingToMeasure(t *testing.T) {
 	driver := lab.NewDriver(network.Catalogue())
 	lacking := ""
 	for _, n := range network.Catalogue() {
-		if driver.Supports(t.Context(), n.Name, result.IPv4) != nil {
+		if driver.Supports(t.Context(), testbed.Spec{Network: n.Name, Family: result.IPv4}) != nil {
 			lacking = n.Name
 		}
 	}

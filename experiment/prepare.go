@@ -42,7 +42,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 	if s.Design.Blocks > 0 {
 		p.asBlocks(s.Design)
 	}
-	if err := p.markUnsupported(ctx, driver); err != nil {
+	if err := p.markUnsupported(ctx, driver, s.Design.Blocks > 0); err != nil {
 		return p, err
 	}
 	if s.Design.Blocks > 0 {
@@ -79,29 +79,36 @@ func (p *Plan) FixBuilds(n int) {
 	p.Rules.Builds, p.Rules.MinBuilds, p.Rules.MaxBuilds = n, n, n
 }
 
-// markUnsupported asks the testbed for each network and family once.
-func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver) error {
-	type asking struct {
-		network string
-		family  result.Family
-	}
-	lacks := map[asking]string{}
+// markUnsupported asks the testbed for each network, family and combination of conditions once.
+func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver, outlive bool) error {
+	lacks := map[testbed.Spec]string{}
 	for i, c := range p.Cells {
-		reason, asked := lacks[asking{c.Network, c.Params.Family}]
-		if !asked {
-			err := driver.Supports(ctx, c.Network, c.Params.Family)
-			var u *testbed.UnsupportedError
-			switch {
-			case errors.As(err, &u):
-				reason = u.Error()
-			case err != nil:
+		asked := testbed.Spec{Network: c.Network, Family: c.Params.Family, PodsOutlive: outlive, Conditions: c.Params.Conditions.Plain()}
+		reason, known := lacks[asked]
+		if !known {
+			var err error
+			if reason, err = lacking(ctx, driver, asked); err != nil {
 				return err
 			}
-			lacks[asking{c.Network, c.Params.Family}] = reason
+			lacks[asked] = reason
 		}
 		p.Cells[i].Unsupported = reason
 	}
 	return nil
+}
+
+// lacking is why a testbed can't be had, "" where it can.
+func lacking(ctx context.Context, driver testbed.Driver, spec testbed.Spec) (string, error) {
+	err := driver.Supports(ctx, spec)
+	var u *testbed.UnsupportedError
+	var n *network.NotPossibleError
+	switch {
+	case errors.As(err, &u):
+		return u.Error(), nil
+	case errors.As(err, &n):
+		return n.Error(), nil
+	}
+	return "", err
 }
 
 // refuseSameNode takes out cells that live swaps would measure on another way than the one that their name says.

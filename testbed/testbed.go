@@ -36,10 +36,11 @@ type Link struct {
 // Driver opens testbeds of one kind: lab, vm, ssh, kubernetes.
 type Driver interface {
 	Name() string
-	// Supports returns nil where the named network can be built here with addresses of the family ("" is IPv4), an
-	// *UnsupportedError where the kernel or machine lacks something, and another error where the question could not be
-	// answered.
-	Supports(ctx context.Context, network string, family result.Family) error
+	// Supports returns nil where the network of the spec can be built here with the spec's version of IP and under its
+	// conditions, an *UnsupportedError where the kernel or machine lacks something, a *network.NotPossibleError where the
+	// network can't be had under the conditions anywhere, and another error where the question could not be answered. Nodes,
+	// pods and links don't matter; those that are not given are taken to be the least.
+	Supports(ctx context.Context, spec Spec) error
 	// Open builds the testbed. On error nothing of it is left behind.
 	Open(ctx context.Context, spec Spec) (Testbed, error)
 }

@@ -53,7 +53,7 @@ type bench struct {
 
 func (b *bench) run(ctx context.Context) error {
 	for _, n := range network.Catalogue() {
-		err := b.driver.Supports(ctx, n.Name, result.IPv4)
+		err := b.driver.Supports(ctx, testbed.Spec{Network: n.Name, Family: result.IPv4})
 		if errors.Is(err, testbed.ErrUnsupported) {
 			fmt.Fprintln(b.out, err)
 			continue

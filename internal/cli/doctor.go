@@ -193,7 +193,7 @@ func examinePressure() finding {
 func (env *environment) examineNetwork(ctx context.Context, name string) finding {
 	f := finding{Topic: "network " + name, OK: true, Says: "runs in the lab"}
 	for _, d := range env.drivers {
-		if t := tried(f.Topic, f.Says, d.Supports(ctx, name, result.IPv4)); !t.OK {
+		if t := tried(f.Topic, f.Says, d.Supports(ctx, testbed.Spec{Network: name, Family: result.IPv4})); !t.OK {
 			f = t
 		}
 	}

@@ -86,7 +86,7 @@ func networkRows(ctx context.Context, env *environment) ([][]string, error) {
 func (env *environment) whereRuns(ctx context.Context, name string) string {
 	var where []string
 	for _, d := range env.drivers {
-		err := d.Supports(ctx, name, result.IPv4)
+		err := d.Supports(ctx, testbed.Spec{Network: name, Family: result.IPv4})
 		var lacks *testbed.UnsupportedError
 		var denied *testbed.PermissionError
 		switch {

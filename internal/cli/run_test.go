@@ -16,6 +16,7 @@ import (
 	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/testbed/lab"
 )
 
@@ -233,7 +234,7 @@ func TestSeedGivesTheOrder(t *testing.T) {
 // A kernel that lacks a network says so, and the run goes on without it.
 func TestUnsupportedNetwork(t *testing.T) {
 	dir := labFolder(t)
-	require.Need(t, "a kernel without ipvlan", lab.NewDriver(network.Catalogue()).Supports(t.Context(), "ipvlan-l2", result.IPv4) != nil)
+	require.Need(t, "a kernel without ipvlan", lab.NewDriver(network.Catalogue()).Supports(t.Context(), testbed.Spec{Network: "ipvlan-l2", Family: result.IPv4}) != nil)
 	ran := call(t, dir, statusDone, six("--networks", "host,bridge,ipvlan-l2", "--out", "run")...)
 	ran.shows(t, "bridge", "ipvlan-l2", "unsupported", "CONFIG_IPVLAN")
 	run := decode(t, call(t, dir, statusDone, "show", "run", "--json").stdout)

@@ -19,7 +19,7 @@ import (
 func Run(t *testing.T, driver testbed.Driver, n network.Network) {
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		t.Run(n.Name+"/"+string(family), func(t *testing.T) {
-			err := driver.Supports(t.Context(), n.Name, family)
+			err := driver.Supports(t.Context(), testbed.Spec{Network: n.Name, Family: family})
 			var unsupported *testbed.UnsupportedError
 			if errors.As(err, &unsupported) {
 				require.Need(t, unsupported.Need, false)

@@ -26,7 +26,7 @@ func open(t testing.TB, n network.Network, spec testbed.Spec) testbed.Observer {
 	t.Helper()
 	require.Namespaces(t)
 	driver := lab.NewDriver([]network.Network{n})
-	err := driver.Supports(t.Context(), n.Name, spec.Family)
+	err := driver.Supports(t.Context(), testbed.Spec{Network: n.Name, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions})
 	var unsupported *testbed.UnsupportedError
 	if errors.As(err, &unsupported) {
 		require.Need(t, unsupported.Need, false)

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"netdelta/network"
-	"netdelta/result"
 	"netdelta/testbed"
 )
 
@@ -33,12 +32,14 @@ func (d *Driver) Name() string { return "lab" }
 
 // Supports implements testbed.Driver: it tries for real, in a namespace made for the purpose, each kind of link that the
 // network uses. The answers are kept for the life of the driver.
-func (d *Driver) Supports(ctx context.Context, name string, family result.Family) error {
-	n, err := network.Find(d.networks, name)
+func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
+	n, err := network.Find(d.networks, spec.Network)
 	if err != nil {
 		return err
 	}
-	t, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 1, Family: family})
+	t, err := network.NewTopology(network.Layout{
+		Nodes: 2, PodsPerNode: 2, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions,
+	})
 	if err != nil {
 		return err
 	}

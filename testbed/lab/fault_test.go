@@ -78,7 +78,7 @@ func TestUserNamespace(t *testing.T) {
 func TestUnsupported(t *testing.T) {
 	require.Namespaces(t)
 	driver := lab.NewDriver(network.Catalogue())
-	err := driver.Supports(t.Context(), "ipvlan-l2", result.IPv4)
+	err := driver.Supports(t.Context(), testbed.Spec{Network: "ipvlan-l2", Family: result.IPv4})
 	require.Need(t, "a kernel without ipvlan", err != nil)
 	for range 2 {
 		var unsupported *testbed.UnsupportedError
@@ -90,7 +90,7 @@ func TestUnsupported(t *testing.T) {
 		}
 		_, err = driver.Open(t.Context(), testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: "ipvlan-l2"})
 	}
-	if err := driver.Supports(t.Context(), "vxlna", result.IPv4); err == nil || !strings.Contains(err.Error(), `did you mean "vxlan"`) {
+	if err := driver.Supports(t.Context(), testbed.Spec{Network: "vxlna", Family: result.IPv4}); err == nil || !strings.Contains(err.Error(), `did you mean "vxlan"`) {
 		t.Errorf("an unknown network: got error %v", err)
 	}
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 func supported(ctx context.Context, d *lab.Driver, family result.Family) ([]string, error) {
 	var names []string
 	for _, n := range network.Catalogue() {
-		err := d.Supports(ctx, n.Name, family)
+		err := d.Supports(ctx, testbed.Spec{Network: n.Name, Family: family})
 		if err != nil && !errors.Is(err, testbed.ErrUnsupported) {
 			return nil, err
 		}

@@ -156,7 +156,7 @@ func TestTapLeavesNothing(t *testing.T) {
 		return len(entries)
 	}
 	driver := lab.NewDriver(network.Catalogue())
-	if err := driver.Supports(t.Context(), "routed", ""); err != nil {
+	if err := driver.Supports(t.Context(), testbed.Spec{Network: "routed"}); err != nil {
 		t.Fatal(err)
 	}
 	before := descriptors()

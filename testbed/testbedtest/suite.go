@@ -51,7 +51,7 @@ func (s Suite) supported(t *testing.T) []string {
 	var names []string
 	var lacking error
 	for _, name := range s.Networks {
-		err := s.Driver.Supports(t.Context(), name, s.family)
+		err := s.Driver.Supports(t.Context(), testbed.Spec{Network: name, Family: s.family})
 		switch {
 		case err == nil:
 			names = append(names, name)

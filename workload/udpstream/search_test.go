@@ -29,7 +29,7 @@ func across(t *testing.T, name string, rate unit.BitsPerSecond) ends {
 	t.Helper()
 	require.Namespaces(t)
 	driver := lab.NewDriver(network.Catalogue())
-	err := driver.Supports(t.Context(), name, result.IPv4)
+	err := driver.Supports(t.Context(), testbed.Spec{Network: name, Family: result.IPv4})
 	require.Need(t, "a kernel with network "+name, err == nil)
 	tb, err := driver.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: name, Link: testbed.Link{MTU: 1500, Rate: rate}})
 	if err != nil {
