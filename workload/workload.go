@@ -38,6 +38,9 @@ type Workload struct {
 	// Dial opens the client's side, armed: connections are open and warm when it returns. Local port 0 takes any source
 	// port. ctx bounds the start alone.
 	Dial func(ctx context.Context, p result.Params, local netip.AddrPort, server netip.AddrPort, cpu int) (Client, error)
+	// Exact opens both ends in this process, pinned to cpu, for a guest whose clock counts instructions. It is nil where a
+	// count of instructions has no meaning, as for streams, whose speed is that of what runs in parallel.
+	Exact func(ctx context.Context, spec ExactSpec, cpu int) (ExactPair, error)
 }
 
 // Server is the server's side of a workload, running until Close.

@@ -40,6 +40,15 @@ func Bind(w workload.Workload, kind Kind, limits Limits) workload.Workload {
 		cfg.Local, cfg.Remote = local, server
 		return Dial(ctx, cfg)
 	}
+	if kind == StreamRR || kind == DatagramRR {
+		w.Exact = func(ctx context.Context, spec workload.ExactSpec, cpu int) (workload.ExactPair, error) {
+			cfg, err := config(spec.Params, cpu)
+			if err != nil {
+				return nil, err
+			}
+			return openExact(ctx, cfg, spec)
+		}
+	}
 	return w
 }
 
