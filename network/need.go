@@ -16,6 +16,8 @@ const (
 	NeedRules
 	NeedIPv6
 	NeedRules6
+	NeedImpairing
+	NeedBonding
 )
 
 // Requirement is a need in words.
@@ -46,6 +48,12 @@ func (n Need) Requirement() Requirement {
 		return Requirement{"IPv6", "CONFIG_IPV6", "ipv6"}
 	case NeedRules6:
 		return Requirement{"nftables with address translation for IPv6", "CONFIG_NF_TABLES_IPV6, CONFIG_NFT_CT, CONFIG_NFT_NAT, CONFIG_NFT_MASQ", "nft_masq"}
+	case NeedImpairing:
+		return Requirement{"the netem queueing discipline", "CONFIG_NET_SCH_NETEM", "sch_netem"}
+	case NeedBonding:
+		return Requirement{"bonds", "CONFIG_BONDING", "bonding"}
+	case NeedRedirection, NeedGuard, NeedBalance, NeedJoinedSockets, NeedXDPRedirection:
+		return ebpfRequirement(n)
 	}
 	return Requirement{}
 }
@@ -71,11 +79,17 @@ func needOf(op Op) (Need, bool) {
 		return NeedVxlan, true
 	case Shape:
 		return NeedShaping, true
+	case Impair:
+		return NeedImpairing, true
+	case Bond:
+		return NeedBonding, true
 	case Rules:
 		if op.Family == result.IPv6 {
 			return NeedRules6, true
 		}
 		return NeedRules, true
+	case Redirection, Guard, Balance, JoinSockets, XDPRedirection:
+		return ebpfNeedOf(op)
 	case Address:
 		return NeedIPv6, op.Prefix.Addr().Is6()
 	}
