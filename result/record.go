@@ -175,6 +175,8 @@ type Trial struct {
 	// ClientCPU and ServerCPU are the processors that the ends were pinned to; -1 is not pinned.
 	ClientCPU int `json:"client_cpu"`
 	ServerCPU int `json:"server_cpu"`
+	// Exact is what the trial counted in a guest whose clock counts instructions; nil elsewhere.
+	Exact *ExactTrial `json:"exact,omitempty"`
 	// Failed says why the trial gave nothing: it then enters no delta.
 	Failed string `json:"failed,omitempty"`
 }
@@ -270,6 +272,8 @@ type Run struct {
 	Adaptive bool `json:"adaptive"`
 	// Ended says how the run ended: resolved, budget, builds, interrupted or failed; running while it has not.
 	Ended string `json:"ended"`
+	// Exact says that the run counted instructions, and how; nil for a run that measured time.
+	Exact *Exact `json:"exact,omitempty"`
 	// Notes are what the reader must know of this run: a subset by budget, networks that are unsupported.
 	Notes       []string    `json:"notes,omitempty"`
 	Environment Environment `json:"environment"`

@@ -1,0 +1,32 @@
+package result
+
+// Exact says of a run that it was measured in guests whose clock counts instructions: each build is a guest of its own,
+// whose seed decides where the kernel and the programs lie in memory and how their hash tables are salted. The spread over
+// seeds is what the interval of a delta is.
+type Exact struct {
+	// Seeds are those of the guests, in the order of builds.
+	Seeds []uint64 `json:"seeds"`
+	// PerInstruction is how many nanoseconds the guest's clock goes on with each instruction.
+	PerInstruction float64 `json:"ns_per_instruction"`
+	// Transactions is how many were measured of each cell in each build.
+	Transactions int `json:"transactions"`
+	// Emulator, Processor and Image name what the count depends on: QEMU's version, the processor that it emulates, and the
+	// guest's image (a hash of all that is in it).
+	Emulator  string `json:"emulator"`
+	Processor string `json:"processor"`
+	Image     string `json:"image"`
+}
+
+// ExactTrial is what a trial counted, as medians over its transactions.
+type ExactTrial struct {
+	Seed uint64 `json:"seed"`
+	// Request and Response are the instructions from before a message is sent until the other end has all of it; RoundTrip
+	// is both.
+	Request   float64 `json:"request_instructions"`
+	Response  float64 `json:"response_instructions"`
+	RoundTrip float64 `json:"round_trip_instructions"`
+}
+
+// ExactMargin is within how much two exact figures count as the same, as a share: above what seeds differ by, and below what
+// a single firewall rule costs.
+const ExactMargin = 0.001
