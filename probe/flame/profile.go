@@ -1,0 +1,127 @@
+package flame
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Event is what the profiler's ticks are taken from.
+type Event string
+
+// The events, the better first.
+const (
+	// Cycles are hardware cycles: a tick each so many of them, and none while the processor sleeps.
+	Cycles Event = "cycles"
+	// Clock is the processors' time, asleep or not. A tick that falls into a part where interrupts are off is taken where they
+	// are let in again: such time piles up on the function that does that.
+	Clock Event = "cpu-clock"
+)
+
+// Frame is a function on a stack.
+type Frame struct {
+	Function string `json:"function"`
+	// Kernel tells the kernel's functions from those of programs.
+	Kernel bool `json:"kernel,omitempty"`
+}
+
+// Sample is where the processors were found, and how often.
+type Sample struct {
+	// Space names the network namespace in whose name it ran: a pod, a node, the switch; Elsewhere for all others.
+	Space string `json:"space"`
+	// Process is the name of the thread, as the kernel has it.
+	Process string `json:"process"`
+	// SoftIRQ says that the network's own work was under way, which the kernel does in the name of whoever is running.
+	SoftIRQ bool `json:"softirq,omitempty"`
+	// Idle says that there was nothing to do.
+	Idle bool `json:"idle,omitempty"`
+	// Stack is the functions, the outermost first.
+	Stack []Frame `json:"stack"`
+	// Ticks is how often: each stands for the profile's Period.
+	Ticks int64 `json:"ticks"`
+}
+
+// Elsewhere is the Space of what belongs to no part of the testbed.
+const Elsewhere = "rest of the machine"
+
+// Profile is what the processors did for a while.
+type Profile struct {
+	Event Event `json:"event"`
+	// Period is the time of one processor that a tick stands for.
+	Period time.Duration `json:"period_ns"`
+	// Duration is how long was looked at, of Processors processors at once.
+	Duration   time.Duration `json:"duration_ns"`
+	Processors int           `json:"processors"`
+	// Lost is how many ticks there was no room for.
+	Lost int64 `json:"lost,omitempty"`
+	// Samples are sorted: by space, process and stack.
+	Samples []Sample `json:"samples"`
+}
+
+// Total is the time of all processors that the samples stand for, idle time included.
+func (p Profile) Total() time.Duration { return p.time(func(Sample) bool { return true }) }
+
+// Idle is the time of all processors in which there was nothing to do.
+func (p Profile) Idle() time.Duration { return p.time(func(s Sample) bool { return s.Idle }) }
+
+func (p Profile) time(of func(Sample) bool) time.Duration {
+	ticks := int64(0)
+	for _, s := range p.Samples {
+		if of(s) {
+			ticks += s.Ticks
+		}
+	}
+	return time.Duration(ticks) * p.Period
+}
+
+// Add joins profiles of the same event: what the processors did in all of them. Samples of the same place become one.
+func Add(profiles ...Profile) Profile {
+	var sum Profile
+	var all []Sample
+	for _, p := range profiles {
+		if sum.Event == "" {
+			sum.Event, sum.Period, sum.Processors = p.Event, p.Period, p.Processors
+		}
+		sum.Duration += p.Duration
+		sum.Lost += p.Lost
+		all = append(all, p.Samples...)
+	}
+	sum.Samples = join(all)
+	return sum
+}
+
+// join sorts samples and makes those of the same place one.
+func join(all []Sample) []Sample {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, compare)
+	var joined []Sample
+	for _, s := range all {
+		if last := len(joined) - 1; last >= 0 && compare(joined[last], s) == 0 {
+			joined[last].Ticks += s.Ticks
+			continue
+		}
+		joined = append(joined, s)
+	}
+	return joined
+}
+
+// compare orders samples by where they were taken, not by how many there are.
+func compare(a, b Sample) int {
+	return cmp.Or(
+		strings.Compare(a.Space, b.Space), order(a.Idle, b.Idle), strings.Compare(a.Process, b.Process), order(a.SoftIRQ, b.SoftIRQ),
+		slices.CompareFunc(a.Stack, b.Stack, func(a, b Frame) int {
+			return cmp.Or(order(a.Kernel, b.Kernel), strings.Compare(a.Function, b.Function))
+		}),
+	)
+}
+
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

@@ -1,0 +1,178 @@
+package flame
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"netdelta/testbed"
+)
+
+// Rate is how often a second each processor is looked at: not a round number, so that it does not keep step with what the
+// kernel does a hundred or a thousand times a second.
+const Rate = 997
+
+// Profiler looks at all processors of the machine between Start and Stop. It is not safe for concurrent use. All that it
+// holds in the kernel is gone with it, also when the program is killed: nothing of it has a name.
+type Profiler struct {
+	event   Event
+	objects tickObjects
+	counts  []int // descriptors of the events, one a processor
+	links   []link.Link
+
+	started time.Time
+}
+
+// Open loads the profiler, stopped. Its error is a *testbed.PermissionError where this user may not and a
+// *testbed.UnsupportedError where the kernel can't.
+func Open() (*Profiler, error) {
+	p := &Profiler{}
+	if err := p.open(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func (p *Profiler) open() error {
+	// Kernels before 5.11 charge maps to this limit; younger ones ignore it.
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return refused(err)
+	}
+	if err := loadTickObjects(&p.objects, nil); err != nil {
+		return refused(err)
+	}
+	for processor := range runtime.NumCPU() {
+		if err := p.attach(processor); err != nil {
+			return fmt.Errorf("profile processor %d: %w", processor, refused(err))
+		}
+	}
+	return nil
+}
+
+// refused puts in the words of testbeds why the kernel does not let itself be profiled.
+func refused(err error) error {
+	var verifier *ebpf.VerifierError
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return &testbed.PermissionError{Doing: "profile the processors", Need: "the capabilities CAP_PERFMON and CAP_BPF", Mend: "run it as root", Err: err}
+	case errors.Is(err, ebpf.ErrNotSupported), errors.As(err, &verifier), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP):
+		return &testbed.UnsupportedError{
+			Feature: "the profile of the processors", Need: "perf events with eBPF and BTF (CONFIG_PERF_EVENTS, CONFIG_BPF_EVENTS, CONFIG_DEBUG_INFO_BTF)",
+			Mend: fmt.Sprintf("run it on a kernel that has them, or with --testbed vm (the kernel says: %v)", err),
+		}
+	}
+	return fmt.Errorf("profile the processors: %w", err)
+}
+
+// attach has the program called on one processor: by its cycles if it counts them, else by the clock.
+func (p *Profiler) attach(processor int) error {
+	events := []Event{Cycles, Clock}
+	if p.event != "" {
+		events = []Event{p.event} // all processors alike
+	}
+	var fd int
+	var err error
+	for _, e := range events {
+		if fd, err = openEvent(e, processor); err == nil {
+			p.event = e
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	p.counts = append(p.counts, fd)
+	l, err := link.AttachRawLink(link.RawLinkOptions{Target: fd, Program: p.objects.Tick, Attach: ebpf.AttachPerfEvent})
+	if err != nil {
+		return err
+	}
+	p.links = append(p.links, l)
+	return nil
+}
+
+func openEvent(e Event, processor int) (int, error) {
+	attr := unix.PerfEventAttr{
+		Size: unix.PERF_ATTR_SIZE_VER1, Sample: Rate, Bits: unix.PerfBitFreq | unix.PerfBitDisabled,
+		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK,
+	}
+	if e == Cycles {
+		attr.Type, attr.Config = unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES
+	}
+	const anyProcess, noGroup = -1, -1
+	return unix.PerfEventOpen(&attr, anyProcess, processor, noGroup, unix.PERF_FLAG_FD_CLOEXEC)
+}
+
+// Event is what the ticks are taken from.
+func (p *Profiler) Event() Event { return p.event }
+
+// Start begins to look, or goes on.
+func (p *Profiler) Start() error {
+	p.started = time.Now()
+	return p.all(unix.PERF_EVENT_IOC_ENABLE, "start")
+}
+
+func (p *Profiler) all(request uint, what string) error {
+	for _, fd := range p.counts {
+		if err := unix.IoctlSetInt(fd, request, 0); err != nil {
+			return fmt.Errorf("%s the profile of the processors: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// Stop ends the looking and returns what was seen since Start. names gives the network namespaces of the testbed by the
+// number of their inode. The programs must be there still: their functions' names are read from their files.
+func (p *Profiler) Stop(names map[uint32]string) (Profile, error) {
+	if err := p.all(unix.PERF_EVENT_IOC_DISABLE, "stop"); err != nil {
+		return Profile{}, err
+	}
+	taken := Profile{
+		Event: p.event, Period: time.Second / Rate, Duration: time.Since(p.started), Processors: len(p.counts),
+	}
+	samples, lost, err := p.drain(names)
+	if err != nil {
+		return Profile{}, fmt.Errorf("read the profile of the processors: %w", err)
+	}
+	taken.Samples, taken.Lost = samples, lost
+	if p.event == Cycles {
+		taken.Samples = append(taken.Samples, asleep(taken)...)
+	}
+	taken.Samples = join(taken.Samples)
+	return taken, nil
+}
+
+// asleep is the time that no tick stands for, since sleeping processors count no cycles.
+func asleep(p Profile) []Sample {
+	rest := time.Duration(p.Processors)*p.Duration - p.Total()
+	if ticks := int64(rest / p.Period); ticks > 0 {
+		return []Sample{{Space: Elsewhere, Process: idleName, Idle: true, Ticks: ticks}}
+	}
+	return nil
+}
+
+// Close lets go of all that the profiler holds. It is idempotent.
+func (p *Profiler) Close() error {
+	var errs []error
+	for _, l := range p.links {
+		errs = append(errs, l.Close())
+	}
+	for _, fd := range p.counts {
+		errs = append(errs, unix.Close(fd))
+	}
+	p.links, p.counts = nil, nil
+	if p.objects.Tick != nil {
+		errs = append(errs, p.objects.Close())
+		p.objects = tickObjects{}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("let go of the profiler: %w", err)
+	}
+	return nil
+}
