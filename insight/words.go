@@ -119,5 +119,35 @@ func Load(s result.Setting) string {
 	add(p.MTU != 0, "MTU "+strconv.FormatInt(int64(p.MTU), 10))
 	add(p.Family == result.IPv6, "IPv6")
 	add(p.Search, "search")
+	for _, l := range p.Conditions.Levels() {
+		add(true, levelWords(l))
+	}
 	return strings.Join(parts, ", ")
+}
+
+// levelWords names a level of a condition for a heading: "1000 rules of nftables", "4 links (802.3ad, layer3+4)".
+func levelWords(l result.Level) string {
+	kind, n, _ := strings.Cut(l.Value, ":")
+	switch l.Factor {
+	case "link.rate":
+		return "links of " + l.Value
+	case "link.delay":
+		return l.Value + " delay each way"
+	case "link.loss":
+		return l.Value + " loss each way"
+	case "bond":
+		links, how, _ := strings.Cut(l.Value, "x")
+		return links + " links (" + strings.ReplaceAll(how, ",", ", ") + ")"
+	case "rps":
+		return "RPS " + l.Value
+	case "policy":
+		return "policy " + kind + ", " + n + " rules"
+	case "service":
+		return "service " + kind + ", one of " + n
+	case "qos":
+		return l.Value + " pods"
+	case "encryption":
+		return "encrypted by " + l.Value
+	}
+	return strings.ToUpper(strings.TrimPrefix(l.Factor, "offload.")) + " " + l.Value
 }

@@ -65,7 +65,22 @@ func levels(p result.Params) []string {
 	add(p.Nagle, "%s", "nagle")
 	add(p.MTU != 0, "mtu=%d", p.MTU)
 	add(p.Family != "", "%s", p.Family)
+	for _, l := range p.Conditions.Levels() {
+		// A slash parts an ID; rps is taken by the rate of requests.
+		add(true, "%s", short(l.Factor)+"="+strings.TrimSuffix(l.Value, "/s"))
+	}
 	return parts
+}
+
+// short is a condition's name within an ID.
+func short(factor string) string {
+	switch factor {
+	case "link.rate":
+		return "link"
+	case "rps":
+		return "steering"
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(factor, "link."), "offload.")
 }
 
 // exact prints a size without rounding, so that two sizes never share a name.

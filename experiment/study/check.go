@@ -114,11 +114,27 @@ func (c *checker) text(path, s string) {
 	}
 }
 
-// leaf is the last key of a path.
+// leaf is the last key of a path. Keys of levels may have a dot.
 func leaf(path string) string {
+	if inner, ok := levelKey(path); ok {
+		path, _, _ = strings.Cut(inner, "[")
+		return path
+	}
 	path = path[strings.LastIndexByte(path, '.')+1:]
 	path, _, _ = strings.Cut(path, "[")
 	return path
+}
+
+// levelKey is the part of a path below factors or a workload.
+func levelKey(path string) (string, bool) {
+	if inner, ok := strings.CutPrefix(path, "factors."); ok {
+		return inner, true
+	}
+	if rest, ok := strings.CutPrefix(path, "workloads["); ok {
+		_, inner, found := strings.Cut(rest, "].")
+		return inner, found
+	}
+	return "", false
 }
 
 func inRange[T int | time.Duration | float64 | unit.Bytes | unit.BitsPerSecond](c *checker, path string, v, low, high T, text func(T) string) bool {

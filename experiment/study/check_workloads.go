@@ -41,10 +41,21 @@ func (c *checker) workloads() {
 			c.fail(path, fmt.Sprintf("the study has more than %d cells", maxCells), "leave levels out")
 			return
 		}
-		if ok && sound && known.Check != nil {
+		if !sound {
+			continue
+		}
+		if c.idle(all, func(key string) string { return c.levelsAt(path, key) }); ok && known.Check != nil {
 			c.usable(path, w, known)
 		}
 	}
+}
+
+// levelsAt is the path of the levels that a workload has of a parameter: its own, or those of the study's factors.
+func (c *checker) levelsAt(workload, key string) string {
+	if own := workload + "." + key; c.given(own) {
+		return own
+	}
+	return "factors." + key
 }
 
 func (c *checker) workload(path, name string) (KnownWorkload, bool) {
@@ -101,21 +112,18 @@ func (c *checker) usable(path string, w Workload, known KnownWorkload) {
 // levels checks each level by itself and refuses one that is there twice. It reports whether all are sound.
 func (c *checker) levels(path string, l Levels) bool {
 	before := len(c.errs)
-	each(c, path+".message", l.Message, func(p string, v unit.Bytes) { inRange(c, p, v, 1, maxMessage, size) })
-	each(c, path+".connections", l.Connections, func(p string, v int) { inRange(c, p, v, 1, maxConnections, decimal) })
-	each(c, path+".rate", l.Rate, c.rate)
-	each(c, path+".request_rate", l.RequestRate, func(p string, v float64) { inRange(c, p, v, 0.001, maxRequestRate, floatText) })
-	each(c, path+".cpu", l.CPU, func(p, v string) { c.oneOf(p, v, "same", "two", "any") })
-	each(c, path+".busy_poll", l.BusyPoll, func(p string, v time.Duration) { inRange(c, p, v, 0, maxBusyPoll, FormatDuration) })
-	each(c, path+".congestion_control", l.CongestionControl, c.algorithm)
-	each(c, path+".nagle", l.Nagle, func(string, bool) {})
-	each(c, path+".mtu", l.MTU, func(p string, v unit.Bytes) {
-		if inRange(c, p, v, minMTU, maxMTU, bytesText) && v > c.study.Testbed.Link.MTU && c.given("testbed.link.mtu") && !c.bad("testbed.link.mtu") {
-			c.fail(p, fmt.Sprintf("mtu %d is more than the testbed's links carry (%d)", v, c.study.Testbed.Link.MTU), "raise testbed.link.mtu")
-		}
-	})
-	each(c, path+".family", l.Family, func(p string, v result.Family) { c.oneOf(p, string(v), families()...) })
+	for _, p := range parameters() {
+		p.check(c, path, &l)
+	}
 	return len(c.errs) == before
+}
+
+// mtu checks a level of the underlay's MTU.
+func (c *checker) mtu(path string, v unit.Bytes) {
+	most := c.study.Testbed.Link.MTU
+	if inRange(c, path, v, minMTU, maxMTU, bytesText) && v > most && c.given("testbed.link.mtu") && !c.bad("testbed.link.mtu") {
+		c.fail(path, fmt.Sprintf("mtu %d is more than the testbed's links carry (%d)", v, most), "raise testbed.link.mtu")
+	}
 }
 
 // families are the versions of IP.
@@ -148,6 +156,8 @@ func printable(v any) any {
 	switch s := v.(type) {
 	case string:
 		return printed(s)
+	case result.Switch:
+		return printed(string(s))
 	case result.Family:
 		return printed(string(s))
 	case unit.BitsPerSecond:

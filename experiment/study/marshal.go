@@ -2,7 +2,6 @@ package study
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
@@ -68,7 +67,7 @@ func (l Levels) node() *yaml.Node {
 	n := flow()
 	for _, f := range l.factors() {
 		value := plain
-		if slices.Contains([]string{"cpu", "congestion_control", "family"}, f[0].key) {
+		if p, ok := parameterOf(f[0].key); ok && p.worded() {
 			value = textNode
 		}
 		n.add(f[0].key, list(f, func(lv level) *yaml.Node { return value(lv.text) }))

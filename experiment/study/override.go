@@ -28,6 +28,8 @@ type Overrides struct {
 	MTU []unit.Bytes
 	// Family replaces the versions of IP of all workloads; several make it a factor.
 	Family []string
+	// Factors replace the levels of one parameter each, of all workloads: "policy=none,nftables".
+	Factors []string
 }
 
 // Override returns a copy of the study with the flags applied, checked as a file is. Its errors have the flag as their
@@ -61,6 +63,9 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	n.Design.override(o, set)
 	n.mtu(o.MTU, set)
 	n.families(trimmed(o.Family), set)
+	if err := n.factors(o.Factors, set).sorted(); err != nil {
+		return nil, err
+	}
 	c := &checker{
 		study: n, known: known,
 		at:     func(path string) Place { return nearestPlace(flags, path) },
@@ -136,6 +141,51 @@ func (s *Study) families(levels []string, set func(path, flag string)) {
 	for i := range s.Workloads {
 		s.Workloads[i].Levels.Family = nil
 	}
+}
+
+// factors gives all workloads the levels of --factor KEY=LEVEL,LEVEL.
+func (s *Study) factors(given []string, set func(path, flag string)) (errs Errors) {
+	seen := map[string]bool{}
+	for _, text := range given {
+		key, values, ok := strings.Cut(text, "=")
+		key = strings.TrimSpace(key)
+		fail := func(problem, mend string) {
+			errs = append(errs, &Error{Place: Place{Flag: "--factor"}, Problem: problem, Mend: mend})
+		}
+		p, known := parameterOf(key)
+		switch {
+		case !ok:
+			fail(printed(text)+" gives no levels", "write --factor KEY=LEVEL,LEVEL, for example policy=none,nftables")
+			continue
+		case !known:
+			fail("unknown factor "+printed(key), suggest(key, parameterNames()))
+			continue
+		case seen[key]:
+			fail(key+" is there twice", "give all its levels at once: --factor "+key+"=A,B")
+			continue
+		}
+		seen[key] = true
+		flag := "--factor " + key
+		if err := s.factor(p, trimmed(strings.Split(values, ",")), flag, set); err != nil {
+			errs = append(errs, &Error{Place: Place{Flag: flag}, Problem: err.Error()})
+		}
+	}
+	return errs
+}
+
+// factor gives all workloads these levels of one parameter.
+func (s *Study) factor(p parameter, texts []string, flag string, set func(path, flag string)) error {
+	if p.name() == "mtu" {
+		var l Levels
+		err := p.replace(&l, texts)
+		s.mtu(l.MTU, func(path, _ string) { set(path, flag) })
+		return err
+	}
+	set("factors."+p.name(), flag)
+	for i := range s.Workloads {
+		p.clear(&s.Workloads[i].Levels)
+	}
+	return p.replace(&s.Factors, texts)
 }
 
 // pick returns the workloads of these names with the study's levels.

@@ -2,6 +2,7 @@ package study_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +104,58 @@ func TestOverrideRefuses(t *testing.T) {
 		}
 		if d := cmp.Diff(c.want, err.Error()); d != "" {
 			t.Errorf("%+v: %s", c.o, d)
+		}
+	}
+}
+
+// A factor takes the place of the levels of all workloads, whatever the study says of it.
+func TestOverrideFactors(t *testing.T) {
+	s := latency(t)
+	s.Workloads[0].Levels.Conditions.Policy = []string{"iptables"}
+	got, err := s.Override(study.Overrides{Factors: []string{
+		"policy=none, nftables", "policy.rules=10,1000", "message=64", "mtu=1500,9000", "link.delay=0s,10ms", "link.loss=1%", "offload.gro=off",
+	}}, known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := study.Levels{Message: []unit.Bytes{64}, MTU: []unit.Bytes{1500, 9000}, Conditions: study.ConditionLevels{
+		Policy: []string{"none", "nftables"}, PolicyRules: []int{10, 1000}, LinkDelay: []time.Duration{0, 10 * time.Millisecond},
+		LinkLoss: []float64{0.01}, GRO: []result.Switch{result.Off},
+	}}
+	if d := cmp.Diff(want, got.Factors); d != "" || got.Testbed.Link.MTU != 9000 {
+		t.Errorf("factors: %s; links of %v", d, got.Testbed.Link.MTU)
+	}
+	for _, w := range got.Workloads {
+		if d := cmp.Diff(study.Levels{}, w.Levels); d != "" {
+			t.Errorf("%s keeps levels of its own: %s", w.Name, d)
+		}
+	}
+	if n := len(got.Factors.Combinations()); n != 2*2*3 {
+		t.Errorf("no policy, 10 rules and 1000 rules at two MTUs and two delays are 12 combinations, not %d", n)
+	}
+	again(t, got)
+}
+
+func TestOverrideRefusesFactors(t *testing.T) {
+	for _, c := range []struct {
+		factors []string
+		want    string
+	}{
+		{[]string{"policy"}, `--factor: "policy" gives no levels; write --factor KEY=LEVEL,LEVEL, for example policy=none,nftables`},
+		{[]string{"polcy=none"}, `--factor: unknown factor "polcy"; did you mean "policy"?`},
+		{[]string{"policy=none", "policy=ebpf"}, `--factor: policy is there twice; give all its levels at once: --factor policy=A,B`},
+		{[]string{"policy=none,iptable"}, `--factor policy: unknown policy "iptable"; did you mean "iptables"?`},
+		{[]string{"policy=none,none"}, `--factor policy: policy "none" is there twice; leave one out`},
+		{[]string{"link.delay=10"}, `--factor link.delay: link.delay: "10" has no unit; write 10s or 10ms`},
+		{[]string{"link.loss="}, `--factor link.loss: link.loss: "" is not a fraction; write 2% or 0.02`},
+		{[]string{"policy.rules=7"}, "--factor policy.rules: policy.rules changes nothing: there is no policy that it could be of; say whose rules: policy: [none, nftables]"},
+		{[]string{"mtu=1500,x"}, `--factor mtu: mtu: "x" is not a size`},
+		{[]string{"mtu=20"}, "--factor mtu: mtu 20 is outside 576 to 65535"},
+	} {
+		_, err := latency(t).Override(study.Overrides{Factors: c.factors}, known())
+		var all study.Errors
+		if !errors.As(err, &all) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q: got\n%v\nwant\n%s", c.factors, err, c.want)
 		}
 	}
 }

@@ -122,18 +122,11 @@ func (r *reader) linkKeys() keys {
 }
 
 func (r *reader) levelKeys(l *Levels) keys {
-	return keys{
-		"message":            levels(r, &l.Message, parseBytes),
-		"connections":        levels(r, &l.Connections, parseCount),
-		"rate":               levels(r, &l.Rate, parseRateLevel),
-		"request_rate":       levels(r, &l.RequestRate, parseFloat),
-		"cpu":                listOf(r, &l.CPU),
-		"busy_poll":          levels(r, &l.BusyPoll, parseDuration),
-		"congestion_control": listOf(r, &l.CongestionControl),
-		"nagle":              levels(r, &l.Nagle, parseBool),
-		"mtu":                levels(r, &l.MTU, parseBytes),
-		"family":             listOf(r, &l.Family),
+	all := keys{}
+	for _, p := range parameters() {
+		all[p.name()] = p.reader(r, l)
 	}
+	return all
 }
 
 func (r *reader) designKeys() keys {

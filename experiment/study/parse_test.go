@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -184,8 +185,8 @@ func TestPlacementFollowsTestbed(t *testing.T) {
 	}
 }
 
-func TestRoundTrip(t *testing.T) {
-	everything := small + `question: "yes: 5 # <b>"
+// everything has each key once.
+const everything = small + `question: "yes: 5 # <b>"
 testbed: {kind: lab, nodes: 3, pods: 4, link: {mtu: 9000, rate: 2.5Gbit/s}}
 placement: cross-node
 factors: {mtu: [1500, 9000], family: [ipv4, ipv6], cpu: [same, two], congestion_control: [cubic, bbr], nagle: [true, false], busy_poll: [0s, 50us], request_rate: [0.5, 1e6], connections: 3}
@@ -193,6 +194,46 @@ design: {burst: 20ms, builds: 7, rounds: 30, blocks: 9, confidence: 99%, margin:
 claims:
   - {id: a, says: "5", source: "2016-01-01", published: "~", expect: p50 of bridge above host}
 `
+
+// everywhere has each condition.
+const everywhere = small + `factors:
+  link.rate: 2.5Gbit/s
+  link.delay: [0s, 50us]
+  link.loss: [0, 0.1%, 0.02]
+  link.count: 4
+  bond.mode: [802.3ad, balance-alb]
+  bond.xmit_hash_policy: vlan+srcmac
+  offload.tso: off
+  offload.gso: on
+  offload.gro: off
+  offload.lro: "off"
+  rps: on
+  policy: [none, ebpf]
+  policy.rules: 10000
+  service: [pod, ipvs]
+  service.count: 100
+  encryption: [none, ipsec]
+  qos: [guaranteed, best-effort]
+`
+
+func TestConditionsRoundTrip(t *testing.T) {
+	s, err := study.Parse("everywhere.yaml", []byte(everywhere), known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again(t, s)
+	c := s.Factors.Conditions
+	if c.LinkLoss[1] != 0.001 || c.LinkDelay[1] != 50*time.Microsecond || c.BondMode[0] != "802.3ad" || c.LRO[0] != result.Off || c.RPS[0] != result.On {
+		t.Errorf("read %+v", c)
+	}
+	for _, p := range s.Factors.Combinations() {
+		if p.Conditions != p.Conditions.Plain() {
+			t.Fatalf("%+v is not plain", p.Conditions)
+		}
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
 	s, err := study.Parse("everything.yaml", []byte(everything), known())
 	if err != nil {
 		t.Fatal(err)
@@ -282,6 +323,8 @@ func FuzzParse(f *testing.F) {
 	for _, s := range studies.All() {
 		f.Add(s.Data)
 	}
+	f.Add([]byte(everything))
+	f.Add([]byte(everywhere))
 	files, _ := filepath.Glob("testdata/bad/*.yaml")
 	for _, file := range files {
 		data, err := os.ReadFile(file)

@@ -69,7 +69,25 @@ workloads:
   - udp-rr: {congestion_control: [cubic, bbr], nagle: [true, false], busy_poll: 50us}
   - tcp-crr:
   - tcp-stream: {rate: [1Mbit/s, search]}
-factors: {mtu: [1500, 9000], family: [ipv4, ipv6]}
+factors:
+  mtu: [1500, 9000]
+  family: [ipv4, ipv6]
+  link.rate: 1Gbit/s
+  link.delay: [0s, 10ms]
+  link.loss: [0, 1%, 0.02]
+  link.count: 2
+  bond.mode: 802.3ad
+  bond.xmit_hash_policy: layer3+4
+  offload.tso: off
+  offload.gso: off
+  offload.gro: on
+  offload.lro: off
+  rps: on
+  policy: [none, nftables]
+  policy.rules: [10, 1000]
+  service: pod
+  encryption: none
+  qos: guaranteed
 design: {burst: 300ms, builds: 12, rounds: 20, blocks: 6, confidence: 95%, margin: 0.02, time_budget: 1m30s, seed: 7}
 claims:
   - {id: a, says: b, source: c, published: d, expect: p50 of bridge above host}
@@ -122,6 +140,21 @@ func TestSchemaRefuses(t *testing.T) {
 		{"rate: 1Gbit/s", "rate: search"},
 		{"family: [ipv4, ipv6]", "family: [ipv4, ipv5]"},
 		{"family: [ipv4, ipv6]", "family: [ipv6, ipv6]"},
+		{"link.delay: [0s, 10ms]", "link.delay: 10"},
+		{"link.loss: [0, 1%, 0.02]", "link.loss: -1"},
+		{"link.count: 2", "link.count: 0"},
+		{"link.count: 2", "link.count: 17"},
+		{"bond.mode: 802.3ad", "bond.mode: 802.3"},
+		{"layer3+4", "layer4"},
+		{"offload.gro: on", "offload.gro: true"},
+		{"rps: on", "rps: [on, on]"},
+		{"policy: [none, nftables]", "policy: [none, ipfw]"},
+		{"policy.rules: [10, 1000]", "policy.rules: 0"},
+		{"policy.rules: [10, 1000]", "policy.rules: 20000"},
+		{"service: pod", "service: nodeport"},
+		{"encryption: none", "encryption: tls"},
+		{"qos: guaranteed", "qos: burstable"},
+		{"qos: guaranteed", "qos.class: guaranteed"},
 		{"burst: 300ms", "burst: 5"},
 		{"margin: 0.02", "margin: 2"},
 		{"seed: 7", "seed: -7"},

@@ -61,6 +61,7 @@ type Levels struct {
 	Nagle             []bool
 	MTU               []unit.Bytes
 	Family            []result.Family
+	Conditions        ConditionLevels
 }
 
 // Design says how the experiment is carried out and what its verdicts rest on.

@@ -112,6 +112,8 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
 	f.StringSliceVar(&o.mtu, "mtu", nil, "MTU of the links between nodes; several make it a factor")
 	f.StringSliceVar(&o.overrides.Family, "family", nil, "version of IP of pods and nodes: ipv4, ipv6 or both")
+	f.StringArrayVar(&o.overrides.Factors, "factor", nil,
+		"levels of a parameter or condition, KEY=LEVEL,LEVEL, in place of the study's; repeat it for others (policy=none,nftables)")
 	f.StringVar(&o.out, "out", "", "run folder to write (default: runs/STUDY-TIME)")
 	f.StringVar(&o.resume, "resume", "", "go on with the run in this folder")
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")

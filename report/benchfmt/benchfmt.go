@@ -168,6 +168,9 @@ func name(c result.Cell, processors int) string {
 	add("mtu", count(int64(p.MTU)))
 	add("family", string(p.Family))
 	add("search", flag(p.Search))
+	for _, l := range p.Conditions.Levels() {
+		add(l.Factor, l.Value)
+	}
 	if c.Role == result.RoleTwin {
 		add("role", "twin")
 	}

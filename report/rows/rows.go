@@ -30,6 +30,28 @@ type Level struct {
 	MTU               int64   `parquet:"mtu_bytes"`
 	Family            string  `parquet:"family"`
 	Search            bool    `parquet:"search"`
+	Conditions
+}
+
+// Conditions columns are what a row was measured under, plain: 0 or empty is as the testbed has it, or none.
+type Conditions struct {
+	LinkRate    float64 `parquet:"link_rate_bits_per_second"`
+	LinkDelay   int64   `parquet:"link_delay_ns"`
+	LinkLoss    float64 `parquet:"link_loss"`
+	LinkCount   int64   `parquet:"link_count"`
+	BondMode    string  `parquet:"bond_mode"`
+	BondHash    string  `parquet:"bond_xmit_hash_policy"`
+	TSO         string  `parquet:"offload_tso"`
+	GSO         string  `parquet:"offload_gso"`
+	GRO         string  `parquet:"offload_gro"`
+	LRO         string  `parquet:"offload_lro"`
+	RPS         string  `parquet:"rps"`
+	Policy      string  `parquet:"policy"`
+	PolicyRules int64   `parquet:"policy_rules"`
+	Service     string  `parquet:"service"`
+	Services    int64   `parquet:"services"`
+	Encryption  string  `parquet:"encryption"`
+	QoS         string  `parquet:"qos"`
 }
 
 // Delta is a row of the table deltas: a result.Delta.
@@ -230,6 +252,15 @@ func level(run string, c result.Cell) Level {
 		Run: run, Cell: c.ID, Network: c.Network, Placement: string(c.Placement), Path: c.Path, Workload: c.Workload,
 		Message: int64(p.Message), Connections: int64(p.Connections), Rate: float64(p.Rate), RequestRate: p.RequestRate, CPU: p.CPU,
 		BusyPoll: int64(p.BusyPoll), CongestionControl: p.CongestionControl, Nagle: p.Nagle, MTU: int64(p.MTU),
-		Family: string(p.Family), Search: p.Search,
+		Family: string(p.Family), Search: p.Search, Conditions: conditions(p.Conditions),
+	}
+}
+
+func conditions(c result.Conditions) Conditions {
+	return Conditions{
+		LinkRate: float64(c.LinkRate), LinkDelay: int64(c.LinkDelay), LinkLoss: c.LinkLoss, LinkCount: int64(c.LinkCount),
+		BondMode: c.BondMode, BondHash: c.BondHash, TSO: string(c.TSO), GSO: string(c.GSO), GRO: string(c.GRO), LRO: string(c.LRO),
+		RPS: string(c.RPS), Policy: c.Policy, PolicyRules: int64(c.PolicyRules), Service: c.Service, Services: int64(c.Services),
+		Encryption: c.Encryption, QoS: c.QoS,
 	}
 }

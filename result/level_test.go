@@ -1,0 +1,61 @@
+package result
+
+import (
+	"testing"
+	"time"
+
+	"netdelta/unit"
+)
+
+func TestLevelsAreNamedExactly(t *testing.T) {
+	for _, c := range []struct {
+		conditions Conditions
+		want       string
+	}{
+		{Conditions{LinkRate: 2.5 * unit.Gbit}, "link.rate=2.5Gbit/s"},
+		{Conditions{LinkRate: 1000001}, "link.rate=1000.001kbit/s"},
+		{Conditions{LinkDelay: 10 * time.Millisecond}, "link.delay=10ms"},
+		{Conditions{LinkDelay: 50 * time.Microsecond}, "link.delay=50us"},
+		{Conditions{LinkDelay: time.Minute}, "link.delay=1m"},
+		{Conditions{LinkLoss: 0.01}, "link.loss=1%"},
+		{Conditions{LinkLoss: 0.07}, "link.loss=7%"},
+		{Conditions{LinkLoss: 0.5}, "link.loss=50%"},
+		{Conditions{LinkLoss: 0.00025}, "link.loss=0.025%"},
+		{Conditions{LinkLoss: 0.0123456789}, "link.loss=1.23456789%"},
+		{Conditions{LinkCount: 4, BondHash: "layer3+4"}, "bond=4x802.3ad,layer3+4"},
+		{Conditions{LinkCount: 2, BondMode: "active-backup", BondHash: "layer2"}, "bond=2xactive-backup"},
+		{Conditions{GRO: Off}, "offload.gro=off"},
+		{Conditions{RPS: On}, "rps=on"},
+		{Conditions{Policy: PolicyNFTables, PolicyRules: 1000}, "policy=nftables:1000"},
+		{Conditions{Policy: PolicyEBPF}, "policy=ebpf:10"},
+		{Conditions{Service: ServiceIPVS, Services: 3}, "service=ipvs:3"},
+		{Conditions{Encryption: WireGuard}, "encryption=wireguard"},
+		{Conditions{QoS: BestEffort}, "qos=best-effort"},
+		// What comes to nothing has no level.
+		{Conditions{Policy: None, PolicyRules: 7}, ""},
+		{Conditions{Service: ServicePod, Services: 7}, ""},
+		{Conditions{Encryption: None}, ""},
+		{Conditions{LinkCount: 1, BondMode: "802.3ad"}, ""},
+	} {
+		got := ""
+		for _, l := range c.conditions.Levels() {
+			got += l.String()
+		}
+		if got != c.want {
+			t.Errorf("%+v has the levels %q, want %q", c.conditions, got, c.want)
+		}
+	}
+}
+
+// Two conditions that differ by as little as their type allows have names that differ.
+func TestLevelsTellNeighboursApart(t *testing.T) {
+	for _, pair := range [][2]Conditions{
+		{{LinkLoss: 0.01}, {LinkLoss: 0.010000000000000002}},
+		{{LinkDelay: time.Millisecond}, {LinkDelay: time.Millisecond + 1}},
+		{{LinkRate: unit.Gbit}, {LinkRate: unit.Gbit + 1}},
+	} {
+		if pair[0].Levels()[0] == pair[1].Levels()[0] {
+			t.Errorf("%+v and %+v are both %s", pair[0], pair[1], pair[0].Levels()[0])
+		}
+	}
+}
