@@ -85,6 +85,9 @@ func (d *docket) judge(expect string) (verdict, measured string) {
 	if err != nil {
 		return NotTested, fmt.Sprintf("the statement can't be read: %v", err)
 	}
+	if why := d.options.timeless(clauses); why != "" {
+		return NotTested, why
+	}
 	var answers []answer
 	var absent []lack
 	for i := range clauses {
@@ -149,7 +152,7 @@ func (d *docket) compare(t *table, a, b result.Cell, m metric) meeting {
 		others = append(others, t.twin.ID)
 	}
 	p := pair(m, a.ID, others, d.all)
-	c := meeting{stats.Compare(p.builds, d.options.stats(m)), p.sittings}
+	c := meeting{d.options.compare(p.builds, d.options.stats(m)), p.sittings}
 	d.meetings[key] = c
 	return c
 }

@@ -35,7 +35,7 @@ func (d *docket) answer(q question) (answer, bool) {
 			a.builds, a.sittings = append(a.builds, stats.Build{Deltas: []float64{x}}), append(a.sittings, i)
 		}
 	}
-	a.estimate = stats.Compare(a.builds, d.options.stats(q.metric))
+	a.estimate = d.options.compare(a.builds, d.options.stats(q.metric))
 	return a, a.estimate.Builds > 0
 }
 
@@ -118,7 +118,7 @@ func (a *answer) confirmed(o Options) bool {
 	if !math.IsInf(a.low, 0) && !math.IsInf(a.high, 0) {
 		return true // two one-sided tests, each at half the level (Schuirmann 1987)
 	}
-	return a.beyondFloor() && stats.SignFlip(a.shifted(), o.Seed) < options.ClaimLevel()
+	return a.beyondFloor() && o.alone(a.shifted()) < options.ClaimLevel()
 }
 
 // beyondFloor says whether a direction is no artefact that the null check leaves possible. It is asked only where the clause
@@ -159,7 +159,7 @@ func (d *docket) contradict(answers []answer, methods int) {
 			family, rows = append(family, i), append(rows, a.shifted())
 		}
 	}
-	for k, p := range stats.StepDown(rows, d.options.Seed) {
+	for k, p := range d.options.family(rows) {
 		a := &answers[family[k]]
 		if a.outside() && a.beyondFloor() && p*float64(methods) < d.options.stats(a.metric).ClaimLevel() {
 			a.verdict = Contradicted
@@ -180,6 +180,6 @@ func (a *answer) unchanged(o Options, tests int) bool {
 	}
 	o.Confidence = 1 - (1-o.Confidence)/float64(tests)
 	options := o.stats(a.metric)
-	e, margin := stats.Compare(a.builds, options), math.Log1p(options.Margin)
+	e, margin := o.compare(a.builds, options), math.Log1p(options.Margin)
 	return e.Low >= -margin && e.High <= margin
 }

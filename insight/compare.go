@@ -64,7 +64,7 @@ func (j Judge) Compare(before, after Measured, o Comparing) result.Comparison {
 	c := result.Comparison{
 		Schema: result.Schema, Metric: o.Metric, Margin: o.Margin, LossMargin: cmp.Or(o.Margin, LossMargin),
 		Confidence:  max(before.Run.Confidence, after.Run.Confidence),
-		Differences: differences(before.Run, after.Run),
+		Differences: differences(before.Run, after.Run), Exact: before.Run.Exact != nil && after.Run.Exact != nil,
 	}
 	if c.Margin == 0 {
 		c.Margin = max(before.Run.Margin, after.Run.Margin)
@@ -161,7 +161,7 @@ func changes(pairs [][2]delta, c result.Comparison) []result.Change {
 		if m.linear {
 			options[i].Margin = c.LossMargin
 		}
-		estimates[i] = stats.Between(p[0].contrast.estimate, p[1].contrast.estimate, options[i])
+		estimates[i] = Options{Exact: c.Exact}.between(p[0].contrast.estimate, p[1].contrast.estimate, options[i])
 		floors[i] = stats.ChangeFloor(p[0].contrast.floor, p[1].contrast.floor)
 		all[i] = change(p, estimates[i], floors[i])
 		if !estimates[i].HasInterval {

@@ -28,6 +28,8 @@ type Options struct {
 	// Headlines is the headline metric by workload. A workload that is not in it has p50, or throughput if it has no
 	// latencies.
 	Headlines map[string]string
+	// Exact says that the run counted instructions: intervals are ranges over its seeds.
+	Exact bool
 	// HeadlinesOnly leaves all other metrics out, for a run that asks after each build what is resolved.
 	HeadlinesOnly bool
 }
@@ -63,11 +65,12 @@ func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null
 
 // Settled says which cells are known well enough for a run that looks after each build to stop measuring them: those that
 // stats.Resolved says it of, by their headline, and whose verdict does not wait for the test of the whole family. That test
-// depends on the other deltas too: a cell may be settled now and not after the next build, and is then measured again. Every
-// cell that is to be measured is in the answer.
+// depends on the other deltas too: a cell may be settled now and not after the next build, and is then measured again. A cell
+// that an effect is taken of or against waits for that effect as well. Every cell that is to be measured is in the answer.
 func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]bool {
 	o.HeadlinesOnly = true
-	c := compareAll(cells, sittings(trials), o)
+	all := sittings(trials)
+	c := compareAll(cells, all, o)
 	settled := map[string]bool{}
 	for _, cell := range cells {
 		if cell.Role == result.RoleCell && cell.Unsupported == "" && cell.Skipped == "" {
@@ -78,6 +81,11 @@ func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]b
 		n := c.networks[i]
 		options := o.stats(n.metric)
 		settled[d.Cell] = stats.Resolved(n.estimate, len(c.networks), options) && !waits(d, options)
+	}
+	for cell := range openEffects(cells, all, o) {
+		if settled[cell] {
+			settled[cell] = false
+		}
 	}
 	return settled
 }
@@ -170,7 +178,7 @@ func (t table) metrics(all []sitting, o Options) []metric {
 // contrast holds one cell against others in one metric, of which the baseline's typical value is given. The check is not nil if there was nothing to compare.
 func (t table) contrast(cell result.Cell, others []string, baseline float64, m metric, all []sitting, o Options) (contrast, *result.Check) {
 	p := pair(m, cell.ID, others, all)
-	e := stats.Compare(p.builds, o.stats(m))
+	e := o.compare(p.builds, o.stats(m))
 	if e.Builds == 0 {
 		return contrast{}, unmeasured(cell, m, p.excluded)
 	}
@@ -242,7 +250,7 @@ func judged(contrasts []contrast, o Options) []result.Delta {
 		for k, i := range members {
 			locations[k] = contrasts[i].locations()
 		}
-		for k, p := range stats.StepDown(locations, o.Seed) {
+		for k, p := range o.family(locations) {
 			deltas[members[k]] = contrasts[members[k]].judge(p, o)
 		}
 	}

@@ -23,6 +23,7 @@ func NewJudge(workloads []workload.Workload) Judge {
 // Conclude fills in all that follows from a run's trials: deltas, the null check, checks, claims, advice.
 func (j Judge) Conclude(run *result.Run, trials []result.Trial) {
 	run.Deltas, run.Null, run.Checks = Deltas(run.Cells, trials, j.options(*run))
+	run.Effects = Effects(run.Cells, trials, j.options(*run))
 	run.Paths = Paths(run.Cells, trials)
 	run.Claims = Claims(*run, trials, j.defaults, j.options(*run))
 	run.Advice = Advise(*run)
@@ -41,6 +42,6 @@ func (j Judge) Settled(run result.Run, trials []result.Trial) map[string]bool {
 
 func (j Judge) options(run result.Run) Options {
 	return Options{
-		Confidence: run.Confidence, Margin: run.Margin, Seed: run.Seed, Sequential: run.Adaptive, Headlines: j.headlines,
+		Confidence: run.Confidence, Margin: run.Margin, Seed: run.Seed, Sequential: run.Adaptive, Headlines: j.headlines, Exact: run.Exact != nil,
 	}
 }

@@ -31,7 +31,7 @@ func metrics() []metric {
 	latency := func(name string, column func(*result.Bursts) []float64) metric {
 		return metric{name: name, unit: "ns", better: "lower", bursts: column}
 	}
-	return []metric{
+	return append([]metric{
 		latency(metricP50, func(b *result.Bursts) []float64 { return b.P50 }),
 		latency("p90", func(b *result.Bursts) []float64 { return b.P90 }),
 		percentile("p99", 99),
@@ -56,7 +56,7 @@ func metrics() []metric {
 		{name: metricLoss, unit: "ratio", better: "lower", trial: (*summary).loss, linear: true},
 		{name: metricCPU, unit: "ns", better: "lower", trial: (*summary).cpuPerTransaction},
 		{name: metricCPU, unit: "s/GB", better: "lower", trial: (*summary).cpuPerByte},
-	}
+	}, exactMetrics()...)
 }
 
 // percentile is a latency percentile too far out for a single burst: it is taken from the histogram of the whole trial.
@@ -148,9 +148,11 @@ func (m metric) holds(trials []*summary) bool {
 		case m.bursts != nil:
 			return len(m.bursts(&t.Bursts)) > 0
 		case m.name == metricLoss:
-			return (t.Sent > 0 || t.Lost > 0) && !searched(t)
+			return (t.Sent > 0 || t.Lost > 0) && !searched(t) && !counts(t)
 		case m.name == metricCPU:
 			return spends(t) && moves(t) == (m.unit != "ns")
+		case m.name == metricRequest, m.name == metricResponse:
+			return counts(t)
 		}
 		return t.Histogram != ""
 	})

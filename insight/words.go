@@ -19,6 +19,8 @@ func Value(unitName string, v float64) string {
 		return rate(v)
 	case "ratio":
 		return strconv.FormatFloat(100*v, 'f', 2, 64) + "%"
+	case "instructions":
+		return strconv.FormatFloat(v, 'f', 0, 64) + " instructions"
 	}
 	return strings.TrimSpace(strconv.FormatFloat(v, 'g', 4, 64) + " " + unitName)
 }

@@ -13,6 +13,8 @@ type Comparison struct {
 	Margin     float64 `json:"margin"`
 	// LossMargin is the margin of metrics without a ratio, as a difference of shares.
 	LossMargin float64 `json:"loss_margin"`
+	// Exact says that both runs count instructions: their intervals are ranges over seeds.
+	Exact bool `json:"exact,omitempty"`
 	// Metric is the one that was asked for; left out if each workload's headline is judged.
 	Metric string `json:"metric,omitempty"`
 	// Differences are those of the runs' environments: machine, kernel, testbed, settings of the kernel.

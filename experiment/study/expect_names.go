@@ -12,7 +12,7 @@ import (
 func claimMetrics() []string {
 	return []string{
 		"p50", "p90", "p99", "p99.9", "mean", "min", "throughput", "loss", "cpu",
-		"no_drop", "partial_drop", "p50_at_10", "p50_at_50", "p50_at_90",
+		"no_drop", "partial_drop", "p50_at_10", "p50_at_50", "p50_at_90", "request", "response",
 	}
 }
 

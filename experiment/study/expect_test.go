@@ -71,7 +71,7 @@ func TestTwoFormsOfAClause(t *testing.T) {
 }
 
 func TestParseExpectationRefuses(t *testing.T) {
-	const metrics = "cpu, loss, mean, min, no_drop, p50, p50_at_10, p50_at_50, p50_at_90, p90, p99, p99.9, partial_drop, throughput"
+	const metrics = "cpu, loss, mean, min, no_drop, p50, p50_at_10, p50_at_50, p50_at_90, p90, p99, p99.9, partial_drop, request, response, throughput"
 	const factors = "busy_poll, congestion_control, connections, cpu, family, message, mtu, nagle, path, placement, rate, request_rate, workload"
 	for in, want := range map[string]string{
 		"":                                             `column 1: unknown metric the end: known are ` + metrics,

@@ -1,0 +1,229 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"slices"
+	"time"
+
+	"netdelta/internal/netns"
+	"netdelta/network"
+	"netdelta/probe/path"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// ExactConfig is what one guest whose clock counts instructions measures: one build.
+type ExactConfig struct {
+	// Cells are those that are measured.
+	Cells []result.Cell
+	// Build is the build's number in its run, Seed that of the guest, from which the order of networks and cells follows too.
+	Build int
+	Seed  uint64
+	// Warmup transactions of each cell don't count, Transactions do.
+	Warmup, Transactions int
+	// PerInstruction is how many nanoseconds the clock goes on with each instruction.
+	PerInstruction float64
+	// Settle is how long a network is left alone after it was built, and a connection before it is measured: timers that
+	// building has started run out meanwhile. A guest passes the time without cost.
+	Settle    time.Duration
+	Testbed   testbed.Spec
+	Driver    testbed.Driver
+	Workloads []workload.Workload
+	// CPU is the processor that both ends are pinned to; negative leaves them free.
+	CPU int
+}
+
+// MeasureExact builds one network after another, measures its cells, and hands over each trial as it is finished. A cell that
+// fails gives a trial that says so; an error means that the rest could not be measured. It gives back what was seen of the
+// testbeds.
+func MeasureExact(ctx context.Context, c ExactConfig, finished func(result.Trial) error) (result.Environment, error) {
+	e := &exactRun{ExactConfig: c, began: time.Now(), finished: finished}
+	e.stage = &stage{
+		driver: c.Driver, workloads: c.Workloads, spec: c.Testbed, seed: c.Seed, ports: assignPorts(c.Cells, c.Workloads), seen: &sightings{},
+	}
+	groups, order := e.stage.group(c.Build, c.Cells)
+	for _, g := range order {
+		if err := errors.Join(ctx.Err(), e.network(ctx, g, groups[g])); err != nil {
+			return e.stage.seen.environment(result.Environment{}), err
+		}
+		runtime.GC() // nowhere else: it must not run beside what is measured
+	}
+	return e.stage.seen.environment(result.Environment{}), nil
+}
+
+// exactRun is an exact build under way.
+type exactRun struct {
+	ExactConfig
+	stage    *stage
+	began    time.Time
+	finished func(result.Trial) error
+}
+
+// network builds a network and measures its cells.
+func (e *exactRun) network(ctx context.Context, g group, cells []result.Cell) (err error) {
+	tb, err := e.stage.driver.Open(ctx, e.stage.specOf(g))
+	if err != nil {
+		err = fmt.Errorf("building network %s: %w", g.network, err)
+	} else {
+		defer func() { err = errors.Join(err, tb.Close()) }()
+		err = e.stage.seen.look(ctx, tb)
+		time.Sleep(e.Settle)
+	}
+	failed := err
+	for _, c := range cells {
+		t := result.Trial{Schema: result.Schema, Cell: c.ID, Role: c.Role, Build: e.Build, Started: time.Now(), ClientCPU: e.CPU, ServerCPU: e.CPU}
+		err := failed
+		if err == nil {
+			err = e.cell(ctx, tb, c, &t)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			t.Failed = err.Error()
+		}
+		t.Finished = time.Now()
+		if err := e.finished(t); err != nil {
+			return fmt.Errorf("handing over trial %s: %w", t.ID(), err)
+		}
+	}
+	return nil
+}
+
+// enterable is a testbed whose namespaces this process can enter, so that both ends of a workload live in it.
+type enterable interface {
+	Within(name string, f func(fd int) error) error
+}
+
+// cell measures one cell.
+func (e *exactRun) cell(ctx context.Context, tb testbed.Testbed, c result.Cell, t *result.Trial) (err error) {
+	doors, ok := tb.(enterable)
+	if !ok {
+		return fmt.Errorf("%s: this testbed has no namespaces that this process could enter: an exact measurement needs the lab", c.ID)
+	}
+	at := slices.IndexFunc(e.Workloads, func(w workload.Workload) bool { return w.Name == c.Workload && w.Exact != nil })
+	if at < 0 {
+		return fmt.Errorf("%s: workload %s has no exact meaning", c.ID, c.Workload)
+	}
+	if c.Params.Message == 0 {
+		c.Params.Message = e.Workloads[at].Defaults.Message
+	}
+	client := tb.Pods()[0]
+	server, err := serverPod(tb, c.Placement)
+	if err != nil {
+		return err
+	}
+	spec, err := e.ends(tb, c, client, server)
+	if err != nil {
+		return err
+	}
+	spec.AtClient, spec.AtServer = into(doors, client), into(doors, server)
+	pair, err := e.Workloads[at].Exact(ctx, spec, e.CPU)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pair.Close()) }()
+	if err := e.prove(ctx, tb, c, e.Workloads[at].Protocol, spec.Server, pair, t); err != nil {
+		return err
+	}
+	time.Sleep(e.Settle)
+	if _, err := pair.Exchange(e.Warmup); err != nil {
+		return err
+	}
+	start := time.Since(e.began)
+	times, err := pair.Exchange(e.Transactions)
+	if err != nil {
+		return err
+	}
+	e.record(t, c, start, times)
+	return nil
+}
+
+// into runs functions inside a pod.
+func into(doors enterable, pod testbed.Pod) func(func() error) error {
+	return func(f func() error) error {
+		return doors.Within(pod.Name(), func(fd int) error { return netns.Within(fd, f) })
+	}
+}
+
+// ends are the addresses of a cell: its ports are the same in every network.
+func (e *exactRun) ends(tb testbed.Testbed, c result.Cell, client, server testbed.Pod) (workload.ExactSpec, error) {
+	ports := e.stage.ports[c.Setting()]
+	first, last := server.Ports()
+	port := int(first) + ports.server
+	if port > int(last) {
+		return workload.ExactSpec{}, fmt.Errorf("pod %s has ports %d to %d, too few for setting %d of the study", server.Name(), first, last, ports.server+1)
+	}
+	all := netip.IPv4Unspecified()
+	if c.Params.Family == result.IPv6 {
+		all = netip.IPv6Unspecified()
+	}
+	return workload.ExactSpec{
+		Params: c.Params, Listen: netip.AddrPortFrom(all, uint16(port)), Local: netip.AddrPortFrom(all, uint16(ports.client)),
+		Server: tb.Endpoint(client, server, uint16(port)),
+	}, nil
+}
+
+// prove runs the first transactions under the eyes of a prober, where the testbed has one.
+func (e *exactRun) prove(ctx context.Context, tb testbed.Testbed, c result.Cell, protocol network.Protocol, server netip.AddrPort, pair workload.ExactPair, t *result.Trial) error {
+	prober := proberOf(tb)
+	if prober == nil {
+		_, err := pair.Exchange(proofLeast)
+		return err
+	}
+	pods := tb.Pods()
+	to, err := serverPod(tb, c.Placement)
+	if err != nil {
+		return err
+	}
+	proof, err := prober.Prove(ctx, pods[0], to, protocol, func(context.Context) (path.Load, error) {
+		_, err := pair.Exchange(proofLeast)
+		load := path.Load{Protocol: protocol, Server: server, Requests: proofLeast * c.Params.Message, Responses: proofLeast * c.Params.Message}
+		if protocol == network.UDP {
+			load.Message = c.Params.Message
+		}
+		return load, err
+	})
+	if err != nil {
+		return err
+	}
+	t.Path = &proof
+	return nil
+}
+
+// record writes what was counted into the trial, as one burst of one round.
+func (e *exactRun) record(t *result.Trial, c result.Cell, start time.Duration, times workload.ExactTimes) {
+	sum := int64(0)
+	for _, ns := range times.RoundTrip {
+		sum += ns
+	}
+	request, response := median(times.Request), median(times.Response)
+	slices.Sort(times.RoundTrip)
+	n := len(times.RoundTrip)
+	whole := func(q float64) float64 { return float64(times.RoundTrip[min(n-1, int(q*float64(n)))]) }
+	t.Bursts = result.Bursts{
+		Round: []int{0}, Start: []int64{start.Nanoseconds()}, Duration: []int64{sum}, Span: []int64{sum},
+		Transactions: []int64{int64(n)}, Lost: []int64{0},
+		Min: []float64{whole(0)}, P50: []float64{median(times.RoundTrip)}, P90: []float64{whole(0.9)}, P99: []float64{whole(0.99)},
+		Mean: []float64{float64(sum) / float64(n)}, Max: []float64{whole(1)}, Disturbed: []string{""},
+	}
+	t.Transactions, t.Sent = int64(n), int64(n)
+	t.Bytes = 2 * int64(n) * int64(c.Params.Message/unit.Byte)
+	t.Exact = &result.ExactTrial{
+		Seed: e.Seed, Request: request / e.PerInstruction, Response: response / e.PerInstruction,
+		RoundTrip: median(times.RoundTrip) / e.PerInstruction,
+	}
+}
+
+// median is that of a number of nanoseconds.
+func median(ns []int64) float64 {
+	sorted := slices.Sorted(slices.Values(ns))
+	n := len(sorted)
+	return float64(sorted[(n-1)/2]+sorted[n/2]) / 2
+}
