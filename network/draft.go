@@ -44,13 +44,18 @@ const (
 // newDraft starts a plan: quiet namespaces, and nodes that are joined by an underlay. Where the node's address goes is left
 // to the network, since a bridge takes it over from the port.
 func newDraft(t Topology, overhead unit.Bytes) *draft {
-	d := &draft{t: t, mtu: t.MTU - overhead}
+	wire := t.wire()
+	d := &draft{t: wire, mtu: t.MTU - overhead}
 	d.quiet(InSwitch())
-	d.under(Bridge{Device: Device{InSwitch(), switchDev}, Role: RoleSwitch, MAC: mac(macSwitch, 0), MTU: t.MTU})
-	for i, n := range t.Nodes {
+	d.under(Bridge{Device: Device{InSwitch(), switchDev}, Role: RoleSwitch, MAC: mac(macSwitch, 0), MTU: wire.MTU})
+	for i, n := range wire.Nodes {
 		d.quiet(InNode(i))
 		d.port(Device{InNode(i), n.Device}, mac(macPort, i), n.Name, i)
-		d.plan.Nodes = append(d.plan.Nodes, n.Address.Addr())
+		d.plan.Nodes = append(d.plan.Nodes, t.Nodes[i].Address.Addr())
+	}
+	d.t = t
+	if len(t.Nodes) > 0 && t.Nodes[0].Device == wireGuardDev && t.outer != nil {
+		d.wireGuard()
 	}
 	for j, p := range t.Pods {
 		d.plan.Pods = append(d.plan.Pods, Endpoint{In: InPod(j), Address: p.Address, Node: p.Node, Device: podDevice})
@@ -60,22 +65,6 @@ func newDraft(t Topology, overhead unit.Bytes) *draft {
 
 func (d *draft) under(ops ...Op) { d.plan.Underlay = append(d.plan.Underlay, ops...) }
 func (d *draft) add(ops ...Op)   { d.plan.Ops = append(d.plan.Ops, ops...) }
-
-// port joins a device to the underlay switch, limited in both directions.
-func (d *draft) port(dev Device, addr MAC, switchEnd string, index int) {
-	other := Device{InSwitch(), switchEnd}
-	d.under(
-		Veth{
-			A:   End{Device: dev, Role: RolePort, MAC: addr},
-			B:   End{Device: other, Role: RoleSwitchPort, MAC: mac(macSwitchPort, index)},
-			MTU: d.t.MTU,
-		},
-		Enslave{Device: other, Bridge: switchDev},
-	)
-	if d.t.Rate > 0 {
-		d.under(Shape{Device: dev, Rate: d.t.Rate}, Shape{Device: other, Rate: d.t.Rate})
-	}
-}
 
 // quiet sets what each namespace has to have in order that nothing but the measured traffic moves and that settings of the
 // machine at large don't leak in: new namespaces take some of them from the first one.

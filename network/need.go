@@ -18,6 +18,9 @@ const (
 	NeedRules6
 	NeedImpairing
 	NeedBonding
+	NeedLRO
+	NeedSteering
+	NeedTUN
 )
 
 // Requirement is a need in words.
@@ -52,8 +55,18 @@ func (n Need) Requirement() Requirement {
 		return Requirement{"the netem queueing discipline", "CONFIG_NET_SCH_NETEM", "sch_netem"}
 	case NeedBonding:
 		return Requirement{"bonds", "CONFIG_BONDING", "bonding"}
+	case NeedLRO:
+		return Requirement{"devices that put received segments together in hardware (LRO)", "a network card with LRO", ""}
+	case NeedSteering:
+		return Requirement{"two processors or more, and receive packet steering", "CONFIG_RPS", ""}
+	case NeedTUN:
+		return Requirement{"TUN devices", "CONFIG_TUN", "tun"}
 	case NeedRedirection, NeedGuard, NeedBalance, NeedJoinedSockets, NeedXDPRedirection:
 		return ebpfRequirement(n)
+	case NeedIPIP, NeedIPIP6, NeedGRE, NeedGRE6, NeedGeneve, NeedNetkit, NeedDatapath, NeedExternalVxlan, NeedWireGuard, NeedESP, NeedESP6:
+		return tunnelRequirement(n)
+	case NeedIPTables, NeedIPTables6, NeedServiceMap, NeedServiceMap6, NeedIPVS, NeedIPVS6:
+		return rulesRequirement(n)
 	}
 	return Requirement{}
 }
@@ -75,14 +88,27 @@ func needOf(op Op) (Need, bool) {
 		return NeedMacvlan, true
 	case IPVlan:
 		return NeedIPVlan, true
-	case Vxlan, Forward:
+	case Vxlan:
+		if op.External {
+			return NeedExternalVxlan, true
+		}
 		return NeedVxlan, true
+	case Forward:
+		return NeedVxlan, true
+	case Tunnel, Geneve, Netkit, Datapath, WireGuard, Protect:
+		return tunnelNeedOf(op)
 	case Shape:
 		return NeedShaping, true
+	case UDPTunnel:
+		return NeedTUN, true
 	case Impair:
 		return NeedImpairing, true
 	case Bond:
 		return NeedBonding, true
+	case Features:
+		return NeedLRO, op.LRO == result.On
+	case Steer:
+		return NeedSteering, op.To == result.On
 	case Rules:
 		if op.Family == result.IPv6 {
 			return NeedRules6, true
@@ -90,6 +116,8 @@ func needOf(op Op) (Need, bool) {
 		return NeedRules, true
 	case Redirection, Guard, Balance, JoinSockets, XDPRedirection:
 		return ebpfNeedOf(op)
+	case IPTables, ServiceMap, IPVS:
+		return rulesNeedOf(op)
 	case Address:
 		return NeedIPv6, op.Prefix.Addr().Is6()
 	}

@@ -244,6 +244,7 @@ func TestPlansHoldTogether(t *testing.T) {
 			MTU:         unit.Bytes(rapid.IntRange(1400, 9000).Draw(t, "mtu")),
 			Rate:        unit.BitsPerSecond(rapid.IntRange(0, 1).Draw(t, "rate") * 1e9),
 			PodsOutlive: rapid.Bool().Draw(t, "pods outlive"),
+			Conditions:  drawLinks(t),
 		}
 		top, err := network.NewTopology(l)
 		if err != nil {
@@ -287,6 +288,11 @@ func oneFamily(t *rapid.T, p network.Plan, six bool) {
 			held[a] = op.Device
 		case network.Vxlan:
 			check(op, op.Local)
+		case network.UDPTunnel:
+			check(op, op.Local)
+			for _, p := range op.Peers {
+				check(op, p.Pods.Addr(), p.Node)
+			}
 		case network.Route:
 			check(op, op.To.Addr(), op.Via)
 		case network.Neighbour:
@@ -355,11 +361,20 @@ func devicesOf(t *rapid.T, p network.Plan) map[network.Device]bool {
 		case network.Vxlan:
 			use(op, op.Under)
 			create(op, op.Device, op.MAC)
+		case network.UDPTunnel:
+			create(op, op.Device, network.MAC{})
 		case network.Enslave:
 			use(op, op.Device)
 			use(op, network.Device{In: op.In, Name: op.Bridge})
 		case network.Shape:
 			use(op, op.Device)
+		case network.Impair:
+			use(op, op.Device)
+		case network.Bond:
+			for _, d := range op.Members() {
+				use(op, d)
+			}
+			create(op, op.Device, op.MAC)
 		case network.Address:
 			use(op, op.Device)
 		case network.Route:

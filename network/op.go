@@ -83,6 +83,8 @@ type Vxlan struct {
 	Under Device
 	// Learning lets the device learn which remote node holds which MAC.
 	Learning bool
+	// External says that what sends through the device tells it the identifier and the far end of each packet.
+	External bool
 	MTU      unit.Bytes
 }
 
@@ -96,6 +98,8 @@ type Enslave struct {
 type Shape struct {
 	Device
 	Rate unit.BitsPerSecond
+	// Impaired says that the device has an Impair, behind which packets queue for the rate.
+	Impaired bool
 }
 
 // Address gives an address to a device. With its first address of IPv6 the device begins to speak IPv6.
@@ -177,6 +181,9 @@ func (o Vxlan) String() string {
 	learning := "nolearning"
 	if o.Learning {
 		learning = "learning"
+	}
+	if o.External {
+		return fmt.Sprintf("vxlan %s %s (%s) over %s external port %d local %s mtu %d", o.Device, o.MAC, o.Role, o.Under.Name, o.Port, o.Local, int64(o.MTU))
 	}
 	return fmt.Sprintf("vxlan %s %s (%s) over %s id %d port %d local %s %s mtu %d", o.Device, o.MAC, o.Role, o.Under.Name, o.ID, o.Port, o.Local, learning, int64(o.MTU))
 }

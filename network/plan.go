@@ -66,6 +66,7 @@ const (
 	RoleBridge        Role = "node bridge"
 	RoleEncapsulation Role = "encapsulation"
 	RoleLoopback      Role = "loopback"
+	RoleLink          Role = "link of a bond"
 )
 
 // Plan is all that a testbed has to build for a network. It is pure data, but for the function behind Path.
@@ -75,7 +76,9 @@ type Plan struct {
 	MTU unit.Bytes
 	// Overhead is what encapsulation adds to each packet between nodes; 0 without encapsulation.
 	Overhead unit.Bytes
-	Reach    Reach
+	// Encryption is that of packets between nodes; its reserve is part of Overhead.
+	Encryption Encryption
+	Reach      Reach
 	// Settings are written in each namespace before anything is made in it.
 	Settings []Sysctl
 	// Underlay joins the nodes; a testbed whose nodes are joined already leaves it out. Ops come after it. Both are in order.
@@ -84,6 +87,12 @@ type Plan struct {
 	Pods []Endpoint
 	// Nodes are the nodes' addresses.
 	Nodes []netip.Addr
+	// Services are the pods' virtual addresses, in their order, where the conditions have clients use them; else nil.
+	Services []netip.Addr
+
+	// Observed says that devices which the plan can't name stand on the way as well: those that plugins make. Path lists what is
+	// known beforehand, and a proof notes the others as it finds them.
+	Observed bool
 
 	path func(from, to int, protocol Protocol) []Hop
 }
@@ -99,12 +108,22 @@ type Endpoint struct {
 	Device string
 }
 
-// Endpoint is where a pod reaches the given port of the pod to. In the networks so far it is the same from everywhere.
+// Endpoint is where a pod reaches the given port of the pod to: a virtual address where there is one. In the networks so far
+// it is the same from everywhere.
 func (p Plan) Endpoint(_, to int, port uint16) netip.AddrPort {
-	if p.Reach == ByNode {
-		return netip.AddrPortFrom(p.Nodes[p.Pods[to].Node], port)
+	if p.Services != nil {
+		return netip.AddrPortFrom(p.Services[to], port)
 	}
-	return netip.AddrPortFrom(p.Pods[to].Address, port)
+	return netip.AddrPortFrom(p.Backend(to), port)
+}
+
+// Backend is the address by which packets on their way name the pod to: a virtual address is translated to it before a packet
+// leaves its client.
+func (p Plan) Backend(to int) netip.Addr {
+	if p.Reach == ByNode {
+		return p.Nodes[p.Pods[to].Node]
+	}
+	return p.Pods[to].Address
 }
 
 // Hop is a device that each packet of a request crosses.
@@ -113,14 +132,17 @@ type Hop struct {
 	Role Role
 	// Sends tells whether the device transmits the packet (or receives it), as its counters see it.
 	Sends bool
-	// Encapsulated says that the packet is inside the encapsulation here.
-	Encapsulated bool
+	// Encapsulated says that the packet is inside the encapsulation here, and Encrypted that it can't be read either.
+	Encapsulated, Encrypted bool
 }
 
 // String is the device and an arrow that leads out of it or into it.
 func (h Hop) String() string {
 	s := h.Device.String()
-	if h.Encapsulated {
+	switch {
+	case h.Encrypted:
+		s += "(encrypted)"
+	case h.Encapsulated:
 		s += "(encapsulated)"
 	}
 	if h.Sends {
@@ -140,9 +162,10 @@ func (p Plan) SameNode(a, b int) bool { return p.Pods[a].Node == p.Pods[b].Node 
 // loopbackMTU is what Linux gives to lo.
 const loopbackMTU unit.Bytes = 65536
 
-// PathMTU is the largest IP packet that goes from one pod to another without fragmentation.
+// PathMTU is the largest IP packet that goes from one pod to another without fragmentation. A client that calls a virtual
+// address takes the way there to be out of its own device, even where the server is behind lo.
 func (p Plan) PathMTU(from, to int) unit.Bytes {
-	if p.Pods[from].In == p.Pods[to].In {
+	if p.Pods[from].In == p.Pods[to].In && p.Services == nil {
 		return loopbackMTU
 	}
 	return p.MTU

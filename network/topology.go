@@ -39,6 +39,8 @@ type Topology struct {
 	PodsOutlive bool
 	// Conditions are what the network is built under; they are plain. Their link rate, where given, holds in place of Rate.
 	Conditions result.Conditions
+
+	outer *Topology // around an encryption, where this one is inside it
 }
 
 // Node is a host of the topology.
@@ -128,6 +130,9 @@ func (t Topology) Check() error {
 	}
 	if t.Rate < 0 {
 		return fmt.Errorf("a link rate of %d bit/s: need 0 (unlimited) or more", int64(t.Rate))
+	}
+	if err := checkLinks(t.Conditions); err != nil {
+		return err
 	}
 	for _, n := range t.Nodes {
 		if !n.Address.IsValid() || !n.PodPrefix.IsValid() || n.Device == "" {

@@ -75,13 +75,15 @@ func (p *Prober) End(ctx context.Context, moved []Moved) (Audit, error) {
 	for i, m := range moved {
 		flows[i] = Flow{p.o.Path(m.From, m.To, m.Protocol), p.o.Path(m.To, m.From, m.Protocol), m.Requests, m.Responses}
 	}
-	return Balance(p.start, end, flows), nil
+	return Balance(p.start, end, p.o.Plan().Bonds(), flows), nil
 }
 
 // Balance holds what devices carried between two readings against the payload of all flows: a device on a way must have
-// carried what passed it, and one on no way must have been as good as quiet.
-func Balance(before, after map[network.Device]testbed.Counters, flows []Flow) Audit {
-	b := balance{needs: map[crossing]unit.Bytes{}, planned: map[network.Device]bool{}, changed: changes(before, after)}
+// carried what passed it, and one on no way must have been as good as quiet. The links of bonds count for their bond.
+func Balance(before, after map[network.Device]testbed.Counters, bonds []network.Bond, flows []Flow) Audit {
+	b := balance{
+		needs: map[crossing]unit.Bytes{}, planned: map[network.Device]bool{}, changed: gather(changes(before, after), bonds),
+	}
 	for _, f := range flows {
 		b.moved += f.Requests + f.Responses
 		for x, bytes := range need(f.Request, f.Response, Load{Requests: f.Requests, Responses: f.Responses}) {

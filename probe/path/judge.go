@@ -41,7 +41,9 @@ type Observation struct {
 	Encapsulation     string
 	Load              Load
 	// Servers are the addresses by which packets name the server: its own, and its node's where that stands in for it.
-	Servers       []netip.Addr
+	Servers []netip.Addr
+	// Bonds are those of the plan: their links carry what they do.
+	Bonds         []network.Bond
 	Before, After Reading
 	Sample        Sample
 	Fit           Fit
@@ -62,7 +64,7 @@ func Judge(o Observation) result.Path {
 	j := judgement{
 		Observation: o,
 		path:        result.Path{Payload: o.Load.payload(), Hops: []result.PathHop{}, MTU: o.Fit.Largest},
-		changed:     changes(o.Before.Counters, o.After.Counters),
+		changed:     gather(changes(o.Before.Counters, o.After.Counters), o.Bonds),
 		need:        need(o.Request, o.Response, o.Load),
 	}
 	j.look()

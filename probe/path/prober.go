@@ -75,7 +75,7 @@ func (p *Prober) way(from, to testbed.Pod, protocol network.Protocol) (*watched,
 		return nil, errors.New("the plan has no way between them")
 	}
 	w.PathMTU, w.Overhead = plan.PathMTU(w.from, w.to), plan.Overhead
-	w.Encapsulation = wrapping(plan)
+	w.Encapsulation, w.Bonds = wrapping(plan), plan.Bonds()
 	// Those on the way, and the pods' nodes, which the way may pass by.
 	for _, s := range []network.Space{
 		plan.Pods[w.from].In, network.InNode(plan.Pods[w.from].Node), network.InNode(plan.Pods[w.to].Node), plan.Pods[w.to].In,

@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 
@@ -23,6 +22,12 @@ type builder struct {
 	expected map[network.Space]map[string]bool
 	// addressed are the IPv6 addresses that take packets a little after they are given.
 	addressed map[network.Space]map[netip.Addr]bool
+	// companions are to be started when all devices are there, and closed in any case.
+	companions companions
+	// negotiating are the bonds whose two ends have to agree on their links.
+	negotiating []network.Bond
+	// notes say what could not be had as conditions ask.
+	notes []string
 }
 
 func newBuilder(spaces map[network.Space]*space) *builder {
@@ -109,14 +114,12 @@ func (b *builder) one(op network.Op) error {
 		return b.vxlan(op)
 	case network.Enslave:
 		return b.enslave(op)
-	case network.Shape:
-		return b.shape(op)
-	case network.Rules:
-		s, err := b.in(op.In)
-		if err != nil {
-			return err
-		}
-		return s.ns.WithFD(func(fd int) error { return addRules(fd, op) })
+	case network.Shape, network.Impair, network.Bond, network.Features, network.Steer:
+		return b.tune(op)
+	case network.UDPTunnel:
+		return b.udpTunnel(op)
+	case network.Rules, network.IPTables, network.ServiceMap, network.IPVS:
+		return b.rule(op)
 	}
 	return b.entry(op)
 }
@@ -255,34 +258,6 @@ func (b *builder) enslave(op network.Enslave) error {
 	}
 	b.expect(network.Device{In: op.In, Name: op.Bridge})
 	return s.nl.LinkSetMasterByIndex(indexed(i), master)
-}
-
-// The token bucket holds what passes in bucketTime, at least bucketLeast, which is one segment as large as offloads make
-// it; what has to wait may wait queueTime.
-const (
-	bucketTime  = 0.001 // seconds
-	bucketLeast = 68 << 10
-	queueTime   = 0.020 // seconds
-)
-
-// shape limits what a device sends, by a token bucket.
-func (b *builder) shape(op network.Shape) error {
-	s, i, err := b.device(op.Device)
-	if err != nil {
-		return err
-	}
-	rate := float64(op.Rate) / 8
-	bucket := max(rate*bucketTime, bucketLeast)
-	queue := bucket + rate*queueTime
-	// The bucket's size is handed over as the time that it takes to send it, in the kernel's ticks.
-	ticks := bucket / rate * 1e6 * netlink.TickInUsec()
-	if ticks > math.MaxUint32 || queue > math.MaxUint32 {
-		return fmt.Errorf("a rate of %d bit/s is out of the range of the tbf queueing discipline", int64(op.Rate))
-	}
-	return s.nl.QdiscAdd(&netlink.Tbf{
-		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: i, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-		Rate:       uint64(rate), Limit: uint32(queue), Buffer: uint32(ticks),
-	})
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {

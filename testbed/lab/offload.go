@@ -33,15 +33,30 @@ func offloads(device string) (map[string]bool, error) {
 		}
 		found[o.name] = on
 	}
+	flags, err := ethtoolValue(fd, device, unix.ETHTOOL_GFLAGS, 0)
+	if err == nil {
+		found["lro"] = flags&flagLRO != 0
+	} else if !errors.Is(err, unix.EOPNOTSUPP) {
+		return nil, fmt.Errorf("ask for lro: %w", err)
+	}
 	return found, nil
 }
 
-// ethtool sends a command that answers with one number.
+// flagLRO is ETH_FLAG_LRO of linux/ethtool.h.
+const flagLRO = 1 << 15
+
+// ethtool sends a command that answers with one number, and tells whether that is not zero.
 func ethtool(fd int, device string, command uint32) (bool, error) {
-	value := struct{ command, data uint32 }{command: command}
+	value, err := ethtoolValue(fd, device, command, 0)
+	return value != 0, err
+}
+
+// ethtoolValue sends a command with a number and returns the number that it answers with.
+func ethtoolValue(fd int, device string, command, data uint32) (uint32, error) {
+	value := struct{ command, data uint32 }{command, data}
 	request, err := unix.NewIfreq(device)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	// struct ifreq with a pointer to the value in its union.
 	var raw struct {
@@ -53,7 +68,7 @@ func ethtool(fd int, device string, command uint32) (bool, error) {
 	raw.data = unsafe.Pointer(&value)
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&raw)))
 	if errno != 0 {
-		return false, errno
+		return 0, errno
 	}
-	return value.data != 0, nil
+	return value.data, nil
 }

@@ -20,6 +20,9 @@ const (
 // ready waits until all devices are up. Until then they drop what they should send, bridges don't forward, and the first
 // request of a trial would come a second late. Then it waits until all IPv6 addresses take packets, for the same reason.
 func (b *builder) ready(ctx context.Context) error {
+	if err := b.agree(ctx, lacpPatience); err != nil {
+		return err
+	}
 	deadline := time.Now().Add(readyPatience)
 	for where, names := range b.expected {
 		down := func(s *space) (string, error) { return s.firstDown(names) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,17 +33,30 @@ func try(need network.Need) error {
 	if missing(err) {
 		err = fmt.Errorf("%s: %w (%w)", need, errMissing, err)
 	}
-	return errors.Join(privilege(err), s.close())
+	return errors.Join(privilege(err), b.companions.close(), s.close())
 }
 
 // Has returns nil where the kernel has what a need names, an *testbed.UnsupportedError where it lacks it, and another error, a
 // *testbed.PermissionError say, where that can't be found out.
 func (d *Driver) Has(need network.Need) error {
 	err := d.supportsNeed(need)
-	if errors.Is(err, errMissing) {
-		return &testbed.UnsupportedError{Feature: "the lab", Need: need.String(), Mend: mend(need)}
+	if u := unsupported("the lab", need, err); u != nil {
+		return u
 	}
 	return err
+}
+
+// unsupported says of a trial's error what the feature lacks: what the operation itself says of it, or what the need names. It
+// is nil where nothing is lacking.
+func unsupported(feature string, need network.Need, err error) error {
+	var u *testbed.UnsupportedError
+	switch {
+	case errors.As(err, &u):
+		return &testbed.UnsupportedError{Feature: feature, Need: u.Need, Mend: u.Mend}
+	case errors.Is(err, errMissing):
+		return &testbed.UnsupportedError{Feature: feature, Need: need.String(), Mend: mend(need)}
+	}
+	return nil
 }
 
 // TrySample finds out whether packets can be sampled, in a namespace made for the purpose. Its errors are those of Has.
@@ -77,6 +91,16 @@ func trial(need network.Need, in network.Space) []network.Op {
 		return []network.Op{pair, network.Vxlan{Device: over, Under: a, ID: 1, Port: 4789, Local: netip.AddrFrom4([4]byte{198, 18, 0, 1}), MTU: mtu}}
 	case network.NeedShaping:
 		return []network.Op{pair, network.Shape{Device: a, Rate: 1e9}}
+	case network.NeedImpairing:
+		return []network.Op{pair, network.Impair{Device: a, Delay: time.Millisecond}}
+	case network.NeedBonding:
+		return []network.Op{pair, network.Bond{Device: over, MAC: network.MAC{2, 3}, MTU: mtu, Mode: network.ModeLACP, Links: []string{a.Name}}}
+	case network.NeedLRO:
+		return []network.Op{pair, network.Features{In: in, LRO: result.On}}
+	case network.NeedSteering:
+		return []network.Op{pair, network.Steer{In: in, To: result.On}}
+	case network.NeedTUN:
+		return []network.Op{network.UDPTunnel{Device: over, MTU: mtu}}
 	case network.NeedIPv6:
 		return []network.Op{pair, network.Address{Device: a, Prefix: netip.MustParsePrefix("2001:2::1/64")}}
 	case network.NeedRules:
@@ -84,7 +108,7 @@ func trial(need network.Need, in network.Space) []network.Op {
 	case network.NeedRules6:
 		return []network.Op{translation(in, result.IPv6)}
 	}
-	return nil
+	return ruleTrial(need, in)
 }
 
 // translation is a table that translates addresses.
@@ -109,6 +133,9 @@ func missing(err error) bool {
 // mend says what to do about a need that is not met.
 func mend(need network.Need) string {
 	r := need.Requirement()
+	if r.Module == "" {
+		return "run it on a machine that has them"
+	}
 	if _, err := os.Stat("/proc/modules"); err != nil {
 		return "this kernel takes no modules: run it on one with " + r.Option
 	}

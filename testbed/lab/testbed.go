@@ -27,8 +27,11 @@ type Testbed struct {
 	topo   network.Topology
 	plan   network.Plan
 	spaces map[network.Space]*space
-	ruled  map[network.Space]bool // has firewall rules
+	ruled  map[network.Space][]network.Op // what left rules there
+	notes  []string                       // what could not be had as the conditions ask
 	closed bool
+	// companions are what the network has beside its devices.
+	companions companions
 
 	running processes
 	taps    taps
@@ -45,7 +48,7 @@ func newTestbed(d *Driver, spec testbed.Spec, t network.Topology) (*Testbed, err
 		return nil, err
 	}
 	l := &Testbed{
-		driver: d, mark: fmt.Sprintf("%s-%d", self, d.labs.Add(1)), spec: spec, topo: t, spaces: map[network.Space]*space{},
+		driver: d, mark: fmt.Sprintf("%s-%d-%d", self, d.made, d.labs.Add(1)), spec: spec, topo: t, spaces: map[network.Space]*space{},
 	}
 	for j := range t.Pods {
 		l.pods = append(l.pods, &pod{lab: l, index: j})
@@ -69,23 +72,24 @@ func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
 	if err := l.makeSpaces(ctx, p); err != nil {
 		return err
 	}
-	l.ruled = map[network.Space]bool{}
-	for _, op := range p.Ops {
-		if r, ok := op.(network.Rules); ok {
-			l.ruled[r.In] = true
-		}
-	}
+	l.ruled = ruledSpaces(p.Ops)
 	b := newBuilder(l.spaces)
-	if err := b.apply(ctx, p.Underlay); err != nil {
-		return err
+	err := b.apply(ctx, p.Underlay)
+	if err == nil {
+		err = b.apply(ctx, p.Ops)
 	}
-	if err := b.apply(ctx, p.Ops); err != nil {
+	// Also after a failure, so that Close finds them.
+	l.companions = b.companions
+	if err != nil {
 		return err
 	}
 	if err := b.ready(ctx); err != nil {
 		return err
 	}
-	l.plan, l.spec.Network = p, p.Network
+	if err := l.companions.start(ctx, l); err != nil {
+		return err
+	}
+	l.plan, l.spec.Network, l.notes = p, p.Network, b.notes
 	return nil
 }
 
@@ -199,21 +203,21 @@ func (l *Testbed) Swap(ctx context.Context, name string) error {
 
 // tearDown empties the pods' namespaces and gives up all others.
 func (l *Testbed) tearDown() error {
+	ended := l.companions.close()
+	l.companions = nil
 	var group errgroup.Group
 	for where, s := range l.spaces {
 		if where.Kind != network.PodSpace {
 			continue
 		}
 		group.Go(func() error {
-			if l.ruled[where] {
-				if err := s.ns.WithFD(deleteRules); err != nil {
-					return fmt.Errorf("delete the firewall rules in %s: %w", s.name, err)
-				}
+			if err := s.unrule(l.ruled[where]); err != nil {
+				return err
 			}
 			return s.strip()
 		})
 	}
-	err := errors.Join(group.Wait(), l.taps.finish())
+	err := errors.Join(ended, group.Wait(), l.taps.finish())
 	for where, s := range l.spaces {
 		if where.Kind != network.PodSpace {
 			delete(l.spaces, where)
@@ -231,7 +235,7 @@ func (l *Testbed) Close() error {
 		return nil
 	}
 	l.closed = true
-	err := errors.Join(l.running.killAll(), l.killStrays(), l.taps.finish())
+	err := errors.Join(l.running.killAll(), l.companions.close(), l.killStrays(), l.taps.finish())
 	for _, s := range l.spaces {
 		err = errors.Join(err, s.close())
 	}

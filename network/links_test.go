@@ -1,0 +1,115 @@
+package network_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"netdelta/network"
+	"netdelta/result"
+)
+
+// drawLinks draws conditions of links.
+func drawLinks(t *rapid.T) result.Conditions {
+	return result.Conditions{
+		LinkDelay: time.Duration(rapid.SampledFrom([]int{0, 1, 10_000}).Draw(t, "delay")) * time.Millisecond,
+		LinkLoss:  rapid.SampledFrom([]float64{0, 0.001, 0.5}).Draw(t, "loss"),
+		LinkCount: rapid.IntRange(0, network.MaxLinks).Draw(t, "links"),
+		BondMode:  rapid.SampledFrom(append(network.BondModes(), "")).Draw(t, "mode"),
+		BondHash:  rapid.SampledFrom(append(network.BondHashes(), "")).Draw(t, "hash"),
+		TSO:       rapid.SampledFrom([]result.Switch{"", result.On, result.Off}).Draw(t, "tso"),
+	}
+}
+
+func TestBadLinks(t *testing.T) {
+	for _, c := range []struct {
+		conditions result.Conditions
+		says       string
+	}{
+		{result.Conditions{LinkDelay: -1}, "link delay of -1ns"},
+		{result.Conditions{LinkDelay: network.MaxDelay + 1}, "need 0 to 10s"},
+		{result.Conditions{LinkLoss: 1}, "link loss of 1"},
+		{result.Conditions{LinkLoss: -0.1}, "link loss of -0.1"},
+		{result.Conditions{LinkCount: network.MaxLinks + 1}, "9 links"},
+		{result.Conditions{LinkCount: 2, BondMode: "lacp"}, "known are 802.3ad"},
+		{result.Conditions{LinkCount: 2, BondHash: "layer4"}, "known are layer2"},
+	} {
+		_, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 1, Conditions: c.conditions})
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: got error %v, want one that says %q", c.conditions, err, c.says)
+		}
+	}
+}
+
+// Each way between two nodes is delayed once, whatever the network and however many the links: what stands on the near side
+// of a link does not stand on the other.
+func TestEachWayIsDelayedOnce(t *testing.T) {
+	for _, n := range network.Catalogue() {
+		for _, links := range []int{1, 3} {
+			top := topology(t, network.Layout{Conditions: result.Conditions{LinkDelay: time.Millisecond, LinkCount: links}})
+			p, err := n.Plan(top)
+			if err != nil {
+				t.Fatal(err)
+			}
+			delayed := map[network.Space]int{}
+			for _, op := range append(p.Underlay, p.Ops...) {
+				if i, ok := op.(network.Impair); ok {
+					delayed[i.In]++
+				}
+			}
+			if len(delayed) != len(top.Nodes) {
+				t.Errorf("network %s: packets are delayed in %v, want in each of %d nodes and nowhere else", n.Name, delayed, len(top.Nodes))
+			}
+			for s, times := range delayed {
+				if s.Kind != network.NodeSpace || times != links {
+					t.Errorf("network %s: %d devices of %s delay packets, want each of its %d links", n.Name, times, s, links)
+				}
+			}
+		}
+	}
+}
+
+// The switch aggregates where the mode needs it to, and is left alone where the mode works with any switch.
+func TestSwitchAggregates(t *testing.T) {
+	for mode, want := range map[string]string{
+		network.ModeLACP: network.ModeLACP, network.ModeXOR: network.ModeXOR, network.ModeRoundRobin: network.ModeRoundRobin,
+		network.ModeBroadcast: network.ModeActiveBackup, network.ModeActiveBackup: "", network.ModeTLB: "", network.ModeALB: "",
+	} {
+		n, err := network.Find(network.Catalogue(), "routed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		top := topology(t, network.Layout{Rate: 1e6, Conditions: result.Conditions{LinkCount: 2, BondMode: mode, BondHash: "layer3+4"}})
+		p, err := n.Plan(top)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes, ports := 0, 0
+		for _, b := range p.Bonds() {
+			switch {
+			case len(b.Members()) != 2:
+				t.Errorf("%s: %d links, want 2", b, len(b.Members()))
+			case b.In.Kind == network.NodeSpace && b.Mode == mode:
+				nodes++
+			case b.In == network.InSwitch() && b.Mode == want:
+				ports++
+			default:
+				t.Errorf("%s is not wanted", b)
+			}
+		}
+		if want == "" && ports != 0 || want != "" && ports != len(top.Nodes) || nodes != len(top.Nodes) {
+			t.Errorf("mode %s: %d bonds of nodes and %d of the switch for %d nodes", mode, nodes, ports, len(top.Nodes))
+		}
+		shaped := 0
+		for _, op := range p.Underlay {
+			if s, ok := op.(network.Shape); ok && strings.Contains(s.Name, "p") {
+				shaped++
+			}
+		}
+		if shaped != 2*2*len(top.Nodes) {
+			t.Errorf("mode %s: %d ends of links are limited, want both of %d", mode, shaped, 2*len(top.Nodes))
+		}
+	}
+}

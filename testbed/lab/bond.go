@@ -1,0 +1,175 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"netdelta/network"
+)
+
+// monitorEvery is how often a bond looks whether its links are up, in milliseconds.
+const monitorEvery = 100
+
+// bond makes a bond of devices that are there.
+func (b *builder) bond(op network.Bond) error {
+	s, err := b.in(op.In)
+	if err != nil {
+		return err
+	}
+	a := attrs(op.Name, op.MAC, op.MTU)
+	a.Flags = 0 // it comes up with its links in it
+	l := netlink.NewLinkBond(a)
+	if l.Mode = netlink.StringToBondMode(op.Mode); l.Mode == netlink.BOND_MODE_UNKNOWN {
+		return fmt.Errorf("the bond mode %q is unknown", op.Mode)
+	}
+	if op.Hash != "" {
+		if l.XmitHashPolicy = netlink.StringToBondXmitHashPolicy(op.Hash); l.XmitHashPolicy == netlink.BOND_XMIT_HASH_POLICY_UNKNOWN {
+			return fmt.Errorf("the xmit_hash_policy %q is unknown", op.Hash)
+		}
+	}
+	if op.Mode == network.ModeTLB && op.Hash != "" {
+		l.TlbDynamicLb = 0 // which would choose links by their load
+	}
+	l.Miimon = monitorEvery
+	if err := s.nl.LinkAdd(l); err != nil {
+		return err
+	}
+	master, err := s.link(op.Name)
+	if err != nil {
+		return err
+	}
+	for _, name := range op.Links {
+		i, err := s.link(name)
+		if err != nil {
+			return err
+		}
+		// A bond takes only devices that are down, and brings them up.
+		if err := s.nl.LinkSetDown(indexed(i)); err != nil {
+			return fmt.Errorf("bring %s down: %w", name, err)
+		}
+		if err := s.nl.LinkSetMasterByIndex(indexed(i), master); err != nil {
+			return fmt.Errorf("take %s into the bond: %w", name, err)
+		}
+	}
+	b.expect(op.Device)
+	if op.Mode == network.ModeLACP {
+		b.negotiating = append(b.negotiating, op)
+	}
+	return s.up(op.Name)
+}
+
+// lacpPatience is how long the two ends of a bond may take to agree on its links. Usually it is half a second; an end that
+// nobody answers asks again after a second, and every 30 seconds later on.
+const (
+	lacpPatience = 30 * time.Second
+	lacpPause    = 10 * time.Millisecond
+)
+
+// NotConvergedError says that the two ends of bonds have not agreed on which links they use (IEEE 802.1AX).
+type NotConvergedError struct {
+	// Links are those that were not agreed on, each with what is missing of it.
+	Links    []string
+	Patience time.Duration
+}
+
+// Error implements error.
+func (e *NotConvergedError) Error() string {
+	return fmt.Sprintf("LACP did not converge within %s: %s; both ends must be bonds of mode 802.3ad, joined link by link",
+		e.Patience, strings.Join(e.Links, "; "))
+}
+
+// agree waits until both ends of each bond that negotiates its links have agreed on all of them.
+func (b *builder) agree(ctx context.Context, patience time.Duration) error {
+	waiting := b.negotiating
+	for deadline := time.Now().Add(patience); ; time.Sleep(lacpPause) {
+		var open []network.Bond
+		var links []string
+		for _, op := range waiting {
+			lacking, err := b.disagreed(op)
+			if err != nil {
+				return err
+			}
+			if len(lacking) > 0 {
+				open, links = append(open, op), append(links, lacking...)
+			}
+		}
+		if waiting = open; len(waiting) == 0 {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return &NotConvergedError{links, patience}
+		}
+	}
+}
+
+// What the state of a link's end says, bit by bit (IEEE 802.1AX, 6.4.2.3).
+const (
+	lacpSynchronised = 1 << 3
+	lacpCollecting   = 1 << 4
+	lacpDistributing = 1 << 5
+	lacpInUse        = lacpSynchronised | lacpCollecting | lacpDistributing
+)
+
+// disagreed lists the links of a bond that are not in use at both ends, each with what is missing.
+func (b *builder) disagreed(op network.Bond) ([]string, error) {
+	s, err := b.in(op.In)
+	if err != nil {
+		return nil, err
+	}
+	bond, err := s.link1(op.Name)
+	if err != nil {
+		return nil, err
+	}
+	master, ok := bond.(*netlink.Bond)
+	if !ok {
+		return nil, fmt.Errorf("%s is a %s, not a bond", op.Device, bond.Type())
+	}
+	if master.AdInfo == nil || bytes.Count(master.AdInfo.PartnerMac, []byte{0}) == len(master.AdInfo.PartnerMac) {
+		return eachLink(op, "nobody answers"), nil
+	}
+	var lacking []string
+	for _, m := range op.Members() {
+		l, err := s.link1(m.Name)
+		if err != nil {
+			return nil, err
+		}
+		end, ok := l.Attrs().Slave.(*netlink.BondSlave)
+		switch {
+		case !ok:
+			lacking = append(lacking, m.String()+": is in no bond")
+		case int(end.AggregatorId) != master.AdInfo.AggregatorId:
+			lacking = append(lacking, m.String()+": not aggregated with the others")
+		case end.AdActorOperPortState&lacpInUse != lacpInUse:
+			lacking = append(lacking, m.String()+": not taken into use")
+		case end.AdPartnerOperPortState&lacpInUse != lacpInUse:
+			lacking = append(lacking, m.String()+": not taken into use by the other end")
+		}
+	}
+	return lacking, nil
+}
+
+// eachLink says the same of all links of a bond.
+func eachLink(op network.Bond, what string) []string {
+	var all []string
+	for _, m := range op.Members() {
+		all = append(all, m.String()+": "+what)
+	}
+	return all
+}
+
+// link1 reads one device.
+func (s *space) link1(name string) (netlink.Link, error) {
+	l, err := s.nl.LinkByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("look at device %s in %s: %w", name, s.name, err)
+	}
+	return l, nil
+}

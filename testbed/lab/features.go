@@ -1,0 +1,107 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/network"
+	"netdelta/result"
+)
+
+// features switches offloads of all devices of a namespace. What a device has fixed is left and noted, unless it is fixed on
+// all of them: then the condition can't be met here.
+func (b *builder) features(op network.Features) error {
+	s, err := b.in(op.In)
+	if err != nil {
+		return err
+	}
+	links, err := s.links()
+	if err != nil {
+		return err
+	}
+	return s.ns.Do(func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open a socket: %w", err)
+		}
+		defer func() { _ = unix.Close(fd) }()
+		for _, f := range op.Each() {
+			var fixed []string // kinds of devices
+			for _, l := range links {
+				met, err := switchFeature(fd, l.Attrs().Name, f)
+				if err != nil {
+					return fmt.Errorf("switch %s of %s %s: %w", f.Name, l.Attrs().Name, f.To, err)
+				}
+				if !met {
+					fixed = append(fixed, l.Type())
+				}
+			}
+			if len(fixed) == len(links) {
+				return fmt.Errorf("no device has a %s that can be switched %s: %w", f.Name, f.To, unix.EOPNOTSUPP)
+			}
+			b.noteFixed(f, fixed)
+		}
+		return nil
+	})
+}
+
+// switchFeature switches one offload of a device of the calling thread's namespace, and tells whether it is as it should be.
+func switchFeature(fd int, device string, f network.Feature) (met bool, err error) {
+	get, set := map[string]uint32{"tso": unix.ETHTOOL_GTSO, "gso": unix.ETHTOOL_GGSO, "gro": unix.ETHTOOL_GGRO, "lro": unix.ETHTOOL_GFLAGS}[f.Name],
+		map[string]uint32{"tso": unix.ETHTOOL_STSO, "gso": unix.ETHTOOL_SGSO, "gro": unix.ETHTOOL_SGRO, "lro": unix.ETHTOOL_SFLAGS}[f.Name]
+	bit := uint32(1)
+	if f.Name == "lro" {
+		bit = flagLRO
+	}
+	now, err := ethtoolValue(fd, device, get, 0)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		now, err = 0, nil // it has none
+	}
+	if err != nil {
+		return false, err
+	}
+	wanted := now &^ bit
+	if f.To == result.On {
+		wanted |= bit
+	}
+	if now == wanted {
+		return true, nil
+	}
+	// A device that has the feature fixed says so, or says nothing and leaves it.
+	if _, err := ethtoolValue(fd, device, set, wanted); err != nil {
+		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL) {
+			return false, nil
+		}
+		return false, err
+	}
+	now, err = ethtoolValue(fd, device, get, 0)
+	return now == wanted, err
+}
+
+// noteFixed notes kinds of devices that don't have an offload as it should be.
+func (b *builder) noteFixed(f network.Feature, kinds []string) {
+	if len(kinds) == 0 {
+		return
+	}
+	slices.Sort(kinds)
+	b.note(fmt.Sprintf("offload.%s=%s: devices of these kinds have it fixed otherwise and keep it: %s",
+		f.Name, f.To, strings.Join(slices.Compact(kinds), ", ")))
+}
+
+// note keeps a sentence on what could not be had as the conditions ask, once.
+func (b *builder) note(sentence string) {
+	if !slices.Contains(b.notes, sentence) {
+		b.notes = append(b.notes, sentence)
+	}
+}
+
+// Notes implements testbed.Noter.
+func (l *Testbed) Notes() []string {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return slices.Clone(l.notes)
+}
