@@ -188,6 +188,7 @@ func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.T
 		s.prober = prober
 		s.client, s.server = c.client, c.servers[s.cell.Placement]
 		s.meter = st.kernel.Meter(s.server, s.cpus.list())
+		s.links = linksOf(tb, c.client.Pod(), s.server.Pod(), s.protocol)
 		s.failed = s.arm(ctx, tb)
 	}
 	return seats

@@ -42,6 +42,7 @@ type seat struct {
 	meter     *cpu.Meter
 	prober    *path.Prober
 	path      *result.Path // nil where nobody could look
+	links     *linkMeter   // nil without bonds
 }
 
 // placementCPUs are the processors that the ends of a workload are pinned to; -1 is not pinned.
@@ -102,6 +103,9 @@ func (s *seat) disarm(ctx context.Context) {
 func (s *seat) burst(ctx context.Context, spec workload.BurstSpec, round int, at time.Duration) error {
 	spec.DropLast = s.disturbed
 	s.disturbed = false
+	if err := s.links.begin(ctx); err != nil {
+		return err
+	}
 	meterErr := s.meter.Start() // of an agent that is gone, too: the burst then tells more of it
 	b, err := s.client.Burst(ctx, s.session, spec)
 	if err != nil {
@@ -112,6 +116,9 @@ func (s *seat) burst(ctx context.Context, spec workload.BurstSpec, round int, at
 	}
 	if meterErr != nil {
 		return meterErr
+	}
+	if err := s.links.end(ctx); err != nil {
+		return err
 	}
 	spent, err := s.meter.Stop(b)
 	if err != nil {
@@ -187,7 +194,7 @@ func (s *seat) markRound(round int, reason string) {
 func (s *seat) trial(ctx context.Context, build int) result.Trial {
 	t := result.Trial{
 		Schema: result.Schema, Cell: s.cell.ID, Role: s.cell.Role, Build: build,
-		Started: s.started, Bursts: s.bursts, Path: s.path, ClientCPU: s.cpus.client, ServerCPU: s.cpus.server,
+		Started: s.started, Bursts: s.bursts, Path: s.path, Links: s.links.use(), ClientCPU: s.cpus.client, ServerCPU: s.cpus.server,
 	}
 	if s.failed == nil {
 		totals, err := s.client.Collect(ctx, s.session, s.disturbed)

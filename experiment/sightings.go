@@ -17,6 +17,7 @@ type sightings struct {
 	sysctls map[string]string
 	seen    map[string]bool
 	lacks   []string
+	said    []string // by testbeds
 }
 
 // lack notes what can't be told here.
@@ -30,7 +31,18 @@ func (s *sightings) lack(sentences []string) {
 	}
 }
 
-// notes adds what can't be told here to the notes of a run, each once.
+// say keeps what testbeds say of themselves.
+func (s *sightings) say(sentences []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range sentences {
+		if !slices.Contains(s.said, l) {
+			s.said = append(s.said, l)
+		}
+	}
+}
+
+// notes adds what can't be told here, and what testbeds say of themselves, to the notes of a run, each once.
 func (s *sightings) notes(known []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,12 +51,20 @@ func (s *sightings) notes(known []string) []string {
 			known = append(known, text)
 		}
 	}
+	for _, l := range s.said {
+		if !slices.Contains(known, l) {
+			known = append(known, l)
+		}
+	}
 	return known
 }
 
 // look notes a testbed that has just been built, unless its network was seen before.
 func (s *sightings) look(ctx context.Context, tb testbed.Testbed) error {
 	name := tb.Spec().Network
+	if n, ok := tb.(testbed.Noter); ok {
+		s.say(n.Notes())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen[name] {

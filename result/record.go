@@ -170,8 +170,10 @@ type Trial struct {
 	// Sockets is what the kernel says of the sockets beside TCP_INFO.
 	Sockets *Sockets `json:"sockets,omitempty"`
 	// Path proves which way the packets went; nil where nobody could look.
-	Path   *Path    `json:"path,omitempty"`
-	Series []Second `json:"series,omitempty"`
+	Path *Path `json:"path,omitempty"`
+	// Links are how the bursts were spread over the links of the bonds on their way; there are none without bonds.
+	Links  []LinkUse `json:"links,omitempty"`
+	Series []Second  `json:"series,omitempty"`
 	// ClientCPU and ServerCPU are the processors that the ends were pinned to; -1 is not pinned.
 	ClientCPU int `json:"client_cpu"`
 	ServerCPU int `json:"server_cpu"`
@@ -280,7 +282,9 @@ type Run struct {
 	Cells       []Cell      `json:"cells"`
 	Deltas      []Delta     `json:"deltas"`
 	Null        []Delta     `json:"null"`
-	Checks      []Check     `json:"checks"`
+	// Effects are what the factors of the study do to each network; there are none in a study without factors.
+	Effects []Effect `json:"effects,omitempty"`
+	Checks  []Check  `json:"checks"`
 	// Paths sum up the proofs of which way the packets went, for each network and placement.
 	Paths  []PathProof `json:"paths,omitempty"`
 	Claims []Claim     `json:"claims"`
