@@ -49,7 +49,7 @@ func layers() []layer {
 var apart = regexp.MustCompile(`^(bench|scripts|internal/repotest)(/|$)`)
 
 // suites are packages that only tests import: the conformance suites, and what all tests share.
-var suites = regexp.MustCompile(`^(network/networktest|testbed/testbedtest|workload/workloadtest|probe/probetest|report/reporttest|internal/leak|internal/require)$`)
+var suites = regexp.MustCompile(`^(network/networktest|testbed/testbedtest|workload/workloadtest|probe/probetest|report/reporttest|report/browsertest|internal/leak|internal/require)$`)
 
 // layerOf is the index in layers, -1 for none.
 func layerOf(pkg string) int {

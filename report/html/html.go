@@ -2,9 +2,7 @@ package html
 
 import (
 	"bufio"
-	"crypto/sha256"
 	_ "embed" // the parts of the page
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -12,6 +10,7 @@ import (
 	"sync"
 
 	"netdelta/internal/ui"
+	pages "netdelta/report/page"
 	"netdelta/result"
 )
 
@@ -63,14 +62,8 @@ func (p *page) Style() template.CSS { return template.CSS(style) }
 // Script is what the page can do beyond being read.
 func (p *page) Script() template.JS { return template.JS(script) }
 
-// Policy lets the browser run the page's own script and style, known by their hashes, and load nothing from anywhere.
-func (p *page) Policy() string {
-	hash := func(text string) string {
-		sum := sha256.Sum256([]byte(text))
-		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	}
-	return "default-src 'none'; script-src " + hash(script) + "; style-src " + hash(style) + "; base-uri 'none'; form-action 'none'"
-}
+// Policy is the page's content security policy.
+func (p *page) Policy() string { return pages.Policy(script, style) }
 
 // cleaner takes control characters, and marks that turn the direction of writing, out of all that goes through it, line by
 // line. A template writes whole strings, so no character is cut in two between writes.

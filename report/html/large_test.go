@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"netdelta/report/browsertest"
 )
 
 // What the page of ten thousand cells may take: bytes, and milliseconds until a browser has drawn it.
@@ -45,16 +47,16 @@ func TestLargeRun(t *testing.T) {
 
 // openLarge opens the page three times, of which the best counts: what else the machine does can only make it slower.
 func openLarge(t *testing.T, page string) {
-	b := startBrowser(t)
-	b.view(1440, 900, "light")
+	b := browsertest.Start(t)
+	b.View(1440, 900, "light")
 	var took []float64
 	for range 3 {
-		b.open(page)
-		took = append(took, ask[float64](b,
+		b.Open(page)
+		took = append(took, browsertest.Ask[float64](b,
 			`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))`, chromedp.EvalAwaitPromise))
 	}
-	read := ask[float64](b, `performance.getEntriesByType('navigation')[0].domInteractive`)
-	elements := ask[int](b, `document.getElementsByTagName('*').length`)
+	read := browsertest.Ask[float64](b, `performance.getEntriesByType('navigation')[0].domInteractive`)
+	elements := browsertest.Ask[int](b, `document.getElementsByTagName('*').length`)
 	t.Logf("drawn after %.0f ms (best of %.0f), of which the last took %.0f ms to read; %d elements", slices.Min(took), took, read, elements)
 	if best := slices.Min(took); best > drawnWithin {
 		t.Errorf("the page is drawn after %.0f ms, want at most %d", best, drawnWithin)
@@ -63,7 +65,7 @@ func openLarge(t *testing.T, page string) {
 		t.Errorf("%d rows are drawn: this test looks at an empty page", n)
 	}
 	// What is folded is looked for, unfolded and drawn.
-	ask[bool](b, `(() => { const f = document.getElementById('find'); f.value = '563B nodes'; f.dispatchEvent(new Event('input')); return true; })()`)
+	browsertest.Ask[bool](b, `(() => { const f = document.getElementById('find'); f.value = '563B nodes'; f.dispatchEvent(new Event('input')); return true; })()`)
 	got := visible(b, ".setting", "e.querySelector('h3').textContent")
 	if len(got) != 1 || !strings.Contains(got[0], "563B") || !strings.Contains(got[0], "across nodes") {
 		t.Errorf("looking for a setting finds %q", got)
@@ -71,10 +73,10 @@ func openLarge(t *testing.T, page string) {
 	if n := len(visible(b, ".fp", "e.tagName")); n != 0 {
 		t.Errorf("%d rows are drawn of a folded setting", n)
 	}
-	b.do(chromedp.Click(chromedp.CSS(".setting:not([hidden]) summary")))
-	ask[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, chromedp.EvalAwaitPromise)
+	b.Do(chromedp.Click(chromedp.CSS(".setting:not([hidden]) summary")))
+	browsertest.Ask[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, chromedp.EvalAwaitPromise)
 	if n := len(visible(b, ".fp .pt", "e.tagName")); n != 9 {
 		t.Errorf("%d rows are drawn of the unfolded setting, want the null check and 8 networks", n)
 	}
-	b.quiet()
+	b.Quiet()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"netdelta/report/browsertest"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -23,13 +24,13 @@ type inspection struct {
 }
 
 // inspect looks at the page as it is drawn now.
-func (b *browser) inspect() inspection {
-	b.t.Helper()
+func inspect(t *testing.T, b *browsertest.Browser) inspection {
+	t.Helper()
 	script, err := os.ReadFile("testdata/inspect.js")
 	if err != nil {
-		b.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return ask[inspection](b, string(script))
+	return browsertest.Ask[inspection](b, string(script))
 }
 
 // views are the windows and colour schemes in which a page must be good.
@@ -46,12 +47,12 @@ func TestDrawn(t *testing.T) {
 	run, trials := usual().run(t)
 	trials = spoil(&run, trials)
 	page := written(t, run, trials)
-	b := startBrowser(t)
+	b := browsertest.Start(t)
 	views(func(width int64, scheme string) {
-		b.view(width, 900, scheme)
-		b.open(page)
-		ask[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }), true`)
-		found := b.inspect()
+		b.View(width, 900, scheme)
+		b.Open(page)
+		browsertest.Ask[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }), true`)
+		found := inspect(t, b)
 		for _, w := range found.Wrong {
 			t.Errorf("at %d px, %s: %s", width, scheme, w)
 		}
@@ -60,57 +61,57 @@ func TestDrawn(t *testing.T) {
 				t.Errorf("at %d px, %s: %d of kind %q are drawn, want at least %d", width, scheme, found.Count[kind], kind, least)
 			}
 		}
-		dark := ask[bool](b, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).every((v) => v < 60)`)
+		dark := browsertest.Ask[bool](b, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).every((v) => v < 60)`)
 		if dark != (scheme == "dark") {
 			t.Errorf("at %d px, %s: the page is dark: %t", width, scheme, dark)
 		}
 	})
-	b.quiet()
+	b.Quiet()
 }
 
 // TestOddRunsDrawn holds that a run that lacks most of what a page shows makes a page that is sound.
 func TestOddRunsDrawn(t *testing.T) {
-	b := startBrowser(t)
+	b := browsertest.Start(t)
 	for name, c := range odd(t) {
 		page := written(t, c.run, c.trials)
 		for _, width := range []int64{390, 1440} {
-			b.view(width, 900, "light")
-			b.open(page)
-			for _, w := range b.inspect().Wrong {
+			b.View(width, 900, "light")
+			b.Open(page)
+			for _, w := range inspect(t, b).Wrong {
 				t.Errorf("%s, at %d px: %s", name, width, w)
 			}
 		}
 	}
-	b.quiet()
+	b.Quiet()
 }
 
 // TestHostilePage holds that what a study says is never run, whatever it says.
 func TestHostilePage(t *testing.T) {
-	b := startBrowser(t)
+	b := browsertest.Start(t)
 	for _, sparing := range []bool{true, false} {
 		run, trials := hostile(t, sparing)
 		page := written(t, run, trials, WithStudy([]byte("study: "+evil)))
-		b.view(1440, 900, "light")
-		b.open(page)
-		if hit := ask[string](b, `String(window.hit)`); hit != "undefined" {
+		b.View(1440, 900, "light")
+		b.Open(page)
+		if hit := browsertest.Ask[string](b, `String(window.hit)`); hit != "undefined" {
 			t.Errorf("a planted script ran and left %s", hit)
 		}
-		if n := ask[int](b, `document.querySelectorAll('img, iframe, object, embed, link, [autofocus], [onfocus], [onerror], script + script').length`); n > 0 {
+		if n := browsertest.Ask[int](b, `document.querySelectorAll('img, iframe, object, embed, link, [autofocus], [onfocus], [onerror], script + script').length`); n > 0 {
 			t.Errorf("%d planted elements are in the page", n)
 		}
-		if n := ask[int](b, `document.querySelectorAll('script').length`); n != 1 {
+		if n := browsertest.Ask[int](b, `document.querySelectorAll('script').length`); n != 1 {
 			t.Errorf("the page has %d scripts, want 1", n)
 		}
-		for _, w := range b.inspect().Wrong {
+		for _, w := range inspect(t, b).Wrong {
 			if strings.Contains(w, "window") {
 				t.Errorf("long names: %s", w)
 			}
 		}
-		if !strings.Contains(ask[string](b, `document.querySelector('h1').textContent`), "<img src=x") {
+		if !strings.Contains(browsertest.Ask[string](b, `document.querySelector('h1').textContent`), "<img src=x") {
 			t.Error("the text itself is missing")
 		}
 	}
-	b.quiet()
+	b.Quiet()
 }
 
 // TestPolicy holds the second line of defence: markup that got through in spite of all would neither run nor be fetched.
@@ -125,44 +126,41 @@ func TestPolicy(t *testing.T) {
 	if err := os.WriteFile(page, []byte(strings.Replace(string(text), "</main>", planted, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b := startBrowser(t)
-	b.view(1440, 900, "light")
-	b.open(page)
-	b.do(chromedp.Click(chromedp.CSS("#planted")))
-	if hit := ask[string](b, `String(window.hit)`); hit != "undefined" {
+	b := browsertest.Start(t)
+	b.View(1440, 900, "light")
+	b.Open(page)
+	b.Do(chromedp.Click(chromedp.CSS("#planted")))
+	if hit := browsertest.Ask[string](b, `String(window.hit)`); hit != "undefined" {
 		t.Errorf("a planted script ran and left %s", hit)
 	}
-	if n := ask[int](b, `performance.getEntriesByType('resource').filter((r) => r.responseStatus > 0 || r.transferSize > 0).length`); n != 0 {
+	if n := browsertest.Ask[int](b, `performance.getEntriesByType('resource').filter((r) => r.responseStatus > 0 || r.transferSize > 0).length`); n != 0 {
 		t.Errorf("%d planted addresses were fetched", n)
 	}
-	b.lock.Lock()
-	defer b.lock.Unlock()
 	refused := 0
-	for _, c := range b.complaints {
+	for _, c := range b.Complaints() {
 		if strings.Contains(c, "Content Security Policy") {
 			refused++
 		}
 	}
 	if refused < 4 {
-		t.Errorf("the policy refused %d things, want the script, the style, the handler and the image: %q", refused, b.complaints)
+		t.Errorf("the policy refused %d things, want the script, the style, the handler and the image: %q", refused, b.Complaints())
 	}
 }
 
 // visible lists what a selector finds and can be seen, each by an expression of e.
-func visible(b *browser, selector, of string) []string {
-	b.t.Helper()
-	return ask[[]string](b, `[...document.querySelectorAll('`+selector+`')].filter((e) => e.checkVisibility()).map((e) => String(`+of+`))`)
+func visible(b *browsertest.Browser, selector, of string) []string {
+	return browsertest.Ask[[]string](b, `[...document.querySelectorAll('`+selector+`')].filter((e) => e.checkVisibility()).map((e) => String(`+of+`))`)
 }
 
 // TestFilters clicks what can be clicked.
 func TestFilters(t *testing.T) {
 	run, trials := usual().run(t)
 	page := written(t, run, trials)
-	b := startBrowser(t)
-	b.view(1440, 900, "light")
-	b.open(page)
+	b := browsertest.Start(t)
+	b.View(1440, 900, "light")
+	b.Open(page)
 	click := func(filter, value string) {
-		b.do(chromedp.Click(chromedp.CSS(`[data-filter="` + filter + `"] button[data-value="` + value + `"]`)))
+		b.Do(chromedp.Click(chromedp.CSS(`[data-filter="` + filter + `"] button[data-value="` + value + `"]`)))
 		if on := visible(b, `[data-filter="`+filter+`"] button[aria-pressed="true"]`, `e.dataset.value`); !slices.Equal(on, []string{value}) {
 			t.Errorf("after a click on %s of %s, pressed are %q", value, filter, on)
 		}
@@ -207,26 +205,26 @@ func TestFilters(t *testing.T) {
 		t.Errorf("the tables shown are of %q, want the headlines", got)
 	}
 	for _, want := range []string{"dark", "light"} {
-		b.do(chromedp.Click(chromedp.CSS("#theme")))
-		if got := ask[string](b, `document.documentElement.dataset.theme`); got != want {
+		b.Do(chromedp.Click(chromedp.CSS("#theme")))
+		if got := browsertest.Ask[string](b, `document.documentElement.dataset.theme`); got != want {
 			t.Errorf("the theme is %s, want %s", got, want)
 		}
 	}
-	b.quiet()
+	b.Quiet()
 }
 
 // TestReadouts points at charts, by mouse and by keyboard.
 func TestReadouts(t *testing.T) {
 	run, trials := usual().run(t)
 	page := written(t, run, trials)
-	b := startBrowser(t)
-	b.view(1440, 900, "light")
-	b.open(page)
-	if n := ask[int](b, `document.querySelectorAll('.plot[data-kind="quantiles"] .ln').length`); n != 3*8 {
+	b := browsertest.Start(t)
+	b.View(1440, 900, "light")
+	b.Open(page)
+	if n := browsertest.Ask[int](b, `document.querySelectorAll('.plot[data-kind="quantiles"] .ln').length`); n != 3*8 {
 		t.Errorf("%d curves of latency, want 8 in each of 3 settings", n)
 	}
 	point := func(selector string, share string) []string {
-		return ask[[]string](b, `(() => {
+		return browsertest.Ask[[]string](b, `(() => {
 			const plot = document.querySelector('`+selector+`');
 			plot.scrollIntoView({block: 'center'});
 			const box = plot.getBoundingClientRect();
@@ -248,7 +246,7 @@ func TestReadouts(t *testing.T) {
 	if len(rows) != 8 || !strings.HasSuffix(rows[0], "s into the run") || !slices.ContainsFunc(rows, func(r string) bool { return strings.HasPrefix(r, "vxlan+1") }) {
 		t.Errorf("the readout over the run says %q, want 7 courses, vxlan between +10%% and +20%%", rows)
 	}
-	keys := ask[[]string](b, `(() => {
+	keys := browsertest.Ask[[]string](b, `(() => {
 		const plot = document.querySelector('.plot[data-kind="moments"]'), readout = document.getElementById('readout');
 		readout.hidden = true;
 		plot.focus();
@@ -258,7 +256,7 @@ func TestReadouts(t *testing.T) {
 	if !slices.Equal(keys, []string{"true", "false", "true"}) {
 		t.Errorf("focus, arrow and escape give %q", keys)
 	}
-	folded := ask[[]int](b, `(() => {
+	folded := browsertest.Ask[[]int](b, `(() => {
 		const open = () => document.querySelectorAll('details:not([open])').length;
 		const before = open();
 		dispatchEvent(new Event('beforeprint'));
@@ -269,7 +267,7 @@ func TestReadouts(t *testing.T) {
 	if folded[0] == 0 || folded[1] != 0 || folded[2] != folded[0] {
 		t.Errorf("folded before, while and after printing are %v", folded)
 	}
-	b.quiet()
+	b.Quiet()
 }
 
 // TestReadWithoutScripts holds that nothing but comfort is missing where scripts don't run, in what is folded too.
@@ -283,18 +281,18 @@ func TestReadWithoutScripts(t *testing.T) {
 	w.samples, w.rounds = 100, 6
 	run, trials := w.run(t)
 	page := written(t, run, trials)
-	b := startBrowser(t)
-	b.view(1440, 900, "light")
-	b.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+	b := browsertest.Start(t)
+	b.View(1440, 900, "light")
+	b.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		return err
 	}))
 	address := url.URL{Scheme: "file", Path: page}
-	b.do(chromedp.Navigate(address.String()))
-	if ready := ask[bool](b, `'ready' in document.documentElement.dataset`); ready {
+	b.Do(chromedp.Navigate(address.String()))
+	if ready := browsertest.Ask[bool](b, `'ready' in document.documentElement.dataset`); ready {
 		t.Fatal("the script ran: this test looks at the wrong page")
 	}
-	ask[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }), true`)
+	browsertest.Ask[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }), true`)
 	if n, want := len(visible(b, ".fp .pt", "e.tagName")), len(w.loads)*(1+len(w.networks)); n != want {
 		t.Errorf("%d rows are drawn, want %d", n, want)
 	}
@@ -304,7 +302,7 @@ func TestReadWithoutScripts(t *testing.T) {
 	if n := len(visible(b, "button, input", "e.tagName")); n != 0 {
 		t.Errorf("%d things to click are shown that can do nothing", n)
 	}
-	for _, w := range b.inspect().Wrong {
+	for _, w := range inspect(t, b).Wrong {
 		t.Error(w)
 	}
 }

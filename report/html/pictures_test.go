@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"netdelta/insight"
+	"netdelta/report/browsertest"
 	"netdelta/result"
 )
 
@@ -58,11 +59,11 @@ func TestPictures(t *testing.T) {
 	if *pictured != "" {
 		run, trials, study = folder(t, *pictured)
 	}
-	b := startBrowser(t)
+	b := browsertest.Start(t)
 	page := written(t, run, trials, WithStudy(study))
 	for _, s := range shots() {
-		b.view(s.width, s.height, s.scheme)
-		b.open(page)
+		b.View(s.width, s.height, s.scheme)
+		b.Open(page)
 		if len(visible(b, s.selector, "e.tagName")) == 0 {
 			t.Logf("the report has no %s: no picture of %s", s.selector, s.name)
 			continue
@@ -70,24 +71,24 @@ func TestPictures(t *testing.T) {
 		cut := s.selector
 		if s.window {
 			cut = ""
-			ask[bool](b, `(() => { document.querySelector('`+s.selector+`').scrollIntoView(); return true; })()`)
+			browsertest.Ask[bool](b, `(() => { document.querySelector('`+s.selector+`').scrollIntoView(); return true; })()`)
 		} else { // room around what is cut out
-			ask[bool](b, `(() => { document.querySelector('`+s.selector+`').style.cssText = 'padding: 16px 20px; border: 0; background: var(--paper)'; return true; })()`)
+			browsertest.Ask[bool](b, `(() => { document.querySelector('`+s.selector+`').style.cssText = 'padding: 16px 20px; border: 0; background: var(--paper)'; return true; })()`)
 		}
 		path := filepath.Join(into, s.name+".png")
-		b.picture(path, cut, false)
+		b.Picture(path, cut, false)
 		if info, err := os.Stat(path); err != nil || info.Size() > pictureMost || info.Size() < 5_000 {
 			t.Errorf("the picture %s: error %v, or its size is not between 5 and %d kB", s.name, err, pictureMost/1000)
 		}
 	}
 	if *whole {
 		views(func(width int64, scheme string) {
-			b.view(width, 900, scheme)
-			b.open(page)
-			b.picture(filepath.Join(into, "whole-"+strconv.FormatInt(width, 10)+"-"+scheme+".png"), "", true)
+			b.View(width, 900, scheme)
+			b.Open(page)
+			b.Picture(filepath.Join(into, "whole-"+strconv.FormatInt(width, 10)+"-"+scheme+".png"), "", true)
 		})
 	}
-	b.quiet()
+	b.Quiet()
 }
 
 // folder reads a run folder and judges it.

@@ -1,0 +1,174 @@
+// Package browsertest drives a real headless Chromium over the pages that netdelta writes: only tests import it.
+package browsertest
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"netdelta/internal/require"
+)
+
+// Patience is how long a browser may take for anything; it is there to end a test that hangs.
+const Patience = 2 * time.Minute
+
+// Browser is a headless Chromium with one page, and what it had to complain about.
+type Browser struct {
+	t   testing.TB
+	ctx context.Context
+
+	lock       sync.Mutex
+	complaints []string
+	requests   []string
+}
+
+// Start starts one, which ends with the test.
+func Start(t testing.TB) *Browser {
+	t.Helper()
+	// All that it writes is in one folder, which ends with the test.
+	home := t.TempDir()
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(require.Tool(t, "chromium")),
+		chromedp.UserDataDir(home),
+		chromedp.Env("HOME="+home, "TMPDIR="+home, "XDG_CACHE_HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_RUNTIME_DIR="+home),
+		chromedp.WSURLReadTimeout(Patience),
+		chromedp.Flag("hide-scrollbars", true),
+	)
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop) // waits for the process
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	b := &Browser{t: t, ctx: ctx}
+	if err := chromedp.Listen(ctx, b.hear); err != nil {
+		t.Fatalf("start chromium: %v", err)
+	}
+	// The browser lives as long as the context above; its end is asked for and waited for, not left to a signal.
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil {
+			t.Errorf("end chromium: %v", err)
+		}
+	})
+	return b
+}
+
+// hear keeps what the page says on its console, what it throws and what it asks for.
+func (b *Browser) hear(event any) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		b.complaints = append(b.complaints, fmt.Sprintf("exception: %s %v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
+	case *runtime.EventConsoleAPICalled:
+		b.complaints = append(b.complaints, fmt.Sprintf("console.%s", e.Type))
+	case *log.EventEntryAdded:
+		b.complaints = append(b.complaints, fmt.Sprintf("%s: %s", e.Entry.Level, e.Entry.Text))
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	}
+}
+
+// Do runs steps.
+func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Ask evaluates an expression in the page.
+func Ask[T any](b *Browser, expression string, options ...chromedp.EvaluateOption) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, options...))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// View sets the size of the window and the colour scheme.
+func (b *Browser) View(width, height int64, scheme string) {
+	b.t.Helper()
+	b.Do(
+		chromedp.EmulateViewport(width, height),
+		chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+			_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			})
+			return err
+		}),
+	)
+}
+
+// Open loads a page and waits until its script has run.
+func (b *Browser) Open(path string) {
+	b.t.Helper()
+	address := url.URL{Scheme: "file", Path: path}
+	b.Do(chromedp.Navigate(address.String()))
+	if ready := Ask[string](b, `document.documentElement.dataset.ready || 'not'`); ready != "true" {
+		b.t.Fatalf("the page's script did not run to its end; complaints: %q", b.complaints)
+	}
+}
+
+// Complaints are what the page has had to complain about since Quiet was last asked.
+func (b *Browser) Complaints() []string {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return slices.Clone(b.complaints)
+}
+
+// Quiet fails if the page complained, or asked for anything but itself.
+func (b *Browser) Quiet() {
+	b.t.Helper()
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	for _, c := range b.complaints {
+		b.t.Errorf("the browser complains: %s", c)
+	}
+	for _, r := range b.requests {
+		if !strings.HasPrefix(r, "file://") || !strings.HasSuffix(r, ".html") {
+			b.t.Errorf("the page asked for %s", r)
+		}
+	}
+	b.complaints, b.requests = nil, nil
+}
+
+// Picture writes what a selector finds as PNG, or what the window shows, or the whole page.
+func (b *Browser) Picture(path, selector string, whole bool) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
+	defer cancel()
+	take := chromedp.CaptureScreenshot()
+	switch {
+	case whole:
+		take = chromedp.FullScreenshot(100)
+	case selector != "":
+		take = chromedp.Screenshot(chromedp.CSS(selector))
+	}
+	data, err := chromedp.Run(ctx, take)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}

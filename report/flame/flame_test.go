@@ -1,0 +1,122 @@
+package flame
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+
+	"netdelta/probe/flame"
+	"netdelta/report/browsertest"
+	"netdelta/report/reporttest"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// profile is one as it could be: a network that runs more functions has a tunnel.
+func profile(tunnel bool) flame.Profile {
+	stack := func(names ...string) []flame.Frame {
+		frames := []flame.Frame{{Function: "main.main"}}
+		for _, n := range names {
+			frames = append(frames, flame.Frame{Function: n, Kernel: true})
+		}
+		return frames
+	}
+	p := flame.Profile{
+		Event: flame.Clock, Period: time.Millisecond, Duration: time.Second, Processors: 2,
+		Samples: []flame.Sample{
+			{Space: "pod0", Process: "netdelta", Stack: stack("do_syscall_64", "tcp_sendmsg", "__dev_queue_xmit", "veth_xmit"), Ticks: 300},
+			{Space: "pod0", Process: "netdelta", Stack: stack("do_syscall_64", "tcp_recvmsg"), Ticks: 200},
+			{Space: flame.Elsewhere, Process: "idle", Idle: true, Stack: []flame.Frame{{Function: "do_idle", Kernel: true}}, Ticks: 1400},
+		},
+	}
+	if tunnel {
+		p.Samples = append(p.Samples, flame.Sample{
+			Space: "pod0", Process: "netdelta", SoftIRQ: true, Stack: stack("do_syscall_64", "tcp_sendmsg", "__dev_queue_xmit", "vxlan_xmit"), Ticks: 150,
+		})
+	}
+	return p
+}
+
+// sides are a network without a tunnel and one with it.
+func sides() []Side {
+	per := Unit{Name: "transaction", Count: 10_000}
+	return []Side{{"bridge", profile(false), per}, {"vxlan</script><script>window.hit = 1", profile(true), per}}
+}
+
+func written(t *testing.T, sides ...Side) (path, text string) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Write(&out, sides...); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "flame.html")
+	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path, out.String()
+}
+
+func TestGolden(t *testing.T) {
+	_, text := written(t, sides()...)
+	// What is drawn with is not what is drawn.
+	text = strings.NewReplacer(style, "STYLE", script, "SCRIPT").Replace(text)
+	text = text[:strings.Index(text, "script-src")] + text[strings.Index(text, "base-uri"):]
+	if want := reporttest.Golden(t, "testdata/difference.html", text, *update); want != text {
+		t.Errorf("the page differs from the golden file:\n%s", cmp.Diff(want, text))
+	}
+	if err := Write(&bytes.Buffer{}); err == nil {
+		t.Error("a page of nothing was written")
+	}
+}
+
+// In a real browser the graph is drawn, searched and zoomed into, and nothing complains.
+func TestInBrowser(t *testing.T) {
+	b := browsertest.Start(t)
+	b.Do(chromedp.EmulateViewport(1200, 800))
+	count := func(selector string) int { return browsertest.Ask[int](b, `document.querySelectorAll('`+selector+`').length`) }
+	names := func() string { return browsertest.Ask[string](b, `[...document.querySelectorAll('#graph button')].map(b => b.textContent).join(' ')`) }
+
+	one, _ := written(t, sides()[0])
+	b.Open(one)
+	if names := names(); strings.Contains(names, "do_idle") || !strings.Contains(names, "veth_xmit") {
+		t.Errorf("the graph shows %s", names)
+	}
+	browsertest.Ask[bool](b, `(() => { document.getElementById('idle').click(); return true; })()`)
+	if names := names(); !strings.Contains(names, "do_idle") {
+		t.Errorf("with idle time the graph shows %s", names)
+	}
+	b.Quiet()
+
+	two, _ := written(t, sides()...)
+	b.Open(two)
+	if hit := browsertest.Ask[string](b, `String(window.hit)`); hit != "undefined" {
+		t.Error("a name ran as a script")
+	}
+	if n := browsertest.Ask[string](b, `getComputedStyle([...document.querySelectorAll('#graph button')].find(b => b.textContent === 'vxlan_xmit')).backgroundColor`); n != "rgb(255, 130, 90)" {
+		t.Errorf("what only one network runs is drawn in %s", n)
+	}
+	browsertest.Ask[bool](b, `(() => { const f = document.getElementById('find'); f.value = 'XMIT'; f.dispatchEvent(new Event('input')); return true; })()`)
+	if n := count("#graph .hit"); n != 3 {
+		t.Errorf("%d functions found, want 3", n)
+	}
+	if found := browsertest.Ask[string](b, `document.getElementById('found').textContent`); !strings.Contains(found, "69.2%") {
+		t.Errorf("found %q, want 69.2%% of the time", found)
+	}
+	all := count("#graph button")
+	browsertest.Ask[bool](b, `(() => { [...document.querySelectorAll('#graph button')].find(b => b.textContent === 'tcp_sendmsg').click(); return true; })()`)
+	if zoomed := count("#graph button"); zoomed != all-1 {
+		t.Errorf("%d functions are drawn under tcp_sendmsg, want all %d but tcp_recvmsg", zoomed, all)
+	}
+	b.Do(chromedp.KeyEvent("\x1b"))
+	if n := count("#graph button"); n != all {
+		t.Errorf("Escape leaves %d functions, want %d", n, all)
+	}
+	b.Quiet()
+}

@@ -1,0 +1,116 @@
+'use strict';
+(() => {
+  const data = JSON.parse(document.getElementById('data').textContent);
+  const graph = document.getElementById('graph');
+  const readout = document.getElementById('readout');
+  const find = document.getElementById('find');
+  const found = document.getElementById('found');
+  const idle = document.getElementById('idle');
+  const side = document.getElementById('side');
+  const sides = [graph.dataset.side0, graph.dataset.side1].filter(s => s !== undefined);
+  const differs = sides.length === 2;
+  const row = 20, least = 2; // pixels
+  const NAME = 0, KERNEL = 1, TIME = 2, CHILDREN = 4;
+
+  // Nodes as objects, with their parents: what is zoomed into is shown below all that called it.
+  const open = (packed, parent) => {
+    const n = { name: data.names[packed[NAME]], kernel: packed[KERNEL] === 1, time: [packed[TIME], packed[TIME + 1]], parent };
+    n.children = (packed[CHILDREN] || []).map(c => open(c, n));
+    n.idle = parent ? parent.idle || (!parent.parent && n.name === 'idle') : false;
+    return n;
+  };
+  const root = open(data.root, null);
+  let zoomed = root;
+
+  const shown = () => (differs ? Number(side.value) : 0);
+  // The time of a node, without idle time where that is hidden.
+  const time = (n, s) => {
+    if (idle.checked || n.idle) return n.time[s];
+    return n === root ? n.time[s] - n.children.filter(c => c.idle).reduce((sum, c) => sum + c.time[s], 0) : n.time[s];
+  };
+  const children = n => n.children.filter(c => idle.checked || !c.idle);
+
+  const text = ns => {
+    const a = Math.abs(ns);
+    const digits = v => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2));
+    return a >= 1e9 ? digits(ns / 1e9) + ' s' : a >= 1e6 ? digits(ns / 1e6) + ' ms' : a >= 1e3 ? digits(ns / 1e3) + ' µs' : digits(ns) + ' ns';
+  };
+  const colour = n => {
+    if (n.idle) return '#d5d9df';
+    if (!differs) return n === root ? '#e8e3d8' : n.kernel ? '#ffc78f' : '#a8d3f5';
+    const change = time(n, 1) - time(n, 0);
+    const scale = Math.max(...root.children.filter(c => !c.idle).map(c => Math.abs(c.time[1] - c.time[0])), 1e-9);
+    const strength = Math.min(1, Math.sqrt(Math.abs(change) / scale));
+    const mix = (from, to) => Math.round(from + (to - from) * strength);
+    return change >= 0 ? `rgb(${mix(240, 255)},${mix(238, 130)},${mix(234, 90)})` : `rgb(${mix(240, 92)},${mix(238, 178)},${mix(234, 236)})`;
+  };
+  const describe = n => {
+    const total = time(root, shown());
+    const share = total > 0 ? ` (${(100 * time(n, shown()) / total).toFixed(1)}%)` : '';
+    const kind = n.kernel ? ', kernel' : '';
+    const unit = ` for each ${graph.dataset.unit}`;
+    if (!differs) return `${n.name}${kind}: ${text(time(n, 0))}${unit}${share}`;
+    const change = time(n, 1) - time(n, 0);
+    return `${n.name}${kind}: ${sides[1]} ${text(time(n, 1))}, ${sides[0]} ${text(time(n, 0))}, difference ${change >= 0 ? '+' : ''}${text(change)}${unit}${share}`;
+  };
+
+  const place = (n, left, width, depth, wanted, above) => {
+    const b = document.createElement('button');
+    b.type = 'button';
+    b.style.left = left + 'px';
+    b.style.width = Math.max(width - 0.5, 0.5) + 'px';
+    b.style.top = depth * row + 'px';
+    b.style.background = colour(n);
+    b.textContent = width > 24 ? n.name : '';
+    b.title = b.ariaLabel = describe(n);
+    if (above) b.classList.add('above');
+    if (wanted && n.name.toLowerCase().includes(wanted)) b.classList.add('hit');
+    n.button = b;
+    b.addEventListener('click', () => { zoomed = n; draw(); n.button.focus(); });
+    const read = () => { readout.textContent = describe(n); };
+    b.addEventListener('pointerenter', read);
+    b.addEventListener('focus', read);
+    graph.append(b);
+  };
+
+  const draw = () => {
+    graph.replaceChildren();
+    const wanted = find.value.trim().toLowerCase();
+    const s = shown(), width = graph.clientWidth;
+    let depth = 0, deepest = 0;
+    const above = [];
+    for (let n = zoomed.parent; n; n = n.parent) above.unshift(n);
+    for (const n of above) place(n, 0, width, depth++, wanted, true);
+    const spread = (n, left, scale, depth) => {
+      const w = time(n, s) * scale;
+      if (w < least) return;
+      deepest = Math.max(deepest, depth);
+      place(n, left, w, depth, wanted, false);
+      for (const c of children(n)) {
+        spread(c, left, scale, depth + 1);
+        left += time(c, s) * scale;
+      }
+    };
+    const whole = time(zoomed, s);
+    if (whole > 0) spread(zoomed, 0, width / whole, depth);
+    graph.style.height = (Math.max(deepest, depth) + 1) * row + 'px';
+    found.textContent = wanted ? matched(wanted, s) : '';
+  };
+  // How much time is in what matches, each stack once.
+  const matched = (wanted, s) => {
+    const sum = n => (n.name.toLowerCase().includes(wanted) ? time(n, s) : children(n).reduce((t, c) => t + sum(c), 0));
+    const total = time(root, s), hit = sum(root);
+    return hit > 0 ? `${text(hit)}, ${(100 * hit / total).toFixed(1)}%` : 'nowhere';
+  };
+
+  find.addEventListener('input', draw);
+  idle.addEventListener('change', () => { zoomed = root; draw(); });
+  if (side) side.addEventListener('change', draw);
+  document.getElementById('reset').addEventListener('click', () => { zoomed = root; find.value = ''; draw(); });
+  document.addEventListener('keydown', e => {
+    if (e.key === 'Escape') { zoomed = root; draw(); }
+  });
+  new ResizeObserver(draw).observe(graph.parentElement);
+  draw();
+  document.documentElement.dataset.ready = 'true';
+})();

@@ -1,0 +1,157 @@
+package flame
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"netdelta/probe/flame"
+)
+
+// Unit is what time is counted for: without it two profiles of different length can't be held side by side.
+type Unit struct {
+	// Name is what one of it is: "transaction", "GB".
+	Name string
+	// Count is how many there were while the profile was taken.
+	Count float64
+}
+
+// Side is one of the networks of a page.
+type Side struct {
+	Network string
+	Profile flame.Profile
+	Per     Unit
+}
+
+// node is a function under the functions that called it, with the time that it took on each side, in nanoseconds per unit.
+type node struct {
+	name     string
+	kernel   bool
+	time     [2]float64
+	children []*node
+	known    map[string]*node
+}
+
+func (n *node) child(name string, kernel bool) *node {
+	key := name
+	if kernel {
+		key += "\x00"
+	}
+	if n.known == nil {
+		n.known = map[string]*node{}
+	}
+	c := n.known[key]
+	if c == nil {
+		c = &node{name: name, kernel: kernel}
+		n.known[key] = c
+		n.children = append(n.children, c)
+	}
+	return c
+}
+
+// treeOf joins the samples of all sides. Idle time stands beside the spaces.
+func treeOf(sides []Side) *node {
+	root := &node{name: "all processors"}
+	for i, s := range sides {
+		for _, sample := range s.Profile.Samples {
+			time := s.per(float64(sample.Ticks) * float64(s.Profile.Period))
+			at := root
+			at.time[i] += time
+			for _, step := range stepsOf(sample) {
+				at = at.child(step.Function, step.Kernel)
+				at.time[i] += time
+			}
+		}
+	}
+	root.sort()
+	return root
+}
+
+// per is a time for one unit.
+func (s Side) per(nanoseconds float64) float64 {
+	if s.Per.Count <= 0 {
+		return nanoseconds
+	}
+	return nanoseconds / s.Per.Count
+}
+
+// stepsOf is a sample's way from the root.
+func stepsOf(s flame.Sample) []flame.Frame {
+	if s.Idle {
+		return append([]flame.Frame{{Function: "idle"}}, s.Stack...)
+	}
+	return append([]flame.Frame{{Function: s.Space}, {Function: s.Process}}, s.Stack...)
+}
+
+// sort orders all children by name, as flame graphs do, so that the same function is at the same place on both sides; what is
+// idle stands last.
+func (n *node) sort() {
+	slices.SortFunc(n.children, func(a, b *node) int {
+		return cmp.Or(cmp.Compare(idleLast(a.name), idleLast(b.name)), strings.Compare(a.name, b.name))
+	})
+	for _, c := range n.children {
+		c.sort()
+	}
+}
+
+func idleLast(name string) int {
+	if name == "idle" {
+		return 1
+	}
+	return 0
+}
+
+// packed is the tree in as few bytes as JSON lets it: a table of names, and nodes of [name, kernel, time, time, children].
+type packed struct {
+	Names []string          `json:"names"`
+	Root  []json.RawMessage `json:"root"`
+}
+
+func (n *node) pack() ([]byte, error) {
+	p := packed{}
+	numbers := map[string]int{}
+	var write func(n *node) ([]json.RawMessage, error)
+	write = func(n *node) ([]json.RawMessage, error) {
+		number, known := numbers[n.name]
+		if !known {
+			number = len(p.Names)
+			numbers[n.name] = number
+			p.Names = append(p.Names, n.name)
+		}
+		kernel := "0"
+		if n.kernel {
+			kernel = "1"
+		}
+		entry := []json.RawMessage{json.RawMessage(fmt.Sprint(number)), json.RawMessage(kernel), rounded(n.time[0]), rounded(n.time[1])}
+		var children [][]json.RawMessage
+		for _, c := range n.children {
+			packed, err := write(c)
+			if err != nil {
+				return nil, err
+			}
+			children = append(children, packed)
+		}
+		if len(children) == 0 {
+			return entry, nil
+		}
+		text, err := json.Marshal(children)
+		return append(entry, text), err
+	}
+	var err error
+	if p.Root, err = write(n); err != nil {
+		return nil, fmt.Errorf("pack the flame graph: %w", err)
+	}
+	return json.Marshal(p)
+}
+
+// rounded keeps a hundredth of a nanosecond.
+func rounded(v float64) json.RawMessage {
+	text, err := json.Marshal(math.Round(v*100) / 100)
+	if err != nil {
+		return json.RawMessage("0")
+	}
+	return text
+}
