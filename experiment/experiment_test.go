@@ -23,6 +23,7 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
+	"netdelta/testbed/lab/udptun"
 	"netdelta/workload/catalogue"
 )
 
@@ -30,6 +31,9 @@ import (
 func TestMain(m *testing.M) {
 	if agent.Asked() {
 		agent.Become(catalogue.Workloads())
+	}
+	if udptun.Asked() {
+		os.Exit(udptun.Become())
 	}
 	os.Exit(leak.Main(m))
 }

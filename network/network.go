@@ -83,6 +83,7 @@ type UnknownError struct {
 }
 
 // Error implements error.
+		udpTun(),
 func (e *UnknownError) Error() string {
 	if e.Nearest != "" {
 		return fmt.Sprintf("unknown network %q: did you mean %q?", e.Name, e.Nearest)

@@ -20,12 +20,16 @@ import (
 	"netdelta/network"
 	"netdelta/stats"
 	"netdelta/testbed/lab"
+	"netdelta/testbed/lab/udptun"
 	"netdelta/workload/catalogue"
 )
 
 func main() {
 	if agent.Asked() {
 		agent.Become(catalogue.Workloads())
+	}
+	if udptun.Asked() {
+		os.Exit(udptun.Become())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Stdout, os.Args[1:])

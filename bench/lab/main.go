@@ -21,9 +21,13 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
+	"netdelta/testbed/lab/udptun"
 )
 
 func main() {
+	if udptun.Asked() {
+		os.Exit(udptun.Become())
+	}
 	times := flag.Int("times", 40, "repetitions of each measurement")
 	seed := flag.Uint64("seed", 1, "seed of the order of networks")
 	flag.Parse()

@@ -15,12 +15,16 @@ import (
 	"time"
 
 	"netdelta/internal/agent"
+	"netdelta/testbed/lab/udptun"
 	"netdelta/workload/catalogue"
 )
 
 func main() {
 	if agent.Asked() {
 		agent.Become(catalogue.Workloads())
+	}
+	if udptun.Asked() {
+		os.Exit(udptun.Become())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Stdout, os.Args[1:])

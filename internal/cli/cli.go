@@ -16,6 +16,7 @@ import (
 	"netdelta/internal/machine"
 	"netdelta/internal/ui"
 	"netdelta/testbed"
+	"netdelta/testbed/lab/udptun"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
 )
@@ -67,6 +68,9 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // Main runs the command line and returns its exit status.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
+	if udptun.Asked() {
+		return udptun.Become() // a lab has started this program as part of a network
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// The first interrupt ends the verb in good order; after it the signals have their usual effect again.

@@ -23,6 +23,7 @@ type encapsulation struct {
 }
 
 // encapsulations lists those that a decoder recognises.
+		{name: "udp-tun", protocol: network.UDP, ports: []uint16{network.UDPTunnelPort}, unwrap: bare},
 func encapsulations() []encapsulation {
 	return []encapsulation{
 		// RFC 7348; 8472 is the port that Linux took before there was a number.
@@ -42,8 +43,13 @@ func vxlan(b []byte) ([]byte, bool) {
 
 // wrapping names the encapsulation that a plan makes, none if it makes none.
 func wrapping(p network.Plan) string {
-	if slices.ContainsFunc(p.Ops, func(op network.Op) bool { _, is := op.(network.Vxlan); return is }) {
-		return "vxlan"
+	for _, op := range p.Ops {
+		switch op.(type) {
+		case network.Vxlan:
+			return "vxlan"
+		case network.UDPTunnel:
+			return "udp-tun"
+		}
 	}
 	return none
 }

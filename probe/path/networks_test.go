@@ -3,6 +3,7 @@ package path_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"netdelta/network"
@@ -45,7 +46,7 @@ func proves(t *testing.T, o testbed.Observer, to int) {
 		wrapped := slices.ContainsFunc(p.Hops, func(h result.PathHop) bool { return h.Encapsulated })
 		want := "none"
 		if wrapped {
-			want = "vxlan"
+			want = strings.TrimSuffix(plan.Network, "-routed")
 		}
 		if p.Encapsulation != want || wrapped != (p.Overhead > 0) || wrapped && p.Overhead != plan.Overhead {
 			t.Errorf("%d x %s of %d: encapsulation %q of %d bytes, want %q of %d", l.count, l.protocol, l.size, p.Encapsulation, p.Overhead, want, plan.Overhead)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/testbed"
 )
@@ -15,14 +17,21 @@ import (
 type Driver struct {
 	networks []network.Network
 	labs     atomic.Uint64 // opened so far, to tell their processes apart
+	made     int64         // when, in nanoseconds: it tells the labs of one driver from those of others of this program
 
 	mu    sync.Mutex
 	tried map[network.Need]error
+
+	allowed []int // the processors that this program might use when the driver was made
 }
 
 // NewDriver is a driver for the given catalogue of networks.
 func NewDriver(networks []network.Network) *Driver {
-	return &Driver{networks: networks, tried: map[network.Need]error{}}
+	allowed, err := machine.AllowedCPUs()
+	if err != nil {
+		allowed = nil // processes of networks then run where this program does
+	}
+	return &Driver{networks: networks, tried: map[network.Need]error{}, allowed: allowed, made: time.Now().UnixNano()}
 }
 
 var _ testbed.Driver = (*Driver)(nil)

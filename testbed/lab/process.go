@@ -48,8 +48,9 @@ type process struct {
 
 var _ testbed.Process = (*process)(nil)
 
-// start forks from a thread inside the namespace, so that the program needs no wrapper.
-func start(ns *netns.Namespace, cmd testbed.Command, mark, pod string) (*process, error) {
+// start forks from a thread inside the namespace, so that the program needs no wrapper. Beside the standard ones the program gets
+// the further files, numbered from 3.
+func start(ns *netns.Namespace, cmd testbed.Command, mark, pod string, further ...*os.File) (*process, error) {
 	if !filepath.IsAbs(cmd.Path) {
 		return nil, errors.New("the path must be absolute")
 	}
@@ -64,7 +65,7 @@ func start(ns *netns.Namespace, cmd testbed.Command, mark, pod string) (*process
 	}
 	attr := &os.ProcAttr{
 		Env:   append(slices.Clone(env), owner.Variable+"="+mark),
-		Files: []*os.File{files.stdin[0], files.stdout[1], files.stderr[1]},
+		Files: append([]*os.File{files.stdin[0], files.stdout[1], files.stderr[1]}, further...),
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}
 	p := &process{what: filepath.Base(cmd.Path) + " in " + pod, done: make(chan struct{})}

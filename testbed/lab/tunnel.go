@@ -1,0 +1,208 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/machine"
+	"netdelta/network"
+	"netdelta/testbed"
+	"netdelta/testbed/lab/udptun"
+)
+
+const (
+	// tunDevice is where TUN devices are made.
+	tunDevice = "/dev/net/tun"
+	// tunnelPatience is how long a tunnel's process may take to start; usually it is some ten milliseconds.
+	tunnelPatience = 30 * time.Second
+)
+
+// tunnel is a TUN device and a socket, and the process that moves packets between them.
+type tunnel struct {
+	op             network.UDPTunnel
+	in             *space
+	device, socket *os.File // until the process has them
+	carrier        *process
+}
+
+// udpTunnel makes a tunnel's device and socket. Both are this process's until it starts.
+func (b *builder) udpTunnel(op network.UDPTunnel) error {
+	s, err := b.in(op.In)
+	if err != nil {
+		return err
+	}
+	t := &tunnel{op: op, in: s}
+	b.companions = append(b.companions, t)
+	err = s.ns.Do(func() error { return t.open() })
+	if err != nil {
+		return err
+	}
+	i, err := s.link(op.Name)
+	if err != nil {
+		return err
+	}
+	if err := s.nl.LinkSetMTU(indexed(i), int(op.MTU)); err != nil {
+		return fmt.Errorf("set the MTU of %s: %w", op.Device, err)
+	}
+	return s.up(op.Name)
+}
+
+// open makes what the calling thread's namespace is to have.
+func (t *tunnel) open() error {
+	fd, err := unix.Open(tunDevice, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", tunDevice, err)
+	}
+	t.device = os.NewFile(uintptr(fd), tunDevice)
+	request, err := unix.NewIfreq(t.op.Name)
+	if err != nil {
+		return fmt.Errorf("name a TUN device: %w", err)
+	}
+	request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
+		return fmt.Errorf("make a TUN device: %w", err)
+	}
+	at := netip.AddrPortFrom(t.op.Local, t.op.Port)
+	if !at.IsValid() {
+		return nil // a trial needs none
+	}
+	family, address := socketAddress(at)
+	socket, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open a UDP socket: %w", err)
+	}
+	t.socket = os.NewFile(uintptr(socket), "udp "+at.String())
+	if err := unix.Bind(socket, address); err != nil {
+		return fmt.Errorf("bind a UDP socket to %s: %w", at, err)
+	}
+	return nil
+}
+
+// socketAddress is an address as the kernel takes it.
+func socketAddress(at netip.AddrPort) (family int, address unix.Sockaddr) {
+	if at.Addr().Is4() {
+		return unix.AF_INET, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}
+	}
+	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(at.Port()), Addr: at.Addr().As16()}
+}
+
+// start implements companion. The process is this program, started anew.
+func (t *tunnel) start(ctx context.Context, l *Testbed) error {
+	config := udptun.Config{MTU: int(t.op.MTU)}
+	for _, p := range t.op.Peers {
+		config.Peers = append(config.Peers, udptun.Peer{Pods: p.Pods, Node: netip.AddrPortFrom(p.Node, t.op.Port)})
+	}
+	arguments, err := config.Arguments()
+	if err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("start the tunnel of %s: find this program: %w", t.in.name, err)
+	}
+	// A tunnel allocates nothing once it runs; the monitor of the Go runtime must not interrupt it either.
+	cmd := testbed.Command{Path: program, Args: arguments, Env: []string{"GODEBUG=asyncpreemptoff=1"}, CPUs: l.driver.others()}
+	if t.carrier, err = start(t.in.ns, cmd, l.mark, t.in.name, t.device, t.socket); err != nil {
+		return fmt.Errorf("start the tunnel of %s: %w", t.in.name, err)
+	}
+	// The device goes with its last holder.
+	if err := t.release(); err != nil {
+		return err
+	}
+	return t.await(ctx)
+}
+
+// await returns when the tunnel carries packets.
+func (t *tunnel) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, tunnelPatience)
+	defer cancel()
+	// A process that can't become a tunnel ends, and its output with it.
+	stop := context.AfterFunc(ctx, func() { _ = t.carrier.stdout.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	said := make([]byte, len(udptun.Ready))
+	n := 0
+	for n < len(said) {
+		m, err := t.carrier.Read(said[n:])
+		if n += m; err != nil {
+			break
+		}
+	}
+	if string(said) == udptun.Ready {
+		return nil
+	}
+	cause := ctx.Err()
+	if cause == nil {
+		cause = t.carrier.Wait()
+	}
+	return fmt.Errorf("the tunnel of %s, a process of this program, did not begin to carry packets: %w", t.in.name, cause)
+}
+
+// release closes the files that the process has by now.
+func (t *tunnel) release() error {
+	var err error
+	for _, f := range []**os.File{&t.device, &t.socket} {
+		if *f != nil {
+			err = errors.Join(err, (*f).Close())
+			*f = nil
+		}
+	}
+	return err
+}
+
+// close implements companion.
+func (t *tunnel) close() error {
+	err := t.release()
+	if t.carrier == nil {
+		return err
+	}
+	carrier := t.carrier
+	t.carrier = nil
+	return errors.Join(err, carrier.Close())
+}
+
+// where implements processed.
+func (t *tunnel) where() (network.Space, int) {
+	if t.carrier == nil {
+		return t.op.In, 0
+	}
+	return t.op.In, t.carrier.PID()
+}
+
+// Carriers implements testbed.Carried: the numbers of the processes that do part of the network's work, in ascending order.
+func (l *Testbed) Carriers() []int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	var pids []int
+	for _, c := range l.companions {
+		if p, ok := c.(processed); ok {
+			if _, pid := p.where(); pid != 0 {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// others are the processors that this program was allowed when the driver was made and that it has left to what is measured
+// since. It is nil, which is all, where it has left none.
+func (d *Driver) others() []int {
+	now, err := machine.AllowedCPUs()
+	if err != nil {
+		return nil // the processes are then where the program is
+	}
+	var left []int
+	for _, cpu := range d.allowed {
+		if !slices.Contains(now, cpu) {
+			left = append(left, cpu)
+		}
+	}
+	return left
+}

@@ -1,0 +1,156 @@
+package udptun
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/native"
+)
+
+const (
+	// batch is how many packets go through the kernel in one call at most.
+	batch = 64
+	// maxPacket is the largest that IP can describe.
+	maxPacket = 65535
+)
+
+// message is the kernel's struct mmsghdr.
+type message struct {
+	header unix.Msghdr
+	length uint32
+	_      [4]byte
+}
+
+// target is a peer in the form in which a destination is looked up: both words of its range, masked; those of IPv4 are in
+// the second one.
+type target struct {
+	prefix, mask [2]uint64
+	version      byte // 4 or 6
+	addressSize  uint32
+	address      unix.RawSockaddrInet6 // large enough for both versions
+}
+
+// carrier is a tunnel at work. It and all that it points to is outside the Go heap.
+type carrier struct {
+	tun, socket, epoll int32
+	room               uintptr // of each buffer
+	targets            unsafe.Pointer
+	count              uintptr
+	// out are packets from the TUN device, in those from the socket, with a buffer each.
+	out, in *[batch]message
+	events  [4]unix.EpollEvent
+	failed  native.Errno // why it ended, 0 when its input did
+}
+
+// serve carries packets until standard input ends.
+func serve(text string) error {
+	config, err := parse(text)
+	if err != nil {
+		return err
+	}
+	c, err := newCarrier(config)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stdout.WriteString(Ready); err != nil {
+		return fmt.Errorf("say that the tunnel is ready: %w", err)
+	}
+	// From here on nothing is allocated, and the collector would wait for the loop without end.
+	debug.SetGCPercent(-1)
+	carry(c)
+	if c.failed != 0 {
+		return fmt.Errorf("wait for packets: %w", c.failed)
+	}
+	return nil
+}
+
+// newCarrier sets a carrier up over the files that this process was started with.
+func newCarrier(config Config) (*carrier, error) {
+	// A packet that is larger than it should be shows by filling its buffer.
+	room := uintptr(config.MTU + 1)
+	size := native.Reserved(unsafe.Sizeof(carrier{})) + native.Reserved(uintptr(len(config.Peers)+1)*unsafe.Sizeof(target{})) +
+		2*(native.Reserved(batch*unsafe.Sizeof(message{}))+native.Reserved(batch*unsafe.Sizeof(unix.Iovec{}))+batch*native.Reserved(room))
+	arena, err := native.NewArena(size)
+	if err != nil {
+		return nil, err
+	}
+	c := (*carrier)(arena.Take(unsafe.Sizeof(carrier{})))
+	c.tun, c.socket, c.room = tunFile, socketFile, room
+	c.targets, c.count = arena.Take(uintptr(len(config.Peers)+1)*unsafe.Sizeof(target{})), uintptr(len(config.Peers))
+	for i, p := range config.Peers {
+		*c.target(uintptr(i)) = newTarget(p)
+	}
+	c.out, c.in = messages(arena, room), messages(arena, room)
+	// Of the device all is read that there is; where a datagram has to wait for room, so do those after it.
+	if err := errors.Join(unix.SetNonblock(tunFile, true), unix.SetNonblock(socketFile, false)); err != nil {
+		return nil, fmt.Errorf("set up the files that whoever starts a tunnel must open: %w", err)
+	}
+	epoll, errno := native.EpollCreate()
+	if errno != 0 {
+		return nil, fmt.Errorf("make an epoll instance: %w", errno)
+	}
+	c.epoll = epoll
+	for _, fd := range []int32{0, tunFile, socketFile} {
+		event := &unix.EpollEvent{Events: unix.EPOLLIN, Fd: fd}
+		if errno := native.EpollAdd(epoll, fd, event); errno != 0 {
+			return nil, fmt.Errorf("watch file %d: %w", fd, errno)
+		}
+	}
+	return c, nil
+}
+
+// messages are headers with a buffer each.
+func messages(arena *native.Arena, room uintptr) *[batch]message {
+	all := (*[batch]message)(arena.Take(batch * unsafe.Sizeof(message{})))
+	vectors := (*[batch]unix.Iovec)(arena.Take(batch * unsafe.Sizeof(unix.Iovec{})))
+	for i := range all {
+		vectors[i].Base = (*byte)(arena.Take(room))
+		vectors[i].SetLen(int(room))
+		all[i].header.Iov = &vectors[i]
+		all[i].header.SetIovlen(1)
+	}
+	return all
+}
+
+// newTarget puts a peer into the form for looking up.
+func newTarget(p Peer) target {
+	t := target{version: 6}
+	prefix := p.Pods.Masked()
+	bits := prefix.Bits()
+	if prefix.Addr().Is4() {
+		t.version, bits = 4, bits+96
+	}
+	t.prefix = words(prefix.Addr())
+	for i := range bits {
+		t.mask[i/64] |= 1 << (63 - i%64)
+	}
+	if t.version == 4 {
+		t.mask[0], t.mask[1] = 0, t.mask[1]&0xffffffff
+	}
+	if node := p.Node.Addr(); node.Is4() {
+		at := (*unix.RawSockaddrInet4)(unsafe.Pointer(&t.address))
+		at.Family, at.Addr, t.addressSize = unix.AF_INET, node.As4(), unix.SizeofSockaddrInet4
+	} else {
+		t.address.Family, t.address.Addr, t.addressSize = unix.AF_INET6, node.As16(), unix.SizeofSockaddrInet6
+	}
+	// Both kinds of addresses have their port in the same place, in network order.
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&t.address.Port))[:], p.Node.Port())
+	return t
+}
+
+// words are the bits of an address: of IPv4, in the low half of the second word.
+func words(a netip.Addr) [2]uint64 {
+	if a.Is4() {
+		b := a.As4()
+		return [2]uint64{0, uint64(binary.BigEndian.Uint32(b[:]))}
+	}
+	b := a.As16()
+	return [2]uint64{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
+}
