@@ -41,6 +41,7 @@ func enums() map[string][]any {
 	return map[string][]any{
 		"Cell.role": roles, "Trial.role": roles, "Cell.placement": placements, "Delta.placement": placements,
 		"Delta.better": {"lower", "higher"}, "Delta.verdict": verdicts,
+		"Effect.placement": placements, "Effect.better": {"lower", "higher"}, "Effect.verdict": verdicts,
 		"Claim.verdict": {"confirmed", "contradicted", "unresolved", "not-tested"},
 		"Run.ended":     {"running", "resolved", "budget", "builds", "interrupted", "failed"},
 
@@ -122,7 +123,7 @@ func refine(s *jsonschema.Schema, t reflect.Type, comments map[string]string) {
 // comments returns the doc comments of this package's types and fields by name.
 func comments() (map[string]string, error) {
 	found := map[string]string{}
-	for _, name := range []string{"record.go", "environment.go", "comparison.go"} {
+	for _, name := range []string{"record.go", "environment.go", "comparison.go", "conditions.go", "effect.go", "exact.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,49 @@
+package result
+
+// Effect is what a factor does to one network: a cell at one of the factor's levels against the same network, workload and
+// parameters at the first level, paired in the same rounds. Where a Delta is what a network costs, an Effect is what a
+// condition costs on it.
+type Effect struct {
+	// Cell is measured at the level To, Reference at the level From; everything else of them is the same.
+	Cell      string    `json:"cell"`
+	Reference string    `json:"reference"`
+	Network   string    `json:"network"`
+	Workload  string    `json:"workload"`
+	Params    Params    `json:"params"`
+	Placement Placement `json:"placement"`
+	Path      string    `json:"path"`
+	// Factor is a condition or parameter ("policy"), From and To are two of its levels ("none", "nftables:1000").
+	Factor string `json:"factor"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Metric string `json:"metric"`
+	// Headline marks the metric that the setting's verdicts and conclusions are about.
+	Headline bool   `json:"headline"`
+	Unit     string `json:"unit"`
+	Better   string `json:"better"` // lower or higher
+	// FromValue is the metric's value at From, Value what it comes to at To.
+	FromValue float64 `json:"from_value"`
+	Value     float64 `json:"value"`
+	// Ratio is the value at To over that at From; it is left out where a ratio means nothing (loss).
+	Ratio     float64  `json:"ratio,omitzero"`
+	RatioLow  *float64 `json:"ratio_low"`
+	RatioHigh *float64 `json:"ratio_high"`
+	// Difference is what the ratio comes to at FromValue, in the metric's unit, with its interval.
+	Difference     float64  `json:"difference"`
+	DifferenceLow  *float64 `json:"difference_low"`
+	DifferenceHigh *float64 `json:"difference_high"`
+	P              *float64 `json:"p"`
+	PAdjusted      *float64 `json:"p_adjusted"`
+	// Blocks counts the builds (or blocks) behind the interval, Rounds the paired bursts.
+	Blocks int `json:"blocks"`
+	Rounds int `json:"rounds"`
+	// Need is how many builds in all would give an interval or a verdict; 0 when there are enough.
+	Need    int    `json:"need,omitempty"`
+	Verdict string `json:"verdict"` // slower, faster, same, unresolved
+	// Excluded counts bursts and trials that were left out, by reason.
+	Excluded map[string]int `json:"excluded"`
+	Warnings []string       `json:"warnings,omitempty"`
+}
+
+// Setting is that of the effect's cell.
+func (e Effect) Setting() Setting { return Setting{e.Workload, e.Params, e.Placement} }

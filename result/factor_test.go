@@ -1,0 +1,66 @@
+package result
+
+import (
+	"reflect"
+	"testing"
+)
+
+// Every field of Params is either part of the load or of exactly one factor: one that is added must be added there as well.
+func TestFactorsHoldAllParameters(t *testing.T) {
+	load := []string{"Message", "Connections", "Rate", "RequestRate", "Search"}
+	isLoad := map[string]bool{}
+	for _, name := range load {
+		isLoad[name] = true
+	}
+	check := func(name string, set Params) {
+		if set.Conditions != set.Conditions.Plain() {
+			t.Fatalf("%s: %+v is not plain", name, set.Conditions)
+		}
+		if own := set.Load() == set; own != isLoad[name] {
+			t.Errorf("%s is part of the load: %v", name, own)
+		}
+		var of []string
+		for _, f := range Factors() {
+			if set.Without(f) != set {
+				of = append(of, f)
+			}
+			if changed := set.Level(f) != (Params{}).Level(f); changed != (set.Without(f) != set) {
+				t.Errorf("%s: the level of %s is %q", name, f, set.Level(f))
+			}
+		}
+		if want := 1; isLoad[name] && len(of) > 0 || !isLoad[name] && len(of) != want {
+			t.Errorf("%s is of the factors %q", name, of)
+		}
+	}
+	for f := range reflect.TypeFor[Params]().Fields() {
+		if f.Name == "Conditions" {
+			continue
+		}
+		var p Params
+		give(reflect.ValueOf(&p).Elem().FieldByIndex(f.Index))
+		check(f.Name, p)
+	}
+	for f := range reflect.TypeFor[Conditions]().Fields() {
+		// What means nothing alone is there together with what it belongs to.
+		p := Params{Conditions: map[string]Conditions{
+			"BondMode": {LinkCount: 2}, "BondHash": {LinkCount: 2}, "PolicyRules": {Policy: PolicyEBPF}, "Services": {Service: ServiceEBPF},
+		}[f.Name]}
+		give(reflect.ValueOf(&p.Conditions).Elem().FieldByIndex(f.Index))
+		p.Conditions = p.Conditions.Plain()
+		check(f.Name, p)
+	}
+}
+
+// give sets a field to something that it usually is not.
+func give(v reflect.Value) {
+	switch {
+	case v.CanInt():
+		v.SetInt(77)
+	case v.CanFloat():
+		v.SetFloat(0.25)
+	case v.Kind() == reflect.Bool:
+		v.SetBool(true)
+	default:
+		v.SetString("x")
+	}
+}
