@@ -23,6 +23,7 @@ type Hook string
 // The hooks that plans use.
 const (
 	Prerouting  Hook = "prerouting"
+	Input       Hook = "input"
 	Forwarding  Hook = "forward"
 	Postrouting Hook = "postrouting"
 )
@@ -74,7 +75,7 @@ const (
 	TranslateDestination
 )
 
-// String renders the table in the notation of nft.
+// String renders the table in the notation of nft. Of a long chain it shows the ends.
 func (o Rules) String() string {
 	var b strings.Builder
 	family := "ip"
@@ -91,8 +92,8 @@ func (o Rules) String() string {
 			policy = "drop"
 		}
 		fmt.Fprintf(&b, "  chain %s {\n    type %s hook %s priority %d; policy %s;\n", c.Name, kind, c.Hook, c.Priority, policy)
-		for _, r := range c.Rules {
-			fmt.Fprintf(&b, "    %s\n", r)
+		for _, line := range ends(c.Rules) {
+			fmt.Fprintf(&b, "    %s\n", line)
 		}
 		b.WriteString("  }\n")
 	}

@@ -66,8 +66,8 @@ func (d *Driver) supportsPlan(ctx context.Context, p network.Plan) error {
 			return fmt.Errorf("find out whether network %s is supported: %w", p.Network, err)
 		}
 		if err := d.supportsNeed(need); err != nil {
-			if errors.Is(err, errMissing) {
-				return &testbed.UnsupportedError{Feature: "network " + p.Network, Need: need.String(), Mend: mend(need)}
+			if u := unsupported("network "+p.Network, need, err); u != nil {
+				return u
 			}
 			return fmt.Errorf("find out whether network %s is supported: %w", p.Network, err)
 		}
@@ -82,7 +82,7 @@ func (d *Driver) supportsNeed(need network.Need) error {
 	err, known := d.tried[need]
 	if !known {
 		err = try(need)
-		if err == nil || errors.Is(err, errMissing) {
+		if err == nil || errors.Is(err, errMissing) || errors.Is(err, testbed.ErrUnsupported) {
 			d.tried[need] = err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"netdelta/result"
 )
 
-// addRules makes a table in the namespace of the file descriptor, in one transaction.
+// addRules makes a table in the namespace of the file descriptor, a short one in one transaction.
 func addRules(fd int, rules network.Rules) error {
 	c, err := nftables.New(nftables.WithNetNSFd(fd))
 	if err != nil {
@@ -26,6 +26,7 @@ func addRules(fd int, rules network.Rules) error {
 		family = nftables.TableFamilyIPv6
 	}
 	table := c.AddTable(&nftables.Table{Family: family, Name: rules.Table})
+	parts := flusher{c: c}
 	for _, chain := range rules.Chains {
 		hook, err := hookOf(chain.Hook)
 		if err != nil {
@@ -48,6 +49,9 @@ func addRules(fd int, rules network.Rules) error {
 				return fmt.Errorf("rule %q: %w", rule, err)
 			}
 			c.AddRule(&nftables.Rule{Table: table, Chain: made, Exprs: exprs})
+			if err := parts.made(1); err != nil {
+				return err
+			}
 		}
 	}
 	return c.Flush()
@@ -67,6 +71,8 @@ func hookOf(h network.Hook) (*nftables.ChainHook, error) {
 	switch h {
 	case network.Prerouting:
 		return nftables.ChainHookPrerouting, nil
+	case network.Input:
+		return nftables.ChainHookInput, nil
 	case network.Forwarding:
 		return nftables.ChainHookForward, nil
 	case network.Postrouting:
@@ -133,18 +139,23 @@ func matchPrefix(p netip.Prefix, destination bool) []expr.Any {
 	if !p.IsValid() {
 		return nil
 	}
-	// Where the header has its source address (RFC 791, RFC 8200); the destination follows.
-	offset, size := uint32(12), uint32(4)
-	if p.Addr().Is6() {
-		offset, size = 8, 16
-	}
-	if destination {
-		offset += size
-	}
+	offset, size := addressField(destination, p.Addr().Is6())
 	e := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size}}
 	if p.Bits() < p.Addr().BitLen() {
 		mask := net.CIDRMask(p.Bits(), p.Addr().BitLen())
 		e = append(e, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: mask, Xor: make([]byte, size)})
 	}
 	return append(e, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: p.Masked().Addr().AsSlice()})
+}
+
+// addressField is where an IP header has its source or destination address (RFC 791, RFC 8200).
+func addressField(destination, ipv6 bool) (offset, size uint32) {
+	offset, size = 12, 4
+	if ipv6 {
+		offset, size = 8, 16
+	}
+	if destination {
+		offset += size
+	}
+	return offset, size
 }

@@ -1,0 +1,80 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+
+	"netdelta/result"
+)
+
+// policed guards the pods of a plan as the conditions ask for. Each pod is guarded in the namespace where its traffic ends,
+// which is the same for every network, so that the same packet meets the same rules: a request those of the server's
+// pod, its answer those of the client's. First come as many rules as asked for that no packet of a pod matches, then those that
+// let in what belongs to known connections and what comes from pods, or from nodes that stand in for them. All else is
+// dropped.
+func policed(p Plan, t Topology) (Plan, error) {
+	c := t.Conditions
+	switch c.Policy {
+	case "":
+	case result.PolicyIPTables:
+		rules := policyRules(t, c.PolicyRules)
+		for _, in := range ending(p) {
+			p.Ops = append(p.Ops, iptablesPolicy(in, t.Family, rules))
+		}
+	case result.PolicyNFTables:
+		rules := policyRules(t, c.PolicyRules)
+		for _, in := range ending(p) {
+			p.Ops = append(p.Ops, Rules{In: in, Family: t.Family, Table: "policy", Chains: []Chain{
+				{Name: "guard", Hook: Input, Drop: true, Rules: rules},
+			}})
+		}
+	case result.PolicyEBPF:
+		p.Ops = append(p.Ops, ebpfPolicy(t, p, c.PolicyRules)...)
+	default:
+		return p, fmt.Errorf("plan network %s: unknown policy %q", p.Network, c.Policy)
+	}
+	return p, nil
+}
+
+// ending are the namespaces where the traffic of pods ends, each once.
+func ending(p Plan) []Space {
+	var all []Space
+	known := map[Space]bool{}
+	for _, e := range p.Pods {
+		if !known[e.In] {
+			known[e.In] = true
+			all = append(all, e.In)
+		}
+	}
+	return all
+}
+
+// policyRules are those of a guard, in their order.
+func policyRules(t Topology, count int) []Rule {
+	rules := append(unmatched(t.Family, count), Rule{Established: true}, Rule{From: allPods(t)}, Rule{From: allNodes(t)})
+	if t.Family == result.IPv6 {
+		// Neighbours ask for each other from here (RFC 4861).
+		rules = append(rules, Rule{From: netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80}), 10)})
+	}
+	return rules
+}
+
+// allNodes is the range of the underlay's addresses.
+func allNodes(t Topology) netip.Prefix { return t.Nodes[0].Address.Masked() }
+
+// iptablesPolicy is a guard in the form of iptables.
+func iptablesPolicy(in Space, family result.Family, rules []Rule) IPTables {
+	lines := make([]Line, 0, len(rules)+1)
+	lines = append(lines, ":INPUT DROP [0:0]")
+	for _, r := range rules {
+		match, target := "-s "+r.From.String(), "ACCEPT"
+		if r.Established {
+			match = "-m conntrack --ctstate RELATED,ESTABLISHED"
+		}
+		if r.Do == Drop {
+			target = "DROP"
+		}
+		lines = append(lines, Line("-A INPUT "+match+" -j "+target))
+	}
+	return IPTables{In: in, Family: family, Table: "filter", Lines: lines}
+}

@@ -1,0 +1,115 @@
+package network
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"netdelta/result"
+)
+
+// served gives the pods virtual addresses as the conditions ask for, and has each namespace with pods resolve them for its
+// clients, as kube-proxy does on a node. There are as many services as asked for, but at least one for each pod; those of the
+// pods come last, so that a search from the front passes all others. The others lead to addresses that nobody has.
+func served(p Plan, t Topology) (Plan, error) {
+	c := t.Conditions
+	if c.Service == "" {
+		return p, nil
+	}
+	services := virtualAddresses(t, p, c.Services)
+	switch c.Service {
+	case result.ServiceIPTables:
+		p = resolving(p, t, func(in Space) Op { return iptablesServices(in, t.Family, services) })
+	case result.ServiceNFTables:
+		p = resolving(p, t, func(in Space) Op { return ServiceMap{In: in, Family: t.Family, Services: services} })
+	case result.ServiceIPVS:
+		p = resolving(p, t, func(in Space) Op { return IPVS{In: in, Family: t.Family, Services: services} })
+	case result.ServiceEBPF:
+		ops, err := ebpfService(t, p, services)
+		if err != nil {
+			return p, err
+		}
+		p.Ops = append(slices.Clip(p.Ops), ops...)
+	default:
+		return p, fmt.Errorf("plan network %s: unknown service %q", p.Network, c.Service)
+	}
+	for _, s := range services[len(services)-len(p.Pods):] {
+		p.Services = append(p.Services, s.Virtual)
+	}
+	return p, nil
+}
+
+// resolving adds an operation to each namespace with pods, and a way out for packets to virtual addresses where there is
+// none: what they are translated to decides later which way they go, but without a way none would be sent at all.
+func resolving(p Plan, t Topology, resolve func(in Space) Op) Plan {
+	all := slices.Clip(p.Ops)
+	for _, in := range ending(p) {
+		i := slices.IndexFunc(p.Pods, func(e Endpoint) bool { return e.In == in })
+		if dev := (Device{in, p.Pods[i].Device}); !hasDefaultRoute(p, dev) {
+			all = append(all, Route{Device: dev, To: serviceRange(t.Family)})
+		}
+		all = append(all, resolve(in))
+	}
+	p.Ops = all
+	return p
+}
+
+// virtualAddresses are the services, those of the pods last and in their order.
+func virtualAddresses(t Topology, p Plan, count int) []VirtualAddress {
+	others := max(0, count-len(p.Pods))
+	nowhere := unmatched(t.Family, others)
+	services := make([]VirtualAddress, 0, others+len(p.Pods))
+	for _, r := range nowhere {
+		services = append(services, VirtualAddress{serviceAddress(t.Family, len(services)), r.From.Addr()})
+	}
+	for j := range p.Pods {
+		services = append(services, VirtualAddress{serviceAddress(t.Family, len(services)), p.Backend(j)})
+	}
+	return services
+}
+
+// serviceRange holds the virtual addresses: half of the range for benchmarks whose other half the nodes have, or under IPv6 a
+// part of a subnet that no node has.
+func serviceRange(f result.Family) netip.Prefix {
+	first := serviceAddress(f, 0)
+	return netip.PrefixFrom(first, first.BitLen()-serviceBits(f))
+}
+
+// serviceBits is how many bits of its address number a service.
+func serviceBits(f result.Family) int {
+	if f == result.IPv6 {
+		return 16
+	}
+	return 15
+}
+
+// serviceAddress is a virtual address.
+func serviceAddress(f result.Family, k int) netip.Addr {
+	number := binary.BigEndian.AppendUint16(nil, uint16(k))
+	if f == result.IPv6 {
+		const subnet = 0x8000
+		a := benchmark6(subnet, 0).As16()
+		copy(a[14:], number)
+		return netip.AddrFrom16(a)
+	}
+	return netip.AddrFrom4([4]byte{198, 18, 128 + number[0], number[1]})
+}
+
+// iptablesServices are the chains that kube-proxy makes: one rule for each service, passed one after the other, that leads to
+// a chain in which the destination is translated.
+func iptablesServices(in Space, family result.Family, services []VirtualAddress) IPTables {
+	lines := []Line{":PREROUTING ACCEPT [0:0]", ":INPUT ACCEPT [0:0]", ":OUTPUT ACCEPT [0:0]", ":POSTROUTING ACCEPT [0:0]", ":KUBE-SERVICES - [0:0]"}
+	add := func(format string, args ...any) { lines = append(lines, Line(fmt.Sprintf(format, args...))) }
+	for k := range services {
+		add(":KUBE-SVC-%d - [0:0]", k)
+	}
+	add("-A OUTPUT -j KUBE-SERVICES")
+	for k, s := range services {
+		add("-A KUBE-SERVICES -d %s -j KUBE-SVC-%d", alone(s.Virtual), k)
+	}
+	for k, s := range services {
+		add("-A KUBE-SVC-%d -j DNAT --to-destination %s", k, s.Backend)
+	}
+	return IPTables{In: in, Family: family, Table: "nat", Lines: lines}
+}
