@@ -21,11 +21,7 @@ func softIRQs() []string {
 
 // drain empties the maps into samples.
 func (p *Profiler) drain(names map[uint32]string) (samples []Sample, lost int64, err error) {
-	kernel, err := readKernelSymbols()
-	if err != nil {
-		return nil, 0, err
-	}
-	r := reader{stacks: p.objects.Stacks, kernel: kernel, programs: map[uint32]*program{}, names: names}
+	r := reader{stacks: p.objects.Stacks, kernel: p.kernel, programs: p.programs, names: names}
 	var at tickPlace
 	var ticks uint64
 	var seen []tickPlace

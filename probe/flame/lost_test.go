@@ -17,7 +17,7 @@ func TestLostTicksAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec.Maps["ticks"].MaxEntries = 1
-	p := &Profiler{}
+	p := &Profiler{programs: map[uint32]*program{}}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
 		require.Need(t, "the right to load eBPF programs (root)", !errors.Is(refused(err), testbed.ErrUnsupported))
 		t.Fatal(err)

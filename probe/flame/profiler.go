@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -27,13 +29,17 @@ type Profiler struct {
 	counts  []int // descriptors of the events, one a processor
 	links   []link.Link
 
+	// What has a name keeps it while the profiler is open.
+	kernel   symbols
+	programs map[uint32]*program
+
 	started time.Time
 }
 
 // Open loads the profiler, stopped. Its error is a *testbed.PermissionError where this user may not and a
 // *testbed.UnsupportedError where the kernel can't.
 func Open() (*Profiler, error) {
-	p := &Profiler{}
+	p := &Profiler{programs: map[uint32]*program{}}
 	if err := p.open(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -48,12 +54,41 @@ func (p *Profiler) open() error {
 	if err := loadTickObjects(&p.objects, nil); err != nil {
 		return refused(err)
 	}
-	for processor := range runtime.NumCPU() {
+	processors, err := online("/sys/devices/system/cpu/online")
+	if err != nil {
+		return err
+	}
+	for _, processor := range processors {
 		if err := p.attach(processor); err != nil {
 			return fmt.Errorf("profile processor %d: %w", processor, refused(err))
 		}
 	}
-	return nil
+	p.kernel, err = readKernelSymbols()
+	return err
+}
+
+// online reads which processors there are, also those that this program may not run on: "0-3,6".
+func online(file string) ([]int, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("list the processors: %w", err)
+	}
+	var all []int
+	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		if !isRange {
+			high = low
+		}
+		first, err1 := strconv.Atoi(low)
+		last, err2 := strconv.Atoi(high)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("list the processors: %s says %q: %w", file, text, err)
+		}
+		for n := first; n <= last; n++ {
+			all = append(all, n)
+		}
+	}
+	return all, nil
 }
 
 // refused puts in the words of testbeds why the kernel does not let itself be profiled.
@@ -128,7 +163,8 @@ func (p *Profiler) all(request uint, what string) error {
 }
 
 // Stop ends the looking and returns what was seen since Start. names gives the network namespaces of the testbed by the
-// number of their inode. The programs must be there still: their functions' names are read from their files.
+// number of their inode. The programs must be there still: their functions' names
+// are read from their files.
 func (p *Profiler) Stop(names map[uint32]string) (Profile, error) {
 	if err := p.all(unix.PERF_EVENT_IOC_DISABLE, "stop"); err != nil {
 		return Profile{}, err
@@ -141,14 +177,12 @@ func (p *Profiler) Stop(names map[uint32]string) (Profile, error) {
 		return Profile{}, fmt.Errorf("read the profile of the processors: %w", err)
 	}
 	taken.Samples, taken.Lost = samples, lost
-	if p.event == Cycles {
-		taken.Samples = append(taken.Samples, asleep(taken)...)
-	}
-	taken.Samples = join(taken.Samples)
+	taken.Samples = join(append(samples, asleep(taken)...))
 	return taken, nil
 }
 
-// asleep is the time that no tick stands for, since sleeping processors count no cycles.
+// asleep is the time that no tick stands for: sleeping processors count no cycles, and those that sleep deeply take no ticks of
+// the clock either. In a virtual machine the time that others took from it is in it too.
 func asleep(p Profile) []Sample {
 	rest := time.Duration(p.Processors)*p.Duration - p.Total()
 	if ticks := int64(rest / p.Period); ticks > 0 {
