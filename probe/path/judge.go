@@ -42,6 +42,8 @@ type Observation struct {
 	Load              Load
 	// Servers are the addresses by which packets name the server: its own, and its node's where that stands in for it.
 	Servers []netip.Addr
+	// Virtual is the address that the client calls where no pod has it: packets on their way must no longer carry it.
+	Virtual netip.Addr
 	// Bonds are those of the plan: their links carry what they do.
 	Bonds         []network.Bond
 	Before, After Reading

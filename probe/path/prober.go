@@ -85,7 +85,10 @@ func (p *Prober) way(from, to testbed.Pod, protocol network.Protocol) (*watched,
 		}
 	}
 	_, last := to.Ports()
-	w.Servers = []netip.Addr{to.Address(), p.o.Endpoint(from, to, last).Addr()}
+	w.Servers = []netip.Addr{to.Address(), plan.Backend(w.to)}
+	if called := p.o.Endpoint(from, to, last).Addr(); plan.Services != nil {
+		w.Virtual = called
+	}
 	return w, nil
 }
 

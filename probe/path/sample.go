@@ -34,12 +34,14 @@ type sightings struct {
 	large   map[network.Device]unit.Bytes // the largest IP packet
 	cut     map[network.Device]int        // IP fragments that are not inside something else
 	control map[network.Device]uint64     // bytes of packets that serve the network itself
+	virtual map[network.Device]int        // packets that carry the virtual address
 }
 
 // look decodes the sampled packets.
 func (j *judgement) look() {
 	j.seen = sightings{
 		map[network.Device]*tally{}, map[network.Device]unit.Bytes{}, map[network.Device]int{}, map[network.Device]uint64{},
+		map[network.Device]int{},
 	}
 	d := decoder{encapsulations()}
 	for _, p := range j.Sample.Packets {
@@ -55,6 +57,9 @@ func (j *judgement) look() {
 			if f.layer[0].fragment {
 				j.seen.cut[p.Device]++
 			}
+		}
+		if j.untranslated(f) {
+			j.seen.virtual[p.Device]++
 		}
 		j.seen.large[p.Device] = max(j.seen.large[p.Device], f.onWire(p))
 		if name, adds, own := j.wrapped(f); own {
@@ -98,6 +103,18 @@ func (j *judgement) sample() {
 	j.wrappings(j.seen.tallies)
 	j.sizes(j.seen.large)
 	j.cut(j.seen.cut)
+	for _, h := range j.crossed() {
+		if n := j.seen.virtual[h.Device]; n > 0 {
+			j.find("%s carried %d packets with the virtual address %s, which should have been translated before", h.Device, n, j.Virtual)
+		}
+	}
+}
+
+// untranslated tells whether a packet carries the virtual address of the server.
+func (j *judgement) untranslated(f frame) bool {
+	return j.Virtual.IsValid() && slices.ContainsFunc(f.layer[:f.depth], func(l layer) bool {
+		return l.source.Addr() == j.Virtual || l.destination.Addr() == j.Virtual
+	})
 }
 
 // wrapped tells whether a frame belongs to the load, what it is wrapped in, and how much that adds (0 is unknown). The
