@@ -120,6 +120,8 @@ func (b *builder) one(op network.Op) error {
 		return b.udpTunnel(op)
 	case network.Rules, network.IPTables, network.ServiceMap, network.IPVS:
 		return b.rule(op)
+	case network.Redirection, network.Guard, network.Balance, network.JoinSockets, network.XDPRedirection:
+		return b.program(op)
 	}
 	return b.entry(op)
 }

@@ -14,7 +14,7 @@ import (
 
 // Orphan is something that a run left because it was killed.
 type Orphan struct {
-	Kind string // "process" or "directory"
+	Kind string // "process", "control group" or "directory"
 	Name string // "netdelta (4711)" or a path
 	pid  int
 }
@@ -34,6 +34,13 @@ func Orphans() ([]Orphan, error) {
 		if p.PID != os.Getpid() && p.Owner.Dead() {
 			found = append(found, Orphan{Kind: "process", Name: fmt.Sprintf("%s (%d)", p.Name, p.PID), pid: p.PID})
 		}
+	}
+	groups, err := groupsLeft()
+	if err != nil {
+		return found, fmt.Errorf("look for what killed runs left: %w", err)
+	}
+	for _, g := range groups {
+		found = append(found, Orphan{Kind: "control group", Name: g})
 	}
 	dirs, err := owner.TempDirs()
 	if err != nil {
@@ -69,8 +76,11 @@ func Cleanup(ctx context.Context) ([]Orphan, error) {
 
 // remove ends the process or deletes the directory.
 func (o Orphan) remove() error {
-	if o.Kind == "directory" {
+	switch o.Kind {
+	case "directory":
 		return os.RemoveAll(o.Name)
+	case "control group":
+		return (&group{o.Name}).remove()
 	}
 	return endProcess(o.pid, func(p owner.Process) bool { return p.Owner.Dead() })
 }

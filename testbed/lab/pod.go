@@ -48,7 +48,12 @@ func (p *pod) Start(ctx context.Context, cmd testbed.Command) (testbed.Process, 
 	if s == nil {
 		return fail(fmt.Errorf("the pod has no network namespace"))
 	}
-	started, err := start(s.ns, cmd, p.lab.mark, p.Name())
+	group, err := p.lab.enter()
+	if err != nil {
+		return fail(err)
+	}
+	defer closeFiles(group)
+	started, err := startIn(s.ns, group, cmd, p.lab.mark, p.Name())
 	if err != nil {
 		return fail(err)
 	}

@@ -51,6 +51,11 @@ var _ testbed.Process = (*process)(nil)
 // start forks from a thread inside the namespace, so that the program needs no wrapper. Beside the standard ones the program gets
 // the further files, numbered from 3.
 func start(ns *netns.Namespace, cmd testbed.Command, mark, pod string, further ...*os.File) (*process, error) {
+	return startIn(ns, nil, cmd, mark, pod, further...)
+}
+
+// startIn is start in a control group of version 2, by its folder; nil is that of this program.
+func startIn(ns *netns.Namespace, group *os.File, cmd testbed.Command, mark, pod string, further ...*os.File) (*process, error) {
 	if !filepath.IsAbs(cmd.Path) {
 		return nil, errors.New("the path must be absolute")
 	}
@@ -67,6 +72,9 @@ func start(ns *netns.Namespace, cmd testbed.Command, mark, pod string, further .
 		Env:   append(slices.Clone(env), owner.Variable+"="+mark),
 		Files: append([]*os.File{files.stdin[0], files.stdout[1], files.stderr[1]}, further...),
 		Sys:   &syscall.SysProcAttr{Setsid: true},
+	}
+	if group != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(group.Fd())
 	}
 	p := &process{what: filepath.Base(cmd.Path) + " in " + pod, done: make(chan struct{})}
 	err := ns.DoOnce(func() error {

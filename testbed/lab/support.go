@@ -89,6 +89,8 @@ func trial(need network.Need, in network.Space) []network.Op {
 		return []network.Op{pair, network.IPVlan{Device: over, Parent: a, Layer: 2, MTU: mtu}}
 	case network.NeedVxlan:
 		return []network.Op{pair, network.Vxlan{Device: over, Under: a, ID: 1, Port: 4789, Local: netip.AddrFrom4([4]byte{198, 18, 0, 1}), MTU: mtu}}
+	case network.NeedRedirection, network.NeedGuard, network.NeedBalance, network.NeedJoinedSockets, network.NeedXDPRedirection:
+		return programTrial(need, pair)
 	case network.NeedShaping:
 		return []network.Op{pair, network.Shape{Device: a, Rate: 1e9}}
 	case network.NeedImpairing:

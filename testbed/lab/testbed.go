@@ -32,6 +32,8 @@ type Testbed struct {
 	closed bool
 	// companions are what the network has beside its devices.
 	companions companions
+	// joinings are those that live until the processes have ended.
+	joinings []*joining
 
 	running processes
 	taps    taps
@@ -236,6 +238,9 @@ func (l *Testbed) Close() error {
 	}
 	l.closed = true
 	err := errors.Join(l.running.killAll(), l.companions.close(), l.killStrays(), l.taps.finish())
+	for _, j := range l.joinings {
+		err = errors.Join(err, j.finish())
+	}
 	for _, s := range l.spaces {
 		err = errors.Join(err, s.close())
 	}

@@ -1,0 +1,107 @@
+package datapath
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"netdelta/testbed"
+)
+
+// Attached are programs at their places, with the tables that they use. Close takes them away; it may be called twice.
+type Attached struct{ parts []io.Closer }
+
+// hold has Close close a part, before those that came first.
+func (a *Attached) hold(part io.Closer) { a.parts = append(a.parts, part) }
+
+// Close implements io.Closer.
+func (a *Attached) Close() error {
+	var err error
+	for _, part := range slices.Backward(a.parts) {
+		err = errors.Join(err, part.Close())
+	}
+	a.parts = nil
+	return err
+}
+
+// collected loads programs and tables into the kernel.
+func (a *Attached) collected(spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return nil, refusal("load eBPF programs", err)
+	}
+	a.hold(closing(c.Close))
+	return c, nil
+}
+
+// closing makes a closer of a function that can't fail.
+type closing func()
+
+// Close implements io.Closer.
+func (c closing) Close() error {
+	c()
+	return nil
+}
+
+// attach puts a program at a device's incoming or outgoing packets. A guard comes before all others.
+func (a *Attached) attach(program *ebpf.Program, device int, where ebpf.AttachType, before link.Anchor) error {
+	l, err := link.AttachTCX(link.TCXOptions{Interface: device, Program: program, Attach: where, Anchor: before})
+	if err != nil {
+		return refusal("attach an eBPF program to a device", err)
+	}
+	a.hold(l)
+	return nil
+}
+
+// feature is what errors say is unsupported, until the caller knows better what it was asked for.
+const feature = "an eBPF datapath"
+
+// logTail is how many lines of the verifier's log are kept: the last ones say what it refuses.
+const logTail = 6
+
+// refusal tells what the kernel lacks, or does not allow, from failures.
+func refusal(doing string, err error) error {
+	var verifier *ebpf.VerifierError
+	switch {
+	case errors.As(err, &verifier):
+		log := verifier.Log[max(0, len(verifier.Log)-logTail):]
+		return &testbed.UnsupportedError{
+			Feature: feature,
+			Need:    fmt.Sprintf("a kernel whose verifier takes the eBPF program; this one says %q", strings.Join(log, "; ")),
+			Mend:    "run it on another kernel, Linux 6.12 say",
+		}
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return &testbed.UnsupportedError{
+			Feature: feature,
+			Need:    "the right to load eBPF programs (CAP_BPF and CAP_NET_ADMIN outside of user namespaces)",
+			Mend:    "run it as root",
+		}
+	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EOPNOTSUPP):
+		return &testbed.UnsupportedError{
+			Feature: feature,
+			Need:    "a kernel that can " + doing + " (" + err.Error() + ")",
+			Mend:    "run it on Linux 6.6 or later with CONFIG_BPF_SYSCALL and CONFIG_NET_XGRESS",
+		}
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// words are an address as the programs hold it: one of IPv4 is mapped into IPv6.
+func words(a netip.Addr) (w [4]uint32) {
+	bytes := a.As16()
+	for i := range w {
+		w[i] = binary.NativeEndian.Uint32(bytes[4*i:])
+	}
+	return w
+}
+
+// bits is the length of a prefix as the programs hold it.
+func bits(p netip.Prefix) uint32 { return uint32(128 - p.Addr().BitLen() + p.Bits()) }
