@@ -157,6 +157,23 @@ func (d *docket) compare(t *table, a, b result.Cell, m metric) meeting {
 	return c
 }
 
+// effect holds a cell directly against the same network at another level: the baseline there stands with its twin, as in
+// Effects.
+func (d *docket) effect(q question) meeting {
+	key := comparing{q.a.ID, q.b.ID, q.metric.name, q.metric.linear}
+	if c, ok := d.meetings[key]; ok {
+		return c
+	}
+	references := []string{q.b.ID}
+	if q.b.Role == result.RoleBaseline && q.other.twin != nil {
+		references = append(references, q.other.twin.ID)
+	}
+	p := pair(q.metric, q.a.ID, references, d.all)
+	c := meeting{stats.Compare(p.builds, d.options.stats(q.metric)), p.sittings}
+	d.meetings[key] = c
+	return c
+}
+
 // reversed is the same comparison seen from the other side.
 func (c meeting) reversed() meeting {
 	e := c.estimate

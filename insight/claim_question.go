@@ -7,14 +7,18 @@ import (
 	"netdelta/result"
 )
 
-// question is one comparison that a clause asks for: of a against b in the setting of table, or, for a change between
-// levels, of the deltas of a in that setting and of b, which is the same network, in the setting of other.
+// question is one comparison that a clause asks for: of a against b in the setting of table; for a change between levels, of
+// the deltas of a in that setting and of b, which is the same network, in the setting of other; for an effect, of a in that
+// setting against b, which is the same network, in the setting of other.
 type question struct {
 	clause       *study.Clause
 	metric       metric
 	table, other *table
 	a, b         result.Cell
 }
+
+// changes says whether the question is about two deltas and not about two cells.
+func (q question) changes() bool { return q.clause.Relation == study.Changes }
 
 // silent names the network that leaves a question without an answer.
 func (d *docket) silent(q question) string {
@@ -39,7 +43,7 @@ type lack struct{ what, why string }
 
 // questions are the comparisons that a clause asks for, at most one more than most, and what it speaks of in vain.
 func (d *docket) questions(c *study.Clause, most int) (asked []question, absent []lack) {
-	if c.Relation == study.Changes {
+	if c.BetweenLevels() {
 		return d.changes(c, most)
 	}
 	covered := d.covered(c.Where)
@@ -111,17 +115,12 @@ func (d *docket) changes(c *study.Clause, most int) (asked []question, absent []
 			continue
 		}
 		for _, other := range after {
-			if withoutFactor(t.setting, c.From.Key) != withoutFactor(other.setting, c.From.Key) {
+			if !differOnly(t.setting, other.setting, c.From.Key) {
 				continue
 			}
-			for _, a := range d.members(t, c, c.Networks) {
-				i := slices.IndexFunc(other.cells, func(b result.Cell) bool { return b.Network == a.Network && b.Path == a.Path })
-				if a.Role == result.RoleBaseline || i < 0 {
-					continue
-				}
-				if asked = append(asked, question{c, m, t, other, a, other.cells[i]}); len(asked) > most {
-					return asked, absent
-				}
+			asked = append(asked, d.between(c, m, t, other)...)
+			if len(asked) > most {
+				return asked, absent
 			}
 		}
 	}
@@ -131,35 +130,44 @@ func (d *docket) changes(c *study.Clause, most int) (asked []question, absent []
 	return asked, absent
 }
 
-// withoutFactor is the setting with one of its factors left open.
-func withoutFactor(s result.Setting, key string) result.Setting {
-	var none result.Params
-	p := &s.Params
+// between are the questions about the networks of two settings that differ in a clause's factor: of their deltas, or of
+// themselves.
+func (d *docket) between(c *study.Clause, m metric, from, to *table) []question {
+	var asked []question
+	for _, a := range d.members(from, c, c.Networks) {
+		if a.Role == result.RoleBaseline {
+			if c.OfEffect() {
+				asked = append(asked, question{c, m, to, from, *to.baseline, a})
+			}
+			continue
+		}
+		i := slices.IndexFunc(to.cells, func(b result.Cell) bool { return b.Network == a.Network && b.Path == a.Path })
+		switch {
+		case i < 0:
+		case c.OfEffect():
+			asked = append(asked, question{c, m, to, from, to.cells[i], a})
+		default:
+			asked = append(asked, question{c, m, from, to, a, to.cells[i]})
+		}
+	}
+	return asked
+}
+
+// differOnly says whether two settings are the same but for a parameter, named as in a study, and for what means nothing
+// without it: the number of a policy's rules does not keep a setting with a policy from being held against one without.
+func differOnly(a, b result.Setting, key string) bool {
+	return withoutFactor(a, b, key) == withoutFactor(b, a, key)
+}
+
+// withoutFactor is the setting with one of its factors left open, for a comparison with another.
+func withoutFactor(s, other result.Setting, key string) result.Setting {
 	switch key {
 	case "placement":
 		s.Placement = ""
 	case "workload":
 		s.Workload = ""
-	case "message":
-		p.Message = none.Message
-	case "connections":
-		p.Connections = none.Connections
-	case "rate":
-		p.Rate = none.Rate
-	case "request_rate":
-		p.RequestRate = none.RequestRate
-	case "cpu":
-		p.CPU = none.CPU
-	case "busy_poll":
-		p.BusyPoll = none.BusyPoll
-	case "congestion_control":
-		p.CongestionControl = none.CongestionControl
-	case "nagle":
-		p.Nagle = none.Nagle
-	case "mtu":
-		p.MTU = none.MTU
-	case "family":
-		p.Family = none.Family
+	default:
+		s.Params = study.Without(s.Params, other.Params, key)
 	}
 	return s
 }

@@ -23,7 +23,11 @@ type answer struct {
 func (d *docket) answer(q question) (answer, bool) {
 	a := answer{question: q, floor: d.floor(q.table, q.metric), verdict: Undecided}
 	a.low, a.high = bounds(q.clause)
-	if q.other == nil {
+	switch {
+	case q.clause.OfEffect():
+		a.meeting, a.floor = d.effect(q), max(a.floor, d.floor(q.other, q.metric))
+		return a, a.estimate.Builds > 0
+	case !q.changes():
 		a.meeting = d.compare(q.table, q.a, q.b, q.metric)
 		return a, a.estimate.Builds > 0
 	}
@@ -54,9 +58,9 @@ func bounds(c *study.Clause) (low, high float64) {
 		return math.Log1p(sign * a.Relative)
 	}
 	switch c.Relation {
-	case study.Below, study.Above:
+	case study.Below, study.Above, study.Falls, study.Rises:
 		sign, far := -1.0, -inf
-		if c.Relation == study.Above {
+		if c.Relation == study.Above || c.Relation == study.Rises {
 			sign, far = 1, inf
 		}
 		if c.High != (study.Amount{}) {
@@ -68,7 +72,7 @@ func bounds(c *study.Clause) (low, high float64) {
 		return -inf, at(c.High, 1)
 	case study.AtMostBelow:
 		return at(c.High, -1), inf
-	case study.Within, study.EachOther:
+	case study.Within, study.EachOther, study.Stays:
 		most := at(c.High, 1) // on the log scale a ratio and its inverse are treated alike, as verdicts on deltas do
 		return -most, most
 	}
@@ -80,7 +84,7 @@ func (d *docket) weigh(answers []answer) {
 	levels, outside := 0, false
 	for i := range answers {
 		a := &answers[i]
-		if a.other != nil {
+		if a.changes() {
 			levels++
 		}
 		if a.confirmed(d.options) {
@@ -97,7 +101,7 @@ func (d *docket) weigh(answers []answer) {
 		d.contradict(answers, methods)
 	}
 	for i := range answers {
-		if a := &answers[i]; a.other != nil && a.unchanged(d.options, levels*methods) {
+		if a := &answers[i]; a.changes() && a.unchanged(d.options, levels*methods) {
 			a.verdict = Contradicted
 		}
 	}
@@ -109,7 +113,7 @@ func (a *answer) confirmed(o Options) bool {
 	if !e.HasInterval {
 		return false
 	}
-	if a.other != nil {
+	if a.changes() {
 		return (e.Low > 0 || e.High < 0) && a.beyondFloor() && e.P < options.ClaimLevel()
 	}
 	if !(e.Low >= a.low && e.High <= a.high) {
@@ -124,12 +128,12 @@ func (a *answer) confirmed(o Options) bool {
 // beyondFloor says whether a direction is no artefact that the null check leaves possible. It is asked only where the clause
 // claims a bare difference from nothing; a figure is its own floor.
 func (a *answer) beyondFloor() bool {
-	return a.other == nil && a.bound() != 0 || math.Abs(a.estimate.Center) > a.floor
+	return !a.changes() && a.bound() != 0 || math.Abs(a.estimate.Center) > a.floor
 }
 
 // outside says whether the whole interval lies beyond what the clause allows.
 func (a *answer) outside() bool {
-	return a.other == nil && a.estimate.HasInterval && (a.estimate.Low > a.high || a.estimate.High < a.low)
+	return !a.changes() && a.estimate.HasInterval && (a.estimate.Low > a.high || a.estimate.High < a.low)
 }
 
 // bound is the end of what the clause allows that is nearest to the estimate.
@@ -155,7 +159,7 @@ func (d *docket) contradict(answers []answer, methods int) {
 	var family []int
 	var rows [][]float64
 	for i := range answers {
-		if a := &answers[i]; a.other == nil && a.estimate.HasInterval {
+		if a := &answers[i]; !a.changes() && a.estimate.HasInterval {
 			family, rows = append(family, i), append(rows, a.shifted())
 		}
 	}

@@ -89,7 +89,7 @@ func (d *docket) figures(p part, verdict string) string {
 // ease is how far an estimate lies inside of what its clause allows; it is negative outside.
 func (a *answer) ease() float64 {
 	x := a.estimate.Center
-	if a.other != nil {
+	if a.changes() {
 		return math.Abs(x)
 	}
 	return min(x-a.low, a.high-x)
@@ -101,7 +101,9 @@ func (d *docket) phrase(a *answer, verdict string) string {
 	name, against := Name(a.a.Network, a.a.Path), Name(a.b.Network, a.b.Path)
 	bare := a.clause.Low == study.Amount{} && a.clause.High == study.Amount{}
 	switch {
-	case a.other != nil:
+	case a.clause.OfEffect():
+		return fmt.Sprintf("%s %s from %s to %s", name, a.figure(), a.clause.From, a.clause.To)
+	case a.changes():
 		return fmt.Sprintf("%s %s at %s, %s at %s", name, share(one), a.clause.From, share(another), a.clause.To)
 	case bare && one.Ratio > 0 && another.Ratio > 0:
 		next := ""

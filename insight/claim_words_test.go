@@ -101,7 +101,7 @@ func TestClaimTexts(t *testing.T) {
 		{"p50 of bridge below vxlan where workload=http", NotTested, "not in this run: workload=http"},
 		{"p50 of ipvlan-l2 below vxlan where placement=cross-node", NotTested, "not in this run at these levels: ipvlan-l2"},
 		{"throughput of bridge below vxlan", NotTested, "not measured: throughput"},
-		{"p50 of bridge near vxlan", NotTested, `the statement can't be read: column 15: want below or above or at or within or changes, not "near"`},
+		{"p50 of bridge near vxlan", NotTested, `the statement can't be read: column 15: want below or above or at or within or changes or rises or falls or stays, not "near"`},
 	} {
 		run.Claims = []result.Claim{{ID: "a", Says: "b", Source: "c", Published: "d", Expect: tc.statement}}
 		got := judgedClaims(run, trials)[0]

@@ -16,11 +16,14 @@ import (
 //	            at most AMOUNT above NETWORKS | at most AMOUNT below NETWORKS
 //	            within AMOUNT of NETWORKS | within AMOUNT of each other
 //	            changes between CONDITION and CONDITION
+//	            rises [by RANGE] between CONDITION and CONDITION
+//	            falls [by RANGE] between CONDITION and CONDITION
+//	            stays within AMOUNT between CONDITION and CONDITION
 //	COMPARISON  A/BASE < B/BASE | A < B            and each of them with > in place of <
 //	            A/BASE < 1.2 | A/BASE - 1 < 20%
 //	            A - BASE < 10us
 //	NETWORKS    NAME, NAME ... | others
-//	RANGE       AMOUNT (that much or more) | AMOUNT..AMOUNT
+//	RANGE       AMOUNT (that much or more; also "at least AMOUNT") | AMOUNT..AMOUNT
 //	AMOUNT      a percentage (5%) or a time (10us)
 //	CONDITION   KEY=VALUE | KEY=VALUE|VALUE ...
 type Expectation []Clause
@@ -40,12 +43,13 @@ type Clause struct {
 	Networks []string
 	Relation Relation
 	// Against are the networks that Networks are held against; Others stands for all networks of the run that the clause
-	// does not name, without the baseline. It is empty for EachOther and Changes.
+	// does not name, without the baseline. It is empty for EachOther and for what is between two levels.
 	Against []string
 	// Low and High bound the difference. Below and Above: both are zero for a direction without a figure; High alone is
-	// zero where Low is the least and there is no most. AtMostAbove, AtMostBelow, Within, EachOther: both are the most.
+	// zero where Low is the least and there is no most. AtMostAbove, AtMostBelow, Within, EachOther, Stays: both are the most.
+	// Rises and Falls are as Above and Below.
 	Low, High Amount
-	// From and To are the two levels between which the delta changes (Changes).
+	// From and To are the two levels between which the delta changes (Changes), or the network itself rises, falls or stays.
 	From, To Condition
 	Where    []Condition
 }
@@ -55,7 +59,7 @@ type Relation string
 
 // The relations: every network is below (or above) every one it is held against; is not further above (or below) it than an
 // amount; lies within an amount of it; lies within an amount of every other one named; differs in its delta between two
-// levels.
+// levels; is itself higher, lower or within an amount at the second of two levels, whatever the baseline does.
 const (
 	Below       Relation = "below"
 	Above       Relation = "above"
@@ -64,6 +68,9 @@ const (
 	Within      Relation = "within"
 	EachOther   Relation = "each-other"
 	Changes     Relation = "changes"
+	Rises       Relation = "rises"
+	Falls       Relation = "falls"
+	Stays       Relation = "stays"
 )
 
 // Others stands for all networks of the run that a clause does not name.
@@ -75,13 +82,7 @@ func (c Clause) String() string {
 	against := strings.Join(c.Against, ", ")
 	switch c.Relation {
 	case Below, Above:
-		words = append(words, string(c.Relation), against)
-		switch {
-		case c.High != Amount{}:
-			words = append(words, "by", c.Low.String()+".."+c.High.String())
-		case c.Low != Amount{}:
-			words = append(words, "by", c.Low.String())
-		}
+		words = append(append(words, string(c.Relation), against), c.far()...)
 	case AtMostAbove:
 		words = append(words, "at most", c.High.String(), "above", against)
 	case AtMostBelow:
@@ -91,7 +92,14 @@ func (c Clause) String() string {
 	case EachOther:
 		words = append(words, "within", c.High.String(), "of each other")
 	case Changes:
-		words = append(words, "changes between", c.From.String(), "and", c.To.String())
+		words = append(words, "changes")
+	case Rises, Falls:
+		words = append(append(words, string(c.Relation)), c.far()...)
+	case Stays:
+		words = append(words, "stays within", c.High.String())
+	}
+	if c.BetweenLevels() {
+		words = append(words, "between", c.From.String(), "and", c.To.String())
 	}
 	if len(c.Where) > 0 {
 		where := make([]string, len(c.Where))
@@ -101,6 +109,27 @@ func (c Clause) String() string {
 		words = append(words, "where", strings.Join(where, ", "))
 	}
 	return strings.Join(words, " ")
+}
+
+// far says how far a clause's networks are above or below, in words.
+func (c Clause) far() []string {
+	switch {
+	case c.High != Amount{}:
+		return []string{"by", c.Low.String() + ".." + c.High.String()}
+	case c.Low != Amount{}:
+		return []string{"by", c.Low.String()}
+	}
+	return nil
+}
+
+// BetweenLevels says whether the clause is about two levels of a factor.
+func (c Clause) BetweenLevels() bool {
+	return c.Relation == Changes || c.OfEffect()
+}
+
+// OfEffect says whether the clause is about what a factor does to the networks themselves, not to what they cost.
+func (c Clause) OfEffect() bool {
+	return c.Relation == Rises || c.Relation == Falls || c.Relation == Stays
 }
 
 // InTime says whether the clause speaks of times, so that differences are taken in them and not as ratios.

@@ -56,7 +56,7 @@ type factor struct {
 
 // conditionFactors are all that a condition can be about.
 func conditionFactors() []factor {
-	return []factor{
+	all := []factor{
 		named("placement", []string{string(result.SameNode), string(result.CrossNode)},
 			func(c result.Cell) string { return string(c.Placement) }),
 		typed("workload", func(s string) (string, error) {
@@ -66,32 +66,14 @@ func conditionFactors() []factor {
 			return s, nil
 		}, func(c result.Cell) string { return c.Workload }),
 		named("path", []string{"pod", "service", "nodeport", "host"}, func(c result.Cell) string { return c.Path }),
-		named("family", []string{string(result.IPv4), string(result.IPv6)}, func(c result.Cell) string {
-			if c.Params.Family == "" {
-				return string(result.IPv4)
-			}
-			return string(c.Params.Family)
-		}),
-		typed("message", parseBytes, func(c result.Cell) any { return c.Params.Message }),
-		typed("connections", parseCount, func(c result.Cell) any { return c.Params.Connections }),
-		typed("rate", parseRateLevel, func(c result.Cell) any {
-			if c.Params.Search {
-				return SearchRate
-			}
-			return c.Params.Rate
-		}),
-		typed("request_rate", parseFloat, func(c result.Cell) any { return c.Params.RequestRate }),
-		named("cpu", []string{"same", "two", "any"}, func(c result.Cell) string { return c.Params.CPU }),
-		typed("busy_poll", parseDuration, func(c result.Cell) any { return c.Params.BusyPoll }),
-		typed("congestion_control", func(s string) (string, error) {
-			if !algorithmName.MatchString(s) {
-				return "", fmt.Errorf("%s is not the name of an algorithm", printed(s))
-			}
-			return s, nil
-		}, func(c result.Cell) string { return c.Params.CongestionControl }),
-		typed("nagle", parseBool, func(c result.Cell) any { return c.Params.Nagle }),
-		typed("mtu", parseBytes, func(c result.Cell) any { return c.Params.MTU }),
 	}
+	for _, p := range parameters() {
+		all = append(all, factor{p.name(), func(value string) (func(result.Cell) bool, error) {
+			holds, err := p.test(value)
+			return func(c result.Cell) bool { return holds(c.Params) }, err
+		}})
+	}
+	return all
 }
 
 // typed is a factor whose values are quantities; of gives a cell's.

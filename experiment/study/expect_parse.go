@@ -175,7 +175,7 @@ func (p *expectParser) metric(c *Clause) {
 
 // relation reads how the networks stand to others.
 func (p *expectParser) relation(c *Clause) {
-	switch word := p.want("below", "above", "at", "within", "changes"); word {
+	switch word := p.want("below", "above", "at", "within", "changes", "rises", "falls", "stays"); word {
 	case "below", "above":
 		c.Relation, c.Against = Relation(word), p.names(c.Networks)
 		if p.skip("by") {
@@ -207,16 +207,37 @@ func (p *expectParser) relation(c *Clause) {
 		}
 	case "changes":
 		c.Relation = Changes
-		p.want("between")
-		c.From = p.condition()
-		p.want("and")
-		at := p.at()
-		c.To = p.condition()
-		if c.From.Key != c.To.Key {
-			p.fail(at, fmt.Sprintf("changes between two levels of one factor, not of %s and %s", c.From.Key, c.To.Key))
-		} else if slices.ContainsFunc(c.To.Values, func(v string) bool { return slices.Contains(c.From.Values, v) }) {
-			p.fail(at, "changes between two levels, not between a level and itself")
+		p.between(c)
+	case "rises", "falls":
+		if c.Relation = Relation(word); p.skip("by") {
+			p.span(c)
+		} else if p.skip("at") {
+			p.want("least")
+			at := p.at()
+			c.Low = p.amount(c, p.next(), at)
+			p.share(c.Relation, c.Low, at)
 		}
+		p.between(c)
+	case "stays":
+		p.want("within")
+		at := p.at()
+		c.Relation, c.High = Stays, p.amount(c, p.next(), at)
+		c.Low = c.High
+		p.between(c)
+	}
+}
+
+// between reads the two levels that a clause is about.
+func (p *expectParser) between(c *Clause) {
+	p.want("between")
+	c.From = p.condition()
+	p.want("and")
+	at := p.at()
+	c.To = p.condition()
+	if c.From.Key != c.To.Key {
+		p.fail(at, fmt.Sprintf("%s between two levels of one factor, not of %s and %s", c.Relation, c.From.Key, c.To.Key))
+	} else if slices.ContainsFunc(c.To.Values, func(v string) bool { return slices.Contains(c.From.Values, v) }) {
+		p.fail(at, fmt.Sprintf("%s between two levels, not between a level and itself", c.Relation))
 	}
 }
 
@@ -264,7 +285,7 @@ func (p *expectParser) span(c *Clause) {
 
 // share refuses to speak of something that is more than wholly below something else.
 func (p *expectParser) share(r Relation, a Amount, at int) {
-	if (r == Below || r == AtMostBelow) && a.Relative >= 1 {
+	if (r == Below || r == AtMostBelow || r == Falls) && a.Relative >= 1 {
 		p.fail(at, fmt.Sprintf("nothing is %s below anything: the most is less than 100%%", a))
 	}
 }

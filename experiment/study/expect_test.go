@@ -70,56 +70,92 @@ func TestTwoFormsOfAClause(t *testing.T) {
 	}
 }
 
+// TestEffectsInWords: what is printed of clauses about two levels is how they are best written.
+func TestEffectsInWords(t *testing.T) {
+	for text, printed := range map[string]string{
+		"p50 of host rises at least 10% between policy=none and policy=iptables":                              "p50 of host rises by 10% between policy=none and policy=iptables",
+		"p50 of host rises between policy.rules=10 and policy.rules=1000":                                     "",
+		"throughput of a, b falls by 5%..20% between link.loss=0 and link.loss=1% where placement=cross-node": "",
+		"p50 of host rises by 19ms..21ms between link.delay=0s and link.delay=10ms":                           "",
+		"p50 of others stays within 5% between policy.rules=10 and policy.rules=10000 where policy=ebpf":      "",
+	} {
+		e, err := ParseExpectation(text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		want := printed
+		if want == "" {
+			want = text
+		}
+		if e.String() != want || !e[0].BetweenLevels() || !e[0].OfEffect() {
+			t.Errorf("%q is printed as %q, want %q", text, e, want)
+		}
+	}
+}
+
 func TestParseExpectationRefuses(t *testing.T) {
 	const metrics = "cpu, loss, mean, min, no_drop, p50, p50_at_10, p50_at_50, p50_at_90, p90, p99, p99.9, partial_drop, request, response, throughput"
-	const factors = "busy_poll, congestion_control, connections, cpu, family, message, mtu, nagle, path, placement, rate, request_rate, workload"
+	const factors = "bond.mode, bond.xmit_hash_policy, busy_poll, congestion_control, connections, cpu, encryption, family, link.count, link.delay, " +
+		"link.loss, link.rate, message, mtu, nagle, offload.gro, offload.gso, offload.lro, offload.tso, path, placement, policy, policy.rules, qos, " +
+		"rate, request_rate, rps, service, service.count, workload"
 	for in, want := range map[string]string{
-		"":                                             `column 1: unknown metric the end: known are ` + metrics,
-		"p5 of host below vxlan":                       `column 1: unknown metric "p5": did you mean "p50"?`,
-		"p50 host below vxlan":                         `column 5: want of, not "host"`,
-		"p50 of host near vxlan":                       `column 13: want below or above or at or within or changes, not "near"`,
-		"p50 of host, below vxlan":                     `column 20: want below or above or at or within or changes, not "vxlan"`,
-		"p50 of host, host below vxlan":                `column 14: network host is there twice`,
-		"p50 of host below":                            `column 18: want the name of a network, not the end`,
-		"p50 of host below  ; p50 of":                  `column 18: want the name of a network, not the end`,
-		"p50 of host below vxlan;":                     `column 25: unknown metric the end: known are ` + metrics,
-		"p50 of host below <b>":                        `column 19: want the name of a network, not "<"`,
-		"p50 of host, vxlan below bridge, host":        `column 34: host is held against itself`,
-		"p50 of others below others":                   `column 21: others is held against itself`,
-		"p50 of host within 5 of metal":                `column 20: want an amount such as 5% or 10us, not "5"`,
-		"p50 of host within -5% of metal":              `column 20: want an amount such as 5% or 10us, not "-5%"`,
-		"p50 of host within NaN% of metal":             `column 20: want an amount such as 5% or 10us, not "NaN%"`,
-		"p50 of host within 5% of each other":          `column 26: each other takes two networks at least`,
-		"throughput of a within 5us of b":              `column 24: throughput is not a time: write a percentage`,
-		"p50 of vxlan above host by 5%..2%":            `column 28: "5%..2%" is not a range`,
-		"p50 of vxlan above host by 5us..2%":           `column 28: "5us..2%" is not a range`,
-		"p50 of vxlan above host by 5%..":              `column 32: want an amount such as 5% or 10us, not the end`,
-		"p50 of vxlan below host by 100%":              `column 28: nothing is 100% below anything: the most is less than 100%`,
-		"p50 of vxlan at most 5% near host":            `column 25: want above or below, not "near"`,
-		"p50 of a below b where place=x":               `column 24: unknown factor "place": did you mean "placement"?`,
-		"p50 of a below b where placement":             `column 24: "placement" has no value: write for example placement=same-node`,
-		"p50 of a below b where mtu=":                  `column 24: "mtu=" has no value: write for example placement=same-node`,
-		"p50 of a below b where family=ipv4|ipv5":      `column 36: unknown family "ipv5": did you mean "ipv4"?`,
-		"p50 of a below b where message=x":             `column 32: "x" is not a size: it does not start with a number; write for example "64KiB", "1500" or "1.5MiB"`,
-		"p50 of a below b where mtu=1500, mtu=9000":    `column 34: mtu is there twice: write mtu=A|B for either of two`,
-		"p50 of a below b and more":                    `column 18: unexpected "and"`,
-		"p50 of a changes between mtu=1 and x":         `column 36: unknown factor "x": known are ` + factors,
-		"p50 of a changes between mtu=1 and message=2": `column 36: changes between two levels of one factor, not of mtu and message`,
-		"p50 of a changes between mtu=1 and mtu=1":     `column 36: changes between two levels, not between a level and itself`,
-		"tcp-rr p5: a < b":                             `column 8: unknown metric "p5": did you mean "p50"?`,
-		"p50, crossnode: a < b":                        `column 6: want same-node, cross-node or KEY=VALUE, not "crossnode"`,
-		"p50, same-node, cross-node: a < b":            `column 17: placement is there twice: write placement=A|B for either of two`,
-		"p50: a/host < b/bridge":                       `column 17: a is held against host and b against bridge: a comparison has one base`,
-		"p50: a/host < b":                              `column 15: want a ratio such as 1.2 (or 20% after - 1), or NETWORK/BASE, not "b"`,
-		"p50: a/host < 0":                              `column 15: want a ratio such as 1.2 (or 20% after - 1), or NETWORK/BASE, not "0"`,
-		"p50: a/host <= 1.2":                           `column 14: want a ratio such as 1.2 (or 20% after - 1), or NETWORK/BASE, not "="`,
-		"p50: a - host < 5%":                           `column 17: want a time such as 10us, not "5%"`,
-		"loss: a - host < 5us":                         `column 18: loss is not a time: write a percentage`,
-		"p50: a, b < c":                                `column 7: want / or - or < or >, not ","`,
-		"p50: a < b, c":                                `column 14: a comparison holds one network against one: write METRIC of A below B, C for several`,
-		"p50: a < b where mtu=1500":                    `column 12: unexpected "where"`,
-		"ü p50 of":                                     `column 1: unknown metric "\u00fc": known are ` + metrics,
-		"p50 of a below b where ü=1":                   `column 24: unknown factor "\u00fc": known are ` + factors,
+		"":                       `column 1: unknown metric the end: known are ` + metrics,
+		"p5 of host below vxlan": `column 1: unknown metric "p5": did you mean "p50"?`,
+		"p50 host below vxlan":   `column 5: want of, not "host"`,
+		"p50 of host rises between policy=none and policy=nope":      `column 50: unknown policy "nope": did you mean "none"?`,
+		"p50 of host rises between policy=none and polcy=ebpf":       `column 43: unknown factor "polcy": did you mean "policy"?`,
+		"p50 of host rises between policy=none and service=pod":      `column 43: rises between two levels of one factor, not of policy and service`,
+		"p50 of host falls at most 5% between rps=on and rps=off":    `column 22: want least, not "most"`,
+		"p50 of host falls by 100% between rps=on and rps=off":       `column 22: nothing is 100% below anything: the most is less than 100%`,
+		"p50 of host stays between rps=on and rps=off":               `column 19: want within, not "between"`,
+		"p50 of host stays within 5% between rps=on and rps=on":      `column 48: stays between two levels, not between a level and itself`,
+		"p50 of host rises at least 10%":                             `column 31: want between, not the end`,
+		"throughput of host rises by 5us between rps=on and rps=off": `column 29: throughput is not a time: write a percentage`,
+		"p50 of host rises between link.loss=x and link.loss=1%":     `column 37: "x" is not a fraction; write 2% or 0.02`,
+		"p50 of host near vxlan":                                     `column 13: want below or above or at or within or changes or rises or falls or stays, not "near"`,
+		"p50 of host, below vxlan":                                   `column 20: want below or above or at or within or changes or rises or falls or stays, not "vxlan"`,
+		"p50 of host, host below vxlan":                              `column 14: network host is there twice`,
+		"p50 of host below":                                          `column 18: want the name of a network, not the end`,
+		"p50 of host below  ; p50 of":                                `column 18: want the name of a network, not the end`,
+		"p50 of host below vxlan;":                                   `column 25: unknown metric the end: known are ` + metrics,
+		"p50 of host below <b>":                                      `column 19: want the name of a network, not "<"`,
+		"p50 of host, vxlan below bridge, host":                      `column 34: host is held against itself`,
+		"p50 of others below others":                                 `column 21: others is held against itself`,
+		"p50 of host within 5 of metal":                              `column 20: want an amount such as 5% or 10us, not "5"`,
+		"p50 of host within -5% of metal":                            `column 20: want an amount such as 5% or 10us, not "-5%"`,
+		"p50 of host within NaN% of metal":                           `column 20: want an amount such as 5% or 10us, not "NaN%"`,
+		"p50 of host within 5% of each other":                        `column 26: each other takes two networks at least`,
+		"throughput of a within 5us of b":                            `column 24: throughput is not a time: write a percentage`,
+		"p50 of vxlan above host by 5%..2%":                          `column 28: "5%..2%" is not a range`,
+		"p50 of vxlan above host by 5us..2%":                         `column 28: "5us..2%" is not a range`,
+		"p50 of vxlan above host by 5%..":                            `column 32: want an amount such as 5% or 10us, not the end`,
+		"p50 of vxlan below host by 100%":                            `column 28: nothing is 100% below anything: the most is less than 100%`,
+		"p50 of vxlan at most 5% near host":                          `column 25: want above or below, not "near"`,
+		"p50 of a below b where place=x":                             `column 24: unknown factor "place": did you mean "placement"?`,
+		"p50 of a below b where placement":                           `column 24: "placement" has no value: write for example placement=same-node`,
+		"p50 of a below b where mtu=":                                `column 24: "mtu=" has no value: write for example placement=same-node`,
+		"p50 of a below b where family=ipv4|ipv5":                    `column 36: unknown family "ipv5": did you mean "ipv4"?`,
+		"p50 of a below b where message=x":                           `column 32: "x" is not a size: it does not start with a number; write for example "64KiB", "1500" or "1.5MiB"`,
+		"p50 of a below b where mtu=1500, mtu=9000":                  `column 34: mtu is there twice: write mtu=A|B for either of two`,
+		"p50 of a below b and more":                                  `column 18: unexpected "and"`,
+		"p50 of a changes between mtu=1 and x":                       `column 36: unknown factor "x": known are ` + factors,
+		"p50 of a changes between mtu=1 and message=2":               `column 36: changes between two levels of one factor, not of mtu and message`,
+		"p50 of a changes between mtu=1 and mtu=1":                   `column 36: changes between two levels, not between a level and itself`,
+		"tcp-rr p5: a < b":                                           `column 8: unknown metric "p5": did you mean "p50"?`,
+		"p50, crossnode: a < b":                                      `column 6: want same-node, cross-node or KEY=VALUE, not "crossnode"`,
+		"p50, same-node, cross-node: a < b":                          `column 17: placement is there twice: write placement=A|B for either of two`,
+		"p50: a/host < b/bridge":                                     `column 17: a is held against host and b against bridge: a comparison has one base`,
+		"p50: a/host < b":                                            `column 15: want a ratio such as 1.2 (or 20% after - 1), or NETWORK/BASE, not "b"`,
+		"p50: a/host < 0":                                            `column 15: want a ratio such as 1.2 (or 20% after - 1), or NETWORK/BASE, not "0"`,
+		"p50: a/host <= 1.2":                                         `column 14: want a ratio such as 1.2 (or 20% after - 1), or NETWORK/BASE, not "="`,
+		"p50: a - host < 5%":                                         `column 17: want a time such as 10us, not "5%"`,
+		"loss: a - host < 5us":                                       `column 18: loss is not a time: write a percentage`,
+		"p50: a, b < c":                                              `column 7: want / or - or < or >, not ","`,
+		"p50: a < b, c":                                              `column 14: a comparison holds one network against one: write METRIC of A below B, C for several`,
+		"p50: a < b where mtu=1500":                                  `column 12: unexpected "where"`,
+		"ü p50 of":                                                   `column 1: unknown metric "\u00fc": known are ` + metrics,
+		"p50 of a below b where ü=1":                                 `column 24: unknown factor "\u00fc": known are ` + factors,
 	} {
 		_, err := ParseExpectation(in)
 		if err == nil || err.Error() != want {
@@ -166,6 +202,8 @@ func TestConditionHolds(t *testing.T) {
 		"message=1KiB": true, "message=1024": true, "message=1000": false, "connections=4": true, "connections=1": false,
 		"family=ipv4": true, "family=ipv6": false, "cpu=same": true, "busy_poll=50us": true, "rate=1Gbit/s": true,
 		"mtu=9000": true, "nagle=false": true, "nagle=true": false, "path=pod": true, "path=service": false,
+		"policy=none": true, "policy=ebpf": false, "service=pod": true, "link.count=1": true, "encryption=none": true, "rps=on": false,
+		"link.delay=0s": true, "link.delay=10ms": false, "link.loss=1%": false, "policy.rules=10": false, "offload.tso=yes": false,
 		"request_rate=0": true, "congestion_control=bbr": false, "unheard=of": false, "message=much": false,
 	} {
 		key, values, _ := strings.Cut(text, "=")
@@ -176,6 +214,12 @@ func TestConditionHolds(t *testing.T) {
 	cell.Params.Rate, cell.Params.Search = 0, true
 	if !(Condition{"rate", []string{"search"}}).Holds(cell) || (Condition{"rate", []string{"0"}}).Holds(cell) {
 		t.Error("a cell that searches for the rate is not one")
+	}
+	cell.Params.Conditions = result.Conditions{Policy: "ebpf", PolicyRules: 1000, LinkLoss: 0.01, LinkCount: 2, GRO: result.Off}.Plain()
+	for _, text := range []string{"policy=ebpf", "policy.rules=1000", "link.loss=1%", "link.loss=0.01", "link.count=2", "bond.mode=802.3ad", "offload.gro=off"} {
+		if key, value, _ := strings.Cut(text, "="); !(Condition{key, []string{value}}).Holds(cell) {
+			t.Errorf("%s does not hold", text)
+		}
 	}
 	cell.Params.Family = result.IPv6
 	if !(Condition{"family", []string{"ipv6"}}).Holds(cell) {
@@ -197,7 +241,8 @@ func FuzzParseExpectation(f *testing.F) {
 	}
 	for _, s := range []string{
 		"tcp-rr p50, cross-node: macvlan/host < bridge/host", "p50: a/b - 1 < 10%", "p50: a - b > -1h", "p50 of a at most 3% below b",
-		"p50 of a above b by 1us..2us where mtu=1|2", "p50 of others within 1e-9% of each other", ";;", "p50: \xff/é > 1",
+		"p50 of a above b by 1us..2us where mtu=1|2", "p50 of a rises at least 3% between policy=none and policy=ebpf|iptables",
+		"throughput of others falls by 1%..2% between link.loss=0 and link.loss=1% where mtu=1500", "p50 of a stays within 1us between rps=on and rps=off", "p50 of others within 1e-9% of each other", ";;", "p50: \xff/é > 1",
 	} {
 		f.Add(s)
 	}
@@ -250,7 +295,7 @@ func TestDocumentedClausesMeanTheSame(t *testing.T) {
 			}
 		}
 	}
-	if rows != 10 || both != 7 {
+	if rows != 13 || both != 7 {
 		t.Errorf("read %d rows with %d comparisons", rows, both)
 	}
 }

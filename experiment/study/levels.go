@@ -37,6 +37,14 @@ func setRate(p *result.Params, v unit.BitsPerSecond) {
 	}
 }
 
+// rateLevel is the rate as a level.
+func rateLevel(p result.Params) unit.BitsPerSecond {
+	if p.Search {
+		return SearchRate
+	}
+	return p.Rate
+}
+
 // setFamily leaves out IPv4, which is the default: so that a cell has one name, whether its study speaks of families or not.
 func setFamily(p *result.Params, v result.Family) {
 	if v != result.IPv4 {
@@ -118,4 +126,23 @@ func (l Levels) Clone() Levels {
 		p.take(&c, &l)
 	}
 	return c
+}
+
+// Without are parameters with one of them left open, named as in a study: for a comparison with others that may differ in it
+// alone. What only one of both has on account of it, as the number of rules where the other has no policy, is left open too.
+func Without(p, other result.Params, key string) result.Params {
+	open := []string{key}
+	for _, c := range companions() {
+		if c.of == key || key == "bond.mode" && c.key == "bond.xmit_hash_policy" { // not every mode hashes
+			open = append(open, c.key)
+		}
+	}
+	left := p
+	for i, key := range open {
+		one, known := parameterOf(key)
+		if known && (i == 0 || !one.given(p) || !one.given(other)) {
+			one.unset(&left)
+		}
+	}
+	return left
 }

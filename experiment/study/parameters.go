@@ -28,6 +28,11 @@ type parameter interface {
 	clear(l *Levels)
 	// fill gives p the value of defaults where it has none.
 	fill(p *result.Params, defaults *result.Params)
+	// given says whether parameters have a value, and unset takes it away.
+	given(p result.Params) bool
+	unset(p *result.Params)
+	// test reads a level as claims have it, and gives the test of parameters for it.
+	test(text string) (func(result.Params) bool, error)
 	// worded says that levels are words, which are quoted where YAML would take them for something else.
 	worded() bool
 }
@@ -40,10 +45,50 @@ type field[T comparable] struct {
 	text  func(T) string
 	// quotes says that what YAML takes for a number or a date has to be in quotes: the levels are words.
 	quotes bool
-	// in is the parameter's place; of one that is more than a value there is set in its stead.
+	// in is the parameter's place; of one that is more than a value there are set and get in its stead.
 	in    func(*result.Params) *T
 	set   func(*result.Params, T)
+	get   func(result.Params) T
 	bound func(c *checker, path string, v T)
+	// known are the words that there are, nil if any will do; idle is what a parameter that is not set is.
+	known []string
+	idle  T
+}
+
+func (f field[T]) test(text string) (func(result.Params) bool, error) {
+	want, err := f.parse(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.known != nil && !slices.Contains(f.known, text):
+		return nil, fmt.Errorf("unknown %s %s: %s", f.key, printed(text), suggest(text, f.known))
+	}
+	return func(p result.Params) bool { return f.value(p) == want }, nil
+}
+
+func (f field[T]) given(p result.Params) bool {
+	var zero T
+	if f.get != nil {
+		return f.get(p) != zero
+	}
+	return *f.in(&p) != zero
+}
+
+func (f field[T]) unset(p *result.Params) {
+	var zero T
+	f.put(p, zero)
+}
+
+// value is the parameter's.
+func (f field[T]) value(p result.Params) T {
+	if f.get != nil {
+		return f.get(p)
+	}
+	var zero T
+	if v := *f.in(&p); v != zero {
+		return v
+	}
+	return f.idle
 }
 
 func (f field[T]) name() string { return f.key }
@@ -127,7 +172,7 @@ func parameters() []parameter {
 			of: func(l *Levels) *[]int { return &l.Connections }, in: func(p *result.Params) *int { return &p.Connections },
 		},
 		field[unit.BitsPerSecond]{
-			key: "rate", parse: parseRateLevel, text: rateText, bound: (*checker).rate, set: setRate,
+			key: "rate", parse: parseRateLevel, text: rateText, bound: (*checker).rate, set: setRate, get: rateLevel,
 			of: func(l *Levels) *[]unit.BitsPerSecond { return &l.Rate }, in: func(p *result.Params) *unit.BitsPerSecond { return &p.Rate },
 		},
 		field[float64]{
@@ -151,8 +196,7 @@ func parameters() []parameter {
 			key: "mtu", parse: parseBytes, text: bytesText, bound: (*checker).mtu,
 			of: func(l *Levels) *[]unit.Bytes { return &l.MTU }, in: func(p *result.Params) *unit.Bytes { return &p.MTU },
 		},
-		withSet(words("family", func(l *Levels) *[]result.Family { return &l.Family }, func(p *result.Params) *result.Family { return &p.Family },
-			result.IPv4, result.IPv6), setFamily),
+		family(),
 	}, conditions()...)
 }
 
@@ -182,14 +226,22 @@ func words[T ~string](key string, of func(*Levels) *[]T, in func(*result.Params)
 		names[i] = string(k)
 	}
 	return field[T]{
-		key: key, quotes: true, parse: parseWord[T], text: func(v T) string { return string(v) }, of: of, in: in,
+		key: key, quotes: true, known: names, parse: parseWord[T], text: func(v T) string { return string(v) }, of: of, in: in,
 		bound: func(c *checker, path string, v T) { c.oneOf(path, string(v), names...) },
 	}
 }
 
-// withSet is a field whose levels are set by a function of their own.
-func withSet[T comparable](f field[T], set func(*result.Params, T)) field[T] {
-	f.set = set
+// family is the version of IP.
+func family() parameter {
+	f := words("family", func(l *Levels) *[]result.Family { return &l.Family }, func(p *result.Params) *result.Family { return &p.Family },
+		result.IPv4, result.IPv6)
+	f.set, f.idle = setFamily, result.IPv4
+	return f
+}
+
+// otherwise gives a field the value of parameters that are not set.
+func otherwise[T comparable](f field[T], idle T) field[T] {
+	f.idle = idle
 	return f
 }
 
