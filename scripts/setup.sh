@@ -28,6 +28,7 @@ needs() {
 		echo sockperf sockperf
 		echo iperf3 iperf3
 		echo nft nftables
+		echo iptables-restore iptables
 		echo ip iproute2
 		echo chromium chromium
 		;;
