@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,4 +75,52 @@ func TestExpandDropsWhatIsTheSame(t *testing.T) {
 	if len(slices.Compact(got)) != 16 {
 		t.Errorf("two cells have one name: %q", got)
 	}
+}
+
+// A budget that does not hold everything leaves loads out, not levels: an effect needs the levels of one load together.
+func TestFitKeepsLevelsTogether(t *testing.T) {
+	s := &study.Study{
+		Baseline: "host", Networks: []string{"host", "n"}, Placement: []result.Placement{result.SameNode, result.CrossNode},
+		Workloads: []study.Workload{{Name: "w", Levels: study.Levels{Message: []unit.Bytes{300, 500, 1024, 2048}}}},
+		Factors:   study.Levels{Conditions: study.ConditionLevels{Policy: []string{"none", "nftables", "ebpf"}}},
+	}
+	cells := plan.Expand(s)
+	rules := plan.Rules{Builds: 12, MinBuilds: 6, MinRounds: 10, Budget: time.Hour}
+	all, err := plan.Fit(cells, costs(), rules)
+	if err != nil || len(all.Kept) != len(cells) {
+		t.Fatalf("%v, %d of %d cells", err, len(all.Kept), len(cells))
+	}
+	rules.Budget = all.Whole / 2
+	some, err := plan.Fit(cells, costs(), rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	levels := map[unit.Bytes]map[string]bool{}
+	for _, c := range some.Kept {
+		if levels[c.Params.Message] == nil {
+			levels[c.Params.Message] = map[string]bool{}
+		}
+		levels[c.Params.Message][c.Params.Conditions.Policy] = true
+	}
+	if len(levels) == 0 || len(levels) == 4 {
+		t.Errorf("half of the budget holds %d loads of 4", len(levels))
+	}
+	for message, l := range levels {
+		if len(l) != 3 {
+			t.Errorf("%v has the levels %v", message, l)
+		}
+	}
+	if want := "w 300B at 3 levels, w 2KiB at 3 levels; left out: "; !strings.Contains(some.Note, want) {
+		t.Errorf("note %q lacks %q", some.Note, want)
+	}
+	// Too little for all levels of even one load: then the first ones.
+	rules.Budget = 8 * time.Second
+	few, err := plan.Fit(cells, costs(), rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := result.Settings(few.Kept); len(got) == 0 || got[0].Params.Conditions.Policy != "" {
+		t.Errorf("kept %+v", got)
+	}
+	t.Log(few.Note)
 }

@@ -43,17 +43,35 @@ type load struct {
 	params   result.Params
 }
 
-// Fit chooses the cells that the budget holds. All networks and placements are kept; of each workload's parameters the first
-// combination is taken, then the last, then those between, one workload after the other, as long as the planned builds
-// with the least number of rounds fit. The smallest subset is one combination on all networks, in the least number of
-// builds; when not even that fits, the error is a *BudgetError.
+// sorter sorts cells into loads.
+type sorter func(result.Cell) load
+
+// together has the levels of all factors in one load, so that what a factor does can be told for each load that is kept.
+func together(c result.Cell) load { return load{c.Workload, c.Params.Load()} }
+
+// apart has every combination of levels as a load of its own.
+func apart(c result.Cell) load { return load{c.Workload, c.Params} }
+
+// Fit chooses the cells that the budget holds. All networks and placements are kept, and all levels of what leaves the
+// load as it is (result.Factors); of each workload's other parameters the first combination is taken, then the last, then
+// those between, one workload after the other, as long as the planned builds with the least number of rounds fit. Where not
+// even one combination fits under all levels, each level is chosen by itself in the same way. The smallest subset is one
+// combination on all networks, in the least number of builds; when not even that fits, the error is a *BudgetError.
 func Fit(cells []result.Cell, costs Costs, rules Rules) (Fitted, error) {
+	f, err := fit(cells, together, costs, rules)
+	if err != nil {
+		f, err = fit(cells, apart, costs, rules)
+	}
+	return f, err
+}
+
+func fit(cells []result.Cell, sort sorter, costs Costs, rules Rules) (Fitted, error) {
 	measured := Measured(cells)
 	var kept []result.Cell
 	chosen := map[load]bool{}
-	loads := byTurns(measured)
+	loads := byTurns(measured, sort)
 	for i, l := range loads {
-		more := append(slices.Clone(kept), cellsOf(measured, l)...)
+		more := append(slices.Clone(kept), cellsOf(measured, l, sort)...)
 		builds := rules.Builds
 		if i == 0 {
 			builds = rules.MinBuilds
@@ -69,14 +87,14 @@ func Fit(cells []result.Cell, costs Costs, rules Rules) (Fitted, error) {
 	}
 	f := Fitted{Cells: slices.Clone(cells), Whole: roundUp(need(measured, costs, rules.Builds, rules))}
 	for i, c := range f.Cells {
-		l := load{c.Workload, c.Params}
+		l := sort(c)
 		if c.Unsupported == "" && c.Skipped == "" && slices.Contains(loads, l) && !chosen[l] {
 			f.Cells[i].Skipped = fmt.Sprintf("left out by the time budget of %s; %s holds all",
 				study.FormatDuration(rules.Budget), study.FormatDuration(f.Whole))
 		}
 	}
 	f.Kept = Measured(f.Cells)
-	f.Note = note(loads, chosen, measured, rules.Budget, f.Whole)
+	f.Note = note(loads, chosen, measured, sort, rules.Budget, f.Whole)
 	return f, nil
 }
 
@@ -91,21 +109,21 @@ func need(cells []result.Cell, costs Costs, builds int, rules Rules) time.Durati
 	return costs.Start + time.Duration(builds)*build + costs.Finish
 }
 
-func cellsOf(cells []result.Cell, l load) []result.Cell {
-	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return load{c.Workload, c.Params} != l })
+func cellsOf(cells []result.Cell, l load, sort sorter) []result.Cell {
+	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return sort(c) != l })
 }
 
 // byTurns lists the loads in the order in which they are taken: the workloads by turns, each with its first combination,
 // its last, and then the others.
-func byTurns(cells []result.Cell) []load {
+func byTurns(cells []result.Cell, sort sorter) []load {
 	var workloads []string
 	params := map[string][]result.Params{}
 	for _, c := range cells {
 		if !slices.Contains(workloads, c.Workload) {
 			workloads = append(workloads, c.Workload)
 		}
-		if !slices.Contains(params[c.Workload], c.Params) {
-			params[c.Workload] = append(params[c.Workload], c.Params)
+		if p := sort(c).params; !slices.Contains(params[c.Workload], p) {
+			params[c.Workload] = append(params[c.Workload], p)
 		}
 	}
 	var turns []load
@@ -126,13 +144,17 @@ func byTurns(cells []result.Cell) []load {
 	return turns
 }
 
-func note(loads []load, chosen map[load]bool, measured []result.Cell, budget, whole time.Duration) string {
+func note(loads []load, chosen map[load]bool, measured []result.Cell, sort sorter, budget, whole time.Duration) string {
 	var in, out []string
 	for _, l := range loads {
+		text := Describe(l.workload, l.params)
+		if n := len(result.Settings(cellsOf(measured, l, sort))) / placements(measured); n > 1 {
+			text += fmt.Sprintf(" at %d levels", n)
+		}
 		if chosen[l] {
-			in = append(in, Describe(l.workload, l.params))
+			in = append(in, text)
 		} else {
-			out = append(out, Describe(l.workload, l.params))
+			out = append(out, text)
 		}
 	}
 	if len(out) == 0 {
@@ -149,6 +171,15 @@ func note(loads []load, chosen map[load]bool, measured []result.Cell, budget, wh
 	}
 	return fmt.Sprintf("the time budget of %s holds %d of %d workload settings, each on all %d networks: %s; left out: %s; --time-budget %s holds all",
 		study.FormatDuration(budget), len(in), len(loads), len(networks), strings.Join(in, ", "), left, study.FormatDuration(whole))
+}
+
+// placements is how many there are in cells.
+func placements(cells []result.Cell) int {
+	all := map[result.Placement]bool{}
+	for _, c := range cells {
+		all[c.Placement] = true
+	}
+	return max(1, len(all))
 }
 
 // roundUp gives a duration that one would type: whole 5 s up to two minutes, half minutes up to an hour, then minutes; below
