@@ -1,0 +1,272 @@
+package vm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/testbed/vm/image"
+	"netdelta/testbed/vm/mux"
+	"netdelta/testbed/vm/wire"
+)
+
+// Guest is a running guest. Close is idempotent, and the guest ends with this program however that ends.
+type Guest struct {
+	Machine Machine // as it was completed
+	Hello   wire.Hello
+	// Ready is what it took to get ready.
+	Ready Effort
+
+	console *console
+	channel *os.File
+	conn    *mux.Conn
+	qemu    *os.Process
+
+	done  chan struct{} // closed when QEMU has ended
+	state *os.ProcessState
+	close sync.Once
+}
+
+// Effort is time and processor time.
+type Effort struct{ Wall, CPU time.Duration }
+
+// BootError says that a guest did not get ready, or ended too early. Its last words are in it.
+type BootError struct {
+	Why  string
+	Last []string // lines of its console
+	QEMU string   // what QEMU said, if anything
+}
+
+// Error implements error.
+func (e *BootError) Error() string {
+	text := "the guest " + e.Why
+	if e.QEMU != "" {
+		text += "\nQEMU said: " + e.QEMU
+	}
+	if len(e.Last) == 0 {
+		return text + "\nits console showed nothing"
+	}
+	text += "\nthe last lines of its console:"
+	for _, l := range e.Last {
+		text += "\n  | " + l
+	}
+	return text
+}
+
+// Boot starts a guest and waits until it is ready. The error is an *InvalidError for a machine that can't be, and a *BootError for
+// a guest that does not get ready.
+func Boot(ctx context.Context, i image.Image, m Machine) (*Guest, error) {
+	g, err := start(ctx, i, m)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.greet(ctx); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// start starts QEMU.
+func start(ctx context.Context, i image.Image, m Machine) (*Guest, error) {
+	m, err := m.complete()
+	if err != nil {
+		return nil, err
+	}
+	if m.Accel == "" {
+		if m.Accel, err = Accelerator(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	files, err := initrd(i, m)
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs, err := pairs(2)
+	if err != nil {
+		return nil, errors.Join(err, files.Close())
+	}
+	g := &Guest{Machine: m, console: newConsole(ours[0]), channel: ours[1], done: make(chan struct{})}
+	path, args, env := i.Emulator()
+	cmd := exec.Command(path, append(args, m.arguments(i.KernelFile())...)...)
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin"}, env...)
+	cmd.ExtraFiles = append(theirs, files)
+	cmd.Stderr = &g.console.qemu
+	// An interrupt from the terminal is for this program, which then ends the guest. The guest ends with it in any case.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+	started := make(chan error, 1)
+	go g.run(cmd, started)
+	err = <-started
+	err = errors.Join(err, theirs[0].Close(), theirs[1].Close(), files.Close())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start a guest: %w", err), g.Close())
+	}
+	go g.console.read()
+	return g, nil
+}
+
+// run starts QEMU and waits for its end, on a thread that lives as long: the kernel ends a process when the thread that started it
+// is gone.
+func (g *Guest) run(cmd *exec.Cmd, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := cmd.Start()
+	g.qemu = cmd.Process
+	if err != nil {
+		close(g.done)
+		started <- err
+		return
+	}
+	started <- nil
+	_ = cmd.Wait() // how it ended is in its state
+	g.state = cmd.ProcessState
+	close(g.done)
+}
+
+// pairs makes connected pairs of sockets: one end for us, one for QEMU.
+func pairs(n int) (ours, theirs []*os.File, err error) {
+	for range n {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			for k := range ours {
+				err = errors.Join(err, ours[k].Close(), theirs[k].Close())
+			}
+			return nil, nil, fmt.Errorf("make a way to the guest: %w", err)
+		}
+		// Ours is waited for by the Go runtime, so that Close ends reading; QEMU sets its own as it likes.
+		if err := unix.SetNonblock(fds[0], true); err != nil {
+			return nil, nil, fmt.Errorf("make a way to the guest: %w", err)
+		}
+		ours, theirs = append(ours, os.NewFile(uintptr(fds[0]), "guest")), append(theirs, os.NewFile(uintptr(fds[1]), "guest"))
+	}
+	return ours, theirs, nil
+}
+
+// greet waits until the guest says hello.
+func (g *Guest) greet(ctx context.Context) error {
+	began := time.Now()
+	g.conn = mux.New(g.channel, true)
+	hello := make(chan *mux.Stream, 1)
+	go func() {
+		if s, err := g.conn.Accept(); err == nil {
+			hello <- s
+		}
+	}()
+	select {
+	case s := <-hello:
+		g.Ready = Effort{time.Since(began), g.CPUTime()}
+		if err := json.Unmarshal(s.Header(), &g.Hello); err != nil {
+			return fmt.Errorf("understand the guest's greeting: %w", err)
+		}
+		return s.Close()
+	case <-g.done:
+		return g.failure(fmt.Sprintf("did not boot: QEMU ended with %v", g.state))
+	case <-ctx.Done():
+		return fmt.Errorf("boot a guest: %w", ctx.Err())
+	case <-time.After(g.Machine.Patience):
+		return g.failure(fmt.Sprintf("was not ready after %v, in which QEMU used %v of processor time", g.Machine.Patience, g.CPUTime().Round(time.Millisecond)))
+	}
+}
+
+// failure is a *BootError with what the guest said last.
+func (g *Guest) failure(why string) error {
+	g.console.settle(g.done)
+	return &BootError{Why: why, Last: g.console.last(20), QEMU: g.console.qemu.String()}
+}
+
+// CPUTime is the processor time that QEMU has used.
+func (g *Guest) CPUTime() time.Duration {
+	if g.qemu == nil {
+		return 0
+	}
+	select {
+	case <-g.done:
+		if g.state == nil {
+			return 0
+		}
+		return g.state.SystemTime() + g.state.UserTime()
+	default:
+	}
+	return processorTime(g.qemu.Pid)
+}
+
+// Console is what the guest's kernel said last.
+func (g *Guest) Console() []string { return g.console.last(200) }
+
+// Done is closed when the guest has ended.
+func (g *Guest) Done() <-chan struct{} { return g.done }
+
+// Close ends the guest and waits until it has.
+func (g *Guest) Close() error {
+	g.close.Do(func() {
+		if g.conn != nil {
+			_ = g.conn.Close() // it returns nothing
+		}
+		_ = g.channel.Close() // it may be closed
+		if g.qemu != nil {
+			_ = g.qemu.Kill() // it may have ended
+		}
+		<-g.done
+		_ = g.console.from.Close() // reading it ends
+	})
+	return nil
+}
+
+// RunScript boots a guest that runs the machine's script, and hands its output to each as it comes: the index of the program, and
+// the message. It returns how each program that ran has ended. The error is a *BootError where the guest ended too early.
+func RunScript(ctx context.Context, i image.Image, m Machine, each func(program int, kind wire.Kind, content []byte)) ([]wire.Exit, error) {
+	if len(m.Script) == 0 {
+		return nil, &InvalidError{"there is no script to run"}
+	}
+	g, err := start(ctx, i, m)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = g.Close() })
+	defer stop()
+	timer := time.AfterFunc(g.Machine.Patience, func() { _ = g.Close() })
+	defer timer.Stop()
+	exits, err := g.follow(each)
+	if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			err = fmt.Errorf("run a script in a guest: %w", ctx.Err())
+		default:
+			err = g.failure(fmt.Sprintf("ended after %d of %d programs of its script: %v", len(exits), len(m.Script), err))
+		}
+	}
+	return exits, errors.Join(err, g.Close())
+}
+
+func (g *Guest) follow(each func(program int, kind wire.Kind, content []byte)) ([]wire.Exit, error) {
+	var exits []wire.Exit
+	for {
+		kind, content, err := wire.Read(g.channel)
+		if err != nil {
+			return exits, err
+		}
+		if kind != wire.Exited {
+			each(len(exits), kind, content)
+			continue
+		}
+		var e wire.Exit
+		if err := json.Unmarshal(content, &e); err != nil {
+			return exits, err
+		}
+		exits = append(exits, e)
+		if e.Status != 0 || len(exits) == len(g.Machine.Script) {
+			return exits, nil
+		}
+	}
+}
+
+var _ io.Closer = (*Guest)(nil)

@@ -1,0 +1,210 @@
+package inside
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/testbed/vm/mux"
+	"netdelta/testbed/vm/wire"
+)
+
+// children are the processes that were started here. Those that others left behind become children of the first process too, and
+// are reaped.
+type children struct {
+	mu   sync.Mutex // held while one is started, so that none is reaped before it is known
+	ours map[int]bool
+}
+
+func newChildren() *children {
+	c := &children{ours: map[int]bool{}}
+	ended := make(chan os.Signal, 16)
+	signal.Notify(ended, unix.SIGCHLD)
+	go func() {
+		for range ended {
+			c.reap()
+		}
+	}()
+	return c
+}
+
+// reap takes leave of ended children that are not ours: who started ours waits for them.
+func (c *children) reap() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return
+	}
+	for _, s := range stats {
+		text, err := os.ReadFile(s)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		// The name, in parentheses, may hold anything.
+		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(s)))
+		if err != nil || len(fields) < 2 || string(fields[0]) != "Z" || string(fields[1]) != "1" || c.ours[pid] {
+			continue
+		}
+		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // nobody else is told of its end
+	}
+}
+
+// start starts a program at the head of a session of its own.
+func (c *children) start(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	c.ours[cmd.Process.Pid] = true
+	return nil
+}
+
+func (c *children) forget(pid int) {
+	c.mu.Lock()
+	delete(c.ours, pid)
+	c.mu.Unlock()
+	c.reap() // what it left behind may have ended before it
+}
+
+// serve answers one request.
+func (c *children) serve(s *mux.Stream) {
+	w := wire.NewWriter(s)
+	var r wire.Request
+	err := json.Unmarshal(s.Header(), &r)
+	var exit wire.Exit
+	switch {
+	case err != nil:
+		exit = failed(fmt.Errorf("read a request: %w", err))
+	case r.Exec != nil:
+		exit = c.run(*r.Exec, s, w)
+	case r.Signal != nil:
+		exit = failed(unix.Kill(-r.Signal.PID, unix.Signal(r.Signal.Number)))
+	case r.Put != nil:
+		exit = failed(put(*r.Put, s))
+	case r.Get != nil:
+		exit = failed(get(*r.Get, w))
+	default:
+		exit = failed(errors.New("the request asks for nothing"))
+	}
+	// The host learns by the end of the stream what it could not be told.
+	_ = w.JSON(wire.Exited, exit)
+	_ = s.CloseWrite()
+	_, _ = io.Copy(io.Discard, s)
+	_ = s.Close()
+}
+
+func failed(err error) wire.Exit {
+	if err == nil {
+		return wire.Exit{}
+	}
+	return wire.Exit{Status: -1, Error: err.Error(), NotFound: errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)}
+}
+
+// run runs a program to its end. It is killed, with its process group, when the host closes the stream, or is gone. Without a
+// stream it has no standard input and lives as long as it likes.
+func (c *children) run(command wire.Command, s *mux.Stream, w *wire.Writer) wire.Exit {
+	cmd := exec.Command(command.Path, command.Args...)
+	cmd.Env = append(os.Environ(), command.Env...)
+	cmd.Dir = command.Dir
+	if cmd.Dir == "" {
+		cmd.Dir = "/"
+	}
+	cmd.Stdout, cmd.Stderr = output{w, wire.Stdout}, output{w, wire.Stderr}
+	cmd.WaitDelay = outputLate
+	var stdin io.WriteCloser
+	if s != nil {
+		var err error
+		if stdin, err = cmd.StdinPipe(); err != nil {
+			return failed(err)
+		}
+	}
+	if err := c.start(cmd); err != nil {
+		return failed(err)
+	}
+	pid := cmd.Process.Pid
+	_ = w.JSON(wire.Started, wire.Start{PID: pid}) // where the host is gone, the guest ends
+	done := make(chan struct{})
+	if s != nil {
+		go func() {
+			_, _ = io.Copy(stdin, s) // the program may read no more, or have ended
+			_ = stdin.Close()
+			_, _ = io.Copy(io.Discard, s)
+		}()
+		go func() {
+			select {
+			case <-s.Left():
+				_ = unix.Kill(-pid, unix.SIGKILL) // it may just have ended
+			case <-done:
+			}
+		}()
+	}
+	err := cmd.Wait()
+	close(done)
+	c.forget(pid)
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it left others behind that hold its output open
+	}
+	return ended(cmd.ProcessState, err)
+}
+
+// ended says how a program ended.
+func ended(state *os.ProcessState, err error) wire.Exit {
+	if state == nil {
+		return failed(err)
+	}
+	status := state.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return wire.Exit{Status: -1, Signal: int(status.Signal())}
+	}
+	return wire.Exit{Status: status.ExitStatus()}
+}
+
+// output sends what a program writes.
+type output struct {
+	w    *wire.Writer
+	kind wire.Kind
+}
+
+func (o output) Write(b []byte) (int, error) {
+	if err := o.w.Bytes(o.kind, b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func put(f wire.File, from io.Reader) error {
+	if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(f.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, f.Mode.Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, from)
+	return errors.Join(err, out.Close())
+}
+
+func get(f wire.File, w *wire.Writer) error {
+	in, err := os.Open(f.Path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(output{w, wire.Stdout}, in)
+	return errors.Join(err, in.Close())
+}

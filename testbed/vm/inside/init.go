@@ -1,0 +1,192 @@
+package inside
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/testbed/vm/mux"
+	"netdelta/testbed/vm/wire"
+)
+
+// path is where programs are looked for in a guest.
+const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Run is the life of a guest's first process. It never returns: when it is done, or can't go on, the guest is switched off.
+func Run() {
+	if os.Getpid() != 1 {
+		fmt.Fprintln(os.Stderr, "netdelta: this runs only as the first process of a guest; see 'netdelta vm exec'")
+		os.Exit(2)
+	}
+	if err := live(); err != nil {
+		// The console is shown to whoever waits for the guest.
+		fmt.Fprintf(os.Stderr, "netdelta: the guest gives up: %v\n", err)
+	}
+	unix.Sync()
+	err := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+	fmt.Fprintf(os.Stderr, "netdelta: switch off: %v\n", err)
+	// When the first process ends the kernel panics, which ends the machine too.
+	os.Exit(1)
+}
+
+func live() error {
+	if err := settle(); err != nil {
+		return err
+	}
+	children := newChildren()
+	if script, err := os.ReadFile(wire.ScriptFile); err == nil {
+		return runScript(children, script)
+	}
+	port, err := openPort(10 * time.Second)
+	if err != nil {
+		return err
+	}
+	conn := mux.New(port, false)
+	hello, err := json.Marshal(hello())
+	if err != nil {
+		return err
+	}
+	greeting, err := conn.Open(hello)
+	if err != nil {
+		return err
+	}
+	if err := greeting.CloseWrite(); err != nil {
+		return err
+	}
+	for {
+		s, err := conn.Accept()
+		if err != nil {
+			return nil // the host has gone: that is how a guest's life ends
+		}
+		go children.serve(s)
+	}
+}
+
+// hello says that the guest is ready.
+func hello() wire.Hello {
+	h := wire.Hello{}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		h.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	if text, err := os.ReadFile("/proc/uptime"); err == nil {
+		first, _, _ := strings.Cut(string(text), " ")
+		h.Uptime, _ = strconv.ParseFloat(first, 64) // only shown
+	}
+	return h
+}
+
+// settle mounts what programs expect, names the machine, and loads the drivers of its devices.
+func settle() error {
+	var bad error
+	for _, m := range []struct {
+		kind, at, data string
+		must           bool
+	}{
+		{"proc", "/proc", "", true},
+		{"sysfs", "/sys", "", true},
+		{"devtmpfs", "/dev", "", true},
+		{"devpts", "/dev/pts", "ptmxmode=0666", false},
+		{"tmpfs", "/dev/shm", "", false},
+		{"tmpfs", "/run", "", true},
+		{"tmpfs", "/tmp", "", true},
+		{"cgroup2", "/sys/fs/cgroup", "", false},
+		{"bpf", "/sys/fs/bpf", "", false},
+		{"debugfs", "/sys/kernel/debug", "", false},
+		{"tracefs", "/sys/kernel/tracing", "", false},
+	} {
+		if err := mount(m.kind, m.at, m.data); err != nil && m.must {
+			bad = errors.Join(bad, err)
+		}
+	}
+	if bad != nil {
+		return bad
+	}
+	if err := os.MkdirAll("/run/netns", 0o755); err != nil {
+		return err
+	}
+	for name, to := range map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"} {
+		if err := os.Symlink(to, name); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	if err := unix.Sethostname([]byte("guest")); err != nil {
+		return fmt.Errorf("name the guest: %w", err)
+	}
+	if err := os.Setenv("PATH", path); err != nil {
+		return err
+	}
+	for key, value := range map[string]string{"HOME": "/root", "LANG": "C.UTF-8", "TMPDIR": "/tmp"} {
+		if err := os.Setenv(key, value); err != nil {
+			return err
+		}
+	}
+	if err := loadDrivers(); err != nil {
+		return err
+	}
+	return raise("lo")
+}
+
+func mount(kind, at, data string) error {
+	err := os.MkdirAll(at, 0o755)
+	if err == nil {
+		err = unix.Mount(kind, at, kind, 0, data)
+	}
+	// The kernel mounts /dev by itself where it is built to.
+	if err != nil && !errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("mount %s at %s: %w", kind, at, err)
+	}
+	return nil
+}
+
+// loadDrivers loads what drives the devices of the machine, as udev would.
+func loadDrivers() error {
+	var names []string
+	for _, bus := range []string{"pci", "virtio"} {
+		found, err := filepath.Glob("/sys/bus/" + bus + "/devices/*/modalias")
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			if text, err := os.ReadFile(f); err == nil {
+				names = append(names, strings.TrimSpace(string(text)))
+			}
+		}
+	}
+	slices.Sort(names)
+	// A kernel in which the bus itself is a module shows no devices on it at first.
+	names = append([]string{"virtio_pci", "virtio_console"}, slices.Compact(names)...)
+	cmd := exec.Command("/sbin/modprobe", append([]string{"-a", "-q"}, names...)...)
+	var missing *exec.ExitError
+	// Not each device has a driver here, nor needs one.
+	if err := cmd.Run(); err != nil && !errors.As(err, &missing) {
+		return fmt.Errorf("load drivers: %w", err)
+	}
+	return nil
+}
+
+// raise switches a device on.
+func raise(name string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("switch %s on: %w", name, err)
+	}
+	r, err := unix.NewIfreq(name)
+	if err == nil {
+		r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+		err = unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
+	}
+	if err := errors.Join(err, unix.Close(fd)); err != nil {
+		return fmt.Errorf("switch %s on: %w", name, err)
+	}
+	return nil
+}

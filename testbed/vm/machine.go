@@ -1,0 +1,251 @@
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"netdelta/internal/clock"
+	"netdelta/testbed/vm/image"
+	"netdelta/testbed/vm/wire"
+	"netdelta/unit"
+)
+
+// Accel is what carries out the guest's instructions.
+type Accel string
+
+// KVM is the processor itself; TCG is QEMU's translator, some ten times slower, which works everywhere.
+const (
+	KVM Accel = "kvm"
+	TCG Accel = "tcg"
+)
+
+// Sizes of guests where nothing else is asked for, and bounds.
+const (
+	defaultCPUs     = 2
+	defaultMemory   = 1 << 30
+	leastMemory     = 384 << 20
+	mostCPUs        = 64
+	mostWithCards   = 2815 << 20 // above it virtual functions never reach their card
+	defaultPatience = 3 * time.Minute
+)
+
+// hz is the tick rate that Debian builds its kernels with (CONFIG_HZ).
+const hz = 250
+
+// Machine is what a guest is made of. It is plain data; the zero value is a machine of usual size.
+type Machine struct {
+	CPUs   int        // 1 to 64; 0 is 2, and 1 in exact mode
+	Memory unit.Bytes // at least 384 MiB; 0 is 1 GiB
+	// Accel is what to run on; "" finds out what works.
+	Accel Accel
+	// Exact has virtual time count instructions, so that a guest does the same at the same time whenever it runs.
+	Exact *Exact
+	// Cards is how many emulated network cards with virtual functions (Intel's igb) the guest has, all on one hub.
+	Cards int
+	// Links are network cards without virtual functions.
+	Links []Link
+	// Program is a statically linked netdelta, the guest's first process; "" is this program.
+	Program string
+	// Archives are what the guest finds in its root folder beside the base; nil brings all.
+	Archives []image.Archive
+	// Files are brought along.
+	Files []File
+	// Script is run in place of waiting for requests. Exact machines have to have one.
+	Script []wire.Command
+	// KernelArgs are added to the kernel's command line.
+	KernelArgs []string
+	// Patience is how long the guest may take to get ready; 0 is 3 minutes.
+	Patience time.Duration
+}
+
+// Exact is how virtual time passes.
+type Exact struct {
+	// Shift says that an instruction takes 2^Shift nanoseconds, 0 to 10.
+	Shift int
+	// Seed feeds what the guest takes for random numbers.
+	Seed uint64
+}
+
+// File is a file or a folder of this machine, and the absolute path that it gets in the guest.
+type File struct{ Host, Guest string }
+
+// Link is a virtio network card whose other end is a unix socket that QEMU listens on or connects to.
+type Link struct {
+	MAC    string
+	Socket string
+	Listen bool
+	Queues int // 0 is 1
+	MTU    int // what the card tells its driver; 0 is 1500
+}
+
+// InvalidError says that a machine can't be made.
+type InvalidError struct{ Why string }
+
+// Error implements error.
+func (e *InvalidError) Error() string { return "no such guest can be made: " + e.Why }
+
+// complete fills in what is left open, and refuses what can't be.
+func (m Machine) complete() (Machine, error) {
+	refuse := func(format string, a ...any) (Machine, error) {
+		return Machine{}, &InvalidError{fmt.Sprintf(format, a...)}
+	}
+	if m.CPUs == 0 {
+		m.CPUs = defaultCPUs
+		if m.Exact != nil {
+			m.CPUs = 1
+		}
+	}
+	if m.Memory == 0 {
+		m.Memory = defaultMemory
+	}
+	if m.Patience == 0 {
+		m.Patience = defaultPatience
+	}
+	if m.Archives == nil {
+		m.Archives = []image.Archive{image.Tools, image.CNI}
+	}
+	switch {
+	case m.CPUs < 1 || m.CPUs > mostCPUs:
+		return refuse("it would have %d processors: 1 to %d will do", m.CPUs, mostCPUs)
+	case m.Memory < leastMemory:
+		return refuse("%d MiB of memory are not enough: it takes %d", m.Memory>>20, leastMemory>>20)
+	case m.Cards > 0 && m.Memory > mostWithCards:
+		return refuse("with more than %d MiB of memory virtual functions don't reach their card", mostWithCards>>20)
+	case m.Cards < 0 || m.Cards > 4:
+		return refuse("it would have %d cards: 0 to 4 will do", m.Cards)
+	case m.Exact == nil && m.Accel != "" && m.Accel != KVM && m.Accel != TCG:
+		return refuse("%q is no accelerator: %s and %s are", m.Accel, KVM, TCG)
+	case m.Exact != nil:
+		if m.CPUs != 1 {
+			return refuse("exact mode takes one processor and it would have %d", m.CPUs)
+		}
+		if m.Accel != "" && m.Accel != TCG {
+			return refuse("exact mode takes %s", TCG)
+		}
+		if len(m.Script) == 0 || len(m.Links) > 0 || m.Cards > 0 {
+			return refuse("exact mode takes a script, and no network cards: what comes from outside comes at no exact time")
+		}
+		if m.Exact.Shift < 0 || m.Exact.Shift > 10 {
+			return refuse("an instruction of 2^%d ns: 0 to 10 will do", m.Exact.Shift)
+		}
+		m.Accel = TCG
+	}
+	for _, f := range m.Files {
+		if !filepath.IsAbs(f.Guest) {
+			return refuse("%s has no absolute path for the guest: %q", f.Host, f.Guest)
+		}
+	}
+	if m.Program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return Machine{}, fmt.Errorf("find this program's file: %w", err)
+		}
+		m.Program = self
+	}
+	return m, static(m.Program)
+}
+
+// Numbers of the descriptors that QEMU inherits.
+const (
+	consoleFD = 3 + iota
+	channelFD
+	initrdFD
+)
+
+// arguments are QEMU's, without those that lead it to its files.
+func (m Machine) arguments(kernel string) []string {
+	args := []string{
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none", "-M", "q35", "-cpu", m.cpu(),
+		"-smp", strconv.Itoa(m.CPUs), "-m", strconv.FormatInt(int64(m.Memory>>20), 10) + "M",
+		"-kernel", kernel, "-initrd", "/proc/self/fd/" + strconv.Itoa(initrdFD), "-append", m.commandLine(),
+		"-chardev", fmt.Sprintf("socket,id=console,fd=%d", consoleFD), "-serial", "chardev:console",
+		"-chardev", fmt.Sprintf("socket,id=channel,fd=%d", channelFD),
+	}
+	if len(m.Script) > 0 {
+		args = append(args, "-serial", "chardev:channel")
+	} else {
+		args = append(args, "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=channel,name="+wire.Port)
+	}
+	switch {
+	case m.Exact != nil:
+		args = append(args, "-accel", "tcg,thread=single", "-icount", fmt.Sprintf("shift=%d,sleep=off", m.Exact.Shift),
+			"-seed", strconv.FormatUint(m.Exact.Seed, 10), "-rtc", "base=2026-01-01T00:00:00,clock=vm")
+	case m.Accel == KVM:
+		args = append(args, "-accel", "kvm")
+	default:
+		args = append(args, "-accel", "tcg,thread=multi")
+	}
+	return append(append(args, m.cards()...), m.links()...)
+}
+
+func (m Machine) cpu() string {
+	if m.Accel == KVM {
+		return "host"
+	}
+	return "max"
+}
+
+// cards are cards with virtual functions, each behind a port of its own, as virtual functions need it, and all on one hub.
+func (m Machine) cards() []string {
+	var args []string
+	for i := range m.Cards {
+		args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=port%d,slot=%d,chassis=%d", i, i+1, i+1),
+			"-netdev", fmt.Sprintf("hubport,hubid=0,id=hub%d", i),
+			"-device", fmt.Sprintf("igb,bus=port%d,netdev=hub%d,id=card%d,mac=52:54:00:de:17:%02x,romfile=", i, i, i, i+1))
+	}
+	return args
+}
+
+func (m Machine) links() []string {
+	var args []string
+	for i, l := range m.Links {
+		server := "off"
+		if l.Listen {
+			server = "on"
+		}
+		args = append(args, "-netdev", fmt.Sprintf("stream,id=link%d,server=%s,addr.type=unix,addr.path=%s", i, server, escape(l.Socket)))
+		device := fmt.Sprintf("virtio-net-pci,netdev=link%d,mac=%s,romfile=", i, l.MAC)
+		if l.MTU > 0 {
+			device += ",host_mtu=" + strconv.Itoa(l.MTU)
+		}
+		args = append(args, "-device", device)
+	}
+	return args
+}
+
+// escape writes a value so that QEMU takes it whole: a comma would end it.
+func escape(value string) string { return strings.ReplaceAll(value, ",", ",,") }
+
+// commandLine is the kernel's. What guards one program of a machine from another is switched off: it would be measured, and
+// nobody shares the machine.
+func (m Machine) commandLine() string {
+	words := []string{"console=ttyS0", "quiet", "loglevel=4", "panic=-1", "reboot=t", "mitigations=off", "nokaslr", "audit=0", "random.trust_cpu=on"}
+	if m.Accel != KVM {
+		words = append(words, "tsc=reliable")
+		// Under translation the kernel's own measurement of its counter, and of how long its delays are, goes wrong by a factor.
+		if rate := m.counterRate(); rate > 0 {
+			words = append(words, fmt.Sprintf("lpj=%d", rate/hz), fmt.Sprintf("tsc_early_khz=%d", rate/1000))
+		}
+	}
+	words = append(append(words, m.KernelArgs...), "rdinit=/netdelta", "--", wire.Verb)
+	return strings.Join(words, " ")
+}
+
+// counterRate is how often in a second the guest's time stamp counter ticks: under translation like this machine's own, in exact
+// mode once in a virtual nanosecond. It is 0 where that is not known.
+func (m Machine) counterRate() int64 {
+	if m.Exact != nil {
+		return int64(time.Second)
+	}
+	if c := clock.System(); c.Counter() {
+		return c.Span(time.Second)
+	}
+	return 0
+}
+
+var errDynamic = errors.New("it is linked dynamically, and a guest has not its libraries: build it with CGO_ENABLED=0 (make build does)")

@@ -1,0 +1,219 @@
+package mux
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+const (
+	// window is how many bytes of a stream may be under way or unread: enough to keep the port busy.
+	window = 256 << 10
+	// frameMost is the longest content of a frame. Longer ones make the others wait, shorter ones cost more headers.
+	frameMost = 32 << 10
+	// headerMost bounds what a stream is opened with.
+	headerMost = 1 << 20
+)
+
+// kind says what a frame is.
+type kind byte
+
+const (
+	opens   kind = 1 + iota // a new stream; the content is its header
+	carries                 // bytes of a stream
+	ends                    // the sender's half of a stream ends
+	takes                   // the reader has taken so many bytes: 4 bytes, big-endian
+	drops                   // nobody reads or writes the stream at this end any more
+)
+
+// frameHead is the kind, the stream's number and the content's length.
+const frameHead = 1 + 4 + 4
+
+// ErrClosed is what streams of a closed connection return.
+var ErrClosed = errors.New("the connection is closed")
+
+// Conn is one end of a connection. It is safe for concurrent use.
+type Conn struct {
+	rwc io.ReadWriteCloser
+
+	writing sync.Mutex // held while a frame is written
+
+	mu      sync.Mutex
+	streams map[uint32]*Stream
+	next    uint32 // the number of the next stream that is opened here: odd at one end, even at the other
+	err     error  // why the connection ended
+
+	incoming chan *Stream
+	done     chan struct{}
+}
+
+// New starts a connection over rwc, which it owns from now on. Exactly one of the two ends is the first.
+func New(rwc io.ReadWriteCloser, first bool) *Conn {
+	c := &Conn{rwc: rwc, streams: map[uint32]*Stream{}, next: 2, incoming: make(chan *Stream, 64), done: make(chan struct{})}
+	if first {
+		c.next = 1
+	}
+	go c.read()
+	return c
+}
+
+// Open starts a stream, which the other end gets from Accept with this header of at most a mebibyte.
+func (c *Conn) Open(header []byte) (*Stream, error) {
+	if len(header) > headerMost {
+		return nil, fmt.Errorf("open a stream: its header of %d bytes is longer than %d", len(header), headerMost)
+	}
+	c.mu.Lock()
+	if c.err != nil {
+		err := c.err
+		c.mu.Unlock()
+		return nil, err
+	}
+	s := newStream(c, c.next, header)
+	c.next += 2
+	c.streams[s.id] = s
+	c.mu.Unlock()
+	if err := c.write(opens, s.id, header); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Accept waits for a stream that the other end opens.
+func (c *Conn) Accept() (*Stream, error) {
+	select {
+	case s := <-c.incoming:
+		return s, nil
+	case <-c.done:
+		return nil, c.Err()
+	}
+}
+
+// Done is closed when the connection has ended.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err is why the connection ended, nil while it has not.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Close ends the connection and all its streams. It is idempotent.
+func (c *Conn) Close() error {
+	c.fail(ErrClosed)
+	return nil
+}
+
+// fail ends the connection once, for the given reason.
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err = err
+	streams := c.streams
+	c.streams = map[uint32]*Stream{}
+	close(c.done)
+	c.mu.Unlock()
+	_ = c.rwc.Close() // the connection has ended for a reason of its own
+	for _, s := range streams {
+		s.fail(err)
+	}
+}
+
+func (c *Conn) write(k kind, id uint32, content []byte) error {
+	frame := make([]byte, frameHead, frameHead+len(content))
+	frame[0] = byte(k)
+	binary.BigEndian.PutUint32(frame[1:], id)
+	binary.BigEndian.PutUint32(frame[5:], uint32(len(content)))
+	frame = append(frame, content...)
+	c.writing.Lock()
+	_, err := c.rwc.Write(frame)
+	c.writing.Unlock()
+	if err != nil {
+		c.fail(fmt.Errorf("write to the connection: %w", err))
+		return c.Err()
+	}
+	return nil
+}
+
+func (c *Conn) read() {
+	in := bufio.NewReaderSize(c.rwc, 2*frameMost)
+	var head [frameHead]byte
+	for {
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			c.fail(fmt.Errorf("the other end is gone: %w", err))
+			return
+		}
+		k, id, length := kind(head[0]), binary.BigEndian.Uint32(head[1:]), binary.BigEndian.Uint32(head[5:])
+		if length > headerMost {
+			c.fail(fmt.Errorf("the other end sent a frame of %d bytes: what came is not the protocol", length))
+			return
+		}
+		content := make([]byte, length)
+		if _, err := io.ReadFull(in, content); err != nil {
+			c.fail(fmt.Errorf("the other end is gone: %w", err))
+			return
+		}
+		if err := c.take(k, id, content); err != nil {
+			c.fail(err)
+			return
+		}
+	}
+}
+
+// take acts on one frame. Frames of streams that are no more are late, and pass.
+func (c *Conn) take(k kind, id uint32, content []byte) error {
+	if k == opens {
+		return c.accept(id, content)
+	}
+	c.mu.Lock()
+	s := c.streams[id]
+	c.mu.Unlock()
+	if k < carries || k > drops {
+		return fmt.Errorf("the other end sent a frame of kind %d: what came is not the protocol", k)
+	}
+	if s == nil {
+		return nil
+	}
+	switch k {
+	case carries:
+		return s.arrive(content)
+	case takes:
+		if len(content) != 4 {
+			return errors.New("the other end acknowledged in other than 4 bytes: what came is not the protocol")
+		}
+		s.credit(int(binary.BigEndian.Uint32(content)))
+	case ends:
+		s.end()
+	case drops:
+		s.dropped()
+	}
+	return nil
+}
+
+func (c *Conn) accept(id uint32, header []byte) error {
+	c.mu.Lock()
+	if c.err != nil || c.streams[id] != nil || id%2 == c.next%2 {
+		c.mu.Unlock()
+		return fmt.Errorf("the other end opened stream %d, which it can't: what came is not the protocol", id)
+	}
+	s := newStream(c, id, header)
+	c.streams[id] = s
+	c.mu.Unlock()
+	select {
+	case c.incoming <- s:
+	case <-c.done:
+	}
+	return nil
+}
+
+func (c *Conn) forget(id uint32) {
+	c.mu.Lock()
+	delete(c.streams, id)
+	c.mu.Unlock()
+}
