@@ -157,7 +157,9 @@ EXIT STATUS
 		env.rootless(newListCommand(env), false),
 		newLabCommand(env),
 		newCleanupCommand(env),
+		newVMCommand(env),
 		newAgentCommand(env),
+		newGuestCommand(),
 		newManCommand(),
 	)
 	return root
