@@ -6,6 +6,7 @@ func bridge() Network {
 		Name:              "bridge",
 		Summary:           "each pod's veth and the node's underlay port are ports of a bridge: one flat link",
 		UsedBy:            []string{"CNI bridge plugin without a gateway", "LXC", "OpenStack Linux bridge agent"},
+		Crossing:          CrossOnLink,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)

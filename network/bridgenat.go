@@ -7,6 +7,7 @@ func bridgeNAT() Network {
 		Summary:           "pods on a private bridge of their node, masqueraded on the way out, with ports published on the node's address",
 		UsedBy:            []string{"Docker default bridge", "Podman", "CNI bridge with ipMasq and portmap"},
 		Reach:             ByNode,
+		Crossing:          CrossAsNodes,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)

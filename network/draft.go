@@ -173,7 +173,7 @@ func (d *draft) address(dev Device, own MAC, prefix netip.Prefix) {
 // nodeAddress gives the node's address to its underlay device.
 func (d *draft) nodeAddress(node int) {
 	n := d.t.Nodes[node]
-	d.address(Device{InNode(node), n.Device}, mac(macPort, node), n.Address)
+	d.address(Device{InNode(node), n.Device}, d.t.portMAC(node), n.Address)
 }
 
 // gatewayAddress gives the node's bridge the address that its pods know it by.

@@ -53,6 +53,17 @@ func nodeAddress(f result.Family, node int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(node + 1)}), 24)
 }
 
+// innerAddress is the address of a node inside an encrypting device, with the prefix length of those of all nodes.
+func innerAddress(f result.Family, node int) netip.Prefix {
+	if f == result.IPv6 {
+		return netip.PrefixFrom(benchmark6(innerSubnet6, byte(node+1)), 64)
+	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 1, byte(node + 1)}), 24)
+}
+
+// innerSubnet6 is that of nodes inside an encrypting device.
+const innerSubnet6 = 1
+
 // podPrefix is the range of a node's pods.
 func podPrefix(f result.Family, node int) netip.Prefix {
 	if f == result.IPv6 {

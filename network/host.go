@@ -6,6 +6,9 @@ func host() Network {
 		Name:    "host",
 		Summary: "pods share their node's network namespace; under live swap each has an underlay port of its own",
 		UsedBy:  []string{"Docker --network host", "Kubernetes hostNetwork"},
+		// Under live swap the pods' own ports are beside those of the nodes.
+		Crossing:        CrossAsNodes,
+		OnLinkUnderSwap: true,
 		// Processes of one node speak over lo; pods with a namespace each can't.
 		SameNodeUnderSwap: false,
 		Build: func(t Topology) Plan {

@@ -6,6 +6,7 @@ func ipvlanL2() Network {
 		Name:              "ipvlan-l2",
 		Summary:           "each pod has an ipvlan device over the node's underlay port, on its link, with the port's MAC",
 		UsedBy:            []string{"Docker ipvlan", "CNI ipvlan with Multus", "Alibaba Terway"},
+		Crossing:          CrossOnLink,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)
@@ -24,6 +25,7 @@ func ipvlanL3() Network {
 		Name:              "ipvlan-l3",
 		Summary:           "each pod has an ipvlan device over the node's underlay port; the node's routes lead to the pods of other nodes",
 		UsedBy:            []string{"Docker ipvlan in L3 mode", "CNI ipvlan with mode l3"},
+		Crossing:          CrossOnLink,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)

@@ -6,6 +6,7 @@ func macvlan() Network {
 		Name:              "macvlan",
 		Summary:           "each pod has a macvlan device over the node's underlay port, in bridge mode, with a MAC of its own",
 		UsedBy:            []string{"Docker macvlan", "CNI macvlan with Multus"},
+		Crossing:          CrossOnLink,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)

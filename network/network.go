@@ -23,6 +23,13 @@ type Network struct {
 	Overhead func(underlay result.Family) unit.Bytes
 	// Reach says under which address a client finds a server.
 	Reach Reach
+	// Crossing says how packets of pods get to other nodes, and OnLinkUnderSwap that pods which outlive the network are on the
+	// underlay's link instead.
+	Crossing        Crossing
+	OnLinkUnderSwap bool
+	// Encryption is that of the network itself, as result.Conditions names it; "" leaves it to the conditions. Overhead holds
+	// what it adds.
+	Encryption string
 	// SameNodeUnderSwap says whether traffic between two pods of one node takes the same way when pods outlive the network
 	// (Topology.PodsOutlive) as without. Where it is false, a same-node trial under live swap measures something else and
 	// must be refused.
@@ -46,17 +53,22 @@ func (n Network) Plan(t Topology) (Plan, error) {
 	if err := t.Check(); err != nil {
 		return Plan{}, fmt.Errorf("plan network %s: %w", n.Name, err)
 	}
-	overhead := unit.Bytes(0)
-	if n.Overhead != nil {
-		overhead = n.Overhead(t.Family)
+	encryption, err := n.encryption(t)
+	if err != nil {
+		return Plan{}, err
+	}
+	overhead := encryption.Reserve
+	if n.Overhead != nil && n.Encryption == "" {
+		overhead += n.Overhead(t.Family)
 	}
 	if least := leastMTU(t.Family) + overhead; t.MTU < least {
 		return Plan{}, fmt.Errorf("plan network %s: the underlay's MTU of %d is too small: %d bytes of encapsulation leave %d for a pod, which needs %d for %s; set the link's MTU to %d or more",
 			n.Name, int64(t.MTU), int64(overhead), int64(t.MTU-overhead), int64(leastMTU(t.Family)), familyName(t.Family), int64(least))
 	}
-	p := n.Build(t)
+	inner := t.inner(encryption)
+	p := n.Build(inner)
 	p.Network, p.Overhead, p.MTU, p.Reach = n.Name, overhead, t.MTU-overhead, n.Reach
-	return conditioned(p, t)
+	return conditioned(p.encrypt(encryption, inner), t)
 }
 
 // Catalogue returns every network, in the order in which they are listed. It is a fresh value each time.
@@ -71,6 +83,19 @@ func Catalogue() []Network {
 		routed(),
 		vxlan(),
 		vxlanRouted(),
+		ebpfRouted(),
+		ebpfVxlan(),
+		sockmap(),
+		xdp(),
+		udpTun(),
+		ipip(),
+		gre(),
+		geneve(),
+		netkit(),
+		netkitL2(),
+		ovs(),
+		wireguard(),
+		ipsec(),
 	}
 }
 
@@ -83,7 +108,6 @@ type UnknownError struct {
 }
 
 // Error implements error.
-		udpTun(),
 func (e *UnknownError) Error() string {
 	if e.Nearest != "" {
 		return fmt.Sprintf("unknown network %q: did you mean %q?", e.Name, e.Nearest)
@@ -91,10 +115,14 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("unknown network %q: known are %s", e.Name, strings.Join(e.Known, ", "))
 }
 
-// Find returns the network of the given name, or an *UnknownError that suggests the nearest one.
+// Find returns the network of the given name, or an *UnknownError that suggests the nearest one. A name that begins with
+// CNIPrefix need not be in the list: its file is read.
 func Find(networks []Network, name string) (Network, error) {
 	if i := slices.IndexFunc(networks, func(n Network) bool { return n.Name == name }); i >= 0 {
 		return networks[i], nil
+	}
+	if strings.HasPrefix(name, CNIPrefix) {
+		return ReadCNI(name)
 	}
 	known := make([]string, len(networks))
 	for i, n := range networks {

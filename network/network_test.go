@@ -288,6 +288,28 @@ func oneFamily(t *rapid.T, p network.Plan, six bool) {
 			held[a] = op.Device
 		case network.Vxlan:
 			check(op, op.Local)
+		case network.Tunnel:
+			check(op, op.Local, op.Remote)
+		case network.Geneve:
+			check(op, op.Remote)
+		case network.WireGuard:
+			for _, p := range op.Peers {
+				check(op, p.Endpoint.Addr())
+				for _, a := range p.Allowed {
+					check(op, a.Addr())
+				}
+			}
+		case network.Protect:
+			check(op, op.Local, op.Remote)
+			for _, p := range op.Traffic {
+				check(op, p.From.Addr(), p.To.Addr())
+			}
+		case network.Datapath:
+			for _, f := range op.Flows {
+				if f.Through != nil {
+					check(op, f.Through.Local, f.Through.Remote)
+				}
+			}
 		case network.UDPTunnel:
 			check(op, op.Local)
 			for _, p := range op.Peers {
@@ -361,6 +383,21 @@ func devicesOf(t *rapid.T, p network.Plan) map[network.Device]bool {
 		case network.Vxlan:
 			use(op, op.Under)
 			create(op, op.Device, op.MAC)
+		case network.Tunnel:
+			use(op, op.Under)
+			create(op, op.Device, network.MAC{})
+		case network.Geneve:
+			create(op, op.Device, op.MAC)
+		case network.Netkit:
+			create(op, op.Primary.Device, op.Primary.MAC)
+			create(op, op.Peer.Device, op.Peer.MAC)
+		case network.Datapath:
+			for _, port := range op.Ports {
+				use(op, network.Device{In: op.In, Name: port})
+			}
+			create(op, op.Device, network.MAC{})
+		case network.WireGuard:
+			create(op, op.Device, network.MAC{})
 		case network.UDPTunnel:
 			create(op, op.Device, network.MAC{})
 		case network.Enslave:

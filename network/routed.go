@@ -12,20 +12,24 @@ func routed() Network {
 		Name:              "routed",
 		Summary:           "each pod is alone on a veth with its node as gateway; nodes route to each other's pods",
 		UsedBy:            []string{"Calico without encapsulation", "Flannel host-gw", "kube-router"},
+		Crossing:          CrossByRoute,
 		SameNodeUnderSwap: true,
-		Build: func(t Topology) Plan {
-			d := newDraft(t, 0)
-			for i := range t.Nodes {
-				d.nodeAddress(i)
-				d.forwarding(i)
-				for _, j := range t.podsOf(i) {
-					d.routedPod(j)
-				}
-				d.routesToOthers(i)
-			}
-			return d.finish(d.upVeth, d.downVeth, d.leavePort, d.enterPort)
-		},
+		Build:             routedPlan,
 	}
+}
+
+// routedPlan makes each node the router of its pods.
+func routedPlan(t Topology) Plan {
+	d := newDraft(t, 0)
+	for i := range t.Nodes {
+		d.nodeAddress(i)
+		d.forwarding(i)
+		for _, j := range t.podsOf(i) {
+			d.routedPod(j)
+		}
+		d.routesToOthers(i)
+	}
+	return d.finish(d.upVeth, d.downVeth, d.leavePort, d.enterPort)
 }
 
 // gatewayMAC is that of the node's end of each pod's veth: so all pods of all nodes are set up alike.
@@ -34,8 +38,13 @@ func gatewayMAC() MAC { return MAC{0xee, 0xee, 0xee, 0xee, 0xee, 0xee} }
 // routedPod gives a pod one address, and a gateway that it finds in its table of neighbours, so that no address is spent on
 // the node's side.
 func (d *draft) routedPod(pod int) {
-	dev, address := d.podDevice(pod), d.t.Pods[pod].Address
 	d.podVeth(pod, gatewayMAC())
+	d.behindNode(pod)
+}
+
+// behindNode gives a pod that is alone with its node its address, and the way to all others.
+func (d *draft) behindNode(pod int) {
+	dev, address := d.podDevice(pod), d.t.Pods[pod].Address
 	d.address(dev, mac(macPod, pod), alone(address))
 	gateway := d.podGateway(pod)
 	d.add(

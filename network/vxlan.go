@@ -16,6 +16,7 @@ func vxlan() Network {
 		Summary:           "one flat link over all nodes: bridges joined by VXLAN, which floods and learns",
 		UsedBy:            []string{"Docker overlay", "OpenStack Linux bridge agent"},
 		Overhead:          vxlanOverhead,
+		Crossing:          CrossByTunnel,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, vxlanOverhead(t.Family))
@@ -47,6 +48,7 @@ func vxlanRouted() Network {
 		Summary:           "pods on a bridge of their node, which routes to other nodes through VXLAN with fixed neighbours and forwarding entries",
 		UsedBy:            []string{"Flannel VXLAN", "Calico VXLAN", "k3s"},
 		Overhead:          vxlanOverhead,
+		Crossing:          CrossByTunnel,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, vxlanOverhead(t.Family))

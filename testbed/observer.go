@@ -51,6 +51,8 @@ type Packet struct {
 	Length, Segment unit.Bytes
 	// Head is the beginning of the frame, enough for all headers.
 	Head []byte
+	// Bare says that the device has no link header: the frame begins with an IP header.
+	Bare bool
 }
 
 // TooLargeError says that a packet is larger than the path's MTU, as the sender's kernel knows it.

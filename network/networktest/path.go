@@ -36,12 +36,11 @@ func (p pair) testPath(t *testing.T) {
 		t.Fatalf("paths of %d and %d devices", len(request), len(answer))
 	}
 	t.Logf("path %v", request)
-	encapsulated := map[network.Device]bool{}
+	adds := map[network.Device]uint64{}
 	sending, receiving := map[network.Device]int{}, map[network.Device]int{}
 	for _, h := range append(request, answer...) {
-		if h.Encapsulated {
-			encapsulated[h.Device] = true
-		}
+		least, _ := p.observer.Plan().Adds(h)
+		adds[h.Device] = uint64(least)
 		if h.Sends {
 			sending[h.Device]++
 		} else {
@@ -52,11 +51,11 @@ func (p pair) testPath(t *testing.T) {
 		if d.In.Kind == network.SwitchSpace {
 			continue
 		}
-		overhead := uint64(0)
-		if encapsulated[d] {
-			overhead = uint64(p.observer.Plan().Overhead)
-		}
+		overhead := adds[d]
 		b, a := before[d], after[d]
+		if p.observer.Plan().Unforeseen(d) {
+			continue
+		}
 		p.compare(t, d, "sent", sending[d], sent, a.SentPackets-b.SentPackets, a.SentBytes-b.SentBytes, overhead)
 		p.compare(t, d, "received", receiving[d], sent, a.ReceivedPackets-b.ReceivedPackets, a.ReceivedBytes-b.ReceivedBytes, overhead)
 		if a.Errors != b.Errors {

@@ -29,6 +29,8 @@ type frame struct {
 	wrap  [layers]string
 	depth int // of layer; 0 for what is no IP packet
 	start unit.Bytes
+	// sealed names what the innermost packet is encrypted by, "" if it can be read.
+	sealed string
 	// headers is the length from the outermost IP header to the innermost payload; 0 where that was not reached.
 	headers unit.Bytes
 }
@@ -36,14 +38,26 @@ type frame struct {
 // decoder takes frames apart: Ethernet, VLAN, IPv4, IPv6, UDP, TCP, and encapsulations.
 type decoder struct{ known []encapsulation }
 
+// packet looks into a sampled packet.
+func (d decoder) packet(p testbed.Packet) frame {
+	if p.Bare {
+		return d.layers(p.Head, p.Head)
+	}
+	return d.decode(p.Head)
+}
+
 // decode looks into the head of a frame. What it can't read it leaves out.
 func (d decoder) decode(head []byte) frame {
-	var f frame
 	rest, ok := ethernet(head)
 	if !ok {
-		return f
+		return frame{}
 	}
-	f.start = unit.Bytes(len(head) - len(rest))
+	return d.layers(head, rest)
+}
+
+// layers looks into the IP packet that is the rest of a head.
+func (d decoder) layers(head, rest []byte) frame {
+	f := frame{start: unit.Bytes(len(head) - len(rest))}
 	name := ""
 	for f.depth < layers {
 		l, payload, ok := ip(rest)
@@ -60,7 +74,11 @@ func (d decoder) decode(head []byte) frame {
 			return f
 		}
 		rest, name = d.unwrap(f.layer[f.depth-1], inner)
-		if name == "" {
+		switch {
+		case name != "" && rest == nil:
+			f.sealed = name
+			return f
+		case name == "":
 			f.headers = unit.Bytes(len(head)-len(inner)) - f.start
 			return f
 		}
@@ -75,6 +93,9 @@ func (d decoder) unwrap(outer layer, b []byte) (inner []byte, name string) {
 			continue
 		}
 		inner, ok := e.unwrap(b)
+		if ok && e.sealed {
+			return nil, e.name
+		}
 		if ok && e.ethernet {
 			inner, ok = ethernet(inner)
 		}
@@ -231,6 +252,9 @@ const (
 
 // control tells whether a frame serves the network itself: requests for addresses, memberships of groups, errors.
 func (f frame) control(head []byte) bool {
+	if f.sealed != "" {
+		return false
+	}
 	if f.depth == 0 {
 		return len(head) >= int(ethernetHeader) && binary.BigEndian.Uint16(head[12:]) == typeARP
 	}

@@ -126,7 +126,7 @@ func (f *fitting) looksAt(seen []testbed.Packet, size unit.Bytes) bool {
 	end := f.way[len(f.way)-1].Device
 	arrived := false
 	for _, p := range seen {
-		frame := f.decoder.decode(p.Head)
+		frame := f.decoder.packet(p)
 		if frame.fragment() {
 			f.find("a packet of %d bytes from %s to %s, which the plan says fits, was cut into IP fragments on %s",
 				int64(size), f.from.Name(), f.to.Name(), p.Device)

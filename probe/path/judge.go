@@ -39,11 +39,18 @@ type Observation struct {
 	// Encapsulation the name of it ("vxlan"), "none" without.
 	PathMTU, Overhead unit.Bytes
 	Encapsulation     string
-	Load              Load
+	// Encryption is the plan's. Private are the addresses that nobody may read on the way where there is one.
+	Encryption network.Encryption
+	Private    []netip.Addr
+	Load       Load
 	// Servers are the addresses by which packets name the server: its own, and its node's where that stands in for it.
 	Servers []netip.Addr
 	// Virtual is the address that the client calls where no pod has it: packets on their way must no longer carry it.
 	Virtual netip.Addr
+	// Observed says that the plan does not name all that is on the way, nor what packets are wrapped in there; Unforeseen are
+	// the devices that it can't name.
+	Observed   bool
+	Unforeseen map[network.Device]bool
 	// Bonds are those of the plan: their links carry what they do.
 	Bonds         []network.Bond
 	Before, After Reading
@@ -73,6 +80,7 @@ func Judge(o Observation) result.Path {
 	j.lost()
 	j.strays()
 	j.hops()
+	j.noted()
 	j.overhead()
 	j.fragments()
 	j.sample()
@@ -198,7 +206,7 @@ func (j *judgement) strays() {
 	}
 	for _, d := range inOrder(j.changed) {
 		c := j.changed[d]
-		if j.planned(d) || float64(c.both().bytes) <= max(strayShare*all, floor)+float64(j.control(d)) {
+		if j.planned(d) || j.Unforeseen[d] || float64(c.both().bytes) <= max(strayShare*all, floor)+float64(j.control(d))+j.shakes() {
 			continue
 		}
 		for _, sends := range []bool{true, false} {
@@ -262,19 +270,40 @@ func (j *judgement) overhead() {
 		return
 	}
 	per := (float64(outer.sent.bytes) - float64(inner.sent.bytes)) / float64(inner.sent.packets)
-	off := math.Abs(per - float64(j.Overhead))
+	least, most := j.portAdds()
+	off := max(float64(least)-per, per-float64(most), 0)
 	switch {
+	case j.Observed:
+		j.path.Overhead = unit.Bytes(math.Round(max(0, per)))
 	case inner.sent.packets != outer.sent.packets && off <= looseSlack:
-		j.path.Overhead = j.Overhead
+		j.path.Overhead = unit.Bytes(math.Round(min(max(per, float64(least)), float64(most))))
 	case inner.sent.packets == outer.sent.packets && off <= overheadSlack:
 		j.path.Overhead = unit.Bytes(math.Round(per))
 	case inner.sent.packets == outer.sent.packets:
 		j.path.Overhead = unit.Bytes(math.Round(max(0, per)))
-		j.find("each packet was %+.1f bytes larger on the underlay than in its pod; the plan's encapsulation adds %d", per, int64(j.Overhead))
+		j.find("each packet was %+.1f bytes larger on the underlay than in its pod; the plan's encapsulation adds %s", per, between(least, most))
 	case j.Sample.Lacks != "":
 		// Cut up or joined between the two devices, packets can't be held against each other: a sample could tell.
 		j.weak("overhead not counted: the pod sent %d packets, the underlay's port %d", inner.sent.packets, outer.sent.packets)
 	}
+}
+
+// portAdds is how much longer packets are on the underlay's port.
+func (j *judgement) portAdds() (least, most unit.Bytes) {
+	for _, h := range j.Request {
+		if h.Role == network.RolePort {
+			return j.adds(h)
+		}
+	}
+	return j.Overhead, j.Overhead
+}
+
+// between puts a range in words.
+func between(least, most unit.Bytes) string {
+	if least == most {
+		return fmt.Sprint(int64(least))
+	}
+	return fmt.Sprintf("%d to %d", int64(least), int64(most))
 }
 
 // sends is the change of the first device of a role that sends the request, nil where there is none.
@@ -282,6 +311,9 @@ func (j *judgement) sends(r network.Role) *change {
 	for _, h := range j.Request {
 		if h.Role == r && h.Sends {
 			c := j.changed[h.Device]
+			if h.Framed {
+				c.sent.bytes -= min(c.sent.bytes, c.sent.packets*uint64(ethernetHeader))
+			}
 			return &c
 		}
 	}

@@ -3,12 +3,12 @@ package path_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/unit"
 )
 
 // Each network proves its ways, in both families, on one node and across.
@@ -44,17 +44,24 @@ func proves(t *testing.T, o testbed.Observer, to int) {
 		}
 		plan := o.Plan()
 		wrapped := slices.ContainsFunc(p.Hops, func(h result.PathHop) bool { return h.Encapsulated })
-		want := "none"
+		want, least, most := "none", unit.Bytes(0), unit.Bytes(0)
 		if wrapped {
-			want = strings.TrimSuffix(plan.Network, "-routed")
+			want, least, most = encapsulation(plan), plan.Overhead, plan.Overhead
 		}
-		if p.Encapsulation != want || wrapped != (p.Overhead > 0) || wrapped && p.Overhead != plan.Overhead {
-			t.Errorf("%d x %s of %d: encapsulation %q of %d bytes, want %q of %d", l.count, l.protocol, l.size, p.Encapsulation, p.Overhead, want, plan.Overhead)
+		if e := plan.Encryption; wrapped && e.Kind != "" {
+			want, least, most = e.Wrap, plan.Overhead-e.Reserve+e.Least, plan.Overhead-e.Reserve+e.Most
+		}
+		if p.Encapsulation != want || p.Overhead < least || p.Overhead > most {
+			t.Errorf("%d x %s of %d: encapsulation %q of %d bytes, want %q of %d to %d", l.count, l.protocol, l.size, p.Encapsulation, p.Overhead, want, least, most)
 		}
 		if p.MTU < min(plan.PathMTU(0, to), 65535) || p.Sampled == 0 || p.Fragments != 0 {
 			t.Errorf("%d x %s of %d: an MTU of %d, %d packets sampled, %d fragments", l.count, l.protocol, l.size, p.MTU, p.Sampled, p.Fragments)
 		}
-		if full := plan.PathMTU(0, to) + p.Overhead; l.size >= 100_000 && (p.Largest > full || p.Largest < min(full-100, 10_000)) {
+		full := plan.PathMTU(0, to)
+		if wrapped {
+			full += plan.Overhead
+		}
+		if l.size >= 100_000 && (p.Largest > full || p.Largest < min(full-100, 10_000)) {
 			t.Errorf("%d x %s of %d: the largest packet has %d bytes, the MTU is %d", l.count, l.protocol, l.size, p.Largest, full)
 		}
 		t.Logf("%d x %s of %d: %+v", l.count, l.protocol, l.size, p)

@@ -71,11 +71,9 @@ func (p *Prober) way(from, to testbed.Pod, protocol network.Protocol) (*watched,
 	}
 	plan := p.o.Plan()
 	w.Request, w.Response = p.o.Path(from, to, protocol), p.o.Path(to, from, protocol)
-	if len(w.Request) == 0 || len(w.Response) == 0 {
-		return nil, errors.New("the plan has no way between them")
-	}
 	w.PathMTU, w.Overhead = plan.PathMTU(w.from, w.to), plan.Overhead
-	w.Encapsulation, w.Bonds = wrapping(plan), plan.Bonds()
+	w.Encapsulation, w.Bonds, w.Encryption = wrapping(plan), plan.Bonds(), plan.Encryption
+	w.Private = []netip.Addr{from.Address(), to.Address()}
 	// Those on the way, and the pods' nodes, which the way may pass by.
 	for _, s := range []network.Space{
 		plan.Pods[w.from].In, network.InNode(plan.Pods[w.from].Node), network.InNode(plan.Pods[w.to].Node), plan.Pods[w.to].In,
@@ -124,7 +122,7 @@ func (p *Prober) fit(ctx context.Context, w *watched) (Fit, error) {
 	}
 	found := Fit{Lacks: "a packet sample"}
 	if tap != nil {
-		f := fitting{o: p.o, tap: tap, from: w.client, to: w.server, way: w.Request, decoder: decoder{encapsulations()}}
+		f := fitting{o: p.o, tap: tap, from: w.client, to: w.server, way: p.fitWay(w), decoder: decoder{encapsulations()}}
 		found, err = f.try(ctx, w.PathMTU)
 		if err := errors.Join(err, tap.Close()); err != nil {
 			return Fit{}, err
@@ -168,6 +166,8 @@ func (p *Prober) between(ctx context.Context, w *watched, load func(context.Cont
 	if w.After.Counters, err = p.o.Counters(ctx); err != nil {
 		return err
 	}
+	plan := p.o.Plan()
+	w.Observed, w.Unforeseen = plan.Observed, unforeseen(plan, w.After.Counters)
 	w.After.Stacks, err = p.o.Stacks(ctx)
 	return err
 }

@@ -35,22 +35,29 @@ type sightings struct {
 	cut     map[network.Device]int        // IP fragments that are not inside something else
 	control map[network.Device]uint64     // bytes of packets that serve the network itself
 	virtual map[network.Device]int        // packets that carry the virtual address
+	// readable are packets that should have been encrypted.
+	readable map[network.Device]int
+	// payload are packets of the load that carry some.
+	payload map[network.Device]int
 }
 
 // look decodes the sampled packets.
 func (j *judgement) look() {
 	j.seen = sightings{
 		map[network.Device]*tally{}, map[network.Device]unit.Bytes{}, map[network.Device]int{}, map[network.Device]uint64{},
-		map[network.Device]int{},
+		map[network.Device]int{}, map[network.Device]int{}, map[network.Device]int{},
 	}
 	d := decoder{encapsulations()}
 	for _, p := range j.Sample.Packets {
-		f := d.decode(p.Head)
+		f := d.packet(p)
 		if f.control(p.Head) {
 			j.seen.control[p.Device] += uint64(p.Length)
 		}
-		if f.depth == 0 {
+		if f.depth == 0 || j.again(p, f) {
 			continue
+		}
+		if j.readable(p, f) {
+			j.seen.readable[p.Device]++
 		}
 		if f.fragment() {
 			j.path.Fragments++
@@ -69,6 +76,9 @@ func (j *judgement) look() {
 				j.seen.tallies[p.Device] = t
 			}
 			t.add(name, adds)
+			if f.carries() {
+				j.seen.payload[p.Device]++
+			}
 		}
 	}
 }
@@ -97,12 +107,14 @@ func (j *judgement) sample() {
 		return
 	}
 	j.path.Sampled = len(j.Sample.Packets)
-	if len(j.seen.tallies) == 0 {
+	j.passed()
+	if len(j.seen.tallies) == 0 && !j.past() {
 		j.weak("the sample of %d packets (%d more were missed) holds none of the load", j.path.Sampled, j.Sample.Missed)
 	}
 	j.wrappings(j.seen.tallies)
 	j.sizes(j.seen.large)
 	j.cut(j.seen.cut)
+	j.secrets()
 	for _, h := range j.crossed() {
 		if n := j.seen.virtual[h.Device]; n > 0 {
 			j.find("%s carried %d packets with the virtual address %s, which should have been translated before", h.Device, n, j.Virtual)
@@ -124,6 +136,9 @@ func (j *judgement) wrapped(f frame) (name string, adds unit.Bytes, own bool) {
 		return a.Port() == j.Load.Server.Port() && slices.Contains(j.Servers, a.Addr())
 	}
 	for i, l := range f.layer[:f.depth] {
+		if f.sealed != "" && i == f.depth-1 {
+			return f.sealed, 0, true // what is inside can't be known; nothing else is encrypted here
+		}
 		if l.protocol != j.Load.Protocol || !server(l.source) && !server(l.destination) {
 			continue
 		}
@@ -152,7 +167,7 @@ func (j *judgement) crossed() []network.Hop {
 // wire are those of the devices on the way that stand for the wire: the underlay's ports, or all on one node.
 func (j *judgement) wire() []network.Hop {
 	all := j.crossed()
-	ports := slices.DeleteFunc(slices.Clone(all), func(h network.Hop) bool { return h.Role != network.RolePort })
+	ports := slices.DeleteFunc(slices.Clone(all), func(h network.Hop) bool { return h.Role != network.RolePort || h.Unseen })
 	if len(ports) > 0 {
 		return ports
 	}
@@ -173,18 +188,16 @@ func (j *judgement) wrappings(tallies map[network.Device]*tally) {
 	j.path.Encapsulation = seen.other("")
 	for _, h := range j.crossed() {
 		t := tallies[h.Device]
-		if t == nil {
+		if t == nil || j.Observed {
 			continue
 		}
-		want := none
-		if h.Encapsulated {
-			want = j.Encapsulation
-		}
+		want := j.wrap(h)
+		least, most := j.adds(h)
 		if wrong := t.total - t.wraps[want]; float64(wrong) > mixedShare*float64(t.total) {
 			j.find("%s: %d of %d sampled packets had the encapsulation %s; the plan says %s", h.Device, wrong, t.total, t.other(want), want)
-		} else if t.most > 0 && (t.least != j.Overhead || t.most != j.Overhead) {
-			j.find("%s: the encapsulation of the sampled packets added %d to %d bytes; the plan says %d",
-				h.Device, int64(t.least), int64(t.most), int64(j.Overhead))
+		} else if t.most > 0 && (t.least < least || t.most > most) {
+			j.find("%s: the encapsulation of the sampled packets added %d to %d bytes; the plan says %s",
+				h.Device, int64(t.least), int64(t.most), between(least, most))
 		}
 	}
 }
@@ -207,8 +220,11 @@ func (j *judgement) sizes(large map[network.Device]unit.Bytes) {
 	}
 	for _, h := range j.crossed() {
 		limit := j.PathMTU
-		if h.Encapsulated {
-			limit += j.Overhead
+		switch {
+		case h.Encrypted:
+			limit += j.Overhead // what fills up the last block is no reason to be larger
+		case h.Encapsulated:
+			limit += j.Overhead - j.Encryption.Reserve
 		}
 		if large[h.Device] > limit {
 			j.find("%s carried a packet of %d bytes; the plan's MTU there is %d", h.Device, int64(large[h.Device]), int64(limit))
@@ -221,7 +237,7 @@ func (j *judgement) cut(fragments map[network.Device]int) {
 	own := j.Load.fragments(j.PathMTU)
 	var where []string
 	for _, h := range j.crossed() {
-		if n := fragments[h.Device]; n > 0 && (!own || h.Encapsulated) {
+		if n := fragments[h.Device]; n > 0 && (!own || h.Encapsulated && !h.Encrypted) {
 			where = append(where, fmt.Sprintf("%d on %s", n, h.Device))
 		}
 	}

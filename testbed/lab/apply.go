@@ -24,6 +24,11 @@ type builder struct {
 	addressed map[network.Space]map[netip.Addr]bool
 	// companions are to be started when all devices are there, and closed in any case.
 	companions companions
+	// mark is that of the lab's processes; fixed says that pods must get the address that is planned, for they outlive the
+	// network; learned is what plugins gave to pods, by their number.
+	mark    string
+	fixed   bool
+	learned map[int]learned
 	// negotiating are the bonds whose two ends have to agree on their links.
 	negotiating []network.Bond
 	// notes say what could not be had as conditions ask.
@@ -55,11 +60,19 @@ func (b *builder) apply(ctx context.Context, ops []network.Op) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := b.one(op); err != nil {
+		if err := b.step(ctx, op); err != nil {
 			return fmt.Errorf("%s: %w", op, privilege(err))
 		}
 	}
 	return nil
+}
+
+// step carries out one operation that others may take part in, and end late.
+func (b *builder) step(ctx context.Context, op network.Op) error {
+	if a, is := op.(network.Attach); is {
+		return b.attach(ctx, a)
+	}
+	return b.one(op)
 }
 
 // in finds a namespace.
@@ -116,6 +129,8 @@ func (b *builder) one(op network.Op) error {
 		return b.enslave(op)
 	case network.Shape, network.Impair, network.Bond, network.Features, network.Steer:
 		return b.tune(op)
+	case network.Tunnel, network.Geneve, network.Netkit, network.Datapath, network.WireGuard, network.Protect:
+		return b.encapsulate(op)
 	case network.UDPTunnel:
 		return b.udpTunnel(op)
 	case network.Rules, network.IPTables, network.ServiceMap, network.IPVS:
@@ -242,6 +257,11 @@ func (b *builder) vxlan(op network.Vxlan) error {
 	s, i, err := b.device(op.Under)
 	if err != nil {
 		return err
+	}
+	if op.External {
+		return s.nl.LinkAdd(&netlink.Vxlan{
+			LinkAttrs: attrs(op.Name, op.MAC, op.MTU), FlowBased: true, SrcAddr: op.Local.AsSlice(), Port: int(op.Port),
+		})
 	}
 	return s.nl.LinkAdd(&netlink.Vxlan{
 		LinkAttrs: attrs(op.Name, op.MAC, op.MTU), VxlanId: int(op.ID), VtepDevIndex: i, SrcAddr: op.Local.AsSlice(),

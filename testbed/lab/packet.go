@@ -170,6 +170,11 @@ func (s *packetSocket) packet(i int) (testbed.Packet, bool) {
 		Length:   unit.Bytes(aux.Len),
 		Head:     whole[vnetHeader:],
 	}
+	switch s.from[i].Hatype {
+	case unix.ARPHRD_ETHER, unix.ARPHRD_LOOPBACK:
+	default: // tunnels: what stands before the IP header, if anything does, is kept apart
+		p.Bare = true
+	}
 	const gsoType, gsoSize = 1, 4
 	if whole[gsoType] != gsoNone {
 		p.Segment = unit.Bytes(binary.NativeEndian.Uint16(whole[gsoSize:]))

@@ -89,6 +89,9 @@ func trial(need network.Need, in network.Space) []network.Op {
 		return []network.Op{pair, network.IPVlan{Device: over, Parent: a, Layer: 2, MTU: mtu}}
 	case network.NeedVxlan:
 		return []network.Op{pair, network.Vxlan{Device: over, Under: a, ID: 1, Port: 4789, Local: netip.AddrFrom4([4]byte{198, 18, 0, 1}), MTU: mtu}}
+	case network.NeedIPIP, network.NeedIPIP6, network.NeedGRE, network.NeedGRE6, network.NeedGeneve, network.NeedNetkit, network.NeedDatapath,
+		network.NeedExternalVxlan, network.NeedWireGuard, network.NeedESP, network.NeedESP6:
+		return append([]network.Op{pair}, encapsulationTrial(need, a)...)
 	case network.NeedRedirection, network.NeedGuard, network.NeedBalance, network.NeedJoinedSockets, network.NeedXDPRedirection:
 		return programTrial(need, pair)
 	case network.NeedShaping:
@@ -124,7 +127,7 @@ func translation(in network.Space, family result.Family) network.Rules {
 // missing recognises the answers that the kernel gives for link types, disciplines, expressions and netlink families that
 // it does not have.
 func missing(err error) bool {
-	for _, e := range []error{unix.EOPNOTSUPP, unix.ENOENT, unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT} {
+	for _, e := range []error{unix.EOPNOTSUPP, unix.ENOENT, unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT, unix.ENOSYS} {
 		if errors.Is(err, e) {
 			return true
 		}

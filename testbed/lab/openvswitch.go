@@ -1,0 +1,167 @@
+package lab
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/mdlayher/genetlink"
+	mdnetlink "github.com/mdlayher/netlink"
+
+	"netdelta/network"
+	"netdelta/result"
+)
+
+// Numbers of include/uapi/linux/openvswitch.h.
+const (
+	datapathFamily, portFamily, flowFamily = "ovs_datapath", "ovs_vport", "ovs_flow"
+	commandNew                             = 1 // of all three
+
+	datapathName, datapathUpcalls               = 1, 2
+	portNumber, portType, portName, portUpcalls = 1, 2, 3, 5
+	portOfDevice                                = 1 // OVS_VPORT_TYPE_NETDEV
+	flowKey, flowActions, flowMask              = 1, 2, 7
+	keyInPort, keyEthernet, keyType             = 3, 4, 6
+	keyIPv4, keyIPv6, keyTunnel                 = 7, 8, 16
+	sizeofIPv4Key, sizeofIPv6Key                = 12, 40
+	tunnelID, tunnelSource4, tunnelTo4          = 0, 1, 2
+	tunnelTTL, tunnelChecksum                   = 4, 6
+	tunnelSource6, tunnelTo6                    = 12, 13
+	actionOutput, actionSet                     = 1, 3
+	typeOfIPv4, typeOfIPv6                      = 0x0800, 0x86dd
+)
+
+// ovs speaks with the kernel's Open vSwitch of one namespace.
+type ovs struct {
+	c        *genetlink.Conn
+	datapath uint32 // number of the switch's own device
+}
+
+// addDatapath makes a switch in the namespace of the calling thread.
+func addDatapath(op network.Datapath) (err error) {
+	c, err := genetlink.Dial(nil)
+	if err != nil {
+		return fmt.Errorf("speak with Open vSwitch: %w", err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	o := &ovs{c: c}
+	if err := o.add(op.Name); err != nil {
+		return fmt.Errorf("make the switch: %w", err)
+	}
+	for i, name := range op.Ports {
+		if err := o.addPort(i+1, name); err != nil {
+			return fmt.Errorf("make %s port %d: %w", name, i+1, err)
+		}
+	}
+	for _, f := range op.Flows {
+		if err := o.addFlow(f); err != nil {
+			return fmt.Errorf("add the flow from port %d for %s: %w", f.In, f.To, err)
+		}
+	}
+	return nil
+}
+
+// do sends a command about the switch, and returns the number of a device that the answer names.
+func (o *ovs) do(family string, attributes func(*mdnetlink.AttributeEncoder)) (uint32, error) {
+	f, err := o.c.GetFamily(family)
+	if err != nil {
+		return 0, fmt.Errorf("find %s: %w", family, err)
+	}
+	e := mdnetlink.NewAttributeEncoder()
+	attributes(e)
+	body, err := e.Encode()
+	if err != nil {
+		return 0, err
+	}
+	// struct ovs_header, which is nothing but that number.
+	data := append(binary.NativeEndian.AppendUint32(nil, o.datapath), body...)
+	answers, err := o.c.Execute(
+		genetlink.Message{Header: genetlink.Header{Command: commandNew, Version: f.Version}, Data: data}, f.ID,
+		mdnetlink.Request|mdnetlink.Acknowledge|mdnetlink.Echo)
+	if err != nil {
+		return 0, err
+	}
+	for _, a := range answers {
+		const header = 4
+		if len(a.Data) >= header {
+			return binary.NativeEndian.Uint32(a.Data), nil
+		}
+	}
+	return 0, nil
+}
+
+// add makes the switch. What no flow is for is dropped: nobody is asked.
+func (o *ovs) add(name string) error {
+	number, err := o.do(datapathFamily, func(e *mdnetlink.AttributeEncoder) {
+		e.String(datapathName, name)
+		e.Uint32(datapathUpcalls, 0)
+	})
+	if err == nil && number == 0 {
+		return errors.New("the kernel did not say its number")
+	}
+	o.datapath = number
+	return err
+}
+
+func (o *ovs) addPort(number int, device string) error {
+	_, err := o.do(portFamily, func(e *mdnetlink.AttributeEncoder) {
+		e.Uint32(portNumber, uint32(number))
+		e.Uint32(portType, portOfDevice)
+		e.String(portName, device)
+		e.Uint32(portUpcalls, 0)
+	})
+	return err
+}
+
+// addFlow adds a flow for all frames of one version of IP to a MAC address from a port.
+func (o *ovs) addFlow(f network.Flow) error {
+	kind, key, length := uint16(typeOfIPv4), uint16(keyIPv4), sizeofIPv4Key
+	if f.Family == result.IPv6 {
+		kind, key, length = typeOfIPv6, keyIPv6, sizeofIPv6Key
+	}
+	_, err := o.do(flowFamily, func(e *mdnetlink.AttributeEncoder) {
+		match := func(port uint32, addresses []byte, kind uint16) func(*mdnetlink.AttributeEncoder) error {
+			return func(e *mdnetlink.AttributeEncoder) error {
+				e.Uint32(keyInPort, port)
+				e.Bytes(keyEthernet, addresses)
+				e.Bytes(keyType, binary.BigEndian.AppendUint16(nil, kind))
+				e.Bytes(key, make([]byte, length))
+				return nil
+			}
+		}
+		// struct ovs_key_ethernet: the source, then the destination. Only what the mask has ones for is looked at.
+		to := append(make([]byte, len(f.To)), f.To[:]...)
+		ones := append(make([]byte, len(f.To)), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
+		e.Nested(flowKey, match(uint32(f.In), to, kind))
+		e.Nested(flowMask, match(^uint32(0), ones, ^uint16(0)))
+		e.Nested(flowActions, func(e *mdnetlink.AttributeEncoder) error {
+			if f.Through != nil {
+				e.Nested(actionSet, func(e *mdnetlink.AttributeEncoder) error {
+					e.Nested(keyTunnel, through(*f.Through))
+					return nil
+				})
+			}
+			e.Uint32(actionOutput, uint32(f.Out))
+			return nil
+		})
+	})
+	return err
+}
+
+// through tells a tunnel's device where to take a frame. Over IPv6 its datagrams have checksums, without which they would
+// not be received.
+func through(t network.Encapsulate) func(*mdnetlink.AttributeEncoder) error {
+	return func(e *mdnetlink.AttributeEncoder) error {
+		e.Bytes(tunnelID, binary.BigEndian.AppendUint64(nil, uint64(t.ID)))
+		if t.Remote.Is6() {
+			e.Bytes(tunnelSource6, t.Local.AsSlice())
+			e.Bytes(tunnelTo6, t.Remote.AsSlice())
+			e.Flag(tunnelChecksum, true)
+		} else {
+			e.Bytes(tunnelSource4, t.Local.AsSlice())
+			e.Bytes(tunnelTo4, t.Remote.AsSlice())
+		}
+		e.Uint8(tunnelTTL, tunnelHops)
+		return nil
+	}
+}
