@@ -25,6 +25,7 @@ func (j Judge) Conclude(run *result.Run, trials []result.Trial) {
 	run.Deltas, run.Null, run.Checks = Deltas(run.Cells, trials, j.options(*run))
 	run.Effects = Effects(run.Cells, trials, j.options(*run))
 	run.Paths = Paths(run.Cells, trials)
+	run.Links = Links(run.Cells, trials)
 	run.Claims = Claims(*run, trials, j.defaults, j.options(*run))
 	run.Advice = Advise(*run)
 }

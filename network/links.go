@@ -12,7 +12,7 @@ import (
 
 const (
 	// MaxLinks is the most links that may join a node to the switch.
-	MaxLinks = 8
+	MaxLinks = 16
 	// MaxDelay is the longest delay of a link.
 	MaxDelay = 10 * time.Second
 )

@@ -32,7 +32,7 @@ func TestBadLinks(t *testing.T) {
 		{result.Conditions{LinkDelay: network.MaxDelay + 1}, "need 0 to 10s"},
 		{result.Conditions{LinkLoss: 1}, "link loss of 1"},
 		{result.Conditions{LinkLoss: -0.1}, "link loss of -0.1"},
-		{result.Conditions{LinkCount: network.MaxLinks + 1}, "9 links"},
+		{result.Conditions{LinkCount: network.MaxLinks + 1}, "17 links"},
 		{result.Conditions{LinkCount: 2, BondMode: "lacp"}, "known are 802.3ad"},
 		{result.Conditions{LinkCount: 2, BondHash: "layer4"}, "known are layer2"},
 	} {

@@ -10,3 +10,24 @@ type LinkUse struct {
 	Sent  int64   `json:"sent"`
 	Share float64 `json:"share"`
 }
+
+// LinkShare is how much of a bond's traffic one of its links carried in a cell, over all builds.
+type LinkShare struct {
+	Cell      string    `json:"cell"`
+	Network   string    `json:"network"`
+	Workload  string    `json:"workload"`
+	Params    Params    `json:"params"`
+	Placement Placement `json:"placement"`
+	// Bond and Device are as in LinkUse.
+	Bond   string `json:"bond"`
+	Device string `json:"device"`
+	// Share is the median over builds, from 0 to 1, ShareLow and ShareHigh the least and the most.
+	Share     float64 `json:"share"`
+	ShareLow  float64 `json:"share_low"`
+	ShareHigh float64 `json:"share_high"`
+	// Used is the part of the link's rate that was used, the median over builds; 0 where the link has no rate. A little more
+	// than 1 is what the link took at once when a burst began.
+	Used float64 `json:"used,omitempty"`
+	// Builds is how many the figures rest on.
+	Builds int `json:"builds"`
+}

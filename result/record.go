@@ -286,7 +286,9 @@ type Run struct {
 	Effects []Effect `json:"effects,omitempty"`
 	Checks  []Check  `json:"checks"`
 	// Paths sum up the proofs of which way the packets went, for each network and placement.
-	Paths  []PathProof `json:"paths,omitempty"`
+	Paths []PathProof `json:"paths,omitempty"`
+	// Links are how traffic was spread over the links of bonds; there are none without bonds.
+	Links  []LinkShare `json:"links,omitempty"`
 	Claims []Claim     `json:"claims"`
 	Advice []Advice    `json:"advice"`
 }

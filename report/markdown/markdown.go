@@ -34,6 +34,7 @@ func Write(w io.Writer, run result.Run) error {
 	for _, p := range parts {
 		d.setting(p.Run, p.Setting)
 	}
+	d.links(run.Links)
 	d.claims(run.Claims)
 	d.advice(run.Advice)
 	d.checks(run)
