@@ -88,7 +88,10 @@ type reader struct {
 // sample is one place, without its ticks.
 func (r *reader) sample(at tickPlace) (Sample, error) {
 	s := Sample{Space: r.names[at.Space], Process: string(bytes.TrimRight(int8s(at.Name[:]), "\x00"))}
-	if s.Space == "" {
+	switch {
+	case at.Own != 0:
+		s.Space = Kernel
+	case s.Space == "":
 		s.Space = Elsewhere
 	}
 	user, err := r.stack(at.User)

@@ -125,7 +125,7 @@ type Use struct {
 	Own, All time.Duration
 }
 
-// Functions lists the functions that were busy, by their own time: what a table shows of a profile.
+// Functions lists the functions that were busy for the testbed, by their own time: what a table shows of a profile.
 func (p Profile) Functions() []Use {
 	uses := map[Frame]*Use{}
 	of := func(f Frame) *Use {
@@ -135,7 +135,7 @@ func (p Profile) Functions() []Use {
 		return uses[f]
 	}
 	for _, s := range p.Samples {
-		if s.Idle || len(s.Stack) == 0 {
+		if !s.Testbed() || len(s.Stack) == 0 {
 			continue
 		}
 		spent := time.Duration(s.Ticks) * p.Period

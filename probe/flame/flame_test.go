@@ -217,6 +217,10 @@ func TestKilled(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	defer func() {
+		_ = cmd.Process.Kill() // again, if all went well
+		_ = cmd.Wait()
+	}()
 	if _, err := stdout.Read(make([]byte, 8)); err != nil {
 		t.Fatal(err)
 	}
@@ -234,11 +238,11 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// programs counts the eBPF programs that the kernel holds.
+// programs counts the profiler's eBPF programs that the kernel holds.
 func programs(t *testing.T) int {
 	t.Helper()
 	count := 0
-	for id := ebpf.ProgramID(0); ; count++ {
+	for id := ebpf.ProgramID(0); ; {
 		next, err := ebpf.ProgramGetNextID(id)
 		if errors.Is(err, os.ErrNotExist) {
 			return count
@@ -247,5 +251,26 @@ func programs(t *testing.T) int {
 			t.Fatal(err)
 		}
 		id = next
+		if nameOf(t, id) == "tick" {
+			count++
+		}
 	}
+}
+
+// nameOf is the name of a program, "" for one that has gone.
+func nameOf(t *testing.T, id ebpf.ProgramID) string {
+	t.Helper()
+	p, err := ebpf.NewProgramFromID(id)
+	if errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close() }()
+	info, err := p.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Name
 }

@@ -28,7 +28,8 @@ type Frame struct {
 
 // Sample is where the processors were found, and how often.
 type Sample struct {
-	// Space names the network namespace in whose name it ran: a pod, a node, the switch; Elsewhere for all others.
+	// Space names the network namespace in whose name it ran: a pod, a node, the switch; Kernel for the kernel's own threads
+	// and Elsewhere for all others.
 	Space string `json:"space"`
 	// Process is the name of the thread, as the kernel has it.
 	Process string `json:"process"`
@@ -42,8 +43,16 @@ type Sample struct {
 	Ticks int64 `json:"ticks"`
 }
 
-// Elsewhere is the Space of what belongs to no part of the testbed.
-const Elsewhere = "rest of the machine"
+// Spaces that are no part of the testbed.
+const (
+	// Kernel is that of the kernel's own threads, which work for all.
+	Kernel = "kernel threads"
+	// Elsewhere is that of all other programs, netdelta itself among them.
+	Elsewhere = "rest of the machine"
+)
+
+// Testbed tells whether a sample is of work that the testbed may have caused.
+func (s Sample) Testbed() bool { return !s.Idle && s.Space != Elsewhere }
 
 // Profile is what the processors did for a while.
 type Profile struct {
@@ -74,6 +83,9 @@ func (p Profile) time(of func(Sample) bool) time.Duration {
 	}
 	return time.Duration(ticks) * p.Period
 }
+
+// Busy is the time of all processors that went into the testbed and into the kernel's own threads.
+func (p Profile) Busy() time.Duration { return p.time(Sample.Testbed) }
 
 // Add joins profiles of the same event: what the processors did in all of them. Samples of the same place become one.
 func Add(profiles ...Profile) Profile {

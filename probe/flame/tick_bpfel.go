@@ -19,6 +19,7 @@ type tickPlace struct {
 	Space   uint32
 	Kernel  int32
 	User    int32
+	Own     uint32
 	Name    [16]int8
 }
 

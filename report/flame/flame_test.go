@@ -80,8 +80,12 @@ func TestGolden(t *testing.T) {
 func TestInBrowser(t *testing.T) {
 	b := browsertest.Start(t)
 	b.Do(chromedp.EmulateViewport(1200, 800))
-	count := func(selector string) int { return browsertest.Ask[int](b, `document.querySelectorAll('`+selector+`').length`) }
-	names := func() string { return browsertest.Ask[string](b, `[...document.querySelectorAll('#graph button')].map(b => b.textContent).join(' ')`) }
+	count := func(selector string) int {
+		return browsertest.Ask[int](b, `document.querySelectorAll('`+selector+`').length`)
+	}
+	names := func() string {
+		return browsertest.Ask[string](b, `[...document.querySelectorAll('#graph button')].map(b => b.textContent).join(' ')`)
+	}
 
 	one, _ := written(t, sides()[0])
 	b.Open(one)

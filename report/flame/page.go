@@ -89,10 +89,8 @@ func (s Side) Idle() string {
 	return fmt.Sprintf("%.0f%%", 100*float64(s.Profile.Idle())/float64(total))
 }
 
-// Busy is the processors' time for one unit, without idle time.
-func (s Side) Busy() string {
-	return duration(s.per(float64(s.Profile.Total() - s.Profile.Idle())))
-}
+// Busy is the processors' time for one unit, without idle time and other programs.
+func (s Side) Busy() string { return duration(s.per(float64(s.Profile.Busy()))) }
 
 // Seen says what the profile rests on.
 func (s Side) Seen() string {

@@ -16,7 +16,7 @@
   const open = (packed, parent) => {
     const n = { name: data.names[packed[NAME]], kernel: packed[KERNEL] === 1, time: [packed[TIME], packed[TIME + 1]], parent };
     n.children = (packed[CHILDREN] || []).map(c => open(c, n));
-    n.idle = parent ? parent.idle || (!parent.parent && n.name === 'idle') : false;
+    n.idle = parent ? parent.idle || (!parent.parent && (n.name === 'idle' || n.name === 'rest of the machine')) : false;
     return n;
   };
   const root = open(data.root, null);

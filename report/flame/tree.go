@@ -78,27 +78,36 @@ func (s Side) per(nanoseconds float64) float64 {
 	return nanoseconds / s.Per.Count
 }
 
+// idle is the name of the time in which there was nothing to do.
+const idle = "idle"
+
 // stepsOf is a sample's way from the root.
 func stepsOf(s flame.Sample) []flame.Frame {
-	if s.Idle {
-		return append([]flame.Frame{{Function: "idle"}}, s.Stack...)
+	switch {
+	case s.Idle:
+		return append([]flame.Frame{{Function: idle}}, s.Stack...)
+	case !s.Testbed():
+		return []flame.Frame{{Function: s.Space}, {Function: s.Process}} // whatever it does, it is not about the network
 	}
 	return append([]flame.Frame{{Function: s.Space}, {Function: s.Process}}, s.Stack...)
 }
 
 // sort orders all children by name, as flame graphs do, so that the same function is at the same place on both sides; what is
-// idle stands last.
+// no part of the testbed stands last.
 func (n *node) sort() {
 	slices.SortFunc(n.children, func(a, b *node) int {
-		return cmp.Or(cmp.Compare(idleLast(a.name), idleLast(b.name)), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(standing(a.name), standing(b.name)), strings.Compare(a.name, b.name))
 	})
 	for _, c := range n.children {
 		c.sort()
 	}
 }
 
-func idleLast(name string) int {
-	if name == "idle" {
+func standing(name string) int {
+	switch name {
+	case idle:
+		return 2
+	case flame.Elsewhere:
 		return 1
 	}
 	return 0

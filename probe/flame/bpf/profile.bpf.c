@@ -20,18 +20,21 @@ struct nsproxy {
 } __attribute__((preserve_access_index));
 
 struct task_struct {
+	unsigned int flags;
 	struct nsproxy *nsproxy;
 } __attribute__((preserve_access_index));
 
-#define STACKS 16384
+#define STACKS 32768
 #define DEPTH 127
 #define NAME 16
+#define PF_KTHREAD 0x00200000 // include/linux/sched.h
 
 struct place {
 	__u32 process;
 	__u32 space; // inode of the network namespace, 0 for a task on its way out
 	__s32 kernel;
 	__s32 user;
+	__u32 own; // 1 for a thread of the kernel's own
 	char name[NAME];
 };
 
@@ -75,6 +78,7 @@ int tick(struct bpf_perf_event_data *ctx)
 
 	at.process = bpf_get_current_pid_tgid() >> 32;
 	at.space = BPF_CORE_READ(task, nsproxy, net_ns, ns.inum);
+	at.own = !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
 	bpf_get_current_comm(at.name, sizeof(at.name));
 	at.kernel = bpf_get_stackid(ctx, &stacks, 0);
 	at.user = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
