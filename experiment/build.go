@@ -210,7 +210,7 @@ func (st *stage) newSeat(c result.Cell) *seat {
 		if w.Name != c.Workload {
 			continue
 		}
-		s.protocol = w.Protocol
+		s.protocol, s.connects = w.Protocol, w.Connects
 		if s.searches = c.Params.Search; s.searches {
 			continue // what it finds stands in place of the workload's usual metrics
 		}

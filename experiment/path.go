@@ -84,6 +84,9 @@ func (s *seat) arrived(load *path.Load, moved, delivered int64) {
 	case s.latencies:
 		load.Requests += unit.Bytes(moved / 2)
 		load.Responses += unit.Bytes(moved / 2)
+		if message := int64(s.cell.Params.Message); s.connects && message > 0 {
+			load.Connections += moved / 2 / message
+		}
 	case s.protocol == network.UDP:
 		load.Requests += unit.Bytes(delivered)
 	default:
@@ -119,6 +122,7 @@ func audit(ctx context.Context, seats []*seat, trials []result.Trial) {
 			s.arrived(&load, sum, trials[i].Bytes)
 			moved = append(moved, path.Moved{
 				From: s.client.Pod(), To: s.server.Pod(), Protocol: s.protocol, Requests: load.Requests, Responses: load.Responses,
+				Connections: load.Connections,
 			})
 		}
 		found, err := p.End(ctx, moved)

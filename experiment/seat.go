@@ -35,6 +35,7 @@ type seat struct {
 	failed    error
 	cpus      placementCPUs
 	latencies bool // the bursts have latencies
+	connects  bool // each transaction has a connection of its own
 	streams   bool // the bursts have a throughput
 	searches  bool // the bursts look for the highest rates
 	protocol  network.Protocol

@@ -134,6 +134,9 @@ type Hop struct {
 	Sends bool
 	// Encapsulated says that the packet is inside the encapsulation here, and Encrypted that it can't be read either.
 	Encapsulated, Encrypted bool
+	// Framed says that the device counts the packet with its Ethernet header, and Unseen that no tap sees it there, as is so
+	// with XDP.
+	Framed, Unseen bool
 }
 
 // String is the device and an arrow that leads out of it or into it.

@@ -23,6 +23,8 @@ type Workload struct {
 	UsedBy  string // who meets such traffic
 	// Protocol is what carries the payload: TCP or UDP.
 	Protocol network.Protocol
+	// Connects says that each transaction opens and closes a connection of its own.
+	Connects bool
 	// Headline is the metric that verdicts are about; it is one of Metrics.
 	Headline string
 	Metrics  []Metric

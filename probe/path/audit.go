@@ -26,12 +26,16 @@ type Moved struct {
 	From, To            testbed.Pod
 	Protocol            network.Protocol
 	Requests, Responses unit.Bytes
+	// Connections are those of TCP that were opened, and closed, in the phase.
+	Connections int64
 }
 
 // Flow is what was moved along a way and back.
 type Flow struct {
 	Request, Response   []network.Hop
 	Requests, Responses unit.Bytes
+	// Connections are those of TCP that were opened, and closed, meanwhile.
+	Connections int64
 }
 
 // Audit is what the counters of a whole phase say of a testbed. It can't tell which of the cells is meant.
@@ -73,7 +77,7 @@ func (p *Prober) End(ctx context.Context, moved []Moved) (Audit, error) {
 	}
 	flows := make([]Flow, len(moved))
 	for i, m := range moved {
-		flows[i] = Flow{p.o.Path(m.From, m.To, m.Protocol), p.o.Path(m.To, m.From, m.Protocol), m.Requests, m.Responses}
+		flows[i] = Flow{p.o.Path(m.From, m.To, m.Protocol), p.o.Path(m.To, m.From, m.Protocol), m.Requests, m.Responses, m.Connections}
 	}
 	return Balance(p.start, end, p.o.Plan().Bonds(), flows), nil
 }
@@ -91,6 +95,7 @@ func Balance(before, after map[network.Device]testbed.Counters, bonds []network.
 			b.planned[x.Device] = true
 		}
 	}
+	b.shaken = shaken(flows)
 	b.devices()
 	b.crossings()
 	return b.Audit
@@ -103,6 +108,7 @@ type balance struct {
 	planned map[network.Device]bool
 	changed map[network.Device]change
 	moved   unit.Bytes
+	shaken  unit.Bytes
 }
 
 func (b *balance) find(format string, args ...any) {
@@ -121,7 +127,7 @@ func (b *balance) devices() {
 		case c.wrapped:
 			b.Weak = append(b.Weak, c.correction(d))
 		}
-		if t := c.both(); !b.planned[d] && float64(t.bytes) > max(auditStrayShare*float64(b.moved), auditStrayFloor) {
+		if t := c.both(); !b.planned[d] && float64(t.bytes) > max(auditStrayShare*float64(b.moved), auditStrayFloor)+float64(b.shaken) {
 			b.find("%s, which is on no way that the plan says, carried %d bytes in %d packets while %d bytes of payload were moved",
 				d, t.bytes, t.packets, int64(b.moved))
 		}

@@ -18,6 +18,8 @@ type Load struct {
 	Requests, Responses unit.Bytes
 	// Message is the largest datagram's payload, zero for TCP: datagrams larger than the MTU are fragmented by right.
 	Message unit.Bytes
+	// Connections are those of TCP that were opened, and closed, meanwhile; 0 where they were there before.
+	Connections int64
 }
 
 // payload is what the load moved in all.

@@ -107,11 +107,11 @@ func (j *judgement) sample() {
 		return
 	}
 	j.path.Sampled = len(j.Sample.Packets)
-	j.passed()
 	if len(j.seen.tallies) == 0 && !j.past() {
 		j.weak("the sample of %d packets (%d more were missed) holds none of the load", j.path.Sampled, j.Sample.Missed)
 	}
 	j.wrappings(j.seen.tallies)
+	j.passed()
 	j.sizes(j.seen.large)
 	j.cut(j.seen.cut)
 	j.secrets()

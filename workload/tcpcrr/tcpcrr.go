@@ -14,6 +14,7 @@ func Workload() workload.Workload {
 	return engine.Bind(workload.Workload{
 		Name:     "tcp-crr",
 		Protocol: network.TCP,
+		Connects: true,
 		Summary:  "connect, request, response, close: a new TCP connection for each transaction",
 		UsedBy:   "clients without kept connections: health checks, CGI, short HTTP calls",
 		Headline: "p50",

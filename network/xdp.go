@@ -1,0 +1,65 @@
+package network
+
+// xdp is routed, with programs in the drivers' receive path that lead packets past the nodes' stacks.
+func xdp() Network {
+	return Network{
+		Name:              "xdp",
+		Summary:           "eBPF in the drivers' receive path (native XDP) redirects packets from pod to pod and between pods and the underlay",
+		UsedBy:            []string{"no common container network: the limit of redirection by eBPF before socket buffers are made"},
+		SameNodeUnderSwap: true,
+		Build: func(t Topology) Plan {
+			d := newDraft(t, 0)
+			// Nodes don't forward: what the programs did not redirect would be lost, and could not pass for their work.
+			for i, n := range t.Nodes {
+				d.nodeAddress(i)
+				for _, j := range t.podsOf(i) {
+					d.routedPod(j)
+				}
+				d.routesToOthers(i)
+				d.add(XDPRedirection{
+					In: InNode(i), Port: n.Device, PortMAC: mac(macPort, i), PortPeer: Device{InSwitch(), n.Name},
+					Pods: d.xdpPods(i), Far: d.xdpFar(i),
+				})
+			}
+			return byXDP(d.finish(d.upVeth, d.downVeth, d.leavePort, d.enterPort))
+		},
+	}
+}
+
+// byXDP has the paths of a plan pass their nodes by XDP. What a program sends out of a device, and what arrives at its other
+// end, is counted as a frame; taps see packets only in the pods.
+func byXDP(p Plan) Plan {
+	path := p.path
+	p.path = func(from, to int, protocol Protocol) []Hop {
+		hops := path(from, to, protocol)
+		for i, h := range hops {
+			inNode := h.In.Kind == NodeSpace
+			hops[i].Unseen = inNode
+			hops[i].Framed = inNode == h.Sends
+		}
+		return hops
+	}
+	return p
+}
+
+// xdpPods are those of a node.
+func (d *draft) xdpPods(node int) []XDPPod {
+	pods := make([]XDPPod, 0, len(d.t.Pods))
+	for _, j := range d.t.podsOf(node) {
+		pods = append(pods, XDPPod{
+			Address: d.t.Pods[j].Address, Device: d.podDevice(j), NodeEnd: d.nodeEnd(j).Name, MAC: mac(macPod, j), Gateway: gatewayMAC(),
+		})
+	}
+	return pods
+}
+
+// xdpFar are the pods of all nodes but one.
+func (d *draft) xdpFar(node int) []XDPFar {
+	var all []XDPFar
+	for _, p := range d.t.Pods {
+		if p.Node != node {
+			all = append(all, XDPFar{Address: p.Address, Port: mac(macPort, p.Node)})
+		}
+	}
+	return all
+}
