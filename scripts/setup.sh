@@ -30,6 +30,7 @@ needs() {
 		echo nft nftables
 		echo iptables-restore iptables
 		echo ip iproute2
+		echo /usr/lib/cni/bridge containernetworking-plugins
 		echo chromium chromium
 		;;
 	*) fail "unknown set $1: it is one of run, test, bench, all" ;;

@@ -79,7 +79,8 @@ func (p *Prober) End(ctx context.Context, moved []Moved) (Audit, error) {
 	for i, m := range moved {
 		flows[i] = Flow{p.o.Path(m.From, m.To, m.Protocol), p.o.Path(m.To, m.From, m.Protocol), m.Requests, m.Responses, m.Connections}
 	}
-	return Balance(p.start, end, p.o.Plan().Bonds(), flows), nil
+	plan := p.o.Plan()
+	return Balance(foreseen(plan, p.start), foreseen(plan, end), plan.Bonds(), flows), nil
 }
 
 // Balance holds what devices carried between two readings against the payload of all flows: a device on a way must have

@@ -72,7 +72,7 @@ func (d *Driver) supportsPlan(ctx context.Context, p network.Plan) error {
 			return fmt.Errorf("find out whether network %s is supported: %w", p.Network, err)
 		}
 	}
-	return nil
+	return d.supportsPlugins(p)
 }
 
 // supportsNeed asks the kernel, once.

@@ -76,6 +76,7 @@ func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
 	}
 	l.ruled = ruledSpaces(p.Ops)
 	b := newBuilder(l.spaces)
+	b.mark, b.fixed = l.mark, l.topo.PodsOutlive
 	err := b.apply(ctx, p.Underlay)
 	if err == nil {
 		err = b.apply(ctx, p.Ops)
@@ -91,7 +92,7 @@ func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
 	if err := l.companions.start(ctx, l); err != nil {
 		return err
 	}
-	l.plan, l.spec.Network, l.notes = p, p.Network, b.notes
+	l.plan, l.spec.Network, l.notes = b.relearn(p), p.Network, b.notes
 	return nil
 }
 

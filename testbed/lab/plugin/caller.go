@@ -1,0 +1,188 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/containernetworking/cni/libcni"
+	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/containernetworking/cni/pkg/version"
+
+	"netdelta/internal/netns"
+	"netdelta/internal/owner"
+)
+
+// Patience is how long one call of all plugins of a list may take.
+const Patience = time.Minute
+
+// Caller calls plugins on one node.
+type Caller struct {
+	// Node is the network namespace in which plugins run.
+	Node *netns.Namespace
+	// State is the node's own folder for what plugins and their caller keep.
+	State string
+	// Path lists the folders that hold plugins.
+	Path []string
+	// Mark is that of the lab, for the environment of plugins.
+	Mark string
+}
+
+// Attachment is a pod that is attached, or is to be, by the plugins of a list.
+type Attachment struct {
+	// File is where the list was read, List the list itself.
+	File, List string
+	// ID names the container, Namespace is its network namespace, Interface the device in it.
+	ID        string
+	Namespace *netns.Namespace
+	Interface string
+	// Address is what the plugins are asked for, with the length of its prefix.
+	Address netip.Prefix
+	// MAC and Port are handed to plugins that say they take a MAC or a published port; "" and 0 are none.
+	MAC  string
+	Port uint16
+}
+
+// Result is what plugins say of an attachment.
+type Result struct {
+	// Addresses of the pod.
+	Addresses []netip.Prefix
+}
+
+// Add attaches a pod. After an error it has to be given to Delete all the same.
+func (c *Caller) Add(ctx context.Context, a Attachment) (Result, error) {
+	var r Result
+	err := c.call(ctx, "ADD", a, func(ctx context.Context, cni *libcni.CNIConfig, list *libcni.NetworkConfigList, conf *libcni.RuntimeConf) error {
+		said, err := cni.AddNetworkList(ctx, list, conf)
+		if err != nil {
+			return err
+		}
+		r, err = read(said)
+		return err
+	})
+	return r, err
+}
+
+// Check has the plugins look whether all is still as they left it. Lists that are too old for that, or don't want it, are not
+// checked.
+func (c *Caller) Check(ctx context.Context, a Attachment) error {
+	return c.call(ctx, "CHECK", a, func(ctx context.Context, cni *libcni.CNIConfig, list *libcni.NetworkConfigList, conf *libcni.RuntimeConf) error {
+		if able, err := version.GreaterThanOrEqualTo(list.CNIVersion, "0.4.0"); err != nil || !able {
+			return err
+		}
+		return cni.CheckNetworkList(ctx, list, conf)
+	})
+}
+
+// Delete detaches a pod. It may be called again, and for what Add could not finish.
+func (c *Caller) Delete(ctx context.Context, a Attachment) error {
+	return c.call(ctx, "DEL", a, func(ctx context.Context, cni *libcni.CNIConfig, list *libcni.NetworkConfigList, conf *libcni.RuntimeConf) error {
+		return cni.DelNetworkList(ctx, list, conf)
+	})
+}
+
+// Validate asks each plugin of a list whether it speaks the list's version of the specification.
+func (c *Caller) Validate(ctx context.Context, a Attachment) error {
+	return c.call(ctx, "VERSION", a, func(ctx context.Context, cni *libcni.CNIConfig, list *libcni.NetworkConfigList, _ *libcni.RuntimeConf) error {
+		_, err := cni.ValidateNetworkList(ctx, list)
+		return err
+	})
+}
+
+// call prepares a call of a list's plugins.
+func (c *Caller) call(ctx context.Context, verb string, a Attachment,
+	do func(context.Context, *libcni.CNIConfig, *libcni.NetworkConfigList, *libcni.RuntimeConf) error,
+) error {
+	fail := func(err error) error { return fmt.Errorf("%s of the CNI plugins of %s: %w", verb, a.File, err) }
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	list, err := libcni.NetworkConfFromBytes([]byte(a.List))
+	if err != nil {
+		return fail(err)
+	}
+	folders, err := c.folders()
+	if err != nil {
+		return fail(err)
+	}
+	err = a.Namespace.WithFD(func(fd int) error {
+		run := &runner{node: c.Node, folders: folders, environment: []string{owner.Variable + "=" + c.Mark}}
+		cni := libcni.NewCNIConfigWithCacheDir(c.Path, folders.cache, run)
+		return do(ctx, cni, list, a.runtime(fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), fd)))
+	})
+	if err != nil {
+		return fail(tidy(err))
+	}
+	return nil
+}
+
+// runtime is what the specification calls the runtime's configuration.
+func (a Attachment) runtime(path string) *libcni.RuntimeConf {
+	conf := &libcni.RuntimeConf{
+		ContainerID: a.ID, NetNS: path, IfName: a.Interface,
+		// An address is asked for in all the ways that there are: by the arguments that host-local and static take, and by the
+		// capability. Plugins that know neither give one of their own choice.
+		Args:           [][2]string{{"IgnoreUnknown", "1"}, {"IP", a.Address.Addr().String()}},
+		CapabilityArgs: map[string]any{"ips": []string{a.Address.String()}},
+	}
+	if a.MAC != "" {
+		conf.CapabilityArgs["mac"] = a.MAC
+	}
+	if a.Port != 0 {
+		var ports []map[string]any
+		for _, protocol := range []string{"tcp", "udp"} {
+			ports = append(ports, map[string]any{"hostPort": a.Port, "containerPort": a.Port, "protocol": protocol})
+		}
+		conf.CapabilityArgs["portMappings"] = ports
+	}
+	return conf
+}
+
+// folders are the parts of a node's state.
+type folders struct{ run, lib, cache string }
+
+// folders makes those that are not there.
+func (c *Caller) folders() (folders, error) {
+	f := folders{filepath.Join(c.State, "run"), filepath.Join(c.State, "lib"), filepath.Join(c.State, "cache")}
+	for _, dir := range []string{f.run, filepath.Join(f.lib, "cni"), f.cache} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return f, fmt.Errorf("make a folder for what plugins keep: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// read takes what is needed from a result of any version.
+func read(said types.Result) (Result, error) {
+	full, err := types100.NewResultFromResult(said)
+	if err != nil {
+		return Result{}, fmt.Errorf("read the result: %w", err)
+	}
+	var r Result
+	for _, ip := range full.IPs {
+		if ip.Interface != nil && *ip.Interface >= 0 && *ip.Interface < len(full.Interfaces) && full.Interfaces[*ip.Interface].Sandbox == "" {
+			continue // the node's
+		}
+		address, ok := netip.AddrFromSlice(ip.Address.IP)
+		if !ok {
+			return r, fmt.Errorf("the result has an address that is none: %s", ip.Address.String())
+		}
+		bits, _ := ip.Address.Mask.Size()
+		r.Addresses = append(r.Addresses, netip.PrefixFrom(address.Unmap(), bits))
+	}
+	return r, nil
+}
+
+// tidy says whose mistake it is where libcni can't read an answer.
+func tidy(err error) error {
+	var wrong *json.SyntaxError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("a plugin's answer is no JSON: %w", err)
+	}
+	return err
+}
