@@ -98,6 +98,9 @@ func Balance(before, after map[network.Device]testbed.Counters, bonds []network.
 	}
 	b.shaken = shaken(flows)
 	b.devices()
+	for _, d := range detours(b.changed, b.needs, b.tolerated) {
+		b.find("%s", d)
+	}
 	b.crossings()
 	return b.Audit
 }
@@ -128,11 +131,16 @@ func (b *balance) devices() {
 		case c.wrapped:
 			b.Weak = append(b.Weak, c.correction(d))
 		}
-		if t := c.both(); !b.planned[d] && float64(t.bytes) > max(auditStrayShare*float64(b.moved), auditStrayFloor)+float64(b.shaken) {
+		if t := c.both(); !b.planned[d] && float64(t.bytes) > b.tolerated(d) {
 			b.find("%s, which is on no way that the plan says, carried %d bytes in %d packets while %d bytes of payload were moved",
 				d, t.bytes, t.packets, int64(b.moved))
 		}
 	}
+}
+
+// tolerated is how many bytes a device may carry that no way has pass it.
+func (b *balance) tolerated(network.Device) float64 {
+	return max(auditStrayShare*float64(b.moved), auditStrayFloor) + float64(b.shaken)
 }
 
 // crossings finds devices that carried less than passed them.

@@ -200,13 +200,9 @@ func (j *judgement) reference() float64 {
 // strays finds devices off the way that carried the load.
 func (j *judgement) strays() {
 	all := j.reference()
-	floor := float64(strayFloor)
-	if j.Sample.Lacks != "" {
-		floor = blindFloor
-	}
 	for _, d := range inOrder(j.changed) {
 		c := j.changed[d]
-		if j.planned(d) || j.Unforeseen[d] || float64(c.both().bytes) <= max(strayShare*all, floor)+float64(j.control(d))+j.shakes() {
+		if j.planned(d) || j.Unforeseen[d] || float64(c.both().bytes) <= j.tolerated(d) {
 			continue
 		}
 		for _, sends := range []bool{true, false} {
@@ -217,6 +213,18 @@ func (j *judgement) strays() {
 		j.find("%s carried %s of the bytes (%d in %d packets); %s",
 			d, percent(c, all), c.both().bytes, c.both().packets, j.insteadOf(d, all))
 	}
+	for _, d := range detours(j.changed, j.need, j.tolerated) {
+		j.find("%s", d)
+	}
+}
+
+// tolerated is how many bytes a device may carry that the plan has not pass it.
+func (j *judgement) tolerated(d network.Device) float64 {
+	floor := float64(strayFloor)
+	if j.Sample.Lacks != "" {
+		floor = blindFloor
+	}
+	return max(strayShare*j.reference(), floor) + float64(j.control(d)) + j.shakes()
 }
 
 // insteadOf says what the plan has where a device carried what it should not.
