@@ -164,7 +164,7 @@ int leave(struct __sk_buff *skb)
 		};
 		struct address *known = bpf_map_lookup_elem(&connections, &c);
 
-		if (!known || __builtin_memcmp(known, &p.destination, sizeof(*known)))
+		if (!known || !same(known, &p.destination))
 			bpf_map_update_elem(&connections, &c, &p.destination, BPF_ANY);
 	}
 	return rewrite(skb, &p, &p.destination, backend, true);

@@ -56,6 +56,11 @@ static __always_inline void to_words(__u32 *words, const struct address *a)
 	words[3] = a->word[3];
 }
 
+static __always_inline bool same(const struct address *a, const struct address *b)
+{
+	return a->word[0] == b->word[0] && a->word[1] == b->word[1] && a->word[2] == b->word[2] && a->word[3] == b->word[3];
+}
+
 /* A frame's Ethernet header, and the IP header behind it. */
 struct headers {
 	struct ethhdr *eth;
