@@ -48,7 +48,7 @@ func Assemble(s *study.Study, p Plan, driver testbed.Driver, workloads []workloa
 		Run: result.Run{
 			Schema: result.Schema, Run: s.Name, Study: s.Name, Question: s.Question, Testbed: s.Testbed.Kind,
 			Seed: s.Design.Seed, Confidence: s.Design.Confidence, Margin: s.Design.Margin,
-			Notes: p.Notes, Environment: about, Cells: p.Cells, Claims: claims(s),
+			Notes: p.Notes, Environment: about, Cells: p.Cells, Claims: Claims(s),
 		},
 		Rules: p.Rules, Costs: p.Costs,
 		Burst: s.Design.Burst, Blocks: s.Design.Blocks > 0, VisitBursts: s.Design.Rounds,
@@ -62,8 +62,8 @@ func Assemble(s *study.Study, p Plan, driver testbed.Driver, workloads []workloa
 	}, nil
 }
 
-// claims are the study's, not tested until somebody judges them.
-func claims(s *study.Study) []result.Claim {
+// Claims are the study's, not tested until somebody judges them.
+func Claims(s *study.Study) []result.Claim {
 	all := make([]result.Claim, len(s.Claims))
 	for i, c := range s.Claims {
 		all[i] = result.Claim{

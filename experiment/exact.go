@@ -57,6 +57,40 @@ func MeasureExact(ctx context.Context, c ExactConfig, finished func(result.Trial
 	return e.stage.seen.environment(result.Environment{}), nil
 }
 
+// Inexact is why counting instructions says nothing of a cell, "" where it does. exact says that the cell's workload can be
+// counted at all.
+func Inexact(c result.Cell, exact bool) string {
+	p, on := c.Params, c.Params.Conditions
+	for _, lack := range []struct {
+		is   bool
+		what string
+	}{
+		{!exact, "workload " + c.Workload + " counts what is done in parallel, or beside the path"},
+		{p.Connections > 1, "several connections share a processor"},
+		{p.RequestRate > 0, "a rate of requests is kept by a clock that stands still while nothing runs"},
+		{p.CPU == "two" || p.CPU == "any", "there is one processor"},
+		{p.BusyPoll > 0, "busy polling waits by computing"},
+		{on.LinkDelay > 0 || on.LinkRate > 0 || on.LinkLoss > 0, "a link's delay, rate and loss take time and no instructions"},
+		{on.RPS == result.On, "there is no other processor to steer packets to"},
+		{on.QoS != "", "there is one processor, which nothing competes for"},
+	} {
+		if lack.is {
+			return "it has no exact meaning: " + lack.what + "; run it without --exact"
+		}
+	}
+	return ""
+}
+
+// Supported marks the cells that can't be measured on a testbed, with the reasons.
+func Supported(ctx context.Context, cells []result.Cell, driver testbed.Driver) ([]result.Cell, error) {
+	p := Plan{Cells: slices.Clone(cells)}
+	if err := p.markUnsupported(ctx, driver, false); err != nil {
+		return nil, err
+	}
+	p.markBaseless()
+	return p.Cells, nil
+}
+
 // exactRun is an exact build under way.
 type exactRun struct {
 	ExactConfig

@@ -1,0 +1,165 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"netdelta/experiment"
+	"netdelta/experiment/plan"
+	"netdelta/result"
+)
+
+// Seeds is an exact run: one guest for each seed, each of them a build.
+type Seeds struct {
+	// Run is the head of the record, with cells and Exact; the rest is filled in.
+	Run result.Run
+	// Job is what each guest does, with all cells that may be measured: also those that an earlier guest of a resumed run could
+	// not, so that equal seeds do equal jobs. Its build and seed are filled in.
+	Job Job
+	// Guest runs a job in a guest of its own, and calls line with each line of messages.
+	Guest func(ctx context.Context, job Job, line func([]byte) error) error
+	// Parallel is how many guests run at a time.
+	Parallel int
+	Folder   *result.Folder
+	Judge    experiment.Judge
+	// Progress is told how many of the run's trials are finished. It must return at once.
+	Progress func(done, of int)
+}
+
+// seedsRun is an exact run under way.
+type seedsRun struct {
+	Seeds
+
+	mu     sync.Mutex
+	run    result.Run
+	trials []result.Trial
+	have   map[string]bool // by trial
+}
+
+// Count carries the run out and returns its record, which it has also written to the run folder. A trial that fails is named in
+// the record; an error means that some guest could not do its job, and even then the record holds what was measured. What a
+// resumed run has is not asked for again: a guest whose trials are all there is not started.
+func (s Seeds) Count(ctx context.Context) (result.Run, error) {
+	r := &seedsRun{Seeds: s, run: s.Run, have: map[string]bool{}}
+	r.trials = append(r.trials, s.Folder.Contents.Trials...)
+	for _, t := range r.trials {
+		r.have[t.ID()] = true
+	}
+	r.run.Cells = slices.Clone(s.Run.Cells)
+	if r.run.Started.IsZero() {
+		r.run.Started = time.Now()
+	}
+	r.run.Ended = "running"
+	if err := s.Folder.WriteResult(r.run); err != nil {
+		return r.run, err
+	}
+	err := r.guests(ctx)
+	switch {
+	case ctx.Err() != nil:
+		r.run.Ended, err = experiment.EndedInterrupted, nil
+	case err != nil:
+		r.run.Ended = plan.EndedFailed
+	default:
+		r.run.Ended = plan.EndedBuilds
+	}
+	r.run.Finished = time.Now()
+	s.Judge.Conclude(&r.run, r.trials)
+	return r.run, errors.Join(err, s.Folder.WriteEnvironment(r.run.Environment), s.Folder.WriteResult(r.run))
+}
+
+// guests runs those that have something to do.
+func (r *seedsRun) guests(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(r.Parallel, 1))
+	r.Progress(len(r.trials), r.total())
+	for build, seed := range r.run.Exact.Seeds {
+		if r.complete(build) {
+			continue
+		}
+		job := r.Job
+		job.Build, job.Seed = build, seed
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return r.guest(ctx, job)
+		})
+	}
+	return group.Wait()
+}
+
+// complete says whether a build has all its trials. What a guest found unsupported has none.
+func (r *seedsRun) complete(build int) bool {
+	measured := plan.Measured(r.run.Cells)
+	for _, c := range measured {
+		if !r.have[result.Trial{Cell: c.ID, Build: build}.ID()] {
+			return false
+		}
+	}
+	return len(measured) > 0
+}
+
+// total is how many trials the run has when it is done.
+func (r *seedsRun) total() int {
+	return len(plan.Measured(r.run.Cells)) * len(r.run.Exact.Seeds)
+}
+
+// guest runs one to its end.
+func (r *seedsRun) guest(ctx context.Context, job Job) error {
+	var end *End
+	err := r.Guest(ctx, job, func(line []byte) error {
+		var m Message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return fmt.Errorf("read a message of the guest: %w: %.80q", err, line)
+		}
+		if m.End != nil {
+			end = m.End
+		}
+		return r.take(m)
+	})
+	switch {
+	case err != nil:
+		return err
+	case end == nil:
+		return fmt.Errorf("the guest of seed %d ended before its job was done", job.Seed)
+	case end.Error != "":
+		return fmt.Errorf("the guest of seed %d: %s", job.Seed, end.Error)
+	}
+	return nil
+}
+
+// take notes what a guest says.
+func (r *seedsRun) take(m Message) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, c := range r.run.Cells {
+		if why := m.Unsupported[c.ID]; why != "" && c.Unsupported == "" {
+			r.run.Cells[i].Unsupported = why
+		}
+	}
+	if m.End != nil && m.End.Environment.Kernel != "" {
+		r.run.Environment = merged(m.End.Environment, r.Run.Environment)
+	}
+	if t := m.Trial; t != nil && !r.have[t.ID()] {
+		if err := r.Folder.Append(*t); err != nil {
+			return err
+		}
+		r.have[t.ID()] = true
+		r.trials = append(r.trials, *t)
+		r.Progress(len(r.trials), r.total())
+	}
+	return nil
+}
+
+// merged is the environment inside a guest, with what the host knows of the guest.
+func merged(inside, host result.Environment) result.Environment {
+	inside.Virtual, inside.Versions = host.Virtual, host.Versions
+	return inside
+}
