@@ -101,6 +101,9 @@ func (w world) observation(t *rapid.T) path.Observation {
 			case h.Role == network.RoleEncapsulation || h.Role == network.RoleBridge:
 				each -= 14
 			}
+			if h.Framed {
+				each += 14
+			}
 			o.After.Counters[h.Device] = plus(o.After.Counters[h.Device], h.Sends, w.packets[i], w.packets[i]*each)
 		}
 	}
@@ -150,6 +153,9 @@ func (w world) sample() path.Sample {
 			slices.Reverse(between[:])
 		}
 		for _, h := range way {
+			if h.Unseen {
+				continue
+			}
 			frame := wrapped(w.plan, h, between[0], between[1], packet)
 			s.Packets = append(s.Packets, testbed.Packet{
 				Device: h.Device, Outgoing: h.Sends, Length: unit.Bytes(len(frame)), Head: frame[:min(len(frame), 192)],
