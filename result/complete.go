@@ -1,11 +1,19 @@
 package result
 
+import "slices"
+
 // Complete returns r with empty instead of missing lists, so that none of them is null in JSON.
 func (r Run) Complete() Run {
 	r.Environment = r.Environment.complete()
 	r.Cells = orEmpty(r.Cells)
 	r.Deltas = completeDeltas(r.Deltas)
 	r.Null = completeDeltas(r.Null)
+	for i, e := range r.Effects {
+		if e.Excluded == nil {
+			r.Effects = slices.Clone(r.Effects)
+			r.Effects[i].Excluded = map[string]int{}
+		}
+	}
 	r.Checks = orEmpty(r.Checks)
 	r.Claims = orEmpty(r.Claims)
 	r.Advice = orEmpty(r.Advice)

@@ -25,6 +25,8 @@ func Write(w io.Writer, run result.Run, trials []result.Trial, table string) err
 	switch table {
 	case rows.TableDeltas:
 		return write(w, rows.Deltas(run))
+	case rows.TableEffects:
+		return write(w, rows.Effects(run))
 	case rows.TableTrials:
 		return write(w, rows.Trials(run, trials))
 	case rows.TableBursts:

@@ -35,6 +35,8 @@ func sample(t *testing.T) (result.Run, []result.Trial) {
 
 func TestGolden(t *testing.T) {
 	run, trials := sample(t)
+	guarded, _ := reporttest.Guarded().Measure(t)
+	run.Effects = guarded.Effects
 	for _, table := range rows.Tables() {
 		var got bytes.Buffer
 		if err := Write(&got, run, trials, table); err != nil {
@@ -153,7 +155,7 @@ func TestErrorsOfTheWriter(t *testing.T) {
 			t.Errorf("%s: %v", table, err)
 		}
 	}
-	if err := Write(full{}, run, trials, "cells"); err == nil || !strings.Contains(err.Error(), "deltas, trials") {
+	if err := Write(full{}, run, trials, "cells"); err == nil || !strings.Contains(err.Error(), "deltas, effects, trials") {
 		t.Errorf("an unknown table: %v", err)
 	}
 }

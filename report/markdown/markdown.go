@@ -35,6 +35,7 @@ func Write(w io.Writer, run result.Run) error {
 		d.setting(p.Run, p.Setting)
 	}
 	d.links(run.Links)
+	d.effects(run)
 	d.claims(run.Claims)
 	d.advice(run.Advice)
 	d.checks(run)

@@ -53,7 +53,8 @@ func TestGolden(t *testing.T) {
 	lossy.Datagrams, lossy.Builds = true, 3
 	few, _ := lossy.Measure(t)
 	spoiled, _ := reporttest.Spoiled(t)
-	for name, run := range map[string]result.Run{"run": sample(t), "few-builds": few, "empty": {Study: "latency"}, "hostile": spoiled} {
+	guarded, _ := reporttest.Guarded().Measure(t)
+	for name, run := range map[string]result.Run{"effects": guarded, "run": sample(t), "few-builds": few, "empty": {Study: "latency"}, "hostile": spoiled} {
 		golden(t, name, func(w io.Writer) error { return Write(w, run) })
 	}
 	for name, c := range reporttest.Comparisons(t) {

@@ -21,6 +21,8 @@ func Write(w io.Writer, run result.Run, trials []result.Trial, table string) err
 	switch table {
 	case rows.TableDeltas:
 		return write(w, run, rows.Deltas(run))
+	case rows.TableEffects:
+		return write(w, run, rows.Effects(run))
 	case rows.TableTrials:
 		return write(w, run, rows.Trials(run, trials))
 	case rows.TableBursts:

@@ -51,13 +51,15 @@ func TestTablesAreReadBack(t *testing.T) {
 	lossy, lossyTrials := short.Measure(t)
 	usual, usualTrials := reporttest.Usual().Measure(t)
 	spoiled, spoiledTrials := reporttest.Spoiled(t)
+	guarded, guardedTrials := reporttest.Guarded().Measure(t)
 	usualTrials[0].TCP = &result.TCPInfo{Retransmits: 3, CongestionControl: "bbr"}
 	usualTrials[1].Path = &result.Path{OK: true, Weak: []string{"no sample", "no counters"}}
 	for _, r := range []struct {
 		run    result.Run
 		trials []result.Trial
-	}{{usual, usualTrials}, {lossy, lossyTrials}, {spoiled, spoiledTrials}, {result.Run{}, nil}} {
+	}{{guarded, guardedTrials}, {usual, usualTrials}, {lossy, lossyTrials}, {spoiled, spoiledTrials}, {result.Run{}, nil}} {
 		readBack(t, r.run, r.trials, rows.TableDeltas, rows.Deltas(r.run))
+		readBack(t, r.run, r.trials, rows.TableEffects, rows.Effects(r.run))
 		readBack(t, r.run, r.trials, rows.TableTrials, rows.Trials(r.run, r.trials))
 		readBack(t, r.run, r.trials, rows.TableBursts, rows.Bursts(r.run, r.trials))
 		readBack(t, r.run, r.trials, rows.TableChecks, rows.Checks(r.run))
@@ -141,7 +143,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v", table, err)
 		}
 	}
-	if err := Write(io.Discard, run, trials, "cells"); err == nil || !strings.Contains(err.Error(), "deltas, trials") {
+	if err := Write(io.Discard, run, trials, "cells"); err == nil || !strings.Contains(err.Error(), "deltas, effects, trials") {
 		t.Errorf("an unknown table: %v", err)
 	}
 }

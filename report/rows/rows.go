@@ -85,6 +85,35 @@ type Delta struct {
 	Warnings       []string         `parquet:"warnings,list"`
 }
 
+// Effect is a row of the table effects: a result.Effect. Its levels are those of its cell.
+type Effect struct {
+	Level
+	Reference      string           `parquet:"reference"`
+	Factor         string           `parquet:"factor"`
+	From           string           `parquet:"from_level"`
+	To             string           `parquet:"to_level"`
+	Metric         string           `parquet:"metric"`
+	Headline       bool             `parquet:"headline"`
+	Unit           string           `parquet:"unit"`
+	Better         string           `parquet:"better"`
+	FromValue      float64          `parquet:"from_value"`
+	Value          float64          `parquet:"value"`
+	Ratio          *float64         `parquet:"ratio"`
+	RatioLow       *float64         `parquet:"ratio_low"`
+	RatioHigh      *float64         `parquet:"ratio_high"`
+	Difference     float64          `parquet:"difference"`
+	DifferenceLow  *float64         `parquet:"difference_low"`
+	DifferenceHigh *float64         `parquet:"difference_high"`
+	P              *float64         `parquet:"p"`
+	PAdjusted      *float64         `parquet:"p_adjusted"`
+	Blocks         int64            `parquet:"blocks"`
+	Rounds         int64            `parquet:"rounds"`
+	Need           int64            `parquet:"need"`
+	Verdict        string           `parquet:"verdict"`
+	Excluded       map[string]int64 `parquet:"excluded"`
+	Warnings       []string         `parquet:"warnings,list"`
+}
+
 // Trial is a row of the table trials: what one cell measured in one build. Latencies are those of all undisturbed
 // transactions.
 type Trial struct {
@@ -179,16 +208,17 @@ type Claim struct {
 
 // The tables' names, as a user asks for them.
 const (
-	TableDeltas = "deltas"
-	TableTrials = "trials"
-	TableBursts = "bursts"
-	TableChecks = "checks"
-	TableClaims = "claims"
+	TableDeltas  = "deltas"
+	TableEffects = "effects"
+	TableTrials  = "trials"
+	TableBursts  = "bursts"
+	TableChecks  = "checks"
+	TableClaims  = "claims"
 )
 
 // Tables lists the tables' names, the one that is meant when none is named first.
 func Tables() []string {
-	return []string{TableDeltas, TableTrials, TableBursts, TableChecks, TableClaims}
+	return []string{TableDeltas, TableEffects, TableTrials, TableBursts, TableChecks, TableClaims}
 }
 
 // Deltas are the rows of the table deltas: the null checks first, then the networks.
@@ -209,10 +239,7 @@ func delta(run string, d result.Delta, null bool) Delta {
 		Unit: d.Unit, Better: d.Better, BaselineValue: d.BaselineValue, Value: d.Value, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
 		Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
 		Blocks: int64(d.Blocks), Rounds: int64(d.Rounds), Need: int64(d.Need), Verdict: d.Verdict, Warnings: d.Warnings,
-		Excluded: map[string]int64{},
-	}
-	for reason, n := range d.Excluded {
-		row.Excluded[reason] = int64(n)
+		Excluded: wide(d.Excluded),
 	}
 	if d.Ratio != 0 {
 		row.Ratio = &d.Ratio
@@ -221,6 +248,41 @@ func delta(run string, d result.Delta, null bool) Delta {
 		row.SDBuilds, row.SDRounds, row.SDBursts = &v.Builds, &v.Rounds, &v.Bursts
 	}
 	return row
+}
+
+// Effects are the rows of the table effects.
+func Effects(run result.Run) iter.Seq[Effect] {
+	return func(yield func(Effect) bool) {
+		for _, e := range run.Effects {
+			if !yield(effect(run.Run, e)) {
+				return
+			}
+		}
+	}
+}
+
+func effect(run string, e result.Effect) Effect {
+	cell := result.Cell{ID: e.Cell, Network: e.Network, Placement: e.Placement, Path: e.Path, Workload: e.Workload, Params: e.Params}
+	row := Effect{
+		Level: level(run, cell), Reference: e.Reference, Factor: e.Factor, From: e.From, To: e.To, Metric: e.Metric, Headline: e.Headline,
+		Unit: e.Unit, Better: e.Better, FromValue: e.FromValue, Value: e.Value, RatioLow: e.RatioLow, RatioHigh: e.RatioHigh,
+		Difference: e.Difference, DifferenceLow: e.DifferenceLow, DifferenceHigh: e.DifferenceHigh, P: e.P, PAdjusted: e.PAdjusted,
+		Blocks: int64(e.Blocks), Rounds: int64(e.Rounds), Need: int64(e.Need), Verdict: e.Verdict, Warnings: e.Warnings,
+		Excluded: wide(e.Excluded),
+	}
+	if e.Ratio != 0 {
+		row.Ratio = &e.Ratio
+	}
+	return row
+}
+
+// wide are counts as a column holds them.
+func wide(counts map[string]int) map[string]int64 {
+	all := map[string]int64{}
+	for reason, n := range counts {
+		all[reason] = int64(n)
+	}
+	return all
 }
 
 // Checks are the rows of the table checks.

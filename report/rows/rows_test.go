@@ -30,7 +30,7 @@ func TestColumns(t *testing.T) {
 		reflect.TypeFor[[]string](), reflect.TypeFor[map[string]int64](),
 	}
 	for _, row := range []reflect.Type{
-		reflect.TypeFor[Delta](), reflect.TypeFor[Trial](), reflect.TypeFor[Burst](), reflect.TypeFor[Check](), reflect.TypeFor[Claim](),
+		reflect.TypeFor[Delta](), reflect.TypeFor[Effect](), reflect.TypeFor[Trial](), reflect.TypeFor[Burst](), reflect.TypeFor[Check](), reflect.TypeFor[Claim](),
 	} {
 		names := columns(row)
 		seen := map[string]bool{}
@@ -63,6 +63,7 @@ func TestTablesAreComplete(t *testing.T) {
 	}{
 		{reflect.TypeFor[result.Bursts](), reflect.TypeFor[Burst](), nil},
 		{reflect.TypeFor[result.Delta](), reflect.TypeFor[Delta](), []string{"Params", "Variance"}},
+		{reflect.TypeFor[result.Effect](), reflect.TypeFor[Effect](), []string{"Params"}},
 		{reflect.TypeFor[result.Params](), reflect.TypeFor[Level](), nil},
 		{reflect.TypeFor[result.Conditions](), reflect.TypeFor[Conditions](), nil},
 		{reflect.TypeFor[result.Check](), reflect.TypeFor[Check](), nil},

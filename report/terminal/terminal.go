@@ -24,6 +24,7 @@ func Write(w io.Writer, run result.Run, t ui.Terminal) error {
 	for _, c := range insight.Conclude(run) {
 		p.setting(c, parts[c.Setting])
 	}
+	p.effects()
 	p.links()
 	p.trust()
 	p.advice()
