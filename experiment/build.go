@@ -35,6 +35,13 @@ type stage struct {
 	seen   *sightings
 }
 
+func newStage(c Config) *stage {
+	return &stage{
+		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring, kernel: c.Kernel, shares: newShares(c.Run.Cells),
+		seed: c.Run.Seed, ports: assignPorts(c.Run.Cells, c.Workloads), seen: &sightings{},
+	}
+}
+
 // ports are those of a setting: the same in every network and build, so that no hash of a connection's addresses differs
 // between two cells that are compared.
 type ports struct {
@@ -170,6 +177,9 @@ func (st *stage) specOf(g group) testbed.Spec {
 	if g.mtu != 0 {
 		spec.Link.MTU = g.mtu
 	}
+	if neighboured(g.conditions) {
+		return withNeighbour(spec)
+	}
 	return spec
 }
 
@@ -189,6 +199,7 @@ func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.T
 		s.client, s.server = c.client, c.servers[s.cell.Placement]
 		s.meter = st.kernel.Meter(s.server, s.cpus.list())
 		s.links = linksOf(tb, c.client.Pod(), s.server.Pod(), s.protocol)
+		s.neighbour = st.neighbourOf(s, c.neighbour)
 		s.failed = s.arm(ctx, tb)
 	}
 	return seats
@@ -224,8 +235,9 @@ func (st *stage) newSeat(c result.Cell) *seat {
 
 // crew is the agents of one testbed.
 type crew struct {
-	client  *agent.Agent
-	servers map[result.Placement]*agent.Agent
+	client    *agent.Agent
+	servers   map[result.Placement]*agent.Agent
+	neighbour *agent.Agent // nil where no cell needs one
 }
 
 // startAgents starts the client's agent and those of the servers that the cells need.
@@ -236,6 +248,11 @@ func (st *stage) startAgents(ctx context.Context, b *build, tb testbed.Testbed, 
 		return c, err
 	}
 	c.client = client
+	if neighboured(tb.Spec().Conditions) {
+		if c.neighbour, err = st.startAgent(ctx, b, neighbourPod(tb)); err != nil {
+			return c, err
+		}
+	}
 	for _, cell := range cells {
 		if c.servers[cell.Placement] != nil {
 			continue

@@ -94,7 +94,7 @@ func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver, outli
 		}
 		p.Cells[i].Unsupported = reason
 	}
-	return nil
+	return p.refuseUnpinned()
 }
 
 // lacking is why a testbed can't be had, "" where it can.

@@ -34,10 +34,11 @@ type seat struct {
 	disturbed bool // the last burst, so that the agent leaves it out of its histogram
 	failed    error
 	cpus      placementCPUs
-	latencies bool // the bursts have latencies
-	connects  bool // each transaction has a connection of its own
-	streams   bool // the bursts have a throughput
-	searches  bool // the bursts look for the highest rates
+	neighbour *neighbour // nil without one
+	latencies bool       // the bursts have latencies
+	connects  bool       // each transaction has a connection of its own
+	streams   bool       // the bursts have a throughput
+	searches  bool       // the bursts look for the highest rates
 	protocol  network.Protocol
 	remote    netip.AddrPort // where the client reaches the server
 	meter     *cpu.Meter
@@ -100,8 +101,14 @@ func (s *seat) disarm(ctx context.Context) {
 	s.failed = errors.Join(s.client.Drop(ctx, s.session), s.server.Drop(ctx, s.service))
 }
 
-// burst runs one burst and notes its figures; disturbances of the whole round are marked later, by markRound.
+// burst runs one burst, beside its neighbour if the cell has one, and notes its figures; disturbances of the whole round are
+// marked later, by markRound.
 func (s *seat) burst(ctx context.Context, spec workload.BurstSpec, round int, at time.Duration) error {
+	return s.neighbour.beside(ctx, spec, round, func() error { return s.measure(ctx, spec, round, at) })
+}
+
+// measure runs one burst.
+func (s *seat) measure(ctx context.Context, spec workload.BurstSpec, round int, at time.Duration) error {
 	spec.DropLast = s.disturbed
 	s.disturbed = false
 	if err := s.links.begin(ctx); err != nil {
@@ -126,7 +133,8 @@ func (s *seat) burst(ctx context.Context, spec workload.BurstSpec, round int, at
 		return err
 	}
 	reason := ""
-	if s.meter.Preempted(b, spent, s.share) {
+	// A neighbour that takes the processor away from a crowded seat is what is measured there.
+	if !s.crowded() && s.meter.Preempted(b, spent, s.share) {
 		reason = pressure.ReasonPreempted
 	}
 	s.record(b, round, at, reason)

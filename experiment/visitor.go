@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"netdelta/experiment/plan"
@@ -30,7 +32,12 @@ type visitor struct {
 	clock   func() time.Duration // since the start of the run
 	machine *pressure.Reader
 	seen    *sightings
-	// loads are the calibration rounds seen so far; threshold holds once there are enough of them.
+	// usual is what rounds are held against, by the classes of service among their cells: neighbours are a load.
+	usual map[string]*calibration
+}
+
+// calibration finds out what is usual: loads are the rounds seen so far; threshold holds once there are enough of them.
+type calibration struct {
 	loads     []pressure.Load
 	threshold *pressure.Threshold
 }
@@ -88,7 +95,7 @@ func (v *visitor) round(ctx context.Context, build int, seats []*seat, round int
 	if err != nil {
 		return nil, false, err
 	}
-	reason := v.judge(after.Since(before))
+	reason := v.usually(seats).judge(after.Since(before))
 	if reason == "" {
 		return spans, false, nil
 	}
@@ -98,15 +105,32 @@ func (v *visitor) round(ctx context.Context, build int, seats []*seat, round int
 	return spans, true, nil
 }
 
-// judge calibrates on the first rounds of the run, then gives the reason why a round can't be trusted, or "".
-func (v *visitor) judge(load pressure.Load) string {
-	if v.threshold != nil {
-		return v.threshold.Disturbed(load)
+// usually is the calibration for rounds of these seats.
+func (v *visitor) usually(seats []*seat) *calibration {
+	var classes []string
+	for _, s := range seats {
+		classes = append(classes, s.cell.Params.Conditions.QoS)
 	}
-	v.loads = append(v.loads, load)
-	if len(v.loads) == calibrationRounds {
-		t := pressure.Calibrate(v.loads)
-		v.threshold = &t
+	slices.Sort(classes)
+	key := strings.Join(slices.Compact(classes), " ")
+	if v.usual == nil {
+		v.usual = map[string]*calibration{}
+	}
+	if v.usual[key] == nil {
+		v.usual[key] = &calibration{}
+	}
+	return v.usual[key]
+}
+
+// judge calibrates on the first rounds of the run, then gives the reason why a round can't be trusted, or "".
+func (c *calibration) judge(load pressure.Load) string {
+	if c.threshold != nil {
+		return c.threshold.Disturbed(load)
+	}
+	c.loads = append(c.loads, load)
+	if len(c.loads) == calibrationRounds {
+		t := pressure.Calibrate(c.loads)
+		c.threshold = &t
 	}
 	return ""
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Version is the protocol's version: controller and agent must agree on it.
-const Version = 2
+const Version = 3
 
 // Subcommand is the verb of the command line that serves the protocol.
 const Subcommand = "agent"
@@ -24,6 +24,8 @@ const (
 	opTotals  = "totals"
 	opThreads = "threads"
 	opClose   = "close"
+	opBurn    = "burn"
+	opRest    = "rest"
 )
 
 // request is one line to the agent.

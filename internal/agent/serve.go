@@ -62,6 +62,7 @@ type server struct {
 	workloads []workload.Workload
 	sessions  map[int]session
 	next      int
+	burners   burners
 	out       *bufio.Writer
 }
 
@@ -122,6 +123,11 @@ func (s *server) handle(r request) (any, error) {
 		})
 	case opThreads:
 		return call(r.Args, s.threads)
+	case opBurn:
+		return call(r.Args, func(b Burning) (struct{}, error) { return struct{}{}, s.burners.burn(b) })
+	case opRest:
+		s.burners.rest()
+		return struct{}{}, nil
 	case opClose:
 		return call(r.Args, func(a sessionArgs) (struct{}, error) {
 			e, ok := s.sessions[a.Session]
