@@ -171,8 +171,8 @@ func (c *checker) networks() {
 	}
 	for i, n := range s.Networks {
 		path := fmt.Sprintf("networks[%d]", i)
-		if !slices.Contains(c.known.Networks, n) {
-			c.fail(path, "unknown network "+printed(n), suggest(n, c.known.Networks))
+		if c.unknown(path, n) {
+			continue
 		} else if slices.Contains(s.Networks[:i], n) {
 			c.twice(path, "network "+n, fmt.Sprintf("networks[%d]", slices.Index(s.Networks, n)))
 		}
@@ -181,11 +181,35 @@ func (c *checker) networks() {
 		return
 	}
 	switch {
-	case !slices.Contains(c.known.Networks, s.Baseline):
-		c.fail("baseline", "unknown network "+printed(s.Baseline), suggest(s.Baseline, c.known.Networks))
+	case c.unknown("baseline", s.Baseline):
 	case c.given("networks") && !c.bad("networks") && !slices.Contains(s.Networks, s.Baseline):
 		c.fail("baseline", fmt.Sprintf("the baseline %s is not one of networks", s.Baseline), fmt.Sprintf("add %s to networks", s.Baseline))
 	}
+}
+
+// unknown reports a network that there is not, or whose description is wrong.
+func (c *checker) unknown(path, name string) bool {
+	is, err := c.known.reads(name)
+	switch {
+	case is && err == nil:
+		return false
+	case is:
+		c.fail(path, fmt.Sprintf("network %s: %v", printed(name), err), "")
+	default:
+		c.fail(path, "unknown network "+printed(name), suggest(name, c.known.Networks))
+	}
+	return true
+}
+
+// reads tells whether a network is of the catalogue or described in a file, and what is wrong with the description.
+func (k Known) reads(name string) (is bool, err error) {
+	if slices.Contains(k.Networks, name) {
+		return true, nil
+	}
+	if k.ReadNetwork == nil {
+		return false, nil
+	}
+	return k.ReadNetwork(name)
 }
 
 // twice reports a level that is in its list already.

@@ -238,8 +238,8 @@ func (c *checker) underlays(index int, w Workload) []underlay {
 // room asks each network whether it has room in an underlay.
 func (c *checker) room(u underlay) {
 	for _, n := range c.study.Networks {
-		if !slices.Contains(c.known.Networks, n) {
-			continue
+		if is, err := c.known.reads(n); !is || err != nil {
+			continue // it has been said
 		}
 		if err := c.known.CheckMTU(n, u.family, u.mtu); err != nil {
 			c.fail(u.path, err.Error(), "raise it, or leave the network out")

@@ -110,6 +110,9 @@ type Known struct {
 	Testbeds  []string
 	Networks  []string
 	Workloads []KnownWorkload
+	// ReadNetwork reads a network that is described elsewhere, in a file that its name gives. is tells whether it is a name of
+	// that kind, and the error what is wrong with the description; nil knows none.
+	ReadNetwork func(name string) (is bool, err error)
 	// CheckMTU returns an error that says what the network needs when it can't carry the version of IP over an underlay of
 	// this MTU; nil accepts every MTU.
 	CheckMTU func(network string, family result.Family, mtu unit.Bytes) error

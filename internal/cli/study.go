@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
@@ -16,7 +18,7 @@ import (
 
 // known lists what studies may refer to.
 func (env *environment) known() study.Known {
-	k := study.Known{CheckMTU: checkMTU}
+	k := study.Known{CheckMTU: checkMTU, ReadNetwork: readNetwork}
 	for _, d := range env.drivers {
 		k.Testbeds = append(k.Testbeds, d.Name())
 	}
@@ -32,6 +34,15 @@ func (env *environment) known() study.Known {
 // checkMTU says what a network needs when it can't be built for a version of IP over an underlay of this MTU.
 func checkMTU(name string, family result.Family, mtu unit.Bytes) error {
 	n, err := network.Find(network.Catalogue(), name)
+// readNetwork reads a network of CNI plugins, whose name gives the file of their list.
+func readNetwork(name string) (is bool, err error) {
+	if !strings.HasPrefix(name, network.CNIPrefix) {
+		return false, nil
+	}
+	_, err = network.ReadCNI(name)
+	return true, err
+}
+
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,10 @@ const (
 	tunDevice = "/dev/net/tun"
 	// tunnelPatience is how long a tunnel's process may take to start; usually it is some ten milliseconds.
 	tunnelPatience = 30 * time.Second
+	// tunnelRoom is how many bytes of datagrams wait for a tunnel's process: more than the queue of the device at the other end
+	// hands out at once (500 packets). Where all ends share a processor, as in a lab, the process can't read before the sender
+	// has handed over its last packet.
+	tunnelRoom = 4 << 20
 )
 
 // tunnel is a TUN device and a socket, and the process that moves packets between them.
@@ -79,6 +83,9 @@ func (t *tunnel) open() error {
 		return fmt.Errorf("open a UDP socket: %w", err)
 	}
 	t.socket = os.NewFile(uintptr(socket), "udp "+at.String())
+	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, tunnelRoom); err != nil {
+		return fmt.Errorf("make room for the datagrams of a tunnel: %w", err)
+	}
 	if err := unix.Bind(socket, address); err != nil {
 		return fmt.Errorf("bind a UDP socket to %s: %w", at, err)
 	}
