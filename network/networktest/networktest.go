@@ -74,6 +74,9 @@ func run(t *testing.T, driver testbed.Driver, n network.Network, spec testbed.Sp
 			t.Run("udp", func(t *testing.T) { p.testExchange(t, "udp") })
 			t.Run("mtu", p.testMTU)
 			t.Run("path", p.testPath)
+			if len(o.Path(pods[0], to.pod, network.TCP)) == 0 {
+				t.Run("past-devices", p.testPastDevices)
+			}
 		})
 	}
 }
