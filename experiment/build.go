@@ -110,13 +110,17 @@ type underlay struct {
 	conditions result.Conditions
 }
 
+func groupOf(c result.Cell) group {
+	return group{c.Network, c.Role == result.RoleTwin, underlay{c.Params.MTU, c.Params.Family, c.Params.Conditions}}
+}
+
 // group sorts the cells by the testbed that they share, and draws the order in which a build creates or visits the
 // groups: anew for each build, so that it can't favour a network over all builds.
 func (st *stage) group(index int, cells []result.Cell) (map[group][]result.Cell, []group) {
 	groups := map[group][]result.Cell{}
 	var order []group
 	for _, c := range cells {
-		g := group{c.Network, c.Role == result.RoleTwin, underlay{c.Params.MTU, c.Params.Family, c.Params.Conditions}}
+		g := groupOf(c)
 		if groups[g] == nil {
 			order = append(order, g)
 		}

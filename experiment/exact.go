@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"runtime"
 	"slices"
 	"time"
 
-	"netdelta/internal/netns"
-	"netdelta/network"
-	"netdelta/probe/path"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/unit"
@@ -130,40 +126,14 @@ func (e *exactRun) network(ctx context.Context, g group, cells []result.Cell) (e
 	return nil
 }
 
-// enterable is a testbed whose namespaces this process can enter, so that both ends of a workload live in it.
-type enterable interface {
-	Within(name string, f func(fd int) error) error
-}
-
 // cell measures one cell.
 func (e *exactRun) cell(ctx context.Context, tb testbed.Testbed, c result.Cell, t *result.Trial) (err error) {
-	doors, ok := tb.(enterable)
-	if !ok {
-		return fmt.Errorf("%s: this testbed has no namespaces that this process could enter: an exact measurement needs the lab", c.ID)
-	}
-	at := slices.IndexFunc(e.Workloads, func(w workload.Workload) bool { return w.Name == c.Workload && w.Exact != nil })
-	if at < 0 {
-		return fmt.Errorf("%s: workload %s has no exact meaning", c.ID, c.Workload)
-	}
-	if c.Params.Message == 0 {
-		c.Params.Message = e.Workloads[at].Defaults.Message
-	}
-	client := tb.Pods()[0]
-	server, err := serverPod(tb, c.Placement)
-	if err != nil {
-		return err
-	}
-	spec, err := e.ends(tb, c, client, server)
-	if err != nil {
-		return err
-	}
-	spec.AtClient, spec.AtServer = into(doors, client), into(doors, server)
-	pair, err := e.Workloads[at].Exact(ctx, spec, e.CPU)
+	pair, err := e.stage.openPair(ctx, tb, c, e.CPU)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, pair.Close()) }()
-	if err := e.prove(ctx, tb, c, e.Workloads[at].Protocol, spec.Server, pair, t); err != nil {
+	if t.Path, err = pair.prove(ctx); err != nil {
 		return err
 	}
 	time.Sleep(e.Settle)
@@ -175,59 +145,7 @@ func (e *exactRun) cell(ctx context.Context, tb testbed.Testbed, c result.Cell, 
 	if err != nil {
 		return err
 	}
-	e.record(t, c, start, times)
-	return nil
-}
-
-// into runs functions inside a pod.
-func into(doors enterable, pod testbed.Pod) func(func() error) error {
-	return func(f func() error) error {
-		return doors.Within(pod.Name(), func(fd int) error { return netns.Within(fd, f) })
-	}
-}
-
-// ends are the addresses of a cell: its ports are the same in every network.
-func (e *exactRun) ends(tb testbed.Testbed, c result.Cell, client, server testbed.Pod) (workload.ExactSpec, error) {
-	ports := e.stage.ports[c.Setting()]
-	first, last := server.Ports()
-	port := int(first) + ports.server
-	if port > int(last) {
-		return workload.ExactSpec{}, fmt.Errorf("pod %s has ports %d to %d, too few for setting %d of the study", server.Name(), first, last, ports.server+1)
-	}
-	all := netip.IPv4Unspecified()
-	if c.Params.Family == result.IPv6 {
-		all = netip.IPv6Unspecified()
-	}
-	return workload.ExactSpec{
-		Params: c.Params, Listen: netip.AddrPortFrom(all, uint16(port)), Local: netip.AddrPortFrom(all, uint16(ports.client)),
-		Server: tb.Endpoint(client, server, uint16(port)),
-	}, nil
-}
-
-// prove runs the first transactions under the eyes of a prober, where the testbed has one.
-func (e *exactRun) prove(ctx context.Context, tb testbed.Testbed, c result.Cell, protocol network.Protocol, server netip.AddrPort, pair workload.ExactPair, t *result.Trial) error {
-	prober := proberOf(tb)
-	if prober == nil {
-		_, err := pair.Exchange(proofLeast)
-		return err
-	}
-	pods := tb.Pods()
-	to, err := serverPod(tb, c.Placement)
-	if err != nil {
-		return err
-	}
-	proof, err := prober.Prove(ctx, pods[0], to, protocol, func(context.Context) (path.Load, error) {
-		_, err := pair.Exchange(proofLeast)
-		load := path.Load{Protocol: protocol, Server: server, Requests: proofLeast * c.Params.Message, Responses: proofLeast * c.Params.Message}
-		if protocol == network.UDP {
-			load.Message = c.Params.Message
-		}
-		return load, err
-	})
-	if err != nil {
-		return err
-	}
-	t.Path = &proof
+	e.record(t, pair.cell, start, times)
 	return nil
 }
 

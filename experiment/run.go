@@ -129,10 +129,7 @@ func newRunner(c Config) *runner {
 	if r.run.Started.IsZero() {
 		r.run.Started = r.began
 	}
-	r.stage = &stage{
-		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring, kernel: c.Kernel, shares: newShares(c.Run.Cells),
-		seed: c.Run.Seed, ports: assignPorts(c.Run.Cells, c.Workloads), seen: &sightings{},
-	}
+	r.stage = newStage(c)
 	r.visitor = &visitor{seed: c.Run.Seed, burst: c.Burst, clock: func() time.Duration { return time.Since(r.run.Started) }, machine: c.Machine, seen: r.stage.seen}
 	if c.Blocks {
 		bursts := c.VisitBursts

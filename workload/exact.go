@@ -23,6 +23,6 @@ type ExactPair interface {
 	Close() error
 }
 
-// ExactTimes are those of transactions in nanoseconds of the kernel's monotonic clock: from before the request is sent until
-// the whole response is there, and the same parted where the server has the whole request.
-type ExactTimes struct{ RoundTrip, Request, Response []int64 }
+// ExactTimes are those of transactions in nanoseconds of the kernel's monotonic clock: from before the request is sent, at
+// Begun, until the whole response is there, and the same parted where the server has the whole request.
+type ExactTimes struct{ Begun, RoundTrip, Request, Response []int64 }

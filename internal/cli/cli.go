@@ -153,6 +153,7 @@ EXIT STATUS
 		newShowCommand(env),
 		newReportCommand(env),
 		newCompareCommand(env),
+		newFlameCommand(env),
 		newDoctorCommand(env),
 		env.rootless(newListCommand(env), false),
 		newLabCommand(env),
@@ -160,6 +161,8 @@ EXIT STATUS
 		newVMCommand(env),
 		newAgentCommand(env),
 		newGuestCommand(),
+		newGuestExactCommand(env),
+		newGuestRunCommand(env),
 		newManCommand(),
 	)
 	return root

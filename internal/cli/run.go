@@ -47,6 +47,8 @@ type runOptions struct {
 	resume    string
 	json      bool
 	quiet     bool
+	flame     bool
+	exact     bool
 }
 
 func newRunCommand(env *environment) *cobra.Command {
@@ -80,8 +82,14 @@ EXIT STATUS
 			if o.resume != "" && o.out != "" {
 				return usageError{errors.New("--resume goes on in the run's own folder: leave --out away")}
 			}
-			if err := o.collect(cmd.Flags().Changed); err != nil {
+			if err := errors.Join(o.collect(cmd.Flags().Changed), o.checkExact(cmd.Flags().Changed)); err != nil {
 				return err
+			}
+			if exact, err := o.counts(); err != nil || exact {
+				if err != nil {
+					return err
+				}
+				return runExact(cmd.Context(), env, name, o)
 			}
 			return runStudy(cmd.Context(), env, name, o)
 		},
@@ -116,6 +124,8 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 		"levels of a parameter or condition, KEY=LEVEL,LEVEL, in place of the study's; repeat it for others (policy=none,nftables)")
 	f.StringVar(&o.out, "out", "", "run folder to write (default: runs/STUDY-TIME)")
 	f.StringVar(&o.resume, "resume", "", "go on with the run in this folder")
+	f.BoolVar(&o.exact, "exact", false, "count instructions in guests, in place of measuring time: figures that repeat to the last digit")
+	f.BoolVar(&o.flame, "flame", false, "at the end, profile each network in bursts of its own and write flame graphs into the run folder")
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
 }
@@ -150,6 +160,9 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err != nil {
 		return badInput(err)
 	}
+	if isGuest(s.Testbed.Kind) {
+		return env.runInGuest(ctx, s, o)
+	}
 	driver, err := env.driver(s.Testbed.Kind)
 	if err != nil {
 		return err
@@ -171,15 +184,10 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	}
 	config.Folder = folder
 	run, err := env.carryOut(ctx, config, o)
-	err = errors.Join(err, folder.Close())
-	if printErr := env.print(run, o.json); printErr != nil {
-		return errors.Join(err, printErr)
+	if o.flame && err == nil && ctx.Err() == nil {
+		err = env.flameAfter(ctx, s, p, driver, folder.Dir())
 	}
-	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
-	if err := errors.Join(err, env.writePage(run, folder.Dir())); err != nil {
-		return err
-	}
-	return outcome(run)
+	return env.finish(run, folder, o, errors.Join(err, folder.Close()))
 }
 
 // carryOut runs the experiment, away from the processors that it measures on, and shows its progress.
@@ -239,7 +247,7 @@ func (env *environment) chooseStudy(name string, o runOptions) (*study.Study, er
 		return nil, err
 	}
 	if o.testbed != "" {
-		if _, err := env.driver(o.testbed); err != nil {
+		if _, err := env.driver(o.testbed); err != nil && !isGuest(o.testbed) {
 			return nil, err
 		}
 		s.Testbed.Kind = o.testbed

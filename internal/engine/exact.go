@@ -170,6 +170,7 @@ func (p *exactPair) Exchange(transactions int) (workload.ExactTimes, error) {
 	}
 	for i := range transactions {
 		begun, there, ended := p.client.begun[i], p.server.ended[i], p.client.ended[i]
+		times.Begun = append(times.Begun, begun)
 		times.RoundTrip = append(times.RoundTrip, ended-begun)
 		times.Request = append(times.Request, there-begun)
 		times.Response = append(times.Response, ended-there)

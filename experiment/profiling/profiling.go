@@ -1,0 +1,108 @@
+// Package profiling takes profiles of the processors while cells of a study run, in bursts of their own: what is timed is
+// never profiled.
+package profiling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"syscall"
+	"time"
+
+	"netdelta/experiment"
+	"netdelta/internal/agent"
+	"netdelta/probe/flame"
+	"netdelta/result"
+)
+
+// BurstLength is how long the workload runs for one profile: long enough that its beginning and end don't count.
+const BurstLength = 200 * time.Millisecond
+
+// Profiled is what the processors did while one cell ran.
+type Profiled struct {
+	Cell    result.Cell
+	Profile flame.Profile
+	// Transactions and Moved are what was done meanwhile, warm-up included; Moved is bytes of payload.
+	Transactions, Moved int64
+}
+
+// Take profiles each cell of the configuration in turn, in random order, round after round until the time is up, at least
+// once each. The network of a cell stands beside the others', which are idle then.
+func Take(ctx context.Context, c experiment.Config, lasting time.Duration) ([]Profiled, error) {
+	profiler, err := flame.Open()
+	if err != nil {
+		return nil, err
+	}
+	taken, err := take(ctx, c, lasting, profiler)
+	return taken, errors.Join(err, profiler.Close())
+}
+
+func take(ctx context.Context, c experiment.Config, lasting time.Duration, profiler *flame.Profiler) ([]Profiled, error) {
+	stand, err := experiment.OpenStand(ctx, c, 0)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := rounds(ctx, stand, c.Run.Seed, lasting, profiler)
+	return taken, errors.Join(err, stand.Close())
+}
+
+// rounds visits the cells until the time is up.
+func rounds(ctx context.Context, stand *experiment.Stand, seed uint64, lasting time.Duration, profiler *flame.Profiler) ([]Profiled, error) {
+	armed := stand.Armed()
+	names, err := spaces(armed)
+	if err != nil {
+		return nil, err
+	}
+	taken := make([]Profiled, len(armed))
+	random := rand.New(rand.NewPCG(seed, 0))
+	for began := time.Now(); ; {
+		for _, i := range random.Perm(len(armed)) {
+			one, err := burst(ctx, armed[i], profiler, names)
+			if err != nil {
+				return nil, err
+			}
+			taken[i] = taken[i].with(one)
+		}
+		if time.Since(began) >= lasting {
+			return taken, nil
+		}
+	}
+}
+
+// with adds what another burst of the same cell gave.
+func (p Profiled) with(more Profiled) Profiled {
+	more.Profile = flame.Add(p.Profile, more.Profile)
+	more.Transactions += p.Transactions
+	more.Moved += p.Moved
+	return more
+}
+
+func burst(ctx context.Context, a *experiment.Armed, profiler *flame.Profiler, names map[uint32]string) (Profiled, error) {
+	if err := profiler.Start(); err != nil {
+		return Profiled{}, err
+	}
+	b, err := a.Burst(ctx, BurstLength)
+	p, stopErr := profiler.Stop(names)
+	if err := errors.Join(err, stopErr); err != nil {
+		return Profiled{}, err
+	}
+	return Profiled{Cell: a.Cell(), Profile: p, Transactions: b.Work, Moved: b.Moved}, nil
+}
+
+// spaces names the network namespaces of the agents by their numbers.
+func spaces(armed []*experiment.Armed) (map[uint32]string, error) {
+	names := map[uint32]string{}
+	for _, a := range armed {
+		client, server := a.Ends()
+		for _, end := range []*agent.Agent{client, server} {
+			var s syscall.Stat_t
+			if err := syscall.Stat("/proc/"+strconv.Itoa(end.PID())+"/ns/net", &s); err != nil {
+				return nil, fmt.Errorf("find the network namespace of %s: %w", end.Pod().Name(), err)
+			}
+			names[uint32(s.Ino)] = end.Pod().Name()
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,80 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netdelta/experiment/plan"
+	"netdelta/internal/agent"
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// Stand is one build of cells, armed side by side, for who observes more of them than a run does: a profile, say. What it
+// measures is of no trial. It is not safe for concurrent use.
+type Stand struct {
+	build *build
+	armed []*Armed
+}
+
+// Armed is a cell of a stand, ready for bursts.
+type Armed struct {
+	seat *seat
+	// Path is the proof of which way its packets go, nil where nobody could look.
+	Path *result.Path
+}
+
+// OpenStand sets up the cells of the configuration that can be measured, as build number index, and proves their paths. A
+// cell that fails is an error; nothing is left then. The configuration's readers of the machine stay the caller's.
+func OpenStand(ctx context.Context, c Config, index int) (*Stand, error) {
+	st := newStage(c)
+	b, err := st.openBuild(ctx, index, plan.Measured(c.Run.Cells))
+	if err != nil {
+		return nil, err
+	}
+	s := &Stand{build: b}
+	for _, seat := range b.seats {
+		if seat.failed == nil {
+			seat.failed = seat.prove(ctx, c.Burst)
+		}
+		if seat.failed != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", seat.cell.ID, seat.failed), s.Close())
+		}
+		s.armed = append(s.armed, &Armed{seat: seat, Path: seat.path})
+	}
+	return s, nil
+}
+
+// Armed are the stand's cells.
+func (s *Stand) Armed() []*Armed { return s.armed }
+
+// Close takes the stand down. It is idempotent.
+func (s *Stand) Close() error {
+	var errs []error
+	for _, seat := range s.build.seats {
+		if seat.meter != nil {
+			errs = append(errs, seat.meter.Close())
+			seat.meter = nil
+		}
+	}
+	return errors.Join(append(errs, s.build.close())...)
+}
+
+// Cell is the cell as the run's records have it.
+func (a *Armed) Cell() result.Cell { return a.seat.cell }
+
+// Ends are the agents of both ends.
+func (a *Armed) Ends() (client, server *agent.Agent) { return a.seat.client, a.seat.server }
+
+// Burst runs the workload for as long as asked, after a warm-up of a fifth of that; nothing is recorded.
+func (a *Armed) Burst(ctx context.Context, length time.Duration) (workload.Burst, error) {
+	b, err := a.seat.client.Burst(ctx, a.seat.session, workload.BurstSpec{
+		Duration: length, Warmup: length / warmupShare, Deadline: length + hangAfter,
+	})
+	if err != nil {
+		return b, fmt.Errorf("burst of %s: %w", a.seat.cell.ID, err)
+	}
+	return b, nil
+}

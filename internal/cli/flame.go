@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/experiment"
+	"netdelta/experiment/plan"
+	"netdelta/experiment/profiling"
+	"netdelta/experiment/studies"
+	"netdelta/experiment/study"
+	"netdelta/internal/machine"
+	"netdelta/internal/ui"
+	"netdelta/network"
+	profile "netdelta/probe/flame"
+	"netdelta/report/flame"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// flameOptions are the flags of flame.
+type flameOptions struct {
+	network, versus, workload, placement, out string
+	factors                                   []string
+	lasting                                   time.Duration
+	json                                      bool
+}
+
+func newFlameCommand(env *environment) *cobra.Command {
+	var o flameOptions
+	cmd := &cobra.Command{
+		Use:   "flame",
+		Short: "Show where the processors' time goes under a network, or what another network adds",
+		Long: `Profile the whole testbed while a workload runs: kernel and programs, pod by pod, with soft interrupts and idle time. The
+profile is taken in bursts of its own, which are not timed. It is written as a flame graph (flame.html, one file that opens
+offline), for 'go tool pprof' (NETWORK.pb.gz) and as folded stacks (NETWORK.folded). With --vs the graph shows the
+difference of two networks, for each transaction, or for each gigabyte of a stream.
+
+It takes root: profiling is not for ordinary users.`,
+		Example: `  netdelta flame --network vxlan
+  netdelta flame --network vxlan --vs bridge --workload tcp-stream
+  go tool pprof -http=localhost:8080 flame/vxlan.pb.gz`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return env.flame(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.network, "network", "vxlan", "network to profile")
+	f.StringVar(&o.versus, "vs", "", "network to hold it against")
+	f.StringVar(&o.workload, "workload", "tcp-rr", "workload that runs meanwhile")
+	f.StringVar(&o.placement, "placement", string(result.CrossNode), "same-node or cross-node")
+	f.StringArrayVar(&o.factors, "factor", nil, "a level of a parameter or condition: message=1KiB")
+	f.DurationVar(&o.lasting, "time", 10*time.Second, "how long to profile")
+	f.StringVar(&o.out, "out", "flame", "folder to write into")
+	f.BoolVar(&o.json, "json", false, "print the profiles as one JSON document")
+	complete(cmd, "placement", []string{string(result.SameNode), string(result.CrossNode)})
+	return cmd
+}
+
+// flame takes the profiles, writes their files and prints their table.
+func (env *environment) flame(ctx context.Context, o flameOptions) error {
+	sweep(ctx, env)
+	config, err := env.beside(ctx, o)
+	if err != nil {
+		return badInput(err)
+	}
+	if err := machine.Confine(config.Program.CPUs); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.err, "profiling %s for %v\n", strings.Join(networksOf(config.Run.Cells), " and "), o.lasting)
+	taken, err := profiling.Take(ctx, config, o.lasting)
+	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
+		return err
+	}
+	if err := writeFlames(o.out, flamePage, taken); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.err, "flame graph: %s\n", ui.Clean(filepath.Join(o.out, flamePage)))
+	if o.json {
+		return json.NewEncoder(env.out).Encode(documents(taken))
+	}
+	return flame.WriteText(env.out, sidesOf(taken)...)
+}
+
+// beside is the configuration of a run in which the asked-for networks stand side by side, with one cell each.
+func (env *environment) beside(ctx context.Context, o flameOptions) (experiment.Config, error) {
+	run := runOptions{}
+	run.overrides.Networks, run.overrides.Baseline = []string{o.network}, o.network
+	if o.versus != "" {
+		run.overrides.Networks, run.overrides.Baseline = []string{o.versus, o.network}, o.versus
+	}
+	run.overrides.Workloads, run.overrides.Placement, run.overrides.Factors = []string{o.workload}, []string{o.placement}, o.factors
+	s, err := env.chooseStudy(studies.Default, run)
+	if err != nil {
+		return experiment.Config{}, err
+	}
+	driver, err := env.driver(s.Testbed.Kind)
+	if err != nil {
+		return experiment.Config{}, err
+	}
+	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue())
+	if err != nil {
+		return experiment.Config{}, err
+	}
+	config, err := experiment.Assemble(s, p, driver, env.workloads)
+	if err != nil {
+		return experiment.Config{}, err
+	}
+	config.Run.Cells = firstSetting(config.Run.Cells)
+	if wanted := len(s.Networks); len(config.Run.Cells) != wanted {
+		return experiment.Config{}, errors.Join(lacking(p.Cells), config.Kernel.Close(), config.Machine.Close())
+	}
+	return config, nil
+}
+
+// firstSetting keeps one cell of each network: that of the first setting.
+func firstSetting(cells []result.Cell) []result.Cell {
+	measured := plan.Measured(cells)
+	return slices.DeleteFunc(measured, func(c result.Cell) bool {
+		return c.Role == result.RoleTwin || c.Setting() != measured[0].Setting()
+	})
+}
+
+// lacking says why a network can't be profiled.
+func lacking(cells []result.Cell) error {
+	for _, c := range cells {
+		if c.Unsupported != "" {
+			return withStatus(exitNothing, fmt.Errorf("%s: %s", c.Network, c.Unsupported))
+		}
+	}
+	return withStatus(exitNothing, experiment.ErrNothing)
+}
+
+func networksOf(cells []result.Cell) []string {
+	var names []string
+	for _, c := range cells {
+		names = append(names, c.Network)
+	}
+	return names
+}
+
+// flamePage is the name of the flame graph's file.
+const flamePage = "flame.html"
+
+// writeFlames writes each network's profile in all forms, and the page of all under the given name.
+func writeFlames(folder, page string, taken []profiling.Profiled) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("make the folder for flame graphs: %w", err)
+	}
+	for _, t := range taken {
+		base := filepath.Join(folder, fileName(t.Cell.Network))
+		if err := errors.Join(
+			writeFile(base+".pb.gz", t.Profile.WritePprof), writeFile(base+".folded", t.Profile.WriteFolded),
+		); err != nil {
+			return err
+		}
+	}
+	return writeFile(filepath.Join(folder, fileName(page)), func(w io.Writer) error { return flame.Write(w, sidesOf(taken)...) })
+}
+
+// fileName keeps a network's name from naming a folder.
+func fileName(network string) string { return strings.NewReplacer("/", "_", ":", "_").Replace(network) }
+
+// flameEach is how long each network of a run is profiled.
+const flameEach = 3 * time.Second
+
+// flameAfter profiles the networks of a run that has ended, each in the first setting, and draws each against the baseline.
+func (env *environment) flameAfter(ctx context.Context, s *study.Study, p experiment.Plan, driver testbed.Driver, folder string) error {
+	config, err := experiment.Assemble(s, p, driver, env.workloads)
+	if err != nil {
+		return err
+	}
+	config.Run.Cells = firstSetting(config.Run.Cells)
+	fmt.Fprintf(env.err, "profiling %s\n", strings.Join(networksOf(config.Run.Cells), ", "))
+	taken, err := profiling.Take(ctx, config, flameEach*time.Duration(len(config.Run.Cells)))
+	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
+		return err
+	}
+	at := slices.IndexFunc(taken, func(t profiling.Profiled) bool { return t.Cell.Role == result.RoleBaseline })
+	for i := range taken {
+		sides := taken[i : i+1]
+		if i != at {
+			sides = []profiling.Profiled{taken[at], taken[i]}
+		}
+		if err := writeFlames(filepath.Join(folder, "flame"), taken[i].Cell.Network+".html", sides); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile makes a file of what write writes.
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write a flame graph: %w", err)
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+// sidesOf gives profiles the unit that their workload counts in.
+func sidesOf(taken []profiling.Profiled) []flame.Side {
+	var sides []flame.Side
+	for _, t := range taken {
+		sides = append(sides, flame.Side{Network: t.Cell.Network, Profile: t.Profile, Per: perUnit(t)})
+	}
+	return sides
+}
+
+// perUnit counts streams in gigabytes and all else in transactions.
+func perUnit(t profiling.Profiled) flame.Unit {
+	if strings.HasSuffix(t.Cell.Workload, "-stream") {
+		const gigabyte = 1e9
+		return flame.Unit{Name: "GB", Count: float64(t.Moved) / gigabyte}
+	}
+	return flame.Unit{Name: "transaction", Count: float64(t.Transactions)}
+}
+
+// document is a profile as JSON.
+type document struct {
+	Network      string          `json:"network"`
+	Workload     string          `json:"workload"`
+	Params       result.Params   `json:"params"`
+	Placement    string          `json:"placement"`
+	Transactions int64           `json:"transactions"`
+	Moved        int64           `json:"moved_bytes"`
+	BusyNS       int64           `json:"busy_ns"`
+	IdleNS       int64           `json:"idle_ns"`
+	Profile      profile.Profile `json:"profile"`
+}
+
+func documents(taken []profiling.Profiled) []document {
+	var all []document
+	for _, t := range taken {
+		all = append(all, document{
+			Network: t.Cell.Network, Workload: t.Cell.Workload, Params: t.Cell.Params, Placement: string(t.Cell.Placement),
+			Transactions: t.Transactions, Moved: t.Moved, BusyNS: int64(t.Profile.Busy()), IdleNS: int64(t.Profile.Idle()), Profile: t.Profile,
+		})
+	}
+	return all
+}
