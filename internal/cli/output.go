@@ -51,4 +51,16 @@ func doing(s experiment.Status) string {
 	return text
 }
 
+// counted shows how many trials of an exact run are finished.
+func (p progress) counted(done, of int, elapsed time.Duration) {
+	if p.shown == nil || of == 0 {
+		return
+	}
+	step := ui.Step{Done: float64(done) / float64(of), Text: fmt.Sprintf("%d of %d trials counted", done, of)}
+	if done > 0 {
+		step.Left = (elapsed * time.Duration(of-done) / time.Duration(done)).Round(time.Second)
+	}
+	p.shown.Update(step)
+}
+
 func (p progress) stop() { p.shown.Close() }

@@ -22,6 +22,9 @@ func (env *environment) known() study.Known {
 	for _, d := range env.drivers {
 		k.Testbeds = append(k.Testbeds, d.Name())
 	}
+	if !slices.Contains(k.Testbeds, vmTestbed) {
+		k.Testbeds = append(k.Testbeds, vmTestbed)
+	}
 	for _, n := range network.Catalogue() {
 		k.Networks = append(k.Networks, n.Name)
 	}
@@ -31,9 +34,6 @@ func (env *environment) known() study.Known {
 	return k
 }
 
-// checkMTU says what a network needs when it can't be built for a version of IP over an underlay of this MTU.
-func checkMTU(name string, family result.Family, mtu unit.Bytes) error {
-	n, err := network.Find(network.Catalogue(), name)
 // readNetwork reads a network of CNI plugins, whose name gives the file of their list.
 func readNetwork(name string) (is bool, err error) {
 	if !strings.HasPrefix(name, network.CNIPrefix) {
@@ -43,6 +43,9 @@ func readNetwork(name string) (is bool, err error) {
 	return true, err
 }
 
+// checkMTU says what a network needs when it can't be built for a version of IP over an underlay of this MTU.
+func checkMTU(name string, family result.Family, mtu unit.Bytes) error {
+	n, err := network.Find(network.Catalogue(), name)
 	if err != nil {
 		return err
 	}

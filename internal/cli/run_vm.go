@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"netdelta/experiment/guest"
+	"netdelta/experiment/study"
+	"netdelta/insight"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed/vm"
+	"netdelta/testbed/vm/image"
+)
+
+// vmTestbed is the kind of testbed that is a lab inside a guest.
+const vmTestbed = "vm"
+
+// isGuest says whether a kind of testbed is in a guest.
+func isGuest(kind string) bool { return kind == vmTestbed }
+
+// runInGuest carries a run out in a guest, by this same program; its folder and its page are here.
+func (env *environment) runInGuest(ctx context.Context, s *study.Study, o runOptions) (err error) {
+	request, err := guestRequest(s, o)
+	if err != nil {
+		return err
+	}
+	img, err := env.buildImage(ctx, false)
+	if err != nil {
+		return err
+	}
+	g, err := vm.Boot(ctx, img, vm.Machine{Files: guestFiles(s)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	// Not killed by an interrupt: it ends in good order when its standard input does.
+	program, err := g.Exec(context.WithoutCancel(ctx), vm.Command{Path: "/netdelta", Args: []string{guest.RunVerb}})
+	if err != nil {
+		return err
+	}
+	shown := env.progress(o.quiet)
+	run, folder, err := guest.Outside{
+		Request: request, Program: program, Progress: shown, Judge: insight.NewJudge(env.workloads),
+		Open:     func(run *result.Run) (*result.Folder, error) { return env.openFolder(s, run, o) },
+		Complete: func(e result.Environment) result.Environment { return inGuest(e, img, g.Machine.Accel) },
+	}.Follow(ctx)
+	shown.stop()
+	if folder == nil {
+		return refused(err)
+	}
+	return env.finish(run, folder, o, errors.Join(err, folder.Close()))
+}
+
+// guestRequest is what a guest is told.
+func guestRequest(s *study.Study, o runOptions) (guest.Request, error) {
+	text, err := s.Marshal()
+	if err != nil {
+		return guest.Request{}, err
+	}
+	r := guest.Request{Study: string(text)}
+	if o.overrides.Builds != nil {
+		r.Builds = o.builds
+	}
+	if o.resume == "" {
+		return r, nil
+	}
+	contents, err := result.LoadTrials(o.resume)
+	if err != nil {
+		return r, err
+	}
+	if old, err := result.Load(o.resume); err == nil { // without, the study is all that there is of it
+		r.Run = &old
+	}
+	r.Trials = contents.Trials
+	return r, nil
+}
+
+// guestFiles are those of this machine that a study's networks are made of.
+func guestFiles(s *study.Study) []vm.File {
+	var files []vm.File
+	for _, n := range append([]string{s.Baseline}, s.Networks...) {
+		if name, is := strings.CutPrefix(n, network.CNIPrefix); is {
+			files = append(files, vm.File{Host: name, Guest: filepath.Join("/", name)})
+		}
+	}
+	return files
+}
+
+// inGuest adds to an environment what only this side of a guest knows.
+func inGuest(e result.Environment, img image.Image, accel vm.Accel) result.Environment {
+	e.Virtual = fmt.Sprintf("QEMU %s, %s", img.QEMU, accel)
+	versions := map[string]string{"qemu": img.QEMU, "accelerator": string(accel), "image": img.ID()}
+	for tool, version := range e.Versions {
+		versions[tool] = version
+	}
+	e.Versions = versions
+	return e
+}
+
+// refused gives a guest's refusal of a study its exit status.
+func refused(err error) error {
+	var input *guest.InputError
+	if !errors.As(err, &input) {
+		return err
+	}
+	if input.Kind == guest.Nothing {
+		return withStatus(exitNothing, err)
+	}
+	return withStatus(exitUsage, err)
+}
