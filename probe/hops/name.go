@@ -1,0 +1,150 @@
+package hops
+
+import (
+	"fmt"
+
+	"netdelta/network"
+)
+
+// Address is a device as the kernel numbers it.
+type Address struct{ Space, Device uint32 }
+
+// Map says what is what on a testbed: from its plan, never from how something is called.
+type Map struct {
+	Spaces  map[uint32]network.Space // by the inode of the namespace
+	Devices map[Address]network.Device
+	Roles   map[network.Device]network.Role
+}
+
+// Step is what happens between two places.
+type Step string
+
+// The steps of a way.
+const (
+	StepCall          Step = "system call"
+	StepOut           Step = "socket, TCP/IP out"
+	StepLink          Step = "link"
+	StepForward       Step = "forwarding"
+	StepEncapsulation Step = "encapsulation"
+	StepUnderlay      Step = "underlay"
+	StepDecapsulation Step = "decapsulation"
+	StepIn            Step = "TCP/IP in"
+	StepWake          Step = "wake-up and read"
+	StepDelivery      Step = "TCP/IP in, wake-up and read"
+	StepJoined        Step = "joined sockets"
+)
+
+// Hop is a stretch of the way.
+type Hop struct {
+	Step Step
+	// Where is the namespace in which it lies, "" between two.
+	Where string
+	// From and To are the places at its ends: "pod0 eth0", or the program.
+	From, To string
+}
+
+// String names the hop for people.
+func (h Hop) String() string {
+	where := h.Where
+	if where == "" {
+		return fmt.Sprintf("%s, %s to %s", h.Step, h.From, h.To)
+	}
+	return fmt.Sprintf("%s: %s", where, h.Step)
+}
+
+// Hops names the stretches of a way. The programs at its ends are in the given
+// namespaces.
+func (m Map) Hops(places []Place, from, to string) []Hop {
+	ends := make([]stop, 0, len(places)+2)
+	ends = append(ends, stop{space: from, name: from + " program", program: true})
+	for _, p := range places {
+		ends = append(ends, m.stop(p))
+	}
+	ends = append(ends, stop{space: to, name: to + " program", program: true})
+	hops := make([]Hop, len(ends)-1)
+	for i := range hops {
+		hops[i] = between(ends[i], ends[i+1])
+	}
+	return hops
+}
+
+func (m Map) inSwitch(space uint32) bool {
+	s, known := m.Spaces[space]
+	return known && s.Kind == network.SwitchSpace
+}
+
+// Relevant drops the events of the switch between the nodes, which belongs to the underlay as a whole, and of what is no part
+// of the testbed.
+func (m Map) Relevant(events []Event) []Event {
+	var kept []Event
+	for _, e := range events {
+		if _, known := m.Spaces[e.Space]; known && !m.inSwitch(e.Space) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// stop is a place with what is known of it.
+type stop struct {
+	space, name string
+	program     bool
+	kind        Kind
+	role        network.Role
+	device      Address
+	wraps       uint8
+}
+
+func (m Map) stop(p Place) stop {
+	s := stop{space: m.Spaces[p.Space].String(), kind: p.Kind, device: Address{p.Space, p.Device}, wraps: p.Wraps}
+	device, known := m.Devices[s.device]
+	switch {
+	case p.Device == 0:
+		s.name = s.space + " socket"
+	case known:
+		s.name, s.role = s.space+" "+device.Name, m.Roles[device]
+	default:
+		s.name = fmt.Sprintf("%s device %d", s.space, p.Device)
+	}
+	return s
+}
+
+// between says what happens from one stop to the next.
+func between(a, b stop) Hop {
+	h := Hop{From: a.name, To: b.name, Step: stepOf(a, b)}
+	if a.space == b.space {
+		h.Where = a.space
+	}
+	return h
+}
+
+func stepOf(a, b stop) Step {
+	switch {
+	case b.program:
+		if a.kind == Ready {
+			return StepWake
+		}
+		return StepDelivery
+	case b.kind == Arrived || b.kind == Ready:
+		if a.space != b.space {
+			return StepJoined // no device between the two sockets
+		}
+		return StepIn
+	case b.kind == Written:
+		return StepCall
+	case a.program || a.kind == Written:
+		return StepOut
+	case a.space != b.space:
+		if a.role == network.RolePort && b.role == network.RolePort {
+			return StepUnderlay
+		}
+		return StepLink
+	case b.wraps > a.wraps || a.role == network.RoleEncapsulation && a.kind == Sent:
+		return StepEncapsulation
+	case b.wraps < a.wraps:
+		return StepDecapsulation
+	case a.kind == Sent && b.kind == Received:
+		return StepLink // loopback
+	}
+	return StepForward
+}

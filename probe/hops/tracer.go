@@ -1,0 +1,256 @@
+package hops
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"netdelta/testbed"
+)
+
+// Kind is what happened to a packet.
+type Kind uint8
+
+// The kinds of events, as in hops.bpf.c.
+const (
+	// Sent is when a device is given the packet to transmit.
+	Sent Kind = iota + 1
+	// Received is when a device has handed the packet to the stack.
+	Received
+	// Arrived is when TCP has the segment.
+	Arrived
+	// Ready is when the socket tells who waits for it.
+	Ready
+	// Written is when TCP begins to take what a program writes.
+	Written
+)
+
+// Event is a packet of a watched connection that passes a place.
+type Event struct {
+	// At is nanoseconds of the kernel's monotonic clock.
+	At   int64
+	Kind Kind
+	// Space is the inode of the network namespace, Device the device's index in it; 0 at a socket.
+	Space, Device uint32
+	// Sequence is TCP's number of the first byte, Length how many bytes of payload there are; both 0 at a socket.
+	Sequence, Length uint32
+	// Source and Destination are the connection's ports.
+	Source, Destination uint16
+	// Wraps is how many other packets the packet is wrapped in.
+	Wraps uint8
+}
+
+// Level is how much is traced. More of it costs more.
+type Level int
+
+// The levels.
+const (
+	// Devices traces what passes devices.
+	Devices Level = iota
+	// Everything traces sockets too.
+	Everything
+)
+
+// Options say what a tracer watches.
+type Options struct {
+	// First and Last are the range of the servers' ports: packets to and from them are watched.
+	First, Last uint16
+	Level       Level
+	// Room is for how many events of each processor there is room between Start and Stop; 0 takes DefaultRoom.
+	Room int
+}
+
+// DefaultRoom holds a few thousand transactions over the longest way there is.
+const DefaultRoom = 1 << 16
+
+// Tracer notes events between Start and Stop. It is not safe for concurrent use. All that it holds in the kernel is gone
+// with it, also when the program is killed: nothing of it has a name.
+type Tracer struct {
+	objects    *ebpf.Collection
+	memory     *ebpf.Memory
+	room       int
+	processors int
+	programs   []string // that are attached
+	links      []link.Link
+}
+
+// Open loads a tracer, stopped. Its error is a *testbed.PermissionError where this user may not and a
+// *testbed.UnsupportedError where the kernel can't.
+func Open(o Options) (*Tracer, error) {
+	t := &Tracer{room: cmp.Or(o.Room, DefaultRoom)}
+	if err := t.open(o); err != nil {
+		return nil, errors.Join(refused(err), t.Close())
+	}
+	return t, nil
+}
+
+func (t *Tracer) open(o Options) error {
+	// Kernels before 5.11 charge maps to this limit; younger ones ignore it.
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return err
+	}
+	spec, err := loadTracer()
+	if err != nil {
+		return err
+	}
+	if t.processors, err = ebpf.PossibleCPU(); err != nil {
+		return fmt.Errorf("count the processors: %w", err)
+	}
+	spec.Maps[tracerMapEvents].MaxEntries = uint32(t.room * t.processors)
+	if err := errors.Join(
+		spec.Variables[tracerVarFirstPort].Set(o.First), spec.Variables[tracerVarLastPort].Set(o.Last),
+		spec.Variables[tracerVarRoom].Set(uint32(t.room)),
+	); err != nil {
+		return fmt.Errorf("tell the tracer what to watch: %w", err)
+	}
+	if t.programs, err = wanted(spec, o.Level); err != nil {
+		return err
+	}
+	if t.objects, err = ebpf.NewCollection(spec); err != nil {
+		return err
+	}
+	t.memory, err = t.objects.Maps[tracerMapEvents].Memory()
+	return err
+}
+
+// wanted chooses the programs of a level, and takes out of the collection all others: among them those for tracepoints that
+// this kernel does not have yet.
+func wanted(spec *ebpf.CollectionSpec, level Level) ([]string, error) {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, fmt.Errorf("read the kernel's types: %w", err)
+	}
+	programs := []string{tracerProgSent, tracerProgReceived}
+	if level == Everything {
+		for _, optional := range []string{tracerProgArrived, tracerProgReady, tracerProgWritten} {
+			point := spec.Programs[optional].AttachTo
+			var traced *btf.Typedef
+			if err := kernel.TypeByName("btf_trace_"+point, &traced); err == nil {
+				programs = append(programs, optional)
+			} else if !errors.Is(err, btf.ErrNotFound) {
+				return nil, fmt.Errorf("look for the tracepoint %s: %w", point, err)
+			}
+		}
+	}
+	for name := range spec.Programs {
+		if !slices.Contains(programs, name) {
+			delete(spec.Programs, name)
+		}
+	}
+	return programs, nil
+}
+
+// refused puts in the words of testbeds why the kernel does not let itself be traced.
+func refused(err error) error {
+	var verifier *ebpf.VerifierError
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return &testbed.PermissionError{Doing: "trace packets", Need: "the capabilities CAP_BPF and CAP_PERFMON", Mend: "run it as root", Err: err}
+	case errors.Is(err, ebpf.ErrNotSupported), errors.As(err, &verifier), errors.Is(err, btf.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOSYS):
+		return &testbed.UnsupportedError{
+			Feature: "tracing packets", Need: "BTF and tracepoints for eBPF (CONFIG_DEBUG_INFO_BTF, CONFIG_BPF_EVENTS), Linux 6.2",
+			Mend: fmt.Sprintf("run it on a kernel that has them, or with --testbed vm (the kernel says: %v)", err),
+		}
+	}
+	return fmt.Errorf("trace packets: %w", err)
+}
+
+// Start begins to note events.
+func (t *Tracer) Start() error {
+	if err := t.reset(); err != nil {
+		return err
+	}
+	for _, name := range t.programs {
+		l, err := link.AttachTracing(link.TracingOptions{Program: t.objects.Programs[name]})
+		if err != nil {
+			return errors.Join(refused(fmt.Errorf("attach the program %s: %w", name, err)), t.detach())
+		}
+		t.links = append(t.links, l)
+	}
+	return nil
+}
+
+func (t *Tracer) detach() error {
+	var errs []error
+	for _, l := range t.links {
+		errs = append(errs, l.Close())
+	}
+	t.links = nil
+	return errors.Join(errs...)
+}
+
+// reset forgets what was noted.
+func (t *Tracer) reset() error {
+	if err := t.objects.Maps[tracerMapCounts].Put(uint32(0), make([]uint64, t.processors)); err != nil {
+		return fmt.Errorf("reset the tracer: %w", err)
+	}
+	return nil
+}
+
+// Stop ends the noting and returns the events in the order of time, and how many more there were without room.
+func (t *Tracer) Stop() (events []Event, lost int, err error) {
+	if err := t.detach(); err != nil {
+		return nil, 0, fmt.Errorf("stop the tracer: %w", err)
+	}
+	var counts []uint64
+	if err := t.objects.Maps[tracerMapCounts].Lookup(uint32(0), &counts); err != nil {
+		return nil, 0, fmt.Errorf("read how many events the tracer noted: %w", err)
+	}
+	for processor, count := range counts {
+		kept := min(int(count), t.room)
+		lost += int(count) - kept
+		read, err := t.read(processor*t.room, kept)
+		if err != nil {
+			return nil, 0, fmt.Errorf("read the events of processor %d: %w", processor, err)
+		}
+		events = append(events, read...)
+	}
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	return events, lost, nil
+}
+
+// eventSize is that of struct event in hops.bpf.c.
+const eventSize = 32
+
+// read takes events out of the memory that is shared with the programs.
+func (t *Tracer) read(from, count int) ([]Event, error) {
+	raw := make([]byte, count*eventSize)
+	if _, err := t.memory.ReadAt(raw, int64(from)*eventSize); err != nil {
+		return nil, err
+	}
+	events := make([]Event, count)
+	for i := range events {
+		events[i] = decode(raw[i*eventSize:])
+	}
+	return events, nil
+}
+
+func decode(b []byte) Event {
+	order := binary.NativeEndian
+	return Event{
+		At: int64(order.Uint64(b)), Space: order.Uint32(b[8:]), Device: order.Uint32(b[12:]), Sequence: order.Uint32(b[16:]),
+		Length: order.Uint32(b[20:]), Source: order.Uint16(b[24:]), Destination: order.Uint16(b[26:]), Kind: Kind(b[28]), Wraps: b[29],
+	}
+}
+
+// Close lets go of all that the tracer holds. It is idempotent.
+func (t *Tracer) Close() error {
+	err := t.detach()
+	if t.objects != nil {
+		t.objects.Close()
+		t.objects = nil
+	}
+	if err != nil {
+		return fmt.Errorf("let go of the tracer: %w", err)
+	}
+	return nil
+}
