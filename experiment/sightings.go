@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -18,6 +19,8 @@ type sightings struct {
 	seen    map[string]bool
 	lacks   []string
 	said    []string // by testbeds
+	// versions are those of the programs that testbeds used.
+	versions map[string]string
 }
 
 // lack notes what can't be told here.
@@ -65,8 +68,19 @@ func (s *sightings) look(ctx context.Context, tb testbed.Testbed) error {
 	if n, ok := tb.(testbed.Noter); ok {
 		s.say(n.Notes())
 	}
+	var versions map[string]string
+	if v, ok := tb.(testbed.Versioner); ok {
+		var err error
+		if versions, err = v.Versions(); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.versions == nil {
+		s.versions = map[string]string{}
+	}
+	maps.Copy(s.versions, versions)
 	if s.seen[name] {
 		return nil
 	}
@@ -93,6 +107,11 @@ func (s *sightings) environment(e result.Environment) result.Environment {
 	defer s.mu.Unlock()
 	if len(s.links) > 0 {
 		e.Links, e.Sysctls = s.links, s.sysctls
+	}
+	if len(s.versions) > 0 {
+		known := maps.Clone(s.versions)
+		maps.Copy(known, e.Versions)
+		e.Versions = known
 	}
 	return e
 }
