@@ -213,7 +213,8 @@ func (b *builder) veth(op network.Veth) error {
 	return peer.up(op.B.Name)
 }
 
-// overlaid makes a device over a parent in another namespace.
+// overlaid makes a device over a parent in another namespace. It gets its name there: some kernels (6.12) refuse one that a device
+// in the parent's namespace has.
 func (b *builder) overlaid(d, parent network.Device, link func(netlink.LinkAttrs) netlink.Link, addr network.MAC, mtu unit.Bytes) error {
 	s, i, err := b.device(parent)
 	if err != nil {
@@ -224,11 +225,23 @@ func (b *builder) overlaid(d, parent network.Device, link func(netlink.LinkAttrs
 		return err
 	}
 	b.expect(d)
-	return target.ns.WithFD(func(fd int) error {
-		a := attrs(d.Name, addr, mtu)
-		a.ParentIndex, a.Namespace = i, netlink.NsFd(fd)
+	const passing = "passing"
+	err = target.ns.WithFD(func(fd int) error {
+		a := attrs(passing, addr, mtu)
+		a.Flags, a.ParentIndex, a.Namespace = 0, i, netlink.NsFd(fd) // one that is up can't be renamed
 		return s.nl.LinkAdd(link(a))
 	})
+	if err != nil {
+		return err
+	}
+	made, err := target.link(passing)
+	if err != nil {
+		return err
+	}
+	if err := target.nl.LinkSetName(indexed(made), d.Name); err != nil {
+		return fmt.Errorf("name it: %w", err)
+	}
+	return target.up(d.Name)
 }
 
 // address gives a device an address. One of IPv6 makes the device speak IPv6, and can be used at once, without asking whether
