@@ -2,6 +2,7 @@ package html
 
 import (
 	"html/template"
+	"math"
 	"slices"
 
 	"netdelta/insight"
@@ -24,7 +25,8 @@ type axis struct {
 	key    metricKey
 }
 
-// fit makes the axis show every centre and the margin, and intervals as far as they don't squeeze the rest.
+// fit makes the axis show the margin, every centre that is not far off from all others (insight.Cut), and intervals as far as
+// they don't squeeze the rest.
 func (a *axis) fit(deltas []result.Delta, margin float64) {
 	a.margin = 1 / (1 + margin)
 	centres := []float64{a.margin, 1, 1 + margin}
@@ -32,8 +34,15 @@ func (a *axis) fit(deltas []result.Delta, margin float64) {
 		a.margin = insight.LossMargin
 		centres = []float64{-a.margin, 0, a.margin}
 	}
+	cut := insight.Cut(deltas)
 	for _, d := range deltas {
 		_, at, _, _ := change(d)
+		switch {
+		case a.key.linear:
+			at = min(max(at, -cut), cut)
+		case at > 0:
+			at = min(max(at, math.Exp(-cut)), math.Exp(cut))
+		}
 		centres = append(centres, at)
 	}
 	s, _ := spanOf(centres, !a.key.linear)

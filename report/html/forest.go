@@ -63,7 +63,7 @@ func (p *page) forests() {
 		a.fit(deltas[a.key], p.Run.Margin)
 		a.define(&defs)
 	}
-	p.Axes = defs.html()
+	p.Axes += defs.html()
 	for _, s := range p.Settings {
 		p.forestsOf(s, axes, every)
 	}
@@ -221,7 +221,8 @@ func precise(ratio float64, d result.Delta) string {
 	return text
 }
 
-// plot draws a delta: the noise floor behind it, its interval, its centre, and arrows where the interval goes on. It says no
+// plot draws a delta: the noise floor behind it, its interval, its centre, and an arrow where the interval goes on beyond the
+// axis, two where the centre lies beyond it. It says no
 // more than the row's text, and so nothing to who has it read aloud.
 func (a *axis) plot(d result.Delta, r row, floor float64) template.HTML {
 	low, at, high, ok := change(d)
@@ -233,22 +234,27 @@ func (a *axis) plot(d result.Delta, r row, floor float64) template.HTML {
 		s.rect("fl", a.scale, -floor, floor)
 	}
 	s.put(`<use href="#%s"/>`, a.id)
-	centre := percent(a.scale.within(at))
-	if !ok {
-		s.put(`<circle class="pt open" cx="%s" cy="%d" r="4.5"/></svg>`, centre, rowCentre)
-		return s.html()
+	if ok {
+		s.put(`<line class="iv" x1="%s" x2="%s" y1="%d" y2="%d"/>`, percent(a.scale.within(low)), percent(a.scale.within(high)), rowCentre, rowCentre)
 	}
-	s.put(`<line class="iv" x1="%s" x2="%s" y1="%d" y2="%d"/>`, percent(a.scale.within(low)), percent(a.scale.within(high)), rowCentre, rowCentre)
 	if a.scale.at(low) < -1e-6 {
 		s.put(`<path class="go" d="M7 %dl-7 5l7 5z"/>`, rowCentre-5)
 	}
 	if a.scale.at(high) > 1+1e-6 {
 		s.put(`<svg x="100%%" class="labels"><path class="go" d="M-7 %dl7 5l-7 5z"/></svg>`, rowCentre-5)
 	}
+	switch at := a.scale.at(at); {
+	case at < -1e-6: // a second arrow for a bar that is cut: the centre itself lies beyond
+		s.put(`<path class="go" d="M15 %dl-7 5l7 5z"/></svg>`, rowCentre-5)
+		return s.html()
+	case at > 1+1e-6:
+		s.put(`<svg x="100%%" class="labels"><path class="go" d="M-15 %dl7 5l-7 5z"/></svg></svg>`, rowCentre-5)
+		return s.html()
+	}
 	class := "pt"
-	if r.Class == "unresolved" || r.Class == "null" {
+	if !ok || r.Class == "unresolved" || r.Class == "null" {
 		class = "pt open"
 	}
-	s.put(`<circle class="%s" cx="%s" cy="%d" r="4.5"/></svg>`, class, centre, rowCentre)
+	s.put(`<circle class="%s" cx="%s" cy="%d" r="4.5"/></svg>`, class, percent(a.scale.within(at)), rowCentre)
 	return s.html()
 }

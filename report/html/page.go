@@ -47,6 +47,10 @@ type page struct {
 	// Absent are the networks and cells that were not measured, by reason.
 	Absent []absence
 
+	// Effects are what the study's factors do, and MoreEffects how many tables of them the page leaves out.
+	Effects     []effect
+	MoreEffects int
+
 	Distributions, Series, CPU []figure
 	// NotDrawn is how many settings have no charts for the size of the page.
 	NotDrawn int
@@ -77,6 +81,7 @@ func newPage(run result.Run, trials []result.Trial) *page {
 	p.Settings = settings(run)
 	p.stalls, p.reasons = p.stalled(), reasons(run.Checks)
 	p.forests()
+	p.effects()
 	for _, s := range p.Settings {
 		s.Missing = p.missing(s)
 	}

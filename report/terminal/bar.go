@@ -43,12 +43,18 @@ func change(d result.Delta) (low, at, high float64) {
 	return low, d.Ratio - 1, high
 }
 
-// newAxis is an axis that shows every center, the margin, and intervals as far as they don't squeeze the rest: beyond
-// that they end in an arrow.
+// newAxis is an axis that shows the margin, every center that is not far off from all others (insight.Cut), and intervals as
+// far as they don't squeeze the rest: beyond that they end in an arrow.
 func newAxis(deltas []result.Delta, margin float64, columns int) axis {
 	a := axis{low: -1.5 * margin, high: 1.5 * margin, margin: margin, columns: columns}
+	cut := insight.Cut(deltas)
 	for _, d := range deltas {
 		_, at, _ := change(d)
+		if d.Ratio == 0 {
+			at = min(max(at, -cut), cut)
+		} else {
+			at = min(max(at, math.Expm1(-cut)), math.Expm1(cut))
+		}
 		a.low, a.high = min(a.low, at), max(a.high, at)
 	}
 	room := (a.high - a.low) / 4
@@ -99,7 +105,16 @@ func (p *page) bar(a axis, d result.Delta, style ui.Style) []piece {
 			put(a.columns-1, g.right, style)
 		}
 	}
-	put(min(max(a.column(at), 0), a.columns-1), mark, style)
+	switch column := a.column(at); { // of a center beyond the axis there are two arrows in its place
+	case column < 0:
+		put(0, g.left, style)
+		put(1, g.left, style)
+	case at > a.high:
+		put(a.columns-2, g.right, style)
+		put(a.columns-1, g.right, style)
+	default:
+		put(min(column, a.columns-1), mark, style)
+	}
 	return merged(cells)
 }
 

@@ -24,7 +24,10 @@
     const colour = getComputedStyle(e)[ink];
     if (colour === 'none' || colour === paper || /^rgba\(.*, 0\)$/.test(colour)) say(`the ${what} of a ${kind} is painted ${colour} on ${paper}`);
   };
-  for (const e of document.querySelectorAll('.fp')) if (shown(e)) mark('forest row', e.querySelector('.pt'), 'point', 'stroke');
+  for (const e of document.querySelectorAll('.fp')) if (shown(e)) {
+    const cut = e.querySelectorAll('.go').length > 1; // its point lies beyond the axis
+    mark('forest row', e.querySelector(cut ? '.go' : '.pt'), cut ? 'arrow' : 'point', cut ? 'fill' : 'stroke');
+  }
   for (const e of document.querySelectorAll('.axis')) if (shown(e)) mark('axis', e.querySelector('text'), 'label', 'fill');
   for (const e of document.querySelectorAll('.plot')) {
     if (!shown(e)) continue;
