@@ -2,9 +2,11 @@ package leak
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +17,8 @@ import (
 // patience is how long threads and goroutines that are about to end may take.
 const patience = 3 * time.Second
 
-// Main runs the tests of a package and fails if they leave file descriptors of namespaces, threads inside namespaces, or
-// processes. A TestMain calls it and exits with what it returns.
+// Main runs the tests of a package and fails if they leave file descriptors of namespaces or of eBPF programs, threads inside
+// namespaces, control groups, or processes. A TestMain calls it and exits with what it returns.
 func Main(m *testing.M) int {
 	code := m.Run()
 	found := Own()
@@ -33,7 +35,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Own lists what this program holds of other network namespaces, and the processes that it started and that run still.
+// Own lists what this program holds of other network namespaces and of eBPF programs, the control groups that it made, and the
+// processes that it started and that run still.
 func Own() []string {
 	var found []string
 	home, err := os.Readlink("/proc/self/ns/net")
@@ -41,8 +44,13 @@ func Own() []string {
 		return []string{err.Error()}
 	}
 	for _, fd := range entries("/proc/self/fd/*") {
-		if target, err := os.Readlink(fd); err == nil && strings.HasPrefix(target, "net:[") && target != home {
+		target, err := os.Readlink(fd)
+		switch {
+		case err != nil:
+		case strings.HasPrefix(target, "net:[") && target != home:
 			found = append(found, "file descriptor "+filepath.Base(fd)+" of namespace "+target)
+		case slices.Contains([]string{"anon_inode:bpf-prog", "anon_inode:bpf-map", "anon_inode:bpf_link"}, target):
+			found = append(found, "file descriptor "+filepath.Base(fd)+" of "+target)
 		}
 	}
 	for _, task := range entries("/proc/self/task/*") {
@@ -57,6 +65,11 @@ func Own() []string {
 	self, err := owner.Self()
 	if err != nil {
 		return append(found, err.Error())
+	}
+	for _, g := range groups() {
+		if strings.Contains(filepath.Base(g), self.String()) {
+			found = append(found, "control group "+g)
+		}
 	}
 	for _, p := range marked {
 		if p.Owner == self {
@@ -79,6 +92,19 @@ func children() []string {
 			found = append(found, "child process "+filepath.Base(filepath.Dir(path))+" in state "+fields[0])
 		}
 	}
+	return found
+}
+
+// groups lists all control groups.
+func groups() []string {
+	var found []string
+	// What can't be seen was not made here.
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			found = append(found, path)
+		}
+		return nil
+	})
 	return found
 }
 

@@ -24,7 +24,7 @@ struct connection {
 /* The virtual address that a connection was opened to. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
+	__uint(max_entries, 16384);
 	__type(key, struct connection);
 	__type(value, struct address);
 } connections SEC(".maps");
