@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -115,6 +114,7 @@ const (
 	lacpSynchronised = 1 << 3
 	lacpCollecting   = 1 << 4
 	lacpDistributing = 1 << 5
+	lacpDefaulted    = 1 << 6 // nothing was heard of the other end
 	lacpInUse        = lacpSynchronised | lacpCollecting | lacpDistributing
 )
 
@@ -124,45 +124,32 @@ func (b *builder) disagreed(op network.Bond) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	bond, err := s.link1(op.Name)
-	if err != nil {
-		return nil, err
-	}
-	master, ok := bond.(*netlink.Bond)
-	if !ok {
-		return nil, fmt.Errorf("%s is a %s, not a bond", op.Device, bond.Type())
-	}
-	if master.AdInfo == nil || bytes.Count(master.AdInfo.PartnerMac, []byte{0}) == len(master.AdInfo.PartnerMac) {
-		return eachLink(op, "nobody answers"), nil
-	}
 	var lacking []string
-	for _, m := range op.Members() {
+	first := uint16(0) // the number of the first link's aggregate
+	for k, m := range op.Members() {
 		l, err := s.link1(m.Name)
 		if err != nil {
 			return nil, err
 		}
 		end, ok := l.Attrs().Slave.(*netlink.BondSlave)
+		if !ok {
+			return nil, fmt.Errorf("%s is not in the bond %s", m, op.Name)
+		}
+		if k == 0 {
+			first = end.AggregatorId
+		}
 		switch {
-		case !ok:
-			lacking = append(lacking, m.String()+": is in no bond")
-		case int(end.AggregatorId) != master.AdInfo.AggregatorId:
-			lacking = append(lacking, m.String()+": not aggregated with the others")
+		case end.AdActorOperPortState&lacpDefaulted != 0:
+			lacking = append(lacking, m.String()+": nobody answers")
 		case end.AdActorOperPortState&lacpInUse != lacpInUse:
 			lacking = append(lacking, m.String()+": not taken into use")
 		case end.AdPartnerOperPortState&lacpInUse != lacpInUse:
 			lacking = append(lacking, m.String()+": not taken into use by the other end")
+		case end.AggregatorId != first:
+			lacking = append(lacking, m.String()+": not aggregated with "+op.Links[0])
 		}
 	}
 	return lacking, nil
-}
-
-// eachLink says the same of all links of a bond.
-func eachLink(op network.Bond, what string) []string {
-	var all []string
-	for _, m := range op.Members() {
-		all = append(all, m.String()+": "+what)
-	}
-	return all
 }
 
 // link1 reads one device.
