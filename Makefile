@@ -53,6 +53,14 @@ bench: ## run each program under bench/ in turn (WHICH: names of some)
 e2e: build ## whole runs through the program as users get it, also killed ones; nothing may be left of them
 	$(GO) run ./scripts/endtoend bin/netdelta
 
+.PHONY: generate
+generate: ## compile the eBPF programs and write the Go files that embed them
+	$(GO) generate ./...
+
+.PHONY: generated
+generated: ## see that what is generated is as its sources say
+	@scripts/generated.sh
+
 .PHONY: lint
 lint: ## gofmt, go vet, go mod tidy, staticcheck, golangci-lint, govulncheck
 	@scripts/lint.sh

@@ -32,6 +32,11 @@ needs() {
 		echo ip iproute2
 		echo /usr/lib/cni/bridge containernetworking-plugins
 		echo chromium chromium
+		# The compiler of the eBPF programs, whose output is compared with what is committed.
+		echo clang-14 clang-14
+		echo llvm-strip-14 llvm-14
+		echo /usr/include/bpf/bpf_helpers.h libbpf-dev
+		echo /usr/include/linux/bpf.h linux-libc-dev
 		;;
 	*) fail "unknown set $1: it is one of run, test, bench, all" ;;
 	esac
