@@ -45,7 +45,7 @@ type Observation struct {
 	Load       Load
 	// Servers are the addresses by which packets name the server: its own, and its node's where that stands in for it.
 	Servers []netip.Addr
-	// Virtual is the address that the client calls where no pod has it: packets on their way must no longer carry it.
+	// Virtual is the address that the client calls where no pod has it: no packet on the way must go there.
 	Virtual netip.Addr
 	// Observed says that the plan does not name all that is on the way, nor what packets are wrapped in there; Unforeseen are
 	// the devices that it can't name.

@@ -34,7 +34,7 @@ type sightings struct {
 	large   map[network.Device]unit.Bytes // the largest IP packet
 	cut     map[network.Device]int        // IP fragments that are not inside something else
 	control map[network.Device]uint64     // bytes of packets that serve the network itself
-	virtual map[network.Device]int        // packets that carry the virtual address
+	virtual map[network.Device]int        // packets to the virtual address
 	// readable are packets that should have been encrypted.
 	readable map[network.Device]int
 	// payload are packets of the load that carry some.
@@ -117,16 +117,15 @@ func (j *judgement) sample() {
 	j.secrets()
 	for _, h := range j.crossed() {
 		if n := j.seen.virtual[h.Device]; n > 0 {
-			j.find("%s carried %d packets with the virtual address %s, which should have been translated before", h.Device, n, j.Virtual)
+			j.find("%s carried %d packets to the virtual address %s, which should have been translated before", h.Device, n, j.Virtual)
 		}
 	}
 }
 
-// untranslated tells whether a packet carries the virtual address of the server.
+// untranslated tells whether a packet is on its way to the virtual address of the server. Answers may come from there: those
+// that pass lo leave with it already.
 func (j *judgement) untranslated(f frame) bool {
-	return j.Virtual.IsValid() && slices.ContainsFunc(f.layer[:f.depth], func(l layer) bool {
-		return l.source.Addr() == j.Virtual || l.destination.Addr() == j.Virtual
-	})
+	return j.Virtual.IsValid() && slices.ContainsFunc(f.layer[:f.depth], func(l layer) bool { return l.destination.Addr() == j.Virtual })
 }
 
 // wrapped tells whether a frame belongs to the load, what it is wrapped in, and how much that adds (0 is unknown). The

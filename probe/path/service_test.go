@@ -19,7 +19,7 @@ func TestServicesProve(t *testing.T) {
 		{Service: result.ServiceNFTables, Policy: result.PolicyIPTables},
 	} {
 		t.Run(c.Service+"-"+c.Policy, func(t *testing.T) {
-			for _, name := range []string{"host", "bridge-nat", "routed", "vxlan"} {
+			for _, name := range []string{"host", "bridge-nat", "vxlan"} {
 				if name == "host" && c.Service == result.ServiceEBPF {
 					continue // its pods have no device of their own
 				}
@@ -50,7 +50,7 @@ func TestUntranslated(t *testing.T) {
 		head := ethernet(ipPacket(17, netip.MustParseAddr("198.19.0.10"), to, udp(4000, port, make([]byte, 8))))
 		o.Sample.Packets = []testbed.Packet{{Device: pod, Outgoing: true, Length: unit.Bytes(len(head)), Head: head}}
 		findings := strings.Join(path.Judge(o).Findings, "\n")
-		if found := strings.Contains(findings, "1 packets with the virtual address 198.18.128.9"); found != (to == at) {
+		if found := strings.Contains(findings, "1 packets to the virtual address 198.18.128.9"); found != (to == at) {
 			t.Errorf("a packet to %s: findings %q", to, findings)
 		}
 	}
