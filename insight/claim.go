@@ -58,6 +58,8 @@ type docket struct {
 	deltas   map[measure]result.Delta
 	meetings map[comparing]meeting
 	held     map[measure][]metric // metrics of a table, by its baseline's cell
+	// factor is the one whose levels the clause under question is about, "" where it is about none.
+	factor string
 }
 
 // measure is a metric of a cell.

@@ -92,6 +92,8 @@ func samePath(a, b result.Cell) bool {
 
 // changes are the questions of a clause about two levels.
 func (d *docket) changes(c *study.Clause, most int) (asked []question, absent []lack) {
+	own := *d
+	d, own.factor = &own, c.From.Key
 	from, to := append(slices.Clone(c.Where), c.From), append(slices.Clone(c.Where), c.To)
 	before, after := d.covered(from), d.covered(to)
 	for _, side := range []struct {
@@ -179,7 +181,7 @@ func (d *docket) matches(c result.Cell, where []study.Condition, path bool) bool
 		if w.Key == "path" && (!path || c.Role == result.RoleBaseline) {
 			return false
 		}
-		return !w.Holds(c)
+		return !w.HoldsBeside(c, d.factor)
 	})
 }
 

@@ -15,6 +15,9 @@ var streams string
 //go:embed search.yaml
 var search string
 
+//go:embed bonding.yaml
+var bonding string
+
 // Default is the name of the study that runs when none is named.
 const Default = "latency"
 
@@ -30,6 +33,7 @@ func All() []File {
 		{Name: Default, Data: []byte(latency)},
 		{Name: "streams", Data: []byte(streams)},
 		{Name: "search", Data: []byte(search)},
+		{Name: "bonding", Data: []byte(bonding)},
 	}
 }
 

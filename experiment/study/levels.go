@@ -2,6 +2,7 @@ package study
 
 import (
 	"math"
+	"slices"
 
 	"netdelta/result"
 	"netdelta/unit"
@@ -131,18 +132,34 @@ func (l Levels) Clone() Levels {
 // Without are parameters with one of them left open, named as in a study: for a comparison with others that may differ in it
 // alone. What only one of both has on account of it, as the number of rules where the other has no policy, is left open too.
 func Without(p, other result.Params, key string) result.Params {
-	open := []string{key}
-	for _, c := range companions() {
-		if c.of == key || key == "bond.mode" && c.key == "bond.xmit_hash_policy" { // not every mode hashes
-			open = append(open, c.key)
-		}
-	}
 	left := p
-	for i, key := range open {
+	for i, key := range append([]string{key}, companionsOf(key)...) {
 		one, known := parameterOf(key)
 		if known && (i == 0 || !one.given(p) || !one.given(other)) {
 			one.unset(&left)
 		}
 	}
 	return left
+}
+
+// companionsOf are the parameters that mean nothing at some levels of another.
+func companionsOf(key string) []string {
+	var all []string
+	for _, c := range companions() {
+		if c.of == key || key == "bond.mode" && c.key == "bond.xmit_hash_policy" { // not every mode hashes
+			all = append(all, c.key)
+		}
+	}
+	return all
+}
+
+// HoldsBeside says whether the condition holds in a cell that is one side of a comparison of two levels of the factor key; "" is
+// no comparison. What means nothing at the one level, as the hash policy where there is one link, is no reason against it.
+func (c Condition) HoldsBeside(cell result.Cell, key string) bool {
+	if slices.Contains(companionsOf(key), c.Key) {
+		if p, known := parameterOf(c.Key); known && !p.given(cell.Params) {
+			return true
+		}
+	}
+	return c.Holds(cell)
 }
