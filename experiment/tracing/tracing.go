@@ -131,6 +131,8 @@ type visit struct {
 	known  hops.Map
 	client string // the namespace of the client's pod, and of the server's
 	server string
+	// underlay is the number of the switch's namespace: what lies between the nodes is one hop.
+	underlay uint32
 
 	untraced, withTracer []float64
 	followed             []hops.Followed
@@ -146,7 +148,9 @@ func (c Config) open(ctx context.Context, cell result.Cell) (*visit, error) {
 	if err := v.find(ctx); err != nil {
 		return nil, errors.Join(err, v.close())
 	}
-	if v.tracer, err = hops.Open(hops.Options{First: v.pair.Listen, Last: v.pair.Listen, Level: c.Level}); err != nil {
+	if v.tracer, err = hops.Open(hops.Options{
+		First: v.pair.Listen, Last: v.pair.Listen, Level: c.Level, Skip: v.underlay,
+	}); err != nil {
 		return nil, errors.Join(err, v.close())
 	}
 	return v, nil
@@ -192,6 +196,7 @@ func (v *visit) find(ctx context.Context) error {
 			return err
 		}
 	}
+	v.underlay = numbers[network.InSwitch()]
 	counters, err := tb.Counters(ctx)
 	if err != nil {
 		return err

@@ -153,6 +153,7 @@ EXIT STATUS
 		newShowCommand(env),
 		newReportCommand(env),
 		newCompareCommand(env),
+		newHopsCommand(env),
 		newFlameCommand(env),
 		newDoctorCommand(env),
 		env.rootless(newListCommand(env), false),

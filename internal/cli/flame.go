@@ -30,10 +30,10 @@ import (
 
 // flameOptions are the flags of flame.
 type flameOptions struct {
-	network, versus, workload, placement, out string
-	factors                                   []string
-	lasting                                   time.Duration
-	json                                      bool
+	besideOptions
+	out     string
+	lasting time.Duration
+	json    bool
 }
 
 func newFlameCommand(env *environment) *cobra.Command {
@@ -53,23 +53,18 @@ It takes root: profiling is not for ordinary users.`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return env.flame(cmd.Context(), o) },
 	}
+	o.addFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.network, "network", "vxlan", "network to profile")
-	f.StringVar(&o.versus, "vs", "", "network to hold it against")
-	f.StringVar(&o.workload, "workload", "tcp-rr", "workload that runs meanwhile")
-	f.StringVar(&o.placement, "placement", string(result.CrossNode), "same-node or cross-node")
-	f.StringArrayVar(&o.factors, "factor", nil, "a level of a parameter or condition: message=1KiB")
 	f.DurationVar(&o.lasting, "time", 10*time.Second, "how long to profile")
 	f.StringVar(&o.out, "out", "flame", "folder to write into")
 	f.BoolVar(&o.json, "json", false, "print the profiles as one JSON document")
-	complete(cmd, "placement", []string{string(result.SameNode), string(result.CrossNode)})
 	return cmd
 }
 
 // flame takes the profiles, writes their files and prints their table.
 func (env *environment) flame(ctx context.Context, o flameOptions) error {
 	sweep(ctx, env)
-	config, err := env.beside(ctx, o)
+	config, err := env.beside(ctx, o.besideOptions)
 	if err != nil {
 		return badInput(err)
 	}
@@ -92,7 +87,7 @@ func (env *environment) flame(ctx context.Context, o flameOptions) error {
 }
 
 // beside is the configuration of a run in which the asked-for networks stand side by side, with one cell each.
-func (env *environment) beside(ctx context.Context, o flameOptions) (experiment.Config, error) {
+func (env *environment) beside(ctx context.Context, o besideOptions) (experiment.Config, error) {
 	run := runOptions{}
 	run.overrides.Networks, run.overrides.Baseline = []string{o.network}, o.network
 	if o.versus != "" {

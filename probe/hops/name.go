@@ -126,7 +126,7 @@ func stepOf(a, b stop) Step {
 		}
 		return StepDelivery
 	case b.kind == Arrived || b.kind == Ready:
-		if a.space != b.space {
+		if a.program || a.kind == Written {
 			return StepJoined // no device between the two sockets
 		}
 		return StepIn

@@ -65,6 +65,8 @@ type Options struct {
 	// First and Last are the range of the servers' ports: packets to and from them are watched.
 	First, Last uint16
 	Level       Level
+	// Skip is the inode of a network namespace whose devices are left out, 0 for none.
+	Skip uint32
 	// Room is for how many events of each processor there is room between Start and Stop; 0 takes DefaultRoom.
 	Room int
 }
@@ -108,7 +110,7 @@ func (t *Tracer) open(o Options) error {
 	spec.Maps[tracerMapEvents].MaxEntries = uint32(t.room * t.processors)
 	if err := errors.Join(
 		spec.Variables[tracerVarFirstPort].Set(o.First), spec.Variables[tracerVarLastPort].Set(o.Last),
-		spec.Variables[tracerVarRoom].Set(uint32(t.room)),
+		spec.Variables[tracerVarRoom].Set(uint32(t.room)), spec.Variables[tracerVarSkipped].Set(o.Skip),
 	); err != nil {
 		return fmt.Errorf("tell the tracer what to watch: %w", err)
 	}

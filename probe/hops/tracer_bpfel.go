@@ -42,6 +42,7 @@ const (
 	tracerVarFirstPort = "first_port"
 	tracerVarLastPort  = "last_port"
 	tracerVarRoom      = "room"
+	tracerVarSkipped   = "skipped"
 )
 
 // loadTracer returns the embedded CollectionSpec for tracer.
@@ -108,6 +109,7 @@ type tracerVariableSpecs struct {
 	FirstPort *ebpf.VariableSpec `ebpf:"first_port"`
 	LastPort  *ebpf.VariableSpec `ebpf:"last_port"`
 	Room      *ebpf.VariableSpec `ebpf:"room"`
+	Skipped   *ebpf.VariableSpec `ebpf:"skipped"`
 }
 
 // tracerObjects contains all objects after they have been loaded into the kernel.
@@ -148,6 +150,7 @@ type tracerVariables struct {
 	FirstPort *ebpf.Variable `ebpf:"first_port"`
 	LastPort  *ebpf.Variable `ebpf:"last_port"`
 	Room      *ebpf.Variable `ebpf:"room"`
+	Skipped   *ebpf.Variable `ebpf:"skipped"`
 }
 
 // tracerPrograms contains all programs after they have been loaded into the kernel.

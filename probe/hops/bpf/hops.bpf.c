@@ -50,6 +50,8 @@ struct sock {
 // The servers' ports: packets to and from them are watched.
 const volatile __u16 first_port = 0;
 const volatile __u16 last_port = 0;
+// The network namespace that is left out: the switch between the nodes.
+const volatile __u32 skipped = 0;
 // How many events of a processor there is room for.
 const volatile __u32 room = 0;
 
@@ -259,10 +261,11 @@ static __always_inline void note(enum kind kind, struct found *f, __u32 space, _
 SEC("tp_btf/net_dev_start_xmit")
 int BPF_PROG(sent, struct sk_buff *skb, struct net_device *dev)
 {
+	__u32 space = dev->nd_net.net->ns.inum;
 	struct found f;
 
-	if (look(skb->head + skb->network_header, &f))
-		note(SENT, &f, dev->nd_net.net->ns.inum, dev->ifindex);
+	if (space != skipped && look(skb->head + skb->network_header, &f))
+		note(SENT, &f, space, dev->ifindex);
 	return 0;
 }
 
@@ -270,11 +273,12 @@ SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(received, struct sk_buff *skb)
 {
 	struct net_device *dev = skb->dev;
+	__u32 space = dev->nd_net.net->ns.inum;
 	struct found f;
 
 	// The link's header is off, and the network's not noted yet.
-	if (look(skb->data, &f))
-		note(RECEIVED, &f, dev->nd_net.net->ns.inum, dev->ifindex);
+	if (space != skipped && look(skb->data, &f))
+		note(RECEIVED, &f, space, dev->ifindex);
 	return 0;
 }
 

@@ -1,0 +1,160 @@
+package tracing_test
+
+import (
+	"errors"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netdelta/experiment"
+	"netdelta/experiment/plan"
+	"netdelta/experiment/study"
+	"netdelta/experiment/tracing"
+	"netdelta/insight/hops"
+	"netdelta/internal/leak"
+	"netdelta/internal/require"
+	"netdelta/network"
+	probe "netdelta/probe/hops"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/workload/catalogue"
+)
+
+func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
+
+// trace traces the networks side by side, the first of which is the baseline.
+func trace(t *testing.T, networks []network.Network, placement result.Placement, level probe.Level, lasting time.Duration) []hops.Way {
+	t.Helper()
+	var names []string
+	for _, n := range networks {
+		names = append(names, n.Name)
+	}
+	s := &study.Study{
+		Name: "hops", Testbed: study.Testbed{Kind: "lab", Nodes: 2, Pods: 2, Link: study.Link{MTU: 1500}},
+		Baseline: names[0], Networks: names, Placement: []result.Placement{placement},
+		Workloads: []study.Workload{{Name: "tcp-rr"}},
+		Design:    study.Design{Burst: 5 * time.Millisecond, Builds: 3, Confidence: 0.95, Margin: 0.02, TimeBudget: time.Minute, Seed: 1},
+	}
+	driver := lab.NewDriver(networks)
+	p, err := experiment.Prepare(t.Context(), s, driver, networks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := experiment.Assemble(s, p, driver, catalogue.Workloads())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(config.Kernel.Close(), config.Machine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	cells := slices.DeleteFunc(plan.Measured(p.Cells), func(c result.Cell) bool { return c.Role == result.RoleTwin })
+	if len(cells) != len(networks) {
+		t.Fatalf("%d cells of %d networks: %+v", len(cells), len(networks), p.Cells)
+	}
+	traced, err := tracing.Trace(t.Context(), tracing.Config{Experiment: config, Cells: cells, Level: level, Lasting: lasting})
+	var unsupported *testbed.UnsupportedError
+	var refused *testbed.PermissionError
+	switch {
+	case errors.As(err, &unsupported):
+		require.Need(t, unsupported.Need, false)
+	case errors.As(err, &refused):
+		require.Need(t, refused.Need, false)
+	case err != nil:
+		t.Fatal(err)
+	}
+	var ways []hops.Way
+	for _, c := range traced {
+		ways = append(ways, hops.WayOf(c))
+	}
+	return ways
+}
+
+func find(t *testing.T, name string) network.Network {
+	t.Helper()
+	n, err := network.Find(network.Catalogue(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// attempts is how often what others on the machine can spoil is measured.
+const attempts = 4
+
+// The hops, each less the cost of tracing, add up to the round trip as it is without tracing, to within 5%.
+func TestSumOfHops(t *testing.T) {
+	networks := []network.Network{find(t, "bridge"), find(t, "routed"), find(t, "vxlan"), find(t, "ebpf-vxlan")}
+	left := map[string]float64{}
+	for _, n := range networks {
+		left[n.Name] = math.Inf(1)
+	}
+	for range attempts {
+		for _, w := range trace(t, networks, result.CrossNode, probe.Devices, 4*time.Second) {
+			t.Logf("%s: %.0f ns without tracing, %.0f with; hops add up to %.0f (%+.1f%%); %d events of %.0f ns", w.Network, w.Untraced, w.Traced, w.Sum, 100*w.Gap(), w.Events, w.Cost)
+			if w.Transactions < 1000 || w.Lost > 0 {
+				t.Errorf("%s: %d transactions followed, %d otherwise, %d events lost", w.Network, w.Transactions, w.Otherwise, w.Lost)
+			}
+			if math.Abs(w.Gap()) <= 0.05 {
+				delete(left, w.Network)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("in %d attempts the hops never added up to within 5%% of the round trip: %v", attempts, left)
+}
+
+// A known cost is found at the hop that has it: rules of a firewall on the first node, which both directions pass.
+func TestKnownCost(t *testing.T) {
+	routed := find(t, "routed")
+	filtered := network.Filtered(routed, 150)
+	said := ""
+	for range attempts {
+		ways := trace(t, []network.Network{routed, filtered}, result.CrossNode, probe.Devices, 4*time.Second)
+		base, other := ways[0], ways[1]
+		whole := other.Untraced - base.Untraced
+		there, elsewhere := 0.0, 0.0
+		for _, l := range slices.Concat(hops.Beside(base.Request, other.Request), hops.Beside(base.Response, other.Response)) {
+			if l.Other != nil && l.Other.Where == "node0" && l.Other.Step == string(probe.StepForward) {
+				there += l.Difference
+			} else {
+				elsewhere += l.Difference
+			}
+		}
+		t.Logf("150 rules take %.0f ns of a round trip; at their hop %.0f ns, elsewhere %+.0f ns", whole, there, elsewhere)
+		if whole > 0 && math.Abs(there/whole-1) <= 0.15 {
+			return
+		}
+		said = "the cost of the rules was not found at their hop to within 15%"
+	}
+	t.Errorf("in %d attempts %s", attempts, said)
+}
+
+// Hops are named by what the plan says of devices.
+func TestNames(t *testing.T) {
+	w := trace(t, []network.Network{find(t, "vxlan")}, result.CrossNode, probe.Everything, 0)[0]
+	var steps []string
+	for _, h := range w.Request {
+		steps = append(steps, h.Name)
+	}
+	want := []string{
+		"pod0: socket, TCP/IP out", "link, pod0 eth0 to node0 veth0", "node0: forwarding", "node0: encapsulation",
+		"underlay, node0 eth0 to node1 eth0", "node1: decapsulation", "node1: forwarding", "link, node1 veth2 to pod2 eth0",
+	}
+	text := strings.Join(steps, "\n")
+	for _, name := range want {
+		if !slices.Contains(steps, name) {
+			t.Errorf("there is no hop %q in:\n%s", name, text)
+		}
+	}
+	if w.Builds != tracing.MinBuilds || len(w.Request) != len(w.Response) {
+		t.Errorf("%d builds, %d hops there and %d back", w.Builds, len(w.Request), len(w.Response))
+	}
+}

@@ -1,0 +1,222 @@
+// Package hops sums up what was traced: where on the way the time goes, and where two networks differ.
+package hops
+
+import (
+	"math"
+	"slices"
+
+	"netdelta/experiment/tracing"
+	probe "netdelta/probe/hops"
+	"netdelta/stats"
+)
+
+// Way is where the time of one network goes, hop by hop.
+type Way struct {
+	Network  string `json:"network"`
+	Workload string `json:"workload"`
+	// Request and Response are the hops of each direction, in order.
+	Request  []HopTime `json:"request"`
+	Response []HopTime `json:"response"`
+	// Untraced and Traced are the medians of the round trip without and with the tracer, in nanoseconds; Sum is that of the
+	// hops' medians, which have the cost of tracing taken off: it should be near Untraced.
+	Untraced float64 `json:"untraced_ns"`
+	Traced   float64 `json:"traced_ns"`
+	Sum      float64 `json:"sum_ns"`
+	// Cost is what noting an event takes, in nanoseconds; Events is how many a transaction has.
+	Cost   float64 `json:"cost_ns"`
+	Events int     `json:"events"`
+	// Builds and Transactions are what this rests on; Otherwise is how many more transactions took another way, Lost how many
+	// events were lost.
+	Builds       int `json:"builds"`
+	Transactions int `json:"transactions"`
+	Otherwise    int `json:"otherwise"`
+	Lost         int `json:"lost"`
+}
+
+// HopTime is a hop with its time, in nanoseconds.
+type HopTime struct {
+	Name  string `json:"name"`
+	Step  string `json:"step"`
+	Where string `json:"where,omitempty"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+	// P50 is the mean of the builds' medians, with its interval over the builds where there are enough; P90 and P99 are of all
+	// transactions.
+	P50  float64  `json:"p50_ns"`
+	Low  *float64 `json:"p50_low_ns"`
+	High *float64 `json:"p50_high_ns"`
+	P90  float64  `json:"p90_ns"`
+	P99  float64  `json:"p99_ns"`
+	// Share is the part of the round trip.
+	Share float64 `json:"share"`
+
+	builds []float64 // the median of each
+}
+
+// Overhead is how much tracing adds to a round trip, as a fraction.
+func (w Way) Overhead() float64 { return w.Traced/w.Untraced - 1 }
+
+// Gap is how far the sum of the hops is from the round trip as it is without tracing, as a fraction of it.
+func (w Way) Gap() float64 { return w.Sum/w.Untraced - 1 }
+
+// hopConfidence is that of the intervals of hops.
+const hopConfidence = 0.95
+
+// WayOf sums up what was traced of a cell. Builds whose packets went another way than in the first count as such.
+func WayOf(c tracing.Cell) Way {
+	w := Way{Network: c.Network, Workload: c.Workload}
+	if len(c.Builds) == 0 {
+		return w
+	}
+	first := c.Builds[0]
+	request, response := newTally(first.Request), newTally(first.Response)
+	var untraced, traced, costs []float64
+	for _, b := range c.Builds {
+		w.Otherwise += b.Otherwise
+		w.Lost += b.Lost
+		untraced, traced, costs = append(untraced, quantile(b.Untraced, 0.5)), append(traced, quantile(b.Traced, 0.5)), append(costs, b.Cost)
+		if !request.add(b.Request) || !response.add(b.Response) {
+			if len(b.Request) > 0 {
+				w.Otherwise += len(b.Request[0].Times)
+			}
+			continue
+		}
+		w.Builds++
+		w.Transactions += len(b.Request[0].Times)
+	}
+	w.Untraced, w.Traced, w.Cost, w.Events = stats.Mean(untraced), stats.Mean(traced), stats.Mean(costs), first.Events
+	w.Request, w.Response = request.times(w.Untraced), response.times(w.Untraced)
+	for _, h := range slices.Concat(w.Request, w.Response) {
+		w.Sum += h.P50
+	}
+	return w
+}
+
+// tally gathers the times of the hops of one direction.
+type tally struct {
+	hops   []probe.Hop
+	all    [][]float64
+	builds [][]float64
+}
+
+func newTally(s []tracing.Stretch) *tally {
+	t := &tally{all: make([][]float64, len(s)), builds: make([][]float64, len(s))}
+	for _, h := range s {
+		t.hops = append(t.hops, h.Hop)
+	}
+	return t
+}
+
+// add takes a build, and is false for one whose way is another, or that has nothing to say.
+func (t *tally) add(s []tracing.Stretch) bool {
+	same := slices.EqualFunc(s, t.hops, func(s tracing.Stretch, h probe.Hop) bool { return s.Hop == h })
+	if !same || len(s) == 0 || len(s[0].Times) == 0 {
+		return false
+	}
+	for k := range s {
+		t.all[k] = append(t.all[k], s[k].Times...)
+		t.builds[k] = append(t.builds[k], quantile(s[k].Times, 0.5))
+	}
+	return true
+}
+
+func (t *tally) times(roundTrip float64) []HopTime {
+	var list []HopTime
+	for k, h := range t.hops {
+		mean, low, high := stats.MeanInterval(t.builds[k], hopConfidence)
+		list = append(list, HopTime{
+			Name: h.String(), Step: string(h.Step), Where: h.Where, From: h.From, To: h.To,
+			P50: mean, Low: finite(low), High: finite(high), P90: quantile(t.all[k], 0.9), P99: quantile(t.all[k], 0.99),
+			Share: mean / roundTrip, builds: t.builds[k],
+		})
+	}
+	return list
+}
+
+// finite is nil for a bound that is not known.
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// quantile is that of values, NaN of none.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
+
+// HopDelta is one line of two ways side by side: a hop that both have, or that only one has.
+type HopDelta struct {
+	// Base and Other are the hop in each, nil where it has none.
+	Base  *HopTime `json:"base"`
+	Other *HopTime `json:"other"`
+	// Difference is the other's time less the base's, in nanoseconds, with its interval over the builds.
+	Difference float64  `json:"difference_ns"`
+	Low        *float64 `json:"difference_low_ns"`
+	High       *float64 `json:"difference_high_ns"`
+}
+
+// Beside aligns the hops of two ways by what happens in them, in order, so that what one does and the other does not stands
+// by itself.
+func Beside(base, other []HopTime) []HopDelta {
+	// The longest common subsequence of steps.
+	length := make([][]int, len(base)+1)
+	for i := range length {
+		length[i] = make([]int, len(other)+1)
+	}
+	for i := len(base) - 1; i >= 0; i-- {
+		for j := len(other) - 1; j >= 0; j-- {
+			if base[i].Step == other[j].Step {
+				length[i][j] = length[i+1][j+1] + 1
+			} else {
+				length[i][j] = max(length[i+1][j], length[i][j+1])
+			}
+		}
+	}
+	var lines []HopDelta
+	for i, j := 0, 0; i < len(base) || j < len(other); {
+		switch {
+		case i < len(base) && j < len(other) && base[i].Step == other[j].Step:
+			lines = append(lines, hopDelta(&base[i], &other[j]))
+			i, j = i+1, j+1
+		case j == len(other) || i < len(base) && length[i+1][j] >= length[i][j+1]:
+			lines = append(lines, hopDelta(&base[i], nil))
+			i++
+		default:
+			lines = append(lines, hopDelta(nil, &other[j]))
+			j++
+		}
+	}
+	return lines
+}
+
+func hopDelta(base, other *HopTime) HopDelta {
+	d := HopDelta{Base: base, Other: other}
+	of := func(h *HopTime) []float64 {
+		if h == nil {
+			return nil
+		}
+		return h.builds
+	}
+	a, b := of(base), of(other)
+	differences := make([]float64, max(len(a), len(b)))
+	for k := range differences {
+		if k < len(b) {
+			differences[k] += b[k]
+		}
+		if k < len(a) {
+			differences[k] -= a[k]
+		}
+	}
+	if base != nil && other != nil {
+		differences = differences[:min(len(a), len(b))] // builds are pairs
+	}
+	mean, low, high := stats.MeanInterval(differences, hopConfidence)
+	d.Difference, d.Low, d.High = mean, finite(low), finite(high)
+	return d
+}

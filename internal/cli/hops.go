@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/experiment/tracing"
+	insight "netdelta/insight/hops"
+	"netdelta/internal/machine"
+	probe "netdelta/probe/hops"
+	"netdelta/report/hops"
+	"netdelta/result"
+)
+
+// hopsOptions are the flags of hops.
+type hopsOptions struct {
+	besideOptions
+	lasting time.Duration
+	sockets bool
+	json    bool
+}
+
+func newHopsCommand(env *environment) *cobra.Command {
+	var o hopsOptions
+	cmd := &cobra.Command{
+		Use:   "hops",
+		Short: "Show at which hop a network spends the time of a round trip",
+		Long: `Trace requests and responses through each device on their way, and print how long they take from one to the next. With --vs
+two networks stand side by side, and each hop's difference with its interval over builds.
+
+The round trip is measured with and without tracing in turn; what tracing costs is calibrated beside it, taken off each hop
+and printed.
+
+It takes root: tracing is not for ordinary users.`,
+		Example: `  netdelta hops --network vxlan
+  netdelta hops --network vxlan --vs bridge`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return env.hops(cmd.Context(), o) },
+	}
+	o.addFlags(cmd)
+	f := cmd.Flags()
+	f.DurationVar(&o.lasting, "time", 15*time.Second, "how long to trace")
+	f.BoolVar(&o.sockets, "sockets", false, "trace sockets too, which costs more")
+	f.BoolVar(&o.json, "json", false, "print the hops as one JSON document")
+	return cmd
+}
+
+// hops traces the networks and prints their hops.
+func (env *environment) hops(ctx context.Context, o hopsOptions) error {
+	sweep(ctx, env)
+	config, err := env.beside(ctx, o.besideOptions)
+	if err != nil {
+		return badInput(err)
+	}
+	if err := machine.Confine(config.Program.CPUs); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.err, "tracing %s for %v\n", strings.Join(networksOf(config.Run.Cells), " and "), o.lasting)
+	trace := tracing.Config{Experiment: config, Cells: config.Run.Cells, Lasting: o.lasting}
+	if o.sockets {
+		trace.Level = probe.Everything
+	}
+	cells, err := tracing.Trace(ctx, trace)
+	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
+		return err
+	}
+	var ways []insight.Way
+	for _, c := range cells {
+		ways = append(ways, insight.WayOf(c))
+	}
+	if o.json {
+		return json.NewEncoder(env.out).Encode(ways)
+	}
+	return hops.WriteText(env.out, ways...)
+}
+
+// besideOptions choose networks that stand side by side, for a look at more of them than a run's figures.
+type besideOptions struct {
+	network, versus, workload, placement string
+	factors                              []string
+}
+
+func (o *besideOptions) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.network, "network", "vxlan", "network to look at")
+	f.StringVar(&o.versus, "vs", "", "network to hold it against")
+	f.StringVar(&o.workload, "workload", "tcp-rr", "workload that runs meanwhile")
+	f.StringVar(&o.placement, "placement", string(result.CrossNode), "same-node or cross-node")
+	f.StringArrayVar(&o.factors, "factor", nil, "a level of a parameter or condition: message=1KiB")
+	complete(cmd, "placement", []string{string(result.SameNode), string(result.CrossNode)})
+}
