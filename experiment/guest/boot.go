@@ -45,8 +45,8 @@ const (
 var errSilent = fmt.Errorf("it has said nothing for %v", silence)
 
 // Boot does a job in a guest of its own, whose clock counts instructions, and calls line with each line of messages. An error of
-// line ends the guest.
-func Boot(ctx context.Context, i image.Image, job Job, line func([]byte) error) (err error) {
+// line ends the guest. program is the path of a static netdelta that runs in it, "" for this program.
+func Boot(ctx context.Context, i image.Image, program string, job Job, line func([]byte) error) (err error) {
 	dir, err := os.MkdirTemp("", "netdelta-job-")
 	if err != nil {
 		return fmt.Errorf("make a folder for a guest's job: %w", err)
@@ -65,14 +65,14 @@ func Boot(ctx context.Context, i image.Image, job Job, line func([]byte) error) 
 	watch := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer watch.Stop()
 	said := &saying{line: line, cancel: cancel, watch: watch}
-	exits, err := vm.RunScript(ctx, i, guestOf(job, file), said.hear)
+	exits, err := vm.RunScript(ctx, i, guestOf(program, job, file), said.hear)
 	return said.outcome(ctx, exits, err, job)
 }
 
 // guestOf is the guest of a job.
-func guestOf(job Job, file string) vm.Machine {
+func guestOf(program string, job Job, file string) vm.Machine {
 	return vm.Machine{
-		Memory: memory, Exact: &vm.Exact{Shift: shift, Seed: job.Seed}, Archives: []image.Archive{image.Tools},
+		Program: program, Memory: memory, Exact: &vm.Exact{Shift: shift, Seed: job.Seed}, Archives: []image.Archive{image.Tools},
 		Files: []vm.File{{Host: file, Guest: JobFile}}, Patience: longest, KernelArgs: []string{"clocksource=" + Clock},
 		Script: []wire.Command{{
 			Path: "/netdelta", Args: []string{Verb, JobFile},

@@ -1,0 +1,47 @@
+package stats
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Spearman is the rank correlation of two series of equal length: Pearson's correlation of their ranks, where equal values
+// share the mean of theirs (Spearman, "The proof and measurement of association between two things", 1904). It is 1 where
+// both order their members alike, -1 where one does it the other way round. With fewer than three pairs, or where all values
+// of a series are equal, there is none and it is NaN.
+func Spearman(x, y []float64) float64 {
+	if len(x) != len(y) || len(x) < 3 {
+		return math.NaN()
+	}
+	a, b := Ranks(x), Ranks(y)
+	middle := float64(len(x)+1) / 2
+	var both, first, second float64
+	for i := range a {
+		both += (a[i] - middle) * (b[i] - middle)
+		first += (a[i] - middle) * (a[i] - middle)
+		second += (b[i] - middle) * (b[i] - middle)
+	}
+	return both / math.Sqrt(first*second)
+}
+
+// Ranks are the places of values in ascending order, from 1; equal values share the mean of theirs.
+func Ranks(x []float64) []float64 {
+	order := make([]int, len(x))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(x[i], x[j]) })
+	ranks := make([]float64, len(x))
+	for from := 0; from < len(order); {
+		to := from
+		for to < len(order) && x[order[to]] == x[order[from]] {
+			to++
+		}
+		for _, i := range order[from:to] {
+			ranks[i] = float64(from+1+to) / 2
+		}
+		from = to
+	}
+	return ranks
+}
