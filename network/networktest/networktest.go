@@ -41,6 +41,10 @@ func RunUnder(t *testing.T, driver testbed.Driver, n network.Network, c result.C
 			spec := testbed.Spec{Nodes: 2, PodsPerNode: 2, Family: family, Network: n.Name, Link: testbed.Link{MTU: underlay}, Conditions: c}
 			t.Run("with-network", func(t *testing.T) { run(t, driver, n, spec) })
 			spec.PodsOutlive = true
+			if err := driver.Supports(t.Context(), spec); errors.As(err, &impossible) {
+				t.Log(impossible)
+				return
+			}
 			t.Run("outliving", func(t *testing.T) { run(t, driver, n, spec) })
 		})
 	}

@@ -48,6 +48,79 @@ func vxlanWith(frame []byte) []byte {
 	return join([]byte{8, 0, 0, 0, 0, 16, 1, 0}, frame)
 }
 
+func geneveWith(options int, frame []byte) []byte {
+	return join([]byte{byte(options / 4), 0, 0x65, 0x58, 0, 0, 1, 0}, make([]byte, options), frame)
+}
+
+// greWith is GRE around a packet of a type, with as many words as its flags ask for.
+func greWith(flags, kind uint16, words int, packet []byte) []byte {
+	return join(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, flags), kind), make([]byte, 4*words), packet)
+}
+
+func espWith(number byte, rest []byte) []byte {
+	return join([]byte{0, 0, number, 1, 0, 0, 0, 7}, rest)
+}
+
+func wireguardWith(kind byte, rest []byte) []byte {
+	return join([]byte{kind, 0, 0, 0}, make([]byte, 12), rest)
+}
+
+// Packets that another is wrapped in.
+func TestDecodeTunnels(t *testing.T) {
+	data := make([]byte, 100)
+	tcp4, tcp6 := packet4(6, 0x4000, segment(12, data)), packet6(6, segment(12, data))
+	udp := func(port uint16, rest []byte) []byte {
+		return etherFrame(0x0800, packet4(17, 0, datagramTo(port, rest)))
+	}
+	for name, c := range map[string]struct {
+		head         []byte
+		depth        int
+		wrap, sealed string
+		headers      unit.Bytes
+	}{
+		"ipip":                        {etherFrame(0x0800, packet4(4, 0, tcp4)), 2, "ipip", "", 20 + 20 + 32},
+		"ipip over IPv6":              {etherFrame(0x86dd, packet6(41, tcp6)), 2, "ipip", "", 40 + 40 + 32},
+		"no ipip: another version":    {etherFrame(0x0800, packet4(4, 0, tcp6)), 1, "", "", 20},
+		"gre":                         {etherFrame(0x0800, packet4(47, 0, greWith(0, 0x0800, 0, tcp4))), 2, "gre", "", 20 + 4 + 20 + 32},
+		"gre over IPv6":               {etherFrame(0x86dd, packet6(47, greWith(0, 0x86dd, 0, tcp6))), 2, "gre", "", 40 + 4 + 40 + 32},
+		"gre with a key and a number": {etherFrame(0x0800, packet4(47, 0, greWith(0x3000, 0x0800, 2, tcp4))), 2, "gre", "", 20 + 12 + 20 + 32},
+		"gre around a frame":          {etherFrame(0x0800, packet4(47, 0, greWith(0, 0x6558, 0, etherFrame(0x0800, tcp4)))), 2, "gretap", "", 20 + 4 + 14 + 20 + 32},
+		"no gre: version 1":           {etherFrame(0x0800, packet4(47, 0, greWith(1, 0x0800, 0, tcp4))), 1, "", "", 20},
+		"no gre: cut off in the key":  {etherFrame(0x0800, packet4(47, 0, greWith(0x2000, 0x0800, 0, nil))), 1, "", "", 20},
+		"geneve":                      {udp(6081, geneveWith(0, etherFrame(0x0800, tcp4))), 2, "geneve", "", 20 + 8 + 8 + 14 + 20 + 32},
+		"geneve with options":         {udp(6081, geneveWith(8, etherFrame(0x86dd, tcp6))), 2, "geneve", "", 20 + 8 + 16 + 14 + 40 + 32},
+		"no geneve: cut off":          {udp(6081, geneveWith(248, nil)[:100]), 1, "", "", 28},
+		"udp-tun":                     {udp(8285, tcp4), 2, "udp-tun", "", 20 + 8 + 20 + 32},
+		"wireguard":                   {udp(51820, wireguardWith(4, data)), 1, "", "wireguard", 0},
+		"a handshake of wireguard":    {udp(51820, wireguardWith(1, data)), 1, "", "", 28},
+		"esp":                         {etherFrame(0x0800, packet4(50, 0, espWith(1, data))), 1, "", "esp", 0},
+		"esp over IPv6":               {etherFrame(0x86dd, packet6(50, espWith(1, data))), 1, "", "esp", 0},
+		"no esp: a reserved number":   {etherFrame(0x0800, packet4(50, 0, espWith(0, data))), 1, "", "", 20},
+		"vxlan in wireguard's place":  {udp(51820, vxlanWith(etherFrame(0x0800, tcp4))), 1, "", "", 28},
+		"ipip around esp":             {etherFrame(0x0800, packet4(4, 0, packet4(50, 0, espWith(1, data)))), 2, "ipip", "esp", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := decoder{encapsulations()}.decode(c.head)
+			if f.depth != c.depth || f.sealed != c.sealed || f.headers != c.headers || f.wrap[f.depth-1] != c.wrap {
+				t.Errorf("depth %d, wrapped in %q, sealed by %q, headers %d, want %+v", f.depth, f.wrap[f.depth-1], f.sealed, f.headers, c)
+			}
+		})
+	}
+}
+
+// A tunnel's device has no link header.
+func TestDecodeBare(t *testing.T) {
+	packet := packet4(6, 0x4000, segment(12, make([]byte, 100)))
+	d := decoder{encapsulations()}
+	f := d.packet(testbed.Packet{Head: packet, Bare: true, Length: unit.Bytes(len(packet))})
+	if f.depth != 1 || f.headers != 52 || f.layer[0].destination.Port() != 5000 {
+		t.Errorf("bare: %+v", f)
+	}
+	if f := d.packet(testbed.Packet{Head: packet}); f.depth != 0 {
+		t.Errorf("a packet was taken for a frame: %+v", f)
+	}
+}
+
 func TestDecode(t *testing.T) {
 	data := make([]byte, 100)
 	tcp4 := packet4(6, 0x4000, segment(12, data))
@@ -127,6 +200,14 @@ func FuzzDecode(f *testing.F) {
 	f.Add(etherFrame(0x0800, tcp))
 	f.Add(etherFrame(0x86dd, packet6(0, join([]byte{44, 0, 5, 2, 0, 0, 1, 0}, []byte{17, 0, 0, 1, 0, 0, 0, 9}, datagramTo(53, nil)))))
 	f.Add(etherFrame(0x8100, join([]byte{0, 7}, etherFrame(0x0800, packet4(17, 0, datagramTo(4789, vxlanWith(etherFrame(0x0800, tcp)))))[12:])))
+	f.Add(etherFrame(0x0800, packet4(4, 0, tcp)))
+	f.Add(etherFrame(0x86dd, packet6(41, packet6(6, segment(0, nil)))))
+	f.Add(etherFrame(0x0800, packet4(47, 0, greWith(0x3000, 0x0800, 2, tcp))))
+	f.Add(etherFrame(0x86dd, packet6(47, greWith(0xb000, 0x6558, 3, etherFrame(0x0800, tcp)))))
+	f.Add(etherFrame(0x0800, packet4(17, 0, datagramTo(6081, geneveWith(8, etherFrame(0x0800, tcp))))))
+	f.Add(etherFrame(0x0800, packet4(17, 0, datagramTo(8285, tcp))))
+	f.Add(etherFrame(0x0800, packet4(17, 0, datagramTo(51820, wireguardWith(4, make([]byte, 32))))))
+	f.Add(etherFrame(0x86dd, packet6(50, espWith(1, make([]byte, 32)))))
 	d := decoder{encapsulations()}
 	f.Fuzz(func(t *testing.T, head []byte) {
 		original := bytes.Clone(head)
@@ -147,6 +228,9 @@ func FuzzDecode(f *testing.F) {
 			t.Error("a shorter head shows more")
 		}
 		got.control(head)
+		if bare := d.packet(testbed.Packet{Head: head, Bare: true}); bare.start != 0 || bare.depth > layers || bare.headers > unit.Bytes(len(head)) {
+			t.Errorf("bare: %+v of %d bytes", bare, len(head))
+		}
 		if n := got.onWire(testbed.Packet{Head: head, Length: unit.Bytes(len(head)), Segment: 100}); n < 0 {
 			t.Errorf("%d bytes on the wire", int64(n))
 		}

@@ -1,0 +1,160 @@
+package lab_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"netdelta/internal/require"
+	"netdelta/network"
+	"netdelta/network/networktest"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/testbed/testbedtest"
+)
+
+func encryptions() []string { return []string{result.WireGuard, result.IPsec} }
+
+// Networks that nodes can encrypt work as well when they do.
+func TestEncryption(t *testing.T) {
+	require.Namespaces(t)
+	driver := lab.NewDriver(network.Catalogue())
+	for _, encryption := range encryptions() {
+		t.Run(encryption, func(t *testing.T) {
+			for _, n := range network.Catalogue() {
+				networktest.RunUnder(t, driver, n, result.Conditions{Encryption: encryption})
+			}
+		})
+	}
+}
+
+// The networks that can't be encrypted are those whose pods are on the link between the nodes, and those that do it anyway.
+func TestEncryptionIsPossible(t *testing.T) {
+	require.Namespaces(t)
+	onLink := []string{"bridge", "macvlan", "ipvlan-l2", "ipvlan-l3", "sriov"}
+	own := []string{"wireguard", "ipsec"}
+	driver := lab.NewDriver(network.Catalogue())
+	for _, encryption := range encryptions() {
+		for _, n := range network.Catalogue() {
+			err := driver.Supports(t.Context(), testbed.Spec{Network: n.Name, Conditions: result.Conditions{Encryption: encryption}})
+			var impossible *network.NotPossibleError
+			excluded := errors.As(err, &impossible)
+			if want := slices.Contains(onLink, n.Name) || slices.Contains(own, n.Name); n.Crossing != network.CrossUnstated && excluded != want {
+				t.Errorf("%s with %s: %v", n.Name, encryption, err)
+			}
+		}
+	}
+}
+
+// What pods send to another node is readable in the pods, and nowhere on the link between the nodes.
+func TestNothingIsReadable(t *testing.T) {
+	require.Namespaces(t)
+	driver := lab.NewDriver(network.Catalogue())
+	for _, n := range network.Catalogue() {
+		for _, family := range []result.Family{result.IPv4, result.IPv6} {
+			for _, encryption := range encryptions() {
+				spec := testbed.Spec{
+					Nodes: 2, PodsPerNode: 1, Network: n.Name, Family: family, Conditions: result.Conditions{Encryption: encryption},
+				}
+				if n.Encryption == encryption {
+					spec.Conditions = result.Conditions{}
+				}
+				t.Run(n.Name+"/"+string(family)+"/"+encryption, func(t *testing.T) { readsNothing(t, driver, spec) })
+			}
+		}
+	}
+}
+
+func readsNothing(t *testing.T, driver testbed.Driver, spec testbed.Spec) {
+	err := driver.Supports(t.Context(), spec)
+	var impossible *network.NotPossibleError
+	if errors.As(err, &impossible) {
+		return
+	}
+	var unsupported *testbed.UnsupportedError
+	if errors.As(err, &unsupported) {
+		require.Need(t, unsupported.Need, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb, err := driver.Open(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tb.Close()
+	o := tb.(testbed.Observer)
+	pods := tb.Pods()
+	client, server := testbedtest.StartPeer(t, pods[0]), testbedtest.StartPeer(t, pods[1])
+	port, _ := pods[1].Ports()
+	if err := server.Serve("udp", port); err != nil {
+		t.Fatal(err)
+	}
+	at := o.Endpoint(pods[0], pods[1], port)
+	tap, err := o.Tap(t.Context(), append(everywhere(o), network.InSwitch()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tap.Close()
+	const size, count = 1000, 20
+	if _, err := client.Exchange("udp", at, size, count); err != nil {
+		t.Fatal(err)
+	}
+	ports := map[network.Device]bool{}
+	for _, h := range o.Path(pods[0], pods[1], network.UDP) {
+		if h.Encrypted {
+			ports[h.Device] = true
+		}
+	}
+	if len(ports) != spec.Nodes {
+		t.Fatalf("the plan encrypts on %d devices", len(ports))
+	}
+	inPods, onSwitch := 0, 0
+	for deadline := time.Now().Add(5 * time.Second); inPods == 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		seen, _, err := tap.Packets()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range seen {
+			readable := showsPayload(p.Head)
+			switch {
+			case p.Device.In.Kind == network.SwitchSpace:
+				onSwitch++
+				fallthrough
+			// IPsec shows what it has decrypted to the device that it came by once more.
+			case ports[p.Device] && (p.Outgoing || spec.Conditions.Encryption == result.WireGuard):
+				if readable {
+					t.Fatalf("%s has a packet that can be read: %x", p.Device, p.Head)
+				}
+			case readable:
+				inPods++
+			}
+		}
+	}
+	if inPods == 0 || onSwitch < 2*count {
+		t.Errorf("of %d exchanges, %d packets were seen where they can be read, %d on the switch", count, inPods, onSwitch)
+	}
+}
+
+// showsPayload looks for what the peers send and answer: bytes that rise or fall by 7 each, in a row that is too long for
+// anything encrypted to have it by chance.
+func showsPayload(head []byte) bool {
+	const step, row = 7, 16
+	rising, falling := 0, 0
+	for i := 1; i < len(head); i++ {
+		switch head[i] - head[i-1] {
+		case step:
+			rising, falling = rising+1, 0
+		case 256 - step:
+			rising, falling = 0, falling+1
+		default:
+			rising, falling = 0, 0
+		}
+		if max(rising, falling) >= row {
+			return true
+		}
+	}
+	return false
+}
