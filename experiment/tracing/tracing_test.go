@@ -158,3 +158,11 @@ func TestNames(t *testing.T) {
 		t.Errorf("%d builds, %d hops there and %d back", w.Builds, len(w.Request), len(w.Response))
 	}
 }
+
+// Traffic that passes no device has no hops, which is said.
+func TestNoDevice(t *testing.T) {
+	w := trace(t, []network.Network{find(t, "sockmap")}, result.SameNode, probe.Devices, 0)[0]
+	if w.Events != 0 || len(w.Request) != 1 || w.Request[0].Step != string(probe.StepJoined) || w.Transactions < 1000 {
+		t.Errorf("%d events in %d transactions, request %+v", w.Events, w.Transactions, w.Request)
+	}
+}

@@ -120,6 +120,8 @@ func between(a, b stop) Hop {
 
 func stepOf(a, b stop) Step {
 	switch {
+	case a.program && b.program:
+		return StepJoined // nothing was seen between the two
 	case b.program:
 		if a.kind == Ready {
 			return StepWake

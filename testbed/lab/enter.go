@@ -32,7 +32,8 @@ func (e *PlaceError) Error() string {
 	return fmt.Sprintf("there is no pod or node %q in this lab: there are %s", e.Name, known)
 }
 
-// Within calls f with a descriptor of the network namespace of a pod, a node or the switch, which stays open meanwhile. The
+// Within calls f with a descriptor of the network namespace of a pod, a node or the switch, which stays open meanwhile.
+// Sockets that f opens are to the network what those of the pods' processes are. The
 // error for an unknown name is a *PlaceError.
 func (l *Testbed) Within(name string, f func(fd int) error) error {
 	l.mu.RLock()
@@ -48,7 +49,7 @@ func (l *Testbed) Within(name string, f func(fd int) error) error {
 	if s == nil {
 		return fmt.Errorf("%s has no network namespace: the last swap failed; another may mend that", name)
 	}
-	return s.ns.WithFD(f)
+	return s.ns.WithFD(func(fd int) error { return l.amongPods(func() error { return f(fd) }) })
 }
 
 // place finds the namespace of a pod, which under host networking is its node's, of a node, or of the switch.

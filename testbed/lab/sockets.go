@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"netdelta/internal/owner"
 	"netdelta/network"
@@ -63,6 +64,26 @@ func (j *joining) close() error {
 
 // finish takes all away, once the processes have ended.
 func (j *joining) finish() error { return errors.Join(j.programs.Close(), j.group.remove()) }
+
+// amongPods calls f while this program is in the control group of the pods' processes, where there is one: sockets belong
+// for good to the group that they were opened in.
+func (l *Testbed) amongPods(f func() error) (err error) {
+	if len(l.joinings) == 0 || l.joinings[len(l.joinings)-1].ended {
+		return f()
+	}
+	l.visiting.Lock()
+	defer l.visiting.Unlock()
+	mount, own, err := unifiedHierarchy()
+	if err != nil {
+		return err
+	}
+	home, self := &group{path: filepath.Join(mount, own)}, os.Getpid()
+	if err := l.joinings[len(l.joinings)-1].group.take(self); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, home.take(self)) }()
+	return f()
+}
 
 // enter opens the control group that a process has to start in, nil where there is none.
 func (l *Testbed) enter() (*os.File, error) {

@@ -34,6 +34,8 @@ type Testbed struct {
 	companions companions
 	// joinings are those that live until the processes have ended.
 	joinings []*joining
+	// visiting is held while this program is in a control group of the pods.
+	visiting sync.Mutex
 
 	running processes
 	taps    taps
