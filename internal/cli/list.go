@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -11,24 +10,28 @@ import (
 
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
-	"netdelta/network"
-	"netdelta/result"
-	"netdelta/testbed"
+	"netdelta/internal/ui"
 )
 
 // topic is something that list can list.
 type topic struct {
 	name, about string
-	rows        func(ctx context.Context, env *environment) ([][]string, error)
+	entries     func(ctx context.Context, env *environment) ([]entry, error)
+}
+
+// entry is one of a topic's: as a document of JSON, and as a line.
+type entry interface {
+	// line is the entry's columns, its name first.
+	line() []string
 }
 
 func topics() []topic {
 	return []topic{
-		{"networks", "how pods are attached and reach each other", networkRows},
-		{"workloads", "what runs across a network", workloadRows},
-		{"probes", "what is observed while a workload runs", probeRows},
-		{"studies", "questions that come with netdelta", studyRows},
-		{"testbeds", "what an experiment runs on", testbedRows},
+		{"networks", "how pods are attached and reach each other", networkEntries},
+		{"workloads", "what runs across a network", workloadEntries},
+		{"probes", "what is observed while a workload runs", probeEntries},
+		{"studies", "questions that come with netdelta", studyEntries},
+		{"testbeds", "what an experiment runs on", testbedEntries},
 	}
 }
 
@@ -37,107 +40,153 @@ func newListCommand(env *environment) *cobra.Command {
 	for _, t := range topics() {
 		names = append(names, t.name)
 	}
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:       "list [" + strings.Join(names, "|") + "]",
-		Short:     "List what netdelta knows: one line each, with who uses it and whether it runs here",
+		Short:     "List what netdelta knows: one line each, with who uses it and where it runs here",
 		Args:      args(cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs)),
 		ValidArgs: names,
 		RunE: func(cmd *cobra.Command, a []string) error {
-			first := true
+			var chosen []topic
 			for _, t := range topics() {
-				if len(a) == 1 && a[0] != t.name {
-					continue
-				}
-				if !first {
-					fmt.Fprintln(env.out)
-				}
-				first = false
-				if err := t.print(cmd.Context(), env); err != nil {
-					return err
+				if len(a) == 0 || a[0] == t.name {
+					chosen = append(chosen, t)
 				}
 			}
-			return nil
+			if asJSON {
+				return env.listJSON(cmd.Context(), chosen)
+			}
+			return env.list(cmd.Context(), chosen)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+// list prints topics, an empty line between them.
+func (env *environment) list(ctx context.Context, chosen []topic) error {
+	for i, t := range chosen {
+		if i > 0 {
+			fmt.Fprintln(env.out)
+		}
+		if err := t.print(ctx, env); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listJSON prints topics as one object, each a list.
+func (env *environment) listJSON(ctx context.Context, chosen []topic) error {
+	document := map[string][]entry{}
+	for _, t := range chosen {
+		entries, err := t.entries(ctx, env)
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", t.name, err)
+		}
+		document[t.name] = entries
+	}
+	return writeJSON(env.out, document)
 }
 
 func (t topic) print(ctx context.Context, env *environment) error {
-	rows, err := t.rows(ctx, env)
+	entries, err := t.entries(ctx, env)
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", t.name, err)
 	}
 	fmt.Fprintf(env.out, "%s: %s\n", strings.ToUpper(t.name), t.about)
 	w := tabwriter.NewWriter(env.out, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		fmt.Fprintln(w, "  "+strings.Join(r, "\t"))
+	for _, e := range entries {
+		cells := e.line()
+		for i := range cells {
+			cells[i] = ui.Clean(cells[i])
+		}
+		fmt.Fprintln(w, "  "+strings.Join(cells, "\t"))
 	}
 	return w.Flush()
 }
 
-func networkRows(ctx context.Context, env *environment) ([][]string, error) {
-	var rows [][]string
-	for _, n := range network.Catalogue() {
-		rows = append(rows, []string{n.Name, n.Summary, strings.Join(n.UsedBy, ", "), env.whereRuns(ctx, n.Name)})
-	}
-	return rows, nil
+// workloadEntry is a workload.
+type workloadEntry struct {
+	Name     string `json:"name"`
+	Summary  string `json:"summary"`
+	UsedBy   string `json:"used_by"`
+	Headline string `json:"headline"`
 }
 
-// whereRuns says on which testbeds of this machine a network runs, or what is missing.
-func (env *environment) whereRuns(ctx context.Context, name string) string {
-	var where []string
-	for _, d := range env.drivers {
-		err := d.Supports(ctx, testbed.Spec{Network: name, Family: result.IPv4})
-		var lacks *testbed.UnsupportedError
-		var denied *testbed.PermissionError
-		switch {
-		case err == nil:
-			where = append(where, "runs: "+d.Name())
-		case errors.As(err, &denied):
-			where = append(where, d.Name()+" needs "+denied.Need)
-		case errors.As(err, &lacks):
-			where = append(where, d.Name()+" lacks "+lacks.Need)
-		default:
-			where = append(where, d.Name()+": "+err.Error())
-		}
-	}
-	return strings.Join(where, "; ")
+func (e workloadEntry) line() []string {
+	return []string{e.Name, e.Summary, e.UsedBy, "headline: " + e.Headline}
 }
 
-func workloadRows(_ context.Context, env *environment) ([][]string, error) {
-	var rows [][]string
+func workloadEntries(_ context.Context, env *environment) ([]entry, error) {
+	var all []entry
 	for _, w := range env.workloads {
-		rows = append(rows, []string{w.Name, w.Summary, w.UsedBy, "headline: " + w.Headline})
+		all = append(all, workloadEntry{w.Name, w.Summary, w.UsedBy, w.Headline})
 	}
-	return rows, nil
+	return all, nil
 }
 
-func probeRows(context.Context, *environment) ([][]string, error) {
-	return [][]string{
-		{"path", "which way the packets of each trial went: counters of all devices, a sample of packets, the path's MTU", "every trial"},
-		{"cpu", "processor time of client, server and kernel, for each transaction and each gigabyte", "every burst"},
-		{"sockets", "TCP_INFO of both ends, what full buffers and listen queues turned away", "every trial"},
-		{"stalls", "times at which nothing got through, or next to nothing", "every trial"},
-		{"pressure", "processor pressure, steal, throttling, run queue and soft interrupts; preemption", "every round and burst"},
+// plainEntry is something with a name, what is to be said of it, and when or where it is there.
+type plainEntry struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+	When  string `json:"when,omitempty"`
+}
+
+func (e plainEntry) line() []string {
+	if e.When == "" {
+		return []string{e.Name, e.About}
+	}
+	return []string{e.Name, e.About, e.When}
+}
+
+func probeEntries(context.Context, *environment) ([]entry, error) {
+	return []entry{
+		plainEntry{"path", "which way the packets of each trial went: counters of all devices, a sample of packets, the path's MTU", "every trial"},
+		plainEntry{"cpu", "processor time of client, server and kernel, for each transaction and each gigabyte", "every burst"},
+		plainEntry{"sockets", "TCP_INFO of both ends, what full buffers and listen queues turned away", "every trial"},
+		plainEntry{"stalls", "times at which nothing got through, or next to nothing", "every trial"},
+		plainEntry{"pressure", "processor pressure, steal, throttling, run queue and soft interrupts; preemption", "every round and burst"},
 	}, nil
 }
 
-func studyRows(_ context.Context, env *environment) ([][]string, error) {
-	var rows [][]string
+// studyEntry is a built-in study.
+type studyEntry struct {
+	Name      string   `json:"name"`
+	Question  string   `json:"question"`
+	Networks  []string `json:"networks"`
+	Workloads []string `json:"workloads"`
+	Claims    int      `json:"claims"`
+}
+
+func (e studyEntry) line() []string {
+	return []string{e.Name, e.Question, fmt.Sprintf("%d networks, %d workloads, %d claims", len(e.Networks), len(e.Workloads), e.Claims)}
+}
+
+func studyEntries(_ context.Context, env *environment) ([]entry, error) {
+	var all []entry
 	for _, f := range studies.All() {
 		s, err := study.Parse(f.Path(), f.Data, env.known())
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, []string{s.Name, s.Question, fmt.Sprintf("%d networks, %d workloads", len(s.Networks), len(s.Workloads))})
+		e := studyEntry{Name: s.Name, Question: s.Question, Networks: s.Networks, Claims: len(s.Claims)}
+		for _, w := range s.Workloads {
+			e.Workloads = append(e.Workloads, w.Name)
+		}
+		all = append(all, e)
 	}
-	return rows, nil
+	return all, nil
 }
 
-func testbedRows(_ context.Context, env *environment) ([][]string, error) {
+func testbedEntries(_ context.Context, env *environment) ([]entry, error) {
 	about := map[string]string{"lab": "network namespaces on this machine"}
-	var rows [][]string
+	var all []entry
 	for _, d := range env.drivers {
-		rows = append(rows, []string{d.Name(), about[d.Name()]})
+		all = append(all, plainEntry{Name: d.Name(), About: about[d.Name()]})
 	}
-	return rows, nil
+	return append(all, plainEntry{
+		Name:  vmTestbed,
+		About: "the same in a virtual machine with the distribution's own kernel, which has every kind of link; with --exact, by counted instructions",
+	}), nil
 }
