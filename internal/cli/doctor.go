@@ -34,13 +34,16 @@ type finding struct {
 }
 
 func newDoctorCommand(env *environment) *cobra.Command {
-	var asJSON bool
+	var asJSON, guest bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine can and can't run, and the mend",
+		Short: "Say what this machine and the guest can and can't run, and the mend",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings, err := env.diagnose(cmd.Context())
+			if err == nil {
+				findings, err = env.examineGuest(cmd.Context(), findings, guest)
+			}
 			if err != nil {
 				return err
 			}
@@ -51,6 +54,7 @@ func newDoctorCommand(env *environment) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cmd.Flags().BoolVar(&guest, "guest", false, "boot a guest, built first if need be, and look into it too; what is found is kept")
 	return cmd
 }
 

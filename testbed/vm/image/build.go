@@ -51,15 +51,33 @@ func (o Options) say(format string, a ...any) {
 // Open returns the image in use without building one. The error is an fs.ErrNotExist where there is none yet, and a
 // *DamagedError where its files are not what they were.
 func Open(o Options) (Image, error) {
-	dir, err := o.folder()
+	dir, err := o.inUse()
 	if err != nil {
 		return Image{}, err
+	}
+	return open(dir)
+}
+
+// Glance is Open without a look at the files.
+func Glance(o Options) (Image, error) {
+	dir, err := o.inUse()
+	if err != nil {
+		return Image{}, err
+	}
+	return read(dir)
+}
+
+// inUse is the folder of the image in use.
+func (o Options) inUse() (string, error) {
+	dir, err := o.folder()
+	if err != nil {
+		return "", err
 	}
 	id, err := os.ReadFile(filepath.Join(dir, current))
 	if err != nil {
-		return Image{}, err
+		return "", err
 	}
-	return open(filepath.Join(dir, filepath.Base(strings.TrimSpace(string(id)))))
+	return filepath.Join(dir, filepath.Base(strings.TrimSpace(string(id)))), nil
 }
 
 // Build returns the image in use, and builds it first where there is none, where it is damaged, or where a newer one is asked for.
@@ -294,7 +312,7 @@ func (i *Image) lacking(ctx context.Context, config string) ([]string, error) {
 	}
 	var lacks []string
 	if !strings.Contains(string(text), "\nCONFIG_NETKIT=") {
-		lacks = append(lacks, "netkit (a kernel of 6.7 or newer)")
+		lacks = append(lacks, string(Netkit))
 	}
 	path, args, env := i.Emulator()
 	devices, err := runWith(ctx, env, path, append(args, "-device", "help")...)
@@ -302,7 +320,7 @@ func (i *Image) lacking(ctx context.Context, config string) ([]string, error) {
 		return nil, fmt.Errorf("ask QEMU for its devices: %w", err)
 	}
 	if !strings.Contains(devices, `name "igb"`) {
-		lacks = append(lacks, "SR-IOV (QEMU 8.0 or newer)")
+		lacks = append(lacks, string(Cards))
 	}
 	return lacks, nil
 }

@@ -80,6 +80,18 @@ func (i Image) Emulator() (path string, args, env []string) {
 	return filepath.Join(i.Dir, qemuFile), args, env
 }
 
+// Feature is something that older packages don't have.
+type Feature string
+
+// The features that were looked for.
+const (
+	Netkit Feature = "netkit (a kernel of 6.7 or newer)"
+	Cards  Feature = "network cards with virtual functions (QEMU 8.0 or newer)"
+)
+
+// Missing says whether the image lacks a feature.
+func (i Image) Missing(f Feature) bool { return slices.Contains(i.Lacks, string(f)) }
+
 // ID tells images apart: the hash of what it is made of.
 func (i Image) ID() string { return filepath.Base(i.Dir) }
 
@@ -94,9 +106,8 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("the guest's image in %s is damaged: %s; build it again: netdelta vm build", e.Dir, e.Why)
 }
 
-// open reads an image and compares its files with what they were when it was built. The error is a *DamagedError where they
-// differ, and an fs.ErrNotExist where there is no image.
-func open(dir string) (Image, error) {
+// read reads what is known of an image.
+func read(dir string) (Image, error) {
 	text, err := os.ReadFile(filepath.Join(dir, describes))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, there := os.Stat(dir); there == nil {
@@ -113,6 +124,16 @@ func open(dir string) (Image, error) {
 	}
 	if len(i.Files) == 0 {
 		return Image{}, &DamagedError{dir, describes + " names no files"}
+	}
+	return i, nil
+}
+
+// open reads an image and compares its files with what they were when it was built. The error is a *DamagedError where they
+// differ, and an fs.ErrNotExist where there is no image.
+func open(dir string) (Image, error) {
+	i, err := read(dir)
+	if err != nil {
+		return Image{}, err
 	}
 	for name, was := range i.Files {
 		is, err := measure(filepath.Join(dir, name))

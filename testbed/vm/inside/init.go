@@ -119,6 +119,13 @@ func settle() error {
 			return err
 		}
 	}
+	// Whoever opens it has the kernel load its driver.
+	if err := os.MkdirAll("/dev/net", 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mknod("/dev/net/tun", unix.S_IFCHR|0o666, int(unix.Mkdev(10, 200))); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("make /dev/net/tun: %w", err)
+	}
 	if err := unix.Sethostname([]byte("guest")); err != nil {
 		return fmt.Errorf("name the guest: %w", err)
 	}
