@@ -94,6 +94,9 @@ type Plan struct {
 	// known beforehand, and a proof notes the others as it finds them.
 	Observed bool
 
+	// localServices says that a virtual address leads to lo where its server is in the client's namespace.
+	localServices bool
+
 	path func(from, to int, protocol Protocol) []Hop
 }
 
@@ -166,9 +169,9 @@ func (p Plan) SameNode(a, b int) bool { return p.Pods[a].Node == p.Pods[b].Node 
 const loopbackMTU unit.Bytes = 65536
 
 // PathMTU is the largest IP packet that goes from one pod to another without fragmentation. A client that calls a virtual
-// address takes the way there to be out of its own device, even where the server is behind lo.
+// address usually takes the way there to be out of its own device, even where the server is behind lo.
 func (p Plan) PathMTU(from, to int) unit.Bytes {
-	if p.Pods[from].In == p.Pods[to].In && p.Services == nil {
+	if p.Pods[from].In == p.Pods[to].In && (p.Services == nil || p.localServices) {
 		return loopbackMTU
 	}
 	return p.MTU

@@ -25,6 +25,7 @@ func served(p Plan, t Topology) (Plan, error) {
 		p = resolving(p, t, func(in Space) Op { return ServiceMap{In: in, Family: t.Family, Services: services} })
 	case result.ServiceIPVS:
 		p = resolving(p, t, func(in Space) Op { return IPVS{In: in, Family: t.Family, Services: services} })
+		p = withLocalServices(p, services[len(services)-len(p.Pods):])
 	case result.ServiceEBPF:
 		ops, err := ebpfService(t, p, services)
 		if err != nil {
@@ -52,6 +53,19 @@ func resolving(p Plan, t Topology, resolve func(in Space) Op) Plan {
 		all = append(all, resolve(in))
 	}
 	p.Ops = all
+	return p
+}
+
+// withLocalServices has namespaces that pods share take the virtual addresses of their own pods for local, as kube-proxy has
+// all of IPVS: where a server is in the client's own namespace, IPVS translates the address but leaves the packet on its way.
+func withLocalServices(p Plan, own []VirtualAddress) Plan {
+	p.Ops = slices.Clip(p.Ops)
+	for j, e := range p.Pods {
+		if e.In.Kind == NodeSpace {
+			p.Ops = append(p.Ops, LocalRoute{In: e.In, To: own[j].Virtual, From: e.Address})
+			p.localServices = true
+		}
+	}
 	return p
 }
 

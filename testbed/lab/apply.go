@@ -165,6 +165,8 @@ func (b *builder) entry(op network.Op) error {
 			return err
 		}
 		return s.nl.NeighSet(&netlink.Neigh{LinkIndex: i, State: netlink.NUD_PERMANENT, IP: op.Address.AsSlice(), HardwareAddr: op.MAC[:]})
+	case network.LocalRoute:
+		return b.localRoute(op)
 	case network.Forward:
 		s, i, err := b.device(op.Device)
 		if err != nil {

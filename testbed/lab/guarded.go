@@ -31,6 +31,18 @@ func (b *builder) rule(op network.Op) error {
 	return fmt.Errorf("the lab can't carry out %T", op)
 }
 
+// localRoute has a namespace take an address for its own.
+func (b *builder) localRoute(op network.LocalRoute) error {
+	s, i, err := b.device(network.Device{In: op.In, Name: "lo"})
+	if err != nil {
+		return err
+	}
+	return s.nl.RouteAdd(&netlink.Route{
+		LinkIndex: i, Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: netlink.SCOPE_HOST,
+		Dst: ipNet(netip.PrefixFrom(op.To, op.To.BitLen())), Src: op.From.AsSlice(),
+	})
+}
+
 // withFD calls f with a descriptor of a namespace.
 func (b *builder) withFD(in network.Space, f func(fd int) error) error {
 	s, err := b.in(in)
