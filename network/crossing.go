@@ -17,6 +17,8 @@ const (
 	CrossByRoute
 	// CrossAsNodes sends packets from one node's own address to another's.
 	CrossAsNodes
+	// CrossPastStack has programs send the packets of pods to other nodes, past the node's IP stack.
+	CrossPastStack
 	// CrossByTunnel wraps packets in such as go from one node's own address to another's.
 	CrossByTunnel
 )

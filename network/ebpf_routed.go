@@ -6,6 +6,7 @@ func ebpfRouted() Network {
 		Name:              "ebpf-routed",
 		Summary:           "eBPF at the devices (tcx) redirects packets from pod to pod, and from the underlay into pods; nodes route to each other's pods",
 		UsedBy:            []string{"Cilium with native routing"},
+		Crossing:          CrossPastStack,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)

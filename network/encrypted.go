@@ -45,6 +45,8 @@ func (n Network) encryption(t Topology) (Encryption, error) {
 	switch crossing {
 	case CrossUnstated:
 		return Encryption{}, n.notPossible(t, "nothing says which packets its nodes send to each other")
+	case CrossPastStack:
+		return Encryption{}, n.notPossible(t, "its programs send packets out past the node's IP stack, which is what would encrypt them")
 	case CrossOnLink:
 		return Encryption{}, n.notPossible(t, "its pods are themselves on the link between the nodes, where no node can encrypt for them")
 	}

@@ -87,7 +87,7 @@ func TestESPFits(t *testing.T) {
 func TestEncryptionIsRefused(t *testing.T) {
 	for name, why := range map[string]string{
 		"bridge": "on the link between the nodes", "macvlan": "on the link between the nodes", "ipvlan-l3": "on the link between the nodes",
-		"wireguard": "itself", "ipsec": "itself",
+		"wireguard": "itself", "ipsec": "itself", "ebpf-routed": "past the node's IP stack", "xdp": "past the node's IP stack",
 	} {
 		_, err := encrypted(t, name, result.WireGuard, result.IPv4, 0)
 		var excluded *network.NotPossibleError

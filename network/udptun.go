@@ -20,6 +20,7 @@ func udpTun() Network {
 		Summary:           "pods on a bridge of their node, which routes to other nodes through a TUN device; a process carries its packets in UDP datagrams",
 		UsedBy:            []string{"Flannel UDP", "Weave Net sleeve", "userspace VPNs"},
 		Overhead:          udpTunOverhead,
+		Crossing:          CrossByTunnel,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, udpTunOverhead(t.Family))

@@ -5,7 +5,8 @@ func xdp() Network {
 	return Network{
 		Name:              "xdp",
 		Summary:           "eBPF in the drivers' receive path (native XDP) redirects packets from pod to pod and between pods and the underlay",
-		UsedBy:            []string{"no common container network: the limit of redirection by eBPF before socket buffers are made"},
+		UsedBy:            []string{"no common container network: it shows what redirection before socket buffers are made can do"},
+		Crossing:          CrossPastStack,
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)
