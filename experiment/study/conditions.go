@@ -53,7 +53,7 @@ func linkConditions() []parameter {
 			in: func(p *result.Params) *unit.BitsPerSecond { return &p.Conditions.LinkRate },
 		},
 		field[time.Duration]{
-			key: "link.delay", parse: parseDuration, text: FormatDuration, bound: bounded(0, maxLinkDelay, FormatDuration),
+			key: "link.delay", parse: parseDuration, text: FormatDuration, bound: (*checker).linkDelay,
 			of: func(l *Levels) *[]time.Duration { return &l.Conditions.LinkDelay },
 			in: func(p *result.Params) *time.Duration { return &p.Conditions.LinkDelay },
 		},
@@ -124,6 +124,17 @@ func parseSwitch(s string) (result.Switch, error) {
 		return v, nil
 	}
 	return "", fmt.Errorf("%q is neither on nor off", clip(s))
+}
+
+// tripsInBurst is how many round trips of a delayed link a burst must have room for, or it would measure its own end.
+const tripsInBurst = 4
+
+func (c *checker) linkDelay(path string, v time.Duration) {
+	burst, least := c.study.Design.Burst, 2*tripsInBurst*v
+	if inRange(c, path, v, 0, maxLinkDelay, FormatDuration) && burst < least && !c.bad("design.burst") {
+		c.fail(path, fmt.Sprintf("a burst of %s is too short for a round trip that takes %s longer", FormatDuration(burst), FormatDuration(2*v)),
+			"set design: {burst: "+FormatDuration(least)+"}")
+	}
 }
 
 // companion is a condition that says more of another one, and nothing without it.

@@ -113,13 +113,13 @@ func TestOverrideFactors(t *testing.T) {
 	s := latency(t)
 	s.Workloads[0].Levels.Conditions.Policy = []string{"iptables"}
 	got, err := s.Override(study.Overrides{Factors: []string{
-		"policy=none, nftables", "policy.rules=10,1000", "message=64", "mtu=1500,9000", "link.delay=0s,10ms", "link.loss=1%", "offload.gro=off",
+		"policy=none, nftables", "policy.rules=10,1000", "message=64", "mtu=1500,9000", "link.delay=0s,500us", "link.loss=1%", "offload.gro=off",
 	}}, known())
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := study.Levels{Message: []unit.Bytes{64}, MTU: []unit.Bytes{1500, 9000}, Conditions: study.ConditionLevels{
-		Policy: []string{"none", "nftables"}, PolicyRules: []int{10, 1000}, LinkDelay: []time.Duration{0, 10 * time.Millisecond},
+		Policy: []string{"none", "nftables"}, PolicyRules: []int{10, 1000}, LinkDelay: []time.Duration{0, 500 * time.Microsecond},
 		LinkLoss: []float64{0.01}, GRO: []result.Switch{result.Off},
 	}}
 	if d := cmp.Diff(want, got.Factors); d != "" || got.Testbed.Link.MTU != 9000 {

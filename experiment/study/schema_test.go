@@ -73,7 +73,7 @@ factors:
   mtu: [1500, 9000]
   family: [ipv4, ipv6]
   link.rate: 1Gbit/s
-  link.delay: [0s, 10ms]
+  link.delay: [0s, 500us]
   link.loss: [0, 1%, 0.02]
   link.count: 2
   bond.mode: 802.3ad
@@ -95,7 +95,10 @@ claims:
 
 func everythingKnown() Known {
 	return Known{
-		Testbeds: []string{"lab"}, Networks: []string{"host", "bridge", "bridge-nat", "macvlan", "ipvlan-l2", "ipvlan-l3", "routed", "vxlan", "vxlan-routed"},
+		Testbeds: []string{"lab"}, Networks: []string{
+			"host", "bridge", "bridge-nat", "macvlan", "ipvlan-l2", "ipvlan-l3", "routed", "vxlan", "vxlan-routed", "ebpf-routed", "ebpf-vxlan", "sockmap",
+			"xdp", "udp-tun", "ipip", "gre", "geneve", "netkit", "netkit-l2", "ovs", "wireguard", "ipsec",
+		},
 		Workloads: []KnownWorkload{{Name: "tcp-rr"}, {Name: "udp-rr"}, {Name: "tcp-crr"}, {Name: "tcp-stream"}, {Name: "udp-stream"}},
 	}
 }
@@ -140,7 +143,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"rate: 1Gbit/s", "rate: search"},
 		{"family: [ipv4, ipv6]", "family: [ipv4, ipv5]"},
 		{"family: [ipv4, ipv6]", "family: [ipv6, ipv6]"},
-		{"link.delay: [0s, 10ms]", "link.delay: 10"},
+		{"link.delay: [0s, 500us]", "link.delay: 10"},
 		{"link.loss: [0, 1%, 0.02]", "link.loss: -1"},
 		{"link.count: 2", "link.count: 0"},
 		{"link.count: 2", "link.count: 17"},
