@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -81,7 +80,7 @@ func (env *environment) flame(ctx context.Context, o flameOptions) error {
 	}
 	fmt.Fprintf(env.err, "flame graph: %s\n", ui.Clean(filepath.Join(o.out, flamePage)))
 	if o.json {
-		return json.NewEncoder(env.out).Encode(documents(taken))
+		return encode(env.out, documents(taken))
 	}
 	return flame.WriteText(env.out, sidesOf(taken)...)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -23,6 +24,8 @@ type hopsOptions struct {
 	besideOptions
 	lasting time.Duration
 	sockets bool
+	pid     int
+	port    uint16
 	json    bool
 }
 
@@ -39,14 +42,28 @@ and printed.
 
 It takes root: tracing is not for ordinary users.`,
 		Example: `  netdelta hops --network vxlan
-  netdelta hops --network vxlan --vs bridge`,
+  netdelta hops --network vxlan --vs bridge
+  netdelta hops --pid $(pidof -s nginx) --port 80`,
 		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return env.hops(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.pid == 0 && o.port == 0 {
+				return env.hops(cmd.Context(), o)
+			}
+			if o.pid <= 0 || o.port == 0 {
+				return usageError{errors.New("--pid and --port go together: the process, and the port of the server at either end of its connections")}
+			}
+			if o.sockets || o.versus != "" {
+				return usageError{errors.New("--pid watches what passes devices: leave --sockets and --vs out")}
+			}
+			return env.watch(cmd.Context(), o)
+		},
 	}
 	o.addFlags(cmd)
 	f := cmd.Flags()
 	f.DurationVar(&o.lasting, "time", 15*time.Second, "how long to trace")
 	f.BoolVar(&o.sockets, "sockets", false, "trace sockets too, which costs more")
+	f.IntVar(&o.pid, "pid", 0, "watch the TCP connections of this running process in place of a workload, read-only")
+	f.Uint16Var(&o.port, "port", 0, "with --pid: the server's port, whichever end the process is")
 	f.BoolVar(&o.json, "json", false, "print the hops as one JSON document")
 	return cmd
 }
@@ -75,9 +92,16 @@ func (env *environment) hops(ctx context.Context, o hopsOptions) error {
 		ways = append(ways, insight.WayOf(c))
 	}
 	if o.json {
-		return json.NewEncoder(env.out).Encode(ways)
+		return encode(env.out, ways)
 	}
 	return hops.WriteText(env.out, ways...)
+}
+
+// encode prints a value as JSON.
+func encode(to io.Writer, value any) error {
+	e := json.NewEncoder(to)
+	e.SetIndent("", "  ")
+	return e.Encode(value)
 }
 
 // besideOptions choose networks that stand side by side, for a look at more of them than a run's figures.

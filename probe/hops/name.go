@@ -150,3 +150,53 @@ func stepOf(a, b stop) Step {
 	}
 	return StepForward
 }
+
+// Names say what is called what where there is no plan: on a machine as it is found.
+type Names struct {
+	Spaces  map[uint32]string
+	Devices map[Address]string
+}
+
+// HopsBetween names the stretches between places as well as can be without a plan: where they begin and end.
+func (n Names) HopsBetween(places []Place) []Hop {
+	var hops []Hop
+	for i := 1; i < len(places); i++ {
+		a, b := n.stop(places[i-1]), n.stop(places[i])
+		hops = append(hops, between(a, b))
+	}
+	return hops
+}
+
+func (n Names) stop(p Place) stop {
+	s := stop{space: n.Spaces[p.Space], kind: p.Kind, device: Address{p.Space, p.Device}, wraps: p.Wraps}
+	if s.space == "" {
+		s.space = fmt.Sprintf("namespace %d", p.Space)
+	}
+	switch name := n.Devices[s.device]; {
+	case p.Device == 0:
+		s.name = s.space + " socket"
+	case name != "":
+		s.name = s.space + " " + name
+	default:
+		s.name = fmt.Sprintf("%s device %d", s.space, p.Device)
+	}
+	return s
+}
+
+// OfSpace keeps the events of connections that have an end in the namespace, wherever they pass.
+func OfSpace(events []Event, space uint32) []Event {
+	ours := map[[2]uint16]bool{}
+	ports := func(e Event) [2]uint16 { return [2]uint16{min(e.Source, e.Destination), max(e.Source, e.Destination)} }
+	for _, e := range events {
+		if e.Space == space {
+			ours[ports(e)] = true
+		}
+	}
+	var kept []Event
+	for _, e := range events {
+		if ours[ports(e)] {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,40 @@
+package hops
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	"netdelta/insight/hops"
+	"netdelta/internal/ui"
+)
+
+// WriteWatch prints the hops of a running program's connections. The error is that of w.
+func WriteWatch(w io.Writer, seen hops.Watched) error {
+	out := bufio.NewWriter(w)
+	for _, d := range []struct {
+		name     string
+		segments int
+		hops     []hops.HopTime
+	}{{"to", seen.SegmentsTo, seen.ToServer}, {"from", seen.SegmentsFrom, seen.FromServer}} {
+		fmt.Fprintf(out, "%s the server at port %d: %d segments\n", d.name, seen.Port, d.segments)
+		table := newTable(out)
+		fmt.Fprintln(table, "  hop\tfrom\tto\tp50\tp90\tp99\tshare")
+		for _, h := range d.hops {
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%.1f%%\n", ui.Clean(h.Step), ui.Clean(h.From), ui.Clean(h.To), ns(h.P50), ns(h.P90), ns(h.P99), 100*h.Share)
+		}
+		flush(table)
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintln(out, "What tracing costs is in these times.")
+	if seen.Otherwise > 0 {
+		fmt.Fprintf(out, "%d more segments took another way, or were sent again, and are left out.\n", seen.Otherwise)
+	}
+	if seen.Lost > 0 {
+		fmt.Fprintf(out, "%d events were lost for want of room: watch for a shorter time.\n", seen.Lost)
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("print the hops: %w", err)
+	}
+	return nil
+}
