@@ -118,7 +118,10 @@ func (b *builder) netkit(op network.Netkit) error {
 	b.expect(op.Peer.Device)
 	b.veths++
 	err = peer.ns.WithFD(func(fd int) error {
-		n := &netlink.Netkit{LinkAttrs: attrs(op.Primary.Name, op.Primary.MAC, op.MTU), Mode: netlink.NETKIT_MODE_L3}
+		n := &netlink.Netkit{
+			LinkAttrs: attrs(op.Primary.Name, op.Primary.MAC, op.MTU), Mode: netlink.NETKIT_MODE_L3,
+			Scrub: netlink.NETKIT_SCRUB_DEFAULT, PeerScrub: netlink.NETKIT_SCRUB_DEFAULT, // as the kernel itself has it
+		}
 		if op.Layer == 2 {
 			n.Mode = netlink.NETKIT_MODE_L2
 		}

@@ -75,9 +75,9 @@ func (o *ovs) do(family string, attributes func(*mdnetlink.AttributeEncoder)) (u
 	}
 	// struct ovs_header, which is nothing but that number.
 	data := append(binary.NativeEndian.AppendUint32(nil, o.datapath), body...)
+	// Asked to repeat what it has made, the kernel needs no other way to say that all is well.
 	answers, err := o.c.Execute(
-		genetlink.Message{Header: genetlink.Header{Command: commandNew, Version: f.Version}, Data: data}, f.ID,
-		mdnetlink.Request|mdnetlink.Acknowledge|mdnetlink.Echo)
+		genetlink.Message{Header: genetlink.Header{Command: commandNew, Version: f.Version}, Data: data}, f.ID, mdnetlink.Request|mdnetlink.Echo)
 	if err != nil {
 		return 0, err
 	}
