@@ -37,7 +37,9 @@ func TestBond(t *testing.T) {
 	half := testbed.Counters{
 		Index: 1, SentPackets: packets / 2, SentBytes: packets * (size + 42) / 2, ReceivedPackets: packets / 2, ReceivedBytes: packets * (size + 42) / 2,
 	}
-	link := func(node int, name string) network.Device { return network.Device{In: network.InNode(node), Name: name} }
+	link := func(node int, name string) network.Device {
+		return network.Device{In: network.InNode(node), Name: name}
+	}
 	for _, c := range []struct {
 		name  string
 		links map[network.Device]testbed.Counters

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"netdelta/network"
@@ -59,7 +60,7 @@ func (f *fitting) try(ctx context.Context, promised unit.Bytes) (Fit, error) {
 			f.find("a packet of %d bytes could not be sent: %v", int64(size), err)
 			return f.found, ctx.Err()
 		}
-		arrived, err := f.arrives(ctx, size)
+		arrived, err := f.reaches(ctx, size)
 		if err != nil {
 			return f.found, err
 		}
@@ -101,9 +102,33 @@ func (f *fitting) find(format string, args ...any) {
 	f.found.Findings = append(f.found.Findings, says)
 }
 
+// unlucky is how likely it may be that links which lose packets lose each of those that are sent in turn.
+const unlucky = 1e-6
+
+// sendings is how often a packet has to be sent over links that lose a share of all in order that one arrives.
+func sendings(loss float64) int {
+	if loss <= 0 {
+		return 1
+	}
+	return int(math.Ceil(math.Log(unlucky) / math.Log(loss)))
+}
+
+// reaches waits for a packet that was sent, and sends it again where links lose some.
+func (f *fitting) reaches(ctx context.Context, size unit.Bytes) (bool, error) {
+	for left := sendings(f.o.Spec().Conditions.LinkLoss); ; {
+		arrived, err := f.arrives(ctx, size)
+		if left--; arrived || err != nil || left == 0 {
+			return arrived, err
+		}
+		if err := f.o.Fit(ctx, f.from, f.to, size); err != nil {
+			return false, err
+		}
+	}
+}
+
 // arrives waits for a packet at the far end.
 func (f *fitting) arrives(ctx context.Context, size unit.Bytes) (bool, error) {
-	for deadline := time.Now().Add(fitPatience); ; time.Sleep(fitPause) {
+	for deadline := time.Now().Add(fitPatience + f.o.Spec().Conditions.LinkDelay); ; time.Sleep(fitPause) {
 		seen, _, err := f.tap.Packets()
 		if err != nil {
 			return false, err

@@ -26,23 +26,24 @@ func TestDelay(t *testing.T) {
 			plain := opened(t, spec)
 			spec.Conditions.LinkDelay = delay
 			delayed := opened(t, spec)
+			const together = 8 // trips at a time, so that the peer's being asked for them weighs little
 			least, trip := map[testbed.Testbed]time.Duration{}, map[testbed.Testbed]func(){}
 			for _, tb := range []testbed.Testbed{plain, delayed} {
 				client, server := across(t, tb, "udp")
-				trip[tb] = func() { exchange(t, tb, client, server, "udp", 100, 1) }
+				trip[tb] = func() { exchange(t, tb, client, server, "udp", 100, together) }
 				trip[tb]() // asks for addresses
 				least[tb] = math.MaxInt64
 			}
-			for range 20 {
+			for range 10 {
 				for tb := range trip {
 					start := time.Now()
 					trip[tb]()
-					least[tb] = min(least[tb], time.Since(start))
+					least[tb] = min(least[tb], time.Since(start)/together)
 				}
 			}
 			added := least[delayed] - least[plain]
 			t.Logf("round trips of %s without the delay, %s with %s on each way", least[plain], least[delayed], delay)
-			if added < 2*delay-time.Millisecond || added > 3*delay {
+			if least[delayed] < 2*delay || added < 3*delay/2 || added > 3*delay {
 				t.Errorf("a delay of %s added %s to a round trip of %s, want twice the delay", delay, added, least[plain])
 			}
 		})
@@ -52,7 +53,7 @@ func TestDelay(t *testing.T) {
 // A link that loses packets loses about the share that it is to lose: of many packets that came to the node's port, so many did
 // not leave it. Nothing is waited for.
 func TestLoss(t *testing.T) {
-	const share, packets = 0.1, 5000
+	const share, packets = 0.1, 3000
 	for _, family := range families() {
 		t.Run(string(family), func(t *testing.T) {
 			tb := opened(t, testbed.Spec{Network: "routed", Family: family, Conditions: result.Conditions{LinkLoss: share}})
