@@ -1,11 +1,17 @@
 package lab_test
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/testbedtest"
 )
 
 // A testbed says which program loaded its rules, and in which of its forms.
@@ -22,5 +28,50 @@ func TestVersions(t *testing.T) {
 		if v := versions["iptables-restore"]; want > 0 && !strings.Contains(v, "(nf_tables)") && !strings.Contains(v, "(legacy)") {
 			t.Errorf("version %q does not say which form of iptables it is", v)
 		}
+	}
+}
+
+// Both forms of iptables guard pods and resolve services, survive a swap, and leave the machine's own lock alone.
+func TestFormsOfIPTables(t *testing.T) {
+	const lock = "/run/xtables.lock"
+	for form, program := range map[string]string{"nf_tables": "/usr/sbin/xtables-nft-multi", "legacy": "/usr/sbin/xtables-legacy-multi"} {
+		t.Run(form, func(t *testing.T) {
+			_, err := os.Stat(program)
+			require.Need(t, "the program "+program, err == nil)
+			bin := t.TempDir()
+			for _, name := range []string{"iptables-restore", "ip6tables-restore"} {
+				if err := os.Symlink(program, filepath.Join(bin, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+			before, beforeErr := os.Stat(lock)
+			c := result.Conditions{Policy: result.PolicyIPTables, Service: result.ServiceIPTables}.Plain()
+			tb := under(t, testbed.Spec{Network: "bridge", PodsOutlive: true, Conditions: c})
+			versions, err := tb.Versions()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := versions["iptables-restore"]; !strings.Contains(v, form) {
+				t.Errorf("version %q", v)
+			}
+			client, server := testbedtest.StartPeer(t, tb.Pods()[0]), testbedtest.StartPeer(t, tb.Pods()[2])
+			port, _ := server.Pod.Ports()
+			if err := server.Serve("udp", port); err != nil {
+				t.Fatal(err)
+			}
+			for _, next := range []string{"routed", "bridge"} {
+				if _, err := client.Exchange("udp", tb.Endpoint(client.Pod, server.Pod, port), 100, 3); err != nil {
+					t.Fatal(err)
+				}
+				if err := tb.Swap(t.Context(), next); err != nil {
+					t.Fatal(err)
+				}
+			}
+			after, afterErr := os.Stat(lock)
+			if errors.Is(beforeErr, fs.ErrNotExist) != errors.Is(afterErr, fs.ErrNotExist) || beforeErr == nil && !os.SameFile(before, after) {
+				t.Errorf("%s: %v, %v before", lock, afterErr, beforeErr)
+			}
+		})
 	}
 }
