@@ -1,14 +1,18 @@
 package path_test
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
+	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/probe/path"
+	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/lab"
 	"netdelta/unit"
 )
 
@@ -65,6 +69,39 @@ func TestWhatCanBeRead(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Ways are proved where packets are encrypted on them, whatever they are wrapped in before.
+func TestEncryptionProves(t *testing.T) {
+	require.Namespaces(t)
+	for _, n := range network.Catalogue() {
+		for _, family := range []result.Family{result.IPv4, result.IPv6} {
+			for _, encryption := range []string{result.WireGuard, result.IPsec} {
+				spec := testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: n.Name, Family: family, Conditions: result.Conditions{Encryption: encryption}}
+				err := lab.NewDriver(network.Catalogue()).Supports(t.Context(), spec)
+				if errors.As(err, new(*network.NotPossibleError)) {
+					continue
+				}
+				t.Run(n.Name+"-"+string(family)+"/"+encryption, func(t *testing.T) { proves(t, open(t, n, spec), 2) })
+			}
+		}
+	}
+}
+
+// A route that leads past the encryption is found out.
+func TestRouteAroundEncryption(t *testing.T) {
+	o := open(t, misrouted(t, "wireguard", func(top network.Topology, p *network.Plan) {
+		for i := range 2 {
+			pods := top.Nodes[1-i].PodPrefix
+			p.Ops = append(p.Ops, network.Route{
+				Device: node(i, "eth0"), To: netip.PrefixFrom(pods.Masked().Addr(), pods.Bits()+1), Via: netip.AddrFrom4([4]byte{198, 18, 0, byte(2 - i)}),
+			})
+		}
+	}), testbed.Spec{})
+	p := newEnds(t, o, 0, 2).proof(t, "udp", 100, 20)
+	told(t, p, "node0/eth0:", "of the pods' packets could be read", "the plan has wireguard encrypt them")
+	told(t, p, "node0/eth0:", "had the encapsulation none", "the plan says wireguard")
+	told(t, p, "node0/wg0 sent 0 bytes")
 }
 
 // What is encrypted in another way than the plan says, or without need, is found.
