@@ -19,6 +19,9 @@ func (e *NotPossibleError) Error() string {
 // conditioned adds to a plan what the topology's conditions ask for on top of the network itself. What concerns the underlay
 // is in the draft's ports already.
 func conditioned(p Plan, t Topology) (Plan, error) {
+	if err := onCards(p, t); err != nil {
+		return p, err
+	}
 	p, err := policed(p.tuned(t.Conditions, t.Family), t)
 	if err != nil {
 		return p, err

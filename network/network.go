@@ -88,6 +88,7 @@ func Catalogue() []Network {
 		sockmap(),
 		xdp(),
 		udpTun(),
+		sriov(),
 		ipip(),
 		gre(),
 		geneve(),

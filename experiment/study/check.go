@@ -171,9 +171,7 @@ func (c *checker) networks() {
 	}
 	for i, n := range s.Networks {
 		path := fmt.Sprintf("networks[%d]", i)
-		if c.unknown(path, n) {
-			continue
-		} else if slices.Contains(s.Networks[:i], n) {
+		if !c.unknown(path, n) && slices.Contains(s.Networks[:i], n) {
 			c.twice(path, "network "+n, fmt.Sprintf("networks[%d]", slices.Index(s.Networks, n)))
 		}
 	}

@@ -27,6 +27,7 @@ type builder struct {
 	// mark is that of the lab's processes; fixed says that pods must get the address that is planned, for they outlive the
 	// network; learned is what plugins gave to pods, by their number.
 	mark    string
+	cards   *cards
 	fixed   bool
 	learned map[int]learned
 	// negotiating are the bonds whose two ends have to agree on their links.
@@ -133,6 +134,10 @@ func (b *builder) one(op network.Op) error {
 		return b.encapsulate(op)
 	case network.UDPTunnel:
 		return b.udpTunnel(op)
+	case network.Card:
+		return b.takeCard(op)
+	case network.Function:
+		return b.takeFunction(op)
 	case network.Rules, network.IPTables, network.ServiceMap, network.IPVS:
 		return b.rule(op)
 	case network.Redirection, network.Guard, network.Balance, network.JoinSockets, network.XDPRedirection:

@@ -22,6 +22,7 @@ type Driver struct {
 	mu    sync.Mutex
 	tried map[network.Need]error
 
+	cards   cards
 	allowed []int // the processors that this program might use when the driver was made
 }
 
@@ -71,6 +72,9 @@ func (d *Driver) supportsPlan(ctx context.Context, p network.Plan) error {
 			}
 			return fmt.Errorf("find out whether network %s is supported: %w", p.Network, err)
 		}
+	}
+	if err := d.supportsCards(p); err != nil {
+		return err
 	}
 	return d.supportsPlugins(p)
 }

@@ -78,7 +78,7 @@ func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
 	}
 	l.ruled = ruledSpaces(p.Ops)
 	b := newBuilder(l.spaces)
-	b.mark, b.fixed = l.mark, l.topo.PodsOutlive
+	b.mark, b.cards, b.fixed = l.mark, &l.driver.cards, l.topo.PodsOutlive
 	err := b.apply(ctx, p.Underlay)
 	if err == nil {
 		err = b.apply(ctx, p.Ops)

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/testbed/lab"
 	"netdelta/testbed/vm/mux"
 	"netdelta/testbed/vm/wire"
 )
@@ -120,7 +121,8 @@ func failed(err error) wire.Exit {
 // stream it has no standard input and lives as long as it likes.
 func (c *children) run(command wire.Command, s *mux.Stream, w *wire.Writer) wire.Exit {
 	cmd := exec.Command(command.Path, command.Args...)
-	cmd.Env = append(os.Environ(), command.Env...)
+	// All network cards are the guest's own: whatever runs in it may take them.
+	cmd.Env = append(append(os.Environ(), lab.CardsVariable+"="+lab.AllCards), command.Env...)
 	cmd.Dir = command.Dir
 	if cmd.Dir == "" {
 		cmd.Dir = "/"

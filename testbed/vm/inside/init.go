@@ -169,6 +169,10 @@ func loadDrivers() error {
 			}
 		}
 	}
+	// The virtual functions of network cards are not there before they are asked for.
+	if cards, err := filepath.Glob("/sys/bus/pci/devices/*/sriov_totalvfs"); err == nil && len(cards) > 0 {
+		names = append(names, "igbvf")
+	}
 	slices.Sort(names)
 	// A kernel in which the bus itself is a module shows no devices on it at first.
 	names = append([]string{"virtio_pci", "virtio_console"}, slices.Compact(names)...)

@@ -1,0 +1,151 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"netdelta/network"
+	"netdelta/testbed"
+)
+
+// CardsVariable is the environment variable that says which network cards of the machine a lab may take for networks of virtual
+// functions: names of devices, with commas between them, or AllCards. Without it a lab takes none.
+const CardsVariable = "NETDELTA_SRIOV"
+
+// AllCards stands for all cards that nothing uses.
+const AllCards = "idle"
+
+// cards are those that labs of this program have taken.
+type cards struct {
+	mu    sync.Mutex
+	taken map[string]bool // by their folder in /sys/devices
+}
+
+// cardFound is a card that a lab may take, or has taken.
+type cardFound struct {
+	name   string // "" where a lab has taken it
+	folder string
+	most   int // virtual functions
+}
+
+// allowedCards lists the cards that labs may take, in the order of their places, with those that are taken.
+func (c *cards) allowedCards() ([]cardFound, error) {
+	allowed := os.Getenv(CardsVariable)
+	if allowed == "" {
+		return nil, nil
+	}
+	totals, err := filepath.Glob("/sys/class/net/*/device/sriov_totalvfs")
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []cardFound
+	for _, total := range totals {
+		name := filepath.Base(filepath.Dir(filepath.Dir(total)))
+		if allowed != AllCards && !slices.Contains(strings.Split(allowed, ","), name) {
+			continue
+		}
+		folder, err := filepath.EvalSymlinks(filepath.Dir(total))
+		if err != nil {
+			return nil, fmt.Errorf("find the place of the network card %s: %w", name, err)
+		}
+		if c.taken[folder] || !idle(name, folder) {
+			continue
+		}
+		found = append(found, cardFound{name, folder, number(total)})
+	}
+	for folder := range c.taken {
+		found = append(found, cardFound{"", folder, number(filepath.Join(folder, "sriov_totalvfs"))})
+	}
+	slices.SortFunc(found, func(a, b cardFound) int { return strings.Compare(a.folder, b.folder) })
+	return found, nil
+}
+
+// number reads a file that holds one; it is 0 where there is none.
+func number(file string) int {
+	var n int
+	text, err := os.ReadFile(file)
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &n)
+	}
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// idle tells whether nothing uses a card: it is down, has no addresses, is part of nothing and has no virtual functions, and
+// this program may make some.
+func idle(name, folder string) bool {
+	link, err := netlink.LinkByName(name)
+	if err != nil || link.Attrs().Flags&unix.IFF_UP != 0 || link.Attrs().MasterIndex != 0 {
+		return false
+	}
+	functions := filepath.Join(folder, "sriov_numvfs")
+	return number(functions) == 0 && unix.Access(functions, unix.W_OK) == nil
+}
+
+// supportsCards tells whether there are the cards that a plan takes.
+func (d *Driver) supportsCards(p network.Plan) error {
+	needed, functions := 0, 0
+	for _, op := range p.Ops {
+		if c, is := op.(network.Card); is {
+			needed, functions = needed+1, max(functions, c.Functions)
+		}
+	}
+	if needed == 0 {
+		return nil
+	}
+	found, err := d.cards.allowedCards()
+	if err != nil {
+		return fmt.Errorf("look for network cards with virtual functions: %w", err)
+	}
+	found = slices.DeleteFunc(found, func(c cardFound) bool { return c.most < functions })
+	if len(found) >= needed {
+		return nil
+	}
+	return &testbed.UnsupportedError{
+		Feature: "network " + p.Network,
+		Need:    fmt.Sprintf("%d network cards with %d virtual functions each, on one link, that a lab may take (there are %d)", needed, functions, len(found)),
+		Mend:    fmt.Sprintf("run it with --testbed vm, whose guest has emulated ones, or name cards of this machine that are down and have no addresses in %s", CardsVariable),
+	}
+}
+
+// take claims the first card that nobody has.
+func (c *cards) take(functions int) (cardFound, error) {
+	found, err := c.allowedCards()
+	if err != nil {
+		return cardFound{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range found {
+		if one.name == "" || one.most < functions || c.taken[one.folder] {
+			continue
+		}
+		if c.taken == nil {
+			c.taken = map[string]bool{}
+		}
+		c.taken[one.folder] = true
+		return one, nil
+	}
+	return cardFound{}, &testbed.UnsupportedError{
+		Feature: "a second lab on the same network cards", Need: "a network card that no other lab has taken",
+		Mend: "measure networks of virtual functions in one lab at a time",
+	}
+}
+
+// giveBack lets others have a card.
+func (c *cards) giveBack(folder string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.taken, folder)
+}
