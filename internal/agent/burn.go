@@ -110,10 +110,10 @@ func (s *burners) turns(b Burning, at seat) {
 	rng := rand.New(rand.NewPCG(b.Seed, uint64(at.number)))
 	turn := func() time.Duration { return b.Turn/2 + time.Duration(rng.Int64N(int64(b.Turn)+1)) }
 	for end := time.Now().Add(b.Longest); !s.resting.Load() && time.Now().Before(end); {
-		for until := time.Now().Add(turn()); !s.resting.Load() && time.Now().Before(until); {
-		}
-		if s.resting.Load() {
-			return
+		for until := time.Now().Add(turn()); time.Now().Before(until); {
+			if s.resting.Load() {
+				return
+			}
 		}
 		nap := unix.NsecToTimespec(turn().Nanoseconds())
 		_ = unix.Nanosleep(&nap, nil) // a nap that is cut short is a nap
