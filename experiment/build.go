@@ -202,6 +202,9 @@ func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.T
 		s.prober = prober
 		s.client, s.server = c.client, c.servers[s.cell.Placement]
 		s.meter = st.kernel.Meter(s.server, s.cpus.list())
+		if c, is := tb.(testbed.Carried); is {
+			s.meter.Carriers(c.Carriers())
+		}
 		s.links = linksOf(tb, c.client.Pod(), s.server.Pod(), s.protocol)
 		s.neighbour = st.neighbourOf(s, c.neighbour)
 		s.failed = s.arm(ctx, tb)

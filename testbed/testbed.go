@@ -61,6 +61,12 @@ type Testbed interface {
 	Close() error
 }
 
+// Carried is a testbed with processes that do part of the network's work, such as the ends of a userspace tunnel.
+type Carried interface {
+	// Carriers are the numbers of those that run now, on this machine.
+	Carriers() []int
+}
+
 // Pod is an endpoint of a testbed.
 type Pod interface {
 	Name() string

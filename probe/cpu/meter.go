@@ -24,6 +24,8 @@ type Meter struct {
 	server  int   // the process; 0 is another machine's
 	cpus    []int // whose soft interrupts count; none is all
 	threads []int // their ksoftirqd
+	// carriers are processes that do part of the network's work.
+	carriers []int
 	delays  delays
 	// followed is how many ends the delays are of.
 	followed int
@@ -39,7 +41,7 @@ type reading struct{ server, kernel, delayed time.Duration }
 type Spent struct {
 	Client time.Duration // the measuring thread
 	Server time.Duration // the server's process
-	Kernel time.Duration // the kernel, for nobody
+	Kernel time.Duration // the kernel, for nobody, and the processes that Carriers has named
 	// Delayed is the time for which threads of either end were ready to run but had no processor, of those that the meter
 	// follows. Unlike a burst's missing processor time it tells others on the processor from a network that lets both ends
 	// wait: threads that sleep until a packet comes are not delayed.
@@ -70,6 +72,10 @@ func (k *Kernel) Meter(server Process, cpus []int) *Meter {
 	}
 	return m
 }
+
+// Carriers has the meter count processes that do part of the network's work, such as the ends of a userspace tunnel. Their time
+// goes with the kernel's: it belongs to neither client nor server, and is no less the network's price.
+func (m *Meter) Carriers(pids []int) { m.carriers = slices.Clone(pids) }
 
 // Follow has the meter tell also how long threads of one end were ready to run without a processor. It may be called for both
 // ends, whose threads must have run already. Where it can't be told, Lacks says so and Delays is false.
@@ -129,6 +135,13 @@ func (m *Meter) read() (reading, error) {
 			return now, fmt.Errorf("processor time of the kernel: %w", err)
 		}
 		now.kernel = times.Softirq
+	}
+	for _, pid := range m.carriers {
+		used, err := m.kernel.clock(pid)
+		if err != nil {
+			return now, fmt.Errorf("processor time of the network's own processes: %w", err)
+		}
+		now.kernel += used
 	}
 	if now.delayed, err = m.delays.read(); err != nil {
 		return now, fmt.Errorf("time that threads waited for a processor: %w", err)
