@@ -49,8 +49,8 @@ type HopTime struct {
 	P99  float64  `json:"p99_ns"`
 	// Share is the part of the round trip.
 	Share float64 `json:"share"`
-
-	builds []float64 // the median of each
+	// Builds are the medians of the builds, from which the interval of a difference comes.
+	Builds []float64 `json:"builds_ns,omitempty"`
 }
 
 // Overhead is how much tracing adds to a round trip, as a fraction.
@@ -127,7 +127,7 @@ func (t *tally) times(roundTrip float64) []HopTime {
 		list = append(list, HopTime{
 			Name: h.String(), Step: string(h.Step), Where: h.Where, From: h.From, To: h.To,
 			P50: mean, Low: finite(low), High: finite(high), P90: quantile(t.all[k], 0.9), P99: quantile(t.all[k], 0.99),
-			Share: mean / roundTrip, builds: t.builds[k],
+			Share: mean / roundTrip, Builds: t.builds[k],
 		})
 	}
 	return list
@@ -201,7 +201,7 @@ func hopDelta(base, other *HopTime) HopDelta {
 		if h == nil {
 			return nil
 		}
-		return h.builds
+		return h.Builds
 	}
 	a, b := of(base), of(other)
 	differences := make([]float64, max(len(a), len(b)))

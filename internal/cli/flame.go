@@ -116,12 +116,23 @@ func (env *environment) beside(ctx context.Context, o besideOptions) (experiment
 	return config, nil
 }
 
-// firstSetting keeps one cell of each network: that of the first setting.
+// firstSetting keeps one cell of each network, that of the first setting, the baseline's first.
 func firstSetting(cells []result.Cell) []result.Cell {
 	measured := plan.Measured(cells)
-	return slices.DeleteFunc(measured, func(c result.Cell) bool {
-		return c.Role == result.RoleTwin || c.Setting() != measured[0].Setting()
-	})
+	if len(measured) == 0 {
+		return nil
+	}
+	first := measured[0].Setting()
+	kept := slices.DeleteFunc(measured, func(c result.Cell) bool { return c.Role == result.RoleTwin || c.Setting() != first })
+	slices.SortStableFunc(kept, func(a, b result.Cell) int { return baselineFirst(a) - baselineFirst(b) })
+	return kept
+}
+
+func baselineFirst(c result.Cell) int {
+	if c.Role == result.RoleBaseline {
+		return 0
+	}
+	return 1
 }
 
 // lacking says why a network can't be profiled.
@@ -196,7 +207,7 @@ func (env *environment) flameAfter(ctx context.Context, s *study.Study, p experi
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
-		return fmt.Errorf("write a flame graph: %w", err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return errors.Join(write(f), f.Close())
 }

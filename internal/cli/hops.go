@@ -6,17 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"netdelta/experiment"
+	"netdelta/experiment/study"
 	"netdelta/experiment/tracing"
 	insight "netdelta/insight/hops"
 	"netdelta/internal/machine"
+	"netdelta/internal/ui"
 	probe "netdelta/probe/hops"
 	"netdelta/report/hops"
 	"netdelta/result"
+	"netdelta/testbed"
 )
 
 // hopsOptions are the flags of hops.
@@ -27,6 +34,7 @@ type hopsOptions struct {
 	pid     int
 	port    uint16
 	json    bool
+	out     string
 }
 
 func newHopsCommand(env *environment) *cobra.Command {
@@ -64,6 +72,7 @@ It takes root: tracing is not for ordinary users.`,
 	f.BoolVar(&o.sockets, "sockets", false, "trace sockets too, which costs more")
 	f.IntVar(&o.pid, "pid", 0, "watch the TCP connections of this running process in place of a workload, read-only")
 	f.Uint16Var(&o.port, "port", 0, "with --pid: the server's port, whichever end the process is")
+	f.StringVar(&o.out, "out", "", "also draw the hops, as this HTML file")
 	f.BoolVar(&o.json, "json", false, "print the hops as one JSON document")
 	return cmd
 }
@@ -87,14 +96,62 @@ func (env *environment) hops(ctx context.Context, o hopsOptions) error {
 	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
 		return err
 	}
-	var ways []insight.Way
-	for _, c := range cells {
-		ways = append(ways, insight.WayOf(c))
+	ways := waysOf(cells)
+	if o.out != "" {
+		if err := writeFile(o.out, func(w io.Writer) error { return hops.Write(w, ways...) }); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.err, "picture: %s\n", ui.Clean(o.out))
 	}
 	if o.json {
 		return encode(env.out, ways)
 	}
 	return hops.WriteText(env.out, ways...)
+}
+
+func waysOf(cells []tracing.Cell) []insight.Way {
+	var ways []insight.Way
+	for _, c := range cells {
+		ways = append(ways, insight.WayOf(c))
+	}
+	return ways
+}
+
+// hopsFile is where a run folder keeps what was traced.
+const hopsFile = "hops.json"
+
+// hopsEach is how long each network of a run is traced.
+const hopsEach = 2 * time.Second
+
+// hopsAfter traces the networks of a run that has ended, each in the first setting, and leaves what it found in the folder.
+func (env *environment) hopsAfter(ctx context.Context, s *study.Study, p experiment.Plan, driver testbed.Driver, folder string) error {
+	config, err := experiment.Assemble(s, p, driver, env.workloads)
+	if err != nil {
+		return err
+	}
+	cells := firstSetting(config.Run.Cells)
+	fmt.Fprintf(env.err, "tracing %s\n", strings.Join(networksOf(cells), ", "))
+	traced, err := tracing.Trace(ctx, tracing.Config{Experiment: config, Cells: cells, Lasting: hopsEach * time.Duration(len(cells))})
+	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(folder, hopsFile), func(w io.Writer) error { return encode(w, waysOf(traced)) })
+}
+
+// loadHops reads what was traced in a run, nothing where it was not.
+func loadHops(folder string) ([]insight.Way, error) {
+	text, err := os.ReadFile(filepath.Join(folder, hopsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the hops of a run: %w", err)
+	}
+	var ways []insight.Way
+	if err := json.Unmarshal(text, &ways); err != nil {
+		return nil, fmt.Errorf("read the hops of a run from %s: %w; remove the file to do without", filepath.Join(folder, hopsFile), err)
+	}
+	return ways, nil
 }
 
 // encode prints a value as JSON.

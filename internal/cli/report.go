@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"netdelta/insight"
+	where "netdelta/insight/hops"
 	"netdelta/internal/suggest"
 	"netdelta/internal/ui"
 	"netdelta/report/benchfmt"
@@ -29,8 +30,9 @@ import (
 // reported is what a report is made of.
 type reported struct {
 	insight.Measured
-	study []byte // as run, nil if it is not there
-	table string // of package rows
+	study []byte      // as run, nil if it is not there
+	table string      // of package rows
+	hops  []where.Way // that were traced, if any
 }
 
 // reportFormat is a form that a run can be written in.
@@ -74,7 +76,7 @@ func reportFormats() []reportFormat {
 
 // writeHTML writes the page of a run.
 func writeHTML(w io.Writer, r reported) error {
-	return html.Write(w, r.Run.Complete(), r.Trials, html.WithStudy(r.study))
+	return html.Write(w, r.Run.Complete(), r.Trials, html.WithStudy(r.study), html.WithHops(r.hops))
 }
 
 // writeJSON writes a document with its lines indented.
@@ -178,7 +180,11 @@ func (env *environment) report(dir string, format reportFormat, o reportOptions)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	write := func(w io.Writer) error { return format.write(w, reported{m, study, o.table}) }
+	traced, err := loadHops(folderOf(dir))
+	if err != nil {
+		return err
+	}
+	write := func(w io.Writer) error { return format.write(w, reported{m, study, o.table, traced}) }
 	switch {
 	case o.out == "-", o.out == "" && format.file == "":
 		return write(env.out)

@@ -28,8 +28,12 @@ func (env *environment) writePage(run result.Run, dir string) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", pageFile, err)
 	}
+	traced, err := loadHops(dir)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", pageFile, err)
+	}
 	path := filepath.Join(dir, pageFile)
-	page := reported{Measured: insight.Measured{Run: run, Trials: contents.Trials}, study: text}
+	page := reported{Measured: insight.Measured{Run: run, Trials: contents.Trials}, study: text, hops: traced}
 	return env.writeReport(path, func(w io.Writer) error { return writeHTML(w, page) })
 }
 

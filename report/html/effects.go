@@ -1,7 +1,6 @@
 package html
 
 import (
-	"fmt"
 	"strings"
 
 	"netdelta/insight"
@@ -65,7 +64,7 @@ func (p *page) effectForest(t insight.EffectTable, axes map[metricKey]*axis) for
 	a := axes[keyOf(first)]
 	f := forest{
 		Metric: first.Metric, Shown: true, Label: metricLabel(first.Metric, first.Unit), Added: "added", Axis: a.head(),
-		Confidence: fmt.Sprintf("%.4g%%", 100*p.Run.Confidence),
+		Confidence: p.Confidence(),
 	}
 	if first.Better == "higher" {
 		f.Added = "change"

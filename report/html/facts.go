@@ -129,7 +129,12 @@ func (p *page) Heading() string {
 func (p *page) Margin() string { return fmt.Sprintf("%.4g%%", 100*p.Run.Margin) }
 
 // Confidence is that of the intervals, such as "95%".
-func (p *page) Confidence() string { return fmt.Sprintf("%.4g%%", 100*p.Run.Confidence) }
+func (p *page) Confidence() string {
+	if p.Run.Exact != nil {
+		return fmt.Sprintf("%d-seed", len(p.Run.Exact.Seeds))
+	}
+	return fmt.Sprintf("%.4g%%", 100*p.Run.Confidence)
+}
 
 // Lab says whether the run was made in a lab of namespaces, which has limits of its own.
 func (p *page) Lab() bool { return p.Run.Testbed == "" || p.Run.Testbed == "lab" }

@@ -89,7 +89,7 @@ func (p *page) forestsOf(s *setting, axes map[metricKey]*axis, every bool) {
 		}
 		rows := by[metric]
 		slices.SortStableFunc(rows, func(a, b result.Delta) int { return compare(insight.Cost(a), insight.Cost(b)) })
-		f := forest{Metric: metric, Shown: metric == head, Confidence: fmt.Sprintf("%.4g%%", 100*p.Run.Confidence)}
+		f := forest{Metric: metric, Shown: metric == head, Confidence: p.Confidence()}
 		null := s.null(metric)
 		if null != nil {
 			rows = append([]result.Delta{*null}, rows...)
@@ -207,10 +207,7 @@ func verdictClass(verdict string) string {
 
 // precise prints a ratio as a change in percent with so many decimals as its interval bears.
 func precise(ratio float64, d result.Delta) string {
-	decimals := 1
-	if math.Abs(ratio-1) >= 1 || d.RatioLow != nil && d.RatioHigh != nil && *d.RatioHigh-*d.RatioLow > 0.2 {
-		decimals = 0
-	}
+	decimals := insight.Decimals(ratio, d.RatioLow, d.RatioHigh)
 	if math.Abs(ratio) >= 1000 {
 		return fmt.Sprintf("%+.3g", 100*(ratio-1))
 	}

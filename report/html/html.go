@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	where "netdelta/insight/hops"
 	"netdelta/internal/ui"
 	pages "netdelta/report/page"
 	"netdelta/result"
@@ -28,6 +29,9 @@ type Option func(*page)
 
 // WithStudy adds the study file as run, which says how to repeat the run.
 func WithStudy(text []byte) Option { return func(p *page) { p.Study = string(text) } }
+
+// WithHops adds where the time of a round trip goes on the way of each network: the first is what the others are held against.
+func WithHops(ways []where.Way) Option { return func(p *page) { p.where = ways } }
 
 // Write writes the report of a run. Deltas, null check, checks, claims and advice must be filled in; trials are those of the
 // journal in its order, and may be none: the page then lacks what only trials show. A report of many cells draws its

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	where "netdelta/insight/hops"
 	"netdelta/network"
+	"netdelta/report/hops"
 	"netdelta/result"
 )
 
@@ -31,6 +33,7 @@ type page struct {
 	Run    result.Run
 	Study  string // study.yaml as run, "" if it was not given
 	trials []result.Trial
+	where  []where.Way
 
 	account insight.Account
 	palette palette
@@ -190,4 +193,12 @@ func again(s insight.Series) string {
 		return s.Name + " again"
 	}
 	return s.Name
+}
+
+// Hops draws the ways of WithHops, "" without.
+func (p *page) Hops() (template.HTML, error) {
+	if len(p.where) == 0 {
+		return "", nil
+	}
+	return hops.Section(p.where...)
 }

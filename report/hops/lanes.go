@@ -1,0 +1,127 @@
+package hops
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"slices"
+	"strings"
+
+	"netdelta/insight/hops"
+	probe "netdelta/probe/hops"
+)
+
+// colour is what a step is drawn in: apart for the colour-blind too, and readable under black letters.
+func colour(step string) string {
+	switch probe.Step(step) {
+	case probe.StepCall, probe.StepOut:
+		return "#8ecae6"
+	case probe.StepLink:
+		return "#d9d9d9"
+	case probe.StepForward:
+		return "#ffd166"
+	case probe.StepEncapsulation:
+		return "#f78c6b"
+	case probe.StepUnderlay:
+		return "#b7b7a4"
+	case probe.StepDecapsulation:
+		return "#ef9fbf"
+	case probe.StepIn:
+		return "#a3d9a5"
+	case probe.StepWake, probe.StepDelivery:
+		return "#c3b1e1"
+	}
+	return "#e9ecef"
+}
+
+// Sizes of a drawing, in pixels. Widths are in percent.
+const (
+	laneHeight = 34
+	laneGap    = 30
+	// readable is the least share of the drawing's width that a hop needs for its name.
+	readable = 0.075
+)
+
+// Lanes draws the way of each network as a lane of hops from left to right, all to one scale: the request, and after it the
+// response. It is SVG to be put into a page, with text in the page's own fonts.
+func Lanes(ways []hops.Way) template.HTML {
+	longest := 0.0
+	for _, w := range ways {
+		longest = max(longest, w.Sum)
+	}
+	if longest <= 0 {
+		return ""
+	}
+	var b strings.Builder
+	height := len(ways) * (laneHeight + laneGap)
+	fmt.Fprintf(&b, `<svg class="lanes" role="img" width="100%%" height="%d" aria-label="%s">`, height, html.EscapeString(description(ways)))
+	for i, w := range ways {
+		lane(&b, w, i*(laneHeight+laneGap), longest)
+	}
+	b.WriteString("</svg>\n")
+	legend(&b, ways)
+	return template.HTML(b.String())
+}
+
+// description says in words what the drawing shows.
+func description(ways []hops.Way) string {
+	var parts []string
+	for _, w := range ways {
+		parts = append(parts, fmt.Sprintf("%s: %s in %d hops", w.Network, ns(w.Sum), len(w.Request)+len(w.Response)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func lane(b *strings.Builder, w hops.Way, top int, longest float64) {
+	const titleBaseline = 16
+	fmt.Fprintf(b, `<text x="0" y="%d" fill="currentColor">%s, %s</text>`, top+titleBaseline, html.EscapeString(w.Network), ns(w.Sum))
+	at := 0.0
+	for _, d := range []struct {
+		name string
+		hops []hops.HopTime
+	}{{"request", w.Request}, {"response", w.Response}} {
+		for _, h := range d.hops {
+			width := max(h.P50, 0) / longest
+			hop(b, d.name, h, top+laneGap-8, at, width)
+			at += width
+		}
+	}
+}
+
+// hop draws one hop; a narrow one has its name only when it is pointed at.
+func hop(b *strings.Builder, direction string, h hops.HopTime, top int, at, width float64) {
+	fmt.Fprintf(b, `<g><rect x="%.3f%%" y="%d" width="%.3f%%" height="%d" fill="%s" stroke="#ffffff"/>`, 100*at, top, 100*width, laneHeight, colour(h.Step))
+	fmt.Fprintf(b, `<title>%s, %s: %s</title>`, direction, html.EscapeString(h.Name), ns(h.P50))
+	if width >= readable {
+		const baseline, inset = 14, 0.3
+		fmt.Fprintf(b, `<svg x="%.3f%%" y="%d" width="%.3f%%" height="%d"><text x="3" y="%d" fill="#14171c" font-size="11">%s</text><text x="3" y="%d" fill="#14171c" font-size="11">%s</text></svg>`,
+			100*at, top, 100*width-inset, laneHeight, baseline, html.EscapeString(short(h)), 2*baseline, ns(h.P50))
+	}
+	b.WriteString("</g>")
+}
+
+// short is a hop's name for a narrow place.
+func short(h hops.HopTime) string {
+	step, _, _ := strings.Cut(h.Step, ",")
+	if h.Where == "" {
+		return step
+	}
+	return h.Where + ": " + step
+}
+
+// legend names the colours that are used.
+func legend(b *strings.Builder, ways []hops.Way) {
+	var steps []string
+	for _, w := range ways {
+		for _, h := range slices.Concat(w.Request, w.Response) {
+			if !slices.Contains(steps, h.Step) {
+				steps = append(steps, h.Step)
+			}
+		}
+	}
+	b.WriteString(`<p class="lanes-legend">`)
+	for _, s := range steps {
+		fmt.Fprintf(b, `<span><svg width="14" height="14" aria-hidden="true"><rect width="14" height="14" fill="%s"/></svg> %s</span> `, colour(s), html.EscapeString(s))
+	}
+	b.WriteString("</p>\n")
+}
