@@ -91,11 +91,12 @@ func start(ctx context.Context, i image.Image, m Machine) (*Guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours, theirs, err := pairs(2)
+	done := make(chan struct{})
+	ours, theirs, err := m.ways(done)
 	if err != nil {
 		return nil, errors.Join(err, files.Close())
 	}
-	g := &Guest{Machine: m, console: newConsole(ours[0]), channel: ours[1], done: make(chan struct{})}
+	g := &Guest{Machine: m, console: newConsole(ours[0]), channel: ours[1], done: done}
 	path, args, env := i.Emulator()
 	cmd := exec.Command(path, append(args, m.arguments(i.KernelFile())...)...)
 	cmd.Env = append([]string{"PATH=/usr/bin:/bin"}, env...)
@@ -130,6 +131,14 @@ func (g *Guest) run(cmd *exec.Cmd, started chan<- error) {
 	_ = cmd.Wait() // how it ended is in its state
 	g.state = cmd.ProcessState
 	close(g.done)
+}
+
+// ways are those of the console and of the channel: our ends, and QEMU's.
+func (m Machine) ways(ended <-chan struct{}) (ours, theirs []*os.File, err error) {
+	if m.Exact != nil {
+		return tapes(2, ended)
+	}
+	return pairs(2)
 }
 
 // pairs makes connected pairs of sockets: one end for us, one for QEMU.
@@ -198,6 +207,9 @@ func (g *Guest) CPUTime() time.Duration {
 	}
 	return processorTime(g.qemu.Pid)
 }
+
+// PID is the number of QEMU's process.
+func (g *Guest) PID() int { return g.qemu.Pid }
 
 // Console is what the guest's kernel said last.
 func (g *Guest) Console() []string { return g.console.last(200) }

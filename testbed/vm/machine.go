@@ -163,8 +163,7 @@ func (m Machine) arguments(kernel string) []string {
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none", "-M", "q35", "-cpu", m.cpu(),
 		"-smp", strconv.Itoa(m.CPUs), "-m", strconv.FormatInt(int64(m.Memory>>20), 10) + "M",
 		"-kernel", kernel, "-initrd", "/proc/self/fd/" + strconv.Itoa(initrdFD), "-append", m.commandLine(),
-		"-chardev", fmt.Sprintf("socket,id=console,fd=%d", consoleFD), "-serial", "chardev:console",
-		"-chardev", fmt.Sprintf("socket,id=channel,fd=%d", channelFD),
+		"-chardev", m.way("console", consoleFD), "-serial", "chardev:console", "-chardev", m.way("channel", channelFD),
 	}
 	if len(m.Script) > 0 {
 		args = append(args, "-serial", "chardev:channel")
@@ -181,6 +180,14 @@ func (m Machine) arguments(kernel string) []string {
 		args = append(args, "-accel", "tcg,thread=multi")
 	}
 	return append(append(args, m.cards()...), m.links()...)
+}
+
+// way is where QEMU writes the console or the channel.
+func (m Machine) way(id string, fd int) string {
+	if m.Exact != nil {
+		return onto(id, fd)
+	}
+	return fmt.Sprintf("socket,id=%s,fd=%d", id, fd)
 }
 
 func (m Machine) cpu() string {

@@ -95,7 +95,10 @@ func (c *children) serve(s *mux.Stream) {
 	case r.Exec != nil:
 		exit = c.run(*r.Exec, s, w)
 	case r.Signal != nil:
-		exit = failed(unix.Kill(-r.Signal.PID, unix.Signal(r.Signal.Number)))
+		if err = unix.Kill(-r.Signal.PID, unix.Signal(r.Signal.Number)); errors.Is(err, unix.ESRCH) {
+			err = nil // it has just ended
+		}
+		exit = failed(err)
 	case r.Put != nil:
 		exit = failed(put(*r.Put, s))
 	case r.Get != nil:

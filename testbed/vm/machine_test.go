@@ -1,0 +1,108 @@
+package vm
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netdelta/testbed/vm/image"
+	"netdelta/testbed/vm/wire"
+)
+
+// TestInvalid: what can't be is refused before anything is started, and says why.
+func TestInvalid(t *testing.T) {
+	script := []wire.Command{{Path: "/netdelta"}}
+	for says, m := range map[string]Machine{
+		"65 processors":       {CPUs: 65},
+		"-1 processors":       {CPUs: -1},
+		"100 MiB of memory":   {Memory: 100 << 20},
+		"don't reach":         {Cards: 1, Memory: 4 << 30},
+		"5 cards":             {Cards: 5},
+		`"hvf" is no`:         {Accel: "hvf"},
+		"takes one processor": {Exact: &Exact{}, CPUs: 2, Script: script},
+		"takes tcg":           {Exact: &Exact{}, Accel: KVM, Script: script},
+		"takes a script":      {Exact: &Exact{}},
+		"no network cards":    {Exact: &Exact{}, Script: script, Cards: 1},
+		"2^11 ns":             {Exact: &Exact{Shift: 11}, Script: script},
+		"no absolute path":    {Files: []File{{"a", "b"}}},
+	} {
+		_, err := m.complete()
+		var invalid *InvalidError
+		if !errors.As(err, &invalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: got %v, not one that says %q", m, err, says)
+		}
+	}
+}
+
+// TestDynamic: a program that a guest could not run is refused here, where it can be mended.
+func TestDynamic(t *testing.T) {
+	for _, p := range []string{"/bin/sh", "/usr/bin/bash"} {
+		if _, err := os.Stat(p); err != nil {
+			continue
+		}
+		_, err := Machine{Program: p}.complete()
+		if err == nil || !strings.Contains(err.Error(), "CGO_ENABLED=0") {
+			t.Errorf("%s: got %v", p, err)
+		}
+		return
+	}
+	t.Error("this machine has no shell")
+}
+
+// TestArguments: no guest gets at this machine's network, and an exact one at no clock but its own.
+func TestArguments(t *testing.T) {
+	plain := Machine{CPUs: 2, Memory: 1 << 30, Accel: TCG}.arguments("kernel")
+	if k := slices.Index(plain, "-nic"); k < 0 || plain[k+1] != "none" {
+		t.Errorf("it does not say -nic none: %q", plain)
+	}
+	all := Machine{CPUs: 2, Memory: 1 << 30, Accel: TCG, Cards: 2, Links: []Link{{MAC: "02:00:00:00:00:01", Socket: "/a,b", Listen: true, MTU: 9000}}}
+	for _, a := range all.arguments("kernel") {
+		if strings.HasPrefix(a, "user") || strings.HasPrefix(a, "tap") || strings.HasPrefix(a, "bridge") {
+			t.Errorf("it reaches this machine's network: %s", a)
+		}
+	}
+	joined := strings.Join(all.arguments("kernel"), " ")
+	for _, want := range []string{"addr.path=/a,,b", "server=on", "host_mtu=9000", "igb,bus=port1,netdev=hub1"} {
+		if !strings.Contains(joined, want) {
+			t.Errorf("it lacks %s: %s", want, joined)
+		}
+	}
+	exact := strings.Join(Machine{CPUs: 1, Memory: 1 << 30, Accel: TCG, Exact: &Exact{Shift: 1, Seed: 7}, Script: []wire.Command{{Path: "a"}}}.arguments("kernel"), " ")
+	for _, want := range []string{"-icount shift=1,sleep=off", "-seed 7", "clock=vm", "lpj=4000000", "thread=single"} {
+		if !strings.Contains(exact, want) {
+			t.Errorf("an exact machine lacks %s: %s", want, exact)
+		}
+	}
+	if strings.Contains(exact, "virtio") {
+		t.Errorf("an exact machine has a device that goes by this machine's clock: %s", exact)
+	}
+}
+
+// TestEmulator: QEMU is led to its own files, not to those of this machine.
+func TestEmulator(t *testing.T) {
+	path, args, env := image.Image{Dir: "/images/x"}.Emulator()
+	for _, s := range slices.Concat([]string{path}, args[1:2], env) {
+		if !strings.Contains(s, "/images/x/qemu/") {
+			t.Errorf("%s is not in the image", s)
+		}
+	}
+}
+
+// TestEnding: only the end is kept.
+func TestEnding(t *testing.T) {
+	e := ending{most: 8}
+	for _, s := range []string{"one ", "two ", "three"} {
+		if n, err := e.Write([]byte(s)); n != len(s) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if e.String() != "wo three" {
+		t.Errorf("kept %q", e.String())
+	}
+	if processorTime(os.Getpid()) > time.Hour {
+		t.Error("this process has used more than an hour")
+	}
+}
