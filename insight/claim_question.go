@@ -301,10 +301,8 @@ func (d *docket) whyAbsent(name string, where []study.Condition) string {
 		return "not in this run at these levels"
 	case len(own) > 0:
 		return whyNot(matching)
-	case name == "metal":
+	case name == study.Metal:
 		return "needs a bare-metal baseline"
-	case slices.Contains(study.NotBuilt(), name):
-		return "not built by netdelta yet"
 	}
 	return "not in this run"
 }

@@ -1,6 +1,7 @@
 package studies_test
 
 import (
+	"slices"
 	"testing"
 
 	"netdelta/experiment/studies"
@@ -23,5 +24,23 @@ func TestBuiltinsAgainstTheCatalogues(t *testing.T) {
 		if _, err := study.Parse(f.Path(), f.Data, known); err != nil {
 			t.Errorf("%s:\n%v", f.Name, err)
 		}
+	}
+}
+
+// TestLatencyHasEveryNetwork: a network that is added to the catalogue is added to the default study as well, in its place.
+func TestLatencyHasEveryNetwork(t *testing.T) {
+	var networks []string
+	for _, n := range network.Catalogue() {
+		networks = append(networks, n.Name)
+	}
+	f, _ := studies.Find(studies.Default)
+	s, err := study.Parse(f.Path(), f.Data, study.Known{
+		Testbeds: []string{"lab"}, Networks: networks, Workloads: []study.KnownWorkload{{Name: "tcp-rr"}, {Name: "udp-rr"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(s.Networks, networks) {
+		t.Errorf("the study has\n%v, the catalogue\n%v", s.Networks, networks)
 	}
 }

@@ -21,26 +21,17 @@ func timeless(metric string) bool {
 	return slices.Contains([]string{"throughput", "loss", "no_drop", "partial_drop"}, metric)
 }
 
-// NotBuilt lists networks that claims may name although no testbed of this program can build them: each is something that
-// published measurements are about. "metal" is the machine itself, without any container.
-func NotBuilt() []string {
-	return []string{
-		"metal", "ebpf-routed", "ebpf-vxlan", "ipip", "gre", "geneve", "ovs", "udp-tun", "wireguard", "ipsec", "sriov", "netkit", "sockmap",
-	}
-}
+// Metal is what claims call the machine itself, without any container: published measurements are about it, and no testbed
+// of this program can build it.
+const Metal = "metal"
 
 // vocabulary is what claims may name. Without one, names are checked in form only: a record of a run may come from a
 // program that knew other networks.
 type vocabulary struct{ networks, workloads []string }
 
-// vocabulary is what exists, and what NotBuilt lists.
+// vocabulary is what exists, and Metal.
 func (k Known) vocabulary() *vocabulary {
-	v := &vocabulary{networks: append(slices.Clone(k.Networks), Others)}
-	for _, name := range NotBuilt() {
-		if !slices.Contains(k.Networks, name) {
-			v.networks = append(v.networks, name)
-		}
-	}
+	v := &vocabulary{networks: append(slices.Clone(k.Networks), Others, Metal)}
 	for _, w := range k.Workloads {
 		v.workloads = append(v.workloads, w.Name)
 	}

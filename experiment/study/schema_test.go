@@ -97,7 +97,7 @@ func everythingKnown() Known {
 	return Known{
 		Testbeds: []string{"lab"}, Networks: []string{
 			"host", "bridge", "bridge-nat", "macvlan", "ipvlan-l2", "ipvlan-l3", "routed", "vxlan", "vxlan-routed", "ebpf-routed", "ebpf-vxlan", "sockmap",
-			"xdp", "udp-tun", "ipip", "gre", "geneve", "netkit", "netkit-l2", "ovs", "wireguard", "ipsec",
+			"xdp", "udp-tun", "sriov", "ipip", "gre", "geneve", "netkit", "netkit-l2", "ovs", "wireguard", "ipsec",
 		},
 		Workloads: []KnownWorkload{{Name: "tcp-rr"}, {Name: "udp-rr"}, {Name: "tcp-crr"}, {Name: "tcp-stream"}, {Name: "udp-stream"}},
 	}

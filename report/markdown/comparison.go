@@ -63,7 +63,11 @@ func (d *document) changes(c result.Comparison, g insight.Group) {
 		})
 	}
 	baseline := escape(first.Baseline)
-	d.table([]string{"network", "change", percentage(c.Confidence) + "% interval", "old vs " + baseline, "new vs " + baseline, "verdict"},
+	interval := percentage(c.Confidence) + "% interval"
+	if c.Exact {
+		interval = "range over seeds"
+	}
+	d.table([]string{"network", "change", interval, "old vs " + baseline, "new vs " + baseline, "verdict"},
 		[]bool{false, true, true, true, true, false}, rows)
 }
 

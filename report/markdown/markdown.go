@@ -14,6 +14,7 @@ import (
 	"netdelta/insight"
 	"netdelta/result"
 	"netdelta/stats"
+	"netdelta/unit"
 )
 
 // Write writes a run. Deltas, null check, checks, claims and advice must be filled in.
@@ -23,6 +24,9 @@ func Write(w io.Writer, run result.Run) error {
 	d.line("")
 	if run.Question != "" {
 		d.paragraph("**" + escape(run.Question) + "**")
+	}
+	if says := insight.ExactSays(run); says != "" {
+		d.paragraph(escape(says))
 	}
 	parts := slices.DeleteFunc(insight.Parts(run), func(p insight.Part) bool { return !wanted(p.Run.Cells) })
 	for _, p := range parts {
@@ -35,6 +39,7 @@ func Write(w io.Writer, run result.Run) error {
 		d.setting(p.Run, p.Setting)
 	}
 	d.links(run.Links)
+	d.beside(run.Beside)
 	d.effects(run)
 	d.claims(run.Claims)
 	d.advice(run.Advice)
@@ -85,8 +90,11 @@ func (d *document) setting(run result.Run, s result.Setting) {
 	}
 	first := deltas[0]
 	d.paragraph("### " + escape(insight.Load(s)) + ", " + strings.ToLower(insight.Where(s.Placement)))
-	d.paragraph(fmt.Sprintf("%s: %s %s. %s%% intervals over builds.",
-		escape(first.Baseline), escape(first.Metric), insight.Value(first.Unit, first.BaselineValue), percentage(run.Confidence)))
+	over := percentage(run.Confidence) + "% intervals over builds."
+	if run.Exact != nil {
+		over = fmt.Sprintf("Ranges over %d seeds.", len(run.Exact.Seeds))
+	}
+	d.paragraph(fmt.Sprintf("%s: %s %s. %s", escape(first.Baseline), escape(first.Metric), insight.Value(first.Unit, first.BaselineValue), over))
 	var rows [][]string
 	for i, delta := range deltas {
 		verdict := emphasis(delta.Verdict)
@@ -118,14 +126,22 @@ func ratio(d result.Delta) string {
 	if d.Ratio == 0 {
 		return ""
 	}
-	return insight.Percent(d.Ratio)
+	return percent(d.Ratio, d)
+}
+
+// percent prints a ratio as a change, one that is known to a hundredth of a percent with as many decimals.
+func percent(ratio float64, d result.Delta) string {
+	if decimals := insight.Decimals(ratio, d.RatioLow, d.RatioHigh); decimals > 1 {
+		return unit.Ratio(ratio).PercentTo(decimals)
+	}
+	return insight.Percent(ratio)
 }
 
 // interval is that of the ratio, or of the difference where there is none.
 func interval(d result.Delta) string {
 	switch {
 	case d.RatioLow != nil && d.RatioHigh != nil:
-		return between(insight.Percent(*d.RatioLow), insight.Percent(*d.RatioHigh))
+		return between(percent(*d.RatioLow, d), percent(*d.RatioHigh, d))
 	case d.DifferenceLow != nil && d.DifferenceHigh != nil && d.Ratio == 0:
 		return between(insight.Difference(d.Unit, *d.DifferenceLow), insight.Difference(d.Unit, *d.DifferenceHigh))
 	}
@@ -197,30 +213,22 @@ func wanted(cells []result.Cell) bool {
 	})
 }
 
-// absent writes which networks were not measured, each with the reason.
+// absent writes which networks and cells were not measured, by the reasons.
 func (d *document) absent(cells []result.Cell) {
-	type absence struct{ what, why string }
-	var all []absence
-	counts := map[absence]int{}
-	for _, c := range cells {
-		a := absence{"cells left out", c.Skipped}
-		if c.Unsupported != "" {
-			a = absence{c.Network, c.Unsupported}
-		}
-		if a.why == "" {
-			continue
-		}
-		if counts[a] == 0 {
-			all = append(all, a)
-		}
-		counts[a]++
-	}
+	all := insight.Absences(cells)
 	if len(all) == 0 {
 		return
 	}
 	d.paragraph("### Not measured")
 	for _, a := range all {
-		d.item(fmt.Sprintf("%s (%d): %s", escape(a.what), counts[a], escape(a.why)))
+		who := fmt.Sprintf("%d cells", a.Cells)
+		switch {
+		case a.Unsupported:
+			who = strings.Join(a.Networks, ", ")
+		case a.Cells == 1:
+			who = "1 cell"
+		}
+		d.item(escape(who) + ": " + escape(a.Why))
 	}
 	d.line("")
 }

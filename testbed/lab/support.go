@@ -135,6 +135,9 @@ func missing(err error) bool {
 	return false
 }
 
+// guestMend is what to do about a kernel that can't be mended: the guest's has every kind of link.
+const guestMend = "run it with --testbed vm"
+
 // mend says what to do about a need that is not met.
 func mend(need network.Need) string {
 	r := need.Requirement()
@@ -142,7 +145,7 @@ func mend(need network.Need) string {
 		return "run it on a machine that has them"
 	}
 	if _, err := os.Stat("/proc/modules"); err != nil {
-		return "this kernel takes no modules: run it on one with " + r.Option
+		return guestMend
 	}
-	return "load it with modprobe " + r.Module + ", or run it on a kernel that has it"
+	return "load it with modprobe " + r.Module + ", or " + guestMend
 }
