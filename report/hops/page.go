@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -127,6 +128,28 @@ func beside(base, other []hops.HopTime) []row {
 		}
 		r.Difference, r.Interval = signed(l.Difference), Interval(l.Low, l.High)
 		rows = append(rows, r)
+	}
+	return rows
+}
+
+// partRow is a part of the round trip in all networks: its time and its share in each.
+type partRow struct {
+	Name, Changes string
+	Cells         []string
+}
+
+// Parts are what the round trips are made of. Networks have the same parts, whichever are empty.
+func (d drawing) Parts() []partRow {
+	var rows []partRow
+	for i, w := range d.Ways {
+		for _, p := range w.Parts() {
+			at := slices.IndexFunc(rows, func(r partRow) bool { return r.Name == p.Name })
+			if at < 0 {
+				at = len(rows)
+				rows = append(rows, partRow{Name: p.Name, Changes: Changes(p), Cells: make([]string, 2*len(d.Ways))})
+			}
+			rows[at].Cells[2*i], rows[at].Cells[2*i+1] = ns(p.Time), fmt.Sprintf("%.1f%%", 100*p.Share)
+		}
 	}
 	return rows
 }

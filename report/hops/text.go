@@ -28,6 +28,7 @@ func WriteText(w io.Writer, ways ...hops.Way) error {
 			writeOne(out, way, "response", way.Response)
 		}
 	}
+	writeParts(out, ways)
 	for _, way := range ways {
 		writeTrust(out, way)
 	}
@@ -72,6 +73,27 @@ func writeBeside(out io.Writer, direction string, base, other hops.Way, lines []
 	fmt.Fprintf(table, "  sum\t\t\t%s\n", signed(sum))
 	flush(table)
 	fmt.Fprintln(out)
+}
+
+// writeParts prints what the round trip of each network is made of.
+func writeParts(out io.Writer, ways []hops.Way) {
+	table := newTable(out)
+	for _, w := range ways {
+		fmt.Fprintf(table, "parts of %s\tp50\tshare\twhat the network can change\n", ui.Clean(w.Network))
+		for _, p := range w.Parts() {
+			fmt.Fprintf(table, "  %s\t%s\t%.1f%%\t%s\n", p.Name, ns(p.Time), 100*p.Share, Changes(p))
+		}
+	}
+	flush(table)
+	fmt.Fprintln(out)
+}
+
+// Changes says whether another network changes a part.
+func Changes(p hops.Part) string {
+	if p.Network {
+		return "yes"
+	}
+	return "hardly"
 }
 
 // writeTrust says what the figures of a network rest on.
