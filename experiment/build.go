@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,7 +229,10 @@ func (st *stage) newSeat(c result.Cell) *seat {
 		if w.Name != c.Workload {
 			continue
 		}
-		s.protocol, s.connects = w.Protocol, w.Connects
+		s.protocol = w.Protocol
+		if w.Connects {
+			s.connects = cmp.Or(c.Params.Message, w.Defaults.Message)
+		}
 		if s.searches = c.Params.Search; s.searches {
 			continue // what it finds stands in place of the workload's usual metrics
 		}

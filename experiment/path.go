@@ -84,8 +84,8 @@ func (s *seat) arrived(load *path.Load, moved, delivered int64) {
 	case s.latencies:
 		load.Requests += unit.Bytes(moved / 2)
 		load.Responses += unit.Bytes(moved / 2)
-		if message := int64(s.cell.Params.Message); s.connects && message > 0 {
-			load.Connections += moved / 2 / message
+		if s.connects > 0 {
+			load.Connections += moved / 2 / int64(s.connects)
 		}
 	case s.protocol == network.UDP:
 		load.Requests += unit.Bytes(delivered)

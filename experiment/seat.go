@@ -16,6 +16,7 @@ import (
 	"netdelta/probe/stalls"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/unit"
 	"netdelta/workload"
 )
 
@@ -36,7 +37,7 @@ type seat struct {
 	cpus      placementCPUs
 	neighbour *neighbour // nil without one
 	latencies bool       // the bursts have latencies
-	connects  bool       // each transaction has a connection of its own
+	connects  unit.Bytes // the request of a transaction that has a connection of its own, 0 where connections stay
 	streams   bool       // the bursts have a throughput
 	searches  bool       // the bursts look for the highest rates
 	protocol  network.Protocol

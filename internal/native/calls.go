@@ -234,15 +234,16 @@ func EpollCreate() (int32, Errno) {
 	return int32(fd), errno
 }
 
-// BytesAcknowledged is how much of what was sent on a TCP socket its peer has acknowledged, since the connection began.
+// Progress is how many bytes a TCP socket has sent since its connection began, those sent anew too, and how many of them
+// its peer has acknowledged.
 //
 //go:nosplit
 //go:norace
-func BytesAcknowledged(fd int32) (uint64, Errno) {
+func Progress(fd int32) (sent, acknowledged uint64, errno Errno) {
 	var info unix.TCPInfo
-	length := uint32(unsafe.Offsetof(info.Bytes_received))
-	errno := Option(fd, unix.IPPROTO_TCP, unix.TCP_INFO, unsafe.Pointer(&info), &length)
-	return info.Bytes_acked, errno
+	length := uint32(unsafe.Offsetof(info.Bytes_retrans))
+	errno = Option(fd, unix.IPPROTO_TCP, unix.TCP_INFO, unsafe.Pointer(&info), &length)
+	return info.Bytes_sent, info.Bytes_acked, errno
 }
 
 // Errors that have a meaning to load engines.
