@@ -84,6 +84,9 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	r.run.Finished = time.Now()
 	r.run.Environment = r.stage.seen.environment(r.run.Environment)
 	r.run.Notes = r.stage.seen.notes(r.run.Notes)
+	if note := r.scheduler.Shed().Note; note != "" {
+		r.run.Notes = append(r.run.Notes, note)
+	}
 	c.Judge.Conclude(&r.run, r.trials)
 	return r.run, errors.Join(err, r.folder.WriteEnvironment(r.run.Environment), r.folder.WriteResult(r.run))
 }
@@ -115,6 +118,7 @@ type runner struct {
 
 	trials   []result.Trial
 	failures map[string]int // by cell: builds in a row that were of no use
+	left     int            // cells that were left out on the way
 	open     int            // as in Status
 	rounds   int            // of this build, repeated ones included
 	repeated int            // of this build
@@ -152,6 +156,7 @@ func (r *runner) elapsed() time.Duration { return time.Since(r.began) }
 func (r *runner) loop(ctx context.Context) error {
 	for {
 		step := r.scheduler.Next(r.elapsed())
+		r.shed()
 		var err error
 		switch step.Kind {
 		case plan.StepBuild:
@@ -171,6 +176,15 @@ func (r *runner) loop(ctx context.Context) error {
 			return r.rescue(ctx)
 		}
 	}
+}
+
+// shed marks what the scheduler has left out because this machine is slower than was planned for.
+func (r *runner) shed() {
+	shed := r.scheduler.Shed()
+	if len(shed.Cells) == r.left {
+		return
+	}
+	r.left, r.run.Cells = len(shed.Cells), shed.Mark(r.run.Cells)
 }
 
 func (r *runner) build(ctx context.Context, step plan.Step) error {

@@ -9,6 +9,7 @@ import (
 
 // decide begins the next build, or ends the run.
 func (s *Scheduler) decide(now time.Duration) {
+	s.shed(now)
 	cells := s.participants(s.wanted)
 	if len(cells) == 0 {
 		s.end(now)

@@ -63,6 +63,7 @@ type Scheduler struct {
 	next     int // number of the next build
 	rounds   int // equal rounds of the builds that all take part in; 0 until planned
 	ahead    []result.Cell
+	out      Shed
 
 	phase   StepKind // what the runner is doing: "" is nothing
 	current Step

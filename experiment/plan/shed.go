@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"netdelta/experiment/study"
+	"netdelta/result"
+)
+
+// Shed is what a run left out because the machine is slower than was planned for.
+type Shed struct {
+	// Cells are the IDs.
+	Cells []string
+	// Why says for each of them why it is left out, and Note what is left out in all.
+	Why, Note string
+}
+
+// shed leaves out loads, those first that were chosen last, until the others fit into the time that is left with as many builds
+// as an interval takes. What was chosen rests on a guess of what things cost; after the first build it is known. On a machine
+// that is busy with something else the run then has fewer deltas that mean something, not many that don't.
+func (s *Scheduler) shed(now time.Duration) {
+	if s.done == 0 || s.rules.Rounds > 0 || s.rules.MaxBuilds > 0 {
+		return // with so many rounds or builds as were asked for, nothing but what was asked for
+	}
+	loads := byTurns(s.without(s.cells), together)
+	var out []load
+	for len(loads) > 1 {
+		cells := s.participants(s.wanted)
+		due := s.due(cells)
+		if due <= 0 || fits(s.limit()-now, due, s.cost.once(len(cells)), s.cost.round(cells)) >= s.rules.MinRounds {
+			break
+		}
+		last := loads[len(loads)-1]
+		loads = loads[:len(loads)-1]
+		out = append(out, last)
+		for _, c := range s.cells {
+			if together(c) == last && !s.dropped[c.ID] {
+				s.dropped[c.ID] = true
+				s.out.Cells = append(s.out.Cells, c.ID)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return
+	}
+	s.ahead = s.without(s.ahead)
+	var names []string
+	for _, l := range slices.Backward(out) {
+		names = append(names, Describe(l.workload, l.params))
+	}
+	whole := study.FormatDuration(roundUp(s.whole(now)))
+	s.out.Why = fmt.Sprintf("left out by the time budget of %s: this machine takes longer than was planned; about %s hold it", study.FormatDuration(s.rules.Budget), whole)
+	s.out.Note = fmt.Sprintf("this machine takes longer than was planned: %s left out after %s, so that the others have the %d that an interval takes; --time-budget %s holds all",
+		strings.Join(names, ", ")+were(len(names)), builds(s.done), s.rules.MinBuilds, whole)
+}
+
+// whole is about how long the run would take with nothing left out.
+func (s *Scheduler) whole(now time.Duration) time.Duration {
+	all := s.cost.once(len(s.cells)) + time.Duration(s.rules.MinRounds)*s.cost.round(s.cells)
+	return now/time.Duration(max(1, s.done)) + time.Duration(s.rules.Builds)*all + s.cost.finish
+}
+
+// Shed is what was left out since the run began; it has no cells while nothing was.
+func (s *Scheduler) Shed() Shed { return s.out }
+
+// Mark returns a run's cells with those that were left out marked as skipped: deltas of a build or two would only be in the way.
+func (o Shed) Mark(cells []result.Cell) []result.Cell {
+	marked := slices.Clone(cells)
+	for i := range marked {
+		if slices.Contains(o.Cells, marked[i].ID) {
+			marked[i].Skipped = o.Why
+		}
+	}
+	return marked
+}
+
+// builds counts builds in words.
+func builds(n int) string {
+	if n == 1 {
+		return "1 build"
+	}
+	return fmt.Sprintf("%d builds", n)
+}
+
+// were is the verb for n loads.
+func were(n int) string {
+	if n == 1 {
+		return " was"
+	}
+	return " were"
+}

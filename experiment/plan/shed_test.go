@@ -1,0 +1,77 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"netdelta/experiment/plan"
+)
+
+// A machine that is many times slower than was guessed gives up loads, those that were chosen last first, so that what is left
+// has its intervals within the budget.
+func TestSlowMachineGivesUpLoads(t *testing.T) {
+	cells := settings(4, 3)
+	w := &world{burst: 90 * time.Millisecond, perCell: 40 * time.Millisecond, ahead: true} // 7 and 10 were guessed
+	s := plan.NewScheduler(cells, rules(time.Minute), costs())
+	if end := w.run(t, s); end.Ended != plan.EndedBudget || w.now > time.Minute {
+		t.Errorf("ended %q at %v", end.Ended, w.now)
+	}
+	shed := s.Shed()
+	left := map[string]bool{}
+	for _, id := range shed.Cells {
+		left[id] = true
+	}
+	kept := map[int]bool{}
+	for _, c := range cells {
+		if left[c.ID] {
+			if w.builds[c.ID] != 1 {
+				t.Errorf("%s was left out after %d builds, want the first", c.ID, w.builds[c.ID])
+			}
+			continue
+		}
+		kept[c.Params.Connections] = true
+		if w.builds[c.ID] < 6 {
+			t.Errorf("%s has %d builds, fewer than an interval takes", c.ID, w.builds[c.ID])
+		}
+	}
+	// The first combination is chosen first, the last one next.
+	if len(kept) == 0 || len(kept) == 4 || !kept[1] {
+		t.Errorf("kept the loads %v", kept)
+	}
+	if !strings.Contains(shed.Note, "were left out after 1 build,") || !strings.Contains(shed.Why, "time budget of 1m") {
+		t.Errorf("it is said: %q, %q", shed.Note, shed.Why)
+	}
+	for _, c := range shed.Mark(cells) {
+		if (c.Skipped != "") != left[c.ID] {
+			t.Errorf("%s is marked %q", c.ID, c.Skipped)
+		}
+	}
+	t.Log(shed.Note)
+}
+
+// A machine that is as fast as was guessed gives up nothing, nor does a run of as many builds or rounds as were asked for.
+func TestNothingIsGivenUpWithoutNeed(t *testing.T) {
+	for name, c := range map[string]struct {
+		burst time.Duration
+		rules func(*plan.Rules)
+	}{
+		"as guessed": {7 * time.Millisecond, func(*plan.Rules) {}},
+		"builds":     {90 * time.Millisecond, func(r *plan.Rules) { r.MaxBuilds, r.Builds, r.MinBuilds = 6, 6, 6 }},
+		"rounds":     {90 * time.Millisecond, func(r *plan.Rules) { r.Rounds, r.MinRounds = 20, 20 }},
+		"one load":   {400 * time.Millisecond, func(*plan.Rules) {}},
+	} {
+		cells := settings(4, 3)
+		if name == "one load" {
+			cells = settings(1, 3)
+		}
+		asked := rules(time.Minute)
+		c.rules(&asked)
+		w := &world{burst: c.burst, perCell: 10 * time.Millisecond}
+		s := plan.NewScheduler(cells, asked, costs())
+		w.run(t, s)
+		if shed := s.Shed(); len(shed.Cells) != 0 || shed.Note != "" {
+			t.Errorf("%s: %q", name, shed.Note)
+		}
+	}
+}
