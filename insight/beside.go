@@ -3,6 +3,7 @@ package insight
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -127,4 +128,19 @@ func ExactSays(run result.Run) string {
 		"the two programs. Each takes %g ns of the guest's clock, so times here are counts, and nothing the machine did meanwhile is in them: equal guests "+
 		"give equal figures. What is not counted: caches and memory, branches that are guessed wrong, network cards and their offloads, and work that runs in parallel. "+
 		"Intervals are ranges over seeds (%s), which decide where code and data lie in memory.", e.Processor, e.Emulator, e.PerInstruction, strings.Join(seeds, ", "))
+}
+
+// Decimals are how many of a percentage a ratio of the delta is printed with, as its interval bears: none for what is twice as much
+// or more, or not known to a tenth, two for a count of instructions that is known to a hundredth of a percent.
+func Decimals(ratio float64, d result.Delta) int {
+	known := d.RatioLow != nil && d.RatioHigh != nil
+	large := math.Abs(ratio-1) >= 1
+	counted := d.Rounds == d.Blocks // one round in each build, as only counts have
+	switch {
+	case known && counted && *d.RatioHigh-*d.RatioLow < 1e-3 && !large:
+		return 2
+	case large || known && *d.RatioHigh-*d.RatioLow > 0.2:
+		return 0
+	}
+	return 1
 }

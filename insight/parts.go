@@ -18,7 +18,7 @@ func Parts(run result.Run) []Part {
 		if !known {
 			i = len(all)
 			at[s] = i
-			all = append(all, Part{s, result.Run{Confidence: run.Confidence, Margin: run.Margin, Adaptive: run.Adaptive}})
+			all = append(all, Part{s, result.Run{Confidence: run.Confidence, Margin: run.Margin, Adaptive: run.Adaptive, Exact: run.Exact}})
 		}
 		return &all[i].Run
 	}

@@ -207,7 +207,7 @@ func verdictClass(verdict string) string {
 
 // precise prints a ratio as a change in percent with so many decimals as its interval bears.
 func precise(ratio float64, d result.Delta) string {
-	decimals := insight.Decimals(ratio, d.RatioLow, d.RatioHigh)
+	decimals := insight.Decimals(ratio, d)
 	if math.Abs(ratio) >= 1000 {
 		return fmt.Sprintf("%+.3g", 100*(ratio-1))
 	}

@@ -131,7 +131,7 @@ func ratio(d result.Delta) string {
 
 // percent prints a ratio as a change, one that is known to a hundredth of a percent with as many decimals.
 func percent(ratio float64, d result.Delta) string {
-	if decimals := insight.Decimals(ratio, d.RatioLow, d.RatioHigh); decimals > 1 {
+	if decimals := insight.Decimals(ratio, d); decimals > 1 {
 		return unit.Ratio(ratio).PercentTo(decimals)
 	}
 	return insight.Percent(ratio)

@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"netdelta/insight"
@@ -53,10 +52,7 @@ func (p *page) nameColumn(t table) column {
 
 // percent prints a ratio as a change with so many decimals as its interval bears.
 func percent(ratio float64, d result.Delta) string {
-	decimals := 1
-	if math.Abs(ratio-1) >= 1 || d.RatioLow != nil && d.RatioHigh != nil && *d.RatioHigh-*d.RatioLow > 0.2 {
-		decimals = 0
-	}
+	decimals := insight.Decimals(ratio, d)
 	text := fmt.Sprintf("%+.*f", decimals, 100*(ratio-1))
 	if strings.Trim(text, "+-0.") == "" {
 		return strings.TrimLeft(text, "+-")
@@ -75,7 +71,10 @@ func (p *page) costColumn(t table) column {
 
 func (t table) intervalColumn() column {
 	title := "interval"
-	if t.confidence > 0 {
+	switch {
+	case t.exact:
+		title = "range over seeds"
+	case t.confidence > 0:
 		title = fmt.Sprintf("%.4g%% interval", 100*t.confidence)
 	}
 	return t.column(title, true, func(d result.Delta) string {

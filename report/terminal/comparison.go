@@ -216,7 +216,11 @@ func (p *page) comparisonLayout(c result.Comparison, g insight.Group, drawn []re
 		return ui.Shorten(p.terminal.Text(insight.Name(g.Changes[i].Network, g.Changes[i].Path)), nameMost)
 	})
 	moved := cells("change", true, func(i int) string { return moved(drawn[i]) })
-	interval := cells(fmt.Sprintf("%.4g%% interval", 100*c.Confidence), true, func(i int) string { return movedBetween(g.Changes[i], drawn[i]) })
+	title := fmt.Sprintf("%.4g%% interval", 100*c.Confidence)
+	if c.Exact {
+		title = "range over seeds"
+	}
+	interval := cells(title, true, func(i int) string { return movedBetween(g.Changes[i], drawn[i]) })
 	baseline := ui.Shorten(p.terminal.Text(g.Changes[0].Baseline), nameMost/2)
 	was := cells("old vs "+baseline, true, func(i int) string { return insight.Against(g.Changes[i].Old, g.Changes[i].Unit) })
 	is := cells("new vs "+baseline, true, func(i int) string { return insight.Against(g.Changes[i].New, g.Changes[i].Unit) })

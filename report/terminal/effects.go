@@ -20,7 +20,7 @@ func (p *page) effects() {
 			return
 		}
 		p.title(t.Heading(), "")
-		p.rows(table{deltas: t.Headlines(), all: t.Deltas, confidence: p.run.Confidence})
+		p.rows(table{deltas: t.Headlines(), all: t.Deltas, confidence: p.run.Confidence, exact: p.run.Exact != nil})
 		p.paragraph(piece{}, t.Says)
 	}
 }

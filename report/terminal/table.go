@@ -60,6 +60,8 @@ type table struct {
 	all []result.Delta
 	// confidence of the intervals, such as 0.95.
 	confidence float64
+	// exact says that the intervals are ranges over seeds.
+	exact bool
 }
 
 // setting prints a setting's table and what it says.
@@ -83,7 +85,7 @@ func (p *page) setting(c insight.Conclusion, part result.Run) {
 
 // tableOf sorts out the rows of a setting.
 func tableOf(s result.Setting, part result.Run) table {
-	t := table{confidence: part.Confidence, all: slices.Concat(part.Deltas, part.Null)}
+	t := table{confidence: part.Confidence, exact: part.Exact != nil, all: slices.Concat(part.Deltas, part.Null)}
 	for _, n := range part.Null {
 		if n.Headline {
 			t.deltas, t.null = append(t.deltas, n), true

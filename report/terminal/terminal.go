@@ -24,6 +24,7 @@ func Write(w io.Writer, run result.Run, t ui.Terminal) error {
 	for _, c := range insight.Conclude(run) {
 		p.setting(c, parts[c.Setting])
 	}
+	p.beside()
 	p.effects()
 	p.links()
 	p.trust()
@@ -94,6 +95,10 @@ func (p *page) head() {
 		p.paragraph(lead, p.run.Question)
 	}
 	p.paragraph(piece{}, strings.Join(p.facts(), " · "))
+	if says := insight.ExactSays(p.run); says != "" {
+		p.line()
+		p.paragraph(piece{}, says)
+	}
 	if len(p.run.Deltas) == 0 {
 		p.line()
 		p.paragraph(piece{}, "Nothing could be compared: no cell was measured together with the baseline.")

@@ -21,6 +21,7 @@ func (p *page) trust() {
 	p.title("How far to trust this", "")
 	p.entry("null check", p.nullCheck())
 	p.entry("spread", p.spread())
+	p.entry("seeds", p.seeds())
 	p.entry("left out", p.leftOut())
 	p.list("failed", p.failed())
 	p.list("misrouted", p.misrouted())
@@ -96,14 +97,14 @@ func (p *page) nullCheck() string {
 	}
 	var within []string
 	if len(floors) > 0 {
-		within = append(within, fmt.Sprintf("%.1f%%", 100*slices.Max(floors)))
+		within = append(within, p.share(slices.Max(floors)))
 	}
 	if len(points) > 0 {
 		within = append(within, fmt.Sprintf("%.2f points of loss", 100*slices.Max(points)))
 	}
 	text := fmt.Sprintf("%s, set up twice, differs from itself by at most %s", baseline, strings.Join(within, " or "))
 	if len(floors) > 1 {
-		text += fmt.Sprintf(" in each of %d settings (median %.1f%%)", len(floors), 100*stats.Median(floors))
+		text += fmt.Sprintf(" in each of %d settings (median %s)", len(floors), p.share(stats.Median(floors)))
 	}
 	text += ": a change below the floor of its setting is never called real"
 	if len(failed) > 0 {
@@ -115,6 +116,9 @@ func (p *page) nullCheck() string {
 
 // spread is how the delta of a single round scatters, and where that comes from: the median over all headline deltas.
 func (p *page) spread() string {
+	if p.run.Exact != nil {
+		return "" // there is one round in each build, and nothing random in it
+	}
 	var builds, rounds, bursts []float64
 	for _, d := range p.run.Deltas {
 		if d.Headline && d.Variance != nil {

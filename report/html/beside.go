@@ -1,0 +1,55 @@
+package html
+
+import (
+	"fmt"
+	"strconv"
+
+	"netdelta/insight"
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// beside is what an exact run says of the same networks, as the page shows it.
+type beside struct {
+	Run, Says string
+	Settings  []besideSetting
+}
+
+type besideSetting struct {
+	Load, Where, Correlation string
+	Networks                 []besideNetwork
+}
+
+type besideNetwork struct {
+	Network, Native, NativeRank, Exact, ExactRank, Request, Response string
+}
+
+// ExactSays is what a run that counts instructions counts, and what not; "" for any other.
+func (p *page) ExactSays() string { return insight.ExactSays(p.Run) }
+
+// Beside is the exact run that was set beside this one, nil without one.
+func (p *page) Beside() *beside {
+	b := p.Run.Beside
+	if b == nil {
+		return nil
+	}
+	shown := &beside{Run: b.Run, Says: insight.BesideSays(*b)}
+	place := func(rank float64) string { return strconv.FormatFloat(rank, 'f', -1, 64) }
+	for _, s := range b.Settings {
+		one := besideSetting{
+			Load:  insight.Load(result.Setting{Workload: s.Workload, Params: s.Params, Placement: s.Placement}),
+			Where: insight.Where(s.Placement),
+		}
+		if s.Correlation != nil {
+			one.Correlation = fmt.Sprintf("%.2f", *s.Correlation)
+		}
+		for _, n := range s.Networks {
+			one.Networks = append(one.Networks, besideNetwork{
+				n.Network, insight.Percent(n.Native), place(n.NativeRank), unit.Ratio(n.Exact).PercentTo(2), place(n.ExactRank),
+				fmt.Sprintf("%+.0f", n.Request), fmt.Sprintf("%+.0f", n.Response),
+			})
+		}
+		shown.Settings = append(shown.Settings, one)
+	}
+	return shown
+}

@@ -1,0 +1,39 @@
+package markdown
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// beside writes what an exact run says of the same networks.
+func (d *document) beside(b *result.Beside) {
+	if b == nil {
+		return
+	}
+	d.paragraph("## Instructions beside time")
+	d.paragraph("The same networks in the exact run " + escape(b.Run) + ", which counts instructions. " + escape(insight.BesideSays(*b)))
+	for _, s := range b.Settings {
+		setting := result.Setting{Workload: s.Workload, Params: s.Params, Placement: s.Placement}
+		d.paragraph("### " + escape(insight.Load(setting)) + ", " + strings.ToLower(insight.Where(s.Placement)) + ": instructions beside time")
+		if s.Correlation != nil {
+			d.paragraph(fmt.Sprintf("Rank correlation %.2f; %s, both against %s.", *s.Correlation, escape(s.Metric), escape(s.Baseline)))
+		}
+		var rows [][]string
+		for _, n := range s.Networks {
+			rows = append(rows, []string{
+				escape(n.Network), insight.Percent(n.Native), place(n.NativeRank), unit.Ratio(n.Exact).PercentTo(2), place(n.ExactRank),
+				fmt.Sprintf("%+.0f", n.Request), fmt.Sprintf("%+.0f", n.Response),
+			})
+		}
+		d.table([]string{"network", "by time", "place", "by instructions", "place", "request", "response"},
+			[]bool{false, true, true, true, true, true, true}, rows)
+	}
+}
+
+// place is a rank, which several networks may share.
+func place(rank float64) string { return strconv.FormatFloat(rank, 'f', -1, 64) }
