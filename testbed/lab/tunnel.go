@@ -61,7 +61,14 @@ func (b *builder) udpTunnel(op network.UDPTunnel) error {
 // open makes what the calling thread's namespace is to have.
 func (t *tunnel) open() error {
 	fd, err := unix.Open(tunDevice, unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
+		return &testbed.UnsupportedError{
+			Feature: "a TUN device", Need: "the right to open " + tunDevice, Mend: "run it as root, or give all users that right, as most distributions do: chmod 666 " + tunDevice,
+		}
+	case errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO):
+		return fmt.Errorf("open %s: %w (%w)", tunDevice, unix.EOPNOTSUPP, err) // the file is there, its driver is not
+	case err != nil:
 		return fmt.Errorf("open %s: %w", tunDevice, err)
 	}
 	t.device = os.NewFile(uintptr(fd), tunDevice)
