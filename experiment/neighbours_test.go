@@ -1,12 +1,14 @@
 package experiment_test
 
 import (
+	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"netdelta/experiment"
 	"netdelta/experiment/study"
+	"netdelta/internal/agent"
 	"netdelta/internal/machine"
 	"netdelta/internal/require"
 	"netdelta/network"
@@ -31,6 +33,7 @@ func TestBestEffortIsWorse(t *testing.T) {
 	s.Factors = study.Levels{Conditions: study.ConditionLevels{QoS: []string{result.Guaranteed, result.BestEffort}}}
 	s.Design.Burst, s.Design.Rounds = 10*time.Millisecond, 30
 	c := setUp(t, s, 2, nil)
+	c.Program = ahead(t, c.Program)
 	mustRun(t, c)
 	done, took := map[string]int64{}, map[string]int64{}
 	counted, all := 0, 0
@@ -58,6 +61,16 @@ func TestBestEffortIsWorse(t *testing.T) {
 	if counted < all/2 {
 		t.Errorf("only %d of %d bursts beside neighbours count", counted, all)
 	}
+}
+
+// ahead has agents go before all else that runs on this machine, which would compete for the processor as neighbours do. The
+// kernel shares a processor among sessions, of which each agent is one.
+func ahead(t *testing.T, p agent.Program) agent.Program {
+	t.Helper()
+	require.Need(t, "the right to raise priorities (root)", os.Geteuid() == 0)
+	p.Args = append([]string{"-c", `echo -19 2>/dev/null >/proc/self/autogroup; exec nice -n -19 "$0" "$@"`, p.Path}, p.Args...)
+	p.Path = require.Tool(t, "sh")
+	return p
 }
 
 func qosOf(t *testing.T, cells []result.Cell, id string) string {

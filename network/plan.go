@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"netdelta/unit"
@@ -94,10 +95,10 @@ type Plan struct {
 	// known beforehand, and a proof notes the others as it finds them.
 	Observed bool
 
-	// localServices says that a virtual address leads to lo where its server is in the client's namespace.
-	localServices bool
-
 	path func(from, to int, protocol Protocol) []Hop
+	// apart says that it is the part of a node, or of all nodes but not of the switch.
+	apart bool
+	node  int
 }
 
 // Endpoint is what a plan makes of a pod.
@@ -168,17 +169,21 @@ func (p Plan) SameNode(a, b int) bool { return p.Pods[a].Node == p.Pods[b].Node 
 // loopbackMTU is what Linux gives to lo.
 const loopbackMTU unit.Bytes = 65536
 
-// PathMTU is the largest IP packet that goes from one pod to another without fragmentation. A client that calls a virtual
-// address usually takes the way there to be out of its own device, even where the server is behind lo.
+// PathMTU is the largest IP packet that goes from one pod to another without fragmentation.
 func (p Plan) PathMTU(from, to int) unit.Bytes {
-	if p.Pods[from].In == p.Pods[to].In && (p.Services == nil || p.localServices) {
+	if p.Pods[from].In == p.Pods[to].In {
 		return loopbackMTU
 	}
 	return p.MTU
 }
 
-// Spaces lists the namespaces that the plan uses: the switch, the nodes, and the pods that have one of their own.
+// Spaces lists the namespaces that the plan uses: the switch, the nodes, and the pods that have one of their own; of a part, those
+// that are in it.
 func (p Plan) Spaces() []Space {
+	return slices.DeleteFunc(p.allSpaces(), func(s Space) bool { return !p.has(s) })
+}
+
+func (p Plan) allSpaces() []Space {
 	spaces := []Space{InSwitch()}
 	for i := range p.Nodes {
 		spaces = append(spaces, InNode(i))

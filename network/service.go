@@ -25,7 +25,6 @@ func served(p Plan, t Topology) (Plan, error) {
 		p = resolving(p, t, func(in Space) Op { return ServiceMap{In: in, Family: t.Family, Services: services} })
 	case result.ServiceIPVS:
 		p = resolving(p, t, func(in Space) Op { return IPVS{In: in, Family: t.Family, Services: services} })
-		p = withLocalServices(p, services[len(services)-len(p.Pods):])
 	case result.ServiceEBPF:
 		ops, err := ebpfService(t, p, services)
 		if err != nil {
@@ -38,7 +37,7 @@ func served(p Plan, t Topology) (Plan, error) {
 	for _, s := range services[len(services)-len(p.Pods):] {
 		p.Services = append(p.Services, s.Virtual)
 	}
-	return p, nil
+	return withLocalServices(p), nil
 }
 
 // resolving adds an operation to each namespace with pods, and a way out for packets to virtual addresses where there is
@@ -57,13 +56,13 @@ func resolving(p Plan, t Topology, resolve func(in Space) Op) Plan {
 }
 
 // withLocalServices has namespaces that pods share take the virtual addresses of their own pods for local, as kube-proxy has
-// all of IPVS: where a server is in the client's own namespace, IPVS translates the address but leaves the packet on its way.
-func withLocalServices(p Plan, own []VirtualAddress) Plan {
+// all of IPVS: where a server is in the client's own namespace, the way there is lo from the start. IPVS, for one, translates the
+// address but leaves the packet on the way that it was on.
+func withLocalServices(p Plan) Plan {
 	p.Ops = slices.Clip(p.Ops)
 	for j, e := range p.Pods {
 		if e.In.Kind == NodeSpace {
-			p.Ops = append(p.Ops, LocalRoute{In: e.In, To: own[j].Virtual, From: e.Address})
-			p.localServices = true
+			p.Ops = append(p.Ops, LocalRoute{In: e.In, To: p.Services[j], From: e.Address})
 		}
 	}
 	return p

@@ -50,7 +50,10 @@ func under(t testing.TB, spec testbed.Spec) *lab.Testbed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Nodes, spec.PodsPerNode = 2, 2
+	spec.Nodes = 2
+	if spec.PodsPerNode == 0 {
+		spec.PodsPerNode = 2
+	}
 	tb, err := driver.Open(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -217,14 +220,14 @@ func ofRoundTrips(t *testing.T, a, b result.Conditions) float64 {
 	var clients [2]*testbedtest.Peer
 	var at [2]netip.AddrPort
 	for i, c := range []result.Conditions{a, b} {
-		tb := under(t, testbed.Spec{Network: "bridge", Conditions: c})
+		tb := under(t, testbed.Spec{Network: "bridge", PodsPerNode: 1, Conditions: c})
 		pods := tb.Pods()
-		server := testbedtest.StartPeer(t, pods[2])
-		port, _ := pods[2].Ports()
+		server := testbedtest.StartPeer(t, pods[1])
+		port, _ := pods[1].Ports()
 		if err := server.Serve("udp", port); err != nil {
 			t.Fatal(err)
 		}
-		clients[i], at[i] = testbedtest.StartPeer(t, pods[0]), tb.Endpoint(pods[0], pods[2], port)
+		clients[i], at[i] = testbedtest.StartPeer(t, pods[0]), tb.Endpoint(pods[0], pods[1], port)
 	}
 	return ratioOfTurns(t, func(i int) error {
 		_, err := clients[i].Exchange("udp", at[i], 64, 100)
