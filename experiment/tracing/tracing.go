@@ -24,6 +24,7 @@ type Config struct {
 	Experiment experiment.Config
 	// Cells are traced side by side, one of each network.
 	Cells []result.Cell
+	// Level is how much is traced. hops.Disturbances explains outliers, and makes for longer exchanges.
 	Level hops.Level
 	// Lasting is how long to go on building and tracing; at least MinBuilds builds are traced.
 	Lasting time.Duration
@@ -36,8 +37,9 @@ const (
 	MinBuilds = 3
 	// rounds is how often in a build each cell is visited, traced and untraced.
 	rounds = 6
-	// exchange is how many transactions a visit has.
-	exchange = 250
+	// exchange is how many transactions a visit has; where outliers are to be explained, many are needed.
+	exchange       = 250
+	exchangeLonger = 2000
 	// warm is how many transactions go before a visit's and don't count.
 	warm = 20
 )
@@ -53,6 +55,8 @@ type Traced struct {
 	// are in a transaction.
 	Cost   float64
 	Events int
+	// Explained are all transactions with what was different about them, where that was asked for.
+	Explained []hops.Explained
 	// Otherwise and Lost are how many transactions took another way, and how many events there was no room for.
 	Otherwise, Lost int
 }
@@ -136,11 +140,17 @@ type visit struct {
 
 	untraced, withTracer []float64
 	followed             []hops.Followed
+	explained            []hops.Explained
+	exchange             int
+	disturbances         bool
 	lost                 int
 }
 
 func (c Config) open(ctx context.Context, cell result.Cell) (*visit, error) {
-	v := &visit{}
+	v := &visit{exchange: exchange}
+	if v.disturbances = c.Level == hops.Disturbances; v.disturbances {
+		v.exchange = exchangeLonger
+	}
 	var err error
 	if v.pair, err = experiment.OpenPair(ctx, c.Experiment, cell); err != nil {
 		return nil, err
@@ -229,7 +239,7 @@ func (v *visit) round(random *rand.Rand) error {
 }
 
 func (v *visit) without() error {
-	times, err := v.pair.Exchange(exchange)
+	times, err := v.pair.Exchange(v.exchange)
 	v.untraced = append(v.untraced, floats(times.RoundTrip)...)
 	return err
 }
@@ -239,14 +249,18 @@ func (v *visit) with() error {
 		return err
 	}
 	_, warmErr := v.pair.Exchange(warm) // the first calls of the programs are slow
-	times, err := v.pair.Exchange(exchange)
+	times, err := v.pair.Exchange(v.exchange)
 	events, lost, stopErr := v.tracer.Stop()
 	if err := errors.Join(warmErr, err, stopErr); err != nil {
 		return err
 	}
 	v.lost += lost
 	v.withTracer = append(v.withTracer, floats(times.RoundTrip)...)
-	v.followed = append(v.followed, hops.Follow(v.known.Relevant(events), transactions(times), v.pair.Listen, v.pair.Listen))
+	relevant, done := v.known.Relevant(events), transactions(times)
+	v.followed = append(v.followed, hops.Follow(relevant, done, v.pair.Listen, v.pair.Listen))
+	if v.disturbances {
+		v.explained = append(v.explained, hops.Explain(events, relevant, done, v.pair.Listen, v.pair.Listen)...)
+	}
 	return nil
 }
 
@@ -268,7 +282,7 @@ func floats(ns []int64) []float64 {
 
 // traced sums the rounds up. Rounds in which most went another way than in the first don't count.
 func (v *visit) traced(cost float64) Traced {
-	t := Traced{Untraced: v.untraced, Traced: v.withTracer, Cost: cost, Lost: v.lost}
+	t := Traced{Untraced: v.untraced, Traced: v.withTracer, Cost: cost, Lost: v.lost, Explained: v.explained}
 	if len(v.followed) == 0 {
 		return t
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,12 @@ import (
 	"netdelta/workload/catalogue"
 )
 
-func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
+func TestMain(m *testing.M) {
+	if processor, err := strconv.Atoi(os.Getenv(burner)); err == nil {
+		burnNowAndThen(processor)
+	}
+	os.Exit(leak.Main(m))
+}
 
 // trace traces the networks side by side, the first of which is the baseline.
 func trace(t *testing.T, networks []network.Network, placement result.Placement, level probe.Level, lasting time.Duration) []hops.Way {

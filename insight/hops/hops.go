@@ -31,6 +31,8 @@ type Way struct {
 	Transactions int `json:"transactions"`
 	Otherwise    int `json:"otherwise"`
 	Lost         int `json:"lost"`
+	// Outliers says what was different about the slowest transactions, where that was asked for.
+	Outliers *Outliers `json:"outliers,omitempty"`
 }
 
 // HopTime is a hop with its time, in nanoseconds.
@@ -85,6 +87,7 @@ func WayOf(c tracing.Cell) Way {
 		w.Transactions += len(b.Request[0].Times)
 	}
 	w.Untraced, w.Traced, w.Cost, w.Events = stats.Mean(untraced), stats.Mean(traced), stats.Mean(costs), first.Events
+	w.Outliers = explain(c)
 	w.Request, w.Response = request.times(w.Untraced), response.times(w.Untraced)
 	for _, h := range slices.Concat(w.Request, w.Response) {
 		w.Sum += h.P50

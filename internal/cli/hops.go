@@ -31,6 +31,7 @@ type hopsOptions struct {
 	besideOptions
 	lasting time.Duration
 	sockets bool
+	explain bool
 	pid     int
 	port    uint16
 	json    bool
@@ -60,8 +61,8 @@ It takes root: tracing is not for ordinary users.`,
 			if o.pid <= 0 || o.port == 0 {
 				return usageError{errors.New("--pid and --port go together: the process, and the port of the server at either end of its connections")}
 			}
-			if o.sockets || o.versus != "" {
-				return usageError{errors.New("--pid watches what passes devices: leave --sockets and --vs out")}
+			if o.sockets || o.explain || o.versus != "" {
+				return usageError{errors.New("--pid watches what passes devices: leave --sockets, --explain-outliers and --vs out")}
 			}
 			return env.watch(cmd.Context(), o)
 		},
@@ -70,6 +71,7 @@ It takes root: tracing is not for ordinary users.`,
 	f := cmd.Flags()
 	f.DurationVar(&o.lasting, "time", 15*time.Second, "how long to trace")
 	f.BoolVar(&o.sockets, "sockets", false, "trace sockets too, which costs more")
+	f.BoolVar(&o.explain, "explain-outliers", false, "trace also what comes between, and say what was different about the slowest transactions")
 	f.IntVar(&o.pid, "pid", 0, "watch the TCP connections of this running process in place of a workload, read-only")
 	f.Uint16Var(&o.port, "port", 0, "with --pid: the server's port, whichever end the process is")
 	f.StringVar(&o.out, "out", "", "also draw the hops, as this HTML file")
@@ -89,7 +91,10 @@ func (env *environment) hops(ctx context.Context, o hopsOptions) error {
 	}
 	fmt.Fprintf(env.err, "tracing %s for %v\n", strings.Join(networksOf(config.Run.Cells), " and "), o.lasting)
 	trace := tracing.Config{Experiment: config, Cells: config.Run.Cells, Lasting: o.lasting}
-	if o.sockets {
+	switch {
+	case o.explain:
+		trace.Level = probe.Disturbances
+	case o.sockets:
 		trace.Level = probe.Everything
 	}
 	cells, err := tracing.Trace(ctx, trace)
@@ -124,14 +129,18 @@ const hopsFile = "hops.json"
 const hopsEach = 2 * time.Second
 
 // hopsAfter traces the networks of a run that has ended, each in the first setting, and leaves what it found in the folder.
-func (env *environment) hopsAfter(ctx context.Context, s *study.Study, p experiment.Plan, driver testbed.Driver, folder string) error {
+func (env *environment) hopsAfter(ctx context.Context, s *study.Study, p experiment.Plan, driver testbed.Driver, folder string, explain bool) error {
 	config, err := experiment.Assemble(s, p, driver, env.workloads)
 	if err != nil {
 		return err
 	}
 	cells := firstSetting(config.Run.Cells)
 	fmt.Fprintf(env.err, "tracing %s\n", strings.Join(networksOf(cells), ", "))
-	traced, err := tracing.Trace(ctx, tracing.Config{Experiment: config, Cells: cells, Lasting: hopsEach * time.Duration(len(cells))})
+	trace := tracing.Config{Experiment: config, Cells: cells, Lasting: hopsEach * time.Duration(len(cells))}
+	if explain {
+		trace.Level = probe.Disturbances
+	}
+	traced, err := tracing.Trace(ctx, trace)
 	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
 		return err
 	}

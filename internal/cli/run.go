@@ -49,6 +49,7 @@ type runOptions struct {
 	quiet     bool
 	flame     bool
 	hops      bool
+	explain   bool
 	exact     bool
 }
 
@@ -127,6 +128,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.resume, "resume", "", "go on with the run in this folder")
 	f.BoolVar(&o.exact, "exact", false, "count instructions in guests, in place of measuring time: figures that repeat to the last digit")
 	f.BoolVar(&o.hops, "hops", false, "at the end, trace where the time of a round trip goes on each network, and draw it in the report")
+	f.BoolVar(&o.explain, "explain-outliers", false, "as --hops, and say what was different about the slowest transactions")
 	f.BoolVar(&o.flame, "flame", false, "at the end, profile each network in bursts of its own and write flame graphs into the run folder")
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
@@ -189,8 +191,8 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if o.flame && err == nil && ctx.Err() == nil {
 		err = env.flameAfter(ctx, s, p, driver, folder.Dir())
 	}
-	if o.hops && err == nil && ctx.Err() == nil {
-		err = env.hopsAfter(ctx, s, p, driver, folder.Dir())
+	if (o.hops || o.explain) && err == nil && ctx.Err() == nil {
+		err = env.hopsAfter(ctx, s, p, driver, folder.Dir(), o.explain)
 	}
 	return env.finish(run, folder, o, errors.Join(err, folder.Close()))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/cilium/ebpf"
@@ -32,6 +33,11 @@ const (
 	Ready
 	// Written is when TCP begins to take what a program writes.
 	Written
+	// Repeated is when TCP sends a segment again.
+	Repeated
+	// Preempted is when another task takes the processor from a thread of this program that could go on; Device is its
+	// number.
+	Preempted
 )
 
 // Event is a packet of a watched connection that passes a place.
@@ -47,6 +53,8 @@ type Event struct {
 	Source, Destination uint16
 	// Wraps is how many other packets the packet is wrapped in.
 	Wraps uint8
+	// Processor is where it happened.
+	Processor uint16
 }
 
 // Level is how much is traced. More of it costs more.
@@ -58,6 +66,8 @@ const (
 	Devices Level = iota
 	// Everything traces sockets too.
 	Everything
+	// Disturbances traces also what comes between: segments that are sent again, and other tasks on the processor.
+	Disturbances
 )
 
 // Options say what a tracer watches.
@@ -111,6 +121,7 @@ func (t *Tracer) open(o Options) error {
 	if err := errors.Join(
 		spec.Variables[tracerVarFirstPort].Set(o.First), spec.Variables[tracerVarLastPort].Set(o.Last),
 		spec.Variables[tracerVarRoom].Set(uint32(t.room)), spec.Variables[tracerVarSkipped].Set(o.Skip),
+		spec.Variables[tracerVarProgram].Set(int32(os.Getpid())),
 	); err != nil {
 		return fmt.Errorf("tell the tracer what to watch: %w", err)
 	}
@@ -132,8 +143,12 @@ func wanted(spec *ebpf.CollectionSpec, level Level) ([]string, error) {
 		return nil, fmt.Errorf("read the kernel's types: %w", err)
 	}
 	programs := []string{tracerProgSent, tracerProgReceived}
-	if level == Everything {
-		for _, optional := range []string{tracerProgArrived, tracerProgReady, tracerProgWritten} {
+	if level >= Everything {
+		optionals := []string{tracerProgArrived, tracerProgReady, tracerProgWritten}
+		if level == Disturbances {
+			optionals = append(optionals, tracerProgRepeated, tracerProgPreempted)
+		}
+		for _, optional := range optionals {
 			point := spec.Programs[optional].AttachTo
 			var traced *btf.Typedef
 			if err := kernel.TypeByName("btf_trace_"+point, &traced); err == nil {
@@ -241,6 +256,7 @@ func decode(b []byte) Event {
 	return Event{
 		At: int64(order.Uint64(b)), Space: order.Uint32(b[8:]), Device: order.Uint32(b[12:]), Sequence: order.Uint32(b[16:]),
 		Length: order.Uint32(b[20:]), Source: order.Uint16(b[24:]), Destination: order.Uint16(b[26:]), Kind: Kind(b[28]), Wraps: b[29],
+		Processor: order.Uint16(b[30:]),
 	}
 }
 

@@ -24,25 +24,27 @@ type tracerEvent struct {
 	Destination uint16
 	Kind        uint8
 	Wraps       uint8
-	Protocol    uint8
-	Unused      uint8
+	Processor   uint16
 }
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	tracerMapCounts    = "counts"
-	tracerMapEvents    = "events"
-	tracerProgArrived  = "arrived"
-	tracerProgReady    = "ready"
-	tracerProgReceived = "received"
-	tracerProgSent     = "sent"
-	tracerProgWritten  = "written"
-	tracerVarFirstPort = "first_port"
-	tracerVarLastPort  = "last_port"
-	tracerVarRoom      = "room"
-	tracerVarSkipped   = "skipped"
+	tracerMapCounts     = "counts"
+	tracerMapEvents     = "events"
+	tracerProgArrived   = "arrived"
+	tracerProgPreempted = "preempted"
+	tracerProgReady     = "ready"
+	tracerProgReceived  = "received"
+	tracerProgRepeated  = "repeated"
+	tracerProgSent      = "sent"
+	tracerProgWritten   = "written"
+	tracerVarFirstPort  = "first_port"
+	tracerVarLastPort   = "last_port"
+	tracerVarProgram    = "program"
+	tracerVarRoom       = "room"
+	tracerVarSkipped    = "skipped"
 )
 
 // loadTracer returns the embedded CollectionSpec for tracer.
@@ -87,11 +89,13 @@ type tracerSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type tracerProgramSpecs struct {
-	Arrived  *ebpf.ProgramSpec `ebpf:"arrived"`
-	Ready    *ebpf.ProgramSpec `ebpf:"ready"`
-	Received *ebpf.ProgramSpec `ebpf:"received"`
-	Sent     *ebpf.ProgramSpec `ebpf:"sent"`
-	Written  *ebpf.ProgramSpec `ebpf:"written"`
+	Arrived   *ebpf.ProgramSpec `ebpf:"arrived"`
+	Preempted *ebpf.ProgramSpec `ebpf:"preempted"`
+	Ready     *ebpf.ProgramSpec `ebpf:"ready"`
+	Received  *ebpf.ProgramSpec `ebpf:"received"`
+	Repeated  *ebpf.ProgramSpec `ebpf:"repeated"`
+	Sent      *ebpf.ProgramSpec `ebpf:"sent"`
+	Written   *ebpf.ProgramSpec `ebpf:"written"`
 }
 
 // tracerMapSpecs contains maps before they are loaded into the kernel.
@@ -108,6 +112,7 @@ type tracerMapSpecs struct {
 type tracerVariableSpecs struct {
 	FirstPort *ebpf.VariableSpec `ebpf:"first_port"`
 	LastPort  *ebpf.VariableSpec `ebpf:"last_port"`
+	Program   *ebpf.VariableSpec `ebpf:"program"`
 	Room      *ebpf.VariableSpec `ebpf:"room"`
 	Skipped   *ebpf.VariableSpec `ebpf:"skipped"`
 }
@@ -149,6 +154,7 @@ func (m *tracerMaps) Close() error {
 type tracerVariables struct {
 	FirstPort *ebpf.Variable `ebpf:"first_port"`
 	LastPort  *ebpf.Variable `ebpf:"last_port"`
+	Program   *ebpf.Variable `ebpf:"program"`
 	Room      *ebpf.Variable `ebpf:"room"`
 	Skipped   *ebpf.Variable `ebpf:"skipped"`
 }
@@ -157,18 +163,22 @@ type tracerVariables struct {
 //
 // It can be passed to loadTracerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tracerPrograms struct {
-	Arrived  *ebpf.Program `ebpf:"arrived"`
-	Ready    *ebpf.Program `ebpf:"ready"`
-	Received *ebpf.Program `ebpf:"received"`
-	Sent     *ebpf.Program `ebpf:"sent"`
-	Written  *ebpf.Program `ebpf:"written"`
+	Arrived   *ebpf.Program `ebpf:"arrived"`
+	Preempted *ebpf.Program `ebpf:"preempted"`
+	Ready     *ebpf.Program `ebpf:"ready"`
+	Received  *ebpf.Program `ebpf:"received"`
+	Repeated  *ebpf.Program `ebpf:"repeated"`
+	Sent      *ebpf.Program `ebpf:"sent"`
+	Written   *ebpf.Program `ebpf:"written"`
 }
 
 func (p *tracerPrograms) Close() error {
 	return _TracerClose(
 		p.Arrived,
+		p.Preempted,
 		p.Ready,
 		p.Received,
+		p.Repeated,
 		p.Sent,
 		p.Written,
 	)

@@ -154,6 +154,33 @@ func (d drawing) Parts() []partRow {
 	return rows
 }
 
+// slow is what was different about the slowest transactions of a network.
+type slow struct {
+	Says    string
+	Reasons []reason
+}
+
+type reason struct {
+	Says, Of, OfOthers string
+	Count              int
+}
+
+// Slow are the outliers of the networks for which they are known.
+func (d drawing) Slow() []slow {
+	var all []slow
+	for _, w := range d.Ways {
+		if w.Outliers == nil {
+			continue
+		}
+		s := slow{Says: Slowest(w)}
+		for _, r := range w.Outliers.Reasons {
+			s.Reasons = append(s.Reasons, reason{r.Says, fmt.Sprintf("%.0f%%", 100*r.Outliers), fmt.Sprintf("%.2g%%", 100*r.Others), r.Count})
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
 // Trust says what the figures rest on.
 func (d drawing) Trust() []string {
 	var lines []string

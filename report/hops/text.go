@@ -29,6 +29,7 @@ func WriteText(w io.Writer, ways ...hops.Way) error {
 		}
 	}
 	writeParts(out, ways)
+	writeOutliers(out, ways)
 	for _, way := range ways {
 		writeTrust(out, way)
 	}
@@ -86,6 +87,30 @@ func writeParts(out io.Writer, ways []hops.Way) {
 	}
 	flush(table)
 	fmt.Fprintln(out)
+}
+
+// writeOutliers prints what was different about the slowest transactions of each network, where that is known.
+func writeOutliers(out io.Writer, ways []hops.Way) {
+	for _, w := range ways {
+		o := w.Outliers
+		if o == nil {
+			continue
+		}
+		fmt.Fprintln(out, Slowest(w))
+		table := newTable(out)
+		fmt.Fprintln(table, "  what was different\tof these\tof all others\tcount")
+		for _, r := range o.Reasons {
+			fmt.Fprintf(table, "  %s\t%.0f%%\t%.2g%%\t%d\n", ui.Clean(r.Says), 100*r.Outliers, 100*r.Others, r.Count)
+		}
+		flush(table)
+		fmt.Fprintln(out)
+	}
+}
+
+// Slowest says which transactions of a network are its outliers.
+func Slowest(w hops.Way) string {
+	o := w.Outliers
+	return fmt.Sprintf("the slowest of %s: %d of %d transactions, beyond p%g, %s", ui.Clean(w.Network), o.Count, o.Transactions, 100*o.Quantile, ns(o.Threshold))
 }
 
 // Changes says whether another network changes a part.

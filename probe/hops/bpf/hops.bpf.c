@@ -47,11 +47,17 @@ struct sock {
 	struct sock_common __sk_common;
 } __attribute__((preserve_access_index));
 
+struct task_struct {
+	int pid, tgid;
+} __attribute__((preserve_access_index));
+
 // The servers' ports: packets to and from them are watched.
 const volatile __u16 first_port = 0;
 const volatile __u16 last_port = 0;
 // The network namespace that is left out: the switch between the nodes.
 const volatile __u32 skipped = 0;
+// The program whose threads are the ends of the connections.
+const volatile __s32 program = 0;
 // How many events of a processor there is room for.
 const volatile __u32 room = 0;
 
@@ -61,6 +67,8 @@ enum kind {
 	ARRIVED,   // TCP has the segment
 	READY,     // the socket tells who waits for it
 	WRITTEN,   // TCP begins to take what a program writes
+	REPEATED,  // TCP sends a segment again
+	PREEMPTED, // another task takes the processor from a thread of the program
 };
 
 struct event {
@@ -71,8 +79,7 @@ struct event {
 	__u16 source, destination;
 	__u8 kind;
 	__u8 wraps; // how many packets the packet is wrapped in
-	__u8 protocol;
-	__u8 unused;
+	__u16 processor;
 };
 
 struct {
@@ -113,7 +120,7 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 struct found {
 	__u32 sequence, length;
 	__u16 source, destination;
-	__u8 protocol, wraps;
+	__u8 wraps;
 };
 
 static __always_inline int wanted(__u16 source, __u16 destination)
@@ -193,7 +200,6 @@ static __always_inline int look(unsigned char *p, struct found *f)
 		} else {
 			return 0;
 		}
-		f->protocol = protocol;
 		f->wraps = depth;
 		switch (protocol) {
 		case IPPROTO_TCP: {
@@ -255,7 +261,7 @@ static __always_inline void note(enum kind kind, struct found *f, __u32 space, _
 	e->destination = f->destination;
 	e->kind = kind;
 	e->wraps = f->wraps;
-	e->protocol = f->protocol;
+	e->processor = bpf_get_smp_processor_id();
 }
 
 SEC("tp_btf/net_dev_start_xmit")
@@ -291,7 +297,7 @@ static __always_inline int ours(struct sock *sk, struct found *f, int in)
 		return 0;
 	f->source = in ? other : own;
 	f->destination = in ? own : other;
-	f->sequence = f->length = f->wraps = f->protocol = 0;
+	f->sequence = f->length = f->wraps = 0;
 	return 1;
 }
 
@@ -325,5 +331,26 @@ int BPF_PROG(written, struct sock *sk)
 	return 0;
 }
 
+
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(repeated, struct sock *sk, struct sk_buff *skb)
+{
+	struct found f;
+
+	if (ours(sk, &f, 0))
+		note(REPEATED, &f, sk->__sk_common.skc_net.net->ns.inum, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(preempted, _Bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int state)
+{
+	struct found f = {};
+
+	// A task that could go on had to go.
+	if (prev->tgid == program && next->tgid != program && state == 0)
+		note(PREEMPTED, &f, 0, next->pid);
+	return 0;
+}
 
 char LICENSE[] SEC("license") = "GPL";
