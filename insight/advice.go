@@ -111,7 +111,11 @@ func more(run result.Run) []result.Advice {
 		why += fmt.Sprintf("; about %d builds would settle %s what %s",
 			need, agree(open, "it if it is", "them if they are"), agree(open, "it looks like", "they look like"))
 	}
-	return []result.Advice{{Says: "Give the run more time: a larger --time-budget, or --resume to go on with this one.", Why: why + "."}}
+	says := "Give the run more time: a larger --time-budget, or --resume to go on with this one."
+	if run.Exact != nil {
+		says = "Count in more guests: a larger --builds."
+	}
+	return []result.Advice{{Says: says, Why: why + "."}}
 }
 
 // set holds the names of deltas.

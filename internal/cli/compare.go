@@ -117,6 +117,9 @@ func (env *environment) compare(before, after string, how insight.Comparing, for
 	if a, b := runs[0].Run, runs[1].Run; a.Run == b.Run && a.Started.Equal(b.Started) && a.Seed == b.Seed {
 		return usageError{fmt.Errorf("%s and %s are the same run: it has not changed, and says nothing of another", before, after)}
 	}
+	if a, b := runs[0].Run.Exact != nil, runs[1].Run.Exact != nil; a != b {
+		return usageError{fmt.Errorf("one of %s and %s counts instructions and the other measures time: no change could be told; set them beside each other by netdelta report --exact", before, after)}
+	}
 	c := insight.NewJudge(env.workloads).Compare(runs[0], runs[1], how).Complete()
 	if err := env.writeComparison(env.out, c, format); err != nil {
 		return err

@@ -55,3 +55,21 @@ func unreadable(err error) error {
 	}
 	return err
 }
+
+// reloadBeside is reload, and sets an exact run beside the run where one is named.
+func (env *environment) reloadBeside(path, exact string) (insight.Measured, error) {
+	m, err := env.reload(path)
+	if err != nil || exact == "" {
+		return m, err
+	}
+	other, err := env.reload(exact)
+	if err != nil {
+		return m, err
+	}
+	beside, err := insight.SetBeside(m.Run, other.Run)
+	if err != nil {
+		return m, usageError{fmt.Errorf("--exact: %w", err)}
+	}
+	m.Run.Beside = &beside
+	return m, nil
+}

@@ -87,7 +87,7 @@ func writeJSON(w io.Writer, document any) error {
 }
 
 // reportOptions are the flags of report.
-type reportOptions struct{ format, table, out string }
+type reportOptions struct{ format, table, out, exact string }
 
 func newReportCommand(env *environment) *cobra.Command {
 	formats := reportFormats()
@@ -112,7 +112,8 @@ EXIT STATUS
   3    the run was cut off before anything was measured`,
 		Example: `  netdelta report runs/latest
   netdelta report runs/latest --format md | gh pr comment -F -
-  netdelta report runs/latest --format csv --what bursts --out bursts.csv`,
+  netdelta report runs/latest --format csv --what bursts --out bursts.csv
+  netdelta report runs/native --exact runs/exact --format md`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			format, err := o.check(formats, cmd.Flags().Changed("what"))
@@ -126,6 +127,7 @@ EXIT STATUS
 	f.StringVar(&o.format, "format", formats[0].name, strings.Join(names, ", "))
 	f.StringVar(&o.table, "what", rows.Tables()[0], "the table of a csv or parquet file: "+strings.Join(rows.Tables(), ", "))
 	f.StringVar(&o.out, "out", "", "file to write, - for standard output")
+	f.StringVar(&o.exact, "exact", "", "`folder` of an exact run of the same study, to set beside this one (html, md, json)")
 	complete(cmd, "format", names)
 	complete(cmd, "what", rows.Tables())
 	return cmd
@@ -172,7 +174,7 @@ func (env *environment) report(dir string, format reportFormat, o reportOptions)
 	if format.binary && (o.out == "" || o.out == "-") && env.onTerminal() {
 		return usageError{errors.New("a parquet file is not for a terminal: name a file with --out, or pipe it to a program")}
 	}
-	m, err := env.reload(dir)
+	m, err := env.reloadBeside(dir, o.exact)
 	if err != nil {
 		return err
 	}

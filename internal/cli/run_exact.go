@@ -139,7 +139,6 @@ func (env *environment) exactHead(s *study.Study, cells []result.Cell, img image
 	return result.Run{
 		Schema: result.Schema, Run: s.Name, Study: s.Name, Question: s.Question, Testbed: vmTestbed, Seed: s.Design.Seed,
 		Confidence: s.Design.Confidence, Margin: result.ExactMargin, Exact: e, Cells: cells, Claims: experiment.Claims(s),
-		Notes: []string{fmt.Sprintf("instructions were counted, in %d guests: what caches, network cards and work in parallel add or save is not in the figures", seeds)},
 		Environment: result.Environment{
 			Virtual:  "QEMU " + img.QEMU + ", counting instructions",
 			Versions: map[string]string{"qemu": img.QEMU, "accelerator": "tcg, icount", "image": img.ID()},

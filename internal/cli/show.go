@@ -6,19 +6,21 @@ import (
 
 func newShowCommand(env *environment) *cobra.Command {
 	var asJSON bool
+	var exact string
 	cmd := &cobra.Command{
 		Use:   "show DIR",
 		Short: "Print the deltas of a run folder again",
 		Long:  `Print the deltas of a run folder again, computed from its journal: also of a run that was killed or is still under way.`,
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
-			m, err := env.reload(a[0])
+			m, err := env.reloadBeside(a[0], exact)
 			if err != nil {
 				return err
 			}
 			return env.print(m.Run, asJSON)
 		},
 	}
+	cmd.Flags().StringVar(&exact, "exact", "", "`folder` of an exact run of the same study, to set beside this one")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print result.json")
 	return cmd
 }
