@@ -35,8 +35,7 @@ const (
 	Written
 	// Repeated is when TCP sends a segment again.
 	Repeated
-	// Preempted is when another task takes the processor from a thread of this program that could go on; Device is its
-	// number.
+	// Preempted is when another task takes the processor from a thread of this program, or gives it to one; Device is its number.
 	Preempted
 )
 

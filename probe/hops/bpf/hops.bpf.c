@@ -68,7 +68,7 @@ enum kind {
 	READY,     // the socket tells who waits for it
 	WRITTEN,   // TCP begins to take what a program writes
 	REPEATED,  // TCP sends a segment again
-	PREEMPTED, // another task takes the processor from a thread of the program
+	PREEMPTED, // another task has the processor before or after a thread of the program
 };
 
 struct event {
@@ -343,13 +343,17 @@ int BPF_PROG(repeated, struct sock *sk, struct sk_buff *skb)
 }
 
 SEC("tp_btf/sched_switch")
-int BPF_PROG(preempted, _Bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int state)
+int BPF_PROG(preempted, _Bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct found f = {};
 
-	// A task that could go on had to go.
-	if (prev->tgid == program && next->tgid != program && state == 0)
+	int before = prev->tgid == program, after = next->tgid == program;
+
+	// The idle task gives way at once.
+	if (before && !after && next->pid)
 		note(PREEMPTED, &f, 0, next->pid);
+	else if (!before && after && prev->pid)
+		note(PREEMPTED, &f, 0, prev->pid);
 	return 0;
 }
 
