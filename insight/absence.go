@@ -32,7 +32,8 @@ func Absences(cells []result.Cell) []Absence {
 	for _, c := range cells {
 		r, need := reason{why: c.Skipped}, ""
 		if c.Unsupported != "" {
-			why := strings.TrimPrefix(c.Unsupported, "network "+c.Network+" is unsupported: ")
+			why := strings.TrimPrefix(c.Unsupported, "network "+c.Network+" is ")
+			why = strings.TrimPrefix(why, "unsupported: ")
 			if what, mend, found := cutLast(why, "; "); found && strings.HasPrefix(what, "needs ") {
 				need, why = strings.TrimPrefix(what, "needs "), mend
 			}

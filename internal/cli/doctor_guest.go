@@ -12,9 +12,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"netdelta/testbed"
+	"netdelta/testbed/lab"
 	"netdelta/testbed/lab/rootless"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
@@ -84,7 +86,7 @@ func (env *environment) lookInside(ctx context.Context) (i image.Image, s *surve
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
 	var said bytes.Buffer
-	p, err := g.Exec(ctx, vm.Command{Path: "/netdelta", Args: []string{"doctor", "--json"}, Stdout: &said})
+	p, err := g.Exec(ctx, vm.Command{Path: "/netdelta", Args: []string{"doctor", "--json"}, Env: []string{lab.CardsVariable + "=" + lab.AllCards}, Stdout: &said})
 	if err != nil {
 		return i, nil, err
 	}
@@ -187,19 +189,14 @@ func (f finding) with(guest finding) finding {
 	return f
 }
 
-// inGuest says whether a network runs in the guest, as far as that was found out before: "vm", "" or why not. It boots nothing.
-func (s *survey) inGuest(name string) string {
+// network is what was found of a network in the guest; false where nobody has looked. It boots nothing.
+func (s *survey) network(name string) (finding, bool) {
 	if s == nil {
-		return ""
+		return finding{}, false
 	}
-	for _, f := range s.Findings {
-		switch {
-		case f.Topic != "network "+name:
-		case f.OK:
-			return "runs: vm"
-		default:
-			return "vm: " + f.Says
-		}
+	i := slices.IndexFunc(s.Findings, func(f finding) bool { return f.Topic == "network "+name })
+	if i < 0 {
+		return finding{}, false
 	}
-	return ""
+	return s.Findings[i], true
 }

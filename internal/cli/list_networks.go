@@ -101,7 +101,18 @@ func asked(kind string, err error) runsOn {
 	return r
 }
 
-// guestNetworks says which networks run in a guest, as far as one was tried.
+// guestNetworks says which networks run in a guest, as far as that was found out before: nothing is built or booted for a list.
+// What keeps it from being found out is the doctor's to say.
 func (env *environment) guestNetworks() func(name string) runsOn {
-	return func(string) runsOn { return runsOn{Testbed: vmTestbed} }
+	_, survey, err := guestHere()
+	return func(name string) runsOn {
+		r := runsOn{Testbed: vmTestbed}
+		if found, known := survey.network(name); err == nil && known {
+			r.Tried, r.Runs = true, found.OK
+			if !found.OK {
+				r.Needs, r.Mend = strings.TrimPrefix(found.Says, "needs "), found.Mend
+			}
+		}
+		return r
+	}
 }
