@@ -32,7 +32,7 @@ func (env *environment) runInGuest(ctx context.Context, s *study.Study, o runOpt
 	if err != nil {
 		return err
 	}
-	g, err := vm.Boot(ctx, img, vm.Machine{Files: guestFiles(s)})
+	g, err := vm.Boot(ctx, img, vm.Machine{Files: guestFiles(s), Cards: guestCards(s)})
 	if err != nil {
 		return err
 	}
@@ -85,6 +85,7 @@ func guestFiles(s *study.Study) []vm.File {
 	for _, n := range append([]string{s.Baseline}, s.Networks...) {
 		if name, is := strings.CutPrefix(n, network.CNIPrefix); is {
 			files = append(files, vm.File{Host: name, Guest: filepath.Join("/", name)})
+			files = append(files, pluginFiles(s, n)...)
 		}
 	}
 	return files

@@ -1,7 +1,9 @@
 package networktest
 
 import (
+	"maps"
 	"testing"
+	"time"
 
 	"netdelta/network"
 	"netdelta/testbed"
@@ -29,7 +31,7 @@ func (p pair) testPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := p.counters(t)
+	after := p.settled(t)
 	request := p.observer.Path(p.client.Pod, p.server.Pod, network.UDP)
 	answer := p.observer.Path(p.server.Pod, p.client.Pod, network.UDP)
 	if len(request) == 0 || len(request) != len(answer) {
@@ -95,6 +97,22 @@ func (p pair) compare(t *testing.T, d network.Device, verb string, times, sent i
 	if bytes < per {
 		t.Errorf("%s %s %d bytes, want at least %d for %d datagrams with %d bytes of encapsulation", d, verb, bytes, per, datagrams, overhead)
 	}
+}
+
+// settled reads the counters once they have come to rest: a network card counts what it has sent a moment later.
+func (p pair) settled(t *testing.T) map[network.Device]testbed.Counters {
+	t.Helper()
+	const readings, pause = 20, 20 * time.Millisecond
+	last := p.counters(t)
+	for range readings {
+		time.Sleep(pause)
+		again := p.counters(t)
+		if maps.Equal(again, last) {
+			break
+		}
+		last = again
+	}
+	return last
 }
 
 func (p pair) counters(t *testing.T) map[network.Device]testbed.Counters {

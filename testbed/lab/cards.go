@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,8 +90,26 @@ func idle(name, folder string) bool {
 	if err != nil || link.Attrs().Flags&unix.IFF_UP != 0 || link.Attrs().MasterIndex != 0 {
 		return false
 	}
+	if i, err := net.InterfaceByName(name); err != nil || addressed(i) {
+		return false
+	}
 	functions := filepath.Join(folder, "sriov_numvfs")
 	return number(functions) == 0 && unix.Access(functions, unix.W_OK) == nil
+}
+
+// addressed tells whether a device has addresses, or may have.
+func addressed(i *net.Interface) bool {
+	all, err := i.Addrs()
+	return err != nil || len(all) > 0
+}
+
+// emulated says of network cards what a reader must know, "" of those of a real machine.
+func emulated() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil || !slices.Contains(strings.Fields(string(text)), "hypervisor") {
+		return ""
+	}
+	return "the network cards are those of a virtual machine, emulated unless they were handed through to it: what virtual functions cost here shows how they work, not how fast real ones are"
 }
 
 // supportsCards tells whether there are the cards that a plan takes.

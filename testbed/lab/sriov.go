@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -64,6 +65,9 @@ func (b *builder) takeCard(op network.Card) error {
 		return fmt.Errorf("find the network card %s: %w", c.name, err)
 	}
 	c.mtu = link.Attrs().MTU
+	if note := emulated(); note != "" && !slices.Contains(b.notes, note) {
+		b.notes = append(b.notes, note)
+	}
 	if err := c.home.LinkSetMTU(link, int(op.MTU)); err != nil {
 		return fmt.Errorf("set the MTU of the network card %s: %w", c.name, err)
 	}
