@@ -128,6 +128,20 @@ func (p *Pair) prove(ctx context.Context) (*result.Path, error) {
 	return &proof, err
 }
 
+// Message is the payload of a request and of its response, in bytes.
+func (p *Pair) Message() int { return int(p.cell.Params.Message) }
+
+// Inside runs functions inside the network namespace of a pod of the pair's testbed.
+func (p *Pair) Inside(pod testbed.Pod) func(func() error) error {
+	doors, ok := p.Testbed.(enterable)
+	if !ok {
+		return func(func() error) error {
+			return errors.New("this testbed has no namespaces that this process could enter")
+		}
+	}
+	return into(doors, pod)
+}
+
 // Close ends the connection and, where it is the pair's own, removes the testbed.
 func (p *Pair) Close() error {
 	var errs []error

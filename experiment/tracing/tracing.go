@@ -57,6 +57,8 @@ type Traced struct {
 	Events int
 	// Explained are all transactions with what was different about them, where that was asked for.
 	Explained []hops.Explained
+	// Stamped says that the sockets' own stamps took the tracer's place.
+	Stamped bool
 	// Otherwise and Lost are how many transactions took another way, and how many events there was no room for.
 	Otherwise, Lost int
 }

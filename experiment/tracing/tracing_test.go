@@ -1,6 +1,7 @@
 package tracing_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"os"
@@ -35,6 +36,20 @@ func TestMain(m *testing.M) {
 // trace traces the networks side by side, the first of which is the baseline.
 func trace(t *testing.T, networks []network.Network, placement result.Placement, level probe.Level, lasting time.Duration) []hops.Way {
 	t.Helper()
+	c := configure(t, networks, placement)
+	c.Level, c.Lasting = level, lasting
+	return sum(t, c, tracing.Trace)
+}
+
+// stamp has the sockets' own stamps in place of a tracer.
+func stamp(t *testing.T, networks []network.Network) []hops.Way {
+	t.Helper()
+	return sum(t, configure(t, networks, result.CrossNode), tracing.Stamp)
+}
+
+// configure prepares what is to be traced.
+func configure(t *testing.T, networks []network.Network, placement result.Placement) tracing.Config {
+	t.Helper()
 	var names []string
 	for _, n := range networks {
 		names = append(names, n.Name)
@@ -63,7 +78,13 @@ func trace(t *testing.T, networks []network.Network, placement result.Placement,
 	if len(cells) != len(networks) {
 		t.Fatalf("%d cells of %d networks: %+v", len(cells), len(networks), p.Cells)
 	}
-	traced, err := tracing.Trace(t.Context(), tracing.Config{Experiment: config, Cells: cells, Level: level, Lasting: lasting})
+	return tracing.Config{Experiment: config, Cells: cells}
+}
+
+// sum carries the tracing out and sums it up.
+func sum(t *testing.T, c tracing.Config, how func(context.Context, tracing.Config) ([]tracing.Cell, error)) []hops.Way {
+	t.Helper()
+	traced, err := how(t.Context(), c)
 	var unsupported *testbed.UnsupportedError
 	var refused *testbed.PermissionError
 	switch {
@@ -170,5 +191,22 @@ func TestNoDevice(t *testing.T) {
 	w := trace(t, []network.Network{find(t, "sockmap")}, result.SameNode, probe.Devices, 0)[0]
 	if w.Events != 0 || len(w.Request) != 1 || w.Request[0].Step != string(probe.StepJoined) || w.Transactions < 1000 {
 		t.Errorf("%d events in %d transactions, request %+v", w.Events, w.Transactions, w.Request)
+	}
+}
+
+// Where packets can't be traced the sockets' own stamps give three hops each way, which add up to the exchange.
+func TestStamp(t *testing.T) {
+	for _, w := range stamp(t, []network.Network{find(t, "bridge"), find(t, "vxlan")}) {
+		if len(w.Request) != 3 || len(w.Response) != 3 || w.Transactions < 1000 || w.Sum <= 0 {
+			t.Errorf("%s: %d hops there, %d back, of %d transactions, %.0f ns in all", w.Network, len(w.Request), len(w.Response), w.Transactions, w.Sum)
+		}
+		if gap := w.Sum/w.Traced - 1; math.Abs(gap) > 0.1 {
+			t.Errorf("%s: the hops add up to %.0f ns of an exchange of %.0f ns", w.Network, w.Sum, w.Traced)
+		}
+		for _, h := range slices.Concat(w.Request, w.Response) {
+			if h.P50 <= 0 {
+				t.Errorf("%s: %s takes %v ns", w.Network, h.Name, h.P50)
+			}
+		}
 	}
 }

@@ -25,6 +25,9 @@ type Way struct {
 	// Cost is what noting an event takes, in nanoseconds; Events is how many a transaction has.
 	Cost   float64 `json:"cost_ns"`
 	Events int     `json:"events"`
+	// Stamped says that the hops come from the sockets' own time stamps: both ends then ran on one thread, so that no program
+	// had to be woken up, and Traced is that exchange.
+	Stamped bool `json:"stamped,omitempty"`
 	// Builds and Transactions are what this rests on; Otherwise is how many more transactions took another way, Lost how many
 	// events were lost.
 	Builds       int `json:"builds"`
@@ -71,6 +74,7 @@ func WayOf(c tracing.Cell) Way {
 		return w
 	}
 	first := c.Builds[0]
+	w.Stamped = first.Stamped
 	request, response := newTally(first.Request), newTally(first.Response)
 	var untraced, traced, costs []float64
 	for _, b := range c.Builds {

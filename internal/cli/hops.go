@@ -97,7 +97,7 @@ func (env *environment) hops(ctx context.Context, o hopsOptions) error {
 	case o.sockets:
 		trace.Level = probe.Everything
 	}
-	cells, err := tracing.Trace(ctx, trace)
+	cells, err := env.trace(ctx, trace)
 	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
 		return err
 	}
@@ -112,6 +112,16 @@ func (env *environment) hops(ctx context.Context, o hopsOptions) error {
 		return encode(env.out, ways)
 	}
 	return hops.WriteText(env.out, ways...)
+}
+
+// trace follows packets where that can be had here, and else takes the sockets' own time stamps, and says so.
+func (env *environment) trace(ctx context.Context, c tracing.Config) ([]tracing.Cell, error) {
+	cells, err := tracing.Trace(ctx, c)
+	if !errors.Is(err, testbed.ErrUnsupported) && !errors.Is(err, fs.ErrPermission) {
+		return cells, err
+	}
+	fmt.Fprintf(env.err, "packets can't be followed here (%s); the sockets' own time stamps take their place: fewer hops\n", ui.Clean(err.Error()))
+	return tracing.Stamp(ctx, c)
 }
 
 func waysOf(cells []tracing.Cell) []insight.Way {
@@ -140,7 +150,7 @@ func (env *environment) hopsAfter(ctx context.Context, s *study.Study, p experim
 	if explain {
 		trace.Level = probe.Disturbances
 	}
-	traced, err := tracing.Trace(ctx, trace)
+	traced, err := env.trace(ctx, trace)
 	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
 		return err
 	}

@@ -130,6 +130,12 @@ func writeTrust(out io.Writer, w hops.Way) {
 
 // Trust says what the figures of a network rest on, in sentences.
 func Trust(w hops.Way) []string {
+	if w.Stamped {
+		return []string{
+			fmt.Sprintf("%s: round trip p50 %s; with both ends on one thread, where no program is woken up, %s; the hops add up to %s", ui.Clean(w.Network), ns(w.Untraced), ns(w.Traced), ns(w.Sum)),
+			fmt.Sprintf("  by the sockets' own time stamps; %d transactions in %d builds, %d more without stamps", w.Transactions, w.Builds, w.Otherwise),
+		}
+	}
 	lines := []string{
 		fmt.Sprintf("%s: round trip p50 %s without tracing, %s with it (%+.1f%%); %d events of %s each are taken off", ui.Clean(w.Network), ns(w.Untraced), ns(w.Traced), 100*w.Overhead(), w.Events, ns(w.Cost)),
 		fmt.Sprintf("  the hops add up to %s, %+.1f%% of the round trip without tracing; %d transactions in %d builds", ns(w.Sum), 100*w.Gap(), w.Transactions, w.Builds),
