@@ -51,6 +51,9 @@ type Observation struct {
 	// the devices that it can't name.
 	Observed   bool
 	Unforeseen map[network.Device]bool
+	// Polled says that devices may poll for what they receive (veth with GRO does), and then count it at both ends without its
+	// Ethernet header.
+	Polled bool
 	// Bonds are those of the plan: their links carry what they do.
 	Bonds         []network.Bond
 	Before, After Reading
@@ -279,7 +282,15 @@ func (j *judgement) overhead() {
 	}
 	per := (float64(outer.sent.bytes) - float64(inner.sent.bytes)) / float64(inner.sent.packets)
 	least, most := j.portAdds()
-	off := max(float64(least)-per, per-float64(most), 0)
+	beyond := func(per float64) float64 { return max(float64(least)-per, per-float64(most), 0) }
+	if j.Polled {
+		for _, counted := range []float64{per - float64(ethernetHeader), per + float64(ethernetHeader)} {
+			if beyond(counted) < beyond(per) {
+				per = counted
+			}
+		}
+	}
+	off := beyond(per)
 	switch {
 	case j.Observed:
 		j.path.Overhead = unit.Bytes(math.Round(max(0, per)))

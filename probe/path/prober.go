@@ -72,6 +72,7 @@ func (p *Prober) way(from, to testbed.Pod, protocol network.Protocol) (*watched,
 	plan := p.o.Plan()
 	w.Request, w.Response = p.o.Path(from, to, protocol), p.o.Path(to, from, protocol)
 	w.PathMTU, w.Overhead = plan.PathMTU(w.from, w.to), plan.Overhead
+	w.Polled = p.o.Spec().Conditions.GRO == result.On
 	w.Encapsulation, w.Bonds, w.Encryption = wrapping(plan), plan.Bonds(), plan.Encryption
 	w.Private = []netip.Addr{from.Address(), to.Address()}
 	// Those on the way, and the pods' nodes, which the way may pass by.
