@@ -56,7 +56,7 @@ func (n Need) Requirement() Requirement {
 	case NeedBonding:
 		return Requirement{"bonds", "CONFIG_BONDING", "bonding"}
 	case NeedLRO:
-		return Requirement{"devices that put received segments together in hardware (LRO)", "a network card with LRO", ""}
+		return Requirement{"devices with large receive offload", "a network card with LRO", ""}
 	case NeedSteering:
 		return Requirement{"two processors or more, and receive packet steering", "CONFIG_RPS", ""}
 	case NeedTUN:
