@@ -255,3 +255,34 @@ func TestMissingPlugin(t *testing.T) {
 		t.Errorf("got error %v", err)
 	}
 }
+
+// TestPluginsKeepState: what a plugin writes where plugins keep state is there when it is called again, but neither on the other
+// node nor on this machine.
+func TestPluginsKeepState(t *testing.T) {
+	needPlugins(t)
+	script := `for dir in /run /var/lib/cni; do
+	case $CNI_COMMAND in
+	ADD) [ -e $dir/netdelta-mark ] && { echo '{"code": 100, "msg": "another node was here"}'; exit 1; }
+		echo >$dir/netdelta-mark ;;
+	CHECK | DEL) [ -e $dir/netdelta-mark ] || { echo '{"code": 101, "msg": "what was kept is gone"}'; exit 1; } ;;
+	esac
+done
+[ -d /sys/class/net/eth0 ] && [ -d /sys/class/net/cni0 ] || { echo '{"code": 102, "msg": "/sys is not that of the node"}'; exit 1; }
+[ $CNI_COMMAND = ADD ] && sed -n 's/.*"prevResult":\({.*}\),"type".*/\1/p'
+exit 0`
+	chain := `{"cniVersion": "1.0.0", "name": "chain", "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true,
+		"ipam": {"type": "host-local", "subnet": "{{.PodCIDR}}"}}, {"type": "fake"}]}`
+	name, _ := fake(t, script, chain)
+	tb, err := lab.NewDriver(nil).Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tb.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, dir := range []string{"/run", "/var/lib/cni", "/var/lib"} {
+		if _, err := os.Stat(filepath.Join(dir, "netdelta-mark")); err == nil {
+			t.Errorf("the plugin has written to %s of this machine", dir)
+		}
+	}
+}
