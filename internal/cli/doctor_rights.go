@@ -25,6 +25,8 @@ func (env *environment) examineRights(refused *testbed.PermissionError) []findin
 	}
 	all = append(all,
 		tried("firewall", "nftables rules can be made", env.has(network.NeedRules)),
+		tried("iptables", "policies and services of iptables can be had", env.has(network.NeedIPTables)),
+		tried("ipvs", "services of IPVS can be had", env.has(network.NeedIPVS)),
 		tried("packet samples", "packets can be seen on their way (AF_PACKET)", lab.TrySample()),
 		examineProcessTime(), examineBuffers(), examineEBPF(),
 	)
