@@ -62,6 +62,9 @@ It takes root: profiling is not for ordinary users.`,
 
 // flame takes the profiles, writes their files and prints their table.
 func (env *environment) flame(ctx context.Context, o flameOptions) error {
+	if err := profile.Try(); err != nil {
+		return err // before anything is built
+	}
 	sweep(ctx, env)
 	config, err := env.beside(ctx, o.besideOptions)
 	if err != nil {

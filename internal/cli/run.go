@@ -51,6 +51,7 @@ type runOptions struct {
 	hops      bool
 	explain   bool
 	exact     bool
+	nodes     string
 }
 
 func newRunCommand(env *environment) *cobra.Command {
@@ -110,6 +111,7 @@ EXIT STATUS
 func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.testbed, "testbed", "", "what to run on (default: the study's, lab)")
+	f.StringVar(&o.nodes, "nodes", "", "with --testbed vm: vm gives each node a guest of its own, joined by network cards")
 	f.StringSliceVar(&o.overrides.Networks, "networks", nil, "networks to compare, in place of the study's")
 	f.StringVar(&o.overrides.Baseline, "baseline", "", "network to hold the others against, in place of the study's")
 	f.StringSliceVar(&o.overrides.Workloads, "workloads", nil, "workloads to run, in place of the study's")
@@ -163,6 +165,12 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	s, err := env.chooseStudy(name, o)
 	if err != nil {
 		return badInput(err)
+	}
+	if err := o.checkNodes(s); err != nil {
+		return err
+	}
+	if o.nodes != "" {
+		return env.runOnGuests(ctx, s, o)
 	}
 	if isGuest(s.Testbed.Kind) {
 		return env.runInGuest(ctx, s, o)

@@ -46,6 +46,15 @@ func Open() (*Profiler, error) {
 	return p, nil
 }
 
+// Try finds out whether this user can profile this machine. Its errors are those of Open.
+func Try() error {
+	p, err := Open()
+	if err != nil {
+		return err
+	}
+	return p.Close()
+}
+
 func (p *Profiler) open() error {
 	// Kernels before 5.11 charge maps to this limit; younger ones ignore it.
 	if err := rlimit.RemoveMemlock(); err != nil {
