@@ -1,10 +1,15 @@
 package experiment_test
 
 import (
+	"strings"
 	"testing"
 
+	"netdelta/experiment"
 	"netdelta/experiment/study"
+	"netdelta/internal/require"
+	"netdelta/network"
 	"netdelta/result"
+	"netdelta/testbed/lab"
 	"netdelta/unit"
 )
 
@@ -15,13 +20,20 @@ func TestServicesAndPolicies(t *testing.T) {
 	s.Workloads = []study.Workload{
 		{Name: "udp-rr", Levels: study.Levels{Message: []unit.Bytes{64, 3000}}}, {Name: "tcp-crr", Levels: study.Levels{Message: []unit.Bytes{64}}},
 	}
-	s.Factors = study.Levels{Conditions: study.ConditionLevels{
-		Policy: []string{result.PolicyNFTables}, PolicyRules: []int{100}, Service: []string{result.ServicePod, result.ServiceNFTables}, Services: []int{100},
+	s.Factors = study.Levels{Family: []result.Family{result.IPv4, result.IPv6}, Conditions: study.ConditionLevels{
+		Policy: []string{result.PolicyNFTables}, PolicyRules: []int{100},
+		Service: []string{result.ServicePod, result.ServiceNFTables, result.ServiceIPVS}, Services: []int{100},
 	}}
 	c := setUp(t, s, 1, nil)
 	run := mustRun(t, c)
 	trials := journal(t, c)
-	if want := len(run.Cells); len(trials) != want {
+	want := 0
+	for _, c := range run.Cells {
+		if c.Unsupported == "" {
+			want++
+		}
+	}
+	if len(trials) != want {
 		t.Errorf("%d trials, want %d", len(trials), want)
 	}
 	for _, tr := range trials {
@@ -30,6 +42,26 @@ func TestServicesAndPolicies(t *testing.T) {
 		}
 		if tr.Path == nil || !tr.Path.OK {
 			t.Errorf("%s: path %+v", tr.ID(), tr.Path)
+		}
+	}
+}
+
+// What a network can't be had under anywhere is refused by name, with what is held against it, and the rest goes on.
+func TestImpossibleCondition(t *testing.T) {
+	require.Namespaces(t)
+	s := small([]string{"host", "routed"}, result.CrossNode)
+	s.Factors = study.Levels{Conditions: study.ConditionLevels{Service: []string{result.ServicePod, result.ServiceEBPF}}}
+	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), network.Catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range p.Cells {
+		refused := c.Unsupported != ""
+		if refused != (c.Params.Conditions.Service == result.ServiceEBPF) {
+			t.Errorf("%s: %q", c.ID, c.Unsupported)
+		}
+		if refused && c.Network == "host" && !strings.Contains(c.Unsupported, "not possible with service=ebpf") {
+			t.Errorf("%s: %q", c.ID, c.Unsupported)
 		}
 	}
 }

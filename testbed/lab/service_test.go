@@ -112,10 +112,13 @@ func dial(ns *netns.Namespace, to netip.AddrPort) (c *net.TCPConn, err error) {
 // Thousands of services cost a new connection more where they are looked through one after the other, and hardly more where
 // one look finds the right one.
 func TestServiceCost(t *testing.T) {
-	const many = 8000
 	ratios := map[string]float64{}
 	for _, service := range services() {
 		t.Run(service, func(t *testing.T) {
+			many := 8000
+			if service == result.ServiceIPVS {
+				many = 2000 // which takes the emulated machine on which it runs as long
+			}
 			ratios[service] = ofConnections(t, result.Conditions{Service: service, Services: 10}, result.Conditions{Service: service, Services: many})
 			t.Logf("%d services cost %.2f times what 10 do", many, ratios[service])
 		})
@@ -123,11 +126,11 @@ func TestServiceCost(t *testing.T) {
 	linear, known := ratios[result.ServiceIPTables]
 	require.Need(t, "iptables", known)
 	if linear < 1.1 {
-		t.Errorf("%d services in iptables cost %.2f times what 10 do, want a difference", many, linear)
+		t.Errorf("thousands of services in iptables cost %.2f times what 10 do, want a difference", linear)
 	}
 	for _, service := range []string{result.ServiceNFTables, result.ServiceIPVS, result.ServiceEBPF} {
 		if r, known := ratios[service]; known && r-1 > (linear-1)/2 {
-			t.Errorf("%d services cost %.2f times what 10 do with %s, and %.2f times with iptables: want much less", many, r, service, linear)
+			t.Errorf("thousands of services cost %.2f times what 10 do with %s, and %.2f times with iptables: want much less", r, service, linear)
 		}
 	}
 }

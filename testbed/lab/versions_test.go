@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"netdelta/internal/require"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/lab"
 	"netdelta/testbed/testbedtest"
 )
 
@@ -73,5 +75,30 @@ func TestFormsOfIPTables(t *testing.T) {
 				t.Errorf("%s: %v, %v before", lock, afterErr, beforeErr)
 			}
 		})
+	}
+}
+
+// An iptables that the kernel gives no table to is unsupported, with the kernel's options; any other failure is told as it is.
+func TestIPTablesThatFails(t *testing.T) {
+	require.Namespaces(t)
+	for _, f := range []struct {
+		says        string
+		unsupported bool
+		want        string
+	}{
+		{"iptables-restore: unable to initialize table 'filter'", true, "CONFIG_IP_NF_IPTABLES"},
+		{"Warning: Extension conntrack revision 0 not supported, missing kernel module?", true, "CONFIG_NETFILTER_XT_MATCH_CONNTRACK"},
+		{"iptables-restore: line 2 failed", false, "line 2 failed"},
+	} {
+		bin := t.TempDir()
+		script := "#!/bin/sh\necho \"" + f.says + "\" >&2\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(bin, "iptables-restore"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+		err := lab.NewDriver(network.Catalogue()).Supports(t.Context(), testbed.Spec{Network: "bridge", Conditions: result.Conditions{Policy: result.PolicyIPTables}.Plain()})
+		if err == nil || errors.Is(err, testbed.ErrUnsupported) != f.unsupported || !strings.Contains(err.Error(), f.want) {
+			t.Errorf("%q: got %v", f.says, err)
+		}
 	}
 }
