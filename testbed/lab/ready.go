@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"netdelta/network"
 )
@@ -87,7 +88,9 @@ func (s *space) firstDown(names map[string]bool) (string, error) {
 		if !names[a.Name] {
 			continue
 		}
-		if a.OperState != netlink.OperUp {
+		// The kernel never learns the state of ipvlan links, which are up as soon as their parent is.
+		stateless := l.Type() == "ipvlan" && a.OperState == netlink.OperUnknown && a.RawFlags&unix.IFF_LOWER_UP != 0
+		if a.OperState != netlink.OperUp && !stateless {
 			return "device " + a.Name, nil
 		}
 		up++
