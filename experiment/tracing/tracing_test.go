@@ -50,6 +50,12 @@ func stamp(t *testing.T, networks []network.Network) []hops.Way {
 // configure prepares what is to be traced.
 func configure(t *testing.T, networks []network.Network, placement result.Placement) tracing.Config {
 	t.Helper()
+	return configureWith(t, networks, placement, func(d testbed.Driver) testbed.Driver { return d })
+}
+
+// configureWith prepares what is to be traced, on testbeds of a driver that does more.
+func configureWith(t *testing.T, networks []network.Network, placement result.Placement, more func(testbed.Driver) testbed.Driver) tracing.Config {
+	t.Helper()
 	var names []string
 	for _, n := range networks {
 		names = append(names, n.Name)
@@ -60,7 +66,7 @@ func configure(t *testing.T, networks []network.Network, placement result.Placem
 		Workloads: []study.Workload{{Name: "tcp-rr"}},
 		Design:    study.Design{Burst: 5 * time.Millisecond, Builds: 3, Confidence: 0.95, Margin: 0.02, TimeBudget: time.Minute, Seed: 1},
 	}
-	driver := lab.NewDriver(networks)
+	driver := more(lab.NewDriver(networks))
 	p, err := experiment.Prepare(t.Context(), s, driver, networks)
 	if err != nil {
 		t.Fatal(err)
