@@ -26,7 +26,7 @@ func served(p Plan, t Topology) (Plan, error) {
 	case result.ServiceIPVS:
 		p = resolving(p, t, func(in Space) Op { return IPVS{In: in, Family: t.Family, Services: services} })
 	case result.ServiceEBPF:
-		ops, err := ebpfService(t, p, services)
+		ops, err := ebpfService(p, services)
 		if err != nil {
 			return p, err
 		}

@@ -4,7 +4,7 @@ import "net/netip"
 
 // ebpfService resolves virtual addresses at the device of each pod, and gives the pods a way to them: where the pods are on
 // one link without a gateway, a virtual address is the neighbour that its backend is.
-func ebpfService(t Topology, p Plan, services []VirtualAddress) ([]Op, error) {
+func ebpfService(p Plan, services []VirtualAddress) ([]Op, error) {
 	var ops []Op
 	for j, e := range p.Pods {
 		if e.In.Kind != PodSpace {
