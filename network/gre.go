@@ -22,19 +22,12 @@ func gre() Network {
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, greOverhead(t.Family))
-			for i, n := range t.Nodes {
+			for i := range t.Nodes {
 				d.routingNode(i)
 				for k, other := range t.Nodes {
-					if k == i {
-						continue
+					if k != i {
+						d.tunnelTo(i, k, Tunnel{Device: Device{InNode(i), greDev(i, k)}, Kind: GRE}, other)
 					}
-					tunnel := Device{InNode(i), greDev(i, k)}
-					d.add(Tunnel{
-						Device: tunnel, Role: RoleEncapsulation, Kind: GRE, Local: n.Address.Addr(), Remote: other.Address.Addr(),
-						Under: Device{InNode(i), n.Device}, MTU: d.mtu,
-					})
-					d.speaksIPv6(tunnel, i, k)
-					d.add(Route{Device: tunnel, To: other.PodPrefix.Masked()})
 				}
 			}
 			leave, enter := d.throughTunnel(greDev)

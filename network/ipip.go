@@ -1,11 +1,11 @@
 package network
 
 import (
+	"strconv"
+
 	"netdelta/result"
 	"netdelta/unit"
 )
-
-const ipipDev = "tunl1"
 
 // ipipOverhead is what IPIP adds to a packet: another IP header. RFC 2003, RFC 2473.
 func ipipOverhead(underlay result.Family) unit.Bytes { return ipHeader(underlay) }
@@ -23,22 +23,57 @@ func ipip() Network {
 			d := newDraft(t, ipipOverhead(t.Family))
 			for i, n := range t.Nodes {
 				d.routingNode(i)
-				tunnel := Device{InNode(i), ipipDev}
-				d.add(Tunnel{
-					Device: tunnel, Role: RoleEncapsulation, Kind: IPIP, Local: n.Address.Addr(), Under: Device{InNode(i), n.Device}, MTU: d.mtu,
-				})
-				d.tunnelAddress(i, tunnel)
-				// The next hop of the route is the far end of the tunnel: one device for all nodes.
-				for k, other := range t.Nodes {
-					if k != i {
-						d.add(Route{Device: tunnel, To: other.PodPrefix.Masked(), Via: other.Address.Addr(), OnLink: true})
-					}
+				if t.Family == result.IPv6 {
+					d.ipipToEach(i)
+				} else {
+					d.ipipToAll(i, n)
 				}
 			}
-			leave, enter := d.throughTunnel(func(int, int) string { return ipipDev })
+			leave, enter := d.throughTunnel(d.ipipDev)
 			return d.finishBetween(d.upVeth, d.downVeth, leave, enter)
 		},
 	}
+}
+
+// ipipDev is the name of a node's tunnel to another. The kernel itself makes a tunl0 where the module is loaded.
+func (d *draft) ipipDev(_, other int) string {
+	if d.t.Family == result.IPv6 {
+		return "tunlnode" + strconv.Itoa(other)
+	}
+	return "tunl1"
+}
+
+// ipipToAll makes one device that leads to all other nodes: the next hop of a route is the far end of its tunnel.
+func (d *draft) ipipToAll(node int, n Node) {
+	tunnel := Device{InNode(node), d.ipipDev(node, node)}
+	d.add(Tunnel{
+		Device: tunnel, Role: RoleEncapsulation, Kind: IPIP, Local: n.Address.Addr(), Under: Device{InNode(node), n.Device}, MTU: d.mtu,
+	})
+	d.tunnelAddress(node, tunnel)
+	for k, other := range d.t.Nodes {
+		if k != node {
+			d.add(Route{Device: tunnel, To: other.PodPrefix.Masked(), Via: other.Address.Addr(), OnLink: true})
+		}
+	}
+}
+
+// ipipToEach makes a device for each other node: under IPv6 no next hop may be on a tunnel that a route says is elsewhere.
+func (d *draft) ipipToEach(node int) {
+	for k, other := range d.t.Nodes {
+		if k != node {
+			d.tunnelTo(node, k, Tunnel{Device: Device{InNode(node), d.ipipDev(node, k)}, Kind: IPIP}, other)
+		}
+	}
+}
+
+// tunnelTo completes a node's tunnel to another one, and leads to the pods there.
+func (d *draft) tunnelTo(node, peer int, tunnel Tunnel, other Node) {
+	n := d.t.Nodes[node]
+	tunnel.Role, tunnel.Under, tunnel.MTU = RoleEncapsulation, Device{InNode(node), n.Device}, d.mtu
+	tunnel.Local, tunnel.Remote = n.Address.Addr(), other.Address.Addr()
+	d.add(tunnel)
+	d.speaksIPv6(tunnel.Device, node, peer)
+	d.add(Route{Device: tunnel.Device, To: other.PodPrefix.Masked()})
 }
 
 // routingNode makes a node the router of its pods, without ways to those of other nodes.
