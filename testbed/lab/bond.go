@@ -3,6 +3,8 @@ package lab
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -35,6 +37,7 @@ func (b *builder) bond(op network.Bond) error {
 		l.TlbDynamicLb = 0 // which would choose links by their load
 	}
 	l.Miimon = monitorEvery
+	loadBonding()
 	if err := s.nl.LinkAdd(l); err != nil {
 		return err
 	}
@@ -60,6 +63,28 @@ func (b *builder) bond(op network.Bond) error {
 		b.negotiating = append(b.negotiating, op)
 	}
 	return s.up(op.Name)
+}
+
+// loadPatience is how long a module may take to load.
+const loadPatience = 10 * time.Second
+
+// loadBonding has the kernel's module for bonds loaded, where it is one and not there yet, without the device bond0 that it
+// makes in the machine's own namespace when the kernel loads it for the first bond. Where that is not possible, the kernel
+// loads it all the same or says that it has none.
+func loadBonding() {
+	if _, err := os.Stat("/proc/modules"); err != nil {
+		return
+	}
+	if _, err := os.Stat("/sys/module/bonding"); err == nil {
+		return
+	}
+	program, err := exec.LookPath("modprobe")
+	if err != nil {
+		program = "/sbin/modprobe"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), loadPatience)
+	defer cancel()
+	_ = exec.CommandContext(ctx, program, "-q", "bonding", "max_bonds=0").Run() // what it did not do, the kernel does
 }
 
 // lacpPatience is how long the two ends of a bond may take to agree on its links. Usually it is half a second; an end that
