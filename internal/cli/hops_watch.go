@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/vishvananda/netlink"
 
 	insight "netdelta/insight/hops"
 	"netdelta/internal/netns"
@@ -138,9 +137,9 @@ func devicesOf(pid int) (map[uint32]string, error) {
 	}
 	devices := map[uint32]string{}
 	err = space.DoOnce(func() error {
-		links, err := netlink.LinkList()
-		for _, l := range links {
-			devices[uint32(l.Attrs().Index)] = l.Attrs().Name
+		all, err := net.Interfaces()
+		for _, i := range all {
+			devices[uint32(i.Index)] = i.Name
 		}
 		return err
 	})

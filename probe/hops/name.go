@@ -136,6 +136,13 @@ func stepOf(a, b stop) Step {
 		return StepCall
 	case a.program || a.kind == Written:
 		return StepOut
+	}
+	return stepAcross(a, b)
+}
+
+// stepAcross says what happens from one device to the next.
+func stepAcross(a, b stop) Step {
+	switch {
 	case a.space != b.space:
 		if a.role == network.RolePort && b.role == network.RolePort {
 			return StepUnderlay

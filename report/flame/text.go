@@ -15,18 +15,18 @@ func WriteText(w io.Writer, sides ...Side) error {
 	d := drawing{Sides: sides}
 	out := bufio.NewWriter(w)
 	per := d.Last().Per.Name
-	fmt.Fprintf(out, "Processor time for each %s\n\n", per)
+	put(out, "Processor time for each %s\n\n", per)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "network\ttime\tidle\t")
+	put(table, "network\ttime\tidle\t\n")
 	for _, s := range sides {
-		fmt.Fprintf(table, "%s\t%s\t%s\t\n", ui.Clean(s.Network), s.Busy(), s.Idle())
+		put(table, "%s\t%s\t%s\t\n", ui.Clean(s.Network), s.Busy(), s.Idle())
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the profile: %w", err)
 	}
-	fmt.Fprintln(out)
+	put(out, "\n")
 	for _, s := range sides {
-		fmt.Fprintf(out, "%s: %s\n", ui.Clean(s.Network), s.Seen())
+		put(out, "%s: %s\n", ui.Clean(s.Network), s.Seen())
 	}
 	heading := "function (its own time)\t"
 	for _, s := range sides {
@@ -35,18 +35,18 @@ func WriteText(w io.Writer, sides ...Side) error {
 	if len(sides) == 2 {
 		heading += "difference\t"
 	}
-	fmt.Fprintf(out, "\n")
+	put(out, "\n")
 	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, heading)
+	put(table, "%s\n", heading)
 	for _, r := range d.Rows() {
-		fmt.Fprintf(table, "%s\t", ui.Clean(r.Function))
+		put(table, "%s\t", ui.Clean(r.Function))
 		for _, t := range r.Times {
-			fmt.Fprintf(table, "%s\t", t)
+			put(table, "%s\t", t)
 		}
 		if r.Delta != "" {
-			fmt.Fprintf(table, "%s\t", r.Delta)
+			put(table, "%s\t", r.Delta)
 		}
-		fmt.Fprintln(table)
+		put(table, "\n")
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the profile: %w", err)
@@ -56,3 +56,6 @@ func WriteText(w io.Writer, sides ...Side) error {
 	}
 	return nil
 }
+
+// put prints into a buffer. An error stays with the buffer and comes with its Flush.
+func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

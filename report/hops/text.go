@@ -42,23 +42,23 @@ func WriteText(w io.Writer, ways ...hops.Way) error {
 func newTable(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
 
 func writeOne(out io.Writer, way hops.Way, direction string, list []hops.HopTime) {
-	fmt.Fprintf(out, "%s of %s\n", direction, ui.Clean(way.Network))
+	put(out, "%s of %s\n", direction, ui.Clean(way.Network))
 	table := newTable(out)
-	fmt.Fprintln(table, "  hop\tp50\tp90\tp99\tshare")
+	put(table, "  hop\tp50\tp90\tp99\tshare\n")
 	sum := 0.0
 	for _, h := range list {
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%.1f%%\n", ui.Clean(h.Name), ns(h.P50), ns(h.P90), ns(h.P99), 100*h.Share)
+		put(table, "  %s\t%s\t%s\t%s\t%.1f%%\n", ui.Clean(h.Name), ns(h.P50), ns(h.P90), ns(h.P99), 100*h.Share)
 		sum += h.P50
 	}
-	fmt.Fprintf(table, "  sum\t%s\t\t\t%.1f%%\n", ns(sum), 100*sum/way.Untraced)
+	put(table, "  sum\t%s\t\t\t%.1f%%\n", ns(sum), 100*sum/way.Untraced)
 	flush(table)
-	fmt.Fprintln(out)
+	put(out, "\n")
 }
 
 func writeBeside(out io.Writer, direction string, base, other hops.Way, lines []hops.HopDelta) {
-	fmt.Fprintf(out, "%s: %s against %s\n", direction, ui.Clean(other.Network), ui.Clean(base.Network))
+	put(out, "%s: %s against %s\n", direction, ui.Clean(other.Network), ui.Clean(base.Network))
 	table := newTable(out)
-	fmt.Fprintf(table, "  hop\t%s\t%s\tdifference\t95%% interval\n", ui.Clean(base.Network), ui.Clean(other.Network))
+	put(table, "  hop\t%s\t%s\tdifference\t95%% interval\n", ui.Clean(base.Network), ui.Clean(other.Network))
 	sum := 0.0
 	for _, l := range lines {
 		name := ""
@@ -68,25 +68,25 @@ func writeBeside(out io.Writer, direction string, base, other hops.Way, lines []
 		if l.Other != nil {
 			name = l.Other.Name
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", ui.Clean(name), of(l.Base), of(l.Other), signed(l.Difference), Interval(l.Low, l.High))
+		put(table, "  %s\t%s\t%s\t%s\t%s\n", ui.Clean(name), of(l.Base), of(l.Other), signed(l.Difference), Interval(l.Low, l.High))
 		sum += l.Difference
 	}
-	fmt.Fprintf(table, "  sum\t\t\t%s\n", signed(sum))
+	put(table, "  sum\t\t\t%s\n", signed(sum))
 	flush(table)
-	fmt.Fprintln(out)
+	put(out, "\n")
 }
 
 // writeParts prints what the round trip of each network is made of.
 func writeParts(out io.Writer, ways []hops.Way) {
 	table := newTable(out)
 	for _, w := range ways {
-		fmt.Fprintf(table, "parts of %s\tp50\tshare\twhat the network can change\n", ui.Clean(w.Network))
+		put(table, "parts of %s\tp50\tshare\twhat the network can change\n", ui.Clean(w.Network))
 		for _, p := range w.Parts() {
-			fmt.Fprintf(table, "  %s\t%s\t%.1f%%\t%s\n", p.Name, ns(p.Time), 100*p.Share, Changes(p))
+			put(table, "  %s\t%s\t%.1f%%\t%s\n", p.Name, ns(p.Time), 100*p.Share, Changes(p))
 		}
 	}
 	flush(table)
-	fmt.Fprintln(out)
+	put(out, "\n")
 }
 
 // writeOutliers prints what was different about the slowest transactions of each network, where that is known.
@@ -96,14 +96,14 @@ func writeOutliers(out io.Writer, ways []hops.Way) {
 		if o == nil {
 			continue
 		}
-		fmt.Fprintln(out, Slowest(w))
+		put(out, "%s\n", Slowest(w))
 		table := newTable(out)
-		fmt.Fprintln(table, "  what was different\tof these\tof all others\tcount")
+		put(table, "  what was different\tof these\tof all others\tcount\n")
 		for _, r := range o.Reasons {
-			fmt.Fprintf(table, "  %s\t%.0f%%\t%.2g%%\t%d\n", ui.Clean(r.Says), 100*r.Outliers, 100*r.Others, r.Count)
+			put(table, "  %s\t%.0f%%\t%.2g%%\t%d\n", ui.Clean(r.Says), 100*r.Outliers, 100*r.Others, r.Count)
 		}
 		flush(table)
-		fmt.Fprintln(out)
+		put(out, "\n")
 	}
 }
 
@@ -124,7 +124,7 @@ func Changes(p hops.Part) string {
 // writeTrust says what the figures of a network rest on.
 func writeTrust(out io.Writer, w hops.Way) {
 	for _, line := range Trust(w) {
-		fmt.Fprintln(out, line)
+		put(out, "%s\n", line)
 	}
 }
 
@@ -184,3 +184,6 @@ func Interval(low, high *float64) string {
 	}
 	return fmt.Sprintf("[%s, %s]", signed(*low), signed(*high))
 }
+
+// put prints into a buffer. An error stays with the buffer and comes with its Flush.
+func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
