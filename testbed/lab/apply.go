@@ -28,6 +28,7 @@ type builder struct {
 	// network; learned is what plugins gave to pods, by their number.
 	mark    string
 	cards   *cards
+	card    string // the network card for an Uplink
 	fixed   bool
 	learned map[int]learned
 	// negotiating are the bonds whose two ends have to agree on their links.
@@ -134,6 +135,8 @@ func (b *builder) one(op network.Op) error {
 		return b.encapsulate(op)
 	case network.UDPTunnel:
 		return b.udpTunnel(op)
+	case network.Uplink:
+		return b.uplink(op)
 	case network.Card:
 		return b.takeCard(op)
 	case network.Function:

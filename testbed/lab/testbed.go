@@ -19,6 +19,7 @@ import (
 type Testbed struct {
 	driver *Driver
 	mark   string // what the environment of its processes carries
+	part   *Part  // nil for the whole
 	pods   []*pod
 
 	// mu is held for writing while namespaces and devices change.
@@ -64,7 +65,7 @@ func newTestbed(d *Driver, spec testbed.Spec, t network.Topology) (*Testbed, err
 func (l *Testbed) build(ctx context.Context, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p, err := l.driver.plan(ctx, name, l.topo)
+	p, err := l.planned(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
 	}
 	l.ruled = ruledSpaces(p.Ops)
 	b := newBuilder(l.spaces)
-	b.mark, b.cards, b.fixed = l.mark, &l.driver.cards, l.topo.PodsOutlive
+	b.mark, b.cards, b.fixed, b.card = l.mark, &l.driver.cards, l.topo.PodsOutlive, l.card()
 	err := b.apply(ctx, p.Underlay)
 	if err == nil {
 		err = b.apply(ctx, p.Ops)
@@ -193,7 +194,7 @@ func (l *Testbed) Swap(ctx context.Context, name string) error {
 		return fmt.Errorf("swap to network %s: the lab was opened without pods that outlive their network", name)
 	}
 	// Nothing is torn down for a network that can't be had.
-	p, err := l.driver.plan(ctx, name, l.topo)
+	p, err := l.planned(ctx, name)
 	if err != nil {
 		return fmt.Errorf("swap the network: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -39,6 +40,9 @@ type Guest struct {
 
 // Effort is time and processor time.
 type Effort struct{ Wall, CPU time.Duration }
+
+// lastLines is how many lines of a console an error shows: a panic, with what led to it, takes some forty.
+const lastLines = 48
 
 // BootError says that a guest did not get ready, or ended too early. Its last words are in it.
 type BootError struct {
@@ -100,7 +104,10 @@ func start(ctx context.Context, i image.Image, m Machine) (*Guest, error) {
 	path, args, env := i.Emulator()
 	cmd := exec.Command(path, append(args, m.arguments(i.KernelFile())...)...)
 	cmd.Env = append([]string{"PATH=/usr/bin:/bin"}, env...)
-	cmd.ExtraFiles = append(theirs, files)
+	cmd.ExtraFiles = append(slices.Clone(theirs), files)
+	for _, l := range m.Links {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, l.End)
+	}
 	cmd.Stderr = &g.console.qemu
 	// An interrupt from the terminal is for this program, which then ends the guest. The guest ends with it in any case.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
@@ -139,6 +146,15 @@ func (m Machine) ways(ended <-chan struct{}) (ours, theirs []*os.File, err error
 		return tapes(2, ended)
 	}
 	return pairs(2)
+}
+
+// Wire makes the two ends of a wire between guests. They are the caller's to close, once the guests are booted.
+func Wire() (a, b *os.File, err error) {
+	ones, others, err := pairs(1)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ones[0], others[0], nil
 }
 
 // pairs makes connected pairs of sockets: one end for us, one for QEMU.
@@ -189,7 +205,7 @@ func (g *Guest) greet(ctx context.Context) error {
 // failure is a *BootError with what the guest said last.
 func (g *Guest) failure(why string) error {
 	g.console.settle(g.done)
-	return &BootError{Why: why, Last: g.console.last(20), QEMU: g.console.qemu.String()}
+	return &BootError{Why: why, Last: g.console.last(lastLines), QEMU: g.console.qemu.String()}
 }
 
 // CPUTime is the processor time that QEMU has used.

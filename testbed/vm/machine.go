@@ -34,10 +34,13 @@ const (
 	defaultPatience = 3 * time.Minute
 )
 
+// MaxLinks is the most cards without virtual functions that a guest may have: its bus has 32 places.
+const MaxLinks = 20
+
 // hz is the tick rate that Debian builds its kernels with (CONFIG_HZ).
 const hz = 250
 
-// Machine is what a guest is made of. It is plain data; the zero value is a machine of usual size.
+// Machine is what a guest is made of. The zero value is a machine of usual size.
 type Machine struct {
 	CPUs   int        // 1 to 64; 0 is 2, and 1 in exact mode
 	Memory unit.Bytes // at least 384 MiB; 0 is 1 GiB
@@ -74,13 +77,12 @@ type Exact struct {
 // File is a file or a folder of this machine, and the absolute path that it gets in the guest.
 type File struct{ Host, Guest string }
 
-// Link is a virtio network card whose other end is a unix socket that QEMU listens on or connects to.
+// Link is a virtio network card, and End what it is joined to: one end of a pair of connected stream sockets, the other end of which
+// another guest has. Wire makes such pairs.
 type Link struct {
-	MAC    string
-	Socket string
-	Listen bool
-	Queues int // 0 is 1
-	MTU    int // what the card tells its driver; 0 is 1500
+	MAC string
+	End *os.File
+	MTU int // what the card tells its driver; 0 is 1500
 }
 
 // InvalidError says that a machine can't be made.
@@ -118,6 +120,8 @@ func (m Machine) complete() (Machine, error) {
 		return refuse("with more than %d MiB of memory virtual functions don't reach their card", mostWithCards>>20)
 	case m.Cards < 0 || m.Cards > 4:
 		return refuse("it would have %d cards: 0 to 4 will do", m.Cards)
+	case len(m.Links) > MaxLinks:
+		return refuse("it would have %d links: 0 to %d will do", len(m.Links), MaxLinks)
 	case m.Exact == nil && m.Accel != "" && m.Accel != KVM && m.Accel != TCG:
 		return refuse("%q is no accelerator: %s and %s are", m.Accel, KVM, TCG)
 	case m.Exact != nil:
@@ -155,6 +159,7 @@ const (
 	consoleFD = 3 + iota
 	channelFD
 	initrdFD
+	linkFD // and those after it
 )
 
 // arguments are QEMU's, without those that lead it to its files.
@@ -211,11 +216,7 @@ func (m Machine) cards() []string {
 func (m Machine) links() []string {
 	var args []string
 	for i, l := range m.Links {
-		server := "off"
-		if l.Listen {
-			server = "on"
-		}
-		args = append(args, "-netdev", fmt.Sprintf("stream,id=link%d,server=%s,addr.type=unix,addr.path=%s", i, server, escape(l.Socket)))
+		args = append(args, "-netdev", fmt.Sprintf("stream,id=link%d,server=off,addr.type=fd,addr.str=%d", i, linkFD+i))
 		device := fmt.Sprintf("virtio-net-pci,netdev=link%d,mac=%s,romfile=", i, l.MAC)
 		if l.MTU > 0 {
 			device += ",host_mtu=" + strconv.Itoa(l.MTU)
@@ -224,9 +225,6 @@ func (m Machine) links() []string {
 	}
 	return args
 }
-
-// escape writes a value so that QEMU takes it whole: a comma would end it.
-func escape(value string) string { return strings.ReplaceAll(value, ",", ",,") }
 
 // commandLine is the kernel's. What guards one program of a machine from another is switched off: it would be measured, and
 // nobody shares the machine.

@@ -20,6 +20,7 @@ func TestInvalid(t *testing.T) {
 		"-1 processors":       {CPUs: -1},
 		"100 MiB of memory":   {Memory: 100 << 20},
 		"don't reach":         {Cards: 1, Memory: 4 << 30},
+		"21 links":            {Links: make([]Link, 21)},
 		"5 cards":             {Cards: 5},
 		`"hvf" is no`:         {Accel: "hvf"},
 		"takes one processor": {Exact: &Exact{}, CPUs: 2, Script: script},
@@ -58,14 +59,14 @@ func TestArguments(t *testing.T) {
 	if k := slices.Index(plain, "-nic"); k < 0 || plain[k+1] != "none" {
 		t.Errorf("it does not say -nic none: %q", plain)
 	}
-	all := Machine{CPUs: 2, Memory: 1 << 30, Accel: TCG, Cards: 2, Links: []Link{{MAC: "02:00:00:00:00:01", Socket: "/a,b", Listen: true, MTU: 9000}}}
+	all := Machine{CPUs: 2, Memory: 1 << 30, Accel: TCG, Cards: 2, Links: []Link{{MAC: "02:00:00:00:00:01", MTU: 9000}}}
 	for _, a := range all.arguments("kernel") {
 		if strings.HasPrefix(a, "user") || strings.HasPrefix(a, "tap") || strings.HasPrefix(a, "bridge") {
 			t.Errorf("it reaches this machine's network: %s", a)
 		}
 	}
 	joined := strings.Join(all.arguments("kernel"), " ")
-	for _, want := range []string{"addr.path=/a,,b", "server=on", "host_mtu=9000", "igb,bus=port1,netdev=hub1"} {
+	for _, want := range []string{"addr.type=fd,addr.str=6", "host_mtu=9000", "igb,bus=port1,netdev=hub1"} {
 		if !strings.Contains(joined, want) {
 			t.Errorf("it lacks %s: %s", want, joined)
 		}

@@ -1,0 +1,262 @@
+package joined_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netdelta/internal/require"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/joined"
+	"netdelta/testbed/lab"
+	"netdelta/testbed/remote"
+	"netdelta/testbed/vm"
+	"netdelta/testbed/vm/image"
+	"netdelta/unit"
+)
+
+// mtu is that of the wire between the guests.
+const mtu = 9000
+
+// boot boots two guests with two wires between them.
+func boot(t *testing.T) *joined.Driver {
+	t.Helper()
+	i, err := image.Build(t.Context(), image.Options{})
+	var lacks *testbed.UnsupportedError
+	if errors.As(err, &lacks) {
+		require.Need(t, lacks.Need, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "netdelta")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "netdelta/cmd/netdelta")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build netdelta: %v\n%s", err, out)
+	}
+	machines, nodes := make([]vm.Machine, 2), make([]joined.Node, 2)
+	for w := range 2 {
+		a, b, err := vm.Wire()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, end := range []*os.File{a, b} {
+			defer func() { _ = end.Close() }()
+			mac := fmt.Sprintf("52:54:00:00:%02x:%02x", n, w+1)
+			machines[n].Program = program
+			machines[n].Links = append(machines[n].Links, vm.Link{MAC: mac, End: end, MTU: mtu})
+			nodes[n].Cards = append(nodes[n].Cards, mac)
+		}
+	}
+	for n, m := range machines {
+		g, err := vm.Boot(t.Context(), i, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = g.Close() }) // it ends with the test in any case
+		p, err := g.Exec(context.WithoutCancel(t.Context()), vm.Command{Path: "/netdelta", Args: []string{remote.Verb}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes[n].Machine = remote.Connect(p)
+	}
+	return joined.NewDriver("guests", network.Catalogue(), nodes)
+}
+
+// TestGuests: networks whose nodes are guests carry TCP and UDP and packets of the full size, go the way that they say, and leave
+// the guests as they were.
+func TestGuests(t *testing.T) {
+	driver := boot(t)
+	for _, family := range []result.Family{result.IPv4, result.IPv6} {
+		for _, name := range []string{"host", "routed", "vxlan", "macvlan"} {
+			t.Run(name+"-"+string(family), func(t *testing.T) { testNetwork(t, driver, name, family) })
+		}
+	}
+	t.Run("refused", func(t *testing.T) { testRefused(t, driver) })
+}
+
+func testNetwork(t *testing.T, driver *joined.Driver, name string, family result.Family) {
+	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Family: family, Link: testbed.Link{MTU: mtu}, Network: name}
+	if err := driver.Supports(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := driver.Open(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bed := opened.(testbed.Observer)
+	defer func() {
+		if err := errors.Join(bed.Close(), bed.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	client, server := bed.Pods()[0], bed.Pods()[1]
+	before, err := bed.Counters(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk(t, bed, client, server, "-n", "512K")
+	talk(t, bed, client, server, "-u", "-b", "2M", "-n", "128K", "-l", "1000")
+	after, err := bed.Counters(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := bed.Path(client, server, network.TCP)
+	if len(path) == 0 {
+		t.Fatal("no device is on the way")
+	}
+	for _, h := range path {
+		moved := after[h.Device].ReceivedBytes - before[h.Device].ReceivedBytes
+		if h.Sends {
+			moved = after[h.Device].SentBytes - before[h.Device].SentBytes
+		}
+		if moved < 512<<10 {
+			t.Errorf("%s moved %d bytes of 640 KiB", h, moved)
+		}
+	}
+	links, err := bed.Links(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cards := 0
+	for _, l := range links {
+		if l.Kind == "device" && l.Name == "eth0" && l.MTU == mtu {
+			cards++
+		}
+	}
+	if cards != 2 {
+		t.Errorf("the nodes have %d network cards with an MTU of %d: %v", cards, mtu, links)
+	}
+	fits(t, bed, client, server)
+}
+
+// talk sends from one pod to another by iperf3.
+func talk(t *testing.T, bed testbed.Testbed, client, server testbed.Pod, args ...string) {
+	t.Helper()
+	first, _ := server.Ports()
+	at := bed.Endpoint(client, server, first)
+	s, err := server.Start(t.Context(), testbed.Command{Path: "/usr/bin/iperf3", Args: []string{"-s", "-1", "--forceflush", "-p", fmt.Sprint(first)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitListening(t, s)
+	c, err := client.Start(t.Context(), testbed.Command{Path: "/usr/bin/iperf3", Args: append([]string{"-c", at.Addr().String(), "-p", fmt.Sprint(at.Port())}, args...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	_, _ = said.ReadFrom(c) // Wait tells how it ended
+	if err := c.Wait(); err != nil {
+		t.Errorf("iperf3 %s: %v: %s %s", strings.Join(args, " "), err, said.String(), c.Stderr())
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitListening waits until a server says that it listens, and reads what else it says.
+func awaitListening(t *testing.T, s testbed.Process) {
+	t.Helper()
+	var said bytes.Buffer
+	b := make([]byte, 1024)
+	for !strings.Contains(said.String(), "listening") {
+		n, err := s.Read(b)
+		said.Write(b[:n])
+		if err != nil {
+			t.Fatalf("the server ended: %v: %s", s.Wait(), said.String())
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, s) }()
+}
+
+// fits: the largest packet arrives whole, and a larger one is refused.
+func fits(t *testing.T, bed testbed.Observer, client, server testbed.Pod) {
+	t.Helper()
+	plan := bed.Plan()
+	tap, err := bed.Tap(t.Context(), []network.Space{plan.Pods[1].In})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := tap.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := bed.Fit(t.Context(), client, server, plan.MTU); err != nil {
+		t.Fatal(err)
+	}
+	arrived := false
+	for range 200 {
+		seen, _, err := tap.Packets()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range seen {
+			arrived = arrived || !p.Outgoing && p.Length >= plan.MTU
+		}
+		if arrived {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if !arrived {
+		t.Errorf("a packet of %d bytes did not arrive", plan.MTU)
+	}
+	var large *testbed.TooLargeError
+	if err := bed.Fit(t.Context(), client, server, plan.MTU+1); !errors.As(err, &large) || large.MTU != plan.MTU {
+		t.Errorf("a packet of %d bytes: %v", plan.MTU+1, err)
+	}
+}
+
+// testRefused: what can't be is refused, with the type that it has, and leaves nothing behind.
+func testRefused(t *testing.T, driver *joined.Driver) {
+	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "host"}
+	bonds := spec
+	bonds.Conditions = result.Conditions{LinkCount: 2, BondMode: network.ModeLACP}
+	var not *network.NotPossibleError
+	if err := driver.Supports(t.Context(), bonds); !errors.As(err, &not) {
+		t.Errorf("bonds over one card: %v", err)
+	}
+	three := spec
+	three.Nodes = 3
+	if _, err := driver.Open(t.Context(), three); err == nil {
+		t.Error("three nodes on two machines")
+	}
+	var beds []testbed.Testbed
+	for range 2 {
+		bed, err := driver.Open(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		beds = append(beds, bed)
+	}
+	if _, err := driver.Open(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "wires") {
+		t.Errorf("a third testbed on two wires: %v", err)
+	}
+	for _, bed := range beds {
+		if err := bed.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := bed.Links(t.Context()); !errors.Is(err, lab.ErrClosed) {
+			t.Errorf("a closed testbed lists its links: %v", err)
+		}
+		if at := bed.Endpoint(nil, nil, 1); at != (netip.AddrPort{}) {
+			t.Errorf("no pods have the endpoint %s", at)
+		}
+	}
+	if _, err := driver.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "host", Link: testbed.Link{MTU: unit.Bytes(60000)}}); err == nil {
+		t.Error("a card takes an MTU of 60000")
+	}
+}

@@ -1,0 +1,147 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"netdelta/testbed"
+	"netdelta/testbed/vm/mux"
+	"netdelta/testbed/vm/wire"
+)
+
+// process is a program that runs in a pod of another machine.
+type process struct {
+	part   *Part
+	what   string
+	stream *mux.Stream
+	pid    int
+	out    *io.PipeReader
+
+	done   chan struct{} // closed when it has ended
+	err    error         // set before done is closed
+	stderr string        // likewise: it comes when the process has ended
+
+	close    sync.Once
+	closeErr error
+}
+
+var _ testbed.Process = (*process)(nil)
+
+// Start starts a program in a pod that is on this machine. The context covers the start, not the life of the process.
+func (p *Part) Start(ctx context.Context, pod int, cmd testbed.Command) (testbed.Process, error) {
+	fail := func(err error) (testbed.Process, error) {
+		return nil, fmt.Errorf("start %s in pod%d: %w", cmd.Path, pod, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(err)
+	}
+	stream, err := p.machine.open(request{Operation: opStart, Lab: p.lab, From: pod, To: pod, Command: &cmd})
+	if err != nil {
+		return fail(err)
+	}
+	started := &process{part: p, what: fmt.Sprintf("%s in pod%d", cmd.Path, pod), stream: stream, done: make(chan struct{})}
+	kind, content, err := wire.Read(stream)
+	var s wire.Start
+	switch {
+	case err != nil:
+	case kind == wire.Started:
+		err = json.Unmarshal(content, &s)
+	default:
+		var e wire.Exit
+		if err = json.Unmarshal(content, &e); err == nil {
+			err = errors.New(e.Error)
+		}
+	}
+	if err != nil {
+		return fail(errors.Join(err, stream.Close()))
+	}
+	started.pid = s.PID
+	reader, into := io.Pipe()
+	started.out = reader
+	go started.follow(into)
+	return started, nil
+}
+
+// follow takes messages to the end.
+func (p *process) follow(into *io.PipeWriter) {
+	p.err = p.messages(into)
+	_ = into.Close() // it never fails
+	p.err = errors.Join(p.err, p.stream.Close())
+	close(p.done)
+}
+
+func (p *process) messages(into io.Writer) error {
+	for {
+		kind, content, err := wire.Read(p.stream)
+		if err != nil {
+			return fmt.Errorf("%s: its machine is gone: %w", p.what, err)
+		}
+		switch kind {
+		case wire.Stdout:
+			_, _ = into.Write(content) // who reads no more does not want to know
+		case wire.Stderr:
+			p.stderr += string(content)
+		case wire.Exited:
+			var e wire.Exit
+			if err := json.Unmarshal(content, &e); err != nil {
+				return err
+			}
+			if e.Error != "" {
+				return errors.New(e.Error)
+			}
+			return nil
+		case wire.Started, wire.Ready:
+		}
+	}
+}
+
+// Read implements testbed.Process.
+func (p *process) Read(b []byte) (int, error) { return p.out.Read(b) }
+
+// Write implements testbed.Process.
+func (p *process) Write(b []byte) (int, error) { return p.stream.Write(b) }
+
+// PID implements testbed.Process: the number is that of the other machine.
+func (p *process) PID() int { return p.pid }
+
+// Wait implements testbed.Process.
+func (p *process) Wait() error {
+	<-p.done
+	return p.err
+}
+
+// Kill implements testbed.Process.
+func (p *process) Kill() error {
+	_ = p.out.Close() // it never fails; what is still to come is thrown away
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
+	_, err := p.part.ask(context.Background(), request{Operation: opKill, Process: p.pid})
+	return err
+}
+
+// Close implements testbed.Process. The grace period is given, and the process killed, on its own machine.
+func (p *process) Close() error {
+	p.close.Do(func() {
+		p.closeErr = p.stream.CloseWrite()
+		_ = p.out.Close() // as in Kill
+		<-p.done
+	})
+	return p.closeErr
+}
+
+// Stderr implements testbed.Process: it is known when the process has ended.
+func (p *process) Stderr() string {
+	select {
+	case <-p.done:
+		return p.stderr
+	default:
+		return ""
+	}
+}
