@@ -45,8 +45,8 @@ const (
 var errSilent = fmt.Errorf("it has said nothing for %v", silence)
 
 // Boot does a job in a guest of its own, whose clock counts instructions, and calls line with each line of messages. An error of
-// line ends the guest. program is the path of a static netdelta that runs in it, "" for this program.
-func Boot(ctx context.Context, i image.Image, program string, job Job, line func([]byte) error) (err error) {
+// line ends the guest.
+func Boot(ctx context.Context, i image.Image, with Brought, job Job, line func([]byte) error) (err error) {
 	dir, err := os.MkdirTemp("", "netdelta-job-")
 	if err != nil {
 		return fmt.Errorf("make a folder for a guest's job: %w", err)
@@ -65,15 +65,27 @@ func Boot(ctx context.Context, i image.Image, program string, job Job, line func
 	watch := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer watch.Stop()
 	said := &saying{line: line, cancel: cancel, watch: watch}
-	exits, err := vm.RunScript(ctx, i, guestOf(program, job, file), said.hear)
+	exits, err := vm.RunScript(ctx, i, guestOf(with, job, file), said.hear)
 	return said.outcome(ctx, exits, err, job)
 }
 
+// Brought is what a guest has of this machine.
+type Brought struct {
+	// Program is the path of a static netdelta, "" for this program.
+	Program string
+	// Files are those that networks are made of: lists of CNI plugins. The plugins themselves come with the image.
+	Files []vm.File
+}
+
 // guestOf is the guest of a job.
-func guestOf(program string, job Job, file string) vm.Machine {
+func guestOf(with Brought, job Job, file string) vm.Machine {
+	archives := []image.Archive{image.Tools}
+	if len(with.Files) > 0 {
+		archives = append(archives, image.CNI)
+	}
 	return vm.Machine{
-		Program: program, Memory: memory, Exact: &vm.Exact{Shift: shift, Seed: job.Seed}, Archives: []image.Archive{image.Tools},
-		Files: []vm.File{{Host: file, Guest: JobFile}}, Patience: longest, KernelArgs: []string{"clocksource=" + Clock},
+		Program: with.Program, Memory: memory, Exact: &vm.Exact{Shift: shift, Seed: job.Seed}, Archives: archives,
+		Files: append([]vm.File{{Host: file, Guest: JobFile}}, with.Files...), Patience: longest, KernelArgs: []string{"clocksource=" + Clock},
 		Script: []wire.Command{{
 			Path: "/netdelta", Args: []string{Verb, JobFile},
 			// Nothing may run in the program but what it is told: no second thread of Go's, no collection of garbage beside what is

@@ -112,7 +112,8 @@ func TestExact(t *testing.T) {
 	}
 
 	oneRuleMore(t, img, run, filepath.Join(dir, "ruled"))
-	call(t, dir, statusRegressed, "compare", "first", "ruled").shows(t, "routed", "regressed")
+	compared := call(t, dir, statusRegressed, "compare", "first", "ruled").shows(t, "routed", "regressed", "range over seeds")
+	t.Log(compared.stdout)
 	call(t, dir, statusUsage, "compare", "first", "first")
 }
 
@@ -138,7 +139,7 @@ func oneRuleMore(t *testing.T, img image.Image, run result.Run, dir string) {
 			Filtered: map[string]int{"routed": 1},
 		},
 		Guest: func(ctx context.Context, job guest.Job, line func([]byte) error) error {
-			return guest.Boot(ctx, img, os.Getenv(tested), job, line)
+			return guest.Boot(ctx, img, guest.Brought{Program: os.Getenv(tested)}, job, line)
 		},
 	}.Count(t.Context())
 	if err != nil {

@@ -15,6 +15,9 @@ import (
 func (env *environment) rootless(cmd *cobra.Command, must bool) *cobra.Command {
 	inner := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, a []string) error {
+		if guestOnly(cmd) {
+			return inner(cmd, a)
+		}
 		ended, err := enter(func() { sweep(cmd.Context(), env) })
 		var refused *testbed.PermissionError
 		switch {

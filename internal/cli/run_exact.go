@@ -103,7 +103,7 @@ func runExact(ctx context.Context, env *environment, name string, o runOptions) 
 			Testbed: testbed.Spec{Nodes: s.Testbed.Nodes, PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link)},
 		},
 		Guest: func(ctx context.Context, job guest.Job, line func([]byte) error) error {
-			return guest.Boot(ctx, img, "", job, line)
+			return guest.Boot(ctx, img, guest.Brought{Files: guestFiles(s)}, job, line)
 		},
 		Progress: func(done, of int) { shown.counted(done, of, time.Since(began)) },
 	}.Count(ctx)

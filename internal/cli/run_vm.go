@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"netdelta/experiment/guest"
 	"netdelta/experiment/study"
 	"netdelta/insight"
@@ -112,4 +114,11 @@ func refused(err error) error {
 		return withStatus(exitNothing, err)
 	}
 	return withStatus(exitUsage, err)
+}
+
+// guestOnly says whether a call asks for a guest, in which it has all rights, and for nothing of this machine.
+func guestOnly(cmd *cobra.Command) bool {
+	exact, err := cmd.Flags().GetBool("exact")
+	kind, kindErr := cmd.Flags().GetString("testbed")
+	return err == nil && exact || kindErr == nil && isGuest(kind)
 }
