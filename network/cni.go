@@ -86,7 +86,7 @@ func (d *draft) attach(pod int, list pluginList) {
 	p := d.t.Pods[pod]
 	n := d.t.Nodes[p.Node]
 	d.add(Attach{
-		Device: d.podDevice(pod), Role: RolePod, Node: InNode(p.Node), File: list.file, List: list.fill(placeholders(d.t, p.Node)),
+		Device: d.podDevice(pod), Role: RolePod, Node: InNode(p.Node), File: list.file, List: list.fill(placeholders(d.t, p.Node)), Sum: list.sum,
 		Plugins: list.plugins, Address: netip.PrefixFrom(p.Address, n.PodPrefix.Bits()), MAC: mac(macPod, pod),
 		FirstPort: p.FirstPort, LastPort: p.LastPort,
 	})

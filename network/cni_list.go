@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ func (e *ListError) Error() string {
 // pluginList is a list of plugins with placeholders.
 type pluginList struct {
 	file, text string
+	sum        string
 	// plugins are the types, each once, in the order in which they are called; a plugin that gives addresses after the one
 	// that calls it.
 	plugins []string
@@ -80,7 +82,7 @@ func substitute(text string, values []placeholder) (filled string, origin []int)
 // parseList reads a list. It holds it against the specification as far as all plugins have it in common; what is a
 // plugin's own is for the plugin to judge.
 func parseList(file string, text []byte) (pluginList, error) {
-	l := pluginList{file: file, text: string(text)}
+	l := pluginList{file: file, text: string(text), sum: fmt.Sprintf("%x", sha256.Sum256(text))}
 	t, err := NewTopology(Layout{Nodes: 1, PodsPerNode: 1})
 	if err != nil {
 		return l, err

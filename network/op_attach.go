@@ -16,6 +16,8 @@ type Attach struct {
 	Node Space
 	// File is where the list of plugins was read, and List the list with the node's values filled in.
 	File, List string
+	// Sum is the SHA-256 sum of the file, in hexadecimal digits.
+	Sum string
 	// Plugins are the types of the plugins, in their order, those that give addresses among them.
 	Plugins []string
 	// Address is the one that the plugins are asked for, with the length of the prefix of the node's pods. They may give

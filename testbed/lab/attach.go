@@ -63,6 +63,7 @@ func (b *builder) attach(ctx context.Context, op network.Attach) error {
 		if err := a.caller.Validate(ctx, a.Attachment); err != nil {
 			return err
 		}
+		b.notes = append(b.notes, provenance(op))
 	}
 	all.begun = append(all.begun, a)
 	said, err := a.caller.Add(ctx, a.Attachment)
@@ -71,6 +72,15 @@ func (b *builder) attach(ctx context.Context, op network.Attach) error {
 	}
 	all.begun[len(all.begun)-1].added = true
 	return b.learn(op, pod, said)
+}
+
+// provenance says what a network of plugins was made of, for whoever wants to make it again.
+func provenance(op network.Attach) string {
+	var files []string
+	for _, name := range op.Plugins {
+		files = append(files, plugin.Find(name, plugin.Path()))
+	}
+	return fmt.Sprintf("%s%s: the list's SHA-256 sum is %s; its plugins are %s", network.CNIPrefix, op.File, op.Sum, strings.Join(files, ", "))
 }
 
 // attachments are those of the network that is being built.
