@@ -27,5 +27,5 @@ page() {
 page latency-exact.md "What networks cost, in instructions" \
 	"bin/netdelta run latency --exact --out runs/exact" "$exact"
 page latency-beside.md "What networks cost, by time and by instructions" \
-	"bin/netdelta run latency --testbed vm --out runs/native      # or the lab, where it has the networks
+	"bin/netdelta run latency --time-budget 20m --out runs/native
 bin/netdelta run latency --exact --out runs/exact" "$native" --exact "$exact"
