@@ -63,7 +63,7 @@ func Start(ctx context.Context, pod testbed.Pod, p Program) (*Agent, error) {
 	}
 	a := &Agent{pod: pod, proc: proc, calls: map[uint64]chan response{}, done: make(chan struct{})}
 	go a.read()
-	hello, err := invoke[Hello](ctx, a, opHello, struct{}{}, 10*time.Second)
+	hello, err := invoke[Hello](ctx, a, opHello, struct{}{}, greetDeadline)
 	if err == nil && hello.Version != Version {
 		err = fmt.Errorf("it speaks protocol %d, this is %d: use the same netdelta on both sides", hello.Version, Version)
 	}
@@ -99,6 +99,10 @@ func (a *Agent) Serve(ctx context.Context, w string, p result.Params, listen net
 func (a *Agent) Dial(ctx context.Context, w string, p result.Params, local, server netip.AddrPort, cpu int) (int, error) {
 	return invoke[int](ctx, a, opDial, dialArgs{w, p, local, server, cpu}, dialDeadline)
 }
+
+// greetDeadline bounds the start of an agent. It takes milliseconds, and seconds in an emulated guest on a busy machine; one that
+// can't be started ends, and is not waited for.
+const greetDeadline = time.Minute
 
 // dialDeadline bounds the set-up of a session: connecting takes milliseconds, unless the network does not reach.
 const dialDeadline = 15 * time.Second
