@@ -82,9 +82,18 @@ func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]b
 		options := o.stats(n.metric)
 		settled[d.Cell] = stats.Resolved(n.estimate, len(c.networks), options) && !waits(d, options)
 	}
-	for cell := range openEffects(cells, all, o) {
+	open, measured := openEffects(cells, all, o)
+	for cell := range open {
 		if settled[cell] {
 			settled[cell] = false
+		}
+	}
+	if len(settled) == 0 {
+		// Nothing but baselines: a run of theirs under several conditions is about the effects alone, and their twins stand for them.
+		for _, t := range tables(cells) {
+			if t.baseline != nil && t.twin != nil && measured {
+				settled[t.twin.ID] = !open[t.baseline.ID]
+			}
 		}
 	}
 	return settled

@@ -145,19 +145,20 @@ func between(factor string, from, to *table) []step {
 	return all
 }
 
-// openEffects are the cells of headlines' effects that are not known well enough to stop measuring them.
-func openEffects(cells []result.Cell, all []sitting, o Options) map[string]bool {
+// openEffects are the cells of headlines' effects that are not known well enough to stop measuring them; measured says whether
+// there are any effects.
+func openEffects(cells []result.Cell, all []sitting, o Options) (open map[string]bool, measured bool) {
 	made := effectsOf(cells, all, o)
 	contrasts := make([]contrast, len(made))
 	for i, m := range made {
 		contrasts[i] = m.contrast
 	}
-	open := map[string]bool{}
+	open = map[string]bool{}
 	for i, d := range judged(contrasts, o) {
 		options := o.stats(made[i].contrast.metric)
 		if !stats.Resolved(made[i].contrast.estimate, len(made), options) || waits(d, options) {
 			open[d.Cell], open[made[i].step.references[0]] = true, true
 		}
 	}
-	return open
+	return open, len(made) > 0
 }

@@ -224,3 +224,25 @@ func TestCellsWaitForTheirEffects(t *testing.T) {
 		t.Errorf("the delta by itself is not settled either: %v", settled)
 	}
 }
+
+// A run of the baseline alone under several conditions ends when the effects are known; without conditions, when its time is up.
+func TestBaselineAloneWaitsForItsEffects(t *testing.T) {
+	l := usualLands()
+	l.builds = 14
+	alone := func(l lands) map[string]bool {
+		cells := slices.DeleteFunc(l.cells(), func(c result.Cell) bool { return c.Role == result.RoleCell })
+		return Settled(cells, l.trials(), Options{Sequential: true})
+	}
+	got := alone(l)
+	if len(got) != 3 || !got["host/twin/"] || !got["host/twin/ebpf"] || !got["host/twin/iptables"] {
+		t.Errorf("all is known, and settled is %v", got)
+	}
+	l.logs["host"][result.PolicyIPTables], l.buildSD = math.Log(1.02), 0.02
+	if got := alone(l); got["host/twin/iptables"] || got["host/twin/"] {
+		t.Errorf("an effect is open, and settled is %v", got)
+	}
+	l.policies = []string{""}
+	if got := alone(l); len(got) != 0 {
+		t.Errorf("settled although there is nothing to know: %v", got)
+	}
+}
