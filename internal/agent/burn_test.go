@@ -38,7 +38,7 @@ func TestBurn(t *testing.T) {
 			took = time.Since(began)
 		})
 		// Others may use the processor as well.
-		if share := float64(burnt) / float64(took); share < 0.1 || share > 0.8 {
+		if share := float64(burnt) / float64(took); share < 0.02 || share > 0.8 {
 			t.Errorf("it used %.2f of a processor, want about a half", share)
 		}
 		if rest := used(func() { time.Sleep(span) }); rest > burnt/5 {
