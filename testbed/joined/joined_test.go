@@ -147,12 +147,12 @@ func talk(t *testing.T, bed testbed.Testbed, client, server testbed.Pod, args ..
 	t.Helper()
 	first, _ := server.Ports()
 	at := bed.Endpoint(client, server, first)
-	s, err := server.Start(t.Context(), testbed.Command{Path: "/usr/bin/iperf3", Args: []string{"-s", "-1", "--forceflush", "-p", fmt.Sprint(first)}})
+	s, err := server.Start(t.Context(), testbed.Command{Path: "/bin/iperf3", Args: []string{"-s", "-1", "--forceflush", "-p", fmt.Sprint(first)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	awaitListening(t, s)
-	c, err := client.Start(t.Context(), testbed.Command{Path: "/usr/bin/iperf3", Args: append([]string{"-c", at.Addr().String(), "-p", fmt.Sprint(at.Port())}, args...)})
+	c, err := client.Start(t.Context(), testbed.Command{Path: "/bin/iperf3", Args: append([]string{"-c", at.Addr().String(), "-p", fmt.Sprint(at.Port())}, args...)})
 	if err != nil {
 		t.Fatal(err)
 	}

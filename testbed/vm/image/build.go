@@ -96,13 +96,22 @@ func Build(ctx context.Context, o Options) (Image, error) {
 		return Image{}, err
 	}
 	i, err := build(ctx, o, dir)
-	if errors.Is(err, unix.ENOSPC) || err != nil && strings.Contains(err.Error(), unix.ENOSPC.Error()) {
+	if full(err) {
 		err = fmt.Errorf("%w; building takes 600 MB: free some in %s, or set XDG_CACHE_HOME to a larger disk", err, dir)
 	}
 	if err != nil {
 		err = fmt.Errorf("build a guest's image: %w", err)
 	}
 	return i, errors.Join(err, unlock())
+}
+
+// full says that something failed for want of disk space; apt and dpkg say so only in words.
+func full(err error) bool {
+	if err == nil || errors.Is(err, unix.ENOSPC) {
+		return err != nil
+	}
+	said := strings.ToLower(err.Error())
+	return strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "enough free space")
 }
 
 // lock makes builders of the same folder wait for one another.
