@@ -53,6 +53,11 @@ bench: ## run each program under bench/ in turn (WHICH: names of some)
 e2e: build ## whole runs through the program as users get it, also killed ones; nothing may be left of them
 	$(GO) run ./scripts/endtoend bin/netdelta
 
+.PHONY: guest
+guest: ## in guests with a full kernel: the networks and conditions that this machine's kernel may lack
+	@scripts/setup.sh test
+	@scripts/guests.sh
+
 .PHONY: generate
 generate: ## compile the eBPF programs and write the Go files that embed them
 	$(GO) generate ./...
