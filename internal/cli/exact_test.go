@@ -149,3 +149,18 @@ func oneRuleMore(t *testing.T, img image.Image, run result.Run, dir string) {
 		t.Fatal(err)
 	}
 }
+
+// TestExactFlags: what has no meaning where instructions are counted is refused before anything is built.
+func TestExactFlags(t *testing.T) {
+	dir := t.TempDir()
+	for _, flags := range [][]string{
+		{"--time-budget", "10s"}, {"--burst", "5ms"}, {"--rounds", "3"}, {"--blocks", "2"}, {"--testbed", "lab"}, {"--builds", "0"},
+	} {
+		call(t, dir, statusUsage, append([]string{"run", "--exact"}, flags...)...).says(t, flags[0])
+	}
+	write(t, filepath.Join(dir, "streams.yaml"), "study: s\nbaseline: host\nnetworks: [host, bridge]\nplacement: [cross-node]\nworkloads: [tcp-stream]\n")
+	call(t, dir, statusNothing, "run", "streams.yaml", "--exact").says(t, "no exact meaning")
+	if left := entries(t, dir); len(left) != 1 {
+		t.Errorf("what was refused has left %v", left)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"strings"
 	"time"
 
 	"netdelta/experiment"
@@ -78,7 +79,11 @@ func runExact(ctx context.Context, env *environment, name string, o runOptions) 
 	}
 	cells := env.exactCells(s)
 	if len(plan.Measured(cells)) == 0 {
-		return withStatus(exitNothing, fmt.Errorf("%w: none of its workloads has an exact meaning", experiment.ErrNothing))
+		why := ""
+		for _, a := range insight.Absences(cells) {
+			why += "\n" + strings.Join(a.Networks, ", ") + ": " + a.Why
+		}
+		return withStatus(exitNothing, fmt.Errorf("%w:%s", experiment.ErrNothing, why))
 	}
 	img, err := env.buildImage(ctx, false)
 	if err != nil {
