@@ -219,11 +219,11 @@ func (a *apt) recipe(ctx context.Context) (recipe, error) {
 	if r.kernel, err = a.kernel(ctx); err != nil {
 		return r, err
 	}
-	if r.emulator, err = a.closure(ctx, emulatorPackages); err != nil {
+	if r.emulator, err = a.closure(ctx, emulatorPackages()); err != nil {
 		return r, err
 	}
 	var names []string
-	for _, t := range toolkits {
+	for _, t := range toolkits() {
 		names = append(names, t.packages...)
 	}
 	r.tools, err = a.closure(ctx, names)
@@ -294,7 +294,7 @@ func (i *Image) fill(ctx context.Context, kernel, tools string) error {
 		return err
 	}
 	shared := map[string]bool{}
-	for _, t := range toolkits {
+	for _, t := range toolkits() {
 		w, err := newRoot(filepath.Join(i.Dir, t.archive.file()))
 		if err != nil {
 			return err

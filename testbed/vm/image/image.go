@@ -195,6 +195,6 @@ func writeSynced(path string, text []byte) error {
 // identify is the name of the folder of an image made of these packages.
 func identify(suite string, packages []string) string {
 	sorted := slices.Sorted(slices.Values(packages))
-	sum := sha256.Sum256(fmt.Appendf(nil, "form %d\n%s\n%s\n%s\n", form, suite, strings.Join(sorted, "\n"), strings.Join(wanted, "\n")))
+	sum := sha256.Sum256(fmt.Appendf(nil, "form %d\n%s\n%s\n%s\n", form, suite, strings.Join(sorted, "\n"), strings.Join(wanted(), "\n")))
 	return hex.EncodeToString(sum[:8])
 }

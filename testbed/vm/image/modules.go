@@ -20,16 +20,18 @@ import (
 
 // wanted are the modules that guests get, by their path below the kernel's folder, beside those that these need: what networks,
 // their conditions and the emulated machine are made of.
-var wanted = []string{
-	`^net/(802|8021q|bridge|core|ipv4|ipv6|key|llc|netfilter|netlink|nsh|openvswitch|packet|psample|sched|sctp|tls|unix|xfrm|xdp)/`,
-	`^drivers/net/[^/]*$`,
-	`^drivers/net/(bonding|ipvlan|team|vxlan|wireguard)/`,
-	`^drivers/net/ethernet/intel/(igb|igbvf|e1000|e1000e)/`,
-	`^drivers/(virtio|dca|ptp|pps)/`,
-	`^drivers/char/hw_random/virtio-rng`,
-	`^crypto/(?:aead|aes|authenc|authencesn|ccm|chacha|cmac|crc32|crypto|cryptd|ctr|cts|curve25519|deflate|echainiv|ecb|essiv|gcm|geniv|ghash|poly1305|rmd160|seqiv|xcbc|xxhash)`,
-	`^arch/x86/crypto/(aesni|chacha|crc32|crc32c|crct10dif|curve25519|ghash|poly1305|sha)`,
-	`^lib/`,
+func wanted() []string {
+	return []string{
+		`^net/(802|8021q|bridge|core|ipv4|ipv6|key|llc|netfilter|netlink|nsh|openvswitch|packet|psample|sched|sctp|tls|unix|xfrm|xdp)/`,
+		`^drivers/net/[^/]*$`,
+		`^drivers/net/(bonding|ipvlan|team|vxlan|wireguard)/`,
+		`^drivers/net/ethernet/intel/(igb|igbvf|e1000|e1000e)/`,
+		`^drivers/(virtio|dca|ptp|pps)/`,
+		`^drivers/char/hw_random/virtio-rng`,
+		`^crypto/(?:aead|aes|authenc|authencesn|ccm|chacha|cmac|crc32|crypto|cryptd|ctr|cts|curve25519|deflate|echainiv|ecb|essiv|gcm|geniv|ghash|poly1305|rmd160|seqiv|xcbc|xxhash)`,
+		`^arch/x86/crypto/(aesni|chacha|crc32|crc32c|crct10dif|curve25519|ghash|poly1305|sha)`,
+		`^lib/`,
+	}
 }
 
 // unwanted are the few in those folders that are for nobody here.
@@ -99,7 +101,7 @@ func (m *modules) missing(of []*module, files map[string]string) []string {
 
 // list finds the files of all modules by name, and which of them are wanted.
 func (m *modules) list() (files map[string]string, first []string, err error) {
-	want := regexp.MustCompile(strings.Join(wanted, "|"))
+	want := regexp.MustCompile(strings.Join(wanted(), "|"))
 	files = map[string]string{}
 	top := filepath.Join(m.folder, "kernel")
 	err = filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {

@@ -15,7 +15,9 @@ import (
 const triple = "x86_64-linux-gnu"
 
 // emulatorPackages are what emulates the machine.
-var emulatorPackages = []string{"qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios", "ipxe-qemu"}
+func emulatorPackages() []string {
+	return []string{"qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios", "ipxe-qemu"}
+}
 
 // toolkit is which files of which packages go into an archive.
 type toolkit struct {
@@ -27,38 +29,44 @@ type toolkit struct {
 }
 
 // toolkits are in the order in which they are unpacked over one another.
-var toolkits = []toolkit{
-	{
-		archive:  Base,
-		packages: []string{"busybox-static", "dash", "iproute2", "iptables", "ipset"},
-		files: []string{"bin/busybox", "bin/dash", "bin/ip", "bin/ss", "sbin/tc", "sbin/bridge", "sbin/xtables-nft-multi",
-			"sbin/xtables-legacy-multi", "sbin/ipset", "lib/" + triple + "/xtables/*.so"},
-		// Debian's busybox as a shell would run its own ip in place of the real one.
-		links: map[string]string{"bin/sh": "dash", "sbin/modprobe": "/bin/busybox"},
-	},
-	{
-		archive:  Tools,
-		packages: []string{"nftables", "ipvsadm", "ethtool", "tcpdump", "wireguard-tools", "conntrack", "iperf3", "sockperf"},
-		files: []string{"sbin/nft", "sbin/ipvsadm", "sbin/ethtool", "bin/tcpdump", "sbin/tcpdump", "bin/wg", "sbin/conntrack", "bin/iperf3",
-			"bin/sockperf"},
-	},
-	{
-		archive:  CNI,
-		packages: []string{"containernetworking-plugins"},
-		files: []string{"lib/cni/bridge", "lib/cni/ptp", "lib/cni/macvlan", "lib/cni/ipvlan", "lib/cni/host-local", "lib/cni/portmap",
-			"lib/cni/bandwidth", "lib/cni/loopback"},
-	},
+func toolkits() []toolkit {
+	return []toolkit{
+		{
+			archive:  Base,
+			packages: []string{"busybox-static", "dash", "iproute2", "iptables", "ipset"},
+			files: []string{"bin/busybox", "bin/dash", "bin/ip", "bin/ss", "sbin/tc", "sbin/bridge", "sbin/xtables-nft-multi",
+				"sbin/xtables-legacy-multi", "sbin/ipset", "lib/" + triple + "/xtables/*.so"},
+			// Debian's busybox as a shell would run its own ip in place of the real one.
+			links: map[string]string{"bin/sh": "dash", "sbin/modprobe": "/bin/busybox"},
+		},
+		{
+			archive:  Tools,
+			packages: []string{"nftables", "ipvsadm", "ethtool", "tcpdump", "wireguard-tools", "conntrack", "iperf3", "sockperf"},
+			files: []string{"sbin/nft", "sbin/ipvsadm", "sbin/ethtool", "bin/tcpdump", "sbin/tcpdump", "bin/wg", "sbin/conntrack", "bin/iperf3",
+				"bin/sockperf"},
+		},
+		{
+			archive:  CNI,
+			packages: []string{"containernetworking-plugins"},
+			files: []string{"lib/cni/bridge", "lib/cni/ptp", "lib/cni/macvlan", "lib/cni/ipvlan", "lib/cni/host-local", "lib/cni/portmap",
+				"lib/cni/bandwidth", "lib/cni/loopback"},
+		},
+	}
 }
 
 // applets are the names that busybox gets.
-var applets = []string{"awk", "basename", "cat", "chmod", "clear", "cp", "cut", "date", "dd", "depmod", "df", "dirname", "dmesg", "du", "echo", "env",
-	"false", "find", "free", "grep", "head", "hexdump", "hostname", "id", "insmod", "kill", "ln", "ls", "lsmod", "md5sum", "mkdir", "mkfifo",
-	"mknod", "mktemp", "more", "mount", "mv", "nproc", "od", "pgrep", "ping", "pkill", "poweroff", "printf", "ps", "pwd", "readlink", "realpath", "rm",
-	"rmdir", "rmmod", "sed", "seq", "setsid", "sha256sum", "sleep", "sort", "stat", "stty", "sync", "sysctl", "tail", "tar", "tee", "test", "time",
-	"timeout", "top", "touch", "tr", "true", "tty", "umount", "uname", "uniq", "unshare", "uptime", "vi", "watch", "wc", "which", "xargs", "yes"}
+func applets() []string {
+	return []string{"awk", "basename", "cat", "chmod", "clear", "cp", "cut", "date", "dd", "depmod", "df", "dirname", "dmesg", "du", "echo", "env",
+		"false", "find", "free", "grep", "head", "hexdump", "hostname", "id", "insmod", "kill", "ln", "ls", "lsmod", "md5sum", "mkdir", "mkfifo",
+		"mknod", "mktemp", "more", "mount", "mv", "nproc", "od", "pgrep", "ping", "pkill", "poweroff", "printf", "ps", "pwd", "readlink", "realpath", "rm",
+		"rmdir", "rmmod", "sed", "seq", "setsid", "sha256sum", "sleep", "sort", "stat", "stty", "sync", "sysctl", "tail", "tar", "tee", "test", "time",
+		"timeout", "top", "touch", "tr", "true", "tty", "umount", "uname", "uniq", "unshare", "uptime", "vi", "watch", "wc", "which", "xargs", "yes"}
+}
 
 // xtables are the names of the two programs that are iptables.
-var xtables = []string{"iptables", "iptables-restore", "iptables-save", "ip6tables", "ip6tables-restore", "ip6tables-save"}
+func xtables() []string {
+	return []string{"iptables", "iptables-restore", "iptables-save", "ip6tables", "ip6tables-restore", "ip6tables-save"}
+}
 
 // write adds the toolkit's files, which were unpacked below tools. Libraries that an archive before has are left out; shared
 // keeps account of them.
@@ -108,10 +116,10 @@ func (t toolkit) write(r *Root, tools string, shared map[string]bool) error {
 // names adds the other names of programs.
 func names(r *Root) error {
 	var err error
-	for _, a := range applets {
+	for _, a := range applets() {
 		err = errors.Join(err, r.Link("bin/"+a, "busybox"))
 	}
-	for _, x := range xtables {
+	for _, x := range xtables() {
 		legacy := strings.Replace(x, "tables", "tables-legacy", 1)
 		nft := strings.Replace(x, "tables", "tables-nft", 1)
 		err = errors.Join(err, r.Link("sbin/"+x, "xtables-nft-multi"), r.Link("sbin/"+nft, "xtables-nft-multi"),
