@@ -22,6 +22,9 @@ func conditioned(p Plan, t Topology) (Plan, error) {
 	if err := onCards(p, t); err != nil {
 		return p, err
 	}
+	if err := pastQueues(p, t); err != nil {
+		return p, err
+	}
 	p, err := policed(p.tuned(t.Conditions, t.Family), t)
 	if err != nil {
 		return p, err

@@ -255,6 +255,9 @@ func TestPlansHoldTogether(t *testing.T) {
 		if errors.As(err, &not) && n.Name == "sriov" && (top.Rate > 0 || l.Conditions.LinkDelay > 0 || l.Conditions.LinkLoss > 0 || l.Conditions.LinkCount > 1) {
 			return // real cards can't be given what links of the lab can
 		}
+		if errors.As(err, &not) && n.Name == "xdp" && (l.Conditions.LinkDelay > 0 || l.Conditions.LinkLoss > 0 || l.Conditions.LinkCount > 1) {
+			return // it goes past the queues
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,6 +321,24 @@ func oneFamily(t *rapid.T, p network.Plan, six bool) {
 			check(op, op.Local)
 			for _, p := range op.Peers {
 				check(op, p.Pods.Addr(), p.Node)
+			}
+		case network.Redirection:
+			for _, p := range op.Pods {
+				check(op, p.Address)
+			}
+			for _, f := range op.Far {
+				check(op, f.Pods.Addr(), f.Node)
+			}
+		case network.XDPRedirection:
+			for _, p := range op.Pods {
+				check(op, p.Address)
+			}
+			for _, f := range op.Far {
+				check(op, f.Address)
+			}
+		case network.JoinSockets:
+			for _, p := range op.Pods {
+				check(op, p.Address)
 			}
 		case network.Route:
 			check(op, op.To.Addr(), op.Via)
@@ -412,6 +433,18 @@ func devicesOf(t *rapid.T, p network.Plan) map[network.Device]bool {
 		case network.Enslave:
 			use(op, op.Device)
 			use(op, network.Device{In: op.In, Name: op.Bridge})
+		case network.Redirection:
+			use(op, network.Device{In: op.In, Name: op.Entry})
+			for _, p := range op.Pods {
+				use(op, network.Device{In: op.In, Name: p.NodeEnd})
+			}
+		case network.XDPRedirection:
+			use(op, network.Device{In: op.In, Name: op.Port})
+			use(op, op.PortPeer)
+			for _, p := range op.Pods {
+				use(op, p.Device)
+				use(op, network.Device{In: op.In, Name: p.NodeEnd})
+			}
 		case network.Shape:
 			use(op, op.Device)
 		case network.Impair:

@@ -64,3 +64,23 @@ func (d *draft) xdpFar(node int) []XDPFar {
 	}
 	return all
 }
+
+// pastQueues refuses what the queue of a node's port would do, and a port of several links: what a program sends by XDP goes
+// past the queues, straight to one driver. A link's rate holds all the same, at the switch's end of the next link.
+func pastQueues(p Plan, t Topology) error {
+	for _, op := range p.Ops {
+		if _, is := op.(XDPRedirection); !is {
+			continue
+		}
+		c := t.Conditions
+		for _, one := range []struct {
+			asked     bool
+			condition string
+		}{{c.LinkDelay > 0, "link.delay"}, {c.LinkLoss > 0, "link.loss"}, {c.LinkCount > 1, "link.count"}} {
+			if one.asked {
+				return &NotPossibleError{p.Network, one.condition, "its packets go past the queues of the nodes' ports, straight to the driver"}
+			}
+		}
+	}
+	return nil
+}
