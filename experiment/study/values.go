@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode"
 
-	"netdelta/result"
 	"netdelta/unit"
 )
 
@@ -119,10 +118,9 @@ func parseBool(s string) (bool, error) {
 }
 
 // The forms in which values are written back: each is read as the same value again.
-func bytesText(v unit.Bytes) string     { return strconv.FormatInt(int64(v), 10) }
-func floatText(v float64) string        { return strconv.FormatFloat(v, 'g', -1, 64) }
-func stringText(v string) string        { return v }
-func familyText(v result.Family) string { return string(v) }
+func bytesText(v unit.Bytes) string { return strconv.FormatInt(int64(v), 10) }
+func floatText(v float64) string    { return strconv.FormatFloat(v, 'g', -1, 64) }
+func stringText(v string) string    { return v }
 
 func rateText(v unit.BitsPerSecond) string {
 	if v == SearchRate {
