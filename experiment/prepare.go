@@ -48,6 +48,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 	if s.Design.Blocks > 0 {
 		p.refuseSameNode(networks)
 	}
+	p.refuseUncut(networks, s)
 	p.markBaseless()
 	if len(plan.Measured(p.Cells)) == 0 {
 		return p, fmt.Errorf("%w: %w", ErrNothing, p.reasons())

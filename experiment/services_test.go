@@ -1,14 +1,17 @@
 package experiment_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"netdelta/experiment"
 	"netdelta/experiment/study"
 	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/unit"
 )
@@ -24,6 +27,7 @@ func TestServicesAndPolicies(t *testing.T) {
 		Policy: []string{result.PolicyNFTables}, PolicyRules: []int{100},
 		Service: []string{result.ServicePod, result.ServiceNFTables, result.ServiceIPVS}, Services: []int{100},
 	}}
+	s.Design.TimeBudget = 10 * time.Minute // an emulated machine takes some of them
 	c := setUp(t, s, 1, nil)
 	run := mustRun(t, c)
 	trials := journal(t, c)
@@ -31,6 +35,8 @@ func TestServicesAndPolicies(t *testing.T) {
 	for _, c := range run.Cells {
 		if c.Unsupported == "" {
 			want++
+		} else if c.Params.Conditions.Service != result.ServiceIPVS {
+			t.Errorf("%s: %s", c.ID, c.Unsupported)
 		}
 	}
 	if len(trials) != want {
@@ -62,6 +68,31 @@ func TestImpossibleCondition(t *testing.T) {
 		}
 		if refused && c.Network == "host" && !strings.Contains(c.Unsupported, "not possible with service=ebpf") {
 			t.Errorf("%s: %q", c.ID, c.Unsupported)
+		}
+	}
+}
+
+// willing is a driver that supports everything.
+type willing struct{ testbed.Driver }
+
+func (willing) Supports(context.Context, testbed.Spec) error { return nil }
+
+// Datagrams that IPVS would refuse are refused before they are measured: those of IPv6 that are larger than the path's MTU.
+func TestIPVSCutsNothing(t *testing.T) {
+	s := small([]string{"host", "vxlan"})
+	s.Workloads = []study.Workload{{Name: "udp-rr", Levels: study.Levels{Message: []unit.Bytes{1300, 1450, 3000}}}, {Name: "tcp-rr"}}
+	s.Factors = study.Levels{Family: []result.Family{result.IPv4, result.IPv6}, Conditions: study.ConditionLevels{Service: []string{result.ServiceIPVS}}}
+	p, err := experiment.Prepare(t.Context(), s, willing{}, network.Catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range p.Cells {
+		// Over VXLAN pods have an MTU of 1430 bytes; on one node host's packets pass lo, which takes all.
+		large := c.Params.Message == 3000 || c.Params.Message == 1450 && c.Network == "vxlan"
+		onLo := c.Network == "host" && c.Placement == result.SameNode
+		want := c.Workload == "udp-rr" && c.Params.Family == result.IPv6 && large && !onLo
+		if refused := strings.Contains(c.Unsupported, "IPVS refuses"); refused != want {
+			t.Errorf("%s: refused %v: %q", c.ID, refused, c.Unsupported)
 		}
 	}
 }

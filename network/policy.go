@@ -52,6 +52,10 @@ func ending(p Plan) []Space {
 // policyRules are those of a guard, in their order.
 func policyRules(t Topology, count int) []Rule {
 	rules := append(unmatched(t.Family, count), Rule{Established: true}, Rule{From: allPods(t)}, Rule{From: allNodes(t)})
+	if t.Conditions.Service != "" {
+		// On lo the answer of a server behind IPVS comes from the virtual address, of a connection that nobody follows.
+		rules = append(rules, Rule{From: serviceRange(t.Family)})
+	}
 	if t.Family == result.IPv6 {
 		// Neighbours ask for each other from here (RFC 4861).
 		rules = append(rules, Rule{From: netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80}), 10)})

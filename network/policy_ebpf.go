@@ -16,6 +16,9 @@ func ebpfPolicy(t Topology, p Plan, rules int) []Op {
 	for _, n := range t.Nodes {
 		entries = append(entries, GuardEntry{From: alone(n.Address.Addr()), Do: Accept})
 	}
+	if t.Conditions.Service != "" {
+		entries = append(entries, GuardEntry{From: serviceRange(t.Family), Do: Accept}) // as with policyRules
+	}
 	var ops []Op
 	var guarded []Space
 	for _, e := range p.Pods {
