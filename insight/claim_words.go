@@ -183,7 +183,7 @@ func byReason(missing []lack) (reasons []string, whats map[string][]string) {
 	return reasons, whats
 }
 
-// leftOut lists what a claim was judged without: "ipip and ovs (not built by netdelta yet), vxlan (unsupported here)".
+// leftOut lists what a claim was judged without: "ipip and ovs (not in this run), vxlan (unsupported here)".
 func leftOut(missing []lack) string {
 	reasons, whats := byReason(missing)
 	texts := make([]string, len(reasons))
@@ -193,8 +193,8 @@ func leftOut(missing []lack) string {
 	return strings.Join(texts, ", ")
 }
 
-// notTested says why a claim could not be judged at all, each reason with what it is about behind a colon: "not built by
-// netdelta yet: ipip and ovs; unsupported here: vxlan".
+// notTested says why a claim could not be judged at all, each reason with what it is about behind a colon: "not in this
+// run: ipip and ovs; unsupported here: vxlan".
 func notTested(missing []lack) string {
 	reasons, whats := byReason(missing)
 	texts := make([]string, len(reasons))
