@@ -17,9 +17,9 @@ import (
 	"netdelta/experiment/tracing"
 	"netdelta/insight/hops"
 	"netdelta/internal/leak"
-	"netdelta/internal/require"
 	"netdelta/network"
 	probe "netdelta/probe/hops"
+	"netdelta/probe/probetest"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -91,16 +91,7 @@ func configureWith(t *testing.T, networks []network.Network, placement result.Pl
 func sum(t *testing.T, c tracing.Config, how func(context.Context, tracing.Config) ([]tracing.Cell, error)) []hops.Way {
 	t.Helper()
 	traced, err := how(t.Context(), c)
-	var unsupported *testbed.UnsupportedError
-	var refused *testbed.PermissionError
-	switch {
-	case errors.As(err, &unsupported):
-		require.Need(t, unsupported.Need, false)
-	case errors.As(err, &refused):
-		require.Need(t, refused.Need, false)
-	case err != nil:
-		t.Fatal(err)
-	}
+	probetest.Supported(t, err)
 	var ways []hops.Way
 	for _, c := range traced {
 		ways = append(ways, hops.WayOf(c))

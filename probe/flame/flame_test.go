@@ -12,14 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf"
 	"github.com/google/go-cmp/cmp"
 	pprof "github.com/google/pprof/profile"
 
 	"netdelta/internal/leak"
-	"netdelta/internal/require"
 	"netdelta/probe/flame"
-	"netdelta/testbed"
+	"netdelta/probe/probetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
@@ -28,16 +26,7 @@ func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
 func open(t *testing.T) *flame.Profiler {
 	t.Helper()
 	p, err := flame.Open()
-	var unsupported *testbed.UnsupportedError
-	var refused *testbed.PermissionError
-	switch {
-	case errors.As(err, &unsupported):
-		require.Need(t, unsupported.Need, false)
-	case errors.As(err, &refused):
-		require.Need(t, refused.Need, false)
-	case err != nil:
-		t.Fatal(err)
-	}
+	probetest.Supported(t, err)
 	t.Cleanup(func() {
 		for range 2 {
 			if err := p.Close(); err != nil {
@@ -194,83 +183,11 @@ func TestAdd(t *testing.T) {
 
 // A profiler that was killed leaves nothing in the kernel.
 func TestKilled(t *testing.T) {
-	if os.Getenv("NETDELTA_FLAME_HANG") != "" {
+	open(t) // or this test is skipped
+	probetest.Killed(t, "NETDELTA_FLAME_HANG", []string{"tick"}, func() {
 		p := open(t)
 		if err := p.Start(); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = os.Stdout.WriteString("running\n")
-		select {}
-	}
-	open(t)
-	before := programs(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestKilled$")
-	cmd.Env = append(os.Environ(), "NETDELTA_FLAME_HANG=1")
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = cmd.Process.Kill() // again, if all went well
-		_ = cmd.Wait()
-	}()
-	if _, err := stdout.Read(make([]byte, 8)); err != nil {
-		t.Fatal(err)
-	}
-	if programs(t) <= before {
-		t.Fatal("the other program has loaded nothing")
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	for deadline := time.Now().Add(10 * time.Second); programs(t) > before; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d eBPF programs, %d before", programs(t), before)
-		}
-	}
-}
-
-// programs counts the profiler's eBPF programs that the kernel holds.
-func programs(t *testing.T) int {
-	t.Helper()
-	count := 0
-	for id := ebpf.ProgramID(0); ; {
-		next, err := ebpf.ProgramGetNextID(id)
-		if errors.Is(err, os.ErrNotExist) {
-			return count
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		id = next
-		if nameOf(t, id) == "tick" {
-			count++
-		}
-	}
-}
-
-// nameOf is the name of a program, "" for one that has gone.
-func nameOf(t *testing.T, id ebpf.ProgramID) string {
-	t.Helper()
-	p, err := ebpf.NewProgramFromID(id)
-	if errors.Is(err, os.ErrNotExist) {
-		return ""
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = p.Close() }()
-	info, err := p.Info()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Name
+	})
 }

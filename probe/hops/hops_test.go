@@ -1,23 +1,18 @@
 package hops_test
 
 import (
-	"errors"
 	"net"
 	"os"
-	"os/exec"
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/cilium/ebpf"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"netdelta/internal/leak"
-	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/probe/hops"
-	"netdelta/testbed"
+	"netdelta/probe/probetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
@@ -26,16 +21,7 @@ func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
 func open(t *testing.T, o hops.Options) *hops.Tracer {
 	t.Helper()
 	tracer, err := hops.Open(o)
-	var unsupported *testbed.UnsupportedError
-	var refused *testbed.PermissionError
-	switch {
-	case errors.As(err, &unsupported):
-		require.Need(t, unsupported.Need, false)
-	case errors.As(err, &refused):
-		require.Need(t, refused.Need, false)
-	case err != nil:
-		t.Fatal(err)
-	}
+	probetest.Supported(t, err)
 	t.Cleanup(func() {
 		for range 2 {
 			if err := tracer.Close(); err != nil {
@@ -131,85 +117,13 @@ func TestLostEventsAreCounted(t *testing.T) {
 
 // A tracer that was killed leaves nothing in the kernel.
 func TestKilled(t *testing.T) {
-	if os.Getenv("NETDELTA_HOPS_HANG") != "" {
+	open(t, hops.Options{First: 1, Last: 1}) // or this test is skipped
+	probetest.Killed(t, "NETDELTA_HOPS_HANG", []string{"sent", "received", "arrived", "ready", "written"}, func() {
 		tracer := open(t, hops.Options{First: 1, Last: 1, Level: hops.Everything})
 		if err := tracer.Start(); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = os.Stdout.WriteString("tracing\n")
-		select {}
-	}
-	open(t, hops.Options{First: 1, Last: 1})
-	before := programs(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestKilled$")
-	cmd.Env = append(os.Environ(), "NETDELTA_HOPS_HANG=1")
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = cmd.Process.Kill() // again, if all went well
-		_ = cmd.Wait()
-	}()
-	if _, err := stdout.Read(make([]byte, 8)); err != nil {
-		t.Fatal(err)
-	}
-	if programs(t) <= before {
-		t.Fatal("the other program has loaded nothing")
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	for deadline := time.Now().Add(10 * time.Second); programs(t) > before; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d programs of tracers, %d before", programs(t), before)
-		}
-	}
-}
-
-// programs counts the tracers' eBPF programs that the kernel holds.
-func programs(t *testing.T) int {
-	t.Helper()
-	count := 0
-	for id := ebpf.ProgramID(0); ; {
-		next, err := ebpf.ProgramGetNextID(id)
-		if errors.Is(err, os.ErrNotExist) {
-			return count
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		id = next
-		if isOurs(t, id) {
-			count++
-		}
-	}
-}
-
-// isOurs tells by the name. A program that has gone meanwhile is none.
-func isOurs(t *testing.T, id ebpf.ProgramID) bool {
-	t.Helper()
-	p, err := ebpf.NewProgramFromID(id)
-	if errors.Is(err, os.ErrNotExist) {
-		return false
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = p.Close() }()
-	info, err := p.Info()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.Contains([]string{"sent", "received", "arrived", "ready", "written"}, info.Name) && info.Type == ebpf.Tracing
+	})
 }
 
 // Transactions of any length over any way come out as they went in, whatever is lost of a few of them.
