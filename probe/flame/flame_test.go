@@ -48,8 +48,8 @@ func ownSpace(t *testing.T) uint32 {
 }
 
 //go:noinline
-func burnHere(until time.Time) (n int) {
-	for time.Now().Before(until) {
+func burnHere(enough func() bool) (n int) {
+	for !enough() {
 		for i := range 10_000 {
 			n += i
 		}
@@ -57,17 +57,19 @@ func burnHere(until time.Time) (n int) {
 	return n
 }
 
-// What burns a processor is found: under its name, in its namespace, for as long as it did.
+// What burns a processor is found: under its name, in its namespace, for as long as it did. On a busy machine that is not how
+// long it took.
 func TestProfile(t *testing.T) {
 	p := open(t)
-	const long = 500 * time.Millisecond
+	const long = 300 * time.Millisecond
 	names := map[uint32]string{ownSpace(t): "pod7"}
 	for range 2 { // the second profile holds nothing of the first
 		if err := p.Start(); err != nil {
 			t.Fatal(err)
 		}
-		burnHere(time.Now().Add(long))
-		used := processorTime(t)
+		before := processorTime(t)
+		burnHere(func() bool { return processorTime(t)-before >= long })
+		used := processorTime(t) - before
 		taken, err := p.Stop(names)
 		if err != nil {
 			t.Fatal(err)
@@ -85,8 +87,8 @@ func TestProfile(t *testing.T) {
 				burnt = u.All
 			}
 		}
-		if least := min(long, used) / 4; burnt < least || burnt > long*3/2 {
-			t.Errorf("found %v in the function that burnt for %v", burnt, long)
+		if burnt < used/2 || burnt > used*3/2 {
+			t.Errorf("found %v in the function that burnt for %v", burnt, used)
 		}
 		for _, s := range taken.Samples {
 			if s.Space == "pod7" && s.Process == "" {
