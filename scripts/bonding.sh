@@ -23,7 +23,7 @@ bin/netdelta run bonding --testbed vm --out runs/bonding
 scripts/bonding.sh runs/bonding
 ```
 
-Two links of 50 Mbit/s join each node to the switch, as one bond that both ends negotiate by LACP. The rate is scaled down
+Two links of 20 Mbit/s join each node to the switch, as one bond that both ends negotiate by LACP. The rate is scaled down
 from the 25 Gbit/s of the published figures, so that the links bound what is carried, and not the processor that runs the
 guest: shares and ratios can be held against those figures, bits per second can't. Flows are TCP streams between the same two
 addresses, with the same ports in every network and build.
