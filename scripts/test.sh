@@ -24,7 +24,7 @@ unraced=(
 	netdelta/workload/...
 )
 
-timeout=${NETDELTA_TEST_TIMEOUT:-8m}
+timeout=${NETDELTA_TEST_TIMEOUT:-30m}
 
 wanted=$(go list "${@:-./...}")
 plain=$(go list "${unraced[@]}" 2>&1) || { echo "$plain" >&2 && exit 1; }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"netdelta/experiment/studies"
@@ -20,6 +21,9 @@ func (env *environment) known() study.Known {
 	k := study.Known{CheckMTU: checkMTU, ReadNetwork: readNetwork}
 	for _, d := range env.drivers {
 		k.Testbeds = append(k.Testbeds, d.Name())
+	}
+	if !slices.Contains(k.Testbeds, vmTestbed) {
+		k.Testbeds = append(k.Testbeds, vmTestbed)
 	}
 	for _, n := range network.Catalogue() {
 		k.Networks = append(k.Networks, n.Name)
