@@ -25,6 +25,10 @@ func served(p Plan, t Topology) (Plan, error) {
 		p = resolving(p, t, func(in Space) Op { return ServiceMap{In: in, Family: t.Family, Services: services} })
 	case result.ServiceIPVS:
 		p = resolving(p, t, func(in Space) Op { return IPVS{In: in, Family: t.Family, Services: services} })
+		for _, in := range ending(p) {
+			// As kube-proxy has it: without it packets of connections whose server is gone are dropped, also after a swap.
+			p.Ops = append(p.Ops, Sysctl{In: in, Name: "net.ipv4.vs.expire_nodest_conn", Value: "1"})
+		}
 	case result.ServiceEBPF:
 		ops, err := ebpfService(p, services)
 		if err != nil {

@@ -205,10 +205,14 @@ func dropping(t *testing.T, ns *netns.Namespace, policy string) int {
 func TestPolicyCost(t *testing.T) {
 	for _, policy := range []string{result.PolicyIPTables, result.PolicyNFTables} {
 		t.Run(policy, func(t *testing.T) {
-			ratio := ofRoundTrips(t, result.Conditions{Policy: policy, PolicyRules: 10}, result.Conditions{Policy: policy, PolicyRules: 1000})
-			t.Logf("1000 rules cost %.2f times what 10 do", ratio)
+			many := 1000
+			if policy == result.PolicyNFTables {
+				many = 4000 // on an emulated machine a thousand hardly show beside what all else costs there
+			}
+			ratio := ofRoundTrips(t, result.Conditions{Policy: policy, PolicyRules: 10}, result.Conditions{Policy: policy, PolicyRules: many})
+			t.Logf("%d rules cost %.2f times what 10 do", many, ratio)
 			if ratio < 1.1 {
-				t.Errorf("1000 rules cost %.2f times what 10 do, want a difference", ratio)
+				t.Errorf("%d rules cost %.2f times what 10 do, want a difference", many, ratio)
 			}
 		})
 	}
