@@ -172,8 +172,8 @@ func (r *listReader) read() error {
 
 // syntax refuses what is no JSON.
 func (r *listReader) syntax() error {
-	var any json.RawMessage
-	err := json.Unmarshal([]byte(r.filled), &any)
+	var whatever json.RawMessage
+	err := json.Unmarshal([]byte(r.filled), &whatever)
 	var wrong *json.SyntaxError
 	if errors.As(err, &wrong) {
 		return r.fail(wrong.Offset-1, "no JSON: "+wrong.Error(), "")

@@ -65,10 +65,10 @@ func lastSurvey(i image.Image) (*survey, error) {
 		return nil, err
 	}
 	// What can't be read, or is of another program or image, is found out anew.
-	if json.Unmarshal(text, &s) != nil || s.Image != i.ID() || s.Program != hash {
-		return nil, nil
+	if json.Unmarshal(text, &s) == nil && s.Image == i.ID() && s.Program == hash {
+		return &s, nil
 	}
-	return &s, nil
+	return nil, nil
 }
 
 // lookInside boots a guest and has the doctor look around in it. What it finds is kept.

@@ -131,7 +131,7 @@ func oneRuleMore(t *testing.T, img image.Image, run result.Run, dir string) {
 		t.Fatal(err)
 	}
 	run.Run, run.Started = "ruled", time.Time{}
-	run, err = guest.Seeds{
+	_, err = guest.Seeds{
 		Run: run, Folder: folder, Judge: insight.NewJudge(catalogue.Workloads()), Parallel: 2, Progress: func(int, int) {},
 		Job: guest.Job{
 			Cells: cells, Warmup: 50, Transactions: 400, PerInstruction: guest.PerInstruction, Clock: guest.Clock,

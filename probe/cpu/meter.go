@@ -26,7 +26,7 @@ type Meter struct {
 	threads []int // their ksoftirqd
 	// carriers are processes that do part of the network's work.
 	carriers []int
-	delays  delays
+	delays   delays
 	// followed is how many ends the delays are of.
 	followed int
 	lacks    []string

@@ -96,9 +96,3 @@ func wrapped(p network.Plan, h network.Hop, from, to netip.Addr, packet []byte) 
 	payload[8] = 4
 	return ethernet(ipPacket(17, from, to, append(udp(51820, 51820, nil), payload[8:]...)))
 }
-
-// vxlan is a frame in a tunnel between two nodes.
-func vxlan(from, to netip.Addr, frame []byte) []byte {
-	const someone, port = 40000, 4789
-	return ethernet(ipPacket(17, from, to, udp(someone, port, append([]byte{8, 0, 0, 0, 0, 16, 1, 0}, frame...))))
-}

@@ -48,7 +48,7 @@ func Accelerator(ctx context.Context, i image.Image) (Accel, error) {
 func tryKVM(ctx context.Context, i image.Image) (bool, error) {
 	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
-		return false, nil //nolint:nilerr // there is none, or it is not for this user: then it is not for us
+		return false, nil // there is none, or it is not for this user: then it is not for us
 	}
 	if err := f.Close(); err != nil {
 		return false, err

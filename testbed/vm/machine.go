@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -93,24 +94,37 @@ func (e *InvalidError) Error() string { return "no such guest can be made: " + e
 
 // complete fills in what is left open, and refuses what can't be.
 func (m Machine) complete() (Machine, error) {
-	refuse := func(format string, a ...any) (Machine, error) {
-		return Machine{}, &InvalidError{fmt.Sprintf(format, a...)}
+	cpus := defaultCPUs
+	if m.Exact != nil {
+		cpus = 1
 	}
-	if m.CPUs == 0 {
-		m.CPUs = defaultCPUs
-		if m.Exact != nil {
-			m.CPUs = 1
-		}
-	}
-	if m.Memory == 0 {
-		m.Memory = defaultMemory
-	}
-	if m.Patience == 0 {
-		m.Patience = defaultPatience
-	}
+	m.CPUs, m.Memory, m.Patience = cmp.Or(m.CPUs, cpus), cmp.Or(m.Memory, defaultMemory), cmp.Or(m.Patience, defaultPatience)
 	if m.Archives == nil {
 		m.Archives = []image.Archive{image.Tools, image.CNI}
 	}
+	if err := m.check(); err != nil {
+		return Machine{}, err
+	}
+	if m.Exact != nil {
+		if err := m.checkExact(); err != nil {
+			return Machine{}, err
+		}
+		m.Accel = TCG
+	}
+	if m.Program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return Machine{}, fmt.Errorf("find this program's file: %w", err)
+		}
+		m.Program = self
+	}
+	return m, static(m.Program)
+}
+
+func refuse(format string, a ...any) error { return &InvalidError{fmt.Sprintf(format, a...)} }
+
+// check refuses what no guest can be.
+func (m Machine) check() error {
 	switch {
 	case m.CPUs < 1 || m.CPUs > mostCPUs:
 		return refuse("it would have %d processors: 1 to %d will do", m.CPUs, mostCPUs)
@@ -124,34 +138,28 @@ func (m Machine) complete() (Machine, error) {
 		return refuse("it would have %d links: 0 to %d will do", len(m.Links), MaxLinks)
 	case m.Exact == nil && m.Accel != "" && m.Accel != KVM && m.Accel != TCG:
 		return refuse("%q is no accelerator: %s and %s are", m.Accel, KVM, TCG)
-	case m.Exact != nil:
-		if m.CPUs != 1 {
-			return refuse("exact mode takes one processor and it would have %d", m.CPUs)
-		}
-		if m.Accel != "" && m.Accel != TCG {
-			return refuse("exact mode takes %s", TCG)
-		}
-		if len(m.Script) == 0 || len(m.Links) > 0 || m.Cards > 0 {
-			return refuse("exact mode takes a script, and no network cards: what comes from outside comes at no exact time")
-		}
-		if m.Exact.Shift < 0 || m.Exact.Shift > 10 {
-			return refuse("an instruction of 2^%d ns: 0 to 10 will do", m.Exact.Shift)
-		}
-		m.Accel = TCG
 	}
 	for _, f := range m.Files {
 		if !filepath.IsAbs(f.Guest) {
 			return refuse("%s has no absolute path for the guest: %q", f.Host, f.Guest)
 		}
 	}
-	if m.Program == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return Machine{}, fmt.Errorf("find this program's file: %w", err)
-		}
-		m.Program = self
+	return nil
+}
+
+// checkExact refuses what an exact guest can't be.
+func (m Machine) checkExact() error {
+	switch {
+	case m.CPUs != 1:
+		return refuse("exact mode takes one processor and it would have %d", m.CPUs)
+	case m.Accel != "" && m.Accel != TCG:
+		return refuse("exact mode takes %s", TCG)
+	case len(m.Script) == 0 || len(m.Links) > 0 || m.Cards > 0:
+		return refuse("exact mode takes a script, and no network cards: what comes from outside comes at no exact time")
+	case m.Exact.Shift < 0 || m.Exact.Shift > 10:
+		return refuse("an instruction of 2^%d ns: 0 to 10 will do", m.Exact.Shift)
 	}
-	return m, static(m.Program)
+	return nil
 }
 
 // Numbers of the descriptors that QEMU inherits.

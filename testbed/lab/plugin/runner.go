@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -53,7 +54,7 @@ func (r *runner) ExecPlugin(ctx context.Context, path string, input []byte, envi
 	said, complaints := &limited{}, &limited{}
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), said, complaints
-	cmd.Env = append(r.environment, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8")
+	cmd.Env = append(slices.Clone(r.environment), "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8")
 	verb := ""
 	for _, v := range environment {
 		if strings.HasPrefix(v, "CNI_") {
@@ -136,8 +137,8 @@ const (
 
 // hides names the folder in whose place another is seen and that holds the file, "" if none does.
 func (f folders) hides(file string) string {
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		file = real
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
 	}
 	for _, dir := range []string{runFolder, f.libTarget()} {
 		if strings.HasPrefix(file, dir+"/") {

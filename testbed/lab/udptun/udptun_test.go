@@ -1,6 +1,7 @@
 package udptun
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"net/netip"
@@ -144,7 +145,7 @@ func testCarries(t *testing.T, local net.IP) {
 	}
 	got := make([]byte, 2000)
 	n, err := far.Read(got)
-	if err != nil || string(got[:n]) != string(sent) {
+	if err != nil || !bytes.Equal(got[:n], sent) {
 		t.Fatalf("got % x, %v; want % x", got[:n], err, sent)
 	}
 	// In: more than a batch.

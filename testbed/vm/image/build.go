@@ -129,7 +129,11 @@ func lock(ctx context.Context, dir string) (unlock func() error, err error) {
 		}
 		return f.Close, nil
 	case <-ctx.Done():
-		go func() { <-locked; _ = f.Close() }() // whenever the other is done
+		go func() { // whenever the other is done
+			if err := <-locked; err == nil {
+				_ = f.Close()
+			}
+		}()
 		return nil, fmt.Errorf("wait for another that builds the guest's image: %w", ctx.Err())
 	}
 }

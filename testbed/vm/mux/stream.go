@@ -120,7 +120,7 @@ func (s *Stream) CloseWrite() error {
 	s.mu.Lock()
 	if s.shut || s.closed || s.err != nil {
 		s.mu.Unlock()
-		return nil
+		return nil //nolint:nilerr // where nothing can be sent any more, nothing has to be told
 	}
 	s.shut = true
 	s.moved.Broadcast()
