@@ -64,7 +64,7 @@ func (st *stage) openPair(ctx context.Context, tb testbed.Testbed, c result.Cell
 	}
 	at := slices.IndexFunc(st.workloads, func(w workload.Workload) bool { return w.Name == c.Workload && w.Exact != nil })
 	if at < 0 {
-		return nil, fmt.Errorf("%s: both ends of workload %s can't be stamped by one clock", c.ID, c.Workload)
+		return nil, fmt.Errorf("%s: workload %s has no exact meaning: its ends can't be stamped by one clock", c.ID, c.Workload)
 	}
 	if c.Params.Message == 0 {
 		c.Params.Message = st.workloads[at].Defaults.Message

@@ -30,7 +30,8 @@ func ebpfVxlan() Network {
 					Local: n.Address.Addr(), Under: Device{InNode(i), n.Device}, MTU: d.mtu,
 				})
 				d.add(Redirection{
-					In: InNode(i), Entry: vxlanDev, Pods: d.redirectedPods(i), Tunnel: true, TunnelID: ebpfVxlanID, Far: d.farPods(i),
+					In: InNode(i), Entry: vxlanDev, Pods: d.redirectedPods(i), Tunnel: true, TunnelID: ebpfVxlanID, Near: n.Address.Addr(),
+					Far: d.farPods(i),
 				})
 			}
 			return d.finish(d.upVeth, d.downRedirected, d.leaveTunnel, d.enterTunnel)

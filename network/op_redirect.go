@@ -17,9 +17,11 @@ type Redirection struct {
 	// Pods are those of the node.
 	Pods []RedirectedPod
 	// Tunnel says that packets for other nodes are encapsulated: Entry takes each packet's far end from its metadata, and
-	// TunnelID is the number of the network in it. Far are the ranges of other nodes' pods with the far ends.
+	// TunnelID is the number of the network in it. Near is the near end; Far are the ranges of other nodes' pods with the far
+	// ends.
 	Tunnel   bool
 	TunnelID uint32
+	Near     netip.Addr
 	Far      []FarPods
 }
 

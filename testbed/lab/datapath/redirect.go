@@ -28,6 +28,9 @@ func Redirect(op network.Redirection, number func(device string) (int, error)) (
 		if err := spec.Variables[redirectVarTunnelId].Set(op.TunnelID); err != nil {
 			return nil, fmt.Errorf("set the tunnel's id: %w", err)
 		}
+		if err := spec.Variables[redirectVarNear].Set(redirectAddress{Word: words(op.Near)}); err != nil {
+			return nil, fmt.Errorf("set the tunnel's near end: %w", err)
+		}
 	}
 	c, err := a.collected(spec)
 	if err != nil {

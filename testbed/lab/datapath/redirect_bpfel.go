@@ -39,6 +39,7 @@ const (
 	redirectMapPods         = "pods"
 	redirectProgFromOutside = "from_outside"
 	redirectProgFromPod     = "from_pod"
+	redirectVarNear         = "near"
 	redirectVarTunnel       = "tunnel"
 	redirectVarTunnelId     = "tunnel_id"
 )
@@ -101,6 +102,7 @@ type redirectMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type redirectVariableSpecs struct {
+	Near     *ebpf.VariableSpec `ebpf:"near"`
 	Tunnel   *ebpf.VariableSpec `ebpf:"tunnel"`
 	TunnelId *ebpf.VariableSpec `ebpf:"tunnel_id"`
 }
@@ -140,6 +142,7 @@ func (m *redirectMaps) Close() error {
 //
 // It can be passed to loadRedirectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type redirectVariables struct {
+	Near     *ebpf.Variable `ebpf:"near"`
 	Tunnel   *ebpf.Variable `ebpf:"tunnel"`
 	TunnelId *ebpf.Variable `ebpf:"tunnel_id"`
 }

@@ -30,6 +30,8 @@ struct {
 /* The tunnel's device, 0 without encapsulation, and the number of the network in it. */
 const volatile __u32 tunnel;
 const volatile __u32 tunnel_id;
+/* The near end of tunnels. A policy of IPsec is looked up by both ends, before the kernel would have chosen one. */
+const volatile struct address near;
 
 /* deliver hands a packet to a pod of this node, in the namespace of the pod. */
 static __always_inline int deliver(const struct headers *h, const struct pod *to)
@@ -49,14 +51,17 @@ static __always_inline int encapsulate(struct __sk_buff *skb, const struct heade
 	struct address *node = bpf_map_lookup_elem(&far, &all);
 	/* As a tunnel with a fixed far end does it, UDP has a checksum over IPv6, and none over IPv4. */
 	__u64 flags = BPF_F_ZERO_CSUM_TX;
+	struct address own = { .word = { near.word[0], near.word[1], near.word[2], near.word[3] } };
 
 	if (!node || !travel(h))
 		return TCX_PASS;
 	if (!h->is_four) {
 		flags = BPF_F_TUNINFO_IPV6;
 		to_words(key.remote_ipv6, node);
+		to_words(key.local_ipv6, &own);
 	} else {
 		key.remote_ipv4 = bpf_ntohl(node->word[3]);
+		key.local_ipv4 = bpf_ntohl(own.word[3]);
 	}
 	if (bpf_skb_set_tunnel_key(skb, &key, sizeof(key), flags))
 		return TCX_DROP;
