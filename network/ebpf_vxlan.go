@@ -15,6 +15,7 @@ func ebpfVxlan() Network {
 		UsedBy:            []string{"Cilium by default"},
 		Overhead:          vxlanOverhead,
 		Crossing:          CrossByTunnel,
+		NoESP6:            "datagrams that its programs hand to the tunnel don't reach the other node then (tried on Linux 6.12; not found out why)",
 		SameNodeUnderSwap: true,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, vxlanOverhead(t.Family))

@@ -50,6 +50,9 @@ func (n Network) encryption(t Topology) (Encryption, error) {
 	case CrossOnLink:
 		return Encryption{}, n.notPossible(t, "its pods are themselves on the link between the nodes, where no node can encrypt for them")
 	}
+	if kind == result.IPsec && t.Family == result.IPv6 && n.NoESP6 != "" {
+		return Encryption{}, n.notPossible(t, n.NoESP6)
+	}
 	if kind == result.WireGuard {
 		return wireGuardOf(t.Family), nil
 	}

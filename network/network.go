@@ -27,6 +27,8 @@ type Network struct {
 	// underlay's link instead.
 	Crossing        Crossing
 	OnLinkUnderSwap bool
+	// NoESP6 says why packets between nodes can't be protected by IPsec over IPv6; "" where they can.
+	NoESP6 string
 	// Encryption is that of the network itself, as result.Conditions names it; "" leaves it to the conditions. Overhead holds
 	// what it adds.
 	Encryption string

@@ -79,12 +79,7 @@ func (r *seedsRun) guests(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(r.Parallel, 1))
 	r.Progress(len(r.trials), r.total())
-	for build, seed := range r.run.Exact.Seeds {
-		if r.complete(build) {
-			continue
-		}
-		job := r.Job
-		job.Build, job.Seed = build, seed
+	for _, job := range r.jobs() { // decided before any guest changes what they are decided by
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -93,6 +88,20 @@ func (r *seedsRun) guests(ctx context.Context) error {
 		})
 	}
 	return group.Wait()
+}
+
+// jobs are the builds that have something to do.
+func (r *seedsRun) jobs() []Job {
+	var jobs []Job
+	for build, seed := range r.run.Exact.Seeds {
+		if r.complete(build) {
+			continue
+		}
+		job := r.Job
+		job.Build, job.Seed = build, seed
+		jobs = append(jobs, job)
+	}
+	return jobs
 }
 
 // complete says whether a build has all its trials. What a guest found unsupported has none.
