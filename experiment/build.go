@@ -200,7 +200,7 @@ func failAll(seats []*seat, err error) []*seat {
 func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.Testbed) []*seat {
 	prober := proberOf(tb)
 	for _, s := range seats {
-		s.prober = prober
+		s.testbed, s.prober = tb, prober
 		s.client, s.server = c.client, c.servers[s.cell.Placement]
 		s.meter = st.kernel.Meter(s.server, s.cpus.list())
 		if c, is := tb.(testbed.Carried); is {

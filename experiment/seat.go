@@ -23,6 +23,7 @@ import (
 // seat is one cell in one build: a client armed on an open connection to its server, and what its bursts gave so far.
 type seat struct {
 	cell    result.Cell
+	testbed testbed.Testbed
 	ports   ports
 	client  *agent.Agent
 	server  *agent.Agent

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netdelta/experiment/plan"
 	"netdelta/internal/agent"
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/workload"
 )
 
@@ -65,8 +68,39 @@ func (s *Stand) Close() error {
 // Cell is the cell as the run's records have it.
 func (a *Armed) Cell() result.Cell { return a.seat.cell }
 
-// Ends are the agents of both ends.
-func (a *Armed) Ends() (client, server *agent.Agent) { return a.seat.client, a.seat.server }
+// Spaces names the network namespaces of the cell's testbed by the numbers of their inodes: pods, nodes and the switch between
+// them. Where the testbed does not show them, they are those of the cell's ends.
+func (a *Armed) Spaces() (map[uint32]string, error) {
+	doors, ok := a.seat.testbed.(interface {
+		testbed.Observer
+		enterable
+	})
+	names := map[uint32]string{}
+	if !ok {
+		for _, end := range []*agent.Agent{a.seat.client, a.seat.server} {
+			var s unix.Stat_t
+			if err := unix.Stat(fmt.Sprintf("/proc/%d/ns/net", end.PID()), &s); err != nil {
+				return nil, fmt.Errorf("find the network namespace of %s: %w", end.Pod().Name(), err)
+			}
+			names[uint32(s.Ino)] = end.Pod().Name()
+		}
+		return names, nil
+	}
+	for _, space := range doors.Plan().Spaces() {
+		err := doors.Within(space.String(), func(fd int) error {
+			var s unix.Stat_t
+			if err := unix.Fstat(fd, &s); err != nil {
+				return fmt.Errorf("find the number of %s: %w", space, err)
+			}
+			names[uint32(s.Ino)] = space.String()
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
 
 // Burst runs the workload for as long as asked, after a warm-up of a fifth of that; nothing is recorded.
 func (a *Armed) Burst(ctx context.Context, length time.Duration) (workload.Burst, error) {

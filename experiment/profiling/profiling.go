@@ -5,14 +5,11 @@ package profiling
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"math/rand/v2"
-	"strconv"
-	"syscall"
 	"time"
 
 	"netdelta/experiment"
-	"netdelta/internal/agent"
 	"netdelta/probe/flame"
 	"netdelta/result"
 )
@@ -51,9 +48,13 @@ func take(ctx context.Context, c experiment.Config, lasting time.Duration, profi
 // rounds visits the cells until the time is up.
 func rounds(ctx context.Context, stand *experiment.Stand, seed uint64, lasting time.Duration, profiler *flame.Profiler) ([]Profiled, error) {
 	armed := stand.Armed()
-	names, err := spaces(armed)
-	if err != nil {
-		return nil, err
+	names := map[uint32]string{}
+	for _, a := range armed {
+		own, err := a.Spaces()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(names, own)
 	}
 	taken := make([]Profiled, len(armed))
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -89,20 +90,4 @@ func burst(ctx context.Context, a *experiment.Armed, profiler *flame.Profiler, n
 		return Profiled{}, err
 	}
 	return Profiled{Cell: a.Cell(), Profile: p, Transactions: b.Work, Moved: b.Moved}, nil
-}
-
-// spaces names the network namespaces of the agents by their numbers.
-func spaces(armed []*experiment.Armed) (map[uint32]string, error) {
-	names := map[uint32]string{}
-	for _, a := range armed {
-		client, server := a.Ends()
-		for _, end := range []*agent.Agent{client, server} {
-			var s syscall.Stat_t
-			if err := syscall.Stat("/proc/"+strconv.Itoa(end.PID())+"/ns/net", &s); err != nil {
-				return nil, fmt.Errorf("find the network namespace of %s: %w", end.Pod().Name(), err)
-			}
-			names[uint32(s.Ino)] = end.Pod().Name()
-		}
-	}
-	return names, nil
 }
