@@ -84,7 +84,7 @@ func TestHopsOfAProgram(t *testing.T) {
 	port := strconv.Itoa(freePort(t))
 	iperf := require.Tool(t, "iperf3")
 	server := exec.CommandContext(t.Context(), iperf, "-s", "-1", "-B", "127.0.0.1", "-p", port)
-	client := exec.CommandContext(t.Context(), iperf, "-c", "127.0.0.1", "-p", port, "-t", "60", "-b", "1M")
+	client := exec.CommandContext(t.Context(), iperf, "-c", "127.0.0.1", "-p", port, "-t", "60", "-b", "20M", "-l", "1K")
 	for _, cmd := range []*exec.Cmd{server, client} {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -218,7 +218,7 @@ func TestRootlessDoctor(t *testing.T) {
 			t.Errorf("%d findings about %s, want one", topics[topic], topic)
 		}
 	}
-	u.call(t, statusDone, "list", "networks").shows(t, "bridge        here  ")
+	u.call(t, statusDone, "list", "networks").shows(t, "bridge here CNI bridge")
 }
 
 // Where the kernel gives no user namespaces, the error says what forbids them. The limit is set in a user namespace of the test's
