@@ -10,6 +10,7 @@ import (
 
 	"netdelta/experiment/plan"
 	"netdelta/internal/agent"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"
@@ -86,20 +87,34 @@ func (a *Armed) Spaces() (map[uint32]string, error) {
 		}
 		return names, nil
 	}
-	for _, space := range doors.Plan().Spaces() {
-		err := doors.Within(space.String(), func(fd int) error {
+	numbers, err := SpaceNumbers(doors)
+	for number, space := range numbers {
+		names[number] = space.String()
+	}
+	return names, err
+}
+
+// SpaceNumbers finds the network namespaces of a testbed on this machine by the numbers of their inodes, as tracers and
+// profilers see them.
+func SpaceNumbers(tb interface {
+	testbed.Observer
+	Within(name string, f func(fd int) error) error
+}) (map[uint32]network.Space, error) {
+	numbers := map[uint32]network.Space{}
+	for _, space := range tb.Plan().Spaces() {
+		err := tb.Within(space.String(), func(fd int) error {
 			var s unix.Stat_t
 			if err := unix.Fstat(fd, &s); err != nil {
 				return fmt.Errorf("find the number of %s: %w", space, err)
 			}
-			names[uint32(s.Ino)] = space.String()
+			numbers[uint32(s.Ino)] = space
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return names, nil
+	return numbers, nil
 }
 
 // Burst runs the workload for as long as asked, after a warm-up of a fifth of that; nothing is recorded.

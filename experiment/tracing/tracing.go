@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"time"
 
 	"netdelta/experiment"
@@ -192,21 +191,14 @@ func (v *visit) find(ctx context.Context) error {
 		return errors.New("this testbed does not show its devices: hops are traced in the lab")
 	}
 	plan := tb.Plan()
-	v.known = hops.Map{Spaces: map[uint32]network.Space{}, Devices: map[hops.Address]network.Device{}, Roles: map[network.Device]network.Role{}}
+	v.known = hops.Map{Devices: map[hops.Address]network.Device{}, Roles: map[network.Device]network.Role{}}
+	var err error
+	if v.known.Spaces, err = experiment.SpaceNumbers(tb); err != nil {
+		return err
+	}
 	numbers := map[network.Space]uint32{}
-	for _, space := range plan.Spaces() {
-		err := tb.Within(space.String(), func(fd int) error {
-			var s syscall.Stat_t
-			if err := syscall.Fstat(fd, &s); err != nil {
-				return fmt.Errorf("find the number of %s: %w", space, err)
-			}
-			numbers[space] = uint32(s.Ino)
-			v.known.Spaces[uint32(s.Ino)] = space
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+	for number, space := range v.known.Spaces {
+		numbers[space] = number
 	}
 	v.underlay = numbers[network.InSwitch()]
 	counters, err := tb.Counters(ctx)
