@@ -50,7 +50,8 @@ type control struct {
 	domain      uint32 // whose clock this is
 	probed      probed
 	reported    uint64 // bytes that a stream's receivers had read when they last said so
-	bypassed    bool   // a stream's bytes go past TCP
+	stream      streamMarks
+	bypassed    bool // a stream's bytes go past TCP
 }
 
 // order says what burst to run. Times are in ticks.

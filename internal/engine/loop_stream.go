@@ -19,6 +19,10 @@ const (
 // streamReport is the receiver's answer to the last message of a burst.
 type streamReport struct{ bytes uint64 }
 
+// streamMarks are what had been acknowledged, and read by the receiver, at points of a burst, in bytes. They are no locals,
+// since the calls below them need the little stack there is.
+type streamMarks struct{ first, before, after, reported uint64 }
+
 // streamOut sends as fast as the connections take it. What counts is what the receiver's kernel has acknowledged between the
 // two ends of the window: both are read from the sender's own sockets, so one clock measures it, and bytes that only fill
 // buffers at either end don't count. Where the kernel takes bytes past TCP nothing is acknowledged: then a message counts
@@ -28,29 +32,26 @@ type streamReport struct{ bytes uint64 }
 //go:norace
 //go:nocheckptr
 func (c *control) streamOut() {
-	first, ok := c.acknowledged()
-	if !ok || c.order.warmup > 0 && !c.streamFor(c.order.warmup, 0, false) {
+	var ok bool
+	if c.stream.first, ok = c.acknowledged(); !ok || c.order.warmup > 0 && !c.streamFor(c.order.warmup, 0, false) {
 		return
 	}
-	before, ok := c.acknowledged()
-	if !ok {
+	if c.stream.before, ok = c.acknowledged(); !ok {
 		return
 	}
-	reported := c.reported
+	c.stream.reported = c.reported
 	if c.order.warmup > 0 && c.bypassed && !c.streamEnd() {
 		return
 	}
 	c.beginWindow()
-	sent := c.streamFor(c.order.duration, c.order.transactions, true)
-	end := c.clock.Ticks()
-	if !sent {
+	if !c.streamFor(c.order.duration, c.order.transactions, true) {
 		return
 	}
-	after, ok := c.acknowledged()
-	if !ok {
+	c.outcome.end = c.clock.Ticks()
+	if c.stream.after, ok = c.acknowledged(); !ok {
 		return
 	}
-	c.endWindow(end)
+	c.endWindow(c.outcome.end)
 	if !c.streamEnd() {
 		return
 	}
@@ -58,10 +59,10 @@ func (c *control) streamOut() {
 	if !ok {
 		return
 	}
-	c.outcome.moved = int64(last - first)
-	c.outcome.counters.bytes = int64(after - before)
+	c.outcome.moved = int64(last - c.stream.first)
+	c.outcome.counters.bytes = int64(c.stream.after - c.stream.before)
 	if c.bypassed {
-		c.outcome.moved = int64(c.reported - reported)
+		c.outcome.moved = int64(c.reported - c.stream.reported)
 	}
 	if c.order.duration == 0 || c.bypassed {
 		// A given amount is delivered when the receiver has read it.
