@@ -8,14 +8,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"netdelta/experiment/guest"
 	"netdelta/experiment/study"
 	"netdelta/insight"
+	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
+	"netdelta/unit"
 )
 
 // vmTestbed is the kind of testbed that is a lab inside a guest.
@@ -34,7 +37,11 @@ func (env *environment) runInGuest(ctx context.Context, s *study.Study, o runOpt
 	if err != nil {
 		return err
 	}
-	g, err := vm.Boot(ctx, img, vm.Machine{Files: guestFiles(s), Cards: guestCards(s)})
+	m, err := guestFor(s)
+	if err != nil {
+		return err
+	}
+	g, err := vm.Boot(ctx, img, m)
 	if err != nil {
 		return err
 	}
@@ -51,10 +58,41 @@ func (env *environment) runInGuest(ctx context.Context, s *study.Study, o runOpt
 		Complete: func(e result.Environment) result.Environment { return inGuest(e, img, g.Machine.Accel) },
 	}.Follow(ctx)
 	shown.stop()
+	err = starved(err, m.Memory)
 	if folder == nil {
 		return refused(err)
 	}
 	return env.finish(run, folder, o, errors.Join(err, folder.Close()))
+}
+
+// A guest holds the agents of all cells at once, a few MiB each.
+const (
+	guestMemoryLeast = 1 * unit.GiB
+	guestMemoryMost  = 6 * unit.GiB
+	guestMemoryShare = 4 // it may take one part in so many of what is free
+)
+
+// guestFor is the guest that a study runs in.
+func guestFor(s *study.Study) (vm.Machine, error) {
+	free, err := machine.FreeMemory()
+	if err != nil {
+		return vm.Machine{}, err
+	}
+	m := vm.Machine{Files: guestFiles(s), Cards: guestCards(s), Memory: min(max(free/guestMemoryShare, guestMemoryLeast), guestMemoryMost)}
+	if m.Cards > 0 {
+		m.Memory = min(m.Memory, vm.MostMemoryWithCards)
+	}
+	m.Memory -= m.Memory % unit.MiB
+	return m, nil
+}
+
+// starved adds to the error of a program that was killed in a guest what kills there.
+func starved(err error, memory unit.Bytes) error {
+	var exit *vm.ExitError
+	if !errors.As(err, &exit) || unix.Signal(exit.Exit.Signal) != unix.SIGKILL {
+		return err
+	}
+	return fmt.Errorf("%w: the guest's memory of %v was most likely full; run fewer cells at once (--networks, --workloads) or swap networks live (--blocks 6)", err, memory)
 }
 
 // guestRequest is what a guest is told.

@@ -31,9 +31,11 @@ const (
 	defaultMemory   = 1 << 30
 	leastMemory     = 384 << 20
 	mostCPUs        = 64
-	mostWithCards   = 2815 << 20 // above it virtual functions never reach their card
 	defaultPatience = 3 * time.Minute
 )
+
+// MostMemoryWithCards is the most memory of a guest with cards: above it virtual functions never reach their card.
+const MostMemoryWithCards unit.Bytes = 2815 << 20
 
 // MaxLinks is the most cards without virtual functions that a guest may have: its bus has 32 places.
 const MaxLinks = 20
@@ -130,8 +132,8 @@ func (m Machine) check() error {
 		return refuse("it would have %d processors: 1 to %d will do", m.CPUs, mostCPUs)
 	case m.Memory < leastMemory:
 		return refuse("%d MiB of memory are not enough: it takes %d", m.Memory>>20, leastMemory>>20)
-	case m.Cards > 0 && m.Memory > mostWithCards:
-		return refuse("with more than %d MiB of memory virtual functions don't reach their card", mostWithCards>>20)
+	case m.Cards > 0 && m.Memory > MostMemoryWithCards:
+		return refuse("with more than %d MiB of memory virtual functions don't reach their card", MostMemoryWithCards>>20)
 	case m.Cards < 0 || m.Cards > 4:
 		return refuse("it would have %d cards: 0 to 4 will do", m.Cards)
 	case len(m.Links) > MaxLinks:
