@@ -10,7 +10,7 @@ import (
 func Factors() []string {
 	return []string{
 		"link.rate", "link.delay", "link.loss", "bond", "offload.tso", "offload.gso", "offload.gro", "offload.lro", "rps", "policy", "service",
-		"encryption", "qos", "mtu", "family", "cpu", "busy_poll", "congestion_control", "nagle",
+		"encryption", "qos", "mtu", "family", "cpu", "busy_poll", "congestion_control", "nagle", "engine",
 	}
 }
 
@@ -39,6 +39,10 @@ func (p Params) Level(factor string) string {
 		}
 	case "nagle":
 		return strconv.FormatBool(p.Nagle)
+	case "engine":
+		if p.Engine != "" {
+			return p.Engine
+		}
 	default:
 		all := p.Conditions.Levels()
 		if i := slices.IndexFunc(all, func(l Level) bool { return l.Factor == factor }); i >= 0 {
@@ -67,6 +71,8 @@ func unset(factor string) string {
 		return "same"
 	case "congestion_control":
 		return "cubic"
+	case "engine":
+		return "netdelta"
 	}
 	return "default"
 }
@@ -87,6 +93,8 @@ func (p Params) Without(factor string) Params {
 		p.CongestionControl = none.CongestionControl
 	case "nagle":
 		p.Nagle = none.Nagle
+	case "engine":
+		p.Engine = none.Engine
 	default:
 		p.Conditions = p.Conditions.without(factor)
 	}

@@ -62,6 +62,24 @@ type Params struct {
 	Family Family `json:"family,omitempty"`
 	// Search looks for the highest rate without loss in place of sending at Rate (udp-stream).
 	Search bool `json:"search,omitempty"`
+	// Engine is the program that makes the load: "" is netdelta's own loop, else "wrk", "iperf3", "sockperf" or "netperf".
+	Engine string `json:"engine,omitempty"`
+	// File is the size of what a server of HTTP answers with (http).
+	File unit.Bytes `json:"file,omitempty"`
+	// Reconnect opens a connection for each request in place of keeping it alive (http).
+	Reconnect bool `json:"reconnect,omitempty"`
+	// Store is what keeps the blocks: "nbd" or "ceph" (block).
+	Store string `json:"store,omitempty"`
+	// Operation is what is done with blocks: "randread", "randwrite", "read" or "write" (block).
+	Operation string `json:"operation,omitempty"`
+	// Block is the size of one operation, Depth how many of them each client has under way at once (block).
+	Block unit.Bytes `json:"block,omitempty"`
+	Depth int        `json:"depth,omitempty"`
+	// Clients is how many clients do the same beside each other; 0 and 1 are one alone (block).
+	Clients int `json:"clients,omitempty"`
+	// Mix is what transactions consist of, as sysbench names it: "read_write", "point_select", "update_index" or
+	// "write_only" (oltp).
+	Mix string `json:"mix,omitempty"`
 	// Conditions are what the network is measured under; they are plain (Conditions.Plain).
 	Conditions Conditions `json:"conditions,omitzero"`
 }
@@ -103,6 +121,10 @@ type Bursts struct {
 	// Split is log(p50 of the odd transactions / p50 of the even ones): the noise within a burst.
 	Split      []float64 `json:"split,omitempty"`
 	Throughput []float64 `json:"throughput,omitempty"`
+	// Rate is transactions per second, of workloads of which that is asked: requests of HTTP, operations on blocks (IOPS),
+	// transactions of a database (TPS). Errors are those that failed, which are not among them.
+	Rate   []float64 `json:"rate,omitempty"`
+	Errors []int64   `json:"errors,omitempty"`
 	// ClientCPU, ServerCPU and KernelCPU are processor time spent on the burst with its warm-up, in nanoseconds: by the
 	// client's and the server's threads, with the network work that the kernel does in their name, and by the kernel for
 	// nobody (ksoftirqd; soft interrupts too where the kernel accounts for them apart). Work and Moved are the transactions
@@ -179,6 +201,16 @@ type Trial struct {
 	ServerCPU int `json:"server_cpu"`
 	// Exact is what the trial counted in a guest whose clock counts instructions; nil elsewhere.
 	Exact *ExactTrial `json:"exact,omitempty"`
+	// Errors are transactions that failed; they are not among Transactions.
+	Errors int64 `json:"errors,omitempty"`
+	// Services are the daemons that served the trial; there are none where netdelta serves by itself.
+	Services []Service `json:"services,omitempty"`
+	// Disk is what the server's storage does without a network; nil for workloads without storage.
+	Disk *Disk `json:"disk,omitempty"`
+	// Replication is what a database's cluster says of its own replication; nil elsewhere.
+	Replication *Replication `json:"replication,omitempty"`
+	// Bound is what kept the trial from doing more; nil where nobody could tell.
+	Bound *Bound `json:"bound,omitempty"`
 	// Failed says why the trial gave nothing: it then enters no delta.
 	Failed string `json:"failed,omitempty"`
 }

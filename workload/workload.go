@@ -34,6 +34,8 @@ type Workload struct {
 	Check func(p result.Params) error
 	// SourcePorts is how many consecutive source ports a client uses, from the one that Dial is given.
 	SourcePorts func(p result.Params) int
+	// Demand is what the workload needs beside netdelta itself, with these parameters; nil for one that needs nothing. See Demands.
+	Demand func(p result.Params) Demand
 	// Serve starts the server's side in this process, on listen (port 0 is not allowed: ports are pinned). Its loop is pinned
 	// to cpu; a negative one leaves it free. ctx bounds the start alone.
 	Serve func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (Server, error)
@@ -85,6 +87,7 @@ type Burst struct {
 	Sent                          int64 // datagrams
 	Lost                          int64
 	Reordered                     int64
+	Errors                        int64 // transactions that failed; they are not among Transactions
 	Min, P50, P90, P99, Mean, Max float64
 	Split                         float64 // log(p50 of odd transactions / p50 of even ones)
 	Throughput                    float64 // bits per second, payload
@@ -121,4 +124,8 @@ type Totals struct {
 	TCP       *result.TCPInfo
 	Sockets   *result.Sockets
 	Series    []result.Second
+	// Errors are transactions that failed. Disk and Replication are what a server knows of what lies behind it; nil for others.
+	Errors      int64
+	Disk        *result.Disk
+	Replication *result.Replication
 }

@@ -179,6 +179,7 @@ func parameters() []parameter {
 			key: "request_rate", parse: parseFloat, text: floatText, bound: bounded(0.001, maxRequestRate, floatText),
 			of: func(l *Levels) *[]float64 { return &l.RequestRate }, in: func(p *result.Params) *float64 { return &p.RequestRate },
 		},
+	}, append(loads(), append([]parameter{
 		words("cpu", func(l *Levels) *[]string { return &l.CPU }, func(p *result.Params) *string { return &p.CPU }, "same", "two", "any"),
 		field[time.Duration]{
 			key: "busy_poll", parse: parseDuration, text: FormatDuration, bound: bounded(0, maxBusyPoll, FormatDuration),
@@ -197,7 +198,7 @@ func parameters() []parameter {
 			of: func(l *Levels) *[]unit.Bytes { return &l.MTU }, in: func(p *result.Params) *unit.Bytes { return &p.MTU },
 		},
 		family(),
-	}, conditions()...)
+	}, conditions()...)...)...)
 }
 
 // parameterOf finds the parameter of a key.

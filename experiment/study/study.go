@@ -55,7 +55,16 @@ type Levels struct {
 	Connections       []int
 	Rate              []unit.BitsPerSecond
 	RequestRate       []float64 // transactions per second
-	CPU               []string  // same, two, any
+	File              []unit.Bytes
+	Reconnect         []bool
+	Store             []string
+	Operation         []string
+	Block             []unit.Bytes
+	Depth             []int
+	Clients           []int
+	Mix               []string
+	Engine            []string
+	CPU               []string // same, two, any
 	BusyPoll          []time.Duration
 	CongestionControl []string
 	Nagle             []bool

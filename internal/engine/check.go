@@ -8,6 +8,7 @@ import (
 
 	"netdelta/result"
 	"netdelta/unit"
+	"netdelta/workload"
 )
 
 // Limits are the ranges of a workload's parameters. A zero maximum says that the workload has no such parameter.
@@ -28,13 +29,16 @@ const busyPollMost = time.Second
 // Check returns an error that names the first parameter out of range, and the range. Zero values are in range: they take
 // the default.
 func (l Limits) Check(p result.Params) error {
-	for _, check := range []func(result.Params) error{l.checkMessage, l.checkConnections, l.checkRates, l.checkSocket} {
+	for _, check := range []func(result.Params) error{l.checkMessage, l.checkConnections, l.checkRates, l.checkSocket, unused} {
 		if err := check(p); err != nil {
 			return fmt.Errorf("%s: %w", l.Workload, err)
 		}
 	}
 	return nil
 }
+
+// unused refuses what only real workloads have.
+func unused(p result.Params) error { return workload.Unused(p) }
 
 func (l Limits) checkMessage(p result.Params) error {
 	if p.Message != 0 && (p.Message < l.MessageLeast || p.Message > l.MessageMost) {

@@ -1,0 +1,75 @@
+package workload
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// Demand is what a workload needs beside netdelta itself.
+type Demand struct {
+	// Programs are those that must be installed where its ends run.
+	Programs []Program
+	// Burst is the shortest burst that says something, for programs that take long to start or count in seconds; 0 is any.
+	Burst time.Duration
+	// Opaque says that nobody knows to the byte what goes over the wire. Its path is then proved without amounts.
+	Opaque bool
+	// Memory is what its servers take at most, in all pods together.
+	Memory unit.Bytes
+	// Cluster is the daemons that serve it from several pods; nil where Serve and Dial are all there is to it.
+	Cluster *Cluster
+}
+
+// Program is a program that a workload needs.
+type Program struct {
+	Name    string // as found on PATH, or in /usr/sbin
+	Package string // the package of Debian that has it
+}
+
+// Cluster is daemons in several pods that serve as one. They are started once in a run, and networks are swapped beneath them.
+type Cluster struct {
+	// Key tells clusters apart: workloads and parameters with the same key share one.
+	Key string
+	// Pods is how many there are, on a node each; the client is on one more.
+	Pods int
+	// Serve starts the daemons of one pod, in a process inside it, and returns when they take part. Pod 0 is started first; when
+	// it is ready, all others at once. ctx bounds the start alone. The server is Watched.
+	Serve func(ctx context.Context, p result.Params, at Place) (Server, error)
+	// Dial opens a client in a pod of its own; Place.Pod is -1. ctx bounds the start alone.
+	Dial func(ctx context.Context, p result.Params, at Place) (Client, error)
+}
+
+// Place is where an end of a cluster stands.
+type Place struct {
+	Pod   int          // from 0; -1 is the client
+	Peers []netip.Addr // of all pods of the cluster, by number
+	CPU   int          // to pin to, negative for none
+}
+
+// Watched is a server of daemons, which can fall ill while the networks beneath them are swapped.
+type Watched interface {
+	Server
+	// Health says how the daemons are now. It answers within ctx, also when they don't.
+	Health(ctx context.Context) Health
+	// Restart starts daemons again that have ended, and returns when they take part; where none has, it makes the cluster whole
+	// again if it can (a database without a quorum).
+	Restart(ctx context.Context) error
+}
+
+// Health is how the daemons of one pod are.
+type Health struct {
+	// Unwell says what ails them, with the last lines of the log of a daemon that ended; "" if they are well.
+	Unwell   string
+	Services []result.Service // without Pod and Restarts, which the controller knows
+}
+
+// Demands is what w needs with parameters p.
+func (w Workload) Demands(p result.Params) Demand {
+	if w.Demand == nil {
+		return Demand{}
+	}
+	return w.Demand(p)
+}
