@@ -1,0 +1,265 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"netdelta/unit"
+)
+
+// Spec is a program to run in a home.
+type Spec struct {
+	Name string // for people: "ceph-osd.1"; "" is the program's
+	Path string // a file's path, or a name to look for
+	Args []string
+	Env  []string // KEY=value, beside the environment of this process
+	User string   // to run as, a user of this machine; "" is that of this process
+	// Log is a file of the home, relative to Folder, to which the program writes what it has to say; "" if it does so on its
+	// standard output and error.
+	Log string
+	// Signal asks the program to end; 0 is SIGTERM. Grace is how long it may take; 0 is 5 s.
+	Signal syscall.Signal
+	Grace  time.Duration
+}
+
+// grace is how long a program may take to end when nothing else is said.
+const grace = 5 * time.Second
+
+// Daemon is a program that runs. Its methods may be called by several goroutines.
+type Daemon struct {
+	spec  Spec
+	home  *Home
+	cmd   *exec.Cmd
+	words *tail
+	done  chan struct{}
+	err   error // how it ended, once done is closed
+}
+
+// Start starts a program in the home. The program is killed if this process ends, however it does.
+func (h *Home) Start(spec Spec) (*Daemon, error) {
+	d, err := h.start(spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	h.daemons = append(h.daemons, d)
+	h.mu.Unlock()
+	return d, nil
+}
+
+// start starts a program, whose standard output goes to out, or to the words it is remembered by where that is nil.
+func (h *Home) start(spec Spec, out *strings.Builder) (*Daemon, error) {
+	d := &Daemon{spec: spec, home: h, words: &tail{}, done: make(chan struct{})}
+	if d.spec.Name == "" {
+		d.spec.Name = filepath.Base(spec.Path)
+	}
+	path, err := Look(spec.Path)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", d.spec.Name, err)
+	}
+	d.cmd = exec.Command(path, spec.Args...)
+	d.cmd.Env = append(os.Environ(), spec.Env...)
+	d.cmd.Dir = Folder
+	d.cmd.Stdout, d.cmd.Stderr = d.words, d.words
+	if out != nil {
+		d.cmd.Stdout = out
+	}
+	// What a program leaves behind itself must not keep Wait waiting for its output.
+	d.cmd.WaitDelay = time.Second
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if spec.User != "" {
+		if d.cmd.SysProcAttr.Credential, err = credential(spec.User); err != nil {
+			return nil, fmt.Errorf("start %s: %w", d.spec.Name, err)
+		}
+	}
+	if err := h.Do(d.cmd.Start); err != nil {
+		return nil, fmt.Errorf("start %s: %w", d.spec.Name, err)
+	}
+	go func() {
+		d.err = d.cmd.Wait()
+		close(d.done)
+	}()
+	return d, nil
+}
+
+// credential is a user's.
+func credential(name string) (*syscall.Credential, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("find user %s: %w", name, err)
+	}
+	uid, errUser := strconv.ParseUint(u.Uid, 10, 32)
+	gid, errGroup := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(errUser, errGroup); err != nil {
+		return nil, fmt.Errorf("find user %s: %w", name, err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+// Run runs a program in the home to its end, and gives what it wrote to standard output. The error of one that failed has
+// its last words. It is killed when ctx ends.
+func (h *Home) Run(ctx context.Context, spec Spec) ([]byte, error) {
+	var out strings.Builder
+	d, err := h.start(spec, &out)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	h.children = append(h.children, d)
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		h.children = slices.DeleteFunc(h.children, func(o *Daemon) bool { return o == d })
+		h.mu.Unlock()
+	}()
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		_ = d.Kill() // what matters is why
+		return []byte(out.String()), fmt.Errorf("%s: %w; %s", d.spec.Name, context.Cause(ctx), d.lastWords())
+	}
+	if d.err != nil {
+		return []byte(out.String()), fmt.Errorf("%s: %w; %s", d.spec.Name, d.err, d.lastWords())
+	}
+	return []byte(out.String()), nil
+}
+
+// Name is the daemon's, for people.
+func (d *Daemon) Name() string { return d.spec.Name }
+
+// PID is the number of its process.
+func (d *Daemon) PID() int { return d.cmd.Process.Pid }
+
+// Ended is closed when the daemon has ended.
+func (d *Daemon) Ended() <-chan struct{} { return d.done }
+
+// Err says of a daemon that has ended how it did, with its last words; nil while it runs.
+func (d *Daemon) Err() error {
+	select {
+	case <-d.done:
+	default:
+		return nil
+	}
+	how := "it ended by itself"
+	if d.err != nil {
+		how = d.err.Error()
+	}
+	return fmt.Errorf("%s: %s; %s", d.spec.Name, how, d.lastWords())
+}
+
+// lastWords are the last lines of what the daemon said, as an error has them.
+func (d *Daemon) lastWords() string {
+	if log := d.Log(); log != "" {
+		return "its last words: " + log
+	}
+	return "it said nothing"
+}
+
+// logLines is how many of a log's last lines are shown.
+const logLines = 8
+
+// Log is the last lines of what the daemon said.
+func (d *Daemon) Log() string {
+	text := d.words.String()
+	if d.spec.Log != "" {
+		_ = d.home.Do(func() error { // a log that can't be read is one that says nothing
+			data, err := os.ReadFile(filepath.Join(Folder, d.spec.Log))
+			text += string(data[max(0, len(data)-tailRoom):])
+			return err
+		})
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-logLines):], "\n")
+}
+
+// Memory is the daemon's resident set; 0 when it has ended.
+func (d *Daemon) Memory() unit.Bytes {
+	p, err := procfs.NewProc(d.PID())
+	if err != nil {
+		return 0
+	}
+	s, err := p.Stat()
+	if err != nil {
+		return 0
+	}
+	return unit.Bytes(s.ResidentMemory())
+}
+
+// Stop asks the daemon to end, and kills it when it does not within its grace. It is idempotent; how the daemon ended is no
+// error.
+func (d *Daemon) Stop() error {
+	signal, patience := d.spec.Signal, d.spec.Grace
+	if signal == 0 {
+		signal = syscall.SIGTERM
+	}
+	if patience == 0 {
+		patience = grace
+	}
+	if err := d.signal(signal); err != nil {
+		return err
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-d.done:
+		return nil
+	case <-timer.C:
+		return d.Kill()
+	}
+}
+
+// Kill kills the daemon and waits until it is gone. It is idempotent.
+func (d *Daemon) Kill() error {
+	if err := d.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-d.done
+	return nil
+}
+
+// signal sends a signal to a daemon that may have ended.
+func (d *Daemon) signal(s syscall.Signal) error {
+	if err := d.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %v to %s: %w", s, d.spec.Name, err)
+	}
+	return nil
+}
+
+// tailRoom is how much of what a program says is kept.
+const tailRoom = 8 << 10
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	if len(t.kept) > tailRoom {
+		t.kept = append([]byte(nil), t.kept[len(t.kept)-tailRoom:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.kept)
+}

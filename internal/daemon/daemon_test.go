@@ -1,0 +1,116 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/daemon"
+	"netdelta/internal/require"
+	"netdelta/unit"
+)
+
+func open(t *testing.T, size unit.Bytes) *daemon.Home {
+	t.Helper()
+	require.Namespaces(t)
+	h, err := daemon.Open(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func TestHomeIsSeenByItsProgramsAlone(t *testing.T) {
+	h := open(t, unit.MiB)
+	if err := h.Write("a/b", []byte("here"), 0o644, ""); err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.Run(t.Context(), daemon.Spec{Path: "cat", Args: []string{filepath.Join(daemon.Folder, "a/b")}})
+	if err != nil || string(out) != "here" {
+		t.Errorf("a program of the home reads %q, %v", out, err)
+	}
+	if _, err := os.Stat(filepath.Join(daemon.Folder, "a/b")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the rest of this process sees the home: %v", err)
+	}
+}
+
+func TestHomeIsLimited(t *testing.T) {
+	h := open(t, 64*unit.KiB)
+	err := h.Write("big", make([]byte, 128<<10), 0o644, "")
+	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "more than the memory that was set aside") {
+		t.Errorf("a file that does not fit: %v", err)
+	}
+	if _, err := daemon.Open(1 << 60); err == nil || !strings.Contains(err.Error(), "is free") {
+		t.Errorf("a home larger than the machine: %v", err)
+	}
+}
+
+func TestLastWords(t *testing.T) {
+	h := open(t, unit.MiB)
+	d, err := h.Start(daemon.Spec{Name: "sayer", Path: "sh", Args: []string{"-c", "echo no such luck >&2; exit 3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-d.Ended()
+	if err := d.Err(); err == nil || err.Error() != "sayer: exit status 3; its last words: no such luck" {
+		t.Errorf("%v", err)
+	}
+	_, err = h.Run(t.Context(), daemon.Spec{Path: "sh", Args: []string{"-c", "echo out; echo why >&2; exit 1"}})
+	if err == nil || !strings.Contains(err.Error(), "why") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err = h.Run(ctx, daemon.Spec{Path: "sleep", Args: []string{"60"}}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	h := open(t, unit.MiB)
+	polite, err := h.Start(daemon.Spec{Path: "sleep", Args: []string{"60"}, User: "nobody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deaf, err := h.Start(daemon.Spec{Name: "deaf", Path: "sh", Args: []string{"-c", "trap '' TERM; while :; do sleep 1; done"}, Grace: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if polite.Memory() == 0 || polite.Err() != nil {
+		t.Errorf("a running daemon: %v of memory, %v", polite.Memory(), polite.Err())
+	}
+	for range 2 {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, d := range []*daemon.Daemon{polite, deaf} {
+		if err := unix.Kill(d.PID(), 0); !errors.Is(err, unix.ESRCH) {
+			t.Errorf("%s is still there: %v", d.Name(), err)
+		}
+	}
+	if _, err := h.Start(daemon.Spec{Path: "true"}); !errors.Is(err, daemon.ErrClosed) {
+		t.Errorf("starting in a closed home: %v", err)
+	}
+}
+
+func TestLook(t *testing.T) {
+	t.Setenv("PATH", "")
+	if path, err := daemon.Look("sh"); err != nil || !filepath.IsAbs(path) {
+		t.Errorf("sh is at %q: %v", path, err)
+	}
+	if _, err := daemon.Look("no-such-program"); !errors.Is(err, daemon.ErrMissing) {
+		t.Errorf("%v", err)
+	}
+}

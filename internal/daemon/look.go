@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// ErrMissing is matched by the error of a program that is not installed.
+var ErrMissing = errors.New("program is not installed")
+
+// systemFolders are looked into beside PATH, which processes in pods have none of, and which ordinary users have without those
+// of daemons.
+const systemFolders = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Look finds a program: in PATH, then in the folders of system programs. A path is taken as it is. The error matches ErrMissing
+// where there is none.
+func Look(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	for _, folder := range filepath.SplitList(os.Getenv("PATH") + ":" + systemFolders) {
+		if folder == "" {
+			continue // the current folder is no place for a system's program
+		}
+		if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%w: %s", ErrMissing, name)
+}
