@@ -53,8 +53,12 @@ func (s *seat) prove(ctx context.Context, burst time.Duration) error {
 	return nil
 }
 
-// proofLeast is how many transactions a proof should rest on.
-const proofLeast = 16
+// proofLeast is how many transactions a proof should rest on; a few messages of a stream are many packets, and proofBytes of
+// them will do as well.
+const (
+	proofLeast = 16
+	proofBytes = 256 * unit.KiB
+)
 
 // firstBursts run until enough has arrived: at a low rate, a short burst may have nothing in it.
 func (s *seat) firstBursts(ctx context.Context, burst time.Duration) (path.Load, error) {
@@ -70,7 +74,7 @@ func (s *seat) firstBursts(ctx context.Context, burst time.Duration) (path.Load,
 		}
 		s.disturbed = true // keeps the burst out of the histogram
 		s.arrived(&load, b.Moved, b.Bytes)
-		if transactions += b.Transactions; transactions >= proofLeast {
+		if transactions += b.Transactions; transactions >= proofLeast || !s.latencies && load.Requests >= proofBytes {
 			break
 		}
 	}
