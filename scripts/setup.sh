@@ -3,14 +3,19 @@
 # that it is done at once where they are, whoever put them there; only what is missing is asked of apt.
 #
 #   run    the program: nothing but the Go toolchain
-#   test   compared tools, the compiler of the race detector, the tools that look at a namespace from outside, and a browser
+#   test   compared tools, the daemons and clients of real workloads, the compiler of the race detector, the tools that look at a
+#          namespace from outside, and a browser
 #   bench  the same
 #   all    everything
+#
+# Of the daemons only the programs are wanted: no package may start a service of this machine, now or at its next boot.
 set -euo pipefail
 
 # Where packages put tools for root; an ordinary user's PATH often lacks them.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 patience=600 # seconds to wait for another program that holds apt's lock
+policy=/usr/sbin/policy-rc.d
+aside=$policy.before-netdelta # what was there before
 
 fail() {
 	echo "setup: $*" >&2
@@ -27,6 +32,7 @@ needs() {
 		echo /usr/include/stdio.h libc6-dev
 		echo sockperf sockperf
 		echo iperf3 iperf3
+		services
 		echo nft nftables
 		echo iptables-restore iptables
 		echo ip iproute2
@@ -42,23 +48,71 @@ needs() {
 	esac
 }
 
+# services are the programs of workloads with daemons: see docs/workloads.md.
+services() {
+	echo nginx nginx-light
+	echo wrk wrk
+	echo fio fio
+	echo nbd-server nbd-server
+	echo ceph-mon ceph-mon
+	echo ceph-osd ceph-osd
+	echo rbd ceph-common
+	echo mariadbd mariadb-server
+	echo /usr/lib/galera/libgalera_smm.so galera-4
+	echo sysbench sysbench
+}
+
 there() {
 	if [[ $1 == */* ]]; then [[ -e $1 ]]; else command -v "$1" >/dev/null; fi
 }
 
+# as_root runs a command as root.
+as_root() {
+	if ((EUID == 0)); then
+		"$@"
+		return
+	fi
+	command -v sudo >/dev/null || fail "installing packages takes root: run 'make setup' as root, or install sudo"
+	# Without a terminal nobody can type a password.
+	if [[ -t 0 && -t 2 ]]; then sudo "$@"; else sudo -n "$@"; fi
+}
+
+# forbid_services has every package ask us before it starts a service, and answers no. allow_services takes that back, also what
+# a killed setup left.
+forbid_services() {
+	allow_services
+	trap allow_services EXIT
+	if [[ -e $policy ]]; then as_root mv "$policy" "$aside"; fi
+	# shellcheck disable=SC2016 # the words are written as they are
+	as_root sh -c 'printf "#!/bin/sh\n# written by setup.sh of netdelta while it installs packages\nexit 101\n" >"$1" && chmod 755 "$1"' sh "$policy"
+}
+
+allow_services() {
+	if grep -qs 'setup.sh of netdelta' "$policy"; then as_root rm -f "$policy"; fi
+	if [[ -e $aside ]]; then as_root mv "$aside" "$policy"; fi
+}
+
+# units lists the services of this machine that its next boot would start.
+units() {
+	command -v systemctl >/dev/null || return 0
+	{ systemctl list-unit-files --state=enabled --no-legend --no-pager 2>/dev/null || true; } | awk '{ print $1 }' | sort
+}
+
+# keep_asleep takes back that packages had services started at the next boot; BEFORE is what units said before them.
+keep_asleep() {
+	local new
+	readarray -t new < <(comm -13 <(echo "$1") <(units))
+	((${#new[@]} == 0)) || as_root systemctl -q disable "${new[@]}"
+}
+
 # apt runs apt-get as root, and waits while another program holds a lock.
 apt() {
-	local root=() log began=$SECONDS
-	if ((EUID != 0)); then
-		command -v sudo >/dev/null || fail "installing packages takes root: run 'make setup' as root, or install sudo"
-		# Without a terminal nobody can type a password.
-		if [[ -t 0 && -t 2 ]]; then root=(sudo); else root=(sudo -n); fi
-	fi
+	local log began=$SECONDS
 	log=$(mktemp)
 	# shellcheck disable=SC2064 # the name is known now
 	trap "rm -f '$log'" RETURN
 	while true; do
-		if "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=$patience -o Acquire::Retries=3 "$@" \
+		if as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=$patience -o Acquire::Retries=3 "$@" \
 			>"$log" 2>&1; then
 			return
 		fi
@@ -92,7 +146,12 @@ main() {
 	readarray -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 	echo "setup: installing ${missing[*]}"
 	apt update || fail "apt-get update failed (see above)"
+	local enabled
+	enabled=$(units)
+	forbid_services
 	apt install -y --no-install-recommends "${missing[@]}" || fail "apt-get could not install ${missing[*]} (see above)"
+	keep_asleep "$enabled"
+	allow_services
 	for proof in "${absent[@]}"; do
 		there "$proof" || fail "$proof is still missing after its packages were installed"
 	done
