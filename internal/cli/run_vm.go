@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
 	"netdelta/unit"
+	"netdelta/workload"
 )
 
 // vmTestbed is the kind of testbed that is a lab inside a guest.
@@ -37,7 +39,7 @@ func (env *environment) runInGuest(ctx context.Context, s *study.Study, o runOpt
 	if err != nil {
 		return err
 	}
-	m, err := guestFor(s)
+	m, err := env.guestFor(s)
 	if err != nil {
 		return err
 	}
@@ -73,7 +75,7 @@ const (
 )
 
 // guestFor is the guest that a study runs in.
-func guestFor(s *study.Study) (vm.Machine, error) {
+func (env *environment) guestFor(s *study.Study) (vm.Machine, error) {
 	free, err := machine.FreeMemory()
 	if err != nil {
 		return vm.Machine{}, err
@@ -83,7 +85,26 @@ func guestFor(s *study.Study) (vm.Machine, error) {
 		m.Memory = min(m.Memory, vm.MostMemoryWithCards)
 	}
 	m.Memory -= m.Memory % unit.MiB
+	if env.hasPrograms(s) {
+		m.Archives = []image.Archive{image.Tools, image.CNI, image.Services}
+	}
 	return m, nil
+}
+
+// hasPrograms says whether a study's workloads need programs of others.
+func (env *environment) hasPrograms(s *study.Study) bool {
+	for _, named := range s.Workloads {
+		at := slices.IndexFunc(env.workloads, func(w workload.Workload) bool { return w.Name == named.Name })
+		if at < 0 {
+			continue
+		}
+		for _, p := range named.Levels.Join(s.Factors).Combinations() {
+			if len(env.workloads[at].Demands(p).Programs) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // starved adds to the error of a program that was killed in a guest what kills there.

@@ -57,7 +57,7 @@ type Machine struct {
 	Links []Link
 	// Program is a statically linked netdelta, the guest's first process; "" is this program.
 	Program string
-	// Archives are what the guest finds in its root folder beside the base; nil brings all.
+	// Archives are what the guest finds in its root folder beside the base; nil brings the tools and the CNI plugins.
 	Archives []image.Archive
 	// Files are brought along.
 	Files []File

@@ -52,11 +52,13 @@ const (
 // Archive is a part of what a guest finds in its root folder.
 type Archive string
 
-// The archives. Base is needed to boot; the others are tools for tests and for looking around.
+// The archives. Base is needed to boot; Services is what real workloads are made of, and needs the libraries of Tools; the others
+// are tools for tests and for looking around.
 const (
-	Base  Archive = "base"
-	Tools Archive = "tools"
-	CNI   Archive = "cni"
+	Base     Archive = "base"
+	Tools    Archive = "tools"
+	CNI      Archive = "cni"
+	Services Archive = "services"
 )
 
 func (a Archive) file() string { return string(a) + ".cpio" }
@@ -154,7 +156,7 @@ func open(dir string) (Image, error) {
 // seal describes the image in its folder, after all else is on the disk.
 func (i *Image) seal() error {
 	i.Files = map[string]File{}
-	for _, name := range []string{kernelFile, qemuFile, Base.file(), Tools.file(), CNI.file()} {
+	for _, name := range []string{kernelFile, qemuFile, Base.file(), Tools.file(), CNI.file(), Services.file()} {
 		var err error
 		if i.Files[name], err = measure(filepath.Join(i.Dir, name)); err != nil {
 			return err

@@ -51,6 +51,11 @@ func toolkits() []toolkit {
 			files: []string{"lib/cni/bridge", "lib/cni/ptp", "lib/cni/macvlan", "lib/cni/ipvlan", "lib/cni/host-local", "lib/cni/portmap",
 				"lib/cni/bandwidth", "lib/cni/loopback"},
 		},
+		{
+			archive:  Services,
+			packages: []string{"nginx", "wrk", "nbd-server", "fio"},
+			files:    []string{"sbin/nginx", "bin/wrk", "bin/nbd-server", "sbin/nbd-server", "bin/fio"},
+		},
 	}
 }
 
