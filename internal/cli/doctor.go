@@ -144,7 +144,11 @@ func (env *environment) examine(ctx context.Context, refused *testbed.Permission
 	for _, n := range network.Catalogue() {
 		findings = append(findings, env.examineNetwork(ctx, n.Name))
 	}
-	findings = append(findings, examineTools()...)
+	programs, err := env.examinePrograms()
+	if err != nil {
+		return nil, err
+	}
+	findings = append(append(findings, programs...), examineTools()...)
 	left, err := examineOrphans()
 	if err != nil {
 		return nil, err

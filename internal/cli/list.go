@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -112,16 +113,26 @@ type workloadEntry struct {
 	Summary  string `json:"summary"`
 	UsedBy   string `json:"used_by"`
 	Headline string `json:"headline"`
+	// Lacks says which of its programs are not here.
+	Lacks string `json:"lacks,omitempty"`
 }
 
 func (e workloadEntry) line() []string {
-	return []string{e.Name, e.Summary, e.UsedBy, "headline: " + e.Headline}
+	line := []string{e.Name, e.Summary, e.UsedBy, "headline: " + e.Headline}
+	if e.Lacks != "" {
+		line = append(line, "not found here: "+e.Lacks)
+	}
+	return line
 }
 
 func workloadEntries(_ context.Context, env *environment) ([]entry, error) {
 	var all []entry
 	for _, w := range env.workloads {
-		all = append(all, workloadEntry{w.Name, w.Summary, w.UsedBy, w.Headline})
+		lacks, err := absent(w)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, workloadEntry{w.Name, w.Summary, w.UsedBy, w.Headline, lacks})
 	}
 	return all, nil
 }
@@ -157,10 +168,16 @@ type studyEntry struct {
 	Networks  []string `json:"networks"`
 	Workloads []string `json:"workloads"`
 	Claims    int      `json:"claims"`
+	// Lacks says which programs of its workloads are not here.
+	Lacks string `json:"lacks,omitempty"`
 }
 
 func (e studyEntry) line() []string {
-	return []string{e.Name, e.Question, fmt.Sprintf("%d networks, %d workloads, %d claims", len(e.Networks), len(e.Workloads), e.Claims)}
+	line := []string{e.Name, e.Question, fmt.Sprintf("%d networks, %d workloads, %d claims", len(e.Networks), len(e.Workloads), e.Claims)}
+	if e.Lacks != "" {
+		line = append(line, "not found here: "+e.Lacks)
+	}
+	return line
 }
 
 func studyEntries(_ context.Context, env *environment) ([]entry, error) {
@@ -171,9 +188,17 @@ func studyEntries(_ context.Context, env *environment) ([]entry, error) {
 			return nil, err
 		}
 		e := studyEntry{Name: s.Name, Question: s.Question, Networks: s.Networks, Claims: len(s.Claims)}
+		var needs variant
 		for _, w := range s.Workloads {
 			e.Workloads = append(e.Workloads, w.Name)
+			needs.programs = append(needs.programs, env.needed(w, s.Factors)...)
 		}
+		programs, _, err := needs.missing()
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(programs)
+		e.Lacks = strings.Join(slices.Compact(programs), ", ")
 		all = append(all, e)
 	}
 	return all, nil

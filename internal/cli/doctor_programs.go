@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"netdelta/experiment/study"
+	"netdelta/internal/daemon"
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// variant is a workload with those of its parameters that decide which programs it needs.
+type variant struct {
+	name     string // "block, store=ceph"
+	programs []workload.Program
+}
+
+// variants are a workload's ways to need programs: by its own parameters, with each store and with each engine that it has.
+func variants(w workload.Workload) []variant {
+	var all []variant
+	add := func(name string, p result.Params) {
+		needs := w.Demands(p).Programs
+		known := slices.ContainsFunc(all, func(v variant) bool { return slices.Equal(v.programs, needs) })
+		if len(needs) == 0 || known || w.Check != nil && w.Check(p) != nil {
+			return
+		}
+		all = append(all, variant{name, needs})
+	}
+	add(w.Name, w.Defaults)
+	for _, store := range []string{"nbd", "ceph"} {
+		p := w.Defaults
+		p.Store = store
+		add(w.Name+", store="+store, p)
+	}
+	for _, engine := range []string{"wrk", "iperf3", "sockperf", "netperf"} {
+		p := w.Defaults
+		p.Engine = engine
+		add(w.Name+", engine="+engine, p)
+	}
+	return all
+}
+
+// missing are those of the variant's programs that are not here, and the packages that have them, each once.
+func (v variant) missing() (programs, packages []string, err error) {
+	for _, p := range v.programs {
+		if _, err := daemon.Look(p.Name); errors.Is(err, daemon.ErrMissing) {
+			programs, packages = append(programs, p.Name), append(packages, p.Package)
+		} else if err != nil {
+			return nil, nil, err
+		}
+	}
+	slices.Sort(packages)
+	return programs, slices.Compact(packages), nil
+}
+
+// examinePrograms looks for the programs of others that workloads run, without which those are unsupported.
+func (env *environment) examinePrograms() ([]finding, error) {
+	var findings []finding
+	for _, w := range env.workloads {
+		for _, v := range variants(w) {
+			f := finding{Topic: "workload " + v.name, OK: true, Says: "runs " + strings.Join(v.names(), ", ")}
+			programs, packages, err := v.missing()
+			if err != nil {
+				return nil, err
+			}
+			if len(programs) > 0 {
+				f.OK, f.Says = false, strings.Join(programs, ", ")+" not found: cells of this workload are unsupported"
+				f.Mend = "make setup, or install " + strings.Join(packages, " ")
+			}
+			findings = append(findings, f)
+		}
+	}
+	return findings, nil
+}
+
+// names are the names of the variant's programs.
+func (v variant) names() []string {
+	names := make([]string, len(v.programs))
+	for i, p := range v.programs {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// needed are the programs of one workload of a study, at all its levels; the same may be there several times.
+func (env *environment) needed(of study.Workload, factors study.Levels) []workload.Program {
+	var needs []workload.Program
+	for _, w := range env.workloads {
+		if w.Name != of.Name {
+			continue
+		}
+		for _, p := range of.Levels.Join(factors).Combinations() {
+			needs = append(needs, w.Demands(p).Programs...)
+		}
+	}
+	return needs
+}
+
+// absent says which programs of a workload are not here, variant by variant; "" if none is missing.
+func absent(w workload.Workload) (string, error) {
+	var said []string
+	for _, v := range variants(w) {
+		programs, _, err := v.missing()
+		if err != nil {
+			return "", err
+		}
+		if len(programs) > 0 {
+			said = append(said, v.name+" needs "+strings.Join(programs, ", "))
+		}
+	}
+	return strings.Join(said, "; "), nil
+}
