@@ -86,12 +86,12 @@ func (s *seat) arm(ctx context.Context, tb testbed.Testbed) error {
 	}
 	listen := netip.AddrPortFrom(all, uint16(port))
 	var err error
-	if s.service, err = s.server.Serve(ctx, s.cell.Workload, s.cell.Params, listen, s.cpus.server); err != nil {
+	if s.service, err = s.server.Serve(ctx, s.cell.Workload, s.cell.Params, listen, s.cpus.server, 0); err != nil {
 		return fmt.Errorf("starting the server of %s: %w", s.cell.ID, err)
 	}
 	local := netip.AddrPortFrom(all, uint16(s.ports.client))
 	s.remote = tb.Endpoint(from, to, uint16(port))
-	if s.session, err = s.client.Dial(ctx, s.cell.Workload, s.cell.Params, local, s.remote, s.cpus.client); err != nil {
+	if s.session, err = s.client.Dial(ctx, s.cell.Workload, s.cell.Params, local, s.remote, s.cpus.client, 0); err != nil {
 		return fmt.Errorf("opening the connection of %s to %v: %w", s.cell.ID, s.remote, err)
 	}
 	s.started = time.Now()

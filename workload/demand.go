@@ -62,7 +62,9 @@ type Watched interface {
 // Health is how the daemons of one pod are.
 type Health struct {
 	// Unwell says what ails them, with the last lines of the log of a daemon that ended; "" if they are well.
-	Unwell   string
+	Unwell string
+	// Ended says that a daemon has ended: nothing but Restart will mend it. Otherwise it may recover by itself.
+	Ended    bool
 	Services []result.Service // without Pod and Restarts, which the controller knows
 }
 

@@ -10,7 +10,7 @@ import (
 // Bounds of the levels of real workloads.
 const (
 	maxBlock   = 64 * unit.MiB
-	mostDepth   = 1024
+	mostDepth  = 1024
 	maxClients = 16
 )
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,14 +91,15 @@ func (a *Agent) PID() int { return a.proc.PID() }
 // kernel counts of it. An agent of another machine, or in a PID namespace of its own, is behind some other process.
 func (a *Agent) Local() bool { return a.local }
 
-// Serve starts the server's side of a workload and returns its session.
-func (a *Agent) Serve(ctx context.Context, w string, p result.Params, listen netip.AddrPort, cpu int) (int, error) {
-	return invoke[int](ctx, a, opServe, serveArgs{w, p, listen, cpu}, dialDeadline)
+// Serve starts the server's side of a workload and returns its session. within bounds the start of one that has programs to
+// start; 0 is for netdelta's own, which take no time.
+func (a *Agent) Serve(ctx context.Context, w string, p result.Params, listen netip.AddrPort, cpu int, within time.Duration) (int, error) {
+	return invoke[int](ctx, a, opServe, serveArgs{w, p, listen, cpu, within}, cmp.Or(within+afterwards(within), dialDeadline))
 }
 
-// Dial arms the client's side of a workload and returns its session.
-func (a *Agent) Dial(ctx context.Context, w string, p result.Params, local, server netip.AddrPort, cpu int) (int, error) {
-	return invoke[int](ctx, a, opDial, dialArgs{w, p, local, server, cpu}, dialDeadline)
+// Dial arms the client's side of a workload and returns its session; within as in Serve.
+func (a *Agent) Dial(ctx context.Context, w string, p result.Params, local, server netip.AddrPort, cpu int, within time.Duration) (int, error) {
+	return invoke[int](ctx, a, opDial, dialArgs{w, p, local, server, cpu, within}, cmp.Or(within+afterwards(within), dialDeadline))
 }
 
 // greetDeadline bounds the start of an agent. It takes milliseconds, and seconds in an emulated guest on a busy machine; one that

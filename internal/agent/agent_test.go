@@ -79,6 +79,7 @@ func testWorkloads() []workload.Workload {
 		}
 	}
 	return []workload.Workload{
+		sicklyWorkload(),
 		named("steady", func() error { return nil }),
 		named("hangs", func() error { select {} }),
 		named("dies", func() error {
@@ -153,10 +154,12 @@ func start(t *testing.T, env ...string) *Agent {
 	return a
 }
 
+// local is an address that nobody listens on.
+func local() netip.AddrPort { return netip.MustParseAddrPort("127.0.0.1:20000") }
+
 func dial(t *testing.T, a *Agent, name string) int {
 	t.Helper()
-	addr := netip.MustParseAddrPort("127.0.0.1:20000")
-	s, err := a.Dial(t.Context(), name, result.Params{}, addr, addr, -1)
+	s, err := a.Dial(t.Context(), name, result.Params{}, local(), local(), -1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +168,7 @@ func dial(t *testing.T, a *Agent, name string) int {
 
 func TestBurstsAndTotals(t *testing.T) {
 	a := start(t)
-	srv, err := a.Serve(t.Context(), "steady", result.Params{}, netip.MustParseAddrPort("127.0.0.1:20000"), -1)
+	srv, err := a.Serve(t.Context(), "steady", result.Params{}, local(), -1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +235,7 @@ func TestFaults(t *testing.T) {
 		if !errors.Is(err, ErrHung) || !strings.Contains(err.Error(), `no answer to "burst"`) {
 			t.Errorf("got %v", err)
 		}
-		if _, err = a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.AddrPort{}, -1); !errors.Is(err, ErrGone) {
+		if _, err = a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.AddrPort{}, -1, 0); !errors.Is(err, ErrGone) {
 			t.Errorf("a hung agent was used again: %v", err)
 		}
 	})
@@ -245,11 +248,11 @@ func TestFaults(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) {
 		a := start(t)
-		_, err := a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.MustParseAddrPort("127.0.0.1:1"), -1)
+		_, err := a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.MustParseAddrPort("127.0.0.1:1"), -1, 0)
 		if err == nil || !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("got %v", err)
 		}
-		if _, err := a.Serve(t.Context(), "unheard-of", result.Params{}, netip.AddrPort{}, -1); err == nil {
+		if _, err := a.Serve(t.Context(), "unheard-of", result.Params{}, netip.AddrPort{}, -1, 0); err == nil {
 			t.Error("an unknown workload was served")
 		}
 	})

@@ -3,13 +3,14 @@ package agent
 import (
 	"encoding/json"
 	"net/netip"
+	"time"
 
 	"netdelta/result"
 	"netdelta/workload"
 )
 
 // Version is the protocol's version: controller and agent must agree on it.
-const Version = 3
+const Version = 4
 
 // Subcommand is the verb of the command line that serves the protocol.
 const Subcommand = "agent"
@@ -26,6 +27,11 @@ const (
 	opClose   = "close"
 	opBurn    = "burn"
 	opRest    = "rest"
+
+	opServeCluster = "serve-cluster"
+	opDialCluster  = "dial-cluster"
+	opHealth       = "health"
+	opRestart      = "restart"
 )
 
 // request is one line to the agent.
@@ -57,6 +63,7 @@ type serveArgs struct {
 	Params   result.Params  `json:"params"`
 	Listen   netip.AddrPort `json:"listen"`
 	CPU      int            `json:"cpu"`
+	Within   time.Duration  `json:"within,omitempty"` // the start must be over; 0 for no limit but the controller's
 }
 
 type dialArgs struct {
@@ -65,6 +72,7 @@ type dialArgs struct {
 	Local    netip.AddrPort `json:"local"`
 	Server   netip.AddrPort `json:"server"`
 	CPU      int            `json:"cpu"`
+	Within   time.Duration  `json:"within,omitempty"` // the start must be over; 0 for no limit but the controller's
 }
 
 type burstArgs struct {

@@ -123,6 +123,14 @@ func (s *server) handle(r request) (any, error) {
 		})
 	case opThreads:
 		return call(r.Args, s.threads)
+	case opServeCluster:
+		return call(r.Args, s.serveCluster)
+	case opDialCluster:
+		return call(r.Args, s.dialCluster)
+	case opHealth:
+		return call(r.Args, s.health)
+	case opRestart:
+		return call(r.Args, s.restart)
 	case opBurn:
 		return call(r.Args, func(b Burning) (struct{}, error) { return struct{}{}, s.burners.burn(b) })
 	case opRest:
@@ -155,7 +163,12 @@ func (s *server) serve(a serveArgs) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	srv, err := w.Serve(s.ctx, a.Params, a.Listen, a.CPU)
+	if w.Serve == nil {
+		return 0, fmt.Errorf("workload %s is served by a cluster", w.Name)
+	}
+	ctx, cancel := s.within(a.Within)
+	defer cancel()
+	srv, err := w.Serve(ctx, a.Params, a.Listen, a.CPU)
 	if err != nil {
 		return 0, err
 	}
@@ -167,7 +180,12 @@ func (s *server) dial(a dialArgs) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	c, err := w.Dial(s.ctx, a.Params, a.Local, a.Server, a.CPU)
+	if w.Dial == nil {
+		return 0, fmt.Errorf("workload %s is served by a cluster", w.Name)
+	}
+	ctx, cancel := s.within(a.Within)
+	defer cancel()
+	c, err := w.Dial(ctx, a.Params, a.Local, a.Server, a.CPU)
 	if err != nil {
 		return 0, err
 	}

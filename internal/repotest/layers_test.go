@@ -29,7 +29,7 @@ type layer struct {
 func layers() []layer {
 	return []layer{
 		{"foundations", []string{
-			"unit", "stats", "result", "internal/clock", "internal/latency", "internal/machine",
+			"unit", "stats", "result", "internal/clock", "internal/daemon", "internal/latency", "internal/machine",
 			"internal/native", "internal/netns", "internal/owner", "internal/suggest",
 		}, ""},
 		{"network", []string{"network"}, "a foundation knows nothing of what is built on it"},
