@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 
 	"netdelta/unit"
 )
@@ -27,6 +28,7 @@ type Spec struct {
 	Args []string
 	Env  []string // KEY=value, beside the environment of this process
 	User string   // to run as, a user of this machine; "" is that of this process
+	CPUs []int    // processors that it is pinned to; none leaves it where this process may run. See Pin
 	// Log is a file of the home, relative to Folder, to which the program writes what it has to say; "" if it does so on its
 	// standard output and error.
 	Log string
@@ -37,6 +39,14 @@ type Spec struct {
 
 // grace is how long a program may take to end when nothing else is said.
 const grace = 5 * time.Second
+
+// Pin is what Spec.CPUs must be for one processor; a negative one is none.
+func Pin(cpu int) []int {
+	if cpu < 0 {
+		return nil
+	}
+	return []int{cpu}
+}
 
 // Daemon is a program that runs. Its methods may be called by several goroutines.
 type Daemon struct {
@@ -50,18 +60,12 @@ type Daemon struct {
 
 // Start starts a program in the home. The program is killed if this process ends, however it does.
 func (h *Home) Start(spec Spec) (*Daemon, error) {
-	d, err := h.start(spec, nil)
-	if err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	h.daemons = append(h.daemons, d)
-	h.mu.Unlock()
-	return d, nil
+	return h.start(spec, nil, &h.daemons)
 }
 
-// start starts a program, whose standard output goes to out, or to the words it is remembered by where that is nil.
-func (h *Home) start(spec Spec, out *strings.Builder) (*Daemon, error) {
+// start starts a program among others, by which Close finds it. Its standard output goes to out, or to the words it is
+// remembered by where that is nil.
+func (h *Home) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Daemon, error) {
 	d := &Daemon{spec: spec, home: h, words: &tail{}, done: make(chan struct{})}
 	if d.spec.Name == "" {
 		d.spec.Name = filepath.Base(spec.Path)
@@ -71,7 +75,7 @@ func (h *Home) start(spec Spec, out *strings.Builder) (*Daemon, error) {
 		return nil, fmt.Errorf("start %s: %w", d.spec.Name, err)
 	}
 	d.cmd = exec.Command(path, spec.Args...)
-	d.cmd.Env = append(os.Environ(), spec.Env...)
+	d.cmd.Env = append(append(os.Environ(), "TMPDIR="+filepath.Join(Folder, temporary)), spec.Env...)
 	d.cmd.Dir = Folder
 	d.cmd.Stdout, d.cmd.Stderr = d.words, d.words
 	if out != nil {
@@ -79,20 +83,57 @@ func (h *Home) start(spec Spec, out *strings.Builder) (*Daemon, error) {
 	}
 	// What a program leaves behind itself must not keep Wait waiting for its output.
 	d.cmd.WaitDelay = time.Second
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// A signal at the death of this process can't be asked for: seen from another PID namespace, the parent is dead from the
+	// start. The namespace's first process does it for all.
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if spec.User != "" {
 		if d.cmd.SysProcAttr.Credential, err = credential(spec.User); err != nil {
 			return nil, fmt.Errorf("start %s: %w", d.spec.Name, err)
 		}
 	}
-	if err := h.Do(d.cmd.Start); err != nil {
+	err = h.Do(func() error {
+		if err := pinned(spec.CPUs, d.cmd.Start); err != nil {
+			return err
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		*among = append(*among, d)
+		return nil
+	})
+	if err != nil {
+		if spec.User != "" && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL)) {
+			err = fmt.Errorf("become %s: %w; it takes root, outside of a user namespace", spec.User, err)
+		}
 		return nil, fmt.Errorf("start %s: %w", d.spec.Name, err)
 	}
 	go func() {
-		d.err = d.cmd.Wait()
+		if d.err = d.cmd.Wait(); errors.Is(d.err, exec.ErrWaitDelay) {
+			d.err = nil // it ended well, and has left something running
+		}
 		close(d.done)
 	}()
 	return d, nil
+}
+
+// pinned calls f, and has what it starts run on the given processors; none leaves it as it is. It is called on a locked thread.
+func pinned(cpus []int, f func() error) error {
+	if len(cpus) == 0 {
+		return f()
+	}
+	var before, set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return fmt.Errorf("ask for the processors of a thread: %w", err)
+	}
+	for _, cpu := range cpus {
+		set.Set(cpu)
+		if !set.IsSet(cpu) {
+			return fmt.Errorf("pin to processor %d: out of range", cpu)
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pin to processor %v: %w; name one that is online and allowed to this process", cpus[0], err)
+	}
+	return errors.Join(f(), unix.SchedSetaffinity(0, &before))
 }
 
 // credential is a user's.
@@ -113,13 +154,10 @@ func credential(name string) (*syscall.Credential, error) {
 // its last words. It is killed when ctx ends.
 func (h *Home) Run(ctx context.Context, spec Spec) ([]byte, error) {
 	var out strings.Builder
-	d, err := h.start(spec, &out)
+	d, err := h.start(spec, &out, &h.children)
 	if err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	h.children = append(h.children, d)
-	h.mu.Unlock()
 	defer func() {
 		h.mu.Lock()
 		h.children = slices.DeleteFunc(h.children, func(o *Daemon) bool { return o == d })

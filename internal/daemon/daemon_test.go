@@ -45,6 +45,15 @@ func TestHomeIsSeenByItsProgramsAlone(t *testing.T) {
 	}
 }
 
+// Programs look themselves and their children up by the numbers that they know.
+func TestHomeShowsItsProcesses(t *testing.T) {
+	h := open(t, unit.MiB)
+	out, err := h.Run(t.Context(), daemon.Spec{Path: "sh", Args: []string{"-c", "echo $$; exec readlink /proc/self"}})
+	if own, shown, _ := strings.Cut(strings.TrimSpace(string(out)), "\n"); err != nil || own != shown {
+		t.Errorf("a process of number %s finds itself at %s: %v", own, shown, err)
+	}
+}
+
 func TestHomeIsLimited(t *testing.T) {
 	h := open(t, 64*unit.KiB)
 	err := h.Write("big", make([]byte, 128<<10), 0o644, "")

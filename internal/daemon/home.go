@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -22,16 +21,20 @@ const Folder = "/run"
 // spare is what must stay free of the machine's memory beside a home.
 const spare = 256 * unit.MiB
 
-// Home is a folder in memory, of limited size, in a mount namespace that only the programs started in it share: the kernel
-// removes it with the last of them. It may be used by several goroutines.
+// Home is a place for programs: a folder in memory, of limited size, in namespaces of mounts, processes and System V's shared
+// memory that only what is started in it shares. The kernel ends its processes with this one, also those that have taken
+// another user's name or left their parents, and removes the rest with the last of them. It may be used by several
+// goroutines.
 type Home struct {
 	work chan func()
 	done chan struct{} // closed when the thread is gone
 
+	gate   sync.RWMutex // held for reading while something is done in the home
+	closed bool
+
 	mu       sync.Mutex
 	daemons  []*Daemon
 	children []*Daemon // started by Run and not over yet
-	closed   bool
 }
 
 // ErrClosed is the error of a home that was closed.
@@ -50,53 +53,22 @@ func Open(size unit.Bytes) (*Home, error) {
 	ready := make(chan error, 1)
 	go h.live(size, ready)
 	if err := <-ready; err != nil {
+		<-h.done
 		return nil, fmt.Errorf("a folder in memory for a service: %w", err)
 	}
 	return h, nil
 }
 
-// live is the home's thread: mount namespaces belong to threads, and what a thread starts is born in its own. Ending without
-// unlocking ends the thread too, and with it the namespace, unless a daemon still holds it.
-func (h *Home) live(size unit.Bytes, ready chan<- error) {
-	runtime.LockOSThread()
-	defer close(h.done)
-	err := settle(size)
-	ready <- err
-	if err != nil {
-		return
-	}
-	for f := range h.work {
-		f()
-	}
-}
-
-// settle gives the calling thread a mount namespace of its own, with an empty folder in memory. What is mounted in it is not
-// seen outside.
-func settle(size unit.Bytes) error {
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("make a mount namespace (it takes root, or a user namespace): %w", err)
-	}
-	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("keep mounts from spreading: %w", err)
-	}
-	options := fmt.Sprintf("size=%d,mode=0755", int64(size))
-	if err := unix.Mount("tmpfs", Folder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		return fmt.Errorf("mount a tmpfs of %v at %s: %w", size, Folder, err)
-	}
-	return nil
-}
-
-// Do runs f where the home's folder is seen, at Folder. It must not block for long: everything of the home waits for it.
+// Do runs f where the home's folder is seen, at Folder. It must not block for long, nor use the home's methods: everything of
+// the home waits for it.
 func (h *Home) Do(f func() error) error {
-	result := make(chan error, 1)
-	h.mu.Lock()
+	h.gate.RLock()
+	defer h.gate.RUnlock()
 	if h.closed {
-		h.mu.Unlock()
 		return ErrClosed
 	}
-	// Under the lock, so that Close can't close the channel between.
+	result := make(chan error, 1)
 	h.work <- func() { result <- f() }
-	h.mu.Unlock()
 	return <-result
 }
 
@@ -149,25 +121,29 @@ func own(name, owner string) error {
 	return nil
 }
 
-// Close ends everything that runs in the home, the youngest first, and with it the home. It is idempotent.
+// Close ends everything that runs in the home, the youngest first, and with it the home. It is idempotent; all calls return
+// when it is done.
 func (h *Home) Close() error {
-	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
+	h.gate.Lock()
+	first := !h.closed
+	h.closed = true
+	h.gate.Unlock()
+	if !first {
 		<-h.done
 		return nil
 	}
-	h.closed = true
+	// What was being done is done, and nothing more begins: these are all that there are.
+	h.mu.Lock()
 	daemons, children := slices.Clone(h.daemons), slices.Clone(h.children)
-	close(h.work)
 	h.mu.Unlock()
-	for _, c := range children {
-		_ = c.Kill() // Run's caller learns of it
-	}
 	var errs []error
+	for _, c := range children {
+		errs = append(errs, c.Kill()) // why, Run's caller learns from Run
+	}
 	for _, d := range slices.Backward(daemons) {
 		errs = append(errs, d.Stop())
 	}
+	close(h.work)
 	<-h.done
 	return errors.Join(errs...)
 }
