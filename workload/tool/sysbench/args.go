@@ -1,0 +1,60 @@
+package sysbench
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+)
+
+// Run is one run of a database test against MySQL or MariaDB.
+type Run struct {
+	Test     string // "oltp_read_write"
+	Server   netip.AddrPort
+	Socket   string // a path, in place of Server
+	User     string
+	Database string
+	Tables   int
+	Rows     int // of each table
+	Threads  int
+	// Time is how long it runs; sysbench counts in whole seconds, and so it is rounded up. 0 is without end.
+	Time time.Duration
+	// Events end the run once there were so many, whatever Time says; 0 is without end.
+	Events int64
+}
+
+// Percentile is the one that sysbench is asked for: it prints one alone, the others follow from the histogram.
+const Percentile = 99
+
+// Args are the arguments of the run itself, by which it prints each second, and its histogram.
+func (r Run) Args() []string {
+	return append(r.common(),
+		"--time="+strconv.Itoa(Seconds(r.Time)),
+		"--events="+strconv.FormatInt(r.Events, 10),
+		"--report-interval=1",
+		"--histogram=on",
+		"--percentile="+strconv.Itoa(Percentile),
+		"run")
+}
+
+// Prepare are the arguments that make the tables.
+func (r Run) Prepare() []string { return append(r.common(), "prepare") }
+
+func (r Run) common() []string {
+	args := []string{r.Test, "--db-driver=mysql", "--mysql-user=" + r.User, "--mysql-db=" + r.Database}
+	if r.Socket != "" {
+		args = append(args, "--mysql-socket="+r.Socket)
+	} else {
+		args = append(args, "--mysql-host="+r.Server.Addr().String(), fmt.Sprintf("--mysql-port=%d", r.Server.Port()))
+	}
+	for _, number := range []struct {
+		name  string
+		value int
+	}{{"tables", r.Tables}, {"table-size", r.Rows}, {"threads", r.Threads}} {
+		args = append(args, fmt.Sprintf("--%s=%d", number.name, number.value))
+	}
+	return args
+}
+
+// Seconds is a time in whole seconds, as sysbench takes it, rounded up.
+func Seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
