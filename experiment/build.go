@@ -207,6 +207,7 @@ func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.T
 			s.meter.Carriers(c.Carriers())
 		}
 		s.links = linksOf(tb, c.client.Pod(), s.server.Pod(), s.protocol)
+		s.bounds = st.boundsOf(s)
 		s.neighbour = st.neighbourOf(s, c.neighbour)
 		s.failed = s.arm(ctx, tb)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"netdelta/internal/agent"
 	"netdelta/network"
+	"netdelta/probe/bounds"
 	"netdelta/probe/cpu"
 	"netdelta/probe/path"
 	"netdelta/probe/pressure"
@@ -47,6 +48,7 @@ type seat struct {
 	prober    *path.Prober
 	path      *result.Path // nil where nobody could look
 	links     *linkMeter   // nil without bonds
+	bounds    *bounds.Meter
 }
 
 // placementCPUs are the processors that the ends of a workload are pinned to; -1 is not pinned.
@@ -113,7 +115,7 @@ func (s *seat) burst(ctx context.Context, spec workload.BurstSpec, round int, at
 func (s *seat) measure(ctx context.Context, spec workload.BurstSpec, round int, at time.Duration) error {
 	spec.DropLast = s.disturbed
 	s.disturbed = false
-	if err := s.links.begin(ctx); err != nil {
+	if err := errors.Join(s.links.begin(ctx), s.bounds.Begin(ctx, spec.Duration)); err != nil {
 		return err
 	}
 	meterErr := s.meter.Start() // of an agent that is gone, too: the burst then tells more of it
@@ -134,6 +136,9 @@ func (s *seat) measure(ctx context.Context, spec workload.BurstSpec, round int, 
 	if err != nil {
 		return err
 	}
+	if err := s.bounds.End(ctx, b, spent, s.meter.Whole()); err != nil {
+		return err
+	}
 	reason := ""
 	// A neighbour that takes the processor away from a crowded seat is what is measured there.
 	if !s.crowded() && s.meter.Preempted(b, spent, s.share) {
@@ -149,6 +154,7 @@ func (s *seat) recordHung(spec workload.BurstSpec, round int, at time.Duration) 
 	b := workload.Burst{Span: spec.Deadline}
 	s.record(b, round, at, stalls.NothingArrived)
 	s.meter.Record(&s.bursts, b, cpu.Spent{})
+	s.bounds.Skip()
 }
 
 // record appends one burst to the columns of the trial.
@@ -225,6 +231,10 @@ func (s *seat) trial(ctx context.Context, build int) result.Trial {
 		if err := s.meter.Close(); err != nil && s.failed == nil {
 			s.failed = err
 		}
+	}
+	t.Bound = s.bounds.Bound(s.bursts.Disturbed, t.Disk)
+	if err := s.bounds.Close(); err != nil && s.failed == nil {
+		s.failed = err
 	}
 	t.Finished = time.Now()
 	if s.failed != nil {

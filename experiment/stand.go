@@ -59,7 +59,7 @@ func (s *Stand) Close() error {
 	var errs []error
 	for _, seat := range s.build.seats {
 		if seat.meter != nil {
-			errs = append(errs, seat.meter.Close())
+			errs = append(errs, seat.meter.Close(), seat.bounds.Close())
 			seat.meter = nil
 		}
 	}

@@ -13,7 +13,10 @@ import (
 
 // delays are open files of threads in which the kernel counts how long they waited for a processor.
 type delays struct {
-	files  []*os.File
+	files []*os.File
+	// asked is how long each thread ran or waited to run when it was read last, and most by how much one of them has grown.
+	asked  []time.Duration
+	most   time.Duration
 	buffer [128]byte
 }
 
@@ -25,7 +28,7 @@ func (d *delays) open(root string, pid int, threads []int) error {
 		if err != nil {
 			return err
 		}
-		d.files = append(d.files, f)
+		d.files, d.asked = append(d.files, f), append(d.asked, 0)
 		if used, _, err := d.figures(f); err != nil || used == 0 {
 			return errors.Join(fmt.Errorf("%s has no figures", f.Name()), err)
 		}
@@ -38,18 +41,21 @@ func (d *delays) close() error {
 	for _, f := range d.files {
 		errs = append(errs, f.Close())
 	}
-	d.files = nil
+	d.files, d.asked = nil, nil
 	return errors.Join(errs...)
 }
 
-// read is the sum of what the threads have waited since they began.
+// read is the sum of what the threads have waited since they began. It notes how long each of them has asked for a processor.
 func (d *delays) read() (sum time.Duration, err error) {
-	for _, f := range d.files {
-		_, waited, err := d.figures(f)
+	d.most = 0
+	for i, f := range d.files {
+		used, waited, err := d.figures(f)
 		if err != nil {
 			return 0, err
 		}
 		sum += waited
+		d.most = max(d.most, used+waited-d.asked[i])
+		d.asked[i] = used + waited
 	}
 	return sum, nil
 }

@@ -46,6 +46,8 @@ type Spent struct {
 	// follows. Unlike a burst's missing processor time it tells others on the processor from a network that lets both ends
 	// wait: threads that sleep until a packet comes are not delayed.
 	Delayed time.Duration
+	// Busiest is how long one of those threads ran or was ready to, of all the one for which it was longest.
+	Busiest time.Duration
 }
 
 // Meter makes a meter for the bursts of a server. The processors are those that its ends are pinned to; with none they are
@@ -100,6 +102,10 @@ func (m *Meter) Follow(end Process, threads []int) {
 
 // Delays says whether Spent.Delayed is known, of both ends.
 func (m *Meter) Delays() bool { return m.followed == ends }
+
+// Whole says whether all of Spent is known but for what the kernel does for nobody: of both ends, what they used and what they
+// waited for.
+func (m *Meter) Whole() bool { return m.Delays() && m.hasServer() }
 
 // ends is how many a workload has.
 const ends = 2
@@ -169,7 +175,7 @@ func (m *Meter) Stop(b workload.Burst) (Spent, error) {
 	}
 	return Spent{
 		Client: b.CPU, Server: after.server - m.before.server, Kernel: after.kernel - m.before.kernel,
-		Delayed: after.delayed - m.before.delayed,
+		Delayed: after.delayed - m.before.delayed, Busiest: m.delays.most,
 	}, nil
 }
 

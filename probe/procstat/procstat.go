@@ -25,6 +25,7 @@ const Tick = 10 * time.Millisecond
 type Times struct {
 	Softirq time.Duration // in soft interrupts, ksoftirqd's with them where the kernel tells interrupts' time from threads'
 	Steal   time.Duration // in which the hypervisor ran something else
+	Idle    time.Duration // in which they had nothing to run, waiting for a disk or not
 	// Processors is how many of those asked for there are.
 	Processors int
 	// Running is how many threads of the whole machine were running or waiting for a processor at the moment of the reading,
@@ -66,6 +67,8 @@ func (r *Reader) Read(cpus []int) (Times, error) {
 
 // The places of the times in a line of a processor, its name not counted. See proc_stat(5).
 const (
+	placeIdle    = 3
+	placeWaiting = 4 // idle, while a disk works
 	placeSoftirq = 6
 	placeSteal   = 7
 )
@@ -116,6 +119,8 @@ func (t *Times) add(columns []byte) error {
 			return fmt.Errorf("column %d is %q: not a number of ticks", place+1, column)
 		}
 		switch place {
+		case placeIdle, placeWaiting:
+			t.Idle += time.Duration(ticks) * Tick
 		case placeSoftirq:
 			t.Softirq += time.Duration(ticks) * Tick
 		case placeSteal:
