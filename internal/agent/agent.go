@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -78,7 +79,14 @@ func Start(ctx context.Context, pod testbed.Pod, p Program) (*Agent, error) {
 // runtimeEnv keeps the Go runtime of an agent out of what it measures: few processors for goroutines, and no signals to
 // threads that sit in a system call of the measured loop.
 func runtimeEnv() []string {
-	return []string{"GOMAXPROCS=3", "GODEBUG=asyncpreemptoff=1", "GOTRACEBACK=single"}
+	env := []string{"GOMAXPROCS=3", "GODEBUG=asyncpreemptoff=1", "GOTRACEBACK=single"}
+	// Where the user's cache is: what takes long to make is made once and kept there.
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME"} {
+		if value, set := os.LookupEnv(name); set {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
 
 // Pod is the pod that the agent runs in.

@@ -189,3 +189,13 @@ func TestLatenciesBeyondTheRangeAreKept(t *testing.T) {
 		t.Errorf("%d of 4 latencies are kept", h.Count())
 	}
 }
+
+func TestRecordOfOthers(t *testing.T) {
+	h := NewHistogram()
+	for _, v := range []struct{ ns, count int64 }{{1000, 3}, {math.MaxInt64, 1}, {-1, 1}, {5000, 0}} {
+		h.Record(v.ns, v.count)
+	}
+	if h.Count() != 5 {
+		t.Errorf("%d latencies, want 5", h.Count())
+	}
+}

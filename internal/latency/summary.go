@@ -123,6 +123,13 @@ func (h *Histogram) Add(b *Batch) {
 	}
 }
 
+// Record adds count latencies of ns nanoseconds: those that another program has measured.
+func (h *Histogram) Record(ns, count int64) {
+	if count > 0 {
+		record(h.hdr, ns, count)
+	}
+}
+
 // Count is how many latencies the histogram holds.
 func (h *Histogram) Count() int64 { return h.hdr.TotalCount() }
 
