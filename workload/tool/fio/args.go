@@ -1,0 +1,57 @@
+package fio
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"netdelta/unit"
+)
+
+// Name is the program's.
+const Name = "fio"
+
+// Operations are what is done with blocks, as fio names it: at random places or one after another.
+func Operations() []string { return []string{"randread", "randwrite", "read", "write"} }
+
+// Target is what fio reads and writes: an engine, and what it must know to find the blocks.
+type Target struct {
+	Engine  string   // as fio names it: nbd, rbd, psync
+	Options []string // KEY=VALUE: uri=nbd://192.0.2.1/disk
+}
+
+// Job is one run of fio.
+type Job struct {
+	Target
+	Operation string     // one of Operations
+	Block     unit.Bytes // of one operation
+	Depth     int        // operations that each client has under way at once
+	Clients   int        // that do the same beside each other, each on a connection of its own
+	// Warmup is not measured; Duration is. Both are counted in whole milliseconds, and Duration is at least one.
+	Warmup, Duration time.Duration
+}
+
+// Args is the command line of a job. It reports in JSON, on standard output, latencies from the submission of an operation
+// to its end, all clients together.
+func Args(j Job) []string {
+	args := []string{
+		"--name=netdelta", "--ioengine=" + j.Engine,
+		"--rw=" + j.Operation, "--bs=" + strconv.FormatInt(int64(j.Block), 10),
+		"--iodepth=" + strconv.Itoa(j.Depth), "--numjobs=" + strconv.Itoa(j.Clients),
+		"--time_based", "--runtime=" + milliseconds(j.Duration), "--ramp_time=" + milliseconds(j.Warmup),
+		// A map of the blocks that were visited costs time, and says nothing of blocks that lie in memory.
+		"--norandommap",
+		// One process, which is killed as one.
+		"--thread",
+		"--group_reporting", "--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
+		"--eta=never", "--output-format=json+",
+	}
+	for _, o := range j.Options {
+		args = append(args, "--"+o)
+	}
+	return slices.Clip(args)
+}
+
+// milliseconds is a duration as fio takes it.
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

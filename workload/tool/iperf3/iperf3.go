@@ -1,0 +1,220 @@
+// Package iperf3 knows the program iperf3: how to call it, and how to read the JSON that it writes (-J).
+package iperf3
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"netdelta/unit"
+	"netdelta/workload/tool"
+)
+
+// Program is iperf3's name, on PATH and as a package.
+const Program = "iperf3"
+
+// The protocols that Parse takes.
+const (
+	TCP = "TCP"
+	UDP = "UDP"
+)
+
+// Report is what one test of iperf3 measured. What it omits at its start (-O) is in no figure.
+type Report struct {
+	Version  string
+	Started  time.Time // zero where it does not say
+	Protocol string    // TCP or UDP
+	Streams  int       // beside each other
+	Message  unit.Bytes
+	Rate     unit.BitsPerSecond // asked for, of each stream; 0 is as fast as it goes
+	Reverse  bool               // the server sends
+	MSS      uint32             // of TCP
+	// Congestion is the congestion control that the sender really used; "" where it does not say.
+	Congestion string
+	// Duration is the time of the receiver's figures.
+	Duration time.Duration
+	// Bytes and Throughput are payload, as received.
+	Bytes      int64
+	Throughput unit.BitsPerSecond
+	// Retransmits are of TCP, all streams together; RTT is the mean of their means, MinRTT the least.
+	Retransmits uint64
+	RTT, MinRTT time.Duration
+	// Datagrams are those sent, of which Lost did not arrive and Reordered came late (UDP).
+	Datagrams, Lost, Reordered int64
+	Jitter                     time.Duration
+	Intervals                  []Interval
+}
+
+// Interval is one line of the series, of all streams together, as the sender saw it.
+type Interval struct {
+	At, Span    time.Duration
+	Bytes       int64
+	Retransmits uint64
+}
+
+// ErrNothing is the error of a test that ended before it measured anything.
+var ErrNothing = errors.New("iperf3 has measured nothing")
+
+// Is says whether a text looks like what iperf3 -J writes.
+func Is(text []byte) bool {
+	head := string(text[:min(len(text), 64<<10)])
+	return strings.HasPrefix(strings.TrimSpace(head), "{") && strings.Contains(head, `"start"`) &&
+		(strings.Contains(head, `"iperf 3`) || strings.Contains(head, `"test_start"`))
+}
+
+// Parse reads what iperf3 -J has written. An error in its form has a place (tool.PlaceError); one that iperf3 itself reports is
+// repeated.
+func Parse(text []byte) (Report, error) {
+	var doc document
+	if err := tool.JSON(text, &doc); err != nil {
+		return Report{}, err
+	}
+	if doc.Error != "" {
+		return Report{}, fmt.Errorf("%w: %s", ErrNothing, doc.Error)
+	}
+	return doc.report()
+}
+
+// sum is a figure of iperf3.
+type sum struct {
+	Start       float64 `json:"start"`
+	Seconds     float64 `json:"seconds"`
+	Bytes       float64 `json:"bytes"`
+	Rate        float64 `json:"bits_per_second"`
+	Retransmits float64 `json:"retransmits"`
+	Jitter      float64 `json:"jitter_ms"`
+	Lost        float64 `json:"lost_packets"`
+	Packets     float64 `json:"packets"`
+	Reordered   float64 `json:"out_of_order"`
+	MinRTT      float64 `json:"min_rtt"` // microseconds
+	MeanRTT     float64 `json:"mean_rtt"`
+	Omitted     bool    `json:"omitted"`
+}
+
+// document is the part of iperf3's JSON that is read. Counts are floats, for so its writer treats them.
+type document struct {
+	Error string `json:"error"`
+	Start struct {
+		Version   string `json:"version"`
+		Timestamp struct {
+			Seconds float64 `json:"timesecs"`
+		} `json:"timestamp"`
+		MSS  float64 `json:"tcp_mss_default"`
+		Test struct {
+			Protocol string  `json:"protocol"`
+			Streams  int     `json:"num_streams"`
+			Block    float64 `json:"blksize"`
+			Reverse  int     `json:"reverse"`
+			Omit     float64 `json:"omit"`
+			Rate     float64 `json:"target_bitrate"`
+		} `json:"test_start"`
+	} `json:"start"`
+	Intervals []struct {
+		Sum sum `json:"sum"`
+	} `json:"intervals"`
+	End struct {
+		Streams []struct {
+			Sender sum `json:"sender"`
+			UDP    sum `json:"udp"`
+		} `json:"streams"`
+		Sum        sum    `json:"sum"`
+		Sent       sum    `json:"sum_sent"`
+		Received   sum    `json:"sum_received"`
+		Back       *sum   `json:"sum_sent_bidir_reverse"`
+		Congestion string `json:"sender_tcp_congestion"`
+	} `json:"end"`
+}
+
+// report is the document in its own terms.
+func (d document) report() (Report, error) {
+	test := d.Start.Test
+	switch {
+	case test.Protocol != TCP && test.Protocol != UDP:
+		return Report{}, fmt.Errorf("iperf3 measured %.20q: only TCP and UDP are read", test.Protocol)
+	case d.End.Back != nil:
+		return Report{}, errors.New("iperf3 measured both directions at once (--bidir), which bound each other; measure one")
+	case !(d.End.Sent.Seconds > 0) || d.Start.Test.Streams < 1:
+		return Report{}, fmt.Errorf("%w: it has no sum at its end; was it interrupted?", ErrNothing)
+	}
+	r := Report{
+		Version: strings.TrimPrefix(d.Start.Version, "iperf "), Protocol: test.Protocol, Streams: test.Streams,
+		Message: unit.Bytes(test.Block), Rate: unit.BitsPerSecond(test.Rate), Reverse: test.Reverse != 0, MSS: uint32(d.Start.MSS), Congestion: d.End.Congestion,
+	}
+	if s := d.Start.Timestamp.Seconds; s > 0 && s < 1<<40 {
+		r.Started = time.Unix(int64(s), 0).UTC()
+	}
+	if test.Protocol == UDP {
+		d.datagrams(&r)
+	} else {
+		d.stream(&r)
+	}
+	for _, i := range d.Intervals {
+		if !i.Sum.Omitted && i.Sum.Seconds > 0 {
+			r.Intervals = append(r.Intervals, Interval{
+				At: seconds(i.Sum.Start), Span: seconds(i.Sum.Seconds), Bytes: int64(i.Sum.Bytes), Retransmits: uint64(i.Sum.Retransmits),
+			})
+		}
+	}
+	return r, r.validate()
+}
+
+// stream fills in what a test of TCP measured.
+func (d document) stream(r *Report) {
+	r.Duration, r.Bytes = seconds(d.End.Received.Seconds), int64(d.End.Received.Bytes)
+	r.Throughput = unit.BitsPerSecond(d.End.Received.Rate)
+	r.Retransmits = uint64(d.End.Sent.Retransmits)
+	least, total := 0.0, 0.0
+	for i, s := range d.End.Streams {
+		total += s.Sender.MeanRTT
+		if i == 0 || s.Sender.MinRTT < least {
+			least = s.Sender.MinRTT
+		}
+	}
+	if n := len(d.End.Streams); n > 0 {
+		r.RTT, r.MinRTT = seconds(total/float64(n)/1e6), seconds(least/1e6)
+	}
+}
+
+// datagrams fills in what a test of UDP measured. Which side's bytes its sums hold has changed between versions; what was lost
+// was always what the receiver missed.
+func (d document) datagrams(r *Report) {
+	s := d.End.Received
+	if s.Seconds == 0 { // before 3.7
+		s = d.End.Sum
+	}
+	r.Duration, r.Jitter = seconds(s.Seconds), seconds(s.Jitter/1e3)
+	r.Datagrams, r.Lost = int64(max(d.End.Sent.Packets, s.Packets)), int64(s.Lost)
+	if d.Start.Test.Omit > 0 && d.End.Received.Bytes > 0 && r.Message > 0 {
+		// The receiver counts as lost (3.12) what was lost while it was to omit it, but not among its bytes.
+		r.Lost = max(r.Datagrams-int64(d.End.Received.Bytes)/int64(r.Message), 0)
+	}
+	for _, s := range d.End.Streams {
+		r.Reordered += int64(s.UDP.Reordered)
+	}
+	r.Bytes = (r.Datagrams - r.Lost) * int64(r.Message)
+	if s.Seconds > 0 {
+		r.Throughput = unit.BitsPerSecond(float64(r.Bytes) * 8 / s.Seconds)
+	}
+}
+
+// validate refuses figures that nothing can have.
+func (r Report) validate() error {
+	switch {
+	case r.Duration <= 0:
+		return fmt.Errorf("%w: the receiver's figures are missing; was it interrupted?", ErrNothing)
+	case r.Bytes < 0 || r.Throughput < 0 || r.Message < 1 || r.Rate < 0:
+		return fmt.Errorf("iperf3 reports %d bytes, in blocks of %d, at %v: that can't be", r.Bytes, int64(r.Message), r.Throughput)
+	case r.Datagrams < 0 || r.Lost < 0 || r.Lost > r.Datagrams || r.Reordered < 0:
+		return fmt.Errorf("iperf3 reports %d of %d datagrams as lost, %d as reordered: that can't be", r.Lost, r.Datagrams, r.Reordered)
+	}
+	return nil
+}
+
+// seconds is a time as iperf3 has it; one that no test can take is 0.
+func seconds(s float64) time.Duration {
+	if !(s > 0 && s < 1e9) {
+		return 0
+	}
+	return time.Duration(s * 1e9)
+}
