@@ -53,10 +53,13 @@ func Place(data []byte, err error) error {
 // JSON decodes a document, the errors of which have their place.
 func JSON(data []byte, into any) error { return Place(data, json.Unmarshal(data, into)) }
 
+// most is beyond everything that can be measured, in whatever unit, and small enough for units to be converted.
+const most = 1e100
+
 // Number reads a figure as programs print it. Neither infinity nor what is no number is one.
 func Number(text string) (float64, error) {
 	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
+	if err != nil || math.IsNaN(n) || math.Abs(n) > most {
 		return 0, fmt.Errorf("%.40q is not a number", text)
 	}
 	return n, nil

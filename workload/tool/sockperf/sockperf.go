@@ -1,0 +1,68 @@
+// Package sockperf knows the program sockperf: how to call its ping-pong, and how to read what it prints and its log of all
+// messages.
+package sockperf
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"netdelta/unit"
+)
+
+// Program is sockperf's name, on PATH and as a package.
+const Program = "sockperf"
+
+// The protocols that sockperf tells.
+const (
+	TCP = "TCP"
+	UDP = "UDP"
+)
+
+// Report is what one test of sockperf measured: what it printed, its full log, or both in one text. Times are of whole round
+// trips, in nanoseconds, also where sockperf shows the half of them.
+type Report struct {
+	Version  string
+	Protocol string     // TCP, UDP or "": the log does not say it
+	Message  unit.Bytes // 0 where it does not say it: only the log does
+	// Rate is what was asked for in messages per second (under-load); 0 is one after another, or not said.
+	Rate float64
+	// Duration is that of the part that counts: without sockperf's own warm-up at the start, and its end.
+	Duration                                        time.Duration
+	Sent, Received, Dropped, Duplicated, OutOfOrder int64
+	Mean, Min, Max                                  float64
+	// Percentiles are those that it prints, the highest first.
+	Percentiles []Percentile
+	// Messages are all of the log, in the order of sending; none without it.
+	Messages []Message
+}
+
+// Percentile is a point of the distribution.
+type Percentile struct{ Percent, Value float64 }
+
+// Message is a line of the log: when it was sent, in seconds of sockperf's clock, and its round trip in nanoseconds.
+type Message struct{ At, RoundTrip float64 }
+
+// ErrNothing is the error of a test that measured nothing.
+var ErrNothing = errors.New("sockperf has measured nothing")
+
+// Percentile is the value of a percentile that was printed.
+func (r Report) Percentile(percent float64) (value float64, known bool) {
+	for _, p := range r.Percentiles {
+		if p.Percent == percent {
+			return p.Value, true
+		}
+	}
+	return 0, false
+}
+
+// validate refuses figures that nothing can have.
+func (r Report) validate() error {
+	switch {
+	case r.Received == 0 && len(r.Messages) == 0:
+		return fmt.Errorf("%w: no message came back; is the server reached?", ErrNothing)
+	case r.Sent < 0 || r.Received < 0 || r.Dropped < 0 || r.Duration <= 0:
+		return fmt.Errorf("sockperf reports %d messages sent and %d received in %v: that can't be", r.Sent, r.Received, r.Duration)
+	}
+	return nil
+}
