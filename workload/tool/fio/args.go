@@ -30,6 +30,8 @@ type Job struct {
 	Clients   int        // that do the same beside each other, each on a connection of its own
 	// Warmup is not measured; Duration is. Both are counted in whole milliseconds, and Duration is at least one.
 	Warmup, Duration time.Duration
+	// Operations ends the run when each client has done so many; 0 leaves it to Duration.
+	Operations int64
 }
 
 // Args is the command line of a job. It reports in JSON, on standard output, latencies from the submission of an operation
@@ -46,6 +48,9 @@ func Args(j Job) []string {
 		"--thread",
 		"--group_reporting", "--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
 		"--eta=never", "--output-format=json+",
+	}
+	if j.Operations > 0 {
+		args = append(args, "--number_ios="+strconv.FormatInt(j.Operations, 10))
 	}
 	for _, o := range j.Options {
 		args = append(args, "--"+o)

@@ -3,7 +3,6 @@ package fio
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"netdelta/unit"
+	"netdelta/workload/tool"
 )
 
 // wireReport is a report as fio writes it, as far as it is read here.
@@ -55,24 +55,15 @@ type wireLatency struct {
 	Bins        map[string]int64   `json:"bins"`
 }
 
-// Parse reads what fio wrote with --output-format=json or json+. Lines that its engines wrote before the report are passed
-// over.
+// Parse reads what fio wrote with --output-format=json or json+. Lines that its engines wrote before the report, or after it, are
+// passed over. The error of what can't be read has its place (tool.PlaceError).
 func Parse(text []byte) (*Report, error) {
-	start := 0
-	for start < len(text) && text[start] != '{' {
-		next := bytes.IndexByte(text[start:], '\n')
-		if next < 0 {
-			start = len(text)
-			break
-		}
-		start += next + 1
-	}
-	if start == len(text) {
-		return nil, errors.New("read a report of fio: it holds no JSON; have fio write it with --output-format=json+")
+	document, err := cut(text)
+	if err != nil {
+		return nil, err
 	}
 	var w wireReport
-	// A decoder, for what follows the report is none of it.
-	if err := json.NewDecoder(bytes.NewReader(text[start:])).Decode(&w); err != nil {
+	if err := tool.JSON(document, &w); err != nil {
 		return nil, fmt.Errorf("read a report of fio: %w", err)
 	}
 	if w.Version == "" || len(w.Jobs) == 0 {
@@ -90,6 +81,29 @@ func Parse(text []byte) (*Report, error) {
 		r.Jobs = append(r.Jobs, result)
 	}
 	return r, nil
+}
+
+// cut is the JSON of what fio wrote, at its place: what stands before it is blank.
+func cut(text []byte) ([]byte, error) {
+	start := 0
+	for start < len(text) && text[start] != '{' {
+		next := bytes.IndexByte(text[start:], '\n')
+		if next < 0 {
+			start = len(text)
+			break
+		}
+		start += next + 1
+	}
+	if start == len(text) {
+		return nil, errors.New("read a report of fio: it holds no JSON; have fio write it with --output-format=json+")
+	}
+	document := bytes.Clone(text[:max(bytes.LastIndexByte(text, '}')+1, start)])
+	for i := range document[:start] {
+		if document[i] != '\n' {
+			document[i] = ' '
+		}
+	}
+	return document, nil
 }
 
 // result is a job of the report.
@@ -159,6 +173,9 @@ func (w wireDirection) direction() (Direction, error) {
 	return d, err
 }
 
+// mostCount is how many latencies of a bin are believed: sums of them can't overflow.
+const mostCount = 1 << 40
+
 // told says whether the distribution is given, not only its mean.
 func (w *wireLatency) told() bool { return len(w.Percentiles) > 0 || len(w.Bins) > 0 }
 
@@ -180,7 +197,7 @@ func (w *wireLatency) latency() (Latency, error) {
 	})
 	for name, count := range w.Bins {
 		middle, err := strconv.ParseInt(name, 10, 64)
-		if err != nil || middle < 0 || middle > highest || count < 0 {
+		if err != nil || middle < 0 || middle > highest || count < 0 || count > mostCount {
 			return Latency{}, fmt.Errorf("%d latencies of %q ns", count, name)
 		}
 		if count == 0 {

@@ -1,0 +1,48 @@
+package block
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"netdelta/internal/daemon"
+	"netdelta/result"
+	"netdelta/workload/tool/fio"
+)
+
+// diskSpan is how long the storage is measured without a network, and diskWarmup what goes before.
+const (
+	diskSpan   = 300 * time.Millisecond
+	diskWarmup = 50 * time.Millisecond
+)
+
+// measureDisk measures what keeps the blocks, without a network: a file of the home, with the operation and the block of p. As
+// many threads read or write it as operations are under way over the network, and no more than there are processors: memory
+// has no queue in which the others could wait.
+func measureDisk(ctx context.Context, home *daemon.Home, file string, p result.Params, cpu int) (result.Disk, error) {
+	threads := p.Depth * p.Clients
+	if cpu >= 0 {
+		threads = 1
+	}
+	out, err := home.Run(ctx, daemon.Spec{Path: fio.Name, CPUs: daemon.Pin(cpu), Args: fio.Args(fio.Job{
+		Target:    fio.Target{Engine: "psync", Options: []string{"filename=" + file}},
+		Operation: p.Operation, Block: p.Block, Depth: 1, Clients: min(threads, runtime.NumCPU()),
+		Warmup: diskWarmup, Duration: diskSpan,
+	})})
+	if err != nil {
+		return result.Disk{}, fmt.Errorf("measure %s without a network: %w", file, err)
+	}
+	report, err := fio.Parse(out)
+	if err != nil {
+		return result.Disk{}, fmt.Errorf("measure %s without a network: %w", file, err)
+	}
+	b, d, err := burst(report)
+	if err != nil {
+		return result.Disk{}, fmt.Errorf("measure %s without a network: %w", file, err)
+	}
+	return result.Disk{
+		Rate: float64(b.Transactions) / b.Duration.Seconds(), Throughput: d.Throughput,
+		P50: time.Duration(b.P50), P99: time.Duration(b.P99),
+	}, nil
+}

@@ -1,0 +1,73 @@
+package block
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"github.com/prometheus/procfs"
+
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// Health implements workload.Watched: the server is well when it greets.
+func (s *nbdDaemon) Health(ctx context.Context) workload.Health {
+	h := workload.Health{Services: []result.Service{{Name: nbdServer, Version: s.version}}}
+	processes, err := s.processes()
+	for _, p := range processes {
+		if stat, err := p.Stat(); err == nil { // a process of a connection may end meanwhile
+			h.Services[0].Memory += unit.Bytes(stat.ResidentMemory())
+		}
+	}
+	if err == nil {
+		err = greet(ctx, s.near())
+	}
+	if err != nil {
+		h.Unwell = err.Error()
+	}
+	return h
+}
+
+// errEnded is that of a server that is not there any more.
+var errEnded = errors.New("nbd-server has ended; what it had to say went to the system's log")
+
+// processes are the server's: one that listens, and one for each connection. The error matches errEnded if there is none.
+func (s *nbdDaemon) processes() ([]procfs.Proc, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("look for nbd-server: %w", err)
+	}
+	mine := slices.DeleteFunc(all, func(p procfs.Proc) bool {
+		line, err := p.CmdLine()
+		return err != nil || !slices.Contains(line, s.mark())
+	})
+	if len(mine) == 0 {
+		return nil, errEnded
+	}
+	return mine, nil
+}
+
+// Restart implements workload.Watched.
+func (s *nbdDaemon) Restart(ctx context.Context) error {
+	if greet(ctx, s.near()) == nil {
+		return nil
+	}
+	processes, err := s.processes()
+	if err != nil && !errors.Is(err, errEnded) {
+		return err
+	}
+	for _, p := range processes {
+		// What is left of it: processes of connections whose other end is gone, or one that hangs.
+		if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end what is left of nbd-server, process %d: %w", p.PID, err)
+		}
+	}
+	if err := s.start(ctx); err != nil {
+		return fmt.Errorf("block: nbd-server at %s: %w", s.listen, err)
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package block
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"netdelta/internal/daemon"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+	"netdelta/workload/tool/fio"
+)
+
+// nbdServer is the name of the server's program.
+const nbdServer = "nbd-server"
+
+// export is the name of what the server offers, and of the file behind it.
+const export = "disk"
+
+// nbd is the store of the network block device: one server, which keeps its blocks in memory.
+func nbd() store {
+	return store{
+		name:     "nbd",
+		programs: []workload.Program{{Name: nbdServer, Package: "nbd-server"}},
+		memory:   func(p result.Params) unit.Bytes { return imageSize(p) + serverRoom },
+		serve:    serveNBD,
+		attach:   attachNBD,
+	}
+}
+
+// serverRoom is what the server takes beside its blocks: its configuration and processes, one for each connection.
+const serverRoom = 32 * unit.MiB
+
+// imageSize is how many bytes of blocks the server has. More than caches hold takes no longer to read, since all of it lies in
+// memory; what counts is that there are enough blocks to choose among.
+func imageSize(p result.Params) unit.Bytes { return max(64*unit.MiB, 16*p.Block) }
+
+// attachNBD finds out that a server answers.
+func attachNBD(ctx context.Context, _ *daemon.Home, _ result.Params, server netip.AddrPort) (fio.Target, error) {
+	if err := greet(ctx, server); err != nil {
+		return fio.Target{}, err
+	}
+	return fio.Target{Engine: "nbd", Options: []string{fmt.Sprintf("uri=nbd://%s/%s", server, export)}}, nil
+}
+
+// magic is how a server begins; flags follow it.
+const magic = "NBDMAGICIHAVEOPT"
+
+// greet connects to a server and hears its greeting.
+func greet(ctx context.Context, server netip.AddrPort) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", server.String())
+	if err != nil {
+		return fmt.Errorf("connect to nbd-server at %s: %w", server, err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
+	defer stop()
+	heard := make([]byte, len(magic)+2)
+	if _, err := io.ReadFull(conn, heard); err != nil {
+		return fmt.Errorf("hear from nbd-server at %s: %w", server, errors.Join(err, context.Cause(ctx)))
+	}
+	if !strings.HasPrefix(string(heard), magic) {
+		return fmt.Errorf("hear from nbd-server at %s: it begins with %q, which is not how a server of NBD does; another program has the port", server, heard)
+	}
+	return nil
+}
+
+// nbdDaemon is a server with its blocks.
+type nbdDaemon struct {
+	home    *daemon.Home
+	listen  netip.AddrPort
+	cpu     int
+	version string
+	disk    result.Disk
+}
+
+// serveNBD measures the storage, and starts a server on it.
+func serveNBD(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (_ workload.Server, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("block: nbd-server at %s: %w", listen, err)
+		}
+	}()
+	if err := free(ctx, listen); err != nil {
+		return nil, err
+	}
+	size := imageSize(p)
+	home, err := daemon.Open(size + unit.MiB)
+	if err != nil {
+		return nil, err
+	}
+	s := &nbdDaemon{home: home, listen: listen, cpu: cpu}
+	if s.version, err = nbdVersion(ctx, home); err == nil {
+		if err = fillImage(ctx, home, size); err == nil {
+			if s.disk, err = measureDisk(ctx, home, filepath.Join(daemon.Folder, export), p, cpu); err == nil {
+				err = s.start(ctx)
+			}
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, home.Close())
+	}
+	return s, nil
+}
+
+// free finds out that a port is free: the server would tell nobody but the system's log.
+func free(ctx context.Context, listen netip.AddrPort) error {
+	if listen.Port() == 0 {
+		return errors.New("port 0 is not possible: ports are pinned")
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen.String())
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// nbdVersion is the version of the server that is installed.
+func nbdVersion(ctx context.Context, home *daemon.Home) (string, error) {
+	said, err := home.Run(ctx, daemon.Spec{Path: nbdServer, Args: []string{"-V"}})
+	if err != nil {
+		return "", fmt.Errorf("ask nbd-server for its version: %w", err)
+	}
+	version, found := strings.CutPrefix(strings.TrimSpace(string(said)), "This is nbd-server version ")
+	var major int
+	if _, err := fmt.Sscanf(version, "%d.", &major); !found || err != nil {
+		return "", fmt.Errorf("nbd-server says that its version is %.60q, which is none; is it another program?", said)
+	}
+	// Before it, clients chose exports by port alone.
+	if major < 3 {
+		return "", fmt.Errorf("nbd-server %s is too old: install 3.0 or newer", version)
+	}
+	return version, nil
+}
+
+// fillPart is how much of the image is written at once, so that a start that is given up ends soon.
+const fillPart = 8 << 20
+
+// fillImage writes the blocks, which all differ, so that nothing is left out on the way from them to the network.
+func fillImage(ctx context.Context, home *daemon.Home, size unit.Bytes) error {
+	noise := rand.NewChaCha8([32]byte([]byte("blocks that all differ, by size.")))
+	part := make([]byte, fillPart)
+	for at := int64(0); at < int64(size); at += fillPart {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		_, _ = noise.Read(part) // it never fails
+		err := home.Do(func() error {
+			f, err := os.OpenFile(filepath.Join(daemon.Folder, export), os.O_CREATE|os.O_WRONLY, 0o600)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteAt(part[:min(fillPart, int64(size)-at)], at)
+			return errors.Join(err, f.Close())
+		})
+		if err != nil {
+			return fmt.Errorf("write %v of blocks into memory: %w; free some, or ask for smaller blocks", size, err)
+		}
+	}
+	return nil
+}
+
+// startPatience bounds the start of the server, which takes milliseconds.
+const startPatience = 10 * time.Second
+
+// start starts the server and waits until it answers.
+func (s *nbdDaemon) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("it is not ready after %v", startPatience))
+	defer cancel()
+	config := fmt.Sprintf("[generic]\nlistenaddr = %s\nport = %d\n[%s]\nexportname = %s\n",
+		s.listen.Addr(), s.listen.Port(), export, filepath.Join(daemon.Folder, export))
+	if err := s.home.Write("nbd.conf", []byte(config), 0o644, ""); err != nil {
+		return err
+	}
+	// It goes on in the background; told not to, it would serve one connection and end.
+	_, err := s.home.Run(ctx, daemon.Spec{
+		Name: nbdServer, Path: nbdServer, CPUs: daemon.Pin(s.cpu),
+		Args: []string{"-C", filepath.Join(daemon.Folder, "nbd.conf"), "-p", s.mark()},
+	})
+	if err != nil {
+		return err
+	}
+	for {
+		err := greet(ctx, s.near())
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// near is where the server is reached from beside it.
+func (s *nbdDaemon) near() netip.AddrPort {
+	switch {
+	case s.listen.Addr() == netip.IPv4Unspecified():
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), s.listen.Port())
+	case s.listen.Addr() == netip.IPv6Unspecified():
+		return netip.AddrPortFrom(netip.IPv6Loopback(), s.listen.Port())
+	}
+	return s.listen
+}
+
+// mark is the file of the server's process number, whose name is like no other server's: by it the processes are known,
+// which have left this one as their parent.
+func (s *nbdDaemon) mark() string {
+	return filepath.Join(daemon.Folder, fmt.Sprintf("nbd-server-of-%d-at-%d.pid", os.Getpid(), s.listen.Port()))
+}
+
+// Totals implements workload.Server. The server doesn't count.
+func (s *nbdDaemon) Totals() workload.Totals {
+	disk := s.disk
+	return workload.Totals{Disk: &disk}
+}
+
+// Close implements workload.Server.
+func (s *nbdDaemon) Close() error { return s.home.Close() }

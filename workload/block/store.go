@@ -1,0 +1,51 @@
+package block
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"netdelta/internal/daemon"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+	"netdelta/workload/tool/fio"
+)
+
+// store is what keeps the blocks that fio reads and writes. Either serve and attach are set, or cluster.
+type store struct {
+	name     string // of the parameter store
+	programs []workload.Program
+	memory   func(p result.Params) unit.Bytes // that its servers take, all together
+	// serve starts a server alone, which listens at an address.
+	serve func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (workload.Server, error)
+	// attach finds out that the store answers, and says how fio reaches it from the client's home.
+	attach  func(ctx context.Context, h *daemon.Home, p result.Params, server netip.AddrPort) (fio.Target, error)
+	cluster *cluster
+}
+
+// cluster is a store of daemons in several pods: see workload.Cluster. Parameters have no zero values any more.
+type cluster struct {
+	key   func(p result.Params) string
+	pods  int
+	serve func(ctx context.Context, p result.Params, at workload.Place) (workload.Server, error)
+	// attach readies the client's home (files of it are written with Home.Write), finds out that the store answers, and says
+	// how fio reaches it from there.
+	attach func(ctx context.Context, h *daemon.Home, p result.Params, at workload.Place) (fio.Target, error)
+}
+
+// stores are those that there are, the first by default.
+func stores() []store { return []store{nbd()} }
+
+// storeOf is the store that p names.
+func storeOf(p result.Params) (store, error) {
+	var names []string
+	for _, s := range stores() {
+		if s.name == p.Store {
+			return s, nil
+		}
+		names = append(names, s.name)
+	}
+	return store{}, fmt.Errorf("store %q is unknown: %s", p.Store, strings.Join(names, ", "))
+}
