@@ -19,6 +19,8 @@ func Operations() []string { return []string{"randread", "randwrite", "read", "w
 type Target struct {
 	Engine  string   // as fio names it: nbd, rbd, psync
 	Options []string // KEY=VALUE: uri=nbd://192.0.2.1/disk
+	// Env is what the engine looks for in the environment, KEY=value: CEPH_CONF=/run/ceph/ceph.conf.
+	Env []string
 }
 
 // Job is one run of fio.
