@@ -100,6 +100,11 @@ func tune(cfg *Config, fd int) error {
 			return fmt.Errorf("set TCP_NODELAY: %w", err)
 		}
 	}
+	if low := cfg.unsent(); low > 0 {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, low); err != nil {
+			return fmt.Errorf("set TCP_NOTSENT_LOWAT: %w", err)
+		}
+	}
 	if cfg.Kind != ConnectRR {
 		// Closing ends the connection at once and leaves no TIME_WAIT behind: the port can be used again.
 		if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
@@ -118,6 +123,24 @@ func tune(cfg *Config, fd int) error {
 		return fmt.Errorf("use congestion control %s: the kernel took %s", want, got)
 	}
 	return nil
+}
+
+// How much of a stream may wait in its sockets for a link of a given rate: so much time of the link, and no less than a few
+// packets for each connection.
+const (
+	unsentTime  = 50 * time.Millisecond
+	unsentLeast = 16 << 10
+)
+
+// unsent is how much a connection may hold back that is not sent yet, in bytes; 0 leaves it to the kernel. Where the link is
+// slow, the kernel would take megabytes, and a burst would end only when they have crossed it.
+func (cfg *Config) unsent() int {
+	rate := cfg.Params.Conditions.LinkRate
+	if cfg.Kind != StreamOut || rate == 0 {
+		return 0
+	}
+	bytes := float64(rate) / 8 * unsentTime.Seconds() * float64(max(cfg.Params.Conditions.LinkCount, 1))
+	return max(int(bytes)/cfg.connections(), unsentLeast)
 }
 
 func congestionOf(fd int) (string, error) {
