@@ -82,7 +82,7 @@ func choose(parts []Part, p result.Placement, load string) []result.Advice {
 		}
 		all = append(all, result.Advice{
 			Says: fmt.Sprintf("For %s %s, %s rather than %s %s %s of %s.", load, where, Name(to.Network, to.Path),
-				Name(from.Network, from.Path), gain, strings.TrimLeft(Difference(from.Unit, from.Difference-to.Difference), "+-"), from.Metric),
+				Name(from.Network, from.Path), gain, strings.TrimLeft(Difference(Unit(*from), from.Difference-to.Difference), "+-"), from.Metric),
 			Why: fmt.Sprintf("%s has %s and %s %s against %s, in intervals that do not overlap; at %s.",
 				Name(to.Network, to.Path), Percent(to.Ratio), Name(from.Network, from.Path), Percent(from.Ratio), to.Baseline, Load(to.Setting())),
 		})

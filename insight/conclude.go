@@ -147,9 +147,9 @@ func names(deltas []result.Delta) []string {
 // size is a delta in brackets: "(+1.2%, +0.41 µs)".
 func size(d result.Delta) string {
 	if d.Ratio == 0 {
-		return "(" + Difference(d.Unit, d.Difference) + ")"
+		return "(" + Difference(Unit(d), d.Difference) + ")"
 	}
-	return "(" + Percent(d.Ratio) + ", " + Difference(d.Unit, d.Difference) + ")"
+	return "(" + Percent(d.Ratio) + ", " + Difference(Unit(d), d.Difference) + ")"
 }
 
 // span is the range of several deltas in brackets: "(+10% to +12%)".
@@ -165,7 +165,7 @@ func span(deltas []result.Delta) string {
 	}
 	from, to := Percent(low.Ratio), Percent(high.Ratio)
 	if low.Ratio == 0 {
-		from, to = Difference(low.Unit, low.Difference), Difference(high.Unit, high.Difference)
+		from, to = Difference(Unit(low), low.Difference), Difference(Unit(high), high.Difference)
 	}
 	if from == to {
 		return "(" + from + ")"

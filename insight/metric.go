@@ -10,6 +10,7 @@ import (
 // Names of metrics that this package treats by themselves.
 const (
 	metricP50        = "p50"
+	metricRate       = "rate"
 	metricThroughput = "throughput"
 	metricLoss       = "loss"
 	metricCPU        = "cpu"
@@ -38,6 +39,10 @@ func metrics() []metric {
 		percentile("p99.9", 99.9),
 		latency("mean", func(b *result.Bursts) []float64 { return b.Mean }),
 		latency("min", func(b *result.Bursts) []float64 { return b.Min }),
+		{
+			name: metricRate, unit: unitPerSecond, better: "higher",
+			bursts: func(b *result.Bursts) []float64 { return b.Rate },
+		},
 		{
 			name: metricThroughput, unit: "bit/s", better: "higher",
 			bursts: func(b *result.Bursts) []float64 { return b.Throughput },
@@ -162,8 +167,11 @@ func (m metric) holds(trials []*summary) bool {
 // what it spent on sending too much, then say nothing of the network.
 func searched(t *result.Trial) bool { return len(t.Bursts.NoDrop) > 0 }
 
-// spends says whether a trial has processor time on record that says something of the network.
-func spends(t *result.Trial) bool { return len(t.Bursts.ClientCPU) > 0 && !searched(t) }
+// spends says whether a trial has processor time on record that says something of the network. A client that used none is one
+// whose time nobody has counted.
+func spends(t *result.Trial) bool {
+	return slices.ContainsFunc(t.Bursts.ClientCPU, func(ns int64) bool { return ns > 0 }) && !searched(t)
+}
 
 // moves says whether a trial's work is to move bytes, not to answer requests.
 func moves(t *result.Trial) bool { return len(t.Bursts.P50) == 0 }

@@ -60,11 +60,11 @@ func one(d result.Delta) string {
 	name := Name(d.Network, d.Path)
 	switch {
 	case d.Ratio == 0:
-		return fmt.Sprintf("%s is worse than %s by %s", name, d.Baseline, Difference(d.Unit, d.Difference)[1:])
+		return fmt.Sprintf("%s is worse than %s by %s", name, d.Baseline, Difference(Unit(d), d.Difference)[1:])
 	case higherBetter(d):
-		return fmt.Sprintf("%s loses %s against %s (%s)", name, Percent(d.Ratio)[1:], d.Baseline, Difference(d.Unit, d.Difference))
+		return fmt.Sprintf("%s loses %s against %s (%s)", name, Percent(d.Ratio)[1:], d.Baseline, Difference(Unit(d), d.Difference))
 	}
-	return fmt.Sprintf("%s costs %s more than %s (%s)", name, Percent(d.Ratio)[1:], d.Baseline, Difference(d.Unit, d.Difference))
+	return fmt.Sprintf("%s costs %s more than %s (%s)", name, Percent(d.Ratio)[1:], d.Baseline, Difference(Unit(d), d.Difference))
 }
 
 func higherBetter(d result.Delta) bool { return d.Better == string(stats.HigherBetter) }

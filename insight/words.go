@@ -21,6 +21,10 @@ func Value(unitName string, v float64) string {
 		return strconv.FormatFloat(100*v, 'f', 2, 64) + "%"
 	case "instructions":
 		return strconv.FormatFloat(v, 'f', 0, 64) + " instructions"
+	case unitPerSecond:
+		return digits(v) + "/s"
+	case wordIOPS, wordTPS, wordRequests:
+		return digits(v) + " " + unitName
 	}
 	return strings.TrimSpace(strconv.FormatFloat(v, 'g', 4, 64) + " " + unitName)
 }
@@ -34,6 +38,39 @@ func Difference(unitName string, v float64) string {
 		return signed(v, strconv.FormatFloat(math.Abs(100*v), 'f', 2, 64)) + " points"
 	}
 	return signed(v, Value(unitName, math.Abs(v)))
+}
+
+// Words for transactions per second, by what a transaction is.
+const (
+	unitPerSecond = "1/s"
+	wordIOPS      = "IOPS"
+	wordTPS       = "TPS"
+	wordRequests  = "requests/s"
+)
+
+// Unit is the unit of a delta's metric in the words of its workload: "IOPS" for operations on blocks, "TPS" for the transactions
+// of a database. Value and Difference take it.
+func Unit(d result.Delta) string {
+	if d.Unit == unitPerSecond {
+		switch d.Workload {
+		case "block":
+			return wordIOPS
+		case "oltp":
+			return wordTPS
+		case "http":
+			return wordRequests
+		}
+	}
+	return d.Unit
+}
+
+// digits prints how many there are of something: to three digits, and above that to the last one.
+func digits(v float64) string {
+	decimals := 0
+	for x := math.Abs(v); decimals < 2 && x != 0 && x < 99.95; decimals++ {
+		x *= 10
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
 // signed puts the sign of v before a magnitude.
@@ -110,6 +147,14 @@ func Load(s result.Setting) string {
 		}
 	}
 	p := s.Params
+	add(p.Store != "", p.Store)
+	add(p.Operation != "", p.Operation)
+	add(p.Block != 0, p.Block.String())
+	add(p.Depth > 1, "depth "+strconv.Itoa(p.Depth))
+	add(p.Clients > 1, strconv.Itoa(p.Clients)+" clients")
+	add(p.Mix != "", p.Mix)
+	add(p.File != 0, p.File.String())
+	add(p.Reconnect, "a connection each")
 	add(p.Message != 0, p.Message.String())
 	add(p.Connections > 1, strconv.Itoa(p.Connections)+" connections")
 	add(p.Rate != 0, "at "+p.Rate.String())
@@ -121,6 +166,7 @@ func Load(s result.Setting) string {
 	add(p.MTU != 0, "MTU "+strconv.FormatInt(int64(p.MTU), 10))
 	add(p.Family == result.IPv6, "IPv6")
 	add(p.Search, "search")
+	add(p.Engine != "" && p.Engine != "netdelta", "by "+p.Engine)
 	for _, l := range p.Conditions.Levels() {
 		add(true, levelWords(l))
 	}
@@ -146,6 +192,8 @@ func levelWords(l result.Level) string {
 		return "policy " + kind + ", " + n + " rules"
 	case "service":
 		return "service " + kind + ", one of " + n
+	case "from":
+		return "from the node itself"
 	case "qos":
 		return l.Value + " pods"
 	case "encryption":

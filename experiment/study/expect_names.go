@@ -12,13 +12,13 @@ import (
 func claimMetrics() []string {
 	return []string{
 		"p50", "p90", "p99", "p99.9", "mean", "min", "throughput", "loss", "cpu",
-		"no_drop", "partial_drop", "p50_at_10", "p50_at_50", "p50_at_90", "request", "response",
+		"no_drop", "partial_drop", "p50_at_10", "p50_at_50", "p50_at_90", "request", "response", "rate",
 	}
 }
 
 // timeless are the metrics that are no times, so that no claim can give a time for them.
 func timeless(metric string) bool {
-	return slices.Contains([]string{"throughput", "loss", "no_drop", "partial_drop"}, metric)
+	return slices.Contains([]string{"rate", "throughput", "loss", "no_drop", "partial_drop"}, metric)
 }
 
 // Metal is what claims call the machine itself, without any container: published measurements are about it, and no testbed

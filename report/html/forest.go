@@ -107,7 +107,7 @@ func (p *page) forestsOf(s *setting, axes map[metricKey]*axis, every bool) {
 		}
 		s.Forests = append(s.Forests, f)
 		if metric == head {
-			s.Reference = first.Baseline + ": " + f.Label + " " + insight.Value(first.Unit, first.BaselineValue)
+			s.Reference = first.Baseline + ": " + f.Label + " " + insight.Value(insight.Unit(first), first.BaselineValue)
 		}
 	}
 	s.Others = others(s.run.Deltas, head)
@@ -179,12 +179,12 @@ func (a *axis) row(d result.Delta, null bool, floor float64) row {
 		r.Interval = "[" + precise(low, d) + ", " + precise(high, d) + "]"
 	}
 	if d.Ratio == 0 {
-		r.Change = insight.Difference(d.Unit, d.Difference)
+		r.Change = insight.Difference(insight.Unit(d), d.Difference)
 	} else {
 		r.Change = precise(d.Ratio, d) + "%"
-		r.Added = insight.Difference(d.Unit, d.Difference)
+		r.Added = insight.Difference(insight.Unit(d), d.Difference)
 	}
-	r.Value = insight.Value(d.Unit, d.Value)
+	r.Value = insight.Value(insight.Unit(d), d.Value)
 	if null {
 		r.Name += " again"
 		r.Class, r.Verdict = "null", "null check"

@@ -76,7 +76,7 @@ func (p *page) cards() []card {
 
 // extreme is the card of the cheapest or the dearest network.
 func extreme(label string, d result.Delta) card {
-	note := fmt.Sprintf("%s of %s: %s, %s", insight.Difference(d.Unit, d.Difference), metricLabel(d.Metric, d.Unit),
+	note := fmt.Sprintf("%s of %s: %s, %s", insight.Difference(insight.Unit(d), d.Difference), metricLabel(d.Metric, d.Unit),
 		insight.Load(d.Setting()), strings.ToLower(insight.Where(d.Placement)))
 	if d.Verdict == string(stats.Unresolved) {
 		note += "; unresolved"
@@ -295,7 +295,7 @@ func (p *page) glance() glance {
 
 // cellOf prints a change, in brackets where it is not known to be one, on a ground that is the darker the more it costs.
 func cellOf(d result.Delta) glanceCell {
-	text := insight.Difference(d.Unit, d.Difference)
+	text := insight.Difference(insight.Unit(d), d.Difference)
 	strength := 0
 	if d.Ratio > 0 {
 		text = insight.Percent(d.Ratio)

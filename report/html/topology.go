@@ -43,7 +43,7 @@ func (p *page) ways(all []insight.Way) []place {
 	for _, s := range p.Settings {
 		for _, d := range s.headlines() {
 			key := on{insight.Name(d.Network, d.Path), d.Placement}
-			c := cost{Load: s.Load, Metric: metricLabel(d.Metric, d.Unit), Difference: insight.Difference(d.Unit, d.Difference), Class: verdictClass(d.Verdict)}
+			c := cost{Load: s.Load, Metric: metricLabel(d.Metric, d.Unit), Difference: insight.Difference(insight.Unit(d), d.Difference), Class: verdictClass(d.Verdict)}
 			if d.Ratio > 0 {
 				c.Change = insight.Percent(d.Ratio)
 			}

@@ -25,7 +25,7 @@ func (d *document) effects(run result.Run) {
 		for _, delta := range t.Headlines() {
 			rows = append(rows, []string{
 				escape(insight.Name(delta.Network, delta.Path)), ratio(delta), interval(delta),
-				insight.Difference(delta.Unit, delta.Difference), insight.Value(delta.Unit, delta.Value), emphasis(delta.Verdict), excluded(delta.Excluded),
+				insight.Difference(insight.Unit(delta), delta.Difference), insight.Value(insight.Unit(delta), delta.Value), emphasis(delta.Verdict), excluded(delta.Excluded),
 			})
 		}
 		metric := t.Headlines()[0].Metric

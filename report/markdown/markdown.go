@@ -94,7 +94,7 @@ func (d *document) setting(run result.Run, s result.Setting) {
 	if run.Exact != nil {
 		over = fmt.Sprintf("Ranges over %d seeds.", len(run.Exact.Seeds))
 	}
-	d.paragraph(fmt.Sprintf("%s: %s %s. %s", escape(first.Baseline), escape(first.Metric), insight.Value(first.Unit, first.BaselineValue), over))
+	d.paragraph(fmt.Sprintf("%s: %s %s. %s", escape(first.Baseline), escape(first.Metric), insight.Value(insight.Unit(first), first.BaselineValue), over))
 	var rows [][]string
 	for i, delta := range deltas {
 		verdict := emphasis(delta.Verdict)
@@ -103,7 +103,7 @@ func (d *document) setting(run result.Run, s result.Setting) {
 		}
 		rows = append(rows, []string{
 			escape(insight.Name(delta.Network, delta.Path)), ratio(delta), interval(delta),
-			insight.Difference(delta.Unit, delta.Difference), insight.Value(delta.Unit, delta.Value), verdict, excluded(delta.Excluded),
+			insight.Difference(insight.Unit(delta), delta.Difference), insight.Value(insight.Unit(delta), delta.Value), verdict, excluded(delta.Excluded),
 		})
 	}
 	d.table([]string{"network", "vs " + escape(first.Baseline), "interval", "difference", escape(first.Metric), "verdict", "left out"},
@@ -143,7 +143,7 @@ func interval(d result.Delta) string {
 	case d.RatioLow != nil && d.RatioHigh != nil:
 		return between(percent(*d.RatioLow, d), percent(*d.RatioHigh, d))
 	case d.DifferenceLow != nil && d.DifferenceHigh != nil && d.Ratio == 0:
-		return between(insight.Difference(d.Unit, *d.DifferenceLow), insight.Difference(d.Unit, *d.DifferenceHigh))
+		return between(insight.Difference(insight.Unit(d), *d.DifferenceLow), insight.Difference(insight.Unit(d), *d.DifferenceHigh))
 	}
 	return fmt.Sprintf("%d of %d builds", d.Blocks, d.Need)
 }

@@ -63,7 +63,7 @@ func percent(ratio float64, d result.Delta) string {
 func (p *page) costColumn(t table) column {
 	return t.column("vs "+ui.Shorten(p.terminal.Text(t.deltas[0].Baseline), nameMost/2), true, func(d result.Delta) string {
 		if d.Ratio == 0 {
-			return insight.Difference(d.Unit, d.Difference)
+			return insight.Difference(insight.Unit(d), d.Difference)
 		}
 		return percent(d.Ratio, d) + "%"
 	})
@@ -97,11 +97,11 @@ func (t table) addedColumn() column {
 	if t.deltas[0].Better == "higher" {
 		title = "change"
 	}
-	return t.column(title, true, func(d result.Delta) string { return insight.Difference(d.Unit, d.Difference) })
+	return t.column(title, true, func(d result.Delta) string { return insight.Difference(insight.Unit(d), d.Difference) })
 }
 
 func (t table) valueColumn() column {
-	return t.column(t.deltas[0].Metric, true, func(d result.Delta) string { return insight.Value(d.Unit, d.Value) })
+	return t.column(t.deltas[0].Metric, true, func(d result.Delta) string { return insight.Value(insight.Unit(d), d.Value) })
 }
 
 // Metrics that are shown beside the headline where there is room.

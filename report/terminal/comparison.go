@@ -151,7 +151,7 @@ func verdictStyle(verdict string) ui.Style {
 // moved is how far a delta moved.
 func moved(drawn result.Delta) string {
 	if drawn.Ratio == 0 {
-		return insight.Difference(drawn.Unit, drawn.Difference)
+		return insight.Difference(insight.Unit(drawn), drawn.Difference)
 	}
 	return percent(drawn.Ratio, drawn) + "%"
 }

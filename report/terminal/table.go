@@ -73,7 +73,7 @@ func (p *page) setting(c insight.Conclusion, part result.Run) {
 	right := ""
 	if deltas := insight.Headlines(part.Deltas, c.Setting); len(deltas) > 0 {
 		d := deltas[0]
-		right = d.Baseline + ": " + d.Metric + " " + insight.Value(d.Unit, d.BaselineValue)
+		right = d.Baseline + ": " + d.Metric + " " + insight.Value(insight.Unit(d), d.BaselineValue)
 	}
 	p.title(insight.Load(c.Setting)+" · "+strings.ToLower(insight.Where(c.Setting.Placement)), right)
 	if len(t.deltas) > 0 {
@@ -231,7 +231,7 @@ func filled(columns []column) []column {
 func (p *page) scale(a axis, d result.Delta) []piece {
 	label := func(x float64) string {
 		if d.Ratio == 0 {
-			return insight.Difference(d.Unit, x)
+			return insight.Difference(insight.Unit(d), x)
 		}
 		return insight.Percent(1 + x)
 	}
