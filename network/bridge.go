@@ -8,6 +8,7 @@ func bridge() Network {
 		UsedBy:            []string{"CNI bridge plugin without a gateway", "LXC", "OpenStack Linux bridge agent"},
 		Crossing:          CrossOnLink,
 		SameNodeUnderSwap: true,
+		FromNode:          NodeBridges,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)
 			for i, n := range t.Nodes {

@@ -184,8 +184,10 @@ func (d *draft) gatewayAddress(node int) {
 
 // nodeEnd is the node's end of a pod's veth.
 func (d *draft) nodeEnd(pod int) Device {
-	return Device{InNode(d.t.Pods[pod].Node), "veth" + strconv.Itoa(pod)}
+	return Device{InNode(d.t.Pods[pod].Node), nodeEndName(pod)}
 }
+
+func nodeEndName(pod int) string { return "veth" + strconv.Itoa(pod) }
 
 func (d *draft) podDevice(pod int) Device { return Device{InPod(pod), podDevice} }
 

@@ -8,6 +8,7 @@ func ebpfRouted() Network {
 		UsedBy:            []string{"Cilium with native routing"},
 		Crossing:          CrossPastStack,
 		SameNodeUnderSwap: true,
+		FromNode:          NodeRoutes,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)
 			for i, n := range t.Nodes {

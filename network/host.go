@@ -11,6 +11,7 @@ func host() Network {
 		OnLinkUnderSwap: true,
 		// Processes of one node speak over lo; pods with a namespace each can't.
 		SameNodeUnderSwap: false,
+		FromNode:          NodeItself,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, 0)
 			if t.PodsOutlive {

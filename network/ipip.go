@@ -19,6 +19,7 @@ func ipip() Network {
 		Overhead:          ipipOverhead,
 		Crossing:          CrossByTunnel,
 		SameNodeUnderSwap: true,
+		FromNode:          NodeTunnels,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, ipipOverhead(t.Family))
 			for i, n := range t.Nodes {

@@ -10,6 +10,7 @@ func netkit() Network {
 		UsedBy:            []string{"Cilium with netkit"},
 		Crossing:          CrossByRoute,
 		SameNodeUnderSwap: true,
+		FromNode:          NodeRoutes,
 		Build:             func(t Topology) Plan { return netkitPlan(t, 3) },
 	}
 }
@@ -22,6 +23,7 @@ func netkitL2() Network {
 		UsedBy:            []string{"Cilium with netkit-l2"},
 		Crossing:          CrossByRoute,
 		SameNodeUnderSwap: true,
+		FromNode:          NodeRoutes,
 		Build:             func(t Topology) Plan { return netkitPlan(t, 2) },
 	}
 }

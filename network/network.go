@@ -36,6 +36,8 @@ type Network struct {
 	// (Topology.PodsOutlive) as without. Where it is false, a same-node trial under live swap measures something else and
 	// must be refused.
 	SameNodeUnderSwap bool
+	// FromNode says how a client in its node's own namespace reaches pods, where the conditions have it there.
+	FromNode NodeWay
 	// Build writes the plan for a topology that Plan has checked.
 	Build func(Topology) Plan
 }
@@ -70,7 +72,11 @@ func (n Network) Plan(t Topology) (Plan, error) {
 	inner := t.inner(encryption)
 	p := n.Build(inner)
 	p.Network, p.Overhead, p.MTU, p.Reach = n.Name, overhead, t.MTU-overhead, n.Reach
-	return conditioned(p.encrypt(encryption, inner), t)
+	p, err = n.fromNode(p.encrypt(encryption, inner), t)
+	if err != nil {
+		return Plan{}, err
+	}
+	return conditioned(p, t)
 }
 
 // Catalogue returns every network, in the order in which they are listed. It is a fresh value each time.

@@ -96,6 +96,8 @@ type Plan struct {
 	Observed bool
 
 	path func(from, to int, protocol Protocol) []Hop
+	// left are namespaces that the network has for pods whose processes are elsewhere.
+	left []Space
 	// apart says that it is the part of a node, or of all nodes but not of the switch.
 	apart bool
 	node  int
@@ -160,7 +162,7 @@ func (h Hop) String() string {
 
 // Path lists the devices that a packet of the protocol crosses from one pod to another, in order, from the first device that
 // counts it to the last; it is empty where the network takes data past all devices. The underlay switch is left out. The
-// answer takes the same devices back.
+// answer takes the same devices back, but for those that only one of pods and nodes gets past.
 func (p Plan) Path(from, to int, protocol Protocol) []Hop { return p.path(from, to, protocol) }
 
 // SameNode tells whether two pods are on one node.
@@ -193,7 +195,7 @@ func (p Plan) allSpaces() []Space {
 			spaces = append(spaces, e.In)
 		}
 	}
-	return spaces
+	return append(spaces, p.left...)
 }
 
 // Needs lists what the kernel must have for the plan, each need once, in the order of first use.

@@ -14,6 +14,7 @@ func routed() Network {
 		UsedBy:            []string{"Calico without encapsulation", "Flannel host-gw", "kube-router"},
 		Crossing:          CrossByRoute,
 		SameNodeUnderSwap: true,
+		FromNode:          NodeRoutes,
 		Build:             routedPlan,
 	}
 }

@@ -50,6 +50,7 @@ func vxlanRouted() Network {
 		Overhead:          vxlanOverhead,
 		Crossing:          CrossByTunnel,
 		SameNodeUnderSwap: true,
+		FromNode:          NodeTunnels,
 		Build: func(t Topology) Plan {
 			d := newDraft(t, vxlanOverhead(t.Family))
 			for i, n := range t.Nodes {

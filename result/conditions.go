@@ -36,6 +36,8 @@ type Conditions struct {
 	// "iptables", "nftables", "ipvs" or "ebpf", one of Services.
 	Service  string `json:"service,omitempty"`
 	Services int    `json:"services,omitempty"`
+	// From is where the client is: in its "pod", or in the namespace of its "node".
+	From string `json:"from,omitempty"`
 	// Encryption is what protects packets between nodes: "none", "wireguard", "ipsec".
 	Encryption string `json:"encryption,omitempty"`
 	// QoS is the class that pods run in: "guaranteed", with processors of their own, or "best-effort", with neighbours that
@@ -58,6 +60,8 @@ const (
 	PolicyIPTables  = "iptables"
 	PolicyNFTables  = "nftables"
 	PolicyEBPF      = "ebpf"
+	FromPod         = "pod"
+	FromNode        = "node"
 	ServicePod      = "pod"
 	ServiceIPTables = "iptables"
 	ServiceNFTables = "nftables"
@@ -98,6 +102,9 @@ func (c Conditions) Plain() Conditions {
 		c.Service, c.Services = "", 0
 	} else {
 		c.Services = or(c.Services, DefaultServices)
+	}
+	if c.From == FromPod {
+		c.From = ""
 	}
 	if c.Encryption == None {
 		c.Encryption = ""

@@ -10,7 +10,7 @@ import (
 func Factors() []string {
 	return []string{
 		"link.rate", "link.delay", "link.loss", "bond", "offload.tso", "offload.gso", "offload.gro", "offload.lro", "rps", "policy", "service",
-		"encryption", "qos", "mtu", "family", "cpu", "busy_poll", "congestion_control", "nagle", "engine",
+		"from", "encryption", "qos", "mtu", "family", "cpu", "busy_poll", "congestion_control", "nagle", "engine",
 	}
 }
 
@@ -65,6 +65,8 @@ func unset(factor string) string {
 		return None
 	case "service":
 		return ServicePod
+	case "from":
+		return FromPod
 	case "family":
 		return string(IPv4)
 	case "cpu":
@@ -126,6 +128,8 @@ func (c Conditions) without(factor string) Conditions {
 		c.Policy, c.PolicyRules = "", 0
 	case "service":
 		c.Service, c.Services = "", 0
+	case "from":
+		c.From = ""
 	case "encryption":
 		c.Encryption = ""
 	case "qos":

@@ -46,6 +46,7 @@ func (c Conditions) Levels() []Level {
 	add("rps", string(c.RPS))
 	add("policy", counted(c.Policy, c.PolicyRules))
 	add("service", counted(c.Service, c.Services))
+	add("from", c.From)
 	add("encryption", c.Encryption)
 	add("qos", c.QoS)
 	return all

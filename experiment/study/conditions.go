@@ -27,6 +27,7 @@ type ConditionLevels struct {
 	PolicyRules []int
 	Service     []string
 	Services    []int
+	From        []string
 	Encryption  []string
 	QoS         []string
 }
@@ -105,6 +106,8 @@ func podConditions() []parameter {
 			of: func(l *Levels) *[]int { return &l.Conditions.Services },
 			in: func(p *result.Params) *int { return &p.Conditions.Services },
 		},
+		otherwise(words("from", func(l *Levels) *[]string { return &l.Conditions.From },
+			func(p *result.Params) *string { return &p.Conditions.From }, result.FromPod, result.FromNode), result.FromPod),
 		otherwise(words("encryption", func(l *Levels) *[]string { return &l.Conditions.Encryption },
 			func(p *result.Params) *string { return &p.Conditions.Encryption }, result.None, result.WireGuard, result.IPsec), result.None),
 		words("qos", func(l *Levels) *[]string { return &l.Conditions.QoS },

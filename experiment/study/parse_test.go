@@ -220,6 +220,7 @@ const everywhere = small + `factors:
   policy.rules: 10000
   service: [pod, ipvs]
   service.count: 100
+  from: [pod, node]
   encryption: [none, ipsec]
   qos: [guaranteed, best-effort]
 `

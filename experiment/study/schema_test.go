@@ -86,6 +86,7 @@ factors:
   policy: [none, nftables]
   policy.rules: [10, 1000]
   service: pod
+  from: [pod, node]
   encryption: none
   qos: guaranteed
 design: {burst: 300ms, builds: 12, rounds: 20, blocks: 6, confidence: 95%, margin: 0.02, time_budget: 1m30s, seed: 7}
@@ -155,6 +156,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"policy.rules: [10, 1000]", "policy.rules: 0"},
 		{"policy.rules: [10, 1000]", "policy.rules: 20000"},
 		{"service: pod", "service: nodeport"},
+		{"from: [pod, node]", "from: host"},
 		{"encryption: none", "encryption: tls"},
 		{"qos: guaranteed", "qos: burstable"},
 		{"qos: guaranteed", "qos.class: guaranteed"},

@@ -34,7 +34,8 @@ func (p pair) testPath(t *testing.T) {
 	after := p.settled(t)
 	request := p.observer.Path(p.client.Pod, p.server.Pod, network.UDP)
 	answer := p.observer.Path(p.server.Pod, p.client.Pod, network.UDP)
-	if len(request) == 0 || len(request) != len(answer) {
+	alike := p.observer.Spec().Conditions.From == "" // programs lead pods past devices that nodes send to
+	if len(request) == 0 || len(answer) == 0 || alike && len(request) != len(answer) {
 		t.Fatalf("paths of %d and %d devices", len(request), len(answer))
 	}
 	t.Logf("path %v", request)

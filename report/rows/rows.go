@@ -50,6 +50,7 @@ type Conditions struct {
 	PolicyRules int64   `parquet:"policy_rules"`
 	Service     string  `parquet:"service"`
 	Services    int64   `parquet:"services"`
+	From        string  `parquet:"from"`
 	Encryption  string  `parquet:"encryption"`
 	QoS         string  `parquet:"qos"`
 }
@@ -323,6 +324,6 @@ func conditions(c result.Conditions) Conditions {
 		LinkRate: float64(c.LinkRate), LinkDelay: int64(c.LinkDelay), LinkLoss: c.LinkLoss, LinkCount: int64(c.LinkCount),
 		BondMode: c.BondMode, BondHash: c.BondHash, TSO: string(c.TSO), GSO: string(c.GSO), GRO: string(c.GRO), LRO: string(c.LRO),
 		RPS: string(c.RPS), Policy: c.Policy, PolicyRules: int64(c.PolicyRules), Service: c.Service, Services: int64(c.Services),
-		Encryption: c.Encryption, QoS: c.QoS,
+		From: c.From, Encryption: c.Encryption, QoS: c.QoS,
 	}
 }
