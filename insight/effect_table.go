@@ -52,6 +52,8 @@ func FactorName(factor string) string {
 		return strings.ToUpper(factor)
 	case "qos":
 		return "QoS"
+	case "from":
+		return "client's place"
 	case "family":
 		return "version of IP"
 	case "cpu":
