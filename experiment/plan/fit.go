@@ -104,7 +104,7 @@ func (r Rules) rounds() int { return max(r.Rounds, r.MinRounds, 1) }
 func need(cells []result.Cell, costs Costs, builds int, rules Rules) time.Duration {
 	build := costs.Build
 	for _, c := range cells {
-		build += costs.Cell + time.Duration(rules.rounds())*costs.burst(c.Workload)
+		build += costs.Cell + time.Duration(rules.rounds())*costs.burst(c)
 	}
 	return costs.Start + time.Duration(builds)*build + costs.Finish
 }

@@ -25,7 +25,7 @@ func newLedger(cells []result.Cell, costs Costs) *ledger {
 		burst: map[string]time.Duration{}, measured: map[string]bool{},
 	}
 	for _, c := range cells {
-		l.burst[c.ID] = costs.burst(c.Workload)
+		l.burst[c.ID] = costs.burst(c)
 	}
 	return l
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netdelta/experiment/study"
+	"netdelta/result"
 )
 
 // Numbers that the scheduler works with when a study does not say otherwise.
@@ -26,14 +27,14 @@ type Costs struct {
 	Cell time.Duration
 	// Burst is spent on each cell in each round: warm-up, the burst itself, and the exchange with the agents.
 	Burst time.Duration
-	// Workload has the burst costs of workloads that differ from Burst.
-	Workload map[string]time.Duration
+	// Cells has the burst costs of cells that differ from Burst, by their IDs.
+	Cells map[string]time.Duration
 	// Finish is spent once, after the last build.
 	Finish time.Duration
 }
 
-func (c Costs) burst(workload string) time.Duration {
-	if d, ok := c.Workload[workload]; ok {
+func (c Costs) burst(cell result.Cell) time.Duration {
+	if d, ok := c.Cells[cell.ID]; ok {
 		return d
 	}
 	return c.Burst
@@ -51,6 +52,9 @@ type Rules struct {
 	Rounds int
 	// MinRounds is the least number of rounds in a build; less is not worth the set-up.
 	MinRounds int
+	// OnePass says that a build has one round because of how is measured, not because somebody asked for so many: a run may then
+	// leave out what turns out not to fit, as one whose rounds follow from the budget.
+	OnePass bool
 	// MaxBuilds ends the run after so many builds though time is left; zero does not.
 	MaxBuilds int
 }

@@ -95,10 +95,20 @@ func TestExpandNamesEveryLevel(t *testing.T) {
 	}
 }
 
+// apart makes the bursts of one workload among cells cost something else.
+func apart(cells []result.Cell, workload string, burst time.Duration) map[string]time.Duration {
+	all := map[string]time.Duration{}
+	for _, c := range cells {
+		if c.Workload == workload {
+			all[c.ID] = burst
+		}
+	}
+	return all
+}
+
 func costs() plan.Costs {
 	return plan.Costs{
 		Start: time.Second, Build: 50 * time.Millisecond, Cell: 10 * time.Millisecond, Burst: 7 * time.Millisecond, Finish: time.Second,
-		Workload: map[string]time.Duration{"tcp-stream": 30 * time.Millisecond},
 	}
 }
 
@@ -183,7 +193,7 @@ func TestFitHolds(t *testing.T) {
 		}
 		c := plan.Costs{
 			Start: ms("start", 0, 2000), Build: ms("build", 0, 500), Cell: ms("cell", 0, 50), Burst: ms("burst", 1, 50), Finish: ms("finish", 0, 1000),
-			Workload: map[string]time.Duration{"udp-rr": ms("udp", 1, 200)},
+			Cells: apart(cells, "udp-rr", ms("udp", 1, 200)),
 		}
 		rules := plan.Rules{Budget: ms("budget", 1, 600_000), Builds: rapid.IntRange(6, 20).Draw(t, "builds"), MinBuilds: 6, MinRounds: 10}
 		f, err := plan.Fit(cells, c, rules)

@@ -130,6 +130,10 @@ func (s *Scheduler) Built(now time.Duration) {
 	s.begin(StepRound, now)
 }
 
+// Once says that so much of the step under way is spent once in a run, as on services that stay up: it is no part of what
+// such a step costs.
+func (s *Scheduler) Once(took time.Duration) { s.since += took }
+
 // Measured says that a round is over. bursts has the time that each of the step's cells took, in their order; nil shares
 // the time since the last call out among them.
 func (s *Scheduler) Measured(now time.Duration, bursts []time.Duration) {

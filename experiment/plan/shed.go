@@ -22,7 +22,7 @@ type Shed struct {
 // as an interval takes. What was chosen rests on a guess of what things cost; after the first build it is known. On a machine
 // that is busy with something else the run then has fewer deltas that mean something, not many that don't.
 func (s *Scheduler) shed(now time.Duration) {
-	if s.done == 0 || s.rules.Rounds > 0 || s.rules.MaxBuilds > 0 {
+	if s.done == 0 || s.rules.Rounds > 0 && !s.rules.OnePass || s.rules.MaxBuilds > 0 {
 		return // with so many rounds or builds as were asked for, nothing but what was asked for
 	}
 	loads := byTurns(s.without(s.cells), together)

@@ -28,6 +28,10 @@ type Moved struct {
 	Requests, Responses unit.Bytes
 	// Connections are those of TCP that were opened, and closed, in the phase.
 	Connections int64
+	// Opaque, Both and Peers are as in Load.
+	Opaque bool
+	Both   unit.Bytes
+	Peers  []testbed.Pod
 }
 
 // Flow is what was moved along a way and back.
@@ -36,6 +40,9 @@ type Flow struct {
 	Requests, Responses unit.Bytes
 	// Connections are those of TCP that were opened, and closed, meanwhile.
 	Connections int64
+	// Both is the least that passed the devices of Shared, both ways together: of loads that are opaque.
+	Both   unit.Bytes
+	Shared []network.Device
 }
 
 // Audit is what the counters of a whole phase say of a testbed. It can't tell which of the cells is meant.
@@ -77,24 +84,36 @@ func (p *Prober) End(ctx context.Context, moved []Moved) (Audit, error) {
 	}
 	flows := make([]Flow, len(moved))
 	for i, m := range moved {
-		flows[i] = Flow{p.o.Path(m.From, m.To, m.Protocol), p.o.Path(m.To, m.From, m.Protocol), m.Requests, m.Responses, m.Connections}
+		flows[i] = Flow{
+			Request: p.o.Path(m.From, m.To, m.Protocol), Response: p.o.Path(m.To, m.From, m.Protocol), Requests: m.Requests, Responses: m.Responses,
+			Connections: m.Connections, Both: m.Both,
+		}
+		if m.Opaque {
+			flows[i].Shared = p.shared(m.From, append([]testbed.Pod{m.To}, m.Peers...), m.Protocol)
+		}
 	}
 	plan := p.o.Plan()
-	return Balance(foreseen(plan, p.start), foreseen(plan, end), plan.Bonds(), flows), nil
+	return Balance(foreseen(plan, p.start), foreseen(plan, end), plan.Bonds(), flows, p.aside), nil
 }
 
 // Balance holds what devices carried between two readings against the payload of all flows: a device on a way must have
 // carried what passed it, and one on no way must have been as good as quiet. The links of bonds count for their bond.
-func Balance(before, after map[network.Device]testbed.Counters, bonds []network.Bond, flows []Flow) Audit {
+// Ways aside, of daemons among themselves, may have carried anything.
+func Balance(before, after map[network.Device]testbed.Counters, bonds []network.Bond, flows []Flow, aside []network.Hop) Audit {
 	b := balance{
 		needs: map[crossing]unit.Bytes{}, planned: map[network.Device]bool{}, changed: gather(changes(before, after), bonds),
 	}
 	for _, f := range flows {
-		b.moved += f.Requests + f.Responses
+		b.moved += f.Requests + f.Responses + f.Both
 		for x, bytes := range need(f.Request, f.Response, Load{Requests: f.Requests, Responses: f.Responses}) {
 			b.needs[x] += bytes
 			b.planned[x.Device] = true
 		}
+	}
+	b.moved = max(b.moved, carried(flows, b.changed))
+	allow(b.needs, aside)
+	for x := range b.needs {
+		b.planned[x.Device] = true
 	}
 	b.shaken = shaken(flows)
 	b.devices()
@@ -102,6 +121,7 @@ func Balance(before, after map[network.Device]testbed.Counters, bonds []network.
 		b.find("%s", d)
 	}
 	b.crossings()
+	b.opaque(flows)
 	return b.Audit
 }
 

@@ -32,7 +32,7 @@ func TestTruthBalances(t *testing.T) {
 			sum.ReceivedBytes += end.ReceivedBytes - begin.ReceivedBytes
 			a.After.Counters[d] = sum
 		}
-		got := path.Balance(a.Before.Counters, a.After.Counters, nil, []path.Flow{flow(a), flow(b)})
+		got := path.Balance(a.Before.Counters, a.After.Counters, nil, []path.Flow{flow(a), flow(b)}, nil)
 		if len(got.Findings) > 0 || len(got.Weak) > 0 {
 			t.Fatalf("%+v", got)
 		}
@@ -85,7 +85,7 @@ func TestBalanceFinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := one(t, "routed")
 			c.alter(&o)
-			got := path.Balance(o.Before.Counters, o.After.Counters, nil, []path.Flow{flow(o)})
+			got := path.Balance(o.Before.Counters, o.After.Counters, nil, []path.Flow{flow(o)}, nil)
 			for _, v := range []struct {
 				kind, want string
 				got        []string
@@ -96,7 +96,7 @@ func TestBalanceFinds(t *testing.T) {
 			}
 		})
 	}
-	if got := path.Balance(nil, map[network.Device]testbed.Counters{{In: network.InSwitch(), Name: "sw0"}: {SentBytes: 1 << 40}}, nil, nil); len(got.Findings)+len(got.Weak) > 0 {
+	if got := path.Balance(nil, map[network.Device]testbed.Counters{{In: network.InSwitch(), Name: "sw0"}: {SentBytes: 1 << 40}}, nil, nil, nil); len(got.Findings)+len(got.Weak) > 0 {
 		t.Errorf("the switch: %+v", got)
 	}
 }

@@ -77,7 +77,7 @@ func TestBond(t *testing.T) {
 		if found := strings.Join(got.Findings, "; "); (c.says == "") != got.OK || !strings.Contains(found, c.says) {
 			t.Errorf("%s: found %q, want %q", c.name, found, c.says)
 		}
-		audit := path.Balance(o.Before.Counters, o.After.Counters, plan.Bonds(), []path.Flow{{Request: way, Response: back, Requests: packets * size, Responses: packets * size}})
+		audit := path.Balance(o.Before.Counters, o.After.Counters, plan.Bonds(), []path.Flow{{Request: way, Response: back, Requests: packets * size, Responses: packets * size}}, nil)
 		if (c.says == "") != (len(audit.Findings) == 0) {
 			t.Errorf("%s: the audit found %q", c.name, audit.Findings)
 		}

@@ -35,6 +35,10 @@ const (
 type Observation struct {
 	// Request and Response are the ways that the plan says.
 	Request, Response []network.Hop
+	// Shared are the devices that an opaque load passes both ways, whichever of its servers it goes to.
+	Shared []network.Device
+	// Aside are the ways of daemons that talk to each other on their own: nothing is known of what passes there.
+	Aside []network.Hop
 	// PathMTU is what the plan promises from client to server; Overhead is what its encapsulation adds to each packet, and
 	// Encapsulation the name of it ("vxlan"), "none" without.
 	PathMTU, Overhead unit.Bytes
@@ -79,10 +83,12 @@ func Judge(o Observation) result.Path {
 		changed:     gather(changes(o.Before.Counters, o.After.Counters), o.Bonds),
 		need:        need(o.Request, o.Response, o.Load),
 	}
+	allow(j.need, o.Aside)
 	j.look()
 	j.lost()
 	j.strays()
 	j.hops()
+	j.opaque()
 	j.noted()
 	j.overhead()
 	j.fragments()
@@ -277,6 +283,9 @@ func (j *judgement) hops() {
 // overhead holds what the underlay's port sent against what the client's pod sent, packet by packet.
 func (j *judgement) overhead() {
 	inner, outer := j.sends(network.RolePod), j.sends(network.RolePort)
+	if j.Load.Opaque {
+		return // what else passes the underlay's port is not known either
+	}
 	if inner == nil || outer == nil || inner.lost != "" || outer.lost != "" || inner.sent.packets == 0 || outer.sent.packets == 0 {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"netdelta/network"
+	"netdelta/testbed"
 	"netdelta/unit"
 )
 
@@ -16,6 +17,12 @@ type Load struct {
 	// Requests and Responses are the bytes of payload that arrived from client to server, and back. A stream has no
 	// responses.
 	Requests, Responses unit.Bytes
+	// Opaque says that nobody knows to the byte what went over the wire, nor which way: Both is then the least that it was, both
+	// ways together, and 0 if not even that is known.
+	Opaque bool
+	Both   unit.Bytes
+	// Peers are the other pods that the client talks to, where several serve it; then no port stands for the server.
+	Peers []testbed.Pod
 	// Message is the largest datagram's payload, zero for TCP: datagrams larger than the MTU are fragmented by right.
 	Message unit.Bytes
 	// Connections are those of TCP that were opened, and closed, meanwhile; 0 where they were there before.
@@ -23,7 +30,7 @@ type Load struct {
 }
 
 // payload is what the load moved in all.
-func (l Load) payload() unit.Bytes { return l.Requests + l.Responses }
+func (l Load) payload() unit.Bytes { return l.Requests + l.Responses + l.Both }
 
 // Sizes of headers.
 const (

@@ -23,6 +23,7 @@ type Prober struct {
 	fits  map[pair]Fit
 	lacks string                              // why there is no packet sample here, "" as long as there is one
 	start map[network.Device]testbed.Counters // of the phase that is audited
+	aside []network.Hop
 }
 
 // pair is the indices of a client's and a server's pod.
@@ -161,7 +162,8 @@ func (p *Prober) between(ctx context.Context, w *watched, load func(context.Cont
 	if w.Load, err = load(ctx); err != nil {
 		return fmt.Errorf("run the load: %w", err)
 	}
-	if w.Load.payload() <= 0 {
+	p.meet(w)
+	if w.Load.payload() <= 0 && !w.Load.Opaque {
 		return errors.New("the load moved nothing, which proves nothing")
 	}
 	if w.After.Counters, err = p.o.Counters(ctx); err != nil {

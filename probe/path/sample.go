@@ -132,7 +132,7 @@ func (j *judgement) untranslated(f frame) bool {
 // outermost packet that belongs counts, for the payload may look like anything.
 func (j *judgement) wrapped(f frame) (name string, adds unit.Bytes, own bool) {
 	server := func(a netip.AddrPort) bool {
-		return a.Port() == j.Load.Server.Port() && slices.Contains(j.Servers, a.Addr())
+		return (a.Port() == j.Load.Server.Port() || len(j.Load.Peers) > 0) && slices.Contains(j.Servers, a.Addr())
 	}
 	for i, l := range f.layer[:f.depth] {
 		if f.sealed != "" && i == f.depth-1 {
