@@ -119,7 +119,9 @@ func TestLook(t *testing.T) {
 	if path, err := daemon.Look("sh"); err != nil || !filepath.IsAbs(path) {
 		t.Errorf("sh is at %q: %v", path, err)
 	}
-	if _, err := daemon.Look("no-such-program"); !errors.Is(err, daemon.ErrMissing) {
-		t.Errorf("%v", err)
+	for _, missing := range []string{"no-such-program", "/usr/lib/no-such-library.so"} {
+		if _, err := daemon.Look(missing); !errors.Is(err, daemon.ErrMissing) {
+			t.Errorf("%s: %v", missing, err)
+		}
 	}
 }

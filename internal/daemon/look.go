@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,10 +17,13 @@ var ErrMissing = errors.New("program is not installed")
 // of daemons.
 const systemFolders = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Look finds a program: in PATH, then in the folders of system programs. A path is taken as it is. The error matches ErrMissing
-// where there is none.
+// Look finds a program: in PATH, then in the folders of system programs. A path is taken as it is, and may be that of a library
+// that a program loads. The error matches ErrMissing where there is none.
 func Look(name string) (string, error) {
 	if strings.Contains(name, "/") {
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("%w: %s", ErrMissing, name)
+		}
 		return name, nil
 	}
 	for _, folder := range filepath.SplitList(os.Getenv("PATH") + ":" + systemFolders) {
