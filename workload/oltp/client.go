@@ -1,0 +1,155 @@
+package oltp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"time"
+
+	"netdelta/internal/daemon"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+	"netdelta/workload/tool/sysbench"
+)
+
+// client loads the first node by sysbench, which it starts for each burst.
+type client struct {
+	home  *daemon.Home
+	node  netip.Addr
+	cpus  []int
+	run   sysbench.Run
+	tally tally
+}
+
+var _ workload.Client = (*client)(nil)
+
+// clientHome is the size of the client's home, in which it writes nothing.
+const clientHome = unit.MiB
+
+// dial opens a client. It returns when a transaction on each of its connections has come back.
+func dial(ctx context.Context, p result.Params, at workload.Place) (workload.Client, error) {
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	if len(at.Peers) == 0 {
+		return nil, errors.New("oltp: a client needs the address of a node")
+	}
+	home, err := daemon.Open(clientHome)
+	if err != nil {
+		return nil, fmt.Errorf("oltp: %w", err)
+	}
+	c := &client{home: home, node: at.Peers[0], cpus: daemon.Pin(at.CPU), run: load()}
+	c.run.Server = netip.AddrPortFrom(c.node, databasePort)
+	mix, defaults := p.Mix, Workload().Defaults
+	if mix == "" {
+		mix = defaults.Mix
+	}
+	c.run.Test = "oltp_" + mix
+	if c.run.Threads = p.Connections; c.run.Threads == 0 {
+		c.run.Threads = defaults.Connections
+	}
+	first := c.run
+	first.Events = int64(first.Threads)
+	if _, err := c.measure(ctx, first); err != nil {
+		return nil, errors.Join(c.wrong(err), home.Close())
+	}
+	return c, nil
+}
+
+// wrong says of an error whose it is.
+func (c *client) wrong(err error) error {
+	return fmt.Errorf("oltp: node 0 at %s: %w", c.run.Server, err)
+}
+
+// measure is one run of sysbench.
+func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report, error) {
+	out, err := c.home.Run(ctx, daemon.Spec{Path: loadProgram, Args: run.Args(), CPUs: c.cpus, Env: []string{searchPath()}})
+	if ctx.Err() != nil {
+		return sysbench.Report{}, err
+	}
+	report, errParse := sysbench.Parse(bytes.NewReader(out))
+	var failed *sysbench.FailedError
+	if err != nil && errors.As(errParse, &failed) {
+		err = failed // says why in fewer words
+	}
+	if err == nil {
+		err = errParse
+	}
+	return report, err
+}
+
+// Burst implements workload.Client.
+func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
+	c.tally.settle(spec.DropLast)
+	if spec.Duration < 0 || spec.Transactions < 0 || spec.Warmup < 0 || spec.Deadline < 0 || spec.Duration == 0 && spec.Transactions == 0 {
+		return workload.Burst{}, fmt.Errorf("oltp: a burst needs a duration or a number of transactions, and nothing negative: %+v", spec)
+	}
+	ctx := context.Background()
+	if spec.Deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, spec.Deadline, fmt.Errorf("no end within %v: %w", spec.Deadline, context.DeadlineExceeded))
+		defer cancel()
+	}
+	b, err := c.burst(ctx, spec)
+	if err != nil {
+		return workload.Burst{}, c.wrong(err)
+	}
+	return b, nil
+}
+
+func (c *client) burst(ctx context.Context, spec workload.BurstSpec) (workload.Burst, error) {
+	begin := time.Now()
+	run := c.run
+	var warm sysbench.Report
+	if spec.Warmup > 0 {
+		var err error
+		run.Time = spec.Warmup
+		if warm, err = c.measure(ctx, run); err != nil {
+			return workload.Burst{}, err
+		}
+	}
+	// From here on the node counts what replication takes.
+	if _, err := askAt(ctx, c.home, c.node, "flush local status"); err != nil {
+		return workload.Burst{}, err
+	}
+	run.Time, run.Events = spec.Duration, spec.Transactions
+	report, err := c.measure(ctx, run)
+	if err != nil {
+		return workload.Burst{}, err
+	}
+	end := time.Now()
+	rows, err := askAt(ctx, c.home, c.node, statusStatement)
+	if err != nil {
+		return workload.Burst{}, err
+	}
+	b := describe(report)
+	b.Start, b.Span = end.Add(-report.Time), end.Sub(begin)
+	b.Work = b.Transactions + warm.Transactions
+	c.tally.take(b.Start, report, readStatus(rows).replication())
+	return b, nil
+}
+
+// describe is a report as the figures of a burst.
+func describe(r sysbench.Report) workload.Burst {
+	return workload.Burst{
+		Duration:     r.Time,
+		Transactions: r.Transactions,
+		Errors:       r.Errors + r.Reconnects,
+		Min:          r.Lowest(),
+		P50:          r.Quantile(0.5),
+		P90:          r.Quantile(0.9),
+		P99:          r.Quantile(0.99),
+		Mean:         r.Mean,
+		Max:          math.Max(r.Max, r.Quantile(1)),
+	}
+}
+
+// Collect implements workload.Client.
+func (c *client) Collect(dropLast bool) (workload.Totals, error) { return c.tally.collect(dropLast) }
+
+// Close implements workload.Client. It ends a burst that is under way.
+func (c *client) Close() error { return c.home.Close() }

@@ -1,0 +1,98 @@
+package oltp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"netdelta/internal/daemon"
+)
+
+// poll is how often a database is asked whether it is ready.
+const poll = 100 * time.Millisecond
+
+// stopTime is how long a database may take to end in order.
+const stopTime = 10 * time.Second
+
+// database is a MariaDB in a home, with the configuration that lies there.
+type database struct {
+	home   *daemon.Home
+	name   string
+	cpus   []int
+	daemon *daemon.Daemon // the one that was started last; nil before
+}
+
+// start starts the database, and returns when it answers.
+func (d *database) start(ctx context.Context, args ...string) error {
+	if err := d.launch(args...); err != nil {
+		return err
+	}
+	return d.until(ctx, "answer", func(ctx context.Context) error {
+		_, err := d.sql(ctx, "select 1")
+		return err
+	})
+}
+
+// launch starts the database.
+func (d *database) launch(args ...string) (err error) {
+	d.daemon, err = d.home.Start(daemon.Spec{
+		Name: d.name, Path: databaseProgram, CPUs: d.cpus, Grace: stopTime, Env: []string{searchPath()},
+		Args: append([]string{"--defaults-file=" + homePath(configFile)}, args...),
+	})
+	return err
+}
+
+// until asks again and again until ready returns nil. The error of a database that ends meanwhile, or does not get there, has
+// its last words.
+func (d *database) until(ctx context.Context, what string, ready func(context.Context) error) error {
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		if ended := d.ended(); ended != nil {
+			return ended
+		}
+		select {
+		case <-d.daemon.Ended():
+			return d.ended()
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not %s in time: %w (%w); its last words: %s", d.name, what, err, context.Cause(ctx), d.words())
+		case <-time.After(poll):
+		}
+	}
+}
+
+// ended is the error of a database that has ended; nil while it runs.
+func (d *database) ended() error { return d.daemon.Err() }
+
+// words are the last things that the database said.
+func (d *database) words() string { return d.daemon.Log() }
+
+// sql has the database run statements, by its socket, and gives what they yield, a line for each row, tabs between columns.
+func (d *database) sql(ctx context.Context, statements string) (string, error) {
+	return ask(ctx, d.home, statements, "--socket="+homePath(socketFile), "--user=root")
+}
+
+// ask has some database run statements.
+func ask(ctx context.Context, home *daemon.Home, statements string, where ...string) (string, error) {
+	args := append([]string{"--no-defaults"}, where...)
+	args = append(args, "--batch", "--skip-column-names", "--connect-timeout=3", "--execute="+statements)
+	out, err := home.Run(ctx, daemon.Spec{Path: clientProgram, Args: args})
+	return strings.TrimSpace(string(out)), err
+}
+
+// end has the database end in order, so that it begins where it was.
+func (d *database) end(ctx context.Context) error {
+	if _, err := d.sql(ctx, "shutdown"); err != nil {
+		return err
+	}
+	select {
+	case <-d.daemon.Ended():
+		return nil
+	case <-ctx.Done():
+		return errors.Join(fmt.Errorf("%s did not end in time: %w; its last words: %s", d.name, context.Cause(ctx), d.words()), d.daemon.Kill())
+	}
+}

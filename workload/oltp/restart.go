@@ -1,0 +1,179 @@
+package oltp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"regexp"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/daemon"
+)
+
+// Restart implements workload.Watched. A node that has ended joins again, and is sent what it missed. Nodes that have lost
+// their quorum are given it back by the one of them that has come farthest. Where no node is left at all, the first one begins
+// anew with the data of the beginning, and the others join it.
+func (s *server) Restart(ctx context.Context) error {
+	var err error
+	if s.db.ended() == nil {
+		err = s.db.until(ctx, "take part in the cluster", s.regain)
+	} else {
+		err = s.again(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("oltp: restart node %d: %w", s.at.Pod, err)
+	}
+	return nil
+}
+
+// again starts a node that has ended.
+func (s *server) again(ctx context.Context) error {
+	if s.at.Pod == 0 && s.others(ctx, groupPort).answer == nil {
+		return s.begin(ctx, true)
+	}
+	for s.others(ctx, groupPort).answer == nil {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no other node runs: %w; restart node 0 first", context.Cause(ctx))
+		case <-time.After(poll):
+		}
+	}
+	position, err := s.recover(ctx)
+	if err == nil {
+		if err = s.join(ctx, "--wsrep-start-position="+position); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	// The others have begun anew, or its data are of no use: it gets those that all began with.
+	if again := s.begin(ctx, false); again != nil {
+		return errors.Join(err, again)
+	}
+	return nil
+}
+
+// recovered is how the database says at which transaction it was when it was killed.
+var recovered = regexp.MustCompile(`WSREP: Recovered position: (\S+:\d+)`)
+
+// recoverFile is where it says so.
+const recoverFile = "recover.log"
+
+// recover finds where a database that was killed had come to.
+func (s *server) recover(ctx context.Context) (position string, err error) {
+	_, err = s.home.Run(ctx, daemon.Spec{Path: databaseProgram, Env: []string{searchPath()}, Args: []string{
+		"--defaults-file=" + homePath(configFile), "--wsrep-recover", "--log-error=" + homePath(recoverFile),
+	}})
+	var said []byte
+	if errRead := s.home.Do(func() error {
+		said, _ = os.ReadFile(homePath(recoverFile)) // nothing, if it said nothing
+		return os.RemoveAll(homePath(recoverFile))
+	}); err == nil {
+		err = errRead
+	}
+	if err != nil {
+		return "", fmt.Errorf("find where the database was: %w", err)
+	}
+	m := recovered.FindSubmatch(said)
+	if m == nil {
+		return "", fmt.Errorf("find where the database was: it does not say so")
+	}
+	return string(m[1]), s.home.Write(positionFile, append(m[1], '\n'), 0o644, "")
+}
+
+// regain returns nil when the node serves. One whose group has no quorum, and to which all nodes that are there answer, has
+// it given back.
+func (s *server) regain(ctx context.Context) error {
+	now, err := s.db.status(ctx)
+	if err == nil && now.component == primary {
+		return now.takesPart()
+	}
+	if elected := s.elect(ctx); elected != nil {
+		return elected
+	}
+	if err != nil {
+		return err
+	}
+	return now.takesPart()
+}
+
+// elect makes the node that has come farthest of those that run the first of a new group, unless one of them has a quorum, or
+// one may be running that can't be reached.
+func (s *server) elect(ctx context.Context) error {
+	seen := s.others(ctx, databasePort)
+	if seen.unsure != nil {
+		return fmt.Errorf("no quorum, and a node may be running that can't be reached: %w", seen.unsure)
+	}
+	best, most := -1, int64(-1)
+	for _, pod := range append(seen.answer, s.at.Pod) {
+		now, err := s.askNode(ctx, pod)
+		switch {
+		case err != nil:
+			continue // it is starting
+		case now.component == primary:
+			return nil
+		case now.committed > most || now.committed == most && pod < best:
+			best, most = pod, now.committed
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	_, err := s.sqlAt(ctx, best, "set global wsrep_provider_options='pc.bootstrap=yes'")
+	if err != nil {
+		return fmt.Errorf("give the cluster its quorum back at node %d: %w", best, err)
+	}
+	return nil
+}
+
+func (s *server) askNode(ctx context.Context, pod int) (status, error) {
+	rows, err := s.sqlAt(ctx, pod, statusStatement)
+	return readStatus(rows), err
+}
+
+// sqlAt has a node run statements: this one by its socket, another over the network.
+func (s *server) sqlAt(ctx context.Context, pod int, statements string) (string, error) {
+	if pod == s.at.Pod {
+		return s.db.sql(ctx, statements)
+	}
+	return askAt(ctx, s.home, s.at.Peers[pod], statements)
+}
+
+// askAt has the database at an address run statements.
+func askAt(ctx context.Context, home *daemon.Home, at netip.Addr, statements string) (string, error) {
+	return ask(ctx, home, statements, "--host="+at.String(), "--port="+strconv.Itoa(databasePort), "--protocol=tcp", "--user="+userName)
+}
+
+// sight is what can be seen of the other nodes.
+type sight struct {
+	answer []int // that take connections
+	// unsure is why it can't be told of a node whether it runs; nil if it can of all.
+	unsure error
+}
+
+// sightTime is how long a node may take to take a connection.
+const sightTime = 3 * time.Second
+
+// others tries to connect to a port of each other node. One that refuses does not run.
+func (s *server) others(ctx context.Context, port uint16) sight {
+	var seen sight
+	dialer := net.Dialer{Timeout: sightTime}
+	for pod, peer := range s.at.Peers {
+		if pod == s.at.Pod {
+			continue
+		}
+		c, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(peer, port).String())
+		switch {
+		case err == nil:
+			seen.answer = append(seen.answer, pod)
+			_ = c.Close() // nothing was said
+		case !errors.Is(err, unix.ECONNREFUSED):
+			seen.unsure = err
+		}
+	}
+	return seen
+}

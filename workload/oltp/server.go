@@ -1,0 +1,184 @@
+package oltp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+
+	"netdelta/internal/daemon"
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// server is one node of the cluster.
+type server struct {
+	at      workload.Place
+	home    *daemon.Home
+	db      *database
+	version string // of the database and of Galera
+}
+
+var _ workload.Watched = (*server)(nil)
+
+// serve starts a node: the first one begins the group, the others join it.
+func serve(ctx context.Context, p result.Params, at workload.Place) (workload.Server, error) {
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	if len(at.Peers) != nodes || at.Pod < 0 || at.Pod >= nodes {
+		return nil, fmt.Errorf("oltp: a cluster of %d nodes has no pod %d of %d", nodes, at.Pod, len(at.Peers))
+	}
+	home, err := daemon.Open(homeSize)
+	if err != nil {
+		return nil, fmt.Errorf("oltp: start node %d: %w", at.Pod, err)
+	}
+	s := &server{at: at, home: home, db: &database{home: home, name: fmt.Sprintf("mariadbd.%d", at.Pod), cpus: daemon.Pin(at.CPU)}}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("oltp: start node %d: %w", at.Pod, err), home.Close())
+	}
+	return s, nil
+}
+
+func (s *server) open(ctx context.Context) error {
+	for _, file := range []struct {
+		name, text string
+		mode       os.FileMode
+	}{{configFile, base() + clustered(s.at), 0o644}, {transferFile, transferScript, 0o755}} {
+		if err := s.home.Write(file.name, []byte(file.text), file.mode, ""); err != nil {
+			return err
+		}
+	}
+	if err := s.begin(ctx, s.at.Pod == 0); err != nil {
+		return err
+	}
+	return s.know(ctx)
+}
+
+// begin starts the node with the database that all begin with, as the first of a new group or as one that joins.
+func (s *server) begin(ctx context.Context, first bool) error {
+	if err := plant(ctx, s.home); err != nil {
+		return err
+	}
+	was, err := s.saved()
+	if err != nil {
+		return err
+	}
+	if err := s.home.Write(positionFile, []byte(was+"\n"), 0o644, ""); err != nil {
+		return err
+	}
+	if !first {
+		return s.join(ctx)
+	}
+	if err := s.db.launch("--wsrep-new-cluster"); err != nil {
+		return err
+	}
+	return s.db.until(ctx, "take part in the cluster", s.takesPart)
+}
+
+// join starts the node with the data that it has, and returns when it takes part.
+func (s *server) join(ctx context.Context, args ...string) error {
+	if err := s.db.launch(args...); err != nil {
+		return err
+	}
+	return s.db.until(ctx, "take part in the cluster", s.regain)
+}
+
+// takesPart returns nil when the node serves.
+func (s *server) takesPart(ctx context.Context) error {
+	now, err := s.db.status(ctx)
+	if err != nil {
+		return err
+	}
+	return now.takesPart()
+}
+
+// Where a database that has ended in order writes at which transaction it did.
+const saveFile = dataFolder + "/grastate.dat"
+
+var (
+	savedGroup    = regexp.MustCompile(`(?m)^uuid:\s+(\S+)$`)
+	savedPosition = regexp.MustCompile(`(?m)^seqno:\s+(\d+)$`)
+	savedSafe     = regexp.MustCompile(`(?m)^safe_to_bootstrap: 0$`)
+)
+
+// saved is the position of a database that has ended in order, which may then be the first of a group.
+func (s *server) saved() (position string, err error) {
+	err = s.home.Do(func() error {
+		text, err := os.ReadFile(homePath(saveFile))
+		if err != nil {
+			return err
+		}
+		group, at := savedGroup.FindSubmatch(text), savedPosition.FindSubmatch(text)
+		if group == nil || at == nil {
+			return fmt.Errorf("%s has no position: %q", saveFile, text)
+		}
+		position = string(group[1]) + ":" + string(at[1])
+		return os.WriteFile(homePath(saveFile), savedSafe.ReplaceAll(text, []byte("safe_to_bootstrap: 1")), 0o644)
+	})
+	if err != nil {
+		return "", fmt.Errorf("read where the database is: %w", err)
+	}
+	return position, nil
+}
+
+// know asks for the versions, for people.
+func (s *server) know(ctx context.Context) error {
+	version, err := s.db.sql(ctx, "select version()")
+	if err != nil {
+		return err
+	}
+	now, err := s.db.status(ctx)
+	if err != nil {
+		return err
+	}
+	s.version = version + ", Galera " + now.galera
+	return nil
+}
+
+// Health implements workload.Watched.
+func (s *server) Health(ctx context.Context) workload.Health {
+	h := workload.Health{Services: []result.Service{{Name: s.db.name, Version: s.version, Memory: s.db.daemon.Memory()}}}
+	now, err := s.db.status(ctx)
+	ended := s.db.ended()
+	switch {
+	case ended != nil:
+		h.Unwell, h.Ended = ended.Error(), true
+	case err != nil:
+		h.Unwell = fmt.Sprintf("%s does not answer: %v", s.db.name, err)
+	default:
+		if ails := now.unwell(); ails != "" {
+			h.Unwell = s.db.name + ": " + ails
+		}
+	}
+	return h
+}
+
+// totalsTime is how long a node may take to say what it counted.
+const totalsTime = 5 * time.Second
+
+// Totals implements workload.Server: what replication took since the last call, or since a client's last burst began.
+func (s *server) Totals() workload.Totals {
+	ctx, cancel := context.WithTimeout(context.Background(), totalsTime)
+	defer cancel()
+	now, err := s.db.status(ctx)
+	if err != nil {
+		return workload.Totals{} // Health says why
+	}
+	return workload.Totals{Replication: now.replication()}
+}
+
+// Close implements workload.Server.
+func (s *server) Close() error {
+	// What a node has in its memory nobody needs: to end it in order would take seconds.
+	err := s.db.daemon.Kill()
+	if errClose := s.home.Close(); errClose != nil {
+		err = errors.Join(err, errClose)
+	}
+	if err != nil {
+		return fmt.Errorf("oltp: end node %d: %w", s.at.Pod, err)
+	}
+	return nil
+}
