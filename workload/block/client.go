@@ -81,9 +81,7 @@ func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 	if err := checkSpec(spec); err != nil {
 		return workload.Burst{}, err
 	}
-	if err := c.tally.settle(spec.DropLast); err != nil {
-		return workload.Burst{}, err
-	}
+	c.tally.settle(spec.DropLast)
 	b, d, err := c.run(spec)
 	if err != nil {
 		return workload.Burst{}, fmt.Errorf("block: a burst against %s: %w", c.server, err)
@@ -117,6 +115,9 @@ func (c *client) run(spec workload.BurstSpec) (workload.Burst, fio.Direction, er
 	job := fio.Job{
 		Target: c.target, Operation: c.params.Operation, Block: c.params.Block, Depth: c.params.Depth, Clients: c.params.Clients,
 		Warmup: spec.Warmup, Duration: max(length, time.Millisecond), Operations: (spec.Transactions + clients - 1) / clients,
+	}
+	if job.Operations > 0 {
+		job.Warmup = 0 // fio would count its operations among the others
 	}
 	begun := time.Now()
 	out, err := c.home.Run(ctx, daemon.Spec{Path: fio.Name, Args: fio.Args(job), CPUs: daemon.Pin(c.cpu)})

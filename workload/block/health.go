@@ -27,7 +27,8 @@ func (s *nbdDaemon) Health(ctx context.Context) workload.Health {
 		err = greet(ctx, s.near())
 	}
 	if err != nil {
-		h.Unwell = err.Error()
+		// Processes of connections outlive the one that listens.
+		h.Unwell, h.Ended = err.Error(), errors.Is(err, errEnded) || errors.Is(err, syscall.ECONNREFUSED)
 	}
 	return h
 }

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
+	"netdelta/internal/latency"
 	"netdelta/result"
 	"netdelta/workload"
 	"netdelta/workload/tool/fio"
@@ -15,7 +14,7 @@ import (
 type tally struct {
 	started   time.Time // of the first burst
 	sums      workload.Totals
-	histogram *hdrhistogram.Histogram
+	histogram *latency.Histogram
 
 	waiting   bool
 	last      workload.Burst
@@ -31,13 +30,13 @@ func (t *tally) take(b workload.Burst, latencies fio.Latency) {
 }
 
 // settle adds the last burst to the sums, or drops it.
-func (t *tally) settle(drop bool) error {
+func (t *tally) settle(drop bool) {
 	if !t.waiting {
-		return nil
+		return
 	}
 	t.waiting = false
 	if drop {
-		return nil
+		return
 	}
 	b := t.last
 	t.sums.Transactions += b.Transactions
@@ -47,26 +46,20 @@ func (t *tally) settle(drop bool) error {
 		At: b.Start.Sub(t.started).Seconds(), Span: b.Duration.Seconds(), Transactions: b.Transactions, Bytes: b.Bytes,
 	})
 	if t.histogram == nil {
-		t.histogram = newHistogram()
+		t.histogram = latency.NewHistogram()
 	}
-	return t.latencies.Record(t.histogram)
+	t.latencies.Record(t.histogram)
 }
-
-// newHistogram is one of latencies from 1 ns to a minute with three digits, as those of the other workloads.
-func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(time.Minute), 3) }
 
 // collect returns the totals of the bursts that count, and starts anew.
 func (t *tally) collect(dropLast bool) (workload.Totals, error) {
-	if err := t.settle(dropLast); err != nil {
-		return workload.Totals{}, err
-	}
+	t.settle(dropLast)
 	totals := t.sums
-	if t.histogram != nil && t.histogram.TotalCount() > 0 {
-		encoded, err := t.histogram.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-		if err != nil {
-			return workload.Totals{}, fmt.Errorf("encode a histogram of %d latencies: %w", t.histogram.TotalCount(), err)
+	if t.histogram != nil {
+		var err error
+		if totals.Histogram, err = t.histogram.Encode(); err != nil {
+			return workload.Totals{}, fmt.Errorf("block: %w", err)
 		}
-		totals.Histogram = string(encoded)
 	}
 	*t = tally{}
 	return totals, nil

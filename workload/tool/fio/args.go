@@ -32,7 +32,8 @@ type Job struct {
 	Clients   int        // that do the same beside each other, each on a connection of its own
 	// Warmup is not measured; Duration is. Both are counted in whole milliseconds, and Duration is at least one.
 	Warmup, Duration time.Duration
-	// Operations ends the run when each client has done so many; 0 leaves it to Duration.
+	// Operations ends the run when each client has done so many, or Duration is over; 0 leaves it to Duration. Those of a
+	// warm-up count among them.
 	Operations int64
 }
 
@@ -43,16 +44,20 @@ func Args(j Job) []string {
 		"--name=netdelta", "--ioengine=" + j.Engine,
 		"--rw=" + j.Operation, "--bs=" + strconv.FormatInt(int64(j.Block), 10),
 		"--iodepth=" + strconv.Itoa(j.Depth), "--numjobs=" + strconv.Itoa(j.Clients),
-		"--time_based", "--runtime=" + milliseconds(j.Duration), "--ramp_time=" + milliseconds(j.Warmup),
+		"--runtime=" + milliseconds(j.Duration), "--ramp_time=" + milliseconds(j.Warmup),
 		// A map of the blocks that were visited costs time, and says nothing of blocks that lie in memory.
 		"--norandommap",
+		// Engines that can go on after an operation failed do, and count it.
+		"--continue_on_error=io",
 		// One process, which is killed as one.
 		"--thread",
 		"--group_reporting", "--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
 		"--eta=never", "--output-format=json+",
 	}
 	if j.Operations > 0 {
-		args = append(args, "--number_ios="+strconv.FormatInt(j.Operations, 10))
+		args = append(args, fmt.Sprintf("--io_size=%d", j.Operations*int64(j.Block)))
+	} else {
+		args = append(args, "--time_based")
 	}
 	for _, o := range j.Options {
 		args = append(args, "--"+o)

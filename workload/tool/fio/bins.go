@@ -1,10 +1,9 @@
 package fio
 
 import (
-	"fmt"
 	"math/bits"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
+	"netdelta/internal/latency"
 )
 
 // fio counts latencies in bins: one for each nanosecond below 128, and above that 64 for each power of two. A report names a
@@ -50,19 +49,13 @@ func (l Latency) Quantile(q float64) float64 {
 // parts is into how many a bin is divided in a histogram that is finer than fio's.
 const parts = 16
 
-// Record puts the latencies into a histogram, those of a bin evenly spread over it. What is longer than the histogram reaches
-// is put at its end.
-func (l Latency) Record(h *hdrhistogram.Histogram) error {
+// Record puts the latencies into a histogram, those of a bin evenly spread over it.
+func (l Latency) Record(h *latency.Histogram) {
 	for _, b := range l.Bins {
 		n := min(b.Count, parts, b.High-b.Low)
 		for i := range n {
 			// The i-th of n parts, of the bin's width and of its latencies.
-			value := b.Low + (b.High-b.Low)*(2*i+1)/(2*n)
-			count := b.Count*(i+1)/n - b.Count*i/n
-			if err := h.RecordValues(min(max(value, h.LowestTrackableValue()), h.HighestTrackableValue()), count); err != nil {
-				return fmt.Errorf("put %d latencies of %d ns into a histogram: %w", count, value, err)
-			}
+			h.Record(b.Low+(b.High-b.Low)*(2*i+1)/(2*n), b.Count*(i+1)/n-b.Count*i/n)
 		}
 	}
-	return nil
 }
