@@ -14,14 +14,19 @@ import (
 // PathPod is the path of a client that names the server by its pod. It is the only one for now.
 const PathPod = "pod"
 
-// Expand returns every combination of the study's levels as cells: workload by workload, and within a setting the baseline,
-// its twin, and then the other networks in the order of the study.
+// Expand returns every combination of the study's levels as cells, each once: workload by workload, and within a setting the
+// baseline, its twin, and then the other networks in the order of the study.
 func Expand(s *study.Study) []result.Cell {
 	var cells []result.Cell
+	known := map[result.Setting]bool{}
 	for _, w := range s.Workloads {
 		for _, p := range w.Levels.Join(s.Factors).Combinations() {
 			for _, placement := range s.Placement {
 				at := result.Setting{Workload: w.Name, Params: p, Placement: placement}
+				if known[at] {
+					continue
+				}
+				known[at] = true
 				cells = append(cells, cell(s.Baseline, at, result.RoleBaseline), cell(s.Baseline, at, result.RoleTwin))
 				for _, n := range s.Networks {
 					if n != s.Baseline {

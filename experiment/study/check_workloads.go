@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"time"
@@ -28,7 +29,7 @@ func (c *checker) workloads() {
 	cells := 0
 	for i, w := range s.Workloads {
 		path := fmt.Sprintf("workloads[%d]", i)
-		if first := slices.IndexFunc(s.Workloads[:i], func(o Workload) bool { return o.Name == w.Name }); first >= 0 {
+		if first := slices.IndexFunc(s.Workloads[:i], w.again); first >= 0 {
 			c.twice(path, "workload "+printed(w.Name), fmt.Sprintf("workloads[%d]", first))
 			continue
 		}
@@ -48,6 +49,12 @@ func (c *checker) workloads() {
 			c.usable(path, w, known)
 		}
 	}
+}
+
+// again says whether a workload's entry adds nothing to an earlier one. With other levels a workload may be there several times:
+// what is asked of it under one condition need not be asked under all.
+func (w Workload) again(earlier Workload) bool {
+	return w.Name == earlier.Name && (len(w.Levels.factors()) == 0 || reflect.DeepEqual(w.Levels, earlier.Levels))
 }
 
 // levelsAt is the path of the levels that a workload has of a parameter: its own, or those of the study's factors.

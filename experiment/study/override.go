@@ -1,6 +1,7 @@
 package study
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ type Overrides struct {
 	Networks []string
 	// Baseline replaces the study's baseline.
 	Baseline string
-	// Workloads replaces the study's workloads: one that the study has keeps its levels, another one has its defaults.
+	// Workloads replaces the study's workloads: one that the study has keeps its entries, another one has its defaults.
 	Workloads  []string
 	Placement  []string
 	TimeBudget *time.Duration
@@ -126,6 +127,7 @@ func (s *Study) mtu(levels []unit.Bytes, set func(path, flag string)) {
 	for i := range s.Workloads {
 		s.Workloads[i].Levels.MTU = nil
 	}
+	s.merge()
 }
 
 // families has every workload run under these versions of IP.
@@ -141,6 +143,7 @@ func (s *Study) families(levels []string, set func(path, flag string)) {
 	for i := range s.Workloads {
 		s.Workloads[i].Levels.Family = nil
 	}
+	s.merge()
 }
 
 // factors gives all workloads the levels of --factor KEY=LEVEL,LEVEL.
@@ -185,6 +188,7 @@ func (s *Study) factor(p parameter, texts []string, flag string, set func(path, 
 	for i := range s.Workloads {
 		p.clear(&s.Workloads[i].Levels)
 	}
+	s.merge()
 	return p.replace(&s.Factors, texts)
 }
 
@@ -192,13 +196,29 @@ func (s *Study) factor(p parameter, texts []string, flag string, set func(path, 
 func (s *Study) pick(names []string) []Workload {
 	var picked []Workload
 	for _, name := range names {
-		w := Workload{Name: name}
-		if i := slices.IndexFunc(s.Workloads, func(w Workload) bool { return w.Name == name }); i >= 0 {
-			w.Levels = s.Workloads[i].Levels.Clone()
+		before := len(picked)
+		for _, w := range s.Workloads {
+			if w.Name == name {
+				picked = append(picked, Workload{Name: name, Levels: w.Levels.Clone()})
+			}
 		}
-		picked = append(picked, w)
+		if len(picked) == before {
+			picked = append(picked, Workload{Name: name})
+		}
 	}
 	return picked
+}
+
+// merge leaves out entries of workloads that differed in what a flag has made the same.
+func (s *Study) merge() {
+	all := s.Workloads
+	s.Workloads = nil
+	for _, w := range all {
+		same := func(o Workload) bool { return o.Name == w.Name && reflect.DeepEqual(o.Levels, w.Levels) }
+		if !slices.ContainsFunc(s.Workloads, same) {
+			s.Workloads = append(s.Workloads, w)
+		}
+	}
 }
 
 func trimmed(names []string) []string {

@@ -190,7 +190,9 @@ func studyEntries(_ context.Context, env *environment) ([]entry, error) {
 		e := studyEntry{Name: s.Name, Question: s.Question, Networks: s.Networks, Claims: len(s.Claims)}
 		var needs variant
 		for _, w := range s.Workloads {
-			e.Workloads = append(e.Workloads, w.Name)
+			if !slices.Contains(e.Workloads, w.Name) {
+				e.Workloads = append(e.Workloads, w.Name)
+			}
 			needs.programs = append(needs.programs, env.needed(w, s.Factors)...)
 		}
 		programs, _, err := needs.missing()
