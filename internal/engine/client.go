@@ -68,6 +68,9 @@ func newClient(ctx context.Context, cfg Config) (c *client, err error) {
 		}
 	}()
 	buffer := max(uintptr(cfg.Params.Message), flowReplySize)
+	if cfg.Kind == HTTPGet {
+		buffer = webBuffer
+	}
 	if c.arena, c.ctl, err = newControl(cfg, cfg.connections(), buffer, cfg.Kind.latencies()); err != nil {
 		return c, err
 	}
@@ -78,11 +81,18 @@ func newClient(ctx context.Context, cfg Config) (c *client, err error) {
 	}
 	ctl.lossTicks = ctl.clock.Span(lossTimeout)
 	ctl.order.second = ctl.clock.Span(time.Second)
-	if cfg.Kind == ConnectRR {
+	if cfg.Kind == ConnectRR || cfg.Kind == HTTPGet {
 		if err = fillOptions(&cfg, ctl); err != nil {
 			return c, err
 		}
-	} else if err = c.connect(ctx); err != nil {
+	}
+	if cfg.Kind == HTTPGet {
+		ctl.prepareWeb(&cfg, c.arena)
+	}
+	if cfg.opens() {
+		return c, c.start()
+	}
+	if err = c.connect(ctx); err != nil {
 		return c, err
 	}
 	if cfg.Kind == DatagramOut {
@@ -131,14 +141,30 @@ func (c *client) start() error {
 	return nil
 }
 
+// What warms a connection: so many transactions, or of a stream so many bytes over all connections, since megabytes of large
+// messages would take seconds on a slow link.
+const (
+	warmTransactions = 16
+	warmBytes        = 256 << 10
+)
+
+// warmth is how many transactions warm the connections, at least one for each.
+func (cfg *Config) warmth() int64 {
+	each := int64(warmTransactions)
+	if cfg.Kind == StreamOut {
+		each = min(each, max(warmBytes/(int64(cfg.Params.Message)*int64(cfg.connections())), 1))
+	}
+	return each * int64(cfg.connections())
+}
+
 // warm runs a few transactions that don't count, so that what is slow only once is done, and a server that does not answer
 // is found out now.
 func (c *client) warm(ctx context.Context) error {
-	spec := workload.BurstSpec{Transactions: int64(16 * c.cfg.connections()), Deadline: 10 * time.Second}
+	spec := workload.BurstSpec{Transactions: c.cfg.warmth(), Deadline: 10 * time.Second}
 	if until, ok := ctx.Deadline(); ok {
 		spec.Deadline = max(time.Until(until), time.Millisecond)
 	}
-	if c.cfg.Params.RequestRate > 0 {
+	if c.cfg.Params.RequestRate > 0 || c.cfg.Params.File > fileWarmed {
 		spec.Transactions = 1
 	}
 	if _, err := c.Burst(spec); err != nil {
@@ -244,7 +270,9 @@ func (c *client) wake(within time.Duration) error {
 		return hung
 	}
 	if o := &c.ctl.outcome; o.step != stepNone {
-		return &brokenError{step: o.step, errno: o.errno, transaction: o.counters.transactions + 1}
+		return &brokenError{
+			step: o.step, errno: o.errno, transaction: o.counters.transactions + 1, status: o.status, failures: o.failures,
+		}
 	}
 	return nil
 }
@@ -286,7 +314,7 @@ func (c *client) Collect(dropLast bool) (workload.Totals, error) {
 	if err != nil {
 		return totals, fmt.Errorf("%s: %w", c.cfg.Workload, err)
 	}
-	if !c.closed && c.cfg.Kind != ConnectRR {
+	if !c.closed && !c.cfg.opens() {
 		totals.Sockets, totals.TCP, err = c.tally.sockets(c.sockets, c.cfg.Kind.datagrams())
 		if err != nil {
 			return totals, fmt.Errorf("%s: %w", c.cfg.Workload, err)

@@ -21,13 +21,22 @@ const (
 	StreamOut
 	// DatagramOut sends UDP datagrams at a given rate.
 	DatagramOut
+	// HTTPGet asks a server of HTTP for the same file again and again.
+	HTTPGet
 )
 
 // datagrams says whether the kind is carried by UDP.
 func (k Kind) datagrams() bool { return k == DatagramRR || k == DatagramOut }
 
 // latencies says whether the kind measures latencies.
-func (k Kind) latencies() bool { return k == StreamRR || k == DatagramRR || k == ConnectRR }
+func (k Kind) latencies() bool {
+	return k == StreamRR || k == DatagramRR || k == ConnectRR || k == HTTPGet
+}
+
+// opens says whether the loop of a client opens a connection for each transaction by itself.
+func (cfg *Config) opens() bool {
+	return cfg.Kind == ConnectRR || cfg.Kind == HTTPGet && cfg.Params.Reconnect
+}
 
 // Config is one end of a workload.
 type Config struct {
@@ -40,6 +49,8 @@ type Config struct {
 	Local netip.AddrPort
 	// Remote is the server that a client talks to.
 	Remote netip.AddrPort
+	// Request is what an HTTPGet client sends: it asks for a file of Params.File bytes.
+	Request string
 	// CPU is the processor that the loop is pinned to; negative is none.
 	CPU int
 }

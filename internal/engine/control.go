@@ -52,6 +52,7 @@ type control struct {
 	reported    uint64 // bytes that a stream's receivers had read when they last said so
 	stream      streamMarks
 	bypassed    bool // a stream's bytes go past TCP
+	web         web
 }
 
 // order says what burst to run. Times are in ticks.
@@ -74,16 +75,18 @@ type outcome struct {
 	switches    int64
 	cpu         int64 // nanoseconds of processor time, of the whole burst
 	span        int64 // ticks, of the whole burst
-	moved       int64 // bytes that a TCP stream's receiver has acknowledged, of the whole burst
+	moved       int64 // bytes that a TCP stream's receiver has acknowledged, or of HTTP both ways, of the whole burst
 	secondCount int64
 	step        step
 	errno       native.Errno
 	connection  int32
+	status      int32 // of the last response of HTTP that was parsed
+	failures    int64 // requests of HTTP that have failed in a row
 }
 
 // counters are sums over transactions.
 type counters struct {
-	transactions, bytes, sent, lost, reordered int64
+	transactions, bytes, sent, lost, reordered, errors int64
 }
 
 //go:nosplit
@@ -94,6 +97,7 @@ func (c *counters) add(d counters) {
 	c.sent += d.sent
 	c.lost += d.lost
 	c.reordered += d.reordered
+	c.errors += d.errors
 }
 
 // second is the state of the counters when a second of a burst had passed.
@@ -109,6 +113,12 @@ type connection struct {
 	start  int64 // intended, in ticks
 	tried  int64 // when the last datagram of the transaction was sent
 	retry  bool
+	// Of HTTP:
+	own    bool // opened by the loop, which has the only handle on it
+	closes bool // the server closes it after this response
+	phase  phase
+	size   uintptr // of the whole response, 0 until its head is known
+	end    int64   // when the response was whole, in ticks
 }
 
 // address is a socket address as the kernel takes it.
@@ -150,7 +160,11 @@ func arenaSize(conns int, message uintptr, latencies bool) uintptr {
 
 // newControl maps the memory of a loop.
 func newControl(cfg Config, conns int, buffer uintptr, latencies bool) (*native.Arena, *control, error) {
-	arena, err := native.NewArena(arenaSize(conns, buffer, latencies))
+	size := arenaSize(conns, buffer, latencies)
+	if cfg.Kind == HTTPGet {
+		size += webArena(conns)
+	}
+	arena, err := native.NewArena(size)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", cfg.Workload, err)
 	}

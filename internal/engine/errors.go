@@ -22,7 +22,7 @@ func (e *hangError) Error() string {
 		return fmt.Sprintf("burst interrupted: %v", e.cause)
 	}
 	doing := e.step
-	if doing == stepPeerClosed {
+	if doing == stepPeerClosed || doing == stepShort {
 		doing = stepReceive // it was woken by the shutdown of its own side
 	}
 	return fmt.Sprintf("burst not over after %v: %v; look whether the server still runs and the path to it is up", e.after, doing)
@@ -40,13 +40,22 @@ type brokenError struct {
 	step        step
 	errno       native.Errno
 	transaction int64
+	status      int32 // of HTTP
+	failures    int64 // in a row, of HTTP
 }
 
 func (e *brokenError) Error() string {
-	if e.errno == 0 {
-		return fmt.Sprintf("transaction %d: %v", e.transaction, e.step)
+	text := fmt.Sprintf("transaction %d: %v", e.transaction, e.step)
+	if e.step == stepStatus {
+		text += fmt.Sprintf(" %d", e.status)
 	}
-	return fmt.Sprintf("transaction %d: %v: %v", e.transaction, e.step, e.errno)
+	if e.errno != 0 {
+		text += fmt.Sprintf(": %v", e.errno)
+	}
+	if e.failures > 1 {
+		text += fmt.Sprintf("; %d requests in a row have failed", e.failures)
+	}
+	return text
 }
 
 func (e *brokenError) Unwrap() error {

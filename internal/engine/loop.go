@@ -45,6 +45,8 @@ func (c *control) burst() {
 		c.streamOut()
 	case c.kind == DatagramOut:
 		c.datagramOut()
+	case c.kind == HTTPGet && c.conns > 1:
+		c.webRound()
 	case c.conns > 1:
 		c.roundRobin()
 	default:

@@ -53,9 +53,12 @@ func (c *control) oneByOneFor(span, limit int64, measured bool) bool {
 		if gap == 0 {
 			start = c.exchange.Start
 		}
-		c.outcome.counters.transactions++
-		c.outcome.counters.bytes += 2 * int64(c.message)
-		if measured {
+		failed := c.kind == HTTPGet && c.web.failed // and counted already
+		if !failed {
+			c.outcome.counters.transactions++
+			c.outcome.counters.bytes += 2 * int64(c.message)
+		}
+		if measured && !failed {
 			c.latency.Record(end - start)
 			if end-c.outcome.start >= (c.outcome.secondCount+1)*c.order.second {
 				c.tick(end)
@@ -91,6 +94,9 @@ func (c *control) roundingOf(gap int64) int64 { return gap >> (16 + 4) }
 //go:norace
 func (c *control) transact() bool {
 	e := &c.exchange
+	if c.kind == HTTPGet {
+		return c.get()
+	}
 	if c.kind == ConnectRR {
 		e.Start = c.clock.Ticks()
 		ok := c.exchangeOnNewConnection()

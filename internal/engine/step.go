@@ -15,6 +15,10 @@ const (
 	stepReport
 	stepPoll
 	stepStopped
+	stepShort
+	stepHead
+	stepStatus
+	stepLength
 )
 
 // String says what was being done, as part of an error message.
@@ -38,6 +42,14 @@ func (s step) String() string {
 		return "waiting for the receiver's report"
 	case stepPoll:
 		return "waiting for a connection to become ready"
+	case stepShort:
+		return "the server closed the connection within its response"
+	case stepHead:
+		return "the response is not HTTP/1 with the length of its body in its head"
+	case stepStatus:
+		return "the server answered with status"
+	case stepLength:
+		return "the response is not as long as the file that was asked for"
 	case stepStopped:
 		return "given up"
 	}

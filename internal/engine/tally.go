@@ -38,6 +38,7 @@ func (t *tally) take(c *control, begin time.Time) workload.Burst {
 		Sent:         o.counters.sent,
 		Lost:         o.counters.lost,
 		Reordered:    o.counters.reordered,
+		Errors:       o.counters.errors,
 		Switches:     o.switches,
 		CPU:          time.Duration(o.cpu),
 		Span:         time.Duration(c.clock.Nanoseconds(o.span)),
@@ -60,7 +61,8 @@ func (t *tally) take(c *control, begin time.Time) workload.Burst {
 
 // work is what the processor time of the last burst was spent on: its transactions and the bytes of their payload, those of
 // the warm-up too. Of a TCP stream it is what the receiver has acknowledged, the messages that end the burst included; of a
-// UDP stream what was sent, since what is lost on the way has cost its sender no less.
+// UDP stream what was sent, since what is lost on the way has cost its sender no less. Of HTTP it is all of its bytes, heads and
+// what failed among them.
 func (c *control) work() (transactions, bytes int64) {
 	o := &c.outcome
 	sum := o.unmeasured
@@ -71,6 +73,8 @@ func (c *control) work() (transactions, bytes int64) {
 		return o.moved / message, o.moved
 	case DatagramOut:
 		return sum.sent, sum.sent * message
+	case HTTPGet:
+		return sum.transactions, o.moved
 	}
 	return sum.transactions, sum.bytes
 }
@@ -121,6 +125,7 @@ func (t *tally) settle(drop bool) {
 	t.sums.sent += t.last.sent
 	t.sums.lost += t.last.lost
 	t.sums.reordered += t.last.reordered
+	t.sums.errors += t.last.errors
 	if t.histogram != nil {
 		t.histogram.Add(&t.batch)
 	}
@@ -160,6 +165,7 @@ func (t *tally) collect(dropLast bool) (workload.Totals, error) {
 		Sent:         t.sums.sent,
 		Lost:         t.sums.lost,
 		Reordered:    t.sums.reordered,
+		Errors:       t.sums.errors,
 		Series:       t.series,
 	}
 	if t.histogram != nil {

@@ -100,11 +100,32 @@ func Option(fd int32, level, name uintptr, value unsafe.Pointer, length *uint32)
 	return errno
 }
 
+// Pending is the error that a socket has met since it was last asked: that of a connect that did not wait, above all.
+//
+//go:nosplit
+//go:norace
+func Pending(fd int32) Errno {
+	var errno int32
+	length := uint32(unsafe.Sizeof(errno))
+	if failed := Option(fd, unix.SOL_SOCKET, unix.SO_ERROR, unsafe.Pointer(&errno), &length); failed != 0 {
+		return failed
+	}
+	return Errno(errno)
+}
+
 // Close closes a file.
 //
 //go:nosplit
 //go:norace
 func Close(fd int32) { _, _, _ = syscall.RawSyscall6(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0) }
+
+// Shutdown ends a connection both ways, whoever else has a handle on it.
+//
+//go:nosplit
+//go:norace
+func Shutdown(fd int32) {
+	_, _, _ = syscall.RawSyscall6(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_RDWR, 0, 0, 0, 0)
+}
 
 // Write writes n bytes at p.
 //

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"strconv"
+	"unsafe"
+
+	"netdelta/internal/native"
+	"netdelta/unit"
+)
+
+const (
+	// webBuffer is what a client of HTTP reads at once: enough that large files cost few system calls, and within a
+	// processor's second-level cache.
+	webBuffer = 128 << 10
+	// webPatience is how many requests may fail in a row, for each connection, before a burst is given up.
+	webPatience = 100
+	// fileWarmed is the largest file that is fetched several times over to warm connections up.
+	fileWarmed = unit.MiB
+)
+
+// webArena is what a loop that speaks HTTP needs beside what all need.
+func webArena(conns int) uintptr { return native.Reserved(uintptr(conns) * headRoom) }
+
+// prepareWeb tells a loop what to ask for, and what to expect.
+func (c *control) prepareWeb(cfg *Config, arena *native.Arena) {
+	w := &c.web
+	w.heads = (*[MaxConnections][headRoom]byte)(arena.Take(uintptr(c.conns) * headRoom))
+	w.request = uintptr(copy(unsafe.Slice((*byte)(c.out), webBuffer), cfg.Request))
+	w.room = webBuffer
+	w.body = uintptr(cfg.Params.File)
+	w.digits = int32(copy(w.length[:], strconv.FormatInt(int64(cfg.Params.File), 10)))
+	w.patience = webPatience * int64(c.conns)
+	for i := range c.conns {
+		c.connection[i].fd = -1
+	}
+	if c.ports > 1 {
+		// Beside those of the first connections, whose ports stay in use: connections that take the place of broken ones.
+		if c.ports += uint32(c.conns); !cfg.Params.Reconnect {
+			c.port = uint32(c.conns)
+		}
+	}
+}
