@@ -125,7 +125,7 @@ func demand(p result.Params) workload.Demand {
 		return workload.Demand{} // Check says why
 	}
 	d := workload.Demand{
-		Programs: append([]workload.Program{{Name: fio.Name, Package: "fio"}}, s.programs...),
+		Programs: append([]workload.Program{{Name: fio.Program, Package: fio.Program}}, s.programs...),
 		Burst:    leastBurst,
 		Opaque:   true,
 		Memory:   s.memory(p),

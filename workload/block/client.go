@@ -57,7 +57,7 @@ func open(ctx context.Context, p result.Params, cpu int, server string, attach a
 
 // able finds out whether the fio that is installed can do what is asked of it.
 func able(ctx context.Context, home *daemon.Home, engine string, cpu int) error {
-	said, err := home.Run(ctx, daemon.Spec{Path: fio.Name, Args: []string{"--version"}, CPUs: daemon.Pin(cpu)})
+	said, err := home.Run(ctx, daemon.Spec{Path: fio.Program, Args: []string{"--version"}, CPUs: daemon.Pin(cpu)})
 	if err != nil {
 		return fmt.Errorf("ask fio for its version: %w", err)
 	}
@@ -65,7 +65,7 @@ func able(ctx context.Context, home *daemon.Home, engine string, cpu int) error 
 		return err
 	}
 	// fio knows an engine by finding its library, which may be in a package of its own.
-	if _, err := home.Run(ctx, daemon.Spec{Path: fio.Name, Args: []string{"--enghelp=" + engine}}); err != nil {
+	if _, err := home.Run(ctx, daemon.Spec{Path: fio.Program, Args: []string{"--enghelp=" + engine}}); err != nil {
 		return fmt.Errorf("fio has no engine %s: install a fio that was built with it: %w", engine, err)
 	}
 	return nil
@@ -120,7 +120,7 @@ func (c *client) run(spec workload.BurstSpec) (workload.Burst, fio.Direction, er
 		job.Warmup = 0 // fio would count its operations among the others
 	}
 	begun := time.Now()
-	out, err := c.home.Run(ctx, daemon.Spec{Path: fio.Name, Args: fio.Args(job), CPUs: daemon.Pin(c.cpu)})
+	out, err := c.home.Run(ctx, daemon.Spec{Path: fio.Program, Args: fio.Args(job), CPUs: daemon.Pin(c.cpu)})
 	span := time.Since(begun)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return workload.Burst{}, fio.Direction{}, fmt.Errorf("it is not over after %v: %w", deadline, err)

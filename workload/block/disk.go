@@ -25,7 +25,7 @@ func measureDisk(ctx context.Context, home *daemon.Home, file string, p result.P
 	if cpu >= 0 {
 		threads = 1
 	}
-	out, err := home.Run(ctx, daemon.Spec{Path: fio.Name, CPUs: daemon.Pin(cpu), Args: fio.Args(fio.Job{
+	out, err := home.Run(ctx, daemon.Spec{Path: fio.Program, CPUs: daemon.Pin(cpu), Args: fio.Args(fio.Job{
 		Target:    fio.Target{Engine: "psync", Options: []string{"filename=" + file}},
 		Operation: p.Operation, Block: p.Block, Depth: 1, Clients: min(threads, runtime.NumCPU()),
 		Warmup: diskWarmup, Duration: diskSpan,

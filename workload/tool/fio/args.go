@@ -9,8 +9,8 @@ import (
 	"netdelta/unit"
 )
 
-// Name is the program's.
-const Name = "fio"
+// Program is its name, also that of the package that has it.
+const Program = "fio"
 
 // Operations are what is done with blocks, as fio names it: at random places or one after another.
 func Operations() []string { return []string{"randread", "randwrite", "read", "write"} }
