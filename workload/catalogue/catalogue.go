@@ -3,6 +3,7 @@ package catalogue
 
 import (
 	"netdelta/workload"
+	"netdelta/workload/block"
 	"netdelta/workload/tcpcrr"
 	"netdelta/workload/tcprr"
 	"netdelta/workload/tcpstream"
@@ -18,5 +19,6 @@ func Workloads() []workload.Workload {
 		tcpcrr.Workload(),
 		tcpstream.Workload(),
 		udpstream.Workload(),
+		block.Workload(),
 	}
 }
