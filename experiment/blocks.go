@@ -1,12 +1,14 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"netdelta/internal/agent"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -20,8 +22,10 @@ const settle = 50 * time.Millisecond
 type swapper struct {
 	stage   *stage
 	visitor *visitor
-	bursts  int // of each cell in each visit
 	beds    map[underlay]*swapBed
+	// left is how much time the run has, and spent what was spent on beds since it was last asked for.
+	left  func() time.Duration
+	spent time.Duration
 
 	index int
 	cells []result.Cell // of the block under way
@@ -29,22 +33,47 @@ type swapper struct {
 	done  []result.Trial
 }
 
-// swapBed is a testbed whose pods outlive its networks, with the agents in them.
+// swapBed is a testbed whose pods outlive its networks, with the agents in them and the services that outlive them too.
 type swapBed struct {
-	tb   testbed.Testbed
-	crew crew
-	held build
+	tb       testbed.Testbed
+	crew     crew
+	held     build
+	clusters map[string]*cluster // by key
 }
 
-func newSwapper(st *stage, v *visitor, bursts int) *swapper {
-	return &swapper{stage: st, visitor: v, bursts: bursts, beds: map[underlay]*swapBed{}}
+func newSwapper(st *stage, v *visitor, left func() time.Duration) *swapper {
+	return &swapper{stage: st, visitor: v, left: left, beds: map[underlay]*swapBed{}}
+}
+
+// once is what was spent, since it was last asked for, on what is done once in a run.
+func (w *swapper) once() time.Duration {
+	spent := w.spent
+	w.spent = 0
+	return spent
 }
 
 // prepare has nothing to do ahead of time: the next block swaps the networks that are up now.
 func (w *swapper) prepare(context.Context, int, []result.Cell) {}
 
-func (w *swapper) begin(_ context.Context, index int, cells []result.Cell) error {
+// begin starts the services that the cells need and that are not there yet.
+func (w *swapper) begin(ctx context.Context, index int, cells []result.Cell) error {
 	w.index, w.cells, w.done = index, cells, nil
+	_, order := w.stage.group(index, cells)
+	for _, g := range order {
+		if !slices.ContainsFunc(cells, func(c result.Cell) bool {
+			return groupOf(c).underlay == g.underlay && demandOf(w.stage.workloads, c).Cluster != nil
+		}) {
+			continue
+		}
+		bed, _, err := w.bed(ctx, g)
+		if err == nil {
+			err = w.serve(ctx, bed, g.underlay)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		_ = err // a bed that can't be had is tried again for each network, whose cells then say why
+	}
 	return nil
 }
 
@@ -69,17 +98,85 @@ func (w *swapper) round(ctx context.Context, _ int) (spans []time.Duration, dist
 func (w *swapper) visit(ctx context.Context, g group, cells []result.Cell) error {
 	w.seats = w.swapIn(ctx, g, cells)
 	err := ctx.Err()
+	start := time.Now()
 	if err == nil {
 		err = w.visitor.warm(ctx, w.seats)
 	}
-	for burst := 0; err == nil && burst < w.bursts; burst++ {
-		_, _, err = w.visitor.round(ctx, w.index, w.seats, burst)
+	if err == nil {
+		err = w.measure(ctx, w.seats)
+	}
+	if spoiled := w.spoiled(ctx); err == nil && len(spoiled) > 0 && w.left() > 2*time.Since(start) {
+		err = w.again(ctx, spoiled)
 	}
 	// What was measured is kept even when the run is being interrupted.
 	w.done = append(w.done, collectTrials(context.WithoutCancel(ctx), w.index, w.seats)...)
 	for _, s := range w.seats {
 		if s.failed == nil {
 			s.disarm(ctx)
+		}
+	}
+	return err
+}
+
+// measure runs the bursts of seats.
+func (w *swapper) measure(ctx context.Context, seats []*seat) error {
+	for burst := 0; ; burst++ {
+		due := slices.DeleteFunc(slices.Clone(seats), func(s *seat) bool { return s.pace.visit <= burst })
+		if len(due) == 0 {
+			return nil
+		}
+		if _, _, err := w.visitor.round(ctx, w.index, due, burst); err != nil {
+			return err
+		}
+	}
+}
+
+// spoiled are the seats whose cluster was unwell while they were measured, or is now. Their bursts don't count.
+func (w *swapper) spoiled(ctx context.Context) []*seat {
+	var spoiled []*seat
+	ailments := map[*cluster]string{}
+	for _, s := range w.seats {
+		if s.cluster == nil || s.failed != nil {
+			continue
+		}
+		if _, asked := ailments[s.cluster]; !asked {
+			ailments[s.cluster], _ = s.cluster.check(ctx)
+		}
+		if ailments[s.cluster] != "" || s.broken {
+			s.spoil(cmp.Or(ailments[s.cluster], "during a burst"))
+			spoiled = append(spoiled, s)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return spoiled
+}
+
+// again measures seats once more whose services were unwell, when they are well again.
+func (w *swapper) again(ctx context.Context, seats []*seat) error {
+	var ready []*seat
+	for _, s := range seats {
+		err := s.cluster.recover(ctx)
+		if err == nil {
+			err = s.reopen(ctx)
+		}
+		if err == nil && s.path == nil && s.prober != nil {
+			err = s.prove(ctx)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			s.failed = fmt.Errorf("%s again, after its services were unwell: %w", s.cell.ID, err)
+			continue
+		}
+		ready = append(ready, s)
+	}
+	err := w.measure(ctx, ready)
+	for _, s := range ready {
+		if words, _ := s.ailment(ctx); words != "" && ctx.Err() == nil {
+			s.spoil(words)
 		}
 	}
 	return err
@@ -95,6 +192,9 @@ func (w *swapper) swapIn(ctx context.Context, g group, cells []result.Cell) []*s
 	if err == nil {
 		err = w.stage.seen.look(ctx, bed.tb)
 	}
+	if err == nil {
+		err = w.serve(ctx, bed, g.underlay)
+	}
 	if err != nil {
 		return failAll(seats, fmt.Errorf("swapping in network %s: %w", g.network, err))
 	}
@@ -102,7 +202,43 @@ func (w *swapper) swapIn(ctx context.Context, g group, cells []result.Cell) []*s
 	case <-time.After(settle):
 	case <-ctx.Done():
 	}
+	for _, s := range seats {
+		if s.demand.Cluster == nil {
+			continue
+		}
+		s.cluster = bed.clusters[s.demand.Cluster.Key]
+		if err := s.cluster.recover(ctx); err != nil {
+			s.failed = fmt.Errorf("%s on network %s: %w", s.cell.ID, g.network, err)
+		}
+	}
 	return w.stage.armAll(ctx, seats, bed.crew, bed.tb)
+}
+
+// serve starts the clusters that the cells of an underlay need and that are not there yet.
+func (w *swapper) serve(ctx context.Context, bed *swapBed, u underlay) error {
+	start := time.Now()
+	defer func() { w.spent += time.Since(start) }()
+	for _, c := range w.cells {
+		d := demandOf(w.stage.workloads, c)
+		if d.Cluster == nil || groupOf(c).underlay != u || bed.clusters[d.Cluster.Key] != nil {
+			continue
+		}
+		pods, err := clusterPods(bed.tb, d.Cluster.Pods)
+		if err != nil {
+			return err
+		}
+		agents := make([]*agent.Agent, len(pods))
+		for i, p := range pods {
+			if agents[i], err = w.stage.agentIn(ctx, &bed.held, bed.crew, p); err != nil {
+				return err
+			}
+		}
+		bed.clusters[d.Cluster.Key] = startCluster(ctx, w.stage.ward, c, d, agents)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // bed is the testbed with a group's underlay. It is opened, with the group's network, when it is first needed; one whose agents
@@ -113,17 +249,22 @@ func (w *swapper) bed(ctx context.Context, g group) (bed *swapBed, opened bool, 
 			return bed, false, nil
 		}
 		delete(w.beds, g.underlay)
+		for _, k := range bed.clusters {
+			w.stage.ward.died(k.of, "a pod was lost with it")
+		}
 		if err := bed.held.close(); err != nil {
 			return nil, false, err
 		}
 	}
+	start := time.Now()
+	defer func() { w.spent += time.Since(start) }()
 	spec := w.stage.specOf(g)
 	spec.PodsOutlive = true
 	tb, err := w.stage.driver.Open(ctx, spec)
 	if err != nil {
 		return nil, false, err
 	}
-	bed = &swapBed{tb: tb}
+	bed = &swapBed{tb: tb, clusters: map[string]*cluster{}}
 	bed.held.keep(tb)
 	if bed.crew, err = w.stage.startAgents(ctx, &bed.held, tb, w.cells); err != nil {
 		return nil, false, errors.Join(err, bed.held.close())
@@ -145,14 +286,4 @@ func (w *swapper) close() error {
 		delete(w.beds, u)
 	}
 	return errors.Join(errs...)
-}
-
-// alive says whether all agents of the crew still take calls.
-func (c crew) alive() bool {
-	for _, a := range c.servers {
-		if !a.Alive() {
-			return false
-		}
-	}
-	return c.client.Alive()
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -34,12 +35,17 @@ type stage struct {
 	seed   uint64
 	ports  map[result.Setting]ports
 	seen   *sightings
+	// burst and visit are the study's length of a burst and the bursts of a visit under live swaps, 0 where it does not say.
+	burst time.Duration
+	visit int
+	ward  *ward
 }
 
 func newStage(c Config) *stage {
 	return &stage{
 		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring, kernel: c.Kernel, shares: newShares(c.Run.Cells),
 		seed: c.Run.Seed, ports: assignPorts(c.Run.Cells, c.Workloads), seen: &sightings{},
+		burst: c.Burst, visit: c.VisitBursts, ward: &ward{},
 	}
 }
 
@@ -160,6 +166,11 @@ func (st *stage) openBuild(ctx context.Context, index int, cells []result.Cell) 
 // openGroup opens one testbed and arms its cells.
 func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []result.Cell) []*seat {
 	seats := st.newSeats(cells)
+	for _, s := range seats {
+		if s.demand.Cluster != nil {
+			return failAll(seats, fmt.Errorf("%s is served by a cluster, which takes live swaps: it can only be measured in blocks, by netdelta run", s.cell.ID))
+		}
+	}
 	tb, err := st.driver.Open(ctx, st.specOf(g))
 	if err != nil {
 		return failAll(seats, fmt.Errorf("building network %s: %w", g.network, err))
@@ -202,6 +213,9 @@ func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.T
 	for _, s := range seats {
 		s.testbed, s.prober = tb, prober
 		s.client, s.server = c.client, c.servers[s.cell.Placement]
+		if k := s.cluster; k != nil {
+			s.server, s.services = k.members[0].agent, k.members
+		}
 		s.meter = st.kernel.Meter(s.server, s.cpus.list())
 		if c, is := tb.(testbed.Carried); is {
 			s.meter.Carriers(c.Carriers())
@@ -209,7 +223,9 @@ func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.T
 		s.links = linksOf(tb, c.client.Pod(), s.server.Pod(), s.protocol)
 		s.bounds = st.boundsOf(s)
 		s.neighbour = st.neighbourOf(s, c.neighbour)
-		s.failed = s.arm(ctx, tb)
+		if s.failed == nil {
+			s.failed = s.arm(ctx, tb)
+		}
 	}
 	return seats
 }
@@ -225,7 +241,11 @@ func (st *stage) newSeats(cells []result.Cell) []*seat {
 
 // newSeat prepares the seat of a cell.
 func (st *stage) newSeat(c result.Cell) *seat {
-	s := &seat{cell: c, ports: st.ports[c.Setting()], share: st.shares[c.ID], cpus: placeCPUs(c.Params.CPU, st.measuring)}
+	d := demandOf(st.workloads, c)
+	s := &seat{
+		cell: c, ports: st.ports[c.Setting()], share: st.shares[c.ID], cpus: placeCPUs(c.Params.CPU, st.measuring),
+		demand: d, pace: paceOf(st.burst, st.visit, d),
+	}
 	for _, w := range st.workloads {
 		if w.Name != c.Workload {
 			continue
@@ -240,66 +260,10 @@ func (st *stage) newSeat(c result.Cell) *seat {
 		for _, m := range w.Metrics {
 			s.latencies = s.latencies || m.Name == "p50"
 			s.streams = s.streams || m.Name == "throughput"
+			s.rates = s.rates || m.Name == "rate"
 		}
 	}
 	return s
-}
-
-// crew is the agents of one testbed.
-type crew struct {
-	client    *agent.Agent
-	servers   map[result.Placement]*agent.Agent
-	neighbour *agent.Agent // nil where no cell needs one
-}
-
-// startAgents starts the client's agent and those of the servers that the cells need.
-func (st *stage) startAgents(ctx context.Context, b *build, tb testbed.Testbed, cells []result.Cell) (crew, error) {
-	c := crew{servers: map[result.Placement]*agent.Agent{}}
-	client, err := st.startAgent(ctx, b, tb.Pods()[0])
-	if err != nil {
-		return c, err
-	}
-	c.client = client
-	if neighboured(tb.Spec().Conditions) {
-		if c.neighbour, err = st.startAgent(ctx, b, neighbourPod(tb)); err != nil {
-			return c, err
-		}
-	}
-	for _, cell := range cells {
-		if c.servers[cell.Placement] != nil {
-			continue
-		}
-		pod, err := serverPod(tb, cell.Placement)
-		if err != nil {
-			return c, err
-		}
-		if c.servers[cell.Placement], err = st.startAgent(ctx, b, pod); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
-}
-
-func (st *stage) startAgent(ctx context.Context, b *build, pod testbed.Pod) (*agent.Agent, error) {
-	a, err := agent.Start(ctx, pod, st.program)
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.agents = append(b.agents, a)
-	return a, nil
-}
-
-// serverPod is the pod that serves the first pod in the given placement.
-func serverPod(tb testbed.Testbed, placement result.Placement) (testbed.Pod, error) {
-	client := tb.Pods()[0]
-	for _, p := range tb.Pods()[1:] {
-		if same := p.Node() == client.Node(); same == (placement == result.SameNode) {
-			return p, nil
-		}
-	}
-	return nil, fmt.Errorf("the testbed has no pod for a server %s: it needs two pods on the first node, or a second node", placement)
 }
 
 func (b *build) keep(tb testbed.Testbed) {

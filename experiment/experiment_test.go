@@ -77,7 +77,7 @@ func setUpOn(t *testing.T, networks []network.Network, s *study.Study, builds in
 	t.Helper()
 	require.Namespaces(t)
 	driver := lab.NewDriver(networks)
-	p, err := experiment.Prepare(t.Context(), s, driver, networks)
+	p, err := experiment.Prepare(t.Context(), s, driver, networks, catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestNothingToMeasure(t *testing.T) {
 	require.Need(t, "a kernel without ipvlan", lacking != "")
 	s := small([]string{lacking})
 	s.Baseline = lacking
-	_, err := experiment.Prepare(t.Context(), s, driver, network.Catalogue())
+	_, err := experiment.Prepare(t.Context(), s, driver, network.Catalogue(), catalogue.Workloads())
 	if err == nil || !strings.Contains(err.Error(), "unsupported") {
 		t.Errorf("got %v", err)
 	}

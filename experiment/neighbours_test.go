@@ -14,6 +14,7 @@ import (
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed/lab"
+	"netdelta/workload/catalogue"
 )
 
 // twoProcessors skips a test where the workload can't have a processor of its own.
@@ -106,7 +107,7 @@ func TestQoSNeedsProcessor(t *testing.T) {
 	require.Namespaces(t)
 	s := small([]string{"host"}, result.CrossNode)
 	s.Factors = study.Levels{CPU: []string{"same", "any"}, Conditions: study.ConditionLevels{QoS: []string{result.BestEffort}}}
-	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), network.Catalogue())
+	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), network.Catalogue(), catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
 	}

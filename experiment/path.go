@@ -1,12 +1,12 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
-	"netdelta/internal/agent"
 	"netdelta/network"
 	"netdelta/probe/path"
 	"netdelta/result"
@@ -25,10 +25,8 @@ func proberOf(tb testbed.Testbed) *path.Prober {
 
 // follow has the meter watch the threads of both ends, which have run by now.
 func (s *seat) follow(ctx context.Context) error {
-	for _, end := range []struct {
-		agent   *agent.Agent
-		session int
-	}{{s.client, s.session}, {s.server, s.service}} {
+	ends := []*service{{agent: s.client, session: s.session}}
+	for _, end := range append(ends, s.services...) {
 		threads, err := end.agent.Threads(ctx, end.session)
 		if err != nil {
 			return err
@@ -39,8 +37,8 @@ func (s *seat) follow(ctx context.Context) error {
 }
 
 // prove runs the seat's first bursts, which nobody counts, and where the testbed shows its devices watches which way they go.
-func (s *seat) prove(ctx context.Context, burst time.Duration) error {
-	load := func(ctx context.Context) (path.Load, error) { return s.firstBursts(ctx, burst) }
+func (s *seat) prove(ctx context.Context) error {
+	load := s.firstBursts
 	if s.prober == nil {
 		_, err := load(ctx)
 		return err
@@ -53,6 +51,17 @@ func (s *seat) prove(ctx context.Context, burst time.Duration) error {
 	return nil
 }
 
+// opaque says that it is not known which way the bytes of the cell's programs went, even where it is known how many they were.
+func (s *seat) opaque() bool { return s.demand.Opaque || len(s.demand.Programs) > 0 }
+
+// peers are the pods that serve the seat beside its server.
+func (s *seat) peers() []testbed.Pod {
+	if s.cluster == nil {
+		return nil
+	}
+	return s.cluster.pods()[1:]
+}
+
 // proofLeast is how many transactions a proof should rest on; a few messages of a stream are many packets, and proofBytes of
 // them will do as well.
 const (
@@ -61,20 +70,21 @@ const (
 )
 
 // firstBursts run until enough has arrived: at a low rate, a short burst may have nothing in it.
-func (s *seat) firstBursts(ctx context.Context, burst time.Duration) (path.Load, error) {
-	load := path.Load{Protocol: s.protocol, Server: s.remote}
+func (s *seat) firstBursts(ctx context.Context) (path.Load, error) {
+	burst := s.pace.length
+	load := path.Load{Protocol: s.protocol, Server: s.remote, Opaque: s.opaque(), Peers: s.peers()}
 	if s.protocol == network.UDP {
 		load.Message = s.cell.Params.Message
 	}
 	transactions := int64(0)
 	for _, length := range []time.Duration{burst / warmupShare, burst, 10 * burst} {
-		b, err := s.client.Burst(ctx, s.session, workload.BurstSpec{Duration: length, DropLast: s.disturbed, Deadline: length + hangAfter})
+		b, err := s.client.Burst(ctx, s.session, workload.BurstSpec{Duration: length, DropLast: s.disturbed, Deadline: length - burst + s.pace.deadline})
 		if err != nil {
 			return load, err
 		}
 		s.disturbed = true // keeps the burst out of the histogram
 		s.arrived(&load, b.Moved, b.Bytes)
-		if transactions += b.Transactions; transactions >= proofLeast || !s.latencies && load.Requests >= proofBytes {
+		if transactions += b.Transactions; transactions >= proofLeast || transactions > 0 && load.Opaque || !s.latencies && load.Requests >= proofBytes {
 			break
 		}
 	}
@@ -85,6 +95,8 @@ func (s *seat) firstBursts(ctx context.Context, burst time.Duration) (path.Load,
 // only what arrived counts, for not all that was sent may have.
 func (s *seat) arrived(load *path.Load, moved, delivered int64) {
 	switch {
+	case s.opaque():
+		load.Both += unit.Bytes(cmp.Or(moved, delivered))
 	case s.latencies:
 		load.Requests += unit.Bytes(moved / 2)
 		load.Responses += unit.Bytes(moved / 2)
@@ -125,6 +137,7 @@ func audit(ctx context.Context, seats []*seat, trials []result.Trial) {
 			}
 			s.arrived(&load, sum, trials[i].Bytes)
 			moved = append(moved, path.Moved{
+				Opaque: s.opaque(), Both: load.Both, Peers: s.peers(),
 				From: s.client.Pod(), To: s.server.Pod(), Protocol: s.protocol, Requests: load.Requests, Responses: load.Responses,
 				Connections: load.Connections,
 			})

@@ -31,7 +31,14 @@ func newPipeline(st *stage, v *visitor) *pipeline {
 	return &pipeline{stage: st, visitor: v}
 }
 
+// once is nothing: each build is set up anew.
+func (p *pipeline) once() time.Duration { return 0 }
+
+// prepare waits where servers have programs and memory: to start them would disturb what is measured meanwhile.
 func (p *pipeline) prepare(ctx context.Context, index int, cells []result.Cell) {
+	if p.stage.serves(cells) {
+		return
+	}
 	next := &pending{index: index, done: make(chan struct{})}
 	p.ahead = next
 	go func() {
@@ -93,7 +100,11 @@ func (p *pipeline) collect(ctx context.Context) ([]result.Trial, error) {
 		return nil, nil
 	}
 	trials := collectTrials(ctx, b.index, b.seats)
-	return trials, p.remove(b)
+	err := p.remove(b)
+	if slices.ContainsFunc(b.seats, (*seat).served) {
+		err = errors.Join(err, p.awaitRemoval()) // the next build's servers take the memory of this one's
+	}
+	return trials, err
 }
 
 // remove takes a build away in the background, after the removal before it has ended.

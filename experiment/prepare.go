@@ -5,24 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/workload"
 )
-
-// guess is what the parts of a run cost before anything was measured: only the choice of a subset rests on it.
-func guess(burst time.Duration) plan.Costs {
-	return plan.Costs{
-		Start: time.Second,
-		Build: 50 * time.Millisecond,
-		Cell:  5 * time.Millisecond,
-		Burst: burst + burst/warmupShare + 500*time.Microsecond,
-	}
-}
 
 // Plan is what a study comes to on a testbed.
 type Plan struct {
@@ -30,6 +20,10 @@ type Plan struct {
 	Notes []string
 	Rules plan.Rules
 	Costs plan.Costs
+	// Blocks says that the networks are swapped live under the pods: the study asks for it, or a workload needs it.
+	Blocks bool
+
+	demands map[string]workload.Demand // by cell
 }
 
 // ErrNothing says that a study has nothing that could be measured here.
@@ -37,18 +31,22 @@ var ErrNothing = errors.New("nothing of this study can be measured here")
 
 // Prepare expands a study into cells, marks what the testbed does not support, and chooses what the time budget holds. An
 // error that matches ErrNothing names the reasons; a *plan.BudgetError names the least budget.
-func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, networks []network.Network) (Plan, error) {
-	p := Plan{Cells: plan.Expand(s), Rules: plan.RulesOf(s.Design), Costs: guess(s.Design.Burst)}
-	if s.Design.Blocks > 0 {
-		p.asBlocks(s.Design)
-	}
-	if err := p.markUnsupported(ctx, driver, s.Design.Blocks > 0); err != nil {
+func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, networks []network.Network, workloads []workload.Workload) (Plan, error) {
+	p := Plan{Cells: plan.Expand(s), Rules: plan.RulesOf(s.Design)}
+	if err := p.refuseUnmet(workloads, driver); err != nil {
 		return p, err
 	}
-	if s.Design.Blocks > 0 {
+	if p.Blocks = s.Design.Blocks > 0 || p.clustered(); p.Blocks {
+		p.asBlocks(s.Design)
+	}
+	if err := p.markUnsupported(ctx, driver); err != nil {
+		return p, err
+	}
+	if p.Blocks {
 		p.refuseSameNode(networks)
 	}
 	p.refuseUncut(networks, s)
+	p.guess(s.Design.Burst, s.Design.Rounds)
 	p.markBaseless()
 	if len(plan.Measured(p.Cells)) == 0 {
 		return p, fmt.Errorf("%w: %w", ErrNothing, p.reasons())
@@ -61,18 +59,20 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 	if fitted.Note != "" {
 		p.Notes = append(p.Notes, fitted.Note)
 	}
-	return p, nil
+	return p, p.fitMemory()
 }
 
-// asBlocks has one round in each build: the pass over all networks, in which each visit measures a cell in many bursts.
+// asBlocks has one round in each build: the pass over all networks, in which each visit measures a cell in several bursts. Where
+// the study does not say how many blocks there are, it is as many as an interval takes, and more as long as there is time and
+// something to resolve.
 func (p *Plan) asBlocks(d study.Design) {
-	bursts := d.Rounds
-	if bursts == 0 {
-		bursts = visitBursts
+	if d.Blocks > 0 {
+		p.FixBuilds(d.Blocks)
+	} else {
+		p.Rules.Builds, p.Rules.OnePass = p.Rules.MinBuilds, true
+		p.Notes = append(p.Notes, "measured in blocks, with the networks swapped live under the pods: there are workloads whose servers are started once")
 	}
-	p.FixBuilds(d.Blocks)
 	p.Rules.Rounds, p.Rules.MinRounds = 1, 1
-	p.Costs.Burst = time.Duration(bursts)*p.Costs.Burst + settle
 }
 
 // FixBuilds has the run build the networks exactly so many times, for all cells, if the time budget holds them.
@@ -81,10 +81,13 @@ func (p *Plan) FixBuilds(n int) {
 }
 
 // markUnsupported asks the testbed for each network, family and combination of conditions once.
-func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver, outlive bool) error {
+func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver) error {
 	lacks := map[testbed.Spec]string{}
 	for i, c := range p.Cells {
-		asked := testbed.Spec{Network: c.Network, Family: c.Params.Family, PodsOutlive: outlive, Conditions: c.Params.Conditions.Plain()}
+		if c.Unsupported != "" {
+			continue
+		}
+		asked := testbed.Spec{Network: c.Network, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain()}
 		reason, known := lacks[asked]
 		if !known {
 			var err error
@@ -117,7 +120,7 @@ func (p *Plan) refuseSameNode(networks []network.Network) {
 	for i, c := range p.Cells {
 		n, err := network.Find(networks, c.Network)
 		if err == nil && c.Placement == result.SameNode && !n.SameNodeUnderSwap && c.Unsupported == "" {
-			p.Cells[i].Unsupported = fmt.Sprintf("network %s on one node is unsupported under live swaps: needs pods that share their node's namespace; run it in bursts, without --blocks", c.Network)
+			p.Cells[i].Unsupported = fmt.Sprintf("network %s on one node is unsupported under live swaps: needs pods that share their node's namespace; run it in bursts: without --blocks, and without workloads that are served by a cluster", c.Network)
 		}
 	}
 }

@@ -24,7 +24,8 @@ type Config struct {
 	Rules plan.Rules
 	Costs plan.Costs
 	// Burst is the length of a burst. Blocks asks for live swaps in place of networks side by side; each visit to a
-	// network then has VisitBursts bursts of each cell.
+	// network then has VisitBursts bursts of each cell, 0 for as many as are worth the swap.
+	// Workloads that need longer ones have them, and fewer of them in a visit.
 	Burst       time.Duration
 	Blocks      bool
 	VisitBursts int
@@ -62,10 +63,6 @@ type Status struct {
 	Open                 int // cells that are not known well enough yet; -1 before the first build is done
 }
 
-// visitBursts is how many bursts a cell has in each visit of a block, when the study does not say: together they take
-// about as long as it takes to swap a network and let it settle.
-const visitBursts = 20
-
 // Run carries out the experiment and returns its record, which it has also written to the run folder. Trials that fail are
 // named in the record; an error means that the run as a whole could not go on, and even then the record holds all that was
 // measured. An interruption (the end of ctx) is no error: Run.Ended says it.
@@ -84,6 +81,7 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	r.run.Finished = time.Now()
 	r.run.Environment = r.stage.seen.environment(r.run.Environment)
 	r.run.Notes = r.stage.seen.notes(r.run.Notes)
+	r.run.Notes = append(r.run.Notes, r.stage.ward.notes...)
 	if note := r.scheduler.Shed().Note; note != "" {
 		r.run.Notes = append(r.run.Notes, note)
 	}
@@ -118,6 +116,7 @@ type runner struct {
 
 	trials   []result.Trial
 	failures map[string]int // by cell: builds in a row that were of no use
+	lost     int            // workloads whose services were given up
 	left     int            // cells that were left out on the way
 	open     int            // as in Status
 	rounds   int            // of this build, repeated ones included
@@ -134,13 +133,9 @@ func newRunner(c Config) *runner {
 		r.run.Started = r.began
 	}
 	r.stage = newStage(c)
-	r.visitor = &visitor{seed: c.Run.Seed, burst: c.Burst, clock: func() time.Duration { return time.Since(r.run.Started) }, machine: c.Machine, seen: r.stage.seen}
+	r.visitor = &visitor{seed: c.Run.Seed, blocks: c.Blocks, ward: r.stage.ward, clock: func() time.Duration { return time.Since(r.run.Started) }, machine: c.Machine, seen: r.stage.seen}
 	if c.Blocks {
-		bursts := c.VisitBursts
-		if bursts == 0 {
-			bursts = visitBursts
-		}
-		r.method = newSwapper(r.stage, r.visitor, bursts)
+		r.method = newSwapper(r.stage, r.visitor, func() time.Duration { return r.budget - r.elapsed() })
 	} else {
 		r.method = newPipeline(r.stage, r.visitor)
 	}
@@ -193,6 +188,7 @@ func (r *runner) build(ctx context.Context, step plan.Step) error {
 	if err := r.method.begin(ctx, step.Build, step.Cells); err != nil {
 		return fmt.Errorf("build %d: %w", step.Build+1, err)
 	}
+	r.scheduler.Once(r.method.once())
 	r.scheduler.Built(r.elapsed())
 	if cells, ok := r.scheduler.Ahead(); ok {
 		r.method.prepare(ctx, step.Build+1, cells)
@@ -209,10 +205,12 @@ func (r *runner) round(ctx context.Context, step plan.Step) error {
 		return fmt.Errorf("round %d of build %d: %w", step.Round+1, step.Build+1, err)
 	}
 	r.rounds++
+	r.dropLost()
 	if disturbed && r.repeated <= step.Rounds/2 {
 		r.repeated++
 		return nil
 	}
+	r.scheduler.Once(r.method.once())
 	r.scheduler.Measured(r.elapsed(), spans)
 	return nil
 }
@@ -276,6 +274,19 @@ func (r *runner) dropHopeless(trials []result.Trial) {
 		if r.failures[t.Cell]++; r.failures[t.Cell] == hopeless {
 			r.scheduler.Drop(t.Cell)
 			r.run.Notes = append(r.run.Notes, fmt.Sprintf("%s %s in %d builds in a row and was given up: %s", t.Cell, how, hopeless, why))
+		}
+	}
+}
+
+// dropLost takes cells out of the run whose services were given up.
+func (r *runner) dropLost() {
+	if len(r.stage.ward.lost) == r.lost {
+		return
+	}
+	r.lost = len(r.stage.ward.lost)
+	for _, c := range r.run.Cells {
+		if r.stage.ward.lost[charge(c, demandOf(r.stage.workloads, c))] != "" {
+			r.scheduler.Drop(c.ID)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,12 +25,17 @@ import (
 // seat is one cell in one build: a client armed on an open connection to its server, and what its bursts gave so far.
 type seat struct {
 	cell    result.Cell
+	pace    pace
+	demand  workload.Demand
 	testbed testbed.Testbed
 	ports   ports
 	client  *agent.Agent
-	server  *agent.Agent
-	session int // of the client
-	service int // of the server
+	server  *agent.Agent // of a cluster, that of its first pod
+	session int          // of the client
+	// services are the server's, or all of the cluster's; those of a cluster outlive the seat.
+	services []*service
+	cluster  *cluster // nil where the cell has a server of its own
+	broken   bool     // the connection was lost with a service
 
 	started   time.Time
 	bursts    result.Bursts
@@ -41,9 +47,11 @@ type seat struct {
 	latencies bool       // the bursts have latencies
 	connects  unit.Bytes // the request of a transaction that has a connection of its own, 0 where connections stay
 	streams   bool       // the bursts have a throughput
+	rates     bool       // the bursts have a rate of transactions
 	searches  bool       // the bursts look for the highest rates
 	protocol  network.Protocol
-	remote    netip.AddrPort // where the client reaches the server
+	local     netip.AddrPort // of the client; port 0 takes any
+	remote    netip.AddrPort // where the client reaches the server; none of a cluster
 	meter     *cpu.Meter
 	prober    *path.Prober
 	path      *result.Path // nil where nobody could look
@@ -74,8 +82,11 @@ func placeCPUs(placement string, measuring []int) placementCPUs {
 	return placementCPUs{measuring[0], measuring[0]}
 }
 
-// arm starts the server and opens the client's connection.
+// arm starts the server, where the cell has one of its own, and opens the client's connection.
 func (s *seat) arm(ctx context.Context, tb testbed.Testbed) error {
+	if s.cluster != nil {
+		return s.redial(ctx)
+	}
 	from, to := s.client.Pod(), s.server.Pod()
 	first, last := to.Ports()
 	port := int(first) + s.ports.server
@@ -87,22 +98,55 @@ func (s *seat) arm(ctx context.Context, tb testbed.Testbed) error {
 		all = netip.IPv6Unspecified()
 	}
 	listen := netip.AddrPortFrom(all, uint16(port))
-	var err error
-	if s.service, err = s.server.Serve(ctx, s.cell.Workload, s.cell.Params, listen, s.cpus.server, 0); err != nil {
+	session, err := s.server.ServeWithin(ctx, s.cell.Workload, s.cell.Params, listen, s.cpus.server, s.within(serveWithin))
+	if err != nil {
 		return fmt.Errorf("starting the server of %s: %w", s.cell.ID, err)
 	}
-	local := netip.AddrPortFrom(all, uint16(s.ports.client))
-	s.remote = tb.Endpoint(from, to, uint16(port))
-	if s.session, err = s.client.Dial(ctx, s.cell.Workload, s.cell.Params, local, s.remote, s.cpus.client, 0); err != nil {
-		return fmt.Errorf("opening the connection of %s to %v: %w", s.cell.ID, s.remote, err)
+	s.services = []*service{{agent: s.server, session: session}}
+	s.local, s.remote = netip.AddrPortFrom(all, uint16(s.ports.client)), tb.Endpoint(from, to, uint16(port))
+	return s.redial(ctx)
+}
+
+// redial opens the client's connection, to a server that is there.
+func (s *seat) redial(ctx context.Context) (err error) {
+	if s.cluster != nil {
+		s.session, err = s.cluster.dial(ctx, s.client, s.cell, s.cpus.client)
+	} else {
+		s.session, err = s.client.DialWithin(ctx, s.cell.Workload, s.cell.Params, s.local, s.remote, s.cpus.client, s.within(dialWithin))
 	}
-	s.started = time.Now()
+	if err != nil {
+		return fmt.Errorf("opening the connection of %s to %s: %w", s.cell.ID, s.whom(), err)
+	}
+	s.broken = false
+	if s.started.IsZero() {
+		s.started = time.Now()
+	}
 	return nil
 }
 
-// disarm closes both ends.
+// whom names what the client connects to.
+func (s *seat) whom() string {
+	if s.cluster != nil {
+		return "its cluster"
+	}
+	return s.remote.String()
+}
+
+// within is how long a start may take that has programs to start; netdelta's own loops start at once.
+func (s *seat) within(d time.Duration) time.Duration {
+	if len(s.demand.Programs) == 0 {
+		return 0
+	}
+	return d
+}
+
+// disarm closes both ends, less a cluster.
 func (s *seat) disarm(ctx context.Context) {
-	s.failed = errors.Join(s.client.Drop(ctx, s.session), s.server.Drop(ctx, s.service))
+	err := s.client.Drop(ctx, s.session)
+	if s.cluster == nil {
+		err = errors.Join(err, s.server.Drop(ctx, s.services[0].session))
+	}
+	s.failed = err
 }
 
 // burst runs one burst, beside its neighbour if the cell has one, and notes its figures; disturbances of the whole round are
@@ -140,13 +184,22 @@ func (s *seat) measure(ctx context.Context, spec workload.BurstSpec, round int, 
 		return err
 	}
 	reason := ""
-	// A neighbour that takes the processor away from a crowded seat is what is measured there.
-	if !s.crowded() && s.meter.Preempted(b, spent, s.share) {
+	// A neighbour that takes the processor away from a crowded seat is what is measured there, and the threads of a program
+	// take it away from each other.
+	if !s.crowded() && !s.demand.Opaque && s.meter.Preempted(b, spent, s.share) {
 		reason = pressure.ReasonPreempted
 	}
 	s.record(b, round, at, reason)
 	s.meter.Record(&s.bursts, b, spent)
 	return nil
+}
+
+// recordUnwell gives a burst that failed since a service was unwell its row.
+func (s *seat) recordUnwell(round int, at time.Duration, words string) {
+	s.record(workload.Burst{}, round, at, Unwell+words)
+	s.bounds.Skip()
+	s.meter.Record(&s.bursts, workload.Burst{}, cpu.Spent{})
+	s.broken = true
 }
 
 // recordHung gives a burst that never ended its row: it is the worst of stalls.
@@ -178,6 +231,10 @@ func (s *seat) record(b workload.Burst, round int, start time.Duration, reason s
 	if s.streams {
 		c.Throughput = append(c.Throughput, b.Throughput)
 	}
+	if s.rates {
+		c.Rate = append(c.Rate, perSecond(b))
+		c.Errors = append(c.Errors, b.Errors)
+	}
 	if s.searches {
 		found := b.Search
 		if found == nil {
@@ -190,11 +247,22 @@ func (s *seat) record(b workload.Burst, round int, start time.Duration, reason s
 		c.Load50 = append(c.Load50, found.Load50)
 		c.Load90 = append(c.Load90, found.Load90)
 	}
-	if reason == "" && (s.latencies && b.P50 <= 0 || s.streams && b.Throughput <= 0 || s.searches && b.Bytes <= 0) {
+	if reason == "" && (s.latencies && b.P50 <= 0 || s.streams && b.Throughput <= 0 || s.searches && b.Bytes <= 0 || s.rates && b.Transactions <= 0) {
 		reason = stalls.NothingArrived
 	}
 	c.Disturbed = append(c.Disturbed, reason)
 	s.disturbed = reason != ""
+}
+
+// charge is what the seat's services serve, for the ward.
+func (s *seat) charge() string { return charge(s.cell, s.demand) }
+
+// perSecond is the rate of a burst's transactions.
+func perSecond(b workload.Burst) float64 {
+	if b.Duration <= 0 {
+		return 0
+	}
+	return float64(b.Transactions) / b.Duration.Seconds()
 }
 
 // markRound marks the seat's last burst as disturbed when it belongs to the given round.
@@ -221,11 +289,14 @@ func (s *seat) trial(ctx context.Context, build int) result.Trial {
 		t.Histogram, t.TCP, t.Series = totals.Histogram, totals.TCP, totals.Series
 		t.Transactions, t.Bytes = totals.Transactions, totals.Bytes
 		t.Sent, t.Lost, t.Reordered = totals.Sent, totals.Lost, totals.Reordered
-		served, err := s.server.Totals(ctx, s.service)
+		t.Errors = totals.Errors
+		served, err := serverTotals(ctx, s.services)
 		if err != nil && s.failed == nil {
 			s.failed = fmt.Errorf("collecting the server of %s: %w", s.cell.ID, err)
 		}
 		t.Sockets = sockets.Join(totals, served)
+		t.Disk, t.Replication = cmp.Or(totals.Disk, served.Disk), cmp.Or(totals.Replication, served.Replication)
+		t.Services = s.records(ctx)
 	}
 	if s.meter != nil { // nil where the testbed never stood
 		if err := s.meter.Close(); err != nil && s.failed == nil {

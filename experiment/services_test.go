@@ -14,6 +14,7 @@ import (
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/unit"
+	"netdelta/workload/catalogue"
 )
 
 // Cells under policies and services are measured and their paths proved, also where datagrams are cut up on the way and put
@@ -57,7 +58,7 @@ func TestImpossibleCondition(t *testing.T) {
 	require.Namespaces(t)
 	s := small([]string{"host", "routed"}, result.CrossNode)
 	s.Factors = study.Levels{Conditions: study.ConditionLevels{Service: []string{result.ServicePod, result.ServiceEBPF}}}
-	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), network.Catalogue())
+	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), network.Catalogue(), catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestIPVSCutsNothing(t *testing.T) {
 	s := small([]string{"host", "vxlan"})
 	s.Workloads = []study.Workload{{Name: "udp-rr", Levels: study.Levels{Message: []unit.Bytes{1300, 1450, 3000}}}, {Name: "tcp-rr"}}
 	s.Factors = study.Levels{Family: []result.Family{result.IPv4, result.IPv6}, Conditions: study.ConditionLevels{Service: []string{result.ServiceIPVS}}}
-	p, err := experiment.Prepare(t.Context(), s, willing{}, network.Catalogue())
+	p, err := experiment.Prepare(t.Context(), s, willing{}, network.Catalogue(), catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func OpenStand(ctx context.Context, c Config, index int) (*Stand, error) {
 	s := &Stand{build: b}
 	for _, seat := range b.seats {
 		if seat.failed == nil {
-			seat.failed = seat.prove(ctx, c.Burst)
+			seat.failed = seat.prove(ctx)
 		}
 		if seat.failed != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", seat.cell.ID, seat.failed), s.Close())

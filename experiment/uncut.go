@@ -18,7 +18,7 @@ func (p *Plan) refuseUncut(networks []network.Network, s *study.Study) {
 		if c.Unsupported != "" || on.Service != result.ServiceIPVS || c.Params.Family != result.IPv6 || !strings.HasPrefix(c.Workload, "udp-") {
 			continue
 		}
-		mtu, err := pathMTU(networks, s, c)
+		mtu, err := p.pathMTU(networks, s, c)
 		if err != nil {
 			continue // there is no such network over these links: building it will say so
 		}
@@ -31,7 +31,7 @@ func (p *Plan) refuseUncut(networks []network.Network, s *study.Study) {
 }
 
 // pathMTU is that of a cell, from its client to its server.
-func pathMTU(networks []network.Network, s *study.Study, c result.Cell) (unit.Bytes, error) {
+func (p *Plan) pathMTU(networks []network.Network, s *study.Study, c result.Cell) (unit.Bytes, error) {
 	n, err := network.Find(networks, c.Network)
 	if err != nil {
 		return 0, err
@@ -41,7 +41,7 @@ func pathMTU(networks []network.Network, s *study.Study, c result.Cell) (unit.By
 		mtu = c.Params.MTU
 	}
 	t, err := network.NewTopology(network.Layout{
-		Nodes: 2, PodsPerNode: 2, Family: c.Params.Family, MTU: mtu, PodsOutlive: s.Design.Blocks > 0, Conditions: c.Params.Conditions,
+		Nodes: 2, PodsPerNode: 2, Family: c.Params.Family, MTU: mtu, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions,
 	})
 	if err != nil {
 		return 0, err

@@ -12,15 +12,7 @@ import (
 	"netdelta/internal/agent"
 	"netdelta/probe/pressure"
 	"netdelta/result"
-	"netdelta/workload"
 )
-
-// warmupShare is the part of a burst's length that is run before it and thrown away, to fill caches and congestion
-// windows after the pause between two bursts of a cell: one part in so many.
-const warmupShare = 5
-
-// hangAfter is how long a burst may take beyond its length before its pod is given up.
-const hangAfter = 5 * time.Second
 
 // calibrationRounds is how many rounds at the start of a run set the thresholds of disturbance.
 const calibrationRounds = 5
@@ -28,7 +20,8 @@ const calibrationRounds = 5
 // visitor runs bursts over seats, and judges by what the machine did meanwhile whether they can be trusted.
 type visitor struct {
 	seed    uint64
-	burst   time.Duration
+	blocks  bool // the networks are swapped live
+	ward    *ward
 	clock   func() time.Duration // since the start of the run
 	machine *pressure.Reader
 	seen    *sightings
@@ -42,11 +35,6 @@ type calibration struct {
 	threshold *pressure.Threshold
 }
 
-// spec is the form of every burst.
-func (v *visitor) spec() workload.BurstSpec {
-	return workload.BurstSpec{Duration: v.burst, Warmup: v.burst / warmupShare, Deadline: v.burst + hangAfter}
-}
-
 // warm runs each seat briefly without a record, since the first burst after a set-up resolves addresses and fills caches, and
 // proves its path meanwhile.
 func (v *visitor) warm(ctx context.Context, seats []*seat) error {
@@ -54,7 +42,7 @@ func (v *visitor) warm(ctx context.Context, seats []*seat) error {
 		if s.failed != nil {
 			continue
 		}
-		err := s.prove(ctx, v.burst)
+		err := s.prove(ctx)
 		if err == nil {
 			err = s.follow(ctx)
 		}
@@ -62,6 +50,10 @@ func (v *visitor) warm(ctx context.Context, seats []*seat) error {
 		if err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
+			}
+			if words, _ := s.ailment(ctx); words != "" {
+				s.recordUnwell(0, v.clock(), words)
+				continue
 			}
 			fail(seats, s, fmt.Errorf("first burst of %s: %w", s.cell.ID, err))
 		}
@@ -75,17 +67,20 @@ func (v *visitor) round(ctx context.Context, build int, seats []*seat, round int
 	if err != nil {
 		return nil, false, err
 	}
-	spec := v.spec()
 	spans = make([]time.Duration, len(seats))
 	for _, i := range plan.Order(v.seed, build, round, len(seats)) {
 		s := seats[i]
-		if s.failed != nil {
+		if s.failed != nil || s.broken || v.ward.lost[s.charge()] != "" {
 			continue
 		}
 		start := v.clock()
-		if err := s.burst(ctx, spec, round, start); err != nil {
+		if err := s.burst(ctx, s.pace.spec(), round, start); err != nil {
 			if ctx.Err() != nil {
 				return nil, false, ctx.Err()
+			}
+			if words, _ := s.ailment(ctx); words != "" {
+				s.recordUnwell(round, start, words)
+				continue
 			}
 			fail(seats, s, fmt.Errorf("burst of %s: %w", s.cell.ID, err))
 		}
@@ -95,7 +90,8 @@ func (v *visitor) round(ctx context.Context, build int, seats []*seat, round int
 	if err != nil {
 		return nil, false, err
 	}
-	reason := v.usually(seats).judge(after.Since(before))
+	v.tend(ctx, seats, round)
+	reason := v.usually(seats).judge(v.telling(seats, after.Since(before)))
 	if reason == "" {
 		return spans, false, nil
 	}
@@ -105,11 +101,51 @@ func (v *visitor) round(ctx context.Context, build int, seats []*seat, round int
 	return spans, true, nil
 }
 
+// telling is what a load says of seats. Under live swaps a round is of one network: where programs are measured, it is the
+// network that makes them wait for processors, or not, and only what comes from outside tells of a disturbance.
+func (v *visitor) telling(seats []*seat, load pressure.Load) pressure.Load {
+	if !v.blocks || !slices.ContainsFunc(seats, (*seat).served) {
+		return load
+	}
+	return pressure.Load{Steal: load.Steal, Throttled: load.Throttled, Throttles: load.Throttles}
+}
+
+// tend asks the servers of seats how they are after a round. The bursts of those that were unwell don't count; daemons that have
+// ended are started again, once.
+func (v *visitor) tend(ctx context.Context, seats []*seat, round int) {
+	for _, s := range seats {
+		if s.cluster != nil || s.failed != nil || !s.served() || v.ward.lost[s.charge()] != "" {
+			continue
+		}
+		words, ended := s.ailment(ctx)
+		if ctx.Err() != nil || words == "" && !s.broken {
+			continue
+		}
+		s.markRound(round, Unwell+words)
+		if ended && !v.ward.died(s.charge(), words) {
+			continue
+		}
+		var err error
+		if ended {
+			err = s.services[0].restart(ctx)
+		}
+		if err == nil && (ended || s.broken) {
+			err = s.reopen(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			fail(seats, s, fmt.Errorf("%s after its service was unwell (%s): %w", s.cell.ID, words, err))
+		}
+	}
+}
+
 // usually is the calibration for rounds of these seats.
 func (v *visitor) usually(seats []*seat) *calibration {
 	var classes []string
 	for _, s := range seats {
 		classes = append(classes, s.cell.Params.Conditions.QoS)
+		if s.served() {
+			classes = append(classes, s.cell.Workload)
+		}
 	}
 	slices.Sort(classes)
 	key := strings.Join(slices.Compact(classes), " ")

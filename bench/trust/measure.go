@@ -40,7 +40,7 @@ func measure(ctx context.Context, j job) (run result.Run, err error) {
 		},
 	}
 	driver := lab.NewDriver(j.networks)
-	p, err := experiment.Prepare(ctx, s, driver, j.networks)
+	p, err := experiment.Prepare(ctx, s, driver, j.networks, catalogue.Workloads())
 	if err != nil {
 		return run, err
 	}

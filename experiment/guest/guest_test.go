@@ -88,7 +88,7 @@ func runs(t *testing.T, builds int, watch func(experiment.Status)) *inGuest {
 			return err
 		}
 		driver := lab.NewDriver(network.Catalogue())
-		p, err := experiment.Prepare(ctx, small(), driver, network.Catalogue())
+		p, err := experiment.Prepare(ctx, small(), driver, network.Catalogue(), catalogue.Workloads())
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func configureWith(t *testing.T, networks []network.Network, placement result.Pl
 		Design:    study.Design{Burst: 5 * time.Millisecond, Builds: 3, Confidence: 0.95, Margin: 0.02, TimeBudget: time.Minute, Seed: 1},
 	}
 	driver := more(lab.NewDriver(networks))
-	p, err := experiment.Prepare(t.Context(), s, driver, networks)
+	p, err := experiment.Prepare(t.Context(), s, driver, networks, catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,15 +98,24 @@ func (a *Agent) PID() int { return a.proc.PID() }
 // kernel counts of it. An agent of another machine, or in a PID namespace of its own, is behind some other process.
 func (a *Agent) Local() bool { return a.local }
 
-// Serve starts the server's side of a workload and returns its session. within bounds the start of one that has programs to
-// start; 0 is for netdelta's own, which take no time.
-func (a *Agent) Serve(ctx context.Context, w string, p result.Params, listen netip.AddrPort, cpu int, within time.Duration) (int, error) {
-	return invoke[int](ctx, a, opServe, serveArgs{w, p, listen, cpu, within}, cmp.Or(within+afterwards(within), dialDeadline))
+// Serve starts the server's side of a workload and returns its session.
+func (a *Agent) Serve(ctx context.Context, w string, p result.Params, listen netip.AddrPort, cpu int) (int, error) {
+	return a.ServeWithin(ctx, w, p, listen, cpu, 0)
 }
 
-// Dial arms the client's side of a workload and returns its session; within as in Serve.
-func (a *Agent) Dial(ctx context.Context, w string, p result.Params, local, server netip.AddrPort, cpu int, within time.Duration) (int, error) {
-	return invoke[int](ctx, a, opDial, dialArgs{w, p, local, server, cpu, within}, cmp.Or(within+afterwards(within), dialDeadline))
+// Dial arms the client's side of a workload and returns its session.
+func (a *Agent) Dial(ctx context.Context, w string, p result.Params, local, server netip.AddrPort, cpu int) (int, error) {
+	return a.DialWithin(ctx, w, p, local, server, cpu, 0)
+}
+
+// ServeWithin is Serve for a server that has programs to start, and may take so long; 0 is as Serve.
+func (a *Agent) ServeWithin(ctx context.Context, w string, p result.Params, listen netip.AddrPort, cpu int, within time.Duration) (int, error) {
+	return invoke[int](ctx, a, opServe, serveArgs{w, p, listen, cpu, within}, startDeadline(within))
+}
+
+// DialWithin is Dial for a client that has programs to start, and may take so long; 0 is as Dial.
+func (a *Agent) DialWithin(ctx context.Context, w string, p result.Params, local, server netip.AddrPort, cpu int, within time.Duration) (int, error) {
+	return invoke[int](ctx, a, opDial, dialArgs{w, p, local, server, cpu, within}, startDeadline(within))
 }
 
 // greetDeadline bounds the start of an agent. It takes milliseconds, and seconds in an emulated guest on a busy machine; one that

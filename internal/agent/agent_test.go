@@ -159,7 +159,7 @@ func local() netip.AddrPort { return netip.MustParseAddrPort("127.0.0.1:20000") 
 
 func dial(t *testing.T, a *Agent, name string) int {
 	t.Helper()
-	s, err := a.Dial(t.Context(), name, result.Params{}, local(), local(), -1, 0)
+	s, err := a.Dial(t.Context(), name, result.Params{}, local(), local(), -1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func dial(t *testing.T, a *Agent, name string) int {
 
 func TestBurstsAndTotals(t *testing.T) {
 	a := start(t)
-	srv, err := a.Serve(t.Context(), "steady", result.Params{}, local(), -1, 0)
+	srv, err := a.Serve(t.Context(), "steady", result.Params{}, local(), -1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestFaults(t *testing.T) {
 		if !errors.Is(err, ErrHung) || !strings.Contains(err.Error(), `no answer to "burst"`) {
 			t.Errorf("got %v", err)
 		}
-		if _, err = a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.AddrPort{}, -1, 0); !errors.Is(err, ErrGone) {
+		if _, err = a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.AddrPort{}, -1); !errors.Is(err, ErrGone) {
 			t.Errorf("a hung agent was used again: %v", err)
 		}
 	})
@@ -248,11 +248,11 @@ func TestFaults(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) {
 		a := start(t)
-		_, err := a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.MustParseAddrPort("127.0.0.1:1"), -1, 0)
+		_, err := a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.MustParseAddrPort("127.0.0.1:1"), -1)
 		if err == nil || !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("got %v", err)
 		}
-		if _, err := a.Serve(t.Context(), "unheard-of", result.Params{}, netip.AddrPort{}, -1, 0); err == nil {
+		if _, err := a.Serve(t.Context(), "unheard-of", result.Params{}, netip.AddrPort{}, -1); err == nil {
 			t.Error("an unknown workload was served")
 		}
 	})

@@ -14,12 +14,12 @@ import (
 // that is killed.
 const late = 10 * time.Second
 
-// afterwards is how long an agent is waited for beyond what a start may take; nothing where nothing is said of it.
-func afterwards(within time.Duration) time.Duration {
+// startDeadline is how long an agent is waited for that starts an end of a workload; 0 is one of netdelta's own.
+func startDeadline(within time.Duration) time.Duration {
 	if within <= 0 {
-		return 0
+		return dialDeadline
 	}
-	return late
+	return within + late
 }
 
 // ServeCluster starts the daemons of one pod of a workload's cluster, within a time, and returns their session.

@@ -72,7 +72,7 @@ func TestCluster(t *testing.T) {
 	if h, err := a.Health(t.Context(), srv, time.Minute); err != nil || h.Unwell != "" {
 		t.Errorf("health after a restart %+v, %v", h, err)
 	}
-	if _, err := a.Serve(t.Context(), "sickly", result.Params{}, local(), -1, 0); err == nil || !strings.Contains(err.Error(), "cluster") {
+	if _, err := a.Serve(t.Context(), "sickly", result.Params{}, local(), -1); err == nil || !strings.Contains(err.Error(), "cluster") {
 		t.Errorf("serving a cluster's workload alone: %v", err)
 	}
 	if _, err := a.ServeCluster(t.Context(), "steady", result.Params{}, workload.Place{}, time.Minute); err == nil {
@@ -83,7 +83,7 @@ func TestCluster(t *testing.T) {
 // A server without daemons is well, and has nothing to restart.
 func TestHealthWithoutDaemons(t *testing.T) {
 	a := start(t)
-	srv, err := a.Serve(t.Context(), "steady", result.Params{}, local(), -1, time.Minute)
+	srv, err := a.ServeWithin(t.Context(), "steady", result.Params{}, local(), -1, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

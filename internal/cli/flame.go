@@ -104,7 +104,7 @@ func (env *environment) beside(ctx context.Context, o besideOptions) (experiment
 	if err != nil {
 		return experiment.Config{}, err
 	}
-	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue())
+	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue(), env.workloads)
 	if err != nil {
 		return experiment.Config{}, err
 	}

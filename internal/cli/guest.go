@@ -65,7 +65,7 @@ func (env *environment) guestConfig(ctx context.Context, r guest.Request) (exper
 		return experiment.Config{}, badInput(err)
 	}
 	driver := lab.NewDriver(network.Catalogue())
-	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue())
+	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue(), env.workloads)
 	if err != nil {
 		return experiment.Config{}, badInput(err)
 	}

@@ -179,7 +179,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err != nil {
 		return err
 	}
-	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue())
+	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue(), env.workloads)
 	if err != nil {
 		return badInput(err)
 	}

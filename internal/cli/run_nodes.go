@@ -34,7 +34,7 @@ func (env *environment) runOnGuests(ctx context.Context, s *study.Study, o runOp
 		return err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	p, err := experiment.Prepare(ctx, s, g.driver, network.Catalogue())
+	p, err := experiment.Prepare(ctx, s, g.driver, network.Catalogue(), env.workloads)
 	if err != nil {
 		return badInput(err)
 	}

@@ -59,11 +59,11 @@ func Arm(t *testing.T, workload string, p result.Params, cpu int) Armed {
 	port, _ := server.Pod().Ports()
 	at := netip.AddrPortFrom(server.Pod().Address(), port)
 	var err error
-	if a.Service, err = server.Serve(t.Context(), workload, p, at, cpu, 0); err != nil {
+	if a.Service, err = server.Serve(t.Context(), workload, p, at, cpu); err != nil {
 		t.Fatal(err)
 	}
 	local := netip.AddrPortFrom(client.Pod().Address(), 3000)
-	if a.Session, err = client.Dial(t.Context(), workload, p, local, at, cpu, 0); err != nil {
+	if a.Session, err = client.Dial(t.Context(), workload, p, local, at, cpu); err != nil {
 		t.Fatal(err)
 	}
 	return a

@@ -1,0 +1,158 @@
+package experiment
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"netdelta/experiment/plan"
+	"netdelta/internal/daemon"
+	"netdelta/internal/machine"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// demandOf is what a cell needs beside netdelta itself.
+func demandOf(workloads []workload.Workload, c result.Cell) workload.Demand {
+	for _, w := range workloads {
+		if w.Name == c.Workload {
+			return w.Demands(c.Params)
+		}
+	}
+	return workload.Demand{}
+}
+
+// here is the name of the testbeds whose pods run on this machine, so that programs can be looked for.
+const here = "lab"
+
+// refuseUnmet notes what the cells need, and takes out those that can't have it: programs that are not installed, memory that
+// is not there, a way to their servers that there is not.
+func (p *Plan) refuseUnmet(workloads []workload.Workload, driver testbed.Driver) error {
+	p.demands = map[string]workload.Demand{}
+	free, err := machine.FreeMemory()
+	if err != nil {
+		return err
+	}
+	for i, c := range p.Cells {
+		d := demandOf(workloads, c)
+		p.demands[c.ID] = d
+		why, err := unmet(c, d, driver, free)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			p.Cells[i].Unsupported = why
+		}
+	}
+	return nil
+}
+
+// unmet is why a cell can't have what it needs, "" where it can.
+func unmet(c result.Cell, d workload.Demand, driver testbed.Driver, free unit.Bytes) (string, error) {
+	on := c.Params.Conditions.Plain()
+	switch {
+	case len(d.Programs) > 0 && driver.Name() != here:
+		return fmt.Sprintf("workload %s is unsupported on testbed %s: it runs programs, which can't be looked for in pods on other machines; run it with --testbed %s", c.Workload, driver.Name(), here), nil
+	case d.Cluster != nil && c.Placement == result.SameNode:
+		return fmt.Sprintf("workload %s on one node is unsupported: its %d servers stand on a node each; measure it across nodes (placement: [%s])", c.Workload, d.Cluster.Pods, result.CrossNode), nil
+	case d.Cluster != nil && on.Service != "" && on.Service != result.ServicePod:
+		return fmt.Sprintf("workload %s is unsupported with service=%s: its servers are reached by their own addresses; say service: %s", c.Workload, on.Service, result.ServicePod), nil
+	case d.Memory > 0 && d.Memory+spareMemory > free:
+		return fmt.Sprintf("workload %s is unsupported: needs %v of memory for its servers, %v are free; end other programs or run it on a machine with more", c.Workload, d.Memory, free), nil
+	}
+	return lackingPrograms(c.Workload, d)
+}
+
+// spareMemory must stay free beside the servers.
+const spareMemory = 256 * unit.MiB
+
+// lackingPrograms is what is not installed of what a workload needs, "" where all is.
+func lackingPrograms(name string, d workload.Demand) (string, error) {
+	var programs, packages []string
+	for _, p := range d.Programs {
+		if _, err := daemon.Look(p.Name); errors.Is(err, daemon.ErrMissing) {
+			programs, packages = append(programs, p.Name), append(packages, p.Package)
+		} else if err != nil {
+			return "", fmt.Errorf("looking for the programs of workload %s: %w", name, err)
+		}
+	}
+	if len(programs) == 0 {
+		return "", nil
+	}
+	slices.Sort(packages)
+	return fmt.Sprintf("workload %s is unsupported: needs %s; install %s with apt install %s",
+		name, strings.Join(programs, " and "), map[bool]string{true: "it", false: "them"}[len(programs) == 1], strings.Join(slices.Compact(packages), " ")), nil
+}
+
+// clustered says whether some cell that can be measured is served by a cluster: one that is started once, and has the networks
+// swapped beneath it.
+func (p *Plan) clustered() bool {
+	return slices.ContainsFunc(plan.Measured(p.Cells), func(c result.Cell) bool { return p.demands[c.ID].Cluster != nil })
+}
+
+// nodes is how many nodes the cells need: the client's, and one for each pod of a cluster.
+func (p *Plan) nodes() int {
+	most := 0
+	for _, c := range plan.Measured(p.Cells) {
+		if k := p.demands[c.ID].Cluster; k != nil {
+			most = max(most, k.Pods+1)
+		}
+	}
+	return most
+}
+
+// memory is what the servers of cells take together at most.
+func (p *Plan) memory(cells []result.Cell) unit.Bytes {
+	var clusters unit.Bytes
+	counted := map[started]bool{}
+	alone := map[group]unit.Bytes{}
+	for _, c := range cells {
+		d := p.demands[c.ID]
+		if d.Cluster == nil {
+			alone[groupOf(c)] += d.Memory
+		} else if s := startOf(c, d); !counted[s] {
+			counted[s] = true
+			clusters += d.Memory
+		}
+	}
+	var sum, most unit.Bytes
+	for _, m := range alone {
+		sum, most = sum+m, max(most, m)
+	}
+	if p.Blocks {
+		return clusters + most // the other networks are not there meanwhile
+	}
+	return clusters + sum
+}
+
+// fitMemory leaves out the settings that were chosen last, until the servers of the others fit into the memory that is free.
+func (p *Plan) fitMemory() error {
+	free, err := machine.FreeMemory()
+	if err != nil {
+		return err
+	}
+	kept := plan.Measured(p.Cells)
+	whole := p.memory(kept)
+	settings := slices.DeleteFunc(result.Settings(kept), func(s result.Setting) bool {
+		return !slices.ContainsFunc(kept, func(c result.Cell) bool { return c.Setting() == s && p.demands[c.ID].Memory > 0 })
+	})
+	for len(settings) > 1 && p.memory(kept)+spareMemory > free {
+		last := settings[len(settings)-1]
+		settings = settings[:len(settings)-1]
+		kept = slices.DeleteFunc(kept, func(c result.Cell) bool { return c.Setting() == last })
+		for i, c := range p.Cells {
+			if c.Setting() == last {
+				p.Cells[i].Skipped = cmp.Or(c.Skipped, fmt.Sprintf("left out: the servers of all workload settings take %v of memory together, %v are free", whole, free))
+			}
+		}
+	}
+	if p.memory(kept)+spareMemory <= free {
+		return nil
+	}
+	return fmt.Errorf("%w: the servers of even one workload setting take %v of memory on all networks together, %v are free; measure fewer networks, or swap them under the same pods with --blocks",
+		ErrNothing, p.memory(kept), free)
+}
