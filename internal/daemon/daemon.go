@@ -211,6 +211,13 @@ const logLines = 8
 
 // Log is the last lines of what the daemon said.
 func (d *Daemon) Log() string {
+	lines := strings.Split(strings.TrimSpace(d.Said()), "\n")
+	return strings.Join(lines[max(0, len(lines)-logLines):], "\n")
+}
+
+// Said is the end of what the daemon said, up to 8 KiB of each place to which it says things: for those who know which of its lines
+// matter.
+func (d *Daemon) Said() string {
 	text := d.words.String()
 	if d.spec.Log != "" {
 		_ = d.home.Do(func() error { // a log that can't be read is one that says nothing
@@ -219,8 +226,7 @@ func (d *Daemon) Log() string {
 			return err
 		})
 	}
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-logLines):], "\n")
+	return text
 }
 
 // Memory is the daemon's resident set; 0 when it has ended.
