@@ -1,0 +1,218 @@
+package ceph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"netdelta/internal/daemon"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// Pods is how many pods the cluster has, each with an OSD, and so how often each block is kept. The monitor is in the first.
+const Pods = 3
+
+// Key is that of workload.Cluster: one cluster serves all that is asked of it.
+const Key = "ceph"
+
+// monitor is the name of the monitor's process.
+const monitor = "mon.a"
+
+// osd is the name of an OSD's process.
+func osd(id int) string { return "osd." + strconv.Itoa(id) }
+
+// Programs are those that the cluster needs, without fio.
+func Programs() []workload.Program {
+	return []workload.Program{
+		{Name: "ceph-mon", Package: "ceph-mon"},
+		{Name: "monmaptool", Package: "ceph-base"},
+		{Name: "ceph-osd", Package: "ceph-osd"},
+		{Name: "ceph", Package: "ceph-common"},
+		{Name: "rbd", Package: "ceph-common"},
+	}
+}
+
+// Memory is what the cluster takes at most, in all pods together.
+func Memory(result.Params) unit.Bytes { return Pods*homeSize + processes }
+
+// server is the daemons of one pod.
+type server struct {
+	home    *daemon.Home
+	at      workload.Place
+	version string
+
+	mu      sync.Mutex
+	daemons map[string]*daemon.Daemon // by name: mon.a, osd.0
+}
+
+// Serve starts the daemons of a pod, and returns when they take part. The last pod's also makes the image and fills it, for
+// which it waits for all others.
+func Serve(ctx context.Context, _ result.Params, at workload.Place) (workload.Server, error) {
+	fail := func(err error) (workload.Server, error) {
+		return nil, fmt.Errorf("start pod %d of a Ceph cluster: %w", at.Pod, err)
+	}
+	if err := check(at.Peers); err != nil {
+		return fail(err)
+	}
+	if at.Pod < 0 || at.Pod >= Pods {
+		return fail(fmt.Errorf("there is none: it has pods 0 to %d", Pods-1))
+	}
+	home, err := daemon.Open(homeSize)
+	if err != nil {
+		return fail(err)
+	}
+	s := &server{home: home, at: at, daemons: map[string]*daemon.Daemon{}}
+	if err := s.start(ctx); err != nil {
+		return fail(errors.Join(err, s.Close()))
+	}
+	return s, nil
+}
+
+// check returns an error for peers that can't be a cluster.
+func check(peers []netip.Addr) error {
+	if len(peers) != Pods {
+		return fmt.Errorf("it has %d pods, and %d addresses were given", Pods, len(peers))
+	}
+	return nil
+}
+
+// start makes everything that the pod has, and waits until it is of use.
+func (s *server) start(ctx context.Context) error {
+	if err := s.home.Write(folder+"/ceph.conf", config(s.at.Peers, s.at.Pod), 0o644, ""); err != nil {
+		return err
+	}
+	if err := s.home.Folder(folder+"/osd", ""); err != nil {
+		return err
+	}
+	disk := make(chan error, 1)
+	go func() { disk <- s.makeDisk(ctx) }() // takes a second, and no monitor
+	err := s.join(ctx)
+	if err = errors.Join(err, <-disk); err != nil {
+		return err
+	}
+	if err := s.launch(osd(s.at.Pod)); err != nil {
+		return err
+	}
+	if err := s.await(ctx, osd(s.at.Pod), s.osdUp); err != nil {
+		return err
+	}
+	if err := s.readVersion(ctx); err != nil {
+		return err
+	}
+	if s.at.Pod == Pods-1 {
+		return makeImage(ctx, s.home)
+	}
+	return nil
+}
+
+// join gives the pod's OSD its place in the cluster; in the first pod, there is none before its monitor runs.
+func (s *server) join(ctx context.Context) error {
+	if s.at.Pod == 0 {
+		if err := s.makeMonitor(ctx); err != nil {
+			return err
+		}
+		if err := s.launch(monitor); err != nil {
+			return err
+		}
+		if err := s.await(ctx, monitor, s.monitorLeads); err != nil {
+			return err
+		}
+	}
+	_, err := run(ctx, s.home, "ceph", "osd", "new", osdUUID(s.at.Pod), strconv.Itoa(s.at.Pod))
+	return err
+}
+
+// makeMonitor makes the monitor's store.
+func (s *server) makeMonitor(ctx context.Context) error {
+	if err := s.home.Folder(folder+"/mon", ""); err != nil {
+		return err
+	}
+	_, err := run(ctx, s.home, "monmaptool", "--create", "--fsid", fsid, "--addv", "a", monitorAddress(s.at.Peers), place("monmap"))
+	if err != nil {
+		return err
+	}
+	_, err = run(ctx, s.home, "ceph-mon", "-i", "a", "--mkfs", "--monmap", place("monmap"))
+	return err
+}
+
+// makeDisk makes what the OSD takes for its disk.
+func (s *server) makeDisk(ctx context.Context) error {
+	id := strconv.Itoa(s.at.Pod)
+	_, err := run(ctx, s.home, "ceph-osd", "-i", id, "--mkfs", "--osd-uuid", osdUUID(s.at.Pod), "--no-mon-config")
+	return err
+}
+
+// launch starts a daemon, which must not be running.
+func (s *server) launch(name string) error {
+	kind, id, _ := strings.Cut(name, ".")
+	d, err := s.home.Start(daemon.Spec{
+		Name: "ceph-" + name, Path: "ceph-" + kind, Args: []string{"-i", id, "-f"}, Env: environment(),
+		Signal: syscall.SIGKILL, // there is nothing to save
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.daemons[name] = d
+	return nil
+}
+
+// pollEvery is how often a daemon is asked whether it is ready.
+const pollEvery = 100 * time.Millisecond
+
+// await waits until nothing ails a daemon that was started. ailing says what does, and "" when it is ready.
+func (s *server) await(ctx context.Context, name string, ailing func(context.Context) (string, error)) error {
+	d := s.daemon(name)
+	for began := time.Now(); ; {
+		what, err := ailing(ctx)
+		if err == nil && what == "" {
+			return nil
+		}
+		if err != nil { // a socket that is not there yet, most of the time
+			what = err.Error()
+		}
+		select {
+		case <-d.Ended():
+			return d.Err()
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready after %v: %s; what it said last: %q (%w)",
+				d.Name(), time.Since(began).Round(time.Second), what, d.Log(), context.Cause(ctx))
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// daemon is the one with a name.
+func (s *server) daemon(name string) *daemon.Daemon {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.daemons[name]
+}
+
+// names are those of the pod's daemons, the monitor's first.
+func (s *server) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for name := range s.daemons {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Totals implements workload.Server: the cluster counts nothing itself.
+func (s *server) Totals() workload.Totals { return workload.Totals{} }
+
+// Close implements workload.Server.
+func (s *server) Close() error { return s.home.Close() }
