@@ -31,6 +31,7 @@ const leastBurst = 500 * time.Millisecond
 
 // Workload is block.
 func Workload() workload.Workload {
+	known := &disks{}
 	return workload.Workload{
 		Name:     "block",
 		Protocol: network.TCP,
@@ -42,7 +43,7 @@ func Workload() workload.Workload {
 		Check:    check,
 		// The libraries of the stores choose their ports themselves.
 		SourcePorts: func(result.Params) int { return 1 },
-		Demand:      demand,
+		Demand:      func(p result.Params) workload.Demand { return demand(p, known) },
 		Serve:       serve,
 		Dial:        dial,
 	}
@@ -117,8 +118,8 @@ func checkBlocks(p result.Params) error {
 	return nil
 }
 
-// demand is what the workload needs with parameters p.
-func demand(p result.Params) workload.Demand {
+// demand is what the workload needs with parameters p. Clients of clusters find in known what is known of storage.
+func demand(p result.Params, known *disks) workload.Demand {
 	p = fill(p)
 	s, err := storeOf(p)
 	if err != nil {
@@ -140,9 +141,7 @@ func demand(p result.Params) workload.Demand {
 				return c.serve(ctx, fill(p), at)
 			},
 			Dial: func(ctx context.Context, p result.Params, at workload.Place) (workload.Client, error) {
-				return open(ctx, p, at.CPU, s.name, func(ctx context.Context, h *daemon.Home, p result.Params) (fio.Target, error) {
-					return c.attach(ctx, h, p, at)
-				})
+				return dialCluster(ctx, s, p, at, known)
 			},
 		}
 	}
@@ -167,7 +166,7 @@ func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int)
 
 // dial readies a client of a store whose server is one alone.
 func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu int) (workload.Client, error) {
-	return open(ctx, p, cpu, server.String(), func(ctx context.Context, h *daemon.Home, p result.Params) (fio.Target, error) {
+	c, err := open(ctx, p, cpu, server.String(), func(ctx context.Context, h *daemon.Home, p result.Params) (fio.Target, error) {
 		s, err := storeOf(p)
 		if err != nil {
 			return fio.Target{}, err
@@ -177,4 +176,8 @@ func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu in
 		}
 		return s.attach(ctx, h, p, server)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }

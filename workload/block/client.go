@@ -26,13 +26,14 @@ type client struct {
 	server string // for people
 	mu     sync.Mutex
 	tally  tally
+	disk   *result.Disk // behind the store, where its servers don't say
 }
 
 // attacher readies a home and says how fio reaches a store from it.
 type attacher func(ctx context.Context, h *daemon.Home, p result.Params) (fio.Target, error)
 
 // open readies a client.
-func open(ctx context.Context, p result.Params, cpu int, server string, attach attacher) (_ workload.Client, err error) {
+func open(ctx context.Context, p result.Params, cpu int, server string, attach attacher) (_ *client, err error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}
@@ -120,7 +121,7 @@ func (c *client) run(spec workload.BurstSpec) (workload.Burst, fio.Direction, er
 		job.Warmup = 0 // fio would count its operations among the others
 	}
 	begun := time.Now()
-	out, err := c.home.Run(ctx, daemon.Spec{Path: fio.Program, Args: fio.Args(job), CPUs: daemon.Pin(c.cpu)})
+	out, err := c.home.Run(ctx, daemon.Spec{Path: fio.Program, Args: fio.Args(job), Env: c.target.Env, CPUs: daemon.Pin(c.cpu)})
 	span := time.Since(begun)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return workload.Burst{}, fio.Direction{}, fmt.Errorf("it is not over after %v: %w", deadline, err)
@@ -160,7 +161,9 @@ func burst(report *fio.Report) (workload.Burst, fio.Direction, error) {
 func (c *client) Collect(dropLast bool) (workload.Totals, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.tally.collect(dropLast)
+	totals, err := c.tally.collect(dropLast)
+	totals.Disk = c.disk
+	return totals, err
 }
 
 // Close implements workload.Client. A burst that is under way ends with an error.

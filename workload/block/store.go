@@ -36,7 +36,7 @@ type cluster struct {
 }
 
 // stores are those that there are, the first by default.
-func stores() []store { return []store{nbd()} }
+func stores() []store { return []store{nbd(), rbd()} }
 
 // storeOf is the store that p names.
 func storeOf(p result.Params) (store, error) {

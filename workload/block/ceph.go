@@ -1,0 +1,90 @@
+package block
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"netdelta/internal/daemon"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+	"netdelta/workload/block/ceph"
+	"netdelta/workload/tool/fio"
+)
+
+// rbd is the store of an image in a Ceph cluster.
+func rbd() store {
+	return store{
+		name:     "ceph",
+		programs: ceph.Programs(),
+		memory:   ceph.Memory,
+		cluster: &cluster{
+			key:    func(result.Params) string { return ceph.Key },
+			pods:   ceph.Pods,
+			serve:  ceph.Serve,
+			attach: ceph.Attach,
+		},
+	}
+}
+
+// dialCluster readies a client of a store that is a cluster.
+func dialCluster(ctx context.Context, s store, p result.Params, at workload.Place, known *disks) (workload.Client, error) {
+	c, err := open(ctx, p, at.CPU, s.name, func(ctx context.Context, h *daemon.Home, p result.Params) (fio.Target, error) {
+		return s.cluster.attach(ctx, h, p, at)
+	})
+	if err != nil {
+		return nil, err
+	}
+	disk, err := known.measure(ctx, c.params, at.CPU)
+	if err != nil {
+		return nil, fmt.Errorf("block: a client of %s: %w", s.name, errors.Join(err, c.Close()))
+	}
+	c.disk = &disk
+	return c, nil
+}
+
+// disks are what storage does without a network, as far as clients of clusters have measured it: a cluster serves all
+// parameters, so that its servers can't know which to measure. All of a cluster's storage is memory, as is what is measured in
+// its stead.
+type disks struct {
+	mu    sync.Mutex
+	known map[demanded]result.Disk
+}
+
+// demanded is what a disk is asked to do.
+type demanded struct {
+	operation      string
+	block          unit.Bytes
+	depth, clients int
+}
+
+// measure measures storage with the parameters of a client, once.
+func (d *disks) measure(ctx context.Context, p result.Params, cpu int) (disk result.Disk, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	what := demanded{p.Operation, p.Block, p.Depth, p.Clients}
+	if disk, found := d.known[what]; found {
+		return disk, nil
+	}
+	size := imageSize(p)
+	home, err := daemon.Open(size + unit.MiB)
+	if err != nil {
+		return disk, fmt.Errorf("measure storage without a network: %w", err)
+	}
+	defer func() { err = errors.Join(err, home.Close()) }()
+	if err := fillImage(ctx, home, size); err != nil {
+		return disk, err
+	}
+	disk, err = measureDisk(ctx, home, filepath.Join(daemon.Folder, export), p, cpu)
+	if err != nil {
+		return disk, err
+	}
+	if d.known == nil {
+		d.known = map[demanded]result.Disk{}
+	}
+	d.known[what] = disk
+	return disk, nil
+}
