@@ -28,7 +28,7 @@ type Spec struct {
 	Args []string
 	Env  []string // KEY=value, beside the environment of this process
 	User string   // to run as, a user of this machine; "" is that of this process
-	CPUs []int    // processors that it is pinned to; none leaves it where this process may run. See Pin
+	CPUs []int    // processors that it is pinned to; none lets it run on all. See Pin
 	// Log is a file of the home, relative to Folder, to which the program writes what it has to say; "" if it does so on its
 	// standard output and error.
 	Log string

@@ -43,6 +43,7 @@ func (h *Home) live(size unit.Bytes, ready chan<- error) {
 // settle gives the calling thread namespaces of its own, with an empty folder in memory and a first process. What is mounted
 // in them is not seen outside.
 func settle(size unit.Bytes) (*first, error) {
+	anywhere()
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWIPC); err != nil {
 		return nil, fmt.Errorf("make a mount namespace (it takes root, or a user namespace): %w", err)
 	}
@@ -70,6 +71,16 @@ func settle(size unit.Bytes) (*first, error) {
 		}
 	}
 	return begin()
+}
+
+// anywhere lets the calling thread, and what it starts, run on every processor of this process's control group: the process
+// itself may be kept away from those where it would be in the way of what is measured, and a program is what is measured.
+func anywhere() {
+	var all unix.CPUSet
+	for cpu := range len(all) * 64 {
+		all.Set(cpu)
+	}
+	_ = unix.SchedSetaffinity(0, &all) // where it may not, its programs run where it does
 }
 
 // temporary is the folder of a home for what programs put into TMPDIR.
