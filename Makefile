@@ -1,6 +1,6 @@
 # netdelta: build, test, lint and release. `make` alone lists what there is.
 #
-#   ARGS   words handed to the program:          make run ARGS="throughput --time-budget 5m"
+#   ARGS   words handed to the program:          make run ARGS="throughput --time-budget 10m"
 #   PKGS   packages to test, all when not given: make test PKGS=./stats/...
 #   WHICH  benchmarks to run, all when not given: make bench WHICH=engine
 
@@ -52,6 +52,11 @@ bench: ## run each program under bench/ in turn (WHICH: names of some)
 .PHONY: e2e
 e2e: build ## whole runs through the program as users get it, also killed ones; nothing may be left of them
 	$(GO) run ./scripts/endtoend bin/netdelta
+
+.PHONY: services
+services: build ## short forms of the studies with real daemons: storage, database and throughput; nothing may be left of them
+	@scripts/setup.sh test
+	$(GO) run ./scripts/endtoend bin/netdelta services
 
 .PHONY: guest
 guest: ## in guests with a full kernel: the networks and conditions that this machine's kernel may lack

@@ -14,10 +14,14 @@ type answers struct {
 	Seed   json.RawMessage `json:"seed"`
 	Deltas []delta         `json:"deltas"`
 	Null   []delta         `json:"null"`
+	Claims []struct {
+		Verdict string `json:"verdict"`
+	} `json:"claims"`
 }
 
 type delta struct {
 	Network  string   `json:"network"`
+	Workload string   `json:"workload"`
 	Baseline string   `json:"baseline"`
 	Metric   string   `json:"metric"`
 	Ratio    *float64 `json:"ratio"`

@@ -1,5 +1,6 @@
 // Command endtoend uses the program as a user does, on the real system: whole runs, killed runs that are resumed, and two runs
-// at once. It fails when an answer is missing or out of form, and when anything of a run is left on the machine.
+// at once; or, when asked for services, the short forms of the studies with daemons. It fails when an answer is missing or out of
+// form, and when anything of a run is left on the machine.
 package main
 
 import (
@@ -11,11 +12,15 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: endtoend NETDELTA")
+	played := scenes()
+	switch {
+	case len(os.Args) == 3 && os.Args[2] == "services":
+		played = services()
+	case len(os.Args) != 2:
+		fmt.Fprintln(os.Stderr, "usage: endtoend NETDELTA [services]")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
+	if err := run(os.Args[1], played); err != nil {
 		fmt.Fprintf(os.Stderr, "endtoend: %v\n", err)
 		os.Exit(1)
 	}
@@ -36,7 +41,16 @@ func scenes() []scene {
 	}
 }
 
-func run(program string) error {
+// services are the scenes with daemons.
+func services() []scene {
+	var all []scene
+	for _, of := range shorts() {
+		all = append(all, scene{of.study, func(s *stage) error { return s.runsShort(of) }})
+	}
+	return append(all, scene{"killed services", (*stage).killsServices})
+}
+
+func run(program string, scenes []scene) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
@@ -47,7 +61,7 @@ func run(program string) error {
 	}
 	s := &stage{program: program, folder: folder}
 	var failed error
-	for _, scene := range scenes() {
+	for _, scene := range scenes {
 		began := time.Now()
 		err := s.unchanged(func() error { return scene.play(s) })
 		fmt.Printf("%-20s %6.1f s  %s\n", scene.name, time.Since(began).Seconds(), verdict(err))

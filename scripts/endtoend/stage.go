@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func failure(arguments []string, err error, complaints string) error {
 const patience = 20 * time.Second
 
 // unchanged plays a scene and holds the machine against what it was before: the host's network and settings, the processes
-// that carry a mark of netdelta, and the network namespaces of all processes.
+// that carry a mark of netdelta, the network namespaces of all processes, and shared memory.
 func (s *stage) unchanged(play func() error) error {
 	before, err := leak.Host()
 	if err != nil {
@@ -56,13 +57,32 @@ func (s *stage) unchanged(play func() error) error {
 		return err
 	}
 	spaces := namespaces()
+	shared, err := filepath.Glob(sharedMemory)
+	if err != nil {
+		return err
+	}
 	played := play()
 	var left error
 	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
-		if left = differs(before, old, spaces); left == nil || time.Now().After(deadline) {
+		if left = errors.Join(differs(before, old, spaces), sharing(shared)); left == nil || time.Now().After(deadline) {
 			return errors.Join(played, left)
 		}
 	}
+}
+
+// sharedMemory are the files by which programs share memory.
+const sharedMemory = "/dev/shm/*"
+
+// sharing says which of them are new.
+func sharing(before []string) error {
+	now, err := filepath.Glob(sharedMemory)
+	if err != nil {
+		return err
+	}
+	if more := slices.DeleteFunc(now, func(f string) bool { return slices.Contains(before, f) }); len(more) > 0 {
+		return fmt.Errorf("shared memory is left: %s", strings.Join(more, " "))
+	}
+	return nil
 }
 
 func differs(before leak.Snapshot, old, spaces map[string]bool) error {
