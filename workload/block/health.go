@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/procfs"
 
@@ -52,9 +53,15 @@ func (s *nbdDaemon) processes() ([]procfs.Proc, error) {
 	return mine, nil
 }
 
+// greetPatience is how long a server may take to greet before it is taken to hang. It takes microseconds, on a busy machine
+// milliseconds.
+const greetPatience = 3 * time.Second
+
 // Restart implements workload.Watched.
 func (s *nbdDaemon) Restart(ctx context.Context) error {
-	if greet(ctx, s.near()) == nil {
+	patient, cancel := context.WithTimeout(ctx, greetPatience)
+	defer cancel()
+	if greet(patient, s.near()) == nil {
 		return nil
 	}
 	processes, err := s.processes()

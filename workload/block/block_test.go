@@ -1,0 +1,252 @@
+package block_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"netdelta/internal/leak"
+	"netdelta/internal/require"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+	"netdelta/workload/block"
+)
+
+func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
+
+// programs skips the test where the programs of the store nbd are missing.
+func programs(t testing.TB) {
+	t.Helper()
+	require.Namespaces(t)
+	require.Tool(t, "fio")
+	require.Tool(t, "nbd-server")
+}
+
+const patience = time.Minute
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// port is a free port at an address.
+func port(t testing.TB, address string) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	require.Need(t, "the address "+address, err == nil)
+	defer l.Close()
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+func serve(t testing.TB, p result.Params, at netip.AddrPort) workload.Watched {
+	t.Helper()
+	s, err := block.Workload().Serve(within(t), p, at, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := processes(t, at); len(left) > 0 {
+			t.Errorf("processes %v of nbd-server are left", left)
+		}
+	})
+	return s.(workload.Watched)
+}
+
+func dial(t testing.TB, p result.Params, at netip.AddrPort) workload.Client {
+	t.Helper()
+	c, err := block.Workload().Dial(within(t), p, netip.AddrPort{}, at, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func burst(t testing.TB, c workload.Client, spec workload.BurstSpec) workload.Burst {
+	t.Helper()
+	spec.Deadline = patience
+	b, err := c.Burst(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const short = 100 * time.Millisecond
+
+func TestBursts(t *testing.T) {
+	programs(t)
+	at := port(t, "127.0.0.1")
+	s := serve(t, result.Params{}, at)
+	c := dial(t, result.Params{}, at)
+	var kept workload.Burst
+	for i := range 3 {
+		b := burst(t, c, workload.BurstSpec{Duration: short, Warmup: short / 5, DropLast: i == 1})
+		check(t, b, 4*unit.KiB)
+		if b.Span < b.Duration || b.Duration < short || time.Since(b.Start) > patience || b.CPU < 0 {
+			t.Errorf("the burst is %+v", b)
+		}
+		if i > 0 {
+			kept.Transactions += b.Transactions
+			kept.Bytes += b.Bytes
+		}
+	}
+	totals, err := c.Collect(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if totals.Transactions != kept.Transactions || totals.Bytes != kept.Bytes || len(totals.Series) != 2 {
+		t.Errorf("totals %+v, want those of two bursts: %+v", totals, kept)
+	}
+	h, err := hdrhistogram.Decode([]byte(totals.Histogram))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An operation that was under way when the warm-up ended is counted by one and not by the other.
+	if off := h.TotalCount() - totals.Transactions; off < -2 || off > 2 {
+		t.Errorf("the histogram has %d latencies of %d operations", h.TotalCount(), totals.Transactions)
+	}
+	if b := burst(t, c, workload.BurstSpec{Transactions: 10, Warmup: short}); b.Transactions != 10 || b.Bytes != 40960 {
+		t.Errorf("ten operations are %+v", b)
+	}
+	if totals, err := c.Collect(true); err != nil || totals.Transactions != 0 || totals.Histogram != "" {
+		t.Errorf("after the only burst was dropped: %+v, %v", totals, err)
+	}
+	for _, spec := range []workload.BurstSpec{{}, {Duration: -1}, {Transactions: -1}, {Duration: 1, Warmup: -1}, {Duration: 1, Deadline: -1}} {
+		if _, err := c.Burst(spec); err == nil {
+			t.Errorf("a burst of %+v was run", spec)
+		}
+	}
+	d := s.Totals().Disk
+	if d == nil || d.Rate <= 0 || d.Throughput <= 0 || d.P50 <= 0 || d.P99 < d.P50 {
+		t.Errorf("the storage without a network: %+v", d)
+	}
+	health := s.Health(within(t))
+	if health.Unwell != "" || health.Ended || len(health.Services) != 1 {
+		t.Fatalf("the server's health: %+v", health)
+	}
+	if v := health.Services[0]; v.Name != "nbd-server" || v.Version == "" || v.Memory < 100*unit.KiB || v.Memory > unit.GiB {
+		t.Errorf("the server is %+v", v)
+	}
+}
+
+// check holds a burst against itself.
+func check(t *testing.T, b workload.Burst, size unit.Bytes) {
+	t.Helper()
+	if b.Transactions < 1 || b.Errors != 0 || b.Lost != 0 {
+		t.Errorf("the burst is %+v", b)
+	}
+	// See above: one more or less, for each operation that may be under way.
+	if off := b.Bytes/int64(size) - b.Transactions; off < -16 || off > 16 {
+		t.Errorf("%d operations of %v are %d bytes", b.Transactions, size, b.Bytes)
+	}
+	if !slices.IsSorted([]float64{1, b.Min, b.P50, b.P90, b.P99, b.Max}) || b.Mean < b.Min || b.Mean > b.Max {
+		t.Errorf("latencies are not in order: %+v", b)
+	}
+	if want := float64(b.Bytes) * 8 / b.Duration.Seconds(); math.Abs(b.Throughput/want-1) > 1e-6 {
+		t.Errorf("throughput %v, want %v", b.Throughput, want)
+	}
+}
+
+func TestParameters(t *testing.T) {
+	programs(t)
+	for _, p := range []result.Params{
+		{Operation: "randwrite", Block: 4 * unit.KiB},
+		{Operation: "read", Block: unit.MiB, Depth: 4},
+		{Operation: "write", Block: 8 * unit.MiB, Depth: 2},
+		{Store: "nbd", Operation: "randread", Block: 512, Depth: 4, Clients: 3},
+	} {
+		t.Run(fmt.Sprintf("%s-%d", p.Operation, p.Block), func(t *testing.T) {
+			at := port(t, "127.0.0.1")
+			s := serve(t, p, at)
+			check(t, burst(t, dial(t, p, at), workload.BurstSpec{Duration: short}), p.Block)
+			if d := s.Totals().Disk; d.Rate <= 0 {
+				t.Errorf("the storage without a network: %+v", d)
+			}
+		})
+	}
+}
+
+func TestOverIPv6(t *testing.T) {
+	programs(t)
+	at := port(t, "::1")
+	serve(t, result.Params{}, netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()))
+	check(t, burst(t, dial(t, result.Params{}, at), workload.BurstSpec{Duration: short}), 4*unit.KiB)
+}
+
+func TestDescribesItself(t *testing.T) {
+	w := block.Workload()
+	if err := errors.Join(w.Check(result.Params{}), w.Check(w.Defaults)); err != nil {
+		t.Error(err)
+	}
+	d := w.Demands(w.Defaults)
+	if !d.Opaque || d.Burst <= 0 || d.Memory < 64*unit.MiB || d.Cluster != nil {
+		t.Errorf("it demands %+v", d)
+	}
+	for _, want := range []string{"fio", "nbd-server"} {
+		if !slices.Contains(d.Programs, workload.Program{Name: want, Package: want}) {
+			t.Errorf("it demands %+v, without %s", d.Programs, want)
+		}
+	}
+	if got := w.Demands(result.Params{Block: 16 * unit.MiB}).Memory; got < 256*unit.MiB {
+		t.Errorf("blocks of 16 MiB are to choose among %v", got)
+	}
+}
+
+func TestRefusesParameters(t *testing.T) {
+	w := block.Workload()
+	for want, p := range map[string]result.Params{
+		"message":            {Message: 1},
+		"connections":        {Connections: 1},
+		"rate":               {Rate: 1},
+		"request rate":       {RequestRate: 1},
+		"search":             {Search: true, Rate: 1},
+		"busy poll":          {BusyPoll: 1},
+		"congestion control": {CongestionControl: "bbr"},
+		"nagle":              {Nagle: true},
+		"cpu":                {CPU: "both"},
+		"file":               {File: 1},
+		"engine":             {Engine: "wrk"},
+		"store":              {Store: "nfs"},
+		"operation":          {Operation: "trim"},
+		"block 511":          {Block: 511},
+		"block 513":          {Block: 513},
+		"block 33554432":     {Block: 32 * unit.MiB},
+		"depth":              {Depth: 257},
+		"clients":            {Clients: 17},
+	} {
+		if want == "search" {
+			want = "rate"
+		}
+		err := w.Check(p)
+		if err == nil || !strings.HasPrefix(err.Error(), "block: "+want) {
+			t.Errorf("check of %+v: %v, want an error that names %s", p, err, want)
+		}
+		if _, err := w.Serve(within(t), p, netip.MustParseAddrPort("127.0.0.1:1"), -1); err == nil {
+			t.Errorf("serve takes %+v", p)
+		}
+		if _, err := w.Dial(within(t), p, netip.AddrPort{}, netip.MustParseAddrPort("127.0.0.1:1"), -1); err == nil {
+			t.Errorf("dial takes %+v", p)
+		}
+	}
+}
