@@ -19,27 +19,34 @@ type variant struct {
 
 // variants are a workload's ways to need programs: by its own parameters, with each store and with each engine that it has.
 func variants(w workload.Workload) []variant {
-	var all []variant
-	add := func(name string, p result.Params) {
-		needs := w.Demands(p).Programs
-		known := slices.ContainsFunc(all, func(v variant) bool { return slices.Equal(v.programs, needs) })
-		if len(needs) == 0 || known || w.Check != nil && w.Check(p) != nil {
-			return
-		}
-		all = append(all, variant{name, needs})
-	}
-	add(w.Name, w.Defaults)
-	for _, store := range []string{"nbd", "ceph"} {
-		p := w.Defaults
-		p.Store = store
-		add(w.Name+", store="+store, p)
-	}
+	all := ownVariants(w)
 	for _, engine := range []string{"wrk", "iperf3", "sockperf", "netperf"} {
 		p := w.Defaults
 		p.Engine = engine
-		add(w.Name+", engine="+engine, p)
+		all = addVariant(all, w, w.Name+", engine="+engine, p)
 	}
 	return all
+}
+
+// ownVariants are those in which the workload's own engine makes the load.
+func ownVariants(w workload.Workload) []variant {
+	all := addVariant(nil, w, w.Name, w.Defaults)
+	for _, store := range []string{"nbd", "ceph"} {
+		p := w.Defaults
+		p.Store = store
+		all = addVariant(all, w, w.Name+", store="+store, p)
+	}
+	return all
+}
+
+// addVariant adds a variant that the workload has and that needs other programs than those before it.
+func addVariant(all []variant, w workload.Workload, name string, p result.Params) []variant {
+	needs := w.Demands(p).Programs
+	known := slices.ContainsFunc(all, func(v variant) bool { return slices.Equal(v.programs, needs) })
+	if len(needs) == 0 || known || w.Check != nil && w.Check(p) != nil {
+		return all
+	}
+	return append(all, variant{name, needs})
 }
 
 // missing are those of the variant's programs that are not here, and the packages that have them, each once.
@@ -98,10 +105,11 @@ func (env *environment) needed(of study.Workload, factors study.Levels) []worklo
 	return needs
 }
 
-// absent says which programs of a workload are not here, variant by variant; "" if none is missing.
+// absent says which programs of a workload are not here, variant by variant; "" if none is missing. Engines are there for
+// comparison: the doctor tells of them.
 func absent(w workload.Workload) (string, error) {
 	var said []string
-	for _, v := range variants(w) {
+	for _, v := range ownVariants(w) {
 		programs, _, err := v.missing()
 		if err != nil {
 			return "", err
