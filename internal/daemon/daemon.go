@@ -153,26 +153,48 @@ func credential(name string) (*syscall.Credential, error) {
 // Run runs a program in the home to its end, and gives what it wrote to standard output. The error of one that failed has
 // its last words. It is killed when ctx ends.
 func (h *Home) Run(ctx context.Context, spec Spec) ([]byte, error) {
+	ran, err := h.Measure(ctx, spec)
+	return ran.Output, err
+}
+
+// Ran is what came of a program that was run.
+type Ran struct {
+	Output   []byte        // standard output
+	CPU      time.Duration // processor time, its own and the kernel's for it
+	Switches int64         // how often it was preempted (involuntary context switches)
+}
+
+// Measure is Run that also says what the program took.
+func (h *Home) Measure(ctx context.Context, spec Spec) (Ran, error) {
 	var out strings.Builder
 	d, err := h.start(spec, &out, &h.children)
 	if err != nil {
-		return nil, err
+		return Ran{}, err
 	}
 	defer func() {
 		h.mu.Lock()
 		h.children = slices.DeleteFunc(h.children, func(o *Daemon) bool { return o == d })
 		h.mu.Unlock()
 	}()
+	killed := false
 	select {
 	case <-d.done:
 	case <-ctx.Done():
+		killed = true
 		_ = d.Kill() // what matters is why
-		return []byte(out.String()), fmt.Errorf("%s: %w; %s", d.spec.Name, context.Cause(ctx), d.lastWords())
 	}
-	if d.err != nil {
-		return []byte(out.String()), fmt.Errorf("%s: %w; %s", d.spec.Name, d.err, d.lastWords())
+	state := d.cmd.ProcessState
+	ran := Ran{Output: []byte(out.String()), CPU: state.UserTime() + state.SystemTime()}
+	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
+		ran.Switches = usage.Nivcsw
 	}
-	return []byte(out.String()), nil
+	switch {
+	case killed:
+		return ran, fmt.Errorf("%s: %w; %s", d.spec.Name, context.Cause(ctx), d.lastWords())
+	case d.err != nil:
+		return ran, fmt.Errorf("%s: %w; %s", d.spec.Name, d.err, d.lastWords())
+	}
+	return ran, nil
 }
 
 // Name is the daemon's, for people.

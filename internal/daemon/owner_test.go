@@ -278,3 +278,11 @@ func TestPinned(t *testing.T) {
 		}
 	}
 }
+
+func TestMeasure(t *testing.T) {
+	h := open(t, unit.MiB)
+	ran, err := h.Measure(t.Context(), daemon.Spec{Path: "sh", Args: []string{"-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; echo done"}})
+	if err != nil || string(ran.Output) != "done\n" || ran.CPU <= 0 || ran.CPU > patience {
+		t.Errorf("%+v, %v", ran, err)
+	}
+}
