@@ -7,11 +7,13 @@ import (
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
+	"netdelta/workload/foreign"
+	"netdelta/workload/tool/netperf"
 )
 
 // Workload is tcp-rr.
 func Workload() workload.Workload {
-	return engine.Bind(workload.Workload{
+	return foreign.Beside(engine.Bind(workload.Workload{
 		Name:     "tcp-rr",
 		Protocol: network.TCP,
 		Summary:  "requests and responses of one size on open TCP connections",
@@ -26,5 +28,5 @@ func Workload() workload.Workload {
 		RequestRateMost:   engine.RequestRateMost,
 		CongestionControl: true,
 		NoDelay:           true,
-	})
+	}), foreign.Sockperf(network.TCP), foreign.Netperf(netperf.TCPRR))
 }

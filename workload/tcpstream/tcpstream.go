@@ -7,11 +7,13 @@ import (
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
+	"netdelta/workload/foreign"
+	"netdelta/workload/tool/netperf"
 )
 
 // Workload is tcp-stream.
 func Workload() workload.Workload {
-	return engine.Bind(workload.Workload{
+	return foreign.Beside(engine.Bind(workload.Workload{
 		Name:     "tcp-stream",
 		Protocol: network.TCP,
 		Summary:  "bulk transfer over TCP, as fast as it goes",
@@ -25,5 +27,5 @@ func Workload() workload.Workload {
 		ConnectionsMost:   256,
 		CongestionControl: true,
 		NoDelay:           true,
-	})
+	}), foreign.Iperf3(network.TCP), foreign.Netperf(netperf.TCPStream))
 }

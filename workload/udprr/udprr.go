@@ -8,6 +8,8 @@ import (
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
+	"netdelta/workload/foreign"
+	"netdelta/workload/tool/netperf"
 )
 
 // largestDatagram is what fits into an IPv4 packet of 65535 bytes beside the IP and UDP headers.
@@ -15,7 +17,7 @@ const largestDatagram = 65507
 
 // Workload is udp-rr.
 func Workload() workload.Workload {
-	return engine.Bind(workload.Workload{
+	return foreign.Beside(engine.Bind(workload.Workload{
 		Name:     "udp-rr",
 		Protocol: network.UDP,
 		Summary:  "requests and responses as UDP datagrams; lost ones are counted and sent again",
@@ -28,5 +30,5 @@ func Workload() workload.Workload {
 		MessageMost:     largestDatagram,
 		ConnectionsMost: engine.MaxConnections,
 		RequestRateMost: engine.RequestRateMost,
-	})
+	}), foreign.Sockperf(network.UDP), foreign.Netperf(netperf.UDPRR))
 }

@@ -8,6 +8,7 @@ import (
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
+	"netdelta/workload/foreign"
 )
 
 // largestDatagram is what fits into an IPv4 packet of 65535 bytes beside the IP and UDP headers.
@@ -15,7 +16,7 @@ const largestDatagram = 65507
 
 // Workload is udp-stream.
 func Workload() workload.Workload {
-	return engine.Bind(workload.Workload{
+	return foreign.Beside(engine.Bind(workload.Workload{
 		Name:     "udp-stream",
 		Protocol: network.UDP,
 		Summary:  "UDP datagrams at a given rate; the receiver counts losses and reordering",
@@ -33,5 +34,5 @@ func Workload() workload.Workload {
 		RateLeast:       unit.Kbit,
 		RateMost:        engine.RateMost,
 		Search:          true,
-	})
+	}), foreign.Iperf3(network.UDP))
 }

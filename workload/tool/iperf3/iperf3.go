@@ -43,7 +43,9 @@ type Report struct {
 	// Datagrams are those sent, of which Lost did not arrive and Reordered came late (UDP).
 	Datagrams, Lost, Reordered int64
 	Jitter                     time.Duration
-	Intervals                  []Interval
+	// CPU is the processor time of both ends for what is measured; 0 where it does not say.
+	CPU       time.Duration
+	Intervals []Interval
 }
 
 // Interval is one line of the series, of all streams together, as the sender saw it.
@@ -118,10 +120,14 @@ type document struct {
 			Sender sum `json:"sender"`
 			UDP    sum `json:"udp"`
 		} `json:"streams"`
-		Sum        sum    `json:"sum"`
-		Sent       sum    `json:"sum_sent"`
-		Received   sum    `json:"sum_received"`
-		Back       *sum   `json:"sum_sent_bidir_reverse"`
+		Sum      sum  `json:"sum"`
+		Sent     sum  `json:"sum_sent"`
+		Received sum  `json:"sum_received"`
+		Back     *sum `json:"sum_sent_bidir_reverse"`
+		CPU      struct {
+			Client float64 `json:"host_total"` // percent of one processor
+			Server float64 `json:"remote_total"`
+		} `json:"cpu_utilization_percent"`
 		Congestion string `json:"sender_tcp_congestion"`
 	} `json:"end"`
 }
@@ -149,6 +155,7 @@ func (d document) report() (Report, error) {
 	} else {
 		d.stream(&r)
 	}
+	r.CPU = seconds((d.End.CPU.Client + d.End.CPU.Server) / 100 * r.Duration.Seconds())
 	for _, i := range d.Intervals {
 		if !i.Sum.Omitted && i.Sum.Seconds > 0 {
 			r.Intervals = append(r.Intervals, Interval{

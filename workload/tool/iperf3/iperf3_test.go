@@ -47,7 +47,7 @@ func TestStreams(t *testing.T) {
 	if len(r.Intervals) != 2 || r.Intervals[0].At > time.Millisecond || r.Intervals[1].Span < 900*time.Millisecond {
 		t.Errorf("the intervals are %+v", r.Intervals) // without the one that is omitted
 	}
-	if r.RTT <= 0 || r.MinRTT <= 0 || r.MinRTT > r.RTT || r.MSS == 0 || r.Started.Year() < 2020 {
+	if r.RTT <= 0 || r.MinRTT <= 0 || r.MinRTT > r.RTT || r.MSS == 0 || r.CPU <= 0 || r.CPU > 2*r.Duration || r.Started.Year() < 2020 {
 		t.Errorf("%+v", r)
 	}
 	if r := parse(t, "reverse.json"); !r.Reverse || r.Bytes == 0 || r.Message != 64*unit.KiB {

@@ -46,6 +46,9 @@ type Message struct{ At, RoundTrip float64 }
 // ErrNothing is the error of a test that measured nothing.
 var ErrNothing = errors.New("sockperf has measured nothing")
 
+// ErrSilent is matched too where messages were sent and none came back.
+var ErrSilent = errors.New("no message came back; is the server reached?")
+
 // Percentile is the value of a percentile that was printed.
 func (r Report) Percentile(percent float64) (value float64, known bool) {
 	for _, p := range r.Percentiles {
@@ -60,7 +63,7 @@ func (r Report) Percentile(percent float64) (value float64, known bool) {
 func (r Report) validate() error {
 	switch {
 	case r.Received == 0 && len(r.Messages) == 0:
-		return fmt.Errorf("%w: no message came back; is the server reached?", ErrNothing)
+		return fmt.Errorf("%w: %w", ErrNothing, ErrSilent)
 	case r.Sent < 0 || r.Received < 0 || r.Dropped < 0 || r.Duration <= 0:
 		return fmt.Errorf("sockperf reports %d messages sent and %d received in %v: that can't be", r.Sent, r.Received, r.Duration)
 	}

@@ -1,0 +1,153 @@
+package foreign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"netdelta/internal/daemon"
+	"netdelta/internal/latency"
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// client runs an engine's client for each burst.
+type client struct {
+	engine Engine
+	name   string // of the workload
+	params result.Params
+	to     netip.AddrPort
+	cpus   []int
+	home   *daemon.Home
+	opened time.Time
+
+	totals   workload.Totals
+	latences *latency.Histogram
+	last     *outcome // is added to the totals when it is known that it counts
+	broken   error
+}
+
+// outcome is what a run of a program measured.
+type outcome struct {
+	burst     workload.Burst
+	reordered int64
+	tcp       *result.TCPInfo
+	messages  []int64 // round trips in nanoseconds, all of them; nil where the program does not tell
+}
+
+// dial makes a client. Nothing is connected yet: the program does that in each burst, before what it measures.
+func (e Engine) dial(name string, p result.Params, to netip.AddrPort, cpu int) (workload.Client, error) {
+	if !to.IsValid() || to.Port() == 0 || to.Addr().IsUnspecified() {
+		return nil, fmt.Errorf("%s: load by %s: %v is no server's address", name, e.name, to)
+	}
+	home, err := daemon.Open(room)
+	if err != nil {
+		return nil, fmt.Errorf("%s: load by %s: %w", name, e.name, err)
+	}
+	return &client{
+		engine: e, name: name, params: p, to: to, cpus: daemon.Pin(cpu), home: home, opened: time.Now(), latences: latency.NewHistogram(),
+	}, nil
+}
+
+// ErrBroken is the error of a client whose last burst failed: it is of no more use.
+var ErrBroken = errors.New("an earlier burst failed")
+
+// slack is what a program may take beyond its bursts when no deadline is given.
+const slack = 10 * time.Second
+
+// Burst implements workload.Client. The program counts in whole seconds: a burst is at least as long as was asked for.
+func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
+	fail := func(err error) (workload.Burst, error) {
+		return workload.Burst{}, fmt.Errorf("%s: load by %s to %v: %w", c.name, c.engine.name, c.to, err)
+	}
+	if c.broken != nil {
+		return fail(fmt.Errorf("%w: %w", ErrBroken, c.broken))
+	}
+	if spec.Duration <= 0 {
+		return fail(errors.New("it takes a duration: its programs run for a time, not for a number of transactions"))
+	}
+	c.settle(spec.DropLast)
+	length, warmup := whole(spec.Duration), whole(spec.Warmup)
+	deadline := spec.Deadline
+	if deadline <= 0 {
+		deadline = length + warmup + slack
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	start := time.Now()
+	o, err := c.engine.measure(ctx, c, length, warmup)
+	if err != nil {
+		c.broken = err
+		return fail(err)
+	}
+	o.burst.Start, o.burst.Span = start, time.Since(start)
+	c.last = &o
+	return o.burst, nil
+}
+
+// whole is a time in whole seconds, rounded up.
+func whole(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
+
+// run runs the engine's client and returns what it printed, also when it failed.
+func (c *client) run(ctx context.Context, program string, args []string) ([]byte, error) {
+	return c.home.Run(ctx, daemon.Spec{Path: program, Args: args, CPUs: c.cpus})
+}
+
+// take reads a file of the home and removes it.
+func (c *client) take(name string) (text []byte, err error) {
+	err = c.home.Do(func() error {
+		full := filepath.Join(daemon.Folder, name)
+		if text, err = os.ReadFile(full); err != nil {
+			return fmt.Errorf("read what it measured: %w", err)
+		}
+		return os.Remove(full)
+	})
+	return text, err
+}
+
+// settle adds the last burst to the totals, or drops it.
+func (c *client) settle(drop bool) {
+	o := c.last
+	c.last = nil
+	if o == nil || drop {
+		return
+	}
+	b, t := o.burst, &c.totals
+	t.Transactions, t.Bytes, t.Sent, t.Lost = t.Transactions+b.Transactions, t.Bytes+b.Bytes, t.Sent+b.Sent, t.Lost+b.Lost
+	t.Reordered += o.reordered
+	for _, ns := range o.messages {
+		c.latences.Record(ns, 1)
+	}
+	if o.tcp != nil {
+		retransmits := o.tcp.Retransmits
+		if t.TCP != nil {
+			retransmits += t.TCP.Retransmits
+		}
+		sum := *o.tcp
+		sum.Retransmits = retransmits
+		t.TCP = &sum
+	}
+	t.Series = append(t.Series, result.Second{
+		At: b.Start.Sub(c.opened).Seconds(), Span: b.Duration.Seconds(), Transactions: b.Transactions, Bytes: b.Bytes, Lost: b.Lost,
+	})
+}
+
+// Collect implements workload.Client.
+func (c *client) Collect(dropLast bool) (workload.Totals, error) {
+	c.settle(dropLast)
+	totals := c.totals
+	c.totals = workload.Totals{}
+	var err error
+	if totals.Histogram, err = c.latences.Encode(); err != nil {
+		return totals, fmt.Errorf("%s: %w", c.name, err)
+	}
+	c.latences.Reset()
+	return totals, nil
+}
+
+// Close implements workload.Client.
+func (c *client) Close() error { return c.home.Close() }
