@@ -21,6 +21,8 @@ type Limits struct {
 	CongestionControl, NoDelay bool
 	// Search says that the highest rate can be searched for in place of sending at one.
 	Search bool
+	// Used are the keys of those parameters of real workloads that this one has: "file".
+	Used []string
 }
 
 // busyPollMost is the longest busy poll that makes sense: beyond it a processor does nothing else.
@@ -29,7 +31,7 @@ const busyPollMost = time.Second
 // Check returns an error that names the first parameter out of range, and the range. Zero values are in range: they take
 // the default.
 func (l Limits) Check(p result.Params) error {
-	for _, check := range []func(result.Params) error{l.checkMessage, l.checkConnections, l.checkRates, l.checkSocket, unused} {
+	for _, check := range []func(result.Params) error{l.checkMessage, l.checkConnections, l.checkRates, l.checkSocket, l.checkUnused} {
 		if err := check(p); err != nil {
 			return fmt.Errorf("%s: %w", l.Workload, err)
 		}
@@ -37,8 +39,8 @@ func (l Limits) Check(p result.Params) error {
 	return nil
 }
 
-// unused refuses what only real workloads have.
-func unused(p result.Params) error { return workload.Unused(p) }
+// checkUnused refuses what only other workloads have.
+func (l Limits) checkUnused(p result.Params) error { return workload.Unused(p, l.Used...) }
 
 func (l Limits) checkMessage(p result.Params) error {
 	if p.Message != 0 && (p.Message < l.MessageLeast || p.Message > l.MessageMost) {

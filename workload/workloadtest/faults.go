@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -54,8 +55,42 @@ func serve(w workload.Workload, port string) error {
 	return s.Close()
 }
 
+// Process is a server in a process of its own, with the daemons that it has started.
+type Process struct{ process *os.Process }
+
+// Signal sends a signal to the process and to all below it.
+func (p Process) Signal(s syscall.Signal) error {
+	for _, pid := range append([]int{p.process.Pid}, below(p.process.Pid)...) {
+		if err := unix.Kill(pid, s); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return nil
+}
+
+// below are the processes below one.
+func below(pid int) (all []int) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well formed
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, field := range strings.Fields(string(text)) {
+			child, err := strconv.Atoi(field)
+			if err == nil {
+				all = append(append(all, child), below(child)...)
+			}
+		}
+	}
+	return all
+}
+
+// Kill kills the process alone: what it has started ends with it.
+func (p Process) Kill() error { return p.process.Kill() }
+
 // Server starts a server of the workload with default parameters in a process of its own. It is killed with the test.
-func Server(t testing.TB) (*os.Process, netip.AddrPort) {
+func Server(t testing.TB) (Process, netip.AddrPort) {
 	t.Helper()
 	port := freePort(t, 1)
 	cmd := exec.Command(os.Args[0])
@@ -80,7 +115,7 @@ func Server(t testing.TB) (*os.Process, netip.AddrPort) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("the server's process said %q: %v", line, err)
 	}
-	return cmd.Process, loopback(port)
+	return Process{cmd.Process}, loopback(port)
 }
 
 // Dial arms a client to a server in another process. It is closed with the test.

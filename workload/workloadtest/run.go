@@ -16,6 +16,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/daemon"
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -47,6 +49,11 @@ func Run(t *testing.T, w workload.Workload) {
 		{"closes at any time", closes},
 		{"serves again on the same ports", servesAgain},
 		{"leaks nothing", leaksNothing},
+	}
+	for _, p := range w.Demands(w.Defaults).Programs {
+		_, err := daemon.Look(p.Name)
+		require.Need(t, "the program "+p.Name, err == nil)
+		require.Namespaces(t)
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, w) })

@@ -1,0 +1,154 @@
+// Package http is the workload http: a file asked of nginx again and again, on kept connections or on a new one for each request.
+package http
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"netdelta/internal/engine"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// Bounds of the parameters.
+const (
+	leastFile       = 1
+	mostFile        = unit.GiB
+	mostConnections = 1024
+)
+
+// Workload is http.
+func Workload() workload.Workload {
+	return workload.Workload{
+		Name:        "http",
+		Protocol:    network.TCP,
+		Summary:     "a file of one size asked of nginx by HTTP/1.1",
+		UsedBy:      "web servers, REST calls, object stores, images and artefacts that are pulled",
+		Headline:    "rate",
+		Metrics:     append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, engine.LatencyMetrics()...),
+		Defaults:    defaults(),
+		Check:       check,
+		SourcePorts: sourcePorts,
+		Demand:      demand,
+		Serve: func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (workload.Server, error) {
+			if err := check(p); err != nil {
+				return nil, err
+			}
+			return serve(ctx, fill(p), listen, cpu)
+		},
+		Dial: dial,
+	}
+}
+
+func defaults() result.Params {
+	return result.Params{File: 600 * unit.Byte, Connections: 1, CPU: "same", CongestionControl: "cubic"}
+}
+
+// fill gives zero values their defaults.
+func fill(p result.Params) result.Params {
+	if p.File == 0 {
+		p.File = defaults().File
+	}
+	return engine.Fill(p, defaults())
+}
+
+// wrkEngine is how a study names wrk among the engines.
+const wrkEngine = "wrk"
+
+// check returns an error that names the first parameter out of range, and the range.
+func check(p result.Params) error {
+	if err := checkOwn(p); err != nil {
+		return fmt.Errorf("http: %w", err)
+	}
+	return engine.Limits{
+		Workload:          "http",
+		ConnectionsMost:   mostConnections,
+		RequestRateMost:   engine.RequestRateMost,
+		CongestionControl: true,
+		NoDelay:           true,
+		Used:              []string{"file", "reconnect", "engine"},
+	}.Check(p)
+}
+
+// checkOwn checks what the engine does not know of.
+func checkOwn(p result.Params) error {
+	switch {
+	case p.Message != 0:
+		return fmt.Errorf("message is no parameter of this workload; leave it out, and give the size of the file")
+	case p.File != 0 && (p.File < leastFile || p.File > mostFile):
+		return fmt.Errorf("file %d bytes is out of range: %d to %d bytes", int64(p.File), int64(leastFile), int64(mostFile))
+	case p.BusyPoll != 0:
+		return fmt.Errorf("busy poll is no parameter of this workload; leave it out")
+	case p.Engine != "" && p.Engine != wrkEngine:
+		return fmt.Errorf("engine %q can't make its load: netdelta or wrk", p.Engine)
+	case p.Engine == wrkEngine && p.RequestRate != 0:
+		return fmt.Errorf("request rate can't be had of wrk, which asks as fast as it is answered; leave it out, or the engine")
+	case p.Engine == wrkEngine && p.CongestionControl != "" && p.CongestionControl != "cubic":
+		return fmt.Errorf("congestion control can't be had of wrk; leave it out, or the engine")
+	case p.Engine == wrkEngine && p.Nagle:
+		return fmt.Errorf("nagle can't be had of wrk; leave it out, or the engine")
+	}
+	return nil
+}
+
+// sourcePorts are those of the connections, and others in turn: for connections that take the place of broken ones, or, where
+// there is one for each request, so that no port is used again before the end of its last connection has crossed the network.
+func sourcePorts(p result.Params) int {
+	if p.Engine != "" {
+		return 0 // wrk takes any, and others for each burst
+	}
+	return max(p.Connections, 1) + engine.ConnectPorts
+}
+
+// demand is what the workload needs with parameters p.
+func demand(p result.Params) workload.Demand {
+	p = fill(p)
+	d := workload.Demand{
+		Programs: []workload.Program{{Name: nginxProgram, Package: "nginx-light"}},
+		Memory:   room(p) + nginxMemory(p),
+	}
+	if p.Engine == wrkEngine {
+		d.Programs = append(d.Programs, wrkNeeds())
+		d.Burst, d.Opaque = wrkBurst, true
+	}
+	return d
+}
+
+// fileName is the name of the file that is asked for.
+func fileName(p result.Params) string { return strconv.FormatInt(int64(p.File), 10) }
+
+// headers are those of a request, without the line before them and the one after.
+func headers(p result.Params, server netip.AddrPort) []string {
+	all := []string{"Host: " + server.String()}
+	if p.Reconnect {
+		all = append(all, "Connection: close")
+	}
+	return all
+}
+
+// request is what a client sends, to the byte: the same by netdelta's own engine and by wrk.
+func request(p result.Params, server netip.AddrPort) string {
+	text := "GET /" + fileName(p) + " HTTP/1.1\r\n"
+	for _, h := range headers(p, server) {
+		text += h + "\r\n"
+	}
+	return text + "\r\n"
+}
+
+// dial opens the client's side.
+func dial(ctx context.Context, p result.Params, local, server netip.AddrPort, cpu int) (workload.Client, error) {
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	p = fill(p)
+	if p.Engine == wrkEngine {
+		return dialWrk(ctx, p, server, cpu)
+	}
+	return engine.Dial(ctx, engine.Config{
+		Workload: "http", Kind: engine.HTTPGet, Params: p, Local: local, Remote: server, CPU: cpu, Request: request(p, server),
+	})
+}

@@ -1,0 +1,300 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/daemon"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+const nginxProgram = "nginx"
+
+// wholeFile is the largest file whose bytes are all there. A larger one is a hole: it takes no memory, and is read as zeros.
+const wholeFile = 16 * unit.MiB
+
+// room is what the server's home has to hold: the file, and beside it configuration, a log and a few folders.
+func room(p result.Params) unit.Bytes {
+	if p.File > wholeFile {
+		return 2 * unit.MiB
+	}
+	return p.File + 2*unit.MiB
+}
+
+// nginxMemory is what nginx takes at most.
+func nginxMemory(p result.Params) unit.Bytes {
+	return 16*unit.MiB + unit.Bytes(p.Connections)*32*unit.KiB
+}
+
+// nginx is a server that runs.
+type nginx struct {
+	params  result.Params
+	listen  netip.AddrPort
+	cpu     int
+	home    *daemon.Home
+	version string
+	status  bool // it tells how many requests it has answered
+
+	mu       sync.Mutex
+	daemon   *daemon.Daemon
+	answered int64 // requests, by those that have ended
+	closed   bool
+}
+
+// serve starts nginx, and returns when it listens.
+func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (_ workload.Server, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("http: nginx at %v: %w", listen, err)
+		}
+	}()
+	if listen.Port() == 0 {
+		return nil, errors.New("port 0 is not allowed: a server's port is known before it starts")
+	}
+	if err := portFree(listen); err != nil {
+		return nil, err
+	}
+	build, err := askNginx(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &nginx{params: p, listen: listen, cpu: cpu, version: build.version, status: build.has("with-http_stub_status_module")}
+	if s.home, err = daemon.Open(room(p)); err != nil {
+		return nil, err
+	}
+	if err = s.furnish(build); err == nil {
+		err = s.start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.home.Close())
+	}
+	return s, nil
+}
+
+// portFree says of a port in use that it is: nginx would try for seconds, and then say it in its log.
+func portFree(listen netip.AddrPort) error {
+	family, address := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(listen.Port()), Addr: listen.Addr().As16()})
+	if ip := listen.Addr().Unmap(); ip.Is4() {
+		family, address = unix.AF_INET, &unix.SockaddrInet4{Port: int(listen.Port()), Addr: ip.As4()}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open a socket: %w", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	// As nginx does: connections of an earlier server in TIME_WAIT are no hindrance.
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		return fmt.Errorf("set SO_REUSEADDR: %w", err)
+	}
+	if err := unix.Bind(fd, address); err != nil {
+		if errors.Is(err, unix.EADDRINUSE) {
+			return fmt.Errorf("bind: %w: another server has this port; choose another port or end that server", err)
+		}
+		return fmt.Errorf("bind: %w", err)
+	}
+	return nil
+}
+
+// build is how nginx was built.
+type build struct {
+	version   string
+	arguments string
+}
+
+// has says whether an argument was given when nginx was built.
+func (b build) has(argument string) bool { return strings.Contains(b.arguments, "--"+argument) }
+
+// nginxLeast is the oldest version that knows what we ask of it: keepalive_time came with it.
+const nginxLeast = "1.19.10"
+
+// askNginx asks the nginx that is installed how it was built.
+func askNginx(ctx context.Context) (build, error) {
+	path, err := daemon.Look(nginxProgram)
+	if err != nil {
+		return build{}, fmt.Errorf("%w: install the package nginx-light", err)
+	}
+	said, err := exec.CommandContext(ctx, path, "-V").CombinedOutput()
+	if err != nil {
+		return build{}, fmt.Errorf("ask %s for its version: %w: %.200s", path, err, said)
+	}
+	version := regexp.MustCompile(`nginx version: \S*/(\d+\.\d+\.\d+)`).FindSubmatch(said)
+	if version == nil {
+		return build{}, fmt.Errorf("ask %s for its version: it says %.200q", path, said)
+	}
+	b := build{version: string(version[1]), arguments: string(said)}
+	if older(b.version, nginxLeast) {
+		return b, fmt.Errorf("%s is version %s, which is too old: it takes %s or later", path, b.version, nginxLeast)
+	}
+	return b, nil
+}
+
+// older compares versions of the form 1.2.3.
+func older(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(x), len(y)) {
+		m, _ := strconv.Atoi(x[i]) // digits alone
+		n, _ := strconv.Atoi(y[i])
+		if m != n {
+			return m < n
+		}
+	}
+	return len(x) < len(y)
+}
+
+// Places in the server's home.
+const (
+	configFile   = "nginx.conf"
+	errorLog     = "error.log"
+	pidFile      = "nginx.pid"
+	filesFolder  = "files"
+	tempFolder   = "temp"
+	statusSocket = "status.sock"
+)
+
+// furnish writes what nginx needs: its configuration and the file that it serves.
+func (s *nginx) furnish(b build) error {
+	if err := s.home.Write(configFile, []byte(config(s.params, s.listen, b)), 0o644, ""); err != nil {
+		return err
+	}
+	for _, folder := range []string{filesFolder, tempFolder} {
+		if err := s.home.Folder(folder, ""); err != nil {
+			return err
+		}
+	}
+	name := filepath.Join(filesFolder, fileName(s.params))
+	if s.params.File <= wholeFile {
+		body := make([]byte, s.params.File)
+		for i := range body {
+			body[i] = byte(i*31 + 7) // anything but zeros
+		}
+		return s.home.Write(name, body, 0o644, "")
+	}
+	if err := s.home.Write(name, nil, 0o644, ""); err != nil {
+		return err
+	}
+	return s.home.Do(func() error { return os.Truncate(filepath.Join(daemon.Folder, name), int64(s.params.File)) })
+}
+
+// config is nginx's configuration: one process that serves one file, from memory, and that never closes a connection which the
+// client would keep.
+func config(p result.Params, listen netip.AddrPort, b build) string {
+	in := func(name string) string { return filepath.Join(daemon.Folder, name) }
+	var temp strings.Builder
+	// What it is built with wants a folder, used or not, and would take one of the machine's.
+	for _, module := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		if !b.has("without-http_" + module + "_module") {
+			fmt.Fprintf(&temp, "\t%s_temp_path %s;\n", module, in(filepath.Join(tempFolder, module)))
+		}
+	}
+	status := "return 204;"
+	if b.has("with-http_stub_status_module") {
+		status = "stub_status;"
+	}
+	return fmt.Sprintf(`daemon off;
+master_process off;
+worker_processes 1;
+user root root;
+pid %s;
+error_log %s warn;
+events {
+	worker_connections %d;
+}
+http {
+	access_log off;
+	default_type application/octet-stream;
+	sendfile on;
+	tcp_nopush on;
+	tcp_nodelay on;
+	keepalive_timeout 30d;
+	keepalive_time 30d;
+	keepalive_requests 2000000000;
+%s	server {
+		listen %v backlog=4096;
+		root %s;
+	}
+	server {
+		listen unix:%s;
+		location / {
+			%s
+		}
+	}
+}
+`, in(pidFile), in(errorLog), 2*p.Connections+64, temp.String(), listen, in(filesFolder), in(statusSocket), status)
+}
+
+// start starts nginx, and returns when it listens.
+func (s *nginx) start(ctx context.Context) error {
+	err := s.home.Do(func() error {
+		for _, left := range []string{pidFile, statusSocket} { // by one that was killed
+			if err := os.Remove(filepath.Join(daemon.Folder, left)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	in := func(name string) string { return filepath.Join(daemon.Folder, name) }
+	d, err := s.home.Start(daemon.Spec{
+		Path: nginxProgram,
+		Args: []string{"-p", daemon.Folder, "-c", in(configFile), "-e", in(errorLog)},
+		CPUs: daemon.Pin(s.cpu), Log: errorLog,
+	})
+	if err != nil {
+		return err
+	}
+	s.daemon = d
+	// It writes the file when it listens.
+	there := func() error {
+		text, err := os.ReadFile(in(pidFile))
+		if err == nil && len(text) == 0 {
+			return os.ErrNotExist // not yet written
+		}
+		return err
+	}
+	for s.home.Do(there) != nil {
+		select {
+		case <-d.Ended():
+			return s.explain(d.Err())
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("it does not listen: %w; it says: %s", context.Cause(ctx), d.Log()), d.Kill())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// explain gives what nginx's log says of a port in use the form of an error of the kernel.
+func (s *nginx) explain(err error) error {
+	if err != nil && strings.Contains(err.Error(), "("+strconv.Itoa(int(unix.EADDRINUSE))+": ") {
+		return fmt.Errorf("%w: another server has this port; choose another port or end that server: %w", unix.EADDRINUSE, err)
+	}
+	return err
+}
+
+// Close implements workload.Server.
+func (s *nginx) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.answered += s.requests(context.Background())
+	s.closed = true
+	return s.home.Close()
+}
