@@ -34,7 +34,7 @@ func Ranks(x []float64) []float64 {
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(x[i], x[j]) })
 	ranks := make([]float64, len(x))
 	for from := 0; from < len(order); {
-		to := from
+		to := from + 1 // what is not a number equals not even itself
 		for to < len(order) && x[order[to]] == x[order[from]] {
 			to++
 		}
