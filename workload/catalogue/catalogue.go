@@ -4,6 +4,7 @@ package catalogue
 import (
 	"netdelta/workload"
 	"netdelta/workload/block"
+	"netdelta/workload/http"
 	"netdelta/workload/tcpcrr"
 	"netdelta/workload/tcprr"
 	"netdelta/workload/tcpstream"
@@ -19,6 +20,7 @@ func Workloads() []workload.Workload {
 		tcpcrr.Workload(),
 		tcpstream.Workload(),
 		udpstream.Workload(),
+		http.Workload(),
 		block.Workload(),
 	}
 }
