@@ -81,7 +81,10 @@ func TestConditionsAreDocumented(t *testing.T) {
 			rows["offload."+which] = row
 		}
 	}
-	ofWorkloads := []string{"message", "connections", "rate", "request_rate", "cpu", "congestion_control", "nagle", "family"}
+	ofWorkloads := []string{
+		"message", "connections", "rate", "request_rate", "cpu", "congestion_control", "nagle", "family",
+		"engine", "file", "reconnect", "store", "operation", "block", "depth", "clients", "mix",
+	}
 	tests := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	for _, f := range files(t, func(p string) bool { return strings.HasSuffix(p, "_test.go") }) {

@@ -61,7 +61,7 @@ func greet(ctx context.Context, server netip.AddrPort) error {
 	if err != nil {
 		return fmt.Errorf("connect to nbd-server at %s: %w", server, err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // nothing was written to it
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	defer stop()
 	heard := make([]byte, len(magic)+2)
