@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,14 @@ import (
 // The test binary is its own agent.
 func TestMain(m *testing.M) {
 	if agent.Asked() {
-		agent.Become(catalogue.Workloads())
+		agent.Become(workloads())
+	}
+	if n := len(os.Args); os.Args[n-1] == echoVerb {
+		fmt.Fprintln(os.Stderr, echo(os.Args[n-2]))
+		os.Exit(1)
+	}
+	if dir := os.Getenv(runsIn); dir != "" {
+		os.Exit(runFleet(dir))
 	}
 	if udptun.Asked() {
 		os.Exit(udptun.Become())
@@ -77,12 +85,12 @@ func setUpOn(t *testing.T, networks []network.Network, s *study.Study, builds in
 	t.Helper()
 	require.Namespaces(t)
 	driver := lab.NewDriver(networks)
-	p, err := experiment.Prepare(t.Context(), s, driver, networks, catalogue.Workloads())
+	p, err := experiment.Prepare(t.Context(), s, driver, networks, workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Rules.MaxBuilds = builds
-	c, err := experiment.Assemble(s, p, driver, catalogue.Workloads())
+	c, err := experiment.Assemble(s, p, driver, workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,16 +221,7 @@ func children(t *testing.T) []int {
 	}
 	var pids []int
 	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
-		if err != nil {
-			continue // it has ended meanwhile
-		}
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if fields[1] == strconv.Itoa(os.Getpid()) {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && parentOf(pid) == os.Getpid() {
 			pids = append(pids, pid)
 		}
 	}

@@ -1,0 +1,355 @@
+package experiment_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/experiment"
+	"netdelta/experiment/study"
+	"netdelta/insight"
+	"netdelta/internal/leak"
+	"netdelta/internal/machine"
+	"netdelta/internal/require"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed/lab"
+	"netdelta/workload"
+)
+
+// served is a study of workloads across nodes.
+func served(names ...string) *study.Study {
+	s := small([]string{"host", "bridge", "vxlan"}, result.CrossNode)
+	s.Design.Rounds, s.Design.TimeBudget = 0, 10*time.Minute // a busy machine takes its time
+	s.Workloads = nil
+	for _, n := range names {
+		s.Workloads = append(s.Workloads, study.Workload{Name: n})
+	}
+	return s
+}
+
+// order has the clients of a run give their daemon an order in a block, from the first network that is visited then.
+func orders(t *testing.T, c *experiment.Config, what map[int]byte) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "order")
+	c.Program.Env = append(c.Program.Env, trigger+"="+name)
+	given := map[int]bool{}
+	c.Progress = &watcher{then: func() {}, when: func(s experiment.Status) bool {
+		if order, due := what[s.Build]; due && !given[s.Build] && s.Round == 1 {
+			given[s.Build] = true
+			if err := os.WriteFile(name, []byte{order}, 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		return false
+	}}
+}
+
+// unwell are the trials of which some burst does not count since a service was unwell.
+func unwell(trials []result.Trial) []result.Trial {
+	return slices.DeleteFunc(slices.Clone(trials), func(t result.Trial) bool {
+		return !slices.ContainsFunc(t.Bursts.Disturbed, func(why string) bool { return strings.HasPrefix(why, experiment.Unwell) })
+	})
+}
+
+// noted fails unless a note of the run has all the words.
+func noted(t *testing.T, run result.Run, words ...string) {
+	t.Helper()
+	if !slices.ContainsFunc(run.Notes, func(n string) bool {
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(n, w) })
+	}) {
+		t.Errorf("no note has %q among %q", words, run.Notes)
+	}
+}
+
+// A cluster is started once, on nodes of its own, and networks are swapped beneath it; others are measured beside it.
+func TestClusterOutlivesSwaps(t *testing.T) {
+	c := setUp(t, served("fleet", "tcp-rr"), 2, nil)
+	if !c.Blocks || c.Testbed.Nodes != 3 {
+		t.Errorf("blocks: %v, on %d nodes", c.Blocks, c.Testbed.Nodes)
+	}
+	var first, last []int
+	c.Progress = &watcher{then: func() {}, when: func(s experiment.Status) bool {
+		if s.Round == 1 && len(first) == 0 {
+			first = daemons(os.Getpid())
+		}
+		last = daemons(os.Getpid())
+		return false
+	}}
+	run := mustRun(t, c)
+	trials := journal(t, c)
+	if len(trials) != 2*len(run.Cells) {
+		t.Errorf("%d trials of %d cells in two blocks", len(trials), len(run.Cells))
+	}
+	for _, tr := range trials {
+		if tr.Failed != "" || tr.Path == nil || !tr.Path.OK {
+			t.Errorf("%s: failed %q, path %+v", tr.ID(), tr.Failed, tr.Path)
+		}
+		if !strings.Contains(tr.Cell, "fleet") {
+			continue
+		}
+		if n := len(tr.Bursts.Round); len(tr.Bursts.Rate) != n || len(tr.Bursts.Errors) != n || n == 0 || tr.Bursts.Rate[0] <= 0 {
+			t.Errorf("%s has %d bursts, the rates %v and the errors %v", tr.ID(), n, tr.Bursts.Rate, tr.Bursts.Errors)
+		}
+		if d := tr.Bursts.Duration; len(d) > 0 && slices.Min(d) < (20*time.Millisecond).Nanoseconds() {
+			t.Errorf("%s has bursts of %v ns, and its tool takes 20 ms", tr.ID(), slices.Min(d))
+		}
+		if len(tr.Services) != 2 || tr.Services[0].Memory == 0 || tr.Services[0].Pod == tr.Services[1].Pod || tr.Services[1].Restarts != 0 {
+			t.Errorf("%s was served by %+v", tr.ID(), tr.Services)
+		}
+		if tr.Disk == nil || tr.Replication == nil || tr.Errors != 1 {
+			t.Errorf("%s has the disk %v, the replication %v and %d errors", tr.ID(), tr.Disk, tr.Replication, tr.Errors)
+		}
+	}
+	if len(first) != 2 || !slices.Equal(first, last) {
+		t.Errorf("the daemons %v have become %v", first, last)
+	}
+	if left := daemons(os.Getpid()); len(left) > 0 {
+		t.Errorf("after the run the daemons %v are still there", left)
+	}
+}
+
+// Daemons that end are started again, once; what they served meanwhile is measured again. The second time their workload is
+// left out, and the rest goes on.
+func TestServiceThatDies(t *testing.T) {
+	c := setUp(t, served("fleet", "tcp-rr"), 4, nil)
+	orders(t, &c, map[int]byte{2: orderDie, 3: orderDie})
+	run := mustRun(t, c)
+	trials := journal(t, c)
+	spoiled := unwell(trials)
+	if len(spoiled) != 2 || spoiled[0].Build != 1 || spoiled[1].Build != 2 {
+		t.Fatalf("%d trials met a service that was unwell", len(spoiled))
+	}
+	if !slices.Contains(spoiled[0].Bursts.Disturbed, "") {
+		t.Errorf("%s was not measured again: %q", spoiled[0].ID(), spoiled[0].Bursts.Disturbed)
+	}
+	if s := spoiled[0].Services; len(s) != 2 || s[0].Restarts != 1 || s[1].Restarts != 0 {
+		t.Errorf("%s was served by %+v", spoiled[0].ID(), s)
+	}
+	noted(t, run, "fleet", "started again", "told to die")
+	noted(t, run, "fleet", "left out of the rest of the run", "for the second time")
+	for _, tr := range trials {
+		fleet := strings.Contains(tr.Cell, "fleet")
+		if tr.Failed != "" && !(fleet && tr.Build == 2) {
+			t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
+		}
+		if fleet && tr.Build > 2 {
+			t.Errorf("%s was measured after its workload was given up", tr.ID())
+		}
+	}
+	if last := trials[len(trials)-1]; last.Build != 3 || !strings.Contains(last.Cell, "tcp-rr") {
+		t.Errorf("the rest did not go on: the last trial is %s", last.ID())
+	}
+}
+
+// A service that is unwell for a while spoils what it served meanwhile, which is measured again.
+func TestServiceThatIsUnwell(t *testing.T) {
+	c := setUp(t, served("fleet"), 2, nil)
+	orders(t, &c, map[int]byte{1: orderHang})
+	run := mustRun(t, c)
+	spoiled := unwell(journal(t, c))
+	if len(spoiled) != 1 || spoiled[0].Build != 0 || !slices.Contains(spoiled[0].Bursts.Disturbed, "") {
+		t.Fatalf("%d trials met a service that was unwell: %+v", len(spoiled), spoiled)
+	}
+	for _, s := range spoiled[0].Services {
+		if s.Restarts != 0 {
+			t.Errorf("%s was restarted, and would have become well", s.Name)
+		}
+	}
+	if len(run.Deltas) == 0 {
+		t.Error("there are no deltas")
+	}
+}
+
+// A server alone gets the same care in bursts: a daemon that ends is started again once, and the second time its workload is
+// left out.
+func TestLoneServerThatDies(t *testing.T) {
+	s := served("lone", "tcp-rr")
+	s.Design.Rounds = 6
+	c := setUp(t, s, 4, nil)
+	if c.Blocks {
+		t.Error("what can stand side by side is measured in blocks")
+	}
+	orders(t, &c, map[int]byte{1: orderDie, 2: orderDie})
+	run := mustRun(t, c)
+	trials := journal(t, c)
+	if spoiled := unwell(trials); len(spoiled) != 2 || spoiled[0].Build != 0 || spoiled[1].Build != 1 {
+		t.Errorf("%d trials met a server that was unwell: %+v", len(spoiled), spoiled)
+	} else if n := len(spoiled[0].Bursts.Round); n < 6 || spoiled[0].Bursts.Disturbed[n-1] != "" || spoiled[0].Services[0].Restarts != 1 {
+		t.Errorf("%s did not go on: %q, %+v", spoiled[0].ID(), spoiled[0].Bursts.Disturbed, spoiled[0].Services)
+	}
+	noted(t, run, "lone", "started again", "told to die")
+	noted(t, run, "lone", "left out of the rest of the run")
+	if last := trials[len(trials)-1]; last.Build != 3 || !strings.Contains(last.Cell, "tcp-rr") {
+		t.Errorf("the rest did not go on: the last trial is %s", last.ID())
+	}
+}
+
+// A cluster that never starts costs its own cells, with the last words of its daemons.
+func TestServiceThatNeverStarts(t *testing.T) {
+	c := setUp(t, served("stillborn", "tcp-rr"), 2, nil)
+	run := mustRun(t, c)
+	for _, tr := range journal(t, c) {
+		dead := strings.Contains(tr.Cell, "stillborn")
+		if dead != strings.Contains(tr.Failed, "no luck today") || dead && tr.Build > 0 {
+			t.Errorf("%s: %q", tr.ID(), tr.Failed)
+		}
+	}
+	noted(t, run, "stillborn", "no luck today")
+	if !slices.ContainsFunc(run.Deltas, func(d result.Delta) bool { return d.Workload == "tcp-rr" }) {
+		t.Error("the rest has no deltas")
+	}
+	if slices.ContainsFunc(run.Checks, func(c result.Check) bool {
+		return c.Check == insight.CheckFinished && !c.OK && strings.Contains(c.Trial, "tcp-rr")
+	}) {
+		t.Error("trials of the rest failed")
+	}
+}
+
+// What cells need and can't have is said, with what to do; the rest of the study stays.
+func TestUnmetDemands(t *testing.T) {
+	require.Namespaces(t)
+	s := served("lacking", "greedy", "fleet", "tcp-rr")
+	s.Placement = []result.Placement{result.SameNode, result.CrossNode}
+	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), network.Catalogue(), workloads())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range p.Cells {
+		want := map[string]string{
+			"lacking": "workload lacking is unsupported: needs no-such-daemon; install it with apt install nothing-of-the-kind",
+			"greedy":  "workload greedy is unsupported: needs 1PiB of memory for its servers,",
+			"fleet":   "workload fleet on one node is unsupported: its 2 servers stand on a node each",
+			"tcp-rr":  "",
+		}[c.Workload]
+		if c.Placement == result.CrossNode && c.Workload == "fleet" {
+			want = ""
+		}
+		if c.Placement == result.SameNode && c.Workload == "tcp-rr" {
+			continue // live swaps have their own reasons
+		}
+		if !strings.HasPrefix(c.Unsupported, want) || (want == "") != (c.Unsupported == "") {
+			t.Errorf("%s: %q, want %q", c.ID, c.Unsupported, want)
+		}
+	}
+}
+
+// Servers that stand side by side must fit into memory together: settings that don't are left out, by name.
+func TestServersFitIntoMemory(t *testing.T) {
+	require.Namespaces(t)
+	free, err := machine.FreeMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := served("lone")
+	s.Workloads[0].Levels.Connections = []int{1, 2, 3, 4}
+	all := workloads()
+	for i := range all {
+		if all[i].Name == "lone" {
+			all[i].Demand = func(result.Params) workload.Demand { return workload.Demand{Programs: shell(), Memory: free / 10} }
+		}
+	}
+	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), network.Catalogue(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[int]bool{}
+	for _, c := range p.Cells {
+		if c.Skipped == "" {
+			kept[c.Params.Connections] = true
+		} else if !strings.Contains(c.Skipped, "of memory together") {
+			t.Errorf("%s: %s", c.ID, c.Skipped)
+		}
+	}
+	if len(kept) == 0 || len(kept) > 2 || !kept[1] {
+		t.Errorf("kept %v: each takes four tenths of the memory that is free", kept)
+	}
+}
+
+// runsIn is the variable of the environment that has the test binary carry out a run in a folder, for a test that kills it.
+const runsIn = "FLEET_RUNS_IN"
+
+// runFleet runs until it is killed, and says so when it has its services.
+func runFleet(dir string) int {
+	ctx := context.Background()
+	s := served("fleet")
+	driver := lab.NewDriver(network.Catalogue())
+	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue(), workloads())
+	if err == nil {
+		p.FixBuilds(1000)
+		var c experiment.Config
+		if c, err = experiment.Assemble(s, p, driver, workloads()); err == nil {
+			c.Folder, err = result.Create(filepath.Join(dir, "run"), []byte("study: small\n"))
+			c.Judge = insight.NewJudge(c.Workloads)
+			c.Progress = &watcher{when: func(experiment.Status) bool { return len(daemons(os.Getpid())) == 2 }, then: func() { fmt.Println("ready") }}
+			if err == nil {
+				_, err = experiment.Run(ctx, c)
+			}
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// A run that is killed leaves no daemon, no mount and no namespace.
+func TestKilledRunLeavesNoService(t *testing.T) {
+	require.Namespaces(t)
+	before, err := leak.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), runsIn+"="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	running := daemons(cmd.Process.Pid)
+	if len(running) != 2 {
+		t.Errorf("the run has the daemons %v, want two", running)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // says that it was killed
+	deadline := time.Now().Add(30 * time.Second)
+	for _, pid := range running {
+		for !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			if time.Now().After(deadline) {
+				t.Fatalf("daemon %d is still there", pid)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	if _, err := lab.Cleanup(t.Context()); err != nil {
+		t.Error(err)
+	}
+	after, err := leak.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range leak.Diff(before, after) {
+		t.Errorf("the host is not the same: %s", line)
+	}
+}
