@@ -46,7 +46,10 @@ func paceOf(burst time.Duration, visit int, d workload.Demand) pace {
 	p := pace{length: max(burst, d.Burst), visit: visit}
 	p.deadline, p.cost = p.length+hangAfter, p.length+p.length/warmupShare+exchange
 	if len(d.Programs) > 0 {
-		p.deadline, p.cost = p.length+programHangAfter, p.cost+programStart
+		p.deadline = p.length + programHangAfter
+	}
+	if d.Burst > 0 { // a program that is started for each burst
+		p.cost += programStart
 	}
 	if p.visit == 0 {
 		p.visit = max(1, min(visitBursts, int(visitLength/p.length)))
