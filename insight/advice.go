@@ -19,6 +19,7 @@ func Advise(run result.Run) []result.Advice {
 			all = append(all, choose(parts, p, load)...)
 		}
 	}
+	all = append(all, boundAdvice(parts)...)
 	return append(all, more(run)...)
 }
 

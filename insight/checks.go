@@ -23,6 +23,9 @@ const (
 	CheckPath      = "path"      // the packets went the way that the network says
 	CheckSockets   = "sockets"   // no buffer or queue of a socket bounded what was measured
 	CheckStalls    = "stalls"    // something arrived all the time
+	CheckErrors    = "errors"    // no transaction failed
+	CheckDisk      = "disk"      // it is not the disk that bounds a workload
+	CheckServices  = "services"  // the daemons that serve were well, and none had to be started again
 )
 
 // disturbedShare is the share of disturbed bursts from which a trial is reported.
@@ -67,6 +70,7 @@ func (s *summary) checks() []result.Check {
 			Trial: t.ID(), Check: CheckLoss, Expected: "0 datagrams lost", Observed: fmt.Sprintf("%d lost", t.Lost),
 		})
 	}
+	checks = append(checks, s.served()...)
 	if found := sockets.Findings(*t); len(found) > 0 {
 		checks = append(checks, result.Check{
 			Trial: t.ID(), Check: CheckSockets, Expected: "sockets that turn nothing away, alike at both ends", Observed: strings.Join(found, "; "),

@@ -200,6 +200,10 @@ func (t table) contrast(cell result.Cell, others []string, baseline float64, m m
 		d.Rounds = 0 // one figure for each build: there are no rounds in it
 	}
 	fill(&d, m, e)
+	d.Bound = boundOf(cell.ID, all)
+	if warning := failedShare(cell.ID, all); warning != "" {
+		d.Warnings = append(d.Warnings, warning)
+	}
 	return contrast{delta: d, metric: m, estimate: e, sittings: p.sittings}, nil
 }
 

@@ -26,6 +26,9 @@ func (j Judge) Conclude(run *result.Run, trials []result.Trial) {
 	run.Effects = Effects(run.Cells, trials, j.options(*run))
 	run.Paths = Paths(run.Cells, trials)
 	run.Links = Links(run.Cells, trials)
+	run.Services = Services(trials)
+	run.Splits, run.Replications = Splits(*run, trials), Replications(run.Cells, trials)
+	run.Correlations = Correlations(*run)
 	run.Claims = Claims(*run, trials, j.defaults, j.options(*run))
 	run.Advice = Advise(*run)
 }

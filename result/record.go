@@ -259,7 +259,10 @@ type Delta struct {
 	// Excluded counts bursts and trials that were left out, by reason.
 	Excluded map[string]int `json:"excluded"`
 	Variance *Variance      `json:"variance,omitempty"`
-	Warnings []string       `json:"warnings,omitempty"`
+	// Bound is what kept the cell from doing more in most of its trials: "link", "cpu", "disk" or "latency"; "" where that is not
+	// known, or differs from trial to trial.
+	Bound    string   `json:"bound,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Check is a question asked of a trial beside its figures: was it disturbed, did it lose packets, did its path hold.
@@ -322,7 +325,14 @@ type Run struct {
 	// Paths sum up the proofs of which way the packets went, for each network and placement.
 	Paths []PathProof `json:"paths,omitempty"`
 	// Links are how traffic was spread over the links of bonds; there are none without bonds.
-	Links  []LinkShare `json:"links,omitempty"`
-	Claims []Claim     `json:"claims"`
-	Advice []Advice    `json:"advice"`
+	Links []LinkShare `json:"links,omitempty"`
+	// Services are the daemons that served, with what they took at most in any trial; there are none where netdelta serves.
+	Services []Service `json:"services,omitempty"`
+	// Splits are where the latency of operations on blocks goes, Replications what clusters say of themselves, and Correlations
+	// how what applications get done goes with raw latency and bandwidth.
+	Splits       []Split       `json:"splits,omitempty"`
+	Replications []Replicated  `json:"replications,omitempty"`
+	Correlations []Correlation `json:"correlations,omitempty"`
+	Claims       []Claim       `json:"claims"`
+	Advice       []Advice      `json:"advice"`
 }

@@ -1,0 +1,176 @@
+package insight
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// Splits says where the latency of each cell goes whose server has measured its storage without a network. What is measured is
+// the total and the disk; the rest are differences of measured figures. Deltas must be filled in.
+func Splits(run result.Run, trials []result.Trial) []result.Split {
+	all := sittings(trials)
+	var splits []result.Split
+	for _, d := range run.Deltas {
+		disk := diskOf(d.Cell, all)
+		if d.Metric != metricP50 || disk <= 0 || d.Ratio == 0 {
+			continue
+		}
+		s := result.Split{
+			Cell: d.Cell, Network: d.Network, Workload: d.Workload, Params: d.Params, Placement: d.Placement, Path: d.Path, Baseline: d.Baseline,
+			Total: time.Duration(d.Value), Disk: disk, Common: time.Duration(d.BaselineValue) - disk, Added: time.Duration(d.Difference),
+		}
+		if d.DifferenceLow != nil && d.DifferenceHigh != nil {
+			low, high := time.Duration(*d.DifferenceLow), time.Duration(*d.DifferenceHigh)
+			s.AddedLow, s.AddedHigh = &low, &high
+		}
+		for _, raw := range run.Deltas {
+			if raw.Workload == rawLatency && raw.Metric == metricP50 && raw.Network == d.Network && raw.Path == d.Path && alike(raw.Setting(), d.Setting()) {
+				s.RoundTrip = time.Duration(raw.Value)
+				break
+			}
+		}
+		splits = append(splits, s)
+	}
+	return splits
+}
+
+// diskOf is the median latency of the storage behind a cell without a network, the median over its trials; 0 where none has it.
+func diskOf(cell string, all []sitting) time.Duration {
+	var disks []float64
+	for _, s := range all {
+		if t := s.good(cell); t != nil && t.trial.Disk != nil && t.trial.Disk.P50 > 0 {
+			disks = append(disks, float64(t.trial.Disk.P50))
+		}
+	}
+	if len(disks) == 0 {
+		return 0
+	}
+	return time.Duration(stats.Median(disks))
+}
+
+// Replications says of each cell what its cluster measured of its replication, beside what its clients got done.
+func Replications(cells []result.Cell, trials []result.Trial) []result.Replicated {
+	sat := sittings(trials)
+	var all []result.Replicated
+	for _, c := range cells {
+		var means, rates []float64
+		r := result.Replicated{
+			Cell: c.ID, Network: c.Network, Workload: c.Workload, Params: c.Params, Placement: c.Placement, Path: c.Path,
+		}
+		for _, s := range sat {
+			t := s.good(c.ID)
+			if t == nil || t.trial.Replication == nil || t.trial.Replication.Samples == 0 {
+				continue
+			}
+			means = append(means, float64(t.trial.Replication.Mean))
+			r.Max = max(r.Max, t.trial.Replication.Max)
+			if values := rateMetric().values(t); len(values) > 0 {
+				rates = append(rates, stats.Median(values))
+			}
+		}
+		if len(means) == 0 || c.Role == result.RoleTwin { // the twin is the baseline once more
+			continue
+		}
+		r.Mean = time.Duration(stats.Median(means))
+		if len(rates) > 0 {
+			r.Rate = stats.Median(rates)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// rateMetric is that of transactions per second.
+func rateMetric() metric {
+	all := metrics()
+	return all[slices.IndexFunc(all, func(m metric) bool { return m.name == metricRate })]
+}
+
+// The workloads whose figures are those of the network alone.
+const (
+	rawLatency   = "tcp-rr"
+	rawBandwidth = "tcp-stream"
+)
+
+// alike says whether two settings are of the same networks: in the same placement, of the same IP, MTU and conditions.
+func alike(a, b result.Setting) bool {
+	return a.Placement == b.Placement && a.Params.Conditions == b.Params.Conditions && a.Params.MTU == b.Params.MTU && a.Params.Family == b.Params.Family
+}
+
+// Correlations holds what applications got done on each network, in transactions per second, against what the network measures
+// raw in the same run: the round trip of tcp-rr and the throughput of tcp-stream, in the first setting of each that is of the
+// same networks. It takes three networks, the baseline among them. Deltas must be filled in.
+func Correlations(run result.Run) []result.Correlation {
+	parts := Parts(run)
+	var all []result.Correlation
+	for _, part := range parts {
+		value := pointsOf(part, metricRate)
+		if len(value.at) < 3 {
+			continue
+		}
+		for _, raw := range []struct{ workload, metric string }{{rawLatency, metricP50}, {rawBandwidth, metricThroughput}} {
+			i := slices.IndexFunc(parts, func(p Part) bool { return p.Setting.Workload == raw.workload && alike(p.Setting, part.Setting) })
+			if i < 0 {
+				continue
+			}
+			if c, ok := correlate(value, pointsOf(parts[i], raw.metric), run); ok {
+				c.Workload, c.Params, c.Placement, c.Metric, c.Unit = part.Setting.Workload, part.Setting.Params, part.Setting.Placement, metricRate, value.unit
+				c.RawWorkload, c.RawParams, c.RawMetric = raw.workload, parts[i].Setting.Params, raw.metric
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// points are the values of a metric in a setting, by network.
+type points struct {
+	unit  string
+	order []result.CorrelationPoint // Value alone
+	at    map[string]float64
+}
+
+// pointsOf takes them from deltas, in which what the machine did meanwhile has dropped out, and from the baseline.
+func pointsOf(part Part, name string) points {
+	p := points{at: map[string]float64{}}
+	add := func(network, path string, v float64) {
+		if key := Name(network, path); v > 0 && p.at[key] == 0 {
+			p.at[key] = v
+			p.order = append(p.order, result.CorrelationPoint{Network: network, Path: path, Value: v})
+		}
+	}
+	for _, d := range part.Run.Deltas {
+		if d.Metric == name && d.Ratio > 0 {
+			p.unit = d.Unit
+			add(d.Baseline, "", d.BaselineValue)
+			add(d.Network, d.Path, d.Value)
+		}
+	}
+	return p
+}
+
+// correlate holds the values of networks against their raw figures; it is not ok with fewer than three, or where all are alike.
+func correlate(value, raw points, run result.Run) (c result.Correlation, ok bool) {
+	var x, y []float64
+	for _, p := range value.order {
+		if p.Raw = raw.at[Name(p.Network, p.Path)]; p.Raw > 0 {
+			c.Points = append(c.Points, p)
+			x, y = append(x, math.Log(p.Raw)), append(y, math.Log(p.Value))
+		}
+	}
+	confidence := run.Confidence
+	if confidence <= 0 {
+		confidence = stats.DefaultConfidence
+	}
+	s := stats.Correlate(x, y, confidence, run.Seed)
+	if math.IsNaN(s.Pearson) || math.IsNaN(s.Spearman) {
+		return c, false
+	}
+	c.RawUnit = raw.unit
+	c.Pearson, c.PearsonLow, c.PearsonHigh, c.Spearman, c.P = s.Pearson, finite(s.Low), finite(s.High), s.Spearman, s.P
+	return c, true
+}

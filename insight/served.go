@@ -1,0 +1,102 @@
+package insight
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"netdelta/result"
+)
+
+// Unwell begins the reason of a burst that was left out since a daemon behind it was ill.
+const Unwell = "service unwell"
+
+// served are the checks of what stands behind a trial's transactions: did they fail, was the disk what bounded them, were the
+// daemons well.
+func (s *summary) served() []result.Check {
+	t := s.trial
+	var checks []result.Check
+	add := func(name, expected, observed string) {
+		checks = append(checks, result.Check{Trial: t.ID(), Check: name, Expected: expected, Observed: observed})
+	}
+	if failed, of := failures(t); failed > 0 {
+		add(CheckErrors, "0 errors", fmt.Sprintf("%d of %d", failed, of))
+	}
+	if b := t.Bound; b != nil && b.By == result.BoundDisk {
+		observed := fmt.Sprintf("%.0f%% of what the disk does without a network", 100*b.Disk)
+		if t.Disk != nil {
+			observed += fmt.Sprintf(" (%s operations/s)", digits(t.Disk.Rate))
+		}
+		add(CheckDisk, "a disk that is not the bottleneck", observed)
+	}
+	ailments := map[string]int{}
+	for _, reason := range t.Bursts.Disturbed {
+		if strings.HasPrefix(reason, Unwell) {
+			ailments[strings.TrimPrefix(strings.TrimPrefix(reason, Unwell), ": ")]++
+		}
+	}
+	var found []string
+	for _, ailment := range slices.Sorted(maps.Keys(ailments)) {
+		found = append(found, fmt.Sprintf("%s (%d bursts)", ailment, ailments[ailment]))
+	}
+	if len(found) > 0 {
+		add(CheckServices, "services that are well", strings.Join(found, "; "))
+	}
+	return checks
+}
+
+// failures are the transactions of a trial that failed, of so many that were begun: those of the trial as a whole, or where
+// it has no such sum those of its bursts.
+func failures(t *result.Trial) (failed, of int64) {
+	failed = t.Errors
+	done := t.Transactions
+	if failed == 0 {
+		done = 0
+		for i, n := range t.Bursts.Errors {
+			failed += n
+			if i < len(t.Bursts.Transactions) {
+				done += t.Bursts.Transactions[i]
+			}
+		}
+	}
+	return failed, done + failed
+}
+
+// failedShare warns of the transactions of a cell that failed, which no figure holds; "" if none did.
+func failedShare(cell string, all []sitting) string {
+	failed, of := int64(0), int64(0)
+	for _, s := range all {
+		if t := s.good(cell); t != nil {
+			n, begun := failures(t.trial)
+			failed, of = failed+n, of+begun
+		}
+	}
+	if failed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d transactions failed and are in no figure", failed, of)
+}
+
+// Services are the daemons behind the trials that count, each once, by name: what they took at most, and how often they had to
+// be started again.
+func Services(trials []result.Trial) []result.Service {
+	most := map[string]result.Service{}
+	for _, t := range trials {
+		if t.Failed != "" {
+			continue
+		}
+		for _, s := range t.Services {
+			had, known := most[s.Name]
+			if known {
+				s.Memory, s.Restarts = max(s.Memory, had.Memory), max(s.Restarts, had.Restarts)
+			}
+			most[s.Name] = s
+		}
+	}
+	var all []result.Service
+	for _, name := range slices.Sorted(maps.Keys(most)) {
+		all = append(all, most[name])
+	}
+	return all
+}
