@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# study-results.sh RUN NAME writes docs/results/NAME.md anew from the folder of a run: what was asked, how the run was made, what came
+# out, and the claims with their verdicts. What the study can't show here is in docs/studies.md, to which the page leads.
+set -euo pipefail
+
+if (($# != 2)) || [[ ! -f $1/trials.jsonl || ! $2 =~ ^[a-z0-9-]+$ ]]; then
+	echo "usage: study-results.sh RUN NAME, a folder that netdelta run has written and the name of a page (storage)" >&2
+	exit 2
+fi
+run=$(realpath "$1") name=$2
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+[[ -x bin/netdelta ]] || make build
+mkdir -p docs/results
+
+study=$(sed -n 's/^study: *//p' "$run/study.yaml")
+budget=$(sed -n 's/.*time_budget: *\([^,}]*\).*/\1/p' "$run/study.yaml")
+{
+	printf '# %s\n\n' "What a run of the study $study found"
+	printf 'Made by these commands, in a clone of this repository:\n\n'
+	printf '```\nmake setup build\nbin/netdelta run %s --time-budget %s --out runs/%s\nscripts/study-results.sh runs/%s %s\n```\n\n' \
+		"$study" "$budget" "$name" "$name" "$name"
+	printf 'What stands for what, and what one machine can'"'"'t show: [the studies](../studies.md#%s).\n\n' "$study"
+	bin/netdelta report "$run" --format md --out -
+} >"docs/results/$name.md.new"
+mv "docs/results/$name.md.new" "docs/results/$name.md"
+wc -l "docs/results/$name.md"
