@@ -211,7 +211,7 @@ func (w *swapper) swapIn(ctx context.Context, g group, cells []result.Cell) []*s
 			s.failed = fmt.Errorf("%s on network %s: %w", s.cell.ID, g.network, err)
 		}
 	}
-	return w.stage.armAll(ctx, seats, bed.crew, bed.tb)
+	return w.stage.armAll(ctx, seats, bed.crew, bed.tb, bed.clusters)
 }
 
 // serve starts the clusters that the cells of an underlay need and that are not there yet.

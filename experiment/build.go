@@ -183,7 +183,7 @@ func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []resul
 	if err != nil {
 		return failAll(seats, fmt.Errorf("network %s: %w", g.network, err))
 	}
-	return st.armAll(ctx, seats, crew, tb)
+	return st.armAll(ctx, seats, crew, tb, nil)
 }
 
 // specOf is the testbed that a group needs.
@@ -207,9 +207,12 @@ func failAll(seats []*seat, err error) []*seat {
 	return seats
 }
 
-// armAll gives the seats their agents and opens their connections.
-func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.Testbed) []*seat {
+// armAll gives the seats their agents and opens their connections, on a testbed with clusters of services that talk when they like.
+func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.Testbed, clusters map[string]*cluster) []*seat {
 	prober := proberOf(tb)
+	if prober != nil {
+		prober.Aside(aside(c.client, clusters))
+	}
 	for _, s := range seats {
 		s.testbed, s.prober = tb, prober
 		s.client, s.server = c.client, c.servers[s.cell.Placement]

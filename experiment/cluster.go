@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -181,6 +182,22 @@ func (k *cluster) pods() []testbed.Pod {
 	var all []testbed.Pod
 	for _, m := range k.members {
 		all = append(all, m.agent.Pod())
+	}
+	return all
+}
+
+// aside are the pods between which clusters, and a client of theirs, talk beside what is measured.
+func aside(client *agent.Agent, clusters map[string]*cluster) []testbed.Pod {
+	if len(clusters) == 0 {
+		return nil
+	}
+	all := []testbed.Pod{client.Pod()}
+	for _, k := range clusters {
+		for _, p := range k.pods() {
+			if !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
 	}
 	return all
 }
