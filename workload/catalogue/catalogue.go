@@ -5,6 +5,7 @@ import (
 	"netdelta/workload"
 	"netdelta/workload/block"
 	"netdelta/workload/http"
+	"netdelta/workload/oltp"
 	"netdelta/workload/tcpcrr"
 	"netdelta/workload/tcprr"
 	"netdelta/workload/tcpstream"
@@ -22,5 +23,6 @@ func Workloads() []workload.Workload {
 		udpstream.Workload(),
 		http.Workload(),
 		block.Workload(),
+		oltp.Workload(),
 	}
 }

@@ -22,6 +22,7 @@ type client struct {
 	node  netip.Addr
 	cpus  []int
 	run   sysbench.Run
+	rate  float64 // transactions per second of the last run
 	tally tally
 }
 
@@ -79,6 +80,9 @@ func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report
 	if err == nil {
 		err = errParse
 	}
+	if err == nil {
+		c.rate = float64(report.Transactions) / report.Time.Seconds()
+	}
 	return report, err
 }
 
@@ -107,7 +111,8 @@ func (c *client) burst(ctx context.Context, spec workload.BurstSpec) (workload.B
 	var warm sysbench.Report
 	if spec.Warmup > 0 {
 		var err error
-		run.Time = spec.Warmup
+		// sysbench has no warm-up, and counts time in whole seconds: it is a run of its own, and ended by its transactions.
+		run.Time, run.Events = spec.Warmup, max(int64(c.rate*spec.Warmup.Seconds()), int64(run.Threads))
 		if warm, err = c.measure(ctx, run); err != nil {
 			return workload.Burst{}, err
 		}

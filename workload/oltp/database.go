@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netdelta/internal/daemon"
 )
 
@@ -44,16 +46,16 @@ func (d *database) launch(args ...string) (err error) {
 	return err
 }
 
+// errNobody is matched by the error of a node that has nobody to join, and never will have.
+var errNobody = errors.New("no other node runs")
+
 // until asks again and again until ready returns nil. The error of a database that ends meanwhile, or does not get there, has
 // its last words.
 func (d *database) until(ctx context.Context, what string, ready func(context.Context) error) error {
 	for {
 		err := ready(ctx)
-		if err == nil {
-			return nil
-		}
-		if ended := d.ended(); ended != nil {
-			return ended
+		if err == nil || errors.Is(err, errNobody) {
+			return err
 		}
 		select {
 		case <-d.daemon.Ended():
@@ -66,10 +68,42 @@ func (d *database) until(ctx context.Context, what string, ready func(context.Co
 }
 
 // ended is the error of a database that has ended; nil while it runs.
-func (d *database) ended() error { return d.daemon.Err() }
+func (d *database) ended() error {
+	select {
+	case <-d.daemon.Ended():
+	default:
+		return nil
+	}
+	how := strings.TrimPrefix(strings.SplitN(d.daemon.Err().Error(), ";", 2)[0], d.name+": ")
+	if d.full() {
+		how += "; the memory for its data is full"
+	}
+	return fmt.Errorf("%s: %s; its last words: %s", d.name, how, d.words())
+}
 
-// words are the last things that the database said.
-func (d *database) words() string { return d.daemon.Log() }
+// full says whether the home has no room left.
+func (d *database) full() bool {
+	var room unix.Statfs_t
+	err := d.home.Do(func() error { return unix.Statfs(daemon.Folder, &room) })
+	return err == nil && room.Bavail < 16
+}
+
+// wordsMost is how many lines of a log are shown.
+const wordsMost = 8
+
+// words are the last things that the database said: its errors, if there are any, for it says much else.
+func (d *database) words() string {
+	var errs []string
+	for line := range strings.Lines(d.daemon.Said()) {
+		if strings.Contains(line, "[ERROR]") {
+			errs = append(errs, strings.TrimSpace(line))
+		}
+	}
+	if len(errs) == 0 {
+		return d.daemon.Log()
+	}
+	return strings.Join(errs[max(0, len(errs)-wordsMost):], "\n")
+}
 
 // sql has the database run statements, by its socket, and gives what they yield, a line for each row, tabs between columns.
 func (d *database) sql(ctx context.Context, statements string) (string, error) {

@@ -36,6 +36,9 @@ const nodes = 3
 // patience is how long a start may take on a busy machine, and making the first database before it.
 const patience = 3 * time.Minute
 
+// recovery is how long nodes may take to notice what has become of others.
+const recovery = time.Minute
+
 // cluster is a cluster in a lab, with a pod on a node of its own for each database and one for the client.
 type cluster struct {
 	testbed.Testbed
@@ -164,7 +167,7 @@ func (c *cluster) health(t testing.TB, pod int) workload.Health {
 // well waits until all databases are well.
 func (c *cluster) well(t testing.TB) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(recovery); ; time.Sleep(200 * time.Millisecond) {
 		ails := ""
 		for pod := range nodes {
 			if h := c.health(t, pod); h.Unwell != "" {

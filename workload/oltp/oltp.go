@@ -105,7 +105,7 @@ func wrong(p result.Params) error {
 // Memory: homeSize is of a node's data, which lie in memory, resident what its daemon takes beside them at most, and
 // clientMemory what the load generator does.
 const (
-	homeSize     = 512 * unit.MiB
+	homeSize     = 384 * unit.MiB
 	resident     = 256 * unit.MiB
 	clientMemory = 64 * unit.MiB
 )

@@ -23,7 +23,8 @@ func (s *server) Restart(ctx context.Context) error {
 	var err error
 	if s.db.ended() == nil {
 		err = s.db.until(ctx, "take part in the cluster", s.regain)
-	} else {
+	}
+	if s.db.ended() != nil { // now, or meanwhile
 		err = s.again(ctx)
 	}
 	if err != nil {
@@ -34,16 +35,6 @@ func (s *server) Restart(ctx context.Context) error {
 
 // again starts a node that has ended.
 func (s *server) again(ctx context.Context) error {
-	if s.at.Pod == 0 && s.others(ctx, groupPort).answer == nil {
-		return s.begin(ctx, true)
-	}
-	for s.others(ctx, groupPort).answer == nil {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("no other node runs: %w; restart node 0 first", context.Cause(ctx))
-		case <-time.After(poll):
-		}
-	}
 	position, err := s.recover(ctx)
 	if err == nil {
 		if err = s.join(ctx, "--wsrep-start-position="+position); err == nil || ctx.Err() != nil {
@@ -51,7 +42,8 @@ func (s *server) again(ctx context.Context) error {
 		}
 	}
 	// The others have begun anew, or its data are of no use: it gets those that all began with.
-	if again := s.begin(ctx, false); again != nil {
+	alone := errors.Is(err, errNobody)
+	if again := s.begin(ctx, alone); again != nil {
 		return errors.Join(err, again)
 	}
 	return nil
@@ -86,11 +78,16 @@ func (s *server) recover(ctx context.Context) (position string, err error) {
 }
 
 // regain returns nil when the node serves. One whose group has no quorum, and to which all nodes that are there answer, has
-// it given back.
+// it given back. The error matches errNobody where the node is the first one, has not begun to serve, and no other runs.
 func (s *server) regain(ctx context.Context) error {
 	now, err := s.db.status(ctx)
 	if err == nil && now.component == primary {
 		return now.takesPart()
+	}
+	if err != nil && s.at.Pod == 0 {
+		if seen := s.others(ctx, groupPort); seen.unsure == nil && len(seen.answer) == 0 {
+			return errors.Join(errNobody, s.db.daemon.Kill())
+		}
 	}
 	if elected := s.elect(ctx); elected != nil {
 		return elected
@@ -123,8 +120,7 @@ func (s *server) elect(ctx context.Context) error {
 	if best < 0 {
 		return nil
 	}
-	_, err := s.sqlAt(ctx, best, "set global wsrep_provider_options='pc.bootstrap=yes'")
-	if err != nil {
+	if _, err := s.sqlAt(ctx, best, "set global wsrep_provider_options='pc.bootstrap=yes'"); err != nil {
 		return fmt.Errorf("give the cluster its quorum back at node %d: %w", best, err)
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 )
 
 // seedSize is what a home takes in which a seed is made: the data, and what Galera keeps of how they came about.
-const seedSize = 768 * unit.MiB
+const seedSize = 512 * unit.MiB
 
 // seedTime is how long making one may take: some 4 s, and more on a busy machine.
 const seedTime = 3 * time.Minute
