@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -15,20 +16,25 @@ import (
 type delays struct {
 	files []*os.File
 	// asked is how long each thread ran or waited to run when it was read last, and most by how much one of them has grown.
-	asked  []time.Duration
-	most   time.Duration
-	buffer [128]byte
+	// waited is the latter part of it.
+	asked, waited []time.Duration
+	most          time.Duration
+	buffer        [128]byte
 }
 
-// open opens the schedstat of threads of a process. It is an error if the kernel does not count (CONFIG_SCHED_INFO), as
-// a thread shows that has run and yet has no figures.
+// open opens the schedstat of threads of a process, and of daemons that it has started. It is an error if the kernel does not
+// count (CONFIG_SCHED_INFO), as a thread shows that has run and yet has no figures.
 func (d *delays) open(root string, pid int, threads []int) error {
 	for _, id := range threads {
-		f, err := os.Open(filepath.Join(root, strconv.Itoa(pid), "task", strconv.Itoa(id), "schedstat"))
+		folder := filepath.Join(root, strconv.Itoa(pid), "task", strconv.Itoa(id))
+		if daemon := filepath.Join(root, strconv.Itoa(id)); !exists(folder) && exists(daemon) {
+			folder = daemon
+		}
+		f, err := os.Open(filepath.Join(folder, "schedstat"))
 		if err != nil {
 			return err
 		}
-		d.files, d.asked = append(d.files, f), append(d.asked, 0)
+		d.files, d.asked, d.waited = append(d.files, f), append(d.asked, 0), append(d.waited, 0)
 		if used, _, err := d.figures(f); err != nil || used == 0 {
 			return errors.Join(fmt.Errorf("%s has no figures", f.Name()), err)
 		}
@@ -36,12 +42,18 @@ func (d *delays) open(root string, pid int, threads []int) error {
 	return nil
 }
 
+// exists says whether there is a file.
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
 func (d *delays) close() error {
 	var errs []error
 	for _, f := range d.files {
 		errs = append(errs, f.Close())
 	}
-	d.files, d.asked = nil, nil
+	d.files, d.asked, d.waited = nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -50,9 +62,14 @@ func (d *delays) read() (sum time.Duration, err error) {
 	d.most = 0
 	for i, f := range d.files {
 		used, waited, err := d.figures(f)
+		if errors.Is(err, syscall.ESRCH) {
+			sum += d.waited[i] // a daemon that has died waits no more
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}
+		d.waited[i] = waited
 		sum += waited
 		d.most = max(d.most, used+waited-d.asked[i])
 		d.asked[i] = used + waited

@@ -3,7 +3,9 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"netdelta/result"
@@ -24,6 +26,9 @@ type Meter struct {
 	server  int   // the process; 0 is another machine's
 	cpus    []int // whose soft interrupts count; none is all
 	threads []int // their ksoftirqd
+	// daemons are processes that serve in the server's place, and spent what each of them had used when it was read last.
+	daemons []int
+	spent   []time.Duration
 	// carriers are processes that do part of the network's work.
 	carriers []int
 	delays   delays
@@ -40,7 +45,7 @@ type reading struct{ server, kernel, delayed time.Duration }
 // Spent is the processor time that one burst took, its warm-up included. What the meter lacks is zero.
 type Spent struct {
 	Client time.Duration // the measuring thread
-	Server time.Duration // the server's process
+	Server time.Duration // the server's process, and the daemons that it serves by
 	Kernel time.Duration // the kernel, for nobody, and the processes that Carriers has named
 	// Delayed is the time for which threads of either end were ready to run but had no processor, of those that the meter
 	// follows. Unlike a burst's missing processor time it tells others on the processor from a network that lets both ends
@@ -89,6 +94,9 @@ func (m *Meter) Follow(end Process, threads []int) {
 	case len(threads) == 0:
 		why = "its threads are not known"
 	default:
+		if end.PID() == m.server {
+			m.serveBy(threads)
+		}
 		if m.delays.open(m.kernel.root, end.PID(), threads) != nil {
 			why = "the kernel does not tell; it needs CONFIG_SCHED_INFO" // one sentence for all ends
 		}
@@ -98,6 +106,20 @@ func (m *Meter) Follow(end Process, threads []int) {
 		return
 	}
 	m.lacks = append(m.lacks, "time that an end waited for its processor: "+why)
+}
+
+// serveBy has the time of those processes among threads that are not the server's own count as the server's: daemons that it
+// has started.
+func (m *Meter) serveBy(threads []int) {
+	own := filepath.Join(m.kernel.root, strconv.Itoa(m.server), "task")
+	for _, id := range threads {
+		if exists(filepath.Join(own, strconv.Itoa(id))) || slices.Contains(m.daemons, id) {
+			continue
+		}
+		if used, err := m.kernel.clock(id); err == nil {
+			m.daemons, m.spent = append(m.daemons, id), append(m.spent, used)
+		}
+	}
 }
 
 // Delays says whether Spent.Delayed is known, of both ends.
@@ -127,6 +149,12 @@ func (m *Meter) read() (reading, error) {
 		if now.server, err = m.kernel.clock(m.server); err != nil {
 			return now, fmt.Errorf("processor time of the server: %w", err)
 		}
+	}
+	for i, pid := range m.daemons {
+		if used, err := m.kernel.clock(pid); err == nil { // one that has died uses no more
+			m.spent[i] = used
+		}
+		now.server += m.spent[i]
 	}
 	for _, pid := range m.threads {
 		used, err := m.kernel.clock(pid)

@@ -199,6 +199,44 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// A server that serves by a daemon spends the daemon's time, and waits when the daemon does.
+func TestFollowDaemon(t *testing.T) {
+	root := t.TempDir()
+	for _, folder := range []string{"50/task/51", "70"} {
+		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := func(folder, text string) {
+		if err := os.WriteFile(filepath.Join(root, folder, "schedstat"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("50/task/51", "100 1000 3\n")
+	set("70", "100 2000 3\n")
+	used := clocks{50: 10, 70: 1000}
+	m := (&Kernel{root: root, clock: used.read}).Meter(process{50, true}, nil)
+	m.Follow(process{50, true}, []int{70})
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	used[50], used[70] = 13, 1500
+	set("70", "200 2700 4\n")
+	if spent, err := m.Stop(workload.Burst{}); err != nil || spent.Server != 503 || spent.Delayed != 700 {
+		t.Errorf("%+v, %v; want 503 ns of the server, and a delay of 700 ns", spent, err)
+	}
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	delete(used, 70) // it dies
+	if spent, err := m.Stop(workload.Burst{}); err != nil || spent.Server != 0 {
+		t.Errorf("%+v, %v; want nothing of a server that has died", spent, err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPreempted(t *testing.T) {
 	const ms = time.Millisecond
 	// One burst of two ends that take turns on a processor, as it usually is.
