@@ -18,6 +18,15 @@ var search string
 //go:embed bonding.yaml
 var bonding string
 
+//go:embed storage.yaml
+var storage string
+
+//go:embed database.yaml
+var database string
+
+//go:embed throughput.yaml
+var throughput string
+
 // Default is the name of the study that runs when none is named.
 const Default = "latency"
 
@@ -34,6 +43,9 @@ func All() []File {
 		{Name: "streams", Data: []byte(streams)},
 		{Name: "search", Data: []byte(search)},
 		{Name: "bonding", Data: []byte(bonding)},
+		{Name: "storage", Data: []byte(storage)},
+		{Name: "database", Data: []byte(database)},
+		{Name: "throughput", Data: []byte(throughput)},
 	}
 }
 

@@ -52,11 +52,12 @@ func known() study.Known {
 	}
 }
 
-// whole is known with every network that a built-in study names.
+// whole is known with every network and workload that a built-in study names.
 func whole() study.Known {
 	k := known()
 	k.Networks = append(k.Networks,
 		"ebpf-routed", "ebpf-vxlan", "sockmap", "xdp", "udp-tun", "sriov", "ipip", "gre", "geneve", "netkit", "netkit-l2", "ovs", "wireguard", "ipsec")
+	k.Workloads = append(k.Workloads, study.KnownWorkload{Name: "http"}, study.KnownWorkload{Name: "block"}, study.KnownWorkload{Name: "oltp"})
 	return k
 }
 
