@@ -1,14 +1,27 @@
 package oltp_test
 
 import (
+	"bufio"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/unit"
 	"netdelta/workload"
+	"netdelta/workload/oltp"
 )
 
+// TestCluster has networks swapped beneath a cluster while sysbench runs, holds what bursts yield against itself, and ends the
+// agents.
 func TestCluster(t *testing.T) {
 	c := laid(t, testbed.Spec{Network: "host"})
 	began := time.Now()
@@ -16,19 +29,142 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("three nodes after %v", time.Since(began))
-	c.dial(t, result.Params{})
+	c.dial(t, result.Params{Connections: 4})
+	memory := unit.Bytes(0)
 	for pod := range nodes {
-		t.Logf("%+v", c.health(t, pod))
-	}
-	for _, network := range []string{"host", "vxlan", "routed"} {
-		if err := c.Swap(t.Context(), network); err != nil {
-			t.Fatal(err)
+		h := c.health(t, pod)
+		if len(h.Services) != 1 || h.Services[0].Name != fmt.Sprintf("mariadbd.%d", pod) || !strings.Contains(h.Services[0].Version, "MariaDB") {
+			t.Errorf("node %d: %+v", pod, h)
 		}
-		c.well(t)
-		b := c.burst(t, workload.BurstSpec{Duration: 2 * time.Second, Warmup: time.Second})
-		t.Logf("%s: %.0f/s %+v", network, float64(b.Transactions)/b.Duration.Seconds(), b)
+		memory += h.Services[0].Memory
 	}
+	if most := oltp.Workload().Demands(result.Params{}).Memory; memory == 0 || memory > most {
+		t.Errorf("the databases take %v, want at most %v", memory, most)
+	}
+	t.Logf("the databases take %v", memory)
+	c.taken(t)
+	var sum workload.Burst
+	for _, network := range []string{"vxlan", "routed", "host"} {
+		b := c.swapped(t, network)
+		sum.Transactions += b.Transactions
+		sum.Errors += b.Errors
+		c.well(t)
+	}
+	c.totals(t, sum)
+	if again := c.collect(t); again.Transactions != 0 || again.Histogram != "" || again.Replication != nil {
+		t.Errorf("a second collect: %+v", again)
+	}
+	for _, a := range c.agents {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// taken starts a database where one is that has its ports.
+func (c *cluster) taken(t *testing.T) {
+	t.Helper()
+	_, err := c.agents[1].ServeCluster(t.Context(), "oltp", result.Params{}, workload.Place{Pod: 1, Peers: c.peers, CPU: -1}, patience)
+	if err == nil || !strings.Contains(err.Error(), "oltp: start node 1: mariadbd.1: ") || !strings.Contains(err.Error(), "Address already in use") {
+		t.Errorf("a second database in one pod: %v", err)
+	}
+}
+
+// swapped is a burst in whose midst the network is swapped.
+func (c *cluster) swapped(t *testing.T, network string) workload.Burst {
+	t.Helper()
+	swap := make(chan error, 1)
+	time.AfterFunc(1200*time.Millisecond, func() { swap <- c.Swap(t.Context(), network) })
+	b := c.burst(t, workload.BurstSpec{Duration: 3 * time.Second, Warmup: 100 * time.Millisecond})
+	if err := <-swap; err != nil {
+		t.Fatal(err)
+	}
+	if b.Transactions < 1 || b.Duration < 2900*time.Millisecond || b.Span < b.Duration || time.Since(b.Start) > patience || b.Work <= b.Transactions {
+		t.Errorf("%s: %+v", network, b)
+	}
+	if !slices.IsSorted([]float64{1, b.Min, b.P50, b.P90, b.P99, b.Max}) || b.Mean < b.Min {
+		t.Errorf("%s: latencies are not in order: %+v", network, b)
+	}
+	t.Logf("%.0f/s with a swap to %s in their midst, longest %v", float64(b.Transactions)/b.Duration.Seconds(), network, time.Duration(b.Max))
+	return b
+}
+
+// totals holds what is collected against the sum of the bursts.
+func (c *cluster) totals(t *testing.T, sum workload.Burst) {
+	t.Helper()
 	totals := c.collect(t)
-	totals.Histogram = ""
-	t.Logf("%+v %+v", totals, totals.Replication)
+	if totals.Transactions != sum.Transactions || totals.Errors != sum.Errors {
+		t.Errorf("totals %+v, want %d transactions and %d errors", totals, sum.Transactions, sum.Errors)
+	}
+	h, err := hdrhistogram.Decode([]byte(totals.Histogram))
+	if err != nil || h.TotalCount() != sum.Transactions {
+		t.Errorf("the histogram has %d of %d transactions, %v", h.TotalCount(), sum.Transactions, err)
+	}
+	var series int64
+	last := math.Inf(-1)
+	for _, s := range totals.Series {
+		if s.At <= last || s.Span <= 0 {
+			t.Errorf("the series is not in order: %+v", totals.Series)
+		}
+		last, series = s.At, series+s.Transactions
+	}
+	if series != sum.Transactions {
+		t.Errorf("the series has %d of %d transactions", series, sum.Transactions)
+	}
+	r := totals.Replication
+	if r == nil || r.Samples < 1 || r.Min <= 0 || r.Mean < r.Min || r.Max < r.Mean {
+		t.Errorf("replication %+v", r)
+	}
+	t.Logf("replication %+v", r)
+}
+
+// holder is the variable of the environment by which the test's program is told to hold a cluster.
+const holder = "NETDELTA_OLTP_TEST_HOLD"
+
+// TestKilled kills a program that holds a cluster over IPv6, and sees that no database stays.
+func TestKilled(t *testing.T) {
+	if os.Getenv(holder) != "" {
+		c := start(t, testbed.Spec{Network: "vxlan", Family: result.IPv6}, result.Params{Mix: "point_select"})
+		b := c.burst(t, workload.BurstSpec{Transactions: 500})
+		fmt.Printf("holding %d", b.Transactions)
+		for pod := range nodes {
+			fmt.Printf(" %d", c.daemonOf(t, pod))
+		}
+		fmt.Println()
+		select {}
+	}
+	needed(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), holder+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := bufio.NewReader(out).ReadString('\n')
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // it was killed
+	var transactions int
+	var pids [nodes]int
+	if n, errScan := fmt.Sscanf(said, "holding %d %d %d %d", &transactions, &pids[0], &pids[1], &pids[2]); n != 1+nodes || transactions != 500 {
+		t.Fatalf("the other process said %q: %v, %v", said, err, errScan)
+	}
+	for deadline := time.Now().Add(recovery); ; time.Sleep(50 * time.Millisecond) {
+		left := slices.DeleteFunc(slices.Clone(pids[:]), func(pid int) bool {
+			comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+			return err != nil || string(comm) != "mariadbd\n"
+		})
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("databases %v are still there", left)
+		}
+	}
 }
