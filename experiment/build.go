@@ -211,6 +211,9 @@ func failAll(seats []*seat, err error) []*seat {
 func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.Testbed, clusters map[string]*cluster) []*seat {
 	prober := proberOf(tb)
 	if prober != nil {
+		prober.Aside(c.aside)
+	}
+	if prober != nil {
 		prober.Aside(aside(c.client, clusters))
 	}
 	for _, s := range seats {
