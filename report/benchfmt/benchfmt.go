@@ -168,6 +168,15 @@ func name(c result.Cell, processors int) string {
 	add("mtu", count(int64(p.MTU)))
 	add("family", string(p.Family))
 	add("search", flag(p.Search))
+	add("engine", p.Engine)
+	add("file", count(int64(p.File)))
+	add("reconnect", flag(p.Reconnect))
+	add("store", p.Store)
+	add("operation", p.Operation)
+	add("block", count(int64(p.Block)))
+	add("depth", count(int64(p.Depth)))
+	add("clients", count(int64(p.Clients)))
+	add("mix", p.Mix)
 	for _, l := range p.Conditions.Levels() {
 		add(l.Factor, l.Value)
 	}

@@ -71,6 +71,7 @@ type setting struct {
 	// Reference is what the baseline measures, such as "host: p50 6.42 µs".
 	Reference string
 	Says      string
+	Bounded   string // what bounded the networks
 	Forests   []forest
 	Others    matrix
 	Missing   []absence
@@ -121,6 +122,7 @@ func settings(run result.Run) []*setting {
 		if says := insight.Conclude(s.run); len(says) > 0 {
 			s.Says = says[0].Says
 		}
+		s.Bounded = insight.Bounded(s.run)
 		all = append(all, s)
 	}
 	return all

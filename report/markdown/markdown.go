@@ -39,6 +39,7 @@ func Write(w io.Writer, run result.Run) error {
 		d.setting(p.Run, p.Setting)
 	}
 	d.links(run.Links)
+	d.behind(run)
 	d.beside(run.Beside)
 	d.effects(run)
 	d.claims(run.Claims)
@@ -108,6 +109,9 @@ func (d *document) setting(run result.Run, s result.Setting) {
 	}
 	d.table([]string{"network", "vs " + escape(first.Baseline), "interval", "difference", escape(first.Metric), "verdict", "left out"},
 		[]bool{false, true, true, true, true, false, false}, rows)
+	if bounded := insight.Bounded(run); bounded != "" {
+		d.paragraph(escape(bounded))
+	}
 }
 
 func percentage(share float64) string { return fmt.Sprintf("%.4g", 100*share) }

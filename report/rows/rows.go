@@ -30,6 +30,15 @@ type Level struct {
 	MTU               int64   `parquet:"mtu_bytes"`
 	Family            string  `parquet:"family"`
 	Search            bool    `parquet:"search"`
+	Engine            string  `parquet:"engine"`
+	File              int64   `parquet:"file_bytes"`
+	Reconnect         bool    `parquet:"reconnect"`
+	Store             string  `parquet:"store"`
+	Operation         string  `parquet:"operation"`
+	Block             int64   `parquet:"block_bytes"`
+	Depth             int64   `parquet:"depth"`
+	Clients           int64   `parquet:"clients"`
+	Mix               string  `parquet:"mix"`
 	Conditions
 }
 
@@ -83,6 +92,7 @@ type Delta struct {
 	SDBuilds       *float64         `parquet:"sd_builds"`
 	SDRounds       *float64         `parquet:"sd_rounds"`
 	SDBursts       *float64         `parquet:"sd_bursts"`
+	Bound          string           `parquet:"bound"`
 	Warnings       []string         `parquet:"warnings,list"`
 }
 
@@ -130,6 +140,7 @@ type Trial struct {
 	Sent          int64     `parquet:"sent"`
 	Lost          int64     `parquet:"lost"`
 	Reordered     int64     `parquet:"reordered"`
+	Errors        int64     `parquet:"errors"`
 	P50           *int64    `parquet:"p50_ns"`
 	P90           *int64    `parquet:"p90_ns"`
 	P99           *int64    `parquet:"p99_ns"`
@@ -148,7 +159,16 @@ type Trial struct {
 	PathMTU       int64     `parquet:"path_mtu_bytes"`
 	ClientCPU     int64     `parquet:"client_cpu"`
 	ServerCPU     int64     `parquet:"server_cpu"`
-	Failed        string    `parquet:"failed"`
+	// Bound is what kept the trial from doing more; the shares are those of result.Bound, null where they could not be read.
+	Bound     string   `parquet:"bound"`
+	LinkShare *float64 `parquet:"link_share"`
+	CPUShare  *float64 `parquet:"cpu_share"`
+	DiskShare *float64 `parquet:"disk_share"`
+	// Disk and Replication are what the server measured of its storage and its replication.
+	DiskRate    *float64 `parquet:"disk_operations_per_second"`
+	DiskP50     *int64   `parquet:"disk_p50_ns"`
+	Replication *int64   `parquet:"replication_mean_ns"`
+	Failed      string   `parquet:"failed"`
 }
 
 // Burst is a row of the table bursts. A figure that the workload has not is null.
@@ -170,6 +190,8 @@ type Burst struct {
 	Max          *float64 `parquet:"max_ns"`
 	Split        *float64 `parquet:"split"`
 	Throughput   *float64 `parquet:"throughput_bits_per_second"`
+	Rate         *float64 `parquet:"transactions_per_second"`
+	Errors       *int64   `parquet:"errors"`
 	ClientCPU    *int64   `parquet:"client_cpu_ns"`
 	ServerCPU    *int64   `parquet:"server_cpu_ns"`
 	KernelCPU    *int64   `parquet:"kernel_cpu_ns"`
@@ -239,7 +261,7 @@ func delta(run string, d result.Delta, null bool) Delta {
 		Level: level(run, cell), Baseline: d.Baseline, Null: null, Metric: d.Metric, Headline: d.Headline,
 		Unit: d.Unit, Better: d.Better, BaselineValue: d.BaselineValue, Value: d.Value, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
 		Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
-		Blocks: int64(d.Blocks), Rounds: int64(d.Rounds), Need: int64(d.Need), Verdict: d.Verdict, Warnings: d.Warnings,
+		Blocks: int64(d.Blocks), Rounds: int64(d.Rounds), Need: int64(d.Need), Verdict: d.Verdict, Bound: d.Bound, Warnings: d.Warnings,
 		Excluded: wide(d.Excluded),
 	}
 	if d.Ratio != 0 {
@@ -315,7 +337,9 @@ func level(run string, c result.Cell) Level {
 		Run: run, Cell: c.ID, Network: c.Network, Placement: string(c.Placement), Path: c.Path, Workload: c.Workload,
 		Message: int64(p.Message), Connections: int64(p.Connections), Rate: float64(p.Rate), RequestRate: p.RequestRate, CPU: p.CPU,
 		BusyPoll: int64(p.BusyPoll), CongestionControl: p.CongestionControl, Nagle: p.Nagle, MTU: int64(p.MTU),
-		Family: string(p.Family), Search: p.Search, Conditions: conditions(p.Conditions),
+		Family: string(p.Family), Search: p.Search, Engine: p.Engine, File: int64(p.File), Reconnect: p.Reconnect,
+		Store: p.Store, Operation: p.Operation, Block: int64(p.Block), Depth: int64(p.Depth), Clients: int64(p.Clients), Mix: p.Mix,
+		Conditions: conditions(p.Conditions),
 	}
 }
 

@@ -60,7 +60,7 @@ func trial(level Level, t *result.Trial) Trial {
 	row := Trial{
 		Level: level, Role: string(t.Role), Build: int64(t.Build), Started: t.Started.UTC(), Finished: t.Finished.UTC(),
 		Bursts: int64(len(t.Bursts.Round)), Transactions: t.Transactions, Bytes: t.Bytes, Sent: t.Sent, Lost: t.Lost,
-		Reordered: t.Reordered, ClientCPU: int64(t.ClientCPU), ServerCPU: int64(t.ServerCPU), Failed: t.Failed,
+		Reordered: t.Reordered, Errors: t.Errors, ClientCPU: int64(t.ClientCPU), ServerCPU: int64(t.ServerCPU), Failed: t.Failed,
 	}
 	for _, why := range t.Bursts.Disturbed {
 		if why != "" {
@@ -84,7 +84,29 @@ func trial(level Level, t *result.Trial) Trial {
 		row.PathOK, row.PathFindings, row.PathWeak = &p.OK, p.Findings, p.Weak
 		row.Encapsulation, row.Overhead, row.PathMTU = p.Encapsulation, int64(p.Overhead), int64(p.MTU)
 	}
+	row.behind(t)
 	return row
+}
+
+// behind fills in what bounded a trial, and what its server measured of what lies behind it.
+func (row *Trial) behind(t *result.Trial) {
+	if b := t.Bound; b != nil {
+		row.Bound = b.By
+		for _, s := range []struct {
+			into  **float64
+			share float64
+		}{{&row.LinkShare, b.Link}, {&row.CPUShare, b.CPU}, {&row.DiskShare, b.Disk}} {
+			if s.share >= 0 {
+				*s.into = &s.share
+			}
+		}
+	}
+	if d := t.Disk; d != nil {
+		row.DiskRate, row.DiskP50 = &d.Rate, new(d.P50.Nanoseconds())
+	}
+	if r := t.Replication; r != nil {
+		row.Replication = new(r.Mean.Nanoseconds())
+	}
 }
 
 func burst(level Level, t *result.Trial, row int) Burst {
@@ -93,7 +115,7 @@ func burst(level Level, t *result.Trial, row int) Burst {
 		Level: level, Role: string(t.Role), Build: int64(t.Build), Round: int64(b.Round[row]), Start: value(b.Start, row),
 		Duration: value(b.Duration, row), Span: at(b.Span, row), Transactions: at(b.Transactions, row), Lost: at(b.Lost, row), Min: at(b.Min, row),
 		P50: at(b.P50, row), P90: at(b.P90, row), P99: at(b.P99, row), Mean: at(b.Mean, row), Max: at(b.Max, row), Split: at(b.Split, row),
-		Throughput: at(b.Throughput, row), ClientCPU: at(b.ClientCPU, row), ServerCPU: at(b.ServerCPU, row),
+		Throughput: at(b.Throughput, row), Rate: at(b.Rate, row), Errors: at(b.Errors, row), ClientCPU: at(b.ClientCPU, row), ServerCPU: at(b.ServerCPU, row),
 		KernelCPU: at(b.KernelCPU, row), Work: at(b.Work, row), Moved: at(b.Moved, row), NoDrop: at(b.NoDrop, row),
 		PartialDrop: at(b.PartialDrop, row), AtLeast: at(b.AtLeast, row), Load10: at(b.Load10, row), Load50: at(b.Load50, row), Load90: at(b.Load90, row),
 		Disturbed: value(b.Disturbed, row),

@@ -81,6 +81,9 @@ func (p *page) setting(c insight.Conclusion, part result.Run) {
 	}
 	p.notMeasured(t)
 	p.paragraph(piece{}, c.Says)
+	if bounded := insight.Bounded(part); bounded != "" {
+		p.paragraph(piece{}, bounded)
+	}
 }
 
 // tableOf sorts out the rows of a setting.

@@ -27,6 +27,7 @@ func Write(w io.Writer, run result.Run, t ui.Terminal) error {
 	p.beside()
 	p.effects()
 	p.links()
+	p.behind()
 	p.trust()
 	p.advice()
 	p.claims()

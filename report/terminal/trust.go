@@ -26,6 +26,7 @@ func (p *page) trust() {
 	p.list("failed", p.failed())
 	p.list("misrouted", p.misrouted())
 	p.entry("path", p.proved())
+	p.entry("services", insight.ServicesSay(p.run.Services))
 	p.list("checks", p.otherChecks())
 	p.list("unsupported", p.absent(true))
 	p.list("skipped", p.absent(false))
