@@ -82,7 +82,8 @@ func checkForeign(p result.Params) error {
 	}{
 		{"message", p.Message != 0},
 		{"connections", p.Connections != 0},
-		{"rate", p.Rate != 0 || p.Search},
+		{"rate", p.Rate != 0},
+		{"rate: search", p.Search},
 		{"request rate", p.RequestRate != 0},
 		{"busy poll", p.BusyPoll != 0},
 		{"congestion control", p.CongestionControl != ""},

@@ -15,15 +15,15 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/block"
+	"netdelta/workload/workloadtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(workloadtest.Main(m, block.Workload())) }
 
 // programs skips the test where the programs of the store nbd are missing.
 func programs(t testing.TB) {
@@ -220,7 +220,7 @@ func TestRefusesParameters(t *testing.T) {
 		"connections":        {Connections: 1},
 		"rate":               {Rate: 1},
 		"request rate":       {RequestRate: 1},
-		"search":             {Search: true, Rate: 1},
+		"rate: search":       {Search: true},
 		"busy poll":          {BusyPoll: 1},
 		"congestion control": {CongestionControl: "bbr"},
 		"nagle":              {Nagle: true},
@@ -235,9 +235,6 @@ func TestRefusesParameters(t *testing.T) {
 		"depth":              {Depth: 257},
 		"clients":            {Clients: 17},
 	} {
-		if want == "search" {
-			want = "rate"
-		}
 		err := w.Check(p)
 		if err == nil || !strings.HasPrefix(err.Error(), "block: "+want) {
 			t.Errorf("check of %+v: %v, want an error that names %s", p, err, want)

@@ -24,6 +24,7 @@ type client struct {
 	params result.Params
 	cpu    int
 	server string // for people
+	broken error  // of the first burst that failed
 	mu     sync.Mutex
 	tally  tally
 	disk   *result.Disk // behind the store, where its servers don't say
@@ -82,10 +83,14 @@ func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 	if err := checkSpec(spec); err != nil {
 		return workload.Burst{}, err
 	}
+	if c.broken != nil {
+		return workload.Burst{}, fmt.Errorf("block: a burst after one that failed: %w", c.broken)
+	}
 	c.tally.settle(spec.DropLast)
 	b, d, err := c.run(spec)
 	if err != nil {
-		return workload.Burst{}, fmt.Errorf("block: a burst against %s: %w", c.server, err)
+		c.broken = fmt.Errorf("block: a burst against %s: %w", c.server, err)
+		return workload.Burst{}, c.broken
 	}
 	c.tally.take(b, d.Latency)
 	return b, nil

@@ -179,6 +179,9 @@ func histogramCount(t testing.TB, encoded string) int64 {
 	return h.TotalCount()
 }
 
+// foreign says whether programs of others make the workload's load, which take their time to begin.
+func foreign(w workload.Workload) bool { return w.Demands(w.Defaults).Burst > 0 }
+
 // latencies says whether the workload measures latencies.
 func latencies(w workload.Workload) bool {
 	for _, m := range w.Metrics {
