@@ -103,7 +103,7 @@ func TestBursts(t *testing.T) {
 	for i := range 3 {
 		b := burst(t, c, workload.BurstSpec{Duration: short, Warmup: short / 5, DropLast: i == 1})
 		check(t, b, 4*unit.KiB)
-		if b.Span < b.Duration || b.Duration < short || time.Since(b.Start) > patience || b.CPU < 0 {
+		if b.Work < b.Transactions || b.Moved < b.Bytes || b.Span < b.Duration || b.Duration < short || time.Since(b.Start) > patience || b.CPU < 0 {
 			t.Errorf("the burst is %+v", b)
 		}
 		if i > 0 {
