@@ -18,10 +18,10 @@ const Engine = "rbd"
 // Attach readies a client's home, sees that the image is there, and says how fio reaches it.
 func Attach(ctx context.Context, h *daemon.Home, _ result.Params, at workload.Place) (fio.Target, error) {
 	fail := func(err error) (fio.Target, error) {
-		return fio.Target{}, fmt.Errorf("reach a Ceph cluster: %w", err)
+		return fio.Target{}, fmt.Errorf("reach the Ceph cluster whose monitor is at %s: %w", monitorAddress(at.Peers), err)
 	}
 	if err := check(at.Peers); err != nil {
-		return fail(err)
+		return fio.Target{}, fmt.Errorf("reach a Ceph cluster: %w", err)
 	}
 	if err := h.Write(folder+"/ceph.conf", config(at.Peers, -1), 0o644, ""); err != nil {
 		return fail(err)
