@@ -113,8 +113,11 @@ func more(run result.Run) []result.Advice {
 			need, agree(open, "it if it is", "them if they are"), agree(open, "it looks like", "they look like"))
 	}
 	says := "Give the run more time: a larger --time-budget, or --resume to go on with this one."
-	if run.Exact != nil {
+	switch {
+	case run.Exact != nil:
 		says = "Count in more guests: a larger --builds."
+	case run.Testbed == result.Imported:
+		says = "Measure more, the networks in turn: each file of a network is a build."
 	}
 	return []result.Advice{{Says: says, Why: why + "."}}
 }

@@ -10,6 +10,7 @@ import (
 // Names of metrics that this package treats by themselves.
 const (
 	metricP50        = "p50"
+	metricP99        = "p99"
 	metricRate       = "rate"
 	metricThroughput = "throughput"
 	metricLoss       = "loss"
@@ -35,7 +36,7 @@ func metrics() []metric {
 	return append([]metric{
 		latency(metricP50, func(b *result.Bursts) []float64 { return b.P50 }),
 		latency("p90", func(b *result.Bursts) []float64 { return b.P90 }),
-		percentile("p99", 99),
+		percentile(metricP99, 99),
 		percentile("p99.9", 99.9),
 		latency("mean", func(b *result.Bursts) []float64 { return b.Mean }),
 		latency("min", func(b *result.Bursts) []float64 { return b.Min }),
@@ -125,12 +126,19 @@ func (s *summary) percentile(percent float64) (float64, string) {
 	switch {
 	case s.broken != nil:
 		return 0, "histogram unreadable"
+	case percent == 99 && told(s.trial):
+		return s.trial.Bursts.P99[0], ""
 	case s.percentiles == nil:
 		return 0, "no histogram"
 	case float64(s.count)*(1-percent/100) < tailSamples*(1-1e-9):
 		return 0, "too few transactions"
 	}
 	return s.percentiles[percent], ""
+}
+
+// told says of a trial of another program, which is one burst, that its 99th percentile is known though its distribution is not.
+func told(t *result.Trial) bool {
+	return t.Histogram == "" && len(t.Bursts.Round) == 1 && len(t.Bursts.P99) == 1
 }
 
 // loss is the share of datagrams that did not arrive.
@@ -159,7 +167,7 @@ func (m metric) holds(trials []*summary) bool {
 		case m.name == metricRequest, m.name == metricResponse:
 			return counts(t)
 		}
-		return t.Histogram != ""
+		return t.Histogram != "" || m.name == metricP99 && told(t)
 	})
 }
 

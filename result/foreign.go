@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Imported is Run.Testbed of a run that was made of what other programs measured elsewhere.
+const Imported = "imported"
+
 // ErrNoRun says that a path is no run folder: there is nothing, a file, or a folder without any file of a run.
 var ErrNoRun = errors.New("not a run folder")
 

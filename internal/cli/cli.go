@@ -153,6 +153,7 @@ EXIT STATUS
 		newShowCommand(env),
 		newReportCommand(env),
 		newCompareCommand(env),
+		newImportCommand(env),
 		env.rootless(newHopsCommand(env), true),
 		newFlameCommand(env),
 		newDoctorCommand(env),

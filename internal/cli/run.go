@@ -249,7 +249,7 @@ func (env *environment) chooseStudy(name string, o runOptions) (*study.Study, er
 	var err error
 	if o.resume == "" {
 		s, err = env.readStudy(name)
-	} else {
+	} else if err = resumable(o.resume); err == nil {
 		var data []byte
 		if data, err = result.LoadStudy(o.resume); err == nil {
 			s, err = study.Parse(filepath.Join(o.resume, result.StudyFile), data, env.known())

@@ -1,0 +1,227 @@
+package imported
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"netdelta/internal/latency"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload/tool/fio"
+	"netdelta/workload/tool/k6"
+	"netdelta/workload/tool/sysbench"
+	"netdelta/workload/tool/wrk"
+)
+
+// The workloads of applications.
+const (
+	web      = "http"
+	storage  = "block"
+	database = "oltp"
+)
+
+// head is the beginning of a file, by which its format is told.
+func head(text []byte) []byte { return text[:min(len(text), 64<<10)] }
+
+func isFio(text []byte) bool { return bytes.Contains(head(text), []byte(`"fio version"`)) }
+
+func isWrk(text []byte) bool {
+	return bytes.Contains(head(text), []byte("Running ")) && bytes.Contains(head(text), []byte("threads and ")) ||
+		bytes.Contains(head(text), []byte("Requests/sec:"))
+}
+
+func isSysbench(text []byte) bool {
+	return bytes.Contains(head(text), []byte("sysbench ")) || bytes.Contains(head(text), []byte("SQL statistics:"))
+}
+
+// readFio reads the jobs of a run of fio, each of which is a measurement.
+func readFio(text []byte, _ string) ([]measured, error) {
+	report, err := fio.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var all []measured
+	for _, job := range report.Jobs {
+		d := job.Done()
+		if job.Error != 0 || d.Operations == 0 || d.Duration <= 0 {
+			return nil, fmt.Errorf("job %q has done nothing (error %d): measure it again, or leave the file out", job.Name, job.Error)
+		}
+		m := measured{tool: fio.Program, version: strings.TrimPrefix(report.Version, "fio-"), workload: storage, params: blocks(job.Options), trial: trial(d.Duration)}
+		if !report.Written.IsZero() {
+			m.started = report.Written.Add(-d.Duration)
+		}
+		if job.Read.Operations > 0 && job.Write.Operations > 0 {
+			m.note = "fio did reads and writes at once in some jobs: the figures are those of the reads"
+		}
+		if err := m.operations(job, d); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// operations takes the figures of a job of fio.
+func (m *measured) operations(job fio.Result, d fio.Direction) error {
+	t := &m.trial
+	t.Transactions, t.Bytes, t.Errors = d.Operations, d.Bytes, job.Errors
+	b := &t.Bursts
+	b.Transactions, b.Rate, b.Throughput, b.Errors = []int64{d.Operations}, []float64{d.Rate}, []float64{float64(d.Throughput)}, []int64{job.Errors}
+	l := latencies{min: d.Latency.Min, mean: d.Latency.Mean, max: d.Latency.Max}
+	if len(d.Latency.Bins) > 0 {
+		l.p50, l.p90, l.p99 = d.Latency.Quantile(0.5), d.Latency.Quantile(0.9), d.Latency.Quantile(0.99)
+		h := latency.NewHistogram()
+		d.Latency.Record(h)
+		var err error
+		if t.Histogram, err = h.Encode(); err != nil {
+			return err
+		}
+	} else {
+		for _, p := range d.Latency.Percentiles {
+			for percent, to := range map[float64]*float64{50: &l.p50, 90: &l.p90, 99: &l.p99} {
+				if p.Percent == percent {
+					*to = p.Nanoseconds
+				}
+			}
+		}
+	}
+	l.set(b)
+	return nil
+}
+
+// blocks are the parameters of a job of fio, as far as it was told them.
+func blocks(options map[string]string) result.Params {
+	p := result.Params{Store: options["ioengine"], Operation: cmp.Or(options["rw"], options["readwrite"], "read"), Block: 4 * unit.KiB, Depth: 1}
+	if p.Store == "rbd" {
+		p.Store = "ceph"
+	}
+	if size, err := blockSize(cmp.Or(options["bs"], options["blocksize"])); err == nil {
+		p.Block = size
+	}
+	if n, err := strconv.Atoi(options["iodepth"]); err == nil && n > 0 {
+		p.Depth = n
+	}
+	if n, err := strconv.Atoi(options["numjobs"]); err == nil && n > 1 {
+		p.Clients = n
+	}
+	return p
+}
+
+// blockSize is a size as fio takes it: k, m and g are powers of 1024.
+func blockSize(text string) (unit.Bytes, error) {
+	digits := strings.TrimRight(strings.ToLower(text), "ib")
+	factor := unit.Byte
+	if n := len(digits); n > 0 {
+		if f, scaled := map[byte]unit.Bytes{'k': unit.KiB, 'm': unit.MiB, 'g': unit.GiB}[digits[n-1]]; scaled {
+			digits, factor = digits[:n-1], f
+		}
+	}
+	v, err := strconv.ParseInt(digits, 10, 40)
+	if err != nil || v < 1 || v > int64(unit.GiB) {
+		return 0, fmt.Errorf("block size %q: not a size", text)
+	}
+	return unit.Bytes(v) * factor, nil
+}
+
+// readSysbench reads a run of sysbench. What kind of transactions it made it does not print.
+func readSysbench(text []byte, _ string) ([]measured, error) {
+	r, err := sysbench.Parse(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	if r.Time <= 0 || r.Transactions <= 0 {
+		return nil, errors.New("it has no transactions, or does not say how long they took")
+	}
+	m := measured{
+		tool: "sysbench", version: r.Version, workload: database, params: result.Params{Connections: r.Threads, RequestRate: r.Target}, trial: trial(r.Time),
+		note: "sysbench does not print which kind of transactions it made: see to it that all files are of the same",
+	}
+	t := &m.trial
+	t.Transactions, t.Errors = r.Transactions, r.Errors
+	t.Bursts.Transactions, t.Bursts.Errors = []int64{r.Transactions}, []int64{r.Errors}
+	t.Bursts.Rate = []float64{float64(r.Transactions) / r.Time.Seconds()}
+	l := latencies{min: r.Min, mean: r.Mean, max: r.Max}
+	if len(r.Buckets) > 0 {
+		l.p50, l.p90, l.p99 = r.Quantile(0.5), r.Quantile(0.9), r.Quantile(0.99)
+		err = histogram(t, r.Each)
+	} else if r.Percentile == 99 {
+		l.p99 = r.AtPercentile
+	}
+	l.set(&t.Bursts)
+	for i, s := range r.Seconds {
+		span := s.At
+		if i > 0 {
+			span -= r.Seconds[i-1].At
+		}
+		t.Series = append(t.Series, result.Second{At: float64(s.At - span), Span: float64(span), Transactions: int64(s.TPS * float64(span))})
+	}
+	return []measured{m}, err
+}
+
+// readWrk reads a run of wrk.
+func readWrk(text []byte, _ string) ([]measured, error) {
+	r, err := wrk.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if r.Requests == 0 {
+		return nil, errors.New("wrk got no answer; is the server reached?")
+	}
+	m := measured{tool: wrk.Program, workload: web, params: result.Params{Connections: r.Connections, Engine: wrk.Program}, trial: trial(r.Duration)}
+	failed := r.Errors.Sum()
+	good := max(r.Requests-r.Errors.Status, 0)
+	t := &m.trial
+	t.Transactions, t.Bytes, t.Errors = good, int64(r.Bytes), failed
+	t.Bursts.Transactions, t.Bursts.Errors = []int64{good}, []int64{failed}
+	t.Bursts.Rate = []float64{float64(good) / r.Duration.Seconds()}
+	t.Bursts.Throughput = []float64{float64(r.Bytes) * 8 / r.Duration.Seconds()}
+	l := latencies{mean: float64(r.Mean), max: float64(r.Max)}
+	for _, p := range r.Percentiles {
+		for share, to := range map[float64]*float64{0.5: &l.p50, 0.9: &l.p90, 0.99: &l.p99} {
+			if p.Share == share {
+				*to = float64(p.Latency)
+			}
+		}
+	}
+	l.set(&t.Bursts)
+	if len(r.Latencies) > 0 {
+		err = histogram(t, func(record func(ns, count int64)) {
+			for _, c := range r.Latencies {
+				record(int64(c.Latency), c.Requests)
+			}
+		})
+	}
+	return []measured{m}, err
+}
+
+// readK6 reads a run of k6.
+func readK6(text []byte, _ string) ([]measured, error) {
+	r, err := k6.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	m := measured{
+		tool: "k6", workload: web, params: result.Params{Connections: r.VUs, Engine: "k6"}, started: r.Started, trial: trial(r.Duration),
+	}
+	good := max(r.Requests-r.Failed, 0)
+	t := &m.trial
+	t.Transactions, t.Errors, t.Bytes = good, r.Failed, int64(r.Received)
+	t.Bursts.Transactions, t.Bursts.Errors = []int64{good}, []int64{r.Failed}
+	t.Bursts.Rate = []float64{float64(good) / r.Duration.Seconds()}
+	if r.Received > 0 {
+		t.Bursts.Throughput = []float64{float64(r.Received) * 8 / r.Duration.Seconds()}
+	}
+	latencies{r.Min, r.P50, r.P90, r.P99, r.Mean, r.Max}.set(&t.Bursts)
+	if len(r.Latencies) > 0 {
+		h := latency.NewHistogram()
+		for _, ns := range r.Latencies {
+			h.Record(int64(ns), 1)
+		}
+		t.Histogram, err = h.Encode()
+	}
+	return []measured{m}, err
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/experiment/imported"
+	"netdelta/insight"
+	"netdelta/internal/ui"
+	"netdelta/result"
+)
+
+// importOptions are the flags of import.
+type importOptions struct {
+	baseline, placement, workload, margin, out string
+	json                                       bool
+}
+
+func newImportCommand(env *environment) *cobra.Command {
+	var o importOptions
+	cmd := &cobra.Command{
+		Use:   "import NETWORK=FILE[,FILE]... NETWORK=FILE[,FILE]...",
+		Short: "Make a run of what iperf3, fio, wrk and others measured elsewhere",
+		Long: `Make a run folder of files that other programs have written: iperf3 (-J), sockperf (what it prints, or --full-log), netperf
+(its tables, or -o and -k), fio (--output-format=json or json+), sysbench, wrk (with --latency) and k6 (a summary, or
+--out json). Which program a file is of is told by its content; which network it was measured on, you say. show, report and
+compare then work on the folder as on any other.
+
+The files of a network are its replications: the first is held against the first of the baseline, the second against the
+second. An interval takes six of each, or more; with fewer, the table says how many. Tests of another load (another message
+size, another number of connections) become a table of their own.
+
+EXIT STATUS
+  0    done
+  1    failed
+  2    bad usage, or a file that can't be read (with its line and column)
+  3    no two files can be held against each other`,
+		Example: `  netdelta import host=a.json,b.json vxlan=c.json,d.json
+  netdelta import --baseline metal metal=fio-*.json calico=calico/*.json --out runs/elsewhere`,
+		Args: args(cobra.MinimumNArgs(1)),
+		RunE: func(_ *cobra.Command, a []string) error { return env.importFiles(a, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.baseline, "baseline", "", "network that the others are held against (default: the first)")
+	f.StringVar(&o.placement, "placement", string(result.CrossNode), "where the two ends were: same-node or cross-node")
+	f.StringVar(&o.workload, "workload", "", "workload of files that don't say it: tcp-rr, udp-rr, tcp-crr, tcp-stream or udp-stream")
+	f.StringVar(&o.margin, "margin", "2%", "change that counts as none")
+	f.StringVar(&o.out, "out", "", "run folder to make (default: a new one in runs)")
+	f.BoolVar(&o.json, "json", false, "print result.json")
+	complete(cmd, "placement", []string{string(result.SameNode), string(result.CrossNode)})
+	complete(cmd, "workload", rawWorkloads())
+	return cmd
+}
+
+// rawWorkloads are those that a file may be of without saying it.
+func rawWorkloads() []string {
+	return []string{"tcp-rr", "udp-rr", "tcp-crr", "tcp-stream", "udp-stream"}
+}
+
+// check turns the flags into what they mean.
+func (o importOptions) check() (imported.Options, error) {
+	margin, err := parseMargin(o.margin)
+	if err != nil {
+		return imported.Options{}, fmt.Errorf("--margin: %w", err)
+	}
+	if err := oneOf("--placement", o.placement, []string{string(result.SameNode), string(result.CrossNode)}); err != nil {
+		return imported.Options{}, err
+	}
+	if o.workload != "" {
+		if err := oneOf("--workload", o.workload, rawWorkloads()); err != nil {
+			return imported.Options{}, err
+		}
+	}
+	return imported.Options{Baseline: o.baseline, Placement: result.Placement(o.placement), Workload: o.workload, Margin: margin}, nil
+}
+
+// sources reads the arguments. The files of a network may also follow it one by one, as a shell leaves them where a pattern
+// matched several.
+func sources(args []string) ([]imported.Source, error) {
+	var all []imported.Source
+	for _, a := range args {
+		network, files, named := strings.Cut(a, "=")
+		if named && network != "" && !strings.ContainsAny(network, "/\\") {
+			all = append(all, imported.Source{Network: network})
+		} else {
+			files = a
+			if len(all) == 0 {
+				return nil, fmt.Errorf("which network is %s of? write NETWORK=%s", a, a)
+			}
+		}
+		last := &all[len(all)-1]
+		for _, file := range strings.Split(files, ",") {
+			found, err := matching(file)
+			if err != nil {
+				return nil, err
+			}
+			last.Files = append(last.Files, found...)
+		}
+	}
+	return all, nil
+}
+
+// matching are the files of a name: a shell does not know the pattern after NETWORK= for one.
+func matching(file string) ([]string, error) {
+	if file == "" {
+		return nil, errors.New("a network has no file: write NETWORK=FILE, and commas without spaces between several")
+	}
+	if !strings.ContainsAny(file, "*?[") {
+		return []string{file}, nil
+	}
+	found, err := filepath.Glob(file)
+	if err == nil && len(found) == 0 {
+		err = errors.New("no file has such a name")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// importFiles makes a run folder of files, prints the run and leaves its page.
+func (env *environment) importFiles(args []string, o importOptions) error {
+	options, err := o.check()
+	if err != nil {
+		return usageError{err}
+	}
+	files, err := sources(args)
+	if err != nil {
+		return usageError{err}
+	}
+	in, err := imported.Read(files, options)
+	if err != nil {
+		return withStatus(exitUsage, err)
+	}
+	insight.NewJudge(env.workloads).Conclude(&in.Run, in.Trials)
+	if len(in.Run.Deltas) == 0 {
+		return withStatus(exitNothing, fmt.Errorf("no file of another network has the load of a file of the baseline: nothing can be held against it\n%s",
+			strings.Join(in.Run.Notes[1:], "\n")))
+	}
+	dir, err := env.keep(&in, o.out)
+	if err != nil {
+		return err
+	}
+	if err := env.print(in.Run, o.json); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.err, "run: %s\n", ui.Clean(dir))
+	return env.writePage(in.Run, dir)
+}
+
+// keep writes the run folder of an import and returns its path.
+func (env *environment) keep(in *imported.Run, out string) (string, error) {
+	in.Run.Run = result.Imported + "-" + time.Now().UTC().Format("20060102-150405")
+	if out == "" {
+		var err error
+		if out, err = freshFolder("runs", in.Run.Run); err != nil {
+			return "", err
+		}
+	}
+	in.Run.Run = filepath.Base(filepath.Clean(out))
+	taken := occupied(out)
+	folder, err := result.Create(out, in.Study)
+	if err != nil && taken {
+		return "", withStatus(exitUsage, err)
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, t := range in.Trials {
+		err = errors.Join(err, folder.Append(t))
+	}
+	return out, errors.Join(err, folder.WriteEnvironment(in.Run.Environment), folder.WriteResult(in.Run), folder.Close())
+}
+
+// resumable refuses to go on with a run that was imported.
+func resumable(dir string) error {
+	if run, err := result.Load(dir); err == nil && run.Testbed == result.Imported {
+		return usageError{fmt.Errorf("%s was imported: there is nothing to go on with; import it again with more files", dir)}
+	}
+	return nil // whether it is a run's folder at all, its study tells
+}
