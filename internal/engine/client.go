@@ -167,8 +167,12 @@ func (c *client) warm(ctx context.Context) error {
 	if c.cfg.Params.RequestRate > 0 || c.cfg.Params.File > fileWarmed {
 		spec.Transactions = 1
 	}
-	if _, err := c.Burst(spec); err != nil {
+	b, err := c.Burst(spec)
+	if err != nil {
 		return err
+	}
+	if o := &c.ctl.outcome; b.Transactions == 0 && b.Errors > 0 {
+		return c.explain(&brokenError{step: o.failed, errno: o.failedErrno, transaction: 1, status: o.status, failures: b.Errors})
 	}
 	c.tally.forget()
 	return nil

@@ -82,6 +82,8 @@ type outcome struct {
 	connection  int32
 	status      int32 // of the last response of HTTP that was parsed
 	failures    int64 // requests of HTTP that have failed in a row
+	failed      step  // at which the last of those that the burst survived failed
+	failedErrno native.Errno
 }
 
 // counters are sums over transactions.

@@ -29,13 +29,14 @@ func (c *control) prepareWeb(cfg *Config, arena *native.Arena) {
 	w.room = webBuffer
 	w.body = uintptr(cfg.Params.File)
 	w.digits = int32(copy(w.length[:], strconv.FormatInt(int64(cfg.Params.File), 10)))
+	w.reconnect = cfg.Params.Reconnect
 	w.patience = webPatience * int64(c.conns)
 	for i := range c.conns {
 		c.connection[i].fd = -1
 	}
 	if c.ports > 1 {
 		// Beside those of the first connections, whose ports stay in use: connections that take the place of broken ones.
-		if c.ports += uint32(c.conns); !cfg.Params.Reconnect {
+		if c.ports += uint32(c.conns); !w.reconnect {
 			c.port = uint32(c.conns)
 		}
 	}

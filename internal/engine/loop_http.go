@@ -17,10 +17,11 @@ type web struct {
 	room    uintptr // of in
 	body    uintptr // bytes of the file that is asked for
 
-	failed bool // the transaction that has just ended
-	closes bool // the last good response ended its connection
-	digits int32
-	length [20]byte // body in decimal digits, so many of them
+	reconnect bool // for each request
+	failed    bool // the transaction that has just ended
+	closes    bool // the last good response ended its connection
+	digits    int32
+	length    [20]byte // body in decimal digits, so many of them
 	// head is how long that of the last good response was, and lengthAt where in it the digits stood: one that looks the same
 	// there is as good, and need not be parsed.
 	head, lengthAt uintptr
@@ -63,6 +64,7 @@ func (c *control) failure(k *connection) bool {
 	if c.stopped() || c.web.failures >= c.web.patience {
 		return false
 	}
+	o.failed, o.failedErrno = o.step, o.errno
 	o.step, o.errno = stepNone, 0
 	return true
 }
@@ -101,7 +103,13 @@ func (c *control) fetch(k *connection) bool {
 		}
 	}
 	c.exchange.End = c.clock.Ticks()
-	return !k.closes || c.awaitEnd(k)
+	if k.closes {
+		return c.awaitEnd(k)
+	}
+	if c.web.reconnect {
+		c.hangUp(k)
+	}
+	return true
 }
 
 // awaitEnd waits until the server has closed the connection, as it said it would: so that the server keeps it in TIME_WAIT and

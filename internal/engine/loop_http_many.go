@@ -349,5 +349,8 @@ func (c *control) wakeWeb(k *connection) progress {
 		k.phase = phaseEnding
 		return progressWaits
 	}
+	if c.web.reconnect {
+		c.hangUp(k)
+	}
 	return progressWhole
 }
