@@ -30,7 +30,7 @@ const (
 // them are never more than visitLength.
 const (
 	visitBursts = 20
-	visitLength = 2 * time.Second
+	visitLength = time.Second
 )
 
 // pace is how a cell is measured.
@@ -71,6 +71,7 @@ func (p *Plan) guess(burst time.Duration, visit int) {
 		Burst: paceOf(burst, visit, workload.Demand{}).cost,
 		Cells: map[string]time.Duration{},
 	}
+	p.slowDown(burst)
 	started := map[started]bool{}
 	for _, c := range p.Cells {
 		d := p.demands[c.ID]
@@ -92,10 +93,30 @@ func (p *Plan) guess(burst time.Duration, visit int) {
 	}
 }
 
+// A build in bursts has rounds for so long at least, and no fewer than leastRounds.
+const (
+	roundsLength = time.Second
+	leastRounds  = 2
+)
+
+// slowDown plans with fewer rounds and builds where some cell's bursts are long: the shortest that are worth their set-up, and as
+// many builds as an interval takes. What time is left goes into more of them.
+func (p *Plan) slowDown(burst time.Duration) {
+	longest := burst
+	for _, c := range plan.Measured(p.Cells) {
+		longest = max(longest, p.demands[c.ID].Burst)
+	}
+	if p.Blocks || p.Rules.Rounds > 0 || time.Duration(p.Rules.MinRounds)*longest <= roundsLength {
+		return
+	}
+	p.Rules.MinRounds = max(leastRounds, int(roundsLength/longest))
+	p.Rules.Builds = p.Rules.MinBuilds
+}
+
 // What services cost, as guessed: the start of a server and of a cluster, and, in each visit to a network, to dial a cluster and
 // to ask how it is.
 const (
-	serverStart  = 100 * time.Millisecond
+	serverStart  = 300 * time.Millisecond
 	clusterStart = 20 * time.Second
 	clusterCheck = time.Second
 )

@@ -117,11 +117,9 @@ func SpaceNumbers(tb interface {
 	return numbers, nil
 }
 
-// Burst runs the workload for as long as asked, after a warm-up of a fifth of that; nothing is recorded.
+// Burst runs the workload for as long as asked, or as its programs need, after a warm-up of a fifth of that; nothing is recorded.
 func (a *Armed) Burst(ctx context.Context, length time.Duration) (workload.Burst, error) {
-	b, err := a.seat.client.Burst(ctx, a.seat.session, workload.BurstSpec{
-		Duration: length, Warmup: length / warmupShare, Deadline: length + hangAfter,
-	})
+	b, err := a.seat.client.Burst(ctx, a.seat.session, paceOf(length, 0, a.seat.demand).spec())
 	if err != nil {
 		return b, fmt.Errorf("burst of %s: %w", a.seat.cell.ID, err)
 	}

@@ -25,6 +25,7 @@ import (
 	"netdelta/report/flame"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/workload"
 )
 
 // flameOptions are the flags of flame.
@@ -131,6 +132,13 @@ func firstSetting(cells []result.Cell) []result.Cell {
 	return kept
 }
 
+// only keeps the cells of workloads that something can be done with.
+func (env *environment) only(cells []result.Cell, able func(workload.Workload, result.Params) bool) []result.Cell {
+	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool {
+		return !slices.ContainsFunc(env.workloads, func(w workload.Workload) bool { return w.Name == c.Workload && able(w, c.Params) })
+	})
+}
+
 func baselineFirst(c result.Cell) int {
 	if c.Role == result.RoleBaseline {
 		return 0
@@ -187,7 +195,11 @@ func (env *environment) flameAfter(ctx context.Context, s *study.Study, p experi
 	if err != nil {
 		return err
 	}
-	config.Run.Cells = firstSetting(config.Run.Cells)
+	config.Run.Cells = firstSetting(env.only(config.Run.Cells, func(w workload.Workload, p result.Params) bool { return w.Demands(p).Cluster == nil }))
+	if len(config.Run.Cells) == 0 {
+		fmt.Fprintln(env.err, "no flame graphs: all workloads of this run are served by clusters, which can't be profiled side by side")
+		return errors.Join(config.Kernel.Close(), config.Machine.Close())
+	}
 	fmt.Fprintf(env.err, "profiling %s\n", strings.Join(networksOf(config.Run.Cells), ", "))
 	taken, err := profiling.Take(ctx, config, flameEach*time.Duration(len(config.Run.Cells)))
 	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {

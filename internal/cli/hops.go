@@ -24,6 +24,7 @@ import (
 	"netdelta/report/hops"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/workload"
 )
 
 // hopsOptions are the flags of hops.
@@ -144,7 +145,11 @@ func (env *environment) hopsAfter(ctx context.Context, s *study.Study, p experim
 	if err != nil {
 		return err
 	}
-	cells := firstSetting(config.Run.Cells)
+	cells := firstSetting(env.only(config.Run.Cells, func(w workload.Workload, _ result.Params) bool { return w.Exact != nil }))
+	if len(cells) == 0 {
+		fmt.Fprintln(env.err, "no hops: this run has no workload whose packets can be followed; add tcp-rr or udp-rr")
+		return errors.Join(config.Kernel.Close(), config.Machine.Close())
+	}
 	fmt.Fprintf(env.err, "tracing %s\n", strings.Join(networksOf(cells), ", "))
 	trace := tracing.Config{Experiment: config, Cells: cells, Lasting: hopsEach * time.Duration(len(cells))}
 	if explain {
