@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -113,7 +114,7 @@ func TestHTTPFailures(t *testing.T) {
 				if p.Reconnect {
 					good = []string{response(10, "Connection: close\r\n"), hangUp}
 				}
-				failing := append(bad[:len(bad):len(bad)], hangUp)
+				failing := slices.Concat(bad, []string{hangUp})
 				// The bursts that warm connections up have only good ones.
 				warm := int64(16 * p.Connections)
 				c, err := dialSpeaker(t, speaker(t, func(n int64) []string {
