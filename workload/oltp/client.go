@@ -23,6 +23,7 @@ type client struct {
 	cpus  []int
 	run   sysbench.Run
 	rate  float64 // transactions per second of the last run
+	stale int64   // samples of figures of replication that are being cleared
 	tally tally
 }
 
@@ -55,7 +56,10 @@ func dial(ctx context.Context, p result.Params, at workload.Place) (workload.Cli
 	}
 	first := c.run
 	first.Events = int64(first.Threads)
-	if _, err := c.measure(ctx, first); err != nil {
+	if _, err = c.measure(ctx, first); err == nil {
+		err = c.clear(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(c.wrong(err), home.Close())
 	}
 	return c, nil
@@ -106,6 +110,9 @@ func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 }
 
 func (c *client) burst(ctx context.Context, spec workload.BurstSpec) (workload.Burst, error) {
+	if err := c.cleared(ctx); err != nil {
+		return workload.Burst{}, err
+	}
 	begin := time.Now()
 	run := c.run
 	var warm sysbench.Report
@@ -117,8 +124,8 @@ func (c *client) burst(ctx context.Context, spec workload.BurstSpec) (workload.B
 			return workload.Burst{}, err
 		}
 	}
-	// From here on the node counts what replication takes.
-	if _, err := askAt(ctx, c.home, c.node, "flush local status"); err != nil {
+	before, err := c.status(ctx)
+	if err != nil {
 		return workload.Burst{}, err
 	}
 	run.Time, run.Events = spec.Duration, spec.Transactions
@@ -127,14 +134,14 @@ func (c *client) burst(ctx context.Context, spec workload.BurstSpec) (workload.B
 		return workload.Burst{}, err
 	}
 	end := time.Now()
-	rows, err := askAt(ctx, c.home, c.node, statusStatement)
+	after, err := c.status(ctx)
 	if err != nil {
 		return workload.Burst{}, err
 	}
 	b := describe(report)
 	b.Start, b.Span = end.Add(-report.Time), end.Sub(begin)
 	b.Work = b.Transactions + warm.Transactions
-	c.tally.take(b.Start, report, readStatus(rows).replication())
+	c.tally.take(b.Start, report, between(before.replication(), after.replication()))
 	return b, nil
 }
 
@@ -154,7 +161,15 @@ func describe(r sysbench.Report) workload.Burst {
 }
 
 // Collect implements workload.Client.
-func (c *client) Collect(dropLast bool) (workload.Totals, error) { return c.tally.collect(dropLast) }
+func (c *client) Collect(dropLast bool) (workload.Totals, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
+	defer cancel()
+	_ = c.clear(ctx) // a node that does not answer any more is one that the next burst tells of
+	return c.tally.collect(dropLast)
+}
+
+// collectTime is how long a node may take to begin anew.
+const collectTime = 5 * time.Second
 
 // Close implements workload.Client. It ends a burst that is under way.
 func (c *client) Close() error { return c.home.Close() }

@@ -130,7 +130,7 @@ func clustered(at workload.Place) string {
 		fmt.Sprintf("evs.inactive_timeout=PT%dS", inactivity),
 		"evs.send_window=512",
 		"evs.user_send_window=256",
-		"evs.stats_report_period=PT1H",
+		keptFigures,
 	}
 	return fmt.Sprintf(`bind_address=%s
 wsrep_on=ON

@@ -94,4 +94,10 @@ func TestStatus(t *testing.T) {
 	if merge(nil, &want) != &want || merge(&want, nil) != &want || merge(nil, nil) != nil {
 		t.Error("nothing beside something is something")
 	}
+	if r := between(&double, &want); *r != (result.Replication{Min: want.Min, Mean: want.Min, Max: want.Max, Samples: 500}) {
+		t.Errorf("between them: %+v", r)
+	}
+	if between(&want, &want) != nil || between(nil, &want) != &want || between(&want, &double) != &double {
+		t.Error("readings without a sample between them, and of figures that were cleared")
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"time"
 
 	"netdelta/internal/daemon"
 	"netdelta/result"
@@ -156,19 +155,8 @@ func (s *server) Health(ctx context.Context) workload.Health {
 	return h
 }
 
-// totalsTime is how long a node may take to say what it counted.
-const totalsTime = 5 * time.Second
-
-// Totals implements workload.Server: what replication took since the last call, or since a client's last burst began.
-func (s *server) Totals() workload.Totals {
-	ctx, cancel := context.WithTimeout(context.Background(), totalsTime)
-	defer cancel()
-	now, err := s.db.status(ctx)
-	if err != nil {
-		return workload.Totals{} // Health says why
-	}
-	return workload.Totals{Replication: now.replication()}
-}
+// Totals implements workload.Server. A node counts for all clients together: each asks for its own share.
+func (s *server) Totals() workload.Totals { return workload.Totals{} }
 
 // Close implements workload.Server.
 func (s *server) Close() error {

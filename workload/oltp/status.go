@@ -100,21 +100,6 @@ func (s status) replication() *result.Replication {
 	return &result.Replication{Min: duration(f[0]), Mean: duration(f[1]), Max: duration(f[2]), Samples: int64(f[4])}
 }
 
-// merge is what two spans of replication were together; either may be nil.
-func merge(a, b *result.Replication) *result.Replication {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
-		return a
-	}
-	all := a.Samples + b.Samples
-	mean := (a.Mean.Seconds()*float64(a.Samples) + b.Mean.Seconds()*float64(b.Samples)) / float64(all)
-	return &result.Replication{
-		Min: min(a.Min, b.Min), Mean: time.Duration(mean * float64(time.Second)), Max: max(a.Max, b.Max), Samples: all,
-	}
-}
-
 // status asks the database how it is.
 func (d *database) status(ctx context.Context) (status, error) {
 	rows, err := d.sql(ctx, statusStatement)
