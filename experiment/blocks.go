@@ -109,7 +109,11 @@ func (w *swapper) visit(ctx context.Context, g group, cells []result.Cell) error
 		err = w.again(ctx, spoiled)
 	}
 	// What was measured is kept even when the run is being interrupted.
-	w.done = append(w.done, collectTrials(context.WithoutCancel(ctx), w.index, w.seats)...)
+	trials := collectTrials(context.WithoutCancel(ctx), w.index, w.seats)
+	if ctx.Err() != nil { // what failed has failed for that
+		trials = slices.DeleteFunc(trials, func(t result.Trial) bool { return len(t.Bursts.Round) == 0 })
+	}
+	w.done = append(w.done, trials...)
 	for _, s := range w.seats {
 		if s.failed == nil {
 			s.disarm(ctx)

@@ -23,6 +23,7 @@ import (
 	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/workload"
 )
@@ -351,5 +352,123 @@ func TestKilledRunLeavesNoService(t *testing.T) {
 	}
 	for _, line := range leak.Diff(before, after) {
 		t.Errorf("the host is not the same: %s", line)
+	}
+}
+
+// An interrupted run ends its services at once; when it is resumed they are started anew, and no trial is lost.
+func TestInterruptedAndResumedServices(t *testing.T) {
+	c := setUp(t, served("fleet"), 3, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var first []int
+	c.Progress = &watcher{then: cancel, when: func(s experiment.Status) bool {
+		if s.Build == 2 && s.Round == 1 && len(first) == 0 {
+			first = daemons(os.Getpid())
+			time.AfterFunc(300*time.Millisecond, cancel)
+		}
+		return s.Build == 3
+	}}
+	run, err := experiment.Run(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.Ended != experiment.EndedInterrupted {
+		t.Errorf("the run ended %q", run.Ended)
+	}
+	if left := daemons(os.Getpid()); len(first) != 2 || len(left) > 0 {
+		t.Errorf("of the daemons %v there are still %v", first, left)
+	}
+	kept := len(journal(t, c))
+	if err := c.Folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := result.Open(c.Folder.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := setUp(t, served("fleet"), 3, folder)
+	run = mustRun(t, again)
+	trials := journal(t, again)
+	last := map[string]int{}
+	for _, tr := range trials {
+		last[tr.Cell] = max(last[tr.Cell], tr.Build)
+		if tr.Failed != "" {
+			t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
+		}
+	}
+	for _, c := range run.Cells {
+		if last[c.ID] != 2 {
+			t.Errorf("the last build of %s is %d, want the third", c.ID, last[c.ID])
+		}
+	}
+	if kept < len(run.Cells) || len(trials) <= kept {
+		t.Errorf("%d trials before, %d after", kept, len(trials))
+	}
+}
+
+// A network that can't be swapped in costs its own trials; services do well under the others.
+func TestClusterUnderNetworkThatFails(t *testing.T) {
+	c := setUp(t, served("fleet"), 2, nil)
+	c.Driver = unswappable{c.Driver, "vxlan"}
+	run := mustRun(t, c)
+	for _, tr := range journal(t, c) {
+		if wrong := strings.HasPrefix(tr.Cell, "vxlan/"); wrong != strings.Contains(tr.Failed, "no room") {
+			t.Errorf("%s: %q", tr.ID(), tr.Failed)
+		}
+	}
+	if !slices.ContainsFunc(run.Deltas, func(d result.Delta) bool { return d.Workload == "fleet" && d.Network == "bridge" }) {
+		t.Error("there is no delta of the cluster on another network")
+	}
+}
+
+// unswappable is a driver whose testbeds can't have one network.
+type unswappable struct {
+	testbed.Driver
+	network string
+}
+
+func (u unswappable) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
+	if spec.Network == u.network {
+		return nil, errors.New("no room")
+	}
+	tb, err := u.Driver.Open(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return unswappableBed{tb.(testbed.Observer), u.network}, nil
+}
+
+type unswappableBed struct {
+	testbed.Observer
+	network string
+}
+
+func (u unswappableBed) Swap(ctx context.Context, network string) error {
+	if network == u.network {
+		return errors.New("no room")
+	}
+	return u.Observer.Swap(ctx, network)
+}
+
+// What a cluster's packets went another way with is named though nobody knows how many bytes they should be, and what daemons say
+// to each other is not taken for it.
+func TestClusterMisrouted(t *testing.T) {
+	s := served("fleet", "tcp-rr")
+	s.Networks = []string{"host", "routed", "vxlan"}
+	c := setUpOn(t, astray(t), s, 2, nil)
+	run := mustRun(t, c)
+	for _, tr := range journal(t, c) {
+		wrong := strings.HasPrefix(tr.Cell, "routed/")
+		if tr.Failed != "" || tr.Path == nil {
+			t.Errorf("%s failed: %q", tr.ID(), tr.Failed)
+			continue
+		}
+		found := strings.Join(tr.Path.Findings, "; ")
+		if tr.Path.OK == wrong || wrong != strings.Contains(found, "/eth1 carried") {
+			t.Errorf("%s: proved %v: %s", tr.ID(), tr.Path.OK, found)
+		}
+	}
+	if slices.ContainsFunc(run.Deltas, func(d result.Delta) bool { return d.Network == "routed" && d.Ratio != 0 }) {
+		t.Error("there is a delta of what was misrouted")
 	}
 }

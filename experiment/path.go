@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netdelta/network"
+	"netdelta/probe/cpu"
 	"netdelta/probe/path"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -33,7 +34,14 @@ func (s *seat) follow(ctx context.Context) error {
 		}
 		s.meter.Follow(end.agent, threads)
 	}
-	return nil
+	if !s.served() {
+		return nil
+	}
+	var agents []cpu.Process
+	for _, end := range s.services {
+		agents = append(agents, end.agent)
+	}
+	return s.meter.Programs(agents)
 }
 
 // prove runs the seat's first bursts, which nobody counts, and where the testbed shows its devices watches which way they go.
@@ -84,7 +92,7 @@ func (s *seat) firstBursts(ctx context.Context) (path.Load, error) {
 		}
 		s.disturbed = true // keeps the burst out of the histogram
 		s.arrived(&load, b.Moved, b.Bytes)
-		if transactions += b.Transactions; transactions >= proofLeast || transactions > 0 && load.Opaque || !s.latencies && load.Requests >= proofBytes {
+		if transactions += b.Transactions; transactions >= proofLeast || load.Opaque && (load.Both >= proofBytes || length == burst) || !s.latencies && load.Requests >= proofBytes {
 			break
 		}
 	}
