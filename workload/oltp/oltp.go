@@ -46,7 +46,7 @@ func Workload() workload.Workload {
 		},
 		Defaults:    result.Params{Connections: 8, CPU: "any", Mix: "read_write"},
 		Check:       check,
-		SourcePorts: func(p result.Params) int { return 0 }, // they are the kernel's to choose
+		SourcePorts: func(result.Params) int { return 0 }, // they are the kernel's to choose
 		Demand:      demand,
 	}
 }
