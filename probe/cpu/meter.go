@@ -31,6 +31,7 @@ type Meter struct {
 	spent   []time.Duration
 	// carriers are processes that do part of the network's work.
 	carriers []int
+	programs programs // that serve, beside the server's process
 	delays   delays
 	// followed is how many ends the delays are of.
 	followed int
@@ -45,7 +46,7 @@ type reading struct{ server, kernel, delayed time.Duration }
 // Spent is the processor time that one burst took, its warm-up included. What the meter lacks is zero.
 type Spent struct {
 	Client time.Duration // the measuring thread
-	Server time.Duration // the server's process, and the daemons that it serves by
+	Server time.Duration // the server's process, and the daemons and other programs that it serves by
 	Kernel time.Duration // the kernel, for nobody, and the processes that Carriers has named
 	// Delayed is the time for which threads of either end were ready to run but had no processor, of those that the meter
 	// follows. Unlike a burst's missing processor time it tells others on the processor from a network that lets both ends
@@ -156,6 +157,11 @@ func (m *Meter) read() (reading, error) {
 		}
 		now.server += m.spent[i]
 	}
+	used, err := m.programs.read()
+	if err != nil {
+		return now, err
+	}
+	now.server += used
 	for _, pid := range m.threads {
 		used, err := m.kernel.clock(pid)
 		if err != nil {
@@ -202,7 +208,7 @@ func (m *Meter) Stop(b workload.Burst) (Spent, error) {
 		return Spent{}, err
 	}
 	return Spent{
-		Client: b.CPU, Server: after.server - m.before.server, Kernel: after.kernel - m.before.kernel,
+		Client: b.CPU, Server: max(after.server-m.before.server, 0), Kernel: after.kernel - m.before.kernel,
 		Delayed: after.delayed - m.before.delayed, Busiest: m.delays.most,
 	}, nil
 }

@@ -1,0 +1,101 @@
+package cpu
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"netdelta/probe/pressure"
+	"netdelta/workload"
+)
+
+// self is this process as a server.
+type self struct{}
+
+func (self) PID() int    { return os.Getpid() }
+func (self) Local() bool { return true }
+
+// What a server's programs use counts as the server's: those that run on, and children of theirs that have ended meanwhile.
+func TestProgramsCount(t *testing.T) {
+	// It starts a child for each line that it reads, and answers when the child has ended.
+	const serve = `while read line; do sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo done; done`
+	cmd := exec.Command("/bin/sh", "-c", serve)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewReader(out)
+	k := &Kernel{root: "/proc", clock: pressure.ProcessCPU}
+	m := k.Meter(self{}, nil)
+	if err := m.Programs([]Process{self{}}); err != nil {
+		t.Fatal(err)
+	}
+	var sum time.Duration
+	for range 4 {
+		if err := m.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintln(in, "go"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := said.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		spent, err := m.Stop(workload.Burst{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += spent.Server
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	want := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	// This process is the server and uses some itself, and what ended children used is told in ticks.
+	if low, high := want*9/10-40*time.Millisecond, want*11/10+100*time.Millisecond; sum < low || sum > high {
+		t.Errorf("the server has used %v, its program %v of it", sum, want)
+	}
+	if _, err := m.read(); err != nil {
+		t.Errorf("a program that has ended makes the meter fail: %v", err)
+	}
+}
+
+// faraway is a server on another machine.
+type faraway struct{ self }
+
+func (faraway) Local() bool { return false }
+
+// Programs of another machine are in no figure, and neither is the server then.
+func TestProgramsElsewhere(t *testing.T) {
+	m := (&Kernel{root: "/proc", clock: pressure.ProcessCPU}).Meter(self{}, nil)
+	if err := m.Programs([]Process{self{}, faraway{}}); err != nil {
+		t.Fatal(err)
+	}
+	if m.hasServer() || len(m.lacks) == 0 {
+		t.Errorf("the server's time is taken to be known: %v", m.lacks)
+	}
+}
+
+func TestFamily(t *testing.T) {
+	parents := map[int]int{2: 1, 3: 2, 4: 2, 5: 4, 6: 1}
+	if got := descendants(parents, 2); len(got) != 3 {
+		t.Errorf("below 2 are %v", got)
+	}
+	k, err := family("/proc", os.Getpid())
+	if err != nil || k.parent != os.Getppid() {
+		t.Errorf("%+v, %v; want parent %d", k, err, os.Getppid())
+	}
+}
