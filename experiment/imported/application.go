@@ -187,15 +187,31 @@ func readWrk(text []byte, _ string) ([]measured, error) {
 			}
 		}
 	}
-	l.set(&t.Bursts)
 	if len(r.Latencies) > 0 {
+		l.p50, l.p90, l.p99 = reached(r.Latencies, 0.5), reached(r.Latencies, 0.9), reached(r.Latencies, 0.99)
+		l.min = float64(r.Latencies[0].Latency)
 		err = histogram(t, func(record func(ns, count int64)) {
 			for _, c := range r.Latencies {
 				record(int64(c.Latency), c.Requests)
 			}
 		})
 	}
+	l.set(&t.Bursts)
 	return []measured{m}, err
+}
+
+// reached is the latency that a share of the requests did not exceed.
+func reached(all []wrk.Count, share float64) float64 {
+	var total, passed int64
+	for _, c := range all {
+		total += c.Requests
+	}
+	for _, c := range all {
+		if passed += c.Requests; float64(passed) >= share*float64(total) {
+			return float64(c.Latency)
+		}
+	}
+	return 0
 }
 
 // readK6 reads a run of k6.

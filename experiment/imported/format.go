@@ -79,7 +79,7 @@ func unknown(text []byte, names []string) error {
 	switch {
 	case head == "":
 		looks = "it is empty"
-	case !utf8.ValidString(head[:max(len(head)-utf8.UTFMax, 0)]):
+	case strings.ContainsRune(head, 0) || !utf8.ValidString(head[:max(len(head)-utf8.UTFMax, 0)]):
 		looks = "it is binary"
 	case strings.HasPrefix(head, "Connecting to host"):
 		looks = "it is what iperf3 prints for people: run it with -J"
