@@ -28,7 +28,7 @@ const (
 	// homeSize is what an OSD's pod may put into memory; the file, and in the first pod the monitor's store.
 	homeSize = 768 * unit.MiB
 	// processes is the memory that daemons take for themselves at most, in all pods together.
-	processes = 1280 * unit.MiB
+	processes = unit.GiB
 )
 
 // fsid identifies the cluster. Clusters never meet, so that all can have the same.
@@ -113,7 +113,8 @@ const patience = `osd heartbeat grace = 60
 mon osd down out interval = 86400
 `
 
-// osdConfig is what an OSD has to know. It takes little memory, and makes do with few threads: processors are few.
+// osdConfig is what an OSD has to know. It takes little memory (RocksDB keeps one set of buffers instead of a dozen, and placement
+// groups short logs), and makes do with few threads: processors are few.
 func osdConfig(address netip.Addr, id int) string {
 	return fmt.Sprintf(`public addr = %s
 osd data = %s
@@ -125,12 +126,16 @@ osd op queue = wpq
 osd op num shards = 2
 osd op num threads per shard = 1
 osd memory target = 939524096
+osd min pg log entries = 500
+osd max pg log entries = 500
+osd pg log dups tracked = 500
 bluestore cache autotune = false
 bluestore cache size = 67108864
 bluestore block size = %d
 bluestore block create = true
 bluestore fsck on mount = false
 bluestore debug enforce settings = ssd
+bluestore rocksdb cf = false
 bluestore rocksdb options = %s
 `, address, place("osd"), id, int64(deviceSize), strings.Join([]string{
 		"compression=kNoCompression", "max_write_buffer_number=2", "min_write_buffer_number_to_merge=1", "recycle_log_file_num=2",
