@@ -37,11 +37,15 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *pairs, *cpu); err != nil {
+	exit(run(ctx, *pairs, *cpu))
+}
+
+func exit(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "http:", err)
-		stop()
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 // settings are what is asked for, one after another.
