@@ -237,15 +237,7 @@ func (w *swapper) serve(ctx context.Context, bed *swapBed, u underlay) error {
 				return err
 			}
 		}
-		bed.clusters[d.Cluster.Key] = startCluster(ctx, w.stage.ward, c, d, agents)
-		if len(bed.crew.aside) == 0 {
-			bed.crew.aside = append(bed.crew.aside, bed.crew.client.Pod())
-		}
-		for _, p := range pods {
-			if !slices.Contains(bed.crew.aside, p) {
-				bed.crew.aside = append(bed.crew.aside, p)
-			}
-		}
+		bed.clusters[d.Cluster.Key] = w.stage.startCluster(ctx, c, d, agents)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

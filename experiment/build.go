@@ -211,9 +211,6 @@ func failAll(seats []*seat, err error) []*seat {
 func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.Testbed, clusters map[string]*cluster) []*seat {
 	prober := proberOf(tb)
 	if prober != nil {
-		prober.Aside(c.aside)
-	}
-	if prober != nil {
 		prober.Aside(aside(c.client, clusters))
 	}
 	for _, s := range seats {
@@ -251,6 +248,10 @@ func (st *stage) newSeat(c result.Cell) *seat {
 	s := &seat{
 		cell: c, ports: st.ports[c.Setting()], share: st.shares[c.ID], cpus: placeCPUs(c.Params.CPU, st.measuring),
 		demand: d, pace: paceOf(st.burst, st.visit, d),
+	}
+	if d.Cluster != nil && c.Params.CPU == "" {
+		cpu := st.clusterCPU(c)
+		s.cpus = placementCPUs{cpu, cpu}
 	}
 	for _, w := range st.workloads {
 		if w.Name != c.Workload {

@@ -21,7 +21,7 @@ import (
 type cluster struct {
 	of      string // for the ward, and for people
 	cell    result.Cell
-	spec    *workload.Cluster
+	cpu     int // that its daemons are pinned to, -1 for any
 	ward    *ward
 	members []*service
 	peers   []netip.Addr
@@ -49,10 +49,18 @@ func clusterPods(tb testbed.Testbed, n int) ([]testbed.Pod, error) {
 	return found, nil
 }
 
+// clusterCPU is the processor that a cluster is pinned to: none, unless neighbours compete for it, or are kept away from it.
+func (st *stage) clusterCPU(c result.Cell) int {
+	if !neighboured(c.Params.Conditions) || len(st.measuring) == 0 {
+		return -1
+	}
+	return st.measuring[0]
+}
+
 // startCluster starts the daemons of a cluster, those of the first pod first, then all others at once. A cluster that does
 // not start is given up; it says why.
-func startCluster(ctx context.Context, w *ward, c result.Cell, d workload.Demand, agents []*agent.Agent) *cluster {
-	k := &cluster{of: charge(c, d), cell: c, spec: d.Cluster, ward: w, members: make([]*service, len(agents))}
+func (st *stage) startCluster(ctx context.Context, c result.Cell, d workload.Demand, agents []*agent.Agent) *cluster {
+	k := &cluster{of: charge(c, d), cell: c, ward: st.ward, members: make([]*service, len(agents)), cpu: st.clusterCPU(c)}
 	for i, a := range agents {
 		k.peers = append(k.peers, a.Pod().Address())
 		k.members[i] = &service{agent: a}
@@ -74,7 +82,7 @@ func startCluster(ctx context.Context, w *ward, c result.Cell, d workload.Demand
 // serve starts the daemons of one pod.
 func (k *cluster) serve(ctx context.Context, i int) (err error) {
 	m := k.members[i]
-	m.session, err = m.agent.ServeCluster(ctx, k.cell.Workload, k.cell.Params, workload.Place{Pod: i, Peers: k.peers, CPU: -1}, clusterWithin)
+	m.session, err = m.agent.ServeCluster(ctx, k.cell.Workload, k.cell.Params, workload.Place{Pod: i, Peers: k.peers, CPU: k.cpu}, clusterWithin)
 	if err != nil {
 		return fmt.Errorf("starting the services of %s: %w", k.of, err)
 	}

@@ -17,8 +17,6 @@ type crew struct {
 	neighbour *agent.Agent // nil where no cell needs one
 	// others are in pods of clusters where no other agent is, by pod.
 	others map[string]*agent.Agent
-	// aside are the pods of clusters, and the client's: what they say to each other has nothing to do with other cells.
-	aside []testbed.Pod
 }
 
 // startAgents starts the client's agent and those of the servers that the cells need.

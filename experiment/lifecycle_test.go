@@ -472,3 +472,33 @@ func TestClusterMisrouted(t *testing.T) {
 		t.Error("there is a delta of what was misrouted")
 	}
 }
+
+// Under classes of service a cluster is pinned, so that neighbours compete with it or not; each class has a cluster of its own.
+func TestClusterWithNeighbours(t *testing.T) {
+	cpus, err := machine.AllowedCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	require.Need(t, "two processors", len(cpus) > 1)
+	s := served("fleet")
+	s.Factors = study.Levels{Conditions: study.ConditionLevels{QoS: []string{result.BestEffort, result.Guaranteed}}}
+	c := setUp(t, s, 1, nil)
+	most := 0
+	c.Progress = &watcher{then: func() {}, when: func(experiment.Status) bool {
+		most = max(most, len(daemons(os.Getpid())))
+		return false
+	}}
+	run := mustRun(t, c)
+	trials := journal(t, c)
+	if len(trials) != len(run.Cells) {
+		t.Errorf("%d trials of %d cells", len(trials), len(run.Cells))
+	}
+	for _, tr := range trials {
+		if tr.Failed != "" || tr.ClientCPU != c.Measuring[0] || tr.ServerCPU != c.Measuring[0] {
+			t.Errorf("%s on processors %d and %d: %s", tr.ID(), tr.ClientCPU, tr.ServerCPU, tr.Failed)
+		}
+	}
+	if most != 4 {
+		t.Errorf("there were %d daemons, want two for each class", most)
+	}
+}
