@@ -74,8 +74,26 @@ func (s *nbdDaemon) Restart(ctx context.Context) error {
 			return fmt.Errorf("end what is left of nbd-server, process %d: %w", p.PID, err)
 		}
 	}
+	if err := s.vacated(ctx); err != nil {
+		return fmt.Errorf("block: nbd-server at %s: %w", s.listen, err)
+	}
 	if err := s.start(ctx); err != nil {
 		return fmt.Errorf("block: nbd-server at %s: %w", s.listen, err)
 	}
 	return nil
+}
+
+// vacated waits until the port is free: a process that was killed has it until its end is over.
+func (s *nbdDaemon) vacated(ctx context.Context) error {
+	for end := time.Now().Add(startPatience); ; {
+		err := free(ctx, s.listen)
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
