@@ -2,6 +2,7 @@ package oltp_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -65,7 +66,7 @@ func TestCluster(t *testing.T) {
 func (c *cluster) taken(t *testing.T) {
 	t.Helper()
 	_, err := c.agents[1].ServeCluster(t.Context(), "oltp", result.Params{}, workload.Place{Pod: 1, Peers: c.peers, CPU: -1}, patience)
-	if err == nil || !strings.Contains(err.Error(), "oltp: start node 1: mariadbd.1: ") || !strings.Contains(err.Error(), "Address already in use") {
+	if err == nil || !strings.Contains(err.Error(), "oltp: start node 1: mariadbd.1 needs port 3306: ") || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second database in one pod: %v", err)
 	}
 }
@@ -73,10 +74,26 @@ func (c *cluster) taken(t *testing.T) {
 // swapped is a burst in whose midst the network is swapped.
 func (c *cluster) swapped(t *testing.T, network string) workload.Burst {
 	t.Helper()
-	swap := make(chan error, 1)
-	time.AfterFunc(1200*time.Millisecond, func() { swap <- c.Swap(t.Context(), network) })
-	b := c.burst(t, workload.BurstSpec{Duration: 3 * time.Second, Warmup: 100 * time.Millisecond})
-	if err := <-swap; err != nil {
+	before := c.Spec().Network
+	var b workload.Burst
+	err := errors.New("not tried")
+	for range 3 {
+		swap := make(chan error, 1)
+		time.AfterFunc(1500*time.Millisecond, func() { swap <- c.Swap(t.Context(), network) })
+		b, err = c.agents[nodes].Burst(t.Context(), c.session, workload.BurstSpec{Duration: 3 * time.Second, Warmup: 100 * time.Millisecond, Deadline: patience})
+		if err := <-swap; err != nil {
+			t.Fatal(err)
+		}
+		if err == nil {
+			break
+		}
+		// On a busy machine the network may be gone when sysbench connects, not when it is connected.
+		t.Logf("again: %v", err)
+		if err := c.Swap(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if b.Transactions < 1 || b.Duration < 2900*time.Millisecond || b.Span < b.Duration || time.Since(b.Start) > patience || b.Work <= b.Transactions {

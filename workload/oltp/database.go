@@ -12,8 +12,8 @@ import (
 	"netdelta/internal/daemon"
 )
 
-// poll is how often a database is asked whether it is ready.
-const poll = 100 * time.Millisecond
+// poll is how often a database is asked whether it is ready: asking takes a program, and processor time that it needs itself.
+const poll = 200 * time.Millisecond
 
 // stopTime is how long a database may take to end in order.
 const stopTime = 10 * time.Second

@@ -53,10 +53,17 @@ func (c *client) set(ctx context.Context, option string) error {
 	return err
 }
 
+// statusTime is how long the first node may be out of reach around a burst: a network that was just swapped takes a moment.
+const statusTime = 5 * time.Second
+
 // status asks the first node how it is.
 func (c *client) status(ctx context.Context) (status, error) {
-	rows, err := askAt(ctx, c.home, c.node, statusStatement)
-	return readStatus(rows), err
+	for begin := time.Now(); ; time.Sleep(poll) {
+		rows, err := askAt(ctx, c.home, c.node, statusStatement)
+		if err == nil || ctx.Err() != nil || time.Since(begin) > statusTime {
+			return readStatus(rows), err
+		}
+	}
 }
 
 // between is what replication took between two readings of figures; nil where nothing was replicated. Its least and its

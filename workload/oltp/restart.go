@@ -37,13 +37,13 @@ func (s *server) Restart(ctx context.Context) error {
 func (s *server) again(ctx context.Context) error {
 	position, err := s.recover(ctx)
 	if err == nil {
-		if err = s.join(ctx, "--wsrep-start-position="+position); err == nil || ctx.Err() != nil {
+		if err = s.launch(ctx, s.regain, "--wsrep-start-position="+position); err == nil || ctx.Err() != nil {
 			return err
 		}
 	}
 	// The others have begun anew, or its data are of no use: it gets those that all began with.
 	alone := errors.Is(err, errNobody)
-	if again := s.begin(ctx, alone); again != nil {
+	if again := s.begin(ctx, alone, s.regain); again != nil {
 		return errors.Join(err, again)
 	}
 	return nil
@@ -84,18 +84,29 @@ func (s *server) regain(ctx context.Context) error {
 	if err == nil && now.component == primary {
 		return now.takesPart()
 	}
-	if err != nil && s.at.Pod == 0 {
-		if seen := s.others(ctx, groupPort); seen.unsure == nil && len(seen.answer) == 0 {
-			return errors.Join(errNobody, s.db.daemon.Kill())
+	if time.Since(s.looked) >= look {
+		if looked := s.help(ctx, err == nil); looked != nil {
+			return looked
 		}
-	}
-	if elected := s.elect(ctx); elected != nil {
-		return elected
+		s.looked = time.Now()
 	}
 	if err != nil {
 		return err
 	}
 	return now.takesPart()
+}
+
+// look is how often a node in want of a quorum looks at the others.
+const look = time.Second
+
+// help looks for a quorum: it has it given back to nodes that run, or says that none does.
+func (s *server) help(ctx context.Context, serves bool) error {
+	if !serves && s.at.Pod == 0 {
+		if seen := s.others(ctx, groupPort); seen.unsure == nil && len(seen.answer) == 0 {
+			return errors.Join(errNobody, s.db.daemon.Kill())
+		}
+	}
+	return s.elect(ctx)
 }
 
 // elect makes the node that has come farthest of those that run the first of a new group, unless one of them has a quorum, or

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"regexp"
+	"time"
 
 	"netdelta/internal/daemon"
 	"netdelta/result"
@@ -17,7 +20,8 @@ type server struct {
 	at      workload.Place
 	home    *daemon.Home
 	db      *database
-	version string // of the database and of Galera
+	version string    // of the database and of Galera
+	looked  time.Time // at the other nodes, when it was in want of a quorum
 }
 
 var _ workload.Watched = (*server)(nil)
@@ -50,14 +54,15 @@ func (s *server) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.begin(ctx, s.at.Pod == 0); err != nil {
+	if err := s.begin(ctx, s.at.Pod == 0, s.takesPart); err != nil {
 		return err
 	}
 	return s.know(ctx)
 }
 
-// begin starts the node with the database that all begin with, as the first of a new group or as one that joins.
-func (s *server) begin(ctx context.Context, first bool) error {
+// begin starts the node with the database that all begin with, as the first of a new group or as one that joins, and returns when
+// ready does so with nil.
+func (s *server) begin(ctx context.Context, first bool, ready func(context.Context) error) error {
 	if err := plant(ctx, s.home); err != nil {
 		return err
 	}
@@ -68,21 +73,36 @@ func (s *server) begin(ctx context.Context, first bool) error {
 	if err := s.home.Write(positionFile, []byte(was+"\n"), 0o644, ""); err != nil {
 		return err
 	}
-	if !first {
-		return s.join(ctx)
+	if first {
+		return s.launch(ctx, s.takesPart, "--wsrep-new-cluster")
 	}
-	if err := s.db.launch("--wsrep-new-cluster"); err != nil {
-		return err
-	}
-	return s.db.until(ctx, "take part in the cluster", s.takesPart)
+	return s.launch(ctx, ready)
 }
 
-// join starts the node with the data that it has, and returns when it takes part.
-func (s *server) join(ctx context.Context, args ...string) error {
+// launch starts the node with the data that it has, and returns when it is ready.
+func (s *server) launch(ctx context.Context, ready func(context.Context) error, args ...string) error {
+	if err := s.free(ctx); err != nil {
+		return err
+	}
 	if err := s.db.launch(args...); err != nil {
 		return err
 	}
-	return s.db.until(ctx, "take part in the cluster", s.regain)
+	return s.db.until(ctx, "take part in the cluster", ready)
+}
+
+// free returns nil when nobody else listens where the node would: Galera does not always say so.
+func (s *server) free(ctx context.Context) error {
+	own := s.at.Peers[s.at.Pod]
+	for _, port := range []uint16{databasePort, groupPort, missedPort} {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", netip.AddrPortFrom(own, port).String())
+		if err != nil {
+			return fmt.Errorf("%s needs port %d: %w; end the program that has it", s.db.name, port, err)
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // takesPart returns nil when the node serves.
