@@ -74,7 +74,7 @@ func parse(text []byte, workload string) ([]measured, error) {
 
 // unknown says what a file of another format looks like.
 func unknown(text []byte, names []string) error {
-	looks := ""
+	var looks string
 	head := string(bytes.TrimSpace(text[:min(len(text), 4<<10)]))
 	switch {
 	case head == "":
