@@ -161,7 +161,7 @@ func TestSplits(t *testing.T) {
 		if s.AddedLow == nil || s.AddedHigh == nil || *s.AddedLow > s.Added || *s.AddedHigh < s.Added {
 			t.Errorf("%s: the interval is %v to %v about %v", s.Network, s.AddedLow, s.AddedHigh, s.Added)
 		}
-		if s.Network == "vxlan" && !strings.Contains(SplitSays(s), "= disk 3.00 µs + ") {
+		if s.Network == "vxlan" && !strings.Contains(SplitSays(s), "= disk 3.00 µs, ") {
 			t.Errorf("%q", SplitSays(s))
 		}
 	}

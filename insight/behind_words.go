@@ -10,7 +10,7 @@ import (
 
 // SplitSays puts a split in words: what is measured, and what is a difference of two measured figures.
 func SplitSays(s result.Split) string {
-	text := fmt.Sprintf("%s = disk %s + %s in client, server and the network %s + %s for %s",
+	text := fmt.Sprintf("%s = disk %s, %s in client, server and network %s, %s for %s",
 		unit.Duration(s.Total), unit.Duration(s.Disk), unit.Duration(s.Common), s.Baseline, unit.Difference(s.Added), Name(s.Network, s.Path))
 	if s.AddedLow != nil && s.AddedHigh != nil {
 		text += fmt.Sprintf(" [%s, %s]", unit.Difference(*s.AddedLow), unit.Difference(*s.AddedHigh))
