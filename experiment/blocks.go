@@ -96,6 +96,10 @@ func (w *swapper) round(ctx context.Context, _ int) (spans []time.Duration, dist
 
 // visit swaps a network in, measures its cells and closes their accounts.
 func (w *swapper) visit(ctx context.Context, g group, cells []result.Cell) error {
+	if cells = w.notLost(g, cells); len(cells) == 0 {
+		w.seats = nil
+		return nil
+	}
 	w.seats = w.swapIn(ctx, g, cells)
 	err := ctx.Err()
 	start := time.Now()
@@ -215,7 +219,37 @@ func (w *swapper) swapIn(ctx context.Context, g group, cells []result.Cell) []*s
 			s.failed = fmt.Errorf("%s on network %s: %w", s.cell.ID, g.network, err)
 		}
 	}
-	return w.stage.armAll(ctx, seats, bed.crew, bed.tb, bed.clusters)
+	for _, s := range w.stage.armAll(ctx, seats, bed.crew, bed.tb, bed.clusters) {
+		if s.failed != nil && s.cluster != nil && s.cluster.failed == nil {
+			s.failed = w.rearm(ctx, s)
+		}
+	}
+	return seats
+}
+
+// rearm opens a connection after all whose services were unwell when it was opened.
+func (w *swapper) rearm(ctx context.Context, s *seat) error {
+	if words, _ := s.ailment(ctx); words == "" {
+		return s.failed
+	}
+	if err := s.cluster.recover(ctx); err != nil {
+		return errors.Join(s.failed, err)
+	}
+	return s.redial(ctx)
+}
+
+// notLost leaves out the cells whose services died too often: the run's notes say so. Those of services that never started fail
+// and say why.
+func (w *swapper) notLost(g group, cells []result.Cell) []result.Cell {
+	bed := w.beds[g.underlay]
+	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool {
+		d := demandOf(w.stage.workloads, c)
+		if bed == nil || d.Cluster == nil {
+			return false
+		}
+		k := bed.clusters[d.Cluster.Key]
+		return k != nil && errors.Is(k.failed, errLost)
+	})
 }
 
 // serve starts the clusters that the cells of an underlay need and that are not there yet.

@@ -65,6 +65,10 @@ func (st *stage) startCluster(ctx context.Context, c result.Cell, d workload.Dem
 		k.peers = append(k.peers, a.Pod().Address())
 		k.members[i] = &service{agent: a}
 	}
+	if why := st.ward.lost[k.of]; why != "" {
+		k.failed = fmt.Errorf("%w: %s", errLost, why)
+		return k
+	}
 	k.failed = k.serve(ctx, 0)
 	if k.failed == nil {
 		eg, egCtx := errgroup.WithContext(ctx)
@@ -153,7 +157,7 @@ func (k *cluster) mend(ctx context.Context, words string, ended bool) error {
 		return k.failed
 	}
 	if !ended {
-		k.ward.note("the services of %s were unwell and were made whole: %s", k.of, words)
+		k.ward.note("the services of %s were unwell and were made whole: %s", k.of, brief(words))
 	}
 	for _, m := range k.members {
 		if m.health.Unwell == "" || ended && !m.health.Ended {

@@ -170,7 +170,7 @@ func (w *ward) died(of, words string) (again bool) {
 		w.lose(of, "its services ended for the second time: "+words)
 		return false
 	}
-	w.note("a service of %s ended and was started again; what it served meanwhile does not count: %s", of, words)
+	w.note("a service of %s ended and was started again; what it served meanwhile does not count: %s", of, brief(words))
 	return true
 }
 
@@ -181,8 +181,20 @@ func (w *ward) lose(of, why string) {
 	}
 	if w.lost[of] == "" {
 		w.lost[of] = cmp.Or(why, "its services are of no use")
-		w.note("%s was left out of the rest of the run: %s", of, w.lost[of])
+		w.note("%s was left out of the rest of the run: %s", of, brief(w.lost[of]))
 	}
+}
+
+// briefly is how many bytes of what ails a service a note has; the trials that it spoiled have all of it.
+const briefly = 240
+
+// brief is the beginning of what ails a service.
+func brief(words string) string {
+	words = strings.Join(strings.Fields(words), " ")
+	if len(words) <= briefly {
+		return words
+	}
+	return strings.ToValidUTF8(words[:briefly], "") + " [...]"
 }
 
 // note says something once.
