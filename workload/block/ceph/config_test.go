@@ -85,3 +85,20 @@ func TestServeRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestVersion(t *testing.T) {
+	for said, want := range map[string]string{
+		"ceph version 16.2.15 (618f440892089921c3e944a991122ddc44e60516) pacific (stable)\n": "16.2.15",
+		"ceph version 18.2.7 (6b0e988052ec84cf2d4a54ff9bbbc5e720b621ad) reef (stable)":       "18.2.7",
+		"ceph version 12.2.13": "version 12.2.13 of Ceph is too old: install 14 or newer",
+		"usage: osd":           `ceph-osd says that its version is "usage: osd", which is none; is it another program?`,
+	} {
+		got, err := version(said)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", said, got, want)
+		}
+	}
+}

@@ -132,15 +132,3 @@ func (s *server) Restart(ctx context.Context) error {
 	}
 	return nil
 }
-
-// readVersion asks the pod's OSD for the version of Ceph.
-func (s *server) readVersion(ctx context.Context) error {
-	var answer struct {
-		Version string `json:"version"`
-	}
-	if err := ask(ctx, s.home, osd(s.at.Pod), "version", &answer); err != nil {
-		return err
-	}
-	s.version = answer.Version
-	return nil
-}

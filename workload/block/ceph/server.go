@@ -93,6 +93,9 @@ func (s *server) start(ctx context.Context) error {
 	if err := s.home.Folder(folder+"/osd", ""); err != nil {
 		return err
 	}
+	if err := s.readVersion(ctx); err != nil {
+		return err
+	}
 	disk := make(chan error, 1)
 	go func() { disk <- s.makeDisk(ctx) }() // takes a second, and no monitor
 	err := s.join(ctx)
@@ -103,9 +106,6 @@ func (s *server) start(ctx context.Context) error {
 		return err
 	}
 	if err := s.await(ctx, osd(s.at.Pod), s.osdUp); err != nil {
-		return err
-	}
-	if err := s.readVersion(ctx); err != nil {
 		return err
 	}
 	if s.at.Pod == Pods-1 {
