@@ -88,8 +88,11 @@ func (d *database) full() bool {
 	return err == nil && room.Bavail < 16
 }
 
-// wordsMost is how many lines of a log are shown.
-const wordsMost = 8
+// errorsMost and notesMost are how many lines of a log are shown: of errors or, where there are none, of whatever was last.
+const (
+	errorsMost = 8
+	notesMost  = 2
+)
 
 // words are the last things that the database said: its errors, if there are any, for it says much else.
 func (d *database) words() string {
@@ -100,9 +103,10 @@ func (d *database) words() string {
 		}
 	}
 	if len(errs) == 0 {
-		return d.daemon.Log()
+		notes := strings.Split(d.daemon.Log(), "\n")
+		return strings.Join(notes[max(0, len(notes)-notesMost):], "\n")
 	}
-	return strings.Join(errs[max(0, len(errs)-wordsMost):], "\n")
+	return strings.Join(errs[max(0, len(errs)-errorsMost):], "\n")
 }
 
 // sql has the database run statements, by its socket, and gives what they yield, a line for each row, tabs between columns.
