@@ -34,6 +34,7 @@ func settings(n, networks int) []result.Cell {
 // world is a run in virtual time: what things really cost, and when a delta is resolved.
 type world struct {
 	setup, perCell, burst, collect time.Duration
+	once                           time.Duration  // spent in the first build alone
 	noise                          func() float64 // a factor on everything
 	// resolves is after how many builds a cell is resolved; a cell that is not in it never is.
 	resolves map[string]int
@@ -63,7 +64,9 @@ func (w *world) run(t failer, s *plan.Scheduler) plan.Step {
 		switch step.Kind {
 		case plan.StepBuild:
 			rounds = 0
-			w.spend(w.setup + time.Duration(len(step.Cells))*w.perCell)
+			w.spend(w.setup + time.Duration(len(step.Cells))*w.perCell + w.once)
+			s.Once(w.once)
+			w.once = 0
 			s.Built(w.now)
 		case plan.StepRound:
 			if step.Round != rounds {

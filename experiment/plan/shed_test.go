@@ -75,3 +75,30 @@ func TestNothingIsGivenUpWithoutNeed(t *testing.T) {
 		}
 	}
 }
+
+// A run in blocks whose number nobody has asked for gives up loads as well, and what is spent once is no part of what a build
+// costs.
+func TestBlocksGiveUpLoads(t *testing.T) {
+	for name, c := range map[string]struct {
+		burst, once time.Duration
+		sheds       bool
+	}{
+		"slow":                   {900 * time.Millisecond, 0, true},
+		"as guessed":             {400 * time.Millisecond, 0, false},
+		"services started first": {400 * time.Millisecond, 10 * time.Second, false},
+	} {
+		r := plan.Rules{Budget: time.Minute, Builds: 6, MinBuilds: 6, Rounds: 1, MinRounds: 1, OnePass: true}
+		w := &world{burst: c.burst, once: c.once}
+		s := plan.NewScheduler(settings(4, 3), r, plan.Costs{Build: 50 * time.Millisecond, Burst: 400 * time.Millisecond})
+		end := w.run(t, s)
+		if w.now > time.Minute || end.Ended != plan.EndedBudget {
+			t.Errorf("%s: ended %q at %v", name, end.Ended, w.now)
+		}
+		if shed := s.Shed(); (len(shed.Cells) > 0) != c.sheds {
+			t.Errorf("%s: %q", name, shed.Note)
+		}
+		if w.builds["net0/0"] < 6 {
+			t.Errorf("%s: %d builds of the first load", name, w.builds["net0/0"])
+		}
+	}
+}
