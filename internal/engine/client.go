@@ -164,7 +164,10 @@ func (c *client) warm(ctx context.Context) error {
 	if until, ok := ctx.Deadline(); ok {
 		spec.Deadline = max(time.Until(until), time.Millisecond)
 	}
-	if c.cfg.Params.RequestRate > 0 || c.cfg.Params.File > fileWarmed {
+	if c.cfg.Kind == HTTPGet {
+		spec.Transactions = webWarmup(&c.cfg)
+	}
+	if c.cfg.Params.RequestRate > 0 {
 		spec.Transactions = 1
 	}
 	b, err := c.Burst(spec)

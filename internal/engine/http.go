@@ -18,6 +18,18 @@ const (
 	fileWarmed = unit.MiB
 )
 
+// webWarmup is how many requests warm a client's connections up.
+func webWarmup(cfg *Config) int64 {
+	const few = 16
+	switch {
+	case cfg.Params.File > fileWarmed:
+		return 1
+	case cfg.opens():
+		return few // no connection stays
+	}
+	return max(few, 2*int64(cfg.connections()))
+}
+
 // webArena is what a loop that speaks HTTP needs beside what all need.
 func webArena(conns int) uintptr { return native.Reserved(uintptr(conns) * headRoom) }
 

@@ -116,7 +116,7 @@ func TestHTTPFailures(t *testing.T) {
 				}
 				failing := slices.Concat(bad, []string{hangUp})
 				// The bursts that warm connections up have only good ones.
-				warm := int64(16 * p.Connections)
+				warm := int64(16)
 				c, err := dialSpeaker(t, speaker(t, func(n int64) []string {
 					if n > warm && n%4 == 0 {
 						return failing

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"netdelta/internal/engine"
 	"netdelta/network"
@@ -110,12 +111,26 @@ func demand(p result.Params) workload.Demand {
 	d := workload.Demand{
 		Programs: []workload.Program{{Name: nginxProgram, Package: "nginx-light"}},
 		Memory:   room(p) + nginxMemory(p),
+		Burst:    fileTime(p),
 	}
 	if p.Engine == wrkEngine {
 		d.Programs = append(d.Programs, wrkNeeds())
-		d.Burst, d.Opaque = wrkBurst, true
+		d.Burst, d.Opaque = max(d.Burst, wrkBurst), true
 	}
 	return d
+}
+
+// fileTime is how long a file takes, about; 0 for one that is no matter.
+func fileTime(p result.Params) time.Duration {
+	rate := float64(8 * unit.Gbit) // of a machine that does nothing else
+	if link := float64(p.Conditions.LinkRate); link > 0 {
+		rate = min(rate, link)
+	}
+	took := time.Duration(float64(p.File) * 8 * float64(p.Connections) / rate * float64(time.Second))
+	if took < 20*time.Millisecond {
+		return 0
+	}
+	return took.Round(time.Millisecond)
 }
 
 // fileName is the name of the file that is asked for.

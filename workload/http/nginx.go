@@ -233,7 +233,7 @@ http {
 		}
 	}
 }
-`, in(pidFile), in(errorLog), 2*p.Connections+64, temp.String(), listen, in(filesFolder), in(statusSocket), status)
+`, in(pidFile), in(errorLog), sockets(p), temp.String(), listen, in(filesFolder), in(statusSocket), status)
 }
 
 // start starts nginx, and returns when it listens.
@@ -259,6 +259,9 @@ func (s *nginx) start(ctx context.Context) error {
 		return err
 	}
 	s.daemon = d
+	if err := allowFiles(d.PID(), sockets(s.params)); err != nil {
+		return errors.Join(err, d.Kill())
+	}
 	// It writes the file when it listens.
 	there := func() error {
 		text, err := os.ReadFile(in(pidFile))
@@ -275,6 +278,26 @@ func (s *nginx) start(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("it does not listen: %w; it says: %s", context.Cause(ctx), d.Log()), d.Kill())
 		case <-time.After(2 * time.Millisecond):
 		}
+	}
+	return nil
+}
+
+// sockets is how many nginx may have open: those of the clients, of another client that comes while they still close, and a few.
+func sockets(p result.Params) int { return 2*p.Connections + 64 }
+
+// allowFiles lets a process have so many files open, as far as this process may.
+func allowFiles(pid, files int) error {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit); err != nil {
+		return fmt.Errorf("ask how many files it may open: %w", err)
+	}
+	want := uint64(files) + 64
+	if limit.Cur >= want {
+		return nil
+	}
+	limit.Cur = min(want, limit.Max)
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {
+		return fmt.Errorf("let it open %d files: %w", want, err)
 	}
 	return nil
 }

@@ -122,6 +122,18 @@ func TestForms(t *testing.T) {
 	}
 }
 
+func TestManyConnections(t *testing.T) {
+	needs(t, "nginx")
+	for _, reconnect := range []bool{false, true} {
+		p := result.Params{Connections: 1024, Reconnect: reconnect}
+		_, at := serve(t, p)
+		b, err := dial(t, p, at).Burst(workload.BurstSpec{Transactions: 5000, Deadline: patience})
+		if err != nil || b.Transactions != 5000 || b.Errors != 0 {
+			t.Errorf("reconnect %v: %d transactions, %d errors, %v", reconnect, b.Transactions, b.Errors, err)
+		}
+	}
+}
+
 func TestHealthAndRestart(t *testing.T) {
 	needs(t, "nginx")
 	s, at := serve(t, result.Params{})
@@ -247,5 +259,9 @@ func TestDemand(t *testing.T) {
 	}
 	if d := w.Demands(result.Params{Engine: "wrk", File: 500_000_000}); d.Burst != time.Second || !d.Opaque || len(d.Programs) != 2 || d.Memory > 64*unit.MiB {
 		t.Errorf("%+v", d)
+	}
+	slow := result.Params{File: 10_000_000, Connections: 2, Conditions: result.Conditions{LinkRate: 100e6}}
+	if d := w.Demands(slow); d.Burst != 1600*time.Millisecond {
+		t.Errorf("two files of 80 Mbit at 100 Mbit/s: bursts of %v", d.Burst)
 	}
 }
