@@ -57,7 +57,8 @@ services() {
 	echo ceph-mon ceph-mon
 	echo ceph-osd ceph-osd
 	echo rbd ceph-common
-	echo mariadbd mariadb-server
+	echo mariadbd mariadb-server-core
+	echo mariadb mariadb-client-core
 	echo /usr/lib/galera/libgalera_smm.so galera-4
 	echo sysbench sysbench
 }
