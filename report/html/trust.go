@@ -132,6 +132,9 @@ func (p *page) LeftOut() []lost {
 
 // meaning explains a reason for which a burst is marked.
 func meaning(reason string) string {
+	if strings.HasPrefix(reason, insight.Unwell) {
+		return "a daemon behind it was ill, or had to be started again"
+	}
 	switch reason {
 	case "cpu-pressure":
 		return "something else waited for a processor while it was measured"
