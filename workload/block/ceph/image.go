@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -27,7 +28,11 @@ func makeImage(ctx context.Context, h *daemon.Home) error {
 			"--io-size", mebibytes(filling), "--io-total", mebibytes(ImageSize), Pool + "/" + Image,
 		},
 	} {
-		if _, err := run(ctx, h, step[0], step[1:]...); err != nil {
+		_, err := run(ctx, h, step[0], step[1:]...)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return fmt.Errorf("make an image of %v, three times, in a Ceph cluster: it is not done in time; give slow links a higher rate: %w", ImageSize, err)
+		case err != nil:
 			return fmt.Errorf("make an image of %v in a Ceph cluster: %w", ImageSize, err)
 		}
 	}
