@@ -42,8 +42,11 @@ func (s *server) again(ctx context.Context) error {
 		}
 	}
 	// The others have begun anew, or its data are of no use: it gets those that all began with.
-	alone := errors.Is(err, errNobody)
-	if again := s.begin(ctx, alone, s.regain); again != nil {
+	again := s.begin(ctx, errors.Is(err, errNobody), s.regain)
+	if errors.Is(again, errNobody) { // the others have ended since
+		again = s.begin(ctx, true, s.regain)
+	}
+	if again != nil {
 		return errors.Join(err, again)
 	}
 	return nil
