@@ -169,8 +169,9 @@ func fillImage(ctx context.Context, home *daemon.Home, size unit.Bytes) error {
 	return nil
 }
 
-// startPatience bounds the start of the server, which takes milliseconds.
-const startPatience = 10 * time.Second
+// startPatience bounds the start of the server. It listens at once, and answers when it has found a prime for ciphers that nobody
+// asks for: that takes a second of processor time, by chance several.
+const startPatience = 50 * time.Second
 
 // start starts the server and waits until it answers.
 func (s *nbdDaemon) start(ctx context.Context) error {

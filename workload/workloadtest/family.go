@@ -26,14 +26,14 @@ func overIPv6(t *testing.T, w workload.Workload) {
 			}
 			t.Run(listen.String(), func(t *testing.T) {
 				port := freePort(t, 1+w.SourcePorts(params))
-				server, err := w.Serve(within(t, patience), params, netip.AddrPortFrom(listen, port), -1)
+				server, err := w.Serve(within(t, starting), params, netip.AddrPortFrom(listen, port), -1)
 				if err != nil {
 					t.Fatalf("serve: %v", err)
 				}
 				defer mustClose(t, server)
 				for _, source := range []uint16{port + 1, 0} {
 					remote := netip.AddrPortFrom(netip.IPv6Loopback(), port)
-					client, err := w.Dial(within(t, patience), params, netip.AddrPortFrom(listen, source), remote, -1)
+					client, err := w.Dial(within(t, starting), params, netip.AddrPortFrom(listen, source), remote, -1)
 					if err != nil {
 						t.Fatalf("dial from port %d: %v", source, err)
 					}

@@ -121,7 +121,7 @@ func Server(t testing.TB) (Process, netip.AddrPort) {
 // Dial arms a client to a server in another process. It is closed with the test.
 func Dial(t testing.TB, w workload.Workload, p result.Params, server netip.AddrPort) workload.Client {
 	t.Helper()
-	c, err := w.Dial(within(t, patience), p, loopback(0), server, -1)
+	c, err := w.Dial(within(t, starting), p, loopback(0), server, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,11 +258,11 @@ func servesAgain(t *testing.T, w workload.Workload) {
 func leaksNothing(t *testing.T, w workload.Workload) {
 	once := func() {
 		ports := freePort(t, 1+w.SourcePorts(w.Defaults))
-		server, err := w.Serve(within(t, patience), w.Defaults, loopback(ports), -1)
+		server, err := w.Serve(within(t, starting), w.Defaults, loopback(ports), -1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		client, err := w.Dial(within(t, patience), w.Defaults, loopback(ports+1), loopback(ports), -1)
+		client, err := w.Dial(within(t, starting), w.Defaults, loopback(ports+1), loopback(ports), -1)
 		if err != nil {
 			t.Fatal(err)
 		}

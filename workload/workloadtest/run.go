@@ -69,6 +69,9 @@ type pair struct {
 
 const patience = 20 * time.Second
 
+// starting is how long a server or a client may take to start: daemons on a busy machine take their time.
+const starting = time.Minute
+
 func loopback(port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
 }
@@ -125,12 +128,12 @@ func open(t testing.TB, w workload.Workload, p result.Params) *pair {
 
 func openOn(t testing.TB, w workload.Workload, p result.Params, local, remote netip.AddrPort) *pair {
 	t.Helper()
-	server, err := w.Serve(within(t, patience), p, remote, -1)
+	server, err := w.Serve(within(t, starting), p, remote, -1)
 	if err != nil {
 		t.Fatalf("serve: %v", err)
 	}
 	t.Cleanup(func() { mustClose(t, server) })
-	client, err := w.Dial(within(t, patience), p, local, remote, -1)
+	client, err := w.Dial(within(t, starting), p, local, remote, -1)
 	if err != nil {
 		t.Fatalf("dial: %v", err)
 	}
@@ -241,28 +244,28 @@ func refusesParameters(t *testing.T, w workload.Workload) {
 		if err == nil || !strings.Contains(err.Error(), test.names) || !strings.HasPrefix(err.Error(), w.Name) {
 			t.Errorf("check of %+v: %v, want an error of %s that names %s", p, err, w.Name, test.names)
 		}
-		if _, err := w.Serve(within(t, patience), p, loopback(1), -1); err == nil {
+		if _, err := w.Serve(within(t, starting), p, loopback(1), -1); err == nil {
 			t.Errorf("serve takes %+v", p)
 		}
-		if _, err := w.Dial(within(t, patience), p, loopback(0), loopback(1), -1); err == nil {
+		if _, err := w.Dial(within(t, starting), p, loopback(0), loopback(1), -1); err == nil {
 			t.Errorf("dial takes %+v", p)
 		}
 	}
 }
 
 func refusesAddresses(t *testing.T, w workload.Workload) {
-	if _, err := w.Serve(within(t, patience), w.Defaults, loopback(0), -1); err == nil || !strings.Contains(err.Error(), "port") {
+	if _, err := w.Serve(within(t, starting), w.Defaults, loopback(0), -1); err == nil || !strings.Contains(err.Error(), "port") {
 		t.Errorf("serve on port 0: %v", err)
 	}
 	port := freePort(t, 1)
-	if _, err := w.Serve(within(t, patience), w.Defaults, loopback(port), 100_000); err == nil || !strings.Contains(err.Error(), "processor 100000") {
+	if _, err := w.Serve(within(t, starting), w.Defaults, loopback(port), 100_000); err == nil || !strings.Contains(err.Error(), "processor 100000") {
 		t.Errorf("serve on processor 100000: %v", err)
 	}
-	server, err := w.Serve(within(t, patience), w.Defaults, loopback(port), -1)
+	server, err := w.Serve(within(t, starting), w.Defaults, loopback(port), -1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.Serve(within(t, patience), w.Defaults, loopback(port), -1)
+	_, err = w.Serve(within(t, starting), w.Defaults, loopback(port), -1)
 	if !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), loopback(port).String()) {
 		t.Errorf("serve on a port in use: %v", err)
 	}
