@@ -57,6 +57,9 @@ func Replications(cells []result.Cell, trials []result.Trial) []result.Replicate
 	sat := sittings(trials)
 	var all []result.Replicated
 	for _, c := range cells {
+		if c.Role == result.RoleTwin || c.Skipped != "" { // the twin is the baseline once more
+			continue
+		}
 		var means, rates []float64
 		r := result.Replicated{
 			Cell: c.ID, Network: c.Network, Workload: c.Workload, Params: c.Params, Placement: c.Placement, Path: c.Path,
@@ -72,7 +75,7 @@ func Replications(cells []result.Cell, trials []result.Trial) []result.Replicate
 				rates = append(rates, stats.Median(values))
 			}
 		}
-		if len(means) == 0 || c.Role == result.RoleTwin { // the twin is the baseline once more
+		if len(means) == 0 {
 			continue
 		}
 		r.Mean = time.Duration(stats.Median(means))
