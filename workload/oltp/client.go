@@ -22,8 +22,9 @@ type client struct {
 	node  netip.Addr
 	cpus  []int
 	run   sysbench.Run
-	rate  float64 // transactions per second of the last run
-	stale int64   // samples of figures of replication that are being cleared
+	rate  float64       // transactions per second of the last run
+	spent time.Duration // processor time of the burst's runs
+	stale int64         // samples of figures of replication that are being cleared
 	tally tally
 }
 
@@ -72,11 +73,11 @@ func (c *client) wrong(err error) error {
 
 // measure is one run of sysbench.
 func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report, error) {
-	out, err := c.home.Run(ctx, daemon.Spec{Path: loadProgram, Args: run.Args(), CPUs: c.cpus, Env: []string{searchPath()}})
+	ran, err := c.home.Measure(ctx, daemon.Spec{Path: loadProgram, Args: run.Args(), CPUs: c.cpus, Env: []string{searchPath()}})
 	if ctx.Err() != nil {
 		return sysbench.Report{}, err
 	}
-	report, errParse := sysbench.Parse(bytes.NewReader(out))
+	report, errParse := sysbench.Parse(bytes.NewReader(ran.Output))
 	var failed *sysbench.FailedError
 	if err != nil && errors.As(errParse, &failed) {
 		err = failed // says why in fewer words
@@ -86,6 +87,7 @@ func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report
 	}
 	if err == nil {
 		c.rate = float64(report.Transactions) / report.Time.Seconds()
+		c.spent += ran.CPU
 	}
 	return report, err
 }
@@ -114,6 +116,7 @@ func (c *client) burst(ctx context.Context, spec workload.BurstSpec) (workload.B
 		return workload.Burst{}, err
 	}
 	begin := time.Now()
+	c.spent = 0
 	run := c.run
 	var warm sysbench.Report
 	if spec.Warmup > 0 {
@@ -140,7 +143,7 @@ func (c *client) burst(ctx context.Context, spec workload.BurstSpec) (workload.B
 	}
 	b := describe(report)
 	b.Start, b.Span = end.Add(-report.Time), end.Sub(begin)
-	b.Work = b.Transactions + warm.Transactions
+	b.CPU, b.Work = c.spent, b.Transactions+warm.Transactions
 	c.tally.take(b.Start, report, between(before.replication(), after.replication()))
 	return b, nil
 }
