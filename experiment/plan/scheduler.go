@@ -64,6 +64,7 @@ type Scheduler struct {
 	rounds   int // equal rounds of the builds that all take part in; 0 until planned
 	ahead    []result.Cell
 	out      Shed
+	left     []leftOut // that Shed names
 
 	phase   StepKind // what the runner is doing: "" is nothing
 	current Step

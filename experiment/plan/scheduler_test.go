@@ -34,8 +34,9 @@ func settings(n, networks int) []result.Cell {
 // world is a run in virtual time: what things really cost, and when a delta is resolved.
 type world struct {
 	setup, perCell, burst, collect time.Duration
-	once                           time.Duration  // spent in the first build alone
-	noise                          func() float64 // a factor on everything
+	once                           time.Duration            // spent in the first build alone
+	noise                          func() float64           // a factor on everything
+	dear                           map[string]time.Duration // bursts that cost something else, by cell
 	// resolves is after how many builds a cell is resolved; a cell that is not in it never is.
 	resolves map[string]int
 	ahead    bool // ask for the next build's cells during each build
@@ -73,9 +74,21 @@ func (w *world) run(t failer, s *plan.Scheduler) plan.Step {
 				t.Fatalf("build %d: round %d comes after %d", step.Build, step.Round, rounds)
 			}
 			rounds++
-			took := w.spend(time.Duration(len(step.Cells)) * w.burst)
+			bursts := make([]time.Duration, len(step.Cells))
+			took := time.Duration(0)
+			for i, c := range step.Cells {
+				bursts[i] = w.burst
+				if d, is := w.dear[c.ID]; is {
+					bursts[i] = d
+				}
+				took += bursts[i]
+			}
+			took = w.spend(took)
 			w.longest, w.measuring = max(w.longest, took), w.measuring+took
-			s.Measured(w.now, nil)
+			if w.dear == nil {
+				bursts = nil
+			}
+			s.Measured(w.now, bursts)
 			if w.ahead && step.Round == 0 {
 				s.Ahead()
 			}

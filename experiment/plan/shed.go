@@ -26,35 +26,64 @@ func (s *Scheduler) shed(now time.Duration) {
 		return // with so many rounds or builds as were asked for, nothing but what was asked for
 	}
 	loads := byTurns(s.without(s.cells), together)
-	var out []load
-	for len(loads) > 1 {
-		cells := s.participants(s.wanted)
-		due := s.due(cells)
-		if due <= 0 || fits(s.limit()-now, due, s.cost.once(len(cells)), s.cost.round(cells)) >= s.rules.MinRounds {
-			break
-		}
+	var out []leftOut
+	for len(loads) > 1 && !s.fitting(now) {
 		last := loads[len(loads)-1]
 		loads = loads[:len(loads)-1]
-		out = append(out, last)
-		for _, c := range s.cells {
-			if together(c) == last && !s.dropped[c.ID] {
-				s.dropped[c.ID] = true
-				s.out.Cells = append(s.out.Cells, c.ID)
-			}
-		}
+		out = append(out, s.leave(last))
 	}
 	if len(out) == 0 {
 		return
 	}
-	s.ahead = s.without(s.ahead)
-	var names []string
+	// Of those that went before one that takes much time, the small ones may come back.
 	for _, l := range slices.Backward(out) {
+		s.drop(l.cells, false)
+		if !s.fitting(now) {
+			s.drop(l.cells, true)
+			s.left = append(s.left, l)
+		}
+	}
+	s.ahead = s.without(s.ahead)
+	s.out.Cells = nil
+	var names []string
+	for _, l := range s.left {
 		names = append(names, Describe(l.workload, l.params))
+		s.out.Cells = append(s.out.Cells, l.cells...)
 	}
 	whole := study.FormatDuration(roundUp(s.whole(now)))
 	s.out.Why = fmt.Sprintf("left out by the time budget of %s: this machine takes longer than was planned; about %s hold it", study.FormatDuration(s.rules.Budget), whole)
 	s.out.Note = fmt.Sprintf("this machine takes longer than was planned: %s left out after %s, so that the others have the %d that an interval takes; --time-budget %s holds all",
 		strings.Join(names, ", ")+were(len(names)), builds(s.done), s.rules.MinBuilds, whole)
+}
+
+// fitting says whether the builds that are due fit into the time that is left.
+func (s *Scheduler) fitting(now time.Duration) bool {
+	cells := s.participants(s.wanted)
+	due := s.due(cells)
+	return due <= 0 || fits(s.limit()-now, due, s.cost.once(len(cells)), s.cost.round(cells)) >= s.rules.MinRounds
+}
+
+// leftOut is a load that is left out, with those of its cells that were not before.
+type leftOut struct {
+	load
+	cells []string
+}
+
+// leave leaves a load out.
+func (s *Scheduler) leave(l load) leftOut {
+	out := leftOut{load: l}
+	for _, c := range s.without(cellsOf(s.cells, l, together)) {
+		out.cells = append(out.cells, c.ID)
+	}
+	s.drop(out.cells, true)
+	return out
+}
+
+// drop leaves cells out of the rest of the run, or takes them back.
+func (s *Scheduler) drop(cells []string, out bool) {
+	for _, id := range cells {
+		s.dropped[id] = out
+	}
 }
 
 // whole is about how long the run would take with nothing left out.

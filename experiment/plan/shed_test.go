@@ -102,3 +102,28 @@ func TestBlocksGiveUpLoads(t *testing.T) {
 		}
 	}
 }
+
+// Of loads that cost very different amounts it is the dear one that goes, though a small one was chosen after it; and all that went
+// in the course of a run is named.
+func TestSmallLoadsStay(t *testing.T) {
+	cells := settings(3, 3)
+	dear := map[string]time.Duration{}
+	for _, c := range cells {
+		if c.Params.Connections == 3 { // the second that is chosen
+			dear[c.ID] = 3 * time.Second
+		}
+	}
+	w := &world{burst: 10 * time.Millisecond, dear: dear}
+	r := plan.Rules{Budget: time.Minute, Builds: 6, MinBuilds: 6, Rounds: 1, MinRounds: 1, OnePass: true}
+	s := plan.NewScheduler(cells, r, plan.Costs{Burst: 10 * time.Millisecond})
+	w.run(t, s)
+	shed := s.Shed()
+	if len(shed.Cells) != 5 || !strings.Contains(shed.Note, "conns=3 was left out") {
+		t.Errorf("left out %v: %s", shed.Cells, shed.Note)
+	}
+	for _, c := range cells {
+		if dear[c.ID] == 0 && w.builds[c.ID] < 6 {
+			t.Errorf("%s has %d builds", c.ID, w.builds[c.ID])
+		}
+	}
+}
