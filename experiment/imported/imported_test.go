@@ -206,3 +206,20 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestPercentilesThatAreTold: a 99th percentile is a metric too where the program gives no distribution, and each line of CSV is a build.
+func TestPercentilesThatAreTold(t *testing.T) {
+	file := []string{sample("netperf/testdata/omni.csv")}
+	in, err := imported.Read([]imported.Source{{"host", file}, {"vxlan", file}}, imported.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	insight.NewJudge([]workload.Workload{{Name: "tcp-rr", Headline: "p50"}}).Conclude(&in.Run, in.Trials)
+	found := map[string]int{}
+	for _, d := range in.Run.Deltas {
+		found[d.Metric] = d.Blocks
+	}
+	if found["p99"] != 2 || found["p50"] != 2 || found["rate"] != 2 {
+		t.Errorf("the builds of each metric are %v", found)
+	}
+}
