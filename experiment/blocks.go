@@ -86,9 +86,13 @@ func (w *swapper) round(ctx context.Context, _ int) (spans []time.Duration, dist
 		if err := w.visit(ctx, g, groups[g]); err != nil {
 			return nil, false, err
 		}
-		share := (w.visitor.clock() - start) / time.Duration(len(groups[g]))
+		took, all := w.visitor.clock()-start, time.Duration(0)
 		for _, c := range groups[g] {
-			spans[slices.IndexFunc(w.cells, func(o result.Cell) bool { return o.ID == c.ID })] = share
+			all += w.stage.visitCost(c)
+		}
+		for _, c := range groups[g] {
+			share := float64(w.stage.visitCost(c)) / float64(all)
+			spans[slices.IndexFunc(w.cells, func(o result.Cell) bool { return o.ID == c.ID })] = time.Duration(share * float64(took))
 		}
 	}
 	return spans, false, nil

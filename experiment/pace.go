@@ -78,12 +78,11 @@ func (p *Plan) guess(burst time.Duration, visit int) {
 		at := paceOf(burst, visit, d)
 		cost := at.cost
 		if p.Blocks {
-			cost = time.Duration(at.visit)*at.cost + settle
+			cost = at.visitCost(d)
 		} else if len(d.Programs) > 0 {
 			p.Costs.Build += serverStart
 		}
 		if d.Cluster != nil {
-			cost += clusterCheck
 			if s := startOf(c, d); c.Unsupported == "" && !started[s] {
 				started[s] = true
 				p.Costs.Start += clusterStart
@@ -91,6 +90,21 @@ func (p *Plan) guess(burst time.Duration, visit int) {
 		}
 		p.Costs.Cells[c.ID] = cost
 	}
+}
+
+// visitCost is what a cell costs in a visit to a network, as guessed.
+func (p pace) visitCost(d workload.Demand) time.Duration {
+	cost := time.Duration(p.visit)*p.cost + settle
+	if d.Cluster != nil {
+		cost += clusterCheck
+	}
+	return cost
+}
+
+// visitCost is the cell's, by which what a visit took is shared out among its cells.
+func (st *stage) visitCost(c result.Cell) time.Duration {
+	d := demandOf(st.workloads, c)
+	return paceOf(st.burst, st.visit, d).visitCost(d)
 }
 
 // A build in bursts has rounds for so long at least, and no fewer than leastRounds.
@@ -113,12 +127,12 @@ func (p *Plan) slowDown(burst time.Duration) {
 	p.Rules.Builds = p.Rules.MinBuilds
 }
 
-// What services cost, as guessed: the start of a server and of a cluster, and, in each visit to a network, to dial a cluster and
-// to ask how it is.
+// What services cost, as guessed: the start of a server and of a cluster, and, in each visit to a network, to dial a cluster,
+// to prove its path and to ask how it is.
 const (
 	serverStart  = 300 * time.Millisecond
 	clusterStart = 20 * time.Second
-	clusterCheck = time.Second
+	clusterCheck = 2 * time.Second
 )
 
 // started is what services are started once for in a run: a cluster on an underlay.
