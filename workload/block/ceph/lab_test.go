@@ -19,7 +19,7 @@ import (
 )
 
 // startPatience is for a machine that does a lot beside.
-const startPatience = 1 * time.Minute
+const startPatience = 3 * time.Minute
 
 // cluster is a Ceph cluster in a lab, with the agents of its pods and of a client's.
 type cluster struct {
