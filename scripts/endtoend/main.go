@@ -45,7 +45,7 @@ func scenes() []scene {
 func services() []scene {
 	var all []scene
 	for _, of := range shorts() {
-		all = append(all, scene{of.study, func(s *stage) error { return s.runsShort(of) }})
+		all = append(all, scene{of.study + ", " + of.workload, func(s *stage) error { return s.runsShort(of) }})
 	}
 	return append(all, scene{"killed services", (*stage).killsServices})
 }
@@ -64,7 +64,7 @@ func run(program string, scenes []scene) error {
 	for _, scene := range scenes {
 		began := time.Now()
 		err := s.unchanged(func() error { return scene.play(s) })
-		fmt.Printf("%-20s %6.1f s  %s\n", scene.name, time.Since(began).Seconds(), verdict(err))
+		fmt.Printf("%-22s %6.1f s  %s\n", scene.name, time.Since(began).Seconds(), verdict(err))
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", scene.name, err))
 		}
