@@ -7,6 +7,10 @@
 // loop for a while, makes latencies longer but is in neither figure: a thread's clock stands still while the thread does not
 // run.
 //
+// Where programs of others serve, the clocks of all processes that the server's agent has started are read with it, and what the
+// kernel has summed up of children of theirs that have ended, in ticks of 10 ms. A client whose program makes the load says itself
+// what it used; one that does not has none on record, and insight then has no figure of it.
+//
 // The kernel does the work of the network as soft interrupts, most of them in the name of the thread that sends. Whether that
 // thread's clock counts them depends on the kernel, which FindAccounting tries:
 //
