@@ -9,7 +9,7 @@ if (($# != 2)) || [[ ! -f $1/trials.jsonl || ! $2 =~ ^[a-z0-9-]+$ ]]; then
 fi
 run=$(realpath "$1") name=$2
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[[ -x bin/netdelta ]] || make build
+make --no-print-directory build # an older program may not know all that the run has
 mkdir -p docs/results
 
 study=$(sed -n 's/^study: *//p' "$run/study.yaml")
