@@ -32,7 +32,7 @@ func shorts() []short {
 		{
 			"throughput", "http", []string{
 				"--networks", "host,routed,vxlan-routed", "--factor", "mtu=1500", "--factor", "file=600,1MB", "--factor", "service=pod,iptables",
-				"--factor", "from=pod", "--time-budget", "35s",
+				"--factor", "from=pod", "--time-budget", "45s",
 			},
 			[]string{"nginx"},
 		},
@@ -141,7 +141,7 @@ func (s *stage) killsServices() error {
 		}
 		return err
 	}
-	for _, after := range []time.Duration{4 * time.Second, 30 * time.Second} {
+	for _, after := range []time.Duration{4 * time.Second, 20 * time.Second} {
 		var out, complaints bytes.Buffer
 		cmd := s.command(&out, &complaints, append([]string{"run", "storage", "--workloads", "block", "--out", filepath.Join(s.folder, "killed-"+after.String())}, storageFlags("ceph", "90s")...)...)
 		if err := cmd.Start(); err != nil {
