@@ -36,12 +36,12 @@ func shorts() []short {
 			},
 			[]string{"nginx"},
 		},
-		{"storage", "block", storageFlags("nbd", "50s"), []string{"nbd-server"}},
-		{"storage", "block", storageFlags("ceph", "90s"), []string{"ceph-mon", "ceph-osd"}},
+		{"storage", "block", storageFlags("nbd", "45s"), []string{"nbd-server"}},
+		{"storage", "block", storageFlags("ceph", "100s"), []string{"ceph-mon", "ceph-osd"}},
 		{
 			"database", "oltp", []string{
 				"--networks", "host,vxlan-routed", "--factor", "mix=read_write", "--factor", "link.rate=20Mbit/s", "--factor", "link.delay=0s",
-				"--factor", "qos=guaranteed", "--time-budget", "100s",
+				"--factor", "qos=guaranteed", "--time-budget", "115s",
 			},
 			[]string{"mariadbd"},
 		},
@@ -143,7 +143,7 @@ func (s *stage) killsServices() error {
 	}
 	for _, after := range []time.Duration{4 * time.Second, 20 * time.Second} {
 		var out, complaints bytes.Buffer
-		cmd := s.command(&out, &complaints, append([]string{"run", "storage", "--workloads", "block", "--out", filepath.Join(s.folder, "killed-"+after.String())}, storageFlags("ceph", "90s")...)...)
+		cmd := s.command(&out, &complaints, append([]string{"run", "storage", "--workloads", "block", "--out", filepath.Join(s.folder, "killed-"+after.String())}, storageFlags("ceph", "100s")...)...)
 		if err := cmd.Start(); err != nil {
 			return err
 		}
