@@ -40,7 +40,7 @@ func shorts() []short {
 		{"storage", "block", storageFlags("ceph", "100s"), []string{"ceph-mon", "ceph-osd"}},
 		{
 			"database", "oltp", []string{
-				"--networks", "host,vxlan-routed", "--factor", "mix=read_write", "--factor", "link.rate=20Mbit/s", "--factor", "link.delay=0s",
+				"--networks", "host,vxlan-routed", "--factor", "mix=read_write", "--factor", "link.rate=200Mbit/s", "--factor", "link.delay=0s",
 				"--factor", "qos=guaranteed", "--time-budget", "115s",
 			},
 			[]string{"mariadbd"},
