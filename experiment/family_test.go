@@ -63,7 +63,9 @@ func TestFamilies(t *testing.T) {
 			}
 			deltas := map[result.Family]int{}
 			for _, d := range run.Deltas {
-				deltas[d.Params.Family]++
+				if d.Headline { // a busy machine may leave too few transactions for a tail
+					deltas[d.Params.Family]++
+				}
 			}
 			if deltas[""] == 0 || deltas[""] != deltas[result.IPv6] || len(deltas) != 2 {
 				t.Errorf("deltas by family: %v", deltas)
