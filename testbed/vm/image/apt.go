@@ -74,7 +74,11 @@ func newAPT(ctx context.Context, dir string) (*apt, error) {
 	a := &apt{dir: dir}
 	var refused error
 	for _, suite := range []string{release + "-backports", release} {
-		if err := a.write(from, slices.Compact([]string{release, suite})); err != nil {
+		all := from
+		if suite != release {
+			all = append(slices.Clone(from), archive{from[0].uri, suite})
+		}
+		if err := a.write(all); err != nil {
 			return nil, err
 		}
 		a.suite = suite
@@ -87,25 +91,37 @@ func newAPT(ctx context.Context, dir string) (*apt, error) {
 	return nil, fmt.Errorf("get the lists of Debian's packages: %w; is the network there, and does 'apt-get update' work?", refused)
 }
 
-// configured is the host's own archive of the release.
-func configured(ctx context.Context, release string) (archive, error) {
+// configured are the host's own archives of the release: that itself, first, then its updates and security fixes. Without these,
+// a package that the host has in a mended version could not be had.
+func configured(ctx context.Context, release string) ([]archive, error) {
 	said, err := run(ctx, "", "apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
 	if err != nil {
-		return archive{}, fmt.Errorf("ask apt which archives it is configured with: %w", err)
+		return nil, fmt.Errorf("ask apt which archives it is configured with: %w", err)
 	}
-	for line := range strings.Lines(said) {
-		if f := strings.Fields(line); len(f) == 3 && f[1] == release && f[2] == "main" {
-			return archive{f[0], f[1]}, nil
+	var found []archive
+	for _, suite := range []string{release, release + "-updates", release + "-security"} {
+		for line := range strings.Lines(said) {
+			if f := strings.Fields(line); len(f) == 3 && f[1] == suite && f[2] == "main" {
+				found = append(found, archive{f[0], suite})
+				break
+			}
+		}
+		if len(found) == 0 {
+			return nil, notHere("an archive of Debian "+release+" among apt's sources", "add it to /etc/apt/sources.list")
 		}
 	}
-	return archive{}, notHere("an archive of Debian "+release+" among apt's sources", "add it to /etc/apt/sources.list")
+	return found, nil
 }
 
 // write puts the configuration of a state of our own into its folder.
-func (a *apt) write(from archive, suites []string) error {
-	sources := fmt.Sprintf("Types: deb\nURIs: %s\nSuites: %s\nComponents: main\n", from.uri, strings.Join(suites, " "))
+func (a *apt) write(from []archive) error {
+	signed := ""
 	if _, err := os.Stat(keyring); err == nil {
-		sources += "Signed-By: " + keyring + "\n"
+		signed = "Signed-By: " + keyring + "\n"
+	}
+	sources := ""
+	for _, f := range from {
+		sources += fmt.Sprintf("Types: deb\nURIs: %s\nSuites: %s\nComponents: main\n%s\n", f.uri, f.suite, signed)
 	}
 	// What runs after the host's own updates must not run after ours.
 	settings := `#clear APT::Update::Pre-Invoke;

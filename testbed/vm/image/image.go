@@ -63,6 +63,11 @@ const (
 
 func (a Archive) file() string { return string(a) + ".cpio" }
 
+// files are all that a boot may read, below an image's folder.
+func files() []string {
+	return []string{kernelFile, qemuFile, Base.file(), Tools.file(), CNI.file(), Services.file()}
+}
+
 // KernelFile is the path of the kernel.
 func (i Image) KernelFile() string { return filepath.Join(i.Dir, kernelFile) }
 
@@ -127,6 +132,11 @@ func read(dir string) (Image, error) {
 	if len(i.Files) == 0 {
 		return Image{}, &DamagedError{dir, describes + " names no files"}
 	}
+	for _, name := range files() {
+		if _, has := i.Files[name]; !has {
+			return Image{}, &DamagedError{dir, "another version of netdelta built it, without " + name}
+		}
+	}
 	return i, nil
 }
 
@@ -156,7 +166,7 @@ func open(dir string) (Image, error) {
 // seal describes the image in its folder, after all else is on the disk.
 func (i *Image) seal() error {
 	i.Files = map[string]File{}
-	for _, name := range []string{kernelFile, qemuFile, Base.file(), Tools.file(), CNI.file(), Services.file()} {
+	for _, name := range files() {
 		var err error
 		if i.Files[name], err = measure(filepath.Join(i.Dir, name)); err != nil {
 			return err

@@ -27,7 +27,7 @@ import (
 func made(t *testing.T, cache string) Image {
 	t.Helper()
 	i := Image{Dir: filepath.Join(cache, "0123456789abcdef"), Suite: "s", Kernel: "k", QEMU: "q", Packages: []string{"a=1"}}
-	for _, name := range []string{kernelFile, qemuFile, Base.file(), Tools.file(), CNI.file()} {
+	for _, name := range files() {
 		path := filepath.Join(i.Dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("contents of "+name), 0o644)); err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestOpen(t *testing.T) {
 		"glance": func() (Image, error) { return Glance(o) },
 		"build":  func() (Image, error) { return Build(t.Context(), o) },
 	} {
-		if got, err := open(); err != nil || got.Dir != want.Dir || got.Kernel != "k" || len(got.Files) != 5 {
+		if got, err := open(); err != nil || got.Dir != want.Dir || got.Kernel != "k" || len(got.Files) != len(files()) {
 			t.Errorf("%s: got %+v: %v", name, got, err)
 		}
 	}
@@ -74,6 +74,9 @@ func TestDamaged(t *testing.T) {
 		"image.json is mis": func(dir string) error { return os.Remove(filepath.Join(dir, describes)) },
 		"unexpected end":    func(dir string) error { return os.Truncate(filepath.Join(dir, describes), 20) },
 		"names no files":    func(dir string) error { return os.WriteFile(filepath.Join(dir, describes), []byte("{}"), 0o644) },
+		"another version of netdelta": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, describes), []byte(`{"files": {"vmlinuz": {}}}`), 0o644)
+		},
 	} {
 		o := Options{Cache: t.TempDir()}
 		if err := damage(made(t, o.Cache).Dir); err != nil {
