@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,31 +60,23 @@ func unmet(c result.Cell, d workload.Demand, driver testbed.Driver, free unit.By
 		return fmt.Sprintf("workload %s on one node is unsupported: its %d servers stand on a node each; measure it across nodes (placement: [%s])", c.Workload, d.Cluster.Pods, result.CrossNode), nil
 	case d.Cluster != nil && on.Service != "" && on.Service != result.ServicePod:
 		return fmt.Sprintf("workload %s is unsupported with service=%s: its servers are reached by their own addresses; say service: %s", c.Workload, on.Service, result.ServicePod), nil
-	case d.Memory > 0 && d.Memory+spareMemory > free:
+	case d.Memory > 0 && d.Memory+daemon.Spare > free:
 		return fmt.Sprintf("workload %s is unsupported: needs %v of memory for its servers, %v are free; end other programs or run it on a machine with more", c.Workload, d.Memory, free), nil
 	}
 	return lackingPrograms(c.Workload, d)
 }
 
-// spareMemory must stay free beside the servers.
-const spareMemory = 256 * unit.MiB
-
 // lackingPrograms is what is not installed of what a workload needs, "" where all is.
 func lackingPrograms(name string, d workload.Demand) (string, error) {
-	var programs, packages []string
-	for _, p := range d.Programs {
-		if _, err := daemon.Look(p.Name); errors.Is(err, daemon.ErrMissing) {
-			programs, packages = append(programs, p.Name), append(packages, p.Package)
-		} else if err != nil {
-			return "", fmt.Errorf("looking for the programs of workload %s: %w", name, err)
-		}
+	programs, packages, err := workload.Missing(d.Programs)
+	if err != nil {
+		return "", fmt.Errorf("looking for the programs of workload %s: %w", name, err)
 	}
 	if len(programs) == 0 {
 		return "", nil
 	}
-	slices.Sort(packages)
 	return fmt.Sprintf("workload %s is unsupported: needs %s; install %s with apt install %s",
-		name, strings.Join(programs, " and "), map[bool]string{true: "it", false: "them"}[len(programs) == 1], strings.Join(slices.Compact(packages), " ")), nil
+		name, strings.Join(programs, " and "), map[bool]string{true: "it", false: "them"}[len(programs) == 1], strings.Join(packages, " ")), nil
 }
 
 // clustered says whether some cell that can be measured is served by a cluster: one that is started once, and has the networks
@@ -140,7 +131,7 @@ func (p *Plan) fitMemory() error {
 	settings := slices.DeleteFunc(result.Settings(kept), func(s result.Setting) bool {
 		return !slices.ContainsFunc(kept, func(c result.Cell) bool { return c.Setting() == s && p.demands[c.ID].Memory > 0 })
 	})
-	for len(settings) > 1 && p.memory(kept)+spareMemory > free {
+	for len(settings) > 1 && p.memory(kept)+daemon.Spare > free {
 		last := settings[len(settings)-1]
 		settings = settings[:len(settings)-1]
 		kept = slices.DeleteFunc(kept, func(c result.Cell) bool { return c.Setting() == last })
@@ -150,7 +141,7 @@ func (p *Plan) fitMemory() error {
 			}
 		}
 	}
-	if p.memory(kept)+spareMemory <= free {
+	if p.memory(kept)+daemon.Spare <= free {
 		return nil
 	}
 	return fmt.Errorf("%w: the servers of even one workload setting take %v of memory on all networks together, %v are free; measure fewer networks, or swap them under the same pods with --blocks",

@@ -2,9 +2,13 @@ package workload
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
+	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -27,6 +31,20 @@ type Demand struct {
 type Program struct {
 	Name    string // as found on PATH, or in /usr/sbin
 	Package string // the package of Debian that has it
+}
+
+// Missing are the names of those programs that are not installed on this machine, and the packages that have them, sorted and each
+// once.
+func Missing(programs []Program) (names, packages []string, err error) {
+	for _, p := range programs {
+		if _, err := daemon.Look(p.Name); errors.Is(err, daemon.ErrMissing) {
+			names, packages = append(names, p.Name), append(packages, p.Package)
+		} else if err != nil {
+			return nil, nil, fmt.Errorf("look for the program %s: %w", p.Name, err)
+		}
+	}
+	slices.Sort(packages)
+	return names, slices.Compact(packages), nil
 }
 
 // Cluster is daemons in several pods that serve as one. They are started once in a run, and networks are swapped beneath them.

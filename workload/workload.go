@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -74,6 +75,15 @@ type BurstSpec struct {
 	DropLast bool
 	// Deadline is when a burst that hangs is given up, counted from its start.
 	Deadline time.Duration
+}
+
+// Check refuses bursts that have no end, or begin before themselves.
+func (s BurstSpec) Check() error {
+	if s.Duration < 0 || s.Transactions < 0 || s.Warmup < 0 || s.Deadline < 0 || s.Duration == 0 && s.Transactions == 0 {
+		return fmt.Errorf("a burst of %v, %d transactions, warm-up %v and deadline %v: it takes a duration or a number of transactions, and nothing negative",
+			s.Duration, s.Transactions, s.Warmup, s.Deadline)
+	}
+	return nil
 }
 
 // Burst is what one burst measured. Latencies are in nanoseconds. A transaction is a request with its response, or a message

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"netdelta/experiment/study"
-	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -49,26 +47,13 @@ func addVariant(all []variant, w workload.Workload, name string, p result.Params
 	return append(all, variant{name, needs})
 }
 
-// missing are those of the variant's programs that are not here, and the packages that have them, each once.
-func (v variant) missing() (programs, packages []string, err error) {
-	for _, p := range v.programs {
-		if _, err := daemon.Look(p.Name); errors.Is(err, daemon.ErrMissing) {
-			programs, packages = append(programs, p.Name), append(packages, p.Package)
-		} else if err != nil {
-			return nil, nil, err
-		}
-	}
-	slices.Sort(packages)
-	return programs, slices.Compact(packages), nil
-}
-
 // examinePrograms looks for the programs of others that workloads run, without which those are unsupported.
 func (env *environment) examinePrograms() ([]finding, error) {
 	var findings []finding
 	for _, w := range env.workloads {
 		for _, v := range variants(w) {
 			f := finding{Topic: "workload " + v.name, OK: true, Says: "runs " + strings.Join(v.names(), ", ")}
-			programs, packages, err := v.missing()
+			programs, packages, err := workload.Missing(v.programs)
 			if err != nil {
 				return nil, err
 			}
@@ -110,7 +95,7 @@ func (env *environment) needed(of study.Workload, factors study.Levels) []worklo
 func absent(w workload.Workload) (string, error) {
 	var said []string
 	for _, v := range ownVariants(w) {
-		programs, _, err := v.missing()
+		programs, _, err := workload.Missing(v.programs)
 		if err != nil {
 			return "", err
 		}

@@ -12,6 +12,7 @@ import (
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
 	"netdelta/internal/ui"
+	"netdelta/workload"
 )
 
 // topic is something that list can list.
@@ -188,14 +189,14 @@ func studyEntries(_ context.Context, env *environment) ([]entry, error) {
 			return nil, err
 		}
 		e := studyEntry{Name: s.Name, Question: s.Question, Networks: s.Networks, Claims: len(s.Claims)}
-		var needs variant
+		var needs []workload.Program
 		for _, w := range s.Workloads {
 			if !slices.Contains(e.Workloads, w.Name) {
 				e.Workloads = append(e.Workloads, w.Name)
 			}
-			needs.programs = append(needs.programs, env.needed(w, s.Factors)...)
+			needs = append(needs, env.needed(w, s.Factors)...)
 		}
-		programs, _, err := needs.missing()
+		programs, _, err := workload.Missing(needs)
 		if err != nil {
 			return nil, err
 		}

@@ -18,8 +18,8 @@ import (
 // Folder is where a home is, for those who see it. It hides what the machine has there, sockets of its own daemons among it.
 const Folder = "/run"
 
-// spare is what must stay free of the machine's memory beside a home.
-const spare = 256 * unit.MiB
+// Spare is what must stay free of the machine's memory beside homes.
+const Spare = 256 * unit.MiB
 
 // Home is a place for programs: a folder in memory, of limited size, in namespaces of mounts, processes and System V's shared
 // memory that only what is started in it shares. The kernel ends its processes with this one, also those that have taken
@@ -46,8 +46,8 @@ func Open(size unit.Bytes) (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	if free < size+spare {
-		return nil, fmt.Errorf("a folder of %v in memory for a service: %v is free, and %v of it have to stay so; end other programs or ask for less", size, free, spare)
+	if free < size+Spare {
+		return nil, fmt.Errorf("a folder of %v in memory for a service: %v is free, and %v of it have to stay so; end other programs or ask for less", size, free, Spare)
 	}
 	h := &Home{work: make(chan func()), done: make(chan struct{})}
 	ready := make(chan error, 1)

@@ -26,7 +26,7 @@ type client struct {
 	server string // for people
 	broken error  // of the first burst that failed
 	mu     sync.Mutex
-	tally  tally
+	tally  workload.Tally
 	disk   *result.Disk // behind the store, where its servers don't say
 }
 
@@ -80,29 +80,20 @@ const patience = 30 * time.Second
 func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := checkSpec(spec); err != nil {
-		return workload.Burst{}, err
+	if err := spec.Check(); err != nil {
+		return workload.Burst{}, fmt.Errorf("block: %w", err)
 	}
 	if c.broken != nil {
 		return workload.Burst{}, fmt.Errorf("block: a burst after one that failed: %w", c.broken)
 	}
-	c.tally.settle(spec.DropLast)
+	c.tally.Settle(spec.DropLast)
 	b, d, err := c.run(spec)
 	if err != nil {
 		c.broken = fmt.Errorf("block: a burst against %s: %w", c.server, err)
 		return workload.Burst{}, c.broken
 	}
-	c.tally.take(b, d.Latency)
+	c.tally.Take(b, workload.More{Latencies: d.Latency.Record})
 	return b, nil
-}
-
-// checkSpec refuses bursts that have no end, or begin before themselves.
-func checkSpec(spec workload.BurstSpec) error {
-	if spec.Duration < 0 || spec.Transactions < 0 || spec.Warmup < 0 || spec.Deadline < 0 || spec.Duration == 0 && spec.Transactions == 0 {
-		return fmt.Errorf("block: a burst of %v, %d transactions, warm-up %v and deadline %v: it takes a duration or a number of transactions, and nothing negative",
-			spec.Duration, spec.Transactions, spec.Warmup, spec.Deadline)
-	}
-	return nil
 }
 
 // run has fio do a burst.
@@ -169,9 +160,12 @@ func burst(report *fio.Report) (workload.Burst, fio.Direction, error) {
 func (c *client) Collect(dropLast bool) (workload.Totals, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	totals, err := c.tally.collect(dropLast)
+	totals, err := c.tally.Collect(dropLast)
+	if err != nil {
+		return totals, fmt.Errorf("block: %w", err)
+	}
 	totals.Disk = c.disk
-	return totals, err
+	return totals, nil
 }
 
 // Close implements workload.Client. A burst that is under way ends with an error.

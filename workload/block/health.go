@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -86,7 +87,7 @@ func (s *nbdDaemon) Restart(ctx context.Context) error {
 // vacated waits until the port is free: a process that was killed has it until its end is over.
 func (s *nbdDaemon) vacated(ctx context.Context) error {
 	for end := time.Now().Add(startPatience); ; {
-		err := free(ctx, s.listen)
+		err := daemon.Vacant(ctx, s.listen)
 		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
 			return err
 		}

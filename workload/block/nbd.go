@@ -90,7 +90,7 @@ func serveNBD(ctx context.Context, p result.Params, listen netip.AddrPort, cpu i
 			err = fmt.Errorf("block: nbd-server at %s: %w", listen, err)
 		}
 	}()
-	if err := free(ctx, listen); err != nil {
+	if err := daemon.Vacant(ctx, listen); err != nil {
 		return nil, err
 	}
 	size := imageSize(p)
@@ -110,18 +110,6 @@ func serveNBD(ctx context.Context, p result.Params, listen netip.AddrPort, cpu i
 		return nil, errors.Join(err, home.Close())
 	}
 	return s, nil
-}
-
-// free finds out that a port is free: the server would tell nobody but the system's log.
-func free(ctx context.Context, listen netip.AddrPort) error {
-	if listen.Port() == 0 {
-		return errors.New("port 0 is not possible: ports are pinned")
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen.String())
-	if err != nil {
-		return err
-	}
-	return l.Close()
 }
 
 // nbdVersion is the version of the server that is installed.

@@ -23,20 +23,15 @@ type client struct {
 	to     netip.AddrPort
 	cpus   []int
 	home   *daemon.Home
-	opened time.Time
-
-	totals   workload.Totals
-	latences *latency.Histogram
-	last     *outcome // is added to the totals when it is known that it counts
-	broken   error
+	tally  workload.Tally
+	broken error
 }
 
 // outcome is what a run of a program measured.
 type outcome struct {
-	burst     workload.Burst
-	reordered int64
-	tcp       *result.TCPInfo
-	messages  []int64 // round trips in nanoseconds, all of them; nil where the program does not tell
+	burst    workload.Burst
+	tcp      *result.TCPInfo
+	messages []int64 // round trips in nanoseconds, all of them; nil where the program does not tell
 }
 
 // dial makes a client. Nothing is connected yet: the program does that in each burst, before what it measures.
@@ -48,9 +43,7 @@ func (e Engine) dial(name string, p result.Params, to netip.AddrPort, cpu int) (
 	if err != nil {
 		return nil, fmt.Errorf("%s: load by %s: %w", name, e.name, err)
 	}
-	return &client{
-		engine: e, name: name, params: p, to: to, cpus: daemon.Pin(cpu), home: home, opened: time.Now(), latences: latency.NewHistogram(),
-	}, nil
+	return &client{engine: e, name: name, params: p, to: to, cpus: daemon.Pin(cpu), home: home, tally: workload.Tally{Opened: time.Now()}}, nil
 }
 
 // ErrBroken is the error of a client whose last burst failed: it is of no more use.
@@ -70,7 +63,7 @@ func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 	if spec.Duration <= 0 {
 		return fail(errors.New("it takes a duration: its programs run for a time, not for a number of transactions"))
 	}
-	c.settle(spec.DropLast)
+	c.tally.Settle(spec.DropLast)
 	length, warmup := whole(spec.Duration), whole(spec.Warmup)
 	deadline := spec.Deadline
 	if deadline <= 0 {
@@ -85,7 +78,7 @@ func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 		return fail(err)
 	}
 	o.burst.Start, o.burst.Span = start, time.Since(start)
-	c.last = &o
+	c.tally.Take(o.burst, workload.More{Latencies: o.record, Add: o.add})
 	return o.burst, nil
 }
 
@@ -109,43 +102,31 @@ func (c *client) take(name string) (text []byte, err error) {
 	return text, err
 }
 
-// settle adds the last burst to the totals, or drops it.
-func (c *client) settle(drop bool) {
-	o := c.last
-	c.last = nil
-	if o == nil || drop {
+// record adds all round trips to a histogram.
+func (o *outcome) record(h *latency.Histogram) {
+	for _, ns := range o.messages {
+		h.Record(ns, 1)
+	}
+}
+
+// add adds what TCP said of the connections: the last word counts, and all retransmits.
+func (o *outcome) add(t *workload.Totals) {
+	if o.tcp == nil {
 		return
 	}
-	b, t := o.burst, &c.totals
-	t.Transactions, t.Bytes, t.Sent, t.Lost = t.Transactions+b.Transactions, t.Bytes+b.Bytes, t.Sent+b.Sent, t.Lost+b.Lost
-	t.Reordered += o.reordered
-	for _, ns := range o.messages {
-		c.latences.Record(ns, 1)
+	sum := *o.tcp
+	if t.TCP != nil {
+		sum.Retransmits += t.TCP.Retransmits
 	}
-	if o.tcp != nil {
-		retransmits := o.tcp.Retransmits
-		if t.TCP != nil {
-			retransmits += t.TCP.Retransmits
-		}
-		sum := *o.tcp
-		sum.Retransmits = retransmits
-		t.TCP = &sum
-	}
-	t.Series = append(t.Series, result.Second{
-		At: b.Start.Sub(c.opened).Seconds(), Span: b.Duration.Seconds(), Transactions: b.Transactions, Bytes: b.Bytes, Lost: b.Lost,
-	})
+	t.TCP = &sum
 }
 
 // Collect implements workload.Client.
 func (c *client) Collect(dropLast bool) (workload.Totals, error) {
-	c.settle(dropLast)
-	totals := c.totals
-	c.totals = workload.Totals{}
-	var err error
-	if totals.Histogram, err = c.latences.Encode(); err != nil {
+	totals, err := c.tally.Collect(dropLast)
+	if err != nil {
 		return totals, fmt.Errorf("%s: %w", c.name, err)
 	}
-	c.latences.Reset()
 	return totals, nil
 }
 

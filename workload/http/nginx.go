@@ -62,10 +62,11 @@ func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int)
 			err = fmt.Errorf("http: nginx at %v: %w", listen, err)
 		}
 	}()
-	if listen.Port() == 0 {
-		return nil, errors.New("port 0 is not allowed: a server's port is known before it starts")
-	}
-	if err := portFree(listen); err != nil {
+	// nginx would try for seconds, and then say it in its log.
+	if err := daemon.Vacant(ctx, listen); err != nil {
+		if errors.Is(err, unix.EADDRINUSE) {
+			err = fmt.Errorf("%w: another server has this port; choose another port or end that server", err)
+		}
 		return nil, err
 	}
 	build, err := askNginx(ctx)
@@ -83,30 +84,6 @@ func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int)
 		return nil, errors.Join(err, s.home.Close())
 	}
 	return s, nil
-}
-
-// portFree says of a port in use that it is: nginx would try for seconds, and then say it in its log.
-func portFree(listen netip.AddrPort) error {
-	family, address := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(listen.Port()), Addr: listen.Addr().As16()})
-	if ip := listen.Addr().Unmap(); ip.Is4() {
-		family, address = unix.AF_INET, &unix.SockaddrInet4{Port: int(listen.Port()), Addr: ip.As4()}
-	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("open a socket: %w", err)
-	}
-	defer func() { _ = unix.Close(fd) }()
-	// As nginx does: connections of an earlier server in TIME_WAIT are no hindrance.
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
-		return fmt.Errorf("set SO_REUSEADDR: %w", err)
-	}
-	if err := unix.Bind(fd, address); err != nil {
-		if errors.Is(err, unix.EADDRINUSE) {
-			return fmt.Errorf("bind: %w: another server has this port; choose another port or end that server", err)
-		}
-		return fmt.Errorf("bind: %w", err)
-	}
-	return nil
 }
 
 // build is how nginx was built.

@@ -37,16 +37,13 @@ type wrkClient struct {
 	server netip.AddrPort
 	cpu    int
 	home   *daemon.Home
-	opened time.Time
 
 	mu     sync.Mutex
-	failed error    // why the client is of no more use
-	last   *outcome // is added to the totals when it is known that it counts
-	totals workload.Totals
-	sum    *latency.Histogram
+	failed error // why the client is of no more use
+	tally  workload.Tally
 }
 
-// outcome is a burst that waits to be counted.
+// outcome is what a run of wrk measured.
 type outcome struct {
 	burst     workload.Burst
 	latencies []wrk.Count
@@ -59,7 +56,7 @@ func dialWrk(ctx context.Context, p result.Params, server netip.AddrPort, cpu in
 	if err != nil {
 		return nil, fail(err)
 	}
-	c := &wrkClient{params: p, server: server, cpu: cpu, home: home, opened: time.Now(), sum: latency.NewHistogram()}
+	c := &wrkClient{params: p, server: server, cpu: cpu, home: home, tally: workload.Tally{Opened: time.Now()}}
 	err = home.Write(scriptFile, []byte(wrk.Script), 0o644, "")
 	if err == nil {
 		err = reach(ctx, server)
@@ -93,11 +90,10 @@ func (c *wrkClient) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 	if c.failed != nil {
 		return fail(c.failed)
 	}
-	if spec.Duration < 0 || spec.Transactions < 0 || spec.Warmup < 0 || spec.Deadline < 0 || spec.Duration == 0 && spec.Transactions == 0 {
-		return fail(fmt.Errorf("a burst of %v, %d transactions, warm-up %v and deadline %v: it takes a duration, and nothing negative",
-			spec.Duration, spec.Transactions, spec.Warmup, spec.Deadline))
+	if err := spec.Check(); err != nil {
+		return fail(err)
 	}
-	c.settle(spec.DropLast)
+	c.tally.Settle(spec.DropLast)
 	length := max(spec.Duration, wrkBurst)
 	deadline := spec.Deadline
 	if deadline == 0 {
@@ -110,7 +106,7 @@ func (c *wrkClient) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 		c.failed = err
 		return fail(err)
 	}
-	c.last = last
+	c.tally.Take(last.burst, workload.More{Latencies: last.record})
 	return last.burst, nil
 }
 
@@ -167,6 +163,13 @@ func (w *outcome) describe() {
 	b.P50, b.P90, b.P99 = w.quantile(n, 0.5), w.quantile(n, 0.9), w.quantile(n, 0.99)
 }
 
+// record adds the latencies to a histogram.
+func (w *outcome) record(h *latency.Histogram) {
+	for _, l := range w.latencies {
+		h.Record(int64(l.Latency), l.Requests)
+	}
+}
+
 // quantile is the latency that a share of the n requests did not exceed. wrk counts in whole microseconds: within one, the
 // requests are taken to be spread evenly.
 func (w *outcome) quantile(n int64, share float64) float64 {
@@ -180,35 +183,14 @@ func (w *outcome) quantile(n int64, share float64) float64 {
 	return w.burst.Max
 }
 
-// settle adds the last burst to the totals, or drops it.
-func (c *wrkClient) settle(drop bool) {
-	last := c.last
-	c.last = nil
-	if last == nil || drop {
-		return
-	}
-	b, t := last.burst, &c.totals
-	t.Transactions, t.Bytes, t.Errors = t.Transactions+b.Transactions, t.Bytes+b.Bytes, t.Errors+b.Errors
-	for _, l := range last.latencies {
-		c.sum.Record(int64(l.Latency), l.Requests)
-	}
-	t.Series = append(t.Series, result.Second{
-		At: b.Start.Sub(c.opened).Seconds(), Span: b.Duration.Seconds(), Transactions: b.Transactions, Bytes: b.Bytes,
-	})
-}
-
 // Collect implements workload.Client.
 func (c *wrkClient) Collect(dropLast bool) (workload.Totals, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settle(dropLast)
-	totals := c.totals
-	c.totals = workload.Totals{}
-	var err error
-	if totals.Histogram, err = c.sum.Encode(); err != nil {
+	totals, err := c.tally.Collect(dropLast)
+	if err != nil {
 		return totals, fmt.Errorf("http: %w", err)
 	}
-	c.sum.Reset()
 	return totals, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netdelta/internal/daemon"
+	"netdelta/internal/latency"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -25,7 +26,7 @@ type client struct {
 	rate  float64       // transactions per second of the last run
 	spent time.Duration // processor time of the burst's runs
 	stale int64         // samples of figures of replication that are being cleared
-	tally tally
+	tally workload.Tally
 }
 
 var _ workload.Client = (*client)(nil)
@@ -94,9 +95,9 @@ func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report
 
 // Burst implements workload.Client.
 func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
-	c.tally.settle(spec.DropLast)
-	if spec.Duration < 0 || spec.Transactions < 0 || spec.Warmup < 0 || spec.Deadline < 0 || spec.Duration == 0 && spec.Transactions == 0 {
-		return workload.Burst{}, fmt.Errorf("oltp: a burst needs a duration or a number of transactions, and nothing negative: %+v", spec)
+	c.tally.Settle(spec.DropLast)
+	if err := spec.Check(); err != nil {
+		return workload.Burst{}, fmt.Errorf("oltp: %w", err)
 	}
 	ctx := context.Background()
 	if spec.Deadline > 0 {
@@ -144,8 +145,17 @@ func (c *client) burst(ctx context.Context, spec workload.BurstSpec) (workload.B
 	b := describe(report)
 	b.Start, b.Span = end.Add(-report.Time), end.Sub(begin)
 	b.CPU, b.Work = c.spent, b.Transactions+warm.Transactions
-	c.tally.take(b.Start, report, between(before.replication(), after.replication()))
+	c.tally.Take(b, more(report, between(before.replication(), after.replication())))
 	return b, nil
+}
+
+// more is what a report says beside the figures of a burst.
+func more(r sysbench.Report, replication *result.Replication) workload.More {
+	return workload.More{
+		Latencies: func(h *latency.Histogram) { r.Each(h.Record) },
+		Series:    func(at float64) []result.Second { return series(r, at) },
+		Add:       func(t *workload.Totals) { t.Replication = merge(t.Replication, replication) },
+	}
 }
 
 // describe is a report as the figures of a burst.
@@ -168,7 +178,7 @@ func (c *client) Collect(dropLast bool) (workload.Totals, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
 	defer cancel()
 	_ = c.clear(ctx) // a node that does not answer any more is one that the next burst tells of
-	return c.tally.collect(dropLast)
+	return c.tally.Collect(dropLast)
 }
 
 // collectTime is how long a node may take to begin anew.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"regexp"
@@ -94,12 +93,8 @@ func (s *server) launch(ctx context.Context, ready func(context.Context) error, 
 func (s *server) free(ctx context.Context) error {
 	own := s.at.Peers[s.at.Pod]
 	for _, port := range []uint16{databasePort, groupPort, missedPort} {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", netip.AddrPortFrom(own, port).String())
-		if err != nil {
+		if err := daemon.Vacant(ctx, netip.AddrPortFrom(own, port)); err != nil {
 			return fmt.Errorf("%s needs port %d: %w; end the program that has it", s.db.name, port, err)
-		}
-		if err := l.Close(); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/result"
+	"netdelta/workload"
 	"netdelta/workload/tool/sysbench"
 )
 
@@ -58,18 +59,23 @@ func TestSeries(t *testing.T) {
 }
 
 func TestTally(t *testing.T) {
-	var all tally
+	var all workload.Tally
+	take := func(start time.Time, r sysbench.Report, replication *result.Replication) {
+		b := describe(r)
+		b.Start = start
+		all.Take(b, more(r, replication))
+	}
 	begin := time.Now()
 	for i, n := range []int64{1, 20, 300} {
-		all.settle(i == 2) // drops the 20
-		all.take(begin.Add(time.Duration(i)*2*time.Second), report(time.Second, n, float64(n)), &result.Replication{Mean: 1, Samples: n})
+		all.Settle(i == 2) // drops the 20
+		take(begin.Add(time.Duration(i)*2*time.Second), report(time.Second, n, float64(n)), &result.Replication{Mean: 1, Samples: n})
 	}
-	totals, err := all.collect(false)
+	totals, err := all.Collect(false)
 	if err != nil || totals.Transactions != 301 || totals.Replication.Samples != 301 || len(totals.Series) != 2 || totals.Series[1].At != 4 {
 		t.Errorf("%+v, %v", totals, err)
 	}
-	all.take(begin, report(time.Second, 7), nil)
-	if totals, err := all.collect(true); err != nil || totals.Transactions != 0 || totals.Histogram != "" {
+	take(begin, report(time.Second, 7), nil)
+	if totals, err := all.Collect(true); err != nil || totals.Transactions != 0 || totals.Histogram != "" {
 		t.Errorf("after the only burst was dropped: %+v, %v", totals, err)
 	}
 }
