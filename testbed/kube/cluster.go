@@ -1,0 +1,87 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Config says which cluster is spoken to, and as whom.
+type Config struct {
+	// Kubeconfig is the path of a file; "" is what kubectl would read: KUBECONFIG, or .kube/config in the home folder. Inside a
+	// pod, where there is neither, the pod's own account is used.
+	Kubeconfig string
+	// Context is one of the kubeconfig's; "" is its current one.
+	Context string
+	// Namespace is where pods are made; "" is the context's.
+	Namespace string
+}
+
+// Cluster is a cluster that can be spoken to. It holds no connection that would have to be closed.
+type Cluster struct {
+	// API speaks to the API server, by the types of its objects.
+	API kubernetes.Interface
+	// REST is how it is reached: for exec streams, and for objects of other types.
+	REST *rest.Config
+	// Name is that of the context, or "in-cluster".
+	Name string
+	// Namespace is where pods are made.
+	Namespace string
+}
+
+// ErrNoCluster is matched by the error of Connect where no kubeconfig names a cluster.
+var ErrNoCluster = errors.New("no cluster")
+
+// Limits of requests to the API server. A build makes tens of pods at once, and then asks little.
+const (
+	requestsPerSecond = 100
+	requestsAtOnce    = 200
+)
+
+// Connect reads the kubeconfig. It does not ask the API server anything. The error matches ErrNoCluster where there is no
+// kubeconfig, or none with a cluster in it.
+func Connect(c Config) (*Cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context}
+	overrides.Context.Namespace = c.Namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+
+	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) || errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: no kubeconfig names one: looked at %s; give --kubeconfig or set KUBECONFIG", ErrNoCluster, strings.Join(places(rules), ", "))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
+	api, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to speak to the cluster at %s: %w", config.Host, err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("read the namespace of the kubeconfig's context: %w", err)
+	}
+	name := c.Context
+	if raw, err := loader.RawConfig(); err == nil && name == "" {
+		name = raw.CurrentContext
+	}
+	if name == "" {
+		name = "in-cluster"
+	}
+	return &Cluster{API: api, REST: config, Name: name, Namespace: namespace}, nil
+}
+
+// places are the files that rules look at.
+func places(rules *clientcmd.ClientConfigLoadingRules) []string {
+	if rules.ExplicitPath != "" {
+		return []string{rules.ExplicitPath}
+	}
+	return rules.Precedence
+}
