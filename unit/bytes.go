@@ -105,12 +105,15 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(value.Num().Int64()), nil
 }
 
-// String prints the size for people: exactly where that is short ("1500B", "64KiB"), else scaled to four digits
+// String prints the size for people: exactly where that is short ("1500B", "64KiB", "10MB"), else scaled to four digits
 // ("1.465MiB").
 func (b Bytes) String() string {
 	exact := b.exact()
 	if len(strings.TrimLeft(exact, "-")) <= len("1023KiB") && !strings.HasSuffix(exact, "0000B") {
 		return exact
+	}
+	if decimal, ok := b.decimal(); ok {
+		return decimal
 	}
 	for _, u := range binaryUnits() {
 		if magnitude := math.Abs(float64(b)) / float64(u.size); magnitude >= 0.99995 {
@@ -130,6 +133,21 @@ func (b Bytes) exact() string {
 		}
 	}
 	return strconv.FormatInt(int64(b), 10) + "B"
+}
+
+// decimal prints a size that somebody gave in powers of 1000, in the largest that divides it; ok is false where that takes more
+// than four digits, as it mostly does for a size that was measured.
+func (b Bytes) decimal() (text string, ok bool) {
+	for _, u := range []struct {
+		size   Bytes
+		suffix string
+	}{{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if b%u.size == 0 {
+			n := b / u.size
+			return strconv.FormatInt(int64(n), 10) + u.suffix, -10000 < n && n < 10000
+		}
+	}
+	return "", false
 }
 
 // MarshalText writes the size without rounding.

@@ -64,7 +64,7 @@ func TestGarbageIsNamedWithAnExample(t *testing.T) {
 func TestPrinting(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{unit.Bytes(1500).String(), "1500B"}, {unit.Bytes(65536).String(), "64KiB"}, {unit.Bytes(0).String(), "0B"}, {unit.Bytes(-2048).String(), "-2KiB"},
-		{unit.Bytes(1536001).String(), "1.465MiB"}, {unit.Bytes(1000000).String(), "976.6KiB"}, {unit.Bytes(300).String(), "300B"},
+		{unit.Bytes(1536001).String(), "1.465MiB"}, {unit.Bytes(1000000).String(), "1MB"}, {unit.Bytes(10000).String(), "10kB"}, {unit.Bytes(1234567890).String(), "1.15GiB"}, {unit.Bytes(300).String(), "300B"},
 		{unit.BitsPerSecond(1e9).String(), "1Gbit/s"}, {unit.BitsPerSecond(9413123456).String(), "9.413Gbit/s"}, {unit.BitsPerSecond(0).String(), "0bit/s"},
 		{unit.BitsPerSecond(999990).String(), "1Mbit/s"}, {unit.BitsPerSecond(math.NaN()).String(), "NaNbit/s"}, {unit.BitsPerSecond(-2e6).String(), "-2Mbit/s"},
 		{unit.Duration(12340), "12.3 µs"}, {unit.Duration(999), "999 ns"}, {unit.Duration(1000), "1.00 µs"}, {unit.Duration(999600), "1.00 ms"}, {unit.Duration(0), "0 ns"},

@@ -99,12 +99,13 @@ func allFree(first, n int) bool {
 		if port > 65535 {
 			return false
 		}
-		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+		// All addresses, of both versions of IP: a connection from here to elsewhere has the port too.
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		if err != nil {
 			return false
 		}
 		_ = l.Close()
-		u, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", port))
+		u, err := net.ListenPacket("udp", fmt.Sprintf(":%d", port))
 		if err != nil {
 			return false
 		}
