@@ -24,6 +24,8 @@ type Spec struct {
 	PodsOutlive bool
 	// Conditions are what the network is built under, and stay the same when it is swapped.
 	Conditions result.Conditions
+	// Expect is how packets between nodes must be seen, where the study says so; "" expects what the network's name says.
+	Expect Encapsulation
 }
 
 // Link describes each link between a node and the underlay switch.

@@ -1,0 +1,73 @@
+package testbed
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"time"
+)
+
+// Change is what a network of a study does to the cluster that it is measured on, for as long as it is measured. It is plain
+// data.
+type Change struct {
+	// Network is the name that the study gives to the network under this change.
+	Network string
+	// Uses is the testbed's own network by which servers are reached under the change: "pod", say.
+	Uses string
+	// Expect is how packets must be seen between nodes when the change has taken effect, "" where nothing is expected.
+	Expect Encapsulation
+	// Apply, Ready and Restore are carried out in order. Apply makes the change, Ready succeeds once it is in effect, and
+	// Restore undoes it: it returns when all is as it was.
+	Apply, Ready, Restore []Action
+	// Within is how long Ready may take to succeed; it is tried again until then.
+	Within time.Duration
+	// Kept says that the pods live through the change. Else they are made afresh under it.
+	Kept bool
+}
+
+// Action is one step of a change: exactly one of its fields is given.
+type Action struct {
+	// Command is a program with its arguments. A program without a slash in its name is looked for as a shell would.
+	Command []string
+	// Manifest is a file of objects that are applied, Delete one of objects that are deleted.
+	Manifest, Delete string
+}
+
+// Encapsulation is how packets between pods cross the underlay.
+type Encapsulation string
+
+// The encapsulations; packets may also cross in clear.
+const (
+	InClear     Encapsulation = "none"
+	InVXLAN     Encapsulation = "vxlan"
+	InIPIP      Encapsulation = "ipip"
+	InGeneve    Encapsulation = "geneve"
+	InGRE       Encapsulation = "gre"
+	InWireGuard Encapsulation = "wireguard"
+	InIPsec     Encapsulation = "ipsec"
+)
+
+// Encapsulations are all that can be expected.
+func Encapsulations() []Encapsulation {
+	return []Encapsulation{InClear, InVXLAN, InIPIP, InGeneve, InGRE, InWireGuard, InIPsec}
+}
+
+// Same says whether two changes leave a cluster in the same state, so that their networks can stand side by side.
+func (c Change) Same(o Change) bool {
+	return c.Within == o.Within && c.Kept == o.Kept && sameActions(c.Apply, o.Apply) && sameActions(c.Ready, o.Ready) && sameActions(c.Restore, o.Restore)
+}
+
+func sameActions(a, b []Action) bool {
+	return slices.EqualFunc(a, b, func(x, y Action) bool { return reflect.DeepEqual(x, y) })
+}
+
+// Changer carries changes out on what a driver's testbeds stand on. It is not safe for concurrent use.
+type Changer interface {
+	// Apply makes the change and returns when it is in effect. A change that is applied already must be restored before. After
+	// an error part of the change may have been made: Restore undoes that too.
+	Apply(ctx context.Context, c Change) error
+	// Restore undoes the change that is applied, if one is. An error says what has to be done by hand.
+	Restore(ctx context.Context) error
+	// Close lets others make changes. It restores nothing and is idempotent.
+	Close() error
+}
