@@ -20,12 +20,12 @@ func (l *Testbed) Counters(ctx context.Context) (map[network.Device]testbed.Coun
 		if err != nil {
 			return err
 		}
-		devices, err := g.devices()
+		devices, err := g.Devices()
 		if err != nil {
 			return fmt.Errorf("in %s: %w", s.name, err)
 		}
 		for _, d := range devices {
-			all[network.Device{In: where, Name: d.name}] = d.Counters
+			all[network.Device{In: where, Name: d.Name}] = d.Counters
 		}
 		return nil
 	})
@@ -43,7 +43,7 @@ func (l *Testbed) Stacks(ctx context.Context) (map[network.Space]testbed.Stack, 
 		if err != nil {
 			return err
 		}
-		if all[where], err = g.ipStack(); err != nil {
+		if all[where], err = g.Stack(); err != nil {
 			return fmt.Errorf("in %s: %w", s.name, err)
 		}
 		return nil

@@ -14,6 +14,7 @@ import (
 	"netdelta/internal/netns"
 	"netdelta/network"
 	"netdelta/testbed"
+	"netdelta/testbed/lookout"
 )
 
 // space is a live network namespace with a netlink socket inside.
@@ -24,7 +25,7 @@ type space struct {
 
 	mu    sync.Mutex
 	index map[string]int // of devices, by name
-	gauge *gauge         // nil until it is needed
+	gauge *lookout.Gauge // nil until it is needed
 }
 
 // newSpace makes a namespace, writes its settings and brings lo up.
@@ -108,14 +109,14 @@ func (s *space) link(name string) (int, error) {
 }
 
 // counts is the namespace's gauge, opened at its first use.
-func (s *space) counts() (*gauge, error) {
+func (s *space) counts() (*lookout.Gauge, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gauge != nil {
 		return s.gauge, nil
 	}
 	err := s.ns.Do(func() (err error) {
-		s.gauge, err = newGauge()
+		s.gauge, err = lookout.NewGauge()
 		return err
 	})
 	if err != nil {
@@ -220,7 +221,7 @@ func (s *space) close() error {
 	var err error
 	s.mu.Lock()
 	if s.gauge != nil {
-		err = s.gauge.close()
+		err = s.gauge.Close()
 	}
 	s.mu.Unlock()
 	if s.ns == nil {

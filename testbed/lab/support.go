@@ -67,7 +67,7 @@ func TrySample() error {
 	}
 	socket, err := s.tap(network.InNode(0))
 	if err == nil {
-		err = socket.close()
+		err = socket.Close()
 	}
 	return errors.Join(err, s.close())
 }

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"netdelta/network"
 	"netdelta/testbed"
+	"netdelta/testbed/lookout"
 )
 
 // tap samples the packets of some namespaces.
@@ -18,7 +17,7 @@ type tap struct {
 	of *taps
 
 	mu      sync.Mutex
-	sockets []*packetSocket // nil once closed
+	sockets []*lookout.Sampler // nil once closed
 }
 
 var _ testbed.Tap = (*tap)(nil)
@@ -48,7 +47,7 @@ func (l *Testbed) Tap(ctx context.Context, spaces []network.Space) (testbed.Tap,
 		if err == nil && s == nil {
 			err = fmt.Errorf("the lab has no namespace %s", where)
 		}
-		var socket *packetSocket
+		var socket *lookout.Sampler
 		if err == nil {
 			socket, err = s.tap(where)
 		}
@@ -61,33 +60,16 @@ func (l *Testbed) Tap(ctx context.Context, spaces []network.Space) (testbed.Tap,
 }
 
 // tap opens a packet socket in the namespace.
-func (s *space) tap(where network.Space) (*packetSocket, error) {
+func (s *space) tap(where network.Space) (*lookout.Sampler, error) {
 	g, err := s.counts()
 	if err != nil {
 		return nil, err
 	}
-	socket := &packetSocket{where: where, name: g.nameOf, fd: -1}
-	if err := s.ns.Do(socket.open); err != nil {
-		return nil, fmt.Errorf("in %s: %w", s.name, tapRefusal(err))
+	socket := lookout.NewSampler(where, g.NameOf)
+	if err := s.ns.Do(socket.Open); err != nil {
+		return nil, fmt.Errorf("in %s: %w", s.name, err)
 	}
 	return socket, nil
-}
-
-// tapRefusal turns the kernel's refusal of a packet socket into one that says what is missing.
-func tapRefusal(err error) error {
-	switch {
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return &testbed.PermissionError{
-			Doing: "open a packet socket", Need: "CAP_NET_RAW",
-			Mend: "run it as root, or in a user namespace with unshare -Urnm", Err: err,
-		}
-	case errors.Is(err, unix.EAFNOSUPPORT):
-		return &testbed.UnsupportedError{
-			Feature: "a sample of packets", Need: "packet sockets (CONFIG_PACKET)",
-			Mend: "load them with modprobe af_packet, or run it on a kernel that has them",
-		}
-	}
-	return err
 }
 
 // Packets implements testbed.Tap.
@@ -98,9 +80,9 @@ func (t *tap) Packets() (seen []testbed.Packet, missed int, err error) {
 		return nil, 0, fmt.Errorf("read the sampled packets: %w", errTapClosed)
 	}
 	for _, s := range t.sockets {
-		packets, lost, err := s.read()
+		packets, lost, err := s.Read()
 		if err != nil {
-			return nil, 0, fmt.Errorf("read the packets sampled in %s: %w", s.where, err)
+			return nil, 0, fmt.Errorf("read the sampled packets: %w", err)
 		}
 		seen, missed = append(seen, packets...), missed+lost
 	}
@@ -117,7 +99,7 @@ func (t *tap) Close() error {
 	for _, s := range t.sockets {
 		t.of.closing.Go(func() {
 			begun <- struct{}{}
-			t.of.note(s.close())
+			t.of.note(s.Close())
 		})
 	}
 	for range t.sockets {

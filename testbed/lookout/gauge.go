@@ -1,4 +1,4 @@
-package lab
+package lookout
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 	"netdelta/testbed"
 )
 
-// gauge reads what the kernel counts in a namespace. Its socket and its files stay open, so that a reading needs no thread
-// in the namespace: it is taken just before and after a load, and has to be quick.
-type gauge struct {
+// Gauge reads what the kernel counts in a namespace. Its socket and its files stay open, so that a reading needs no thread
+// in the namespace: it is taken just before and after a load, and has to be quick. It is safe for concurrent use.
+type Gauge struct {
 	mu      sync.Mutex
 	netlink int // a socket
 	stack   []*os.File
@@ -28,31 +28,31 @@ type gauge struct {
 	closed  bool
 }
 
-// errGaugeClosed is the error of a namespace that was given up meanwhile.
-var errGaugeClosed = errors.New("the namespace is closed")
+// ErrClosed is the error of a namespace that was given up meanwhile.
+var ErrClosed = errors.New("the namespace is closed")
 
-// newGauge opens a gauge in the namespace of the calling thread.
-func newGauge() (*gauge, error) {
+// NewGauge opens a gauge in the namespace of the calling thread.
+func NewGauge() (*Gauge, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("open a netlink socket: %w", err)
 	}
-	g := &gauge{netlink: fd, buffer: make([]byte, 64<<10), names: map[int]string{}}
+	g := &Gauge{netlink: fd, buffer: make([]byte, 64<<10), names: map[int]string{}}
 	for _, path := range []string{"/proc/thread-self/net/snmp", "/proc/thread-self/net/snmp6"} {
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a kernel without IPv6
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("open the counters of the IP stack: %w", err), g.close())
+			return nil, errors.Join(fmt.Errorf("open the counters of the IP stack: %w", err), g.Close())
 		}
 		g.stack = append(g.stack, f)
 	}
 	return g, nil
 }
 
-// close lets go of the namespace. It is idempotent.
-func (g *gauge) close() error {
+// Close lets go of the namespace. It is idempotent.
+func (g *Gauge) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -66,26 +66,26 @@ func (g *gauge) close() error {
 	return err
 }
 
-// counted is a device with what it has counted.
-type counted struct {
-	name string
+// Counted is a device with what it has counted.
+type Counted struct {
+	Name string
 	testbed.Counters
 }
 
-// devices reads the counters of all devices. A list that the kernel changed while it was being read is read again, a few
+// Devices reads the counters of all devices. A list that the kernel changed while it was being read is read again, a few
 // times.
-func (g *gauge) devices() ([]counted, error) {
+func (g *Gauge) Devices() ([]Counted, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return nil, errGaugeClosed
+		return nil, ErrClosed
 	}
 	for range 8 {
 		devices, err := g.dump()
 		if err == nil {
 			clear(g.names)
 			for _, d := range devices {
-				g.names[d.Index] = d.name
+				g.names[d.Index] = d.Name
 			}
 			return devices, nil
 		}
@@ -96,15 +96,15 @@ func (g *gauge) devices() ([]counted, error) {
 	return nil, errors.New("the list of devices kept changing while it was read")
 }
 
-// nameOf is the name of the device with this number. One that is gone and was never read has its number for a name.
-func (g *gauge) nameOf(index int) string {
+// NameOf is the name of the device with this number. One that is gone and was never read has its number for a name.
+func (g *Gauge) NameOf(index int) string {
 	g.mu.Lock()
 	name, known := g.names[index]
 	g.mu.Unlock()
 	if known {
 		return name
 	}
-	if _, err := g.devices(); err == nil {
+	if _, err := g.Devices(); err == nil {
 		g.mu.Lock()
 		name, known = g.names[index]
 		g.mu.Unlock()
@@ -116,7 +116,7 @@ func (g *gauge) nameOf(index int) string {
 }
 
 // dump asks for all links once. It is unix.EINTR where the answer does not hang together.
-func (g *gauge) dump() ([]counted, error) {
+func (g *Gauge) dump() ([]Counted, error) {
 	g.serial++
 	ask := make([]byte, unix.NLMSG_HDRLEN+unix.SizeofIfInfomsg, 64)
 	order := binary.NativeEndian
@@ -131,7 +131,7 @@ func (g *gauge) dump() ([]counted, error) {
 	if err := unix.Sendto(g.netlink, ask, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, fmt.Errorf("ask for the devices: %w", err)
 	}
-	var devices []counted
+	var devices []Counted
 	var changed error
 	for {
 		n, _, err := unix.Recvfrom(g.netlink, g.buffer, 0)
@@ -183,12 +183,12 @@ func netlinkError(body []byte) error {
 func aligned(size int) int { return (size + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }
 
 // parseLink takes the name and the 64-bit counters (struct rtnl_link_stats64) from a message about a link.
-func parseLink(body []byte) (counted, bool) {
+func parseLink(body []byte) (Counted, bool) {
 	order := binary.NativeEndian
 	if len(body) < unix.SizeofIfInfomsg {
-		return counted{}, false
+		return Counted{}, false
 	}
-	d := counted{Counters: testbed.Counters{Index: int(int32(order.Uint32(body[4:])))}}
+	d := Counted{Counters: testbed.Counters{Index: int(int32(order.Uint32(body[4:])))}}
 	complete := false
 	for rest := body[unix.SizeofIfInfomsg:]; len(rest) >= unix.SizeofRtAttr; {
 		size := int(order.Uint16(rest))
@@ -198,17 +198,17 @@ func parseLink(body []byte) (counted, bool) {
 		value := rest[unix.SizeofRtAttr:size]
 		switch order.Uint16(rest[2:]) {
 		case unix.IFLA_IFNAME:
-			d.name = string(bytes.TrimRight(value, "\x00"))
+			d.Name = string(bytes.TrimRight(value, "\x00"))
 		case unix.IFLA_STATS64:
 			complete = d.fill(value)
 		}
 		rest = rest[min(aligned(size), len(rest)):]
 	}
-	return d, complete && d.name != ""
+	return d, complete && d.Name != ""
 }
 
 // fill takes the counters over. They are packets, bytes, errors and drops, each received first, then sent.
-func (d *counted) fill(stats []byte) bool {
+func (d *Counted) fill(stats []byte) bool {
 	const fields = 8
 	if len(stats) < 8*fields {
 		return false
@@ -222,13 +222,13 @@ func (d *counted) fill(stats []byte) bool {
 	return true
 }
 
-// ipStack reads what the IP stack has counted.
-func (g *gauge) ipStack() (testbed.Stack, error) {
+// Stack reads what the IP stack has counted.
+func (g *Gauge) Stack() (testbed.Stack, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var s testbed.Stack
 	if g.closed {
-		return s, errGaugeClosed
+		return s, ErrClosed
 	}
 	for _, f := range g.stack {
 		n, err := f.ReadAt(g.buffer, 0)

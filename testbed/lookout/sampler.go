@@ -1,4 +1,4 @@
-package lab
+package lookout
 
 import (
 	"encoding/binary"
@@ -30,8 +30,8 @@ const (
 	macs       = 12 // the two addresses of an Ethernet header, after which a VLAN tag stands
 )
 
-// packetSocket sees all packets of a namespace, as each of its devices sees them.
-type packetSocket struct {
+// Sampler sees all packets of a namespace, as each of its devices sees them.
+type Sampler struct {
 	where network.Space
 	name  func(index int) string
 	fd    int
@@ -54,17 +54,40 @@ const (
 	auxiliary = unix.SizeofCmsghdr + sizeofAuxdata + 8
 )
 
-// open makes the socket in the namespace of the calling thread. Bound last, it sees nothing before it is set up.
-func (s *packetSocket) open() error {
+// NewSampler is a sampler of the namespace, whose devices have the names that name says. It sees nothing before Open.
+func NewSampler(where network.Space, name func(index int) string) *Sampler {
+	return &Sampler{where: where, name: name, fd: -1}
+}
+
+// Open makes the socket in the namespace of the calling thread. Bound last, it sees nothing before it is set up. The error is a
+// *testbed.PermissionError where this user may not, and a *testbed.UnsupportedError where the kernel can't.
+func (s *Sampler) Open() error {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return err
+		return refusal(err)
 	}
 	if err := setUpPacketSocket(fd); err != nil {
-		return errors.Join(err, unix.Close(fd))
+		return errors.Join(refusal(err), unix.Close(fd))
 	}
 	s.fd = fd
 	return nil
+}
+
+// refusal turns the kernel's refusal of a packet socket into one that says what is missing.
+func refusal(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return &testbed.PermissionError{
+			Doing: "open a packet socket", Need: "CAP_NET_RAW",
+			Mend: "run it as root, or in a user namespace with unshare -Urnm", Err: err,
+		}
+	case errors.Is(err, unix.EAFNOSUPPORT):
+		return &testbed.UnsupportedError{
+			Feature: "a sample of packets", Need: "packet sockets (CONFIG_PACKET)",
+			Mend: "load them with modprobe af_packet, or run it on a kernel that has them",
+		}
+	}
+	return err
 }
 
 func setUpPacketSocket(fd int) error {
@@ -97,15 +120,16 @@ func setUpPacketSocket(fd int) error {
 	return nil
 }
 
-func (s *packetSocket) close() error {
+// Close ends the sample. The kernel takes many milliseconds over it; what it does first is to show the socket no more packets.
+func (s *Sampler) Close() error {
 	if err := unix.Close(s.fd); err != nil {
 		return fmt.Errorf("close the packet socket of %s: %w", s.where, err)
 	}
 	return nil
 }
 
-// read takes what has come, without waiting, and how many packets there was no room for.
-func (s *packetSocket) read() (seen []testbed.Packet, missed int, err error) {
+// Read takes what has come, without waiting, and how many packets there was no room for.
+func (s *Sampler) Read() (seen []testbed.Packet, missed int, err error) {
 	empty := false
 	for i := 0; i < batches && !empty; i++ {
 		buffers := make([]byte, batch*(vnetHeader+snapLength)) // the packets keep it
@@ -120,7 +144,7 @@ func (s *packetSocket) read() (seen []testbed.Packet, missed int, err error) {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENETDOWN):
 			continue // a device went down; the packets before are still there
 		case err != nil:
-			return nil, 0, err
+			return nil, 0, fmt.Errorf("in %s: %w", s.where, err)
 		}
 		for i := range n {
 			if p, ok := s.packet(i); ok {
@@ -130,13 +154,13 @@ func (s *packetSocket) read() (seen []testbed.Packet, missed int, err error) {
 	}
 	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
-		return nil, 0, fmt.Errorf("ask for the packets that were missed: %w", err)
+		return nil, 0, fmt.Errorf("in %s: ask for the packets that were missed: %w", s.where, err)
 	}
 	return seen, missed + int(stats.Drops), nil
 }
 
 // receive reads up to a batch of packets.
-func (s *packetSocket) receive(buffers []byte) (int, error) {
+func (s *Sampler) receive(buffers []byte) (int, error) {
 	const each = vnetHeader + snapLength
 	for i := range s.heads {
 		s.parts[i] = unix.Iovec{Base: &buffers[i*each]}
@@ -154,7 +178,7 @@ func (s *packetSocket) receive(buffers []byte) (int, error) {
 }
 
 // packet makes a packet of the i-th message of the last batch.
-func (s *packetSocket) packet(i int) (testbed.Packet, bool) {
+func (s *Sampler) packet(i int) (testbed.Packet, bool) {
 	got := int(s.heads[i].length)
 	if got < vnetHeader {
 		return testbed.Packet{}, false
@@ -186,7 +210,7 @@ func (s *packetSocket) packet(i int) (testbed.Packet, bool) {
 }
 
 // auxiliary finds what the kernel says beside the i-th packet.
-func (s *packetSocket) auxiliary(i int) (unix.TpacketAuxdata, bool) {
+func (s *Sampler) auxiliary(i int) (unix.TpacketAuxdata, bool) {
 	messages, err := unix.ParseSocketControlMessage(s.ancil[i][:s.heads[i].Controllen])
 	if err != nil {
 		return unix.TpacketAuxdata{}, false

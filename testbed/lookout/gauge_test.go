@@ -1,4 +1,4 @@
-package lab
+package lookout
 
 import (
 	"os"
@@ -53,8 +53,8 @@ func FuzzParseLink(f *testing.F) {
 	// A name of one letter, and counters that are too short.
 	f.Add(append(make([]byte, 16), 6, 0, 3, 0, 'a', 0, 0, 0, 8, 0, 23, 0, 1, 2, 3, 4))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if d, ok := parseLink(body); ok && (d.name == "" || len(d.name) > len(body)) {
-			t.Errorf("a device with the name %q", d.name)
+		if d, ok := parseLink(body); ok && (d.Name == "" || len(d.Name) > len(body)) {
+			t.Errorf("a device with the name %q", d.Name)
 		}
 	})
 }
