@@ -33,6 +33,7 @@ needs() {
 		echo sockperf sockperf
 		echo iperf3 iperf3
 		services
+		kubernetes
 		echo nft nftables
 		echo iptables-restore iptables
 		echo ip iproute2
@@ -61,6 +62,13 @@ services() {
 	echo mariadb mariadb-client-core
 	echo /usr/lib/galera/libgalera_smm.so galera-4
 	echo sysbench sysbench
+}
+
+# kubernetes are the programs that the cluster of 'make cluster-up' needs beside its own: see docs/cluster.md.
+kubernetes() {
+	echo containerd containerd
+	echo runc runc
+	echo busybox busybox-static
 }
 
 there() {
