@@ -246,7 +246,8 @@ func (a *Agent) send(op string, args any) (<-chan response, error) {
 func (a *Agent) read() {
 	defer close(a.done)
 	scanner := bufio.NewScanner(a.proc)
-	scanner.Buffer(make([]byte, 64<<10), 16<<20)
+	// Most answers are short, and there may be a thousand agents: the buffer grows where it must.
+	scanner.Buffer(make([]byte, 4<<10), 16<<20)
 	for scanner.Scan() {
 		var r response
 		if err := json.Unmarshal(scanner.Bytes(), &r); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the protocol's version: controller and agent must agree on it.
-const Version = 4
+const Version = 5
 
 // Subcommand is the verb of the command line that serves the protocol.
 const Subcommand = "agent"
@@ -32,6 +32,9 @@ const (
 	opDialCluster  = "dial-cluster"
 	opHealth       = "health"
 	opRestart      = "restart"
+
+	opClock  = "clock"
+	opVolley = "volley"
 )
 
 // request is one line to the agent.
@@ -39,6 +42,8 @@ type request struct {
 	ID   uint64          `json:"id"`
 	Op   string          `json:"op"`
 	Args json.RawMessage `json:"args,omitempty"`
+
+	read time.Duration // when the agent had it, by its own clock
 }
 
 // response is one line from the agent: the answer to the request of the same id.

@@ -25,7 +25,7 @@ func Serve(in io.Reader, out io.Writer, workloads []workload.Workload) error {
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(make([]byte, 64<<10), 1<<20)
 	for scanner.Scan() {
-		var r request
+		r := request{read: Now()}
 		if err := json.Unmarshal(scanner.Bytes(), &r); err != nil {
 			cancel()
 			return fmt.Errorf("reading a request: %w", err)
@@ -74,7 +74,7 @@ func (s *server) loop(requests <-chan request) error {
 			resp.Value, err = json.Marshal(value)
 		}
 		if err != nil {
-			resp.Error, resp.Hung = err.Error(), r.Op == opBurst && errors.Is(err, context.DeadlineExceeded)
+			resp.Error, resp.Hung = err.Error(), (r.Op == opBurst || r.Op == opVolley) && errors.Is(err, context.DeadlineExceeded)
 		}
 		line, err := json.Marshal(resp)
 		if err != nil {
@@ -131,6 +131,10 @@ func (s *server) handle(r request) (any, error) {
 		return call(r.Args, s.health)
 	case opRestart:
 		return call(r.Args, s.restart)
+	case opClock:
+		return reading{Received: r.read, Answered: Now()}, nil
+	case opVolley:
+		return call(r.Args, s.volley)
 	case opBurn:
 		return call(r.Args, func(b Burning) (struct{}, error) { return struct{}{}, s.burners.burn(b) })
 	case opRest:
