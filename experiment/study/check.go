@@ -171,6 +171,10 @@ func (c *checker) networks() {
 	}
 	for i, n := range s.Networks {
 		path := fmt.Sprintf("networks[%d]", i)
+		if change, is := s.Change(n); is && !slices.Contains(s.Networks[:i], n) {
+			c.changed(path, change)
+			continue
+		}
 		if !c.unknown(path, n) && slices.Contains(s.Networks[:i], n) {
 			c.twice(path, "network "+n, fmt.Sprintf("networks[%d]", slices.Index(s.Networks, n)))
 		}
@@ -178,7 +182,10 @@ func (c *checker) networks() {
 	if c.missing("baseline", "name the network that all others are held against: baseline: host") || c.bad("baseline") {
 		return
 	}
+	_, changes := s.Change(s.Baseline)
 	switch {
+	case changes:
+		c.fail("baseline", fmt.Sprintf("the baseline %s changes the cluster", printed(s.Baseline)), "what all networks are held against is measured under each change: take one that changes nothing, host")
 	case c.unknown("baseline", s.Baseline):
 	case c.given("networks") && !c.bad("networks") && !slices.Contains(s.Networks, s.Baseline):
 		c.fail("baseline", fmt.Sprintf("the baseline %s is not one of networks", s.Baseline), fmt.Sprintf("add %s to networks", s.Baseline))
@@ -188,13 +195,16 @@ func (c *checker) networks() {
 // unknown reports a network that there is not, or whose description is wrong.
 func (c *checker) unknown(path, name string) bool {
 	is, err := c.known.reads(name)
+	if _, changes := c.study.Change(name); changes {
+		is, err = true, nil
+	}
 	switch {
 	case is && err == nil:
 		return false
 	case is:
 		c.fail(path, fmt.Sprintf("network %s: %v", printed(name), err), "")
 	default:
-		c.fail(path, "unknown network "+printed(name), suggest(name, c.known.Networks))
+		c.fail(path, "unknown network "+printed(name), suggest(name, append(c.study.changing(), c.known.Networks...)))
 	}
 	return true
 }
@@ -310,7 +320,7 @@ func (c *checker) claims() {
 
 // expectation reports what is wrong with a claim's statement, at the very word if its place is known.
 func (c *checker) expectation(path, text string) {
-	_, err := parseExpectation(text, c.known.vocabulary())
+	_, err := parseExpectation(text, c.vocabulary())
 	var wrong *ExpectationError
 	if !errors.As(err, &wrong) {
 		return

@@ -26,7 +26,7 @@ func (s *Study) node() *yaml.Node {
 	}
 	n.add("testbed", s.Testbed.node())
 	n.add("baseline", textNode(s.Baseline))
-	n.add("networks", list(s.Networks, textNode))
+	n.add("networks", s.networksNode())
 	n.add("placement", list(s.Placement, func(p result.Placement) *yaml.Node { return textNode(string(p)) }))
 	n.add("workloads", block(s.Workloads, Workload.node))
 	if f := s.Factors.node(); len(f.Content) > 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/unit"
 )
 
@@ -46,6 +47,7 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	if len(o.Networks) > 0 {
 		set("networks", "--networks")
 		n.Networks = trimmed(o.Networks)
+		n.Changes = slices.DeleteFunc(n.Changes, func(c testbed.Change) bool { return !slices.Contains(n.Networks, c.Network) })
 	}
 	if !slices.Contains(n.Networks, n.Baseline) && slices.Contains(known.Networks, n.Baseline) {
 		n.Networks = append([]string{n.Baseline}, n.Networks...)
@@ -233,6 +235,7 @@ func trimmed(names []string) []string {
 func (s *Study) Clone() *Study {
 	c := *s
 	c.Networks = slices.Clone(s.Networks)
+	c.Changes = slices.Clone(s.Changes)
 	c.Placement = slices.Clone(s.Placement)
 	c.Claims = slices.Clone(s.Claims)
 	c.Factors = s.Factors.Clone()

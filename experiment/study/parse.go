@@ -93,7 +93,7 @@ func (r *reader) keys() keys {
 		"question":  r.text(&s.Question),
 		"testbed":   r.section("testbed", r.testbedKeys()),
 		"baseline":  r.text(&s.Baseline),
-		"networks":  listOf(r, &s.Networks),
+		"networks":  r.networks,
 		"placement": listOf(r, &s.Placement),
 		"workloads": r.workloads,
 		"factors":   r.section("factors", r.levelKeys(&s.Factors)),

@@ -82,7 +82,11 @@ func TestBadInput(t *testing.T) {
 // parseBad returns the messages for a file that must be refused.
 func parseBad(t *testing.T, name string, data []byte) string {
 	t.Helper()
-	s, err := study.Parse(name, data, known())
+	k := known()
+	if strings.HasPrefix(name, "changes") {
+		k.Testbeds, k.Networks = append(k.Testbeds, "kubernetes"), append(k.Networks, "pod")
+	}
+	s, err := study.Parse(name, data, k)
 	if err == nil || s != nil {
 		t.Fatalf("want no study and an error, have %+v and %v", s, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"netdelta/experiment/studies"
+	"netdelta/testbed"
 )
 
 const schemaFile = "../../schema/study.schema.json"
@@ -210,6 +211,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		{"testbed", r.testbedKeys(), properties("properties", "testbed", "properties")},
 		{"link", r.linkKeys(), properties("properties", "testbed", "properties", "link", "properties")},
 		{"design", r.designKeys(), properties("properties", "design", "properties")},
+		{"change", r.changeKeys(&testbed.Change{}), properties("$defs", "change", "properties")},
 		{"claim", r.claimKeys(&Claim{}), properties("properties", "claims", "items", "properties")},
 		{"levels", r.levelKeys(&Levels{}), properties("$defs", "levels", "properties")},
 	} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/unit"
 )
 
@@ -16,8 +17,10 @@ type Study struct {
 	Question string
 	Testbed  Testbed
 	// Baseline is the network that all others are held against; it is one of Networks.
-	Baseline  string
-	Networks  []string
+	Baseline string
+	Networks []string
+	// Changes are those networks among them that change the cluster for as long as they are measured.
+	Changes   []testbed.Change
 	Placement []result.Placement
 	Workloads []Workload
 	// Factors are levels that every workload is measured at.

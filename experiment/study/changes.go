@@ -1,0 +1,314 @@
+package study
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"netdelta/testbed"
+)
+
+// Of a network that changes the cluster, what holds where its study does not say otherwise.
+const (
+	DefaultUses   = "pod"
+	DefaultWithin = 2 * time.Minute
+)
+
+// Bounds of how long a change may take to be in effect.
+const (
+	minWithin = time.Second
+	maxWithin = time.Hour
+)
+
+// changing is the kind of testbed that a study can change.
+const changing = "kubernetes"
+
+// Words for what becomes of the pods under a change.
+const (
+	podsAfresh = "afresh"
+	podsKept   = "kept"
+)
+
+// networks reads a list in which each entry is the name of a network, or a network that changes the cluster.
+func (r *reader) networks(path string, n *yaml.Node) {
+	to := &r.study.Networks
+	r.each(path, n, func() int { return len(*to) }, func(path string, n *yaml.Node) {
+		if n = follow(n); n.Kind != yaml.MappingNode {
+			if name, ok := r.word(path, n); ok {
+				*to = append(*to, name)
+			}
+			return
+		}
+		c := testbed.Change{Uses: DefaultUses, Within: DefaultWithin}
+		r.mapping(path, "a network that changes the cluster", n, r.changeKeys(&c))
+		if c.Network == "" {
+			if !r.bad[path] {
+				r.fail(path, r.place(n), "a network that changes the cluster has no name", "give it one that is used for it in the results: name: flannel-vxlan")
+			}
+			return
+		}
+		*to = append(*to, c.Network)
+		r.study.Changes = append(r.study.Changes, c)
+	})
+}
+
+func (r *reader) changeKeys(c *testbed.Change) keys {
+	return keys{
+		"name":    r.text(&c.Network),
+		"uses":    r.text(&c.Uses),
+		"expect":  into(r, &c.Expect, parseEncapsulation),
+		"apply":   r.actions(&c.Apply),
+		"ready":   r.actions(&c.Ready),
+		"restore": r.actions(&c.Restore),
+		"within":  into(r, &c.Within, parseDuration),
+		"pods":    into(r, &c.Kept, parseKept),
+	}
+}
+
+func parseEncapsulation(s string) (testbed.Encapsulation, error) {
+	if e := testbed.Encapsulation(s); slices.Contains(testbed.Encapsulations(), e) {
+		return e, nil
+	}
+	var known []string
+	for _, e := range testbed.Encapsulations() {
+		known = append(known, string(e))
+	}
+	return "", fmt.Errorf("unknown encapsulation %s: %s", printed(s), suggest(s, known))
+}
+
+func parseKept(s string) (bool, error) {
+	switch s {
+	case podsKept:
+		return true, nil
+	case podsAfresh:
+		return false, nil
+	}
+	return false, fmt.Errorf("%s is neither %s nor %s", printed(s), podsAfresh, podsKept)
+}
+
+// actions returns a reader of a list in which each entry is a command line, a command as a list of words, or a manifest.
+func (r *reader) actions(to *[]testbed.Action) func(string, *yaml.Node) {
+	return func(path string, n *yaml.Node) {
+		r.each(path, n, func() int { return len(*to) }, func(path string, n *yaml.Node) {
+			n = follow(n)
+			var a testbed.Action
+			switch n.Kind {
+			case yaml.SequenceNode:
+				if len(n.Content) == 0 {
+					r.fail(path, r.place(n), "the command has no words", "name a program and its arguments")
+					return
+				}
+				for i, v := range n.Content {
+					word, ok := r.word(fmt.Sprintf("%s[%d]", path, i), v)
+					if !ok {
+						return
+					}
+					a.Command = append(a.Command, word)
+				}
+			case yaml.MappingNode:
+				r.mapping(path, "a manifest", n, r.actionKeys(&a))
+				if r.bad[path] {
+					return
+				}
+				if (a.Manifest == "") == (a.Delete == "") {
+					r.fail(path, r.place(n), "one file is wanted", "write {manifest: FILE} to apply its objects, or {delete: FILE} to delete them")
+					return
+				}
+			default:
+				line, ok := r.word(path, n)
+				if !ok {
+					return
+				}
+				words, err := splitCommand(line)
+				if err != nil {
+					r.fail(path, r.place(n), fmt.Sprintf("command %s: %v", printed(line), err), "")
+					return
+				}
+				a.Command = words
+			}
+			*to = append(*to, a)
+		})
+	}
+}
+
+func (r *reader) actionKeys(a *testbed.Action) keys {
+	return keys{"manifest": r.text(&a.Manifest), "delete": r.text(&a.Delete)}
+}
+
+// shellSigns are what a shell would take for more than a letter. No shell reads the commands.
+const shellSigns = "|&;<>$`()*?\\"
+
+// splitCommand parts a command line at its blanks. Words with blanks are put in quotes. What only a shell understands is
+// refused: it would be taken by its letters.
+func splitCommand(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	quote, begun := rune(0), false
+	for _, c := range line {
+		blank := c == ' ' || c == '\t' || c == '\n'
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, begun = c, true
+		case quote == 0 && blank:
+			if begun {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			begun = false
+		case quote == 0 && strings.ContainsRune(shellSigns, c), quote == '"' && strings.ContainsRune("$`\\", c):
+			return nil, fmt.Errorf("no shell reads it, and %q would be taken by its letter; put it in single quotes, or write [sh, -c, %s]", c, `"..."`)
+		default:
+			word.WriteRune(c)
+			begun = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("the quote %c has no end", quote)
+	}
+	if begun {
+		words = append(words, word.String())
+	}
+	if len(words) == 0 || words[0] == "" {
+		return nil, fmt.Errorf("it has no program")
+	}
+	return words, nil
+}
+
+// Change is the study's change of the network of this name.
+func (s *Study) Change(network string) (testbed.Change, bool) {
+	for _, c := range s.Changes {
+		if c.Network == network {
+			return c, true
+		}
+	}
+	return testbed.Change{}, false
+}
+
+// changing are the names of the networks that change the cluster, less those that are none.
+func (s *Study) changing() []string {
+	var names []string
+	for _, c := range s.Changes {
+		if changeName.MatchString(c.Network) {
+			names = append(names, c.Network)
+		}
+	}
+	return names
+}
+
+var changeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
+
+// changed checks a network that changes the cluster.
+func (c *checker) changed(path string, n testbed.Change) {
+	known, err := c.known.reads(n.Network)
+	switch {
+	case !changeName.MatchString(n.Network):
+		c.fail(path+".name", "network name "+printed(n.Network)+" is not a name", "use up to 63 lower-case letters, digits, dots and dashes")
+	case known || err != nil:
+		c.fail(path+".name", fmt.Sprintf("there is a network %s already", n.Network), "give the changed one a name of its own")
+	}
+	if c.study.Testbed.Kind != changing {
+		if c.bad("testbed") {
+			return
+		}
+		c.fail(path, fmt.Sprintf("network %s changes a cluster, and the testbed is %s", printed(n.Network), printed(c.study.Testbed.Kind)), "write testbed: {kind: "+changing+"}")
+	}
+	if !c.bad(path+".uses") && c.study.Testbed.Kind == changing {
+		if _, is := c.study.Change(n.Uses); is {
+			c.fail(path+".uses", fmt.Sprintf("%s is itself a network that changes the cluster", printed(n.Uses)), "name one that the cluster has: "+DefaultUses)
+		} else {
+			c.unknown(path+".uses", n.Uses)
+		}
+	}
+	inRange(c, path+".within", n.Within, minWithin, maxWithin, FormatDuration)
+	for _, part := range []struct {
+		key     string
+		actions []testbed.Action
+		mend    string
+	}{
+		{"apply", n.Apply, "name what makes the change: apply: [scripts/switch.sh vxlan], or [{manifest: FILE}]"},
+		{"ready", n.Ready, ""},
+		{"restore", n.Restore, "name what undoes the change: it is carried out at the end of the run, however it ends"},
+	} {
+		at := path + "." + part.key
+		if len(part.actions) == 0 && part.mend != "" && !c.bad(path) && !c.given(at) {
+			c.fail(path, fmt.Sprintf("network %s has no %q", printed(n.Network), part.key), part.mend)
+		}
+		for i, a := range part.actions {
+			c.action(fmt.Sprintf("%s[%d]", at, i), a)
+		}
+	}
+}
+
+// action checks what would do harm when it is printed.
+func (c *checker) action(path string, a testbed.Action) {
+	for _, text := range append(slices.Clone(a.Command), a.Manifest, a.Delete) {
+		switch what := hostile(text); {
+		case what != "":
+			c.fail(path, "it has "+what, "remove it")
+		case strings.ContainsRune(text, '\n'):
+			c.fail(path, "it has a line break", "write one line")
+		case len(text) > maxText:
+			c.fail(path, fmt.Sprintf("it has %d bytes", len(text)), fmt.Sprintf("at most %d", maxText))
+		default:
+			continue
+		}
+		return
+	}
+	if len(a.Command) > 0 && a.Command[0] == "" {
+		c.fail(path, "the command has no program", "name a program and its arguments")
+	}
+}
+
+// networkNode writes a network as its study has it.
+func (s *Study) networkNode(network string) *yaml.Node {
+	c, is := s.Change(network)
+	if !is {
+		return textNode(network)
+	}
+	n := mapping()
+	n.add("name", textNode(c.Network))
+	n.add("uses", textNode(c.Uses))
+	if c.Expect != "" {
+		n.add("expect", textNode(string(c.Expect)))
+	}
+	n.add("apply", list(c.Apply, actionNode))
+	if len(c.Ready) > 0 {
+		n.add("ready", list(c.Ready, actionNode))
+	}
+	n.add("restore", list(c.Restore, actionNode))
+	n.add("within", plain(FormatDuration(c.Within)))
+	n.add("pods", textNode(map[bool]string{false: podsAfresh, true: podsKept}[c.Kept]))
+	return n.Node
+}
+
+// actionNode writes a command as a list of its words, which needs no quotes within quotes.
+func actionNode(a testbed.Action) *yaml.Node {
+	if len(a.Command) > 0 {
+		return list(a.Command, textNode)
+	}
+	n := flow()
+	n.add(map[bool]string{false: "delete", true: "manifest"}[a.Manifest != ""], textNode(cmp.Or(a.Manifest, a.Delete)))
+	return n.Node
+}
+
+// networksNode writes networks on one line, or, where some change the cluster, on a line of its own each.
+func (s *Study) networksNode() *yaml.Node {
+	if len(s.Changes) == 0 {
+		return list(s.Networks, textNode)
+	}
+	return block(s.Networks, s.networkNode)
+}
+
+// vocabulary are the names that claims can be about: what is known, and the study's own networks.
+func (c *checker) vocabulary() *vocabulary {
+	v := c.known.vocabulary()
+	v.networks = append(v.networks, c.study.changing()...)
+	return v
+}
