@@ -160,6 +160,7 @@ EXIT STATUS
 		env.rootless(newListCommand(env), false),
 		newLabCommand(env),
 		newCleanupCommand(env),
+		newImageCommand(env),
 		newVMCommand(env),
 		newAgentCommand(env),
 		newGuestCommand(),

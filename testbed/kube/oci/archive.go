@@ -1,0 +1,151 @@
+package oci
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Reference is a name under which an image is kept; local ones need no registry.
+type Reference struct{ tag name.Tag }
+
+// ParseReference reads a name as docker does: without a registry it is Docker Hub's, without a tag "latest". Insecure takes
+// registries without TLS too; those on loopback are taken so in any case.
+func ParseReference(text string, insecure bool) (Reference, error) {
+	var options []name.Option
+	if insecure {
+		options = append(options, name.Insecure)
+	}
+	tag, err := name.NewTag(text, options...)
+	if err != nil {
+		return Reference{}, fmt.Errorf("%q is no name of an image: %w; write REGISTRY/REPOSITORY:TAG", text, err)
+	}
+	return Reference{tag}, nil
+}
+
+// String is the whole name.
+func (r Reference) String() string { return r.tag.Name() }
+
+// manifest is the entry of an archive that docker load reads.
+type manifest struct {
+	Config   string
+	RepoTags []string
+	Layers   []string
+}
+
+// WriteArchive writes an image as one archive that is an OCI layout (which ctr images import reads, and podman, skopeo and kind) and
+// has docker's manifest beside it (for docker load).
+func WriteArchive(w io.Writer, image v1.Image, ref Reference) error {
+	a := &archive{w: tar.NewWriter(w)}
+	config := a.blob(image.ConfigName, image.RawConfigFile)
+	docker := manifest{Config: config, RepoTags: []string{ref.String()}}
+	layers, err := image.Layers()
+	if err != nil {
+		return fmt.Errorf("write the image: %w", err)
+	}
+	for _, l := range layers {
+		docker.Layers = append(docker.Layers, a.layer(l))
+	}
+	a.blob(image.Digest, image.RawManifest)
+	descriptor, err := describe(image, ref)
+	if err != nil {
+		return fmt.Errorf("write the image: %w", err)
+	}
+	a.document("manifest.json", []manifest{docker})
+	a.document("index.json", v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{descriptor}})
+	a.document("oci-layout", map[string]string{"imageLayoutVersion": "1.0.0"})
+	if a.failed != nil {
+		return fmt.Errorf("write the image: %w", a.failed)
+	}
+	if err := a.w.Close(); err != nil {
+		return fmt.Errorf("write the image: %w", err)
+	}
+	return nil
+}
+
+// describe is the image as an index names it. Both names are given: containerd takes the first, others the second.
+func describe(image v1.Image, ref Reference) (v1.Descriptor, error) {
+	digest, err := image.Digest()
+	size, sizeErr := image.Size()
+	config, configErr := image.ConfigFile()
+	if err := errors.Join(err, sizeErr, configErr); err != nil {
+		return v1.Descriptor{}, err
+	}
+	return v1.Descriptor{
+		MediaType: types.OCIManifestSchema1, Digest: digest, Size: size,
+		Platform: &v1.Platform{OS: config.OS, Architecture: config.Architecture},
+		Annotations: map[string]string{
+			"io.containerd.image.name":          ref.String(),
+			"org.opencontainers.image.ref.name": ref.tag.TagStr(),
+		},
+	}, nil
+}
+
+// archive is a tar file that is being written. After the first error nothing more is.
+type archive struct {
+	w      *tar.Writer
+	failed error
+}
+
+// file begins a file. All are of the same time, so that the same image is the same archive.
+func (a *archive) file(path string, size int64) {
+	if a.failed == nil {
+		a.failed = a.w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: 0o644, Size: size, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR})
+	}
+}
+
+func (a *archive) bytes(path string, data []byte) {
+	a.file(path, int64(len(data)))
+	if a.failed == nil {
+		_, a.failed = a.w.Write(data)
+	}
+}
+
+func (a *archive) document(path string, content any) {
+	data, err := json.Marshal(content)
+	if err != nil && a.failed == nil {
+		a.failed = err
+	}
+	a.bytes(path, data)
+}
+
+// blob writes data under its digest, and returns its path.
+func (a *archive) blob(digest func() (v1.Hash, error), data func() ([]byte, error)) string {
+	hash, err := digest()
+	content, dataErr := data()
+	if err := errors.Join(err, dataErr); err != nil {
+		a.failed = errors.Join(a.failed, err)
+		return ""
+	}
+	path := place(hash)
+	a.bytes(path, content)
+	return path
+}
+
+// layer writes a compressed layer under its digest, and returns its path.
+func (a *archive) layer(l v1.Layer) string {
+	hash, err := l.Digest()
+	size, sizeErr := l.Size()
+	content, openErr := l.Compressed()
+	if err := errors.Join(err, sizeErr, openErr); err != nil {
+		a.failed = errors.Join(a.failed, err)
+		return ""
+	}
+	path := place(hash)
+	a.file(path, size)
+	if a.failed == nil {
+		_, a.failed = io.Copy(a.w, content)
+	}
+	a.failed = errors.Join(a.failed, content.Close())
+	return path
+}
+
+// place is where a layout keeps what has this digest.
+func place(hash v1.Hash) string { return "blobs/" + hash.Algorithm + "/" + hash.Hex }

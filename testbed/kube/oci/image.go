@@ -1,0 +1,153 @@
+package oci
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// What an image runs, and as whom. The user is the one that images without any account use by custom: it is not root, and has a
+// number, which a cluster that admits no root must see.
+const (
+	Entrypoint = "/netdelta"
+	User       = 65532
+)
+
+// Image makes the image of a program: one layer with the program, and a folder for temporary files that anyone may write.
+func Image(p Program) (v1.Image, error) {
+	layer, err := layer(p)
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON),
+		mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: p.Built}, CreatedBy: "netdelta image"}})
+	if err != nil {
+		return nil, fmt.Errorf("put the program into an image: %w", err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("read the image's configuration: %w", err)
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Created = "linux", p.Arch, v1.Time{Time: p.Built}
+	user := strconv.Itoa(User)
+	config.Config = v1.Config{
+		Entrypoint: []string{Entrypoint}, User: user + ":" + user, WorkingDir: "/tmp", Labels: labels(p),
+		Env: []string{"HOME=/tmp", "PATH=/"},
+	}
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		return nil, fmt.Errorf("describe the image: %w", err)
+	}
+	annotated, ok := mutate.Annotations(image, labels(p)).(v1.Image)
+	if !ok {
+		return nil, errors.New("describe the image: an image with annotations is none any more")
+	}
+	return annotated, nil
+}
+
+// labels are what is said of an image (https://specs.opencontainers.org/image-spec/annotations).
+func labels(p Program) map[string]string {
+	all := map[string]string{
+		"org.opencontainers.image.title":       "netdelta",
+		"org.opencontainers.image.description": "measures what container networks cost workloads",
+		"org.opencontainers.image.licenses":    "Apache-2.0",
+	}
+	for name, value := range map[string]string{"version": p.Version, "revision": p.Revision} {
+		if value != "" {
+			all["org.opencontainers.image."+name] = value
+		}
+	}
+	if !p.Built.IsZero() {
+		all["org.opencontainers.image.created"] = p.Built.Format(time.RFC3339)
+	}
+	return all
+}
+
+// layer is the image's only one. It is read anew from the program each time that somebody asks for it, since it is as large.
+func layer(p Program) (v1.Layer, error) {
+	head, err := header(p)
+	if err != nil {
+		return nil, err
+	}
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return unpacked(p.Path, head) }, tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, fmt.Errorf("pack the program %s: %w", p.Path, err)
+	}
+	return l, nil
+}
+
+// packed is a layer's archive before and after the program's bytes.
+type packed struct {
+	before, after []byte
+	size          int64
+}
+
+// header packs all but the program's bytes. Times are those of the revision, owners root, so that only the program decides.
+func header(p Program) (packed, error) {
+	info, err := os.Stat(p.Path)
+	if err != nil {
+		return packed{}, fmt.Errorf("read the program: %w", err)
+	}
+	at := p.Built
+	if at.IsZero() {
+		at = time.Unix(0, 0)
+	}
+	var buffer bytes.Buffer
+	archive := tar.NewWriter(&buffer)
+	folder := tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777, ModTime: at, Format: tar.FormatUSTAR}
+	program := tar.Header{Typeflag: tar.TypeReg, Name: "netdelta", Mode: 0o555, Size: info.Size(), ModTime: at, Format: tar.FormatUSTAR}
+	for _, h := range []tar.Header{folder, program} {
+		if err := archive.WriteHeader(&h); err != nil {
+			return packed{}, fmt.Errorf("pack the program %s: %w", p.Path, err)
+		}
+	}
+	// A file fills its last block of 512 bytes, and two empty ones end an archive.
+	const block = 512
+	return packed{before: buffer.Bytes(), after: make([]byte, (block-info.Size()%block)%block+2*block), size: info.Size()}, nil
+}
+
+// layerReader reads a layer's archive.
+type layerReader struct {
+	io.Reader
+	io.Closer
+}
+
+// unpacked opens the layer's archive.
+func unpacked(path string, p packed) (io.ReadCloser, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return layerReader{io.MultiReader(bytes.NewReader(p.before), &exactly{from: file, left: p.size}, bytes.NewReader(p.after)), file}, nil
+}
+
+// exactly reads so many bytes, and takes fewer for an error: a program that is replaced while it is packed must not become an
+// archive that looks whole.
+type exactly struct {
+	from io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (e *exactly) Read(b []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := e.from.Read(b[:min(int64(len(b)), e.left)])
+	e.left -= int64(n)
+	if errors.Is(err, io.EOF) && e.left > 0 {
+		err = fmt.Errorf("the program became %d bytes shorter while it was packed: %w", e.left, io.ErrUnexpectedEOF)
+	}
+	return n, err
+}
