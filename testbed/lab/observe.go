@@ -104,21 +104,6 @@ func (l *Testbed) eachSpace(ctx context.Context, f func(network.Space, *space) e
 	return nil
 }
 
-// recorded are the settings that change what is measured, beside those that the plan writes.
-func recorded() []string {
-	return []string{
-		"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight", "net.core.netdev_budget",
-		"net.core.netdev_budget_usecs", "net.core.netdev_max_backlog", "net.core.rmem_default", "net.core.rmem_max",
-		"net.core.wmem_default", "net.core.wmem_max", "net.core.gro_normal_batch", "net.core.rps_sock_flow_entries",
-		"net.ipv4.ip_forward", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_allowed_congestion_control",
-		"net.ipv4.tcp_autocorking", "net.ipv4.tcp_available_congestion_control", "net.ipv4.tcp_congestion_control",
-		"net.ipv4.tcp_ecn", "net.ipv4.tcp_fastopen", "net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_mem",
-		"net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_rmem", "net.ipv4.tcp_sack",
-		"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_tso_win_divisor",
-		"net.ipv4.tcp_window_scaling", "net.ipv4.tcp_wmem", "net.ipv4.udp_mem", "net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min",
-	}
-}
-
 // Sysctls implements testbed.Testbed. Settings that this kernel does not have are left out.
 func (l *Testbed) Sysctls(ctx context.Context) (map[string]string, error) {
 	values := map[string]string{}
@@ -126,7 +111,7 @@ func (l *Testbed) Sysctls(ctx context.Context) (map[string]string, error) {
 		if where != network.InNode(0) {
 			return nil
 		}
-		names := recorded()
+		names := testbed.Settings()
 		for _, o := range l.plan.Settings {
 			if o.In == where {
 				names = append(names, o.Name)

@@ -1,0 +1,186 @@
+package inside
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lonely is how long a pod stays up without any process but the one that keeps it up.
+const Lonely = 60 * time.Second
+
+// wait is the pod's first process. It returns when nobody has used the pod for Lonely: then whoever made the pod is gone, since
+// agents end with their input. It takes the status of processes that nobody else does.
+func wait() error {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGTERM, unix.SIGINT)
+	used := time.Now()
+	for time.Since(used) < Lonely {
+		select {
+		case <-ended:
+			return nil
+		case <-time.After(time.Second):
+		}
+		reap()
+		if inUse("/proc", os.Getpid()) {
+			used = time.Now()
+		}
+	}
+	return nil
+}
+
+// reap takes the status of children that have ended.
+func reap() {
+	for {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		if pid <= 0 && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// inUse says whether there are living processes beside the given one.
+func inUse(proc string, self int) bool {
+	stats, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "stat")) // the pattern is right
+	for _, name := range stats {
+		if filepath.Base(filepath.Dir(name)) == strconv.Itoa(self) {
+			continue
+		}
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has just ended
+		}
+		// The state follows the name, which may hold anything.
+		after := strings.TrimSpace(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if !strings.HasPrefix(after, "Z") && !strings.HasPrefix(after, "X") {
+			return true
+		}
+	}
+	return false
+}
+
+// Order is a program to start.
+type Order struct {
+	Path string   `json:"path"` // "" is this program
+	Args []string `json:"args,omitempty"`
+	Env  []string `json:"env,omitempty"` // nil takes an almost empty environment
+	CPUs []int    `json:"cpus,omitempty"`
+}
+
+// Started is the first line that a program which was started writes: its number in the pod, or why it was not started.
+type Started struct {
+	PID   int    `json:"pid,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// start becomes the program of an order, under the number that it has told before.
+func start(order string, out io.Writer) error {
+	runtime.LockOSThread() // processors are a thread's, and the program takes on those of the one that starts it
+	var o Order
+	if err := json.Unmarshal([]byte(order), &o); err != nil {
+		return say(out, Started{Error: err.Error()})
+	}
+	path, err := prepare(o)
+	if err != nil {
+		return say(out, Started{Error: err.Error()})
+	}
+	env := o.Env
+	if env == nil {
+		env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+	}
+	_, _ = unix.Setsid() // it may be at the head of a session already
+	if err := say(out, Started{PID: os.Getpid()}); err != nil {
+		return err
+	}
+	return fmt.Errorf("start %s: %w", path, unix.Exec(path, append([]string{path}, o.Args...), env))
+}
+
+// prepare checks an order and pins this thread to its processors.
+func prepare(o Order) (path string, err error) {
+	if path = o.Path; path == "" {
+		if path, err = os.Executable(); err != nil {
+			return "", err
+		}
+	}
+	if !filepath.IsAbs(path) {
+		return "", errors.New("the path must be absolute")
+	}
+	if err := unix.Access(path, unix.X_OK); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	if len(o.CPUs) == 0 {
+		return path, nil
+	}
+	var set unix.CPUSet
+	for _, c := range o.CPUs {
+		if c < 0 || c >= len(set)*64 {
+			return "", fmt.Errorf("there is no processor %d", c)
+		}
+		set.Set(c)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return "", fmt.Errorf("pin to processors %v: %w", o.CPUs, err)
+	}
+	return path, nil
+}
+
+// kill ends a program that was started, and what it has started. One that has ended is no error.
+func kill(pid string) error {
+	n, err := strconv.Atoi(pid)
+	if err != nil || n <= 1 {
+		return fmt.Errorf("%q is no number of a process that was started", pid)
+	}
+	err = unix.Kill(-n, unix.SIGKILL)
+	if errors.Is(err, unix.ESRCH) {
+		err = unix.Kill(n, unix.SIGKILL)
+	}
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", n, err)
+	}
+	return nil
+}
+
+// digest writes the SHA-256 of this program's file.
+func digest(out io.Writer) error {
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, hex.EncodeToString(h.Sum(nil)))
+	return err
+}
+
+// killed writes how many processes of this pod's control group the kernel has killed for want of memory, 0 where it does not say.
+func killed(groups string, out io.Writer) error {
+	for _, name := range []string{"memory.events", "memory/memory.oom_control"} {
+		text, err := os.ReadFile(filepath.Join(groups, name))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if count, is := strings.CutPrefix(line, "oom_kill "); is {
+				_, err := fmt.Fprintln(out, strings.TrimSpace(count))
+				return err
+			}
+		}
+	}
+	_, err := fmt.Fprintln(out, 0)
+	return err
+}

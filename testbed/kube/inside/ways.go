@@ -1,0 +1,148 @@
+package inside
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+)
+
+// answer sends back what comes to a port, by TCP and by UDP, until its input ends. It writes a line when it is ready.
+func answer(port string, in io.Reader, out io.Writer) error {
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q is no port", port)
+	}
+	listener, err := net.Listen("tcp", ":"+port)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }() // the program ends with it
+	packets, err := net.ListenPacket("udp", ":"+port)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = packets.Close() }() // likewise
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(c, c) // whoever tries sees what is missing
+				_ = c.Close()
+			}()
+		}
+	}()
+	go func() {
+		b := make([]byte, 1<<10)
+		for {
+			n, from, err := packets.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			_, _ = packets.WriteTo(b[:n], from) // as above
+		}
+	}()
+	if _, err := fmt.Fprintln(out, "ready"); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in)
+	return err
+}
+
+// Trial is a way to be tried until it is open, or for so long.
+type Trial struct {
+	At     []netip.AddrPort `json:"at"` // all of them must answer
+	Within time.Duration    `json:"within_ns"`
+}
+
+// Outcome is what came of a Trial.
+type Outcome struct {
+	Took  time.Duration `json:"took_ns"`
+	Error string        `json:"error,omitempty"` // "" where all ways are open
+}
+
+// tryOnce is how long one attempt may take, and tryPause the time between two.
+const (
+	tryOnce  = time.Second
+	tryPause = 50 * time.Millisecond
+)
+
+// try tries ways by TCP and UDP, and writes the outcome.
+func try(trial string, out io.Writer) error {
+	var t Trial
+	if err := json.Unmarshal([]byte(trial), &t); err != nil {
+		return err
+	}
+	began := time.Now()
+	for _, at := range t.At {
+		for _, protocol := range []string{"tcp", "udp"} {
+			for {
+				err := echo(protocol, at)
+				if err == nil {
+					break
+				}
+				if time.Since(began) >= t.Within {
+					return say(out, Outcome{time.Since(began), fmt.Sprintf("%s by %s: %v", at, protocol, err)})
+				}
+				time.Sleep(tryPause)
+			}
+		}
+	}
+	return say(out, Outcome{Took: time.Since(began)})
+}
+
+// echo sends something and waits for it to come back.
+func echo(protocol string, at netip.AddrPort) error {
+	c, err := net.DialTimeout(protocol, at.String(), tryOnce)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // it has served
+	if err := c.SetDeadline(time.Now().Add(tryOnce)); err != nil {
+		return err
+	}
+	words := []byte("netdelta")
+	if _, err := c.Write(words); err != nil {
+		return err
+	}
+	back := make([]byte, len(words))
+	if _, err := io.ReadFull(c, back); err != nil {
+		return err
+	}
+	if !bytes.Equal(back, words) {
+		return errors.New("something else answers there")
+	}
+	return nil
+}
+
+// resolveWithin is how long a name server may take.
+const resolveWithin = 3 * time.Second
+
+// Resolved is what a name stands for.
+type Resolved struct {
+	Addresses []netip.Addr `json:"addresses,omitempty"`
+	Error     string       `json:"error,omitempty"`
+}
+
+// resolve asks the pod's name server for the addresses of a name, of the family "ip4" or "ip6".
+func resolve(name, family string, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), resolveWithin)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupNetIP(ctx, family, name)
+	r := Resolved{}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	for _, a := range found {
+		r.Addresses = append(r.Addresses, a.Unmap())
+	}
+	return say(out, r)
+}
