@@ -28,6 +28,8 @@ type Environment struct {
 	// Measuring is the processor that the workload was pinned to, and Controlling those of this program.
 	Measuring   []int `json:"measuring_cpus"`
 	Controlling []int `json:"controlling_cpus"`
+	// Cluster is what the run was measured on in place of this machine; nil where it was this machine.
+	Cluster *Cluster `json:"cluster,omitempty"`
 }
 
 // CPU is the machine's processor.

@@ -1,0 +1,33 @@
+package result
+
+import "netdelta/unit"
+
+// Cluster is the cluster of machines that a run was measured on.
+type Cluster struct {
+	// Name is what the user calls it: a context of the kubeconfig.
+	Name string `json:"name"`
+	// Version is that of Kubernetes, as the API server says it.
+	Version string `json:"version,omitempty"`
+	// Network is what joins its pods, and how, as far as it shows: "flannel (vxlan)"; Proxy is how services are resolved:
+	// "iptables", "nftables", "ipvs", "ebpf".
+	Network string `json:"network,omitempty"`
+	Proxy   string `json:"proxy,omitempty"`
+	// Nodes are those that pods of the run stood on, in the order of their names.
+	Nodes []ClusterNode `json:"nodes,omitempty"`
+}
+
+// ClusterNode is a node of a cluster. What could not be found out is left empty.
+type ClusterNode struct {
+	Name    string `json:"name"`
+	Zone    string `json:"zone,omitempty"`
+	Kernel  string `json:"kernel,omitempty"`
+	Arch    string `json:"arch,omitempty"`
+	OS      string `json:"os,omitempty"`
+	Kubelet string `json:"kubelet,omitempty"`
+	// Runtime is what runs the containers: "containerd://1.7.2".
+	Runtime string     `json:"runtime,omitempty"`
+	CPU     CPU        `json:"cpu,omitzero"`
+	Memory  unit.Bytes `json:"memory,omitempty"`
+	Virtual string     `json:"virtual,omitempty"` // as in Environment
+	Clock   string     `json:"clock,omitempty"`   // as in Environment
+}
