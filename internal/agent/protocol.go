@@ -28,6 +28,9 @@ const (
 	opBurn    = "burn"
 	opRest    = "rest"
 
+	opCounters = "counters"
+	opMachine  = "machine"
+
 	opServeCluster = "serve-cluster"
 	opDialCluster  = "dial-cluster"
 	opHealth       = "health"

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"netdelta/internal/machine"
 	"netdelta/workload"
 )
 
@@ -140,6 +141,10 @@ func (s *server) handle(r request) (any, error) {
 	case opRest:
 		s.burners.rest()
 		return struct{}{}, nil
+	case opCounters:
+		return machine.ReadCounters()
+	case opMachine:
+		return machine.Describe(machine.Version())
 	case opClose:
 		return call(r.Args, func(a sessionArgs) (struct{}, error) {
 			e, ok := s.sessions[a.Session]
