@@ -41,6 +41,11 @@ func OpenKernel(root string, a Accounting) (*Kernel, error) {
 	return k, nil
 }
 
+// Elsewhere is a kernel of whose work nothing can be read here: that of machines which this program does not run on.
+func Elsewhere() *Kernel {
+	return &Kernel{root: "/proc", clock: pressure.ProcessCPU, lacks: "processor time of the kernel for nobody: it is counted on other machines"}
+}
+
 // Lacks says why the kernel's own part is not to be had, "" if it is.
 func (k *Kernel) Lacks() string { return k.lacks }
 
