@@ -1,0 +1,321 @@
+package kube
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+	"k8s.io/klog/v2"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"netdelta/testbed"
+)
+
+// Place is a container of a pod that is up.
+type Place struct {
+	Namespace, Pod, Container string
+	// Program is the path of netdelta in the container.
+	Program string
+}
+
+const (
+	// grace is how long a program has to end by itself once its standard input is closed.
+	grace = 2 * time.Second
+	// stderrKept is how much of the end of standard error is kept.
+	stderrKept = 8 << 10
+)
+
+// errKilled is the end of a process that was killed.
+var errKilled = errors.New("killed")
+
+// stream is a program that runs in a container, at the end of an exec stream.
+type stream struct {
+	cluster *Cluster
+	place   Place
+	what    string // for errors
+	pid     int    // in the pod, 0 for one that was not started by an order
+
+	stdin  *io.PipeWriter
+	stdout *bufio.Reader
+	output *io.PipeReader
+	stderr tail
+
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when it has ended
+	err    error         // set before done is closed
+
+	mu   sync.Mutex
+	fate string
+
+	close    sync.Once
+	closeErr error
+}
+
+var (
+	_ testbed.Process = (*stream)(nil)
+	_ testbed.Fated   = (*stream)(nil)
+)
+
+// open runs a command in a container. The stream outlives the context, which gives it its values alone.
+func open(ctx context.Context, c *Cluster, at Place, argv []string) (*stream, error) {
+	executor, err := c.executor(at, argv)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to speak to pod %s: %w", at.Pod, err)
+	}
+	input, stdin := io.Pipe()
+	output, stdout := io.Pipe()
+	s := &stream{
+		cluster: c, place: at, what: fmt.Sprintf("%s in pod %s", argv[0], at.Pod),
+		stdin: stdin, output: output, stdout: bufio.NewReader(output), done: make(chan struct{}),
+	}
+	ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	// What the library would print to standard error is in the error that it returns.
+	ctx = klog.NewContext(ctx, logr.Discard())
+	go func() {
+		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: input, Stdout: stdout, Stderr: &s.stderr})
+		s.err = s.ending(ctx, err)
+		_ = input.CloseWithError(io.ErrClosedPipe) // neither close ever fails
+		_ = stdout.Close()
+		s.cancel(nil)
+		close(s.done)
+	}()
+	return s, nil
+}
+
+// executor speaks WebSocket, and SPDY to clusters that do not.
+func (c *Cluster) executor(at Place, argv []string) (remotecommand.Executor, error) {
+	url := c.API.CoreV1().RESTClient().Post().Resource("pods").Namespace(at.Namespace).Name(at.Pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Container: at.Container, Command: argv, Stdin: true, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+	websocket, err := remotecommand.NewWebSocketExecutor(c.REST, http.MethodGet, url.String())
+	if err != nil {
+		return nil, err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(c.REST, http.MethodPost, url)
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+}
+
+// ending says how the program ended.
+func (s *stream) ending(ctx context.Context, err error) error {
+	var failed exec.CodeExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(context.Cause(ctx), errKilled):
+		return fmt.Errorf("%s: %w", s.what, errKilled)
+	case errors.As(err, &failed):
+		err = fmt.Errorf("%s: exit status %d", s.what, failed.Code)
+		if failed.Code == killedStatus {
+			s.learn(ctx, failed.Code)
+		}
+	default:
+		err = fmt.Errorf("%s: its stream was cut: %w", s.what, mendable(err))
+		s.learn(ctx, 0)
+	}
+	if fate := s.Fate(); fate != "" {
+		err = fmt.Errorf("%w: %s", err, fate)
+	}
+	if said := strings.TrimSpace(s.stderr.String()); said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	return err
+}
+
+// killedStatus is what containers give as the exit status of a program that was killed.
+const killedStatus = 128 + 9
+
+// learn finds out what became of the pod.
+func (s *stream) learn(ctx context.Context, status int) {
+	fate := s.cluster.fate(context.WithoutCancel(ctx), s.place, status)
+	s.mu.Lock()
+	s.fate = fate
+	s.mu.Unlock()
+}
+
+// Fate implements testbed.Fated.
+func (s *stream) Fate() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fate
+}
+
+// Exec starts a program in a container, by netdelta which is there already: an empty path is netdelta itself. The context covers
+// the start, not the life of the process.
+func Exec(ctx context.Context, c *Cluster, at Place, cmd testbed.Command) (testbed.Process, error) {
+	name := cmd.Path
+	if name == "" {
+		name = at.Program
+	}
+	fail := func(err error) (testbed.Process, error) {
+		return nil, fmt.Errorf("start %s in pod %s: %w", name, at.Pod, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(err)
+	}
+	argv, err := order(at, cmd)
+	if err != nil {
+		return fail(err)
+	}
+	s, err := open(ctx, c, at, argv)
+	if err != nil {
+		return fail(err)
+	}
+	s.what = fmt.Sprintf("%s in pod %s", name[strings.LastIndexByte(name, '/')+1:], at.Pod)
+	stop := context.AfterFunc(ctx, func() { s.cancel(errKilled) })
+	line, err := s.stdout.ReadBytes('\n')
+	stop()
+	if err != nil {
+		s.cancel(errKilled)
+		<-s.done
+		if cause := context.Cause(ctx); cause != nil {
+			return fail(cause)
+		}
+		return fail(errors.Join(s.err, fmt.Errorf("it said nothing: %w", err)))
+	}
+	if s.pid, err = started(line); err != nil {
+		s.cancel(errKilled)
+		<-s.done
+		return fail(err)
+	}
+	return s, nil
+}
+
+// PID implements testbed.Process: the number is no process of this machine, so it is none.
+func (s *stream) PID() int { return 0 }
+
+// Read implements testbed.Process.
+func (s *stream) Read(b []byte) (int, error) {
+	n, err := s.stdout.Read(b)
+	if errors.Is(err, io.ErrClosedPipe) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Write implements testbed.Process.
+func (s *stream) Write(b []byte) (int, error) { return s.stdin.Write(b) }
+
+// Stderr implements testbed.Process.
+func (s *stream) Stderr() string { return s.stderr.String() }
+
+// Wait implements testbed.Process.
+func (s *stream) Wait() error {
+	<-s.done
+	return s.err
+}
+
+// killWithin bounds what is said to a pod to have a program killed: where it can't be said in this time the pod is lost.
+const killWithin = 5 * time.Second
+
+// Kill implements testbed.Process: it kills what the program has started, too. One that can't be reached any more ends with its
+// pod; its stream is cut.
+func (s *stream) Kill() error {
+	select {
+	case <-s.done:
+		return nil
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killWithin)
+	defer cancel()
+	var err error
+	if s.pid > 0 {
+		if _, err = run(ctx, s.cluster, s.place, killOrder(s.place, s.pid)); err != nil {
+			s.learn(ctx, 0)
+		}
+	}
+	s.cut()
+	return err
+}
+
+// cut ends the stream, and with it a program that ends with its input.
+func (s *stream) cut() {
+	_ = s.output.Close() // it never fails; what is still to come is thrown away
+	s.cancel(errKilled)
+	<-s.done
+}
+
+// Close implements testbed.Process. It is idempotent; its error is that of the process, or says that it had to be killed.
+func (s *stream) Close() error {
+	s.close.Do(func() {
+		_ = s.stdin.Close()    // neither ever fails
+		defer s.output.Close() //nolint:errcheck // as above
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-s.done:
+			s.closeErr = s.err
+		case <-timer.C:
+			s.closeErr = errors.Join(fmt.Errorf("%s did not end within %s of the end of its input: killed", s.what, grace), s.Kill())
+		}
+	})
+	return s.closeErr
+}
+
+// run runs a command to its end and returns what it wrote.
+func run(ctx context.Context, c *Cluster, at Place, argv []string) ([]byte, error) {
+	s, err := open(ctx, c, at, argv)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, s.cut)
+	defer stop()
+	_ = s.stdin.Close() // it never fails
+	out, readErr := io.ReadAll(s.stdout)
+	err = errors.Join(s.Wait(), readErr)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = fmt.Errorf("%s: %w", s.what, cause)
+	}
+	return out, err
+}
+
+// ask runs a command that writes one line of JSON.
+func ask[T any](ctx context.Context, c *Cluster, at Place, argv []string) (T, error) {
+	var answer T
+	out, err := run(ctx, c, at, argv)
+	if err == nil {
+		if err = json.Unmarshal(out, &answer); err != nil {
+			err = fmt.Errorf("%s said what is no answer: %.80q: %w", at.Pod, out, err)
+		}
+	}
+	return answer, err
+}
+
+// tail keeps the end of what is written.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, b...)
+	if over := len(t.kept) - stderrKept; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(b), nil
+}
+
+// String is what was kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.kept)
+}

@@ -1,0 +1,125 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/testbed/kube/inside"
+)
+
+const (
+	// fateWithin is how long it is waited for the cluster to notice what happened to a pod, and fatePause how often it is asked.
+	fateWithin = 4 * time.Second
+	fatePause  = 300 * time.Millisecond
+)
+
+// fate finds out what became of a pod in which a program ended unexpectedly. It takes a while when nothing did.
+func (c *Cluster) fate(ctx context.Context, at Place, status int) string {
+	ctx, cancel := context.WithTimeout(ctx, fateWithin)
+	defer cancel()
+	last := ""
+	for {
+		pod, err := c.API.CoreV1().Pods(at.Namespace).Get(ctx, at.Pod, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return "its pod was deleted"
+		case err != nil && ctx.Err() == nil:
+			last = fmt.Sprintf("what became of its pod is not known: %v", err)
+		case err == nil:
+			if what := misfortune(pod); what != "" {
+				return what
+			}
+			if what := c.nodeOf(ctx, pod); what != "" {
+				return what
+			}
+			last = "its pod still runs"
+			if status == killedStatus && c.starved(ctx, at) {
+				return "it was killed since its pod had used up its memory; give the pods more with --memory"
+			}
+		}
+		select {
+		case <-time.After(fatePause):
+		case <-ctx.Done():
+			return cmp.Or(last, "what became of its pod is not known: the API server did not answer")
+		}
+	}
+}
+
+// misfortune is what happened to a pod by its own status, "" where all is well.
+func misfortune(pod *corev1.Pod) string {
+	switch s := pod.Status; {
+	case s.Reason != "":
+		return sentence("its pod was stopped: "+s.Reason, s.Message)
+	case ended(pod) != nil:
+		t := ended(pod)
+		return sentence("its pod ended: "+cmp.Or(t.Reason, "exit status "+strconv.Itoa(int(t.ExitCode))), t.Message)
+	case disrupted(pod) != nil:
+		d := disrupted(pod)
+		return sentence("its pod was taken away: "+d.Reason, d.Message)
+	case pod.DeletionTimestamp != nil:
+		return "its pod is being deleted"
+	case s.Phase == corev1.PodFailed || s.Phase == corev1.PodSucceeded:
+		return "its pod ended"
+	}
+	return ""
+}
+
+// ended is how a pod's container ended, nil while one runs.
+func ended(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, c := range pod.Status.ContainerStatuses {
+		if t := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// disrupted is why a pod is taken away, nil where it is not.
+func disrupted(pod *corev1.Pod) *corev1.PodCondition {
+	for i, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// nodeOf is what is wrong with a pod's node, "" where nothing is or nobody may look.
+func (c *Cluster) nodeOf(ctx context.Context, pod *corev1.Pod) string {
+	node, err := c.API.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("its node %s is no longer there", pod.Spec.NodeName)
+	case err != nil:
+		return ""
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+			return sentence(fmt.Sprintf("its node %s is not ready: %s", node.Name, condition.Reason), condition.Message)
+		}
+	}
+	return ""
+}
+
+// starved says whether the kernel has killed processes of a pod for want of memory.
+func (c *Cluster) starved(ctx context.Context, at Place) bool {
+	out, err := run(ctx, c, at, task(at, inside.Killed))
+	n, numberErr := strconv.Atoi(strings.TrimSpace(string(out)))
+	return err == nil && numberErr == nil && n > 0
+}
+
+// sentence adds the cluster's own words, where it has any.
+func sentence(what, message string) string {
+	if message = strings.TrimSpace(message); message == "" {
+		return what
+	}
+	return what + ": " + message
+}

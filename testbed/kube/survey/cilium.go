@@ -1,0 +1,69 @@
+package survey
+
+import "strings"
+
+// ciliumConfig is where Cilium keeps its configuration: options of its agent by name.
+const ciliumConfig = "cilium-config"
+
+// cilium is recognised by its ConfigMap, its DaemonSet or what its agent tells nodes.
+func cilium(e evidence) *trace {
+	config := e.config("kube-system/"+ciliumConfig, "cilium/"+ciliumConfig)
+	daemon := e.daemon("cilium", "anetd")
+	if config == nil && daemon == nil && !e.up("CiliumIsUp") {
+		return nil
+	}
+	t := &trace{Network: Network{Plugin: "cilium", Policies: "cilium", EBPF: "yes"}, forwards: true}
+	if daemon != nil {
+		t.By = append(t.By, "DaemonSet "+daemon.Namespace+"/"+daemon.Name)
+	} else if config == nil {
+		t.By = append(t.By, "what nodes say of their network: CiliumIsUp")
+	}
+	if config == nil {
+		t.Doubt = "its ConfigMap could not be read: mode, encryption and MTU are not known"
+		return t
+	}
+	t.By = append(t.By, "ConfigMap "+ciliumConfig)
+	if chained := config["cni-chaining-mode"]; chained != "" && chained != "none" {
+		t.forwards = false
+		t.By = append(t.By, "it is chained: "+chained)
+	}
+	t.Mode, t.Encapsulation = ciliumMode(config)
+	switch t.Encryption = "none"; {
+	case config["enable-wireguard"] == "true":
+		t.Encryption = "wireguard"
+	case config["enable-ipsec"] == "true":
+		t.Encryption = "ipsec"
+	}
+	if path := config["datapath-mode"]; strings.HasPrefix(path, "netkit") {
+		t.Mode += ", " + path
+	}
+	t.MTU = mtu(config["mtu"])
+	return t
+}
+
+// ciliumMode is how packets travel between nodes. Releases before 1.14 said it with one option: the tunnel, or "disabled".
+func ciliumMode(config map[string]string) (mode, encapsulation string) {
+	protocol := config["tunnel-protocol"]
+	if protocol == "" {
+		protocol = "vxlan"
+	}
+	switch {
+	case config["routing-mode"] == "native", config["routing-mode"] == "" && config["tunnel"] == "disabled":
+		return "native", "none"
+	case config["routing-mode"] == "" && config["tunnel"] != "":
+		protocol = config["tunnel"]
+	}
+	if protocol != "vxlan" && protocol != "geneve" {
+		return protocol, ""
+	}
+	return protocol, protocol
+}
+
+// ciliumServices says whether Cilium takes kube-proxy's place.
+func ciliumServices(config map[string]string) bool {
+	switch config["kube-proxy-replacement"] {
+	case "true", "strict":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,370 @@
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/testbed/kube"
+)
+
+// Options say how far Look looks.
+type Options struct {
+	// NodeAgent says that runs are to have node agents: the rights and pods that those take are asked for as well.
+	NodeAgent bool
+	// Inspect sees the devices of nodes, by their names: the work of a node agent. nil where there is none.
+	Inspect func(ctx context.Context, nodes []string) (map[string][]Device, error)
+}
+
+// patience is how long one question to the API server may take, and page how many objects are asked for at once.
+const (
+	patience = 15 * time.Second
+	page     = 500
+)
+
+// ErrUnreachable is matched by the error of Look where the API server does not answer, or does not let the user in.
+var ErrUnreachable = errors.New("the cluster can't be asked")
+
+// Look asks the cluster. It changes nothing in it. What the user may not read is a gap in the survey; the error matches
+// ErrUnreachable where the API server does not answer at all, and is the context's where that ended.
+func Look(ctx context.Context, cluster *kube.Cluster, options Options) (Survey, error) {
+	l := &looker{cluster: cluster, options: options, survey: Survey{
+		Cluster: cluster.Name, NodeAgent: options.NodeAgent, BestEffort: -1, Pods: -1,
+		Namespace: Namespace{Name: cluster.Namespace}, Services: Services{Count: -1},
+	}}
+	if err := l.meet(ctx); err != nil {
+		return Survey{}, err
+	}
+	for _, part := range []func(context.Context){
+		l.readClock, l.readNodes, l.readPods, l.readLeases, l.readNetwork, l.readNamespace, l.askRights, l.tryPods, l.inspect,
+	} {
+		part(ctx)
+		if ctx.Err() != nil {
+			return Survey{}, ctx.Err()
+		}
+	}
+	return l.survey, nil
+}
+
+// looker is a survey under way.
+type looker struct {
+	cluster  *kube.Cluster
+	options  Options
+	survey   Survey
+	evidence evidence
+}
+
+// gap notes that something could not be read.
+func (l *looker) gap(what, right, reason string) {
+	g := Gap{What: what, Right: right, Reason: reason}
+	if !slices.Contains(l.survey.Gaps, g) {
+		l.survey.Gaps = append(l.survey.Gaps, g)
+	}
+}
+
+// ask puts one question, within patience. It says whether there was an answer; where the user may not ask, or the API server can't
+// tell, it notes a gap. That something isn't there is an answer that says nothing.
+func (l *looker) ask(ctx context.Context, what, right string, question func(context.Context) error) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := question(ctx)
+	switch {
+	case err == nil:
+		return true
+	case apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err):
+		l.gap(what, right, "")
+	default:
+		l.gap(what, "", err.Error())
+	}
+	return false
+}
+
+// meet asks what all others depend on: whether the API server is there, and lets the user in.
+func (l *looker) meet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	version, err := l.cluster.API.Discovery().ServerVersion()
+	if err != nil {
+		return unreachable(l.cluster, err)
+	}
+	l.survey.Version = version.GitVersion
+	who, err := l.cluster.API.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return unreachable(l.cluster, err)
+	case err != nil:
+		l.gap("who asks", "", err.Error())
+	default:
+		l.survey.User = User{Name: who.Status.UserInfo.Username, Groups: who.Status.UserInfo.Groups}
+	}
+	l.ask(ctx, "the groups of the API", "", func(context.Context) error {
+		groups, err := l.cluster.API.Discovery().ServerGroups()
+		if err != nil {
+			return err
+		}
+		l.evidence.groups = map[string]bool{}
+		for _, g := range groups.Groups {
+			l.evidence.groups[g.Name] = true
+		}
+		return nil
+	})
+	return nil
+}
+
+// unreachable says why a cluster can't be asked, and what to do about it.
+func unreachable(cluster *kube.Cluster, err error) error {
+	mend := "see whether it runs, and whether its address can be reached from here"
+	var refused *net.OpError
+	switch {
+	case apierrors.IsUnauthorized(err):
+		mend = "the kubeconfig's credentials are not, or no longer, taken: get new ones"
+	case strings.Contains(err.Error(), "x509:"):
+		mend = "the kubeconfig's authority is not the cluster's: get the kubeconfig anew"
+	case errors.As(err, &refused) && refused.Op == "dial":
+		mend = "nothing answers there: start the cluster, or choose another with --context"
+	}
+	return fmt.Errorf("%w: ask the API server of %s at %s: %w; %s", ErrUnreachable, cluster.Name, cluster.REST.Host, err, mend)
+}
+
+// readNodes lists nodes.
+func (l *looker) readNodes(ctx context.Context) {
+	ok := l.ask(ctx, "nodes: their versions, processors, zones and addresses, and most of what tells of the network", "list nodes of the cluster", func(ctx context.Context) error {
+		return pages(func(options metav1.ListOptions) (string, error) {
+			list, err := l.cluster.API.CoreV1().Nodes().List(ctx, options)
+			if err != nil {
+				return "", err
+			}
+			l.evidence.nodes = append(l.evidence.nodes, list.Items...)
+			return list.Continue, nil
+		})
+	})
+	if !ok {
+		l.evidence.blind, l.evidence.nodes = true, nil
+	}
+	slices.SortFunc(l.evidence.nodes, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, n := range l.evidence.nodes {
+		l.survey.Nodes = append(l.survey.Nodes, describe(n))
+	}
+}
+
+// pages calls a listing until there is no more.
+func pages(list func(metav1.ListOptions) (next string, err error)) error {
+	options := metav1.ListOptions{Limit: page}
+	for {
+		next, err := list(options)
+		if err != nil || next == "" {
+			return err
+		}
+		options.Continue = next
+	}
+}
+
+// describe takes from a node what matters.
+func describe(n corev1.Node) Node {
+	about := Node{
+		Name: n.Name, Kubelet: n.Status.NodeInfo.KubeletVersion, Kernel: n.Status.NodeInfo.KernelVersion, OS: n.Status.NodeInfo.OSImage,
+		Runtime: n.Status.NodeInfo.ContainerRuntimeVersion, Zone: n.Labels[corev1.LabelTopologyZone], Unready: "it does not report",
+		PodRanges: podRanges(n), MilliCPU: n.Status.Allocatable.Cpu().MilliValue(), FreeMilliCPU: -1, Clock: heartbeat(n),
+		Addresses: []string{},
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			if about.Ready = c.Status == corev1.ConditionTrue; about.Ready {
+				about.Unready = ""
+			} else {
+				about.Unready = strings.TrimSpace(c.Reason + ": " + c.Message)
+			}
+		}
+	}
+	if n.Spec.Unschedulable {
+		about.Shut = "it is cordoned"
+	}
+	for _, t := range n.Spec.Taints {
+		// What a node that is not ready is tainted with is said by its not being ready.
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && about.Shut == "" && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+			about.Shut = "it has the taint " + t.Key
+		}
+	}
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			about.Addresses = append(about.Addresses, a.Address)
+		}
+	}
+	for name, quantity := range n.Status.Allocatable {
+		// Resources of devices have a domain of their own; Kubernetes' own have none, or one of its own.
+		if domain, _, found := strings.Cut(string(name), "/"); found && !strings.HasSuffix(domain, "kubernetes.io") && !strings.HasPrefix(string(name), "hugepages") {
+			if about.Resources == nil {
+				about.Resources = map[string]int64{}
+			}
+			about.Resources[string(name)] = quantity.Value()
+		}
+	}
+	return about
+}
+
+// readPods lists the pods of the whole cluster, for what of the nodes' processors is taken.
+func (l *looker) readPods(ctx context.Context) {
+	asked := map[string]int64{}
+	pods, bestEffort := 0, 0
+	ok := l.ask(ctx, "pods of other namespaces: how much of the nodes' processors is free, and how many pods are best-effort", "list pods of the cluster", func(ctx context.Context) error {
+		return pages(func(options metav1.ListOptions) (string, error) {
+			options.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
+			list, err := l.cluster.API.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+			if err != nil {
+				return "", err
+			}
+			for _, p := range list.Items {
+				asked[p.Spec.NodeName] += requested(p)
+				pods++
+				if p.Status.QOSClass == corev1.PodQOSBestEffort {
+					bestEffort++
+				}
+			}
+			return list.Continue, nil
+		})
+	})
+	if ok {
+		l.survey.Pods, l.survey.BestEffort = pods, bestEffort
+		for i := range l.survey.Nodes {
+			n := &l.survey.Nodes[i]
+			n.FreeMilliCPU = max(0, n.MilliCPU-asked[n.Name])
+		}
+	}
+	ok = l.ask(ctx, "the number of services", "list services of the cluster", func(ctx context.Context) error {
+		// One is enough: the answer says how many more there are.
+		list, err := l.cluster.API.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return err
+		}
+		l.survey.Services.Count = len(list.Items)
+		if list.RemainingItemCount != nil {
+			l.survey.Services.Count += int(*list.RemainingItemCount)
+		}
+		return nil
+	})
+	if !ok {
+		l.survey.Services.Count = -1
+	}
+}
+
+// requested is the processor time that a pod asks for, in thousandths: its containers together, or its greediest start.
+func requested(p corev1.Pod) int64 {
+	var sum, start int64
+	for _, c := range p.Spec.Containers {
+		sum += c.Resources.Requests.Cpu().MilliValue()
+	}
+	for _, c := range p.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			sum += c.Resources.Requests.Cpu().MilliValue()
+			continue
+		}
+		start = max(start, c.Resources.Requests.Cpu().MilliValue())
+	}
+	return max(sum, start) + p.Spec.Overhead.Cpu().MilliValue()
+}
+
+// readNetwork gathers what plugins leave, and says what it means.
+func (l *looker) readNetwork(ctx context.Context) {
+	e := &l.evidence
+	if !l.ask(ctx, "DaemonSets: most network plugins are one", "list daemonsets.apps of the cluster", func(ctx context.Context) error {
+		return l.readDaemons(ctx)
+	}) {
+		e.blind = true
+	}
+	e.configs = map[string]map[string]string{}
+	for _, name := range configNames() {
+		l.readConfig(ctx, systemNamespace, name)
+	}
+	l.readConfig(ctx, "kube-flannel", flannelConfig)
+	if len(e.annotations("k8s.ovn.org/node-subnets")) > 0 {
+		l.readConfig(ctx, "ovn-kubernetes", "ovn-config")
+	}
+	if e.groups[calicoGroup] {
+		l.readCalico(ctx)
+	}
+	l.survey.Network = identify(*e)
+	count := l.survey.Services.Count
+	l.survey.Services = reached(*e, l.survey.Network)
+	l.survey.Services.Count = count
+	l.survey.Secondary.Multus = e.groups["k8s.cni.cncf.io"]
+	for _, n := range l.survey.Nodes {
+		for name := range n.Resources {
+			if virtualFunction(name) && !slices.Contains(l.survey.Secondary.SRIOV, name) {
+				l.survey.Secondary.SRIOV = append(l.survey.Secondary.SRIOV, name)
+			}
+		}
+	}
+	slices.Sort(l.survey.Secondary.SRIOV)
+}
+
+// virtualFunction says that a resource is named as those of network cards usually are. Administrators choose the names.
+func virtualFunction(name string) bool {
+	name = strings.ToLower(name)
+	for _, word := range []string{"sriov", "sr-iov", "_vf", "-vf", "/vf", "netdevice", "rdma"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, "openshift.io/") || strings.HasPrefix(name, "intel.com/intel_")
+}
+
+// readDaemons lists DaemonSets. Of thousands only those of network plugins matter, but their names are their makers'.
+func (l *looker) readDaemons(ctx context.Context) error {
+	return pages(func(options metav1.ListOptions) (string, error) {
+		list, err := l.cluster.API.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		l.evidence.daemons = append(l.evidence.daemons, slices.DeleteFunc(list.Items, func(d appsv1.DaemonSet) bool { return d.Name == "" })...)
+		return list.Continue, nil
+	})
+}
+
+// readConfig reads a ConfigMap that may be there.
+func (l *looker) readConfig(ctx context.Context, namespace, name string) {
+	const what = "the configuration of the network plugin and of kube-proxy"
+	right := "get configmaps in " + systemNamespace
+	ok := l.ask(ctx, what, right, func(ctx context.Context) error {
+		c, err := l.cluster.API.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			l.evidence.configs[namespace+"/"+name] = c.Data
+		}
+		return err
+	})
+	if !ok && slices.ContainsFunc(l.survey.Gaps, func(g Gap) bool { return g.What == what }) {
+		l.evidence.blind = true
+	}
+}
+
+// readCalico lists Calico's own objects.
+func (l *looker) readCalico(ctx context.Context) {
+	api := l.cluster.API.Discovery().RESTClient()
+	list := func(resource string, parse func([]byte) error) {
+		l.ask(ctx, "Calico's "+resource, "list "+resource+"."+calicoGroup+" of the cluster", func(ctx context.Context) error {
+			text, err := api.Get().AbsPath("/apis/" + calicoGroup + "/v1/" + resource).DoRaw(ctx)
+			if err != nil {
+				return err
+			}
+			return parse(text)
+		})
+	}
+	list("ippools", func(text []byte) (err error) {
+		l.evidence.pools, err = parsePools(text)
+		return err
+	})
+	list("felixconfigurations", func(text []byte) (err error) {
+		l.evidence.felix, err = parseFelix(text)
+		return err
+	})
+}

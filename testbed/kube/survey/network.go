@@ -1,0 +1,214 @@
+package survey
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// evidence is what network plugins leave in a cluster for all to see.
+type evidence struct {
+	groups  map[string]bool // of the API
+	nodes   []corev1.Node
+	daemons []appsv1.DaemonSet
+	// configs are ConfigMaps by "namespace/name".
+	configs map[string]map[string]string
+	pools   []pool
+	felix   []felixConfiguration
+	// blind says that some of it could not be read, so that what is not there says nothing.
+	blind bool
+}
+
+// trace is what one plugin left.
+type trace struct {
+	Network
+	// forwards says that it is this plugin that forwards packets between pods. Others only guard them.
+	forwards bool
+}
+
+// identify says which plugin forwards the pods' packets, how, and what guards them.
+func identify(e evidence) Network {
+	var main *trace
+	var beside []trace
+	for _, recognise := range []func(evidence) *trace{
+		cilium, calico, flannel, antrea, ovnKubernetes, kubeOVN, weave, kubeRouter, kindnet, aws, azure, gke,
+	} {
+		switch t := recognise(e); {
+		case t == nil:
+		case t.forwards && main == nil:
+			main = t
+		default:
+			beside = append(beside, *t)
+		}
+	}
+	if main == nil {
+		main = unnamed(e)
+	}
+	for _, t := range beside {
+		if !slices.Contains(main.Others, t.Plugin) {
+			main.Others = append(main.Others, t.Plugin)
+		}
+		// The guard of a plugin that forwards nothing is in force; that of one whose traces are merely there may be gone.
+		if !t.forwards && t.Policies != "" && t.Policies != "none" && (main.Policies == "none" || main.Policies == "") {
+			main.Policies = t.Policies
+		}
+	}
+	return main.Network
+}
+
+// unnamed is the network of a cluster in which no plugin left a trace.
+func unnamed(e evidence) *trace {
+	for _, n := range e.nodes {
+		if len(podRanges(n)) == 0 {
+			return &trace{Network: Network{Doubt: "no plugin left a trace, and not every node has a range of addresses for pods"}}
+		}
+	}
+	switch {
+	case len(e.nodes) == 0:
+		return &trace{Network: Network{Doubt: "nodes can't be listed"}}
+	case e.blind:
+		return &trace{Network: Network{Doubt: "no plugin left a trace in what could be read"}}
+	}
+	n := Network{
+		Plugin: "bridge", Mode: "routes", Encapsulation: "none", Policies: "none", EBPF: "no",
+		By:    []string{"every node has a range of addresses for pods, and nothing tells of another plugin"},
+		Doubt: "a plugin that leaves no trace in the cluster's objects looks the same; a node agent sees the devices of nodes",
+	}
+	for _, c := range conditions(e.nodes, corev1.NodeNetworkUnavailable) {
+		if c.Reason == "RouteCreated" {
+			n.By = append(n.By, "the cloud's controller made routes for them")
+			break
+		}
+	}
+	return &trace{Network: n, forwards: true}
+}
+
+// podRanges are the addresses of a node's pods.
+func podRanges(n corev1.Node) []string {
+	if len(n.Spec.PodCIDRs) > 0 {
+		return n.Spec.PodCIDRs
+	}
+	if n.Spec.PodCIDR != "" {
+		return []string{n.Spec.PodCIDR}
+	}
+	return nil
+}
+
+// conditions are those of one type, of all nodes.
+func conditions(nodes []corev1.Node, kind corev1.NodeConditionType) []corev1.NodeCondition {
+	var all []corev1.NodeCondition
+	for _, n := range nodes {
+		for _, c := range n.Status.Conditions {
+			if c.Type == kind {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// up says that a plugin has told a node, by such a reason, that its network is there.
+func (e evidence) up(reason string) bool {
+	return slices.ContainsFunc(conditions(e.nodes, corev1.NodeNetworkUnavailable), func(c corev1.NodeCondition) bool { return c.Reason == reason })
+}
+
+// daemon finds a DaemonSet by one of its usual names.
+func (e evidence) daemon(names ...string) *appsv1.DaemonSet {
+	for i := range e.daemons {
+		if slices.Contains(names, e.daemons[i].Name) {
+			return &e.daemons[i]
+		}
+	}
+	return nil
+}
+
+// config finds a ConfigMap by its usual places.
+func (e evidence) config(places ...string) map[string]string {
+	for _, place := range places {
+		if c, ok := e.configs[place]; ok {
+			return c
+		}
+	}
+	return nil
+}
+
+// annotations are the values of a key on all nodes that have it, each value once.
+func (e evidence) annotations(key string) []string {
+	var all []string
+	for _, n := range e.nodes {
+		if v, ok := n.Annotations[key]; ok && !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// labelled says that a node has a label with this key.
+func (e evidence) labelled(key string) bool {
+	return slices.ContainsFunc(e.nodes, func(n corev1.Node) bool { _, ok := n.Labels[key]; return ok })
+}
+
+// container finds a container of a DaemonSet; "" is any.
+func container(d *appsv1.DaemonSet, name string) *corev1.Container {
+	if d == nil {
+		return nil
+	}
+	all := d.Spec.Template.Spec.Containers
+	for i := range all {
+		if name == "" || all[i].Name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// variable is a container's variable, where its value stands in the DaemonSet itself.
+func variable(c *corev1.Container, name string) (string, bool) {
+	if c == nil {
+		return "", false
+	}
+	for _, v := range c.Env {
+		if v.Name == name {
+			return v.Value, true
+		}
+	}
+	return "", false
+}
+
+// option is the value of --name among a container's arguments: --name=value, --name value, or --name alone for "true".
+func option(c *corev1.Container, name string) (string, bool) {
+	if c == nil {
+		return "", false
+	}
+	all := append(slices.Clone(c.Command), c.Args...)
+	for i, a := range all {
+		key, value, joined := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		if key != name || !strings.HasPrefix(a, "-") {
+			continue
+		}
+		if joined {
+			return value, true
+		}
+		if i+1 < len(all) && !strings.HasPrefix(all[i+1], "-") {
+			return all[i+1], true
+		}
+		return "true", true
+	}
+	return "", false
+}
+
+// maxMTU is the largest that a device of Linux takes.
+const maxMTU = 65536
+
+// mtu reads a plugin's setting. Most take 0 or nothing for finding it out by themselves; what is no MTU is unknown.
+func mtu(text string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || n < 68 || n > maxMTU {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,194 @@
+package survey
+
+import (
+	"time"
+)
+
+// Survey is what was found in a cluster. It is plain data: the same survey is judged alike anywhere.
+type Survey struct {
+	// Cluster is the kubeconfig's context.
+	Cluster string `json:"cluster"`
+	// Version is the API server's: "v1.34.4".
+	Version string `json:"version"`
+	User    User   `json:"user"`
+	// NodeAgent says that runs are to have node agents.
+	NodeAgent bool `json:"node_agent"`
+	// Clock is how far the API server's clock is ahead of this machine's; nil if unknown.
+	Clock *Offset `json:"clock,omitempty"`
+	// Nodes are ordered by name.
+	Nodes []Node `json:"nodes"`
+	// Devices says that Inspect was asked for the devices of nodes.
+	Devices   bool      `json:"devices"`
+	Network   Network   `json:"network"`
+	Services  Services  `json:"services"`
+	Secondary Secondary `json:"secondary"`
+	Namespace Namespace `json:"namespace"`
+	Rights    []Right   `json:"rights"`
+	// Admission is how the cluster takes the pods of a run.
+	Admission []Admission `json:"admission"`
+	// BestEffort and Pods are how many pods of the whole cluster ask for no processor and no memory, and how many there are; -1
+	// where pods can't be listed.
+	BestEffort int `json:"best_effort"`
+	Pods       int `json:"pods"`
+	// Gaps are what could not be read.
+	Gaps []Gap `json:"gaps,omitempty"`
+}
+
+// User is who asks, as the API server sees it.
+type User struct {
+	Name   string   `json:"name"` // "" where the API server does not tell
+	Groups []string `json:"groups,omitempty"`
+}
+
+// Offset is how far one clock is ahead of another: somewhere between Low and High, both in nanoseconds; negative is behind.
+type Offset struct {
+	Low  time.Duration `json:"low_ns"`
+	High time.Duration `json:"high_ns"`
+	// By says how it was found out.
+	By string `json:"by"`
+}
+
+// Gap is something that could not be read.
+type Gap struct {
+	What string `json:"what"` // "the clocks of nodes"
+	// Right is what it takes: "list leases in kube-node-lease"; "" where it is not a matter of rights.
+	Right string `json:"right,omitempty"`
+	// Reason is the cluster's, where it is not a matter of rights.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Node is one of the cluster's.
+type Node struct {
+	Name    string `json:"name"`
+	Kubelet string `json:"kubelet"`
+	Kernel  string `json:"kernel"`
+	OS      string `json:"os"`
+	Runtime string `json:"runtime"`
+	Zone    string `json:"zone,omitempty"`
+	Ready   bool   `json:"ready"`
+	// Unready is the cluster's reason where it is not ready.
+	Unready string `json:"unready,omitempty"`
+	// Shut says why no pods of a run are scheduled there: cordoned, or a taint; "" where they are.
+	Shut string `json:"shut,omitempty"`
+	// Addresses are its internal ones; PodRanges those that its pods' addresses are from.
+	Addresses []string `json:"addresses"`
+	PodRanges []string `json:"pod_ranges,omitempty"`
+	// MilliCPU is the processor time that pods can have, in thousandths of a processor, and FreeMilliCPU what of it no pod has asked
+	// for yet; -1 where pods can't be listed.
+	MilliCPU     int64 `json:"milli_cpu"`
+	FreeMilliCPU int64 `json:"free_milli_cpu"`
+	// Clock is how far its clock is ahead of the API server's; nil if unknown.
+	Clock *Offset `json:"clock,omitempty"`
+	// Resources are what it has beside processors and memory: virtual functions of network cards, by name.
+	Resources map[string]int64 `json:"resources,omitempty"`
+	// Devices are those of its own namespace, where Inspect could see them.
+	Devices []Device `json:"devices,omitempty"`
+}
+
+// Device is a network device of a node.
+type Device struct {
+	Name string `json:"name"`
+	Kind string `json:"kind,omitempty"` // as the kernel calls it: "bond", "vxlan"; "" for hardware
+	MTU  int    `json:"mtu"`
+	// Master is the bond or bridge that it belongs to.
+	Master string `json:"master,omitempty"`
+	Driver string `json:"driver,omitempty"`
+	// Mbit is the link's speed in Mbit/s, 0 if unknown.
+	Mbit int `json:"mbit,omitempty"`
+	// Addresses are with their prefix: "192.0.2.1/24".
+	Addresses []string `json:"addresses,omitempty"`
+	// BondMode and HashPolicy are a bond's.
+	BondMode   string `json:"bond_mode,omitempty"`
+	HashPolicy string `json:"hash_policy,omitempty"`
+}
+
+// Network is how pods reach each other.
+type Network struct {
+	// Plugin is "flannel", "calico" ...; "" if unknown.
+	Plugin string `json:"plugin"`
+	// Mode is the plugin's own word: "vxlan", "host-gw", "native"; "" if unknown.
+	Mode string `json:"mode,omitempty"`
+	// Encapsulation is what packets between nodes travel in: "none", "vxlan", "ipip", "geneve", "gre", "udp", "fou", "stt",
+	// "wireguard", "ipsec"; "" if unknown.
+	Encapsulation string `json:"encapsulation"`
+	// OnlyAcross says that packets between nodes of one subnet are not encapsulated.
+	OnlyAcross bool `json:"only_across_subnets,omitempty"`
+	// Encryption is "wireguard", "ipsec", "none", or "" if unknown.
+	Encryption string `json:"encryption,omitempty"`
+	// MTU is that of pods in bytes, 0 if unknown.
+	MTU int `json:"mtu,omitempty"`
+	// Policies is what enforces NetworkPolicies: "calico", "cilium" ..., "none", or "" if unknown.
+	Policies string `json:"policies"`
+	// EBPF is "yes" or "no": whether packets are forwarded by eBPF programs; "" if unknown.
+	EBPF string `json:"ebpf"`
+	// By says what it was recognised by.
+	By []string `json:"by,omitempty"`
+	// Doubt says why it may be otherwise; "" where the plugin itself says so.
+	Doubt string `json:"doubt,omitempty"`
+	// Others are further plugins whose traces were found.
+	Others []string `json:"others,omitempty"`
+}
+
+// Services is how services are reached.
+type Services struct {
+	// Mode is "iptables", "nftables", "ipvs", "ebpf", "ovs"; "" if unknown.
+	Mode string `json:"mode"`
+	// By says what it was recognised by.
+	By string `json:"by,omitempty"`
+	// Count is how many services the cluster has, -1 if unknown.
+	Count int `json:"count"`
+}
+
+// Secondary is what gives pods more than one network.
+type Secondary struct {
+	Multus bool `json:"multus"`
+	// SRIOV are the names of resources that look like virtual functions of network cards.
+	SRIOV []string `json:"sriov,omitempty"`
+}
+
+// Namespace is where the pods of a run are made.
+type Namespace struct {
+	Name string `json:"name"`
+	// Missing says that it isn't there.
+	Missing bool `json:"missing,omitempty"`
+	// Level is the Pod Security level that is enforced: "privileged", "baseline", "restricted"; "" if unknown. A namespace without
+	// a label has the cluster's, which is "privileged" unless its administrators have chosen another.
+	Level string  `json:"level,omitempty"`
+	Quota []Quota `json:"quota,omitempty"`
+	// Limits are what LimitRanges say that matters for a run.
+	Limits []Limit `json:"limits,omitempty"`
+}
+
+// Quota is what is left of one resource: Hard - Used.
+type Quota struct {
+	Name     string `json:"name"`
+	Resource string `json:"resource"`
+	Hard     int64  `json:"hard"` // processors in thousandths, memory in bytes, all else as numbers
+	Used     int64  `json:"used"`
+}
+
+// Limit is one bound of a LimitRange for a container or pod.
+type Limit struct {
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`  // "Container" or "Pod"
+	Bound    string `json:"bound"` // "min", "max", "default", "defaultRequest", "maxLimitRequestRatio"
+	Resource string `json:"resource"`
+	Value    int64  `json:"value"` // processors in thousandths, memory in bytes; a ratio in thousandths
+}
+
+// Admission is how the cluster takes one kind of pod, tried without making it.
+type Admission struct {
+	// Pod is which: see the constants.
+	Pod string `json:"pod"`
+	// Admitted says that it would be made. Where it could not be tried, Untried says why.
+	Admitted bool   `json:"admitted"`
+	Refusal  string `json:"refusal,omitempty"` // the cluster's words
+	Untried  string `json:"untried,omitempty"`
+}
+
+// The kinds of pods that a run makes.
+const (
+	PodPlain     = "plain"      // meets Pod Security "restricted"
+	PodHost      = "host"       // in its node's network: the baseline
+	PodNodeAgent = "node-agent" // in its node's network, with NET_ADMIN and NET_RAW
+)
