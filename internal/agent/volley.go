@@ -28,6 +28,8 @@ type Shot struct {
 	Totals workload.Totals `json:"totals"`
 	// Late is how long after the agreed instant the measured part began, less its warm-up, by the agent's own clock.
 	Late time.Duration `json:"late_ns"`
+	// Spare is how long before that instant the agent was ready; negative where it was told too late.
+	Spare time.Duration `json:"spare_ns"`
 }
 
 // Offset is how an agent's clock stands to that of this program. Both are monotonic, with any zero.
@@ -103,6 +105,7 @@ func (s *server) volley(a volleyArgs) (Shot, error) {
 	// An agent's garbage is otherwise left until there is much of it, which hundreds of agents on one machine can't afford. Here it
 	// is collected while there is nothing to do but wait.
 	runtime.GC()
+	spare := a.At - Now()
 	if err := sleepUntil(a.At); err != nil {
 		return Shot{}, err
 	}
@@ -115,7 +118,7 @@ func (s *server) volley(a volleyArgs) (Shot, error) {
 	if err != nil {
 		return Shot{}, err
 	}
-	return Shot{Burst: b, Totals: totals, Late: began - a.At - a.Spec.Warmup}, nil
+	return Shot{Burst: b, Totals: totals, Late: began - a.At - a.Spec.Warmup, Spare: spare}, nil
 }
 
 // sleepUntil waits in the kernel for a moment of the monotonic clock: the runtime's timers come too late when the machine is

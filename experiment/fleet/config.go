@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"netdelta/internal/agent"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/workload"
+)
+
+// MaxClients is how many clients a fleet may have.
+const MaxClients = 10_000
+
+// Ground is where a fleet stands: pods of one network. Close is idempotent.
+type Ground interface {
+	// Clients are the pods that clients run in, one for each client; where clients share a pod it is there several times.
+	Clients() []testbed.Pod
+	// Servers are the pods of servers, one for each.
+	Servers() []testbed.Pod
+	// Missing says why pods that were asked for never came, by their names.
+	Missing() map[string]string
+	// Endpoint is the address at which a client's pod reaches a server's port.
+	Endpoint(from, to testbed.Pod, port uint16) netip.AddrPort
+	Close() error
+}
+
+// Config is what to measure, and where.
+type Config struct {
+	// Open makes the ground of a network.
+	Open func(ctx context.Context, network string, clients, servers int) (Ground, error)
+	// Program is how to start the agent in pods.
+	Program  agent.Program
+	Workload workload.Workload
+	Params   result.Params
+	// Networks are what is measured. The first is what the others are held against; where there are others it stands twice.
+	Networks []string
+	// Clients fire together, at Servers; each server has its share of them.
+	Clients, Servers int
+	// Builds is how often everything is set up anew, Volleys how often each network's fleet fires in each build.
+	Builds, Volleys int
+	// Volley is how long the clients fire each time, after Warmup.
+	Volley, Warmup time.Duration
+	Seed           uint64
+	// AtOnce is how many agents are started or armed at the same time; 0 is 16.
+	AtOnce int
+	// Log is told what happens, in lines without an end; nil for nobody.
+	Log func(line string)
+}
+
+// Check says what is wrong with a configuration.
+func (c Config) Check() error {
+	switch {
+	case len(c.Networks) == 0:
+		return errors.New("a fleet needs a network")
+	case c.Clients < 1 || c.Clients > MaxClients:
+		return fmt.Errorf("%d clients: need 1 to %d", c.Clients, MaxClients)
+	case c.Servers < 1 || c.Servers > c.Clients:
+		return fmt.Errorf("%d servers: need 1 to %d, the number of clients", c.Servers, c.Clients)
+	case c.Builds < 1 || c.Volleys < 1:
+		return fmt.Errorf("%d builds of %d volleys: need at least 1 of each", c.Builds, c.Volleys)
+	case c.Volley < minVolley:
+		return fmt.Errorf("a volley of %v: need at least %v", c.Volley, minVolley)
+	case c.Warmup < 0:
+		return fmt.Errorf("a warm-up of %v: need 0 or more", c.Warmup)
+	case c.Workload.Serve == nil || c.Workload.Dial == nil:
+		return fmt.Errorf("workload %s is served by a cluster of its own, which a fleet has no room for: take tcp-rr, udp-rr, tcp-stream or udp-stream", c.Workload.Name)
+	case len(c.Workload.Demands(c.Params).Programs) > 0:
+		return fmt.Errorf("workload %s starts programs of others, which are not in each pod: take tcp-rr, udp-rr, tcp-stream or udp-stream", c.Workload.Name)
+	}
+	if c.Workload.Check != nil {
+		return c.Workload.Check(c.Params)
+	}
+	return nil
+}
+
+// minVolley is the shortest volley: clients begin within milliseconds of each other, which must be little beside it.
+const minVolley = 50 * time.Millisecond
+
+func (c Config) log(format string, args ...any) {
+	if c.Log != nil {
+		c.Log(fmt.Sprintf(format, args...))
+	}
+}
+
+// atOnce is how many agents are seen to at the same time: more of them only queue for processors.
+func (c Config) atOnce() int {
+	if c.AtOnce > 0 {
+		return c.AtOnce
+	}
+	return 16
+}

@@ -1,0 +1,263 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"netdelta/internal/agent"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// fleet is a network's clients and servers in one build.
+type fleet struct {
+	config  Config
+	sum     *sum
+	ground  Ground
+	servers []*server
+	clients []*client
+	build   Build
+	lead    time.Duration // how long before the common instant the clients are told
+
+	mu     sync.Mutex
+	agents []*agent.Agent
+}
+
+// server is a pod that answers, on one port for each part of its clients.
+type server struct {
+	agent *agent.Agent
+	first uint16
+}
+
+// client is one of many. It keeps no more of its volleys than three sums.
+type client struct {
+	pod     testbed.Pod
+	agent   *agent.Agent
+	session int
+	offset  agent.Offset
+	read    time.Duration // when the offset was read
+	lost    bool
+
+	seconds, transactions, bits float64
+}
+
+// share is how many clients one port of a server answers: each has a thread of its own there.
+const share = 200
+
+// Patience with agents.
+const (
+	// dialPatience is how long a client tries to reach a server: services are programmed into nodes after they have been made.
+	dialPatience = 20 * time.Second
+	dialPause    = 200 * time.Millisecond
+	// readings is how often a clock is read, for the best of them.
+	readings = 8
+	// offsetFor is how long an offset holds: clocks of two machines drift by some 20 us in a second.
+	offsetFor = 10 * time.Second
+)
+
+// errNothing says that a client fired and nothing came back.
+var errNothing = errors.New("nothing got through in the volley")
+
+// muster opens the ground of a network and arms all clients. It fails only when there is nobody left to fire, or with ctx; then
+// nothing is left of it.
+func muster(ctx context.Context, c Config, s *sum, network string, build int) (*fleet, error) {
+	began := time.Now()
+	ground, err := c.Open(ctx, network, c.Clients, c.Servers)
+	if err != nil {
+		return nil, fmt.Errorf("network %s: %w", network, err)
+	}
+	f := &fleet{config: c, sum: s, ground: ground, build: Build{Build: build, Pods: time.Since(began)}}
+	missing := ground.Missing()
+	for _, pod := range slices.Sorted(maps.Keys(missing)) {
+		s.fail(Failure{Build: build, Pod: pod, Why: missing[pod]})
+	}
+	if err := f.arm(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("network %s: %w", network, err), f.close())
+	}
+	f.build.Armed = time.Since(began)
+	f.lead = leadFor(len(f.clients))
+	return f, nil
+}
+
+// arm starts the servers, then the clients.
+func (f *fleet) arm(ctx context.Context) error {
+	if err := f.startServers(ctx); err != nil {
+		return err
+	}
+	for _, pod := range f.ground.Clients() {
+		f.clients = append(f.clients, &client{pod: pod})
+	}
+	f.each(func(i int, c *client) error { return f.armClient(ctx, i, c) })
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if f.ready() == 0 {
+		return fmt.Errorf("none of %d clients could be armed; the first: %w", len(f.clients), f.sum.firstWhy())
+	}
+	return nil
+}
+
+// firstWhy is why the first that failed did.
+func (s *sum) firstWhy() error {
+	if len(s.network.Failures) == 0 {
+		return errors.New("there were no pods for them")
+	}
+	return errors.New(s.network.Failures[0].Why)
+}
+
+func (f *fleet) startServers(ctx context.Context) error {
+	pods := f.ground.Servers()
+	if len(pods) == 0 {
+		return errors.New("there is no pod for a server")
+	}
+	perServer := (f.config.Clients + len(pods) - 1) / len(pods)
+	f.servers = make([]*server, len(pods))
+	var eg errgroup.Group
+	eg.SetLimit(f.config.atOnce())
+	for i, pod := range pods {
+		eg.Go(func() error {
+			s, err := f.startServer(ctx, pod, (perServer+share-1)/share)
+			f.servers[i] = s
+			return err
+		})
+	}
+	return eg.Wait()
+}
+
+// startServer starts a server on so many ports.
+func (f *fleet) startServer(ctx context.Context, pod testbed.Pod, ports int) (*server, error) {
+	a, err := f.start(ctx, pod)
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	first, last := pod.Ports()
+	if int(last)-int(first)+1 < ports {
+		return nil, fmt.Errorf("pod %s has ports %d to %d, too few for %d clients: ask for more servers", pod.Name(), first, last, ports*share)
+	}
+	for k := range ports {
+		listen := netip.AddrPortFrom(f.anywhere(), first+uint16(k))
+		if _, err := a.Serve(ctx, f.config.Workload.Name, f.config.Params, listen, -1); err != nil {
+			return nil, fmt.Errorf("server: %w", err)
+		}
+	}
+	return &server{agent: a, first: first}, nil
+}
+
+// anywhere is the address that stands for all of a pod's own.
+func (f *fleet) anywhere() netip.Addr {
+	if f.config.Params.Family == result.IPv6 {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
+}
+
+func (f *fleet) start(ctx context.Context, pod testbed.Pod) (*agent.Agent, error) {
+	a, err := agent.Start(ctx, pod, f.config.Program)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.agents = append(f.agents, a)
+	return a, nil
+}
+
+// armClient starts a client, reads its clock and connects it. The clients are dealt out to the servers in turn.
+func (f *fleet) armClient(ctx context.Context, i int, c *client) error {
+	a, err := f.start(ctx, c.pod)
+	if err != nil {
+		return err
+	}
+	c.agent = a
+	if err := c.readClock(ctx); err != nil {
+		return err
+	}
+	to := f.servers[i%len(f.servers)]
+	port := to.first + uint16(i/len(f.servers)/share)
+	remote := f.ground.Endpoint(c.pod, to.agent.Pod(), port)
+	local := netip.AddrPortFrom(f.anywhere(), 0)
+	for until := time.Now().Add(dialPatience); ; {
+		c.session, err = a.Dial(ctx, f.config.Workload.Name, f.config.Params, local, remote, -1)
+		if err == nil || !a.Alive() || ctx.Err() != nil || time.Now().After(until) {
+			return err
+		}
+		pause(ctx, dialPause)
+	}
+}
+
+// pause waits for a while, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// readClock finds how the client's clock stands to this program's.
+func (c *client) readClock(ctx context.Context) (err error) {
+	c.offset, err = c.agent.Offset(ctx, readings)
+	c.read = agent.Now()
+	return err
+}
+
+// each does something with all clients that are left, some at a time, and loses those with which it fails.
+func (f *fleet) each(do func(i int, c *client) error) {
+	var eg errgroup.Group
+	eg.SetLimit(f.config.atOnce())
+	for i, c := range f.clients {
+		if c.lost {
+			continue
+		}
+		eg.Go(func() error {
+			if err := do(i, c); err != nil {
+				f.lose(c, err)
+			}
+			return nil
+		})
+	}
+	_ = eg.Wait() // nobody returns one
+}
+
+// lose gives a client up. The others go on.
+func (f *fleet) lose(c *client, why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c.lost = true
+	f.sum.fail(Failure{Build: f.build.Build, Pod: c.pod.Name(), Node: c.pod.Node(), Why: why.Error()})
+}
+
+// ready is how many clients are left.
+func (f *fleet) ready() int {
+	n := 0
+	for _, c := range f.clients {
+		if !c.lost {
+			n++
+		}
+	}
+	return n
+}
+
+// close ends all agents and removes the ground. How an agent ends is no news: what it failed at was said by its call.
+func (f *fleet) close() error {
+	var eg errgroup.Group
+	eg.SetLimit(f.config.atOnce())
+	for _, a := range f.agents {
+		eg.Go(func() error {
+			_ = a.Close()
+			return nil
+		})
+	}
+	_ = eg.Wait() // nobody returns one
+	f.agents = nil
+	return f.ground.Close()
+}

@@ -1,0 +1,175 @@
+// Package fleet judges what fleets have measured: each network against the baseline, volley by volley.
+package fleet
+
+import (
+	"math"
+	"slices"
+
+	"netdelta/experiment/fleet"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// Delta is one metric of a network against the baseline of the same rounds, over all builds.
+type Delta struct {
+	Network  string `json:"network"`
+	Baseline string `json:"baseline"`
+	Metric   string `json:"metric"`
+	Unit     string `json:"unit"`
+	Better   string `json:"better"`
+	// BaselineValue and Value are medians over volleys.
+	BaselineValue float64 `json:"baseline_value"`
+	Value         float64 `json:"value"`
+	// Ratio is value over baseline; its bounds are null with too few builds for an interval.
+	Ratio     float64       `json:"ratio"`
+	RatioLow  *float64      `json:"ratio_low"`
+	RatioHigh *float64      `json:"ratio_high"`
+	P         float64       `json:"p"`
+	PAdjusted float64       `json:"p_adjusted"`
+	Blocks    int           `json:"blocks"`
+	Rounds    int           `json:"rounds"`
+	Need      int           `json:"need"`
+	Verdict   stats.Verdict `json:"verdict"`
+	// Excluded counts rounds that were left out since fewer than 95% of the clients fired, in this network or in the baseline.
+	Excluded int `json:"excluded"`
+}
+
+// Report is an outcome with what it comes to.
+type Report struct {
+	fleet.Outcome
+	Deltas []Delta `json:"deltas"`
+	// Null is the baseline against its twin: a delta smaller than it is never called real.
+	Null []Delta `json:"null"`
+}
+
+// complete is the share of clients that a volley needs to be compared: with fewer there is less load, which is another question.
+const complete = 0.95
+
+// metric is a figure of a volley.
+type metric struct {
+	name, unit string
+	better     stats.Better
+	of         func(fleet.Volley) float64
+}
+
+// Judge compares each network with the baseline. The options are those of all deltas.
+func Judge(o fleet.Outcome, options stats.Options) Report {
+	r := Report{Outcome: o, Deltas: []Delta{}, Null: []Delta{}}
+	at := func(role result.Role) *fleet.Network {
+		if i := slices.IndexFunc(o.Networks, func(n fleet.Network) bool { return n.Role == role }); i >= 0 {
+			return &o.Networks[i]
+		}
+		return nil
+	}
+	baseline, twin := at(result.RoleBaseline), at(result.RoleTwin)
+	if baseline == nil || twin == nil {
+		return r
+	}
+	options.Seed = o.Seed
+	for _, m := range metricsOf(*baseline) {
+		r.judge(m, baseline, twin, options)
+	}
+	return r
+}
+
+// metricsOf are the figures that a network's volleys have: latencies where there are any, else throughput.
+func metricsOf(n fleet.Network) []metric {
+	if n.Latency == nil {
+		return []metric{{"throughput", "bit/s", stats.HigherBetter, func(v fleet.Volley) float64 { return v.Throughput / float64(v.Clients) }}}
+	}
+	return []metric{
+		{"p50", "ns", stats.LowerBetter, func(v fleet.Volley) float64 { return v.P50 }},
+		{"p99", "ns", stats.LowerBetter, func(v fleet.Volley) float64 { return v.P99 }},
+		{"rate", "1/s", stats.HigherBetter, func(v fleet.Volley) float64 { return v.Rate / float64(v.Clients) }},
+	}
+}
+
+// judge adds the deltas of one metric.
+func (r *Report) judge(m metric, baseline, twin *fleet.Network, options stats.Options) {
+	null, excluded := r.pairs(m, twin, baseline, baseline)
+	nullEstimate := stats.Compare(null, options)
+	floor := stats.NoiseFloor(nullEstimate)
+	d := deltaOf(m, nullEstimate, twin, baseline, excluded)
+	d.PAdjusted, d.Verdict = nullEstimate.P, stats.Judge(nullEstimate, nullEstimate.P, 0, m.better, options)
+	r.Null = append(r.Null, d)
+
+	var estimates []stats.Estimate
+	var ps []float64
+	first := len(r.Deltas)
+	for i := range r.Networks {
+		n := &r.Networks[i]
+		if n.Role != result.RoleCell {
+			continue
+		}
+		builds, excluded := r.pairs(m, n, baseline, twin)
+		e := stats.Compare(builds, options)
+		estimates, ps = append(estimates, e), append(ps, e.P)
+		r.Deltas = append(r.Deltas, deltaOf(m, e, n, baseline, excluded))
+	}
+	for i, p := range stats.Holm(ps) {
+		d := &r.Deltas[first+i]
+		d.PAdjusted, d.Verdict = p, stats.Judge(estimates[i], p, floor, m.better, options)
+	}
+}
+
+// pairs pairs the volleys of the same rounds, build by build, and counts the rounds that were left out.
+func (r *Report) pairs(m metric, cell, baseline, twin *fleet.Network) (builds []stats.Build, excluded int) {
+	type key struct{ build, round int }
+	index := func(n *fleet.Network) map[key]fleet.Volley {
+		all := map[key]fleet.Volley{}
+		for _, v := range n.Volleys {
+			all[key{v.Build, v.Round}] = v
+		}
+		return all
+	}
+	others, twins := index(baseline), index(twin)
+	last := -1
+	var cells, bases, seconds []float64
+	flush := func() {
+		if len(cells) > 0 {
+			builds = append(builds, stats.Pair(cells, bases, seconds))
+		}
+		cells, bases, seconds = nil, nil, nil
+	}
+	for _, v := range cell.Volleys {
+		if v.Build != last {
+			flush()
+			last = v.Build
+		}
+		b, t := others[key{v.Build, v.Round}], twins[key{v.Build, v.Round}]
+		if float64(min(v.Clients, b.Clients, t.Clients)) < complete*float64(r.Clients) {
+			excluded++
+			continue
+		}
+		cells, bases, seconds = append(cells, math.Log(m.of(v))), append(bases, math.Log(m.of(b))), append(seconds, math.Log(m.of(t)))
+	}
+	flush()
+	return builds, excluded
+}
+
+// deltaOf writes an estimate down.
+func deltaOf(m metric, e stats.Estimate, n, baseline *fleet.Network, excluded int) Delta {
+	d := Delta{
+		Network: n.Network, Baseline: baseline.Network, Metric: m.name, Unit: m.unit, Better: string(m.better), P: e.P,
+		BaselineValue: medianOf(m, baseline), Value: medianOf(m, n), Blocks: e.Builds, Rounds: e.Rounds, Need: e.Need, Excluded: excluded,
+	}
+	if !math.IsNaN(e.Center) {
+		d.Ratio = math.Exp(e.Center)
+	}
+	if e.HasInterval {
+		low, high := math.Exp(e.Low), math.Exp(e.High)
+		d.RatioLow, d.RatioHigh = &low, &high
+	}
+	return d
+}
+
+func medianOf(m metric, n *fleet.Network) float64 {
+	var all []float64
+	for _, v := range n.Volleys {
+		all = append(all, m.of(v))
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	return stats.Median(all)
+}
