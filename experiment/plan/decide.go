@@ -19,8 +19,10 @@ func (s *Scheduler) decide(now time.Duration) {
 		cells = kept
 	}
 	s.ahead = nil
-	rounds := s.plan(cells, s.limit()-now)
-	enough := s.rules.MaxBuilds > 0 && s.done >= s.rules.MaxBuilds
+	due := s.due(cells)
+	cells = s.turn(cells)
+	rounds := s.plan(cells, due, s.limit()-now)
+	enough := s.rules.MaxBuilds > 0 && s.done >= s.rules.MaxBuilds*s.parts
 	if rounds == 0 || enough {
 		s.current = Step{Ended: EndedBudget}
 		if enough {
@@ -41,6 +43,9 @@ func (s *Scheduler) without(cells []result.Cell) []result.Cell {
 // end ends a run in which no cell is left that needs another build.
 func (s *Scheduler) end(now time.Duration) {
 	s.current = Step{Ended: EndedResolved}
+	if s.rules.MaxBuilds > 0 && slices.ContainsFunc(s.cells, func(c result.Cell) bool { return s.spent(c) && s.unknown(c) }) {
+		s.current.Ended = EndedBuilds
+	}
 	if !slices.ContainsFunc(s.cells, func(c result.Cell) bool { return !s.dropped[c.ID] }) {
 		s.current.Ended = EndedFailed
 	}
@@ -49,6 +54,16 @@ func (s *Scheduler) end(now time.Duration) {
 
 // wanted says whether a cell needs another build.
 func (s *Scheduler) wanted(c result.Cell) bool {
+	return !s.spent(c) && s.unknown(c)
+}
+
+// spent says whether a cell was in as many builds as its part has at most. Without parts the run ends by their number.
+func (s *Scheduler) spent(c result.Cell) bool {
+	return s.rules.MaxBuilds > 0 && len(s.rules.Apart) > 0 && c.Role == result.RoleCell && s.builds[c.ID] >= s.rules.MaxBuilds
+}
+
+// unknown says whether more builds would tell more of a cell.
+func (s *Scheduler) unknown(c result.Cell) bool {
 	return s.builds[c.ID] < s.rules.MinBuilds || !s.resolved[c.ID]
 }
 
@@ -75,9 +90,9 @@ func (s *Scheduler) participants(wanted func(result.Cell) bool) []result.Cell {
 	return cells
 }
 
-// plan is how many rounds the next build of these cells has when so much time is left; 0 when it would not be over in
-// time.
-func (s *Scheduler) plan(cells []result.Cell, left time.Duration) int {
+// plan is how many rounds the next build of these cells has when so much time is left and so many builds are due, this one
+// among them; 0 when it would not be over in time.
+func (s *Scheduler) plan(cells []result.Cell, due int, left time.Duration) int {
 	round, once := s.cost.round(cells), s.cost.once(len(cells))
 	fit := fits(left, 1, once, round)
 	if s.rules.Rounds > 0 {
@@ -93,7 +108,6 @@ func (s *Scheduler) plan(cells []result.Cell, left time.Duration) int {
 		s.rounds = s.equalRounds(cells, left)
 	}
 	rounds := s.rounds
-	due := s.due(cells)
 	if due > 0 {
 		// The builds that all take part in come first: if they no longer fit with as many rounds, they have fewer.
 		rounds = min(rounds, max(s.rules.MinRounds, fits(left, due, once, round)))
@@ -107,7 +121,7 @@ func (s *Scheduler) plan(cells []result.Cell, left time.Duration) int {
 // tail says whether the time that is left after the current build is too short for another one: the build then goes on
 // until the budget ends.
 func (s *Scheduler) tail(now time.Duration) bool {
-	if s.rules.Rounds > 0 || s.last() || s.due(s.current.Cells) > 1 {
+	if s.rules.Rounds > 0 || s.last() || s.due(s.participants(s.wanted)) > 1 {
 		return false
 	}
 	cells := s.current.Cells
@@ -116,26 +130,44 @@ func (s *Scheduler) tail(now time.Duration) bool {
 }
 
 // last says whether the number of builds, not the time, ends the run after the next build.
-func (s *Scheduler) last() bool { return s.rules.MaxBuilds > 0 && s.done+1 >= s.rules.MaxBuilds }
+func (s *Scheduler) last() bool {
+	return s.rules.MaxBuilds > 0 && s.done+1 >= s.rules.MaxBuilds*s.parts
+}
 
 // due is how many builds are still needed until each of the cells has taken part in the least number.
 func (s *Scheduler) due(cells []result.Cell) int {
 	due := 0
-	for _, c := range cells {
-		due = max(due, s.rules.MinBuilds-s.builds[c.ID])
+	for _, part := range s.rules.parts(cells) {
+		most := 0
+		for _, c := range part {
+			if c.Role == result.RoleCell || len(s.rules.Apart) == 0 {
+				most = max(most, s.rules.MinBuilds-s.builds[c.ID])
+			}
+		}
+		due += most
 	}
 	return due
+}
+
+// usual is what a build of these cells costs beside its rounds, and what a round: on average, where they are in several parts.
+func (s *Scheduler) usual(cells []result.Cell) (once, round time.Duration) {
+	parts := s.rules.parts(cells)
+	for _, part := range parts {
+		once += s.cost.once(len(part)) / time.Duration(len(parts))
+		round += s.cost.round(part) / time.Duration(len(parts))
+	}
+	return once, round
 }
 
 // equalRounds divides the time among the planned builds, or among fewer when they would be too short.
 func (s *Scheduler) equalRounds(cells []result.Cell, left time.Duration) int {
 	round, once := s.cost.round(cells), s.cost.once(len(cells))
-	for builds := s.rules.Builds - s.done; builds > s.rules.MinBuilds-s.done; builds-- {
+	for builds := s.rules.Builds*s.parts - s.done; builds > s.rules.MinBuilds*s.parts-s.done; builds-- {
 		if rounds := fits(left, builds, once, round); rounds >= s.rules.MinRounds {
 			return rounds
 		}
 	}
-	return max(s.rules.MinRounds, fits(left, max(1, s.rules.MinBuilds-s.done), once, round))
+	return max(s.rules.MinRounds, fits(left, max(1, s.rules.MinBuilds*s.parts-s.done), once, round))
 }
 
 // fits is how many rounds each of so many builds can have in the time.

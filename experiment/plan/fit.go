@@ -102,9 +102,12 @@ func (r Rules) rounds() int { return max(r.Rounds, r.MinRounds, 1) }
 
 // need is how long the cells take in so many builds with the least number of rounds.
 func need(cells []result.Cell, costs Costs, builds int, rules Rules) time.Duration {
-	build := costs.Build
-	for _, c := range cells {
-		build += costs.Cell + time.Duration(rules.rounds())*costs.burst(c)
+	var build time.Duration
+	for _, part := range rules.parts(cells) {
+		build += costs.Build
+		for _, c := range part {
+			build += costs.Cell + time.Duration(rules.rounds())*costs.burst(c)
+		}
 	}
 	return costs.Start + time.Duration(builds)*build + costs.Finish
 }

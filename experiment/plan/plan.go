@@ -57,11 +57,17 @@ type Rules struct {
 	OnePass bool
 	// MaxBuilds ends the run after so many builds though time is left; zero does not.
 	MaxBuilds int
+	// Apart lists networks that can't stand beside those of another entry, each with all that can stand beside it: a build then
+	// has the networks of one entry only, and the baseline. The numbers of builds are those of each entry. Without it all
+	// networks stand side by side.
+	Apart [][]string
+	// Seed is what the order of the entries of Apart is drawn from.
+	Seed uint64
 }
 
 // RulesOf takes the rules from a study's design. Blocks, where they are given, are the number of builds at which the run ends.
 func RulesOf(d study.Design) Rules {
-	r := Rules{Budget: d.TimeBudget, Builds: d.Builds, MinBuilds: min(MinBuilds, d.Builds), Rounds: d.Rounds, MinRounds: MinRounds}
+	r := Rules{Budget: d.TimeBudget, Builds: d.Builds, MinBuilds: min(MinBuilds, d.Builds), Rounds: d.Rounds, MinRounds: MinRounds, Seed: d.Seed}
 	if d.Rounds > 0 {
 		r.MinRounds = d.Rounds
 	}

@@ -65,6 +65,7 @@ type Scheduler struct {
 	ahead    []result.Cell
 	out      Shed
 	left     []leftOut // that Shed names
+	parts    int       // in how many parts the cells are: so many builds give each of them one
 
 	phase   StepKind // what the runner is doing: "" is nothing
 	current Step
@@ -76,8 +77,9 @@ func NewScheduler(cells []result.Cell, rules Rules, costs Costs) *Scheduler {
 	rules.MinRounds = max(1, rules.MinRounds)
 	rules.MinBuilds = max(1, rules.MinBuilds)
 	rules.Builds = max(rules.Builds, rules.MinBuilds)
+	measured := Measured(cells)
 	return &Scheduler{
-		cells: Measured(cells), rules: rules, cost: newLedger(cells, costs),
+		cells: measured, rules: rules, cost: newLedger(cells, costs), parts: max(1, len(rules.parts(measured))),
 		builds: map[string]int{}, resolved: map[string]bool{}, dropped: map[string]bool{},
 	}
 }
@@ -200,6 +202,9 @@ func (s *Scheduler) Drop(id string) {
 // set up while this one is measured. The next build then has these cells, unless the run ends before; ok is false when no
 // further build is foreseen.
 func (s *Scheduler) Ahead() (cells []result.Cell, ok bool) {
+	if len(s.rules.Apart) > 0 {
+		return nil, false // the next build's networks can't stand beside this one's
+	}
 	if s.ahead == nil {
 		s.ahead = s.participants(func(c result.Cell) bool {
 			builds := s.builds[c.ID]

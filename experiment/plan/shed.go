@@ -60,7 +60,8 @@ func (s *Scheduler) shed(now time.Duration) {
 func (s *Scheduler) fitting(now time.Duration) bool {
 	cells := s.participants(s.wanted)
 	due := s.due(cells)
-	return due <= 0 || fits(s.limit()-now, due, s.cost.once(len(cells)), s.cost.round(cells)) >= s.rules.MinRounds
+	once, round := s.usual(cells)
+	return due <= 0 || fits(s.limit()-now, due, once, round) >= s.rules.MinRounds
 }
 
 // leftOut is a load that is left out, with those of its cells that were not before.
@@ -88,8 +89,9 @@ func (s *Scheduler) drop(cells []string, out bool) {
 
 // whole is about how long the run would take with nothing left out.
 func (s *Scheduler) whole(now time.Duration) time.Duration {
-	all := s.cost.once(len(s.cells)) + time.Duration(s.rules.MinRounds)*s.cost.round(s.cells)
-	return now/time.Duration(max(1, s.done)) + time.Duration(s.rules.Builds)*all + s.cost.finish
+	once, round := s.usual(s.cells)
+	all := once + time.Duration(s.rules.MinRounds)*round
+	return now/time.Duration(max(1, s.done)) + time.Duration(s.rules.Builds*s.parts)*all + s.cost.finish
 }
 
 // Shed is what was left out since the run began; it has no cells while nothing was.
