@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/experiment/fleet"
+	"netdelta/internal/agent"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/workload/catalogue"
+)
+
+// atOnce is how many agents are started at the same time.
+const atOnce = 16
+
+// podsMost is how many pods clients share.
+const podsMost = 20
+
+// volley is how long the clients fire each time.
+const volley = 500 * time.Millisecond
+
+// figures are what one controller took.
+type figures struct {
+	Armed   time.Duration   `json:"armed"`
+	Peak    int64           `json:"peak"`     // most memory that was resident, bytes
+	KeepAll int64           `json:"keep_all"` // what the histograms of all agents and volleys would take, bytes
+	CPU     time.Duration   `json:"cpu"`
+	Late    fleet.Quantiles `json:"late"`
+	Clock   time.Duration   `json:"clock"`
+	Lost    int             `json:"lost"`
+	Agent   int64           `json:"-"` // an agent's own memory, bytes, as a mean
+}
+
+// control is the controller of one size: it prints its figures.
+func control(ctx context.Context, name string, agents, volleys int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	driver := lab.NewDriver(network.Catalogue())
+	config := fleet.Config{
+		Open: func(ctx context.Context, name string, clients, servers int) (fleet.Ground, error) {
+			tb, err := driver.Open(ctx, testbed.Spec{Nodes: 2, PodsPerNode: min(podsMost, clients), Network: name})
+			if err != nil {
+				return nil, err
+			}
+			return fleet.On(tb, clients, servers)
+		},
+		Program: agent.Program{Path: self}, Networks: []string{name}, Clients: agents, Servers: 1, Builds: 1, Volleys: volleys,
+		Volley: volley, Seed: 1, AtOnce: atOnce, Log: func(line string) { fmt.Fprintln(os.Stderr, line) },
+	}
+	for _, w := range catalogue.Workloads() {
+		if w.Name == "tcp-rr" {
+			config.Workload, config.Params = w, w.Defaults
+		}
+	}
+	outcome, err := fleet.Run(ctx, config)
+	if err != nil {
+		return err
+	}
+	n := outcome.Networks[0]
+	for _, f := range n.Failures {
+		fmt.Fprintln(os.Stderr, "lost:", f.Pod, f.Why)
+	}
+	if len(n.Builds) == 0 || n.Late == nil {
+		return errors.New("nothing was measured")
+	}
+	counters := len(result.NewHistogram().Export().Counts)
+	f := figures{
+		Armed: n.Builds[0].Armed, Late: *n.Late, Clock: n.ClockError, Lost: n.Failed,
+		KeepAll: int64(agents) * int64(volleys) * int64(counters) * int64(unsafe.Sizeof(int64(0))),
+	}
+	if f.Peak, err = memory("/proc/self/status", "VmHWM"); err != nil {
+		return err
+	}
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		return err
+	}
+	f.CPU = time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	return json.NewEncoder(os.Stdout).Encode(f)
+}
+
+// memory is a line of a process's status, in bytes.
+func memory(status, field string) (int64, error) {
+	text, err := os.ReadFile(status)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, found := strings.CutPrefix(line, field+":"); found {
+			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("%s has no %s", status, field)
+}
+
+// watch looks at the children of a process every two seconds until the function that it returns is called, which says how much
+// memory of its own a child had at most, as a mean over the children.
+func watch(parent int) func() int64 {
+	done := make(chan struct{})
+	var ended sync.WaitGroup
+	most := int64(0)
+	ended.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(2 * time.Second):
+				most = max(most, ofChildren(parent))
+			}
+		}
+	})
+	return func() int64 {
+		close(done)
+		ended.Wait()
+		return most
+	}
+}
+
+// ofChildren is the mean of the children's own memory.
+func ofChildren(parent int) int64 {
+	sum, n := int64(0), int64(0)
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent)) // the pattern is right
+	for _, name := range tasks {
+		f, err := os.Open(name)
+		if err != nil {
+			continue // the thread has ended
+		}
+		words := bufio.NewScanner(f)
+		words.Split(bufio.ScanWords)
+		for words.Scan() {
+			if own, err := memory("/proc/"+words.Text()+"/status", "RssAnon"); err == nil {
+				sum, n = sum+own, n+1
+			}
+		}
+		_ = f.Close() // it was only read
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / n
+}
