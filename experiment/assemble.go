@@ -44,22 +44,27 @@ func Assemble(s *study.Study, p Plan, driver testbed.Driver, workloads []workloa
 	if err != nil {
 		return Config{}, err
 	}
+	c := assembled(s, p, driver, workloads)
+	c.Run.Environment = about
+	c.Program = agent.Program{Path: self, CPUs: controlling}
+	c.Measuring, c.Machine, c.Kernel = measuring, watch, kernel
+	return c, nil
+}
+
+// assembled is the part of a configuration that is the same wherever the pods run.
+func assembled(s *study.Study, p Plan, driver testbed.Driver, workloads []workload.Workload) Config {
 	return Config{
 		Run: result.Run{
 			Schema: result.Schema, Run: s.Name, Study: s.Name, Question: s.Question, Testbed: s.Testbed.Kind,
 			Seed: s.Design.Seed, Confidence: s.Design.Confidence, Margin: s.Design.Margin,
-			Notes: p.Notes, Environment: about, Cells: p.Cells, Claims: Claims(s),
+			Notes: p.Notes, Cells: p.Cells, Claims: Claims(s),
 		},
 		Rules: p.Rules, Costs: p.Costs,
 		Burst: s.Design.Burst, Blocks: p.Blocks, VisitBursts: s.Design.Rounds,
 		Testbed:   testbed.Spec{Nodes: max(s.Testbed.Nodes, p.nodes()), PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link)},
 		Driver:    driver,
 		Workloads: workloads,
-		Program:   agent.Program{Path: self, CPUs: controlling},
-		Measuring: measuring,
-		Machine:   watch,
-		Kernel:    kernel,
-	}, nil
+	}
 }
 
 // Claims are the study's, not tested until somebody judges them.

@@ -39,13 +39,20 @@ type stage struct {
 	burst time.Duration
 	visit int
 	ward  *ward
+	// remote says that the pods run on machines that this program does not run on.
+	remote bool
 }
 
 func newStage(c Config) *stage {
+	_, remote := c.Driver.(testbed.Remote)
+	assigned := assignPorts(c.Run.Cells, c.Workloads)
+	if remote {
+		assigned = anyClientPort(assigned)
+	}
 	return &stage{
 		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring, kernel: c.Kernel, shares: newShares(c.Run.Cells),
-		seed: c.Run.Seed, ports: assignPorts(c.Run.Cells, c.Workloads), seen: &sightings{},
-		burst: c.Burst, visit: c.VisitBursts, ward: &ward{},
+		seed: c.Run.Seed, ports: assigned, seen: &sightings{},
+		burst: c.Burst, visit: c.VisitBursts, ward: &ward{}, remote: remote,
 	}
 }
 
@@ -79,6 +86,15 @@ func assignPorts(cells []result.Cell, workloads []workload.Workload) map[result.
 		}
 		assigned[s] = ports{server: i, client: next}
 		next += uses
+	}
+	return assigned
+}
+
+// anyClientPort has the kernel choose the client's ports: on nodes that are others' they may be taken.
+func anyClientPort(assigned map[result.Setting]ports) map[result.Setting]ports {
+	for s, p := range assigned {
+		p.client = 0
+		assigned[s] = p
 	}
 	return assigned
 }
@@ -138,8 +154,12 @@ func (st *stage) group(index int, cells []result.Cell) (map[group][]result.Cell,
 	return groups, order
 }
 
-// parallelOpens is how many testbeds are set up at once: more only queue for the kernel's one lock on links.
-const parallelOpens = 4
+// How many testbeds are set up at once: on this machine more only queue for the kernel's one lock on links; elsewhere it is others
+// who schedule.
+const (
+	parallelOpens       = 4
+	parallelOpensRemote = 16
+)
 
 // openBuild sets up a build. A cell whose network or connection fails gets a seat that says so; only the end of ctx fails
 // the build as a whole, and then nothing of it is left.
@@ -147,7 +167,7 @@ func (st *stage) openBuild(ctx context.Context, index int, cells []result.Cell) 
 	groups, order := st.group(index, cells)
 	b := &build{index: index}
 	eg, egCtx := errgroup.WithContext(ctx)
-	eg.SetLimit(parallelOpens)
+	eg.SetLimit(map[bool]int{false: parallelOpens, true: parallelOpensRemote}[st.remote])
 	seats := make([][]*seat, len(order))
 	for i, g := range order {
 		eg.Go(func() error {
@@ -176,12 +196,12 @@ func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []resul
 		return failAll(seats, fmt.Errorf("building network %s: %w", g.network, err))
 	}
 	b.keep(tb)
-	if err := st.seen.look(ctx, tb); err != nil {
-		return failAll(seats, fmt.Errorf("looking at network %s: %w", g.network, err))
-	}
 	crew, err := st.startAgents(ctx, b, tb, cells)
 	if err != nil {
 		return failAll(seats, fmt.Errorf("network %s: %w", g.network, err))
+	}
+	if err := st.look(ctx, tb, crew); err != nil {
+		return failAll(seats, fmt.Errorf("looking at network %s: %w", g.network, err))
 	}
 	return st.armAll(ctx, seats, crew, tb, nil)
 }
@@ -193,7 +213,7 @@ func (st *stage) specOf(g group) testbed.Spec {
 	if g.mtu != 0 {
 		spec.Link.MTU = g.mtu
 	}
-	if neighboured(g.conditions) {
+	if !st.remote && neighboured(g.conditions) {
 		return withNeighbour(spec)
 	}
 	return spec
@@ -209,12 +229,12 @@ func failAll(seats []*seat, err error) []*seat {
 
 // armAll gives the seats their agents and opens their connections, on a testbed with clusters of services that talk when they like.
 func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.Testbed, clusters map[string]*cluster) []*seat {
-	prober := proberOf(tb)
+	prober, reachBy := proberOf(tb), time.Now().Add(reachWithin)
 	if prober != nil {
 		prober.Aside(aside(c.client, clusters))
 	}
 	for _, s := range seats {
-		s.testbed, s.prober = tb, prober
+		s.testbed, s.prober, s.reachBy = tb, prober, reachBy
 		s.client, s.server = c.client, c.servers[s.cell.Placement]
 		if k := s.cluster; k != nil {
 			s.server, s.services = k.members[0].agent, k.members
@@ -247,7 +267,7 @@ func (st *stage) newSeat(c result.Cell) *seat {
 	d := demandOf(st.workloads, c)
 	s := &seat{
 		cell: c, ports: st.ports[c.Setting()], share: st.shares[c.ID], cpus: placeCPUs(c.Params.CPU, st.measuring),
-		demand: d, pace: paceOf(st.burst, st.visit, d),
+		demand: d, pace: paceOf(st.burst, st.visit, d), far: st.remote,
 	}
 	if d.Cluster != nil && c.Params.CPU == "" {
 		cpu := st.clusterCPU(c)

@@ -2,8 +2,12 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"netdelta/internal/agent"
 	"netdelta/result"
@@ -19,32 +23,38 @@ type crew struct {
 	others map[string]*agent.Agent
 }
 
-// startAgents starts the client's agent and those of the servers that the cells need.
+// startAgents starts the client's agent and those of the servers that the cells need, all at once: a pod of a cluster takes seconds.
 func (st *stage) startAgents(ctx context.Context, b *build, tb testbed.Testbed, cells []result.Cell) (crew, error) {
 	c := crew{servers: map[result.Placement]*agent.Agent{}, others: map[string]*agent.Agent{}}
-	client, err := st.startAgent(ctx, b, tb.Pods()[0])
-	if err != nil {
-		return c, err
+	var mu sync.Mutex
+	eg, ctx := errgroup.WithContext(ctx)
+	start := func(pod testbed.Pod, keep func(*agent.Agent)) {
+		eg.Go(func() error {
+			a, err := st.startAgent(ctx, b, pod)
+			mu.Lock()
+			defer mu.Unlock()
+			keep(a)
+			return err
+		})
 	}
-	c.client = client
-	if neighboured(tb.Spec().Conditions) {
-		if c.neighbour, err = st.startAgent(ctx, b, neighbourPod(tb)); err != nil {
-			return c, err
-		}
+	start(tb.Pods()[0], func(a *agent.Agent) { c.client = a })
+	if !st.remote && neighboured(tb.Spec().Conditions) {
+		start(neighbourPod(tb), func(a *agent.Agent) { c.neighbour = a })
 	}
+	started := map[result.Placement]bool{}
 	for _, cell := range cells {
-		if c.servers[cell.Placement] != nil || demandOf(st.workloads, cell).Cluster != nil {
+		if started[cell.Placement] || demandOf(st.workloads, cell).Cluster != nil {
 			continue
 		}
+		started[cell.Placement] = true
 		pod, err := serverPod(tb, cell.Placement)
 		if err != nil {
-			return c, err
+			return c, errors.Join(err, eg.Wait())
 		}
-		if c.servers[cell.Placement], err = st.startAgent(ctx, b, pod); err != nil {
-			return c, err
-		}
+		start(pod, func(a *agent.Agent) { c.servers[cell.Placement] = a })
 	}
-	return c, nil
+	err := eg.Wait()
+	return c, err
 }
 
 // all are the agents of the crew, each once.

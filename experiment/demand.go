@@ -60,7 +60,7 @@ func unmet(c result.Cell, d workload.Demand, driver testbed.Driver, free unit.By
 		return fmt.Sprintf("workload %s on one node is unsupported: its %d servers stand on a node each; measure it across nodes (placement: [%s])", c.Workload, d.Cluster.Pods, result.CrossNode), nil
 	case d.Cluster != nil && on.Service != "" && on.Service != result.ServicePod:
 		return fmt.Sprintf("workload %s is unsupported with service=%s: its servers are reached by their own addresses; say service: %s", c.Workload, on.Service, result.ServicePod), nil
-	case d.Memory > 0 && d.Memory+daemon.Spare > free:
+	case d.Memory > 0 && driver.Name() == here && d.Memory+daemon.Spare > free:
 		return fmt.Sprintf("workload %s is unsupported: needs %v of memory for its servers, %v are free; end other programs or run it on a machine with more", c.Workload, d.Memory, free), nil
 	}
 	return lackingPrograms(c.Workload, d)

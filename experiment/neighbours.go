@@ -53,6 +53,9 @@ func neighbourPod(tb testbed.Testbed) testbed.Pod {
 // neighbourOf is the neighbour of a seat, nil for one that has none. The agent is that in the neighbour's pod.
 func (st *stage) neighbourOf(s *seat, a *agent.Agent) *neighbour {
 	own := slices.Compact(slices.Sorted(slices.Values(s.cpus.list())))
+	if st.remote {
+		return nil // a cluster has neighbours of its own
+	}
 	switch s.cell.Params.Conditions.QoS {
 	case result.BestEffort:
 		return &neighbour{agent: a, cpus: slices.Repeat(own, neighbours), seed: st.seed}

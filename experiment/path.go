@@ -96,6 +96,7 @@ func (s *seat) firstBursts(ctx context.Context) (path.Load, error) {
 			break
 		}
 	}
+	s.silent = s.latencies && transactions == 0
 	return load, nil
 }
 

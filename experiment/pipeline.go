@@ -34,9 +34,10 @@ func newPipeline(st *stage, v *visitor) *pipeline {
 // once is nothing: each build is set up anew.
 func (p *pipeline) once() time.Duration { return 0 }
 
-// prepare waits where servers have programs and memory: to start them would disturb what is measured meanwhile.
+// prepare waits where servers have programs and memory, and where pods are started on the machines that are measured: that would
+// disturb what is measured meanwhile.
 func (p *pipeline) prepare(ctx context.Context, index int, cells []result.Cell) {
-	if p.stage.serves(cells) {
+	if p.stage.remote || p.stage.serves(cells) {
 		return
 	}
 	next := &pending{index: index, done: make(chan struct{})}
@@ -51,6 +52,11 @@ func (p *pipeline) begin(ctx context.Context, index int, cells []result.Cell) er
 	var err error
 	if p.current, err = p.take(ctx, index, cells); err != nil {
 		return err
+	}
+	if p.stage.remote { // the pods of the build before have to be gone when this one is measured
+		if err := p.awaitRemoval(); err != nil {
+			return err
+		}
 	}
 	return p.visitor.warm(ctx, p.current.seats)
 }

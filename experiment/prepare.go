@@ -45,8 +45,15 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 	if p.Blocks {
 		p.refuseSameNode(networks)
 	}
+	_, remote := driver.(testbed.Remote)
+	if remote {
+		p.refuseLocal(driver)
+	}
 	p.refuseUncut(networks, s)
 	p.guess(s.Design.Burst, s.Design.Rounds)
+	if remote {
+		p.guessRemote()
+	}
 	p.markBaseless()
 	if len(plan.Measured(p.Cells)) == 0 {
 		return p, fmt.Errorf("%w: %w", ErrNothing, p.reasons())
@@ -59,16 +66,20 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 	if fitted.Note != "" {
 		p.Notes = append(p.Notes, fitted.Note)
 	}
+	if remote {
+		return p, nil // it is not this machine's memory that servers take
+	}
 	return p, p.fitMemory()
 }
 
 // asBlocks has one round in each build: the pass over all networks, in which each visit measures a cell in several bursts. Where
-// the study does not say how many blocks there are, it is as many as an interval takes, and more as long as there is time and
-// something to resolve.
+// the study does not say how many blocks there are, it is one more than an interval takes, since a visit that others on the machine
+// disturbed can't be repeated, and more as long as there is time and something to resolve.
 func (p *Plan) asBlocks(d study.Design) {
 	if d.Blocks > 0 {
 		p.FixBuilds(d.Blocks)
 	} else {
+		p.Rules.MinBuilds++
 		p.Rules.Builds, p.Rules.OnePass = p.Rules.MinBuilds, true
 		p.Notes = append(p.Notes, "measured in blocks, with the networks swapped live under the pods: there are workloads whose servers are started once")
 	}
@@ -97,6 +108,9 @@ func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver) error
 			lacks[asked] = reason
 		}
 		p.Cells[i].Unsupported = reason
+	}
+	if _, remote := driver.(testbed.Remote); remote {
+		return nil
 	}
 	return p.refuseUnpinned()
 }

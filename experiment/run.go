@@ -34,12 +34,13 @@ type Config struct {
 	Driver    testbed.Driver
 	Workloads []workload.Workload
 	Program   agent.Program
-	Measuring []int // processors to pin workloads to
-	Machine   *pressure.Reader
-	Kernel    *cpu.Kernel
-	Folder    *result.Folder
-	Progress  Progress
-	Judge     Judge
+	Measuring []int // processors to pin workloads to; none where they are not this program's to give
+	// Machine is what watches this machine; nil where the pods run on others, which their agents then watch.
+	Machine  *pressure.Reader
+	Kernel   *cpu.Kernel
+	Folder   *result.Folder
+	Progress Progress
+	Judge    Judge
 }
 
 // Judge makes of trials what the reader wants to know. An experiment asks it after each build which cells are known well
@@ -77,7 +78,7 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	} else if err != nil {
 		r.run.Ended = plan.EndedFailed
 	}
-	err = errors.Join(err, r.method.close(), r.writer.close(), c.Kernel.Close(), c.Machine.Close())
+	err = errors.Join(err, r.method.close(), r.writer.close(), c.Kernel.Close(), r.visitor.machine.close())
 	r.run.Finished = time.Now()
 	r.run.Environment = r.stage.seen.environment(r.run.Environment)
 	r.run.Notes = r.stage.seen.notes(r.run.Notes)
@@ -133,7 +134,7 @@ func newRunner(c Config) *runner {
 		r.run.Started = r.began
 	}
 	r.stage = newStage(c)
-	r.visitor = &visitor{seed: c.Run.Seed, blocks: c.Blocks, ward: r.stage.ward, clock: func() time.Duration { return time.Since(r.run.Started) }, machine: c.Machine, seen: r.stage.seen}
+	r.visitor = &visitor{seed: c.Run.Seed, blocks: c.Blocks, ward: r.stage.ward, clock: func() time.Duration { return time.Since(r.run.Started) }, machine: watchOf(c), seen: r.stage.seen}
 	if c.Blocks {
 		r.method = newSwapper(r.stage, r.visitor, func() time.Duration { return r.budget - r.elapsed() })
 	} else {

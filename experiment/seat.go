@@ -36,6 +36,10 @@ type seat struct {
 	services []*service
 	cluster  *cluster // nil where the cell has a server of its own
 	broken   bool     // the connection was lost with a service
+	silent   bool     // nothing came back in the first bursts
+	// far says that the pods are on other machines, and reachBy when the network has to reach the server there.
+	far     bool
+	reachBy time.Time
 
 	started   time.Time
 	bursts    result.Bursts
@@ -104,6 +108,9 @@ func (s *seat) arm(ctx context.Context, tb testbed.Testbed) error {
 	}
 	s.services = []*service{{agent: s.server, session: session}}
 	s.local, s.remote = netip.AddrPortFrom(all, uint16(s.ports.client)), tb.Endpoint(from, to, uint16(port))
+	if s.far {
+		return s.await(ctx, func() error { return s.redial(ctx) })
+	}
 	return s.redial(ctx)
 }
 
@@ -132,12 +139,15 @@ func (s *seat) whom() string {
 	return s.remote.String()
 }
 
-// within is how long a start may take that has programs to start; netdelta's own loops start at once.
+// within is how long a start may take that has programs to start; netdelta's own loops start at once, where the network is there.
 func (s *seat) within(d time.Duration) time.Duration {
-	if len(s.demand.Programs) == 0 {
-		return 0
+	switch {
+	case len(s.demand.Programs) > 0:
+		return d
+	case s.far:
+		return reachEach
 	}
-	return d
+	return 0
 }
 
 // disarm closes both ends, less a cluster.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"netdelta/internal/agent"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -21,6 +22,8 @@ type sightings struct {
 	said    []string // by testbeds
 	// versions are those of the programs that testbeds used.
 	versions map[string]string
+	// nodes are the machines of pods elsewhere, by the names of their nodes.
+	nodes map[string]result.Environment
 }
 
 // lack notes what can't be told here.
@@ -60,6 +63,40 @@ func (s *sightings) notes(known []string) []string {
 		}
 	}
 	return known
+}
+
+// look notes a testbed that has just been built, and where its agents run.
+func (st *stage) look(ctx context.Context, tb testbed.Testbed, c crew) error {
+	if st.remote {
+		for _, a := range c.all() {
+			if err := st.seen.meet(ctx, a); err != nil {
+				return err
+			}
+		}
+	}
+	return st.seen.look(ctx, tb)
+}
+
+// meet asks an agent of another machine what that is, once for each node.
+func (s *sightings) meet(ctx context.Context, a *agent.Agent) error {
+	node := a.Pod().Node()
+	s.mu.Lock()
+	_, known := s.nodes[node]
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	about, err := a.Machine(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nodes == nil {
+		s.nodes = map[string]result.Environment{}
+	}
+	s.nodes[node] = about
+	return nil
 }
 
 // look notes a testbed that has just been built, unless its network was seen before.
@@ -107,6 +144,9 @@ func (s *sightings) environment(e result.Environment) result.Environment {
 	defer s.mu.Unlock()
 	if len(s.links) > 0 {
 		e.Links, e.Sysctls = s.links, s.sysctls
+	}
+	if e.Cluster != nil {
+		e = onNodes(e, s.nodes)
 	}
 	if len(s.versions) > 0 {
 		known := maps.Clone(s.versions)

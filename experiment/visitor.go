@@ -23,7 +23,7 @@ type visitor struct {
 	blocks  bool // the networks are swapped live
 	ward    *ward
 	clock   func() time.Duration // since the start of the run
-	machine *pressure.Reader
+	machine watch
 	seen    *sightings
 	// usual is what rounds are held against, by the classes of service among their cells: neighbours are a load.
 	usual map[string]*calibration
@@ -42,7 +42,7 @@ func (v *visitor) warm(ctx context.Context, seats []*seat) error {
 		if s.failed != nil {
 			continue
 		}
-		err := s.prove(ctx)
+		err := s.proveFirst(ctx)
 		if err == nil {
 			err = s.follow(ctx)
 		}
@@ -63,8 +63,7 @@ func (v *visitor) warm(ctx context.Context, seats []*seat) error {
 
 // round visits each seat once, in random order, and then judges the round as a whole. The spans are in the order of seats.
 func (v *visitor) round(ctx context.Context, build int, seats []*seat, round int) (spans []time.Duration, disturbed bool, err error) {
-	before, err := v.machine.Read()
-	if err != nil {
+	if err := v.machine.begin(ctx, seats); err != nil {
 		return nil, false, err
 	}
 	spans = make([]time.Duration, len(seats))
@@ -86,12 +85,13 @@ func (v *visitor) round(ctx context.Context, build int, seats []*seat, round int
 		}
 		spans[i] = v.clock() - start
 	}
-	after, err := v.machine.Read()
+	load, err := v.machine.end(ctx)
 	if err != nil {
 		return nil, false, err
 	}
+	v.seen.lack(v.machine.lacks())
 	v.tend(ctx, seats, round)
-	reason := v.usually(seats).judge(v.telling(seats, after.Since(before)))
+	reason := v.usually(seats).judge(v.telling(seats, load))
 	if reason == "" {
 		return spans, false, nil
 	}
