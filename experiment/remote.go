@@ -53,14 +53,18 @@ func (p *Plan) refuseLocal(driver testbed.Driver) {
 // What the parts of a run cost on machines elsewhere, as guessed: pods are scheduled and started, and each exchange with an agent goes
 // through the cluster's own server.
 const (
-	remoteStart    = 5 * time.Second
-	remoteBuild    = 8 * time.Second
+	remoteStart    = 3 * time.Second
+	remoteBuild    = 6 * time.Second
 	remoteCell     = 30 * time.Millisecond
 	remoteExchange = 4 * time.Millisecond
 )
 
-// guessRemote makes the guesses of what a run costs those for machines elsewhere.
+// guessRemote makes the guesses of what a run costs those for machines elsewhere, and plans with no more builds than an interval takes:
+// what time is left goes into more of them.
 func (p *Plan) guessRemote() {
+	if !p.Blocks {
+		p.Rules.Builds = min(p.Rules.Builds, p.Rules.MinBuilds)
+	}
 	p.Costs.Start, p.Costs.Build, p.Costs.Cell = remoteStart, remoteBuild, remoteCell
 	p.Costs.Burst += remoteExchange
 	for id := range p.Costs.Cells {
