@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
 	"netdelta/testbed"
 	"netdelta/unit"
-
-	"net/netip"
 )
 
 // ErrGone is matched by the error of every call on an agent that has ended, or that was given up since it did not answer.

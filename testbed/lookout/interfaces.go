@@ -1,0 +1,142 @@
+package lookout
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"netdelta/testbed"
+	"netdelta/unit"
+)
+
+// listAttempts is how often a list is read that the kernel changes meanwhile.
+const listAttempts = 8
+
+// again reads a list, anew where the kernel changed it meanwhile.
+func again[T any](what string, read func() ([]T, error)) ([]T, error) {
+	var last error
+	for range listAttempts {
+		all, err := read()
+		if err == nil {
+			return all, nil
+		}
+		last = err
+		if !errors.Is(err, netlink.ErrDumpInterrupted) && !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("list the %s: %w", what, last)
+}
+
+// Interfaces describes the devices of the calling thread's namespace, by their numbers. It needs no rights.
+func Interfaces() ([]testbed.Interface, error) {
+	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open a netlink socket: %w", err)
+	}
+	defer nl.Close()
+	links, err := again("devices", nl.LinkList)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := again("addresses", func() ([]netlink.Addr, error) { return nl.AddrList(nil, unix.AF_UNSPEC) })
+	if err != nil {
+		return nil, err
+	}
+	names := map[int]string{}
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	all := make([]testbed.Interface, 0, len(links))
+	for _, l := range links {
+		i := describe(l, names)
+		for _, a := range addresses {
+			if p, ok := prefix(a.IPNet); ok && a.LinkIndex == i.Index {
+				i.Addresses = append(i.Addresses, p)
+			}
+		}
+		all = append(all, i)
+	}
+	slices.SortFunc(all, func(a, b testbed.Interface) int { return a.Index - b.Index })
+	return all, nil
+}
+
+// describe takes over what matters of a link.
+func describe(l netlink.Link, names map[int]string) testbed.Interface {
+	a := l.Attrs()
+	i := testbed.Interface{
+		Index: a.Index, Name: a.Name, Kind: l.Type(), MTU: a.MTU, Up: a.Flags&net.FlagUp != 0, Master: names[a.MasterIndex],
+	}
+	// The number of the other end of a pair means nothing here where that is in another namespace.
+	if a.NetNsID < 0 && i.Kind != "veth" {
+		i.Lower = names[a.ParentIndex]
+	}
+	switch l := l.(type) {
+	case *netlink.Bond:
+		i.BondMode, i.HashPolicy = l.Mode.String(), l.XmitHashPolicy.String()
+	case *netlink.Vxlan:
+		i.Lower, i.Port, i.Network = names[l.VtepDevIndex], uint16(l.Port), uint32(l.VxlanId)
+	case *netlink.Geneve:
+		i.Port, i.Network = l.Dport, l.ID
+	}
+	i.Driver, i.Speed = card(a.Name)
+	return i
+}
+
+// prefix is an address with the length of its network.
+func prefix(n *net.IPNet) (netip.Prefix, bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	ip, ok := netip.AddrFromSlice(n.IP)
+	ones, _ := n.Mask.Size()
+	return netip.PrefixFrom(ip.Unmap(), ones), ok
+}
+
+// RouteTo asks how the calling thread's namespace reaches an address.
+func RouteTo(to netip.Addr) (testbed.Route, error) {
+	r := testbed.Route{To: to}
+	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return r, fmt.Errorf("open a netlink socket: %w", err)
+	}
+	defer nl.Close()
+	found, err := nl.RouteGet(to.AsSlice())
+	if err == nil && len(found) == 0 {
+		err = errors.New("the kernel names none")
+	}
+	if err != nil {
+		return r, fmt.Errorf("find the route to %s: %w", to, err)
+	}
+	l, err := nl.LinkByIndex(found[0].LinkIndex)
+	if err != nil {
+		return r, fmt.Errorf("find the device of the route to %s: %w", to, err)
+	}
+	r.Device, r.MTU = l.Attrs().Name, found[0].MTU
+	if a, ok := netip.AddrFromSlice(found[0].Gw); ok {
+		r.Gateway = a.Unmap()
+	}
+	if a, ok := netip.AddrFromSlice(found[0].Src); ok {
+		r.Source = a.Unmap()
+	}
+	return r, nil
+}
+
+// megabit is the unit in which cards say their speed.
+const megabit = 1_000_000
+
+// unknownSpeed is SPEED_UNKNOWN of linux/ethtool.h.
+const unknownSpeed = 1<<32 - 1
+
+// speedOf is a card's speed in bits per second, of the two halves that it says.
+func speedOf(low, high uint16) unit.BitsPerSecond {
+	if s := uint32(high)<<16 | uint32(low); s != unknownSpeed && s != 1<<16-1 {
+		return unit.BitsPerSecond(s) * megabit
+	}
+	return 0
+}

@@ -1,0 +1,134 @@
+package testbed
+
+import (
+	"context"
+	"net/netip"
+
+	"netdelta/network"
+	"netdelta/unit"
+)
+
+// Witness is a testbed whose nodes and networks are somebody else's: no plan says which way packets go. One can look, inside
+// its pods and, where that is allowed, on their nodes.
+type Witness interface {
+	Testbed
+	// Watch begins to look at the way between two pods.
+	Watch(ctx context.Context, from, to Pod) (Watch, error)
+	// Count reads the counters of the devices between two pods: of the pods themselves, and of their nodes where one can look
+	// there.
+	Count(ctx context.Context, from, to Pod) (map[network.Device]Counters, error)
+}
+
+// Watch is a look at the way between two pods that is under way. Close is idempotent.
+type Watch interface {
+	// End says what was seen since the Watch began, of a load that went to the address that was called.
+	End(ctx context.Context, called netip.AddrPort) (Sighting, error)
+	Close() error
+}
+
+// Reach says how a client reaches its server on a cluster.
+type Reach string
+
+// The ways to reach a server.
+const (
+	// ReachHost goes from node to node: both ends are in their node's own namespace.
+	ReachHost Reach = "host"
+	// ReachPod goes to the server's own address, whoever named it.
+	ReachPod Reach = "pod"
+	// ReachService goes to a virtual address, which is translated on the client's node.
+	ReachService Reach = "service"
+	// ReachNodePort goes to a port of a node, which is translated there.
+	ReachNodePort Reach = "nodeport"
+)
+
+// Places of a sighting. A pod in its node's own namespace is in the node's place, and two pods of one node are both on the
+// client's.
+const (
+	atClient = iota
+	atServer
+)
+
+// ClientNode is the place of the client's node.
+func ClientNode() network.Space { return network.InNode(atClient) }
+
+// ServerNode is the place of the server's node, where it is not the client's.
+func ServerNode() network.Space { return network.InNode(atServer) }
+
+// ClientPod is the place inside of the client's pod.
+func ClientPod() network.Space { return network.InPod(atClient) }
+
+// ServerPod is the place inside of the server's pod.
+func ServerPod() network.Space { return network.InPod(atServer) }
+
+// Sighting is what was seen of the way between two pods while a load was under way. It is plain data.
+type Sighting struct {
+	Reach Reach
+	// Expect is what somebody says that packets are wrapped in between nodes, "" where nobody does.
+	Expect Encapsulation
+	// Called is what the client called, and Backend the server itself.
+	Called, Backend netip.AddrPort
+	Client, Server  Stand
+	// Places are those that could be looked at.
+	Places map[network.Space]Place
+}
+
+// Stand is where one end of a way is.
+type Stand struct {
+	Pod, Node string // by their names
+	// Address is the pod's, NodeAddress its node's, which is not valid where nobody can look at the node.
+	Address, NodeAddress netip.Addr
+	// In is the place that the pod's processes are in, On that of its node: the same for a pod in its node's own namespace.
+	In, On network.Space
+}
+
+// Place is a network namespace while it was watched.
+type Place struct {
+	// Name is that of the pod or the node.
+	Name       string
+	Interfaces []Interface
+	// Before and After are the devices' counters by name.
+	Before, After           map[string]Counters
+	StackBefore, StackAfter Stack
+	// Packets are those of the pods, their nodes and services that a sample holds, and no others. Missed is how many there was
+	// no room for. Lacks says why there is no sample: "CAP_NET_RAW".
+	Packets []Packet
+	Missed  int
+	Lacks   string
+	// Routes are the ways out of here to the ends and their nodes.
+	Routes []Route
+	// Peers are those who are connected to the server's port by TCP, as its kernel knows them.
+	Peers []netip.AddrPort
+}
+
+// Interface is a device of a machine that was not built by netdelta.
+type Interface struct {
+	Index int    `json:"index"`
+	Name  string `json:"name"`
+	// Kind is the kernel's name for it: "vxlan", "veth", "bond"; "device" for a network card.
+	Kind string `json:"kind"`
+	MTU  int    `json:"mtu"`
+	Up   bool   `json:"up,omitempty"`
+	// Master is the bridge or bond that it is a part of, Lower the device of the same namespace beneath it, "" without.
+	Master    string         `json:"master,omitempty"`
+	Lower     string         `json:"lower,omitempty"`
+	Addresses []netip.Prefix `json:"addresses,omitempty"`
+	// Driver and Speed are those of network cards, as they say.
+	Driver string             `json:"driver,omitempty"`
+	Speed  unit.BitsPerSecond `json:"speed,omitempty"`
+	// BondMode and HashPolicy are how a bond shares what it sends among its links: "802.3ad", "layer2".
+	BondMode   string `json:"bond_mode,omitempty"`
+	HashPolicy string `json:"hash_policy,omitempty"`
+	// Port is the UDP port of a tunnel, Network the number of the network in it.
+	Port    uint16 `json:"port,omitempty"`
+	Network uint32 `json:"network,omitempty"`
+}
+
+// Route is how a namespace reaches an address.
+type Route struct {
+	To      netip.Addr `json:"to"`
+	Device  string     `json:"device"`
+	Gateway netip.Addr `json:"gateway"` // not valid where the address is on the link
+	Source  netip.Addr `json:"source"`
+	// MTU is that of the path where the kernel knows one, else 0: then the device's holds.
+	MTU int `json:"mtu,omitempty"`
+}
