@@ -94,7 +94,7 @@ func (r *Report) judge(m metric, baseline, twin *fleet.Network, options stats.Op
 	r.Null = append(r.Null, d)
 
 	var estimates []stats.Estimate
-	var ps []float64
+	var family [][]float64
 	first := len(r.Deltas)
 	for i := range r.Networks {
 		n := &r.Networks[i]
@@ -103,11 +103,14 @@ func (r *Report) judge(m metric, baseline, twin *fleet.Network, options stats.Op
 		}
 		builds, excluded := r.pairs(m, n, baseline, twin)
 		e := stats.Compare(builds, options)
-		estimates, ps = append(estimates, e), append(ps, e.P)
+		estimates, family = append(estimates, e), append(family, e.Locations)
 		r.Deltas = append(r.Deltas, deltaOf(m, e, n, baseline, excluded))
 	}
-	for i, p := range stats.Holm(ps) {
+	for i, p := range stats.StepDown(family, r.Seed) {
 		d := &r.Deltas[first+i]
+		if math.IsNaN(p) {
+			p = 1 // nothing was measured
+		}
 		d.PAdjusted, d.Verdict = p, stats.Judge(estimates[i], p, floor, m.better, options)
 	}
 }
@@ -123,27 +126,23 @@ func (r *Report) pairs(m metric, cell, baseline, twin *fleet.Network) (builds []
 		return all
 	}
 	others, twins := index(baseline), index(twin)
-	last := -1
-	var cells, bases, seconds []float64
-	flush := func() {
-		if len(cells) > 0 {
-			builds = append(builds, stats.Pair(cells, bases, seconds))
-		}
-		cells, bases, seconds = nil, nil, nil
-	}
+	type columns struct{ cell, baseline, twin []float64 }
+	var all []columns
 	for _, v := range cell.Volleys {
-		if v.Build != last {
-			flush()
-			last = v.Build
+		for len(all) <= v.Build {
+			all = append(all, columns{}) // each build has its place, also one that failed
 		}
 		b, t := others[key{v.Build, v.Round}], twins[key{v.Build, v.Round}]
 		if float64(min(v.Clients, b.Clients, t.Clients)) < complete*float64(r.Clients) {
 			excluded++
 			continue
 		}
-		cells, bases, seconds = append(cells, math.Log(m.of(v))), append(bases, math.Log(m.of(b))), append(seconds, math.Log(m.of(t)))
+		c := &all[v.Build]
+		c.cell, c.baseline, c.twin = append(c.cell, math.Log(m.of(v))), append(c.baseline, math.Log(m.of(b))), append(c.twin, math.Log(m.of(t)))
 	}
-	flush()
+	for _, c := range all {
+		builds = append(builds, stats.Pair(c.cell, c.baseline, c.twin))
+	}
 	return builds, excluded
 }
 

@@ -1,0 +1,236 @@
+// Package pairs finds the odd node among many: it takes what was measured between all pairs of nodes apart into what each node
+// adds as client and as server, and asks which node, or which pair, stands out from the others.
+package pairs
+
+import (
+	"math"
+	"slices"
+
+	"netdelta/experiment/pairs"
+	"netdelta/stats"
+)
+
+// Report is an outcome with what it comes to.
+type Report struct {
+	pairs.Outcome
+	Judged []Network `json:"judged"`
+}
+
+// Builds is how many builds a pair was measured in at most.
+func (r Report) Builds() int {
+	most := 0
+	for _, n := range r.Judged {
+		for _, p := range n.Pairs {
+			most = max(most, p.Builds)
+		}
+	}
+	return most
+}
+
+// Network is what one network's pairs come to.
+type Network struct {
+	Network string `json:"network"`
+	// Typical is the value of a pair without anything odd, in the outcome's unit.
+	Typical float64 `json:"typical"`
+	// Nodes are in the outcome's order.
+	Nodes []Node `json:"nodes"`
+	// Pairs are as measured, with what the two nodes do not explain.
+	Pairs []Pair `json:"pairs"`
+	// Note says why nobody is called odd, where it could not be told.
+	Note string `json:"note,omitempty"`
+}
+
+// Node is what a node adds to the pairs that it is in, as ratios to the median of all nodes.
+type Node struct {
+	Node     string  `json:"node"`
+	AsClient float64 `json:"as_client"`
+	AsServer float64 `json:"as_server"`
+	// Ratio is the mean of both, with its interval over the builds; null with too few of them.
+	Ratio     float64       `json:"ratio"`
+	RatioLow  *float64      `json:"ratio_low"`
+	RatioHigh *float64      `json:"ratio_high"`
+	PAdjusted float64       `json:"p_adjusted"`
+	Verdict   stats.Verdict `json:"verdict"`
+	// Odd says that the node is slower or faster than the others, beyond what they differ by among themselves.
+	Odd bool `json:"odd"`
+}
+
+// Pair is a pair's value, with its interval over the builds, and its ratio to what its nodes explain.
+type Pair struct {
+	Client string   `json:"client"`
+	Server string   `json:"server"`
+	Value  float64  `json:"value"`
+	Low    *float64 `json:"low"`
+	High   *float64 `json:"high"`
+	Builds int      `json:"builds"`
+	Ratio  float64  `json:"ratio"`
+	Odd    bool     `json:"odd"`
+}
+
+// What is called odd: beyond so many times the usual spread (of nodes, or of residuals), and by the margin of the options.
+const (
+	spreads = 4.0
+	// Which of two nodes is odd nobody can tell, nor which pair where three nodes leave one degree of freedom.
+	nodesLeast, pairsLeast = 3, 5
+)
+
+// Judge finds what is odd in each network.
+func Judge(o pairs.Outcome, options stats.Options) Report {
+	r := Report{Outcome: o}
+	for _, n := range o.Networks {
+		r.Judged = append(r.Judged, judge(o, n, options))
+	}
+	return r
+}
+
+func judge(o pairs.Outcome, n pairs.Network, options stats.Options) Network {
+	out := Network{Network: n.Network, Nodes: []Node{}, Pairs: []Pair{}}
+	fits := fitsOf(o.Nodes, n)
+	if len(fits) == 0 {
+		out.Note = "nothing was measured"
+		return out
+	}
+	var overall []float64
+	for _, f := range fits {
+		overall = append(overall, f.Overall)
+	}
+	out.Typical = math.Exp(stats.Mean(overall))
+	out.judgeNodes(o, fits, options)
+	out.judgePairs(o, n, fits, options)
+	switch {
+	case len(o.Nodes) < nodesLeast:
+		out.Note = "two nodes: which of them is odd can't be told; it takes three"
+	case len(fits) < leastBuilds(options):
+		out.Note = "too few builds to call a node odd"
+	}
+	return out
+}
+
+func leastBuilds(o stats.Options) int {
+	if o.MinBuilds >= 2 {
+		return o.MinBuilds
+	}
+	return stats.DefaultMinBuilds
+}
+
+// fitsOf fits the matrix of each build, of logarithms.
+func fitsOf(nodes []string, n pairs.Network) []Fit {
+	matrices := map[int][][]float64{}
+	for _, p := range n.Pairs {
+		i, j := slices.Index(nodes, p.Client), slices.Index(nodes, p.Server)
+		for _, v := range p.Builds {
+			if matrices[v.Build] == nil {
+				matrices[v.Build] = blank(len(nodes))
+			}
+			matrices[v.Build][i][j] = math.Log(v.Value)
+		}
+	}
+	var builds []int
+	for b := range matrices {
+		builds = append(builds, b)
+	}
+	slices.Sort(builds)
+	var fits []Fit
+	for _, b := range builds {
+		fits = append(fits, Polish(matrices[b]))
+	}
+	return fits
+}
+
+// blank is a matrix without entries.
+func blank(n int) [][]float64 {
+	m := make([][]float64, n)
+	for i := range m {
+		m[i] = make([]float64, n)
+		for j := range m[i] {
+			m[i][j] = math.NaN()
+		}
+	}
+	return m
+}
+
+// judgeNodes says what each node adds, and whether it is odd.
+func (out *Network) judgeNodes(o pairs.Outcome, fits []Fit, options stats.Options) {
+	var estimates []stats.Estimate
+	var family [][]float64
+	for i, node := range o.Nodes {
+		var client, server []float64
+		var builds []stats.Build
+		for _, f := range fits {
+			row, column := f.Rows[i], f.Columns[i]
+			if math.IsNaN(row) || math.IsNaN(column) {
+				builds = append(builds, stats.Build{}) // each build has its place
+				continue
+			}
+			client, server = append(client, row), append(server, column)
+			builds = append(builds, stats.Build{Deltas: []float64{(row + column) / 2}})
+		}
+		if len(client) == 0 {
+			continue
+		}
+		e := stats.Compare(builds, options)
+		n := Node{Node: node, AsClient: math.Exp(stats.Mean(client)), AsServer: math.Exp(stats.Mean(server)), Ratio: math.Exp(e.Center)}
+		n.RatioLow, n.RatioHigh = bounds(e)
+		out.Nodes, estimates, family = append(out.Nodes, n), append(estimates, e), append(family, e.Locations)
+	}
+	var centers []float64
+	for _, e := range estimates {
+		centers = append(centers, e.Center)
+	}
+	// A node is held against the others, however much these differ among themselves.
+	floor := spreads * stats.MAD(centers)
+	for i, p := range stats.StepDown(family, o.Seed) {
+		n := &out.Nodes[i]
+		n.PAdjusted = certain(p)
+		n.Verdict = stats.Judge(estimates[i], p, floor, stats.Better(o.Better), options)
+		n.Odd = len(out.Nodes) >= nodesLeast && (n.Verdict == stats.Slower || n.Verdict == stats.Faster)
+	}
+}
+
+// judgePairs says what each pair measured, and whether it is odd beside its nodes.
+func (out *Network) judgePairs(o pairs.Outcome, n pairs.Network, fits []Fit, options stats.Options) {
+	var residuals []stats.Estimate
+	var centers []float64
+	var family [][]float64
+	for _, p := range n.Pairs {
+		var values, rest []stats.Build
+		i, j := slices.Index(o.Nodes, p.Client), slices.Index(o.Nodes, p.Server)
+		for _, v := range p.Builds {
+			values = append(values, stats.Build{Deltas: []float64{math.Log(v.Value)}})
+		}
+		for _, f := range fits {
+			b := stats.Build{}
+			if !math.IsNaN(f.Residuals[i][j]) {
+				b.Deltas = []float64{f.Residuals[i][j]}
+			}
+			rest = append(rest, b)
+		}
+		e, r := stats.Compare(values, options), stats.Compare(rest, options)
+		pair := Pair{Client: p.Client, Server: p.Server, Value: math.Exp(e.Center), Builds: e.Builds, Ratio: math.Exp(r.Center)}
+		pair.Low, pair.High = bounds(e)
+		out.Pairs, residuals = append(out.Pairs, pair), append(residuals, r)
+		centers, family = append(centers, r.Center), append(family, r.Locations)
+	}
+	floor := spreads * stats.MAD(centers)
+	for i, p := range stats.StepDown(family, o.Seed) {
+		verdict := stats.Judge(residuals[i], p, floor, stats.Better(o.Better), options)
+		out.Pairs[i].Odd = len(o.Nodes) >= pairsLeast && (verdict == stats.Slower || verdict == stats.Faster)
+	}
+}
+
+// certain is a p value; 1 where there is none.
+func certain(p float64) float64 {
+	if math.IsNaN(p) {
+		return 1
+	}
+	return p
+}
+
+// bounds are those of an estimate as ratios, nil without an interval.
+func bounds(e stats.Estimate) (low, high *float64) {
+	if !e.HasInterval {
+		return nil, nil
+	}
+	l, h := math.Exp(e.Low), math.Exp(e.High)
+	return &l, &h
+}

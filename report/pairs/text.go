@@ -1,0 +1,159 @@
+// Package pairs shows what was measured between all pairs of nodes: as tables, and as a heat map.
+package pairs
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	insight "netdelta/insight/pairs"
+	"netdelta/internal/ui"
+	"netdelta/unit"
+)
+
+// Limits of what is printed: larger matrices are for the page, longer lists for the JSON.
+const (
+	shownNodes    = 12
+	shownFailures = 5
+)
+
+// WriteText prints a report. The error is that of w.
+func WriteText(w io.Writer, r insight.Report) error {
+	out := bufio.NewWriter(w)
+	for i, n := range r.Judged {
+		put(out, "%s %s in network %s, from each node (rows) to each node (columns)\n", ui.Clean(r.Workload), r.Metric, ui.Clean(n.Network))
+		writeMatrix(out, r, n)
+		writeNodes(out, r, n)
+		for _, line := range Findings(r, n) {
+			put(out, "%s\n", ui.Clean(line))
+		}
+		writeFailures(out, r, i)
+		put(out, "\n")
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("print the pairs: %w", err)
+	}
+	return nil
+}
+
+func writeMatrix(out io.Writer, r insight.Report, n insight.Network) {
+	if len(r.Nodes) > shownNodes {
+		put(out, "  %d nodes: the matrix is in the page (--out) and in the JSON\n\n", len(r.Nodes))
+		return
+	}
+	table := newTable(out)
+	for _, node := range r.Nodes {
+		put(table, "\t%s", ui.Clean(node))
+	}
+	put(table, "\t\n")
+	for _, client := range r.Nodes {
+		put(table, "%s", ui.Clean(client))
+		for _, server := range r.Nodes {
+			put(table, "\t%s", cellOf(r, n, client, server))
+		}
+		put(table, "\t\n")
+	}
+	flush(table)
+	put(out, "\n")
+}
+
+// cellOf is what the matrix says of a pair.
+func cellOf(r insight.Report, n insight.Network, client, server string) string {
+	for _, p := range n.Pairs {
+		if p.Client != client || p.Server != server {
+			continue
+		}
+		text := value(r, p.Value)
+		if p.Low != nil && p.High != nil {
+			text += fmt.Sprintf(" +-%.1f%%", 100*(*p.High / *p.Low - 1)/2)
+		}
+		if p.Odd {
+			text += " !"
+		}
+		return text
+	}
+	return "-"
+}
+
+// value is a figure in the report's unit.
+func value(r insight.Report, v float64) string {
+	if r.Unit == "bit/s" {
+		return unit.BitsPerSecond(v).String()
+	}
+	return unit.Duration(time.Duration(v))
+}
+
+func writeNodes(out io.Writer, r insight.Report, n insight.Network) {
+	table := newTable(out)
+	put(table, "node\tbeside the others\t95%% interval\tas client\tas server\t\n")
+	for _, node := range n.Nodes {
+		put(table, "%s\t%s\t%s\t%s\t%s\t%s\n", ui.Clean(node.Node), percent(node.Ratio), interval(node, r.Builds()), percent(node.AsClient), percent(node.AsServer), mark(node))
+	}
+	flush(table)
+	put(out, "\n")
+}
+
+func percent(ratio float64) string { return unit.Ratio(ratio).Percent() }
+
+func interval(n insight.Node, builds int) string {
+	if n.RatioLow == nil || n.RatioHigh == nil {
+		return fmt.Sprintf("%d builds are too few", builds)
+	}
+	return fmt.Sprintf("[%s, %s]", percent(*n.RatioLow), percent(*n.RatioHigh))
+}
+
+func mark(n insight.Node) string {
+	if n.Odd {
+		return "odd: " + string(n.Verdict)
+	}
+	return ""
+}
+
+// Findings says in sentences what is odd in a network, or that nothing is. Names of nodes are as the testbed gave them.
+func Findings(r insight.Report, n insight.Network) []string {
+	var lines []string
+	for _, node := range n.Nodes {
+		if node.Odd {
+			lines = append(lines, fmt.Sprintf("odd node: %s is %s than the others: %s %s in network %s, %s", node.Node, node.Verdict, r.Metric, percent(node.Ratio), n.Network, interval(node, r.Builds())))
+		}
+	}
+	for _, p := range n.Pairs {
+		if p.Odd {
+			lines = append(lines, fmt.Sprintf("odd pair: from %s to %s %s is %s beside what both nodes show elsewhere", p.Client, p.Server, r.Metric, percent(p.Ratio)))
+		}
+	}
+	if len(lines) == 0 && n.Note == "" {
+		lines = append(lines, fmt.Sprintf("no node of %d stands out in network %s", len(n.Nodes), n.Network))
+	}
+	if n.Note != "" {
+		lines = append(lines, n.Note)
+	}
+	return lines
+}
+
+func writeFailures(out io.Writer, r insight.Report, network int) {
+	failures := r.Networks[network].Failures
+	for _, f := range failures[:min(len(failures), shownFailures)] {
+		where := fmt.Sprintf("build %d", f.Build+1)
+		if f.Client != "" {
+			where += ", " + f.Client
+		}
+		if f.Server != f.Client {
+			where += " to " + f.Server
+		}
+		put(out, "failed: %s: %s\n", ui.Clean(where), ui.Clean(strings.ReplaceAll(f.Why, "\n", "; ")))
+	}
+	if more := len(failures) - shownFailures; more > 0 {
+		put(out, "and %d more failed\n", more)
+	}
+}
+
+func newTable(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
+
+// flush ends a table; the error stays with what is below and comes with its Flush.
+func flush(table *tabwriter.Writer) { _ = table.Flush() }
+
+func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
