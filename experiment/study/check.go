@@ -46,6 +46,7 @@ func (c *checker) fail(path, problem, mend string) {
 }
 
 func (c *checker) check() {
+	c.known = c.known.of(c.study.Testbed.Kind)
 	c.names()
 	c.testbed()
 	c.networks()

@@ -31,7 +31,7 @@ type vocabulary struct{ networks, workloads []string }
 
 // vocabulary is what exists, and Metal.
 func (k Known) vocabulary() *vocabulary {
-	v := &vocabulary{networks: append(slices.Clone(k.Networks), Others, Metal)}
+	v := &vocabulary{networks: append(slices.Concat(k.Networks, k.elsewhere), Others, Metal)}
 	for _, w := range k.Workloads {
 		v.workloads = append(v.workloads, w.Name)
 	}

@@ -37,7 +37,7 @@ type Overrides struct {
 // Override returns a copy of the study with the flags applied, checked as a file is. Its errors have the flag as their
 // place. s is left as it is.
 func (s *Study) Override(o Overrides, known Known) (*Study, error) {
-	n := s.Clone()
+	n, known := s.Clone(), known.of(s.Testbed.Kind)
 	flags := map[string]Place{"": {File: "study " + s.Name}}
 	set := func(path, flag string) { flags[path] = Place{Flag: flag} }
 	if o.Baseline != "" {

@@ -128,6 +128,29 @@ type Known struct {
 	// CheckMTU returns an error that says what the network needs when it can't carry the version of IP over an underlay of
 	// this MTU; nil accepts every MTU.
 	CheckMTU func(network string, family result.Family, mtu unit.Bytes) error
+	// On are the networks of testbeds that have their own, in place of those above, by the name of the testbed.
+	On map[string]KnownNetworks
+
+	// elsewhere are networks that the study's testbed does not have: only claims may name them.
+	elsewhere []string
+}
+
+// KnownNetworks are those that a testbed has of its own. They have no MTU that a study could ask about.
+type KnownNetworks struct {
+	Names []string
+	// Read is as Known.ReadNetwork.
+	Read func(name string) (is bool, err error)
+}
+
+// of is what exists for a study on a testbed.
+func (k Known) of(testbed string) Known {
+	own, has := k.On[testbed]
+	if !has {
+		return k
+	}
+	k.elsewhere = k.Networks
+	k.Networks, k.ReadNetwork, k.CheckMTU, k.On = own.Names, own.Read, nil, nil
+	return k
 }
 
 // KnownWorkload is a workload of the catalogue.
