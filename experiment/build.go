@@ -14,6 +14,7 @@ import (
 
 	"netdelta/internal/agent"
 	"netdelta/probe/cpu"
+	"netdelta/probe/path"
 	"netdelta/probe/pressure"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -229,7 +230,7 @@ func failAll(seats []*seat, err error) []*seat {
 
 // armAll gives the seats their agents and opens their connections, on a testbed with clusters of services that talk when they like.
 func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.Testbed, clusters map[string]*cluster) []*seat {
-	prober, reachBy := proberOf(tb), time.Now().Add(reachWithin)
+	prober, reachBy := path.NewProof(tb), time.Now().Add(reachWithin)
 	if prober != nil {
 		prober.Aside(aside(c.client, clusters))
 	}

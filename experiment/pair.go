@@ -111,7 +111,7 @@ func (st *stage) ends(p *Pair) (workload.ExactSpec, error) {
 
 // prove runs the first transactions under the eyes of a prober, where the testbed has one.
 func (p *Pair) prove(ctx context.Context) (*result.Path, error) {
-	prober := proberOf(p.Testbed)
+	prober := path.NewProof(p.Testbed)
 	if prober == nil {
 		_, err := p.Exchange(proofLeast)
 		return nil, err

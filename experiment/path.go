@@ -16,14 +16,6 @@ import (
 	"netdelta/workload"
 )
 
-// proberOf is what proves the paths of a testbed, nil for one that does not show its devices.
-func proberOf(tb testbed.Testbed) *path.Prober {
-	if o, ok := tb.(testbed.Observer); ok {
-		return path.NewProber(o)
-	}
-	return nil
-}
-
 // follow has the meter watch the threads of both ends, which have run by now.
 func (s *seat) follow(ctx context.Context) error {
 	ends := []*service{{agent: s.client, session: s.session}}
@@ -164,8 +156,8 @@ func audit(ctx context.Context, seats []*seat, trials []result.Trial) {
 }
 
 // seatsByProber are the indices of the seats that share a testbed whose devices can be seen.
-func seatsByProber(seats []*seat) map[*path.Prober][]int {
-	by := map[*path.Prober][]int{}
+func seatsByProber(seats []*seat) map[path.Proof][]int {
+	by := map[path.Proof][]int{}
 	for i, s := range seats {
 		if s.prober != nil && s.path != nil {
 			by[s.prober] = append(by[s.prober], i)

@@ -57,7 +57,7 @@ type seat struct {
 	local     netip.AddrPort // of the client; port 0 takes any
 	remote    netip.AddrPort // where the client reaches the server; none of a cluster
 	meter     *cpu.Meter
-	prober    *path.Prober
+	prober    path.Proof
 	path      *result.Path // nil where nobody could look
 	links     *linkMeter   // nil without bonds
 	bounds    *bounds.Meter

@@ -10,6 +10,9 @@ type Path struct {
 	Weak []string `json:"weak,omitempty"`
 	// Findings are what was wrong, a sentence each.
 	Findings []string `json:"findings,omitempty"`
+	// Notes are what was seen of the way that no plan says and that is not wrong, a sentence each: on a cluster, how packets
+	// were wrapped and whose addresses were translated.
+	Notes []string `json:"notes,omitempty"`
 	// Payload is what the workload moved, both ways, while the devices were watched.
 	Payload unit.Bytes `json:"payload"`
 	// Hops are the devices on the way from client to server, in order, with what they carried.

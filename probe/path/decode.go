@@ -31,6 +31,8 @@ type frame struct {
 	start unit.Bytes
 	// sealed names what the innermost packet is encrypted by, "" if it can be read.
 	sealed string
+	// number is that of the network that the last encapsulation names, 0 without.
+	number uint32
 	// headers is the length from the outermost IP header to the innermost payload; 0 where that was not reached.
 	headers unit.Bytes
 }
@@ -74,6 +76,9 @@ func (d decoder) layers(head, rest []byte) frame {
 			return f
 		}
 		rest, name = d.unwrap(f.layer[f.depth-1], inner)
+		if n := networkNumber(name, inner); n != 0 {
+			f.number = n
+		}
 		switch {
 		case name != "" && rest == nil:
 			f.sealed = name

@@ -48,6 +48,25 @@ func vxlan(b []byte) ([]byte, bool) {
 	return b[header:], true
 }
 
+// networkNumber is that of the network that a header names, of encapsulations that have one: VXLAN and Geneve, both at the same
+// place.
+func networkNumber(name string, b []byte) uint32 {
+	const at, size = 4, 8
+	if name != "vxlan" && name != "geneve" || len(b) < size {
+		return 0
+	}
+	return binary.BigEndian.Uint32(b[at:]) >> 8
+}
+
+// encapsulationsAt lists those that a decoder recognises where tunnels have chosen further ports, by their names.
+func encapsulationsAt(ports map[string][]uint16) []encapsulation {
+	all := encapsulations()
+	for i, e := range all {
+		all[i].ports = append(e.ports, ports[e.name]...)
+	}
+	return all
+}
+
 // typeEthernet is the number of a whole frame (transparent Ethernet bridging).
 const typeEthernet = 0x6558
 

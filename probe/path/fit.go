@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"time"
 
 	"netdelta/network"
@@ -167,9 +168,12 @@ func (f *fitting) looksAt(seen []testbed.Packet, size unit.Bytes) bool {
 
 // largestPacket is the largest IP packet that can carry a datagram: the whole of an IPv4 packet, but only what comes after
 // the header of an IPv6 packet, is counted in 16 bits.
-func largestPacket(to testbed.Pod) unit.Bytes {
+func largestPacket(to testbed.Pod) unit.Bytes { return largestPacketOf(to.Address()) }
+
+// largestPacketOf is the largest IP packet to an address.
+func largestPacketOf(to netip.Addr) unit.Bytes {
 	const counted = 65535
-	if to.Address().Is6() {
+	if to.Is6() {
 		return counted + ipv6Header
 	}
 	return counted

@@ -1,0 +1,314 @@
+package path
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/unit"
+)
+
+// JudgeSighting says whether a load went the way that the network of a cluster, of which no plan is known, says. The same sighting gives
+// the same answer.
+func JudgeSighting(sighted testbed.Sighting, load Load) result.Path {
+	s := sight{
+		Sighting: sighted, load: load, lanes: map[network.Device]*lane{}, changed: map[network.Device]change{},
+		path: result.Path{Payload: load.payload(), Hops: []result.PathHop{}},
+	}
+	for where, p := range s.Places {
+		for name, c := range changes(inPlace(where, p.Before), inPlace(where, p.After)) {
+			s.changed[name] = c
+		}
+	}
+	s.look()
+	s.insides()
+	s.crossing()
+	s.aside()
+	s.wrappings()
+	s.translation()
+	s.fragments()
+	s.samples()
+	s.hops()
+	s.path.OK = len(s.path.Findings) == 0
+	return s.path
+}
+
+// inPlace gives counters their place.
+func inPlace(where network.Space, counters map[string]testbed.Counters) map[network.Device]testbed.Counters {
+	all := map[network.Device]testbed.Counters{}
+	for name, c := range counters {
+		all[network.Device{In: where, Name: name}] = c
+	}
+	return all
+}
+
+// sight is the judgement of a sighting in the making.
+type sight struct {
+	testbed.Sighting
+	load    Load
+	path    result.Path
+	lanes   map[network.Device]*lane
+	changed map[network.Device]change
+}
+
+// lane is what a sample shows of the load on one device.
+type lane struct {
+	requests, responses stream
+	tally
+	// vias are the encapsulations in words, and how many packets each has.
+	vias map[via]int
+	// called and backend are how many requests name the server by the address that was called, and by its own; sealed ones
+	// name nobody.
+	called, backend int
+	clients         map[netip.Addr]int // by whom requests are sent, as they say here
+	largest         unit.Bytes
+	cut             int
+}
+
+// stream is what of a load went one way on a device.
+type stream struct{ packets, bytes, payload, outgoing uint64 }
+
+// via is how a packet crossed between nodes.
+type via struct {
+	name     string
+	number   uint32
+	port     uint16
+	from, to netip.Addr
+}
+
+// String is it in words.
+func (v via) String() string {
+	text := v.name
+	if v.number != 0 {
+		text += fmt.Sprintf(" of network %d", v.number)
+	}
+	if v.port != 0 {
+		text += fmt.Sprintf(" to UDP port %d", v.port)
+	}
+	return fmt.Sprintf("%s from %s to %s", text, v.from, v.to)
+}
+
+func (s *sight) find(format string, args ...any) {
+	s.path.Findings = append(s.path.Findings, fmt.Sprintf(format, args...))
+}
+
+func (s *sight) weak(format string, args ...any) {
+	s.path.Weak = append(s.path.Weak, fmt.Sprintf(format, args...))
+}
+
+func (s *sight) note(format string, args ...any) {
+	s.path.Notes = append(s.path.Notes, fmt.Sprintf(format, args...))
+}
+
+// name is a device as it is called on its node or in its pod.
+func (s *sight) name(d network.Device) string { return s.Places[d.In].Name + "/" + d.Name }
+
+// crosses tells whether the ends are on two nodes.
+func (s *sight) crosses() bool { return s.Client.On != s.Server.On }
+
+// sampled tells whether all packets of a place were looked at.
+func (s *sight) sampled(where network.Space) bool {
+	p, there := s.Places[where]
+	return there && p.Lacks == "" && p.Missed == 0
+}
+
+// nodes are the places of the nodes, the client's first.
+func (s *sight) nodes() []network.Space {
+	if s.crosses() {
+		return []network.Space{s.Client.On, s.Server.On}
+	}
+	return []network.Space{s.Client.On}
+}
+
+// places are all that were looked at, in a fixed order.
+func (s *sight) places() []network.Space {
+	var all []network.Space
+	for where := range s.Places {
+		all = append(all, where)
+	}
+	slices.SortFunc(all, bySpace)
+	return all
+}
+
+// look decodes the sampled packets.
+func (s *sight) look() {
+	ports := map[string][]uint16{"wireguard": {51821, 51871}} // Flannel's for IPv6, and Cilium's
+	for _, p := range s.Places {
+		for _, i := range p.Interfaces {
+			if i.Port != 0 {
+				ports[i.Kind] = append(ports[i.Kind], i.Port)
+			}
+		}
+	}
+	d := decoder{encapsulationsAt(ports)}
+	for _, where := range s.places() {
+		for _, p := range s.Places[where].Packets {
+			s.path.Sampled++
+			s.sort(p, d.packet(p))
+		}
+	}
+}
+
+// sort adds a packet to what is known of its device.
+func (s *sight) sort(p testbed.Packet, f frame) {
+	at, request, own := s.belongs(f)
+	if !own {
+		return
+	}
+	l := s.lanes[p.Device]
+	if l == nil {
+		l = &lane{tally: tally{wraps: map[string]int{}}, vias: map[via]int{}, clients: map[netip.Addr]int{}}
+		s.lanes[p.Device] = l
+	}
+	name, adds, inner := none, unit.Bytes(0), f.layer[at]
+	switch {
+	case f.sealed != "" && at == f.depth-1:
+		name = f.sealed
+	case at > 0:
+		name = f.wrap[at]
+		if outer := f.layer[0].size; outer > inner.size && inner.size > 0 {
+			adds = outer - inner.size
+		}
+	}
+	l.add(name, adds)
+	if name != none {
+		outer := f.layer[0]
+		l.vias[via{name, f.number, outer.destination.Port(), outer.source.Addr(), outer.destination.Addr()}]++
+	}
+	l.largest = max(l.largest, f.onWire(p))
+	if f.fragment() {
+		s.path.Fragments++
+		l.cut++
+	}
+	into := &l.responses
+	if request {
+		into = &l.requests
+		l.addressed(inner, s.Called, s.Backend, name == f.sealed)
+	}
+	into.add(p, f, name == f.sealed)
+}
+
+// addressed notes how a request names its ends.
+func (l *lane) addressed(inner layer, called, backend netip.AddrPort, sealed bool) {
+	if sealed {
+		return
+	}
+	l.clients[inner.source.Addr()]++
+	switch inner.destination {
+	case backend:
+		l.backend++
+	case called:
+		l.called++
+	}
+}
+
+// add counts a packet.
+func (t *stream) add(p testbed.Packet, f frame, sealed bool) {
+	t.packets++
+	t.bytes += uint64(p.Length)
+	if p.Outgoing {
+		t.outgoing++
+	}
+	if carried := p.Length - f.start - f.headers; !sealed && f.headers > 0 && carried > 0 {
+		t.payload += uint64(carried)
+	}
+}
+
+// belongs tells whether a frame is of the load, which of its packets is, and which way it goes. What is encrypted between the two
+// nodes is taken for the load's.
+func (s *sight) belongs(f frame) (at int, request, own bool) {
+	server := func(a netip.AddrPort) bool { return a == s.Called || a == s.Backend }
+	for i, l := range f.layer[:f.depth] {
+		if f.sealed != "" && i == f.depth-1 {
+			from, to := s.nodeOf(l.source.Addr()), s.nodeOf(l.destination.Addr())
+			return i, from == s.Client.On, s.crosses() && from != to && from != nobody() && to != nobody()
+		}
+		if l.protocol == s.load.Protocol && (server(l.source) || server(l.destination)) {
+			return i, server(l.destination), true
+		}
+	}
+	return 0, false, false
+}
+
+// nobody is no place.
+func nobody() network.Space { return network.InSwitch() }
+
+// nodeOf is the node that has an address, or nobody.
+func (s *sight) nodeOf(a netip.Addr) network.Space {
+	for _, on := range s.nodes() {
+		for _, i := range s.Places[on].Interfaces {
+			if slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return p.Addr() == a }) {
+				return on
+			}
+		}
+	}
+	return nobody()
+}
+
+// samples says what could not be looked at.
+func (s *sight) samples() {
+	for _, on := range s.nodes() {
+		p, there := s.Places[on]
+		name := s.Client.Node
+		if on == s.Server.On && s.crosses() {
+			name = s.Server.Node
+		}
+		switch {
+		case !there:
+			s.weak("nobody looked at the devices and packets of %s: needs an agent on the node (--node-agent)", name)
+		case p.Lacks != "":
+			s.weak("no packet sample on %s: needs %s", name, p.Lacks)
+		case p.Missed > 0:
+			s.weak("the sample on %s lacks %d packets", name, p.Missed)
+		}
+	}
+	if len(s.lanes) == 0 && s.sampled(s.Client.On) {
+		s.weak("the sample of %d packets holds none of the load", s.path.Sampled)
+	}
+}
+
+// fragments finds packets that were cut: as sampled, and as the stacks of pods with a namespace of their own have counted.
+func (s *sight) fragments() {
+	for _, d := range s.devices() {
+		s.path.Largest = max(s.path.Largest, s.lanes[d].largest)
+	}
+	if s.load.fragments(s.mtu()) {
+		return
+	}
+	for _, d := range s.devices() {
+		if n := s.lanes[d].cut; n > 0 {
+			s.find("%d IP fragments of the load on %s: a packet was larger than the path's MTU", n, s.name(d))
+		}
+	}
+	for _, e := range []testbed.Stand{s.Client, s.Server} {
+		p, there := s.Places[e.In]
+		if made := p.StackAfter.FragmentsMade - p.StackBefore.FragmentsMade; there && e.In != e.On && made > 0 {
+			s.find("%s cut packets into %d IP fragments", p.Name, made)
+		}
+	}
+}
+
+// mtu is that of the way as the client's kernel knows it, and the largest there is where nobody knows.
+func (s *sight) mtu() unit.Bytes {
+	p := s.Places[s.Client.In]
+	r, found := routeTo(p, s.Called.Addr())
+	i, there := interfaceOf(p, r.Device)
+	if !found || !there {
+		return largestPacketOf(s.Called.Addr())
+	}
+	return unit.Bytes(cmp.Or(r.MTU, i.MTU))
+}
+
+// devices are those on which the load was seen, in a fixed order.
+func (s *sight) devices() []network.Device {
+	var all []network.Device
+	for d := range s.lanes {
+		all = append(all, d)
+	}
+	slices.SortFunc(all, byPlace)
+	return all
+}

@@ -1,0 +1,202 @@
+package path
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/unit"
+)
+
+// Proof proves the paths of one testbed, one after another, and audits what passed in a whole phase. It is safe for concurrent
+// use.
+type Proof interface {
+	// Prove watches a load of the protocol from one pod to the other, and judges which way it went.
+	Prove(ctx context.Context, from, to testbed.Pod, protocol network.Protocol, load func(context.Context) (Load, error)) (result.Path, error)
+	// Aside says that daemons in these pods talk to each other whenever they like.
+	Aside(pods []testbed.Pod)
+	// Begin reads the counters at the start of the measured phase: after the last Prove. End holds them against what moved.
+	Begin(ctx context.Context) error
+	End(ctx context.Context, moved []Moved) (Audit, error)
+}
+
+var (
+	_ Proof = (*Prober)(nil)
+	_ Proof = (*Witnessed)(nil)
+)
+
+// NewProof is what can prove the paths of a testbed: against its plan, or, on machines that somebody else has joined, by what can
+// be seen. It is nil for a testbed that shows neither.
+func NewProof(tb testbed.Testbed) Proof {
+	switch tb := tb.(type) {
+	case testbed.Observer:
+		return NewProber(tb)
+	case testbed.Witness:
+		return NewWitnessed(tb)
+	}
+	return nil
+}
+
+// Witnessed proves the paths of a testbed of which no plan is known.
+type Witnessed struct {
+	w testbed.Witness
+
+	mu    sync.Mutex
+	ways  map[ends]sightedWay
+	start map[ends]map[network.Device]testbed.Counters // of the phase that is audited
+}
+
+// ends are the names of a client's and a server's pod.
+type ends struct{ from, to string }
+
+// sightedWay is what is known of the way between two pods since a load was watched there.
+type sightedWay struct {
+	from, to testbed.Pod
+	// own are the devices that must carry all that is moved between the two, and whether the client's requests are sent there.
+	own map[network.Device]bool
+	// name is what a device is called.
+	name func(network.Device) string
+}
+
+// NewWitnessed is a proof for a testbed.
+func NewWitnessed(w testbed.Witness) *Witnessed {
+	return &Witnessed{w: w, ways: map[ends]sightedWay{}}
+}
+
+// Aside implements Proof. What daemons say to each other is not on the way that is looked at.
+func (p *Witnessed) Aside([]testbed.Pod) {}
+
+// Prove implements Proof. The error is that of the load, or of the looking; what the network does wrong is in the answer.
+func (p *Witnessed) Prove(ctx context.Context, from, to testbed.Pod, _ network.Protocol, load func(context.Context) (Load, error)) (result.Path, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fail := func(err error) (result.Path, error) {
+		return result.Path{}, fmt.Errorf("prove the path from %s to %s: %w", from.Name(), to.Name(), err)
+	}
+	watch, err := p.w.Watch(ctx, from, to)
+	if err != nil {
+		return fail(err)
+	}
+	moved, err := load(ctx)
+	if err != nil {
+		return fail(errors.Join(fmt.Errorf("run the load: %w", err), watch.Close()))
+	}
+	if moved.payload() <= 0 && !moved.Opaque {
+		return fail(errors.Join(errors.New("the load moved nothing, which proves nothing"), watch.Close()))
+	}
+	seen, err := watch.End(ctx, moved.Server)
+	if err != nil {
+		return fail(errors.Join(err, watch.Close()))
+	}
+	s := sight{Sighting: seen, load: moved}
+	p.ways[ends{from.Name(), to.Name()}] = sightedWay{from: from, to: to, own: s.carriers(), name: s.name}
+	return JudgeSighting(seen, moved), nil
+}
+
+// carriers are the devices that must carry all of a load: those by which pods reach each other, and the nodes' cards.
+func (s *sight) carriers() map[network.Device]bool {
+	all := map[network.Device]bool{}
+	for _, e := range []testbed.Stand{s.Client, s.Server} {
+		if own, found := s.own(e); found {
+			all[own] = e == s.Client
+		}
+		wire := s.wire(e.On)
+		if i, there := interfaceOf(s.Places[e.On], first(wire)); there && !bridges(i) {
+			all[network.Device{In: e.On, Name: i.Name}] = e == s.Client
+		}
+	}
+	return all
+}
+
+// first is the first of some names, "" of none.
+func first(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
+}
+
+// Begin implements Proof.
+func (p *Witnessed) Begin(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	counted, err := p.count(ctx)
+	if err != nil {
+		return fmt.Errorf("begin to audit the devices: %w", err)
+	}
+	p.start = counted
+	return nil
+}
+
+// count reads the counters on all ways that were watched.
+func (p *Witnessed) count(ctx context.Context) (map[ends]map[network.Device]testbed.Counters, error) {
+	all := map[ends]map[network.Device]testbed.Counters{}
+	for e, w := range p.ways {
+		counted, err := p.w.Count(ctx, w.from, w.to)
+		if err != nil {
+			return nil, err
+		}
+		all[e] = counted
+	}
+	return all, nil
+}
+
+// End implements Proof. Devices of nodes carry what others move as well: that too much passed can't be told, that too little did
+// can.
+func (p *Witnessed) End(ctx context.Context, moved []Moved) (Audit, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.start == nil {
+		return Audit{}, errors.New("audit the devices: the audit was not begun")
+	}
+	counted, err := p.count(ctx)
+	if err != nil {
+		return Audit{}, fmt.Errorf("audit the devices: %w", err)
+	}
+	var b balance
+	for _, e := range slices.SortedFunc(maps.Keys(p.ways), func(a, b ends) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) }) {
+		w := p.ways[e]
+		requests, responses, both := unit.Bytes(0), unit.Bytes(0), unit.Bytes(0)
+		for _, m := range moved {
+			if m.From.Name() == e.from && m.To.Name() == e.to {
+				requests, responses, both = requests+m.Requests, responses+m.Responses, both+m.Both
+			}
+		}
+		changed := changes(p.start[e], counted[e])
+		for _, d := range inOrder(changed) {
+			client, own := w.own[d]
+			if c := changed[d]; own {
+				b.enough(w.name(d), c, passing{true, client, requests}, passing{false, !client, responses})
+				b.atLeast(w.name(d), c, both)
+			}
+		}
+	}
+	return b.Audit, nil
+}
+
+// enough finds a device that carried less than passed it one way.
+func (b *balance) enough(name string, c change, all ...passing) {
+	if c.lost != "" {
+		b.find("%s %s while it was watched", name, c.lost)
+		return
+	}
+	for _, w := range all {
+		if t := c.of(w.sends); float64(t.bytes) < auditLeast*float64(w.least) {
+			b.find("%s %s %d bytes in %d packets; %d bytes of payload must have passed it", name, crossing{sends: w.sends}.verb(), t.bytes, t.packets, int64(w.least))
+		}
+	}
+}
+
+// atLeast finds a device that carried less than an opaque load, both ways together.
+func (b *balance) atLeast(name string, c change, both unit.Bytes) {
+	if t := c.both(); c.lost == "" && float64(t.bytes) < auditLeast*float64(both) {
+		b.find("%s carried %d bytes in %d packets; at least %d bytes of payload must have passed it", name, t.bytes, t.packets, int64(both))
+	}
+}
