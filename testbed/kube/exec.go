@@ -158,11 +158,15 @@ func (s *stream) Fate() string {
 // Exec starts a program in a container, by netdelta which is there already: an empty path is netdelta itself. The context covers
 // the start, not the life of the process.
 func Exec(ctx context.Context, c *Cluster, at Place, cmd testbed.Command) (testbed.Process, error) {
+	return start(ctx, c, at, cmd)
+}
+
+func start(ctx context.Context, c *Cluster, at Place, cmd testbed.Command) (*stream, error) {
 	name := cmd.Path
 	if name == "" {
 		name = at.Program
 	}
-	fail := func(err error) (testbed.Process, error) {
+	fail := func(err error) (*stream, error) {
 		return nil, fmt.Errorf("start %s in pod %s: %w", name, at.Pod, err)
 	}
 	if err := ctx.Err(); err != nil {

@@ -1,0 +1,96 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// unscheduledWithin is how long a pod may wait for room on its node: pods of a build before may be about to go.
+const unscheduledWithin = 30 * time.Second
+
+// await waits until a pod's container runs. It asks again and again rather than watch: an API server that is restarted meanwhile
+// does no harm.
+func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	began := time.Now()
+	last := errors.New("nothing was heard of it")
+	for {
+		pod, err := l.cluster.API.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, errors.New("it was deleted by somebody else")
+		case apierrors.IsForbidden(err):
+			return nil, mendable(err)
+		case err != nil:
+			last = fmt.Errorf("the API server does not answer: %w", err)
+		case running(pod):
+			return pod, nil
+		default:
+			var hopeless bool
+			if last, hopeless = l.obstacle(ctx, pod, time.Since(began)); hopeless {
+				return nil, last
+			}
+		}
+		if within := l.options.Within; time.Since(began) > within {
+			return nil, fmt.Errorf("not up within %s: %w", within, last)
+		}
+		select {
+		case <-time.After(apiPause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// running says whether programs can be started in a pod.
+func running(pod *corev1.Pod) bool {
+	s := pod.Status
+	return s.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && len(s.PodIPs) > 0 &&
+		len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].State.Running != nil
+}
+
+// obstacle is what a pod that is not up waits for, and whether it does so in vain.
+func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Duration) (why error, hopeless bool) {
+	if what := misfortune(pod); what != "" {
+		return errors.New(what), true
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		w := c.State.Waiting
+		if w == nil {
+			continue
+		}
+		switch w.Reason {
+		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable":
+			err := fmt.Errorf("node %s can't have the image %s: %s: %s; push it where the nodes can pull it, or give another with --image or --base-image", pod.Spec.NodeName, c.Image, w.Reason, w.Message)
+			return err, w.Reason != "ErrImagePull" // which is tried again at once, and has a longer name then
+		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			return fmt.Errorf("node %s can't start it: %s: %s", pod.Spec.NodeName, w.Reason, w.Message), true
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type != corev1.PodScheduled || c.Status == corev1.ConditionTrue {
+			continue
+		}
+		err := fmt.Errorf("it is not scheduled: %s; free processors or memory there, name other nodes with --nodes, or ask for less with --qos and --memory", sentence(c.Reason, c.Message))
+		return err, waited > unscheduledWithin
+	}
+	return fmt.Errorf("it is %s%s", strings.ToLower(string(pod.Status.Phase)), l.cluster.lastWords(ctx, pod)), false
+}
+
+// lastWords are those of the last warning about a pod, with a colon before them, "" where there is none or nobody may look.
+func (c *Cluster) lastWords(ctx context.Context, pod *corev1.Pod) string {
+	events, err := c.API.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "type=Warning,involvedObject.kind=Pod,involvedObject.name=" + pod.Name,
+	})
+	if err != nil || len(events.Items) == 0 {
+		return "" // they are only there to help
+	}
+	last := events.Items[len(events.Items)-1]
+	return ": " + sentence(last.Reason, last.Message)
+}

@@ -1,0 +1,301 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// Name is that of the driver, and of the testbed in studies.
+const Name = "kubernetes"
+
+// Driver opens testbeds whose pods are those of a cluster. It is safe for concurrent use.
+type Driver struct {
+	cluster  *Cluster
+	launcher *Launcher
+	lease    *lease
+
+	choosing sync.Mutex
+	chosen   []string // nodes, in the order in which they are used
+
+	mu     sync.Mutex
+	opened int          // testbeds so far
+	slots  map[int]bool // ranges of ports on the nodes that are taken
+	said   []string     // to be told with every testbed
+	asked  map[testbed.Spec]error
+	noDNS  bool // the cluster has no name service
+}
+
+var _ testbed.Driver = (*Driver)(nil)
+
+// NewDriver checks the options. It asks the cluster nothing. Close removes what testbeds have left.
+func NewDriver(c *Cluster, o Options) (*Driver, error) {
+	l, err := NewLauncher(c, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Driver{
+		cluster: c, launcher: l, lease: &lease{cluster: c, run: l.Run()},
+		slots: map[int]bool{}, asked: map[testbed.Spec]error{},
+	}, nil
+}
+
+// Name implements testbed.Driver.
+func (d *Driver) Name() string { return Name }
+
+// Run is what all objects of the run are labelled with.
+func (d *Driver) Run() RunID { return d.launcher.Run() }
+
+// Launcher makes the pods of the driver's testbeds.
+func (d *Driver) Launcher() *Launcher { return d.launcher }
+
+// Networks are those of every cluster.
+func (d *Driver) Networks() []network.Network { return Networks() }
+
+// Supports implements testbed.Driver: it has the API server go through the motions of making what the network needs. What it said
+// once is taken to hold for the run.
+func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
+	key := testbed.Spec{Network: spec.Network, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions.Plain()}
+	d.mu.Lock()
+	err, known := d.asked[key]
+	d.mu.Unlock()
+	if known {
+		return err
+	}
+	err = d.supports(ctx, key)
+	if ctx.Err() == nil {
+		d.mu.Lock()
+		d.asked[key] = err
+		d.mu.Unlock()
+	}
+	return err
+}
+
+func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
+	if err := possible(spec); err != nil {
+		return err
+	}
+	device := ""
+	if strings.HasPrefix(spec.Network, MultusPrefix) {
+		var err error
+		if device, err = d.cluster.attach(ctx, spec.Network); err != nil {
+			return err
+		}
+	}
+	host := spec.Network == Host || spec.Conditions.From == result.FromNode
+	wishes := []Wish{{Name: "trial", Role: RoleServer, HostNetwork: host}}
+	if device != "" {
+		wishes[0].Resources = map[string]int64{device: 1}
+	}
+	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	for _, w := range wishes {
+		_, err := d.cluster.API.CoreV1().Pods(d.cluster.Namespace).Create(ctx, d.launcher.Manifest(w), dry)
+		if err = mendable(err); host && isGuarded(err) {
+			return d.unguarded(spec, err)
+		}
+		if err != nil {
+			return fmt.Errorf("try to make a pod: %w", err)
+		}
+	}
+	if !serviced(spec.Network) && spec.Family != result.IPv6 {
+		return nil
+	}
+	// Whether the cluster speaks a version of IP shows in the addresses that it gives to services.
+	via := spec.Network
+	if !serviced(via) {
+		via = ClusterIP
+	}
+	s := serviceManifest(d.cluster.Namespace, d.Run().Name("trial"), via, spec.Family, d.Run(), nil, firstPort, firstPort)
+	_, err := d.cluster.API.CoreV1().Services(d.cluster.Namespace).Create(ctx, s, dry)
+	if err != nil && spec.Family == result.IPv6 && strings.Contains(err.Error(), "not configured on this cluster") {
+		return &testbed.UnsupportedError{Feature: "family ipv6", Need: "a cluster with addresses of IPv6", Mend: "measure family ipv4"}
+	}
+	if err != nil {
+		return fmt.Errorf("try to make a service: %w", mendable(err))
+	}
+	return nil
+}
+
+// unguarded is the answer for pods in their node's namespace where Pod Security does not admit them.
+func (d *Driver) unguarded(spec testbed.Spec, err error) error {
+	feature := "network " + spec.Network
+	if spec.Network != Host {
+		feature = "from=node"
+	}
+	return &testbed.UnsupportedError{
+		Feature: feature,
+		Need:    fmt.Sprintf("pods in their nodes' namespaces, which namespace %s does not admit (%v)", d.cluster.Namespace, err),
+		Mend: fmt.Sprintf("run it in a namespace whose Pod Security level is privileged: kubectl create namespace netdelta && kubectl label namespace netdelta pod-security.kubernetes.io/enforce=privileged, then --namespace netdelta; or take --baseline %s",
+			Pod),
+	}
+}
+
+// possible says what no cluster can do.
+func possible(spec testbed.Spec) error {
+	if _, err := Named(spec.Network); err != nil {
+		return err
+	}
+	if spec.Family != "" && spec.Family != result.IPv4 && spec.Family != result.IPv6 {
+		return fmt.Errorf("family %q: need ipv4 or ipv6", spec.Family)
+	}
+	if spec.PodsOutlive && (spec.Network == Host || strings.HasPrefix(spec.Network, MultusPrefix)) {
+		return &testbed.UnsupportedError{
+			Feature: "network " + spec.Network + " under live swaps", Need: "pods that move into another namespace",
+			Mend: "run it in bursts: without --blocks, and without workloads that are served by a cluster",
+		}
+	}
+	rest := spec.Conditions.Plain()
+	rest.From = ""
+	if rest != (result.Conditions{}) {
+		return &testbed.UnsupportedError{
+			Feature: "a condition of the network or the nodes (" + strings.Join(foreign(rest), ", ") + ") on testbed " + Name,
+			Need:    "a machine that netdelta may set up", Mend: "measure it with --testbed lab or vm, or change the cluster itself by apply, ready and restore of a network (docs/kubernetes.md)",
+		}
+	}
+	return nil
+}
+
+// foreign names the conditions that only a testbed of netdelta's own can set up.
+func foreign(c result.Conditions) []string {
+	var names []string
+	for _, x := range []struct {
+		name string
+		set  bool
+	}{
+		{"link", c.LinkRate != 0 || c.LinkDelay != 0 || c.LinkLoss != 0 || c.LinkCount != 0 || c.BondMode != "" || c.BondHash != ""},
+		{"offload", c.TSO != "" || c.GSO != "" || c.GRO != "" || c.LRO != ""},
+		{"rps", c.RPS != ""}, {"policy", c.Policy != ""}, {"service", c.Service != ""}, {"encryption", c.Encryption != ""}, {"qos", c.QoS != ""},
+	} {
+		if x.set {
+			names = append(names, x.name)
+		}
+	}
+	return names
+}
+
+// check is what is wrong with a spec.
+func check(spec testbed.Spec) error {
+	switch {
+	case spec.Nodes < 1:
+		return fmt.Errorf("%d nodes: need at least 1", spec.Nodes)
+	case spec.PodsPerNode < 1:
+		return fmt.Errorf("%d pods on each node: need at least 1", spec.PodsPerNode)
+	case spec.Link.Rate != 0:
+		return &testbed.UnsupportedError{Feature: "a rate of the links between nodes", Need: "links that netdelta has made", Mend: "measure it with --testbed lab"}
+	}
+	return possible(spec)
+}
+
+// Open implements testbed.Driver. Pods are made when something is started in them. The links between nodes are what they are: the
+// MTU of the spec is not looked at.
+func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
+	fail := func(err error) (testbed.Testbed, error) {
+		return nil, fmt.Errorf("open a testbed on cluster %s: %w", d.cluster.Name, err)
+	}
+	if err := check(spec); err != nil {
+		return fail(err)
+	}
+	nodes, err := d.choose(ctx, spec.Nodes)
+	if err != nil {
+		return fail(err)
+	}
+	if err := d.lease.hold(ctx); err != nil {
+		return fail(err)
+	}
+	device := ""
+	if strings.HasPrefix(spec.Network, MultusPrefix) {
+		if device, err = d.cluster.attach(ctx, spec.Network); err != nil {
+			return fail(err)
+		}
+	}
+	d.mu.Lock()
+	index := d.opened
+	d.opened++
+	d.mu.Unlock()
+	t := &Testbed{driver: d, index: index, spec: spec, device: device, slot: -1}
+	if spec.Network == Host || spec.Conditions.From == result.FromNode {
+		if t.slot, err = d.takeSlot(ctx); err != nil {
+			return fail(err)
+		}
+	}
+	for j := range spec.Nodes * spec.PodsPerNode {
+		t.pods = append(t.pods, &pod{bed: t, index: j, node: nodes[j/spec.PodsPerNode]})
+	}
+	return t, nil
+}
+
+// note keeps a sentence that readers of the run must know.
+func (d *Driver) note(sentence string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Contains(d.said, sentence) {
+		d.said = append(d.said, sentence)
+	}
+}
+
+// slotCount is how many ranges of ports there are on the nodes. Each has one port more than servers can listen on, for trials.
+func (d *Driver) slotCount() int {
+	return (lastHostPort - firstHostPort + 1) / (d.launcher.options.Ports + 1)
+}
+
+// takeSlot takes a range of ports that no testbed has which shares the nodes' namespaces: those of this run, and those of others as
+// far as they show. Ranges are taken in turn, so that none is taken again while connections of it may linger.
+func (d *Driver) takeSlot(ctx context.Context) (int, error) {
+	others, err := d.cluster.API.CoreV1().Pods(d.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: SelectAll + "," + LabelRun + "!=" + string(d.Run())})
+	if err != nil {
+		return 0, fmt.Errorf("look which ports other runs use: %w", mendable(err))
+	}
+	taken := map[int]bool{}
+	width := d.launcher.options.Ports + 1
+	for _, p := range others.Items {
+		first, last, ok := portRange(p.Annotations[annotationPorts])
+		for port := first; ok && port <= last; port++ {
+			taken[(port-firstHostPort)/width] = true
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	start := d.opened
+	if n, err := strconv.ParseUint(string(d.Run()), 16, 32); err == nil {
+		start += int(n % uint64(d.slotCount())) // two runs that begin at once begin at different ports
+	}
+	for i := range d.slotCount() {
+		slot := (start + i) % d.slotCount()
+		if !taken[slot] && !d.slots[slot] {
+			d.slots[slot] = true
+			return slot, nil
+		}
+	}
+	return 0, errors.New("all ranges of ports on the nodes are taken: measure fewer networks at once, or end other runs")
+}
+
+// giveBack frees a range of ports.
+func (d *Driver) giveBack(slot int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.slots, slot)
+}
+
+// portRange reads an annotation of ports.
+func portRange(text string) (first, last int, ok bool) {
+	a, b, found := strings.Cut(text, "-")
+	first, err1 := strconv.Atoi(a)
+	last, err2 := strconv.Atoi(b)
+	ok = found && err1 == nil && err2 == nil && first >= firstHostPort && last <= lastHostPort && first <= last
+	return first, last, ok
+}
+
+// Close removes what is left of the run in the cluster. Testbeds should be closed before. It is idempotent.
+func (d *Driver) Close(ctx context.Context) error {
+	return errors.Join(d.cluster.removeRun(ctx, d.Run()), d.lease.release(ctx))
+}

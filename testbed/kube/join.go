@@ -1,0 +1,204 @@
+package kube
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/result"
+	"netdelta/testbed/kube/inside"
+)
+
+const (
+	// endpointWithin is how long the cluster may take to find the endpoint of a Service, and openWithin how long until a way is open:
+	// until kube-proxy has programmed its rules, and the network knows a new pod.
+	endpointWithin = 30 * time.Second
+	openWithin     = 30 * time.Second
+	// namedWithin is how long the cluster's name service may take to know a new Service.
+	namedWithin = 15 * time.Second
+)
+
+// join makes what the present network puts in front of a pod that is up, and proves that the client reaches it: the first pod all
+// others. The testbed must be kept open meanwhile.
+func (t *Testbed) join(ctx context.Context, p *pod) error {
+	if p.index > 0 {
+		if err := t.front(ctx, p); err != nil {
+			return err
+		}
+		if client := t.pods[0]; client.alive() != nil {
+			return t.prove(ctx, client, p)
+		}
+		return nil
+	}
+	for _, server := range t.pods[1:] {
+		if server.alive() != nil {
+			if err := t.prove(ctx, p, server); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// front makes the Service of the present network in front of a pod, or notes the address that the network gave the pod.
+func (t *Testbed) front(ctx context.Context, p *pod) error {
+	name := t.spec.Network
+	if strings.HasPrefix(name, MultusPrefix) {
+		at, err := t.attached(ctx, p)
+		if err != nil {
+			return err
+		}
+		p.reach(name, at)
+		return nil
+	}
+	p.mu.Lock()
+	has := p.fronts[name] != nil
+	p.mu.Unlock()
+	if !serviced(name) || has {
+		return nil
+	}
+	first, _ := p.Ports()
+	cluster := t.driver.cluster
+	manifest := serviceManifest(cluster.Namespace, t.driver.Run().Name(p.name()+"-"+name), name, t.family(), t.driver.Run(), p.selector(), first, p.trialPort())
+	f, err := cluster.makeService(ctx, manifest, p.Address(), endpointWithin)
+	if err != nil {
+		return errors.Join(err, cluster.deleteService(manifest.Name))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fronts == nil {
+		p.fronts = map[string]*front{}
+	}
+	p.fronts[name] = f
+	return nil
+}
+
+// reach notes a pod's address in a network.
+func (p *pod) reach(networkName string, at netip.Addr) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reached == nil {
+		p.reached = map[string]netip.Addr{}
+	}
+	p.reached[networkName] = at
+}
+
+// attached is the address of a pod in a secondary network. Multus writes it when the pod is up already.
+func (t *Testbed) attached(ctx context.Context, p *pod) (netip.Addr, error) {
+	for began := time.Now(); ; {
+		now, err := t.driver.cluster.API.CoreV1().Pods(t.driver.cluster.Namespace).Get(ctx, p.Name(), metav1.GetOptions{})
+		if err == nil {
+			var at netip.Addr
+			if at, err = secondary(now.Annotations[annotationStatus], t.spec.Network, t.family()); err == nil {
+				return at, nil
+			}
+		}
+		if time.Since(began) > endpointWithin {
+			return netip.Addr{}, err
+		}
+		select {
+		case <-time.After(apiPause):
+		case <-ctx.Done():
+			return netip.Addr{}, context.Cause(ctx)
+		}
+	}
+}
+
+// prove tries whether the client reaches a server in the present network, for as long as the network may need to know the pods.
+func (t *Testbed) prove(ctx context.Context, client, server *pod) error {
+	if t.spec.Network == Headless {
+		if err := t.resolve(ctx, client, server); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	c, s := client.alive(), server.alive()
+	answerer, err := open(ctx, t.driver.cluster, s.place, task(s.place, inside.Answer, strconv.Itoa(int(server.trialPort()))))
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, answerer.cut)
+	defer stop()
+	if _, err := bufio.NewReader(answerer).ReadString('\n'); err != nil {
+		return fmt.Errorf("listen on port %d to try the way to it: %w", server.trialPort(), errors.Join(err, answerer.Close()))
+	}
+	trial, err := json.Marshal(inside.Trial{At: []netip.AddrPort{server.endpoint(t.spec.Network, server.trialPort())}, Within: openWithin})
+	if err != nil {
+		return err
+	}
+	out, err := ask[inside.Outcome](ctx, t.driver.cluster, c.place, task(c.place, inside.Try, string(trial)))
+	err = errors.Join(err, answerer.Close())
+	if err != nil {
+		return fmt.Errorf("try the way from %s: %w", client.Name(), err)
+	}
+	if out.Error != "" {
+		return fmt.Errorf("nothing comes back from it to %s on node %s over network %s within %s: %s; is there a NetworkPolicy or a firewall between them, does kube-proxy run?",
+			client.Name(), client.Node(), t.spec.Network, openWithin, out.Error)
+	}
+	t.driver.launcher.options.Log("pod %s reaches %s over %s, %s after it was asked", client.Name(), server.Name(), t.spec.Network, time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// resolve has the client look up the server's name. Where the cluster has no name service the server's own address takes its place.
+func (t *Testbed) resolve(ctx context.Context, client, server *pod) error {
+	d := t.driver
+	want := server.Address()
+	server.reach(Headless, want)
+	d.mu.Lock()
+	without := d.noDNS
+	d.mu.Unlock()
+	if without {
+		return nil
+	}
+	family := "ip4"
+	if t.family() == result.IPv6 {
+		family = "ip6"
+	}
+	server.mu.Lock()
+	name := server.fronts[Headless].name + "." + d.cluster.Namespace + ".svc"
+	server.mu.Unlock()
+	c := client.alive()
+	for began := time.Now(); ; {
+		found, err := ask[inside.Resolved](ctx, d.cluster, c.place, task(c.place, inside.Resolve, name, family))
+		switch {
+		case err != nil:
+			return fmt.Errorf("look up %s in %s: %w", name, client.Name(), err)
+		case len(found.Addresses) > 0 && found.Addresses[0] == want:
+			return nil
+		case len(found.Addresses) > 0:
+			return fmt.Errorf("the cluster's name service gives %v for %s, whose pod has the address %s", found.Addresses, name, want)
+		case time.Since(began) > namedWithin:
+			d.mu.Lock()
+			d.noDNS = true
+			d.mu.Unlock()
+			d.note(fmt.Sprintf("network %s: the cluster's name service does not know the servers (%s): their addresses are those of the endpoints", Headless, found.Error))
+			return nil
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// deleteService removes a Service. It is idempotent.
+func (c *Cluster) deleteService(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
+	defer cancel()
+	err := c.API.CoreV1().Services(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete service %s: %w", name, mendable(err))
+	}
+	return nil
+}

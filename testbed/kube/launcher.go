@@ -1,0 +1,198 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// Launcher makes the pods of a run and starts programs in them. It is safe for concurrent use.
+type Launcher struct {
+	cluster *Cluster
+	options Options
+	parcel  *parcel
+}
+
+// NewLauncher checks the options. It asks the cluster nothing.
+func NewLauncher(c *Cluster, o Options) (*Launcher, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	return &Launcher{cluster: c, options: o, parcel: &parcel{path: o.Binary}}, nil
+}
+
+// Run is what the launcher's pods are labelled with.
+func (l *Launcher) Run() RunID { return l.options.Run }
+
+// Program is the path of netdelta in the pods.
+func (l *Launcher) Program() string {
+	if l.options.Image != "" {
+		return programInImage
+	}
+	return programStreamed
+}
+
+// LivePod is a pod that is up, with netdelta in it.
+type LivePod struct {
+	launcher    *Launcher
+	place       Place
+	node        string
+	addresses   []netip.Addr // of the pod
+	hosts       []netip.Addr // of its node
+	annotations map[string]string
+	first, last uint16
+}
+
+var _ testbed.Pod = (*LivePod)(nil)
+
+// Launch makes a pod, waits until it is up, and brings the program there. On error nothing of it is left.
+func (l *Launcher) Launch(ctx context.Context, w Wish) (*LivePod, error) {
+	pods := l.cluster.API.CoreV1().Pods(l.cluster.Namespace)
+	manifest := l.Manifest(w)
+	began := time.Now()
+	made, err := pods.Create(ctx, manifest, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("make pod %s: %w", manifest.Name, mendable(err))
+	}
+	live, err := l.Adopt(ctx, made.Namespace, made.Name)
+	if err != nil {
+		return nil, errors.Join(err, l.cluster.deletePod(made.Namespace, made.Name))
+	}
+	if w.First != 0 {
+		live.first, live.last = w.First, w.Last
+	}
+	l.options.Log("pod %s is up on %s after %s", live.Name(), live.Node(), time.Since(began).Round(time.Millisecond))
+	return live, nil
+}
+
+// Adopt waits until a pod that somebody else made from a manifest of this launcher is up, and brings the program there.
+func (l *Launcher) Adopt(ctx context.Context, namespace, name string) (*LivePod, error) {
+	pod, err := l.await(ctx, namespace, name)
+	if err != nil {
+		return nil, fmt.Errorf("wait for pod %s: %w", name, err)
+	}
+	live := &LivePod{
+		launcher: l, node: pod.Spec.NodeName, annotations: pod.Annotations,
+		place: Place{Namespace: namespace, Pod: name, Container: containerName, Program: l.Program()},
+		first: firstPort, last: firstPort + uint16(l.options.Ports) - 1,
+	}
+	for _, a := range pod.Status.PodIPs {
+		if at, err := netip.ParseAddr(a.IP); err == nil {
+			live.addresses = append(live.addresses, at)
+		}
+	}
+	hosts := pod.Status.HostIPs
+	if len(hosts) == 0 {
+		hosts = []corev1.HostIP{{IP: pod.Status.HostIP}}
+	}
+	for _, a := range hosts {
+		if at, err := netip.ParseAddr(a.IP); err == nil {
+			live.hosts = append(live.hosts, at)
+		}
+	}
+	if l.options.Image == "" {
+		if err := l.deliver(ctx, live.place); err != nil {
+			return nil, fmt.Errorf("bring netdelta to pod %s: %w", name, err)
+		}
+	}
+	return live, nil
+}
+
+// Name implements testbed.Pod.
+func (p *LivePod) Name() string { return p.place.Pod }
+
+// Node implements testbed.Pod.
+func (p *LivePod) Node() string { return p.node }
+
+// Address implements testbed.Pod: it is that of IPv4, where the pod has one.
+func (p *LivePod) Address() netip.Addr {
+	if a := p.AddressOf(result.IPv4); a.IsValid() {
+		return a
+	}
+	return p.AddressOf(result.IPv6)
+}
+
+// AddressOf is the pod's address of a version of IP, not valid where it has none.
+func (p *LivePod) AddressOf(family result.Family) netip.Addr { return ofFamily(p.addresses, family) }
+
+// HostAddress is the address of the pod's node of a version of IP, not valid where it has none.
+func (p *LivePod) HostAddress(family result.Family) netip.Addr { return ofFamily(p.hosts, family) }
+
+// ofFamily is the first of the addresses that belongs to a version of IP.
+func ofFamily(all []netip.Addr, family result.Family) netip.Addr {
+	for _, a := range all {
+		if a.Is6() == (family == result.IPv6) {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// Ports implements testbed.Pod.
+func (p *LivePod) Ports() (first, last uint16) { return p.first, p.last }
+
+// Program is the path of netdelta in the pod.
+func (p *LivePod) Program() string { return p.place.Program }
+
+// Start implements testbed.Pod: a command whose path is that of the program that pods are given is started from there. The context
+// covers the start, not the life of the process.
+func (p *LivePod) Start(ctx context.Context, cmd testbed.Command) (testbed.Process, error) {
+	return p.start(ctx, cmd)
+}
+
+func (p *LivePod) start(ctx context.Context, cmd testbed.Command) (*stream, error) {
+	if cmd.Path == "" || cmd.Path == p.launcher.options.Binary {
+		cmd.Path = p.place.Program
+	}
+	return start(ctx, p.launcher.cluster, p.place, cmd)
+}
+
+// Delete removes the pod and waits until it is gone. It is idempotent.
+func (p *LivePod) Delete() error {
+	return p.launcher.cluster.deletePod(p.place.Namespace, p.place.Pod)
+}
+
+const (
+	// deleteWithin bounds the wait for an object that is being deleted: a node that is lost keeps its pods for long.
+	deleteWithin = 30 * time.Second
+	// apiPause is how often the cluster is asked for what is waited for.
+	apiPause = 150 * time.Millisecond
+)
+
+// deletePod removes a pod and waits until it is gone. It has a time of its own, since what calls it may have been interrupted.
+func (c *Cluster) deletePod(namespace, name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
+	defer cancel()
+	grace := terminationGrace
+	pods := c.API.CoreV1().Pods(namespace)
+	for deleted := false; ; {
+		var err error
+		if !deleted {
+			err = pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace})
+			deleted = err == nil
+		} else {
+			_, err = pods.Get(ctx, name, metav1.GetOptions{})
+		}
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if apierrors.IsForbidden(err) {
+			return fmt.Errorf("delete pod %s: %w", name, mendable(err))
+		}
+		select {
+		case <-time.After(apiPause):
+		case <-ctx.Done():
+			return fmt.Errorf("delete pod %s: it is still there after %s; look at it with kubectl -n %s describe pod %s; netdelta cleanup --testbed kubernetes removes it later", name, deleteWithin, namespace, name)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package kube
+
+import (
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/testbed/kube/inside"
+)
+
+// Wish is a pod that is wanted.
+type Wish struct {
+	// Name is what follows "netdelta-RUN-" in the pod's name.
+	Name string
+	Role Role
+	// Labels and Annotations are further ones.
+	Labels, Annotations map[string]string
+	// HostNetwork puts the pod into its node's own network namespace.
+	HostNetwork bool
+	// Node is the name of the node that it has to be on; "" leaves it to the scheduler.
+	Node string
+	// Security is that of the container; nil is what Pod Security "restricted" asks for.
+	Security *corev1.SecurityContext
+	// Resources are further ones that a node hands out by number, by name.
+	Resources map[string]int64
+	// First and Last are the ports that its servers listen on, 0 for the usual ones.
+	First, Last uint16
+}
+
+// Manifest is the pod of a wish: labelled, without rights of its own in the cluster, gone a second after it is told to, and up
+// only as long as somebody uses it.
+func (l *Launcher) Manifest(w Wish) *corev1.Pod {
+	o := l.options
+	no, yes, root, grace := false, true, false, terminationGrace
+	user := unprivileged
+	security := w.Security
+	if security == nil {
+		security = &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}
+	}
+	if security.RunAsUser != nil && *security.RunAsUser == 0 {
+		root, user = true, 0
+	}
+	labels := o.Run.Labels(w.Role)
+	maps.Copy(labels, w.Labels)
+	notRoot := !root
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: o.Run.Name(w.Name), Namespace: l.cluster.Namespace, Labels: labels, Annotations: w.Annotations,
+		},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+			AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
+			HostNetwork: w.HostNetwork, Affinity: onNode(w.Node),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: &notRoot, RunAsUser: &user, RunAsGroup: &user,
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: containerName, Image: o.Image, ImagePullPolicy: o.PullPolicy, Command: []string{programInImage, inside.Verb, inside.Wait},
+				SecurityContext: security, Resources: l.resources(w),
+				VolumeMounts: []corev1.VolumeMount{{Name: "scratch", MountPath: "/tmp"}},
+			}},
+			Volumes: []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		},
+	}
+	if w.HostNetwork {
+		pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+	if o.Image == "" {
+		l.stream(&pod.Spec)
+	}
+	return pod
+}
+
+// stream changes a pod so that the program can be streamed into it.
+func (l *Launcher) stream(spec *corev1.PodSpec) {
+	c := &spec.Containers[0]
+	c.Image, c.Command = l.options.BaseImage, []string{"sh", "-c", awaitProgram()}
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "program", MountPath: folderOfStreamed})
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "program", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+}
+
+// awaitProgram is the pod's first program until netdelta is there: it gives up when nobody brings it.
+func awaitProgram() string {
+	seconds := strconv.Itoa(int(inside.Lonely.Seconds()))
+	return "i=0; until [ -x " + programStreamed + " ]; do [ $i -lt " + seconds + " ] || exit 0; i=$((i+1)); sleep 1; done; exec " +
+		programStreamed + " " + inside.Verb + " " + inside.Wait
+}
+
+// resources are what a pod asks for by its class of service.
+func (l *Launcher) resources(w Wish) corev1.ResourceRequirements {
+	o := l.options
+	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	switch o.QoS {
+	case Guaranteed:
+		cpu, memory := resource.MustParse(or(o.CPU, defaultCPU)), resource.MustParse(or(o.Memory, defaultMemory))
+		limits[corev1.ResourceCPU], limits[corev1.ResourceMemory] = cpu, memory
+		requests[corev1.ResourceCPU], requests[corev1.ResourceMemory] = cpu, memory
+	case Burstable:
+		requests[corev1.ResourceCPU], requests[corev1.ResourceMemory] = resource.MustParse(requestedCPU), resource.MustParse(requestedMemory)
+		if o.Memory != "" {
+			limits[corev1.ResourceMemory] = resource.MustParse(o.Memory)
+			requests[corev1.ResourceMemory] = resource.MustParse(o.Memory)
+		}
+	case BestEffort:
+	}
+	for name, count := range w.Resources {
+		limits[corev1.ResourceName(name)] = *resource.NewQuantity(count, resource.DecimalSI)
+	}
+	return corev1.ResourceRequirements{Requests: requests, Limits: limits}
+}
+
+// or is the text, or what stands for none.
+func or(text, without string) string {
+	if text == "" {
+		return without
+	}
+	return text
+}
+
+// onNode has the scheduler put a pod on a node, so that it has a say in whether the pod fits there.
+func onNode(name string) *corev1.Affinity {
+	if name == "" {
+		return nil
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}},
+		}}},
+	}}
+}

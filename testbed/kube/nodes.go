@@ -1,0 +1,113 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// choose picks the nodes of a testbed: the same ones for all testbeds of a run while they take pods, so that no delta is one
+// between nodes.
+func (d *Driver) choose(ctx context.Context, count int) ([]string, error) {
+	o := d.launcher.options
+	d.choosing.Lock()
+	defer d.choosing.Unlock()
+	list, err := d.cluster.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) && len(o.Nodes) >= count {
+		return o.Nodes[:count], nil // the scheduler will tell what is wrong with them
+	}
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("find nodes for the pods: %w; or name them with --nodes", mendable(err))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find nodes for the pods: %w", err)
+	}
+	able, refused := candidates(list.Items, o)
+	kept := slices.DeleteFunc(slices.Clone(d.chosen), func(name string) bool { return !slices.Contains(able, name) })
+	for _, name := range able {
+		if !slices.Contains(kept, name) {
+			kept = append(kept, name)
+		}
+	}
+	if len(kept) < count {
+		return nil, fmt.Errorf("find %d nodes for the pods: %d of %d take pods%s; measure placement same-node alone, or name nodes with --nodes", count, len(kept), len(list.Items), reasons(refused))
+	}
+	d.chosen = kept
+	return kept[:count], nil
+}
+
+// reasons are why nodes take no pods, in brackets.
+func reasons(refused []string) string {
+	if len(refused) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(refused, "; ") + ")"
+}
+
+// candidates are the names of the nodes that take pods, in the order in which they are to be used, and why others do not.
+func candidates(nodes []corev1.Node, o Options) (able, refused []string) {
+	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	byName := map[string]corev1.Node{}
+	for _, n := range nodes {
+		byName[n.Name] = n
+	}
+	wanted := o.Nodes
+	if len(wanted) == 0 {
+		for _, n := range nodes {
+			wanted = append(wanted, n.Name)
+		}
+	}
+	zones := map[string]bool{}
+	for _, name := range wanted {
+		n, known := byName[name]
+		zone := n.Labels[corev1.LabelTopologyZone]
+		why := ""
+		switch {
+		case !known:
+			why = "there is no such node"
+		case len(o.Zones) > 0 && (!slices.Contains(o.Zones, zone) || zones[zone]):
+			continue
+		default:
+			why = unfit(n)
+		}
+		if why != "" {
+			refused = append(refused, name+": "+why)
+			continue
+		}
+		zones[zone] = true
+		able = append(able, name)
+	}
+	if len(o.Zones) > 0 {
+		slices.SortStableFunc(able, func(a, b string) int {
+			return cmp.Compare(slices.Index(o.Zones, byName[a].Labels[corev1.LabelTopologyZone]), slices.Index(o.Zones, byName[b].Labels[corev1.LabelTopologyZone]))
+		})
+	}
+	return able, refused
+}
+
+// unfit is why a node takes no pods, "" where it does.
+func unfit(n corev1.Node) string {
+	if n.Spec.Unschedulable {
+		return "cordoned"
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return "not ready"
+		}
+	}
+	for _, t := range n.Spec.Taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule {
+			return "tainted " + t.Key
+		}
+	}
+	if os := n.Labels[corev1.LabelOSStable]; os != "" && os != "linux" {
+		return "runs " + os
+	}
+	return ""
+}

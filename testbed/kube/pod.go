@@ -1,0 +1,146 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// pod is one of a testbed's. It is made in the cluster when the first program is started in it.
+type pod struct {
+	bed   *Testbed
+	index int
+	node  string
+
+	making sync.Mutex // held while it is made
+
+	mu      sync.Mutex
+	live    *LivePod
+	fronts  map[string]*front     // Services in front of it, by network
+	reached map[string]netip.Addr // its address, by network, where the network gives it one of its own
+}
+
+var _ testbed.Pod = (*pod)(nil)
+
+// name is what follows the run in the pod's name.
+func (p *pod) name() string { return fmt.Sprintf("t%d-p%d", p.bed.index, p.index) }
+
+// Name implements testbed.Pod.
+func (p *pod) Name() string { return p.bed.driver.Run().Name(p.name()) }
+
+// Node implements testbed.Pod.
+func (p *pod) Node() string { return p.node }
+
+// Address implements testbed.Pod. It is not valid before something was started in the pod.
+func (p *pod) Address() netip.Addr {
+	live := p.alive()
+	if live == nil {
+		return netip.Addr{}
+	}
+	return live.AddressOf(p.bed.family())
+}
+
+// Ports implements testbed.Pod: pods in their nodes' namespaces have ranges of their own.
+func (p *pod) Ports() (first, last uint16) {
+	ports := uint16(p.bed.driver.launcher.options.Ports)
+	if p.hosted() {
+		first = firstHostPort + uint16(p.bed.slot)*(ports+1)
+		return first, first + ports - 1
+	}
+	return firstPort, firstPort + ports - 1
+}
+
+// trialPort is the one on which it is tried whether the pod can be reached.
+func (p *pod) trialPort() uint16 {
+	_, last := p.Ports()
+	return last + 1
+}
+
+// hosted says whether the pod is in its node's own namespace.
+func (p *pod) hosted() bool {
+	return p.bed.spec.Network == Host || p.index == 0 && p.bed.spec.Conditions.From == result.FromNode
+}
+
+// alive is the pod in the cluster, nil before it was made.
+func (p *pod) alive() *LivePod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.live
+}
+
+// Start implements testbed.Pod. The first start makes the pod, and tries whether it can be reached.
+func (p *pod) Start(ctx context.Context, cmd testbed.Command) (testbed.Process, error) {
+	done, err := p.bed.enter()
+	if err != nil {
+		return nil, fmt.Errorf("start %s in pod %s: %w", cmd.Path, p.Name(), err)
+	}
+	defer done()
+	live, err := p.ensure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := live.start(ctx, cmd)
+	if err != nil {
+		return nil, err
+	}
+	p.bed.keep(s)
+	return s, nil
+}
+
+// ensure makes the pod unless it is there.
+func (p *pod) ensure(ctx context.Context) (*LivePod, error) {
+	p.making.Lock()
+	defer p.making.Unlock()
+	if live := p.alive(); live != nil {
+		return live, nil
+	}
+	live, err := p.bed.driver.launcher.Launch(ctx, p.wish())
+	if err != nil {
+		return nil, err
+	}
+	if !live.AddressOf(p.bed.family()).IsValid() {
+		return nil, fmt.Errorf("pod %s has no address of %s: its addresses are %v", live.Name(), p.bed.family(), live.addresses)
+	}
+	p.mu.Lock()
+	p.live = live
+	p.mu.Unlock()
+	if err := p.bed.join(ctx, p); err != nil {
+		p.mu.Lock()
+		p.live = nil
+		p.mu.Unlock()
+		return nil, fmt.Errorf("pod %s: %w", live.Name(), err)
+	}
+	return live, nil
+}
+
+// selector are the labels by which Services find the pod.
+func (p *pod) selector() map[string]string {
+	return map[string]string{
+		LabelRun: string(p.bed.driver.Run()), LabelTestbed: strconv.Itoa(p.bed.index), LabelPod: strconv.Itoa(p.index),
+	}
+}
+
+// wish is what the pod has to be like.
+func (p *pod) wish() Wish {
+	w := Wish{Name: p.name(), Role: RoleServer, Labels: p.selector(), Annotations: map[string]string{}, HostNetwork: p.hosted(), Node: p.node}
+	if p.index == 0 {
+		w.Role = RoleClient
+	}
+	w.First, w.Last = p.Ports()
+	if w.HostNetwork {
+		w.Annotations[annotationPorts] = fmt.Sprintf("%d-%d", w.First, p.trialPort())
+	}
+	if rest, is := strings.CutPrefix(p.bed.spec.Network, MultusPrefix); is {
+		w.Annotations[annotationNetworks] = rest
+		if p.bed.device != "" {
+			w.Resources = map[string]int64{p.bed.device: 1}
+		}
+	}
+	return w
+}
