@@ -1,0 +1,198 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// FleetSpec is a fleet that is wanted: pods of many clients and of servers, in one network.
+type FleetSpec struct {
+	// Network is host, pod, clusterip or nodeport.
+	Network string
+	// Family is the version of IP; "" is IPv4.
+	Family result.Family
+	// Clients and Servers are how many pods of each.
+	Clients, Servers int
+	// Number tells the fleets of a run apart; two that stand at the same time must not share one.
+	Number int
+}
+
+// Fleet is pods that Indexed Jobs have made: any number of them at the cost of two requests. Close is idempotent.
+type Fleet struct {
+	launcher         *Launcher
+	spec             FleetSpec
+	clients, servers []testbed.Pod
+	missing          map[string]string
+	front            *front
+	closed           bool
+}
+
+// OpenFleet makes the pods, spread over the nodes, and waits until they are up. Pods that do not come up are named in Missing; it
+// is an error when no client or no server does, and then nothing is left of the fleet.
+func (l *Launcher) OpenFleet(ctx context.Context, s FleetSpec) (*Fleet, error) {
+	if s.Network != Host && s.Network != Pod && s.Network != ClusterIP && s.Network != NodePort {
+		return nil, &testbed.UnsupportedError{
+			Feature: "a fleet in network " + s.Network, Need: "pods that a Job can make alike", Mend: fmt.Sprintf("take %s, %s, %s or %s", Host, Pod, ClusterIP, NodePort),
+		}
+	}
+	if s.Family == "" {
+		s.Family = result.IPv4
+	}
+	f := &Fleet{launcher: l, spec: s, missing: map[string]string{}}
+	if err := f.open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("network %s: %w", s.Network, err), f.Close())
+	}
+	return f, nil
+}
+
+func (f *Fleet) open(ctx context.Context) error {
+	for _, w := range []struct {
+		role  Role
+		count int
+	}{{RoleServer, f.spec.Servers}, {RoleClient, f.spec.Clients}} {
+		job := f.manifest(w.role, w.count)
+		if _, err := f.launcher.cluster.API.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("make job %s: %w", job.Name, mendable(err))
+		}
+	}
+	if err := f.gather(ctx); err != nil {
+		return err
+	}
+	if f.spec.Network != ClusterIP && f.spec.Network != NodePort {
+		return nil
+	}
+	first, last := f.servers[0].Ports()
+	service := serviceManifest(f.launcher.cluster.Namespace, f.name("front"), f.spec.Network, f.spec.Family, f.launcher.Run(), f.labels(RoleServer), first, last)
+	var err error
+	f.front, err = f.launcher.cluster.makeService(ctx, service, addressIn(f.servers[0], f.spec.Family), f.launcher.options.Within)
+	return err
+}
+
+// addressIn is a pod's address of a version of IP.
+func addressIn(p testbed.Pod, family result.Family) netip.Addr {
+	if live, is := p.(*LivePod); is {
+		return live.AddressOf(family)
+	}
+	return p.Address()
+}
+
+func (f *Fleet) name(rest string) string {
+	return f.launcher.Run().Name("fleet" + strconv.Itoa(f.spec.Number) + "-" + rest)
+}
+
+// labels are those of the pods of a role, and of no others.
+func (f *Fleet) labels(role Role) map[string]string {
+	all := f.launcher.Run().Labels(role)
+	all[LabelTestbed] = "fleet" + strconv.Itoa(f.spec.Number)
+	return all
+}
+
+// manifest is the Job of a role's pods. A pod that fails is not made again: its index fails, and the others go on.
+func (f *Fleet) manifest(role Role, count int) *batchv1.Job {
+	completions, indexed, none, allowed, keep := int32(count), batchv1.IndexedCompletion, int32(0), int32(count), int32(60)
+	pod := f.launcher.Manifest(Wish{Name: "fleet", Role: role, HostNetwork: f.spec.Network == Host})
+	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: f.labels(role)},
+	}}
+	if wanted := f.launcher.options.Nodes; len(wanted) > 0 {
+		pod.Spec.Affinity = onNode(wanted[0])
+		terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		for _, name := range wanted[1:] {
+			terms.NodeSelectorTerms = append(terms.NodeSelectorTerms, onNode(name).NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms...)
+		}
+	}
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: f.name(string(role)), Namespace: f.launcher.cluster.Namespace, Labels: f.labels(role)},
+		Spec: batchv1.JobSpec{
+			Completions: &completions, Parallelism: &completions, CompletionMode: &indexed,
+			BackoffLimitPerIndex: &none, MaxFailedIndexes: &allowed, TTLSecondsAfterFinished: &keep,
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: f.labels(role)}, Spec: pod.Spec},
+		},
+	}
+}
+
+// Clients are the pods of clients.
+func (f *Fleet) Clients() []testbed.Pod { return f.clients }
+
+// Servers are the pods of servers.
+func (f *Fleet) Servers() []testbed.Pod { return f.servers }
+
+// Missing says why pods that were asked for never came up, by their names; one that the Job could not even make is named by the
+// Job and its number.
+func (f *Fleet) Missing() map[string]string { return f.missing }
+
+// Endpoint is the address at which a client reaches a server's port: of a service it is the service's, whichever server answers.
+func (f *Fleet) Endpoint(_, to testbed.Pod, port uint16) netip.AddrPort {
+	switch f.spec.Network {
+	case ClusterIP:
+		return netip.AddrPortFrom(f.front.address, port)
+	case NodePort:
+		if live, is := to.(*LivePod); is {
+			return netip.AddrPortFrom(live.HostAddress(f.spec.Family), f.front.ports[port])
+		}
+	}
+	return netip.AddrPortFrom(addressIn(to, f.spec.Family), port)
+}
+
+// Close removes the Jobs, their pods and the service, and waits until the pods are gone.
+func (f *Fleet) Close() error {
+	if f.closed {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
+	defer cancel()
+	c := f.launcher.cluster
+	background := metav1.DeletePropagationBackground
+	var errs []error
+	for _, role := range []Role{RoleClient, RoleServer} {
+		errs = append(errs, unlessGone(c.API.BatchV1().Jobs(c.Namespace).Delete(ctx, f.name(string(role)), metav1.DeleteOptions{PropagationPolicy: &background})))
+	}
+	errs = append(errs, unlessGone(c.API.CoreV1().Services(c.Namespace).Delete(ctx, f.name("front"), metav1.DeleteOptions{})))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove the fleet of network %s: %w; netdelta cleanup --testbed kubernetes removes it later", f.spec.Network, err)
+	}
+	f.closed = true
+	for {
+		left, err := f.pods(ctx)
+		if err == nil && len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(apiPause):
+		case <-ctx.Done():
+			return fmt.Errorf("remove the fleet of network %s: %d pods are still there after %s; netdelta cleanup --testbed kubernetes removes them later", f.spec.Network, len(left), deleteWithin)
+		}
+	}
+}
+
+// unlessGone is nil for the error of what is not there.
+func unlessGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// pods are the fleet's, of both roles.
+func (f *Fleet) pods(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := f.launcher.cluster.API.CoreV1().Pods(f.launcher.cluster.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: f.launcher.Run().Selector() + "," + LabelTestbed + "=fleet" + strconv.Itoa(f.spec.Number),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}

@@ -1,0 +1,175 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/testbed"
+)
+
+// adoptAtOnce is how many pods the program is brought to at the same time: it goes through one API server.
+const adoptAtOnce = 8
+
+// fleetLook is how often the pods of a fleet are listed: all of them with one request.
+const fleetLook = 500 * time.Millisecond
+
+// newcomer is a pod of a fleet on its way.
+type newcomer struct {
+	index int
+	role  Role
+	live  *LivePod
+	err   error
+}
+
+// gather waits for the pods to come up, each by itself, and brings the program to each as it does.
+func (f *Fleet) gather(ctx context.Context) error {
+	wanted := f.spec.Clients + f.spec.Servers
+	came := map[string]*newcomer{}
+	var busy sync.WaitGroup
+	places := make(chan struct{}, adoptAtOnce)
+	began := time.Now()
+	var last error
+	for len(came) < wanted && time.Since(began) < f.launcher.options.Within {
+		pods, err := f.pods(ctx)
+		switch {
+		case apierrors.IsForbidden(err):
+			return mendable(err)
+		case err != nil:
+			last = fmt.Errorf("the API server does not answer: %w", err)
+		}
+		for i := range pods {
+			pod := &pods[i]
+			if came[pod.Name] != nil {
+				continue
+			}
+			n := &newcomer{index: indexOf(pod), role: Role(pod.Labels[LabelRole])}
+			if !running(pod) {
+				why, hopeless := f.obstacle(ctx, pod, time.Since(began))
+				if last = why; hopeless {
+					n.err = why
+					came[pod.Name] = n
+				}
+				continue
+			}
+			came[pod.Name] = n
+			busy.Go(func() {
+				places <- struct{}{}
+				n.live, n.err = f.launcher.Adopt(ctx, pod.Namespace, pod.Name)
+				<-places
+			})
+		}
+		select {
+		case <-time.After(fleetLook):
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	busy.Wait()
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	return f.count(ctx, came, last)
+}
+
+// obstacle is what a pod waits for. The cluster is asked for more than the pod's own words only now and then.
+func (f *Fleet) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Duration) (error, bool) {
+	if waited < unscheduledWithin && misfortune(pod) == "" && !waitsForImage(pod) {
+		return errors.New("it has not started yet"), false
+	}
+	return f.launcher.obstacle(ctx, pod, waited)
+}
+
+// waitsForImage says whether the kubelet has something to say of a pod's container.
+func waitsForImage(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting != nil && c.State.Waiting.Reason != "ContainerCreating" && c.State.Waiting.Reason != "PodInitializing"
+	})
+}
+
+// indexOf is a pod's number in its Job.
+func indexOf(pod *corev1.Pod) int {
+	i, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
+	if err != nil {
+		return 0 // only the order depends on it
+	}
+	return i
+}
+
+// count sorts the pods that came by role and number, and names those that did not.
+func (f *Fleet) count(ctx context.Context, came map[string]*newcomer, last error) error {
+	names := slices.SortedFunc(maps.Keys(came), func(a, b string) int { return cmp.Compare(came[a].index, came[b].index) })
+	asked := map[Role]int{RoleClient: f.spec.Clients, RoleServer: f.spec.Servers}
+	for _, name := range names {
+		n := came[name]
+		asked[n.role]--
+		if n.err != nil {
+			f.missing[name] = n.err.Error()
+			last = n.err
+			continue
+		}
+		if n.role == RoleServer {
+			f.place(n.live)
+			f.servers = append(f.servers, n.live)
+		} else {
+			f.clients = append(f.clients, n.live)
+		}
+	}
+	for role, left := range asked {
+		if left <= 0 {
+			continue
+		}
+		why := f.jobWords(ctx, role, last)
+		for i := range left {
+			f.missing[f.name(string(role))+" pod "+strconv.Itoa(i+1)+" of those that did not come"] = why
+		}
+	}
+	for _, side := range []struct {
+		what string
+		pods []testbed.Pod
+	}{{"server", f.servers}, {"client", f.clients}} {
+		if len(side.pods) == 0 {
+			return fmt.Errorf("no pod of a %s came up within %s: %w", side.what, f.launcher.options.Within, cmp.Or(last, errors.New("the Job has made none")))
+		}
+	}
+	return nil
+}
+
+// jobWords says why a Job has not made all of its pods: its own last warning, where there is one.
+func (f *Fleet) jobWords(ctx context.Context, role Role, last error) string {
+	events, err := f.launcher.cluster.API.CoreV1().Events(f.launcher.cluster.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "type=Warning,involvedObject.kind=Job,involvedObject.name=" + f.name(string(role)),
+	})
+	switch {
+	case err == nil && len(events.Items) > 0:
+		e := events.Items[len(events.Items)-1]
+		return sentence(e.Reason, e.Message)
+	case last != nil:
+		return last.Error()
+	}
+	return "not up within " + f.launcher.options.Within.String()
+}
+
+// place gives a server ports of its own: servers in their nodes' namespaces share these.
+func (f *Fleet) place(p *LivePod) {
+	if f.spec.Network != Host {
+		return
+	}
+	width := p.last - p.first + 1
+	number := uint16(f.spec.Number*f.spec.Servers + len(f.servers))
+	p.first = firstHostPort + number*width%(lastHostPort-firstHostPort-width)
+	p.last = p.first + width - 1
+}
