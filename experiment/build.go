@@ -40,6 +40,8 @@ type stage struct {
 	burst time.Duration
 	visit int
 	ward  *ward
+	// changes are the networks that are another one of the testbed's, on changed ground.
+	changes []testbed.Change
 	// remote says that the pods run on machines that this program does not run on.
 	remote bool
 }
@@ -53,7 +55,7 @@ func newStage(c Config) *stage {
 	return &stage{
 		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring, kernel: c.Kernel, shares: newShares(c.Run.Cells),
 		seed: c.Run.Seed, ports: assigned, seen: &sightings{},
-		burst: c.Burst, visit: c.VisitBursts, ward: &ward{}, remote: remote,
+		burst: c.Burst, visit: c.VisitBursts, ward: &ward{}, remote: remote, changes: c.Changes,
 	}
 }
 
@@ -201,7 +203,7 @@ func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []resul
 	if err != nil {
 		return failAll(seats, fmt.Errorf("network %s: %w", g.network, err))
 	}
-	if err := st.look(ctx, tb, crew); err != nil {
+	if err := st.look(ctx, tb, crew, g.network); err != nil {
 		return failAll(seats, fmt.Errorf("looking at network %s: %w", g.network, err))
 	}
 	return st.armAll(ctx, seats, crew, tb, nil)
@@ -210,7 +212,8 @@ func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []resul
 // specOf is the testbed that a group needs.
 func (st *stage) specOf(g group) testbed.Spec {
 	spec := st.spec
-	spec.Network, spec.Family, spec.Conditions = g.network, g.family, g.conditions
+	spec.Network, spec.Expect = usedBy(st.changes, g.network)
+	spec.Family, spec.Conditions = g.family, g.conditions
 	if g.mtu != 0 {
 		spec.Link.MTU = g.mtu
 	}

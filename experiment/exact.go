@@ -80,7 +80,7 @@ func Inexact(c result.Cell, exact bool) string {
 // Supported marks the cells that can't be measured on a testbed, with the reasons.
 func Supported(ctx context.Context, cells []result.Cell, driver testbed.Driver) ([]result.Cell, error) {
 	p := Plan{Cells: slices.Clone(cells)}
-	if err := p.markUnsupported(ctx, driver); err != nil {
+	if err := p.markUnsupported(ctx, driver, nil); err != nil {
 		return nil, err
 	}
 	p.markBaseless()

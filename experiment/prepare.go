@@ -36,10 +36,13 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 	if err := p.refuseUnmet(workloads, driver); err != nil {
 		return p, err
 	}
-	if p.Blocks = s.Design.Blocks > 0 || p.clustered(); p.Blocks {
+	if len(s.Changes) > 0 {
+		p.refuseClustered()
+		p.alternate(s)
+	} else if p.Blocks = s.Design.Blocks > 0 || p.clustered(); p.Blocks {
 		p.asBlocks(s.Design)
 	}
-	if err := p.markUnsupported(ctx, driver); err != nil {
+	if err := p.markUnsupported(ctx, driver, s.Changes); err != nil {
 		return p, err
 	}
 	if p.Blocks {
@@ -53,6 +56,9 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 	p.guess(s.Design.Burst, s.Design.Rounds)
 	if remote {
 		p.guessRemote()
+	}
+	if len(s.Changes) > 0 {
+		p.Costs.Build += changeTakes
 	}
 	p.markBaseless()
 	if len(plan.Measured(p.Cells)) == 0 {
@@ -92,13 +98,14 @@ func (p *Plan) FixBuilds(n int) {
 }
 
 // markUnsupported asks the testbed for each network, family and combination of conditions once.
-func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver) error {
+func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver, changes []testbed.Change) error {
 	lacks := map[testbed.Spec]string{}
 	for i, c := range p.Cells {
 		if c.Unsupported != "" {
 			continue
 		}
-		asked := testbed.Spec{Network: c.Network, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain()}
+		uses, _ := usedBy(changes, c.Network)
+		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain()}
 		reason, known := lacks[asked]
 		if !known {
 			var err error

@@ -30,8 +30,11 @@ type Config struct {
 	Blocks      bool
 	VisitBursts int
 
-	Testbed   testbed.Spec
-	Driver    testbed.Driver
+	Testbed testbed.Spec
+	Driver  testbed.Driver
+	// Changes are the networks for which what the testbeds stand on is changed, and Changer who changes it.
+	Changes   []testbed.Change
+	Changer   testbed.Changer
 	Workloads []workload.Workload
 	Program   agent.Program
 	Measuring []int // processors to pin workloads to; none where they are not this program's to give
@@ -135,9 +138,12 @@ func newRunner(c Config) *runner {
 	}
 	r.stage = newStage(c)
 	r.visitor = &visitor{seed: c.Run.Seed, blocks: c.Blocks, ward: r.stage.ward, clock: func() time.Duration { return time.Since(r.run.Started) }, machine: watchOf(c), seen: r.stage.seen}
-	if c.Blocks {
+	switch {
+	case len(c.Changes) > 0:
+		r.method = newAlternator(newPipeline(r.stage, r.visitor), c.Changer, c.Changes)
+	case c.Blocks:
 		r.method = newSwapper(r.stage, r.visitor, func() time.Duration { return r.budget - r.elapsed() })
-	} else {
+	default:
 		r.method = newPipeline(r.stage, r.visitor)
 	}
 	r.scheduler = plan.NewScheduler(c.Run.Cells, c.Rules, c.Costs)

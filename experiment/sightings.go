@@ -65,8 +65,8 @@ func (s *sightings) notes(known []string) []string {
 	return known
 }
 
-// look notes a testbed that has just been built, and where its agents run.
-func (st *stage) look(ctx context.Context, tb testbed.Testbed, c crew) error {
+// look notes a testbed that has just been built for a network of the study, and where its agents run.
+func (st *stage) look(ctx context.Context, tb testbed.Testbed, c crew, network string) error {
 	if st.remote {
 		for _, a := range c.all() {
 			if err := st.seen.meet(ctx, a); err != nil {
@@ -74,7 +74,7 @@ func (st *stage) look(ctx context.Context, tb testbed.Testbed, c crew) error {
 			}
 		}
 	}
-	return st.seen.look(ctx, tb)
+	return st.seen.lookAs(ctx, tb, network)
 }
 
 // meet asks an agent of another machine what that is, once for each node.
@@ -101,7 +101,11 @@ func (s *sightings) meet(ctx context.Context, a *agent.Agent) error {
 
 // look notes a testbed that has just been built, unless its network was seen before.
 func (s *sightings) look(ctx context.Context, tb testbed.Testbed) error {
-	name := tb.Spec().Network
+	return s.lookAs(ctx, tb, tb.Spec().Network)
+}
+
+// lookAs is look by the name that the study has for the network.
+func (s *sightings) lookAs(ctx context.Context, tb testbed.Testbed, name string) error {
 	if n, ok := tb.(testbed.Noter); ok {
 		s.say(n.Notes())
 	}
@@ -134,6 +138,11 @@ func (s *sightings) look(ctx context.Context, tb testbed.Testbed) error {
 		s.seen = map[string]bool{}
 	}
 	s.seen[name] = true
+	for i := range links {
+		if links[i].Network == tb.Spec().Network {
+			links[i].Network = name
+		}
+	}
 	s.links = append(s.links, links...)
 	return nil
 }

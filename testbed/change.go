@@ -2,8 +2,10 @@ package testbed
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -61,12 +63,30 @@ func sameActions(a, b []Action) bool {
 	return slices.EqualFunc(a, b, func(x, y Action) bool { return reflect.DeepEqual(x, y) })
 }
 
+// RestoreError says that what a change stands on is still changed, and what has to be done about it.
+type RestoreError struct {
+	Network string
+	// Steps are command lines, to be carried out one after the other in the folder Dir.
+	Dir   string
+	Steps []string
+	Err   error
+}
+
+// Error ends with the steps, each on a line of its own.
+func (e *RestoreError) Error() string {
+	return fmt.Sprintf("the cluster is STILL CHANGED as for network %s, since it could not be restored: %v\nrestore it by hand, in %s:\n  %s",
+		e.Network, e.Err, e.Dir, strings.Join(e.Steps, "\n  "))
+}
+
+// Unwrap gives the reason.
+func (e *RestoreError) Unwrap() error { return e.Err }
+
 // Changer carries changes out on what a driver's testbeds stand on. It is not safe for concurrent use.
 type Changer interface {
 	// Apply makes the change and returns when it is in effect. A change that is applied already must be restored before. After
 	// an error part of the change may have been made: Restore undoes that too.
 	Apply(ctx context.Context, c Change) error
-	// Restore undoes the change that is applied, if one is. An error says what has to be done by hand.
+	// Restore undoes the change that is applied, if one is. The error is a *RestoreError where it could not.
 	Restore(ctx context.Context) error
 	// Close lets others make changes. It restores nothing and is idempotent.
 	Close() error

@@ -1,0 +1,150 @@
+package change
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+
+	"netdelta/testbed/kube"
+)
+
+// fieldManager is who sets the fields of objects that are applied.
+const fieldManager = "netdelta"
+
+// objects applies and deletes objects of any kind.
+type objects struct {
+	client    dynamic.Interface
+	mapper    meta.ResettableRESTMapper
+	namespace string // of objects that name none
+}
+
+func newObjects(cluster *kube.Cluster) (*objects, error) {
+	client, err := dynamic.NewForConfig(cluster.REST)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to change objects of the cluster: %w", err)
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(cluster.API.Discovery()))
+	return &objects{client: client, mapper: mapper, namespace: cluster.Namespace}, nil
+}
+
+// parseObjects reads the objects of a manifest: YAML documents, or JSON.
+func parseObjects(name string, data []byte) ([]unstructured.Unstructured, error) {
+	const ahead = 4096 // bytes that tell JSON from YAML
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), ahead)
+	var all []unstructured.Unstructured
+	for n := 1; ; n++ {
+		var o unstructured.Unstructured
+		err := decoder.Decode(&o)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: its document %d is no object of Kubernetes: %w", name, n, err)
+		}
+		if len(o.Object) == 0 {
+			continue // nothing but comments
+		}
+		switch {
+		case o.GetAPIVersion() == "" || o.GetKind() == "":
+			return nil, fmt.Errorf("read %s: its document %d has no apiVersion or no kind", name, n)
+		case o.IsList():
+			return nil, fmt.Errorf("read %s: its document %d is a list; write its objects as documents of their own, parted by ---", name, n)
+		case o.GetName() == "":
+			return nil, fmt.Errorf("read %s: its document %d, a %s, has no metadata.name", name, n, o.GetKind())
+		}
+		all = append(all, o)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("read %s: it has no object", name)
+	}
+	return all, nil
+}
+
+// apply has the API server take over the fields of all objects of a manifest, in the order of the file.
+func (o *objects) apply(ctx context.Context, name string, data []byte) error {
+	all, err := parseObjects(name, data)
+	if err != nil {
+		return err
+	}
+	for _, object := range all {
+		client, err := o.clientOf(&object)
+		if err == nil {
+			_, err = client.Apply(ctx, object.GetName(), &object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		}
+		if err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// delete removes all objects of a manifest, the last first, and returns when they are gone.
+func (o *objects) delete(ctx context.Context, name string, data []byte) error {
+	all, err := parseObjects(name, data)
+	if err != nil {
+		return err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		client, err := o.clientOf(&all[i])
+		if err == nil {
+			err = gone(ctx, client, all[i].GetName())
+		}
+		if err != nil {
+			return fmt.Errorf("delete %s %s: %w", all[i].GetKind(), all[i].GetName(), err)
+		}
+	}
+	return nil
+}
+
+// gone deletes an object and waits until it is no more.
+func gone(ctx context.Context, client dynamic.ResourceInterface, name string) error {
+	background := metav1.DeletePropagationBackground
+	err := client.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	for err == nil {
+		if _, err = client.Get(ctx, name, metav1.GetOptions{}); err != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it is still there: %w", context.Cause(ctx))
+		case <-time.After(again / 2):
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// clientOf speaks of the objects of one's kind. A kind that is not known is looked for anew, once: a manifest may bring kinds with it.
+func (o *objects) clientOf(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	kind := object.GroupVersionKind()
+	mapping, err := o.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		o.mapper.Reset()
+		mapping, err = o.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the kind %s: %w", kind, err)
+	}
+	client := o.client.Resource(mapping.Resource)
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return client, nil
+	}
+	if object.GetNamespace() != "" {
+		return client.Namespace(object.GetNamespace()), nil
+	}
+	return client.Namespace(o.namespace), nil
+}

@@ -1,0 +1,164 @@
+package change
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"netdelta/result"
+)
+
+// FolderFile is the record in the folder of a run, for as long as the run has its cluster changed.
+const FolderFile = "changed.json"
+
+// recordSuffix ends the names of records in the folder of all runs; they begin with their owner's mark.
+const recordSuffix = ".json"
+
+// DefaultState is the folder of all runs whose changes are not undone: below $XDG_STATE_HOME, or .local/state of the home folder.
+func DefaultState(getenv func(string) string) (string, error) {
+	state := getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) {
+		home := getenv("HOME")
+		if !filepath.IsAbs(home) {
+			return "", errors.New("find a place to record changes of the cluster: there is no home folder; set XDG_STATE_HOME or HOME")
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "netdelta", "changes"), nil
+}
+
+// record is what it takes to undo a change: all of it, so that neither study nor manifests are needed any more.
+type record struct {
+	Schema int    `json:"schema"`
+	Owner  string `json:"owner"` // mark of the program that made the change
+	Run    string `json:"run"`
+	// Cluster is the name of the context, Server the address of the API server: what is restored must be what was changed.
+	Cluster    string        `json:"cluster"`
+	Server     string        `json:"server"`
+	Kubeconfig string        `json:"kubeconfig,omitempty"` // as it was asked for
+	Variable   string        `json:"kubeconfig_variable,omitempty"`
+	Context    string        `json:"context,omitempty"`
+	Namespace  string        `json:"namespace"`
+	Lease      string        `json:"lease_namespace"`
+	Network    string        `json:"network"`
+	Began      time.Time     `json:"began"`
+	Dir        string        `json:"dir"`
+	Within     time.Duration `json:"within_ns"`
+	Restore    []step        `json:"restore"`
+}
+
+// lines are the steps as one would type them.
+func (r *record) lines() []string {
+	var lines []string
+	for _, s := range r.Restore {
+		lines = append(lines, s.String())
+	}
+	return lines
+}
+
+// write brings the record to disk. Nothing may be changed before it has returned.
+func (r *record) write(path string) error {
+	r.Schema = result.Schema
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("record what is changed in %s: %w", path, err)
+	}
+	if err := store(path, append(data, '\n')); err != nil {
+		return fmt.Errorf("record what is changed, before it is: %w; nothing was changed", err)
+	}
+	return nil
+}
+
+// store replaces a file as a whole and returns when it is on disk. Others may not read it: commands may hold secrets.
+func store(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(dir, ".changed-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return flush(dir)
+}
+
+// flush brings a folder's entries to disk.
+func flush(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// remove takes a record away, on disk too: one that came back would undo what was never changed.
+func remove(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = flush(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("remove the record of a change that is undone: %w", err)
+	}
+	return nil
+}
+
+// read reads a record.
+func read(path string) (*record, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read what a killed run has changed: %w", err)
+	}
+	var r record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("read what a killed run has changed: %s: %w; restore the cluster by what it says, and remove it", path, err)
+	}
+	if r.Schema > result.Schema {
+		return nil, fmt.Errorf("read what a killed run has changed: %s was written by a newer netdelta; clean up with that one", path)
+	}
+	return &r, nil
+}
+
+// String is the step as one would type it.
+func (s step) String() string {
+	switch {
+	case s.Manifest != "":
+		return "kubectl apply --server-side --force-conflicts -f " + quoted(s.Manifest)
+	case s.Delete != "":
+		return "kubectl delete --ignore-not-found -f " + quoted(s.Delete)
+	}
+	var words []string
+	for _, w := range s.Command {
+		words = append(words, quoted(w))
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted is a word as a shell reads it as one.
+func quoted(word string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./=:,@%+", c)
+	}
+	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
