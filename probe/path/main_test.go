@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(testbedtest.Main(m, map[string]func() int{"give-up-raw": giveUpRaw, "prove": prove}))
+	os.Exit(testbedtest.Main(m, map[string]func() int{"give-up-raw": giveUpRaw, "prove": prove, "look": look}))
 }
 
 // open opens a lab of two nodes with two pods each on a network of its own or of the catalogue.

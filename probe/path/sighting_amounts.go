@@ -90,10 +90,16 @@ func (s *sight) loss(d network.Device) string {
 	return fmt.Sprintf("%s %s while it was watched", s.name(d), s.changed[d].lost)
 }
 
+// beside tells whether the server was called by another address than that of the cluster's own network: what joins such addresses is
+// for its builder to know.
+func (s *sight) beside() bool {
+	return s.Reach == testbed.ReachPod && s.Called.Addr() != s.Server.Address
+}
+
 // crossing holds what passed the wire between two nodes against the load: packet by packet where all were sampled, and by the
 // counters, which count what others move too.
 func (s *sight) crossing() {
-	if !s.crosses() || s.load.Opaque {
+	if !s.crosses() || s.load.Opaque || s.beside() {
 		return
 	}
 	for _, on := range s.nodes() {
@@ -164,6 +170,9 @@ func (s *sight) instead(on network.Space, wire []string) string {
 // aside finds devices of the nodes that carried the load and are on no way: other cards, tunnels under host networking, and
 // anything that leads away from a node that both ends are on.
 func (s *sight) aside() {
+	if s.beside() {
+		return
+	}
 	for _, d := range s.devices() {
 		l, on := s.lanes[d], d.In
 		i, there := interfaceOf(s.Places[on], d.Name)

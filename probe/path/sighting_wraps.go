@@ -2,6 +2,7 @@ package path
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 
 	"netdelta/network"
@@ -120,11 +121,18 @@ func (s *sight) translation() {
 	switch {
 	case !known && s.Called != s.Backend:
 		s.weak("whether the server sees its client's own address is not known: needs a packet sample on its node")
-	case known && seen != s.Client.Address:
+	case known && !s.clientHas(seen):
 		s.note("the server takes its client for %s: its address %s was translated (SNAT)", seen, s.Client.Address)
 	case known && s.Called != s.Backend:
 		s.note("the server sees its client's own address %s", seen)
 	}
+}
+
+// clientHas tells whether an address is one of the client's own.
+func (s *sight) clientHas(a netip.Addr) bool {
+	return a == s.Client.Address || slices.ContainsFunc(s.Places[s.Client.In].Interfaces, func(i testbed.Interface) bool {
+		return slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
+	})
 }
 
 // service looks for where the service's address was translated: before packets of a service leave the client's node, and for

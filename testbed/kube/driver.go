@@ -14,6 +14,7 @@ import (
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/kube/nodeagent"
 )
 
 // Name is that of the driver, and of the testbed in studies.
@@ -24,6 +25,7 @@ type Driver struct {
 	cluster  *Cluster
 	launcher *Launcher
 	lease    *lease
+	lookouts *lookouts
 
 	choosing sync.Mutex
 	chosen   []string // nodes, in the order in which they are used
@@ -34,6 +36,10 @@ type Driver struct {
 	said   []string     // to be told with every testbed
 	asked  map[testbed.Spec]error
 	noDNS  bool // the cluster has no name service
+
+	agentsMu   sync.Mutex
+	agents     map[string]*nodeagent.Agent // by their nodes
+	nodeAgents int                         // so far
 }
 
 var _ testbed.Driver = (*Driver)(nil)
@@ -45,7 +51,7 @@ func NewDriver(c *Cluster, o Options) (*Driver, error) {
 		return nil, err
 	}
 	return &Driver{
-		cluster: c, launcher: l, lease: &lease{cluster: c, run: l.Run()},
+		cluster: c, launcher: l, lease: &lease{cluster: c, run: l.Run()}, lookouts: &lookouts{launcher: l},
 		slots: map[int]bool{}, asked: map[testbed.Spec]error{},
 	}, nil
 }
@@ -73,7 +79,7 @@ func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 		return err
 	}
 	err = d.supports(ctx, key)
-	if ctx.Err() == nil {
+	if err == nil || errors.Is(err, testbed.ErrUnsupported) {
 		d.mu.Lock()
 		d.asked[key] = err
 		d.mu.Unlock()
@@ -93,19 +99,20 @@ func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 		}
 	}
 	host := spec.Network == Host || spec.Conditions.From == result.FromNode
-	wishes := []Wish{{Name: "trial", Role: RoleServer, HostNetwork: host}}
+	wish := Wish{Name: "trial", Role: RoleServer, HostNetwork: host}
 	if device != "" {
-		wishes[0].Resources = map[string]int64{device: 1}
+		wish.Resources = map[string]int64{device: 1}
 	}
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	for _, w := range wishes {
-		_, err := d.cluster.API.CoreV1().Pods(d.cluster.Namespace).Create(ctx, d.launcher.Manifest(w), dry)
-		if err = mendable(err); host && isGuarded(err) {
-			return d.unguarded(spec, err)
-		}
-		if err != nil {
-			return fmt.Errorf("try to make a pod: %w", err)
-		}
+	err := persist(ctx, func() error {
+		_, err := d.cluster.API.CoreV1().Pods(d.cluster.Namespace).Create(ctx, d.launcher.Manifest(wish), dry)
+		return mendable(err)
+	})
+	if host && isGuarded(err) {
+		return d.unguarded(spec, err)
+	}
+	if err != nil {
+		return fmt.Errorf("try to make a pod: %w", err)
 	}
 	if !serviced(spec.Network) && spec.Family != result.IPv6 {
 		return nil
@@ -116,7 +123,7 @@ func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 		via = ClusterIP
 	}
 	s := serviceManifest(d.cluster.Namespace, d.Run().Name("trial"), via, spec.Family, d.Run(), nil, firstPort, firstPort)
-	_, err := d.cluster.API.CoreV1().Services(d.cluster.Namespace).Create(ctx, s, dry)
+	_, err = d.cluster.API.CoreV1().Services(d.cluster.Namespace).Create(ctx, s, dry)
 	if err != nil && spec.Family == result.IPv6 && strings.Contains(err.Error(), "not configured on this cluster") {
 		return &testbed.UnsupportedError{Feature: "family ipv6", Need: "a cluster with addresses of IPv6", Mend: "measure family ipv4"}
 	}
@@ -229,8 +236,10 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 		}
 	}
 	for j := range spec.Nodes * spec.PodsPerNode {
-		t.pods = append(t.pods, &pod{bed: t, index: j, node: nodes[j/spec.PodsPerNode]})
+		host := spec.Network == Host || j == 0 && spec.Conditions.From == result.FromNode
+		t.pods = append(t.pods, &pod{bed: t, index: j, node: nodes[j/spec.PodsPerNode], host: host, proven: map[string]bool{}})
 	}
+	t.witness = t.watcher(spec.Network)
 	return t, nil
 }
 
@@ -297,5 +306,8 @@ func portRange(text string) (first, last int, ok bool) {
 
 // Close removes what is left of the run in the cluster. Testbeds should be closed before. It is idempotent.
 func (d *Driver) Close(ctx context.Context) error {
-	return errors.Join(d.cluster.removeRun(ctx, d.Run()), d.lease.release(ctx))
+	d.lookouts.close()
+	d.closeAgents()
+	_, err := d.cluster.removeObjects(ctx, d.Run())
+	return errors.Join(err, d.lease.release(ctx))
 }

@@ -13,6 +13,8 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube/inside"
+	"netdelta/testbed/kube/nodeagent"
+	"netdelta/testbed/kube/nodeagent"
 )
 
 // ErrClosed is the error of what is asked of a testbed that was closed.
@@ -30,7 +32,8 @@ type Testbed struct {
 	spec    testbed.Spec
 	closed  bool
 	streams []*stream
-	keeping sync.Mutex // of streams
+	keeping sync.Mutex         // of streams and the witness
+	witness *nodeagent.Witness // nil until somebody watches
 }
 
 var _ testbed.Testbed = (*Testbed)(nil)
@@ -168,7 +171,7 @@ func (t *Testbed) Links(ctx context.Context) ([]result.Link, error) {
 	var links []result.Link
 	for _, p := range t.pods {
 		where := "pod " + p.Name()
-		if p.hosted() {
+		if p.host {
 			where = "node " + p.Node()
 		}
 		for _, d := range all[p].Devices {
@@ -226,39 +229,28 @@ func (t *Testbed) Swap(ctx context.Context, networkName string) error {
 			return fail(err)
 		}
 	}
+	_ = t.witness.Close() // its agents look at the old network
+	t.witness = t.watcher(networkName)
 	return nil
 }
 
 // Close implements testbed.Testbed.
 func (t *Testbed) Close() error {
+	t.dismiss()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return nil
 	}
 	t.closed = true
+	_ = t.witness.Close() // how its agents end is no news
 	var group errgroup.Group
 	for _, s := range t.streams {
 		group.Go(func() error { s.cut(); return nil })
 	}
-	var mu sync.Mutex
-	var errs []error
-	remove := func(f func() error) {
-		group.Go(func() error {
-			err := f()
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
-			return nil
-		})
-	}
-	for _, p := range t.pods {
-		for _, f := range p.fronts {
-			remove(func() error { return t.driver.cluster.deleteService(f.name) })
-		}
-		if p.live != nil {
-			remove(p.live.Delete)
-		}
+	errs := make([]error, len(t.pods))
+	for i, p := range t.pods {
+		group.Go(func() error { errs[i] = p.remove(); return nil })
 	}
 	_ = group.Wait() // the errors are gathered
 	if t.slot >= 0 {

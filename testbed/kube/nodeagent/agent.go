@@ -55,6 +55,13 @@ func Start(ctx context.Context, pod testbed.Pod, program string) (*Agent, error)
 // Pod is the pod that the agent runs in: one in its node's own namespace has the node's address.
 func (a *Agent) Pod() testbed.Pod { return a.pod }
 
+// Alive says whether the agent still takes calls.
+func (a *Agent) Alive() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.gone == nil
+}
+
 // Close ends the agent. It is idempotent.
 func (a *Agent) Close() error { return a.proc.Close() }
 

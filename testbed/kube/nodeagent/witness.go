@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/testbed"
 )
 
@@ -21,8 +22,8 @@ const Flag = "--node-agent"
 type Config struct {
 	// Program is the path of netdelta inside of pods.
 	Program string
-	// Reach is how clients reach servers in the testbed's network.
-	Reach testbed.Reach
+	// Reach is how clients reach servers in the testbed's present network.
+	Reach func() testbed.Reach
 	// HostNetwork tells whether a pod is in its node's own namespace.
 	HostNetwork func(testbed.Pod) bool
 	// Node is the agent on a node, which stays its owner's; nil where there is none.
@@ -99,7 +100,7 @@ var _ testbed.Watch = (*way)(nil)
 // survey finds out who can look at what between two pods.
 func (w *Witness) survey(ctx context.Context, from, to testbed.Pod) (*way, error) {
 	x := &way{of: w, posts: map[network.Space]*post{}, to: to}
-	x.Reach, x.Expect = w.c.Reach, w.tb.Spec().Expect
+	x.Reach, x.Expect = w.c.Reach(), w.tb.Spec().Expect
 	x.Client = testbed.Stand{Pod: from.Name(), Node: from.Node(), Address: from.Address(), In: testbed.ClientPod(), On: testbed.ClientNode()}
 	x.Server = testbed.Stand{Pod: to.Name(), Node: to.Node(), Address: to.Address(), In: testbed.ServerPod(), On: testbed.ServerNode()}
 	if x.Server.Node == x.Client.Node {
@@ -127,7 +128,7 @@ func (w *Witness) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.
 		return fmt.Errorf("look at node %s: %w", s.Node, err)
 	}
 	if node != nil {
-		s.NodeAddress = node.Pod().Address()
+		s.NodeAddress = addressOf(node.Pod(), pod.Address())
 		x.posts[s.On] = &post{agent: node, name: s.Node, node: true}
 	}
 	if x.posts[s.In] != nil {
@@ -143,6 +144,17 @@ func (w *Witness) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.
 	}
 	x.posts[s.In] = &post{agent: inside, name: name}
 	return nil
+}
+
+// addressOf is the address of a pod that is of the same version of IP as another.
+func addressOf(pod testbed.Pod, like netip.Addr) netip.Addr {
+	dual, is := pod.(interface {
+		AddressOf(family result.Family) netip.Addr
+	})
+	if is && like.Is6() {
+		return dual.AddressOf(result.IPv6)
+	}
+	return pod.Address()
 }
 
 // each asks all posts at once. One that fails does not end what the others were asked, which would be the end of them.
@@ -259,6 +271,9 @@ func (x *way) End(ctx context.Context, called netip.AddrPort) (testbed.Sighting,
 
 // backend is the server itself behind an address that was called: the port of the pod that is reached there.
 func (x *way) backend(called netip.AddrPort) netip.AddrPort {
+	if x.Reach != testbed.ReachService && x.Reach != testbed.ReachNodePort {
+		return called
+	}
 	first, last := x.to.Ports()
 	for _, from := range x.of.tb.Pods() {
 		if from.Name() != x.Client.Pod {

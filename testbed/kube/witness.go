@@ -1,0 +1,142 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"netdelta/network"
+	"netdelta/testbed"
+	"netdelta/testbed/kube/nodeagent"
+)
+
+// lookouts are the agents on nodes. All testbeds of a run share them: they look at namespaces that all of them use.
+type lookouts struct {
+	launcher *Launcher
+
+	mu     sync.Mutex
+	posted map[string]*lookout // by the node's name
+}
+
+// lookout is a pod with an agent.
+type lookout struct {
+	making sync.Mutex // held while it is made
+	agent  *nodeagent.Agent
+	pod    *LivePod
+	failed error
+}
+
+// at is the agent on a node, made at its first use; nil where none is wanted. One that was lost is made anew, one that could not be
+// made is not tried again.
+func (l *lookouts) at(ctx context.Context, node string) (*nodeagent.Agent, error) {
+	if !l.launcher.options.NodeAgent {
+		return nil, nil
+	}
+	l.mu.Lock()
+	if l.posted == nil {
+		l.posted = map[string]*lookout{}
+	}
+	one := l.posted[node]
+	if one == nil {
+		one = &lookout{}
+		l.posted[node] = one
+	}
+	l.mu.Unlock()
+	one.making.Lock()
+	defer one.making.Unlock()
+	if one.agent != nil && one.agent.Alive() || one.failed != nil {
+		return one.agent, one.failed
+	}
+	err := one.post(ctx, l.launcher, node, len(l.posted))
+	if err != nil && ctx.Err() == nil {
+		one.failed = err
+	}
+	return one.agent, err
+}
+
+// post starts the agent, in a pod made for it unless that is there.
+func (o *lookout) post(ctx context.Context, l *Launcher, node string, number int) (err error) {
+	if o.pod == nil {
+		o.pod, err = l.Launch(ctx, Wish{
+			Name: fmt.Sprintf("look-%d", number), Role: RoleNodeAgent, HostNetwork: true, Node: node, Security: nodeagent.SecurityContext(),
+		})
+		if err != nil {
+			return fmt.Errorf("put an agent on node %s: %w; without %s the run goes on, and what is lost is said", node, err, nodeagent.Flag)
+		}
+	}
+	if o.agent, err = nodeagent.Start(ctx, o.pod, o.pod.Program()); err != nil {
+		return fmt.Errorf("put an agent on node %s: %w", node, err)
+	}
+	return nil
+}
+
+// close ends the agents. Their pods go with the run.
+func (l *lookouts) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, one := range l.posted {
+		one.making.Lock()
+		if one.agent != nil {
+			_ = one.agent.Close() // its pod is about to go
+		}
+		one.making.Unlock()
+	}
+	clear(l.posted)
+}
+
+// NodeAgent is the agent on a node, nil unless Options.NodeAgent allows one. It lives as long as the driver.
+func (d *Driver) NodeAgent(ctx context.Context, node string) (*nodeagent.Agent, error) {
+	return d.lookouts.at(ctx, node)
+}
+
+// watcher is the testbed's witness, made at its first use.
+func (t *Testbed) watcher() *nodeagent.Witness {
+	t.keeping.Lock()
+	defer t.keeping.Unlock()
+	if t.witness == nil {
+		t.witness = nodeagent.NewWitness(t, nodeagent.Config{
+			Program: t.driver.launcher.Program(), Reach: func() testbed.Reach { return reachOf(t.Spec().Network) },
+			HostNetwork: func(p testbed.Pod) bool {
+				own := t.own(p)
+				return own != nil && own.hosted()
+			},
+			Node: t.driver.NodeAgent,
+		})
+	}
+	return t.witness
+}
+
+// dismiss ends the witness. The testbed must not be held meanwhile, for agents that are being started hold it.
+func (t *Testbed) dismiss() {
+	t.keeping.Lock()
+	w := t.witness
+	t.keeping.Unlock()
+	if w != nil {
+		_ = w.Close() // it never fails
+	}
+}
+
+// reachOf is how servers are reached in a network.
+func reachOf(networkName string) testbed.Reach {
+	switch networkName {
+	case Host:
+		return testbed.ReachHost
+	case ClusterIP:
+		return testbed.ReachService
+	case NodePort:
+		return testbed.ReachNodePort
+	}
+	return testbed.ReachPod
+}
+
+var _ testbed.Witness = (*Testbed)(nil)
+
+// Watch implements testbed.Witness.
+func (t *Testbed) Watch(ctx context.Context, from, to testbed.Pod) (testbed.Watch, error) {
+	return t.watcher().Watch(ctx, from, to)
+}
+
+// Count implements testbed.Witness.
+func (t *Testbed) Count(ctx context.Context, from, to testbed.Pod) (map[network.Device]testbed.Counters, error) {
+	return t.watcher().Count(ctx, from, to)
+}
