@@ -12,6 +12,8 @@ import (
 
 	"netdelta/insight"
 	"netdelta/internal/ui"
+	"netdelta/report/annotations"
+	"netdelta/report/junit"
 	"netdelta/report/markdown"
 	"netdelta/report/terminal"
 	"netdelta/result"
@@ -25,7 +27,7 @@ type compareOptions struct {
 }
 
 // compareFormats are the forms that a comparison can be printed in, the one that is meant when none is named first.
-func compareFormats() []string { return []string{"text", "md", "json"} }
+func compareFormats() []string { return []string{"text", "md", "json", "junit", "github"} }
 
 func newCompareCommand(env *environment) *cobra.Command {
 	var o compareOptions
@@ -46,7 +48,8 @@ EXIT STATUS
   3    nothing can be compared: no delta in common, or too few builds for any interval
   4    a regression beyond the margin`,
 		Example: `  netdelta compare runs/main runs/branch
-  netdelta compare runs/6.12 runs/6.18 --margin 5% --format md`,
+  netdelta compare runs/6.12 runs/6.18 --margin 5% --format md
+  netdelta compare runs/main runs/branch --format github`,
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			how, err := o.check(cmd.Flags().Changed("margin"))
@@ -102,28 +105,18 @@ func parseMargin(text string) (float64, error) {
 
 // compare prints what changed between two run folders.
 func (env *environment) compare(before, after string, how insight.Comparing, format string) error {
-	var runs [2]insight.Measured
-	for i, path := range []string{before, after} {
-		m, err := env.reload(path)
-		if err != nil {
-			return err
-		}
-		if len(m.Trials) == 0 {
-			return withStatus(exitNothing, fmt.Errorf("%s has nothing to compare: its %s is missing or empty, and a comparison takes the figures of each build",
-				path, result.TrialsFile))
-		}
-		runs[i] = m
+	c, err := env.compared(before, after, how)
+	if err != nil {
+		return err
 	}
-	if a, b := runs[0].Run, runs[1].Run; a.Run == b.Run && a.Started.Equal(b.Started) && a.Seed == b.Seed {
-		return usageError{fmt.Errorf("%s and %s are the same run: it has not changed, and says nothing of another", before, after)}
-	}
-	if a, b := runs[0].Run.Exact != nil, runs[1].Run.Exact != nil; a != b {
-		return usageError{fmt.Errorf("one of %s and %s counts instructions and the other measures time: no change could be told; set them beside each other by netdelta report --exact", before, after)}
-	}
-	c := insight.NewJudge(env.workloads).Compare(runs[0], runs[1], how).Complete()
 	if err := env.writeComparison(env.out, c, format); err != nil {
 		return err
 	}
+	return verdict(c)
+}
+
+// verdict is the exit status that a comparison deserves.
+func verdict(c result.Comparison) error {
 	switch c.Verdict {
 	case string(stats.Regressed):
 		return withStatus(exitRegressed, errors.New(""))
@@ -133,12 +126,40 @@ func (env *environment) compare(before, after string, how insight.Comparing, for
 	return nil
 }
 
+// compared is what changed between two run folders.
+func (env *environment) compared(before, after string, how insight.Comparing) (result.Comparison, error) {
+	var none result.Comparison
+	var runs [2]insight.Measured
+	for i, path := range []string{before, after} {
+		m, err := env.reload(path)
+		if err != nil {
+			return none, err
+		}
+		if len(m.Trials) == 0 {
+			return none, withStatus(exitNothing, fmt.Errorf("%s has nothing to compare: its %s is missing or empty, and a comparison takes the figures of each build",
+				path, result.TrialsFile))
+		}
+		runs[i] = m
+	}
+	if a, b := runs[0].Run, runs[1].Run; a.Run == b.Run && a.Started.Equal(b.Started) && a.Seed == b.Seed {
+		return none, usageError{fmt.Errorf("%s and %s are the same run: it has not changed, and says nothing of another", before, after)}
+	}
+	if a, b := runs[0].Run.Exact != nil, runs[1].Run.Exact != nil; a != b {
+		return none, usageError{fmt.Errorf("one of %s and %s counts instructions and the other measures time: no change could be told; set them beside each other by netdelta report --exact", before, after)}
+	}
+	return insight.NewJudge(env.workloads).Compare(runs[0], runs[1], how).Complete(), nil
+}
+
 func (env *environment) writeComparison(w io.Writer, c result.Comparison, format string) error {
 	switch format {
 	case "md":
 		return markdown.WriteComparison(w, c)
 	case "json":
 		return writeJSON(w, c)
+	case "junit":
+		return junit.WriteComparison(w, c)
+	case "github":
+		return annotations.WriteComparison(w, c)
 	}
 	return terminal.WriteComparison(w, c, ui.Detect(env.terminal, env.getenv))
 }

@@ -152,7 +152,7 @@ func (env *environment) importFiles(args []string, o importOptions) error {
 		return err
 	}
 	fmt.Fprintf(env.err, "run: %s\n", ui.Clean(dir))
-	return env.writePage(in.Run, dir)
+	return env.writeViews(in.Run, dir)
 }
 
 // keep writes the run folder of an import and returns its path.

@@ -21,7 +21,9 @@ import (
 	"netdelta/report/benchfmt"
 	"netdelta/report/csv"
 	"netdelta/report/html"
+	"netdelta/report/junit"
 	"netdelta/report/markdown"
+	"netdelta/report/openmetrics"
 	"netdelta/report/parquet"
 	"netdelta/report/rows"
 	"netdelta/result"
@@ -68,6 +70,14 @@ func reportFormats() []reportFormat {
 			write: func(w io.Writer, r reported) error { return benchfmt.Write(w, r.Run, r.Trials) },
 		},
 		{
+			name: "openmetrics", about: "metrics, for Prometheus and its kin; each run leaves them in " + metricsFile,
+			write: writeMetrics,
+		},
+		{
+			name: "junit", about: "checks and claims as test cases, for a server of continuous integration",
+			write: func(w io.Writer, r reported) error { return junit.Write(w, r.Run, r.Trials) },
+		},
+		{
 			name: "json", about: "result.json, computed anew",
 			write: func(w io.Writer, r reported) error { return writeJSON(w, r.Run.Complete()) },
 		},
@@ -77,6 +87,11 @@ func reportFormats() []reportFormat {
 // writeHTML writes the page of a run.
 func writeHTML(w io.Writer, r reported) error {
 	return html.Write(w, r.Run.Complete(), r.Trials, html.WithStudy(r.study), html.WithHops(r.hops))
+}
+
+// writeMetrics writes the metrics of a run that has ended.
+func writeMetrics(w io.Writer, r reported) error {
+	return openmetrics.Write(w, openmetrics.Snapshot{Run: r.Run, Trials: r.Trials})
 }
 
 // writeJSON writes a document with its lines indented.
@@ -95,12 +110,12 @@ func newReportCommand(env *environment) *cobra.Command {
 	about := ""
 	for _, f := range formats {
 		names = append(names, f.name)
-		about += fmt.Sprintf("  %-9s %s\n", f.name, f.about)
+		about += fmt.Sprintf("  %-11s %s\n", f.name, f.about)
 	}
 	var o reportOptions
 	cmd := &cobra.Command{
 		Use:   "report DIR",
-		Short: "Write the report of a run folder: HTML, Markdown, CSV, Parquet, or for benchstat",
+		Short: "Write the report of a run folder: HTML, Markdown, CSV, Parquet, metrics, JUnit, or for benchstat",
 		Long: `Write the figures of a run folder for other readers and other programs, computed from its journal.
 
 FORMATS
@@ -113,6 +128,7 @@ EXIT STATUS
 		Example: `  netdelta report runs/latest
   netdelta report runs/latest --format md | gh pr comment -F -
   netdelta report runs/latest --format csv --what bursts --out bursts.csv
+  netdelta report runs/latest --format junit --out junit.xml
   netdelta report runs/native --exact runs/exact --format md`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {

@@ -171,7 +171,7 @@ func (env *environment) finish(run result.Run, folder *result.Folder, o runOptio
 		return errors.Join(err, printErr)
 	}
 	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
-	if err := errors.Join(err, env.writePage(run, folder.Dir())); err != nil {
+	if err := errors.Join(err, env.writeViews(run, folder.Dir())); err != nil {
 		return err
 	}
 	return outcome(run)

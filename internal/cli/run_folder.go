@@ -15,11 +15,14 @@ import (
 	"netdelta/result"
 )
 
-// pageFile is the page that each run leaves in its folder.
-const pageFile = "report.html"
+// What each run leaves in its folder for readers: a page for people, and metrics for Prometheus.
+const (
+	pageFile    = "report.html"
+	metricsFile = "metrics.txt"
+)
 
-// writePage writes the page of a run that has just ended.
-func (env *environment) writePage(run result.Run, dir string) error {
+// writeViews writes the page and the metrics of a run that has just ended.
+func (env *environment) writeViews(run result.Run, dir string) error {
 	contents, err := result.LoadTrials(dir)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", pageFile, err)
@@ -32,9 +35,11 @@ func (env *environment) writePage(run result.Run, dir string) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", pageFile, err)
 	}
-	path := filepath.Join(dir, pageFile)
-	page := reported{Measured: insight.Measured{Run: run, Trials: contents.Trials}, study: text, hops: traced}
-	return env.writeReport(path, func(w io.Writer) error { return writeHTML(w, page) })
+	view := reported{Measured: insight.Measured{Run: run, Trials: contents.Trials}, study: text, hops: traced}
+	if err := replaceFile(filepath.Join(dir, metricsFile), func(w io.Writer) error { return writeMetrics(w, view) }); err != nil {
+		return err
+	}
+	return env.writeReport(filepath.Join(dir, pageFile), func(w io.Writer) error { return writeHTML(w, view) })
 }
 
 // openFolder makes the run folder and names the run, or opens the folder of the run that is resumed.

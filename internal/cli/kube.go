@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/experiment/studies"
+	"netdelta/testbed/kube/schedule"
+)
+
+func newKubeCommand(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kube",
+		Short: "Measure a cluster night after night: a schedule for it, and what it runs",
+		Args:  args(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newScheduleCommand(env), newNightlyCommand(env))
+	return cmd
+}
+
+func newScheduleCommand(env *environment) *cobra.Command {
+	o := schedule.Options{}
+	cmd := &cobra.Command{
+		Use:   "schedule",
+		Short: "Print a CronJob that measures a cluster each night and compares it with the night before",
+		Long: `Print the manifest of a CronJob that measures a cluster from inside and compares each run with the last: with an account, the
+rights that a run takes and no more, and a volume that keeps the run folders. A job fails where a network has become dearer
+beyond the margin, and its log says which, as text and as annotations (::error ...::). Nothing is made: apply what is
+printed, with an account that may grant rights.
+
+The image holds netdelta at /netdelta (netdelta image --push makes it). The pod that measures meets Pod Security
+"restricted", and so do those that are measured; the network host, whose pods can't, is left out where the namespace's
+level refuses them.
+
+EXIT STATUS
+  0    done
+  1    the study's file can't be read
+  2    bad usage or study file`,
+		Example: `  netdelta kube schedule --image registry.example.org/netdelta:1 --namespace netdelta | kubectl apply -f -
+  netdelta kube schedule --image REF --namespace N --schedule "30 3 * * 1-5" --study throughput --margin 5%`,
+		Args: args(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error { return env.printSchedule(o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Image, "image", "", "image that holds netdelta, as nodes pull it")
+	f.StringVar(&o.Namespace, "namespace", "", "namespace that all is in, and that pods are measured in")
+	f.StringVar(&o.Name, "name", "netdelta", "name of the objects, so that a namespace can have several schedules")
+	f.StringVar(&o.Schedule, "schedule", "0 2 * * *", "when, in the five fields of cron")
+	f.StringVar(&o.Zone, "time-zone", "", "time zone of the schedule, such as Europe/Berlin (default: that of the cluster's controllers)")
+	f.StringVar(&o.Study, "study", studies.Default, "a built-in study, or a study file, which then is part of the manifest")
+	f.StringVar(&o.Margin, "margin", "", "change that counts as none, such as 5% (default: that of the study)")
+	f.IntVar(&o.Keep, "keep", 30, "how many runs to keep")
+	f.StringVar(&o.Storage, "storage", "2Gi", "size of the volume that keeps them")
+	f.StringVar(&o.StorageClass, "storage-class", "", "storage class of the volume (default: the cluster's)")
+	f.DurationVar(&o.Budget, "time-budget", 0, "how long a run may take (default: the study's)")
+	f.BoolVar(&o.NodeAgent, "node-agent", false, "have runs prove at the nodes' devices which way packets went; it takes a namespace that admits such pods")
+	return cmd
+}
+
+// printSchedule prints the manifest.
+func (env *environment) printSchedule(o schedule.Options) error {
+	if o.Margin != "" {
+		if _, err := parseMargin(o.Margin); err != nil {
+			return usageError{fmt.Errorf("--margin: %w", err)}
+		}
+	}
+	if _, err := env.readStudy(o.Study); err != nil {
+		return badInput(err)
+	}
+	if !slices.ContainsFunc(studies.All(), func(f studies.File) bool { return f.Name == o.Study }) {
+		text, err := os.ReadFile(o.Study)
+		if err != nil {
+			return fmt.Errorf("read the study: %w", err)
+		}
+		o.Text = text
+	}
+	if err := o.Check(); err != nil {
+		return usageError{err}
+	}
+	return schedule.Write(env.out, o)
+}
+
+// nightlyOptions are the flags of nightly.
+type nightlyOptions struct {
+	runs, margin string
+	keep         int
+}
+
+func newNightlyCommand(env *environment) *cobra.Command {
+	var o nightlyOptions
+	cmd := &cobra.Command{
+		Use:   "nightly [STUDY|FILE] [-- FLAGS OF RUN]",
+		Short: "Run a study on a cluster, and compare it with the last run in a folder: what a schedule carries out",
+		Long: `Run a study on a cluster, and compare it with the last run of the same study in a folder. What has changed is printed as
+text, and then as annotations (::error ...::). What follows -- is handed to netdelta run. Of the runs in the folder so many
+as --keep says stay.
+
+EXIT STATUS
+  0    done; no regression was found, or there was no earlier run
+  1    failed, or some trials of the run failed
+  2    bad usage or study file
+  3    nothing could be measured, or compared
+  4    a regression beyond the margin
+  130  interrupted`,
+		Example: `  netdelta kube nightly latency --runs runs/nightly -- --kubeconfig test.yaml --image REF`,
+		RunE: func(cmd *cobra.Command, a []string) error {
+			own, forRun := a, []string(nil)
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				own, forRun = a[:dash], a[dash:]
+			}
+			if len(own) > 1 {
+				return usageError{fmt.Errorf("name one study, not %d; flags of run stand after --", len(own))}
+			}
+			name := studies.Default
+			if len(own) == 1 {
+				name = own[0]
+			}
+			return env.nightly(cmd.Context(), name, o, forRun)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.runs, "runs", "runs", "folder of the run folders")
+	f.StringVar(&o.margin, "margin", "", "change that counts as none, such as 5% (default: the wider of the runs' own)")
+	f.IntVar(&o.keep, "keep", 30, "how many runs to keep, 2 at least")
+	return cmd
+}
+
+// check turns the flags into how runs are compared.
+func (o nightlyOptions) check() (compareOptions, error) {
+	if o.keep < 2 {
+		return compareOptions{}, usageError{errors.New("--keep: need 2 runs at least, since each is compared with the one before")}
+	}
+	info, err := os.Stat(o.runs)
+	if err == nil && !info.IsDir() {
+		return compareOptions{}, usageError{fmt.Errorf("--runs: %s is no folder", o.runs)}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return compareOptions{}, fmt.Errorf("look into the folder of runs: %w", err)
+	}
+	return compareOptions{margin: o.margin, format: compareFormats()[0]}, nil
+}
+
+// nightName is that of a run's folder.
+func nightName(study string, at time.Time) string {
+	return study + "-" + at.UTC().Format("20060102-150405")
+}

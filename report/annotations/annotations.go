@@ -1,0 +1,78 @@
+// Package annotations writes what changed between two runs as workflow commands
+// (https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands): lines that GitHub Actions, Gitea and Forgejo
+// take out of a job's log and show beside the change that the job is about. Elsewhere they are plain lines of a log.
+package annotations
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/internal/ui"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// The levels of an annotation.
+const (
+	levelError   = "error"
+	levelWarning = "warning"
+	levelNotice  = "notice"
+)
+
+// WriteComparison writes an error for each regression, a notice for each improvement, and last the outcome: as a notice, or as a
+// warning where nothing could be compared.
+func WriteComparison(w io.Writer, c result.Comparison) error {
+	out := bufio.NewWriter(w)
+	for _, change := range insight.ByVerdict(c, stats.Regressed) {
+		annotate(out, levelError, "Regression: "+subject(change), sentence(c, change))
+	}
+	for _, change := range insight.ByVerdict(c, stats.Improved) {
+		annotate(out, levelNotice, "Improvement: "+subject(change), sentence(c, change))
+	}
+	level := levelNotice
+	if c.Verdict == insight.NothingCompared {
+		level = levelWarning
+	}
+	annotate(out, level, "netdelta compare", c.Says)
+	return out.Flush()
+}
+
+// annotate writes one annotation. A writer's error is kept by the buffer and returned by its Flush.
+func annotate(w *bufio.Writer, level, title, message string) {
+	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property(title), data(message))
+}
+
+// subject names what has changed.
+func subject(c result.Change) string {
+	return insight.Name(c.Network, c.Path) + ", " + insight.Load(c.Setting()) + ", " + strings.ToLower(insight.Where(c.Placement))
+}
+
+// sentence says how far something changed, and what it costs now.
+func sentence(c result.Comparison, change result.Change) string {
+	return fmt.Sprintf("%s %s since %s %s: against %s it cost %s, and now %s.", change.Metric, insight.Amount(change), c.Old.Run,
+		between(change), change.Baseline, insight.Against(change.Old, change.Unit), insight.Against(change.New, change.Unit))
+}
+
+// between is the interval of a change.
+func between(c result.Change) string {
+	if c.ChangeLow != nil && c.ChangeHigh != nil {
+		return "[" + insight.Percent(*c.ChangeLow) + ", " + insight.Percent(*c.ChangeHigh) + "]"
+	}
+	if c.ShiftLow != nil && c.ShiftHigh != nil {
+		return "[" + insight.Difference(c.Unit, *c.ShiftLow) + ", " + insight.Difference(c.Unit, *c.ShiftHigh) + "]"
+	}
+	return "[no interval]"
+}
+
+// data is text as a command's message takes it: on one line, with percent signs and line breaks spelled out.
+func data(text string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(ui.Clean(text))
+}
+
+// property is text as a command's property takes it: colons and commas, which end one, are spelled out too.
+func property(text string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(data(text))
+}

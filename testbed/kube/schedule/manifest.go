@@ -1,0 +1,181 @@
+package schedule
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"path"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"netdelta/testbed/kube/oci"
+	"netdelta/testbed/kube/survey"
+)
+
+// Limits of the pod that measures. It holds the figures of a run and is otherwise idle while something is measured.
+const (
+	podCPU         = "100m"
+	podMemory      = "256Mi"
+	podMostMemory  = "1Gi"
+	withoutBudget  = 6 * time.Hour
+	besideBudget   = time.Hour
+	goodJobsKept   = 3
+	failedJobsKept = 7
+)
+
+// Write prints the manifest: an account, the rights that a run takes, a volume for run folders, the study where it came from a file, and
+// the CronJob. The options must have passed Check.
+func Write(w io.Writer, o Options) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "# netdelta measures this cluster by the schedule below, and compares each run with the last: a job that fails has found a\n"+
+		"# regression (its log says which), or could not measure.\n")
+	if err := document(out, account(o)); err != nil {
+		return err
+	}
+	fmt.Fprint(out, survey.RBAC(survey.User{Name: "system:serviceaccount:" + o.Namespace + ":" + o.Name}, o.Namespace, o.NodeAgent, false))
+	objects := []runtime.Object{volume(o)}
+	if o.Text != nil {
+		objects = append(objects, study(o))
+	}
+	for _, object := range append(objects, CronJob(o)) {
+		if err := document(out, object); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// document prints an object without what only the API server fills in.
+func document(w io.Writer, object runtime.Object) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return fmt.Errorf("write the manifest: %w", err)
+	}
+	delete(fields, "status")
+	dropTimes(fields)
+	text, err := yaml.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("write the manifest: %w", err)
+	}
+	_, err = fmt.Fprintf(w, "%s---\n", text)
+	return err
+}
+
+// dropTimes removes times of creation, which the types print though there are none.
+func dropTimes(fields map[string]any) {
+	for name, value := range fields {
+		if inner, ok := value.(map[string]any); ok {
+			dropTimes(inner)
+		}
+		if name == "creationTimestamp" && value == nil {
+			delete(fields, name)
+		}
+	}
+}
+
+// labels find what belongs to the schedule. They are not those of a run's objects, which cleanup removes.
+func labels(o Options) map[string]string {
+	return map[string]string{"app.kubernetes.io/name": "netdelta", "app.kubernetes.io/instance": o.Name, "app.kubernetes.io/component": "schedule"}
+}
+
+func meta(o Options) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, Labels: labels(o)}
+}
+
+func account(o Options) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(o)}
+}
+
+// volume keeps the runs: the next night is compared with them.
+func volume(o Options) *corev1.PersistentVolumeClaim {
+	claim := &corev1.PersistentVolumeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: meta(o),
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(o.Storage)}},
+		},
+	}
+	if o.StorageClass != "" {
+		claim.Spec.StorageClassName = &o.StorageClass
+	}
+	return claim
+}
+
+func study(o Options) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta(o), Data: map[string]string{path.Base(StudyFile): string(o.Text)},
+	}
+}
+
+// CronJob is the schedule itself: one job at a time, none of which is tried again, since a regression does not go away by that. Its pod
+// meets Pod Security "restricted".
+func CronJob(o Options) *batchv1.CronJob {
+	var noRetry int32
+	good, failed := int32(goodJobsKept), int32(failedJobsKept)
+	deadline := int64(withoutBudget.Seconds())
+	if o.Budget > 0 {
+		deadline = int64((o.Budget + besideBudget).Seconds())
+	}
+	job := &batchv1.CronJob{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"}, ObjectMeta: meta(o),
+		Spec: batchv1.CronJobSpec{
+			Schedule: o.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent, SuccessfulJobsHistoryLimit: &good, FailedJobsHistoryLimit: &failed,
+			JobTemplate: batchv1.JobTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels(o)},
+				Spec: batchv1.JobSpec{
+					BackoffLimit: &noRetry, ActiveDeadlineSeconds: &deadline,
+					Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels(o)}, Spec: pod(o)},
+				},
+			},
+		},
+	}
+	if o.Zone != "" {
+		job.Spec.TimeZone = &o.Zone
+	}
+	return job
+}
+
+// pod is what measures and compares.
+func pod(o Options) corev1.PodSpec {
+	yes, no, user := true, false, int64(oci.User)
+	change := corev1.FSGroupChangeOnRootMismatch
+	spec := corev1.PodSpec{
+		ServiceAccountName: o.Name, RestartPolicy: corev1.RestartPolicyNever, EnableServiceLinks: &no,
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user, FSGroup: &user, FSGroupChangePolicy: &change,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers: []corev1.Container{{
+			Name: "netdelta", Image: o.Image, Command: []string{oci.Entrypoint}, Args: o.arguments(), WorkingDir: Folder,
+			// What a run has to remember beyond its end is kept beside the runs.
+			Env: []corev1.EnvVar{{Name: "HOME", Value: Folder}},
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(podCPU), corev1.ResourceMemory: resource.MustParse(podMemory)},
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(podMostMemory)},
+			},
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			VolumeMounts:             []corev1.VolumeMount{{Name: "runs", MountPath: Folder}, {Name: "scratch", MountPath: "/tmp"}},
+		}},
+		Volumes: []corev1.Volume{
+			{Name: "runs", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: o.Name}}},
+			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		},
+	}
+	if o.Text != nil {
+		c := &spec.Containers[0]
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "study", MountPath: path.Dir(StudyFile), ReadOnly: true})
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "study", VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: o.Name}},
+		}})
+	}
+	return spec
+}
