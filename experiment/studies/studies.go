@@ -27,6 +27,9 @@ var database string
 //go:embed throughput.yaml
 var throughput string
 
+//go:embed kubernetes.yaml
+var kubernetes string
+
 // Default is the name of the study that runs when none is named.
 const Default = "latency"
 
@@ -46,6 +49,7 @@ func All() []File {
 		{Name: "storage", Data: []byte(storage)},
 		{Name: "database", Data: []byte(database)},
 		{Name: "throughput", Data: []byte(throughput)},
+		{Name: "kubernetes", Data: []byte(kubernetes)},
 	}
 }
 

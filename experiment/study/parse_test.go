@@ -58,7 +58,18 @@ func whole() study.Known {
 	k.Networks = append(k.Networks,
 		"ebpf-routed", "ebpf-vxlan", "sockmap", "xdp", "udp-tun", "sriov", "ipip", "gre", "geneve", "netkit", "netkit-l2", "ovs", "wireguard", "ipsec")
 	k.Workloads = append(k.Workloads, study.KnownWorkload{Name: "http"}, study.KnownWorkload{Name: "block"}, study.KnownWorkload{Name: "oltp"})
+	k.Testbeds = append(k.Testbeds, "kubernetes")
+	k.On = map[string]study.KnownNetworks{"kubernetes": {Names: []string{"host", "pod", "clusterip", "nodeport", "headless"}, Read: multus}}
 	return k
+}
+
+// multus reads networks of which one is there and another is described wrongly.
+func multus(name string) (is bool, err error) {
+	rest, is := strings.CutPrefix(name, "multus:")
+	if is && rest != "default/fast" {
+		err = errors.New("there is no such network")
+	}
+	return is, err
 }
 
 // TestBadInput holds each file in testdata/bad against its messages: testdata/bad/NAME.yaml, and NAME.txt as golden.

@@ -97,7 +97,9 @@ claims:
 
 func everythingKnown() Known {
 	return Known{
-		Testbeds: []string{"lab"}, Networks: []string{
+		Testbeds: []string{"lab", "kubernetes"}, On: map[string]KnownNetworks{
+			"kubernetes": {Names: []string{"host", "pod", "clusterip", "nodeport", "headless"}},
+		}, Networks: []string{
 			"host", "bridge", "bridge-nat", "macvlan", "ipvlan-l2", "ipvlan-l3", "routed", "vxlan", "vxlan-routed", "ebpf-routed", "ebpf-vxlan", "sockmap",
 			"xdp", "udp-tun", "sriov", "ipip", "gre", "geneve", "netkit", "netkit-l2", "ovs", "wireguard", "ipsec",
 		},
