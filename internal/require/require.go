@@ -4,6 +4,7 @@ package require
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"testing"
 
@@ -38,5 +39,17 @@ func Tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	Need(t, "the program "+name, err == nil)
+	return path
+}
+
+// KubeconfigVariable is the environment variable with the path of the kubeconfig of a cluster for tests.
+const KubeconfigVariable = "NETDELTA_KUBECONFIG"
+
+// Cluster skips the test unless it is told of a Kubernetes cluster, and returns the path of its kubeconfig. "make test-kubernetes"
+// runs the tests that call it: they have OnCluster in their names.
+func Cluster(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv(KubeconfigVariable)
+	Need(t, "a cluster (make cluster-up, "+KubeconfigVariable+")", path != "")
 	return path
 }
