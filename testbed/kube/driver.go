@@ -14,7 +14,6 @@ import (
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/testbed/kube/nodeagent"
 )
 
 // Name is that of the driver, and of the testbed in studies.
@@ -36,10 +35,6 @@ type Driver struct {
 	said   []string     // to be told with every testbed
 	asked  map[testbed.Spec]error
 	noDNS  bool // the cluster has no name service
-
-	agentsMu   sync.Mutex
-	agents     map[string]*nodeagent.Agent // by their nodes
-	nodeAgents int                         // so far
 }
 
 var _ testbed.Driver = (*Driver)(nil)
@@ -239,7 +234,6 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 		host := spec.Network == Host || j == 0 && spec.Conditions.From == result.FromNode
 		t.pods = append(t.pods, &pod{bed: t, index: j, node: nodes[j/spec.PodsPerNode], host: host, proven: map[string]bool{}})
 	}
-	t.witness = t.watcher(spec.Network)
 	return t, nil
 }
 
@@ -307,7 +301,6 @@ func portRange(text string) (first, last int, ok bool) {
 // Close removes what is left of the run in the cluster. Testbeds should be closed before. It is idempotent.
 func (d *Driver) Close(ctx context.Context) error {
 	d.lookouts.close()
-	d.closeAgents()
 	_, err := d.cluster.removeObjects(ctx, d.Run())
 	return errors.Join(err, d.lease.release(ctx))
 }

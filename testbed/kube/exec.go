@@ -161,6 +161,7 @@ func Exec(ctx context.Context, c *Cluster, at Place, cmd testbed.Command) (testb
 	return start(ctx, c, at, cmd)
 }
 
+// start is Exec. It tries again while the API server can't be asked.
 func start(ctx context.Context, c *Cluster, at Place, cmd testbed.Command) (*stream, error) {
 	name := cmd.Path
 	if name == "" {
@@ -169,35 +170,52 @@ func start(ctx context.Context, c *Cluster, at Place, cmd testbed.Command) (*str
 	fail := func(err error) (*stream, error) {
 		return nil, fmt.Errorf("start %s in pod %s: %w", name, at.Pod, err)
 	}
-	if err := ctx.Err(); err != nil {
-		return fail(err)
-	}
 	argv, err := order(at, cmd)
 	if err != nil {
 		return fail(err)
 	}
-	s, err := open(ctx, c, at, argv)
+	var s *stream
+	err = persist(ctx, func() (err error) {
+		s, err = greet(ctx, c, at, argv)
+		return err
+	})
 	if err != nil {
 		return fail(err)
 	}
 	s.what = fmt.Sprintf("%s in pod %s", name[strings.LastIndexByte(name, '/')+1:], at.Pod)
+	return s, nil
+}
+
+// greet opens a stream to a program that is started by an order, and hears its number.
+func greet(ctx context.Context, c *Cluster, at Place, argv []string) (*stream, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s, err := open(ctx, c, at, argv)
+	if err != nil {
+		return nil, err
+	}
 	stop := context.AfterFunc(ctx, func() { s.cancel(errKilled) })
 	line, err := s.stdout.ReadBytes('\n')
 	stop()
-	if err != nil {
-		s.cancel(errKilled)
-		<-s.done
-		if cause := context.Cause(ctx); cause != nil {
-			return fail(cause)
-		}
-		return fail(errors.Join(s.err, fmt.Errorf("it said nothing: %w", err)))
+	if err == nil {
+		s.pid, err = started(line)
 	}
-	if s.pid, err = started(line); err != nil {
-		s.cancel(errKilled)
-		<-s.done
-		return fail(err)
+	if err == nil {
+		return s, nil
 	}
-	return s, nil
+	early := s.pid == 0 && len(line) == 0 // it ended by itself and says why
+	if !early {
+		s.cancel(errKilled)
+	}
+	<-s.done
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
+	if early {
+		return nil, errors.Join(s.err, fmt.Errorf("it said nothing: %w", err))
+	}
+	return nil, err
 }
 
 // PID implements testbed.Process: the number is no process of this machine, so it is none.

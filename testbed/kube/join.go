@@ -3,14 +3,13 @@ package kube
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
 	"time"
-
-	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,24 +27,30 @@ const (
 	namedWithin = 15 * time.Second
 )
 
-// join makes what the present network puts in front of a pod that is up, and proves that the client reaches it: the first pod all
-// others. The testbed must be kept open meanwhile.
+// join makes what the present network puts in front of a pod that is up, and proves that the first pod, the client, reaches all
+// others that are. The testbed must be kept open meanwhile.
 func (t *Testbed) join(ctx context.Context, p *pod) error {
+	if at := p.Address(); !at.IsValid() {
+		return fmt.Errorf("it has no address of %s", t.family())
+	}
 	if p.index > 0 {
 		if err := t.front(ctx, p); err != nil {
 			return err
 		}
-		if client := t.pods[0]; client.alive() != nil {
-			return t.prove(ctx, client, p)
-		}
-		return nil
 	}
+	t.joining.Lock()
+	defer t.joining.Unlock()
+	p.ready = true
+	client := t.pods[0]
 	for _, server := range t.pods[1:] {
-		if server.alive() != nil {
-			if err := t.prove(ctx, p, server); err != nil {
-				return err
-			}
+		if !client.ready || !server.ready || server.proven[t.spec.Network] || p != client && p != server {
+			continue
 		}
+		if err := t.prove(ctx, client, server); err != nil {
+			p.ready = false
+			return err
+		}
+		server.proven[t.spec.Network] = true
 	}
 	return nil
 }

@@ -60,7 +60,11 @@ func (l *Launcher) Launch(ctx context.Context, w Wish) (*LivePod, error) {
 	pods := l.cluster.API.CoreV1().Pods(l.cluster.Namespace)
 	manifest := l.Manifest(w)
 	began := time.Now()
-	made, err := pods.Create(ctx, manifest, metav1.CreateOptions{})
+	made, err := create(ctx, func() (*corev1.Pod, error) {
+		return pods.Create(ctx, manifest, metav1.CreateOptions{})
+	}, func() (*corev1.Pod, error) {
+		return pods.Get(ctx, manifest.Name, metav1.GetOptions{})
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make pod %s: %w", manifest.Name, mendable(err))
 	}

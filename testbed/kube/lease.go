@@ -40,10 +40,14 @@ func (l *lease) hold(ctx context.Context) error {
 		return nil
 	}
 	holder, seconds, now := string(l.run), int32(silentFor/time.Second), metav1.NewMicroTime(time.Now())
-	_, err := l.cluster.API.CoordinationV1().Leases(l.cluster.Namespace).Create(ctx, &coordinationv1.Lease{
+	made := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: l.name(), Namespace: l.cluster.Namespace, Labels: l.run.Labels(RoleLease)},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
-	}, metav1.CreateOptions{})
+	}
+	err := persist(ctx, func() error {
+		_, err := l.cluster.API.CoordinationV1().Leases(l.cluster.Namespace).Create(ctx, made, metav1.CreateOptions{})
+		return err
+	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("say in the cluster that a run is under way: %w", mendable(err))
 	}

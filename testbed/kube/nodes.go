@@ -18,7 +18,11 @@ func (d *Driver) choose(ctx context.Context, count int) ([]string, error) {
 	o := d.launcher.options
 	d.choosing.Lock()
 	defer d.choosing.Unlock()
-	list, err := d.cluster.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	var list *corev1.NodeList
+	err := persist(ctx, func() (err error) {
+		list, err = d.cluster.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return err
+	})
 	if apierrors.IsForbidden(err) && len(o.Nodes) >= count {
 		return o.Nodes[:count], nil // the scheduler will tell what is wrong with them
 	}

@@ -2,13 +2,13 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
 
-	"netdelta/result"
 	"netdelta/testbed"
 )
 
@@ -17,6 +17,7 @@ type pod struct {
 	bed   *Testbed
 	index int
 	node  string
+	host  bool // in its node's own namespace
 
 	making sync.Mutex // held while it is made
 
@@ -24,6 +25,10 @@ type pod struct {
 	live    *LivePod
 	fronts  map[string]*front     // Services in front of it, by network
 	reached map[string]netip.Addr // its address, by network, where the network gives it one of its own
+
+	// These are the testbed's, under its joining lock.
+	ready  bool            // it is up, and has what the present network puts in front of it
+	proven map[string]bool // the networks in which the client reaches it
 }
 
 var _ testbed.Pod = (*pod)(nil)
@@ -49,7 +54,7 @@ func (p *pod) Address() netip.Addr {
 // Ports implements testbed.Pod: pods in their nodes' namespaces have ranges of their own.
 func (p *pod) Ports() (first, last uint16) {
 	ports := uint16(p.bed.driver.launcher.options.Ports)
-	if p.hosted() {
+	if p.host {
 		first = firstHostPort + uint16(p.bed.slot)*(ports+1)
 		return first, first + ports - 1
 	}
@@ -60,11 +65,6 @@ func (p *pod) Ports() (first, last uint16) {
 func (p *pod) trialPort() uint16 {
 	_, last := p.Ports()
 	return last + 1
-}
-
-// hosted says whether the pod is in its node's own namespace.
-func (p *pod) hosted() bool {
-	return p.bed.spec.Network == Host || p.index == 0 && p.bed.spec.Conditions.From == result.FromNode
 }
 
 // alive is the pod in the cluster, nil before it was made.
@@ -104,19 +104,29 @@ func (p *pod) ensure(ctx context.Context) (*LivePod, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !live.AddressOf(p.bed.family()).IsValid() {
-		return nil, fmt.Errorf("pod %s has no address of %s: its addresses are %v", live.Name(), p.bed.family(), live.addresses)
-	}
 	p.mu.Lock()
 	p.live = live
 	p.mu.Unlock()
-	if err := p.bed.join(ctx, p); err != nil {
-		p.mu.Lock()
-		p.live = nil
-		p.mu.Unlock()
-		return nil, fmt.Errorf("pod %s: %w", live.Name(), err)
+	if err = p.bed.join(ctx, p); err != nil {
+		return nil, errors.Join(fmt.Errorf("pod %s: %w", live.Name(), err), p.remove())
 	}
 	return live, nil
+}
+
+// remove takes the pod and what is in front of it out of the cluster. It is idempotent.
+func (p *pod) remove() error {
+	p.mu.Lock()
+	live, fronts := p.live, p.fronts
+	p.live, p.fronts = nil, nil
+	p.mu.Unlock()
+	var errs []error
+	for _, f := range fronts {
+		errs = append(errs, p.bed.driver.cluster.deleteService(f.name))
+	}
+	if live != nil {
+		errs = append(errs, live.Delete())
+	}
+	return errors.Join(errs...)
 }
 
 // selector are the labels by which Services find the pod.
@@ -128,7 +138,7 @@ func (p *pod) selector() map[string]string {
 
 // wish is what the pod has to be like.
 func (p *pod) wish() Wish {
-	w := Wish{Name: p.name(), Role: RoleServer, Labels: p.selector(), Annotations: map[string]string{}, HostNetwork: p.hosted(), Node: p.node}
+	w := Wish{Name: p.name(), Role: RoleServer, Labels: p.selector(), Annotations: map[string]string{}, HostNetwork: p.host, Node: p.node}
 	if p.index == 0 {
 		w.Role = RoleClient
 	}

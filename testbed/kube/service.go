@@ -73,7 +73,12 @@ func frontOf(s *corev1.Service) (*front, error) {
 
 // makeService makes a Service, and waits until its endpoint is the given address.
 func (c *Cluster) makeService(ctx context.Context, s *corev1.Service, endpoint netip.Addr, within time.Duration) (*front, error) {
-	made, err := c.API.CoreV1().Services(s.Namespace).Create(ctx, s, metav1.CreateOptions{})
+	services := c.API.CoreV1().Services(s.Namespace)
+	made, err := create(ctx, func() (*corev1.Service, error) {
+		return services.Create(ctx, s, metav1.CreateOptions{})
+	}, func() (*corev1.Service, error) {
+		return services.Get(ctx, s.Name, metav1.GetOptions{})
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make service %s: %w", s.Name, mendable(err))
 	}

@@ -111,12 +111,6 @@ func Sweep(ctx context.Context, c *Cluster) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// removeRun removes all objects of a run but its lease, and waits until they are gone.
-func (c *Cluster) removeRun(ctx context.Context, run RunID) error {
-	_, err := c.removeObjects(ctx, run)
-	return err
-}
-
 // removeObjects removes all objects of a run and waits until they are gone. It says which there were.
 func (c *Cluster) removeObjects(ctx context.Context, run RunID) (removed []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*deleteWithin)

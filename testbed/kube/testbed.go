@@ -14,7 +14,6 @@ import (
 	"netdelta/testbed"
 	"netdelta/testbed/kube/inside"
 	"netdelta/testbed/kube/nodeagent"
-	"netdelta/testbed/kube/nodeagent"
 )
 
 // ErrClosed is the error of what is asked of a testbed that was closed.
@@ -22,18 +21,20 @@ var ErrClosed = errors.New("the testbed is closed")
 
 // Testbed is one whose pods are those of a cluster. It is safe for concurrent use.
 type Testbed struct {
-	driver *Driver
-	index  int
-	device string // that each pod needs, "" for none
-	slot   int    // its range of ports on the nodes, -1 for none
-	pods   []*pod
+	driver  *Driver
+	index   int
+	device  string // that each pod needs, "" for none
+	slot    int    // its range of ports on the nodes, -1 for none
+	pods    []*pod
+	witness *nodeagent.Witness
+
+	joining sync.Mutex // held while it is tried whether the client reaches others
 
 	mu      sync.RWMutex // held for reading while something is under way
 	spec    testbed.Spec
 	closed  bool
 	streams []*stream
-	keeping sync.Mutex         // of streams and the witness
-	witness *nodeagent.Witness // nil until somebody watches
+	keeping sync.Mutex // of streams
 }
 
 var _ testbed.Testbed = (*Testbed)(nil)
@@ -229,8 +230,6 @@ func (t *Testbed) Swap(ctx context.Context, networkName string) error {
 			return fail(err)
 		}
 	}
-	_ = t.witness.Close() // its agents look at the old network
-	t.witness = t.watcher(networkName)
 	return nil
 }
 
@@ -243,7 +242,6 @@ func (t *Testbed) Close() error {
 		return nil
 	}
 	t.closed = true
-	_ = t.witness.Close() // how its agents end is no news
 	var group errgroup.Group
 	for _, s := range t.streams {
 		group.Go(func() error { s.cut(); return nil })

@@ -98,7 +98,7 @@ func (t *Testbed) watcher() *nodeagent.Witness {
 			Program: t.driver.launcher.Program(), Reach: func() testbed.Reach { return reachOf(t.Spec().Network) },
 			HostNetwork: func(p testbed.Pod) bool {
 				own := t.own(p)
-				return own != nil && own.hosted()
+				return own != nil && own.host
 			},
 			Node: t.driver.NodeAgent,
 		})
