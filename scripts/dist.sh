@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # dist.sh makes the release in dist/: for each processor an archive with the program, manual pages, completions and all
-# licences, and beside it a bill of materials; then the checksums of them all. The same commit gives the same bytes.
+# licences, and beside it a bill of materials; then the manifest by which Krew installs them as a plugin of kubectl, and the
+# checksums of them all. The same commit gives the same bytes.
+#
+#   NETDELTA_RELEASE_URL   folder that the archives are going to be published in, for the manifest
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -19,7 +22,11 @@ SOURCE_DATE_EPOCH=$(date -d "$date" +%s) "$work/netdelta" man "$work/share/man"
 "$work/netdelta" completion bash >"$work/share/completions/netdelta.bash"
 "$work/netdelta" completion zsh >"$work/share/completions/_netdelta"
 "$work/netdelta" completion fish >"$work/share/completions/netdelta.fish"
+# kubectl asks a program of this name what follows "kubectl netdelta".
+printf '#!/bin/sh\nexec kubectl netdelta __complete "$@"\n' >"$work/share/completions/kubectl_complete-netdelta"
+chmod 755 "$work/share/completions/kubectl_complete-netdelta"
 go build -o "$work/sbom" ./scripts/sbom
+go build -o "$work/krew" ./scripts/krew
 
 # licences FOLDER gathers the licence of each module that is linked into the program for GOARCH, and that of Go.
 licences() {
@@ -50,6 +57,8 @@ for arch in amd64 arm64; do
 	cp "dist/$name.cdx.json" "$work/$name/sbom.cdx.json"
 	tar -C "$work" --sort=name --mtime="$date" --owner=0 --group=0 --numeric-owner --mode=u+rw,go+r,go-w -c "$name" | gzip -9n >"dist/$name.tar.gz"
 done
+# Without a place the manifest is good for what is at hand: kubectl krew install --manifest netdelta.yaml --archive ARCHIVE.
+"$work/krew" deploy/krew/netdelta.yaml "$version" "${NETDELTA_RELEASE_URL:-https://releases.netdelta.invalid}" dist/netdelta-*.tar.gz >dist/netdelta.yaml
 cd dist
 sha256sum ./* >../dist.sums && mv ../dist.sums SHA256SUMS
 sed -i 's| \./| |' SHA256SUMS

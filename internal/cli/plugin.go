@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// What kubectl calls this program: kubectl netdelta runs the file of the first name, and users know it by the second.
+const (
+	pluginFile = "kubectl-netdelta"
+	pluginName = "kubectl netdelta"
+)
+
+// asPlugin makes the command line that of kubectl's plugin where the program was called by its name: it calls itself as users do,
+// and a testbed that is not named is the cluster.
+func asPlugin(root *cobra.Command, called string) {
+	if filepath.Base(called) != pluginFile {
+		return
+	}
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
+	for _, verb := range root.Commands() {
+		if flag := verb.Flags().Lookup("testbed"); flag != nil && flag.Value.Set(kubeTestbed) == nil {
+			flag.DefValue = kubeTestbed
+		}
+	}
+}
