@@ -22,8 +22,8 @@ const Flag = "--node-agent"
 type Config struct {
 	// Program is the path of netdelta inside of pods.
 	Program string
-	// Reach is how clients reach servers in the testbed's network.
-	Reach testbed.Reach
+	// Reach is how clients reach servers in the testbed's present network.
+	Reach func() testbed.Reach
 	// HostNetwork tells whether a pod is in its node's own namespace.
 	HostNetwork func(testbed.Pod) bool
 	// Node is the agent on a node, which stays its owner's; nil where there is none.
@@ -100,7 +100,7 @@ var _ testbed.Watch = (*way)(nil)
 // survey finds out who can look at what between two pods.
 func (w *Witness) survey(ctx context.Context, from, to testbed.Pod) (*way, error) {
 	x := &way{of: w, posts: map[network.Space]*post{}, to: to}
-	x.Reach, x.Expect = w.c.Reach, w.tb.Spec().Expect
+	x.Reach, x.Expect = w.c.Reach(), w.tb.Spec().Expect
 	x.Client = testbed.Stand{Pod: from.Name(), Node: from.Node(), Address: from.Address(), In: testbed.ClientPod(), On: testbed.ClientNode()}
 	x.Server = testbed.Stand{Pod: to.Name(), Node: to.Node(), Address: to.Address(), In: testbed.ServerPod(), On: testbed.ServerNode()}
 	if x.Server.Node == x.Client.Node {
