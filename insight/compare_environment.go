@@ -52,6 +52,12 @@ func differences(before, after result.Run) []result.Difference {
 		add(GroupProgram, tool, a.Versions[tool], b.Versions[tool])
 	}
 	add(GroupTestbed, "kind", before.Testbed, after.Testbed)
+	was, is := clusterOf(a), clusterOf(b)
+	add(GroupTestbed, "cluster", was.Name, is.Name)
+	add(GroupTestbed, "Kubernetes", was.Version, is.Version)
+	add(GroupTestbed, "network of the cluster's pods", was.Network, is.Network)
+	add(GroupTestbed, "services by", was.Proxy, is.Proxy)
+	add(GroupTestbed, "nodes", nodeNames(was), nodeNames(is))
 	add(GroupTestbed, "processors measured on", processors(a.Measuring), processors(b.Measuring))
 	all = append(all, linkDifferences(a.Links, b.Links)...)
 	if len(a.Sysctls) == 0 || len(b.Sysctls) == 0 {
@@ -67,6 +73,23 @@ func differences(before, after result.Run) []result.Difference {
 	add(GroupStudy, "confidence", percentage(before.Confidence), percentage(after.Confidence))
 	add(GroupStudy, "stops when resolved", yesNo(before.Adaptive), yesNo(after.Adaptive))
 	return all
+}
+
+// clusterOf is the cluster that a run was measured on, an empty one where it was on none.
+func clusterOf(e result.Environment) result.Cluster {
+	if e.Cluster == nil {
+		return result.Cluster{}
+	}
+	return *e.Cluster
+}
+
+// nodeNames are those of a cluster's nodes, with what runs on them.
+func nodeNames(c result.Cluster) string {
+	var names []string
+	for _, n := range c.Nodes {
+		names = append(names, strings.TrimSpace(strings.Join([]string{n.Name, n.Kubelet, n.Runtime}, " ")))
+	}
+	return strings.Join(names, ", ")
 }
 
 // kept is how many settings were recorded, "" for none.

@@ -1,6 +1,11 @@
 package result
 
-import "netdelta/unit"
+import (
+	"fmt"
+	"strings"
+
+	"netdelta/unit"
+)
 
 // Cluster is the cluster of machines that a run was measured on.
 type Cluster struct {
@@ -30,4 +35,32 @@ type ClusterNode struct {
 	Memory  unit.Bytes `json:"memory,omitempty"`
 	Virtual string     `json:"virtual,omitempty"` // as in Environment
 	Clock   string     `json:"clock,omitempty"`   // as in Environment
+}
+
+// Words are what is known of the node, in one line, less its name.
+func (n ClusterNode) Words() string {
+	var parts []string
+	add := func(given bool, format string, values ...any) {
+		if given {
+			parts = append(parts, fmt.Sprintf(format, values...))
+		}
+	}
+	add(n.Kernel != "", "Linux %s", strings.TrimPrefix(n.Kernel, "Linux "))
+	add(n.Arch != "", "%s", n.Arch)
+	add(n.OS != "", "%s", n.OS)
+	add(n.CPU.Count > 0, "%d × %s", n.CPU.Count, n.CPU.Model)
+	add(n.Memory > 0, "%v", n.Memory)
+	add(n.Virtual != "", "virtual machine (%s)", n.Virtual)
+	add(n.Kubelet != "", "kubelet %s", n.Kubelet)
+	add(n.Runtime != "", "%s", n.Runtime)
+	add(n.Zone != "", "zone %s", n.Zone)
+	return strings.Join(parts, ", ")
+}
+
+// Words name the cluster, and what it is.
+func (c Cluster) Words() string {
+	if c.Version == "" {
+		return c.Name
+	}
+	return c.Name + ", Kubernetes " + c.Version
 }

@@ -24,6 +24,14 @@ func (p *page) Environment() []fact {
 			all = append(all, fact{name, value})
 		}
 	}
+	if c := e.Cluster; c != nil {
+		add("Cluster", c.Words())
+		add("Network of its pods", c.Network)
+		add("Services by", c.Proxy)
+		for _, n := range c.Nodes {
+			add("Node "+n.Name, n.Words())
+		}
+	}
 	add("Kernel", strings.TrimSpace(e.Kernel+" "+e.Arch))
 	add("System", e.OS)
 	add("Machine", e.Hostname)

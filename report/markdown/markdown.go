@@ -268,6 +268,14 @@ func (d *document) environment(run result.Run) {
 	add("seed", fmt.Sprint(run.Seed))
 	add("margin", percentage(run.Margin)+"%")
 	add("netdelta", e.Netdelta)
+	if c := e.Cluster; c != nil {
+		add("cluster", c.Words())
+		add("network of its pods", c.Network)
+		add("services by", c.Proxy)
+		for _, n := range c.Nodes {
+			add("node "+n.Name, n.Words())
+		}
+	}
 	add("kernel", e.Kernel)
 	add("system", e.OS)
 	if e.CPU.Count > 0 {

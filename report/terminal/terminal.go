@@ -116,6 +116,11 @@ func (p *page) facts() []string {
 		}
 	}
 	add(p.run.Testbed != "", "%s", p.run.Testbed)
+	if c := e.Cluster; c != nil {
+		add(c.Version != "", "Kubernetes %s", c.Version)
+		add(c.Network != "", "%s", c.Network)
+		add(len(c.Nodes) > 0, "%d nodes", len(c.Nodes))
+	}
 	add(e.Kernel != "", "Linux %s", strings.TrimPrefix(e.Kernel, "Linux "))
 	add(e.CPU.Count > 0, "%d CPUs", e.CPU.Count)
 	add(e.Virtual != "", "virtual machine (%s)", e.Virtual)
