@@ -138,6 +138,7 @@ type comparing struct {
 type meeting struct {
 	estimate stats.Estimate
 	sittings []int
+	apart    bool // the two never stood in one build: their deltas were compared
 }
 
 // compare holds cell a directly against b, on the metric's scale. It is made once.
@@ -154,7 +155,10 @@ func (d *docket) compare(t *table, a, b result.Cell, m metric) meeting {
 		others = append(others, t.twin.ID)
 	}
 	p := pair(m, a.ID, others, d.all)
-	c := meeting{d.options.compare(p.builds, d.options.stats(m)), p.sittings}
+	c := meeting{estimate: d.options.compare(p.builds, d.options.stats(m)), sittings: p.sittings}
+	if groups := t.apart(d.all); len(p.builds) == 0 && b.Role == result.RoleCell && t.baseline != nil && groups[a.ID] != groups[b.ID] {
+		c = acrossBuilds(d.compare(t, a, *t.baseline, m), d.compare(t, b, *t.baseline, m), d.options, d.options.stats(m))
+	}
 	d.meetings[key] = c
 	return c
 }
@@ -171,7 +175,7 @@ func (d *docket) effect(q question) meeting {
 		references = append(references, q.other.twin.ID)
 	}
 	p := pair(q.metric, q.a.ID, references, d.all)
-	c := meeting{stats.Compare(p.builds, d.options.stats(q.metric)), p.sittings}
+	c := meeting{estimate: stats.Compare(p.builds, d.options.stats(q.metric)), sittings: p.sittings}
 	d.meetings[key] = c
 	return c
 }
@@ -184,12 +188,12 @@ func (c meeting) reversed() meeting {
 	for i, x := range c.estimate.Locations {
 		e.Locations[i] = -x
 	}
-	return meeting{e, c.sittings}
+	return meeting{e, c.sittings, c.apart}
 }
 
 // locations are those of the builds by sitting, NaN where nothing was measured.
 func (c meeting) locations() []float64 {
-	return contrast{estimate: c.estimate, sittings: c.sittings}.locations()
+	return contrast{estimate: c.estimate, sittings: c.sittings}.locations(nil)
 }
 
 // floor is what the null check leaves possible in a setting, on the metric's scale.

@@ -28,7 +28,9 @@ func (d *docket) answer(q question) (answer, bool) {
 		a.meeting, a.floor = d.effect(q), max(a.floor, d.floor(q.other, q.metric))
 		return a, a.estimate.Builds > 0
 	case !q.changes():
-		a.meeting = d.compare(q.table, q.a, q.b, q.metric)
+		if a.meeting = d.compare(q.table, q.a, q.b, q.metric); a.apart {
+			a.floor *= 2 // each of the two has one
+		}
 		return a, a.estimate.Builds > 0
 	}
 	before, after := d.compare(q.table, q.a, *q.table.baseline, q.metric), d.compare(q.other, q.b, *q.other.baseline, q.metric)

@@ -139,7 +139,9 @@ type comparison struct {
 func (t table) compare(m metric, headline bool, all []sitting, o Options) comparison {
 	var made comparison
 	references := []string{t.baseline.ID}
-	baseline := typical(m, t.ids()[:t.baselines()], all)
+	baselines := t.ids()[:t.baselines()]
+	baseline := typical(m, baselines, all)
+	groups := t.apart(all)
 	floor := 0.0
 	if t.twin != nil {
 		null, check := t.contrast(*t.twin, references, baseline, m, all, o)
@@ -153,6 +155,9 @@ func (t table) compare(m metric, headline bool, all []sitting, o Options) compar
 		references = append(references, t.twin.ID)
 	}
 	for _, cell := range t.cells {
+		if groups != nil { // it has a baseline of its own, which may differ from others'
+			baseline = typical(m, baselines, t.of(cell.ID, groups, all))
+		}
 		c, check := t.contrast(cell, references, baseline, m, all, o)
 		if check != nil {
 			made.unmeasured = append(made.unmeasured, *check)
@@ -259,9 +264,13 @@ func judged(contrasts []contrast, o Options) []result.Delta {
 	}
 	deltas := make([]result.Delta, len(contrasts))
 	for _, members := range families {
-		locations := make([][]float64, len(members))
+		locations, family := make([][]float64, len(members)), make([]contrast, len(members))
 		for k, i := range members {
-			locations[k] = contrasts[i].locations()
+			family[k] = contrasts[i]
+		}
+		at := columns(family)
+		for k, c := range family {
+			locations[k] = c.locations(at)
 		}
 		for k, p := range o.family(locations) {
 			deltas[members[k]] = contrasts[members[k]].judge(p, o)
@@ -270,12 +279,16 @@ func judged(contrasts []contrast, o Options) []result.Delta {
 	return deltas
 }
 
-// locations are those of the estimate by sitting, NaN where the delta was not measured, so that all deltas of a sitting
-// stand in one column.
-func (c contrast) locations() []float64 {
+// locations are those of the estimate by the columns of its sittings, NaN where the delta was not measured, so that all deltas of a
+// sitting stand in one column. Without columns each sitting is one.
+func (c contrast) locations(columns map[int]int) []float64 {
 	var row []float64
 	for i, sitting := range c.sittings {
-		for len(row) < sitting {
+		column := sitting
+		if columns != nil {
+			column = columns[sitting]
+		}
+		for len(row) < column {
 			row = append(row, math.NaN())
 		}
 		row = append(row, c.estimate.Locations[i])

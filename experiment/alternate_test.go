@@ -1,0 +1,322 @@
+package experiment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netdelta/experiment"
+	"netdelta/experiment/plan"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+)
+
+// ground is a cluster that can be changed: a lab whose network "pod" is another one under each change. Under the change "slow"
+// every packet meets thousands of rules, on the host's network too.
+type ground struct {
+	*lab.Driver
+	mu      sync.Mutex
+	state   string // the network that it is changed for
+	said    []string
+	refuses string // the network for which no change can be made
+	stuck   int    // how many more times it can't be restored
+	applied func() // called when a change is made
+	closed  bool
+}
+
+func (g *ground) say(words ...any) {
+	g.said = append(g.said, strings.TrimSpace(fmt.Sprintln(words...)))
+}
+
+func (g *ground) Supports(ctx context.Context, spec testbed.Spec) error {
+	return g.Driver.Supports(ctx, g.meant(spec))
+}
+
+// meant is the lab's testbed that stands for one of the cluster's.
+func (g *ground) meant(spec testbed.Spec) testbed.Spec {
+	if spec.Network == "pod" {
+		spec.Network = map[bool]string{false: "bridge", true: "vxlan"}[g.state == "vxlan-on"]
+	}
+	if g.state == "slow" {
+		spec.Conditions.Policy, spec.Conditions.PolicyRules = result.PolicyIPTables, 5000
+	}
+	return spec
+}
+
+func (g *ground) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
+	g.mu.Lock()
+	g.say("open", spec.Network, g.state)
+	meant := g.meant(spec)
+	g.mu.Unlock()
+	tb, err := g.Driver.Open(ctx, meant)
+	if err != nil {
+		return nil, err
+	}
+	return &standing{tb.(testbed.Observer), g, sync.Once{}}, nil
+}
+
+// standing is a testbed that tells when it is gone.
+type standing struct {
+	testbed.Observer
+	on   *ground
+	once sync.Once
+}
+
+func (s *standing) Close() error {
+	err := s.Observer.Close()
+	s.once.Do(func() {
+		s.on.mu.Lock()
+		defer s.on.mu.Unlock()
+		s.on.say("close", s.on.state)
+	})
+	return err
+}
+
+func (g *ground) Apply(ctx context.Context, c testbed.Change) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.say("apply", c.Network)
+	if g.state != "" {
+		return fmt.Errorf("applied over %s", g.state)
+	}
+	g.state = c.Network
+	if g.applied != nil {
+		g.applied()
+	}
+	if c.Network == g.refuses {
+		return errors.New("it is refused")
+	}
+	return ctx.Err()
+}
+
+func (g *ground) Restore(context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.state == "" {
+		return nil
+	}
+	g.say("restore", g.state)
+	if g.stuck > 0 {
+		g.stuck--
+		return &testbed.RestoreError{Network: g.state, Dir: "/", Steps: []string{"undo it", "and wait"}, Err: errors.New("it is stuck")}
+	}
+	g.state = ""
+	return nil
+}
+
+// changer is the ground as a testbed.Changer.
+type changer struct{ *ground }
+
+func (c changer) Close() error {
+	c.closed = true
+	return nil
+}
+
+// changing is a run on such ground, of so many blocks.
+func changing(t *testing.T, blocks int, changes ...testbed.Change) (experiment.Config, *ground) {
+	t.Helper()
+	g := &ground{Driver: lab.NewDriver(network.Catalogue())}
+	s := small([]string{"host", "pod"}, result.CrossNode)
+	s.Design.Blocks, s.Design.TimeBudget = blocks, 20*time.Minute
+	for _, c := range changes {
+		c.Uses = "pod"
+		c.Apply = []testbed.Action{{Command: []string{"apply", c.Network}}}
+		s.Networks, s.Changes = append(s.Networks, c.Network), append(s.Changes, c)
+	}
+	c := setUp(t, small([]string{"host"}), 1, nil) // for all that does not depend on the study
+	p, err := experiment.Prepare(t.Context(), s, g, network.Catalogue(), workloads())
+	if err != nil {
+		t.Fatal(err)
+	}
+	assembled, err := experiment.Assemble(s, p, g, workloads())
+	if err != nil {
+		t.Fatal(err)
+	}
+	assembled.Folder, assembled.Progress, assembled.Judge = c.Folder, c.Progress, c.Judge
+	assembled.Changer = changer{g}
+	return assembled, g
+}
+
+// byBuild are the networks that trials measured, by build.
+func byBuild(trials []result.Trial) map[int][]string {
+	all := map[int][]string{}
+	for _, tr := range trials {
+		network, _, _ := strings.Cut(tr.Cell, "/")
+		all[tr.Build] = append(all[tr.Build], network)
+	}
+	return all
+}
+
+// Each state of a cluster is measured in builds of its own against the baseline of the same state, and the cluster is in the state
+// in which it was found between them and after them.
+func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
+	c, g := changing(t, 6, testbed.Change{Network: "vxlan-on"}, testbed.Change{Network: "slow"})
+	run := mustRun(t, c)
+	if run.Ended != plan.EndedBuilds || g.state != "" || !g.closed {
+		t.Errorf("ended by %q, the cluster changed for %q, given back: %v", run.Ended, g.state, g.closed)
+	}
+	seen := map[string]int{}
+	for build, networks := range byBuild(journal(t, c)) {
+		if len(networks) != 3 || !slices.Contains(networks, "host") || !slices.Contains(networks, "host+twin") {
+			t.Errorf("build %d has %v", build, networks)
+		}
+		for _, n := range networks {
+			seen[n]++
+		}
+	}
+	if seen["pod"] != 6 || seen["vxlan-on"] != 6 || seen["slow"] != 6 || seen["host"] != 18 {
+		t.Errorf("builds of each network: %v", seen)
+	}
+	orderly(t, g.said)
+	means := map[string]result.Delta{}
+	for _, d := range run.Deltas {
+		if d.Headline {
+			means[d.Network] = d
+		}
+	}
+	// The truth: the rules cost the host's network as much. Held against a baseline without them it would be several times as slow.
+	slow, pod := means["slow"], means["pod"]
+	if slow.BaselineValue < 2*pod.BaselineValue || slow.Difference > slow.BaselineValue/2 {
+		t.Errorf("slow ground: %.3f, %v against %v, elsewhere %v", slow.Ratio, time.Duration(slow.Value), time.Duration(slow.BaselineValue), time.Duration(pod.BaselineValue))
+	}
+	for _, d := range run.Deltas {
+		if d.RatioLow == nil || d.Blocks != 6 {
+			t.Errorf("%s %s has %d blocks", d.Cell, d.Metric, d.Blocks)
+		}
+	}
+}
+
+// orderly fails unless all that stood under a state was opened and closed under it.
+func orderly(t *testing.T, said []string) {
+	t.Helper()
+	state, up := "", 0
+	for i, words := range said {
+		what := strings.Fields(words)
+		last := what[len(what)-1]
+		switch what[0] {
+		case "apply":
+			if state != "" || up != 0 {
+				t.Fatalf("%d: %s with %d testbeds up, under %q: %v", i, words, up, state, said)
+			}
+			state = last
+		case "restore":
+			if state != last || up != 0 {
+				t.Fatalf("%d: %s with %d testbeds up, under %q: %v", i, words, up, state, said)
+			}
+			state = ""
+		case "open":
+			up++
+			if want := strings.TrimSpace(what[0] + " " + what[1] + " " + state); words != want {
+				t.Fatalf("%d: %s, want %s", i, words, want)
+			}
+		case "close":
+			up--
+		}
+	}
+	if state != "" || up != 0 {
+		t.Errorf("at the end %d testbeds are up, under %q", up, state)
+	}
+}
+
+// Pods that are kept stand before the change is made.
+func TestPodsLiveThroughChanges(t *testing.T) {
+	c, g := changing(t, 2, testbed.Change{Network: "vxlan-on", Kept: true})
+	mustRun(t, c)
+	for _, tr := range journal(t, c) {
+		if tr.Failed != "" {
+			t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
+		}
+	}
+	up := 0
+	for i, words := range g.said {
+		switch what, _, _ := strings.Cut(words, " "); what {
+		case "open":
+			up++
+		case "close":
+			up--
+		case "apply":
+			if up != 3 {
+				t.Errorf("%d: the change is made with %d testbeds up: %v", i, up, g.said)
+			}
+		}
+	}
+}
+
+// A change that can't be made fails its networks by name, and nothing else.
+func TestChangeThatFails(t *testing.T) {
+	c, g := changing(t, 4, testbed.Change{Network: "vxlan-on"})
+	g.refuses = "vxlan-on"
+	run := mustRun(t, c)
+	failed := 0
+	for _, tr := range journal(t, c) {
+		changed := strings.HasPrefix(tr.Cell, "vxlan-on")
+		switch {
+		case changed != (tr.Failed != ""):
+			t.Errorf("%s failed: %q", tr.ID(), tr.Failed)
+		case changed:
+			failed++
+			if !strings.Contains(tr.Failed, "it is refused") {
+				t.Errorf("%s failed: %q", tr.ID(), tr.Failed)
+			}
+		}
+	}
+	if failed != 2 || g.state != "" {
+		t.Errorf("%d trials failed; the cluster is changed for %q", failed, g.state)
+	}
+	noted(t, run, "vxlan-on", "was given up", "it is refused")
+	orderly(t, g.said)
+}
+
+// A cluster that can't be restored ends the run: what was measured is kept, and the error ends with what has to be done. One
+// that can be restored at the second try is.
+func TestRestoreThatFails(t *testing.T) {
+	for stuck, left := range map[int]string{1: "", 2: "vxlan-on"} {
+		t.Run(fmt.Sprint(stuck), func(t *testing.T) {
+			c, g := changing(t, 3, testbed.Change{Network: "vxlan-on"})
+			g.stuck = stuck
+			run, err := experiment.Run(t.Context(), c)
+			var hand *testbed.RestoreError
+			if err == nil || g.state != left || errors.As(err, &hand) != (left != "") {
+				t.Fatalf("%v; the cluster is changed for %q", err, g.state)
+			}
+			if left != "" && !strings.HasSuffix(err.Error(), "in /:\n  undo it\n  and wait") {
+				t.Errorf("the error does not end with what to do: %v", err)
+			}
+			if run.Ended != plan.EndedFailed || len(journal(t, c)) < 3 {
+				t.Errorf("ended by %s with %d trials", run.Ended, len(journal(t, c)))
+			}
+		})
+	}
+}
+
+// A run that is interrupted restores the cluster, wherever it was.
+func TestInterruptedChangesAreUndone(t *testing.T) {
+	for _, when := range []string{"apply", "round"} {
+		t.Run(when, func(t *testing.T) {
+			c, g := changing(t, 3, testbed.Change{Network: "vxlan-on"})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if when == "apply" {
+				g.applied = cancel
+			} else {
+				c.Progress = &watcher{then: cancel, when: func(s experiment.Status) bool {
+					g.mu.Lock()
+					defer g.mu.Unlock()
+					return s.Round == 2 && g.state != ""
+				}}
+			}
+			run, err := experiment.Run(ctx, c)
+			if err != nil || run.Ended != experiment.EndedInterrupted || g.state != "" || !g.closed {
+				t.Errorf("%v, ended by %q; the cluster is changed for %q, given back: %v", err, run.Ended, g.state, g.closed)
+			}
+			orderly(t, g.said)
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package insight
+
+import (
+	"math"
+	"slices"
+
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// apart sorts the table's cells into those that were ever measured together, by the number of their group: networks that change
+// what they are measured on stand in builds of their own. It is nil where all are of one group.
+func (t table) apart(all []sitting) map[string]int {
+	group := map[string]int{}
+	for i, c := range t.cells {
+		group[c.ID] = i
+	}
+	join := func(from, to int) {
+		for id, g := range group {
+			if g == from {
+				group[id] = to
+			}
+		}
+	}
+	for _, s := range all {
+		first := -1
+		for _, c := range t.cells {
+			switch g := group[c.ID]; {
+			case s[c.ID] == nil || g == first:
+			case first < 0:
+				first = g
+			default:
+				join(g, first)
+			}
+		}
+	}
+	measured := map[int]bool{}
+	for _, s := range all {
+		for _, c := range t.cells {
+			if s[c.ID] != nil {
+				measured[group[c.ID]] = true
+			}
+		}
+	}
+	if len(measured) < 2 {
+		return nil
+	}
+	return group
+}
+
+// of are the sittings in which a cell of the same group sat.
+func (t table) of(cell string, groups map[string]int, all []sitting) []sitting {
+	if groups == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(s sitting) bool {
+		return !slices.ContainsFunc(t.cells, func(c result.Cell) bool { return s[c.ID] != nil && groups[c.ID] == groups[cell] })
+	})
+}
+
+// columns gives each sitting of a family of comparisons its column in the test over the family. Sittings that have no comparison
+// in common share one: deltas of different builds are independent, and under the hypothesis that there is no difference each of them
+// might have had the other sign, so that they may as well change signs together. Where each network is measured in builds of its own
+// the family then takes no more of them than where all stand side by side.
+func columns(family []contrast) map[int]int {
+	var order []int
+	members := map[int][]int{} // by sitting
+	for i, c := range family {
+		for _, s := range c.sittings {
+			if members[s] == nil {
+				order = append(order, s)
+			}
+			members[s] = append(members[s], i)
+		}
+	}
+	slices.Sort(order)
+	at := map[int]int{}
+	column, taken := -1, map[int]bool{}
+	for _, s := range order {
+		if column < 0 || slices.ContainsFunc(members[s], func(i int) bool { return taken[i] }) {
+			column, taken = column+1, map[int]bool{}
+		}
+		for _, i := range members[s] {
+			taken[i] = true
+		}
+		at[s] = column
+	}
+	return at
+}
+
+// acrossBuilds holds one comparison against another with the same baseline that was never made in the same build: the difference of
+// their deltas, one build of each after the other.
+func acrossBuilds(a, b meeting, o Options, s stats.Options) meeting {
+	var builds []stats.Build
+	var sittings []int
+	for i := range min(len(a.sittings), len(b.sittings)) {
+		if x := a.estimate.Locations[i] - b.estimate.Locations[i]; !math.IsNaN(x) {
+			builds, sittings = append(builds, stats.Build{Deltas: []float64{x}}), append(sittings, a.sittings[i])
+		}
+	}
+	return meeting{o.compare(builds, s), sittings, true}
+}
