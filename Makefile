@@ -3,6 +3,7 @@
 #   ARGS   words handed to the program:          make run ARGS="throughput --time-budget 10m"
 #   PKGS   packages to test, all when not given: make test PKGS=./stats/...
 #   WHICH  benchmarks to run, all when not given: make bench WHICH=engine
+#   CNI, PROXY, WORKERS  what the cluster shall be: make cluster-up CNI=flannel-vxlan PROXY=nftables WORKERS=3
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -22,7 +23,7 @@ export NETDELTA_BUILD_FLAGS := -trimpath -buildvcs=$(VCS)
 
 .PHONY: help
 help: ## list the targets (the default)
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## install the packages that runs, tests and benchmarks need and this machine lacks
@@ -62,6 +63,21 @@ services: build ## short forms of the studies with real daemons: storage, databa
 guest: ## in guests with a full kernel: the networks and conditions that this machine's kernel may lack
 	@scripts/setup.sh test
 	@scripts/guests.sh
+
+.PHONY: cluster-up
+cluster-up: ## a real Kubernetes cluster in namespaces of this machine (CNI, PROXY, WORKERS); prints its kubeconfig's path
+	@scripts/setup.sh test >&2
+	@NETDELTA_KUBERNETES=$$(scripts/kubernetes.sh) $(GO) run ./scripts/cluster up \
+		$(if $(CNI),--cni $(CNI)) $(if $(PROXY),--proxy $(PROXY)) $(if $(WORKERS),--workers $(WORKERS))
+
+.PHONY: cluster-down
+cluster-down: ## end the cluster
+	@$(GO) run ./scripts/cluster down
+
+.PHONY: test-kubernetes
+test-kubernetes: ## the tests that need a cluster, on one that is up or that is made for them
+	@scripts/setup.sh test
+	@scripts/kubernetes.sh test
 
 .PHONY: generate
 generate: ## compile the eBPF programs and write the Go files that embed them

@@ -1,0 +1,116 @@
+package supervisor
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// groupPatience is how long the kernel may take to let go of a control group whose last process has ended.
+const groupPatience = 10 * time.Second
+
+// hierarchies are where this machine's control groups of version 1 are mounted. The error says so where there is none with what a
+// kubelet needs.
+func hierarchies() ([]string, error) {
+	file, err := os.Open("/proc/self/mounts")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	var found, options []string
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) > 3 && fields[2] == "cgroup" {
+			found = append(found, fields[1])
+			options = append(options, strings.Split(fields[3], ",")...)
+		}
+	}
+	for _, need := range []string{"cpu", "cpuset", "memory", "pids", "devices"} {
+		if !slices.Contains(options, need) {
+			return nil, fmt.Errorf("unsupported: the test cluster needs control groups of version 1 and this machine mounts none for %s: boot it with systemd.unified_cgroup_hierarchy=0, or use another machine", need)
+		}
+	}
+	return found, nil
+}
+
+// makeGroups makes a control group for each node, mark/NODE in each hierarchy, and returns where a kubelet finds it.
+func makeGroups(mark, node string) (string, error) {
+	roots, err := hierarchies()
+	if err != nil {
+		return "", err
+	}
+	for _, root := range roots {
+		for _, group := range []string{mark, filepath.Join(mark, node)} {
+			folder := filepath.Join(root, group)
+			if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+				return "", fmt.Errorf("make the control group of node %s: %w", node, err)
+			}
+			if err := inheritSets(folder); err != nil {
+				return "", err
+			}
+		}
+	}
+	return filepath.Join("/", mark, node), nil
+}
+
+// inheritSets gives a group the processors and memory of the one above it: a new one has none, and can't be entered.
+func inheritSets(folder string) error {
+	for _, set := range []string{"cpuset.cpus", "cpuset.mems"} {
+		above, err := os.ReadFile(filepath.Join(filepath.Dir(folder), set))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another hierarchy
+		}
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, set), above, 0o644); err != nil {
+			return fmt.Errorf("fill %s of a control group: %w", set, err)
+		}
+	}
+	return nil
+}
+
+// removeGroups removes the groups below mark in each hierarchy, whoever made them. Their processes must have ended.
+func removeGroups(mark string) error {
+	roots, err := filepath.Glob("/sys/fs/cgroup/*/" + mark)
+	if err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(groupPatience); ; time.Sleep(100 * time.Millisecond) {
+		var failed error
+		for _, root := range roots {
+			failed = errors.Join(failed, removeGroup(root))
+		}
+		if failed == nil || time.Now().After(deadline) {
+			return failed
+		}
+	}
+}
+
+func removeGroup(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeGroup(filepath.Join(folder, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := unix.Rmdir(folder); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove the control group %s: %w", folder, err)
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"netdelta/scripts/cluster/node"
+)
+
+const (
+	// overhead is what VXLAN adds to a packet over IPv4.
+	overhead = 50
+	// plainMTU is that of the links between nodes.
+	plainMTU = 1500
+
+	vxlanDevice = "flannel.1"
+	// annotation is where flanneld keeps what the others must know of a node.
+	annotation        = "flannel.alpha.coreos.com/"
+	annotationBackend = annotation + "backend-type"
+)
+
+// podsMTU is the largest packet that pods may send under a CNI.
+func (c CNI) podsMTU() int {
+	if c == FlannelVXLAN {
+		return plainMTU - overhead
+	}
+	return plainMTU
+}
+
+// peerDevice is the device by which packets leave a node for the pods of another.
+func (c CNI) peerDevice() string {
+	if c == FlannelVXLAN {
+		return vxlanDevice
+	}
+	return uplink
+}
+
+// conflist configures the plugins of a node whose pods have this prefix. Its name is always the same: addresses of pods are recorded
+// under it, and pods outlive a change of the CNI.
+func (c CNI) conflist(prefix string) (node.File, error) {
+	attach := map[string]any{"type": "flannel", "delegate": map[string]any{"hairpinMode": true, "isDefaultGateway": true}}
+	if c == Bridge {
+		attach = map[string]any{
+			"type": "bridge", "bridge": podBridge, "isGateway": true, "hairpinMode": true,
+			"ipam": map[string]any{
+				"type":   "host-local",
+				"ranges": [][]map[string]string{{{"subnet": prefix}}},
+				"routes": []map[string]string{{"dst": "0.0.0.0/0"}},
+			},
+		}
+	}
+	ports := map[string]any{"type": "portmap", "capabilities": map[string]bool{"portMappings": true}}
+	// The flannel plugin speaks no newer version.
+	content, err := json.MarshalIndent(map[string]any{"cniVersion": "0.3.1", "name": "pods", "plugins": []any{attach, ports}}, "", "  ")
+	return node.File{Path: cniConf + "/10-pods.conflist", Mode: 0o644, Content: append(content, '\n')}, err
+}
+
+// flannelFile says to flanneld how packets travel.
+func (c CNI) flannelFile() node.File {
+	return node.File{Path: settings + "/flannel.json", Mode: 0o644,
+		Content: fmt.Appendf(nil, "{\"Network\": %q, \"Backend\": {\"Type\": %q}}\n", podsPrefix, c.backend())}
+}
+
+// enterNetwork brings a CNI into effect on nodes that have none, and returns when each reaches the pods of all others by it.
+func (s *supervisor) enterNetwork(ctx context.Context, c CNI) error {
+	for _, m := range s.members {
+		conf, err := c.conflist(m.pods.String())
+		if err != nil {
+			return err
+		}
+		if err := m.node.Write(conf, c.flannelFile()); err != nil {
+			return err
+		}
+		if c == Bridge {
+			err = m.space.Do(func() error { return s.routePeers(m) })
+		} else {
+			err = m.node.StartService(flanneld(m.name))
+		}
+		if err != nil {
+			return fmt.Errorf("bring %s into effect on node %s: %w", c, m.name, err)
+		}
+	}
+	for _, m := range s.members {
+		if err := until(ctx, fmt.Sprintf("node %s to reach the pods of the others by %s", m.name, c), func(ctx context.Context) error {
+			return s.inEffect(ctx, m, c)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// routePeers leads packets for the pods of the other nodes to these nodes. It is called in a node's namespace.
+func (s *supervisor) routePeers(m *member) error {
+	for _, peer := range s.members {
+		if peer == m {
+			continue
+		}
+		if err := netlink.RouteReplace(&netlink.Route{Dst: peer.pods, Gw: peer.address.AsSlice()}); err != nil {
+			return fmt.Errorf("add the route to the pods of %s: %w", peer.name, err)
+		}
+	}
+	return nil
+}
+
+// inEffect says what is still missing until a node is on a CNI.
+func (s *supervisor) inEffect(ctx context.Context, m *member, c CNI) error {
+	if c != Bridge {
+		n, err := s.api.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if got := n.Annotations[annotationBackend]; got != c.backend() {
+			return fmt.Errorf("flanneld says %q", got)
+		}
+	}
+	return m.space.Do(func() error {
+		if err := setBridgeMTU(c.podsMTU()); err != nil {
+			return err
+		}
+		for _, peer := range s.members {
+			if peer == m {
+				continue
+			}
+			if err := leavesBy(peer.pods, c.peerDevice()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// leavesBy says so unless packets for a prefix leave this namespace by a device.
+func leavesBy(prefix *net.IPNet, device string) error {
+	link, err := netlink.LinkByName(device)
+	if err != nil {
+		return fmt.Errorf("%s: %w", device, err)
+	}
+	routes, err := netlink.RouteGet(host(prefix, 2))
+	if err != nil {
+		return fmt.Errorf("no route to %s: %w", prefix, err)
+	}
+	viaDefault := net.ParseIP(gateway)
+	if len(routes) == 0 || routes[0].LinkIndex != link.Attrs().Index || routes[0].Gw.Equal(viaDefault) {
+		return fmt.Errorf("packets for %s do not leave by %s", prefix, device)
+	}
+	return nil
+}
+
+// host is an address of a prefix of IPv4.
+func host(prefix *net.IPNet, number byte) net.IP {
+	ip := prefix.IP.To4()
+	return net.IPv4(ip[0], ip[1], ip[2], ip[3]|number)
+}
+
+// setBridgeMTU has the bridge of a node's pods, once there is one, pass what the CNI can carry.
+func setBridgeMTU(mtu int) error {
+	link, err := netlink.LinkByName(podBridge)
+	if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetMTU(link, mtu)
+}
+
+// release gives back the addresses of pods that are no more: a plugin that did not attach a pod does not release its address. One
+// that is younger than a minute may be that of a pod about to begin.
+const release = `cd /var/lib/cni/networks/pods 2>/dev/null || exit 0
+live=$(ctr -n k8s.io containers list -q) || exit 1
+find . -name '[0-9]*' -mmin +1 | while read -r address; do
+	case $live in *"$(head -n 1 "$address" | tr -d '\r')"*) ;; *) rm -f "$address" ;; esac
+done`
+
+// leaveNetwork ends the CNI of all nodes. Pods stay attached, and reach those of their own node.
+func (s *supervisor) leaveNetwork(ctx context.Context, c CNI) error {
+	for _, m := range s.members {
+		if _, err := m.node.Run("sh", "-c", release); err != nil {
+			return err
+		}
+		if c != Bridge {
+			if err := m.node.StopService(serviceFlannel, true); err != nil {
+				return err
+			}
+			if _, err := m.node.Run("rm", "-f", "/run/flannel/subnet.env"); err != nil {
+				return err
+			}
+			if err := s.forget(ctx, m.name); err != nil {
+				return err
+			}
+		}
+		if err := m.space.Do(func() error { return s.unroutePeers(m) }); err != nil {
+			return fmt.Errorf("take %s away from node %s: %w", c, m.name, err)
+		}
+	}
+	return nil
+}
+
+// unroutePeers removes what leads to the pods of other nodes. It is called in a node's namespace.
+func (s *supervisor) unroutePeers(m *member) error {
+	link, err := netlink.LinkByName(vxlanDevice)
+	if err == nil {
+		err = netlink.LinkDel(link)
+	}
+	if missing := (netlink.LinkNotFoundError{}); err != nil && !errors.As(err, &missing) {
+		return err
+	}
+	for _, peer := range s.members {
+		if peer == m {
+			continue
+		}
+		if err := netlink.RouteDel(&netlink.Route{Dst: peer.pods}); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("remove the route to the pods of %s: %w", peer.name, err)
+		}
+	}
+	return nil
+}
+
+// forget removes what flanneld noted of a node.
+func (s *supervisor) forget(ctx context.Context, name string) error {
+	notes := map[string]any{}
+	for _, key := range []string{"backend-type", "backend-data", "backend-v6-data", "public-ip", "kube-subnet-manager"} {
+		notes[annotation+key] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": notes}})
+	if err != nil {
+		return err
+	}
+	_, err = s.api.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// ready says so unless a node is ready for pods.
+func (s *supervisor) ready(ctx context.Context, name string) error {
+	n, err := s.api.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return errors.New(c.Message)
+		}
+		if c.Type == corev1.NodeReady {
+			return nil
+		}
+	}
+	return errors.New("its kubelet has not said anything")
+}

@@ -1,0 +1,78 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"netdelta/internal/netns"
+)
+
+// Where kube-proxy of each node answers, in the node's namespace.
+const (
+	proxyHealth = "http://127.0.0.1:10256/healthz"
+	proxyMode   = "http://127.0.0.1:10249/proxyMode"
+)
+
+// awaitProxies waits until kube-proxy has led all services to their pods by a mode, in every node.
+func (s *supervisor) awaitProxies(ctx context.Context, mode Proxy) error {
+	for _, m := range s.members {
+		if err := until(ctx, fmt.Sprintf("kube-proxy of %s by %s", m.name, mode), func(ctx context.Context) error {
+			got, err := get(ctx, m.space, proxyMode)
+			if err != nil {
+				return err
+			}
+			if got != string(mode) {
+				return fmt.Errorf("it uses %q", got)
+			}
+			_, err = get(ctx, m.space, proxyHealth)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// get asks a program in a namespace.
+func get(ctx context.Context, space *netns.Namespace, url string) (string, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(_ context.Context, _, address string) (net.Conn, error) {
+		return dial(space, address)
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 4096))
+	if err != nil {
+		return "", err
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return strings.TrimSpace(string(body)), nil
+}
+
+// switchProxy restarts kube-proxy in each node with another mode, which also removes the rules of the old one.
+func (s *supervisor) switchProxy(ctx context.Context, mode Proxy) error {
+	for _, m := range s.members {
+		if err := m.node.Write(proxyFile(mode)); err != nil {
+			return err
+		}
+		if err := m.node.StopService(serviceProxy, true); err != nil {
+			return err
+		}
+		if err := m.node.StartService(kubeProxy(m.name)); err != nil {
+			return err
+		}
+	}
+	return s.awaitProxies(ctx, mode)
+}

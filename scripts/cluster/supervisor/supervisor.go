@@ -1,0 +1,322 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"netdelta/internal/netns"
+	"netdelta/scripts/cluster/image"
+	"netdelta/scripts/cluster/node"
+	"netdelta/scripts/cluster/pki"
+)
+
+// NodeVerb is the argument by which the supervisor starts its own program as process 1 of a node. The node's name follows.
+const NodeVerb = "node-init"
+
+// supervisor is what holds a cluster.
+type supervisor struct {
+	folder Folder
+	config Config
+	parts  string
+	tell   func(format string, arguments ...any)
+
+	secrets *secrets
+	members []*member // the first is the control plane's
+	api     kubernetes.Interface
+}
+
+// member is a node of the cluster.
+type member struct {
+	name    string
+	address netip.Addr
+	space   *netns.Namespace
+	node    *node.Node
+	pods    *net.IPNet // prefix of its pods, known once it is registered
+}
+
+// bringUp brings everything up, and returns when pods can be made.
+func (s *supervisor) bringUp(ctx context.Context) error {
+	for _, stage := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"nodes", s.makeNodes},
+		{"API server", s.startControlPlane},
+		{"kubelets", s.register},
+		{"network by " + string(s.config.CNI), func(ctx context.Context) error { return s.enterNetwork(ctx, s.config.CNI) }},
+		{"kube-proxy by " + string(s.config.Proxy), s.startProxies},
+		{"ready", s.awaitReady},
+	} {
+		began := time.Now()
+		if err := stage.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", stage.name, err)
+		}
+		s.tell("%5.1f s  %s", time.Since(began).Seconds(), stage.name)
+	}
+	return nil
+}
+
+// makeNodes makes the nodes, connected to each other, with a container runtime that has the base image.
+func (s *supervisor) makeNodes(ctx context.Context) error {
+	authority, err := pki.New(time.Now())
+	if err != nil {
+		return err
+	}
+	if s.secrets, err = newSecrets(authority); err != nil {
+		return err
+	}
+	f, err := newFabric()
+	if err != nil {
+		return err
+	}
+	if err := s.writeImage(); err != nil {
+		return err
+	}
+	for number := range s.config.Workers + 1 {
+		m := &member{name: nodeName(number), address: nodeAddress(number)}
+		if m.space, err = f.attach(m.name, m.address); err != nil {
+			return err
+		}
+		s.members = append(s.members, m)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range s.members {
+		group.Go(func() error { return s.startNode(ctx, m) })
+	}
+	return group.Wait()
+}
+
+// writeImage writes the base image to where the nodes see it.
+func (s *supervisor) writeImage() error {
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		return fmt.Errorf("%w: 'make setup' installs it", err)
+	}
+	folder := s.folder.path("nodes", "images")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	return image.Write(filepath.Join(folder, "base.tar"), busybox)
+}
+
+// imagesFolder is where nodes see the archives of images.
+const imagesFolder = "/opt/netdelta/images"
+
+func (s *supervisor) startNode(ctx context.Context, m *member) error {
+	cgroup, err := makeGroups(s.folder.mark(), m.name)
+	if err != nil {
+		return err
+	}
+	files, err := s.secrets.nodeFiles(m.name, cgroup, s.config.Proxy)
+	if err != nil {
+		return err
+	}
+	if m == s.members[0] {
+		more, err := s.secrets.controlFiles()
+		if err != nil {
+			return err
+		}
+		files = append(files, more...)
+	}
+	binds := []node.Bind{
+		{From: s.parts, To: node.PartsFolder, ReadOnly: true},
+		{From: s.folder.path("nodes", "images"), To: imagesFolder, ReadOnly: true},
+	}
+	for name, to := range map[string]string{
+		"containerd": "/var/lib/containerd", "kubelet": "/var/lib/kubelet", "etcd": "/var/lib/etcd",
+	} {
+		binds = append(binds, node.Bind{From: s.folder.path("nodes", m.name, name), To: to})
+	}
+	binds = append(binds, node.Bind{From: s.folder.path("logs", m.name), To: node.LogFolder})
+	for _, b := range binds {
+		if err := os.MkdirAll(b.From, 0o700); err != nil {
+			return err
+		}
+	}
+	links, err := plugins(s.parts)
+	if err != nil {
+		return err
+	}
+	root := s.folder.path("nodes", m.name, "root")
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return err
+	}
+	m.node, err = node.Start(m.space, "/proc/self/exe", []string{NodeVerb, m.name}, os.Stderr, node.Spec{
+		Name: m.name, Root: root, Binds: binds, Links: links, Files: files,
+		Memory: []string{"/var/lib/cni", "/var/log/pods", "/var/log/containers"},
+	})
+	if err != nil {
+		return err
+	}
+	if err := m.node.StartService(containerd()); err != nil {
+		return err
+	}
+	if err := until(ctx, "containerd of "+m.name, func(context.Context) error {
+		_, err := m.node.Run("ctr", "version")
+		return err
+	}); err != nil {
+		return err
+	}
+	return m.load("base.tar")
+}
+
+// plugins are the links by which a node sees the CNI plugins of the machine, and flannel's.
+func plugins(parts string) (map[string]string, error) {
+	const machine = "/usr/lib/cni"
+	entries, err := os.ReadDir(machine)
+	if err != nil {
+		return nil, fmt.Errorf("%w: 'make setup' installs the CNI plugins", err)
+	}
+	links := map[string]string{cniPlugins + "/flannel": node.PartsFolder + "/flannel"}
+	if _, err := os.Stat(filepath.Join(parts, "flannel")); err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Name() != "flannel" {
+			links[filepath.Join(cniPlugins, e.Name())] = filepath.Join(machine, e.Name())
+		}
+	}
+	return links, nil
+}
+
+// load has the node's container runtime take the images of an archive in imagesFolder.
+func (m *member) load(archive string) error {
+	_, err := m.node.Run("ctr", "-n", "k8s.io", "images", "import", filepath.Join(imagesFolder, archive))
+	return err
+}
+
+// startControlPlane starts what decides, and has the API server reached from the machine.
+func (s *supervisor) startControlPlane(ctx context.Context) error {
+	control := s.members[0]
+	for _, service := range []node.Service{etcd(), apiServer()} {
+		if err := control.node.StartService(service); err != nil {
+			return err
+		}
+	}
+	at, err := forward(control.space, apiAddress())
+	if err != nil {
+		return err
+	}
+	file, err := s.secrets.authority.Kubeconfig("https://"+at, s.secrets.admin)
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(file)
+	if err != nil {
+		return err
+	}
+	config.QPS, config.Burst = 100, 100
+	if s.api, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if err := until(ctx, "the API server", func(ctx context.Context) error {
+		return s.api.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	}); err != nil {
+		return err
+	}
+	for _, service := range []node.Service{controllerManager(), scheduler()} {
+		if err := control.node.StartService(service); err != nil {
+			return err
+		}
+	}
+	// Nobody is to find it before the cluster answers.
+	fresh := s.folder.Kubeconfig() + ".new"
+	return errors.Join(os.WriteFile(fresh, file, 0o600), os.Rename(fresh, s.folder.Kubeconfig()))
+}
+
+// register starts the kubelets and waits until each node knows the prefix of its pods.
+func (s *supervisor) register(ctx context.Context) error {
+	for number, m := range s.members {
+		if err := m.node.StartService(kubelet(number)); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.members {
+		if err := until(ctx, "node "+m.name+" to be registered", func(ctx context.Context) error {
+			n, err := s.api.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if n.Spec.PodCIDR == "" {
+				return errors.New("it has no prefix for pods")
+			}
+			_, m.pods, err = net.ParseCIDR(n.Spec.PodCIDR)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startProxies starts kube-proxy in each node and returns when services are in effect.
+func (s *supervisor) startProxies(ctx context.Context) error {
+	for _, m := range s.members {
+		if err := m.node.StartService(kubeProxy(m.name)); err != nil {
+			return err
+		}
+	}
+	return s.awaitProxies(ctx, s.config.Proxy)
+}
+
+// awaitReady waits until pods can be made.
+func (s *supervisor) awaitReady(ctx context.Context) error {
+	for _, m := range s.members {
+		if err := until(ctx, "node "+m.name+" to be ready", func(ctx context.Context) error { return s.ready(ctx, m.name) }); err != nil {
+			return err
+		}
+	}
+	return until(ctx, "the account of pods", func(ctx context.Context) error {
+		_, err := s.api.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}
+
+// keepMounts has what is mounted from here on stay unseen by the machine, and shows process numbers as the supervisor counts them.
+func keepMounts() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keep mounts to the cluster: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	return nil
+}
+
+const (
+	// pause is how long until something is looked at again.
+	pause = 100 * time.Millisecond
+	// patience is how long anything may take to happen.
+	patience = 2 * time.Minute
+)
+
+// until waits for check to find nothing missing. The error says what was waited for and what was missing last.
+func until(ctx context.Context, what string, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	began := time.Now()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited %s for %s: %w", time.Since(began).Round(time.Second), what, err)
+		case <-time.After(pause):
+		}
+	}
+}

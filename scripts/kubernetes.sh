@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# kubernetes.sh prints the folder of the programs of a Kubernetes cluster pinned in tools/kubernetes, and builds them first when
+# they are not there yet: some twenty minutes of processor time, once on a machine.
+#
+# kubernetes.sh test brings a cluster up unless one is up, runs the tests that need one, and ends the cluster if it began it.
+#
+# The folder's name is a hash of everything that decides what the programs are, so that a change of a pin builds anew.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+pins=tools/kubernetes
+recipe=1 # another number here builds all programs anew
+home=${XDG_CACHE_HOME:-${HOME:?HOME or XDG_CACHE_HOME must say where to keep the programs}/.cache}/netdelta
+
+# build NAME MODULE PACKAGE CGO [LINKER FLAGS] builds one program of a module below tools/kubernetes.
+build() {
+	local tags=
+	(($4 == 0)) || tags=netgo,osusergo # libraries that a static program can't have
+	CGO_ENABLED=$4 nice -n 10 go build -C "$pins/$2" -tags "$tags" -trimpath -buildvcs=false -ldflags="-s -w ${5:-}" -o "$fresh/$1" "$3" >&2
+}
+
+# stamp are the linker flags that give Kubernetes its version: a build from modules does not know it.
+stamp() {
+	local version major minor at
+	version=$(go list -C "$pins" -m -f '{{.Version}}' k8s.io/kubernetes)
+	IFS=. read -r major minor _ <<<"${version#v}"
+	for at in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+		printf -- '-X %s.gitVersion=%s -X %s.gitMajor=%s -X %s.gitMinor=%s ' "$at" "$version" "$at" "$major" "$at" "$minor"
+	done
+}
+
+build_all() {
+	local name flags
+	flags=$(stamp)
+	build etcd . go.etcd.io/etcd/server/v3 0
+	for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl; do
+		build $name . k8s.io/kubernetes/cmd/$name 0 "$flags"
+	done
+	# One of flanneld's backends is written in C.
+	build flanneld flannel github.com/flannel-io/flannel 1 '-extldflags=-static'
+	build flannel cni github.com/containernetworking/plugins/plugins/meta/flannel 0
+}
+
+programs() {
+	local key folder began
+	key=$({ cat "$pins"/go.{mod,sum} "$pins"/*/go.{mod,sum}; echo "$recipe"; go env GOVERSION GOOS GOARCH; } | sha256sum | cut -c1-16)
+	folder=$home/kubernetes/$key
+	if [[ ! -d $folder ]]; then
+		mkdir -p "$home/kubernetes"
+		# Two runs at once: the second waits for the first and finds its work.
+		exec 9>"$home/kubernetes/.lock"
+		flock 9
+		if [[ ! -d $folder ]]; then
+			fresh=$(mktemp -d "$home/kubernetes/.fresh.XXXXXX")
+			trap 'rm -rf "$fresh"' EXIT
+			echo "building Kubernetes into $folder (once; some twenty minutes of processor time)" >&2
+			began=$SECONDS
+			build_all
+			chmod 755 "$fresh"
+			mv -T "$fresh" "$folder"
+			trap - EXIT
+			echo "built Kubernetes in $((SECONDS - began)) s" >&2
+		fi
+		exec 9>&-
+	fi
+	echo "$folder"
+}
+
+# tests runs the tests that need a cluster: those with OnCluster in their names, in the packages that have such.
+tests() {
+	local work cluster packages began=$SECONDS status=0 mine=no
+	NETDELTA_KUBERNETES=$(programs)
+	export NETDELTA_KUBERNETES
+	printf -- '--- programs of the cluster: %d s\n' $((SECONDS - began))
+	work=$(mktemp -d)
+	cluster=$work/cluster
+	# shellcheck disable=SC2064 # the name is known now
+	trap "rm -rf '$work'" EXIT
+	go build -o "$work/" ./scripts/cluster ./scripts/testreport
+	if ! "$cluster" status >/dev/null 2>&1; then
+		mine=yes
+		# shellcheck disable=SC2064 # the names are known now
+		trap "'$cluster' down; rm -rf '$work'" EXIT
+	fi
+	began=$SECONDS
+	NETDELTA_KUBECONFIG=$("$cluster" up)
+	export NETDELTA_KUBECONFIG
+	printf -- '--- cluster up: %d s\n' $((SECONDS - began))
+	readarray -t packages < <(grep -rl --include='*_test.go' 'func Test[A-Za-z0-9_]*OnCluster' . | xargs -n 1 dirname | sort -u)
+	began=$SECONDS
+	go test -json -count=1 -p 1 -timeout 40m -run OnCluster "${packages[@]}" |
+		"$work/testreport" ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test-kubernetes"} || status=$?
+	printf -- '--- tests: %d s\n' $((SECONDS - began))
+	if [[ $mine == yes ]]; then
+		began=$SECONDS
+		"$cluster" down
+		printf -- '--- cluster down: %d s\n' $((SECONDS - began))
+	fi
+	return "$status"
+}
+
+case ${1:-} in
+"") programs ;;
+test) tests ;;
+*) echo "usage: kubernetes.sh [test]" >&2 && exit 2 ;;
+esac
