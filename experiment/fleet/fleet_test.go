@@ -1,0 +1,326 @@
+package fleet_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netdelta/experiment/fleet"
+	"netdelta/internal/agent"
+	"netdelta/internal/leak"
+	"netdelta/internal/require"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/workload"
+	"netdelta/workload/catalogue"
+)
+
+// The test binary is its own agent.
+func TestMain(m *testing.M) {
+	if agent.Asked() {
+		agent.Become(catalogue.Workloads())
+	}
+	os.Exit(leak.Main(m))
+}
+
+func program(t *testing.T) agent.Program {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent.Program{Path: self}
+}
+
+func load(t *testing.T, name string) workload.Workload {
+	t.Helper()
+	for _, w := range catalogue.Workloads() {
+		if w.Name == name {
+			return w
+		}
+	}
+	t.Fatal("no such workload")
+	return workload.Workload{}
+}
+
+// inLab opens labs of two nodes with a few pods each, which clients share.
+func inLab(pods int) func(context.Context, string, int, int) (fleet.Ground, error) {
+	driver := lab.NewDriver(network.Catalogue())
+	return func(ctx context.Context, name string, clients, servers int) (fleet.Ground, error) {
+		tb, err := driver.Open(ctx, testbed.Spec{Nodes: 2, PodsPerNode: pods, Network: name})
+		if err != nil {
+			return nil, err
+		}
+		return fleet.On(tb, clients, servers)
+	}
+}
+
+func TestFleetInALab(t *testing.T) {
+	require.Namespaces(t)
+	w := load(t, "tcp-rr")
+	o, err := fleet.Run(t.Context(), fleet.Config{
+		Open: inLab(3), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"},
+		Clients: 6, Servers: 2, Builds: 2, Volleys: 2, Volley: 100 * time.Millisecond, Seed: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.Networks) != 3 || o.Networks[0].Role != result.RoleBaseline || o.Networks[1].Role != result.RoleTwin || o.Networks[2].Network != "bridge" {
+		t.Fatalf("networks: %+v", o.Networks)
+	}
+	for _, n := range o.Networks {
+		if n.Failed != 0 || len(n.Builds) != 2 || len(n.Volleys) != 4 {
+			t.Fatalf("%s: %d failed (%+v), %d builds, %d volleys", n.Network, n.Failed, n.Failures, len(n.Builds), len(n.Volleys))
+		}
+		for _, v := range n.Volleys {
+			if v.Clients != 6 || v.Rate <= 0 || v.P50 <= 0 || v.P99 < v.P50 {
+				t.Errorf("%s: a volley of %+v", n.Network, v)
+			}
+		}
+		for _, b := range n.Builds {
+			if b.Clients != 6 || b.Fairness < 1.0/6 || b.Fairness > 1+1e-9 || b.Armed < b.Pods {
+				t.Errorf("%s: a build of %+v", n.Network, b)
+			}
+		}
+		h, err := result.DecodeHistogram(n.Histogram)
+		if err != nil || h.TotalCount() != n.Transactions {
+			t.Errorf("%s: a histogram of %d, %d transactions, %v", n.Network, h.TotalCount(), n.Transactions, err)
+		}
+		if n.Late == nil || n.Slowest == nil || n.Fastest == nil || n.Slowest.Rate > n.Fastest.Rate {
+			t.Errorf("%s: late %v, slowest %v, fastest %v", n.Network, n.Late, n.Slowest, n.Fastest)
+		}
+	}
+}
+
+func TestStreamsOfAFleet(t *testing.T) {
+	require.Namespaces(t)
+	w := load(t, "tcp-stream")
+	o, err := fleet.Run(t.Context(), fleet.Config{
+		Open: inLab(2), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"bridge"},
+		Clients: 2, Servers: 1, Builds: 1, Volleys: 1, Volley: 200 * time.Millisecond, Seed: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := o.Networks[0]
+	if len(o.Networks) != 1 || n.Latency != nil || len(n.Volleys) != 1 || n.Volleys[0].Throughput <= 0 {
+		t.Errorf("%+v", o.Networks)
+	}
+}
+
+// ground is pods of this machine, without a network of their own.
+type ground struct {
+	clients, servers []testbed.Pod
+	missing          map[string]string
+}
+
+func (g ground) Clients() []testbed.Pod     { return g.clients }
+func (g ground) Servers() []testbed.Pod     { return g.servers }
+func (g ground) Missing() map[string]string { return g.missing }
+func (g ground) Close() error               { return nil }
+func (g ground) Endpoint(_, _ testbed.Pod, port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)
+}
+
+// pod is one of this machine. Its process is not started at all where refused, and killed as it is to fire for the second time
+// where it dies.
+type pod struct {
+	name          string
+	refused, dies bool
+	port          uint16
+}
+
+func (p pod) Name() string            { return p.name }
+func (p pod) Node() string            { return "here" }
+func (p pod) Address() netip.Addr     { return netip.MustParseAddr("127.0.0.1") }
+func (p pod) Ports() (uint16, uint16) { return p.port, p.port + 9 }
+func (p pod) Start(_ context.Context, c testbed.Command) (testbed.Process, error) {
+	if p.refused {
+		return nil, errors.New("evicted: no room on the node")
+	}
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Env = c.Env
+	q := &process{cmd: cmd}
+	cmd.Stderr = &q.stderr
+	var err error
+	if q.WriteCloser, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if q.Reader, err = cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	q.dies = p.dies
+	return q, nil
+}
+
+// server is a pod whose port is free.
+func server(t *testing.T) testbed.Pod {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return pod{name: "server", port: uint16(port)}
+}
+
+// process is an agent of this machine.
+type process struct {
+	io.Reader
+	io.WriteCloser
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+	wait   sync.Once
+	err    error
+
+	dies    bool
+	volleys int
+}
+
+// Write hands a request on; the one that kills the process is never read.
+func (p *process) Write(b []byte) (int, error) {
+	if p.dies && bytes.Contains(b, []byte(`"op":"volley"`)) {
+		if p.volleys++; p.volleys == 2 {
+			_ = p.Kill()
+			_ = p.Wait()
+		}
+	}
+	return p.WriteCloser.Write(b)
+}
+
+func (p *process) PID() int       { return p.cmd.Process.Pid }
+func (p *process) Kill() error    { return p.cmd.Process.Kill() }
+func (p *process) Stderr() string { return "" }
+func (p *process) Wait() error {
+	p.wait.Do(func() { p.err = p.cmd.Wait() })
+	return p.err
+}
+func (p *process) Close() error {
+	return errors.Join(p.WriteCloser.Close(), p.Wait())
+}
+
+// One failed pod costs its own part: one that never starts, one that dies between volleys, and one that was never there.
+func TestFailedPodsCostTheirOwnPart(t *testing.T) {
+	g := ground{servers: []testbed.Pod{server(t)}, missing: map[string]string{"absent": "unschedulable: 0/3 nodes"}}
+	for _, name := range []string{"a", "b", "c"} {
+		g.clients = append(g.clients, pod{name: name})
+	}
+	g.clients = append(g.clients, pod{name: "evicted", refused: true}, pod{name: "killed", dies: true})
+	w := load(t, "tcp-rr")
+	o, err := fleet.Run(t.Context(), fleet.Config{
+		Open:    func(context.Context, string, int, int) (fleet.Ground, error) { return g, nil },
+		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"},
+		Clients: 6, Servers: 1, Builds: 1, Volleys: 3, Volley: 100 * time.Millisecond, Seed: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := o.Networks[0]
+	why := map[string]string{}
+	for _, f := range n.Failures {
+		why[f.Pod] = f.Why
+	}
+	if n.Failed != 3 || !strings.Contains(why["absent"], "0/3 nodes") || !strings.Contains(why["evicted"], "no room") || !strings.Contains(why["killed"], "gone") {
+		t.Errorf("%d failed: %v", n.Failed, why)
+	}
+	if len(n.Volleys) != 3 || n.Volleys[0].Clients != 4 || n.Volleys[1].Clients != 3 || n.Volleys[2].Clients != 3 {
+		t.Errorf("%d volleys: %+v", len(n.Volleys), n.Volleys)
+	}
+	if n.Builds[0].Clients != 3 {
+		t.Errorf("%d clients fired to the end", n.Builds[0].Clients)
+	}
+}
+
+func TestNobodyIsLeft(t *testing.T) {
+	g := ground{servers: []testbed.Pod{server(t)}, clients: []testbed.Pod{pod{name: "evicted", refused: true}}}
+	w := load(t, "tcp-rr")
+	_, err := fleet.Run(t.Context(), fleet.Config{
+		Open:    func(context.Context, string, int, int) (fleet.Ground, error) { return g, nil },
+		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Clients: 1, Servers: 1, Builds: 1, Volleys: 1, Volley: time.Second,
+	})
+	if !errors.Is(err, fleet.ErrNothing) || !strings.Contains(err.Error(), "no room on the node") {
+		t.Error(err)
+	}
+}
+
+// What was measured before an interruption is kept.
+func TestInterruption(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	g := ground{servers: []testbed.Pod{server(t)}, clients: []testbed.Pod{pod{name: "a"}}}
+	w := load(t, "tcp-rr")
+	volleys := 0
+	o, err := fleet.Run(ctx, fleet.Config{
+		Open: func(context.Context, string, int, int) (fleet.Ground, error) {
+			if volleys++; volleys > 1 {
+				cancel()
+				return nil, ctx.Err()
+			}
+			return g, nil
+		},
+		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Clients: 1, Servers: 1, Builds: 2, Volleys: 1, Volley: 50 * time.Millisecond,
+	})
+	if !errors.Is(err, context.Canceled) || len(o.Networks) != 1 || len(o.Networks[0].Volleys) != 1 || o.Networks[0].Failed != 0 {
+		t.Errorf("%v: %+v", err, o.Networks)
+	}
+}
+
+func TestJain(t *testing.T) {
+	for _, c := range []struct {
+		shares []float64
+		want   float64
+	}{
+		{[]float64{3, 3, 3}, 1},
+		{[]float64{5, 0, 0, 0}, 0.25},
+		{[]float64{1, 3}, 0.8},
+		{nil, 0},
+		{[]float64{0, 0}, 0},
+	} {
+		if got := fleet.Jain(c.shares); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("the fairness of %v is %v, want %v", c.shares, got, c.want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	good := fleet.Config{
+		Workload: load(t, "tcp-rr"), Params: load(t, "tcp-rr").Defaults, Networks: []string{"host"},
+		Clients: 2, Servers: 1, Builds: 1, Volleys: 1, Volley: time.Second,
+	}
+	if err := good.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for want, spoil := range map[string]func(*fleet.Config){
+		"needs a network":  func(c *fleet.Config) { c.Networks = nil },
+		"0 clients":        func(c *fleet.Config) { c.Clients = 0 },
+		"3 servers":        func(c *fleet.Config) { c.Servers = 3 },
+		"at least 1 of":    func(c *fleet.Config) { c.Volleys = 0 },
+		"a volley of 1ms":  func(c *fleet.Config) { c.Volley = time.Millisecond },
+		"warm-up of -1s":   func(c *fleet.Config) { c.Warmup = -time.Second },
+		"workload oltp is": func(c *fleet.Config) { c.Workload = load(t, "oltp") },
+		"workload http":    func(c *fleet.Config) { c.Workload = load(t, "http") },
+	} {
+		bad := good
+		spoil(&bad)
+		if err := bad.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
