@@ -2,6 +2,7 @@ package survey
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -14,17 +15,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
 
+	"netdelta/testbed"
 	"netdelta/testbed/kube"
 )
 
 // Options say how far Look looks.
 type Options struct {
-	// NodeAgent says that runs are to have node agents: the rights and pods that those take are asked for as well.
-	NodeAgent bool
+	// Pods is how the pods of a run are to be made. With NodeAgent in it the pods that node agents take are tried as well. Without an
+	// image there is a name that stands for it.
+	Pods kube.Options
 	// Inspect sees the devices of nodes, by their names: the work of a node agent. nil where there is none.
-	Inspect func(ctx context.Context, nodes []string) (map[string][]Device, error)
+	Inspect func(ctx context.Context, nodes []string) (map[string][]testbed.Interface, error)
 }
+
+// standIn is an image's name where none was given: none is pulled.
+const standIn = "netdelta"
 
 // patience is how long one question to the API server may take, and page how many objects are asked for at once.
 const (
@@ -38,8 +45,15 @@ var ErrUnreachable = errors.New("the cluster can't be asked")
 // Look asks the cluster. It changes nothing in it. What the user may not read is a gap in the survey; the error matches
 // ErrUnreachable where the API server does not answer at all, and is the context's where that ended.
 func Look(ctx context.Context, cluster *kube.Cluster, options Options) (Survey, error) {
-	l := &looker{cluster: cluster, options: options, survey: Survey{
-		Cluster: cluster.Name, NodeAgent: options.NodeAgent, BestEffort: -1, Pods: -1,
+	if options.Pods.Image == "" && options.Pods.BaseImage == "" {
+		options.Pods.Image = standIn
+	}
+	launcher, err := kube.NewLauncher(cluster, options.Pods)
+	if err != nil {
+		return Survey{}, err
+	}
+	l := &looker{cluster: cluster, options: options, launcher: launcher, survey: Survey{
+		Cluster: cluster.Name, NodeAgent: options.Pods.NodeAgent, BestEffort: -1, Pods: -1,
 		Namespace: Namespace{Name: cluster.Namespace}, Services: Services{Count: -1},
 	}}
 	if err := l.meet(ctx); err != nil {
@@ -59,6 +73,7 @@ func Look(ctx context.Context, cluster *kube.Cluster, options Options) (Survey, 
 // looker is a survey under way.
 type looker struct {
 	cluster  *kube.Cluster
+	launcher *kube.Launcher
 	options  Options
 	survey   Survey
 	evidence evidence
@@ -94,20 +109,23 @@ func (l *looker) ask(ctx context.Context, what, right string, question func(cont
 func (l *looker) meet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	version, err := l.cluster.API.Discovery().ServerVersion()
+	text, err := l.cluster.API.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
 		return unreachable(l.cluster, err)
 	}
-	l.survey.Version = version.GitVersion
-	who, err := l.cluster.API.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	var about version.Info
+	if err := json.Unmarshal(text, &about); err != nil {
+		return unreachable(l.cluster, fmt.Errorf("it says no version: %w", err))
+	}
+	l.survey.Version = about.GitVersion
+	who, err := Who(ctx, l.cluster)
 	switch {
-	case apierrors.IsUnauthorized(err):
-		return unreachable(l.cluster, err)
+	case errors.Is(err, ErrUnreachable):
+		return err
 	case err != nil:
 		l.gap("who asks", "", err.Error())
-	default:
-		l.survey.User = User{Name: who.Status.UserInfo.Username, Groups: who.Status.UserInfo.Groups}
 	}
+	l.survey.User = who
 	l.ask(ctx, "the groups of the API", "", func(context.Context) error {
 		groups, err := l.cluster.API.Discovery().ServerGroups()
 		if err != nil {
@@ -120,6 +138,22 @@ func (l *looker) meet(ctx context.Context) error {
 		return nil
 	})
 	return nil
+}
+
+// Who asks the API server who the user is. The error matches ErrUnreachable where it does not answer, or does not let the user in;
+// API servers before 1.28 may answer that they can't tell.
+func Who(ctx context.Context, cluster *kube.Cluster) (User, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	who, err := cluster.API.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return User{Name: who.Status.UserInfo.Username, Groups: who.Status.UserInfo.Groups}, nil
+	case apierrors.IsUnauthorized(err) || !errors.As(err, &status):
+		return User{}, unreachable(cluster, err)
+	}
+	return User{}, err
 }
 
 // unreachable says why a cluster can't be asked, and what to do about it.
@@ -226,6 +260,9 @@ func (l *looker) readPods(ctx context.Context) {
 			}
 			for _, p := range list.Items {
 				asked[p.Spec.NodeName] += requested(p)
+				if p.Namespace == systemNamespace {
+					continue
+				}
 				pods++
 				if p.Status.QOSClass == corev1.PodQOSBestEffort {
 					bestEffort++
@@ -297,7 +334,7 @@ func (l *looker) readNetwork(ctx context.Context) {
 	count := l.survey.Services.Count
 	l.survey.Services = reached(*e, l.survey.Network)
 	l.survey.Services.Count = count
-	l.survey.Secondary.Multus = e.groups["k8s.cni.cncf.io"]
+	l.survey.Secondary.Multus = e.groups[multusGroup]
 	for _, n := range l.survey.Nodes {
 		for name := range n.Resources {
 			if virtualFunction(name) && !slices.Contains(l.survey.Secondary.SRIOV, name) {

@@ -16,8 +16,10 @@ const (
 	ForServices Purpose = "services"
 	// ForFleets: many pods that send at once.
 	ForFleets Purpose = "fleets"
-	// ForNodeAgent: what a node agent takes beside what runs take.
-	ForNodeAgent Purpose = "node agent"
+	// ForPolicies: what NetworkPolicies cost.
+	ForPolicies Purpose = "policies"
+	// ForMultus: the networks multus:NAME, where Multus is.
+	ForMultus Purpose = "multus"
 	// ForDoctor: what only the survey reads. A run needs none of it.
 	ForDoctor Purpose = "doctor"
 )
@@ -74,23 +76,26 @@ func want(purpose Purpose, namespace, group, resources, verbs string, names ...s
 	return all
 }
 
-// Needs are the rights that runs in a namespace take, each for its purpose.
-func Needs(namespace string, nodeAgent bool) []Need {
+// multusGroup is the API group of secondary networks.
+const multusGroup = "k8s.cni.cncf.io"
+
+// Needs are the rights that runs in a namespace take, each for its purpose. Node agents take no others: they are pods, which the
+// namespace admits or does not.
+func Needs(namespace string) []Need {
 	all := slices.Concat(
-		want(ForRuns, namespace, "", "pods", "create get list watch delete"),
-		// Exec streams are opened by a GET that becomes a WebSocket, or by a POST that becomes SPDY.
+		want(ForRuns, namespace, "", "pods", "create get list delete"),
+		// Exec streams are opened by a GET that becomes a WebSocket, or by a POST that becomes SPDY. Newer API servers ask for both.
 		want(ForRuns, namespace, "", "pods/exec", "create get"),
 		want(ForRuns, namespace, "", "events", "list"),
 		// The Lease that says that a run is under way, so that a cleanup leaves its pods alone.
 		want(ForRuns, namespace, "coordination.k8s.io", "leases", "create get list update delete"),
 		want(ForRuns, "", "", "nodes", "get list"),
-		want(ForServices, namespace, "", "services", "create get list delete"),
-		want(ForServices, namespace, "discovery.k8s.io", "endpointslices", "get list watch"),
-		want(ForFleets, namespace, "batch", "jobs", "create get list watch delete"),
+		want(ForServices, namespace, "", "services", "create list delete"),
+		want(ForServices, namespace, "discovery.k8s.io", "endpointslices", "list"),
+		want(ForFleets, namespace, "batch", "jobs", "create list delete"),
+		want(ForPolicies, namespace, "networking.k8s.io", "networkpolicies", "create list delete"),
+		want(ForMultus, namespace, multusGroup, "network-attachment-definitions", "get"),
 	)
-	if nodeAgent {
-		all = append(all, want(ForNodeAgent, namespace, "", "pods", "create")...)
-	}
 	return slices.Concat(all,
 		want(ForDoctor, namespace, "", "resourcequotas limitranges", "list"),
 		want(ForDoctor, "", "", "namespaces", "get", namespace),

@@ -15,9 +15,11 @@ const questionsAtOnce = 8
 
 // askRights asks the API server for each right that a run takes.
 func (l *looker) askRights(ctx context.Context) {
-	needs := Needs(l.cluster.Namespace, l.options.NodeAgent)
-	// What belongs to Calico is asked for only where Calico is.
-	needs = slices.DeleteFunc(needs, func(n Need) bool { return n.Group == calicoGroup && !l.evidence.groups[calicoGroup] })
+	needs := Needs(l.cluster.Namespace)
+	// Objects of extensions are asked for only where the extension is.
+	needs = slices.DeleteFunc(needs, func(n Need) bool {
+		return (n.Group == calicoGroup || n.Group == multusGroup) && !l.evidence.groups[n.Group]
+	})
 	rights := make([]Right, len(needs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(questionsAtOnce)

@@ -2,6 +2,8 @@ package survey
 
 import (
 	"time"
+
+	"netdelta/testbed"
 )
 
 // Survey is what was found in a cluster. It is plain data: the same survey is judged alike anywhere.
@@ -24,9 +26,11 @@ type Survey struct {
 	Secondary Secondary `json:"secondary"`
 	Namespace Namespace `json:"namespace"`
 	Rights    []Right   `json:"rights"`
+	// Asks is what each pod of a run asks for.
+	Asks Asks `json:"asks"`
 	// Admission is how the cluster takes the pods of a run.
 	Admission []Admission `json:"admission"`
-	// BestEffort and Pods are how many pods of the whole cluster ask for no processor and no memory, and how many there are; -1
+	// BestEffort and Pods are how many pods outside of kube-system ask for no processor and no memory, and how many there are; -1
 	// where pods can't be listed.
 	BestEffort int `json:"best_effort"`
 	Pods       int `json:"pods"`
@@ -82,24 +86,7 @@ type Node struct {
 	// Resources are what it has beside processors and memory: virtual functions of network cards, by name.
 	Resources map[string]int64 `json:"resources,omitempty"`
 	// Devices are those of its own namespace, where Inspect could see them.
-	Devices []Device `json:"devices,omitempty"`
-}
-
-// Device is a network device of a node.
-type Device struct {
-	Name string `json:"name"`
-	Kind string `json:"kind,omitempty"` // as the kernel calls it: "bond", "vxlan"; "" for hardware
-	MTU  int    `json:"mtu"`
-	// Master is the bond or bridge that it belongs to.
-	Master string `json:"master,omitempty"`
-	Driver string `json:"driver,omitempty"`
-	// Mbit is the link's speed in Mbit/s, 0 if unknown.
-	Mbit int `json:"mbit,omitempty"`
-	// Addresses are with their prefix: "192.0.2.1/24".
-	Addresses []string `json:"addresses,omitempty"`
-	// BondMode and HashPolicy are a bond's.
-	BondMode   string `json:"bond_mode,omitempty"`
-	HashPolicy string `json:"hash_policy,omitempty"`
+	Devices []testbed.Interface `json:"devices,omitempty"`
 }
 
 // Network is how pods reach each other.
@@ -174,6 +161,12 @@ type Limit struct {
 	Bound    string `json:"bound"` // "min", "max", "default", "defaultRequest", "maxLimitRequestRatio"
 	Resource string `json:"resource"`
 	Value    int64  `json:"value"` // processors in thousandths, memory in bytes; a ratio in thousandths
+}
+
+// Asks is what a pod asks for: processors in thousandths, memory in bytes.
+type Asks struct {
+	MilliCPU int64 `json:"milli_cpu"`
+	Memory   int64 `json:"memory"`
 }
 
 // Admission is how the cluster takes one kind of pod, tried without making it.

@@ -1,0 +1,301 @@
+package survey
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Severity says what a finding is to a run.
+type Severity string
+
+// The severities, the gravest first.
+const (
+	// Missing: a run needs it.
+	Missing Severity = "missing"
+	// Warning: runs are possible, and what they find, or the cluster's own workloads, is worse for it.
+	Warning Severity = "warning"
+	// Note: good to know.
+	Note Severity = "note"
+)
+
+// Finding is what the facts mean.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Topic    string   `json:"topic"`
+	Says     string   `json:"says"`
+	// Why is what it does to a run, or to workloads.
+	Why string `json:"why,omitempty"`
+	// Mend is what to do.
+	Mend string `json:"mend,omitempty"`
+}
+
+// Judge says what a survey means: the gravest first, then as a run meets it. It asks nobody.
+func Judge(s Survey) []Finding {
+	var all []Finding
+	for _, judge := range []func(Survey) []Finding{
+		judgeRights, judgeNamespace, judgeAdmission, judgeNodes, judgeRoom, judgeQuota, judgeLimits,
+		judgeVersions, judgeKernels, judgeClocks,
+		judgeNetwork, judgeEncapsulation, judgeMTU, judgeBonds, judgeCards, judgeServices, judgeClasses,
+		judgeSight, judgeGaps,
+	} {
+		all = append(all, judge(s)...)
+	}
+	grave := []Severity{Missing, Warning, Note}
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Compare(slices.Index(grave, a.Severity), slices.Index(grave, b.Severity))
+	})
+	return all
+}
+
+// Lacks says how many of the findings are of something that a run needs.
+func Lacks(findings []Finding) int {
+	n := 0
+	for _, f := range findings {
+		if f.Severity == Missing {
+			n++
+		}
+	}
+	return n
+}
+
+// rbacCall prints what grants the rights that are missing.
+const rbacCall = "netdelta doctor --testbed kubernetes --rbac prints what grants them, for kubectl apply -f - by who may"
+
+// judgeRights: what is missing of them, and what that costs.
+func judgeRights(s Survey) []Finding {
+	var all []Finding
+	for _, c := range []struct {
+		purpose  Purpose
+		severity Severity
+		why      string
+	}{
+		{ForRuns, Missing, "no run is possible without"},
+		{ForServices, Warning, "the networks clusterip, nodeport and headless can't be measured without"},
+		{ForFleets, Warning, "many clients at once can't be started without"},
+		{ForPolicies, Warning, "what NetworkPolicies cost can't be measured without"},
+		{ForMultus, Warning, "secondary networks can't be measured without"},
+	} {
+		missing := lacking(s.Rights, c.purpose)
+		if len(missing) > 0 {
+			all = append(all, Finding{Severity: c.severity, Topic: "rights", Says: "you may not " + tell(missing), Why: c.why, Mend: rbacCall})
+		}
+	}
+	var unknown []Right
+	for _, r := range s.Rights {
+		if r.Unknown != "" {
+			unknown = append(unknown, r)
+		}
+	}
+	if len(unknown) > 0 {
+		all = append(all, Finding{
+			Severity: Warning, Topic: "rights", Says: "the API server did not say whether you may " + tell(unknown) + ": " + unknown[0].Unknown,
+			Why: "a run may fail for want of them", Mend: "ask again",
+		})
+	}
+	return all
+}
+
+// tell writes rights as people say them: "create, get pods in x; list nodes of the cluster".
+func tell(rights []Right) string {
+	var parts []string
+	for i := 0; i < len(rights); {
+		r := rights[i].Need
+		verbs := []string{r.Verb}
+		for i++; i < len(rights) && rights[i].Resource == r.Resource && rights[i].Group == r.Group && rights[i].Namespace == r.Namespace; i++ {
+			verbs = append(verbs, rights[i].Verb)
+		}
+		r.Verb = strings.Join(verbs, ", ")
+		parts = append(parts, r.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// judgeNamespace: whether it is there.
+func judgeNamespace(s Survey) []Finding {
+	if !s.Namespace.Missing {
+		return nil
+	}
+	return []Finding{{
+		Severity: Missing, Topic: "namespace", Says: "there is no namespace " + s.Namespace.Name, Why: "pods are made in it",
+		Mend: "kubectl create namespace " + s.Namespace.Name + ", or choose another with --namespace",
+	}}
+}
+
+// judgeAdmission: whether the pods of a run would be taken.
+func judgeAdmission(s Survey) []Finding {
+	about := map[string]Finding{
+		PodPlain: {Severity: Missing, Topic: "admission", Says: "the namespace does not take plain pods", Why: "every pod of a run but those of the baseline is one"},
+		PodHost: {
+			Severity: Missing, Topic: "admission", Says: "the namespace does not take pods in their node's network",
+			Why: "the network host, the baseline that all others are held against, is made of them",
+		},
+		PodNodeAgent: {
+			Severity: Missing, Topic: "admission", Says: "the namespace does not take node agents",
+			Why: "with --node-agent they look at the nodes' devices; without, the path of packets is proved weakly",
+		},
+	}
+	var all []Finding
+	for _, a := range s.Admission {
+		f := about[a.Pod]
+		switch {
+		case s.Namespace.Missing || a.Admitted:
+			continue
+		case a.Untried != "":
+			if len(lacking(s.Rights, ForRuns)) == 0 {
+				all = append(all, Finding{Severity: Warning, Topic: f.Topic, Says: "it could not be tried whether the namespace takes " + a.Pod + " pods: " + a.Untried, Why: f.Why})
+			}
+			continue
+		case strings.Contains(a.Refusal, "violates PodSecurity"):
+			f.Mend = "in a namespace of its own for measurements: kubectl label namespace " + s.Namespace.Name + " pod-security.kubernetes.io/enforce=privileged --overwrite"
+			if a.Pod == PodHost {
+				f.Mend += "; or another baseline: --baseline pod"
+			}
+		default:
+			f.Mend = "the cluster's own words say who refused it: a quota, a limit or an admission webhook"
+		}
+		f.Says += ": " + a.Refusal
+		all = append(all, f)
+	}
+	return all
+}
+
+// judgeNodes: how many can have pods.
+func judgeNodes(s Survey) []Finding {
+	var all []Finding
+	var unready []string
+	open := 0
+	for _, n := range s.Nodes {
+		if !n.Ready {
+			unready = append(unready, n.Name+" ("+n.Unready+")")
+		}
+		if n.open() {
+			open++
+		}
+	}
+	if len(unready) > 0 {
+		all = append(all, Finding{
+			Severity: Warning, Topic: "nodes", Says: "not ready: " + strings.Join(unready, "; "), Why: "no pods are measured there",
+			Mend: "see kubectl describe node",
+		})
+	}
+	switch {
+	case len(s.Nodes) == 0:
+	case open == 0:
+		all = append(all, Finding{
+			Severity: Missing, Topic: "nodes", Says: "no node is ready and open to pods", Why: "pods of a run have nowhere to go",
+			Mend: "uncordon a node, or take a taint away",
+		})
+	case open == 1:
+		all = append(all, Finding{
+			Severity: Warning, Topic: "nodes", Says: "only one node is ready and open to pods", Why: "nothing can be measured across nodes",
+			Mend: "uncordon a second node, or run with --placement same-node",
+		})
+	}
+	return all
+}
+
+// judgeRoom: whether processors are free on two nodes.
+func judgeRoom(s Survey) []Finding {
+	known, pair, build := 0, 0, 0
+	var rooms []string
+	for _, n := range s.Nodes {
+		if !n.open() || n.FreeMilliCPU < 0 {
+			continue
+		}
+		known++
+		rooms = append(rooms, fmt.Sprintf("%s %s", n.Name, cpus(n.FreeMilliCPU)))
+		if n.FreeMilliCPU >= pairPods*s.Asks.MilliCPU {
+			pair++
+		}
+		if n.FreeMilliCPU >= buildPods/2*s.Asks.MilliCPU {
+			build++
+		}
+	}
+	free := "free processors: " + strings.Join(rooms, ", ")
+	const mend = "free processors on two nodes, or measure fewer networks at once with --networks"
+	switch {
+	case known == 0:
+		return nil
+	case pair == 0:
+		return []Finding{{
+			Severity: Missing, Topic: "room", Says: "no node has room for a client and a server; " + free,
+			Why: "pods that are guaranteed their processors can't be scheduled", Mend: mend,
+		}}
+	case pair == 1 && known > 1:
+		return []Finding{{Severity: Warning, Topic: "room", Says: "only one node has room for a client and a server; " + free, Why: "nothing can be measured across nodes", Mend: mend}}
+	case build < min(2, known):
+		return []Finding{{
+			Severity: Warning, Topic: "room", Says: fmt.Sprintf("a build of all networks side by side asks for %s; %s", cpus(buildPods*s.Asks.MilliCPU), free),
+			Why: "some pods may not be scheduled", Mend: mend,
+		}}
+	}
+	return nil
+}
+
+// cpus writes thousandths of processors.
+func cpus(milli int64) string { return fmt.Sprintf("%.1f", float64(milli)/1000) }
+
+// judgeQuota: whether what is left is enough.
+func judgeQuota(s Survey) []Finding {
+	each := map[string]int64{
+		"pods": 1, "count/pods": 1, "cpu": s.Asks.MilliCPU, "requests.cpu": s.Asks.MilliCPU, "limits.cpu": s.Asks.MilliCPU,
+		"memory": s.Asks.Memory, "requests.memory": s.Asks.Memory, "limits.memory": s.Asks.Memory,
+	}
+	var all []Finding
+	for _, q := range s.Namespace.Quota {
+		left := max(0, q.Hard-q.Used)
+		pair, build := pairPods*each[q.Resource], buildPods*each[q.Resource]
+		switch q.Resource {
+		case "services", "count/services":
+			build = buildServices
+		case "services.nodeports":
+			build = buildServices / 2
+		case "count/jobs.batch":
+			build = 1
+		}
+		f := Finding{
+			Topic: "quota", Says: fmt.Sprintf("quota %s leaves %s of %s", q.Name, quantity(q.Resource, left), q.Resource),
+			Mend: "have the quota raised, or choose another namespace with --namespace",
+		}
+		switch {
+		case left < pair:
+			f.Severity, f.Why = Missing, "a client and a server take "+quantity(q.Resource, pair)
+		case left < build:
+			f.Severity, f.Why = Warning, "a build of all networks side by side takes "+quantity(q.Resource, build)+"; fewer can be measured with --networks"
+		default:
+			continue
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// quantity writes an amount of a resource.
+func quantity(resource string, amount int64) string {
+	switch {
+	case strings.HasSuffix(resource, "cpu"):
+		return cpus(amount) + " processors"
+	case strings.HasSuffix(resource, "memory"):
+		return fmt.Sprintf("%d MiB", amount>>20)
+	}
+	return fmt.Sprint(amount)
+}
+
+// judgeLimits: whether pods may ask for what they need.
+func judgeLimits(s Survey) []Finding {
+	asked := map[string]int64{"cpu": s.Asks.MilliCPU, "memory": s.Asks.Memory}
+	var all []Finding
+	for _, l := range s.Namespace.Limits {
+		if l.Bound == "max" && l.Value < asked[l.Resource] || l.Bound == "min" && l.Value > asked[l.Resource] {
+			all = append(all, Finding{
+				Severity: Missing, Topic: "limits",
+				Says: fmt.Sprintf("limit range %s: %s of %s is %s for each %s", l.Name, l.Bound, l.Resource, quantity(l.Resource, l.Value), strings.ToLower(l.Kind)),
+				Why:  "each pod of a run asks for " + quantity(l.Resource, asked[l.Resource]) + " of " + l.Resource,
+				Mend: "have it changed, or choose another namespace with --namespace",
+			})
+		}
+	}
+	return all
+}

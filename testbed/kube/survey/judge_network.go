@@ -1,0 +1,328 @@
+package survey
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"netdelta/testbed"
+)
+
+// judgeNetwork: whether the plugin is known, and what it can't do.
+func judgeNetwork(s Survey) []Finding {
+	var all []Finding
+	n := s.Network
+	if n.Plugin == "" {
+		all = append(all, Finding{
+			Severity: Note, Topic: "network", Says: "the network plugin is not known: " + n.Doubt,
+			Why: "the path of packets is recorded as found; nothing says how it should be", Mend: "say what must be seen, with expect: in the study",
+		})
+	}
+	if n.Policies == "none" {
+		all = append(all, Finding{
+			Severity: Note, Topic: "policies", Says: "nothing enforces NetworkPolicies: they are taken, and do nothing",
+			Why: "what policies cost can't be measured here",
+		})
+	}
+	if len(n.Others) > 0 && n.Plugin != "" {
+		all = append(all, Finding{
+			Severity: Note, Topic: "network", Says: "beside " + n.Plugin + " there are traces of " + strings.Join(n.Others, ", "),
+			Why: "they may guard or extend it, or have stayed behind when they were taken away",
+		})
+	}
+	return all
+}
+
+// encapsulates says that packets between nodes of one subnet travel in others.
+func (n Network) encapsulates() bool {
+	return n.Encapsulation != "" && n.Encapsulation != "none" && !n.OnlyAcross
+}
+
+// judgeEncapsulation: whether it is needed.
+func judgeEncapsulation(s Survey) []Finding {
+	n := s.Network
+	if n.Encapsulation == "udp" {
+		return []Finding{{
+			Severity: Warning, Topic: "encapsulation", Says: n.Plugin + " tunnels through a process (" + n.Mode + ")",
+			Why: "each packet is copied to a process and back: tunnels in userspace were found to add latency and to use processors", Mend: direct(n.Plugin),
+		}}
+	}
+	subnet, certain := s.subnet()
+	if !n.encapsulates() || subnet == "" || n.Encapsulation == "wireguard" || n.Encapsulation == "ipsec" {
+		return nil
+	}
+	where := "all nodes are in the subnet " + subnet
+	if !certain {
+		where = "all nodes' addresses are within " + subnet + ", so probably in one subnet"
+	}
+	return []Finding{{
+		Severity: Warning, Topic: "encapsulation", Says: fmt.Sprintf("packets between nodes are encapsulated (%s), and %s", n.Encapsulation, where),
+		Why: "between nodes of one subnet it is not needed; block storage was found to lose 20-25% of its small reads and 30-50% of its large ones " +
+			"to it, about 2% and at most 10% without",
+		Mend: direct(n.Plugin) + "; measure what it costs here before and after: a level of networks: with apply and restore",
+	}}
+}
+
+// direct is how a plugin is told not to encapsulate within a subnet.
+func direct(plugin string) string {
+	switch plugin {
+	case "flannel":
+		return "flannel: Backend.Type host-gw, or vxlan with DirectRouting true"
+	case "calico":
+		return "calico: ipipMode or vxlanMode CrossSubnet in its IPPools"
+	case "cilium":
+		return "cilium: routing-mode native with auto-direct-node-routes true"
+	case "antrea":
+		return "antrea: trafficEncapMode hybrid"
+	case "kube-router":
+		return "kube-router: --overlay-type=subnet"
+	case "kube-ovn", "ovn-kubernetes", "weave":
+		return plugin + " always encapsulates; a plugin that routes would not"
+	}
+	return "see the plugin's documentation for routing without encapsulation"
+}
+
+// likelySubnet is the length of a prefix of IPv4 that is probably not divided into several subnets.
+const likelySubnet = 24
+
+// subnet is the one that all nodes are in: certainly where their devices were seen, else by their addresses. It is "" where there is
+// none, or fewer than two nodes.
+func (s Survey) subnet() (subnet string, certain bool) {
+	if len(s.Nodes) < 2 {
+		return "", false
+	}
+	if own, ok := s.deviceSubnet(); ok {
+		return own, true
+	}
+	var low, high netip.Addr
+	for _, n := range s.Nodes {
+		i := slices.IndexFunc(n.Addresses, func(a string) bool { ip, err := netip.ParseAddr(a); return err == nil && ip.Is4() })
+		if i < 0 {
+			return "", false
+		}
+		ip := netip.MustParseAddr(n.Addresses[i])
+		if !low.IsValid() || ip.Less(low) {
+			low = ip
+		}
+		if !high.IsValid() || high.Less(ip) {
+			high = ip
+		}
+	}
+	prefix := netip.PrefixFrom(low, likelySubnet).Masked()
+	if !prefix.Contains(high) {
+		return "", false
+	}
+	return prefix.String(), false
+}
+
+// deviceSubnet is the subnet of all nodes' own addresses as their devices have it. It says false where not all were seen.
+func (s Survey) deviceSubnet() (subnet string, seen bool) {
+	var own netip.Prefix
+	for _, n := range s.Nodes {
+		device, ok := n.card()
+		if !ok {
+			return "", false
+		}
+		i := slices.IndexFunc(device.Addresses, func(p netip.Prefix) bool { return slices.Contains(n.Addresses, p.Addr().String()) })
+		if i < 0 {
+			return "", false
+		}
+		prefix := device.Addresses[i].Masked()
+		if own.IsValid() && prefix != own {
+			return "", true
+		}
+		own = prefix
+	}
+	return own.String(), true
+}
+
+// overhead is what an encapsulation adds to each packet under IPv4, in bytes.
+func overhead(encapsulation string) int {
+	switch encapsulation {
+	case "vxlan", "geneve":
+		return 50
+	case "ipip":
+		return 20
+	case "gre":
+		return 24
+	case "udp", "fou":
+		return 28
+	case "wireguard":
+		return 60
+	case "stt":
+		return 76
+	case "ipsec":
+		return 80
+	}
+	return 0
+}
+
+// worthwhile is the share of a packet that pods leave unused before it is a finding, as one in so many.
+const worthwhile = 10
+
+// judgeMTU: whether pods use what the cards take, and no more.
+func judgeMTU(s Survey) []Finding {
+	if s.Network.MTU == 0 {
+		return nil
+	}
+	var small, large []string
+	for _, n := range s.Nodes {
+		card, ok := n.card()
+		if !ok {
+			continue
+		}
+		room := card.MTU - overhead(s.Network.Encapsulation)
+		text := fmt.Sprintf("%s (%s: %d)", n.Name, card.Name, card.MTU)
+		switch {
+		case s.Network.MTU > room:
+			large = append(large, text)
+		case room-s.Network.MTU > room/worthwhile:
+			small = append(small, text)
+		}
+	}
+	var all []Finding
+	if len(small) > 0 {
+		all = append(all, Finding{
+			Severity: Warning, Topic: "mtu", Says: fmt.Sprintf("pods have an MTU of %d, and cards take more: %s", s.Network.MTU, some(small)),
+			Why:  "large packets were found to help tunnels much, and direct routing little; each packet costs the same, however much is in it",
+			Mend: "raise the plugin's MTU to the cards' less what encapsulation takes; to see what it brings: netdelta run --factor mtu=1500,9000",
+		})
+	}
+	if len(large) > 0 {
+		all = append(all, Finding{
+			Severity: Warning, Topic: "mtu", Says: fmt.Sprintf("pods have an MTU of %d, which with %s is more than cards take: %s", s.Network.MTU, wrapped(s.Network), some(large)),
+			Why: "full packets are cut up, or lost", Mend: "lower the plugin's MTU, or raise that of the cards and the switches between them",
+		})
+	}
+	return all
+}
+
+// wrapped names what packets travel in.
+func wrapped(n Network) string {
+	if overhead(n.Encapsulation) == 0 {
+		return "their headers"
+	}
+	return fmt.Sprintf("the %d bytes of %s", overhead(n.Encapsulation), n.Encapsulation)
+}
+
+// judgeBonds: whether bonds can share what runs between two nodes.
+func judgeBonds(s Survey) []Finding {
+	found := map[string][]string{}
+	var policies []string
+	for _, n := range s.Nodes {
+		for _, d := range n.Devices {
+			if d.Kind != "bond" || !spreads(d.BondMode) || suits(d.HashPolicy, s.Network.Encapsulation) {
+				continue
+			}
+			if found[d.HashPolicy] == nil {
+				policies = append(policies, d.HashPolicy)
+			}
+			found[d.HashPolicy] = append(found[d.HashPolicy], n.Name+" "+d.Name)
+		}
+	}
+	var all []Finding
+	for _, policy := range policies {
+		all = append(all, Finding{
+			Severity: Warning, Topic: "bonds", Says: fmt.Sprintf("bonds hash by %s: %s", policy, some(found[policy])),
+			Why: "all packets between two nodes take the same link: with the default hash, two links were found to carry no more than one, and the " +
+				"right one to bring up to 40% more large block operations",
+			Mend: "xmit_hash_policy " + hash(s.Network.Encapsulation) + " for pods, layer3+4 for pods in their node's network; to see what it brings: netdelta run bonding",
+		})
+	}
+	return all
+}
+
+// spreads says that a bond in this mode chooses a link by a hash of each packet.
+func spreads(mode string) bool { return mode == "802.3ad" || mode == "balance-xor" }
+
+// suits says that a hash can tell flows between two nodes apart.
+func suits(policy, encapsulation string) bool {
+	if encapsulation == "wireguard" || encapsulation == "ipsec" {
+		return true // no hash tells apart what is encrypted between two nodes: there is nothing to mend
+	}
+	switch policy {
+	case "layer2", "vlan+srcmac":
+		return false
+	case "layer2+3":
+		// Between two nodes of a tunnel, the outer addresses are always the same.
+		return encapsulation == "none" || encapsulation == ""
+	case "layer3+4":
+		// The outer ports of VXLAN and Geneve are drawn from the inner ones; IPIP and GRE have none.
+		return encapsulation != "ipip" && encapsulation != "gre"
+	}
+	return true
+}
+
+// hash is the policy that suits an encapsulation.
+func hash(encapsulation string) string {
+	switch encapsulation {
+	case "", "none":
+		return "layer2+3"
+	}
+	return "encap3+4"
+}
+
+// judgeCards: whether nodes speak to each other across their fastest card.
+func judgeCards(s Survey) []Finding {
+	var slow []string
+	for _, n := range s.Nodes {
+		own, ok := n.card()
+		if !ok || own.Speed <= 0 {
+			continue
+		}
+		for _, d := range n.Devices {
+			if d.Name != own.Name && d.Up && d.Master == "" && d.Speed > own.Speed && (d.Kind == hardware || d.Kind == "bond") && addressed(d) {
+				slow = append(slow, fmt.Sprintf("%s (%s at %s, though %s has %s)", n.Name, own.Name, own.Speed, d.Name, d.Speed))
+				break
+			}
+		}
+	}
+	if len(slow) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Topic: "cards", Says: "nodes' own addresses are on their slower card: " + some(slow),
+		Why:  "three plugins of a published comparison sent their traffic across the 1 Gbit/s card, and nobody was told",
+		Mend: "tell the plugin which card to take, or give the kubelet the other card's address with --node-ip",
+	}}
+}
+
+// addressed says that a device can be reached by others.
+func addressed(d testbed.Interface) bool {
+	return slices.ContainsFunc(d.Addresses, func(p netip.Prefix) bool { return !p.Addr().IsLinkLocalUnicast() })
+}
+
+// manyServices is the number from which on rules of iptables for each of them are worth a look.
+const manyServices = 1000
+
+// judgeServices: whether they are found without walking through rules.
+func judgeServices(s Survey) []Finding {
+	switch {
+	case s.Services.Mode == "":
+		says := "how services are reached is not known: there is no configuration of kube-proxy where it usually is"
+		if s.Services.By != "" {
+			says = "how services are reached is not known: " + s.Services.By
+		}
+		return []Finding{{Severity: Note, Topic: "services", Says: says, Mend: "on a node, 127.0.0.1:10249/proxyMode says it"}}
+	case s.Services.Mode == "iptables" && s.Services.Count >= manyServices:
+		return []Finding{{
+			Severity: Warning, Topic: "services", Says: fmt.Sprintf("%d services in iptables", s.Services.Count),
+			Why:  "the first packet of each connection is held against one rule after the other, and each change writes them anew",
+			Mend: "kube-proxy's mode nftables, which looks services up; to see what it brings: netdelta run --factor service=iptables,nftables --factor service.count=10,1000",
+		}}
+	}
+	return nil
+}
+
+// judgeSight: what is not seen without a node agent.
+func judgeSight(s Survey) []Finding {
+	if s.Devices {
+		return nil
+	}
+	return []Finding{{
+		Severity: Note, Topic: "node agent", Says: "the devices of nodes were not looked at: cards, their speed and MTU, bonds and their hash policy",
+		Why:  "whether pods use all that the cards take is not known; in runs, the path of packets is proved weakly, from within the pods",
+		Mend: "--node-agent, in a namespace that admits it",
+	}}
+}

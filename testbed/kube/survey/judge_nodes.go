@@ -1,0 +1,158 @@
+package survey
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// skew is how many minor releases a kubelet may be older than the API server, as Kubernetes' version skew policy has it.
+const skew = 3
+
+// judgeVersions: whether kubelets and API server fit together.
+func judgeVersions(s Survey) []Finding {
+	server, err := version.ParseGeneric(s.Version)
+	if err != nil {
+		return []Finding{{Severity: Note, Topic: "versions", Says: "the API server's version is not a version: " + s.Version}}
+	}
+	var newer, older, kubelets []string
+	for _, n := range s.Nodes {
+		if !slices.Contains(kubelets, n.Kubelet) {
+			kubelets = append(kubelets, n.Kubelet)
+		}
+		kubelet, err := version.ParseGeneric(n.Kubelet)
+		switch {
+		case err != nil:
+		case kubelet.Major() != server.Major() || kubelet.Minor() > server.Minor():
+			newer = append(newer, n.Name+" "+n.Kubelet)
+		case server.Minor()-kubelet.Minor() > skew:
+			older = append(older, n.Name+" "+n.Kubelet)
+		}
+	}
+	var all []Finding
+	if len(newer) > 0 {
+		all = append(all, Finding{
+			Severity: Warning, Topic: "versions", Says: "kubelets newer than the API server's " + s.Version + ": " + strings.Join(newer, ", "),
+			Why: "Kubernetes does not support that", Mend: "upgrade the API server",
+		})
+	}
+	if len(older) > 0 {
+		all = append(all, Finding{
+			Severity: Warning, Topic: "versions", Says: fmt.Sprintf("kubelets more than %d minor releases older than the API server's %s: %s", skew, s.Version, strings.Join(older, ", ")),
+			Why: "Kubernetes does not support that", Mend: "upgrade them",
+		})
+	}
+	if slices.Sort(kubelets); len(kubelets) > 1 && len(all) == 0 {
+		all = append(all, Finding{
+			Severity: Note, Topic: "versions", Says: "kubelets differ: " + strings.Join(kubelets, ", "),
+			Why: "nodes set up pods by different code; builds on different nodes vary for it",
+		})
+	}
+	return all
+}
+
+// judgeKernels: whether all nodes forward packets by the same code.
+func judgeKernels(s Survey) []Finding {
+	nodes := map[string][]string{}
+	var kernels []string
+	for _, n := range s.Nodes {
+		if !n.open() {
+			continue
+		}
+		if nodes[n.Kernel] == nil {
+			kernels = append(kernels, n.Kernel)
+		}
+		nodes[n.Kernel] = append(nodes[n.Kernel], n.Name)
+	}
+	if len(kernels) < 2 {
+		return nil
+	}
+	slices.Sort(kernels)
+	var parts []string
+	for _, k := range kernels {
+		parts = append(parts, fmt.Sprintf("%s on %s", k, some(nodes[k])))
+	}
+	return []Finding{{
+		Severity: Warning, Topic: "kernels", Says: "nodes run different kernels: " + strings.Join(parts, "; "),
+		Why:  "each build's pods are scheduled afresh: what differs between kernels widens every interval",
+		Mend: "choose nodes of one kernel",
+	}}
+}
+
+// few is how many names are written out.
+const few = 5
+
+// some writes names, and how many more there are.
+func some(names []string) string {
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}
+
+// tolerance is how far apart clocks may be: what the readings can't tell from agreement is no finding anyway.
+const tolerance = time.Second
+
+// judgeClocks: whether clocks agree. Only an offset that is certain is a finding.
+func judgeClocks(s Survey) []Finding {
+	var off []string
+	for _, n := range s.Nodes {
+		if n.Clock != nil && n.Clock.apart() {
+			off = append(off, n.Name+" "+n.Clock.String())
+		}
+	}
+	var all []Finding
+	if len(off) > 0 {
+		all = append(all, Finding{
+			Severity: Warning, Topic: "clocks", Says: "clocks of nodes differ from the API server's: " + some(off),
+			Why:  "logs of nodes and times in records don't fit together; leases are taken for stale too early or too late",
+			Mend: "let the nodes keep time by NTP",
+		})
+	}
+	if s.Clock != nil && s.Clock.apart() {
+		all = append(all, Finding{
+			Severity: Warning, Topic: "clocks", Says: "the API server's clock differs from this machine's: " + s.Clock.String(),
+			Why: "times in records of this machine and of the cluster don't fit together", Mend: "let both keep time by NTP",
+		})
+	}
+	return all
+}
+
+// apart says that clocks certainly disagree.
+func (o Offset) apart() bool { return o.Low > tolerance || o.High < -tolerance }
+
+// String is the offset with what it is known to: "+2.5 s (within 1.0 s)".
+func (o Offset) String() string {
+	middle, half := (o.Low+o.High)/2, (o.High-o.Low)/2
+	return fmt.Sprintf("%+.1f s (within %.1f s)", middle.Seconds(), half.Seconds())
+}
+
+// judgeClasses: whether pods compete for processors.
+func judgeClasses(s Survey) []Finding {
+	if s.BestEffort <= 0 {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Topic: "best-effort", Says: fmt.Sprintf("%d of %d pods outside of %s ask for no processor and no memory", s.BestEffort, s.Pods, systemNamespace),
+		Why:  "a database on best-effort pods was found lower and erratic, with requests equal to limits stable; here they also disturb what is measured",
+		Mend: "give what matters requests equal to limits; to see what it costs: netdelta run oltp --factor qos=guaranteed,best-effort",
+	}}
+}
+
+// judgeGaps: what could not be read.
+func judgeGaps(s Survey) []Finding {
+	var all []Finding
+	for _, g := range s.Gaps {
+		f := Finding{Severity: Note, Topic: "not known", Says: g.What}
+		if g.Right != "" {
+			f.Mend = "it takes the right to " + g.Right
+		} else {
+			f.Says += ": " + g.Reason
+		}
+		all = append(all, f)
+	}
+	return all
+}
