@@ -84,18 +84,18 @@ func labels(o Options) map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "netdelta", "app.kubernetes.io/instance": o.Name, "app.kubernetes.io/component": "schedule"}
 }
 
-func meta(o Options) metav1.ObjectMeta {
+func head(o Options) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, Labels: labels(o)}
 }
 
 func account(o Options) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(o)}
+	return &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: head(o)}
 }
 
 // volume keeps the runs: the next night is compared with them.
 func volume(o Options) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: meta(o),
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: head(o),
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(o.Storage)}},
@@ -109,7 +109,7 @@ func volume(o Options) *corev1.PersistentVolumeClaim {
 
 func study(o Options) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta(o), Data: map[string]string{path.Base(StudyFile): string(o.Text)},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: head(o), Data: map[string]string{path.Base(StudyFile): string(o.Text)},
 	}
 }
 
@@ -123,7 +123,7 @@ func CronJob(o Options) *batchv1.CronJob {
 		deadline = int64((o.Budget + besideBudget).Seconds())
 	}
 	job := &batchv1.CronJob{
-		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"}, ObjectMeta: meta(o),
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"}, ObjectMeta: head(o),
 		Spec: batchv1.CronJobSpec{
 			Schedule: o.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent, SuccessfulJobsHistoryLimit: &good, FailedJobsHistoryLimit: &failed,
 			JobTemplate: batchv1.JobTemplateSpec{

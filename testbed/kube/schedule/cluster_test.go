@@ -1,0 +1,93 @@
+package schedule
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+
+	"netdelta/internal/require"
+	"netdelta/testbed/kube"
+)
+
+// cluster is the one that tests are given, with a namespace for this test that holds pods to Pod Security "restricted".
+func cluster(t *testing.T) *kube.Cluster {
+	t.Helper()
+	c, err := kube.Connect(kube.Config{Kubeconfig: require.Cluster(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := c.API.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "image-schedule-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Namespace = made.Name
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := c.API.CoreV1().Namespaces().Delete(ctx, made.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// The API server takes each object of a manifest as it is, with no field that it does not know.
+func TestManifestOnCluster(t *testing.T) {
+	c := cluster(t)
+	client, err := dynamic.NewForConfig(c.REST)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.API.Discovery()))
+	strict := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
+	for _, o := range []Options{usual(), rich()} {
+		o.Namespace = c.Namespace
+		for _, object := range objects(t, written(t, o)) {
+			if object.GetKind() == "Namespace" {
+				continue // it is there already
+			}
+			kind := object.GroupVersionKind()
+			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var at dynamic.ResourceInterface = client.Resource(mapping.Resource)
+			if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+				at = client.Resource(mapping.Resource).Namespace(c.Namespace)
+			}
+			if _, err := at.Create(t.Context(), object, strict); err != nil {
+				t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
+			}
+		}
+	}
+}
+
+// The pod that measures meets Pod Security "restricted".
+func TestPodOnCluster(t *testing.T) {
+	c := cluster(t)
+	for _, o := range []Options{usual(), rich()} {
+		o.Namespace, o.Name = c.Namespace, "default" // an account that every namespace has
+		// The account may take a moment to be there.
+		var err error
+		for range 50 {
+			template := CronJob(o).Spec.JobTemplate.Spec.Template
+			made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "netdelta-", Labels: template.Labels}, Spec: template.Spec}
+			if _, err = c.API.CoreV1().Pods(c.Namespace).Create(t.Context(), made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
+				break
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
