@@ -1,39 +1,74 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"netdelta/internal/ui"
+	"netdelta/testbed/kube/change"
 	"netdelta/testbed/lab"
 )
 
 func newCleanupCommand(env *environment) *cobra.Command {
-	return &cobra.Command{
+	var kind string
+	var cluster clusterFlags
+	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove whatever a killed run left",
 		Long: `Remove whatever a killed run left: processes in its pods and temporary folders. Namespaces and links need no removal: they
-end with the last process inside. Runs that are under way, and labs that are up, are left alone.`,
+end with the last process inside. Runs that are under way, and labs that are up, are left alone.
+
+What killed runs have changed of a cluster is restored. With --testbed kubernetes, or a flag that names a cluster, pods and services
+of killed runs in the cluster's namespace are removed as well.`,
+		Example: `  netdelta cleanup
+  netdelta cleanup --testbed kubernetes --namespace measuring`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			labs, err := env.forgetLabs()
-			if err != nil {
-				printError(env.err, err.Error()) // what is left of runs must not stay for that
+			if kind != "" && !isCluster(kind) {
+				return usageError{fmt.Errorf("--testbed %s: it takes %s; what runs on this machine left is removed in any case", kind, kubeTestbed)}
 			}
-			removed, err := lab.Cleanup(cmd.Context())
-			for _, o := range removed {
-				fmt.Fprintf(env.out, "removed %s\n", ui.Clean(o.String()))
-			}
+			found, err := env.cleanHere(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if len(removed)+labs == 0 {
+			if isCluster(kind) || cluster.given() != "" {
+				more, err := env.cleanCluster(cmd.Context(), cluster)
+				if err != nil {
+					return err
+				}
+				found += more
+			}
+			if found == 0 {
 				fmt.Fprintln(env.out, "nothing to clean up")
 			}
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&kind, "testbed", "", "kubernetes: look in the cluster, too")
+	cluster.add(cmd.Flags())
+	return cmd
+}
+
+// cleanHere removes what runs on this machine left, and says how much it was.
+func (env *environment) cleanHere(ctx context.Context) (int, error) {
+	labs, err := env.forgetLabs()
+	if err != nil {
+		printError(env.err, err.Error()) // what is left of runs must not stay for that
+	}
+	removed, err := lab.Cleanup(ctx)
+	for _, o := range removed {
+		fmt.Fprintf(env.out, "removed %s\n", ui.Clean(o.String()))
+	}
+	if err != nil {
+		return 0, err
+	}
+	restored, err := change.Recover(ctx, "", env.err)
+	for _, r := range restored {
+		fmt.Fprintf(env.out, "restored %s\n", ui.Clean(r.String()))
+	}
+	return len(removed) + labs + len(restored), err
 }
 
 // forgetLabs removes what is recorded of labs whose keepers were killed, and says how many they were.

@@ -15,7 +15,7 @@ import (
 func (env *environment) rootless(cmd *cobra.Command, must bool) *cobra.Command {
 	inner := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, a []string) error {
-		if guestOnly(cmd) {
+		if env.elsewhere(cmd, a) {
 			return inner(cmd, a)
 		}
 		ended, err := enter(func() { sweep(cmd.Context(), env) })

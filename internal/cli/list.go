@@ -27,9 +27,13 @@ type entry interface {
 	line() []string
 }
 
+// clusterTopic is the topic of what networks a cluster has; networks lists it, too.
+const clusterTopic = "cluster-networks"
+
 func topics() []topic {
 	return []topic{
 		{"networks", "how pods are attached and reach each other", networkEntries},
+		{clusterTopic, "how pods of a Kubernetes cluster reach each other (--testbed kubernetes)", clusterNetworkEntries},
 		{"workloads", "what runs across a network", workloadEntries},
 		{"probes", "what is observed while a workload runs", probeEntries},
 		{"studies", "questions that come with netdelta", studyEntries},
@@ -51,7 +55,7 @@ func newListCommand(env *environment) *cobra.Command {
 		RunE: func(cmd *cobra.Command, a []string) error {
 			var chosen []topic
 			for _, t := range topics() {
-				if len(a) == 0 || a[0] == t.name {
+				if len(a) == 0 || a[0] == t.name || a[0] == "networks" && t.name == clusterTopic {
 					chosen = append(chosen, t)
 				}
 			}
@@ -216,5 +220,8 @@ func testbedEntries(_ context.Context, env *environment) ([]entry, error) {
 	return append(all, plainEntry{
 		Name:  vmTestbed,
 		About: "the same in a virtual machine with the distribution's own kernel, which has every kind of link; with --exact, by counted instructions",
+	}, plainEntry{
+		Name:  kubeTestbed,
+		About: "pods of the Kubernetes cluster that the kubeconfig names, on its own network",
 	}), nil
 }

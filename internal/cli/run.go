@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"path/filepath"
 	"strings"
 	"time"
@@ -52,6 +53,9 @@ type runOptions struct {
 	explain   bool
 	exact     bool
 	nodes     string
+	cluster   clusterOptions
+	metrics   string
+	listener  net.Listener // of metrics; nil where none are to be served
 }
 
 func newRunCommand(env *environment) *cobra.Command {
@@ -94,6 +98,10 @@ EXIT STATUS
 				}
 				return runExact(cmd.Context(), env, name, o)
 			}
+			var err error
+			if o.listener, err = listen(cmd.Context(), o.metrics); err != nil {
+				return err
+			}
 			return runStudy(cmd.Context(), env, name, o)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -111,7 +119,8 @@ EXIT STATUS
 func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.testbed, "testbed", "", "what to run on (default: the study's, lab)")
-	f.StringVar(&o.nodes, "nodes", "", "with --testbed vm: vm gives each node a guest of its own, joined by network cards")
+	f.StringVar(&o.nodes, "nodes", "", "with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes: names of nodes to measure")
+	o.cluster.add(f)
 	f.StringSliceVar(&o.overrides.Networks, "networks", nil, "networks to compare, in place of the study's")
 	f.StringVar(&o.overrides.Baseline, "baseline", "", "network to hold the others against, in place of the study's")
 	f.StringSliceVar(&o.overrides.Workloads, "workloads", nil, "workloads to run, in place of the study's")
@@ -132,6 +141,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.hops, "hops", false, "at the end, trace where the time of a round trip goes on each network, and draw it in the report")
 	f.BoolVar(&o.explain, "explain-outliers", false, "as --hops, and say what was different about the slowest transactions")
 	f.BoolVar(&o.flame, "flame", false, "at the end, profile each network in bursts of its own and write flame graphs into the run folder")
+	f.StringVar(&o.metrics, "metrics-listen", "", "serve metrics of the run while it is under way at `127.0.0.1:PORT`, for Prometheus; port 0 is any")
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
 }
@@ -149,6 +159,11 @@ func (o *runOptions) collect(given func(string) bool) error {
 	set("rounds", func() { o.overrides.Rounds = &o.rounds })
 	set("blocks", func() { o.overrides.Blocks = &o.blocks })
 	set("seed", func() { o.overrides.Seed = &o.seed })
+	if given("metrics-listen") {
+		if err := checkMetrics(o.metrics, o.exact); err != nil {
+			return err
+		}
+	}
 	for _, text := range o.mtu {
 		mtu, err := unit.ParseBytes(text)
 		if err != nil {
@@ -162,17 +177,23 @@ func (o *runOptions) collect(given func(string) bool) error {
 // runStudy carries out one run from the study's name to the printed tables.
 func runStudy(ctx context.Context, env *environment, name string, o runOptions) error {
 	sweep(ctx, env)
-	s, err := env.chooseStudy(name, o)
+	s, moved, err := env.chooseMoved(name, o)
 	if err != nil {
 		return badInput(err)
 	}
-	if err := o.checkNodes(s); err != nil {
+	if err := errors.Join(o.checkNodes(s), o.checkCluster(s)); err != nil {
 		return err
+	}
+	if isCluster(s.Testbed.Kind) {
+		return env.runOnCluster(ctx, s, moved, o)
 	}
 	if o.nodes != "" {
 		return env.runOnGuests(ctx, s, o)
 	}
 	if isGuest(s.Testbed.Kind) {
+		if o.listener != nil {
+			return usageError{errors.New("--metrics-listen: a run inside a guest is seen from here at its end only; give each node a guest of its own by --nodes vm")}
+		}
 		return env.runInGuest(ctx, s, o)
 	}
 	driver, err := env.driver(s.Testbed.Kind)
@@ -207,13 +228,17 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 
 // carryOut runs the experiment, away from the processors that it measures on, and shows its progress.
 func (env *environment) carryOut(ctx context.Context, config experiment.Config, o runOptions) (result.Run, error) {
-	if err := machine.Confine(config.Program.CPUs); err != nil {
-		return config.Run, err
+	if len(config.Program.CPUs) > 0 {
+		if err := machine.Confine(config.Program.CPUs); err != nil {
+			return config.Run, err
+		}
 	}
 	shown := env.progress(o.quiet)
 	defer shown.stop()
 	config.Progress, config.Judge = shown, insight.NewJudge(env.workloads)
-	return experiment.Run(ctx, config)
+	stop := env.exposed(&config, o.listener)
+	run, err := experiment.Run(ctx, config)
+	return run, errors.Join(err, stop())
 }
 
 // sweep removes what killed runs left. A run must not fail because of an old one's remains: what can't be removed is said.
@@ -245,8 +270,12 @@ func badInput(err error) error {
 
 // chooseStudy reads the study and applies the flags. A resumed run takes its own study.
 func (env *environment) chooseStudy(name string, o runOptions) (*study.Study, error) {
-	var s *study.Study
-	var err error
+	s, _, err := env.chooseMoved(name, o)
+	return s, err
+}
+
+// chooseMoved is chooseStudy, and says what of the study was changed to have it run on another testbed than its own.
+func (env *environment) chooseMoved(name string, o runOptions) (s *study.Study, moved string, err error) {
 	if o.resume == "" {
 		s, err = env.readStudy(name)
 	} else if err = resumable(o.resume); err == nil {
@@ -256,24 +285,27 @@ func (env *environment) chooseStudy(name string, o runOptions) (*study.Study, er
 		}
 	}
 	if o.resume != "" && errors.Is(err, fs.ErrNotExist) {
-		return nil, withStatus(exitUsage, err)
+		return nil, "", withStatus(exitUsage, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if o.testbed != "" {
-		if _, err := env.driver(o.testbed); err != nil && !isGuest(o.testbed) {
-			return nil, err
+		if _, err := env.driver(o.testbed); err != nil && !isGuest(o.testbed) && !isCluster(o.testbed) {
+			return nil, "", err
+		}
+		if isCluster(o.testbed) && !isCluster(s.Testbed.Kind) {
+			moved = toCluster(s, o.overrides)
 		}
 		s.Testbed.Kind = o.testbed
 	}
 	if s, err = s.Override(o.overrides, env.known()); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for s.Design.Seed == 0 {
 		s.Design.Seed = rand.Uint64()
 	}
-	return s, nil
+	return s, moved, nil
 }
 
 func (env *environment) driver(kind string) (testbed.Driver, error) {

@@ -37,9 +37,14 @@ func (c clusterFlags) given() string {
 	return ""
 }
 
+// config is what they say.
+func (c clusterFlags) config() kube.Config {
+	return kube.Config{Kubeconfig: c.kubeconfig, Context: c.context, Namespace: c.namespace}
+}
+
 // connect reads the kubeconfig. A call that names no cluster is bad usage.
 func (c clusterFlags) connect() (*kube.Cluster, error) {
-	cluster, err := kube.Connect(kube.Config{Kubeconfig: c.kubeconfig, Context: c.context, Namespace: c.namespace})
+	cluster, err := kube.Connect(c.config())
 	if errors.Is(err, kube.ErrNoCluster) {
 		return nil, usageError{err}
 	}

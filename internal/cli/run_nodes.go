@@ -13,7 +13,7 @@ import (
 // checkNodes refuses what can't be had with a guest for each node.
 func (o runOptions) checkNodes(s *study.Study) error {
 	switch {
-	case o.nodes == "":
+	case o.nodes == "", isCluster(s.Testbed.Kind):
 		return nil
 	case o.nodes != vmTestbed:
 		return usageError{fmt.Errorf("--nodes %s: it takes vm", o.nodes)}

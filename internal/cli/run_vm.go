@@ -175,9 +175,14 @@ func refused(err error) error {
 	return withStatus(exitUsage, err)
 }
 
-// guestOnly says whether a call asks for a guest, in which it has all rights, and for nothing of this machine.
-func guestOnly(cmd *cobra.Command) bool {
+// elsewhere says whether a call asks for a guest, in which it has all rights, or for a cluster, and for nothing of this machine.
+func (env *environment) elsewhere(cmd *cobra.Command, a []string) bool {
 	exact, err := cmd.Flags().GetBool("exact")
 	kind, kindErr := cmd.Flags().GetString("testbed")
-	return err == nil && exact || kindErr == nil && isGuest(kind)
+	if kindErr == nil && kind == "" && len(a) == 1 {
+		if s, err := env.readStudy(a[0]); err == nil && isCluster(s.Testbed.Kind) {
+			return true
+		}
+	}
+	return err == nil && exact || kindErr == nil && (isGuest(kind) || isCluster(kind))
 }

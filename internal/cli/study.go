@@ -22,9 +22,12 @@ func (env *environment) known() study.Known {
 	for _, d := range env.drivers {
 		k.Testbeds = append(k.Testbeds, d.Name())
 	}
-	if !slices.Contains(k.Testbeds, vmTestbed) {
-		k.Testbeds = append(k.Testbeds, vmTestbed)
+	for _, more := range []string{vmTestbed, kubeTestbed} {
+		if !slices.Contains(k.Testbeds, more) {
+			k.Testbeds = append(k.Testbeds, more)
+		}
 	}
+	k.On = map[string]study.KnownNetworks{kubeTestbed: clusterNetworks()}
 	for _, n := range network.Catalogue() {
 		k.Networks = append(k.Networks, n.Name)
 	}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"netdelta/experiment"
+	"netdelta/experiment/study"
+	"netdelta/network"
+	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/change"
+)
+
+// clusterOptions are the flags of run that are about a cluster.
+type clusterOptions struct {
+	clusterFlags
+	image, baseImage string
+	nodeAgent        bool
+	zones            []string
+	qos              string
+}
+
+func (c *clusterOptions) add(f *pflag.FlagSet) {
+	c.clusterFlags.add(f)
+	f.StringVar(&c.image, "image", "", "image of pods, with netdelta in it (netdelta image makes one)")
+	f.StringVar(&c.baseImage, "base-image", "", "any image with a shell that the cluster's nodes can run: netdelta is streamed into its pods, without a registry")
+	f.BoolVar(&c.nodeAgent, "node-agent", false, "a pod on each node looks at the devices there, which proves which way packets go; it takes NET_ADMIN and NET_RAW")
+	f.StringSliceVar(&c.zones, "zones", nil, "zones of the cluster, of each of which one node is measured")
+	f.StringVar(&c.qos, "qos", "", "class of service of pods: guaranteed, burstable or best-effort (default burstable)")
+}
+
+// any names a flag that is about a cluster and was given, "" where none was.
+func (c clusterOptions) any() string {
+	switch {
+	case c.given() != "":
+		return c.given()
+	case c.image != "":
+		return "--image"
+	case c.baseImage != "":
+		return "--base-image"
+	case c.nodeAgent:
+		return "--node-agent"
+	case len(c.zones) > 0:
+		return "--zones"
+	case c.qos != "":
+		return "--qos"
+	}
+	return ""
+}
+
+// checkCluster refuses flags that have no meaning with a study's testbed.
+func (o runOptions) checkCluster(s *study.Study) error {
+	if !isCluster(s.Testbed.Kind) {
+		if flag := o.cluster.any(); flag != "" {
+			return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, kubeTestbed, s.Testbed.Kind)}
+		}
+		return nil
+	}
+	for _, f := range []struct {
+		given bool
+		flag  string
+	}{{o.flame, "--flame"}, {o.hops, "--hops"}, {o.explain, "--explain-outliers"}} {
+		if f.given {
+			return usageError{fmt.Errorf("%s looks into the kernel that packets pass, which a pod may not; leave it away, or run it with --testbed lab", f.flag)}
+		}
+	}
+	return nil
+}
+
+// driverOptions are what the flags say to the driver.
+func (o runOptions) driverOptions() kube.Options {
+	options := kube.Options{
+		Image: o.cluster.image, BaseImage: o.cluster.baseImage, NodeAgent: o.cluster.nodeAgent, Zones: o.cluster.zones, QoS: kube.QoS(o.cluster.qos),
+	}
+	for name := range strings.SplitSeq(o.nodes, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			options.Nodes = append(options.Nodes, name)
+		}
+	}
+	return options
+}
+
+// cleanTime bounds what is done about a cluster after a run, also after one that was interrupted.
+const cleanTime = 30 * time.Second
+
+// runOnCluster carries a run out on the cluster that a kubeconfig names. moved is what was changed of the study for that.
+func (env *environment) runOnCluster(ctx context.Context, s *study.Study, moved string, o runOptions) (err error) {
+	cluster, err := o.cluster.connect()
+	if err != nil {
+		return err
+	}
+	options := o.driverOptions()
+	inner, err := kube.NewDriver(cluster, options)
+	if err != nil {
+		return usageError{err}
+	}
+	remove := func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+		defer cancel()
+		return inner.Close(ctx)
+	}
+	driver := onCluster{inner, cluster, options}
+	p, err := experiment.Prepare(ctx, s, driver, inner.Networks(), env.workloads)
+	if err != nil {
+		return errors.Join(badInput(err), remove())
+	}
+	if o.overrides.Builds != nil {
+		p.FixBuilds(o.builds)
+	}
+	config, err := experiment.AssembleRemote(ctx, s, p, driver, env.workloads)
+	if err != nil {
+		return errors.Join(err, remove())
+	}
+	if moved != "" {
+		config.Run.Notes = append(config.Run.Notes, moved)
+	}
+	folder, err := env.openFolder(s, &config.Run, o)
+	if err != nil {
+		return errors.Join(err, remove())
+	}
+	config.Folder = folder
+	if len(s.Changes) > 0 {
+		if config.Changer, err = change.New(cluster, change.Options{
+			Run: config.Run.Run, Config: o.cluster.config(), Folder: folder.Dir(), Log: env.err,
+		}); err != nil {
+			return errors.Join(err, remove(), folder.Close())
+		}
+	}
+	run, err := env.carryOut(ctx, config, o)
+	return env.finish(run, folder, o, errors.Join(err, remove(), folder.Close()))
+}
+
+// toCluster has a study that was made for another testbed run on a cluster, and says what was changed: of networks that netdelta would
+// build itself, those that every cluster has take the place. What was asked for by a flag stays.
+func toCluster(s *study.Study, o study.Overrides) (note string) {
+	foreign := func(name string) bool { _, err := kube.Named(name); return err != nil }
+	if i := slices.IndexFunc(s.Networks, foreign); len(o.Networks) == 0 && i >= 0 {
+		note = fmt.Sprintf("the study's networks are built by netdelta (%s, ...), which a cluster is not: the cluster's own take their place", s.Networks[i])
+		s.Networks, s.Changes = nil, nil
+		for _, n := range kube.Networks() {
+			if n.Name != kube.Headless { // the address is a pod's own: it only differs in how it was found
+				s.Networks = append(s.Networks, n.Name)
+			}
+		}
+	}
+	if o.Baseline == "" && foreign(s.Baseline) {
+		s.Baseline = kube.Host
+	}
+	s.Testbed.Link = study.Link{MTU: study.DefaultMTU}
+	return note
+}
+
+// clusterNetworks are those of a cluster, as studies may name them.
+func clusterNetworks() study.KnownNetworks {
+	own := study.KnownNetworks{Read: func(name string) (is bool, err error) {
+		if !strings.HasPrefix(name, kube.MultusPrefix) {
+			return false, nil
+		}
+		_, err = kube.Named(name)
+		return true, err
+	}}
+	for _, n := range kube.Networks() {
+		own.Names = append(own.Names, n.Name)
+	}
+	return own
+}
+
+// clusterNetworkEntry is a network of a cluster, for a list.
+type clusterNetworkEntry struct {
+	Name    string   `json:"name"`
+	Summary string   `json:"summary"`
+	UsedBy  []string `json:"used_by"`
+}
+
+func (e clusterNetworkEntry) line() []string {
+	return []string{e.Name, strings.Join(e.UsedBy, ", "), e.Summary}
+}
+
+func clusterNetworkEntries(context.Context, *environment) ([]entry, error) {
+	all := append(kube.Networks(), network.Network{
+		Name: kube.MultusPrefix + "NAMESPACE/NAME", Summary: "a secondary network, by its NetworkAttachmentDefinition", UsedBy: []string{"Multus", "SR-IOV"},
+	})
+	var entries []entry
+	for _, n := range all {
+		entries = append(entries, clusterNetworkEntry{n.Name, n.Summary, n.UsedBy})
+	}
+	return entries, nil
+}

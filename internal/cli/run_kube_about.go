@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"netdelta/result"
+	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/survey"
+)
+
+// onCluster is the driver of a cluster that can also say what the cluster is.
+type onCluster struct {
+	*kube.Driver
+	cluster *kube.Cluster
+	options kube.Options
+}
+
+// Cluster implements testbed.Remote.
+func (d onCluster) Cluster(ctx context.Context) (result.Cluster, []string, error) {
+	found, err := survey.Look(ctx, d.cluster, survey.Options{Pods: d.options})
+	if err != nil {
+		return result.Cluster{}, nil, err
+	}
+	about, notes := surveyed(found)
+	return about, notes, nil
+}
+
+// surveyed is what a run records of a cluster, and what it could not find out.
+func surveyed(s survey.Survey) (result.Cluster, []string) {
+	about := result.Cluster{Name: s.Cluster, Version: s.Version, Network: pluginWords(s.Network), Proxy: s.Services.Mode}
+	for _, n := range s.Nodes {
+		if n.Shut != "" || !n.Ready {
+			continue // no pod of the run is there
+		}
+		about.Nodes = append(about.Nodes, result.ClusterNode{
+			Name: n.Name, Zone: n.Zone, Kernel: n.Kernel, OS: n.OS, Kubelet: n.Kubelet, Runtime: n.Runtime,
+		})
+	}
+	var notes []string
+	for _, g := range s.Gaps {
+		why := g.Reason
+		if g.Right != "" {
+			why = "it takes the right to " + g.Right
+		}
+		notes = append(notes, fmt.Sprintf("not known here: %s: %s", g.What, why))
+	}
+	slices.Sort(notes)
+	return about, slices.Compact(notes)
+}
+
+// pluginWords says in a few words how a cluster's pods are joined: "flannel (vxlan, pods' MTU 1450)".
+func pluginWords(n survey.Network) string {
+	if n.Plugin == "" {
+		return ""
+	}
+	var more []string
+	if n.Mode != "" {
+		more = append(more, n.Mode)
+	}
+	if n.Encapsulation != "" && n.Encapsulation != n.Mode && n.Encapsulation != "none" {
+		more = append(more, "encapsulated in "+n.Encapsulation)
+	}
+	if n.Encryption != "" && n.Encryption != "none" {
+		more = append(more, "encrypted by "+n.Encryption)
+	}
+	if n.MTU != 0 {
+		more = append(more, fmt.Sprintf("pods' MTU %d", n.MTU))
+	}
+	if len(more) == 0 {
+		return n.Plugin
+	}
+	return n.Plugin + " (" + strings.Join(more, ", ") + ")"
+}
