@@ -25,13 +25,14 @@ type FleetSpec struct {
 	Family result.Family
 	// Clients and Servers are how many pods of each.
 	Clients, Servers int
-	// Number tells the fleets of a run apart; two that stand at the same time must not share one.
-	Number int
 }
 
 // Fleet is pods that Indexed Jobs have made: any number of them at the cost of two requests. Close is idempotent.
 type Fleet struct {
+	driver           *Driver
 	launcher         *Launcher
+	number           int // tells the fleets and testbeds of a run apart
+	slot             int // its range of ports on the nodes, -1 for none
 	spec             FleetSpec
 	clients, servers []testbed.Pod
 	missing          map[string]string
@@ -41,7 +42,7 @@ type Fleet struct {
 
 // OpenFleet makes the pods, spread over the nodes, and waits until they are up. Pods that do not come up are named in Missing; it
 // is an error when no client or no server does, and then nothing is left of the fleet.
-func (l *Launcher) OpenFleet(ctx context.Context, s FleetSpec) (*Fleet, error) {
+func (d *Driver) OpenFleet(ctx context.Context, s FleetSpec) (*Fleet, error) {
 	if s.Network != Host && s.Network != Pod && s.Network != ClusterIP && s.Network != NodePort {
 		return nil, &testbed.UnsupportedError{
 			Feature: "a fleet in network " + s.Network, Need: "pods that a Job can make alike", Mend: fmt.Sprintf("take %s, %s, %s or %s", Host, Pod, ClusterIP, NodePort),
@@ -50,14 +51,25 @@ func (l *Launcher) OpenFleet(ctx context.Context, s FleetSpec) (*Fleet, error) {
 	if s.Family == "" {
 		s.Family = result.IPv4
 	}
-	f := &Fleet{launcher: l, spec: s, missing: map[string]string{}}
+	if err := d.lease.hold(ctx); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	f := &Fleet{driver: d, launcher: d.launcher, number: d.opened, slot: -1, spec: s, missing: map[string]string{}}
+	d.opened++
+	d.mu.Unlock()
 	if err := f.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("network %s: %w", s.Network, err), f.Close())
 	}
 	return f, nil
 }
 
-func (f *Fleet) open(ctx context.Context) error {
+func (f *Fleet) open(ctx context.Context) (err error) {
+	if f.spec.Network == Host {
+		if f.slot, err = f.driver.takeSlot(ctx); err != nil {
+			return err
+		}
+	}
 	for _, w := range []struct {
 		role  Role
 		count int
@@ -75,7 +87,6 @@ func (f *Fleet) open(ctx context.Context) error {
 	}
 	first, last := f.servers[0].Ports()
 	service := serviceManifest(f.launcher.cluster.Namespace, f.name("front"), f.spec.Network, f.spec.Family, f.launcher.Run(), f.labels(RoleServer), first, last)
-	var err error
 	f.front, err = f.launcher.cluster.makeService(ctx, service, addressIn(f.servers[0], f.spec.Family), f.launcher.options.Within)
 	return err
 }
@@ -89,20 +100,25 @@ func addressIn(p testbed.Pod, family result.Family) netip.Addr {
 }
 
 func (f *Fleet) name(rest string) string {
-	return f.launcher.Run().Name("fleet" + strconv.Itoa(f.spec.Number) + "-" + rest)
+	return f.launcher.Run().Name("fleet" + strconv.Itoa(f.number) + "-" + rest)
 }
 
 // labels are those of the pods of a role, and of no others.
 func (f *Fleet) labels(role Role) map[string]string {
 	all := f.launcher.Run().Labels(role)
-	all[LabelTestbed] = "fleet" + strconv.Itoa(f.spec.Number)
+	all[LabelTestbed] = "fleet" + strconv.Itoa(f.number)
 	return all
 }
 
 // manifest is the Job of a role's pods. A pod that fails is not made again: its index fails, and the others go on.
 func (f *Fleet) manifest(role Role, count int) *batchv1.Job {
 	completions, indexed, none, allowed, keep := int32(count), batchv1.IndexedCompletion, int32(0), int32(count), int32(60)
-	pod := f.launcher.Manifest(Wish{Name: "fleet", Role: role, HostNetwork: f.spec.Network == Host})
+	w := Wish{Name: "fleet", Role: role, HostNetwork: f.spec.Network == Host}
+	if w.HostNetwork {
+		first, last := f.hostPorts()
+		w.Annotations = map[string]string{annotationPorts: fmt.Sprintf("%d-%d", first, last)}
+	}
+	pod := f.launcher.Manifest(w)
 	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: f.labels(role)},
@@ -115,13 +131,20 @@ func (f *Fleet) manifest(role Role, count int) *batchv1.Job {
 		}
 	}
 	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: f.name(string(role)), Namespace: f.launcher.cluster.Namespace, Labels: f.labels(role)},
+		ObjectMeta: metav1.ObjectMeta{Name: f.name(string(role)), Namespace: pod.Namespace, Labels: f.labels(role)},
 		Spec: batchv1.JobSpec{
 			Completions: &completions, Parallelism: &completions, CompletionMode: &indexed,
 			BackoffLimitPerIndex: &none, MaxFailedIndexes: &allowed, TTLSecondsAfterFinished: &keep,
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: f.labels(role)}, Spec: pod.Spec},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: f.labels(role), Annotations: pod.Annotations}, Spec: pod.Spec},
 		},
 	}
+}
+
+// hostPorts is the range of ports that the fleet's servers share on the nodes.
+func (f *Fleet) hostPorts() (first, last uint16) {
+	ports := uint16(f.launcher.options.Ports)
+	first = firstHostPort + uint16(f.slot)*(ports+1)
+	return first, first + ports - 1
 }
 
 // Clients are the pods of clients.
@@ -165,6 +188,9 @@ func (f *Fleet) Close() error {
 		return fmt.Errorf("remove the fleet of network %s: %w; netdelta cleanup --testbed kubernetes removes it later", f.spec.Network, err)
 	}
 	f.closed = true
+	if f.slot >= 0 {
+		f.driver.giveBack(f.slot)
+	}
 	for {
 		left, err := f.pods(ctx)
 		if err == nil && len(left) == 0 {
@@ -189,7 +215,7 @@ func unlessGone(err error) error {
 // pods are the fleet's, of both roles.
 func (f *Fleet) pods(ctx context.Context) ([]corev1.Pod, error) {
 	list, err := f.launcher.cluster.API.CoreV1().Pods(f.launcher.cluster.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: f.launcher.Run().Selector() + "," + LabelTestbed + "=fleet" + strconv.Itoa(f.spec.Number),
+		LabelSelector: f.launcher.Run().Selector() + "," + LabelTestbed + "=fleet" + strconv.Itoa(f.number),
 	})
 	if err != nil {
 		return nil, err

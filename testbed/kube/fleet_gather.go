@@ -163,13 +163,13 @@ func (f *Fleet) jobWords(ctx context.Context, role Role, last error) string {
 	return "not up within " + f.launcher.options.Within.String()
 }
 
-// place gives a server ports of its own: servers in their nodes' namespaces share these.
+// place gives a server ports of its own: servers in their nodes' namespaces may share these.
 func (f *Fleet) place(p *LivePod) {
 	if f.spec.Network != Host {
 		return
 	}
-	width := p.last - p.first + 1
-	number := uint16(f.spec.Number*f.spec.Servers + len(f.servers))
-	p.first = firstHostPort + number*width%(lastHostPort-firstHostPort-width)
-	p.last = p.first + width - 1
+	first, last := f.hostPorts()
+	width := max(1, (last-first+1)/uint16(f.spec.Servers))
+	p.first = min(first+uint16(len(f.servers))*width, last)
+	p.last = min(p.first+width-1, last)
 }
