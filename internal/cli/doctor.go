@@ -35,11 +35,18 @@ type finding struct {
 
 func newDoctorCommand(env *environment) *cobra.Command {
 	var asJSON, guest bool
+	var cluster doctorCluster
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine and the guest can and can't run, and the mend",
+		Short: "Say what this machine, the guest or a cluster can and can't run, and the mend",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cluster.check(guest); err != nil {
+				return err
+			}
+			if isCluster(cluster.testbed) {
+				return env.examineCluster(cmd.Context(), cluster, asJSON)
+			}
 			findings, err := env.diagnose(cmd.Context())
 			if err == nil {
 				findings, err = env.examineGuest(cmd.Context(), findings, guest)
@@ -55,6 +62,7 @@ func newDoctorCommand(env *environment) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&guest, "guest", false, "boot a guest, built first if need be, and look into it too; what is found is kept")
+	cluster.add(cmd.Flags())
 	return cmd
 }
 

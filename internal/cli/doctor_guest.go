@@ -22,8 +22,8 @@ import (
 	"netdelta/testbed/vm/image"
 )
 
-// survey is what the doctor found inside a guest.
-type survey struct {
+// guestSurvey is what the doctor found inside a guest.
+type guestSurvey struct {
 	Image    string    `json:"image"`   // its ID
 	Program  string    `json:"program"` // the hash of the program that looked: another may need other things
 	Findings []finding `json:"findings"`
@@ -51,7 +51,7 @@ func programHash() (string, error) {
 }
 
 // lastSurvey is what this program found when it last looked inside a guest of this image, nil where it did not.
-func lastSurvey(i image.Image) (*survey, error) {
+func lastSurvey(i image.Image) (*guestSurvey, error) {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(i.Dir), surveyFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -59,7 +59,7 @@ func lastSurvey(i image.Image) (*survey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what was found in the guest: %w", err)
 	}
-	var s survey
+	var s guestSurvey
 	hash, err := programHash()
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func lastSurvey(i image.Image) (*survey, error) {
 }
 
 // lookInside boots a guest and has the doctor look around in it. What it finds is kept.
-func (env *environment) lookInside(ctx context.Context) (i image.Image, s *survey, err error) {
+func (env *environment) lookInside(ctx context.Context) (i image.Image, s *guestSurvey, err error) {
 	if i, err = env.buildImage(ctx, false); err != nil {
 		return i, nil, err
 	}
@@ -97,7 +97,7 @@ func (env *environment) lookInside(ctx context.Context) (i image.Image, s *surve
 	if err != nil {
 		return i, nil, err
 	}
-	s = &survey{Image: i.ID(), Program: hash}
+	s = &guestSurvey{Image: i.ID(), Program: hash}
 	if err := json.Unmarshal(said.Bytes(), &s.Findings); err != nil {
 		return i, nil, fmt.Errorf("look around in a guest: %w", err)
 	}
@@ -112,7 +112,7 @@ func (env *environment) lookInside(ctx context.Context) (i image.Image, s *surve
 
 // guestHere returns the image and the last survey without booting or building anything. The image's folder is "" where there is
 // none.
-func guestHere() (image.Image, *survey, error) {
+func guestHere() (image.Image, *guestSurvey, error) {
 	i, err := image.Glance(image.Options{})
 	if errors.Is(err, fs.ErrNotExist) {
 		return image.Image{}, nil, nil
@@ -130,7 +130,7 @@ func (env *environment) examineGuest(ctx context.Context, findings []finding, lo
 		return findings, nil // who had it look around from there looks for guests too
 	}
 	var i image.Image
-	var s *survey
+	var s *guestSurvey
 	var err error
 	if look {
 		i, s, err = env.lookInside(ctx)
@@ -190,7 +190,7 @@ func (f finding) with(guest finding) finding {
 }
 
 // network is what was found of a network in the guest; false where nobody has looked. It boots nothing.
-func (s *survey) network(name string) (finding, bool) {
+func (s *guestSurvey) network(name string) (finding, bool) {
 	if s == nil {
 		return finding{}, false
 	}

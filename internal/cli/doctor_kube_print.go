@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"netdelta/internal/ui"
+	"netdelta/testbed/kube/survey"
+)
+
+// harmless writes JSON that a terminal does not obey: control characters beyond those that JSON escapes anyway, and marks that turn
+// the direction of writing, are escaped as well. What it says is the same.
+type harmless struct{ to io.Writer }
+
+func (h harmless) Write(text []byte) (int, error) {
+	var b strings.Builder
+	for _, r := range string(text) {
+		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	if _, err := io.WriteString(h.to, b.String()); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// clusterPage prints what was found in a cluster. All that the cluster says is cleaned.
+type clusterPage struct {
+	out      io.Writer
+	terminal ui.Terminal
+}
+
+func (p clusterPage) print(s survey.Survey, findings []survey.Finding) error {
+	p.head(s)
+	for _, part := range []func(survey.Survey) error{p.nodes, p.network, p.rights, p.pods} {
+		if err := part(s); err != nil {
+			return err
+		}
+	}
+	p.findings(findings)
+	return nil
+}
+
+// title prints the title of a part.
+func (p clusterPage) title(text string) {
+	fmt.Fprintf(p.out, "%s\n", p.terminal.Paint(ui.Bold, p.terminal.Text(text)))
+}
+
+// table prints rows below each other, indented. No cell can break out of its place.
+func (p clusterPage) table(rows [][]string) error {
+	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = p.terminal.Text(cell)
+		}
+		fmt.Fprintf(w, "  %s\n", strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.out)
+	return nil
+}
+
+func (p clusterPage) head(s survey.Survey) {
+	level := s.Namespace.Level
+	if level == "" {
+		level = "not set"
+	}
+	p.title("CLUSTER " + s.Cluster + ": Kubernetes " + s.Version)
+	fmt.Fprintf(p.out, "  as %s, in namespace %s (Pod Security: %s)\n\n", p.terminal.Text(known(s.User.Name)), p.terminal.Text(s.Namespace.Name), p.terminal.Text(level))
+}
+
+func (p clusterPage) nodes(s survey.Survey) error {
+	if len(s.Nodes) == 0 {
+		return nil
+	}
+	p.title("NODES")
+	rows := [][]string{{"name", "state", "kubelet", "kernel", "zone", "processors", "free", "clock"}}
+	for _, n := range s.Nodes {
+		state := "open to pods"
+		switch {
+		case !n.Ready:
+			state = "not ready"
+		case n.Shut != "":
+			state = "closed: " + n.Shut
+		}
+		free, clock, zone := "not known", "not known", n.Zone
+		if n.FreeMilliCPU >= 0 {
+			free = processors(n.FreeMilliCPU)
+		}
+		if n.Clock != nil {
+			clock = n.Clock.String()
+		}
+		if zone == "" {
+			zone = "-"
+		}
+		rows = append(rows, []string{n.Name, state, n.Kubelet, n.Kernel, zone, processors(n.MilliCPU), free, clock})
+	}
+	return p.table(rows)
+}
+
+// processors writes thousandths of them.
+func processors(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', 1, 64) }
+
+func (p clusterPage) network(s survey.Survey) error {
+	n := s.Network
+	p.title("NETWORK")
+	plugin := known(n.Plugin)
+	if n.Mode != "" {
+		plugin += ", " + n.Mode
+	}
+	rows := [][]string{{"plugin", plugin}, {"between nodes", travels(n)}}
+	for i, by := range n.By {
+		label := ""
+		if i == 0 {
+			label = "known by"
+		}
+		rows = append(rows, []string{label, by})
+	}
+	if n.Doubt != "" {
+		rows = append(rows, []string{"doubt", n.Doubt})
+	}
+	size := "not known"
+	if n.MTU > 0 {
+		size = strconv.Itoa(n.MTU)
+	}
+	services := known(s.Services.Mode)
+	if s.Services.By != "" {
+		services += " (" + s.Services.By + ")"
+	}
+	if s.Services.Count >= 0 {
+		services += fmt.Sprintf(", %d of them", s.Services.Count)
+	}
+	rows = append(rows, []string{"pods' MTU", size}, []string{"policies", known(n.Policies)}, []string{"eBPF", known(n.EBPF)}, []string{"encryption", known(n.Encryption)},
+		[]string{"services", services})
+	if s.Secondary.Multus {
+		rows = append(rows, []string{"secondary", "Multus"})
+	}
+	if len(s.Secondary.SRIOV) > 0 {
+		rows = append(rows, []string{"SR-IOV", strings.Join(s.Secondary.SRIOV, ", ")})
+	}
+	if err := p.table(rows); err != nil {
+		return err
+	}
+	return p.devices(s)
+}
+
+// travels says what packets between nodes travel in.
+func travels(n survey.Network) string {
+	switch {
+	case n.Encapsulation == "":
+		return "not known"
+	case n.Encapsulation == "none":
+		return "packets travel as they are"
+	case n.OnlyAcross:
+		return "packets travel in " + n.Encapsulation + " between subnets, as they are within one"
+	}
+	return "packets travel in " + n.Encapsulation
+}
+
+// devices prints cards and bonds: what pods' own ends are, the network says.
+func (p clusterPage) devices(s survey.Survey) error {
+	if !s.Devices {
+		return nil
+	}
+	p.title("DEVICES")
+	rows := [][]string{{"node", "device", "kind", "MTU", "speed", "bond"}}
+	for _, n := range s.Nodes {
+		for _, d := range n.Devices {
+			if d.Kind != "device" && d.Kind != "bond" && !ofTunnel(d.Kind) {
+				continue
+			}
+			speed, bond := "-", "-"
+			if d.Speed > 0 {
+				speed = d.Speed.String()
+			}
+			switch {
+			case d.Kind == "bond":
+				bond = d.BondMode + ", hash " + known(d.HashPolicy)
+			case d.Master != "":
+				bond = "part of " + d.Master
+			}
+			rows = append(rows, []string{n.Name, d.Name, d.Kind, strconv.Itoa(d.MTU), speed, bond})
+		}
+	}
+	return p.table(rows)
+}
+
+// ofTunnel says whether a kind of device wraps packets.
+func ofTunnel(kind string) bool {
+	return slices.Contains([]string{"vxlan", "geneve", "ipip", "gre", "wireguard", "tun"}, kind)
+}
+
+func (p clusterPage) rights(s survey.Survey) error {
+	if len(s.Rights) == 0 {
+		return nil
+	}
+	p.title("RIGHTS")
+	var rows [][]string
+	for i := 0; i < len(s.Rights); {
+		first := s.Rights[i]
+		mark := "ok"
+		var verbs, missing []string
+		for ; i < len(s.Rights); i++ {
+			r := s.Rights[i]
+			if r.For != first.For || r.Group != first.Group || r.Resource != first.Resource || r.Namespace != first.Namespace {
+				break
+			}
+			verbs = append(verbs, r.Verb)
+			if !r.Allowed {
+				mark, missing = "--", append(missing, r.Verb)
+			}
+		}
+		resource := first.Resource
+		if first.Group != "" {
+			resource += "." + first.Group
+		}
+		where := "the cluster"
+		if first.Namespace != "" {
+			where = first.Namespace
+		}
+		says := ""
+		if len(missing) > 0 {
+			says = "missing: " + strings.Join(missing, " ")
+		}
+		rows = append(rows, []string{mark, string(first.For), resource, strings.Join(verbs, " "), where, says})
+	}
+	return p.table(rows)
+}
+
+func (p clusterPage) pods(s survey.Survey) error {
+	if len(s.Admission) == 0 {
+		return nil
+	}
+	p.title("PODS: would the namespace take them?")
+	var rows [][]string
+	for _, a := range s.Admission {
+		mark, says := "ok", "yes"
+		switch {
+		case a.Untried != "":
+			mark, says = "--", "not tried: "+a.Untried
+		case !a.Admitted:
+			mark, says = "--", "no"
+		}
+		rows = append(rows, []string{mark, a.Pod, says})
+	}
+	return p.table(rows)
+}
+
+// findings prints what the facts mean, each wrapped to the terminal's width.
+func (p clusterPage) findings(all []survey.Finding) {
+	if len(all) == 0 {
+		p.title("FINDINGS: none")
+		return
+	}
+	counts := map[survey.Severity]int{}
+	for _, f := range all {
+		counts[f.Severity]++
+	}
+	p.title(fmt.Sprintf("FINDINGS: %d missing, %d to be warned of, %d to note", counts[survey.Missing], counts[survey.Warning], counts[survey.Note]))
+	colours := map[survey.Severity]ui.Style{survey.Missing: ui.Red, survey.Warning: ui.Yellow, survey.Note: ui.Plain}
+	for _, f := range all {
+		p.line(p.terminal.Paint(colours[f.Severity], fmt.Sprintf("%-8s", f.Severity)), f.Topic+": "+f.Says)
+		if f.Why != "" {
+			p.line("        ", "why: "+f.Why)
+		}
+		if f.Mend != "" {
+			p.line("        ", "mend: "+f.Mend)
+		}
+	}
+}
+
+// hanging is how far the text of a finding is from the margin.
+const hanging = 12
+
+// line prints text after a label of eight columns, wrapped.
+func (p clusterPage) line(label, text string) {
+	for i, line := range ui.Wrap(p.terminal.Text(text), max(p.terminal.Width-hanging, hanging)) {
+		if i > 0 {
+			label = "        "
+		}
+		fmt.Fprintf(p.out, "  %s  %s\n", label, line)
+	}
+}
