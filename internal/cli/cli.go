@@ -78,6 +78,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	answer := &answer{to: out}
 	env := &environment{in: in, out: answer, terminal: out, err: errw, getenv: os.Getenv, workloads: catalogue.Workloads(), drivers: drivers()}
 	root := newRoot(env)
+	asPlugin(root, os.Args[0])
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(answer)
@@ -161,6 +162,7 @@ EXIT STATUS
 		newLabCommand(env),
 		newCleanupCommand(env),
 		newImageCommand(env),
+		newKubeCommand(env),
 		newVMCommand(env),
 		newAgentCommand(env),
 		newGuestCommand(),
