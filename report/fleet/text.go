@@ -39,7 +39,7 @@ func WriteText(w io.Writer, r insight.Report) error {
 }
 
 func writeNetworks(out io.Writer, r insight.Report) {
-	table := newTable(out)
+	table := newTable()
 	put(table, "network\tclients\ttotal\tfor each\tp50\tp99\tp99.9\tfairness\tslowest client\n")
 	for _, n := range r.Networks {
 		if len(n.Volleys) == 0 {
@@ -54,8 +54,7 @@ func writeNetworks(out io.Writer, r insight.Report) {
 		}
 		put(table, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%.3f\t%s\n", name(n), clients, total, each, p50, p99, p999, fairness(n), slowest(n))
 	}
-	flush(table)
-	put(out, "\n")
+	table.print(out)
 }
 
 // name is that of a network; the baseline's twin is told apart.
@@ -133,7 +132,7 @@ func writeDeltas(out io.Writer, r insight.Report) {
 	if len(r.Deltas) == 0 {
 		return
 	}
-	table := newTable(out)
+	table := newTable()
 	put(table, "against %s\tmetric\tdelta\t95%% interval\tverdict\n", ui.Clean(r.Deltas[0].Baseline))
 	for _, d := range r.Null {
 		writeDelta(table, d, " (twin)")
@@ -141,8 +140,7 @@ func writeDeltas(out io.Writer, r insight.Report) {
 	for _, d := range r.Deltas {
 		writeDelta(table, d, "")
 	}
-	flush(table)
-	put(out, "\n")
+	table.print(out)
 }
 
 func writeDelta(table io.Writer, d insight.Delta, mark string) {
@@ -187,7 +185,7 @@ func writeFailures(out io.Writer, n fleet.Network) {
 		if f.Node != "" {
 			where += " on " + f.Node
 		}
-		put(out, "  %s: %s\n", ui.Clean(where), ui.Clean(strings.ReplaceAll(f.Why, "\n", "; ")))
+		put(out, "  %s: %s\n", ui.Clean(where), ui.Clean(strings.Join(strings.Fields(f.Why), " ")))
 	}
 	if more := n.Failed - shownFailures; more > 0 {
 		put(out, "  and %d more\n", more)
@@ -209,9 +207,24 @@ func count(n int, noun string, plural ...string) string {
 
 func ns(v float64) string { return unit.Duration(time.Duration(v)) }
 
-func newTable(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
+// columns are text; its lines end where their last word does.
+type columns struct {
+	*tabwriter.Writer
+	text *strings.Builder
+}
 
-// flush ends a table; the error stays with what is below and comes with its Flush.
-func flush(table *tabwriter.Writer) { _ = table.Flush() }
+func newTable() columns {
+	text := &strings.Builder{}
+	return columns{tabwriter.NewWriter(text, 0, 0, 2, ' ', 0), text}
+}
+
+// print ends a table and prints it.
+func (t columns) print(out io.Writer) {
+	_ = t.Flush() // its text takes everything
+	for line := range strings.Lines(t.text.String()) {
+		put(out, "%s\n", strings.TrimRight(line, " \n"))
+	}
+	put(out, "\n")
+}
 
 func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

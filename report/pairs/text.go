@@ -44,20 +44,19 @@ func writeMatrix(out io.Writer, r insight.Report, n insight.Network) {
 		put(out, "  %d nodes: the matrix is in the page (--out) and in the JSON\n\n", len(r.Nodes))
 		return
 	}
-	table := newTable(out)
+	table := newTable()
 	for _, node := range r.Nodes {
 		put(table, "\t%s", ui.Clean(node))
 	}
-	put(table, "\t\n")
+	put(table, "\n")
 	for _, client := range r.Nodes {
 		put(table, "%s", ui.Clean(client))
 		for _, server := range r.Nodes {
 			put(table, "\t%s", cellOf(r, n, client, server))
 		}
-		put(table, "\t\n")
+		put(table, "\n")
 	}
-	flush(table)
-	put(out, "\n")
+	table.print(out)
 }
 
 // cellOf is what the matrix says of a pair.
@@ -87,13 +86,12 @@ func value(r insight.Report, v float64) string {
 }
 
 func writeNodes(out io.Writer, r insight.Report, n insight.Network) {
-	table := newTable(out)
-	put(table, "node\tbeside the others\t95%% interval\tas client\tas server\t\n")
+	table := newTable()
+	put(table, "node\tbeside the others\t95%% interval\tas client\tas server\n")
 	for _, node := range n.Nodes {
 		put(table, "%s\t%s\t%s\t%s\t%s\t%s\n", ui.Clean(node.Node), percent(node.Ratio), interval(node, r.Builds()), percent(node.AsClient), percent(node.AsServer), mark(node))
 	}
-	flush(table)
-	put(out, "\n")
+	table.print(out)
 }
 
 func percent(ratio float64) string { return unit.Ratio(ratio).Percent() }
@@ -144,16 +142,31 @@ func writeFailures(out io.Writer, r insight.Report, network int) {
 		if f.Server != f.Client {
 			where += " to " + f.Server
 		}
-		put(out, "failed: %s: %s\n", ui.Clean(where), ui.Clean(strings.ReplaceAll(f.Why, "\n", "; ")))
+		put(out, "failed: %s: %s\n", ui.Clean(where), ui.Clean(strings.Join(strings.Fields(f.Why), " ")))
 	}
 	if more := len(failures) - shownFailures; more > 0 {
 		put(out, "and %d more failed\n", more)
 	}
 }
 
-func newTable(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
+// columns are text; its lines end where their last word does.
+type columns struct {
+	*tabwriter.Writer
+	text *strings.Builder
+}
 
-// flush ends a table; the error stays with what is below and comes with its Flush.
-func flush(table *tabwriter.Writer) { _ = table.Flush() }
+func newTable() columns {
+	text := &strings.Builder{}
+	return columns{tabwriter.NewWriter(text, 0, 0, 2, ' ', 0), text}
+}
+
+// print ends a table and prints it.
+func (t columns) print(out io.Writer) {
+	_ = t.Flush() // its text takes everything
+	for line := range strings.Lines(t.text.String()) {
+		put(out, "%s\n", strings.TrimRight(line, " \n"))
+	}
+	put(out, "\n")
+}
 
 func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

@@ -1,0 +1,92 @@
+package fleet_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"netdelta/experiment/fleet"
+	insight "netdelta/insight/fleet"
+	report "netdelta/report/fleet"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// network is what a fleet could have measured: p50 is 20 us times ratio.
+func network(name string, role result.Role, ratio float64) fleet.Network {
+	n := fleet.Network{
+		Network: name, Role: role,
+		Latency: &fleet.Quantiles{P50: 20_000 * ratio, P90: 30_000 * ratio, P99: 70_000 * ratio, P999: 300_000 * ratio, Max: 2e6},
+		Late:    &fleet.Quantiles{P50: 60_000, P90: 90_000, P99: 400_000, P999: 900_000, Max: 900_000}, ClockError: 80 * time.Microsecond,
+		Slowest: &fleet.Client{Pod: name + "-7", Node: "w2", Rate: 40_000 / ratio, Throughput: 1e8},
+	}
+	for b := range 6 {
+		n.Builds = append(n.Builds, fleet.Build{Build: b, Pods: 2 * time.Second, Armed: 3500 * time.Millisecond, Clients: 20, Fairness: 0.987})
+		for r := range 3 {
+			p50 := 20_000 * ratio * (1 + 0.002*float64((b*5+r)%4))
+			n.Volleys = append(n.Volleys, fleet.Volley{Build: b, Round: r, Clients: 20, Rate: 2e10 / p50, Throughput: 3e8, P50: p50, P99: 3 * p50})
+		}
+	}
+	return n
+}
+
+func measured() insight.Report {
+	lost := network("pod", result.RoleCell, 1.3)
+	lost.Failed = 7
+	for i := range 7 {
+		lost.Failures = append(lost.Failures, fleet.Failure{Build: 1, Pod: "pod-" + string(rune('a'+i)), Node: "w1\x1b[31m", Why: "agent is gone: its pod was evicted:\nno memory"})
+	}
+	empty := fleet.Network{Network: "nodeport", Role: result.RoleCell, Failed: 1, Failures: []fleet.Failure{{Build: 0, Why: "quota exceeded"}}}
+	return insight.Judge(fleet.Outcome{
+		Testbed: "kubernetes", Workload: "tcp-rr", Clients: 20, Servers: 1, Volley: 500 * time.Millisecond, Seed: 1,
+		Networks: []fleet.Network{network("host", result.RoleBaseline, 1), network("host", result.RoleTwin, 1.001), lost, empty},
+	}, stats.Options{})
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s (-want +got): %s", path, d)
+	}
+}
+
+func TestText(t *testing.T) {
+	var out bytes.Buffer
+	if err := report.WriteText(&out, measured()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsRune(out.String(), '\x1b') {
+		t.Error("a name reaches the terminal as it is")
+	}
+	golden(t, "fleet.txt", out.Bytes())
+}
+
+func TestStreams(t *testing.T) {
+	n := network("pod", result.RoleBaseline, 1)
+	n.Latency = nil
+	var out bytes.Buffer
+	if err := report.WriteText(&out, insight.Judge(fleet.Outcome{
+		Testbed: "lab", Workload: "tcp-stream", Clients: 1, Servers: 1, Volley: time.Second, Networks: []fleet.Network{n},
+	}, stats.Options{})); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "streams.txt", out.Bytes())
+}
