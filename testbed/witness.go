@@ -83,7 +83,7 @@ type Stand struct {
 
 // Place is a network namespace while it was watched.
 type Place struct {
-	// Name is that of the pod or the node.
+	// Name is that of the node, or says which pod it is.
 	Name       string
 	Interfaces []Interface
 	// Before and After are the devices' counters by name.

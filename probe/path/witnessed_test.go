@@ -178,8 +178,8 @@ func TestWitnessedNetworks(t *testing.T) {
 		passes  []string // devices that requests between nodes must be seen on
 	}{
 		{"host", testbed.ReachHost, "none", "", []string{"node0/eth0", "node1/eth0"}},
-		{"routed", testbed.ReachPod, "none", testbed.InClear, []string{"pod0/eth0", "node0/veth0", "node0/eth0", "node1/eth0", "pod2/eth0"}},
-		{"vxlan-routed", testbed.ReachPod, "vxlan", testbed.InVXLAN, []string{"pod0/eth0", "node0/br0", "node0/vxlan0", "node0/eth0", "node1/eth0", "pod2/eth0"}},
+		{"routed", testbed.ReachPod, "none", testbed.InClear, []string{"pod-client/eth0", "node0/veth0", "node0/eth0", "node1/eth0", "pod-server/eth0"}},
+		{"vxlan-routed", testbed.ReachPod, "vxlan", testbed.InVXLAN, []string{"pod-client/eth0", "node0/br0", "node0/vxlan0", "node0/eth0", "node1/eth0", "pod-server/eth0"}},
 		{"vxlan", testbed.ReachPod, "vxlan", "", []string{"node0/vxlan0", "node0/eth0"}},
 		{"ipip", testbed.ReachPod, "ipip", testbed.InIPIP, []string{"node0/eth0"}},
 		{"gre", testbed.ReachPod, "gre", testbed.InGRE, []string{"node0/eth0"}},
@@ -259,7 +259,7 @@ func TestWitnessedFromInsideOfPods(t *testing.T) {
 	o := open(t, named(t, "vxlan-routed"), testbed.Spec{})
 	p := path.NewWitnessed(watched(t, o, testbed.ReachPod, testbed.InVXLAN, false))
 	found := newEnds(t, o, 0, 2).seenProof(t, p, "tcp", 700, 60)
-	passes(t, found, []string{"pod0/eth0", "pod2/eth0"})
+	passes(t, found, []string{"pod-client/eth0", "pod-server/eth0"})
 	weak := strings.Join(found.Weak, "\n")
 	for _, says := range []string{"nobody looked at the devices and packets of node0", "nobody looked at the devices and packets of node1", "as vxlan, as the change has it, is not verified"} {
 		if !found.OK || !strings.Contains(weak, says) {
@@ -284,7 +284,7 @@ func TestWitnessedAmounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told(t, found, "pod0/eth0 sent", "bytes of payload must have passed it")
+	told(t, found, "pod-client/eth0 sent", "bytes of payload must have passed it")
 	told(t, found, "node0/eth0 sent", "of the load", "bytes of payload must have passed it")
 	for _, c := range []struct {
 		share unit.Bytes

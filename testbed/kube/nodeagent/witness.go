@@ -109,8 +109,9 @@ func (w *Witness) survey(ctx context.Context, from, to testbed.Pod) (*way, error
 	for _, e := range []struct {
 		pod   testbed.Pod
 		stand *testbed.Stand
-	}{{from, &x.Client}, {to, &x.Server}} {
-		if err := w.look(ctx, x, e.pod, e.stand); err != nil {
+		name  string
+	}{{from, &x.Client, "pod-client"}, {to, &x.Server, "pod-server"}} {
+		if err := w.look(ctx, x, e.pod, e.stand, e.name); err != nil {
 			return nil, err
 		}
 	}
@@ -118,8 +119,8 @@ func (w *Witness) survey(ctx context.Context, from, to testbed.Pod) (*way, error
 }
 
 // look finds who looks at one end: an agent on its node, and one in the pod where that has a namespace of its own or where
-// nobody looks at the node.
-func (w *Witness) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.Stand) error {
+// nobody looks at the node. Pods have names of their own in every build: a place in one is named for what the pod is.
+func (w *Witness) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.Stand, name string) error {
 	if w.c.HostNetwork(pod) {
 		s.In = s.On
 	}
@@ -138,7 +139,6 @@ func (w *Witness) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.
 	if err != nil {
 		return err
 	}
-	name := s.Pod
 	if s.In == s.On {
 		name = s.Node
 	}

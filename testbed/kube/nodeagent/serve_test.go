@@ -1,0 +1,136 @@
+package nodeagent
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"netdelta/internal/leak"
+	"netdelta/testbed/lookout"
+)
+
+func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
+
+// said is what an agent answers to lines.
+func said(t testing.TB, lines ...string) []answer {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Serve(strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
+		t.Fatal(err)
+	}
+	var all []answer
+	for d := json.NewDecoder(&out); d.More(); {
+		var a answer
+		if err := d.Decode(&a); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	if len(all) != len(lines) {
+		t.Fatalf("%d answers to %d requests", len(all), len(lines))
+	}
+	return all
+}
+
+// An agent without any rights describes and counts the devices of its namespace, and what it can't do it says.
+func TestServe(t *testing.T) {
+	all := said(t,
+		`{"operation":"hello"}`, `{"operation":"describe"}`, `{"operation":"count"}`, `{"operation":"begin"}`,
+		`{"operation":"end","watch":1,"to":["127.0.0.1"],"port":1}`, `{"operation":"end","watch":1}`, `{"operation":"drop","watch":7}`,
+		`{"operation":"fit","at":"127.0.0.1:9","size":20}`, `{"operation":"dance"}`,
+	)
+	if all[0].Version != version {
+		t.Errorf("version %d, want %d", all[0].Version, version)
+	}
+	if i := all[1].Interfaces; len(i) == 0 || i[0].Name != "lo" || i[0].Kind != "device" || i[0].MTU == 0 {
+		t.Errorf("devices: %+v", i)
+	}
+	if _, is := all[2].Counters["lo"]; !is {
+		t.Errorf("counters: %+v", all[2].Counters)
+	}
+	if a := all[4]; len(a.Routes) != 1 || a.Routes[0].Device != "lo" || a.Lacks != "" || len(a.Interfaces) == 0 {
+		t.Errorf("the end of a watch: %+v", a)
+	}
+	for i, says := range map[int]string{5: "has ended", 7: "28 to 65535 bytes", 8: `no operation "dance"`} {
+		if e := all[i].Error; e == nil || !strings.Contains(e.Text, says) {
+			t.Errorf("answer %d: %+v, want an error with %q", i, e, says)
+		}
+	}
+	for _, i := range []int{0, 1, 2, 3, 4, 6} {
+		if e := all[i].Error; e != nil {
+			t.Errorf("answer %d: %s", i, e.Text)
+		}
+	}
+}
+
+// What is not a request ends the agent with an error.
+func TestServeRefusesNoise(t *testing.T) {
+	if err := Serve(strings.NewReader("what?\n"), new(bytes.Buffer)); err == nil {
+		t.Error("taken for a request")
+	}
+}
+
+// Only packets between two of the addresses are kept.
+func TestConcerns(t *testing.T) {
+	bytesOf := func(texts ...string) [][]byte {
+		var all [][]byte
+		for _, text := range texts {
+			all = append(all, netip.MustParseAddr(text).AsSlice())
+		}
+		return all
+	}
+	head := func(addresses ...string) []byte {
+		return append([]byte("header"), bytes.Join(bytesOf(addresses...), nil)...)
+	}
+	wanted := bytesOf("10.244.1.5", "10.244.2.3", "172.18.0.2", "2001:db8::1")
+	for _, c := range []struct {
+		head []byte
+		want bool
+	}{
+		{head("10.244.1.5", "10.244.2.3"), true},
+		{head("172.18.0.2", "172.18.0.9", "10.244.1.5"), true},
+		{head("172.18.0.2", "172.18.0.2"), true}, // to itself
+		{head("172.18.0.2", "172.18.0.9"), false},
+		{head("2001:db8::1", "10.244.1.5"), true},
+		{head("2001:db8::2", "10.244.1.5"), false},
+		{nil, false},
+	} {
+		if got := concerns(c.head, wanted); got != c.want {
+			t.Errorf("%x: got %v, want %v", c.head, got, c.want)
+		}
+	}
+}
+
+func FuzzRequests(f *testing.F) {
+	f.Add([]byte(`{"operation":"begin","addresses":["10.0.0.1"]}`), []byte(`{"operation":"end","watch":1,"to":["::1"],"port":80}`))
+	f.Add([]byte(`{"operation":"describe"}`), []byte(`{"operation":"drop","watch":-1}`))
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		gauge, err := lookout.NewGauge()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &server{gauge: gauge, watches: map[int]*watch{}}
+		for _, line := range [][]byte{a, b} {
+			var r request
+			if json.Unmarshal(line, &r) != nil || r.Operation == opFit {
+				continue // fit sends a packet, wherever it is told to
+			}
+			got, err := s.answer(r)
+			got.Error = failureOf(err)
+			if _, err := json.Marshal(got); err != nil {
+				t.Errorf("%q: an answer that can't be sent: %v", line, err)
+			}
+		}
+		for _, w := range s.watches {
+			if err := w.stop(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := gauge.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
