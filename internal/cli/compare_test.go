@@ -63,6 +63,9 @@ func TestCompare(t *testing.T) {
 	md := call(t, dir, statusRegressed, "compare", "old", "later", "--format", "md")
 	md.shows(t, "**REGRESSION", "| vxlan | +6.5% |")
 
+	call(t, dir, statusRegressed, "compare", "old", "later", "--format", "github").shows(t, "::error title=Regression%3A vxlan%2C tcp-rr", "::notice title=netdelta compare::REGRESSION")
+	call(t, dir, statusRegressed, "compare", "old", "later", "--format", "junit").shows(t, `<testsuite name="changes" tests="2" failures="1"`, `type="regressed"`)
+
 	document := call(t, dir, statusRegressed, "compare", "old", "later", "--format", "json").stdout
 	conforms(t, "comparison.schema.json", []byte(document))
 	var c result.Comparison
@@ -71,7 +74,7 @@ func TestCompare(t *testing.T) {
 	}
 	conforms(t, "comparison.schema.json", []byte(call(t, dir, statusNothing, "compare", "old", "few", "--format", "json").stdout))
 
-	for _, args := range [][]string{{"old", "hostile"}, {"old", "hostile", "--format", "md"}} {
+	for _, args := range [][]string{{"old", "hostile"}, {"old", "hostile", "--format", "md"}, {"old", "hostile", "--format", "github"}, {"old", "hostile", "--format", "junit"}} {
 		cmd := command(t, dir, append([]string{"compare"}, args...)...)
 		if e := finish(t, cmd); obeyed(e.stdout) || obeyed(e.stderr) || e.stdout == "" {
 			t.Errorf("%v prints what a terminal obeys, or nothing: %q", args, e.stdout)

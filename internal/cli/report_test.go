@@ -21,6 +21,8 @@ func TestReport(t *testing.T) {
 	runs(t, dir, "old")
 	call(t, dir, statusDone, "report", "old", "--format", "md").shows(t, "### tcp-rr, 300B, across nodes", "| vxlan | +31% |", "<details>")
 	call(t, dir, statusDone, "report", "old/result.json", "--format", "benchfmt").shows(t, "Unit p50-ns/op better=lower", "BenchmarkTcpRR/network=vxlan/placement=cross-node/message=300-2 1200 ")
+	call(t, dir, statusDone, "report", "old", "--format", "openmetrics").shows(t, "# TYPE netdelta_delta_ratio gauge", `network="vxlan"`, "# EOF")
+	call(t, dir, statusDone, "report", "old", "--format", "junit").shows(t, "<testsuites name=", `<testsuite name="checks"`, "</testsuites>")
 
 	document := call(t, dir, statusDone, "report", "old", "--format", "json").stdout
 	conforms(t, "result.schema.json", []byte(document))
@@ -133,7 +135,7 @@ func TestReportReplaces(t *testing.T) {
 func TestReportHostileNames(t *testing.T) {
 	dir := t.TempDir()
 	runs(t, dir, "hostile")
-	for _, args := range [][]string{{"--format", "md"}, {"--format", "csv"}, {"--format", "csv", "--what", "checks"}, {"--format", "benchfmt"}} {
+	for _, args := range [][]string{{"--format", "md"}, {"--format", "csv"}, {"--format", "csv", "--what", "checks"}, {"--format", "benchfmt"}, {"--format", "openmetrics"}, {"--format", "junit"}} {
 		text := strings.ReplaceAll(call(t, dir, statusDone, append([]string{"report", "hostile"}, args...)...).stdout, "\r\n", "\n")
 		if obeyed(text) || strings.Contains(text, "\u202e") {
 			t.Errorf("%v prints what a terminal obeys", args)

@@ -34,6 +34,7 @@ func scripts(t *testing.T, folder string) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", filepath.Dir(os.Getenv(tested))+":"+env.Getenv("PATH"))
+			env.Setenv("PROGRAM", os.Getenv(tested))
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

@@ -1,0 +1,43 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"netdelta/result"
+)
+
+// A night is compared with the last whole one, whatever else is in the folder, and the oldest go. A lab does as well as a cluster.
+func TestNightly(t *testing.T) {
+	long(t)
+	dir := labFolder(t)
+	night := func(status int) ending {
+		return call(t, dir, status, "kube", "nightly", "small.yaml", "--runs", "nights", "--keep", "2", "--margin", "50%", "--", "--testbed", "lab", "--builds", "6", "--quiet")
+	}
+	night(statusDone).shows(t, "There is no earlier run of small in nights: the next one is compared with this.")
+	first := entries(t, filepath.Join(dir, "nights"))
+	if len(first) != 1 {
+		t.Fatalf("the folder has %v", first)
+	}
+	// A run that was cut short, and what is none.
+	cut := filepath.Join(dir, "nights", "cut")
+	if err := os.CopyFS(cut, os.DirFS(filepath.Join(dir, "nights", first[0]))); err != nil {
+		t.Fatal(err)
+	}
+	record := read(t, filepath.Join(cut, result.ResultFile))
+	ended := decode(t, record).Ended
+	write(t, filepath.Join(cut, result.ResultFile), strings.Replace(record, `"ended": "`+ended+`"`, `"ended": "interrupted"`, 1))
+	write(t, filepath.Join(dir, "nights", "notes.txt"), "mine\n")
+
+	second := night(statusDone).shows(t, "compare old "+first[0], "::notice title=netdelta compare::")
+	if strings.Contains(second.stdout, "::error") || strings.Contains(second.stdout, "old          cut") {
+		t.Errorf("the second night finds:\n%s", second.stdout)
+	}
+	left := entries(t, filepath.Join(dir, "nights"))
+	if len(left) != 3 || !slices.Contains(left, "notes.txt") {
+		t.Errorf("of three runs %v are left, want two and the notes", left)
+	}
+}
