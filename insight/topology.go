@@ -22,6 +22,8 @@ type Way struct {
 	// Measured says that Stops are what counters of a trial showed, and Trial which one. Else they are what the network says.
 	Measured bool
 	Trial    string
+	// Notes are what that trial's proof noted of the way.
+	Notes []string
 	// Encapsulation is what packets between nodes are wrapped in, as sampled or else by the network's name; "" for none.
 	Encapsulation string
 	Overhead      unit.Bytes
@@ -191,7 +193,7 @@ func (w *Way) measured(t *result.Trial) {
 	for _, s := range w.Stops {
 		within[s.Space+"/"+s.Device] = s.Within
 	}
-	w.Measured, w.Trial, w.Stops = true, t.ID(), nil
+	w.Measured, w.Trial, w.Notes, w.Stops = true, t.ID(), t.Path.Notes, nil
 	for _, h := range t.Path.Hops {
 		space, device, found := strings.Cut(h.Device, "/")
 		if !found {
