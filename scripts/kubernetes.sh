@@ -37,12 +37,13 @@ build_all() {
 	done
 	# One of flanneld's backends is written in C.
 	build flanneld flannel github.com/flannel-io/flannel 1 '-extldflags=-static'
+	build coredns dns . 0
 	build flannel cni github.com/containernetworking/plugins/plugins/meta/flannel 0
 }
 
 programs() {
 	local key folder began
-	key=$({ cat "$pins"/go.{mod,sum} "$pins"/*/go.{mod,sum}; echo "$recipe"; go env GOVERSION GOOS GOARCH; } | sha256sum | cut -c1-16)
+	key=$({ cat "$pins"/go.{mod,sum} "$pins"/*/go.{mod,sum} "$pins"/*/*.go; echo "$recipe"; go env GOVERSION GOOS GOARCH; } | sha256sum | cut -c1-16)
 	folder=$home/kubernetes/$key
 	if [[ ! -d $folder ]]; then
 		mkdir -p "$home/kubernetes"

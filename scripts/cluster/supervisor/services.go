@@ -196,7 +196,7 @@ func flanneld(name string) node.Service {
 func (s *supervisor) services(m *member, number int) []node.Service {
 	all := []node.Service{containerd(), kubelet(number), kubeProxy(m.name)}
 	if number == 0 {
-		all = append(all, etcd(), apiServer(), controllerManager(), scheduler())
+		all = append(all, etcd(), apiServer(), controllerManager(), scheduler(), coreDNS())
 	}
 	if s.config.CNI != Bridge {
 		all = append(all, flanneld(m.name))
@@ -239,7 +239,8 @@ cgroupDriver: cgroupfs
 cgroupRoot: ` + group + `
 failCgroupV1: false
 enforceNodeAllocatable: [pods]
-clusterDomain: cluster.local
+clusterDomain: ` + clusterDomain + `
+clusterDNS: [` + dnsAddress + `]
 resolvConf: /run/resolv.conf
 failSwapOn: false
 oomScoreAdj: 0

@@ -56,6 +56,7 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 		{"nodes", s.makeNodes},
 		{"API server", s.startControlPlane},
 		{"kubelets", s.register},
+		{"name server", s.startDNS},
 		{"network by " + string(s.config.CNI), func(ctx context.Context) error { return s.enterNetwork(ctx, s.config.CNI) }},
 		{"kube-proxy by " + string(s.config.Proxy), s.startProxies},
 		{"ready", s.awaitReady},
@@ -129,7 +130,11 @@ func (s *supervisor) startNode(ctx context.Context, m *member) error {
 		if err != nil {
 			return err
 		}
-		files = append(files, more...)
+		names, err := s.secrets.dnsFiles()
+		if err != nil {
+			return err
+		}
+		files = append(append(files, more...), names...)
 	}
 	binds := []node.Bind{
 		{From: s.parts, To: node.PartsFolder, ReadOnly: true},
