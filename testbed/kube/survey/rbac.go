@@ -55,7 +55,7 @@ func grants(needs []Need, namespace string, doctor bool) []grant {
 	}
 	surveys := func(n Need) bool { return n.For == ForDoctor }
 	about := []string{"What only `netdelta doctor` reads. No run needs it."}
-	for _, where := range []string{namespace, systemNamespace, "kube-flannel", leaseNamespace, ""} {
+	for _, where := range []string{namespace, systemNamespace, leaseNamespace, ""} {
 		add("netdelta-doctor", where, about, surveys)
 	}
 	return all

@@ -1,0 +1,112 @@
+package survey
+
+import (
+	"bytes"
+	"flag"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"netdelta/report/reporttest"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// documents reads the objects of a manifest as the API server would, refusing fields that there are not.
+func documents(t *testing.T, manifest string) []runtime.Object {
+	t.Helper()
+	var all []runtime.Object
+	for part := range bytes.SplitSeq([]byte(manifest), []byte("\n---\n")) {
+		text, err := yaml.ToJSON(part)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, part)
+		}
+		if string(text) == "null" {
+			continue
+		}
+		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, part)
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// granted are the rights that a manifest grants a user, in the words of Need.
+func granted(t *testing.T, manifest, user string) []string {
+	t.Helper()
+	rules, bound := map[string][]rbacv1.PolicyRule{}, map[string]bool{}
+	var where = map[string]string{}
+	for _, o := range documents(t, manifest) {
+		switch o := o.(type) {
+		case *rbacv1.Role:
+			rules["Role "+o.Namespace+"/"+o.Name], where["Role "+o.Namespace+"/"+o.Name] = o.Rules, o.Namespace
+		case *rbacv1.ClusterRole:
+			rules["ClusterRole /"+o.Name] = o.Rules
+		case *rbacv1.RoleBinding:
+			bound[o.RoleRef.Kind+" "+o.Namespace+"/"+o.RoleRef.Name] = len(o.Subjects) == 1 && o.Subjects[0].Kind == "User" && o.Subjects[0].Name == user
+		case *rbacv1.ClusterRoleBinding:
+			bound[o.RoleRef.Kind+" /"+o.RoleRef.Name] = len(o.Subjects) == 1 && o.Subjects[0].Kind == "User" && o.Subjects[0].Name == user
+		default:
+			t.Errorf("%T has no place there", o)
+		}
+	}
+	var all []string
+	for name, list := range rules {
+		if !bound[name] {
+			t.Errorf("%s is not bound", name)
+		}
+		for _, r := range list {
+			for _, resource := range r.Resources {
+				for _, verb := range r.Verbs {
+					all = append(all, Need{Group: r.APIGroups[0], Resource: resource, Verb: verb, Namespace: where[name], Names: r.ResourceNames}.String())
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestRBAC: what is printed, for whom.
+func TestRBAC(t *testing.T) {
+	for name, got := range map[string]string{
+		"runs.yaml":    RBAC(User{Name: "alice"}, "measurements", false, false),
+		"all.yaml":     RBAC(User{Name: "alice"}, "measurements", true, true),
+		"account.yaml": RBAC(User{Name: "system:serviceaccount:ci:nightly"}, "measurements", false, false),
+	} {
+		path := filepath.Join("testdata/rbac", name)
+		if diff := cmp.Diff(reporttest.Golden(t, path, got, *update), got); diff != "" {
+			t.Errorf("%s; look at the difference after -update (-want +got):\n%s", path, diff)
+		}
+		documents(t, got)
+	}
+}
+
+// TestRBACQuotes: names are data, whatever is in them.
+func TestRBACQuotes(t *testing.T) {
+	hostile := "a\"\n  - {kind: Group, name: \"system:masters\"}\n# \x1b[2J\u202e"
+	for _, o := range documents(t, RBAC(User{Name: hostile}, "ns\": {", true, true)) {
+		switch o := o.(type) {
+		case *rbacv1.RoleBinding:
+			if len(o.Subjects) != 1 || o.Subjects[0].Name != hostile {
+				t.Errorf("bound are %+v", o.Subjects)
+			}
+		case *corev1.Namespace:
+			if o.Name != "ns\": {" {
+				t.Errorf("namespace %q", o.Name)
+			}
+		}
+	}
+	if got := subject(User{}, "measurements"); got != `{kind: ServiceAccount, namespace: "measurements", name: "netdelta"}` {
+		t.Errorf("nobody is %s", got)
+	}
+}
