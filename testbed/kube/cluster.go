@@ -60,6 +60,8 @@ func Connect(c Config) (*Cluster, error) {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
+	// The library would print warnings of the API server to standard error, as they are: Pod Security of level "warn" for each pod.
+	config.WarningHandler = rest.NoWarnings{}
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to speak to the cluster at %s: %w", config.Host, err)
