@@ -20,6 +20,7 @@ type lookouts struct {
 
 // lookout is a pod with an agent.
 type lookout struct {
+	number int // tells its pod's name from those of the others
 	making sync.Mutex // held while it is made
 	agent  *nodeagent.Agent
 	pod    *LivePod
@@ -38,7 +39,7 @@ func (l *lookouts) at(ctx context.Context, node string) (*nodeagent.Agent, error
 	}
 	one := l.posted[node]
 	if one == nil {
-		one = &lookout{}
+		one = &lookout{number: len(l.posted)}
 		l.posted[node] = one
 	}
 	l.mu.Unlock()
@@ -47,7 +48,7 @@ func (l *lookouts) at(ctx context.Context, node string) (*nodeagent.Agent, error
 	if one.agent != nil && one.agent.Alive() || one.failed != nil {
 		return one.agent, one.failed
 	}
-	err := one.post(ctx, l.launcher, node, len(l.posted))
+	err := one.post(ctx, l.launcher, node)
 	if err != nil && ctx.Err() == nil {
 		one.failed = err
 	}
@@ -55,10 +56,10 @@ func (l *lookouts) at(ctx context.Context, node string) (*nodeagent.Agent, error
 }
 
 // post starts the agent, in a pod made for it unless that is there.
-func (o *lookout) post(ctx context.Context, l *Launcher, node string, number int) (err error) {
+func (o *lookout) post(ctx context.Context, l *Launcher, node string) (err error) {
 	if o.pod == nil {
 		o.pod, err = l.Launch(ctx, Wish{
-			Name: fmt.Sprintf("look-%d", number), Role: RoleNodeAgent, HostNetwork: true, Node: node, Security: nodeagent.SecurityContext(),
+			Name: fmt.Sprintf("look-%d", o.number), Role: RoleNodeAgent, HostNetwork: true, Node: node, Security: nodeagent.SecurityContext(),
 		})
 		if err != nil {
 			return fmt.Errorf("put an agent on node %s: %w; without %s the run goes on, and what is lost is said", node, err, nodeagent.Flag)
