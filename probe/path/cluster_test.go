@@ -145,7 +145,7 @@ func TestWitnessedOnCluster(t *testing.T) {
 					t.Errorf("%s: OK %v, findings %q, weak %q", placement, found.OK, found.Findings, found.Weak)
 				}
 				want := "none"
-				if placement == result.CrossNode && c.network != kube.Host {
+				if placement == result.CrossNode && c.network != kube.Host && c.network != kube.NodePort {
 					want = wrapOf(t, d, "w1")
 				}
 				if found.Encapsulation != want {

@@ -61,12 +61,12 @@ type lane struct {
 	tally
 	// vias are the encapsulations in words, and how many packets each has.
 	vias map[via]int
-	// called and backend are how many requests name the server by the address that was called, and by its own; sealed ones
-	// name nobody.
-	called, backend int
-	clients         map[netip.Addr]int // by whom requests are sent, as they say here
-	largest         unit.Bytes
-	cut             int
+	// called and backend are how many requests name the server by the address that was called, and by its own; sent are those of
+	// called that the device sent. Sealed ones name nobody.
+	called, backend, sent int
+	clients               map[netip.Addr]int // by whom requests are sent, as they say here
+	largest               unit.Bytes
+	cut                   int
 }
 
 // stream is what of a load went one way on a device.
@@ -187,22 +187,24 @@ func (s *sight) sort(p testbed.Packet, f frame) {
 	into := &l.responses
 	if request {
 		into = &l.requests
-		l.addressed(inner, s.Called, s.Backend, name == f.sealed)
+		if name != f.sealed {
+			l.addressed(inner, s.Called, s.Backend, p.Outgoing)
+		}
 	}
 	into.add(p, f, name == f.sealed)
 }
 
 // addressed notes how a request names its ends.
-func (l *lane) addressed(inner layer, called, backend netip.AddrPort, sealed bool) {
-	if sealed {
-		return
-	}
+func (l *lane) addressed(inner layer, called, backend netip.AddrPort, outgoing bool) {
 	l.clients[inner.source.Addr()]++
 	switch inner.destination {
 	case backend:
 		l.backend++
 	case called:
 		l.called++
+		if outgoing {
+			l.sent++
+		}
 	}
 }
 
@@ -276,7 +278,11 @@ func (s *sight) fragments() {
 	for _, d := range s.devices() {
 		s.path.Largest = max(s.path.Largest, s.lanes[d].largest)
 	}
-	if s.load.fragments(s.mtu()) {
+	mtu, known := s.mtu()
+	if known {
+		s.note("to the client's kernel the path's MTU is %d bytes", int64(mtu))
+	}
+	if s.load.fragments(mtu) {
 		return
 	}
 	for _, d := range s.devices() {
@@ -293,14 +299,14 @@ func (s *sight) fragments() {
 }
 
 // mtu is that of the way as the client's kernel knows it, and the largest there is where nobody knows.
-func (s *sight) mtu() unit.Bytes {
+func (s *sight) mtu() (mtu unit.Bytes, known bool) {
 	p := s.Places[s.Client.In]
 	r, found := routeTo(p, s.Called.Addr())
 	i, there := interfaceOf(p, r.Device)
 	if !found || !there {
-		return largestPacketOf(s.Called.Addr())
+		return largestPacketOf(s.Called.Addr()), false
 	}
-	return unit.Bytes(cmp.Or(r.MTU, i.MTU))
+	return unit.Bytes(cmp.Or(r.MTU, i.MTU)), true
 }
 
 // devices are those on which the load was seen, in a fixed order.

@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"sync"
 	"time"
 
 	"netdelta/testbed"
-	"netdelta/unit"
 )
 
 // ErrGone is matched by the error of every call on an agent that has ended, or that was given up since it did not answer.
@@ -77,13 +75,6 @@ func (a *Agent) Count(ctx context.Context) (map[string]testbed.Counters, testbed
 	return answer.Counters, answer.Stack, err
 }
 
-// Fit sends one datagram as an IP packet of this size, which nobody may fragment. The error is a *testbed.TooLargeError where the
-// kernel that the agent runs on refuses the size.
-func (a *Agent) Fit(ctx context.Context, at netip.AddrPort, size unit.Bytes) error {
-	_, err := a.ask(ctx, request{Operation: opFit, At: at, Size: size})
-	return err
-}
-
 // ask makes a request and waits for its answer. An agent that does not answer in time is killed: what it would say later would
 // be taken for the answer to something else.
 func (a *Agent) ask(ctx context.Context, r request) (answer, error) {
@@ -113,8 +104,8 @@ func (a *Agent) ask(ctx context.Context, r request) (answer, error) {
 			a.gone = fmt.Errorf("%w: %w", ErrGone, o.err)
 			return fail(a.gone)
 		}
-		if err := o.answer.Error.error(); err != nil {
-			return fail(err)
+		if o.answer.Error != "" {
+			return fail(errors.New(o.answer.Error))
 		}
 		return o.answer, nil
 	case <-ctx.Done():

@@ -49,7 +49,9 @@ func Serve(in io.Reader, out io.Writer) (err error) {
 			return fmt.Errorf("read a request: %w", err)
 		}
 		a, err := s.answer(r)
-		a.Error = failureOf(err)
+		if err != nil {
+			a.Error = err.Error()
+		}
 		if err := json.NewEncoder(answers).Encode(a); err != nil {
 			return fmt.Errorf("answer %s: %w", r.Operation, err)
 		}
@@ -81,8 +83,6 @@ func (s *server) answer(r request) (a answer, err error) {
 			delete(s.watches, r.Watch)
 			err = w.stop()
 		}
-	case opFit:
-		err = lookout.SendWhole(r.At, r.Size)
 	default:
 		err = fmt.Errorf("there is no operation %q: use the same netdelta on both sides", r.Operation)
 	}
