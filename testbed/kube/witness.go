@@ -20,7 +20,7 @@ type lookouts struct {
 
 // lookout is a pod with an agent.
 type lookout struct {
-	number int // tells its pod's name from those of the others
+	number int        // tells its pod's name from those of the others
 	making sync.Mutex // held while it is made
 	agent  *nodeagent.Agent
 	pod    *LivePod
