@@ -2,6 +2,7 @@ package cli
 
 import (
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -22,6 +23,7 @@ func asPlugin(root *cobra.Command, called string) {
 	for _, verb := range root.Commands() {
 		if flag := verb.Flags().Lookup("testbed"); flag != nil && flag.Value.Set(kubeTestbed) == nil {
 			flag.DefValue = kubeTestbed
+			flag.Usage, _, _ = strings.Cut(flag.Usage, " (default")
 		}
 	}
 }

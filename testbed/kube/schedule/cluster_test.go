@@ -52,9 +52,6 @@ func TestManifestOnCluster(t *testing.T) {
 	for _, o := range []Options{usual(), rich()} {
 		o.Namespace = c.Namespace
 		for _, object := range objects(t, written(t, o)) {
-			if object.GetKind() == "Namespace" {
-				continue // it is there already
-			}
 			kind := object.GroupVersionKind()
 			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 			if err != nil {

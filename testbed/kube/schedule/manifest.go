@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"netdelta/testbed/kube/oci"
-	"netdelta/testbed/kube/survey"
 )
 
 // Limits of the pod that measures. It holds the figures of a run and is otherwise idle while something is measured.
@@ -35,11 +34,13 @@ func Write(w io.Writer, o Options) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "# netdelta measures this cluster by the schedule below, and compares each run with the last: a job that fails has found a\n"+
 		"# regression (its log says which), or could not measure.\n")
-	if err := document(out, account(o)); err != nil {
-		return err
+	if o.NodeAgent {
+		fmt.Fprintf(out, "#\n# Node agents take a namespace that admits pods in their node's network, with NET_ADMIN and NET_RAW:\n"+
+			"#   kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged --overwrite\n"+
+			"# Whoever may make pods in it may then make such pods: let it be one of its own.\n", o.Namespace)
 	}
-	fmt.Fprint(out, survey.RBAC(survey.User{Name: "system:serviceaccount:" + o.Namespace + ":" + o.Name}, o.Namespace, o.NodeAgent, false))
-	objects := []runtime.Object{volume(o)}
+	objects := append([]runtime.Object{account(o)}, rights(o)...)
+	objects = append(objects, volume(o))
 	if o.Text != nil {
 		objects = append(objects, study(o))
 	}

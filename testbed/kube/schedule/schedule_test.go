@@ -185,9 +185,8 @@ func FuzzWrite(f *testing.F) {
 		if o.Check() != nil {
 			return
 		}
-		plain := rich()
+		plain := rich() // it has a study of its own, too
 		all := objects(t, written(t, o))
-		plain.NodeAgent = false
 		if want := objects(t, written(t, plain)); len(all) != len(want) {
 			t.Fatalf("%q makes %d objects, want %d", []string{name, namespace, image, when, margin, text}, len(all), len(want))
 		}
