@@ -217,9 +217,9 @@ func (p *process) Close() error {
 	return errors.Join(p.WriteCloser.Close(), p.Wait())
 }
 
-// One failed pod costs its own part: one that never starts, one that dies between volleys, and one that was never there.
+// One failed pod costs its own part: one that never starts, of clients or servers, one that dies between volleys, and one that was never there.
 func TestFailedPodsCostTheirOwnPart(t *testing.T) {
-	g := ground{servers: []testbed.Pod{server(t)}, missing: map[string]string{"absent": "unschedulable: 0/3 nodes"}}
+	g := ground{servers: []testbed.Pod{pod{name: "broken server", refused: true}, server(t)}, missing: map[string]string{"absent": "unschedulable: 0/3 nodes"}}
 	for _, name := range []string{"a", "b", "c"} {
 		g.clients = append(g.clients, pod{name: name})
 	}
@@ -228,7 +228,7 @@ func TestFailedPodsCostTheirOwnPart(t *testing.T) {
 	o, err := fleet.Run(t.Context(), fleet.Config{
 		Open:    func(context.Context, string, int, int) (fleet.Ground, error) { return g, nil },
 		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"},
-		Clients: 6, Servers: 1, Builds: 1, Volleys: 3, Volley: 100 * time.Millisecond, Seed: 1,
+		Clients: 6, Servers: 2, Builds: 1, Volleys: 3, Volley: 100 * time.Millisecond, Seed: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +238,10 @@ func TestFailedPodsCostTheirOwnPart(t *testing.T) {
 	for _, f := range n.Failures {
 		why[f.Pod] = f.Why
 	}
-	if n.Failed != 3 || !strings.Contains(why["absent"], "0/3 nodes") || !strings.Contains(why["evicted"], "no room") || !strings.Contains(why["killed"], "gone") {
+	if !strings.Contains(why["broken server"], "no room") {
+		t.Errorf("a server that never starts: %v", why)
+	}
+	if n.Failed != 4 || !strings.Contains(why["absent"], "0/3 nodes") || !strings.Contains(why["evicted"], "no room") || !strings.Contains(why["killed"], "gone") {
 		t.Errorf("%d failed: %v", n.Failed, why)
 	}
 	if len(n.Volleys) != 3 || n.Volleys[0].Clients != 4 || n.Volleys[1].Clients != 3 || n.Volleys[2].Clients != 3 {

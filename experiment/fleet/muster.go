@@ -35,6 +35,7 @@ type fleet struct {
 type server struct {
 	agent *agent.Agent
 	first uint16
+	ports int
 }
 
 // client is one of many. It keeps no more of its volleys than three sums.
@@ -113,30 +114,38 @@ func (s *sum) firstWhy() error {
 	return errors.New(s.network.Failures[0].Why)
 }
 
+// startServers starts those that can be started: the clients are dealt out to them.
 func (f *fleet) startServers(ctx context.Context) error {
 	pods := f.ground.Servers()
-	if len(pods) == 0 {
-		return errors.New("there is no pod for a server")
-	}
-	perServer := (f.config.Clients + len(pods) - 1) / len(pods)
-	f.servers = make([]*server, len(pods))
+	started := make([]*server, len(pods))
+	errs := make([]error, len(pods))
 	var eg errgroup.Group
 	eg.SetLimit(f.config.atOnce())
 	for i, pod := range pods {
 		eg.Go(func() error {
-			s, err := f.startServer(ctx, pod, (perServer+share-1)/share)
-			f.servers[i] = s
-			return err
+			started[i], errs[i] = f.startServer(ctx, pod, f.config.Clients/len(pods)/share+1)
+			return nil
 		})
 	}
-	return eg.Wait()
+	_ = eg.Wait() // nobody returns one
+	for i, err := range errs {
+		if err == nil {
+			f.servers = append(f.servers, started[i])
+		} else if ctx.Err() == nil {
+			f.sum.fail(Failure{Build: f.build.Build, Pod: pods[i].Name(), Node: pods[i].Node(), Why: "server: " + err.Error()})
+		}
+	}
+	if len(f.servers) == 0 {
+		return errors.Join(errors.New("there is no server"), errors.Join(errs...), ctx.Err())
+	}
+	return nil
 }
 
 // startServer starts a server on so many ports.
 func (f *fleet) startServer(ctx context.Context, pod testbed.Pod, ports int) (*server, error) {
 	a, err := f.start(ctx, pod)
 	if err != nil {
-		return nil, fmt.Errorf("server: %w", err)
+		return nil, err
 	}
 	first, last := pod.Ports()
 	if int(last)-int(first)+1 < ports {
@@ -145,10 +154,10 @@ func (f *fleet) startServer(ctx context.Context, pod testbed.Pod, ports int) (*s
 	for k := range ports {
 		listen := netip.AddrPortFrom(f.anywhere(), first+uint16(k))
 		if _, err := a.Serve(ctx, f.config.Workload.Name, f.config.Params, listen, -1); err != nil {
-			return nil, fmt.Errorf("server: %w", err)
+			return nil, err
 		}
 	}
-	return &server{agent: a, first: first}, nil
+	return &server{agent: a, first: first, ports: ports}, nil
 }
 
 // anywhere is the address that stands for all of a pod's own.
@@ -181,7 +190,7 @@ func (f *fleet) armClient(ctx context.Context, i int, c *client) error {
 		return err
 	}
 	to := f.servers[i%len(f.servers)]
-	port := to.first + uint16(i/len(f.servers)/share)
+	port := to.first + uint16(i/len(f.servers)/share%to.ports)
 	remote := f.ground.Endpoint(c.pod, to.agent.Pod(), port)
 	local := netip.AddrPortFrom(f.anywhere(), 0)
 	for until := time.Now().Add(dialPatience); ; {
