@@ -23,7 +23,7 @@ import (
 )
 
 const usage = `usage: cluster VERB
-  up [--cni bridge|flannel-vxlan|flannel-host-gw] [--proxy iptables|nftables] [--workers N]
+  up [--cni bridge|flannel-vxlan|flannel-host-gw] [--proxy iptables|nftables] [--workers N] [--ipv6]
                                    bring it up; prints the kubeconfig's path
   down                             end it
   status                           say what it is
@@ -98,10 +98,11 @@ func flags(verb string, arguments []string, complaints io.Writer) (supervisor.Co
 	cni := set.String("cni", "", "how pods reach each other: bridge, flannel-vxlan, flannel-host-gw")
 	proxy := set.String("proxy", "", "how services reach pods: iptables, nftables")
 	workers := set.Int("workers", 0, "nodes beside the control plane's")
+	six := set.Bool("ipv6", false, "addresses of both families (with the CNI bridge)")
 	if err := set.Parse(arguments); err != nil || set.NArg() > 0 {
 		return supervisor.Config{}, errUsage
 	}
-	c := supervisor.Config{Workers: *workers}
+	c := supervisor.Config{Workers: *workers, IPv6: *six}
 	var err error
 	if *cni != "" {
 		if c.CNI, err = supervisor.ParseCNI(*cni); err != nil {
@@ -139,7 +140,7 @@ func up(ctx context.Context, f supervisor.Folder, arguments []string, out, compl
 	if _, err := f.Status(); errors.Is(err, supervisor.ErrDown) {
 		c.CNI, c.Proxy = supervisor.CNI(or(string(c.CNI), string(defaultCNI))), supervisor.Proxy(or(string(c.Proxy), string(defaultProxy)))
 	}
-	self := []string{superviseVerb, string(f), string(c.CNI), string(c.Proxy), strconv.Itoa(c.Workers), parts}
+	self := []string{superviseVerb, string(f), string(c.CNI), string(c.Proxy), strconv.Itoa(c.Workers), parts, strconv.FormatBool(c.IPv6)}
 	if err := supervisor.Up(ctx, f, c, self, complaints); err != nil {
 		return err
 	}
@@ -155,14 +156,18 @@ func or(value, otherwise string) string {
 }
 
 func supervise(arguments []string) error {
-	if len(arguments) != 5 {
+	if len(arguments) != 6 {
 		return errUsage
 	}
 	workers, err := strconv.Atoi(arguments[3])
 	if err != nil {
 		return err
 	}
-	c := supervisor.Config{CNI: supervisor.CNI(arguments[1]), Proxy: supervisor.Proxy(arguments[2]), Workers: workers}
+	six, err := strconv.ParseBool(arguments[5])
+	if err != nil {
+		return err
+	}
+	c := supervisor.Config{CNI: supervisor.CNI(arguments[1]), Proxy: supervisor.Proxy(arguments[2]), Workers: workers, IPv6: six}
 	return supervisor.Run(supervisor.Folder(arguments[0]), c, arguments[4], os.NewFile(3, "told"))
 }
 
@@ -171,7 +176,7 @@ func status(f supervisor.Folder, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "up: cni %s, kube-proxy %s, workers %d\nkubeconfig: %s\n", c.CNI, c.Proxy, c.Workers, f.Kubeconfig())
+	fmt.Fprintf(out, "up: cni %s, kube-proxy %s, workers %d, IPv6 %t\nkubeconfig: %s\n", c.CNI, c.Proxy, c.Workers, c.IPv6, f.Kubeconfig())
 	return nil
 }
 
@@ -180,7 +185,7 @@ func change(f supervisor.Folder, arguments []string, complaints io.Writer) error
 	if err != nil {
 		return err
 	}
-	if c.Workers != 0 || c.CNI == "" && c.Proxy == "" {
+	if c.Workers != 0 || c.IPv6 || c.CNI == "" && c.Proxy == "" {
 		return errUsage
 	}
 	return f.Switch(c.CNI, c.Proxy)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -87,7 +88,13 @@ func prepare(s Spec) error {
 	if err := writeFiles(s.Files); err != nil {
 		return err
 	}
-	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1\n"), 0o644)
+	for _, setting := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
+		err := os.WriteFile("/proc/sys/net/"+setting, []byte("1\n"), 0o644)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
+			return fmt.Errorf("have the node forward packets: %w", err)
+		}
+	}
+	return nil
 }
 
 // writeFiles writes each file at once or not at all, since who reads it may be about to.

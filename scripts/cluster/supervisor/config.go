@@ -35,6 +35,8 @@ type Config struct {
 	CNI     CNI
 	Proxy   Proxy
 	Workers int // from 1 to MostWorkers
+	// IPv6 gives nodes, pods and services addresses of both families. It takes the CNI bridge.
+	IPv6 bool
 }
 
 // ParseCNI reads the name of a CNI.
@@ -66,6 +68,14 @@ func oneOf[T ~string](what, name string, known ...T) (T, error) {
 func (c Config) check() error {
 	if c.Workers < 1 || c.Workers > MostWorkers {
 		return fmt.Errorf("%d workers: a cluster has from 1 to %d beside the control plane", c.Workers, MostWorkers)
+	}
+	return c.allows(c.CNI)
+}
+
+// allows refuses a CNI that can't be brought into effect.
+func (c Config) allows(cni CNI) error {
+	if c.IPv6 && cni != "" && cni != Bridge {
+		return fmt.Errorf("unsupported: %s with IPv6: the plugin of flannel that this cluster has knows IPv4 only; leave IPv6 out, or use %s", cni, Bridge)
 	}
 	return nil
 }

@@ -132,6 +132,9 @@ func (s *supervisor) carryOut(ctx context.Context, o order) error {
 
 // change brings another CNI or mode of kube-proxy into effect; "" leaves what there is.
 func (s *supervisor) change(ctx context.Context, c CNI, p Proxy) error {
+	if err := s.config.allows(c); err != nil {
+		return err
+	}
 	if c != "" && c != s.config.CNI {
 		if err := s.leaveNetwork(ctx, s.config.CNI); err != nil {
 			return err
@@ -173,17 +176,16 @@ func (s *supervisor) loadImages(archive string) error {
 func (s *supervisor) service(o order) error {
 	var at *member
 	var names []string
-	number := 0
-	for i, m := range s.members {
+	for _, m := range s.members {
 		names = append(names, m.name)
 		if m.name == o.Node {
-			at, number = m, i
+			at = m
 		}
 	}
 	if at == nil {
 		return unknown("node", o.Node, names)
 	}
-	for _, known := range s.services(at, number) {
+	for _, known := range s.services(at) {
 		if known.Name != o.Service {
 			continue
 		}
@@ -198,7 +200,7 @@ func (s *supervisor) service(o order) error {
 		return at.node.StartService(known)
 	}
 	var services []string
-	for _, known := range s.services(at, number) {
+	for _, known := range s.services(at) {
 		services = append(services, known.Name)
 	}
 	return unknown("service", o.Service, services)

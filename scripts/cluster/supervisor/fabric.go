@@ -7,15 +7,19 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"netdelta/internal/netns"
 )
 
 // Addresses of a cluster. They mean something in its own namespaces only, and may be in use elsewhere.
 const (
-	nodesPrefix    = "10.77.0.0/24"
 	podsPrefix     = "10.244.0.0/16"
 	servicesPrefix = "10.96.0.0/16"
+
+	podsPrefix6     = "fd77:244::/48"
+	servicesPrefix6 = "fd77:96::/112"
+
 	// apiService is the first of servicesPrefix, which Kubernetes gives to the API server.
 	apiService = "10.96.0.1"
 	apiPort    = "6443"
@@ -32,9 +36,25 @@ func nodeAddress(number int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 77, 0, byte(10 + number)})
 }
 
+// nodeAddress6 is its address of IPv6, where the cluster has both families.
+func nodeAddress6(number int) netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x77, 15: byte(10 + number)})
+}
+
 // gateway is where nodes send what they have no route for. Nothing answers there, but without a route there the first packet to a
 // service would be refused before kube-proxy's rules see it.
-const gateway = "10.77.0.1"
+const (
+	gateway  = "10.77.0.1"
+	gateway6 = "fd77::1"
+)
+
+// both are values for IPv4 and IPv6, separated by a comma, or that for IPv4 alone.
+func (c Config) both(four, six string) string {
+	if c.IPv6 {
+		return four + "," + six
+	}
+	return four
+}
 
 // nodeName is that of the node with this number.
 func nodeName(number int) string {
@@ -46,30 +66,51 @@ func nodeName(number int) string {
 
 // fabric is what connects the nodes: a bridge in a namespace of its own.
 type fabric struct {
+	both   bool // families of addresses
 	space  *netns.Namespace
 	bridge int // index of the bridge
 }
 
-func newFabric() (*fabric, error) {
-	f := &fabric{}
+func newFabric(both bool) (*fabric, error) {
+	f := &fabric{both: both}
 	space, err := netns.New(func() error {
 		bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "nodes"}}
 		if err := netlink.LinkAdd(bridge); err != nil {
 			return fmt.Errorf("make the bridge between the nodes: %w", err)
 		}
 		f.bridge = bridge.Index
-		address, err := netlink.ParseAddr(gateway + "/24")
-		if err != nil {
+		if err := f.address(bridge, gateway, gateway6); err != nil {
 			return err
 		}
-		return errors.Join(netlink.AddrAdd(bridge, address), netlink.LinkSetUp(bridge))
+		return netlink.LinkSetUp(bridge)
 	})
 	f.space = space
 	return f, err
 }
 
+// address gives a link its addresses of the families that the cluster has.
+func (f *fabric) address(link netlink.Link, four, six string) error {
+	texts := []string{four + "/24"}
+	if f.both {
+		texts = append(texts, six+"/64")
+	}
+	for _, text := range texts {
+		a, err := netlink.ParseAddr(text)
+		if err != nil {
+			return err
+		}
+		if a.IP.To4() == nil {
+			a.Flags = unix.IFA_F_NODAD // nobody else can have it, and looking takes a second
+		}
+		if err := netlink.AddrAdd(link, a); err != nil {
+			return fmt.Errorf("give %s the address %s: %w", link.Attrs().Name, text, err)
+		}
+	}
+	return nil
+}
+
 // attach makes the network namespace of a node, connected to the others.
-func (f *fabric) attach(name string, address netip.Addr) (*netns.Namespace, error) {
+func (f *fabric) attach(name string, number int) (*netns.Namespace, error) {
 	space, err := netns.New(nil)
 	if err != nil {
 		return nil, err
@@ -87,7 +128,7 @@ func (f *fabric) attach(name string, address netip.Addr) (*netns.Namespace, erro
 		})
 	})
 	if err == nil {
-		err = space.Do(func() error { return configure(address) })
+		err = space.Do(func() error { return f.configure(number) })
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect node %s: %w", name, err), space.Close())
@@ -95,19 +136,15 @@ func (f *fabric) attach(name string, address netip.Addr) (*netns.Namespace, erro
 	return space, nil
 }
 
-// configure gives the node that this thread is in its address.
-func configure(address netip.Addr) error {
+// configure gives the node that this thread is in its addresses.
+func (f *fabric) configure(number int) error {
 	for _, name := range []string{"lo", uplink} {
 		link, err := netlink.LinkByName(name)
 		if err != nil {
 			return err
 		}
 		if name == uplink {
-			a, err := netlink.ParseAddr(address.String() + "/24")
-			if err != nil {
-				return err
-			}
-			if err := netlink.AddrAdd(link, a); err != nil {
+			if err := f.address(link, nodeAddress(number).String(), nodeAddress6(number).String()); err != nil {
 				return err
 			}
 		}
@@ -115,5 +152,14 @@ func configure(address netip.Addr) error {
 			return err
 		}
 	}
-	return netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(gateway)})
+	gateways := []string{gateway}
+	if f.both {
+		gateways = append(gateways, gateway6)
+	}
+	for _, g := range gateways {
+		if err := netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(g)}); err != nil {
+			return fmt.Errorf("add the default route by %s: %w", g, err)
+		}
+	}
+	return nil
 }

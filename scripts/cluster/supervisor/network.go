@@ -44,24 +44,38 @@ func (c CNI) peerDevice() string {
 	return uplink
 }
 
-// conflist configures the plugins of a node whose pods have this prefix. Its name is always the same: addresses of pods are recorded
+// conflist configures the plugins of a node whose pods have these prefixes. Its name is always the same: addresses of pods are recorded
 // under it, and pods outlive a change of the CNI.
-func (c CNI) conflist(prefix string) (node.File, error) {
+func (c CNI) conflist(prefixes ...*net.IPNet) (node.File, error) {
 	attach := map[string]any{"type": "flannel", "delegate": map[string]any{"hairpinMode": true, "isDefaultGateway": true}}
 	if c == Bridge {
+		var ranges [][]map[string]string
+		var routes []map[string]string
+		for _, p := range prefixes {
+			everywhere := "0.0.0.0/0"
+			if p.IP.To4() == nil {
+				everywhere = "::/0"
+			}
+			ranges = append(ranges, []map[string]string{{"subnet": p.String()}})
+			routes = append(routes, map[string]string{"dst": everywhere})
+		}
 		attach = map[string]any{
 			"type": "bridge", "bridge": podBridge, "isGateway": true, "hairpinMode": true,
-			"ipam": map[string]any{
-				"type":   "host-local",
-				"ranges": [][]map[string]string{{{"subnet": prefix}}},
-				"routes": []map[string]string{{"dst": "0.0.0.0/0"}},
-			},
+			"ipam": map[string]any{"type": "host-local", "ranges": ranges, "routes": routes},
 		}
 	}
 	ports := map[string]any{"type": "portmap", "capabilities": map[string]bool{"portMappings": true}}
 	// The flannel plugin speaks no newer version.
 	content, err := json.MarshalIndent(map[string]any{"cniVersion": "0.3.1", "name": "pods", "plugins": []any{attach, ports}}, "", "  ")
 	return node.File{Path: cniConf + "/10-pods.conflist", Mode: 0o644, Content: append(content, '\n')}, err
+}
+
+// prefixes are those of the node's pods.
+func (m *member) prefixes() []*net.IPNet {
+	if m.pods6 == nil {
+		return []*net.IPNet{m.pods}
+	}
+	return []*net.IPNet{m.pods, m.pods6}
 }
 
 // flannelFile says to flanneld how packets travel.
@@ -73,7 +87,7 @@ func (c CNI) flannelFile() node.File {
 // enterNetwork brings a CNI into effect on nodes that have none, and returns when each reaches the pods of all others by it.
 func (s *supervisor) enterNetwork(ctx context.Context, c CNI) error {
 	for _, m := range s.members {
-		conf, err := c.conflist(m.pods.String())
+		conf, err := c.conflist(m.prefixes()...)
 		if err != nil {
 			return err
 		}
@@ -105,8 +119,14 @@ func (s *supervisor) routePeers(m *member) error {
 		if peer == m {
 			continue
 		}
-		if err := netlink.RouteReplace(&netlink.Route{Dst: peer.pods, Gw: peer.address.AsSlice()}); err != nil {
-			return fmt.Errorf("add the route to the pods of %s: %w", peer.name, err)
+		for _, pods := range peer.prefixes() {
+			by := peer.address
+			if pods.IP.To4() == nil {
+				by = nodeAddress6(peer.number)
+			}
+			if err := netlink.RouteReplace(&netlink.Route{Dst: pods, Gw: by.AsSlice()}); err != nil {
+				return fmt.Errorf("add the route to the pods of %s: %w", peer.name, err)
+			}
 		}
 	}
 	return nil
@@ -219,8 +239,10 @@ func (s *supervisor) unroutePeers(m *member) error {
 		if peer == m {
 			continue
 		}
-		if err := netlink.RouteDel(&netlink.Route{Dst: peer.pods}); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("remove the route to the pods of %s: %w", peer.name, err)
+		for _, pods := range peer.prefixes() {
+			if err := netlink.RouteDel(&netlink.Route{Dst: pods}); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("remove the route to the pods of %s: %w", peer.name, err)
+			}
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func get(ctx context.Context, space *netns.Namespace, url string) (string, error
 // switchProxy restarts kube-proxy in each node with another mode, which also removes the rules of the old one.
 func (s *supervisor) switchProxy(ctx context.Context, mode Proxy) error {
 	for _, m := range s.members {
-		if err := m.node.Write(proxyFile(mode)); err != nil {
+		if err := m.node.Write(s.config.proxyFile(mode)); err != nil {
 			return err
 		}
 		if err := m.node.StopService(serviceProxy, true); err != nil {

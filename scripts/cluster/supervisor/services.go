@@ -69,7 +69,7 @@ func (s *secrets) kubeconfig(program, user string, groups ...string) (node.File,
 func kubeconfigOf(program string) string { return settings + "/" + program + ".kubeconfig" }
 
 // nodeFiles are the files of every node; group is its control group.
-func (s *secrets) nodeFiles(name, group string, proxy Proxy) ([]node.File, error) {
+func (s *secrets) nodeFiles(name, group string, c Config) ([]node.File, error) {
 	kubelet, err := s.kubeconfig(serviceKubelet, "system:node:"+name, "system:nodes")
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *secrets) nodeFiles(name, group string, proxy Proxy) ([]node.File, error
 		{Path: settings + "/ca.crt", Mode: 0o644, Content: s.authority.Certificate()},
 		{Path: settings + "/containerd.toml", Mode: 0o644, Content: []byte(containerdConfig())},
 		{Path: settings + "/kubelet.yaml", Mode: 0o644, Content: []byte(kubeletConfig(group))},
-		proxyFile(proxy),
+		c.proxyFile(c.Proxy),
 		{Path: "/run/resolv.conf", Mode: 0o644, Content: []byte("nameserver 127.0.0.1\n")},
 		{Path: "/etc/machine-id", Mode: 0o444, Content: machineID(name)},
 	}, nil
@@ -128,7 +128,7 @@ func etcd() node.Service {
 	}}
 }
 
-func apiServer() node.Service {
+func apiServer(c Config) node.Service {
 	return node.Service{Name: serviceAPI, Args: []string{
 		"kube-apiserver", "--etcd-servers=http://127.0.0.1:2379",
 		"--advertise-address=" + nodeAddress(0).String(), "--bind-address=0.0.0.0", "--secure-port=" + apiPort,
@@ -138,19 +138,19 @@ func apiServer() node.Service {
 		"--kubelet-preferred-address-types=InternalIP",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + settings + "/tokens.key", "--service-account-signing-key-file=" + settings + "/tokens.key",
-		"--service-cluster-ip-range=" + servicesPrefix, "--authorization-mode=Node,RBAC", "--allow-privileged=true",
+		"--service-cluster-ip-range=" + c.both(servicesPrefix, servicesPrefix6), "--authorization-mode=Node,RBAC", "--allow-privileged=true",
 		"--endpoint-reconciler-type=lease",
 	}}
 }
 
-func controllerManager() node.Service {
+func controllerManager(c Config) node.Service {
 	kubeconfig := kubeconfigOf(serviceManager)
 	return node.Service{Name: serviceManager, Args: []string{
 		"kube-controller-manager", "--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--use-service-account-credentials", "--service-account-private-key-file=" + settings + "/tokens.key",
 		"--root-ca-file=" + settings + "/ca.crt",
-		"--allocate-node-cidrs=true", "--cluster-cidr=" + podsPrefix, "--node-cidr-mask-size=24",
+		"--allocate-node-cidrs=true", "--cluster-cidr=" + c.both(podsPrefix, podsPrefix6),
 		"--leader-elect=false", "--bind-address=127.0.0.1",
 	}}
 }
@@ -168,10 +168,10 @@ func containerd() node.Service {
 	return node.Service{Name: serviceContainerd, Args: []string{"containerd", "--config", settings + "/containerd.toml"}}
 }
 
-func kubelet(number int) node.Service {
+func kubelet(c Config, number int) node.Service {
 	args := []string{
 		"kubelet", "--config=" + settings + "/kubelet.yaml", "--kubeconfig=" + kubeconfigOf(serviceKubelet),
-		"--hostname-override=" + nodeName(number), "--node-ip=" + nodeAddress(number).String(),
+		"--hostname-override=" + nodeName(number), "--node-ip=" + c.both(nodeAddress(number).String(), nodeAddress6(number).String()),
 	}
 	if number == 0 {
 		args = append(args, "--register-with-taints=node-role.kubernetes.io/control-plane=:NoSchedule")
@@ -193,10 +193,10 @@ func flanneld(name string) node.Service {
 }
 
 // services are those of a node, under the present CNI.
-func (s *supervisor) services(m *member, number int) []node.Service {
-	all := []node.Service{containerd(), kubelet(number), kubeProxy(m.name)}
-	if number == 0 {
-		all = append(all, etcd(), apiServer(), controllerManager(), scheduler(), coreDNS())
+func (s *supervisor) services(m *member) []node.Service {
+	all := []node.Service{containerd(), kubelet(s.config, m.number), kubeProxy(m.name)}
+	if m.number == 0 {
+		all = append(all, etcd(), apiServer(s.config), controllerManager(s.config), scheduler(), coreDNS())
 	}
 	if s.config.CNI != Bridge {
 		all = append(all, flanneld(m.name))
@@ -251,12 +251,12 @@ evictionHard: {imagefs.available: "0%", nodefs.available: "0%", nodefs.inodesFre
 }
 
 // proxyFile configures kube-proxy to leave the machine's connection tracking as it is.
-func proxyFile(mode Proxy) node.File {
+func (c Config) proxyFile(mode Proxy) node.File {
 	return node.File{Path: settings + "/kube-proxy.yaml", Mode: 0o644, Content: []byte(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 clientConnection: {kubeconfig: ` + kubeconfigOf(serviceProxy) + `}
 mode: ` + string(mode) + `
-clusterCIDR: ` + podsPrefix + `
+clusterCIDR: ` + c.both(podsPrefix, podsPrefix6) + `
 oomScoreAdj: 0
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `)}

@@ -41,10 +41,12 @@ type supervisor struct {
 // member is a node of the cluster.
 type member struct {
 	name    string
+	number  int // 0 is the control plane's
 	address netip.Addr
 	space   *netns.Namespace
 	node    *node.Node
 	pods    *net.IPNet // prefix of its pods, known once it is registered
+	pods6   *net.IPNet // nil without IPv6
 }
 
 // bringUp brings everything up, and returns when pods can be made.
@@ -79,7 +81,7 @@ func (s *supervisor) makeNodes(ctx context.Context) error {
 	if s.secrets, err = newSecrets(authority); err != nil {
 		return err
 	}
-	f, err := newFabric()
+	f, err := newFabric(s.config.IPv6)
 	if err != nil {
 		return err
 	}
@@ -87,8 +89,8 @@ func (s *supervisor) makeNodes(ctx context.Context) error {
 		return err
 	}
 	for number := range s.config.Workers + 1 {
-		m := &member{name: nodeName(number), address: nodeAddress(number)}
-		if m.space, err = f.attach(m.name, m.address); err != nil {
+		m := &member{name: nodeName(number), number: number, address: nodeAddress(number)}
+		if m.space, err = f.attach(m.name, number); err != nil {
 			return err
 		}
 		s.members = append(s.members, m)
@@ -121,7 +123,7 @@ func (s *supervisor) startNode(ctx context.Context, m *member) error {
 	if err != nil {
 		return err
 	}
-	files, err := s.secrets.nodeFiles(m.name, cgroup, s.config.Proxy)
+	files, err := s.secrets.nodeFiles(m.name, cgroup, s.config)
 	if err != nil {
 		return err
 	}
@@ -206,7 +208,7 @@ func (m *member) load(archive string) error {
 // startControlPlane starts what decides, and has the API server reached from the machine.
 func (s *supervisor) startControlPlane(ctx context.Context) error {
 	control := s.members[0]
-	for _, service := range []node.Service{etcd(), apiServer()} {
+	for _, service := range []node.Service{etcd(), apiServer(s.config)} {
 		if err := control.node.StartService(service); err != nil {
 			return err
 		}
@@ -232,7 +234,7 @@ func (s *supervisor) startControlPlane(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	for _, service := range []node.Service{controllerManager(), scheduler()} {
+	for _, service := range []node.Service{controllerManager(s.config), scheduler()} {
 		if err := control.node.StartService(service); err != nil {
 			return err
 		}
@@ -244,8 +246,8 @@ func (s *supervisor) startControlPlane(ctx context.Context) error {
 
 // register starts the kubelets and waits until each node knows the prefix of its pods.
 func (s *supervisor) register(ctx context.Context) error {
-	for number, m := range s.members {
-		if err := m.node.StartService(kubelet(number)); err != nil {
+	for _, m := range s.members {
+		if err := m.node.StartService(kubelet(s.config, m.number)); err != nil {
 			return err
 		}
 	}
@@ -258,7 +260,10 @@ func (s *supervisor) register(ctx context.Context) error {
 			if n.Spec.PodCIDR == "" {
 				return errors.New("it has no prefix for pods")
 			}
-			_, m.pods, err = net.ParseCIDR(n.Spec.PodCIDR)
+			if _, m.pods, err = net.ParseCIDR(n.Spec.PodCIDR); err != nil || !s.config.IPv6 {
+				return err
+			}
+			_, m.pods6, err = net.ParseCIDR(n.Spec.PodCIDRs[len(n.Spec.PodCIDRs)-1])
 			return err
 		}); err != nil {
 			return err
