@@ -289,6 +289,9 @@ func (d *Driver) giveBack(slot int) {
 	delete(d.slots, slot)
 }
 
+// portsText is an annotation of ports.
+func portsText(first, last int) string { return fmt.Sprintf("%d-%d", first, last) }
+
 // portRange reads an annotation of ports.
 func portRange(text string) (first, last int, ok bool) {
 	a, b, found := strings.Cut(text, "-")

@@ -173,6 +173,9 @@ const (
 	apiPause = 150 * time.Millisecond
 )
 
+// errLingers is the error of an object that does not go: its node is lost, or the API server.
+var errLingers = errors.New("it is still there")
+
 // deletePod removes a pod and waits until it is gone. It has a time of its own, since what calls it may have been interrupted.
 func (c *Cluster) deletePod(namespace, name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
@@ -196,7 +199,7 @@ func (c *Cluster) deletePod(namespace, name string) error {
 		select {
 		case <-time.After(apiPause):
 		case <-ctx.Done():
-			return fmt.Errorf("delete pod %s: it is still there after %s; look at it with kubectl -n %s describe pod %s; netdelta cleanup --testbed kubernetes removes it later", name, deleteWithin, namespace, name)
+			return fmt.Errorf("delete pod %s: %w after %s; look at it with kubectl -n %s describe pod %s; netdelta cleanup --testbed kubernetes removes it later", name, errLingers, deleteWithin, namespace, name)
 		}
 	}
 }

@@ -124,7 +124,13 @@ func (p *pod) remove() error {
 		errs = append(errs, p.bed.driver.cluster.deleteService(f.name))
 	}
 	if live != nil {
-		errs = append(errs, live.Delete())
+		err := live.Delete()
+		if errors.Is(err, errLingers) {
+			// A lost node keeps its pods. That is no reason to end a run, and who closes the driver is told if it is still so then.
+			p.bed.driver.note(err.Error())
+			err = nil
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -144,7 +150,7 @@ func (p *pod) wish() Wish {
 	}
 	w.First, w.Last = p.Ports()
 	if w.HostNetwork {
-		w.Annotations[annotationPorts] = fmt.Sprintf("%d-%d", w.First, p.trialPort())
+		w.Annotations[annotationPorts] = portsText(int(w.First), int(p.trialPort()))
 	}
 	if rest, is := strings.CutPrefix(p.bed.spec.Network, MultusPrefix); is {
 		w.Annotations[annotationNetworks] = rest

@@ -1,0 +1,311 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/internal/require"
+	"netdelta/testbed"
+	"netdelta/testbed/testbedtest"
+)
+
+// baseImage is an image with a shell that the nodes of the cluster for tests have.
+const baseImage = "localhost/netdelta/base:1"
+
+// connect gives the test a namespace of its own in the cluster, of a Pod Security level.
+func connect(t *testing.T, level string) *Cluster {
+	t.Helper()
+	c, err := Connect(Config{Kubeconfig: require.Cluster(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := c.API.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "driver-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": level},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Namespace = ns.Name
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := c.API.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	// Pods are refused until the namespace has its account.
+	for {
+		_, err := c.API.CoreV1().ServiceAccounts(ns.Name).Get(t.Context(), "default", metav1.GetOptions{})
+		if err == nil {
+			return c
+		}
+		if !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// streamed are options that stream this test into pods.
+func streamed(t *testing.T, o Options) Options {
+	t.Helper()
+	o.BaseImage, o.Log = or(o.BaseImage, baseImage), t.Logf
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	require.Need(t, "a test that is linked statically (CGO_ENABLED=0)", streamable(self) == nil)
+	return o
+}
+
+// newDriver is a driver that leaves nothing behind.
+func newDriver(t *testing.T, c *Cluster, o Options) *Driver {
+	t.Helper()
+	d, err := NewDriver(c, streamed(t, o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 2 {
+			if err := d.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, k := range c.kinds() {
+			if left, err := k.find(context.Background(), d.Run().Selector()); err != nil || len(left) > 0 {
+				t.Errorf("%d objects of kind %s are left, %v", len(left), k.name, err)
+			}
+		}
+	})
+	return d
+}
+
+// openBed opens a testbed, which is closed with the test.
+func openBed(t *testing.T, d *Driver, spec testbed.Spec) testbed.Testbed {
+	t.Helper()
+	tb, err := d.Open(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 2 {
+			if err := tb.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return tb
+}
+
+// TestNetworksOnCluster: in each network the client reaches servers on its own node and across, by TCP and UDP, with all of them
+// side by side.
+func TestNetworksOnCluster(t *testing.T) {
+	d := newDriver(t, connect(t, "privileged"), Options{Ports: 4})
+	var all sync.WaitGroup
+	for _, name := range []string{Host, Host, Pod, ClusterIP, NodePort, Headless} {
+		spec := testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: name}
+		if err := d.Supports(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		tb := openBed(t, d, spec)
+		all.Go(func() {
+			if err := talk(t, tb); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	for _, n := range openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: Pod}).(testbed.Noter).Notes() {
+		t.Log(n)
+	}
+}
+
+// talk has the first pod speak to the others, and looks at what the testbed tells.
+func talk(t *testing.T, tb testbed.Testbed) error {
+	pods := tb.Pods()
+	peers := make([]*testbedtest.Peer, len(pods))
+	errs := make([]error, len(pods))
+	var starts sync.WaitGroup
+	for i, p := range pods {
+		starts.Go(func() { peers[i], errs[i] = testbedtest.NewPeer(t.Context(), p) })
+	}
+	starts.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if pods[0].Node() != pods[1].Node() || pods[0].Node() == pods[2].Node() {
+		return fmt.Errorf("the pods are on the nodes %s, %s, %s", pods[0].Node(), pods[1].Node(), pods[2].Node())
+	}
+	for _, server := range peers[1:3] {
+		first, last := server.Pod.Ports()
+		for _, protocol := range []string{"tcp", "udp"} {
+			for _, port := range []uint16{first, last} {
+				if err := server.Serve(protocol, port); err != nil {
+					return err
+				}
+				if _, err := peers[0].Exchange(protocol, tb.Endpoint(pods[0], server.Pod, port), 1000, 3); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	links, err := tb.Links(t.Context())
+	if err != nil || len(links) < len(pods) {
+		return fmt.Errorf("the devices are %+v, %w", links, err)
+	}
+	sysctls, err := tb.Sysctls(t.Context())
+	if err != nil || sysctls["net.ipv4.tcp_rmem"] == "" && sysctls["net.ipv4.ip_local_port_range"] == "" {
+		return fmt.Errorf("the settings are %+v, %w", sysctls, err)
+	}
+	for _, p := range peers {
+		if err := p.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestSwapOnCluster: pods that outlive their network are reached in another way.
+func TestSwapOnCluster(t *testing.T) {
+	d := newDriver(t, connect(t, "restricted"), Options{Ports: 2})
+	tb := openBed(t, d, testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: Pod, PodsOutlive: true})
+	client, server := testbedtest.StartPeer(t, tb.Pods()[0]), testbedtest.StartPeer(t, tb.Pods()[1])
+	first, _ := server.Pod.Ports()
+	if err := server.Serve("tcp", first); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, name := range []string{Pod, ClusterIP, NodePort, Pod} {
+		if err := tb.Swap(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		at := tb.Endpoint(client.Pod, server.Pod, first)
+		seen[at.String()] = true
+		if _, err := client.Exchange("tcp", at, 100, 2); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("the server was reached at %v", seen)
+	}
+	if err := tb.Swap(t.Context(), Host); !errors.Is(err, testbed.ErrUnsupported) {
+		t.Errorf("swap to host: %v", err)
+	}
+}
+
+// TestProcessesOnCluster: a process in a pod behaves as one of any testbed.
+func TestProcessesOnCluster(t *testing.T) {
+	d := newDriver(t, connect(t, "restricted"), Options{Ports: 2})
+	tb := openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: Pod})
+	pod := tb.Pods()[0]
+	t.Run("ends-with-its-input", func(t *testing.T) {
+		p := testbedtest.StartPeer(t, pod)
+		if _, err := p.Progress(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := errors.Join(p.Wait(), p.Kill()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("ignores-the-end-of-its-input", func(t *testing.T) {
+		p := testbedtest.StartPeer(t, pod)
+		if err := p.IgnoreEOF(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("got error %v", err)
+		}
+		live := tb.(*Testbed).pods[0].alive()
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			if _, err := run(t.Context(), d.cluster, live.place, []string{"sh", "-c", fmt.Sprint("kill -0 ", p.Process.(*stream).pid)}); err != nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("it lives on")
+			}
+		}
+	})
+	t.Run("fails", func(t *testing.T) {
+		p := testbedtest.StartPeer(t, pod)
+		if err := p.Die(strings.Repeat("x", 20_000)+"the reason", 7); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "exit status 7") || !strings.HasSuffix(err.Error(), "the reason") {
+			t.Errorf("got error %v", err)
+		}
+		if said := p.Stderr(); len(said) > 8<<10 || !strings.HasSuffix(said, "the reason") {
+			t.Errorf("kept %d bytes", len(said))
+		}
+	})
+	t.Run("environment", func(t *testing.T) {
+		t.Setenv("NETDELTA_SECRET", "of the test")
+		env, err := testbedtest.StartPeer(t, pod).Environment()
+		if err != nil || strings.Contains(env, "SECRET") || strings.Contains(env, "KUBERNETES") || !strings.Contains(env, testbedtest.Role("peer")) {
+			t.Errorf("the environment is %q, %v", env, err)
+		}
+	})
+	t.Run("cannot-start", func(t *testing.T) {
+		for _, c := range []struct {
+			cmd  testbed.Command
+			says string
+		}{
+			{testbed.Command{Path: "/nonexistent/program"}, "no such file"},
+			{testbed.Command{Path: "sleep"}, "absolute"},
+			{testbed.Command{Path: "/bin/sleep", CPUs: []int{-1}}, "processor -1"},
+		} {
+			if _, err := pod.Start(t.Context(), c.cmd); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), pod.Name()) {
+				t.Errorf("start %+v: got error %v", c.cmd, err)
+			}
+		}
+	})
+	t.Run("close", func(t *testing.T) {
+		p := testbedtest.StartPeer(t, pod)
+		if err := p.IgnoreEOF(); err != nil {
+			t.Fatal(err)
+		}
+		if err := tb.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Wait(); err == nil {
+			t.Error("a process that was killed ended without an error")
+		}
+		if _, err := pod.Start(t.Context(), testbed.Command{Path: "/bin/true"}); !errors.Is(err, ErrClosed) {
+			t.Errorf("start in a closed testbed: %v", err)
+		}
+		if _, err := tb.Links(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("devices of a closed testbed: %v", err)
+		}
+	})
+}
+
+// TestIdleOnCluster: no pod is there before something is started in it.
+func TestIdleOnCluster(t *testing.T) {
+	c := connect(t, "restricted")
+	d := newDriver(t, c, Options{})
+	tb := openBed(t, d, testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: ClusterIP})
+	pods, err := c.API.CoreV1().Pods(c.Namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(pods.Items) > 0 {
+		t.Errorf("%d pods, %v", len(pods.Items), err)
+	}
+	if at := tb.Endpoint(tb.Pods()[0], tb.Pods()[1], 20000); at.IsValid() {
+		t.Errorf("a pod that is not there has the endpoint %s", at)
+	}
+	if links, err := tb.Links(t.Context()); err != nil || len(links) > 0 {
+		t.Errorf("devices %v, %v", links, err)
+	}
+}

@@ -1,0 +1,64 @@
+package kube
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestOptions(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    Options
+		says string
+	}{
+		"no-image":      {Options{}, "--base-image"},
+		"two-images":    {Options{Image: "a", BaseImage: "b"}, "one of --image"},
+		"qos-slip":      {Options{Image: "a", QoS: "garanteed"}, `did you mean "guaranteed"`},
+		"cpu":           {Options{Image: "a", CPU: "two"}, "processors of pods"},
+		"no-memory":     {Options{Image: "a", Memory: "0"}, "memory of pods"},
+		"negative":      {Options{Image: "a", Memory: "-1Mi"}, "memory of pods"},
+		"ports":         {Options{Image: "a", Ports: 4000}, "1 to 1000"},
+		"run":           {Options{Image: "a", Run: "UPPER"}, "eight digits"},
+		"not-a-program": {Options{BaseImage: "a", Binary: "options_test.go"}, "options_test.go"},
+		"no-program":    {Options{BaseImage: "a", Binary: "testdata/none"}, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := NewLauncher(&Cluster{}, c.o); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got error %v, want one that says %q", err, c.says)
+			}
+		})
+	}
+	l, err := NewLauncher(&Cluster{}, Options{Image: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := l.options; o.Binary != self || o.Ports != defaultPorts || o.QoS != Burstable || len(o.Run) != 8 || o.Within != defaultWithin {
+		t.Errorf("the defaults are %+v", o)
+	}
+}
+
+// TestDynamic: a program that needs libraries is not streamed into an image that may lack them.
+func TestDynamic(t *testing.T) {
+	for _, path := range []string{"/bin/sh", "/bin/ls", "/bin/cat"} {
+		if err := streamable(path); err != nil && strings.Contains(err.Error(), "CGO_ENABLED=0") {
+			return
+		}
+	}
+	t.Skip("skip: TestDynamic: needs a program that is linked dynamically, this machine lacks it")
+}
+
+func FuzzParseRunID(f *testing.F) {
+	for _, s := range []string{"", "0a1b2c3d", "0A1B2C3D", "0a1b2c3d0", "0a1b2c3\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		run, err := ParseRunID(text)
+		if (err == nil) != (string(run) == text && len(text) == 8) {
+			t.Errorf("%q: got %q, %v", text, run, err)
+		}
+	})
+}
