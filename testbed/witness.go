@@ -79,6 +79,8 @@ type Stand struct {
 	Address, NodeAddress netip.Addr
 	// In is the place that the pod's processes are in, On that of its node: the same for a pod in its node's own namespace.
 	In, On network.Space
+	// Unwatched says why nobody looks at the node, as far as that was tried.
+	Unwatched string
 }
 
 // Place is a network namespace while it was watched.

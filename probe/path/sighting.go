@@ -253,19 +253,22 @@ func (s *sight) nodeOf(a netip.Addr) network.Space {
 
 // samples says what could not be looked at.
 func (s *sight) samples() {
-	for _, on := range s.nodes() {
-		p, there := s.Places[on]
-		name := s.Client.Node
-		if on == s.Server.On && s.crosses() {
-			name = s.Server.Node
+	for _, e := range []testbed.Stand{s.Client, s.Server} {
+		p, there := s.Places[e.On]
+		lacks := "an agent on the node (--node-agent)"
+		if e.Unwatched != "" {
+			lacks += ", which failed: " + e.Unwatched
 		}
 		switch {
+		case e == s.Server && !s.crosses():
 		case !there:
-			s.weak("nobody looked at the devices and packets of %s: needs an agent on the node (--node-agent)", name)
+			s.weak("nobody looked at the devices and packets of %s: needs %s", e.Node, lacks)
+		case e.Unwatched != "":
+			s.weak("no packet sample on %s: needs %s", e.Node, lacks)
 		case p.Lacks != "":
-			s.weak("no packet sample on %s: needs %s", name, p.Lacks)
+			s.weak("no packet sample on %s: needs %s", e.Node, p.Lacks)
 		case p.Missed > 0:
-			s.weak("the sample on %s lacks %d packets", name, p.Missed)
+			s.weak("the sample on %s lacks %d packets", e.Node, p.Missed)
 		}
 	}
 	if len(s.lanes) == 0 && s.sampled(s.Client.On) {

@@ -64,7 +64,7 @@ func (w *Witness) in(ctx context.Context, pod testbed.Pod) (*Agent, error) {
 	if w.closed {
 		return nil, errors.New("the testbed is closed")
 	}
-	if a := w.inside[pod.Name()]; a != nil {
+	if a := w.inside[pod.Name()]; a != nil && a.Alive() {
 		return a, nil
 	}
 	a, err := Start(ctx, pod, w.c.Program)
@@ -125,10 +125,12 @@ func (w *Witness) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.
 		s.In = s.On
 	}
 	node, err := w.c.Node(ctx, s.Node)
-	if err != nil {
-		return fmt.Errorf("look at node %s: %w", s.Node, err)
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	if node != nil {
+	if err != nil {
+		s.Unwatched = err.Error() // the proof is weaker, and says so
+	} else if node != nil {
 		s.NodeAddress = addressOf(node.Pod(), pod.Address())
 		x.posts[s.On] = &post{agent: node, name: s.Node, node: true}
 	}
