@@ -34,18 +34,22 @@ const usage = `usage: cluster VERB
   node NODE COMMAND...             run a command in a node
 `
 
-func main() {
+func main() { os.Exit(exit()) }
+
+// exit runs the program and returns its exit status.
+func exit() int {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer cancel()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if errors.Is(err, errUsage) {
 		fmt.Fprint(os.Stderr, usage)
-		os.Exit(2)
+		return 2
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cluster: %v\n", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 var errUsage = errors.New("wrong arguments")
