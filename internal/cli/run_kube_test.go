@@ -1,0 +1,229 @@
+package cli_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/result"
+	"netdelta/testbed/kube"
+)
+
+// clusterStudy takes half a minute on a cluster, longClusterStudy goes on until it is stopped.
+const (
+	clusterStudy = `study: small
+testbed: {kind: kubernetes}
+baseline: host
+networks: [host, pod, clusterip, nodeport]
+workloads: [tcp-rr, udp-rr]
+design: {burst: 5ms, builds: 2, rounds: 10, time_budget: 5m}
+`
+	longClusterStudy = `study: long
+testbed: {kind: kubernetes}
+baseline: host
+networks: [host, pod]
+placement: [cross-node]
+workloads: [tcp-rr]
+design: {burst: 5ms, builds: 500, rounds: 20, margin: 0%, time_budget: 1h}
+`
+)
+
+// clusterFolder is a folder with both studies.
+func clusterFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "small.yaml"), clusterStudy)
+	write(t, filepath.Join(dir, "long.yaml"), longClusterStudy)
+	return dir
+}
+
+// podsOf are the pods of runs in the cluster's namespace.
+func podsOf(t *testing.T, c *kube.Cluster) []corev1.Pod {
+	t.Helper()
+	list, err := c.API.CoreV1().Pods(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: kube.SelectAll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// awaitPods waits until the pods of runs are as wanted.
+func awaitPods(t *testing.T, c *kube.Cluster, within time.Duration, wanted func([]corev1.Pod) bool) []corev1.Pod {
+	t.Helper()
+	for deadline := time.Now().Add(within); ; time.Sleep(200 * time.Millisecond) {
+		pods := podsOf(t, c)
+		if wanted(pods) {
+			return pods
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v there are %d pods, not those that are wanted", within, len(pods))
+		}
+	}
+}
+
+// A run on a cluster: every network on one node and across nodes, a record of the cluster and of nothing else, and nothing left.
+func TestRunOnCluster(t *testing.T) {
+	c, flags := inNamespace(t)
+	dir := clusterFolder(t)
+	e := finish(t, longCommand(t, dir, append([]string{"run", "small.yaml", "--builds", "2", "--out", "run"}, flags...)...))
+	e.want(t, statusDone).shows(t, "clusterip", "nodeport", "Kubernetes v1.")
+	run, err := result.Load(filepath.Join(dir, "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, tr := range trials(t, filepath.Join(dir, "run")) {
+		if tr.Failed != "" {
+			t.Errorf("%s: %s", tr.ID(), tr.Failed)
+		}
+		seen[tr.Cell]++
+	}
+	for _, cell := range run.Cells {
+		if cell.Unsupported != "" || seen[cell.ID] != 2 {
+			t.Errorf("%s has %d trials, want 2 (%s)", cell.ID, seen[cell.ID], cell.Unsupported)
+		}
+	}
+	about := run.Environment
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k := about.Cluster; k == nil || len(k.Nodes) != 2 || k.Nodes[0].Kubelet == "" || k.Nodes[1].Kernel == "" || k.Version == "" {
+		t.Errorf("cluster %+v", about.Cluster)
+	}
+	if about.Hostname == host || len(about.Measuring) > 0 {
+		t.Errorf("the record is of this machine: %q, measured on %v", about.Hostname, about.Measuring)
+	}
+	if page := read(t, filepath.Join(dir, "run", "report.html")); !strings.Contains(page, "Node w1") {
+		t.Error("the page does not name the nodes")
+	}
+	if left := podsOf(t, c); len(left) > 0 {
+		t.Errorf("%d pods are left", len(left))
+	}
+}
+
+// A study of the lab runs on the cluster's own networks, and says so.
+func TestStudyMovedOnCluster(t *testing.T) {
+	_, flags := inNamespace(t)
+	dir := t.TempDir()
+	e := finish(t, longCommand(t, dir, append([]string{
+		"run", "latency", "--workloads", "tcp-rr", "--factor", "message=300", "--placement", "cross-node", "--builds", "1", "--rounds", "5", "--time-budget", "5m", "--out", "run",
+	}, flags...)...))
+	e.want(t, statusDone).shows(t, "the cluster's own take their place", "not tested")
+	run, err := result.Load(filepath.Join(dir, "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var networks []string
+	for _, cell := range run.Cells {
+		if cell.Role != result.RoleTwin {
+			networks = append(networks, cell.Network)
+		}
+	}
+	if !slices.Equal(networks, []string{"host", "pod", "clusterip", "nodeport"}) {
+		t.Errorf("networks %v", networks)
+	}
+}
+
+// A pod that is lost in the middle of a build costs the trials of that build which it took part in, by name; the next build has
+// another.
+func TestLostPodOnCluster(t *testing.T) {
+	c, flags := inNamespace(t)
+	dir := clusterFolder(t)
+	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--builds", "3", "--rounds", "150", "--out", "run"}, flags...)...))
+	awaitTrials(t, filepath.Join(dir, "run"), 1)
+	// Of the second build, one that has been there for a while.
+	victims := awaitPods(t, c, patience, func(pods []corev1.Pod) bool {
+		return slices.ContainsFunc(pods, measuredPod)
+	})
+	victim := victims[slices.IndexFunc(victims, measuredPod)]
+	if err := c.API.CoreV1().Pods(c.Namespace).Delete(t.Context(), victim.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	e := await(t, run)
+	e.want(t, statusFailed)
+	failed, whole := 0, map[int]int{}
+	for _, tr := range trials(t, filepath.Join(dir, "run")) {
+		if tr.Failed == "" {
+			whole[tr.Build]++
+			continue
+		}
+		failed++
+		if !strings.Contains(tr.Failed, victim.Name) {
+			t.Errorf("%s failed for another reason: %s", tr.ID(), tr.Failed)
+		}
+	}
+	if failed != 1 || whole[0] != 3 || whole[2] != 3 {
+		t.Errorf("%d trials failed, of builds %v are whole; want one failed", failed, whole)
+	}
+}
+
+// measuredPod says whether a pod has been ready for so long that its build is being measured.
+func measuredPod(p corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && time.Since(c.LastTransitionTime.Time) > 4*time.Second
+	})
+}
+
+// An interrupted run keeps what it has measured and removes its pods.
+func TestInterruptedOnCluster(t *testing.T) {
+	c, flags := inNamespace(t)
+	dir := clusterFolder(t)
+	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--out", "run"}, flags...)...))
+	awaitTrials(t, filepath.Join(dir, "run"), 3)
+	if err := run.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	await(t, run).want(t, statusInterrupted).shows(t, "pod")
+	if left := podsOf(t, c); len(left) > 0 {
+		t.Errorf("%d pods are left", len(left))
+	}
+	if got := len(trials(t, filepath.Join(dir, "run"))); got < 3 {
+		t.Errorf("%d trials were kept", got)
+	}
+}
+
+// The pods of a killed run end by themselves, and cleanup removes what is left.
+func TestKilledOnCluster(t *testing.T) {
+	c, flags := inNamespace(t)
+	dir := clusterFolder(t)
+	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--out", "run"}, flags...)...))
+	awaitTrials(t, filepath.Join(dir, "run"), 3)
+	awaitPods(t, c, patience, func(pods []corev1.Pod) bool { return slices.ContainsFunc(pods, measuredPod) })
+	if err := run.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, run)
+	began := time.Now()
+	awaitPods(t, c, patience, func(pods []corev1.Pod) bool {
+		return !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	})
+	t.Logf("the pods ended within %v", time.Since(began).Round(time.Second))
+	var cluster []string // the flags that cleanup knows
+	for i, f := range flags {
+		if f == "--base-image" {
+			cluster = slices.Delete(slices.Clone(flags), i, i+2)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for ctx.Err() == nil { // as long as its lease is fresh the run may still be under way
+		call(t, dir, statusDone, append([]string{"cleanup"}, cluster...)...)
+		if len(podsOf(t, c)) == 0 {
+			break
+		}
+		time.Sleep(2 * time.Second)
+	}
+	if left := podsOf(t, c); len(left) > 0 {
+		t.Errorf("cleanup left %d pods", len(left))
+	}
+	finish(t, longCommand(t, dir, append([]string{"run", "--resume", "run", "--builds", "2", "--time-budget", "3m"}, flags...)...)).want(t, statusDone)
+}
