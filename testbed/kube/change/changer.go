@@ -102,7 +102,7 @@ func (c *Changer) Apply(ctx context.Context, change testbed.Change) error {
 		return err
 	}
 	c.applied = r
-	fmt.Fprintf(c.options.Log, "changing the cluster for network %s\n", change.Network)
+	say(c.options.Log, "changing the cluster for network %s\n", change.Network)
 	for _, s := range steps.apply {
 		if err := c.carrier.carryOut(ctx, s, change.Within); err != nil {
 			return fmt.Errorf("change the cluster for network %s: %w", change.Network, err)
@@ -150,7 +150,7 @@ func (c *Changer) Restore(ctx context.Context) error {
 		return nil
 	}
 	r := c.applied
-	fmt.Fprintf(c.options.Log, "restoring the cluster after network %s\n", r.Network)
+	say(c.options.Log, "restoring the cluster after network %s\n", r.Network)
 	if err := c.carrier.undo(ctx, r); err != nil {
 		return &testbed.RestoreError{Network: r.Network, Dir: r.Dir, Steps: r.lines(), Err: err}
 	}

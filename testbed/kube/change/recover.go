@@ -79,7 +79,7 @@ func (r *record) recover(ctx context.Context, log io.Writer) error {
 		return failed(err)
 	}
 	c := &carrier{cluster: cluster, dir: r.Dir, kubeconfig: r.Kubeconfig, log: log}
-	fmt.Fprintf(log, "restoring cluster %s after network %s of run %s\n", r.Cluster, r.Network, r.Run)
+	say(log, "restoring cluster %s after network %s of run %s\n", r.Cluster, r.Network, r.Run)
 	if err := c.undo(ctx, r); err != nil {
 		return failed(err)
 	}

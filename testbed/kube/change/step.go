@@ -76,9 +76,14 @@ func (s *step) load() error {
 	return nil
 }
 
+// say tells of what is done. A listener that is gone is no reason to leave a cluster half changed.
+func say(log io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(log, format, args...) // as above
+}
+
 // carryOut does one step, which must be done within the time.
 func (c *carrier) carryOut(ctx context.Context, s step, within time.Duration) error {
-	fmt.Fprintf(c.log, "  %s\n", s)
+	say(c.log, "  %s\n", s)
 	return c.do(ctx, s, within)
 }
 
