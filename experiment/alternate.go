@@ -23,12 +23,13 @@ type alternator struct {
 	*pipeline
 	changer testbed.Changer
 	changes []testbed.Change
-	changed string // the network whose change is made, or was begun; "" for none
-	spoiled bool   // the change of the build under way could not be made
+	changed string                     // the network whose change is made, or was begun; "" for none
+	spoiled bool                       // the change of the build under way could not be made
+	took    map[string][]time.Duration // until a change was in effect, by network
 }
 
 func newAlternator(p *pipeline, changer testbed.Changer, changes []testbed.Change) *alternator {
-	return &alternator{pipeline: p, changer: changer, changes: changes}
+	return &alternator{pipeline: p, changer: changer, changes: changes, took: map[string][]time.Duration{}}
 }
 
 // prepare has nothing to do ahead of time: the next build is of another state.
@@ -108,7 +109,27 @@ func (a *alternator) apply(ctx context.Context, change testbed.Change) error {
 		return fmt.Errorf("network %s changes the cluster, and this testbed can't be changed", change.Network)
 	}
 	a.changed = change.Network
-	return a.changer.Apply(ctx, change)
+	start := time.Now()
+	if err := a.changer.Apply(ctx, change); err != nil {
+		return err
+	}
+	a.took[change.Network] = append(a.took[change.Network], time.Since(start))
+	return nil
+}
+
+// notes say how long it took until each change was in effect.
+func (a *alternator) notes() []string {
+	var notes []string
+	for _, c := range a.changes {
+		took := slices.Sorted(slices.Values(a.took[c.Network]))
+		if len(took) == 0 {
+			continue
+		}
+		const exact = 10 * time.Millisecond
+		notes = append(notes, fmt.Sprintf("the change for network %s was in effect %v after it was begun (median of %d; %v to %v)",
+			c.Network, took[len(took)/2].Round(exact), len(took), took[0].Round(exact), took[len(took)-1].Round(exact)))
+	}
+	return notes
 }
 
 // spoil makes a build of cells that failed with the change of their networks. The baseline has no part in it.
@@ -156,6 +177,7 @@ func (a *alternator) restore(ctx context.Context) error {
 // close removes what is up and undoes the change that is made, also for a run that was interrupted.
 func (a *alternator) close() error {
 	err := a.pipeline.close()
+	a.stage.seen.say(a.notes())
 	if a.changer == nil {
 		return err
 	}

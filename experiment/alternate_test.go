@@ -175,6 +175,8 @@ func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
 		t.Errorf("builds of each network: %v", seen)
 	}
 	orderly(t, g.said)
+	noted(t, run, "vxlan-on, slow", "host stood in every round")
+	noted(t, run, "network slow was in effect", "median of 6")
 	means := map[string]result.Delta{}
 	for _, d := range run.Deltas {
 		if d.Headline {
