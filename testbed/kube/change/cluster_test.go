@@ -127,8 +127,8 @@ func TestManifestsOnCluster(t *testing.T) {
 func TestRefusedManifestsOnCluster(t *testing.T) {
 	s, _ := onCluster(t)
 	for want, text := range map[string]string{
-		"apply Pool default: the cluster has no kind": "apiVersion: crd.example.org/v1\nkind: Pool\nmetadata: {name: default}\n",
-		"apply ConfigMap Bad_Name: ":                  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_Name}\n",
+		"apply Pool default: find the kind crd.example.org": "apiVersion: crd.example.org/v1\nkind: Pool\nmetadata: {name: default}\n",
+		"apply ConfigMap Bad_Name: ":                        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_Name}\n",
 	} {
 		path := filepath.Join(t.TempDir(), "m.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
