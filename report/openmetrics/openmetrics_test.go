@@ -41,7 +41,7 @@ func written(t *testing.T, s Snapshot) string {
 func parse(t *testing.T, text string) map[string]*dto.MetricFamily {
 	t.Helper()
 	body, ended := strings.CutSuffix(text, "# EOF\n")
-	if !ended || strings.Contains(body, "# EOF") {
+	if !ended || strings.Contains("\n"+body, "\n# EOF") {
 		t.Fatalf("it does not end with the format's mark:\n%s", text)
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
