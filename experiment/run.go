@@ -259,6 +259,7 @@ func (r *runner) keep(trials []result.Trial) {
 		if len(t.Bursts.Round) == 0 && t.Failed == "" {
 			continue
 		}
+		r.noteCongestion(t)
 		r.trials = append(r.trials, t)
 		r.writer.append(t)
 	}

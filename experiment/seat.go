@@ -304,6 +304,9 @@ func (s *seat) trial(ctx context.Context, build int) result.Trial {
 		if err != nil && s.failed == nil {
 			s.failed = fmt.Errorf("collecting the server of %s: %w", s.cell.ID, err)
 		}
+		if err := s.congested(t.TCP); err != nil && s.failed == nil {
+			s.failed = err
+		}
 		t.Sockets = sockets.Join(totals, served)
 		t.Disk, t.Replication = cmp.Or(totals.Disk, served.Disk), cmp.Or(totals.Replication, served.Replication)
 		t.Services = s.records(ctx)
