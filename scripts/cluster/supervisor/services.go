@@ -228,7 +228,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 }
 
 // kubeletConfig keeps a kubelet to its control group, and from writing settings of the machine. Images are never removed for want
-// of room: there is no registry from which they would come back.
+// of room: there is no registry from which they would come back. A node's prefix has addresses for 253 pods.
 func kubeletConfig(group string) string {
 	return `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -243,6 +243,7 @@ clusterDomain: ` + clusterDomain + `
 clusterDNS: [` + dnsAddress + `]
 resolvConf: /run/resolv.conf
 failSwapOn: false
+maxPods: 250
 oomScoreAdj: 0
 protectKernelDefaults: true
 imageGCHighThresholdPercent: 100
