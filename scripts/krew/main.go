@@ -108,7 +108,7 @@ func describe(archive, base string) (platform, error) {
 	if err != nil {
 		return platform{}, fmt.Errorf("read the archive: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	sum := sha256.New()
 	if _, err := io.Copy(sum, file); err != nil {
 		return platform{}, fmt.Errorf("read the archive %s: %w", archive, err)

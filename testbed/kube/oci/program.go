@@ -31,7 +31,7 @@ func Inspect(path string) (Program, error) {
 	if err != nil {
 		return p, fmt.Errorf("read the program %s: %w; an image takes a program for Linux", path, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	if p.Arch, err = architecture(file.Machine); err != nil {
 		return p, fmt.Errorf("read the program %s: %w", path, err)
 	}

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -53,7 +54,7 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for d := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
 		var fields map[string]any
-		if err := d.Decode(&fields); err == io.EOF {
+		if err := d.Decode(&fields); errors.Is(err, io.EOF) {
 			return all
 		} else if err != nil {
 			t.Fatal(err)
