@@ -129,20 +129,22 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	parts := strings.Split(path, "/")
+	version := parts[1]
 	if parts[0] == "api" {
 		parts = parts[2:]
 	} else {
+		version += "/" + parts[2]
 		parts = parts[3:]
 	}
 	if r.Method == http.MethodPost {
 		s.create(w, r, parts[len(parts)-1])
 		return
 	}
-	s.read(w, parts)
+	s.read(w, version, parts)
 }
 
 // read answers a GET of one object or of a list.
-func (s *server) read(w http.ResponseWriter, parts []string) {
+func (s *server) read(w http.ResponseWriter, version string, parts []string) {
 	namespace := ""
 	if parts[0] == "namespaces" && len(parts) > 2 {
 		namespace, parts = parts[1], parts[2:]
@@ -163,7 +165,7 @@ func (s *server) read(w http.ResponseWriter, parts []string) {
 	}
 	switch {
 	case verb == "list":
-		answer(w, map[string]any{"kind": "List", "apiVersion": "v1", "items": found})
+		answer(w, map[string]any{"kind": resources()[parts[0]] + "List", "apiVersion": version, "items": found})
 	case len(found) == 0:
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "not found")
 	default:

@@ -155,7 +155,7 @@ func TestJudge(t *testing.T) {
 				s.Nodes[0].Devices = append(s.Nodes[0].Devices, testbed.Interface{
 					Name: "eth1", Kind: hardware, MTU: 1500, Up: true, Speed: 25 * unit.Gbit, Addresses: []netip.Prefix{netip.MustParsePrefix("198.51.100.1/24")},
 				})
-			}, "warning cards", []string{"a (eth0 at 1.00 Gbit/s, though eth1 has 25.0 Gbit/s)"},
+			}, "warning cards", []string{"a (eth0 at 1Gbit/s, though eth1 has 25Gbit/s)"},
 		},
 		"services in iptables": {func(s *Survey) { s.Services.Mode = "iptables" }, "warning services", []string{"5000 services in iptables"}},
 		"few in iptables":      {func(s *Survey) { s.Services = Services{Mode: "iptables", Count: 999} }, "", nil},

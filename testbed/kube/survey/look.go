@@ -45,18 +45,8 @@ var ErrUnreachable = errors.New("the cluster can't be asked")
 // Look asks the cluster. It changes nothing in it. What the user may not read is a gap in the survey; the error matches
 // ErrUnreachable where the API server does not answer at all, and is the context's where that ended.
 func Look(ctx context.Context, cluster *kube.Cluster, options Options) (Survey, error) {
-	if options.Pods.Image == "" && options.Pods.BaseImage == "" {
-		options.Pods.Image = standIn
-	}
-	launcher, err := kube.NewLauncher(cluster, options.Pods)
+	l, err := begin(ctx, cluster, options)
 	if err != nil {
-		return Survey{}, err
-	}
-	l := &looker{cluster: cluster, options: options, launcher: launcher, survey: Survey{
-		Cluster: cluster.Name, NodeAgent: options.Pods.NodeAgent, BestEffort: -1, Pods: -1,
-		Namespace: Namespace{Name: cluster.Namespace}, Services: Services{Count: -1},
-	}}
-	if err := l.meet(ctx); err != nil {
 		return Survey{}, err
 	}
 	for _, part := range []func(context.Context){
@@ -77,6 +67,22 @@ type looker struct {
 	options  Options
 	survey   Survey
 	evidence evidence
+}
+
+// begin is a survey of a cluster that answers.
+func begin(ctx context.Context, cluster *kube.Cluster, options Options) (*looker, error) {
+	if options.Pods.Image == "" && options.Pods.BaseImage == "" {
+		options.Pods.Image = standIn
+	}
+	launcher, err := kube.NewLauncher(cluster, options.Pods)
+	if err != nil {
+		return nil, err
+	}
+	l := &looker{cluster: cluster, options: options, launcher: launcher, survey: Survey{
+		Cluster: cluster.Name, NodeAgent: options.Pods.NodeAgent, BestEffort: -1, Pods: -1,
+		Namespace: Namespace{Name: cluster.Namespace}, Services: Services{Count: -1},
+	}}
+	return l, l.meet(ctx)
 }
 
 // gap notes that something could not be read.

@@ -12,7 +12,7 @@ import (
 // readNamespace reads what the namespace of the pods demands and allows.
 func (l *looker) readNamespace(ctx context.Context) {
 	about := &l.survey.Namespace
-	l.ask(ctx, "the namespace's Pod Security level", "get namespaces "+about.Name+" of the cluster", func(ctx context.Context) error {
+	l.ask(ctx, "the namespace's Pod Security level", "get namespaces "+about.Name+" in "+about.Name, func(ctx context.Context) error {
 		n, err := l.cluster.API.CoreV1().Namespaces().Get(ctx, about.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			about.Missing = true

@@ -98,7 +98,8 @@ func Needs(namespace string) []Need {
 	)
 	return slices.Concat(all,
 		want(ForDoctor, namespace, "", "resourcequotas limitranges", "list"),
-		want(ForDoctor, "", "", "namespaces", "get", namespace),
+		// A namespace is within itself, to those who decide on rights.
+		want(ForDoctor, namespace, "", "namespaces", "get", namespace),
 		want(ForDoctor, "", "", "pods services", "list"),
 		want(ForDoctor, "", "apps", "daemonsets", "list"),
 		want(ForDoctor, leaseNamespace, "coordination.k8s.io", "leases", "list"),

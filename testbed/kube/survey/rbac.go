@@ -2,6 +2,7 @@ package survey
 
 import (
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,7 @@ const serviceAccounts = "system:serviceaccount:"
 // grant is a set of rights with a name of its own.
 type grant struct {
 	name    string
-	about   []string // comment lines
+	about   string // a comment
 	needs   []Need
 	cluster bool // of the whole cluster
 	where   string
@@ -36,7 +37,7 @@ func RBAC(user User, namespace string, nodeAgent, doctor bool) string {
 // grants sorts needs into roles: those of runs and those of the survey alone, of each namespace and of the cluster.
 func grants(needs []Need, namespace string, doctor bool) []grant {
 	var all []grant
-	add := func(name, where string, about []string, is func(Need) bool) {
+	add := func(name, where, about string, is func(Need) bool) {
 		g := grant{name: name, about: about, where: where, cluster: where == ""}
 		for _, n := range needs {
 			if n.Namespace == where && is(n) {
@@ -48,15 +49,18 @@ func grants(needs []Need, namespace string, doctor bool) []grant {
 		}
 	}
 	runs := func(n Need) bool { return n.For != ForDoctor }
-	add("netdelta", namespace, []string{"What runs take: pods, a way into them, services in front of them, and the lease that says that a run is under way."}, runs)
-	add("netdelta", "", []string{"Nodes belong to no namespace: to place pods, and to record what was measured on."}, runs)
+	add("netdelta", namespace, "What runs take: pods, a way into them, services in front of them, and the lease that says that a run is under way.", runs)
+	add("netdelta", "", "Nodes belong to no namespace: to place pods, and to record what was measured on.", runs)
 	if !doctor {
 		return all
 	}
 	surveys := func(n Need) bool { return n.For == ForDoctor }
-	about := []string{"What only `netdelta doctor` reads. No run needs it."}
-	for _, where := range []string{namespace, systemNamespace, leaseNamespace, ""} {
+	about := "What only `netdelta doctor` reads. No run needs it."
+	places := []string{"", leaseNamespace, systemNamespace, namespace}
+	slices.Sort(places) // a run may be in one of the system's own
+	for _, where := range slices.Compact(places) {
 		add("netdelta-doctor", where, about, surveys)
+		about = ""
 	}
 	return all
 }
@@ -67,16 +71,16 @@ func (g grant) write(b *strings.Builder, user User, namespace string) {
 	if g.cluster {
 		kind = "ClusterRole"
 	}
-	for _, line := range g.about {
-		fmt.Fprintf(b, "# %s\n", line)
+	if g.about != "" {
+		fmt.Fprintf(b, "# %s\n", g.about)
 	}
-	head := func(kind string) {
-		fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", kind, g.name)
+	head := func(kind, name string) {
+		fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", kind, name)
 		if !g.cluster {
 			fmt.Fprintf(b, "  namespace: %s\n", strconv.Quote(g.where))
 		}
 	}
-	head(kind)
+	head(kind, g.name)
 	b.WriteString("rules:\n")
 	for _, r := range rules(g.needs) {
 		fmt.Fprintf(b, "  - apiGroups: [%q]\n    resources: [%s]\n    verbs: [%s]\n", r.Group, r.resources, r.verbs)
@@ -85,8 +89,10 @@ func (g grant) write(b *strings.Builder, user User, namespace string) {
 		}
 	}
 	b.WriteString("---\n")
-	head(kind + "Binding")
-	fmt.Fprintf(b, "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %s, name: %s}\nsubjects:\n  - %s\n---\n", kind, g.name, subject(user, namespace))
+	// Each user has a binding, so that what one is granted is not taken from another.
+	who := subject(user, namespace)
+	head(kind+"Binding", fmt.Sprintf("%s-%08x", g.name, crc32.ChecksumIEEE([]byte(who))))
+	fmt.Fprintf(b, "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %s, name: %s}\nsubjects:\n  - %s\n---\n", kind, g.name, who)
 }
 
 // rule is what one or more resources have in common.
