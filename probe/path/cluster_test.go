@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"netdelta/internal/agent"
 	"netdelta/internal/require"
 	"netdelta/network"
@@ -26,7 +28,7 @@ func clustered(t *testing.T, nodes bool) (*kube.Driver, agent.Program) {
 	t.Helper()
 	kubeconfig := require.Cluster(t)
 	program := filepath.Join(t.TempDir(), "netdelta")
-	build := exec.Command("go", "build", "-o", program, "netdelta/cmd/netdelta")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "netdelta/cmd/netdelta")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if words, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, words)
@@ -49,74 +51,105 @@ func clustered(t *testing.T, nodes bool) (*kube.Driver, agent.Program) {
 	return d, agent.Program{Path: program}
 }
 
-// proveOn proves the way of round trips in a network of the cluster, in both placements.
-func proveOn(t *testing.T, d *kube.Driver, p agent.Program, spec testbed.Spec) map[result.Placement]result.Path {
+// roundTrips is a client in one pod of a cluster that exchanges messages with a server in another.
+type roundTrips struct {
+	tb             testbed.Testbed
+	client, server *agent.Agent
+	port           uint16
+}
+
+// newRoundTrips starts agents in two pods, the server on a port of its pod that counts from the first.
+func newRoundTrips(t *testing.T, tb testbed.Testbed, p agent.Program, from, to int, port uint16) *roundTrips {
 	t.Helper()
-	spec.Nodes, spec.PodsPerNode = 2, 2
-	tb, err := d.Open(t.Context(), spec)
+	r := &roundTrips{tb: tb}
+	var group errgroup.Group
+	for at, a := range map[int]**agent.Agent{from: &r.client, to: &r.server} {
+		group.Go(func() (err error) {
+			*a, err = agent.Start(t.Context(), tb.Pods()[at], p)
+			return err
+		})
+	}
+	err := group.Wait()
+	t.Cleanup(func() {
+		for _, a := range []*agent.Agent{r.client, r.server} {
+			if a != nil {
+				_ = a.Close()
+			}
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	first, _ := r.server.Pod().Ports()
+	r.port = first + port
+	if _, err := r.server.Serve(t.Context(), "tcp-rr", result.Params{Message: 512}, netip.AddrPortFrom(netip.IPv4Unspecified(), r.port), -1); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// load connects in the testbed's present network, and is a burst of round trips.
+func (r *roundTrips) load(t *testing.T) func(context.Context) (path.Load, error) {
+	t.Helper()
+	at := r.tb.Endpoint(r.client.Pod(), r.server.Pod(), r.port)
+	session, err := r.client.Dial(t.Context(), "tcp-rr", result.Params{Message: 512}, netip.AddrPortFrom(netip.IPv4Unspecified(), 0), at, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(ctx context.Context) (path.Load, error) {
+		b, err := r.client.Burst(ctx, session, workload.BurstSpec{Duration: 5 * time.Millisecond, Deadline: 5 * time.Second})
+		half := unit.Bytes(b.Moved / 2)
+		return path.Load{Protocol: network.TCP, Server: at, Requests: half, Responses: half}, err
+	}
+}
+
+// prove proves the way and audits one more load.
+func (r *roundTrips) prove(t *testing.T, prover path.Proof) result.Path {
+	t.Helper()
+	load := r.load(t)
+	from, to := r.client.Pod(), r.server.Pod()
+	began := time.Now()
+	proof, err := prover.Prove(t.Context(), from, to, network.TCP, load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began).Round(time.Millisecond)
+	if err := prover.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l, err := load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	audit, err := prover.End(t.Context(), []path.Moved{{From: from, To: to, Protocol: network.TCP, Requests: l.Requests, Responses: l.Responses}})
+	if err != nil || len(audit.Findings) > 0 {
+		t.Errorf("the audit: %v %q", err, audit.Findings)
+	}
+	t.Logf("%s, %s to %s, %s: OK %v, %s +%d, %d packets, findings %q, weak %q, notes %q", r.tb.Spec().Network, from.Node(), to.Node(), took,
+		proof.OK, proof.Encapsulation, int64(proof.Overhead), proof.Sampled, proof.Findings, proof.Weak, proof.Notes)
+	for _, h := range proof.Hops {
+		t.Logf("  %s (%s) sends %v, wrapped %v: %d packets, %d bytes", h.Device, h.Role, h.Sends, h.Encapsulated, h.Packets, h.Bytes)
+	}
+	return proof
+}
+
+// opened is a testbed on two nodes.
+func opened(t *testing.T, d *kube.Driver, networkName string, outlive bool) testbed.Testbed {
+	t.Helper()
+	tb, err := d.Open(t.Context(), testbed.Spec{Network: networkName, Nodes: 2, PodsPerNode: 2, PodsOutlive: outlive})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
 		if err := tb.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
-	prover := path.NewProof(tb)
-	start := func(pod testbed.Pod) *agent.Agent {
-		a, err := agent.Start(t.Context(), pod, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = a.Close() })
-		return a
-	}
-	client := start(tb.Pods()[0])
-	found := map[result.Placement]result.Path{}
-	for i, placement := range map[int]result.Placement{1: result.SameNode, 2: result.CrossNode} {
-		server := start(tb.Pods()[i])
-		first, _ := server.Pod().Ports()
-		params := result.Params{Message: 512}
-		const anyCPU = -1
-		if _, err := server.Serve(t.Context(), "tcp-rr", params, netip.AddrPortFrom(netip.IPv4Unspecified(), first), anyCPU); err != nil {
-			t.Fatal(err)
-		}
-		at := tb.Endpoint(client.Pod(), server.Pod(), first)
-		session, err := client.Dial(t.Context(), "tcp-rr", params, netip.AddrPortFrom(netip.IPv4Unspecified(), 0), at, anyCPU)
-		if err != nil {
-			t.Fatal(err)
-		}
-		load := func(ctx context.Context) (path.Load, error) {
-			b, err := client.Burst(ctx, session, workload.BurstSpec{Duration: 5 * time.Millisecond, Deadline: 5 * time.Second})
-			half := unit.Bytes(b.Moved / 2)
-			return path.Load{Protocol: network.TCP, Server: at, Requests: half, Responses: half}, err
-		}
-		began := time.Now()
-		proof, err := prover.Prove(t.Context(), client.Pod(), server.Pod(), network.TCP, load)
-		if err != nil {
-			t.Fatal(err)
-		}
-		took := time.Since(began)
-		if err := prover.Begin(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		l, err := load(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		audit, err := prover.End(t.Context(), []path.Moved{{From: client.Pod(), To: server.Pod(), Protocol: network.TCP, Requests: l.Requests, Responses: l.Responses}})
-		if err != nil || len(audit.Findings) > 0 {
-			t.Errorf("%s %s: the audit: %v %q", spec.Network, placement, err, audit.Findings)
-		}
-		found[placement] = proof
-		t.Logf("%s %s, %s: OK %v, %s +%d, %d packets, findings %q, weak %q, notes %q, hops %+v", spec.Network, placement, took.Round(time.Millisecond),
-			proof.OK, proof.Encapsulation, int64(proof.Overhead), proof.Sampled, proof.Findings, proof.Weak, proof.Notes, proof.Hops)
-	}
-	return found
+	})
+	return tb
 }
 
 // wrapOf is what the cluster's own network is said to wrap packets in: as its nodes have a tunnel of Flannel or not.
-func wrapOf(t *testing.T, d *kube.Driver, node string) string {
+func wrapOf(t *testing.T, d *kube.Driver, node string) testbed.Encapsulation {
 	t.Helper()
 	a, err := d.NodeAgent(t.Context(), node)
 	if err != nil {
@@ -127,70 +160,81 @@ func wrapOf(t *testing.T, d *kube.Driver, node string) string {
 		t.Fatal(err)
 	}
 	if slices.ContainsFunc(devices, func(i testbed.Interface) bool { return i.Kind == "vxlan" }) {
-		return "vxlan"
+		return testbed.InVXLAN
 	}
-	return "none"
+	return testbed.InClear
 }
 
 // On a real cluster the ways of all its networks are proved by agents on the nodes.
 func TestWitnessedOnCluster(t *testing.T) {
 	d, p := clustered(t, true)
+	check := func(tb testbed.Testbed, prover path.Proof, r *roundTrips, wrap testbed.Encapsulation, notes string) {
+		t.Helper()
+		found := r.prove(t, prover)
+		if !found.OK || len(found.Weak) > 0 || len(found.Hops) == 0 || found.Sampled == 0 || found.Encapsulation != string(wrap) {
+			t.Errorf("%s: OK %v, findings %q, weak %q, wrapped in %s, want %s", tb.Spec().Network, found.OK, found.Findings, found.Weak, found.Encapsulation, wrap)
+		}
+		if !strings.Contains(strings.Join(found.Notes, "\n"), notes) {
+			t.Errorf("%s: notes %q lack %q", tb.Spec().Network, found.Notes, notes)
+		}
+	}
+	tb := opened(t, d, kube.Pod, true)
+	prover := path.NewProof(tb)
+	same, cross := newRoundTrips(t, tb, p, 0, 1, 0), newRoundTrips(t, tb, p, 0, 2, 1)
+	is := wrapOf(t, d, same.client.Pod().Node())
 	for _, c := range []struct {
 		network string
+		wrap    testbed.Encapsulation
 		notes   string
-	}{{kube.Host, ""}, {kube.Pod, ""}, {kube.ClusterIP, "(DNAT)"}, {kube.NodePort, "(DNAT)"}} {
-		t.Run(c.network, func(t *testing.T) {
-			for placement, found := range proveOn(t, d, p, testbed.Spec{Network: c.network}) {
-				if !found.OK || len(found.Weak) > 0 || len(found.Hops) == 0 || found.Sampled == 0 {
-					t.Errorf("%s: OK %v, findings %q, weak %q", placement, found.OK, found.Findings, found.Weak)
-				}
-				want := "none"
-				if placement == result.CrossNode && c.network != kube.Host && c.network != kube.NodePort {
-					want = wrapOf(t, d, "w1")
-				}
-				if found.Encapsulation != want {
-					t.Errorf("%s: wrapped in %q, want %q", placement, found.Encapsulation, want)
-				}
-				if !strings.Contains(strings.Join(found.Notes, "\n"), c.notes) {
-					t.Errorf("%s: notes %q lack %q", placement, found.Notes, c.notes)
-				}
-			}
-		})
+	}{{kube.Pod, is, ""}, {kube.ClusterIP, is, "(DNAT)"}, {kube.NodePort, testbed.InClear, "(DNAT)"}} {
+		if err := tb.Swap(t.Context(), c.network); err != nil {
+			t.Fatal(err)
+		}
+		check(tb, prover, same, testbed.InClear, c.notes)
+		check(tb, prover, cross, c.wrap, c.notes)
 	}
-}
+	host := opened(t, d, kube.Host, false)
+	prover = path.NewProof(host)
+	check(host, prover, newRoundTrips(t, host, p, 0, 1, 0), testbed.InClear, "")
+	check(host, prover, newRoundTrips(t, host, p, 0, 2, 1), testbed.InClear, "")
 
-// A change of the cluster that did not take effect is found out.
-func TestWitnessedChangeOnCluster(t *testing.T) {
-	d, p := clustered(t, true)
-	tb, err := d.Open(t.Context(), testbed.Spec{Network: kube.Pod, Nodes: 2, PodsPerNode: 1})
+	// A change of the cluster that did not take effect is found out.
+	if err := tb.Swap(t.Context(), kube.Pod); err != nil {
+		t.Fatal(err)
+	}
+	watch, err := tb.(testbed.Witness).Watch(t.Context(), cross.client.Pod(), cross.server.Pod())
 	if err != nil {
 		t.Fatal(err)
 	}
-	is := testbed.Encapsulation(wrapOf(t, d, tb.Pods()[0].Node()))
-	if err := tb.Close(); err != nil {
+	load, err := cross.load(t)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := watch.End(t.Context(), load.Server)
+	if err != nil {
 		t.Fatal(err)
 	}
 	not := testbed.InVXLAN
 	if is == not {
 		not = testbed.InClear
 	}
-	found := proveOn(t, d, p, testbed.Spec{Network: kube.Pod, Expect: not})
-	told(t, found[result.CrossNode], "the change did not take effect", "where "+string(not)+" is expected")
-	if same := found[result.SameNode]; !same.OK {
-		t.Errorf("on one node nothing is to be seen of it: %q", same.Findings)
+	seen.Expect = is
+	if found := path.JudgeSighting(seen, load); !found.OK {
+		t.Errorf("as expected: %q", found.Findings)
 	}
-	if found := proveOn(t, d, p, testbed.Spec{Network: kube.Pod, Expect: is})[result.CrossNode]; !found.OK {
-		t.Errorf("it did take effect: %q", found.Findings)
-	}
+	seen.Expect = not
+	told(t, path.JudgeSighting(seen, load), "the change did not take effect", "where "+string(not)+" is expected")
 }
 
 // Without agents on nodes, ordinary pods prove what they can, and what is lost is said.
 func TestWitnessedInsidePodsOnCluster(t *testing.T) {
 	d, p := clustered(t, false)
-	for _, name := range []string{kube.Host, kube.Pod, kube.ClusterIP} {
-		found := proveOn(t, d, p, testbed.Spec{Network: name})[result.CrossNode]
-		if weak := strings.Join(found.Weak, "\n"); !found.OK || !strings.Contains(weak, "--node-agent") {
-			t.Errorf("%s: OK %v, findings %q, weak %q", name, found.OK, found.Findings, weak)
-		}
+	tb := opened(t, d, kube.ClusterIP, false)
+	found := newRoundTrips(t, tb, p, 0, 2, 0).prove(t, path.NewProof(tb))
+	if weak := strings.Join(found.Weak, "\n"); !found.OK || !strings.Contains(weak, "--node-agent") {
+		t.Errorf("OK %v, findings %q, weak %q", found.OK, found.Findings, weak)
+	}
+	if notes := strings.Join(found.Notes, "\n"); !strings.Contains(notes, "the server sees its client's own address") {
+		t.Errorf("notes %q", notes)
 	}
 }
