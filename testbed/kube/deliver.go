@@ -5,10 +5,13 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"debug/elf"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,17 +38,42 @@ func (p *parcel) pack() error {
 			p.err = fmt.Errorf("read the program that is sent to pods: %w", p.err)
 			return
 		}
+		p.plain = trim(p.plain)
 		sum := sha256.Sum256(p.plain)
 		p.digest = hex.EncodeToString(sum[:])
 		var b bytes.Buffer
-		z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-		if err == nil {
-			_, err = z.Write(p.plain)
-			err = errors.Join(err, z.Close())
-		}
-		p.packed, p.err = b.Bytes(), err
+		z := gzip.NewWriter(&b)
+		_, err := z.Write(p.plain)
+		p.err = errors.Join(err, z.Close())
+		p.packed = b.Bytes()
 	})
 	return p.err
+}
+
+// trim leaves away what is of no use to run a program: the tables for debuggers at its end, a third of it or more. What is no
+// program of a usual 64-bit machine is left as it is.
+func trim(program []byte) []byte {
+	f, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil || f.Class != elf.ELFCLASS64 || f.ByteOrder != binary.LittleEndian {
+		return program
+	}
+	end := uint64(binary.Size(elf.Header64{}))
+	for _, p := range f.Progs {
+		end = max(end, p.Off+p.Filesz)
+	}
+	if end > uint64(len(program)) {
+		return program
+	}
+	var h elf.Header64
+	short := slices.Clone(program[:end])
+	if _, err := binary.Decode(short, f.ByteOrder, &h); err != nil || h.Phoff+uint64(h.Phnum)*uint64(h.Phentsize) > end {
+		return program
+	}
+	h.Shoff, h.Shnum, h.Shstrndx = 0, 0, 0
+	if _, err := binary.Encode(short, f.ByteOrder, &h); err != nil {
+		return program
+	}
+	return short
 }
 
 // What the receiving end says first: how it wants the program.
@@ -62,13 +90,32 @@ func receive() string {
 		"; else echo " + wantsPlain + "; cat" + into + "; fi; chmod 755 " + programStreamed
 }
 
-// deliver sends the program to a pod, unless it is there, and has it say the digest of what arrived.
+const (
+	// sendAtOnce is how many pods the program is sent to at the same time: all of it goes through one API server.
+	sendAtOnce = 4
+	// sendTries is how often it is sent to a pod whose stream is cut meanwhile.
+	sendTries = 3
+)
+
+// deliver sends the program to a pod and has it say the digest of what arrived.
 func (l *Launcher) deliver(ctx context.Context, at Place) error {
 	if err := l.parcel.pack(); err != nil {
 		return err
 	}
+	select {
+	case l.sending <- struct{}{}:
+		defer func() { <-l.sending }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	began := time.Now()
-	sent, err := l.send(ctx, at)
+	var sent int
+	var err error
+	for range sendTries {
+		if sent, err = l.send(ctx, at); !errors.Is(err, errCut) || ctx.Err() != nil {
+			break
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -100,7 +147,10 @@ func (l *Launcher) send(ctx context.Context, at Place) (int, error) {
 		if cause := context.Cause(ctx); cause != nil {
 			return 0, cause
 		}
-		return 0, errors.Join(err, s.err)
+		if s.err != nil {
+			err = s.err // which says more
+		}
+		return 0, err
 	}
 	wants, err := s.stdout.ReadString('\n')
 	if err != nil {

@@ -37,8 +37,11 @@ const (
 	stderrKept = 8 << 10
 )
 
-// errKilled is the end of a process that was killed.
-var errKilled = errors.New("killed")
+// errKilled is the end of a process that was killed, errCut that of one that was lost.
+var (
+	errKilled = errors.New("killed")
+	errCut    = errors.New("its stream was cut")
+)
 
 // stream is a program that runs in a container, at the end of an exec stream.
 type stream struct {
@@ -125,7 +128,7 @@ func (s *stream) ending(ctx context.Context, err error) error {
 			s.learn(ctx, failed.Code)
 		}
 	default:
-		err = fmt.Errorf("%s: its stream was cut: %w", s.what, mendable(err))
+		err = fmt.Errorf("%s: %w: %w", s.what, errCut, mendable(err))
 		s.learn(ctx, 0)
 	}
 	if fate := s.Fate(); fate != "" {

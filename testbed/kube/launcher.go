@@ -20,6 +20,7 @@ type Launcher struct {
 	cluster *Cluster
 	options Options
 	parcel  *parcel
+	sending chan struct{} // holds one for each pod that the program is being sent to
 }
 
 // NewLauncher checks the options. It asks the cluster nothing.
@@ -28,7 +29,7 @@ func NewLauncher(c *Cluster, o Options) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Launcher{cluster: c, options: o, parcel: &parcel{path: o.Binary}}, nil
+	return &Launcher{cluster: c, options: o, parcel: &parcel{path: o.Binary}, sending: make(chan struct{}, sendAtOnce)}, nil
 }
 
 // Run is what the launcher's pods are labelled with.

@@ -86,11 +86,12 @@ func (l *Launcher) stream(spec *corev1.PodSpec) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "program", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 }
 
-// awaitProgram is the pod's first program until netdelta is there: it gives up when nobody brings it.
+// awaitProgram is the pod's first program until netdelta is there. As netdelta does then, it gives up when there was nobody but
+// itself for long: who brings the program is a process, too.
 func awaitProgram() string {
 	seconds := strconv.Itoa(int(inside.Lonely.Seconds()))
-	return "i=0; until [ -x " + programStreamed + " ]; do [ $i -lt " + seconds + " ] || exit 0; i=$((i+1)); sleep 1; done; exec " +
-		programStreamed + " " + inside.Verb + " " + inside.Wait
+	return "i=0; until [ -x " + programStreamed + " ]; do set -- /proc/[0-9]*; [ $# -eq 1 ] || i=0; [ $i -lt " + seconds +
+		" ] || exit 0; i=$((i+1)); sleep 1; done; exec " + programStreamed + " " + inside.Verb + " " + inside.Wait
 }
 
 // resources are what a pod asks for by its class of service.

@@ -1,9 +1,15 @@
 package kube
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"netdelta/testbed/kube/inside"
 )
 
 func TestOptions(t *testing.T) {
@@ -49,6 +55,34 @@ func TestDynamic(t *testing.T) {
 		}
 	}
 	t.Skip("skip: TestDynamic: needs a program that is linked dynamically, this machine lacks it")
+}
+
+// TestTrim: a program runs without its tables for debuggers.
+func TestTrim(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := trim(whole)
+	if len(short) >= len(whole) {
+		t.Errorf("%d of %d bytes are left", len(short), len(whole))
+	}
+	path := filepath.Join(t.TempDir(), "short")
+	if err := os.WriteFile(path, short, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(short)
+	out, err := exec.CommandContext(t.Context(), path, inside.Verb, inside.Digest).CombinedOutput()
+	if err != nil || strings.TrimSpace(string(out)) != hex.EncodeToString(sum[:]) {
+		t.Errorf("it said %q, %v", out, err)
+	}
+	if text := []byte("no program"); string(trim(text)) != string(text) {
+		t.Error("what is no program was changed")
+	}
 }
 
 func FuzzParseRunID(f *testing.F) {
