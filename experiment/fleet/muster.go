@@ -25,7 +25,6 @@ type fleet struct {
 	servers []*server
 	clients []*client
 	build   Build
-	lead    time.Duration // how long before the common instant the clients are told
 
 	mu     sync.Mutex
 	agents []*agent.Agent
@@ -38,6 +37,9 @@ type server struct {
 	ports int
 }
 
+// work is what a client got done.
+type work struct{ seconds, transactions, bits float64 }
+
 // client is one of many. It keeps no more of its volleys than three sums.
 type client struct {
 	pod     testbed.Pod
@@ -47,7 +49,7 @@ type client struct {
 	read    time.Duration // when the offset was read
 	lost    bool
 
-	seconds, transactions, bits float64
+	did, last work // in all volleys that count, and in the one under way
 }
 
 // share is how many clients one port of a server answers: each has a thread of its own there.
@@ -84,7 +86,7 @@ func muster(ctx context.Context, c Config, s *sum, network string, build int) (*
 		return nil, errors.Join(fmt.Errorf("network %s: %w", network, err), f.close())
 	}
 	f.build.Armed = time.Since(began)
-	f.lead = leadFor(len(f.clients))
+	s.lead = max(s.lead, leadFor(len(f.clients)))
 	return f, nil
 }
 

@@ -16,9 +16,11 @@ type sum struct {
 	network Network
 	all     *hdrhistogram.Histogram // latencies
 	volley  *hdrhistogram.Histogram // those of the volley under way
-	late    *hdrhistogram.Histogram
+	late    *hdrhistogram.Histogram // of all that count
+	began   *hdrhistogram.Histogram // how late clients began the volley under way
 	current Volley
-	counted counts // in the volley under way
+	counted counts        // in the volley under way
+	lead    time.Duration // how long before the common instant the clients are told; it grows with what it was found to take
 }
 
 // counts are sums over clients.
@@ -27,13 +29,14 @@ type counts struct{ transactions, bytes, sent, lost int64 }
 func newSum(network string, role result.Role) *sum {
 	return &sum{
 		network: Network{Network: network, Role: role},
-		all:     result.NewHistogram(), volley: result.NewHistogram(), late: result.NewHistogram(),
+		all:     result.NewHistogram(), volley: result.NewHistogram(), late: result.NewHistogram(), began: result.NewHistogram(),
 	}
 }
 
-// begin opens a volley.
+// begin opens a volley. One that was not ended is forgotten.
 func (s *sum) begin(build, round int) {
 	s.volley.Reset()
+	s.began.Reset()
 	s.current, s.counted = Volley{Build: build, Round: round}, counts{}
 }
 
@@ -57,15 +60,20 @@ func (s *sum) add(c *client, shot agent.Shot) error {
 	s.current.Clients++
 	s.current.Rate += rate
 	s.current.Throughput += throughput
-	c.seconds, c.transactions, c.bits = c.seconds+seconds, c.transactions+rate*seconds, c.bits+throughput*seconds
+	c.last = work{seconds, float64(b.Transactions), float64(b.Bytes) * 8}
 	k := &s.counted
 	k.transactions, k.bytes, k.sent, k.lost = k.transactions+b.Transactions, k.bytes+b.Bytes, k.sent+b.Sent, k.lost+b.Lost
 	s.network.ClockError = max(s.network.ClockError, c.offset.Error)
-	return s.late.RecordValue(min(max(shot.Late.Nanoseconds(), 1), time.Minute.Nanoseconds()))
+	return s.began.RecordValue(min(max(shot.Late.Nanoseconds(), 1), time.Minute.Nanoseconds()))
 }
 
-// end closes the volley. One in which no client got anything done leaves no line.
-func (s *sum) end() {
+// end takes the volley in. One in which no client got anything done leaves no line.
+func (s *sum) end(clients []*client) {
+	for _, c := range clients {
+		c.did.seconds, c.did.transactions, c.did.bits = c.did.seconds+c.last.seconds, c.did.transactions+c.last.transactions, c.did.bits+c.last.bits
+		c.last = work{}
+	}
+	s.late.Merge(s.began)
 	if s.current.Clients == 0 {
 		return
 	}
@@ -88,13 +96,13 @@ func (s *sum) fail(f Failure) {
 
 // settle takes in what the clients of a build got done, those that were there to the end.
 func (s *sum) settle(b Build, clients []*client) {
-	var work []float64
+	var shares []float64
 	for _, c := range clients {
-		if c.lost || c.seconds == 0 {
+		if c.lost || c.did.seconds == 0 {
 			continue
 		}
-		did := Client{Pod: c.pod.Name(), Node: c.pod.Node(), Build: b.Build, Rate: c.transactions / c.seconds, Throughput: c.bits / c.seconds}
-		work = append(work, did.Throughput)
+		did := Client{Pod: c.pod.Name(), Node: c.pod.Node(), Build: b.Build, Rate: c.did.transactions / c.did.seconds, Throughput: c.did.bits / c.did.seconds}
+		shares = append(shares, did.Throughput)
 		n := &s.network
 		if n.Slowest == nil || did.Throughput < n.Slowest.Throughput {
 			n.Slowest = &did
@@ -103,7 +111,7 @@ func (s *sum) settle(b Build, clients []*client) {
 			n.Fastest = &did
 		}
 	}
-	b.Clients, b.Fairness = len(work), Jain(work)
+	b.Clients, b.Fairness = len(shares), Jain(shares)
 	s.network.Builds = append(s.network.Builds, b)
 }
 

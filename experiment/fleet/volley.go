@@ -13,7 +13,7 @@ import (
 const (
 	// leadLeast is how long before the common instant clients are told, at least; each client adds leadEach, since they are told one
 	// after another and tidy up when they are told.
-	leadLeast = 50 * time.Millisecond
+	leadLeast = 200 * time.Millisecond
 	leadEach  = 2 * time.Millisecond
 	// leadMost bounds what it grows to where clients were told too late.
 	leadMost = 20 * time.Second
@@ -23,48 +23,58 @@ const (
 
 func leadFor(clients int) time.Duration { return leadLeast + time.Duration(clients)*leadEach }
 
-// fire has all clients that are left fire together, and takes in what each has measured as it comes.
+// triesMost is how often a volley is fired until all clients were told in time. The last one counts in any case.
+const triesMost = 3
+
+// fire has all clients that are left fire together, and takes in what they measured. A volley that did not begin together, since
+// clients were told too late, is fired again with more time ahead.
 func (f *fleet) fire(ctx context.Context, round int) {
-	f.readClocks(ctx)
-	if ctx.Err() != nil {
-		return
+	for try := range triesMost {
+		f.readClocks(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		spare := f.volley(ctx, round)
+		if ctx.Err() != nil {
+			return // of a volley that was cut off nobody can say who is missing
+		}
+		if spare >= 0 || try == triesMost-1 {
+			f.sum.end(f.clients)
+			return
+		}
+		f.sum.lead = min(2*(f.sum.lead-spare), leadMost)
+		f.config.log("network %s: a client was told of a volley %v too late: it is fired again, and from now on all are told %v ahead",
+			f.sum.network.Network, -spare.Round(time.Millisecond), f.sum.lead.Round(time.Millisecond))
 	}
+}
+
+// volley has all clients fire together once. It returns how long before the common instant the last of them was told.
+func (f *fleet) volley(ctx context.Context, round int) (spare time.Duration) {
 	f.sum.begin(f.build.Build, round)
-	common := agent.Now() + f.lead
+	spare = f.sum.lead
+	common := agent.Now() + spare
 	spec := workload.BurstSpec{Duration: f.config.Volley, Warmup: f.config.Warmup, Deadline: f.config.Volley + f.config.Warmup + overtime}
 	var all sync.WaitGroup
-	spare := f.lead
 	for _, c := range f.clients {
 		if c.lost {
 			continue
 		}
 		all.Go(func() {
-			shot, err := c.agent.Fire(ctx, c.session, agent.Volley{At: c.offset.There(common), Spec: spec}, f.lead)
-			if err != nil {
-				if ctx.Err() == nil {
-					f.lose(c, err)
-				}
-				return
+			shot, err := c.agent.Fire(ctx, c.session, agent.Volley{At: c.offset.There(common), Spec: spec}, f.sum.lead)
+			if err == nil {
+				// One at a time: the histogram that is decoded is as large as all that is kept of a volley.
+				f.mu.Lock()
+				spare = min(spare, shot.Spare)
+				err = f.sum.add(c, shot)
+				f.mu.Unlock()
 			}
-			// One at a time: the histogram that is decoded is as large as all that is kept of a volley.
-			f.mu.Lock()
-			spare = min(spare, shot.Spare)
-			err = f.sum.add(c, shot)
-			f.mu.Unlock()
-			if err != nil {
+			if err != nil && ctx.Err() == nil {
 				f.lose(c, err)
 			}
 		})
 	}
 	all.Wait()
-	if ctx.Err() != nil {
-		return // of a volley that was cut off nobody can say who is missing
-	}
-	f.sum.end()
-	if spare < 0 {
-		f.lead = min(2*f.lead, leadMost)
-		f.config.log("network %s: a client was told %v too late; from now on all are told %v ahead", f.sum.network.Network, -spare, f.lead)
-	}
+	return spare
 }
 
 // readClocks reads the clocks whose offsets are old.
