@@ -111,11 +111,11 @@ func nights(dir, study string) ([]night, error) {
 	return all, nil
 }
 
-// latestWhole is the folder of the latest run that was not cut short, "" where there is none.
+// latestWhole is the folder of the latest run that measured something and was not cut short, "" where there is none.
 func latestWhole(all []night) string {
 	cut := []string{"running", plan.EndedFailed, experiment.EndedInterrupted}
 	for _, n := range slices.Backward(all) {
-		if !slices.Contains(cut, n.run.Ended) {
+		if len(n.run.Deltas) > 0 && !slices.Contains(cut, n.run.Ended) {
 			return n.dir
 		}
 	}

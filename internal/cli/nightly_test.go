@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,14 +31,33 @@ func TestNightly(t *testing.T) {
 	record := read(t, filepath.Join(cut, result.ResultFile))
 	ended := decode(t, record).Ended
 	write(t, filepath.Join(cut, result.ResultFile), strings.Replace(record, `"ended": "`+ended+`"`, `"ended": "interrupted"`, 1))
+	emptied(t, filepath.Join(dir, "nights", first[0]), filepath.Join(dir, "nights", "empty"))
 	write(t, filepath.Join(dir, "nights", "notes.txt"), "mine\n")
 
 	second := night(statusDone).shows(t, "compare old "+first[0], "::notice title=netdelta compare::")
-	if strings.Contains(second.stdout, "::error") || strings.Contains(second.stdout, "old          cut") {
+	if strings.Contains(second.stdout, "::error") {
 		t.Errorf("the second night finds:\n%s", second.stdout)
 	}
 	left := entries(t, filepath.Join(dir, "nights"))
 	if len(left) != 3 || !slices.Contains(left, "notes.txt") {
-		t.Errorf("of three runs %v are left, want two and the notes", left)
+		t.Errorf("of four runs %v are left, want two and the notes", left)
 	}
+}
+
+// emptied copies a run folder as one of a run that measured nothing.
+func emptied(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	run, err := result.Load(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Deltas = []result.Delta{}
+	data, err := json.Marshal(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(to, result.ResultFile), string(data))
 }
