@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ type clusterOptions struct {
 	image, baseImage string
 	nodeAgent        bool
 	zones            []string
-	qos              string
+	qos, cpu, memory string
 }
 
 func (c *clusterOptions) add(f *pflag.FlagSet) {
@@ -33,6 +34,8 @@ func (c *clusterOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&c.nodeAgent, "node-agent", false, "a pod on each node looks at the devices there, which proves which way packets go; it takes NET_ADMIN and NET_RAW")
 	f.StringSliceVar(&c.zones, "zones", nil, "zones of the cluster, of each of which one node is measured")
 	f.StringVar(&c.qos, "qos", "", "class of service of pods: guaranteed, burstable or best-effort (default burstable)")
+	f.StringVar(&c.cpu, "cpu", "", "processors of a guaranteed pod, as Kubernetes writes them: 2, 500m")
+	f.StringVar(&c.memory, "memory", "", "memory of a pod, as Kubernetes writes it: 256Mi")
 }
 
 // any names a flag that is about a cluster and was given, "" where none was.
@@ -50,6 +53,10 @@ func (c clusterOptions) any() string {
 		return "--zones"
 	case c.qos != "":
 		return "--qos"
+	case c.cpu != "":
+		return "--cpu"
+	case c.memory != "":
+		return "--memory"
 	}
 	return ""
 }
@@ -76,7 +83,8 @@ func (o runOptions) checkCluster(s *study.Study) error {
 // driverOptions are what the flags say to the driver.
 func (o runOptions) driverOptions() kube.Options {
 	options := kube.Options{
-		Image: o.cluster.image, BaseImage: o.cluster.baseImage, NodeAgent: o.cluster.nodeAgent, Zones: o.cluster.zones, QoS: kube.QoS(o.cluster.qos),
+		Image: o.cluster.image, BaseImage: o.cluster.baseImage, NodeAgent: o.cluster.nodeAgent, Zones: o.cluster.zones,
+		QoS: kube.QoS(o.cluster.qos), CPU: o.cluster.cpu, Memory: o.cluster.memory,
 	}
 	for name := range strings.SplitSeq(o.nodes, ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -162,7 +170,9 @@ func clusterNetworks() study.KnownNetworks {
 		if !strings.HasPrefix(name, kube.MultusPrefix) {
 			return false, nil
 		}
-		_, err = kube.Named(name)
+		if _, err = kube.Named(name); err != nil {
+			err = cmp.Or(errors.Unwrap(err), err) // the study names the network itself
+		}
 		return true, err
 	}}
 	for _, n := range kube.Networks() {
