@@ -75,7 +75,7 @@ type Sighting struct {
 // Stand is where one end of a way is.
 type Stand struct {
 	Pod, Node string // by their names
-	// Address is the pod's, NodeAddress its node's, which is not valid where nobody can look at the node.
+	// Address is the pod's, NodeAddress its node's.
 	Address, NodeAddress netip.Addr
 	// In is the place that the pod's processes are in, On that of its node: the same for a pod in its node's own namespace.
 	In, On network.Space

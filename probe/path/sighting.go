@@ -241,6 +241,12 @@ func nobody() network.Space { return network.InSwitch() }
 
 // nodeOf is the node that has an address, or nobody.
 func (s *sight) nodeOf(a netip.Addr) network.Space {
+	switch a {
+	case s.Client.NodeAddress:
+		return s.Client.On
+	case s.Server.NodeAddress:
+		return s.Server.On
+	}
 	for _, on := range s.nodes() {
 		for _, i := range s.Places[on].Interfaces {
 			if slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return p.Addr() == a }) {

@@ -176,7 +176,7 @@ func (s *sight) aside() {
 	for _, d := range s.devices() {
 		l, on := s.lanes[d], d.In
 		i, there := interfaceOf(s.Places[on], d.Name)
-		if slices.Contains(s.known(on), d.Name) || there && !uplink(i) && !tunnels(i) {
+		if s.crosses() && len(s.wire(on)) == 0 || slices.Contains(s.known(on), d.Name) || there && !uplink(i) && !tunnels(i) {
 			continue
 		}
 		bytes := l.requests.bytes + l.responses.bytes

@@ -162,9 +162,9 @@ func (s *sight) service() {
 	case backend > 0:
 		s.note("no packet was addressed to %s: the client's socket was given %s in its place", s.Called, s.Backend)
 	case len(s.lanes) == 0:
-		s.weak("where %s is translated to %s was not seen: needs a packet sample on the nodes", s.Called, s.Backend)
+		s.weak("where the service's address is translated was not seen: needs a packet sample on the nodes")
 	default:
-		s.weak("none of the sampled requests names %s, which stands behind %s: it is translated elsewhere", s.Backend, s.Called)
+		s.weak("none of the sampled requests names the server behind the service: the address is translated elsewhere")
 	}
 }
 

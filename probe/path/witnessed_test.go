@@ -118,8 +118,8 @@ func (s *started) Close() error {
 	return errors.Join(s.in.Close(), s.cmd.Wait())
 }
 
-// watched makes a cluster of a lab, with agents on its nodes or without.
-func watched(t testing.TB, o testbed.Observer, reach testbed.Reach, expect testbed.Encapsulation, nodes bool) *foreign {
+// watched makes a cluster of a lab, with agents on so many of its nodes.
+func watched(t testing.TB, o testbed.Observer, reach testbed.Reach, expect testbed.Encapsulation, nodes int) *foreign {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -127,7 +127,7 @@ func watched(t testing.TB, o testbed.Observer, reach testbed.Reach, expect testb
 	}
 	agents := map[string]*nodeagent.Agent{}
 	for i, address := range o.Plan().Nodes {
-		if !nodes {
+		if i >= nodes {
 			break
 		}
 		name := network.InNode(i).String()
@@ -147,6 +147,10 @@ func watched(t testing.TB, o testbed.Observer, reach testbed.Reach, expect testb
 		HostNetwork: func(p testbed.Pod) bool {
 			at := slices.IndexFunc(o.Pods(), func(q testbed.Pod) bool { return q.Name() == p.Name() })
 			return o.Plan().Pods[at].In.Kind == network.NodeSpace
+		},
+		NodeAddress: func(p testbed.Pod) netip.Addr {
+			at := slices.IndexFunc(o.Pods(), func(q testbed.Pod) bool { return q.Name() == p.Name() })
+			return o.Plan().Nodes[o.Plan().Pods[at].Node]
 		},
 		Node: func(_ context.Context, name string) (*nodeagent.Agent, error) { return agents[name], nil },
 	})
@@ -189,7 +193,7 @@ func TestWitnessedNetworks(t *testing.T) {
 	} {
 		t.Run(c.network, func(t *testing.T) {
 			o := open(t, named(t, c.network), testbed.Spec{})
-			p := path.NewWitnessed(watched(t, o, c.reach, c.expect, true))
+			p := path.NewWitnessed(watched(t, o, c.reach, c.expect, 2))
 			for _, protocol := range []string{"udp", "tcp"} {
 				for _, to := range []int{1, 2} {
 					e := newEnds(t, o, 0, to)
@@ -248,7 +252,7 @@ func TestWitnessedExpectations(t *testing.T) {
 	} {
 		t.Run(c.network+"-"+string(c.expect), func(t *testing.T) {
 			o := open(t, named(t, c.network), testbed.Spec{})
-			p := path.NewWitnessed(watched(t, o, c.reach, c.expect, true))
+			p := path.NewWitnessed(watched(t, o, c.reach, c.expect, 2))
 			told(t, newEnds(t, o, 0, 2).seenProof(t, p, "tcp", 700, 60), c.says...)
 		})
 	}
@@ -257,7 +261,7 @@ func TestWitnessedExpectations(t *testing.T) {
 // Without agents on nodes the pods' own devices are held against the load, and the proof says what it lacks.
 func TestWitnessedFromInsideOfPods(t *testing.T) {
 	o := open(t, named(t, "vxlan-routed"), testbed.Spec{})
-	p := path.NewWitnessed(watched(t, o, testbed.ReachPod, testbed.InVXLAN, false))
+	p := path.NewWitnessed(watched(t, o, testbed.ReachPod, testbed.InVXLAN, 0))
 	found := newEnds(t, o, 0, 2).seenProof(t, p, "tcp", 700, 60)
 	passes(t, found, []string{"pod-client/eth0", "pod-server/eth0"})
 	weak := strings.Join(found.Weak, "\n")
@@ -268,10 +272,23 @@ func TestWitnessedFromInsideOfPods(t *testing.T) {
 	}
 }
 
+// An agent on one of the nodes sees what passes there.
+func TestWitnessedFromOneNode(t *testing.T) {
+	for name, reach := range map[string]testbed.Reach{"vxlan-routed": testbed.ReachPod, "host": testbed.ReachHost} {
+		o := open(t, named(t, name), testbed.Spec{})
+		p := path.NewWitnessed(watched(t, o, reach, "", 1))
+		found := newEnds(t, o, 0, 2).seenProof(t, p, "tcp", 700, 60)
+		passes(t, found, []string{"node0/eth0"})
+		if weak := strings.Join(found.Weak, "\n"); !found.OK || len(found.Weak) != 1 || !strings.Contains(weak, "node1") {
+			t.Errorf("%s: OK %v, findings %q, weak %q", name, found.OK, found.Findings, found.Weak)
+		}
+	}
+}
+
 // A load that says it moved more than passed is found out, by the proof and by the audit.
 func TestWitnessedAmounts(t *testing.T) {
 	o := open(t, named(t, "routed"), testbed.Spec{})
-	p := path.NewWitnessed(watched(t, o, testbed.ReachPod, "", true))
+	p := path.NewWitnessed(watched(t, o, testbed.ReachPod, "", 2))
 	e := newEnds(t, o, 0, 2)
 	run := e.trip(t, "tcp", 700, 60)
 	from, to := roled{e.client.Pod}, roled{e.server.Pod}

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"sync"
 
 	"netdelta/network"
@@ -62,7 +63,7 @@ func (o *lookout) post(ctx context.Context, l *Launcher, node string) (err error
 			Name: fmt.Sprintf("look-%d", o.number), Role: RoleNodeAgent, HostNetwork: true, Node: node, Security: nodeagent.SecurityContext(),
 		})
 		if err != nil {
-			return fmt.Errorf("put an agent on node %s: %w; without %s the run goes on, and what is lost is said", node, err, nodeagent.Flag)
+			return fmt.Errorf("put an agent on node %s: %w", node, err)
 		}
 	}
 	if o.agent, err = nodeagent.Start(ctx, o.pod, o.pod.Program()); err != nil {
@@ -100,6 +101,12 @@ func (t *Testbed) watcher() *nodeagent.Witness {
 			HostNetwork: func(p testbed.Pod) bool {
 				own := t.own(p)
 				return own != nil && own.host
+			},
+			NodeAddress: func(p testbed.Pod) netip.Addr {
+				if own := t.own(p); own != nil && own.alive() != nil {
+					return own.alive().HostAddress(t.family())
+				}
+				return netip.Addr{}
 			},
 			Node: t.driver.NodeAgent,
 		})

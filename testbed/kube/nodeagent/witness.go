@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/network"
-	"netdelta/result"
 	"netdelta/testbed"
 )
 
@@ -26,6 +25,8 @@ type Config struct {
 	Reach func() testbed.Reach
 	// HostNetwork tells whether a pod is in its node's own namespace.
 	HostNetwork func(testbed.Pod) bool
+	// NodeAddress is the address of a pod's node.
+	NodeAddress func(testbed.Pod) netip.Addr
 	// Node is the agent on a node, which stays its owner's; nil where there is none.
 	Node func(ctx context.Context, node string) (*Agent, error)
 }
@@ -124,6 +125,7 @@ func (w *Witness) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.
 	if w.c.HostNetwork(pod) {
 		s.In = s.On
 	}
+	s.NodeAddress = w.c.NodeAddress(pod)
 	node, err := w.c.Node(ctx, s.Node)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -131,7 +133,6 @@ func (w *Witness) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.
 	if err != nil {
 		s.Unwatched = err.Error() // the proof is weaker, and says so
 	} else if node != nil {
-		s.NodeAddress = addressOf(node.Pod(), pod.Address())
 		x.posts[s.On] = &post{agent: node, name: s.Node, node: true}
 	}
 	if x.posts[s.In] != nil {
@@ -146,17 +147,6 @@ func (w *Witness) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.
 	}
 	x.posts[s.In] = &post{agent: inside, name: name}
 	return nil
-}
-
-// addressOf is the address of a pod that is of the same version of IP as another.
-func addressOf(pod testbed.Pod, like netip.Addr) netip.Addr {
-	dual, is := pod.(interface {
-		AddressOf(family result.Family) netip.Addr
-	})
-	if is && like.Is6() {
-		return dual.AddressOf(result.IPv6)
-	}
-	return pod.Address()
 }
 
 // each asks all posts at once. One that fails does not end what the others were asked, which would be the end of them.
@@ -188,7 +178,7 @@ func firstPort(p testbed.Pod) uint16 {
 // begin begins to look everywhere.
 func (x *way) begin(ctx context.Context, called netip.Addr) error {
 	var mu sync.Mutex
-	wanted := []netip.Addr{x.Client.Address, x.Server.Address, called}
+	wanted := []netip.Addr{x.Client.Address, x.Server.Address, x.Client.NodeAddress, x.Server.NodeAddress, called}
 	err := x.each(ctx, func(ctx context.Context, _ network.Space, p *post) (err error) {
 		p.place.Interfaces, err = p.agent.Describe(ctx)
 		mu.Lock()
