@@ -82,6 +82,12 @@ func TestRefusedOnCluster(t *testing.T) {
 				t.Error(err)
 			}
 		}()
+		for now := quota; now.Status.Hard == nil; time.Sleep(50 * time.Millisecond) {
+			var err error
+			if now, err = c.API.CoreV1().ResourceQuotas(c.Namespace).Get(t.Context(), "none", metav1.GetOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		d := newDriver(t, c, Options{})
 		if err := d.Supports(t.Context(), testbed.Spec{Network: Pod}); err == nil || !strings.Contains(err.Error(), "have the quota raised") {
 			t.Errorf("got %v", err)
@@ -107,7 +113,7 @@ func TestRefusedOnCluster(t *testing.T) {
 func TestLostOnCluster(t *testing.T) {
 	c := connect(t, "restricted")
 	d := newDriver(t, c, Options{Memory: "96Mi"})
-	pods := openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 4, Network: Pod}).Pods()
+	pods := openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 4, Network: Pod}).Pods()[1:] // the first is who tries the way to the others
 	soon, none := int64(0), metav1.DeleteOptions{}
 	none.GracePeriodSeconds = &soon
 	for i, x := range []struct {
@@ -137,7 +143,7 @@ func TestLostOnCluster(t *testing.T) {
 		})
 	}
 	t.Run("out-of-memory", func(t *testing.T) {
-		p, err := pods[3].Start(t.Context(), testbed.Command{Path: "/bin/sh", Args: []string{"-c", "tail /dev/zero"}})
+		p, err := pods[2].Start(t.Context(), testbed.Command{Path: "/bin/sh", Args: []string{"-c", "tail /dev/zero"}})
 		if err != nil {
 			t.Fatal(err)
 		}

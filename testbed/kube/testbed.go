@@ -221,6 +221,11 @@ func (t *Testbed) Swap(ctx context.Context, networkName string) error {
 	}
 	before := t.spec.Network
 	t.spec.Network = networkName
+	t.joining.Lock()
+	for _, p := range t.pods {
+		p.ready = false
+	}
+	t.joining.Unlock()
 	for _, p := range t.pods {
 		if p.alive() == nil {
 			continue
