@@ -66,15 +66,15 @@ func Judge(o fleet.Outcome, options stats.Options) Report {
 		return r
 	}
 	options.Seed = o.Seed
-	for _, m := range metricsOf(*baseline) {
+	for _, m := range metricsOf(o.Networks) {
 		r.judge(m, baseline, twin, options)
 	}
 	return r
 }
 
-// metricsOf are the figures that a network's volleys have: latencies where there are any, else throughput.
-func metricsOf(n fleet.Network) []metric {
-	if n.Latency == nil {
+// metricsOf are the figures that volleys have: latencies where there are any, else throughput.
+func metricsOf(all []fleet.Network) []metric {
+	if !slices.ContainsFunc(all, func(n fleet.Network) bool { return n.Latency != nil }) {
 		return []metric{{"throughput", "bit/s", stats.HigherBetter, func(v fleet.Volley) float64 { return v.Throughput / float64(v.Clients) }}}
 	}
 	return []metric{

@@ -91,9 +91,24 @@ func (f *Fleet) open(ctx context.Context) (err error) {
 	return err
 }
 
+// fleetPod is a pod of a fleet. Until the first program is started in it, an idle one keeps it up.
+type fleetPod struct {
+	*LivePod
+	keeper testbed.Process
+}
+
+// Start implements testbed.Pod.
+func (p *fleetPod) Start(ctx context.Context, cmd testbed.Command) (testbed.Process, error) {
+	started, err := p.LivePod.Start(ctx, cmd)
+	if err == nil {
+		_ = p.keeper.Close() // how it ends is no matter
+	}
+	return started, err
+}
+
 // addressIn is a pod's address of a version of IP.
 func addressIn(p testbed.Pod, family result.Family) netip.Addr {
-	if live, is := p.(*LivePod); is {
+	if live, is := p.(*fleetPod); is {
 		return live.AddressOf(family)
 	}
 	return p.Address()
@@ -113,6 +128,7 @@ func (f *Fleet) labels(role Role) map[string]string {
 // manifest is the Job of a role's pods. A pod that fails is not made again: its index fails, and the others go on.
 func (f *Fleet) manifest(role Role, count int) *batchv1.Job {
 	completions, indexed, none, allowed, keep := int32(count), batchv1.IndexedCompletion, int32(0), int32(count), int32(60)
+	atFirst := min(completions, fleetWave)
 	w := Wish{Name: "fleet", Role: role, HostNetwork: f.spec.Network == Host}
 	if w.HostNetwork {
 		first, last := f.hostPorts()
@@ -133,7 +149,7 @@ func (f *Fleet) manifest(role Role, count int) *batchv1.Job {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name(string(role)), Namespace: pod.Namespace, Labels: f.labels(role)},
 		Spec: batchv1.JobSpec{
-			Completions: &completions, Parallelism: &completions, CompletionMode: &indexed,
+			Completions: &completions, Parallelism: &atFirst, CompletionMode: &indexed,
 			BackoffLimitPerIndex: &none, MaxFailedIndexes: &allowed, TTLSecondsAfterFinished: &keep,
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: f.labels(role), Annotations: pod.Annotations}, Spec: pod.Spec},
 		},
@@ -163,7 +179,7 @@ func (f *Fleet) Endpoint(_, to testbed.Pod, port uint16) netip.AddrPort {
 	case ClusterIP:
 		return netip.AddrPortFrom(f.front.address, port)
 	case NodePort:
-		if live, is := to.(*LivePod); is {
+		if live, is := to.(*fleetPod); is {
 			return netip.AddrPortFrom(live.HostAddress(f.spec.Family), f.front.ports[port])
 		}
 	}

@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"netdelta/testbed"
+	"netdelta/testbed/kube/inside"
 )
 
 // adoptAtOnce is how many pods the program is brought to at the same time: it goes through one API server.
@@ -25,12 +28,55 @@ const adoptAtOnce = 8
 // fleetLook is how often the pods of a fleet are listed: all of them with one request.
 const fleetLook = 500 * time.Millisecond
 
+// fleetWave is how many pods of a Job are made ahead of those that the program was brought to: a pod that nobody comes to ends by
+// itself.
+const fleetWave = int32(12)
+
 // newcomer is a pod of a fleet on its way.
 type newcomer struct {
 	index int
 	role  Role
-	live  *LivePod
+	pod   *fleetPod
 	err   error
+	done  atomic.Bool
+}
+
+// adopt brings the program to a pod, and keeps it up from then on.
+func (f *Fleet) adopt(ctx context.Context, namespace, name string) (*fleetPod, error) {
+	live, err := f.launcher.Adopt(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	keeper, err := live.Start(ctx, testbed.Command{Path: live.Program(), Args: []string{inside.Verb, inside.Hold}})
+	if err != nil {
+		return nil, fmt.Errorf("keep pod %s up: %w", name, err)
+	}
+	return &fleetPod{LivePod: live, keeper: keeper}, nil
+}
+
+// widen has the Jobs make as many pods more as have been seen to.
+func (f *Fleet) widen(ctx context.Context, came map[string]*newcomer, made map[Role]int32) error {
+	seen := map[Role]int32{}
+	for _, n := range came {
+		if n.done.Load() {
+			seen[n.role]++
+		}
+	}
+	for role, count := range map[Role]int{RoleClient: f.spec.Clients, RoleServer: f.spec.Servers} {
+		wanted := min(seen[role]+fleetWave, int32(count))
+		if wanted <= max(made[role], min(fleetWave, int32(count))) {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"spec":{"parallelism":%d}}`, wanted)
+		_, err := f.launcher.cluster.API.BatchV1().Jobs(f.launcher.cluster.Namespace).Patch(ctx, f.name(string(role)), types.MergePatchType, patch, metav1.PatchOptions{})
+		if apierrors.IsForbidden(err) {
+			return fmt.Errorf("have job %s make more pods: %w", f.name(string(role)), mendable(err))
+		}
+		if err == nil {
+			made[role] = wanted // else it is tried again with the next look
+		}
+	}
+	return nil
 }
 
 // gather waits for the pods to come up, each by itself, and brings the program to each as it does.
@@ -39,9 +85,13 @@ func (f *Fleet) gather(ctx context.Context) error {
 	came := map[string]*newcomer{}
 	var busy sync.WaitGroup
 	places := make(chan struct{}, adoptAtOnce)
-	began := time.Now()
+	began, news := time.Now(), time.Now() // the time that a pod may take counts from the one before
+	made := map[Role]int32{}
 	var last error
-	for len(came) < wanted && time.Since(began) < f.launcher.options.Within {
+	for len(came) < wanted && time.Since(news) < f.launcher.options.Within {
+		if err := f.widen(ctx, came, made); err != nil {
+			return err
+		}
 		pods, err := f.pods(ctx)
 		switch {
 		case apierrors.IsForbidden(err):
@@ -59,15 +109,18 @@ func (f *Fleet) gather(ctx context.Context) error {
 				why, hopeless := f.obstacle(ctx, pod, time.Since(began))
 				if last = why; hopeless {
 					n.err = why
+					n.done.Store(true)
 					came[pod.Name] = n
 				}
 				continue
 			}
 			came[pod.Name] = n
+			news = time.Now()
 			busy.Go(func() {
 				places <- struct{}{}
-				n.live, n.err = f.launcher.Adopt(ctx, pod.Namespace, pod.Name)
+				n.pod, n.err = f.adopt(ctx, pod.Namespace, pod.Name)
 				<-places
+				n.done.Store(true)
 			})
 		}
 		select {
@@ -122,10 +175,10 @@ func (f *Fleet) count(ctx context.Context, came map[string]*newcomer, last error
 			continue
 		}
 		if n.role == RoleServer {
-			f.place(n.live)
-			f.servers = append(f.servers, n.live)
+			f.place(n.pod.LivePod)
+			f.servers = append(f.servers, n.pod)
 		} else {
-			f.clients = append(f.clients, n.live)
+			f.clients = append(f.clients, n.pod)
 		}
 	}
 	for role, left := range asked {

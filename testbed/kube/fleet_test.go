@@ -19,7 +19,7 @@ func TestFleetManifest(t *testing.T) {
 	if job.Name != "netdelta-0a1b2c3d-fleet3-client" || job.Namespace != "here" || job.Labels[LabelManagedBy] != ManagedBy || job.Labels[LabelRun] != "0a1b2c3d" {
 		t.Errorf("the job is %s/%s, %v", job.Namespace, job.Name, job.Labels)
 	}
-	if *s.Completions != 20 || *s.Parallelism != 20 || *s.CompletionMode != batchv1.IndexedCompletion || *s.BackoffLimitPerIndex != 0 || *s.MaxFailedIndexes != 20 {
+	if *s.Completions != 20 || *s.Parallelism != fleetWave || *s.CompletionMode != batchv1.IndexedCompletion || *s.BackoffLimitPerIndex != 0 || *s.MaxFailedIndexes != 20 {
 		t.Errorf("the job's spec is %+v", s)
 	}
 	pod := s.Template
@@ -38,7 +38,7 @@ func TestFleetManifest(t *testing.T) {
 	for range 4 {
 		p := &LivePod{}
 		f.place(p)
-		f.servers = append(f.servers, p)
+		f.servers = append(f.servers, &fleetPod{LivePod: p})
 		if p.first <= last || p.last < p.first || p.last > 21121 {
 			t.Errorf("ports %d to %d after %d", p.first, p.last, last)
 		}

@@ -23,6 +23,7 @@ const (
 	Try     = "try"     // TRIAL: try whether an answerer can be reached
 	Resolve = "resolve" // NAME FAMILY: look a name up
 	Devices = "devices" // list the pod's network devices and settings
+	Hold    = "hold"    // do nothing until the input ends, which keeps the pod up
 )
 
 // Do does what the arguments after Verb say.
@@ -47,6 +48,7 @@ func do(args []string, in io.Reader, out io.Writer) error {
 		{Try, 1, func(a []string) error { return try(a[0], out) }},
 		{Resolve, 2, func(a []string) error { return resolve(a[0], a[1], out) }},
 		{Devices, 0, func([]string) error { return devices(out) }},
+		{Hold, 0, func([]string) error { _, err := io.Copy(io.Discard, in); return err }},
 	}
 	if len(args) == 0 {
 		return errors.New("say what to do")
