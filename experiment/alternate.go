@@ -137,6 +137,9 @@ func (a *alternator) spoil(ctx context.Context, index int, cells []result.Cell, 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if errors.Is(err, testbed.ErrHeld) {
+		return err // whatever this run measured would be of what another one does
+	}
 	seats := a.stage.newSeats(cells)
 	a.current, a.spoiled = &build{index: index, seats: failAll(seats, fmt.Errorf("changing the cluster: %w", err))}, true
 	return nil

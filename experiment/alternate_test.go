@@ -25,6 +25,7 @@ type ground struct {
 	mu      sync.Mutex
 	state   string // the network that it is changed for
 	said    []string
+	held    bool   // by another run
 	refuses string // the network for which no change can be made
 	stuck   int    // how many more times it can't be restored
 	applied func() // called when a change is made
@@ -89,6 +90,10 @@ func (g *ground) Apply(ctx context.Context, c testbed.Change) error {
 	g.state = c.Network
 	if g.applied != nil {
 		g.applied()
+	}
+	if g.held {
+		g.state = ""
+		return fmt.Errorf("the lease is %w", testbed.ErrHeld)
 	}
 	if c.Network == g.refuses {
 		return errors.New("it is refused")
@@ -274,6 +279,16 @@ func TestChangeThatFails(t *testing.T) {
 	}
 	noted(t, run, "vxlan-on", "was given up", "it is refused")
 	orderly(t, g.said)
+}
+
+// A cluster that another run changes is no place for this one.
+func TestChangesOfTwoRuns(t *testing.T) {
+	c, g := changing(t, 4, testbed.Change{Network: "vxlan-on"})
+	g.held = true
+	run, err := experiment.Run(t.Context(), c)
+	if !errors.Is(err, testbed.ErrHeld) || run.Ended != plan.EndedFailed || !g.closed {
+		t.Errorf("%v, ended by %q, given back: %v", err, run.Ended, g.closed)
+	}
 }
 
 // A cluster that can't be restored ends the run: what was measured is kept, and the error ends with what has to be done. One

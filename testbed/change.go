@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -80,6 +81,9 @@ func (e *RestoreError) Error() string {
 
 // Unwrap gives the reason.
 func (e *RestoreError) Unwrap() error { return e.Err }
+
+// ErrHeld is matched by the error of a change that is not made since another run changes the same ground, or has left it changed.
+var ErrHeld = errors.New("held by another run")
 
 // Changer carries changes out on what a driver's testbeds stand on. It is not safe for concurrent use.
 type Changer interface {

@@ -288,7 +288,7 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	}
 	second := s.changer(t, "second")
 	var held *change.HeldError
-	if err := second.Apply(t.Context(), nothing); !errors.As(err, &held) || held.Gone || !strings.Contains(err.Error(), `run "first"`) {
+	if err := second.Apply(t.Context(), nothing); !errors.As(err, &held) || !errors.Is(err, testbed.ErrHeld) || held.Gone || !strings.Contains(err.Error(), `run "first"`) {
 		t.Errorf("a second run: %v", err)
 	}
 	if err := first.Apply(t.Context(), nothing); !errors.As(err, &held) {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"netdelta/testbed"
 	"netdelta/testbed/kube"
 )
 
@@ -127,6 +128,9 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s has left this cluster changed as for network %q (lease %s), and is gone: run netdelta cleanup there; or restore the cluster by hand and then kubectl delete lease -n %s:\n  %s",
 		who, e.Network, e.lease, strings.ReplaceAll(e.lease, "/", " "), strings.Join(e.Restore, "\n  "))
 }
+
+// Is makes errors.Is(err, testbed.ErrHeld) true.
+func (e *HeldError) Is(target error) bool { return target == testbed.ErrHeld }
 
 // update writes the Lease as it should be now, as its holder or, at first, to become it.
 func (l *lease) update(ctx context.Context, first bool) error {
