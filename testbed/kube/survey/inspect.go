@@ -73,8 +73,9 @@ func (s Survey) hasDevice(is func(testbed.Interface) bool) bool {
 func (s Survey) podMTU() int {
 	smallest := 0
 	for _, n := range s.Nodes {
+		card, _ := n.Card() // it is one of them where nodes are namespaces themselves
 		for _, d := range n.Devices {
-			if (d.Kind == "veth" || d.Kind == "netkit") && (smallest == 0 || d.MTU < smallest) {
+			if (d.Kind == "veth" || d.Kind == "netkit") && d.Name != card.Name && (smallest == 0 || d.MTU < smallest) {
 				smallest = d.MTU
 			}
 		}
@@ -82,8 +83,8 @@ func (s Survey) podMTU() int {
 	return smallest
 }
 
-// card is the device that has the node's own address, with the devices beneath it where it is a bond; false where it wasn't seen.
-func (n Node) card() (testbed.Interface, bool) {
+// Card is the device that has the node's own address; false where it wasn't seen.
+func (n Node) Card() (testbed.Interface, bool) {
 	for _, a := range n.Addresses {
 		address, err := netip.ParseAddr(a)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -235,7 +236,7 @@ func judgeRoom(s Survey) []Finding {
 }
 
 // cpus writes thousandths of processors.
-func cpus(milli int64) string { return fmt.Sprintf("%.1f", float64(milli)/1000) }
+func cpus(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
 
 // judgeQuota: whether what is left is enough.
 func judgeQuota(s Survey) []Finding {

@@ -120,7 +120,7 @@ func (s Survey) subnet() (subnet string, certain bool) {
 func (s Survey) deviceSubnet() (subnet string, seen bool) {
 	var own netip.Prefix
 	for _, n := range s.Nodes {
-		device, ok := n.card()
+		device, ok := n.Card()
 		if !ok {
 			return "", false
 		}
@@ -168,7 +168,7 @@ func judgeMTU(s Survey) []Finding {
 	}
 	var small, large []string
 	for _, n := range s.Nodes {
-		card, ok := n.card()
+		card, ok := n.Card()
 		if !ok {
 			continue
 		}
@@ -267,7 +267,7 @@ func hash(encapsulation string) string {
 func judgeCards(s Survey) []Finding {
 	var slow []string
 	for _, n := range s.Nodes {
-		own, ok := n.card()
+		own, ok := n.Card()
 		if !ok || own.Speed <= 0 {
 			continue
 		}

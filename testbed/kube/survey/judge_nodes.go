@@ -138,7 +138,7 @@ func judgeClasses(s Survey) []Finding {
 	return []Finding{{
 		Severity: Warning, Topic: "best-effort", Says: fmt.Sprintf("%d of %d pods outside of %s ask for no processor and no memory", s.BestEffort, s.Pods, systemNamespace),
 		Why:  "a database on best-effort pods was found lower and erratic, with requests equal to limits stable; here they also disturb what is measured",
-		Mend: "give what matters requests equal to limits; to see what it costs: netdelta run oltp --factor qos=guaranteed,best-effort",
+		Mend: "give what matters requests equal to limits; to see what it costs: netdelta run database --factor qos=guaranteed,best-effort",
 	}}
 }
 

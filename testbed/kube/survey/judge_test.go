@@ -90,9 +90,9 @@ func TestJudge(t *testing.T) {
 		"one node":  {func(s *Survey) { s.Nodes[1].Shut = "it is cordoned" }, "warning nodes", []string{"--placement same-node"}},
 		"no node":   {func(s *Survey) { s.Nodes[1].Shut, s.Nodes[0].Shut = "it is cordoned", "it is cordoned" }, "missing nodes", nil},
 		"not ready": {func(s *Survey) { s.Nodes[1].Ready, s.Nodes[1].Unready = false, "KubeletNotReady" }, "warning nodes; warning nodes", []string{"b (KubeletNotReady)"}},
-		"full":      {func(s *Survey) { s.Nodes[0].FreeMilliCPU, s.Nodes[1].FreeMilliCPU = 199, 0 }, "missing room", []string{"a 0.2, b 0.0"}},
+		"full":      {func(s *Survey) { s.Nodes[0].FreeMilliCPU, s.Nodes[1].FreeMilliCPU = 199, 0 }, "missing room", []string{"a 0.199, b 0"}},
 		"one full":  {func(s *Survey) { s.Nodes[0].FreeMilliCPU = 199 }, "warning room", []string{"across nodes"}},
-		"narrow":    {func(s *Survey) { s.Nodes[0].FreeMilliCPU = 999 }, "warning room", []string{"asks for 2.0"}},
+		"narrow":    {func(s *Survey) { s.Nodes[0].FreeMilliCPU = 999 }, "warning room", []string{"asks for 2; free processors: a 0.999, b 4"}},
 		"just enough": {func(s *Survey) {
 			s.Nodes[0].FreeMilliCPU = 1000
 			s.Namespace.Quota = []Quota{{Resource: "pods", Hard: 20}, {Resource: "limits.cpu", Hard: 2000}, {Resource: "services.nodeports", Hard: 2}}

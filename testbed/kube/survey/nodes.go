@@ -1,0 +1,150 @@
+package survey
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// readNodes lists nodes.
+func (l *looker) readNodes(ctx context.Context) {
+	ok := l.ask(ctx, "nodes: their versions, processors, zones and addresses, and most of what tells of the network", "list nodes of the cluster", func(ctx context.Context) error {
+		return pages(func(options metav1.ListOptions) (string, error) {
+			list, err := l.cluster.API.CoreV1().Nodes().List(ctx, options)
+			if err != nil {
+				return "", err
+			}
+			l.evidence.nodes = append(l.evidence.nodes, list.Items...)
+			return list.Continue, nil
+		})
+	})
+	if !ok {
+		l.evidence.blind, l.evidence.nodes = true, nil
+	}
+	slices.SortFunc(l.evidence.nodes, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, n := range l.evidence.nodes {
+		l.survey.Nodes = append(l.survey.Nodes, describe(n))
+	}
+}
+
+// pages calls a listing until there is no more.
+func pages(list func(metav1.ListOptions) (next string, err error)) error {
+	options := metav1.ListOptions{Limit: page}
+	for {
+		next, err := list(options)
+		if err != nil || next == "" {
+			return err
+		}
+		options.Continue = next
+	}
+}
+
+// describe takes from a node what matters.
+func describe(n corev1.Node) Node {
+	about := Node{
+		Name: n.Name, Kubelet: n.Status.NodeInfo.KubeletVersion, Kernel: n.Status.NodeInfo.KernelVersion, OS: n.Status.NodeInfo.OSImage,
+		Runtime: n.Status.NodeInfo.ContainerRuntimeVersion, Zone: n.Labels[corev1.LabelTopologyZone], Unready: "it does not report",
+		PodRanges: podRanges(n), MilliCPU: n.Status.Allocatable.Cpu().MilliValue(), FreeMilliCPU: -1, Clock: heartbeat(n),
+		Addresses: []string{},
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			if about.Ready = c.Status == corev1.ConditionTrue; about.Ready {
+				about.Unready = ""
+			} else {
+				about.Unready = strings.TrimSpace(c.Reason + ": " + c.Message)
+			}
+		}
+	}
+	if n.Spec.Unschedulable {
+		about.Shut = "it is cordoned"
+	}
+	for _, t := range n.Spec.Taints {
+		// What a node that is not ready is tainted with is said by its not being ready.
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && about.Shut == "" && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+			about.Shut = "it has the taint " + t.Key
+		}
+	}
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			about.Addresses = append(about.Addresses, a.Address)
+		}
+	}
+	for name, quantity := range n.Status.Allocatable {
+		// Resources of devices have a domain of their own; Kubernetes' own have none, or one of its own.
+		if domain, _, found := strings.Cut(string(name), "/"); found && !strings.HasSuffix(domain, "kubernetes.io") && !strings.HasPrefix(string(name), "hugepages") {
+			if about.Resources == nil {
+				about.Resources = map[string]int64{}
+			}
+			about.Resources[string(name)] = quantity.Value()
+		}
+	}
+	return about
+}
+
+// readPods lists the pods of the whole cluster, for what of the nodes' processors is taken.
+func (l *looker) readPods(ctx context.Context) {
+	asked := map[string]int64{}
+	pods, bestEffort := 0, 0
+	ok := l.ask(ctx, "pods of other namespaces: how much of the nodes' processors is free, and how many pods are best-effort", "list pods of the cluster", func(ctx context.Context) error {
+		return pages(func(options metav1.ListOptions) (string, error) {
+			options.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
+			list, err := l.cluster.API.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+			if err != nil {
+				return "", err
+			}
+			for _, p := range list.Items {
+				asked[p.Spec.NodeName] += requested(p)
+				if p.Namespace == systemNamespace {
+					continue
+				}
+				pods++
+				if p.Status.QOSClass == corev1.PodQOSBestEffort {
+					bestEffort++
+				}
+			}
+			return list.Continue, nil
+		})
+	})
+	if ok {
+		l.survey.Pods, l.survey.BestEffort = pods, bestEffort
+		for i := range l.survey.Nodes {
+			n := &l.survey.Nodes[i]
+			n.FreeMilliCPU = max(0, n.MilliCPU-asked[n.Name])
+		}
+	}
+	ok = l.ask(ctx, "the number of services", "list services of the cluster", func(ctx context.Context) error {
+		// One is enough: the answer says how many more there are.
+		list, err := l.cluster.API.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return err
+		}
+		l.survey.Services.Count = len(list.Items)
+		if list.RemainingItemCount != nil {
+			l.survey.Services.Count += int(*list.RemainingItemCount)
+		}
+		return nil
+	})
+	if !ok {
+		l.survey.Services.Count = -1
+	}
+}
+
+// requested is the processor time that a pod asks for, in thousandths: its containers together, or its greediest start.
+func requested(p corev1.Pod) int64 {
+	var sum, start int64
+	for _, c := range p.Spec.Containers {
+		sum += c.Resources.Requests.Cpu().MilliValue()
+	}
+	for _, c := range p.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			sum += c.Resources.Requests.Cpu().MilliValue()
+			continue
+		}
+		start = max(start, c.Resources.Requests.Cpu().MilliValue())
+	}
+	return max(sum, start) + p.Spec.Overhead.Cpu().MilliValue()
+}
