@@ -100,3 +100,22 @@ func acrossBuilds(a, b meeting, o Options, s stats.Options) meeting {
 	}
 	return meeting{o.compare(builds, s), sittings, true}
 }
+
+// BaselineValue prints what the baseline of some deltas of one metric measured. Where networks were measured apart, each against a
+// baseline of its own builds, it is a range, from the least to the most. There has to be one delta at least.
+func BaselineValue(deltas []result.Delta) string {
+	low, high := deltas[0], deltas[0]
+	for _, d := range deltas {
+		if d.BaselineValue < low.BaselineValue {
+			low = d
+		}
+		if d.BaselineValue > high.BaselineValue {
+			high = d
+		}
+	}
+	from, to := Value(Unit(low), low.BaselineValue), Value(Unit(high), high.BaselineValue)
+	if from == to {
+		return from
+	}
+	return from + " to " + to
+}

@@ -107,7 +107,7 @@ func (p *page) forestsOf(s *setting, axes map[metricKey]*axis, every bool) {
 		}
 		s.Forests = append(s.Forests, f)
 		if metric == head {
-			s.Reference = first.Baseline + ": " + f.Label + " " + insight.Value(insight.Unit(first), first.BaselineValue)
+			s.Reference = first.Baseline + ": " + f.Label + " " + insight.BaselineValue(rows)
 		}
 	}
 	s.Others = others(s.run.Deltas, head)

@@ -95,7 +95,7 @@ func (d *document) setting(run result.Run, s result.Setting) {
 	if run.Exact != nil {
 		over = fmt.Sprintf("Ranges over %d seeds.", len(run.Exact.Seeds))
 	}
-	d.paragraph(fmt.Sprintf("%s: %s %s. %s", escape(first.Baseline), escape(first.Metric), insight.Value(insight.Unit(first), first.BaselineValue), over))
+	d.paragraph(fmt.Sprintf("%s: %s %s. %s", escape(first.Baseline), escape(first.Metric), insight.BaselineValue(deltas), over))
 	var rows [][]string
 	for i, delta := range deltas {
 		verdict := emphasis(delta.Verdict)

@@ -72,8 +72,7 @@ func (p *page) setting(c insight.Conclusion, part result.Run) {
 	}
 	right := ""
 	if deltas := insight.Headlines(part.Deltas, c.Setting); len(deltas) > 0 {
-		d := deltas[0]
-		right = d.Baseline + ": " + d.Metric + " " + insight.Value(insight.Unit(d), d.BaselineValue)
+		right = deltas[0].Baseline + ": " + deltas[0].Metric + " " + insight.BaselineValue(deltas)
 	}
 	p.title(insight.Load(c.Setting)+" · "+strings.ToLower(insight.Where(c.Setting.Placement)), right)
 	if len(t.deltas) > 0 {
