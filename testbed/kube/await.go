@@ -19,7 +19,7 @@ const unscheduledWithin = 30 * time.Second
 // does no harm.
 func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	began := time.Now()
-	last := errors.New("nothing was heard of it")
+	var last error
 	for {
 		pod, err := l.cluster.API.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
@@ -33,7 +33,7 @@ func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.P
 			return pod, nil
 		default:
 			var hopeless bool
-			if last, hopeless = l.obstacle(ctx, pod, time.Since(began)); hopeless {
+			if hopeless, last = l.obstacle(ctx, pod, time.Since(began)); hopeless {
 				return nil, last
 			}
 		}
@@ -56,9 +56,9 @@ func running(pod *corev1.Pod) bool {
 }
 
 // obstacle is what a pod that is not up waits for, and whether it does so in vain.
-func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Duration) (why error, hopeless bool) {
+func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Duration) (hopeless bool, why error) {
 	if what := misfortune(pod); what != "" {
-		return errors.New(what), true
+		return true, errors.New(what)
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		w := c.State.Waiting
@@ -68,9 +68,9 @@ func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Du
 		switch w.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable":
 			err := fmt.Errorf("node %s can't have the image %s: %s: %s; push it where the nodes can pull it, or give another with --image or --base-image", pod.Spec.NodeName, c.Image, w.Reason, w.Message)
-			return err, w.Reason != "ErrImagePull" // which is tried again at once, and has a longer name then
+			return w.Reason != "ErrImagePull", err // which is tried again at once, and has a longer name then
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return fmt.Errorf("node %s can't start it: %s: %s", pod.Spec.NodeName, w.Reason, w.Message), true
+			return true, fmt.Errorf("node %s can't start it: %s: %s", pod.Spec.NodeName, w.Reason, w.Message)
 		}
 	}
 	for _, c := range pod.Status.Conditions {
@@ -78,9 +78,9 @@ func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Du
 			continue
 		}
 		err := fmt.Errorf("it is not scheduled: %s; free processors or memory there, name other nodes with --nodes, or ask for less with --qos and --memory", sentence(c.Reason, c.Message))
-		return err, waited > unscheduledWithin
+		return waited > unscheduledWithin, err
 	}
-	return fmt.Errorf("it is %s%s", strings.ToLower(string(pod.Status.Phase)), l.cluster.lastWords(ctx, pod)), false
+	return false, fmt.Errorf("it is %s%s", strings.ToLower(string(pod.Status.Phase)), l.cluster.lastWords(ctx, pod))
 }
 
 // lastWords are those of the last warning about a pod, with a colon before them, "" where there is none or nobody may look.

@@ -92,7 +92,7 @@ func TestObstacle(t *testing.T) {
 		{waiting("CreateContainerConfigError", "container has runAsNonRoot"), time.Second, "can't start it", true},
 		{podWith(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu"}), time.Second, "OutOfcpu", true},
 	} {
-		err, hopeless := l.obstacle(t.Context(), c.pod, c.waited)
+		hopeless, err := l.obstacle(t.Context(), c.pod, c.waited)
 		if err == nil || !strings.Contains(err.Error(), c.says) || hopeless != c.hopeless {
 			t.Errorf("%s: got %v, hopeless %v", c.says, err, hopeless)
 		}

@@ -106,7 +106,7 @@ func (f *Fleet) gather(ctx context.Context) error {
 			}
 			n := &newcomer{index: indexOf(pod), role: Role(pod.Labels[LabelRole])}
 			if !running(pod) {
-				why, hopeless := f.obstacle(ctx, pod, time.Since(began))
+				hopeless, why := f.obstacle(ctx, pod, time.Since(began))
 				if last = why; hopeless {
 					n.err = why
 					n.done.Store(true)
@@ -139,9 +139,9 @@ func (f *Fleet) gather(ctx context.Context) error {
 }
 
 // obstacle is what a pod waits for. The cluster is asked for more than the pod's own words only now and then.
-func (f *Fleet) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Duration) (error, bool) {
+func (f *Fleet) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Duration) (bool, error) {
 	if waited < unscheduledWithin && misfortune(pod) == "" && !waitsForImage(pod) {
-		return errors.New("it has not started yet"), false
+		return false, errors.New("it has not started yet")
 	}
 	return f.launcher.obstacle(ctx, pod, waited)
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"flag"
 	"os"
 	"path/filepath"
@@ -81,7 +82,7 @@ func TestManifests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(got) != string(want) {
+			if !bytes.Equal(got, want) {
 				t.Errorf("%s differs: got\n%s", path, got)
 			}
 		})

@@ -48,12 +48,12 @@ func Named(name string) (network.Network, error) {
 		return network.Network{Name: name, Summary: "a secondary network that Multus attaches", UsedBy: []string{"Multus"}, SameNodeUnderSwap: true}, nil
 	}
 	known := Networks()
-	names := make([]string, len(known))
-	for i, n := range known {
+	var names []string
+	for _, n := range known {
 		if n.Name == name {
 			return n, nil
 		}
-		names[i] = n.Name
+		names = append(names, n.Name)
 	}
 	near, _ := suggest.Nearest(name, names)
 	return network.Network{}, &network.UnknownError{Name: name, Nearest: near, Known: append(names, MultusPrefix+"NAMESPACE/NAME")}

@@ -71,7 +71,7 @@ func candidates(nodes []corev1.Node, o Options) (able, refused []string) {
 	for _, name := range wanted {
 		n, known := byName[name]
 		zone := n.Labels[corev1.LabelTopologyZone]
-		why := ""
+		var why string
 		switch {
 		case !known:
 			why = "there is no such node"

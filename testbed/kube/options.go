@@ -97,16 +97,8 @@ func (o Options) complete() (Options, error) {
 	if o.QoS == "" {
 		o.QoS = Burstable
 	}
-	if known := []string{string(Burstable), string(Guaranteed), string(BestEffort)}; !slices.Contains(known, string(o.QoS)) {
-		return o, fmt.Errorf("class of service %q: need %s, %s or %s%s", o.QoS, Burstable, Guaranteed, BestEffort, meant(string(o.QoS), known))
-	}
-	for _, q := range []struct{ what, text string }{{"processors", o.CPU}, {"memory", o.Memory}} {
-		if q.text == "" {
-			continue
-		}
-		if amount, err := resource.ParseQuantity(q.text); err != nil || amount.Sign() <= 0 {
-			return o, fmt.Errorf("%s of pods %q: need an amount as Kubernetes writes it: 2, 500m, 256Mi", q.what, q.text)
-		}
+	if err := o.checkAmounts(); err != nil {
+		return o, err
 	}
 	if o.Ports == 0 {
 		o.Ports = defaultPorts
@@ -136,9 +128,25 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
+// checkAmounts checks what pods ask for.
+func (o Options) checkAmounts() error {
+	if known := []string{string(Burstable), string(Guaranteed), string(BestEffort)}; !slices.Contains(known, string(o.QoS)) {
+		return fmt.Errorf("class of service %q: need %s, %s or %s%s", o.QoS, Burstable, Guaranteed, BestEffort, meant(string(o.QoS), known))
+	}
+	for _, q := range []struct{ what, text string }{{"processors", o.CPU}, {"memory", o.Memory}} {
+		if q.text == "" {
+			continue
+		}
+		if amount, err := resource.ParseQuantity(q.text); err != nil || amount.Sign() <= 0 {
+			return fmt.Errorf("%s of pods %q: need an amount as Kubernetes writes it: 2, 500m, 256Mi", q.what, q.text)
+		}
+	}
+	return nil
+}
+
 // meant is the ending of an error about a word that may be a slip.
 func meant(word string, known []string) string {
-	if near, close := suggest.Nearest(word, known); close {
+	if near, is := suggest.Nearest(word, known); is {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""

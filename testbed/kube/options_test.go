@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -19,7 +20,7 @@ func TestOptions(t *testing.T) {
 	}{
 		"no-image":      {Options{}, "--base-image"},
 		"two-images":    {Options{Image: "a", BaseImage: "b"}, "one of --image"},
-		"qos-slip":      {Options{Image: "a", QoS: "garanteed"}, `did you mean "guaranteed"`},
+		"qos-slip":      {Options{Image: "a", QoS: "guarantee"}, `did you mean "guaranteed"`},
 		"cpu":           {Options{Image: "a", CPU: "two"}, "processors of pods"},
 		"no-memory":     {Options{Image: "a", Memory: "0"}, "memory of pods"},
 		"negative":      {Options{Image: "a", Memory: "-1Mi"}, "memory of pods"},
@@ -80,7 +81,7 @@ func TestTrim(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(out)) != hex.EncodeToString(sum[:]) {
 		t.Errorf("it said %q, %v", out, err)
 	}
-	if text := []byte("no program"); string(trim(text)) != string(text) {
+	if text := []byte("no program"); !bytes.Equal(trim(text), text) {
 		t.Error("what is no program was changed")
 	}
 }
