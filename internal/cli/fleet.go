@@ -161,7 +161,7 @@ func (env *environment) fireFleet(ctx context.Context, config fleet.Config, o fi
 		failed += n.Failed
 	}
 	if failed > 0 {
-		return withStatus(exitFailed, fmt.Errorf("%d clients, pods or builds failed; the figures are those of the others", failed))
+		return withStatus(exitFailed, fmt.Errorf("%d of the clients, pods and builds failed; the figures are those of the others", failed))
 	}
 	return nil
 }
