@@ -22,11 +22,16 @@ func (t table) apart(all []sitting) map[string]int {
 			}
 		}
 	}
+	sat := map[string]bool{}
 	for _, s := range all {
 		first := -1
 		for _, c := range t.cells {
+			if s[c.ID] == nil {
+				continue
+			}
+			sat[c.ID] = true
 			switch g := group[c.ID]; {
-			case s[c.ID] == nil || g == first:
+			case g == first:
 			case first < 0:
 				first = g
 			default:
@@ -35,12 +40,8 @@ func (t table) apart(all []sitting) map[string]int {
 		}
 	}
 	measured := map[int]bool{}
-	for _, s := range all {
-		for _, c := range t.cells {
-			if s[c.ID] != nil {
-				measured[group[c.ID]] = true
-			}
-		}
+	for id := range sat {
+		measured[group[id]] = true
 	}
 	if len(measured) < 2 {
 		return nil

@@ -117,9 +117,10 @@ func compareAll(cells []result.Cell, all []sitting, o Options) comparison {
 		if o.HeadlinesOnly {
 			held = held[:1]
 		}
+		groups := t.apart(all)
 		for i, m := range held {
 			headline := i == 0
-			c := t.compare(m, headline, all, o)
+			c := t.compare(m, headline, groups, all, o)
 			whole.networks, whole.twins = append(whole.networks, c.networks...), append(whole.twins, c.twins...)
 			if headline {
 				whole.unmeasured = append(whole.unmeasured, c.unmeasured...)
@@ -135,13 +136,12 @@ type comparison struct {
 	unmeasured      []result.Check
 }
 
-// compare holds the twin against the baseline, and each network against both.
-func (t table) compare(m metric, headline bool, all []sitting, o Options) comparison {
+// compare holds the twin against the baseline, and each network against both. The groups are those of apart.
+func (t table) compare(m metric, headline bool, groups map[string]int, all []sitting, o Options) comparison {
 	var made comparison
 	references := []string{t.baseline.ID}
 	baselines := t.ids()[:t.baselines()]
 	baseline := typical(m, baselines, all)
-	groups := t.apart(all)
 	floor := 0.0
 	if t.twin != nil {
 		null, check := t.contrast(*t.twin, references, baseline, m, all, o)
