@@ -142,6 +142,9 @@ func (s *supervisor) inEffect(ctx context.Context, m *member, c CNI) error {
 		if got := n.Annotations[annotationBackend]; got != c.backend() {
 			return fmt.Errorf("flanneld says %q", got)
 		}
+		if _, err := m.node.Run("sh", "-c", masked); err != nil {
+			return err
+		}
 	}
 	return m.space.Do(func() error {
 		if err := setBridgeMTU(c.podsMTU()); err != nil {
@@ -202,6 +205,15 @@ find . -name '[0-9]*' -mmin +1 | while read -r address; do
 	case $live in *"$(head -n 1 "$address" | tr -d '\r')"*) ;; *) rm -f "$address" ;; esac
 done`
 
+// Rules by which flanneld gives packets that leave the pods' network the node's address, which it leaves behind.
+const (
+	masked = `iptables -w -t nat -C POSTROUTING -m comment --comment 'flanneld masq' -j FLANNEL-POSTRTG`
+	unmask = `rm -f /run/flannel/subnet.env
+iptables -w -t nat -S FLANNEL-POSTRTG >/dev/null 2>&1 || exit 0
+while iptables -w -t nat -D POSTROUTING -m comment --comment 'flanneld masq' -j FLANNEL-POSTRTG 2>/dev/null; do :; done
+iptables -w -t nat -F FLANNEL-POSTRTG && iptables -w -t nat -X FLANNEL-POSTRTG`
+)
+
 // leaveNetwork ends the CNI of all nodes. Pods stay attached, and reach those of their own node.
 func (s *supervisor) leaveNetwork(ctx context.Context, c CNI) error {
 	for _, m := range s.members {
@@ -212,7 +224,7 @@ func (s *supervisor) leaveNetwork(ctx context.Context, c CNI) error {
 			if err := m.node.StopService(serviceFlannel, true); err != nil {
 				return err
 			}
-			if _, err := m.node.Run("rm", "-f", "/run/flannel/subnet.env"); err != nil {
+			if _, err := m.node.Run("sh", "-c", unmask); err != nil {
 				return err
 			}
 			if err := s.forget(ctx, m.name); err != nil {

@@ -188,7 +188,7 @@ func kubeProxy(name string) node.Service {
 func flanneld(name string) node.Service {
 	return node.Service{Name: serviceFlannel, Env: []string{"NODE_NAME=" + name}, Args: []string{
 		"flanneld", "--kube-subnet-mgr", "--kubeconfig-file=" + kubeconfigOf(serviceFlannel), "--iface=" + uplink,
-		"--ip-masq=false", "--iptables-forward-rules=false", "--net-config-path=" + settings + "/flannel.json",
+		"--ip-masq", "--iptables-forward-rules=false", "--net-config-path=" + settings + "/flannel.json",
 	}}
 }
 
