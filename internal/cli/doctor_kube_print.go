@@ -77,7 +77,11 @@ func (p clusterPage) head(s survey.Survey) {
 		level = "not set"
 	}
 	p.title("CLUSTER " + s.Cluster + ": Kubernetes " + s.Version)
-	fmt.Fprintf(p.out, "  as %s, in namespace %s (Pod Security: %s)\n\n", p.terminal.Text(known(s.User.Name)), p.terminal.Text(s.Namespace.Name), p.terminal.Text(level))
+	about := "(Pod Security: " + level + ")"
+	if s.Namespace.Missing {
+		about = "(which is not there)"
+	}
+	fmt.Fprintf(p.out, "  %s\n\n", p.terminal.Text(fmt.Sprintf("as %s, in namespace %s %s", known(s.User.Name), s.Namespace.Name, about)))
 }
 
 func (p clusterPage) nodes(s survey.Survey) error {
@@ -110,7 +114,7 @@ func (p clusterPage) nodes(s survey.Survey) error {
 }
 
 // processors writes thousandths of them.
-func processors(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', 1, 64) }
+func processors(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
 
 func (p clusterPage) network(s survey.Survey) error {
 	n := s.Network
@@ -174,10 +178,11 @@ func (p clusterPage) devices(s survey.Survey) error {
 		return nil
 	}
 	p.title("DEVICES")
-	rows := [][]string{{"node", "device", "kind", "MTU", "speed", "bond"}}
+	rows := [][]string{{"node", "device", "kind", "MTU", "speed", "bond", "address"}}
 	for _, n := range s.Nodes {
+		card, _ := n.Card()
 		for _, d := range n.Devices {
-			if d.Kind != "device" && d.Kind != "bond" && !ofTunnel(d.Kind) {
+			if d.Name == "lo" || d.Name != card.Name && d.Kind != "device" && d.Kind != "bond" && !ofTunnel(d.Kind) {
 				continue
 			}
 			speed, bond := "-", "-"
@@ -190,7 +195,11 @@ func (p clusterPage) devices(s survey.Survey) error {
 			case d.Master != "":
 				bond = "part of " + d.Master
 			}
-			rows = append(rows, []string{n.Name, d.Name, d.Kind, strconv.Itoa(d.MTU), speed, bond})
+			address := ""
+			if d.Name == card.Name {
+				address = "the node's own"
+			}
+			rows = append(rows, []string{n.Name, d.Name, d.Kind, strconv.Itoa(d.MTU), speed, bond, address})
 		}
 	}
 	return p.table(rows)
@@ -210,14 +219,17 @@ func (p clusterPage) rights(s survey.Survey) error {
 	for i := 0; i < len(s.Rights); {
 		first := s.Rights[i]
 		mark := "ok"
-		var verbs, missing []string
+		var verbs, missing, unknown []string
 		for ; i < len(s.Rights); i++ {
 			r := s.Rights[i]
 			if r.For != first.For || r.Group != first.Group || r.Resource != first.Resource || r.Namespace != first.Namespace {
 				break
 			}
 			verbs = append(verbs, r.Verb)
-			if !r.Allowed {
+			switch {
+			case r.Unknown != "":
+				mark, unknown = "--", append(unknown, r.Verb)
+			case !r.Allowed:
 				mark, missing = "--", append(missing, r.Verb)
 			}
 		}
@@ -229,11 +241,14 @@ func (p clusterPage) rights(s survey.Survey) error {
 		if first.Namespace != "" {
 			where = first.Namespace
 		}
-		says := ""
+		var says []string
 		if len(missing) > 0 {
-			says = "missing: " + strings.Join(missing, " ")
+			says = append(says, "missing: "+strings.Join(missing, " "))
 		}
-		rows = append(rows, []string{mark, string(first.For), resource, strings.Join(verbs, " "), where, says})
+		if len(unknown) > 0 {
+			says = append(says, "not known: "+strings.Join(unknown, " "))
+		}
+		rows = append(rows, []string{mark, string(first.For), resource, strings.Join(verbs, " "), where, strings.Join(says, "; ")})
 	}
 	return p.table(rows)
 }
