@@ -98,7 +98,7 @@ func (f *fleet) arm(ctx context.Context) error {
 	for _, pod := range f.ground.Clients() {
 		f.clients = append(f.clients, &client{pod: pod})
 	}
-	f.each(func(i int, c *client) error { return f.armClient(ctx, i, c) })
+	f.each(ctx, func(i int, c *client) error { return f.armClient(ctx, i, c) })
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -221,8 +221,8 @@ func (c *client) readClock(ctx context.Context) (err error) {
 	return err
 }
 
-// each does something with all clients that are left, some at a time, and loses those with which it fails.
-func (f *fleet) each(do func(i int, c *client) error) {
+// each does something with all clients that are left, some at a time, and loses those with which it fails while ctx lasts.
+func (f *fleet) each(ctx context.Context, do func(i int, c *client) error) {
 	var eg errgroup.Group
 	eg.SetLimit(f.config.atOnce())
 	for i, c := range f.clients {
@@ -230,7 +230,7 @@ func (f *fleet) each(do func(i int, c *client) error) {
 			continue
 		}
 		eg.Go(func() error {
-			if err := do(i, c); err != nil {
+			if err := do(i, c); err != nil && ctx.Err() == nil {
 				f.lose(c, err)
 			}
 			return nil

@@ -79,14 +79,10 @@ func (f *fleet) volley(ctx context.Context, round int) (spare time.Duration) {
 
 // readClocks reads the clocks whose offsets are old.
 func (f *fleet) readClocks(ctx context.Context) {
-	f.each(func(_ int, c *client) error {
+	f.each(ctx, func(_ int, c *client) error {
 		if agent.Now()-c.read < offsetFor {
 			return nil
 		}
-		err := c.readClock(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+		return c.readClock(ctx)
 	})
 }

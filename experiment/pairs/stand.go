@@ -77,17 +77,7 @@ func (s *stand) start(ctx context.Context) {
 	eg.SetLimit(atOnce)
 	for i, pod := range s.tb.Pods() {
 		eg.Go(func() error {
-			a, err := agent.Start(ctx, pod, s.config.Program)
-			if err != nil {
-				errs[i] = err
-				return nil
-			}
-			first, _ := pod.Ports()
-			if _, err := a.Serve(ctx, s.config.Workload.Name, s.config.Params, netip.AddrPortFrom(s.anywhere(), first), -1); err != nil {
-				errs[i] = errors.Join(err, a.Close())
-				return nil
-			}
-			s.agents[i] = a
+			s.agents[i], errs[i] = s.startIn(ctx, pod)
 			return nil
 		})
 	}
@@ -98,6 +88,19 @@ func (s *stand) start(ctx context.Context) {
 			s.network.Failures = append(s.network.Failures, Failure{Build: s.build, Client: node, Server: node, Why: err.Error()})
 		}
 	}
+}
+
+// startIn starts an agent in a pod, and has it serve.
+func (s *stand) startIn(ctx context.Context, pod testbed.Pod) (*agent.Agent, error) {
+	a, err := agent.Start(ctx, pod, s.config.Program)
+	if err != nil {
+		return nil, err
+	}
+	first, _ := pod.Ports()
+	if _, err := a.Serve(ctx, s.config.Workload.Name, s.config.Params, netip.AddrPortFrom(s.anywhere(), first), -1); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
 }
 
 // arm connects all pairs. Each client connects to one server after another, and all clients at once.

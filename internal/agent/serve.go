@@ -100,28 +100,11 @@ func (s *server) handle(r request) (any, error) {
 	case opDial:
 		return call(r.Args, s.dial)
 	case opBurst:
-		return call(r.Args, func(a burstArgs) (workload.Burst, error) {
-			c, err := s.client(a.Session)
-			if err != nil {
-				return workload.Burst{}, err
-			}
-			return c.Burst(a.Spec)
-		})
+		return call(r.Args, s.burst)
 	case opCollect:
-		return call(r.Args, func(a collectArgs) (workload.Totals, error) {
-			c, err := s.client(a.Session)
-			if err != nil {
-				return workload.Totals{}, err
-			}
-			return c.Collect(a.DropLast)
-		})
+		return call(r.Args, s.collect)
 	case opTotals:
-		return call(r.Args, func(a sessionArgs) (workload.Totals, error) {
-			if e := s.sessions[a.Session]; e.server != nil {
-				return e.server.Totals(), nil
-			}
-			return workload.Totals{}, fmt.Errorf("session %d is not a server", a.Session)
-		})
+		return call(r.Args, s.totals)
 	case opThreads:
 		return call(r.Args, s.threads)
 	case opServeCluster:
@@ -146,14 +129,7 @@ func (s *server) handle(r request) (any, error) {
 	case opMachine:
 		return machine.Describe(machine.Version())
 	case opClose:
-		return call(r.Args, func(a sessionArgs) (struct{}, error) {
-			e, ok := s.sessions[a.Session]
-			if !ok {
-				return struct{}{}, nil
-			}
-			delete(s.sessions, a.Session)
-			return struct{}{}, e.close()
-		})
+		return call(r.Args, s.end)
 	}
 	return nil, fmt.Errorf("unknown operation %q", r.Op)
 }
@@ -199,6 +175,39 @@ func (s *server) dial(a dialArgs) (int, error) {
 		return 0, err
 	}
 	return s.add(session{client: c}), nil
+}
+
+func (s *server) burst(a burstArgs) (workload.Burst, error) {
+	c, err := s.client(a.Session)
+	if err != nil {
+		return workload.Burst{}, err
+	}
+	return c.Burst(a.Spec)
+}
+
+func (s *server) collect(a collectArgs) (workload.Totals, error) {
+	c, err := s.client(a.Session)
+	if err != nil {
+		return workload.Totals{}, err
+	}
+	return c.Collect(a.DropLast)
+}
+
+func (s *server) totals(a sessionArgs) (workload.Totals, error) {
+	if e := s.sessions[a.Session]; e.server != nil {
+		return e.server.Totals(), nil
+	}
+	return workload.Totals{}, fmt.Errorf("session %d is not a server", a.Session)
+}
+
+// end closes a session; one that is not open is none.
+func (s *server) end(a sessionArgs) (struct{}, error) {
+	e, ok := s.sessions[a.Session]
+	if !ok {
+		return struct{}{}, nil
+	}
+	delete(s.sessions, a.Session)
+	return struct{}{}, e.close()
 }
 
 // threaded is an end of a workload that knows which threads it runs on.
