@@ -265,7 +265,14 @@ spec:
   - name: c
     image: "` + image.Reference + `"
     imagePullPolicy: Never
-    args: [sh, -c, "cd /tmp && echo reached > index.html && exec httpd -f -p 8080"]
+    args:
+    - sh
+    - -c
+    - |
+      mkdir /tmp/cgi-bin
+      printf '#!/bin/sh\necho\necho reached by $REMOTE_ADDR\n' > /tmp/cgi-bin/who
+      chmod +x /tmp/cgi-bin/who
+      exec httpd -f -p 8080 -h /tmp
 ---
 apiVersion: v1
 kind: Service
@@ -273,7 +280,7 @@ metadata: {name: server}
 spec: {type: NodePort, clusterIP: 10.96.100.1, selector: {app: server}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
 `
 
-// Pods reach each other and services under every CNI and every kube-proxy; a node's programs can be stopped and started.
+// Pods reach each other and services under every CNI and every kube-proxy, as themselves but by way of another node's port; a node's programs can be stopped and started.
 func TestNetworksOnCluster(t *testing.T) {
 	folder, call := own(t)
 	must(t, call, "up")
@@ -301,17 +308,19 @@ func TestNetworksOnCluster(t *testing.T) {
 			if got := kubectl("exec", "client", "--", "cat", "/sys/class/net/eth0/mtu"); got != c.mtu {
 				t.Errorf("the MTU of a pod is %s, want %s", got, c.mtu)
 			}
-			for _, at := range []string{
-				kubectl("get", "pod", "server", "-o", "jsonpath={.status.podIP}") + " 8080",
-				"10.96.100.1 80",
-				"10.77.0.11 30080",
+			// The server listens for both families, and writes addresses so.
+			client := kubectl("get", "pod", "client", "-o", "jsonpath={.status.podIP}")
+			for _, c := range []struct{ at, want string }{
+				{kubectl("get", "pod", "server", "-o", "jsonpath={.status.podIP}") + " 8080", "reached by [::ffff:" + client + "]"},
+				{"10.96.100.1 80", "reached by [::ffff:" + client + "]"},
+				{"10.77.0.11 30080", "reached by "},
 			} {
 				const ask = `for i in $(seq 100); do
-	printf 'GET / HTTP/1.0\r\n\r\n' | timeout 5 nc %s 2>/dev/null | grep reached && exit
+	printf 'GET /cgi-bin/who HTTP/1.0\r\n\r\n' | timeout 5 nc %s 2>/dev/null | grep reached && exit
 	sleep 0.1
 done; exit 1`
-				if got := kubectl("exec", "client", "--", "sh", "-c", fmt.Sprintf(ask, at)); got != "reached" {
-					t.Errorf("%s answers %q", at, got)
+				if got := kubectl("exec", "client", "--", "sh", "-c", fmt.Sprintf(ask, c.at)); !strings.HasPrefix(got, c.want) {
+					t.Errorf("%s answers %q, want %q", c.at, got, c.want)
 				}
 			}
 			kubectl("delete", "-f", "-")
