@@ -2,6 +2,7 @@ package path
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"netdelta/network"
 )
@@ -62,7 +63,7 @@ func networkNumber(name string, b []byte) uint32 {
 func encapsulationsAt(ports map[string][]uint16) []encapsulation {
 	all := encapsulations()
 	for i, e := range all {
-		all[i].ports = append(e.ports, ports[e.name]...)
+		all[i].ports = slices.Concat(e.ports, ports[e.name])
 	}
 	return all
 }
