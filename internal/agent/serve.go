@@ -93,8 +93,6 @@ func (s *server) loop(requests <-chan request) error {
 
 func (s *server) handle(r request) (any, error) {
 	switch r.Op {
-	case opHello:
-		return Hello{Version: Version, PID: os.Getpid(), Place: place()}, nil
 	case opServe:
 		return call(r.Args, s.serve)
 	case opDial:
@@ -115,10 +113,21 @@ func (s *server) handle(r request) (any, error) {
 		return call(r.Args, s.health)
 	case opRestart:
 		return call(r.Args, s.restart)
-	case opClock:
-		return reading{Received: r.read, Answered: Now()}, nil
 	case opVolley:
 		return call(r.Args, s.volley)
+	case opClose:
+		return call(r.Args, s.end)
+	}
+	return s.handleHere(r)
+}
+
+// handleHere carries out what is about the agent and its machine, and no session.
+func (s *server) handleHere(r request) (any, error) {
+	switch r.Op {
+	case opHello:
+		return Hello{Version: Version, PID: os.Getpid(), Place: place()}, nil
+	case opClock:
+		return reading{Received: r.read, Answered: Now()}, nil
 	case opBurn:
 		return call(r.Args, func(b Burning) (struct{}, error) { return struct{}{}, s.burners.burn(b) })
 	case opRest:
@@ -128,8 +137,6 @@ func (s *server) handle(r request) (any, error) {
 		return machine.ReadCounters()
 	case opMachine:
 		return machine.Describe(machine.Version())
-	case opClose:
-		return call(r.Args, s.end)
 	}
 	return nil, fmt.Errorf("unknown operation %q", r.Op)
 }
