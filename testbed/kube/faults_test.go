@@ -100,6 +100,15 @@ func TestRefusedOnCluster(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("registry", func(t *testing.T) {
+		d := newDriver(t, c, Options{BaseImage: "127.0.0.1:1/none:1"})
+		tb := openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: Pod})
+		if _, err := tb.Pods()[0].Start(t.Context(), testbed.Command{Path: "/bin/true"}); err == nil || !strings.Contains(err.Error(), "ImagePullBackOff") || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("got %v", err)
+		} else {
+			t.Log(err)
+		}
+	})
 	t.Run("image", func(t *testing.T) {
 		d := newDriver(t, c, Options{BaseImage: "localhost/netdelta/none:1", PullPolicy: corev1.PullNever})
 		tb := openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: Pod})

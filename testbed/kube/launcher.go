@@ -61,6 +61,9 @@ func (l *Launcher) Launch(ctx context.Context, w Wish) (*LivePod, error) {
 	pods := l.cluster.API.CoreV1().Pods(l.cluster.Namespace)
 	manifest := l.Manifest(w)
 	began := time.Now()
+	if l.options.Image == "" {
+		go func() { _ = l.parcel.pack() }() // while the pod starts; who sends it hears of the error
+	}
 	made, err := create(ctx, func() (*corev1.Pod, error) {
 		return pods.Create(ctx, manifest, metav1.CreateOptions{})
 	}, func() (*corev1.Pod, error) {
