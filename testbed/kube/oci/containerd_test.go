@@ -21,15 +21,7 @@ func containerd(t *testing.T) string {
 	t.Helper()
 	path := require.Tool(t, "containerd")
 	require.Need(t, "root's rights, which containerd takes", os.Geteuid() == 0)
-	dir, err := os.MkdirTemp("", "netdelta-oci-*") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
 	config := filepath.Join(dir, "config.toml")
 	text := fmt.Sprintf("version = 2\nroot = %q\nstate = %q\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\", \"io.containerd.internal.v1.opt\"]\n[grpc]\naddress = %q\n[ttrpc]\naddress = %q\n",
