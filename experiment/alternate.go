@@ -25,7 +25,7 @@ type alternator struct {
 	changes []testbed.Change
 	changed string                     // the network whose change is made, or was begun; "" for none
 	spoiled bool                       // the change of the build under way could not be made
-	took    map[string][]time.Duration // until a change was in effect, by network
+	took    map[string][]time.Duration // until a change was ready, by network
 }
 
 func newAlternator(p *pipeline, changer testbed.Changer, changes []testbed.Change) *alternator {
@@ -117,7 +117,7 @@ func (a *alternator) apply(ctx context.Context, change testbed.Change) error {
 	return nil
 }
 
-// notes say how long it took until each change was in effect.
+// notes say how long it took until each change was ready, by its own account.
 func (a *alternator) notes() []string {
 	var notes []string
 	for _, c := range a.changes {
@@ -126,7 +126,7 @@ func (a *alternator) notes() []string {
 			continue
 		}
 		const exact = 10 * time.Millisecond
-		notes = append(notes, fmt.Sprintf("the change for network %s was in effect %v after it was begun (median of %d; %v to %v)",
+		notes = append(notes, fmt.Sprintf("the change for network %s was ready %v after it was begun (median of %d; %v to %v)",
 			c.Network, took[len(took)/2].Round(exact), len(took), took[0].Round(exact), took[len(took)-1].Round(exact)))
 	}
 	return notes

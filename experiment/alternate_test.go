@@ -181,7 +181,7 @@ func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
 	}
 	orderly(t, g.said)
 	noted(t, run, "vxlan-on, slow", "host stood in every round")
-	noted(t, run, "network slow was in effect", "median of 6")
+	noted(t, run, "network slow was ready", "median of 6")
 	means := map[string]result.Delta{}
 	for _, d := range run.Deltas {
 		if d.Headline {
