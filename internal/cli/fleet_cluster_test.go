@@ -49,10 +49,16 @@ func inNamespace(t *testing.T) (*kube.Cluster, []string) {
 	return c, []string{"--testbed", "kubernetes", "--kubeconfig", kubeconfig, "--namespace", made.Name, "--base-image", imageOfCluster}
 }
 
+// onCluster is a call that may take as long as a busy cluster takes to start pods.
+func onCluster(t *testing.T, status int, args ...string) ending {
+	t.Helper()
+	return finish(t, longCommand(t, t.TempDir(), args...)).want(t, status)
+}
+
 // Twenty pods of an Indexed Job fire together.
 func TestFleetOnCluster(t *testing.T) {
 	_, flags := inNamespace(t)
-	e := call(t, t.TempDir(), statusDone, append([]string{
+	e := onCluster(t, statusDone, append([]string{
 		"fleet", "--clients", "20", "--servers", "2", "--networks", "pod", "--builds", "1", "--duration", "2s", "--json",
 	}, flags...)...)
 	var r insight.Report
@@ -75,10 +81,10 @@ func TestFleetOnCluster(t *testing.T) {
 // Fleets in the nodes' own namespaces, through a service, and through the nodes' ports.
 func TestFleetInNodesOnCluster(t *testing.T) {
 	_, flags := inNamespace(t)
-	call(t, t.TempDir(), statusDone, append([]string{
+	onCluster(t, statusDone, append([]string{
 		"fleet", "--clients", "2", "--networks", "host,clusterip,nodeport", "--builds", "1", "--duration", "500ms",
 	}, flags...)...).shows(t, "host (twin)", "clusterip: pods after", "nodeport: pods after", "2 clients against 1 server")
-	call(t, t.TempDir(), statusNothing, append([]string{"fleet", "--clients", "2", "--networks", "headless", "--builds", "1"}, flags...)...)
+	onCluster(t, statusNothing, append([]string{"fleet", "--clients", "2", "--networks", "headless", "--builds", "1"}, flags...)...)
 }
 
 // heard is what a program says while it runs.
@@ -102,7 +108,7 @@ func (h *heard) String() string {
 // One pod that is deleted in the middle costs its own part and is named; the others fire to the end.
 func TestFleetLosesAPodOnCluster(t *testing.T) {
 	c, flags := inNamespace(t)
-	cmd := command(t, t.TempDir(), append([]string{
+	cmd := longCommand(t, t.TempDir(), append([]string{
 		"fleet", "--clients", "4", "--networks", "pod", "--builds", "1", "--duration", "20s", "--json",
 	}, flags...)...)
 	var said heard
@@ -144,7 +150,7 @@ func TestFleetLosesAPodOnCluster(t *testing.T) {
 
 func TestPairsOnCluster(t *testing.T) {
 	_, flags := inNamespace(t)
-	e := call(t, t.TempDir(), statusDone, append([]string{"pairs", "--networks", "host,pod", "--builds", "2", "--rounds", "5", "--json"}, flags...)...)
+	e := onCluster(t, statusDone, append([]string{"pairs", "--networks", "host,pod", "--builds", "2", "--rounds", "5", "--json"}, flags...)...)
 	var r pairsinsight.Report
 	if err := json.Unmarshal([]byte(e.stdout), &r); err != nil {
 		t.Fatal(err)
