@@ -88,7 +88,8 @@ tests() {
 	printf -- '--- cluster up: %d s\n' $((SECONDS - began))
 	readarray -t packages < <(grep -rl --include='*_test.go' 'func Test[A-Za-z0-9_]*OnCluster' . | xargs -n 1 dirname | sort -u)
 	began=$SECONDS
-	go test -json -count=1 -p 1 -timeout 40m -run OnCluster "${packages[@]}" |
+	# The tests are sent to pods, which have no libraries.
+	CGO_ENABLED=0 go test -json -count=1 -p 1 -timeout 40m -run OnCluster "${packages[@]}" |
 		"$work/testreport" ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test-kubernetes"} || status=$?
 	printf -- '--- tests: %d s\n' $((SECONDS - began))
 	if [[ $mine == yes ]]; then
