@@ -92,7 +92,7 @@ func Needs(namespace string) []Need {
 		want(ForRuns, "", "", "nodes", "get list"),
 		want(ForServices, namespace, "", "services", "create list delete"),
 		want(ForServices, namespace, "discovery.k8s.io", "endpointslices", "list"),
-		want(ForFleets, namespace, "batch", "jobs", "create list delete"),
+		want(ForFleets, namespace, "batch", "jobs", "create patch list delete"),
 		want(ForPolicies, namespace, "networking.k8s.io", "networkpolicies", "create list delete"),
 		want(ForMultus, namespace, multusGroup, "network-attachment-definitions", "get"),
 	)
