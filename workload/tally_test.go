@@ -26,8 +26,10 @@ func TestTally(t *testing.T) {
 	all.Settle(true)
 	all.Settle(false) // nothing waits any more
 	all.Take(after(4*time.Second, 300), workload.More{
-		Series: func(at float64) []result.Second { return []result.Second{{At: at, Span: 0.5}, {At: at + 0.5, Span: 0.5}} },
-		Add:    func(sum *workload.Totals) { sum.Disk = &result.Disk{Rate: 7} },
+		Series: func(at float64) []result.Second {
+			return []result.Second{{At: at, Span: 0.5}, {At: at + 0.5, Span: 0.5}}
+		},
+		Add: func(sum *workload.Totals) { sum.Disk = &result.Disk{Rate: 7} },
 	})
 	got, err := all.Collect(false)
 	if err != nil {

@@ -125,7 +125,7 @@ func secondary(annotation, networkName string, family result.Family) (netip.Addr
 	wanted := strings.TrimPrefix(networkName, MultusPrefix)
 	i := slices.IndexFunc(all, func(s status) bool { return s.Name == wanted })
 	if i < 0 {
-		return netip.Addr{}, fmt.Errorf("Multus has not attached the pod to %s", wanted)
+		return netip.Addr{}, fmt.Errorf("the pod is not attached to %s by Multus", wanted)
 	}
 	var addresses []netip.Addr
 	for _, ip := range all[i].IPs {

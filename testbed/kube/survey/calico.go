@@ -38,7 +38,7 @@ func parsePools(text []byte) ([]pool, error) {
 		Items []pool `json:"items"`
 	}
 	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("Calico's IPPools: %w", err)
+		return nil, fmt.Errorf("the IPPools of Calico: %w", err)
 	}
 	return list.Items, nil
 }
@@ -49,7 +49,7 @@ func parseFelix(text []byte) ([]felixConfiguration, error) {
 		Items []felixConfiguration `json:"items"`
 	}
 	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("Calico's FelixConfigurations: %w", err)
+		return nil, fmt.Errorf("the FelixConfigurations of Calico: %w", err)
 	}
 	return list.Items, nil
 }

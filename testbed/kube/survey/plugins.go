@@ -23,7 +23,7 @@ type antreaConf struct {
 func parseAntrea(text string) (antreaConf, error) {
 	var c antreaConf
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
-		return antreaConf{}, fmt.Errorf("Antrea's antrea-agent.conf: %w", err)
+		return antreaConf{}, fmt.Errorf("antrea-agent.conf of Antrea: %w", err)
 	}
 	return c, nil
 }
