@@ -82,7 +82,7 @@ func TestSecondary(t *testing.T) {
 	}{
 		{"multus:default/macvlan-conf", result.IPv4, "192.168.1.205", ""},
 		{"multus:default/macvlan-conf", result.IPv6, "fd00::205", ""},
-		{"multus:default/other", result.IPv4, "", "has not attached"},
+		{"multus:default/other", result.IPv4, "", "is not attached"},
 	} {
 		at, err := secondary(multusStatus, c.name, c.family)
 		if c.says == "" && (err != nil || at.String() != c.want) || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
