@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # study-results.sh RUN NAME writes docs/results/NAME.md anew from the folder of a run: what was asked, how the run was made, what came
-# out, and the claims with their verdicts. What the study can't show here is in docs/studies.md, to which the page leads. A study of
-# its own, docs/results/NAME.yaml, was run on the cluster of `make cluster-up`.
+# out, and the claims with their verdicts. What the study can't show here is in docs/studies.md, to which the page leads. A study that
+# is not built in is docs/results/NAME.yaml; one of clusters was run on that of `make cluster-up`.
 set -euo pipefail
 
 if (($# != 2)) || [[ ! -f $1/trials.jsonl || ! $2 =~ ^[a-z0-9-]+$ ]]; then
@@ -15,15 +15,17 @@ mkdir -p docs/results
 
 study=$(sed -n 's/^study: *//p' "$run/study.yaml")
 budget=$(sed -n 's/.*time_budget: *\([^,}]*\).*/\1/p' "$run/study.yaml")
-if [[ -f docs/results/$name.yaml ]]; then
+own=docs/results/$name.yaml
+if [[ -f $own ]] && grep -q 'kind: kubernetes' "$own"; then
 	made="make setup build cluster-up
 export KUBECONFIG=~/.cache/netdelta/cluster/kubeconfig
-bin/netdelta run docs/results/$name.yaml --base-image localhost/netdelta/base:1 --node-agent --time-budget $budget --out runs/$name"
+bin/netdelta run $own --base-image localhost/netdelta/base:1 --node-agent --time-budget $budget --out runs/$name"
 	told="What a cluster on one machine can't show: [the cluster](../cluster.md)."
 else
+	[[ -f $own ]] || own=$study
 	made="make setup build
-bin/netdelta run $study --time-budget $budget --out runs/$name"
-	told="What stands for what, and what one machine can't show: [the studies](../studies.md#$study)."
+bin/netdelta run $own --time-budget $budget --out runs/$name"
+	told="What stands for what, and what one machine can't show: [the studies](../studies.md#${study%%-*})."
 fi
 {
 	printf '# %s\n\n' "What a run of the study $study found"
