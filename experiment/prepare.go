@@ -85,8 +85,7 @@ func (p *Plan) asBlocks(d study.Design) {
 	if d.Blocks > 0 {
 		p.FixBuilds(d.Blocks)
 	} else {
-		p.Rules.MinBuilds++
-		p.Rules.Builds, p.Rules.OnePass = p.Rules.MinBuilds, true
+		p.Rules.Builds, p.Rules.OnePass = p.Rules.MinBuilds+1, true
 		p.Notes = append(p.Notes, "measured in blocks, with the networks swapped live under the pods: there are workloads whose servers are started once")
 	}
 	p.Rules.Rounds, p.Rules.MinRounds = 1, 1
