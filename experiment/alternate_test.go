@@ -162,7 +162,9 @@ func byBuild(trials []result.Trial) map[int][]string {
 // Each state of a cluster is measured in builds of its own against the baseline of the same state, and the cluster is in the state
 // in which it was found between them and after them.
 func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
-	c, g := changing(t, 6, testbed.Change{Network: "vxlan-on"}, testbed.Change{Network: "slow"})
+	// An interval takes six blocks. Two more are for what other work on the machine disturbs.
+	const blocks, needed = 8, 6
+	c, g := changing(t, blocks, testbed.Change{Network: "vxlan-on"}, testbed.Change{Network: "slow"})
 	run := mustRun(t, c)
 	if run.Ended != plan.EndedBuilds || g.state != "" || !g.closed {
 		t.Errorf("ended by %q, the cluster changed for %q, given back: %v", run.Ended, g.state, g.closed)
@@ -176,12 +178,12 @@ func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
 			seen[n]++
 		}
 	}
-	if seen["pod"] != 6 || seen["vxlan-on"] != 6 || seen["slow"] != 6 || seen["host"] != 18 {
+	if seen["pod"] != blocks || seen["vxlan-on"] != blocks || seen["slow"] != blocks || seen["host"] != 3*blocks {
 		t.Errorf("builds of each network: %v", seen)
 	}
 	orderly(t, g.said)
 	noted(t, run, "vxlan-on, slow", "host stood in every round")
-	noted(t, run, "network slow was ready", "median of 6")
+	noted(t, run, "network slow was ready", fmt.Sprintf("median of %d", blocks))
 	means := map[string]result.Delta{}
 	for _, d := range run.Deltas {
 		if d.Headline {
@@ -194,8 +196,8 @@ func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
 		t.Errorf("slow ground: %.3f, %v against %v, elsewhere %v", slow.Ratio, time.Duration(slow.Value), time.Duration(slow.BaselineValue), time.Duration(pod.BaselineValue))
 	}
 	for _, d := range run.Deltas {
-		if d.RatioLow == nil || d.Blocks != 6 {
-			t.Errorf("%s %s has %d blocks", d.Cell, d.Metric, d.Blocks)
+		if d.RatioLow == nil || d.Blocks < needed {
+			t.Errorf("%s %s has %d blocks, an interval: %v", d.Cell, d.Metric, d.Blocks, d.RatioLow != nil)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package insight
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -70,4 +72,28 @@ func way(p result.Path) string {
 		}
 	}
 	return strings.Join(devices, " > ")
+}
+
+// ProvedWords sum up how many trials were proved to have gone the way that their networks say, and what some proofs lack. They are
+// "" where nothing was measured.
+func ProvedWords(proofs []result.PathProof) string {
+	proved, trials, weak := 0, 0, map[string]int{}
+	for _, proof := range proofs {
+		proved += proof.Proved
+		trials += proof.Trials
+		for _, w := range proof.Weak {
+			weak[w] += proof.Trials
+		}
+	}
+	if trials == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d trials proved by the counters of every device", proved, trials)
+	if len(weak) == 0 {
+		return text + " and a sample of packets"
+	}
+	for _, w := range slices.Sorted(maps.Keys(weak)) {
+		text += fmt.Sprintf("; weaker in %d: %s", weak[w], w)
+	}
+	return text
 }

@@ -25,7 +25,7 @@ page() {
 }
 
 page latency-exact.md "What networks cost, in instructions" \
-	"bin/netdelta run latency --exact --factor message=300 --out runs/exact" "$exact"
+	"bin/netdelta run latency --exact --out runs/exact" "$exact"
 page latency-beside.md "What networks cost, by time and by instructions" \
-	"bin/netdelta run latency --factor message=300 --time-budget 4m --out runs/native
-bin/netdelta run latency --exact --factor message=300 --out runs/exact" "$native" --exact "$exact"
+	"bin/netdelta run latency --time-budget 10m --out runs/native
+bin/netdelta run latency --exact --out runs/exact" "$native" --exact "$exact"

@@ -29,12 +29,12 @@ func TestNightly(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := read(t, filepath.Join(cut, result.ResultFile))
-	ended := decode(t, record).Ended
-	write(t, filepath.Join(cut, result.ResultFile), strings.Replace(record, `"ended": "`+ended+`"`, `"ended": "interrupted"`, 1))
+	whole := decode(t, record)
+	write(t, filepath.Join(cut, result.ResultFile), strings.Replace(record, `"ended": "`+whole.Ended+`"`, `"ended": "interrupted"`, 1))
 	emptied(t, filepath.Join(dir, "nights", first[0]), filepath.Join(dir, "nights", "empty"))
 	write(t, filepath.Join(dir, "nights", "notes.txt"), "mine\n")
 
-	second := night(statusDone).shows(t, "compare old "+first[0], "::notice title=netdelta compare::")
+	second := night(statusDone).shows(t, "compare old "+whole.Run, "::notice title=netdelta compare::")
 	if strings.Contains(second.stdout, "::error") {
 		t.Errorf("the second night finds:\n%s", second.stdout)
 	}

@@ -192,6 +192,9 @@ const checksMost = 20
 
 // checks writes what was found wrong with trials.
 func (d *document) checks(run result.Run) {
+	if proved := insight.ProvedWords(run.Paths); proved != "" {
+		d.paragraph("The path: " + escape(proved) + ".")
+	}
 	var rows [][]string
 	for _, c := range run.Checks {
 		if !c.OK {
@@ -199,7 +202,9 @@ func (d *document) checks(run result.Run) {
 		}
 	}
 	if len(rows) == 0 {
-		d.paragraph(fmt.Sprintf("All %d checks of trials passed.", len(run.Checks)))
+		if len(run.Checks) > 0 {
+			d.paragraph(fmt.Sprintf("All %d checks of trials passed.", len(run.Checks)))
+		}
 		return
 	}
 	d.paragraph("### Checks")

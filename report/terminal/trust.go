@@ -25,7 +25,7 @@ func (p *page) trust() {
 	p.entry("left out", p.leftOut())
 	p.list("failed", p.failed())
 	p.list("misrouted", p.misrouted())
-	p.entry("path", p.proved())
+	p.entry("path", insight.ProvedWords(p.run.Paths))
 	p.entry("services", insight.ServicesSay(p.run.Services))
 	p.list("checks", p.otherChecks())
 	p.list("unsupported", p.absent(true))
@@ -219,29 +219,6 @@ func (p *page) misrouted() []string {
 		}
 	}
 	return all
-}
-
-// proved sums up how many trials were proved to have gone the way that their networks say.
-func (p *page) proved() string {
-	proved, trials, weak := 0, 0, map[string]int{}
-	for _, proof := range p.run.Paths {
-		proved += proof.Proved
-		trials += proof.Trials
-		for _, w := range proof.Weak {
-			weak[w] += proof.Trials
-		}
-	}
-	if trials == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("%d of %d trials proved by the counters of every device", proved, trials)
-	if len(weak) == 0 {
-		return text + " and a sample of packets"
-	}
-	for _, w := range slices.Sorted(maps.Keys(weak)) {
-		text += fmt.Sprintf("; weaker in %d: %s", weak[w], w)
-	}
-	return text
 }
 
 // otherChecks counts the checks of each kind that found something, with the first of them.

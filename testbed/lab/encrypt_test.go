@@ -106,7 +106,7 @@ func readsNothing(t *testing.T, driver testbed.Driver, spec testbed.Spec) {
 	way := o.Path(pods[0], pods[1], network.UDP)
 	// Pods that share their node's namespace have no device on which IPsec has not encrypted yet, or has decrypted.
 	r := readings{kind: o.Plan().Encryption.Kind, way: way, hidden: way[0].Encrypted}
-	for deadline := time.Now().Add(5 * time.Second); r.wants(2*count) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); r.wants(2*count) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		seen, _, err := tap.Packets()
 		if err != nil {
 			t.Fatal(err)
