@@ -233,9 +233,11 @@ func (w *swapper) swapIn(ctx context.Context, g group, cells []result.Cell) []*s
 
 // rearm opens a connection after all whose services were unwell when it was opened.
 func (w *swapper) rearm(ctx context.Context, s *seat) error {
-	if words, _ := s.ailment(ctx); words == "" {
+	words, _ := s.ailment(ctx)
+	if words == "" {
 		return s.failed
 	}
+	s.cluster.ward.note("the services of %s were unwell when %s was to be measured, which waited for them: %s", s.cluster.of, s.cell.ID, brief(words))
 	if err := s.cluster.recover(ctx); err != nil {
 		return errors.Join(s.failed, err)
 	}

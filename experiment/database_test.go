@@ -3,6 +3,7 @@ package experiment_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,73 +68,75 @@ func TestMisroutedDatabaseIsNamed(t *testing.T) {
 	}
 }
 
-// stallingDriver opens labs in which one network lets nothing through to the pod that clients talk to, again and again.
-type stallingDriver struct {
+// troubledDriver opens labs in which something befalls the pods each time they are swapped onto one network.
+type troubledDriver struct {
 	testbed.Driver
-	network, nft string
+	network string
+	befall  func(context.Context, []testbed.Pod) (calm func() error, err error)
 }
 
-func (d stallingDriver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
+func (d troubledDriver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
 	tb, err := d.Driver.Open(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	return &stallingBed{Testbed: tb.(*lab.Testbed), driver: d, calm: func() error { return nil }}, nil
+	return &troubledBed{Testbed: tb.(*lab.Testbed), driver: d, calm: func() error { return nil }}, nil
 }
 
-// stallingBed is such a lab. calm ends what makes it stall.
-type stallingBed struct {
+// troubledBed is such a lab. calm ends what befalls it.
+type troubledBed struct {
 	*lab.Testbed
-	driver stallingDriver
+	driver troubledDriver
 	calm   func() error
 }
 
-func (b *stallingBed) Swap(ctx context.Context, network string) error {
+func (b *troubledBed) Swap(ctx context.Context, network string) error {
 	err := errors.Join(b.calm(), b.Testbed.Swap(ctx, network))
 	b.calm = func() error { return nil }
-	if err == nil && network == b.driver.network {
-		b.calm = b.stall(ctx)
+	if err != nil || network != b.driver.network {
+		return err
 	}
+	b.calm, err = b.driver.befall(ctx, b.Pods())
 	return err
 }
 
-func (b *stallingBed) Close() error { return errors.Join(b.calm(), b.Testbed.Close()) }
+func (b *troubledBed) Close() error { return errors.Join(b.calm(), b.Testbed.Close()) }
 
-// stall silences the pod that clients talk to for most of each pause, until the function that it returns is called.
-func (b *stallingBed) stall(ctx context.Context) func() error {
+// elsewhere are the pods on other nodes than the client's, which is on the first.
+func elsewhere(pods []testbed.Pod) []testbed.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p testbed.Pod) bool { return p.Node() == pods[0].Node() })
+}
+
+// stall returns what silences the pod that clients talk to for most of each pause, until it is calmed.
+func stall(nft string) func(context.Context, []testbed.Pod) (func() error, error) {
 	const silent, pause = 900 * time.Millisecond, 1300 * time.Millisecond
-	pods := b.Pods()
-	var served testbed.Pod
-	for _, p := range pods {
-		if p.Node() != pods[0].Node() {
-			served = p
-			break
-		}
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan error, 1)
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				done <- nil
-				return
-			case <-time.After(pause):
+	return func(ctx context.Context, pods []testbed.Pod) (func() error, error) {
+		served := elsewhere(pods)[0]
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		done := make(chan error, 1)
+		go func() {
+			for {
+				select {
+				case <-ctx.Done():
+					done <- nil
+					return
+				case <-time.After(pause):
+				}
+				lift, err := probetest.Deafen(context.WithoutCancel(ctx), served, nft)
+				if err == nil {
+					time.Sleep(silent)
+					err = lift()
+				}
+				if err != nil {
+					done <- err
+					return
+				}
 			}
-			lift, err := probetest.Deafen(context.WithoutCancel(ctx), served, b.driver.nft)
-			if err == nil {
-				time.Sleep(silent)
-				err = lift()
-			}
-			if err != nil {
-				done <- err
-				return
-			}
-		}
-	}()
-	return func() error {
-		cancel()
-		return <-done
+		}()
+		return func() error {
+			cancel()
+			return <-done
+		}, nil
 	}
 }
 
@@ -141,7 +144,7 @@ func (b *stallingBed) stall(ctx context.Context) func() error {
 func TestStallingDatabaseIsNamed(t *testing.T) {
 	s := transactions(t, "vxlan")
 	c := setUpOn(t, network.Catalogue(), s, 2, nil)
-	c.Driver = stallingDriver{c.Driver, "vxlan", require.Tool(t, "nft")}
+	c.Driver = troubledDriver{c.Driver, "vxlan", stall(require.Tool(t, "nft"))}
 	run := mustRun(t, c)
 	for _, check := range run.Checks {
 		if check.Check == insight.CheckStalls && strings.HasPrefix(check.Trial, "vxlan/") {
@@ -153,4 +156,58 @@ func TestStallingDatabaseIsNamed(t *testing.T) {
 		t.Logf("%s failed %q, bursts %+v", tr.ID(), tr.Failed, tr.Bursts)
 	}
 	t.Errorf("no stall of vxlan is named: %+v, %q", run.Checks, run.Notes)
+}
+
+// A database whose nodes a swap keeps apart for so long that none has a quorum is mended, what was asked of it meanwhile counts
+// for nothing, and the run goes on.
+func TestDatabaseThatLosesItsQuorum(t *testing.T) {
+	// A node is out after 16 s of silence, by the servers' settings; clients give up after 30 s.
+	const apart = 40 * time.Second
+	nft := require.Tool(t, "nft")
+	lost := false
+	s := transactions(t, "vxlan")
+	s.Design.TimeBudget = 10 * time.Minute
+	c := setUpOn(t, network.Catalogue(), s, 2, nil)
+	c.Driver = troubledDriver{c.Driver, "vxlan", func(ctx context.Context, pods []testbed.Pod) (func() error, error) {
+		if lost {
+			return func() error { return nil }, nil
+		}
+		lost = true
+		var lifts []func() error
+		for _, p := range elsewhere(pods) {
+			lift, err := probetest.Deafen(context.WithoutCancel(ctx), p, nft)
+			if err != nil {
+				return nil, err
+			}
+			lifts = append(lifts, lift)
+		}
+		done := make(chan error, 1)
+		go func() {
+			time.Sleep(apart)
+			var failed []error
+			for _, lift := range lifts {
+				failed = append(failed, lift())
+			}
+			done <- errors.Join(failed...)
+		}()
+		return func() error { return <-done }, nil
+	}}
+	run := mustRun(t, c)
+	trials := journal(t, c)
+	named := slices.ContainsFunc(run.Notes, func(n string) bool { return strings.Contains(n, "quorum") })
+	for _, tr := range trials {
+		if tr.Failed != "" {
+			t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
+		}
+		for _, why := range tr.Bursts.Disturbed {
+			named = named || strings.Contains(why, "quorum")
+		}
+		t.Logf("%s: %q %+v", tr.ID(), tr.Bursts.Disturbed, tr.Services)
+	}
+	if !named {
+		t.Errorf("the lost quorum is not named in %q", run.Notes)
+	}
+	if last := trials[len(trials)-1]; last.Build != 1 || !slices.Contains(last.Bursts.Disturbed, "") {
+		t.Errorf("the database did not go on: the last trial is %s, %q", last.ID(), last.Bursts.Disturbed)
+	}
 }

@@ -59,7 +59,10 @@ const share = 200
 const (
 	// dialPatience is how long a client tries to reach a server: services are programmed into nodes after they have been made.
 	dialPatience = 20 * time.Second
-	dialPause    = 200 * time.Millisecond
+	// dialTry is how long one try takes at most. A connection whose first packet left before the service was there goes on to be
+	// sent past it, however often it is sent again: the node remembers what it made of the first.
+	dialTry   = 3 * time.Second
+	dialPause = 200 * time.Millisecond
 	// readings is how often a clock is read, for the best of them.
 	readings = 8
 	// offsetFor is how long an offset holds: clocks of two machines drift by some 20 us in a second.
@@ -196,7 +199,7 @@ func (f *fleet) armClient(ctx context.Context, i int, c *client) error {
 	remote := f.ground.Endpoint(c.pod, to.agent.Pod(), port)
 	local := netip.AddrPortFrom(f.anywhere(), 0)
 	for until := time.Now().Add(dialPatience); ; {
-		c.session, err = a.Dial(ctx, f.config.Workload.Name, f.config.Params, local, remote, -1)
+		c.session, err = a.DialWithin(ctx, f.config.Workload.Name, f.config.Params, local, remote, -1, dialTry)
 		if err == nil || !a.Alive() || ctx.Err() != nil || time.Now().After(until) {
 			return err
 		}
