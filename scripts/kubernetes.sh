@@ -66,6 +66,15 @@ programs() {
 	echo "$folder"
 }
 
+# again runs tests by themselves that standard input names: a package and a pattern on each line.
+again() {
+	local package pattern status=0
+	while read -r package pattern; do
+		go test -json -count=1 -timeout 40m -run "$pattern" "$package" </dev/null || status=$?
+	done
+	return "$status"
+}
+
 # tests runs the tests that need a cluster: those with OnCluster in their names, in the packages that have such.
 tests() {
 	local work cluster packages began=$SECONDS status=0 mine=no
@@ -89,8 +98,18 @@ tests() {
 	readarray -t packages < <(grep -rl --include='*_test.go' 'func Test[A-Za-z0-9_]*OnCluster' . | xargs -n 1 dirname | sort -u)
 	began=$SECONDS
 	# The tests are sent to pods, which have no libraries.
-	CGO_ENABLED=0 go test -json -count=1 -p 1 -timeout 40m -run OnCluster "${packages[@]}" |
-		"$work/testreport" ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test-kubernetes"} || status=$?
+	export CGO_ENABLED=0
+	touch "$work/again"
+	go test -json -count=1 -p 1 -timeout 40m -run OnCluster "${packages[@]}" |
+		"$work/testreport" -again "$work/again" ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test-kubernetes"} || status=$?
+	# As in test.sh: what fails beside other work and passes by itself is unsteady; what fails twice has failed.
+	if ((status != 0)) && [[ -s $work/again ]]; then
+		printf '\nOnce more, by themselves:\n'
+		cat "$work/again"
+		status=0
+		again <"$work/again" | "$work/testreport" || status=$?
+		((status != 0)) || printf '\nUnsteady: these failed beside the others and passed by themselves.\n'
+	fi
 	printf -- '--- tests: %d s\n' $((SECONDS - began))
 	if [[ $mine == yes ]]; then
 		began=$SECONDS
