@@ -19,6 +19,7 @@ unraced=(
 	netdelta/internal/native
 	netdelta/internal/netns
 	netdelta/internal/repotest
+	netdelta/probe/path
 	netdelta/stats
 	netdelta/testbed/...
 	netdelta/workload/...
