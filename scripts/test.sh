@@ -13,6 +13,7 @@ unraced=(
 	netdelta/bench/...
 	netdelta/cmd/...
 	netdelta/experiment
+	netdelta/experiment/tracing
 	netdelta/internal/cli
 	netdelta/internal/clock
 	netdelta/internal/engine
