@@ -30,7 +30,7 @@ func layers() []layer {
 	return []layer{
 		{"foundations", []string{
 			"unit", "stats", "result", "internal/clock", "internal/daemon", "internal/latency", "internal/machine",
-			"internal/native", "internal/netns", "internal/owner", "internal/suggest",
+			"internal/native", "internal/netns", "internal/owner", "internal/suggest", "internal/tail",
 		}, ""},
 		{"network", []string{"network"}, "a foundation knows nothing of what is built on it"},
 		{"testbed", []string{"testbed"}, "a network is pure data: testbeds carry it out"},

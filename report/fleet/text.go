@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"netdelta/experiment/fleet"
@@ -39,7 +38,7 @@ func WriteText(w io.Writer, r insight.Report) error {
 }
 
 func writeNetworks(out io.Writer, r insight.Report) {
-	table := newTable()
+	table := ui.NewTable()
 	put(table, "network\tclients\ttotal\tfor each\tp50\tp99\tp99.9\tfairness\tslowest client\n")
 	for _, n := range r.Networks {
 		if len(n.Volleys) == 0 {
@@ -54,7 +53,7 @@ func writeNetworks(out io.Writer, r insight.Report) {
 		}
 		put(table, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%.3f\t%s\n", name(n), clients, total, each, p50, p99, p999, fairness(n), slowest(n))
 	}
-	table.print(out)
+	_ = table.Print(out)
 }
 
 // name is that of a network; the baseline's twin is told apart.
@@ -132,7 +131,7 @@ func writeDeltas(out io.Writer, r insight.Report) {
 	if len(r.Deltas) == 0 {
 		return
 	}
-	table := newTable()
+	table := ui.NewTable()
 	put(table, "against %s\tmetric\tdelta\t95%% interval\tverdict\n", ui.Clean(r.Deltas[0].Baseline))
 	for _, d := range r.Null {
 		writeDelta(table, d, " (twin)")
@@ -140,7 +139,7 @@ func writeDeltas(out io.Writer, r insight.Report) {
 	for _, d := range r.Deltas {
 		writeDelta(table, d, "")
 	}
-	table.print(out)
+	_ = table.Print(out)
 }
 
 func writeDelta(table io.Writer, d insight.Delta, mark string) {
@@ -206,25 +205,5 @@ func count(n int, noun string, plural ...string) string {
 }
 
 func ns(v float64) string { return unit.Duration(time.Duration(v)) }
-
-// columns are text; its lines end where their last word does.
-type columns struct {
-	*tabwriter.Writer
-	text *strings.Builder
-}
-
-func newTable() columns {
-	text := &strings.Builder{}
-	return columns{tabwriter.NewWriter(text, 0, 0, 2, ' ', 0), text}
-}
-
-// print ends a table and prints it.
-func (t columns) print(out io.Writer) {
-	_ = t.Flush() // its text takes everything
-	for line := range strings.Lines(t.text.String()) {
-		put(out, "%s\n", strings.TrimRight(line, " \n"))
-	}
-	put(out, "\n")
-}
 
 func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

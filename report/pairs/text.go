@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	insight "netdelta/insight/pairs"
@@ -44,7 +43,7 @@ func writeMatrix(out io.Writer, r insight.Report, n insight.Network) {
 		put(out, "  %d nodes: the matrix is in the page (--out) and in the JSON\n\n", len(r.Nodes))
 		return
 	}
-	table := newTable()
+	table := ui.NewTable()
 	for _, node := range r.Nodes {
 		put(table, "\t%s", ui.Clean(node))
 	}
@@ -56,7 +55,7 @@ func writeMatrix(out io.Writer, r insight.Report, n insight.Network) {
 		}
 		put(table, "\n")
 	}
-	table.print(out)
+	_ = table.Print(out)
 }
 
 // cellOf is what the matrix says of a pair.
@@ -86,12 +85,12 @@ func value(r insight.Report, v float64) string {
 }
 
 func writeNodes(out io.Writer, r insight.Report, n insight.Network) {
-	table := newTable()
+	table := ui.NewTable()
 	put(table, "node\tbeside the others\t95%% interval\tas client\tas server\n")
 	for _, node := range n.Nodes {
 		put(table, "%s\t%s\t%s\t%s\t%s\t%s\n", ui.Clean(node.Node), percent(node.Ratio), interval(node, r.Builds()), percent(node.AsClient), percent(node.AsServer), mark(node))
 	}
-	table.print(out)
+	_ = table.Print(out)
 }
 
 func percent(ratio float64) string { return unit.Ratio(ratio).Percent() }
@@ -147,26 +146,6 @@ func writeFailures(out io.Writer, r insight.Report, network int) {
 	if more := len(failures) - shownFailures; more > 0 {
 		put(out, "and %d more failed\n", more)
 	}
-}
-
-// columns are text; its lines end where their last word does.
-type columns struct {
-	*tabwriter.Writer
-	text *strings.Builder
-}
-
-func newTable() columns {
-	text := &strings.Builder{}
-	return columns{tabwriter.NewWriter(text, 0, 0, 2, ' ', 0), text}
-}
-
-// print ends a table and prints it.
-func (t columns) print(out io.Writer) {
-	_ = t.Flush() // its text takes everything
-	for line := range strings.Lines(t.text.String()) {
-		put(out, "%s\n", strings.TrimRight(line, " \n"))
-	}
-	put(out, "\n")
 }
 
 func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
 
+	"netdelta/internal/tail"
 	"netdelta/testbed"
 )
 
@@ -53,7 +54,7 @@ type stream struct {
 	stdin  *io.PipeWriter
 	stdout *bufio.Reader
 	output *io.PipeReader
-	stderr tail
+	stderr *tail.Tail
 
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when it has ended
@@ -81,13 +82,13 @@ func open(ctx context.Context, c *Cluster, at Place, argv []string) (*stream, er
 	output, stdout := io.Pipe()
 	s := &stream{
 		cluster: c, place: at, what: fmt.Sprintf("%s in pod %s", argv[0], at.Pod),
-		stdin: stdin, output: output, stdout: bufio.NewReader(output), done: make(chan struct{}),
+		stdin: stdin, output: output, stdout: bufio.NewReader(output), stderr: tail.New(stderrKept), done: make(chan struct{}),
 	}
 	ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	// What the library would print to standard error is in the error that it returns.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	go func() {
-		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: input, Stdout: stdout, Stderr: &s.stderr})
+		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: input, Stdout: stdout, Stderr: s.stderr})
 		s.err = s.ending(ctx, err)
 		_ = input.CloseWithError(io.ErrClosedPipe) // neither close ever fails
 		_ = stdout.Close()
@@ -319,28 +320,4 @@ func ask[T any](ctx context.Context, c *Cluster, at Place, argv []string) (T, er
 		}
 	}
 	return answer, err
-}
-
-// tail keeps the end of what is written.
-type tail struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-// Write implements io.Writer.
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = append(t.kept, b...)
-	if over := len(t.kept) - stderrKept; over > 0 {
-		t.kept = append(t.kept[:0], t.kept[over:]...)
-	}
-	return len(b), nil
-}
-
-// String is what was kept.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.kept)
 }

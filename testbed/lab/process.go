@@ -16,6 +16,7 @@ import (
 
 	"netdelta/internal/netns"
 	"netdelta/internal/owner"
+	"netdelta/internal/tail"
 	"netdelta/testbed"
 )
 
@@ -34,7 +35,7 @@ type process struct {
 	proc   *os.Process
 	stdin  *os.File
 	stdout *os.File
-	stderr *tail
+	stderr *pipeTail
 
 	done chan struct{} // closed when it has ended
 	err  error         // set before done is closed
@@ -219,17 +220,15 @@ func closeFiles(files ...*os.File) {
 	}
 }
 
-// tail keeps the end of what comes out of a pipe.
-type tail struct {
+// pipeTail keeps the end of what comes out of a pipe.
+type pipeTail struct {
+	*tail.Tail
 	pipe *os.File
 	eof  chan struct{}
-
-	mu   sync.Mutex
-	kept []byte
 }
 
-func newTail(pipe *os.File) *tail {
-	t := &tail{pipe: pipe, eof: make(chan struct{})}
+func newTail(pipe *os.File) *pipeTail {
+	t := &pipeTail{Tail: tail.New(stderrKept), pipe: pipe, eof: make(chan struct{})}
 	go func() {
 		defer close(t.eof)
 		_, _ = io.Copy(t, pipe) // ends with the pipe, whatever the reason
@@ -237,26 +236,8 @@ func newTail(pipe *os.File) *tail {
 	return t
 }
 
-// Write implements io.Writer.
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = append(t.kept, b...)
-	if over := len(t.kept) - stderrKept; over > 0 {
-		t.kept = append(t.kept[:0], t.kept[over:]...)
-	}
-	return len(b), nil
-}
-
-// String is what was kept.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.kept)
-}
-
 // finish waits for the rest, a little, and closes the pipe.
-func (t *tail) finish() {
+func (t *pipeTail) finish() {
 	timer := time.NewTimer(stderrLate)
 	defer timer.Stop()
 	select {

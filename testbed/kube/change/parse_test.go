@@ -20,15 +20,9 @@ func TestStepsAreReadByShells(t *testing.T) {
 	})
 }
 
-func TestTail(t *testing.T) {
-	var said tail
-	for range 1000 {
-		if n, err := said.Write([]byte("line\r\n")); n != 6 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if s := said.String(); len(s) > keptTail || !strings.HasSuffix(s, "line; line") || strings.ContainsAny(s, "\r\n") {
-		t.Errorf("%d bytes: %q", len(s), s)
+func TestOnOneLine(t *testing.T) {
+	if got, want := onOneLine("a line\r\nanother\n\xffodd\n"), "a line; another; ?odd"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

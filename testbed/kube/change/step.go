@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"netdelta/internal/tail"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 )
@@ -200,7 +201,7 @@ func (c *carrier) run(ctx context.Context, words []string) error {
 	if c.kubeconfig != "" {
 		cmd.Env = append(os.Environ(), kubeconfigVariable+"="+c.kubeconfig)
 	}
-	said := &tail{}
+	said := tail.New(keptTail)
 	cmd.Stdout, cmd.Stderr = said, said
 	err := cmd.Run()
 	if cmd.Process != nil && ctx.Err() != nil {
@@ -209,22 +210,13 @@ func (c *carrier) run(ctx context.Context, words []string) error {
 	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
 		return nil // it has ended well, and left somebody behind who keeps its output open
 	}
-	if words := said.String(); err != nil && words != "" {
+	if words := onOneLine(said.String()); err != nil && words != "" {
 		return fmt.Errorf("%w: %s", err, words)
 	}
 	return err
 }
 
-// tail keeps the end of what is written.
-type tail struct{ kept []byte }
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.kept = append(t.kept, b...)
-	t.kept = t.kept[max(0, len(t.kept)-keptTail):]
-	return len(b), nil
-}
-
-// String is the end, on one line.
-func (t *tail) String() string {
-	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(string(t.kept), "?"), func(c rune) bool { return c == '\n' || c == '\r' }), "; ")
+// onOneLine is what a program said, for an error.
+func onOneLine(said string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(said, "?"), func(c rune) bool { return c == '\n' || c == '\r' }), "; ")
 }
