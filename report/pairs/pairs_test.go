@@ -14,6 +14,7 @@ import (
 	"netdelta/experiment/pairs"
 	insight "netdelta/insight/pairs"
 	report "netdelta/report/pairs"
+	"netdelta/report/reporttest"
 	"netdelta/stats"
 )
 
