@@ -58,6 +58,13 @@ func New(cluster *kube.Cluster, o Options) (*Changer, error) {
 		}
 		o.Config.Kubeconfig = path
 	}
+	if o.Folder != "" {
+		path, err := filepath.Abs(o.Folder)
+		if err != nil {
+			return nil, fmt.Errorf("find the run's folder: %w", err)
+		}
+		o.Folder = path
+	}
 	self, err := owner.Self()
 	if err != nil {
 		return nil, err
@@ -96,7 +103,7 @@ func (c *Changer) Apply(ctx context.Context, change testbed.Change) error {
 		Owner: c.mark, Run: c.options.Run, Cluster: c.carrier.cluster.Name, Server: c.carrier.cluster.REST.Host,
 		Kubeconfig: c.options.Config.Kubeconfig, Variable: os.Getenv(kubeconfigVariable), Context: c.options.Config.Context,
 		Namespace: c.carrier.cluster.Namespace, Lease: c.lease.namespace,
-		Network: change.Network, Began: time.Now(), Dir: c.carrier.dir, Within: change.Within, Restore: steps.restore,
+		Network: change.Network, Began: time.Now(), Dir: c.carrier.dir, Folder: c.options.Folder, Within: change.Within, Restore: steps.restore,
 	}
 	if err := c.note(ctx, r); err != nil {
 		return err

@@ -333,6 +333,9 @@ func TestRecover(t *testing.T) {
 	if err != nil || len(done) != 1 || done[0].Run != "killed" || s.lines(t) != kubeconfig+" undone" {
 		t.Errorf("of a killed run: %v, %v, %q", done, err, s.lines(t))
 	}
+	if n := s.recorded(t); n != 0 {
+		t.Errorf("%d records are left of what is undone", n)
+	}
 	if done, err := change.Recover(t.Context(), s.state, os.Stderr); err != nil || len(done) != 0 {
 		t.Errorf("once more: %v, %v", done, err)
 	}
@@ -341,7 +344,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// orphan makes the one record that of a program that is gone.
+// orphan makes the one record, and its copy, those of a program that is gone.
 func (s *site) orphan(t *testing.T) {
 	t.Helper()
 	self, err := owner.Self()
@@ -362,7 +365,12 @@ func (s *site) orphan(t *testing.T) {
 	if data, err = json.Marshal(record); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile(filepath.Join(s.state, self.String()+".json"), data, 0o600), os.Remove(path)); err != nil {
+	for _, path := range []string{filepath.Join(s.state, self.String()+".json"), filepath.Join(s.folder, change.FolderFile)} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -48,6 +48,7 @@ type record struct {
 	Network    string        `json:"network"`
 	Began      time.Time     `json:"began"`
 	Dir        string        `json:"dir"`
+	Folder     string        `json:"folder,omitempty"` // of the run, where its copy is
 	Within     time.Duration `json:"within_ns"`
 	Restore    []step        `json:"restore"`
 }
@@ -119,6 +120,19 @@ func remove(path string) error {
 		return fmt.Errorf("remove the record of a change that is undone: %w", err)
 	}
 	return nil
+}
+
+// removeCopy takes away the copy in the folder of the run, unless a later run there has written its own.
+func (r *record) removeCopy() error {
+	if r.Folder == "" {
+		return nil
+	}
+	path := filepath.Join(r.Folder, FolderFile)
+	there, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && there.Owner != r.Owner {
+		return nil
+	}
+	return errors.Join(err, remove(path))
 }
 
 // read reads a record.

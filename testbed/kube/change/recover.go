@@ -58,7 +58,7 @@ func Recover(ctx context.Context, state string, log io.Writer) ([]Restored, erro
 			err = r.recover(ctx, log)
 		}
 		if err == nil {
-			err = remove(path)
+			err = errors.Join(remove(path), r.removeCopy())
 		}
 		if err != nil {
 			errs = append(errs, err)
