@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# study-results.sh RUN NAME writes docs/results/NAME.md anew from the folder of a run: what was asked, how the run was made, what came
-# out, and the claims with their verdicts. What the study can't show here is in docs/studies.md, to which the page leads. A study that
-# is not built in is docs/results/NAME.yaml; one of clusters was run on that of `make cluster-up`.
+# study-results.sh RUN NAME [COMMAND...] writes docs/results/NAME.md anew from the folder of a run: what was asked, how the run was
+# made (the commands are those that went on with it), what came out, and the claims with their verdicts. What the study can't show
+# here is in docs/studies.md, to which the page leads. A study that is not built in is docs/results/NAME.yaml; one of clusters was
+# run on that of `make cluster-up`.
 set -euo pipefail
 
-if (($# != 2)) || [[ ! -f $1/trials.jsonl || ! $2 =~ ^[a-z0-9-]+$ ]]; then
-	echo "usage: study-results.sh RUN NAME, a folder that netdelta run has written and the name of a page (storage)" >&2
+if (($# < 2)) || [[ ! -f $1/trials.jsonl || ! $2 =~ ^[a-z0-9-]+$ ]]; then
+	echo "usage: study-results.sh RUN NAME [COMMAND...], a folder that netdelta run has written, the name of a page (storage), and what it was resumed with" >&2
 	exit 2
 fi
 run=$(realpath "$1") name=$2
+shift 2
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 make --no-print-directory build # an older program may not know all that the run has
 mkdir -p docs/results
@@ -30,7 +32,9 @@ fi
 {
 	printf '# %s\n\n' "What a run of the study $study found"
 	printf 'Made by these commands, in a clone of this repository:\n\n'
-	printf '```\n%s\nscripts/study-results.sh runs/%s %s\n```\n\n' "$made" "$name" "$name"
+	printf '```\n'
+	printf '%s\n' "$made" "$@"
+	printf 'scripts/study-results.sh runs/%s %s\n```\n\n' "$name" "$name"
 	printf '%s\n\n' "$told"
 	bin/netdelta report "$run" --format md --out -
 } >"docs/results/$name.md.new"
