@@ -295,7 +295,7 @@ func TestDocumentedClausesMeanTheSame(t *testing.T) {
 			}
 		}
 	}
-	if rows != 13 || both != 7 {
+	if rows != 14 || both != 7 {
 		t.Errorf("read %d rows with %d comparisons", rows, both)
 	}
 }
