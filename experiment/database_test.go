@@ -96,7 +96,10 @@ func (b *troubledBed) Swap(ctx context.Context, network string) error {
 	if err != nil || network != b.driver.network {
 		return err
 	}
-	b.calm, err = b.driver.befall(ctx, b.Pods())
+	calm, err := b.driver.befall(ctx, b.Pods())
+	if err == nil {
+		b.calm = calm
+	}
 	return err
 }
 

@@ -4,7 +4,8 @@
 #
 # Packages run under the race detector, save those that it can't judge: it slows the engines by an order of magnitude, and
 # what they and the lab do in raw system calls and in other processes it does not see (probe/path starts hundreds of those,
-# and would take ten times as long), and the simulations of stats take five times as long. These run one after another, since they use the machine's processors and network stack in earnest.
+# and would take ten times as long), and the simulations of stats take five times as long. These run one after another, since
+# they use the machine's processors and network stack in earnest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

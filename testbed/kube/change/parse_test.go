@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"netdelta/internal/tail"
 )
 
 // What is printed to be typed is read by a shell as the same words.
@@ -21,6 +23,15 @@ func TestStepsAreReadByShells(t *testing.T) {
 }
 
 func TestOnOneLine(t *testing.T) {
+	said := tail.New(keptTail)
+	for range 1000 {
+		if n, err := said.Write([]byte("line\r\n")); n != 6 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if s := onOneLine(said.String()); len(s) > keptTail || !strings.HasSuffix(s, "line; line") || strings.ContainsAny(s, "\r\n") {
+		t.Errorf("%d bytes: %q", len(s), s)
+	}
 	if got, want := onOneLine("a line\r\nanother\n\xffodd\n"), "a line; another; ?odd"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

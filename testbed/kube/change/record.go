@@ -128,11 +128,15 @@ func (r *record) removeCopy() error {
 		return nil
 	}
 	path := filepath.Join(r.Folder, FolderFile)
-	there, err := read(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && there.Owner != r.Owner {
+	switch there, err := read(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err // of a file that can't be read nobody knows whose it is
+	case there.Owner != r.Owner:
 		return nil
 	}
-	return errors.Join(err, remove(path))
+	return remove(path)
 }
 
 // read reads a record.
