@@ -29,6 +29,7 @@ const usage = `usage: cluster VERB
   status                           say what it is
   switch [--cni C] [--proxy P]     change it; returns when the change is in effect
   load ARCHIVE                     give the images of an archive to all nodes
+  programs [ARCHIVE]               give all nodes an image of the programs that workloads run, of this machine's packages; or only write it
   service stop|kill|start|restart NODE SERVICE
                                    what faults are made of
   node NODE COMMAND...             run a command in a node
@@ -73,13 +74,14 @@ func run(ctx context.Context, arguments []string, out, complaints io.Writer) err
 		return err
 	}
 	verbs := map[string]func() error{
-		"up":      func() error { return up(ctx, folder, arguments, out, complaints) },
-		"down":    func() error { return supervisor.Down(folder) },
-		"status":  func() error { return status(folder, out) },
-		"switch":  func() error { return change(folder, arguments, complaints) },
-		"load":    func() error { return load(folder, arguments) },
-		"service": func() error { return service(folder, arguments) },
-		"node":    func() error { return enter(folder, arguments) },
+		"up":       func() error { return up(ctx, folder, arguments, out, complaints) },
+		"down":     func() error { return supervisor.Down(folder) },
+		"status":   func() error { return status(folder, out) },
+		"switch":   func() error { return change(folder, arguments, complaints) },
+		"load":     func() error { return load(folder, arguments) },
+		"programs": func() error { return programs(folder, arguments, out) },
+		"service":  func() error { return service(folder, arguments) },
+		"node":     func() error { return enter(folder, arguments) },
 	}
 	do, ok := verbs[verb]
 	if !ok {

@@ -1,5 +1,5 @@
-// Package image makes the one container image that a test cluster has without a registry: a shell and the small programs of
-// busybox. It serves for pods that wait, too.
+// Package image makes the container images that a test cluster has without a registry: the base, a shell and the small programs of
+// busybox, which serves for pods that wait, too; and the programs, in which workloads with daemons find what they run.
 package image
 
 import (
@@ -39,22 +39,27 @@ func Write(file, busybox string) error {
 	if err != nil {
 		return fmt.Errorf("pack the image %s: %w", Reference, err)
 	}
-	image, err := build(content)
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
 	if err != nil {
 		return fmt.Errorf("build the image %s: %w", Reference, err)
 	}
-	tag, err := name.NewTag(Reference)
+	return store(file, Reference, layer)
+}
+
+// store writes an image of one layer to a file.
+func store(file, reference string, layer v1.Layer) error {
+	image, err := build(layer)
+	if err != nil {
+		return fmt.Errorf("build the image %s: %w", reference, err)
+	}
+	tag, err := name.NewTag(reference)
 	if err != nil {
 		return err
 	}
 	return tarball.WriteToFile(file, tag, image)
 }
 
-func build(content []byte) (v1.Image, error) {
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
-	if err != nil {
-		return nil, err
-	}
+func build(layer v1.Layer) (v1.Image, error) {
 	image, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,175 @@
+package image
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// ProgramsReference is what the image of programs is called in a cluster.
+const ProgramsReference = "localhost/netdelta/programs:1"
+
+// Packages are the distribution's packages whose programs workloads run.
+func Packages() []string {
+	return []string{
+		"ceph-base", "ceph-common", "ceph-mon", "ceph-osd", "fio", "galera-4", "iperf3", "mariadb-client-core", "mariadb-server-core", "nbd-server",
+		"nginx-light", "sockperf", "sysbench", "wrk",
+	}
+}
+
+// WritePrograms makes the image of the programs that workloads run, as far as this machine has their packages, over a busybox, and
+// writes it to a file, as an archive that containerd imports. It returns the packages that are lacking.
+func WritePrograms(file, busybox string) (lacking []string, err error) {
+	fail := func(err error) ([]string, error) {
+		return lacking, fmt.Errorf("make the image %s: %w", ProgramsReference, err)
+	}
+	files := newGathering("/")
+	var roots []string
+	for _, p := range Packages() {
+		if installed(p) {
+			roots = append(roots, p)
+		} else {
+			lacking = append(lacking, p)
+		}
+	}
+	packages, err := closure(roots)
+	if err != nil {
+		return fail(err)
+	}
+	for _, p := range packages {
+		if err := files.addPackage(p); err != nil {
+			return fail(err)
+		}
+	}
+	content, err := os.CreateTemp("", "netdelta-programs-*.tar")
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = os.Remove(content.Name()) }() // a temporary file
+	err = files.write(content, busybox)
+	if err == nil {
+		err = content.Close()
+	}
+	if err != nil {
+		return fail(err)
+	}
+	layer, err := tarball.LayerFromFile(content.Name(), tarball.WithCompressionLevel(gzip.BestSpeed))
+	if err != nil {
+		return fail(err)
+	}
+	return lacking, store(file, ProgramsReference, layer)
+}
+
+// installed says whether this machine has a package.
+func installed(name string) bool {
+	out, err := exec.Command("dpkg-query", "--show", "--showformat=${db:Status-Status}", name).Output()
+	return err == nil && string(out) == "installed"
+}
+
+// families begin the names of packages that programs need beside libraries, which are found by what is linked.
+func families() []string { return []string{"ceph", "mariadb", "nginx", "python3", "libpython3"} }
+
+// closure are packages with those of the families on which they depend.
+func closure(names []string) ([]string, error) {
+	all := slices.Clone(names)
+	for i := 0; i < len(all); i++ {
+		out, err := exec.Command("dpkg-query", "--show", "--showformat=${Pre-Depends},${Depends}", all[i]).Output()
+		if err != nil {
+			return nil, fmt.Errorf("ask what package %s depends on: %w", all[i], err)
+		}
+		for _, one := range strings.FieldsFunc(string(out), func(r rune) bool { return r == ',' || r == '|' }) {
+			name, _, _ := strings.Cut(strings.TrimSpace(one), " ")
+			name, _, _ = strings.Cut(name, ":")
+			family := slices.ContainsFunc(families(), func(f string) bool { return strings.HasPrefix(name, f) })
+			if family && !slices.Contains(all, name) && installed(name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all, nil
+}
+
+// addPackage gathers what a package brings, but for what people read.
+func (g *gathering) addPackage(name string) error {
+	out, err := exec.Command("dpkg-query", "--listfiles", name).Output()
+	if err != nil {
+		return fmt.Errorf("list the files of package %s: %w", name, err)
+	}
+	for line := range strings.Lines(string(out)) {
+		p := strings.TrimSpace(line)
+		if !path.IsAbs(p) || unread(p) {
+			continue
+		}
+		if err := g.add(p); err != nil {
+			return fmt.Errorf("package %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// unread says of a path that no program needs it.
+func unread(p string) bool {
+	for _, above := range []string{
+		"/etc/", "/var/", "/usr/share/doc/", "/usr/share/man/", "/usr/share/locale/", "/usr/share/lintian/", "/usr/share/bash-completion/",
+		"/usr/share/info/", "/usr/include/", "/lib/systemd/", "/usr/lib/systemd/", "/lib/udev/", "/usr/lib/udev/",
+	} {
+		if strings.HasPrefix(p, above) {
+			return true
+		}
+	}
+	// Tools of Ceph's that mend, inspect and serve what no workload has are the largest files of all.
+	base := path.Base(p)
+	return strings.HasPrefix(base, "cephfs-") || strings.HasPrefix(base, "ceph-") && strings.HasSuffix(base, "-tool") || base == "radosgw-admin"
+}
+
+// write writes the layer: what was gathered, and busybox where nothing else has a program's name.
+func (g *gathering) write(to io.Writer, busybox string) error {
+	list, err := exec.Command(busybox, "--list").Output()
+	if err != nil {
+		return fmt.Errorf("ask %s what it can do: %w", busybox, err)
+	}
+	if err := g.addAs(busybox, "/usr/bin/busybox"); err != nil {
+		return err
+	}
+	for _, applet := range strings.Fields(string(list)) {
+		if applet != "busybox" && !g.hasProgram(applet) {
+			g.links["/usr/bin/"+applet] = "busybox"
+		}
+	}
+	w := tar.NewWriter(to)
+	entries := []tar.Header{
+		{Typeflag: tar.TypeDir, Name: "etc/", Mode: 0o755}, {Typeflag: tar.TypeDir, Name: "run/", Mode: 0o755},
+		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}, {Typeflag: tar.TypeDir, Name: "var/", Mode: 0o755},
+	}
+	for _, name := range merged() {
+		entries = append(entries, tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "usr/" + name, Mode: 0o777})
+	}
+	for _, e := range entries {
+		if err := w.WriteHeader(&e); err != nil {
+			return err
+		}
+	}
+	if err := writeText(w, "etc/passwd", users); err != nil {
+		return err
+	}
+	if err := g.pack(w); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+func writeText(w *tar.Writer, name, text string) error {
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"netdelta/scripts/cluster/image"
+	"netdelta/scripts/cluster/supervisor"
+)
+
+// programs makes the image of the programs that workloads run, and gives it to all nodes, or leaves it in an archive.
+func programs(f supervisor.Folder, arguments []string, out io.Writer) (err error) {
+	if len(arguments) > 1 {
+		return errUsage
+	}
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		return fmt.Errorf("find busybox: %w; 'make setup' installs it", err)
+	}
+	archive := ""
+	if len(arguments) == 1 {
+		archive = arguments[0]
+	} else {
+		if _, err := f.Status(); err != nil {
+			return err
+		}
+		folder, err := os.MkdirTemp("", "netdelta-programs-*")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+		archive = filepath.Join(folder, "programs.tar")
+	}
+	lacking, err := image.WritePrograms(archive, busybox)
+	if err != nil {
+		return err
+	}
+	if len(lacking) > 0 {
+		fmt.Fprintf(out, "without %s, which this machine lacks: 'make setup' installs them\n", strings.Join(lacking, " "))
+	}
+	if len(arguments) == 0 {
+		if err := f.Load(archive); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(out, image.ProgramsReference)
+	return nil
+}
