@@ -38,6 +38,7 @@ build_all() {
 	# One of flanneld's backends is written in C.
 	build flanneld flannel github.com/flannel-io/flannel 1 '-extldflags=-static'
 	build coredns dns . 0
+	build kube-network-policies policy . 0
 	build flannel cni github.com/containernetworking/plugins/plugins/meta/flannel 0
 	build multus multus gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus 0
 }
