@@ -3,7 +3,7 @@
 #   ARGS   words handed to the program:          make run ARGS="throughput --time-budget 10m"
 #   PKGS   packages to test, all when not given: make test PKGS=./stats/...
 #   WHICH  benchmarks to run, all when not given: make bench WHICH=engine
-#   CNI, PROXY, WORKERS, IPV6  what the cluster shall be: make cluster-up CNI=flannel-vxlan PROXY=nftables WORKERS=3
+#   CNI, PROXY, WORKERS, IPV6, MULTUS  what the cluster shall be: make cluster-up CNI=flannel-vxlan PROXY=nftables WORKERS=3
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -65,10 +65,10 @@ guest: ## in guests with a full kernel: the networks and conditions that this ma
 	@scripts/guests.sh
 
 .PHONY: cluster-up
-cluster-up: ## a real Kubernetes cluster in namespaces of this machine (CNI, PROXY, WORKERS, IPV6); prints its kubeconfig's path
+cluster-up: ## a real Kubernetes cluster in namespaces of this machine (CNI, PROXY, WORKERS, IPV6, MULTUS); prints its kubeconfig's path
 	@scripts/setup.sh test >&2
 	@NETDELTA_KUBERNETES=$$(scripts/kubernetes.sh) $(GO) run ./scripts/cluster up \
-		$(if $(CNI),--cni $(CNI)) $(if $(PROXY),--proxy $(PROXY)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(IPV6),--ipv6)
+		$(if $(CNI),--cni $(CNI)) $(if $(PROXY),--proxy $(PROXY)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(IPV6),--ipv6) $(if $(MULTUS),--multus $(patsubst yes,on,$(MULTUS)))
 
 .PHONY: cluster-down
 cluster-down: ## end the cluster

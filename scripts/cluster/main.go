@@ -24,10 +24,12 @@ import (
 
 const usage = `usage: cluster VERB
   up [--cni bridge|flannel-vxlan|flannel-host-gw] [--proxy iptables|nftables] [--workers N] [--ipv6]
+     [--multus on|off]
                                    bring it up; prints the kubeconfig's path
   down                             end it
   status                           say what it is
-  switch [--cni C] [--proxy P]     change it; returns when the change is in effect
+  switch [--cni C] [--proxy P] [--multus M]
+                                   change it; returns when the change is in effect
   load ARCHIVE                     give the images of an archive to all nodes
   programs [ARCHIVE]               give all nodes an image of the programs that workloads run, of this machine's packages; or only write it
   service stop|kill|start|restart NODE SERVICE
@@ -104,6 +106,7 @@ func flags(verb string, arguments []string, complaints io.Writer) (supervisor.Co
 	cni := set.String("cni", "", "how pods reach each other: bridge, flannel-vxlan, flannel-host-gw")
 	proxy := set.String("proxy", "", "how services reach pods: iptables, nftables")
 	workers := set.Int("workers", 0, "nodes beside the control plane's")
+	multus := set.String("multus", "", "secondary networks of pods: on, off")
 	six := set.Bool("ipv6", false, "addresses of both families (with the CNI bridge)")
 	if err := set.Parse(arguments); err != nil || set.NArg() > 0 {
 		return supervisor.Config{}, errUsage
@@ -116,7 +119,12 @@ func flags(verb string, arguments []string, complaints io.Writer) (supervisor.Co
 		}
 	}
 	if *proxy != "" {
-		c.Proxy, err = supervisor.ParseProxy(*proxy)
+		if c.Proxy, err = supervisor.ParseProxy(*proxy); err != nil {
+			return c, err
+		}
+	}
+	if *multus != "" {
+		c.Multus, err = supervisor.ParseMultus(*multus)
 	}
 	return c, err
 }
@@ -125,6 +133,7 @@ func flags(verb string, arguments []string, complaints io.Writer) (supervisor.Co
 const (
 	defaultCNI     = supervisor.Bridge
 	defaultProxy   = supervisor.IPTables
+	defaultMultus  = supervisor.MultusOff
 	defaultWorkers = 2
 )
 
@@ -145,8 +154,9 @@ func up(ctx context.Context, f supervisor.Folder, arguments []string, out, compl
 	}
 	if _, err := f.Status(); errors.Is(err, supervisor.ErrDown) {
 		c.CNI, c.Proxy = supervisor.CNI(or(string(c.CNI), string(defaultCNI))), supervisor.Proxy(or(string(c.Proxy), string(defaultProxy)))
+		c.Multus = supervisor.Multus(or(string(c.Multus), string(defaultMultus)))
 	}
-	self := []string{superviseVerb, string(f), string(c.CNI), string(c.Proxy), strconv.Itoa(c.Workers), parts, strconv.FormatBool(c.IPv6)}
+	self := []string{superviseVerb, string(f), string(c.CNI), string(c.Proxy), strconv.Itoa(c.Workers), parts, strconv.FormatBool(c.IPv6), string(c.Multus)}
 	if err := supervisor.Up(ctx, f, c, self, complaints); err != nil {
 		return err
 	}
@@ -162,7 +172,7 @@ func or(value, otherwise string) string {
 }
 
 func supervise(arguments []string) error {
-	if len(arguments) != 6 {
+	if len(arguments) != 7 {
 		return errUsage
 	}
 	workers, err := strconv.Atoi(arguments[3])
@@ -173,7 +183,7 @@ func supervise(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	c := supervisor.Config{CNI: supervisor.CNI(arguments[1]), Proxy: supervisor.Proxy(arguments[2]), Workers: workers, IPv6: six}
+	c := supervisor.Config{CNI: supervisor.CNI(arguments[1]), Proxy: supervisor.Proxy(arguments[2]), Workers: workers, IPv6: six, Multus: supervisor.Multus(arguments[6])}
 	return supervisor.Run(supervisor.Folder(arguments[0]), c, arguments[4], os.NewFile(3, "told"))
 }
 
@@ -182,7 +192,7 @@ func status(f supervisor.Folder, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "up: cni %s, kube-proxy %s, workers %d, IPv6 %t\nkubeconfig: %s\n", c.CNI, c.Proxy, c.Workers, c.IPv6, f.Kubeconfig())
+	fmt.Fprintf(out, "up: cni %s, kube-proxy %s, workers %d, IPv6 %t, Multus %s\nkubeconfig: %s\n", c.CNI, c.Proxy, c.Workers, c.IPv6, c.Multus, f.Kubeconfig())
 	return nil
 }
 
@@ -191,10 +201,10 @@ func change(f supervisor.Folder, arguments []string, complaints io.Writer) error
 	if err != nil {
 		return err
 	}
-	if c.Workers != 0 || c.IPv6 || c.CNI == "" && c.Proxy == "" {
+	if c.Workers != 0 || c.IPv6 || c.CNI == "" && c.Proxy == "" && c.Multus == "" {
 		return errUsage
 	}
-	return f.Switch(c.CNI, c.Proxy)
+	return f.Switch(c.CNI, c.Proxy, c.Multus)
 }
 
 func load(f supervisor.Folder, arguments []string) error {

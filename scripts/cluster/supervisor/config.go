@@ -34,6 +34,7 @@ const MostWorkers = 9
 type Config struct {
 	CNI     CNI
 	Proxy   Proxy
+	Multus  Multus
 	Workers int // from 1 to MostWorkers
 	// IPv6 gives nodes, pods and services addresses of both families. It takes the CNI bridge.
 	IPv6 bool

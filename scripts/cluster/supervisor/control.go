@@ -21,6 +21,7 @@ type order struct {
 	Do      verb
 	CNI     CNI    `json:",omitempty"`
 	Proxy   Proxy  `json:",omitempty"`
+	Multus  Multus `json:",omitempty"`
 	Archive string `json:",omitempty"` // of images: a path of the machine
 	Node    string `json:",omitempty"`
 	Service string `json:",omitempty"`
@@ -121,7 +122,7 @@ func (s *supervisor) carryOut(ctx context.Context, o order) error {
 	case doStatus:
 		return nil
 	case doSwitch:
-		return s.change(ctx, o.CNI, o.Proxy)
+		return s.change(ctx, o.CNI, o.Proxy, o.Multus)
 	case doLoad:
 		return s.loadImages(o.Archive)
 	case doStop, doKill, doStart, doRestart:
@@ -130,8 +131,8 @@ func (s *supervisor) carryOut(ctx context.Context, o order) error {
 	return fmt.Errorf("unknown order %q", o.Do)
 }
 
-// change brings another CNI or mode of kube-proxy into effect; "" leaves what there is.
-func (s *supervisor) change(ctx context.Context, c CNI, p Proxy) error {
+// change brings another CNI, mode of kube-proxy or state of Multus into effect; "" leaves what there is.
+func (s *supervisor) change(ctx context.Context, c CNI, p Proxy, m Multus) error {
 	if err := s.config.allows(c); err != nil {
 		return err
 	}
@@ -149,6 +150,12 @@ func (s *supervisor) change(ctx context.Context, c CNI, p Proxy) error {
 			return err
 		}
 		s.config.Proxy = p
+	}
+	if m != "" && m != s.config.Multus {
+		if err := s.switchMultus(ctx, m); err != nil {
+			return err
+		}
+		s.config.Multus = m
 	}
 	return nil
 }

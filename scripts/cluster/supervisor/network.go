@@ -86,12 +86,17 @@ func (c CNI) flannelFile() node.File {
 
 // enterNetwork brings a CNI into effect on nodes that have none, and returns when each reaches the pods of all others by it.
 func (s *supervisor) enterNetwork(ctx context.Context, c CNI) error {
+	if s.config.Multus == MultusOn {
+		if err := s.define(ctx); err != nil {
+			return err
+		}
+	}
 	for _, m := range s.members {
-		conf, err := c.conflist(m.prefixes()...)
+		files, err := m.cniFiles(c, s.config.Multus)
 		if err != nil {
 			return err
 		}
-		if err := m.node.Write(conf, c.flannelFile()); err != nil {
+		if err := m.node.Write(append(files, c.flannelFile())...); err != nil {
 			return err
 		}
 		if c == Bridge {

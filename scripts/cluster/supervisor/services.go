@@ -82,8 +82,12 @@ func (s *secrets) nodeFiles(name, group string, c Config) ([]node.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	multus, err := s.kubeconfig(serviceMultus, "multus", "system:masters")
+	if err != nil {
+		return nil, err
+	}
 	return []node.File{
-		kubelet, proxyUser, flannel,
+		kubelet, proxyUser, flannel, multus,
 		{Path: settings + "/ca.crt", Mode: 0o644, Content: s.authority.Certificate()},
 		{Path: settings + "/containerd.toml", Mode: 0o644, Content: []byte(containerdConfig())},
 		{Path: settings + "/kubelet.yaml", Mode: 0o644, Content: []byte(kubeletConfig(group))},

@@ -141,6 +141,7 @@ func (s *supervisor) startNode(ctx context.Context, m *member) error {
 	binds := []node.Bind{
 		{From: s.parts, To: node.PartsFolder, ReadOnly: true},
 		{From: s.folder.path("nodes", "images"), To: imagesFolder, ReadOnly: true},
+		{From: s.folder.path("nodes", "addresses"), To: sharedFolder},
 	}
 	for name, to := range map[string]string{
 		"containerd": "/var/lib/containerd", "kubelet": "/var/lib/kubelet", "etcd": "/var/lib/etcd",
@@ -180,21 +181,22 @@ func (s *supervisor) startNode(ctx context.Context, m *member) error {
 	return m.load("base.tar")
 }
 
-// plugins are the links by which a node sees the CNI plugins of the machine, and flannel's.
+// plugins are the links by which a node sees the CNI plugins of the machine, and those that were built.
 func plugins(parts string) (map[string]string, error) {
 	const machine = "/usr/lib/cni"
 	entries, err := os.ReadDir(machine)
 	if err != nil {
 		return nil, fmt.Errorf("%w: 'make setup' installs the CNI plugins", err)
 	}
-	links := map[string]string{cniPlugins + "/flannel": node.PartsFolder + "/flannel"}
-	if _, err := os.Stat(filepath.Join(parts, "flannel")); err != nil {
-		return nil, err
-	}
+	links := map[string]string{}
 	for _, e := range entries {
-		if e.Name() != "flannel" {
-			links[filepath.Join(cniPlugins, e.Name())] = filepath.Join(machine, e.Name())
+		links[filepath.Join(cniPlugins, e.Name())] = filepath.Join(machine, e.Name())
+	}
+	for _, name := range []string{"flannel", "multus"} {
+		if _, err := os.Stat(filepath.Join(parts, name)); err != nil {
+			return nil, err
 		}
+		links[filepath.Join(cniPlugins, name)] = filepath.Join(node.PartsFolder, name)
 	}
 	return links, nil
 }
