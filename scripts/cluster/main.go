@@ -24,11 +24,11 @@ import (
 
 const usage = `usage: cluster VERB
   up [--cni bridge|flannel-vxlan|flannel-host-gw] [--proxy iptables|nftables] [--workers N] [--ipv6]
-     [--multus on|off]
+     [--multus on|off] [--policy none|kube-network-policies]
                                    bring it up; prints the kubeconfig's path
   down                             end it
   status                           say what it is
-  switch [--cni C] [--proxy P] [--multus M]
+  switch [--cni C] [--proxy P] [--multus M] [--policy E]
                                    change it; returns when the change is in effect
   load ARCHIVE                     give the images of an archive to all nodes
   programs [ARCHIVE]               give all nodes an image of the programs that workloads run, of this machine's packages; or only write it
@@ -106,6 +106,7 @@ func flags(verb string, arguments []string, complaints io.Writer) (supervisor.Co
 	cni := set.String("cni", "", "how pods reach each other: bridge, flannel-vxlan, flannel-host-gw")
 	proxy := set.String("proxy", "", "how services reach pods: iptables, nftables")
 	workers := set.Int("workers", 0, "nodes beside the control plane's")
+	policy := set.String("policy", "", "what enforces NetworkPolicy objects: none, kube-network-policies")
 	multus := set.String("multus", "", "secondary networks of pods: on, off")
 	six := set.Bool("ipv6", false, "addresses of both families (with the CNI bridge)")
 	if err := set.Parse(arguments); err != nil || set.NArg() > 0 {
@@ -124,7 +125,12 @@ func flags(verb string, arguments []string, complaints io.Writer) (supervisor.Co
 		}
 	}
 	if *multus != "" {
-		c.Multus, err = supervisor.ParseMultus(*multus)
+		if c.Multus, err = supervisor.ParseMultus(*multus); err != nil {
+			return c, err
+		}
+	}
+	if *policy != "" {
+		c.Policy, err = supervisor.ParsePolicy(*policy)
 	}
 	return c, err
 }
@@ -134,6 +140,7 @@ const (
 	defaultCNI     = supervisor.Bridge
 	defaultProxy   = supervisor.IPTables
 	defaultMultus  = supervisor.MultusOff
+	defaultPolicy  = supervisor.NoPolicy
 	defaultWorkers = 2
 )
 
@@ -155,8 +162,9 @@ func up(ctx context.Context, f supervisor.Folder, arguments []string, out, compl
 	if _, err := f.Status(); errors.Is(err, supervisor.ErrDown) {
 		c.CNI, c.Proxy = supervisor.CNI(or(string(c.CNI), string(defaultCNI))), supervisor.Proxy(or(string(c.Proxy), string(defaultProxy)))
 		c.Multus = supervisor.Multus(or(string(c.Multus), string(defaultMultus)))
+		c.Policy = supervisor.Policy(or(string(c.Policy), string(defaultPolicy)))
 	}
-	self := []string{superviseVerb, string(f), string(c.CNI), string(c.Proxy), strconv.Itoa(c.Workers), parts, strconv.FormatBool(c.IPv6), string(c.Multus)}
+	self := []string{superviseVerb, string(f), string(c.CNI), string(c.Proxy), strconv.Itoa(c.Workers), parts, strconv.FormatBool(c.IPv6), string(c.Multus), string(c.Policy)}
 	if err := supervisor.Up(ctx, f, c, self, complaints); err != nil {
 		return err
 	}
@@ -172,7 +180,7 @@ func or(value, otherwise string) string {
 }
 
 func supervise(arguments []string) error {
-	if len(arguments) != 7 {
+	if len(arguments) != 8 {
 		return errUsage
 	}
 	workers, err := strconv.Atoi(arguments[3])
@@ -183,7 +191,7 @@ func supervise(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	c := supervisor.Config{CNI: supervisor.CNI(arguments[1]), Proxy: supervisor.Proxy(arguments[2]), Workers: workers, IPv6: six, Multus: supervisor.Multus(arguments[6])}
+	c := supervisor.Config{CNI: supervisor.CNI(arguments[1]), Proxy: supervisor.Proxy(arguments[2]), Workers: workers, IPv6: six, Multus: supervisor.Multus(arguments[6]), Policy: supervisor.Policy(arguments[7])}
 	return supervisor.Run(supervisor.Folder(arguments[0]), c, arguments[4], os.NewFile(3, "told"))
 }
 
@@ -192,7 +200,7 @@ func status(f supervisor.Folder, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "up: cni %s, kube-proxy %s, workers %d, IPv6 %t, Multus %s\nkubeconfig: %s\n", c.CNI, c.Proxy, c.Workers, c.IPv6, c.Multus, f.Kubeconfig())
+	fmt.Fprintf(out, "up: cni %s, kube-proxy %s, workers %d, IPv6 %t, Multus %s, policy %s\nkubeconfig: %s\n", c.CNI, c.Proxy, c.Workers, c.IPv6, c.Multus, c.Policy, f.Kubeconfig())
 	return nil
 }
 
@@ -201,10 +209,10 @@ func change(f supervisor.Folder, arguments []string, complaints io.Writer) error
 	if err != nil {
 		return err
 	}
-	if c.Workers != 0 || c.IPv6 || c.CNI == "" && c.Proxy == "" && c.Multus == "" {
+	if c.Workers != 0 || c.IPv6 || c.CNI == "" && c.Proxy == "" && c.Multus == "" && c.Policy == "" {
 		return errUsage
 	}
-	return f.Switch(c.CNI, c.Proxy, c.Multus)
+	return f.Switch(c.CNI, c.Proxy, c.Multus, c.Policy)
 }
 
 func load(f supervisor.Folder, arguments []string) error {

@@ -36,7 +36,7 @@ func Up(ctx context.Context, f Folder, c Config, run []string, tell io.Writer) (
 	switch _, err := f.Status(); {
 	case err == nil:
 		fmt.Fprintln(tell, "a cluster is up already")
-		return f.Switch(c.CNI, c.Proxy, c.Multus)
+		return f.Switch(c.CNI, c.Proxy, c.Multus, c.Policy)
 	case !errors.Is(err, ErrDown):
 		return err
 	}
@@ -132,10 +132,10 @@ func (f Folder) Status() (Config, error) {
 	return *c, nil
 }
 
-// Switch brings another CNI, mode of kube-proxy or state of Multus into effect, "" leaves what there is, and returns when it is. Pods
+// Switch brings another CNI, mode of kube-proxy, state of Multus or policy engine into effect, "" leaves what there is, and returns when it is. Pods
 // live on; those made before keep the MTU and the networks that they were made with.
-func (f Folder) Switch(c CNI, p Proxy, m Multus) error {
-	_, err := f.command(order{Do: doSwitch, CNI: c, Proxy: p, Multus: m})
+func (f Folder) Switch(c CNI, p Proxy, m Multus, y Policy) error {
+	_, err := f.command(order{Do: doSwitch, CNI: c, Proxy: p, Multus: m, Policy: y})
 	return err
 }
 

@@ -27,6 +27,15 @@ const (
 	NFTables Proxy = "nftables"
 )
 
+// Policy is what enforces NetworkPolicy objects.
+type Policy string
+
+// What enforces them.
+const (
+	NoPolicy            Policy = "none"                  // nothing: they are objects without effect
+	KubeNetworkPolicies Policy = "kube-network-policies" // that engine, in each node
+)
+
 // MostWorkers is the highest number of nodes beside the control plane's.
 const MostWorkers = 9
 
@@ -34,6 +43,7 @@ const MostWorkers = 9
 type Config struct {
 	CNI     CNI
 	Proxy   Proxy
+	Policy  Policy
 	Multus  Multus
 	Workers int // from 1 to MostWorkers
 	// IPv6 gives nodes, pods and services addresses of both families. It takes the CNI bridge.
@@ -48,6 +58,11 @@ func ParseCNI(name string) (CNI, error) {
 // ParseProxy reads the name of a mode of kube-proxy.
 func ParseProxy(name string) (Proxy, error) {
 	return oneOf("mode of kube-proxy", name, IPTables, NFTables)
+}
+
+// ParsePolicy reads the name of what enforces NetworkPolicy objects.
+func ParsePolicy(name string) (Policy, error) {
+	return oneOf("policy engine", name, NoPolicy, KubeNetworkPolicies)
 }
 
 func oneOf[T ~string](what, name string, known ...T) (T, error) {

@@ -21,6 +21,7 @@ type order struct {
 	Do      verb
 	CNI     CNI    `json:",omitempty"`
 	Proxy   Proxy  `json:",omitempty"`
+	Policy  Policy `json:",omitempty"`
 	Multus  Multus `json:",omitempty"`
 	Archive string `json:",omitempty"` // of images: a path of the machine
 	Node    string `json:",omitempty"`
@@ -122,7 +123,7 @@ func (s *supervisor) carryOut(ctx context.Context, o order) error {
 	case doStatus:
 		return nil
 	case doSwitch:
-		return s.change(ctx, o.CNI, o.Proxy, o.Multus)
+		return s.change(ctx, o.CNI, o.Proxy, o.Multus, o.Policy)
 	case doLoad:
 		return s.loadImages(o.Archive)
 	case doStop, doKill, doStart, doRestart:
@@ -131,8 +132,8 @@ func (s *supervisor) carryOut(ctx context.Context, o order) error {
 	return fmt.Errorf("unknown order %q", o.Do)
 }
 
-// change brings another CNI, mode of kube-proxy or state of Multus into effect; "" leaves what there is.
-func (s *supervisor) change(ctx context.Context, c CNI, p Proxy, m Multus) error {
+// change brings another CNI, mode of kube-proxy, state of Multus or policy engine into effect; "" leaves what there is.
+func (s *supervisor) change(ctx context.Context, c CNI, p Proxy, m Multus, y Policy) error {
 	if err := s.config.allows(c); err != nil {
 		return err
 	}
@@ -156,6 +157,11 @@ func (s *supervisor) change(ctx context.Context, c CNI, p Proxy, m Multus) error
 			return err
 		}
 		s.config.Multus = m
+	}
+	if y != "" && y != s.config.Policy {
+		if err := s.switchPolicy(ctx, y); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ const (
 	serviceKubelet    = "kubelet"
 	serviceProxy      = "kube-proxy"
 	serviceFlannel    = "flanneld"
+	servicePolicy     = "kube-network-policies"
 )
 
 // secrets are what the programs of a cluster know each other by.
@@ -82,12 +83,16 @@ func (s *secrets) nodeFiles(name, group string, c Config) ([]node.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	policy, err := s.kubeconfig(servicePolicy, "policy", "system:masters")
+	if err != nil {
+		return nil, err
+	}
 	multus, err := s.kubeconfig(serviceMultus, "multus", "system:masters")
 	if err != nil {
 		return nil, err
 	}
 	return []node.File{
-		kubelet, proxyUser, flannel, multus,
+		kubelet, proxyUser, flannel, multus, policy,
 		{Path: settings + "/ca.crt", Mode: 0o644, Content: s.authority.Certificate()},
 		{Path: settings + "/containerd.toml", Mode: 0o644, Content: []byte(containerdConfig())},
 		{Path: settings + "/kubelet.yaml", Mode: 0o644, Content: []byte(kubeletConfig(group))},
@@ -204,6 +209,9 @@ func (s *supervisor) services(m *member) []node.Service {
 	}
 	if s.config.CNI != Bridge {
 		all = append(all, flanneld(m.name))
+	}
+	if s.config.Policy == KubeNetworkPolicies {
+		all = append(all, policyEngine(m.name))
 	}
 	return all
 }

@@ -61,6 +61,7 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 		{"name server", s.startDNS},
 		{"network by " + string(s.config.CNI), func(ctx context.Context) error { return s.enterNetwork(ctx, s.config.CNI) }},
 		{"kube-proxy by " + string(s.config.Proxy), s.startProxies},
+		{"policies by " + string(s.config.Policy), func(ctx context.Context) error { return s.enterPolicy(ctx, s.config.Policy) }},
 		{"ready", s.awaitReady},
 	} {
 		began := time.Now()
