@@ -3,7 +3,7 @@
 #   ARGS   words handed to the program:          make run ARGS="throughput --time-budget 10m"
 #   PKGS   packages to test, all when not given: make test PKGS=./stats/...
 #   WHICH  benchmarks to run, all when not given: make bench WHICH=engine
-#   CNI, PROXY, WORKERS, IPV6, MULTUS  what the cluster shall be: make cluster-up CNI=flannel-vxlan PROXY=nftables WORKERS=3
+#   CNI, PROXY, POLICY, WORKERS, IPV6, MULTUS  what the cluster shall be: make cluster-up CNI=flannel-vxlan PROXY=nftables WORKERS=3
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -21,6 +21,11 @@ FUZZ_TIME ?= 10s
 VCS := $(shell git rev-parse --verify -q HEAD >/dev/null 2>&1 && git status --porcelain >/dev/null 2>&1 && echo true || echo false)
 export NETDELTA_BUILD_FLAGS := -trimpath -buildvcs=$(VCS)
 
+# What decides whether compiled packages can be shared is the same for the program, its tests and the checkers: all but what
+# the race detector needs is compiled once.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
+
 .PHONY: help
 help: ## list the targets (the default)
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +37,7 @@ setup: ## install the packages that runs, tests and benchmarks need and this mac
 .PHONY: build
 build: ## build bin/netdelta, one static binary
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build $(NETDELTA_BUILD_FLAGS) -o bin/netdelta ./cmd/netdelta
+	$(GO) build $(NETDELTA_BUILD_FLAGS) -o bin/netdelta ./cmd/netdelta
 
 .PHONY: run
 run: ## setup, build, and run the default study in the local lab (ARGS: study, flags)
@@ -65,10 +70,10 @@ guest: ## in guests with a full kernel: the networks and conditions that this ma
 	@scripts/guests.sh
 
 .PHONY: cluster-up
-cluster-up: ## a real Kubernetes cluster in namespaces of this machine (CNI, PROXY, WORKERS, IPV6, MULTUS); prints its kubeconfig's path
+cluster-up: ## a real Kubernetes cluster in namespaces of this machine (CNI, PROXY, POLICY, WORKERS, IPV6, MULTUS); prints its kubeconfig's path
 	@scripts/setup.sh test >&2
 	@NETDELTA_KUBERNETES=$$(scripts/kubernetes.sh) $(GO) run ./scripts/cluster up \
-		$(if $(CNI),--cni $(CNI)) $(if $(PROXY),--proxy $(PROXY)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(IPV6),--ipv6) $(if $(MULTUS),--multus $(patsubst yes,on,$(MULTUS)))
+		$(if $(CNI),--cni $(CNI)) $(if $(PROXY),--proxy $(PROXY)) $(if $(POLICY),--policy $(POLICY)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(IPV6),--ipv6) $(if $(MULTUS),--multus $(patsubst yes,on,$(MULTUS)))
 
 .PHONY: cluster-down
 cluster-down: ## end the cluster
