@@ -29,7 +29,7 @@ type Spec struct {
 	Env  []string // KEY=value, beside the environment of this process
 	User string   // to run as, a user of this machine; "" is that of this process
 	CPUs []int    // processors that it is pinned to; none lets it run on all. See Pin
-	// Log is a file of the home, relative to Folder, to which the program writes what it has to say; "" if it does so on its
+	// Log is a file of the home, relative to its folder, to which the program writes what it has to say; "" if it does so on its
 	// standard output and error.
 	Log string
 	// Signal asks the program to end; 0 is SIGTERM. Grace is how long it may take; 0 is 5 s.
@@ -75,8 +75,8 @@ func (h *Home) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Daemon
 		return nil, fmt.Errorf("start %s: %w", d.spec.Name, err)
 	}
 	d.cmd = exec.Command(path, spec.Args...)
-	d.cmd.Env = append(append(os.Environ(), "TMPDIR="+filepath.Join(Folder, temporary)), spec.Env...)
-	d.cmd.Dir = Folder
+	d.cmd.Env = append(append(os.Environ(), "TMPDIR="+h.Path(temporary)), spec.Env...)
+	d.cmd.Dir = h.Path()
 	d.cmd.Stdout, d.cmd.Stderr = d.words, d.words
 	if out != nil {
 		d.cmd.Stdout = out
@@ -86,6 +86,10 @@ func (h *Home) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Daemon
 	// A signal at the death of this process can't be asked for: seen from another PID namespace, the parent is dead from the
 	// start. The namespace's first process does it for all.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if h.plain { // there, all are in one PID namespace, and this thread stays as long as the home
+		d.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+		d.cmd.Env = append(d.cmd.Env, h.mark())
+	}
 	if spec.User != "" {
 		if d.cmd.SysProcAttr.Credential, err = credential(spec.User); err != nil {
 			return nil, fmt.Errorf("start %s: %w", d.spec.Name, err)
@@ -243,7 +247,7 @@ func (d *Daemon) Said() string {
 	text := d.words.String()
 	if d.spec.Log != "" {
 		_ = d.home.Do(func() error { // a log that can't be read is one that says nothing
-			data, err := os.ReadFile(filepath.Join(Folder, d.spec.Log))
+			data, err := os.ReadFile(d.home.Path(d.spec.Log))
 			text += string(data[max(0, len(data)-tailRoom):])
 			return err
 		})

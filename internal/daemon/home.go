@@ -15,8 +15,13 @@ import (
 	"netdelta/unit"
 )
 
-// Folder is where a home is, for those who see it. It hides what the machine has there, sockets of its own daemons among it.
+// Folder is where a home is, for those who see it, unless it is a folder among others. It hides what the machine has there, sockets of
+// its own daemons among it.
 const Folder = "/run"
+
+// FolderVariable is the environment variable with the folder below which homes are plain folders: in a container that may make no
+// namespaces, and that holds nothing else. It must be one in memory.
+const FolderVariable = "NETDELTA_HOMES"
 
 // Spare is what must stay free of the machine's memory beside homes.
 const Spare = 256 * unit.MiB
@@ -25,9 +30,15 @@ const Spare = 256 * unit.MiB
 // memory that only what is started in it shares. The kernel ends its processes with this one, also those that have taken
 // another user's name or left their parents, and removes the rest with the last of them. It may be used by several
 // goroutines.
+//
+// Where FolderVariable says so, it is but a folder, of no limited size. Its processes are then ended when it is closed, those that have
+// left their parents by the mark in their environment; what is left of a killed process's is for the container's first one to end
+// (EndOrphans).
 type Home struct {
-	work chan func()
-	done chan struct{} // closed when the thread is gone
+	folder string
+	plain  bool
+	work   chan func()
+	done   chan struct{} // closed when the thread is gone
 
 	gate   sync.RWMutex // held for reading while something is done in the home
 	closed bool
@@ -49,7 +60,13 @@ func Open(size unit.Bytes) (*Home, error) {
 	if free < size+Spare {
 		return nil, fmt.Errorf("a folder of %v in memory for a service: %v is free, and %v of it have to stay so; end other programs or ask for less", size, free, Spare)
 	}
-	h := &Home{work: make(chan func()), done: make(chan struct{})}
+	h := &Home{folder: Folder, work: make(chan func()), done: make(chan struct{})}
+	if above := os.Getenv(FolderVariable); above != "" {
+		if h.folder, err = os.MkdirTemp(above, "home-"); err != nil {
+			return nil, fmt.Errorf("a folder in memory for a service: %w", err)
+		}
+		h.plain = true
+	}
 	ready := make(chan error, 1)
 	go h.live(size, ready)
 	if err := <-ready; err != nil {
@@ -59,7 +76,10 @@ func Open(size unit.Bytes) (*Home, error) {
 	return h, nil
 }
 
-// Do runs f where the home's folder is seen, at Folder. It must not block for long, nor use the home's methods: everything of
+// Path is where a file of the home is seen from within; of no name, the home's folder.
+func (h *Home) Path(name ...string) string { return filepath.Join(h.folder, filepath.Join(name...)) }
+
+// Do runs f where the home's folder is seen. It must not block for long, nor use the home's methods: everything of
 // the home waits for it.
 func (h *Home) Do(f func() error) error {
 	h.gate.RLock()
@@ -72,11 +92,11 @@ func (h *Home) Do(f func() error) error {
 	return <-result
 }
 
-// Write writes a file of the home, with the folders above it. Its name is relative to Folder. The owner is a user of this
+// Write writes a file of the home, with the folders above it. Its name is relative to the home's folder. The owner is a user of this
 // machine, "" for that of this process.
 func (h *Home) Write(name string, data []byte, mode fs.FileMode, owner string) error {
 	return h.Do(func() error {
-		full := filepath.Join(Folder, name)
+		full := h.Path(name)
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 			return fmt.Errorf("write %s: %w", full, err)
 		}
@@ -98,7 +118,7 @@ func filled(err error) error {
 // Folder makes a folder of the home, with those above it. Its name and owner are as in Write.
 func (h *Home) Folder(name, owner string) error {
 	return h.Do(func() error {
-		full := filepath.Join(Folder, name)
+		full := h.Path(name)
 		if err := os.MkdirAll(full, 0o755); err != nil {
 			return fmt.Errorf("make folder %s: %w", full, err)
 		}

@@ -27,6 +27,14 @@ func (h *Home) live(size unit.Bytes, ready chan<- error) {
 		return
 	}
 	defer close(h.done)
+	if h.plain {
+		ready <- h.furnish()
+		for f := range h.work {
+			f()
+		}
+		h.clear()
+		return
+	}
 	first, err := settle(size)
 	ready <- err
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 
 	"netdelta/internal/daemon"
@@ -78,7 +77,7 @@ func (d *disks) measure(ctx context.Context, p result.Params, cpu int) (disk res
 	if err := fillImage(ctx, home, size); err != nil {
 		return disk, err
 	}
-	disk, err = measureDisk(ctx, home, filepath.Join(daemon.Folder, export), p, cpu)
+	disk, err = measureDisk(ctx, home, home.Path(export), p, cpu)
 	if err != nil {
 		return disk, err
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -101,7 +100,7 @@ func serveNBD(ctx context.Context, p result.Params, listen netip.AddrPort, cpu i
 	s := &nbdDaemon{home: home, listen: listen, cpu: cpu}
 	if s.version, err = nbdVersion(ctx, home); err == nil {
 		if err = fillImage(ctx, home, size); err == nil {
-			if s.disk, err = measureDisk(ctx, home, filepath.Join(daemon.Folder, export), p, cpu); err == nil {
+			if s.disk, err = measureDisk(ctx, home, home.Path(export), p, cpu); err == nil {
 				err = s.start(ctx)
 			}
 		}
@@ -143,7 +142,7 @@ func fillImage(ctx context.Context, home *daemon.Home, size unit.Bytes) error {
 		}
 		_, _ = noise.Read(part) // it never fails
 		err := home.Do(func() error {
-			f, err := os.OpenFile(filepath.Join(daemon.Folder, export), os.O_CREATE|os.O_WRONLY, 0o600)
+			f, err := os.OpenFile(home.Path(export), os.O_CREATE|os.O_WRONLY, 0o600)
 			if err != nil {
 				return err
 			}
@@ -166,14 +165,14 @@ func (s *nbdDaemon) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("it is not ready after %v", startPatience))
 	defer cancel()
 	config := fmt.Sprintf("[generic]\nlistenaddr = %s\nport = %d\n[%s]\nexportname = %s\n",
-		s.listen.Addr(), s.listen.Port(), export, filepath.Join(daemon.Folder, export))
+		s.listen.Addr(), s.listen.Port(), export, s.home.Path(export))
 	if err := s.home.Write("nbd.conf", []byte(config), 0o644, ""); err != nil {
 		return err
 	}
 	// It goes on in the background; told not to, it would serve one connection and end.
 	_, err := s.home.Run(ctx, daemon.Spec{
 		Name: nbdServer, Path: nbdServer, CPUs: daemon.Pin(s.cpu),
-		Args: []string{"-C", filepath.Join(daemon.Folder, "nbd.conf"), "-p", s.mark()},
+		Args: []string{"-C", s.home.Path("nbd.conf"), "-p", s.mark()},
 	})
 	if err != nil {
 		return err
@@ -205,7 +204,7 @@ func (s *nbdDaemon) near() netip.AddrPort {
 // mark is the file of the server's process number, whose name is like no other server's: by it the processes are known,
 // which have left this one as their parent.
 func (s *nbdDaemon) mark() string {
-	return filepath.Join(daemon.Folder, fmt.Sprintf("nbd-server-of-%d-at-%d.pid", os.Getpid(), s.listen.Port()))
+	return s.home.Path(fmt.Sprintf("nbd-server-of-%d-at-%d.pid", os.Getpid(), s.listen.Port()))
 }
 
 // Totals implements workload.Server. The server doesn't count.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"time"
 
 	"netdelta/internal/daemon"
@@ -93,7 +92,7 @@ func (c *client) run(ctx context.Context, program string, args []string) ([]byte
 // take reads a file of the home and removes it.
 func (c *client) take(name string) (text []byte, err error) {
 	err = c.home.Do(func() error {
-		full := filepath.Join(daemon.Folder, name)
+		full := c.home.Path(name)
 		if text, err = os.ReadFile(full); err != nil {
 			return fmt.Errorf("read what it measured: %w", err)
 		}

@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -50,7 +49,7 @@ func Sockperf(protocol network.Protocol) Engine {
 		},
 		measure: func(ctx context.Context, c *client, length, _ time.Duration) (outcome, error) {
 			report, err := c.sockperf(ctx, sockperf.Test{
-				Server: c.to, TCP: tcp, Message: c.params.Message, Nagle: c.params.Nagle, Duration: length, Log: filepath.Join(daemon.Folder, sockperfLog),
+				Server: c.to, TCP: tcp, Message: c.params.Message, Nagle: c.params.Nagle, Duration: length, Log: c.home.Path(sockperfLog),
 			})
 			if errors.Is(err, sockperf.ErrSilent) {
 				return outcome{burst: workload.Burst{Duration: length}}, nil // as of a network that lets nothing through

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"time"
@@ -27,7 +26,7 @@ func (s *nginx) ask(ctx context.Context) (string, error) {
 	defer cancel()
 	var c net.Conn
 	err := s.home.Do(func() (err error) {
-		c, err = (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(daemon.Folder, statusSocket))
+		c, err = (&net.Dialer{}).DialContext(ctx, "unix", s.home.Path(statusSocket))
 		return err
 	})
 	if err != nil {

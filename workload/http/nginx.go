@@ -144,7 +144,7 @@ const (
 
 // furnish writes what nginx needs: its configuration and the file that it serves.
 func (s *nginx) furnish(b build) error {
-	if err := s.home.Write(configFile, []byte(config(s.params, s.listen, b)), 0o644, ""); err != nil {
+	if err := s.home.Write(configFile, []byte(config(s.params, s.listen, b, s.home.Path)), 0o644, ""); err != nil {
 		return err
 	}
 	for _, folder := range []string{filesFolder, tempFolder} {
@@ -163,13 +163,12 @@ func (s *nginx) furnish(b build) error {
 	if err := s.home.Write(name, nil, 0o644, ""); err != nil {
 		return err
 	}
-	return s.home.Do(func() error { return os.Truncate(filepath.Join(daemon.Folder, name), int64(s.params.File)) })
+	return s.home.Do(func() error { return os.Truncate(s.home.Path(name), int64(s.params.File)) })
 }
 
 // config is nginx's configuration: one process that serves one file, from memory, and that never closes a connection which the
 // client would keep.
-func config(p result.Params, listen netip.AddrPort, b build) string {
-	in := func(name string) string { return filepath.Join(daemon.Folder, name) }
+func config(p result.Params, listen netip.AddrPort, b build, in func(name ...string) string) string {
 	var temp strings.Builder
 	// What it is built with wants a folder, used or not, and would take one of the machine's.
 	for _, module := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
@@ -217,7 +216,7 @@ http {
 func (s *nginx) start(ctx context.Context) error {
 	err := s.home.Do(func() error {
 		for _, left := range []string{pidFile, statusSocket} { // by one that was killed
-			if err := os.Remove(filepath.Join(daemon.Folder, left)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if err := os.Remove(s.home.Path(left)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 		}
@@ -226,10 +225,9 @@ func (s *nginx) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in := func(name string) string { return filepath.Join(daemon.Folder, name) }
 	d, err := s.home.Start(daemon.Spec{
 		Path: nginxProgram,
-		Args: []string{"-p", daemon.Folder, "-c", in(configFile), "-e", in(errorLog)},
+		Args: []string{"-p", s.home.Path(), "-c", s.home.Path(configFile), "-e", s.home.Path(errorLog)},
 		CPUs: daemon.Pin(s.cpu), Log: errorLog,
 	})
 	if err != nil {
@@ -241,7 +239,7 @@ func (s *nginx) start(ctx context.Context) error {
 	}
 	// It writes the file when it listens.
 	there := func() error {
-		text, err := os.ReadFile(in(pidFile))
+		text, err := os.ReadFile(s.home.Path(pidFile))
 		if err == nil && len(text) == 0 {
 			return os.ErrNotExist // not yet written
 		}

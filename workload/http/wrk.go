@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -117,7 +116,7 @@ func (c *wrkClient) run(ctx context.Context, length, deadline time.Duration) (*o
 		Path: wrk.Program, CPUs: daemon.Pin(c.cpu),
 		Args: wrk.Args(wrk.Load{
 			URL: "http://" + c.server.String() + "/" + fileName(c.params), Headers: headers(c.params, c.server), Connections: c.params.Connections,
-			Duration: length, Timeout: deadline, Script: filepath.Join(daemon.Folder, scriptFile),
+			Duration: length, Timeout: deadline, Script: c.home.Path(scriptFile),
 		}),
 	})
 	span := time.Since(begin)

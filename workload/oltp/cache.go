@@ -17,7 +17,7 @@ import (
 )
 
 // form is the version of how seeds are made: another form is another seed.
-const form = 1
+const form = 2
 
 // The names in the folder of seeds.
 const (
@@ -46,7 +46,7 @@ func openCache() (cache, error) {
 
 // identify is the name of the seed that a version of the database makes.
 func identify(version string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "form %d\n%s\n%d tables, %d rows\n%s%s", form, version, tables, rows, base(), alone()))
+	sum := sha256.Sum256(fmt.Appendf(nil, "form %d\n%s\n%d tables, %d rows\n%s%s", form, version, tables, rows, base(usual), alone()))
 	return hex.EncodeToString(sum[:8])
 }
 

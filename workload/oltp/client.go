@@ -74,7 +74,7 @@ func (c *client) wrong(err error) error {
 
 // measure is one run of sysbench.
 func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report, error) {
-	ran, err := c.home.Measure(ctx, daemon.Spec{Path: loadProgram, Args: run.Args(), CPUs: c.cpus, Env: []string{searchPath()}})
+	ran, err := c.home.Measure(ctx, daemon.Spec{Path: loadProgram, Args: run.Args(), CPUs: c.cpus, Env: []string{searchPath(c.home.Path)}})
 	if ctx.Err() != nil {
 		return sysbench.Report{}, err
 	}

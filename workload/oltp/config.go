@@ -3,6 +3,7 @@ package oltp
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"path"
 	"strings"
 
@@ -44,7 +45,8 @@ const (
 
 // transferScript stands in for the transfer of all data to a node that joins. It has them already, and what has happened
 // since Galera sends by itself. The node's own position is in a file.
-const transferScript = `#!/bin/sh
+func transferScript(in places) string {
+	return `#!/bin/sh
 while [ $# -gt 0 ]; do
 	case $1 in
 	--role) role=$2 ;;
@@ -57,7 +59,7 @@ done
 case $role in
 joiner)
 	echo "ready $address/seeded"
-	cat ` + daemon.Folder + "/" + positionFile + `
+	cat ` + in(positionFile) + `
 	;;
 donor)
 	if [ -z "$bypass" ]; then
@@ -68,9 +70,13 @@ donor)
 	;;
 esac
 `
+}
 
-// homePath is where a file of the home is.
-func homePath(name string) string { return path.Join(daemon.Folder, name) }
+// places says where a file of a home is.
+type places func(name ...string) string
+
+// usual are the places in homes that are seen where daemon.Folder is.
+func usual(name ...string) string { return path.Join(daemon.Folder, path.Join(name...)) }
 
 // literal is an address as it stands beside a port.
 func literal(a netip.Addr) string {
@@ -89,13 +95,12 @@ const (
 
 // base is the part of the configuration that a node has whether it takes part in a cluster or not. What would make each commit
 // wait for a disk is off: the disk is not what is measured, and what is lost with the machine is of no value.
-func base() string {
+func base(in places) string {
 	return fmt.Sprintf(`[mysqld]
 datadir=%s
 socket=%s
 pid_file=%s
 tmpdir=%s
-user=root
 port=%d
 skip_name_resolve
 skip_log_bin
@@ -111,7 +116,7 @@ innodb_doublewrite=0
 innodb_buffer_pool_dump_at_shutdown=OFF
 innodb_buffer_pool_load_at_startup=OFF
 sync_binlog=0
-`, homePath(dataFolder), homePath(socketFile), homePath("db.pid"), homePath("tmp"), databasePort, connectionsMost+nodes*4)
+`, in(dataFolder), in(socketFile), in("db.pid"), in("tmp"), databasePort, connectionsMost+nodes*4)
 }
 
 // clustered is the rest of the configuration of the node at a place.
@@ -157,7 +162,15 @@ wsrep_provider_options="gmcast.listen_addr=tcp://127.0.0.1:%d"
 `, provider, groupPort)
 }
 
+// asRoot has a program of the database run as root where netdelta does, which it would refuse to do by itself.
+func asRoot() []string {
+	if os.Geteuid() == 0 {
+		return []string{"--user=root"}
+	}
+	return nil
+}
+
 // searchPath is where the database finds the scripts that it calls.
-func searchPath() string {
-	return "PATH=" + homePath("bin") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+func searchPath(in places) string {
+	return "PATH=" + in("bin") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 }

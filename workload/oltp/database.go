@@ -40,8 +40,8 @@ func (d *database) start(ctx context.Context, args ...string) error {
 // launch starts the database.
 func (d *database) launch(args ...string) (err error) {
 	d.daemon, err = d.home.Start(daemon.Spec{
-		Name: d.name, Path: databaseProgram, CPUs: d.cpus, Grace: stopTime, Env: []string{searchPath()},
-		Args: append([]string{"--defaults-file=" + homePath(configFile)}, args...),
+		Name: d.name, Path: databaseProgram, CPUs: d.cpus, Grace: stopTime, Env: []string{searchPath(d.home.Path)},
+		Args: append(append([]string{"--defaults-file=" + d.home.Path(configFile)}, asRoot()...), args...),
 	})
 	return err
 }
@@ -84,7 +84,7 @@ func (d *database) ended() error {
 // full says whether the home has no room left.
 func (d *database) full() bool {
 	var room unix.Statfs_t
-	err := d.home.Do(func() error { return unix.Statfs(daemon.Folder, &room) })
+	err := d.home.Do(func() error { return unix.Statfs(d.home.Path(), &room) })
 	return err == nil && room.Bavail < 16
 }
 
@@ -111,7 +111,7 @@ func (d *database) words() string {
 
 // sql has the database run statements, by its socket, and gives what they yield, a line for each row, tabs between columns.
 func (d *database) sql(ctx context.Context, statements string) (string, error) {
-	return ask(ctx, d.home, statements, "--socket="+homePath(socketFile), "--user=root")
+	return ask(ctx, d.home, statements, "--socket="+d.home.Path(socketFile), "--user=root")
 }
 
 // ask has some database run statements.

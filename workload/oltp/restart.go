@@ -60,13 +60,12 @@ const recoverFile = "recover.log"
 
 // recover finds where a database that was killed had come to.
 func (s *server) recover(ctx context.Context) (position string, err error) {
-	_, err = s.home.Run(ctx, daemon.Spec{Path: databaseProgram, Env: []string{searchPath()}, Args: []string{
-		"--defaults-file=" + homePath(configFile), "--wsrep-recover", "--log-error=" + homePath(recoverFile),
-	}})
+	_, err = s.home.Run(ctx, daemon.Spec{Path: databaseProgram, Env: []string{searchPath(s.home.Path)}, Args: append([]string{"--defaults-file=" + s.home.Path(configFile)}, append(asRoot(),
+		"--wsrep-recover", "--log-error="+s.home.Path(recoverFile))...)})
 	var said []byte
 	if errRead := s.home.Do(func() error {
-		said, _ = os.ReadFile(homePath(recoverFile)) // nothing, if it said nothing
-		return os.RemoveAll(homePath(recoverFile))
+		said, _ = os.ReadFile(s.home.Path(recoverFile)) // nothing, if it said nothing
+		return os.RemoveAll(s.home.Path(recoverFile))
 	}); err == nil {
 		err = errRead
 	}

@@ -78,13 +78,13 @@ func plant(ctx context.Context, home *daemon.Home) error {
 	grow := func(into *os.Root) error { return grow(ctx, into) }
 	return c.use(ctx, identify(version), grow, func(seed *os.Root) error {
 		return home.Do(func() error {
-			if err := os.RemoveAll(homePath(dataFolder)); err != nil {
+			if err := os.RemoveAll(home.Path(dataFolder)); err != nil {
 				return err
 			}
-			if err := os.Mkdir(homePath(dataFolder), 0o755); err != nil {
+			if err := os.Mkdir(home.Path(dataFolder), 0o755); err != nil {
 				return err
 			}
-			to, err := os.OpenRoot(homePath(dataFolder))
+			to, err := os.OpenRoot(home.Path(dataFolder))
 			if err != nil {
 				return err
 			}
@@ -110,18 +110,17 @@ func grow(ctx context.Context, into *os.Root) (err error) {
 	if err := sow(ctx, home); err != nil {
 		return fmt.Errorf("make the database that all nodes begin with: %w", err)
 	}
-	return home.Do(func() error { return copyAll(os.DirFS(homePath(dataFolder)), into, transient) })
+	return home.Do(func() error { return copyAll(os.DirFS(home.Path(dataFolder)), into, transient) })
 }
 
 func sow(ctx context.Context, home *daemon.Home) error {
-	if err := home.Write(configFile, []byte(base()+alone()), 0o644, ""); err != nil {
+	if err := home.Write(configFile, []byte(base(home.Path)+alone()), 0o644, ""); err != nil {
 		return err
 	}
 	_, err := home.Run(ctx, daemon.Spec{
-		Path: installProgram, Env: []string{searchPath()},
-		Args: []string{
-			"--defaults-file=" + homePath(configFile), "--user=root", "--wsrep-on=OFF", "--auth-root-authentication-method=normal", "--skip-test-db",
-		},
+		Path: installProgram, Env: []string{searchPath(home.Path)},
+		Args: append([]string{"--defaults-file=" + home.Path(configFile)}, append(asRoot(),
+			"--wsrep-on=OFF", "--auth-root-authentication-method=normal", "--skip-test-db")...),
 	})
 	if err != nil {
 		return err
@@ -136,7 +135,7 @@ func sow(ctx context.Context, home *daemon.Home) error {
 	}
 	run := load()
 	run.Test, run.Threads = "oltp_read_write", 2
-	run.Socket, run.User = homePath(socketFile), "root"
+	run.Socket, run.User = home.Path(socketFile), "root"
 	if _, err := home.Run(ctx, daemon.Spec{Path: loadProgram, Args: run.Prepare()}); err != nil {
 		return err
 	}

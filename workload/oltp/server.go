@@ -48,7 +48,7 @@ func (s *server) open(ctx context.Context) error {
 	for _, file := range []struct {
 		name, text string
 		mode       os.FileMode
-	}{{configFile, base() + clustered(s.at), 0o644}, {transferFile, transferScript, 0o755}} {
+	}{{configFile, base(s.home.Path) + clustered(s.at), 0o644}, {transferFile, transferScript(s.home.Path), 0o755}} {
 		if err := s.home.Write(file.name, []byte(file.text), file.mode, ""); err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ var (
 // saved is the position of a database that has ended in order, which may then be the first of a group.
 func (s *server) saved() (position string, err error) {
 	err = s.home.Do(func() error {
-		text, err := os.ReadFile(homePath(saveFile))
+		text, err := os.ReadFile(s.home.Path(saveFile))
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (s *server) saved() (position string, err error) {
 			return fmt.Errorf("%s has no position: %q", saveFile, text)
 		}
 		position = string(group[1]) + ":" + string(at[1])
-		return os.WriteFile(homePath(saveFile), savedSafe.ReplaceAll(text, []byte("safe_to_bootstrap: 1")), 0o644)
+		return os.WriteFile(s.home.Path(saveFile), savedSafe.ReplaceAll(text, []byte("safe_to_bootstrap: 1")), 0o644)
 	})
 	if err != nil {
 		return "", fmt.Errorf("read where the database is: %w", err)

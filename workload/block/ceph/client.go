@@ -23,7 +23,7 @@ func Attach(ctx context.Context, h *daemon.Home, _ result.Params, at workload.Pl
 	if err := check(at.Peers); err != nil {
 		return fio.Target{}, fmt.Errorf("reach a Ceph cluster: %w", err)
 	}
-	if err := h.Write(folder+"/ceph.conf", config(at.Peers, -1), 0o644, ""); err != nil {
+	if err := h.Write(folder+"/ceph.conf", config(h.Path, at.Peers, -1), 0o644, ""); err != nil {
 		return fail(err)
 	}
 	text, err := run(ctx, h, "rbd", "info", "--format", "json", Pool+"/"+Image)
@@ -42,6 +42,6 @@ func Attach(ctx context.Context, h *daemon.Home, _ result.Params, at workload.Pl
 	return fio.Target{
 		Engine:  Engine,
 		Options: []string{"clientname=" + User, "pool=" + Pool, "rbdname=" + Image},
-		Env:     environment(),
+		Env:     environment(h),
 	}, nil
 }

@@ -3,7 +3,6 @@ package ceph
 import (
 	"fmt"
 	"net/netip"
-	"path/filepath"
 	"strings"
 
 	"netdelta/internal/daemon"
@@ -37,11 +36,17 @@ const fsid = "6e657464-656c-7461-0000-000000000000"
 // monitorPort is that of version 2 of Ceph's protocol.
 const monitorPort = 3300
 
-// folder is where everything of Ceph is in a home, relative to daemon.Folder.
+// folder is where everything of Ceph is in a home.
 const folder = "ceph"
 
+// places says how the programs in a home call its files.
+type places func(name ...string) string
+
+// of is a file of Ceph's.
+func (p places) of(name string) string { return p(folder, name) }
+
 // place is a file of a home, as the programs in it call it.
-func place(name string) string { return filepath.Join(daemon.Folder, folder, name) }
+func place(h *daemon.Home, name string) string { return places(h.Path).of(name) }
 
 // osdUUID identifies the disk of an OSD.
 func osdUUID(id int) string { return fmt.Sprintf("%s%x", fsid[:len(fsid)-1], id+1) }
@@ -60,7 +65,7 @@ func quiet() []string {
 }
 
 // config is the configuration of a pod's daemons, and of clients.
-func config(peers []netip.Addr, pod int) []byte {
+func config(in places, peers []netip.Addr, pod int) []byte {
 	var b strings.Builder
 	b.WriteString("[global]\n")
 	set := func(key, format string, arguments ...any) { fmt.Fprintf(&b, key+" = "+format+"\n", arguments...) }
@@ -73,9 +78,9 @@ func config(peers []netip.Addr, pod int) []byte {
 	set("ms bind ipv6", "%t", peers[0].Is6())
 	set("ms bind msgr1", "false")
 	set("ms async op threads", "1")
-	set("run dir", "%s", place(""))
-	set("crash dir", "%s", place(""))
-	set("admin socket", "%s", place("$name.asok"))
+	set("run dir", "%s", in.of(""))
+	set("crash dir", "%s", in.of(""))
+	set("admin socket", "%s", in.of("$name.asok"))
 	// Daemons say what they have to say on their standard error, and only what is wrong.
 	set("log to stderr", "true")
 	set("log to file", "false")
@@ -87,14 +92,14 @@ func config(peers []netip.Addr, pod int) []byte {
 	set("rbd default features", "1")
 	set("rbd cache", "false")
 	if pod >= 0 {
-		b.WriteString(monitorConfig())
-		b.WriteString(osdConfig(peers[pod], pod))
+		b.WriteString(monitorConfig(in))
+		b.WriteString(osdConfig(in, peers[pod], pod))
 	}
 	return []byte(b.String())
 }
 
 // monitorConfig is what a monitor has to know.
-func monitorConfig() string {
+func monitorConfig(in places) string {
 	return fmt.Sprintf(`mon data = %s
 mon data avail warn = 1
 mon data avail crit = 1
@@ -104,7 +109,7 @@ osd pool default size = %d
 osd pool default min size = 2
 osd pool default pg autoscale mode = off
 osd crush chooseleaf type = 1
-`, place("mon"), Pods) + patience
+`, in.of("mon"), Pods) + patience
 }
 
 // patience is for networks that are swapped beneath the cluster: nobody is taken for dead who is silent for less than a minute,
@@ -115,7 +120,7 @@ mon osd down out interval = 86400
 
 // osdConfig is what an OSD has to know. It takes little memory (RocksDB keeps one set of buffers instead of a dozen, and placement
 // groups short logs), and makes do with few threads: processors are few.
-func osdConfig(address netip.Addr, id int) string {
+func osdConfig(in places, address netip.Addr, id int) string {
 	return fmt.Sprintf(`public addr = %s
 osd data = %s
 osd objectstore = bluestore
@@ -137,7 +142,7 @@ bluestore fsck on mount = false
 bluestore debug enforce settings = ssd
 bluestore rocksdb cf = false
 bluestore rocksdb options = %s
-`, address, place("osd"), id, int64(deviceSize), strings.Join([]string{
+`, address, in.of("osd"), id, int64(deviceSize), strings.Join([]string{
 		"compression=kNoCompression", "max_write_buffer_number=2", "min_write_buffer_number_to_merge=1", "recycle_log_file_num=2",
 		"write_buffer_size=16777216", "max_background_jobs=1",
 	}, ","))

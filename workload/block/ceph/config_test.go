@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestConfig(t *testing.T) {
 		}, nil},
 		{addresses("198.18.0."), -1, []string{"\nmon host = [v2:198.18.0.10:3300]\n"}, []string{"osd data", "mon data", "public addr"}},
 	} {
-		text := string(config(c.peers, c.pod))
+		text := string(config(inRun, c.peers, c.pod))
 		for _, want := range c.contains {
 			if !strings.Contains(text, want) {
 				t.Errorf("the configuration of pod %d lacks %q:\n%s", c.pod, want, text)
@@ -102,3 +103,6 @@ func TestVersion(t *testing.T) {
 		}
 	}
 }
+
+// inRun says where the files of a home are, where it is seen at /run.
+func inRun(name ...string) string { return filepath.Join("/run", filepath.Join(name...)) }

@@ -7,9 +7,9 @@ import (
 )
 
 // environment has a program of Ceph read the home's configuration, and not the machine's.
-func environment() []string {
+func environment(h *daemon.Home) []string {
 	return []string{
-		"CEPH_CONF=" + place("ceph.conf"), "CEPH_ARGS=",
+		"CEPH_CONF=" + place(h, "ceph.conf"), "CEPH_ARGS=",
 		// Who starts again in a process of the same number is somebody else.
 		"CEPH_USE_RANDOM_NONCE=1",
 	}
@@ -17,5 +17,5 @@ func environment() []string {
 
 // run runs a program of Ceph to its end.
 func run(ctx context.Context, h *daemon.Home, program string, arguments ...string) ([]byte, error) {
-	return h.Run(ctx, daemon.Spec{Path: program, Args: arguments, Env: environment()})
+	return h.Run(ctx, daemon.Spec{Path: program, Args: arguments, Env: environment(h)})
 }

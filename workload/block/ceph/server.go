@@ -87,7 +87,7 @@ func check(peers []netip.Addr) error {
 
 // start makes everything that the pod has, and waits until it is of use.
 func (s *server) start(ctx context.Context) error {
-	if err := s.home.Write(folder+"/ceph.conf", config(s.at.Peers, s.at.Pod), 0o644, ""); err != nil {
+	if err := s.home.Write(folder+"/ceph.conf", config(s.home.Path, s.at.Peers, s.at.Pod), 0o644, ""); err != nil {
 		return err
 	}
 	if err := s.home.Folder(folder+"/osd", ""); err != nil {
@@ -136,11 +136,11 @@ func (s *server) makeMonitor(ctx context.Context) error {
 	if err := s.home.Folder(folder+"/mon", ""); err != nil {
 		return err
 	}
-	_, err := run(ctx, s.home, "monmaptool", "--create", "--fsid", fsid, "--addv", "a", monitorAddress(s.at.Peers), place("monmap"))
+	_, err := run(ctx, s.home, "monmaptool", "--create", "--fsid", fsid, "--addv", "a", monitorAddress(s.at.Peers), place(s.home, "monmap"))
 	if err != nil {
 		return err
 	}
-	_, err = run(ctx, s.home, "ceph-mon", "-i", "a", "--mkfs", "--monmap", place("monmap"))
+	_, err = run(ctx, s.home, "ceph-mon", "-i", "a", "--mkfs", "--monmap", place(s.home, "monmap"))
 	return err
 }
 
@@ -155,7 +155,7 @@ func (s *server) makeDisk(ctx context.Context) error {
 func (s *server) launch(name string) error {
 	kind, id, _ := strings.Cut(name, ".")
 	d, err := s.home.Start(daemon.Spec{
-		Name: "ceph-" + name, Path: "ceph-" + kind, Args: []string{"-i", id, "-f"}, Env: environment(),
+		Name: "ceph-" + name, Path: "ceph-" + kind, Args: []string{"-i", id, "-f"}, Env: environment(s.home),
 		Signal: syscall.SIGKILL, // there is nothing to save
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ func ask(ctx context.Context, h *daemon.Home, name, command string, answer any) 
 	}
 	var conn net.Conn
 	err := h.Do(func() (err error) { // only there is the socket seen
-		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", place(name+".asok"))
+		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", place(h, name+".asok"))
 		return err
 	})
 	if err != nil {

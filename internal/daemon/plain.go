@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// markVariable is the environment variable by which the processes of a plain home are known, with the home's folder.
+const markVariable = "NETDELTA_HOME"
+
+// mark is what the processes of a plain home have in their environment.
+func (h *Home) mark() string { return markVariable + "=" + h.folder }
+
+// furnish readies a plain home. What its programs leave behind becomes a child of this process, so that it is found, and the
+// container's first process knows it from what nobody looks after any more.
+func (h *Home) furnish() error {
+	anywhere()
+	return errors.Join(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), os.Mkdir(h.Path(temporary), 0o700))
+}
+
+// clearWithin is how long processes of a plain home that were killed may take to be gone.
+const clearWithin = 5 * time.Second
+
+// clear ends what runs in a plain home, and removes it.
+func (h *Home) clear() {
+	killed := map[int]bool{}
+	for end := time.Now().Add(clearWithin); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for _, pid := range marked("/proc", h.mark()) {
+			_ = unix.Kill(pid, unix.SIGKILL) // that it has just ended is as good
+			killed[pid] = true
+		}
+		for pid := range killed {
+			// It is a child by now, unless it is one of a process that is ending.
+			if got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); got == pid || errors.Is(err, unix.ECHILD) && unix.Kill(pid, 0) != nil {
+				delete(killed, pid)
+			}
+		}
+		if len(killed) == 0 {
+			break
+		}
+	}
+	_ = os.RemoveAll(h.folder) // it is in memory, and goes with the container
+}
+
+// EndOrphans ends the processes of plain homes whose owner was killed: those that the container's first process, which calls this, has
+// for children.
+func EndOrphans() {
+	for _, pid := range marked("/proc", markVariable+"=") {
+		if parent("/proc", pid) == os.Getpid() {
+			_ = unix.Kill(pid, unix.SIGKILL) // that it has just ended is as good
+		}
+	}
+}
+
+// marked are the living processes that have a word in their environment that begins with mark.
+func marked(proc, mark string) (pids []int) {
+	files, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "environ")) // the pattern is right
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil || !strings.Contains("\x00"+string(text), "\x00"+mark) {
+			continue // it has ended, or is somebody else's
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// parent is the number of a process's parent, 0 where it has ended.
+func parent(proc string, pid int) int {
+	stat, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	// The parent is the second word after the name, which may hold anything.
+	words := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(words) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(words[1]) // a number, or the file is none of the kernel's
+	return n
+}
