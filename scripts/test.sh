@@ -4,8 +4,8 @@
 #
 # Packages run under the race detector, save those that it can't judge: it slows the engines by an order of magnitude, and
 # what they and the lab do in raw system calls and in other processes it does not see (probe/path starts hundreds of those,
-# and would take ten times as long), and the simulations of stats take five times as long. These run one after another, since
-# they use the machine's processors and network stack in earnest.
+# and would take ten times as long), the simulations of stats take five times as long, and pages for browsers are written by one
+# goroutine. These run one after another, since they use the machine's processors and network stack in earnest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,6 +22,10 @@ unraced=(
 	netdelta/internal/netns
 	netdelta/internal/repotest
 	netdelta/probe/path
+	netdelta/report/flame
+	netdelta/report/hops
+	netdelta/report/html
+	netdelta/scripts/cluster/...
 	netdelta/stats
 	netdelta/testbed/...
 	netdelta/workload/...
@@ -38,9 +42,9 @@ fi
 mapfile -t raced < <(comm -23 <(sort -u <<<"$wanted") <(sort -u <<<"$plain"))
 mapfile -t plain < <(comm -12 <(sort -u <<<"$wanted") <(sort -u <<<"$plain"))
 
-report=$(mktemp -d)
-trap 'rm -rf "$report"' EXIT
-go build -o "$report/testreport" ./scripts/testreport
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+go build -o "$work/testreport" ./scripts/testreport
 
 # first runs all packages.
 first() {
@@ -54,26 +58,16 @@ first() {
 	return "$status"
 }
 
-# second gives the tests that failed another try, by themselves: what fails beside other work on a busy machine and passes
-# alone is unsteady, and said to be; what fails twice has failed.
-second() {
-	local status=0 pkg tests flags
-	while read -r pkg tests; do
-		flags=(-json -count=1 -timeout "$timeout" -run "$tests")
-		if printf '%s\n' "${raced[@]}" | grep -qxF "$pkg"; then
-			CGO_ENABLED=1 go test -race "${flags[@]}" "$pkg" || status=$?
-		else
-			go test "${flags[@]}" "$pkg" || status=$?
-		fi
-	done <"$report/again"
-	return "$status"
+# one runs tests of a package by themselves.
+one() {
+	local flags=(-json -count=1 -timeout "$timeout" -run "$2")
+	if printf '%s\n' "${raced[@]}" | grep -qxF "$1"; then
+		CGO_ENABLED=1 go test -race "${flags[@]}" "$1"
+	else
+		go test "${flags[@]}" "$1"
+	fi
 }
 
-touch "$report/again"
-if first | "$report/testreport" -again "$report/again" ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test"}; then exit 0; fi
-[[ -s $report/again ]] || exit 1
-printf '\nOnce more, by themselves:\n'
-cat "$report/again"
-second </dev/null | "$report/testreport" || exit 1
-printf '\nUnsteady: these failed beside the others and passed by themselves.\n'
-cat "$report/again"
+# shellcheck source=scripts/twice.sh
+. scripts/twice.sh
+twice "$work" first one ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test"}
