@@ -41,6 +41,7 @@ build_all() {
 	build kube-network-policies policy . 0
 	build flannel cni github.com/containernetworking/plugins/plugins/meta/flannel 0
 	build multus multus gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus 0
+	build devices . ./devices 0
 }
 
 programs() {
