@@ -17,6 +17,7 @@ import (
 // imageOptions are the flags of image.
 type imageOptions struct {
 	out, push, name string
+	binaries        []string
 	insecure        bool
 }
 
@@ -29,8 +30,10 @@ func newImageCommand(env *environment) *cobra.Command {
 OCI layout and a docker archive in one, which ctr images import, docker load, podman load and kind load image-archive take.
 The same program gives the same image, so that its digest says what runs.
 
---push writes it to a registry in place of a file, with the credentials that docker login has left. It is for this machine's
-kind of processor.
+--push writes it to a registry in place of a file, with the credentials that docker login has left.
+
+The image is for the kind of processor that this program runs on. --binary makes it of another file, and, given once for each kind
+of processor, of several: then it is an index of images, under one name and digest, and each node takes the one that it can run.
 
 EXIT STATUS
   0    done
@@ -38,6 +41,7 @@ EXIT STATUS
   2    bad usage`,
 		Example: `  netdelta image --out netdelta.tar
   netdelta image --push registry.example.org/tools/netdelta:1
+  netdelta image --binary netdelta-amd64 --binary netdelta-arm64 --push registry.example.org/tools/netdelta:1
   netdelta image --out - | ctr -n k8s.io images import -`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,6 +57,7 @@ EXIT STATUS
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "netdelta.tar", "archive to write, - for standard output")
 	f.StringVar(&o.name, "name", "netdelta:latest", "name of the image in the archive")
+	f.StringArrayVar(&o.binaries, "binary", nil, "make the image of this `FILE`, a static netdelta for Linux; several, each for another kind of processor (default: this program)")
 	f.StringVar(&o.push, "push", "", "write the image to a registry, as `REGISTRY/REPOSITORY:TAG`")
 	f.BoolVar(&o.insecure, "insecure-registry", false, "with --push: take a registry without TLS")
 	return cmd
@@ -68,18 +73,18 @@ func (env *environment) image(ctx context.Context, o imageOptions) error {
 	if err != nil {
 		return usageError{err}
 	}
-	image, err := ownImage()
+	made, err := imagesOf(o.binaries)
 	if err != nil {
 		return err
 	}
 	if o.push != "" {
-		pushed, err := oci.Push(ctx, image, ref)
+		pushed, err := made.push(ctx, ref)
 		if err == nil {
 			fmt.Fprintln(env.out, pushed)
 		}
 		return err
 	}
-	write := func(w io.Writer) error { return oci.WriteArchive(w, image, ref) }
+	write := func(w io.Writer) error { return made.write(w, ref) }
 	if o.out == "-" {
 		if env.onTerminal() {
 			return usageError{errors.New("an image is not for a terminal: name a file with --out, or pipe it to a program")}
@@ -89,7 +94,7 @@ func (env *environment) image(ctx context.Context, o imageOptions) error {
 	if err := replaceFile(o.out, write); err != nil {
 		return err
 	}
-	digest, err := image.Digest()
+	digest, err := made.digest()
 	if err != nil {
 		return fmt.Errorf("name the image by its digest: %w", err)
 	}
@@ -97,15 +102,42 @@ func (env *environment) image(ctx context.Context, o imageOptions) error {
 	return nil
 }
 
-// ownImage is the image of this program.
-func ownImage() (v1.Image, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program's own file: %w", err)
+// images is what is to be written: one image, or an index of several.
+type images struct {
+	push   func(context.Context, oci.Reference) (string, error)
+	write  func(io.Writer, oci.Reference) error
+	digest func() (v1.Hash, error)
+}
+
+// imagesOf makes images of binaries, of this program where none are named.
+func imagesOf(paths []string) (images, error) {
+	if len(paths) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return images{}, fmt.Errorf("find this program's own file: %w", err)
+		}
+		paths = []string{self}
 	}
-	program, err := oci.Inspect(path)
-	if err != nil {
-		return nil, err
+	var programs []oci.Program
+	for _, path := range paths {
+		p, err := oci.Inspect(path)
+		if err != nil {
+			return images{}, err
+		}
+		programs = append(programs, p)
 	}
-	return oci.Image(program)
+	if len(programs) == 1 {
+		image, err := oci.Image(programs[0])
+		return images{
+			func(ctx context.Context, ref oci.Reference) (string, error) { return oci.Push(ctx, image, ref) },
+			func(w io.Writer, ref oci.Reference) error { return oci.WriteArchive(w, image, ref) },
+			func() (v1.Hash, error) { return image.Digest() },
+		}, err
+	}
+	index, err := oci.Index(programs...)
+	return images{
+		func(ctx context.Context, ref oci.Reference) (string, error) { return oci.PushIndex(ctx, index, ref) },
+		func(w io.Writer, ref oci.Reference) error { return oci.WriteIndexArchive(w, index, ref) },
+		func() (v1.Hash, error) { return index.Digest() },
+	}, err
 }

@@ -44,22 +44,32 @@ type manifest struct {
 // has docker's manifest beside it (for docker load).
 func WriteArchive(w io.Writer, image v1.Image, ref Reference) error {
 	a := &archive{w: tar.NewWriter(w)}
-	config := a.blob(image.ConfigName, image.RawConfigFile)
-	docker := manifest{Config: config, RepoTags: []string{ref.String()}}
-	layers, err := image.Layers()
+	docker := a.image(image, ref)
+	descriptor, err := describe(image, ref)
 	if err != nil {
 		return fmt.Errorf("write the image: %w", err)
+	}
+	return a.finish([]manifest{docker}, descriptor)
+}
+
+// image writes all blobs of an image, and returns docker's entry of it.
+func (a *archive) image(image v1.Image, ref Reference) manifest {
+	docker := manifest{Config: a.blob(image.ConfigName, image.RawConfigFile), RepoTags: []string{ref.String()}}
+	layers, err := image.Layers()
+	if err != nil {
+		a.failed = errors.Join(a.failed, err)
 	}
 	for _, l := range layers {
 		docker.Layers = append(docker.Layers, a.layer(l))
 	}
 	a.blob(image.Digest, image.RawManifest)
-	descriptor, err := describe(image, ref)
-	if err != nil {
-		return fmt.Errorf("write the image: %w", err)
-	}
-	a.document("manifest.json", []manifest{docker})
-	a.document("index.json", v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{descriptor}})
+	return docker
+}
+
+// finish writes what leads to the blobs: docker's manifest, and an index that names one image, or an index of images.
+func (a *archive) finish(docker []manifest, named v1.Descriptor) error {
+	a.document("manifest.json", docker)
+	a.document("index.json", v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{named}})
 	a.document("oci-layout", map[string]string{"imageLayoutVersion": "1.0.0"})
 	if a.failed != nil {
 		return fmt.Errorf("write the image: %w", a.failed)
@@ -70,7 +80,12 @@ func WriteArchive(w io.Writer, image v1.Image, ref Reference) error {
 	return nil
 }
 
-// describe is the image as an index names it. Both names are given: containerd takes the first, others the second.
+// annotations are the names of what an index leads to. Both are given: containerd takes the first, others the second.
+func (r Reference) annotations() map[string]string {
+	return map[string]string{"io.containerd.image.name": r.String(), "org.opencontainers.image.ref.name": r.tag.TagStr()}
+}
+
+// describe is the image as an index names it.
 func describe(image v1.Image, ref Reference) (v1.Descriptor, error) {
 	digest, err := image.Digest()
 	size, sizeErr := image.Size()
@@ -80,11 +95,8 @@ func describe(image v1.Image, ref Reference) (v1.Descriptor, error) {
 	}
 	return v1.Descriptor{
 		MediaType: types.OCIManifestSchema1, Digest: digest, Size: size,
-		Platform: &v1.Platform{OS: config.OS, Architecture: config.Architecture},
-		Annotations: map[string]string{
-			"io.containerd.image.name":          ref.String(),
-			"org.opencontainers.image.ref.name": ref.tag.TagStr(),
-		},
+		Platform:    &v1.Platform{OS: config.OS, Architecture: config.Architecture},
+		Annotations: ref.annotations(),
 	}, nil
 }
 

@@ -20,11 +20,16 @@ func Push(ctx context.Context, image v1.Image, ref Reference) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("push the image to %s: %w%s", ref, err, mend(err))
 	}
-	digest, err := image.Digest()
+	return ref.digest(image)
+}
+
+// digest is the name of what was pushed by its digest.
+func (r Reference) digest(of interface{ Digest() (v1.Hash, error) }) (string, error) {
+	digest, err := of.Digest()
 	if err != nil {
 		return "", fmt.Errorf("name the image by its digest: %w", err)
 	}
-	return ref.tag.Context().Digest(digest.String()).Name(), nil
+	return r.tag.Context().Digest(digest.String()).Name(), nil
 }
 
 // mend is what to do about a push that failed, as the end of its error; "" where nothing is known.
