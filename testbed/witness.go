@@ -39,6 +39,8 @@ const (
 	ReachService Reach = "service"
 	// ReachNodePort goes to a port of a node, which is translated there.
 	ReachNodePort Reach = "nodeport"
+	// ReachBeside goes to an address that the server has in a network beside the cluster's own. What joins that one is not known.
+	ReachBeside Reach = "beside"
 )
 
 // Places of a sighting. A pod in its node's own namespace is in the node's place, and two pods of one node are both on the
@@ -75,7 +77,7 @@ type Sighting struct {
 // Stand is where one end of a way is.
 type Stand struct {
 	Pod, Node string // by their names
-	// Address is the pod's, NodeAddress its node's.
+	// Address is the pod's in the network that is looked at, NodeAddress its node's.
 	Address, NodeAddress netip.Addr
 	// In is the place that the pod's processes are in, On that of its node: the same for a pod in its node's own namespace.
 	In, On network.Space

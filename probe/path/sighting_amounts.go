@@ -90,11 +90,8 @@ func (s *sight) loss(d network.Device) string {
 	return fmt.Sprintf("%s %s while it was watched", s.name(d), s.changed[d].lost)
 }
 
-// beside tells whether the server was called by another address than that of the cluster's own network: what joins such addresses is
-// for its builder to know.
-func (s *sight) beside() bool {
-	return s.Reach == testbed.ReachPod && s.Called.Addr() != s.Server.Address
-}
+// beside tells whether the ends speak in a network beside the cluster's own: what joins its addresses is for its builder to know.
+func (s *sight) beside() bool { return s.Reach == testbed.ReachBeside }
 
 // crossing holds what passed the wire between two nodes against the load: packet by packet where all were sampled, and by the
 // counters, which count what others move too.

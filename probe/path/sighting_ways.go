@@ -93,11 +93,12 @@ func beneath(p testbed.Place, names []string) []string {
 	return all
 }
 
-// facing are the devices of a node by which it reaches a pod on it, the pod's own end first; none for a pod in the node's own namespace.
+// facing are the devices of a node by which it reaches a pod on it, the pod's own end first; none for a pod in the node's own namespace,
+// and for one that is spoken to in a network of which the node knows nothing.
 func (s *sight) facing(e testbed.Stand) []string {
 	p := s.Places[e.On]
 	r, found := routeTo(p, e.Address)
-	if !found || e.In == e.On {
+	if !found || e.In == e.On || s.beside() {
 		return nil
 	}
 	if i, there := interfaceOf(p, r.Device); there && bridges(i) {

@@ -107,6 +107,9 @@ func (s *sight) carriers() map[network.Device]bool {
 		if own, found := s.own(e); found {
 			all[own] = e == s.Client
 		}
+		if s.beside() {
+			continue
+		}
 		wire := s.wire(e.On)
 		if i, there := interfaceOf(s.Places[e.On], first(wire)); there && !bridges(i) {
 			all[network.Device{In: e.On, Name: i.Name}] = e == s.Client

@@ -143,6 +143,7 @@ func watched(t testing.TB, o testbed.Observer, reach testbed.Reach, expect testb
 	}
 	f := &foreign{Testbed: o, expect: expect}
 	f.witness = nodeagent.NewWitness(f, nodeagent.Config{
+		Address: testbed.Pod.Address,
 		Program: self, Reach: func() testbed.Reach { return reach },
 		HostNetwork: func(p testbed.Pod) bool {
 			at := slices.IndexFunc(o.Pods(), func(q testbed.Pod) bool { return q.Name() == p.Name() })

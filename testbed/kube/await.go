@@ -15,6 +15,13 @@ import (
 // unscheduledWithin is how long a pod may wait for room on its node: pods of a build before may be about to go.
 const unscheduledWithin = 30 * time.Second
 
+const (
+	// sandboxFailed is the kubelet's word for a pod whose networks can't be made, which it tries again and again.
+	sandboxFailed = "FailedCreatePodSandBox"
+	// unattachedWithin is how long a pod may wait for its secondary network.
+	unattachedWithin = 20 * time.Second
+)
+
 // await waits until a pod's container runs. It asks again and again rather than watch: an API server that is restarted meanwhile
 // does no harm.
 func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
@@ -77,20 +84,39 @@ func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Du
 		if c.Type != corev1.PodScheduled || c.Status == corev1.ConditionTrue {
 			continue
 		}
-		err := fmt.Errorf("it is not scheduled: %s; free processors or memory there, name other nodes with --nodes, or ask for less with --qos and --memory", sentence(c.Reason, c.Message))
+		err := fmt.Errorf("it is not scheduled: %s; %s", sentence(c.Reason, c.Message), room(pod, c.Message))
 		return waited > unscheduledWithin, err
 	}
-	return false, fmt.Errorf("it is %s%s", strings.ToLower(string(pod.Status.Phase)), l.cluster.lastWords(ctx, pod))
+	words, times := l.cluster.lastWords(ctx, pod)
+	// The cluster's own network may be about to come. One that was asked for by name is there, or can't be attached.
+	stuck := pod.Annotations[annotationNetworks] != "" && strings.Contains(words, sandboxFailed) && times > 1 && waited > unattachedWithin
+	return stuck, fmt.Errorf("it is %s%s", strings.ToLower(string(pod.Status.Phase)), words)
 }
 
-// lastWords are those of the last warning about a pod, with a colon before them, "" where there is none or nobody may look.
-func (c *Cluster) lastWords(ctx context.Context, pod *corev1.Pod) string {
+// room is what helps a pod that the scheduler finds no room for.
+func room(pod *corev1.Pod, said string) string {
+	for name := range pod.Spec.Containers[0].Resources.Limits {
+		if strings.Contains(string(name), "/") && strings.Contains(said, "Insufficient "+string(name)) {
+			return fmt.Sprintf("each pod of its network takes one %s: name nodes that have more of them with --nodes, or measure fewer workloads and placements at once", name)
+		}
+	}
+	return "free processors or memory there, name other nodes with --nodes, or ask for less with --qos and --memory"
+}
+
+// lastWords are those of the last warning about a pod, with a colon before them, and how often there were warnings of its kind; "" where
+// there is none or nobody may look.
+func (c *Cluster) lastWords(ctx context.Context, pod *corev1.Pod) (words string, times int) {
 	events, err := c.API.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "type=Warning,involvedObject.kind=Pod,involvedObject.name=" + pod.Name,
 	})
 	if err != nil || len(events.Items) == 0 {
-		return "" // they are only there to help
+		return "", 0 // they are only there to help
 	}
 	last := events.Items[len(events.Items)-1]
-	return ": " + sentence(last.Reason, last.Message)
+	for _, e := range events.Items {
+		if e.Reason == last.Reason {
+			times += int(max(e.Count, 1))
+		}
+	}
+	return ": " + sentence(last.Reason, last.Message), times
 }

@@ -87,9 +87,12 @@ func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 		return err
 	}
 	device := ""
-	if strings.HasPrefix(spec.Network, MultusPrefix) {
+	if isSecondary(spec.Network) {
 		var err error
 		if device, err = d.cluster.attach(ctx, spec.Network); err != nil {
+			return err
+		}
+		if err := d.cluster.offered(ctx, spec.Network, device); err != nil {
 			return err
 		}
 	}
@@ -109,7 +112,7 @@ func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 	if err != nil {
 		return fmt.Errorf("try to make a pod: %w", err)
 	}
-	if !serviced(spec.Network) && spec.Family != result.IPv6 {
+	if !serviced(spec.Network) && (spec.Family != result.IPv6 || isSecondary(spec.Network)) {
 		return nil
 	}
 	// Whether the cluster speaks a version of IP shows in the addresses that it gives to services.
@@ -150,7 +153,7 @@ func possible(spec testbed.Spec) error {
 	if spec.Family != "" && spec.Family != result.IPv4 && spec.Family != result.IPv6 {
 		return fmt.Errorf("family %q: need ipv4 or ipv6", spec.Family)
 	}
-	if spec.PodsOutlive && (spec.Network == Host || strings.HasPrefix(spec.Network, MultusPrefix)) {
+	if spec.PodsOutlive && (spec.Network == Host || isSecondary(spec.Network)) {
 		return &testbed.UnsupportedError{
 			Feature: "network " + spec.Network + " under live swaps", Need: "pods that move into another namespace",
 			Mend: "run it in bursts: without --blocks, and without workloads that are served by a cluster",
@@ -215,7 +218,7 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 		return fail(err)
 	}
 	device := ""
-	if strings.HasPrefix(spec.Network, MultusPrefix) {
+	if isSecondary(spec.Network) {
 		if device, err = d.cluster.attach(ctx, spec.Network); err != nil {
 			return fail(err)
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,13 +29,11 @@ const (
 // join makes what the present network puts in front of a pod that is up, and proves that the first pod, the client, reaches all
 // others that are. The testbed must be kept open meanwhile.
 func (t *Testbed) join(ctx context.Context, p *pod) error {
-	if at := p.Address(); !at.IsValid() {
+	if at := p.Address(); !at.IsValid() && !isSecondary(t.spec.Network) {
 		return fmt.Errorf("it has no address of %s", t.family())
 	}
-	if p.index > 0 {
-		if err := t.front(ctx, p); err != nil {
-			return err
-		}
+	if err := t.front(ctx, p); err != nil {
+		return err
 	}
 	t.joining.Lock()
 	defer t.joining.Unlock()
@@ -55,10 +52,10 @@ func (t *Testbed) join(ctx context.Context, p *pod) error {
 	return nil
 }
 
-// front makes the Service of the present network in front of a pod, or notes the address that the network gave the pod.
+// front makes the Service of the present network in front of a server's pod, or notes the address that the network gave a pod.
 func (t *Testbed) front(ctx context.Context, p *pod) error {
 	name := t.spec.Network
-	if strings.HasPrefix(name, MultusPrefix) {
+	if isSecondary(name) && !p.host {
 		at, err := t.attached(ctx, p)
 		if err != nil {
 			return err
@@ -69,7 +66,7 @@ func (t *Testbed) front(ctx context.Context, p *pod) error {
 	p.mu.Lock()
 	has := p.fronts[name] != nil
 	p.mu.Unlock()
-	if !serviced(name) || has {
+	if !serviced(name) || has || p.index == 0 {
 		return nil
 	}
 	first, _ := p.Ports()
@@ -86,37 +83,6 @@ func (t *Testbed) front(ctx context.Context, p *pod) error {
 	}
 	p.fronts[name] = f
 	return nil
-}
-
-// reach notes a pod's address in a network.
-func (p *pod) reach(networkName string, at netip.Addr) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.reached == nil {
-		p.reached = map[string]netip.Addr{}
-	}
-	p.reached[networkName] = at
-}
-
-// attached is the address of a pod in a secondary network. Multus writes it when the pod is up already.
-func (t *Testbed) attached(ctx context.Context, p *pod) (netip.Addr, error) {
-	for began := time.Now(); ; {
-		now, err := t.driver.cluster.API.CoreV1().Pods(t.driver.cluster.Namespace).Get(ctx, p.Name(), metav1.GetOptions{})
-		if err == nil {
-			var at netip.Addr
-			if at, err = secondary(now.Annotations[annotationStatus], t.spec.Network, t.family()); err == nil {
-				return at, nil
-			}
-		}
-		if time.Since(began) > endpointWithin {
-			return netip.Addr{}, err
-		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
-			return netip.Addr{}, context.Cause(ctx)
-		}
-	}
 }
 
 // prove tries whether the client reaches a server in the present network, for as long as the network may need to know the pods.

@@ -89,7 +89,7 @@ func TestSecondary(t *testing.T) {
 			t.Errorf("%s by %s: got %v, %v", c.name, c.family, at, err)
 		}
 	}
-	if _, err := secondary("", "multus:a/b", result.IPv4); err == nil || !strings.Contains(err.Error(), "Multus running") {
+	if _, err := secondary("", "multus:a/b", result.IPv4); err == nil || !strings.Contains(err.Error(), "does Multus run") {
 		t.Errorf("without an annotation: %v", err)
 	}
 }

@@ -152,7 +152,7 @@ func (p *pod) wish() Wish {
 	if w.HostNetwork {
 		w.Annotations[annotationPorts] = portsText(int(w.First), int(p.trialPort()))
 	}
-	if rest, is := strings.CutPrefix(p.bed.spec.Network, MultusPrefix); is {
+	if rest, is := strings.CutPrefix(p.bed.spec.Network, MultusPrefix); is && !w.HostNetwork {
 		w.Annotations[annotationNetworks] = rest
 		if p.bed.device != "" {
 			w.Resources = map[string]int64{p.bed.device: 1}

@@ -98,6 +98,12 @@ func (t *Testbed) watcher() *nodeagent.Witness {
 	if t.witness == nil {
 		t.witness = nodeagent.NewWitness(t, nodeagent.Config{
 			Program: t.driver.launcher.Program(), Reach: func() testbed.Reach { return reachOf(t.Spec().Network) },
+			Address: func(p testbed.Pod) netip.Addr {
+				if own := t.own(p); own != nil {
+					return own.addressIn(t.Spec().Network)
+				}
+				return p.Address()
+			},
 			HostNetwork: func(p testbed.Pod) bool {
 				own := t.own(p)
 				return own != nil && own.host
@@ -126,6 +132,9 @@ func (t *Testbed) dismiss() {
 
 // reachOf is how servers are reached in a network.
 func reachOf(networkName string) testbed.Reach {
+	if isSecondary(networkName) {
+		return testbed.ReachBeside
+	}
 	switch networkName {
 	case Host:
 		return testbed.ReachHost

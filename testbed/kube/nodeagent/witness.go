@@ -23,6 +23,8 @@ type Config struct {
 	Program string
 	// Reach is how clients reach servers in the testbed's present network.
 	Reach func() testbed.Reach
+	// Address is the address of a pod in the testbed's present network.
+	Address func(testbed.Pod) netip.Addr
 	// HostNetwork tells whether a pod is in its node's own namespace.
 	HostNetwork func(testbed.Pod) bool
 	// NodeAddress is the address of a pod's node.
@@ -102,8 +104,8 @@ var _ testbed.Watch = (*way)(nil)
 func (w *Witness) survey(ctx context.Context, from, to testbed.Pod) (*way, error) {
 	x := &way{of: w, posts: map[network.Space]*post{}, to: to}
 	x.Reach, x.Expect = w.c.Reach(), w.tb.Spec().Expect
-	x.Client = testbed.Stand{Pod: from.Name(), Node: from.Node(), Address: from.Address(), In: testbed.ClientPod(), On: testbed.ClientNode()}
-	x.Server = testbed.Stand{Pod: to.Name(), Node: to.Node(), Address: to.Address(), In: testbed.ServerPod(), On: testbed.ServerNode()}
+	x.Client = testbed.Stand{Pod: from.Name(), Node: from.Node(), Address: w.c.Address(from), In: testbed.ClientPod(), On: testbed.ClientNode()}
+	x.Server = testbed.Stand{Pod: to.Name(), Node: to.Node(), Address: w.c.Address(to), In: testbed.ServerPod(), On: testbed.ServerNode()}
 	if x.Server.Node == x.Client.Node {
 		x.Server.On = x.Client.On
 	}
