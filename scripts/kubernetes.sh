@@ -95,7 +95,7 @@ tests() {
 		trap "'$cluster' down; rm -rf '$work'" EXIT
 	fi
 	began=$SECONDS
-	NETDELTA_KUBECONFIG=$("$cluster" up)
+	NETDELTA_KUBECONFIG=$("$cluster" up --ipv6)
 	export NETDELTA_KUBECONFIG
 	printf -- '--- cluster up: %d s\n' $((SECONDS - began))
 	readarray -t packages < <(grep -rl --include='*_test.go' 'func Test[A-Za-z0-9_]*OnCluster' . | xargs -n 1 dirname | sort -u)

@@ -88,8 +88,10 @@ func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Du
 		return waited > unscheduledWithin, err
 	}
 	words, times := l.cluster.lastWords(ctx, pod)
-	// The cluster's own network may be about to come. One that was asked for by name is there, or can't be attached.
-	stuck := pod.Annotations[annotationNetworks] != "" && strings.Contains(words, sandboxFailed) && times > 1 && waited > unattachedWithin
+	// The cluster's own network may be about to come. One that was asked for by name is there, or can't be attached; but a busy API server
+	// may have kept Multus waiting.
+	stuck := pod.Annotations[annotationNetworks] != "" && strings.Contains(words, sandboxFailed) && !strings.Contains(words, "deadline exceeded") &&
+		times > 1 && waited > unattachedWithin
 	return stuck, fmt.Errorf("it is %s%s", strings.ToLower(string(pod.Status.Phase)), words)
 }
 
