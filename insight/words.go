@@ -189,7 +189,12 @@ func levelWords(l result.Level) string {
 	case "rps":
 		return "RPS " + l.Value
 	case "policy":
-		return "policy " + kind + ", " + n + " rules"
+		rules, pods, idle := strings.Cut(strings.TrimSuffix(n, "pods"), ",")
+		words := "policy " + kind + ", " + rules + " rules"
+		if idle {
+			words += ", " + pods + " more pods"
+		}
+		return words
 	case "service":
 		return "service " + kind + ", one of " + n
 	case "from":

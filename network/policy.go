@@ -30,6 +30,11 @@ func policed(p Plan, t Topology) (Plan, error) {
 		}
 	case result.PolicyEBPF:
 		p.Ops = append(p.Ops, ebpfPolicy(t, p, c.PolicyRules)...)
+	case result.PolicyKubernetes:
+		return p, &NotPossibleError{
+			Network: p.Network, Condition: "policy=" + c.Policy,
+			Why: "NetworkPolicy objects are a cluster's: measure it with --testbed kubernetes, or take policy=iptables, nftables or ebpf",
+		}
 	default:
 		return p, fmt.Errorf("plan network %s: unknown policy %q", p.Network, c.Policy)
 	}

@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -172,6 +173,15 @@ func TestLongListsAreShortened(t *testing.T) {
 		if lines := strings.Count(text, "\n"); lines > 250 || !strings.Contains(text, "more") {
 			t.Errorf("%+v: the plan has %d lines", c, lines)
 		}
+	}
+}
+
+// Policies of a cluster are for clusters.
+func TestClusterPolicy(t *testing.T) {
+	n := network.Catalogue()[0]
+	_, err := n.Plan(topology(t, network.Layout{Conditions: result.Conditions{Policy: result.PolicyKubernetes}}))
+	if not := (*network.NotPossibleError)(nil); !errors.As(err, &not) || !strings.Contains(err.Error(), "--testbed kubernetes") {
+		t.Errorf("got %v", err)
 	}
 }
 

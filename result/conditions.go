@@ -28,10 +28,12 @@ type Conditions struct {
 	LRO Switch `json:"offload_lro,omitempty"`
 	// RPS spreads received packets over the processors.
 	RPS Switch `json:"rps,omitempty"`
-	// Policy is what guards the pods ("none", "iptables", "nftables", "ebpf"), with PolicyRules rules that don't match
-	// before the one that lets the traffic in.
+	// Policy is what guards the pods ("none", "iptables", "nftables", "ebpf", "kubernetes"), with PolicyRules rules that don't
+	// match before the one that lets the traffic in. Of "kubernetes" they are NetworkPolicy objects, the one that lets it in
+	// among them, and PolicyPods more pods are among those that they let in.
 	Policy      string `json:"policy,omitempty"`
 	PolicyRules int    `json:"policy_rules,omitempty"`
+	PolicyPods  int    `json:"policy_pods,omitempty"`
 	// Service is how a client reaches the server: "pod", its own address, or through a virtual address that is resolved by
 	// "iptables", "nftables", "ipvs" or "ebpf", one of Services.
 	Service  string `json:"service,omitempty"`
@@ -56,21 +58,22 @@ const (
 
 // The levels of Conditions that have names.
 const (
-	None            = "none" // of policy and encryption
-	PolicyIPTables  = "iptables"
-	PolicyNFTables  = "nftables"
-	PolicyEBPF      = "ebpf"
-	FromPod         = "pod"
-	FromNode        = "node"
-	ServicePod      = "pod"
-	ServiceIPTables = "iptables"
-	ServiceNFTables = "nftables"
-	ServiceIPVS     = "ipvs"
-	ServiceEBPF     = "ebpf"
-	WireGuard       = "wireguard"
-	IPsec           = "ipsec"
-	Guaranteed      = "guaranteed"
-	BestEffort      = "best-effort"
+	None             = "none" // of policy and encryption
+	PolicyIPTables   = "iptables"
+	PolicyNFTables   = "nftables"
+	PolicyEBPF       = "ebpf"
+	PolicyKubernetes = "kubernetes"
+	FromPod          = "pod"
+	FromNode         = "node"
+	ServicePod       = "pod"
+	ServiceIPTables  = "iptables"
+	ServiceNFTables  = "nftables"
+	ServiceIPVS      = "ipvs"
+	ServiceEBPF      = "ebpf"
+	WireGuard        = "wireguard"
+	IPsec            = "ipsec"
+	Guaranteed       = "guaranteed"
+	BestEffort       = "best-effort"
 )
 
 // Defaults of conditions whose companions are given.
@@ -97,6 +100,9 @@ func (c Conditions) Plain() Conditions {
 		c.Policy, c.PolicyRules = "", 0
 	} else {
 		c.PolicyRules = or(c.PolicyRules, DefaultPolicyRules)
+	}
+	if c.Policy != PolicyKubernetes {
+		c.PolicyPods = 0
 	}
 	if c.Service == ServicePod || c.Service == "" {
 		c.Service, c.Services = "", 0

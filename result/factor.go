@@ -125,7 +125,7 @@ func (c Conditions) without(factor string) Conditions {
 	case "rps":
 		c.RPS = ""
 	case "policy":
-		c.Policy, c.PolicyRules = "", 0
+		c.Policy, c.PolicyRules, c.PolicyPods = "", 0, 0
 	case "service":
 		c.Service, c.Services = "", 0
 	case "from":

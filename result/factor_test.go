@@ -43,7 +43,7 @@ func TestFactorsHoldAllParameters(t *testing.T) {
 	for f := range reflect.TypeFor[Conditions]().Fields() {
 		// What means nothing alone is there together with what it belongs to.
 		p := Params{Conditions: map[string]Conditions{
-			"BondMode": {LinkCount: 2}, "BondHash": {LinkCount: 2}, "PolicyRules": {Policy: PolicyEBPF}, "Services": {Service: ServiceEBPF},
+			"BondMode": {LinkCount: 2}, "BondHash": {LinkCount: 2}, "PolicyRules": {Policy: PolicyEBPF}, "PolicyPods": {Policy: PolicyKubernetes}, "Services": {Service: ServiceEBPF},
 		}[f.Name]}
 		give(reflect.ValueOf(&p.Conditions).Elem().FieldByIndex(f.Index))
 		p.Conditions = p.Conditions.Plain()

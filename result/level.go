@@ -44,7 +44,11 @@ func (c Conditions) Levels() []Level {
 	add("offload.gro", string(c.GRO))
 	add("offload.lro", string(c.LRO))
 	add("rps", string(c.RPS))
-	add("policy", counted(c.Policy, c.PolicyRules))
+	policy := counted(c.Policy, c.PolicyRules)
+	if c.PolicyPods > 0 {
+		policy += "," + strconv.Itoa(c.PolicyPods) + "pods"
+	}
+	add("policy", policy)
 	add("service", counted(c.Service, c.Services))
 	add("from", c.From)
 	add("encryption", c.Encryption)

@@ -25,6 +25,7 @@ type ConditionLevels struct {
 	RPS         []result.Switch
 	Policy      []string
 	PolicyRules []int
+	PolicyPods  []int
 	Service     []string
 	Services    []int
 	From        []string
@@ -38,6 +39,7 @@ const (
 	maxLinkLoss  = 0.5 // beyond it hardly a connection comes about
 	maxLinkCount = 16
 	maxRules     = 10_000
+	maxPods      = 200 // more than a node takes by default, and each is a real one
 )
 
 // conditions are the parameters that are conditions.
@@ -92,11 +94,16 @@ func podConditions() []parameter {
 			func(p *result.Params) *result.Switch { return &p.Conditions.RPS }),
 		otherwise(words("policy", func(l *Levels) *[]string { return &l.Conditions.Policy },
 			func(p *result.Params) *string { return &p.Conditions.Policy },
-			result.None, result.PolicyIPTables, result.PolicyNFTables, result.PolicyEBPF), result.None),
+			result.None, result.PolicyIPTables, result.PolicyNFTables, result.PolicyEBPF, result.PolicyKubernetes), result.None),
 		field[int]{
 			key: "policy.rules", parse: parseCount, text: strconv.Itoa, bound: bounded(1, maxRules, decimal),
 			of: func(l *Levels) *[]int { return &l.Conditions.PolicyRules },
 			in: func(p *result.Params) *int { return &p.Conditions.PolicyRules },
+		},
+		field[int]{
+			key: "policy.pods", parse: parseCount, text: strconv.Itoa, bound: bounded(1, maxPods, decimal),
+			of: func(l *Levels) *[]int { return &l.Conditions.PolicyPods },
+			in: func(p *result.Params) *int { return &p.Conditions.PolicyPods },
 		},
 		otherwise(words("service", func(l *Levels) *[]string { return &l.Conditions.Service },
 			func(p *result.Params) *string { return &p.Conditions.Service },
@@ -161,6 +168,10 @@ func companions() []companion {
 		{
 			"policy.rules", "policy", func(c result.Conditions) bool { return c.PolicyRules != 0 },
 			"say whose rules: policy: [none, nftables]",
+		},
+		{
+			"policy.pods", "policy", func(c result.Conditions) bool { return c.PolicyPods != 0 },
+			"policies of a cluster let pods in: policy: [none, kubernetes]",
 		},
 		{
 			"service.count", "service", func(c result.Conditions) bool { return c.Services != 0 },

@@ -159,6 +159,7 @@ EXIT STATUS
 		newFlameCommand(env),
 		env.rootless(newFleetCommand(env), true),
 		env.rootless(newPairsCommand(env), true),
+		newPoliciesCommand(env),
 		newDoctorCommand(env),
 		env.rootless(newListCommand(env), false),
 		newLabCommand(env),

@@ -62,6 +62,7 @@ type Conditions struct {
 	From        string  `parquet:"from"`
 	Encryption  string  `parquet:"encryption"`
 	QoS         string  `parquet:"qos"`
+	PolicyPods  int64   `parquet:"policy_pods"`
 }
 
 // Delta is a row of the table deltas: a result.Delta.
@@ -347,7 +348,7 @@ func conditions(c result.Conditions) Conditions {
 	return Conditions{
 		LinkRate: float64(c.LinkRate), LinkDelay: int64(c.LinkDelay), LinkLoss: c.LinkLoss, LinkCount: int64(c.LinkCount),
 		BondMode: c.BondMode, BondHash: c.BondHash, TSO: string(c.TSO), GSO: string(c.GSO), GRO: string(c.GRO), LRO: string(c.LRO),
-		RPS: string(c.RPS), Policy: c.Policy, PolicyRules: int64(c.PolicyRules), Service: c.Service, Services: int64(c.Services),
+		RPS: string(c.RPS), Policy: c.Policy, PolicyRules: int64(c.PolicyRules), PolicyPods: int64(c.PolicyPods), Service: c.Service, Services: int64(c.Services),
 		From: c.From, Encryption: c.Encryption, QoS: c.QoS,
 	}
 }

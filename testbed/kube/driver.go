@@ -35,6 +35,12 @@ type Driver struct {
 	said   []string     // to be told with every testbed
 	asked  map[testbed.Spec]error
 	noDNS  bool // the cluster has no name service
+
+	idling   sync.Mutex // held while idle pods are made
+	idlePods []idlePod
+	trying   sync.Mutex // held while it is tried whether policies are enforced
+	tried    bool
+	policies error // why they are not
 }
 
 var _ testbed.Driver = (*Driver)(nil)
@@ -85,6 +91,11 @@ func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 	if err := possible(spec); err != nil {
 		return err
+	}
+	if spec.Conditions.Policy == result.PolicyKubernetes {
+		if err := d.enforces(ctx); err != nil {
+			return err
+		}
 	}
 	device := ""
 	if isSecondary(spec.Network) {
@@ -159,8 +170,14 @@ func possible(spec testbed.Spec) error {
 			Mend: "run it in bursts: without --blocks, and without workloads that are served by a cluster",
 		}
 	}
+	if err := policeable(spec); err != nil {
+		return err
+	}
 	rest := spec.Conditions.Plain()
 	rest.From = ""
+	if rest.Policy == result.PolicyKubernetes {
+		rest.Policy, rest.PolicyRules, rest.PolicyPods = "", 0, 0
+	}
 	if rest != (result.Conditions{}) {
 		return &testbed.UnsupportedError{
 			Feature: "a condition of the network or the nodes (" + strings.Join(foreign(rest), ", ") + ") on testbed " + Name,
@@ -307,6 +324,7 @@ func portRange(text string) (first, last int, ok bool) {
 // Close removes what is left of the run in the cluster. Testbeds should be closed before. It is idempotent.
 func (d *Driver) Close(ctx context.Context) error {
 	d.lookouts.close()
+	d.endIdle()
 	_, err := d.cluster.removeObjects(ctx, d.Run())
 	return errors.Join(err, d.lease.release(ctx))
 }

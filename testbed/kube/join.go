@@ -47,6 +47,10 @@ func (t *Testbed) join(ctx context.Context, p *pod) error {
 			p.ready = false
 			return err
 		}
+		if err := t.enforced(ctx, client, server); err != nil {
+			p.ready = false
+			return err
+		}
 		server.proven[t.spec.Network] = true
 	}
 	return nil

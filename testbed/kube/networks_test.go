@@ -34,16 +34,19 @@ func TestPossible(t *testing.T) {
 		says        string
 		unsupported bool
 	}{
-		"plain":      {testbed.Spec{Network: Pod}, "", false},
-		"from-node":  {testbed.Spec{Network: Pod, Conditions: result.Conditions{From: result.FromNode}}, "", false},
-		"nothing":    {testbed.Spec{Network: Pod, Conditions: result.Conditions{Policy: result.None, Service: result.ServicePod}}, "", false},
-		"lab":        {testbed.Spec{Network: "vxlan"}, "vxlan", false},
-		"family":     {testbed.Spec{Network: Pod, Family: "ipv5"}, "ipv4 or ipv6", false},
-		"rate":       {testbed.Spec{Network: Pod, Conditions: result.Conditions{LinkRate: 1000 * unit.BitsPerSecond(1000)}}, "(link)", true},
-		"several":    {testbed.Spec{Network: Pod, Conditions: result.Conditions{TSO: result.Off, QoS: result.Guaranteed, RPS: result.On}}, "(offload, rps, qos)", true},
-		"encrypted":  {testbed.Spec{Network: Host, Conditions: result.Conditions{Encryption: result.WireGuard}}, "(encryption)", true},
-		"swap-host":  {testbed.Spec{Network: Host, PodsOutlive: true}, "without --blocks", true},
-		"swap-named": {testbed.Spec{Network: Headless, PodsOutlive: true}, "", false},
+		"plain":                       {testbed.Spec{Network: Pod}, "", false},
+		"from-node":                   {testbed.Spec{Network: Pod, Conditions: result.Conditions{From: result.FromNode}}, "", false},
+		"policies":                    {testbed.Spec{Network: Pod, Conditions: result.Conditions{Policy: result.PolicyKubernetes, PolicyPods: 3}}, "", false},
+		"node, policies":              {testbed.Spec{Network: Pod, Conditions: result.Conditions{Policy: result.PolicyKubernetes, From: result.FromNode}}, "with from=node", true},
+		"secondary network, policies": {testbed.Spec{Network: "multus:a/b", Conditions: result.Conditions{Policy: result.PolicyKubernetes}}, "over network multus:a/b", true},
+		"nothing":                     {testbed.Spec{Network: Pod, Conditions: result.Conditions{Policy: result.None, Service: result.ServicePod}}, "", false},
+		"lab":                         {testbed.Spec{Network: "vxlan"}, "vxlan", false},
+		"family":                      {testbed.Spec{Network: Pod, Family: "ipv5"}, "ipv4 or ipv6", false},
+		"rate":                        {testbed.Spec{Network: Pod, Conditions: result.Conditions{LinkRate: 1000 * unit.BitsPerSecond(1000)}}, "(link)", true},
+		"several":                     {testbed.Spec{Network: Pod, Conditions: result.Conditions{TSO: result.Off, QoS: result.Guaranteed, RPS: result.On}}, "(offload, rps, qos)", true},
+		"encrypted":                   {testbed.Spec{Network: Host, Conditions: result.Conditions{Encryption: result.WireGuard}}, "(encryption)", true},
+		"swap-host":                   {testbed.Spec{Network: Host, PodsOutlive: true}, "without --blocks", true},
+		"swap-named":                  {testbed.Spec{Network: Headless, PodsOutlive: true}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := possible(c.spec)

@@ -100,6 +100,9 @@ func (p *pod) ensure(ctx context.Context) (*LivePod, error) {
 	if live := p.alive(); live != nil {
 		return live, nil
 	}
+	if err := p.bed.police(ctx); err != nil {
+		return nil, err
+	}
 	live, err := p.bed.driver.launcher.Launch(ctx, p.wish())
 	if err != nil {
 		return nil, err

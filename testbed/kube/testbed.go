@@ -28,7 +28,9 @@ type Testbed struct {
 	pods    []*pod
 	witness *nodeagent.Witness
 
-	joining sync.Mutex // held while it is tried whether the client reaches others
+	policing sync.Mutex // held while policies are made or removed
+	policed  bool       // there are some
+	joining  sync.Mutex // held while it is tried whether the client reaches others
 
 	mu      sync.RWMutex // held for reading while something is under way
 	spec    testbed.Spec
@@ -256,6 +258,7 @@ func (t *Testbed) Close() error {
 		group.Go(func() error { errs[i] = p.remove(); return nil })
 	}
 	_ = group.Wait() // the errors are gathered
+	errs = append(errs, t.unpolice())
 	if t.slot >= 0 {
 		t.driver.giveBack(t.slot)
 	}

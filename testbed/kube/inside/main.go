@@ -21,6 +21,7 @@ const (
 	Killed  = "killed"  // say how many processes the kernel killed for want of memory
 	Answer  = "answer"  // PORT: answer TCP and UDP until the input ends
 	Try     = "try"     // TRIAL: try whether an answerer can be reached
+	Watch   = "watch"   // VIGIL: probe an answerer until the input ends, and say when the way opens and closes
 	Resolve = "resolve" // NAME FAMILY: look a name up
 	Devices = "devices" // list the pod's network devices and settings
 	Hold    = "hold"    // do nothing until the input ends, which keeps the pod up
@@ -46,6 +47,7 @@ func do(args []string, in io.Reader, out io.Writer) error {
 		{Killed, 0, func([]string) error { return killed("/sys/fs/cgroup", out) }},
 		{Answer, 1, func(a []string) error { return answer(a[0], in, out) }},
 		{Try, 1, func(a []string) error { return try(a[0], out) }},
+		{Watch, 1, func(a []string) error { return watch(a[0], in, out) }},
 		{Resolve, 2, func(a []string) error { return resolve(a[0], a[1], out) }},
 		{Devices, 0, func([]string) error { return devices(out) }},
 		{Hold, 0, func([]string) error { _, err := io.Copy(io.Discard, in); return err }},

@@ -16,8 +16,10 @@ const (
 	queueNumber = 100
 	// headers is how much of a packet is looked at.
 	headers = 128
-	// waiting is how many packets may wait for a verdict.
-	waiting = 1024
+	// waiting is how many packets may wait for a verdict, and room the bytes for them on their way here: on a busy machine this program
+	// may be kept from judging for seconds, and what finds no room passes.
+	waiting = 8192
+	room    = 16 << 20
 )
 
 // listen has the engine judge the packets of the queue.
@@ -29,6 +31,9 @@ func listen(ctx context.Context, engine *networkpolicy.PolicyEngine) (*nfqueue.N
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open queue %d of netfilter: %w", queueNumber, err)
+	}
+	if err := q.Con.SetReadBuffer(room); err != nil {
+		return nil, errors.Join(fmt.Errorf("have room for %d packets: %w", waiting, err), q.Close())
 	}
 	judge := func(a nfqueue.Attribute) int {
 		verdict := nfqueue.NfAccept

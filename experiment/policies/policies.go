@@ -1,0 +1,267 @@
+// Package policies measures how long NetworkPolicy objects of a cluster take to have an effect: from the request that
+// makes one until packets are refused, and from the one that deletes it until they pass again.
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netdelta/internal/agent"
+	"netdelta/testbed/kube/inside"
+)
+
+// Gate is a server that one policy closes, and a watch of whether it is closed.
+type Gate interface {
+	// Shut makes the policy and Lift deletes it; both return when that is accepted.
+	Shut(ctx context.Context) error
+	Lift(ctx context.Context) error
+	// Turns are the openings and closings; the first says how the way was found. Lost is closed when there will be no more.
+	Turns() <-chan inside.Turn
+	Lost() <-chan struct{}
+	// Clock reads the clock by which turns are told.
+	Clock(ctx context.Context) (inside.Turn, error)
+	Close() error
+}
+
+// Config is what is measured.
+type Config struct {
+	// Counts are the numbers of policies that are in force, the one that is timed among them; 1 at least.
+	Counts []int
+	// Repeat is how often the policy is made and deleted at each of them.
+	Repeat int
+	// Every is the time between two probes.
+	Every time.Duration
+	// Within is how long a change may take to have an effect.
+	Within time.Duration
+	// Open opens a gate with a number of policies in force.
+	Open func(ctx context.Context, count int, every time.Duration) (Gate, error)
+	// Log is told what has been done; nil tells nobody.
+	Log func(line string)
+}
+
+// Limits of a Config.
+const (
+	MostPolicies = 10_000
+	MostRepeats  = 1000
+)
+
+// Check is what is wrong with it.
+func (c Config) Check() error {
+	if len(c.Counts) == 0 {
+		return errors.New("no number of policies to measure at")
+	}
+	for _, n := range c.Counts {
+		if n < 1 || n > MostPolicies {
+			return fmt.Errorf("%d policies: need 1 to %d", n, MostPolicies)
+		}
+	}
+	if c.Repeat < 1 || c.Repeat > MostRepeats {
+		return fmt.Errorf("%d repetitions: need 1 to %d", c.Repeat, MostRepeats)
+	}
+	if c.Every < time.Millisecond || c.Every > time.Second {
+		return fmt.Errorf("a probe every %v: need 1ms to 1s", c.Every)
+	}
+	return nil
+}
+
+// Change is what a policy does to a way.
+type Change string
+
+// The changes.
+const (
+	Refused Change = "refused" // packets are refused after the policy was made
+	Passing Change = "passing" // packets pass again after it was deleted
+)
+
+// Sample is one change. Times count from when the request was sent. The API server accepted it within Request, when its answer was
+// there: on a busy machine an effect can come before the answer.
+type Sample struct {
+	Policies int           `json:"policies"`
+	Change   Change        `json:"change"`
+	Request  time.Duration `json:"request_ns"`
+	// Before is when the last probe was sent that the change did not reach, and After the first that it did.
+	Before time.Duration `json:"before_ns"`
+	After  time.Duration `json:"after_ns"`
+	// ClockError is how far both may be off.
+	ClockError time.Duration `json:"clock_error_ns"`
+}
+
+// Failure is a number of policies at which not all could be measured.
+type Failure struct {
+	Policies int    `json:"policies"`
+	Why      string `json:"why"`
+}
+
+// Outcome is what was measured.
+type Outcome struct {
+	Started  time.Time     `json:"started"`
+	Finished time.Time     `json:"finished"`
+	Every    time.Duration `json:"every_ns"`
+	Repeat   int           `json:"repeat"`
+	Samples  []Sample      `json:"samples"`
+	// Disturbed counts repetitions that were begun anew since the way opened or closed by itself.
+	Disturbed int       `json:"disturbed,omitempty"`
+	Failures  []Failure `json:"failures,omitempty"`
+}
+
+// ErrNothing says that nothing could be measured.
+var ErrNothing = errors.New("no policy had an effect that could be timed")
+
+// Run measures. The outcome holds what was measured also where the error is that of ctx; the error matches ErrNothing where nothing
+// was.
+func Run(ctx context.Context, c Config) (Outcome, error) {
+	o := Outcome{Started: time.Now(), Every: c.Every, Repeat: c.Repeat}
+	if err := c.Check(); err != nil {
+		return o, err
+	}
+	var first error
+	for _, n := range c.Counts {
+		if err := at(ctx, c, &o, n); err != nil {
+			o.Failures = append(o.Failures, Failure{n, err.Error()})
+			first = errors.Join(first, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	o.Finished = time.Now()
+	if err := ctx.Err(); err != nil {
+		return o, err
+	}
+	if len(o.Samples) == 0 {
+		return o, fmt.Errorf("%w: %w", ErrNothing, first)
+	}
+	return o, nil
+}
+
+// at measures with a number of policies in force. What is disturbed is begun anew.
+func at(ctx context.Context, c Config, o *Outcome, count int) error {
+	for done := 0; done < c.Repeat; {
+		n, err := through(ctx, c, o, count, done)
+		done += n
+		if !errors.Is(err, errAlone) {
+			return err
+		}
+		if o.Disturbed++; o.Disturbed > c.Repeat+2 {
+			return fmt.Errorf("%w, %d times: give the machine less to do, or probe less often with --every", err, o.Disturbed)
+		}
+	}
+	return nil
+}
+
+// through measures with one gate, from a repetition on. It says how many it has measured.
+func through(ctx context.Context, c Config, o *Outcome, count, from int) (done int, err error) {
+	g, err := c.Open(ctx, count, c.Every)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	t, err := await(ctx, g, c.Within)
+	if err != nil {
+		return 0, fmt.Errorf("find the server: %w", err)
+	}
+	if !t.Open {
+		return 0, errors.New("the server is not reached before there is a policy that would close it")
+	}
+	for i := from; i < c.Repeat; i++ {
+		shut, err := one(ctx, g, c, Sample{Policies: count, Change: Refused}, g.Shut)
+		if err != nil {
+			return done, fmt.Errorf("repetition %d: %w", i+1, err)
+		}
+		lift, err := one(ctx, g, c, Sample{Policies: count, Change: Passing}, g.Lift)
+		if err != nil {
+			return done, fmt.Errorf("repetition %d: %w", i+1, err)
+		}
+		o.Samples = append(o.Samples, shut, lift)
+		done++
+		if c.Log != nil {
+			c.Log(fmt.Sprintf("%d policies, %d of %d: refused after %v, passing after %v", count, i+1, c.Repeat,
+				shut.After.Round(time.Millisecond), lift.After.Round(time.Millisecond)))
+		}
+	}
+	return done, nil
+}
+
+// clockReadings is how often clocks are compared for one sample.
+const clockReadings = 5
+
+// settled is how long a way is left alone between two changes: what engines do in batches begins anew by then.
+const settled = 1500 * time.Millisecond
+
+// one makes a change and waits for its effect.
+func one(ctx context.Context, g Gate, c Config, s Sample, change func(context.Context) error) (Sample, error) {
+	select {
+	case <-time.After(settled):
+	case <-ctx.Done():
+		return s, ctx.Err()
+	}
+	ahead, off, err := compare(ctx, g)
+	if err != nil {
+		return s, err
+	}
+	if err := still(g); err != nil {
+		return s, err
+	}
+	sent := agent.Now()
+	if err := change(ctx); err != nil {
+		return s, err
+	}
+	s.Request = agent.Now() - sent
+	t, err := await(ctx, g, c.Within)
+	if err != nil {
+		return s, err
+	}
+	if t.Open != (s.Change == Passing) || t.Since-ahead+off < sent {
+		return s, errAlone
+	}
+	s.ClockError = off
+	s.Before, s.After = t.Before-ahead-sent, t.Since-ahead-sent
+	return s, nil
+}
+
+// errAlone is the error of a way that opened or closed although nobody had asked for it: the machine or the engine is overloaded. What
+// was measured meanwhile says nothing of policies.
+var errAlone = errors.New("the way opened or closed by itself")
+
+// still is errAlone if the way has turned since the last change.
+func still(g Gate) error {
+	select {
+	case <-g.Turns():
+		return errAlone
+	default:
+		return nil
+	}
+}
+
+// await waits for the next turn.
+func await(ctx context.Context, g Gate, within time.Duration) (inside.Turn, error) {
+	select {
+	case t := <-g.Turns():
+		return t, nil
+	case <-g.Lost():
+		return inside.Turn{}, errors.New("the pod that probes is gone")
+	case <-time.After(within):
+		return inside.Turn{}, fmt.Errorf("no effect within %v; does the cluster enforce NetworkPolicy?", within)
+	case <-ctx.Done():
+		return inside.Turn{}, ctx.Err()
+	}
+}
+
+// compare is how far the gate's clock is ahead of this program's, and how far that may be off. Both are the monotonic ones.
+func compare(ctx context.Context, g Gate) (ahead, off time.Duration, err error) {
+	for i := range clockReadings {
+		sent := agent.Now()
+		t, err := g.Clock(ctx)
+		if err != nil {
+			return 0, 0, err
+		}
+		received := agent.Now()
+		// The way there and the way back are taken to be equally long.
+		if e := (received - sent - (t.Answered - t.Received) + 1) / 2; i == 0 || e < off {
+			ahead, off = ((t.Received-sent)+(t.Answered-received))/2, e
+		}
+	}
+	return ahead, off, nil
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/experiment/policies"
+	insight "netdelta/insight/policies"
+	"netdelta/internal/ui"
+	report "netdelta/report/policies"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/kube"
+)
+
+// policiesOptions are the flags of policies.
+type policiesOptions struct {
+	testbed string
+	counts  []int
+	repeat  int
+	every   time.Duration
+	within  time.Duration
+	json    bool
+	out     string
+	nodes   []string
+	cluster clusterOptions
+}
+
+func newPoliciesCommand(env *environment) *cobra.Command {
+	var o policiesOptions
+	cmd := &cobra.Command{
+		Use:   "policies",
+		Short: "Measure how long a NetworkPolicy of a cluster takes to have an effect",
+		Long: `Make and delete a NetworkPolicy that closes a server to its client, and measure with packets from the client how long it takes
+from the request to the API server until they are refused, and until they pass again. Client and server are pods on two nodes.
+How long the API server took to answer the request is printed beside: it is part of that time. Each packet is sent from a socket of its own, so that none passes as part of a connection that was let in before.
+
+Other policies are in force meanwhile, so many that there are as many as --rules says: they select the client and another pod
+on the server's node. What policies cost packets is a condition of run: --factor policy=none,kubernetes.
+
+EXIT STATUS
+  0    done
+  1    failed, or not all could be measured (what is missing is named)
+  2    bad usage
+  3    nothing could be measured: the cluster does not enforce NetworkPolicy
+  130  interrupted; what was measured is shown`,
+		Example: `  netdelta policies --testbed kubernetes --base-image busybox
+  netdelta policies --testbed kubernetes --base-image busybox --rules 1,100 --repeat 20 --out policies.json`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.cluster.checkTestbed(o.testbed, o.nodes); err != nil {
+				return err
+			}
+			if !isCluster(o.testbed) {
+				return usageError{fmt.Errorf("--testbed %s: NetworkPolicy objects are a cluster's; give --testbed kubernetes", o.testbed)}
+			}
+			return env.policies(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.testbed, "testbed", kubeTestbed, "where to measure: kubernetes")
+	f.IntSliceVar(&o.counts, "rules", []int{1, 100}, "numbers of policies in force, the one that is timed among them")
+	f.IntVar(&o.repeat, "repeat", 10, "times that the policy is made and deleted at each of them; an interval takes 6")
+	f.DurationVar(&o.every, "every", 4*time.Millisecond, "time between two probes")
+	f.DurationVar(&o.within, "within", 30*time.Second, "how long a change may take to have an effect")
+	f.BoolVar(&o.json, "json", false, "print one JSON document")
+	f.StringVar(&o.out, "out", "", "also write that document to this file")
+	f.StringSliceVar(&o.nodes, "nodes", nil, "the two nodes (default: two that take pods)")
+	o.cluster.add(f)
+	return cmd
+}
+
+// policies measures and prints.
+func (env *environment) policies(ctx context.Context, o policiesOptions) error {
+	config := policies.Config{
+		Counts: o.counts, Repeat: o.repeat, Every: o.every, Within: o.within,
+		Log: func(line string) { fmt.Fprintln(env.err, ui.Clean(line)) },
+	}
+	if err := config.Check(); err != nil {
+		return usageError{err}
+	}
+	cluster, err := o.cluster.connect()
+	if err != nil {
+		return err
+	}
+	driver, err := kube.NewDriver(cluster, kube.Options{
+		Image: o.cluster.image, BaseImage: o.cluster.baseImage, Zones: o.cluster.zones, QoS: kube.QoS(o.cluster.qos), Nodes: o.nodes,
+	})
+	if err != nil {
+		return usageError{err}
+	}
+	err = env.timePolicies(ctx, driver, config, o)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+	defer cancel()
+	return errors.Join(err, driver.Close(ctx))
+}
+
+func (env *environment) timePolicies(ctx context.Context, driver *kube.Driver, config policies.Config, o policiesOptions) error {
+	err := driver.Supports(ctx, testbed.Spec{Network: kube.Pod, Conditions: result.Conditions{Policy: result.PolicyKubernetes, PolicyRules: 1}})
+	if errors.Is(err, testbed.ErrUnsupported) {
+		return withStatus(exitNothing, err)
+	}
+	if err != nil {
+		return err
+	}
+	config.Open = func(ctx context.Context, count int, every time.Duration) (policies.Gate, error) {
+		g, err := driver.OpenGate(ctx, count, every)
+		if err != nil {
+			return nil, err // a nil *kube.Gate would be a gate
+		}
+		return g, nil
+	}
+	measured, err := policies.Run(ctx, config)
+	if errors.Is(err, policies.ErrNothing) {
+		return withStatus(exitNothing, err)
+	}
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	if err := errors.Join(err, env.printPolicies(insight.Judge(measured), o)); err != nil {
+		return err
+	}
+	if n := len(measured.Failures); n > 0 {
+		return withStatus(exitFailed, fmt.Errorf("not all could be measured at %d of %d numbers of policies; the figures are those of the rest", n, len(o.counts)))
+	}
+	return nil
+}
+
+func (env *environment) printPolicies(r insight.Report, o policiesOptions) error {
+	if o.out != "" {
+		if err := writeFile(o.out, func(w io.Writer) error { return encode(w, r) }); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		return encode(env.out, r)
+	}
+	return report.WriteText(env.out, r)
+}

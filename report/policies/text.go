@@ -1,0 +1,58 @@
+// Package policies shows how long NetworkPolicy objects took to have an effect.
+package policies
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"netdelta/experiment/policies"
+	insight "netdelta/insight/policies"
+	"netdelta/internal/ui"
+	"netdelta/unit"
+)
+
+// WriteText prints a report. The error is that of w.
+func WriteText(w io.Writer, r insight.Report) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "NetworkPolicy, from the request to the API server until the first probe that meets the change; a probe every %s\n", unit.Duration(r.Every))
+	table := ui.NewTable()
+	fmt.Fprint(table, "policies\tpackets are\tsamples\tp50\t95% interval\tmax\tthe request\tresolution\tclocks off by\n")
+	for _, l := range r.Latencies {
+		interval := "needs 6 samples"
+		if l.Low != nil && l.High != nil {
+			interval = text(*l.Low) + " to " + text(*l.High)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", strconv.Itoa(l.Policies), words(l.Change), l.Samples, text(l.Median),
+			interval, text(l.Max), text(l.Request), text(l.Resolution), text(l.ClockError))
+	}
+	_ = table.Print(out) // Flush has its error
+	if r.Disturbed > 0 {
+		fmt.Fprintf(out, "  repetitions begun anew since the way opened or closed by itself: %d\n", r.Disturbed)
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(out, "  at %d policies: %s\n", f.Policies, ui.Clean(f.Why))
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("print how policies took effect: %w", err)
+	}
+	return nil
+}
+
+// words say what a change is.
+func words(c policies.Change) string {
+	if c == policies.Refused {
+		return "refused after it was made"
+	}
+	return "passing after it was deleted"
+}
+
+// text is a time; one before the answer has its sign.
+func text(d time.Duration) string {
+	if d < 0 {
+		return "-" + unit.Duration(-d)
+	}
+	return unit.Duration(d)
+}

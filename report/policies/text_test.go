@@ -1,0 +1,36 @@
+package policies
+
+import (
+	"bytes"
+	"flag"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"netdelta/experiment/policies"
+	insight "netdelta/insight/policies"
+	"netdelta/report/reporttest"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestWriteText(t *testing.T) {
+	o := policies.Outcome{Every: 4 * time.Millisecond, Disturbed: 1, Failures: []policies.Failure{{Policies: 1000, Why: "no room\x1b[31m"}}}
+	for i := range 6 {
+		after := time.Duration(20+i) * time.Millisecond
+		for _, change := range []policies.Change{policies.Refused, policies.Passing} {
+			o.Samples = append(o.Samples, policies.Sample{
+				Policies: 1, Change: change, Request: 5 * time.Millisecond, Before: after - 4*time.Millisecond, After: after, ClockError: time.Millisecond,
+			})
+			after *= 3
+		}
+	}
+	o.Samples = append(o.Samples, policies.Sample{Policies: 100, Change: policies.Refused, After: -time.Millisecond, Before: -5 * time.Millisecond})
+	var b bytes.Buffer
+	if err := WriteText(&b, insight.Judge(o)); err != nil {
+		t.Fatal(err)
+	}
+	if want := reporttest.Golden(t, filepath.Join("testdata", "policies.txt"), b.String(), *update); b.String() != want {
+		t.Errorf("it prints\n%s\nwant\n%s", b.String(), want)
+	}
+}

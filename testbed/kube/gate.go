@@ -1,0 +1,196 @@
+package kube
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/testbed"
+	"netdelta/testbed/kube/inside"
+)
+
+// Gate is a server that one NetworkPolicy closes to a client on another node, and a watch at the client of whether it is closed. Others
+// are in force beside that policy. It is for one goroutine.
+type Gate struct {
+	bed      *Testbed
+	answerer *stream
+	watch    *Watch
+	others   []string // names of policies
+	fresh    int      // pods made by Fresh
+}
+
+// Watch is a way that is probed from a pod.
+type Watch struct {
+	stream *stream
+	turns  chan inside.Turn
+	clocks chan inside.Turn
+	lost   chan struct{} // closed when the stream has ended
+	once   sync.Once
+}
+
+// answerAt is where the server of a gate answers.
+const answerAt = uint16(firstPort)
+
+// OpenGate makes the pods of a gate, and so many policies beside the one that will close it that there are count in all: they select
+// the client and a pod on the server's node. Every is the time between two probes.
+func (d *Driver) OpenGate(ctx context.Context, count int, every time.Duration) (*Gate, error) {
+	tb, err := d.Open(ctx, testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: Pod})
+	if err != nil {
+		return nil, err
+	}
+	g := &Gate{bed: tb.(*Testbed)}
+	if err := g.open(ctx, count, every); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+func (g *Gate) open(ctx context.Context, count int, every time.Duration) error {
+	var group errgroup.Group
+	for _, p := range []*pod{g.client(), g.server(), g.bed.pods[3]} {
+		group.Go(func() error { _, err := p.ensure(ctx); return err })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	run := g.bed.driver.Run()
+	var others []*networkingv1.NetworkPolicy
+	for i := range count - 1 {
+		name := run.Name(fmt.Sprintf("t%d-n%05d", g.bed.index, i))
+		others = append(others, admitting(run, name, g.selecting(g.client(), g.bed.pods[3]), []networkingv1.NetworkPolicyPeer{
+			{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelPeer: "none"}}},
+		}, firstPort, firstPort))
+		g.others = append(g.others, name)
+	}
+	if err := g.bed.driver.cluster.makePolicies(ctx, others); err != nil {
+		return err
+	}
+	s := g.server().alive()
+	var err error
+	g.answerer, err = open(ctx, g.bed.driver.cluster, s.place, task(s.place, inside.Answer, strconv.Itoa(int(answerAt))))
+	if err != nil {
+		return err
+	}
+	if _, err := bufio.NewReader(g.answerer).ReadString('\n'); err != nil {
+		return fmt.Errorf("have %s answer: %w", s.Name(), err)
+	}
+	g.watch, err = g.probe(ctx, inside.Vigil{At: netip.AddrPortFrom(s.Address(), answerAt), Protocol: "udp", Every: every})
+	return err
+}
+
+func (g *Gate) client() *pod { return g.bed.pods[0] }
+func (g *Gate) server() *pod { return g.bed.pods[2] }
+
+// selecting selects some of the gate's pods.
+func (g *Gate) selecting(pods ...*pod) metav1.LabelSelector {
+	var numbers []string
+	for _, p := range pods {
+		numbers = append(numbers, strconv.Itoa(p.index))
+	}
+	return metav1.LabelSelector{
+		MatchLabels:      map[string]string{LabelRun: string(g.bed.driver.Run()), LabelTestbed: strconv.Itoa(g.bed.index)},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: LabelPod, Operator: metav1.LabelSelectorOpIn, Values: numbers}},
+	}
+}
+
+// name is that of the policy that closes the gate.
+func (g *Gate) name() string {
+	return g.bed.driver.Run().Name(fmt.Sprintf("t%d-closing", g.bed.index))
+}
+
+// Shut makes the policy that closes the gate. It returns when the API server has accepted it.
+func (g *Gate) Shut(ctx context.Context) error {
+	nobody := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelPeer: "none"}}}}
+	p := admitting(g.bed.driver.Run(), g.name(), g.selecting(g.server()), nobody, answerAt, answerAt)
+	_, err := g.bed.driver.cluster.API.NetworkingV1().NetworkPolicies(g.bed.driver.cluster.Namespace).Create(ctx, p, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("make networkpolicy %s: %w", p.Name, mendable(err))
+	}
+	return nil
+}
+
+// Lift deletes that policy. It returns when the API server has accepted that.
+func (g *Gate) Lift(ctx context.Context) error {
+	policies := g.bed.driver.cluster.API.NetworkingV1().NetworkPolicies(g.bed.driver.cluster.Namespace)
+	if err := policies.Delete(ctx, g.name(), metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("delete networkpolicy %s: %w", g.name(), mendable(err))
+	}
+	return nil
+}
+
+// Turns are the openings and closings that the gate's watch has seen; the first says how it was found.
+func (g *Gate) Turns() <-chan inside.Turn { return g.watch.turns }
+
+// Lost is closed when the gate can't be watched any longer.
+func (g *Gate) Lost() <-chan struct{} { return g.watch.lost }
+
+// Clock asks the client's clock.
+func (g *Gate) Clock(ctx context.Context) (inside.Turn, error) {
+	if _, err := g.watch.stream.Write([]byte("\n")); err != nil {
+		return inside.Turn{}, fmt.Errorf("ask the clock of %s: %w", g.client().Name(), err)
+	}
+	select {
+	case t := <-g.watch.clocks:
+		return t, nil
+	case <-g.watch.lost:
+		return inside.Turn{}, fmt.Errorf("ask the clock of %s: its stream has ended", g.client().Name())
+	case <-ctx.Done():
+		return inside.Turn{}, context.Cause(ctx)
+	}
+}
+
+// probe has the client watch a way.
+func (g *Gate) probe(ctx context.Context, v inside.Vigil) (*Watch, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	c := g.client().alive()
+	s, err := open(ctx, g.bed.driver.cluster, c.place, task(c.place, inside.Watch, string(text)))
+	if err != nil {
+		return nil, err
+	}
+	w := &Watch{stream: s, turns: make(chan inside.Turn, 1024), clocks: make(chan inside.Turn, 1), lost: make(chan struct{})}
+	go func() {
+		defer close(w.lost)
+		for d := json.NewDecoder(s); ; {
+			var t inside.Turn
+			if d.Decode(&t) != nil {
+				return
+			}
+			if t.Answered != 0 {
+				w.clocks <- t
+			} else {
+				w.turns <- t
+			}
+		}
+	}()
+	return w, nil
+}
+
+// Close removes the pods and policies of the gate.
+func (g *Gate) Close() error {
+	if g.watch != nil {
+		g.watch.once.Do(g.watch.stream.cut)
+	}
+	if g.answerer != nil {
+		g.answerer.cut()
+	}
+	names := append([]string{g.name()}, g.others...)
+	err := g.bed.driver.cluster.deletePolicies(names)
+	if apierrors.IsNotFound(err) {
+		err = nil
+	}
+	return errors.Join(err, g.bed.Close())
+}

@@ -1,0 +1,144 @@
+package inside
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Vigil is a way that is watched by probes: connections or packets, each of a socket of its own, so that each is a stranger to who
+// keeps track of connections.
+type Vigil struct {
+	At netip.AddrPort `json:"at"`
+	// Protocol is "udp" for packets to an answerer, or "tcp" for connections, of which a refusal by the pod itself is an answer, too.
+	Protocol string        `json:"protocol"`
+	Every    time.Duration `json:"every_ns"`
+}
+
+// Turn is a way that has opened or closed, or an answer to a line of input: the clock. All times are by the monotonic clock of the
+// pod's node.
+type Turn struct {
+	Open bool `json:"open"`
+	// Before is when the last probe was sent that came out as before, 0 where there is none, and Since the first that did not.
+	Before time.Duration `json:"before_ns,omitempty"`
+	Since  time.Duration `json:"since_ns,omitempty"`
+	// Received and Answered are when a line was read, and when it was answered.
+	Received time.Duration `json:"received_ns,omitempty"`
+	Answered time.Duration `json:"answered_ns,omitempty"`
+}
+
+const (
+	// answeredWithin is how long a probe waits: on a busy machine an answer may take long, and a refusal is no answer at all.
+	answeredWithin = 1500 * time.Millisecond
+	// closedAfter and openAfter are how many probes in a row make a turn: packets may get lost, and pass while an engine is overloaded.
+	closedAfter = 25
+	openAfter   = 10
+)
+
+// watch probes a way until its input ends, and says when it opens and closes.
+func watch(vigil string, in io.Reader, out io.Writer) error {
+	var v Vigil
+	if err := json.Unmarshal([]byte(vigil), &v); err != nil {
+		return err
+	}
+	if v.Every <= 0 || v.Protocol != "udp" && v.Protocol != "tcp" {
+		return fmt.Errorf("a probe by %q every %v is none", v.Protocol, v.Every)
+	}
+	var speaking sync.Mutex
+	tell := func(t Turn) {
+		speaking.Lock()
+		defer speaking.Unlock()
+		_ = say(out, t) // who listens has gone when this fails, and the input ends
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			received := monotonic()
+			tell(Turn{Received: received, Answered: monotonic()})
+		}
+	}()
+	probes := make(chan *probe, int(2*answeredWithin/v.Every)+1)
+	go follow(probes, tell)
+	defer close(probes)
+	for next := time.NewTicker(v.Every); ; {
+		select {
+		case <-ended:
+			next.Stop()
+			return nil
+		case <-next.C:
+			p := &probe{done: make(chan struct{})}
+			go p.run(v)
+			probes <- p
+		}
+	}
+}
+
+// follow looks at probes in the order in which they were begun.
+func follow(probes <-chan *probe, tell func(Turn)) {
+	var known, open bool
+	var last, since time.Duration // of the present state, and of the first probe against it
+	against := 0
+	for p := range probes {
+		<-p.done
+		if known && p.answered == open {
+			last, against = p.sent, 0
+			continue
+		}
+		if against++; against == 1 {
+			since = p.sent
+		}
+		if need := map[bool]int{true: openAfter, false: closedAfter}[p.answered]; against < need {
+			continue
+		}
+		tell(Turn{Open: p.answered, Before: last, Since: since})
+		known, open, last, against = true, p.answered, p.sent, 0
+	}
+}
+
+// probe is one try.
+type probe struct {
+	sent     time.Duration
+	answered bool
+	done     chan struct{}
+}
+
+func (p *probe) run(v Vigil) {
+	defer close(p.done)
+	p.sent = monotonic()
+	c, err := net.DialTimeout(v.Protocol, v.At.String(), answeredWithin)
+	if err != nil {
+		p.answered = v.Protocol == "tcp" && errors.Is(err, syscall.ECONNREFUSED)
+		return
+	}
+	defer func() { _ = c.Close() }() // it has served
+	if v.Protocol == "tcp" {
+		p.answered = true
+		return
+	}
+	if err := c.SetDeadline(time.Now().Add(answeredWithin)); err != nil {
+		return
+	}
+	p.sent = monotonic()
+	if _, err := c.Write([]byte("?")); err != nil {
+		return
+	}
+	_, err = c.Read(make([]byte, 1))
+	p.answered = err == nil
+}
+
+// monotonic is the clock by which agents and their controller compare times, too.
+func monotonic() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // it never fails
+	return time.Duration(now.Nano())
+}

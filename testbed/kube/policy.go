@@ -1,0 +1,216 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+const (
+	// LabelPeer numbers the idle pods that policies let in, counted from 0 in each run.
+	LabelPeer = "netdelta.dev/peer"
+	// policiesAtOnce is how many policies are made or deleted at a time.
+	policiesAtOnce = 8
+	// enforcedWithin is how long an engine may take to bring policies into effect.
+	enforcedWithin = 20 * time.Second
+)
+
+// policies are the NetworkPolicy objects of a testbed, in the order of their names: they select its servers, and the last one lets
+// the testbed's own pods in, by the ports that servers listen on and that of trials. Those before let nobody in but idle pods.
+func (t *Testbed) policies() []*networkingv1.NetworkPolicy {
+	c := t.spec.Conditions.Plain()
+	if c.Policy != result.PolicyKubernetes || len(t.pods) < 2 {
+		return nil
+	}
+	server := t.pods[1]
+	first, _ := server.Ports()
+	own := map[string]string{LabelRun: string(t.driver.Run()), LabelTestbed: strconv.Itoa(t.index)}
+	idle := metav1.LabelSelector{MatchLabels: map[string]string{LabelRun: string(t.driver.Run()), LabelRole: string(RolePolicy)}}
+	// None is let in by those before the last: no pod has this number.
+	numbers := []string{"none"}
+	for i := range c.PolicyPods {
+		numbers = append(numbers, strconv.Itoa(i))
+	}
+	idle.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: LabelPeer, Operator: metav1.LabelSelectorOpIn, Values: numbers}}
+	all := make([]*networkingv1.NetworkPolicy, c.PolicyRules)
+	for i := range all {
+		from := []networkingv1.NetworkPolicyPeer{{PodSelector: &idle}}
+		if i == len(all)-1 {
+			from = append(from, networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: own}})
+		}
+		name := t.driver.Run().Name(fmt.Sprintf("t%d-n%05d", t.index, i))
+		all[i] = admitting(t.driver.Run(), name, metav1.LabelSelector{
+			MatchLabels:      own,
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: LabelRole, Operator: metav1.LabelSelectorOpIn, Values: []string{string(RoleServer)}}},
+		}, from, first, server.trialPort())
+	}
+	return all
+}
+
+// admitting is a NetworkPolicy that lets some in to the pods that it selects, by TCP and UDP and a range of ports.
+func admitting(run RunID, name string, pods metav1.LabelSelector, from []networkingv1.NetworkPolicyPeer, first, last uint16) *networkingv1.NetworkPolicy {
+	rule := networkingv1.NetworkPolicyIngressRule{From: from}
+	for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
+		port, end := intstr.FromInt32(int32(first)), int32(last)
+		rule.Ports = append(rule.Ports, networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: &port, EndPort: &end})
+	}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: run.Labels(RolePolicy)},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: pods, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, Ingress: []networkingv1.NetworkPolicyIngressRule{rule},
+		},
+	}
+}
+
+// police makes the testbed's policies, once.
+func (t *Testbed) police(ctx context.Context) error {
+	t.policing.Lock()
+	defer t.policing.Unlock()
+	all := t.policies()
+	if t.policed || len(all) == 0 {
+		return nil
+	}
+	began := time.Now()
+	if err := t.driver.idle(ctx, t.spec.Conditions.Plain().PolicyPods); err != nil {
+		return err
+	}
+	// Those that were made are removed with the testbed, whatever becomes of the others.
+	t.policed = true
+	if err := t.driver.cluster.makePolicies(ctx, all); err != nil {
+		return err
+	}
+	t.driver.launcher.options.Log("%d policies made in %s", len(all), time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// makePolicies makes policies.
+func (c *Cluster) makePolicies(ctx context.Context, all []*networkingv1.NetworkPolicy) error {
+	policies := c.API.NetworkingV1().NetworkPolicies(c.Namespace)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(policiesAtOnce)
+	for _, p := range all {
+		group.Go(func() error {
+			err := persist(ctx, func() error {
+				_, err := policies.Create(ctx, p, metav1.CreateOptions{})
+				if apierrors.IsAlreadyExists(err) {
+					return nil // a try before was not answered
+				}
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("make networkpolicy %s: %w", p.Name, mendable(err))
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// unpolice removes the testbed's policies. It is idempotent.
+func (t *Testbed) unpolice() error {
+	t.policing.Lock()
+	defer t.policing.Unlock()
+	if !t.policed {
+		return nil
+	}
+	var names []string
+	for _, p := range t.policies() {
+		names = append(names, p.Name)
+	}
+	err := t.driver.cluster.deletePolicies(names)
+	t.policed = err != nil
+	return err
+}
+
+// deletePolicies removes policies. It has a time of its own, since what calls it may have been interrupted.
+func (c *Cluster) deletePolicies(names []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(policiesAtOnce)
+	for _, name := range names {
+		group.Go(func() error {
+			err := persist(ctx, func() error {
+				return c.API.NetworkingV1().NetworkPolicies(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+			})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete networkpolicy %s: %w", name, mendable(err))
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// unenforced is the answer where NetworkPolicy objects have no effect.
+func unenforced() error {
+	return &testbed.UnsupportedError{
+		Feature: "policy=" + result.PolicyKubernetes,
+		Need:    fmt.Sprintf("a policy engine, which this cluster does not have or which has not come into effect within %s: what no policy admits came through", enforcedWithin),
+		Mend:    "take a CNI that enforces NetworkPolicy (Calico, Cilium, kube-router, kube-network-policies); for the cluster of make cluster-up: go run ./scripts/cluster switch --policy kube-network-policies",
+	}
+}
+
+// policeable says what excludes policies by the kind of the network or the client.
+func policeable(spec testbed.Spec) error {
+	c := spec.Conditions.Plain()
+	if c.Policy != result.PolicyKubernetes {
+		return nil
+	}
+	if c.From == result.FromNode {
+		return &testbed.UnsupportedError{
+			Feature: "policy=" + result.PolicyKubernetes + " with from=node", Need: "a client whose address policies know: what a node sends to its own pods passes them",
+			Mend: "measure it with from=pod",
+		}
+	}
+	if strings.HasPrefix(spec.Network, MultusPrefix) {
+		return &testbed.UnsupportedError{
+			Feature: "policy=" + result.PolicyKubernetes + " over network " + spec.Network, Need: "a network that NetworkPolicy objects are about: they are about the first one of pods",
+			Mend: "measure it over " + Pod,
+		}
+	}
+	return nil
+}
+
+// enforces says so unless the cluster enforces policies. It is tried once.
+func (d *Driver) enforces(ctx context.Context) error {
+	d.trying.Lock()
+	defer d.trying.Unlock()
+	if d.tried {
+		return d.policies
+	}
+	err := d.tryPolicies(ctx)
+	if err == nil || errors.Is(err, testbed.ErrUnsupported) {
+		d.tried, d.policies = true, err
+	}
+	return err
+}
+
+// tryPolicies finds out whether the cluster enforces policies, with two pods and one policy.
+func (d *Driver) tryPolicies(ctx context.Context) (err error) {
+	tb, err := d.Open(ctx, testbed.Spec{
+		Nodes: 1, PodsPerNode: 2, Network: Pod, Conditions: result.Conditions{Policy: result.PolicyKubernetes, PolicyRules: 1},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tb.Close()) }()
+	var group errgroup.Group
+	for _, p := range tb.(*Testbed).pods {
+		group.Go(func() error { _, err := p.ensure(ctx); return err })
+	}
+	return group.Wait()
+}

@@ -1,0 +1,108 @@
+package kube
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/result"
+	"netdelta/testbed/kube/inside"
+)
+
+// enforced proves that the policies are in effect at a server that the client reaches: it does not reach a port that none of them
+// names. What a policy does to pods in their node's namespace is open, so there is nothing to prove there.
+func (t *Testbed) enforced(ctx context.Context, client, server *pod) error {
+	if t.spec.Conditions.Plain().Policy != result.PolicyKubernetes || server.host {
+		return nil
+	}
+	c, s := client.alive(), server.alive()
+	port := server.trialPort() + 1
+	answerer, err := open(ctx, t.driver.cluster, s.place, task(s.place, inside.Answer, strconv.Itoa(int(port))))
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, answerer.cut)
+	defer stop()
+	if _, err := bufio.NewReader(answerer).ReadString('\n'); err != nil {
+		return fmt.Errorf("listen on port %d, which policies close: %w", port, errors.Join(err, answerer.Close()))
+	}
+	defer func() { _ = answerer.Close() }() // it has served
+	trial, err := json.Marshal(inside.Trial{At: []netip.AddrPort{netip.AddrPortFrom(s.AddressOf(t.family()), port)}})
+	if err != nil {
+		return err
+	}
+	for began := time.Now(); ; {
+		out, err := ask[inside.Outcome](ctx, t.driver.cluster, c.place, task(c.place, inside.Try, string(trial)))
+		switch {
+		case err != nil:
+			return fmt.Errorf("try from %s whether policies are in effect: %w", client.Name(), err)
+		case out.Error != "":
+			t.driver.launcher.options.Log("policies are in effect at %s, %s after it was asked", server.Name(), time.Since(began).Round(time.Millisecond))
+			return nil
+		case time.Since(began) > enforcedWithin:
+			return unenforced()
+		}
+		select {
+		case <-time.After(apiPause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// idlePod is a pod that does nothing but be let in by policies; a stream keeps it up.
+type idlePod struct{ stream *stream }
+
+// idle has at least n idle pods up. They stay until the driver is closed.
+func (d *Driver) idle(ctx context.Context, n int) error {
+	d.idling.Lock()
+	defer d.idling.Unlock()
+	from := len(d.idlePods)
+	pods := d.cluster.API.CoreV1().Pods(d.cluster.Namespace)
+	for i := from; i < n; i++ {
+		manifest := d.launcher.Manifest(Wish{Name: fmt.Sprintf("peer%d", i), Role: RolePolicy, Labels: map[string]string{LabelPeer: strconv.Itoa(i)}})
+		_, err := create(ctx, func() (*corev1.Pod, error) {
+			return pods.Create(ctx, manifest, metav1.CreateOptions{})
+		}, func() (*corev1.Pod, error) {
+			return pods.Get(ctx, manifest.Name, metav1.GetOptions{})
+		})
+		if err != nil {
+			return fmt.Errorf("make the idle pod %s: %w", manifest.Name, mendable(err))
+		}
+	}
+	for i := from; i < n; i++ {
+		name := d.Run().Name(fmt.Sprintf("peer%d", i))
+		if _, err := d.launcher.await(ctx, d.cluster.Namespace, name); err != nil {
+			return fmt.Errorf("wait for the idle pod %s: %w; fewer of them are enough with policy.pods", name, err)
+		}
+		at := Place{Namespace: d.cluster.Namespace, Pod: name, Container: containerName, Program: programInImage}
+		hold := task(at, inside.Hold)
+		if d.launcher.options.Image == "" {
+			hold = []string{"cat"}
+		}
+		s, err := open(ctx, d.cluster, at, hold)
+		if err != nil {
+			return fmt.Errorf("keep the idle pod %s up: %w", name, err)
+		}
+		d.idlePods = append(d.idlePods, idlePod{s})
+	}
+	return nil
+}
+
+// endIdle lets go of the idle pods; they are removed with all that the run has made.
+func (d *Driver) endIdle() {
+	d.idling.Lock()
+	defer d.idling.Unlock()
+	for _, p := range d.idlePods {
+		p.stream.cut()
+	}
+	d.idlePods = nil
+}
