@@ -231,8 +231,12 @@ func TestMachineIsLeftAloneOnCluster(t *testing.T) {
 	}
 
 	// A new one takes away what the killed one left, and down takes away its own.
-	must(t, call, "up", "--workers", "1", "--cni", "flannel-vxlan", "--proxy", "nftables")
-	if got := must(t, call, "status"); !strings.Contains(got, "cni flannel-vxlan, kube-proxy nftables, workers 1") {
+	must(t, call, "up", "--workers", "1", "--cni", "flannel-vxlan", "--proxy", "nftables", "--policy", "kube-network-policies")
+	if got := must(t, call, "status"); !strings.Contains(got, "cni flannel-vxlan, kube-proxy nftables, workers 1") || !strings.Contains(got, "policy kube-network-policies") {
+		t.Errorf("the status is %q", got)
+	}
+	must(t, call, "switch", "--policy", "none")
+	if got := must(t, call, "status"); !strings.Contains(got, "policy none") {
 		t.Errorf("the status is %q", got)
 	}
 	must(t, call, "down")
@@ -348,6 +352,7 @@ func TestArguments(t *testing.T) {
 		{"swich --cni bridge", "did you mean switch?"},
 		{"switch", "wrong arguments"},
 		{"switch --cni brige", "did you mean bridge?"},
+		{"switch --policy calico", "it is one of none, kube-network-policies"},
 		{"switch --proxy ipvs", "it is one of iptables, nftables"},
 		{"switch --cni bridge", "make cluster-up"},
 		{"up --workers 99", "from 1 to 9"},
