@@ -43,7 +43,8 @@ type stage struct {
 	// changes are the networks that are another one of the testbed's, on changed ground.
 	changes []testbed.Change
 	// remote says that the pods run on machines that this program does not run on.
-	remote bool
+	remote  bool
+	targets *targets
 }
 
 func newStage(c Config) *stage {
@@ -56,6 +57,7 @@ func newStage(c Config) *stage {
 		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring, kernel: c.Kernel, shares: newShares(c.Run.Cells),
 		seed: c.Run.Seed, ports: assigned, seen: &sightings{},
 		burst: c.Burst, visit: c.VisitBursts, ward: &ward{}, remote: remote, changes: c.Changes,
+		targets: &targets{password: c.Password},
 	}
 }
 
@@ -134,10 +136,11 @@ type underlay struct {
 	mtu        unit.Bytes
 	family     result.Family
 	conditions result.Conditions
+	target     string // the host of the endpoint that is measured, "" for a server of netdelta's
 }
 
 func groupOf(c result.Cell) group {
-	return group{c.Network, c.Role == result.RoleTwin, underlay{c.Params.MTU, c.Params.Family, c.Params.Conditions}}
+	return group{c.Network, c.Role == result.RoleTwin, underlay{c.Params.MTU, c.Params.Family, c.Params.Conditions, targetHost(c.Params)}}
 }
 
 // group sorts the cells by the testbed that they share, and draws the order in which a build creates or visits the
@@ -213,7 +216,7 @@ func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []resul
 func (st *stage) specOf(g group) testbed.Spec {
 	spec := st.spec
 	spec.Network, spec.Expect = usedBy(st.changes, g.network)
-	spec.Family, spec.Conditions = g.family, g.conditions
+	spec.Family, spec.Conditions, spec.Target = g.family, g.conditions, g.target
 	if g.mtu != 0 {
 		spec.Link.MTU = g.mtu
 	}
@@ -240,6 +243,10 @@ func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.T
 	for _, s := range seats {
 		s.testbed, s.prober, s.reachBy = tb, prober, reachBy
 		s.client, s.server = c.client, c.servers[s.cell.Placement]
+		if s.cell.Params.Target != "" {
+			s.client = s.server
+			s.aimAt(st.targets.of(s.cell))
+		}
 		if k := s.cluster; k != nil {
 			s.server, s.services = k.members[0].agent, k.members
 		}

@@ -14,7 +14,7 @@ import (
 	"netdelta/testbed"
 )
 
-// crew is the agents of one testbed.
+// crew is the agents of one testbed. Where the server is none of netdelta's, those of the placements are clients.
 type crew struct {
 	client    *agent.Agent
 	servers   map[result.Placement]*agent.Agent
@@ -25,6 +25,9 @@ type crew struct {
 
 // startAgents starts the client's agent and those of the servers that the cells need, all at once: a pod of a cluster takes seconds.
 func (st *stage) startAgents(ctx context.Context, b *build, tb testbed.Testbed, cells []result.Cell) (crew, error) {
+	if tb.Spec().Target != "" {
+		return st.startClients(ctx, b, tb, cells)
+	}
 	c := crew{servers: map[result.Placement]*agent.Agent{}, others: map[string]*agent.Agent{}}
 	var mu sync.Mutex
 	eg, ctx := errgroup.WithContext(ctx)

@@ -45,6 +45,9 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 	if err := p.markUnsupported(ctx, driver, s.Changes); err != nil {
 		return p, err
 	}
+	if err := p.refuseUnreached(ctx, driver); err != nil {
+		return p, err
+	}
 	if p.Blocks {
 		p.refuseSameNode(networks)
 	}
@@ -104,7 +107,7 @@ func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver, chang
 			continue
 		}
 		uses, _ := usedBy(changes, c.Network)
-		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain()}
+		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain(), Target: targetHost(c.Params)}
 		reason, known := lacks[asked]
 		if !known {
 			var err error

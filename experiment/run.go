@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,8 +34,10 @@ type Config struct {
 	Testbed testbed.Spec
 	Driver  testbed.Driver
 	// Changes are the networks for which what the testbeds stand on is changed, and Changer who changes it.
-	Changes   []testbed.Change
-	Changer   testbed.Changer
+	Changes []testbed.Change
+	Changer testbed.Changer
+	// Password is that of targets that take one.
+	Password  workload.Secret
 	Workloads []workload.Workload
 	Program   agent.Program
 	Measuring []int // processors to pin workloads to; none where they are not this program's to give
@@ -75,13 +78,17 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	if err := r.folder.WriteResult(r.run); err != nil {
 		return r.run, err
 	}
-	err := r.loop(ctx)
+	err := r.stage.targets.hold(ctx, r.stage, r.run.Cells)
+	r.run.Notes = slices.Concat(r.stage.targets.notes, r.run.Notes)
+	if err == nil {
+		err = r.loop(ctx)
+	}
 	if ctx.Err() != nil {
 		r.run.Ended, err = EndedInterrupted, withoutCancellation(err)
 	} else if err != nil {
 		r.run.Ended = plan.EndedFailed
 	}
-	err = errors.Join(err, r.method.close(), r.writer.close(), c.Kernel.Close(), r.visitor.machine.close())
+	err = errors.Join(err, r.method.close(), r.release(ctx), r.writer.close(), c.Kernel.Close(), r.visitor.machine.close())
 	r.run.Finished = time.Now()
 	r.run.Environment = r.stage.seen.environment(r.run.Environment)
 	r.run.Notes = r.stage.seen.notes(r.run.Notes)
@@ -91,6 +98,13 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	}
 	c.Judge.Conclude(&r.run, r.trials)
 	return r.run, errors.Join(err, r.folder.WriteEnvironment(r.run.Environment), r.folder.WriteResult(r.run))
+}
+
+// release lets go of the targets, also when the run was interrupted.
+func (r *runner) release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueTime)
+	defer cancel()
+	return r.stage.targets.release(ctx)
 }
 
 // EndedInterrupted is result.Run.Ended of a run that the user stopped.

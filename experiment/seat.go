@@ -35,6 +35,7 @@ type seat struct {
 	// services are the server's, or all of the cluster's; those of a cluster outlive the seat.
 	services []*service
 	cluster  *cluster // nil where the cell has a server of its own
+	grasp    *grasp   // of the endpoint of the user's own, nil where netdelta serves
 	broken   bool     // the connection was lost with a service
 	silent   bool     // nothing came back in the first bursts
 	// far says that the pods are on other machines, and reachBy when the network has to reach the server there.
@@ -91,6 +92,9 @@ func (s *seat) arm(ctx context.Context, tb testbed.Testbed) error {
 	if s.cluster != nil {
 		return s.redial(ctx)
 	}
+	if s.cell.Params.Target != "" {
+		return s.await(ctx, func() error { return s.redial(ctx) })
+	}
 	from, to := s.client.Pod(), s.server.Pod()
 	first, last := to.Ports()
 	port := int(first) + s.ports.server
@@ -116,9 +120,12 @@ func (s *seat) arm(ctx context.Context, tb testbed.Testbed) error {
 
 // redial opens the client's connection, to a server that is there.
 func (s *seat) redial(ctx context.Context) (err error) {
-	if s.cluster != nil {
+	switch {
+	case s.cluster != nil:
 		s.session, err = s.cluster.dial(ctx, s.client, s.cell, s.cpus.client)
-	} else {
+	case s.cell.Params.Target != "":
+		s.session, err = s.dialTarget(ctx)
+	default:
 		s.session, err = s.client.DialWithin(ctx, s.cell.Workload, s.cell.Params, s.local, s.remote, s.cpus.client, s.within(dialWithin))
 	}
 	if err != nil {
@@ -153,7 +160,7 @@ func (s *seat) within(d time.Duration) time.Duration {
 // disarm closes both ends, less a cluster.
 func (s *seat) disarm(ctx context.Context) {
 	err := s.client.Drop(ctx, s.session)
-	if s.cluster == nil {
+	if s.cluster == nil && len(s.services) > 0 {
 		err = errors.Join(err, s.server.Drop(ctx, s.services[0].session))
 	}
 	s.failed = err

@@ -20,7 +20,7 @@ func Paths(cells []result.Cell, trials []result.Trial) []result.PathProof {
 		family    result.Family
 	}
 	at := map[key]int{}
-	of := map[string]int{} // by cell
+	of, aimed := map[string]int{}, map[string]bool{} // by cell
 	var all []result.PathProof
 	for _, c := range cells {
 		k := key{c.Network, c.Placement, c.Params.MTU, c.Params.Family}
@@ -30,23 +30,29 @@ func Paths(cells []result.Cell, trials []result.Trial) []result.PathProof {
 			at[k] = i
 			all = append(all, result.PathProof{Network: k.network, Placement: k.placement, MTU: k.mtu, Family: k.family})
 		}
-		of[c.ID] = i
+		of[c.ID], aimed[c.ID] = i, c.Params.Target != ""
 	}
 	for _, t := range trials {
 		if i, known := of[t.Cell]; known && (t.Failed == "" || t.Path != nil) {
-			note(&all[i], t.Path)
+			note(&all[i], t.Path, aimed[t.Cell])
 		}
 	}
 	return slices.DeleteFunc(all, func(p result.PathProof) bool { return p.Trials == 0 })
 }
 
-// unproved is what a trial without a proof lacks.
-const unproved = "no proof: this testbed does not show its devices"
+// What a trial without a proof lacks.
+const (
+	unproved = "no proof: this testbed does not show its devices"
+	unseen   = "no proof: the target is not netdelta's, and nobody looks where its packets arrive"
+)
 
-// note counts a trial's proof.
-func note(sum *result.PathProof, p *result.Path) {
+// note counts a trial's proof; aimed says that it was of an endpoint of the user's own.
+func note(sum *result.PathProof, p *result.Path, aimed bool) {
 	sum.Trials++
 	weak := []string{unproved}
+	if aimed {
+		weak[0] = unseen
+	}
 	if p != nil {
 		weak = p.Weak
 		if p.OK {

@@ -167,6 +167,7 @@ func Load(s result.Setting) string {
 	add(p.Family == result.IPv6, "IPv6")
 	add(p.Search, "search")
 	add(p.Engine != "" && p.Engine != "netdelta", "by "+p.Engine)
+	add(p.Target != "", "to "+p.Target)
 	for _, l := range p.Conditions.Levels() {
 		add(true, levelWords(l))
 	}

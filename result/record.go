@@ -80,6 +80,8 @@ type Params struct {
 	// Mix is what transactions consist of, as sysbench names it: "read_write", "point_select", "update_index" or
 	// "write_only" (oltp).
 	Mix string `json:"mix,omitempty"`
+	// Target is the URL of an endpoint of the user's own that is measured in place of a server of netdelta's; it has no password.
+	Target string `json:"target,omitempty"`
 	// Conditions are what the network is measured under; they are plain (Conditions.Plain).
 	Conditions Conditions `json:"conditions,omitzero"`
 }

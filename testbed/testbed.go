@@ -24,6 +24,9 @@ type Spec struct {
 	PodsOutlive bool
 	// Conditions are what the network is built under, and stay the same when it is swapped.
 	Conditions result.Conditions
+	// Target is the host of an endpoint that is none of the testbed's, and that all its pods are clients of: the first one stands on
+	// the endpoint's own node. "" is none. It takes a Reacher.
+	Target string
 	// Expect is how packets between nodes must be seen, where the study says so; "" expects what the network's name says.
 	Expect Encapsulation
 }

@@ -23,6 +23,7 @@ func Unused(p result.Params, used ...string) error {
 		{"clients", p.Clients != 0},
 		{"mix", p.Mix != ""},
 		{"engine", p.Engine != ""},
+		{"target", p.Target != ""},
 	} {
 		if have.set && !slices.Contains(used, have.key) {
 			return fmt.Errorf("%s is no parameter of this workload; leave it out", have.key)

@@ -43,6 +43,8 @@ type Workload struct {
 	// Dial opens the client's side, armed: connections are open and warm when it returns. Local port 0 takes any source
 	// port. ctx bounds the start alone.
 	Dial func(ctx context.Context, p result.Params, local netip.AddrPort, server netip.AddrPort, cpu int) (Client, error)
+	// Target is how it speaks to an endpoint of the user's own; nil where it can't.
+	Target *Targeted
 	// Exact opens both ends in this process, pinned to cpu, for a guest whose clock counts instructions. It is nil where a
 	// count of instructions has no meaning, as for streams, whose speed is that of what runs in parallel.
 	Exact func(ctx context.Context, spec ExactSpec, cpu int) (ExactPair, error)

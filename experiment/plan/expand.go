@@ -73,6 +73,7 @@ func levels(p result.Params) []string {
 	add(p.Clients != 0, "clients=%d", p.Clients)
 	add(p.Mix != "", "%s", p.Mix)
 	add(p.Engine != "", "by=%s", p.Engine)
+	add(p.Target != "", "to=%s", target(p.Target))
 	add(p.CPU != "", "cpu=%s", p.CPU)
 	add(p.BusyPoll != 0, "poll=%s", strings.Replace(p.BusyPoll.String(), "µ", "u", 1))
 	add(p.CongestionControl != "", "cc=%s", p.CongestionControl)
@@ -84,6 +85,11 @@ func levels(p result.Params) []string {
 		add(true, "%s", short(l.Factor)+"="+strings.TrimSuffix(l.Value, "/s"))
 	}
 	return parts
+}
+
+// target is a URL within an ID, which slashes part.
+func target(text string) string {
+	return strings.NewReplacer("~", "%7E", "/", "~").Replace(strings.Replace(text, "://", ":", 1))
 }
 
 // short is a condition's name within an ID.

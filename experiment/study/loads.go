@@ -46,6 +46,10 @@ func loads() []parameter {
 		words("mix", func(l *Levels) *[]string { return &l.Mix }, func(p *result.Params) *string { return &p.Mix },
 			"read_write", "point_select", "update_index", "write_only"),
 		engine(),
+		field[string]{
+			key: "target", quotes: true, parse: parseWord[string], text: stringText, bound: func(*checker, string, string) {},
+			of: func(l *Levels) *[]string { return &l.Target }, in: func(p *result.Params) *string { return &p.Target },
+		},
 	}
 }
 

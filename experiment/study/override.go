@@ -30,6 +30,8 @@ type Overrides struct {
 	MTU []unit.Bytes
 	// Family replaces the versions of IP of all workloads; several make it a factor.
 	Family []string
+	// Target replaces the endpoints of the user's own that all workloads are measured against: URLs without passwords.
+	Target []string
 	// Factors replace the levels of one parameter each, of all workloads: "policy=none,nftables".
 	Factors []string
 }
@@ -66,6 +68,7 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	n.Design.override(o, set)
 	n.mtu(o.MTU, set)
 	n.families(trimmed(o.Family), set)
+	n.targets(o.Target, set)
 	if err := n.factors(o.Factors, set).sorted(); err != nil {
 		return nil, err
 	}
@@ -144,6 +147,19 @@ func (s *Study) families(levels []string, set func(path, flag string)) {
 	}
 	for i := range s.Workloads {
 		s.Workloads[i].Levels.Family = nil
+	}
+	s.merge()
+}
+
+// targets has every workload run against these endpoints.
+func (s *Study) targets(levels []string, set func(path, flag string)) {
+	if len(levels) == 0 {
+		return
+	}
+	set("factors.target", "--target")
+	s.Factors.Target = slices.Clone(levels)
+	for i := range s.Workloads {
+		s.Workloads[i].Levels.Target = nil
 	}
 	s.merge()
 }

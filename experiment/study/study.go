@@ -67,6 +67,7 @@ type Levels struct {
 	Clients           []int
 	Mix               []string
 	Engine            []string
+	Target            []string // URLs, without passwords
 	CPU               []string // same, two, any
 	BusyPoll          []time.Duration
 	CongestionControl []string

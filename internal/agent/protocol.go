@@ -36,6 +36,9 @@ const (
 	opHealth       = "health"
 	opRestart      = "restart"
 
+	opHold       = "hold"
+	opDialTarget = "dial-target"
+
 	opClock  = "clock"
 	opVolley = "volley"
 )

@@ -19,6 +19,7 @@ import (
 func Serve(in io.Reader, out io.Writer, workloads []workload.Workload) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &server{ctx: ctx, workloads: workloads, sessions: map[int]session{}, out: bufio.NewWriter(out)}
+	defer s.grips.release()
 	requests := make(chan request)
 	done := make(chan error, 1)
 	go func() { done <- s.loop(requests) }()
@@ -45,15 +46,19 @@ func Serve(in io.Reader, out io.Writer, workloads []workload.Workload) error {
 	return nil
 }
 
-// session is one end of a workload that this agent holds open: exactly one of the two is set.
+// session is what this agent holds open, one end of a workload or a target: exactly one of them is set.
 type session struct {
 	server workload.Server
 	client workload.Client
+	target workload.Held
 }
 
 func (s session) close() error {
-	if s.server != nil {
+	switch {
+	case s.server != nil:
 		return s.server.Close()
+	case s.target != nil:
+		return s.target.Close()
 	}
 	return s.client.Close()
 }
@@ -64,6 +69,7 @@ type server struct {
 	sessions  map[int]session
 	next      int
 	burners   burners
+	grips     grips
 	out       *bufio.Writer
 }
 
@@ -115,6 +121,10 @@ func (s *server) handle(r request) (any, error) {
 		return call(r.Args, s.restart)
 	case opVolley:
 		return call(r.Args, s.volley)
+	case opHold:
+		return call(r.Args, s.hold)
+	case opDialTarget:
+		return call(r.Args, s.dialTarget)
 	case opClose:
 		return call(r.Args, s.end)
 	}

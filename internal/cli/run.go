@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,7 @@ type runOptions struct {
 	exact     bool
 	nodes     string
 	cluster   clusterOptions
+	target    targetOptions
 	metrics   string
 	listener  net.Listener // of metrics; nil where none are to be served
 }
@@ -89,7 +91,7 @@ EXIT STATUS
 			if o.resume != "" && o.out != "" {
 				return usageError{errors.New("--resume goes on in the run's own folder: leave --out away")}
 			}
-			if err := errors.Join(o.collect(cmd.Flags().Changed), o.checkExact(cmd.Flags().Changed)); err != nil {
+			if err := errors.Join(o.collect(cmd.Flags().Changed), env.collectTarget(&o), o.checkExact(cmd.Flags().Changed)); err != nil {
 				return err
 			}
 			if exact, err := o.counts(); err != nil || exact {
@@ -121,6 +123,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.testbed, "testbed", "", "what to run on (default: the study's, lab)")
 	f.StringVar(&o.nodes, "nodes", "", "with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes: names of nodes to measure")
 	o.cluster.add(f)
+	o.target.add(f)
 	f.StringSliceVar(&o.overrides.Networks, "networks", nil, "networks to compare, in place of the study's")
 	f.StringVar(&o.overrides.Baseline, "baseline", "", "network to hold the others against, in place of the study's")
 	f.StringSliceVar(&o.overrides.Workloads, "workloads", nil, "workloads to run, in place of the study's")
@@ -298,6 +301,9 @@ func (env *environment) chooseMoved(name string, o runOptions) (s *study.Study, 
 			moved = toCluster(s, o.overrides)
 		}
 		s.Testbed.Kind = o.testbed
+	}
+	if isCluster(s.Testbed.Kind) {
+		moved = cmp.Or(toTarget(s, o.overrides), moved)
 	}
 	if s, err = s.Override(o.overrides, env.known()); err != nil {
 		return nil, "", err

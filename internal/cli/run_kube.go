@@ -64,6 +64,9 @@ func (c clusterOptions) any() string {
 // checkCluster refuses flags that have no meaning with a study's testbed.
 func (o runOptions) checkCluster(s *study.Study) error {
 	if !isCluster(s.Testbed.Kind) {
+		if flag := o.target.given(); flag != "" {
+			return usageError{fmt.Errorf("%s goes with --testbed %s: from testbed %s, which this study runs on, no packet gets out to an endpoint of yours", flag, kubeTestbed, s.Testbed.Kind)}
+		}
 		if flag := o.cluster.any(); flag != "" {
 			return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, kubeTestbed, s.Testbed.Kind)}
 		}
@@ -99,6 +102,10 @@ const cleanTime = 30 * time.Second
 
 // runOnCluster carries a run out on the cluster that a kubeconfig names. moved is what was changed of the study for that.
 func (env *environment) runOnCluster(ctx context.Context, s *study.Study, moved string, o runOptions) (err error) {
+	password, err := o.target.password(env.in, env.getenv)
+	if err != nil {
+		return err
+	}
 	cluster, err := o.cluster.connect()
 	if err != nil {
 		return err
@@ -132,7 +139,7 @@ func (env *environment) runOnCluster(ctx context.Context, s *study.Study, moved 
 	if err != nil {
 		return errors.Join(err, remove())
 	}
-	config.Folder = folder
+	config.Folder, config.Password = folder, password
 	if len(s.Changes) > 0 {
 		if config.Changer, err = change.New(cluster, change.Options{
 			Run: config.Run.Run, Config: o.cluster.config(), Folder: folder.Dir(), Log: env.err,

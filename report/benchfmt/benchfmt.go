@@ -177,6 +177,7 @@ func name(c result.Cell, processors int) string {
 	add("depth", count(int64(p.Depth)))
 	add("clients", count(int64(p.Clients)))
 	add("mix", p.Mix)
+	add("target", p.Target)
 	for _, l := range p.Conditions.Levels() {
 		add(l.Factor, l.Value)
 	}

@@ -34,7 +34,8 @@ type Driver struct {
 	slots  map[int]bool // ranges of ports on the nodes that are taken
 	said   []string     // to be told with every testbed
 	asked  map[testbed.Spec]error
-	noDNS  bool // the cluster has no name service
+	noDNS  bool                    // the cluster has no name service
+	sites  map[string]testbed.Site // of endpoints, by host
 
 	idling   sync.Mutex // held while idle pods are made
 	idlePods []idlePod
@@ -72,7 +73,7 @@ func (d *Driver) Networks() []network.Network { return Networks() }
 // Supports implements testbed.Driver: it has the API server go through the motions of making what the network needs. What it said
 // once is taken to hold for the run.
 func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
-	key := testbed.Spec{Network: spec.Network, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions.Plain()}
+	key := testbed.Spec{Network: spec.Network, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions.Plain(), Target: spec.Target}
 	d.mu.Lock()
 	err, known := d.asked[key]
 	d.mu.Unlock()
@@ -164,6 +165,9 @@ func possible(spec testbed.Spec) error {
 	if spec.Family != "" && spec.Family != result.IPv4 && spec.Family != result.IPv6 {
 		return fmt.Errorf("family %q: need ipv4 or ipv6", spec.Family)
 	}
+	if err := possibleFor(spec); err != nil {
+		return err
+	}
 	if spec.PodsOutlive && (spec.Network == Host || isSecondary(spec.Network)) {
 		return &testbed.UnsupportedError{
 			Feature: "network " + spec.Network + " under live swaps", Need: "pods that move into another namespace",
@@ -227,7 +231,11 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	if err := check(spec); err != nil {
 		return fail(err)
 	}
-	nodes, err := d.choose(ctx, spec.Nodes)
+	choose := d.choose
+	if spec.Target != "" {
+		choose = func(ctx context.Context, count int) ([]string, error) { return d.chooseFor(ctx, count, spec.Target) }
+	}
+	nodes, err := choose(ctx, spec.Nodes)
 	if err != nil {
 		return fail(err)
 	}
@@ -251,7 +259,8 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 		}
 	}
 	for j := range spec.Nodes * spec.PodsPerNode {
-		host := spec.Network == Host || j == 0 && spec.Conditions.From == result.FromNode
+		client := j == 0 || spec.Target != ""
+		host := spec.Network == Host || client && spec.Conditions.From == result.FromNode
 		t.pods = append(t.pods, &pod{bed: t, index: j, node: nodes[j/spec.PodsPerNode], host: host, proven: map[string]bool{}})
 	}
 	return t, nil

@@ -32,6 +32,9 @@ func (t *Testbed) join(ctx context.Context, p *pod) error {
 	if at := p.Address(); !at.IsValid() && !isSecondary(t.spec.Network) {
 		return fmt.Errorf("it has no address of %s", t.family())
 	}
+	if t.spec.Target != "" {
+		return nil // whether it is reached, each client finds out
+	}
 	if err := t.front(ctx, p); err != nil {
 		return err
 	}

@@ -15,6 +15,15 @@ import (
 // choose picks the nodes of a testbed: the same ones for all testbeds of a run while they take pods, so that no delta is one
 // between nodes.
 func (d *Driver) choose(ctx context.Context, count int) ([]string, error) {
+	all, err := d.usable(ctx, count)
+	if err != nil {
+		return nil, err
+	}
+	return all[:count], nil
+}
+
+// usable are the nodes that choose chooses from, at least so many.
+func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 	o := d.launcher.options
 	d.choosing.Lock()
 	defer d.choosing.Unlock()
@@ -24,7 +33,7 @@ func (d *Driver) choose(ctx context.Context, count int) ([]string, error) {
 		return err
 	})
 	if apierrors.IsForbidden(err) && len(o.Nodes) >= count {
-		return o.Nodes[:count], nil // the scheduler will tell what is wrong with them
+		return o.Nodes, nil // the scheduler will tell what is wrong with them
 	}
 	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("find nodes for the pods: %w; or name them with --nodes", mendable(err))
@@ -43,7 +52,7 @@ func (d *Driver) choose(ctx context.Context, count int) ([]string, error) {
 		return nil, fmt.Errorf("find %d nodes for the pods: %d of %d take pods%s; measure placement same-node alone, or name nodes with --nodes", count, len(kept), len(list.Items), reasons(refused))
 	}
 	d.chosen = kept
-	return kept[:count], nil
+	return slices.Clone(kept), nil
 }
 
 // reasons are why nodes take no pods, in brackets.

@@ -148,7 +148,7 @@ func (p *pod) selector() map[string]string {
 // wish is what the pod has to be like.
 func (p *pod) wish() Wish {
 	w := Wish{Name: p.name(), Role: RoleServer, Labels: p.selector(), Annotations: map[string]string{}, HostNetwork: p.host, Node: p.node}
-	if p.index == 0 {
+	if p.index == 0 || p.bed.spec.Target != "" {
 		w.Role = RoleClient
 	}
 	w.First, w.Last = p.Ports()

@@ -41,7 +41,8 @@ func Workload() workload.Workload {
 			}
 			return serve(ctx, fill(p), listen, cpu)
 		},
-		Dial: dial,
+		Dial:   dial,
+		Target: targeted(),
 	}
 }
 
@@ -71,13 +72,20 @@ func check(p result.Params) error {
 		RequestRateMost:   engine.RequestRateMost,
 		CongestionControl: true,
 		NoDelay:           true,
-		Used:              []string{"file", "reconnect", "engine"},
+		Used:              []string{"file", "reconnect", "engine", "target"},
 	}.Check(p)
 }
 
 // checkOwn checks what the engine does not know of.
 func checkOwn(p result.Params) error {
+	if err := workload.CheckTarget(p, workload.SchemeHTTP); err != nil {
+		return err
+	}
 	switch {
+	case p.Target != "" && p.File != 0 && p.File != defaults().File:
+		return fmt.Errorf("file is what netdelta's own server has; leave it out with a target, whose answers are as long as they are")
+	case p.Target != "" && p.Engine != "":
+		return fmt.Errorf("engine %q can't be had with a target; leave it out", p.Engine)
 	case p.Message != 0:
 		return fmt.Errorf("message is no parameter of this workload; leave it out, and give the size of the file")
 	case p.File != 0 && (p.File < leastFile || p.File > mostFile):
@@ -107,6 +115,9 @@ func sourcePorts(p result.Params) int {
 
 // demand is what the workload needs with parameters p.
 func demand(p result.Params) workload.Demand {
+	if p.Target != "" {
+		return workload.Demand{} // whatever serves is there already
+	}
 	p = fill(p)
 	d := workload.Demand{
 		Programs: []workload.Program{{Name: nginxProgram, Package: "nginx-light"}},

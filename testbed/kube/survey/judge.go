@@ -76,6 +76,7 @@ func judgeRights(s Survey) []Finding {
 		{ForServices, Warning, "the networks clusterip, nodeport and headless can't be measured without"},
 		{ForFleets, Warning, "many clients at once can't be started without"},
 		{ForPolicies, Warning, "what NetworkPolicies cost can't be measured without"},
+		{ForTargets, Warning, "it is not known where your own endpoints stand, so that no client can be put on their node, without"},
 		{ForMultus, Warning, "secondary networks can't be measured without"},
 	} {
 		missing := lacking(s.Rights, c.purpose)

@@ -18,6 +18,8 @@ const (
 	ForFleets Purpose = "fleets"
 	// ForPolicies: what NetworkPolicies cost.
 	ForPolicies Purpose = "policies"
+	// ForTargets: endpoints of the user's own, in the same namespace. Those of others take the same rights there.
+	ForTargets Purpose = "targets"
 	// ForMultus: the networks multus:NAME, where Multus is.
 	ForMultus Purpose = "multus"
 	// ForDoctor: what only the survey reads. A run needs none of it.
@@ -94,6 +96,7 @@ func Needs(namespace string) []Need {
 		want(ForServices, namespace, "discovery.k8s.io", "endpointslices", "list"),
 		want(ForFleets, namespace, "batch", "jobs", "create patch list delete"),
 		want(ForPolicies, namespace, "networking.k8s.io", "networkpolicies", "create list delete"),
+		want(ForTargets, namespace, "", "services", "get"),
 		want(ForMultus, namespace, multusGroup, "network-attachment-definitions", "get"),
 	)
 	return slices.Concat(all,

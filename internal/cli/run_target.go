@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"netdelta/experiment/study"
+	"netdelta/testbed"
+	"netdelta/testbed/kube"
+	"netdelta/workload"
+)
+
+// targetOptions are the flags of run that are about an endpoint of the user's own.
+type targetOptions struct {
+	url, passwordFile string
+	target            workload.Target // the URL, read
+}
+
+// passwordVariable names the variable of the environment that may have a target's password.
+const passwordVariable = "NETDELTA_TARGET_PASSWORD"
+
+func (t *targetOptions) add(f *pflag.FlagSet) {
+	f.StringVar(&t.url, "target", "", "`URL` of an endpoint of your own in the cluster, measured in place of a server of netdelta's: http://HOST[:PORT][/PATH], mysql://USER@HOST[:PORT]/DATABASE")
+	f.StringVar(&t.passwordFile, "target-password-file", "", "file with the password of the target; - is standard input (default: $"+passwordVariable+")")
+}
+
+// given names one of them that was given, "" where none was.
+func (t *targetOptions) given() string {
+	switch {
+	case t.url != "":
+		return "--target"
+	case t.passwordFile != "":
+		return "--target-password-file"
+	}
+	return ""
+}
+
+// collectTarget reads the URL, and has a workload that speaks to it take the place of the study's where no flag names any.
+func (env *environment) collectTarget(o *runOptions) error {
+	if o.target.url == "" {
+		return nil
+	}
+	t, err := workload.ParseTarget(o.target.url)
+	if err != nil {
+		return usageError{fmt.Errorf("--target: %w", err)}
+	}
+	if t.Password.Given() && o.target.passwordFile != "" {
+		return usageError{errors.New("--target has a password, and --target-password-file gives one: leave one of them out")}
+	}
+	o.target.target = t
+	o.overrides.Target = []string{t.String()}
+	if len(o.overrides.Workloads) > 0 {
+		return nil
+	}
+	for _, w := range env.workloads {
+		if w.Target != nil && slices.Contains(w.Target.Schemes, t.Scheme) {
+			o.overrides.Workloads = append(o.overrides.Workloads, w.Name)
+		}
+	}
+	if len(o.overrides.Workloads) == 0 {
+		return usageError{fmt.Errorf("--target: %w", workload.UnspokenError(t, env.workloads))}
+	}
+	return nil
+}
+
+// password is that of the target: in its URL, in a file, or in the environment.
+func (t *targetOptions) password(in io.Reader, getenv func(string) string) (workload.Secret, error) {
+	if t.target.Password.Given() {
+		return t.target.Password, nil
+	}
+	if t.passwordFile == "" {
+		return workload.NewSecret(getenv(passwordVariable)), nil
+	}
+	var text []byte
+	var err error
+	if t.passwordFile == "-" {
+		text, err = io.ReadAll(io.LimitReader(in, mostPassword+1))
+	} else {
+		text, err = os.ReadFile(t.passwordFile)
+	}
+	if err != nil {
+		return workload.Secret{}, usageError{fmt.Errorf("--target-password-file: %w", err)}
+	}
+	line := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	if line == "" || len(line) > mostPassword || strings.ContainsAny(line, "\r\n\x00") {
+		return workload.Secret{}, usageError{fmt.Errorf("--target-password-file: %s has to hold the password alone, on one line of %d characters at most", t.passwordFile, mostPassword)}
+	}
+	return workload.NewSecret(line), nil
+}
+
+// mostPassword is how long a password is at most.
+const mostPassword = 1024
+
+// toTarget has a study compare where clients of a target stand, in the nodes' network and in the pods': other networks of a cluster
+// say how netdelta's own servers are reached. Networks that change the cluster stay, and so does what a flag asks for. It says what
+// was changed.
+func toTarget(s *study.Study, o study.Overrides) (note string) {
+	if len(o.Target) == 0 || len(o.Networks) > 0 {
+		return ""
+	}
+	changes := func(name string) bool {
+		return slices.ContainsFunc(s.Changes, func(c testbed.Change) bool { return c.Network == name })
+	}
+	before := slices.Clone(s.Networks)
+	s.Networks = []string{kube.Host, kube.Pod}
+	for _, name := range before {
+		if changes(name) {
+			s.Networks = append(s.Networks, name)
+		}
+	}
+	if o.Baseline == "" {
+		s.Baseline = kube.Host
+	}
+	if slices.Equal(before, s.Networks) {
+		return ""
+	}
+	return fmt.Sprintf("the networks are where the clients of the target stand: %s", strings.Join(s.Networks, ", "))
+}

@@ -1,0 +1,124 @@
+package cli_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"netdelta/result"
+	"netdelta/testbed/kube"
+)
+
+// webServer is a server that somebody else runs: busybox's, with a file, and an answer that is none.
+const webServer = `mkdir -p /tmp/w/cgi-bin && cd /tmp/w && head -c 5000 /dev/zero >file
+printf '#!/bin/sh\necho "Status: 500 Broken"; echo; echo no' >cgi-bin/broken && chmod +x cgi-bin/broken
+exec busybox httpd -f -p 8080 -h /tmp/w`
+
+// serveWeb runs it in a pod behind a Service "web" of the namespace, and says on which node it is.
+func serveWeb(t *testing.T, c *kube.Cluster) string {
+	t.Helper()
+	grace := int64(1)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: &grace, NodeSelector: map[string]string{"kubernetes.io/hostname": "w2"},
+			Containers: []corev1.Container{{
+				Name: "web", Image: imageOfCluster, ImagePullPolicy: corev1.PullNever, Command: []string{"sh", "-c", webServer},
+				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/file", Port: intstr.FromInt32(8080)}}},
+			}},
+		},
+	}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       corev1.ServiceSpec{Selector: pod.Labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}},
+	}
+	if _, err := c.API.CoreV1().Pods(c.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.API.CoreV1().Services(c.Namespace).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		now, err := c.API.CoreV1().Pods(c.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, condition := range now.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				return now.Spec.NodeName
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the server is not ready: %+v", now.Status)
+		}
+	}
+}
+
+// TestTargetOnCluster measures a web server that is none of netdelta's, and says what is wrong with one that can't be.
+func TestTargetOnCluster(t *testing.T) {
+	c, flags := inNamespace(t)
+	node := serveWeb(t, c)
+	at := "http://web." + c.Namespace + ".svc"
+	call := func(out, target string, more ...string) []string {
+		return append(append([]string{"run", "--quiet", "--builds", "1", "--rounds", "5", "--out", out, "--target", target}, flags...), more...)
+	}
+	t.Run("measured", func(t *testing.T) {
+		dir := t.TempDir()
+		finish(t, longCommand(t, dir, call("run", at+"/file", "--factor", "reconnect=false,true")...)).want(t, statusDone).shows(t, "to "+at+"/file", "on one node", "across nodes")
+		measuredTarget(t, filepath.Join(dir, "run"), node)
+	})
+	for name, wrong := range map[string]struct{ target, says string }{
+		"no such service": {"http://wep." + c.Namespace + ".svc/file", `there is no service "wep"`},
+		"broken":          {at + "/cgi-bin/broken", "it answers 500"},
+		"not there":       {"http://" + serverAddress(t, c) + ":9/", "nothing listens on this port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			finish(t, longCommand(t, t.TempDir(), call("run", wrong.target, "--placement", "cross-node")...)).want(t, statusFailed).says(t, wrong.says)
+		})
+	}
+	if left := podsOf(t, c); len(left) > 0 {
+		t.Errorf("%d pods are left", len(left))
+	}
+}
+
+// serverAddress is that of the server's pod.
+func serverAddress(t *testing.T, c *kube.Cluster) string {
+	t.Helper()
+	pod, err := c.API.CoreV1().Pods(c.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod.Status.PodIP
+}
+
+// measuredTarget checks what a run says of a server on a node.
+func measuredTarget(t *testing.T, dir, node string) {
+	t.Helper()
+	run, err := result.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(run.Notes, "\n"); !strings.Contains(notes, "with 5000 bytes") || !strings.Contains(notes, "stands on node "+node) || !strings.Contains(notes, "looked up once") {
+		t.Errorf("the notes are %q", run.Notes)
+	}
+	seen := map[string]int64{}
+	for _, tr := range trials(t, dir) {
+		if tr.Failed != "" || tr.Errors > 0 {
+			t.Errorf("%s: %d errors, %s", tr.ID(), tr.Errors, tr.Failed)
+		}
+		seen[tr.Cell] += tr.Transactions
+	}
+	for _, cell := range run.Cells {
+		if cell.Unsupported != "" || seen[cell.ID] == 0 {
+			t.Errorf("%s: %d requests (%s)", cell.ID, seen[cell.ID], cell.Unsupported)
+		}
+	}
+	if len(run.Cells) != 12 { // two networks and a twin, two placements, two ways to connect
+		t.Errorf("there are %d cells", len(run.Cells))
+	}
+}

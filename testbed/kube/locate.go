@@ -1,0 +1,255 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/testbed"
+)
+
+var _ testbed.Reacher = (*Driver)(nil)
+
+// Inner implements testbed.Reacher.
+func (d *Driver) Inner() string { return Pod }
+
+// Locate implements testbed.Reacher: services and pods are asked for, those of other namespaces too.
+func (d *Driver) Locate(ctx context.Context, host string) (testbed.Site, error) {
+	d.mu.Lock()
+	site, known := d.sites[host]
+	d.mu.Unlock()
+	if known {
+		return site, nil
+	}
+	var found located
+	err := persist(ctx, func() (err error) {
+		found, err = d.cluster.locate(ctx, host)
+		return err
+	})
+	if err == nil {
+		site, err = d.siteOf(ctx, found)
+	}
+	if err != nil {
+		return site, fmt.Errorf("look for the endpoint %s in cluster %s: %w", host, d.cluster.Name, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sites == nil {
+		d.sites = map[string]testbed.Site{}
+	}
+	d.sites[host] = site
+	return site, nil
+}
+
+// located is where an endpoint was found: the names of nodes, or why they are not known.
+type located struct {
+	nodes   []string
+	unknown string
+}
+
+// siteOf says what an endpoint's nodes mean for the clients of a run.
+func (d *Driver) siteOf(ctx context.Context, found located) (testbed.Site, error) {
+	slices.Sort(found.nodes)
+	site := testbed.Site{Nodes: slices.Compact(found.nodes)}
+	if len(site.Nodes) == 0 {
+		site.Apart = "it is not known which node it is on: " + found.unknown
+		site.Mixed = site.Apart
+		return site, nil
+	}
+	able, err := d.usable(ctx, 1)
+	if err != nil {
+		return site, err
+	}
+	free := slices.ContainsFunc(able, func(name string) bool { return !slices.Contains(site.Nodes, name) })
+	switch {
+	case len(site.Nodes) > 1:
+		site.Apart = fmt.Sprintf("it stands on %d nodes (%s), and which one answers is not the client's to choose; name one of its pods", len(site.Nodes), strings.Join(site.Nodes, ", "))
+	case !slices.Contains(able, site.Nodes[0]):
+		site.Apart = fmt.Sprintf("no pod of the run can be put on node %s, where it stands", site.Nodes[0])
+	}
+	if !free {
+		site.Mixed = fmt.Sprintf("it stands on all nodes that the run may use (%s)", strings.Join(able, ", "))
+	}
+	return site, nil
+}
+
+// locate finds the nodes of an endpoint.
+func (c *Cluster) locate(ctx context.Context, host string) (located, error) {
+	if at, err := netip.ParseAddr(host); err == nil {
+		return c.locateAddress(ctx, at)
+	}
+	labels := strings.Split(host, ".")
+	service, namespace, pod, sure := labels[0], c.Namespace, "", false
+	switch at := slices.Index(labels, "svc"); {
+	case at == 2:
+		namespace, sure = labels[1], true
+	case at == 3:
+		pod, service, namespace, sure = labels[0], labels[1], labels[2], true
+	case at >= 0 || len(labels) > 2:
+		return located{unknown: "its name is not that of a service (NAME.NAMESPACE.svc)"}, nil
+	case len(labels) == 2:
+		namespace = labels[1]
+	}
+	s, err := c.API.CoreV1().Services(namespace).Get(ctx, service, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && (sure || len(labels) == 1):
+		return located{}, c.noService(ctx, namespace, service)
+	case apierrors.IsNotFound(err):
+		return located{unknown: fmt.Sprintf("there is no service %s in namespace %s", service, namespace)}, nil
+	case apierrors.IsForbidden(err):
+		return located{unknown: mendable(err).Error()}, nil
+	case err != nil:
+		return located{}, err
+	}
+	return c.locateService(ctx, s, pod)
+}
+
+// noService is the error of a service that is not there, with those that are.
+func (c *Cluster) noService(ctx context.Context, namespace, name string) error {
+	list, err := c.API.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{Limit: mostListed})
+	if err != nil || len(list.Items) == 0 {
+		return fmt.Errorf("there is no service %q in namespace %q, and no other; is it the right namespace?", name, namespace)
+	}
+	var names []string
+	for _, s := range list.Items {
+		names = append(names, s.Name)
+	}
+	return fmt.Errorf("there is no service %q in namespace %q%s; there are: %s", name, namespace, meant(name, names), strings.Join(names, ", "))
+}
+
+// mostListed is how many names an error has at most.
+const mostListed = 20
+
+// locateService finds the nodes behind a service, or behind one pod of it.
+func (c *Cluster) locateService(ctx context.Context, s *corev1.Service, pod string) (located, error) {
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		return located{unknown: fmt.Sprintf("service %s leads out of the cluster, to %q", s.Name, s.Spec.ExternalName)}, nil
+	}
+	list, err := c.API.DiscoveryV1().EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
+	if apierrors.IsForbidden(err) {
+		return located{unknown: mendable(err).Error()}, nil
+	}
+	if err != nil {
+		return located{}, err
+	}
+	var found located
+	ready, placeless := 0, 0
+	for _, slice := range list.Items {
+		for _, e := range slice.Endpoints {
+			if e.Conditions.Ready != nil && !*e.Conditions.Ready || pod != "" && (e.Hostname == nil || *e.Hostname != pod) {
+				continue
+			}
+			ready++
+			if e.NodeName == nil {
+				placeless++
+				continue
+			}
+			found.nodes = append(found.nodes, *e.NodeName)
+		}
+	}
+	switch {
+	case ready == 0:
+		return located{}, fmt.Errorf("service %s in namespace %s has no endpoint that is ready%s; look with kubectl -n %s get pods,endpointslices", s.Name, s.Namespace, ofPod(pod), s.Namespace)
+	case placeless > 0:
+		return located{unknown: fmt.Sprintf("service %s has endpoints that are no pods", s.Name)}, nil
+	}
+	return found, nil
+}
+
+func ofPod(pod string) string {
+	if pod == "" {
+		return ""
+	}
+	return fmt.Sprintf(" by the name of pod %q", pod)
+}
+
+// locateAddress finds out whose an address is: a node's, a pod's or a service's.
+func (c *Cluster) locateAddress(ctx context.Context, at netip.Addr) (located, error) {
+	nodes, err := c.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return located{}, err
+	}
+	if err == nil {
+		for _, n := range nodes.Items {
+			if slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == at.String() }) {
+				return located{nodes: []string{n.Name}}, nil
+			}
+		}
+	}
+	pods, err := c.API.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "status.podIP=" + at.String()})
+	if apierrors.IsForbidden(err) {
+		return located{unknown: mendable(err).Error()}, nil
+	}
+	if err != nil {
+		return located{}, err
+	}
+	for _, p := range pods.Items {
+		if p.Spec.NodeName != "" && p.Status.Phase == corev1.PodRunning {
+			return located{nodes: []string{p.Spec.NodeName}}, nil
+		}
+	}
+	services, err := c.API.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.clusterIP=" + at.String()})
+	switch {
+	case apierrors.IsForbidden(err):
+		return located{unknown: mendable(err).Error()}, nil
+	case err != nil:
+		return located{}, err
+	case len(services.Items) == 1:
+		return c.locateService(ctx, &services.Items[0], "")
+	}
+	return located{unknown: "the address is of no node, pod or service"}, nil
+}
+
+// chooseFor is choose for the clients of an endpoint: its own node comes first, then those on which it is not.
+func (d *Driver) chooseFor(ctx context.Context, count int, host string) ([]string, error) {
+	ordered, err := d.usable(ctx, count)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	site, known := d.sites[host]
+	d.mu.Unlock()
+	if !known {
+		return nil, errors.New("the endpoint has not been located")
+	}
+	rank := func(name string) int {
+		switch {
+		case len(site.Nodes) > 0 && name == site.Nodes[0]:
+			return 0
+		case slices.Contains(site.Nodes, name):
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(ordered, func(a, b string) int { return rank(a) - rank(b) })
+	return ordered[:count], nil
+}
+
+// possibleFor says what can't be had of the clients of an endpoint.
+func possibleFor(spec testbed.Spec) error {
+	switch {
+	case spec.Target == "":
+		return nil
+	case spec.Network != Host && spec.Network != Pod:
+		return &testbed.UnsupportedError{
+			Feature: "network " + spec.Network + " with a target", Need: "a server of netdelta's own behind it: how a target is reached is said by its URL",
+			Mend: fmt.Sprintf("compare %s and %s, which are where the clients stand, and name the target by a service, a node's port or a pod's address", Host, Pod),
+		}
+	case spec.Conditions.Plain().Policy != "":
+		return &testbed.UnsupportedError{
+			Feature: "policy with a target", Need: "a server of netdelta's own, which it may guard",
+			Mend: "leave policy out, or have a network apply your policies (docs/kubernetes-changes.md)",
+		}
+	case spec.PodsOutlive:
+		return &testbed.UnsupportedError{Feature: "a target in blocks", Need: "pods that move into another namespace", Mend: "measure it without --blocks"}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package kube
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// TestLocate finds endpoints by the names and addresses that they have.
+func TestLocate(t *testing.T) {
+	yes, no, w1, w2, hostname := true, false, "w1", "w2", "db-0"
+	named := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}}
+	}
+	c := &Cluster{Name: "test", Namespace: "own", API: fake.NewClientset(
+		&corev1.Service{ObjectMeta: named("web")}, &corev1.Service{ObjectMeta: named("db")}, &corev1.Service{ObjectMeta: named("idle")},
+		&corev1.Service{ObjectMeta: named("away"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"}},
+		&discoveryv1.EndpointSlice{ObjectMeta: named("web"), Endpoints: []discoveryv1.Endpoint{{NodeName: &w1}, {NodeName: &w2, Conditions: discoveryv1.EndpointConditions{Ready: &no}}}},
+		&discoveryv1.EndpointSlice{ObjectMeta: named("db"), Endpoints: []discoveryv1.Endpoint{{NodeName: &w1, Hostname: &hostname}, {NodeName: &w2, Conditions: discoveryv1.EndpointConditions{Ready: &yes}}}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w2"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "10.0.0.2"}}}},
+	)}
+	for host, want := range map[string]string{
+		"web.shop.svc": "w1", "web.shop": "w1", "web.shop.svc.cluster.local": "w1", "db.shop.svc": "w1,w2", "db-0.db.shop.svc": "w1", "10.0.0.2": "w2",
+	} {
+		got, err := c.locate(t.Context(), host)
+		if err != nil || strings.Join(got.nodes, ",") != want {
+			t.Errorf("%s: got %+v, %v", host, got, err)
+		}
+	}
+	for host, want := range map[string]string{
+		"away.shop.svc": "leads out of the cluster", "www.example.com": "not that of a service", "example.com": "there is no service example in namespace com",
+	} {
+		if got, err := c.locate(t.Context(), host); err != nil || !strings.Contains(got.unknown, want) {
+			t.Errorf("%s: got %+v, %v", host, got, err)
+		}
+	}
+	for host, want := range map[string]string{
+		"wep.shop.svc": `did you mean "web"?`, "web": `no service "web" in namespace "own"`, "idle.shop.svc": "has no endpoint that is ready", "db-9.db.shop.svc": `by the name of pod "db-9"`,
+	} {
+		if _, err := c.locate(t.Context(), host); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", host, err)
+		}
+	}
+}
+
+// TestPossibleFor: only where the client stands can be chosen.
+func TestPossibleFor(t *testing.T) {
+	for _, spec := range []testbed.Spec{{Network: Host}, {Network: Pod}, {Network: Pod, Conditions: result.Conditions{From: result.FromNode}}} {
+		spec.Target = "web"
+		if err := possible(spec); err != nil {
+			t.Errorf("%+v: %v", spec, err)
+		}
+	}
+	for _, spec := range []testbed.Spec{{Network: ClusterIP}, {Network: "multus:a/b"}, {Network: Pod, PodsOutlive: true}, {Network: Pod, Conditions: result.Conditions{Policy: result.PolicyKubernetes}}} {
+		spec.Target = "web"
+		if err := possible(spec); err == nil || !strings.Contains(err.Error(), "target") {
+			t.Errorf("%+v: got %v", spec, err)
+		}
+	}
+}
