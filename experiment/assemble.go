@@ -61,7 +61,7 @@ func assembled(s *study.Study, p Plan, driver testbed.Driver, workloads []worklo
 		},
 		Rules: p.Rules, Costs: p.Costs,
 		Burst: s.Design.Burst, Blocks: p.Blocks, VisitBursts: s.Design.Rounds,
-		Testbed:   testbed.Spec{Nodes: max(s.Testbed.Nodes, p.nodes()), PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link)},
+		Testbed:   testbed.Spec{Nodes: max(s.Testbed.Nodes, p.nodes()), PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link), Peers: p.peers()},
 		Driver:    driver,
 		Changes:   s.Changes,
 		Workloads: workloads,

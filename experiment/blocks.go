@@ -22,7 +22,7 @@ const settle = 50 * time.Millisecond
 type swapper struct {
 	stage   *stage
 	visitor *visitor
-	beds    map[underlay]*swapBed
+	beds    map[ground]*swapBed
 	// left is how much time the run has, and spent what was spent on beds since it was last asked for.
 	left  func() time.Duration
 	spent time.Duration
@@ -41,8 +41,21 @@ type swapBed struct {
 	clusters map[string]*cluster // by key
 }
 
+// ground is what networks share that are swapped under the same pods.
+type ground struct {
+	underlay
+	apart string // the only network of these pods, "" where they take all others
+}
+
+func (st *stage) groundOf(g group) ground {
+	if st.apart[g.network] {
+		return ground{g.underlay, g.network}
+	}
+	return ground{underlay: g.underlay}
+}
+
 func newSwapper(st *stage, v *visitor, left func() time.Duration) *swapper {
-	return &swapper{stage: st, visitor: v, left: left, beds: map[underlay]*swapBed{}}
+	return &swapper{stage: st, visitor: v, left: left, beds: map[ground]*swapBed{}}
 }
 
 // once is what was spent, since it was last asked for, on what is done once in a run.
@@ -247,7 +260,7 @@ func (w *swapper) rearm(ctx context.Context, s *seat) error {
 // notLost leaves out the cells whose services died too often: the run's notes say so. Those of services that never started fail
 // and say why.
 func (w *swapper) notLost(g group, cells []result.Cell) []result.Cell {
-	bed := w.beds[g.underlay]
+	bed := w.beds[w.stage.groundOf(g)]
 	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool {
 		d := demandOf(w.stage.workloads, c)
 		if bed == nil || d.Cluster == nil {
@@ -288,11 +301,11 @@ func (w *swapper) serve(ctx context.Context, bed *swapBed, u underlay) error {
 // bed is the testbed with a group's underlay. It is opened, with the group's network, when it is first needed; one whose agents
 // were lost is replaced.
 func (w *swapper) bed(ctx context.Context, g group) (bed *swapBed, opened bool, err error) {
-	if bed := w.beds[g.underlay]; bed != nil {
+	if bed := w.beds[w.stage.groundOf(g)]; bed != nil {
 		if bed.crew.alive() {
 			return bed, false, nil
 		}
-		delete(w.beds, g.underlay)
+		delete(w.beds, w.stage.groundOf(g))
 		for _, k := range bed.clusters {
 			w.stage.ward.died(k.of, "a pod was lost with it")
 		}
@@ -313,7 +326,7 @@ func (w *swapper) bed(ctx context.Context, g group) (bed *swapBed, opened bool, 
 	if bed.crew, err = w.stage.startAgents(ctx, &bed.held, tb, w.cells); err != nil {
 		return nil, false, errors.Join(err, bed.held.close())
 	}
-	w.beds[g.underlay] = bed
+	w.beds[w.stage.groundOf(g)] = bed
 	return bed, true, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/internal/agent"
+	"netdelta/network"
 	"netdelta/probe/cpu"
 	"netdelta/probe/path"
 	"netdelta/probe/pressure"
@@ -45,6 +46,8 @@ type stage struct {
 	// remote says that the pods run on machines that this program does not run on.
 	remote  bool
 	targets *targets
+	// apart are the networks whose pods are others than those of all other networks.
+	apart map[string]bool
 }
 
 func newStage(c Config) *stage {
@@ -58,7 +61,19 @@ func newStage(c Config) *stage {
 		seed: c.Run.Seed, ports: assigned, seen: &sightings{},
 		burst: c.Burst, visit: c.VisitBursts, ward: &ward{}, remote: remote, changes: c.Changes,
 		targets: &targets{password: c.Password},
+		apart:   apartNetworks(c.Driver),
 	}
+}
+
+// apartNetworks are the driver's networks whose pods are others than those of all other networks.
+func apartNetworks(d testbed.Driver) map[string]bool {
+	all := map[string]bool{}
+	if own, has := d.(interface{ Networks() []network.Network }); has {
+		for _, n := range own.Networks() {
+			all[n.Name] = n.Apart
+		}
+	}
+	return all
 }
 
 // ports are those of a setting: the same in every network and build, so that no hash of a connection's addresses differs

@@ -25,8 +25,10 @@ type cluster struct {
 	ward    *ward
 	members []*service
 	peers   []netip.Addr
-	failed  error // why it did not start
-	vain    int   // recoveries in a row that did not help
+	ports   []uint16 // at which clients reach the first pod, where something may stand in front of it
+	apart   bool     // the pods share no file system
+	failed  error    // why it did not start
+	vain    int      // recoveries in a row that did not help
 }
 
 // errLost is matched by the error of a cluster that was given up.
@@ -60,7 +62,7 @@ func (st *stage) clusterCPU(c result.Cell) int {
 // startCluster starts the daemons of a cluster, those of the first pod first, then all others at once. A cluster that does
 // not start is given up; it says why.
 func (st *stage) startCluster(ctx context.Context, c result.Cell, d workload.Demand, agents []*agent.Agent) *cluster {
-	k := &cluster{of: charge(c, d), cell: c, ward: st.ward, members: make([]*service, len(agents)), cpu: st.clusterCPU(c)}
+	k := &cluster{of: charge(c, d), cell: c, ward: st.ward, members: make([]*service, len(agents)), cpu: st.clusterCPU(c), ports: d.Cluster.Ports, apart: st.remote}
 	for i, a := range agents {
 		k.peers = append(k.peers, a.Pod().Address())
 		k.members[i] = &service{agent: a}
@@ -86,7 +88,7 @@ func (st *stage) startCluster(ctx context.Context, c result.Cell, d workload.Dem
 // serve starts the daemons of one pod.
 func (k *cluster) serve(ctx context.Context, i int) (err error) {
 	m := k.members[i]
-	m.session, err = m.agent.ServeCluster(ctx, k.cell.Workload, k.cell.Params, workload.Place{Pod: i, Peers: k.peers, CPU: k.cpu}, clusterWithin)
+	m.session, err = m.agent.ServeCluster(ctx, k.cell.Workload, k.cell.Params, workload.Place{Pod: i, Peers: k.peers, CPU: k.cpu, Apart: k.apart}, clusterWithin)
 	if err != nil {
 		return fmt.Errorf("starting the services of %s: %w", k.of, err)
 	}
@@ -215,6 +217,20 @@ func aside(client *agent.Agent, clusters map[string]*cluster) []testbed.Pod {
 }
 
 // dial opens a client of the cluster.
-func (k *cluster) dial(ctx context.Context, a *agent.Agent, c result.Cell, cpu int) (int, error) {
-	return a.DialCluster(ctx, c.Workload, c.Params, workload.Place{Pod: -1, Peers: k.peers, CPU: cpu}, dialWithin)
+func (k *cluster) dial(ctx context.Context, tb testbed.Testbed, a *agent.Agent, c result.Cell, cpu int) (int, error) {
+	return a.DialCluster(ctx, c.Workload, c.Params, workload.Place{Pod: -1, Peers: k.reached(tb, a), CPU: cpu, Apart: k.apart}, dialWithin)
+}
+
+// reached is where a client reaches the pods: at what stands in front of them in the present network, where something does.
+func (k *cluster) reached(tb testbed.Testbed, client *agent.Agent) []netip.Addr {
+	all := slices.Clone(k.peers)
+	for i, m := range k.members {
+		if !k.apart || len(k.ports) == 0 {
+			break
+		}
+		if at := tb.Endpoint(client.Pod(), m.agent.Pod(), k.ports[0]); at.IsValid() {
+			all[i] = at.Addr()
+		}
+	}
+	return all
 }

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ const here = "lab"
 
 // refuseUnmet notes what the cells need, and takes out those that can't have it: programs that are not installed, memory that
 // is not there, a way to their servers that there is not.
-func (p *Plan) refuseUnmet(workloads []workload.Workload, driver testbed.Driver) error {
+func (p *Plan) refuseUnmet(ctx context.Context, workloads []workload.Workload, driver testbed.Driver) error {
 	p.demands = map[string]workload.Demand{}
 	free, err := machine.FreeMemory()
 	if err != nil {
@@ -39,7 +40,7 @@ func (p *Plan) refuseUnmet(workloads []workload.Workload, driver testbed.Driver)
 	for i, c := range p.Cells {
 		d := demandOf(workloads, c)
 		p.demands[c.ID] = d
-		why, err := unmet(c, d, driver, free)
+		why, err := unmet(ctx, c, d, driver, free)
 		if err != nil {
 			return err
 		}
@@ -51,10 +52,11 @@ func (p *Plan) refuseUnmet(workloads []workload.Workload, driver testbed.Driver)
 }
 
 // unmet is why a cell can't have what it needs, "" where it can.
-func unmet(c result.Cell, d workload.Demand, driver testbed.Driver, free unit.Bytes) (string, error) {
+func unmet(ctx context.Context, c result.Cell, d workload.Demand, driver testbed.Driver, free unit.Bytes) (string, error) {
 	on := c.Params.Conditions.Plain()
+	equipped, elsewhere := driver.(testbed.Equipped)
 	switch {
-	case len(d.Programs) > 0 && driver.Name() != here:
+	case len(d.Programs) > 0 && driver.Name() != here && !elsewhere:
 		return fmt.Sprintf("workload %s is unsupported on testbed %s: it runs programs, which can't be looked for in pods on other machines; run it with --testbed %s", c.Workload, driver.Name(), here), nil
 	case d.Cluster != nil && c.Placement == result.SameNode:
 		return fmt.Sprintf("workload %s on one node is unsupported: its %d servers stand on a node each; measure it across nodes (placement: [%s])", c.Workload, d.Cluster.Pods, result.CrossNode), nil
@@ -63,7 +65,33 @@ func unmet(c result.Cell, d workload.Demand, driver testbed.Driver, free unit.By
 	case d.Memory > 0 && driver.Name() == here && d.Memory+daemon.Spare > free:
 		return fmt.Sprintf("workload %s is unsupported: needs %v of memory for its servers, %v are free; end other programs or run it on a machine with more", c.Workload, d.Memory, free), nil
 	}
+	if elsewhere {
+		return lackingElsewhere(ctx, c.Workload, d, equipped)
+	}
 	return lackingPrograms(c.Workload, d)
+}
+
+// lackingElsewhere is what the pods don't have of what a workload needs, "" where all is there.
+func lackingElsewhere(ctx context.Context, name string, d workload.Demand, where testbed.Equipped) (string, error) {
+	if len(d.Programs) == 0 {
+		return "", nil
+	}
+	var names []string
+	for _, p := range d.Programs {
+		names = append(names, p.Name)
+	}
+	lacking, err := where.Lacking(ctx, names)
+	if err != nil || len(lacking) == 0 {
+		return "", err
+	}
+	var packages []string
+	for _, p := range d.Programs {
+		if slices.Contains(lacking, p.Name) && !slices.Contains(packages, p.Package) {
+			packages = append(packages, p.Package)
+		}
+	}
+	return fmt.Sprintf("workload %s is unsupported: the pods' image has no %s (%s); give one that has with --base-image, such as deploy/programs/Dockerfile makes",
+		name, strings.Join(lacking, ", no "), strings.Join(packages, ", ")), nil
 }
 
 // lackingPrograms is what is not installed of what a workload needs, "" where all is.
@@ -94,6 +122,35 @@ func (p *Plan) nodes() int {
 		}
 	}
 	return most
+}
+
+// peersOf is what a testbed has to know of the pods that serve as one.
+func peersOf(d workload.Demand) testbed.Peers {
+	if d.Cluster == nil {
+		return testbed.Peers{}
+	}
+	p := testbed.Peers{Count: d.Cluster.Pods, Memory: d.Memory / unit.Bytes(d.Cluster.Pods)}
+	copy(p.Ports[:], d.Cluster.Ports)
+	return p
+}
+
+// peers is the same for all cells together, which share pods.
+func (p *Plan) peers() testbed.Peers {
+	var all testbed.Peers
+	var ports []uint16
+	counted := map[string]bool{}
+	for _, c := range plan.Measured(p.Cells) {
+		d := p.demands[c.ID]
+		if d.Cluster == nil || counted[d.Cluster.Key] {
+			continue
+		}
+		counted[d.Cluster.Key] = true
+		one := peersOf(d)
+		all.Count, all.Memory = max(all.Count, one.Count), all.Memory+one.Memory
+		ports = append(ports, d.Cluster.Ports...)
+	}
+	copy(all.Ports[:], ports)
+	return all
 }
 
 // memory is what the servers of cells take together at most.

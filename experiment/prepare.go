@@ -33,7 +33,7 @@ var ErrNothing = errors.New("nothing of this study can be measured here")
 // error that matches ErrNothing names the reasons; a *plan.BudgetError names the least budget.
 func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, networks []network.Network, workloads []workload.Workload) (Plan, error) {
 	p := Plan{Cells: plan.Expand(s), Rules: plan.RulesOf(s.Design)}
-	if err := p.refuseUnmet(workloads, driver); err != nil {
+	if err := p.refuseUnmet(ctx, workloads, driver); err != nil {
 		return p, err
 	}
 	if len(s.Changes) > 0 {
@@ -107,7 +107,7 @@ func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver, chang
 			continue
 		}
 		uses, _ := usedBy(changes, c.Network)
-		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain(), Target: targetHost(c.Params)}
+		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain(), Target: targetHost(c.Params), Peers: peersOf(p.demands[c.ID])}
 		reason, known := lacks[asked]
 		if !known {
 			var err error

@@ -122,7 +122,7 @@ func (s *seat) arm(ctx context.Context, tb testbed.Testbed) error {
 func (s *seat) redial(ctx context.Context) (err error) {
 	switch {
 	case s.cluster != nil:
-		s.session, err = s.cluster.dial(ctx, s.client, s.cell, s.cpus.client)
+		s.session, err = s.cluster.dial(ctx, s.testbed, s.client, s.cell, s.cpus.client)
 	case s.cell.Params.Target != "":
 		s.session, err = s.dialTarget(ctx)
 	default:

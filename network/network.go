@@ -36,6 +36,9 @@ type Network struct {
 	// (Topology.PodsOutlive) as without. Where it is false, a same-node trial under live swap measures something else and
 	// must be refused.
 	SameNodeUnderSwap bool
+	// Apart says that its pods are others than those of all other networks, so that it is not swapped in beneath them: where others
+	// are, it has a testbed of its own, beside theirs.
+	Apart bool
 	// FromNode says how a client in its node's own namespace reaches pods, where the conditions have it there.
 	FromNode NodeWay
 	// Build writes the plan for a topology that Plan has checked.

@@ -29,6 +29,18 @@ type Spec struct {
 	Target string
 	// Expect is how packets between nodes must be seen, where the study says so; "" expects what the network's name says.
 	Expect Encapsulation
+	// Peers are the pods that serve as one: the first of each node but the first one.
+	Peers Peers
+}
+
+// Peers are pods with daemons that serve as one. A testbed on this machine needs to know nothing of them.
+type Peers struct {
+	// Count is how many there are, 0 for none.
+	Count int
+	// Memory is what the daemons of one of them keep in memory at most.
+	Memory unit.Bytes
+	// Ports are those at which clients reach the daemons, beside a pod's own, and as far as there are any, with zeros behind them.
+	Ports [4]uint16
 }
 
 // Link describes each link between a node and the underlay switch.

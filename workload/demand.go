@@ -53,6 +53,9 @@ type Cluster struct {
 	Key string
 	// Pods is how many there are, on a node each; the client is on one more.
 	Pods int
+	// Ports are those at which clients reach the first pod, where something may stand in front of it; none where daemons tell their
+	// clients themselves where they are. At most four.
+	Ports []uint16
 	// Serve starts the daemons of one pod, in a process inside it, and returns when they take part. Pod 0 is started first; when
 	// it is ready, all others at once. ctx bounds the start alone. The server is Watched.
 	Serve func(ctx context.Context, p result.Params, at Place) (Server, error)
@@ -65,6 +68,7 @@ type Place struct {
 	Pod   int          // from 0; -1 is the client
 	Peers []netip.Addr // of all pods of the cluster, by number
 	CPU   int          // to pin to, negative for none
+	Apart bool         // the pods share no file system
 }
 
 // Watched is a server of daemons, which can fall ill while the networks beneath them are swapped.

@@ -42,6 +42,9 @@ type Driver struct {
 	trying   sync.Mutex // held while it is tried whether policies are enforced
 	tried    bool
 	policies error // why they are not
+
+	equipping sync.Mutex
+	equipped  map[string]bool // which programs the pods' image has
 }
 
 var _ testbed.Driver = (*Driver)(nil)
@@ -54,7 +57,7 @@ func NewDriver(c *Cluster, o Options) (*Driver, error) {
 	}
 	return &Driver{
 		cluster: c, launcher: l, lease: &lease{cluster: c, run: l.Run()}, lookouts: &lookouts{launcher: l},
-		slots: map[int]bool{}, asked: map[testbed.Spec]error{},
+		slots: map[int]bool{}, asked: map[testbed.Spec]error{}, equipped: map[string]bool{},
 	}, nil
 }
 
@@ -73,7 +76,7 @@ func (d *Driver) Networks() []network.Network { return Networks() }
 // Supports implements testbed.Driver: it has the API server go through the motions of making what the network needs. What it said
 // once is taken to hold for the run.
 func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
-	key := testbed.Spec{Network: spec.Network, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions.Plain(), Target: spec.Target}
+	key := testbed.Spec{Network: spec.Network, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions.Plain(), Target: spec.Target, Peers: spec.Peers}
 	d.mu.Lock()
 	err, known := d.asked[key]
 	d.mu.Unlock()
@@ -91,6 +94,9 @@ func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 
 func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 	if err := possible(spec); err != nil {
+		return err
+	}
+	if err := d.peersFit(ctx, spec); err != nil {
 		return err
 	}
 	if spec.Conditions.Policy == result.PolicyKubernetes {
@@ -168,7 +174,10 @@ func possible(spec testbed.Spec) error {
 	if err := possibleFor(spec); err != nil {
 		return err
 	}
-	if spec.PodsOutlive && (spec.Network == Host || isSecondary(spec.Network)) {
+	if err := peersPossible(spec); err != nil {
+		return err
+	}
+	if spec.PodsOutlive && isSecondary(spec.Network) {
 		return &testbed.UnsupportedError{
 			Feature: "network " + spec.Network + " under live swaps", Need: "pods that move into another namespace",
 			Mend: "run it in bursts: without --blocks, and without workloads that are served by a cluster",
@@ -263,6 +272,7 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 		host := spec.Network == Host || client && spec.Conditions.From == result.FromNode
 		t.pods = append(t.pods, &pod{bed: t, index: j, node: nodes[j/spec.PodsPerNode], host: host, proven: map[string]bool{}})
 	}
+	t.peers = newPeers(t)
 	return t, nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
@@ -29,6 +30,8 @@ type Place struct {
 	Namespace, Pod, Container string
 	// Program is the path of netdelta in the container.
 	Program string
+	// UID tells the pod from another one of its name, "" where there is none.
+	UID types.UID
 }
 
 const (

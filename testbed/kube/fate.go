@@ -34,6 +34,9 @@ func (c *Cluster) fate(ctx context.Context, at Place, status int) string {
 		case err != nil && ctx.Err() == nil:
 			last = fmt.Sprintf("what became of its pod is not known: %v", err)
 		case err == nil:
+			if at.UID != "" && pod.UID != at.UID {
+				return "its pod was deleted, and its StatefulSet has made another of its name"
+			}
 			if what := misfortune(pod); what != "" {
 				return what
 			}

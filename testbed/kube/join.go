@@ -79,6 +79,9 @@ func (t *Testbed) front(ctx context.Context, p *pod) error {
 	first, _ := p.Ports()
 	cluster := t.driver.cluster
 	manifest := serviceManifest(cluster.Namespace, t.driver.Run().Name(p.name()+"-"+name), name, t.family(), t.driver.Run(), p.selector(), first, p.trialPort())
+	if p.bed.peers.has(p) {
+		addPorts(manifest, t.spec.Peers.Ports)
+	}
 	f, err := cluster.makeService(ctx, manifest, p.Address(), endpointWithin)
 	if err != nil {
 		return errors.Join(err, cluster.deleteService(manifest.Name))

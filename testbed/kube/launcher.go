@@ -91,7 +91,7 @@ func (l *Launcher) Adopt(ctx context.Context, namespace, name string) (*LivePod,
 	}
 	live := &LivePod{
 		launcher: l, node: pod.Spec.NodeName, annotations: pod.Annotations,
-		place: Place{Namespace: namespace, Pod: name, Container: containerName, Program: l.Program()},
+		place: Place{Namespace: namespace, Pod: name, Container: containerName, Program: l.Program(), UID: pod.UID},
 		first: firstPort, last: firstPort + uint16(l.options.Ports) - 1,
 	}
 	for _, a := range pod.Status.PodIPs {

@@ -8,7 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"netdelta/internal/daemon"
 	"netdelta/testbed/kube/inside"
+	"netdelta/unit"
 )
 
 // Wish is a pod that is wanted.
@@ -28,6 +30,8 @@ type Wish struct {
 	Resources map[string]int64
 	// First and Last are the ports that its servers listen on, 0 for the usual ones.
 	First, Last uint16
+	// Memory is what its daemons keep in memory at most, 0 for none.
+	Memory unit.Bytes
 }
 
 // Manifest is the pod of a wish: labelled, without rights of its own in the cluster, gone a second after it is told to, and up
@@ -64,9 +68,14 @@ func (l *Launcher) Manifest(w Wish) *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name: containerName, Image: o.Image, ImagePullPolicy: o.PullPolicy, Command: []string{programInImage, inside.Verb, inside.Wait},
 				SecurityContext: security, Resources: l.resources(w),
-				VolumeMounts: []corev1.VolumeMount{{Name: "scratch", MountPath: "/tmp"}},
+				Env:          []corev1.EnvVar{{Name: daemon.FolderVariable, Value: folderOfHomes}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "scratch", MountPath: "/tmp"}, {Name: "homes", MountPath: folderOfHomes}},
 			}},
-			Volumes: []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+			Volumes: []corev1.Volume{
+				{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				// What daemons keep is in memory, as in a lab: disks are not what is measured.
+				{Name: "homes", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+			},
 		},
 	}
 	if w.HostNetwork {
@@ -100,11 +109,11 @@ func (l *Launcher) resources(w Wish) corev1.ResourceRequirements {
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	switch o.QoS {
 	case Guaranteed:
-		cpu, memory := resource.MustParse(or(o.CPU, defaultCPU)), resource.MustParse(or(o.Memory, defaultMemory))
+		cpu, memory := resource.MustParse(or(o.CPU, defaultCPU)), resource.MustParse(or(o.Memory, amount(w.Memory, defaultMemory)))
 		limits[corev1.ResourceCPU], limits[corev1.ResourceMemory] = cpu, memory
 		requests[corev1.ResourceCPU], requests[corev1.ResourceMemory] = cpu, memory
 	case Burstable:
-		requests[corev1.ResourceCPU], requests[corev1.ResourceMemory] = resource.MustParse(requestedCPU), resource.MustParse(requestedMemory)
+		requests[corev1.ResourceCPU], requests[corev1.ResourceMemory] = resource.MustParse(requestedCPU), resource.MustParse(amount(w.Memory, requestedMemory))
 		if o.Memory != "" {
 			limits[corev1.ResourceMemory] = resource.MustParse(o.Memory)
 			requests[corev1.ResourceMemory] = resource.MustParse(o.Memory)
@@ -115,6 +124,13 @@ func (l *Launcher) resources(w Wish) corev1.ResourceRequirements {
 		limits[corev1.ResourceName(name)] = *resource.NewQuantity(count, resource.DecimalSI)
 	}
 	return corev1.ResourceRequirements{Requests: requests, Limits: limits}
+}
+
+// amount is how much memory a pod asks for whose daemons take so much: that, and what is usual for the rest.
+func amount(daemons unit.Bytes, usual string) string {
+	sum := resource.MustParse(usual)
+	sum.Add(*resource.NewQuantity(int64(daemons), resource.BinarySI))
+	return sum.String()
 }
 
 // or is the text, or what stands for none.

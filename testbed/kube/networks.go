@@ -21,7 +21,7 @@ const (
 // Networks are those that every cluster has, in the order in which they are listed: ways to reach a server's pod. They have no plan.
 func Networks() []network.Network {
 	return []network.Network{
-		{Name: Host, Summary: "pods in their nodes' own network namespaces: what the machines can do", UsedBy: []string{"hostNetwork pods"}, Reach: network.ByNode},
+		{Name: Host, Summary: "pods in their nodes' own network namespaces: what the machines can do", UsedBy: []string{"hostNetwork pods"}, Reach: network.ByNode, SameNodeUnderSwap: true, Apart: true},
 		{Name: Pod, Summary: "from pod to pod, at the server's own address, over whatever joins the pods of the cluster", UsedBy: []string{"every CNI plugin"}, SameNodeUnderSwap: true},
 		{Name: ClusterIP, Summary: "through the virtual address of a Service", UsedBy: []string{"kube-proxy", "Cilium", "Calico eBPF"}, SameNodeUnderSwap: true},
 		{Name: NodePort, Summary: "through a port of the server's node", UsedBy: []string{"kube-proxy", "Cilium", "Calico eBPF"}, Reach: network.ByNode, SameNodeUnderSwap: true},

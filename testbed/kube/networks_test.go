@@ -45,7 +45,7 @@ func TestPossible(t *testing.T) {
 		"rate":                        {testbed.Spec{Network: Pod, Conditions: result.Conditions{LinkRate: 1000 * unit.BitsPerSecond(1000)}}, "(link)", true},
 		"several":                     {testbed.Spec{Network: Pod, Conditions: result.Conditions{TSO: result.Off, QoS: result.Guaranteed, RPS: result.On}}, "(offload, rps, qos)", true},
 		"encrypted":                   {testbed.Spec{Network: Host, Conditions: result.Conditions{Encryption: result.WireGuard}}, "(encryption)", true},
-		"swap-host":                   {testbed.Spec{Network: Host, PodsOutlive: true}, "without --blocks", true},
+		"swap-host":                   {testbed.Spec{Network: Host, PodsOutlive: true}, "", false},
 		"swap-named":                  {testbed.Spec{Network: Headless, PodsOutlive: true}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,10 +49,21 @@ func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 		}
 	}
 	if len(kept) < count {
-		return nil, fmt.Errorf("find %d nodes for the pods: %d of %d take pods%s; measure placement same-node alone, or name nodes with --nodes", count, len(kept), len(list.Items), reasons(refused))
+		return nil, &nodesError{count, len(kept), len(list.Items), reasons(refused)}
 	}
 	d.chosen = kept
 	return slices.Clone(kept), nil
+}
+
+// nodesError says that there are too few nodes.
+type nodesError struct {
+	want, take, all int
+	reasons         string
+}
+
+// Error implements error.
+func (e *nodesError) Error() string {
+	return fmt.Sprintf("find %d nodes for the pods: %d of %d take pods%s; measure placement same-node alone, or name nodes with --nodes", e.want, e.take, e.all, e.reasons)
 }
 
 // reasons are why nodes take no pods, in brackets.

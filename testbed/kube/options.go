@@ -68,6 +68,7 @@ const (
 	programInImage       = "/netdelta"
 	folderOfStreamed     = "/opt/netdelta"
 	programStreamed      = folderOfStreamed + "/netdelta"
+	folderOfHomes        = "/run/netdelta"
 	containerName        = "netdelta"
 	unprivileged         = int64(65532)
 	terminationGrace     = int64(1)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	"netdelta/testbed"
 )
 
@@ -36,8 +38,13 @@ var _ testbed.Pod = (*pod)(nil)
 // name is what follows the run in the pod's name.
 func (p *pod) name() string { return fmt.Sprintf("t%d-p%d", p.bed.index, p.index) }
 
-// Name implements testbed.Pod.
-func (p *pod) Name() string { return p.bed.driver.Run().Name(p.name()) }
+// Name implements testbed.Pod. That of one among peers is known once it is there.
+func (p *pod) Name() string {
+	if live := p.alive(); live != nil {
+		return live.Name()
+	}
+	return p.bed.driver.Run().Name(p.name())
+}
 
 // Node implements testbed.Pod.
 func (p *pod) Node() string { return p.node }
@@ -103,7 +110,11 @@ func (p *pod) ensure(ctx context.Context) (*LivePod, error) {
 	if err := p.bed.police(ctx); err != nil {
 		return nil, err
 	}
-	live, err := p.bed.driver.launcher.Launch(ctx, p.wish())
+	launch := func() (*LivePod, error) { return p.bed.driver.launcher.Launch(ctx, p.wish()) }
+	if p.bed.peers.has(p) {
+		launch = func() (*LivePod, error) { return p.bed.peers.adopt(ctx, p) }
+	}
+	live, err := launch()
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +151,9 @@ func (p *pod) remove() error {
 
 // selector are the labels by which Services find the pod.
 func (p *pod) selector() map[string]string {
+	if p.bed.peers.has(p) {
+		return map[string]string{appsv1.StatefulSetPodNameLabel: p.Name()}
+	}
 	return map[string]string{
 		LabelRun: string(p.bed.driver.Run()), LabelTestbed: strconv.Itoa(p.bed.index), LabelPod: strconv.Itoa(p.index),
 	}

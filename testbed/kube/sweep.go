@@ -21,10 +21,18 @@ type kind struct {
 // kinds are all of them, in the order in which they are removed: what makes others first, and the lease last, so that what is left
 // after an interruption is found again.
 func (c *Cluster) kinds() []kind {
+	sets := c.API.AppsV1().StatefulSets(c.Namespace)
 	jobs, policies := c.API.BatchV1().Jobs(c.Namespace), c.API.NetworkingV1().NetworkPolicies(c.Namespace)
 	services, pods := c.API.CoreV1().Services(c.Namespace), c.API.CoreV1().Pods(c.Namespace)
 	leases := c.API.CoordinationV1().Leases(c.Namespace)
 	return []kind{
+		{"statefulset", func(ctx context.Context, o metav1.ListOptions) ([]metav1.ObjectMeta, error) {
+			l, err := sets.List(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			return metas(len(l.Items), func(i int) metav1.ObjectMeta { return l.Items[i].ObjectMeta }), nil
+		}, sets.Delete},
 		{"job", func(ctx context.Context, o metav1.ListOptions) ([]metav1.ObjectMeta, error) {
 			l, err := jobs.List(ctx, o)
 			if err != nil {

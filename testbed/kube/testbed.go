@@ -26,6 +26,7 @@ type Testbed struct {
 	device  string // that each pod needs, "" for none
 	slot    int    // its range of ports on the nodes, -1 for none
 	pods    []*pod
+	peers   *peers // nil for none
 	witness *nodeagent.Witness
 
 	policing sync.Mutex // held while policies are made or removed
@@ -222,6 +223,9 @@ func (t *Testbed) Swap(ctx context.Context, networkName string) error {
 		return fail(ErrClosed)
 	}
 	before := t.spec.Network
+	if (before == Host) != (networkName == Host) {
+		return fail(errors.New("pods can't move between their node's namespace and one of their own"))
+	}
 	t.spec.Network = networkName
 	t.joining.Lock()
 	for _, p := range t.pods {
@@ -253,7 +257,8 @@ func (t *Testbed) Close() error {
 	for _, s := range t.streams {
 		group.Go(func() error { s.cut(); return nil })
 	}
-	errs := make([]error, len(t.pods))
+	errs := make([]error, len(t.pods)+1)
+	errs[len(t.pods)] = t.peers.remove() // before its pods, which it would make anew
 	for i, p := range t.pods {
 		group.Go(func() error { errs[i] = p.remove(); return nil })
 	}

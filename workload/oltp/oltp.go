@@ -67,7 +67,7 @@ func demand(result.Params) workload.Demand {
 		Burst:   burst,
 		Opaque:  true,
 		Memory:  nodes*(homeSize+resident) + clientMemory,
-		Cluster: &workload.Cluster{Key: "oltp", Pods: nodes, Serve: serve, Dial: dial},
+		Cluster: &workload.Cluster{Key: "oltp", Pods: nodes, Ports: []uint16{databasePort}, Serve: serve, Dial: dial},
 	}
 }
 

@@ -3,6 +3,7 @@ package oltp
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"path"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	"netdelta/internal/daemon"
 	"netdelta/unit"
+	"netdelta/workload"
 	"netdelta/workload/tool/sysbench"
 )
 
@@ -64,9 +66,9 @@ func transient(name string) bool {
 	return false
 }
 
-// plant puts the database that all nodes begin with into a home, as its data folder. The seed is made first where there is
-// none of this version yet.
-func plant(ctx context.Context, home *daemon.Home) error {
+// plant puts the database that all nodes begin with into a home, as its data folder. Where there is none of this version yet, it is
+// made first, or had of the first node if the others don't share its files.
+func plant(ctx context.Context, home *daemon.Home, at workload.Place) error {
 	version, err := databaseVersion(ctx, home)
 	if err != nil {
 		return err
@@ -75,8 +77,12 @@ func plant(ctx context.Context, home *daemon.Home) error {
 	if err != nil {
 		return err
 	}
-	grow := func(into *os.Root) error { return grow(ctx, into) }
-	return c.use(ctx, identify(version), grow, func(seed *os.Root) error {
+	name := identify(version)
+	build := func(into *os.Root) error { return grow(ctx, into) }
+	if at.Apart && at.Pod > 0 {
+		build = func(into *os.Root) error { return fetch(ctx, netip.AddrPortFrom(at.Peers[0], seedPort), name, into) }
+	}
+	return c.use(ctx, name, build, func(seed *os.Root) error {
 		return home.Do(func() error {
 			if err := os.RemoveAll(home.Path(dataFolder)); err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"regexp"
@@ -20,6 +21,7 @@ type server struct {
 	home    *daemon.Home
 	db      *database
 	version string    // of the database and of Galera
+	seeds   io.Closer // of the seed that others are given; nil where nobody is
 	looked  time.Time // at the other nodes, when it was in want of a quorum
 }
 
@@ -56,13 +58,18 @@ func (s *server) open(ctx context.Context) error {
 	if err := s.begin(ctx, s.at.Pod == 0, s.takesPart); err != nil {
 		return err
 	}
+	if s.at.Apart && s.at.Pod == 0 {
+		if err := s.offer(ctx); err != nil {
+			return err
+		}
+	}
 	return s.know(ctx)
 }
 
 // begin starts the node with the database that all begin with, as the first of a new group or as one that joins, and returns when
 // ready does so with nil.
 func (s *server) begin(ctx context.Context, first bool, ready func(context.Context) error) error {
-	if err := plant(ctx, s.home); err != nil {
+	if err := plant(ctx, s.home, s.at); err != nil {
 		return err
 	}
 	was, err := s.saved()
@@ -177,6 +184,9 @@ func (s *server) Totals() workload.Totals { return workload.Totals{} }
 func (s *server) Close() error {
 	// What a node has in its memory nobody needs: to end it in order would take seconds.
 	err := s.db.daemon.Kill()
+	if s.seeds != nil {
+		err = errors.Join(err, s.seeds.Close())
+	}
 	if errClose := s.home.Close(); errClose != nil {
 		err = errors.Join(err, errClose)
 	}

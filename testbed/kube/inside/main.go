@@ -25,6 +25,7 @@ const (
 	Resolve = "resolve" // NAME FAMILY: look a name up
 	Devices = "devices" // list the pod's network devices and settings
 	Hold    = "hold"    // do nothing until the input ends, which keeps the pod up
+	Lacking = "lacking" // NAMES: say which of these programs are not in the pod
 )
 
 // Do does what the arguments after Verb say.
@@ -50,6 +51,7 @@ func do(args []string, in io.Reader, out io.Writer) error {
 		{Watch, 1, func(a []string) error { return watch(a[0], in, out) }},
 		{Resolve, 2, func(a []string) error { return resolve(a[0], a[1], out) }},
 		{Devices, 0, func([]string) error { return devices(out) }},
+		{Lacking, 1, func(a []string) error { return lacking(a[0], out) }},
 		{Hold, 0, func([]string) error { _, err := io.Copy(io.Discard, in); return err }},
 	}
 	if len(args) == 0 {

@@ -11,11 +11,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/internal/daemon"
 )
 
 // Lonely is how long a pod stays up without any process but the one that keeps it up.
@@ -34,6 +37,7 @@ func wait() error {
 		case <-time.After(time.Second):
 		}
 		reap()
+		daemon.EndOrphans()
 		if inUse("/proc", os.Getpid()) {
 			used = time.Now()
 		}
@@ -99,6 +103,12 @@ func start(order string, out io.Writer) error {
 	env := o.Env
 	if env == nil {
 		env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+	}
+	// What a pod may write to is /tmp, and the folder of homes.
+	for name, value := range map[string]string{"HOME": "/tmp", daemon.FolderVariable: os.Getenv(daemon.FolderVariable)} {
+		if !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
+			env = append(env, name+"="+value)
+		}
 	}
 	_, _ = unix.Setsid() // it may be at the head of a session already
 	if err := say(out, Started{PID: os.Getpid()}); err != nil {

@@ -74,6 +74,7 @@ func judgeRights(s Survey) []Finding {
 	}{
 		{ForRuns, Missing, "no run is possible without"},
 		{ForServices, Warning, "the networks clusterip, nodeport and headless can't be measured without"},
+		{ForPeers, Warning, "databases and storage that several pods serve can't be measured without"},
 		{ForFleets, Warning, "many clients at once can't be started without"},
 		{ForPolicies, Warning, "what NetworkPolicies cost can't be measured without"},
 		{ForTargets, Warning, "it is not known where your own endpoints stand, so that no client can be put on their node, without"},

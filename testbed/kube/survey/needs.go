@@ -14,6 +14,8 @@ const (
 	ForRuns Purpose = "runs"
 	// ForServices: the networks clusterip, nodeport and headless.
 	ForServices Purpose = "services"
+	// ForPeers: workloads that are served by daemons in several pods.
+	ForPeers Purpose = "peers"
 	// ForFleets: many pods that send at once.
 	ForFleets Purpose = "fleets"
 	// ForPolicies: what NetworkPolicies cost.
@@ -94,6 +96,7 @@ func Needs(namespace string) []Need {
 		want(ForRuns, "", "", "nodes", "get list"),
 		want(ForServices, namespace, "", "services", "create list delete"),
 		want(ForServices, namespace, "discovery.k8s.io", "endpointslices", "list"),
+		want(ForPeers, namespace, "apps", "statefulsets", "create list delete"),
 		want(ForFleets, namespace, "batch", "jobs", "create patch list delete"),
 		want(ForPolicies, namespace, "networking.k8s.io", "networkpolicies", "create list delete"),
 		want(ForTargets, namespace, "", "services", "get"),

@@ -1,0 +1,152 @@
+package cli_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/internal/require"
+	"netdelta/result"
+	"netdelta/testbed/kube"
+)
+
+// programsImage is what 'go run ./scripts/cluster programs' gives to the nodes.
+const programsImage = "localhost/netdelta/programs:1"
+
+// equipped needs so many nodes that have the image of programs, and returns the flags of runs with it.
+func equipped(t *testing.T, nodes int) (*kube.Cluster, []string) {
+	t.Helper()
+	c, flags := inNamespace(t)
+	list, err := c.API.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, take := 0, 0
+	for _, n := range list.Items {
+		if !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoSchedule }) {
+			take++
+		}
+		if slices.ContainsFunc(n.Status.Images, func(i corev1.ContainerImage) bool { return slices.Contains(i.Names, programsImage) }) {
+			have++
+		}
+	}
+	require.Need(t, "nodes with the image of programs (go run ./scripts/cluster programs)", have > 0)
+	if nodes > 2 {
+		require.Need(t, "a cluster with four workers (make cluster-up WORKERS=4)", take >= nodes)
+	}
+	flags[slices.Index(flags, "--base-image")+1] = programsImage
+	return c, flags
+}
+
+// TestDaemonsOnCluster: workloads whose servers and clients are programs of others are measured in pods that meet Pod Security, each
+// of them with its daemons named; what the image lacks is unsupported by name.
+func TestDaemonsOnCluster(t *testing.T) {
+	c, flags := equipped(t, 2)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "small.yaml"), `study: small
+testbed: {kind: kubernetes}
+baseline: pod
+networks: [pod, clusterip]
+placement: [cross-node]
+workloads: [{name: http, engine: [netdelta, wrk]}, {name: block, store: nbd}]
+design: {builds: 1, rounds: 2, time_budget: 10m}
+`)
+	e := finish(t, longCommand(t, dir, append([]string{"run", "small.yaml", "--out", "run"}, flags...)...))
+	e.want(t, statusDone)
+	wantServices(t, filepath.Join(dir, "run"), "nginx", "nbd-server")
+	if left := podsOf(t, c); len(left) > 0 {
+		t.Errorf("%d pods are left", len(left))
+	}
+	_, plain := inNamespace(t)
+	finish(t, longCommand(t, dir, append([]string{"run", "small.yaml", "--workloads", "http", "--out", "bare"}, plain...)...)).
+		shows(t, "no nginx (nginx-light)", "deploy/programs/Dockerfile")
+}
+
+// wantServices checks that every cell was measured, and by which daemons.
+func wantServices(t *testing.T, folder string, names ...string) {
+	t.Helper()
+	run, err := result.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cell := range run.Cells {
+		if cell.Unsupported != "" || cell.Skipped != "" {
+			t.Errorf("%s: %s%s", cell.ID, cell.Unsupported, cell.Skipped)
+		}
+	}
+	seen := map[string]bool{}
+	for _, tr := range trials(t, folder) {
+		if tr.Failed != "" {
+			t.Errorf("%s: %s", tr.ID(), tr.Failed)
+		}
+		for _, s := range tr.Services {
+			seen[s.Name] = true
+		}
+	}
+	for _, n := range names {
+		if !seen[n] {
+			t.Errorf("nothing was served by %s, but by %v", n, seen)
+		}
+	}
+}
+
+// measured is how many trials a run that is under way has.
+func measured(folder string) int {
+	contents, err := result.LoadTrials(folder)
+	if err != nil {
+		return 0 // it has not begun
+	}
+	return len(contents.Trials)
+}
+
+// TestDatabaseOnCluster: a database of three nodes is measured on networks that its client reaches it by; when one of its pods is
+// deleted, what it had part in fails by name, and the run goes on with another cluster.
+func TestDatabaseOnCluster(t *testing.T) {
+	c, flags := equipped(t, 4)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "db.yaml"), `study: db
+testbed: {kind: kubernetes}
+baseline: pod
+networks: [pod, clusterip]
+placement: [cross-node]
+workloads: [oltp]
+design: {blocks: 3, time_budget: 20m}
+`)
+	p := longCommand(t, dir, append([]string{"run", "db.yaml", "--out", "run"}, flags...)...)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Minute); measured(filepath.Join(dir, "run")) < 3; time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no block is done")
+		}
+	}
+	pods := awaitPods(t, c, time.Minute, func(all []corev1.Pod) bool { return len(all) == 4 })
+	peer := pods[slices.IndexFunc(pods, func(p corev1.Pod) bool { return strings.HasSuffix(p.Name, "-peers-1") })]
+	if err := c.API.CoreV1().Pods(c.Namespace).Delete(t.Context(), peer.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait() // its status says that trials have failed
+	failed, good := 0, 0
+	for _, tr := range trials(t, filepath.Join(dir, "run")) {
+		switch {
+		case tr.Failed == "":
+			good++
+		case strings.Contains(tr.Failed, peer.Name):
+			failed++
+		default:
+			t.Errorf("%s: %s", tr.ID(), tr.Failed)
+		}
+	}
+	if good < 6 {
+		t.Errorf("%d trials are good, %d failed", good, failed)
+	}
+	if left := podsOf(t, c); len(left) > 0 {
+		t.Errorf("%d pods are left", len(left))
+	}
+}

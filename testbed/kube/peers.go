@@ -1,0 +1,290 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"netdelta/testbed"
+)
+
+// peers are the pods of a testbed that serve as one: those of a StatefulSet, on a node each, beside the client's. Which of them is
+// which pod of the testbed is by the node that it came to stand on, so that in all testbeds of a run the same nodes have the same parts.
+type peers struct {
+	bed *Testbed
+
+	mu     sync.Mutex
+	made   bool
+	byNode map[string]string // the names of the pods, by node
+}
+
+// newPeers are the peers that the testbed's spec asks for, nil for none.
+func newPeers(t *Testbed) *peers {
+	if t.spec.Peers.Count == 0 {
+		return nil
+	}
+	return &peers{bed: t}
+}
+
+// has says whether a pod is among the peers: the first of each node but the first.
+func (r *peers) has(p *pod) bool {
+	if r == nil {
+		return false
+	}
+	each := r.bed.spec.PodsPerNode
+	return p.index > 0 && p.index%each == 0 && p.index/each <= r.bed.spec.Peers.Count
+}
+
+// name is what follows the run in the StatefulSet's name.
+func (r *peers) name() string { return fmt.Sprintf("t%d-peers", r.bed.index) }
+
+// labels are those of the peers alone.
+func (r *peers) labels() map[string]string {
+	return map[string]string{LabelRun: string(r.bed.driver.Run()), LabelTestbed: strconv.Itoa(r.bed.index), LabelPod: "peers"}
+}
+
+// nodes are those that the peers stand on.
+func (r *peers) nodes() []string {
+	var names []string
+	for _, p := range r.bed.pods {
+		if r.has(p) {
+			names = append(names, p.node)
+		}
+	}
+	return names
+}
+
+// adopt waits until the peer on a pod's node is up, and brings the program there. The first one that is asked for makes all.
+func (r *peers) adopt(ctx context.Context, p *pod) (*LivePod, error) {
+	names, err := r.ensure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := r.bed.driver.launcher
+	live, err := l.Adopt(ctx, l.cluster.Namespace, names[p.node])
+	if err != nil {
+		return nil, err
+	}
+	live.first, live.last = p.Ports()
+	l.options.Log("pod %s is up on %s, of a StatefulSet", live.Name(), live.Node())
+	return live, nil
+}
+
+// ensure makes the StatefulSet unless it is there, and says which of its pods is on which node.
+func (r *peers) ensure(ctx context.Context) (map[string]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byNode != nil {
+		return r.byNode, nil
+	}
+	l := r.bed.driver.launcher
+	sets, set := l.cluster.API.AppsV1().StatefulSets(l.cluster.Namespace), r.manifest()
+	r.made = true
+	_, err := create(ctx, func() (*appsv1.StatefulSet, error) {
+		return sets.Create(ctx, set, metav1.CreateOptions{})
+	}, func() (*appsv1.StatefulSet, error) {
+		return sets.Get(ctx, set.Name, metav1.GetOptions{})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make StatefulSet %s: %w", set.Name, mendable(err))
+	}
+	r.byNode, err = r.scheduled(ctx, set.Name)
+	if err != nil {
+		return nil, fmt.Errorf("wait for the pods of StatefulSet %s: %w", set.Name, err)
+	}
+	return r.byNode, nil
+}
+
+// manifest is the StatefulSet.
+func (r *peers) manifest() *appsv1.StatefulSet {
+	first := r.bed.pods[slices.IndexFunc(r.bed.pods, r.has)]
+	w := first.wish()
+	w.Name, w.Role, w.Labels, w.Memory, w.Node = r.name(), RoleServer, r.labels(), r.bed.spec.Peers.Memory, ""
+	return r.bed.driver.launcher.StatefulSet(w, r.nodes())
+}
+
+// StatefulSet is that of as many pods of a wish as there are nodes: one on each of them, and none beside another pod of their testbed.
+// A pod that is lost is made anew by the cluster, under the same name: whoever used it finds out by its UID.
+func (l *Launcher) StatefulSet(w Wish, nodes []string) *appsv1.StatefulSet {
+	pod := l.Manifest(w)
+	count := int32(len(nodes))
+	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways // no other is allowed
+	pod.Spec.Affinity = apart(nodes, map[string]string{LabelRun: w.Labels[LabelRun], LabelTestbed: w.Labels[LabelTestbed]})
+	labels := maps.Clone(pod.Labels)
+	delete(labels, LabelPod)
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: labels},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &count, ServiceName: pod.Name, PodManagementPolicy: appsv1.ParallelPodManagement,
+			Selector: &metav1.LabelSelector{MatchLabels: w.Labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}, Spec: pod.Spec,
+			},
+		},
+	}
+}
+
+// apart has pods stand on the given nodes, and none where another one with the labels is.
+func apart(nodes []string, labels map[string]string) *corev1.Affinity {
+	var terms []corev1.NodeSelectorTerm
+	for _, n := range nodes {
+		terms = append(terms, onNode(n).NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms...)
+	}
+	return &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}},
+		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: corev1.LabelHostname,
+		}}},
+	}
+}
+
+// scheduled waits until all peers have a node.
+func (r *peers) scheduled(ctx context.Context, name string) (map[string]string, error) {
+	l := r.bed.driver.launcher
+	for began := time.Now(); ; {
+		list, err := l.cluster.API.CoreV1().Pods(l.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: r.labels()})})
+		if err != nil && !transient(err) {
+			return nil, mendable(err)
+		}
+		found, last := map[string]string{}, err
+		for i := range listed(list) {
+			pod := &list.Items[i]
+			if pod.Spec.NodeName != "" {
+				found[pod.Spec.NodeName] = pod.Name
+				continue
+			}
+			var hopeless bool
+			if hopeless, last = l.obstacle(ctx, pod, time.Since(began)); hopeless {
+				return nil, fmt.Errorf("pod %s: %w", pod.Name, last)
+			}
+		}
+		if len(found) == r.bed.spec.Peers.Count {
+			return found, nil
+		}
+		if time.Since(began) > l.options.Within {
+			return nil, fmt.Errorf("%d of %d have a node after %s: %w%s", len(found), r.bed.spec.Peers.Count, l.options.Within, last, l.cluster.setsWords(ctx, name))
+		}
+		select {
+		case <-time.After(apiPause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// listed are the pods of a list, of which there may be none.
+func listed(list *corev1.PodList) []corev1.Pod {
+	if list == nil {
+		return nil
+	}
+	return list.Items
+}
+
+// setsWords are the last ones of the cluster about a StatefulSet, with a colon before them, "" where there are none.
+func (c *Cluster) setsWords(ctx context.Context, name string) string {
+	events, err := c.API.CoreV1().Events(c.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "type=Warning,involvedObject.kind=StatefulSet,involvedObject.name=" + name,
+	})
+	if err != nil || len(events.Items) == 0 {
+		return "" // they are only there to help
+	}
+	last := events.Items[len(events.Items)-1]
+	return ": " + sentence(last.Reason, last.Message)
+}
+
+// remove takes the StatefulSet out of the cluster; its pods are the testbed's to wait for. It is idempotent, and has nothing to do
+// where there are no peers.
+func (r *peers) remove() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.made {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
+	defer cancel()
+	c, background := r.bed.driver.cluster, metav1.DeletePropagationBackground
+	name := r.bed.driver.Run().Name(r.name())
+	err := c.API.AppsV1().StatefulSets(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete StatefulSet %s: %w", name, mendable(err))
+	}
+	return nil
+}
+
+// addPorts has a Service lead to further ports, by TCP.
+func addPorts(s *corev1.Service, ports [4]uint16) {
+	for _, port := range ports {
+		if port == 0 || s.Spec.ClusterIP == corev1.ClusterIPNone {
+			continue
+		}
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{
+			Name: serviceName(corev1.ProtocolTCP, int32(port)), Protocol: corev1.ProtocolTCP, Port: int32(port), TargetPort: intstr.FromInt32(int32(port)),
+		})
+	}
+}
+
+// peersPossible says what no cluster can do for peers.
+func peersPossible(spec testbed.Spec) error {
+	unsupported := func(need string) error {
+		return &testbed.UnsupportedError{
+			Feature: "network " + spec.Network + " to services in several pods", Need: need, Mend: "measure networks host, pod and headless, and clusterip where the services take it",
+		}
+	}
+	switch {
+	case spec.Peers.Count == 0:
+		return nil
+	case spec.Network == NodePort:
+		return unsupported("daemons that are reached at other ports than their own")
+	case spec.Network == ClusterIP && spec.Peers.Ports[0] == 0:
+		return unsupported("daemons that don't tell their clients themselves where they are")
+	}
+	return nil
+}
+
+// peersFit says whether there are nodes enough for peers, and the right to make them.
+func (d *Driver) peersFit(ctx context.Context, spec testbed.Spec) error {
+	if spec.Peers.Count == 0 {
+		return nil
+	}
+	nodes, err := d.choose(ctx, spec.Peers.Count+1)
+	if tooFew := (*nodesError)(nil); errors.As(err, &tooFew) {
+		return &testbed.UnsupportedError{
+			Feature: fmt.Sprintf("a service of %d pods on a node each, and a client on one more", spec.Peers.Count), Need: fmt.Sprintf("%d nodes that take pods, of which there are %d%s", tooFew.want, tooFew.take, tooFew.reasons),
+			Mend: "give the cluster more nodes, or measure workloads that have one server",
+		}
+	}
+	if err != nil {
+		return err
+	}
+	trial := &Testbed{driver: d, index: trialIndex, spec: spec, slot: 0}
+	trial.spec.PodsPerNode = 1
+	for j, n := range nodes {
+		trial.pods = append(trial.pods, &pod{bed: trial, index: j, node: n, host: spec.Network == Host})
+	}
+	trial.peers = newPeers(trial)
+	err = persist(ctx, func() error {
+		_, err := d.cluster.API.AppsV1().StatefulSets(d.cluster.Namespace).Create(ctx, trial.peers.manifest(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return mendable(err)
+	})
+	if err != nil {
+		return fmt.Errorf("try to make a StatefulSet: %w", err)
+	}
+	return nil
+}
+
+// trialIndex is the number of a testbed that is never made.
+const trialIndex = 0
