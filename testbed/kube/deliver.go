@@ -102,12 +102,6 @@ func (l *Launcher) deliver(ctx context.Context, at Place) error {
 	if err := l.parcel.pack(); err != nil {
 		return err
 	}
-	select {
-	case l.sending <- struct{}{}:
-		defer func() { <-l.sending }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	began := time.Now()
 	var sent int
 	var err error
@@ -155,6 +149,15 @@ func (l *Launcher) send(ctx context.Context, at Place) (int, error) {
 	wants, err := s.stdout.ReadString('\n')
 	if err != nil {
 		return fail(fmt.Errorf("the image needs a shell, cat and chmod: %w", err))
+	}
+	// A pod in which somebody waits for the program stays up, however long its turn takes to come.
+	select {
+	case l.sending <- struct{}{}:
+		defer func() { <-l.sending }()
+	case <-s.done:
+		return fail(errors.New("its stream ended before it was its turn"))
+	case <-ctx.Done():
+		return fail(context.Cause(ctx))
 	}
 	content := l.parcel.plain
 	if strings.TrimSpace(wants) == wantsPacked {
