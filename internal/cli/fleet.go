@@ -172,6 +172,9 @@ func (env *environment) fleetConfig(o fleetOptions) (fleet.Config, error) {
 	if err != nil {
 		return fleet.Config{}, err
 	}
+	if p.Conditions.Policy == result.PolicyKubernetes {
+		return fleet.Config{}, usageError{errors.New("--factor policy=kubernetes: a fleet makes no NetworkPolicy objects; what they cost is measured by netdelta run or pairs")}
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fleet.Config{}, fmt.Errorf("finding this program, which the agents are: %w", err)

@@ -31,6 +31,14 @@ func TestFleet(t *testing.T) {
 	})
 }
 
+// What only some verbs can make is refused by the others.
+func TestPoliciesElsewhere(t *testing.T) {
+	u := rootUser(t)
+	u.call(t, statusUsage, "fleet", "--factor", "policy=kubernetes").says(t, "netdelta run or pairs")
+	u.call(t, statusUsage, "policies", "--testbed", "lab").says(t, "--testbed kubernetes")
+	u.call(t, statusUsage, "policies", "--rules", "0", "--base-image", "x").says(t, "1 to 10000")
+}
+
 // What was measured before an interrupt is printed.
 func TestFleetInterrupted(t *testing.T) {
 	u := rootUser(t)
