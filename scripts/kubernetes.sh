@@ -98,6 +98,9 @@ tests() {
 	NETDELTA_KUBECONFIG=$("$cluster" up --ipv6)
 	export NETDELTA_KUBECONFIG
 	printf -- '--- cluster up: %d s\n' $((SECONDS - began))
+	began=$SECONDS
+	"$cluster" programs # that workloads with daemons find in their pods
+	printf -- '--- image of programs: %d s\n' $((SECONDS - began))
 	readarray -t packages < <(grep -rl --include='*_test.go' 'func Test[A-Za-z0-9_]*OnCluster' . | xargs -n 1 dirname | sort -u)
 	began=$SECONDS
 	# The tests are sent to pods, which have no libraries.
