@@ -105,7 +105,7 @@ func (g *gathering) addLibraries(full, p string) error {
 	}
 	folders := g.libraryFolders(f, p)
 	for _, name := range needed {
-		found, ok := g.library(name, folders)
+		found, ok := g.findLibrary(name, folders)
 		if !ok {
 			return fmt.Errorf("%s is linked with %s, which is not in %s", p, name, strings.Join(folders, ", "))
 		}
@@ -130,8 +130,8 @@ func (g *gathering) libraryFolders(f *elf.File, p string) []string {
 	return append(folders, "/usr/lib/x86_64-linux-gnu", "/usr/lib", "/usr/lib64")
 }
 
-// library finds a library.
-func (g *gathering) library(name string, folders []string) (string, bool) {
+// findLibrary finds a library.
+func (g *gathering) findLibrary(name string, folders []string) (string, bool) {
 	for _, folder := range folders {
 		p := path.Join(folder, name)
 		if _, err := os.Stat(filepath.Join(g.root, p)); err == nil {
