@@ -53,7 +53,9 @@ testbed: {kind: kubernetes}
 baseline: pod
 networks: [pod, clusterip]
 placement: [cross-node]
-workloads: [{name: http, engine: [netdelta, wrk]}, {name: block, store: nbd}]
+workloads:
+  - http: {engine: [netdelta, wrk]}
+  - block: {store: nbd}
 design: {builds: 1, rounds: 2, time_budget: 10m}
 `)
 	e := finish(t, longCommand(t, dir, append([]string{"run", "small.yaml", "--out", "run"}, flags...)...))
