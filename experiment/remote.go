@@ -65,6 +65,7 @@ func (p *Plan) guessRemote() {
 	if !p.Blocks {
 		p.Rules.Builds = min(p.Rules.Builds, p.Rules.MinBuilds)
 	}
+	p.Rules.Ground = "the cluster"
 	p.Costs.Start, p.Costs.Build, p.Costs.Cell = remoteStart, remoteBuild, remoteCell
 	p.Costs.Burst += remoteExchange
 	for id := range p.Costs.Cells {

@@ -133,18 +133,18 @@ type runner struct {
 	began     time.Time
 
 	trials   []result.Trial
-	failures map[string]int // by cell: builds in a row that were of no use
-	lost     int            // workloads whose services were given up
-	left     int            // cells that were left out on the way
-	open     int            // as in Status
-	rounds   int            // of this build, repeated ones included
-	repeated int            // of this build
+	failures map[string]streak // by cell
+	lost     int               // workloads whose services were given up
+	left     int               // cells that were left out on the way
+	open     int               // as in Status
+	rounds   int               // of this build, repeated ones included
+	repeated int               // of this build
 }
 
 func newRunner(c Config) *runner {
 	r := &runner{
 		run: c.Run, folder: c.Folder, progress: c.Progress, judge: c.Judge, budget: c.Rules.Budget,
-		began: time.Now(), trials: c.Folder.Contents.Trials, failures: map[string]int{}, open: -1,
+		began: time.Now(), trials: c.Folder.Contents.Trials, failures: map[string]streak{}, open: -1,
 	}
 	r.run.Adaptive = c.Rules.MaxBuilds == 0
 	if r.run.Started.IsZero() {
@@ -194,7 +194,7 @@ func (r *runner) loop(ctx context.Context) error {
 	}
 }
 
-// shed marks what the scheduler has left out because this machine is slower than was planned for.
+// shed marks what the scheduler has left out because what the run is on is slower than was planned for.
 func (r *runner) shed() {
 	shed := r.scheduler.Shed()
 	if len(shed.Cells) == r.left {
@@ -279,8 +279,13 @@ func (r *runner) keep(trials []result.Trial) {
 	}
 }
 
-// hopeless is after how many useless builds in a row a cell is left out of the rest of the run.
+// hopeless is after how many useless builds in a row a cell is left out of the rest of the run. Elsewhere a trial that was lost when
+// it had measured already counts half: a pod that is evicted or a node that is lost says little of the next build, in which the
+// same node may be missed for the first time.
 const hopeless = 2
+
+// streak is how many builds in a row were of no use to a cell, and how much that tells, in halves.
+type streak struct{ builds, halves int }
 
 // dropHopeless takes cells out of the run that fail or are misrouted again and again, so that they don't eat the budget.
 func (r *runner) dropHopeless(trials []result.Trial) {
@@ -290,12 +295,19 @@ func (r *runner) dropHopeless(trials []result.Trial) {
 			how, why = "was misrouted", strings.Join(t.Path.Findings, "; ")
 		}
 		if why == "" {
-			r.failures[t.Cell] = 0
+			r.failures[t.Cell] = streak{}
 			continue
 		}
-		if r.failures[t.Cell]++; r.failures[t.Cell] == hopeless {
+		s := r.failures[t.Cell]
+		before := s.halves
+		s.builds++
+		if s.halves += 2; r.stage.remote && t.Failed != "" && len(t.Bursts.Round) > 0 {
+			s.halves--
+		}
+		r.failures[t.Cell] = s
+		if before < 2*hopeless && s.halves >= 2*hopeless {
 			r.scheduler.Drop(t.Cell)
-			r.run.Notes = append(r.run.Notes, fmt.Sprintf("%s %s in %d builds in a row and was given up: %s", t.Cell, how, hopeless, why))
+			r.run.Notes = append(r.run.Notes, fmt.Sprintf("%s %s in %d builds in a row and was given up: %s", t.Cell, how, s.builds, why))
 		}
 	}
 }

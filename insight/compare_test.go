@@ -364,6 +364,18 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("%s: %q", group.group, got)
 		}
 	}
+	onNodes := result.ComparedRun{Testbed: "kubernetes"}
+	moved := result.Comparison{Old: onNodes, New: onNodes, Differences: []result.Difference{{Group: GroupMachine}}}
+	if got := Elsewhere(moved); got != "other nodes" {
+		t.Errorf("on a cluster: %q", got)
+	}
+	for says, c := range map[string]result.Comparison{
+		"Same nodes and kernel, same testbed and settings.": {Old: onNodes, New: onNodes}, "Same machine and kernel, same testbed and settings.": {},
+	} {
+		if got := Alike(c); got != says {
+			t.Errorf("%q, want %q", got, says)
+		}
+	}
 }
 
 // Settings that one of the runs did not record are one difference, not dozens.

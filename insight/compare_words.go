@@ -200,11 +200,28 @@ func Amount(c result.Change) string {
 	return Percent(c.Change)
 }
 
+// Alike says that two runs have in common what their baselines rest on: Elsewhere has nothing to say.
+func Alike(c result.Comparison) string {
+	if onClusters(c) {
+		return "Same nodes and kernel, same testbed and settings."
+	}
+	return "Same machine and kernel, same testbed and settings."
+}
+
+// onClusters says whether both runs were made on clusters, whose machines are nodes.
+func onClusters(c result.Comparison) bool {
+	const cluster = "kubernetes"
+	return c.Old.Testbed == cluster && c.New.Testbed == cluster
+}
+
 // Elsewhere says in a few words why the baselines of two runs are not to be compared, such as "another machine"; "" if machine,
 // kernel and settings are the same.
 func Elsewhere(c result.Comparison) string {
 	words := map[string]string{
 		GroupMachine: "another machine", GroupKernel: "another kernel", GroupTestbed: "another testbed", GroupSettings: "other settings",
+	}
+	if onClusters(c) {
+		words[GroupMachine] = "other nodes"
 	}
 	for _, group := range []string{GroupMachine, GroupKernel, GroupTestbed, GroupSettings} {
 		for _, d := range c.Differences {

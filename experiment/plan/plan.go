@@ -61,6 +61,8 @@ type Rules struct {
 	// has the networks of one entry only, and the baseline. The numbers of builds are those of each entry. Without it all
 	// networks stand side by side.
 	Apart [][]string
+	// Ground is what takes its time, in words: "the cluster"; "" is this machine.
+	Ground string
 	// Seed is what the order of the entries of Apart is drawn from.
 	Seed uint64
 }

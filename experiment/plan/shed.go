@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"netdelta/result"
 )
 
-// Shed is what a run left out because the machine is slower than was planned for.
+// Shed is what a run left out because what it runs on is slower than was planned for.
 type Shed struct {
 	// Cells are the IDs.
 	Cells []string
@@ -51,9 +52,10 @@ func (s *Scheduler) shed(now time.Duration) {
 		s.out.Cells = append(s.out.Cells, l.cells...)
 	}
 	whole := study.FormatDuration(roundUp(s.whole(now)))
-	s.out.Why = fmt.Sprintf("left out by the time budget of %s: this machine takes longer than was planned; about %s hold it", study.FormatDuration(s.rules.Budget), whole)
-	s.out.Note = fmt.Sprintf("this machine takes longer than was planned: %s left out after %s, so that the others have the %d that an interval takes; --time-budget %s holds all",
-		strings.Join(names, ", ")+were(len(names)), builds(s.done), s.rules.MinBuilds, whole)
+	ground := cmp.Or(s.rules.Ground, "this machine")
+	s.out.Why = fmt.Sprintf("left out by the time budget of %s: %s takes longer than was planned; about %s hold it", study.FormatDuration(s.rules.Budget), ground, whole)
+	s.out.Note = fmt.Sprintf("%s takes longer than was planned: %s left out after %s, so that the others have the %d that an interval takes; --time-budget %s holds all",
+		ground, strings.Join(names, ", ")+were(len(names)), builds(s.done), s.rules.MinBuilds, whole)
 }
 
 // fitting says whether the builds that are due fit into the time that is left.

@@ -13,7 +13,9 @@ import (
 func TestSlowMachineGivesUpLoads(t *testing.T) {
 	cells := settings(4, 3)
 	w := &world{burst: 90 * time.Millisecond, perCell: 40 * time.Millisecond, ahead: true} // 7 and 10 were guessed
-	s := plan.NewScheduler(cells, rules(time.Minute), costs())
+	of := rules(time.Minute)
+	of.Ground = "the cluster"
+	s := plan.NewScheduler(cells, of, costs())
 	if end := w.run(t, s); end.Ended != plan.EndedBudget || w.now > time.Minute {
 		t.Errorf("ended %q at %v", end.Ended, w.now)
 	}
@@ -38,6 +40,9 @@ func TestSlowMachineGivesUpLoads(t *testing.T) {
 	// The first combination is chosen first, the last one next.
 	if len(kept) == 0 || len(kept) == 4 || !kept[1] {
 		t.Errorf("kept the loads %v", kept)
+	}
+	if !strings.HasPrefix(shed.Note, "the cluster takes longer than was planned: ") || !strings.Contains(shed.Why, ": the cluster takes longer") {
+		t.Errorf("on a cluster it is said: %q, %q", shed.Note, shed.Why)
 	}
 	if !strings.Contains(shed.Note, "were left out after 1 build,") || !strings.Contains(shed.Why, "time budget of 1m") {
 		t.Errorf("it is said: %q, %q", shed.Note, shed.Why)

@@ -14,6 +14,9 @@ func (env *environment) cleanCluster(ctx context.Context, flags clusterFlags) (i
 	if err != nil {
 		return 0, err
 	}
+	if _, err := cluster.Meet(ctx); err != nil {
+		return 0, err
+	}
 	removed, err := kube.Sweep(ctx, cluster)
 	for _, what := range removed {
 		fmt.Fprintf(env.out, "removed %s\n", ui.Clean(what))

@@ -114,6 +114,10 @@ func printError(w io.Writer, msg string) {
 	lines := strings.Split(strings.TrimSpace(msg), "\n")
 	for i, l := range lines {
 		lines[i] = ui.Clean(l)
+		// Nor may a server of continuous integration, which takes lines that begin so for commands.
+		if begins := strings.TrimSpace(lines[i]); strings.HasPrefix(begins, "::") || strings.HasPrefix(begins, "##[") {
+			lines[i] = "- " + begins
+		}
 	}
 	fmt.Fprintf(w, "netdelta: %s\n", strings.Join(lines, "\n"))
 }

@@ -118,7 +118,7 @@ func (env *environment) examineCluster(ctx context.Context, c doctorCluster, asJ
 // printRBAC prints the manifest that grants the user what is needed.
 func (env *environment) printRBAC(ctx context.Context, cluster *kube.Cluster, c doctorCluster) error {
 	who, err := survey.Who(ctx, cluster)
-	if errors.Is(err, survey.ErrUnreachable) {
+	if errors.Is(err, kube.ErrUnreachable) {
 		return err
 	}
 	// Where the API server does not tell who asks, an account of the namespace is bound.

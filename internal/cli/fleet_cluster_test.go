@@ -57,6 +57,7 @@ func onCluster(t *testing.T, status int, args ...string) ending {
 
 // Twenty pods of an Indexed Job fire together.
 func TestFleetOnCluster(t *testing.T) {
+	t.Parallel()
 	_, flags := inNamespace(t)
 	e := onCluster(t, statusDone, append([]string{
 		"fleet", "--clients", "20", "--servers", "2", "--networks", "pod", "--builds", "1", "--duration", "2s", "--json",
@@ -80,6 +81,7 @@ func TestFleetOnCluster(t *testing.T) {
 
 // Fleets in the nodes' own namespaces, through a service, and through the nodes' ports.
 func TestFleetInNodesOnCluster(t *testing.T) {
+	t.Parallel()
 	_, flags := inNamespace(t)
 	onCluster(t, statusDone, append([]string{
 		"fleet", "--clients", "2", "--networks", "host,clusterip,nodeport", "--builds", "1", "--duration", "500ms",
@@ -107,6 +109,7 @@ func (h *heard) String() string {
 
 // One pod that is deleted in the middle costs its own part and is named; the others fire to the end.
 func TestFleetLosesAPodOnCluster(t *testing.T) {
+	t.Parallel()
 	c, flags := inNamespace(t)
 	cmd := longCommand(t, t.TempDir(), append([]string{
 		"fleet", "--clients", "4", "--networks", "pod", "--builds", "1", "--duration", "20s", "--json",
@@ -149,6 +152,7 @@ func TestFleetLosesAPodOnCluster(t *testing.T) {
 }
 
 func TestPairsOnCluster(t *testing.T) {
+	t.Parallel()
 	_, flags := inNamespace(t)
 	e := onCluster(t, statusDone, append([]string{"pairs", "--networks", "host,pod", "--builds", "2", "--rounds", "5", "--json"}, flags...)...)
 	var r pairsinsight.Report

@@ -11,7 +11,7 @@ import (
 
 // openCluster is the driver of the cluster that the flags name, and what removes all that it has made there. Nodes are those that
 // pods are put on; none leaves it to the cluster.
-func (o clusterOptions) openCluster(nodes []string) (*kube.Driver, func(context.Context) error, error) {
+func (o clusterOptions) openCluster(ctx context.Context, nodes []string) (*kube.Driver, func(context.Context) error, error) {
 	cluster, err := o.connect()
 	if err != nil {
 		return nil, nil, err
@@ -21,6 +21,9 @@ func (o clusterOptions) openCluster(nodes []string) (*kube.Driver, func(context.
 	})
 	if err != nil {
 		return nil, nil, usageError{err}
+	}
+	if _, err := cluster.Meet(ctx); err != nil {
+		return nil, nil, err
 	}
 	return driver, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
@@ -35,7 +38,7 @@ func (env *environment) fleetOnCluster(ctx context.Context, o fleetOptions) erro
 	if err != nil {
 		return err
 	}
-	driver, remove, err := o.cluster.openCluster(o.nodes)
+	driver, remove, err := o.cluster.openCluster(ctx, o.nodes)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (env *environment) pairsInLab(ctx context.Context, o pairsOptions) error {
 
 // pairsOnCluster measures between nodes of a cluster.
 func (env *environment) pairsOnCluster(ctx context.Context, o pairsOptions) error {
-	driver, remove, err := o.cluster.openCluster(o.nodes)
+	driver, remove, err := o.cluster.openCluster(ctx, o.nodes)
 	if err != nil {
 		return err
 	}

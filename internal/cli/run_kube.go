@@ -115,6 +115,9 @@ func (env *environment) runOnCluster(ctx context.Context, s *study.Study, moved 
 	if err != nil {
 		return usageError{err}
 	}
+	if _, err := cluster.Meet(ctx); err != nil {
+		return err
+	}
 	remove := func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 		defer cancel()

@@ -71,6 +71,7 @@ func awaitPods(t *testing.T, c *kube.Cluster, within time.Duration, wanted func(
 
 // A run on a cluster: every network on one node and across nodes, a record of the cluster and of nothing else, and nothing left.
 func TestRunOnCluster(t *testing.T) {
+	t.Parallel()
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)
 	e := finish(t, longCommand(t, dir, append([]string{"run", "small.yaml", "--builds", "2", "--out", "run"}, flags...)...))
@@ -112,6 +113,7 @@ func TestRunOnCluster(t *testing.T) {
 
 // A study of the lab runs on the cluster's own networks, and says so.
 func TestStudyMovedOnCluster(t *testing.T) {
+	t.Parallel()
 	_, flags := inNamespace(t)
 	dir := t.TempDir()
 	e := finish(t, longCommand(t, dir, append([]string{
@@ -136,6 +138,7 @@ func TestStudyMovedOnCluster(t *testing.T) {
 // A pod that is lost in the middle of a build costs the trials of that build which it took part in, by name; the next build has
 // another.
 func TestLostPodOnCluster(t *testing.T) {
+	t.Parallel()
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)
 	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--builds", "3", "--rounds", "150", "--out", "run"}, flags...)...))
@@ -177,6 +180,7 @@ func measuredPod(p corev1.Pod) bool {
 
 // An interrupted run keeps what it has measured and removes its pods.
 func TestInterruptedOnCluster(t *testing.T) {
+	t.Parallel()
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)
 	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--out", "run"}, flags...)...))
@@ -195,6 +199,7 @@ func TestInterruptedOnCluster(t *testing.T) {
 
 // The pods of a killed run end by themselves, and cleanup removes what is left.
 func TestKilledOnCluster(t *testing.T) {
+	t.Parallel()
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)
 	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--out", "run"}, flags...)...))

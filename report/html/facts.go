@@ -144,6 +144,22 @@ func (p *page) Confidence() string {
 	return fmt.Sprintf("%.4g%%", 100*p.Run.Confidence)
 }
 
+// Ground is what the run was made on, in words.
+func (p *page) Ground() string {
+	if p.Run.Environment.Cluster != nil {
+		return "the cluster"
+	}
+	return "the machine"
+}
+
+// Here is what findings are about, in words.
+func (p *page) Here() string {
+	if p.Run.Environment.Cluster != nil {
+		return "these nodes and their kernel"
+	}
+	return "this kernel and this machine"
+}
+
 // Lab says whether the run was made in a lab of namespaces, which has limits of its own.
 func (p *page) Lab() bool { return p.Run.Testbed == "" || p.Run.Testbed == "lab" }
 

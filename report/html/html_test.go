@@ -134,11 +134,27 @@ func poison(v reflect.Value, except map[string]bool) {
 	}
 }
 
+// TestWhereItRan: a page speaks of the machine, or of the cluster that the run was made on.
+func TestWhereItRan(t *testing.T) {
+	run, trials := usual().run(t)
+	trials = spoil(&run, trials)
+	for says, cluster := range map[string]*result.Cluster{
+		"wander with the machine,": nil, "this kernel and this machine;": nil, "by what the machine did meanwhile": nil,
+		"wander with the cluster,": {Name: "c"}, "these nodes and their kernel;": {Name: "c"}, "by what the cluster did meanwhile": {Name: "c"},
+	} {
+		run.Environment.Cluster = cluster
+		if !strings.Contains(text(t, run, trials), says) {
+			t.Errorf("%q is not on the page of a run on %v", says, cluster)
+		}
+	}
+}
+
 // hostile is a run in which every text is evil; sparing says whether what the page must know in order to draw is left as it is.
 func hostile(tb testing.TB, sparing bool) (result.Run, []result.Trial) {
 	tb.Helper()
 	run, trials := usual().run(tb)
 	trials = spoil(&run, trials)
+	run.Environment.Cluster = reporttest.HostileCluster()
 	except := map[string]bool{"Histogram": true, "Role": true, "Placement": true}
 	if sparing {
 		for _, name := range []string{"Metric", "Unit", "Better", "Verdict"} {

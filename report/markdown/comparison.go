@@ -29,7 +29,7 @@ func WriteComparison(w io.Writer, c result.Comparison) error {
 func (d *document) differences(c result.Comparison) {
 	d.paragraph("### What differs between the runs")
 	if insight.Elsewhere(c) == "" {
-		d.paragraph("Same machine and kernel, same testbed and settings.")
+		d.paragraph(insight.Alike(c))
 	} else {
 		d.paragraph("Only deltas are compared, each against the baseline of its own run.")
 	}

@@ -176,6 +176,15 @@ func Hostile() string {
 	return "=cmd|'/C calc'!A0 <script>alert(1)</script> `x` | **b** [l](javascript:x) @all \\ # \x1b[31mred\x07 \u202edesrever\u202c, \"q\"\nnew: line"
 }
 
+// HostileCluster is one in which whoever may name things has named all of them Hostile: nodes, zones, contexts, versions.
+func HostileCluster() *result.Cluster {
+	h := Hostile()
+	node := result.ClusterNode{
+		Name: h, Zone: h, Kernel: h, Arch: h, OS: h, Kubelet: h, Runtime: h, CPU: result.CPU{Model: h, Count: 2, Governor: h, Mitigations: h}, Virtual: h, Clock: h,
+	}
+	return &result.Cluster{Name: h, Version: h, Network: h, Proxy: h, Nodes: []result.ClusterNode{node}}
+}
+
 // Spoiled is a run in which every name and note is Hostile.
 func Spoiled(tb testing.TB) (result.Run, []result.Trial) {
 	tb.Helper()
@@ -194,7 +203,11 @@ func Spoiled(tb testing.TB) (result.Run, []result.Trial) {
 	run.Checks = append(run.Checks, result.Check{Trial: h, Check: h, Expected: h, Observed: h})
 	run.Environment.Kernel, run.Environment.CPU.Model, run.Environment.OS = h, h, h
 	run.Environment.Sysctls = map[string]string{h: h}
-	return run, trials
+	run.Environment.Cluster = HostileCluster()
+	lost := trials[len(trials)-1]
+	lost.Build, lost.Bursts, lost.Failed = lost.Build+1, result.Bursts{}, "burst of "+h+": its pod was stopped: Evicted: "+h
+	run.Checks = append(run.Checks, result.Check{Trial: lost.ID(), Check: "completed", Expected: h, Observed: lost.Failed})
+	return run, append(trials, lost)
 }
 
 // Later is the usual world after a change, on another machine: VXLAN costs 7% more than before, the bridge as much, and

@@ -66,7 +66,7 @@ const whereMost = 3
 func (p *page) differences(c result.Comparison) {
 	p.title("What differs between the runs", "")
 	if insight.Elsewhere(c) == "" {
-		p.paragraph(piece{}, "Same machine and kernel, same testbed and settings.")
+		p.paragraph(piece{}, insight.Alike(c))
 	}
 	label := ""
 	for _, d := range c.Differences {

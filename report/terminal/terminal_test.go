@@ -236,6 +236,7 @@ func TestHostileText(t *testing.T) {
 	run := sample()
 	run.Study, run.Question, run.Testbed, run.Ended = evil, evil, evil, evil
 	run.Environment.Kernel, run.Environment.Virtual = evil, evil
+	run.Environment.Cluster = &result.Cluster{Name: evil, Version: evil, Network: evil, Proxy: evil, Nodes: []result.ClusterNode{{Name: evil, Zone: evil}}}
 	run.Notes = []string{evil}
 	for i := range run.Cells {
 		c := &run.Cells[i]

@@ -22,6 +22,9 @@ const (
 	unattachedWithin = 20 * time.Second
 )
 
+// nodeAskedAfter is how long a pod may take before its node is looked at: one that was lost starts nothing.
+const nodeAskedAfter = 5 * time.Second
+
 // await waits until a pod's container runs. It asks again and again rather than watch: an API server that is restarted meanwhile
 // does no harm.
 func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
@@ -66,6 +69,11 @@ func running(pod *corev1.Pod) bool {
 func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Duration) (hopeless bool, why error) {
 	if what := misfortune(pod); what != "" {
 		return true, errors.New(what)
+	}
+	if pod.Spec.NodeName != "" && waited > nodeAskedAfter {
+		if what := l.cluster.nodeOf(ctx, pod); what != "" {
+			return true, errors.New(what)
+		}
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		w := c.State.Waiting

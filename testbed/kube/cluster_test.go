@@ -110,6 +110,7 @@ func openBed(t *testing.T, d *Driver, spec testbed.Spec) testbed.Testbed {
 // TestNetworksOnCluster: in each network the client reaches servers on its own node and across, by TCP and UDP, with all of them
 // side by side.
 func TestNetworksOnCluster(t *testing.T) {
+	t.Parallel()
 	d := newDriver(t, connect(t, "privileged"), Options{Ports: 4})
 	var all sync.WaitGroup
 	for _, name := range []string{Host, Pod, ClusterIP, NodePort, Headless} {
@@ -177,6 +178,7 @@ func talk(t *testing.T, tb testbed.Testbed) error {
 
 // TestSwapOnCluster: pods that outlive their network are reached in another way.
 func TestSwapOnCluster(t *testing.T) {
+	t.Parallel()
 	d := newDriver(t, connect(t, "restricted"), Options{Ports: 2})
 	tb := openBed(t, d, testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: Pod, PodsOutlive: true})
 	client, server := testbedtest.StartPeer(t, tb.Pods()[0]), testbedtest.StartPeer(t, tb.Pods()[1])
@@ -295,6 +297,7 @@ func TestProcessesOnCluster(t *testing.T) {
 
 // TestIdleOnCluster: no pod is there before something is started in it.
 func TestIdleOnCluster(t *testing.T) {
+	t.Parallel()
 	c := connect(t, "restricted")
 	d := newDriver(t, c, Options{})
 	tb := openBed(t, d, testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: ClusterIP})

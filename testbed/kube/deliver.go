@@ -90,41 +90,50 @@ func receive() string {
 		"; else echo " + wantsPlain + "; cat" + into + "; fi; chmod 755 " + programStreamed
 }
 
-const (
-	// sendAtOnce is how many pods the program is sent to at the same time: all of it goes through one API server.
-	sendAtOnce = 4
-	// sendTries is how often it is sent to a pod whose stream is cut meanwhile.
-	sendTries = 3
-)
+// sendAtOnce is how many pods the program is sent to at the same time: all of it goes through one API server.
+const sendAtOnce = 4
 
-// deliver sends the program to a pod and has it say the digest of what arrived.
+// deliver sends the program to a pod and has it say the digest of what arrived. What is cut by the API server is sent again.
 func (l *Launcher) deliver(ctx context.Context, at Place) error {
 	if err := l.parcel.pack(); err != nil {
 		return err
 	}
 	began := time.Now()
-	var sent int
-	var err error
-	for range sendTries {
-		if sent, err = l.send(ctx, at); !errors.Is(err, errCut) || ctx.Err() != nil {
-			break
+	sent, tries := 0, 0
+	err := persist(ctx, func() (err error) {
+		// A stream may be cut when all is there already or on its way, and a file that runs can't be written.
+		if tries++; tries > 1 && l.arrived(ctx, at) == nil {
+			return nil
 		}
+		if sent, err = l.send(ctx, at); err != nil && tries > 1 && l.arrived(ctx, at) == nil {
+			return nil
+		}
+		return err
+	})
+	if err == nil {
+		err = persist(ctx, func() error { return l.arrived(ctx, at) })
 	}
 	if err != nil {
 		return err
 	}
-	out, err := run(ctx, l.cluster, at, task(at, inside.Digest))
+	l.options.Log("sent netdelta to pod %s: %v of %v in %s", at.Pod, unit.Bytes(sent), unit.Bytes(len(l.parcel.plain)), time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// arrived has the program in a pod say its digest.
+func (l *Launcher) arrived(ctx context.Context, at Place) error {
+	out, err := runOnce(ctx, l.cluster, at, task(at, inside.Digest))
 	if err != nil {
 		return fmt.Errorf("start what arrived: %w", err)
 	}
 	if got := strings.TrimSpace(string(out)); got != l.parcel.digest {
 		return fmt.Errorf("what arrived is not what was sent: its SHA-256 is %.64q, not %s", got, l.parcel.digest)
 	}
-	l.options.Log("sent netdelta to pod %s: %v of %v in %s", at.Pod, unit.Bytes(sent), unit.Bytes(len(l.parcel.plain)), time.Since(began).Round(time.Millisecond))
 	return nil
 }
 
-// send streams the program, and returns how many bytes it took.
+// send streams the program, and returns how many bytes it took. While it waits for its turn somebody is in the pod already, which
+// keeps that up.
 func (l *Launcher) send(ctx context.Context, at Place) (int, error) {
 	s, err := open(ctx, l.cluster, at, []string{"sh", "-c", receive()})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/network"
@@ -285,6 +286,16 @@ func (d *Driver) note(sentence string) {
 	}
 }
 
+// unlessLingers makes a note of an object that does not go: a lost node keeps its pods, and an API server may be away. That is no
+// reason to end a run, and who closes the driver is told if it is still so then.
+func (d *Driver) unlessLingers(err error) error {
+	if errors.Is(err, errLingers) {
+		d.note(err.Error())
+		return nil
+	}
+	return err
+}
+
 // slotCount is how many ranges of ports there are on the nodes. Each has one port more than servers can listen on, for trials.
 func (d *Driver) slotCount() int {
 	return (lastHostPort - firstHostPort + 1) / (d.launcher.options.Ports + 1)
@@ -293,7 +304,11 @@ func (d *Driver) slotCount() int {
 // takeSlot takes a range of ports that no testbed has which shares the nodes' namespaces: those of this run, and those of others as
 // far as they show. Ranges are taken in turn, so that none is taken again while connections of it may linger.
 func (d *Driver) takeSlot(ctx context.Context) (int, error) {
-	others, err := d.cluster.API.CoreV1().Pods(d.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: SelectAll + "," + LabelRun + "!=" + string(d.Run())})
+	var others *corev1.PodList
+	err := persist(ctx, func() (err error) {
+		others, err = d.cluster.API.CoreV1().Pods(d.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: SelectAll + "," + LabelRun + "!=" + string(d.Run())})
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("look which ports other runs use: %w", mendable(err))
 	}
@@ -340,10 +355,14 @@ func portRange(text string) (first, last int, ok bool) {
 	return first, last, ok
 }
 
-// Close removes what is left of the run in the cluster. Testbeds should be closed before. It is idempotent.
+// Close removes what is left of the run in the cluster. Testbeds should be closed before. It is idempotent, and asks nothing of a
+// cluster in which nothing was made.
 func (d *Driver) Close(ctx context.Context) error {
 	d.lookouts.close()
 	d.endIdle()
+	if !d.lease.began() && !d.launcher.made.Load() {
+		return nil
+	}
 	_, err := d.cluster.removeObjects(ctx, d.Run())
 	return errors.Join(err, d.lease.release(ctx))
 }

@@ -41,10 +41,12 @@ const (
 	stderrKept = 8 << 10
 )
 
-// errKilled is the end of a process that was killed, errCut that of one that was lost.
+// errKilled is the end of a process that was killed, errCut that of one that was lost. A stream that was cut and whose pod is not
+// known to have come to harm is errDropped, too: by another stream its pod may be reached again.
 var (
-	errKilled = errors.New("killed")
-	errCut    = errors.New("its stream was cut")
+	errKilled  = errors.New("killed")
+	errCut     = errors.New("its stream was cut")
+	errDropped = fmt.Errorf("%w", errCut)
 )
 
 // stream is a program that runs in a container, at the end of an exec stream.
@@ -132,8 +134,11 @@ func (s *stream) ending(ctx context.Context, err error) error {
 			s.learn(ctx, failed.Code)
 		}
 	default:
-		err = fmt.Errorf("%s: %w: %w", s.what, errCut, mendable(err))
-		s.learn(ctx, 0)
+		cut := errCut
+		if s.learn(ctx, 0); unharmed(s.Fate()) && !strings.Contains(err.Error(), notStarted) {
+			cut = errDropped
+		}
+		err = fmt.Errorf("%s: %w: %w", s.what, cut, mendable(err))
 	}
 	if fate := s.Fate(); fate != "" {
 		err = fmt.Errorf("%w: %s", err, fate)
@@ -143,6 +148,9 @@ func (s *stream) ending(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// notStarted is in the words of a kubelet whose runtime could not start a program.
+const notStarted = "executing command in container"
 
 // killedStatus is what containers give as the exit status of a program that was killed.
 const killedStatus = 128 + 9
@@ -264,7 +272,7 @@ func (s *stream) Kill() error {
 	defer cancel()
 	var err error
 	if s.pid > 0 {
-		if _, err = run(ctx, s.cluster, s.place, killOrder(s.place, s.pid)); err != nil {
+		if _, err = runOnce(ctx, s.cluster, s.place, killOrder(s.place, s.pid)); err != nil {
 			s.learn(ctx, 0)
 		}
 	}
@@ -296,8 +304,18 @@ func (s *stream) Close() error {
 	return s.closeErr
 }
 
-// run runs a command to its end and returns what it wrote.
-func run(ctx context.Context, c *Cluster, at Place, argv []string) ([]byte, error) {
+// run runs a command to its end and returns what it wrote. It must be one that may as well run twice: while its stream is cut and the
+// pod lives on, as when the API server is restarted, it is run again.
+func run(ctx context.Context, c *Cluster, at Place, argv []string) (out []byte, err error) {
+	err = persist(ctx, func() (err error) {
+		out, err = runOnce(ctx, c, at, argv)
+		return err
+	})
+	return out, err
+}
+
+// runOnce is run without another try.
+func runOnce(ctx context.Context, c *Cluster, at Place, argv []string) ([]byte, error) {
 	s, err := open(ctx, c, at, argv)
 	if err != nil {
 		return nil, err
@@ -314,9 +332,18 @@ func run(ctx context.Context, c *Cluster, at Place, argv []string) ([]byte, erro
 }
 
 // ask runs a command that writes one line of JSON.
-func ask[T any](ctx context.Context, c *Cluster, at Place, argv []string) (T, error) {
+func ask[T any](ctx context.Context, c *Cluster, at Place, argv []string) (answer T, err error) {
+	err = persist(ctx, func() (err error) {
+		answer, err = askOnce[T](ctx, c, at, argv)
+		return err
+	})
+	return answer, err
+}
+
+// askOnce is ask without another try.
+func askOnce[T any](ctx context.Context, c *Cluster, at Place, argv []string) (T, error) {
 	var answer T
-	out, err := run(ctx, c, at, argv)
+	out, err := runOnce(ctx, c, at, argv)
 	if err == nil {
 		if err = json.Unmarshal(out, &answer); err != nil {
 			err = fmt.Errorf("%s said what is no answer: %.80q: %w", at.Pod, out, err)

@@ -21,6 +21,15 @@ const (
 	fatePause  = 300 * time.Millisecond
 )
 
+// What is said of a pod to which nothing is known to have happened.
+const (
+	stillRuns   = "its pod still runs"
+	fateUnknown = "what became of its pod is not known"
+)
+
+// unharmed says whether a fate is that of a pod that may be there still.
+func unharmed(fate string) bool { return fate == stillRuns || strings.HasPrefix(fate, fateUnknown) }
+
 // fate finds out what became of a pod in which a program ended unexpectedly. It takes a while when nothing did.
 func (c *Cluster) fate(ctx context.Context, at Place, status int) string {
 	ctx, cancel := context.WithTimeout(ctx, fateWithin)
@@ -32,7 +41,7 @@ func (c *Cluster) fate(ctx context.Context, at Place, status int) string {
 		case apierrors.IsNotFound(err):
 			return "its pod was deleted"
 		case err != nil && ctx.Err() == nil:
-			last = fmt.Sprintf("what became of its pod is not known: %v", err)
+			last = fmt.Sprintf(fateUnknown+": %v", err)
 		case err == nil:
 			if at.UID != "" && pod.UID != at.UID {
 				return "its pod was deleted, and its StatefulSet has made another of its name"
@@ -43,7 +52,7 @@ func (c *Cluster) fate(ctx context.Context, at Place, status int) string {
 			if what := c.nodeOf(ctx, pod); what != "" {
 				return what
 			}
-			last = "its pod still runs"
+			last = stillRuns
 			if status == killedStatus && c.starved(ctx, at) {
 				return "it was killed since its pod had used up its memory; give the pods more with --memory"
 			}
@@ -51,7 +60,7 @@ func (c *Cluster) fate(ctx context.Context, at Place, status int) string {
 		select {
 		case <-time.After(fatePause):
 		case <-ctx.Done():
-			return cmp.Or(last, "what became of its pod is not known: the API server did not answer")
+			return cmp.Or(last, fateUnknown+": the API server did not answer")
 		}
 	}
 }
@@ -114,14 +123,14 @@ func (c *Cluster) nodeOf(ctx context.Context, pod *corev1.Pod) string {
 
 // starved says whether the kernel has killed processes of a pod for want of memory.
 func (c *Cluster) starved(ctx context.Context, at Place) bool {
-	out, err := run(ctx, c, at, task(at, inside.Killed))
+	out, err := runOnce(ctx, c, at, task(at, inside.Killed))
 	n, numberErr := strconv.Atoi(strings.TrimSpace(string(out)))
 	return err == nil && numberErr == nil && n > 0
 }
 
-// sentence adds the cluster's own words, where it has any.
+// sentence adds the cluster's own words, where it has any, in one line.
 func sentence(what, message string) string {
-	if message = strings.TrimSpace(message); message == "" {
+	if message = strings.Join(strings.Fields(message), " "); message == "" {
 		return what
 	}
 	return what + ": " + message

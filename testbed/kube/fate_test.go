@@ -40,6 +40,7 @@ func TestMisfortune(t *testing.T) {
 		{podWith(corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: container(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0}})}), "its pod ended: exit status 0"},
 		{podWith(condemned), "its pod was taken away: DeletionByTaintManager: Taint manager: deleting due to NoExecute taint"},
 		{deleted, "its pod is being deleted"},
+		{podWith(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "no room\n::error::not a line of its own\n"}), "its pod was stopped: Evicted: no room ::error::not a line of its own"},
 	} {
 		if got := misfortune(c.pod); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
@@ -70,13 +71,20 @@ func TestFate(t *testing.T) {
 
 func TestObstacle(t *testing.T) {
 	l := launcherWith(t, Options{})
-	l.cluster.API = fake.NewClientset()
+	node := func(name string, ready corev1.ConditionStatus) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: ready, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status.",
+		}}}}
+	}
+	l.cluster.API = fake.NewClientset(node("w1", corev1.ConditionTrue), node("w2", corev1.ConditionUnknown))
 	waiting := func(reason, message string) *corev1.Pod {
 		return podWith(corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}})})
 	}
 	unscheduled := podWith(corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu.",
 	}}})
+	lost := waiting("ContainerCreating", "")
+	lost.Spec.NodeName = "w2"
 	for _, c := range []struct {
 		pod      *corev1.Pod
 		waited   time.Duration
@@ -86,6 +94,8 @@ func TestObstacle(t *testing.T) {
 		{unscheduled, time.Second, "Insufficient cpu", false},
 		{unscheduled, time.Minute, "--nodes", true},
 		{waiting("ContainerCreating", ""), time.Minute, "pending", false},
+		{lost, time.Second, "pending", false},
+		{lost, time.Minute, "its node w2 is not ready: NodeStatusUnknown: Kubelet stopped", true},
 		{waiting("ErrImagePull", "not found"), time.Second, "not found", false},
 		{waiting("ImagePullBackOff", "Back-off pulling image: not found"), time.Second, "--base-image", true},
 		{waiting("InvalidImageName", "couldn't parse image name"), time.Second, "can't have the image busybox:1", true},

@@ -38,9 +38,11 @@ func as(t *testing.T, c *Cluster, change func(*rest.Config)) *Cluster {
 
 // TestRefusedOnCluster: what the cluster does not allow is told with what it takes.
 func TestRefusedOnCluster(t *testing.T) {
+	t.Parallel()
 	c := connect(t, "restricted")
 	nobody := as(t, c, func(r *rest.Config) { r.Impersonate.UserName = "nobody" })
 	t.Run("rights", func(t *testing.T) {
+		t.Parallel()
 		d, err := NewDriver(nobody, Options{Image: "x"})
 		if err != nil {
 			t.Fatal(err)
@@ -54,6 +56,7 @@ func TestRefusedOnCluster(t *testing.T) {
 		}
 	})
 	t.Run("pod-security", func(t *testing.T) {
+		t.Parallel()
 		d := newDriver(t, c, Options{})
 		err := d.Supports(t.Context(), testbed.Spec{Network: Host})
 		if !errors.Is(err, testbed.ErrUnsupported) || !strings.Contains(err.Error(), "hostNetwork") || !strings.Contains(err.Error(), "enforce=privileged") {
@@ -77,6 +80,8 @@ func TestRefusedOnCluster(t *testing.T) {
 		}
 	})
 	t.Run("quota", func(t *testing.T) {
+		t.Parallel()
+		c := connect(t, "restricted") // the others would find no room
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
 		quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
 		if _, err := c.API.CoreV1().ResourceQuotas(c.Namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
@@ -99,6 +104,7 @@ func TestRefusedOnCluster(t *testing.T) {
 		}
 	})
 	t.Run("unschedulable", func(t *testing.T) {
+		t.Parallel()
 		d := newDriver(t, c, Options{QoS: Guaranteed, CPU: "900"})
 		tb := openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: Pod})
 		if _, err := tb.Pods()[0].Start(t.Context(), testbed.Command{Path: "/bin/true"}); err == nil || !strings.Contains(err.Error(), "Insufficient cpu") {
@@ -106,6 +112,7 @@ func TestRefusedOnCluster(t *testing.T) {
 		}
 	})
 	t.Run("registry", func(t *testing.T) {
+		t.Parallel()
 		d := newDriver(t, c, Options{BaseImage: "127.0.0.1:1/none:1"})
 		tb := openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: Pod})
 		if _, err := tb.Pods()[0].Start(t.Context(), testbed.Command{Path: "/bin/true"}); err == nil || !strings.Contains(err.Error(), "ImagePullBackOff") || !strings.Contains(err.Error(), "refused") {
@@ -115,6 +122,7 @@ func TestRefusedOnCluster(t *testing.T) {
 		}
 	})
 	t.Run("image", func(t *testing.T) {
+		t.Parallel()
 		d := newDriver(t, c, Options{BaseImage: "localhost/netdelta/none:1", PullPolicy: corev1.PullNever})
 		tb := openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: Pod})
 		if _, err := tb.Pods()[0].Start(t.Context(), testbed.Command{Path: "/bin/true"}); err == nil || !strings.Contains(err.Error(), "ErrImageNeverPull") {
@@ -125,6 +133,7 @@ func TestRefusedOnCluster(t *testing.T) {
 
 // TestLostOnCluster: a program that is lost says what became of its pod.
 func TestLostOnCluster(t *testing.T) {
+	t.Parallel()
 	c := connect(t, "restricted")
 	d := newDriver(t, c, Options{Memory: "96Mi"})
 	pods := openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 4, Network: Pod}).Pods()[1:] // the first is who tries the way to the others
@@ -238,6 +247,7 @@ func (r *relay) interrupt(down bool) {
 
 // TestInterruptedOnCluster: a stream that is cut ends its program by name, and an API server that is away for a while is waited for.
 func TestInterruptedOnCluster(t *testing.T) {
+	t.Parallel()
 	c, way := through(t, connect(t, "restricted"))
 	d := newDriver(t, c, Options{})
 	tb := openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 2, Network: Pod})
@@ -265,6 +275,7 @@ func TestInterruptedOnCluster(t *testing.T) {
 // TestKilledOnCluster: the pods of a run whose program was killed end by themselves, and a sweep finds what it left, and nothing of a
 // run that is under way.
 func TestKilledOnCluster(t *testing.T) {
+	t.Parallel()
 	c := connect(t, "restricted")
 	killed, way := through(t, c)
 	victim, err := NewDriver(killed, streamed(t, Options{}))
@@ -309,6 +320,7 @@ func TestKilledOnCluster(t *testing.T) {
 
 // TestTwoRunsOnCluster: runs that are under way at the same time do not take each other's ports, names or pods.
 func TestTwoRunsOnCluster(t *testing.T) {
+	t.Parallel()
 	c := connect(t, "privileged")
 	var both sync.WaitGroup
 	for range 2 {
@@ -328,6 +340,7 @@ func TestTwoRunsOnCluster(t *testing.T) {
 
 // TestCancelledOnCluster: a start that is interrupted leaves nothing, and closing works with every context at its end.
 func TestCancelledOnCluster(t *testing.T) {
+	t.Parallel()
 	d := newDriver(t, connect(t, "restricted"), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	tb, err := d.Open(ctx, testbed.Spec{Nodes: 1, PodsPerNode: 2, Network: ClusterIP})

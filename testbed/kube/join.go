@@ -102,6 +102,11 @@ func (t *Testbed) prove(ctx context.Context, client, server *pod) error {
 			return err
 		}
 	}
+	return persist(ctx, func() error { return t.proveOnce(ctx, client, server) })
+}
+
+// proveOnce is prove without another try where a stream is cut.
+func (t *Testbed) proveOnce(ctx context.Context, client, server *pod) error {
 	began := time.Now()
 	c, s := client.alive(), server.alive()
 	answerer, err := open(ctx, t.driver.cluster, s.place, task(s.place, inside.Answer, strconv.Itoa(int(server.trialPort()))))
@@ -117,7 +122,7 @@ func (t *Testbed) prove(ctx context.Context, client, server *pod) error {
 	if err != nil {
 		return err
 	}
-	out, err := ask[inside.Outcome](ctx, t.driver.cluster, c.place, task(c.place, inside.Try, string(trial)))
+	out, err := askOnce[inside.Outcome](ctx, t.driver.cluster, c.place, task(c.place, inside.Try, string(trial)))
 	err = errors.Join(err, answerer.Close())
 	if err != nil {
 		return fmt.Errorf("try the way from %s: %w", client.Name(), err)
@@ -177,9 +182,14 @@ func (t *Testbed) resolve(ctx context.Context, client, server *pod) error {
 func (c *Cluster) deleteService(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
 	defer cancel()
-	err := c.API.CoreV1().Services(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete service %s: %w", name, mendable(err))
+	err := persist(ctx, func() error {
+		return c.API.CoreV1().Services(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	})
+	switch {
+	case err == nil || apierrors.IsNotFound(err):
+		return nil
+	case transient(err):
+		return fmt.Errorf("delete service %s: %w: %w", name, errLingers, err)
 	}
-	return nil
+	return fmt.Errorf("delete service %s: %w", name, mendable(err))
 }

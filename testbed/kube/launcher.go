@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,7 @@ type Launcher struct {
 	options Options
 	parcel  *parcel
 	sending chan struct{} // holds one for each pod that the program is being sent to
+	made    atomic.Bool   // a pod was, or may have been
 }
 
 // NewLauncher checks the options. It asks the cluster nothing.
@@ -61,6 +63,7 @@ func (l *Launcher) Launch(ctx context.Context, w Wish) (*LivePod, error) {
 	pods := l.cluster.API.CoreV1().Pods(l.cluster.Namespace)
 	manifest := l.Manifest(w)
 	began := time.Now()
+	l.made.Store(true)
 	if l.options.Image == "" {
 		go func() { _ = l.parcel.pack() }() // while the pod starts; who sends it hears of the error
 	}

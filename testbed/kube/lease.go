@@ -25,6 +25,7 @@ type lease struct {
 	run     RunID
 
 	mu   sync.Mutex
+	ever bool               // it was held once
 	stop context.CancelFunc // nil while it is not held
 	done chan struct{}
 }
@@ -39,6 +40,7 @@ func (l *lease) hold(ctx context.Context) error {
 	if l.stop != nil {
 		return nil
 	}
+	l.ever = true
 	holder, seconds, now := string(l.run), int32(silentFor/time.Second), metav1.NewMicroTime(time.Now())
 	made := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: l.name(), Namespace: l.cluster.Namespace, Labels: l.run.Labels(RoleLease)},
@@ -55,6 +57,13 @@ func (l *lease) hold(ctx context.Context) error {
 	l.stop, l.done = stop, make(chan struct{})
 	go l.renew(running, l.done)
 	return nil
+}
+
+// began says whether the lease was ever to be held.
+func (l *lease) began() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ever
 }
 
 // renew says again and again that the run is under way. An API server that does not answer for a while is asked again.
@@ -89,7 +98,9 @@ func (l *lease) release(ctx context.Context) error {
 	l.stop()
 	<-l.done
 	l.stop = nil
-	err := l.cluster.API.CoordinationV1().Leases(l.cluster.Namespace).Delete(ctx, l.name(), metav1.DeleteOptions{})
+	err := persist(ctx, func() error {
+		return l.cluster.API.CoordinationV1().Leases(l.cluster.Namespace).Delete(ctx, l.name(), metav1.DeleteOptions{})
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("say in the cluster that the run is over: %w", err)
 	}
@@ -104,7 +115,11 @@ func (c *Cluster) underWay(ctx context.Context, runs []RunID) (map[RunID]bool, e
 	for began := time.Now(); ; {
 		waiting := false
 		for _, r := range runs {
-			now, err := leases.Get(ctx, (&lease{run: r}).name(), metav1.GetOptions{})
+			var now *coordinationv1.Lease
+			err := persist(ctx, func() (err error) {
+				now, err = leases.Get(ctx, (&lease{run: r}).name(), metav1.GetOptions{})
+				return err
+			})
 			switch {
 			case apierrors.IsNotFound(err):
 				alive[r] = false // it ended in good order, or never began

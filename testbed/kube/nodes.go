@@ -3,13 +3,22 @@ package kube
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// nodeWithin is how long a run waits for a node that it has measured on and that takes no pods any more.
+	nodeWithin = 90 * time.Second
+	// nodePause is how often it looks.
+	nodePause = time.Second
 )
 
 // choose picks the nodes of a testbed: the same ones for all testbeds of a run while they take pods, so that no delta is one
@@ -22,11 +31,29 @@ func (d *Driver) choose(ctx context.Context, count int) ([]string, error) {
 	return all[:count], nil
 }
 
-// usable are the nodes that choose chooses from, at least so many.
+// usable are the nodes that choose chooses from, at least so many. A node that was there and is not is waited for.
 func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
-	o := d.launcher.options
 	d.choosing.Lock()
 	defer d.choosing.Unlock()
+	patient := time.Now().Add(nodeWithin)
+	for {
+		nodes, err := d.chooseNow(ctx, count)
+		var short *nodesError
+		if !errors.As(err, &short) || len(d.chosen) < count || time.Now().After(patient) {
+			return nodes, err
+		}
+		// There were enough: one is starting anew, or about to be replaced.
+		select {
+		case <-time.After(nodePause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// chooseNow is usable without waiting for nodes.
+func (d *Driver) chooseNow(ctx context.Context, count int) ([]string, error) {
+	o := d.launcher.options
 	var list *corev1.NodeList
 	err := persist(ctx, func() (err error) {
 		list, err = d.cluster.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -27,15 +28,15 @@ func persist(ctx context.Context, f func() error) error {
 		select {
 		case <-time.After(persistPause):
 		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
 }
 
-// transient says whether an error means that the API server could not be asked, or asks to be asked later.
+// transient says whether an error means that the API server could not be asked, or asks to be asked later, or that it cut a stream.
 func transient(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
+	return errors.Is(err, errDropped) || errors.As(err, &op) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err)
 }
 

@@ -135,16 +135,10 @@ func (p *pod) remove() error {
 	p.mu.Unlock()
 	var errs []error
 	for _, f := range fronts {
-		errs = append(errs, p.bed.driver.cluster.deleteService(f.name))
+		errs = append(errs, p.bed.driver.unlessLingers(p.bed.driver.cluster.deleteService(f.name)))
 	}
 	if live != nil {
-		err := live.Delete()
-		if errors.Is(err, errLingers) {
-			// A lost node keeps its pods. That is no reason to end a run, and who closes the driver is told if it is still so then.
-			p.bed.driver.note(err.Error())
-			err = nil
-		}
-		errs = append(errs, err)
+		errs = append(errs, p.bed.driver.unlessLingers(live.Delete()))
 	}
 	return errors.Join(errs...)
 }

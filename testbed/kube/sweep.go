@@ -82,7 +82,11 @@ func metas(n int, of func(i int) metav1.ObjectMeta) []metav1.ObjectMeta {
 
 // find lists the objects of a kind. Where this user may not look, there are none: netdelta could not have made them in their name.
 func (k kind) find(ctx context.Context, selector string) ([]metav1.ObjectMeta, error) {
-	all, err := k.list(ctx, metav1.ListOptions{LabelSelector: selector})
+	var all []metav1.ObjectMeta
+	err := persist(ctx, func() (err error) {
+		all, err = k.list(ctx, metav1.ListOptions{LabelSelector: selector})
+		return err
+	})
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}
@@ -130,7 +134,7 @@ func (c *Cluster) removeObjects(ctx context.Context, run RunID) (removed []strin
 		for _, k := range c.kinds() {
 			all, err := k.find(ctx, run.Selector())
 			if err != nil {
-				return removed, fmt.Errorf("look for what run %s has left: %w", run, err)
+				return removed, fmt.Errorf("look for what run %s has left: %w; netdelta cleanup --testbed kubernetes --namespace %s removes it later", run, err, c.Namespace)
 			}
 			if k.name == "lease" && left > 0 {
 				break
@@ -141,7 +145,9 @@ func (c *Cluster) removeObjects(ctx context.Context, run RunID) (removed []strin
 				if told[what] {
 					continue
 				}
-				err := k.delete(ctx, o.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, PropagationPolicy: &background})
+				err := persist(ctx, func() error {
+					return k.delete(ctx, o.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, PropagationPolicy: &background})
+				})
 				if err != nil && !apierrors.IsNotFound(err) {
 					return removed, fmt.Errorf("delete %s: %w", what, mendable(err))
 				}

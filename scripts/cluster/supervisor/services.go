@@ -152,6 +152,13 @@ func apiServer(c Config) node.Service {
 	}}
 }
 
+// lostAfter is after what time without a word a node is taken to be lost, and wordsEvery four times the seconds between its words:
+// both less than usual, so that tests need not wait for a minute.
+const (
+	lostAfter  = "20s"
+	wordsEvery = "16"
+)
+
 func controllerManager(c Config) node.Service {
 	kubeconfig := kubeconfigOf(serviceManager)
 	return node.Service{Name: serviceManager, Args: []string{
@@ -161,6 +168,7 @@ func controllerManager(c Config) node.Service {
 		"--root-ca-file=" + settings + "/ca.crt",
 		"--allocate-node-cidrs=true", "--cluster-cidr=" + c.both(podsPrefix, podsPrefix6),
 		"--leader-elect=false", "--bind-address=127.0.0.1",
+		"--node-monitor-grace-period=" + lostAfter,
 	}}
 }
 
@@ -256,6 +264,7 @@ clusterDNS: [` + dnsAddress + `]
 resolvConf: /run/resolv.conf
 failSwapOn: false
 maxPods: 250
+nodeLeaseDurationSeconds: ` + wordsEvery + `
 oomScoreAdj: 0
 protectKernelDefaults: true
 imageGCHighThresholdPercent: 100

@@ -2,10 +2,7 @@ package survey
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +11,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/version"
 
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
@@ -38,11 +34,8 @@ const (
 	page     = 500
 )
 
-// ErrUnreachable is matched by the error of Look where the API server does not answer, or does not let the user in.
-var ErrUnreachable = errors.New("the cluster can't be asked")
-
 // Look asks the cluster. It changes nothing in it. What the user may not read is a gap in the survey; the error matches
-// ErrUnreachable where the API server does not answer at all, and is the context's where that ended.
+// kube.ErrUnreachable where the API server does not answer at all, and is the context's where that ended.
 func Look(ctx context.Context, cluster *kube.Cluster, options Options) (Survey, error) {
 	l, err := begin(ctx, cluster, options)
 	if err != nil {
@@ -112,20 +105,14 @@ func (l *looker) ask(ctx context.Context, what, right string, question func(cont
 
 // meet asks what all others depend on: whether the API server is there, and lets the user in.
 func (l *looker) meet(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	text, err := l.cluster.API.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	version, err := l.cluster.Meet(ctx)
 	if err != nil {
-		return unreachable(l.cluster, err)
+		return err
 	}
-	var about version.Info
-	if err := json.Unmarshal(text, &about); err != nil {
-		return unreachable(l.cluster, fmt.Errorf("it says no version: %w", err))
-	}
-	l.survey.Version = about.GitVersion
+	l.survey.Version = version
 	who, err := Who(ctx, l.cluster)
 	switch {
-	case errors.Is(err, ErrUnreachable):
+	case errors.Is(err, kube.ErrUnreachable):
 		return err
 	case err != nil:
 		l.gap("who asks", "", err.Error())
@@ -145,7 +132,7 @@ func (l *looker) meet(ctx context.Context) error {
 	return nil
 }
 
-// Who asks the API server who the user is. The error matches ErrUnreachable where it does not answer, or does not let the user in;
+// Who asks the API server who the user is. The error matches kube.ErrUnreachable where it does not answer, or does not let the user in;
 // API servers before 1.28 may answer that they can't tell.
 func Who(ctx context.Context, cluster *kube.Cluster) (User, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -156,24 +143,9 @@ func Who(ctx context.Context, cluster *kube.Cluster) (User, error) {
 	case err == nil:
 		return User{Name: who.Status.UserInfo.Username, Groups: who.Status.UserInfo.Groups}, nil
 	case apierrors.IsUnauthorized(err) || !errors.As(err, &status):
-		return User{}, unreachable(cluster, err)
+		return User{}, cluster.Unreachable(err)
 	}
 	return User{}, err
-}
-
-// unreachable says why a cluster can't be asked, and what to do about it.
-func unreachable(cluster *kube.Cluster, err error) error {
-	mend := "see whether it runs, and whether its address can be reached from here"
-	var refused *net.OpError
-	switch {
-	case apierrors.IsUnauthorized(err):
-		mend = "the kubeconfig's credentials are not, or no longer, taken: get new ones"
-	case strings.Contains(err.Error(), "x509:"):
-		mend = "the kubeconfig's authority is not the cluster's: get the kubeconfig anew"
-	case errors.As(err, &refused) && refused.Op == "dial":
-		mend = "nothing answers there: start the cluster, or choose another with --context"
-	}
-	return fmt.Errorf("%w: ask the API server of %s at %s: %w; %s", ErrUnreachable, cluster.Name, cluster.REST.Host, err, mend)
 }
 
 // readNetwork gathers what plugins leave, and says what it means.

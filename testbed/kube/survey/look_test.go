@@ -192,7 +192,7 @@ func TestUnreachable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Look(t.Context(), c.cluster(t), Options{})
-			if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), c.mend) || !strings.Contains(err.Error(), "ask the API server of test at http://127.0.0.1:") {
+			if !errors.Is(err, kube.ErrUnreachable) || !strings.Contains(err.Error(), c.mend) || !strings.Contains(err.Error(), "ask the API server of test at http://127.0.0.1:") {
 				t.Errorf("got %v", err)
 			}
 		})

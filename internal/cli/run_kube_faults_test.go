@@ -1,0 +1,214 @@
+package cli_test
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/internal/require"
+	"netdelta/result"
+	"netdelta/scripts/cluster/supervisor"
+	"netdelta/testbed/kube"
+)
+
+// clusterPatience is far more than a build takes, also on a machine that is busy with other work.
+const clusterPatience = 10 * time.Minute
+
+// awaitBuild waits until a run's next build is being measured: all its pods have been up for a while, and none of them is known. It
+// returns them by the number of their testbed, and the client's first in each.
+func awaitBuild(t *testing.T, c *kube.Cluster, run string, known map[string]bool) map[string][]string {
+	t.Helper()
+	fresh := func(p corev1.Pod) bool { return !known[p.Name] && p.Labels[kube.LabelRun] == run }
+	pods := slices.DeleteFunc(awaitPods(t, c, clusterPatience, func(pods []corev1.Pod) bool {
+		ready := 0
+		for _, p := range pods {
+			if fresh(p) && measuredPod(p) {
+				ready++
+			}
+		}
+		return ready == podsOfBuild
+	}), func(p corev1.Pod) bool { return !fresh(p) })
+	beds := map[string][]string{}
+	for _, p := range pods {
+		known[p.Name] = true
+		beds[p.Labels[kube.LabelTestbed]] = append(beds[p.Labels[kube.LabelTestbed]], p.Name)
+	}
+	return beds
+}
+
+// podsOfBuild is how many pods a build of the long study has: a client and a server for the baseline, its twin and a network.
+const podsOfBuild = 6
+
+// runOf is what the pods of the only run in a namespace are labelled with.
+func runOf(t *testing.T, c *kube.Cluster) string {
+	t.Helper()
+	return awaitPods(t, c, clusterPatience, func(pods []corev1.Pod) bool { return len(pods) > 0 })[0].Labels[kube.LabelRun]
+}
+
+// failures are the trials of a run that failed, by build, and how many are whole.
+func failures(t *testing.T, dir string) (failed map[int][]result.Trial, whole int) {
+	t.Helper()
+	failed = map[int][]result.Trial{}
+	for _, tr := range trials(t, dir) {
+		if tr.Failed == "" {
+			whole++
+			continue
+		}
+		t.Logf("%s failed: %s", tr.ID(), tr.Failed)
+		failed[tr.Build] = append(failed[tr.Build], tr)
+	}
+	return failed, whole
+}
+
+// sound says that a run's record can be read, and that no delta rests on a trial that failed.
+func sound(t *testing.T, dir string) {
+	t.Helper()
+	run, err := result.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := map[string]int{}
+	for _, tr := range trials(t, dir) {
+		if tr.Failed == "" {
+			whole[tr.Cell]++
+		}
+	}
+	for _, d := range run.Deltas {
+		if d.Blocks > whole[d.Cell] {
+			t.Errorf("%s rests on %d builds; %d of its trials are whole", d.Cell, d.Blocks, whole[d.Cell])
+		}
+	}
+	if len(run.Deltas) == 0 {
+		t.Error("the run has no deltas")
+	}
+}
+
+// An API server that is restarted, and a node that is lost for a while, cost trials of the builds that were under way; the run waits
+// for them and goes on.
+func TestNodeFaultsOnCluster(t *testing.T) {
+	kubeconfig := require.Cluster(t)
+	folder, err := supervisor.Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	require.Need(t, "the cluster of make cluster-up, whose programs it can end", folder.Kubeconfig() == kubeconfig)
+	c, flags := inNamespace(t)
+	dir := clusterFolder(t)
+	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--rounds", "150", "--out", "run"}, flags...)...))
+	id, known := runOf(t, c), map[string]bool{}
+	at := filepath.Join(dir, "run")
+	awaitWhole(t, at, 3)
+	do := func(what, node, service string) {
+		t.Helper()
+		if err := folder.Service(what, node, service); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	awaitBuild(t, c, id, known)
+	do("restart", "cp", "kube-apiserver")
+	reached := awaitWhole(t, at, 6)
+	t.Logf("the API server was restarted; 6 trials are whole after %v", reached)
+
+	awaitBuild(t, c, id, known)
+	do("stop", "w2", "kubelet")
+	back := sync.OnceFunc(func() { do("start", "w2", "kubelet") })
+	t.Cleanup(back)
+	awaitNode(t, c, "w2", corev1.ConditionUnknown)
+	before := len(wholeTrials(t, at))
+	back()
+	awaitNode(t, c, "w2", corev1.ConditionTrue)
+	t.Logf("the node was back; 3 more trials are whole after %v", awaitWhole(t, at, before+3))
+
+	if err := run.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	await(t, run).want(t, statusInterrupted)
+	failed, _ := failures(t, at)
+	if len(failed) == 0 {
+		t.Error("no trial failed: this test does nothing")
+	}
+	sound(t, at)
+}
+
+// awaitNode waits until a node is ready, or not.
+func awaitNode(t *testing.T, c *kube.Cluster, name string, ready corev1.ConditionStatus) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+		node, err := c.API.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		if err == nil && slices.ContainsFunc(node.Status.Conditions, func(n corev1.NodeCondition) bool {
+			return n.Type == corev1.NodeReady && n.Status == ready
+		}) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v node %s is not as wanted (ready: %s), %v", patience, name, ready, err)
+		}
+	}
+}
+
+// wholeTrials are those of a run under way that did not fail.
+func wholeTrials(t *testing.T, dir string) []result.Trial {
+	t.Helper()
+	contents, err := result.LoadTrials(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(contents.Trials, func(tr result.Trial) bool { return tr.Failed != "" })
+}
+
+// awaitWhole waits until so many trials of a run are whole.
+func awaitWhole(t *testing.T, dir string, atLeast int) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for len(wholeTrials(t, dir)) < atLeast {
+		if time.Since(began) > clusterPatience {
+			t.Fatalf("after %v %d trials are whole, want %d", clusterPatience, len(wholeTrials(t, dir)), atLeast)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return time.Since(began).Round(100 * time.Millisecond)
+}
+
+// A cluster that never answers is no reason to wait: it is said at once which address was asked, and what to do.
+func TestNoClusterAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "kubeconfig"), `apiVersion: v1
+kind: Config
+clusters: [{name: away, cluster: {server: "https://`+at+`"}}]
+users: [{name: somebody, user: {token: x}}]
+contexts: [{name: away, context: {cluster: away, user: somebody}}]
+current-context: away
+`)
+	for _, verb := range [][]string{
+		{"run", "kubernetes", "--base-image", "busybox:1"}, {"cleanup", "--testbed", "kubernetes"}, {"doctor", "--testbed", "kubernetes"},
+		{"fleet", "--testbed", "kubernetes", "--base-image", "busybox:1"}, {"pairs", "--testbed", "kubernetes", "--base-image", "busybox:1"},
+	} {
+		began := time.Now()
+		e := call(t, dir, statusFailed, append(verb, "--kubeconfig", "kubeconfig")...)
+		if said := e.stderr; !strings.Contains(said, "ask the API server of away at https://"+at) || !strings.Contains(said, "start the cluster, or choose another with --context") || strings.Count(said, "\n") != 1 {
+			t.Errorf("%s: %s", verb[0], said)
+		}
+		if took := time.Since(began); took > patience/4 {
+			t.Errorf("%s: it took %v", verb[0], took)
+		}
+	}
+}
