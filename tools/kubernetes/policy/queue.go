@@ -8,6 +8,7 @@ import (
 	"os"
 
 	nfqueue "github.com/florianl/go-nfqueue/v2"
+	"golang.org/x/sys/unix"
 	"sigs.k8s.io/kube-network-policies/pkg/network"
 	"sigs.k8s.io/kube-network-policies/pkg/networkpolicy"
 )
@@ -48,7 +49,8 @@ func listen(ctx context.Context, engine *networkpolicy.PolicyEngine) (*nfqueue.N
 		return 0
 	}
 	failed := func(err error) int {
-		if t := net.Error(nil); !errors.As(err, &t) || !t.Timeout() {
+		// A packet whose pod has gone meanwhile takes no verdict.
+		if t := net.Error(nil); !errors.Is(err, unix.ENOENT) && (!errors.As(err, &t) || !t.Timeout()) {
 			fmt.Fprintf(os.Stderr, "policy: read the queue: %v\n", err)
 		}
 		return 0
