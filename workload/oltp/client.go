@@ -27,6 +27,8 @@ type client struct {
 	spent time.Duration // processor time of the burst's runs
 	stale int64         // samples of figures of replication that are being cleared
 	tally workload.Tally
+	// foreign says that the database is the user's own: nothing is asked of it but transactions.
+	foreign bool
 }
 
 var _ workload.Client = (*client)(nil)
@@ -48,14 +50,7 @@ func dial(ctx context.Context, p result.Params, at workload.Place) (workload.Cli
 	}
 	c := &client{home: home, node: at.Peers[0], cpus: daemon.Pin(at.CPU), run: load()}
 	c.run.Server = netip.AddrPortFrom(c.node, databasePort)
-	mix, defaults := p.Mix, Workload().Defaults
-	if mix == "" {
-		mix = defaults.Mix
-	}
-	c.run.Test = "oltp_" + mix
-	if c.run.Threads = p.Connections; c.run.Threads == 0 {
-		c.run.Threads = defaults.Connections
-	}
+	c.ask(p)
 	first := c.run
 	first.Events = int64(first.Threads)
 	if _, err = c.measure(ctx, first); err == nil {
@@ -67,8 +62,23 @@ func dial(ctx context.Context, p result.Params, at workload.Place) (workload.Cli
 	return c, nil
 }
 
+// ask has the client's runs be those of parameters.
+func (c *client) ask(p result.Params) {
+	mix, defaults := p.Mix, Workload().Defaults
+	if mix == "" {
+		mix = defaults.Mix
+	}
+	c.run.Test = "oltp_" + mix
+	if c.run.Threads = p.Connections; c.run.Threads == 0 {
+		c.run.Threads = defaults.Connections
+	}
+}
+
 // wrong says of an error whose it is.
 func (c *client) wrong(err error) error {
+	if c.foreign {
+		return fmt.Errorf("oltp: database %s at %s: %w", c.run.Database, c.run.Server, err)
+	}
 	return fmt.Errorf("oltp: node 0 at %s: %w", c.run.Server, err)
 }
 

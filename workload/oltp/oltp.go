@@ -48,6 +48,7 @@ func Workload() workload.Workload {
 		Check:       check,
 		SourcePorts: func(result.Params) int { return 0 }, // they are the kernel's to choose
 		Demand:      demand,
+		Target:      targeted(),
 	}
 }
 
@@ -55,7 +56,10 @@ func Workload() workload.Workload {
 func mixes() []string { return []string{"read_write", "point_select", "update_index", "write_only"} }
 
 // demand is the same for all parameters: they share one cluster.
-func demand(result.Params) workload.Demand {
+func demand(p result.Params) workload.Demand {
+	if p.Target != "" {
+		return workload.Demand{Burst: burst, Opaque: true} // its programs are looked for in its pods
+	}
 	return workload.Demand{
 		Programs: []workload.Program{
 			{Name: databaseProgram, Package: "mariadb-server-core"},
@@ -99,7 +103,10 @@ func wrong(p result.Params) error {
 	case p.CPU != "" && p.CPU != "any":
 		return fmt.Errorf("cpu %q: a cluster of databases runs on any processor; leave it out", p.CPU)
 	}
-	return workload.Unused(p, "mix")
+	if err := workload.CheckTarget(p, workload.SchemeMySQL); err != nil {
+		return err
+	}
+	return workload.Unused(p, "mix", "target")
 }
 
 // Memory: homeSize is of a node's data, which lie in memory, resident what its daemon takes beside them at most, and

@@ -58,6 +58,9 @@ const statusTime = 5 * time.Second
 
 // status asks the first node how it is.
 func (c *client) status(ctx context.Context) (status, error) {
+	if c.foreign {
+		return status{}, nil // it need not be one of a group, nor let the user ask
+	}
 	for begin := time.Now(); ; time.Sleep(poll) {
 		rows, err := askAt(ctx, c.home, c.node, statusStatement)
 		if err == nil || ctx.Err() != nil || time.Since(begin) > statusTime {

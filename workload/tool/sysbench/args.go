@@ -13,6 +13,7 @@ type Run struct {
 	Server   netip.AddrPort
 	Socket   string // a path, in place of Server
 	User     string
+	Config   string // a file with more arguments, such as the password; "" for none
 	Database string
 	Tables   int
 	Rows     int // of each table
@@ -42,6 +43,9 @@ func (r Run) Prepare() []string { return append(r.common(), "prepare") }
 
 func (r Run) common() []string {
 	args := []string{r.Test, "--db-driver=mysql", "--mysql-user=" + r.User, "--mysql-db=" + r.Database}
+	if r.Config != "" {
+		args = append(args, "--config-file="+r.Config)
+	}
 	if r.Socket != "" {
 		args = append(args, "--mysql-socket="+r.Socket)
 	} else {

@@ -1,0 +1,192 @@
+package oltp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"netdelta/internal/daemon"
+	"netdelta/result"
+	"netdelta/workload"
+	"netdelta/workload/tool/sysbench"
+)
+
+// targeted is how oltp speaks to a database of the user's own.
+func targeted() *workload.Targeted {
+	return &workload.Targeted{Schemes: []string{workload.SchemeMySQL}, Hold: hold, Dial: dialTarget}
+}
+
+// markTable says that the tables beside it are netdelta's.
+const markTable = "netdelta_marker"
+
+// Files of a home: how the database's client and sysbench log in. Passwords are in no command line.
+const (
+	clientFile = "login.cnf"
+	loadFile   = "sysbench.cnf"
+)
+
+// held is a database with netdelta's tables in it.
+type held struct {
+	home  *daemon.Home
+	found workload.Found
+}
+
+// Found implements workload.Held.
+func (h *held) Found() workload.Found { return h.found }
+
+// dropWithin is how long the database may take to drop the tables.
+const dropWithin = 20 * time.Second
+
+// Close implements workload.Held: it drops the tables.
+func (h *held) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), dropWithin)
+	defer cancel()
+	_, err := query(ctx, h.home, dropping())
+	if err != nil {
+		err = fmt.Errorf("drop netdelta's tables: %w; do it by hand: %s", err, dropping())
+	}
+	return errors.Join(err, h.home.Close())
+}
+
+// ownTables are the names of the tables that sysbench makes: they can't be chosen.
+func ownTables() []string {
+	var names []string
+	for i := range tables {
+		names = append(names, fmt.Sprintf("sbtest%d", i+1))
+	}
+	return names
+}
+
+// dropping are the statements that take netdelta's tables away, the mark last.
+func dropping() string {
+	return "drop table if exists " + strings.Join(ownTables(), ", ") + "; drop table if exists " + markTable
+}
+
+// hold logs in, refuses a database with such tables, and makes them.
+func hold(ctx context.Context, t workload.Target) (_ workload.Held, err error) {
+	home, err := login(t)
+	if err != nil {
+		return nil, fmt.Errorf("oltp: %s: %w", t, err)
+	}
+	h := &held{home: home}
+	if err := h.ready(ctx, t); err != nil {
+		return nil, errors.Join(fmt.Errorf("oltp: %s at %s: %w", t, t.At(), err), home.Close())
+	}
+	return h, nil
+}
+
+// ready fills the database. On error nothing of it is left, as far as the database lets that be.
+func (h *held) ready(ctx context.Context, t workload.Target) error {
+	version, err := query(ctx, h.home, "select version()")
+	if err != nil {
+		return denied(err)
+	}
+	there, err := query(ctx, h.home, fmt.Sprintf("select table_name from information_schema.tables where table_schema = database() and table_name in ('%s', '%s')",
+		markTable, strings.Join(ownTables(), "', '")))
+	switch {
+	case err != nil:
+		return err
+	case strings.Contains(there, markTable):
+		return fmt.Errorf("another run of netdelta uses this database, or one that was lost has left its tables (%s); if none is under way: %s", oneLine(there), dropping())
+	case there != "":
+		return fmt.Errorf("it has tables of these names already (%s), which netdelta leaves alone; name an empty database", oneLine(there))
+	}
+	if _, err := query(ctx, h.home, "create table "+markTable+" (made timestamp)"); err != nil {
+		return fmt.Errorf("make tables: %w; the user needs the rights to create, index, insert, update, delete, select and drop in the database", err)
+	}
+	run := target(h.home, t)
+	run.Test, run.Threads = "oltp_read_write", 1
+	if _, err := h.home.Run(ctx, daemon.Spec{Path: loadProgram, Args: run.Prepare()}); err != nil {
+		_, drop := query(context.WithoutCancel(ctx), h.home, dropping())
+		return errors.Join(fmt.Errorf("fill the tables: %w", err), drop)
+	}
+	h.found.Says = fmt.Sprintf("%.80s, with %d tables of %d rows of netdelta's, which are dropped at the end", oneLine(version), tables, rows)
+	return nil
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), ", ") }
+
+// denied adds what to do to the error of a database that lets nobody in.
+func denied(err error) error {
+	for number, mend := range map[string]string{
+		"ERROR 1045": "give the password by --target-password-file or $NETDELTA_TARGET_PASSWORD, and see that the user may log in from any pod and node",
+		"ERROR 1044": "grant the user all on the database", "ERROR 1049": "name a database that is there: netdelta makes none",
+		"ERROR 2002": "is it the port of the Service, and does a ready pod stand behind it?", "ERROR 1130": "let the user log in from the addresses of pods and nodes",
+	} {
+		if strings.Contains(err.Error(), number) {
+			return fmt.Errorf("%w; %s", err, mend)
+		}
+	}
+	return err
+}
+
+// login opens a home with the files by which programs log in.
+func login(t workload.Target) (*daemon.Home, error) {
+	for _, name := range []string{clientProgram, loadProgram} {
+		if _, err := daemon.Look(name); err != nil {
+			return nil, fmt.Errorf("%w: the image of the pods has to have %s and %s, of the packages mariadb-client-core and sysbench", err, clientProgram, loadProgram)
+		}
+	}
+	password := t.Password.Reveal()
+	if strings.ContainsAny(password, "\r\n\x00") {
+		return nil, errors.New("the password has the end of a line in it")
+	}
+	if os.Getenv(daemon.FolderVariable) == "" && os.Geteuid() != 0 {
+		if err := os.Setenv(daemon.FolderVariable, os.TempDir()); err != nil { // a pod may make no namespaces
+			return nil, err
+		}
+	}
+	home, err := daemon.Open(clientHome)
+	if err != nil {
+		return nil, err
+	}
+	quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(password) + `"`
+	host := fmt.Sprintf("host=%s\nport=%d\nprotocol=tcp\n", t.Address, t.Port)
+	for name, text := range map[string]string{
+		clientFile: "[client]\n" + host + "user=\"" + t.User + "\"\npassword=" + quoted + "\ndatabase=" + t.Database() + "\n",
+		loadFile:   "mysql-password=" + password + "\n",
+	} {
+		if err := home.Write(name, []byte(text), 0o600, ""); err != nil {
+			return nil, errors.Join(err, home.Close())
+		}
+	}
+	return home, nil
+}
+
+// query has the database run statements.
+func query(ctx context.Context, home *daemon.Home, statements string) (string, error) {
+	out, err := home.Run(ctx, daemon.Spec{Path: clientProgram, Args: []string{
+		"--defaults-file=" + home.Path(clientFile), "--batch", "--skip-column-names", "--connect-timeout=10", "--execute=" + statements,
+	}})
+	return strings.TrimSpace(string(out)), err
+}
+
+// target is the part of sysbench's runs that they have in common.
+func target(home *daemon.Home, t workload.Target) sysbench.Run {
+	run := load()
+	run.Server, run.User, run.Database, run.Config = t.At(), t.User, t.Database(), filepath.Clean(home.Path(loadFile))
+	return run
+}
+
+// dialTarget opens a client of a database of the user's own.
+func dialTarget(ctx context.Context, p result.Params, t workload.Target, cpu int) (workload.Client, error) {
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	home, err := login(t)
+	if err != nil {
+		return nil, fmt.Errorf("oltp: %s: %w", t, err)
+	}
+	c := &client{home: home, cpus: daemon.Pin(cpu), run: target(home, t), foreign: true}
+	c.ask(p)
+	first := c.run
+	first.Events = int64(first.Threads)
+	if _, err = c.measure(ctx, first); err != nil {
+		return nil, errors.Join(fmt.Errorf("oltp: %s at %s: %w", t, t.At(), err), home.Close())
+	}
+	return c, nil
+}

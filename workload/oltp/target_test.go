@@ -1,0 +1,47 @@
+package oltp
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"netdelta/result"
+	"netdelta/workload/tool/sysbench"
+)
+
+func TestTargetParams(t *testing.T) {
+	if err := check(result.Params{Target: "mysql://u@db.shop.svc/sb", Mix: "point_select"}); err != nil {
+		t.Error(err)
+	}
+	for _, target := range []string{"http://web/", "mysql://u@db", "mysql://u:secret@db/x"} {
+		if err := check(result.Params{Target: target}); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got %v", target, err)
+		}
+	}
+	if d := demand(result.Params{Target: "mysql://u@db/x"}); d.Cluster != nil || d.Burst != burst || !d.Opaque {
+		t.Errorf("demands %+v", d)
+	}
+}
+
+// TestTargetTables: what is dropped is what sysbench makes, and the mark after it.
+func TestTargetTables(t *testing.T) {
+	if got := dropping(); got != "drop table if exists sbtest1, sbtest2, sbtest3, sbtest4; drop table if exists netdelta_marker" {
+		t.Error(got)
+	}
+	run := sysbench.Run{Test: "oltp_read_write", Config: "/tmp/home-1/sysbench.cnf"}
+	if !slices.Contains(run.Args(), "--config-file=/tmp/home-1/sysbench.cnf") {
+		t.Errorf("got %q", run.Args())
+	}
+}
+
+func TestDenied(t *testing.T) {
+	for said, mend := range map[string]string{
+		"ERROR 1045 (28000): Access denied": "--target-password-file", "ERROR 1049 (42000): Unknown database 'x'": "netdelta makes none",
+		"ERROR 2002 (HY000): Can't connect": "port of the Service", "other": "other",
+	} {
+		if err := denied(errors.New(said)); !strings.Contains(err.Error(), mend) {
+			t.Errorf("%s: got %v", said, err)
+		}
+	}
+}
