@@ -166,10 +166,13 @@ func (p *Witnessed) End(ctx context.Context, moved []Moved) (Audit, error) {
 	var b balance
 	for _, e := range slices.SortedFunc(maps.Keys(p.ways), func(a, b ends) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) }) {
 		w := p.ways[e]
-		requests, responses, both := unit.Bytes(0), unit.Bytes(0), unit.Bytes(0)
+		requests, responses, both, spread := unit.Bytes(0), unit.Bytes(0), unit.Bytes(0), unit.Bytes(0)
 		for _, m := range moved {
 			if m.From.Name() == e.from && m.To.Name() == e.to {
 				requests, responses, both = requests+m.Requests, responses+m.Responses, both+m.Both
+				if len(m.Peers) > 0 {
+					spread += m.Both // over all of them: only the client's devices carried all
+				}
 			}
 		}
 		changed := changes(p.start[e], counted[e])
@@ -177,7 +180,11 @@ func (p *Witnessed) End(ctx context.Context, moved []Moved) (Audit, error) {
 			client, own := w.own[d]
 			if c := changed[d]; own {
 				b.enough(w.name(d), c, passing{true, client, requests}, passing{false, !client, responses})
-				b.atLeast(w.name(d), c, both)
+				least := both
+				if !client {
+					least -= spread
+				}
+				b.atLeast(w.name(d), c, least)
 			}
 		}
 	}

@@ -175,9 +175,6 @@ func possible(spec testbed.Spec) error {
 	if err := possibleFor(spec); err != nil {
 		return err
 	}
-	if err := peersPossible(spec); err != nil {
-		return err
-	}
 	if spec.PodsOutlive && isSecondary(spec.Network) {
 		return &testbed.UnsupportedError{
 			Feature: "network " + spec.Network + " under live swaps", Need: "pods that move into another namespace",

@@ -255,10 +255,13 @@ func peersPossible(spec testbed.Spec) error {
 	return nil
 }
 
-// peersFit says whether there are nodes enough for peers, and the right to make them.
+// peersFit says whether a network takes peers, whether there are nodes enough for peers, and the right to make them.
 func (d *Driver) peersFit(ctx context.Context, spec testbed.Spec) error {
 	if spec.Peers.Count == 0 {
 		return nil
+	}
+	if err := peersPossible(spec); err != nil {
+		return err
 	}
 	nodes, err := d.choose(ctx, spec.Peers.Count+1)
 	if tooFew := (*nodesError)(nil); errors.As(err, &tooFew) {

@@ -70,7 +70,7 @@ func TestPeersPossible(t *testing.T) {
 		{Host, told, true}, {Pod, told, true}, {Headless, told, true}, {ClusterIP, told, false}, {NodePort, told, false},
 		{ClusterIP, ported, true}, {NodePort, ported, false}, {NodePort, testbed.Peers{}, true},
 	} {
-		err := possible(testbed.Spec{Network: c.network, PodsOutlive: true, Peers: c.peers})
+		err := peersPossible(testbed.Spec{Network: c.network, PodsOutlive: true, Peers: c.peers})
 		if (err == nil) != c.want || err != nil && !errors.Is(err, testbed.ErrUnsupported) {
 			t.Errorf("%s with %+v: %v", c.network, c.peers, err)
 		}
