@@ -7,15 +7,18 @@
 # The folder's name is a hash of everything that decides what the programs are, so that a change of a pin builds anew.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/twice.sh
+. scripts/twice.sh
 pins=tools/kubernetes
-recipe=1 # another number here builds all programs anew
+recipe=2 # another number here builds all programs anew
 home=${XDG_CACHE_HOME:-${HOME:?HOME or XDG_CACHE_HOME must say where to keep the programs}/.cache}/netdelta
 
-# build NAME MODULE PACKAGE CGO [LINKER FLAGS] builds one program of a module below tools/kubernetes.
+# build MODULE FLAGS PACKAGE... builds programs of a module below tools/kubernetes, which agree on versions so that they share what is
+# compiled. With -trimpath they would not: it takes the version that is asked for into account, and not only the one that is used.
 build() {
-	local tags=
-	(($4 == 0)) || tags=netgo,osusergo # libraries that a static program can't have
-	CGO_ENABLED=$4 nice -n 10 go build -C "$pins/$2" -tags "$tags" -trimpath -buildvcs=false -ldflags="-s -w ${5:-}" -o "$fresh/$1" "$3" >&2
+	local module=$1 flags=$2
+	shift 2
+	CGO_ENABLED=0 nice -n 10 go build -C "$pins/$module" -trimpath=false -buildvcs=false -ldflags="-s -w $flags" -o "$fresh/" "$@" >&2
 }
 
 # stamp are the linker flags that give Kubernetes its version: a build from modules does not know it.
@@ -28,20 +31,36 @@ stamp() {
 	done
 }
 
+# build_flanneld builds flannel's daemon without one backend, udp, which is written in C and by which no cluster here is joined:
+# with C, all that it shares with Kubernetes would be compiled once more.
+build_flanneld() {
+	local source copy=$fresh/.flannel module=github.com/flannel-io/flannel
+	source=$(go list -C "$pins/flannel" -m -f '{{.Dir}}' $module)
+	mkdir "$copy"
+	cp -r --no-preserve=mode "$source" "$copy/source"
+	rm -r "$copy/source/pkg/backend/udp"
+	sed -i '/pkg\/backend\/udp"/d' "$copy/source/main.go"
+	cp "$pins/flannel/go.mod" "$pins/flannel/go.sum" "$copy/"
+	go mod edit -replace "$module=$copy/source" "$copy/go.mod"
+	build flannel '' -modfile="$copy/go.mod" $module
+	mv "$fresh/flannel" "$fresh/flanneld"
+	rm -r "$copy"
+}
+
+# build_all builds what takes longest first, and all that can be built at once in one go, so that no processor waits.
 build_all() {
-	local name flags
-	flags=$(stamp)
-	build etcd . go.etcd.io/etcd/server/v3 0
-	for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl; do
-		build $name . k8s.io/kubernetes/cmd/$name 0 "$flags"
-	done
-	# One of flanneld's backends is written in C.
-	build flanneld flannel github.com/flannel-io/flannel 1 '-extldflags=-static'
-	build coredns dns . 0
-	build kube-network-policies policy . 0
-	build flannel cni github.com/containernetworking/plugins/plugins/meta/flannel 0
-	build multus multus gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus 0
-	build devices . ./devices 0
+	local kubernetes=k8s.io/kubernetes/cmd
+	build . "$(stamp)" $kubernetes/kube-{apiserver,controller-manager,scheduler,proxy} $kubernetes/kube{let,ctl}
+	build . '' go.etcd.io/etcd/server/v3
+	mv "$fresh/server" "$fresh/etcd"
+	build_flanneld
+	build dns '' .
+	mv "$fresh/dns" "$fresh/coredns"
+	build policy '' .
+	mv "$fresh/policy" "$fresh/kube-network-policies"
+	build cni '' github.com/containernetworking/plugins/plugins/meta/flannel
+	build multus '' gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus
+	build . '' ./devices
 }
 
 programs() {
@@ -69,14 +88,12 @@ programs() {
 	echo "$folder"
 }
 
-# again runs tests by themselves that standard input names: a package and a pattern on each line.
-again() {
-	local package pattern status=0
-	while read -r package pattern; do
-		go test -json -count=1 -timeout 40m -run "$pattern" "$package" </dev/null || status=$?
-	done
-	return "$status"
-}
+# on_cluster FLAGS PACKAGE... runs tests that need a cluster. They are sent to pods, which have no libraries.
+on_cluster() { CGO_ENABLED=0 go test -json -count=1 -p 1 -timeout 40m "$@"; }
+
+first() { on_cluster -run OnCluster "${packages[@]}"; }
+
+one() { on_cluster -run "$2" "$1"; }
 
 # tests runs the tests that need a cluster: those with OnCluster in their names, in the packages that have such.
 tests() {
@@ -103,19 +120,7 @@ tests() {
 	printf -- '--- image of programs: %d s\n' $((SECONDS - began))
 	readarray -t packages < <(grep -rl --include='*_test.go' 'func Test[A-Za-z0-9_]*OnCluster' . | xargs -n 1 dirname | sort -u)
 	began=$SECONDS
-	# The tests are sent to pods, which have no libraries.
-	export CGO_ENABLED=0
-	touch "$work/again"
-	go test -json -count=1 -p 1 -timeout 40m -run OnCluster "${packages[@]}" |
-		"$work/testreport" -again "$work/again" ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test-kubernetes"} || status=$?
-	# As in test.sh: what fails beside other work and passes by itself is unsteady; what fails twice has failed.
-	if ((status != 0)) && [[ -s $work/again ]]; then
-		printf '\nOnce more, by themselves:\n'
-		cat "$work/again"
-		status=0
-		again <"$work/again" | "$work/testreport" || status=$?
-		((status != 0)) || printf '\nUnsteady: these failed beside the others and passed by themselves.\n'
-	fi
+	twice "$work" first one ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test-kubernetes"} || status=$?
 	printf -- '--- tests: %d s\n' $((SECONDS - began))
 	if [[ $mine == yes ]]; then
 		began=$SECONDS

@@ -60,8 +60,8 @@ require (
 	gopkg.in/evanphx/json-patch.v4 v4.12.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	k8s.io/api v0.34.0 // indirect
-	k8s.io/apimachinery v0.34.0 // indirect
+	k8s.io/api v0.34.4 // indirect
+	k8s.io/apimachinery v0.34.4 // indirect
 	k8s.io/client-go v0.34.0 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect
 	k8s.io/kube-openapi v0.0.0-20250710124328-f3f2b991d03b // indirect
@@ -72,3 +72,43 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.0 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+replace github.com/davecgh/go-spew => github.com/davecgh/go-spew v1.1.1
+
+replace github.com/go-logr/logr => github.com/go-logr/logr v1.4.2
+
+replace github.com/pmezard/go-difflib => github.com/pmezard/go-difflib v1.0.0
+
+replace github.com/prometheus/client_golang => github.com/prometheus/client_golang v1.22.0
+
+replace github.com/prometheus/client_model => github.com/prometheus/client_model v0.6.1
+
+replace github.com/prometheus/common => github.com/prometheus/common v0.62.0
+
+replace github.com/prometheus/procfs => github.com/prometheus/procfs v0.15.1
+
+replace golang.org/x/crypto => golang.org/x/crypto v0.36.0
+
+replace golang.org/x/net => golang.org/x/net v0.38.0
+
+replace golang.org/x/oauth2 => golang.org/x/oauth2 v0.27.0
+
+replace golang.org/x/sys => golang.org/x/sys v0.31.0
+
+replace golang.org/x/term => golang.org/x/term v0.30.0
+
+replace golang.org/x/text => golang.org/x/text v0.23.0
+
+replace golang.org/x/time => golang.org/x/time v0.9.0
+
+replace google.golang.org/genproto/googleapis/rpc => google.golang.org/genproto/googleapis/rpc v0.0.0-20250303144028-a0af3efb3deb
+
+replace google.golang.org/grpc => google.golang.org/grpc v1.72.1
+
+replace google.golang.org/protobuf => google.golang.org/protobuf v1.36.5
+
+replace k8s.io/api => k8s.io/api v0.34.4
+
+replace k8s.io/apimachinery => k8s.io/apimachinery v0.34.4
+
+replace k8s.io/client-go => k8s.io/client-go v0.34.4
