@@ -105,9 +105,11 @@ func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Du
 
 // room is what helps a pod that the scheduler finds no room for.
 func room(pod *corev1.Pod, said string) string {
-	for name := range pod.Spec.Containers[0].Resources.Limits {
-		if strings.Contains(string(name), "/") && strings.Contains(said, "Insufficient "+string(name)) {
-			return fmt.Sprintf("each pod of its network takes one %s: name nodes that have more of them with --nodes, or measure fewer workloads and placements at once", name)
+	for _, c := range pod.Spec.Containers {
+		for name := range c.Resources.Limits {
+			if strings.Contains(string(name), "/") && strings.Contains(said, "Insufficient "+string(name)) {
+				return fmt.Sprintf("each pod of its network takes one %s: name nodes that have more of them with --nodes, or measure fewer workloads and placements at once", name)
+			}
 		}
 	}
 	return "free processors or memory there, name other nodes with --nodes, or ask for less with --qos and --memory"

@@ -103,7 +103,7 @@ func (g *gathering) addLibraries(full, p string) error {
 	if err != nil {
 		return fmt.Errorf("%s: read what it is linked with: %w", p, err)
 	}
-	folders := g.libraryFolders(f, p)
+	folders := g.foldersOf(f, p)
 	for _, name := range needed {
 		found, ok := g.findLibrary(name, folders)
 		if !ok {
@@ -116,8 +116,8 @@ func (g *gathering) addLibraries(full, p string) error {
 	return nil
 }
 
-// libraryFolders are where a file looks for its libraries.
-func (g *gathering) libraryFolders(f *elf.File, p string) []string {
+// foldersOf are where a file looks for its libraries.
+func (g *gathering) foldersOf(f *elf.File, p string) []string {
 	var folders []string
 	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
 		said, _ := f.DynString(tag) // most have none
