@@ -88,8 +88,8 @@ programs() {
 	echo "$folder"
 }
 
-# on_cluster FLAGS PACKAGE... runs tests that need a cluster. They are sent to pods, which have no libraries.
-on_cluster() { CGO_ENABLED=0 go test -json -count=1 -p 1 -timeout 40m "$@"; }
+# on_cluster FLAGS PACKAGE... runs tests that need a cluster. They are sent to pods, which have no libraries; most of their time they wait.
+on_cluster() { CGO_ENABLED=0 go test -json -count=1 -p 1 -parallel 4 -timeout 40m "$@"; }
 
 first() { on_cluster -run OnCluster "${packages[@]}"; }
 
