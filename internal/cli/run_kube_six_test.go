@@ -63,7 +63,7 @@ workloads: [tcp-rr]
 design: {burst: 5ms, builds: 1, rounds: 5, time_budget: 5m}
 `, second))
 	e := finish(t, longCommand(t, dir, append([]string{"run", "six.yaml", "--builds", "1", "--node-agent", "--out", "run"}, flags...)...))
-	e.want(t, statusDone).shows(t, second, "IPv6")
+	e.want(t, statusDone).shows(t, "IPv6")
 	networks := map[string]bool{}
 	for _, trial := range trials(t, filepath.Join(dir, "run")) {
 		network, _, _ := strings.Cut(strings.TrimPrefix(trial.Cell, kube.MultusPrefix), "/cross-node")
