@@ -224,7 +224,10 @@ func (t *Testbed) Swap(ctx context.Context, networkName string) error {
 	}
 	before := t.spec.Network
 	if (before == Host) != (networkName == Host) {
-		return fail(errors.New("pods can't move between their node's namespace and one of their own"))
+		return fail(&testbed.UnsupportedError{
+			Feature: "a swap between network " + before + " and network " + networkName,
+			Need:    "pods that move between their node's namespace and one of their own", Mend: "open another testbed for network " + Host,
+		})
 	}
 	t.spec.Network = networkName
 	t.joining.Lock()
