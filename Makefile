@@ -80,9 +80,9 @@ cluster-down: ## end the cluster
 	@$(GO) run ./scripts/cluster down
 
 .PHONY: test-kubernetes
-test-kubernetes: ## the tests that need a cluster, on one that is up or that is made for them
+test-kubernetes: ## the tests that need a cluster, on one that is up or that is made for them (PKGS)
 	@scripts/setup.sh test
-	@scripts/kubernetes.sh test
+	@scripts/kubernetes.sh test $(PKGS)
 
 .PHONY: generate
 generate: ## compile the eBPF programs and write the Go files that embed them

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # kubernetes.sh prints the folder of the programs of a Kubernetes cluster pinned in tools/kubernetes, and builds them first when
-# they are not there yet: some twenty minutes of processor time, once on a machine.
+# they are not there yet: some fifteen minutes of processor time, once on a machine.
 #
-# kubernetes.sh test brings a cluster up unless one is up, runs the tests that need one, and ends the cluster if it began it.
+# kubernetes.sh test [PACKAGES] brings a cluster up unless one is up, runs the tests that need one, and ends the cluster if it began it.
 #
 # The folder's name is a hash of everything that decides what the programs are, so that a change of a pin builds anew.
 set -euo pipefail
@@ -75,7 +75,7 @@ programs() {
 		if [[ ! -d $folder ]]; then
 			fresh=$(mktemp -d "$home/kubernetes/.fresh.XXXXXX")
 			trap 'rm -rf "$fresh"' EXIT
-			echo "building Kubernetes into $folder (once; some twenty minutes of processor time)" >&2
+			echo "building Kubernetes into $folder (once; some fifteen minutes of processor time)" >&2
 			began=$SECONDS
 			build_all
 			chmod 755 "$fresh"
@@ -95,7 +95,7 @@ first() { on_cluster -run OnCluster "${packages[@]}"; }
 
 one() { on_cluster -run "$2" "$1"; }
 
-# tests runs the tests that need a cluster: those with OnCluster in their names, in the packages that have such.
+# tests PACKAGES runs the tests that need a cluster: those with OnCluster in their names, in those of the packages that have such.
 tests() {
 	local work cluster packages began=$SECONDS status=0 mine=no
 	NETDELTA_KUBERNETES=$(programs)
@@ -118,7 +118,9 @@ tests() {
 	began=$SECONDS
 	"$cluster" programs # that workloads with daemons find in their pods
 	printf -- '--- image of programs: %d s\n' $((SECONDS - began))
-	readarray -t packages < <(grep -rl --include='*_test.go' 'func Test[A-Za-z0-9_]*OnCluster' . | xargs -n 1 dirname | sort -u)
+	readarray -t packages < <(go list -f '{{.Dir}}' "$@" | while read -r folder; do
+		! grep -ql 'func Test[A-Za-z0-9_]*OnCluster' "$folder"/*_test.go 2>/dev/null || echo "$folder"
+	done)
 	began=$SECONDS
 	twice "$work" first one ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test-kubernetes"} || status=$?
 	printf -- '--- tests: %d s\n' $((SECONDS - began))
@@ -132,6 +134,6 @@ tests() {
 
 case ${1:-} in
 "") programs ;;
-test) tests ;;
-*) echo "usage: kubernetes.sh [test]" >&2 && exit 2 ;;
+test) tests "${@:2}" ;;
+*) echo "usage: kubernetes.sh [test [PACKAGES]]" >&2 && exit 2 ;;
 esac
