@@ -27,7 +27,6 @@ type Gate struct {
 	answerer *stream
 	watch    *Watch
 	others   []string // names of policies
-	fresh    int      // pods made by Fresh
 }
 
 // Watch is a way that is probed from a pod.
