@@ -12,7 +12,7 @@ func TestMedianInterval(t *testing.T) {
 	// The ranks are those of tables of the sign test: 1 and 6 of 6, 2 and 9 of 10, 6 and 15 of 20.
 	for _, c := range []struct{ n, low, high int }{{6, 1, 6}, {10, 2, 9}, {20, 6, 15}} {
 		var x []float64
-		for _, i := range rand.Perm(c.n) {
+		for _, i := range rand.New(rand.NewPCG(1, uint64(c.n))).Perm(c.n) {
 			x = append(x, float64(i+1))
 		}
 		low, high, ok := MedianInterval(x, 0.95)

@@ -214,6 +214,11 @@ func badHost(host string) (at int, why string) {
 	case !strings.ContainsFunc(host, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }):
 		return 0, "this is no address of IPv4"
 	}
+	return badName(host)
+}
+
+// badName says where and why a name is none, "" where it is one.
+func badName(host string) (at int, why string) {
 	for label := range strings.SplitSeq(host, ".") {
 		if label == "" || len(label) > mostLabel || label[0] == '-' || label[len(label)-1] == '-' {
 			return at, fmt.Sprintf("%q is no part of a name", label)

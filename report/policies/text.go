@@ -19,13 +19,13 @@ func WriteText(w io.Writer, r insight.Report) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "NetworkPolicy, from the request to the API server until the first probe that meets the change; a probe every %s\n", unit.Duration(r.Every))
 	table := ui.NewTable()
-	fmt.Fprint(table, "policies\tpackets are\tsamples\tp50\t95% interval\tmax\tthe request\tresolution\tclocks off by\n")
+	put(table, "policies\tpackets are\tsamples\tp50\t95%% interval\tmax\tthe request\tresolution\tclocks off by\n")
 	for _, l := range r.Latencies {
 		interval := "needs 6 samples"
 		if l.Low != nil && l.High != nil {
 			interval = text(*l.Low) + " to " + text(*l.High)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", strconv.Itoa(l.Policies), words(l.Change), l.Samples, text(l.Median),
+		put(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", strconv.Itoa(l.Policies), words(l.Change), l.Samples, text(l.Median),
 			interval, text(l.Max), text(l.Request), text(l.Resolution), text(l.ClockError))
 	}
 	_ = table.Print(out) // Flush has its error
@@ -56,3 +56,6 @@ func text(d time.Duration) string {
 	}
 	return unit.Duration(d)
 }
+
+// put writes to what keeps all that it gets.
+func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

@@ -22,7 +22,7 @@ func programs(f supervisor.Folder, arguments []string, out io.Writer) (err error
 	if err != nil {
 		return fmt.Errorf("find busybox: %w; 'make setup' installs it", err)
 	}
-	archive := ""
+	var archive string
 	if len(arguments) == 1 {
 		archive = arguments[0]
 	} else {

@@ -131,6 +131,11 @@ func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 	if err != nil {
 		return fmt.Errorf("try to make a pod: %w", err)
 	}
+	return d.addressable(ctx, spec)
+}
+
+// addressable tries whether the cluster has services of the kind that the network is, with addresses of the family.
+func (d *Driver) addressable(ctx context.Context, spec testbed.Spec) error {
 	if !serviced(spec.Network) && (spec.Family != result.IPv6 || isSecondary(spec.Network)) {
 		return nil
 	}
@@ -140,7 +145,7 @@ func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 		via = ClusterIP
 	}
 	s := serviceManifest(d.cluster.Namespace, d.Run().Name("trial"), via, spec.Family, d.Run(), nil, firstPort, firstPort)
-	_, err = d.cluster.API.CoreV1().Services(d.cluster.Namespace).Create(ctx, s, dry)
+	_, err := d.cluster.API.CoreV1().Services(d.cluster.Namespace).Create(ctx, s, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil && spec.Family == result.IPv6 && strings.Contains(err.Error(), "not configured on this cluster") {
 		return &testbed.UnsupportedError{Feature: "family ipv6", Need: "a cluster with addresses of IPv6", Mend: "measure family ipv4"}
 	}

@@ -260,13 +260,13 @@ func (t *Testbed) Close() error {
 	for _, s := range t.streams {
 		group.Go(func() error { s.cut(); return nil })
 	}
-	errs := make([]error, len(t.pods)+1)
+	errs := make([]error, len(t.pods)+2)
 	errs[len(t.pods)] = t.peers.remove() // before its pods, which it would make anew
 	for i, p := range t.pods {
 		group.Go(func() error { errs[i] = p.remove(); return nil })
 	}
 	_ = group.Wait() // the errors are gathered
-	errs = append(errs, t.unpolice())
+	errs[len(t.pods)+1] = t.unpolice()
 	if t.slot >= 0 {
 		t.driver.giveBack(t.slot)
 	}

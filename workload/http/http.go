@@ -78,14 +78,10 @@ func check(p result.Params) error {
 
 // checkOwn checks what the engine does not know of.
 func checkOwn(p result.Params) error {
-	if err := workload.CheckTarget(p, workload.SchemeHTTP); err != nil {
+	if err := checkTarget(p); err != nil {
 		return err
 	}
 	switch {
-	case p.Target != "" && p.File != 0 && p.File != defaults().File:
-		return fmt.Errorf("file is what netdelta's own server has; leave it out with a target, whose answers are as long as they are")
-	case p.Target != "" && p.Engine != "":
-		return fmt.Errorf("engine %q can't be had with a target; leave it out", p.Engine)
 	case p.Message != 0:
 		return fmt.Errorf("message is no parameter of this workload; leave it out, and give the size of the file")
 	case p.File != 0 && (p.File < leastFile || p.File > mostFile):
@@ -100,6 +96,20 @@ func checkOwn(p result.Params) error {
 		return fmt.Errorf("congestion control can't be had of wrk; leave it out, or the engine")
 	case p.Engine == wrkEngine && p.Nagle:
 		return fmt.Errorf("nagle can't be had of wrk; leave it out, or the engine")
+	}
+	return nil
+}
+
+// checkTarget checks what stands beside a target.
+func checkTarget(p result.Params) error {
+	if err := workload.CheckTarget(p, workload.SchemeHTTP); err != nil {
+		return err
+	}
+	switch {
+	case p.Target != "" && p.File != 0 && p.File != defaults().File:
+		return fmt.Errorf("file is what netdelta's own server has; leave it out with a target, whose answers are as long as they are")
+	case p.Target != "" && p.Engine != "":
+		return fmt.Errorf("engine %q can't be had with a target; leave it out", p.Engine)
 	}
 	return nil
 }

@@ -25,18 +25,18 @@ func server(t *testing.T) netip.AddrPort {
 			http.Error(w, "asked otherwise", http.StatusTeapot)
 			return
 		}
-		fmt.Fprint(w, strings.Repeat("x", 1234))
+		_, _ = fmt.Fprint(w, strings.Repeat("x", 1234))
 	})
 	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/file", http.StatusFound) })
 	mux.HandleFunc("/empty", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/zero", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/stream", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "a")
+		_, _ = fmt.Fprint(w, "a")
 		w.(http.Flusher).Flush()
-		fmt.Fprint(w, "b")
+		_, _ = fmt.Fprint(w, "b")
 	})
-	mux.HandleFunc("/grows", func(w http.ResponseWriter, _ *http.Request) { count++; fmt.Fprint(w, strings.Repeat("x", count)) })
+	mux.HandleFunc("/grows", func(w http.ResponseWriter, _ *http.Request) { count++; _, _ = fmt.Fprint(w, strings.Repeat("x", count)) })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func (g *gathering) addLink(full, p string) error {
 func (g *gathering) addLibraries(full, p string) error {
 	f, err := elf.Open(full)
 	if err != nil {
-		return nil //nolint:nilerr // it is no program and no library
+		return nil // it is no program and no library
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	for _, part := range f.Progs {
