@@ -36,7 +36,10 @@ func server(t *testing.T) netip.AddrPort {
 		w.(http.Flusher).Flush()
 		_, _ = fmt.Fprint(w, "b")
 	})
-	mux.HandleFunc("/grows", func(w http.ResponseWriter, _ *http.Request) { count++; _, _ = fmt.Fprint(w, strings.Repeat("x", count)) })
+	mux.HandleFunc("/grows", func(w http.ResponseWriter, _ *http.Request) {
+		count++
+		_, _ = fmt.Fprint(w, strings.Repeat("x", count))
+	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
