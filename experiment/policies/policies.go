@@ -197,7 +197,10 @@ func one(ctx context.Context, g Gate, c Config, s Sample, change func(context.Co
 	case <-ctx.Done():
 		return s, ctx.Err()
 	}
-	ahead, off, err := compare(ctx, g)
+	offset, err := agent.CompareClocks(clockReadings, func() (agent.Reading, error) {
+		t, err := g.Clock(ctx)
+		return agent.Reading{Received: t.Received, Answered: t.Answered}, err
+	})
 	if err != nil {
 		return s, err
 	}
@@ -213,11 +216,11 @@ func one(ctx context.Context, g Gate, c Config, s Sample, change func(context.Co
 	if err != nil {
 		return s, err
 	}
-	if t.Open != (s.Change == Passing) || t.Since-ahead+off < sent {
+	if t.Open != (s.Change == Passing) || t.Since-offset.Ahead+offset.Error < sent {
 		return s, errAlone
 	}
-	s.ClockError = off
-	s.Before, s.After = t.Before-ahead-sent, t.Since-ahead-sent
+	s.ClockError = offset.Error
+	s.Before, s.After = t.Before-offset.Ahead-sent, t.Since-offset.Ahead-sent
 	return s, nil
 }
 
@@ -247,21 +250,4 @@ func await(ctx context.Context, g Gate, within time.Duration) (inside.Turn, erro
 	case <-ctx.Done():
 		return inside.Turn{}, ctx.Err()
 	}
-}
-
-// compare is how far the gate's clock is ahead of this program's, and how far that may be off. Both are the monotonic ones.
-func compare(ctx context.Context, g Gate) (ahead, off time.Duration, err error) {
-	for i := range clockReadings {
-		sent := agent.Now()
-		t, err := g.Clock(ctx)
-		if err != nil {
-			return 0, 0, err
-		}
-		received := agent.Now()
-		// The way there and the way back are taken to be equally long.
-		if e := (received - sent - (t.Answered - t.Received) + 1) / 2; i == 0 || e < off {
-			ahead, off = ((t.Received-sent)+(t.Answered-received))/2, e
-		}
-	}
-	return ahead, off, nil
 }

@@ -137,7 +137,7 @@ func (s *server) handleHere(r request) (any, error) {
 	case opHello:
 		return Hello{Version: Version, PID: os.Getpid(), Place: place()}, nil
 	case opClock:
-		return reading{Received: r.read, Answered: Now()}, nil
+		return Reading{Received: r.read, Answered: Now()}, nil
 	case opBurn:
 		return call(r.Args, func(b Burning) (struct{}, error) { return struct{}{}, s.burners.burn(b) })
 	case opRest:

@@ -42,13 +42,10 @@ type Offset struct {
 func (o Offset) There(here time.Duration) time.Duration { return here + o.Ahead }
 
 // Now is this program's clock, as Offset means it.
-func Now() time.Duration {
-	c := clock.Kernel()
-	return time.Duration(c.Ticks())
-}
+func Now() time.Duration { return clock.Now() }
 
-// reading is the agent's clock when it had read the request, and when it answered.
-type reading struct {
+// Reading is a far program's monotonic clock when it had read a request, and when it answered.
+type Reading struct {
 	Received time.Duration `json:"received_ns"`
 	Answered time.Duration `json:"answered_ns"`
 }
@@ -56,12 +53,20 @@ type reading struct {
 // clockDeadline bounds one exchange of readings.
 const clockDeadline = 10 * time.Second
 
-// Offset reads the agent's clock tries times and takes the exchange that took least: what held up the others is in their error.
+// Offset reads the agent's clock tries times, as CompareClocks does.
 func (a *Agent) Offset(ctx context.Context, tries int) (Offset, error) {
+	return CompareClocks(tries, func() (Reading, error) {
+		return invoke[Reading](ctx, a, opClock, struct{}{}, clockDeadline)
+	})
+}
+
+// CompareClocks reads a far clock tries times and takes the exchange that took least: what held up the others is in their error. The
+// error is that of ask.
+func CompareClocks(tries int, ask func() (Reading, error)) (Offset, error) {
 	var best Offset
 	for i := range max(tries, 1) {
 		sent := Now()
-		r, err := invoke[reading](ctx, a, opClock, struct{}{}, clockDeadline)
+		r, err := ask()
 		if err != nil {
 			return Offset{}, err
 		}
@@ -73,7 +78,7 @@ func (a *Agent) Offset(ctx context.Context, tries int) (Offset, error) {
 }
 
 // offset is what four readings tell, two of either clock: the way there and the way back are taken to be equally long.
-func offset(sent time.Duration, r reading, received time.Duration) Offset {
+func offset(sent time.Duration, r Reading, received time.Duration) Offset {
 	return Offset{
 		Ahead: ((r.Received - sent) + (r.Answered - received)) / 2,
 		Error: ((received - sent) - (r.Answered - r.Received) + 1) / 2,

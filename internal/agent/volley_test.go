@@ -19,7 +19,7 @@ func TestOffset(t *testing.T) {
 	} {
 		sent := 7 * time.Second
 		arrived := sent + c.there
-		r := reading{Received: arrived + ahead, Answered: arrived + c.working + ahead}
+		r := Reading{Received: arrived + ahead, Answered: arrived + c.working + ahead}
 		o := offset(sent, r, arrived+c.working+c.back)
 		if off := (o.Ahead - ahead).Abs(); off > o.Error || o.Error > (c.there+c.back)/2+1 {
 			t.Errorf("%+v: %v ahead, said to be %v +-%v", c, ahead, o.Ahead, o.Error)

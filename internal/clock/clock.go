@@ -44,6 +44,9 @@ var system = sync.OnceValue(func() Clock {
 // Kernel is the kernel's monotonic clock, read through the vDSO where there is one.
 func Kernel() Clock { return Clock{toNS: one, toTicks: one} }
 
+// Now is the monotonic clock of the kernel, by which programs of one machine can compare their times.
+func Now() time.Duration { return time.Duration(nanotime()) }
+
 // Counter says whether ticks come from the time stamp counter.
 func (c *Clock) Counter() bool { return c.counter }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,17 +24,16 @@ import (
 type Gate struct {
 	bed      *Testbed
 	answerer *stream
-	watch    *Watch
+	watch    *watch
 	others   []string // names of policies
 }
 
-// Watch is a way that is probed from a pod.
-type Watch struct {
+// watch is a way that is probed from a pod.
+type watch struct {
 	stream *stream
 	turns  chan inside.Turn
 	clocks chan inside.Turn
 	lost   chan struct{} // closed when the stream has ended
-	once   sync.Once
 }
 
 // answerAt is where the server of a gate answers.
@@ -67,9 +65,7 @@ func (g *Gate) open(ctx context.Context, count int, every time.Duration) error {
 	var others []*networkingv1.NetworkPolicy
 	for i := range count - 1 {
 		name := run.Name(fmt.Sprintf("t%d-n%05d", g.bed.index, i))
-		others = append(others, admitting(run, name, g.selecting(g.client(), g.bed.pods[3]), []networkingv1.NetworkPolicyPeer{
-			{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelPeer: "none"}}},
-		}, firstPort, firstPort))
+		others = append(others, admitting(run, name, g.selecting(g.client(), g.bed.pods[3]), nobody(), firstPort, firstPort))
 		g.others = append(g.others, name)
 	}
 	if err := g.bed.driver.cluster.makePolicies(ctx, others); err != nil {
@@ -108,10 +104,14 @@ func (g *Gate) name() string {
 	return g.bed.driver.Run().Name(fmt.Sprintf("t%d-closing", g.bed.index))
 }
 
+// nobody is whom a policy admits that is to admit none of the pods there are.
+func nobody() []networkingv1.NetworkPolicyPeer {
+	return []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelPeer: "none"}}}}
+}
+
 // Shut makes the policy that closes the gate. It returns when the API server has accepted it.
 func (g *Gate) Shut(ctx context.Context) error {
-	nobody := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelPeer: "none"}}}}
-	p := admitting(g.bed.driver.Run(), g.name(), g.selecting(g.server()), nobody, answerAt, answerAt)
+	p := admitting(g.bed.driver.Run(), g.name(), g.selecting(g.server()), nobody(), answerAt, answerAt)
 	_, err := g.bed.driver.cluster.API.NetworkingV1().NetworkPolicies(g.bed.driver.cluster.Namespace).Create(ctx, p, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("make networkpolicy %s: %w", p.Name, mendable(err))
@@ -150,7 +150,7 @@ func (g *Gate) Clock(ctx context.Context) (inside.Turn, error) {
 }
 
 // probe has the client watch a way.
-func (g *Gate) probe(ctx context.Context, v inside.Vigil) (*Watch, error) {
+func (g *Gate) probe(ctx context.Context, v inside.Vigil) (*watch, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (g *Gate) probe(ctx context.Context, v inside.Vigil) (*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Watch{stream: s, turns: make(chan inside.Turn, 1024), clocks: make(chan inside.Turn, 1), lost: make(chan struct{})}
+	w := &watch{stream: s, turns: make(chan inside.Turn, 1024), clocks: make(chan inside.Turn, 1), lost: make(chan struct{})}
 	go func() {
 		defer close(w.lost)
 		for d := json.NewDecoder(s); ; {
@@ -181,7 +181,7 @@ func (g *Gate) probe(ctx context.Context, v inside.Vigil) (*Watch, error) {
 // Close removes the pods and policies of the gate.
 func (g *Gate) Close() error {
 	if g.watch != nil {
-		g.watch.once.Do(g.watch.stream.cut)
+		g.watch.stream.cut()
 	}
 	if g.answerer != nil {
 		g.answerer.cut()

@@ -68,23 +68,29 @@ func TestManifests(t *testing.T) {
 		"service-headless":  service(Headless, result.IPv4),
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := yaml.Marshal(manifest)
-			if err != nil {
-				t.Fatal(err)
-			}
-			path := filepath.Join("testdata", name+".yaml")
-			if *update {
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s differs: got\n%s", path, got)
-			}
+			goldenYAML(t, name, manifest)
 		})
+	}
+}
+
+// goldenYAML holds an object against the file of its name below testdata.
+func goldenYAML(t *testing.T, name string, object any) {
+	t.Helper()
+	got, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", name+".yaml")
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs: got\n%s", path, got)
 	}
 }

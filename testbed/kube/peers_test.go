@@ -1,17 +1,13 @@
 package kube
 
 import (
-	"bytes"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"netdelta/testbed"
 	"netdelta/testbed/testbedtest"
@@ -39,23 +35,7 @@ func TestPeersManifest(t *testing.T) {
 		"statefulset-guaranteed": peersOf(launcherWith(t, Options{QoS: Guaranteed}), host, nodes...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := yaml.Marshal(bed.peers.manifest())
-			if err != nil {
-				t.Fatal(err)
-			}
-			path := filepath.Join("testdata", name+".yaml")
-			if *update {
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s differs: got\n%s", path, got)
-			}
+			goldenYAML(t, name, bed.peers.manifest())
 		})
 	}
 }

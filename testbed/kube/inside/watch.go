@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"netdelta/internal/clock"
 )
 
 // Vigil is a way that is watched by probes: connections or packets, each of a socket of its own, so that each is a stranger to who
@@ -63,8 +63,8 @@ func watch(vigil string, in io.Reader, out io.Writer) error {
 	go func() {
 		defer close(ended)
 		for lines := bufio.NewScanner(in); lines.Scan(); {
-			received := monotonic()
-			tell(Turn{Received: received, Answered: monotonic()})
+			received := clock.Now()
+			tell(Turn{Received: received, Answered: clock.Now()})
 		}
 	}()
 	probes := make(chan *probe, int(2*answeredWithin/v.Every)+1)
@@ -114,7 +114,7 @@ type probe struct {
 
 func (p *probe) run(v Vigil) {
 	defer close(p.done)
-	p.sent = monotonic()
+	p.sent = clock.Now()
 	c, err := net.DialTimeout(v.Protocol, v.At.String(), answeredWithin)
 	if err != nil {
 		p.answered = v.Protocol == "tcp" && errors.Is(err, syscall.ECONNREFUSED)
@@ -128,17 +128,10 @@ func (p *probe) run(v Vigil) {
 	if err := c.SetDeadline(time.Now().Add(answeredWithin)); err != nil {
 		return
 	}
-	p.sent = monotonic()
+	p.sent = clock.Now()
 	if _, err := c.Write([]byte("?")); err != nil {
 		return
 	}
 	_, err = c.Read(make([]byte, 1))
 	p.answered = err == nil
-}
-
-// monotonic is the clock by which agents and their controller compare times, too.
-func monotonic() time.Duration {
-	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // it never fails
-	return time.Duration(now.Nano())
 }

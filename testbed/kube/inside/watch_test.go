@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"netdelta/internal/clock"
 )
 
 // TestWatch: a watch says that a way is open, when it closes and opens again, and what its clock is.
@@ -51,14 +53,14 @@ func TestWatch(t *testing.T) {
 		if _, err := io.WriteString(end, "\n"); err != nil {
 			t.Fatal(err)
 		}
-		clock := next()
-		if now := monotonic(); clock.Received == 0 || clock.Answered < clock.Received || now < clock.Answered {
-			t.Errorf("the clock says %+v, and it is %v", clock, now)
+		read := next()
+		if now := clock.Now(); read.Received == 0 || read.Answered < read.Received || now < read.Answered {
+			t.Errorf("the clock says %+v, and it is %v", read, now)
 		}
 		stop()
 		if protocol == "udp" { // what the pod itself refuses is reached by TCP
 			closed := next()
-			if closed.Open || closed.Since <= closed.Before || closed.Before < clock.Received-time.Second {
+			if closed.Open || closed.Since <= closed.Before || closed.Before < read.Received-time.Second {
 				t.Errorf("it closed like %+v", closed)
 			}
 			stop = answering()

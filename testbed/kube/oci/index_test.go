@@ -1,14 +1,11 @@
 package oci
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"log"
 	"net/http/httptest"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -45,15 +42,7 @@ func indexOf(t *testing.T, programs ...Program) v1.ImageIndex {
 // indexArchiveOf writes an index's archive into a file.
 func indexArchiveOf(t *testing.T, index v1.ImageIndex, ref string) string {
 	t.Helper()
-	var buffer bytes.Buffer
-	if err := WriteIndexArchive(&buffer, index, reference(t, ref)); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "index.tar")
-	if err := os.WriteFile(path, buffer.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return written(t, func(w io.Writer) error { return WriteIndexArchive(w, index, reference(t, ref)) })
 }
 
 // An index leads each kind of processor to its own program, whatever order they are given in; two of one kind are refused.

@@ -79,8 +79,14 @@ func reference(t *testing.T, text string) Reference {
 // archiveOf writes an image's archive into a file.
 func archiveOf(t *testing.T, image v1.Image, ref string) string {
 	t.Helper()
+	return written(t, func(w io.Writer) error { return WriteArchive(w, image, reference(t, ref)) })
+}
+
+// written is a file of what write writes.
+func written(t *testing.T, write func(io.Writer) error) string {
+	t.Helper()
 	var buffer bytes.Buffer
-	if err := WriteArchive(&buffer, image, reference(t, ref)); err != nil {
+	if err := write(&buffer); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "image.tar")
