@@ -166,7 +166,8 @@ func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
 	const blocks, needed = 8, 6
 	c, g := changing(t, blocks, testbed.Change{Network: "vxlan-on"}, testbed.Change{Network: "slow"})
 	run := mustRun(t, c)
-	if run.Ended != plan.EndedBuilds || g.state != "" || !g.closed {
+	// It may be resolved before its last block, in all states alike.
+	if run.Ended != plan.EndedBuilds && run.Ended != plan.EndedResolved || g.state != "" || !g.closed {
 		t.Errorf("ended by %q, the cluster changed for %q, given back: %v", run.Ended, g.state, g.closed)
 	}
 	seen := map[string]int{}
@@ -178,12 +179,13 @@ func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
 			seen[n]++
 		}
 	}
-	if seen["pod"] != blocks || seen["vxlan-on"] != blocks || seen["slow"] != blocks || seen["host"] != 3*blocks {
+	built := seen["pod"]
+	if built < needed || built > blocks || seen["vxlan-on"] != built || seen["slow"] != built || seen["host"] != 3*built {
 		t.Errorf("builds of each network: %v", seen)
 	}
 	orderly(t, g.said)
 	noted(t, run, "vxlan-on, slow", "host stood in every round")
-	noted(t, run, "network slow was ready", fmt.Sprintf("median of %d", blocks))
+	noted(t, run, "network slow was ready", fmt.Sprintf("median of %d", built))
 	means := map[string]result.Delta{}
 	for _, d := range run.Deltas {
 		if d.Headline {
