@@ -110,10 +110,12 @@ tests() {
 	export NETDELTA_KUBERNETES
 	printf -- '--- programs of the cluster: %d s\n' $((SECONDS - began))
 	work=$(mktemp -d)
+	chmod 755 "$work" # other users run the program under test
 	cluster=$work/cluster
 	# shellcheck disable=SC2064 # the name is known now
 	trap "rm -rf '$work'" EXIT
 	go build -o "$work/" ./scripts/cluster ./scripts/testreport
+	CGO_ENABLED=0 go build -o "$work/" ./cmd/netdelta
 	if ! "$cluster" status >/dev/null 2>&1; then
 		mine=yes
 		# shellcheck disable=SC2064 # the names are known now
@@ -129,7 +131,10 @@ tests() {
 	export NETDELTA_KUBECONFIG
 	printf -- '--- cluster up: %d s\n' $((SECONDS - began))
 	began=$SECONDS
-	"$cluster" programs # that workloads with daemons find in their pods
+	# What workloads with daemons find in their pods, and the program under test: few tests stream that.
+	NETDELTA_TESTED=$work/netdelta
+	NETDELTA_IMAGE=$("$cluster" programs --netdelta "$NETDELTA_TESTED" | tail -1)
+	export NETDELTA_TESTED NETDELTA_IMAGE
 	printf -- '--- image of programs: %d s\n' $((SECONDS - began))
 	readarray -t packages < <(go list -f '{{.Dir}}' "$@" | while read -r folder; do
 		! grep -ql 'func Test[A-Za-z0-9_]*OnCluster' "$folder"/*_test.go 2>/dev/null || echo "$folder"

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,8 +40,10 @@ func equipped(t *testing.T, nodes int) (*kube.Cluster, []string) {
 	if nodes > 2 {
 		require.Need(t, "a cluster with four workers (make cluster-up WORKERS=4)", take >= nodes)
 	}
-	flags[slices.Index(flags, "--base-image")+1] = programsImage
-	return c, flags
+	if os.Getenv(readyImage) != "" {
+		return c, flags // it has them
+	}
+	return c, streaming(flags, programsImage)
 }
 
 // TestDaemonsOnCluster: workloads whose servers and clients are programs of others are measured in pods that meet Pod Security, each
@@ -65,7 +68,7 @@ design: {builds: 1, rounds: 2, time_budget: 1m}
 		t.Errorf("%d pods are left", len(left))
 	}
 	_, plain := inNamespace(t)
-	finish(t, longCommand(t, dir, append([]string{"run", "small.yaml", "--workloads", "http", "--out", "bare"}, plain...)...)).
+	finish(t, longCommand(t, dir, append([]string{"run", "small.yaml", "--workloads", "http", "--out", "bare"}, streaming(plain, imageOfCluster)...)...)).
 		says(t, "no nginx (nginx-light)", "deploy/programs/Dockerfile")
 }
 

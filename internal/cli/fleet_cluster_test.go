@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,10 @@ import (
 
 // imageOfCluster is one with a shell that the cluster for tests has.
 const imageOfCluster = "localhost/netdelta/base:1"
+
+// readyImage is the variable that names an image that the cluster for tests has, with the programs that workloads run and the very
+// program under test. Without it that is streamed.
+const readyImage = "NETDELTA_IMAGE"
 
 // inNamespace is the cluster for tests with a namespace of this test, and the flags of a call that is about it.
 func inNamespace(t *testing.T) (*kube.Cluster, []string) {
@@ -46,7 +51,19 @@ func inNamespace(t *testing.T) (*kube.Cluster, []string) {
 			t.Error(err)
 		}
 	})
-	return c, []string{"--testbed", "kubernetes", "--kubeconfig", kubeconfig, "--namespace", made.Name, "--base-image", imageOfCluster}
+	flags := []string{"--testbed", "kubernetes", "--kubeconfig", kubeconfig, "--namespace", made.Name}
+	if ready := os.Getenv(readyImage); ready != "" {
+		return c, append(flags, "--image", ready)
+	}
+	return c, append(flags, "--base-image", imageOfCluster)
+}
+
+// withoutImage are the flags that inNamespace returns but for the image of pods.
+func withoutImage(flags []string) []string { return slices.Clone(flags[:len(flags)-2]) }
+
+// streaming are the flags that inNamespace returns for a run that streams the program into its pods, which takes longer.
+func streaming(flags []string, image string) []string {
+	return append(withoutImage(flags), "--base-image", image)
 }
 
 // onCluster is a call that may take as long as a busy cluster takes to start pods.

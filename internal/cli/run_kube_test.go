@@ -111,14 +111,14 @@ func TestRunOnCluster(t *testing.T) {
 	}
 }
 
-// A study of the lab runs on the cluster's own networks, and says so.
+// A study of the lab runs on the cluster's own networks, and says so. Its program is streamed into pods of any image.
 func TestStudyMovedOnCluster(t *testing.T) {
 	t.Parallel()
 	_, flags := inNamespace(t)
 	dir := t.TempDir()
 	e := finish(t, longCommand(t, dir, append([]string{
 		"run", "latency", "--workloads", "tcp-rr", "--factor", "message=300", "--placement", "cross-node", "--builds", "1", "--rounds", "5", "--time-budget", "5m", "--out", "run",
-	}, flags...)...))
+	}, streaming(flags, imageOfCluster)...)...))
 	e.want(t, statusDone).shows(t, "the cluster's own take their place", "not tested")
 	run, err := result.Load(filepath.Join(dir, "run"))
 	if err != nil {
@@ -214,16 +214,10 @@ func TestKilledOnCluster(t *testing.T) {
 		return !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
 	})
 	t.Logf("the pods ended within %v", time.Since(began).Round(time.Second))
-	var cluster []string // the flags that cleanup knows
-	for i, f := range flags {
-		if f == "--base-image" {
-			cluster = slices.Delete(slices.Clone(flags), i, i+2)
-		}
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for ctx.Err() == nil { // as long as its lease is fresh the run may still be under way
-		call(t, dir, statusDone, append([]string{"cleanup"}, cluster...)...)
+		call(t, dir, statusDone, append([]string{"cleanup"}, withoutImage(flags)...)...)
 		if len(podsOf(t, c)) == 0 {
 			break
 		}

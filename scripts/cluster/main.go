@@ -31,7 +31,9 @@ const usage = `usage: cluster VERB
   switch [--cni C] [--proxy P] [--multus M] [--policy E]
                                    change it; returns when the change is in effect
   load ARCHIVE                     give the images of an archive to all nodes
-  programs [ARCHIVE]               give all nodes an image of the programs that workloads run, of this machine's packages; or only write it
+  programs [--netdelta PATH] [ARCHIVE]
+                                   give all nodes an image of the programs that workloads run, of this machine's packages, and of a
+                                   netdelta; or only write it
   service stop|kill|start|restart NODE SERVICE
                                    what faults are made of
   node NODE COMMAND...             run a command in a node
@@ -81,7 +83,7 @@ func run(ctx context.Context, arguments []string, out, complaints io.Writer) err
 		"status":   func() error { return status(folder, out) },
 		"switch":   func() error { return change(folder, arguments, complaints) },
 		"load":     func() error { return load(folder, arguments) },
-		"programs": func() error { return programs(folder, arguments, out) },
+		"programs": func() error { return programs(folder, arguments, out, complaints) },
 		"service":  func() error { return service(folder, arguments) },
 		"node":     func() error { return enter(folder, arguments) },
 	}

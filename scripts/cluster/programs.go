@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -14,10 +15,14 @@ import (
 )
 
 // programs makes the image of the programs that workloads run, and gives it to all nodes, or leaves it in an archive.
-func programs(f supervisor.Folder, arguments []string, out io.Writer) (err error) {
-	if len(arguments) > 1 {
+func programs(f supervisor.Folder, arguments []string, out, complaints io.Writer) (err error) {
+	set := flag.NewFlagSet("cluster programs", flag.ContinueOnError)
+	set.SetOutput(complaints)
+	netdelta := set.String("netdelta", "", "a netdelta that the image holds, too")
+	if err := set.Parse(arguments); err != nil || set.NArg() > 1 {
 		return errUsage
 	}
+	arguments = set.Args()
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
 		return fmt.Errorf("find busybox: %w; 'make setup' installs it", err)
@@ -36,7 +41,7 @@ func programs(f supervisor.Folder, arguments []string, out io.Writer) (err error
 		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 		archive = filepath.Join(folder, "programs.tar")
 	}
-	lacking, err := image.WritePrograms(archive, busybox)
+	lacking, err := image.WritePrograms(archive, busybox, *netdelta)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,8 +27,9 @@ func Packages() []string {
 }
 
 // WritePrograms makes the image of the programs that workloads run, as far as this machine has their packages, over a busybox, and
-// writes it to a file, as an archive that containerd imports. It returns the packages that are lacking.
-func WritePrograms(file, busybox string) (lacking []string, err error) {
+// writes it to a file, as an archive that containerd imports. It returns the packages that are lacking. With the path of a netdelta the
+// image holds that too, and serves runs as --image; "" leaves it to be streamed.
+func WritePrograms(file, busybox, netdelta string) (lacking []string, err error) {
 	fail := func(err error) ([]string, error) {
 		return lacking, fmt.Errorf("make the image %s: %w", ProgramsReference, err)
 	}
@@ -46,6 +48,14 @@ func WritePrograms(file, busybox string) (lacking []string, err error) {
 	}
 	for _, p := range packages {
 		if err := files.addPackage(p); err != nil {
+			return fail(err)
+		}
+	}
+	if netdelta != "" {
+		if netdelta, err = filepath.Abs(netdelta); err != nil {
+			return fail(err)
+		}
+		if err := files.addAs(netdelta, "/netdelta"); err != nil {
 			return fail(err)
 		}
 	}

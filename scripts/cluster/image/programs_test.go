@@ -61,7 +61,11 @@ func TestPackages(t *testing.T) {
 func TestWritePrograms(t *testing.T) {
 	busybox := require.Tool(t, "busybox")
 	file := filepath.Join(t.TempDir(), "programs.tar")
-	lacking, err := image.WritePrograms(file, busybox)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lacking, err := image.WritePrograms(file, busybox, self)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +92,7 @@ func TestWritePrograms(t *testing.T) {
 			t.Errorf("the image has no %s", p.Name)
 		}
 	}
-	want := []string{"/usr/bin/sh", "/usr/bin/cat", "/usr/bin/chmod", "/usr/lib64/ld-linux-x86-64.so.2", "/bin", "/lib64"}
+	want := []string{"/usr/bin/sh", "/usr/bin/cat", "/usr/bin/chmod", "/usr/lib64/ld-linux-x86-64.so.2", "/bin", "/lib64", "/netdelta"}
 	if !slices.Contains(lacking, "ceph-common") {
 		want = append(want, "/usr/bin/python3", "/usr/lib/x86_64-linux-gnu/librados.so.2")
 	}
