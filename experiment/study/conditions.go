@@ -183,6 +183,10 @@ func companions() []companion {
 // idle reports levels that change nothing, as the number of rules where there is no policy. all are the levels of a workload
 // together with the factors; where finds the path of a key's levels.
 func (c *checker) idle(all Levels, where func(key string) string) {
+	if len(all.Target) > 0 && len(all.File) > 0 {
+		// The workload can't tell: what it is asked about has its default size where none was given.
+		c.fail(where("file"), "file changes nothing: with a target, answers are as long as they are", "leave file out, or target, to measure a server of netdelta's own")
+	}
 	var combined []result.Params
 	for _, one := range companions() {
 		p, _ := parameterOf(one.key)
