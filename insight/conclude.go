@@ -18,11 +18,16 @@ type Conclusion struct {
 }
 
 // Conclude says for each setting of a run, in the order of its cells, what the headline deltas come to. It says no more
-// than the intervals bear: networks whose intervals overlap are never ranked against each other.
+// than the intervals bear: networks whose intervals overlap are never ranked against each other. Of a setting in which nothing but the
+// baseline was asked for it says "": such a run is about the effects of its factors.
 func Conclude(run result.Run) []Conclusion {
 	var all []Conclusion
 	for _, part := range Parts(run) {
 		if len(part.Run.Cells) == 0 {
+			continue
+		}
+		if onlyBaseline(part.Run.Cells) {
+			all = append(all, Conclusion{part.Setting, ""})
 			continue
 		}
 		deltas := Headlines(part.Run.Deltas, part.Setting)
@@ -35,6 +40,14 @@ func Conclude(run result.Run) []Conclusion {
 		all = append(all, Conclusion{part.Setting, says + "."})
 	}
 	return all
+}
+
+// onlyBaseline says whether cells are those of a baseline and of its twin, and no others.
+func onlyBaseline(cells []result.Cell) bool {
+	is := func(role result.Role) func(result.Cell) bool {
+		return func(c result.Cell) bool { return c.Role == role }
+	}
+	return slices.ContainsFunc(cells, is(result.RoleBaseline)) && !slices.ContainsFunc(cells, is(result.RoleCell))
 }
 
 // Headlines are the headline deltas of a setting, the cheapest network first.

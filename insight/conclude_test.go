@@ -138,11 +138,10 @@ func TestConclusions(t *testing.T) {
 			[]result.Delta{stream(measured("vxlan", "slower", -25, -24, -23)), stream(measured("geneve", "slower", -26, -25, -24))},
 			"vxlan and geneve lose against host (-24% to -25%), but can't be told apart at this budget.",
 		},
-		"loss":             {[]result.Delta{lossy(measured("vxlan", "slower", 4, 5, 6))}, "vxlan is worse than host by 5.00 points."},
-		"losses":           {[]result.Delta{lossy(measured("vxlan", "slower", 4, 5, 6)), lossy(measured("bridge", "slower", 1, 1.5, 2))}, "bridge costs the least (+1.50 points) and vxlan the most (+5.00 points)."},
-		"no loss":          {[]result.Delta{lossy(measured("vxlan", "same", -0.01, 0, 0.01))}, "vxlan is the same as host to within 0.1%."},
-		"unresolved loss":  {[]result.Delta{lossy(measured("vxlan", "unresolved", -1, 2, 5))}, "whether vxlan differs from host can't be told at this budget."},
-		"nothing measured": {nil, "no network was measured."},
+		"loss":            {[]result.Delta{lossy(measured("vxlan", "slower", 4, 5, 6))}, "vxlan is worse than host by 5.00 points."},
+		"losses":          {[]result.Delta{lossy(measured("vxlan", "slower", 4, 5, 6)), lossy(measured("bridge", "slower", 1, 1.5, 2))}, "bridge costs the least (+1.50 points) and vxlan the most (+5.00 points)."},
+		"no loss":         {[]result.Delta{lossy(measured("vxlan", "same", -0.01, 0, 0.01))}, "vxlan is the same as host to within 0.1%."},
+		"unresolved loss": {[]result.Delta{lossy(measured("vxlan", "unresolved", -1, 2, 5))}, "whether vxlan differs from host can't be told at this budget."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conclusions := Conclude(runOf(tc.deltas...))
@@ -172,6 +171,9 @@ func TestConclusionWithoutDeltas(t *testing.T) {
 	run.Deltas = nil
 	if got := Conclude(run)[0].Says; got != "Across nodes, there was no baseline to compare with." {
 		t.Errorf("got %q", got)
+	}
+	if got := Conclude(runOf()); len(got) != 1 || got[0].Says != "" {
+		t.Errorf("conclusions of a run of nothing but a baseline: %v", got)
 	}
 	if got := Conclude(result.Run{}); got != nil {
 		t.Errorf("conclusions of an empty run: %v", got)

@@ -217,6 +217,14 @@ func (p *page) MoreSentences() []*setting {
 	return all[min(len(all), saysFirst):min(len(all), saysMost)]
 }
 
+// EffectSentences are what stands on top of a run that is about its factors alone.
+func (p *page) EffectSentences() []effect {
+	if len(p.said()) > 0 {
+		return nil
+	}
+	return p.Effects[:min(len(p.Effects), saysFirst)]
+}
+
 // Unsaid counts the settings whose conclusions stand only with their figures.
 func (p *page) Unsaid() int { return max(0, len(p.said())-saysMost) }
 

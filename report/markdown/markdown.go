@@ -31,7 +31,9 @@ func Write(w io.Writer, run result.Run) error {
 	parts := slices.DeleteFunc(insight.Parts(run), func(p insight.Part) bool { return !wanted(p.Run.Cells) })
 	for _, p := range parts {
 		for _, c := range insight.Conclude(p.Run) {
-			d.item(escape(insight.Load(c.Setting)) + ": " + escape(c.Says))
+			if c.Says != "" {
+				d.item(escape(insight.Load(c.Setting)) + ": " + escape(c.Says))
+			}
 		}
 	}
 	d.line("")

@@ -79,7 +79,9 @@ func (p *page) setting(c insight.Conclusion, part result.Run) {
 		p.rows(t)
 	}
 	p.notMeasured(t)
-	p.paragraph(piece{}, c.Says)
+	if c.Says != "" {
+		p.paragraph(piece{}, c.Says)
+	}
 	if bounded := insight.Bounded(part); bounded != "" {
 		p.paragraph(piece{}, bounded)
 	}

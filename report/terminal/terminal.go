@@ -100,7 +100,7 @@ func (p *page) head() {
 		p.line()
 		p.paragraph(piece{}, says)
 	}
-	if len(p.run.Deltas) == 0 {
+	if len(p.run.Deltas)+len(p.run.Effects) == 0 {
 		p.line()
 		p.paragraph(piece{}, "Nothing could be compared: no cell was measured together with the baseline.")
 	}
@@ -127,6 +127,9 @@ func (p *page) facts() []string {
 	builds := 0
 	for _, d := range p.run.Deltas {
 		builds = max(builds, d.Blocks)
+	}
+	for _, e := range p.run.Effects {
+		builds = max(builds, e.Blocks)
 	}
 	add(builds == 1, "1 build")
 	add(builds > 1, "%d builds", builds)
