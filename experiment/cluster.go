@@ -234,3 +234,12 @@ func (k *cluster) reached(tb testbed.Testbed, client *agent.Agent) []netip.Addr 
 	}
 	return all
 }
+
+// called is where a client reaches the first pod, at port 0 where the client finds its own way to all pods.
+func (k *cluster) called(tb testbed.Testbed, client *agent.Agent) netip.AddrPort {
+	port := uint16(0)
+	if len(k.ports) > 0 {
+		port = k.ports[0]
+	}
+	return netip.AddrPortFrom(k.reached(tb, client)[0], port)
+}

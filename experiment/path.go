@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -62,6 +63,15 @@ func (s *seat) peers() []testbed.Pod {
 	return s.cluster.pods()[1:]
 }
 
+// called is where the client reaches the server. Of a cluster on machines that somebody else has joined it is the first pod, without a
+// port where clients find their own way to all of them.
+func (s *seat) called() netip.AddrPort {
+	if s.cluster == nil || !s.far {
+		return s.remote
+	}
+	return s.cluster.called(s.testbed, s.client)
+}
+
 // proofLeast is how many transactions a proof should rest on; a few messages of a stream are many packets, and proofBytes of
 // them will do as well.
 const (
@@ -72,7 +82,7 @@ const (
 // firstBursts run until enough has arrived: at a low rate, a short burst may have nothing in it.
 func (s *seat) firstBursts(ctx context.Context) (path.Load, error) {
 	burst := s.pace.length
-	load := path.Load{Protocol: s.protocol, Server: s.remote, Opaque: s.opaque(), Peers: s.peers()}
+	load := path.Load{Protocol: s.protocol, Server: s.called(), Opaque: s.opaque(), Peers: s.peers()}
 	if s.protocol == network.UDP {
 		load.Message = s.cell.Params.Message
 	}

@@ -109,6 +109,27 @@ func measured(folder string) int {
 	return len(contents.Trials)
 }
 
+// TestCephOnCluster: a store of three pods is measured, and of each trial it is proved which way its bytes went.
+func TestCephOnCluster(t *testing.T) {
+	_, flags := equipped(t, 4)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "ceph.yaml"), `study: ceph
+testbed: {kind: kubernetes}
+baseline: pod
+networks: [pod]
+placement: [cross-node]
+workloads: [block: {store: ceph}]
+design: {blocks: 1, time_budget: 5m}
+`)
+	finish(t, longCommand(t, dir, append([]string{"run", "ceph.yaml", "--node-agent", "--out", "run"}, flags...)...)).want(t, statusDone)
+	wantServices(t, filepath.Join(dir, "run"), "ceph-mon.a", "ceph-osd.0", "ceph-osd.1", "ceph-osd.2")
+	for _, tr := range trials(t, filepath.Join(dir, "run")) {
+		if tr.Path == nil || !tr.Path.OK || len(tr.Path.Hops) == 0 {
+			t.Errorf("%s is not proved: %+v", tr.ID(), tr.Path)
+		}
+	}
+}
+
 // TestDatabaseOnCluster: a database of three nodes is measured on networks that its client reaches it by; when one of its pods is
 // deleted, what it had part in fails by name, and the run goes on with another cluster.
 func TestDatabaseOnCluster(t *testing.T) {

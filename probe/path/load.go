@@ -12,7 +12,8 @@ import (
 type Load struct {
 	// Protocol is TCP or UDP.
 	Protocol network.Protocol
-	// Server is where the client reached the server.
+	// Server is where the client reached the server; its port is 0 where the client finds its own way to several of them, and not
+	// valid where a plan says how they are reached.
 	Server netip.AddrPort
 	// Requests and Responses are the bytes of payload that arrived from client to server, and back. A stream has no
 	// responses.

@@ -197,10 +197,10 @@ func (s *sight) sort(p testbed.Packet, f frame) {
 // addressed notes how a request names its ends.
 func (l *lane) addressed(inner layer, called, backend netip.AddrPort, outgoing bool) {
 	l.clients[inner.source.Addr()]++
-	switch inner.destination {
-	case backend:
+	switch {
+	case means(inner.destination, backend):
 		l.backend++
-	case called:
+	case means(inner.destination, called):
 		l.called++
 		if outgoing {
 			l.sent++
@@ -223,17 +223,30 @@ func (t *stream) add(p testbed.Packet, f frame, sealed bool) {
 // belongs tells whether a frame is of the load, which of its packets is, and which way it goes. What is encrypted between the two
 // nodes is taken for the load's.
 func (s *sight) belongs(f frame) (at int, request, own bool) {
-	server := func(a netip.AddrPort) bool { return a == s.Called || a == s.Backend }
 	for i, l := range f.layer[:f.depth] {
 		if f.sealed != "" && i == f.depth-1 {
 			from, to := s.nodeOf(l.source.Addr()), s.nodeOf(l.destination.Addr())
 			return i, from == s.Client.On, s.crosses() && from != to && from != nobody() && to != nobody()
 		}
-		if l.protocol == s.load.Protocol && (server(l.source) || server(l.destination)) {
-			return i, server(l.destination), true
+		if request := s.serves(l.destination, l.source); l.protocol == s.load.Protocol && (request || s.serves(l.source, l.destination)) {
+			return i, request, true
 		}
 	}
 	return 0, false, false
+}
+
+// serves tells whether an end of a packet is the server's. Where no port stands for it the other end decides: daemons that serve together
+// talk to each other as well.
+func (s *sight) serves(end, other netip.AddrPort) bool {
+	if !means(end, s.Called) && !means(end, s.Backend) {
+		return false
+	}
+	return s.Called.Port() != 0 || other.Addr() == s.Client.Address || other.Addr() == s.Client.NodeAddress
+}
+
+// means tells whether the end of a packet is a place, of which any port is meant where it has none.
+func means(end, place netip.AddrPort) bool {
+	return end == place || place.Port() == 0 && end.Addr() == place.Addr()
 }
 
 // nobody is no place.
@@ -276,6 +289,9 @@ func (s *sight) samples() {
 		case p.Missed > 0:
 			s.weak("the sample on %s lacks %d packets", e.Node, p.Missed)
 		}
+	}
+	if n := len(s.load.Peers); n > 0 && s.Called.Port() == 0 {
+		s.weak("the client talks to %d more pods: of their ends of the way nothing was looked at", n)
 	}
 	if len(s.lanes) == 0 && s.sampled(s.Client.On) {
 		s.weak("the sample of %d packets holds none of the load", s.path.Sampled)

@@ -27,6 +27,15 @@ func (l Load) passings(client bool) []passing {
 	return []passing{{true, client, l.Requests}, {false, !client, l.Responses}}
 }
 
+// least is what of an opaque load must have passed an end of the way, both ways together: the client's devices carried all of it, those
+// of one server among several any part.
+func (l Load) least(client bool) unit.Bytes {
+	if !l.Opaque || !client && len(l.Peers) > 0 {
+		return 0
+	}
+	return l.Both
+}
+
 // insides holds the devices of the pods against the load, by their counters, which miss nothing: what was moved must have passed the
 // device of the route, and no other.
 func (s *sight) insides() {
@@ -50,8 +59,8 @@ func (s *sight) insides() {
 				s.find("%s %s %d bytes in %d packets; %d bytes of payload must have passed it", s.name(own), crossing{own, w.sends}.verb(), t.bytes, t.packets, int64(w.least))
 			}
 		}
-		if s.load.Opaque && float64(c.both().bytes) < leastShare*float64(s.load.Both) {
-			s.find("%s carried %d bytes in %d packets; at least %d bytes of payload must have passed it", s.name(own), c.both().bytes, c.both().packets, int64(s.load.Both))
+		if least := s.load.least(e == s.Client); float64(c.both().bytes) < leastShare*float64(least) {
+			s.find("%s carried %d bytes in %d packets; at least %d bytes of payload must have passed it", s.name(own), c.both().bytes, c.both().packets, int64(least))
 		}
 		if e.In != e.On {
 			s.others(own, c)

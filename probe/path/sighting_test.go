@@ -231,6 +231,25 @@ func TestJudgeSightingInsidePods(t *testing.T) {
 	}
 }
 
+// A load on several servers, to which the client finds its way itself, is held against the client's devices alone; packets that a server
+// exchanges with others are none of it.
+func TestJudgeSightingOfSeveralServers(t *testing.T) {
+	s := newSeen(testbed.ReachPod, serverPod+":0")
+	s.Backend = s.Called
+	s.load = path.Load{Protocol: network.UDP, Server: s.Called, Opaque: true, Both: 2 * exchanged * message, Peers: make([]testbed.Pod, 2)}
+	s.exchange(testbed.ClientNode(), "eth0", true, client, serverPod+":6801", bare, bare).exchange(testbed.ServerNode(), "eth0", false, client, serverPod+":6801", bare, bare)
+	s.exchange(testbed.ServerNode(), "eth1", true, serverPod+":6803", "10.244.3.7:40000", bare, bare)
+	third := testbed.Counters{SentPackets: exchanged / 3, SentBytes: exchanged / 3 * message, ReceivedPackets: exchanged / 3, ReceivedBytes: exchanged / 3 * message}
+	s.Places[testbed.ServerPod()].After["eth0"] = third
+	if got := path.JudgeSighting(s.Sighting, s.load); !got.OK || got.Encapsulation != "none" || len(got.Weak) != 1 || !strings.Contains(got.Weak[0], "2 more pods") {
+		t.Errorf("as it should be: %+v", got)
+	}
+	s.Places[testbed.ClientPod()].After["eth0"] = third
+	if got := path.JudgeSighting(s.Sighting, s.load); got.OK || !strings.Contains(got.Findings[0], "pod-client/eth0 carried") {
+		t.Errorf("a third of it: %+v", got)
+	}
+}
+
 // What agents say of packets may be anything: a judgement is always had, and is OK without findings alone.
 func FuzzJudgeSighting(f *testing.F) {
 	head := ethernet(inVxlan(clientNode, serverNode)(ipPacket(17, netip.MustParseAddr(clientPod), netip.MustParseAddr(serverPod), udp(40000, serverPort, nil))))
