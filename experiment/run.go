@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"netdelta/experiment/plan"
@@ -276,39 +275,6 @@ func (r *runner) keep(trials []result.Trial) {
 		r.noteCongestion(t)
 		r.trials = append(r.trials, t)
 		r.writer.append(t)
-	}
-}
-
-// hopeless is after how many useless builds in a row a cell is left out of the rest of the run. Elsewhere a trial that was lost when
-// it had measured already counts half: a pod that is evicted or a node that is lost says little of the next build, in which the
-// same node may be missed for the first time.
-const hopeless = 2
-
-// streak is how many builds in a row were of no use to a cell, and how much that tells, in halves.
-type streak struct{ builds, halves int }
-
-// dropHopeless takes cells out of the run that fail or are misrouted again and again, so that they don't eat the budget.
-func (r *runner) dropHopeless(trials []result.Trial) {
-	for _, t := range trials {
-		how, why := "failed", t.Failed
-		if t.Failed == "" && t.Path != nil && !t.Path.OK {
-			how, why = "was misrouted", strings.Join(t.Path.Findings, "; ")
-		}
-		if why == "" {
-			r.failures[t.Cell] = streak{}
-			continue
-		}
-		s := r.failures[t.Cell]
-		before := s.halves
-		s.builds++
-		if s.halves += 2; r.stage.remote && t.Failed != "" && len(t.Bursts.Round) > 0 {
-			s.halves--
-		}
-		r.failures[t.Cell] = s
-		if before < 2*hopeless && s.halves >= 2*hopeless {
-			r.scheduler.Drop(t.Cell)
-			r.run.Notes = append(r.run.Notes, fmt.Sprintf("%s %s in %d builds in a row and was given up: %s", t.Cell, how, s.builds, why))
-		}
 	}
 }
 

@@ -268,9 +268,10 @@ func begin(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if cmd.ProcessState == nil { // the test has failed before it waited
-			_ = cmd.Process.Kill()
+		if cmd.ProcessState == nil { // the test has failed before it waited: the program says where it stands as it ends
+			_ = cmd.Process.Signal(syscall.SIGQUIT)
 			_ = cmd.Wait()
+			t.Logf("%v\n%.30000s", cmd.ProcessState, cmd.Stderr)
 		}
 	})
 	return cmd

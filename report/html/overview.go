@@ -150,12 +150,12 @@ func (p *page) pathCard() card {
 	if watched == 0 {
 		return card{}
 	}
-	c := card{"Path proved", fmt.Sprintf("%s of %s", thousands(a.Proved), thousands(watched+a.Unwatched)), "", ""}
+	c := card{"Path proved", fmt.Sprintf("%s of %s", thousands(a.Proved+a.Weak), thousands(watched+a.Unwatched)), "", ""}
 	var rest []string
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{a.Weak, "by weaker means"}, {wrong, "misrouted"}, {a.Unwatched, "not watched"}} {
+	}{{a.Weak, "of them by weaker means"}, {wrong, "misrouted"}, {a.Unwatched, "not watched"}} {
 		if part.n > 0 {
 			rest = append(rest, thousands(part.n)+" "+part.what)
 		}
