@@ -16,10 +16,13 @@ import (
 	"netdelta/workload"
 )
 
-// How long a target may take to be made ready for clients, and a client to open.
+// How long a target may take to be made ready for clients, a client to open, the agent that holds a target to let go of it, and all of
+// that together at the end of a run, with another agent in place of one that was lost.
 const (
-	holdWithin   = 3 * time.Minute
-	targetWithin = 30 * time.Second
+	holdWithin    = 3 * time.Minute
+	targetWithin  = 30 * time.Second
+	releaseWithin = 25 * time.Second
+	leaveWithin   = 90 * time.Second
 )
 
 // targetHost is the host of a cell's target, "" without one.
@@ -82,6 +85,7 @@ func aimOf(c result.Cell) aim { return aim{c.Workload, c.Params.Target, c.Params
 // grasp is a target that is held for the whole of a run, by an agent in a pod of its own.
 type grasp struct {
 	target  workload.Target // with its address
+	found   workload.Found
 	agent   *agent.Agent
 	session int
 }
@@ -89,6 +93,7 @@ type grasp struct {
 // targets are the endpoints of the user's own that a run measures.
 type targets struct {
 	password workload.Secret
+	stage    *stage // that they are held for
 	held     map[aim]*grasp
 	build    build // the testbeds and agents by which they are held
 	notes    []string
@@ -101,48 +106,53 @@ func (t *targets) hold(ctx context.Context, st *stage, cells []result.Cell) erro
 		if a.url == "" || t.held[a] != nil {
 			continue
 		}
-		g, err := t.reach(ctx, st, c, a)
+		g, err := t.reach(ctx, st, a)
 		if err != nil {
 			return fmt.Errorf("before anything was measured: %w", err)
 		}
 		if t.held == nil {
-			t.held = map[aim]*grasp{}
+			t.stage, t.held = st, map[aim]*grasp{}
 		}
 		t.held[a] = g
 	}
 	return nil
 }
 
-// reach opens a pod in the network of the cluster's pods, and has an agent there hold a target.
-func (t *targets) reach(ctx context.Context, st *stage, c result.Cell, a aim) (*grasp, error) {
-	reacher, ok := st.driver.(testbed.Reacher)
-	if !ok {
-		return nil, fmt.Errorf("%s: testbed %s has no way to a target", c.ID, st.driver.Name())
-	}
+// reach has an agent in a pod of its own hold a target.
+func (t *targets) reach(ctx context.Context, st *stage, a aim) (*grasp, error) {
 	target, err := workload.ParseTarget(a.url)
 	if err != nil {
 		return nil, err
 	}
 	target.Password = t.password
-	if _, err = reacher.Locate(ctx, target.Host); err != nil {
-		return nil, fmt.Errorf("target %s: %w", a.url, err)
-	}
-	tb, err := st.driver.Open(ctx, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: reacher.Inner(), Family: a.family, Target: target.Host})
-	if err != nil {
-		return nil, fmt.Errorf("a pod from which target %s is looked up: %w", a.url, err)
-	}
-	t.build.keep(tb)
 	g := &grasp{target: target}
-	if g.agent, err = st.startAgent(ctx, &t.build, tb.Pods()[0]); err != nil {
+	if g.agent, err = t.lend(ctx, st, a, target.Host); err != nil {
 		return nil, err
 	}
 	held, err := g.agent.Hold(ctx, a.workload, target, a.family, holdWithin)
 	if err != nil {
 		return nil, err
 	}
-	g.target.Address, g.target.Length, g.session = held.Addresses[0], held.Found.Length, held.Session
+	g.target.Address, g.target.Length, g.session, g.found = held.Addresses[0], held.Found.Length, held.Session, held.Found
 	t.notes = append(t.notes, aimed(g.target, held))
 	return g, nil
+}
+
+// lend starts an agent for a target in a pod of its own, in the network of the cluster's pods.
+func (t *targets) lend(ctx context.Context, st *stage, a aim, host string) (*agent.Agent, error) {
+	reacher, ok := st.driver.(testbed.Reacher)
+	if !ok {
+		return nil, fmt.Errorf("testbed %s has no way to target %s", st.driver.Name(), a.url)
+	}
+	if _, err := reacher.Locate(ctx, host); err != nil {
+		return nil, fmt.Errorf("target %s: %w", a.url, err)
+	}
+	tb, err := st.driver.Open(ctx, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: reacher.Inner(), Family: a.family, Target: host})
+	if err != nil {
+		return nil, fmt.Errorf("a pod from which target %s is looked up: %w", a.url, err)
+	}
+	t.build.keep(tb)
+	return st.startAgent(ctx, &t.build, tb.Pods()[0])
 }
 
 // aimed is a note on a target that was found.
@@ -164,17 +174,42 @@ func aimed(t workload.Target, held agent.Holding) string {
 
 // release lets go of all targets: what was put there is taken away.
 func (t *targets) release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	defer cancel()
 	var errs []error
-	for _, g := range t.held {
-		if !g.agent.Alive() {
-			continue // it has let go of its target when it ended
-		}
-		if err := g.agent.Release(ctx, g.session); err != nil {
+	for a, g := range t.held {
+		if err := t.letGo(ctx, a, g); err != nil {
 			errs = append(errs, fmt.Errorf("let go of target %s: %w", g.target, err))
 		}
 	}
 	t.held = nil
 	return errors.Join(append(errs, t.build.close())...)
+}
+
+// letGo lets go of one target. Where the agent that held it can't do so, since its pod or node was lost, another one does.
+func (t *targets) letGo(ctx context.Context, a aim, g *grasp) error {
+	var failed error
+	if g.agent.Alive() {
+		within, cancel := context.WithTimeout(ctx, releaseWithin)
+		failed = g.agent.Release(within, g.session)
+		cancel()
+		if failed == nil {
+			return nil
+		}
+	}
+	if g.found.Mark == "" {
+		return failed // nothing was put there
+	}
+	pod := g.agent.Pod().Name()
+	other, err := t.lend(ctx, t.stage, a, g.target.Host)
+	if err == nil {
+		err = other.Clear(ctx, a.workload, g.target, g.found.Mark)
+	}
+	if err != nil {
+		return fmt.Errorf("pod %s, from which it was held, was lost, and what was put there may be there still: %w; do it by hand: %s", pod, errors.Join(failed, err), g.found.Undo)
+	}
+	t.stage.ward.note("pod %s, from which target %s was held, was lost; what had been put there was taken away by another one", pod, g.target)
+	return nil
 }
 
 // of is the target of a cell, nil where it has none, or one that is not held.

@@ -45,6 +45,9 @@ type Targeted struct {
 	Hold func(ctx context.Context, t Target) (Held, error)
 	// Dial opens a client of a target that is held, armed as by Workload.Dial.
 	Dial func(ctx context.Context, p result.Params, t Target, cpu int) (Client, error)
+	// Clear takes away what a Hold has put into a target, by what it called that, where whoever held it was lost. What is not there any
+	// more, or is somebody else's, is no error. It is nil where nothing is put into targets.
+	Clear func(ctx context.Context, t Target, mark string) error
 }
 
 // Held is a target that is ready for clients. Close takes away what Hold has put there; it may be called while clients are open.
@@ -58,6 +61,10 @@ type Found struct {
 	// Says is how it presents itself, for a note: "nginx/1.22.1 answers 200 with 612 bytes".
 	Says   string `json:"says"`
 	Length int64  `json:"length,omitempty"` // as in Target
+	// Mark is how what was put into the target is known for that of this Hold, "" where nothing was. Undo is what takes it away by
+	// hand, in words.
+	Mark string `json:"mark,omitempty"`
+	Undo string `json:"undo,omitempty"`
 }
 
 // Secret is a text that is never printed. It has to be asked for with Reveal.

@@ -38,6 +38,7 @@ const (
 
 	opHold       = "hold"
 	opDialTarget = "dial-target"
+	opClear      = "clear-target"
 
 	opClock  = "clock"
 	opVolley = "volley"

@@ -125,6 +125,8 @@ func (s *server) handle(r request) (any, error) {
 		return call(r.Args, s.hold)
 	case opDialTarget:
 		return call(r.Args, s.dialTarget)
+	case opClear:
+		return call(r.Args, s.clear)
 	case opClose:
 		return call(r.Args, s.end)
 	}

@@ -24,6 +24,7 @@ type targetArgs struct {
 	Address  netip.Addr    `json:"address,omitzero"`
 	Length   int64         `json:"length,omitempty"`
 	CPU      int           `json:"cpu"`
+	Mark     string        `json:"mark,omitempty"`
 	Within   time.Duration `json:"within"`
 }
 
@@ -64,6 +65,14 @@ func (a *Agent) Release(ctx context.Context, session int) error {
 // releaseWithin is how long it may take to take away what was put into a target.
 const releaseWithin = 30 * time.Second
 
+// Clear takes away what a Hold has put into a target, known by its mark, where the agent that held it was lost.
+func (a *Agent) Clear(ctx context.Context, w string, t workload.Target, mark string) error {
+	args := targetOf(w, t, releaseWithin)
+	args.Mark = mark
+	_, err := invoke[struct{}](ctx, a, opClear, args, releaseWithin+late)
+	return err
+}
+
 // DialTarget opens a client of a target that is held, within a time, and returns its session.
 func (a *Agent) DialTarget(ctx context.Context, w string, p result.Params, t workload.Target, cpu int, within time.Duration) (int, error) {
 	args := targetOf(w, t, within)
@@ -83,6 +92,21 @@ func (s *server) targeted(name string) (*workload.Targeted, error) {
 	return w.Target, nil
 }
 
+// clear takes away what a lost agent has put into a target.
+func (s *server) clear(a targetArgs) (struct{}, error) {
+	w, err := s.targeted(a.Workload)
+	if err != nil || w.Clear == nil {
+		return struct{}{}, err
+	}
+	t, err := a.target()
+	if err != nil {
+		return struct{}{}, err
+	}
+	ctx, cancel := s.within(a.Within)
+	defer cancel()
+	return struct{}{}, w.Clear(ctx, t, a.Mark)
+}
+
 func (s *server) hold(a targetArgs) (Holding, error) {
 	w, err := s.targeted(a.Workload)
 	if err != nil {
@@ -99,13 +123,11 @@ func (s *server) hold(a targetArgs) (Holding, error) {
 		return Holding{}, fmt.Errorf("look up %s: %w", t.Host, err)
 	}
 	t.Address = all[0]
-	held, err := w.Hold(ctx, t)
+	g, err := s.grips.take(func() (workload.Held, error) { return w.Hold(ctx, t) })
 	if err != nil {
 		return Holding{}, err
 	}
-	g := &grip{Held: held}
-	s.grips.add(g)
-	return Holding{Session: s.add(session{target: g}), Addresses: all, Found: held.Found()}, nil
+	return Holding{Session: s.add(session{target: g}), Addresses: all, Found: g.Found()}, nil
 }
 
 // lookUp are the addresses of a target's host, sorted.
@@ -176,20 +198,32 @@ func (g *grip) Close() error {
 // grips are all targets that the agent has held. What was put into them is taken away even where the controller was killed, so that
 // nobody but the agent is left to do it.
 type grips struct {
-	mu  sync.Mutex
-	all []*grip
+	mu   sync.Mutex // held while a target is taken hold of, too
+	all  []*grip
+	over bool
 }
 
-func (g *grips) add(one *grip) {
+// take takes hold of a target.
+func (g *grips) take(hold func() (workload.Held, error)) (*grip, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.over {
+		return nil, errors.New("the agent is about to end")
+	}
+	held, err := hold()
+	if err != nil {
+		return nil, err
+	}
+	one := &grip{Held: held}
 	g.all = append(g.all, one)
+	return one, nil
 }
 
-// release lets go of all that are held still.
+// release lets go of all that are held still, also of one that is being taken hold of, which takes its own leave.
 func (g *grips) release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.over = true
 	for _, one := range g.all {
 		_ = one.Close() // nobody is there to be told
 	}

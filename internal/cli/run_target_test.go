@@ -22,20 +22,23 @@ exec busybox httpd -f -p 8080 -h /tmp/w`
 // serveWeb runs it in a pod behind a Service "web" of the namespace, and says on which node it is.
 func serveWeb(t *testing.T, c *kube.Cluster) string {
 	t.Helper()
-	grace := int64(1)
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}},
-		Spec: corev1.PodSpec{
-			TerminationGracePeriodSeconds: &grace, NodeSelector: map[string]string{"kubernetes.io/hostname": "w2"},
-			Containers: []corev1.Container{{
-				Name: "web", Image: imageOfCluster, ImagePullPolicy: corev1.PullNever, Command: []string{"sh", "-c", webServer},
-				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/file", Port: intstr.FromInt32(8080)}}},
-			}},
-		},
-	}
+	return standing(t, c, 80, 8080, corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "web", Image: imageOfCluster, Command: []string{"sh", "-c", webServer},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/file", Port: intstr.FromInt32(8080)}}},
+	}}})
+}
+
+// standing makes a pod that somebody else has, behind a Service of its name, which is that of its container, waits until it is ready, and
+// says on which node it is.
+func standing(t *testing.T, c *kube.Cluster, port, to int32, spec corev1.PodSpec) string {
+	t.Helper()
+	grace, name := int64(1), spec.Containers[0].Name
+	spec.TerminationGracePeriodSeconds, spec.NodeSelector = &grace, map[string]string{corev1.LabelHostname: "w2"}
+	spec.Containers[0].ImagePullPolicy, spec.Containers[0].ReadinessProbe.PeriodSeconds = corev1.PullNever, 1
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}}, Spec: spec}
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec:       corev1.ServiceSpec{Selector: pod.Labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.ServiceSpec{Selector: pod.Labels, Ports: []corev1.ServicePort{{Port: port, TargetPort: intstr.FromInt32(to)}}},
 	}
 	if _, err := c.API.CoreV1().Pods(c.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -43,8 +46,8 @@ func serveWeb(t *testing.T, c *kube.Cluster) string {
 	if _, err := c.API.CoreV1().Services(c.Namespace).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		now, err := c.API.CoreV1().Pods(c.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+		now, err := c.API.CoreV1().Pods(c.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

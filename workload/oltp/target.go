@@ -1,7 +1,9 @@
 package oltp
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +19,7 @@ import (
 
 // targeted is how oltp speaks to a database of the user's own.
 func targeted() *workload.Targeted {
-	return &workload.Targeted{Schemes: []string{workload.SchemeMySQL}, Hold: hold, Dial: dialTarget}
+	return &workload.Targeted{Schemes: []string{workload.SchemeMySQL}, Hold: hold, Dial: dialTarget, Clear: clearTarget}
 }
 
 // markTable says that the tables beside it are netdelta's.
@@ -42,14 +44,16 @@ func (h *held) Found() workload.Found { return h.found }
 const dropWithin = 20 * time.Second
 
 // Close implements workload.Held: it drops the tables.
-func (h *held) Close() error {
+func (h *held) Close() error { return errors.Join(h.drop(), h.home.Close()) }
+
+// drop drops the tables, also when what made them was given up.
+func (h *held) drop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), dropWithin)
 	defer cancel()
-	_, err := query(ctx, h.home, dropping())
-	if err != nil {
-		err = fmt.Errorf("drop netdelta's tables: %w; do it by hand: %s", err, dropping())
+	if _, err := query(ctx, h.home, dropping()); err != nil {
+		return fmt.Errorf("drop netdelta's tables: %w; do it by hand: %s", err, dropping())
 	}
-	return errors.Join(err, h.home.Close())
+	return nil
 }
 
 // ownTables are the names of the tables that sysbench makes: they can't be chosen.
@@ -95,17 +99,44 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 	case there != "":
 		return fmt.Errorf("it has tables of these names already (%s), which netdelta leaves alone; name an empty database", oneLine(there))
 	}
-	if _, err := query(ctx, h.home, "create table "+markTable+" (made timestamp)"); err != nil {
+	h.found.Mark, h.found.Undo = rand.Text(), dropping()
+	if _, err := query(ctx, h.home, marking(h.found.Mark)); err != nil {
 		return fmt.Errorf("make tables: %w; the user needs the rights to create, index, insert, update, delete, select and drop in the database", err)
 	}
 	run := target(h.home, t)
 	run.Test, run.Threads = "oltp_read_write", 1
-	if _, err := h.home.Run(ctx, daemon.Spec{Path: loadProgram, Args: run.Prepare()}); err != nil {
-		_, drop := query(context.WithoutCancel(ctx), h.home, dropping())
-		return errors.Join(fmt.Errorf("fill the tables: %w", err), drop)
+	if said, err := h.home.Run(ctx, daemon.Spec{Path: loadProgram, Args: run.Prepare()}); err != nil {
+		var failed *sysbench.FailedError
+		if _, errParse := sysbench.Parse(bytes.NewReader(said)); ctx.Err() == nil && errors.As(errParse, &failed) {
+			err = failed // it says why on its standard output
+		}
+		return errors.Join(fmt.Errorf("fill the tables: %w", err), h.drop())
 	}
 	h.found.Says = fmt.Sprintf("%.80s, with %d tables of %d rows of netdelta's, which are dropped at the end", oneLine(version), tables, rows)
 	return nil
+}
+
+// marking are the statements that say whose the tables are going to be.
+func marking(mark string) string {
+	return fmt.Sprintf("create table %s (made timestamp default current_timestamp, mark varchar(64)); insert into %s (mark) values ('%s')", markTable, markTable, mark)
+}
+
+// clearTarget drops the tables of a hold whose agent was lost, unless they are gone, or another run has made its own since.
+func clearTarget(ctx context.Context, t workload.Target, mark string) error {
+	home, err := login(t)
+	if err != nil {
+		return fmt.Errorf("oltp: %s: %w", t, err)
+	}
+	found, err := query(ctx, home, "select count(*) from information_schema.tables where table_schema = database() and table_name = '"+markTable+"'")
+	if err == nil && found != "0" {
+		if found, err = query(ctx, home, "select mark from "+markTable); err == nil && found == mark {
+			_, err = query(ctx, home, dropping())
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("oltp: %s at %s: drop netdelta's tables: %w", t, t.At(), denied(err))
+	}
+	return errors.Join(err, home.Close())
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), ", ") }
@@ -113,8 +144,9 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), ", 
 // denied adds what to do to the error of a database that lets nobody in.
 func denied(err error) error {
 	for number, mend := range map[string]string{
-		"ERROR 1045": "give the password by --target-password-file or $NETDELTA_TARGET_PASSWORD, and see that the user may log in from any pod and node",
-		"ERROR 1044": "grant the user all on the database", "ERROR 1049": "name a database that is there: netdelta makes none",
+		"using password: NO":  "give the password by --target-password-file or $NETDELTA_TARGET_PASSWORD",
+		"using password: YES": "see that --target-password-file or $NETDELTA_TARGET_PASSWORD has the user's password, and that the user may log in from any pod and node",
+		"ERROR 1044":          "grant the user all on the database", "ERROR 1049": "name a database that is there: netdelta makes none",
 		"ERROR 2002": "is it the port of the Service, and does a ready pod stand behind it?", "ERROR 1130": "let the user log in from the addresses of pods and nodes",
 	} {
 		if strings.Contains(err.Error(), number) {
@@ -135,6 +167,10 @@ func login(t workload.Target) (*daemon.Home, error) {
 	if strings.ContainsAny(password, "\r\n\x00") {
 		return nil, errors.New("the password has the end of a line in it")
 	}
+	option, err := sysbench.Option("mysql-password", password)
+	if err != nil {
+		return nil, fmt.Errorf("the password: %w", err)
+	}
 	if os.Getenv(daemon.FolderVariable) == "" && os.Geteuid() != 0 {
 		if err := os.Setenv(daemon.FolderVariable, os.TempDir()); err != nil { // a pod may make no namespaces
 			return nil, err
@@ -148,7 +184,7 @@ func login(t workload.Target) (*daemon.Home, error) {
 	host := fmt.Sprintf("host=%s\nport=%d\nprotocol=tcp\n", t.Address, t.Port)
 	for name, text := range map[string]string{
 		clientFile: "[client]\n" + host + "user=\"" + t.User + "\"\npassword=" + quoted + "\ndatabase=" + t.Database() + "\n",
-		loadFile:   "mysql-password=" + password + "\n",
+		loadFile:   option,
 	} {
 		if err := home.Write(name, []byte(text), 0o600, ""); err != nil {
 			return nil, errors.Join(err, home.Close())

@@ -1,9 +1,11 @@
 package sysbench
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -58,6 +60,20 @@ func (r Run) common() []string {
 		args = append(args, fmt.Sprintf("--%s=%d", number.name, number.value))
 	}
 	return args
+}
+
+// Option is a line of a file of arguments (Run.Config) that gives an option a value. There are values that can't be given: nothing stands
+// for a quote within quotes.
+func Option(name, value string) (string, error) {
+	for _, quote := range []string{`"`, "'"} {
+		if !strings.Contains(value, quote) {
+			return name + "=" + quote + value + quote + "\n", nil
+		}
+	}
+	if strings.ContainsAny(value, " \t,") || strings.ContainsAny(value[:1], "\"'#") {
+		return "", errors.New("sysbench can't be given one that has both kinds of quotes and a space or a comma, or begins with a quote; choose another")
+	}
+	return name + "=" + value + "\n", nil
 }
 
 // Seconds is a time in whole seconds, as sysbench takes it, rounded up.

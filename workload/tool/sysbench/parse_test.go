@@ -5,12 +5,14 @@ import (
 	"math"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"netdelta/internal/require"
 	"netdelta/workload/tool/sysbench"
 )
 
@@ -174,5 +176,33 @@ func TestArgs(t *testing.T) {
 	r.Socket = "/run/s"
 	if got := strings.Join(r.Prepare(), " "); !strings.Contains(got, "--mysql-socket=/run/s") || strings.Contains(got, "host") || !strings.HasSuffix(got, " prepare") {
 		t.Errorf("%s", got)
+	}
+}
+
+// What is written to a file of arguments is what sysbench reads there.
+func TestOption(t *testing.T) {
+	dir := t.TempDir()
+	script, file := filepath.Join(dir, "say.lua"), filepath.Join(dir, "options")
+	if err := os.WriteFile(script, []byte(`function prepare() print("[" .. sysbench.opt.mysql_password .. "]") end`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sysbench.Option("mysql-password", `a" b'`); err == nil || strings.Contains(err.Error(), `a"`) {
+		t.Errorf("quotes of both kinds: %v", err)
+	}
+	program := require.Tool(t, "sysbench")
+	for _, value := range []string{
+		"", "plain", "two words", " around ", "a,b", "#a", "a#b", `a"b`, `"a b"`, "it's", `\`, `a\b\`, `a"b'c`, `a"b'`, "=", "a=b", "--help", "%s", "$x", `it"s \ #4$x%,`, "ä",
+	} {
+		line, err := sysbench.Option("mysql-password", value)
+		if err == nil {
+			err = os.WriteFile(file, []byte(line), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := exec.Command(program, script, "--db-driver=mysql", "--config-file="+file, "prepare").CombinedOutput()
+		if err != nil || !strings.Contains(string(said), "["+value+"]") {
+			t.Errorf("%q is read as %s, %v", value, said, err)
+		}
 	}
 }

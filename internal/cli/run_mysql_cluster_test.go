@@ -1,0 +1,209 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/internal/require"
+	"netdelta/scripts/cluster/supervisor"
+	"netdelta/testbed/kube"
+)
+
+// databaseServer is a MariaDB that somebody else runs, which says each second which tables there are.
+const databaseServer = `d=/tmp/d && mkdir -p $d && cd $d
+mariadb-install-db --no-defaults --user=root --datadir=$d/data --auth-root-authentication-method=normal --skip-test-db >said 2>&1 || { cat said; exit 1; }
+while sleep 1; do
+	echo "tables: $(mariadb --no-defaults --socket=$d/socket --user=root --skip-column-names \
+		--execute="select coalesce(group_concat(table_name), 'none') from information_schema.tables where table_schema = 'bench'" 2>&1)"
+done &
+exec mariadbd --no-defaults --user=root --datadir=$d/data --socket=$d/socket --bind-address=0.0.0.0 --skip-name-resolve --innodb-flush-log-at-trx-commit=0 \
+	--init-file=/secret/init.sql`
+
+// password has what programs take for the ends of words, texts and lines. Its first word is nowhere else.
+const (
+	password   = secretWord + ` it's, \ #4$x%`
+	secretWord = "S3cret"
+)
+
+// serveDatabase runs the database in a pod behind a Service "db" of the namespace. Its password is in a Secret.
+func serveDatabase(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	quoted := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "db"}, StringData: map[string]string{
+		"init.sql": "create database bench;\ncreate user bench identified by '" + quoted + "';\ngrant all on bench.* to bench;\n",
+	}}
+	if _, err := c.API.CoreV1().Secrets(c.Namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	standing(t, c, 3306, 3306, corev1.PodSpec{
+		Volumes: []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "db"}}}},
+		Containers: []corev1.Container{{
+			Name: "db", Image: programsImage, Command: []string{"sh", "-c", databaseServer},
+			VolumeMounts: []corev1.VolumeMount{{Name: "secret", MountPath: "/secret"}},
+			// A probe by TCP would be a client that breaks off, and have its node locked out.
+			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{
+				"mariadb", "--no-defaults", "--socket=/tmp/d/socket", "--user=root", "--execute=use bench",
+			}}}},
+		}},
+	})
+}
+
+// awaitTables waits until the database has tables as wanted, by their names.
+func awaitTables(t *testing.T, c *kube.Cluster, wanted func(tables string) bool) {
+	t.Helper()
+	last, from := int64(1), metav1.Now()
+	for deadline := time.Now().Add(patience); ; time.Sleep(500 * time.Millisecond) {
+		said, err := c.API.CoreV1().Pods(c.Namespace).GetLogs("db", &corev1.PodLogOptions{TailLines: &last, SinceTime: &from}).DoRaw(t.Context())
+		if tables, is := strings.CutPrefix(strings.TrimSpace(string(said)), "tables: "); err == nil && is && wanted(tables) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v the database says %q, %v", patience, said, err)
+		}
+	}
+}
+
+// TestMySQLTargetOnCluster: a database that is none of netdelta's is measured. Its password is to be seen nowhere, and netdelta's tables
+// are gone afterwards, also when the pod that held them was lost.
+func TestMySQLTargetOnCluster(t *testing.T) {
+	c, flags := equipped(t, 2)
+	serveDatabase(t, c)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "password"), password+"\n")
+	write(t, filepath.Join(dir, "wrong"), "Wr0ng "+password)
+	target := "mysql://bench@db." + c.Namespace + ".svc/bench"
+	run := func(file string, more ...string) *exec.Cmd {
+		return longCommand(t, dir, append(append([]string{
+			"run", "--quiet", "--builds", "1", "--rounds", "1", "--placement", "cross-node", "--target", target, "--target-password-file", file,
+		}, flags...), more...)...)
+	}
+	none := func(tables string) bool { return tables == "none" }
+
+	e := finish(t, run("wrong", "--out", "refused")).want(t, statusFailed).says(t, "ERROR 1045", "see that --target-password-file", target)
+	if strings.Count(e.stderr, "ERROR") != 1 || strings.Contains(e.stderr+e.stdout, "Wr0ng") {
+		t.Errorf("it is said as\n%s%s", e.stderr, e.stdout)
+	}
+
+	cmd := begin(t, run("password", "--out", "run"))
+	look := spy(t, c)
+	e = await(t, cmd)
+	look(fmt.Sprint(cmd.Args, e.stdout, e.stderr))
+	e.want(t, statusDone).shows(t, "to "+target)
+	for _, tr := range trials(t, filepath.Join(dir, "run")) {
+		if tr.Failed != "" || tr.Errors > 0 || tr.Transactions == 0 {
+			t.Errorf("%s: %d transactions, %d errors, %s", tr.ID(), tr.Transactions, tr.Errors, tr.Failed)
+		}
+	}
+	concealed(t, filepath.Join(dir, "run"))
+	awaitTables(t, c, none)
+
+	cmd = begin(t, run("password", "--networks", "pod", "--baseline", "pod", "--out", "lost"))
+	pods := awaitPods(t, c, patience, func(all []corev1.Pod) bool {
+		return len(all) > 1 && !slices.ContainsFunc(all, func(p corev1.Pod) bool { return !isReady(p) })
+	})
+	holder := slices.MinFunc(pods, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	awaitTables(t, c, func(tables string) bool { return strings.Contains(tables, "netdelta_marker") })
+	if err := c.API.CoreV1().Pods(c.Namespace).Delete(t.Context(), holder.Name, *metav1.NewDeleteOptions(0)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, cmd).want(t, statusDone).shows(t, "pod "+holder.Name+", from which target "+target+" was held, was lost")
+	awaitTables(t, c, none)
+}
+
+func isReady(p corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+}
+
+// spy looks for the password where others could see it, until the function that it returns is called, which is given what else is to
+// be looked at: command lines and environments of all processes that this machine shows, those of the nodes among them, and objects of
+// the namespace.
+func spy(t *testing.T, c *kube.Cluster) (end func(more string)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	found, loads := map[string]bool{}, 0
+	see := func(where string, text []byte) {
+		if bytes.Contains(text, []byte(secretWord)) {
+			found[where] = true
+		}
+	}
+	wg.Go(func() {
+		for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+			files, _ := filepath.Glob("/proc/[0-9]*/[ce][mn][dv]*") // cmdline, environ
+			for _, name := range files {
+				text, _ := os.ReadFile(name) // it may have ended
+				see(name, text)
+				if bytes.HasPrefix(text, []byte("/usr/bin/sysbench\x00")) {
+					loads++
+				}
+			}
+			for what, list := range objects(ctx, c) {
+				see(what, list)
+			}
+		}
+	})
+	return func(more string) {
+		t.Helper()
+		cancel()
+		wg.Wait()
+		see("what was said", []byte(more))
+		for where := range found {
+			t.Errorf("the password is in %s", where)
+		}
+		if own, err := supervisor.Own(); err == nil && own.Kubeconfig() == os.Getenv(require.KubeconfigVariable) && loads == 0 {
+			t.Error("no process of a pod was looked at")
+		}
+	}
+}
+
+// objects are those that a run may make, as the API server has them, but for the Secret of the database.
+func objects(ctx context.Context, c *kube.Cluster) map[string][]byte {
+	all := map[string][]byte{}
+	if pods, err := c.API.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+		all["a pod"], _ = json.Marshal(pods) // it was JSON
+	}
+	if maps, err := c.API.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+		all["a ConfigMap"], _ = json.Marshal(maps)
+	}
+	if secrets, err := c.API.CoreV1().Secrets(c.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+		for _, s := range secrets.Items {
+			for _, data := range s.Data {
+				if s.Name != "db" {
+					all["Secret "+s.Name] = append(all["Secret "+s.Name], data...)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// concealed looks for the password in all files of a run folder.
+func concealed(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if strings.Contains(read(t, name), secretWord) {
+			t.Errorf("%s has the password", name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
