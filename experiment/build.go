@@ -152,10 +152,11 @@ type underlay struct {
 	family     result.Family
 	conditions result.Conditions
 	target     string // the host of the endpoint that is measured, "" for a server of netdelta's
+	class      string // the storage class of the volume that is, "" for none
 }
 
 func groupOf(c result.Cell) group {
-	return group{c.Network, c.Role == result.RoleTwin, underlay{c.Params.MTU, c.Params.Family, c.Params.Conditions, targetHost(c.Params)}}
+	return group{c.Network, c.Role == result.RoleTwin, underlay{c.Params.MTU, c.Params.Family, c.Params.Conditions, targetHost(c.Params), c.Params.StorageClass}}
 }
 
 // group sorts the cells by the testbed that they share, and draws the order in which a build creates or visits the
@@ -212,7 +213,9 @@ func (st *stage) openGroup(ctx context.Context, b *build, g group, cells []resul
 			return failAll(seats, fmt.Errorf("%s is served by a cluster, which takes live swaps: it can only be measured in blocks, by netdelta run", s.cell.ID))
 		}
 	}
-	tb, err := st.driver.Open(ctx, st.specOf(g))
+	spec := st.specOf(g)
+	spec.Volume.Size = st.largest(cells)
+	tb, err := st.driver.Open(ctx, spec)
 	if err != nil {
 		return failAll(seats, fmt.Errorf("building network %s: %w", g.network, err))
 	}
@@ -234,6 +237,9 @@ func (st *stage) specOf(g group) testbed.Spec {
 	spec.Family, spec.Conditions, spec.Target = g.family, g.conditions, g.target
 	if g.mtu != 0 {
 		spec.Link.MTU = g.mtu
+	}
+	if g.class != "" {
+		return withVolume(spec, g.class)
 	}
 	if !st.remote && neighboured(g.conditions) {
 		return withNeighbour(spec)
@@ -258,7 +264,7 @@ func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.T
 	for _, s := range seats {
 		s.testbed, s.prober, s.reachBy = tb, prober, reachBy
 		s.client, s.server = c.client, c.servers[s.cell.Placement]
-		if s.cell.Params.Target != "" {
+		if alone(s.cell) {
 			s.client = s.server
 			s.aimAt(st.targets.of(s.cell))
 		}

@@ -25,7 +25,7 @@ type crew struct {
 
 // startAgents starts the client's agent and those of the servers that the cells need, all at once: a pod of a cluster takes seconds.
 func (st *stage) startAgents(ctx context.Context, b *build, tb testbed.Testbed, cells []result.Cell) (crew, error) {
-	if tb.Spec().Target != "" {
+	if s := tb.Spec(); s.Target != "" || s.Volume.Class != "" {
 		return st.startClients(ctx, b, tb, cells)
 	}
 	c := crew{servers: map[result.Placement]*agent.Agent{}, others: map[string]*agent.Agent{}}

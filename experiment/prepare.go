@@ -42,6 +42,9 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 	} else if p.Blocks = s.Design.Blocks > 0 || p.clustered(); p.Blocks {
 		p.asBlocks(s.Design)
 	}
+	if err := p.refuseUnstored(ctx, driver); err != nil {
+		return p, err
+	}
 	if err := p.markUnsupported(ctx, driver, s.Changes); err != nil {
 		return p, err
 	}
@@ -107,7 +110,7 @@ func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver, chang
 			continue
 		}
 		uses, _ := usedBy(changes, c.Network)
-		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain(), Target: targetHost(c.Params), Peers: peersOf(p.demands[c.ID])}
+		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain(), Target: targetHost(c.Params), Volume: p.volumeOf(c), Peers: peersOf(p.demands[c.ID])}
 		reason, known := lacks[asked]
 		if !known {
 			var err error

@@ -80,6 +80,9 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	err := r.stage.targets.hold(ctx, r.stage, r.run.Cells)
 	r.run.Notes = slices.Concat(r.stage.targets.notes, r.run.Notes)
 	if err == nil {
+		err = r.stage.tryVolumes(ctx, r.run.Cells)
+	}
+	if err == nil {
 		err = r.loop(ctx)
 	}
 	if ctx.Err() != nil {

@@ -92,8 +92,11 @@ func (s *seat) arm(ctx context.Context, tb testbed.Testbed) error {
 	if s.cluster != nil {
 		return s.redial(ctx)
 	}
-	if s.cell.Params.Target != "" {
+	switch {
+	case s.cell.Params.Target != "":
 		return s.await(ctx, func() error { return s.redial(ctx) })
+	case alone(s.cell):
+		return s.redial(ctx) // what a volume refuses once it refuses again
 	}
 	from, to := s.client.Pod(), s.server.Pod()
 	first, last := to.Ports()
@@ -125,6 +128,8 @@ func (s *seat) redial(ctx context.Context) (err error) {
 		s.session, err = s.cluster.dial(ctx, s.testbed, s.client, s.cell, s.cpus.client)
 	case s.cell.Params.Target != "":
 		s.session, err = s.dialTarget(ctx)
+	case alone(s.cell):
+		s.session, err = s.dialVolume(ctx)
 	default:
 		s.session, err = s.client.DialWithin(ctx, s.cell.Workload, s.cell.Params, s.local, s.remote, s.cpus.client, s.within(dialWithin))
 	}
@@ -142,6 +147,9 @@ func (s *seat) redial(ctx context.Context) (err error) {
 func (s *seat) whom() string {
 	if s.cluster != nil {
 		return "its cluster"
+	}
+	if class := s.cell.Params.StorageClass; class != "" {
+		return "its volume of storage class " + class
 	}
 	return s.remote.String()
 }

@@ -20,7 +20,7 @@ func Paths(cells []result.Cell, trials []result.Trial) []result.PathProof {
 		family    result.Family
 	}
 	at := map[key]int{}
-	of, aimed := map[string]int{}, map[string]bool{} // by cell
+	of, lacks := map[string]int{}, map[string]string{} // by cell
 	var all []result.PathProof
 	for _, c := range cells {
 		k := key{c.Network, c.Placement, c.Params.MTU, c.Params.Family}
@@ -30,11 +30,11 @@ func Paths(cells []result.Cell, trials []result.Trial) []result.PathProof {
 			at[k] = i
 			all = append(all, result.PathProof{Network: k.network, Placement: k.placement, MTU: k.mtu, Family: k.family})
 		}
-		of[c.ID], aimed[c.ID] = i, c.Params.Target != ""
+		of[c.ID], lacks[c.ID] = i, without(c.Params)
 	}
 	for _, t := range trials {
 		if i, known := of[t.Cell]; known && (t.Failed == "" || t.Path != nil) {
-			note(&all[i], t.Path, aimed[t.Cell])
+			note(&all[i], t.Path, lacks[t.Cell])
 		}
 	}
 	return slices.DeleteFunc(all, func(p result.PathProof) bool { return p.Trials == 0 })
@@ -44,15 +44,24 @@ func Paths(cells []result.Cell, trials []result.Trial) []result.PathProof {
 const (
 	unproved = "no proof: this testbed does not show its devices"
 	unseen   = "no proof: the target is not netdelta's, and nobody looks where its packets arrive"
+	mounted  = "no proof: there is no server; volumes are mounted by the nodes, and what they send is not the pods'"
 )
 
-// note counts a trial's proof; aimed says that it was of an endpoint of the user's own.
-func note(sum *result.PathProof, p *result.Path, aimed bool) {
-	sum.Trials++
-	weak := []string{unproved}
-	if aimed {
-		weak[0] = unseen
+// without is what a trial with these parameters lacks that has no proof.
+func without(p result.Params) string {
+	switch {
+	case p.Target != "":
+		return unseen
+	case p.StorageClass != "":
+		return mounted
 	}
+	return unproved
+}
+
+// note counts a trial's proof; lacks is what it lacks where there is none.
+func note(sum *result.PathProof, p *result.Path, lacks string) {
+	sum.Trials++
+	weak := []string{lacks}
 	if p != nil {
 		weak = p.Weak
 		if p.OK {

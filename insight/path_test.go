@@ -52,6 +52,16 @@ func TestMisroutedTrialsEnterNoDelta(t *testing.T) {
 	}
 }
 
+// TestPathsWithoutAServer: why nothing could be proved is told by what was measured.
+func TestPathsWithoutAServer(t *testing.T) {
+	for want, p := range map[string]result.Params{unproved: {}, unseen: {Target: "http://web/"}, mounted: {StorageClass: "fast"}} {
+		proofs := Paths([]result.Cell{{ID: "c", Network: "pod", Params: p}}, []result.Trial{{Cell: "c"}})
+		if len(proofs) != 1 || proofs[0].Proved != 0 || len(proofs[0].Weak) != 1 || proofs[0].Weak[0] != want {
+			t.Errorf("got %+v, want %q", proofs, want)
+		}
+	}
+}
+
 func TestPathsCountWhatIsProved(t *testing.T) {
 	w := usual()
 	trials := w.trials(t)

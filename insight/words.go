@@ -168,6 +168,7 @@ func Load(s result.Setting) string {
 	add(p.Search, "search")
 	add(p.Engine != "" && p.Engine != "netdelta", "by "+p.Engine)
 	add(p.Target != "", "to "+p.Target)
+	add(p.StorageClass != "", "class "+p.StorageClass)
 	for _, l := range p.Conditions.Levels() {
 		add(true, levelWords(l))
 	}

@@ -11,6 +11,7 @@ func Factors() []string {
 	return []string{
 		"link.rate", "link.delay", "link.loss", "bond", "offload.tso", "offload.gso", "offload.gro", "offload.lro", "rps", "policy", "service",
 		"from", "encryption", "qos", "mtu", "family", "cpu", "busy_poll", "congestion_control", "nagle", "engine",
+		"storage_class",
 	}
 }
 
@@ -42,6 +43,10 @@ func (p Params) Level(factor string) string {
 	case "engine":
 		if p.Engine != "" {
 			return p.Engine
+		}
+	case "storage_class":
+		if p.StorageClass != "" {
+			return p.StorageClass
 		}
 	default:
 		all := p.Conditions.Levels()
@@ -97,6 +102,8 @@ func (p Params) Without(factor string) Params {
 		p.Nagle = none.Nagle
 	case "engine":
 		p.Engine = none.Engine
+	case "storage_class":
+		p.StorageClass = none.StorageClass
 	default:
 		p.Conditions = p.Conditions.without(factor)
 	}

@@ -82,6 +82,8 @@ type Params struct {
 	Mix string `json:"mix,omitempty"`
 	// Target is the URL of an endpoint of the user's own that is measured in place of a server of netdelta's; it has no password.
 	Target string `json:"target,omitempty"`
+	// StorageClass is the class of a cluster's volumes, one of which keeps the blocks in place of a store of netdelta's (block).
+	StorageClass string `json:"storage_class,omitempty"`
 	// Conditions are what the network is measured under; they are plain (Conditions.Plain).
 	Conditions Conditions `json:"conditions,omitzero"`
 }

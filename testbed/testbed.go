@@ -27,6 +27,8 @@ type Spec struct {
 	// Target is the host of an endpoint that is none of the testbed's, and that all its pods are clients of: the first one stands on
 	// the endpoint's own node. "" is none. It takes a Reacher.
 	Target string
+	// Volume is storage of the user's own that each pod has. It takes a Storer.
+	Volume Volume
 	// Expect is how packets between nodes must be seen, where the study says so; "" expects what the network's name says.
 	Expect Encapsulation
 	// Peers are the pods that serve as one: the first of each node but the first one.

@@ -23,6 +23,8 @@ type Demand struct {
 	Opaque bool
 	// Memory is what its servers take at most, in all pods together.
 	Memory unit.Bytes
+	// Volume is what a volume of its client's has to hold, of the class that its parameters name; 0 for none. There is no server then.
+	Volume unit.Bytes
 	// Cluster is the daemons that serve it from several pods; nil where Serve and Dial are all there is to it.
 	Cluster *Cluster
 }

@@ -24,6 +24,7 @@ func Unused(p result.Params, used ...string) error {
 		{"mix", p.Mix != ""},
 		{"engine", p.Engine != ""},
 		{"target", p.Target != ""},
+		{"storage_class", p.StorageClass != ""},
 	} {
 		if have.set && !slices.Contains(used, have.key) {
 			return fmt.Errorf("%s is no parameter of this workload; leave it out", have.key)

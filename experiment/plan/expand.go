@@ -74,6 +74,7 @@ func levels(p result.Params) []string {
 	add(p.Mix != "", "%s", p.Mix)
 	add(p.Engine != "", "by=%s", p.Engine)
 	add(p.Target != "", "to=%s", target(p.Target))
+	add(p.StorageClass != "", "class=%s", p.StorageClass)
 	add(p.CPU != "", "cpu=%s", p.CPU)
 	add(p.BusyPoll != 0, "poll=%s", strings.Replace(p.BusyPoll.String(), "µ", "u", 1))
 	add(p.CongestionControl != "", "cc=%s", p.CongestionControl)

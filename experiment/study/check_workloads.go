@@ -45,7 +45,9 @@ func (c *checker) workloads() {
 		if !sound {
 			continue
 		}
-		if c.idle(all, func(key string) string { return c.levelsAt(path, key) }); ok && known.Check != nil {
+		where := func(key string) string { return c.levelsAt(path, key) }
+		c.stored(all, where)
+		if c.idle(all, where); ok && known.Check != nil {
 			c.usable(path, w, known)
 		}
 	}
@@ -95,7 +97,7 @@ func (c *checker) usable(path string, w Workload, known KnownWorkload) {
 	alone := func(prefix string, l Levels) {
 		for _, f := range l.factors() {
 			for _, lv := range f {
-				p := known.Defaults
+				p := c.beside(w, known)
 				lv.set(&p)
 				if err := known.Check(p); err != nil {
 					c.fail(prefix+"."+lv.path, fmt.Sprintf("workload %s: %v", w.Name, err), "")

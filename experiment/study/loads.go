@@ -9,6 +9,7 @@ import (
 
 // Bounds of the levels of real workloads.
 const (
+	mostFile   = 16 * unit.GiB
 	maxBlock   = 64 * unit.MiB
 	mostDepth  = 1024
 	maxClients = 16
@@ -21,7 +22,7 @@ const ownEngine = "netdelta"
 func loads() []parameter {
 	return []parameter{
 		field[unit.Bytes]{
-			key: "file", parse: parseBytes, text: bytesText, bound: bounded[unit.Bytes](1, maxMessage, size),
+			key: "file", parse: parseBytes, text: bytesText, bound: bounded[unit.Bytes](1, mostFile, size),
 			of: func(l *Levels) *[]unit.Bytes { return &l.File }, in: func(p *result.Params) *unit.Bytes { return &p.File },
 		},
 		field[bool]{
@@ -49,6 +50,10 @@ func loads() []parameter {
 		field[string]{
 			key: "target", quotes: true, parse: parseWord[string], text: stringText, bound: func(*checker, string, string) {},
 			of: func(l *Levels) *[]string { return &l.Target }, in: func(p *result.Params) *string { return &p.Target },
+		},
+		field[string]{
+			key: "storage_class", quotes: true, parse: parseWord[string], text: stringText, bound: (*checker).storageClass,
+			of: func(l *Levels) *[]string { return &l.StorageClass }, in: func(p *result.Params) *string { return &p.StorageClass },
 		},
 	}
 }

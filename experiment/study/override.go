@@ -32,6 +32,8 @@ type Overrides struct {
 	Family []string
 	// Target replaces the endpoints of the user's own that all workloads are measured against: URLs without passwords.
 	Target []string
+	// StorageClass replaces the classes of a cluster's volumes that all workloads keep their blocks in.
+	StorageClass []string
 	// Factors replace the levels of one parameter each, of all workloads: "policy=none,nftables".
 	Factors []string
 }
@@ -69,6 +71,7 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	n.mtu(o.MTU, set)
 	n.families(trimmed(o.Family), set)
 	n.targets(o.Target, set)
+	n.storageClasses(trimmed(o.StorageClass), set)
 	if err := n.factors(o.Factors, set).sorted(); err != nil {
 		return nil, err
 	}
@@ -160,6 +163,19 @@ func (s *Study) targets(levels []string, set func(path, flag string)) {
 	s.Factors.Target = slices.Clone(levels)
 	for i := range s.Workloads {
 		s.Workloads[i].Levels.Target = nil
+	}
+	s.merge()
+}
+
+// storageClasses has every workload keep its blocks in volumes of these classes.
+func (s *Study) storageClasses(levels []string, set func(path, flag string)) {
+	if len(levels) == 0 {
+		return
+	}
+	set("factors.storage_class", "--storage-class")
+	s.Factors.StorageClass = slices.Clone(levels)
+	for i := range s.Workloads {
+		s.Workloads[i].Levels.StorageClass = nil
 	}
 	s.merge()
 }

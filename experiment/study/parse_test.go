@@ -94,7 +94,7 @@ func TestBadInput(t *testing.T) {
 func parseBad(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	k := known()
-	if strings.HasPrefix(name, "target") {
+	if strings.HasPrefix(name, "target") || strings.HasPrefix(name, "storage") {
 		k = whole()
 	}
 	if strings.HasPrefix(name, "changes") {

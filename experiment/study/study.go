@@ -68,6 +68,7 @@ type Levels struct {
 	Mix               []string
 	Engine            []string
 	Target            []string // URLs, without passwords
+	StorageClass      []string // of a cluster
 	CPU               []string // same, two, any
 	BusyPoll          []time.Duration
 	CongestionControl []string

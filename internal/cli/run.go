@@ -91,6 +91,7 @@ EXIT STATUS
 			if o.resume != "" && o.out != "" {
 				return usageError{errors.New("--resume goes on in the run's own folder: leave --out away")}
 			}
+			o.collectStorage()
 			if err := errors.Join(o.collect(cmd.Flags().Changed), env.collectTarget(&o), o.checkExact(cmd.Flags().Changed)); err != nil {
 				return err
 			}
@@ -124,6 +125,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.nodes, "nodes", "", "with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes: names of nodes to measure")
 	o.cluster.add(f)
 	o.target.add(f)
+	f.StringSliceVar(&o.overrides.StorageClass, storageFlag, nil, "StorageClasses of the cluster: fio on volumes of theirs is measured, in place of a store of netdelta's; several are compared")
 	f.StringSliceVar(&o.overrides.Networks, "networks", nil, "networks to compare, in place of the study's")
 	f.StringVar(&o.overrides.Baseline, "baseline", "", "network to hold the others against, in place of the study's")
 	f.StringSliceVar(&o.overrides.Workloads, "workloads", nil, "workloads to run, in place of the study's")
@@ -303,7 +305,7 @@ func (env *environment) chooseMoved(name string, o runOptions) (s *study.Study, 
 		s.Testbed.Kind = o.testbed
 	}
 	if isCluster(s.Testbed.Kind) {
-		moved = cmp.Or(toTarget(s, o.overrides), moved)
+		moved = cmp.Or(toTarget(s, o.overrides), toStorage(s, o.overrides), moved)
 	}
 	if s, err = s.Override(o.overrides, env.known()); err != nil {
 		return nil, "", err

@@ -67,6 +67,9 @@ func (o runOptions) checkCluster(s *study.Study) error {
 		if flag := o.target.given(); flag != "" {
 			return usageError{fmt.Errorf("%s goes with --testbed %s: from testbed %s, which this study runs on, no packet gets out to an endpoint of yours", flag, kubeTestbed, s.Testbed.Kind)}
 		}
+		if len(o.overrides.StorageClass) > 0 {
+			return usageError{fmt.Errorf("--%s goes with --testbed %s: testbed %s, which this study runs on, has no StorageClasses", storageFlag, kubeTestbed, s.Testbed.Kind)}
+		}
 		if flag := o.cluster.any(); flag != "" {
 			return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, kubeTestbed, s.Testbed.Kind)}
 		}

@@ -104,10 +104,19 @@ func toTarget(s *study.Study, o study.Overrides) (note string) {
 	if len(o.Target) == 0 || len(o.Networks) > 0 {
 		return ""
 	}
+	before := slices.Clone(s.Networks)
+	if clientNetworks(s, o); slices.Equal(before, s.Networks) {
+		return ""
+	}
+	return fmt.Sprintf("the networks are where the clients of the target stand: %s", strings.Join(s.Networks, ", "))
+}
+
+// clientNetworks makes the networks those that a client alone can be in, and those that change the cluster.
+func clientNetworks(s *study.Study, o study.Overrides) {
 	changes := func(name string) bool {
 		return slices.ContainsFunc(s.Changes, func(c testbed.Change) bool { return c.Network == name })
 	}
-	before := slices.Clone(s.Networks)
+	before := s.Networks
 	s.Networks = []string{kube.Host, kube.Pod}
 	for _, name := range before {
 		if changes(name) {
@@ -117,8 +126,4 @@ func toTarget(s *study.Study, o study.Overrides) (note string) {
 	if o.Baseline == "" {
 		s.Baseline = kube.Host
 	}
-	if slices.Equal(before, s.Networks) {
-		return ""
-	}
-	return fmt.Sprintf("the networks are where the clients of the target stand: %s", strings.Join(s.Networks, ", "))
 }

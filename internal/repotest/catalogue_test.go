@@ -83,7 +83,7 @@ func TestConditionsAreDocumented(t *testing.T) {
 	}
 	ofWorkloads := []string{
 		"message", "connections", "rate", "request_rate", "cpu", "congestion_control", "nagle", "family",
-		"engine", "file", "reconnect", "store", "operation", "block", "depth", "clients", "mix", "target",
+		"engine", "file", "reconnect", "store", "operation", "block", "depth", "clients", "mix", "target", "storage_class",
 	}
 	tests := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)

@@ -178,6 +178,7 @@ func name(c result.Cell, processors int) string {
 	add("clients", count(int64(p.Clients)))
 	add("mix", p.Mix)
 	add("target", p.Target)
+	add("class", p.StorageClass)
 	for _, l := range p.Conditions.Levels() {
 		add(l.Factor, l.Value)
 	}

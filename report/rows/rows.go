@@ -40,6 +40,7 @@ type Level struct {
 	Clients           int64   `parquet:"clients"`
 	Mix               string  `parquet:"mix"`
 	Target            string  `parquet:"target"`
+	StorageClass      string  `parquet:"storage_class"`
 	Conditions
 }
 
@@ -341,7 +342,7 @@ func level(run string, c result.Cell) Level {
 		BusyPoll: int64(p.BusyPoll), CongestionControl: p.CongestionControl, Nagle: p.Nagle, MTU: int64(p.MTU),
 		Family: string(p.Family), Search: p.Search, Engine: p.Engine, File: int64(p.File), Reconnect: p.Reconnect,
 		Store: p.Store, Operation: p.Operation, Block: int64(p.Block), Depth: int64(p.Depth), Clients: int64(p.Clients), Mix: p.Mix,
-		Target:     p.Target,
+		Target: p.Target, StorageClass: p.StorageClass,
 		Conditions: conditions(p.Conditions),
 	}
 }

@@ -88,6 +88,9 @@ func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Du
 			return true, fmt.Errorf("node %s can't start it: %s: %s", pod.Spec.NodeName, w.Reason, w.Message)
 		}
 	}
+	if hopeless, why := l.cluster.pending(ctx, pod, waited); why != nil {
+		return hopeless, why
+	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type != corev1.PodScheduled || c.Status == corev1.ConditionTrue {
 			continue

@@ -77,7 +77,7 @@ func (d *Driver) Networks() []network.Network { return Networks() }
 // Supports implements testbed.Driver: it has the API server go through the motions of making what the network needs. What it said
 // once is taken to hold for the run.
 func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
-	key := testbed.Spec{Network: spec.Network, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions.Plain(), Target: spec.Target, Peers: spec.Peers}
+	key := testbed.Spec{Network: spec.Network, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions.Plain(), Target: spec.Target, Volume: spec.Volume, Peers: spec.Peers}
 	d.mu.Lock()
 	err, known := d.asked[key]
 	d.mu.Unlock()
@@ -98,6 +98,9 @@ func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 		return err
 	}
 	if err := d.peersFit(ctx, spec); err != nil {
+		return err
+	}
+	if err := d.claimable(ctx, spec); err != nil {
 		return err
 	}
 	if spec.Conditions.Policy == result.PolicyKubernetes {
@@ -178,6 +181,9 @@ func possible(spec testbed.Spec) error {
 		return fmt.Errorf("family %q: need ipv4 or ipv6", spec.Family)
 	}
 	if err := possibleFor(spec); err != nil {
+		return err
+	}
+	if err := storable(spec); err != nil {
 		return err
 	}
 	if spec.PodsOutlive && isSecondary(spec.Network) {
@@ -275,7 +281,7 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 		host := spec.Network == Host || client && spec.Conditions.From == result.FromNode
 		t.pods = append(t.pods, &pod{bed: t, index: j, node: nodes[j/spec.PodsPerNode], host: host, proven: map[string]bool{}})
 	}
-	t.peers = newPeers(t)
+	t.peers, t.claim = newPeers(t), newClaim(t)
 	return t, nil
 }
 

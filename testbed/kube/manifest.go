@@ -30,6 +30,8 @@ type Wish struct {
 	Resources map[string]int64
 	// First and Last are the ports that its servers listen on, 0 for the usual ones.
 	First, Last uint16
+	// Claim is the name of the volume claim that it mounts, "" for none.
+	Claim string
 	// Memory is what its daemons keep in memory at most, 0 for none.
 	Memory unit.Bytes
 }
@@ -80,6 +82,9 @@ func (l *Launcher) Manifest(w Wish) *corev1.Pod {
 	}
 	if w.HostNetwork {
 		pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+	if w.Claim != "" {
+		mountClaim(&pod.Spec, w.Claim)
 	}
 	if o.Image == "" {
 		l.stream(&pod.Spec)

@@ -110,6 +110,9 @@ func (p *pod) ensure(ctx context.Context) (*LivePod, error) {
 	if err := p.bed.police(ctx); err != nil {
 		return nil, err
 	}
+	if err := p.bed.claim.ensure(ctx); err != nil {
+		return nil, err
+	}
 	launch := func() (*LivePod, error) { return p.bed.driver.launcher.Launch(ctx, p.wish()) }
 	if p.bed.peers.has(p) {
 		launch = func() (*LivePod, error) { return p.bed.peers.adopt(ctx, p) }
@@ -118,6 +121,7 @@ func (p *pod) ensure(ctx context.Context) (*LivePod, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.bed.claim.tell(ctx)
 	p.mu.Lock()
 	p.live = live
 	p.mu.Unlock()
@@ -155,7 +159,7 @@ func (p *pod) selector() map[string]string {
 
 // wish is what the pod has to be like.
 func (p *pod) wish() Wish {
-	w := Wish{Name: p.name(), Role: RoleServer, Labels: p.selector(), Annotations: map[string]string{}, HostNetwork: p.host, Node: p.node}
+	w := Wish{Name: p.name(), Role: RoleServer, Labels: p.selector(), Annotations: map[string]string{}, HostNetwork: p.host, Node: p.node, Claim: p.bed.claim.name()}
 	if p.index == 0 || p.bed.spec.Target != "" {
 		w.Role = RoleClient
 	}

@@ -61,6 +61,7 @@ func (c *Cluster) kinds() []kind {
 			}
 			return metas(len(l.Items), func(i int) metav1.ObjectMeta { return l.Items[i].ObjectMeta }), nil
 		}, pods.Delete},
+		c.claims(),
 		{"lease", func(ctx context.Context, o metav1.ListOptions) ([]metav1.ObjectMeta, error) {
 			l, err := leases.List(ctx, o)
 			if err != nil {

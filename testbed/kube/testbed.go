@@ -27,6 +27,7 @@ type Testbed struct {
 	slot    int    // its range of ports on the nodes, -1 for none
 	pods    []*pod
 	peers   *peers // nil for none
+	claim   *claim // nil for none
 	witness *nodeagent.Witness
 
 	policing sync.Mutex // held while policies are made or removed
@@ -266,7 +267,7 @@ func (t *Testbed) Close() error {
 		group.Go(func() error { errs[i] = p.remove(); return nil })
 	}
 	_ = group.Wait() // the errors are gathered
-	errs[len(t.pods)+1] = t.unpolice()
+	errs[len(t.pods)+1] = errors.Join(t.unpolice(), t.driver.unlessLingers(t.claim.remove()))
 	if t.slot >= 0 {
 		t.driver.giveBack(t.slot)
 	}

@@ -66,7 +66,7 @@ func fill(p result.Params) result.Params {
 
 // check returns an error that names the first parameter out of range, and the range.
 func check(p result.Params) error {
-	for _, check := range []func(result.Params) error{checkForeign, checkBlocks} {
+	for _, check := range []func(result.Params) error{checkForeign, checkBlocks, checkVolume} {
 		if err := check(p); err != nil {
 			return fmt.Errorf("block: %w", err)
 		}
@@ -95,6 +95,9 @@ func checkForeign(p result.Params) error {
 	}
 	if places := []string{"", "same", "two", "any"}; !slices.Contains(places, p.CPU) {
 		return fmt.Errorf("cpu %q is unknown: same, two or any", p.CPU)
+	}
+	if p.StorageClass != "" {
+		return workload.Unused(p, "store", "operation", "block", "depth", "clients", "storage_class", "file")
 	}
 	return workload.Unused(p, "store", "operation", "block", "depth", "clients")
 }
@@ -130,7 +133,12 @@ func demand(p result.Params, known *disks) workload.Demand {
 		Programs: append([]workload.Program{{Name: fio.Program, Package: fio.Program}}, s.programs...),
 		Burst:    leastBurst,
 		Opaque:   true,
-		Memory:   s.memory(p),
+	}
+	if s.memory != nil {
+		d.Memory = s.memory(p)
+	}
+	if p.StorageClass != "" {
+		d.Volume = volumeFile(p)
 	}
 	if c := s.cluster; c != nil {
 		d.Cluster = &workload.Cluster{
@@ -160,20 +168,20 @@ func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int)
 		return nil, fmt.Errorf("block: %w", err)
 	}
 	if s.serve == nil {
-		return nil, fmt.Errorf("block: store %s is served by a cluster, not by a server alone", s.name)
+		return nil, fmt.Errorf("block: store %s has no server that stands alone", s.name)
 	}
 	return s.serve(ctx, p, listen, cpu)
 }
 
 // dial readies a client of a store whose server is one alone.
 func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu int) (workload.Client, error) {
-	c, err := open(ctx, p, cpu, server.String(), func(ctx context.Context, h *daemon.Home, p result.Params) (fio.Target, error) {
+	c, err := open(ctx, p, cpu, whom(p, server), func(ctx context.Context, h *daemon.Home, p result.Params) (fio.Target, error) {
 		s, err := storeOf(p)
 		if err != nil {
 			return fio.Target{}, err
 		}
 		if s.attach == nil {
-			return fio.Target{}, fmt.Errorf("store %s is served by a cluster, not by a server alone", s.name)
+			return fio.Target{}, fmt.Errorf("store %s has no server that stands alone", s.name)
 		}
 		return s.attach(ctx, h, p, server)
 	})

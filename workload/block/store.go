@@ -13,11 +13,12 @@ import (
 	"netdelta/workload/tool/fio"
 )
 
-// store is what keeps the blocks that fio reads and writes. Either serve and attach are set, or cluster.
+// store is what keeps the blocks that fio reads and writes. Either serve and attach are set, or cluster, or attach alone where nothing
+// of netdelta's serves.
 type store struct {
 	name     string // of the parameter store
 	programs []workload.Program
-	memory   func(p result.Params) unit.Bytes // that its servers take, all together
+	memory   func(p result.Params) unit.Bytes // that its servers take, all together; nil without servers
 	// serve starts a server alone, which listens at an address.
 	serve func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (workload.Server, error)
 	// attach finds out that the store answers, and says how fio reaches it from the client's home.
@@ -40,6 +41,9 @@ func stores() []store { return []store{nbd(), rbd()} }
 
 // storeOf is the store that p names.
 func storeOf(p result.Params) (store, error) {
+	if p.StorageClass != "" {
+		return volume(p.StorageClass), nil
+	}
 	var names []string
 	for _, s := range stores() {
 		if s.name == p.Store {

@@ -78,6 +78,7 @@ func judgeRights(s Survey) []Finding {
 		{ForFleets, Warning, "many clients at once can't be started without"},
 		{ForPolicies, Warning, "what NetworkPolicies cost can't be measured without"},
 		{ForTargets, Warning, "it is not known where your own endpoints stand, so that no client can be put on their node, without"},
+		{ForVolumes, Warning, "volumes of your own storage classes can't be measured without"},
 		{ForMultus, Warning, "secondary networks can't be measured without"},
 	} {
 		missing := lacking(s.Rights, c.purpose)
@@ -249,6 +250,15 @@ func judgeQuota(s Survey) []Finding {
 	var all []Finding
 	for _, q := range s.Namespace.Quota {
 		left := max(0, q.Hard-q.Used)
+		if takes := volumesTake(q.Resource); takes > 0 {
+			if left < takes {
+				all = append(all, Finding{
+					Severity: Warning, Topic: "quota", Says: fmt.Sprintf("quota %s leaves %s of %s", q.Name, quantity(q.Resource, left), q.Resource),
+					Why: "two networks with volumes of one storage class take " + quantity(q.Resource, takes), Mend: "have the quota raised, or choose another namespace with --namespace",
+				})
+			}
+			continue
+		}
 		pair, build := pairPods*each[q.Resource], buildPods*each[q.Resource]
 		switch q.Resource {
 		case "services", "count/services":
@@ -275,12 +285,25 @@ func judgeQuota(s Survey) []Finding {
 	return all
 }
 
+// volumesTake is what the volumes of two networks of one storage class take of a resource, the baseline's twin among them; 0 for what
+// volumes take nothing of.
+func volumesTake(resource string) int64 {
+	const volumes, size = 3, 1 << 30
+	switch {
+	case strings.HasSuffix(resource, storageQuota):
+		return volumes * size
+	case strings.HasSuffix(resource, claimQuota):
+		return volumes
+	}
+	return 0
+}
+
 // quantity writes an amount of a resource.
 func quantity(resource string, amount int64) string {
 	switch {
 	case strings.HasSuffix(resource, "cpu"):
 		return cpus(amount) + " processors"
-	case strings.HasSuffix(resource, "memory"):
+	case strings.HasSuffix(resource, "memory"), strings.HasSuffix(resource, storageQuota):
 		return fmt.Sprintf("%d MiB", amount>>20)
 	}
 	return fmt.Sprint(amount)

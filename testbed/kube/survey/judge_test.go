@@ -97,7 +97,12 @@ func TestJudge(t *testing.T) {
 			s.Nodes[0].FreeMilliCPU = 1000
 			s.Namespace.Quota = []Quota{{Resource: "pods", Hard: 20}, {Resource: "limits.cpu", Hard: 2000}, {Resource: "services.nodeports", Hard: 2}}
 		}, "", nil},
-		"quota gone":   {func(s *Survey) { s.Namespace.Quota = []Quota{{Name: "q", Resource: "pods", Hard: 4, Used: 3}} }, "missing quota", []string{"quota q leaves 1 of pods"}},
+		"quota gone": {func(s *Survey) { s.Namespace.Quota = []Quota{{Name: "q", Resource: "pods", Hard: 4, Used: 3}} }, "missing quota", []string{"quota q leaves 1 of pods"}},
+		"quota of storage": {
+			func(s *Survey) {
+				s.Namespace.Quota = []Quota{{Name: "q", Resource: "fast.storageclass.storage.k8s.io/requests.storage", Hard: 4 << 30, Used: 2 << 30}, {Name: "q", Resource: "persistentvolumeclaims", Hard: 3}}
+			}, "warning quota", []string{"leaves 2048 MiB of fast.storageclass", "take 3072 MiB"},
+		},
 		"quota narrow": {func(s *Survey) { s.Namespace.Quota = []Quota{{Name: "q", Resource: "requests.cpu", Hard: 1900}} }, "warning quota", []string{"leaves 1.9 processors of requests.cpu"}},
 		"no services left": {
 			func(s *Survey) { s.Namespace.Quota = []Quota{{Name: "q", Resource: "services", Hard: 3, Used: 3}} }, "warning quota", []string{"takes 4"},

@@ -59,7 +59,10 @@ func TestLook(t *testing.T) {
 		Secondary: Secondary{Multus: true, SRIOV: []string{"intel.com/sriov_netdevice"}},
 		Namespace: Namespace{
 			Name: "measurements", Level: "baseline",
-			Quota: []Quota{{Name: "small", Resource: "pods", Hard: 10, Used: 9}, {Name: "small", Resource: "requests.cpu", Hard: 2500, Used: 500}},
+			Quota: []Quota{
+				{Name: "small", Resource: "pods", Hard: 10, Used: 9}, {Name: "small", Resource: "requests.cpu", Hard: 2500, Used: 500},
+				{Name: "small", Resource: "fast.storageclass.storage.k8s.io/requests.storage", Hard: 5 << 30},
+			},
 			Limits: []Limit{
 				{Name: "range", Kind: "Container", Bound: "max", Resource: "cpu", Value: 50},
 				{Name: "range", Kind: "Container", Bound: "default", Resource: "memory", Value: 64 << 20},

@@ -2,6 +2,9 @@ package survey
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,18 +60,32 @@ func amount(name string, q resource.Quantity) int64 {
 	return q.Value()
 }
 
+// What volumes take, of all storage classes together and, behind the name of one, of that.
+const (
+	storageQuota = "requests.storage"
+	claimQuota   = "persistentvolumeclaims"
+	classQuota   = ".storageclass.storage.k8s.io/"
+)
+
 // quotaResources are those that a run uses, in the order in which they are told.
 func quotaResources() []string {
 	return []string{
 		"pods", "count/pods", "cpu", "requests.cpu", "limits.cpu", "memory", "requests.memory", "limits.memory",
 		"services", "count/services", "services.nodeports", "count/jobs.batch",
+		storageQuota, claimQuota, "count/" + claimQuota,
 	}
 }
 
 // left takes from a quota what matters for a run. One with a scope is about some pods only; it may be those of a run.
 func left(q corev1.ResourceQuota) []Quota {
 	var all []Quota
-	for _, name := range quotaResources() {
+	names := quotaResources()
+	for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
+		if strings.Contains(string(name), classQuota) {
+			names = append(names, string(name))
+		}
+	}
+	for _, name := range names {
 		hard, bounded := q.Status.Hard[corev1.ResourceName(name)]
 		if !bounded {
 			continue

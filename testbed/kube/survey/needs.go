@@ -22,6 +22,8 @@ const (
 	ForPolicies Purpose = "policies"
 	// ForTargets: endpoints of the user's own, in the same namespace. Those of others take the same rights there.
 	ForTargets Purpose = "targets"
+	// ForVolumes: volumes of the user's own storage classes.
+	ForVolumes Purpose = "volumes"
 	// ForMultus: the networks multus:NAME, where Multus is.
 	ForMultus Purpose = "multus"
 	// ForDoctor: what only the survey reads. A run needs none of it.
@@ -100,6 +102,9 @@ func Needs(namespace string) []Need {
 		want(ForFleets, namespace, "batch", "jobs", "create patch list delete"),
 		want(ForPolicies, namespace, "networking.k8s.io", "networkpolicies", "create list delete"),
 		want(ForTargets, namespace, "", "services", "get"),
+		want(ForVolumes, namespace, "", "persistentvolumeclaims", "create get list delete"),
+		want(ForVolumes, "", "storage.k8s.io", "storageclasses", "get list"),
+		want(ForVolumes, "", "", "persistentvolumes", "get"),
 		want(ForMultus, namespace, multusGroup, "network-attachment-definitions", "get"),
 	)
 	return slices.Concat(all,

@@ -50,7 +50,7 @@ func grants(needs []Need, namespace string, doctor bool) []grant {
 	}
 	runs := func(n Need) bool { return n.For != ForDoctor }
 	add("netdelta", namespace, "What runs take: pods, a way into them, services in front of them, and the lease that says that a run is under way.", runs)
-	add("netdelta", "", "Nodes belong to no namespace: to place pods, and to record what was measured on.", runs)
+	add("netdelta", "", "Nodes belong to no namespace: to place pods, and to record what was measured on. Nor do storage classes and volumes.", runs)
 	if !doctor {
 		return all
 	}
