@@ -59,6 +59,7 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	if len(o.Workloads) > 0 {
 		set("workloads", "--workloads")
 		n.Workloads = s.pick(trimmed(o.Workloads))
+		n.ask(s)
 	}
 	if len(o.Placement) > 0 {
 		set("placement", "--placement")
@@ -241,6 +242,21 @@ func (s *Study) pick(names []string) []Workload {
 		}
 	}
 	return picked
+}
+
+// ask gives a study the question of its own workloads where it has none of those that the question was about: then it tests no claim of
+// that study either.
+func (s *Study) ask(about *Study) {
+	var names []string
+	for _, w := range s.Workloads {
+		if slices.ContainsFunc(about.Workloads, func(o Workload) bool { return o.Name == w.Name }) {
+			return
+		}
+		if !slices.Contains(names, w.Name) {
+			names = append(names, w.Name)
+		}
+	}
+	s.Question, s.Claims = "What does each container network cost "+strings.Join(names, " and ")+"?", nil
 }
 
 // merge leaves out entries of workloads that differed in what a flag has made the same.

@@ -67,6 +67,17 @@ func TestOverrideFamily(t *testing.T) {
 	again(t, got)
 }
 
+// A study of other workloads alone asks another question, and tests none of the claims.
+func TestOverrideOfAllWorkloads(t *testing.T) {
+	got, err := latency(t).Override(study.Overrides{Workloads: []string{"http", "block"}}, whole())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Question != "What does each container network cost http and block?" || got.Claims != nil {
+		t.Errorf("the question is %q, with %d claims", got.Question, len(got.Claims))
+	}
+}
+
 func TestOverrideOneMTUIsNoFactor(t *testing.T) {
 	got, err := latency(t).Override(study.Overrides{MTU: []unit.Bytes{9000}}, known())
 	if err != nil || got.Testbed.Link.MTU != 9000 || got.Factors.MTU != nil {
