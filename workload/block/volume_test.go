@@ -32,9 +32,9 @@ func direct(t *testing.T) string {
 
 // TestVolume reads and writes blocks of a file as in a pod's volume.
 func TestVolume(t *testing.T) {
+	require.Namespaces(t)
 	require.Tool(t, "fio")
 	folder := direct(t)
-	t.Setenv(daemon.FolderVariable, t.TempDir())
 	for _, p := range []result.Params{
 		{StorageClass: "fast", File: 16 * unit.MiB},
 		{StorageClass: "fast", File: 24 * unit.MiB, Operation: "randwrite", Depth: 4, Clients: 2}, // the file grows
