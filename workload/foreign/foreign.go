@@ -100,7 +100,7 @@ func Beside(w workload.Workload, engines ...Engine) workload.Workload {
 		if err := e.ready(p, own.Defaults); err != nil {
 			return nil, fmt.Errorf("%s: load by %s: %w", own.Name, e.name, err)
 		}
-		return e.dial(own.Name, engine.Fill(p, own.Defaults), server, cpu)
+		return e.dial(own.Name, filled(p, own.Defaults), server, cpu)
 	}
 	if own.Exact != nil {
 		w.Exact = func(ctx context.Context, spec workload.ExactSpec, cpu int) (workload.ExactPair, error) {
