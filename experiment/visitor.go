@@ -179,13 +179,18 @@ func fail(seats []*seat, s *seat, err error) {
 	}
 	for _, o := range seats {
 		if o.failed == nil && (!o.client.Alive() || !o.server.Alive()) {
-			o.failed = fmt.Errorf("%s: its pod was lost: %w", o.cell.ID, err)
+			why := o.loss()
+			if why == nil {
+				why = err
+			}
+			o.failed = fmt.Errorf("%s: its pod was lost: %w", o.cell.ID, why)
 		}
 	}
 }
 
 // collectTrials closes the accounts of seats.
 func collectTrials(ctx context.Context, build int, seats []*seat) []result.Trial {
+	explain(ctx, seats)
 	trials := make([]result.Trial, len(seats))
 	for i, s := range seats {
 		trials[i] = s.trial(ctx, build)

@@ -16,6 +16,7 @@ import (
 	"netdelta/internal/machine"
 	"netdelta/internal/ui"
 	"netdelta/testbed"
+	"netdelta/testbed/kube"
 	"netdelta/testbed/lab/udptun"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
@@ -98,7 +99,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		return exit.status
 	}
 	if ctx.Err() != nil {
-		printError(errw, "interrupted")
+		printError(errw, interrupted(err))
 		return exitInterrupted
 	}
 	printError(errw, err.Error())
@@ -107,6 +108,15 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// interrupted is what is said of a call that the user stopped: how it failed then is no news, but what it had to leave in a cluster is.
+func interrupted(err error) string {
+	var left *kube.LeftError
+	if errors.As(err, &left) {
+		return "interrupted; " + left.Error()
+	}
+	return "interrupted"
 }
 
 func printError(w io.Writer, msg string) {

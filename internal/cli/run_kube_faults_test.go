@@ -28,7 +28,9 @@ const clusterPatience = 10 * time.Minute
 // returns them by the number of their testbed, and the client's first in each.
 func awaitBuild(t *testing.T, c *kube.Cluster, run string, known map[string]bool) map[string][]string {
 	t.Helper()
-	fresh := func(p corev1.Pod) bool { return !known[p.Name] && p.Labels[kube.LabelRun] == run }
+	fresh := func(p corev1.Pod) bool {
+		return !known[p.Name] && p.Labels[kube.LabelRun] == run && p.DeletionTimestamp == nil
+	}
 	pods := slices.DeleteFunc(awaitPods(t, c, clusterPatience, func(pods []corev1.Pod) bool {
 		ready := 0
 		for _, p := range pods {
@@ -157,14 +159,20 @@ func awaitNode(t *testing.T, c *kube.Cluster, name string, ready corev1.Conditio
 	}
 }
 
-// wholeTrials are those of a run under way that did not fail.
-func wholeTrials(t *testing.T, dir string) []result.Trial {
+// trialsSoFar are those of a run under way.
+func trialsSoFar(t *testing.T, dir string) []result.Trial {
 	t.Helper()
 	contents, err := result.LoadTrials(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(contents.Trials, func(tr result.Trial) bool { return tr.Failed != "" })
+	return contents.Trials
+}
+
+// wholeTrials are those of a run under way that did not fail.
+func wholeTrials(t *testing.T, dir string) []result.Trial {
+	t.Helper()
+	return slices.DeleteFunc(trialsSoFar(t, dir), func(tr result.Trial) bool { return tr.Failed != "" })
 }
 
 // awaitWhole waits until so many trials of a run are whole.

@@ -51,6 +51,7 @@ type Witnessed struct {
 	mu    sync.Mutex
 	ways  map[ends]sightedWay
 	start map[ends]map[network.Device]testbed.Counters // of the phase that is audited
+	lost  error                                        // why they could not be read then
 }
 
 // ends are the names of a client's and a server's pod.
@@ -126,15 +127,15 @@ func first(names []string) string {
 	return names[0]
 }
 
-// Begin implements Proof.
+// Begin implements Proof. Who looked may have been lost since, and with it a pod that is measured, or none: the bursts tell. End then
+// says that there was no audit.
 func (p *Witnessed) Begin(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	counted, err := p.count(ctx)
-	if err != nil {
-		return fmt.Errorf("begin to audit the devices: %w", err)
+	p.start, p.lost = p.count(ctx)
+	if ctx.Err() != nil {
+		return fmt.Errorf("begin to audit the devices: %w", p.lost)
 	}
-	p.start = counted
 	return nil
 }
 
@@ -156,6 +157,9 @@ func (p *Witnessed) count(ctx context.Context) (map[ends]map[network.Device]test
 func (p *Witnessed) End(ctx context.Context, moved []Moved) (Audit, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.lost != nil {
+		return Audit{}, fmt.Errorf("begin to audit the devices: %w", p.lost)
+	}
 	if p.start == nil {
 		return Audit{}, errors.New("audit the devices: the audit was not begun")
 	}
@@ -175,7 +179,8 @@ func (p *Witnessed) End(ctx context.Context, moved []Moved) (Audit, error) {
 				}
 			}
 		}
-		changed := changes(p.start[e], counted[e])
+		before, after := b.seen(p.start[e], counted[e])
+		changed := changes(before, after)
 		for _, d := range inOrder(changed) {
 			client, own := w.own[d]
 			if c := changed[d]; own {
@@ -189,6 +194,32 @@ func (p *Witnessed) End(ctx context.Context, moved []Moved) (Audit, error) {
 		}
 	}
 	return b.Audit, nil
+}
+
+// seen leaves out the places that nobody could look at both times: nothing is known of their devices.
+func (b *balance) seen(start, end map[network.Device]testbed.Counters) (before, after map[network.Device]testbed.Counters) {
+	in := func(all map[network.Device]testbed.Counters) map[network.Space]bool {
+		spaces := map[network.Space]bool{}
+		for d := range all {
+			spaces[d.In] = true
+		}
+		return spaces
+	}
+	first, last := in(start), in(end)
+	both := func(all map[network.Device]testbed.Counters) map[network.Device]testbed.Counters {
+		known := map[network.Device]testbed.Counters{}
+		for d, c := range all {
+			if first[d.In] && last[d.In] {
+				known[d] = c
+			}
+		}
+		return known
+	}
+	before, after = both(start), both(end)
+	if len(before) < len(start) || len(after) < len(end) {
+		b.Weak = append(b.Weak, "no audit of the whole trial at a place where nobody could look at its beginning or end")
+	}
+	return before, after
 }
 
 // enough finds a device that carried less than passed it one way.

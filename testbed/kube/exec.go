@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -65,9 +66,11 @@ type stream struct {
 	done   chan struct{} // closed when it has ended
 	err    error         // set before done is closed
 
-	mu   sync.Mutex
-	fate string
+	mu    sync.Mutex
+	fate  string
+	asked sync.Once
 
+	closing  atomic.Bool // its input was closed
 	close    sync.Once
 	closeErr error
 }
@@ -135,12 +138,12 @@ func (s *stream) ending(ctx context.Context, err error) error {
 		}
 	default:
 		cut := errCut
-		if s.learn(ctx, 0); unharmed(s.Fate()) && !strings.Contains(err.Error(), notStarted) {
+		if s.learn(ctx, 0); unharmed(s.known()) && !strings.Contains(err.Error(), notStarted) {
 			cut = errDropped
 		}
 		err = fmt.Errorf("%s: %w: %w", s.what, cut, mendable(err))
 	}
-	if fate := s.Fate(); fate != "" {
+	if fate := s.known(); fate != "" {
 		err = fmt.Errorf("%w: %s", err, fate)
 	}
 	if said := strings.TrimSpace(s.stderr.String()); said != "" {
@@ -157,14 +160,48 @@ const killedStatus = 128 + 9
 
 // learn finds out what became of the pod.
 func (s *stream) learn(ctx context.Context, status int) {
-	fate := s.cluster.fate(context.WithoutCancel(ctx), s.place, status)
-	s.mu.Lock()
-	s.fate = fate
-	s.mu.Unlock()
+	s.tell(s.cluster.fate(context.WithoutCancel(ctx), s.place, status))
 }
 
-// Fate implements testbed.Fated.
+// tell keeps a fate.
+func (s *stream) tell(fate string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fate = fate
+}
+
+// Fate implements testbed.Fated. Of a program that ended by itself, as it seems, it is found out now: a stream whose node has died ends as
+// one whose program has.
 func (s *stream) Fate() string {
+	select {
+	case <-s.done:
+	default:
+		return s.known()
+	}
+	s.asked.Do(func() {
+		if s.known() == "" && !s.closing.Load() && !errors.Is(s.err, errKilled) {
+			if s.learn(context.Background(), 0); s.known() == stillRuns {
+				s.tell("its stream was cut, or it ended by itself: " + stillRuns)
+			}
+		}
+	})
+	return s.known()
+}
+
+// lost is the error of a program that has ended, or is about to, although it was to go on.
+func (s *stream) lost() error {
+	err, fate := s.Wait(), or(s.Fate(), "its program ended")
+	if err == nil {
+		return errors.New(fate)
+	}
+	if !strings.Contains(err.Error(), fate) {
+		err = fmt.Errorf("%w: %s", err, fate)
+	}
+	return err
+}
+
+// known is the fate as far as it was found out.
+func (s *stream) known() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fate
@@ -290,6 +327,7 @@ func (s *stream) cut() {
 // Close implements testbed.Process. It is idempotent; its error is that of the process, or says that it had to be killed.
 func (s *stream) Close() error {
 	s.close.Do(func() {
+		s.closing.Store(true)
 		_ = s.stdin.Close()    // neither ever fails
 		defer s.output.Close() //nolint:errcheck // as above
 		timer := time.NewTimer(grace)

@@ -70,12 +70,12 @@ func misfortune(pod *corev1.Pod) string {
 	switch s := pod.Status; {
 	case s.Reason != "":
 		return sentence("its pod was stopped: "+s.Reason, s.Message)
-	case ended(pod) != nil:
-		t := ended(pod)
-		return sentence("its pod ended: "+cmp.Or(t.Reason, "exit status "+strconv.Itoa(int(t.ExitCode))), t.Message)
 	case disrupted(pod) != nil:
 		d := disrupted(pod)
 		return sentence("its pod was taken away: "+d.Reason, d.Message)
+	case ended(pod) != nil:
+		t := ended(pod)
+		return sentence("its pod ended: "+cmp.Or(t.Reason, "exit status "+strconv.Itoa(int(t.ExitCode))), t.Message)
 	case pod.DeletionTimestamp != nil:
 		return "its pod is being deleted"
 	case s.Phase == corev1.PodFailed || s.Phase == corev1.PodSucceeded:

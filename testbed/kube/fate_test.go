@@ -30,6 +30,8 @@ func TestMisfortune(t *testing.T) {
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	condemned := up
 	condemned.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint"}}
+	evicted := corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: container(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}})}
+	evicted.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"}}
 	for _, c := range []struct {
 		pod  *corev1.Pod
 		want string
@@ -39,6 +41,7 @@ func TestMisfortune(t *testing.T) {
 		{podWith(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: container(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}})}), "its pod ended: OOMKilled"},
 		{podWith(corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: container(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0}})}), "its pod ended: exit status 0"},
 		{podWith(condemned), "its pod was taken away: DeletionByTaintManager: Taint manager: deleting due to NoExecute taint"},
+		{podWith(evicted), "its pod was taken away: EvictionByEvictionAPI: Eviction API: evicting"},
 		{deleted, "its pod is being deleted"},
 		{podWith(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "no room\n::error::not a line of its own\n"}), "its pod was stopped: Evicted: no room ::error::not a line of its own"},
 	} {

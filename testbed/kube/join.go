@@ -116,13 +116,19 @@ func (t *Testbed) proveOnce(ctx context.Context, client, server *pod) error {
 	stop := context.AfterFunc(ctx, answerer.cut)
 	defer stop()
 	if _, err := bufio.NewReader(answerer).ReadString('\n'); err != nil {
-		return fmt.Errorf("listen on port %d to try the way to it: %w", server.trialPort(), errors.Join(err, answerer.Close()))
+		return fmt.Errorf("listen on port %d to try the way to it: %w", server.trialPort(), answerer.lost())
 	}
 	trial, err := json.Marshal(inside.Trial{At: []netip.AddrPort{server.endpoint(t.spec.Network, server.trialPort())}, Within: openWithin})
 	if err != nil {
 		return err
 	}
-	out, err := askOnce[inside.Outcome](ctx, t.driver.cluster, c.place, task(c.place, inside.Try, string(trial)))
+	trying, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	go func() { <-answerer.done; giveUp() }() // it is closed below in any case
+	out, err := askOnce[inside.Outcome](trying, t.driver.cluster, c.place, task(c.place, inside.Try, string(trial)))
+	if trying.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("it was lost while the way to it was tried: %w", answerer.lost())
+	}
 	err = errors.Join(err, answerer.Close())
 	if err != nil {
 		return fmt.Errorf("try the way from %s: %w", client.Name(), err)

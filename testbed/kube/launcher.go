@@ -189,19 +189,27 @@ func (c *Cluster) deletePod(namespace, name string) error {
 	defer cancel()
 	grace := terminationGrace
 	pods := c.API.CoreV1().Pods(namespace)
-	for deleted := false; ; {
+	for deleted := (time.Time{}); ; {
 		var err error
-		if !deleted {
-			err = pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace})
-			deleted = err == nil
+		words := ""
+		if deleted.IsZero() {
+			if err = pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err == nil {
+				deleted = time.Now()
+			}
 		} else {
-			_, err = pods.Get(ctx, name, metav1.GetOptions{})
+			var pod *corev1.Pod
+			if pod, err = pods.Get(ctx, name, metav1.GetOptions{}); err == nil {
+				words = heldPod(pod)
+			}
 		}
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if apierrors.IsForbidden(err) {
 			return fmt.Errorf("delete pod %s: %w", name, mendable(err))
+		}
+		if words != "" && time.Since(deleted) > heldAfter {
+			return fmt.Errorf("delete pod %s: %w: %s", name, errLingers, words)
 		}
 		select {
 		case <-time.After(apiPause):

@@ -39,6 +39,8 @@ func mendable(err error) error {
 		return &GuardedError{Said: said}
 	case strings.Contains(said, "exceeded quota"), strings.Contains(said, "failed quota"):
 		return fmt.Errorf("the namespace's quota has no room: %w; measure fewer networks at once, or have the quota raised", err)
+	case strings.Contains(said, "being terminated"):
+		return fmt.Errorf("%w; give another namespace with --namespace, or see with kubectl describe namespace what keeps that one", err)
 	case strings.Contains(said, "cannot "):
 		return &RightsError{Said: said}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,47 +121,4 @@ func Sweep(ctx context.Context, c *Cluster) (removed []string, err error) {
 		removed, errs = append(removed, gone...), append(errs, err)
 	}
 	return removed, errors.Join(errs...)
-}
-
-// removeObjects removes all objects of a run and waits until they are gone. It says which there were.
-func (c *Cluster) removeObjects(ctx context.Context, run RunID) (removed []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*deleteWithin)
-	defer cancel()
-	grace, background := terminationGrace, metav1.DeletePropagationBackground
-	told := map[string]bool{}
-	for {
-		left := 0
-		for _, k := range c.kinds() {
-			all, err := k.find(ctx, run.Selector())
-			if err != nil {
-				return removed, fmt.Errorf("look for what run %s has left: %w; netdelta cleanup --testbed kubernetes --namespace %s removes it later", run, err, c.Namespace)
-			}
-			if k.name == "lease" && left > 0 {
-				break
-			}
-			left += len(all)
-			for _, o := range all {
-				what := k.name + " " + o.Name
-				if told[what] {
-					continue
-				}
-				err := persist(ctx, func() error {
-					return k.delete(ctx, o.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, PropagationPolicy: &background})
-				})
-				if err != nil && !apierrors.IsNotFound(err) {
-					return removed, fmt.Errorf("delete %s: %w", what, mendable(err))
-				}
-				told[what] = true
-				removed = append(removed, what)
-			}
-		}
-		if left == 0 {
-			return removed, nil
-		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
-			return removed, fmt.Errorf("run %s: %d objects are still there: look at them with kubectl -n %s get pods,services -l %s", run, left, c.Namespace, run.Selector())
-		}
-	}
 }

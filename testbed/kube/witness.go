@@ -17,58 +17,84 @@ type lookouts struct {
 
 	mu     sync.Mutex
 	posted map[string]*lookout // by the node's name
+	pods   int                 // made so far
 }
 
 // lookout is a pod with an agent.
 type lookout struct {
-	number int        // tells its pod's name from those of the others
 	making sync.Mutex // held while it is made
 	agent  *nodeagent.Agent
 	pod    *LivePod
 	failed error
+	// again is the first testbed for which one that was lost is made anew: the first that was opened after the agent was last known to be
+	// there. So it is none of the build that is being measured, during which no pod is made.
+	again int
 }
 
-// at is the agent on a node, made at its first use; nil where none is wanted. One that was lost is made anew, one that could not be
-// made is not tried again.
-func (l *lookouts) at(ctx context.Context, node string) (*nodeagent.Agent, error) {
+// at is the agent on a node for a testbed, made at its first use; nil where none is wanted. One that could not be made is not tried
+// again. One that was lost is started anew in its pod, or with another pod when the next build asks for it.
+func (l *lookouts) at(ctx context.Context, node string, d *Driver, bed int) (*nodeagent.Agent, error) {
 	if !l.launcher.options.NodeAgent {
 		return nil, nil
 	}
+	opened := d.count()
 	l.mu.Lock()
 	if l.posted == nil {
 		l.posted = map[string]*lookout{}
 	}
 	one := l.posted[node]
 	if one == nil {
-		one = &lookout{number: len(l.posted)}
+		one = &lookout{}
 		l.posted[node] = one
 	}
 	l.mu.Unlock()
 	one.making.Lock()
 	defer one.making.Unlock()
-	if one.agent != nil && one.agent.Alive() || one.failed != nil {
-		return one.agent, one.failed
+	if one.agent != nil && one.agent.Alive() {
+		one.again = opened
+		return one.agent, nil
 	}
-	err := one.post(ctx, l.launcher, node)
-	if err != nil && ctx.Err() == nil {
-		one.failed = err
+	if one.failed != nil && (one.agent == nil || bed < one.again) {
+		return nil, one.failed
 	}
-	return one.agent, err
+	err := l.post(ctx, one, node)
+	if err != nil && one.agent != nil && one.pod != nil && ctx.Err() == nil {
+		d.note(fmt.Sprintf("the agent on node %s was lost (%v): trials have no proof from that node until a build has another", node, err))
+		if one.pod = nil; bed >= one.again {
+			err = l.post(ctx, one, node)
+		}
+	}
+	if err == nil {
+		one.again, one.failed = opened, nil
+		return one.agent, nil
+	}
+	if ctx.Err() == nil {
+		if one.failed = err; bed >= one.again {
+			one.again = opened
+		}
+	}
+	return nil, err
 }
 
-// post starts the agent, in a pod made for it unless that is there.
-func (o *lookout) post(ctx context.Context, l *Launcher, node string) (err error) {
+// post starts an agent, in a pod made for it unless that is there.
+func (l *lookouts) post(ctx context.Context, o *lookout, node string) (err error) {
 	if o.pod == nil {
-		o.pod, err = l.Launch(ctx, Wish{
-			Name: fmt.Sprintf("look-%d", o.number), Role: RoleNodeAgent, HostNetwork: true, Node: node, Security: nodeagent.SecurityContext(),
+		l.mu.Lock()
+		number := l.pods
+		l.pods++
+		l.mu.Unlock()
+		o.pod, err = l.launcher.Launch(ctx, Wish{
+			Name: fmt.Sprintf("look-%d", number), Role: RoleNodeAgent, HostNetwork: true, Node: node, Security: nodeagent.SecurityContext(),
 		})
 		if err != nil {
 			return fmt.Errorf("put an agent on node %s: %w", node, err)
 		}
 	}
-	if o.agent, err = nodeagent.Start(ctx, o.pod, o.pod.Program()); err != nil {
+	agent, err := nodeagent.Start(ctx, o.pod, o.pod.Program())
+	if err != nil {
 		return fmt.Errorf("put an agent on node %s: %w", node, err)
 	}
+	o.agent = agent
 	return nil
 }
 
@@ -86,9 +112,16 @@ func (l *lookouts) close() {
 	clear(l.posted)
 }
 
-// NodeAgent is the agent on a node, nil unless Options.NodeAgent allows one. It lives as long as the driver.
+// NodeAgent is the agent on a node, nil unless Options.NodeAgent allows one. It ends with the driver.
 func (d *Driver) NodeAgent(ctx context.Context, node string) (*nodeagent.Agent, error) {
-	return d.lookouts.at(ctx, node)
+	return d.lookouts.at(ctx, node, d, d.count())
+}
+
+// count is how many testbeds were opened so far.
+func (d *Driver) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opened
 }
 
 // watcher is the testbed's witness, made at its first use.
@@ -114,7 +147,9 @@ func (t *Testbed) watcher() *nodeagent.Witness {
 				}
 				return netip.Addr{}
 			},
-			Node: t.driver.NodeAgent,
+			Node: func(ctx context.Context, node string) (*nodeagent.Agent, error) {
+				return t.driver.lookouts.at(ctx, node, t.driver, t.index)
+			},
 		})
 	}
 	return t.witness

@@ -162,10 +162,13 @@ func (x *way) each(ctx context.Context, f func(context.Context, network.Space, *
 
 // Watch is what testbed.Witness says.
 func (w *Witness) Watch(ctx context.Context, from, to testbed.Pod) (testbed.Watch, error) {
-	x, err := w.survey(ctx, from, to)
-	if err == nil {
-		err = x.begin(ctx, w.tb.Endpoint(from, to, firstPort(to)).Addr())
-	}
+	var x *way
+	err := unlessGone(func() (err error) {
+		if x, err = w.survey(ctx, from, to); err != nil {
+			return err
+		}
+		return x.begin(ctx, w.tb.Endpoint(from, to, firstPort(to)).Addr())
+	})
 	if err != nil {
 		return nil, fmt.Errorf("watch the way from %s to %s: %w", from.Name(), to.Name(), err)
 	}
@@ -302,22 +305,41 @@ func (x *way) Close() error {
 
 // Count is what testbed.Witness says.
 func (w *Witness) Count(ctx context.Context, from, to testbed.Pod) (map[network.Device]testbed.Counters, error) {
-	x, err := w.survey(ctx, from, to)
-	all := map[network.Device]testbed.Counters{}
-	if err == nil {
-		var mu sync.Mutex
-		err = x.each(ctx, func(ctx context.Context, where network.Space, p *post) error {
-			found, _, err := p.agent.Count(ctx)
-			mu.Lock()
-			defer mu.Unlock()
-			for name, c := range found {
-				all[network.Device{In: where, Name: name}] = c
-			}
-			return err
-		})
-	}
+	var all map[network.Device]testbed.Counters
+	err := unlessGone(func() (err error) {
+		all, err = w.count(ctx, from, to)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("count what passes between %s and %s: %w", from.Name(), to.Name(), err)
 	}
 	return all, nil
+}
+
+// count is Count without another try.
+func (w *Witness) count(ctx context.Context, from, to testbed.Pod) (map[network.Device]testbed.Counters, error) {
+	x, err := w.survey(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	all := map[network.Device]testbed.Counters{}
+	return all, x.each(ctx, func(ctx context.Context, where network.Space, p *post) error {
+		found, _, err := p.agent.Count(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		for name, c := range found {
+			all[network.Device{In: where, Name: name}] = c
+		}
+		return err
+	})
+}
+
+// unlessGone tries once more where an agent turns out to be gone: one on a node that was lost leaves the proof weaker, and costs no trial.
+func unlessGone(try func() error) error {
+	err := try()
+	if errors.Is(err, ErrGone) {
+		err = try()
+	}
+	return err
 }

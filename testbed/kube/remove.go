@@ -1,0 +1,122 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// heldAfter is how long an object may be held by finalizers alone before it is given up: who has put them there may be about to take
+// them away.
+const heldAfter = 10 * time.Second
+
+// held says which finalizers keep an object that has been deleted, and what to do; "" where none does.
+func held(kind, namespace string, o metav1.ObjectMeta) string {
+	if o.DeletionTimestamp == nil || len(o.Finalizers) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`it is deleted, but stays for its finalizers (%s): see whether what takes them away runs, or take them away by kubectl -n %s patch %s %s --type=merge -p '{"metadata":{"finalizers":null}}'`,
+		strings.Join(o.Finalizers, ", "), namespace, kind, o.Name)
+}
+
+// heldPod is held for a pod, "" while its containers run: the kubelet then is what it waits for.
+func heldPod(pod *corev1.Pod) string {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Terminated == nil {
+			return ""
+		}
+	}
+	return held("pod", pod.Namespace, pod.ObjectMeta)
+}
+
+// leftover is an object of a run that was deleted and is still there.
+type leftover struct {
+	kind string
+	metav1.ObjectMeta
+}
+
+// name is how people call it.
+func (l leftover) name() string { return l.kind + " " + l.Name }
+
+// removeObjects removes all objects of a run and waits until they are gone. It says which were there and are not any more.
+func (c *Cluster) removeObjects(ctx context.Context, run RunID) (removed []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*deleteWithin)
+	defer cancel()
+	var told []string
+	for began := time.Now(); ; {
+		left, err := c.removeOnce(ctx, run, &told)
+		removed := slices.DeleteFunc(slices.Clone(told), func(what string) bool {
+			return slices.ContainsFunc(left, func(l leftover) bool { return l.name() == what })
+		})
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return removed, err
+		case err == nil && len(left) == 0:
+			return removed, nil
+		case err == nil && time.Since(began) > heldAfter && !slices.ContainsFunc(left, func(l leftover) bool { return held(l.kind, c.Namespace, l.ObjectMeta) == "" }):
+			return removed, c.stuck(run, left)
+		}
+		select {
+		case <-time.After(apiPause):
+		case <-ctx.Done():
+			return removed, c.stuck(run, left)
+		}
+	}
+}
+
+// removeOnce has the objects of a run deleted that nobody was told to yet, and says which are still there.
+func (c *Cluster) removeOnce(ctx context.Context, run RunID, told *[]string) (left []leftover, err error) {
+	grace, background := terminationGrace, metav1.DeletePropagationBackground
+	for _, k := range c.kinds() {
+		all, err := k.find(ctx, run.Selector())
+		if err != nil {
+			return left, fmt.Errorf("look for what run %s has left: %w; netdelta cleanup --testbed kubernetes --namespace %s removes it later", run, err, c.Namespace)
+		}
+		if k.name == "lease" && len(left) > 0 {
+			break
+		}
+		for _, o := range all {
+			l := leftover{k.name, o}
+			if left = append(left, l); slices.Contains(*told, l.name()) {
+				continue
+			}
+			err := persist(ctx, func() error {
+				return k.delete(ctx, o.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, PropagationPolicy: &background})
+			})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return left, fmt.Errorf("delete %s: %w", l.name(), mendable(err))
+			}
+			*told = append(*told, l.name())
+		}
+	}
+	return left, nil
+}
+
+// LeftError is the error of objects of a run that do not go.
+type LeftError struct {
+	// Said says which run's they are, why they stay and what to do.
+	Said string
+}
+
+// Error implements error.
+func (e *LeftError) Error() string { return e.Said }
+
+// stuck is the error of objects that do not go.
+func (c *Cluster) stuck(run RunID, left []leftover) error {
+	var why []string
+	for _, l := range left {
+		if words := held(l.kind, c.Namespace, l.ObjectMeta); words != "" {
+			why = append(why, l.name()+": "+words)
+		}
+	}
+	if len(why) == 0 {
+		why = []string{fmt.Sprintf("look at them with kubectl -n %s get pods,services -l %s", c.Namespace, run.Selector())}
+	}
+	return &LeftError{fmt.Sprintf("run %s: %d objects are still there: %s", run, len(left), strings.Join(why, "; "))}
+}
