@@ -20,6 +20,10 @@ type Gate interface {
 	// Turns are the openings and closings; the first says how the way was found. Lost is closed when there will be no more.
 	Turns() <-chan inside.Turn
 	Lost() <-chan struct{}
+	// Guard makes, in place of Shut, a policy that closes the way to all but guests. Visit has a fresh pod, a guest or a stranger, try the
+	// way from its first moment on.
+	Guard(ctx context.Context) error
+	Visit(ctx context.Context, guest bool, every, within time.Duration) (inside.Visited, error)
 	// Clock reads the clock by which turns are told.
 	Clock(ctx context.Context) (inside.Turn, error)
 	Close() error
@@ -31,6 +35,8 @@ type Config struct {
 	Counts []int
 	// Repeat is how often the policy is made and deleted at each of them.
 	Repeat int
+	// Fresh asks for fresh pods, as many of each kind at each of the numbers.
+	Fresh bool
 	// Every is the time between two probes.
 	Every time.Duration
 	// Within is how long a change may take to have an effect.
@@ -73,9 +79,18 @@ type Change string
 const (
 	Refused Change = "refused" // packets are refused after the policy was made
 	Passing Change = "passing" // packets pass again after it was deleted
+
+	Admitted Change = "admitted" // packets of a fresh pod pass, which the policy lets in
+	Barred   Change = "barred"   // packets of a fresh pod are refused, which no policy lets in
 )
 
-// Sample is one change. Times count from when the request was sent. The API server accepted it within Request, when its answer was
+// Fresh says whether a change is that of a fresh pod.
+func (c Change) Fresh() bool { return c == Admitted || c == Barred }
+
+// Changes are all of them, in the order in which they are measured.
+func Changes() []Change { return []Change{Refused, Passing, Admitted, Barred} }
+
+// Sample is one change. Times count from when the request was sent, those of a fresh pod from when its program began. The API server accepted it within Request, when its answer was
 // there: on a busy machine an effect can come before the answer.
 type Sample struct {
 	Policies int           `json:"policies"`
@@ -84,8 +99,10 @@ type Sample struct {
 	// Before is when the last probe was sent that the change did not reach, and After the first that it did.
 	Before time.Duration `json:"before_ns"`
 	After  time.Duration `json:"after_ns"`
-	// ClockError is how far both may be off.
+	// ClockError is how far both may be off. A fresh pod reads all times by itself.
 	ClockError time.Duration `json:"clock_error_ns"`
+	// Slipped counts packets of a fresh pod that passed although no policy lets it in.
+	Slipped int `json:"slipped,omitempty"`
 }
 
 // Failure is a number of policies at which not all could be measured.
@@ -136,11 +153,14 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	return o, nil
 }
 
+// progress is how much was measured at a number of policies.
+type progress struct{ changes, visits int }
+
 // at measures with a number of policies in force. What is disturbed is begun anew.
 func at(ctx context.Context, c Config, o *Outcome, count int) error {
-	for done := 0; done < c.Repeat; {
-		n, err := through(ctx, c, o, count, done)
-		done += n
+	var done progress
+	for done.changes < c.Repeat || c.Fresh && done.visits < c.Repeat {
+		err := through(ctx, c, o, count, &done)
 		if !errors.Is(err, errAlone) {
 			return err
 		}
@@ -151,37 +171,44 @@ func at(ctx context.Context, c Config, o *Outcome, count int) error {
 	return nil
 }
 
-// through measures with one gate, from a repetition on. It says how many it has measured.
-func through(ctx context.Context, c Config, o *Outcome, count, from int) (done int, err error) {
+// through measures with one gate what is still to be measured.
+func through(ctx context.Context, c Config, o *Outcome, count int, done *progress) (err error) {
 	g, err := c.Open(ctx, count, c.Every)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
 	t, err := await(ctx, g, c.Within)
 	if err != nil {
-		return 0, fmt.Errorf("find the server: %w", err)
+		return fmt.Errorf("find the server: %w", err)
 	}
 	if !t.Open {
-		return 0, errors.New("the server is not reached before there is a policy that would close it")
+		return errors.New("the server is not reached before there is a policy that would close it")
 	}
-	for i := from; i < c.Repeat; i++ {
+	for ; done.changes < c.Repeat; done.changes++ {
 		shut, err := one(ctx, g, c, Sample{Policies: count, Change: Refused}, g.Shut)
 		if err != nil {
-			return done, fmt.Errorf("repetition %d: %w", i+1, err)
+			return fmt.Errorf("repetition %d: %w", done.changes+1, err)
 		}
 		lift, err := one(ctx, g, c, Sample{Policies: count, Change: Passing}, g.Lift)
 		if err != nil {
-			return done, fmt.Errorf("repetition %d: %w", i+1, err)
+			return fmt.Errorf("repetition %d: %w", done.changes+1, err)
 		}
 		o.Samples = append(o.Samples, shut, lift)
-		done++
-		if c.Log != nil {
-			c.Log(fmt.Sprintf("%d policies, %d of %d: refused after %v, passing after %v", count, i+1, c.Repeat,
-				shut.After.Round(time.Millisecond), lift.After.Round(time.Millisecond)))
-		}
+		c.tell("%d policies, %d of %d: refused after %v, passing after %v", count, done.changes+1, c.Repeat,
+			shut.After.Round(time.Millisecond), lift.After.Round(time.Millisecond))
 	}
-	return done, nil
+	if !c.Fresh {
+		return nil
+	}
+	return visits(ctx, g, c, o, count, done)
+}
+
+// tell logs what has been done.
+func (c Config) tell(format string, args ...any) {
+	if c.Log != nil {
+		c.Log(fmt.Sprintf(format, args...))
+	}
 }
 
 // clockReadings is how often clocks are compared for one sample.

@@ -20,6 +20,7 @@ type gate struct {
 	deaf   bool // it does not obey
 	closed *int
 	alone  int // how often it turns by itself before it is asked to
+	slips  int // packets of strangers that pass
 }
 
 const ahead = time.Hour
@@ -38,6 +39,19 @@ func (g *gate) change(open bool) error {
 
 func (g *gate) Shut(context.Context) error { return g.change(false) }
 func (g *gate) Lift(context.Context) error { return g.change(true) }
+
+func (g *gate) Guard(context.Context) error { return g.change(false) }
+
+func (g *gate) Visit(_ context.Context, guest bool, _, within time.Duration) (inside.Visited, error) {
+	v := inside.Visited{Sent: 9, Settled: g.slips < 9}
+	if guest {
+		v.Before, v.After = g.delay-time.Millisecond, g.delay
+	} else {
+		v.Passed = g.slips
+	}
+	time.Sleep(within / 2)
+	return v, nil
+}
 
 func (g *gate) Turns() <-chan inside.Turn { return g.turns }
 func (g *gate) Lost() <-chan struct{}     { return g.lost }
@@ -89,6 +103,39 @@ func TestRun(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// TestFresh: fresh pods are measured after the changes, by what they say themselves; what never settles fails by name.
+func TestFresh(t *testing.T) {
+	for slips, want := range map[int]string{0: "", 2: "", 9: "9 of 9 packets of a fresh pod passed within 1s, although no policy lets it in"} {
+		synctest.Test(t, func(t *testing.T) {
+			closed := 0
+			o, err := Run(t.Context(), Config{Counts: []int{7}, Repeat: 2, Fresh: true, Every: 4 * time.Millisecond, Within: time.Second,
+				Open: func(context.Context, int, time.Duration) (Gate, error) {
+					g := gate{delay: 20 * time.Millisecond, slips: slips, turns: make(chan inside.Turn, 9), lost: make(chan struct{}), closed: &closed}
+					g.turns <- inside.Turn{Open: true}
+					return &g, nil
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want != "" {
+				if len(o.Samples) != 4 || len(o.Failures) != 1 || !strings.Contains(o.Failures[0].Why, want) {
+					t.Errorf("%d samples, failures %+v", len(o.Samples), o.Failures)
+				}
+				return
+			}
+			if len(o.Samples) != 8 || len(o.Failures) > 0 || closed != 1 {
+				t.Fatalf("%d samples, failures %+v", len(o.Samples), o.Failures)
+			}
+			for i, s := range o.Samples[4:] {
+				after, passed := []time.Duration{20 * time.Millisecond, 0}[i%2], []int{0, slips}[i%2]
+				if s.Change != []Change{Admitted, Barred}[i%2] || s.Policies != 7 || s.After != after || s.Slipped != passed || s.ClockError != 0 {
+					t.Errorf("sample %d is %+v", i, s)
+				}
+			}
 		})
 	}
 }

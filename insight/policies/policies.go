@@ -9,7 +9,8 @@ import (
 	"netdelta/stats"
 )
 
-// Latency is how long one change took at one number of policies, from when its request was sent until a probe met it.
+// Latency is how long one change took at one number of policies, from when its request was sent until a probe met it; or how long it took
+// from the beginning of a fresh pod's program.
 type Latency struct {
 	Policies int             `json:"policies"`
 	Change   policies.Change `json:"change"`
@@ -24,6 +25,9 @@ type Latency struct {
 	ClockError time.Duration `json:"clock_error_ns"`
 	// Request is the median time of the request itself.
 	Request time.Duration `json:"request_ns"`
+	// Slipped counts packets that passed of fresh pods which no policy lets in, and SlippedIn the pods.
+	Slipped   int `json:"slipped,omitempty"`
+	SlippedIn int `json:"slipped_in,omitempty"`
 }
 
 // Report is an outcome with what it comes to.
@@ -45,7 +49,7 @@ func Judge(o policies.Outcome) Report {
 		}
 	}
 	for _, n := range counts {
-		for _, change := range []policies.Change{policies.Refused, policies.Passing} {
+		for _, change := range policies.Changes() {
 			if l := latency(o.Samples, n, change); l.Samples > 0 {
 				r.Latencies = append(r.Latencies, l)
 			}
@@ -64,6 +68,9 @@ func latency(all []policies.Sample, count int, change policies.Change) Latency {
 		after, request = append(after, float64(s.After)), append(request, float64(s.Request))
 		apart = append(apart, float64(s.After-s.Before))
 		l.ClockError = max(l.ClockError, s.ClockError)
+		if l.Slipped += s.Slipped; s.Slipped > 0 {
+			l.SlippedIn++
+		}
 	}
 	if l.Samples = len(after); l.Samples == 0 {
 		return l

@@ -23,6 +23,7 @@ type policiesOptions struct {
 	testbed string
 	counts  []int
 	repeat  int
+	fresh   bool
 	every   time.Duration
 	within  time.Duration
 	json    bool
@@ -41,7 +42,8 @@ from the request to the API server until they are refused, and until they pass a
 How long the API server took to answer the request is printed beside: it is part of that time. Each packet is sent from a socket of its own, so that none passes as part of a connection that was let in before.
 
 Other policies are in force meanwhile, so many that there are as many as --rules says: they select the client and another pod
-on the server's node. What policies cost packets is a condition of run: --factor policy=none,kubernetes.
+on the server's node. With --fresh it is also measured how soon a fresh pod is let in that a policy names, from the moment its program
+begins, and how many packets slip through of a fresh pod that none names. What policies cost packets is a condition of run: --factor policy=none,kubernetes.
 
 EXIT STATUS
   0    done
@@ -50,7 +52,8 @@ EXIT STATUS
   3    nothing could be measured: the cluster does not enforce NetworkPolicy
   130  interrupted; what was measured is shown`,
 		Example: `  netdelta policies --testbed kubernetes --base-image busybox
-  netdelta policies --testbed kubernetes --base-image busybox --rules 1,100 --repeat 20 --out policies.json`,
+  netdelta policies --testbed kubernetes --base-image busybox --rules 1,100 --repeat 20 --out policies.json
+  netdelta policies --testbed kubernetes --image registry.example.org/netdelta:1 --fresh`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.cluster.checkTestbed(o.testbed, o.nodes); err != nil {
@@ -59,6 +62,9 @@ EXIT STATUS
 			if !isCluster(o.testbed) {
 				return usageError{fmt.Errorf("--testbed %s: NetworkPolicy objects are a cluster's; give --testbed kubernetes", o.testbed)}
 			}
+			if o.fresh && o.cluster.image == "" {
+				return usageError{errors.New("--fresh: a fresh pod sends packets from its first moment on, so netdelta has to be in its image: give --image (netdelta image --push makes one)")}
+			}
 			return env.policies(cmd.Context(), o)
 		},
 	}
@@ -66,6 +72,7 @@ EXIT STATUS
 	f.StringVar(&o.testbed, "testbed", kubeTestbed, "where to measure: kubernetes")
 	f.IntSliceVar(&o.counts, "rules", []int{1, 100}, "numbers of policies in force, the one that is timed among them")
 	f.IntVar(&o.repeat, "repeat", 10, "times that the policy is made and deleted at each of them; an interval takes 6")
+	f.BoolVar(&o.fresh, "fresh", false, "also measure fresh pods: how soon those that a policy lets in are, and what passes of others; takes --image")
 	f.DurationVar(&o.every, "every", 4*time.Millisecond, "time between two probes")
 	f.DurationVar(&o.within, "within", 30*time.Second, "how long a change may take to have an effect")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
@@ -78,7 +85,7 @@ EXIT STATUS
 // policies measures and prints.
 func (env *environment) policies(ctx context.Context, o policiesOptions) error {
 	config := policies.Config{
-		Counts: o.counts, Repeat: o.repeat, Every: o.every, Within: o.within,
+		Counts: o.counts, Repeat: o.repeat, Fresh: o.fresh, Every: o.every, Within: o.within,
 		Log: func(line string) { fmt.Fprintln(env.err, ui.Clean(line)) },
 	}
 	if err := config.Check(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 func WriteText(w io.Writer, r insight.Report) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "NetworkPolicy, from the request to the API server until the first probe that meets the change; a probe every %s\n", unit.Duration(r.Every))
+	if slices.ContainsFunc(r.Latencies, func(l insight.Latency) bool { return l.Change.Fresh() }) {
+		fmt.Fprintln(out, "of a fresh pod, from when its program began, by its own clock")
+	}
 	table := ui.NewTable()
 	put(table, "policies\tpackets are\tsamples\tp50\t95%% interval\tmax\tthe request\tresolution\tclocks off by\n")
 	for _, l := range r.Latencies {
@@ -26,9 +30,14 @@ func WriteText(w io.Writer, r insight.Report) error {
 			interval = text(*l.Low) + " to " + text(*l.High)
 		}
 		put(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", strconv.Itoa(l.Policies), words(l.Change), l.Samples, text(l.Median),
-			interval, text(l.Max), text(l.Request), text(l.Resolution), text(l.ClockError))
+			interval, text(l.Max), unlessFresh(l, l.Request), text(l.Resolution), unlessFresh(l, l.ClockError))
 	}
 	_ = table.Print(out) // Flush has its error
+	for _, l := range r.Latencies {
+		if l.Change == policies.Barred {
+			fmt.Fprintf(out, "  at %d policies: %s\n", l.Policies, slipped(l))
+		}
+	}
 	if r.Disturbed > 0 {
 		fmt.Fprintf(out, "  repetitions begun anew since the way opened or closed by itself: %d\n", r.Disturbed)
 	}
@@ -43,10 +52,31 @@ func WriteText(w io.Writer, r insight.Report) error {
 
 // words say what a change is.
 func words(c policies.Change) string {
-	if c == policies.Refused {
+	switch c {
+	case policies.Refused:
 		return "refused after it was made"
+	case policies.Admitted:
+		return "passing after a fresh pod began that it lets in"
+	case policies.Barred:
+		return "refused after a fresh pod began that none lets in"
 	}
 	return "passing after it was deleted"
+}
+
+// unlessFresh is a time that a fresh pod has no part in.
+func unlessFresh(l insight.Latency, d time.Duration) string {
+	if l.Change.Fresh() {
+		return "-"
+	}
+	return text(d)
+}
+
+// slipped says how much passed that was to be refused.
+func slipped(l insight.Latency) string {
+	if l.Slipped == 0 {
+		return fmt.Sprintf("no packet passed of %d fresh pods that no policy lets in", l.Samples)
+	}
+	return fmt.Sprintf("%d packets passed of %d of the %d fresh pods that no policy lets in", l.Slipped, l.SlippedIn, l.Samples)
 }
 
 // text is a time; one before the answer has its sign.

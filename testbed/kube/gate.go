@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,7 @@ type Gate struct {
 	answerer *stream
 	watch    *watch
 	others   []string // names of policies
+	visits   atomic.Int64
 }
 
 // watch is a way that is probed from a pod.
@@ -110,8 +112,11 @@ func nobody() []networkingv1.NetworkPolicyPeer {
 }
 
 // Shut makes the policy that closes the gate. It returns when the API server has accepted it.
-func (g *Gate) Shut(ctx context.Context) error {
-	p := admitting(g.bed.driver.Run(), g.name(), g.selecting(g.server()), nobody(), answerAt, answerAt)
+func (g *Gate) Shut(ctx context.Context) error { return g.closeTo(ctx, nobody()) }
+
+// closeTo makes the policy that closes the gate to all but some.
+func (g *Gate) closeTo(ctx context.Context, but []networkingv1.NetworkPolicyPeer) error {
+	p := admitting(g.bed.driver.Run(), g.name(), g.selecting(g.server()), but, answerAt, answerAt)
 	_, err := g.bed.driver.cluster.API.NetworkingV1().NetworkPolicies(g.bed.driver.cluster.Namespace).Create(ctx, p, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("make networkpolicy %s: %w", p.Name, mendable(err))

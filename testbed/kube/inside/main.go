@@ -22,6 +22,7 @@ const (
 	Answer  = "answer"  // PORT: answer TCP and UDP until the input ends
 	Try     = "try"     // TRIAL: try whether an answerer can be reached
 	Watch   = "watch"   // VIGIL: probe an answerer until the input ends, and say when the way opens and closes
+	Call    = "call"    // VISIT: probe an answerer from the first moment on, and leave what came of it
 	Resolve = "resolve" // NAME FAMILY: look a name up
 	Devices = "devices" // list the pod's network devices and settings
 	Hold    = "hold"    // do nothing until the input ends, which keeps the pod up
@@ -49,6 +50,7 @@ func do(args []string, in io.Reader, out io.Writer) error {
 		{Answer, 1, func(a []string) error { return answer(a[0], in, out) }},
 		{Try, 1, func(a []string) error { return try(a[0], out) }},
 		{Watch, 1, func(a []string) error { return watch(a[0], in, out) }},
+		{Call, 1, func(a []string) error { return call(a[0], lastWords) }},
 		{Resolve, 2, func(a []string) error { return resolve(a[0], a[1], out) }},
 		{Devices, 0, func([]string) error { return devices(out) }},
 		{Lacking, 1, func(a []string) error { return lacking(a[0], out) }},
