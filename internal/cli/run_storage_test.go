@@ -145,7 +145,7 @@ func TestStorageClassOnCluster(t *testing.T) {
 	// One to try, and one each for the baseline, its twin and the other network.
 	node := withVolumes(t, c, 4, fast, slow)
 	call := func(out string, more ...string) []string {
-		return append(append([]string{"run", "--quiet", "--builds", "1", "--rounds", "2", "--out", out, "--nodes", node, "--factor", "file=16MiB"}, flags...), more...)
+		return append(append([]string{"run", "--quiet", "--builds", "1", "--rounds", "1", "--out", out, "--nodes", node, "--factor", "file=16MiB"}, flags...), more...)
 	}
 	dir := t.TempDir()
 	finish(t, longCommand(t, dir, call("run", "--storage-class", fast+","+slow)...)).want(t, statusDone).shows(t, "class "+fast, "class "+slow)
