@@ -49,6 +49,7 @@ func equipped(t *testing.T, nodes int) (*kube.Cluster, []string) {
 // TestDaemonsOnCluster: workloads whose servers and clients are programs of others are measured in pods that meet Pod Security, each
 // of them with its daemons named; what the image lacks is unsupported by name.
 func TestDaemonsOnCluster(t *testing.T) {
+	t.Parallel()
 	c, flags := equipped(t, 2)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "small.yaml"), `study: small

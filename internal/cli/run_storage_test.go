@@ -123,9 +123,9 @@ func withVolumes(t *testing.T, c *kube.Cluster, count int, classes ...string) st
 }
 
 // ofTest makes an object of the cluster's that the test's end removes.
-func ofTest(t *testing.T, make, remove func(ctx context.Context) error) {
+func ofTest(t *testing.T, create, remove func(ctx context.Context) error) {
 	t.Helper()
-	if err := make(t.Context()); err != nil {
+	if err := create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -140,6 +140,7 @@ func ofTest(t *testing.T, make, remove func(ctx context.Context) error) {
 // TestStorageClassOnCluster: fio in volumes of two storage classes, in the node's network and in the pods'. Their claims go with the
 // run, also with one that can't have its volume.
 func TestStorageClassOnCluster(t *testing.T) {
+	t.Parallel()
 	c, flags := equipped(t, 2)
 	fast, slow := c.Namespace+"-fast", c.Namespace+"-slow"
 	// One to try, and one each for the baseline, its twin and the other network.

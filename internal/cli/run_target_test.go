@@ -64,6 +64,7 @@ func standing(t *testing.T, c *kube.Cluster, port, to int32, spec corev1.PodSpec
 
 // TestTargetOnCluster measures a web server that is none of netdelta's, and says what is wrong with one that can't be.
 func TestTargetOnCluster(t *testing.T) {
+	t.Parallel()
 	c, flags := inNamespace(t)
 	node := serveWeb(t, c)
 	at := "http://web." + c.Namespace + ".svc"
