@@ -122,7 +122,7 @@ tests() {
 		trap "'$cluster' down; rm -rf '$work'" EXIT
 	fi
 	began=$SECONDS
-	NETDELTA_KUBECONFIG=$("$cluster" up --ipv6 2>"$work/said") || status=$?
+	NETDELTA_KUBECONFIG=$("$cluster" up --ipv6 --workers 4 2>"$work/said") || status=$?
 	cat "$work/said" >&2
 	if ((status != 0)); then
 		skipped "$work/said" || return "$status"
