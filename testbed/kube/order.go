@@ -4,15 +4,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"netdelta/testbed"
 	"netdelta/testbed/kube/inside"
 )
 
-// order is the command line by which netdelta starts a program in a pod.
+// order is the command line by which netdelta starts a program in a pod. Where the user of this machine keeps files means nothing there.
 func order(at Place, cmd testbed.Command) ([]string, error) {
-	text, err := json.Marshal(inside.Order{Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, CPUs: cmd.CPUs})
+	env := slices.DeleteFunc(slices.Clone(cmd.Env), func(e string) bool {
+		return strings.HasPrefix(e, "HOME=") || strings.HasPrefix(e, "XDG_CACHE_HOME=")
+	})
+	text, err := json.Marshal(inside.Order{Path: cmd.Path, Args: cmd.Args, Env: env, CPUs: cmd.CPUs})
 	if err != nil {
 		return nil, err
 	}
