@@ -71,8 +71,14 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	n.Design.override(o, set)
 	n.mtu(o.MTU, set)
 	n.families(trimmed(o.Family), set)
-	n.targets(o.Target, set)
-	n.storageClasses(trimmed(o.StorageClass), set)
+	if len(o.Target) > 0 {
+		set("factors.target", "--target")
+		n.common(&n.Factors.Target, o.Target, func(l *Levels) *[]string { return &l.Target })
+	}
+	if len(o.StorageClass) > 0 {
+		set("factors.storage_class", "--storage-class")
+		n.common(&n.Factors.StorageClass, trimmed(o.StorageClass), func(l *Levels) *[]string { return &l.StorageClass })
+	}
 	if err := n.factors(o.Factors, set).sorted(); err != nil {
 		return nil, err
 	}
@@ -155,28 +161,11 @@ func (s *Study) families(levels []string, set func(path, flag string)) {
 	s.merge()
 }
 
-// targets has every workload run against these endpoints.
-func (s *Study) targets(levels []string, set func(path, flag string)) {
-	if len(levels) == 0 {
-		return
-	}
-	set("factors.target", "--target")
-	s.Factors.Target = slices.Clone(levels)
+// common gives all workloads the same levels of a factor, in place of those that they have of their own.
+func (s *Study) common(factor *[]string, levels []string, own func(*Levels) *[]string) {
+	*factor = slices.Clone(levels)
 	for i := range s.Workloads {
-		s.Workloads[i].Levels.Target = nil
-	}
-	s.merge()
-}
-
-// storageClasses has every workload keep its blocks in volumes of these classes.
-func (s *Study) storageClasses(levels []string, set func(path, flag string)) {
-	if len(levels) == 0 {
-		return
-	}
-	set("factors.storage_class", "--storage-class")
-	s.Factors.StorageClass = slices.Clone(levels)
-	for i := range s.Workloads {
-		s.Workloads[i].Levels.StorageClass = nil
+		*own(&s.Workloads[i].Levels) = nil
 	}
 	s.merge()
 }

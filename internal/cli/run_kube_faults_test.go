@@ -95,15 +95,22 @@ func sound(t *testing.T, dir string) {
 	}
 }
 
-// An API server that is restarted, and a node that is lost for a while, cost trials of the builds that were under way; the run waits
-// for them and goes on.
-func TestNodeFaultsOnCluster(t *testing.T) {
+// ownCluster needs the cluster of make cluster-up, of which a test can end programs and change networks.
+func ownCluster(t *testing.T) supervisor.Folder {
+	t.Helper()
 	kubeconfig := require.Cluster(t)
 	folder, err := supervisor.Own()
 	if err != nil {
 		t.Fatal(err)
 	}
-	require.Need(t, "the cluster of make cluster-up, whose programs it can end", folder.Kubeconfig() == kubeconfig)
+	require.Need(t, "a cluster of this machine's (make cluster-up)", folder.Kubeconfig() == kubeconfig)
+	return folder
+}
+
+// An API server that is restarted, and a node that is lost for a while, cost trials of the builds that were under way; the run waits
+// for them and goes on.
+func TestNodeFaultsOnCluster(t *testing.T) {
+	folder := ownCluster(t)
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)
 	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--rounds", "150", "--out", "run"}, flags...)...))

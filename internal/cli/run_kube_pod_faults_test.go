@@ -18,8 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"netdelta/internal/require"
-	"netdelta/scripts/cluster/supervisor"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 )
@@ -36,12 +34,7 @@ type fault struct {
 // Pods that are evicted or run out of memory, streams that are cut and a node on which everything dies cost trials of the build that was under
 // way, by the name that Kubernetes has for it; the run goes on with fresh pods.
 func TestPodFaultsOnCluster(t *testing.T) {
-	kubeconfig := require.Cluster(t)
-	folder, err := supervisor.Own()
-	if err != nil {
-		t.Fatal(err)
-	}
-	require.Need(t, "the cluster of make cluster-up, whose programs it can end", folder.Kubeconfig() == kubeconfig)
+	folder := ownCluster(t)
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)
 	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--rounds", "200", "--memory", "96Mi", "--out", "run"}, flags...)...))

@@ -20,11 +20,7 @@ const secondaryNetwork = `{"cniVersion": "0.3.1", "name": "run", "type": "macvla
 // withSecondary has Multus attach pods until the end of the test, and returns the name of a network in the cluster's namespace.
 func withSecondary(t *testing.T, c *kube.Cluster) string {
 	t.Helper()
-	folder, err := supervisor.Own()
-	if err != nil {
-		t.Fatal(err)
-	}
-	require.Need(t, "a cluster of this machine's (make cluster-up)", folder.Kubeconfig() == require.Cluster(t))
+	folder := ownCluster(t)
 	is, err := folder.Status()
 	if err != nil {
 		t.Fatal(err)
