@@ -319,8 +319,10 @@ func TestNetworksOnCluster(t *testing.T) {
 				{"10.96.100.1 80", "reached by [::ffff:" + client + "]"},
 				{"10.77.0.11 30080", "reached by "},
 			} {
-				const ask = `for i in $(seq 100); do
-	printf 'GET /cgi-bin/who HTTP/1.0\r\n\r\n' | timeout 5 nc %s 2>/dev/null | grep reached && exit
+				// A shell says of what it waits for that it was terminated.
+				const ask = `exec 2>/dev/null
+for i in $(seq 100); do
+	printf 'GET /cgi-bin/who HTTP/1.0\r\n\r\n' | timeout 5 nc %s | grep reached && exit
 	sleep 0.1
 done; exit 1`
 				if got := kubectl("exec", "client", "--", "sh", "-c", fmt.Sprintf(ask, c.at)); !strings.HasPrefix(got, c.want) {
