@@ -133,7 +133,7 @@ func sleepUntil(at time.Duration) error {
 	defer runtime.UnlockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // without it the start is 50 us later
 	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) }()
-	until := unix.NsecToTimespec(at.Nanoseconds())
+	until := unix.NsecToTimespec(max(at, 0).Nanoseconds()) // the kernel knows no moment before it was booted
 	for {
 		err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &until, nil)
 		if err == nil {
