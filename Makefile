@@ -82,7 +82,7 @@ cluster-down: ## end the cluster
 .PHONY: test-kubernetes
 test-kubernetes: ## the tests that need a cluster, on one that is up or that is made for them (PKGS)
 	@scripts/setup.sh test
-	@scripts/kubernetes.sh test $(PKGS)
+	@scripts/test-kubernetes.sh $(PKGS)
 
 .PHONY: generate
 generate: ## compile the eBPF programs and write the Go files that embed them

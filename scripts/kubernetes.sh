@@ -2,13 +2,9 @@
 # kubernetes.sh prints the folder of the programs of a Kubernetes cluster pinned in tools/kubernetes, and builds them first when
 # they are not there yet: some fifteen minutes of processor time, once on a machine.
 #
-# kubernetes.sh test [PACKAGES] brings a cluster up unless one is up, runs the tests that need one, and ends the cluster if it began it.
-#
 # The folder's name is a hash of everything that decides what the programs are, so that a change of a pin builds anew.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=scripts/twice.sh
-. scripts/twice.sh
 pins=tools/kubernetes
 recipe=3 # another number here builds all programs anew
 home=${XDG_CACHE_HOME:-${HOME:?HOME or XDG_CACHE_HOME must say where to keep the programs}/.cache}/netdelta
@@ -89,69 +85,4 @@ programs() {
 	echo "$folder"
 }
 
-# on_cluster FLAGS PACKAGE... runs tests that need a cluster. They are sent to pods, which have no libraries; most of their time they wait.
-on_cluster() { CGO_ENABLED=0 go test -json -count=1 -p 1 -parallel 4 -timeout 40m "$@"; }
-
-first() { on_cluster -run OnCluster "${packages[@]}"; }
-
-one() { on_cluster -run "$2" "$1"; }
-
-# skipped says what this machine lacks for a cluster, in the words of the file; it fails where it lacks nothing.
-skipped() {
-	local why
-	why=$(grep -o 'unsupported: .*' "$1") || return 1
-	printf 'skip: test-kubernetes: %s\n' "$why" | tee ${NETDELTA_SKIPS:+"$NETDELTA_SKIPS/test-kubernetes"}
-}
-
-# tests PACKAGES runs the tests that need a cluster: those with OnCluster in their names, in those of the packages that have such.
-tests() {
-	local work cluster packages began=$SECONDS status=0 mine=no
-	NETDELTA_KUBERNETES=$(programs)
-	export NETDELTA_KUBERNETES
-	printf -- '--- programs of the cluster: %d s\n' $((SECONDS - began))
-	work=$(mktemp -d)
-	chmod 755 "$work" # other users run the program under test
-	cluster=$work/cluster
-	# shellcheck disable=SC2064 # the name is known now
-	trap "rm -rf '$work'" EXIT
-	go build -o "$work/" ./scripts/cluster ./scripts/testreport
-	CGO_ENABLED=0 go build -o "$work/" ./cmd/netdelta
-	if ! "$cluster" status >/dev/null 2>&1; then
-		mine=yes
-		# shellcheck disable=SC2064 # the names are known now
-		trap "'$cluster' down; rm -rf '$work'" EXIT
-	fi
-	began=$SECONDS
-	NETDELTA_KUBECONFIG=$("$cluster" up --ipv6 --workers 4 2>"$work/said") || status=$?
-	cat "$work/said" >&2
-	if ((status != 0)); then
-		skipped "$work/said" || return "$status"
-		return 0
-	fi
-	export NETDELTA_KUBECONFIG
-	printf -- '--- cluster up: %d s\n' $((SECONDS - began))
-	began=$SECONDS
-	# What workloads with daemons find in their pods, and the program under test: few tests stream that.
-	NETDELTA_TESTED=$work/netdelta
-	NETDELTA_IMAGE=$("$cluster" programs --netdelta "$NETDELTA_TESTED" | tail -1)
-	export NETDELTA_TESTED NETDELTA_IMAGE
-	printf -- '--- image of programs: %d s\n' $((SECONDS - began))
-	readarray -t packages < <(go list -f '{{.Dir}}' "$@" | while read -r folder; do
-		! grep -ql 'func Test[A-Za-z0-9_]*OnCluster' "$folder"/*_test.go 2>/dev/null || echo "$folder"
-	done)
-	began=$SECONDS
-	twice "$work" first one ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test-kubernetes"} || status=$?
-	printf -- '--- tests: %d s\n' $((SECONDS - began))
-	if [[ $mine == yes ]]; then
-		began=$SECONDS
-		"$cluster" down
-		printf -- '--- cluster down: %d s\n' $((SECONDS - began))
-	fi
-	return "$status"
-}
-
-case ${1:-} in
-"") programs ;;
-test) tests "${@:2}" ;;
-*) echo "usage: kubernetes.sh [test [PACKAGES]]" >&2 && exit 2 ;;
-esac
+programs

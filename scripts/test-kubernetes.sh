@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# test-kubernetes.sh [PACKAGES] runs the tests that need a Kubernetes cluster: those with OnCluster in their names.
+#
+# A cluster that is up is taken, and left up. Otherwise two are made for the tests and ended after them, one for those of whole runs,
+# whose nodes get the programs that workloads run, and one for all others: most of the time such tests wait, and those that
+# end programs of nodes or change the network can't share a cluster with others.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/twice.sh
+. scripts/twice.sh
+
+work=$(mktemp -d)
+chmod 755 "$work" # other users run the program under test
+mine=()           # the folders for caches of the clusters that were made here
+
+# as CACHE COMMAND... runs a command for the cluster whose files are below a folder for caches.
+as() { XDG_CACHE_HOME=$1 "${@:2}"; }
+
+# leave ends what was made here.
+leave() {
+	local cache began=$SECONDS
+	for cache in "${mine[@]}"; do as "$cache" "$work/cluster" down || true; done
+	rm -rf "$work"
+	((${#mine[@]} == 0)) || printf -- '--- clusters down: %d s\n' $((SECONDS - began))
+}
+trap leave EXIT
+
+# with_tests PACKAGES prints those of them that have tests of a cluster: their import path and their folder.
+with_tests() {
+	local path folder
+	go list -f '{{.ImportPath}} {{.Dir}}' "$@" | while read -r path folder; do
+		! grep -ql 'func Test[A-Za-z0-9_]*OnCluster' "$folder"/*_test.go 2>/dev/null || echo "$path $folder"
+	done
+}
+
+# is_run PACKAGE is true for packages whose tests are whole runs.
+is_run() { [[ " ${runs[*]} " == *" $1 "* ]]; }
+
+# skipped says what this machine lacks for a cluster, in the words of the file; it fails where it lacks nothing.
+skipped() {
+	local why
+	why=$(grep -o 'unsupported: .*' "$1") || return 1
+	printf 'skip: test-kubernetes: %s\n' "$why" | tee ${NETDELTA_SKIPS:+"$NETDELTA_SKIPS/test-kubernetes"}
+}
+
+# make CACHE brings up the cluster of a folder for caches, or ends the script where this machine can have none.
+make() {
+	local began=$SECONDS
+	mkdir "$1"
+	mine+=("$1")
+	if ! as "$1" "$work/cluster" up --ipv6 --workers 4 >/dev/null 2>"$1/said"; then
+		cat "$1/said" >&2
+		skipped "$1/said" && exit
+		exit 1
+	fi
+	cat "$1/said" >&2
+	printf -- '--- cluster up: %d s\n' $((SECONDS - began))
+}
+
+# equip CACHE gives the nodes the programs that workloads run, and the program under test: few tests stream that.
+equip() {
+	local began=$SECONDS
+	as "$1" "$work/cluster" programs --netdelta "$NETDELTA_TESTED" >"$work/programs"
+	printf -- '--- image of programs: %d s\n' $((SECONDS - began))
+}
+
+# on_cluster CACHE FLAGS PACKAGE... runs tests on a cluster. They are sent to pods, which have no libraries.
+on_cluster() {
+	local image=
+	if [[ $1 == "$first_cache" && -e $work/programs ]]; then image=$(tail -1 "$work/programs"); fi
+	NETDELTA_KUBECONFIG=$1/netdelta/cluster/kubeconfig NETDELTA_IMAGE=$image CGO_ENABLED=0 as "$1" \
+		go test -json -count=1 -p 1 -parallel 4 -timeout 40m "${@:2}"
+}
+
+# first runs all tests: those of both clusters at once, unless they are one.
+first() {
+	local status=0 beside=
+	if [[ $first_cache != "$second_cache" ]]; then
+		on_others &
+		beside=$!
+	else
+		on_others || status=$?
+	fi
+	if ((${#runs[@]} > 0)); then
+		equip "$first_cache" && on_cluster "$first_cache" -run OnCluster "${runs[@]}" || status=$?
+	fi
+	[[ -z $beside ]] || wait "$beside" || status=$?
+	cat "$work/events"
+	return "$status"
+}
+
+# on_others runs the tests that are no whole runs, and keeps what comes of them: two streams of events can't be one.
+on_others() {
+	true >"$work/events"
+	((${#others[@]} == 0)) || on_cluster "$second_cache" -run OnCluster "${others[@]}" >"$work/events"
+}
+
+# one PACKAGE PATTERN runs tests of a package.
+one() {
+	local cache=$second_cache
+	if is_run "$1"; then cache=$first_cache; fi
+	on_cluster "$cache" -run "$2" "$1"
+}
+
+# What the go command keeps is the same for both clusters.
+GOCACHE=$(go env GOCACHE)
+began=$SECONDS
+NETDELTA_KUBERNETES=$(scripts/kubernetes.sh)
+export GOCACHE NETDELTA_KUBERNETES
+printf -- '--- programs of the cluster: %d s\n' $((SECONDS - began))
+go build -o "$work/" ./scripts/cluster ./scripts/testreport
+NETDELTA_TESTED=$work/netdelta
+export NETDELTA_TESTED
+CGO_ENABLED=0 go build -o "$NETDELTA_TESTED" ./cmd/netdelta
+
+runs=()
+others=()
+while read -r path folder; do
+	if grep -q NETDELTA_IMAGE "$folder"/*_test.go; then runs+=("$path"); else others+=("$path"); fi
+done < <(with_tests "${@:-./...}")
+
+first_cache=${XDG_CACHE_HOME:-$HOME/.cache}
+second_cache=$first_cache
+if ! "$work/cluster" status >/dev/null 2>&1; then
+	first_cache=$work/first
+	second_cache=$work/second
+	if ((${#others[@]} > 0)); then make "$second_cache"; fi
+	if ((${#runs[@]} > 0)); then make "$first_cache"; fi
+fi
+
+began=$SECONDS
+status=0
+twice "$work" first one ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test-kubernetes"} || status=$?
+printf -- '--- tests: %d s\n' $((SECONDS - began))
+exit "$status"
