@@ -32,6 +32,7 @@ stamp() {
 # is newer than Kubernetes' own.
 build_flanneld() {
 	local source copy=$fresh/.flannel module=github.com/flannel-io/flannel
+	go mod download -C "$pins/flannel" $module >&2 # on a fresh machine it stands nowhere yet
 	source=$(go list -C "$pins/flannel" -m -f '{{.Dir}}' $module)
 	mkdir "$copy"
 	cp -r --no-preserve=mode "$source" "$copy/source"
