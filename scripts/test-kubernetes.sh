@@ -43,8 +43,8 @@ skipped() {
 	printf 'skip: test-kubernetes: %s\n' "$why" | tee ${NETDELTA_SKIPS:+"$NETDELTA_SKIPS/test-kubernetes"}
 }
 
-# make CACHE brings up the cluster of a folder for caches, or ends the script where this machine can have none.
-make() {
+# bring_up CACHE brings up the cluster of a folder for caches, or ends the script where this machine can have none.
+bring_up() {
 	local began=$SECONDS
 	mkdir "$1"
 	mine+=("$1")
@@ -76,8 +76,12 @@ on_cluster() {
 first() {
 	local status=0 beside=
 	if [[ $first_cache != "$second_cache" ]]; then
+		set -m # a process group of its own, which can be ended with all that is in it
 		on_others &
 		beside=$!
+		set +m
+		# shellcheck disable=SC2064 # the number is known now
+		trap "kill -- -$beside 2>/dev/null || true" EXIT
 	else
 		on_others || status=$?
 	fi
@@ -124,8 +128,8 @@ second_cache=$first_cache
 if ! "$work/cluster" status >/dev/null 2>&1; then
 	first_cache=$work/first
 	second_cache=$work/second
-	if ((${#others[@]} > 0)); then make "$second_cache"; fi
-	if ((${#runs[@]} > 0)); then make "$first_cache"; fi
+	if ((${#others[@]} > 0)); then bring_up "$second_cache"; fi
+	if ((${#runs[@]} > 0)); then bring_up "$first_cache"; fi
 fi
 
 began=$SECONDS
