@@ -227,21 +227,32 @@ func TestNeighbour(t *testing.T) {
 			}
 		}
 	}
-	// In turn, so that what else this machine does meanwhile is the same with them and without.
-	var cpus, walls [2][]float64
-	for i := range 22 {
-		with := i % 2
-		tell([]unix.Signal{unix.SIGSTOP, unix.SIGCONT}[with])
-		used, took := each(t, m, c, 1, 50)
-		cpus[with], walls[with] = append(cpus[with], used), append(walls[with], took)
+	// In turn, so that what else this machine does meanwhile is the same with them and without. What it does may still favour one of
+	// the two: then once more. Neighbours that were counted as work would make it three times as much, however often.
+	var wrong error
+	for range 4 {
+		var cpus, walls [2][]float64
+		for i := range 22 {
+			with := i % 2
+			tell([]unix.Signal{unix.SIGSTOP, unix.SIGCONT}[with])
+			used, took := each(t, m, c, 1, 50)
+			cpus[with], walls[with] = append(cpus[with], used), append(walls[with], took)
+		}
+		alone, beside := stats.Median(cpus[0]), stats.Median(cpus[1])
+		wrong = nil
+		if quick, slow := stats.Median(walls[0]), stats.Median(walls[1]); slow < 1.15*quick {
+			wrong = fmt.Errorf("three busy neighbours took nothing away: %.0f us, %.0f us alone", slow, quick)
+		} else if beside > 1.25*alone || beside < 0.8*alone {
+			wrong = fmt.Errorf("a transaction takes %.1f us of processor time beside neighbours, %.1f us alone", beside, alone)
+		}
+		if wrong == nil {
+			break
+		}
+		t.Log(wrong)
 	}
 	tell(unix.SIGCONT)
-	alone, beside := stats.Median(cpus[0]), stats.Median(cpus[1])
-	if quick, slow := stats.Median(walls[0]), stats.Median(walls[1]); slow < 1.15*quick {
-		t.Errorf("three busy neighbours took nothing away: %.0f us, %.0f us alone", slow, quick)
-	}
-	if beside > 1.25*alone || beside < 0.8*alone {
-		t.Errorf("a transaction takes %.1f us of processor time beside neighbours, %.1f us alone", beside, alone)
+	if wrong != nil {
+		t.Error(wrong)
 	}
 }
 

@@ -28,11 +28,16 @@ import (
 
 // One look decides over a packet, however many rules there are.
 func TestGuardCost(t *testing.T) {
-	ratio := ofRoundTrips(t, result.Conditions{Policy: result.PolicyEBPF, PolicyRules: 10}, result.Conditions{Policy: result.PolicyEBPF, PolicyRules: 10_000})
-	t.Logf("10000 rules cost %.2f times what 10 do", ratio)
-	if ratio > 1.5 {
-		t.Errorf("10000 rules cost %.2f times what 10 do, want about the same", ratio)
+	few, many := result.Conditions{Policy: result.PolicyEBPF, PolicyRules: 10}, result.Conditions{Policy: result.PolicyEBPF, PolicyRules: 10_000}
+	// Two builds may differ by more than this, on a busy machine, for reasons of their own. A look at each rule would always show.
+	for range 3 {
+		ratio := ofRoundTrips(t, few, many)
+		t.Logf("10000 rules cost %.2f times what 10 do", ratio)
+		if ratio <= 1.5 {
+			return
+		}
 	}
+	t.Error("10000 rules cost more than 10 do in three pairs of builds")
 }
 
 // After a swap pods are guarded at the devices of the new network.
