@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/network"
@@ -312,11 +313,7 @@ func (d *Driver) slotCount() int {
 // takeSlot takes a range of ports that no testbed has which shares the nodes' namespaces: those of this run, and those of others as
 // far as they show. Ranges are taken in turn, so that none is taken again while connections of it may linger.
 func (d *Driver) takeSlot(ctx context.Context) (int, error) {
-	var others *corev1.PodList
-	err := persist(ctx, func() (err error) {
-		others, err = d.cluster.API.CoreV1().Pods(d.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: SelectAll + "," + LabelRun + "!=" + string(d.Run())})
-		return err
-	})
+	others, err := d.podsOfOthers(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("look which ports other runs use: %w", mendable(err))
 	}
@@ -342,6 +339,21 @@ func (d *Driver) takeSlot(ctx context.Context) (int, error) {
 		}
 	}
 	return 0, errors.New("all ranges of ports on the nodes are taken: measure fewer networks at once, or end other runs")
+}
+
+// podsOfOthers are the pods of other runs: of those in all namespaces where this user may look into them, else of those in the run's own.
+func (d *Driver) podsOfOthers(ctx context.Context) (pods *corev1.PodList, err error) {
+	others := metav1.ListOptions{LabelSelector: SelectAll + "," + LabelRun + "!=" + string(d.Run())}
+	for _, namespace := range []string{metav1.NamespaceAll, d.cluster.Namespace} {
+		err = persist(ctx, func() (err error) {
+			pods, err = d.cluster.API.CoreV1().Pods(namespace).List(ctx, others)
+			return err
+		})
+		if !apierrors.IsForbidden(err) {
+			break
+		}
+	}
+	return pods, err
 }
 
 // giveBack frees a range of ports.

@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // node is one that takes pods, unless it is changed.
@@ -84,17 +87,33 @@ func TestSlots(t *testing.T) {
 	start := int(uint64(0x0a1b2c3d) % uint64(d.slotCount()))
 	first := firstHostPort + start*10
 	other.Annotations = map[string]string{annotationPorts: portsText(first, first+9)}
-	l.cluster.API = fake.NewClientset(other)
-	got := map[int]bool{}
-	for range 3 {
+	foreign := other.DeepCopy()
+	foreign.Namespace = "another"
+	foreign.Annotations = map[string]string{annotationPorts: portsText(first+10, first+19)}
+	api := fake.NewClientset(other, foreign)
+	l.cluster.API = api
+	take := func() int {
+		t.Helper()
 		slot, err := d.takeSlot(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got[slot] || slot == start {
+		return slot
+	}
+	got := map[int]bool{}
+	for range 3 {
+		slot := take()
+		if got[slot] || slot == start || slot == start+1 {
 			t.Errorf("slot %d is taken", slot)
 		}
 		got[slot] = true
+	}
+	// Who may not look into other namespaces looks into his own.
+	api.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return a.GetNamespace() == "", nil, apierrors.NewForbidden(corev1.Resource("pods"), "", nil)
+	})
+	if slot := take(); slot != start+1 {
+		t.Errorf("slot %d, want the one that a run in another namespace has", slot)
 	}
 	for _, text := range []string{"", "21000", "21000-", "1-2", "21000-99999", "21010-21000", "x-y"} {
 		if first, last, ok := portRange(text); ok {
