@@ -40,7 +40,7 @@ func (c *Cluster) fate(ctx context.Context, at Place, status int) string {
 		switch {
 		case apierrors.IsNotFound(err):
 			return "its pod was deleted"
-		case err != nil && ctx.Err() == nil:
+		case err != nil && ctx.Err() == nil && last != stillRuns: // what was seen is more than that it is seen no more
 			last = fmt.Sprintf(fateUnknown+": %v", err)
 		case err == nil:
 			if at.UID != "" && pod.UID != at.UID {

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // podWith is a pod on node w1 with a status.
@@ -70,6 +73,25 @@ func TestFate(t *testing.T) {
 	if got := homeless.fate(t.Context(), at, 0); got != "its node w1 is no longer there" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// TestFateSeenOnce: that a pod was seen to run is not taken back when it can be seen no more.
+func TestFateSeenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset(podWith(corev1.PodStatus{Phase: corev1.PodRunning}), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}})
+		c, looks := &Cluster{API: api, Namespace: "measured"}, 0
+		api.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			looks++
+			return looks > 2, nil, errors.New("would exceed context deadline")
+		})
+		if got := c.fate(t.Context(), Place{Namespace: "measured", Pod: "p"}, 0); got != stillRuns || looks < 3 {
+			t.Errorf("after %d looks: %q", looks, got)
+		}
+		looks = 3
+		if got := c.fate(t.Context(), Place{Namespace: "measured", Pod: "p"}, 0); got != fateUnknown+": would exceed context deadline" {
+			t.Errorf("never seen: %q", got)
+		}
+	})
 }
 
 func TestObstacle(t *testing.T) {
