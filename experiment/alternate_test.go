@@ -162,8 +162,8 @@ func byBuild(trials []result.Trial) map[int][]string {
 // Each state of a cluster is measured in builds of its own against the baseline of the same state, and the cluster is in the state
 // in which it was found between them and after them.
 func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
-	// An interval takes six blocks. Two more are for what other work on the machine disturbs.
-	const blocks, needed = 8, 6
+	// An interval takes six blocks. As many more are for what other work on the machine disturbs.
+	const blocks, needed = 12, 6
 	c, g := changing(t, blocks, testbed.Change{Network: "vxlan-on"}, testbed.Change{Network: "slow"})
 	run := mustRun(t, c)
 	// It may be resolved before its last block, in all states alike.
@@ -198,8 +198,7 @@ func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
 		t.Errorf("slow ground: %.3f, %v against %v, elsewhere %v", slow.Ratio, time.Duration(slow.Value), time.Duration(slow.BaselineValue), time.Duration(pod.BaselineValue))
 	}
 	for _, d := range run.Deltas {
-		// A block of which all was disturbed is left out.
-		if (d.RatioLow != nil) != (d.Blocks >= needed) || d.Blocks == 0 {
+		if d.RatioLow == nil || d.Blocks < needed {
 			t.Errorf("%s %s has %d blocks, an interval: %v", d.Cell, d.Metric, d.Blocks, d.RatioLow != nil)
 		}
 	}

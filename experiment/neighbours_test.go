@@ -94,7 +94,6 @@ func TestNeighboursInBlocks(t *testing.T) {
 	var without []string
 	for range 3 { // what else runs on this machine may disturb any burst; neighbours of the run's own would disturb them in all runs
 		c := setUp(t, s, 2, nil)
-		c.Program = ahead(t, c.Program)
 		mustRun(t, c)
 		without = nil
 		for _, tr := range journal(t, c) {

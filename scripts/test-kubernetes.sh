@@ -89,6 +89,7 @@ first() {
 		equip "$first_cache" && on_cluster "$first_cache" -run OnCluster "${runs[@]}" || status=$?
 	fi
 	[[ -z $beside ]] || wait "$beside" || status=$?
+	trap - EXIT # its number may be another's from now on
 	cat "$work/events"
 	return "$status"
 }
