@@ -5,8 +5,8 @@ import (
 	"os"
 	"slices"
 
+	"netdelta/agent"
 	"netdelta/experiment/study"
-	"netdelta/internal/agent"
 	"netdelta/internal/machine"
 	"netdelta/probe/cpu"
 	"netdelta/probe/pressure"

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/result"
 	"netdelta/testbed"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/machine"
 	"netdelta/internal/require"
 	"netdelta/network"

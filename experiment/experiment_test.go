@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/agent"
 	"netdelta/experiment"
 	"netdelta/experiment/study"
 	"netdelta/insight"
-	"netdelta/internal/agent"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/network"

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
-	"netdelta/internal/engine"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"

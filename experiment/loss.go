@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 )
 
 // agents are those of a seat that it has by now.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/agent"
 	"netdelta/experiment"
 	"netdelta/experiment/study"
-	"netdelta/internal/agent"
 	"netdelta/internal/machine"
 	"netdelta/internal/require"
 	"netdelta/network"

@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"time"
 
+	"netdelta/agent"
 	"netdelta/experiment/study"
-	"netdelta/internal/agent"
 	"netdelta/internal/machine"
 	"netdelta/probe/cpu"
 	"netdelta/result"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/agent"
 	"netdelta/experiment/plan"
-	"netdelta/internal/agent"
 	"netdelta/probe/cpu"
 	"netdelta/probe/pressure"
 	"netdelta/result"

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/network"
 	"netdelta/probe/bounds"
 	"netdelta/probe/cpu"

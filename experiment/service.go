@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/agent"
 	"netdelta/experiment/plan"
-	"netdelta/internal/agent"
 	"netdelta/result"
 	"netdelta/workload"
 )

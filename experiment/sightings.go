@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/result"
 	"netdelta/testbed"
 )

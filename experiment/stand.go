@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/agent"
 	"netdelta/experiment/plan"
-	"netdelta/internal/agent"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/agent"
 	"netdelta/experiment/plan"
-	"netdelta/internal/agent"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/probe/pressure"
 )
 

@@ -15,9 +15,9 @@ unraced=(
 	netdelta/cmd/...
 	netdelta/experiment
 	netdelta/experiment/tracing
-	netdelta/internal/cli
+	netdelta/cli
 	netdelta/internal/clock
-	netdelta/internal/engine
+	netdelta/engine
 	netdelta/internal/native
 	netdelta/internal/netns
 	netdelta/internal/repotest

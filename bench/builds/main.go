@@ -15,7 +15,7 @@ import (
 	"os/signal"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/stats"

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"

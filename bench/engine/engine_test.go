@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/workload/catalogue"

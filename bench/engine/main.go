@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/clock"
 	"netdelta/workload/catalogue"
 )

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/agent"
 	"netdelta/experiment/fleet"
-	"netdelta/internal/agent"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"

@@ -15,7 +15,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/workload/catalogue"
 )
 

@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/stats"

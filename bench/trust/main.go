@@ -14,7 +14,7 @@ import (
 	"os/signal"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/testbed/lab/udptun"
 	"netdelta/workload/catalogue"
 )

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"netdelta/internal/cli"
+	"netdelta/cli"
 )
 
 func main() {

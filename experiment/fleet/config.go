@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"

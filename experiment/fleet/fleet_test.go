@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/agent"
 	"netdelta/experiment/fleet"
-	"netdelta/internal/agent"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/network"

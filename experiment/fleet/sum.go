@@ -6,7 +6,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/result"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/workload"
 )
 

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/agent"
 	"netdelta/experiment"
 	"netdelta/experiment/guest"
 	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
 	"netdelta/insight"
-	"netdelta/internal/agent"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/network"

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"

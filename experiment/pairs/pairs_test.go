@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/agent"
 	"netdelta/experiment/pairs"
 	insight "netdelta/insight/pairs"
-	"netdelta/internal/agent"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/network"

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/testbed"

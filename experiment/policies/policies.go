@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/testbed/kube/inside"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/testbed/kube/inside"
 )
 

@@ -120,7 +120,7 @@ func TestCallsExist(t *testing.T) {
 	verbs := map[string]bool{"agent": true, "completion": true, "help": true}
 	flags := map[string]bool{"help": true, "version": true}
 	for _, s := range sources(t, false) {
-		if s.folder() != "internal/cli" {
+		if s.folder() != "cli" {
 			continue
 		}
 		for _, m := range verb.FindAllSubmatch(s.text, -1) {

@@ -16,7 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/leak"
 	"netdelta/internal/machine"
 	"netdelta/internal/native"

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/probe/path"

@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"

@@ -1,7 +1,7 @@
 // Package sockets puts together what the kernel says of the sockets of a trial's both ends: what full buffers and full listen
 // queues turned away, how large the buffers were, and TCP_INFO of the server's end beside the client's.
 //
-// Each end reads its own (package internal/engine), when the trial is over, so that nothing of it is in what is measured:
+// Each end reads its own (package engine), when the trial is over, so that nothing of it is in what is measured:
 // the drops of datagram sockets (SO_MEMINFO), the overflows of the listening socket (ListenOverflows of its namespace, as
 // far as the socket has itself turned anything away), SO_SNDBUF and SO_RCVBUF. Loss that shows here was not the network's:
 // the packets had come through it, and their receiver was too slow.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/probe/probetest"

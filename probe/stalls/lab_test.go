@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/probe/cpu"

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/stats"
 )

@@ -16,7 +16,7 @@ import (
 	"unicode"
 
 	"netdelta/insight"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/unit"
 )

@@ -15,8 +15,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"netdelta/internal/ui"
 	"netdelta/report/rows"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"netdelta/internal/ui"
 	"netdelta/probe/flame"
 	"netdelta/report/page"
+	"netdelta/report/ui"
 	"netdelta/unit"
 )
 

@@ -6,7 +6,7 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 )
 
 // WriteText prints what the page says in words: what each network took of the processors, and the functions of the page's

@@ -11,7 +11,7 @@ import (
 
 	"netdelta/experiment/fleet"
 	insight "netdelta/insight/fleet"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/unit"
 )

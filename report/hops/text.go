@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"netdelta/insight/hops"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/unit"
 )
 

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"netdelta/insight/hops"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 )
 
 // WriteWatch prints the hops of a running program's connections. The error is that of w.

@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	where "netdelta/insight/hops"
-	"netdelta/internal/ui"
 	pages "netdelta/report/page"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

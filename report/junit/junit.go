@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"netdelta/insight"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/stats"
 )

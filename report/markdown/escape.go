@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 )
 
 // escape makes text from outside (names, notes, what a study asks) stand for itself in Markdown: in a paragraph, a list or a

@@ -19,8 +19,8 @@ import (
 	"github.com/prometheus/common/model"
 
 	"netdelta/internal/leak"
-	"netdelta/internal/ui"
 	"netdelta/report/reporttest"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 )
 
 // label is a name with its value.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	insight "netdelta/insight/pairs"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/unit"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"netdelta/experiment/policies"
 	insight "netdelta/insight/policies"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/unit"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"netdelta/insight"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

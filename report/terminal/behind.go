@@ -2,7 +2,7 @@ package terminal
 
 import (
 	"netdelta/insight"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"netdelta/internal/ui"
 	"netdelta/report/reporttest"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

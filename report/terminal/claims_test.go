@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/insight"
-	"netdelta/internal/ui"
 	"netdelta/report/reporttest"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netdelta/internal/ui"
 	"netdelta/report/reporttest"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

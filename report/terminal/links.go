@@ -2,7 +2,7 @@ package terminal
 
 import (
 	"netdelta/insight"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 )
 
 // links shows how the traffic was spread over the links of bonds, in a run that has some.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"netdelta/insight"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netdelta/internal/engine"
+	"netdelta/engine"
 	"netdelta/result"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
-	"netdelta/internal/engine"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"netdelta/internal/engine"
+	"netdelta/engine"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netdelta/internal/engine"
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"

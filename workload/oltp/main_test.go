@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/daemon"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"

@@ -2,7 +2,7 @@
 package tcpcrr
 
 import (
-	"netdelta/internal/engine"
+	"netdelta/engine"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"

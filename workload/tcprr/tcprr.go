@@ -2,7 +2,7 @@
 package tcprr
 
 import (
-	"netdelta/internal/engine"
+	"netdelta/engine"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"

@@ -3,7 +3,7 @@
 package udprr
 
 import (
-	"netdelta/internal/engine"
+	"netdelta/engine"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"

@@ -3,7 +3,7 @@
 package udpstream
 
 import (
-	"netdelta/internal/engine"
+	"netdelta/engine"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"

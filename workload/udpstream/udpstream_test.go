@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/workload"
 	"netdelta/workload/udpstream"
 	"netdelta/workload/workloadtest"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/daemon"
 	"netdelta/internal/leak"
 	"netdelta/result"

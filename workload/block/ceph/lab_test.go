@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 	"netdelta/internal/daemon"
 	"netdelta/internal/require"
 	"netdelta/network"

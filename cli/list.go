@@ -11,7 +11,7 @@ import (
 
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/workload"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"netdelta/experiment"
-	"netdelta/internal/ui"
 	"netdelta/report/terminal"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
 	"netdelta/testbed/vm/inside"

@@ -13,8 +13,8 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
-	"netdelta/internal/ui"
 	"netdelta/report/annotations"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/testbed/lab/keep"
 )
 

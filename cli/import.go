@@ -12,7 +12,7 @@ import (
 
 	"netdelta/experiment/imported"
 	"netdelta/insight"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

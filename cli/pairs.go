@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"netdelta/agent"
 	"netdelta/experiment/pairs"
 	insight "netdelta/insight/pairs"
-	"netdelta/internal/agent"
-	"netdelta/internal/ui"
 	"netdelta/network"
 	report "netdelta/report/pairs"
+	"netdelta/report/ui"
 	"netdelta/stats"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netdelta/internal/ui"
 	"netdelta/report/reporttest"
+	"netdelta/report/ui"
 	"netdelta/testbed"
 	"netdelta/testbed/kube/survey"
 	"netdelta/unit"

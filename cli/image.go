@@ -10,7 +10,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/cobra"
 
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/testbed/kube/oci"
 )
 

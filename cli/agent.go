@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"netdelta/internal/agent"
+	"netdelta/agent"
 )
 
 func newAgentCommand(env *environment) *cobra.Command {

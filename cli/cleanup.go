@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/testbed/kube/change"
 	"netdelta/testbed/lab"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 	"netdelta/testbed/kube/survey"

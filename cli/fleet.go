@@ -11,15 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"netdelta/agent"
 	"netdelta/experiment/fleet"
 	"netdelta/experiment/plan"
 	"netdelta/experiment/studies"
 	insight "netdelta/insight/fleet"
-	"netdelta/internal/agent"
 	"netdelta/internal/suggest"
-	"netdelta/internal/ui"
 	"netdelta/network"
 	report "netdelta/report/fleet"
+	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/testbed"

@@ -11,8 +11,8 @@ import (
 
 	"netdelta/experiment/policies"
 	insight "netdelta/insight/policies"
-	"netdelta/internal/ui"
 	report "netdelta/report/policies"
+	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"

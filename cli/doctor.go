@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/internal/machine"
-	"netdelta/internal/ui"
 	"netdelta/network"
 	"netdelta/probe/pressure"
+	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"

@@ -17,7 +17,6 @@ import (
 	"netdelta/insight"
 	where "netdelta/insight/hops"
 	"netdelta/internal/suggest"
-	"netdelta/internal/ui"
 	"netdelta/report/benchfmt"
 	"netdelta/report/csv"
 	"netdelta/report/html"
@@ -26,6 +25,7 @@ import (
 	"netdelta/report/openmetrics"
 	"netdelta/report/parquet"
 	"netdelta/report/rows"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 

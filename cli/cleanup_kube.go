@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/testbed/kube"
 )
 

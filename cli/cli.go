@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/internal/machine"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 	"netdelta/testbed/lab/udptun"

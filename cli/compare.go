@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/insight"
-	"netdelta/internal/ui"
 	"netdelta/report/annotations"
 	"netdelta/report/junit"
 	"netdelta/report/markdown"
 	"netdelta/report/terminal"
+	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/stats"
 )

@@ -15,7 +15,7 @@ import (
 	"netdelta/experiment/study"
 	"netdelta/insight"
 	"netdelta/internal/machine"
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/vm/image"

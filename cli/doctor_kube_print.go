@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
-	"netdelta/internal/ui"
+	"netdelta/report/ui"
 	"netdelta/testbed/kube/survey"
 )
 
