@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,13 +33,11 @@ func files(t *testing.T, wanted func(path string) bool) []file {
 			return err
 		}
 		name := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(path, root), "/"))
-		if d.IsDir() {
-			for _, o := range outside {
-				if name == o {
-					return fs.SkipDir
-				}
+		if slices.Contains(outside, name) {
+			if d.IsDir() {
+				return fs.SkipDir
 			}
-			return nil
+			return nil // .git is a file in a worktree
 		}
 		if !d.Type().IsRegular() || !wanted(name) {
 			return nil
