@@ -208,7 +208,7 @@ func invoke[R any](ctx context.Context, a *Agent, op string, args any, deadline 
 			cause = fmt.Errorf("%w to %q within %v", errNoAnswer, op, deadline)
 			a.giveUp(cause)
 		}
-		return value, fmt.Errorf("pod %s: %w%s", a.pod.Name(), cause, a.fate())
+		return value, fmt.Errorf("pod %s: %w%s", a.pod.Name(), cause, a.failureReason())
 	}
 }
 
@@ -289,15 +289,15 @@ func (a *Agent) goneError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if tail := a.proc.Stderr(); tail != "" {
-		return fmt.Errorf("%w: pod %s: %w%s; its last words: %s", ErrGone, a.pod.Name(), a.gone, a.fate(), tail)
+		return fmt.Errorf("%w: pod %s: %w%s; its last words: %s", ErrGone, a.pod.Name(), a.gone, a.failureReason(), tail)
 	}
-	return fmt.Errorf("%w: pod %s: %w%s", ErrGone, a.pod.Name(), a.gone, a.fate())
+	return fmt.Errorf("%w: pod %s: %w%s", ErrGone, a.pod.Name(), a.gone, a.failureReason())
 }
 
-// fate is what became of the process, to be added to an error, where its testbed can tell.
-func (a *Agent) fate() string {
-	if f, ok := a.proc.(testbed.Fated); ok && f.Fate() != "" {
-		return ": " + f.Fate()
+// failureReason is why the process was lost, to be added to an error, where its testbed can tell.
+func (a *Agent) failureReason() string {
+	if why := a.proc.FailureReason(); why != "" {
+		return ": " + why
 	}
 	return ""
 }

@@ -138,7 +138,8 @@ func (p *localProcess) Close() error {
 	_ = p.Wait()
 	return nil
 }
-func (p *localProcess) Stderr() string { _ = p.Wait(); return strings.TrimSpace(p.stderr.String()) }
+func (p *localProcess) FailureReason() string { return "" }
+func (p *localProcess) Stderr() string        { _ = p.Wait(); return strings.TrimSpace(p.stderr.String()) }
 
 func start(t *testing.T, env ...string) *Agent {
 	t.Helper()

@@ -50,7 +50,7 @@ type environment struct {
 	terminal  io.Writer // what out writes to: it tells whether a person is reading
 	getenv    func(string) string
 	workloads []workload.Workload
-	drivers   []testbed.Driver
+	drivers   []testbed.Provider
 }
 
 // answer is standard output: it remembers that something could not be written, so that no verb has to look after each line.

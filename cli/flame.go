@@ -19,7 +19,6 @@ import (
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
-	"netdelta/network"
 	profile "netdelta/probe/flame"
 	"netdelta/report/flame"
 	"netdelta/report/ui"
@@ -105,11 +104,11 @@ func (env *environment) beside(ctx context.Context, o besideOptions) (experiment
 	if err != nil {
 		return experiment.Config{}, err
 	}
-	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue(), env.workloads)
+	p, err := experiment.Prepare(ctx, s, driver, env.workloads)
 	if err != nil {
 		return experiment.Config{}, err
 	}
-	config, err := experiment.Assemble(s, p, driver, env.workloads)
+	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
 	if err != nil {
 		return experiment.Config{}, err
 	}
@@ -190,8 +189,8 @@ func fileName(network string) string { return strings.NewReplacer("/", "_", ":",
 const flameEach = 3 * time.Second
 
 // flameAfter profiles the networks of a run that has ended, each in the first setting, and draws each against the baseline.
-func (env *environment) flameAfter(ctx context.Context, s *study.Study, p experiment.Plan, driver testbed.Driver, folder string) error {
-	config, err := experiment.Assemble(s, p, driver, env.workloads)
+func (env *environment) flameAfter(ctx context.Context, s *study.Study, p experiment.Plan, driver testbed.Provider, folder string) error {
+	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (env *environment) fleet(ctx context.Context, o fleetOptions) error {
 }
 
 // supported asks a testbed for networks. A name that it does not know is bad usage.
-func (*environment) supported(ctx context.Context, driver testbed.Driver, networks []string, p result.Params) error {
+func (*environment) supported(ctx context.Context, driver testbed.Provider, networks []string, p result.Params) error {
 	for _, n := range networks {
 		err := driver.Supports(ctx, testbed.Spec{Network: n, Family: p.Family, Conditions: p.Conditions.Plain()})
 		var unknown *network.UnknownError
@@ -225,7 +225,7 @@ func (env *environment) loadOf(name string, factors []string) (workload.Workload
 const sharedPods = 20
 
 // openShared opens testbeds of two nodes, on which clients share pods where they are more than sharedPods.
-func openShared(driver testbed.Driver, p result.Params) func(context.Context, string, int, int) (fleet.Ground, error) {
+func openShared(driver testbed.Provider, p result.Params) func(context.Context, string, int, int) (fleet.Ground, error) {
 	return func(ctx context.Context, name string, clients, servers int) (fleet.Ground, error) {
 		tb, err := driver.Open(ctx, testbed.Spec{
 			Nodes: 2, PodsPerNode: min(sharedPods, max(clients, servers)), Network: name, Family: p.Family, Conditions: p.Conditions,

@@ -65,14 +65,14 @@ func (env *environment) guestConfig(ctx context.Context, r guest.Request) (exper
 		return experiment.Config{}, badInput(err)
 	}
 	driver := lab.NewDriver(network.Catalogue())
-	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue(), env.workloads)
+	p, err := experiment.Prepare(ctx, s, driver, env.workloads)
 	if err != nil {
 		return experiment.Config{}, badInput(err)
 	}
 	if r.Builds > 0 {
 		p.FixBuilds(r.Builds)
 	}
-	config, err := experiment.Assemble(s, p, driver, env.workloads)
+	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
 	if err != nil {
 		return config, err
 	}

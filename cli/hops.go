@@ -140,8 +140,8 @@ const hopsFile = "hops.json"
 const hopsEach = 2 * time.Second
 
 // hopsAfter traces the networks of a run that has ended, each in the first setting, and leaves what it found in the folder.
-func (env *environment) hopsAfter(ctx context.Context, s *study.Study, p experiment.Plan, driver testbed.Driver, folder string, explain bool) error {
-	config, err := experiment.Assemble(s, p, driver, env.workloads)
+func (env *environment) hopsAfter(ctx context.Context, s *study.Study, p experiment.Plan, driver testbed.Provider, folder string, explain bool) error {
+	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
 	if err != nil {
 		return err
 	}

@@ -215,7 +215,7 @@ func testbedEntries(_ context.Context, env *environment) ([]entry, error) {
 	about := map[string]string{"lab": "network namespaces on this machine"}
 	var all []entry
 	for _, d := range env.drivers {
-		all = append(all, plainEntry{Name: d.Name(), About: about[d.Name()]})
+		all = append(all, plainEntry{Name: d.Kind(), About: about[d.Kind()]})
 	}
 	return append(all, plainEntry{
 		Name:  vmTestbed,

@@ -75,7 +75,7 @@ func networkEntries(ctx context.Context, env *environment) ([]entry, error) {
 			}
 		}
 		for _, d := range env.drivers {
-			e.Testbeds = append(e.Testbeds, asked(d.Name(), d.Supports(ctx, testbed.Spec{Network: n.Name, Family: result.IPv4})))
+			e.Testbeds = append(e.Testbeds, asked(d.Kind(), d.Supports(ctx, testbed.Spec{Network: n.Name, Family: result.IPv4})))
 		}
 		e.Testbeds = append(e.Testbeds, guest(n.Name))
 		all = append(all, e)

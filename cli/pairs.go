@@ -111,7 +111,7 @@ func (env *environment) pairsOnCluster(ctx context.Context, o pairsOptions) erro
 }
 
 // pairs measures, judges and prints.
-func (env *environment) pairs(ctx context.Context, driver testbed.Driver, nodes int, o pairsOptions) error {
+func (env *environment) pairs(ctx context.Context, driver testbed.Provider, nodes int, o pairsOptions) error {
 	w, p, err := env.loadOf(o.workload, o.factors)
 	if err != nil {
 		return err

@@ -30,8 +30,8 @@ import (
 )
 
 // drivers are the kinds of testbeds that this program can open.
-func drivers() []testbed.Driver {
-	return []testbed.Driver{lab.NewDriver(network.Catalogue())}
+func drivers() []testbed.Provider {
+	return []testbed.Provider{lab.NewDriver(network.Catalogue())}
 }
 
 // runOptions are the flags of run.
@@ -205,14 +205,14 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err != nil {
 		return err
 	}
-	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue(), env.workloads)
+	p, err := experiment.Prepare(ctx, s, driver, env.workloads)
 	if err != nil {
 		return badInput(err)
 	}
 	if o.overrides.Builds != nil {
 		p.FixBuilds(o.builds) // a flag asks for so many, a study only plans with them
 	}
-	config, err := experiment.Assemble(s, p, driver, env.workloads)
+	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
 	if err != nil {
 		return err
 	}
@@ -316,13 +316,13 @@ func (env *environment) chooseMoved(name string, o runOptions) (s *study.Study, 
 	return s, moved, nil
 }
 
-func (env *environment) driver(kind string) (testbed.Driver, error) {
+func (env *environment) driver(kind string) (testbed.Provider, error) {
 	var names []string
 	for _, d := range env.drivers {
-		if d.Name() == kind {
+		if d.Kind() == kind {
 			return d, nil
 		}
-		names = append(names, d.Name())
+		names = append(names, d.Kind())
 	}
 	return nil, usageError{fmt.Errorf("there is no testbed %q; there are: %s", kind, strings.Join(names, ", "))}
 }

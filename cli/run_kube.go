@@ -127,14 +127,14 @@ func (env *environment) runOnCluster(ctx context.Context, s *study.Study, moved 
 		return inner.Close(ctx)
 	}
 	driver := onCluster{inner, cluster, options}
-	p, err := experiment.Prepare(ctx, s, driver, inner.Networks(), env.workloads)
+	p, err := experiment.Prepare(ctx, s, driver, env.workloads)
 	if err != nil {
 		return errors.Join(badInput(err), remove())
 	}
 	if o.overrides.Builds != nil {
 		p.FixBuilds(o.builds)
 	}
-	config, err := experiment.AssembleRemote(ctx, s, p, driver, env.workloads)
+	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
 	if err != nil {
 		return errors.Join(err, remove())
 	}

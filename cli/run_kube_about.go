@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/testbed/kube"
 	"netdelta/testbed/kube/survey"
 )
@@ -18,14 +19,19 @@ type onCluster struct {
 	options kube.Options
 }
 
-// Cluster implements testbed.Remote.
-func (d onCluster) Cluster(ctx context.Context) (result.Cluster, []string, error) {
-	found, err := survey.Look(ctx, d.cluster, survey.Options{Pods: d.options})
-	if err != nil {
-		return result.Cluster{}, nil, err
+// Capabilities implements testbed.Provider.
+func (d onCluster) Capabilities() testbed.Capabilities {
+	all := d.Driver.Capabilities()
+	all.Describe = func(ctx context.Context, e result.Environment) (result.Environment, []string, error) {
+		found, err := survey.Look(ctx, d.cluster, survey.Options{Pods: d.options})
+		if err != nil {
+			return e, nil, err
+		}
+		about, notes := surveyed(found)
+		e.Cluster = &about
+		return e, notes, nil
 	}
-	about, notes := surveyed(found)
-	return about, notes, nil
+	return all
 }
 
 // surveyed is what a run records of a cluster, and what it could not find out.

@@ -7,7 +7,6 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/study"
-	"netdelta/network"
 )
 
 // checkNodes refuses what can't be had with a guest for each node.
@@ -34,14 +33,14 @@ func (env *environment) runOnGuests(ctx context.Context, s *study.Study, o runOp
 		return err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	p, err := experiment.Prepare(ctx, s, g.driver, network.Catalogue(), env.workloads)
+	p, err := experiment.Prepare(ctx, s, g.driver, env.workloads)
 	if err != nil {
 		return badInput(err)
 	}
 	if o.overrides.Builds != nil {
 		p.FixBuilds(o.builds)
 	}
-	config, err := experiment.Assemble(s, p, g.driver, env.workloads)
+	config, err := experiment.Assemble(ctx, s, p, g.driver, env.workloads)
 	if err != nil {
 		return err
 	}

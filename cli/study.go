@@ -20,7 +20,7 @@ import (
 func (env *environment) known() study.Known {
 	k := study.Known{CheckMTU: checkMTU, ReadNetwork: readNetwork}
 	for _, d := range env.drivers {
-		k.Testbeds = append(k.Testbeds, d.Name())
+		k.Testbeds = append(k.Testbeds, d.Kind())
 	}
 	for _, more := range []string{vmTestbed, kubeTestbed} {
 		if !slices.Contains(k.Testbeds, more) {

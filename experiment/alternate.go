@@ -72,7 +72,7 @@ func (a *alternator) begin(ctx context.Context, index int, cells []result.Cell) 
 // settle opens connections anew that were opened before a change: they may have died of it, and what they have learned of
 // their path is of the state before.
 func (a *alternator) settle(ctx context.Context, b *build) error {
-	if a.stage.remote {
+	if !a.stage.able.OwnsNodes {
 		if err := a.awaitRemoval(); err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func (g *ground) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	if err != nil {
 		return nil, err
 	}
-	return &standing{tb.(testbed.Observer), g, sync.Once{}}, nil
+	return &standing{tb.Instruments().Observer, g, sync.Once{}}, nil
 }
 
 // standing is a testbed that tells when it is gone.
@@ -136,11 +136,11 @@ func changing(t *testing.T, blocks int, changes ...testbed.Change) (experiment.C
 		s.Networks, s.Changes = append(s.Networks, c.Network), append(s.Changes, c)
 	}
 	c := setUp(t, small([]string{"host"}), 1, nil) // for all that does not depend on the study
-	p, err := experiment.Prepare(t.Context(), s, g, network.Catalogue(), workloads())
+	p, err := experiment.Prepare(t.Context(), s, g, workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
-	assembled, err := experiment.Assemble(s, p, g, workloads())
+	assembled, err := experiment.Assemble(t.Context(), s, p, g, workloads())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,13 @@
 package experiment
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 
-	"netdelta/agent"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
 	"netdelta/probe/cpu"
@@ -15,44 +17,73 @@ import (
 	"netdelta/workload"
 )
 
-// Assemble makes the configuration of a run of the study from its plan. Its agents are this same program. The caller adds
-// the folder and who is told of progress, and should confine this process to Config.Program.CPUs.
-func Assemble(s *study.Study, p Plan, driver testbed.Driver, workloads []workload.Workload) (Config, error) {
+// Assemble makes the configuration of a run of the study from its plan. Its agents are this same program, which the provider brings
+// to other machines. The caller adds the folder and who is told of progress, and should confine this process to Config.Program.CPUs.
+func Assemble(ctx context.Context, s *study.Study, p Plan, driver testbed.Provider, workloads []workload.Workload) (Config, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return Config{}, fmt.Errorf("finding this program, which the agents are: %w", err)
 	}
-	measuring, controlling, err := shareCPUs(p.Cells)
-	if err != nil {
-		return Config{}, err
+	able := driver.Capabilities()
+	c := assembled(s, p, driver, workloads)
+	c.Program.Path = self
+	if able.PinsCPUs {
+		err = c.useMachine()
+	} else {
+		c.Run.Environment = result.Environment{Netdelta: machine.Version(), GoVersion: runtime.Version(), Measuring: []int{}, Controlling: []int{}}
+		c.Kernel = cpu.Elsewhere()
 	}
-	watch, err := pressure.NewReader("/proc", measuring)
+	if err != nil || able.Describe == nil {
+		return c, err
+	}
+	about, notes, err := able.Describe(ctx, c.Run.Environment)
 	if err != nil {
-		return Config{}, err
+		return Config{}, errors.Join(err, c.Close())
+	}
+	if about.Cluster != nil {
+		about = summed(about)
+	}
+	c.Run.Environment, c.Run.Notes = about, append(c.Run.Notes, notes...)
+	return c, nil
+}
+
+// useMachine divides this machine's processors between the workloads and this program, and describes and watches the machine.
+func (c *Config) useMachine() error {
+	measuring, controlling, err := shareCPUs(c.Run.Cells)
+	if err != nil {
+		return err
 	}
 	about, err := machine.Describe(machine.Version())
 	if err != nil {
-		return Config{}, err
+		return err
 	}
 	about.Measuring, about.Controlling = measuring, controlling
 	accounting, err := cpu.FindAccounting(measuring[0])
 	if err != nil {
-		return Config{}, err
+		return err
 	}
 	about.SoftirqTime = string(accounting)
-	kernel, err := cpu.OpenKernel("/proc", accounting)
-	if err != nil {
-		return Config{}, err
+	if c.Machine, err = pressure.NewReader("/proc", measuring); err != nil {
+		return err
 	}
-	c := assembled(s, p, driver, workloads)
-	c.Run.Environment = about
-	c.Program = agent.Program{Path: self, CPUs: controlling}
-	c.Measuring, c.Machine, c.Kernel = measuring, watch, kernel
-	return c, nil
+	if c.Kernel, err = cpu.OpenKernel("/proc", accounting); err != nil {
+		return errors.Join(err, c.Machine.Close())
+	}
+	c.Run.Environment, c.Program.CPUs, c.Measuring = about, controlling, measuring
+	return nil
+}
+
+// Close closes the configuration's readers of the machine, for a run that does not begin: Run closes them itself.
+func (c *Config) Close() error {
+	var err error
+	if c.Machine != nil {
+		err = c.Machine.Close()
+	}
+	return errors.Join(err, c.Kernel.Close())
 }
 
 // assembled is the part of a configuration that is the same wherever the pods run.
-func assembled(s *study.Study, p Plan, driver testbed.Driver, workloads []workload.Workload) Config {
+func assembled(s *study.Study, p Plan, driver testbed.Provider, workloads []workload.Workload) Config {
 	return Config{
 		Run: result.Run{
 			Schema: result.Schema, Run: s.Name, Study: s.Name, Question: s.Question, Testbed: s.Testbed.Kind,

@@ -25,7 +25,7 @@ import (
 
 // stage is what builds are made with: the same for a whole run.
 type stage struct {
-	driver    testbed.Driver
+	driver    testbed.Provider
 	program   agent.Program
 	workloads []workload.Workload
 	spec      testbed.Spec // of every testbed, less its network
@@ -43,35 +43,34 @@ type stage struct {
 	ward  *ward
 	// changes are the networks that are another one of the testbed's, on changed ground.
 	changes []testbed.Change
-	// remote says that the pods run on machines that this program does not run on.
-	remote  bool
+	able    testbed.Capabilities
+	// meets says that agents describe their machines, which are not this one.
+	meets   bool
 	targets *targets
 	// apart are the networks whose pods are others than those of all other networks.
 	apart map[string]bool
 }
 
 func newStage(c Config) *stage {
-	_, remote := c.Driver.(testbed.Remote)
 	assigned := assignPorts(c.Run.Cells, c.Workloads)
-	if remote {
+	able := c.Driver.Capabilities()
+	if !able.OwnsNodes {
 		assigned = anyClientPort(assigned)
 	}
 	return &stage{
 		driver: c.Driver, program: c.Program, workloads: c.Workloads, spec: c.Testbed, measuring: c.Measuring, kernel: c.Kernel, shares: newShares(c.Run.Cells),
 		seed: c.Run.Seed, ports: assigned, seen: &sightings{},
-		burst: c.Burst, visit: c.VisitBursts, ward: &ward{}, remote: remote, changes: c.Changes,
+		burst: c.Burst, visit: c.VisitBursts, ward: &ward{}, able: able, meets: c.Run.Environment.Cluster != nil, changes: c.Changes,
 		targets: &targets{password: c.Password},
-		apart:   apartNetworks(c.Driver),
+		apart:   apartNetworks(able.Networks),
 	}
 }
 
 // apartNetworks are the driver's networks whose pods are others than those of all other networks.
-func apartNetworks(d testbed.Driver) map[string]bool {
+func apartNetworks(networks []network.Network) map[string]bool {
 	all := map[string]bool{}
-	if own, has := d.(interface{ Networks() []network.Network }); has {
-		for _, n := range own.Networks() {
-			all[n.Name] = n.Apart
-		}
+	for _, n := range networks {
+		all[n.Name] = n.Apart
 	}
 	return all
 }
@@ -176,12 +175,9 @@ func (st *stage) group(index int, cells []result.Cell) (map[group][]result.Cell,
 	return groups, order
 }
 
-// How many testbeds are set up at once: on this machine more only queue for the kernel's one lock on links; elsewhere it is others
-// who schedule.
-const (
-	parallelOpens       = 4
-	parallelOpensRemote = 16
-)
+// parallelOpens is how many testbeds are set up at once, unless the provider says otherwise: on this machine more only queue for the
+// kernel's one lock on links.
+const parallelOpens = 4
 
 // openBuild sets up a build. A cell whose network or connection fails gets a seat that says so; only the end of ctx fails
 // the build as a whole, and then nothing of it is left.
@@ -189,7 +185,10 @@ func (st *stage) openBuild(ctx context.Context, index int, cells []result.Cell) 
 	groups, order := st.group(index, cells)
 	b := &build{index: index}
 	eg, egCtx := errgroup.WithContext(ctx)
-	eg.SetLimit(map[bool]int{false: parallelOpens, true: parallelOpensRemote}[st.remote])
+	eg.SetLimit(parallelOpens)
+	if costs := st.able.Costs; costs != nil {
+		eg.SetLimit(costs.Opens)
+	}
 	seats := make([][]*seat, len(order))
 	for i, g := range order {
 		eg.Go(func() error {
@@ -241,7 +240,7 @@ func (st *stage) specOf(g group) testbed.Spec {
 	if g.class != "" {
 		return withVolume(spec, g.class)
 	}
-	if !st.remote && neighboured(g.conditions) {
+	if st.able.PinsCPUs && neighboured(g.conditions) {
 		return withNeighbour(spec)
 	}
 	return spec
@@ -272,8 +271,8 @@ func (st *stage) armAll(ctx context.Context, seats []*seat, c crew, tb testbed.T
 			s.server, s.services = k.members[0].agent, k.members
 		}
 		s.meter = st.kernel.Meter(s.server, s.cpus.list())
-		if c, is := tb.(testbed.Carried); is {
-			s.meter.Carriers(c.Carriers())
+		if carriers := tb.Instruments().Carriers; carriers != nil {
+			s.meter.Carriers(carriers())
 		}
 		s.links = linksOf(tb, c.client.Pod(), s.server.Pod(), s.protocol)
 		s.bounds = st.boundsOf(s)
@@ -299,7 +298,7 @@ func (st *stage) newSeat(c result.Cell) *seat {
 	d := demandOf(st.workloads, c)
 	s := &seat{
 		cell: c, ports: st.ports[c.Setting()], share: st.shares[c.ID], cpus: placeCPUs(c.Params.CPU, st.measuring),
-		demand: d, pace: paceOf(st.burst, st.visit, d), far: st.remote,
+		demand: d, pace: paceOf(st.burst, st.visit, d), far: !st.able.OwnsNodes,
 	}
 	if d.Cluster != nil && c.Params.CPU == "" {
 		cpu := st.clusterCPU(c)

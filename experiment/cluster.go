@@ -62,7 +62,7 @@ func (st *stage) clusterCPU(c result.Cell) int {
 // startCluster starts the daemons of a cluster, those of the first pod first, then all others at once. A cluster that does
 // not start is given up; it says why.
 func (st *stage) startCluster(ctx context.Context, c result.Cell, d workload.Demand, agents []*agent.Agent) *cluster {
-	k := &cluster{of: charge(c, d), cell: c, ward: st.ward, members: make([]*service, len(agents)), cpu: st.clusterCPU(c), ports: d.Cluster.Ports, apart: st.remote}
+	k := &cluster{of: charge(c, d), cell: c, ward: st.ward, members: make([]*service, len(agents)), cpu: st.clusterCPU(c), ports: d.Cluster.Ports, apart: !st.able.OwnsNodes}
 	for i, a := range agents {
 		k.peers = append(k.peers, a.Pod().Address())
 		k.members[i] = &service{agent: a}

@@ -25,7 +25,7 @@ func (s *seat) congested(used *result.TCPInfo) error {
 
 // noteCongestion says under which congestion control trials ran that could not have the usual one.
 func (r *runner) noteCongestion(t result.Trial) {
-	if !r.stage.remote || t.TCP == nil || t.TCP.CongestionControl == "" || t.TCP.CongestionControl == usualCongestion || t.Failed != "" {
+	if r.stage.able.OwnsNodes || t.TCP == nil || t.TCP.CongestionControl == "" || t.TCP.CongestionControl == usualCongestion || t.Failed != "" {
 		return
 	}
 	i := slices.IndexFunc(r.run.Cells, func(c result.Cell) bool { return c.ID == t.Cell })

@@ -41,7 +41,7 @@ func (st *stage) startAgents(ctx context.Context, b *build, tb testbed.Testbed, 
 		})
 	}
 	start(tb.Pods()[0], func(a *agent.Agent) { c.client = a })
-	if !st.remote && neighboured(tb.Spec().Conditions) {
+	if st.able.PinsCPUs && neighboured(tb.Spec().Conditions) {
 		start(neighbourPod(tb), func(a *agent.Agent) { c.neighbour = a })
 	}
 	started := map[result.Placement]bool{}

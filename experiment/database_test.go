@@ -70,13 +70,13 @@ func TestMisroutedDatabaseIsNamed(t *testing.T) {
 
 // troubledDriver opens labs in which something befalls the pods each time they are swapped onto one network.
 type troubledDriver struct {
-	testbed.Driver
+	testbed.Provider
 	network string
 	befall  func(context.Context, []testbed.Pod) (calm func() error, err error)
 }
 
 func (d troubledDriver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
-	tb, err := d.Driver.Open(ctx, spec)
+	tb, err := d.Provider.Open(ctx, spec)
 	if err != nil {
 		return nil, err
 	}

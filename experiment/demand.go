@@ -26,12 +26,12 @@ func demandOf(workloads []workload.Workload, c result.Cell) workload.Demand {
 	return workload.Demand{}
 }
 
-// here is the name of the testbeds whose pods run on this machine, so that programs can be looked for.
+// here is the testbed that sentences offer in place of one that lacks something.
 const here = "lab"
 
 // refuseUnmet notes what the cells need, and takes out those that can't have it: programs that are not installed, memory that
 // is not there, a way to their servers that there is not.
-func (p *Plan) refuseUnmet(ctx context.Context, workloads []workload.Workload, driver testbed.Driver) error {
+func (p *Plan) refuseUnmet(ctx context.Context, workloads []workload.Workload, driver testbed.Provider) error {
 	p.demands = map[string]workload.Demand{}
 	free, err := machine.FreeMemory()
 	if err != nil {
@@ -52,27 +52,27 @@ func (p *Plan) refuseUnmet(ctx context.Context, workloads []workload.Workload, d
 }
 
 // unmet is why a cell can't have what it needs, "" where it can.
-func unmet(ctx context.Context, c result.Cell, d workload.Demand, driver testbed.Driver, free unit.Bytes) (string, error) {
+func unmet(ctx context.Context, c result.Cell, d workload.Demand, driver testbed.Provider, free unit.Bytes) (string, error) {
 	on := c.Params.Conditions.Plain()
-	equipped, elsewhere := driver.(testbed.Equipped)
+	able := driver.Capabilities()
 	switch {
-	case len(d.Programs) > 0 && driver.Name() != here && !elsewhere:
-		return fmt.Sprintf("workload %s is unsupported on testbed %s: it runs programs, which can't be looked for in pods on other machines; run it with --testbed %s", c.Workload, driver.Name(), here), nil
+	case len(d.Programs) > 0 && !able.SharesMachine && able.Lacking == nil:
+		return fmt.Sprintf("workload %s is unsupported on testbed %s: it runs programs, which can't be looked for in pods on other machines; run it with --testbed %s", c.Workload, driver.Kind(), here), nil
 	case d.Cluster != nil && c.Placement == result.SameNode:
 		return fmt.Sprintf("workload %s on one node is unsupported: its %d servers stand on a node each; measure it across nodes (placement: [%s])", c.Workload, d.Cluster.Pods, result.CrossNode), nil
 	case d.Cluster != nil && on.Service != "" && on.Service != result.ServicePod:
 		return fmt.Sprintf("workload %s is unsupported with service=%s: its servers are reached by their own addresses; say service: %s", c.Workload, on.Service, result.ServicePod), nil
-	case d.Memory > 0 && driver.Name() == here && d.Memory+daemon.Spare > free:
+	case d.Memory > 0 && able.SharesMachine && d.Memory+daemon.Spare > free:
 		return fmt.Sprintf("workload %s is unsupported: needs %v of memory for its servers, %v are free; end other programs or run it on a machine with more", c.Workload, d.Memory, free), nil
 	}
-	if elsewhere {
-		return lackingElsewhere(ctx, c.Workload, d, equipped)
+	if able.Lacking != nil {
+		return lackingElsewhere(ctx, c.Workload, d, able.Lacking)
 	}
 	return lackingPrograms(c.Workload, d)
 }
 
 // lackingElsewhere is what the pods don't have of what a workload needs, "" where all is there.
-func lackingElsewhere(ctx context.Context, name string, d workload.Demand, where testbed.Equipped) (string, error) {
+func lackingElsewhere(ctx context.Context, name string, d workload.Demand, ask func(context.Context, []string) ([]string, error)) (string, error) {
 	if len(d.Programs) == 0 {
 		return "", nil
 	}
@@ -80,7 +80,7 @@ func lackingElsewhere(ctx context.Context, name string, d workload.Demand, where
 	for _, p := range d.Programs {
 		names = append(names, p.Name)
 	}
-	lacking, err := where.Lacking(ctx, names)
+	lacking, err := ask(ctx, names)
 	if err != nil || len(lacking) == 0 {
 		return "", err
 	}

@@ -29,7 +29,7 @@ type ExactConfig struct {
 	// building has started run out meanwhile. A guest passes the time without cost.
 	Settle    time.Duration
 	Testbed   testbed.Spec
-	Driver    testbed.Driver
+	Driver    testbed.Provider
 	Workloads []workload.Workload
 	// CPU is the processor that both ends are pinned to; negative leaves them free.
 	CPU int
@@ -78,7 +78,7 @@ func Inexact(c result.Cell, exact bool) string {
 }
 
 // Supported marks the cells that can't be measured on a testbed, with the reasons.
-func Supported(ctx context.Context, cells []result.Cell, driver testbed.Driver) ([]result.Cell, error) {
+func Supported(ctx context.Context, cells []result.Cell, driver testbed.Provider) ([]result.Cell, error) {
 	p := Plan{Cells: slices.Clone(cells)}
 	if err := p.markUnsupported(ctx, driver, nil); err != nil {
 		return nil, err

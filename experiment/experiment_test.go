@@ -85,12 +85,12 @@ func setUpOn(t *testing.T, networks []network.Network, s *study.Study, builds in
 	t.Helper()
 	require.Namespaces(t)
 	driver := lab.NewDriver(networks)
-	p, err := experiment.Prepare(t.Context(), s, driver, networks, workloads())
+	p, err := experiment.Prepare(t.Context(), s, driver, workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Rules.MaxBuilds = builds
-	c, err := experiment.Assemble(s, p, driver, workloads())
+	c, err := experiment.Assemble(t.Context(), s, p, driver, workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestNothingToMeasure(t *testing.T) {
 	require.Need(t, "a kernel without ipvlan", lacking != "")
 	s := small([]string{lacking})
 	s.Baseline = lacking
-	_, err := experiment.Prepare(t.Context(), s, driver, network.Catalogue(), catalogue.Workloads())
+	_, err := experiment.Prepare(t.Context(), s, driver, catalogue.Workloads())
 	if err == nil || !strings.Contains(err.Error(), "unsupported") {
 		t.Errorf("got %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // refusing is a driver that can't open the testbeds of one network.
 type refusing struct {
-	testbed.Driver
+	testbed.Provider
 	network string
 }
 
@@ -20,7 +20,7 @@ func (r refusing) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed,
 	if spec.Network == r.network {
 		return nil, errors.New("no room")
 	}
-	return r.Driver.Open(ctx, spec)
+	return r.Provider.Open(ctx, spec)
 }
 
 // A network that can't be built costs its own trials, by name, and nothing else.

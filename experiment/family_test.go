@@ -13,14 +13,14 @@ import (
 
 // opened is a driver that keeps count of the testbeds that were opened.
 type opened struct {
-	testbed.Driver
+	testbed.Provider
 
 	mu       sync.Mutex
 	families map[result.Family]int
 }
 
 func (d *opened) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
-	tb, err := d.Driver.Open(ctx, spec)
+	tb, err := d.Provider.Open(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func TestFamilies(t *testing.T) {
 			s.Factors.Family = []result.Family{result.IPv4, result.IPv6}
 			c.set(s)
 			config := setUp(t, s, 2, nil)
-			driver := &opened{Driver: config.Driver, families: map[result.Family]int{}}
+			driver := &opened{Provider: config.Driver, families: map[result.Family]int{}}
 			config.Driver = driver
 			run := mustRun(t, config)
 			for _, family := range s.Factors.Family {

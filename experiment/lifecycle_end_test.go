@@ -35,11 +35,11 @@ func runFleet(dir string) int {
 	ctx := context.Background()
 	s := served("fleet")
 	driver := lab.NewDriver(network.Catalogue())
-	p, err := experiment.Prepare(ctx, s, driver, network.Catalogue(), workloads())
+	p, err := experiment.Prepare(ctx, s, driver, workloads())
 	if err == nil {
 		p.FixBuilds(1000)
 		var c experiment.Config
-		if c, err = experiment.Assemble(s, p, driver, workloads()); err == nil {
+		if c, err = experiment.Assemble(ctx, s, p, driver, workloads()); err == nil {
 			c.Folder, err = result.Create(filepath.Join(dir, "run"), []byte("study: small\n"))
 			c.Judge = insight.NewJudge(c.Workloads)
 			c.Progress = &watcher{when: func(experiment.Status) bool { return len(daemons(os.Getpid())) == 2 }, then: func() { fmt.Println("ready") }}
@@ -173,7 +173,7 @@ func TestClusterUnderNetworkThatFails(t *testing.T) {
 
 // unswappable is a driver whose testbeds can't have one network.
 type unswappable struct {
-	testbed.Driver
+	testbed.Provider
 	network string
 }
 
@@ -181,11 +181,11 @@ func (u unswappable) Open(ctx context.Context, spec testbed.Spec) (testbed.Testb
 	if spec.Network == u.network {
 		return nil, errors.New("no room")
 	}
-	tb, err := u.Driver.Open(ctx, spec)
+	tb, err := u.Provider.Open(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	return unswappableBed{tb.(testbed.Observer), u.network}, nil
+	return unswappableBed{tb.Instruments().Observer, u.network}, nil
 }
 
 type unswappableBed struct {

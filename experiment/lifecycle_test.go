@@ -213,7 +213,7 @@ func TestUnmetDemands(t *testing.T) {
 	require.Namespaces(t)
 	s := served("lacking", "greedy", "fleet", "tcp-rr")
 	s.Placement = []result.Placement{result.SameNode, result.CrossNode}
-	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), network.Catalogue(), workloads())
+	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestServersFitIntoMemory(t *testing.T) {
 			all[i].Demand = func(result.Params) workload.Demand { return workload.Demand{Programs: shell(), Memory: free / 10} }
 		}
 	}
-	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), network.Catalogue(), all)
+	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), all)
 	if err != nil {
 		t.Fatal(err)
 	}

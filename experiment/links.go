@@ -27,8 +27,8 @@ type bundle struct {
 
 // linksOf is the meter for the bonds on the way between two pods, nil where there are none or nobody can look.
 func linksOf(tb testbed.Testbed, from, to testbed.Pod, protocol network.Protocol) *linkMeter {
-	o, ok := tb.(testbed.Observer)
-	if !ok {
+	o := tb.Instruments().Observer
+	if o == nil {
 		return nil
 	}
 	m := &linkMeter{o: o, sent: map[network.Device]uint64{}}

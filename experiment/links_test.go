@@ -20,6 +20,8 @@ type bondedBed struct {
 
 func (b *bondedBed) Plan() network.Plan { return b.plan }
 
+func (b *bondedBed) Instruments() testbed.Instruments { return testbed.Instruments{Observer: b} }
+
 func (b *bondedBed) Path(_, _ testbed.Pod, protocol network.Protocol) []network.Hop {
 	return b.plan.Path(0, 1, protocol)
 }

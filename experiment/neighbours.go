@@ -53,8 +53,8 @@ func neighbourPod(tb testbed.Testbed) testbed.Pod {
 // neighbourOf is the neighbour of a seat, nil for one that has none. The agent is that in the neighbour's pod.
 func (st *stage) neighbourOf(s *seat, a *agent.Agent) *neighbour {
 	own := slices.Compact(slices.Sorted(slices.Values(s.cpus.list())))
-	if st.remote {
-		return nil // a cluster has neighbours of its own
+	if !st.able.PinsCPUs {
+		return nil // there are no processors to compete for, or others do
 	}
 	switch s.cell.Params.Conditions.QoS {
 	case result.BestEffort:

@@ -116,7 +116,7 @@ func TestQoSNeedsProcessor(t *testing.T) {
 	require.Namespaces(t)
 	s := small([]string{"host"}, result.CrossNode)
 	s.Factors = study.Levels{CPU: []string{"same", "any"}, Conditions: study.ConditionLevels{QoS: []string{result.BestEffort}}}
-	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), network.Catalogue(), catalogue.Workloads())
+	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,15 +51,10 @@ func OpenPair(ctx context.Context, c Config, cell result.Cell) (*Pair, error) {
 	return p, nil
 }
 
-// enterable is a testbed whose namespaces this process can enter, so that both ends of a workload live in it.
-type enterable interface {
-	Within(name string, f func(fd int) error) error
-}
-
 // openPair opens both ends of a cell on a testbed.
 func (st *stage) openPair(ctx context.Context, tb testbed.Testbed, c result.Cell, cpu int) (*Pair, error) {
-	doors, ok := tb.(enterable)
-	if !ok {
+	within := tb.Instruments().Within
+	if within == nil {
 		return nil, fmt.Errorf("%s: this testbed has no namespaces that this process could enter: both ends in one process need the lab", c.ID)
 	}
 	at := slices.IndexFunc(st.workloads, func(w workload.Workload) bool { return w.Name == c.Workload && w.Exact != nil })
@@ -79,15 +74,15 @@ func (st *stage) openPair(ctx context.Context, tb testbed.Testbed, c result.Cell
 		return nil, err
 	}
 	p.Remote, p.Listen = spec.Server, spec.Listen.Port()
-	spec.AtClient, spec.AtServer = into(doors, p.Client), into(doors, p.Server)
+	spec.AtClient, spec.AtServer = into(within, p.Client), into(within, p.Server)
 	p.ExactPair, err = st.workloads[at].Exact(ctx, spec, cpu)
 	return p, err
 }
 
 // into runs functions inside a pod.
-func into(doors enterable, pod testbed.Pod) func(func() error) error {
+func into(within func(string, func(fd int) error) error, pod testbed.Pod) func(func() error) error {
 	return func(f func() error) error {
-		return doors.Within(pod.Name(), func(fd int) error { return netns.Within(fd, f) })
+		return within(pod.Name(), func(fd int) error { return netns.Within(fd, f) })
 	}
 }
 
@@ -133,13 +128,13 @@ func (p *Pair) Message() int { return int(p.cell.Params.Message) }
 
 // Inside runs functions inside the network namespace of a pod of the pair's testbed.
 func (p *Pair) Inside(pod testbed.Pod) func(func() error) error {
-	doors, ok := p.Testbed.(enterable)
-	if !ok {
+	within := p.Testbed.Instruments().Within
+	if within == nil {
 		return func(func() error) error {
 			return errors.New("this testbed has no namespaces that this process could enter")
 		}
 	}
-	return into(doors, pod)
+	return into(within, pod)
 }
 
 // Close ends the connection and, where it is the pair's own, removes the testbed.

@@ -37,7 +37,7 @@ func (p *pipeline) once() time.Duration { return 0 }
 // prepare waits where servers have programs and memory, and where pods are started on the machines that are measured: that would
 // disturb what is measured meanwhile.
 func (p *pipeline) prepare(ctx context.Context, index int, cells []result.Cell) {
-	if p.stage.remote || p.stage.serves(cells) {
+	if !p.stage.able.OwnsNodes || p.stage.serves(cells) {
 		return
 	}
 	next := &pending{index: index, done: make(chan struct{})}
@@ -53,7 +53,7 @@ func (p *pipeline) begin(ctx context.Context, index int, cells []result.Cell) er
 	if p.current, err = p.take(ctx, index, cells); err != nil {
 		return err
 	}
-	if p.stage.remote { // the pods of the build before have to be gone when this one is measured
+	if !p.stage.able.OwnsNodes { // the pods of the build before have to be gone when this one is measured
 		if err := p.awaitRemoval(); err != nil {
 			return err
 		}

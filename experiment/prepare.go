@@ -31,7 +31,8 @@ var ErrNothing = errors.New("nothing of this study can be measured here")
 
 // Prepare expands a study into cells, marks what the testbed does not support, and chooses what the time budget holds. An
 // error that matches ErrNothing names the reasons; a *plan.BudgetError names the least budget.
-func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, networks []network.Network, workloads []workload.Workload) (Plan, error) {
+func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workloads []workload.Workload) (Plan, error) {
+	able := driver.Capabilities()
 	p := Plan{Cells: plan.Expand(s), Rules: plan.RulesOf(s.Design)}
 	if err := p.refuseUnmet(ctx, workloads, driver); err != nil {
 		return p, err
@@ -52,16 +53,13 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 		return p, err
 	}
 	if p.Blocks {
-		p.refuseSameNode(networks)
+		p.refuseSameNode(able.Networks)
 	}
-	_, remote := driver.(testbed.Remote)
-	if remote {
-		p.refuseLocal(driver)
-	}
-	p.refuseUncut(networks, s)
+	p.refuseLocal(driver)
+	p.refuseUncut(able.Networks, s)
 	p.guess(s.Design.Burst, s.Design.Rounds)
-	if remote {
-		p.guessRemote()
+	if able.Costs != nil {
+		p.guessElsewhere(*able.Costs)
 	}
 	if len(s.Changes) > 0 {
 		p.Costs.Build += changeTakes
@@ -78,7 +76,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Driver, network
 	if fitted.Note != "" {
 		p.Notes = append(p.Notes, fitted.Note)
 	}
-	if remote {
+	if !able.SharesMachine {
 		return p, nil // it is not this machine's memory that servers take
 	}
 	return p, p.fitMemory()
@@ -103,7 +101,7 @@ func (p *Plan) FixBuilds(n int) {
 }
 
 // markUnsupported asks the testbed for each network, family and combination of conditions once.
-func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver, changes []testbed.Change) error {
+func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Provider, changes []testbed.Change) error {
 	lacks := map[testbed.Spec]string{}
 	for i, c := range p.Cells {
 		if c.Unsupported != "" {
@@ -121,14 +119,14 @@ func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Driver, chang
 		}
 		p.Cells[i].Unsupported = reason
 	}
-	if _, remote := driver.(testbed.Remote); remote {
+	if !driver.Capabilities().PinsCPUs {
 		return nil
 	}
 	return p.refuseUnpinned()
 }
 
 // lacking is why a testbed can't be had, "" where it can.
-func lacking(ctx context.Context, driver testbed.Driver, spec testbed.Spec) (string, error) {
+func lacking(ctx context.Context, driver testbed.Provider, spec testbed.Spec) (string, error) {
 	err := driver.Supports(ctx, spec)
 	var u *testbed.UnsupportedError
 	var n *network.NotPossibleError

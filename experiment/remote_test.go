@@ -24,11 +24,19 @@ import (
 // far is a lab that is taken for machines elsewhere: its processes have numbers that mean nothing here, and nobody sees its devices.
 type far struct{ *lab.Driver }
 
-func (far) Name() string { return "elsewhere" }
+func (far) Kind() string { return "elsewhere" }
 
-func (far) Cluster(context.Context) (result.Cluster, []string, error) {
-	return result.Cluster{Name: "test", Version: "v1.2.3", Nodes: []result.ClusterNode{{Name: "node0", Kubelet: "v1.2.2"}, {Name: "idle"}}},
-		[]string{"the rest is silence"}, nil
+func (d far) Capabilities() testbed.Capabilities {
+	return testbed.Capabilities{
+		Networks: d.Driver.Capabilities().Networks,
+		Costs: &testbed.Costs{
+			Start: 3 * time.Second, Build: 6 * time.Second, Cell: 30 * time.Millisecond, Exchange: 4 * time.Millisecond, Opens: 16, Ground: "the cluster",
+		},
+		Describe: func(_ context.Context, e result.Environment) (result.Environment, []string, error) {
+			e.Cluster = &result.Cluster{Name: "test", Version: "v1.2.3", Nodes: []result.ClusterNode{{Name: "node0", Kubelet: "v1.2.2"}, {Name: "idle"}}}
+			return e, []string{"the rest is silence"}, nil
+		},
+	}
 }
 
 func (d far) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
@@ -45,6 +53,8 @@ type farTestbed struct {
 	mu    sync.Mutex
 	doors []net.Listener
 }
+
+func (*farTestbed) Instruments() testbed.Instruments { return testbed.Instruments{} }
 
 type farPod struct{ testbed.Pod }
 
@@ -84,9 +94,7 @@ func (t *farTestbed) Endpoint(from, to testbed.Pod, port uint16) netip.AddrPort 
 // open forwards from a door to a server, inside the server's pod.
 func (t *farTestbed) open(pod string, door, to netip.AddrPort) {
 	inside := func(f func() error) error {
-		return t.Testbed.(interface {
-			Within(name string, f func(fd int) error) error
-		}).Within(pod, func(fd int) error { return netns.Within(fd, f) })
+		return t.Testbed.Instruments().Within(pod, func(fd int) error { return netns.Within(fd, f) })
 	}
 	var l net.Listener
 	err := inside(func() (err error) { l, err = net.Listen("tcp", door.String()); return err })
@@ -131,12 +139,12 @@ func setUpFar(t *testing.T, networks []string, builds int) experiment.Config {
 	s := small(networks)
 	s.Testbed.Kind = "elsewhere"
 	driver := far{lab.NewDriver(network.Catalogue())}
-	p, err := experiment.Prepare(t.Context(), s, driver, network.Catalogue(), workloads())
+	p, err := experiment.Prepare(t.Context(), s, driver, workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Rules.MaxBuilds = builds
-	c, err := experiment.AssembleRemote(t.Context(), s, p, driver, workloads())
+	c, err := experiment.Assemble(t.Context(), s, p, driver, workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +208,7 @@ func TestOnlyHere(t *testing.T) {
 	s := small([]string{"host", "bridge"}, result.CrossNode)
 	s.Workloads[0].Levels.CPU = []string{"any", "two"}
 	driver := far{lab.NewDriver(network.Catalogue())}
-	p, err := experiment.Prepare(t.Context(), s, driver, network.Catalogue(), workloads())
+	p, err := experiment.Prepare(t.Context(), s, driver, workloads())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ type Config struct {
 	VisitBursts int
 
 	Testbed testbed.Spec
-	Driver  testbed.Driver
+	Driver  testbed.Provider
 	// Changes are the networks for which what the testbeds stand on is changed, and Changer who changes it.
 	Changes []testbed.Change
 	Changer testbed.Changer

@@ -58,7 +58,7 @@ func TestImpossibleCondition(t *testing.T) {
 	require.Namespaces(t)
 	s := small([]string{"host", "routed"}, result.CrossNode)
 	s.Factors = study.Levels{Conditions: study.ConditionLevels{Service: []string{result.ServicePod, result.ServiceEBPF}}}
-	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), network.Catalogue(), catalogue.Workloads())
+	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,11 @@ func TestImpossibleCondition(t *testing.T) {
 }
 
 // willing is a driver that supports everything.
-type willing struct{ testbed.Driver }
+type willing struct{ testbed.Provider }
+
+func (willing) Capabilities() testbed.Capabilities {
+	return lab.NewDriver(network.Catalogue()).Capabilities()
+}
 
 func (willing) Supports(context.Context, testbed.Spec) error { return nil }
 
@@ -83,7 +87,7 @@ func TestIPVSCutsNothing(t *testing.T) {
 	s := small([]string{"host", "vxlan"})
 	s.Workloads = []study.Workload{{Name: "udp-rr", Levels: study.Levels{Message: []unit.Bytes{1300, 1450, 3000}}}, {Name: "tcp-rr"}}
 	s.Factors = study.Levels{Family: []result.Family{result.IPv4, result.IPv6}, Conditions: study.ConditionLevels{Service: []string{result.ServiceIPVS}}}
-	p, err := experiment.Prepare(t.Context(), s, willing{}, network.Catalogue(), catalogue.Workloads())
+	p, err := experiment.Prepare(t.Context(), s, willing{}, catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
 	}

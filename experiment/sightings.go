@@ -67,7 +67,7 @@ func (s *sightings) notes(known []string) []string {
 
 // look notes a testbed that has just been built for a network of the study, and where its agents run.
 func (st *stage) look(ctx context.Context, tb testbed.Testbed, c crew, network string) error {
-	if st.remote {
+	if st.meets {
 		for _, a := range c.all() {
 			if err := st.seen.meet(ctx, a); err != nil {
 				return err
@@ -106,13 +106,14 @@ func (s *sightings) look(ctx context.Context, tb testbed.Testbed) error {
 
 // lookAs is look by the name that the study has for the network.
 func (s *sightings) lookAs(ctx context.Context, tb testbed.Testbed, name string) error {
-	if n, ok := tb.(testbed.Noter); ok {
-		s.say(n.Notes())
+	shows := tb.Instruments()
+	if shows.Notes != nil {
+		s.say(shows.Notes())
 	}
 	var versions map[string]string
-	if v, ok := tb.(testbed.Versioner); ok {
+	if shows.Versions != nil {
 		var err error
-		if versions, err = v.Versions(); err != nil {
+		if versions, err = shows.Versions(); err != nil {
 			return err
 		}
 	}

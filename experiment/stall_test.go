@@ -18,7 +18,7 @@ import (
 
 // remembering is a driver that remembers the testbeds of one network, in the order of builds.
 type remembering struct {
-	testbed.Driver
+	testbed.Provider
 	network string
 
 	mu   sync.Mutex
@@ -26,7 +26,7 @@ type remembering struct {
 }
 
 func (o *remembering) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
-	tb, err := o.Driver.Open(ctx, spec)
+	tb, err := o.Provider.Open(ctx, spec)
 	if err == nil && spec.Network == o.network {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -53,7 +53,7 @@ func TestStallIsNamed(t *testing.T) {
 	s := small([]string{"host", "bridge", "vxlan"}, result.CrossNode)
 	s.Design.Rounds = 40
 	c := setUpOn(t, network.Catalogue(), s, 3, nil)
-	watched := &remembering{Driver: c.Driver, network: "vxlan"}
+	watched := &remembering{Provider: c.Driver, network: "vxlan"}
 	c.Driver = watched
 	quiet := make(chan error, 1)
 	c.Progress = &watcher{

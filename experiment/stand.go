@@ -72,12 +72,9 @@ func (a *Armed) Cell() result.Cell { return a.seat.cell }
 // Spaces names the network namespaces of the cell's testbed by the numbers of their inodes: pods, nodes and the switch between
 // them. Where the testbed does not show them, they are those of the cell's ends.
 func (a *Armed) Spaces() (map[uint32]string, error) {
-	doors, ok := a.seat.testbed.(interface {
-		testbed.Observer
-		enterable
-	})
+	shows := a.seat.testbed.Instruments()
 	names := map[uint32]string{}
-	if !ok {
+	if shows.Observer == nil || shows.Within == nil {
 		for _, end := range []*agent.Agent{a.seat.client, a.seat.server} {
 			var s unix.Stat_t
 			if err := unix.Stat(fmt.Sprintf("/proc/%d/ns/net", end.PID()), &s); err != nil {
@@ -87,7 +84,7 @@ func (a *Armed) Spaces() (map[uint32]string, error) {
 		}
 		return names, nil
 	}
-	numbers, err := SpaceNumbers(doors)
+	numbers, err := SpaceNumbers(shows)
 	for number, space := range numbers {
 		names[number] = space.String()
 	}
@@ -96,13 +93,10 @@ func (a *Armed) Spaces() (map[uint32]string, error) {
 
 // SpaceNumbers finds the network namespaces of a testbed on this machine by the numbers of their inodes, as tracers and
 // profilers see them.
-func SpaceNumbers(tb interface {
-	testbed.Observer
-	Within(name string, f func(fd int) error) error
-}) (map[uint32]network.Space, error) {
+func SpaceNumbers(shows testbed.Instruments) (map[uint32]network.Space, error) {
 	numbers := map[uint32]network.Space{}
-	for _, space := range tb.Plan().Spaces() {
-		err := tb.Within(space.String(), func(fd int) error {
+	for _, space := range shows.Observer.Plan().Spaces() {
+		err := shows.Within(space.String(), func(fd int) error {
 			var s unix.Stat_t
 			if err := unix.Fstat(fd, &s); err != nil {
 				return fmt.Errorf("find the number of %s: %w", space, err)

@@ -43,12 +43,12 @@ func (r *runner) dropHopeless(trials []result.Trial) {
 // lostOnTheWay says of a trial of other machines that it had measured already when it failed: a pod that is evicted or a node that is
 // lost says little of the next build, in which the same node may be missed for the first time.
 func (r *runner) lostOnTheWay(t result.Trial) bool {
-	return r.stage.remote && t.Failed != "" && len(t.Bursts.Round) > 0
+	return !r.stage.able.OwnsNodes && t.Failed != "" && len(t.Bursts.Round) > 0
 }
 
 // outage says that a build came to nothing on other machines on which this run has measured already: whatever was in the way is not
 // the fault of any cell, and may be gone after a while.
 func (r *runner) outage(trials []result.Trial) bool {
 	whole := func(t result.Trial) bool { return t.Failed == "" }
-	return r.stage.remote && !slices.ContainsFunc(trials, whole) && slices.ContainsFunc(r.trials, whole)
+	return !r.stage.able.OwnsNodes && !slices.ContainsFunc(trials, whole) && slices.ContainsFunc(r.trials, whole)
 }

@@ -39,18 +39,18 @@ func targetHost(p result.Params) string {
 
 // refuseUnreached takes out cells whose clients can't stand where their placement says, or that have a target on a testbed from
 // which there is no way to it.
-func (p *Plan) refuseUnreached(ctx context.Context, driver testbed.Driver) error {
+func (p *Plan) refuseUnreached(ctx context.Context, driver testbed.Provider) error {
 	for i, c := range p.Cells {
 		host := targetHost(c.Params)
 		if host == "" || c.Unsupported != "" {
 			continue
 		}
-		reacher, ok := driver.(testbed.Reacher)
-		if !ok {
-			p.Cells[i].Unsupported = fmt.Sprintf("target %s is unsupported on testbed %s: needs a way out of it to the endpoint; run it with --testbed kubernetes, or leave the target out", c.Params.Target, driver.Name())
+		targets := driver.Capabilities().Targets
+		if targets == nil {
+			p.Cells[i].Unsupported = fmt.Sprintf("target %s is unsupported on testbed %s: needs a way out of it to the endpoint; run it with --testbed kubernetes, or leave the target out", c.Params.Target, driver.Kind())
 			continue
 		}
-		site, err := reacher.Locate(ctx, host)
+		site, err := targets.Locate(ctx, host)
 		if err != nil {
 			return fmt.Errorf("target %s: %w", c.Params.Target, err)
 		}
@@ -140,14 +140,14 @@ func (t *targets) reach(ctx context.Context, st *stage, a aim) (*grasp, error) {
 
 // lend starts an agent for a target in a pod of its own, in the network of the cluster's pods.
 func (t *targets) lend(ctx context.Context, st *stage, a aim, host string) (*agent.Agent, error) {
-	reacher, ok := st.driver.(testbed.Reacher)
-	if !ok {
-		return nil, fmt.Errorf("testbed %s has no way to target %s", st.driver.Name(), a.url)
+	able := st.able.Targets
+	if able == nil {
+		return nil, fmt.Errorf("testbed %s has no way to target %s", st.driver.Kind(), a.url)
 	}
-	if _, err := reacher.Locate(ctx, host); err != nil {
+	if _, err := able.Locate(ctx, host); err != nil {
 		return nil, fmt.Errorf("target %s: %w", a.url, err)
 	}
-	tb, err := st.driver.Open(ctx, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: reacher.Inner(), Family: a.family, Target: host})
+	tb, err := st.driver.Open(ctx, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: able.From, Family: a.family, Target: host})
 	if err != nil {
 		return nil, fmt.Errorf("a pod from which target %s is looked up: %w", a.url, err)
 	}

@@ -25,17 +25,17 @@ func (p *Plan) volumeOf(c result.Cell) testbed.Volume {
 }
 
 // refuseUnstored takes out cells whose client can't have its volume. The error says what is wrong with a class.
-func (p *Plan) refuseUnstored(ctx context.Context, driver testbed.Driver) error {
+func (p *Plan) refuseUnstored(ctx context.Context, driver testbed.Provider) error {
 	asked := map[string]bool{}
 	for i, c := range p.Cells {
 		class := c.Params.StorageClass
 		if class == "" || c.Unsupported != "" {
 			continue
 		}
-		storer, ok := driver.(testbed.Storer)
+		stored := driver.Capabilities().Stored
 		switch {
-		case !ok:
-			p.Cells[i].Unsupported = fmt.Sprintf("storage class %s is unsupported on testbed %s: needs a cluster that makes volumes of it; run it with --testbed kubernetes, or measure a store of netdelta's own", class, driver.Name())
+		case stored == nil:
+			p.Cells[i].Unsupported = fmt.Sprintf("storage class %s is unsupported on testbed %s: needs a cluster that makes volumes of it; run it with --testbed kubernetes, or measure a store of netdelta's own", class, driver.Kind())
 			continue
 		case c.Placement != result.SameNode:
 			p.Cells[i].Unsupported = fmt.Sprintf("a volume of storage class %s across nodes is unsupported: it is mounted on the node of the pod that uses it, and where its blocks are is up to its class; measure placement %s", class, result.SameNode)
@@ -44,7 +44,7 @@ func (p *Plan) refuseUnstored(ctx context.Context, driver testbed.Driver) error 
 			continue
 		}
 		asked[class] = true
-		says, err := storer.Stored(ctx, p.volumeOf(c))
+		says, err := stored(ctx, p.volumeOf(c))
 		if err != nil {
 			return fmt.Errorf("storage class %s: %w", class, err)
 		}

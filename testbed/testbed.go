@@ -25,9 +25,9 @@ type Spec struct {
 	// Conditions are what the network is built under, and stay the same when it is swapped.
 	Conditions result.Conditions
 	// Target is the host of an endpoint that is none of the testbed's, and that all its pods are clients of: the first one stands on
-	// the endpoint's own node. "" is none. It takes a Reacher.
+	// the endpoint's own node. "" is none. It takes Capabilities.Targets.
 	Target string
-	// Volume is storage of the user's own that each pod has. It takes a Storer.
+	// Volume is storage of the user's own that each pod has. It takes Capabilities.Stored.
 	Volume Volume
 	// Expect is how packets between nodes must be seen, where the study says so; "" expects what the network's name says.
 	Expect Encapsulation
@@ -52,18 +52,6 @@ type Link struct {
 	Rate unit.BitsPerSecond
 }
 
-// Driver opens testbeds of one kind: lab, vm, ssh, kubernetes.
-type Driver interface {
-	Name() string
-	// Supports returns nil where the network of the spec can be built here with the spec's version of IP and under its
-	// conditions, an *UnsupportedError where the kernel or machine lacks something, a *network.NotPossibleError where the
-	// network can't be had under the conditions anywhere, and another error where the question could not be answered. Nodes,
-	// pods and links don't matter; those that are not given are taken to be the least.
-	Supports(ctx context.Context, spec Spec) error
-	// Open builds the testbed. On error nothing of it is left behind.
-	Open(ctx context.Context, spec Spec) (Testbed, error)
-}
-
 // Testbed is live: it holds namespaces, links and processes until Close.
 type Testbed interface {
 	Spec() Spec
@@ -76,14 +64,10 @@ type Testbed interface {
 	Sysctls(ctx context.Context) (map[string]string, error)
 	// Swap replaces the network under the running pods. It needs Spec.PodsOutlive.
 	Swap(ctx context.Context, network string) error
+	// Instruments are the same for as long as the testbed is open.
+	Instruments() Instruments
 	// Close ends every process that was started in the testbed and removes it. It is idempotent.
 	Close() error
-}
-
-// Carried is a testbed with processes that do part of the network's work, such as the ends of a userspace tunnel.
-type Carried interface {
-	// Carriers are the numbers of those that run now, on this machine.
-	Carriers() []int
 }
 
 // Pod is an endpoint of a testbed.
@@ -115,6 +99,9 @@ type Process interface {
 	Kill() error
 	// Stderr is the last part (at most 8 KiB) of what the process wrote to standard error.
 	Stderr() string
+	// FailureReason says why the process was lost with its pod, or with the way to it: "its pod was evicted: ...". It is "" while
+	// nothing is known to have happened.
+	FailureReason() string
 }
 
 // ErrUnsupported is what every *UnsupportedError matches with errors.Is.

@@ -1,18 +1,6 @@
 package testbed
 
-import (
-	"context"
-
-	"netdelta/unit"
-)
-
-// Storer is a driver whose pods can have volumes of storage that is none of its testbeds': Spec.Volume asks for one.
-type Storer interface {
-	Driver
-	// Stored finds out whether there is such storage, and says in sentences what readers must know of it. The error says what is wrong
-	// with it.
-	Stored(ctx context.Context, v Volume) (says []string, err error)
-}
+import "netdelta/unit"
 
 // Volume is storage that is made for a testbed and removed with it. The zero value is none.
 type Volume struct {

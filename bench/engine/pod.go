@@ -53,6 +53,9 @@ func (p *process) Kill() error    { return p.cmd.Process.Kill() }
 func (p *process) Stderr() string { return "" } // it goes where this program's goes
 func (p *process) Wait() error    { return p.cmd.Wait() }
 
+// FailureReason implements testbed.Process.
+func (p *process) FailureReason() string { return "" }
+
 // Close ends the agent: it leaves when its standard input does.
 func (p *process) Close() error {
 	err := p.WriteCloser.Close()

@@ -40,11 +40,11 @@ func measure(ctx context.Context, j job) (run result.Run, err error) {
 		},
 	}
 	driver := lab.NewDriver(j.networks)
-	p, err := experiment.Prepare(ctx, s, driver, j.networks, catalogue.Workloads())
+	p, err := experiment.Prepare(ctx, s, driver, catalogue.Workloads())
 	if err != nil {
 		return run, err
 	}
-	config, err := experiment.Assemble(s, p, driver, catalogue.Workloads())
+	config, err := experiment.Assemble(ctx, s, p, driver, catalogue.Workloads())
 	if err != nil {
 		return run, err
 	}

@@ -209,6 +209,9 @@ func (p *process) Write(b []byte) (int, error) {
 func (p *process) PID() int       { return p.cmd.Process.Pid }
 func (p *process) Kill() error    { return p.cmd.Process.Kill() }
 func (p *process) Stderr() string { return "" }
+
+func (p *process) FailureReason() string { return "" }
+
 func (p *process) Wait() error {
 	p.wait.Do(func() { p.err = p.cmd.Wait() })
 	return p.err

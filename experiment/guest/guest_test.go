@@ -88,12 +88,12 @@ func runs(t *testing.T, builds int, watch func(experiment.Status)) *inGuest {
 			return err
 		}
 		driver := lab.NewDriver(network.Catalogue())
-		p, err := experiment.Prepare(ctx, small(), driver, network.Catalogue(), catalogue.Workloads())
+		p, err := experiment.Prepare(ctx, small(), driver, catalogue.Workloads())
 		if err != nil {
 			return err
 		}
 		p.FixBuilds(builds)
-		c, err := experiment.Assemble(small(), p, driver, catalogue.Workloads())
+		c, err := experiment.Assemble(ctx, small(), p, driver, catalogue.Workloads())
 		if err != nil {
 			return err
 		}

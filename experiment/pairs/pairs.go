@@ -18,7 +18,7 @@ const MaxNodes = 100
 
 // Config is what to measure, and where.
 type Config struct {
-	Driver testbed.Driver
+	Driver testbed.Provider
 	// Spec is the testbed of each network, with one pod on each node. The network is filled in.
 	Spec testbed.Spec
 	// Program is how to start the agent in pods.

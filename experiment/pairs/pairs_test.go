@@ -44,7 +44,7 @@ func load(t *testing.T, name string) workload.Workload {
 
 // burdened opens labs in which one pod's packets pass a long chain of rules.
 type burdened struct {
-	testbed.Driver
+	testbed.Provider
 	nft string
 	pod int
 }
@@ -53,7 +53,7 @@ type burdened struct {
 const rules = 3000
 
 func (d burdened) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
-	tb, err := d.Driver.Open(ctx, spec)
+	tb, err := d.Provider.Open(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (d burdened) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed,
 	return tb, nil
 }
 
-func measure(t *testing.T, driver testbed.Driver, nodes, builds int) pairs.Outcome {
+func measure(t *testing.T, driver testbed.Provider, nodes, builds int) pairs.Outcome {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

@@ -17,7 +17,7 @@ var ErrNothing = errors.New("no pair of nodes could be measured")
 // nothing was measured at all.
 func Run(ctx context.Context, c Config) (Outcome, error) {
 	o := Outcome{
-		Testbed: c.Driver.Name(), Workload: c.Workload.Name, Params: c.Params, Metric: "p50", Unit: "ns", Better: "lower",
+		Testbed: c.Driver.Kind(), Workload: c.Workload.Name, Params: c.Params, Metric: "p50", Unit: "ns", Better: "lower",
 		Burst: c.Burst, Seed: c.Seed, Started: time.Now(),
 	}
 	if !latencies(c.Workload) {

@@ -29,13 +29,13 @@ const burnt = "burnt"
 
 // burningDriver opens labs in which each packet that the first node gets from its first pod is held up.
 type burningDriver struct {
-	testbed.Driver
+	testbed.Provider
 	program *ebpf.Program
 }
 
-// Open implements testbed.Driver.
+// Open implements testbed.Provider.
 func (d burningDriver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
-	tb, err := d.Driver.Open(ctx, spec)
+	tb, err := d.Provider.Open(ctx, spec)
 	if err != nil || spec.Network != burnt {
 		return tb, err
 	}
@@ -123,7 +123,7 @@ func TestBurningProgram(t *testing.T) {
 	same.Name = burnt
 	said := 0.0
 	for range attempts {
-		c := configureWith(t, []network.Network{bridge, same}, result.CrossNode, func(d testbed.Driver) testbed.Driver { return burningDriver{d, program} })
+		c := configureWith(t, []network.Network{bridge, same}, result.CrossNode, func(d testbed.Provider) testbed.Provider { return burningDriver{d, program} })
 		c.Level, c.Lasting = probe.Devices, 4*time.Second
 		want := burns(t, program)
 		ways := sum(t, c, tracing.Trace)

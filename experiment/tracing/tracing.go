@@ -14,7 +14,6 @@ import (
 	"netdelta/network"
 	"netdelta/probe/hops"
 	"netdelta/result"
-	"netdelta/testbed"
 	"netdelta/workload"
 )
 
@@ -178,22 +177,17 @@ func (v *visit) close() error {
 	return errors.Join(append(errs, v.pair.Close())...)
 }
 
-// observer is a testbed on this machine that shows its devices and lets its namespaces be entered.
-type observer interface {
-	testbed.Observer
-	Within(name string, f func(fd int) error) error
-}
-
 // find asks the testbed what is where.
 func (v *visit) find(ctx context.Context) error {
-	tb, ok := v.pair.Testbed.(observer)
-	if !ok {
+	shows := v.pair.Testbed.Instruments()
+	tb := shows.Observer
+	if tb == nil || shows.Within == nil {
 		return errors.New("this testbed does not show its devices: hops are traced in the lab")
 	}
 	plan := tb.Plan()
 	v.known = hops.Map{Devices: map[hops.Address]network.Device{}, Roles: map[network.Device]network.Role{}}
 	var err error
-	if v.known.Spaces, err = experiment.SpaceNumbers(tb); err != nil {
+	if v.known.Spaces, err = experiment.SpaceNumbers(shows); err != nil {
 		return err
 	}
 	numbers := map[network.Space]uint32{}

@@ -50,11 +50,11 @@ func stamp(t *testing.T, networks []network.Network) []hops.Way {
 // configure prepares what is to be traced.
 func configure(t *testing.T, networks []network.Network, placement result.Placement) tracing.Config {
 	t.Helper()
-	return configureWith(t, networks, placement, func(d testbed.Driver) testbed.Driver { return d })
+	return configureWith(t, networks, placement, func(d testbed.Provider) testbed.Provider { return d })
 }
 
 // configureWith prepares what is to be traced, on testbeds of a driver that does more.
-func configureWith(t *testing.T, networks []network.Network, placement result.Placement, more func(testbed.Driver) testbed.Driver) tracing.Config {
+func configureWith(t *testing.T, networks []network.Network, placement result.Placement, more func(testbed.Provider) testbed.Provider) tracing.Config {
 	t.Helper()
 	var names []string
 	for _, n := range networks {
@@ -67,11 +67,11 @@ func configureWith(t *testing.T, networks []network.Network, placement result.Pl
 		Design:    study.Design{Burst: 5 * time.Millisecond, Builds: 3, Confidence: 0.95, Margin: 0.02, TimeBudget: time.Minute, Seed: 1},
 	}
 	driver := more(lab.NewDriver(networks))
-	p, err := experiment.Prepare(t.Context(), s, driver, networks, catalogue.Workloads())
+	p, err := experiment.Prepare(t.Context(), s, driver, catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := experiment.Assemble(s, p, driver, catalogue.Workloads())
+	config, err := experiment.Assemble(t.Context(), s, p, driver, catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,12 +16,12 @@ import (
 
 // Run puts a network to the test under each version of IP: two nodes with two pods each, first as pods that come and go
 // with the network, then as pods that outlive it.
-func Run(t *testing.T, driver testbed.Driver, n network.Network) {
+func Run(t *testing.T, driver testbed.Provider, n network.Network) {
 	RunUnder(t, driver, n, result.Conditions{})
 }
 
 // RunUnder is Run under conditions. A network that can't be had under them anywhere passes.
-func RunUnder(t *testing.T, driver testbed.Driver, n network.Network, c result.Conditions) {
+func RunUnder(t *testing.T, driver testbed.Provider, n network.Network, c result.Conditions) {
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		t.Run(n.Name+"/"+string(family), func(t *testing.T) {
 			err := driver.Supports(t.Context(), testbed.Spec{Network: n.Name, Family: family, Conditions: c})
@@ -50,7 +50,7 @@ func RunUnder(t *testing.T, driver testbed.Driver, n network.Network, c result.C
 	}
 }
 
-func run(t *testing.T, driver testbed.Driver, n network.Network, spec testbed.Spec) {
+func run(t *testing.T, driver testbed.Provider, n network.Network, spec testbed.Spec) {
 	tb, err := driver.Open(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +60,8 @@ func run(t *testing.T, driver testbed.Driver, n network.Network, spec testbed.Sp
 			t.Error(err)
 		}
 	})
-	o, ok := tb.(testbed.Observer)
-	if !ok {
+	o := tb.Instruments().Observer
+	if o == nil {
 		t.Fatalf("%T can't look at its devices", tb)
 	}
 	pods := tb.Pods()

@@ -69,7 +69,7 @@ func New(tb testbed.Testbed, cpus []int, programs, local bool) *Meter {
 	if programs && len(cpus) > 0 {
 		m.cpus = append(m.cpus, nil)
 	}
-	if o, ok := tb.(testbed.Observer); ok {
+	if o := tb.Instruments().Observer; o != nil {
 		for _, op := range o.Plan().Underlay {
 			if s, is := op.(network.Shape); is && s.Rate > 0 {
 				m.look, m.shaped = o, append(m.shaped, s)

@@ -29,6 +29,8 @@ type bed struct {
 
 func (b *bed) Plan() network.Plan { return b.plan }
 
+func (b *bed) Instruments() testbed.Instruments { return testbed.Instruments{Observer: b} }
+
 func (b *bed) Counters(context.Context) (map[network.Device]testbed.Counters, error) {
 	b.at += b.sent
 	return map[network.Device]testbed.Counters{

@@ -198,7 +198,7 @@ func TestWitnessedOnCluster(t *testing.T) {
 	}
 
 	// A change of the cluster that did not take effect is found out.
-	watch, err := tb.(testbed.Witness).Watch(t.Context(), cross.client.Pod(), cross.server.Pod())
+	watch, err := tb.Instruments().PathObserver.Watch(t.Context(), cross.client.Pod(), cross.server.Pod())
 	if err != nil {
 		t.Fatal(err)
 	}

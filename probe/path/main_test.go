@@ -44,7 +44,7 @@ func open(t testing.TB, n network.Network, spec testbed.Spec) testbed.Observer {
 			t.Error(err)
 		}
 	})
-	return tb.(testbed.Observer)
+	return tb.Instruments().Observer
 }
 
 // named is a network of the catalogue.

@@ -29,7 +29,7 @@ func TestObserved(t *testing.T) {
 		}
 	}()
 	for to, want := range map[int][]string{1: {"pod0/eth0", "pod1/eth0"}, 2: {"pod0/eth0", "node0/eth0", "node1/eth0", "pod2/eth0", "node0/cni0", "node1/cni0"}} {
-		e := newEnds(t, tb.(testbed.Observer), 0, to)
+		e := newEnds(t, tb.Instruments().Observer, 0, to)
 		for _, protocol := range []string{"tcp", "udp"} {
 			p := e.proof(t, protocol, 1000, 20)
 			if !p.OK || len(p.Stray) > 0 {

@@ -41,7 +41,7 @@ func prove() int {
 			return err
 		}
 		defer tb.Close()
-		o, pods := tb.(testbed.Observer), tb.Pods()
+		o, pods := tb.Instruments().Observer, tb.Pods()
 		client, err := testbedtest.NewPeer(ctx, pods[0])
 		if err != nil {
 			return err

@@ -35,11 +35,11 @@ var (
 // NewProof is what can prove the paths of a testbed: against its plan, or, on machines that somebody else has joined, by what can
 // be seen. It is nil for a testbed that shows neither.
 func NewProof(tb testbed.Testbed) Proof {
-	switch tb := tb.(type) {
-	case testbed.Observer:
-		return NewProber(tb)
-	case testbed.Witness:
-		return NewWitnessed(tb)
+	switch shows := tb.Instruments(); {
+	case shows.Observer != nil:
+		return NewProber(shows.Observer)
+	case shows.PathObserver != nil:
+		return NewWitnessed(shows.PathObserver)
 	}
 	return nil
 }

@@ -43,6 +43,9 @@ func (f *foreign) Spec() testbed.Spec {
 	return s
 }
 
+// Instruments implements testbed.Testbed.
+func (f *foreign) Instruments() testbed.Instruments { return testbed.Instruments{PathObserver: f} }
+
 func (f *foreign) Endpoint(from, to testbed.Pod, port uint16) netip.AddrPort {
 	return f.Testbed.Endpoint(unroled(from), unroled(to), port)
 }
@@ -109,6 +112,7 @@ func (s *started) PID() int                    { return s.cmd.Process.Pid }
 func (s *started) Wait() error                 { return s.cmd.Wait() }
 func (s *started) Kill() error                 { return s.cmd.Process.Kill() }
 func (s *started) Stderr() string              { return "" }
+func (s *started) FailureReason() string       { return "" }
 
 func (s *started) Close() error {
 	if s.closed {

@@ -33,17 +33,22 @@ type Driver struct {
 	taken map[int]bool // which wires
 }
 
-var _ testbed.Driver = (*Driver)(nil)
+var _ testbed.Provider = (*Driver)(nil)
 
 // NewDriver is a driver of that name for the given machines.
 func NewDriver(name string, networks []network.Network, nodes []Node) *Driver {
 	return &Driver{name: name, networks: networks, nodes: nodes, taken: map[int]bool{}}
 }
 
-// Name implements testbed.Driver.
-func (d *Driver) Name() string { return d.name }
+// Kind implements testbed.Provider.
+func (d *Driver) Kind() string { return d.name }
 
-// Supports implements testbed.Driver. All machines are alike: the first one is asked.
+// Capabilities implements testbed.Provider.
+func (d *Driver) Capabilities() testbed.Capabilities {
+	return testbed.Capabilities{Networks: d.networks, PinsCPUs: true, BuildsLinks: true, OwnsNodes: true}
+}
+
+// Supports implements testbed.Provider. All machines are alike: the first one is asked.
 func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 	spec.Nodes, spec.PodsPerNode = max(spec.Nodes, len(d.nodes)), max(spec.PodsPerNode, 1)
 	if _, _, err := d.plan(spec, spec.Network); err != nil {
@@ -95,7 +100,7 @@ func (d *Driver) giveBack(wire int) {
 	d.mu.Unlock()
 }
 
-// Open implements testbed.Driver.
+// Open implements testbed.Provider.
 func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
 	fail := func(err error) (testbed.Testbed, error) {
 		return nil, fmt.Errorf("join %d machines: %w", spec.Nodes, err)

@@ -96,7 +96,7 @@ func testNetwork(t *testing.T, driver *joined.Driver, name string, family result
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed := opened.(testbed.Observer)
+	bed := opened.Instruments().Observer
 	defer func() {
 		if err := errors.Join(bed.Close(), bed.Close()); err != nil {
 			t.Error(err)

@@ -35,6 +35,9 @@ type Testbed struct {
 
 var _ testbed.Observer = (*Testbed)(nil)
 
+// Instruments implements testbed.Testbed.
+func (l *Testbed) Instruments() testbed.Instruments { return testbed.Instruments{Observer: l} }
+
 // Spec implements testbed.Testbed. Its network is the present one.
 func (l *Testbed) Spec() testbed.Spec {
 	l.mu.RLock()

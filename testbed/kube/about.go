@@ -9,16 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/result"
-	"netdelta/testbed"
 	"netdelta/unit"
 )
-
-var _ testbed.Remote = (*Driver)(nil)
 
 // usualNodes is how many nodes a run takes: the client's, and one across.
 const usualNodes = 2
 
-// Cluster implements testbed.Remote. What joins the pods is for others to find out.
+// Cluster describes the cluster without looking into a pod. What joins the pods is for others to find out.
 func (d *Driver) Cluster(ctx context.Context) (about result.Cluster, notes []string, err error) {
 	about.Name = d.cluster.Name
 	version, err := d.cluster.API.Discovery().ServerVersion()

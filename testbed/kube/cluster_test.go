@@ -126,7 +126,7 @@ func TestNetworksOnCluster(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for _, n := range openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: Pod}).(testbed.Noter).Notes() {
+	for _, n := range openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: Pod}).Instruments().Notes() {
 		t.Log(n)
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -49,7 +49,7 @@ type Driver struct {
 	equipped  map[string]bool // which programs the pods' image has
 }
 
-var _ testbed.Driver = (*Driver)(nil)
+var _ testbed.Provider = (*Driver)(nil)
 
 // NewDriver checks the options. It asks the cluster nothing. Close removes what testbeds have left.
 func NewDriver(c *Cluster, o Options) (*Driver, error) {
@@ -63,8 +63,26 @@ func NewDriver(c *Cluster, o Options) (*Driver, error) {
 	}, nil
 }
 
-// Name implements testbed.Driver.
-func (d *Driver) Name() string { return Name }
+// Kind implements testbed.Provider.
+func (d *Driver) Kind() string { return Name }
+
+// Capabilities implements testbed.Provider.
+func (d *Driver) Capabilities() testbed.Capabilities {
+	return testbed.Capabilities{
+		Networks: Networks(), Lacking: d.Lacking, Stored: d.Stored,
+		// Pods are scheduled and started, and each exchange with an agent goes through the cluster's own server.
+		Costs: &testbed.Costs{
+			Start: 3 * time.Second, Build: 6 * time.Second, Cell: 30 * time.Millisecond, Exchange: 4 * time.Millisecond,
+			Opens: 16, Ground: "the cluster",
+		},
+		Describe: func(ctx context.Context, e result.Environment) (result.Environment, []string, error) {
+			about, notes, err := d.Cluster(ctx)
+			e.Cluster = &about
+			return e, notes, err
+		},
+		Targets: &testbed.Targets{Locate: d.Locate, From: Pod},
+	}
+}
 
 // Run is what all objects of the run are labelled with.
 func (d *Driver) Run() RunID { return d.launcher.Run() }
@@ -72,10 +90,7 @@ func (d *Driver) Run() RunID { return d.launcher.Run() }
 // Launcher makes the pods of the driver's testbeds.
 func (d *Driver) Launcher() *Launcher { return d.launcher }
 
-// Networks are those of every cluster.
-func (d *Driver) Networks() []network.Network { return Networks() }
-
-// Supports implements testbed.Driver: it has the API server go through the motions of making what the network needs. What it said
+// Supports implements testbed.Provider: it has the API server go through the motions of making what the network needs. What it said
 // once is taken to hold for the run.
 func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 	key := testbed.Spec{Network: spec.Network, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions.Plain(), Target: spec.Target, Volume: spec.Volume, Peers: spec.Peers}
@@ -241,7 +256,7 @@ func check(spec testbed.Spec) error {
 	return possible(spec)
 }
 
-// Open implements testbed.Driver. Pods are made when something is started in them. The links between nodes are what they are: the
+// Open implements testbed.Provider. Pods are made when something is started in them. The links between nodes are what they are: the
 // MTU of the spec is not looked at.
 func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
 	fail := func(err error) (testbed.Testbed, error) {

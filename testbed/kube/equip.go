@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"slices"
 
-	"netdelta/testbed"
 	"netdelta/testbed/kube/inside"
 )
 
-var _ testbed.Equipped = (*Driver)(nil)
-
-// Lacking implements testbed.Equipped: it looks into a pod of the run's image, which it makes for the purpose. What was found once is
+// Lacking is testbed.Capabilities.Lacking: it looks into a pod of the run's image, which it makes for the purpose. What was found once is
 // taken to hold for the run.
 func (d *Driver) Lacking(ctx context.Context, names []string) ([]string, error) {
 	d.equipping.Lock()

@@ -75,10 +75,7 @@ type stream struct {
 	closeErr error
 }
 
-var (
-	_ testbed.Process = (*stream)(nil)
-	_ testbed.Fated   = (*stream)(nil)
-)
+var _ testbed.Process = (*stream)(nil)
 
 // open runs a command in a container. The stream outlives the context, which gives it its values alone.
 func open(ctx context.Context, c *Cluster, at Place, argv []string) (*stream, error) {
@@ -170,9 +167,9 @@ func (s *stream) tell(fate string) {
 	s.fate = fate
 }
 
-// Fate implements testbed.Fated. Of a program that ended by itself, as it seems, it is found out now: a stream whose node has died ends as
+// FailureReason implements testbed.Process. Of a program that ended by itself, as it seems, it is found out now: a stream whose node has died ends as
 // one whose program has.
-func (s *stream) Fate() string {
+func (s *stream) FailureReason() string {
 	select {
 	case <-s.done:
 	default:
@@ -190,7 +187,7 @@ func (s *stream) Fate() string {
 
 // lost is the error of a program that has ended, or is about to, although it was to go on.
 func (s *stream) lost() error {
-	err, fate := s.Wait(), or(s.Fate(), "its program ended")
+	err, fate := s.Wait(), or(s.FailureReason(), "its program ended")
 	if err == nil {
 		return errors.New(fate)
 	}

@@ -157,7 +157,7 @@ func TestLostOnCluster(t *testing.T) {
 			err := p.Wait()
 			said := false
 			for _, s := range x.says {
-				said = said || err != nil && strings.Contains(err.Error(), s) && strings.Contains(p.Process.(testbed.Fated).Fate(), s)
+				said = said || err != nil && strings.Contains(err.Error(), s) && strings.Contains(p.Process.FailureReason(), s)
 			}
 			if !said || !strings.Contains(err.Error(), pods[i].Name()) {
 				t.Errorf("got %v", err)

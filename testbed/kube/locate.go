@@ -16,8 +16,6 @@ import (
 	"netdelta/testbed"
 )
 
-var _ testbed.Reacher = (*Driver)(nil)
-
 // Inner implements testbed.Reacher.
 func (d *Driver) Inner() string { return Pod }
 

@@ -200,7 +200,7 @@ func (t *Testbed) Sysctls(ctx context.Context) (map[string]string, error) {
 	return map[string]string{}, nil
 }
 
-// Notes implements testbed.Noter.
+// Notes are sentences on the run so far.
 func (t *Testbed) Notes() []string {
 	t.driver.mu.Lock()
 	defer t.driver.mu.Unlock()

@@ -18,8 +18,6 @@ import (
 	"netdelta/unit"
 )
 
-var _ testbed.Storer = (*Driver)(nil)
-
 const (
 	// claimWithin is how long a claim may wait for its volume once a warning says that it can't be had, and claimVolume the volume's name
 	// in its pod.

@@ -183,6 +183,11 @@ func reachOf(networkName string) testbed.Reach {
 
 var _ testbed.Witness = (*Testbed)(nil)
 
+// Instruments implements testbed.Testbed.
+func (t *Testbed) Instruments() testbed.Instruments {
+	return testbed.Instruments{PathObserver: t, Notes: t.Notes}
+}
+
 // Watch implements testbed.Witness.
 func (t *Testbed) Watch(ctx context.Context, from, to testbed.Pod) (testbed.Watch, error) {
 	return t.watcher().Watch(ctx, from, to)

@@ -15,7 +15,7 @@ import (
 func unwatched(t *testing.T, tb testbed.Testbed) (why string, places int) {
 	t.Helper()
 	from, to := tb.Pods()[0], tb.Pods()[1]
-	w, err := tb.(testbed.Witness).Watch(t.Context(), from, to)
+	w, err := tb.Instruments().PathObserver.Watch(t.Context(), from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func unwatched(t *testing.T, tb testbed.Testbed) (why string, places int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tb.(testbed.Witness).Count(t.Context(), from, to); err != nil {
+	if _, err := tb.Instruments().PathObserver.Count(t.Context(), from, to); err != nil {
 		t.Fatal(err)
 	}
 	return seen.Client.Unwatched + seen.Server.Unwatched, len(seen.Places)
@@ -67,7 +67,7 @@ func TestLostLookoutOnCluster(t *testing.T) {
 	if why, _ := unwatched(t, first); why != "" {
 		t.Errorf("with another agent: %s", why)
 	}
-	if notes := second.(testbed.Noter).Notes(); !slices.ContainsFunc(notes, func(n string) bool {
+	if notes := second.Instruments().Notes(); !slices.ContainsFunc(notes, func(n string) bool {
 		return strings.Contains(n, "the agent on node "+victim.Spec.NodeName+" was lost") && strings.Contains(n, "no proof from that node")
 	}) {
 		t.Errorf("the notes are %q", notes)

@@ -35,12 +35,17 @@ func NewDriver(networks []network.Network) *Driver {
 	return &Driver{networks: networks, tried: map[network.Need]error{}, allowed: allowed, made: time.Now().UnixNano()}
 }
 
-var _ testbed.Driver = (*Driver)(nil)
+var _ testbed.Provider = (*Driver)(nil)
 
-// Name implements testbed.Driver.
-func (d *Driver) Name() string { return "lab" }
+// Kind implements testbed.Provider.
+func (d *Driver) Kind() string { return "lab" }
 
-// Supports implements testbed.Driver: it tries for real, in a namespace made for the purpose, each kind of link that the
+// Capabilities implements testbed.Provider.
+func (d *Driver) Capabilities() testbed.Capabilities {
+	return testbed.Capabilities{Networks: d.networks, SharesMachine: true, PinsCPUs: true, BuildsLinks: true, OwnsNodes: true}
+}
+
+// Supports implements testbed.Provider: it tries for real, in a namespace made for the purpose, each kind of link that the
 // network uses. The answers are kept for the life of the driver.
 func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 	n, err := network.Find(d.networks, spec.Network)
@@ -93,7 +98,7 @@ func (d *Driver) supportsNeed(need network.Need) error {
 	return err
 }
 
-// Open implements testbed.Driver. Whoever gives up on ctx meanwhile finds nothing left of the lab.
+// Open implements testbed.Provider. Whoever gives up on ctx meanwhile finds nothing left of the lab.
 func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
 	t, err := network.NewTopology(network.Layout{
 		Nodes: spec.Nodes, PodsPerNode: spec.PodsPerNode, Family: spec.Family, MTU: spec.Link.MTU, Rate: spec.Link.Rate,

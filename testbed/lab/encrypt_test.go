@@ -69,7 +69,7 @@ func TestNothingIsReadable(t *testing.T) {
 	}
 }
 
-func readsNothing(t *testing.T, driver testbed.Driver, spec testbed.Spec) {
+func readsNothing(t *testing.T, driver testbed.Provider, spec testbed.Spec) {
 	err := driver.Supports(t.Context(), spec)
 	var impossible *network.NotPossibleError
 	if errors.As(err, &impossible) {
@@ -87,7 +87,7 @@ func readsNothing(t *testing.T, driver testbed.Driver, spec testbed.Spec) {
 		t.Fatal(err)
 	}
 	defer tb.Close()
-	o := tb.(testbed.Observer)
+	o := tb.Instruments().Observer
 	pods := tb.Pods()
 	client, server := testbedtest.StartPeer(t, pods[0]), testbedtest.StartPeer(t, pods[1])
 	port, _ := pods[1].Ports()

@@ -43,7 +43,7 @@ func TestQuiet(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tb.Close()
-			before[tb.(testbed.Observer)] = nil
+			before[tb.Instruments().Observer] = nil
 		}
 	}
 	time.Sleep(reported)

@@ -157,6 +157,9 @@ func (p *process) PID() int { return p.proc.Pid }
 // Stderr implements testbed.Process.
 func (p *process) Stderr() string { return p.stderr.String() }
 
+// FailureReason implements testbed.Process: a pod is on this machine, and not lost before it.
+func (p *process) FailureReason() string { return "" }
+
 // Wait implements testbed.Process.
 func (p *process) Wait() error {
 	<-p.done

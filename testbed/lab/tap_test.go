@@ -34,7 +34,7 @@ func observed(t testing.TB, name string, family result.Family) testbed.Observer 
 			t.Error(err)
 		}
 	})
-	return tb.(testbed.Observer)
+	return tb.Instruments().Observer
 }
 
 // everywhere are the namespaces of pods and nodes.
@@ -164,7 +164,7 @@ func TestTapLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := tb.(testbed.Observer)
+	o := tb.Instruments().Observer
 	peer, err := testbedtest.NewPeer(t.Context(), tb.Pods()[0])
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,11 @@ type Testbed struct {
 
 var _ testbed.Observer = (*Testbed)(nil)
 
+// Instruments implements testbed.Testbed.
+func (l *Testbed) Instruments() testbed.Instruments {
+	return testbed.Instruments{Observer: l, Within: l.Within, Carriers: l.Carriers, Versions: l.Versions}
+}
+
 // ErrClosed is the error of a lab that was closed.
 var ErrClosed = errors.New("the lab is closed")
 

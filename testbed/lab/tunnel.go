@@ -158,8 +158,6 @@ func (t *tunnel) await(ctx context.Context) error {
 	return fmt.Errorf("the tunnel of %s, a process of this program, did not begin to carry packets: %w", t.in.name, cause)
 }
 
-var _ testbed.Carried = (*Testbed)(nil)
-
 // release closes the files that the process has by now.
 func (t *tunnel) release() error {
 	var err error

@@ -51,7 +51,7 @@ func (m *Machine) open(r request) (*mux.Stream, error) {
 	return m.conn.Open(header)
 }
 
-// Supports asks what testbed.Driver's Supports answers, of the machine.
+// Supports asks what testbed.Provider's Supports answers, of the machine.
 func (m *Machine) Supports(ctx context.Context, spec testbed.Spec) error {
 	_, err := m.ask(ctx, request{Operation: opSupports, Spec: spec})
 	return err

@@ -136,6 +136,9 @@ func (p *process) Close() error {
 	return p.closeErr
 }
 
+// FailureReason implements testbed.Process: the error of Wait has it.
+func (p *process) FailureReason() string { return "" }
+
 // Stderr implements testbed.Process: it is known when the process has ended.
 func (p *process) Stderr() string {
 	select {

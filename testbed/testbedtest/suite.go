@@ -18,7 +18,7 @@ import (
 
 // Suite is a driver that is put to the test.
 type Suite struct {
-	Driver testbed.Driver
+	Driver testbed.Provider
 	// Networks are those that live swaps are tried with, in this order, as far as they are supported. The first one is.
 	Networks []string
 	// ReachByPod tells whether in the named network pods are reached at their own addresses, so that connections live

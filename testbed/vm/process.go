@@ -179,6 +179,9 @@ func (p *Process) PID() int { return p.pid }
 // Stderr implements testbed.Process.
 func (p *Process) Stderr() string { return p.stderr.String() }
 
+// FailureReason implements testbed.Process: the error of Wait has it.
+func (p *Process) FailureReason() string { return "" }
+
 // Signal sends a signal to the program and those that it started.
 func (p *Process) Signal(number unix.Signal) error {
 	err := p.guest.simple(wire.Request{Signal: &wire.Signal{PID: p.pid, Number: int(number)}}, nil, nil)

@@ -42,7 +42,7 @@ type keeper struct {
 
 // Hold is what a keeper does: it reads an order from in, builds the lab, says on out whether it is up, and holds it until it is
 // asked to end, ctx is done, or the record of the lab has been removed, so that nobody could reach it any more. Start starts it.
-func Hold(ctx context.Context, in io.Reader, out io.Writer, driver testbed.Driver) error {
+func Hold(ctx context.Context, in io.Reader, out io.Writer, driver testbed.Provider) error {
 	k := &keeper{started: time.Now(), last: make(chan *net.UnixConn, 1)}
 	if err := json.NewDecoder(in).Decode(&k.order); err != nil {
 		return fmt.Errorf("keep a lab: read what it is to be: %w", err)
@@ -76,7 +76,7 @@ func Hold(ctx context.Context, in io.Reader, out io.Writer, driver testbed.Drive
 }
 
 // open builds the lab and makes the socket.
-func (k *keeper) open(ctx context.Context, driver testbed.Driver) (*net.UnixListener, error) {
+func (k *keeper) open(ctx context.Context, driver testbed.Provider) (*net.UnixListener, error) {
 	if !current(k.lock, k.folder.file(k.Name, lockEnd)) {
 		return nil, errors.New("keep a lab: descriptor 3 is not the lab's lock: this is for netdelta lab up to call")
 	}
@@ -91,7 +91,7 @@ func (k *keeper) open(ctx context.Context, driver testbed.Driver) (*net.UnixList
 	}
 	var ok bool
 	if k.lab, ok = opened.(*lab.Testbed); !ok {
-		return nil, errors.Join(fmt.Errorf("keep a lab: can't keep a testbed of kind %s", driver.Name()), opened.Close())
+		return nil, errors.Join(fmt.Errorf("keep a lab: can't keep a testbed of kind %s", driver.Kind()), opened.Close())
 	}
 	listener, err := at(k.folder.file(k.Name, socketEnd), func(address *net.UnixAddr) (*net.UnixListener, error) {
 		return net.ListenUnix("unix", address)

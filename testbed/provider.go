@@ -1,0 +1,99 @@
+package testbed
+
+import (
+	"context"
+	"time"
+
+	"netdelta/network"
+	"netdelta/result"
+)
+
+// Provider opens testbeds of one kind: lab, vm, kubernetes. It is safe for concurrent use.
+type Provider interface {
+	// Kind is the name that studies and --testbed have for it.
+	Kind() string
+	// Supports returns nil where the network of the spec can be built here with the spec's version of IP and under its
+	// conditions, an *UnsupportedError where the kernel or machine lacks something, a *network.NotPossibleError where the
+	// network can't be had under the conditions anywhere, and another error where the question could not be answered. Nodes,
+	// pods and links don't matter; those that are not given are taken to be the least.
+	Supports(ctx context.Context, spec Spec) error
+	// Open builds the testbed. On error nothing of it is left behind.
+	Open(ctx context.Context, spec Spec) (Testbed, error)
+	// Capabilities are the same for as long as the provider.
+	Capabilities() Capabilities
+}
+
+// Capabilities say what a provider's testbeds can do. The zero value is a provider whose nodes are somebody else's and that can do
+// nothing but open testbeds. A function that is nil can't be had.
+type Capabilities struct {
+	// Networks are those that can join the pods.
+	Networks []network.Network
+	// SharesMachine says that pods run on the machine of this program, with its programs and in its memory.
+	SharesMachine bool
+	// PinsCPUs says that workloads can be given processors that are numbered as this machine's.
+	PinsCPUs bool
+	// BuildsLinks says that the links between nodes are made for the testbed, so that their MTU can be chosen.
+	BuildsLinks bool
+	// OwnsNodes says that nodes are made for the testbed. On nodes of others, ports may be taken and settings can't be chosen, a
+	// server may be reachable some time after its start, and pods are scheduled, started and lost at any time.
+	OwnsNodes bool
+	// Costs are what the parts of a run take at first sight; nil is what they take on this machine.
+	Costs *Costs
+	// Lacking returns the programs that a pod does not have, of the given names or paths. It may make a pod for the purpose.
+	Lacking func(ctx context.Context, names []string) ([]string, error)
+	// Describe completes the environment of a run, and returns notes on what could not be read. Where it is nil, the environment
+	// is this machine's alone.
+	Describe func(ctx context.Context, e result.Environment) (result.Environment, []string, error)
+	// Targets are endpoints that no testbed of the provider has made; nil where pods can't reach any.
+	Targets *Targets
+	// Stored finds out whether pods can have volumes of such storage (Spec.Volume), and returns notes on it. The error says what
+	// is wrong with the storage.
+	Stored func(ctx context.Context, v Volume) (notes []string, err error)
+}
+
+// Costs are guesses of what the parts of a run take.
+type Costs struct {
+	// Start is the first start of pods, Build each further set-up of the networks, Cell what a cell adds to a round, and Exchange
+	// a request to an agent with its answer.
+	Start, Build, Cell, Exchange time.Duration
+	// Opens is how many testbeds are opened at a time.
+	Opens int
+	// Ground names in a sentence what the testbeds stand on: "the cluster".
+	Ground string
+}
+
+// Targets finds endpoints that pods can be clients of: Spec.Target names one.
+type Targets struct {
+	// Locate finds out where an endpoint is, by the host that clients know it by: a name or an address. Its answer holds for as long
+	// as the provider, and Open keeps to it. The error says what is wrong with the host; where the endpoint can't be found out about,
+	// the Site says why.
+	Locate func(ctx context.Context, host string) (Site, error)
+	// From is the network from whose pods endpoints are looked up.
+	From string
+}
+
+// Site is where an endpoint is.
+type Site struct {
+	// Nodes are the names of the endpoint's nodes, sorted; empty where they are not known.
+	Nodes []string
+	// Apart says why no client can be put on the endpoint's own node, "" where one can.
+	Apart string
+	// Mixed says why clients that are to stand on another node may meet it on their own, "" where they can't.
+	Mixed string
+}
+
+// Instruments are what a live testbed lets one see of it. What is nil can't be seen.
+type Instruments struct {
+	// Observer looks at devices of a network that the provider has planned, PathObserver at those of a network of somebody else's.
+	Observer     Observer
+	PathObserver Witness
+	// Within calls f in the network namespace of a node or pod of this machine, with the number of an open file of it.
+	Within func(name string, f func(fd int) error) error
+	// Carriers are the process IDs, on this machine, of programs that do part of the network's work now, such as the ends of a
+	// userspace tunnel.
+	Carriers func() []int
+	// Versions asks the programs that build the networks for their versions, by their names.
+	Versions func() (map[string]string, error)
+	// Notes are sentences that a reader of the figures must know: which of the testbed's conditions could not be met everywhere.
+	Notes func() []string
+}
