@@ -3,14 +3,34 @@ package kube
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/unit"
 )
+
+// Capabilities implements testbed.Provider.
+func (d *Driver) Capabilities() testbed.Capabilities {
+	return testbed.Capabilities{
+		Networks: Networks(), Lacking: d.Lacking, Stored: d.Stored,
+		// Pods are scheduled and started, and each exchange with an agent goes through the cluster's own server.
+		Costs: &testbed.Costs{
+			Start: 3 * time.Second, Build: 6 * time.Second, Cell: 30 * time.Millisecond, Exchange: 4 * time.Millisecond,
+			Opens: 16, Ground: "the cluster",
+		},
+		Describe: func(ctx context.Context, e result.Environment) (result.Environment, []string, error) {
+			about, notes, err := d.Cluster(ctx)
+			e.Cluster = &about
+			return e, notes, err
+		},
+		Targets: &testbed.Targets{Locate: d.Locate, From: Pod},
+	}
+}
 
 // usualNodes is how many nodes a run takes: the client's, and one across.
 const usualNodes = 2

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,24 +64,6 @@ func NewDriver(c *Cluster, o Options) (*Driver, error) {
 
 // Kind implements testbed.Provider.
 func (d *Driver) Kind() string { return Name }
-
-// Capabilities implements testbed.Provider.
-func (d *Driver) Capabilities() testbed.Capabilities {
-	return testbed.Capabilities{
-		Networks: Networks(), Lacking: d.Lacking, Stored: d.Stored,
-		// Pods are scheduled and started, and each exchange with an agent goes through the cluster's own server.
-		Costs: &testbed.Costs{
-			Start: 3 * time.Second, Build: 6 * time.Second, Cell: 30 * time.Millisecond, Exchange: 4 * time.Millisecond,
-			Opens: 16, Ground: "the cluster",
-		},
-		Describe: func(ctx context.Context, e result.Environment) (result.Environment, []string, error) {
-			about, notes, err := d.Cluster(ctx)
-			e.Cluster = &about
-			return e, notes, err
-		},
-		Targets: &testbed.Targets{Locate: d.Locate, From: Pod},
-	}
-}
 
 // Run is what all objects of the run are labelled with.
 func (d *Driver) Run() RunID { return d.launcher.Run() }
