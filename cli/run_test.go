@@ -23,7 +23,7 @@ import (
 // conforms fails the test unless a document is as its schema in the repository says.
 func conforms(t *testing.T, schema string, document []byte) {
 	t.Helper()
-	compiled, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "schema", schema))
+	compiled, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "schema", schema))
 	if err != nil {
 		t.Fatal(err)
 	}

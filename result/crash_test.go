@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/internal/require"
 )
 
 // writeForever resumes the run in dir and appends trials until it is killed. It prints the build of each trial once
@@ -123,12 +125,8 @@ func inPrivateMounts(t *testing.T, cmd *exec.Cmd) []byte {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
 	output, err := cmd.CombinedOutput()
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOSPC) {
-		t.Skipf("skipped: needs a private mount namespace: %v", err)
-	}
-	if strings.Contains(string(output), "can't mount") {
-		t.Skipf("skipped: needs a tmpfs in a private mount namespace: %s", output)
-	}
+	refused := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOSPC)
+	require.Need(t, "a private mount namespace with a tmpfs", !refused && !strings.Contains(string(output), "can't mount"))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

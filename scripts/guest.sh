@@ -1,35 +1,37 @@
 #!/usr/bin/env bash
-# guest.sh [--json] PACKAGE... [FLAGS OF go test] runs tests of packages as root in a guest, whose kernel has every kind of link,
+# guest.sh [--events] PACKAGE... [FLAGS OF go test] runs tests of packages as root in a guest, whose kernel has every kind of link,
 # and ends with a list of what was skipped there and why:
 #
 #   scripts/guest.sh ./testbed/lab -run TestNetworks/ipip -v
 #
-# Packages run one after another in one guest, each in its own folder with its testdata. --json gives what `go test -json` would.
+# Packages run one after another in one guest, each in its own folder with its testdata. --events prints what `go test -json` would.
 # NETDELTA_GUEST holds flags of `netdelta vm exec` (--cards 2 --memory 2GiB, --file HERE:THERE); NETDELTA is a netdelta to boot the
 # guest with, linked statically, in place of one built of these sources.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-json=false
+(($# > 0)) || {
+	echo "usage: scripts/guest.sh [--events] PACKAGE... [FLAGS OF go test]" >&2
+	exit 2
+}
+if [[ $1 != --events ]]; then exec scripts/summary.sh guest scripts/guest.sh --events "$@"; fi
+shift
 packages=()
+flags=()
+pattern=.
 while (($# > 0)); do
 	case $1 in
-	--json) json=true ;;
-	-*) break ;;
+	-run) pattern=$2 && shift ;;
+	-test.run=*) # a second try: of what is tested of this test, or of all where none failed
+		again=${1#-test.run=}
+		if [[ $again != '^$' && $pattern != "$again/"* ]]; then pattern=$again; fi
+		;;
+	-v) ;; # always on, for the list of skips
+	-test.*) flags+=("$1") ;;
+	-[a-z]*) flags+=("-test.${1#-}") ;;
 	*) packages+=("$1") ;;
 	esac
 	shift
-done
-((${#packages[@]} > 0)) || {
-	echo "usage: scripts/guest.sh [--json] PACKAGE... [FLAGS OF go test]" >&2
-	exit 2
-}
-flags=()
-for flag in "$@"; do
-	if [[ $flag == -test.* ]]; then flag=-${flag#-test.}; fi
-	if [[ $flag == -v ]]; then continue; fi # it is always on, for the list of skips
-	if [[ $flag == -[a-z]* ]]; then flag=-test.${flag#-}; fi
-	flags+=("$flag")
 done
 
 work=$(mktemp -d)
@@ -42,15 +44,13 @@ else
 	go build -o "$work/netdelta" ./cmd/netdelta
 fi
 mkdir -p "$work/tests"
-go build -o "$work/tests/testreport" ./scripts/testreport
 go build -o "$work/tests/test2json" cmd/test2json
 
-# What runs in the guest: one line of JSON for each event, to the report or to standard output.
+# What runs in the guest: one line of JSON for each event.
 listed=$(go list -f '{{.ImportPath}} {{.Dir}}' "${packages[@]}")
 files=(--file "$work/tests:/tests")
 {
-	echo 'set -u'
-	echo 'events() {'
+	echo 'status=0'
 	while read -r package folder; do
 		name=${package//\//.}
 		go test -c -o "$work/tests/$name" "$package" >&2
@@ -58,11 +58,10 @@ files=(--file "$work/tests:/tests")
 		there=/src/${folder#"$PWD"}
 		if [[ -d $folder/testdata ]]; then files+=(--file "$folder/testdata:$there/testdata"); fi
 		printf 'mkdir -p %q && cd %q && /tests/test2json -t -p %q /tests/%q -test.v=test2json -test.paniconexit0' "$there" "$there" "$package" "$name"
-		printf ' %q' "-test.timeout=${NETDELTA_TEST_TIMEOUT:-15m}" "${flags[@]}"
-		printf '\n'
+		printf ' %q' "-test.timeout=${NETDELTA_TEST_TIMEOUT:-15m}" "-test.run=$pattern" "${flags[@]}"
+		printf ' || status=1\n'
 	done <<<"$listed"
-	echo '}'
-	if $json; then echo 'events'; else echo 'events | /tests/testreport'; fi
+	echo 'exit $status'
 } >"$work/tests/run"
 
 mkdir -p "${XDG_CACHE_HOME:-$HOME/.cache}/netdelta"

@@ -69,5 +69,5 @@ check govulncheck vulnerabilities
 
 echo "== lint"
 printf '%s\n' "${summary[@]}"
-if [[ -n ${NETDELTA_SKIPS:-} ]]; then printf '%s\n' "${summary[@]}" | grep '^NOT RUN' >"$NETDELTA_SKIPS/lint" || true; fi
+if [[ -n ${NETDELTA_SUMMARY:-} ]]; then printf '%s\n' "${summary[@]}" | grep '^NOT RUN' >"$NETDELTA_SUMMARY/lint.skipped" || true; fi
 exit $failed

@@ -6,8 +6,57 @@
 # end programs of nodes or change the network can't share a cluster with others.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=scripts/twice.sh
-. scripts/twice.sh
+
+# on_cluster CACHE FLAGS PACKAGE... runs tests on the cluster of a folder for caches. They are sent to pods, which have no libraries.
+on_cluster() {
+	local image=
+	if [[ $1 == "$first_cache" && -e $work/programs ]]; then image=$(tail -1 "$work/programs"); fi
+	NETDELTA_KUBECONFIG=$1/netdelta/cluster/kubeconfig NETDELTA_IMAGE=$image CGO_ENABLED=0 XDG_CACHE_HOME=$1 \
+		go test -json -count=1 -p 1 -parallel 4 -timeout 40m "${@:2}"
+}
+
+# events prints the events of all tests: those of both clusters at once, unless they are one. With -test.run=PATTERN PACKAGE it runs
+# those of a package that the pattern finds.
+events() {
+	local status=0 other=
+	if (($# > 0)); then
+		local cache=$second_cache pattern=${1#-test.run=}
+		if [[ " $runs " == *" $2 "* ]]; then cache=$first_cache; fi
+		if [[ $pattern == '^$' ]]; then pattern=OnCluster; fi # no test failed, but the package did
+		on_cluster "$cache" -run "$pattern" "$2"
+		return
+	fi
+	# Two streams of events can't be one: these are kept until the others have ended.
+	read -ra packages <<<"$others"
+	if ((${#packages[@]} > 0)); then
+		set -m # a process group, which can be ended with all that is in it
+		on_cluster "$second_cache" -run OnCluster "${packages[@]}" >"$work/events" &
+		other=$!
+		set +m
+		# shellcheck disable=SC2064 # the number is known now
+		trap "kill -- -$other 2>/dev/null || true" EXIT
+		if [[ $first_cache == "$second_cache" ]]; then
+			wait "$other" || status=$?
+			trap - EXIT # its number may be another's from now on
+			cat "$work/events"
+			other=
+		fi
+	fi
+	read -ra packages <<<"$runs"
+	if ((${#packages[@]} > 0)); then on_cluster "$first_cache" -run OnCluster "${packages[@]}" || status=$?; fi
+	if [[ -n $other ]]; then
+		wait "$other" || status=$?
+		trap - EXIT
+		cat "$work/events"
+	fi
+	return "$status"
+}
+
+if [[ ${1:-} == --events ]]; then
+	shift
+	events "$@"
+	exit
+fi
 
 work=$(mktemp -d)
 chmod 755 "$work" # other users run the program under test
@@ -33,14 +82,11 @@ with_tests() {
 	done
 }
 
-# is_run PACKAGE is true for packages whose tests are whole runs.
-is_run() { [[ " ${runs[*]} " == *" $1 "* ]]; }
-
 # skipped says what this machine lacks for a cluster, in the words of the file; it fails where it lacks nothing.
 skipped() {
 	local why
 	why=$(grep -o 'unsupported: .*' "$1") || return 1
-	printf 'skip: test-kubernetes: %s\n' "$why" | tee ${NETDELTA_SKIPS:+"$NETDELTA_SKIPS/test-kubernetes"}
+	printf 'skip: test-kubernetes: %s\n' "$why" | tee ${NETDELTA_SUMMARY:+"$NETDELTA_SUMMARY/test-kubernetes.skipped"}
 }
 
 # bring_up CACHE brings up the cluster of a folder for caches, or ends the script where this machine can have none.
@@ -64,64 +110,21 @@ equip() {
 	printf -- '--- image of programs: %d s\n' $((SECONDS - began))
 }
 
-# on_cluster CACHE FLAGS PACKAGE... runs tests on a cluster. They are sent to pods, which have no libraries.
-on_cluster() {
-	local image=
-	if [[ $1 == "$first_cache" && -e $work/programs ]]; then image=$(tail -1 "$work/programs"); fi
-	NETDELTA_KUBECONFIG=$1/netdelta/cluster/kubeconfig NETDELTA_IMAGE=$image CGO_ENABLED=0 as "$1" \
-		go test -json -count=1 -p 1 -parallel 4 -timeout 40m "${@:2}"
-}
-
-# first runs all tests: those of both clusters at once, unless they are one.
-first() {
-	local status=0 beside=
-	if [[ $first_cache != "$second_cache" ]]; then
-		set -m # a process group of its own, which can be ended with all that is in it
-		on_others &
-		beside=$!
-		set +m
-		# shellcheck disable=SC2064 # the number is known now
-		trap "kill -- -$beside 2>/dev/null || true" EXIT
-	else
-		on_others || status=$?
-	fi
-	if ((${#runs[@]} > 0)); then
-		equip "$first_cache" && on_cluster "$first_cache" -run OnCluster "${runs[@]}" || status=$?
-	fi
-	[[ -z $beside ]] || wait "$beside" || status=$?
-	trap - EXIT # its number may be another's from now on
-	cat "$work/events"
-	return "$status"
-}
-
-# on_others runs the tests that are no whole runs, and keeps what comes of them: two streams of events can't be one.
-on_others() {
-	true >"$work/events"
-	((${#others[@]} == 0)) || on_cluster "$second_cache" -run OnCluster "${others[@]}" >"$work/events"
-}
-
-# one PACKAGE PATTERN runs tests of a package.
-one() {
-	local cache=$second_cache
-	if is_run "$1"; then cache=$first_cache; fi
-	on_cluster "$cache" -run "$2" "$1"
-}
-
 # What the go command keeps is the same for both clusters.
 GOCACHE=$(go env GOCACHE)
 began=$SECONDS
 NETDELTA_KUBERNETES=$(scripts/kubernetes.sh)
 export GOCACHE NETDELTA_KUBERNETES
 printf -- '--- programs of the cluster: %d s\n' $((SECONDS - began))
-go build -o "$work/" ./scripts/cluster ./scripts/testreport
+go build -o "$work/" ./scripts/cluster
 NETDELTA_TESTED=$work/netdelta
 export NETDELTA_TESTED
 CGO_ENABLED=0 go build -o "$NETDELTA_TESTED" ./cmd/netdelta
 
-runs=()
-others=()
+runs='' # the packages whose tests are whole runs, and the others
+others=''
 while read -r path folder; do
-	if grep -q NETDELTA_IMAGE "$folder"/*_test.go; then runs+=("$path"); else others+=("$path"); fi
+	if grep -q NETDELTA_IMAGE "$folder"/*_test.go; then runs+="$path "; else others+="$path "; fi
 done < <(with_tests "${@:-./...}")
 
 first_cache=${XDG_CACHE_HOME:-$HOME/.cache}
@@ -129,12 +132,14 @@ second_cache=$first_cache
 if ! "$work/cluster" status >/dev/null 2>&1; then
 	first_cache=$work/first
 	second_cache=$work/second
-	if ((${#others[@]} > 0)); then bring_up "$second_cache"; fi
-	if ((${#runs[@]} > 0)); then bring_up "$first_cache"; fi
+	if [[ -n $others ]]; then bring_up "$second_cache"; fi
+	if [[ -n $runs ]]; then bring_up "$first_cache"; fi
 fi
+if [[ -n $runs ]]; then equip "$first_cache"; fi
 
 began=$SECONDS
 status=0
-twice "$work" first one ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test-kubernetes"} || status=$?
+export work runs others first_cache second_cache
+scripts/summary.sh test-kubernetes scripts/test-kubernetes.sh --events || status=$?
 printf -- '--- tests: %d s\n' $((SECONDS - began))
 exit "$status"

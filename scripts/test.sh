@@ -1,73 +1,75 @@
 #!/usr/bin/env bash
-# test.sh [PACKAGES] runs the tests and ends with a list of what was skipped and why. A skip of something that this machine
-# has is a failure.
-#
-# Packages run under the race detector, save those that it can't judge: it slows the engines by an order of magnitude, and
-# what they and the lab do in raw system calls and in other processes it does not see (probe/path starts hundreds of those,
-# and would take ten times as long), the simulations of stats take five times as long, and pages for browsers are written by one
-# goroutine. These run one after another, since they use the machine's processors and network stack in earnest.
+# test.sh [PACKAGES] runs the tests, and ends with their counts and a list of what was skipped and why. All run under the race
+# detector, but for those that time microseconds: these run after the others, without it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Patterns of import paths that run without the race detector. Each must match a package.
-unraced=(
-	netdelta/bench/...
-	netdelta/cmd/...
+# timed lists what the race detector would falsify, since it slows what is timed ten times: a package, and why.
+timed() {
+	cat <<-'END'
+		netdelta/bench/...                compares the engine with other programs
+		netdelta/engine                   times single requests
+		netdelta/internal/clock           times single readings of the clock
+	END
+}
+
+# alone lists packages that keep all processors busy, or judge what they measured: they run one at a time.
+alone=(
+	netdelta/cli
 	netdelta/experiment
 	netdelta/experiment/tracing
-	netdelta/cli
-	netdelta/internal/clock
-	netdelta/engine
-	netdelta/internal/native
-	netdelta/internal/netns
-	netdelta/internal/repotest
-	netdelta/probe/path
-	netdelta/report/flame
-	netdelta/report/hops
-	netdelta/report/html
-	netdelta/scripts/cluster/...
-	netdelta/stats
+	netdelta/probe/...
 	netdelta/testbed/...
 	netdelta/workload/...
 )
 
-timeout=${NETDELTA_TEST_TIMEOUT:-30m}
+# events KIND PACKAGES... [-test.run=PATTERN PACKAGE] prints the events of tests: those of all packages, or those that the pattern finds.
+events() {
+	local kind=$1 pattern=. flags=(-json -timeout "${NETDELTA_TEST_TIMEOUT:-30m}")
+	shift
+	if (($# > 1)) && [[ ${*: -2:1} == -test.run=* ]]; then
+		pattern=${*: -2:1}
+		pattern=${pattern#-test.run=}
+		[[ $pattern != '^$' ]] || pattern=. # no test failed, but the package did: all of it is tried again
+		set -- "${@: -1}"
+	fi
+	case $kind in
+	shared) CGO_ENABLED=1 go test -race "${flags[@]}" -run "$pattern" "$@" ;;
+	alone) CGO_ENABLED=1 go test -race "${flags[@]}" -count=1 -p 1 -run "$pattern" "$@" ;;
+	timed) go test "${flags[@]}" -count=1 -p 1 -run "$pattern" "$@" ;;
+	esac
+}
 
-wanted=$(go list "${@:-./...}")
-plain=$(go list "${unraced[@]}" 2>&1) || { echo "$plain" >&2 && exit 1; }
-if grep 'matched no packages' <<<"$plain"; then
-	echo "scripts/test.sh lists packages that are no more (see above)" >&2
-	exit 1
+if [[ ${1:-} == --events ]]; then
+	shift
+	events "$@"
+	exit
 fi
-mapfile -t raced < <(comm -23 <(sort -u <<<"$wanted") <(sort -u <<<"$plain"))
-mapfile -t plain < <(comm -12 <(sort -u <<<"$wanted") <(sort -u <<<"$plain"))
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-go build -o "$work/testreport" ./scripts/testreport
-
-# first runs all packages.
-first() {
-	local status=0
-	if ((${#raced[@]} > 0)); then
-		CGO_ENABLED=1 go test -race -json -timeout "$timeout" "${raced[@]}" || status=$?
+# listed prints the packages of patterns, each of which must match one.
+listed() {
+	local packages
+	packages=$(go list "$@" 2>&1)
+	if grep 'matched no packages' <<<"$packages"; then
+		echo "scripts/test.sh lists packages that are no more (see above)" >&2
+		return 1
 	fi
-	if ((${#plain[@]} > 0)); then
-		go test -json -count=1 -p 1 -timeout "$timeout" "${plain[@]}" || status=$?
-	fi
-	return "$status"
+	sort -u <<<"$packages"
 }
 
-# one runs tests of a package by themselves.
-one() {
-	local flags=(-json -count=1 -timeout "$timeout" -run "$2")
-	if printf '%s\n' "${raced[@]}" | grep -qxF "$1"; then
-		CGO_ENABLED=1 go test -race "${flags[@]}" "$1"
-	else
-		go test "${flags[@]}" "$1"
-	fi
+wanted=$(listed "${@:-./...}")
+mapfile -t patterns < <(timed | awk '{ print $1 }')
+slowed=$(listed "${patterns[@]}")
+alone=$(comm -23 <(listed "${alone[@]}") <(echo "$slowed"))
+status=0
+# of KIND PACKAGES runs the tests of one kind, if there are any among those that are wanted.
+of() {
+	local packages
+	mapfile -t packages < <(comm -12 <(echo "$wanted") <(echo "$2"))
+	((${#packages[@]} == 0)) || scripts/summary.sh "test-$1" scripts/test.sh --events "$1" "${packages[@]}" || status=$?
 }
 
-# shellcheck source=scripts/twice.sh
-. scripts/twice.sh
-twice "$work" first one ${NETDELTA_SKIPS:+-skips "$NETDELTA_SKIPS/test"}
+of shared "$(comm -23 <(echo "$wanted") <(sort -u <(echo "$alone") <(echo "$slowed")))"
+of alone "$alone"
+of timed "$slowed"
+exit "$status"

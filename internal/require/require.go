@@ -13,12 +13,17 @@ import (
 	"netdelta/internal/netns"
 )
 
-// Need skips the test unless this machine has what it needs.
+// Need skips the test unless this machine has what it needs. It fails the test where what it names is there after all: a skip must
+// not hide a fault.
 func Need(t testing.TB, what string, has bool) {
 	t.Helper()
-	if !has {
-		t.Skipf("skip: %s: needs %s, this machine lacks it", t.Name(), what)
+	if has {
+		return
 	}
+	if there := present(what, hasProgram, kernelHas); there != "" {
+		t.Fatalf("needs %s: %s, so this is no reason to skip", what, there)
+	}
+	t.Skipf("skip: %s: needs %s, this machine lacks it", t.Name(), what)
 }
 
 // Namespaces skips the test unless this user may make network namespaces.

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"netdelta/internal/require"
 )
 
 func env(values map[string]string) func(string) string {
@@ -41,9 +43,7 @@ func TestDetectWhatIsNoTerminal(t *testing.T) {
 func openTerminal(t *testing.T, columns uint16) *os.File {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skipf("skip: %s: needs a pseudo terminal, this machine lacks it: %v", t.Name(), err)
-	}
+	require.Need(t, "a pseudo terminal", err == nil)
 	t.Cleanup(func() { _ = master.Close() })
 	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)

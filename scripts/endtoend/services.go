@@ -186,11 +186,11 @@ func (s *stage) lacking(study string) (string, error) {
 func (s *stage) skip(what, lacks string) error {
 	line := fmt.Sprintf("skip: %s: needs %s, this machine lacks it", what, lacks)
 	fmt.Println("  " + line)
-	folder := os.Getenv("NETDELTA_SKIPS")
+	folder := os.Getenv("NETDELTA_SUMMARY")
 	if folder == "" {
 		return nil
 	}
-	f, err := os.OpenFile(filepath.Join(folder, "services"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(filepath.Join(folder, "services.skipped"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}

@@ -80,9 +80,6 @@ func TestBondHashes(t *testing.T) {
 		{"gre", "encap3+4", true},
 	} {
 		t.Run(c.network+"/"+c.hash, func(t *testing.T) {
-			if _, err := network.Find(network.Catalogue(), c.network); err != nil {
-				t.Skipf("skip: %s: needs network %s, this build lacks it", t.Name(), c.network)
-			}
 			node, back := spread(t, bonded(t, c.network, "", c.hash, ""))
 			t.Logf("the busier link carried %.0f%% from the node, %.0f%% to the other node", 100*node, 100*back)
 			for _, busier := range []float64{node, back} {
