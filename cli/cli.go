@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"netdelta/agent/program"
 	"netdelta/internal/machine"
 	"netdelta/report/ui"
 	"netdelta/testbed"
@@ -181,16 +182,26 @@ EXIT STATUS
 		newImageCommand(env),
 		newKubeCommand(env),
 		newVMCommand(env),
-		newAgentCommand(env),
-		newPodCommand(),
-		newGuestCommand(),
-		newNodeCommand(env),
-		newLookCommand(env),
 		newGuestExactCommand(env),
 		newGuestRunCommand(env),
 		newManCommand(),
 	)
+	for _, v := range program.Verbs(env.in, env.out, env.workloads) {
+		root.AddCommand(newSentCommand(v))
+	}
 	return root
+}
+
+// newSentCommand is a hidden verb for what netdelta does where it was sent to.
+func newSentCommand(v program.Verb) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: v.Name, Short: v.Short, Hidden: true, DisableFlagParsing: v.Arguments,
+		RunE: func(cmd *cobra.Command, a []string) error { return v.Run(cmd.Context(), a) },
+	}
+	if !v.Arguments {
+		cmd.Args = args(cobra.NoArgs)
+	}
+	return cmd
 }
 
 // args turns cobra's complaint about a verb's arguments into a usage error.

@@ -16,8 +16,6 @@ import (
 	"netdelta/report/ui"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
-	"netdelta/testbed/vm/inside"
-	"netdelta/testbed/vm/wire"
 	"netdelta/unit"
 )
 
@@ -32,17 +30,6 @@ netdelta/vm of your cache folder; nothing is installed, and it needs no rights. 
 	}
 	cmd.AddCommand(newVMBuildCommand(env), newVMShowCommand(env), newVMExecCommand(env), newVMRemoveCommand(env))
 	return cmd
-}
-
-// newGuestCommand is the first process of a guest.
-func newGuestCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    wire.Verb,
-		Short:  "Be the first process of a guest",
-		Hidden: true,
-		Args:   args(cobra.NoArgs),
-		Run:    func(*cobra.Command, []string) { inside.Run() },
-	}
 }
 
 // buildImage builds the guest's image where there is none, and says so.

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/testbed/joined"
 	"netdelta/testbed/remote"
@@ -26,28 +25,6 @@ const guestNodes = 2
 
 // guestMTU is the largest that the guests' cards take.
 const guestMTU = 9000
-
-// newNodeCommand serves as a node of a testbed of machines.
-func newNodeCommand(env *environment) *cobra.Command {
-	return &cobra.Command{
-		Use:    remote.Verb,
-		Short:  "Be a node of a testbed, asked over standard input and output",
-		Hidden: true,
-		Args:   args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return remote.Serve(cmd.Context(), duplex{env.in, env.out}, network.Catalogue())
-		},
-	}
-}
-
-// duplex is standard input and output as one.
-type duplex struct {
-	io.Reader
-	io.Writer
-}
-
-// Close implements io.Closer: a read that is under way ends with the process.
-func (duplex) Close() error { return nil }
 
 // guests are the machines of a testbed whose nodes are guests.
 type guests struct {
@@ -75,6 +52,10 @@ func (env *environment) bootNodes(ctx context.Context) (g *guests, err error) {
 	if err != nil {
 		return nil, err
 	}
+	program, err := machine.SentProgram()
+	if err != nil {
+		return nil, err
+	}
 	machines := make([]vm.Machine, guestNodes)
 	cards := make([][]string, guestNodes)
 	var ends []*os.File
@@ -91,6 +72,7 @@ func (env *environment) bootNodes(ctx context.Context) (g *guests, err error) {
 		ends = append(ends, a, b)
 		for n, end := range []*os.File{a, b} {
 			mac := fmt.Sprintf("52:54:00:6e:%02x:%02x", n+1, w+1)
+			machines[n].Program = program
 			machines[n].Links = append(machines[n].Links, vm.Link{MAC: mac, End: end, MTU: guestMTU})
 			cards[n] = append(cards[n], mac)
 		}

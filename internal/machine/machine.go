@@ -66,6 +66,10 @@ func Version() string {
 	if !ok {
 		return "unknown"
 	}
+	return version(info)
+}
+
+func version(info *debug.BuildInfo) string {
 	if v := info.Main.Version; v != "" && v != "(devel)" {
 		return v
 	}

@@ -41,10 +41,10 @@ func boot(t *testing.T) *joined.Driver {
 		t.Fatal(err)
 	}
 	program := filepath.Join(t.TempDir(), "netdelta")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "netdelta/cmd/netdelta")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "netdelta/cmd/netdelta-agent")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build netdelta: %v\n%s", err, out)
+		t.Fatalf("build the agent: %v\n%s", err, out)
 	}
 	machines, nodes := make([]vm.Machine, 2), make([]joined.Node, 2)
 	for w := range 2 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -155,14 +156,14 @@ func (p *LivePod) Ports() (first, last uint16) { return p.first, p.last }
 // Program is the path of netdelta in the pod.
 func (p *LivePod) Program() string { return p.place.Program }
 
-// Start implements testbed.Pod: a command whose path is that of the program that pods are given is started from there. The context
-// covers the start, not the life of the process.
+// Start implements testbed.Pod: a command whose path is that of this program, or of the one that pods are given, is
+// started from what the pod was given. The context covers the start, not the life of the process.
 func (p *LivePod) Start(ctx context.Context, cmd testbed.Command) (testbed.Process, error) {
 	return p.start(ctx, cmd)
 }
 
 func (p *LivePod) start(ctx context.Context, cmd testbed.Command) (*stream, error) {
-	if cmd.Path == "" || cmd.Path == p.launcher.options.Binary {
+	if self, err := os.Executable(); cmd.Path == "" || cmd.Path == p.launcher.options.Binary || err == nil && cmd.Path == self {
 		cmd.Path = p.place.Program
 	}
 	return start(ctx, p.launcher.cluster, p.place, cmd)

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"netdelta/result"
-	"netdelta/testbed/kube/nodeagent"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -48,7 +47,7 @@ func TestManifests(t *testing.T) {
 	host.HostNetwork, host.Annotations = true, map[string]string{annotationPorts: "21000-21040"}
 	card := server
 	card.Annotations, card.Resources = map[string]string{annotationNetworks: "fast/sriov"}, map[string]int64{"example.com/vf": 1}
-	looks := Wish{Name: "look-1", Role: RoleNodeAgent, HostNetwork: true, Node: "w1", Security: nodeagent.SecurityContext()}
+	looks := Wish{Name: "look-1", Role: RoleNodeAgent, HostNetwork: true, Node: "w1", Security: NodeAgentSecurity()}
 	first, last := uint16(20000), uint16(20001)
 	selector := map[string]string{LabelRun: string(testRun), LabelTestbed: "0", LabelPod: "1"}
 	service := func(network string, family result.Family) any {

@@ -4,13 +4,13 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"netdelta/internal/machine"
 	"netdelta/internal/suggest"
 )
 
@@ -34,7 +34,7 @@ type Options struct {
 	// Image is one that holds netdelta at /netdelta. Without it BaseImage is any image that the nodes can run and that has a
 	// shell, cat and chmod: the program is streamed into its pods.
 	Image, BaseImage string
-	// Binary is the program that is streamed; "" is this one.
+	// Binary is the program that is streamed; "" is machine.SentProgram.
 	Binary string
 	// PullPolicy is when nodes pull the image; "" is IfNotPresent.
 	PullPolicy corev1.PullPolicy
@@ -117,11 +117,10 @@ func (o Options) complete() (Options, error) {
 		o.Log = func(string, ...any) {}
 	}
 	if o.Binary == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return o, fmt.Errorf("find this program, which is streamed into pods: %w", err)
+		var err error
+		if o.Binary, err = machine.SentProgram(); err != nil {
+			return o, err
 		}
-		o.Binary = self
 	}
 	if o.BaseImage != "" {
 		return o, streamable(o.Binary)

@@ -84,7 +84,7 @@ func (l *lookouts) post(ctx context.Context, o *lookout, node string) (err error
 		l.pods++
 		l.mu.Unlock()
 		o.pod, err = l.launcher.Launch(ctx, Wish{
-			Name: fmt.Sprintf("look-%d", number), Role: RoleNodeAgent, HostNetwork: true, Node: node, Security: nodeagent.SecurityContext(),
+			Name: fmt.Sprintf("look-%d", number), Role: RoleNodeAgent, HostNetwork: true, Node: node, Security: NodeAgentSecurity(),
 		})
 		if err != nil {
 			return fmt.Errorf("put an agent on node %s: %w", node, err)

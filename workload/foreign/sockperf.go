@@ -15,7 +15,7 @@ import (
 	"netdelta/internal/daemon"
 	"netdelta/network"
 	"netdelta/result"
-	"netdelta/stats"
+	"netdelta/stats/order"
 	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/tool/sockperf"
@@ -105,7 +105,7 @@ func exchanged(r sockperf.Report, message unit.Bytes) outcome {
 	bytes := 2 * n * int64(message)
 	o.burst = workload.Burst{
 		Duration: r.Duration, Transactions: n, Bytes: bytes, Moved: bytes, Sent: r.Sent, Lost: r.Dropped,
-		P50: stats.Quantile(times, 0.5), P90: stats.Quantile(times, 0.9), P99: stats.Quantile(times, 0.99),
+		P50: order.Quantile(times, 0.5), P90: order.Quantile(times, 0.9), P99: order.Quantile(times, 0.99),
 		Split: split, Throughput: float64(bytes) * 8 / r.Duration.Seconds(),
 	}
 	if n > 0 {
@@ -123,7 +123,7 @@ func apart(times []float64) float64 {
 	if len(halves[1]) == 0 {
 		return 0
 	}
-	if split := math.Log(stats.Median(halves[1]) / stats.Median(halves[0])); !math.IsNaN(split) && !math.IsInf(split, 0) {
+	if split := math.Log(order.Median(halves[1]) / order.Median(halves[0])); !math.IsNaN(split) && !math.IsInf(split, 0) {
 		return split
 	}
 	return 0

@@ -5,15 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"netdelta/engine"
 	"netdelta/result"
@@ -40,17 +35,11 @@ func (h held) Close() error { return nil }
 func hold(ctx context.Context, t workload.Target) (workload.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, holdWithin)
 	defer cancel()
-	transport := &http.Transport{
-		DisableCompression: true, Proxy: nil,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", t.At().String())
-		},
-	}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	var asked asker
+	defer asked.close()
 	var found workload.Found
 	for i := range 2 {
-		again, err := ask(ctx, client, t)
+		again, err := asked.file(ctx, t)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("http: %s at %s: %w", t, t.At(), err)
@@ -62,74 +51,28 @@ func hold(ctx context.Context, t workload.Target) (workload.Held, error) {
 	return held{found}, nil
 }
 
-// ask asks for the file once.
-func ask(ctx context.Context, client *http.Client, t workload.Target) (workload.Found, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.String(), http.NoBody)
-	if err != nil {
-		return workload.Found{}, err
-	}
-	request.Header.Set("User-Agent", "") // none, as in what is measured
-	answer, err := client.Do(request)
-	if err != nil {
-		return workload.Found{}, unanswered(err)
-	}
-	defer func() { _ = answer.Body.Close() }() // it was read, or is of no use
-	if err := usable(answer); err != nil {
-		return workload.Found{}, err
-	}
-	n, err := io.Copy(io.Discard, answer.Body)
-	if err == nil && n != answer.ContentLength {
-		err = fmt.Errorf("its body has %d bytes where %d were announced", n, answer.ContentLength)
-	}
-	if err != nil {
-		return workload.Found{}, fmt.Errorf("read its answer: %w", err)
-	}
-	server := answer.Header.Get("Server")
-	if server == "" {
-		server = "it"
-	}
-	return workload.Found{Length: n, Says: fmt.Sprintf("%.80s answers %d with %d bytes", server, answer.StatusCode, n)}, nil
-}
-
-// unanswered is the error of a request that was not answered, with what to do.
-func unanswered(err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
-		err = of.Err // it is said elsewhere what was asked for
-	}
-	switch {
-	case errors.Is(err, unix.ECONNREFUSED):
-		return fmt.Errorf("%w: nothing listens on this port; is it the port of the Service, and does a ready pod stand behind it?", err)
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %s: does its Service have this port, is there a NetworkPolicy or a firewall before it? (%w)", holdWithin, err)
-	case strings.Contains(err.Error(), "malformed HTTP"):
-		return fmt.Errorf("it does not speak HTTP/1.1 there: %w; is it a port of https or of another protocol?", err)
-	}
-	return err
-}
-
 // usable refuses answers that the measured client can't check.
-func usable(answer *http.Response) error {
-	switch code := answer.StatusCode; {
-	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
-		return fmt.Errorf("it answers %s and leads elsewhere, to %.200q; name that", answer.Status, answer.Header.Get("Location"))
-	case code == http.StatusBadRequest && isTLSPort(answer):
-		return fmt.Errorf("it answers %s: it speaks https on this port; name the port of plain HTTP", answer.Status)
-	case code < http.StatusOK || code >= http.StatusMultipleChoices:
-		return fmt.Errorf("it answers %s; only answers of 200 to 299 are measured: name a path that gives one", answer.Status)
-	case answer.ContentLength < 0:
+func usable(a *answer) error {
+	switch code := a.code; {
+	case code >= 300 && code < 400:
+		return fmt.Errorf("it answers %s and leads elsewhere, to %.200q; name that", a.status, a.header.Get("Location"))
+	case code == 400 && isTLSPort(a):
+		return fmt.Errorf("it answers %s: it speaks https on this port; name the port of plain HTTP", a.status)
+	case code < 200 || code >= 300:
+		return fmt.Errorf("it answers %s; only answers of 200 to 299 are measured: name a path that gives one", a.status)
+	case a.length < 0:
 		return errors.New("it does not say how long its answer is (no Content-Length), so that a broken one could not be told; name something of a known length, such as a file")
-	case code == http.StatusNoContent:
+	case code == 204:
 		return errors.New("it answers 204 without a body; name a path that gives one")
-	case answer.ContentLength > int64(mostFile):
-		return fmt.Errorf("its answer has %d bytes; %d at most are measured", answer.ContentLength, int64(mostFile))
+	case a.length > int64(mostFile):
+		return fmt.Errorf("its answer has %d bytes; %d at most are measured", a.length, int64(mostFile))
 	}
 	return nil
 }
 
 // isTLSPort says whether a server complains of plain HTTP on its port of https.
-func isTLSPort(answer *http.Response) bool {
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4096)) // what came of it has to do
+func isTLSPort(a *answer) bool {
+	text, _ := io.ReadAll(io.LimitReader(a.body, 4096)) // what came of it has to do
 	return strings.Contains(string(text), "HTTPS port")
 }
 

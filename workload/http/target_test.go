@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +107,7 @@ func TestTargetWrong(t *testing.T) {
 	if _, err := hold(ctx, to(at, "/file")); err == nil {
 		t.Error("it was asked after the end")
 	}
-	if err := unanswered(&url.Error{Err: context.DeadlineExceeded}); !strings.Contains(err.Error(), "NetworkPolicy") {
+	if err := unanswered(fmt.Errorf("read: %w", context.DeadlineExceeded)); !strings.Contains(err.Error(), "NetworkPolicy") {
 		t.Errorf("got %v", err)
 	}
 	for _, p := range []result.Params{{Target: "http://web/", Engine: wrkEngine}, {Target: "http://web/", File: 100}, {Target: "mysql://u@db/x"}} {

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/testbed/kube"
-	"netdelta/testbed/kube/nodeagent"
 )
 
 // What a run is made of, in pods and services: a pair of pods is the least, and a build of the networks of a cluster side by side,
@@ -59,7 +58,7 @@ func (l *looker) tryPod(ctx context.Context, kind string) Admission {
 func wish(kind string) kube.Wish {
 	w := kube.Wish{Name: "doctor", Role: kube.RoleServer, HostNetwork: kind != PodPlain}
 	if kind == PodNodeAgent {
-		w.Role, w.Security = kube.RoleNodeAgent, nodeagent.SecurityContext()
+		w.Role, w.Security = kube.RoleNodeAgent, kube.NodeAgentSecurity()
 	}
 	return w
 }

@@ -1,11 +1,11 @@
-package nodeagent
+package kube
 
 import corev1 "k8s.io/api/core/v1"
 
-// SecurityContext is what an agent's container needs on a node: root without any of its rights but two. NET_RAW is for the
+// NodeAgentSecurity is what a node agent's container needs on a node: root without any of its rights but two. NET_RAW is for the
 // sample of packets, NET_ADMIN for room for more of them than any user may have waiting. The container is not privileged, and
 // its file system can't be written to.
-func SecurityContext() *corev1.SecurityContext {
+func NodeAgentSecurity() *corev1.SecurityContext {
 	root, yes, no := int64(0), true, false
 	return &corev1.SecurityContext{
 		RunAsUser: &root, RunAsNonRoot: &no, Privileged: &no, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,

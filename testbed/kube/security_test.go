@@ -1,4 +1,4 @@
-package nodeagent
+package kube
 
 import (
 	"slices"
@@ -8,8 +8,8 @@ import (
 )
 
 // An agent asks for two rights and no more.
-func TestSecurityContext(t *testing.T) {
-	c := SecurityContext()
+func TestNodeAgentSecurity(t *testing.T) {
+	c := NodeAgentSecurity()
 	if *c.Privileged || *c.AllowPrivilegeEscalation || !*c.ReadOnlyRootFilesystem {
 		t.Errorf("%+v asks for more than it needs", c)
 	}

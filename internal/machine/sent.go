@@ -1,0 +1,35 @@
+package machine
+
+import (
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+)
+
+// AgentName is the file name of the small program that is sent to where workloads run.
+const AgentName = "netdelta-agent"
+
+// SentProgram is the file that is sent to where workloads run: netdelta-agent beside this program, else this program, which does the
+// same and is many times larger. One of another build is refused.
+func SentProgram() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program's file: %w", err)
+	}
+	small := filepath.Join(filepath.Dir(self), AgentName)
+	there, err := buildinfo.ReadFile(small)
+	if errors.Is(err, fs.ErrNotExist) {
+		return self, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look at %s, which is sent to where workloads run: %w; make build builds it anew", small, err)
+	}
+	if here, ok := debug.ReadBuildInfo(); ok && version(there) != version(here) {
+		return "", fmt.Errorf("%s is version %s and this program is %s: build both with make build, or remove it", small, version(there), version(here))
+	}
+	return small, nil
+}
