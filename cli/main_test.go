@@ -32,7 +32,7 @@ func withProgram(m *testing.M) int {
 		return 1
 	}
 	path := filepath.Join(dir, "netdelta")
-	build := exec.Command("go", "build", "-o", path, "netdelta/cmd/netdelta")
+	build := exec.Command("go", "build", "-o", dir+"/", "netdelta/cmd/...")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the program under test: %v\n%s", err, out)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# dist.sh makes the release in dist/: for each processor an archive with the program, manual pages, completions and all
+# dist.sh makes the release in dist/: for each processor an archive with the program and its agent, manual pages, completions and all
 # licences, and beside it a bill of materials; then the manifest by which Krew installs them as a plugin of kubectl, and the
 # checksums of them all. The same commit gives the same bytes.
 #
@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-read -ra flags <<<"${NETDELTA_BUILD_FLAGS:--trimpath -buildvcs=auto}"
+read -ra flags <<<"${NETDELTA_BUILD_FLAGS:--trimpath -buildvcs=auto -ldflags=-s}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -41,7 +41,7 @@ licences() {
 			found=yes
 		done
 		[[ -n $found ]] || { echo "dist: $module has no licence in $folder" >&2 && return 1; }
-	done < <(go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' ./cmd/netdelta | sort -u)
+	done < <(go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' ./cmd/... | sort -u)
 }
 
 rm -rf dist
@@ -50,7 +50,7 @@ for arch in amd64 arm64; do
 	export GOOS=linux GOARCH=$arch CGO_ENABLED=0
 	name=netdelta-$version-linux-$arch
 	cp -r "$work/share" "$work/$name"
-	go build "${flags[@]}" -o "$work/$name/netdelta" ./cmd/netdelta
+	go build "${flags[@]}" -o "$work/$name/" ./cmd/...
 	licences "$work/$name/licenses"
 	cp LICENSE README.md "$work/$name/"
 	"$work/sbom" "$work/$name/netdelta" >"dist/$name.cdx.json"

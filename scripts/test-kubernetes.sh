@@ -119,7 +119,7 @@ printf -- '--- programs of the cluster: %d s\n' $((SECONDS - began))
 go build -o "$work/" ./scripts/cluster
 NETDELTA_TESTED=$work/netdelta
 export NETDELTA_TESTED
-CGO_ENABLED=0 go build -o "$NETDELTA_TESTED" ./cmd/netdelta
+CGO_ENABLED=0 go build -ldflags=-s -o "$work/" ./cmd/...
 
 runs='' # the packages whose tests are whole runs, and the others
 others=''

@@ -28,7 +28,7 @@ func clustered(t *testing.T, nodes bool) (*kube.Driver, agent.Program) {
 	t.Helper()
 	kubeconfig := require.Cluster(t)
 	program := filepath.Join(t.TempDir(), "netdelta")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "netdelta/cmd/netdelta")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "netdelta/cmd/netdelta-agent")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if words, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, words)

@@ -119,7 +119,7 @@ func describe(archive, base string) (platform, error) {
 	}
 	return platform{
 		Selector: selector{map[string]string{"os": found[2], "arch": found[3]}}, URI: address, SHA256: hex.EncodeToString(sum.Sum(nil)),
-		Files: []move{{found[1] + "/netdelta", "."}, {found[1] + "/LICENSE", "."}}, Bin: "netdelta",
+		Files: []move{{found[1] + "/netdelta", "."}, {found[1] + "/netdelta-agent", "."}, {found[1] + "/LICENSE", "."}}, Bin: "netdelta",
 	}, nil
 }
 
