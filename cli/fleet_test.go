@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/result"
 )
 
 func TestFleet(t *testing.T) {
@@ -63,10 +65,43 @@ func TestPairs(t *testing.T) {
 		var r struct {
 			Judged []struct{ Pairs []struct{ Value float64 } }
 		}
+		keepsPairs(t, u)
 		e := u.call(t, statusDone, "pairs", "--size", "2", "--workload", "tcp-stream", "--builds", "1", "--rounds", "1", "--json")
 		if err := json.Unmarshal([]byte(e.stdout), &r); err != nil || len(r.Judged) != 1 || len(r.Judged[0].Pairs) != 2 || r.Judged[0].Pairs[0].Value <= 0 {
 			t.Errorf("the document: %v, %+v", err, r)
 		}
 		untouched(t, before)
 	})
+}
+
+// keepsPairs checks that pairs leave a run folder that can be shown, reported, compared and resumed, with claims that are judged.
+func keepsPairs(t *testing.T, u *user) {
+	t.Helper()
+	study := "study: nodes\nstrategy: pairs\noptions: {networks: [host, bridge], builds: 2, rounds: 2}\n" +
+		"claims:\n  - {id: cost, says: bridges cost more, expect: p50 of bridge above host}\n"
+	write(t, filepath.Join(u.dir, "nodes.yaml"), study)
+	for _, name := range []string{"first", "second"} {
+		u.call(t, statusDone, "pairs", "nodes.yaml", "--out", name).shows(t, "in network bridge, from each node", "bridges cost more").says(t, "run folder: "+name)
+	}
+	u.call(t, statusDone, "pairs", "--resume", "first", "--builds", "3").says(t, "build 3 of 3")
+	run, err := result.Load(filepath.Join(u.dir, "first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials := trials(t, filepath.Join(u.dir, "first"))
+	if run.Strategy == nil || run.Strategy.Name != result.StrategyPairs || len(trials) != 6 || len(run.Deltas) == 0 || len(run.Claims) != 1 {
+		t.Errorf("the record: %+v, %d trials, %d deltas, claims %v", run.Strategy, len(trials), len(run.Deltas), run.Claims)
+	}
+	for _, tr := range trials {
+		if len(tr.Pairs) != 6 || len(tr.Bursts.Round) != 12 || tr.Build > 2 {
+			t.Errorf("%s has %d pairs and %d bursts", tr.ID(), len(tr.Pairs), len(tr.Bursts.Round))
+		}
+	}
+	u.call(t, statusDone, "show", "first").shows(t, "in network bridge, from each node", "bridges cost more")
+	u.call(t, statusDone, "report", "first", "--format", "csv").shows(t, "bridge")
+	if page, err := os.ReadFile(filepath.Join(u.dir, "first", "report.html")); err != nil || !strings.Contains(string(page), `class="map"`) {
+		t.Errorf("the page has no heat map: %v", err)
+	}
+	u.call(t, statusNothing, "compare", "first", "second").shows(t, "bridge")
+	u.call(t, statusUsage, "run", "--resume", "first").says(t, "netdelta pairs --resume")
 }

@@ -184,5 +184,8 @@ func resumable(dir string) error {
 	if run, err := result.Load(dir); err == nil && run.Testbed == result.Imported {
 		return usageError{fmt.Errorf("%s was imported: there is nothing to go on with; import it again with more files", dir)}
 	}
+	if run, err := result.Load(dir); err == nil && run.Strategy != nil {
+		return usageError{fmt.Errorf("%s is a run of netdelta %s: go on with it by netdelta %[2]s --resume", dir, run.Strategy.Name)}
+	}
 	return nil // whether it is a run's folder at all, its study tells
 }

@@ -17,6 +17,7 @@ import (
 	"netdelta/network"
 	report "netdelta/report/pairs"
 	"netdelta/report/ui"
+	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
@@ -31,14 +32,15 @@ type pairsOptions struct {
 	burst             time.Duration
 	margin            float64
 	seed              uint64
-	json              bool
-	out               string
 	nodes             []string
 	cluster           clusterOptions
+	strategy
 }
 
 func newPairsCommand(env *environment) *cobra.Command {
-	var o pairsOptions
+	o := &pairsOptions{strategy: strategy{
+		name: result.StrategyPairs, question: "Which node, or pair of nodes, is slower or faster than the others?", document: ".html",
+	}}
 	cmd := &cobra.Command{
 		Use:   "pairs",
 		Short: "Measure every pair of nodes against each other, and find the odd node",
@@ -48,9 +50,12 @@ with its interval over builds, and by more than they differ among themselves.
 
 It takes three nodes to tell which one is odd, and six builds for an interval.`,
 		Example: `  netdelta pairs --testbed kubernetes --base-image busybox --networks host,pod
-  netdelta pairs --size 5 --networks bridge --out pairs.html`,
-		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  netdelta pairs --size 5 --networks bridge --out pairs.html
+  netdelta pairs --resume runs/latest`,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if err := o.read(files); err != nil {
+				return err
+			}
 			if err := o.cluster.checkTestbed(o.testbed, o.nodes); err != nil {
 				return err
 			}
@@ -75,14 +80,13 @@ It takes three nodes to tell which one is odd, and six builds for an interval.`,
 	f.DurationVar(&o.burst, "burst", 10*time.Millisecond, "length of a burst")
 	f.Float64Var(&o.margin, "margin", 0.05, "share by which a node must differ from the others to be called odd")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
-	f.BoolVar(&o.json, "json", false, "print one JSON document")
-	f.StringVar(&o.out, "out", "", "also draw a heat map, as this HTML file")
+	o.strategy.add(cmd, "run folder to write (default: runs/STUDY-TIME); a name that ends in .html is a file that the heat map is drawn in")
 	o.cluster.add(f)
 	return cmd
 }
 
 // pairsInLab measures between nodes that netdelta makes.
-func (env *environment) pairsInLab(ctx context.Context, o pairsOptions) error {
+func (env *environment) pairsInLab(ctx context.Context, o *pairsOptions) error {
 	sweep(ctx, env)
 	driver, err := env.driver(o.testbed)
 	if err != nil {
@@ -95,7 +99,7 @@ func (env *environment) pairsInLab(ctx context.Context, o pairsOptions) error {
 }
 
 // pairsOnCluster measures between nodes of a cluster.
-func (env *environment) pairsOnCluster(ctx context.Context, o pairsOptions) error {
+func (env *environment) pairsOnCluster(ctx context.Context, o *pairsOptions) error {
 	driver, remove, err := o.cluster.openCluster(ctx, o.nodes)
 	if err != nil {
 		return err
@@ -111,7 +115,7 @@ func (env *environment) pairsOnCluster(ctx context.Context, o pairsOptions) erro
 }
 
 // pairs measures, judges and prints.
-func (env *environment) pairs(ctx context.Context, driver testbed.Provider, nodes int, o pairsOptions) error {
+func (env *environment) pairs(ctx context.Context, driver testbed.Provider, nodes int, o *pairsOptions) error {
 	w, p, err := env.loadOf(o.workload, o.factors)
 	if err != nil {
 		return err
@@ -139,18 +143,20 @@ func (env *environment) pairs(ctx context.Context, driver testbed.Provider, node
 	if err := env.supported(ctx, driver, config.Networks, p); err != nil {
 		return err
 	}
-	measured, err := pairs.Run(ctx, config)
-	if errors.Is(err, pairs.ErrNothing) {
-		return withStatus(exitNothing, err)
-	}
-	if err != nil && ctx.Err() == nil {
+	run, folder, err := env.openRecord(&o.strategy, result.Run{Testbed: driver.Kind(), Seed: o.seed, Margin: o.margin})
+	if err != nil {
 		return err
 	}
-	return errors.Join(err, env.printPairs(insight.Judge(measured, stats.Options{Margin: o.margin}), o))
+	config.Record = run
+	measured, err := pairs.Run(ctx, config)
+	if err != nil && ctx.Err() == nil {
+		return failedRecord(err, pairs.ErrNothing, run, folder)
+	}
+	return errors.Join(err, env.printPairs(insight.Judge(measured, stats.Options{Margin: o.margin}), o), env.closeRecord(&o.strategy, run, folder))
 }
 
-func (env *environment) printPairs(r insight.Report, o pairsOptions) error {
-	if o.out != "" {
+func (env *environment) printPairs(r insight.Report, o *pairsOptions) error {
+	if o.isDocument() {
 		if err := writeFile(o.out, func(w io.Writer) error { return report.Write(w, r) }); err != nil {
 			return err
 		}

@@ -86,7 +86,11 @@ func reportFormats() []reportFormat {
 
 // writeHTML writes the page of a run.
 func writeHTML(w io.Writer, r reported) error {
-	return html.Write(w, r.Run.Complete(), r.Trials, html.WithStudy(r.study), html.WithHops(r.hops))
+	options, err := strategyPart(r.Measured)
+	if err != nil {
+		return err
+	}
+	return html.Write(w, r.Run.Complete(), r.Trials, append(options, html.WithStudy(r.study), html.WithHops(r.hops))...)
 }
 
 // writeMetrics writes the metrics of a run that has ended.

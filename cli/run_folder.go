@@ -51,18 +51,23 @@ func (env *environment) openFolder(s *study.Study, run *result.Run, o runOptions
 	if err != nil {
 		return nil, err
 	}
-	run.Run = s.Name + "-" + time.Now().UTC().Format("20060102-150405")
-	if o.out == "" {
-		if o.out, err = freshFolder("runs", run.Run); err != nil {
+	return env.newFolder(s.Name, data, run, o.out)
+}
+
+// newFolder makes the folder of a run of the study in data: out, or a new one in runs.
+func (env *environment) newFolder(name string, data []byte, run *result.Run, out string) (_ *result.Folder, err error) {
+	run.Run = name + "-" + time.Now().UTC().Format("20060102-150405")
+	if out == "" {
+		if out, err = freshFolder("runs", run.Run); err != nil {
 			return nil, err
 		}
-		run.Run = filepath.Base(o.out)
+		run.Run = filepath.Base(out)
 		if err := pointTo(filepath.Join("runs", "latest"), run.Run); err != nil {
 			printError(env.err, err.Error()) // a convenience: the run goes on without it
 		}
 	}
-	taken := occupied(o.out)
-	folder, err := result.Create(o.out, data)
+	taken := occupied(out)
+	folder, err := result.Create(out, data)
 	if err != nil && taken {
 		return nil, withStatus(exitUsage, err)
 	}

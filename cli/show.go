@@ -17,6 +17,11 @@ func newShowCommand(env *environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !asJSON {
+				if printed, err := env.printStrategy(m); err != nil || printed && len(m.Run.Claims) == 0 {
+					return err
+				}
+			}
 			return env.print(m.Run, asJSON)
 		},
 	}

@@ -149,6 +149,8 @@ type Bursts struct {
 	Load90  []float64 `json:"load90,omitempty"`
 	// Disturbed says why a burst is left out of deltas; "" if it counts.
 	Disturbed []string `json:"disturbed,omitempty"`
+	// Pair is the index of the burst's pair of nodes in Trial.Pairs.
+	Pair []int `json:"pair,omitempty"`
 }
 
 // TCPInfo is what the kernel says of a connection at the end of a trial (TCP_INFO).
@@ -215,6 +217,8 @@ type Trial struct {
 	Replication *Replication `json:"replication,omitempty"`
 	// Bound is what kept the trial from doing more; nil where nobody could tell.
 	Bound *Bound `json:"bound,omitempty"`
+	// Pairs are the pairs of nodes that were measured between; there are none but in a run of StrategyPairs.
+	Pairs []NodePair `json:"pairs,omitempty"`
 	// Failed says why the trial gave nothing: it then enters no delta.
 	Failed string `json:"failed,omitempty"`
 }
@@ -313,6 +317,8 @@ type Run struct {
 	Adaptive bool `json:"adaptive"`
 	// Ended says how the run ended: resolved, budget, builds, interrupted or failed; running while it has not.
 	Ended string `json:"ended"`
+	// Strategy is how the run measured; nil for one that measured cells in rounds or blocks.
+	Strategy *Strategy `json:"strategy,omitempty"`
 	// Exact says that the run counted instructions, and how; nil for a run that measured time.
 	Exact *Exact `json:"exact,omitempty"`
 	// Beside is an exact run that was set beside this one for a report; nil elsewhere.

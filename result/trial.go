@@ -45,6 +45,7 @@ func (b Bursts) validate() error {
 		{"split", len(b.Split), true},
 		{"throughput", len(b.Throughput), true},
 		{"disturbed", len(b.Disturbed), true},
+		{"pair", len(b.Pair), true},
 	}
 	for _, column := range columns {
 		if column.rows != n && (column.rows != 0 || !column.optional) {

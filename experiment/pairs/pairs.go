@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/experiment/record"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"
@@ -30,7 +31,9 @@ type Config struct {
 	Builds, Rounds int
 	Burst, Warmup  time.Duration
 	Seed           uint64
-	// Log is told what happens, in lines without an end; nil for nobody.
+	// Record keeps the trials and says which builds were measured before; nil keeps them in memory.
+	Record *record.Record
+	// Log is told what happens, in lines without an end; it may be nil.
 	Log func(line string)
 }
 
@@ -58,64 +61,4 @@ func (c Config) log(format string, args ...any) {
 	if c.Log != nil {
 		c.Log(fmt.Sprintf(format, args...))
 	}
-}
-
-// Outcome is what was measured of all pairs.
-type Outcome struct {
-	Testbed  string        `json:"testbed"`
-	Workload string        `json:"workload"`
-	Params   result.Params `json:"params"`
-	// Metric is what the values of pairs are of, in Unit: p50, or throughput for workloads without latencies.
-	Metric   string        `json:"metric"`
-	Unit     string        `json:"unit"`
-	Better   string        `json:"better"`
-	Burst    time.Duration `json:"burst_ns"`
-	Seed     uint64        `json:"seed"`
-	Started  time.Time     `json:"started"`
-	Finished time.Time     `json:"finished"`
-	// Nodes are those that were paired, in the testbed's order.
-	Nodes    []string  `json:"nodes"`
-	Networks []Network `json:"networks"`
-}
-
-// Network is what was measured in one network.
-type Network struct {
-	Network string `json:"network"`
-	// Pairs are all ordered pairs of nodes, by client and then by server.
-	Pairs []Pair `json:"pairs"`
-	// Failures are nodes, pairs and builds of which nothing could be measured.
-	Failures []Failure `json:"failures,omitempty"`
-}
-
-// Pair is what was measured from a client's node to a server's.
-type Pair struct {
-	Client string  `json:"client"`
-	Server string  `json:"server"`
-	Builds []Value `json:"builds"`
-}
-
-// Value is what one build measured of a pair: the median of its bursts.
-type Value struct {
-	Build  int     `json:"build"`
-	Bursts int     `json:"bursts"`
-	Value  float64 `json:"value"`
-}
-
-// Failure is what could not be measured.
-type Failure struct {
-	Build  int    `json:"build"`
-	Client string `json:"client,omitempty"`
-	Server string `json:"server,omitempty"`
-	Why    string `json:"why"`
-}
-
-// pair is that of two nodes; it is added where there is none.
-func (n *Network) pair(client, server string) *Pair {
-	for i := range n.Pairs {
-		if n.Pairs[i].Client == client && n.Pairs[i].Server == server {
-			return &n.Pairs[i]
-		}
-	}
-	n.Pairs = append(n.Pairs, Pair{Client: client, Server: server})
-	return &n.Pairs[len(n.Pairs)-1]
 }

@@ -33,6 +33,11 @@ func WithStudy(text []byte) Option { return func(p *page) { p.Study = string(tex
 // WithHops adds where the time of a round trip goes on the way of each network: the first is what the others are held against.
 func WithHops(ways []where.Way) Option { return func(p *page) { p.where = ways } }
 
+// WithPart adds a section that a strategy has of its own, with its style.
+func WithPart(title, style string, body template.HTML) Option {
+	return func(p *page) { p.Part, p.PartTitle, p.partStyle = body, title, style }
+}
+
 // Write writes the report of a run. Deltas, null check, checks, claims and advice must be filled in; trials are those of the
 // journal in its order, and may be none: the page then lacks what only trials show. A report of many cells draws its
 // charts for some of them only and says so. The error is that of w.
@@ -61,13 +66,13 @@ var parsed = sync.OnceValues(func() (*template.Template, error) {
 })
 
 // Style and Script are the page's own, as its template wants them.
-func (p *page) Style() template.CSS { return template.CSS(style) }
+func (p *page) Style() template.CSS { return template.CSS(style + p.partStyle) }
 
 // Script is what the page can do beyond being read.
 func (p *page) Script() template.JS { return template.JS(script) }
 
 // Policy is the page's content security policy.
-func (p *page) Policy() string { return pages.Policy(script, style) }
+func (p *page) Policy() string { return pages.Policy(script, style+p.partStyle) }
 
 // cleaner takes control characters, and marks that turn the direction of writing, out of all that goes through it, line by
 // line. A template writes whole strings, so no character is cut in two between writes.

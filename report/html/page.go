@@ -34,6 +34,9 @@ type page struct {
 	Study  string // study.yaml as run, "" if it was not given
 	trials []result.Trial
 	where  []where.Way
+	// Part is a section of the run's strategy, "" without one.
+	Part                 template.HTML
+	PartTitle, partStyle string
 
 	account insight.Account
 	palette palette

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"strings"
 	"sync"
 
 	insight "netdelta/insight/pairs"
@@ -17,8 +18,11 @@ import (
 //go:embed page.tmpl
 var layout string
 
-//go:embed style.css
-var style string
+//go:embed frame.css
+var frame string
+
+//go:embed map.css
+var heat string
 
 // parsed is the page's template.
 var parsed = sync.OnceValues(func() (*template.Template, error) { return template.New("page").Parse(layout) })
@@ -37,14 +41,29 @@ func Write(w io.Writer, r insight.Report) error {
 	return nil
 }
 
+// Part is what the report of a run has of its pairs: a style, and a heat map and a table of nodes for each network.
+func Part(r insight.Report) (css string, body template.HTML, err error) {
+	t, err := parsed()
+	if err != nil {
+		return "", "", err
+	}
+	var out strings.Builder
+	if err := t.ExecuteTemplate(&out, "networks", drawing{r}); err != nil {
+		return "", "", fmt.Errorf("write the part about pairs: %w", err)
+	}
+	// The page's other tables have classes of the same names.
+	css = ".part {\n--worse: light-dark(#d9591c, #e0682e);\n--better: light-dark(#2a78b8, #4a94d0);\n" + heat + "}\n"
+	return css, template.HTML(out.String()), nil
+}
+
 // drawing is what the template is filled in from.
 type drawing struct{ insight.Report }
 
 // Style is the page's own.
-func (d drawing) Style() template.CSS { return template.CSS(style) }
+func (d drawing) Style() template.CSS { return template.CSS(frame + heat) }
 
 // Policy is the page's content security policy: it has no script.
-func (d drawing) Policy() string { return page.Policy("", style) }
+func (d drawing) Policy() string { return page.Policy("", frame+heat) }
 
 // square is one pair in the heat map.
 type square struct {
