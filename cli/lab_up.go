@@ -93,7 +93,7 @@ func (o labOptions) spec(name string) (testbed.Spec, error) {
 	s := testbed.Spec{
 		Nodes: o.nodes, PodsPerNode: o.pods, Family: family, Link: testbed.Link{MTU: mtu, Rate: rate}, Network: n.Name,
 		// A network that would be another one under live swap is built as runs build it, and stays.
-		PodsOutlive: n.SameNodeUnderSwap,
+		PodsOutlive: !n.NoSameNodeUnderSwap,
 	}
 	t, err := network.NewTopology(network.Layout{
 		Nodes: s.Nodes, PodsPerNode: s.PodsPerNode, Family: family, MTU: mtu, Rate: rate, PodsOutlive: s.PodsOutlive,

@@ -70,7 +70,7 @@ func newStage(c Config) *stage {
 func apartNetworks(networks []network.Network) map[string]bool {
 	all := map[string]bool{}
 	for _, n := range networks {
-		all[n.Name] = n.Apart
+		all[n.Name] = n.OwnPods
 	}
 	return all
 }

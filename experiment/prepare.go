@@ -143,7 +143,7 @@ func lacking(ctx context.Context, driver testbed.Provider, spec testbed.Spec) (s
 func (p *Plan) refuseSameNode(networks []network.Network) {
 	for i, c := range p.Cells {
 		n, err := network.Find(networks, c.Network)
-		if err == nil && c.Placement == result.SameNode && !n.SameNodeUnderSwap && c.Unsupported == "" {
+		if err == nil && c.Placement == result.SameNode && n.NoSameNodeUnderSwap && c.Unsupported == "" {
 			p.Cells[i].Unsupported = fmt.Sprintf("network %s on one node is unsupported under live swaps: needs pods that share their node's namespace; run it in bursts: without --blocks, and without workloads that are served by a cluster", c.Network)
 		}
 	}

@@ -47,27 +47,25 @@ func CNI(file string, text []byte) (Network, error) {
 		return Network{}, err
 	}
 	return Network{
-		Name:              CNIPrefix + file,
-		Summary:           fmt.Sprintf("pods attached by the CNI plugins %s; nodes route to each other's pods", strings.Join(list.plugins, ", ")),
-		UsedBy:            []string{"whoever uses " + file},
-		SameNodeUnderSwap: true,
-		Build: func(t Topology) Plan {
-			d := newDraft(t, 0)
+		Name:    CNIPrefix + file,
+		Summary: fmt.Sprintf("pods attached by the CNI plugins %s; nodes route to each other's pods", strings.Join(list.plugins, ", ")),
+		UsedBy:  []string{"whoever uses " + file},
+		Build: drafted(nil, func(d *draft) Plan {
 			d.plan.Observed = true
-			for i, n := range t.Nodes {
+			for i, n := range d.t.Nodes {
 				// The one for its link a device gives itself here.
 				d.add(Address{Device: Device{InNode(i), n.Device}, Prefix: n.Address})
 				d.forwarding(i)
 				d.routesToOthers(i)
 				d.speakIPv6(InNode(i))
-				for _, j := range t.podsOf(i) {
+				for _, j := range d.t.podsOf(i) {
 					d.quiet(InPod(j))
 					d.speakIPv6(InPod(j))
 					d.attach(j, list)
 				}
 			}
-			return d.finish(d.upDevice, d.downDevice, d.leavePort, d.enterPort)
-		},
+			return d.finish(d.device, d.port)
+		}),
 	}, nil
 }
 

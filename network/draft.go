@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"netdelta/result"
@@ -50,7 +51,7 @@ func newDraft(t Topology, overhead unit.Bytes) *draft {
 	d.under(Bridge{Device: Device{InSwitch(), switchDev}, Role: RoleSwitch, MAC: mac(macSwitch, 0), MTU: wire.MTU})
 	for i, n := range wire.Nodes {
 		d.quiet(InNode(i))
-		d.port(Device{InNode(i), n.Device}, mac(macPort, i), n.Name, i)
+		d.underlayPort(Device{InNode(i), n.Device}, mac(macPort, i), n.Name, i)
 		d.plan.Nodes = append(d.plan.Nodes, t.Nodes[i].Address.Addr())
 	}
 	d.t = t
@@ -62,6 +63,46 @@ func newDraft(t Topology, overhead unit.Bytes) *draft {
 	}
 	return d
 }
+
+// drafted makes a network's Build: a draft over a topology, with what encapsulation adds (nil is nothing), is made a plan.
+func drafted(overhead func(result.Family) unit.Bytes, build func(*draft) Plan) func(Topology) Plan {
+	return func(t Topology) Plan {
+		if overhead == nil {
+			return build(newDraft(t, 0))
+		}
+		return build(newDraft(t, overhead(t.Family)))
+	}
+}
+
+// eachNode takes the steps for each node.
+func (d *draft) eachNode(steps ...func(node int)) {
+	for i := range d.t.Nodes {
+		for _, step := range steps {
+			step(i)
+		}
+	}
+}
+
+// eachPod takes the steps for each pod.
+func (d *draft) eachPod(steps ...func(pod int)) {
+	for j := range d.t.Pods {
+		for _, step := range steps {
+			step(j)
+		}
+	}
+}
+
+// forPods takes a step for each pod of a node.
+func (d *draft) forPods(step func(pod int)) func(node int) {
+	return func(node int) {
+		for _, j := range d.t.podsOf(node) {
+			step(j)
+		}
+	}
+}
+
+// portOf is what a node has for its underlay port.
+func (d *draft) portOf(node int) Device { return Device{InNode(node), d.t.Nodes[node].Device} }
 
 func (d *draft) under(ops ...Op) { d.plan.Underlay = append(d.plan.Underlay, ops...) }
 func (d *draft) add(ops ...Op)   { d.plan.Ops = append(d.plan.Ops, ops...) }
@@ -173,7 +214,7 @@ func (d *draft) address(dev Device, own MAC, prefix netip.Prefix) {
 // nodeAddress gives the node's address to its underlay device.
 func (d *draft) nodeAddress(node int) {
 	n := d.t.Nodes[node]
-	d.address(Device{InNode(node), n.Device}, d.t.portMAC(node), n.Address)
+	d.address(d.portOf(node), d.t.portMAC(node), n.Address)
 }
 
 // gatewayAddress gives the node's bridge the address that its pods know it by.
@@ -227,17 +268,22 @@ func (d *draft) behindGateway(pod int) {
 	d.add(Route{Device: dev, To: everywhere(d.t.Family), Via: n.Gateway()})
 }
 
-// finish hands the plan over with its paths: up is a packet's way from a pod to where its node decides, down the way from
-// there to a pod; between nodes, leave and enter stand between them.
-func (d *draft) finish(up, down func(pod int) []Hop, leave, enter func(node int) []Hop) Plan {
+// finish hands the plan over with its paths: up lists the hops from a pod to where its node decides, leave the hops from there
+// to another node. A packet meets the same devices on the way in as on the way out, in reverse.
+func (d *draft) finish(up func(pod int) []Hop, leave func(node, other int) []Hop) Plan {
+	return d.finishWays(up, up, leave)
+}
+
+// finishWays is finish for networks whose packets reach a pod by other hops: the reverse of down.
+func (d *draft) finishWays(up, down func(pod int) []Hop, leave func(node, other int) []Hop) Plan {
 	t := d.t
 	d.plan.path = func(from, to int, _ Protocol) []Hop {
 		hops := up(from)
 		if a, b := t.Pods[from].Node, t.Pods[to].Node; a != b {
-			hops = append(hops, leave(a)...)
-			hops = append(hops, enter(b)...)
+			hops = append(hops, leave(a, b)...)
+			hops = append(hops, turned(leave(b, a))...)
 		}
-		return append(hops, down(to)...)
+		return append(hops, turned(down(to))...)
 	}
 	return d.plan
 }
@@ -245,37 +291,40 @@ func (d *draft) finish(up, down func(pod int) []Hop, leave, enter func(node int)
 func sends(d Device, r Role) Hop    { return Hop{Device: d, Role: r, Sends: true} }
 func receives(d Device, r Role) Hop { return Hop{Device: d, Role: r} }
 
-// leavePort and enterPort cross a node's underlay port.
-func (d *draft) leavePort(node int) []Hop {
-	return []Hop{sends(Device{InNode(node), d.t.Nodes[node].Device}, RolePort)}
+// turned is the way of the answer.
+func turned(hops []Hop) []Hop {
+	back := slices.Clone(hops)
+	slices.Reverse(back)
+	for i := range back {
+		back[i].Sends = !back[i].Sends
+	}
+	return back
 }
 
-func (d *draft) enterPort(node int) []Hop {
-	return []Hop{receives(Device{InNode(node), d.t.Nodes[node].Device}, RolePort)}
-}
-
-// leaveTunnel and enterTunnel cross a node's encapsulation and then its port.
-func (d *draft) leaveTunnel(node int) []Hop {
-	port := sends(Device{InNode(node), d.t.Nodes[node].Device}, RolePort)
-	port.Encapsulated = true
-	return []Hop{sends(Device{InNode(node), vxlanDev}, RoleEncapsulation), port}
-}
-
-func (d *draft) enterTunnel(node int) []Hop {
-	port := receives(Device{InNode(node), d.t.Nodes[node].Device}, RolePort)
-	port.Encapsulated = true
-	return []Hop{port, receives(Device{InNode(node), vxlanDev}, RoleEncapsulation)}
-}
-
-// upVeth and downVeth cross a pod's veth.
-func (d *draft) upVeth(pod int) []Hop {
+// veth leads out of a pod by its veth.
+func (d *draft) veth(pod int) []Hop {
 	return []Hop{sends(d.podDevice(pod), RolePod), receives(d.nodeEnd(pod), RoleNodeEnd)}
 }
 
-func (d *draft) downVeth(pod int) []Hop {
-	return []Hop{sends(d.nodeEnd(pod), RoleNodeEnd), receives(d.podDevice(pod), RolePod)}
+// device leads out of a pod by its only device.
+func (d *draft) device(pod int) []Hop { return []Hop{sends(d.podDevice(pod), RolePod)} }
+
+// port leads out of a node by its underlay port, nothing past it.
+func (d *draft) port(node, _ int) []Hop { return []Hop{sends(d.portOf(node), RolePort)} }
+func (d *draft) nothing(_, _ int) []Hop { return nil }
+
+// tunnel leads out of a node by the tunnel device that name gives for another node, and then by its port.
+func (d *draft) tunnel(name func(other int) string) func(node, other int) []Hop {
+	return func(node, other int) []Hop {
+		out := sends(d.portOf(node), RolePort)
+		out.Encapsulated = true
+		return []Hop{sends(Device{InNode(node), name(other)}, RoleEncapsulation), out}
+	}
 }
 
-// upDevice and downDevice cross a pod's only device.
-func (d *draft) upDevice(pod int) []Hop   { return []Hop{sends(d.podDevice(pod), RolePod)} }
-func (d *draft) downDevice(pod int) []Hop { return []Hop{receives(d.podDevice(pod), RolePod)} }
+// throughBridge passes the node's bridge as a device, since the node routes.
+func (d *draft) throughBridge(leave func(node, other int) []Hop) func(node, other int) []Hop {
+	return func(node, other int) []Hop {
+		return append([]Hop{receives(Device{InNode(node), bridgeDev}, RoleBridge)}, leave(node, other)...)
+	}
+}

@@ -137,13 +137,3 @@ func (n Network) downFromNode(p Plan, to int) []Hop {
 	}
 	return append(hops, sends(Device{node, nodeEndName(to)}, RoleNodeEnd), receives(Device{p.Pods[to].In, p.Pods[to].Device}, RolePod))
 }
-
-// turned is the way of the answer.
-func turned(hops []Hop) []Hop {
-	back := slices.Clone(hops)
-	slices.Reverse(back)
-	for i := range back {
-		back[i].Sends = !back[i].Sends
-	}
-	return back
-}

@@ -61,8 +61,8 @@ func checkLinks(c result.Conditions) error {
 	return nil
 }
 
-// port joins a device to the underlay switch, by one link or by a bond of several.
-func (d *draft) port(dev Device, addr MAC, switchEnd string, index int) {
+// underlayPort joins a device to the underlay switch, by one link or by a bond of several.
+func (d *draft) underlayPort(dev Device, addr MAC, switchEnd string, index int) {
 	near := End{Device: dev, Role: RolePort, MAC: addr}
 	far := End{Device: Device{InSwitch(), switchEnd}, Role: RoleSwitchPort, MAC: mac(macSwitchPort, index)}
 	if d.t.Conditions.LinkCount > 1 {

@@ -5,22 +5,45 @@ import "netdelta/result"
 // Need is something that a plan asks of the kernel and that a kernel may lack.
 type Need int
 
-// The needs of the operations.
+// The needs of the operations. Where a kernel can lack one version of IP alone, there are two.
 const (
 	NeedVeth Need = iota
 	NeedBridge
 	NeedMacvlan
 	NeedIPVlan
 	NeedVxlan
-	NeedShaping
-	NeedRules
+	NeedExternalVxlan
+	NeedIPIP
+	NeedIPIP6
+	NeedGRE
+	NeedGRE6
+	NeedGeneve
+	NeedNetkit
+	NeedDatapath
+	NeedTUN
+	NeedWireGuard
+	NeedESP
+	NeedESP6
 	NeedIPv6
-	NeedRules6
+	NeedShaping
 	NeedImpairing
 	NeedBonding
 	NeedLRO
 	NeedSteering
-	NeedTUN
+	NeedRules
+	NeedRules6
+	NeedIPTables
+	NeedIPTables6
+	NeedServiceMap
+	NeedServiceMap6
+	NeedIPVS
+	NeedIPVS6
+	// The needs of operations that load eBPF programs are tried with the very programs that the operation loads.
+	NeedRedirection
+	NeedGuard
+	NeedBalance
+	NeedJoinedSockets
+	NeedXDPRedirection
 )
 
 // Requirement is a need in words.
@@ -30,46 +53,52 @@ type Requirement struct {
 	Module string // "ipvlan"
 }
 
-// Requirement puts the need in words.
-func (n Need) Requirement() Requirement {
-	switch n {
-	case NeedVeth:
-		return Requirement{"veth links", "CONFIG_VETH", "veth"}
-	case NeedBridge:
-		return Requirement{"bridges", "CONFIG_BRIDGE", "bridge"}
-	case NeedMacvlan:
-		return Requirement{"macvlan links", "CONFIG_MACVLAN", "macvlan"}
-	case NeedIPVlan:
-		return Requirement{"ipvlan links", "CONFIG_IPVLAN", "ipvlan"}
-	case NeedVxlan:
-		return Requirement{"VXLAN links", "CONFIG_VXLAN", "vxlan"}
-	case NeedShaping:
-		return Requirement{"the tbf queueing discipline", "CONFIG_NET_SCH_TBF", "sch_tbf"}
-	case NeedRules:
-		return Requirement{"nftables with address translation", "CONFIG_NF_TABLES, CONFIG_NFT_CT, CONFIG_NFT_NAT, CONFIG_NFT_MASQ", "nft_masq"}
-	case NeedIPv6:
-		return Requirement{"IPv6", "CONFIG_IPV6", "ipv6"}
-	case NeedRules6:
-		return Requirement{"nftables with address translation for IPv6", "CONFIG_NF_TABLES_IPV6, CONFIG_NFT_CT, CONFIG_NFT_NAT, CONFIG_NFT_MASQ", "nft_masq"}
-	case NeedImpairing:
-		return Requirement{"the netem queueing discipline", "CONFIG_NET_SCH_NETEM", "sch_netem"}
-	case NeedBonding:
-		return Requirement{"bonds", "CONFIG_BONDING", "bonding"}
-	case NeedLRO:
-		return Requirement{"devices with large receive offload", "a network card with LRO", ""}
-	case NeedSteering:
-		return Requirement{"two processors or more, and receive packet steering", "CONFIG_RPS", ""}
-	case NeedTUN:
-		return Requirement{"TUN devices", "CONFIG_TUN", "tun"}
-	case NeedRedirection, NeedGuard, NeedBalance, NeedJoinedSockets, NeedXDPRedirection:
-		return ebpfRequirement(n)
-	case NeedIPIP, NeedIPIP6, NeedGRE, NeedGRE6, NeedGeneve, NeedNetkit, NeedDatapath, NeedExternalVxlan, NeedWireGuard, NeedESP, NeedESP6:
-		return tunnelRequirement(n)
-	case NeedIPTables, NeedIPTables6, NeedServiceMap, NeedServiceMap6, NeedIPVS, NeedIPVS6:
-		return rulesRequirement(n)
+// requirements puts all needs in words.
+func requirements() map[Need]Requirement {
+	const nat = "CONFIG_NFT_CT, CONFIG_NFT_NAT, CONFIG_NFT_MASQ"
+	const tcx, ipvs = "CONFIG_BPF_SYSCALL, CONFIG_NET_XGRESS", "CONFIG_IP_VS, CONFIG_IP_VS_RR"
+	return map[Need]Requirement{
+		NeedVeth:           {"veth links", "CONFIG_VETH", "veth"},
+		NeedBridge:         {"bridges", "CONFIG_BRIDGE", "bridge"},
+		NeedMacvlan:        {"macvlan links", "CONFIG_MACVLAN", "macvlan"},
+		NeedIPVlan:         {"ipvlan links", "CONFIG_IPVLAN", "ipvlan"},
+		NeedVxlan:          {"VXLAN links", "CONFIG_VXLAN", "vxlan"},
+		NeedExternalVxlan:  {"VXLAN links that are told each packet's way", "CONFIG_VXLAN", "vxlan"},
+		NeedIPIP:           {"IP-in-IP tunnels", "CONFIG_NET_IPIP", "ipip"},
+		NeedIPIP6:          {"IPv6-in-IPv6 tunnels", "CONFIG_IPV6_TUNNEL", "ip6_tunnel"},
+		NeedGRE:            {"GRE tunnels", "CONFIG_NET_IPGRE", "ip_gre"},
+		NeedGRE6:           {"GRE tunnels over IPv6", "CONFIG_IPV6_GRE", "ip6_gre"},
+		NeedGeneve:         {"Geneve links", "CONFIG_GENEVE", "geneve"},
+		NeedNetkit:         {"netkit links of Linux 6.7 or newer", "CONFIG_NETKIT", "netkit"},
+		NeedDatapath:       {"the Open vSwitch datapath", "CONFIG_OPENVSWITCH", "openvswitch"},
+		NeedTUN:            {"TUN devices", "CONFIG_TUN", "tun"},
+		NeedWireGuard:      {"WireGuard links", "CONFIG_WIREGUARD", "wireguard"},
+		NeedESP:            {"IPsec with AES-GCM", "CONFIG_XFRM_USER, CONFIG_INET_ESP, CONFIG_CRYPTO_GCM", "esp4"},
+		NeedESP6:           {"IPsec with AES-GCM over IPv6", "CONFIG_XFRM_USER, CONFIG_INET6_ESP, CONFIG_CRYPTO_GCM", "esp6"},
+		NeedIPv6:           {"IPv6", "CONFIG_IPV6", "ipv6"},
+		NeedShaping:        {"the tbf queueing discipline", "CONFIG_NET_SCH_TBF", "sch_tbf"},
+		NeedImpairing:      {"the netem queueing discipline", "CONFIG_NET_SCH_NETEM", "sch_netem"},
+		NeedBonding:        {"bonds", "CONFIG_BONDING", "bonding"},
+		NeedLRO:            {"devices with large receive offload", "a network card with LRO", ""},
+		NeedSteering:       {"two processors or more, and receive packet steering", "CONFIG_RPS", ""},
+		NeedRules:          {"nftables with address translation", "CONFIG_NF_TABLES, " + nat, "nft_masq"},
+		NeedRules6:         {"nftables with address translation for IPv6", "CONFIG_NF_TABLES_IPV6, " + nat, "nft_masq"},
+		NeedIPTables:       {"iptables", "CONFIG_IP_NF_IPTABLES, CONFIG_IP_NF_FILTER, CONFIG_IP_NF_NAT, CONFIG_NETFILTER_XT_MATCH_CONNTRACK", "iptable_nat"},
+		NeedIPTables6:      {"iptables for IPv6", "CONFIG_IP6_NF_IPTABLES, CONFIG_IP6_NF_FILTER, CONFIG_IP6_NF_NAT, CONFIG_NETFILTER_XT_MATCH_CONNTRACK", "ip6table_nat"},
+		NeedServiceMap:     {"nftables with verdict maps and address translation", "CONFIG_NF_TABLES, CONFIG_NFT_NAT", "nft_nat"},
+		NeedServiceMap6:    {"nftables with verdict maps and address translation for IPv6", "CONFIG_NF_TABLES_IPV6, CONFIG_NFT_NAT", "nft_nat"},
+		NeedIPVS:           {"IPVS", ipvs, "ip_vs_rr"},
+		NeedIPVS6:          {"IPVS for IPv6", "CONFIG_IP_VS, CONFIG_IP_VS_IPV6, CONFIG_IP_VS_RR", "ip_vs_rr"},
+		NeedRedirection:    {"eBPF redirection at devices (tcx)", tcx, ""},
+		NeedGuard:          {"eBPF guards at devices (tcx)", tcx, ""},
+		NeedBalance:        {"eBPF address translation at devices (tcx)", tcx, ""},
+		NeedJoinedSockets:  {"eBPF socket maps and a control group of its own", "CONFIG_BPF_STREAM_PARSER, CONFIG_CGROUP_BPF", ""},
+		NeedXDPRedirection: {"XDP redirection between veth links", "CONFIG_BPF_SYSCALL, CONFIG_VETH", ""},
 	}
-	return Requirement{}
 }
+
+// Requirement puts the need in words.
+func (n Need) Requirement() Requirement { return requirements()[n] }
 
 // String is what is needed, with the kernel's option for it.
 func (n Need) String() string {
@@ -79,6 +108,12 @@ func (n Need) String() string {
 
 // needOf tells what an operation needs beyond what every kernel with namespaces has.
 func needOf(op Op) (Need, bool) {
+	of := func(six bool, needs ...Need) (Need, bool) { // the first is for IPv4
+		if six {
+			return needs[1], true
+		}
+		return needs[0], true
+	}
 	switch op := op.(type) {
 	case Veth:
 		return NeedVeth, true
@@ -89,18 +124,30 @@ func needOf(op Op) (Need, bool) {
 	case IPVlan:
 		return NeedIPVlan, true
 	case Vxlan:
-		if op.External {
-			return NeedExternalVxlan, true
-		}
-		return NeedVxlan, true
+		return of(op.External, NeedVxlan, NeedExternalVxlan)
 	case Forward:
 		return NeedVxlan, true
-	case Tunnel, Geneve, Netkit, Datapath, WireGuard, Protect:
-		return tunnelNeedOf(op)
-	case Shape:
-		return NeedShaping, true
+	case Tunnel:
+		if op.Kind == GRE {
+			return of(op.Local.Is6(), NeedGRE, NeedGRE6)
+		}
+		return of(op.Local.Is6(), NeedIPIP, NeedIPIP6)
+	case Geneve:
+		return NeedGeneve, true
+	case Netkit:
+		return NeedNetkit, true
+	case Datapath:
+		return NeedDatapath, true
 	case UDPTunnel:
 		return NeedTUN, true
+	case WireGuard:
+		return NeedWireGuard, true
+	case Protect:
+		return of(op.Local.Is6(), NeedESP, NeedESP6)
+	case Address:
+		return NeedIPv6, op.Prefix.Addr().Is6()
+	case Shape:
+		return NeedShaping, true
 	case Impair:
 		return NeedImpairing, true
 	case Bond:
@@ -110,16 +157,23 @@ func needOf(op Op) (Need, bool) {
 	case Steer:
 		return NeedSteering, op.To == result.On
 	case Rules:
-		if op.Family == result.IPv6 {
-			return NeedRules6, true
-		}
-		return NeedRules, true
-	case Redirection, Guard, Balance, JoinSockets, XDPRedirection:
-		return ebpfNeedOf(op)
-	case IPTables, ServiceMap, IPVS:
-		return rulesNeedOf(op)
-	case Address:
-		return NeedIPv6, op.Prefix.Addr().Is6()
+		return of(op.Family == result.IPv6, NeedRules, NeedRules6)
+	case IPTables:
+		return of(op.Family == result.IPv6, NeedIPTables, NeedIPTables6)
+	case ServiceMap:
+		return of(op.Family == result.IPv6, NeedServiceMap, NeedServiceMap6)
+	case IPVS:
+		return of(op.Family == result.IPv6, NeedIPVS, NeedIPVS6)
+	case Redirection:
+		return NeedRedirection, true
+	case Guard:
+		return NeedGuard, true
+	case Balance:
+		return NeedBalance, true
+	case JoinSockets:
+		return NeedJoinedSockets, true
+	case XDPRedirection:
+		return NeedXDPRedirection, true
 	}
 	return 0, false
 }

@@ -32,13 +32,11 @@ type Network struct {
 	// Encryption is that of the network itself, as result.Conditions names it; "" leaves it to the conditions. Overhead holds
 	// what it adds.
 	Encryption string
-	// SameNodeUnderSwap says whether traffic between two pods of one node takes the same way when pods outlive the network
-	// (Topology.PodsOutlive) as without. Where it is false, a same-node trial under live swap measures something else and
-	// must be refused.
-	SameNodeUnderSwap bool
-	// Apart says that its pods are others than those of all other networks, so that it is not swapped in beneath them: where others
-	// are, it has a testbed of its own, beside theirs.
-	Apart bool
+	// NoSameNodeUnderSwap says that traffic between two pods of one node takes another way when pods outlive the network
+	// (Topology.PodsOutlive) than without. A same-node trial under live swap then measures something else and must be refused.
+	NoSameNodeUnderSwap bool
+	// OwnPods says that it needs its own pods, so it can't be live-swapped: it gets a testbed of its own.
+	OwnPods bool
 	// FromNode says how a client in its node's own namespace reaches pods, where the conditions have it there.
 	FromNode NodeWay
 	// Build writes the plan for a topology that Plan has checked.

@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
 
 	"netdelta/result"
@@ -162,4 +163,15 @@ func (t Topology) podsOf(node int) []int {
 		}
 	}
 	return pods
+}
+
+// others yields all nodes but one, with their numbers.
+func (t Topology) others(node int) iter.Seq2[int, Node] {
+	return func(yield func(int, Node) bool) {
+		for k, n := range t.Nodes {
+			if k != node && !yield(k, n) {
+				return
+			}
+		}
+	}
 }

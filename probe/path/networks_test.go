@@ -19,7 +19,7 @@ func TestNetworks(t *testing.T) {
 				for _, outlive := range []bool{false, true} {
 					o := open(t, n, testbed.Spec{Family: family, PodsOutlive: outlive})
 					for to, place := range map[int]string{1: "same-node", 2: "cross-node"} {
-						if place == "same-node" && outlive && !n.SameNodeUnderSwap {
+						if place == "same-node" && outlive && n.NoSameNodeUnderSwap {
 							continue
 						}
 						t.Run(fmt.Sprintf("%s-outlive-%v", place, outlive), func(t *testing.T) { proves(t, o, to) })

@@ -21,11 +21,11 @@ const (
 // Networks are those that every cluster has, in the order in which they are listed: ways to reach a server's pod. They have no plan.
 func Networks() []network.Network {
 	return []network.Network{
-		{Name: Host, Summary: "pods in their nodes' own network namespaces: what the machines can do", UsedBy: []string{"hostNetwork pods"}, Reach: network.ByNode, SameNodeUnderSwap: true, Apart: true},
-		{Name: Pod, Summary: "from pod to pod, at the server's own address, over whatever joins the pods of the cluster", UsedBy: []string{"every CNI plugin"}, SameNodeUnderSwap: true},
-		{Name: ClusterIP, Summary: "through the virtual address of a Service", UsedBy: []string{"kube-proxy", "Cilium", "Calico eBPF"}, SameNodeUnderSwap: true},
-		{Name: NodePort, Summary: "through a port of the server's node", UsedBy: []string{"kube-proxy", "Cilium", "Calico eBPF"}, Reach: network.ByNode, SameNodeUnderSwap: true},
-		{Name: Headless, Summary: "at the address that the cluster's name service gives for a Service without one of its own", UsedBy: []string{"StatefulSets"}, SameNodeUnderSwap: true},
+		{Name: Host, Summary: "pods in their nodes' own network namespaces: what the machines can do", UsedBy: []string{"hostNetwork pods"}, Reach: network.ByNode, OwnPods: true},
+		{Name: Pod, Summary: "from pod to pod, at the server's own address, over whatever joins the pods of the cluster", UsedBy: []string{"every CNI plugin"}},
+		{Name: ClusterIP, Summary: "through the virtual address of a Service", UsedBy: []string{"kube-proxy", "Cilium", "Calico eBPF"}},
+		{Name: NodePort, Summary: "through a port of the server's node", UsedBy: []string{"kube-proxy", "Cilium", "Calico eBPF"}, Reach: network.ByNode},
+		{Name: Headless, Summary: "at the address that the cluster's name service gives for a Service without one of its own", UsedBy: []string{"StatefulSets"}},
 	}
 }
 
@@ -35,7 +35,7 @@ func Named(name string) (network.Network, error) {
 		if _, _, err := attachment(rest); err != nil {
 			return network.Network{}, err
 		}
-		return network.Network{Name: name, Summary: "a secondary network that Multus attaches", UsedBy: []string{"Multus"}, SameNodeUnderSwap: true}, nil
+		return network.Network{Name: name, Summary: "a secondary network that Multus attaches", UsedBy: []string{"Multus"}}, nil
 	}
 	known := Networks()
 	var names []string

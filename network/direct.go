@@ -1,0 +1,205 @@
+package network
+
+// host puts the pods on their node's own stack: the ceiling against which every other network is compared.
+func host() Network {
+	return Network{
+		Name:    "host",
+		Summary: "pods share their node's network namespace; under live swap each has an underlay port of its own",
+		UsedBy:  []string{"Docker --network host", "Kubernetes hostNetwork"},
+		// Under live swap the pods' own ports are next to the nodes' ports.
+		Crossing:        CrossAsNodes,
+		OnLinkUnderSwap: true,
+		// Processes of one node speak over lo; pods with a namespace each can't.
+		NoSameNodeUnderSwap: true,
+		FromNode:            NodeItself,
+		Build: drafted(nil, func(d *draft) Plan {
+			d.eachNode(d.nodeAddress)
+			if d.t.PodsOutlive {
+				return hostPorts(d)
+			}
+			return hostShared(d)
+		}),
+	}
+}
+
+// hostShared leaves the pods in their nodes' namespaces.
+func hostShared(d *draft) Plan {
+	for j := range d.plan.Pods {
+		e := &d.plan.Pods[j]
+		n := d.t.Nodes[e.Node]
+		e.In, e.Address, e.Device = InNode(e.Node), n.Address.Addr(), n.Device
+	}
+	d.plan.path = func(from, to int, _ Protocol) []Hop {
+		a, b := d.t.Pods[from].Node, d.t.Pods[to].Node
+		if a != b {
+			return append(d.port(a, b), turned(d.port(b, a))...)
+		}
+		lo := Device{InNode(a), "lo"}
+		return []Hop{sends(lo, RoleLoopback), receives(lo, RoleLoopback)}
+	}
+	return d.plan
+}
+
+// hostPorts gives each pod a port of the underlay, as if it were a node.
+func hostPorts(d *draft) Plan {
+	for j, p := range d.t.Pods {
+		d.quiet(InPod(j))
+		d.underlayPort(d.podDevice(j), mac(macPod, j), p.Name, len(d.t.Nodes)+j)
+		d.onePrefix(j)
+	}
+	return d.finish(d.device, d.nothing)
+}
+
+// bridge joins pods and underlay to one link.
+func bridge() Network {
+	return Network{
+		Name:     "bridge",
+		Summary:  "each pod's veth and the node's underlay port are ports of a bridge: one flat link",
+		UsedBy:   []string{"CNI bridge plugin without a gateway", "LXC", "OpenStack Linux bridge agent"},
+		Crossing: CrossOnLink,
+		FromNode: NodeBridges,
+		Build: drafted(nil, func(d *draft) Plan {
+			d.eachNode(d.nodeBridge, d.bridgedPort, d.bridgedPods)
+			d.eachPod(d.onePrefix)
+			return d.finish(d.veth, d.port)
+		}),
+	}
+}
+
+// bridgedPort makes a node's underlay port a port of its bridge, which takes over the node's address.
+func (d *draft) bridgedPort(node int) {
+	n := d.t.Nodes[node]
+	d.add(Enslave{Device: Device{InNode(node), n.Device}, Bridge: bridgeDev})
+	d.address(Device{InNode(node), bridgeDev}, mac(macBridge, node), n.Address)
+}
+
+// bridgeNAT hides the pods behind their node's address.
+func bridgeNAT() Network {
+	return Network{
+		Name:     "bridge-nat",
+		Summary:  "pods on a private bridge of their node, masqueraded on the way out, with ports published on the node's address",
+		UsedBy:   []string{"Docker default bridge", "Podman", "CNI bridge with ipMasq and portmap"},
+		Reach:    ByNode,
+		Crossing: CrossAsNodes,
+		Build: drafted(nil, func(d *draft) Plan {
+			d.eachNode(d.nodeAddress, d.nodeBridge, d.gatewayAddress, d.forwarding, d.bridgedPods, d.publish)
+			d.eachPod(d.behindGateway)
+			return d.finish(func(pod int) []Hop {
+				return append(d.veth(pod), receives(Device{InNode(d.t.Pods[pod].Node), bridgeDev}, RoleBridge))
+			}, d.port)
+		}),
+	}
+}
+
+// publish adds the firewall that Docker gives to a node: the node's ports lead to its pods, and the pods hide behind its address.
+func (d *draft) publish(node int) {
+	n := d.t.Nodes[node]
+	pods := n.PodPrefix.Masked()
+	into := Chain{Name: "into", NAT: true, Hook: Prerouting, Priority: -100}
+	pass := Chain{Name: "pass", Hook: Forwarding, Drop: true, Rules: []Rule{{Out: bridgeDev, Established: true}}}
+	for _, j := range d.t.podsOf(node) {
+		p := d.t.Pods[j]
+		for _, proto := range []Protocol{TCP, UDP} {
+			to := Rule{Protocol: proto, FirstPort: p.FirstPort, LastPort: p.LastPort}
+			published, allowed := to, to
+			published.To, published.Do, published.Destination = alone(n.Address.Addr()), TranslateDestination, p.Address
+			allowed.Out, allowed.To = bridgeDev, alone(p.Address)
+			into.Rules = append(into.Rules, published)
+			pass.Rules = append(pass.Rules, allowed)
+		}
+	}
+	pass.Rules = append(pass.Rules, Rule{In: bridgeDev, NotOut: bridgeDev}, Rule{In: bridgeDev, Out: bridgeDev})
+	out := Chain{Name: "out", NAT: true, Hook: Postrouting, Priority: 100, Rules: []Rule{
+		{From: pods, NotOut: bridgeDev, Do: Masquerade},
+		// A pod that calls a published port of its own node: without this the answer would go straight to the caller over
+		// the bridge, from an address that it never called.
+		{From: pods, To: pods, Out: bridgeDev, Do: Masquerade},
+	}}
+	d.add(Rules{In: InNode(node), Family: d.t.Family, Table: "netdelta", Chains: []Chain{into, pass, out}})
+}
+
+// macvlan gives each pod a sub-device of the node's port.
+func macvlan() Network {
+	return Network{
+		Name:     "macvlan",
+		Summary:  "each pod has a macvlan device over the node's underlay port, in bridge mode, with a MAC of its own",
+		UsedBy:   []string{"Docker macvlan", "CNI macvlan with Multus"},
+		Crossing: CrossOnLink,
+		Build: drafted(nil, func(d *draft) Plan {
+			d.eachNode(d.nodeAddress, d.forPods(func(pod int) {
+				d.quiet(InPod(pod))
+				d.add(Macvlan{Device: d.podDevice(pod), Role: RolePod, MAC: mac(macPod, pod), Parent: d.portOf(d.t.Pods[pod].Node), MTU: d.mtu})
+				d.onePrefix(pod)
+			}))
+			return d.finish(d.device, d.port)
+		}),
+	}
+}
+
+// ipvlanL2 gives each pod a sub-device that shares the MAC of the node's port.
+func ipvlanL2() Network {
+	return Network{
+		Name:     "ipvlan-l2",
+		Summary:  "each pod has an ipvlan device over the node's underlay port, on its link, with the port's MAC",
+		UsedBy:   []string{"Docker ipvlan", "CNI ipvlan with Multus", "Alibaba Terway"},
+		Crossing: CrossOnLink,
+		Build: drafted(nil, func(d *draft) Plan {
+			d.eachNode(d.nodeAddress, d.forPods(d.ipvlanPod(2)))
+			d.eachPod(d.onePrefix)
+			return d.finish(d.device, d.port)
+		}),
+	}
+}
+
+// ipvlanL3 lets the node route for its pods, below their sub-devices.
+func ipvlanL3() Network {
+	return Network{
+		Name:     "ipvlan-l3",
+		Summary:  "each pod has an ipvlan device over the node's underlay port; the node's routes lead to the pods of other nodes",
+		UsedBy:   []string{"Docker ipvlan in L3 mode", "CNI ipvlan with mode l3"},
+		Crossing: CrossOnLink,
+		Build: drafted(nil, func(d *draft) Plan {
+			d.eachNode(d.nodeAddress, d.forPods(d.ipvlanPod(3)))
+			for j, p := range d.t.Pods {
+				dev := d.podDevice(j)
+				d.address(dev, mac(macPod, j), alone(p.Address))
+				d.add(Route{Device: dev, To: everywhere(d.t.Family)})
+			}
+			d.eachNode(d.routesToOthers)
+			return d.finish(d.device, d.port)
+		}),
+	}
+}
+
+// ipvlanPod gives a pod its device.
+func (d *draft) ipvlanPod(layer int) func(pod int) {
+	return func(pod int) {
+		d.quiet(InPod(pod))
+		d.add(IPVlan{Device: d.podDevice(pod), Role: RolePod, Parent: d.portOf(d.t.Pods[pod].Node), Layer: layer, MTU: d.mtu})
+	}
+}
+
+// sriov gives each pod a part of a real network card.
+func sriov() Network {
+	return Network{
+		Name:    "sriov",
+		Summary: "each pod has a virtual function of its node's network card, whose own switch joins them, past the node",
+		UsedBy:  []string{"CNI sriov with Multus", "OpenStack direct ports", "telecom and HPC clusters"},
+		Build: drafted(nil, func(d *draft) Plan {
+			// The cards are the underlay, whatever joins them.
+			d.plan.Underlay = nil
+			for i := range d.t.Nodes {
+				pods := d.t.podsOf(i)
+				d.add(Card{Device: d.portOf(i), Role: RolePort, MTU: d.t.MTU, Functions: len(pods)})
+				d.nodeAddress(i)
+				for k, j := range pods {
+					d.quiet(InPod(j))
+					d.add(Function{Device: d.podDevice(j), Role: RolePod, MAC: mac(macPod, j), Card: d.portOf(i), Number: k, MTU: d.mtu})
+				}
+			}
+			d.eachPod(d.onePrefix)
+			// No device of the node sees packets between a pod and the wire.
+			return d.finish(d.device, d.nothing)
+		}),
+	}
+}
