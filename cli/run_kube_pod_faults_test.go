@@ -20,6 +20,7 @@ import (
 
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/kubetest"
 )
 
 // fault is something that befalls a build under way.
@@ -146,7 +147,7 @@ func execIn(t *testing.T, c *kube.Cluster, pod, command string) (testbed.Process
 func evict(t *testing.T, c *kube.Cluster, name string) string {
 	t.Helper()
 	e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, DeleteOptions: &metav1.DeleteOptions{}}
-	if err := c.API.PolicyV1().Evictions(c.Namespace).Evict(t.Context(), e); err != nil {
+	if err := kubetest.All(t, c.REST).PolicyV1().Evictions(c.Namespace).Evict(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	return name

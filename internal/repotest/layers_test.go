@@ -46,7 +46,7 @@ func rooms() []room {
 var apart = regexp.MustCompile(`^(bench|scripts|internal/repotest)(/|$)`)
 
 // suites are packages that only tests import: the conformance suites, and what all tests share.
-var suites = regexp.MustCompile(`^(network/networktest|testbed/testbedtest|workload/workloadtest|probe/probetest|report/reporttest|report/browsertest|internal/leak|internal/require)$`)
+var suites = regexp.MustCompile(`^(network/networktest|testbed/testbedtest|workload/workloadtest|probe/probetest|report/reporttest|report/browsertest|testbed/kube/kubetest|internal/leak|internal/require)$`)
 
 // roomOf is the index in rooms, -1 for none.
 func roomOf(pkg string) int {

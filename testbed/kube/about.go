@@ -38,7 +38,7 @@ const usualNodes = 2
 // Cluster describes the cluster without looking into a pod. What joins the pods is for others to find out.
 func (d *Driver) Cluster(ctx context.Context) (about result.Cluster, notes []string, err error) {
 	about.Name = d.cluster.Name
-	version, err := d.cluster.API.Discovery().ServerVersion()
+	version, err := d.cluster.API.Version(ctx)
 	if err != nil {
 		return about, nil, fmt.Errorf("ask cluster %s for its version: %w", d.cluster.Name, mendable(err))
 	}

@@ -6,9 +6,10 @@ import (
 	"os"
 	"strings"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"netdelta/testbed/kube/client"
 )
 
 // Config says which cluster is spoken to, and as whom.
@@ -25,7 +26,7 @@ type Config struct {
 // Cluster is a cluster that can be spoken to. It holds no connection that would have to be closed.
 type Cluster struct {
 	// API speaks to the API server, by the types of its objects.
-	API kubernetes.Interface
+	API *client.API
 	// REST is how it is reached: for exec streams, and for objects of other types.
 	REST *rest.Config
 	// Name is that of the context, or "in-cluster".
@@ -62,7 +63,7 @@ func Connect(c Config) (*Cluster, error) {
 	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
 	// The library would print warnings of the API server to standard error, as they are: Pod Security of level "warn" for each pod.
 	config.WarningHandler = rest.NoWarnings{}
-	api, err := kubernetes.NewForConfig(config)
+	api, err := client.New(config, nil)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to speak to the cluster at %s: %w", config.Host, err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
 	"k8s.io/klog/v2"
@@ -106,7 +105,7 @@ func open(ctx context.Context, c *Cluster, at Place, argv []string) (*stream, er
 // executor speaks WebSocket, and SPDY to clusters that do not.
 func (c *Cluster) executor(at Place, argv []string) (remotecommand.Executor, error) {
 	url := c.API.CoreV1().RESTClient().Post().Resource("pods").Namespace(at.Namespace).Name(at.Pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: at.Container, Command: argv, Stdin: true, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+		VersionedParams(&corev1.PodExecOptions{Container: at.Container, Command: argv, Stdin: true, Stdout: true, Stderr: true}, c.API.Parameters).URL()
 	websocket, err := remotecommand.NewWebSocketExecutor(c.REST, http.MethodGet, url.String())
 	if err != nil {
 		return nil, err

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"netdelta/testbed/kube/kubetest"
 )
 
 // podWith is a pod on node w1 with a status.
@@ -61,15 +63,15 @@ func TestFate(t *testing.T) {
 		Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status.",
 	}}}}
 	at := Place{Namespace: "measured", Pod: "p"}
-	gone := &Cluster{API: fake.NewClientset(lost), Namespace: "measured"}
+	gone := &Cluster{API: kubetest.API(fake.NewClientset(lost)), Namespace: "measured"}
 	if got := gone.fate(t.Context(), at, 0); got != "its pod was deleted" {
 		t.Errorf("got %q", got)
 	}
-	away := &Cluster{API: fake.NewClientset(lost, up), Namespace: "measured"}
+	away := &Cluster{API: kubetest.API(fake.NewClientset(lost, up)), Namespace: "measured"}
 	if got := away.fate(t.Context(), at, 0); !strings.HasPrefix(got, "its node w1 is not ready: NodeStatusUnknown") {
 		t.Errorf("got %q", got)
 	}
-	homeless := &Cluster{API: fake.NewClientset(up), Namespace: "measured"}
+	homeless := &Cluster{API: kubetest.API(fake.NewClientset(up)), Namespace: "measured"}
 	if got := homeless.fate(t.Context(), at, 0); got != "its node w1 is no longer there" {
 		t.Errorf("got %q", got)
 	}
@@ -79,7 +81,7 @@ func TestFate(t *testing.T) {
 func TestFateSeenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset(podWith(corev1.PodStatus{Phase: corev1.PodRunning}), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}})
-		c, looks := &Cluster{API: api, Namespace: "measured"}, 0
+		c, looks := &Cluster{API: kubetest.API(api), Namespace: "measured"}, 0
 		api.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 			looks++
 			return looks > 2, nil, errors.New("would exceed context deadline")
@@ -101,7 +103,7 @@ func TestObstacle(t *testing.T) {
 			Type: corev1.NodeReady, Status: ready, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status.",
 		}}}}
 	}
-	l.cluster.API = fake.NewClientset(node("w1", corev1.ConditionTrue), node("w2", corev1.ConditionUnknown))
+	l.cluster.API = kubetest.API(fake.NewClientset(node("w1", corev1.ConditionTrue), node("w2", corev1.ConditionUnknown)))
 	waiting := func(reason, message string) *corev1.Pod {
 		return podWith(corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}})})
 	}

@@ -15,10 +15,11 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"netdelta/testbed"
+	kubeclient "netdelta/testbed/kube/client"
+	"netdelta/testbed/kube/kubetest"
 	"netdelta/testbed/testbedtest"
 )
 
@@ -28,7 +29,7 @@ func as(t *testing.T, c *Cluster, change func(*rest.Config)) *Cluster {
 	other := *c
 	other.REST = rest.CopyConfig(c.REST)
 	change(other.REST)
-	api, err := kubernetes.NewForConfig(other.REST)
+	api, err := kubeclient.New(other.REST, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,7 @@ func TestLostOnCluster(t *testing.T) {
 	}{
 		{"deleted", func(name string) error { return c.API.CoreV1().Pods(c.Namespace).Delete(t.Context(), name, none) }, []string{"deleted"}},
 		{"evicted", func(name string) error {
-			return c.API.PolicyV1().Evictions(c.Namespace).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, DeleteOptions: &metav1.DeleteOptions{}})
+			return kubetest.All(t, c.REST).PolicyV1().Evictions(c.Namespace).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, DeleteOptions: &metav1.DeleteOptions{}})
 		}, []string{"deleted", "taken away"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

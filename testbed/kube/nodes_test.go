@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"netdelta/testbed/kube/kubetest"
 )
 
 // node is one that takes pods, unless it is changed.
@@ -60,7 +62,7 @@ func TestCandidates(t *testing.T) {
 func TestChoose(t *testing.T) {
 	w1, w2, w3 := node("w1", ""), node("w2", ""), node("w3", "")
 	api := fake.NewClientset(&w1, &w2, &w3)
-	d := &Driver{cluster: &Cluster{API: api}, launcher: launcherWith(t, Options{})}
+	d := &Driver{cluster: &Cluster{API: kubetest.API(api)}, launcher: launcherWith(t, Options{})}
 	for range 2 {
 		if got, err := d.choose(t.Context(), 2); err != nil || !slices.Equal(got, []string{"w1", "w2"}) {
 			t.Errorf("got %v, %v", got, err)
@@ -91,7 +93,7 @@ func TestSlots(t *testing.T) {
 	foreign.Namespace = "another"
 	foreign.Annotations = map[string]string{annotationPorts: portsText(first+10, first+19)}
 	api := fake.NewClientset(other, foreign)
-	l.cluster.API = api
+	l.cluster.API = kubetest.API(api)
 	take := func() int {
 		t.Helper()
 		slot, err := d.takeSlot(t.Context())

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/version"
 )
 
 // ErrUnreachable is matched by the errors of an API server that does not answer, or does not let the user in.
@@ -24,16 +22,12 @@ const meetWithin = 15 * time.Second
 func (c *Cluster) Meet(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, meetWithin)
 	defer cancel()
-	text, err := c.API.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	about, err := c.API.Version(ctx)
 	if apierrors.IsForbidden(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", c.Unreachable(err)
-	}
-	var about version.Info
-	if err := json.Unmarshal(text, &about); err != nil {
-		return "", c.Unreachable(fmt.Errorf("it says no version: %w", err))
 	}
 	return about.GitVersion, nil
 }

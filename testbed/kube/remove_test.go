@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"netdelta/testbed/kube/kubetest"
 )
 
 // TestHeld: what stays for finalizers alone is given up soon, and it is said which they are and what to do.
@@ -24,7 +26,7 @@ func TestHeld(t *testing.T) {
 		pod.Labels, pod.Finalizers = run.Labels(RoleServer), []string{"example.org/keep"}
 		pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		api := fake.NewClientset(pod)
-		c := &Cluster{API: api, Namespace: "measured"}
+		c := &Cluster{API: kubetest.API(api), Namespace: "measured"}
 		// It goes when its finalizers do.
 		api.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
 		for what, remove := range map[string]func() error{

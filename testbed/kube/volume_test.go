@@ -12,6 +12,7 @@ import (
 
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/kube/kubetest"
 	"netdelta/unit"
 )
 
@@ -34,7 +35,7 @@ func TestStored(t *testing.T) {
 	named := func(name, provisioner string) *storagev1.StorageClass {
 		return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner}
 	}
-	d := &Driver{cluster: &Cluster{Name: "test", API: fake.NewClientset(named("fast", "rbd.csi.example"), named("local", noProvisioner))}}
+	d := &Driver{cluster: &Cluster{Name: "test", API: kubetest.API(fake.NewClientset(named("fast", "rbd.csi.example"), named("local", noProvisioner)))}}
 	for class, want := range map[string]string{"fast": "made by rbd.csi.example", "local": "were made beforehand"} {
 		if says, err := d.Stored(t.Context(), testbed.Volume{Class: class}); err != nil || len(says) != 2 || says[0] != mountedByNodes || !strings.Contains(says[1], want) {
 			t.Errorf("%s: %q, %v", class, says, err)
@@ -43,7 +44,7 @@ func TestStored(t *testing.T) {
 	if _, err := d.Stored(t.Context(), testbed.Volume{Class: "fest"}); err == nil || !strings.Contains(err.Error(), `did you mean "fast"?; there are: fast, local`) {
 		t.Errorf("a class that is not there: %v", err)
 	}
-	d.cluster.API = fake.NewClientset()
+	d.cluster.API = kubetest.API(fake.NewClientset())
 	if _, err := d.Stored(t.Context(), testbed.Volume{Class: "fast"}); err == nil || !strings.Contains(err.Error(), "no StorageClass at all") {
 		t.Errorf("without any: %v", err)
 	}
@@ -100,7 +101,7 @@ func TestPending(t *testing.T) {
 	pod.Spec.SecurityContext, pod.Spec.Containers = &corev1.PodSecurityContext{}, make([]corev1.Container, 1)
 	mountClaim(&pod.Spec, "c")
 	said := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "measured", Name: "e"}, Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed", Message: "no pool"}
-	c := &Cluster{Namespace: "measured", API: fake.NewClientset(claim, said)}
+	c := &Cluster{Namespace: "measured", API: kubetest.API(fake.NewClientset(claim, said))}
 	ask := func(waited time.Duration, vain bool, want string) {
 		t.Helper()
 		hopeless, why := c.pending(t.Context(), pod, waited)
@@ -117,11 +118,11 @@ func TestPending(t *testing.T) {
 	ask(unscheduledWithin/2, false, "the scheduler says: node(s) didn't find")
 	ask(unscheduledWithin+time.Second, true, "--nodes")
 	claim.Status.Phase = corev1.ClaimLost
-	c.API = fake.NewClientset(claim)
+	c.API = kubetest.API(fake.NewClientset(claim))
 	ask(0, true, "has lost its volume")
 	claim.Status.Phase = corev1.ClaimBound
-	c.API = fake.NewClientset(claim)
+	c.API = kubetest.API(fake.NewClientset(claim))
 	ask(claimWithin*2, false, "")
-	c.API = fake.NewClientset()
+	c.API = kubetest.API(fake.NewClientset())
 	ask(0, true, "deleted by somebody else")
 }

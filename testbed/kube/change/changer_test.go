@@ -23,6 +23,7 @@ import (
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 	"netdelta/testbed/kube/change"
+	"netdelta/testbed/kube/kubetest"
 )
 
 // site is where changes are tried: a cluster of which only the objects exist, and folders.
@@ -35,7 +36,7 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	dir := t.TempDir()
 	s := &site{
-		cluster: &kube.Cluster{API: fake.NewClientset(), REST: &rest.Config{Host: "https://192.0.2.1"}, Name: "here", Namespace: "default"},
+		cluster: &kube.Cluster{API: kubetest.API(fake.NewClientset()), REST: &rest.Config{Host: "https://192.0.2.1"}, Name: "here", Namespace: "default"},
 		state:   filepath.Join(dir, "state"), folder: filepath.Join(dir, "run"), log: filepath.Join(dir, "log"),
 	}
 	t.Setenv("LOG", s.log)

@@ -13,10 +13,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/client"
 )
 
 // The Lease that a run holds while it changes a cluster. There is one in a cluster, whatever namespace its pods are in: what is
@@ -43,7 +43,7 @@ const (
 
 // lease keeps others from changing the cluster.
 type lease struct {
-	api               kubernetes.Interface
+	api               *client.API
 	namespace         string
 	run, holder       string
 	stop              func() // ends the renewal; nil while the lease is not held

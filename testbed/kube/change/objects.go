@@ -9,15 +9,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
 
 	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/client"
 )
 
 // fieldManager is who sets the fields of objects that are applied.
@@ -25,18 +23,17 @@ const fieldManager = "netdelta"
 
 // objects applies and deletes objects of any kind.
 type objects struct {
-	client    dynamic.Interface
-	mapper    meta.ResettableRESTMapper
+	dynamic   dynamic.Interface
+	api       *client.API
 	namespace string // of objects that name none
 }
 
 func newObjects(cluster *kube.Cluster) (*objects, error) {
-	client, err := dynamic.NewForConfig(cluster.REST)
+	anything, err := dynamic.NewForConfig(cluster.REST)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to change objects of the cluster: %w", err)
 	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(cluster.API.Discovery()))
-	return &objects{client: client, mapper: mapper, namespace: cluster.Namespace}, nil
+	return &objects{dynamic: anything, api: cluster.API, namespace: cluster.Namespace}, nil
 }
 
 // parseObjects reads the objects of a manifest: YAML documents, or JSON.
@@ -79,7 +76,7 @@ func (o *objects) apply(ctx context.Context, name string, data []byte) error {
 		return err
 	}
 	for _, object := range all {
-		client, err := o.clientOf(&object)
+		client, err := o.clientOf(ctx, &object)
 		if err == nil {
 			_, err = client.Apply(ctx, object.GetName(), &object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 		}
@@ -97,7 +94,7 @@ func (o *objects) delete(ctx context.Context, name string, data []byte) error {
 		return err
 	}
 	for i := len(all) - 1; i >= 0; i-- {
-		client, err := o.clientOf(&all[i])
+		client, err := o.clientOf(ctx, &all[i])
 		if err == nil {
 			err = gone(ctx, client, all[i].GetName())
 		}
@@ -128,22 +125,18 @@ func gone(ctx context.Context, client dynamic.ResourceInterface, name string) er
 	return err
 }
 
-// clientOf speaks of the objects of one's kind. A kind that is not known is looked for anew, once: a manifest may bring kinds with it.
-func (o *objects) clientOf(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+// clientOf speaks of the objects of one's kind, for which the server is asked each time: a manifest may bring kinds with it.
+func (o *objects) clientOf(ctx context.Context, object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := object.GroupVersionKind()
-	mapping, err := o.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) {
-		o.mapper.Reset()
-		mapping, err = o.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	}
+	resource, namespaced, err := o.api.Find(ctx, kind)
 	if err != nil {
 		return nil, fmt.Errorf("find the kind %s: %w", kind, err)
 	}
-	client := o.client.Resource(mapping.Resource)
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+	client := o.dynamic.Resource(resource)
+	switch {
+	case !namespaced:
 		return client, nil
-	}
-	if object.GetNamespace() != "" {
+	case object.GetNamespace() != "":
 		return client.Namespace(object.GetNamespace()), nil
 	}
 	return client.Namespace(o.namespace), nil

@@ -14,6 +14,7 @@ import (
 
 	"netdelta/internal/require"
 	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/kubetest"
 )
 
 // cluster is the one that tests are given, with a namespace for this test that holds pods to Pod Security "restricted".
@@ -47,7 +48,7 @@ func TestManifestOnCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.API.Discovery()))
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubetest.All(t, c.REST).Discovery()))
 	strict := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
 	for _, o := range []Options{usual(), rich()} {
 		o.Namespace = c.Namespace

@@ -38,7 +38,7 @@ func (l *looker) compareClocks(ctx context.Context) (Offset, error) {
 	if err != nil {
 		return Offset{}, fmt.Errorf("prepare a request: %w", err)
 	}
-	url := l.cluster.API.Discovery().RESTClient().Get().AbsPath("/version").URL().String()
+	url := l.cluster.API.REST.Get().AbsPath("/version").URL().String()
 	var bounds span
 	for i := range clockSamples {
 		if i > 0 {

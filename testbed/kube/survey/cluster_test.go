@@ -18,12 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"netdelta/internal/leak"
 	"netdelta/testbed/kube"
+	kubeclient "netdelta/testbed/kube/client"
 )
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
@@ -88,7 +88,7 @@ func (s *server) start(t *testing.T) *kube.Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	api, err := kubernetes.NewForConfigAndClient(config, client)
+	api, err := kubeclient.New(config, client)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,16 +118,9 @@ func (l *looker) meet(ctx context.Context) error {
 		l.gap("who asks", "", err.Error())
 	}
 	l.survey.User = who
-	l.ask(ctx, "the groups of the API", "", func(context.Context) error {
-		groups, err := l.cluster.API.Discovery().ServerGroups()
-		if err != nil {
-			return err
-		}
-		l.evidence.groups = map[string]bool{}
-		for _, g := range groups.Groups {
-			l.evidence.groups[g.Name] = true
-		}
-		return nil
+	l.ask(ctx, "the groups of the API", "", func(ctx context.Context) (err error) {
+		l.evidence.groups, err = l.cluster.API.Groups(ctx)
+		return err
 	})
 	return nil
 }
@@ -223,7 +216,7 @@ func (l *looker) readConfig(ctx context.Context, namespace, name string) {
 
 // readCalico lists Calico's own objects.
 func (l *looker) readCalico(ctx context.Context) {
-	api := l.cluster.API.Discovery().RESTClient()
+	api := l.cluster.API.REST
 	list := func(resource string, parse func([]byte) error) {
 		l.ask(ctx, "Calico's "+resource, "list "+resource+"."+calicoGroup+" of the cluster", func(ctx context.Context) error {
 			text, err := api.Get().AbsPath("/apis/" + calicoGroup + "/v1/" + resource).DoRaw(ctx)

@@ -12,11 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"netdelta/internal/require"
 	"netdelta/testbed/kube"
+	kubeclient "netdelta/testbed/kube/client"
+	"netdelta/testbed/kube/kubetest"
 )
 
 // onCluster is the cluster of the tests, with a namespace of this test's own that enforces a Pod Security level.
@@ -110,7 +111,7 @@ func TestRightsOnCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	api, err := kubernetes.NewForConfigAndClient(config, client)
+	api, err := kubeclient.New(config, client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestRightsOnCluster(t *testing.T) {
 // give makes what a manifest has that is not there yet, and takes it away with the test.
 func give(t *testing.T, cluster *kube.Cluster, manifest string) {
 	t.Helper()
-	api := cluster.API.RbacV1()
+	api := kubetest.All(t, cluster.REST).RbacV1()
 	for _, o := range documents(t, manifest) {
 		// What is of the cluster, and of system namespaces, has the test's name as well: several tests may run at once.
 		switch o := o.(type) {
