@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 
+	"netdelta/experiment/measure"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
 	"netdelta/probe/cpu"
@@ -91,11 +92,11 @@ func assembled(s *study.Study, p Plan, driver testbed.Provider, workloads []work
 			Notes: p.Notes, Cells: p.Cells, Claims: Claims(s),
 		},
 		Rules: p.Rules, Costs: p.Costs,
-		Burst: s.Design.Burst, Blocks: p.Blocks, VisitBursts: s.Design.Rounds,
-		Testbed:   testbed.Spec{Nodes: max(s.Testbed.Nodes, p.nodes()), PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link), Peers: p.peers()},
-		Driver:    driver,
-		Changes:   s.Changes,
-		Workloads: workloads,
+		Blocks: p.Blocks,
+		Config: measure.Config{
+			Testbed: testbed.Spec{Nodes: max(s.Testbed.Nodes, p.nodes()), PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link), Peers: p.peers()},
+			Driver:  driver, Changes: s.Changes, Workloads: workloads, Burst: s.Design.Burst, VisitBursts: s.Design.Rounds,
+		},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
 	"netdelta/internal/daemon"
 	"netdelta/internal/machine"
@@ -15,16 +16,6 @@ import (
 	"netdelta/unit"
 	"netdelta/workload"
 )
-
-// demandOf is what a cell needs beside netdelta itself.
-func demandOf(workloads []workload.Workload, c result.Cell) workload.Demand {
-	for _, w := range workloads {
-		if w.Name == c.Workload {
-			return w.Demands(c.Params)
-		}
-	}
-	return workload.Demand{}
-}
 
 // here is the testbed that sentences offer in place of one that lacks something.
 const here = "lab"
@@ -38,7 +29,7 @@ func (p *Plan) refuseUnmet(ctx context.Context, workloads []workload.Workload, d
 		return err
 	}
 	for i, c := range p.Cells {
-		d := demandOf(workloads, c)
+		d := measure.DemandOf(workloads, c)
 		p.demands[c.ID] = d
 		why, err := unmet(ctx, c, d, driver, free)
 		if err != nil {
@@ -156,13 +147,13 @@ func (p *Plan) peers() testbed.Peers {
 // memory is what the servers of cells take together at most.
 func (p *Plan) memory(cells []result.Cell) unit.Bytes {
 	var clusters unit.Bytes
-	counted := map[started]bool{}
-	alone := map[group]unit.Bytes{}
+	counted := map[clusterStart]bool{}
+	alone := map[measure.GroupKey]unit.Bytes{}
 	for _, c := range cells {
 		d := p.demands[c.ID]
 		if d.Cluster == nil {
-			alone[groupOf(c)] += d.Memory
-		} else if s := startOf(c, d); !counted[s] {
+			alone[measure.GroupOf(c)] += d.Memory
+		} else if s := clusterStartOf(c, d); !counted[s] {
 			counted[s] = true
 			clusters += d.Memory
 		}

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/experiment/measure"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/unit"
 	"netdelta/workload"
 )
 
@@ -40,17 +40,14 @@ type ExactConfig struct {
 // testbeds.
 func MeasureExact(ctx context.Context, c ExactConfig, finished func(result.Trial) error) (result.Environment, error) {
 	e := &exactRun{ExactConfig: c, began: time.Now(), finished: finished}
-	e.stage = &stage{
-		driver: c.Driver, workloads: c.Workloads, spec: c.Testbed, seed: c.Seed, ports: assignPorts(c.Cells, c.Workloads), seen: &sightings{},
-	}
-	groups, order := e.stage.group(c.Build, c.Cells)
-	for _, g := range order {
-		if err := errors.Join(ctx.Err(), e.network(ctx, g, groups[g])); err != nil {
-			return e.stage.seen.environment(result.Environment{}), err
+	e.context = measure.NewContext(measure.Config{Driver: c.Driver, Workloads: c.Workloads, Testbed: c.Testbed}, result.Run{Seed: c.Seed, Cells: c.Cells})
+	for _, g := range e.context.Groups(c.Build, c.Cells) {
+		if err := errors.Join(ctx.Err(), e.network(ctx, g)); err != nil {
+			return e.context.Observed.Environment(result.Environment{}), err
 		}
 		runtime.GC() // nowhere else: it must not run beside what is measured
 	}
-	return e.stage.seen.environment(result.Environment{}), nil
+	return e.context.Observed.Environment(result.Environment{}), nil
 }
 
 // Inexact is why counting instructions says nothing of a cell, "" where it does. exact says that the cell's workload can be
@@ -90,23 +87,21 @@ func Supported(ctx context.Context, cells []result.Cell, driver testbed.Provider
 // exactRun is an exact build under way.
 type exactRun struct {
 	ExactConfig
-	stage    *stage
+	context  *measure.Context
 	began    time.Time
 	finished func(result.Trial) error
 }
 
 // network builds a network and measures its cells.
-func (e *exactRun) network(ctx context.Context, g group, cells []result.Cell) (err error) {
-	tb, err := e.stage.driver.Open(ctx, e.stage.specOf(g))
-	if err != nil {
-		err = fmt.Errorf("building network %s: %w", g.network, err)
-	} else {
+func (e *exactRun) network(ctx context.Context, g measure.Group) (err error) {
+	tb, err := e.context.Open(ctx, g)
+	if err == nil {
 		defer func() { err = errors.Join(err, tb.Close()) }()
-		err = e.stage.seen.look(ctx, tb)
+		err = e.context.Observed.Look(ctx, tb, g.Network)
 		time.Sleep(e.Settle)
 	}
 	failed := err
-	for _, c := range cells {
+	for _, c := range g.Cells {
 		t := result.Trial{Schema: result.Schema, Cell: c.ID, Role: c.Role, Build: e.Build, Started: time.Now(), ClientCPU: e.CPU, ServerCPU: e.CPU}
 		err := failed
 		if err == nil {
@@ -128,12 +123,12 @@ func (e *exactRun) network(ctx context.Context, g group, cells []result.Cell) (e
 
 // cell measures one cell.
 func (e *exactRun) cell(ctx context.Context, tb testbed.Testbed, c result.Cell, t *result.Trial) (err error) {
-	pair, err := e.stage.openPair(ctx, tb, c, e.CPU)
+	pair, err := e.context.PairOn(ctx, tb, c, e.CPU)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, pair.Close()) }()
-	if t.Path, err = pair.prove(ctx); err != nil {
+	if t.Path, err = pair.Prove(ctx); err != nil {
 		return err
 	}
 	time.Sleep(e.Settle)
@@ -145,12 +140,12 @@ func (e *exactRun) cell(ctx context.Context, tb testbed.Testbed, c result.Cell, 
 	if err != nil {
 		return err
 	}
-	e.record(t, pair.cell, start, times)
+	e.record(t, pair.Message(), start, times)
 	return nil
 }
 
 // record writes what was counted into the trial, as one burst of one round.
-func (e *exactRun) record(t *result.Trial, c result.Cell, start time.Duration, times workload.ExactTimes) {
+func (e *exactRun) record(t *result.Trial, message int, start time.Duration, times workload.ExactTimes) {
 	sum := int64(0)
 	for _, ns := range times.RoundTrip {
 		sum += ns
@@ -166,7 +161,7 @@ func (e *exactRun) record(t *result.Trial, c result.Cell, start time.Duration, t
 		Mean: []float64{float64(sum) / float64(n)}, Max: []float64{whole(1)}, Disturbed: []string{""},
 	}
 	t.Transactions, t.Sent = int64(n), int64(n)
-	t.Bytes = 2 * int64(n) * int64(c.Params.Message/unit.Byte)
+	t.Bytes = 2 * int64(n) * int64(message)
 	t.Exact = &result.ExactTrial{
 		Seed: e.Seed, Request: request / e.PerInstruction, Response: response / e.PerInstruction,
 		RoundTrip: median(times.RoundTrip) / e.PerInstruction,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/experiment"
+	"netdelta/experiment/measure"
 	"netdelta/experiment/study"
 	"netdelta/insight"
 	"netdelta/internal/machine"
@@ -50,7 +51,7 @@ func orders(t *testing.T, c *experiment.Config, what map[int]byte) {
 // unwell are the trials of which some burst does not count since a service was unwell.
 func unwell(trials []result.Trial) []result.Trial {
 	return slices.DeleteFunc(slices.Clone(trials), func(t result.Trial) bool {
-		return !slices.ContainsFunc(t.Bursts.Disturbed, func(why string) bool { return strings.HasPrefix(why, experiment.Unwell) })
+		return !slices.ContainsFunc(t.Bursts.Disturbed, func(why string) bool { return strings.HasPrefix(why, measure.Unwell) })
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
 	"netdelta/network"
@@ -56,7 +57,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		p.refuseSameNode(able.Networks)
 	}
 	p.refuseLocal(driver)
-	p.refuseUncut(able.Networks, s)
+	p.refuseOversized(able.Networks, s)
 	p.guess(s.Design.Burst, s.Design.Rounds)
 	if able.Costs != nil {
 		p.guessElsewhere(*able.Costs)
@@ -107,8 +108,8 @@ func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Provider, cha
 		if c.Unsupported != "" {
 			continue
 		}
-		uses, _ := usedBy(changes, c.Network)
-		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain(), Target: targetHost(c.Params), Volume: p.volumeOf(c), Peers: peersOf(p.demands[c.ID])}
+		uses, _ := measure.NetworkUsed(changes, c.Network)
+		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain(), Target: measure.TargetHost(c.Params), Volume: p.volumeOf(c), Peers: peersOf(p.demands[c.ID])}
 		reason, known := lacks[asked]
 		if !known {
 			var err error

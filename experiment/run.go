@@ -7,13 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"netdelta/agent"
+	"netdelta/experiment/blocks"
+	"netdelta/experiment/endpoint"
+	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
-	"netdelta/probe/cpu"
-	"netdelta/probe/pressure"
+	"netdelta/experiment/sidebyside"
+	"netdelta/experiment/states"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/workload"
 )
 
 // Config is all that a run needs. Prepare makes the Run in it.
@@ -23,26 +24,11 @@ type Config struct {
 	// Rules and Costs are what the scheduler keeps to and starts from.
 	Rules plan.Rules
 	Costs plan.Costs
-	// Burst is the length of a burst. Blocks asks for live swaps in place of networks side by side; each visit to a
-	// network then has VisitBursts bursts of each cell, 0 for as many as are worth the swap.
-	// Workloads that need longer ones have them, and fewer of them in a visit.
-	Burst       time.Duration
-	Blocks      bool
-	VisitBursts int
-
-	Testbed testbed.Spec
-	Driver  testbed.Provider
-	// Changes are the networks for which what the testbeds stand on is changed, and Changer who changes it.
-	Changes []testbed.Change
-	Changer testbed.Changer
-	// Password is that of targets that take one.
-	Password  workload.Secret
-	Workloads []workload.Workload
-	Program   agent.Program
-	Measuring []int // processors to pin workloads to; none where they are not this program's to give
-	// Machine is what watches this machine; nil where the pods run on others, which their agents then watch.
-	Machine  *pressure.Reader
-	Kernel   *cpu.Kernel
+	measure.Config
+	// Blocks asks for live swaps in place of networks side by side.
+	Blocks bool
+	// Changer makes the Changes; nil where nothing can be changed. Run closes it.
+	Changer  testbed.Changer
 	Folder   *result.Folder
 	Progress Progress
 	Judge    Judge
@@ -77,10 +63,11 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	if err := r.folder.WriteResult(r.run); err != nil {
 		return r.run, err
 	}
-	err := r.stage.targets.hold(ctx, r.stage, r.run.Cells)
-	r.run.Notes = slices.Concat(r.stage.targets.notes, r.run.Notes)
+	m := r.context
+	err := m.Targets.Hold(ctx, r.run.Cells)
+	r.run.Notes = slices.Concat(m.Targets.Notes(), r.run.Notes)
 	if err == nil {
-		err = r.stage.tryVolumes(ctx, r.run.Cells)
+		err = m.TryVolumes(ctx, r.run.Cells)
 	}
 	if err == nil {
 		err = r.loop(ctx)
@@ -90,23 +77,18 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	} else if err != nil {
 		r.run.Ended = plan.EndedFailed
 	}
-	err = errors.Join(err, r.method.close(), r.release(ctx), r.writer.close(), c.Kernel.Close(), r.visitor.machine.close())
+	err = errors.Join(err, r.strategy.Close(), m.Targets.Release(ctx), r.writer.close(), c.Kernel.Close(), r.rounds.Close())
 	r.run.Finished = time.Now()
-	r.run.Environment = r.stage.seen.environment(r.run.Environment)
-	r.run.Notes = r.stage.seen.notes(r.run.Notes)
-	r.run.Notes = append(r.run.Notes, r.stage.ward.notes...)
+	r.run.Environment = m.Observed.Environment(r.run.Environment)
+	if r.run.Environment.Cluster != nil {
+		r.run.Environment = onNodes(r.run.Environment, m.Observed.Nodes())
+	}
+	r.run.Notes = append(m.Observed.Notes(r.run.Notes), m.Health.Notes()...)
 	if note := r.scheduler.Shed().Note; note != "" {
 		r.run.Notes = append(r.run.Notes, note)
 	}
 	c.Judge.Conclude(&r.run, r.trials)
 	return r.run, errors.Join(err, r.folder.WriteEnvironment(r.run.Environment), r.folder.WriteResult(r.run))
-}
-
-// release lets go of the targets, also when the run was interrupted.
-func (r *runner) release(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueTime)
-	defer cancel()
-	return r.stage.targets.release(ctx)
 }
 
 // EndedInterrupted is result.Run.Ended of a run that the user stopped.
@@ -123,9 +105,9 @@ func withoutCancellation(err error) error {
 // runner is a run under way.
 type runner struct {
 	run       result.Run
-	stage     *stage
-	visitor   *visitor
-	method    method
+	context   *measure.Context
+	rounds    *measure.Rounds
+	strategy  Strategy
 	scheduler *plan.Scheduler
 	writer    *writer
 	folder    *result.Folder
@@ -135,32 +117,32 @@ type runner struct {
 	began     time.Time
 
 	trials   []result.Trial
-	failures map[string]streak // by cell
-	lost     int               // workloads whose services were given up
-	left     int               // cells that were left out on the way
-	open     int               // as in Status
-	rounds   int               // of this build, repeated ones included
-	repeated int               // of this build
+	failures map[string]failures // by cell
+	lost     int                 // workloads whose services were given up
+	left     int                 // cells that were left out on the way
+	open     int                 // as in Status
+	measured int                 // rounds of this build, repeated ones included
+	repeated int                 // rounds of this build
 }
 
 func newRunner(c Config) *runner {
 	r := &runner{
 		run: c.Run, folder: c.Folder, progress: c.Progress, judge: c.Judge, budget: c.Rules.Budget,
-		began: time.Now(), trials: c.Folder.Contents.Trials, failures: map[string]streak{}, open: -1,
+		began: time.Now(), trials: c.Folder.Contents.Trials, failures: map[string]failures{}, open: -1,
 	}
 	r.run.Adaptive = c.Rules.MaxBuilds == 0
 	if r.run.Started.IsZero() {
 		r.run.Started = r.began
 	}
-	r.stage = newStage(c)
-	r.visitor = &visitor{seed: c.Run.Seed, blocks: c.Blocks, ward: r.stage.ward, clock: func() time.Duration { return time.Since(r.run.Started) }, machine: watchOf(c), seen: r.stage.seen}
+	r.context = measure.NewContext(c.Config, c.Run)
+	r.rounds = measure.NewRounds(r.context, r.run.Started, c.Blocks)
 	switch {
 	case len(c.Changes) > 0:
-		r.method = newAlternator(newPipeline(r.stage, r.visitor), c.Changer, c.Changes)
+		r.strategy = states.New(r.context, r.rounds, c.Changer)
 	case c.Blocks:
-		r.method = newSwapper(r.stage, r.visitor, func() time.Duration { return r.budget - r.elapsed() })
+		r.strategy = blocks.New(r.context, r.rounds, func() time.Duration { return r.budget - r.elapsed() })
 	default:
-		r.method = newPipeline(r.stage, r.visitor)
+		r.strategy = sidebyside.New(r.context, r.rounds)
 	}
 	r.scheduler = plan.NewScheduler(c.Run.Cells, c.Rules, c.Costs)
 	r.scheduler.Resume(finishedBuilds(r.trials))
@@ -206,15 +188,15 @@ func (r *runner) shed() {
 }
 
 func (r *runner) build(ctx context.Context, step plan.Step) error {
-	r.rounds, r.repeated = 0, 0
+	r.measured, r.repeated = 0, 0
 	r.report(step)
-	if err := r.method.begin(ctx, step.Build, step.Cells); err != nil {
+	if err := r.strategy.Begin(ctx, step.Build, step.Cells); err != nil {
 		return fmt.Errorf("build %d: %w", step.Build+1, err)
 	}
-	r.scheduler.Once(r.method.once())
+	r.scheduler.Once(r.strategy.Once())
 	r.scheduler.Built(r.elapsed())
 	if cells, ok := r.scheduler.Ahead(); ok {
-		r.method.prepare(ctx, step.Build+1, cells)
+		r.strategy.Prepare(ctx, step.Build+1, cells)
 	}
 	return nil
 }
@@ -223,23 +205,23 @@ func (r *runner) build(ctx context.Context, step plan.Step) error {
 // done: then its rounds count as they are, their bursts marked.
 func (r *runner) round(ctx context.Context, step plan.Step) error {
 	r.report(step)
-	spans, disturbed, err := r.method.round(ctx, r.rounds)
+	spans, disturbed, err := r.strategy.Round(ctx, r.measured)
 	if err != nil {
 		return fmt.Errorf("round %d of build %d: %w", step.Round+1, step.Build+1, err)
 	}
-	r.rounds++
+	r.measured++
 	r.dropLost()
 	if disturbed && r.repeated <= step.Rounds/2 {
 		r.repeated++
 		return nil
 	}
-	r.scheduler.Once(r.method.once())
+	r.scheduler.Once(r.strategy.Once())
 	r.scheduler.Measured(r.elapsed(), spans)
 	return nil
 }
 
 func (r *runner) collect(ctx context.Context, step plan.Step) error {
-	trials, err := r.method.collect(ctx)
+	trials, err := r.strategy.Collect(ctx)
 	r.keep(trials)
 	if err != nil {
 		return fmt.Errorf("collecting build %d: %w", step.Build+1, err)
@@ -252,7 +234,7 @@ func (r *runner) collect(ctx context.Context, step plan.Step) error {
 			r.open++
 		}
 	}
-	r.dropHopeless(trials)
+	r.giveUp(trials)
 	r.scheduler.Collected(r.elapsed())
 	return r.writer.failed()
 }
@@ -261,7 +243,7 @@ func (r *runner) collect(ctx context.Context, step plan.Step) error {
 func (r *runner) rescue(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueTime)
 	defer cancel()
-	trials, err := r.method.collect(ctx)
+	trials, err := r.strategy.Collect(ctx)
 	r.keep(trials)
 	return err
 }
@@ -283,12 +265,13 @@ func (r *runner) keep(trials []result.Trial) {
 
 // dropLost takes cells out of the run whose services were given up.
 func (r *runner) dropLost() {
-	if len(r.stage.ward.lost) == r.lost {
+	health := r.context.Health
+	if health.Losses() == r.lost {
 		return
 	}
-	r.lost = len(r.stage.ward.lost)
+	r.lost = health.Losses()
 	for _, c := range r.run.Cells {
-		if r.stage.ward.lost[charge(c, demandOf(r.stage.workloads, c))] != "" {
+		if health.GivenUp(endpoint.Key(c, measure.DemandOf(r.context.Workloads, c))) {
 			r.scheduler.Drop(c.ID)
 		}
 	}

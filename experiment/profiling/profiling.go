@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netdelta/experiment"
+	"netdelta/experiment/measure"
 	"netdelta/probe/flame"
 	"netdelta/result"
 )
@@ -37,30 +38,29 @@ func Take(ctx context.Context, c experiment.Config, lasting time.Duration) ([]Pr
 }
 
 func take(ctx context.Context, c experiment.Config, lasting time.Duration, profiler *flame.Profiler) ([]Profiled, error) {
-	stand, err := experiment.OpenStand(ctx, c, 0)
+	build, err := measure.NewContext(c.Config, c.Run).OpenProven(ctx, 0, c.Run.Cells)
 	if err != nil {
 		return nil, err
 	}
-	taken, err := rounds(ctx, stand, c.Run.Seed, lasting, profiler)
-	return taken, errors.Join(err, stand.Close())
+	taken, err := rounds(ctx, build.Sessions, c.Run.Seed, lasting, profiler)
+	return taken, errors.Join(err, build.Close())
 }
 
 // rounds visits the cells until the time is up.
-func rounds(ctx context.Context, stand *experiment.Stand, seed uint64, lasting time.Duration, profiler *flame.Profiler) ([]Profiled, error) {
-	armed := stand.Armed()
+func rounds(ctx context.Context, sessions []*measure.Session, seed uint64, lasting time.Duration, profiler *flame.Profiler) ([]Profiled, error) {
 	names := map[uint32]string{}
-	for _, a := range armed {
-		own, err := a.Spaces()
+	for _, s := range sessions {
+		own, err := s.Spaces()
 		if err != nil {
 			return nil, err
 		}
 		maps.Copy(names, own)
 	}
-	taken := make([]Profiled, len(armed))
+	taken := make([]Profiled, len(sessions))
 	random := rand.New(rand.NewPCG(seed, 0))
 	for began := time.Now(); ; {
-		for _, i := range random.Perm(len(armed)) {
-			one, err := burst(ctx, armed[i], profiler, names)
+		for _, i := range random.Perm(len(sessions)) {
+			one, err := burst(ctx, sessions[i], profiler, names)
 			if err != nil {
 				return nil, err
 			}
@@ -80,14 +80,14 @@ func (p Profiled) with(more Profiled) Profiled {
 	return more
 }
 
-func burst(ctx context.Context, a *experiment.Armed, profiler *flame.Profiler, names map[uint32]string) (Profiled, error) {
+func burst(ctx context.Context, s *measure.Session, profiler *flame.Profiler, names map[uint32]string) (Profiled, error) {
 	if err := profiler.Start(); err != nil {
 		return Profiled{}, err
 	}
-	b, err := a.Burst(ctx, BurstLength)
+	b, err := s.BurstUnrecorded(ctx, BurstLength)
 	p, stopErr := profiler.Stop(names)
 	if err := errors.Join(err, stopErr); err != nil {
 		return Profiled{}, err
 	}
-	return Profiled{Cell: a.Cell(), Profile: p, Transactions: b.Work, Moved: b.Moved}, nil
+	return Profiled{Cell: s.Cell, Profile: p, Transactions: b.Work, Moved: b.Moved}, nil
 }

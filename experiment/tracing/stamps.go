@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"netdelta/experiment"
+	"netdelta/experiment/measure"
 	"netdelta/probe/hops"
 )
 
@@ -42,7 +42,7 @@ func Stamp(ctx context.Context, c Config) ([]Cell, error) {
 
 // stamped builds a network and exchanges messages over it.
 func (c Config) stamped(ctx context.Context, cell Cell) (t Traced, err error) {
-	pair, err := experiment.OpenPair(ctx, c.Experiment, cell.Cell)
+	pair, err := measure.NewContext(c.Experiment.Config, c.Experiment.Run).OpenPair(ctx, cell.Cell)
 	if err != nil {
 		return t, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netdelta/experiment"
+	"netdelta/experiment/measure"
 	"netdelta/network"
 	"netdelta/probe/hops"
 	"netdelta/result"
@@ -130,7 +131,7 @@ func (c Config) build(ctx context.Context, random *rand.Rand) (traced []Traced, 
 
 // visit is one cell in one build.
 type visit struct {
-	pair   *experiment.Pair
+	pair   *measure.LocalPair
 	tracer *hops.Tracer
 	known  hops.Map
 	client string // the namespace of the client's pod, and of the server's
@@ -152,7 +153,7 @@ func (c Config) open(ctx context.Context, cell result.Cell) (*visit, error) {
 		v.exchange = exchangeLonger
 	}
 	var err error
-	if v.pair, err = experiment.OpenPair(ctx, c.Experiment, cell); err != nil {
+	if v.pair, err = measure.NewContext(c.Experiment.Config, c.Experiment.Run).OpenPair(ctx, cell); err != nil {
 		return nil, err
 	}
 	if err := v.find(ctx); err != nil {
@@ -187,7 +188,7 @@ func (v *visit) find(ctx context.Context) error {
 	plan := tb.Plan()
 	v.known = hops.Map{Devices: map[hops.Address]network.Device{}, Roles: map[network.Device]network.Role{}}
 	var err error
-	if v.known.Spaces, err = experiment.SpaceNumbers(shows); err != nil {
+	if v.known.Spaces, err = measure.SpaceNumbers(shows); err != nil {
 		return err
 	}
 	numbers := map[network.Space]uint32{}

@@ -1,4 +1,4 @@
-package experiment
+package measure
 
 import (
 	"slices"
@@ -15,13 +15,13 @@ func TestPlaceCPUs(t *testing.T) {
 	for _, c := range []struct {
 		placement string
 		measuring []int
-		want      placementCPUs
+		want      cpuPlacement
 	}{
-		{"", []int{3}, placementCPUs{3, 3}},
-		{"same", []int{3, 2}, placementCPUs{3, 3}},
-		{"two", []int{3, 2}, placementCPUs{client: 2, server: 3}},
-		{"two", []int{0}, placementCPUs{0, 0}}, // a machine with one processor
-		{"any", []int{3}, placementCPUs{-1, -1}},
+		{"", []int{3}, cpuPlacement{3, 3}},
+		{"same", []int{3, 2}, cpuPlacement{3, 3}},
+		{"two", []int{3, 2}, cpuPlacement{client: 2, server: 3}},
+		{"two", []int{0}, cpuPlacement{0, 0}}, // a machine with one processor
+		{"any", []int{3}, cpuPlacement{-1, -1}},
 	} {
 		if got := placeCPUs(c.placement, c.measuring); got != c.want {
 			t.Errorf("placement %q on %v: got %+v, want %+v", c.placement, c.measuring, got, c.want)
@@ -49,12 +49,12 @@ func TestPortsAreTheSameInEveryNetworkAndDoNotOverlap(t *testing.T) {
 	var servers []int
 	taken := map[int]bool{}
 	for s, p := range got {
-		servers = append(servers, p.server)
+		servers = append(servers, p.Server)
 		uses := 1
 		if s.Workload == "many" {
 			uses = 500
 		}
-		for port := p.client; port < p.client+uses; port++ {
+		for port := p.Client; port < p.Client+uses; port++ {
 			if taken[port] || port < firstClientPort || port > lastClientPort {
 				t.Fatalf("client port %d of %v is taken or out of range", port, s)
 			}
@@ -63,7 +63,7 @@ func TestPortsAreTheSameInEveryNetworkAndDoNotOverlap(t *testing.T) {
 	}
 	workloads[1].SourcePorts = func(result.Params) int { return lastClientPort }
 	for s, p := range assignPorts(cells, workloads) {
-		if (p.client == 0) != (s.Workload == "many") {
+		if (p.Client == 0) != (s.Workload == "many") {
 			t.Errorf("%v, of which many has more ports than there are, got %+v", s, p)
 		}
 	}
@@ -74,7 +74,7 @@ func TestPortsAreTheSameInEveryNetworkAndDoNotOverlap(t *testing.T) {
 }
 
 func TestRecordKeepsColumnsEvenAndMarksEmptyBursts(t *testing.T) {
-	s := &seat{latencies: true}
+	s := &recorder{latencies: true}
 	s.record(workload.Burst{P50: 10, Transactions: 5}, 0, time.Second, "")
 	s.record(workload.Burst{}, 1, 2*time.Second, "") // nothing came back
 	s.record(workload.Burst{P50: 12, Transactions: 5}, 2, 3*time.Second, pressure.ReasonPreempted)
@@ -95,32 +95,19 @@ func TestRecordKeepsColumnsEvenAndMarksEmptyBursts(t *testing.T) {
 }
 
 func TestMarkRoundKeepsTheFirstReason(t *testing.T) {
-	quiet, preempted, older := &seat{}, &seat{}, &seat{}
+	quiet, preempted, older := &recorder{}, &recorder{}, &recorder{}
 	quiet.record(workload.Burst{}, 4, 0, "")
 	preempted.record(workload.Burst{}, 4, 0, pressure.ReasonPreempted)
 	older.record(workload.Burst{}, 3, 0, "")
-	for _, s := range []*seat{quiet, preempted, older, {}} {
+	for _, s := range []*recorder{quiet, preempted, older, {}} {
 		s.markRound(4, pressure.ReasonSteal)
 	}
 	for i, want := range []string{pressure.ReasonSteal, pressure.ReasonPreempted, ""} {
-		if got := []*seat{quiet, preempted, older}[i].bursts.Disturbed[0]; got != want {
-			t.Errorf("seat %d: %q, want %q", i, got, want)
+		if got := []*recorder{quiet, preempted, older}[i].bursts.Disturbed[0]; got != want {
+			t.Errorf("session %d: %q, want %q", i, got, want)
 		}
 	}
 	if !quiet.disturbed || older.disturbed {
 		t.Error("the agent would keep the wrong burst")
-	}
-}
-
-func TestFinishedBuildsLeaveOutFailures(t *testing.T) {
-	got := finishedBuilds([]result.Trial{
-		{Cell: "a", Build: 0, Bursts: result.Bursts{Round: make([]int, 4)}},
-		{Cell: "b", Build: 0, Failed: "lost"},
-		{Cell: "a", Build: 2, Bursts: result.Bursts{Round: make([]int, 3)}},
-		{Cell: "b", Build: 2, Bursts: result.Bursts{Round: make([]int, 5)}},
-	})
-	if len(got) != 2 || got[0].Rounds != 4 || !slices.Equal(got[0].Cells, []string{"a"}) ||
-		got[1].Build != 2 || got[1].Rounds != 5 || !slices.Equal(got[1].Cells, []string{"a", "b"}) {
-		t.Errorf("got %+v", got)
 	}
 }

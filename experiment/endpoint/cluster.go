@@ -1,0 +1,241 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"netdelta/agent"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/workload"
+)
+
+// Cluster is the daemons that serve cells from several pods of a testbed, while networks are swapped under them.
+type Cluster struct {
+	key     string
+	cell    result.Cell
+	cpu     int // that its daemons are pinned to; -1 is any
+	health  *Health
+	members []*Service
+	peers   []netip.Addr
+	ports   []uint16 // at which clients reach the first pod, where a service stands in front of it
+	remote  bool     // the pods are on nodes of others and share no file system
+	failed  error    // why it did not start, or was given up
+	vain    int      // recoveries in a row that did not help
+}
+
+// errGivenUp is matched by the error of a cluster that was given up.
+var errGivenUp = errors.New("services were given up")
+
+// ClusterPods are the pods that serve as a cluster: one on each node but the client's.
+func ClusterPods(tb testbed.Testbed, n int) ([]testbed.Pod, error) {
+	pods := tb.Pods()
+	taken := map[string]bool{pods[0].Node(): true}
+	var found []testbed.Pod
+	for _, p := range pods {
+		if !taken[p.Node()] && len(found) < n {
+			taken[p.Node()] = true
+			found = append(found, p)
+		}
+	}
+	if len(found) < n {
+		return nil, fmt.Errorf("the testbed has no %d nodes beside the client's, which the cluster needs", n)
+	}
+	return found, nil
+}
+
+// StartCluster starts the daemons of a cluster that serves cells like the client's: in the first pod, then in all others at once. A
+// cluster that does not start is given up; Recover says why.
+func StartCluster(ctx context.Context, c Client, agents []*agent.Agent, health *Health) *Cluster {
+	k := &Cluster{key: Key(c.Cell, c.Demand), cell: c.Cell, health: health, cpu: c.CPU, ports: c.Demand.Cluster.Ports, remote: c.Remote}
+	for _, a := range agents {
+		k.peers = append(k.peers, a.Pod().Address())
+		k.members = append(k.members, &Service{Agent: a})
+	}
+	if why := health.givenUp[k.key]; why != "" {
+		k.failed = fmt.Errorf("%w: %s", errGivenUp, why)
+		return k
+	}
+	k.failed = k.serve(ctx, 0)
+	if k.failed == nil {
+		eg, egCtx := errgroup.WithContext(ctx)
+		for i := 1; i < len(agents); i++ {
+			eg.Go(func() error { return k.serve(egCtx, i) })
+		}
+		k.failed = eg.Wait()
+	}
+	if k.failed != nil && ctx.Err() == nil {
+		health.giveUp(k.key, k.failed.Error())
+	}
+	return k
+}
+
+// serve starts the daemons of one pod.
+func (k *Cluster) serve(ctx context.Context, i int) (err error) {
+	m := k.members[i]
+	m.Session, err = m.Agent.ServeCluster(ctx, k.cell.Workload, k.cell.Params, workload.Place{Pod: i, Peers: k.peers, CPU: k.cpu, Apart: k.remote}, clusterWithin)
+	if err != nil {
+		return fmt.Errorf("starting the services of %s: %w", k.key, err)
+	}
+	return nil
+}
+
+const (
+	// recoverWithin is how long services may be unwell before they are restarted, and how long a restart may take to help;
+	// recoverPause is how often they are asked meanwhile.
+	recoverWithin = 15 * time.Second
+	recoverPause  = 250 * time.Millisecond
+	// maxVain is how many recoveries in a row may fail before a cluster is given up: a single network may be the cause of one.
+	maxVain = 3
+)
+
+// Recover waits until the cluster is well, and restarts what does not recover by itself. After an error the cluster may still be well
+// on another network, unless it was given up.
+func (k *Cluster) Recover(ctx context.Context) error {
+	if k.failed != nil {
+		return k.failed
+	}
+	fixed, patience := false, time.Now().Add(recoverWithin)
+	for {
+		for _, m := range k.members {
+			if !m.Agent.Alive() {
+				return fmt.Errorf("the pod %s of %s was lost", m.Agent.Pod().Name(), k.key)
+			}
+		}
+		ailment, ended := check(ctx, k.members)
+		overdue := time.Now().After(patience)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case ailment == "":
+			k.vain = 0
+			return nil
+		case fixed && overdue:
+			return k.notRecovered(ailment)
+		case ended || overdue:
+			if err := k.fix(ctx, ailment, ended); err != nil {
+				return err
+			}
+			fixed, patience = true, time.Now().Add(recoverWithin)
+			continue
+		}
+		select {
+		case <-time.After(recoverPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// fix restarts what has ended. Where nothing has, it repairs unwell members one after another until all are well.
+func (k *Cluster) fix(ctx context.Context, ailment string, ended bool) error {
+	if ended && !k.health.Ended(k.key, ailment) {
+		k.failed = fmt.Errorf("%w: %s", errGivenUp, k.health.givenUp[k.key])
+		return k.failed
+	}
+	if !ended {
+		k.health.NoteAilment("the services of %s were unwell and were made whole: %s", ailment, k.key)
+	}
+	for _, m := range k.members {
+		if m.health.Unwell == "" || ended && !m.health.Ended {
+			continue
+		}
+		err := m.Restart(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && ended:
+			return k.giveUp("starting the services of %s again: %w", k.key, err)
+		}
+		if now, _ := check(ctx, k.members); now == "" {
+			break
+		}
+	}
+	return nil
+}
+
+// notRecovered counts a recovery that did not help.
+func (k *Cluster) notRecovered(ailment string) error {
+	if k.vain++; k.vain < maxVain {
+		return fmt.Errorf("the services of %s stay unwell: %s", k.key, ailment)
+	}
+	return k.giveUp("the services of %s stay unwell, whatever is done: %s", k.key, ailment)
+}
+
+// giveUp excludes the cluster from the rest of the run.
+func (k *Cluster) giveUp(format string, args ...any) error {
+	k.failed = fmt.Errorf("%w: %w", errGivenUp, fmt.Errorf(format, args...))
+	k.health.giveUp(k.key, k.failed.Error())
+	return k.failed
+}
+
+// GivenUp says whether the cluster was given up after it had started. One that never started is not: its cells fail and say why.
+func (k *Cluster) GivenUp() bool { return errors.Is(k.failed, errGivenUp) }
+
+// Usable says whether the cluster has started and was not given up.
+func (k *Cluster) Usable() bool { return k.failed == nil }
+
+// Lost counts that a pod of the cluster was lost.
+func (k *Cluster) Lost() { k.health.Ended(k.key, "a pod was lost with it") }
+
+// Check asks all members at once how they are.
+func (k *Cluster) Check(ctx context.Context) (ailment string, ended bool) {
+	return check(ctx, k.members)
+}
+
+// Pods are the cluster's, in order.
+func (k *Cluster) Pods() []testbed.Pod {
+	var all []testbed.Pod
+	for _, m := range k.members {
+		all = append(all, m.Agent.Pod())
+	}
+	return all
+}
+
+// For returns the endpoint of a client of the cluster.
+func (k *Cluster) For(c Client) Endpoint { return &clusterEndpoint{k, c} }
+
+// clusterEndpoint is a cluster as one client sees it.
+type clusterEndpoint struct {
+	*Cluster
+	client Client
+}
+
+// Info implements Endpoint. On this machine the address stays unknown: the client finds its own way to all pods.
+func (e *clusterEndpoint) Info() Info {
+	i := Info{Name: "its cluster", Agent: e.members[0].Agent, Services: e.members, Peers: e.Pods()[1:], Shared: true}
+	if e.remote {
+		i.Address = netip.AddrPortFrom(e.addresses()[0], 0)
+		if len(e.ports) > 0 {
+			i.Address = netip.AddrPortFrom(i.Address.Addr(), e.ports[0])
+		}
+	}
+	return i
+}
+
+// addresses are where the client reaches the pods, or the services in front of them in the present network.
+func (e *clusterEndpoint) addresses() []netip.Addr {
+	all := slices.Clone(e.peers)
+	if !e.remote || len(e.ports) == 0 {
+		return all
+	}
+	for i, m := range e.members {
+		if at := e.client.Testbed.Endpoint(e.client.Agent.Pod(), m.Agent.Pod(), e.ports[0]); at.IsValid() {
+			all[i] = at.Addr()
+		}
+	}
+	return all
+}
+
+func (e *clusterEndpoint) Open(context.Context) error  { return nil }
+func (e *clusterEndpoint) Close(context.Context) error { return nil }
+
+func (e *clusterEndpoint) Dial(ctx context.Context) (int, error) {
+	c := e.client
+	return c.Agent.DialCluster(ctx, c.Cell.Workload, c.Cell.Params, workload.Place{Pod: -1, Peers: e.addresses(), CPU: c.CPU, Apart: e.remote}, dialWithin)
+}

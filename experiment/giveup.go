@@ -1,0 +1,74 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"netdelta/experiment/measure"
+	"netdelta/result"
+)
+
+// maxFailures is after how many failed builds in a row a cell is left out of the rest of the run.
+const maxFailures = 2
+
+// failures counts the builds in a row in which a cell failed, and weighs them in halves.
+type failures struct{ builds, halves int }
+
+// giveUp takes cells out of the run that fail or are misrouted again and again, so that they don't eat the budget.
+func (r *runner) giveUp(trials []result.Trial) {
+	outage := r.outage(trials)
+	for _, t := range trials {
+		how, why := "failed", t.Failed
+		if t.Failed == "" && t.Path != nil && !t.Path.OK {
+			how, why = "was misrouted", strings.Join(t.Path.Findings, "; ")
+		}
+		if why == "" {
+			r.failures[t.Cell] = failures{}
+			continue
+		}
+		f := r.failures[t.Cell]
+		before := f.halves
+		f.builds++
+		if f.halves += 2; outage || r.lostMidway(t) {
+			f.halves--
+		}
+		r.failures[t.Cell] = f
+		if before < 2*maxFailures && f.halves >= 2*maxFailures {
+			r.scheduler.Drop(t.Cell)
+			r.run.Notes = append(r.run.Notes, fmt.Sprintf("%s %s in %d builds in a row and was given up: %s", t.Cell, how, f.builds, why))
+		}
+	}
+}
+
+// lostMidway says that a trial on others' nodes failed after it had measured: an evicted pod or a lost node says little of the next
+// build, in which the same node may be missed for the first time.
+func (r *runner) lostMidway(t result.Trial) bool {
+	return !r.context.OwnsNodes() && t.Failed != "" && len(t.Bursts.Round) > 0
+}
+
+// outage says that all of a build failed on others' nodes on which this run has measured already: no cell is the cause, and it may
+// pass.
+func (r *runner) outage(trials []result.Trial) bool {
+	whole := func(t result.Trial) bool { return t.Failed == "" }
+	return !r.context.OwnsNodes() && !slices.ContainsFunc(trials, whole) && slices.ContainsFunc(r.trials, whole)
+}
+
+// usualCongestion is the congestion control of cells that ask for none.
+const usualCongestion = "cubic"
+
+// noteCongestion notes trials that could not have the usual congestion control.
+func (r *runner) noteCongestion(t result.Trial) {
+	if r.context.OwnsNodes() || t.TCP == nil || t.TCP.CongestionControl == "" || t.TCP.CongestionControl == usualCongestion || t.Failed != "" {
+		return
+	}
+	i := slices.IndexFunc(r.run.Cells, func(c result.Cell) bool { return c.ID == t.Cell })
+	if i < 0 || r.run.Cells[i].Params.CongestionControl != "" {
+		return
+	}
+	note := fmt.Sprintf("TCP ran under congestion control %s where %s is usual: the pods may not choose; sysctl %s of their nodes allows it",
+		t.TCP.CongestionControl, usualCongestion, measure.AllowCongestionControl)
+	if !slices.Contains(r.run.Notes, note) {
+		r.run.Notes = append(r.run.Notes, note)
+	}
+}

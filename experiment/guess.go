@@ -1,0 +1,130 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"netdelta/experiment/measure"
+	"netdelta/experiment/plan"
+	"netdelta/experiment/study"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/workload"
+)
+
+// guess sets what the parts of a run cost before anything was measured. Only the choice of a subset rests on it.
+func (p *Plan) guess(burst time.Duration, visit int) {
+	p.Costs = plan.Costs{
+		Start: time.Second,
+		Build: 50 * time.Millisecond,
+		Cell:  5 * time.Millisecond,
+		Burst: measure.SizeOf(burst, visit, workload.Demand{}).Cost,
+		Cells: map[string]time.Duration{},
+	}
+	p.slowDown(burst)
+	started := map[clusterStart]bool{}
+	for _, c := range p.Cells {
+		d := p.demands[c.ID]
+		cost := measure.SizeOf(burst, visit, d).Cost
+		if p.Blocks {
+			cost = measure.VisitCost(burst, visit, d)
+		} else if len(d.Programs) > 0 {
+			p.Costs.Build += serverStartTakes
+		}
+		if d.Cluster != nil {
+			if s := clusterStartOf(c, d); c.Unsupported == "" && !started[s] {
+				started[s] = true
+				p.Costs.Start += clusterStartTakes
+			}
+		}
+		p.Costs.Cells[c.ID] = cost
+	}
+}
+
+// guessElsewhere takes over the provider's guesses of what a run costs, and plans with no more builds than an interval takes: what
+// time is left goes into more of them.
+func (p *Plan) guessElsewhere(costs testbed.Costs) {
+	if !p.Blocks {
+		p.Rules.Builds = min(p.Rules.Builds, p.Rules.MinBuilds)
+	}
+	p.Rules.Ground = costs.Ground
+	p.Costs.Start, p.Costs.Build, p.Costs.Cell = costs.Start, costs.Build, costs.Cell
+	p.Costs.Burst += costs.Exchange
+	for id := range p.Costs.Cells {
+		p.Costs.Cells[id] += costs.Exchange
+	}
+}
+
+// A build in bursts has rounds for so long at least, and no fewer than leastRounds.
+const (
+	roundsLength = time.Second
+	leastRounds  = 2
+)
+
+// slowDown plans with fewer rounds and builds where some cell's bursts are long: the shortest that are worth their set-up, and as
+// many builds as an interval takes. What time is left goes into more of them.
+func (p *Plan) slowDown(burst time.Duration) {
+	longest := burst
+	for _, c := range plan.Measured(p.Cells) {
+		longest = max(longest, p.demands[c.ID].Burst)
+	}
+	if p.Blocks || p.Rules.Rounds > 0 || time.Duration(p.Rules.MinRounds)*longest <= roundsLength {
+		return
+	}
+	p.Rules.MinRounds = max(leastRounds, int(roundsLength/longest))
+	p.Rules.Builds = p.Rules.MinBuilds
+}
+
+// What it takes, as guessed, to start a server and a cluster of daemons, and to change a Kubernetes cluster and restore it.
+const (
+	serverStartTakes  = 300 * time.Millisecond
+	clusterStartTakes = 20 * time.Second
+	changeTakes       = 15 * time.Second
+)
+
+// clusterStart tells clusters apart that are started once in a run: by what they serve and their underlay.
+type clusterStart struct {
+	measure.Underlay
+	key string
+}
+
+func clusterStartOf(c result.Cell, d workload.Demand) clusterStart {
+	return clusterStart{measure.GroupOf(c).Underlay, d.Cluster.Key}
+}
+
+// alternate plans with networks that change the cluster: those of one state are measured in builds of their own.
+func (p *Plan) alternate(s *study.Study) {
+	p.Blocks = false
+	if s.Design.Blocks > 0 {
+		p.FixBuilds(s.Design.Blocks)
+	}
+	var found []string
+	states := map[int][]string{} // by the first of the changes that are the same
+	var order []int
+	for _, n := range s.Networks {
+		change, changes := s.Change(n)
+		switch {
+		case n == s.Baseline:
+		case !changes:
+			found = append(found, n)
+		default:
+			at := slices.IndexFunc(s.Changes, change.Same)
+			if states[at] == nil {
+				order = append(order, at)
+			}
+			states[at] = append(states[at], n)
+		}
+	}
+	if len(found) > 0 {
+		p.Rules.Apart = append(p.Rules.Apart, found)
+	}
+	var names []string
+	for _, at := range order {
+		p.Rules.Apart = append(p.Rules.Apart, states[at])
+		names = append(names, states[at]...)
+	}
+	p.Notes = append(p.Notes, fmt.Sprintf("the cluster was changed for %s: each change was made anew in builds of its own, in which %s stood in every round, and undone after each",
+		strings.Join(names, ", "), s.Baseline))
+}

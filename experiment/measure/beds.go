@@ -1,0 +1,195 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"netdelta/agent"
+	"netdelta/experiment/endpoint"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// Beds are the testbeds of a run whose pods, agents and clusters stay while networks are swapped under them.
+type Beds struct {
+	context *Context
+	beds    map[bedKey]*bed
+	spent   time.Duration
+}
+
+// bedKey is what networks share that are swapped under the same pods.
+type bedKey struct {
+	Underlay
+	network string // the only one of these pods, "" where they take all others
+}
+
+// bed is one testbed.
+type bed struct {
+	tb       testbed.Testbed
+	agents   agents
+	opened   Build                        // what is closed with it
+	clusters map[string]*endpoint.Cluster // by key
+}
+
+// NewBeds returns the beds of a run; each is opened when it is first needed.
+func NewBeds(m *Context) *Beds { return &Beds{context: m, beds: map[bedKey]*bed{}} }
+
+func (b *Beds) key(g GroupKey) bedKey {
+	if b.context.ownPods[g.Network] {
+		return bedKey{g.Underlay, g.Network}
+	}
+	return bedKey{Underlay: g.Underlay}
+}
+
+// Spent is how long opening beds and starting clusters took since the last call.
+func (b *Beds) Spent() time.Duration {
+	spent := b.spent
+	b.spent = 0
+	return spent
+}
+
+// StartClusters opens the bed of a group and starts the clusters that the cells of its underlay need.
+func (b *Beds) StartClusters(ctx context.Context, g Group, cells []result.Cell) error {
+	bed, _, err := b.open(ctx, g, cells)
+	if err == nil {
+		err = b.serve(ctx, bed, g.Underlay, cells)
+	}
+	return err
+}
+
+// SwapIn puts the group's network under the pods and connects its cells. The bed has agents and clusters for all cells of the build.
+func (b *Beds) SwapIn(ctx context.Context, g Group, cells []result.Cell) []*Session {
+	sessions := b.context.newSessions(g.Cells)
+	bed, opened, err := b.open(ctx, g, cells)
+	if err == nil && !opened {
+		err = bed.tb.Swap(ctx, g.Network)
+	}
+	if err == nil {
+		err = b.context.Observed.Look(ctx, bed.tb, g.Network)
+	}
+	if err == nil {
+		err = b.serve(ctx, bed, g.Underlay, cells)
+	}
+	if err != nil {
+		return failAll(sessions, fmt.Errorf("swapping in network %s: %w", g.Network, err))
+	}
+	select {
+	case <-time.After(Settle):
+	case <-ctx.Done():
+	}
+	for _, s := range sessions {
+		if s.demand.Cluster == nil {
+			continue
+		}
+		if err := bed.clusters[s.demand.Cluster.Key].Recover(ctx); err != nil {
+			s.Failed = fmt.Errorf("%s on network %s: %w", s.Cell.ID, g.Network, err)
+		}
+	}
+	b.context.openSessions(ctx, sessions, bed.agents, bed.tb, bed.clusters)
+	for _, s := range sessions {
+		if s.Failed != nil && s.demand.Cluster != nil && bed.clusters[s.demand.Cluster.Key].Usable() {
+			s.Failed = b.retry(ctx, s)
+		}
+	}
+	return sessions
+}
+
+// retry opens a connection after all whose services were unwell when it was opened.
+func (b *Beds) retry(ctx context.Context, s *Session) error {
+	ailment, _ := s.Check(ctx)
+	if ailment == "" {
+		return s.Failed
+	}
+	b.context.Health.NoteAilment("the services of %s were unwell when %s was to be measured, which waited for them: %s", ailment, s.ServiceKey(), s.Cell.ID)
+	if err := s.endpoint.Recover(ctx); err != nil {
+		return errors.Join(s.Failed, err)
+	}
+	return s.dial(ctx)
+}
+
+// Usable leaves out the cells of a group whose cluster was given up after it had started: the run's notes say so. Those of clusters
+// that never started fail and say why.
+func (b *Beds) Usable(g Group) []result.Cell {
+	bed := b.beds[b.key(g.GroupKey)]
+	return slices.DeleteFunc(slices.Clone(g.Cells), func(c result.Cell) bool {
+		d := b.context.demand(c)
+		if bed == nil || d.Cluster == nil {
+			return false
+		}
+		k := bed.clusters[d.Cluster.Key]
+		return k != nil && k.GivenUp()
+	})
+}
+
+// serve starts the clusters that the cells of an underlay need and that are not there yet.
+func (b *Beds) serve(ctx context.Context, bed *bed, u Underlay, cells []result.Cell) error {
+	start := time.Now()
+	defer func() { b.spent += time.Since(start) }()
+	for _, c := range cells {
+		d := b.context.demand(c)
+		if d.Cluster == nil || GroupOf(c).Underlay != u || bed.clusters[d.Cluster.Key] != nil {
+			continue
+		}
+		pods, err := endpoint.ClusterPods(bed.tb, d.Cluster.Pods)
+		if err != nil {
+			return err
+		}
+		agents := make([]*agent.Agent, len(pods))
+		for i, p := range pods {
+			if agents[i], err = b.context.agentIn(ctx, &bed.opened, bed.agents, p); err != nil {
+				return err
+			}
+		}
+		at := endpoint.Client{Cell: c, Demand: d, CPU: b.context.clusterCPU(c), Remote: !b.context.able.OwnsNodes}
+		bed.clusters[d.Cluster.Key] = endpoint.StartCluster(ctx, at, agents, b.context.Health)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// open is the bed of a group. It is opened, with the group's network, when it is first needed; one whose agents were lost is replaced.
+func (b *Beds) open(ctx context.Context, g Group, cells []result.Cell) (found *bed, opened bool, err error) {
+	key := b.key(g.GroupKey)
+	if old := b.beds[key]; old != nil {
+		if old.agents.alive() {
+			return old, false, nil
+		}
+		delete(b.beds, key)
+		for _, k := range old.clusters {
+			k.Lost()
+		}
+		if err := old.opened.Close(); err != nil {
+			return nil, false, err
+		}
+	}
+	start := time.Now()
+	defer func() { b.spent += time.Since(start) }()
+	spec := b.context.spec(g)
+	spec.PodsOutlive = true
+	tb, err := b.context.Driver.Open(ctx, spec)
+	if err != nil {
+		return nil, false, err
+	}
+	found = &bed{tb: tb, clusters: map[string]*endpoint.Cluster{}}
+	found.opened.keep(tb)
+	if found.agents, err = b.context.startAgents(ctx, &found.opened, tb, cells); err != nil {
+		return nil, false, errors.Join(err, found.opened.Close())
+	}
+	b.beds[key] = found
+	return found, true, nil
+}
+
+// Close removes all beds.
+func (b *Beds) Close() error {
+	var errs []error
+	for key, bed := range b.beds {
+		errs = append(errs, bed.opened.Close())
+		delete(b.beds, key)
+	}
+	return errors.Join(errs...)
+}

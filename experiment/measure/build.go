@@ -1,0 +1,216 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"netdelta/agent"
+	"netdelta/experiment/endpoint"
+	"netdelta/experiment/plan"
+	"netdelta/probe/path"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// Build is one set-up of the networks of some cells, side by side, every cell with an open connection.
+type Build struct {
+	Index    int
+	Sessions []*Session
+
+	mu       sync.Mutex
+	testbeds []testbed.Testbed
+	agents   []*agent.Agent
+}
+
+// parallelOpens is how many testbeds are set up at once, unless the provider says otherwise: on this machine more would queue for the
+// kernel's one lock on links.
+const parallelOpens = 4
+
+// OpenBuild sets a build up, with its sessions in the order of the cells. A cell whose network or connection fails gets a session
+// that says so; only the end of ctx fails the build as a whole, and then nothing of it is left.
+func (m *Context) OpenBuild(ctx context.Context, index int, cells []result.Cell) (*Build, error) {
+	groups := m.Groups(index, cells)
+	b := &Build{Index: index}
+	eg, egCtx := errgroup.WithContext(ctx)
+	eg.SetLimit(parallelOpens)
+	if costs := m.able.Costs; costs != nil {
+		eg.SetLimit(costs.Opens)
+	}
+	sessions := make([][]*Session, len(groups))
+	for i, g := range groups {
+		eg.Go(func() error {
+			sessions[i] = m.openGroup(egCtx, b, g)
+			return egCtx.Err()
+		})
+	}
+	if err := eg.Wait(); err != nil {
+		return nil, errors.Join(fmt.Errorf("setting up build %d: %w", index+1, err), b.Close())
+	}
+	b.Sessions = slices.Concat(sessions...)
+	b.Pick(cells)
+	return b, nil
+}
+
+// OpenProven is OpenBuild for profilers and others that observe cells: it proves all paths, and a cell that fails is an error. The
+// bursts of its sessions are not recorded as trials.
+func (m *Context) OpenProven(ctx context.Context, index int, cells []result.Cell) (*Build, error) {
+	b, err := m.OpenBuild(ctx, index, plan.Measured(cells))
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range b.Sessions {
+		if s.Failed == nil {
+			s.Failed = s.prove(ctx)
+		}
+		if s.Failed != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", s.Cell.ID, s.Failed), b.Close())
+		}
+	}
+	return b, nil
+}
+
+// FailedBuild is a build of cells of which none can be measured.
+func (m *Context) FailedBuild(index int, cells []result.Cell, err error) *Build {
+	return &Build{Index: index, Sessions: failAll(m.newSessions(cells), err)}
+}
+
+// TryVolumes makes a volume of each storage class and opens a client in it, so that one that can't be had is reported before anything
+// is measured.
+func (m *Context) TryVolumes(ctx context.Context, cells []result.Cell) error {
+	tried := map[string]bool{}
+	for _, c := range plan.Measured(cells) {
+		class := c.Params.StorageClass
+		if class == "" || tried[class] {
+			continue
+		}
+		tried[class] = true
+		b := &Build{}
+		s := m.openGroup(ctx, b, Group{GroupOf(c), []result.Cell{c}})[0]
+		if s.Failed == nil {
+			s.Close(ctx)
+		}
+		if err := errors.Join(s.Failed, s.closeProbes(), b.Close()); err != nil {
+			return fmt.Errorf("before anything was measured: a volume of storage class %s: %w", class, err)
+		}
+	}
+	return nil
+}
+
+// openGroup opens one testbed and connects its cells.
+func (m *Context) openGroup(ctx context.Context, b *Build, g Group) []*Session {
+	sessions := m.newSessions(g.Cells)
+	for _, s := range sessions {
+		if s.demand.Cluster != nil {
+			return failAll(sessions, fmt.Errorf("%s is served by a cluster, which takes live swaps: it can only be measured in blocks, by netdelta run", s.Cell.ID))
+		}
+	}
+	tb, err := m.Open(ctx, g)
+	if err != nil {
+		return failAll(sessions, err)
+	}
+	b.keep(tb)
+	agents, err := m.startAgents(ctx, b, tb, g.Cells)
+	if err != nil {
+		return failAll(sessions, fmt.Errorf("network %s: %w", g.Network, err))
+	}
+	if m.nodesSay {
+		err = m.Observed.meet(ctx, agents.all())
+	}
+	if err == nil {
+		err = m.Observed.Look(ctx, tb, g.Network)
+	}
+	if err != nil {
+		return failAll(sessions, fmt.Errorf("looking at network %s: %w", g.Network, err))
+	}
+	m.openSessions(ctx, sessions, agents, tb, nil)
+	return sessions
+}
+
+// failAll marks all sessions as failed for one reason.
+func failAll(sessions []*Session, err error) []*Session {
+	for _, s := range sessions {
+		s.Failed = err
+	}
+	return sessions
+}
+
+// openSessions gives the sessions their agents and opens their connections, on a testbed with clusters by their demand's key.
+func (m *Context) openSessions(ctx context.Context, sessions []*Session, a agents, tb testbed.Testbed, clusters map[string]*endpoint.Cluster) {
+	prober := path.NewProof(tb)
+	if prober != nil {
+		prober.Aside(background(a.client, clusters))
+	}
+	patience := time.Now().Add(firstConnectWithin)
+	for _, s := range sessions {
+		m.connect(s, a, tb, clusters)
+		m.addProbes(s, a, prober)
+		s.patience = patience
+		if s.Failed == nil {
+			s.Failed = s.open(ctx)
+		}
+	}
+}
+
+// background are the pods between which clusters and their client talk in addition to what is measured.
+func background(client *agent.Agent, clusters map[string]*endpoint.Cluster) []testbed.Pod {
+	if len(clusters) == 0 {
+		return nil
+	}
+	all := []testbed.Pod{client.Pod()}
+	for _, k := range clusters {
+		for _, p := range k.Pods() {
+			if !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// Pick puts the sessions in the order of the cells and drops those of other cells. It says whether all were there.
+func (b *Build) Pick(cells []result.Cell) bool {
+	sessions := make([]*Session, len(cells))
+	for i, c := range cells {
+		at := slices.IndexFunc(b.Sessions, func(s *Session) bool { return s.Cell.ID == c.ID })
+		if at < 0 {
+			return false
+		}
+		sessions[i] = b.Sessions[at]
+	}
+	b.Sessions = sessions
+	return true
+}
+
+func (b *Build) keep(tb testbed.Testbed) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.testbeds = append(b.testbeds, tb)
+}
+
+// Close closes what is open of sessions' probes, ends the build's agents and removes its testbeds. A hanging agent is killed and no
+// error: the trials that it spoiled have failed by name. Close is idempotent.
+func (b *Build) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var errs []error
+	for _, s := range b.Sessions {
+		errs = append(errs, s.closeProbes())
+	}
+	for _, a := range b.agents {
+		_ = a.Close() // it is gone in any case
+	}
+	for _, tb := range slices.Backward(b.testbeds) {
+		errs = append(errs, tb.Close())
+	}
+	b.agents, b.testbeds = nil, nil
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("removing build %d: %w", b.Index+1, err)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"netdelta/internal/netns"
+	"netdelta/network"
+	"netdelta/probe/path"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/workload"
+)
+
+// LocalPair is both ends of a cell in this process, on an open connection and stamped by one clock. Each end opens its socket in its
+// pod's network namespace. Close is idempotent.
+type LocalPair struct {
+	workload.ExactPair
+	Testbed        testbed.Testbed
+	Client, Server testbed.Pod
+	// Protocol carries the payload, Remote is where the client reaches the server, Listen the server's port.
+	Protocol network.Protocol
+	Remote   netip.AddrPort
+	Listen   uint16
+
+	cell   result.Cell // with the workload's default message
+	within func(name string, f func(fd int) error) error
+	owns   bool // the testbed is closed with the pair
+}
+
+// OpenPair builds the network of a cell and opens both ends of the cell on it, pinned to the first of the measuring processors. The
+// testbed is closed with the pair.
+func (m *Context) OpenPair(ctx context.Context, cell result.Cell) (*LocalPair, error) {
+	tb, err := m.Open(ctx, Group{GroupOf(cell), []result.Cell{cell}})
+	if err != nil {
+		return nil, err
+	}
+	cpu := -1
+	if len(m.Measuring) > 0 {
+		cpu = m.Measuring[0]
+	}
+	p, err := m.PairOn(ctx, tb, cell, cpu)
+	if err != nil {
+		return nil, errors.Join(err, tb.Close())
+	}
+	p.owns = true
+	return p, nil
+}
+
+// PairOn opens both ends of a cell on a testbed, pinned to a processor unless cpu is negative.
+func (m *Context) PairOn(ctx context.Context, tb testbed.Testbed, c result.Cell, cpu int) (*LocalPair, error) {
+	within := tb.Instruments().Within
+	if within == nil {
+		return nil, fmt.Errorf("%s: this testbed has no namespaces that this process could enter: both ends in one process need the lab", c.ID)
+	}
+	at := slices.IndexFunc(m.Workloads, func(w workload.Workload) bool { return w.Name == c.Workload && w.Exact != nil })
+	if at < 0 {
+		return nil, fmt.Errorf("%s: workload %s has no exact meaning: its ends can't be stamped by one clock", c.ID, c.Workload)
+	}
+	w := m.Workloads[at]
+	if c.Params.Message == 0 {
+		c.Params.Message = w.Defaults.Message
+	}
+	server, err := serverPod(tb, c.Placement)
+	if err != nil {
+		return nil, err
+	}
+	listen, local, err := m.ports[c.Setting()].Addresses(server, c.Params.Family)
+	if err != nil {
+		return nil, err
+	}
+	p := &LocalPair{Testbed: tb, Client: tb.Pods()[0], Server: server, Protocol: w.Protocol, Listen: listen.Port(), cell: c, within: within}
+	p.Remote = tb.Endpoint(p.Client, p.Server, p.Listen)
+	p.ExactPair, err = w.Exact(ctx, workload.ExactSpec{
+		Params: c.Params, Listen: listen, Local: local, Server: p.Remote, AtClient: p.Inside(p.Client), AtServer: p.Inside(p.Server),
+	}, cpu)
+	return p, err
+}
+
+// Inside runs functions inside the network namespace of a pod of the pair's testbed.
+func (p *LocalPair) Inside(pod testbed.Pod) func(func() error) error {
+	return func(f func() error) error {
+		return p.within(pod.Name(), func(fd int) error { return netns.Within(fd, f) })
+	}
+}
+
+// Prove runs the first transactions and observes their path, where the testbed shows it.
+func (p *LocalPair) Prove(ctx context.Context) (*result.Path, error) {
+	prober := path.NewProof(p.Testbed)
+	if prober == nil {
+		_, err := p.Exchange(proofLeast)
+		return nil, err
+	}
+	proof, err := prober.Prove(ctx, p.Client, p.Server, p.Protocol, func(context.Context) (path.Load, error) {
+		_, err := p.Exchange(proofLeast)
+		payload := proofLeast * p.cell.Params.Message
+		load := path.Load{Protocol: p.Protocol, Server: p.Remote, Requests: payload, Responses: payload}
+		if p.Protocol == network.UDP {
+			load.Message = p.cell.Params.Message
+		}
+		return load, err
+	})
+	return &proof, err
+}
+
+// Message is the payload of a request and of its response, in bytes.
+func (p *LocalPair) Message() int { return int(p.cell.Params.Message) }
+
+// Close ends the connection and, where it is the pair's own, removes the testbed.
+func (p *LocalPair) Close() error {
+	var errs []error
+	if p.ExactPair != nil {
+		errs = append(errs, p.ExactPair.Close())
+	}
+	if p.owns {
+		errs = append(errs, p.Testbed.Close())
+	}
+	return errors.Join(errs...)
+}

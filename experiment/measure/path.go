@@ -1,0 +1,216 @@
+package measure
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"netdelta/network"
+	"netdelta/probe/bounds"
+	"netdelta/probe/cpu"
+	"netdelta/probe/path"
+	"netdelta/probe/pressure"
+	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+)
+
+// probes observe a session while it is measured.
+type probes struct {
+	meter     *cpu.Meter
+	share     *pressure.Share // of its processor that the cell usually gets
+	links     *linkMeter      // nil without bonds
+	bounds    *bounds.Meter
+	neighbour *neighbour   // nil without one
+	prober    path.Proof   // nil where the path can't be observed
+	path      *result.Path // nil until it is proven
+}
+
+// addProbes gives a session that has its agents its probes.
+func (m *Context) addProbes(s *Session, a agents, prober path.Proof) {
+	if !s.endpoint.Info().External {
+		s.prober = prober
+	}
+	s.meter = m.Kernel.Meter(s.server, s.cpus.list())
+	if carriers := s.testbed.Instruments().Carriers; carriers != nil {
+		s.meter.Carriers(carriers())
+	}
+	s.links = linksOf(s.testbed, s.client.Pod(), s.server.Pod(), s.protocol)
+	s.bounds = bounds.New(s.testbed, s.cpus.list(), len(s.demand.Programs) > 0, s.client.Local() && s.server.Local())
+	s.neighbour = m.neighbourOf(s, a.neighbour)
+}
+
+// closeProbes closes what the probes read from. It is idempotent.
+func (p *probes) closeProbes() error {
+	if p.meter == nil { // the testbed was never there, or all is closed
+		return nil
+	}
+	err := p.meter.Close()
+	p.meter = nil
+	return cmp.Or(err, p.bounds.Close())
+}
+
+// Path is the proof of which way the session's packets go, nil where the path can't be observed.
+func (s *Session) Path() *result.Path { return s.path }
+
+// follow has the meter watch the threads of both ends, which have run by now.
+func (s *Session) follow(ctx context.Context) error {
+	threads, err := s.client.Threads(ctx, s.session)
+	if err != nil {
+		return err
+	}
+	s.meter.Follow(s.client, threads)
+	var servers []cpu.Process
+	for _, end := range s.services() {
+		if threads, err = end.Agent.Threads(ctx, end.Session); err != nil {
+			return err
+		}
+		s.meter.Follow(end.Agent, threads)
+		servers = append(servers, end.Agent)
+	}
+	if !s.HasServices() {
+		return nil
+	}
+	return s.meter.Programs(servers)
+}
+
+// prove runs the session's first bursts, which are not recorded, and observes their path where the testbed shows its devices.
+func (s *Session) prove(ctx context.Context) error {
+	if s.prober == nil {
+		_, err := s.firstBursts(ctx)
+		return err
+	}
+	proof, err := s.prober.Prove(ctx, s.client.Pod(), s.server.Pod(), s.protocol, s.firstBursts)
+	if err != nil {
+		return err
+	}
+	s.path = &proof
+	return nil
+}
+
+// maxProofs is how often the first bursts on other machines are run until something comes back.
+const maxProofs = 3
+
+// proveFirst is prove, with fresh connections while nothing comes back from other machines: what was sent to a service before its
+// node knew where that is keeps going astray, since the kernel remembers where the first packet went.
+func (s *Session) proveFirst(ctx context.Context) error {
+	err := s.prove(ctx)
+	for n := 1; n < maxProofs && s.remote && err == nil && s.silent && !s.SharesServices(); n++ {
+		if err = s.Reopen(ctx); err == nil {
+			err = s.prove(ctx)
+		}
+	}
+	if err == nil && s.remote && s.silent {
+		return fmt.Errorf("nothing comes back from %s", s.endpoint.Info().Name)
+	}
+	return err
+}
+
+// opaque says that the path of the cell's bytes is not known, even where their number is: programs move them.
+func (s *Session) opaque() bool { return s.demand.Opaque || len(s.demand.Programs) > 0 }
+
+// proofLeast is how many transactions a proof should rest on; a few messages of a stream are many packets, so that proofBytes of
+// them will do as well.
+const (
+	proofLeast = 16
+	proofBytes = 256 * unit.KiB
+)
+
+// firstBursts run until enough has arrived: at a low rate, a short burst may have nothing in it.
+func (s *Session) firstBursts(ctx context.Context) (path.Load, error) {
+	burst, to := s.Size.length, s.endpoint.Info()
+	load := path.Load{Protocol: s.protocol, Server: to.Address, Opaque: s.opaque(), Peers: to.Peers}
+	if s.protocol == network.UDP {
+		load.Message = s.Cell.Params.Message
+	}
+	transactions := int64(0)
+	for _, length := range []time.Duration{burst / warmupShare, burst, 10 * burst} {
+		b, err := s.client.Burst(ctx, s.session, workload.BurstSpec{Duration: length, DropLast: s.disturbed, Deadline: length - burst + s.Size.deadline})
+		if err != nil {
+			return load, err
+		}
+		s.disturbed = true // keeps the burst out of the histogram
+		s.addLoad(&load, b.Moved, b.Bytes)
+		if transactions += b.Transactions; transactions >= proofLeast || load.Opaque && (load.Both >= proofBytes || length == burst) || !s.latencies && load.Requests >= proofBytes {
+			break
+		}
+	}
+	s.silent = s.latencies && transactions == 0
+	return load, nil
+}
+
+// addLoad adds to a load the bytes that a workload moved: requests and responses alike, or a stream one way. Of a stream of
+// datagrams only what arrived counts, since some that was sent may be lost.
+func (s *Session) addLoad(load *path.Load, moved, delivered int64) {
+	switch {
+	case s.opaque():
+		load.Both += unit.Bytes(cmp.Or(moved, delivered))
+	case s.latencies:
+		load.Requests += unit.Bytes(moved / 2)
+		load.Responses += unit.Bytes(moved / 2)
+		if s.connects > 0 {
+			load.Connections += moved / 2 / int64(s.connects)
+		}
+	case s.protocol == network.UDP:
+		load.Requests += unit.Bytes(delivered)
+	default:
+		load.Requests += unit.Bytes(moved)
+	}
+}
+
+// beginAudits reads the devices' counters before the bursts that count.
+func beginAudits(ctx context.Context, sessions []*Session) error {
+	for p := range byProber(sessions) {
+		if err := p.Begin(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// audit compares what the devices carried since beginAudits with what the sessions' trials moved, and adds what it finds to their
+// proofs. Trials that share a testbed share its devices: where one of them was misrouted from the start, the counters say nothing of
+// the others. Where the testbed can't be read any more, the proofs say so.
+func audit(ctx context.Context, sessions []*Session, trials []result.Trial) {
+	for p, members := range byProber(sessions) {
+		if slices.ContainsFunc(members, func(i int) bool { return !sessions[i].path.OK }) {
+			continue
+		}
+		var moved []path.Moved
+		for _, i := range members {
+			s, load := sessions[i], path.Load{}
+			var sum int64
+			for _, m := range s.bursts.Moved {
+				sum += m
+			}
+			s.addLoad(&load, sum, trials[i].Bytes)
+			moved = append(moved, path.Moved{
+				Opaque: s.opaque(), Both: load.Both, Peers: s.endpoint.Info().Peers,
+				From: s.client.Pod(), To: s.server.Pod(), Protocol: s.protocol, Requests: load.Requests, Responses: load.Responses,
+				Connections: load.Connections,
+			})
+		}
+		found, err := p.End(ctx, moved)
+		if err != nil {
+			found.Weak = append(found.Weak, fmt.Sprintf("no audit of the whole trial: %v", err))
+		}
+		for _, i := range members {
+			if trials[i].Path != nil {
+				found.Enter(trials[i].Path)
+			}
+		}
+	}
+}
+
+// byProber are the indices of the sessions that share a testbed whose devices can be observed.
+func byProber(sessions []*Session) map[path.Proof][]int {
+	by := map[path.Proof][]int{}
+	for i, s := range sessions {
+		if s.prober != nil && s.path != nil {
+			by[s.prober] = append(by[s.prober], i)
+		}
+	}
+	return by
+}

@@ -1,0 +1,96 @@
+package measure
+
+import (
+	"time"
+
+	"netdelta/probe/stalls"
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// recorder keeps the bursts of a session, in the columns that its workload has.
+type recorder struct {
+	bursts    result.Bursts
+	disturbed bool // the last burst, so that the agent leaves it out of its histogram
+
+	latencies  bool // the bursts have latencies
+	throughput bool // ... a throughput
+	rates      bool // ... a rate of transactions
+	searches   bool // ... the highest rates that were found
+}
+
+// recorderFor is the recorder of a workload's metrics. What a search finds replaces the usual ones.
+func recorderFor(w workload.Workload, p result.Params) recorder {
+	if p.Search {
+		return recorder{searches: true}
+	}
+	var r recorder
+	for _, m := range w.Metrics {
+		r.latencies = r.latencies || m.Name == "p50"
+		r.throughput = r.throughput || m.Name == "throughput"
+		r.rates = r.rates || m.Name == "rate"
+	}
+	return r
+}
+
+// record appends one burst.
+func (r *recorder) record(b workload.Burst, round int, start time.Duration, reason string) {
+	c := &r.bursts
+	c.Round = append(c.Round, round)
+	c.Start = append(c.Start, start.Nanoseconds())
+	c.Duration = append(c.Duration, b.Duration.Nanoseconds())
+	c.Span = append(c.Span, b.Span.Nanoseconds())
+	c.Transactions = append(c.Transactions, b.Transactions)
+	c.Lost = append(c.Lost, b.Lost)
+	if r.latencies {
+		c.Min = append(c.Min, b.Min)
+		c.P50 = append(c.P50, b.P50)
+		c.P90 = append(c.P90, b.P90)
+		c.P99 = append(c.P99, b.P99)
+		c.Mean = append(c.Mean, b.Mean)
+		c.Max = append(c.Max, b.Max)
+		c.Split = append(c.Split, b.Split)
+	}
+	if r.throughput {
+		c.Throughput = append(c.Throughput, b.Throughput)
+	}
+	if r.rates {
+		c.Rate = append(c.Rate, perSecond(b))
+		c.Errors = append(c.Errors, b.Errors)
+	}
+	if r.searches {
+		found := b.Search
+		if found == nil {
+			found = &workload.Search{}
+		}
+		c.NoDrop = append(c.NoDrop, found.NoDrop)
+		c.PartialDrop = append(c.PartialDrop, found.PartialDrop)
+		c.AtLeast = append(c.AtLeast, found.AtLeast)
+		c.Load10 = append(c.Load10, found.Load10)
+		c.Load50 = append(c.Load50, found.Load50)
+		c.Load90 = append(c.Load90, found.Load90)
+	}
+	if reason == "" && (r.latencies && b.P50 <= 0 || r.throughput && b.Throughput <= 0 || r.searches && b.Bytes <= 0 || r.rates && b.Transactions <= 0) {
+		reason = stalls.NothingArrived
+	}
+	c.Disturbed = append(c.Disturbed, reason)
+	r.disturbed = reason != ""
+}
+
+// perSecond is the rate of a burst's transactions.
+func perSecond(b workload.Burst) float64 {
+	if b.Duration <= 0 {
+		return 0
+	}
+	return float64(b.Transactions) / b.Duration.Seconds()
+}
+
+// markRound marks the last burst as disturbed when it belongs to the given round.
+func (r *recorder) markRound(round int, reason string) {
+	last := len(r.bursts.Round) - 1
+	if last < 0 || r.bursts.Round[last] != round || r.bursts.Disturbed[last] != "" {
+		return
+	}
+	r.bursts.Disturbed[last] = reason
+	r.disturbed = true
+}

@@ -1,0 +1,219 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"netdelta/agent"
+	"netdelta/experiment/plan"
+	"netdelta/probe/pressure"
+)
+
+// calibrationRounds is how many rounds at the start of a run set the thresholds of disturbance.
+const calibrationRounds = 5
+
+// Rounds runs bursts over sessions, and judges by what the machines did meanwhile whether they can be trusted.
+type Rounds struct {
+	context  *Context
+	swapped  bool      // networks are swapped live, so that a round has one network
+	began    time.Time // the run
+	machines machineWatch
+	// usual is what rounds are compared with, by the classes of service among their cells: neighbours are a load.
+	usual map[string]*calibration
+}
+
+// NewRounds returns the rounds of a run that began at the given time. swapped says that networks are swapped live.
+func NewRounds(m *Context, began time.Time, swapped bool) *Rounds {
+	return &Rounds{context: m, swapped: swapped, began: began, machines: watchMachines(m.Config), usual: map[string]*calibration{}}
+}
+
+// Close closes what the rounds read the machines' state from.
+func (r *Rounds) Close() error { return r.machines.close() }
+
+func (r *Rounds) clock() time.Duration { return time.Since(r.began) }
+
+// calibration learns the usual load from the first rounds, after which threshold holds.
+type calibration struct {
+	loads     []pressure.Load
+	threshold *pressure.Threshold
+}
+
+// Warm runs each session briefly without a record, since the first burst after a set-up resolves addresses and fills caches, and
+// proves its path meanwhile.
+func (r *Rounds) Warm(ctx context.Context, sessions []*Session) error {
+	for _, s := range sessions {
+		if s.Failed != nil {
+			continue
+		}
+		err := s.proveFirst(ctx)
+		if err == nil {
+			err = s.follow(ctx)
+		}
+		r.context.Observed.unknown(s.meter.Lacks())
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.handle(ctx, sessions, s, 0, r.clock(), fmt.Errorf("first burst of %s: %w", s.Cell.ID, err))
+	}
+	return beginAudits(ctx, sessions)
+}
+
+// handle records a burst that failed because a service was unwell; a burst that failed otherwise fails its session.
+func (r *Rounds) handle(ctx context.Context, sessions []*Session, s *Session, round int, at time.Duration, err error) {
+	if ailment, _ := s.Check(ctx); ailment != "" {
+		s.recordUnwell(round, at, ailment)
+		return
+	}
+	fail(sessions, s, err)
+}
+
+// Run visits each session once, in random order, and then judges the round as a whole. It returns how long each session took, and
+// whether the machines did something else meanwhile.
+func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round int) (spans []time.Duration, disturbed bool, err error) {
+	if err := r.machines.begin(ctx, sessions); err != nil {
+		return nil, false, err
+	}
+	spans = make([]time.Duration, len(sessions))
+	for _, i := range plan.Order(r.context.seed, build, round, len(sessions)) {
+		s := sessions[i]
+		if s.Failed != nil || s.broken || r.context.Health.GivenUp(s.ServiceKey()) {
+			continue
+		}
+		start := r.clock()
+		if err := s.burst(ctx, round, start); err != nil {
+			if ctx.Err() != nil {
+				return nil, false, ctx.Err()
+			}
+			r.handle(ctx, sessions, s, round, start, fmt.Errorf("burst of %s: %w", s.Cell.ID, err))
+		}
+		spans[i] = r.clock() - start
+	}
+	load, err := r.machines.end(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	r.context.Observed.unknown(r.machines.unknown())
+	r.checkServices(ctx, sessions, round)
+	if r.swapped && slices.ContainsFunc(sessions, (*Session).HasServices) {
+		// The one network of this round makes programs wait for processors, or not: only outside causes are a disturbance.
+		load = pressure.Load{Steal: load.Steal, Throttled: load.Throttled, Throttles: load.Throttles}
+	}
+	reason := r.calibrationFor(sessions).judge(load)
+	for _, s := range sessions {
+		if reason != "" {
+			s.markRound(round, reason)
+		}
+	}
+	return spans, reason != "", nil
+}
+
+// checkServices asks services that serve one session how they are after a round. The bursts of those that were unwell don't count;
+// daemons that have ended are restarted, once.
+func (r *Rounds) checkServices(ctx context.Context, sessions []*Session, round int) {
+	health := r.context.Health
+	for _, s := range sessions {
+		if s.Failed != nil || !s.HasServices() || s.SharesServices() || health.GivenUp(s.ServiceKey()) {
+			continue
+		}
+		ailment, ended := s.Check(ctx)
+		if ctx.Err() != nil || ailment == "" && !s.broken {
+			continue
+		}
+		s.markRound(round, Unwell+ailment)
+		if ended && !health.Ended(s.ServiceKey(), ailment) {
+			continue
+		}
+		var err error
+		if ended {
+			err = s.services()[0].Restart(ctx)
+		}
+		if err == nil && (ended || s.broken) {
+			err = s.Reopen(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			fail(sessions, s, fmt.Errorf("%s after its service was unwell (%s): %w", s.Cell.ID, ailment, err))
+		}
+	}
+}
+
+// calibrationFor is the calibration for rounds of these sessions.
+func (r *Rounds) calibrationFor(sessions []*Session) *calibration {
+	var classes []string
+	for _, s := range sessions {
+		classes = append(classes, s.Cell.Params.Conditions.QoS)
+		if s.HasServices() {
+			classes = append(classes, s.Cell.Workload)
+		}
+	}
+	slices.Sort(classes)
+	key := strings.Join(slices.Compact(classes), " ")
+	if r.usual[key] == nil {
+		r.usual[key] = &calibration{}
+	}
+	return r.usual[key]
+}
+
+// judge calibrates on the first rounds of the run, then gives the reason why a round can't be trusted, or "".
+func (c *calibration) judge(load pressure.Load) string {
+	if c.threshold != nil {
+		return c.threshold.Disturbed(load)
+	}
+	c.loads = append(c.loads, load)
+	if len(c.loads) == calibrationRounds {
+		t := pressure.Calibrate(c.loads)
+		c.threshold = &t
+	}
+	return ""
+}
+
+// fail takes a session out of the build. If its agent is gone, so are all sessions that the agent served.
+func fail(sessions []*Session, s *Session, err error) {
+	s.Failed = err
+	if !errors.Is(err, agent.ErrGone) && s.client.Alive() && s.server.Alive() {
+		return
+	}
+	for _, o := range sessions {
+		if o.Failed != nil {
+			continue
+		}
+		for _, a := range o.agents() {
+			if a.Alive() {
+				continue
+			}
+			_, why := a.Counters(context.Background()) // an agent that is gone answers at once
+			if why == nil {
+				why = err
+			}
+			o.Failed = fmt.Errorf("%s: its pod was lost: %w", o.Cell.ID, why)
+			break
+		}
+	}
+}
+
+// explainLosses adds to sessions that failed on other machines what became of their pods. A connection tells at once that its other
+// end is lost, and the cluster later: an agent that is asked now answers, or turns out to be gone.
+func explainLosses(ctx context.Context, sessions []*Session) {
+	var all sync.WaitGroup
+	for _, s := range sessions {
+		if s.Failed == nil || !s.remote || errors.Is(s.Failed, agent.ErrGone) {
+			continue
+		}
+		all.Go(func() {
+			for _, a := range s.agents() {
+				if _, err := a.Counters(ctx); errors.Is(err, agent.ErrGone) {
+					s.Failed = fmt.Errorf("%w; %w", s.Failed, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
