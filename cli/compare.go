@@ -16,6 +16,7 @@ import (
 	"netdelta/report/markdown"
 	"netdelta/report/terminal"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -147,7 +148,7 @@ func (env *environment) compared(before, after string, how insight.Comparing) (r
 	if a, b := runs[0].Run.Exact != nil, runs[1].Run.Exact != nil; a != b {
 		return none, usageError{fmt.Errorf("one of %s and %s counts instructions and the other measures time: no change could be told; set them beside each other by netdelta report --exact", before, after)}
 	}
-	return insight.NewJudge(env.workloads).Compare(runs[0], runs[1], how).Complete(), nil
+	return words.NewJudge(env.workloads).Compare(runs[0], runs[1], how).Complete(), nil
 }
 
 func (env *environment) writeComparison(w io.Writer, c result.Comparison, format string) error {

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"netdelta/experiment/guest"
-	"netdelta/insight"
 	"netdelta/internal/require"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/vm/image"
@@ -132,7 +132,7 @@ func oneRuleMore(t *testing.T, img image.Image, run result.Run, dir string) {
 	}
 	run.Run, run.Started = "ruled", time.Time{}
 	_, err = guest.Seeds{
-		Run: run, Folder: folder, Judge: insight.NewJudge(catalogue.Workloads()), Parallel: 2, Progress: func(int, int) {},
+		Run: run, Folder: folder, Judge: words.NewJudge(catalogue.Workloads()), Parallel: 2, Progress: func(int, int) {},
 		Job: guest.Job{
 			Cells: cells, Warmup: 50, Transactions: 400, PerInstruction: guest.PerInstruction, Clock: guest.Clock,
 			Testbed:  testbed.Spec{Nodes: 2, PodsPerNode: 2, Link: testbed.Link{MTU: 1500}},

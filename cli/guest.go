@@ -9,9 +9,9 @@ import (
 	"netdelta/experiment"
 	"netdelta/experiment/guest"
 	"netdelta/experiment/study"
-	"netdelta/insight"
 	"netdelta/internal/machine"
 	"netdelta/network"
+	"netdelta/report/words"
 	"netdelta/testbed/lab"
 )
 
@@ -76,7 +76,7 @@ func (env *environment) guestConfig(ctx context.Context, r guest.Request) (exper
 	if err != nil {
 		return config, err
 	}
-	config.Judge = insight.NewJudge(env.workloads)
+	config.Judge = words.NewJudge(env.workloads)
 	return config, machine.Confine(config.Program.CPUs)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/experiment/imported"
-	"netdelta/insight"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -139,7 +139,7 @@ func (env *environment) importFiles(args []string, o importOptions) error {
 	if err != nil {
 		return withStatus(exitUsage, err)
 	}
-	insight.NewJudge(env.workloads).Conclude(&in.Run, in.Trials)
+	words.NewJudge(env.workloads).Conclude(&in.Run, in.Trials)
 	if len(in.Run.Deltas) == 0 {
 		return withStatus(exitNothing, fmt.Errorf("no file of another network has the load of a file of the baseline: nothing can be held against it\n%s",
 			strings.Join(in.Run.Notes[1:], "\n")))

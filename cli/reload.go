@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -32,7 +33,7 @@ func (env *environment) reload(path string) (insight.Measured, error) {
 		m.Notes = append(m.Notes, contents.Torn)
 		m.Run.Notes = append(m.Run.Notes, contents.Torn)
 	}
-	insight.NewJudge(env.workloads).Conclude(&m.Run, m.Trials)
+	words.NewJudge(env.workloads).Conclude(&m.Run, m.Trials)
 	return m, nil
 }
 

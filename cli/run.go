@@ -22,6 +22,7 @@ import (
 	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -240,7 +241,7 @@ func (env *environment) carryOut(ctx context.Context, config experiment.Config, 
 	}
 	shown := env.progress(o.quiet)
 	defer shown.stop()
-	config.Progress, config.Judge = shown, insight.NewJudge(env.workloads)
+	config.Progress, config.Judge = shown, words.NewJudge(env.workloads)
 	stop := env.exposed(&config, o.listener)
 	run, err := experiment.Run(ctx, config)
 	return run, errors.Join(err, stop())

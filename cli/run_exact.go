@@ -16,6 +16,7 @@ import (
 	"netdelta/insight"
 	"netdelta/internal/machine"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/vm/image"
@@ -102,7 +103,7 @@ func runExact(ctx context.Context, env *environment, name string, o runOptions) 
 	shown := env.progress(o.quiet)
 	began := time.Now()
 	run, err = guest.Seeds{
-		Run: run, Folder: folder, Judge: insight.NewJudge(env.workloads), Parallel: min(runtime.NumCPU(), exactParallel),
+		Run: run, Folder: folder, Judge: words.NewJudge(env.workloads), Parallel: min(runtime.NumCPU(), exactParallel),
 		Job: guest.Job{
 			Cells: plan.Measured(cells), Warmup: exactWarmup, Transactions: exactTransactions, PerInstruction: guest.PerInstruction, Clock: guest.Clock,
 			Testbed: testbed.Spec{Nodes: s.Testbed.Nodes, PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link)},

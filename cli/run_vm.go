@@ -13,9 +13,9 @@ import (
 
 	"netdelta/experiment/guest"
 	"netdelta/experiment/study"
-	"netdelta/insight"
 	"netdelta/internal/machine"
 	"netdelta/network"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
@@ -55,7 +55,7 @@ func (env *environment) runInGuest(ctx context.Context, s *study.Study, o runOpt
 	}
 	shown := env.progress(o.quiet)
 	run, folder, err := guest.Outside{
-		Request: request, Program: program, Progress: shown, Judge: insight.NewJudge(env.workloads),
+		Request: request, Program: program, Progress: shown, Judge: words.NewJudge(env.workloads),
 		Open:     func(run *result.Run) (*result.Folder, error) { return env.openFolder(s, run, o) },
 		Complete: func(e result.Environment) result.Environment { return inGuest(e, img, g.Machine.Accel) },
 	}.Follow(ctx)

@@ -21,6 +21,7 @@ import (
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -104,7 +105,7 @@ func setUpOn(t *testing.T, networks []network.Network, s *study.Study, builds in
 			t.Error(err)
 		}
 	})
-	c.Folder, c.Progress, c.Judge = folder, &watcher{}, insight.NewJudge(c.Workloads)
+	c.Folder, c.Progress, c.Judge = folder, &watcher{}, words.NewJudge(c.Workloads)
 	return c
 }
 

@@ -17,11 +17,11 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/study"
-	"netdelta/insight"
 	"netdelta/internal/leak"
 	"netdelta/internal/machine"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -41,7 +41,7 @@ func runFleet(dir string) int {
 		var c experiment.Config
 		if c, err = experiment.Assemble(ctx, s, p, driver, workloads()); err == nil {
 			c.Folder, err = result.Create(filepath.Join(dir, "run"), []byte("study: small\n"))
-			c.Judge = insight.NewJudge(c.Workloads)
+			c.Judge = words.NewJudge(c.Workloads)
 			c.Progress = &watcher{when: func(experiment.Status) bool { return len(daemons(os.Getpid())) == 2 }, then: func() { fmt.Println("ready") }}
 			if err == nil {
 				_, err = experiment.Run(ctx, c)

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"netdelta/experiment"
-	"netdelta/insight"
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -157,7 +157,7 @@ func setUpFar(t *testing.T, networks []string, builds int) experiment.Config {
 			t.Error(err)
 		}
 	})
-	c.Folder, c.Progress, c.Judge = folder, &watcher{}, insight.NewJudge(c.Workloads)
+	c.Folder, c.Progress, c.Judge = folder, &watcher{}, words.NewJudge(c.Workloads)
 	return c
 }
 

@@ -1,10 +1,11 @@
-package insight
+package insight_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"netdelta/insight"
 	"netdelta/result"
 )
 
@@ -14,7 +15,7 @@ func TestAbsencesAreSortedByTheirMend(t *testing.T) {
 		return result.Cell{Network: network, Unsupported: unsupported, Skipped: skipped}
 	}
 	ipvlan := "needs ipvlan links (CONFIG_IPVLAN); run it with --testbed vm"
-	got := Absences([]result.Cell{
+	got := insight.Absences([]result.Cell{
 		cell("host", "", ""),
 		cell("ipvlan-l2", "network ipvlan-l2 is unsupported: "+ipvlan, ""),
 		cell("ipvlan-l2", "network ipvlan-l2 is unsupported: "+ipvlan, ""),
@@ -25,7 +26,7 @@ func TestAbsencesAreSortedByTheirMend(t *testing.T) {
 		cell("bridge", "", "left out by the time budget"),
 		cell("vxlan", "its baseline can't be measured", ""),
 	})
-	want := []Absence{
+	want := []insight.Absence{
 		{
 			Why:         "each needs one of ipvlan links (CONFIG_IPVLAN), GRE tunnels (CONFIG_NET_IPGRE); run it with --testbed vm",
 			Unsupported: true, Networks: []string{"ipvlan-l2", "ipvlan-l3", "gre"}, Cells: 4,

@@ -146,7 +146,7 @@ func pointsOf(part Part, name string) points {
 			p.order = append(p.order, result.CorrelationPoint{Network: network, Path: path, Value: v})
 		}
 	}
-	for _, d := range part.Run.Deltas {
+	for _, d := range part.Deltas {
 		if d.Metric == name && d.Ratio > 0 {
 			p.unit = d.Unit
 			add(d.Baseline, "", d.BaselineValue)

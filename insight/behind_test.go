@@ -1,4 +1,4 @@
-package insight
+package insight_test
 
 import (
 	"math"
@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/workload"
 )
 
 // servedBy makes the world's trials those of a workload of transactions per second, whose rate is the inverse of its latency.
@@ -23,6 +26,11 @@ func servedBy(workload string, cells []result.Cell, trials []result.Trial) {
 	}
 }
 
+// storageJudge knows the headline of storage.
+func storageJudge() words.Judge {
+	return words.NewJudge([]workload.Workload{{Name: "block", Headline: "rate"}})
+}
+
 // conclude judges a world of storage, changed by alter.
 func conclude(t *testing.T, alter func(trials []result.Trial)) result.Run {
 	t.Helper()
@@ -31,7 +39,7 @@ func conclude(t *testing.T, alter func(trials []result.Trial)) result.Run {
 	servedBy("block", cells, trials)
 	alter(trials)
 	run := result.Run{Cells: cells, Confidence: 0.95, Margin: 0.02, Seed: 1}
-	Judge{headlines: map[string]string{"block": "rate"}}.Conclude(&run, trials)
+	storageJudge().Conclude(&run, trials)
 	return run
 }
 
@@ -47,14 +55,14 @@ func TestRateIsTheHeadline(t *testing.T) {
 		if d.Metric != "rate" || d.Unit != "1/s" || d.Better != "higher" || math.Abs(d.Ratio-1/1.31) > 0.02 || d.Verdict != "slower" {
 			t.Errorf("%+v", d)
 		}
-		if got := Value(Unit(d), 50000); got != "50000 IOPS" {
+		if got := words.Value(words.Unit(d), 50000); got != "50000 IOPS" {
 			t.Errorf("its rate is %q", got)
 		}
 	}
 	if !found {
 		t.Error("vxlan has no headline")
 	}
-	says := Conclude(run)[0].Says
+	says := words.Conclusion(insight.Conclude(insight.Parts(run)[0]))
 	if !strings.Contains(says, "IOPS") || !strings.Contains(says, "loses the least") {
 		t.Errorf("the conclusion says %q", says)
 	}
@@ -76,15 +84,15 @@ func TestBoundOfDeltas(t *testing.T) {
 	}
 	for _, c := range []struct{ all, vxlan, want string }{
 		{"cpu", "cpu", "Bounded by CPU: these deltas are CPU costs."},
-		{"link", "cpu", "Bounded differently: host, bridge and macvlan by the link, vxlan by CPU; the deltas tell of more than one thing."},
+		{"link", "cpu", "Bounded differently: host, bridge and macvlan by the link, vxlan by CPU; the deltas measure more than one thing."},
 		{"latency", "latency", "Bounded by latency: no link, disk or processor is full, and each answer is waited for."},
 	} {
 		run := conclude(t, by(c.all, c.vxlan))
-		if got := Bounded(Parts(run)[0].Run); got != c.want {
+		if got := words.Bounded(insight.Parts(run)[0].Bounds()); got != c.want {
 			t.Errorf("%s and %s: %q", c.all, c.vxlan, got)
 		}
 	}
-	if got := Bounded(Parts(conclude(t, func([]result.Trial) {}))[0].Run); got != "" {
+	if got := words.Bounded(insight.Parts(conclude(t, func([]result.Trial) {}))[0].Bounds()); got != "" {
 		t.Errorf("where nobody knows: %q", got)
 	}
 }
@@ -97,7 +105,7 @@ func TestDiskIsTheBottleneck(t *testing.T) {
 			trials[i].Disk = &result.Disk{Rate: 52000, P50: 18 * time.Microsecond}
 		}
 	})
-	i := slices.IndexFunc(run.Checks, func(c result.Check) bool { return c.Check == CheckDisk })
+	i := slices.IndexFunc(run.Checks, func(c result.Check) bool { return c.Check == insight.CheckDisk })
 	if i < 0 || run.Checks[i].Observed != "95% of what the disk does without a network (52000 operations/s)" {
 		t.Fatalf("the checks are %+v", run.Checks)
 	}
@@ -116,7 +124,7 @@ func TestErrorsAndServices(t *testing.T) {
 				continue
 			}
 			tr.Errors = 3
-			tr.Bursts.Disturbed[0], tr.Bursts.Disturbed[1] = Unwell+": osd.1 is down", Unwell+": osd.1 is down"
+			tr.Bursts.Disturbed[0], tr.Bursts.Disturbed[1] = insight.Unwell+": osd.1 is down", insight.Unwell+": osd.1 is down"
 			tr.Services = []result.Service{{Name: "ceph-osd.1", Memory: 200 << 20, Restarts: tr.Build % 2}, {Name: "ceph-mon", Memory: 40 << 20}}
 		}
 	})
@@ -124,16 +132,16 @@ func TestErrorsAndServices(t *testing.T) {
 	for _, c := range run.Checks {
 		count[c.Check]++
 		switch {
-		case c.Check == CheckErrors && (c.Expected != "0 errors" || c.Observed != "3 of 100"):
+		case c.Check == insight.CheckErrors && (c.Expected != "0 errors" || c.Observed != "3 of 100"):
 			t.Errorf("%+v", c)
-		case c.Check == CheckServices && c.Observed != "osd.1 is down (2 bursts)":
+		case c.Check == insight.CheckServices && c.Observed != "osd.1 is down (2 bursts)":
 			t.Errorf("%+v", c)
 		}
 	}
-	if count[CheckErrors] != 8 || count[CheckServices] != 8 {
+	if count[insight.CheckErrors] != 8 || count[insight.CheckServices] != 8 {
 		t.Errorf("the checks are %v", count)
 	}
-	if got, want := ServicesSay(run.Services), "ceph-mon 40 MiB, ceph-osd.1 200 MiB (started again 1 time)"; got != want {
+	if got, want := words.Services(run.Services), "ceph-mon 40 MiB, ceph-osd.1 200 MiB (started again 1 time)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for _, d := range run.Deltas {
@@ -161,8 +169,8 @@ func TestSplits(t *testing.T) {
 		if s.AddedLow == nil || s.AddedHigh == nil || *s.AddedLow > s.Added || *s.AddedHigh < s.Added {
 			t.Errorf("%s: the interval is %v to %v about %v", s.Network, s.AddedLow, s.AddedHigh, s.Added)
 		}
-		if s.Network == "vxlan" && !strings.Contains(SplitSays(s), "= disk 3.00 µs, ") {
-			t.Errorf("%q", SplitSays(s))
+		if s.Network == "vxlan" && !strings.Contains(words.Split(s), "= disk 3.00 µs, ") {
+			t.Errorf("%q", words.Split(s))
 		}
 	}
 }
@@ -186,7 +194,7 @@ func TestReplications(t *testing.T) {
 		}
 	}
 	r := result.Replicated{Workload: "oltp", Mean: 1200 * time.Microsecond, Max: 8 * time.Millisecond, Rate: 301}
-	if got, want := ReplicatedSays(r), "replication 1.20 ms (at most 8.00 ms) at 301 TPS"; got != want {
+	if got, want := words.Replication(r), "replication 1.20 ms (at most 8.00 ms) at 301 TPS"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -209,7 +217,7 @@ func alongside(t *testing.T, networks []string) result.Run {
 		stored[i].Cell += "/block"
 	}
 	run := result.Run{Cells: slices.Concat(cells, storage), Confidence: 0.95, Margin: 0.02, Seed: 1}
-	Judge{headlines: map[string]string{"block": "rate"}}.Conclude(&run, slices.Concat(trials, stored))
+	storageJudge().Conclude(&run, slices.Concat(trials, stored))
 	return run
 }
 
@@ -224,13 +232,13 @@ func TestCorrelations(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if c.Pearson > -0.95 || c.PearsonHigh == nil || *c.PearsonHigh > -0.5 || c.Spearman > -0.99 || c.P > 0.01 {
-		t.Errorf("correlates by %v %s", c.Pearson, CorrelationSays(c))
+		t.Errorf("correlates by %v %s", c.Pearson, words.Correlation(c))
 	}
 	if got := alongside(t, []string{"a"}).Correlations; len(got) != 0 {
 		t.Errorf("two networks correlate: %+v", got)
 	}
 	few := alongside(t, []string{"a", "b"}).Correlations
-	if len(few) != 1 || few[0].PearsonLow != nil || !strings.Contains(CorrelationSays(few[0]), "too few for an interval") {
+	if len(few) != 1 || few[0].PearsonLow != nil || !strings.Contains(words.Correlation(few[0]), "too few for an interval") {
 		t.Errorf("three networks: %+v", few)
 	}
 }

@@ -1,6 +1,8 @@
-package insight
+package insight_test
 
 import (
+	"netdelta/insight"
+
 	"fmt"
 	"testing"
 )
@@ -15,6 +17,6 @@ func BenchmarkDeltas(b *testing.B) {
 	w.builds, w.rounds = 12, 400
 	cells, trials := w.cells(), w.trials(b)
 	for b.Loop() {
-		Deltas(cells, trials, Options{HeadlinesOnly: true})
+		insight.Deltas(cells, trials, insight.Options{HeadlinesOnly: true})
 	}
 }

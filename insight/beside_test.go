@@ -1,15 +1,17 @@
-package insight
+package insight_test
 
 import (
 	"math"
 	"strings"
 	"testing"
 
+	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
 // inTime is a run of the usual world by the clock, with networks at these ratios.
-func inTime(tb testing.TB, ratios map[string]float64) Measured {
+func inTime(tb testing.TB, ratios map[string]float64) insight.Measured {
 	tb.Helper()
 	w := usual()
 	w.networks, w.logs = nil, map[string]float64{}
@@ -20,14 +22,14 @@ func inTime(tb testing.TB, ratios map[string]float64) Measured {
 		}
 	}
 	m := w.measured(tb, 1)
-	NewJudge(nil).Conclude(&m.Run, m.Trials)
+	words.NewJudge(nil).Conclude(&m.Run, m.Trials)
 	return m
 }
 
 func TestExactBesideNative(t *testing.T) {
 	exact := counted(map[string][]float64{"bridge": {1.1, 1.1, 1.1}, "macvlan": {1.02, 1.02, 1.02}, "vxlan": {1.3, 1.3, 1.3}, "routed": {1.2, 1.2, 1.2}})
-	NewJudge(nil).Conclude(&exact.Run, exact.Trials)
-	b, err := SetBeside(inTime(t, map[string]float64{"bridge": 1.5, "macvlan": 1.1, "vxlan": 3, "routed": 1.25}).Run, exact.Run)
+	words.NewJudge(nil).Conclude(&exact.Run, exact.Trials)
+	b, err := insight.SetBeside(inTime(t, map[string]float64{"bridge": 1.5, "macvlan": 1.1, "vxlan": 3, "routed": 1.25}).Run, exact.Run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,24 +53,24 @@ func TestExactBesideNative(t *testing.T) {
 	if math.Abs(bridge.Request-1650) > 2 || math.Abs(bridge.Response-1350) > 2 || bridge.ExactVerdict != "slower" {
 		t.Errorf("%+v", bridge)
 	}
-	if says := BesideSays(b); !strings.Contains(says, "0.80") {
+	if says := words.ExactComparison(b); !strings.Contains(says, "0.80") {
 		t.Error(says)
 	}
 }
 
 func TestExactBesideWhatCantBe(t *testing.T) {
 	exact := counted(map[string][]float64{"bridge": {1.1, 1.1, 1.1}})
-	NewJudge(nil).Conclude(&exact.Run, exact.Trials)
+	words.NewJudge(nil).Conclude(&exact.Run, exact.Trials)
 	native := inTime(t, map[string]float64{"vxlan": 1.3}).Run
 	for name, c := range map[string]struct{ native, exact result.Run }{
 		"no exact run": {native, native}, "no native run": {exact.Run, exact.Run}, "nothing in common": {native, exact.Run},
 	} {
-		if _, err := SetBeside(c.native, c.exact); err == nil {
+		if _, err := insight.SetBeside(c.native, c.exact); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	b, err := SetBeside(inTime(t, map[string]float64{"bridge": 1.3}).Run, exact.Run)
-	if err != nil || b.Correlation != nil || !strings.Contains(BesideSays(b), "Too few") {
+	b, err := insight.SetBeside(inTime(t, map[string]float64{"bridge": 1.3}).Run, exact.Run)
+	if err != nil || b.Correlation != nil || !strings.Contains(words.ExactComparison(b), "Too few") {
 		t.Errorf("one network: %+v, %v", b, err)
 	}
 }
@@ -76,16 +78,16 @@ func TestExactBesideWhatCantBe(t *testing.T) {
 // A run says plainly what it counts and what not.
 func TestExactRunSaysWhatItCounts(t *testing.T) {
 	run := counted(nil).Run
-	for _, words := range []string{"instructions", "2 ns", "caches", "network cards", "in parallel", "1, 2, 3"} {
-		if !strings.Contains(ExactSays(run), words) {
-			t.Errorf("it does not speak of %q: %s", words, ExactSays(run))
+	for _, part := range []string{"instructions", "2 ns", "caches", "network cards", "in parallel", "1, 2, 3"} {
+		if !strings.Contains(words.ExactSays(run), part) {
+			t.Errorf("it does not speak of %q: %s", part, words.ExactSays(run))
 		}
 	}
-	if got := Interval(run); got != "range over 3 seeds" {
+	if got := words.Interval(run); got != "range over 3 seeds" {
 		t.Error(got)
 	}
 	run.Exact = nil
-	if got := Interval(run); got != "95% interval" || ExactSays(run) != "" {
+	if got := words.Interval(run); got != "95% interval" || words.ExactSays(run) != "" {
 		t.Error(got)
 	}
 }

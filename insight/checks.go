@@ -1,10 +1,8 @@
 package insight
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"netdelta/probe/sockets"
 	"netdelta/probe/stalls"
@@ -28,12 +26,37 @@ const (
 	CheckServices  = "services"  // the daemons that serve were well, and none had to be started again
 )
 
-// disturbedShare is the share of disturbed bursts from which a trial is reported.
-const disturbedShare = 0.25
+// CheckNames lists the names of all checks.
+func CheckNames() []string {
+	return []string{
+		CheckFinished, CheckMeasured, CheckBaseline, CheckDisturbed, CheckLoss, CheckHistogram, CheckSender, CheckPath, CheckSockets, CheckStalls,
+		CheckErrors, CheckDisk, CheckServices,
+	}
+}
+
+// Check is something that was found wrong with a trial, or with a cell where Trial is a cell's name.
+type Check struct {
+	Trial, Name string
+	// N of Of bursts, datagrams, searches or transactions are concerned.
+	N, Of int64
+	// Found is what was found, in the words of the probe or error that found it.
+	Found []string
+	// Expected are the devices that the packets should have crossed (CheckPath), or the metric that is missing (CheckMeasured).
+	Expected []string
+	Stalls   []stalls.Stall // CheckStalls
+	// Share is how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
+	Share float64
+	Disk  *result.Disk
+	// Reasons counts what was left out, or how often each service failed.
+	Reasons map[string]int
+}
+
+// DisturbedShare is the share of disturbed bursts from which a trial is reported.
+const DisturbedShare = 0.25
 
 // trialChecks looks at every trial by itself, in the order of builds and cells.
-func trialChecks(all []sitting) []result.Check {
-	var checks []result.Check
+func trialChecks(all []sitting) []Check {
+	var checks []Check
 	for _, s := range all {
 		for _, cell := range slices.Sorted(maps.Keys(s)) {
 			checks = append(checks, s[cell].checks()...)
@@ -43,67 +66,40 @@ func trialChecks(all []sitting) []result.Check {
 }
 
 // checks are what is wrong with one trial.
-func (s *summary) checks() []result.Check {
+func (s *summary) checks() []Check {
 	t := s.trial
 	if t.Failed != "" {
-		return []result.Check{{Trial: t.ID(), Check: CheckFinished, Expected: "a trial that runs to its end", Observed: t.Failed}}
+		return []Check{{Trial: t.ID(), Name: CheckFinished, Found: []string{t.Failed}}}
 	}
-	var checks []result.Check
-	if t.Path != nil && !t.Path.OK {
-		checks = append(checks, result.Check{
-			Trial: t.ID(), Check: CheckPath, Expected: way(*t.Path), Observed: strings.Join(t.Path.Findings, "; "),
-		})
+	var checks []Check
+	add := func(bad bool, c Check) {
+		if c.Trial = t.ID(); bad {
+			checks = append(checks, c)
+		}
 	}
-	if n, of := disturbed(t.Bursts); of > 0 && float64(n) > disturbedShare*float64(of) {
-		checks = append(checks, result.Check{
-			Trial: t.ID(), Check: CheckDisturbed, Expected: fmt.Sprintf("at most %.0f%% of bursts disturbed", 100*disturbedShare),
-			Observed: fmt.Sprintf("%d of %d", n, of),
-		})
+	if t.Path != nil {
+		add(!t.Path.OK, Check{Name: CheckPath, Expected: devicesOf(*t.Path), Found: t.Path.Findings})
 	}
-	if found := stalls.Find(*t); len(found) > 0 {
-		checks = append(checks, result.Check{
-			Trial: t.ID(), Check: CheckStalls, Expected: "something arriving all the time", Observed: stalled(found),
-		})
+	n, of := disturbed(t.Bursts)
+	add(of > 0 && float64(n) > DisturbedShare*float64(of), Check{Name: CheckDisturbed, N: int64(n), Of: int64(of)})
+	stalled := stalls.Find(*t)
+	add(len(stalled) > 0, Check{Name: CheckStalls, Stalls: stalled})
+	add(t.Lost > 0 && !searched(t), Check{Name: CheckLoss, N: t.Lost})
+	failed, begun := failures(t)
+	add(failed > 0, Check{Name: CheckErrors, N: failed, Of: begun})
+	if b := t.Bound; b != nil {
+		add(b.By == result.BoundDisk, Check{Name: CheckDisk, Share: b.Disk, Disk: t.Disk})
 	}
-	if t.Lost > 0 && !searched(t) {
-		checks = append(checks, result.Check{
-			Trial: t.ID(), Check: CheckLoss, Expected: "0 datagrams lost", Observed: fmt.Sprintf("%d lost", t.Lost),
-		})
-	}
-	checks = append(checks, s.served()...)
-	if found := sockets.Findings(*t); len(found) > 0 {
-		checks = append(checks, result.Check{
-			Trial: t.ID(), Check: CheckSockets, Expected: "sockets that turn nothing away, alike at both ends", Observed: strings.Join(found, "; "),
-		})
-	}
-	if n := senders(t.Bursts); 2*n > len(t.Bursts.AtLeast) {
-		checks = append(checks, result.Check{
-			Trial: t.ID(), Check: CheckSender, Expected: "a rate that the network bounds",
-			Observed: fmt.Sprintf("%d of %d searches that ended where the sender could do no more", n, len(t.Bursts.AtLeast)),
-		})
-	}
+	unwell := unwellServices(t.Bursts)
+	add(len(unwell) > 0, Check{Name: CheckServices, Reasons: unwell})
+	turned := sockets.Findings(*t)
+	add(len(turned) > 0, Check{Name: CheckSockets, Found: turned})
+	own := senders(t.Bursts)
+	add(2*own > len(t.Bursts.AtLeast), Check{Name: CheckSender, N: int64(own), Of: int64(len(t.Bursts.AtLeast))})
 	if s.decode(); s.broken != nil {
-		checks = append(checks, result.Check{
-			Trial: t.ID(), Check: CheckHistogram, Expected: "a histogram that can be read", Observed: s.broken.Error(),
-		})
+		add(true, Check{Name: CheckHistogram, Found: []string{s.broken.Error()}})
 	}
 	return checks
-}
-
-// stallsMost is how many stalls of one trial are told one by one.
-const stallsMost = 3
-
-// stalled tells of a trial's stalls, the first of them in full.
-func stalled(found []stalls.Stall) string {
-	var parts []string
-	for i, s := range found {
-		if i == stallsMost && len(found) > stallsMost+1 {
-			parts = append(parts, fmt.Sprintf("and %d more", len(found)-i))
-			break
-		}
-		parts = append(parts, s.String())
-	}
-	return strings.Join(parts, "; ")
 }
 
 // senders counts the undisturbed searches that their own sender has bounded.
@@ -127,28 +123,16 @@ func disturbed(b result.Bursts) (n, of int) {
 	return n, len(b.Round)
 }
 
-// baselineChecks says of each cell of a table that there is nothing to hold it against.
-func baselineChecks(t table) []result.Check {
-	var checks []result.Check
+// baselineChecks says of each cell of a table that it has no baseline.
+func baselineChecks(t table) []Check {
+	var checks []Check
 	for _, cell := range t.cells {
-		checks = append(checks, result.Check{
-			Trial: cell.ID, Check: CheckBaseline, Expected: "a baseline of the same setting", Observed: "none was measured",
-		})
+		checks = append(checks, Check{Trial: cell.ID, Name: CheckBaseline})
 	}
 	return checks
 }
 
 // unmeasured says why a cell has no delta.
-func unmeasured(cell result.Cell, m metric, excluded map[string]int) *result.Check {
-	observed := "no trial"
-	if len(excluded) > 0 {
-		var reasons []string
-		for _, reason := range slices.Sorted(maps.Keys(excluded)) {
-			reasons = append(reasons, fmt.Sprintf("%s: %d", reason, excluded[reason]))
-		}
-		observed = strings.Join(reasons, ", ")
-	}
-	return &result.Check{
-		Trial: cell.ID, Check: CheckMeasured, Expected: "a " + m.name + " that can be paired with the baseline's", Observed: observed,
-	}
+func unmeasured(cell result.Cell, m metric, excluded map[string]int) *Check {
+	return &Check{Trial: cell.ID, Name: CheckMeasured, Expected: []string{m.name}, Reasons: excluded}
 }

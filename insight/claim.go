@@ -1,7 +1,8 @@
 package insight
 
 import (
-	"fmt"
+	"math"
+	"slices"
 
 	"netdelta/experiment/study"
 	"netdelta/result"
@@ -20,43 +21,79 @@ const (
 	NotTested = "not-tested"
 )
 
-// mostQuestions bounds the comparisons that one claim may take. The claims of a real study take hundreds; at this
+// MostComparisons bounds the comparisons that one claim may take. The claims of a real study take hundreds; at this
 // many a claim costs about as much as the deltas of the run.
-const mostQuestions = 10_000
+const MostComparisons = 10_000
 
-// Claims judges the claims of a run by its trials, in their order: each with its verdict, and with what was measured in
-// words. run.Deltas must be filled in. defaults are the default parameters by workload, which conditions of claims may name
-// though no cell does.
+// Answer is what a run says of one claim.
+type Answer struct {
+	Verdict string
+	// Unread says why the statement can't be read, TooMany that it takes more than MostComparisons, and OfTime that it speaks of
+	// time while the run counts instructions. Such a claim is not tested.
+	Unread          error
+	TooMany, OfTime bool
+	// Parts are what the claim says by clause and placement. Metrics says that its clauses are about several metrics.
+	Parts   []ClaimPart
+	Metrics bool
+	// Missing is what the claim was judged without; of a claim that was not tested, what keeps it from being.
+	Missing []Missing
+}
+
+// ClaimPart is what a claim says in one placement, by one of its clauses.
+type ClaimPart struct {
+	Clause    *study.Clause
+	Placement result.Placement
+	Verdict   string
+	// Decisive is the comparison that is nearest to another verdict, or furthest against the claim.
+	Decisive ClaimComparison
+	// Alike of Of comparisons have the part's verdict; they are made in so many Settings.
+	Alike, Of, Settings int
+}
+
+// ClaimComparison is a comparison of two cells in a metric.
+type ClaimComparison struct {
+	A, B result.Cell
+	// DeltaA and DeltaB are the cells' deltas against their baselines, zero for the baseline itself.
+	DeltaA, DeltaB result.Delta
+	// Estimate is of A against B, on the log scale unless Linear.
+	Estimate stats.Estimate
+	Linear   bool
+}
+
+// Missing is something that a claim speaks of and the run does not have.
+type Missing struct{ What, Why string }
+
+// Claims judges the claims of a run by its trials, in their order. run.Deltas must be filled in. defaults are the default parameters
+// by workload, which conditions of claims may name though no cell does.
 //
-// Networks are held against each other directly, round by round within builds and with builds as the replications, as
-// cells are against the baseline; two intervals against the baseline are never held against each other. A claim is a
+// Networks are compared directly, round by round within builds and with builds as the replications, as
+// cells are with the baseline; two intervals against the baseline are never compared. A claim is a
 // conjunction over all its clauses, over the settings that these cover, and over the networks that they name. Hence it is
 // confirmed when each comparison is significant by itself, with no correction: an intersection-union test keeps the level
 // of its parts (Berger, "Multiparameter hypothesis testing and acceptance sampling", 1982). It is contradicted when at least
 // one comparison is significant the other way, and there the p values are corrected over all comparisons of the claim, by
 // StepDown. What could not be compared is left out of the verdict, and named.
-func Claims(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) []result.Claim {
-	judged := make([]result.Claim, len(run.Claims))
+func Claims(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) []Answer {
+	judged := make([]Answer, len(run.Claims))
 	if len(judged) == 0 {
 		return judged
 	}
-	d := newDocket(run, trials, defaults, o)
+	j := newClaimJudge(run, trials, defaults, o)
 	for i, c := range run.Claims {
-		c.Verdict, c.Measured = d.judge(c.Expect)
-		judged[i] = c
+		judged[i] = j.judge(c.Expect)
 	}
 	return judged
 }
 
-// docket is what claims are judged by.
-type docket struct {
+// claimJudge holds what claims are judged by.
+type claimJudge struct {
 	cells    []result.Cell
 	tables   []table
 	all      []sitting
 	defaults map[string]result.Params
 	options  Options
 	deltas   map[measure]result.Delta
-	meetings map[comparing]meeting
+	made     map[comparing]directComparison
 	held     map[measure][]metric // metrics of a table, by its baseline's cell
 	// factor is the one whose levels the clause under question is about, "" where it is about none.
 	factor string
@@ -65,53 +102,103 @@ type docket struct {
 // measure is a metric of a cell.
 type measure struct{ cell, metric string }
 
-func newDocket(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) *docket {
-	d := &docket{
+func newClaimJudge(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) *claimJudge {
+	j := &claimJudge{
 		cells: run.Cells, all: sittings(trials), defaults: defaults, options: o,
-		deltas: map[measure]result.Delta{}, meetings: map[comparing]meeting{}, held: map[measure][]metric{},
+		deltas: map[measure]result.Delta{}, made: map[comparing]directComparison{}, held: map[measure][]metric{},
 	}
 	for _, t := range tables(run.Cells) {
 		if t.baseline != nil {
-			d.tables = append(d.tables, t)
+			j.tables = append(j.tables, t)
 		}
 	}
 	for _, delta := range run.Deltas {
-		d.deltas[measure{delta.Cell, delta.Metric}] = delta
+		j.deltas[measure{delta.Cell, delta.Metric}] = delta
 	}
-	return d
+	return j
 }
 
 // judge gives the verdict on one statement and what was measured.
-func (d *docket) judge(expect string) (verdict, measured string) {
+func (j *claimJudge) judge(expect string) Answer {
 	clauses, err := study.ParseExpectation(expect)
 	if err != nil {
-		return NotTested, fmt.Sprintf("the statement can't be read: %v", err)
+		return Answer{Verdict: NotTested, Unread: err}
 	}
-	if why := d.options.timeless(clauses); why != "" {
-		return NotTested, why
+	if j.options.ofTime(clauses) {
+		return Answer{Verdict: NotTested, OfTime: true}
 	}
 	var answers []answer
-	var absent []lack
+	var absent []Missing
 	for i := range clauses {
-		asked, missing := d.questions(&clauses[i], mostQuestions-len(answers))
+		asked, missing := j.questions(&clauses[i], MostComparisons-len(answers))
 		absent = append(absent, missing...)
-		if len(answers)+len(asked) > mostQuestions {
-			return NotTested, fmt.Sprintf("too many comparisons: it takes more than %d; narrow it by conditions", mostQuestions)
+		if len(answers)+len(asked) > MostComparisons {
+			return Answer{Verdict: NotTested, TooMany: true}
 		}
 		for _, q := range asked {
-			if a, ok := d.answer(q); ok {
+			if a, ok := j.answer(q); ok {
 				answers = append(answers, a)
 			} else {
-				absent = append(absent, lack{d.silent(q), noTrial})
+				absent = append(absent, Missing{j.silent(q), noTrial})
 			}
 		}
 	}
 	if len(answers) == 0 {
-		return NotTested, notTested(absent)
+		return Answer{Verdict: NotTested, Missing: absent}
 	}
-	d.weigh(answers)
-	verdict = conjunction(answers)
-	return verdict, d.measured(clauses, answers, verdict, open(absent, answers))
+	j.weigh(answers)
+	return Answer{
+		Verdict: conjunction(answers), Parts: j.parts(answers), Missing: open(absent, answers),
+		Metrics: slices.ContainsFunc(clauses, func(c study.Clause) bool { return c.Metric != clauses[0].Metric }),
+	}
+}
+
+// parts sorts answers by clause and placement, in the order in which they come.
+func (j *claimJudge) parts(answers []answer) []ClaimPart {
+	var all []ClaimPart
+	members := [][]answer{}
+	for _, a := range answers {
+		i := slices.IndexFunc(all, func(p ClaimPart) bool { return p.Clause == a.clause && p.Placement == a.a.Placement })
+		if i < 0 {
+			i, all, members = len(all), append(all, ClaimPart{Clause: a.clause, Placement: a.a.Placement}), append(members, nil)
+		}
+		members[i] = append(members[i], a)
+	}
+	for i := range all {
+		j.decide(&all[i], members[i])
+	}
+	return all
+}
+
+// decide fills in a part by its answers.
+func (j *claimJudge) decide(p *ClaimPart, answers []answer) {
+	p.Verdict, p.Of = conjunction(answers), len(answers)
+	var shown *answer
+	settings := map[result.Setting]bool{}
+	for i := range answers {
+		a := &answers[i]
+		settings[a.a.Setting()] = true
+		if a.verdict != p.Verdict {
+			continue
+		}
+		if p.Alike++; shown == nil || a.ease() < shown.ease() {
+			shown = a
+		}
+	}
+	p.Settings = len(settings)
+	p.Decisive = ClaimComparison{
+		A: shown.a, B: shown.b, Estimate: shown.estimate, Linear: shown.metric.linear,
+		DeltaA: j.deltas[measure{shown.a.ID, shown.metric.name}], DeltaB: j.deltas[measure{shown.b.ID, shown.metric.name}],
+	}
+}
+
+// ease is how far an estimate lies inside of what its clause allows; it is negative outside.
+func (a *answer) ease() float64 {
+	x := a.estimate.Center
+	if a.changes() {
+		return math.Abs(x)
+	}
+	return min(x-a.low, a.high-x)
 }
 
 // conjunction is the verdict over several comparisons.
@@ -134,74 +221,74 @@ type comparing struct {
 	linear       bool
 }
 
-// meeting is a comparison that was made.
-type meeting struct {
+// directComparison is a comparison that was made.
+type directComparison struct {
 	estimate stats.Estimate
 	sittings []int
-	apart    bool // the two never stood in one build: their deltas were compared
+	indirect bool // the two never stood in one build: their deltas were compared
 }
 
 // compare holds cell a directly against b, on the metric's scale. It is made once.
-func (d *docket) compare(t *table, a, b result.Cell, m metric) meeting {
+func (j *claimJudge) compare(t *table, a, b result.Cell, m metric) directComparison {
 	if a.Role == result.RoleBaseline {
-		return d.compare(t, b, a, m).reversed()
+		return j.compare(t, b, a, m).reversed()
 	}
 	key := comparing{a.ID, b.ID, m.name, m.linear}
-	if c, ok := d.meetings[key]; ok {
+	if c, ok := j.made[key]; ok {
 		return c
 	}
 	others := []string{b.ID}
 	if b.Role == result.RoleBaseline && a.Role == result.RoleCell && t.twin != nil {
 		others = append(others, t.twin.ID)
 	}
-	p := pair(m, a.ID, others, d.all)
-	c := meeting{estimate: d.options.compare(p.builds, d.options.stats(m)), sittings: p.sittings}
-	if groups := t.apart(d.all); len(p.builds) == 0 && b.Role == result.RoleCell && t.baseline != nil && groups[a.ID] != groups[b.ID] {
-		c = acrossBuilds(d.compare(t, a, *t.baseline, m), d.compare(t, b, *t.baseline, m), d.options, d.options.stats(m))
+	p := pair(m, a.ID, others, j.all)
+	c := directComparison{estimate: j.options.compare(p.builds, j.options.stats(m)), sittings: p.sittings}
+	if groups := t.groups(j.all); len(p.builds) == 0 && b.Role == result.RoleCell && t.baseline != nil && groups[a.ID] != groups[b.ID] {
+		c = acrossBuilds(j.compare(t, a, *t.baseline, m), j.compare(t, b, *t.baseline, m), j.options, j.options.stats(m))
 	}
-	d.meetings[key] = c
+	j.made[key] = c
 	return c
 }
 
 // effect holds a cell directly against the same network at another level: the baseline there stands with its twin, as in
 // Effects.
-func (d *docket) effect(q question) meeting {
+func (j *claimJudge) effect(q question) directComparison {
 	key := comparing{q.a.ID, q.b.ID, q.metric.name, q.metric.linear}
-	if c, ok := d.meetings[key]; ok {
+	if c, ok := j.made[key]; ok {
 		return c
 	}
 	references := []string{q.b.ID}
 	if q.b.Role == result.RoleBaseline && q.other.twin != nil {
 		references = append(references, q.other.twin.ID)
 	}
-	p := pair(q.metric, q.a.ID, references, d.all)
-	c := meeting{estimate: stats.Compare(p.builds, d.options.stats(q.metric)), sittings: p.sittings}
-	d.meetings[key] = c
+	p := pair(q.metric, q.a.ID, references, j.all)
+	c := directComparison{estimate: stats.Compare(p.builds, j.options.stats(q.metric)), sittings: p.sittings}
+	j.made[key] = c
 	return c
 }
 
 // reversed is the same comparison seen from the other side.
-func (c meeting) reversed() meeting {
+func (c directComparison) reversed() directComparison {
 	e := c.estimate
 	e.Center, e.Low, e.High = -e.Center, -e.High, -e.Low
 	e.Locations = make([]float64, len(c.estimate.Locations))
 	for i, x := range c.estimate.Locations {
 		e.Locations[i] = -x
 	}
-	return meeting{e, c.sittings, c.apart}
+	return directComparison{e, c.sittings, c.indirect}
 }
 
 // locations are those of the builds by sitting, NaN where nothing was measured.
-func (c meeting) locations() []float64 {
+func (c directComparison) locations() []float64 {
 	return contrast{estimate: c.estimate, sittings: c.sittings}.locations(nil)
 }
 
 // floor is what the null check leaves possible in a setting, on the metric's scale.
-func (d *docket) floor(t *table, m metric) float64 {
+func (j *claimJudge) floor(t *table, m metric) float64 {
 	if t.twin == nil {
 		return 0
 	}
-	null := d.compare(t, *t.twin, *t.baseline, m).estimate
+	null := j.compare(t, *t.twin, *t.baseline, m).estimate
 	if null.Builds == 0 {
 		return 0
 	}

@@ -1,10 +1,11 @@
-package insight
+package insight_test
 
 import (
 	"testing"
 
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
+	"netdelta/insight"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
@@ -49,12 +50,12 @@ func BenchmarkClaims(b *testing.B) {
 	b.ReportMetric(float64(len(run.Cells)), "cells")
 	b.Run("deltas", func(b *testing.B) {
 		for b.Loop() {
-			Deltas(run.Cells, trials, Options{})
+			insight.Deltas(run.Cells, trials, insight.Options{})
 		}
 	})
 	b.Run("claims", func(b *testing.B) {
 		for b.Loop() {
-			Claims(run, trials, nil, Options{})
+			insight.Claims(run, trials, nil, insight.Options{})
 		}
 	})
 }

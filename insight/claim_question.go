@@ -21,8 +21,8 @@ type question struct {
 func (q question) changes() bool { return q.clause.Relation == study.Changes }
 
 // silent names the network that leaves a question without an answer.
-func (d *docket) silent(q question) string {
-	if slices.ContainsFunc(d.all, func(s sitting) bool { return s.good(q.a.ID) != nil }) {
+func (j *claimJudge) silent(q question) string {
+	if slices.ContainsFunc(j.all, func(s sitting) bool { return s.good(q.a.ID) != nil }) {
 		return q.b.Network
 	}
 	return q.a.Network
@@ -32,36 +32,33 @@ func (d *docket) silent(q question) string {
 const noTrial = "no trial of it counts"
 
 // open leaves out of what is missing in some setting the networks that have answers in others.
-func open(missing []lack, answers []answer) []lack {
-	return slices.DeleteFunc(missing, func(l lack) bool {
-		return l.why == noTrial && slices.ContainsFunc(answers, func(a answer) bool { return a.a.Network == l.what || a.b.Network == l.what })
+func open(missing []Missing, answers []answer) []Missing {
+	return slices.DeleteFunc(missing, func(l Missing) bool {
+		return l.Why == noTrial && slices.ContainsFunc(answers, func(a answer) bool { return a.a.Network == l.What || a.b.Network == l.What })
 	})
 }
 
-// lack is something that a claim speaks of and the run does not have.
-type lack struct{ what, why string }
-
 // questions are the comparisons that a clause asks for, at most one more than most, and what it speaks of in vain.
-func (d *docket) questions(c *study.Clause, most int) (asked []question, absent []lack) {
+func (j *claimJudge) questions(c *study.Clause, most int) (asked []question, absent []Missing) {
 	if c.BetweenLevels() {
-		return d.changes(c, most)
+		return j.changes(c, most)
 	}
-	covered := d.covered(c.Where)
+	covered := j.covered(c.Where)
 	if len(covered) == 0 {
-		return nil, []lack{d.noSetting(c.Where)}
+		return nil, []Missing{j.noSetting(c.Where)}
 	}
-	absent = d.absentNetworks(c, covered)
+	absent = j.absentNetworks(c, covered)
 	if why := decisive(c, absent); why != nil {
 		return nil, why
 	}
 	measured := false
 	for _, t := range covered {
-		m, ok := d.metric(t, c)
+		m, ok := j.metric(t, c)
 		if !ok {
 			continue
 		}
 		measured = true
-		subjects, against := d.members(t, c, c.Networks), d.members(t, c, c.Against)
+		subjects, against := j.members(t, c, c.Networks), j.members(t, c, c.Against)
 		for i, a := range subjects {
 			if c.Relation == study.EachOther {
 				against = subjects[i+1:]
@@ -77,10 +74,10 @@ func (d *docket) questions(c *study.Clause, most int) (asked []question, absent 
 		}
 	}
 	if !measured {
-		return nil, []lack{{c.Metric, "not measured"}}
+		return nil, []Missing{{c.Metric, "not measured"}}
 	}
 	if len(asked) == 0 && len(absent) == 0 {
-		absent = []lack{{"networks to compare", "not in this run"}}
+		absent = []Missing{{"networks to compare", "not in this run"}}
 	}
 	return asked, absent
 }
@@ -91,28 +88,28 @@ func samePath(a, b result.Cell) bool {
 }
 
 // changes are the questions of a clause about two levels.
-func (d *docket) changes(c *study.Clause, most int) (asked []question, absent []lack) {
-	own := *d
-	d, own.factor = &own, c.From.Key
+func (j *claimJudge) changes(c *study.Clause, most int) (asked []question, absent []Missing) {
+	own := *j
+	j, own.factor = &own, c.From.Key
 	from, to := append(slices.Clone(c.Where), c.From), append(slices.Clone(c.Where), c.To)
-	before, after := d.covered(from), d.covered(to)
+	before, after := j.covered(from), j.covered(to)
 	for _, side := range []struct {
 		tables []*table
 		where  []study.Condition
 	}{{before, from}, {after, to}} {
 		if len(side.tables) == 0 {
-			absent = append(absent, d.noSetting(side.where))
+			absent = append(absent, j.noSetting(side.where))
 		}
 	}
 	if len(absent) > 0 {
 		return nil, absent
 	}
-	absent = d.absentNetworks(c, append(slices.Clone(before), after...))
+	absent = j.absentNetworks(c, append(slices.Clone(before), after...))
 	if why := decisive(c, absent); why != nil {
 		return nil, why
 	}
 	for _, t := range before {
-		m, ok := d.metric(t, c)
+		m, ok := j.metric(t, c)
 		if !ok {
 			continue
 		}
@@ -120,23 +117,23 @@ func (d *docket) changes(c *study.Clause, most int) (asked []question, absent []
 			if !differOnly(t.setting, other.setting, c.From.Key) {
 				continue
 			}
-			asked = append(asked, d.between(c, m, t, other)...)
+			asked = append(asked, j.between(c, m, t, other)...)
 			if len(asked) > most {
 				return asked, absent
 			}
 		}
 	}
 	if len(asked) == 0 && len(absent) == 0 {
-		absent = []lack{{c.Metric, "not measured at both levels"}}
+		absent = []Missing{{c.Metric, "not measured at both levels"}}
 	}
 	return asked, absent
 }
 
 // between are the questions about the networks of two settings that differ in a clause's factor: of their deltas, or of
 // themselves.
-func (d *docket) between(c *study.Clause, m metric, from, to *table) []question {
+func (j *claimJudge) between(c *study.Clause, m metric, from, to *table) []question {
 	var asked []question
-	for _, a := range d.members(from, c, c.Networks) {
+	for _, a := range j.members(from, c, c.Networks) {
 		if a.Role == result.RoleBaseline {
 			if c.OfEffect() {
 				asked = append(asked, question{c, m, to, from, *to.baseline, a})
@@ -175,29 +172,29 @@ func withoutFactor(s, other result.Setting, key string) result.Setting {
 }
 
 // matches says whether conditions hold in a cell. That on the path is for members alone: the baseline is there in any case.
-func (d *docket) matches(c result.Cell, where []study.Condition, path bool) bool {
-	c.Params = study.WithDefaults(c.Params, d.defaults[c.Workload])
+func (j *claimJudge) matches(c result.Cell, where []study.Condition, path bool) bool {
+	c.Params = study.WithDefaults(c.Params, j.defaults[c.Workload])
 	return !slices.ContainsFunc(where, func(w study.Condition) bool {
 		if w.Key == "path" && (!path || c.Role == result.RoleBaseline) {
 			return false
 		}
-		return !w.HoldsBeside(c, d.factor)
+		return !w.HoldsBeside(c, j.factor)
 	})
 }
 
 // covered are the settings in which the conditions hold.
-func (d *docket) covered(where []study.Condition) []*table {
+func (j *claimJudge) covered(where []study.Condition) []*table {
 	var list []*table
-	for i := range d.tables {
-		if d.matches(*d.tables[i].baseline, where, false) {
-			list = append(list, &d.tables[i])
+	for i := range j.tables {
+		if j.matches(*j.tables[i].baseline, where, false) {
+			list = append(list, &j.tables[i])
 		}
 	}
 	return list
 }
 
 // members are the cells of a table that a clause's names mean.
-func (d *docket) members(t *table, c *study.Clause, names []string) []result.Cell {
+func (j *claimJudge) members(t *table, c *study.Clause, names []string) []result.Cell {
 	named := append(slices.Clone(c.Networks), c.Against...)
 	var list []result.Cell
 	for _, name := range names {
@@ -206,7 +203,7 @@ func (d *docket) members(t *table, c *study.Clause, names []string) []result.Cel
 		}
 		for _, cell := range t.cells {
 			other := name == study.Others && cell.Network != t.baseline.Network && !slices.Contains(named, cell.Network)
-			if (other || cell.Network == name && name != t.baseline.Network) && d.matches(cell, c.Where, true) {
+			if (other || cell.Network == name && name != t.baseline.Network) && j.matches(cell, c.Where, true) {
 				list = append(list, cell)
 			}
 		}
@@ -215,12 +212,12 @@ func (d *docket) members(t *table, c *study.Clause, names []string) []result.Cel
 }
 
 // metric is the clause's metric as the table's trials hold it, on the clause's scale.
-func (d *docket) metric(t *table, c *study.Clause) (metric, bool) {
+func (j *claimJudge) metric(t *table, c *study.Clause) (metric, bool) {
 	key := measure{t.baseline.ID, ""}
-	held, ok := d.held[key]
+	held, ok := j.held[key]
 	if !ok {
-		held = t.metrics(d.all, Options{})
-		d.held[key] = held
+		held = t.metrics(j.all, Options{})
+		j.held[key] = held
 	}
 	i := slices.IndexFunc(held, func(m metric) bool { return m.name == c.Metric })
 	if i < 0 {
@@ -256,22 +253,22 @@ func inSeconds(m metric) metric {
 }
 
 // absentNetworks are those that a clause names and that none of its settings has.
-func (d *docket) absentNetworks(c *study.Clause, covered []*table) []lack {
-	var absent []lack
+func (j *claimJudge) absentNetworks(c *study.Clause, covered []*table) []Missing {
+	var absent []Missing
 	for _, name := range append(slices.Clone(c.Networks), c.Against...) {
-		if slices.ContainsFunc(covered, func(t *table) bool { return len(d.members(t, c, []string{name})) > 0 }) {
+		if slices.ContainsFunc(covered, func(t *table) bool { return len(j.members(t, c, []string{name})) > 0 }) {
 			continue
 		}
-		absent = append(absent, lack{name, d.whyAbsent(name, c.Where)})
+		absent = append(absent, Missing{name, j.whyAbsent(name, c.Where)})
 	}
 	return absent
 }
 
 // decisive are those absent networks without which nothing is left of a clause: all that it is about, or all that these are
 // held against. It is nil if something is left.
-func decisive(c *study.Clause, absent []lack) []lack {
-	gone := func(names []string) []lack {
-		return slices.DeleteFunc(slices.Clone(absent), func(l lack) bool { return !slices.Contains(names, l.what) })
+func decisive(c *study.Clause, absent []Missing) []Missing {
+	gone := func(names []string) []Missing {
+		return slices.DeleteFunc(slices.Clone(absent), func(l Missing) bool { return !slices.Contains(names, l.What) })
 	}
 	least := 1
 	if c.Relation == study.EachOther && !slices.Contains(c.Networks, study.Others) {
@@ -287,11 +284,11 @@ func decisive(c *study.Clause, absent []lack) []lack {
 }
 
 // whyAbsent says why a network has no cell that could be measured where the conditions hold.
-func (d *docket) whyAbsent(name string, where []study.Condition) string {
+func (j *claimJudge) whyAbsent(name string, where []study.Condition) string {
 	var own, matching []result.Cell
-	for _, c := range d.cells {
+	for _, c := range j.cells {
 		if c.Network == name || name == study.Others && c.Role == result.RoleCell {
-			if own = append(own, c); d.matches(c, where, true) {
+			if own = append(own, c); j.matches(c, where, true) {
 				matching = append(matching, c)
 			}
 		}
@@ -319,23 +316,23 @@ func whyNot(cells []result.Cell) string {
 }
 
 // noSetting says which condition it is that leaves no setting.
-func (d *docket) noSetting(where []study.Condition) lack {
-	cells := d.cells
+func (j *claimJudge) noSetting(where []study.Condition) Missing {
+	cells := j.cells
 	for _, w := range where {
 		var left []result.Cell
 		for _, c := range cells {
-			if d.matches(c, []study.Condition{w}, false) {
+			if j.matches(c, []study.Condition{w}, false) {
 				left = append(left, c)
 			}
 		}
 		if len(left) == 0 {
-			return lack{w.String(), "not in this run"}
+			return Missing{w.String(), "not in this run"}
 		}
 		usable := func(c result.Cell) bool { return c.Skipped == "" && c.Unsupported == "" }
 		if slices.ContainsFunc(cells, usable) && !slices.ContainsFunc(left, usable) {
-			return lack{w.String(), whyNot(left)}
+			return Missing{w.String(), whyNot(left)}
 		}
 		cells = left
 	}
-	return lack{"everything", whyNot(cells)}
+	return Missing{"everything", whyNot(cells)}
 }

@@ -1,4 +1,4 @@
-package insight
+package insight_test
 
 import (
 	"math"
@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/experiment/study"
+	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -19,62 +21,71 @@ func (w world) claimed(t testing.TB, statements ...string) (result.Run, []result
 	t.Helper()
 	run, trials := result.Run{Cells: w.cells(), Margin: 0.02, Confidence: 0.95, Seed: 1}, w.trials(t)
 	for _, s := range statements {
-		run.Claims = append(run.Claims, result.Claim{ID: "c", Expect: s, Verdict: NotTested})
+		run.Claims = append(run.Claims, result.Claim{ID: "c", Expect: s, Verdict: insight.NotTested})
 	}
 	return run, trials
 }
 
 // judgedClaims are the claims of a run by its trials.
 func judgedClaims(run result.Run, trials []result.Trial) []result.Claim {
-	run.Deltas, run.Null, run.Checks = Deltas(run.Cells, trials, Options{Seed: 1})
-	return Claims(run, trials, map[string]result.Params{"tcp-rr": {Connections: 1}}, Options{Seed: 1, Margin: 0.02})
+	run.Deltas, run.Null, _ = insight.Deltas(run.Cells, trials, insight.Options{Seed: 1})
+	return inWords(run.Claims, insight.Claims(run, trials, map[string]result.Params{"tcp-rr": {Connections: 1}}, insight.Options{Seed: 1, Margin: 0.02}))
+}
+
+// inWords are claims with what was found of them.
+func inWords(claims []result.Claim, answers []insight.Answer) []result.Claim {
+	judged := slices.Clone(claims)
+	for i, a := range answers {
+		judged[i].Verdict, judged[i].Measured = a.Verdict, words.Measured(a)
+	}
+	return judged
 }
 
 func TestClaimVerdicts(t *testing.T) {
 	for statement, want := range map[string]string{
 		// Against the baseline, and directly; the truth is bridge +12%, macvlan 0, vxlan +31% of 20 µs.
-		"p50 of bridge above host":                                         Confirmed,
-		"p50 of host below bridge, vxlan":                                  Confirmed,
-		"p50 of host above bridge, vxlan":                                  Contradicted,
-		"p50 of bridge below vxlan":                                        Confirmed,
-		"p50 of vxlan below bridge":                                        Contradicted,
-		"p50 of bridge below vxlan, macvlan":                               Contradicted,
-		"p50 of macvlan below host":                                        Undecided,
-		"p50 of macvlan below host, vxlan":                                 Undecided,
-		"p50 of others above macvlan":                                      Confirmed,
-		"tcp-rr p50, cross-node: macvlan/host < bridge/host":               Confirmed,
-		"tcp-rr p50: vxlan/host > 1.2":                                     Confirmed,
-		"p50: vxlan/host > 1.5":                                            Contradicted,
-		"p50: vxlan/host > 1.31":                                           Undecided,
-		"p50: bridge/host < 1.05":                                          Contradicted,
-		"p50: macvlan/host - 1 < 5%":                                       Confirmed,
-		"p50: bridge/host > 0.95":                                          Confirmed,
-		"p50 of vxlan at most 5% below host":                               Confirmed,
-		"p50 of host at most 5% below vxlan":                               Contradicted,
-		"p50 of vxlan above host by 25%..40%":                              Confirmed,
-		"p50 of vxlan above host by 5%..10%":                               Contradicted,
-		"p50 of vxlan above host by 40%..50%":                              Contradicted,
-		"p50 of macvlan within 2% of host":                                 Confirmed,
-		"p50 of bridge within 2% of host":                                  Contradicted,
-		"p50 of macvlan within 0.05% of host":                              Undecided,
-		"p50 of others within 50% of each other":                           Confirmed,
-		"p50 of macvlan, bridge, vxlan within 20% of each other":           Contradicted,
-		"p50: vxlan - host < 10us":                                         Confirmed,
-		"p50: vxlan - host > 10us":                                         Contradicted,
-		"p50 of bridge, macvlan within 5us of host":                        Confirmed,
-		"p50 of vxlan above bridge by 2us..8us":                            Confirmed,
-		"p50 of vxlan below bridge; p50 of bridge above host":              Contradicted,
-		"p50 of macvlan below ipip, vxlan":                                 Confirmed,
-		"p50 of bridge above host where connections=1, message=300":        Confirmed,
-		"p50 of bridge above host where family=ipv4, placement=cross-node": Confirmed,
-		"p50 of bridge above host where family=ipv6":                       NotTested,
-		"p50 of bridge above host where placement=same-node":               NotTested,
-		"p50 of host within 2% of metal":                                   NotTested,
-		"p50 of macvlan, metal within 2% of each other":                    NotTested,
-		"cpu of bridge above host":                                         NotTested,
-		"p50 of routed above host":                                         NotTested,
-		"p50 of bridge changes between message=300 and message=65536":      NotTested,
-		"p50 of brid": NotTested,
+		"p50 of bridge above host":                                         insight.Confirmed,
+		"p50 of host below bridge, vxlan":                                  insight.Confirmed,
+		"p50 of host above bridge, vxlan":                                  insight.Contradicted,
+		"p50 of bridge below vxlan":                                        insight.Confirmed,
+		"p50 of vxlan below bridge":                                        insight.Contradicted,
+		"p50 of bridge below vxlan, macvlan":                               insight.Contradicted,
+		"p50 of macvlan below host":                                        insight.Undecided,
+		"p50 of macvlan below host, vxlan":                                 insight.Undecided,
+		"p50 of others above macvlan":                                      insight.Confirmed,
+		"tcp-rr p50, cross-node: macvlan/host < bridge/host":               insight.Confirmed,
+		"tcp-rr p50: vxlan/host > 1.2":                                     insight.Confirmed,
+		"p50: vxlan/host > 1.5":                                            insight.Contradicted,
+		"p50: vxlan/host > 1.31":                                           insight.Undecided,
+		"p50: bridge/host < 1.05":                                          insight.Contradicted,
+		"p50: macvlan/host - 1 < 5%":                                       insight.Confirmed,
+		"p50: bridge/host > 0.95":                                          insight.Confirmed,
+		"p50 of vxlan at most 5% below host":                               insight.Confirmed,
+		"p50 of host at most 5% below vxlan":                               insight.Contradicted,
+		"p50 of vxlan above host by 25%..40%":                              insight.Confirmed,
+		"p50 of vxlan above host by 5%..10%":                               insight.Contradicted,
+		"p50 of vxlan above host by 40%..50%":                              insight.Contradicted,
+		"p50 of macvlan within 2% of host":                                 insight.Confirmed,
+		"p50 of bridge within 2% of host":                                  insight.Contradicted,
+		"p50 of macvlan within 0.05% of host":                              insight.Undecided,
+		"p50 of others within 50% of each other":                           insight.Confirmed,
+		"p50 of macvlan, bridge, vxlan within 20% of each other":           insight.Contradicted,
+		"p50: vxlan - host < 10us":                                         insight.Confirmed,
+		"p50: vxlan - host > 10us":                                         insight.Contradicted,
+		"p50 of bridge, macvlan within 5us of host":                        insight.Confirmed,
+		"p50 of vxlan above bridge by 2us..8us":                            insight.Confirmed,
+		"p50 of vxlan below bridge; p50 of bridge above host":              insight.Contradicted,
+		"p50 of macvlan below ipip, vxlan":                                 insight.Confirmed,
+		"p50 of bridge above host where connections=1, message=300":        insight.Confirmed,
+		"p50 of bridge above host where family=ipv4, placement=cross-node": insight.Confirmed,
+		"p50 of bridge above host where family=ipv6":                       insight.NotTested,
+		"p50 of bridge above host where placement=same-node":               insight.NotTested,
+		"p50 of host within 2% of metal":                                   insight.NotTested,
+		"p50 of macvlan, metal within 2% of each other":                    insight.NotTested,
+		"cpu of bridge above host":                                         insight.NotTested,
+		"p50 of routed above host":                                         insight.NotTested,
+		"p50 of bridge changes between message=300 and message=65536":      insight.NotTested,
+		"p50 of brid": insight.NotTested,
 	} {
 		w := usual()
 		w.builds, w.rounds = 10, 40
@@ -88,12 +99,12 @@ func TestClaimVerdicts(t *testing.T) {
 // TestClaimNeedsBuilds holds that builds too few for an interval decide nothing, and that a run which looked needs more.
 func TestClaimNeedsBuilds(t *testing.T) {
 	w := usual()
-	for builds, want := range map[int][2]string{5: {Undecided, Undecided}, 6: {Confirmed, Undecided}, 7: {Confirmed, Confirmed}} {
+	for builds, want := range map[int][2]string{5: {insight.Undecided, insight.Undecided}, 6: {insight.Confirmed, insight.Undecided}, 7: {insight.Confirmed, insight.Confirmed}} {
 		w.builds = builds
 		run, trials := w.claimed(t, "p50 of vxlan above bridge")
-		run.Deltas, _, _ = Deltas(run.Cells, trials, Options{})
+		run.Deltas, _, _ = insight.Deltas(run.Cells, trials, insight.Options{})
 		for i, sequential := range []bool{false, true} {
-			if got := Claims(run, trials, nil, Options{Sequential: sequential})[0]; got.Verdict != want[i] {
+			if got := inWords(run.Claims, insight.Claims(run, trials, nil, insight.Options{Sequential: sequential}))[0]; got.Verdict != want[i] {
 				t.Errorf("%d builds, sequential %v: %s, %s", builds, sequential, got.Verdict, got.Measured)
 			}
 		}
@@ -126,11 +137,11 @@ func TestClaimsErrSeldom(t *testing.T) {
 		for seed := range uint64(runs) {
 			w.seed = seed
 			run, trials := w.claimed(t, tc.statement)
-			counts[Claims(run, trials, nil, Options{Seed: seed})[0].Verdict] += 1.0 / runs
+			counts[insight.Claims(run, trials, nil, insight.Options{Seed: seed})[0].Verdict] += 1.0 / runs
 		}
 		// Three standard errors of a share of 5% in so many runs.
 		slack := 3 * math.Sqrt(0.05*0.95/runs)
-		for verdict, limits := range map[string][2]float64{Confirmed: tc.confirmed, Contradicted: tc.contradictions} {
+		for verdict, limits := range map[string][2]float64{insight.Confirmed: tc.confirmed, insight.Contradicted: tc.contradictions} {
 			if got := counts[verdict]; got < limits[0]-1e-9 || got > limits[1]+slack*min(1, limits[1]*20) {
 				t.Errorf("%s, truth %g %g %g: %s in %.3f of runs, want %g to %g", tc.statement, tc.a, tc.b, tc.c, verdict, got, limits[0], limits[1])
 			}
@@ -169,9 +180,9 @@ func TestClaimsKnowNoNames(t *testing.T) {
 
 // TestClaimsSpeakOfEveryMetric holds that whatever is measured can be claimed.
 func TestClaimsSpeakOfEveryMetric(t *testing.T) {
-	for _, m := range metrics() {
-		if _, err := study.ParseExpectation(m.name + " of bridge below vxlan"); err != nil {
-			t.Errorf("%s: %v", m.name, err)
+	for _, name := range insight.Metrics() {
+		if _, err := study.ParseExpectation(name + " of bridge below vxlan"); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -186,8 +197,8 @@ func TestClaimsOfTheStudies(t *testing.T) {
 		verdicts[c.ID] = c.Verdict
 	}
 	want := map[string]string{
-		"host-on-par": NotTested, "macvlan-closest": Confirmed, "same-node-close": NotTested, "calico-overlay-ahead": NotTested,
-		"cross-node-close": Confirmed, "userspace-tunnel-costs": NotTested, "sriov-same-node": NotTested, "large-tcp-differs": NotTested,
+		"host-on-par": insight.NotTested, "macvlan-closest": insight.Confirmed, "same-node-close": insight.NotTested, "calico-overlay-ahead": insight.NotTested,
+		"cross-node-close": insight.Confirmed, "userspace-tunnel-costs": insight.NotTested, "sriov-same-node": insight.NotTested, "large-tcp-differs": insight.NotTested,
 	}
 	if diff := cmp.Diff(want, verdicts); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)

@@ -10,7 +10,7 @@ import (
 // answer is a comparison with what it says of its clause.
 type answer struct {
 	question
-	meeting
+	directComparison
 	// builds are those of a change between levels: one difference of deltas each.
 	builds []stats.Build
 	// low and high bound what the clause allows, on the scale of the estimate; NaN for a change between levels.
@@ -20,28 +20,28 @@ type answer struct {
 }
 
 // answer makes a comparison; false if there was nothing to compare.
-func (d *docket) answer(q question) (answer, bool) {
-	a := answer{question: q, floor: d.floor(q.table, q.metric), verdict: Undecided}
+func (j *claimJudge) answer(q question) (answer, bool) {
+	a := answer{question: q, floor: j.floor(q.table, q.metric), verdict: Undecided}
 	a.low, a.high = bounds(q.clause)
 	switch {
 	case q.clause.OfEffect():
-		a.meeting, a.floor = d.effect(q), max(a.floor, d.floor(q.other, q.metric))
+		a.directComparison, a.floor = j.effect(q), max(a.floor, j.floor(q.other, q.metric))
 		return a, a.estimate.Builds > 0
 	case !q.changes():
-		if a.meeting = d.compare(q.table, q.a, q.b, q.metric); a.apart {
+		if a.directComparison = j.compare(q.table, q.a, q.b, q.metric); a.indirect {
 			a.floor *= 2 // each of the two has one
 		}
 		return a, a.estimate.Builds > 0
 	}
-	before, after := d.compare(q.table, q.a, *q.table.baseline, q.metric), d.compare(q.other, q.b, *q.other.baseline, q.metric)
-	a.floor += d.floor(q.other, q.metric) // the levels have set-ups of their own: what these keep adds up at worst
+	before, after := j.compare(q.table, q.a, *q.table.baseline, q.metric), j.compare(q.other, q.b, *q.other.baseline, q.metric)
+	a.floor += j.floor(q.other, q.metric) // the levels have set-ups of their own: what these keep adds up at worst
 	from, to := before.locations(), after.locations()
 	for i := range min(len(from), len(to)) {
 		if x := to[i] - from[i]; !math.IsNaN(x) {
 			a.builds, a.sittings = append(a.builds, stats.Build{Deltas: []float64{x}}), append(a.sittings, i)
 		}
 	}
-	a.estimate = d.options.compare(a.builds, d.options.stats(q.metric))
+	a.estimate = j.options.compare(a.builds, j.options.stats(q.metric))
 	return a, a.estimate.Builds > 0
 }
 
@@ -82,14 +82,14 @@ func bounds(c *study.Clause) (low, high float64) {
 }
 
 // weigh gives each answer its verdict.
-func (d *docket) weigh(answers []answer) {
+func (j *claimJudge) weigh(answers []answer) {
 	levels, outside := 0, false
 	for i := range answers {
 		a := &answers[i]
 		if a.changes() {
 			levels++
 		}
-		if a.confirmed(d.options) {
+		if a.confirmed(j.options) {
 			a.verdict = Confirmed
 		}
 		outside = outside || a.outside()
@@ -100,10 +100,10 @@ func (d *docket) weigh(answers []answer) {
 		methods = 2
 	}
 	if outside {
-		d.contradict(answers, methods)
+		j.contradict(answers, methods)
 	}
 	for i := range answers {
-		if a := &answers[i]; a.changes() && a.unchanged(d.options, levels*methods) {
+		if a := &answers[i]; a.changes() && a.unchanged(j.options, levels*methods) {
 			a.verdict = Contradicted
 		}
 	}
@@ -157,7 +157,7 @@ func (a *answer) shifted() []float64 {
 
 // contradict finds the comparisons that certainly came out against the claim: their p values are corrected over all that
 // the claim makes.
-func (d *docket) contradict(answers []answer, methods int) {
+func (j *claimJudge) contradict(answers []answer, methods int) {
 	var family []int
 	var rows [][]float64
 	for i := range answers {
@@ -165,9 +165,9 @@ func (d *docket) contradict(answers []answer, methods int) {
 			family, rows = append(family, i), append(rows, a.shifted())
 		}
 	}
-	for k, p := range d.options.family(rows) {
+	for k, p := range j.options.family(rows) {
 		a := &answers[family[k]]
-		if a.outside() && a.beyondFloor() && p*float64(methods) < d.options.stats(a.metric).ClaimLevel() {
+		if a.outside() && a.beyondFloor() && p*float64(methods) < j.options.stats(a.metric).ClaimLevel() {
 			a.verdict = Contradicted
 		}
 	}

@@ -1,10 +1,12 @@
-package insight
+package insight_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"netdelta/insight"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -31,28 +33,28 @@ func TestClaimsMindTheNullCheck(t *testing.T) {
 	slowed(trials, "host-twin/0", -1, 1.03)
 	slowed(trials, "host-twin/1", -1, 1.03)
 	for statement, want := range map[string]string{
-		"p50 of macvlan below bridge where message=300":                     Undecided,
-		"p50 of bridge below macvlan where message=300":                     Undecided,
-		"p50 of macvlan below vxlan where message=300":                      Confirmed,
-		"p50 of vxlan below macvlan where message=300":                      Contradicted,
-		"p50 of bridge changes between message=300 and message=1024":        Undecided, // 5%, and the floors add up to 6%
-		"p50 of vxlan changes between message=300 and message=1024":         Confirmed,
-		"p50 of macvlan within 0.5% of bridge where message=300":            Contradicted, // a figure needs no floor
-		"p50 of bridge above macvlan by 0.5%..1.5% where message=300":       Confirmed,
-		"p50 of vxlan, bridge above host by 4%..30% where message=1024":     Confirmed,
-		"p50 of vxlan, bridge above host by 5%..30% where message=1024":     Contradicted, // 6% less 1.5%
-		"p50 of host at most 5.5% below bridge, macvlan where message=1024": Confirmed,
+		"p50 of macvlan below bridge where message=300":                     insight.Undecided,
+		"p50 of bridge below macvlan where message=300":                     insight.Undecided,
+		"p50 of macvlan below vxlan where message=300":                      insight.Confirmed,
+		"p50 of vxlan below macvlan where message=300":                      insight.Contradicted,
+		"p50 of bridge changes between message=300 and message=1024":        insight.Undecided, // 5%, and the floors add up to 6%
+		"p50 of vxlan changes between message=300 and message=1024":         insight.Confirmed,
+		"p50 of macvlan within 0.5% of bridge where message=300":            insight.Contradicted, // a figure needs no floor
+		"p50 of bridge above macvlan by 0.5%..1.5% where message=300":       insight.Confirmed,
+		"p50 of vxlan, bridge above host by 4%..30% where message=1024":     insight.Confirmed,
+		"p50 of vxlan, bridge above host by 5%..30% where message=1024":     insight.Contradicted, // 6% less 1.5%
+		"p50 of host at most 5.5% below bridge, macvlan where message=1024": insight.Confirmed,
 	} {
 		run.Claims = []result.Claim{{Expect: statement}}
 		if got := judgedClaims(run, trials)[0]; got.Verdict != want {
 			t.Errorf("%s: %s, %s", statement, got.Verdict, got.Measured)
 		}
 	}
-	run.Deltas, _, _ = Deltas(run.Cells, trials, Options{})
+	run.Deltas, _, _ = insight.Deltas(run.Cells, trials, insight.Options{})
 	for _, d := range run.Deltas {
 		if d.Metric == "p50" && d.Network == "vxlan" && d.Params.Message == 300 {
 			run.Claims = []result.Claim{{Expect: "p50 of vxlan above host where message=300"}}
-			want := "across nodes: vxlan " + share(d) + " against host"
+			want := "across nodes: vxlan " + fmt.Sprintf("%+.1f%% [%.1f, %.1f]", 100*(d.Ratio-1), 100*(*d.RatioLow-1), 100*(*d.RatioHigh-1)) + " against host"
 			if got := judgedClaims(run, trials)[0].Measured; got != want {
 				t.Errorf("held against the baseline: %s, as a delta: %s", got, want)
 			}
@@ -67,11 +69,11 @@ func TestOneWildBuildContradictsNothing(t *testing.T) {
 	w.buildSD = 1e-4
 	run, trials := w.in(t, setting{result.CrossNode, result.Params{}, logs(1.05, 1, 1)})
 	run.Claims = []result.Claim{{Expect: "p50 of bridge below macvlan"}}
-	if got := judgedClaims(run, trials)[0]; got.Verdict != Contradicted {
+	if got := judgedClaims(run, trials)[0]; got.Verdict != insight.Contradicted {
 		t.Errorf("steady builds: %s, %s", got.Verdict, got.Measured)
 	}
 	slowed(trials, "bridge/0", 3, 8)
-	if got := judgedClaims(run, trials)[0]; got.Verdict != Undecided {
+	if got := judgedClaims(run, trials)[0]; got.Verdict != insight.Undecided {
 		t.Errorf("with a wild build: %s, %s", got.Verdict, got.Measured)
 	}
 }
@@ -81,29 +83,28 @@ func TestOneWildBuildContradictsNothing(t *testing.T) {
 func TestContradictionsAreCorrected(t *testing.T) {
 	const direction, change = "p50 of vxlan below bridge where message=300", "p50 of vxlan changes between message=300 and message=1024"
 	w := precise()
-	for builds, want := range map[int][2]string{7: {Contradicted, Undecided}, 8: {Contradicted, Contradicted}} {
+	for builds, want := range map[int][2]string{7: {insight.Contradicted, insight.Undecided}, 8: {insight.Contradicted, insight.Contradicted}} {
 		w.builds = builds // the least p is 2/2^7, just below a third of 5%
 		run, trials := w.in(t,
 			setting{result.CrossNode, result.Params{Message: 300}, logs(1.1, 1, 1.5)},
 			setting{result.CrossNode, result.Params{Message: 1024}, logs(1.1, 1, 1.2)})
 		run.Claims = []result.Claim{{Expect: direction}, {Expect: direction + "; " + change}}
-		for i, got := range Claims(run, trials, nil, Options{Sequential: true}) {
+		for i, got := range inWords(run.Claims, insight.Claims(run, trials, nil, insight.Options{Sequential: true})) {
 			if got.Verdict != want[i] {
 				t.Errorf("%d builds, %s: %s, %s", builds, got.Expect, got.Verdict, got.Measured)
 			}
 		}
 	}
-	a := answer{question: question{metric: metrics()[0]}}
+	var steady []stats.Build
 	for i := range 8 {
 		x := 0.0198 // a half width of 1.8% at 95%, of 2.1% at 97.5%
 		if i%2 == 0 {
 			x = -x
 		}
-		a.builds = append(a.builds, stats.Build{Deltas: []float64{x}})
+		steady = append(steady, stats.Build{Deltas: []float64{x}})
 	}
-	a.estimate = stats.Compare(a.builds, stats.Options{})
-	if !a.unchanged(Options{}, 1) || a.unchanged(Options{}, 2) {
-		t.Errorf("unchanged to within 2%%: %v alone, %v of two", a.unchanged(Options{}, 1), a.unchanged(Options{}, 2))
+	if alone, two := insight.Unchanged(steady, 1), insight.Unchanged(steady, 2); !alone || two {
+		t.Errorf("unchanged to within 2%%: %v alone, %v of two", alone, two)
 	}
 }
 
@@ -131,7 +132,7 @@ func TestClaimsCompareLikePaths(t *testing.T) {
 		"p50 of vxlan, bridge above host by 1%..99%": "across nodes: bridge +10.0% [10.0, 10.0] against host",
 	} {
 		run.Claims = []result.Claim{{Expect: statement}}
-		if got := judgedClaims(run, trials)[0]; got.Verdict != Confirmed || got.Measured != want {
+		if got := judgedClaims(run, trials)[0]; got.Verdict != insight.Confirmed || got.Measured != want {
 			t.Errorf("%s\n got %s: %s\nwant %s", statement, got.Verdict, got.Measured, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package insight
+package insight_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"netdelta/insight"
 	"netdelta/result"
 )
 
@@ -67,41 +68,41 @@ func TestClaimTexts(t *testing.T) {
 	skipped.ID, skipped.Role, skipped.Params.Message, skipped.Skipped = "late", result.RoleBaseline, 2048, "left out"
 	run.Cells = append(run.Cells, skipped)
 	for _, tc := range []struct{ statement, verdict, measured string }{
-		{"p50 of macvlan below bridge, vxlan where placement=same-node", Confirmed,
+		{"p50 of macvlan below bridge, vxlan where placement=same-node", insight.Confirmed,
 			"on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]"},
-		{"p50 of macvlan below bridge where message=300, family=ipv4", Contradicted,
+		{"p50 of macvlan below bridge where message=300, family=ipv4", insight.Contradicted,
 			"confirmed on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]; " +
 				"contradicted across nodes: macvlan +20.0% [20.0, 20.0], bridge +10.0% [10.0, 10.0]"},
-		{"p50 of macvlan below bridge", Contradicted,
+		{"p50 of macvlan below bridge", insight.Contradicted,
 			"confirmed on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]; " +
 				"contradicted across nodes: macvlan +20.0% [20.0, 20.0], bridge +10.0% [10.0, 10.0] (tcp-rr, 300B; 1 of 3 comparisons)"},
-		{"p50 of bridge, macvlan above host where family=ipv6", Confirmed,
+		{"p50 of bridge, macvlan above host where family=ipv6", insight.Confirmed,
 			"across nodes: macvlan +5.0% [5.0, 5.0] against host"},
-		{"p50 of macvlan, bridge, vxlan within 50us of each other where placement=cross-node", Confirmed,
+		{"p50 of macvlan, bridge, vxlan within 50us of each other where placement=cross-node", insight.Confirmed,
 			"across nodes: vxlan +29.0 µs [29.0, 29.0] against macvlan (tcp-rr, 64KiB)"},
-		{"p50 of vxlan within 0.5us of bridge where placement=same-node", Contradicted,
+		{"p50 of vxlan within 0.5us of bridge where placement=same-node", insight.Contradicted,
 			"on one node: vxlan +6.0 µs [6.0, 6.0] against bridge"},
-		{"p50 of macvlan within 100us of bridge where placement=same-node; p90 of macvlan within 1us of bridge where placement=same-node", Contradicted,
+		{"p50 of macvlan within 100us of bridge where placement=same-node; p90 of macvlan within 1us of bridge where placement=same-node", insight.Contradicted,
 			"confirmed p50 on one node: macvlan -1.0 µs [-1.0, -1.0] against bridge; contradicted p90 on one node: macvlan -1.2 µs [-1.2, -1.2] against bridge"},
-		{"p50 of vxlan changes between message=300 and message=65536 where family=ipv4", Confirmed,
+		{"p50 of vxlan changes between message=300 and message=65536 where family=ipv4", insight.Confirmed,
 			"across nodes: vxlan +30.0% [30.0, 30.0] at message=300, +150% [150, 150] at message=65536"},
-		{"p50 of bridge, vxlan changes between message=300 and message=65536", Contradicted,
+		{"p50 of bridge, vxlan changes between message=300 and message=65536", insight.Contradicted,
 			"across nodes: bridge +10.0% [10.0, 10.0] at message=300, +10.0% [10.0, 10.0] at message=65536 (1 of 2 comparisons)"},
-		{"p50 of macvlan below ipvlan-l2, ipip, ovs, metal, routed, vxlan, unheard where placement=same-node", Confirmed,
+		{"p50 of macvlan below ipvlan-l2, ipip, ovs, metal, routed, vxlan, unheard where placement=same-node", insight.Confirmed,
 			"on one node: macvlan +5.0% [5.0, 5.0], next vxlan +40.0% [40.0, 40.0]. Not tested: ipvlan-l2 (unsupported here), " +
 				"ipip, ovs and unheard (not in this run), metal (needs a bare-metal baseline), routed (left out by the time budget)"},
-		{"p50 of macvlan below silent, bridge where placement=same-node", Confirmed,
+		{"p50 of macvlan below silent, bridge where placement=same-node", insight.Confirmed,
 			"on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]. Not tested: silent (no trial of it counts)"},
-		{"p50 of silent below bridge", NotTested, "no trial of it counts: silent"},
-		{"p50 of bridge, macvlan above udp-tun, sriov", NotTested, "not in this run: udp-tun and sriov"},
-		{"p50 of udp-tun, sriov above vxlan, ovs", NotTested, "not in this run: udp-tun and sriov"},
-		{"p50 of host within 2% of metal", NotTested, "needs a bare-metal baseline: metal"},
-		{"p50 of routed below bridge where message=2048", NotTested, "left out by the time budget: message=2048"},
-		{"p50 of bridge changes between message=300 and message=1MiB", NotTested, "not in this run: message=1MiB"},
-		{"p50 of bridge below vxlan where workload=http", NotTested, "not in this run: workload=http"},
-		{"p50 of ipvlan-l2 below vxlan where placement=cross-node", NotTested, "not in this run at these levels: ipvlan-l2"},
-		{"throughput of bridge below vxlan", NotTested, "not measured: throughput"},
-		{"p50 of bridge near vxlan", NotTested, `the statement can't be read: column 15: want below or above or at or within or changes or rises or falls or stays, not "near"`},
+		{"p50 of silent below bridge", insight.NotTested, "no trial of it counts: silent"},
+		{"p50 of bridge, macvlan above udp-tun, sriov", insight.NotTested, "not in this run: udp-tun and sriov"},
+		{"p50 of udp-tun, sriov above vxlan, ovs", insight.NotTested, "not in this run: udp-tun and sriov"},
+		{"p50 of host within 2% of metal", insight.NotTested, "needs a bare-metal baseline: metal"},
+		{"p50 of routed below bridge where message=2048", insight.NotTested, "left out by the time budget: message=2048"},
+		{"p50 of bridge changes between message=300 and message=1MiB", insight.NotTested, "not in this run: message=1MiB"},
+		{"p50 of bridge below vxlan where workload=http", insight.NotTested, "not in this run: workload=http"},
+		{"p50 of ipvlan-l2 below vxlan where placement=cross-node", insight.NotTested, "not in this run at these levels: ipvlan-l2"},
+		{"throughput of bridge below vxlan", insight.NotTested, "not measured: throughput"},
+		{"p50 of bridge near vxlan", insight.NotTested, `the statement can't be read: column 15: want below or above or at or within or changes or rises or falls or stays, not "near"`},
 	} {
 		run.Claims = []result.Claim{{ID: "a", Says: "b", Source: "c", Published: "d", Expect: tc.statement}}
 		got := judgedClaims(run, trials)[0]
@@ -123,7 +124,7 @@ func TestClaimOfFewBuildsSaysSo(t *testing.T) {
 		"p50: vxlan/host < 1.5":       "on one node: vxlan +40.0% (3 of 6 builds) against host",
 	} {
 		run.Claims = []result.Claim{{Expect: statement}}
-		if got := judgedClaims(run, trials)[0]; got.Verdict != Undecided || got.Measured != want {
+		if got := judgedClaims(run, trials)[0]; got.Verdict != insight.Undecided || got.Measured != want {
 			t.Errorf("%s: %s, %s", statement, got.Verdict, got.Measured)
 		}
 	}
@@ -139,10 +140,10 @@ func TestClaimsAreBounded(t *testing.T) {
 	run, trials := w.in(t, setting{result.SameNode, result.Params{}, nil})
 	run.Claims = []result.Claim{{Expect: "p50 of others within 2% of each other"}, {Expect: "p50 of others within 2% of n1"}}
 	got := judgedClaims(run, trials)
-	if got[0].Verdict != NotTested || !strings.HasPrefix(got[0].Measured, "too many comparisons: it takes more than 10000") {
+	if got[0].Verdict != insight.NotTested || !strings.HasPrefix(got[0].Measured, "too many comparisons: it takes more than 10000") {
 		t.Errorf("%s, %s", got[0].Verdict, got[0].Measured)
 	}
-	if got[1].Verdict != Confirmed {
+	if got[1].Verdict != insight.Confirmed {
 		t.Errorf("%s, %s", got[1].Verdict, got[1].Measured)
 	}
 }
@@ -159,8 +160,8 @@ func TestLossIsClaimedInPoints(t *testing.T) {
 		}
 	}
 	for statement, want := range map[string]string{
-		"loss of vxlan above host by 1%..3%": Confirmed, "loss of vxlan above host by 3%": Contradicted, "loss of vxlan within 1% of bridge": Contradicted,
-		"loss of vxlan below bridge": Contradicted, "loss of bridge, macvlan within 0.1% of host": Confirmed,
+		"loss of vxlan above host by 1%..3%": insight.Confirmed, "loss of vxlan above host by 3%": insight.Contradicted, "loss of vxlan within 1% of bridge": insight.Contradicted,
+		"loss of vxlan below bridge": insight.Contradicted, "loss of bridge, macvlan within 0.1% of host": insight.Confirmed,
 	} {
 		run.Claims = []result.Claim{{Expect: statement}}
 		got := judgedClaims(run, trials)[0]

@@ -2,9 +2,7 @@ package insight
 
 import (
 	"cmp"
-	"fmt"
 	"math"
-	"slices"
 
 	"netdelta/result"
 	"netdelta/stats"
@@ -57,27 +55,51 @@ func meant(p result.Params) result.Params {
 	return p
 }
 
+// RunChanges are what changed between two runs, with what has still to be put in words.
+type RunChanges struct {
+	result.Comparison
+	// Doubts say, for each change, why it is unresolved although its whole interval lies beyond the margin. Absences say, for each
+	// unpaired delta, why the other run does not have it.
+	Doubts   []Doubt
+	Absences []AbsentDelta
+}
+
+// Doubt is why a change is unresolved although its whole interval lies beyond the margin. The zero Doubt is none.
+type Doubt int
+
+// The doubts.
+const (
+	DoubtNullCheck Doubt = iota + 1 // a null check has too few builds to tell what a run may make of itself
+	DoubtFloor                      // the change is no larger than what the null checks leave possible
+	DoubtChance                     // among so many changes one may look like this by chance
+)
+
+// AbsentDelta is why a run does not have a delta: its cell is unsupported or skipped, its baseline is another one, it was not measured,
+// or (NoCell) it is not part of the run.
+type AbsentDelta struct {
+	Unsupported, Skipped, Baseline string
+	NoCell                         bool
+}
+
 // Compare says what changed from one run to another: of each delta that both have, how far its ratio to the baseline of its
 // own run moved, with an interval over the builds of both (stats.Between) and a verdict corrected by Holm over all that are
-// judged. What the baselines measured is told and never judged: it may be the machine.
-func (j Judge) Compare(before, after Measured, o Comparing) result.Comparison {
-	c := result.Comparison{
+// judged. What the baselines measured is reported and never judged: it may be the machine.
+func (j Judge) Compare(before, after Measured, o Comparing) RunChanges {
+	c := RunChanges{Comparison: result.Comparison{
 		Schema: result.Schema, Metric: o.Metric, Margin: o.Margin, LossMargin: cmp.Or(o.Margin, LossMargin),
 		Confidence:  max(before.Run.Confidence, after.Run.Confidence),
 		Differences: differences(before.Run, after.Run), Exact: before.Run.Exact != nil && after.Run.Exact != nil,
-	}
+	}}
 	if c.Margin == 0 {
 		c.Margin = max(before.Run.Margin, after.Run.Margin)
 	}
 	earlier, later := j.deltas(before, o), j.deltas(after, o)
 	c.Old, c.New = compared(before.Run, earlier), compared(after.Run, later)
-	c.Notes = slices.Concat(notes("the old run", before), notes("the new run", after))
 	pairs, lone := match(earlier, later)
-	c.Changes = changes(pairs, c)
-	c.Unpaired = unpaired(lone, before.Run, after.Run)
+	c.changes(pairs)
+	c.unpaired(lone, before.Run, after.Run)
 	c.Baselines = baselines(pairs)
 	c.Verdict = overall(c.Changes)
-	c.Says = outcome(c)
 	return c
 }
 
@@ -109,21 +131,6 @@ func compared(r result.Run, deltas []delta) result.ComparedRun {
 	return c
 }
 
-// notes are what must be known of one of the runs.
-func notes(which string, m Measured) []string {
-	var all []string
-	switch m.Run.Ended {
-	case "interrupted", "failed":
-		all = append(all, fmt.Sprintf("%s ended before its time (%s): its figures are of what it had measured by then", which, m.Run.Ended))
-	case "running":
-		all = append(all, fmt.Sprintf("%s is still under way or was killed: its figures are of the builds that are finished", which))
-	}
-	for _, n := range m.Notes {
-		all = append(all, which+": "+n)
-	}
-	return all
-}
-
 // match puts the deltas together that are the same one, in the order of the new run, and leaves those that are lone, the old
 // run's first.
 func match(earlier, later []delta) (pairs [][2]delta, lone [2][]delta) {
@@ -150,8 +157,9 @@ func match(earlier, later []delta) (pairs [][2]delta, lone [2][]delta) {
 }
 
 // changes estimates and judges all pairs. What is judged is one family, and so is each other metric.
-func changes(pairs [][2]delta, c result.Comparison) []result.Change {
+func (c *RunChanges) changes(pairs [][2]delta) {
 	all, estimates := make([]result.Change, len(pairs)), make([]stats.Change, len(pairs))
+	c.Changes, c.Doubts = all, make([]Doubt, len(pairs))
 	options, floors := make([]stats.Options, len(pairs)), make([]float64, len(pairs))
 	families := map[string][]int{}
 	for i, p := range pairs {
@@ -188,26 +196,25 @@ func changes(pairs [][2]delta, c result.Comparison) []result.Change {
 			all[i].Verdict, all[i].PAdjusted = string(verdict), finite(adjusted)
 			if verdict != stats.Unresolved {
 				all[i].Need = 0
-			} else if why := beyond(estimates[i], floors[i], options[i]); why != "" {
-				all[i].Warnings = append(all[i].Warnings, why)
+			} else {
+				c.Doubts[i] = doubt(estimates[i], floors[i], options[i])
 			}
 		}
 	}
-	return all
 }
 
-// beyond says why a change whose whole interval lies beyond the margin is unresolved all the same, "" for any other.
-func beyond(e stats.Change, floor float64, o stats.Options) string {
+// doubt is that about an unresolved change.
+func doubt(e stats.Change, floor float64, o stats.Options) Doubt {
 	margin := math.Log1p(o.Margin)
 	switch {
 	case e.Low <= margin && e.High >= -margin:
-		return ""
+		return 0
 	case math.IsInf(floor, 0):
-		return "a null check has too few builds to tell what a run may make of itself"
+		return DoubtNullCheck
 	case math.Abs(e.Center) <= floor:
-		return fmt.Sprintf("the change is no larger than what the null checks leave possible (%.2g%%)", 100*math.Expm1(floor))
+		return DoubtFloor
 	}
-	return "of so many changes one may look like this by chance"
+	return DoubtChance
 }
 
 // change writes an estimate down.
@@ -274,9 +281,8 @@ func baselines(pairs [][2]delta) []result.BaselineChange {
 	return all
 }
 
-// unpaired says of the deltas that one run has alone why the other has not.
-func unpaired(lone [2][]delta, before, after result.Run) []result.Unpaired {
-	var all []result.Unpaired
+// unpaired lists the deltas that one run has alone, and why the other does not have them.
+func (c *RunChanges) unpaired(lone [2][]delta, before, after result.Run) {
 	for i, in := range []string{"old", "new"} {
 		other := [2]result.Run{after, before}[i]
 		for _, d := range lone[i] {
@@ -284,17 +290,17 @@ func unpaired(lone [2][]delta, before, after result.Run) []result.Unpaired {
 				continue
 			}
 			j := d.judged
-			all = append(all, result.Unpaired{
+			c.Unpaired = append(c.Unpaired, result.Unpaired{
 				In: in, Network: j.Network, Baseline: j.Baseline, Workload: j.Workload, Params: j.Params, Placement: j.Placement,
-				Path: j.Path, Metric: j.Metric, Why: absence(d, other),
+				Path: j.Path, Metric: j.Metric,
 			})
+			c.Absences = append(c.Absences, absence(d, other))
 		}
 	}
-	return all
 }
 
 // absence is why a run does not have a delta.
-func absence(d delta, other result.Run) string {
+func absence(d delta, other result.Run) AbsentDelta {
 	want := d.identity()
 	inSetting := func(c result.Cell) bool {
 		setting := c.Setting()
@@ -311,15 +317,11 @@ func absence(d delta, other result.Run) string {
 		if c.Role != result.RoleCell || c.Network != want.network || cmp.Or(c.Path, "pod") != want.path || !inSetting(c) {
 			continue
 		}
-		switch {
-		case c.Unsupported != "":
-			return "unsupported there: " + c.Unsupported
-		case c.Skipped != "":
-			return "left out there: " + c.Skipped
-		case baseline != want.baseline:
-			return "compared with " + baseline + " there"
+		a := AbsentDelta{Unsupported: c.Unsupported, Skipped: c.Skipped}
+		if baseline != want.baseline {
+			a.Baseline = baseline
 		}
-		return "no result of it there"
+		return a
 	}
-	return "not part of that run"
+	return AbsentDelta{NoCell: true}
 }

@@ -1,4 +1,4 @@
-package insight
+package insight_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/stats/simulate"
@@ -16,7 +18,7 @@ import (
 )
 
 // measured is a world's run on a machine that is so many times as slow.
-func (w world) measured(tb testing.TB, slowness float64) Measured {
+func (w world) measured(tb testing.TB, slowness float64) insight.Measured {
 	tb.Helper()
 	trials := w.trials(tb)
 	for _, t := range trials {
@@ -26,7 +28,7 @@ func (w world) measured(tb testing.TB, slowness float64) Measured {
 			}
 		}
 	}
-	return Measured{
+	return insight.Measured{
 		Run: result.Run{
 			Run: fmt.Sprintf("run-%d", w.seed), Study: "latency", Seed: w.seed, Confidence: 0.95, Margin: 0.02, Ended: "builds", Cells: w.cells(),
 		},
@@ -60,12 +62,12 @@ func changeOf(t *testing.T, c result.Comparison, network, metric string) result.
 func TestCompareFindsWhatChanged(t *testing.T) {
 	before := usual().measured(t, 1)
 	after := changed(2, map[string]float64{"vxlan": 1.06, "bridge": 0.93}).measured(t, 2.5)
-	c := Judge{}.Compare(before, after, Comparing{})
+	c := words.Judge{}.Compare(before, after, insight.Comparing{})
 	for network, want := range map[string]struct {
 		verdict stats.Verdict
 		ratio   float64
 	}{"vxlan": {stats.Regressed, 1.06}, "bridge": {stats.Improved, 0.93}, "macvlan": {stats.Same, 1}} {
-		got := changeOf(t, c, network, metricP50)
+		got := changeOf(t, c, network, insight.MetricP50)
 		near(t, network, got.Change, want.ratio, 0.01)
 		if got.Verdict != string(want.verdict) || !got.Headline || *got.ChangeLow > got.Change || *got.ChangeHigh < got.Change || *got.P > *got.PAdjusted {
 			t.Errorf("%s: %+v", network, got)
@@ -93,9 +95,9 @@ func TestCompareFindsWhatChanged(t *testing.T) {
 // A comparison is turned about by turning its runs about.
 func TestCompareIsSymmetric(t *testing.T) {
 	a, b := usual().measured(t, 1), changed(2, map[string]float64{"vxlan": 1.06}).measured(t, 2.5)
-	there, back := Judge{}.Compare(a, b, Comparing{}), Judge{}.Compare(b, a, Comparing{})
+	there, back := words.Judge{}.Compare(a, b, insight.Comparing{}), words.Judge{}.Compare(b, a, insight.Comparing{})
 	for _, network := range usual().networks {
-		x, y := changeOf(t, there, network, metricP50), changeOf(t, back, network, metricP50)
+		x, y := changeOf(t, there, network, insight.MetricP50), changeOf(t, back, network, insight.MetricP50)
 		near(t, network, x.Change*y.Change, 1, 1e-12)
 		near(t, network, *x.ChangeLow**y.ChangeHigh, 1, 1e-12)
 	}
@@ -108,24 +110,24 @@ func TestCompareIsSymmetric(t *testing.T) {
 func TestCompareThroughput(t *testing.T) {
 	w, slower := usual(), changed(2, map[string]float64{"vxlan": 1.08})
 	w.stream, slower.stream = true, true
-	c := Judge{}.Compare(w.measured(t, 1), slower.measured(t, 1), Comparing{})
-	got := changeOf(t, c, "vxlan", metricThroughput)
+	c := words.Judge{}.Compare(w.measured(t, 1), slower.measured(t, 1), insight.Comparing{})
+	got := changeOf(t, c, "vxlan", insight.MetricThroughput)
 	near(t, "throughput", got.Change, 1/1.08, 0.01)
 	if got.Verdict != string(stats.Regressed) || got.Better != "higher" {
 		t.Errorf("%+v", got)
 	}
-	if known, side := Moved(got); !known || side != 1 {
+	if known, side := insight.Moved(got); !known || side != 1 {
 		t.Errorf("it became worse: %v, %d", known, side)
 	}
 }
 
 func TestCompareChoosesMetrics(t *testing.T) {
 	before, after := usual().measured(t, 1), changed(2, map[string]float64{"vxlan": 1.06}).measured(t, 1)
-	headlines := Judge{}.Compare(before, after, Comparing{})
-	all := Judge{}.Compare(before, after, Comparing{All: true})
-	one := Judge{}.Compare(before, after, Comparing{Metric: "p90"})
-	oneOfAll := Judge{}.Compare(before, after, Comparing{Metric: "p90", All: true})
-	none := Judge{}.Compare(before, after, Comparing{Metric: metricThroughput})
+	headlines := words.Judge{}.Compare(before, after, insight.Comparing{})
+	all := words.Judge{}.Compare(before, after, insight.Comparing{All: true})
+	one := words.Judge{}.Compare(before, after, insight.Comparing{Metric: "p90"})
+	oneOfAll := words.Judge{}.Compare(before, after, insight.Comparing{Metric: "p90", All: true})
+	none := words.Judge{}.Compare(before, after, insight.Comparing{Metric: insight.MetricThroughput})
 	if len(headlines.Changes) != 3 || len(one.Changes) != 3 || len(all.Changes) != 12 || len(oneOfAll.Changes) != 12 || len(none.Changes) != 0 {
 		t.Errorf("%d, %d, %d, %d, %d changes", len(headlines.Changes), len(one.Changes), len(all.Changes), len(oneOfAll.Changes), len(none.Changes))
 	}
@@ -138,15 +140,15 @@ func TestCompareChoosesMetrics(t *testing.T) {
 	if diff := cmp.Diff(headlines.Says, all.Says); diff != "" {
 		t.Error(diff)
 	}
-	for i, c := range Judged(all) {
+	for i, c := range insight.Judged(all) {
 		if diff := cmp.Diff(headlines.Changes[i], c); diff != "" {
 			t.Errorf("the others weaken the headlines:\n%s", diff)
 		}
 	}
-	if none.Verdict != NothingCompared || none.Says != "Nothing can be compared: the runs have no delta in common." {
+	if none.Verdict != insight.NothingCompared || none.Says != "Nothing can be compared: the runs have no delta in common." {
 		t.Errorf("%s: %s", none.Verdict, none.Says)
 	}
-	if groups := Groups(all); len(groups) != 4 || groups[0].Baseline == nil || groups[1].Baseline != nil || groups[1].Context(all, "→") != "" {
+	if groups := insight.Groups(all); len(groups) != 4 || groups[0].Baseline == nil || groups[1].Baseline != nil || words.Context(groups[1], all, "→") != "" {
 		t.Errorf("%+v", groups)
 	}
 }
@@ -154,14 +156,14 @@ func TestCompareChoosesMetrics(t *testing.T) {
 func TestCompareMargin(t *testing.T) {
 	before, after := usual().measured(t, 1), changed(2, map[string]float64{"vxlan": 1.06}).measured(t, 1)
 	for margin, want := range map[float64]stats.Verdict{0: stats.Regressed, 0.01: stats.Regressed, 0.10: stats.Same, 0.06: stats.Unresolved} {
-		c := Judge{}.Compare(before, after, Comparing{Margin: margin})
-		if got := changeOf(t, c, "vxlan", metricP50); got.Verdict != string(want) {
+		c := words.Judge{}.Compare(before, after, insight.Comparing{Margin: margin})
+		if got := changeOf(t, c, "vxlan", insight.MetricP50); got.Verdict != string(want) {
 			t.Errorf("margin %v: %+v", margin, got)
 		}
 	}
 	// Without a margin of its own the comparison takes the wider one.
 	after.Run.Margin = 0.10
-	if c := (Judge{}).Compare(before, after, Comparing{}); c.Margin != 0.10 || c.Verdict != string(stats.Same) ||
+	if c := (words.Judge{}).Compare(before, after, insight.Comparing{}); c.Margin != 0.10 || c.Verdict != string(stats.Same) ||
 		c.Says != "Nothing changed: all 3 deltas are the same to within 10%." {
 		t.Errorf("margin %v: %s", c.Margin, c.Says)
 	}
@@ -170,11 +172,11 @@ func TestCompareMargin(t *testing.T) {
 func TestCompareTooFewBuilds(t *testing.T) {
 	few := usual()
 	few.builds = 4
-	c := Judge{}.Compare(few.measured(t, 1), changed(2, map[string]float64{"vxlan": 2}).measured(t, 1), Comparing{})
-	if c.Verdict != NothingCompared || c.Says != "Nothing can be compared: a change takes 6 builds in each run, and the old run has 4, the new one 8." {
+	c := words.Judge{}.Compare(few.measured(t, 1), changed(2, map[string]float64{"vxlan": 2}).measured(t, 1), insight.Comparing{})
+	if c.Verdict != insight.NothingCompared || c.Says != "Nothing can be compared: a change takes 6 builds in each run, and the old run has 4, the new one 8." {
 		t.Errorf("%s: %s", c.Verdict, c.Says)
 	}
-	got := changeOf(t, c, "vxlan", metricP50)
+	got := changeOf(t, c, "vxlan", insight.MetricP50)
 	if got.ChangeLow != nil || got.P != nil || got.PAdjusted != nil || got.Need != 6 || got.Verdict != string(stats.Unresolved) {
 		t.Errorf("%+v", got)
 	}
@@ -191,16 +193,16 @@ func TestCompareHeedsTheNoiseFloor(t *testing.T) {
 			}
 		}
 	}
-	c := Judge{}.Compare(before, after, Comparing{})
-	if got := changeOf(t, c, "vxlan", metricP50); got.Verdict == string(stats.Regressed) || got.Floor == nil || *got.Floor < 0.25 ||
+	c := words.Judge{}.Compare(before, after, insight.Comparing{})
+	if got := changeOf(t, c, "vxlan", insight.MetricP50); got.Verdict == string(stats.Regressed) || got.Floor == nil || *got.Floor < 0.25 ||
 		!strings.Contains(strings.Join(got.Warnings, ""), "no larger than what the null checks leave possible") {
 		t.Errorf("%+v", got)
 	}
 	// A run without a twin has no floor to give.
-	for _, m := range []*Measured{&before, &after} {
+	for _, m := range []*insight.Measured{&before, &after} {
 		m.Run.Cells = slices.DeleteFunc(m.Run.Cells, func(c result.Cell) bool { return c.Role == result.RoleTwin })
 	}
-	if got := changeOf(t, Judge{}.Compare(before, after, Comparing{}), "vxlan", metricP50); got.Floor != nil {
+	if got := changeOf(t, words.Judge{}.Compare(before, after, insight.Comparing{}), "vxlan", insight.MetricP50); got.Floor != nil {
 		t.Errorf("a floor of %v", *got.Floor)
 	}
 }
@@ -209,7 +211,7 @@ func TestCompareHeedsTheNoiseFloor(t *testing.T) {
 func TestCompareAllowsForLooking(t *testing.T) {
 	before, after := usual().measured(t, 1), changed(2, nil).measured(t, 1)
 	width := func() float64 {
-		c := changeOf(t, Judge{}.Compare(before, after, Comparing{}), "vxlan", metricP50)
+		c := changeOf(t, words.Judge{}.Compare(before, after, insight.Comparing{}), "vxlan", insight.MetricP50)
 		return *c.ChangeHigh - *c.ChangeLow
 	}
 	fixed := width()
@@ -221,14 +223,14 @@ func TestCompareAllowsForLooking(t *testing.T) {
 
 func TestCompareUnpaired(t *testing.T) {
 	before, after := usual().measured(t, 1), changed(2, nil).measured(t, 1)
-	cell := func(m *Measured, network string) *result.Cell {
+	cell := func(m *insight.Measured, network string) *result.Cell {
 		i := slices.IndexFunc(m.Run.Cells, func(c result.Cell) bool { return c.Network == network && c.Role == result.RoleCell })
 		return &m.Run.Cells[i]
 	}
 	cell(&after, "bridge").Unsupported = "needs bridges"
 	cell(&after, "macvlan").Skipped = "the time budget"
 	cell(&before, "vxlan").Network = "geneve" // each run has one that the other does not know
-	c := Judge{}.Compare(before, after, Comparing{})
+	c := words.Judge{}.Compare(before, after, insight.Comparing{})
 	got := map[string]string{}
 	for _, u := range c.Unpaired {
 		got[u.In+" "+u.Network] = u.Why
@@ -239,7 +241,7 @@ func TestCompareUnpaired(t *testing.T) {
 	}, got); diff != "" {
 		t.Error(diff)
 	}
-	if len(c.Changes) != 0 || c.Verdict != NothingCompared {
+	if len(c.Changes) != 0 || c.Verdict != insight.NothingCompared {
 		t.Errorf("%d changes: %s", len(c.Changes), c.Verdict)
 	}
 
@@ -250,7 +252,7 @@ func TestCompareUnpaired(t *testing.T) {
 			other.Run.Cells[i].Network = "routed"
 		}
 	}
-	c = Judge{}.Compare(usual().measured(t, 1), other, Comparing{})
+	c = words.Judge{}.Compare(usual().measured(t, 1), other, insight.Comparing{})
 	if len(c.Changes) != 0 || len(c.Unpaired) != 6 || c.Unpaired[0].Why != "compared with routed there" {
 		t.Errorf("%d changes, %+v", len(c.Changes), c.Unpaired)
 	}
@@ -259,14 +261,14 @@ func TestCompareUnpaired(t *testing.T) {
 	for i := range written.Run.Cells {
 		written.Run.Cells[i].Path, written.Run.Cells[i].Params.Family, written.Run.Cells[i].Params.CPU = "", result.IPv4, "same"
 	}
-	if c := (Judge{}).Compare(usual().measured(t, 1), written, Comparing{}); len(c.Changes) != 3 {
+	if c := (words.Judge{}).Compare(usual().measured(t, 1), written, insight.Comparing{}); len(c.Changes) != 3 {
 		t.Errorf("%d changes, %+v", len(c.Changes), c.Unpaired)
 	}
 }
 
 // Loss has no ratio: its change is a difference of shares.
 func TestCompareLoss(t *testing.T) {
-	lossy := func(seed uint64, share float64) Measured {
+	lossy := func(seed uint64, share float64) insight.Measured {
 		m := changed(seed, nil).measured(t, 1)
 		for i := range m.Trials {
 			m.Trials[i].Sent = 100_000
@@ -276,16 +278,16 @@ func TestCompareLoss(t *testing.T) {
 		}
 		return m
 	}
-	c := Judge{}.Compare(lossy(1, 0.001), lossy(2, 0.02), Comparing{Metric: metricLoss})
-	got := changeOf(t, c, "vxlan", metricLoss)
+	c := words.Judge{}.Compare(lossy(1, 0.001), lossy(2, 0.02), insight.Comparing{Metric: insight.MetricLoss})
+	got := changeOf(t, c, "vxlan", insight.MetricLoss)
 	if got.Change != 0 || got.Verdict != string(stats.Regressed) || got.ShiftLow == nil || *got.ShiftLow > got.Shift {
 		t.Errorf("%+v", got)
 	}
 	near(t, "the shift", got.Shift, 0.019, 0.01)
-	if Amount(got) != "+1.90 points" {
-		t.Errorf("amount %q", Amount(got))
+	if words.Amount(got) != "+1.90 points" {
+		t.Errorf("amount %q", words.Amount(got))
 	}
-	if got := changeOf(t, c, "bridge", metricLoss); got.Verdict != string(stats.Same) {
+	if got := changeOf(t, c, "bridge", insight.MetricLoss); got.Verdict != string(stats.Same) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -294,8 +296,8 @@ func TestCompareSaysHowRunsEnded(t *testing.T) {
 	before, after := usual().measured(t, 1), changed(2, nil).measured(t, 1)
 	before.Run.Ended, after.Run.Ended = "interrupted", "running"
 	after.Notes = []string{"trials.jsonl:9: torn"}
-	c := Judge{}.Compare(before, after, Comparing{})
-	if len(c.Notes) != 3 || !strings.Contains(c.Notes[0], "the old run ended before its time (interrupted)") ||
+	c := words.Judge{}.Compare(before, after, insight.Comparing{})
+	if len(c.Notes) != 3 || !strings.Contains(c.Notes[0], "the old run ended early (interrupted)") ||
 		!strings.Contains(c.Notes[1], "the new run is still under way or was killed") || c.Notes[2] != "the new run: trials.jsonl:9: torn" {
 		t.Errorf("%q", c.Notes)
 	}
@@ -334,11 +336,11 @@ func TestDifferences(t *testing.T) {
 	a, b := environments()
 	before := result.Run{Study: "latency", Question: "Why?", Testbed: "lab", Margin: 0.02, Confidence: 0.95, Environment: a}
 	after := result.Run{Study: "mine", Question: "What?", Testbed: "vm", Margin: 0.05, Confidence: 0.9, Adaptive: true, Environment: b}
-	if same := differences(before, before); len(same) != 0 {
+	if same := insight.Differences(before, before); len(same) != 0 {
 		t.Errorf("a run differs from itself by %+v", same)
 	}
 	var got []string
-	for _, d := range differences(before, after) {
+	for _, d := range insight.Differences(before, after) {
 		got = append(got, strings.TrimSpace(fmt.Sprintf("%s: %s: %s > %s %s", d.Group, d.What, d.Old, d.New, strings.Join(d.Where, ", "))))
 	}
 	if diff := cmp.Diff([]string{
@@ -357,22 +359,22 @@ func TestDifferences(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, group := range []struct{ group, words string }{
-		{GroupMachine, "another machine"}, {GroupKernel, "another kernel"}, {GroupTestbed, "another testbed"}, {GroupSettings, "other settings"},
-		{GroupProgram, ""}, {GroupStudy, ""},
+		{insight.GroupMachine, "another machine"}, {insight.GroupKernel, "another kernel"}, {insight.GroupTestbed, "another testbed"}, {insight.GroupSettings, "other settings"},
+		{insight.GroupProgram, ""}, {insight.GroupStudy, ""},
 	} {
-		if got := Elsewhere(result.Comparison{Differences: []result.Difference{{Group: group.group}}}); got != group.words {
+		if got := words.Elsewhere(result.Comparison{Differences: []result.Difference{{Group: group.group}}}); got != group.words {
 			t.Errorf("%s: %q", group.group, got)
 		}
 	}
 	onNodes := result.ComparedRun{Testbed: "kubernetes"}
-	moved := result.Comparison{Old: onNodes, New: onNodes, Differences: []result.Difference{{Group: GroupMachine}}}
-	if got := Elsewhere(moved); got != "other nodes" {
+	moved := result.Comparison{Old: onNodes, New: onNodes, Differences: []result.Difference{{Group: insight.GroupMachine}}}
+	if got := words.Elsewhere(moved); got != "other nodes" {
 		t.Errorf("on a cluster: %q", got)
 	}
 	for says, c := range map[string]result.Comparison{
 		"Same nodes and kernel, same testbed and settings.": {Old: onNodes, New: onNodes}, "Same machine and kernel, same testbed and settings.": {},
 	} {
-		if got := Alike(c); got != says {
+		if got := words.Alike(c); got != says {
 			t.Errorf("%q, want %q", got, says)
 		}
 	}
@@ -382,8 +384,8 @@ func TestDifferences(t *testing.T) {
 func TestSettingsThatWereNotRecorded(t *testing.T) {
 	a, b := environments()
 	b.Sysctls = nil
-	settings := slices.DeleteFunc(differences(result.Run{Environment: a}, result.Run{Environment: b}), func(d result.Difference) bool { return d.Group != GroupSettings })
-	want := []result.Difference{{Group: GroupSettings, What: "settings of the kernel", Old: "2 recorded"}}
+	settings := slices.DeleteFunc(insight.Differences(result.Run{Environment: a}, result.Run{Environment: b}), func(d result.Difference) bool { return d.Group != insight.GroupSettings })
+	want := []result.Difference{{Group: insight.GroupSettings, What: "settings of the kernel", Old: "2 recorded"}}
 	if diff := cmp.Diff(want, settings); diff != "" {
 		t.Error(diff)
 	}
@@ -392,7 +394,7 @@ func TestSettingsThatWereNotRecorded(t *testing.T) {
 // A machine whose kernel keeps a little more memory for itself is the same machine.
 func TestMemoryIsRounded(t *testing.T) {
 	run := func(memory unit.Bytes) result.Run { return result.Run{Environment: result.Environment{Memory: memory}} }
-	if d := differences(run(8*unit.GiB), run(8*unit.GiB-100*unit.MiB)); len(d) != 0 {
+	if d := insight.Differences(run(8*unit.GiB), run(8*unit.GiB-100*unit.MiB)); len(d) != 0 {
 		t.Errorf("%+v", d)
 	}
 }
@@ -407,7 +409,7 @@ func TestComparisonsClaimLittle(t *testing.T) {
 		w.rounds, w.buildSD = 12, 0.004
 		before, after := w, w
 		before.seed, after.seed, after.buildSD = uint64(2*i+1), uint64(2*i+2), 0.009
-		return Judge{}.Compare(before.measured(t, 1), after.measured(t, 3), Comparing{Margin: 1e-6})
+		return words.Judge{}.Compare(before.measured(t, 1), after.measured(t, 3), insight.Comparing{Margin: 1e-6})
 	}) {
 		for _, change := range c.Changes {
 			intervals++

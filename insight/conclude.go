@@ -2,52 +2,113 @@ package insight
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"netdelta/result"
 	"netdelta/stats"
 )
 
-// Conclusion is what a setting's table says, in a sentence.
+// Outcome says whether the networks of a setting could be compared with their baseline.
+type Outcome int
+
+// The outcomes. The zero Outcome is that of a setting without cells.
+const (
+	Compared Outcome = iota + 1
+	// BaselineOnly is a setting in which nothing but the baseline was asked for: such a run is about the effects of its factors.
+	BaselineOnly
+	NothingMeasured
+	NoBaselineMeasured
+	NothingPaired
+)
+
+// Conclusion is what the headline deltas of a setting show. It says no more than the intervals support: networks whose
+// intervals overlap are not ranked against each other.
 type Conclusion struct {
-	Setting result.Setting
-	Says    string
+	Setting  result.Setting
+	Outcome  Outcome
+	Baseline string
+	// Margin within which a network counts as the same as its baseline: a share, or of loss a difference of shares.
+	Margin float64
+	// Deltas are all headline deltas, the cheapest network first. The lists below sort them by what is known of them.
+	Deltas             []result.Delta
+	Faster, Same       []result.Delta
+	Slower             Ranking
+	Open               []result.Delta // the interval holds no change
+	Likely             []result.Delta // the interval excludes no change, the test over the family does not yet
+	WithinNoise, Early []result.Delta // no larger than the noise floor; without an interval
 }
 
-// Conclude says for each setting of a run, in the order of its cells, what the headline deltas come to. It says no more
-// than the intervals bear: networks whose intervals overlap are never ranked against each other. Of a setting in which nothing but the
-// baseline was asked for it says "": such a run is about the effects of its factors.
-func Conclude(run result.Run) []Conclusion {
-	var all []Conclusion
-	for _, part := range Parts(run) {
-		if len(part.Run.Cells) == 0 {
-			continue
-		}
-		if onlyBaseline(part.Run.Cells) {
-			all = append(all, Conclusion{part.Setting, ""})
-			continue
-		}
-		deltas := Headlines(part.Run.Deltas, part.Setting)
-		says := Where(part.Setting.Placement) + ", "
-		if len(deltas) == 0 {
-			says += nothing(part.Run.Cells)
-		} else {
-			says += strings.Join(clauses(deltas, part.Run), "; ")
-		}
-		all = append(all, Conclusion{part.Setting, says + "."})
+// Conclude sorts the headline deltas of a setting by what they show.
+func Conclude(part Part) Conclusion {
+	c := Conclusion{Setting: part.Setting, Deltas: part.Headlines(), Margin: part.Margin}
+	switch {
+	case len(part.Cells) == 0:
+		return c
+	case onlyBaseline(part.Cells):
+		c.Outcome = BaselineOnly
+		return c
+	case len(c.Deltas) == 0:
+		c.Outcome, c.Baseline = nothing(part.Cells)
+		return c
 	}
-	return all
+	c.Outcome, c.Baseline = Compared, c.Deltas[0].Baseline
+	if c.Deltas[0].Ratio == 0 {
+		c.Margin = LossMargin
+	}
+	c.sort(stats.Options{Confidence: part.Confidence, Sequential: part.Adaptive})
+	return c
 }
 
-// onlyBaseline says whether cells are those of a baseline and of its twin, and no others.
+// sort fills in the lists.
+func (c *Conclusion) sort(o stats.Options) {
+	var slower []result.Delta
+	for _, d := range c.Deltas {
+		list := &c.WithinNoise
+		low, high := costRange(d)
+		switch verdict := stats.Verdict(d.Verdict); {
+		case !HasInterval(d):
+			list = &c.Early
+		case verdict == stats.Faster:
+			list = &c.Faster
+		case verdict == stats.Same:
+			list = &c.Same
+		case verdict == stats.Slower:
+			list = &slower
+		case low <= 0 && high >= 0:
+			list = &c.Open
+		case waits(d, o):
+			list = &c.Likely
+		}
+		*list = append(*list, d)
+	}
+	c.Slower = rankingOf(slower)
+}
+
+// onlyBaseline says whether cells are those of a baseline and of its A/A control, and no others.
 func onlyBaseline(cells []result.Cell) bool {
-	is := func(role result.Role) func(result.Cell) bool {
-		return func(c result.Cell) bool { return c.Role == role }
+	has := func(role result.Role) bool {
+		return slices.ContainsFunc(cells, func(c result.Cell) bool { return c.Role == role })
 	}
-	return slices.ContainsFunc(cells, is(result.RoleBaseline)) && !slices.ContainsFunc(cells, is(result.RoleCell))
+	return has(result.RoleBaseline) && !has(result.RoleCell)
+}
+
+// nothing says why a setting of these cells has no deltas, and names its baseline.
+func nothing(cells []result.Cell) (Outcome, string) {
+	baseline, measurable := "", false
+	for _, c := range cells {
+		if c.Role == result.RoleBaseline {
+			baseline = c.Network
+		}
+		measurable = measurable || c.Role == result.RoleCell && c.Unsupported == "" && c.Skipped == ""
+	}
+	switch {
+	case !measurable:
+		return NothingMeasured, baseline
+	case baseline == "":
+		return NoBaselineMeasured, baseline
+	}
+	return NothingPaired, baseline
 }
 
 // Headlines are the headline deltas of a setting, the cheapest network first.
@@ -72,11 +133,14 @@ func worse(d result.Delta, ratio, difference float64) float64 {
 	if d.Ratio > 0 {
 		x = math.Log(ratio)
 	}
-	if d.Better == string(stats.HigherBetter) {
+	if HigherBetter(d) {
 		return -x
 	}
 	return x
 }
+
+// HigherBetter says whether the delta's metric improves as it grows.
+func HigherBetter(d result.Delta) bool { return d.Better == string(stats.HigherBetter) }
 
 // costRange is the interval of Cost; it is without bounds for a delta without an interval.
 func costRange(d result.Delta) (low, high float64) {
@@ -104,161 +168,11 @@ func Name(network, path string) string {
 	return network + " (" + path + ")"
 }
 
-// nothing says that a setting of these cells has no deltas.
-func nothing(cells []result.Cell) string {
-	baseline, measurable := "", false
-	for _, c := range cells {
-		if c.Role == result.RoleBaseline {
-			baseline = c.Network
-		}
-		if c.Role == result.RoleCell && c.Unsupported == "" && c.Skipped == "" {
-			measurable = true
-		}
-	}
-	switch {
-	case !measurable:
-		return "no network was measured"
-	case baseline == "":
-		return "there was no baseline to compare with"
-	}
-	return "nothing could be compared with " + baseline + ": the trials failed, were disturbed or are still to come"
-}
-
-// clauses are the parts of a conclusion, of deltas in the order of cost. The ranking of what costs something comes last, so
-// that the least and the most in it are of the networks not spoken of before.
-func clauses(deltas []result.Delta, run result.Run) []string {
-	by := map[string][]result.Delta{}
-	for _, d := range deltas {
-		verdict := d.Verdict
-		if !HasInterval(d) {
-			verdict = "too few"
-		}
-		by[verdict] = append(by[verdict], d)
-	}
-	var all []string
-	add := func(clause string) {
-		if clause != "" {
-			all = append(all, clause)
-		}
-	}
-	add(faster(by[string(stats.Faster)]))
-	add(same(by[string(stats.Same)], run.Margin))
-	all = append(all, unresolved(by[string(stats.Unresolved)], stats.Options{Confidence: run.Confidence, Sequential: run.Adaptive})...)
-	add(tooFew(by["too few"], len(deltas)))
-	return append(all, slower(by[string(stats.Slower)], len(all) > 0)...)
-}
-
-// names are the deltas' networks.
-func names(deltas []result.Delta) []string {
+// Names are the deltas' networks.
+func Names(deltas []result.Delta) []string {
 	list := make([]string, len(deltas))
 	for i, d := range deltas {
 		list[i] = Name(d.Network, d.Path)
 	}
 	return list
-}
-
-// size is a delta in brackets: "(+1.2%, +0.41 µs)".
-func size(d result.Delta) string {
-	if d.Ratio == 0 {
-		return "(" + Difference(Unit(d), d.Difference) + ")"
-	}
-	return "(" + Percent(d.Ratio) + ", " + Difference(Unit(d), d.Difference) + ")"
-}
-
-// span is the range of several deltas in brackets: "(+10% to +12%)".
-func span(deltas []result.Delta) string {
-	low, high := deltas[0], deltas[0]
-	for _, d := range deltas {
-		if Cost(d) < Cost(low) {
-			low = d
-		}
-		if Cost(d) > Cost(high) {
-			high = d
-		}
-	}
-	from, to := Percent(low.Ratio), Percent(high.Ratio)
-	if low.Ratio == 0 {
-		from, to = Difference(Unit(low), low.Difference), Difference(Unit(high), high.Difference)
-	}
-	if from == to {
-		return "(" + from + ")"
-	}
-	return "(" + from + " to " + to + ")"
-}
-
-func faster(deltas []result.Delta) string {
-	if len(deltas) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s %s faster than %s", list(sized(deltas)), agree(len(deltas), "is", "are"), deltas[0].Baseline)
-}
-
-func same(deltas []result.Delta, margin float64) string {
-	if len(deltas) == 0 {
-		return ""
-	}
-	if deltas[0].Ratio == 0 {
-		margin = LossMargin
-	}
-	return fmt.Sprintf("%s %s the same as %s to within %g%%",
-		list(names(deltas)), agree(len(deltas), "is", "are"), deltas[0].Baseline, math.Round(margin*1e4)/100)
-}
-
-// unresolved speaks of deltas whose interval holds no change, of those whose test over the family is still to be passed, and of
-// those that are no larger than what the null check leaves possible.
-func unresolved(deltas []result.Delta, options stats.Options) []string {
-	var open, early, small []result.Delta
-	for _, d := range deltas {
-		low, high := costRange(d)
-		switch {
-		case low <= 0 && high >= 0:
-			open = append(open, d)
-		case waits(d, options):
-			early = append(early, d)
-		default:
-			small = append(small, d)
-		}
-	}
-	var all []string
-	if len(open) > 0 {
-		clause := fmt.Sprintf("whether %s %s from %s can't be told at this budget",
-			list(names(open)), agree(len(open), "differs", "differ"), open[0].Baseline)
-		if d := open[0]; len(open) == 1 && d.Ratio > 0 {
-			clause += fmt.Sprintf(" (%s to %s)", Percent(*d.RatioLow), Percent(*d.RatioHigh))
-		}
-		all = append(all, clause)
-	}
-	if len(early) > 0 {
-		all = append(all, fmt.Sprintf("%s %s from %s in what was measured, but a few more builds have to show that it is not by chance",
-			list(sized(early)), agree(len(early), "differs", "differ"), early[0].Baseline))
-	}
-	if len(small) > 0 {
-		all = append(all, fmt.Sprintf("%s may differ from %s by noise alone", list(sized(small)), small[0].Baseline))
-	}
-	return all
-}
-
-// sized are the deltas' networks, each with its size.
-func sized(deltas []result.Delta) []string {
-	each := make([]string, len(deltas))
-	for i, d := range deltas {
-		each[i] = Name(d.Network, d.Path) + " " + size(d)
-	}
-	return each
-}
-
-// tooFew speaks of deltas without an interval, of so many in all.
-func tooFew(deltas []result.Delta, of int) string {
-	if len(deltas) == 0 {
-		return ""
-	}
-	builds, need := 0, 0
-	for _, d := range deltas {
-		builds, need = max(builds, d.Blocks), max(need, d.Need)
-	}
-	about := ""
-	if len(deltas) < of {
-		about = " on " + list(names(deltas))
-	}
-	return fmt.Sprintf("there are too few builds for a verdict%s (%d of the %d that it takes)", about, builds, need)
 }

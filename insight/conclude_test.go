@@ -1,4 +1,4 @@
-package insight
+package insight_test
 
 import (
 	"math"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -90,16 +92,16 @@ func TestConclusions(t *testing.T) {
 		},
 		"two in the middle": {
 			[]result.Delta{vxlan, bridge, macvlan, routed},
-			"macvlan costs the least (+3.1%, +930 ns) and vxlan the most (+31%, +9.42 µs); bridge and routed can't be told apart at this budget.",
+			"macvlan costs the least (+3.1%, +930 ns) and vxlan the most (+31%, +9.42 µs); tied: bridge, routed.",
 		},
 		"groups everywhere": {
 			[]result.Delta{vxlan, bridge, macvlan, routed, ipvlan, flannel},
 			"macvlan and ipvlan-l2 cost the least (+3.1% to +3.4%) and vxlan-routed and vxlan the most (+30% to +31%); " +
-				"macvlan and ipvlan-l2 can't be told apart at this budget, nor can vxlan-routed and vxlan, nor can bridge and routed.",
+				"tied: macvlan, ipvlan-l2 · vxlan-routed, vxlan · bridge, routed.",
 		},
 		"none can be ranked": {
 			[]result.Delta{routed, bridge},
-			"bridge and routed cost more than host (+11% to +12%), but can't be told apart at this budget.",
+			"bridge and routed cost more than host (+11% to +12%), tied.",
 		},
 		"one known too loosely to be ranked": {
 			[]result.Delta{vxlan, measured("bridge", "slower", 2, 15, 31), macvlan},
@@ -110,23 +112,23 @@ func TestConclusions(t *testing.T) {
 		"one that is free":   {[]result.Delta{free}, "macvlan is the same as host to within 2%."},
 		"all are free":       {[]result.Delta{free2, free}, "macvlan and ipvlan-l2 are the same as host to within 2%."},
 		"one that is faster": {[]result.Delta{quick}, "sockmap (-40%, -12.0 µs) is faster than host."},
-		"one unresolved":     {[]result.Delta{vague}, "whether bridge differs from host can't be told at this budget (-3.0% to +5.0%)."},
-		"none resolved":      {[]result.Delta{vague, measured("routed", "unresolved", -4, 1.5, 6)}, "whether bridge and routed differ from host can't be told at this budget."},
+		"one unresolved":     {[]result.Delta{vague}, "bridge is unresolved (-3.0% to +5.0%)."},
+		"none resolved":      {[]result.Delta{vague, measured("routed", "unresolved", -4, 1.5, 6)}, "bridge and routed are unresolved."},
 		"below the floor": {
 			[]result.Delta{measured("macvlan", "unresolved", 2.2, 2.8, 3.4), vague},
-			"whether bridge differs from host can't be told at this budget (-3.0% to +5.0%); macvlan (+2.8%, +840 ns) may differ from host by noise alone.",
+			"bridge is unresolved (-3.0% to +5.0%); macvlan (+2.8%, +840 ns) is within the noise floor.",
 		},
 		"not yet beyond chance": {
 			[]result.Delta{chancy(measured("macvlan", "unresolved", 9, 10, 11)), vague},
-			"whether bridge differs from host can't be told at this budget (-3.0% to +5.0%); " +
-				"macvlan (+10%, +3.00 µs) differs from host in what was measured, but a few more builds have to show that it is not by chance.",
+			"bridge is unresolved (-3.0% to +5.0%); " +
+				"macvlan (+10%, +3.00 µs) probably differs, not yet significant.",
 		},
-		"one build":           {[]result.Delta{hasty("bridge", 11), hasty("vxlan", 30)}, "there are too few builds for a verdict (2 of the 6 that it takes)."},
-		"few builds for some": {[]result.Delta{hasty("bridge", 11), vxlan}, "there are too few builds for a verdict on bridge (2 of the 6 that it takes); vxlan costs 31% more than host (+9.42 µs)."},
+		"one build":           {[]result.Delta{hasty("bridge", 11), hasty("vxlan", 30)}, "too few builds for a verdict (2 of 6)."},
+		"few builds for some": {[]result.Delta{hasty("bridge", 11), vxlan}, "too few builds for a verdict on bridge (2 of 6); vxlan costs 31% more than host (+9.42 µs)."},
 		"of all kinds": {
 			[]result.Delta{vxlan, routed, free, quick, vague},
 			"sockmap (-40%, -12.0 µs) is faster than host; macvlan is the same as host to within 2%; " +
-				"whether bridge differs from host can't be told at this budget (-3.0% to +5.0%); " +
+				"bridge is unresolved (-3.0% to +5.0%); " +
 				"of the others, routed costs the least (+12%, +3.48 µs) and vxlan the most (+31%, +9.42 µs).",
 		},
 		"one that loses throughput": {[]result.Delta{stream(measured("vxlan", "slower", -25, -24, -23))}, "vxlan loses 24% against host (-2.40 Gbit/s)."},
@@ -136,19 +138,19 @@ func TestConclusions(t *testing.T) {
 		},
 		"throughput that can't be ranked": {
 			[]result.Delta{stream(measured("vxlan", "slower", -25, -24, -23)), stream(measured("geneve", "slower", -26, -25, -24))},
-			"vxlan and geneve lose against host (-24% to -25%), but can't be told apart at this budget.",
+			"vxlan and geneve lose against host (-24% to -25%), tied.",
 		},
 		"loss":            {[]result.Delta{lossy(measured("vxlan", "slower", 4, 5, 6))}, "vxlan is worse than host by 5.00 points."},
 		"losses":          {[]result.Delta{lossy(measured("vxlan", "slower", 4, 5, 6)), lossy(measured("bridge", "slower", 1, 1.5, 2))}, "bridge costs the least (+1.50 points) and vxlan the most (+5.00 points)."},
 		"no loss":         {[]result.Delta{lossy(measured("vxlan", "same", -0.01, 0, 0.01))}, "vxlan is the same as host to within 0.1%."},
-		"unresolved loss": {[]result.Delta{lossy(measured("vxlan", "unresolved", -1, 2, 5))}, "whether vxlan differs from host can't be told at this budget."},
+		"unresolved loss": {[]result.Delta{lossy(measured("vxlan", "unresolved", -1, 2, 5))}, "vxlan is unresolved."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conclusions := Conclude(runOf(tc.deltas...))
-			if len(conclusions) != 1 {
-				t.Fatalf("%d conclusions of one setting", len(conclusions))
+			parts := insight.Parts(runOf(tc.deltas...))
+			if len(parts) != 1 {
+				t.Fatalf("%d parts of one setting", len(parts))
 			}
-			if got := conclusions[0].Says; got != "Across nodes, "+tc.want {
+			if got := words.Conclusion(insight.Conclude(parts[0])); got != "Across nodes, "+tc.want {
 				t.Errorf("got  %q\nwant %q", got, "Across nodes, "+tc.want)
 			}
 		})
@@ -156,27 +158,28 @@ func TestConclusions(t *testing.T) {
 }
 
 func TestConclusionWithoutDeltas(t *testing.T) {
+	says := func(run result.Run) string { return words.Conclusion(insight.Conclude(insight.Parts(run)[0])) }
 	run := runOf(measured("vxlan", "slower", 30, 31, 32))
 	run.Deltas = nil
 	want := "Across nodes, nothing could be compared with host: the trials failed, were disturbed or are still to come."
-	if got := Conclude(run)[0].Says; got != want {
+	if got := says(run); got != want {
 		t.Errorf("got %q", got)
 	}
 	run.Cells[2].Unsupported = "needs vxlan"
-	if got := Conclude(run)[0].Says; got != "Across nodes, no network was measured." {
+	if got := says(run); got != "Across nodes, no network was measured." {
 		t.Errorf("got %q", got)
 	}
 	run = runOf(measured("vxlan", "slower", 30, 31, 32))
 	run.Cells = run.Cells[2:]
 	run.Deltas = nil
-	if got := Conclude(run)[0].Says; got != "Across nodes, there was no baseline to compare with." {
+	if got := says(run); got != "Across nodes, there was no baseline to compare with." {
 		t.Errorf("got %q", got)
 	}
-	if got := Conclude(runOf()); len(got) != 1 || got[0].Says != "" {
-		t.Errorf("conclusions of a run of nothing but a baseline: %v", got)
+	if got := says(runOf()); got != "" {
+		t.Errorf("conclusion of a run of nothing but a baseline: %v", got)
 	}
-	if got := Conclude(result.Run{}); got != nil {
-		t.Errorf("conclusions of an empty run: %v", got)
+	if got := insight.Parts(result.Run{}); got != nil {
+		t.Errorf("parts of an empty run: %v", got)
 	}
 }
 
@@ -186,7 +189,8 @@ func TestAdvice(t *testing.T) {
 	vague.Need = 40
 	says := func(run result.Run) []string {
 		var list []string
-		for _, a := range Advise(run) {
+		for _, found := range insight.Advise(run) {
+			a := words.Advice(found)
 			if a.Why == "" {
 				t.Errorf("advice without a reason: %q", a.Says)
 			}
@@ -202,12 +206,12 @@ func TestAdvice(t *testing.T) {
 	if diff := cmp.Diff([]string{free}, says(runOf(macvlan))); diff != "" {
 		t.Errorf("advice on one network (-want +got):\n%s", diff)
 	}
-	more := "Give the run more time: a larger --time-budget, or --resume to go on with this one."
+	more := "Give the run more time: a larger --time-budget, or --resume to continue this one."
 	if diff := cmp.Diff([]string{more}, says(runOf(hasty("vxlan", 30)))); diff != "" {
 		t.Errorf("advice from too few builds (-want +got):\n%s", diff)
 	}
-	open := Advise(runOf(vague))
-	if len(open) != 1 || !strings.Contains(open[0].Why, "1 of 1 headline deltas is unresolved; about 40 builds") {
+	open := insight.Advise(runOf(vague))
+	if len(open) != 1 || !strings.Contains(words.Advice(open[0]).Why, "1 of 1 headline deltas is unresolved; about 40 builds") {
 		t.Errorf("advice on what is unresolved: %+v", open)
 	}
 	// Another size in which they differ the other way round: no advice fits both.
@@ -228,48 +232,48 @@ func TestAdvice(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	for _, tc := range []struct{ got, want string }{
-		{Value("ns", 21_345.4), "21.3 µs"},
-		{Value("bit/s", 9.4134e9), "9.41 Gbit/s"},
-		{Value("bit/s", 999.96e6), "1.00 Gbit/s"},
-		{Value("bit/s", 123_456), "123 kbit/s"},
-		{Value("bit/s", 12), "12 bit/s"},
-		{Value("ratio", 0.0123), "1.23%"},
-		{Value("1/s", 4321.5), "4322/s"},
-		{Difference("ns", -400.2), "-400 ns"},
-		{Difference("bit/s", 1.5e9), "+1.50 Gbit/s"},
-		{Difference("ratio", -0.02), "-2.00 points"},
-		{Difference("1/s", 0), "0/s"},
-		{Value("IOPS", 18450.4), "18450 IOPS"},
-		{Value("TPS", 301.26), "301 TPS"},
-		{Value("TPS", 26.27), "26.3 TPS"},
-		{Value("requests/s", 2.678), "2.68 requests/s"},
-		{Difference("IOPS", -473.2), "-473 IOPS"},
-		{Unit(result.Delta{Workload: "block", Unit: "1/s"}), "IOPS"},
-		{Unit(result.Delta{Workload: "oltp", Unit: "1/s"}), "TPS"},
-		{Unit(result.Delta{Workload: "http", Unit: "1/s"}), "requests/s"},
-		{Unit(result.Delta{Workload: "block", Unit: "ns"}), "ns"},
+		{words.Value("ns", 21_345.4), "21.3 µs"},
+		{words.Value("bit/s", 9.4134e9), "9.41 Gbit/s"},
+		{words.Value("bit/s", 999.96e6), "1.00 Gbit/s"},
+		{words.Value("bit/s", 123_456), "123 kbit/s"},
+		{words.Value("bit/s", 12), "12 bit/s"},
+		{words.Value("ratio", 0.0123), "1.23%"},
+		{words.Value("1/s", 4321.5), "4322/s"},
+		{words.Difference("ns", -400.2), "-400 ns"},
+		{words.Difference("bit/s", 1.5e9), "+1.50 Gbit/s"},
+		{words.Difference("ratio", -0.02), "-2.00 points"},
+		{words.Difference("1/s", 0), "0/s"},
+		{words.Value("IOPS", 18450.4), "18450 IOPS"},
+		{words.Value("TPS", 301.26), "301 TPS"},
+		{words.Value("TPS", 26.27), "26.3 TPS"},
+		{words.Value("requests/s", 2.678), "2.68 requests/s"},
+		{words.Difference("IOPS", -473.2), "-473 IOPS"},
+		{words.Unit(result.Delta{Workload: "block", Unit: "1/s"}), "IOPS"},
+		{words.Unit(result.Delta{Workload: "oltp", Unit: "1/s"}), "TPS"},
+		{words.Unit(result.Delta{Workload: "http", Unit: "1/s"}), "requests/s"},
+		{words.Unit(result.Delta{Workload: "block", Unit: "ns"}), "ns"},
 		{
-			Load(result.Setting{Workload: "block", Params: result.Params{Store: "nbd", Operation: "randread", Block: 4096, Depth: 16, Clients: 3}}),
+			words.Load(result.Setting{Workload: "block", Params: result.Params{Store: "nbd", Operation: "randread", Block: 4096, Depth: 16, Clients: 3}}),
 			"block, nbd, randread, 4KiB, depth 16, 3 clients",
 		},
 		{
-			Load(result.Setting{Workload: "http", Params: result.Params{File: 600, Reconnect: true, Connections: 8, Engine: "wrk"}}),
+			words.Load(result.Setting{Workload: "http", Params: result.Params{File: 600, Reconnect: true, Connections: 8, Engine: "wrk"}}),
 			"http, 600B, a connection each, 8 connections, by wrk",
 		},
-		{Load(result.Setting{Workload: "oltp", Params: result.Params{Mix: "read_write", Connections: 8}}), "oltp, read_write, 8 connections"},
-		{Percent(1.012), "+1.2%"},
-		{Percent(1.314), "+31%"},
-		{Percent(1), "0.0%"},
-		{Percent(0.6), "-40%"},
-		{Percent(math.NaN()), "n/a"},
-		{list(nil), ""},
-		{list([]string{"a"}), "a"},
-		{list([]string{"a", "b", "c"}), "a, b and c"},
-		{Where(result.SameNode), "On one node"},
-		{Where(""), "Here"},
-		{Load(result.Setting{Workload: "tcp-rr"}), "tcp-rr"},
+		{words.Load(result.Setting{Workload: "oltp", Params: result.Params{Mix: "read_write", Connections: 8}}), "oltp, read_write, 8 connections"},
+		{words.Percent(1.012), "+1.2%"},
+		{words.Percent(1.314), "+31%"},
+		{words.Percent(1), "0.0%"},
+		{words.Percent(0.6), "-40%"},
+		{words.Percent(math.NaN()), "n/a"},
+		{words.List(nil), ""},
+		{words.List([]string{"a"}), "a"},
+		{words.List([]string{"a", "b", "c"}), "a, b and c"},
+		{words.Where(result.SameNode), "On one node"},
+		{words.Where(""), "Here"},
+		{words.Load(result.Setting{Workload: "tcp-rr"}), "tcp-rr"},
 		{
-			Load(result.Setting{Workload: "udp-stream", Params: result.Params{
+			words.Load(result.Setting{Workload: "udp-stream", Params: result.Params{
 				Message: 300, Connections: 4, Rate: 1e9, RequestRate: 1000, CPU: "two", BusyPoll: 50_000, CongestionControl: "bbr", Nagle: true, MTU: 9000,
 			}}),
 			"udp-stream, 300B, 4 connections, at 1Gbit/s, at 1000/s, two CPUs, busy poll 50µs, bbr, Nagle, MTU 9000",

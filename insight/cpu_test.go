@@ -1,9 +1,10 @@
-package insight
+package insight_test
 
 import (
 	"math"
 	"testing"
 
+	"netdelta/insight"
 	"netdelta/result"
 )
 
@@ -28,10 +29,10 @@ func TestCPUPerTransactionIsADelta(t *testing.T) {
 	spend(trials, map[string]float64{"bridge": 0.25})
 	// What a disturbed burst took does not count.
 	trials[0].Bursts.Disturbed[3], trials[0].Bursts.ClientCPU[3] = "preempted", 1<<40
-	deltas, _, _ := Deltas(w.cells(), trials, Options{})
+	deltas, _, _ := insight.Deltas(w.cells(), trials, insight.Options{})
 	found := 0
 	for _, d := range deltas {
-		if d.Metric != metricCPU {
+		if d.Metric != insight.MetricCPU {
 			continue
 		}
 		found++
@@ -53,10 +54,10 @@ func TestCPUOfAStreamIsPerGigabyte(t *testing.T) {
 	w.stream = true
 	trials := w.trials(t)
 	spend(trials, nil)
-	deltas, _, _ := Deltas(w.cells(), trials, Options{})
+	deltas, _, _ := insight.Deltas(w.cells(), trials, insight.Options{})
 	for _, d := range deltas {
 		// 100 transactions of 10 us for 60 kB are 1 ms, and 16.7 s for a gigabyte.
-		if d.Metric == metricCPU && (d.Unit != "s/GB" || math.Abs(d.BaselineValue-1e6/60e3) > 1e-9) {
+		if d.Metric == insight.MetricCPU && (d.Unit != "s/GB" || math.Abs(d.BaselineValue-1e6/60e3) > 1e-9) {
 			t.Errorf("%v %s, want 16.7 s/GB", d.BaselineValue, d.Unit)
 		}
 	}
@@ -64,9 +65,9 @@ func TestCPUOfAStreamIsPerGigabyte(t *testing.T) {
 
 func TestTrialsWithoutCPUHaveNoSuchDelta(t *testing.T) {
 	w := usual()
-	deltas, _, _ := Deltas(w.cells(), w.trials(t), Options{})
+	deltas, _, _ := insight.Deltas(w.cells(), w.trials(t), insight.Options{})
 	for _, d := range deltas {
-		if d.Metric == metricCPU {
+		if d.Metric == insight.MetricCPU {
 			t.Fatalf("a delta of %s came from nothing", d.Metric)
 		}
 	}
@@ -78,19 +79,19 @@ func TestSearchesHaveNoCPU(t *testing.T) {
 	w.stream = true
 	trials := w.trials(t)
 	spend(trials, nil)
-	if all := Gather(w.cells(), trials).Spendings(w.cells()[0].Setting()); len(all) == 0 {
+	if all := insight.Gather(w.cells(), trials).Spendings(w.cells()[0].Setting()); len(all) == 0 {
 		t.Fatal("streams have no processor time: the test shows nothing")
 	}
 	for i := range trials {
 		trials[i].Bursts.NoDrop = trials[i].Bursts.Throughput
 	}
-	deltas, _, _ := Deltas(w.cells(), trials, Options{})
+	deltas, _, _ := insight.Deltas(w.cells(), trials, insight.Options{})
 	for _, d := range deltas {
-		if d.Metric == metricCPU {
+		if d.Metric == insight.MetricCPU {
 			t.Errorf("a search has a delta of %s for %s", d.Metric, d.Network)
 		}
 	}
-	if all := Gather(w.cells(), trials).Spendings(w.cells()[0].Setting()); len(all) > 0 {
+	if all := insight.Gather(w.cells(), trials).Spendings(w.cells()[0].Setting()); len(all) > 0 {
 		t.Errorf("searches are drawn with processor time: %+v", all)
 	}
 }

@@ -57,7 +57,7 @@ type contrast struct {
 // each metric that was measured, the headline first. Trials come in the order of the journal. A cell of which nothing could
 // be paired has no delta: a check says why, and so does one for each trial that failed or lost packets. The p values of all
 // headlines of a run are corrected as one family, and those of each other metric as one.
-func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []result.Check) {
+func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []Check) {
 	all := sittings(trials)
 	c := compareAll(cells, all, o)
 	return judged(c.networks, o), judged(c.twins, o), append(trialChecks(all), c.unmeasured...)
@@ -117,7 +117,7 @@ func compareAll(cells []result.Cell, all []sitting, o Options) comparison {
 		if o.HeadlinesOnly {
 			held = held[:1]
 		}
-		groups := t.apart(all)
+		groups := t.groups(all)
 		for i, m := range held {
 			headline := i == 0
 			c := t.compare(m, headline, groups, all, o)
@@ -133,10 +133,10 @@ func compareAll(cells []result.Cell, all []sitting, o Options) comparison {
 // comparison is the contrasts of tables.
 type comparison struct {
 	networks, twins []contrast // twins has the null check, or nothing
-	unmeasured      []result.Check
+	unmeasured      []Check
 }
 
-// compare holds the twin against the baseline, and each network against both. The groups are those of apart.
+// compare holds the twin against the baseline, and each network against both. The groups are those of table.groups.
 func (t table) compare(m metric, headline bool, groups map[string]int, all []sitting, o Options) comparison {
 	var made comparison
 	references := []string{t.baseline.ID}
@@ -190,7 +190,7 @@ func (t table) metrics(all []sitting, o Options) []metric {
 }
 
 // contrast holds one cell against others in one metric, of which the baseline's typical value is given. The check is not nil if there was nothing to compare.
-func (t table) contrast(cell result.Cell, others []string, baseline float64, m metric, all []sitting, o Options) (contrast, *result.Check) {
+func (t table) contrast(cell result.Cell, others []string, baseline float64, m metric, all []sitting, o Options) (contrast, *Check) {
 	p := pair(m, cell.ID, others, all)
 	e := o.compare(p.builds, o.stats(m))
 	if e.Builds == 0 {

@@ -1,4 +1,4 @@
-package insight
+package insight_test
 
 import (
 	"encoding/json"
@@ -9,12 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
 func TestKnownTruthIsFound(t *testing.T) {
 	w := usual()
-	deltas, null, checks := Deltas(w.cells(), w.trials(t), Options{Seed: 1})
+	deltas, null, checks := deltasOf(w.cells(), w.trials(t), insight.Options{Seed: 1})
 	if len(checks) > 0 {
 		t.Errorf("checks of a clean run: %+v", checks)
 	}
@@ -42,7 +44,7 @@ func TestKnownTruthIsFound(t *testing.T) {
 	if n.Verdict != "same" || n.Baseline != "host" || n.Cell != "host-twin" {
 		t.Errorf("null check: %s", show(null))
 	}
-	only, nullOnly, _ := Deltas(w.cells(), w.trials(t), Options{Seed: 1, HeadlinesOnly: true})
+	only, nullOnly, _ := insight.Deltas(w.cells(), w.trials(t), insight.Options{Seed: 1, HeadlinesOnly: true})
 	other := func(d result.Delta) bool { return !d.Headline }
 	if diff := cmp.Diff(slices.DeleteFunc(slices.Clone(deltas), other), only); diff != "" || len(nullOnly) != 1 {
 		t.Errorf("headlines by themselves differ (-all +only):\n%s", diff)
@@ -65,24 +67,24 @@ func TestSettled(t *testing.T) {
 	cells[5].ID, cells[5].Network = "late", "late"
 	cells[6].ID, cells[6].Skipped = "skipped", "the budget"
 	cells[7].ID, cells[7].Unsupported = "unsupported", "needs vxlan"
-	settled := Settled(cells, w.trials(t), Options{Sequential: true})
+	settled := insight.Settled(cells, w.trials(t), insight.Options{Sequential: true})
 	if diff := cmp.Diff(map[string]bool{"bridge": true, "macvlan": true, "vxlan": true, "late": false}, settled); diff != "" {
 		t.Errorf("settled (-want +got):\n%s", diff)
 	}
 	w.builds = 3
-	settled = Settled(w.cells(), w.trials(t), Options{Sequential: true})
+	settled = insight.Settled(w.cells(), w.trials(t), insight.Options{Sequential: true})
 	if diff := cmp.Diff(map[string]bool{"bridge": false, "macvlan": false, "vxlan": false}, settled); diff != "" {
 		t.Errorf("settled after three builds (-want +got):\n%s", diff)
 	}
 	w = usual()
 	w.buildSD = 0.05 // intervals of about four percent, wider than half the margin
-	for cell, known := range Settled(w.cells(), w.trials(t), Options{Sequential: true}) {
+	for cell, known := range insight.Settled(w.cells(), w.trials(t), insight.Options{Sequential: true}) {
 		if known && cell != "vxlan" {
 			t.Errorf("%s is settled among builds that differ by five percent", cell)
 		}
 	}
-	narrow, _, _ := Deltas(w.cells(), w.trials(t), Options{})
-	wide, _, _ := Deltas(w.cells(), w.trials(t), Options{Sequential: true})
+	narrow, _, _ := insight.Deltas(w.cells(), w.trials(t), insight.Options{})
+	wide, _, _ := insight.Deltas(w.cells(), w.trials(t), insight.Options{Sequential: true})
 	if n, s := find(t, narrow, "vxlan", "p50"), find(t, wide, "vxlan", "p50"); *s.RatioHigh <= *n.RatioHigh || *s.RatioLow >= *n.RatioLow {
 		t.Error("a sequential interval is no wider than a fixed one")
 	}
@@ -91,7 +93,7 @@ func TestSettled(t *testing.T) {
 func TestThroughputThatIsLowerIsSlower(t *testing.T) {
 	w := usual()
 	w.stream = true
-	deltas, _, _ := Deltas(w.cells(), w.trials(t), Options{})
+	deltas, _, _ := insight.Deltas(w.cells(), w.trials(t), insight.Options{})
 	d := find(t, deltas, "vxlan", "throughput")
 	near(t, "ratio", d.Ratio, 1/1.31, 0.01)
 	if d.Verdict != "slower" || d.Difference >= 0 || d.Unit != "bit/s" || d.Better != "higher" || !d.Headline {
@@ -105,7 +107,7 @@ func TestThroughputThatIsLowerIsSlower(t *testing.T) {
 func TestTailsComeFromHistograms(t *testing.T) {
 	w := usual()
 	w.samples = 20_000
-	deltas, null, _ := Deltas(w.cells(), w.trials(t), Options{})
+	deltas, null, _ := insight.Deltas(w.cells(), w.trials(t), insight.Options{})
 	for metric, share := range map[string]float64{"p99": 0.03, "p99.9": 0.1} {
 		d := find(t, deltas, "vxlan", metric)
 		near(t, metric, d.Ratio, 1.31, share)
@@ -115,7 +117,7 @@ func TestTailsComeFromHistograms(t *testing.T) {
 		near(t, metric+" of the twin", find(t, null, "host", metric).Ratio, 1, share)
 	}
 	w.samples = 2000 // enough for p99 and too few for p99.9
-	deltas, _, checks := Deltas(w.cells(), w.trials(t), Options{})
+	deltas, _, checks := deltasOf(w.cells(), w.trials(t), insight.Options{})
 	find(t, deltas, "vxlan", "p99")
 	if slices.ContainsFunc(deltas, func(d result.Delta) bool { return d.Metric == "p99.9" }) || len(checks) > 0 {
 		t.Errorf("a p99.9 of 2000 transactions, or checks %+v", checks)
@@ -132,7 +134,7 @@ func TestLossIsADifference(t *testing.T) {
 			trials[i].Lost = int64(5000 + 10*i)
 		}
 	}
-	deltas, _, checks := Deltas(w.cells(), trials, Options{})
+	deltas, _, checks := deltasOf(w.cells(), trials, insight.Options{})
 	d := find(t, deltas, "vxlan", "loss")
 	near(t, "loss", d.Difference, 0.05, 0.1)
 	if d.Verdict != "slower" || d.Ratio != 0 || d.RatioLow != nil || d.DifferenceLow == nil || d.BaselineValue != 0 {
@@ -141,10 +143,10 @@ func TestLossIsADifference(t *testing.T) {
 	if d := find(t, deltas, "bridge", "loss"); d.Verdict != "same" || d.Difference != 0 {
 		t.Errorf("bridge: %+v", d)
 	}
-	if len(checks) != w.builds || checks[0].Check != CheckLoss {
+	if len(checks) != w.builds || checks[0].Check != insight.CheckLoss {
 		t.Errorf("checks %+v, want one for each trial that lost datagrams", checks)
 	}
-	deltas, _, _ = Deltas(w.cells(), trials, Options{Headlines: map[string]string{"tcp-stream": "loss"}})
+	deltas, _, _ = insight.Deltas(w.cells(), trials, insight.Options{Headlines: map[string]string{"tcp-stream": "loss"}})
 	if !find(t, deltas, "vxlan", "loss").Headline || find(t, deltas, "vxlan", "throughput").Headline || deltas[0].Metric != "loss" {
 		t.Errorf("the headline is not the one asked for:\n%s", show(deltas))
 	}
@@ -172,7 +174,7 @@ func TestExclusions(t *testing.T) {
 			b.Disturbed = slices.Delete(b.Disturbed, 10, 12)
 		}
 	}
-	deltas, _, checks := Deltas(w.cells(), trials, Options{})
+	deltas, _, checks := deltasOf(w.cells(), trials, insight.Options{})
 	d := find(t, deltas, "vxlan", "p50")
 	want := map[string]int{
 		"steal": 2 * w.builds, "not above zero": 2 * w.builds,
@@ -196,11 +198,11 @@ func TestDisturbedTrialIsNamed(t *testing.T) {
 	for row := range trials[4].Bursts.Disturbed {
 		trials[4].Bursts.Disturbed[row] = "steal"
 	}
-	deltas, _, checks := Deltas(w.cells(), trials, Options{})
+	deltas, _, checks := deltasOf(w.cells(), trials, insight.Options{})
 	if d := find(t, deltas, "vxlan", "p50"); d.Blocks != w.builds-1 || d.Excluded["steal"] != w.rounds {
 		t.Error(show([]result.Delta{d}))
 	}
-	want := []result.Check{{Trial: "vxlan#0", Check: CheckDisturbed, Expected: "at most 25% of bursts disturbed", Observed: "60 of 60"}}
+	want := []result.Check{{Trial: "vxlan#0", Check: insight.CheckDisturbed, Expected: "at most 25% of bursts disturbed", Observed: "60 of 60"}}
 	if diff := cmp.Diff(want, checks); diff != "" {
 		t.Errorf("checks (-want +got):\n%s", diff)
 	}
@@ -209,7 +211,7 @@ func TestDisturbedTrialIsNamed(t *testing.T) {
 func TestMissingBuilds(t *testing.T) {
 	w := usual()
 	trials := slices.DeleteFunc(w.trials(t), func(t result.Trial) bool { return t.Cell == "vxlan" && t.Build >= 3 })
-	deltas, _, _ := Deltas(w.cells(), trials, Options{})
+	deltas, _, _ := insight.Deltas(w.cells(), trials, insight.Options{})
 	d := find(t, deltas, "vxlan", "p50")
 	if d.RatioLow != nil || d.DifferenceHigh != nil || d.P != nil || d.PAdjusted != nil || d.Verdict != "unresolved" || d.Blocks != 3 || d.Need != 6 {
 		t.Errorf("three builds: %s", show([]result.Delta{d}))
@@ -223,7 +225,7 @@ func TestMissingBuilds(t *testing.T) {
 func TestOneBuild(t *testing.T) {
 	w := usual()
 	w.builds = 1
-	deltas, null, _ := Deltas(w.cells(), w.trials(t), Options{})
+	deltas, null, _ := insight.Deltas(w.cells(), w.trials(t), insight.Options{})
 	if len(deltas) != 3*4 || len(null) != 4 {
 		t.Fatalf("%d deltas and %d nulls", len(deltas), len(null))
 	}
@@ -243,9 +245,9 @@ func TestFailedTrials(t *testing.T) {
 			trials[i].Failed = "the pod's process died"
 		}
 	}
-	deltas, null, checks := Deltas(w.cells(), trials, Options{})
+	deltas, null, checks := deltasOf(w.cells(), trials, insight.Options{})
 	d := find(t, deltas, "vxlan", "p50")
-	if d.Blocks != w.builds-2 || d.Excluded[TrialFailed] != 1 || d.Excluded[NoBaseline] != 1 {
+	if d.Blocks != w.builds-2 || d.Excluded[insight.TrialFailed] != 1 || d.Excluded[insight.NoBaseline] != 1 {
 		t.Error(show([]result.Delta{d}))
 	}
 	near(t, "ratio", d.Ratio, 1.31, 0.01)
@@ -254,7 +256,7 @@ func TestFailedTrials(t *testing.T) {
 	}
 	var named []string
 	for _, c := range checks {
-		if c.Check != CheckFinished || c.OK || c.Observed != "the pod's process died" {
+		if c.Check != insight.CheckFinished || c.OK || c.Observed != "the pod's process died" {
 			t.Errorf("check %+v", c)
 		}
 		named = append(named, c.Trial)
@@ -281,7 +283,7 @@ func TestNothingToCompare(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			deltas, null, checks := Deltas(tc.cells, tc.trials, Options{})
+			deltas, null, checks := deltasOf(tc.cells, tc.trials, insight.Options{})
 			if len(deltas) > 0 || len(null) > 0 {
 				t.Errorf("deltas:\n%s%s", show(deltas), show(null))
 			}
@@ -301,7 +303,7 @@ func TestCellsThatWereNotToBeMeasured(t *testing.T) {
 	cells := w.cells()
 	cells[2].Unsupported = "needs ipvlan"
 	cells[3].Skipped = "the budget"
-	deltas, _, checks := Deltas(cells, w.trials(t), Options{})
+	deltas, _, checks := deltasOf(cells, w.trials(t), insight.Options{})
 	for _, d := range deltas {
 		if d.Network != "vxlan" {
 			t.Errorf("a delta of %s", d.Network)
@@ -317,9 +319,9 @@ func TestCellsThatWereNotToBeMeasured(t *testing.T) {
 func TestResume(t *testing.T) {
 	w := usual()
 	trials := w.trials(t)
-	want, _, _ := Deltas(w.cells(), trials, Options{})
+	want, _, _ := insight.Deltas(w.cells(), trials, insight.Options{})
 	twice := append(slices.Clone(trials), trials[3], trials[9])
-	got, _, _ := Deltas(w.cells(), twice, Options{})
+	got, _, _ := insight.Deltas(w.cells(), twice, insight.Options{})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("a duplicate changed the deltas (-want +got):\n%s", diff)
 	}
@@ -334,7 +336,7 @@ func TestResume(t *testing.T) {
 		}
 		cut = append(cut, trial)
 	}
-	got, _, _ = Deltas(w.cells(), cut, Options{})
+	got, _, _ = insight.Deltas(w.cells(), cut, insight.Options{})
 	for network, builds := range map[string]int{"bridge": w.builds + 1, "vxlan": w.builds} {
 		d := find(t, got, network, "p50")
 		near(t, network, d.Ratio, math.Exp(w.logs[network]), 0.01)
@@ -347,7 +349,7 @@ func TestResume(t *testing.T) {
 func TestRoundsMayComeInAnyOrder(t *testing.T) {
 	w := usual()
 	trials := w.trials(t)
-	want, _, _ := Deltas(w.cells(), trials, Options{})
+	want, _, _ := insight.Deltas(w.cells(), trials, insight.Options{})
 	for i := range trials {
 		if i%2 == 0 {
 			b := &trials[i].Bursts
@@ -357,7 +359,7 @@ func TestRoundsMayComeInAnyOrder(t *testing.T) {
 			}
 		}
 	}
-	got, _, _ := Deltas(w.cells(), trials, Options{})
+	got, _, _ := insight.Deltas(w.cells(), trials, insight.Options{})
 	for i := range want {
 		near(t, want[i].Network+" "+want[i].Metric, got[i].Ratio, want[i].Ratio, 1e-9)
 	}
@@ -385,14 +387,15 @@ func TestAnyTrialsGiveJSON(t *testing.T) {
 			trials = append(trials, trial)
 		}
 		run := result.Run{Cells: w.cells(), Margin: 0.02}
-		run.Deltas, run.Null, run.Checks = Deltas(w.cells(), trials, Options{})
-		run.Advice = Advise(run)
-		Conclude(run)
+		words.NewJudge(nil).Conclude(&run, trials)
+		for _, part := range insight.Parts(run) {
+			words.Conclusion(insight.Conclude(part))
+		}
 		if _, err := json.Marshal(run); err != nil {
 			t.Fatal(err)
 		}
 		for _, d := range append(run.Deltas, run.Null...) {
-			if d.Verdict == "" || d.Verdict != "unresolved" && !HasInterval(d) || !HasInterval(d) && d.Need == 0 {
+			if d.Verdict == "" || d.Verdict != "unresolved" && !insight.HasInterval(d) || !insight.HasInterval(d) && d.Need == 0 {
 				t.Fatalf("%+v", d)
 			}
 		}

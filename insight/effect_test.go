@@ -1,4 +1,4 @@
-package insight
+package insight_test
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/insight"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -81,7 +82,7 @@ func headlineEffects(effects []result.Effect) []result.Effect {
 
 func TestEffectsAreOfEachNetworkAgainstTheFirstLevel(t *testing.T) {
 	l := usualLands()
-	effects := Effects(l.cells(), l.trials(), Options{})
+	effects := insight.Effects(l.cells(), l.trials(), insight.Options{})
 	var got []string
 	for _, e := range effects {
 		got = append(got, e.Network+" "+e.Metric+" "+e.Factor+": "+e.From+" > "+e.To)
@@ -131,7 +132,7 @@ func TestEffectsHoldTheTruth(t *testing.T) {
 		l := usualLands()
 		l.seed = seed + 1
 		claimed := false
-		for _, e := range headlineEffects(Effects(l.cells(), l.trials(), Options{Seed: seed, HeadlinesOnly: true, Margin: 1e-9})) {
+		for _, e := range headlineEffects(insight.Effects(l.cells(), l.trials(), insight.Options{Seed: seed, HeadlinesOnly: true, Margin: 1e-9})) {
 			truth := math.Exp(l.logs[e.Network][cutRules(e.To)] - l.logs[e.Network][""])
 			if all++; *e.RatioLow <= truth && truth <= *e.RatioHigh {
 				held++
@@ -162,10 +163,7 @@ func TestEffectsOfTwoFactors(t *testing.T) {
 			cells = append(cells, result.Cell{ID: string(role) + c.Policy + p.Level("link.loss"), Network: "host", Workload: "tcp-rr", Params: p, Role: role})
 		}
 	}
-	var got []string
-	for _, s := range steps(tables(cells)) {
-		got = append(got, s.factor+": "+s.references[0]+" > "+s.cell.ID)
-	}
+	got := insight.Steps(cells)
 	want := []string{
 		"link.loss: baseline0% > baseline1%", "link.loss: baselineebpf0% > baselineebpf1%",
 		"policy: baseline0% > baselineebpf0%", "policy: baseline1% > baselineebpf1%",
@@ -184,17 +182,17 @@ func TestNoEffects(t *testing.T) {
 			trials[i].Failed = "it broke"
 		}
 	}
-	for _, e := range Effects(cells, trials, Options{}) {
+	for _, e := range insight.Effects(cells, trials, insight.Options{}) {
 		if e.Network == "bridge" {
 			t.Errorf("%+v", e)
 		}
 	}
 	w := usual()
-	if effects := Effects(w.cells(), w.trials(t), Options{}); len(effects) != 0 {
+	if effects := insight.Effects(w.cells(), w.trials(t), insight.Options{}); len(effects) != 0 {
 		t.Errorf("%d effects of one setting", len(effects))
 	}
 	cells = slices.DeleteFunc(l.cells(), func(c result.Cell) bool { return c.Params.Conditions.Policy == "" && c.Role != result.RoleCell })
-	for _, e := range Effects(cells, l.trials(), Options{}) {
+	for _, e := range insight.Effects(cells, l.trials(), insight.Options{}) {
 		if e.From == "none" {
 			t.Errorf("held against a setting without a baseline: %+v", e)
 		}
@@ -210,8 +208,8 @@ func TestCellsWaitForTheirEffects(t *testing.T) {
 		"host": {}, "bridge": {"": math.Log(1.5), result.PolicyIPTables: math.Log(1.53)}, "sock": {"": math.Log(1.5), result.PolicyIPTables: math.Log(1.8)},
 	}
 	l.buildSD, l.builds = 0.02, 14
-	o := Options{Sequential: true}
-	settled := Settled(l.cells(), l.trials(), o)
+	o := insight.Options{Sequential: true}
+	settled := insight.Settled(l.cells(), l.trials(), o)
 	if settled["bridge/cell/"] || settled["bridge/cell/iptables"] {
 		t.Errorf("settled although the effect is open: %v", settled)
 	}
@@ -220,7 +218,7 @@ func TestCellsWaitForTheirEffects(t *testing.T) {
 	}
 	alone := l
 	alone.policies = []string{""}
-	if settled := Settled(alone.cells(), alone.trials(), o); !settled["bridge/cell/"] {
+	if settled := insight.Settled(alone.cells(), alone.trials(), o); !settled["bridge/cell/"] {
 		t.Errorf("the delta by itself is not settled either: %v", settled)
 	}
 }
@@ -231,7 +229,7 @@ func TestBaselineAloneWaitsForItsEffects(t *testing.T) {
 	l.builds = 14
 	alone := func(l lands) map[string]bool {
 		cells := slices.DeleteFunc(l.cells(), func(c result.Cell) bool { return c.Role == result.RoleCell })
-		return Settled(cells, l.trials(), Options{Sequential: true})
+		return insight.Settled(cells, l.trials(), insight.Options{Sequential: true})
 	}
 	got := alone(l)
 	if len(got) != 3 || !got["host/twin/"] || !got["host/twin/ebpf"] || !got["host/twin/iptables"] {

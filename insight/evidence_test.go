@@ -1,4 +1,4 @@
-package insight
+package insight_test
 
 import (
 	"math"
@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"netdelta/insight"
 	"netdelta/network"
 	"netdelta/result"
 )
@@ -28,7 +29,7 @@ func TestDriftShowsWhatPairingRemoves(t *testing.T) {
 	}
 	trials[0].Bursts.Disturbed[3] = "preempted"
 	setting := w.cells()[0].Setting()
-	d := Gather(w.cells(), trials).Drift(setting, "p50", start())
+	d := insight.Gather(w.cells(), trials).Drift(setting, "p50", start())
 	if want := 2 * w.builds * w.rounds; len(d.Baseline) != want {
 		t.Errorf("%d readings of the baseline, want %d", len(d.Baseline), want)
 	}
@@ -70,14 +71,14 @@ func TestDriftShowsWhatPairingRemoves(t *testing.T) {
 // TestDriftOfWhatIsNotThere holds that a metric or a setting that was not measured gives nothing.
 func TestDriftOfWhatIsNotThere(t *testing.T) {
 	w := usual()
-	e := Gather(w.cells(), w.trials(t))
-	for _, d := range []Drift{
+	e := insight.Gather(w.cells(), w.trials(t))
+	for _, d := range []insight.Drift{
 		e.Drift(w.cells()[0].Setting(), "throughput", start()),
 		e.Drift(w.cells()[0].Setting(), "no such metric", start()),
 		e.Drift(result.Setting{Workload: "another"}, "p50", start()),
-		Gather(nil, nil).Drift(w.cells()[0].Setting(), "p50", start()),
+		insight.Gather(nil, nil).Drift(w.cells()[0].Setting(), "p50", start()),
 	} {
-		if diff := cmp.Diff(Drift{}, d); diff != "" {
+		if diff := cmp.Diff(insight.Drift{}, d); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -102,7 +103,7 @@ func TestDistributionsLeaveOut(t *testing.T) {
 		}
 	}
 	var names []string
-	for _, d := range Gather(w.cells(), trials).Distributions(w.cells()[0].Setting()) {
+	for _, d := range insight.Gather(w.cells(), trials).Distributions(w.cells()[0].Setting()) {
 		names = append(names, d.Cell)
 		want := int64(w.builds * w.samples)
 		if d.Cell == "vxlan" {
@@ -123,15 +124,15 @@ func TestDistributionsLeaveOut(t *testing.T) {
 func TestQuantilesEndWhereChanceBegins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := rapid.Int64Range(1, 1e9).Draw(t, "count")
-		percents := readable(count)
+		percents := insight.Readable(count)
 		if percents[0] != 0 || !slices.IsSorted(percents) {
 			t.Fatalf("%d values are read at %g", count, percents)
 		}
 		last := percents[len(percents)-1]
-		if beyond := float64(count) * (1 - last/100); last > 0 && beyond < tailSamples*(1-1e-6) {
+		if beyond := float64(count) * (1 - last/100); last > 0 && beyond < insight.TailSamples*(1-1e-6) {
 			t.Errorf("%g of %d values lie beyond p%g", beyond, count, last)
 		}
-		if count > 1e8 && len(percents) != distributionPoints+1 {
+		if count > 1e8 && len(percents) != insight.DistributionPoints+1 {
 			t.Errorf("%d values are read at %d points only", count, len(percents))
 		}
 	})
@@ -154,11 +155,11 @@ func TestAuditCountsOnce(t *testing.T) {
 	find("host", 5).Bursts.Disturbed[7] = "steal"
 	all := len(trials)
 	trials = append(trials, trials[:7]...) // twice in the journal
-	got := Audit(trials)
-	want := Account{
+	got := insight.Audit(trials)
+	want := insight.Account{
 		Trials: all, Bursts: all * w.rounds, Builds: w.builds, Proved: 1, Weak: 1, Unwatched: all - 5,
-		LostTrials: []Exclusion{{TrialFailed, 2, "bridge#0: b"}, {Misrouted, 1, "vxlan#1: eth1 carried it; eth0 did not"}},
-		LostBursts: []Exclusion{{"steal", 2, ""}, {"preempted", 1, ""}},
+		LostTrials: []insight.Exclusion{{insight.TrialFailed, 2, "bridge#0: b"}, {insight.Misrouted, 1, "vxlan#1: eth1 carried it; eth0 did not"}},
+		LostBursts: []insight.Exclusion{{"steal", 2, ""}, {"preempted", 1, ""}},
 		Misrouted:  []result.Trial{*find("vxlan", 1)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -167,7 +168,7 @@ func TestAuditCountsOnce(t *testing.T) {
 }
 
 // stops prints a way's devices.
-func stops(w Way) []string {
+func stops(w insight.Way) []string {
 	var all []string
 	for _, s := range w.Stops {
 		text := s.Space + "/" + s.Device
@@ -196,9 +197,9 @@ func TestWays(t *testing.T) {
 			}
 		}
 	}
-	ways := map[string]Way{}
+	ways := map[string]insight.Way{}
 	var order []string
-	for _, way := range Gather(w.cells(), trials).Ways(w.cells(), network.Catalogue()) {
+	for _, way := range insight.Gather(w.cells(), trials).Ways(w.cells(), network.Catalogue()) {
 		order = append(order, way.Name)
 		ways[way.Name] = way
 	}
@@ -257,23 +258,23 @@ func TestSpendings(t *testing.T) {
 	}
 	fill(10, 4000)
 	setting := w.cells()[0].Setting()
-	got := Gather(w.cells(), trials).Spendings(setting)
-	want := []Spending{
-		{Series: Series{"host", "host", result.RoleBaseline}, Client: 1200, Server: 800, Kernel: 200},
-		{Series: Series{"bridge", "bridge", result.RoleCell}, Client: 600, Server: 400, Kernel: 100},
-		{Series: Series{"vxlan", "vxlan", result.RoleCell}, Client: 600, Server: 400, Kernel: 100},
+	got := insight.Gather(w.cells(), trials).Spendings(setting)
+	want := []insight.Spending{
+		{Series: insight.Series{"host", "host", result.RoleBaseline}, Client: 1200, Server: 800, Kernel: 200},
+		{Series: insight.Series{"bridge", "bridge", result.RoleCell}, Client: 600, Server: 400, Kernel: 100},
+		{Series: insight.Series{"vxlan", "vxlan", result.RoleCell}, Client: 600, Server: 400, Kernel: 100},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	fill(0, 4000)
-	if got := Gather(w.cells(), trials).Spendings(setting); len(got) != 0 {
+	if got := insight.Gather(w.cells(), trials).Spendings(setting); len(got) != 0 {
 		t.Errorf("without work there is nothing to divide by, got %+v", got)
 	}
 	for i := range trials {
 		trials[i].Bursts.P50 = nil
 	}
-	if got := Gather(w.cells(), trials).Spendings(setting); len(got) != 3 || !got[1].PerByte || got[1].Client != 1.5 {
+	if got := insight.Gather(w.cells(), trials).Spendings(setting); len(got) != 3 || !got[1].PerByte || got[1].Client != 1.5 {
 		t.Errorf("a stream's time is for bytes: %+v", got)
 	}
 }

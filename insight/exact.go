@@ -2,6 +2,7 @@ package insight
 
 import (
 	"math"
+	"slices"
 
 	"netdelta/experiment/study"
 	"netdelta/result"
@@ -121,13 +122,7 @@ func (o Options) between(before, after stats.Estimate, s stats.Options) stats.Ch
 	return c
 }
 
-// timeless says why an exact run can't answer a claim, "" if it can: where a clock counts instructions, a claim in
-// microseconds or of processor time speaks of something else.
-func (o Options) timeless(clauses []study.Clause) string {
-	for _, c := range clauses {
-		if o.Exact && (c.InTime() || c.Metric == metricCPU) {
-			return "it speaks of time, and this run counts instructions: ask a run that measures time"
-		}
-	}
-	return ""
+// ofTime says whether a claim speaks of microseconds or processor time while the run's clock counts instructions.
+func (o Options) ofTime(clauses []study.Clause) bool {
+	return o.Exact && slices.ContainsFunc(clauses, func(c study.Clause) bool { return c.InTime() || c.Metric == metricCPU })
 }

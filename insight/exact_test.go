@@ -1,17 +1,19 @@
-package insight
+package insight_test
 
 import (
 	"math"
 	"testing"
 
+	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
 // counted is a run of instructions: each network's true ratio moved by what its seeds say.
-func counted(ratios map[string][]float64) Measured {
+func counted(ratios map[string][]float64) insight.Measured {
 	w := usual()
 	w.networks = nil
-	m := Measured{Run: result.Run{
+	m := insight.Measured{Run: result.Run{
 		Run: "counted", Study: "latency", Confidence: 0.95, Margin: result.ExactMargin, Ended: "builds",
 		Exact: &result.Exact{Seeds: []uint64{1, 2, 3}, PerInstruction: 2, Transactions: 400},
 	}}
@@ -46,7 +48,7 @@ func TestExactIntervalIsTheRangeOverSeeds(t *testing.T) {
 		"bridge": {1.10, 1.12, 1.11}, "macvlan": {1.0002, 1.0005, 0.9997}, "vxlan": {1.01, 1.01, 1.01}, "routed": {0.998, 1.004, 1.003},
 		"twin": {1.0001, 0.9999, 1},
 	})
-	NewJudge(nil).Conclude(&m.Run, m.Trials)
+	words.NewJudge(nil).Conclude(&m.Run, m.Trials)
 	for network, want := range map[string]struct {
 		low, high float64
 		verdict   string
@@ -82,7 +84,7 @@ func TestExactIntervalIsTheRangeOverSeeds(t *testing.T) {
 // Two seeds make no range.
 func TestExactNeedsThreeSeeds(t *testing.T) {
 	m := counted(map[string][]float64{"bridge": {1.10, 1.12}})
-	NewJudge(nil).Conclude(&m.Run, m.Trials)
+	words.NewJudge(nil).Conclude(&m.Run, m.Trials)
 	if d := find(t, m.Run.Deltas, "bridge", "p50"); d.RatioLow != nil || d.Verdict != "unresolved" || d.Need != 3 {
 		t.Errorf("%+v", d)
 	}
@@ -93,7 +95,7 @@ func TestExactNeedsThreeSeeds(t *testing.T) {
 func TestExactComparisonFindsHalfAPercent(t *testing.T) {
 	before := counted(map[string][]float64{"bridge": {1.1, 1.1002, 1.1001}, "macvlan": {1.01, 1.01, 1.01}, "vxlan": {1.3, 1.301, 1.299}, "routed": {1.2, 1.2, 1.2}})
 	after := counted(map[string][]float64{"bridge": {1.1055, 1.1057, 1.1056}, "macvlan": {1.0105, 1.0105, 1.0105}, "vxlan": {1.302, 1.303, 1.301}, "routed": {1.194, 1.194, 1.194}})
-	c := NewJudge(nil).Compare(before, after, Comparing{})
+	c := words.NewJudge(nil).Compare(before, after, insight.Comparing{})
 	if !c.Exact || c.Margin != result.ExactMargin || c.Verdict != "regressed" {
 		t.Errorf("exact %v, margin %v, verdict %s", c.Exact, c.Margin, c.Verdict)
 	}
@@ -102,7 +104,7 @@ func TestExactComparisonFindsHalfAPercent(t *testing.T) {
 			t.Errorf("%s: %s, want %s", network, got, want)
 		}
 	}
-	if same := NewJudge(nil).Compare(before, before, Comparing{}); same.Verdict != "unresolved" && same.Verdict != "same" {
+	if same := words.NewJudge(nil).Compare(before, before, insight.Comparing{}); same.Verdict != "unresolved" && same.Verdict != "same" {
 		t.Errorf("a run against itself: %s", same.Verdict)
 	}
 }
@@ -116,11 +118,11 @@ func TestExactClaims(t *testing.T) {
 	} {
 		m.Run.Claims = append(m.Run.Claims, result.Claim{ID: id, Expect: expect})
 	}
-	NewJudge(nil).Conclude(&m.Run, m.Trials)
+	words.NewJudge(nil).Conclude(&m.Run, m.Trials)
 	for _, c := range m.Run.Claims {
 		want := c.ID
 		if c.ID == "cpu" {
-			want = NotTested
+			want = insight.NotTested
 		}
 		if c.Verdict != want {
 			t.Errorf("%s: %s: %s", c.Expect, c.Verdict, c.Measured)

@@ -1,9 +1,10 @@
-package insight
+package insight_test
 
 import (
 	"math"
 	"testing"
 
+	"netdelta/insight"
 	"netdelta/result"
 )
 
@@ -26,7 +27,7 @@ func TestCut(t *testing.T) {
 		"none differs":     {ratios(1, 1, 1, 1, 1, 1, 1, 1), math.Inf(1)},
 		"beyond all means": {append(ratios(1.1, 1.1, 1.1, 1.1, 1.1, 1.1), result.Delta{Ratio: math.Inf(1)}), math.Inf(1)},
 	} {
-		if got := Cut(c.deltas); math.Abs(got-c.cut) > 1e-12 && got != c.cut {
+		if got := insight.Cut(c.deltas); math.Abs(got-c.cut) > 1e-12 && got != c.cut {
 			t.Errorf("%s: cut at %v, want %v", name, got, c.cut)
 		}
 	}

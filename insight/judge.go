@@ -5,7 +5,7 @@ import (
 	"netdelta/workload"
 )
 
-// Judge says what the trials of runs come to.
+// Judge draws conclusions from the trials of runs.
 type Judge struct {
 	headlines map[string]string        // by workload
 	defaults  map[string]result.Params // by workload
@@ -20,17 +20,27 @@ func NewJudge(workloads []workload.Workload) Judge {
 	return j
 }
 
-// Conclude fills in all that follows from a run's trials: deltas, the null check, checks, claims, advice.
-func (j Judge) Conclude(run *result.Run, trials []result.Trial) {
-	run.Deltas, run.Null, run.Checks = Deltas(run.Cells, trials, j.options(*run))
-	run.Effects = Effects(run.Cells, trials, j.options(*run))
+// Findings are what a run's trials show beside its figures.
+type Findings struct {
+	Checks []Check
+	Claims []Answer // in the order of Run.Claims
+	Advice []Advice
+}
+
+// Conclude fills in the figures that follow from a run's trials (deltas, null check, effects and what explains them), and returns
+// the findings, which package words puts in words.
+func (j Judge) Conclude(run *result.Run, trials []result.Trial) Findings {
+	var f Findings
+	o := j.options(*run)
+	run.Deltas, run.Null, f.Checks = Deltas(run.Cells, trials, o)
+	run.Effects = Effects(run.Cells, trials, o)
 	run.Paths = Paths(run.Cells, trials)
 	run.Links = Links(run.Cells, trials)
 	run.Services = Services(trials)
 	run.Splits, run.Replications = Splits(*run, trials), Replications(run.Cells, trials)
 	run.Correlations = Correlations(*run)
-	run.Claims = Claims(*run, trials, j.defaults, j.options(*run))
-	run.Advice = Advise(*run)
+	f.Claims, f.Advice = Claims(*run, trials, j.defaults, o), Advise(*run)
+	return f
 }
 
 // Settled tells which cells of a run that is under way need no further builds. Only headlines count, so the histograms need

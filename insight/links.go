@@ -1,9 +1,7 @@
 package insight
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"netdelta/result"
 	"netdelta/stats"
@@ -57,49 +55,4 @@ func usedOf(t *result.Trial, l result.LinkUse, rate float64) float64 {
 	}
 	const bits, seconds = 8, 1e9
 	return float64(l.Sent) * bits / (float64(span) / seconds) / rate
-}
-
-// Spread is one side of the links of a bond: how a cell's traffic was spread over them.
-type Spread struct {
-	Network string
-	// Load names the workload with its parameters and conditions.
-	Load  string
-	Bond  string
-	Links []result.LinkShare
-}
-
-// Spreads takes the links of each cell and bond together.
-func Spreads(links []result.LinkShare) []Spread {
-	var all []Spread
-	for i, l := range links {
-		if i == 0 || links[i-1].Cell != l.Cell || links[i-1].Bond != l.Bond {
-			all = append(all, Spread{
-				Network: l.Network, Load: Load(result.Setting{Workload: l.Workload, Params: l.Params, Placement: l.Placement}), Bond: l.Bond,
-			})
-		}
-		last := &all[len(all)-1]
-		last.Links = append(last.Links, l)
-	}
-	return all
-}
-
-// Shares are those of the links, in their order: "97% 3%".
-func (s Spread) Shares() string {
-	return s.each(func(l result.LinkShare) float64 { return l.Share })
-}
-
-// Used is what each link used of its rate: "98% 3%", "" where links have no rate.
-func (s Spread) Used() string {
-	if !slices.ContainsFunc(s.Links, func(l result.LinkShare) bool { return l.Used > 0 }) {
-		return ""
-	}
-	return s.each(func(l result.LinkShare) float64 { return l.Used })
-}
-
-func (s Spread) each(value func(result.LinkShare) float64) string {
-	parts := make([]string, len(s.Links))
-	for i, l := range s.Links {
-		parts[i] = fmt.Sprintf("%.0f%%", 100*value(l))
-	}
-	return strings.Join(parts, " ")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -43,8 +44,8 @@ func TestLinks(t *testing.T) {
 	if !near(first.Used, 0.48) {
 		t.Errorf("the first link used %g of its rate, want 0.48", first.Used)
 	}
-	spreads := insight.Spreads(got)
-	if len(spreads) != 1 || spreads[0].Shares() != "60% 40%" || spreads[0].Used() != "48% 32%" {
+	spreads := words.Spreads(got)
+	if len(spreads) != 1 || spreads[0].Shares != "60% 40%" || spreads[0].Used != "48% 32%" {
 		t.Errorf("spreads: %+v", spreads)
 	}
 }

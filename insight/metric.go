@@ -41,7 +41,7 @@ func metrics() []metric {
 		latency("mean", func(b *result.Bursts) []float64 { return b.Mean }),
 		latency("min", func(b *result.Bursts) []float64 { return b.Min }),
 		{
-			name: metricRate, unit: unitPerSecond, better: "higher",
+			name: metricRate, unit: "1/s", better: "higher",
 			bursts: func(b *result.Bursts) []float64 { return b.Rate },
 		},
 		{

@@ -2,37 +2,43 @@ package insight
 
 import "netdelta/result"
 
-// Part is what a run has of one setting.
+// Part is what a run has of one setting, with what its verdicts rest on.
 type Part struct {
-	Setting result.Setting
-	// Run has the cells, deltas and null checks of the setting alone, and what the run's verdicts rest on.
-	Run result.Run
+	Setting            result.Setting
+	Cells              []result.Cell
+	Deltas, Null       []result.Delta
+	Confidence, Margin float64
+	Adaptive           bool
+	Exact              *result.Exact
 }
 
 // Parts splits a run by setting, in the order of its cells.
 func Parts(run result.Run) []Part {
 	var all []Part
 	at := map[result.Setting]int{}
-	of := func(s result.Setting) *result.Run {
+	of := func(s result.Setting) *Part {
 		i, known := at[s]
 		if !known {
 			i = len(all)
 			at[s] = i
-			all = append(all, Part{s, result.Run{Confidence: run.Confidence, Margin: run.Margin, Adaptive: run.Adaptive, Exact: run.Exact}})
+			all = append(all, Part{Setting: s, Confidence: run.Confidence, Margin: run.Margin, Adaptive: run.Adaptive, Exact: run.Exact})
 		}
-		return &all[i].Run
+		return &all[i]
 	}
 	for _, c := range run.Cells {
-		own := of(c.Setting())
-		own.Cells = append(own.Cells, c)
+		part := of(c.Setting())
+		part.Cells = append(part.Cells, c)
 	}
 	for _, n := range run.Null {
-		own := of(n.Setting())
-		own.Null = append(own.Null, n)
+		part := of(n.Setting())
+		part.Null = append(part.Null, n)
 	}
 	for _, d := range run.Deltas {
-		own := of(d.Setting())
-		own.Deltas = append(own.Deltas, d)
+		part := of(d.Setting())
+		part.Deltas = append(part.Deltas, d)
 	}
 	return all
 }
+
+// Headlines are the headline deltas of the part, the cheapest network first.
+func (p Part) Headlines() []result.Delta { return Headlines(p.Deltas, p.Setting) }

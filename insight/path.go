@@ -1,10 +1,7 @@
 package insight
 
 import (
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"netdelta/result"
 	"netdelta/unit"
@@ -43,15 +40,15 @@ func Paths(cells []result.Cell, trials []result.Trial) []result.PathProof {
 // What a trial without a proof lacks.
 const (
 	unproved = "no proof: this testbed does not show its devices"
-	unseen   = "no proof: the target is not netdelta's, and nobody looks where its packets arrive"
-	mounted  = "no proof: there is no server; volumes are mounted by the nodes, and what they send is not the pods'"
+	external = "no proof: the target is external, so nothing watches where its packets arrive"
+	mounted  = "no proof: volumes are mounted by the nodes, so pods have no server"
 )
 
 // without is what a trial with these parameters lacks that has no proof.
 func without(p result.Params) string {
 	switch {
 	case p.Target != "":
-		return unseen
+		return external
 	case p.StorageClass != "":
 		return mounted
 	}
@@ -78,37 +75,11 @@ func note(sum *result.PathProof, p *result.Path, lacks string) {
 	}
 }
 
-// way names the devices that a network says its packets cross: "pod0/eth0 > node0/veth0 > ...".
-func way(p result.Path) string {
+// devicesOf are the devices that a network says its packets cross.
+func devicesOf(p result.Path) []string {
 	var devices []string
 	for _, h := range p.Hops {
-		if n := len(devices); n == 0 || devices[n-1] != h.Device {
-			devices = append(devices, h.Device)
-		}
+		devices = append(devices, h.Device)
 	}
-	return strings.Join(devices, " > ")
-}
-
-// ProvedWords sum up how many trials were proved to have gone the way that their networks say, and what some proofs lack. They are
-// "" where nothing was measured.
-func ProvedWords(proofs []result.PathProof) string {
-	proved, trials, weak := 0, 0, map[string]int{}
-	for _, proof := range proofs {
-		proved += proof.Proved
-		trials += proof.Trials
-		for _, w := range proof.Weak {
-			weak[w] += proof.Trials
-		}
-	}
-	if trials == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("%d of %d trials proved by the counters of every device", proved, trials)
-	if len(weak) == 0 {
-		return text + " and a sample of packets"
-	}
-	for _, w := range slices.Sorted(maps.Keys(weak)) {
-		text += fmt.Sprintf("; weaker in %d: %s", weak[w], w)
-	}
-	return text
+	return slices.Compact(devices)
 }

@@ -1,9 +1,10 @@
-package insight
+package insight_test
 
 import (
 	"strings"
 	"testing"
 
+	"netdelta/insight"
 	"netdelta/result"
 )
 
@@ -18,7 +19,7 @@ func astray(t *result.Trial) {
 func TestMisroutedTrialsEnterNoDelta(t *testing.T) {
 	w := usual()
 	trials := w.trials(t)
-	clean, _, _ := Deltas(w.cells(), trials, Options{})
+	clean, _, _ := insight.Deltas(w.cells(), trials, insight.Options{})
 	spoiled := 0
 	for i := range trials {
 		if trials[i].Cell == "vxlan" && trials[i].Build < 2 || trials[i].Cell == "host" && trials[i].Build == 5 {
@@ -29,7 +30,7 @@ func TestMisroutedTrialsEnterNoDelta(t *testing.T) {
 			}
 		}
 	}
-	deltas, _, checks := Deltas(w.cells(), trials, Options{})
+	deltas, _, checks := deltasOf(w.cells(), trials, insight.Options{})
 	if len(deltas) != len(clean) {
 		t.Fatalf("%d deltas, %d without misrouted trials", len(deltas), len(clean))
 	}
@@ -37,13 +38,13 @@ func TestMisroutedTrialsEnterNoDelta(t *testing.T) {
 		if d.Ratio > 2 {
 			t.Errorf("%s of %s is %.2f: a misrouted trial is in it", d.Metric, d.Network, d.Ratio)
 		}
-		if d.Network == "vxlan" && (d.Excluded[Misrouted] != 2 || d.Blocks != w.builds-2) {
+		if d.Network == "vxlan" && (d.Excluded[insight.Misrouted] != 2 || d.Blocks != w.builds-2) {
 			t.Errorf("vxlan has %d builds and leaves out %v, want %d and 2 misrouted", d.Blocks, d.Excluded, w.builds-2)
 		}
 	}
 	named := 0
 	for _, c := range checks {
-		if c.Check == CheckPath && !c.OK && strings.Contains(c.Observed, "node0/eth1") && c.Expected == "node0/eth0 > node1/eth0" {
+		if c.Check == insight.CheckPath && !c.OK && strings.Contains(c.Observed, "node0/eth1") && c.Expected == "node0/eth0 > node1/eth0" {
 			named++
 		}
 	}
@@ -54,8 +55,8 @@ func TestMisroutedTrialsEnterNoDelta(t *testing.T) {
 
 // TestPathsWithoutAServer: why nothing could be proved is told by what was measured.
 func TestPathsWithoutAServer(t *testing.T) {
-	for want, p := range map[string]result.Params{unproved: {}, unseen: {Target: "http://web/"}, mounted: {StorageClass: "fast"}} {
-		proofs := Paths([]result.Cell{{ID: "c", Network: "pod", Params: p}}, []result.Trial{{Cell: "c"}})
+	for want, p := range map[string]result.Params{insight.Unproved: {}, insight.External: {Target: "http://web/"}, insight.Mounted: {StorageClass: "fast"}} {
+		proofs := insight.Paths([]result.Cell{{ID: "c", Network: "pod", Params: p}}, []result.Trial{{Cell: "c"}})
 		if len(proofs) != 1 || proofs[0].Proved != 0 || len(proofs[0].Weak) != 1 || proofs[0].Weak[0] != want {
 			t.Errorf("got %+v, want %q", proofs, want)
 		}
@@ -76,7 +77,7 @@ func TestPathsCountWhatIsProved(t *testing.T) {
 			trials[i].Path = nil
 		}
 	}
-	for _, p := range Paths(w.cells(), trials) {
+	for _, p := range insight.Paths(w.cells(), trials) {
 		want := result.PathProof{Trials: w.builds, Proved: w.builds}
 		weak := ""
 		switch p.Network {
@@ -87,7 +88,7 @@ func TestPathsCountWhatIsProved(t *testing.T) {
 		case "vxlan":
 			weak = "no packet sample"
 		case "macvlan":
-			want.Proved, weak = 0, unproved
+			want.Proved, weak = 0, insight.Unproved
 		}
 		if p.Trials != want.Trials || p.Proved != want.Proved || strings.Join(p.Weak, "|") != weak {
 			t.Errorf("%s: %d of %d proved, weak %q; want %d of %d, %q", p.Network, p.Proved, p.Trials, p.Weak, want.Proved, want.Trials, weak)

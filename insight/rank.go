@@ -1,80 +1,35 @@
 package insight
 
 import (
-	"fmt"
 	"math"
 
 	"netdelta/result"
-	"netdelta/stats"
 )
 
-// slower ranks the networks that are worse than the baseline, as far as their intervals tell them apart. rest says that
-// other networks were spoken of before.
-func slower(deltas []result.Delta, rest bool) []string {
-	switch len(deltas) {
-	case 0:
-		return nil
-	case 1:
-		return []string{one(deltas[0])}
-	}
+// Ranking orders networks as far as their intervals tell them apart.
+type Ranking struct {
+	// All are the networks, the cheapest first.
+	All []result.Delta
+	// Least are those of which none is known to cost less, Most those of which none is known to cost more. If no network can
+	// be told from any other, all are in Least.
+	Least, Most []result.Delta
+	// Ties are groups of two or more whose intervals overlap: Least, Most, then the others. It is empty if all are in Least.
+	Ties [][]result.Delta
+}
+
+// rankingOf ranks networks that are worse than the baseline.
+func rankingOf(deltas []result.Delta) Ranking {
 	least, most, others := extremes(deltas)
+	r := Ranking{All: deltas, Least: least, Most: most}
 	if len(least) == len(deltas) {
-		verb := "cost more than"
-		if higherBetter(deltas[0]) {
-			verb = "lose against"
-		}
-		return []string{fmt.Sprintf("%s %s %s %s, but can't be told apart at this budget",
-			list(names(deltas)), verb, deltas[0].Baseline, span(deltas))}
+		return r
 	}
-	verb := func(n int) string {
-		if higherBetter(deltas[0]) {
-			return agree(n, "loses", "lose")
-		}
-		return agree(n, "costs", "cost")
-	}
-	lead := ""
-	if rest {
-		lead = "of the others, "
-	}
-	ranking := fmt.Sprintf("%s%s %s the least %s and %s the most %s",
-		lead, list(names(least)), verb(len(least)), sizes(least), list(names(most)), sizes(most))
-	var alike []string
 	for _, group := range append([][]result.Delta{least, most}, cliques(others)...) {
 		if len(group) > 1 {
-			alike = append(alike, list(names(group)))
+			r.Ties = append(r.Ties, group)
 		}
 	}
-	all := []string{ranking}
-	if len(alike) > 0 {
-		clause := alike[0] + " can't be told apart at this budget"
-		for _, group := range alike[1:] {
-			clause += ", nor can " + group
-		}
-		all = append(all, clause)
-	}
-	return all
-}
-
-// one speaks of a single network that is worse than the baseline.
-func one(d result.Delta) string {
-	name := Name(d.Network, d.Path)
-	switch {
-	case d.Ratio == 0:
-		return fmt.Sprintf("%s is worse than %s by %s", name, d.Baseline, Difference(Unit(d), d.Difference)[1:])
-	case higherBetter(d):
-		return fmt.Sprintf("%s loses %s against %s (%s)", name, Percent(d.Ratio)[1:], d.Baseline, Difference(Unit(d), d.Difference))
-	}
-	return fmt.Sprintf("%s costs %s more than %s (%s)", name, Percent(d.Ratio)[1:], d.Baseline, Difference(Unit(d), d.Difference))
-}
-
-func higherBetter(d result.Delta) bool { return d.Better == string(stats.HigherBetter) }
-
-// sizes is the size of one delta or the span of several.
-func sizes(deltas []result.Delta) string {
-	if len(deltas) == 1 {
-		return size(deltas[0])
-	}
-	return span(deltas)
+	return r
 }
 
 // extremes are the networks of which none is known to cost less, those of which none is known to cost more, and the

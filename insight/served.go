@@ -9,41 +9,18 @@ import (
 	"netdelta/result"
 )
 
-// Unwell begins the reason of a burst that was left out since a daemon behind it was ill.
+// Unwell begins the reason of a burst that was left out because a daemon that serves it failed.
 const Unwell = "service unwell"
 
-// served are the checks of what stands behind a trial's transactions: did they fail, was the disk what bounded them, were the
-// daemons well.
-func (s *summary) served() []result.Check {
-	t := s.trial
-	var checks []result.Check
-	add := func(name, expected, observed string) {
-		checks = append(checks, result.Check{Trial: t.ID(), Check: name, Expected: expected, Observed: observed})
-	}
-	if failed, of := failures(t); failed > 0 {
-		add(CheckErrors, "0 errors", fmt.Sprintf("%d of %d", failed, of))
-	}
-	if b := t.Bound; b != nil && b.By == result.BoundDisk {
-		observed := fmt.Sprintf("%.0f%% of what the disk does without a network", 100*b.Disk)
-		if t.Disk != nil {
-			observed += fmt.Sprintf(" (%s operations/s)", digits(t.Disk.Rate))
-		}
-		add(CheckDisk, "a disk that is not the bottleneck", observed)
-	}
-	ailments := map[string]int{}
-	for _, reason := range t.Bursts.Disturbed {
-		if strings.HasPrefix(reason, Unwell) {
-			ailments[strings.TrimPrefix(strings.TrimPrefix(reason, Unwell), ": ")]++
+// unwellServices counts the bursts that were left out because a daemon failed, by what was wrong with it.
+func unwellServices(b result.Bursts) map[string]int {
+	found := map[string]int{}
+	for _, reason := range b.Disturbed {
+		if why, ok := strings.CutPrefix(reason, Unwell); ok {
+			found[strings.TrimPrefix(why, ": ")]++
 		}
 	}
-	var found []string
-	for _, ailment := range slices.Sorted(maps.Keys(ailments)) {
-		found = append(found, fmt.Sprintf("%s (%d bursts)", ailment, ailments[ailment]))
-	}
-	if len(found) > 0 {
-		add(CheckServices, "services that are well", strings.Join(found, "; "))
-	}
-	return checks
+	return found
 }
 
 // failures are the transactions of a trial that failed, of so many that were begun: those of the trial as a whole, or where

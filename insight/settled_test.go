@@ -1,9 +1,10 @@
-package insight
+package insight_test
 
 import (
 	"math"
 	"testing"
 
+	"netdelta/insight"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -18,7 +19,7 @@ func TestWhatIsSettledHasItsVerdict(t *testing.T) {
 		w.networks = []string{"a", "b", "c", "d", "e", "f"}
 		w.logs = map[string]float64{"a": math.Log(0.75), "b": math.Log(0.87), "c": math.Log(0.93), "d": math.Log(0.99), "e": 0, "f": math.Log(1.025)}
 		w.buildSD = 0.012
-		o := Options{Sequential: true, Seed: seed}
+		o := insight.Options{Sequential: true, Seed: seed}
 		cells, all := w.cells(), w.trials(t)
 		var kept []result.Trial
 		settled := map[string]bool{}
@@ -37,7 +38,7 @@ func TestWhatIsSettledHasItsVerdict(t *testing.T) {
 				}
 			}
 			before := settled
-			settled = Settled(cells, kept, o)
+			settled = insight.Settled(cells, kept, o)
 			for cell, known := range before {
 				if known && !settled[cell] {
 					waited++
@@ -48,9 +49,9 @@ func TestWhatIsSettledHasItsVerdict(t *testing.T) {
 			continue
 		}
 		stopped++
-		deltas, _, _ := Deltas(cells, kept, o)
-		for _, d := range Headlines(deltas, cells[0].Setting()) {
-			if low, high := costRange(d); d.Verdict == string(stats.Unresolved) && (low > 0 || high < 0) && *d.PAdjusted > o.stats(metrics()[0]).ClaimLevel() {
+		deltas, _, _ := insight.Deltas(cells, kept, o)
+		for _, d := range insight.Headlines(deltas, cells[0].Setting()) {
+			if low, high := insight.CostRange(d); d.Verdict == string(stats.Unresolved) && (low > 0 || high < 0) && *d.PAdjusted > insight.ClaimLevel(o) {
 				t.Errorf("seed %d: %s is %.3f [%.3f, %.3f] over %d builds, settled and unresolved (p %.4f)",
 					seed, d.Network, d.Ratio, *d.RatioLow, *d.RatioHigh, d.Blocks, *d.PAdjusted)
 			}

@@ -58,15 +58,15 @@ func tables(cells []result.Cell) []table {
 	var all []table
 	for _, part := range Parts(result.Run{Cells: cells}) {
 		t := table{setting: part.Setting}
-		for i, c := range part.Run.Cells {
+		for i, c := range part.Cells {
 			if c.Unsupported != "" || c.Skipped != "" {
 				continue
 			}
 			switch c.Role {
 			case result.RoleBaseline:
-				t.baseline = &part.Run.Cells[i]
+				t.baseline = &part.Cells[i]
 			case result.RoleTwin:
-				t.twin = &part.Run.Cells[i]
+				t.twin = &part.Cells[i]
 			default:
 				t.cells = append(t.cells, c)
 			}

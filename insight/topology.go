@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -73,7 +74,7 @@ func (e Evidence) Ways(cells []result.Cell, known []network.Network) []Way {
 		}
 		members[r] = append(members[r], c.ID)
 	}
-	slices.SortStableFunc(order, func(a, b route) int { return rank(a.role) - rank(b.role) })
+	slices.SortStableFunc(order, func(a, b route) int { return cmp.Compare(a.role, b.role) })
 	byCell := map[string][]*result.Trial{}
 	for _, s := range e.sittings {
 		for cell, summary := range s {
@@ -93,13 +94,6 @@ func (e Evidence) Ways(cells []result.Cell, known []network.Network) []Way {
 		ways = append(ways, w)
 	}
 	return ways
-}
-
-func rank(r result.Role) int {
-	if r == result.RoleBaseline {
-		return 0
-	}
-	return 1
 }
 
 // plan fills in what the catalogue says of the network.

@@ -1,4 +1,4 @@
-package insight
+package insight_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -139,4 +141,13 @@ func show(deltas []result.Delta) string {
 			d.Network, d.Metric, d.Ratio, d.Verdict, d.Blocks, d.Rounds, d.Need, d.Excluded, d.Warnings)
 	}
 	return text
+}
+
+// deltasOf are insight.Deltas with the checks in words.
+func deltasOf(cells []result.Cell, trials []result.Trial, o insight.Options) (deltas, null []result.Delta, checks []result.Check) {
+	deltas, null, found := insight.Deltas(cells, trials, o)
+	for _, c := range found {
+		checks = append(checks, words.Check(c))
+	}
+	return deltas, null, checks
 }

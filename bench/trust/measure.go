@@ -10,9 +10,9 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/study"
-	"netdelta/insight"
 	"netdelta/internal/machine"
 	"netdelta/network"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed/lab"
 	"netdelta/workload/catalogue"
@@ -60,7 +60,7 @@ func measure(ctx context.Context, j job) (run result.Run, err error) {
 		return run, err
 	}
 	defer func() { err = errors.Join(err, config.Folder.Close()) }()
-	config.Progress, config.Judge = silence{}, insight.NewJudge(config.Workloads)
+	config.Progress, config.Judge = silence{}, words.NewJudge(config.Workloads)
 	return experiment.Run(ctx, config)
 }
 

@@ -17,10 +17,10 @@ import (
 	"netdelta/experiment/guest"
 	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
-	"netdelta/insight"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed/lab"
 	"netdelta/workload/catalogue"
@@ -97,7 +97,7 @@ func runs(t *testing.T, builds int, watch func(experiment.Status)) *inGuest {
 		if err != nil {
 			return err
 		}
-		c.Judge = insight.NewJudge(catalogue.Workloads())
+		c.Judge = words.NewJudge(catalogue.Workloads())
 		if watch != nil {
 			out = watched{out, watch}
 		}
@@ -126,7 +126,7 @@ func (nobody) Update(experiment.Status) {}
 // outside is the host's side of a program, with a run folder in dir.
 func outside(p guest.Program, dir string, request guest.Request) guest.Outside {
 	return guest.Outside{
-		Request: request, Program: p, Progress: nobody{}, Judge: insight.NewJudge(catalogue.Workloads()),
+		Request: request, Program: p, Progress: nobody{}, Judge: words.NewJudge(catalogue.Workloads()),
 		Open: func(*result.Run) (*result.Folder, error) {
 			if _, err := os.Stat(filepath.Join(dir, result.StudyFile)); err == nil {
 				return result.Open(dir)

@@ -12,9 +12,9 @@ import (
 	"netdelta/experiment"
 	"netdelta/experiment/guest"
 	"netdelta/experiment/plan"
-	"netdelta/insight"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload/catalogue"
@@ -51,7 +51,7 @@ func counting(t *testing.T, folder *result.Folder, in func(context.Context, gues
 			Cells: cells, Warmup: 2, Transactions: 20, PerInstruction: 2,
 			Testbed: testbed.Spec{Nodes: 2, PodsPerNode: 2, Link: testbed.Link{MTU: 1500}},
 		},
-		Guest: in, Parallel: 2, Folder: folder, Judge: insight.NewJudge(catalogue.Workloads()), Progress: func(int, int) {},
+		Guest: in, Parallel: 2, Folder: folder, Judge: words.NewJudge(catalogue.Workloads()), Progress: func(int, int) {},
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"netdelta/experiment/imported"
-	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -114,7 +114,7 @@ func TestFilesAreBuilds(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The catalogue of workloads would do, but its measured loops don't link with what a fuzzer adds.
-		insight.NewJudge([]workload.Workload{{Name: "tcp-rr", Headline: "p50"}}).Conclude(&in.Run, in.Trials)
+		words.NewJudge([]workload.Workload{{Name: "tcp-rr", Headline: "p50"}}).Conclude(&in.Run, in.Trials)
 		if len(in.Run.Deltas) != 1 {
 			t.Fatalf("%d deltas", len(in.Run.Deltas))
 		}
@@ -214,7 +214,7 @@ func TestPercentilesThatAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	insight.NewJudge([]workload.Workload{{Name: "tcp-rr", Headline: "p50"}}).Conclude(&in.Run, in.Trials)
+	words.NewJudge([]workload.Workload{{Name: "tcp-rr", Headline: "p50"}}).Conclude(&in.Run, in.Trials)
 	found := map[string]int{}
 	for _, d := range in.Run.Deltas {
 		found[d.Metric] = d.Blocks

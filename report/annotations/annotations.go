@@ -11,6 +11,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -47,22 +48,22 @@ func annotate(w *bufio.Writer, level, title, message string) {
 
 // subject names what has changed.
 func subject(c result.Change) string {
-	return insight.Name(c.Network, c.Path) + ", " + insight.Load(c.Setting()) + ", " + strings.ToLower(insight.Where(c.Placement))
+	return insight.Name(c.Network, c.Path) + ", " + words.Load(c.Setting()) + ", " + words.At(c.Placement)
 }
 
 // sentence says how far something changed, and what it costs now.
 func sentence(c result.Comparison, change result.Change) string {
-	return fmt.Sprintf("%s %s since %s %s: against %s it cost %s, and now %s.", change.Metric, insight.Amount(change), c.Old.Run,
-		between(change), change.Baseline, insight.Against(change.Old, change.Unit), insight.Against(change.New, change.Unit))
+	return fmt.Sprintf("%s %s since %s %s: against %s it cost %s, and now %s.", change.Metric, words.Amount(change), c.Old.Run,
+		between(change), change.Baseline, words.Against(change.Old, change.Unit), words.Against(change.New, change.Unit))
 }
 
 // between is the interval of a change.
 func between(c result.Change) string {
 	if c.ChangeLow != nil && c.ChangeHigh != nil {
-		return "[" + insight.Percent(*c.ChangeLow) + ", " + insight.Percent(*c.ChangeHigh) + "]"
+		return "[" + words.Percent(*c.ChangeLow) + ", " + words.Percent(*c.ChangeHigh) + "]"
 	}
 	if c.ShiftLow != nil && c.ShiftHigh != nil {
-		return "[" + insight.Difference(c.Unit, *c.ShiftLow) + ", " + insight.Difference(c.Unit, *c.ShiftHigh) + "]"
+		return "[" + words.Difference(c.Unit, *c.ShiftLow) + ", " + words.Difference(c.Unit, *c.ShiftHigh) + "]"
 	}
 	return "[no interval]"
 }

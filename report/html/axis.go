@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -130,7 +131,7 @@ const (
 func (a *axis) marks() []mark {
 	name := changeLabel
 	if a.key.linear {
-		name = func(v float64) string { return insight.Difference(a.key.unit, v) }
+		name = func(v float64) string { return words.Difference(a.key.unit, v) }
 	}
 	chosen := []mark{{a.scale.at(a.none()), name(a.none())}}
 	for _, t := range a.ticks() {

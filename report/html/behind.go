@@ -3,9 +3,9 @@ package html
 import (
 	"fmt"
 	"html/template"
-	"strings"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -17,10 +17,10 @@ func (p *page) Behind() bool {
 }
 
 // Services are the daemons that served, with what they took.
-func (p *page) Services() string { return insight.ServicesSay(p.Run.Services) }
+func (p *page) Services() string { return words.Services(p.Run.Services) }
 
 // SplitMeans says what the parts of a latency are.
-func (p *page) SplitMeans() string { return insight.SplitMeans() }
+func (p *page) SplitMeans() string { return words.SplitParts() }
 
 // splitRow is where the latency of a cell goes.
 type splitRow struct{ Load, Network, Total, Disk, Common, Added, Interval, RoundTrip string }
@@ -53,14 +53,14 @@ func (p *page) Splits() []splitRow {
 
 // inWords names a setting with its placement.
 func inWords(workload string, params result.Params, at result.Placement) string {
-	return insight.Load(result.Setting{Workload: workload, Params: params, Placement: at}) + ", " + strings.ToLower(insight.Where(at))
+	return words.Load(result.Setting{Workload: workload, Params: params, Placement: at}) + ", " + words.At(at)
 }
 
 // Replications are what clusters measured of themselves.
 func (p *page) Replications() []fact {
 	var all []fact
 	for _, r := range p.Run.Replications {
-		all = append(all, fact{insight.Name(r.Network, r.Path) + ", " + inWords(r.Workload, r.Params, r.Placement), insight.ReplicatedSays(r)})
+		all = append(all, fact{insight.Name(r.Network, r.Path) + ", " + inWords(r.Workload, r.Params, r.Placement), words.Replication(r)})
 	}
 	return all
 }
@@ -87,10 +87,10 @@ func (p *page) Correlations() []correlation {
 		if !ok || !fine {
 			continue
 		}
-		title := inWords(c.Workload, c.Params, c.Placement) + " against the " + insight.Raw(c)
+		title := inWords(c.Workload, c.Params, c.Placement) + " against the " + words.Raw(c)
 		all = append(all, correlation{
 			Title: title, Chart: p.dots(c, title, plane{x: across.room(0.08), y: up.room(0.08), height: correlationHeight}),
-			Caption: "Correlation " + insight.CorrelationSays(c) + ".",
+			Caption: "Correlation " + words.Correlation(c) + ".",
 		})
 	}
 	return all
@@ -99,7 +99,7 @@ func (p *page) Correlations() []correlation {
 // dots draws the networks of a correlation.
 func (p *page) dots(c result.Correlation, title string, on plane) template.HTML {
 	var d drawing
-	unitName := insight.Unit(result.Delta{Workload: c.Workload, Unit: c.Unit})
+	unitName := words.Unit(result.Delta{Workload: c.Workload, Unit: c.Unit})
 	on.open(&d, "networks", c.Unit, title, "A dot for each network: its raw figure to the right, what the application got done upwards, both logarithmic.")
 	on.grid(&d, on.y.logTicks(4), func(v float64) string { return valueLabel(c.Unit, v) })
 	on.uprights(&d, on.x.logTicks(6), func(v float64) string { return valueLabel(c.RawUnit, v) })

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -25,7 +25,7 @@ type besideNetwork struct {
 }
 
 // ExactSays is what a run that counts instructions counts, and what not; "" for any other.
-func (p *page) ExactSays() string { return insight.ExactSays(p.Run) }
+func (p *page) ExactSays() string { return words.ExactSays(p.Run) }
 
 // Beside is the exact run that was set beside this one, nil without one.
 func (p *page) Beside() *beside {
@@ -33,19 +33,19 @@ func (p *page) Beside() *beside {
 	if b == nil {
 		return nil
 	}
-	shown := &beside{Run: b.Run, Says: insight.BesideSays(*b)}
+	shown := &beside{Run: b.Run, Says: words.ExactComparison(*b)}
 	place := func(rank float64) string { return strconv.FormatFloat(rank, 'f', -1, 64) }
 	for _, s := range b.Settings {
 		one := besideSetting{
-			Load:  insight.Load(result.Setting{Workload: s.Workload, Params: s.Params, Placement: s.Placement}),
-			Where: insight.Where(s.Placement),
+			Load:  words.Load(result.Setting{Workload: s.Workload, Params: s.Params, Placement: s.Placement}),
+			Where: words.Where(s.Placement),
 		}
 		if s.Correlation != nil {
 			one.Correlation = fmt.Sprintf("%.2f", *s.Correlation)
 		}
 		for _, n := range s.Networks {
 			one.Networks = append(one.Networks, besideNetwork{
-				n.Network, insight.Percent(n.Native), place(n.NativeRank), unit.Ratio(n.Exact).PercentTo(2), place(n.ExactRank),
+				n.Network, words.Percent(n.Native), place(n.NativeRank), unit.Ratio(n.Exact).PercentTo(2), place(n.ExactRank),
 				fmt.Sprintf("%+.0f", n.Request), fmt.Sprintf("%+.0f", n.Response),
 			})
 		}

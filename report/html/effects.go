@@ -1,9 +1,8 @@
 package html
 
 import (
-	"strings"
-
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -49,10 +48,10 @@ func (p *page) effects() {
 	}
 	p.Axes += defs.html()
 	for i, t := range tables {
-		title, _, _ := strings.Cut(t.Heading(), " · ")
+		title := words.EffectHeading(t)
 		p.Effects = append(p.Effects, effect{
-			ID: "f" + number(float64(i)), Key: t.Setting, Title: title, Load: t.Load, Where: strings.ToLower(insight.Where(t.Setting.Placement)),
-			Open: i < effectsOpen, Says: t.Says, Forest: p.effectForest(t, axes),
+			ID: "f" + number(float64(i)), Key: t.Setting, Title: title, Load: words.Load(t.Open), Where: words.At(t.Setting.Placement),
+			Open: i < effectsOpen, Says: words.Effect(t), Forest: p.effectForest(t, axes),
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -192,7 +193,7 @@ func spendings(all []insight.Spending) figure {
 			if s.PerByte {
 				return strconv.FormatFloat(v, 'g', 3, 64) + " s"
 			}
-			return insight.Value("ns", v)
+			return words.Value("ns", v)
 		}
 		b := bar{Name: s.Name, Total: text(s.Total()), Client: text(s.Client), Server: text(s.Server), Kernel: text(s.Kernel)}
 		var d drawing

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -74,7 +75,7 @@ func (p *page) forestsOf(s *setting, axes map[metricKey]*axis, every bool) {
 	head := s.headline()
 	var metrics []string
 	by := map[string][]result.Delta{}
-	for _, d := range s.run.Deltas {
+	for _, d := range s.part.Deltas {
 		if by[d.Metric] == nil {
 			metrics = append(metrics, d.Metric)
 		}
@@ -107,10 +108,10 @@ func (p *page) forestsOf(s *setting, axes map[metricKey]*axis, every bool) {
 		}
 		s.Forests = append(s.Forests, f)
 		if metric == head {
-			s.Reference = first.Baseline + ": " + f.Label + " " + insight.BaselineValue(rows)
+			s.Reference = first.Baseline + ": " + f.Label + " " + words.BaselineValue(rows)
 		}
 	}
-	s.Others = others(s.run.Deltas, head)
+	s.Others = others(s.part.Deltas, head)
 }
 
 func compare(a, b float64) int {
@@ -179,12 +180,12 @@ func (a *axis) row(d result.Delta, null bool, floor float64) row {
 		r.Interval = "[" + precise(low, d) + ", " + precise(high, d) + "]"
 	}
 	if d.Ratio == 0 {
-		r.Change = insight.Difference(insight.Unit(d), d.Difference)
+		r.Change = words.Added(d)
 	} else {
 		r.Change = precise(d.Ratio, d) + "%"
-		r.Added = insight.Difference(insight.Unit(d), d.Difference)
+		r.Added = words.Added(d)
 	}
-	r.Value = insight.Value(insight.Unit(d), d.Value)
+	r.Value = words.Value(words.Unit(d), d.Value)
 	if null {
 		r.Name += " again"
 		r.Class, r.Verdict = "null", "null check"
@@ -207,7 +208,7 @@ func verdictClass(verdict string) string {
 
 // precise prints a ratio as a change in percent with so many decimals as its interval bears.
 func precise(ratio float64, d result.Delta) string {
-	decimals := insight.Decimals(ratio, d)
+	decimals := words.Decimals(ratio, d)
 	if math.Abs(ratio) >= 1000 {
 		return fmt.Sprintf("%+.3g", 100*(ratio-1))
 	}

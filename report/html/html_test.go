@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netdelta/insight"
 	"netdelta/report/reporttest"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -222,7 +222,7 @@ func odd(tb testing.TB) map[string]struct {
 	begun := usualRun
 	begun.Ended, begun.Finished = "running", time.Time{}
 	half := usualTrials[:len(usualTrials)*2/3]
-	insight.NewJudge(nil).Conclude(&begun, half)
+	words.NewJudge(nil).Conclude(&begun, half)
 	nothing := usualRun
 	nothing.Deltas, nothing.Null, nothing.Advice, nothing.Ended = nil, nil, nil, "failed"
 	lossy, lossyTrials := losing(tb)
@@ -251,7 +251,7 @@ func losing(tb testing.TB) (result.Run, []result.Trial) {
 		t.Sent, t.Lost = 100_000, int64(10*i%70)
 		t.Bursts.P50, t.Bursts.P90, t.Bursts.Min, t.Bursts.Mean, t.Bursts.P99, t.Bursts.Split = nil, nil, nil, nil, nil, nil
 	}
-	insight.NewJudge(nil).Conclude(&run, trials)
+	words.NewJudge(nil).Conclude(&run, trials)
 	return run, trials
 }
 

@@ -1,6 +1,6 @@
 package html
 
-import "netdelta/insight"
+import "netdelta/report/words"
 
-// Spreads are how traffic was spread over the links of bonds, for the page.
-func (p *page) Spreads() []insight.Spread { return insight.Spreads(p.Run.Links) }
+// Spreads are how traffic was spread over the links of bonds.
+func (p *page) Spreads() []words.Spread { return words.Spreads(p.Run.Links) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -46,7 +47,7 @@ func (p *page) banners() []banner {
 	for _, n := range p.Run.Null {
 		if n.Headline && n.Ratio > 0 && (n.Verdict == string(stats.Slower) || n.Verdict == string(stats.Faster)) {
 			add("warn", "The null check failed in %s, %s: there %s differs from itself (%s) by more than chance. Take changes of that size with doubt.",
-				insight.Load(n.Setting()), strings.ToLower(insight.Where(n.Placement)), n.Baseline, insight.Percent(n.Ratio))
+				words.Load(n.Setting()), words.At(n.Placement), n.Baseline, words.Percent(n.Ratio))
 		}
 	}
 	return all
@@ -76,13 +77,13 @@ func (p *page) cards() []card {
 
 // extreme is the card of the cheapest or the dearest network.
 func extreme(label string, d result.Delta) card {
-	note := fmt.Sprintf("%s of %s: %s, %s", insight.Difference(insight.Unit(d), d.Difference), metricLabel(d.Metric, d.Unit),
-		insight.Load(d.Setting()), strings.ToLower(insight.Where(d.Placement)))
+	note := fmt.Sprintf("%s of %s: %s, %s", words.Added(d), metricLabel(d.Metric, d.Unit),
+		words.Load(d.Setting()), words.At(d.Placement))
 	if d.Verdict == string(stats.Unresolved) {
 		note += "; unresolved"
 	}
 	return card{
-		Label: label, Value: insight.Name(d.Network, d.Path) + " " + insight.Percent(d.Ratio), Class: verdictClass(d.Verdict), Note: note,
+		Label: label, Value: insight.Name(d.Network, d.Path) + " " + words.Percent(d.Ratio), Class: verdictClass(d.Verdict), Note: note,
 	}
 }
 
@@ -303,10 +304,10 @@ func (p *page) glance() glance {
 
 // cellOf prints a change, in brackets where it is not known to be one, on a ground that is the darker the more it costs.
 func cellOf(d result.Delta) glanceCell {
-	text := insight.Difference(insight.Unit(d), d.Difference)
+	text := words.Added(d)
 	strength := 0
 	if d.Ratio > 0 {
-		text = insight.Percent(d.Ratio)
+		text = words.Percent(d.Ratio)
 		cost := insight.Cost(d)
 		for _, limit := range []float64{0.05, 0.15, 0.35, 0.7} {
 			if math.Abs(cost) > limit {

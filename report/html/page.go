@@ -3,12 +3,12 @@ package html
 import (
 	"html/template"
 	"slices"
-	"strings"
 
 	"netdelta/insight"
 	where "netdelta/insight/hops"
 	"netdelta/network"
 	"netdelta/report/hops"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -79,7 +79,7 @@ type setting struct {
 	Others    matrix
 	Missing   []absence
 
-	run result.Run // the part of the run that is about this setting
+	part insight.Part
 }
 
 // newPage makes a page of a run.
@@ -98,7 +98,7 @@ func newPage(run result.Run, trials []result.Trial) *page {
 	evidence := insight.Gather(run.Cells, trials)
 	drawn := 0
 	for _, s := range p.Settings {
-		if len(s.run.Null)+len(s.run.Deltas) == 0 && len(trials) == 0 {
+		if len(s.part.Null)+len(s.part.Deltas) == 0 && len(trials) == 0 {
 			continue
 		}
 		if drawn == figuresMost {
@@ -119,26 +119,23 @@ func settings(run result.Run) []*setting {
 	var all []*setting
 	for i, part := range insight.Parts(run) {
 		s := &setting{
-			ID: "s" + number(float64(i)), Key: part.Setting, Load: insight.Load(part.Setting),
-			Where: strings.ToLower(insight.Where(part.Setting.Placement)), Open: i < openMost, run: part.Run,
+			ID: "s" + number(float64(i)), Key: part.Setting, Load: words.Load(part.Setting),
+			Where: words.At(part.Setting.Placement), Open: i < openMost, part: part,
 		}
-		if says := insight.Conclude(s.run); len(says) > 0 {
-			s.Says = says[0].Says
-		}
-		s.Bounded = insight.Bounded(s.run)
+		s.Says, s.Bounded = words.Conclusion(insight.Conclude(part)), words.Bounded(part.Bounds())
 		all = append(all, s)
 	}
 	return all
 }
 
 // headlines are the deltas of the setting's headline metric, the cheapest first.
-func (s *setting) headlines() []result.Delta { return insight.Headlines(s.run.Deltas, s.Key) }
+func (s *setting) headlines() []result.Delta { return s.part.Headlines() }
 
 // null is the null check of a metric, nil if there is none.
 func (s *setting) null(metric string) *result.Delta {
-	for i, n := range s.run.Null {
+	for i, n := range s.part.Null {
 		if n.Metric == metric {
-			return &s.run.Null[i]
+			return &s.part.Null[i]
 		}
 	}
 	return nil
@@ -146,7 +143,7 @@ func (s *setting) null(metric string) *result.Delta {
 
 // headline is the name of the setting's headline metric, "" if nothing was measured.
 func (s *setting) headline() string {
-	for _, all := range [][]result.Delta{s.run.Deltas, s.run.Null} {
+	for _, all := range [][]result.Delta{s.part.Deltas, s.part.Null} {
 		for _, d := range all {
 			if d.Headline {
 				return d.Metric

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"netdelta/insight"
 	"netdelta/report/browsertest"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -106,6 +106,6 @@ func folder(t *testing.T, dir string) (result.Run, []result.Trial, []byte) {
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	insight.NewJudge(nil).Conclude(&run, contents.Trials)
+	words.NewJudge(nil).Conclude(&run, contents.Trials)
 	return run, contents.Trials, study
 }

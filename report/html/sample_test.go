@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"netdelta/insight"
 	"netdelta/network"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -59,14 +59,14 @@ func (w world) cells() []result.Cell {
 	for _, s := range w.loads {
 		cell := func(name string, role result.Role) result.Cell {
 			c := result.Cell{
-				ID: name + "/" + string(s.Placement) + "/" + insight.Load(s), Network: name, Placement: s.Placement, Path: "pod",
+				ID: name + "/" + string(s.Placement) + "/" + words.Load(s), Network: name, Placement: s.Placement, Path: "pod",
 				Workload: s.Workload, Params: s.Params, Role: role,
 			}
 			if name == "bridge-nat" {
 				c.Path = "nodeport"
 			}
 			if role == result.RoleTwin {
-				c.ID = name + "+twin/" + string(s.Placement) + "/" + insight.Load(s)
+				c.ID = name + "+twin/" + string(s.Placement) + "/" + words.Load(s)
 			}
 			return c
 		}
@@ -103,7 +103,7 @@ func (w world) run(tb testing.TB) (result.Run, []result.Trial) {
 		Cells: w.cells(),
 	}
 	trials := w.trials(tb, run.Cells)
-	insight.NewJudge(nil).Conclude(&run, trials)
+	words.NewJudge(nil).Conclude(&run, trials)
 	run.Claims = claims()
 	return run, trials
 }
@@ -261,7 +261,7 @@ func spoil(run *result.Run, trials []result.Trial) []result.Trial {
 		Findings: []string{"node0/eth1 carried 12,034 packets that node0/eth0 should have carried"},
 		Stray:    []result.PathHop{{Device: "node0/eth1", Packets: 12_034}},
 	}
-	insight.NewJudge(nil).Conclude(run, trials)
+	words.NewJudge(nil).Conclude(run, trials)
 	run.Checks = append(run.Checks,
 		result.Check{Trial: find("routed", 4).ID(), Check: "stalls", Expected: "no second without traffic", Observed: "1.0 s without traffic at 2.0 s"},
 		result.Check{Trial: find("macvlan", 1).ID(), Check: "path", OK: true, Expected: "packets on pod0/eth0", Observed: "12034 packets"})

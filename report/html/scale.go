@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"netdelta/insight"
+	"netdelta/report/words"
 )
 
 // scale maps values to an axis: 0 is its beginning, 1 its end.
@@ -154,7 +154,7 @@ func changeLabel(ratio float64) string {
 
 // valueLabel prints a round value on an axis, without digits that say nothing.
 func valueLabel(unitName string, v float64) string {
-	text := insight.Value(unitName, v)
+	text := words.Value(unitName, v)
 	number, rest, _ := strings.Cut(text, " ")
 	if strings.Contains(number, ".") {
 		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -165,7 +166,7 @@ func (p *page) coursePanel(all *drawing, s *setting, d insight.Drift, timeline s
 	ticks := on.y.changeTicks
 	if d.Linear {
 		kind, ticks = "differences", on.y.linearTicks
-		name = func(v float64) string { return insight.Difference(d.Unit, v) }
+		name = func(v float64) string { return words.Difference(d.Unit, v) }
 	}
 	on.open(all, kind, d.Unit, "Each network against the baseline, build by build: "+s.Title(),
 		"A line for each network with a dot for each build; what moves baseline and network alike has dropped out.")
@@ -216,8 +217,8 @@ func driftCaption(s *setting, d insight.Drift, level []float64, beyond int) stri
 		return "No reading of the baseline counts."
 	}
 	metric := metricLabel(d.Metric, d.Unit)
-	text := fmt.Sprintf("Above: %s of %s by itself, between %s and %s over the run.", metric, baselineName(s.run.Cells),
-		insight.Value(d.Unit, slices.Min(level)), insight.Value(d.Unit, slices.Max(level)))
+	text := fmt.Sprintf("Above: %s of %s by itself, between %s and %s over the run.", metric, baselineName(s.part.Cells),
+		words.Value(d.Unit, slices.Min(level)), words.Value(d.Unit, slices.Max(level)))
 	if beyond > 0 {
 		text += fmt.Sprintf(" %s beyond the picture and stand at its edge.", lie(beyond))
 	}

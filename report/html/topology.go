@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -43,16 +44,16 @@ func (p *page) ways(all []insight.Way) []place {
 	for _, s := range p.Settings {
 		for _, d := range s.headlines() {
 			key := on{insight.Name(d.Network, d.Path), d.Placement}
-			c := cost{Load: s.Load, Metric: metricLabel(d.Metric, d.Unit), Difference: insight.Difference(insight.Unit(d), d.Difference), Class: verdictClass(d.Verdict)}
+			c := cost{Load: s.Load, Metric: metricLabel(d.Metric, d.Unit), Difference: words.Added(d), Class: verdictClass(d.Verdict)}
 			if d.Ratio > 0 {
-				c.Change = insight.Percent(d.Ratio)
+				c.Change = words.Percent(d.Ratio)
 			}
 			costs[key] = append(costs[key], c)
 		}
 	}
 	var places []place
 	for _, placement := range []result.Placement{result.CrossNode, result.SameNode} {
-		here := place{Placement: placement, Title: insight.Where(placement)}
+		here := place{Placement: placement, Title: words.Where(placement)}
 		for _, w := range all {
 			if w.Placement != placement {
 				continue
@@ -121,7 +122,7 @@ func drawWay(w insight.Way) template.HTML {
 		height = nodeBottom + 76
 	}
 	d.put(`<svg class="way" viewBox="0 0 %d %d" width="%d" height="%d"`, wayWidth, height, wayWidth, height)
-	d.WriteString(` role="img"><title>` + template.HTMLEscapeString("The way of a request in "+w.Name+", "+strings.ToLower(insight.Where(w.Placement))) + "</title><desc>" +
+	d.WriteString(` role="img"><title>` + template.HTMLEscapeString("The way of a request in "+w.Name+", "+words.At(w.Placement)) + "</title><desc>" +
 		template.HTMLEscapeString(spell(w)) + "</desc>")
 	if turn.across {
 		d.put(`<rect class="node" x="2" y="%d" width="%d" height="%d" rx="8"/>`, wayTop, columnWidth+6, nodeBottom-wayTop)

@@ -13,6 +13,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -184,8 +185,8 @@ func changes(c result.Comparison) []testCase {
 	var cases []testCase
 	for _, change := range insight.Judged(c) {
 		t := testCase{Name: clean(title(change.Network, change.Path, change.Setting(), change.Metric))}
-		says := fmt.Sprintf("%s: %s since %s; against %s it cost %s, and now %s", change.Verdict, insight.Amount(change), c.Old.Run,
-			change.Baseline, insight.Against(change.Old, change.Unit), insight.Against(change.New, change.Unit))
+		says := fmt.Sprintf("%s: %s since %s; against %s it cost %s, and now %s", change.Verdict, words.Amount(change), c.Old.Run,
+			change.Baseline, words.Against(change.Old, change.Unit), words.Against(change.New, change.Unit))
 		switch stats.Verdict(change.Verdict) {
 		case stats.Regressed:
 			t.Failure = newFailure(change.Verdict, says)
@@ -209,5 +210,5 @@ func changes(c result.Comparison) []testCase {
 
 // title names a delta.
 func title(network, path string, s result.Setting, metric string) string {
-	return insight.Name(network, path) + ", " + insight.Load(s) + ", " + strings.ToLower(insight.Where(s.Placement)) + ": " + metric
+	return insight.Name(network, path) + ", " + words.Load(s) + ", " + words.At(s.Placement) + ": " + metric
 }

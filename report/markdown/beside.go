@@ -3,9 +3,8 @@ package markdown
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
-	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -16,17 +15,17 @@ func (d *document) beside(b *result.Beside) {
 		return
 	}
 	d.paragraph("## Instructions beside time")
-	d.paragraph("The same networks in the exact run " + escape(b.Run) + ", which counts instructions. " + escape(insight.BesideSays(*b)))
+	d.paragraph("The same networks in the exact run " + escape(b.Run) + ", which counts instructions. " + escape(words.ExactComparison(*b)))
 	for _, s := range b.Settings {
 		setting := result.Setting{Workload: s.Workload, Params: s.Params, Placement: s.Placement}
-		d.paragraph("### " + escape(insight.Load(setting)) + ", " + strings.ToLower(insight.Where(s.Placement)) + ": instructions beside time")
+		d.paragraph("### " + escape(words.Load(setting)) + ", " + words.At(s.Placement) + ": instructions beside time")
 		if s.Correlation != nil {
 			d.paragraph(fmt.Sprintf("Rank correlation %.2f; %s, both against %s.", *s.Correlation, escape(s.Metric), escape(s.Baseline)))
 		}
 		var rows [][]string
 		for _, n := range s.Networks {
 			rows = append(rows, []string{
-				escape(n.Network), insight.Percent(n.Native), place(n.NativeRank), unit.Ratio(n.Exact).PercentTo(2), place(n.ExactRank),
+				escape(n.Network), words.Percent(n.Native), place(n.NativeRank), unit.Ratio(n.Exact).PercentTo(2), place(n.ExactRank),
 				fmt.Sprintf("%+.0f", n.Request), fmt.Sprintf("%+.0f", n.Response),
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -28,8 +29,8 @@ func WriteComparison(w io.Writer, c result.Comparison) error {
 // differences writes what the environments have not in common.
 func (d *document) differences(c result.Comparison) {
 	d.paragraph("### What differs between the runs")
-	if insight.Elsewhere(c) == "" {
-		d.paragraph(insight.Alike(c))
+	if words.Elsewhere(c) == "" {
+		d.paragraph(words.Alike(c))
 	} else {
 		d.paragraph("Only deltas are compared, each against the baseline of its own run.")
 	}
@@ -39,7 +40,7 @@ func (d *document) differences(c result.Comparison) {
 		if len(v.Where) > 0 {
 			what += " (" + escape(strings.Join(v.Where, ", ")) + ")"
 		}
-		rows = append(rows, []string{v.Group, what, escape(insight.Recorded(v.Old)), escape(insight.Recorded(v.New))})
+		rows = append(rows, []string{v.Group, what, escape(words.Recorded(v.Old)), escape(words.Recorded(v.New))})
 	}
 	d.table([]string{"", "", "old", "new"}, make([]bool, 4), rows)
 }
@@ -47,19 +48,19 @@ func (d *document) differences(c result.Comparison) {
 // changes writes the table of a group.
 func (d *document) changes(c result.Comparison, g insight.Group) {
 	first := g.Changes[0]
-	title := fmt.Sprintf("### %s, %s: %s", escape(insight.Load(first.Setting())), strings.ToLower(insight.Where(first.Placement)), escape(first.Metric))
+	title := fmt.Sprintf("### %s, %s: %s", escape(words.Load(first.Setting())), words.At(first.Placement), escape(first.Metric))
 	if !first.Headline {
 		title += " (told, not judged)"
 	}
 	d.paragraph(title)
-	if context := g.Context(c, "→"); context != "" {
+	if context := words.Context(g, c, "→"); context != "" {
 		d.paragraph(escape(context) + ".")
 	}
 	var rows [][]string
 	for _, change := range g.Changes {
 		rows = append(rows, []string{
-			escape(insight.Name(change.Network, change.Path)), insight.Amount(change), moved(change),
-			insight.Against(change.Old, change.Unit), insight.Against(change.New, change.Unit), emphasis(change.Verdict),
+			escape(insight.Name(change.Network, change.Path)), words.Amount(change), moved(change),
+			words.Against(change.Old, change.Unit), words.Against(change.New, change.Unit), emphasis(change.Verdict),
 		})
 	}
 	baseline := escape(first.Baseline)
@@ -75,9 +76,9 @@ func (d *document) changes(c result.Comparison, g insight.Group) {
 func moved(c result.Change) string {
 	switch {
 	case c.ChangeLow != nil && c.ChangeHigh != nil:
-		return between(insight.Percent(*c.ChangeLow), insight.Percent(*c.ChangeHigh))
+		return between(words.Percent(*c.ChangeLow), words.Percent(*c.ChangeHigh))
 	case c.ShiftLow != nil && c.ShiftHigh != nil:
-		return between(insight.Difference(c.Unit, *c.ShiftLow), insight.Difference(c.Unit, *c.ShiftHigh))
+		return between(words.Difference(c.Unit, *c.ShiftLow), words.Difference(c.Unit, *c.ShiftHigh))
 	}
 	return fmt.Sprintf("%d and %d of %d builds", c.Old.Blocks, c.New.Blocks, c.Need)
 }
@@ -87,7 +88,7 @@ func (d *document) unpaired(all []result.Unpaired) {
 	var rows [][]string
 	for _, u := range all {
 		rows = append(rows, []string{
-			u.In, escape(insight.Name(u.Network, u.Path)), escape(insight.Load(u.Setting())), strings.ToLower(insight.Where(u.Placement)), escape(u.Why),
+			u.In, escape(insight.Name(u.Network, u.Path)), escape(words.Load(u.Setting())), words.At(u.Placement), escape(u.Why),
 		})
 	}
 	if len(rows) > 0 {

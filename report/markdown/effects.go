@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -15,17 +16,17 @@ func (d *document) effects(run result.Run) {
 	}
 	d.paragraph("## What the conditions cost")
 	for _, t := range tables {
-		d.item(escape(t.Load) + ": " + escape(t.Says))
+		d.item(escape(words.Load(t.Open)) + ": " + escape(words.Effect(t)))
 	}
 	d.line("")
 	for _, t := range tables {
-		d.paragraph("### " + escape(t.Heading()))
+		d.paragraph("### " + escape(words.EffectHeading(t)+" · "+words.Load(t.Open)+" · "+words.At(t.Setting.Placement)))
 		d.paragraph(fmt.Sprintf("Each network against itself at %s. %s%% intervals over builds.", escape(t.From), percentage(run.Confidence)))
 		var rows [][]string
 		for _, delta := range t.Headlines() {
 			rows = append(rows, []string{
 				escape(insight.Name(delta.Network, delta.Path)), ratio(delta), interval(delta),
-				insight.Difference(insight.Unit(delta), delta.Difference), insight.Value(insight.Unit(delta), delta.Value), emphasis(delta.Verdict), excluded(delta.Excluded),
+				words.Added(delta), words.Value(words.Unit(delta), delta.Value), emphasis(delta.Verdict), excluded(delta.Excluded),
 			})
 		}
 		metric := t.Headlines()[0].Metric

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/unit"
@@ -25,20 +26,18 @@ func Write(w io.Writer, run result.Run) error {
 	if run.Question != "" {
 		d.paragraph("**" + escape(run.Question) + "**")
 	}
-	if says := insight.ExactSays(run); says != "" {
+	if says := words.ExactSays(run); says != "" {
 		d.paragraph(escape(says))
 	}
-	parts := slices.DeleteFunc(insight.Parts(run), func(p insight.Part) bool { return !wanted(p.Run.Cells) })
+	parts := slices.DeleteFunc(insight.Parts(run), func(p insight.Part) bool { return !wanted(p.Cells) })
 	for _, p := range parts {
-		for _, c := range insight.Conclude(p.Run) {
-			if c.Says != "" {
-				d.item(escape(insight.Load(c.Setting)) + ": " + escape(c.Says))
-			}
+		if says := words.Conclusion(insight.Conclude(p)); says != "" {
+			d.item(escape(words.Load(p.Setting)) + ": " + escape(says))
 		}
 	}
 	d.line("")
 	for _, p := range parts {
-		d.setting(p.Run, p.Setting)
+		d.setting(p)
 	}
 	d.links(run.Links)
 	d.behind(run)
@@ -78,8 +77,8 @@ func (d *document) table(head []string, right []bool, rows [][]string) {
 	d.line("")
 }
 
-// setting writes the table of a setting, of the part of the run that is about it.
-func (d *document) setting(run result.Run, s result.Setting) {
+// setting writes the table of a setting.
+func (d *document) setting(run insight.Part) {
 	var deltas []result.Delta
 	for _, n := range run.Null {
 		if n.Headline {
@@ -87,17 +86,17 @@ func (d *document) setting(run result.Run, s result.Setting) {
 		}
 	}
 	null := len(deltas)
-	deltas = append(deltas, insight.Headlines(run.Deltas, s)...)
+	deltas = append(deltas, run.Headlines()...)
 	if len(deltas) == 0 {
 		return
 	}
 	first := deltas[0]
-	d.paragraph("### " + escape(insight.Load(s)) + ", " + strings.ToLower(insight.Where(s.Placement)))
+	d.paragraph("### " + escape(words.Title(run.Setting)))
 	over := percentage(run.Confidence) + "% intervals over builds."
 	if run.Exact != nil {
 		over = fmt.Sprintf("Ranges over %d seeds.", len(run.Exact.Seeds))
 	}
-	d.paragraph(fmt.Sprintf("%s: %s %s. %s", escape(first.Baseline), escape(first.Metric), insight.BaselineValue(deltas), over))
+	d.paragraph(fmt.Sprintf("%s: %s %s. %s", escape(first.Baseline), escape(first.Metric), words.BaselineValue(deltas), over))
 	var rows [][]string
 	for i, delta := range deltas {
 		verdict := emphasis(delta.Verdict)
@@ -106,12 +105,12 @@ func (d *document) setting(run result.Run, s result.Setting) {
 		}
 		rows = append(rows, []string{
 			escape(insight.Name(delta.Network, delta.Path)), ratio(delta), interval(delta),
-			insight.Difference(insight.Unit(delta), delta.Difference), insight.Value(insight.Unit(delta), delta.Value), verdict, excluded(delta.Excluded),
+			words.Added(delta), words.Value(words.Unit(delta), delta.Value), verdict, excluded(delta.Excluded),
 		})
 	}
 	d.table([]string{"network", "vs " + escape(first.Baseline), "interval", "difference", escape(first.Metric), "verdict", "left out"},
 		[]bool{false, true, true, true, true, false, false}, rows)
-	if bounded := insight.Bounded(run); bounded != "" {
+	if bounded := words.Bounded(run.Bounds()); bounded != "" {
 		d.paragraph(escape(bounded))
 	}
 }
@@ -137,10 +136,10 @@ func ratio(d result.Delta) string {
 
 // percent prints a ratio as a change, one that is known to a hundredth of a percent with as many decimals.
 func percent(ratio float64, d result.Delta) string {
-	if decimals := insight.Decimals(ratio, d); decimals > 1 {
+	if decimals := words.Decimals(ratio, d); decimals > 1 {
 		return unit.Ratio(ratio).PercentTo(decimals)
 	}
-	return insight.Percent(ratio)
+	return words.Percent(ratio)
 }
 
 // interval is that of the ratio, or of the difference where there is none.
@@ -149,7 +148,7 @@ func interval(d result.Delta) string {
 	case d.RatioLow != nil && d.RatioHigh != nil:
 		return between(percent(*d.RatioLow, d), percent(*d.RatioHigh, d))
 	case d.DifferenceLow != nil && d.DifferenceHigh != nil && d.Ratio == 0:
-		return between(insight.Difference(insight.Unit(d), *d.DifferenceLow), insight.Difference(insight.Unit(d), *d.DifferenceHigh))
+		return between(words.Difference(words.Unit(d), *d.DifferenceLow), words.Difference(words.Unit(d), *d.DifferenceHigh))
 	}
 	return fmt.Sprintf("%d of %d builds", d.Blocks, d.Need)
 }
@@ -194,7 +193,7 @@ const checksMost = 20
 
 // checks writes what was found wrong with trials.
 func (d *document) checks(run result.Run) {
-	if proved := insight.ProvedWords(run.Paths); proved != "" {
+	if proved := words.Proved(run.Paths); proved != "" {
 		d.paragraph("The path: " + escape(proved) + ".")
 	}
 	var rows [][]string

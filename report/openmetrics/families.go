@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -46,7 +47,7 @@ func (p *page) deltas(kind, of string, all []result.Delta) {
 	for _, d := range all {
 		labels := []label{
 			{"network", d.Network}, {"baseline", d.Baseline}, {"placement", string(d.Placement)}, {"path", cmp.Or(d.Path, "pod")},
-			{"workload", d.Workload}, {"load", insight.Load(d.Setting())}, {"metric", d.Metric}, {"cell", d.Cell},
+			{"workload", d.Workload}, {"load", words.Load(d.Setting())}, {"metric", d.Metric}, {"cell", d.Cell},
 		}
 		prefix := "netdelta_" + kind + "_"
 		if d.Ratio != 0 {
@@ -102,7 +103,7 @@ func (p *page) trials(run result.Run, trials []result.Trial) {
 		for _, state := range []string{stateGood, stateFailed, stateMisrouted} {
 			p.add("netdelta_trials", "", "trials of a cell, by what became of them: only good ones enter deltas", float64(counts[c.ID][state]),
 				label{"network", c.Network}, label{"placement", string(c.Placement)}, label{"path", cmp.Or(c.Path, "pod")},
-				label{"workload", c.Workload}, label{"load", insight.Load(c.Setting())}, label{"role", string(c.Role)}, label{"cell", c.ID},
+				label{"workload", c.Workload}, label{"load", words.Load(c.Setting())}, label{"role", string(c.Role)}, label{"cell", c.ID},
 				label{"state", state})
 		}
 	}

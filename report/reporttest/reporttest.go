@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -105,7 +106,7 @@ func (w World) Measure(tb testing.TB) (result.Run, []result.Trial) {
 			trials = append(trials, w.trial(tb, random, cell, build))
 		}
 	}
-	insight.NewJudge(nil).Conclude(&run, trials)
+	words.NewJudge(nil).Conclude(&run, trials)
 	return run, trials
 }
 
@@ -232,7 +233,7 @@ func Compared(tb testing.TB, before, after World, how insight.Comparing) result.
 	for i, w := range []World{before, after} {
 		m[i].Run, m[i].Trials = w.Measure(tb)
 	}
-	return insight.NewJudge(nil).Compare(m[0], m[1], how).Complete()
+	return words.NewJudge(nil).Compare(m[0], m[1], how).Complete()
 }
 
 // Comparisons are some of each kind, by name.
@@ -257,7 +258,7 @@ func Comparisons(tb testing.TB) map[string]result.Comparison {
 		"all":        Compared(tb, usual, Later(), insight.Comparing{All: true}),
 		"unresolved": Compared(tb, lossy, lossier, insight.Comparing{}),
 		"loss":       Compared(tb, lossy, lossier, insight.Comparing{Metric: "loss"}),
-		"hostile": insight.NewJudge(nil).Compare(insight.Measured{Run: spoiled, Trials: spoiledTrials, Notes: []string{Hostile()}},
+		"hostile": words.NewJudge(nil).Compare(insight.Measured{Run: spoiled, Trials: spoiledTrials, Notes: []string{Hostile()}},
 			insight.Measured{Run: other, Trials: otherTrials}, insight.Comparing{}).Complete(),
 	}
 }

@@ -3,6 +3,7 @@ package terminal
 import (
 	"netdelta/insight"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -14,29 +15,29 @@ func (p *page) behind() {
 		heading := ""
 		for _, s := range p.run.Splits {
 			p.under(&heading, result.Setting{Workload: s.Workload, Params: s.Params, Placement: s.Placement})
-			p.paragraph(piece{insight.Name(s.Network, s.Path) + gap, ui.Plain}, insight.SplitSays(s))
+			p.paragraph(piece{insight.Name(s.Network, s.Path) + gap, ui.Plain}, words.Split(s))
 		}
-		p.paragraph(piece{}, insight.SplitMeans())
+		p.paragraph(piece{}, words.SplitParts())
 	}
 	if len(p.run.Replications) > 0 {
 		p.title("Replication", "as the cluster measured it")
 		heading := ""
 		for _, r := range p.run.Replications {
 			p.under(&heading, result.Setting{Workload: r.Workload, Params: r.Params, Placement: r.Placement})
-			p.paragraph(piece{insight.Name(r.Network, r.Path) + gap, ui.Plain}, insight.ReplicatedSays(r))
+			p.paragraph(piece{insight.Name(r.Network, r.Path) + gap, ui.Plain}, words.Replication(r))
 		}
 	}
 	if len(p.run.Correlations) > 0 {
 		p.title("Applications against raw figures", "correlation over networks")
 		for _, c := range p.run.Correlations {
-			p.paragraph(piece{}, insight.Subject(c)+" with the "+insight.Raw(c)+": "+insight.CorrelationSays(c))
+			p.paragraph(piece{}, words.Subject(c)+" with the "+words.Raw(c)+": "+words.Correlation(c))
 		}
 	}
 }
 
 // under prints the name of a setting where it is another one than the last.
 func (p *page) under(last *string, s result.Setting) {
-	if load := insight.Load(s); load != *last {
+	if load := words.Load(s); load != *last {
 		p.paragraph(piece{}, load)
 		*last = load
 	}

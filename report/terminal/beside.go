@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"netdelta/insight"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/unit"
@@ -23,7 +23,7 @@ func (p *page) beside() {
 		return
 	}
 	p.title("Instructions beside time", "exact run: "+b.Run)
-	p.paragraph(piece{}, insight.BesideSays(*b))
+	p.paragraph(piece{}, words.ExactComparison(*b))
 	for i, s := range b.Settings {
 		if i == besideMost {
 			p.line()
@@ -41,7 +41,7 @@ func (p *page) besideSetting(s result.BesideSetting) {
 		right = fmt.Sprintf("rank correlation %.2f", *s.Correlation)
 	}
 	setting := result.Setting{Workload: s.Workload, Params: s.Params, Placement: s.Placement}
-	p.title(insight.Load(setting)+" · "+strings.ToLower(insight.Where(s.Placement)), right)
+	p.title(words.Load(setting)+" · "+words.At(s.Placement), right)
 	width := 0
 	for _, n := range s.Networks {
 		width = max(width, ui.Columns(ui.Shorten(p.terminal.Text(n.Network), nameMost)))
@@ -50,7 +50,7 @@ func (p *page) besideSetting(s result.BesideSetting) {
 	for _, n := range s.Networks {
 		name := ui.Shorten(p.terminal.Text(n.Network), nameMost)
 		p.line(piece{fmt.Sprintf("%s%s  %8s %5s  %8s %5s  %+8.0f %+8.0f", name, strings.Repeat(" ", width-ui.Columns(name)),
-			insight.Percent(n.Native), place(n.NativeRank), unit.Ratio(n.Exact).PercentTo(2), place(n.ExactRank), n.Request, n.Response), ui.Plain})
+			words.Percent(n.Native), place(n.NativeRank), unit.Ratio(n.Exact).PercentTo(2), place(n.ExactRank), n.Request, n.Response), ui.Plain})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -52,7 +53,7 @@ func (p *page) nameColumn(t table) column {
 
 // percent prints a ratio as a change with so many decimals as its interval bears.
 func percent(ratio float64, d result.Delta) string {
-	decimals := insight.Decimals(ratio, d)
+	decimals := words.Decimals(ratio, d)
 	text := fmt.Sprintf("%+.*f", decimals, 100*(ratio-1))
 	if strings.Trim(text, "+-0.") == "" {
 		return strings.TrimLeft(text, "+-")
@@ -63,7 +64,7 @@ func percent(ratio float64, d result.Delta) string {
 func (p *page) costColumn(t table) column {
 	return t.column("vs "+ui.Shorten(p.terminal.Text(t.deltas[0].Baseline), nameMost/2), true, func(d result.Delta) string {
 		if d.Ratio == 0 {
-			return insight.Difference(insight.Unit(d), d.Difference)
+			return words.Added(d)
 		}
 		return percent(d.Ratio, d) + "%"
 	})
@@ -97,11 +98,11 @@ func (t table) addedColumn() column {
 	if t.deltas[0].Better == "higher" {
 		title = "change"
 	}
-	return t.column(title, true, func(d result.Delta) string { return insight.Difference(insight.Unit(d), d.Difference) })
+	return t.column(title, true, func(d result.Delta) string { return words.Added(d) })
 }
 
 func (t table) valueColumn() column {
-	return t.column(t.deltas[0].Metric, true, func(d result.Delta) string { return insight.Value(insight.Unit(d), d.Value) })
+	return t.column(t.deltas[0].Metric, true, func(d result.Delta) string { return words.Value(words.Unit(d), d.Value) })
 }
 
 // Metrics that are shown beside the headline where there is room.

@@ -9,6 +9,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -65,12 +66,12 @@ const whereMost = 3
 // differences says what the runs' environments have not in common.
 func (p *page) differences(c result.Comparison) {
 	p.title("What differs between the runs", "")
-	if insight.Elsewhere(c) == "" {
-		p.paragraph(piece{}, insight.Alike(c))
+	if words.Elsewhere(c) == "" {
+		p.paragraph(piece{}, words.Alike(c))
 	}
 	label := ""
 	for _, d := range c.Differences {
-		text := d.What + ": " + insight.Recorded(d.Old) + " " + p.arrow() + " " + insight.Recorded(d.New)
+		text := d.What + ": " + words.Recorded(d.Old) + " " + p.arrow() + " " + words.Recorded(d.New)
 		if n := len(d.Where); n > whereMost {
 			text += fmt.Sprintf(" (%s and %d more)", strings.Join(d.Where[:whereMost], ", "), n-whereMost)
 		} else if n > 0 {
@@ -83,7 +84,7 @@ func (p *page) differences(c result.Comparison) {
 		label = d.Group
 		p.entry(shown, text)
 	}
-	if insight.Elsewhere(c) != "" {
+	if words.Elsewhere(c) != "" {
 		p.paragraph(piece{}, "So only deltas are compared, each against the baseline of its own run.")
 	}
 }
@@ -91,11 +92,11 @@ func (p *page) differences(c result.Comparison) {
 // changes prints the table of a group.
 func (p *page) changes(c result.Comparison, g insight.Group) {
 	first := g.Changes[0]
-	title := insight.Load(first.Setting()) + " · " + strings.ToLower(insight.Where(first.Placement)) + " · " + first.Metric
+	title := words.Load(first.Setting()) + " · " + words.At(first.Placement) + " · " + first.Metric
 	if !first.Headline {
 		title += " (told, not judged)"
 	}
-	context := g.Context(c, p.arrow())
+	context := words.Context(g, c, p.arrow())
 	if ui.Columns(p.terminal.Text(title+context))+2 <= p.terminal.Width {
 		p.title(title, context)
 	} else {
@@ -151,7 +152,7 @@ func verdictStyle(verdict string) ui.Style {
 // moved is how far a delta moved.
 func moved(drawn result.Delta) string {
 	if drawn.Ratio == 0 {
-		return insight.Difference(insight.Unit(drawn), drawn.Difference)
+		return words.Added(drawn)
 	}
 	return percent(drawn.Ratio, drawn) + "%"
 }
@@ -177,7 +178,7 @@ func lonely(c result.Comparison) []string {
 		if names[g] == nil {
 			order = append(order, g)
 		}
-		names[g] = append(names[g], fmt.Sprintf("%s (%s, %s)", insight.Name(u.Network, u.Path), insight.Load(u.Setting()), strings.ToLower(insight.Where(u.Placement))))
+		names[g] = append(names[g], fmt.Sprintf("%s (%s, %s)", insight.Name(u.Network, u.Path), words.Load(u.Setting()), words.At(u.Placement)))
 	}
 	all := make([]string, len(order))
 	for i, g := range order {
@@ -222,8 +223,8 @@ func (p *page) comparisonLayout(c result.Comparison, g insight.Group, drawn []re
 	}
 	interval := cells(title, true, func(i int) string { return movedBetween(g.Changes[i], drawn[i]) })
 	baseline := ui.Shorten(p.terminal.Text(g.Changes[0].Baseline), nameMost/2)
-	was := cells("old vs "+baseline, true, func(i int) string { return insight.Against(g.Changes[i].Old, g.Changes[i].Unit) })
-	is := cells("new vs "+baseline, true, func(i int) string { return insight.Against(g.Changes[i].New, g.Changes[i].Unit) })
+	was := cells("old vs "+baseline, true, func(i int) string { return words.Against(g.Changes[i].Old, g.Changes[i].Unit) })
+	is := cells("new vs "+baseline, true, func(i int) string { return words.Against(g.Changes[i].New, g.Changes[i].Unit) })
 	verdict := cells("verdict", false, func(i int) string { return g.Changes[i].Verdict })
 	for i := range verdict.cells {
 		verdict.cells[i].style = verdictStyle(g.Changes[i].Verdict)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -19,8 +20,8 @@ func (p *page) effects() {
 			p.paragraph(piece{}, fmt.Sprintf("%d more tables of effects are in the report (netdelta report) and in %s.", len(tables)-i, result.ResultFile))
 			return
 		}
-		p.title(t.Heading(), "")
+		p.title(words.EffectHeading(t)+" · "+words.Load(t.Open)+" · "+words.At(t.Setting.Placement), "")
 		p.rows(table{deltas: t.Headlines(), all: t.Deltas, confidence: p.run.Confidence, exact: p.run.Exact != nil})
-		p.paragraph(piece{}, t.Says)
+		p.paragraph(piece{}, words.Effect(t))
 	}
 }

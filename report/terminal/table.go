@@ -6,6 +6,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -65,37 +66,33 @@ type table struct {
 }
 
 // setting prints a setting's table and what it says.
-func (p *page) setting(c insight.Conclusion, part result.Run) {
-	t := tableOf(c.Setting, part)
+func (p *page) setting(part insight.Part) {
+	t := tableOf(part)
 	if len(t.deltas)+len(t.missing) == 0 {
 		return // nothing of it was to be measured: the entries on what is unsupported or skipped say why
 	}
 	right := ""
-	if deltas := insight.Headlines(part.Deltas, c.Setting); len(deltas) > 0 {
-		right = deltas[0].Baseline + ": " + deltas[0].Metric + " " + insight.BaselineValue(deltas)
+	if deltas := part.Headlines(); len(deltas) > 0 {
+		right = deltas[0].Baseline + ": " + deltas[0].Metric + " " + words.BaselineValue(deltas)
 	}
-	p.title(insight.Load(c.Setting)+" · "+strings.ToLower(insight.Where(c.Setting.Placement)), right)
+	p.title(words.Load(part.Setting)+" · "+words.At(part.Setting.Placement), right)
 	if len(t.deltas) > 0 {
 		p.rows(t)
 	}
 	p.notMeasured(t)
-	if c.Says != "" {
-		p.paragraph(piece{}, c.Says)
-	}
-	if bounded := insight.Bounded(part); bounded != "" {
-		p.paragraph(piece{}, bounded)
-	}
+	p.paragraph(piece{}, words.Conclusion(insight.Conclude(part)))
+	p.paragraph(piece{}, words.Bounded(part.Bounds()))
 }
 
 // tableOf sorts out the rows of a setting.
-func tableOf(s result.Setting, part result.Run) table {
+func tableOf(part insight.Part) table {
 	t := table{confidence: part.Confidence, exact: part.Exact != nil, all: slices.Concat(part.Deltas, part.Null)}
 	for _, n := range part.Null {
 		if n.Headline {
 			t.deltas, t.null = append(t.deltas, n), true
 		}
 	}
-	networks := insight.Headlines(part.Deltas, s)
+	networks := part.Headlines()
 	t.deltas = append(t.deltas, networks...)
 	for _, cell := range part.Cells {
 		measured := slices.ContainsFunc(networks, func(d result.Delta) bool { return d.Cell == cell.ID })
@@ -235,9 +232,9 @@ func filled(columns []column) []column {
 func (p *page) scale(a axis, d result.Delta) []piece {
 	label := func(x float64) string {
 		if d.Ratio == 0 {
-			return insight.Difference(insight.Unit(d), x)
+			return words.Difference(words.Unit(d), x)
 		}
-		return insight.Percent(1 + x)
+		return words.Percent(1 + x)
 	}
 	text := []rune(strings.Repeat(" ", a.columns))
 	put := func(at int, label string) {

@@ -9,6 +9,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -17,18 +18,16 @@ func Write(w io.Writer, run result.Run, t ui.Terminal) error {
 	buffer := bufio.NewWriter(w)
 	p := &page{w: buffer, terminal: t, run: run}
 	p.head()
-	parts := map[result.Setting]result.Run{}
 	for _, part := range insight.Parts(run) {
-		parts[part.Setting] = part.Run
-	}
-	for _, c := range insight.Conclude(run) {
-		p.setting(c, parts[c.Setting])
+		if len(part.Cells) > 0 {
+			p.setting(part)
+		}
 	}
 	p.beside()
 	p.effects()
 	p.links()
 	p.behind()
-	p.trust()
+	p.reliability()
 	p.advice()
 	p.claims()
 	return buffer.Flush()
@@ -96,7 +95,7 @@ func (p *page) head() {
 		p.paragraph(lead, p.run.Question)
 	}
 	p.paragraph(piece{}, strings.Join(p.facts(), " · "))
-	if says := insight.ExactSays(p.run); says != "" {
+	if says := words.ExactSays(p.run); says != "" {
 		p.line()
 		p.paragraph(piece{}, says)
 	}

@@ -16,6 +16,7 @@ import (
 	"netdelta/insight"
 	"netdelta/report/reporttest"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -143,7 +144,10 @@ func sample() result.Run {
 		{Network: "routed", Placement: result.CrossNode, Trials: 12, Proved: 10, Weak: []string{"no packet sample: needs CAP_NET_RAW"}},
 	}
 	run.Deltas[0].Warnings = []string{"leaving out 3 rounds whose delta is not a finite number"}
-	run.Advice = insight.Advise(run)
+	run.Advice = nil
+	for _, a := range insight.Advise(run) {
+		run.Advice = append(run.Advice, words.Advice(a))
+	}
 	return run
 }
 
@@ -159,7 +163,10 @@ func oneBuild() result.Run {
 			d.Blocks, d.Need, d.Variance, d.Excluded = 1, 6, nil, nil
 		}
 	}
-	run.Advice = insight.Advise(run)
+	run.Advice = nil
+	for _, a := range insight.Advise(run) {
+		run.Advice = append(run.Advice, words.Advice(a))
+	}
 	return run
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -16,17 +17,17 @@ import (
 // listMost is how many failed trials and the like are named one by one; the rest are counted.
 const listMost = 5
 
-// trust says how far the figures can be trusted, what was left out of them and what could not be measured.
-func (p *page) trust() {
-	p.title("How far to trust this", "")
+// reliability says how reliable the figures are, what was left out of them and what could not be measured.
+func (p *page) reliability() {
+	p.title("Reliability", "")
 	p.entry("null check", p.nullCheck())
 	p.entry("spread", p.spread())
 	p.entry("seeds", p.seeds())
 	p.entry("left out", p.leftOut())
 	p.list("failed", p.failed())
 	p.list("misrouted", p.misrouted())
-	p.entry("path", insight.ProvedWords(p.run.Paths))
-	p.entry("services", insight.ServicesSay(p.run.Services))
+	p.entry("path", words.Proved(p.run.Paths))
+	p.entry("services", words.Services(p.run.Services))
 	p.list("checks", p.otherChecks())
 	p.list("unsupported", p.absent(true))
 	p.list("skipped", p.absent(false))
@@ -78,7 +79,7 @@ func (p *page) nullCheck() string {
 		}
 		baseline = n.Baseline
 		if n.Verdict == string(stats.Slower) || n.Verdict == string(stats.Faster) {
-			failed = append(failed, fmt.Sprintf("%s %s (%s)", insight.Load(n.Setting()), strings.ToLower(insight.Where(n.Placement)), insight.Percent(n.Ratio)))
+			failed = append(failed, fmt.Sprintf("%s %s (%s)", words.Load(n.Setting()), words.At(n.Placement), words.Percent(n.Ratio)))
 		}
 		low, _, high := change(n)
 		switch floor := max(math.Abs(low), math.Abs(high)); {

@@ -1,4 +1,4 @@
-package insight
+package insight_test
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"netdelta/insight"
 	"netdelta/result"
 )
 
@@ -35,7 +36,7 @@ func TestApartEachHasItsOwnBaseline(t *testing.T) {
 	w := usual()
 	w.builds = 6
 	ground := map[string]float64{"bridge": 0, "macvlan": math.Log(3), "vxlan": math.Log(10)}
-	deltas, null, _ := Deltas(w.cells(), w.inParts(t, ground), Options{Seed: 1, HeadlinesOnly: true})
+	deltas, null, _ := insight.Deltas(w.cells(), w.inParts(t, ground), insight.Options{Seed: 1, HeadlinesOnly: true})
 	for network, verdict := range map[string]string{"bridge": "slower", "macvlan": "same", "vxlan": "slower"} {
 		d := find(t, deltas, network, "p50")
 		near(t, network+" ratio", d.Ratio, math.Exp(w.logs[network]), 0.01)
@@ -61,7 +62,7 @@ func TestApartFamiliesKeepTheirPromise(t *testing.T) {
 	claims := 0
 	for seed := range runs {
 		w.seed = uint64(seed + 1)
-		deltas, _, _ := Deltas(w.cells(), w.inParts(t, nil), Options{Seed: uint64(seed), HeadlinesOnly: true})
+		deltas, _, _ := insight.Deltas(w.cells(), w.inParts(t, nil), insight.Options{Seed: uint64(seed), HeadlinesOnly: true})
 		if slices.ContainsFunc(deltas, func(d result.Delta) bool { return *d.PAdjusted < 0.05 }) {
 			claims++
 		}
@@ -77,12 +78,12 @@ func TestApartClaims(t *testing.T) {
 	w := usual()
 	ground := map[string]float64{"macvlan": math.Log(3), "vxlan": math.Log(10)}
 	for statement, want := range map[string]string{
-		"p50 of bridge below vxlan":               Confirmed,
-		"p50 of vxlan below bridge":               Contradicted,
-		"p50 of macvlan within 2% of host":        Confirmed,
-		"p50 of bridge above macvlan by 10%..15%": Confirmed,
-		"p50 of bridge above macvlan by 25%..40%": Contradicted,
-		"p50 of others within 5% of each other":   Contradicted,
+		"p50 of bridge below vxlan":               insight.Confirmed,
+		"p50 of vxlan below bridge":               insight.Contradicted,
+		"p50 of macvlan within 2% of host":        insight.Confirmed,
+		"p50 of bridge above macvlan by 10%..15%": insight.Confirmed,
+		"p50 of bridge above macvlan by 25%..40%": insight.Contradicted,
+		"p50 of others within 5% of each other":   insight.Contradicted,
 	} {
 		run, _ := w.claimed(t, statement)
 		if c := judgedClaims(run, w.inParts(t, ground))[0]; c.Verdict != want || c.Measured == "" {
@@ -95,31 +96,31 @@ func TestApartClaims(t *testing.T) {
 func TestColumns(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		family := make([]contrast, 1+random.IntN(5))
+		family := make([][]int, 1+random.IntN(5))
 		for s := range 12 {
 			for i := range family {
 				if random.IntN(3) == 0 {
-					family[i].sittings = append(family[i].sittings, s)
+					family[i] = append(family[i], s)
 				}
 			}
 		}
-		at := columns(family)
+		at := insight.Columns(family)
 		for _, c := range family {
-			for k := 1; k < len(c.sittings); k++ {
-				if at[c.sittings[k]] <= at[c.sittings[k-1]] {
-					t.Fatalf("sittings %v stand in columns %v", c.sittings, at)
+			for k := 1; k < len(c); k++ {
+				if at[c[k]] <= at[c[k-1]] {
+					t.Fatalf("sittings %v stand in columns %v", c, at)
 				}
 			}
 		}
 	}
 	w := usual()
-	whole := compareAll(w.cells(), sittings(w.trials(t)), Options{Seed: 1, HeadlinesOnly: true})
-	for sitting, column := range columns(whole.networks) {
+	columns, groups := insight.ColumnsOf(w.cells(), w.trials(t), insight.Options{Seed: 1, HeadlinesOnly: true})
+	for sitting, column := range columns {
 		if sitting != column {
 			t.Errorf("side by side, sitting %d stands in column %d", sitting, column)
 		}
 	}
-	if groups := tables(w.cells())[0].apart(sittings(w.trials(t))); groups != nil {
+	if groups != nil {
 		t.Errorf("side by side, there are groups %v", groups)
 	}
 }

@@ -32,11 +32,11 @@ func (p *page) absences() []absence {
 // missing are a setting's networks that were to be measured and have no delta, with the reason.
 func (p *page) missing(s *setting) []absence {
 	have := map[string]bool{}
-	for _, d := range s.run.Deltas {
+	for _, d := range s.part.Deltas {
 		have[d.Cell] = have[d.Cell] || d.Headline
 	}
 	var all []absence
-	for _, c := range s.run.Cells {
+	for _, c := range s.part.Cells {
 		if c.Role == result.RoleCell && !have[c.ID] {
 			all = append(all, absence{Who: insight.Name(c.Network, c.Path), Why: p.why(c.ID)})
 		}

@@ -8,9 +8,9 @@ import (
 	"netdelta/stats"
 )
 
-// apart sorts the table's cells into those that were ever measured together, by the number of their group: networks that change
-// what they are measured on stand in builds of their own. It is nil where all are of one group.
-func (t table) apart(all []sitting) map[string]int {
+// groups numbers the groups of the table's cells that were ever measured together: networks that change
+// what they are measured on have builds of their own. It is nil where all are in one group.
+func (t table) groups(all []sitting) map[string]int {
 	group := map[string]int{}
 	for i, c := range t.cells {
 		group[c.ID] = i
@@ -91,7 +91,7 @@ func columns(family []contrast) map[int]int {
 
 // acrossBuilds holds one comparison against another with the same baseline that was never made in the same build: the difference of
 // their deltas, one build of each after the other.
-func acrossBuilds(a, b meeting, o Options, s stats.Options) meeting {
+func acrossBuilds(a, b directComparison, o Options, s stats.Options) directComparison {
 	var builds []stats.Build
 	var sittings []int
 	for i := range min(len(a.sittings), len(b.sittings)) {
@@ -99,24 +99,5 @@ func acrossBuilds(a, b meeting, o Options, s stats.Options) meeting {
 			builds, sittings = append(builds, stats.Build{Deltas: []float64{x}}), append(sittings, a.sittings[i])
 		}
 	}
-	return meeting{o.compare(builds, s), sittings, true}
-}
-
-// BaselineValue prints what the baseline of some deltas of one metric measured. Where networks were measured apart, each against a
-// baseline of its own builds, it is a range, from the least to the most. There has to be one delta at least.
-func BaselineValue(deltas []result.Delta) string {
-	low, high := deltas[0], deltas[0]
-	for _, d := range deltas {
-		if d.BaselineValue < low.BaselineValue {
-			low = d
-		}
-		if d.BaselineValue > high.BaselineValue {
-			high = d
-		}
-	}
-	from, to := Value(Unit(low), low.BaselineValue), Value(Unit(high), high.BaselineValue)
-	if from == to {
-		return from
-	}
-	return from + " to " + to
+	return directComparison{o.compare(builds, s), sittings, true}
 }

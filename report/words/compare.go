@@ -1,4 +1,4 @@
-package insight
+package words
 
 import (
 	"fmt"
@@ -6,84 +6,23 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/insight"
 	"netdelta/result"
 	"netdelta/stats"
 )
 
-// NothingCompared is the verdict on two runs of which no delta could be compared.
-const NothingCompared = "nothing"
-
-// Moved reports whether a change has an interval, and on which side of no change the whole of it lies: -1 better, 1 worse, 0
-// on both.
-func Moved(c result.Change) (known bool, side int) {
-	low, high, none := c.ChangeLow, c.ChangeHigh, 1.0
-	if c.Change == 0 {
-		low, high, none = c.ShiftLow, c.ShiftHigh, 0
-	}
-	if low == nil || high == nil {
-		return false, 0
-	}
-	switch {
-	case *low > none:
-		side = 1
-	case *high < none:
-		side = -1
-	}
-	if c.Better == string(stats.HigherBetter) {
-		side = -side
-	}
-	return true, side
-}
-
-// ByVerdict are the judged changes of a comparison with this verdict.
-func ByVerdict(c result.Comparison, verdict stats.Verdict) []result.Change {
-	return slices.DeleteFunc(Judged(c), func(d result.Change) bool { return d.Verdict != string(verdict) })
-}
-
-// Judged are the changes that decide the outcome.
-func Judged(c result.Comparison) []result.Change {
-	var all []result.Change
-	for _, d := range c.Changes {
-		if d.Headline {
-			all = append(all, d)
-		}
-	}
-	return all
-}
-
-// overall is the verdict on all changes together.
-func overall(changes []result.Change) string {
-	found, compared := map[string]bool{}, false
-	for _, c := range changes {
-		if c.Headline {
-			found[c.Verdict] = true
-			known, _ := Moved(c)
-			compared = compared || known
-		}
-	}
-	if !compared {
-		return NothingCompared
-	}
-	for _, v := range []stats.Verdict{stats.Regressed, stats.Unresolved, stats.Improved} {
-		if found[string(v)] {
-			return string(v)
-		}
-	}
-	return string(stats.Same)
-}
-
 // outcome says in a sentence what a comparison comes to.
 func outcome(c result.Comparison) string {
-	judged := Judged(c)
+	judged := insight.Judged(c)
 	count := fmt.Sprintf("%d deltas", len(judged))
 	if len(judged) == 1 {
 		count = "1 delta"
 	}
 	margin := marginOf(c, judged)
-	regressed, improved := ByVerdict(c, stats.Regressed), ByVerdict(c, stats.Improved)
-	same, unresolved := ByVerdict(c, stats.Same), ByVerdict(c, stats.Unresolved)
+	regressed, improved := insight.ByVerdict(c, stats.Regressed), insight.ByVerdict(c, stats.Improved)
+	same, unresolved := insight.ByVerdict(c, stats.Same), insight.ByVerdict(c, stats.Unresolved)
 	switch stats.Verdict(c.Verdict) {
-	case NothingCompared:
+	case insight.NothingCompared:
 		if len(judged) == 0 {
 			return "Nothing can be compared: the runs have no delta in common."
 		}
@@ -103,12 +42,12 @@ func outcome(c result.Comparison) string {
 	}
 	lead := "No regression was found"
 	if len(regressed) > 0 {
-		lead = fmt.Sprintf("REGRESSION: %d of %s became worse by more than %s: %s", len(regressed), count, margin, named(regressed))
+		lead = fmt.Sprintf("REGRESSION: %d of %s became worse by more than %s: %s", len(regressed), count, margin, namedChanges(regressed))
 	} else {
 		lead += " in " + count
 	}
 	if len(improved) > 0 {
-		parts = append(parts, fmt.Sprintf("%d improved by more than %s: %s", len(improved), margin, named(improved)))
+		parts = append(parts, fmt.Sprintf("%d improved by more than %s: %s", len(improved), margin, namedChanges(improved)))
 	}
 	add(same, "the same")
 	if len(unresolved) > 0 {
@@ -122,14 +61,6 @@ func outcome(c result.Comparison) string {
 		return lead + "."
 	}
 	return lead + "; " + strings.Join(parts, "; ") + "."
-}
-
-// MarginOf is the margin that a change was held against, as a share.
-func MarginOf(c result.Comparison, change result.Change) float64 {
-	if change.Change == 0 {
-		return c.LossMargin
-	}
-	return c.Margin
 }
 
 // marginOf names the margins that changes were held against.
@@ -160,8 +91,8 @@ func neededBy(changes []result.Change) int {
 // namedMost is how many changes a sentence names; the rest are counted.
 const namedMost = 3
 
-// named lists changes with what they come to, the largest first.
-func named(changes []result.Change) string {
+// namedChanges lists changes with what they come to, the largest first.
+func namedChanges(changes []result.Change) string {
 	sorted := slices.Clone(changes)
 	slices.SortStableFunc(sorted, func(a, b result.Change) int {
 		switch x, y := extent(a), extent(b); {
@@ -179,9 +110,9 @@ func named(changes []result.Change) string {
 			break
 		}
 		all = append(all, fmt.Sprintf("%s %s %s (%s, %s)",
-			Name(c.Network, c.Path), c.Metric, Amount(c), Load(c.Setting()), strings.ToLower(Where(c.Placement))))
+			insight.Name(c.Network, c.Path), c.Metric, Amount(c), Load(c.Setting()), At(c.Placement)))
 	}
-	return list(all)
+	return List(all)
 }
 
 // extent is how far a change lies from none.
@@ -218,12 +149,12 @@ func onClusters(c result.Comparison) bool {
 // kernel and settings are the same.
 func Elsewhere(c result.Comparison) string {
 	words := map[string]string{
-		GroupMachine: "another machine", GroupKernel: "another kernel", GroupTestbed: "another testbed", GroupSettings: "other settings",
+		insight.GroupMachine: "another machine", insight.GroupKernel: "another kernel", insight.GroupTestbed: "another testbed", insight.GroupSettings: "other settings",
 	}
 	if onClusters(c) {
-		words[GroupMachine] = "other nodes"
+		words[insight.GroupMachine] = "other nodes"
 	}
-	for _, group := range []string{GroupMachine, GroupKernel, GroupTestbed, GroupSettings} {
+	for _, group := range []string{insight.GroupMachine, insight.GroupKernel, insight.GroupTestbed, insight.GroupSettings} {
 		for _, d := range c.Differences {
 			if d.Group == group {
 				return words[group]
@@ -233,41 +164,9 @@ func Elsewhere(c result.Comparison) string {
 	return ""
 }
 
-// Group is the changes of one metric in one setting: what a table shows.
-type Group struct {
-	Changes  []result.Change
-	Baseline *result.BaselineChange // nil where the metric is not judged
-}
-
-// Groups sorts the changes of a comparison into tables, in the order in which they come.
-func Groups(c result.Comparison) []Group {
-	type key struct {
-		setting result.Setting
-		metric  string
-	}
-	at := map[key]int{}
-	var all []Group
-	for _, change := range c.Changes {
-		k := key{change.Setting(), change.Metric}
-		i, ok := at[k]
-		if !ok {
-			i = len(all)
-			at[k] = i
-			all = append(all, Group{})
-			for b := range c.Baselines {
-				if (key{c.Baselines[b].Setting(), c.Baselines[b].Metric}) == k {
-					all[i].Baseline = &c.Baselines[b]
-				}
-			}
-		}
-		all[i].Changes = append(all[i].Changes, change)
-	}
-	return all
-}
-
-// Context says what the group's baseline measured in both runs, with an arrow between, and that it is not judged: on another
-// machine it tells of the machine. It is "" where the metric is not judged.
-func (g Group) Context(c result.Comparison, arrow string) string {
+// Context says what a group's baseline measured in both runs, with an arrow between, and that it is not judged: on another
+// machine it depends on the machine. It is "" where the metric is not judged.
+func Context(g insight.Group, c result.Comparison, arrow string) string {
 	b := g.Baseline
 	if b == nil {
 		return ""

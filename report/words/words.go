@@ -1,4 +1,6 @@
-package insight
+// Package words puts records and findings in words: the one place with the sentences that the terminal, the page, Markdown, JUnit and
+// annotations have in common.
+package words
 
 import (
 	"math"
@@ -110,8 +112,8 @@ func Percent(ratio float64) string {
 	return unit.Ratio(ratio).PercentTo(0)
 }
 
-// list joins words as English does: "a", "a and b", "a, b and c".
-func list(words []string) string {
+// List joins words as English does: "a", "a and b", "a, b and c".
+func List(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
@@ -127,6 +129,9 @@ func agree(n int, singular, plural string) string {
 	return plural
 }
 
+// counted is a count with its noun: "1 trial", "12 trials".
+func counted(n int, noun string) string { return strconv.Itoa(n) + " " + agree(n, noun, noun+"s") }
+
 // Where says where a placement is, for the beginning of a sentence.
 func Where(p result.Placement) string {
 	switch p {
@@ -137,6 +142,12 @@ func Where(p result.Placement) string {
 	}
 	return "Here"
 }
+
+// At is Where within a sentence: "on one node".
+func At(p result.Placement) string { return strings.ToLower(Where(p)) }
+
+// Title names a setting in a heading of Markdown: "tcp-rr, 300B, across nodes".
+func Title(s result.Setting) string { return Load(s) + ", " + At(s.Placement) }
 
 // Load names a setting's workload with its parameters: "tcp-rr, 300B, 4 connections".
 func Load(s result.Setting) string {

@@ -1,0 +1,58 @@
+package insight
+
+import (
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// What the tests, which put findings in words, see of the inside.
+const (
+	MetricP50, MetricThroughput, MetricLoss, MetricCPU = metricP50, metricThroughput, metricLoss, metricCPU
+
+	Unproved, External, Mounted = unproved, external, mounted
+
+	DistributionPoints, TailSamples = distributionPoints, tailSamples
+)
+
+func CostRange(d result.Delta) (low, high float64) { return costRange(d) }
+
+func Readable(count int64) []float64 { return readable(count) }
+
+func DifferOnly(a, b result.Setting, key string) bool { return differOnly(a, b, key) }
+
+func Differences(before, after result.Run) []result.Difference { return differences(before, after) }
+
+func ClaimLevel(o Options) float64 { return o.stats(metrics()[0]).ClaimLevel() }
+
+// Unchanged is answer.unchanged of a change between levels with these builds.
+func Unchanged(builds []stats.Build, tests int) bool {
+	a := answer{question: question{metric: metrics()[0]}, builds: builds}
+	a.estimate = stats.Compare(builds, stats.Options{})
+	return a.unchanged(Options{}, tests)
+}
+
+// Steps are the steps of all factors: "policy: baseline > cell".
+func Steps(cells []result.Cell) []string {
+	var all []string
+	for _, s := range steps(tables(cells)) {
+		all = append(all, s.factor+": "+s.references[0]+" > "+s.cell.ID)
+	}
+	return all
+}
+
+// Columns are those of a family of comparisons, each made in some sittings.
+func Columns(family [][]int) map[int]int {
+	contrasts := make([]contrast, len(family))
+	for i, sittings := range family {
+		contrasts[i].sittings = sittings
+	}
+	return columns(contrasts)
+}
+
+// ColumnsOf are the columns of a run's deltas, with the groups of its first setting.
+func ColumnsOf(cells []result.Cell, trials []result.Trial, o Options) (map[int]int, map[string]int) {
+	all := sittings(trials)
+	return columns(compareAll(cells, all, o).networks), tables(cells)[0].groups(all)
+}
+
+func Moved(c result.Change) (known bool, side int) { return moved(c) }

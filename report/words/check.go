@@ -1,0 +1,77 @@
+package words
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/result"
+)
+
+// Check puts a check in words: what was expected, and what was observed.
+func Check(c insight.Check) result.Check {
+	expected, observed := "", strings.Join(c.Found, "; ")
+	share := fmt.Sprintf("%d of %d", c.N, c.Of)
+	switch c.Name {
+	case insight.CheckFinished:
+		expected = "a trial that runs to its end"
+	case insight.CheckMeasured:
+		expected, observed = "a "+c.Expected[0]+" that can be paired with the baseline's", "no trial"
+		if len(c.Reasons) > 0 {
+			observed = strings.Join(counts(c.Reasons, "%s: %d"), ", ")
+		}
+	case insight.CheckBaseline:
+		expected, observed = "a baseline of the same setting", "none was measured"
+	case insight.CheckDisturbed:
+		expected, observed = fmt.Sprintf("at most %.0f%% of bursts disturbed", 100*insight.DisturbedShare), share
+	case insight.CheckLoss:
+		expected, observed = "0 datagrams lost", fmt.Sprintf("%d lost", c.N)
+	case insight.CheckHistogram:
+		expected = "a histogram that can be read"
+	case insight.CheckSender:
+		expected, observed = "a rate that the network bounds", share+" searches that ended where the sender could do no more"
+	case insight.CheckPath:
+		expected = strings.Join(c.Expected, " > ")
+	case insight.CheckSockets:
+		expected = "sockets that turn nothing away, alike at both ends"
+	case insight.CheckStalls:
+		expected, observed = "something arriving all the time", stalled(c)
+	case insight.CheckErrors:
+		expected, observed = "0 errors", share
+	case insight.CheckDisk:
+		expected, observed = "a disk that is not the bottleneck", fmt.Sprintf("%.0f%% of what the disk does without a network", 100*c.Share)
+		if c.Disk != nil {
+			observed += fmt.Sprintf(" (%s operations/s)", digits(c.Disk.Rate))
+		}
+	case insight.CheckServices:
+		expected, observed = "services that are well", strings.Join(counts(c.Reasons, "%s (%d bursts)"), "; ")
+	}
+	return result.Check{Trial: c.Trial, Check: c.Name, Expected: expected, Observed: observed}
+}
+
+// counts prints each reason with its count, in the order of the alphabet.
+func counts(reasons map[string]int, format string) []string {
+	var all []string
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		all = append(all, fmt.Sprintf(format, reason, reasons[reason]))
+	}
+	return all
+}
+
+// stallsMost is how many stalls of one trial are listed one by one.
+const stallsMost = 3
+
+// stalled lists a trial's stalls.
+func stalled(c insight.Check) string {
+	var parts []string
+	for i, s := range c.Stalls {
+		if i == stallsMost && len(c.Stalls) > stallsMost+1 {
+			parts = append(parts, fmt.Sprintf("and %d more", len(c.Stalls)-i))
+			break
+		}
+		parts = append(parts, s.String())
+	}
+	return strings.Join(parts, "; ")
+}

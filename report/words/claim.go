@@ -1,0 +1,151 @@
+package words
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"netdelta/experiment/study"
+	"netdelta/insight"
+	"netdelta/result"
+)
+
+// Measured says what a run measured of a claim: for each placement the comparison on which the verdict hangs. Where the parts of a
+// claim come out differently, each has its own verdict.
+func Measured(a insight.Answer) string {
+	switch {
+	case a.Unread != nil:
+		return fmt.Sprintf("the statement can't be read: %v", a.Unread)
+	case a.OfTime:
+		return "it is about time, and this run counts instructions: ask a run that measures time"
+	case a.TooMany:
+		return fmt.Sprintf("too many comparisons: it takes more than %d; narrow it by conditions", insight.MostComparisons)
+	case len(a.Parts) == 0:
+		return missing(a.Missing, "%[2]s: %[1]s", "; ")
+	}
+	mixed := slices.ContainsFunc(a.Parts, func(p insight.ClaimPart) bool { return p.Verdict != a.Verdict })
+	texts := make([]string, len(a.Parts))
+	for i, p := range a.Parts {
+		var label []string
+		if mixed {
+			label = append(label, p.Verdict)
+		}
+		if a.Metrics {
+			label = append(label, p.Clause.Metric)
+		}
+		texts[i] = strings.Join(append(label, At(p.Placement)), " ") + ": " + figures(p)
+	}
+	text := strings.Join(texts, "; ")
+	if len(a.Missing) > 0 {
+		text += ". Not tested: " + missing(a.Missing, "%s (%s)", ", ")
+	}
+	return text
+}
+
+// missing lists what a claim was judged without by reason, in the order in which they come.
+func missing(all []insight.Missing, format, separator string) string {
+	var reasons []string
+	what := map[string][]string{}
+	for _, m := range all {
+		if what[m.Why] == nil {
+			reasons = append(reasons, m.Why)
+		}
+		if !slices.Contains(what[m.Why], m.What) {
+			what[m.Why] = append(what[m.Why], m.What)
+		}
+	}
+	texts := make([]string, len(reasons))
+	for i, why := range reasons {
+		texts[i] = fmt.Sprintf(format, List(what[why]), why)
+	}
+	return strings.Join(texts, separator)
+}
+
+// figures are those of a part's decisive comparison, with what they are about where the part makes several.
+func figures(p insight.ClaimPart) string {
+	var about []string
+	if p.Settings > 1 {
+		about = append(about, Load(p.Decisive.A.Setting()))
+	}
+	if p.Alike < p.Of {
+		about = append(about, fmt.Sprintf("%d of %d comparisons", p.Alike, p.Of))
+	}
+	text := phrase(p.Clause, p.Decisive, p.Verdict)
+	if len(about) > 0 {
+		text += " (" + strings.Join(about, "; ") + ")"
+	}
+	return text
+}
+
+// phrase gives the figures of one comparison, in the terms of its clause.
+func phrase(clause *study.Clause, c insight.ClaimComparison, verdict string) string {
+	name, against := insight.Name(c.A.Network, c.A.Path), insight.Name(c.B.Network, c.B.Path)
+	bare := clause.Low == study.Amount{} && clause.High == study.Amount{}
+	switch {
+	case clause.OfEffect():
+		return fmt.Sprintf("%s %s from %s to %s", name, figure(clause, c, 1), clause.From, clause.To)
+	case clause.Relation == study.Changes:
+		return fmt.Sprintf("%s %s at %s, %s at %s", name, share(c.DeltaA), clause.From, share(c.DeltaB), clause.To)
+	case bare && c.DeltaA.Ratio > 0 && c.DeltaB.Ratio > 0:
+		next := ""
+		if verdict == insight.Confirmed {
+			next = "next "
+		}
+		return fmt.Sprintf("%s %s, %s%s %s", name, share(c.DeltaA), next, against, share(c.DeltaB))
+	case clause.Relation == study.EachOther && c.Estimate.Center < 0:
+		return fmt.Sprintf("%s %s against %s", against, figure(clause, c, -1), name)
+	}
+	return fmt.Sprintf("%s %s against %s", name, figure(clause, c, 1), against)
+}
+
+// share is a delta with its interval: "+2.5% [2.0, 2.9]".
+func share(d result.Delta) string {
+	if d.RatioLow == nil || d.RatioHigh == nil {
+		return spanned("%", 100*(d.Ratio-1), nil, fmt.Sprintf("%d of %d builds", d.Blocks, max(d.Need, d.Blocks)))
+	}
+	return spanned("%", 100*(d.Ratio-1), []float64{100 * (*d.RatioLow - 1), 100 * (*d.RatioHigh - 1)}, "")
+}
+
+// figure is a comparison with its interval, in the unit of the claim; sign -1 sees it from the other side.
+func figure(clause *study.Clause, c insight.ClaimComparison, sign float64) string {
+	e := c.Estimate
+	in, unit := func(x float64) float64 { return 100 * math.Expm1(sign*x) }, "%"
+	switch {
+	case clause.InTime():
+		in, unit = func(x float64) float64 { return 1e6 * sign * x }, " µs"
+	case c.Linear:
+		in, unit = func(x float64) float64 { return 100 * sign * x }, " points"
+	}
+	if !e.HasInterval {
+		return spanned(unit, in(e.Center), nil, fmt.Sprintf("%d of %d builds", e.Builds, e.Need))
+	}
+	low, high := in(e.Low), in(e.High)
+	return spanned(unit, in(e.Center), []float64{min(low, high), max(low, high)}, "")
+}
+
+// spanned prints a figure with its interval, or with what stands in for one, to a decimal that the interval bears.
+func spanned(unit string, center float64, interval []float64, instead string) string {
+	decimals := 1
+	if interval != nil && interval[1]-interval[0] > 20 || math.Abs(center) >= 100 {
+		decimals = 0
+	} else if math.Abs(center) < 1 && unit != "%" {
+		decimals = 2
+	}
+	number := func(x float64) string {
+		text := strconv.FormatFloat(x, 'f', decimals, 64)
+		if strings.Trim(text, "-0.") == "" {
+			return strings.TrimPrefix(text, "-")
+		}
+		return text
+	}
+	text := number(center)
+	if !strings.HasPrefix(text, "-") && strings.Trim(text, "0.") != "" {
+		text = "+" + text
+	}
+	if interval == nil {
+		return text + unit + " (" + instead + ")"
+	}
+	return text + unit + " [" + number(interval[0]) + ", " + number(interval[1]) + "]"
+}

@@ -1,0 +1,92 @@
+package words
+
+import (
+	"fmt"
+
+	"netdelta/insight"
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// Judge is insight.Judge with its findings in words, as records hold them.
+type Judge struct{ insight.Judge }
+
+// NewJudge makes a judge that knows the headlines and the default parameters of these workloads.
+func NewJudge(workloads []workload.Workload) Judge { return Judge{insight.NewJudge(workloads)} }
+
+// Conclude fills in all that follows from a run's trials: deltas, the null check, checks, claims, advice.
+func (j Judge) Conclude(run *result.Run, trials []result.Trial) {
+	f := j.Judge.Conclude(run, trials)
+	run.Checks, run.Advice = nil, nil
+	for _, c := range f.Checks {
+		run.Checks = append(run.Checks, Check(c))
+	}
+	claims := make([]result.Claim, len(run.Claims))
+	for i, c := range run.Claims {
+		c.Verdict, c.Measured = f.Claims[i].Verdict, Measured(f.Claims[i])
+		claims[i] = c
+	}
+	run.Claims = claims
+	for _, a := range f.Advice {
+		run.Advice = append(run.Advice, Advice(a))
+	}
+}
+
+// Compare says what changed from one run to another; see insight.Judge.Compare.
+func (j Judge) Compare(before, after insight.Measured, o insight.Comparing) result.Comparison {
+	c := j.Judge.Compare(before, after, o)
+	c.Notes = append(notes("the old run", before), notes("the new run", after)...)
+	for i := range c.Changes {
+		if why := doubt(c.Doubts[i], c.Changes[i]); why != "" {
+			c.Changes[i].Warnings = append(c.Changes[i].Warnings, why)
+		}
+	}
+	for i := range c.Unpaired {
+		c.Unpaired[i].Why = absence(c.Absences[i])
+	}
+	c.Says = outcome(c.Comparison)
+	return c.Comparison
+}
+
+// notes are what must be known of one of two runs.
+func notes(which string, m insight.Measured) []string {
+	var all []string
+	switch m.Run.Ended {
+	case "interrupted", "failed":
+		all = append(all, fmt.Sprintf("%s ended early (%s): its figures are those measured by then", which, m.Run.Ended))
+	case "running":
+		all = append(all, fmt.Sprintf("%s is still under way or was killed: its figures are those of finished builds", which))
+	}
+	for _, n := range m.Notes {
+		all = append(all, which+": "+n)
+	}
+	return all
+}
+
+// doubt says why a change is unresolved although its whole interval lies beyond the margin.
+func doubt(d insight.Doubt, c result.Change) string {
+	switch d {
+	case insight.DoubtNullCheck:
+		return "a null check has too few builds for a noise floor"
+	case insight.DoubtFloor:
+		return fmt.Sprintf("the change is no larger than what the null checks leave possible (%.2g%%)", 100**c.Floor)
+	case insight.DoubtChance:
+		return "among so many changes one may look like this by chance"
+	}
+	return ""
+}
+
+// absence says why a run does not have a delta.
+func absence(a insight.AbsentDelta) string {
+	switch {
+	case a.NoCell:
+		return "not part of that run"
+	case a.Unsupported != "":
+		return "unsupported there: " + a.Unsupported
+	case a.Skipped != "":
+		return "left out there: " + a.Skipped
+	case a.Baseline != "":
+		return "compared with " + a.Baseline + " there"
+	}
+	return "no result there"
+}

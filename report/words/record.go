@@ -1,0 +1,232 @@
+package words
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/result"
+	"netdelta/unit"
+)
+
+// Split puts a split in words: what is measured, and what is a difference of two measured figures.
+func Split(s result.Split) string {
+	text := fmt.Sprintf("%s = disk %s, %s in client, server and network %s, %s for %s",
+		unit.Duration(s.Total), unit.Duration(s.Disk), unit.Duration(s.Common), s.Baseline, unit.Difference(s.Added), insight.Name(s.Network, s.Path))
+	if s.AddedLow != nil && s.AddedHigh != nil {
+		text += fmt.Sprintf(" [%s, %s]", unit.Difference(*s.AddedLow), unit.Difference(*s.AddedHigh))
+	}
+	if s.RoundTrip > 0 {
+		text += "; a raw round trip is " + unit.Duration(s.RoundTrip) + " of it"
+	}
+	return text
+}
+
+// SplitParts says what the parts of splits are.
+func SplitParts() string {
+	return "The total and the disk, without a network, are measured; the rest are differences of what is measured. Only the last part depends on the network."
+}
+
+// Replication puts what a cluster says of its replication in words.
+func Replication(r result.Replicated) string {
+	text := fmt.Sprintf("replication %s (at most %s)", unit.Duration(r.Mean), unit.Duration(r.Max))
+	if r.Rate > 0 {
+		text += " at " + Value(Unit(result.Delta{Workload: r.Workload, Unit: unitPerSecond}), r.Rate)
+	}
+	return text
+}
+
+// Subject names the setting of a correlation's application.
+func Subject(c result.Correlation) string {
+	return Load(result.Setting{Workload: c.Workload, Params: c.Params, Placement: c.Placement})
+}
+
+// Raw names what a correlation's application is held against.
+func Raw(c result.Correlation) string {
+	what := "round trip"
+	if c.RawMetric != "p50" {
+		what = "throughput"
+	}
+	return what + " of " + c.RawWorkload
+}
+
+// Correlation puts a correlation in words, and says where there are too few networks for it to mean much.
+func Correlation(c result.Correlation) string {
+	text := fmt.Sprintf("%+.2f", c.Pearson)
+	few := c.PearsonLow == nil || c.PearsonHigh == nil
+	if !few {
+		text += fmt.Sprintf(" [%+.2f, %+.2f]", *c.PearsonLow, *c.PearsonHigh)
+	}
+	text += fmt.Sprintf(" of logarithms, %+.2f of ranks (p %.2g), over %d networks", c.Spearman, c.P, len(c.Points))
+	const wide = 1 // half of all that there is
+	switch {
+	case few:
+		text += "; too few for an interval: it takes four"
+	case *c.PearsonHigh-*c.PearsonLow >= wide:
+		text += "; they are few, and the interval is wide"
+	}
+	return text
+}
+
+// service puts what a daemon used in words: "ceph-osd.1 212 MiB".
+func service(s result.Service) string {
+	text := s.Name
+	if s.Memory > 0 {
+		text += fmt.Sprintf(" %d MiB", (s.Memory+unit.MiB/2)/unit.MiB)
+	}
+	if s.Restarts > 0 {
+		text += fmt.Sprintf(" (started again %s)", counted(s.Restarts, "time"))
+	}
+	return text
+}
+
+// Services lists the daemons of a run with what they took at most, "" where there are none.
+func Services(all []result.Service) string {
+	parts := make([]string, len(all))
+	for i, s := range all {
+		parts[i] = service(s)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ExactComparison says how well instructions explain the order that time gives.
+func ExactComparison(b result.Beside) string {
+	if b.Correlation == nil {
+		return "Too few networks are in both runs for a rank correlation."
+	}
+	settings := fmt.Sprintf("over %d settings", len(b.Settings))
+	if len(b.Settings) == 1 {
+		settings = "in the one setting of both"
+	}
+	how := "orders the networks much as time does"
+	switch rho := *b.Correlation; {
+	case rho < 0.5:
+		how = "does not explain the order that time gives: what it leaves out decides here"
+	case rho < 0.8:
+		how = "explains a part of the order that time gives"
+	}
+	return fmt.Sprintf("The rank correlation (Spearman) is %.2f, the median %s: the length of the kernel's path %s.", *b.Correlation, settings, how)
+}
+
+// Interval is what the intervals of a run are: "95% interval", or of one that counts instructions "range over 3 seeds".
+func Interval(run result.Run) string {
+	if run.Exact != nil {
+		return fmt.Sprintf("range over %d seeds", len(run.Exact.Seeds))
+	}
+	return fmt.Sprintf("%.4g%% interval", 100*run.Confidence)
+}
+
+// ExactSays is what a run that counts instructions counts, and what not; "" for any other.
+func ExactSays(run result.Run) string {
+	if run.Exact == nil {
+		return ""
+	}
+	e := run.Exact
+	seeds := make([]string, len(e.Seeds))
+	for i, s := range e.Seeds {
+		seeds[i] = fmt.Sprint(s)
+	}
+	return fmt.Sprintf("This run counts instructions: those that one emulated processor (%s, QEMU %s) carries out from a request to its response, in the kernel and in "+
+		"the two programs. Each takes %g ns of the guest's clock, so times here are counts, and nothing the machine did meanwhile is in them: equal guests "+
+		"give equal figures. What is not counted: caches and memory, branches that are guessed wrong, network cards and their offloads, and work that runs in parallel. "+
+		"Intervals are ranges over seeds (%s), which decide where code and data lie in memory.", e.Processor, e.Emulator, e.PerInstruction, strings.Join(seeds, ", "))
+}
+
+// Decimals are how many of a percentage a ratio of the delta is printed with, as its interval bears: none for what is twice as much
+// or more, or not known to a tenth, two for a count of instructions that is known to a hundredth of a percent.
+func Decimals(ratio float64, d result.Delta) int {
+	known := d.RatioLow != nil && d.RatioHigh != nil
+	large := math.Abs(ratio-1) >= 1
+	counted := d.Rounds == d.Blocks // one round in each build, as only counts have
+	switch {
+	case known && counted && *d.RatioHigh-*d.RatioLow < 1e-3 && !large:
+		return 2
+	case large || known && *d.RatioHigh-*d.RatioLow > 0.2:
+		return 0
+	}
+	return 1
+}
+
+// Proved says how many trials were proved to have gone the way that their networks say, and what some proofs lack; "" where nothing was
+// measured.
+func Proved(proofs []result.PathProof) string {
+	proved, trials, weak := 0, 0, map[string]int{}
+	for _, proof := range proofs {
+		proved += proof.Proved
+		trials += proof.Trials
+		for _, w := range proof.Weak {
+			weak[w] += proof.Trials
+		}
+	}
+	if trials == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d trials proved by the counters of every device", proved, trials)
+	if len(weak) == 0 {
+		return text + " and a sample of packets"
+	}
+	for _, w := range slices.Sorted(maps.Keys(weak)) {
+		text += fmt.Sprintf("; weaker in %d: %s", weak[w], w)
+	}
+	return text
+}
+
+// BaselineValue prints what the baseline of some deltas of one metric measured. Where networks were measured in builds of their own,
+// each with a baseline, it is a range, from the least to the most. There has to be one delta at least.
+func BaselineValue(deltas []result.Delta) string {
+	low, high := deltas[0], deltas[0]
+	for _, d := range deltas {
+		if d.BaselineValue < low.BaselineValue {
+			low = d
+		}
+		if d.BaselineValue > high.BaselineValue {
+			high = d
+		}
+	}
+	from, to := Value(Unit(low), low.BaselineValue), Value(Unit(high), high.BaselineValue)
+	if from == to {
+		return from
+	}
+	return from + " to " + to
+}
+
+// Spread says how a cell's traffic was spread over the links of a bond.
+type Spread struct {
+	Network, Load, Bond string
+	// Shares are what each link sent of the bond's bytes, "97% 3%", Used what that is of its rate, "" where links have no rate.
+	Shares, Used string
+}
+
+// Spreads describes the links of each cell and bond.
+func Spreads(links []result.LinkShare) []Spread {
+	var all []Spread
+	for len(links) > 0 {
+		first := links[0]
+		n := slices.IndexFunc(links, func(l result.LinkShare) bool { return l.Cell != first.Cell || l.Bond != first.Bond })
+		if n < 0 {
+			n = len(links)
+		}
+		own := links[:n]
+		links = links[n:]
+		s := Spread{
+			Network: first.Network, Load: Load(result.Setting{Workload: first.Workload, Params: first.Params}), Bond: first.Bond,
+			Shares: percentages(own, func(l result.LinkShare) float64 { return l.Share }),
+		}
+		if slices.ContainsFunc(own, func(l result.LinkShare) bool { return l.Used > 0 }) {
+			s.Used = percentages(own, func(l result.LinkShare) float64 { return l.Used })
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func percentages(links []result.LinkShare, value func(result.LinkShare) float64) string {
+	parts := make([]string, len(links))
+	for i, l := range links {
+		parts[i] = fmt.Sprintf("%.0f%%", 100*value(l))
+	}
+	return strings.Join(parts, " ")
+}
