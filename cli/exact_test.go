@@ -39,7 +39,7 @@ claims:
 // guestImage is the guest that runs in the tests' virtual machines.
 func guestImage(t *testing.T) image.Image {
 	t.Helper()
-	long(t)
+	require.Guests(t)
 	img, err := image.Build(t.Context(), image.Options{})
 	require.Need(t, "a guest (netdelta vm build)", err == nil)
 	return img
@@ -85,9 +85,9 @@ func lines(t *testing.T, dir, build string) []string {
 	return all
 }
 
-// TestExact counts instructions in guests of three seeds; counts those of the first again while all processors are busy, which
+// TestExactInGuest counts instructions in guests of three seeds; counts those of the first again while all processors are busy, which
 // must give the same to the last byte; and once more with a firewall rule in the way of one network, which compare must find.
-func TestExact(t *testing.T) {
+func TestExactInGuest(t *testing.T) {
 	img := guestImage(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "small.yaml"), exactStudy)

@@ -57,8 +57,8 @@ func TestRunInGuest(t *testing.T) {
 	}
 }
 
-// TestGuestRefusesStudy: what can't be run in the guest has the status that it has in the lab.
-func TestGuestRefusesStudy(t *testing.T) {
+// TestRefusedStudyInGuest: what can't be run in the guest has the status that it has in the lab.
+func TestRefusedStudyInGuest(t *testing.T) {
 	guestImage(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "small.yaml"), smallStudy)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# guests.sh runs, in guests, what this machine's kernel may lack: each network that needs a kernel of its own, the conditions of
-# links, encryption, and cards with virtual functions. A guest is slow, and so what any kernel can do is not repeated there.
+# guests.sh runs the tests that boot guests, then, in guests, those of what this machine's kernel may lack: each network that needs a
+# kernel of its own, the conditions of links, encryption, and cards with virtual functions. A guest is slow, and so what any kernel
+# can do is not repeated there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,6 +10,8 @@ trap 'rm -rf "$work"' EXIT
 CGO_ENABLED=0 go build -o "$work/netdelta" ./cmd/netdelta
 export NETDELTA=$work/netdelta
 failed=0
+
+NETDELTA_GUESTS=yes scripts/summary.sh guest-boots scripts/test.sh --events guests ./testbed/vm ./testbed/joined ./cli || failed=1
 
 # suite NAME PATTERN PACKAGE... runs tests of packages in a guest.
 suite() {

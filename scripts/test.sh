@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test.sh [PACKAGES] runs the tests, and ends with their counts and a list of what was skipped and why. All run under the race
-# detector, but for those that time microseconds: these run after the others, without it.
+# detector, but for those that time microseconds: these run after the others, one package at a time.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,30 +13,27 @@ timed() {
 	END
 }
 
-# alone lists packages that keep all processors busy, or judge what they measured: they run one at a time.
-alone=(
-	netdelta/cli
-	netdelta/experiment
-	netdelta/experiment/tracing
-	netdelta/probe/...
-	netdelta/testbed/...
-	netdelta/workload/...
-)
+# long lists packages that take minutes, nearly all of it spent waiting: they begin first, so that others run meanwhile.
+long=(netdelta/cli netdelta/experiment netdelta/testbed/lab netdelta/workload/block netdelta/workload/oltp)
+
+# A program under the race detector waits for a second when it ends, and tests start hundreds.
+export GORACE=atexit_sleep_ms=0
 
 # events KIND PACKAGES... [-test.run=PATTERN PACKAGE] prints the events of tests: those of all packages, or those that the pattern finds.
 events() {
-	local kind=$1 pattern=. flags=(-json -timeout "${NETDELTA_TEST_TIMEOUT:-30m}")
+	local kind=$1 pattern=. flags=(-json -count=1 -timeout "${NETDELTA_TEST_TIMEOUT:-30m}")
 	shift
+	if [[ $kind == guests ]]; then pattern=InGuest; fi
 	if (($# > 1)) && [[ ${*: -2:1} == -test.run=* ]]; then
-		pattern=${*: -2:1}
+		# The pattern ^$ means that no test failed, but the package did: all of it is tried again.
+		if [[ ${*: -2:1} != '-test.run=^$' ]]; then pattern=${*: -2:1}; fi
 		pattern=${pattern#-test.run=}
-		[[ $pattern != '^$' ]] || pattern=. # no test failed, but the package did: all of it is tried again
 		set -- "${@: -1}"
 	fi
 	case $kind in
-	shared) CGO_ENABLED=1 go test -race "${flags[@]}" -run "$pattern" "$@" ;;
-	alone) CGO_ENABLED=1 go test -race "${flags[@]}" -count=1 -p 1 -run "$pattern" "$@" ;;
-	timed) go test "${flags[@]}" -count=1 -p 1 -run "$pattern" "$@" ;;
+	timed) go test "${flags[@]}" -p 1 -run "$pattern" "$@" ;;
+	guests) CGO_ENABLED=1 go test -race "${flags[@]}" -p 1 -run "$pattern" "$@" ;;
+	raced) CGO_ENABLED=1 go test -race "${flags[@]}" -p 3 -run "$pattern" "$@" ;;
 	esac
 }
 
@@ -49,9 +46,9 @@ fi
 # listed prints the packages of patterns, each of which must match one.
 listed() {
 	local packages
-	packages=$(go list "$@" 2>&1)
-	if grep 'matched no packages' <<<"$packages"; then
-		echo "scripts/test.sh lists packages that are no more (see above)" >&2
+	packages=$(go list "$@" 2>&1) || { echo "$packages" >&2 && return 1; }
+	if grep 'matched no packages' <<<"$packages" >&2; then
+		echo "scripts/test.sh: there are no such packages (see above)" >&2
 		return 1
 	fi
 	sort -u <<<"$packages"
@@ -60,16 +57,16 @@ listed() {
 wanted=$(listed "${@:-./...}")
 mapfile -t patterns < <(timed | awk '{ print $1 }')
 slowed=$(listed "${patterns[@]}")
-alone=$(comm -23 <(listed "${alone[@]}") <(echo "$slowed"))
+first=$(listed "${long[@]}")
 status=0
-# of KIND PACKAGES runs the tests of one kind, if there are any among those that are wanted.
+
+# of KIND PACKAGES... runs the tests of one kind, if there are any.
 of() {
-	local packages
-	mapfile -t packages < <(comm -12 <(echo "$wanted") <(echo "$2"))
-	((${#packages[@]} == 0)) || scripts/summary.sh "test-$1" scripts/test.sh --events "$1" "${packages[@]}" || status=$?
+	(($# == 1)) || scripts/summary.sh "test-$1" scripts/test.sh --events "$@" || status=$?
 }
 
-of shared "$(comm -23 <(echo "$wanted") <(sort -u <(echo "$alone") <(echo "$slowed")))"
-of alone "$alone"
-of timed "$slowed"
+mapfile -t raced < <(comm -12 <(echo "$first") <(echo "$wanted"); comm -23 <(echo "$wanted") <(sort -u <(echo "$first") <(echo "$slowed")))
+mapfile -t plain < <(comm -12 <(echo "$slowed") <(echo "$wanted"))
+of raced "${raced[@]}"
+of timed "${plain[@]}"
 exit "$status"

@@ -47,6 +47,16 @@ func Tool(t testing.TB, name string) string {
 	return path
 }
 
+// GuestsVariable is the environment variable that is set where tests may boot guests.
+const GuestsVariable = "NETDELTA_GUESTS"
+
+// Guests skips the test unless it is told that it may boot guests, which keep all processors busy for minutes. "make guest" runs the
+// tests that call it: they have InGuest in their names.
+func Guests(t testing.TB) {
+	t.Helper()
+	Need(t, "guests (make guest)", os.Getenv(GuestsVariable) != "")
+}
+
 // KubeconfigVariable is the environment variable with the path of the kubeconfig of a cluster for tests.
 const KubeconfigVariable = "NETDELTA_KUBECONFIG"
 

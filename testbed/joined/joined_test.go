@@ -32,6 +32,7 @@ const mtu = 9000
 // boot boots two guests with two wires between them.
 func boot(t *testing.T) *joined.Driver {
 	t.Helper()
+	require.Guests(t)
 	i, err := image.Build(t.Context(), image.Options{})
 	var lacks *testbed.UnsupportedError
 	if errors.As(err, &lacks) {
@@ -75,9 +76,9 @@ func boot(t *testing.T) *joined.Driver {
 	return joined.NewDriver("guests", network.Catalogue(), nodes)
 }
 
-// TestGuests: networks whose nodes are guests carry TCP and UDP and packets of the full size, go the way that they say, and leave
+// TestNetworksInGuests: networks whose nodes are guests carry TCP and UDP and packets of the full size, go the way that they say, and leave
 // the guests as they were.
-func TestGuests(t *testing.T) {
+func TestNetworksInGuests(t *testing.T) {
 	driver := boot(t)
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		for _, name := range []string{"host", "routed", "vxlan", "macvlan"} {

@@ -29,6 +29,7 @@ const mostCPU = 15 * time.Second
 // guestImage is the user's own image, built first if there is none.
 func guestImage(t *testing.T) image.Image {
 	t.Helper()
+	require.Guests(t)
 	i, err := image.Build(t.Context(), image.Options{Progress: func(line string) { t.Log(line) }})
 	var lacks *testbed.UnsupportedError
 	if errors.As(err, &lacks) {
@@ -67,8 +68,8 @@ func sh(t *testing.T, g *vm.Guest, command string) (string, error) {
 	return out.String(), err
 }
 
-// TestGuest boots a guest and does in it all that can be done in one.
-func TestGuest(t *testing.T) {
+// TestBootInGuest boots a guest and does in it all that can be done in one.
+func TestBootInGuest(t *testing.T) {
 	i := guestImage(t)
 	brought := filepath.Join(t.TempDir(), "brought")
 	if err := os.WriteFile(brought, []byte("a word"), 0o600); err != nil {
@@ -257,9 +258,9 @@ func testOrphans(t *testing.T, g *vm.Guest) {
 	t.Error("zombies stay")
 }
 
-// TestNotReady: a guest that panics, or takes too long, or whose kernel is none, is named with its last words, and nothing of it
+// TestNotReadyInGuest: a guest that panics, or takes too long, or whose kernel is none, is named with its last words, and nothing of it
 // is left.
-func TestNotReady(t *testing.T) {
+func TestNotReadyInGuest(t *testing.T) {
 	i, self := guestImage(t), program(t)
 	ends := filepath.Join(t.TempDir(), "ends")
 	if err := os.WriteFile(ends, []byte("#!/bin/sh\nexit 3\n"), 0o700); err != nil {
@@ -315,13 +316,13 @@ func spoiled(t *testing.T, i image.Image) image.Image {
 	return i
 }
 
-// TestEndsWithProgram: a guest ends when the program that booted it is killed.
-func TestEndsWithProgram(t *testing.T) {
+// TestEndsWithProgramInGuest: a guest ends when the program that booted it is killed.
+func TestEndsWithProgramInGuest(t *testing.T) {
 	if os.Getenv("NETDELTA_TEST_BOOT") != "" {
 		bootAndWait()
 	}
 	guestImage(t)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEndsWithProgram$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEndsWithProgramInGuest$")
 	cmd.Env = append(os.Environ(), "NETDELTA_TEST_BOOT="+program(t))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
