@@ -14,6 +14,7 @@ import (
 	"netdelta/agent"
 	"netdelta/experiment/fleet"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/record"
 	"netdelta/experiment/studies"
 	insight "netdelta/insight/fleet"
 	"netdelta/internal/suggest"
@@ -34,13 +35,15 @@ type fleetOptions struct {
 	builds            int
 	duration, volley  time.Duration
 	seed              uint64
-	json              bool
 	nodes             []string
 	cluster           clusterOptions
+	strategy
 }
 
 func newFleetCommand(env *environment) *cobra.Command {
-	var o fleetOptions
+	o := &fleetOptions{strategy: strategy{
+		name: result.StrategyFleet, question: "What does each network cost many clients that fire at the same time?",
+	}}
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "Measure networks under many clients that fire at the same time",
@@ -60,8 +63,10 @@ EXIT STATUS
 		Example: `  netdelta fleet --clients 20
   netdelta fleet --clients 200 --servers 2 --networks host,bridge,vxlan --workload udp-rr
   netdelta fleet --testbed kubernetes --base-image busybox --clients 100 --networks pod,clusterip`,
-		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if err := o.read(files); err != nil {
+				return err
+			}
 			if err := o.cluster.checkTestbed(o.testbed, o.nodes); err != nil {
 				return err
 			}
@@ -75,7 +80,6 @@ EXIT STATUS
 	f.StringVar(&o.testbed, "testbed", "lab", "where to measure: lab or kubernetes")
 	f.StringSliceVar(&o.networks, "networks", nil, "networks to measure, the baseline first (default host,bridge; on a cluster host,pod,clusterip)")
 	f.StringSliceVar(&o.nodes, "nodes", nil, "nodes of the cluster that pods are put on (default: all that take pods)")
-	o.cluster.add(f)
 	f.StringVar(&o.workload, "workload", "tcp-rr", "workload that every client runs")
 	f.StringArrayVar(&o.factors, "factor", nil, "a level of one of its parameters: message=1KiB")
 	f.IntVar(&o.clients, "clients", 10, "clients in each network")
@@ -84,12 +88,13 @@ EXIT STATUS
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "how long each network is measured, over all builds")
 	f.DurationVar(&o.volley, "volley", 500*time.Millisecond, "how long the clients fire each time")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
-	f.BoolVar(&o.json, "json", false, "print one JSON document")
+	o.strategy.add(cmd, "run folder to write (default: runs/STUDY-TIME)")
+	o.cluster.add(f)
 	return cmd
 }
 
 // fleet measures and prints.
-func (env *environment) fleet(ctx context.Context, o fleetOptions) error {
+func (env *environment) fleet(ctx context.Context, o *fleetOptions) error {
 	sweep(ctx, env)
 	config, err := env.fleetConfig(o)
 	if err != nil {
@@ -102,11 +107,12 @@ func (env *environment) fleet(ctx context.Context, o fleetOptions) error {
 	if len(config.Networks) == 0 {
 		config.Networks = []string{"host", "bridge"}
 	}
+	o.networks = config.Networks
 	if err := env.supported(ctx, driver, config.Networks, config.Params); err != nil {
 		return err
 	}
 	config.Open = openShared(driver, config.Params)
-	return env.fireFleet(ctx, config, o.fired())
+	return env.fireFleet(ctx, config, o)
 }
 
 // supported asks a testbed for networks. A name that it does not know is bad usage.
@@ -126,26 +132,19 @@ func (*environment) supported(ctx context.Context, driver testbed.Provider, netw
 	return nil
 }
 
-// fired is what the figures of a fleet are printed by.
-type fired struct {
-	testbed string
-	json    bool
-}
-
-func (o fleetOptions) fired() fired { return fired{o.testbed, o.json} }
-
-// fireFleet carries a configured fleet out and prints what came of it.
-func (env *environment) fireFleet(ctx context.Context, config fleet.Config, o fired) error {
+// fireFleet carries a configured fleet out and prints what it measured.
+func (env *environment) fireFleet(ctx context.Context, config fleet.Config, o *fleetOptions) error {
 	if err := config.Check(); err != nil {
 		return usageError{err}
 	}
-	measured, err := fleet.Run(ctx, config)
-	measured.Testbed = o.testbed
-	if errors.Is(err, fleet.ErrNothing) {
-		return withStatus(exitNothing, err)
-	}
-	if err != nil && ctx.Err() == nil {
+	run, folder, err := env.openRecord(&o.strategy, result.Run{Testbed: o.testbed, Seed: o.seed, Margin: record.Margin})
+	if err != nil {
 		return err
+	}
+	config.Record = run
+	measured, err := fleet.Run(ctx, config)
+	if err != nil && ctx.Err() == nil {
+		return failedRecord(err, fleet.ErrNothing, run, folder)
 	}
 	judged := insight.Judge(measured, stats.Options{})
 	if o.json {
@@ -153,7 +152,7 @@ func (env *environment) fireFleet(ctx context.Context, config fleet.Config, o fi
 	} else {
 		err = errors.Join(err, report.WriteText(env.out, judged))
 	}
-	if err != nil {
+	if err := errors.Join(err, env.closeRecord(&o.strategy, run, folder)); err != nil {
 		return err
 	}
 	failed := 0
@@ -167,7 +166,7 @@ func (env *environment) fireFleet(ctx context.Context, config fleet.Config, o fi
 }
 
 // fleetConfig is all of a fleet's configuration but where it stands.
-func (env *environment) fleetConfig(o fleetOptions) (fleet.Config, error) {
+func (env *environment) fleetConfig(o *fleetOptions) (fleet.Config, error) {
 	w, p, err := env.loadOf(o.workload, o.factors)
 	if err != nil {
 		return fleet.Config{}, err

@@ -33,7 +33,7 @@ func (o clusterOptions) openCluster(ctx context.Context, nodes []string) (*kube.
 }
 
 // fleetOnCluster has fleets fire whose pods Jobs of a cluster have made.
-func (env *environment) fleetOnCluster(ctx context.Context, o fleetOptions) error {
+func (env *environment) fleetOnCluster(ctx context.Context, o *fleetOptions) error {
 	config, err := env.fleetConfig(o)
 	if err != nil {
 		return err
@@ -45,6 +45,7 @@ func (env *environment) fleetOnCluster(ctx context.Context, o fleetOptions) erro
 	if len(config.Networks) == 0 {
 		config.Networks = []string{kube.Host, kube.Pod, kube.ClusterIP}
 	}
+	o.networks = config.Networks
 	if err := env.supported(ctx, driver, config.Networks, config.Params); err != nil {
 		return errors.Join(err, remove(ctx))
 	}
@@ -56,7 +57,7 @@ func (env *environment) fleetOnCluster(ctx context.Context, o fleetOptions) erro
 		return f, nil
 	}
 	// What was measured is printed before anything that is left in the cluster is waited for.
-	return errors.Join(env.fireFleet(ctx, config, o.fired()), remove(ctx))
+	return errors.Join(env.fireFleet(ctx, config, o), remove(ctx))
 }
 
 // checkCluster refuses flags of a cluster with another testbed.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/experiment/policies"
+	"netdelta/experiment/record"
 	insight "netdelta/insight/policies"
 	report "netdelta/report/policies"
 	"netdelta/report/ui"
@@ -26,14 +27,15 @@ type policiesOptions struct {
 	fresh   bool
 	every   time.Duration
 	within  time.Duration
-	json    bool
-	out     string
 	nodes   []string
 	cluster clusterOptions
+	strategy
 }
 
 func newPoliciesCommand(env *environment) *cobra.Command {
-	var o policiesOptions
+	o := &policiesOptions{strategy: strategy{
+		name: result.StrategyPolicies, question: "How long does a NetworkPolicy take to have an effect?", document: ".json",
+	}}
 	cmd := &cobra.Command{
 		Use:   "policies",
 		Short: "Measure how long a NetworkPolicy of a cluster takes to have an effect",
@@ -54,8 +56,10 @@ EXIT STATUS
 		Example: `  netdelta policies --testbed kubernetes --base-image busybox
   netdelta policies --testbed kubernetes --base-image busybox --rules 1,100 --repeat 20 --out policies.json
   netdelta policies --testbed kubernetes --image registry.example.org/netdelta:1 --fresh`,
-		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if err := o.read(files); err != nil {
+				return err
+			}
 			if err := o.cluster.checkTestbed(o.testbed, o.nodes); err != nil {
 				return err
 			}
@@ -75,15 +79,14 @@ EXIT STATUS
 	f.BoolVar(&o.fresh, "fresh", false, "also measure fresh pods: how soon those that a policy lets in are, and what passes of others; takes --image")
 	f.DurationVar(&o.every, "every", 4*time.Millisecond, "time between two probes")
 	f.DurationVar(&o.within, "within", 30*time.Second, "how long a change may take to have an effect")
-	f.BoolVar(&o.json, "json", false, "print one JSON document")
-	f.StringVar(&o.out, "out", "", "also write that document to this file")
 	f.StringSliceVar(&o.nodes, "nodes", nil, "the two nodes (default: two that take pods)")
+	o.strategy.add(cmd, "run folder to write (default: runs/STUDY-TIME); a name that ends in .json is a file for the document of --json")
 	o.cluster.add(f)
 	return cmd
 }
 
 // policies measures and prints.
-func (env *environment) policies(ctx context.Context, o policiesOptions) error {
+func (env *environment) policies(ctx context.Context, o *policiesOptions) error {
 	config := policies.Config{
 		Counts: o.counts, Repeat: o.repeat, Fresh: o.fresh, Every: o.every, Within: o.within,
 		Log: func(line string) { fmt.Fprintln(env.err, ui.Clean(line)) },
@@ -107,7 +110,7 @@ func (env *environment) policies(ctx context.Context, o policiesOptions) error {
 	return errors.Join(err, driver.Close(ctx))
 }
 
-func (env *environment) timePolicies(ctx context.Context, driver *kube.Driver, config policies.Config, o policiesOptions) error {
+func (env *environment) timePolicies(ctx context.Context, driver *kube.Driver, config policies.Config, o *policiesOptions) error {
 	err := driver.Supports(ctx, testbed.Spec{Network: kube.Pod, Conditions: result.Conditions{Policy: result.PolicyKubernetes, PolicyRules: 1}})
 	if errors.Is(err, testbed.ErrUnsupported) {
 		return withStatus(exitNothing, err)
@@ -122,14 +125,16 @@ func (env *environment) timePolicies(ctx context.Context, driver *kube.Driver, c
 		}
 		return g, nil
 	}
-	measured, err := policies.Run(ctx, config)
-	if errors.Is(err, policies.ErrNothing) {
-		return withStatus(exitNothing, err)
-	}
-	if err != nil && ctx.Err() == nil {
+	run, folder, err := env.openRecord(&o.strategy, result.Run{Testbed: o.testbed, Margin: record.Margin})
+	if err != nil {
 		return err
 	}
-	if err := errors.Join(err, env.printPolicies(insight.Judge(measured), o)); err != nil {
+	config.Record = run
+	measured, err := policies.Run(ctx, config)
+	if err != nil && ctx.Err() == nil {
+		return failedRecord(err, policies.ErrNothing, run, folder)
+	}
+	if err := errors.Join(err, env.printPolicies(insight.Judge(measured), o), env.closeRecord(&o.strategy, run, folder)); err != nil {
 		return err
 	}
 	if n := len(measured.Failures); n > 0 {
@@ -138,8 +143,8 @@ func (env *environment) timePolicies(ctx context.Context, driver *kube.Driver, c
 	return nil
 }
 
-func (env *environment) printPolicies(r insight.Report, o policiesOptions) error {
-	if o.out != "" {
+func (env *environment) printPolicies(r insight.Report, o *policiesOptions) error {
+	if o.isDocument() {
 		if err := writeFile(o.out, func(w io.Writer) error { return encode(w, r) }); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,13 +13,19 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"netdelta/experiment/fleet"
 	"netdelta/experiment/pairs"
+	"netdelta/experiment/policies"
 	"netdelta/experiment/record"
 	"netdelta/insight"
+	fleetinsight "netdelta/insight/fleet"
 	pairsinsight "netdelta/insight/pairs"
+	policiesinsight "netdelta/insight/policies"
 	"netdelta/internal/machine"
+	fleetreport "netdelta/report/fleet"
 	"netdelta/report/html"
 	pairsreport "netdelta/report/pairs"
+	policiesreport "netdelta/report/policies"
 	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/stats"
@@ -169,6 +176,8 @@ func (env *environment) printStrategy(m insight.Measured) (bool, error) {
 	switch m.Run.Strategy.Name {
 	case result.StrategyPairs:
 		return true, pairsreport.WriteText(env.out, pairsOf(m))
+	case result.StrategyFleet, result.StrategyPolicies:
+		return true, writeTables(env.out, m)
 	}
 	return false, nil
 }
@@ -187,6 +196,23 @@ func strategyPart(m insight.Measured) ([]html.Option, error) {
 	case result.StrategyPairs:
 		style, body, err := pairsreport.Part(pairsOf(m))
 		return []html.Option{html.WithPart("Every pair of nodes", style, body)}, err
+	case result.StrategyFleet, result.StrategyPolicies:
+		var text strings.Builder
+		err := writeTables(&text, m)
+		title := map[string]string{result.StrategyFleet: "All clients together", result.StrategyPolicies: "How soon policies act"}[m.Run.Strategy.Name]
+		return []html.Option{html.WithPart(title, "", html.Text(text.String()))}, err
 	}
 	return nil, nil
+}
+
+// writeTables prints the tables of a fleet or of policies.
+func writeTables(w io.Writer, m insight.Measured) error {
+	if m.Run.Strategy.Name == result.StrategyPolicies {
+		return policiesreport.WriteText(w, policiesinsight.Judge(policies.Of(m.Run, m.Trials)))
+	}
+	measured, err := fleet.Of(m.Run, m.Trials)
+	if err != nil {
+		return err
+	}
+	return fleetreport.WriteText(w, fleetinsight.Judge(measured, stats.Options{}))
 }

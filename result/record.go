@@ -219,6 +219,10 @@ type Trial struct {
 	Bound *Bound `json:"bound,omitempty"`
 	// Pairs are the pairs of nodes that were measured between; there are none but in a run of StrategyPairs.
 	Pairs []NodePair `json:"pairs,omitempty"`
+	// Fleet is what a fleet recorded; nil but in a run of StrategyFleet.
+	Fleet *FleetBuild `json:"fleet,omitempty"`
+	// Policy is the change of a policy that was timed; nil but in a run of StrategyPolicies.
+	Policy *PolicyChange `json:"policy,omitempty"`
 	// Failed says why the trial gave nothing: it then enters no delta.
 	Failed string `json:"failed,omitempty"`
 }

@@ -29,3 +29,61 @@ type NodePair struct {
 	Server string `json:"server"`
 	Failed string `json:"failed,omitempty"`
 }
+
+// FleetBuild is what one set-up of a fleet recorded beside its bursts: a burst of a fleet is what all clients measured together.
+type FleetBuild struct {
+	// Pods is how long the pods took, Connected how long until all clients were connected, both from the beginning of the set-up.
+	Pods      time.Duration `json:"pods_ns"`
+	Connected time.Duration `json:"connected_ns"`
+	// Clients is how many fired to the end, and Fairness Jain's index of what they got done.
+	Clients  int     `json:"clients"`
+	Fairness float64 `json:"fairness"`
+	// Fired is how many clients took part in each burst.
+	Fired []int `json:"fired,omitempty"`
+	// Late is the histogram of how long after the common instant clients began, encoded as Trial.Histogram; ClockError is how far
+	// the worst clock may have been off.
+	Late       string        `json:"late,omitempty"`
+	ClockError time.Duration `json:"clock_error_ns"`
+	// Slowest and Fastest are the clients that got the least and the most done in a second.
+	Slowest *FleetClient `json:"slowest,omitempty"`
+	Fastest *FleetClient `json:"fastest,omitempty"`
+	// Failures are the first clients and pods that failed, and Failed is how many did.
+	Failures []FleetFailure `json:"failures,omitempty"`
+	Failed   int            `json:"failed,omitempty"`
+}
+
+// FleetClient is what one client of a fleet got done in a second: transactions, and bits of payload.
+type FleetClient struct {
+	Pod        string  `json:"pod"`
+	Node       string  `json:"node"`
+	Build      int     `json:"build"`
+	Rate       float64 `json:"rate"`
+	Throughput float64 `json:"throughput"`
+}
+
+// FleetFailure is a client or a pod that was lost, or a build that could not be set up.
+type FleetFailure struct {
+	Build int    `json:"build"`
+	Pod   string `json:"pod,omitempty"`
+	Node  string `json:"node,omitempty"`
+	Why   string `json:"why"`
+}
+
+// PolicyChange is one change of a NetworkPolicy and when packets showed its effect. Times count from when the request was sent; those
+// of a fresh pod from when its program began.
+type PolicyChange struct {
+	// Policies is how many were in force.
+	Policies int    `json:"policies"`
+	Change   string `json:"change"`
+	// Request is how long the API server took to answer.
+	Request time.Duration `json:"request_ns"`
+	// Before is when the last probe was sent that the change did not reach, and After the first that it did.
+	Before time.Duration `json:"before_ns"`
+	After  time.Duration `json:"after_ns"`
+	// ClockError is how far both may be off.
+	ClockError time.Duration `json:"clock_error_ns"`
+	// Slipped counts packets of a fresh pod that passed although no policy lets it in.
+	Slipped int `json:"slipped,omitempty"`
+	// Disturbed counts repetitions that were begun anew since the change before.
+	Disturbed int `json:"disturbed,omitempty"`
+}

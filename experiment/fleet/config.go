@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/experiment/record"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"
@@ -48,7 +49,9 @@ type Config struct {
 	Seed           uint64
 	// AtOnce is how many agents are started or armed at the same time; 0 is 16.
 	AtOnce int
-	// Log is told what happens, in lines without an end; nil for nobody.
+	// Record keeps the trials and says which builds were measured before; nil keeps them in memory.
+	Record *record.Record
+	// Log is told what happens, in lines without an end; it may be nil.
 	Log func(line string)
 }
 

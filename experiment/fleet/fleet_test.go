@@ -17,6 +17,8 @@ import (
 
 	"netdelta/agent"
 	"netdelta/experiment/fleet"
+	"netdelta/experiment/record"
+	"netdelta/insight"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/network"
@@ -101,6 +103,28 @@ func TestFleetInALab(t *testing.T) {
 		if n.Late == nil || n.Slowest == nil || n.Fastest == nil || n.Slowest.Rate > n.Fastest.Rate {
 			t.Errorf("%s: late %v, slowest %v, fastest %v", n.Network, n.Late, n.Slowest, n.Fastest)
 		}
+	}
+}
+
+// What the record has is not measured again, and its trials give the deltas of any run.
+func TestFleetIsResumed(t *testing.T) {
+	require.Namespaces(t)
+	w := load(t, "tcp-rr")
+	c := fleet.Config{
+		Open: inLab(2), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"},
+		Clients: 2, Servers: 1, Volleys: 2, Volley: 60 * time.Millisecond, Record: record.New(result.Run{Seed: 1}, nil),
+	}
+	for _, builds := range []int{1, 2, 2} {
+		c.Builds = builds
+		o, err := fleet.Run(t.Context(), c)
+		if err != nil || len(c.Record.Trials) != 3*builds || len(o.Networks) != 3 || len(o.Networks[2].Volleys) != 2*builds {
+			t.Fatalf("%d trials after %d builds, networks %+v: %v", len(c.Record.Trials), builds, o.Networks, err)
+		}
+	}
+	run := c.Record.Run
+	insight.NewJudge(catalogue.Workloads()).Conclude(&run, c.Record.Trials)
+	if len(run.Deltas) == 0 || len(run.Null) == 0 || run.Deltas[0].Network != "bridge" || run.Deltas[0].Metric != "p50" || run.Deltas[0].Rounds != 4 || run.Deltas[0].Params.Clients != 2 {
+		t.Errorf("%d deltas, %d of the null check, the first is %+v", len(run.Deltas), len(run.Null), run.Deltas)
 	}
 }
 

@@ -1,7 +1,11 @@
 package fleet
 
 import (
+	"errors"
+	"fmt"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"netdelta/result"
 )
@@ -44,12 +48,12 @@ type Network struct {
 	Late       *Quantiles    `json:"late_ns,omitempty"`
 	ClockError time.Duration `json:"clock_error_ns"`
 	// Slowest and Fastest are the clients of any build that got the least and the most done in a second.
-	Slowest *Client `json:"slowest,omitempty"`
-	Fastest *Client `json:"fastest,omitempty"`
+	Slowest *result.FleetClient `json:"slowest,omitempty"`
+	Fastest *result.FleetClient `json:"fastest,omitempty"`
 	// Failures are the clients that failed, and builds that could not be set up at all, as far as there is room for them; Failed
 	// is how many there were.
-	Failures []Failure `json:"failures,omitempty"`
-	Failed   int       `json:"failed"`
+	Failures []result.FleetFailure `json:"failures,omitempty"`
+	Failed   int                   `json:"failed"`
 }
 
 // Quantiles describe a distribution.
@@ -87,22 +91,99 @@ type Volley struct {
 	P99 float64 `json:"p99,omitempty"`
 }
 
-// Client is what one client got done in a second.
-type Client struct {
-	Pod        string  `json:"pod"`
-	Node       string  `json:"node"`
-	Build      int     `json:"build"`
-	Rate       float64 `json:"rate"`
-	Throughput float64 `json:"throughput"`
-}
-
-// Failure is a client or a pod that was lost.
-type Failure struct {
-	Build int    `json:"build"`
-	Pod   string `json:"pod,omitempty"`
-	Node  string `json:"node,omitempty"`
-	Why   string `json:"why"`
-}
-
 // keptFailures is how many failures of a network are kept word for word.
 const keptFailures = 50
+
+// Of reads the outcome of a run from its record. The error is that of a histogram that can't be read.
+func Of(run result.Run, trials []result.Trial) (Outcome, error) {
+	o := Outcome{Testbed: run.Testbed, Seed: run.Seed, Started: run.Started, Finished: run.Finished}
+	if s := run.Strategy; s != nil {
+		o.Clients, o.Servers, o.Volley = s.Clients, s.Servers, s.Burst
+	}
+	for _, c := range run.Cells {
+		o.Workload, o.Params = c.Workload, c.Params
+		o.Params.Clients = 0 // they are the fleet's
+		n := Network{Network: c.Network, Role: c.Role}
+		all, late := result.NewHistogram(), result.NewHistogram()
+		for _, t := range trials {
+			if t.Cell != c.ID {
+				continue
+			}
+			n.add(t)
+			if t.Fleet == nil {
+				continue
+			}
+			if err := errors.Join(mergeInto(all, t.Histogram), mergeInto(late, t.Fleet.Late)); err != nil {
+				return o, fmt.Errorf("trial %s: %w", t.ID(), err)
+			}
+		}
+		n.Late = quantiles(late)
+		if n.Latency = quantiles(all); n.Latency != nil {
+			var err error
+			if n.Histogram, err = result.EncodeHistogram(all); err != nil {
+				return o, err
+			}
+		}
+		o.Networks = append(o.Networks, n)
+	}
+	return o, nil
+}
+
+// mergeInto adds an encoded histogram to another; "" is empty.
+func mergeInto(h *hdrhistogram.Histogram, text string) error {
+	if text == "" {
+		return nil
+	}
+	other, err := result.DecodeHistogram(text)
+	if err == nil {
+		h.Merge(other)
+	}
+	return err
+}
+
+// add takes in one build of the network.
+func (n *Network) add(t result.Trial) {
+	n.Transactions, n.Bytes, n.Sent, n.Lost = n.Transactions+t.Transactions, n.Bytes+t.Bytes, n.Sent+t.Sent, n.Lost+t.Lost
+	if f := t.Fleet; f != nil {
+		for _, failure := range f.Failures {
+			n.fail(failure)
+		}
+		n.Failed += f.Failed - len(f.Failures)
+		n.ClockError = max(n.ClockError, f.ClockError)
+		if c := f.Slowest; c != nil && (n.Slowest == nil || c.Throughput < n.Slowest.Throughput) {
+			n.Slowest = c
+		}
+		if c := f.Fastest; c != nil && (n.Fastest == nil || c.Throughput > n.Fastest.Throughput) {
+			n.Fastest = c
+		}
+		for i, round := range t.Bursts.Round {
+			v := Volley{Build: t.Build, Round: round, Clients: f.Fired[i], Rate: t.Bursts.Rate[i], Throughput: t.Bursts.Throughput[i]}
+			if len(t.Bursts.P50) > 0 {
+				v.P50, v.P99 = t.Bursts.P50[i], t.Bursts.P99[i]
+			}
+			n.Volleys = append(n.Volleys, v)
+		}
+		if t.Failed == "" {
+			n.Builds = append(n.Builds, Build{Build: t.Build, Pods: f.Pods, Armed: f.Connected, Clients: f.Clients, Fairness: f.Fairness})
+		}
+	}
+	if t.Failed != "" {
+		n.fail(result.FleetFailure{Build: t.Build, Why: t.Failed})
+	}
+}
+
+func (n *Network) fail(f result.FleetFailure) {
+	n.Failed++
+	if len(n.Failures) < keptFailures {
+		n.Failures = append(n.Failures, f)
+	}
+}
+
+// quantiles describe a histogram, nil an empty one.
+func quantiles(h *hdrhistogram.Histogram) *Quantiles {
+	if h.TotalCount() == 0 {
+		return nil
+	}
+	at := func(q float64) float64 { return float64(h.ValueAtQuantile(q)) }
+	return &Quantiles{P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: float64(h.Max())}
+}

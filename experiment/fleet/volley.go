@@ -39,19 +39,19 @@ func (f *fleet) fire(ctx context.Context, round int) {
 			return // of a volley that was cut off nobody can say who is missing
 		}
 		if spare >= 0 || try == triesMost-1 {
-			f.sum.end(f.clients)
+			f.tally.end(f.clients, f.config.Volley)
 			return
 		}
-		f.sum.lead = min(2*(f.sum.lead-spare), leadMost)
+		f.tally.lead = min(2*(f.tally.lead-spare), leadMost)
 		f.config.log("network %s: a client was told of a volley %v too late: it is fired again, and from now on all are told %v ahead",
-			f.sum.network.Network, -spare.Round(time.Millisecond), f.sum.lead.Round(time.Millisecond))
+			f.cell.Network, -spare.Round(time.Millisecond), f.tally.lead.Round(time.Millisecond))
 	}
 }
 
 // volley has all clients fire together once. It returns how long before the common instant the last of them was told.
 func (f *fleet) volley(ctx context.Context, round int) (spare time.Duration) {
-	f.sum.begin(f.build.Build, round)
-	spare = f.sum.lead
+	f.tally.begin(round)
+	spare = f.tally.lead
 	common := agent.Now() + spare
 	spec := workload.BurstSpec{Duration: f.config.Volley, Warmup: f.config.Warmup, Deadline: f.config.Volley + f.config.Warmup + overtime}
 	var all sync.WaitGroup
@@ -60,12 +60,12 @@ func (f *fleet) volley(ctx context.Context, round int) (spare time.Duration) {
 			continue
 		}
 		all.Go(func() {
-			shot, err := c.agent.Fire(ctx, c.session, agent.Volley{At: c.offset.There(common), Spec: spec}, f.sum.lead)
+			shot, err := c.agent.Fire(ctx, c.session, agent.Volley{At: c.offset.There(common), Spec: spec}, f.tally.lead)
 			if err == nil {
 				// One at a time: the histogram that is decoded is as large as all that is kept of a volley.
 				f.mu.Lock()
 				spare = min(spare, shot.Spare)
-				err = f.sum.add(c, shot)
+				err = f.tally.add(c, shot)
 				f.mu.Unlock()
 			}
 			if err != nil && ctx.Err() == nil {

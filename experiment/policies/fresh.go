@@ -12,7 +12,7 @@ import (
 
 // visits has fresh pods come to a gate that lets in guests alone: each time a guest and a stranger at once. The policy is in effect before the
 // first of them: the pod that probes, which is no guest, is refused.
-func visits(ctx context.Context, g Gate, c Config, o *Outcome, count int, done *progress) error {
+func visits(ctx context.Context, g Gate, c Config, k *keeper, count int, done *progress) error {
 	if err := g.Guard(ctx); err != nil {
 		return err
 	}
@@ -31,7 +31,9 @@ func visits(ctx context.Context, g Gate, c Config, o *Outcome, count int, done *
 		if err := still(g); err != nil {
 			return err
 		}
-		o.Samples = append(o.Samples, guest, stranger)
+		if err := k.add(guest, stranger); err != nil {
+			return err
+		}
 		c.tell("%d policies, %d of %d: a fresh pod that is let in passes after %v; of one that is not %d packets passed", count, done.visits+1, c.Repeat,
 			guest.After.Round(time.Millisecond), stranger.Slipped)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/experiment/record"
+	"netdelta/result"
 	"netdelta/testbed/kube/inside"
 )
 
@@ -43,7 +45,9 @@ type Config struct {
 	Within time.Duration
 	// Open opens a gate with a number of policies in force.
 	Open func(ctx context.Context, count int, every time.Duration) (Gate, error)
-	// Log is told what has been done; nil tells nobody.
+	// Record keeps the trials and says what was measured before; nil keeps them in memory.
+	Record *record.Record
+	// Log is told what has been done; it may be nil.
 	Log func(line string)
 }
 
@@ -90,89 +94,62 @@ func (c Change) Fresh() bool { return c == Admitted || c == Barred }
 // Changes are all of them, in the order in which they are measured.
 func Changes() []Change { return []Change{Refused, Passing, Admitted, Barred} }
 
-// Sample is one change. Times count from when the request was sent, those of a fresh pod from when its program began. The API server accepted it within Request, when its answer was
-// there: on a busy machine an effect can come before the answer.
-type Sample struct {
-	Policies int           `json:"policies"`
-	Change   Change        `json:"change"`
-	Request  time.Duration `json:"request_ns"`
-	// Before is when the last probe was sent that the change did not reach, and After the first that it did.
-	Before time.Duration `json:"before_ns"`
-	After  time.Duration `json:"after_ns"`
-	// ClockError is how far both may be off. A fresh pod reads all times by itself.
-	ClockError time.Duration `json:"clock_error_ns"`
-	// Slipped counts packets of a fresh pod that passed although no policy lets it in.
-	Slipped int `json:"slipped,omitempty"`
-}
-
-// Failure is a number of policies at which not all could be measured.
-type Failure struct {
-	Policies int    `json:"policies"`
-	Why      string `json:"why"`
-}
-
-// Outcome is what was measured.
-type Outcome struct {
-	Started  time.Time     `json:"started"`
-	Finished time.Time     `json:"finished"`
-	Every    time.Duration `json:"every_ns"`
-	Repeat   int           `json:"repeat"`
-	Samples  []Sample      `json:"samples"`
-	// Disturbed counts repetitions that were begun anew since the way opened or closed by itself.
-	Disturbed int       `json:"disturbed,omitempty"`
-	Failures  []Failure `json:"failures,omitempty"`
-}
-
 // ErrNothing says that nothing could be measured.
 var ErrNothing = errors.New("no policy had an effect that could be timed")
 
-// Run measures. The outcome holds what was measured also where the error is that of ctx; the error matches ErrNothing where nothing
-// was.
+// Run measures what the record lacks. The outcome and the record hold what was measured also after an error of ctx; the error matches
+// ErrNothing where nothing was measured.
 func Run(ctx context.Context, c Config) (Outcome, error) {
-	o := Outcome{Started: time.Now(), Every: c.Every, Repeat: c.Repeat}
 	if err := c.Check(); err != nil {
-		return o, err
+		return Outcome{}, err
+	}
+	k := keeper{rec: c.Record}
+	if k.rec == nil {
+		k.rec = &record.Record{}
+	}
+	s := result.Strategy{Name: result.StrategyPolicies, Every: c.Every, Repeat: c.Repeat}
+	if err := k.rec.Begin(s, cells(c)); err != nil {
+		return Outcome{}, err
 	}
 	var first error
 	for _, n := range c.Counts {
-		if err := at(ctx, c, &o, n); err != nil {
-			o.Failures = append(o.Failures, Failure{n, err.Error()})
-			first = errors.Join(first, err)
+		if err := at(ctx, c, &k, n); err != nil {
+			first = errors.Join(first, err, k.fail(n, err))
 		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	o.Finished = time.Now()
-	if err := ctx.Err(); err != nil {
-		return o, err
+	o := Of(k.rec.Run, k.rec.Trials)
+	err := ctx.Err()
+	if err == nil && len(o.Samples) == 0 {
+		err = fmt.Errorf("%w: %w", ErrNothing, first)
 	}
-	if len(o.Samples) == 0 {
-		return o, fmt.Errorf("%w: %w", ErrNothing, first)
-	}
-	return o, nil
+	k.rec.End(err, ctx.Err() != nil)
+	o.Finished = k.rec.Run.Finished
+	return o, err
 }
 
 // progress is how much was measured at a number of policies.
 type progress struct{ changes, visits int }
 
 // at measures with a number of policies in force. What is disturbed is begun anew.
-func at(ctx context.Context, c Config, o *Outcome, count int) error {
-	var done progress
+func at(ctx context.Context, c Config, k *keeper, count int) error {
+	done := progress{changes: k.measured(count, Refused, Passing), visits: k.measured(count, Admitted, Barred)}
 	for done.changes < c.Repeat || c.Fresh && done.visits < c.Repeat {
-		err := through(ctx, c, o, count, &done)
+		err := through(ctx, c, k, count, &done)
 		if !errors.Is(err, errAlone) {
 			return err
 		}
-		if o.Disturbed++; o.Disturbed > c.Repeat+2 {
-			return fmt.Errorf("%w, %d times: give the machine less to do, or probe less often with --every", err, o.Disturbed)
+		if k.disturb(); k.disturbed > c.Repeat+2 {
+			return fmt.Errorf("%w, %d times: give the machine less to do, or probe less often with --every", err, k.disturbed)
 		}
 	}
 	return nil
 }
 
 // through measures with one gate what is still to be measured.
-func through(ctx context.Context, c Config, o *Outcome, count int, done *progress) (err error) {
+func through(ctx context.Context, c Config, k *keeper, count int, done *progress) (err error) {
 	g, err := c.Open(ctx, count, c.Every)
 	if err != nil {
 		return err
@@ -194,14 +171,16 @@ func through(ctx context.Context, c Config, o *Outcome, count int, done *progres
 		if err != nil {
 			return fmt.Errorf("repetition %d: %w", done.changes+1, err)
 		}
-		o.Samples = append(o.Samples, shut, lift)
+		if err := k.add(shut, lift); err != nil {
+			return err
+		}
 		c.tell("%d policies, %d of %d: refused after %v, passing after %v", count, done.changes+1, c.Repeat,
 			shut.After.Round(time.Millisecond), lift.After.Round(time.Millisecond))
 	}
 	if !c.Fresh {
 		return nil
 	}
-	return visits(ctx, g, c, o, count, done)
+	return visits(ctx, g, c, k, count, done)
 }
 
 // tell logs what has been done.

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/experiment/record"
+	"netdelta/insight"
+	"netdelta/result"
 	"netdelta/testbed/kube/inside"
 )
 
@@ -105,6 +108,35 @@ func TestRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestResume: what the record has is not measured again, and its trials say what more policies cost.
+func TestResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closed, slower := 0, 0
+		c := Config{Counts: []int{1, 100}, Repeat: 2, Every: 4 * time.Millisecond, Within: time.Second, Record: record.New(result.Run{Seed: 1}, nil)}
+		c.Open = func(_ context.Context, count int, _ time.Duration) (Gate, error) {
+			slower++
+			g := gate{delay: time.Duration(20+count) * time.Millisecond, turns: make(chan inside.Turn, 9), lost: make(chan struct{}), closed: &closed}
+			g.turns <- inside.Turn{Open: true}
+			return &g, nil
+		}
+		for _, want := range []int{2, 6, 6} {
+			c.Repeat = want
+			o, err := Run(t.Context(), c)
+			if err != nil || len(o.Samples) != 4*want || len(c.Record.Trials) != 4*want {
+				t.Fatalf("%d samples after %d repetitions, %d trials: %v", len(o.Samples), want, len(c.Record.Trials), err)
+			}
+		}
+		if slower != 4 {
+			t.Errorf("%d gates were opened, want 2 for each of 2 runs that had to measure", slower)
+		}
+		run := c.Record.Run
+		insight.NewJudge(nil).Conclude(&run, c.Record.Trials)
+		if len(run.Effects) != 2 || run.Effects[0].To != "kubernetes:100" || run.Effects[0].Verdict != "slower" || run.Effects[0].Blocks != 6 {
+			t.Errorf("the effects are %+v", run.Effects)
+		}
+	})
 }
 
 // TestFresh: fresh pods are measured after the changes, by what they say themselves; what never settles fails by name.

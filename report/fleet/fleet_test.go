@@ -26,7 +26,7 @@ func network(name string, role result.Role, ratio float64) fleet.Network {
 		Network: name, Role: role,
 		Latency: &fleet.Quantiles{P50: 20_000 * ratio, P90: 30_000 * ratio, P99: 70_000 * ratio, P999: 300_000 * ratio, Max: 2e6},
 		Late:    &fleet.Quantiles{P50: 60_000, P90: 90_000, P99: 400_000, P999: 900_000, Max: 900_000}, ClockError: 80 * time.Microsecond,
-		Slowest: &fleet.Client{Pod: name + "-7", Node: "w2", Rate: 40_000 / ratio, Throughput: 1e8},
+		Slowest: &result.FleetClient{Pod: name + "-7", Node: "w2", Rate: 40_000 / ratio, Throughput: 1e8},
 	}
 	for b := range 6 {
 		n.Builds = append(n.Builds, fleet.Build{Build: b, Pods: 2 * time.Second, Armed: 3500 * time.Millisecond, Clients: 20, Fairness: 0.987})
@@ -42,9 +42,9 @@ func measured() insight.Report {
 	lost := network("pod", result.RoleCell, 1.3)
 	lost.Failed = 7
 	for i := range 7 {
-		lost.Failures = append(lost.Failures, fleet.Failure{Build: 1, Pod: "pod-" + string(rune('a'+i)), Node: "w1\x1b[31m", Why: "agent is gone: its pod was evicted:\nno memory"})
+		lost.Failures = append(lost.Failures, result.FleetFailure{Build: 1, Pod: "pod-" + string(rune('a'+i)), Node: "w1\x1b[31m", Why: "agent is gone: its pod was evicted:\nno memory"})
 	}
-	empty := fleet.Network{Network: "nodeport", Role: result.RoleCell, Failed: 1, Failures: []fleet.Failure{{Build: 0, Why: "quota exceeded"}}}
+	empty := fleet.Network{Network: "nodeport", Role: result.RoleCell, Failed: 1, Failures: []result.FleetFailure{{Build: 0, Why: "quota exceeded"}}}
 	return insight.Judge(fleet.Outcome{
 		Testbed: "kubernetes", Workload: "tcp-rr", Clients: 20, Servers: 1, Volley: 500 * time.Millisecond, Seed: 1,
 		Networks: []fleet.Network{network("host", result.RoleBaseline, 1), network("host", result.RoleTwin, 1.001), lost, empty},

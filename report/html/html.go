@@ -38,6 +38,11 @@ func WithPart(title, style string, body template.HTML) Option {
 	return func(p *page) { p.Part, p.PartTitle, p.partStyle = body, title, style }
 }
 
+// Text is text as a terminal shows it.
+func Text(text string) template.HTML {
+	return template.HTML(`<div class="scroll"><pre>` + template.HTMLEscapeString(text) + `</pre></div>`)
+}
+
 // Write writes the report of a run. Deltas, null check, checks, claims and advice must be filled in; trials are those of the
 // journal in its order, and may be none: the page then lacks what only trials show. A report of many cells draws its
 // charts for some of them only and says so. The error is that of w.

@@ -20,11 +20,11 @@ import (
 // fleet is a network's clients and servers in one build.
 type fleet struct {
 	config  Config
-	sum     *sum
+	tally   *tally
 	ground  Ground
 	servers []*server
 	clients []*client
-	build   Build
+	cell    result.Cell
 
 	mu     sync.Mutex
 	agents []*agent.Agent
@@ -72,24 +72,29 @@ const (
 // errNothing says that a client fired and nothing came back.
 var errNothing = errors.New("nothing got through in the volley")
 
-// muster opens the ground of a network and arms all clients. It fails only when there is nobody left to fire, or with ctx; then
-// nothing is left of it.
-func muster(ctx context.Context, c Config, s *sum, network string, build int) (*fleet, error) {
-	began := time.Now()
-	ground, err := c.Open(ctx, network, c.Clients, c.Servers)
+// open makes the ground of a network and arms all clients. It fails only when no client is left, or with ctx; the fleet then records
+// why, and still has to be closed.
+func open(ctx context.Context, c Config, cell result.Cell, build int, lead time.Duration) (*fleet, error) {
+	f := &fleet{config: c, cell: cell, tally: newTally(cell.Network, build, lead)}
+	began := f.tally.trial.Started
+	ground, err := c.Open(ctx, cell.Network, c.Clients, c.Servers)
+	if err == nil {
+		f.ground, f.tally.fleet.Pods = ground, time.Since(began)
+		missing := ground.Missing()
+		for _, pod := range slices.Sorted(maps.Keys(missing)) {
+			f.tally.fail(result.FleetFailure{Pod: pod, Why: missing[pod]})
+		}
+		err = f.arm(ctx)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("network %s: %w", network, err)
+		err = fmt.Errorf("network %s: %w", cell.Network, err)
+		if ctx.Err() == nil {
+			f.tally.trial.Failed = err.Error()
+		}
+		return f, err
 	}
-	f := &fleet{config: c, sum: s, ground: ground, build: Build{Build: build, Pods: time.Since(began)}}
-	missing := ground.Missing()
-	for _, pod := range slices.Sorted(maps.Keys(missing)) {
-		s.fail(Failure{Build: build, Pod: pod, Why: missing[pod]})
-	}
-	if err := f.arm(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("network %s: %w", network, err), f.close())
-	}
-	f.build.Armed = time.Since(began)
-	s.lead = max(s.lead, leadFor(len(f.clients)))
+	f.tally.fleet.Connected = time.Since(began)
+	f.tally.lead = max(lead, leadFor(len(f.clients)))
 	return f, nil
 }
 
@@ -106,17 +111,17 @@ func (f *fleet) arm(ctx context.Context) error {
 		return err
 	}
 	if f.ready() == 0 {
-		return fmt.Errorf("none of %d clients could be armed; the first: %w", len(f.clients), f.sum.firstWhy())
+		return fmt.Errorf("none of %d clients could be armed; the first: %w", len(f.clients), f.tally.firstWhy())
 	}
 	return nil
 }
 
 // firstWhy is why the first that failed did.
-func (s *sum) firstWhy() error {
-	if len(s.network.Failures) == 0 {
+func (s *tally) firstWhy() error {
+	if len(s.fleet.Failures) == 0 {
 		return errors.New("there were no pods for them")
 	}
-	return errors.New(s.network.Failures[0].Why)
+	return errors.New(s.fleet.Failures[0].Why)
 }
 
 // startServers starts those that can be started: the clients are dealt out to them.
@@ -137,7 +142,7 @@ func (f *fleet) startServers(ctx context.Context) error {
 		if err == nil {
 			f.servers = append(f.servers, started[i])
 		} else if ctx.Err() == nil {
-			f.sum.fail(Failure{Build: f.build.Build, Pod: pods[i].Name(), Node: pods[i].Node(), Why: "server: " + err.Error()})
+			f.tally.fail(result.FleetFailure{Pod: pods[i].Name(), Node: pods[i].Node(), Why: "server: " + err.Error()})
 		}
 	}
 	if len(f.servers) == 0 {
@@ -247,7 +252,7 @@ func (f *fleet) lose(c *client, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c.lost = true
-	f.sum.fail(Failure{Build: f.build.Build, Pod: c.pod.Name(), Node: c.pod.Node(), Why: why.Error()})
+	f.tally.fail(result.FleetFailure{Pod: c.pod.Name(), Node: c.pod.Node(), Why: why.Error()})
 }
 
 // ready is how many clients are left.
@@ -273,5 +278,8 @@ func (f *fleet) close() error {
 	}
 	_ = eg.Wait() // nobody returns one
 	f.agents = nil
+	if f.ground == nil {
+		return nil
+	}
 	return f.ground.Close()
 }
