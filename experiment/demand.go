@@ -20,26 +20,19 @@ import (
 // here is the testbed that sentences offer in place of one that lacks something.
 const here = "lab"
 
-// refuseUnmet notes what the cells need, and takes out those that can't have it: programs that are not installed, memory that
-// is not there, a way to their servers that there is not.
-func (p *Plan) refuseUnmet(ctx context.Context, workloads []workload.Workload, driver testbed.Provider) error {
+// findDemands notes what the cells need, and refuses those that can't have it: programs that are not installed, memory that is not
+// free, a way to their servers that the testbed lacks.
+func (p *Plan) findDemands(ctx context.Context, workloads []workload.Workload, driver testbed.Provider) error {
 	p.demands = map[string]workload.Demand{}
 	free, err := machine.FreeMemory()
 	if err != nil {
 		return err
 	}
-	for i, c := range p.Cells {
+	return p.refuse(func(c result.Cell) (string, error) {
 		d := measure.DemandOf(workloads, c)
 		p.demands[c.ID] = d
-		why, err := unmet(ctx, c, d, driver, free)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			p.Cells[i].Unsupported = why
-		}
-	}
-	return nil
+		return unmet(ctx, c, d, driver, free)
+	})
 }
 
 // unmet is why a cell can't have what it needs, "" where it can.

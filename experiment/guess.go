@@ -94,7 +94,7 @@ func clusterStartOf(c result.Cell, d workload.Demand) clusterStart {
 	return clusterStart{measure.GroupOf(c).Underlay, d.Cluster.Key}
 }
 
-// alternate plans with networks that change the cluster: those of one state are measured in builds of their own.
+// alternate plans with networks that change the cluster: each state is measured in separate builds.
 func (p *Plan) alternate(s *study.Study) {
 	p.Blocks = false
 	if s.Design.Blocks > 0 {
@@ -118,11 +118,11 @@ func (p *Plan) alternate(s *study.Study) {
 		}
 	}
 	if len(found) > 0 {
-		p.Rules.Apart = append(p.Rules.Apart, found)
+		p.Rules.States = append(p.Rules.States, found)
 	}
 	var names []string
 	for _, at := range order {
-		p.Rules.Apart = append(p.Rules.Apart, states[at])
+		p.Rules.States = append(p.Rules.States, states[at])
 		names = append(names, states[at]...)
 	}
 	p.Notes = append(p.Notes, fmt.Sprintf("the cluster was changed for %s: each change was made anew in builds of its own, in which %s stood in every round, and undone after each",

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"netdelta/workload"
 )
 
-// Plan is what a study comes to on a testbed.
+// Plan is what a run of a study measures on a testbed.
 type Plan struct {
 	Cells []result.Cell // all of the study's, with what is unsupported or left out marked
 	Notes []string
@@ -35,29 +36,27 @@ var ErrNothing = errors.New("nothing of this study can be measured here")
 func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workloads []workload.Workload) (Plan, error) {
 	able := driver.Capabilities()
 	p := Plan{Cells: plan.Expand(s), Rules: plan.RulesOf(s.Design)}
-	if err := p.refuseUnmet(ctx, workloads, driver); err != nil {
+	if err := p.findDemands(ctx, workloads, driver); err != nil {
 		return p, err
 	}
 	if len(s.Changes) > 0 {
-		p.refuseClustered()
+		_ = p.refuse(func(c result.Cell) (string, error) { return p.startedOnce(c), nil })
 		p.alternate(s)
 	} else if p.Blocks = s.Design.Blocks > 0 || p.clustered(); p.Blocks {
 		p.asBlocks(s.Design)
 	}
-	if err := p.refuseUnstored(ctx, driver); err != nil {
-		return p, err
+	for _, reason := range []func(result.Cell) (string, error){
+		p.unstored(ctx, driver),
+		p.unsupported(ctx, driver, s.Changes),
+		func(c result.Cell) (string, error) { return p.unreachable(ctx, driver, c) },
+		func(c result.Cell) (string, error) {
+			return cmp.Or(p.notSwappable(able.Networks, c), notOwned(driver, c), p.oversized(able.Networks, s, c)), nil
+		},
+	} {
+		if err := p.refuse(reason); err != nil {
+			return p, err
+		}
 	}
-	if err := p.markUnsupported(ctx, driver, s.Changes); err != nil {
-		return p, err
-	}
-	if err := p.refuseUnreached(ctx, driver); err != nil {
-		return p, err
-	}
-	if p.Blocks {
-		p.refuseSameNode(able.Networks)
-	}
-	p.refuseLocal(driver)
-	p.refuseOversized(able.Networks, s)
 	p.guess(s.Design.Burst, s.Design.Rounds)
 	if able.Costs != nil {
 		p.guessElsewhere(*able.Costs)
@@ -101,29 +100,27 @@ func (p *Plan) FixBuilds(n int) {
 	p.Rules.Builds, p.Rules.MinBuilds, p.Rules.MaxBuilds = n, n, n
 }
 
-// markUnsupported asks the testbed for each network, family and combination of conditions once.
-func (p *Plan) markUnsupported(ctx context.Context, driver testbed.Provider, changes []testbed.Change) error {
+// unsupported is why the testbed does not support a cell, "" where it does. It asks for each network, family and combination of
+// conditions once.
+func (p *Plan) unsupported(ctx context.Context, driver testbed.Provider, changes []testbed.Change) func(result.Cell) (string, error) {
 	lacks := map[testbed.Spec]string{}
-	for i, c := range p.Cells {
-		if c.Unsupported != "" {
-			continue
-		}
+	unpinned := p.unpinned(driver)
+	return func(c result.Cell) (string, error) {
 		uses, _ := measure.NetworkUsed(changes, c.Network)
 		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain(), Target: measure.TargetHost(c.Params), Volume: p.volumeOf(c), Peers: peersOf(p.demands[c.ID])}
-		reason, known := lacks[asked]
+		why, known := lacks[asked]
 		if !known {
 			var err error
-			if reason, err = lacking(ctx, driver, asked); err != nil {
-				return err
+			if why, err = lacking(ctx, driver, asked); err != nil {
+				return "", err
 			}
-			lacks[asked] = reason
+			lacks[asked] = why
 		}
-		p.Cells[i].Unsupported = reason
+		if why != "" {
+			return why, nil
+		}
+		return unpinned(c)
 	}
-	if !driver.Capabilities().PinsCPUs {
-		return nil
-	}
-	return p.refuseUnpinned()
 }
 
 // lacking is why a testbed can't be had, "" where it can.
@@ -140,17 +137,16 @@ func lacking(ctx context.Context, driver testbed.Provider, spec testbed.Spec) (s
 	return "", err
 }
 
-// refuseSameNode takes out cells that live swaps would measure on another way than the one that their name says.
-func (p *Plan) refuseSameNode(networks []network.Network) {
-	for i, c := range p.Cells {
-		n, err := network.Find(networks, c.Network)
-		if err == nil && c.Placement == result.SameNode && n.NoSameNodeUnderSwap && c.Unsupported == "" {
-			p.Cells[i].Unsupported = fmt.Sprintf("network %s on one node is unsupported under live swaps: needs pods that share their node's namespace; run it in bursts: without --blocks, and without workloads that are served by a cluster", c.Network)
-		}
+// notSwappable is why live swaps would measure a cell on another path than its name says, "" where they don't.
+func (p *Plan) notSwappable(networks []network.Network, c result.Cell) string {
+	n, err := network.Find(networks, c.Network)
+	if !p.Blocks || err != nil || c.Placement != result.SameNode || !n.NoSameNodeUnderSwap {
+		return ""
 	}
+	return fmt.Sprintf("network %s on one node is unsupported under live swaps: needs pods that share their node's namespace; run it in bursts: without --blocks, and without workloads that are served by a cluster", c.Network)
 }
 
-// markBaseless marks cells that could be measured but have nothing to be held against.
+// markBaseless marks cells that could be measured but whose baseline can't be.
 func (p *Plan) markBaseless() {
 	lacks := map[result.Setting]string{}
 	for _, c := range p.Cells {
@@ -158,11 +154,12 @@ func (p *Plan) markBaseless() {
 			lacks[c.Setting()] = c.Unsupported
 		}
 	}
-	for i, c := range p.Cells {
-		if why := lacks[c.Setting()]; c.Unsupported == "" && why != "" {
-			p.Cells[i].Unsupported = "its baseline can't be measured: " + why
+	_ = p.refuse(func(c result.Cell) (string, error) {
+		if why := lacks[c.Setting()]; why != "" {
+			return "its baseline can't be measured: " + why, nil
 		}
-	}
+		return "", nil
+	})
 }
 
 // reasons lists why cells can't be measured, each reason once.

@@ -45,7 +45,7 @@ func ClusterPods(tb testbed.Testbed, n int) ([]testbed.Pod, error) {
 		}
 	}
 	if len(found) < n {
-		return nil, fmt.Errorf("the testbed has no %d nodes beside the client's, which the cluster needs", n)
+		return nil, fmt.Errorf("the testbed has no %d nodes in addition to the client's, which the cluster needs", n)
 	}
 	return found, nil
 }
@@ -139,7 +139,7 @@ func (k *Cluster) fix(ctx context.Context, ailment string, ended bool) error {
 		return k.failed
 	}
 	if !ended {
-		k.health.NoteAilment("the services of %s were unwell and were made whole: %s", ailment, k.key)
+		k.health.NoteAilment("the services of %s were unwell and were repaired: %s", ailment, k.key)
 	}
 	for _, m := range k.members {
 		if m.health.Unwell == "" || ended && !m.health.Ended {

@@ -32,7 +32,7 @@ type Service struct {
 func (s *Service) Check(ctx context.Context) {
 	h, err := s.Agent.Health(ctx, s.Session, healthWithin)
 	if err != nil {
-		h = workload.Health{Unwell: fmt.Sprintf("nobody can say how it is: %v", err), Services: s.health.Services}
+		h = workload.Health{Unwell: fmt.Sprintf("its health is unknown: %v", err), Services: s.health.Services}
 	}
 	s.health = h
 }
@@ -69,7 +69,7 @@ func check(ctx context.Context, services []*Service) (ailment string, ended bool
 	return strings.Join(ailments, "; "), ended
 }
 
-// Totals are what the servers of a cell saw: those of a single server, else the slowest disk and the replication with most samples.
+// Totals are what the servers of a cell saw: all of a single server, else the slowest disk and the replication with most samples.
 func Totals(ctx context.Context, services []*Service) (workload.Totals, error) {
 	var sum workload.Totals
 	for _, s := range services {

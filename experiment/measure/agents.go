@@ -1,12 +1,9 @@
 package measure
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -16,21 +13,16 @@ import (
 	"netdelta/testbed"
 )
 
-// agents are those of one testbed. With an external target or a volume, servers holds clients.
+// agents are the ones of a testbed that cells use. With an external target or a volume, servers holds clients.
 type agents struct {
 	client    *agent.Agent
 	servers   map[result.Placement]*agent.Agent
 	neighbour *agent.Agent // nil where no cell needs one
-	// others are in pods of clusters where no other agent is, by pod.
-	others map[string]*agent.Agent
 }
 
 // startAgents starts the agents of the client and of the servers that the cells need, all at once: a pod of a cluster takes seconds.
 func (m *Context) startAgents(ctx context.Context, b *Build, tb testbed.Testbed, cells []result.Cell) (agents, error) {
-	if s := tb.Spec(); s.Target != "" || s.Volume.Class != "" {
-		return m.startClients(ctx, b, tb, cells)
-	}
-	all := agents{servers: map[result.Placement]*agent.Agent{}, others: map[string]*agent.Agent{}}
+	all := agents{servers: map[result.Placement]*agent.Agent{}}
 	var mu sync.Mutex
 	eg, ctx := errgroup.WithContext(ctx)
 	start := func(pod testbed.Pod, keep func(*agent.Agent)) {
@@ -42,8 +34,12 @@ func (m *Context) startAgents(ctx context.Context, b *Build, tb testbed.Testbed,
 			return err
 		})
 	}
-	start(tb.Pods()[0], func(a *agent.Agent) { all.client = a })
-	if m.able.PinsCPUs && hasNeighbour(tb.Spec().Conditions) {
+	spec := tb.Spec()
+	external := spec.Target != "" || spec.Volume.Class != ""
+	if !external {
+		start(tb.Pods()[0], func(a *agent.Agent) { all.client = a })
+	}
+	if m.able.PinsCPUs && hasNeighbour(spec.Conditions) {
 		start(neighbourPod(tb), func(a *agent.Agent) { all.neighbour = a })
 	}
 	started := map[result.Placement]bool{}
@@ -53,58 +49,29 @@ func (m *Context) startAgents(ctx context.Context, b *Build, tb testbed.Testbed,
 		}
 		started[cell.Placement] = true
 		pod, err := serverPod(tb, cell.Placement)
+		if external && cell.Placement == result.SameNode { // the first pod is on the target's own node
+			pod, err = tb.Pods()[0], nil
+		}
 		if err != nil {
 			return all, errors.Join(err, eg.Wait())
 		}
 		start(pod, func(a *agent.Agent) { all.servers[cell.Placement] = a })
 	}
 	err := eg.Wait()
+	if external {
+		all.client = all.servers[cells[0].Placement]
+	}
 	return all, err
 }
 
-// startClients starts an agent for each placement, in the pod whose node it asks for: the first one is on the target's own.
-func (m *Context) startClients(ctx context.Context, b *Build, tb testbed.Testbed, cells []result.Cell) (agents, error) {
-	all := agents{servers: map[result.Placement]*agent.Agent{}, others: map[string]*agent.Agent{}}
-	for _, cell := range cells {
-		if all.servers[cell.Placement] != nil {
-			continue
-		}
-		pod := tb.Pods()[0]
-		if cell.Placement == result.CrossNode {
-			var err error
-			if pod, err = serverPod(tb, result.CrossNode); err != nil {
-				return all, err
-			}
-		}
-		a, err := m.startAgent(ctx, b, pod)
-		if err != nil {
-			return all, err
-		}
-		all.servers[cell.Placement] = a
-		all.client = cmp.Or(all.client, a)
-	}
-	return all, nil
-}
-
-// all lists the agents, each once.
-func (a agents) all() []*agent.Agent {
-	all := []*agent.Agent{a.client}
-	all = slices.AppendSeq(all, maps.Values(a.servers))
-	return slices.AppendSeq(all, maps.Values(a.others))
-}
-
-// agentIn is the agent in a pod, started if there is none.
-func (m *Context) agentIn(ctx context.Context, b *Build, known agents, pod testbed.Pod) (*agent.Agent, error) {
-	for _, a := range known.all() {
+// agentIn is the build's agent in a pod, started if there is none.
+func (m *Context) agentIn(ctx context.Context, b *Build, pod testbed.Pod) (*agent.Agent, error) {
+	for _, a := range b.agents {
 		if a.Pod().Name() == pod.Name() {
 			return a, nil
 		}
 	}
-	a, err := m.startAgent(ctx, b, pod)
-	if err == nil {
-		known.others[pod.Name()] = a
-	}
-	return a, err
+	return m.startAgent(ctx, b, pod)
 }
 
 func (m *Context) startAgent(ctx context.Context, b *Build, pod testbed.Pod) (*agent.Agent, error) {
@@ -127,9 +94,4 @@ func serverPod(tb testbed.Testbed, placement result.Placement) (testbed.Pod, err
 		}
 	}
 	return nil, fmt.Errorf("the testbed has no pod for a server %s: it needs two pods on the first node, or a second node", placement)
-}
-
-// alive says whether all agents still take calls.
-func (a agents) alive() bool {
-	return !slices.ContainsFunc(a.all(), func(a *agent.Agent) bool { return !a.Alive() })
 }

@@ -139,7 +139,7 @@ func (b *Beds) serve(ctx context.Context, bed *bed, u Underlay, cells []result.C
 		}
 		agents := make([]*agent.Agent, len(pods))
 		for i, p := range pods {
-			if agents[i], err = b.context.agentIn(ctx, &bed.opened, bed.agents, p); err != nil {
+			if agents[i], err = b.context.agentIn(ctx, &bed.opened, p); err != nil {
 				return err
 			}
 		}
@@ -156,7 +156,7 @@ func (b *Beds) serve(ctx context.Context, bed *bed, u Underlay, cells []result.C
 func (b *Beds) open(ctx context.Context, g Group, cells []result.Cell) (found *bed, opened bool, err error) {
 	key := b.key(g.GroupKey)
 	if old := b.beds[key]; old != nil {
-		if old.agents.alive() {
+		if !slices.ContainsFunc(old.opened.agents, func(a *agent.Agent) bool { return !a.Alive() }) {
 			return old, false, nil
 		}
 		delete(b.beds, key)

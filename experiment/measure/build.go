@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -120,7 +121,7 @@ func (m *Context) openGroup(ctx context.Context, b *Build, g Group) []*Session {
 		return failAll(sessions, fmt.Errorf("network %s: %w", g.Network, err))
 	}
 	if m.nodesSay {
-		err = m.Observed.meet(ctx, agents.all())
+		err = m.Observed.meet(ctx, slices.AppendSeq([]*agent.Agent{agents.client}, maps.Values(agents.servers)))
 	}
 	if err == nil {
 		err = m.Observed.Look(ctx, tb, g.Network)
@@ -173,7 +174,7 @@ func background(client *agent.Agent, clusters map[string]*endpoint.Cluster) []te
 	return all
 }
 
-// Pick puts the sessions in the order of the cells and drops those of other cells. It says whether all were there.
+// Pick puts the sessions in the order of the cells and drops the sessions of other cells. It says whether all were there.
 func (b *Build) Pick(cells []result.Cell) bool {
 	sessions := make([]*Session, len(cells))
 	for i, c := range cells {

@@ -85,7 +85,7 @@ func NewContext(c Config, run result.Run) *Context {
 // OwnsNodes says that nodes are made for the testbed; else pods are scheduled, started and lost at any time.
 func (m *Context) OwnsNodes() bool { return m.able.OwnsNodes }
 
-// Client ports lie below those of the pods' servers.
+// Client ports lie below the ports of the pods' servers.
 const (
 	firstClientPort = 2048
 	lastClientPort  = 19999
@@ -112,7 +112,7 @@ func assignPorts(cells []result.Cell, workloads []workload.Workload) map[result.
 	return assigned
 }
 
-// Group is the cells that share a testbed: those of one network, role and underlay. The baseline's A/A control has its own testbed.
+// Group is the cells that share a testbed: of one network, role and underlay. The baseline's A/A control has its own testbed.
 type Group struct {
 	GroupKey
 	Cells []result.Cell

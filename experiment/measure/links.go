@@ -11,7 +11,7 @@ import (
 	"netdelta/testbed"
 )
 
-// linkMeter adds up what the links of the bonds on a way send while bursts run.
+// linkMeter adds up what the links of the bonds on a path send while bursts run.
 type linkMeter struct {
 	o      testbed.Observer
 	bundle []bundle
@@ -25,7 +25,7 @@ type bundle struct {
 	links []network.Device
 }
 
-// linksOf is the meter for the bonds on the way between two pods, nil where there are none or nobody can look.
+// linksOf is the meter for the bonds on the path between two pods, nil where there are none or they can't be observed.
 func linksOf(tb testbed.Testbed, from, to testbed.Pod, protocol network.Protocol) *linkMeter {
 	o := tb.Instruments().Observer
 	if o == nil {

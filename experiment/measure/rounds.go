@@ -22,14 +22,14 @@ type Rounds struct {
 	context  *Context
 	swapped  bool      // networks are swapped live, so that a round has one network
 	began    time.Time // the run
-	machines machineWatch
+	machines *machineWatch
 	// usual is what rounds are compared with, by the classes of service among their cells: neighbours are a load.
 	usual map[string]*calibration
 }
 
 // NewRounds returns the rounds of a run that began at the given time. swapped says that networks are swapped live.
 func NewRounds(m *Context, began time.Time, swapped bool) *Rounds {
-	return &Rounds{context: m, swapped: swapped, began: began, machines: watchMachines(m.Config), usual: map[string]*calibration{}}
+	return &Rounds{context: m, swapped: swapped, began: began, machines: &machineWatch{here: m.Machine, unread: map[string]bool{}}, usual: map[string]*calibration{}}
 }
 
 // Close closes what the rounds read the machines' state from.

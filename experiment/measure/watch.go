@@ -11,82 +11,57 @@ import (
 	"netdelta/probe/pressure"
 )
 
-// machineWatch observes the load of the machines that rounds are measured on.
-type machineWatch interface {
-	// begin starts a span, and end gives the load since then.
-	begin(ctx context.Context, sessions []*Session) error
-	end(ctx context.Context) (pressure.Load, error)
-	// unknown says what can't be told of the machines: a sentence for each part.
-	unknown() []string
-	close() error
-}
-
-// watchMachines watches this machine, or the agents' machines.
-func watchMachines(c Config) machineWatch {
-	if c.Machine == nil {
-		return &remoteWatch{unread: map[string]bool{}}
-	}
-	return &localWatch{reader: c.Machine}
-}
-
-// localWatch watches this machine.
-type localWatch struct {
-	reader *pressure.Reader
-	before pressure.Sample
-}
-
-func (l *localWatch) begin(context.Context, []*Session) (err error) {
-	l.before, err = l.reader.Read()
-	return err
-}
-
-func (l *localWatch) end(context.Context) (pressure.Load, error) {
-	after, err := l.reader.Read()
-	if err != nil {
-		return pressure.Load{}, err
-	}
-	return after.Since(l.before), nil
-}
-
-func (l *localWatch) unknown() []string { return nil }
-
-func (l *localWatch) close() error { return l.reader.Close() }
-
-// remoteWatch watches the machines of the agents, through one agent on each.
-type remoteWatch struct {
+// machineWatch observes the load of the machines that rounds are measured on: this machine, or the agents' machines through one agent
+// on each.
+type machineWatch struct {
+	here   *pressure.Reader // nil where agents watch
 	before []machineSample
 	unread map[string]bool // sentences on machines whose counters can't be read
 }
 
-// machineSample is a machine as an agent on it saw it.
+// machineSample is a machine at one time.
 type machineSample struct {
-	agent  *agent.Agent
+	agent  *agent.Agent // nil for this machine
 	sample pressure.Sample
 	err    error
 }
 
-func (d *remoteWatch) begin(ctx context.Context, sessions []*Session) error {
-	d.before = d.read(ctx, onePerNode(sessions))
+// begin starts a span.
+func (w *machineWatch) begin(ctx context.Context, sessions []*Session) error {
+	if w.here != nil {
+		now, err := w.here.Read()
+		w.before = []machineSample{{sample: now}}
+		return err
+	}
+	w.before = w.read(ctx, onePerNode(sessions))
 	return ctx.Err()
 }
 
-// end goes by the machines that could be read both times. If an agent no longer answers, the bursts of its cells fail.
-func (d *remoteWatch) end(ctx context.Context) (pressure.Load, error) {
-	agents := make([]*agent.Agent, len(d.before))
-	for i, v := range d.before {
+// end gives the load since begin, of the machines that could be read both times. If an agent no longer answers, the bursts of its
+// cells fail.
+func (w *machineWatch) end(ctx context.Context) (pressure.Load, error) {
+	if w.here != nil {
+		now, err := w.here.Read()
+		if err != nil {
+			return pressure.Load{}, err
+		}
+		return now.Since(w.before[0].sample), nil
+	}
+	agents := make([]*agent.Agent, len(w.before))
+	for i, v := range w.before {
 		agents[i] = v.agent
 	}
 	var loads []pressure.Load
-	for i, v := range d.read(ctx, agents) {
-		if v.err == nil && d.before[i].err == nil {
-			loads = append(loads, v.sample.Since(d.before[i].sample))
+	for i, v := range w.read(ctx, agents) {
+		if v.err == nil && w.before[i].err == nil {
+			loads = append(loads, v.sample.Since(w.before[i].sample))
 		}
 	}
 	return pressure.Worst(loads), ctx.Err()
 }
 
 // read asks all agents at once.
-func (d *remoteWatch) read(ctx context.Context, agents []*agent.Agent) []machineSample {
+func (w *machineWatch) read(ctx context.Context, agents []*agent.Agent) []machineSample {
 	samples := make([]machineSample, len(agents))
 	var wg sync.WaitGroup
 	for i, a := range agents {
@@ -102,15 +77,21 @@ func (d *remoteWatch) read(ctx context.Context, agents []*agent.Agent) []machine
 	wg.Wait()
 	for _, v := range samples {
 		if v.err != nil && v.agent.Alive() && ctx.Err() == nil {
-			d.unread[fmt.Sprintf("what disturbed node %s: %v", v.agent.Pod().Node(), v.err)] = true
+			w.unread[fmt.Sprintf("what disturbed node %s: %v", v.agent.Pod().Node(), v.err)] = true
 		}
 	}
 	return samples
 }
 
-func (d *remoteWatch) unknown() []string { return slices.Sorted(maps.Keys(d.unread)) }
+// unknown says what can't be told of the machines: a sentence for each part.
+func (w *machineWatch) unknown() []string { return slices.Sorted(maps.Keys(w.unread)) }
 
-func (d *remoteWatch) close() error { return nil }
+func (w *machineWatch) close() error {
+	if w.here == nil {
+		return nil
+	}
+	return w.here.Close()
+}
 
 // onePerNode is one agent of the sessions on each node.
 func onePerNode(sessions []*Session) []*agent.Agent {

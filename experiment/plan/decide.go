@@ -20,9 +20,9 @@ func (s *Scheduler) decide(now time.Duration) {
 	}
 	s.ahead = nil
 	due := s.due(cells)
-	cells = s.turn(cells)
+	cells = s.nextState(cells)
 	rounds := s.plan(cells, due, s.limit()-now)
-	enough := s.rules.MaxBuilds > 0 && s.done >= s.rules.MaxBuilds*s.parts
+	enough := s.rules.MaxBuilds > 0 && s.done >= s.rules.MaxBuilds*s.states
 	if rounds == 0 || enough {
 		s.current = Step{Ended: EndedBudget}
 		if enough {
@@ -57,18 +57,18 @@ func (s *Scheduler) wanted(c result.Cell) bool {
 	return !s.spent(c) && s.unknown(c)
 }
 
-// spent says whether a cell was in as many builds as its part has at most. Without parts the run ends by their number.
+// spent says whether a cell was in as many builds as its state has at most. Without states the run ends by their number.
 func (s *Scheduler) spent(c result.Cell) bool {
-	return s.rules.MaxBuilds > 0 && len(s.rules.Apart) > 0 && c.Role == result.RoleCell && s.builds[c.ID] >= s.rules.MaxBuilds
+	return s.rules.MaxBuilds > 0 && len(s.rules.States) > 0 && c.Role == result.RoleCell && s.builds[c.ID] >= s.rules.MaxBuilds
 }
 
-// unknown says whether more builds would tell more of a cell.
+// unknown says whether a cell needs more builds.
 func (s *Scheduler) unknown(c result.Cell) bool {
 	return s.builds[c.ID] < s.rules.MinBuilds || !s.resolved[c.ID]
 }
 
-// participants are the cells that want another build, each with its baseline and twin. Where a run has nothing but
-// baselines, as when only the null check is asked for, their twins are what is to be resolved.
+// participants are the cells that want another build, each with its baseline and A/A control. In a run of baselines alone, the
+// controls are to be resolved.
 func (s *Scheduler) participants(wanted func(result.Cell) bool) []result.Cell {
 	target := result.RoleTwin
 	if slices.ContainsFunc(s.cells, func(c result.Cell) bool { return c.Role == result.RoleCell }) {
@@ -90,8 +90,8 @@ func (s *Scheduler) participants(wanted func(result.Cell) bool) []result.Cell {
 	return cells
 }
 
-// plan is how many rounds the next build of these cells has when so much time is left and so many builds are due, this one
-// among them; 0 when it would not be over in time.
+// plan is the number of rounds of the next build of these cells, with so much time left and so many builds due, this one included;
+// 0 when it would not be over in time.
 func (s *Scheduler) plan(cells []result.Cell, due int, left time.Duration) int {
 	round, once := s.cost.round(cells), s.cost.once(len(cells))
 	fit := fits(left, 1, once, round)
@@ -109,7 +109,7 @@ func (s *Scheduler) plan(cells []result.Cell, due int, left time.Duration) int {
 	}
 	rounds := s.rounds
 	if due > 0 {
-		// The builds that all take part in come first: if they no longer fit with as many rounds, they have fewer.
+		// The least number of builds comes first: if they no longer fit with as many rounds, they have fewer.
 		rounds = min(rounds, max(s.rules.MinRounds, fits(left, due, once, round)))
 	} else if round > 0 {
 		// From here on at least half of the time goes into measuring, not into setting up.
@@ -118,8 +118,7 @@ func (s *Scheduler) plan(cells []result.Cell, due int, left time.Duration) int {
 	return min(rounds, fit)
 }
 
-// tail says whether the time that is left after the current build is too short for another one: the build then goes on
-// until the budget ends.
+// tail says whether the time after the current build is too short for another one: the build then goes on until the budget ends.
 func (s *Scheduler) tail(now time.Duration) bool {
 	if s.rules.Rounds > 0 || s.last() || s.due(s.participants(s.wanted)) > 1 {
 		return false
@@ -131,16 +130,16 @@ func (s *Scheduler) tail(now time.Duration) bool {
 
 // last says whether the number of builds, not the time, ends the run after the next build.
 func (s *Scheduler) last() bool {
-	return s.rules.MaxBuilds > 0 && s.done+1 >= s.rules.MaxBuilds*s.parts
+	return s.rules.MaxBuilds > 0 && s.done+1 >= s.rules.MaxBuilds*s.states
 }
 
-// due is how many builds are still needed until each of the cells has taken part in the least number.
+// due is the number of builds until each of the cells has taken part in the least number.
 func (s *Scheduler) due(cells []result.Cell) int {
 	due := 0
-	for _, part := range s.rules.parts(cells) {
+	for _, part := range s.rules.byState(cells) {
 		most := 0
 		for _, c := range part {
-			if c.Role == result.RoleCell || len(s.rules.Apart) == 0 {
+			if c.Role == result.RoleCell || len(s.rules.States) == 0 {
 				most = max(most, s.rules.MinBuilds-s.builds[c.ID])
 			}
 		}
@@ -149,9 +148,9 @@ func (s *Scheduler) due(cells []result.Cell) int {
 	return due
 }
 
-// usual is what a build of these cells costs beside its rounds, and what a round: on average, where they are in several parts.
+// usual is what a build of these cells costs in addition to its rounds, and what a round costs: on average over the states.
 func (s *Scheduler) usual(cells []result.Cell) (once, round time.Duration) {
-	parts := s.rules.parts(cells)
+	parts := s.rules.byState(cells)
 	for _, part := range parts {
 		once += s.cost.once(len(part)) / time.Duration(len(parts))
 		round += s.cost.round(part) / time.Duration(len(parts))
@@ -162,17 +161,17 @@ func (s *Scheduler) usual(cells []result.Cell) (once, round time.Duration) {
 // equalRounds divides the time among the planned builds, or among fewer when they would be too short.
 func (s *Scheduler) equalRounds(cells []result.Cell, left time.Duration) int {
 	round, once := s.cost.round(cells), s.cost.once(len(cells))
-	for builds := s.rules.Builds*s.parts - s.done; builds > s.rules.MinBuilds*s.parts-s.done; builds-- {
+	for builds := s.rules.Builds*s.states - s.done; builds > s.rules.MinBuilds*s.states-s.done; builds-- {
 		if rounds := fits(left, builds, once, round); rounds >= s.rules.MinRounds {
 			return rounds
 		}
 	}
-	return max(s.rules.MinRounds, fits(left, max(1, s.rules.MinBuilds*s.parts-s.done), once, round))
+	return max(s.rules.MinRounds, fits(left, max(1, s.rules.MinBuilds*s.states-s.done), once, round))
 }
 
 // fits is how many rounds each of so many builds can have in the time.
 func fits(left time.Duration, builds int, once, round time.Duration) int {
-	const most = 1 << 20 // rounds that cost nothing have no limit of their own
+	const most = 1 << 20 // for rounds that cost nothing
 	each := left/time.Duration(builds) - once
 	switch {
 	case each < round || each < 0:

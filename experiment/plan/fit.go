@@ -43,14 +43,14 @@ type load struct {
 	params   result.Params
 }
 
-// sorter sorts cells into loads.
-type sorter func(result.Cell) load
+// loadOf sorts cells into loads.
+type loadOf func(result.Cell) load
 
-// together has the levels of all factors in one load, so that what a factor does can be told for each load that is kept.
-func together(c result.Cell) load { return load{c.Workload, c.Params.Load()} }
+// byWorkload puts the levels of all factors into one load, so that the effect of a factor can be told for each load that is kept.
+func byWorkload(c result.Cell) load { return load{c.Workload, c.Params.Load()} }
 
-// apart has every combination of levels as a load of its own.
-func apart(c result.Cell) load { return load{c.Workload, c.Params} }
+// bySetting makes every combination of levels a load.
+func bySetting(c result.Cell) load { return load{c.Workload, c.Params} }
 
 // Fit chooses the cells that the budget holds. All networks and placements are kept, and all levels of what leaves the
 // load as it is (result.Factors); of each workload's other parameters the first combination is taken, then the last, then
@@ -58,20 +58,20 @@ func apart(c result.Cell) load { return load{c.Workload, c.Params} }
 // even one combination fits under all levels, each level is chosen by itself in the same way. The smallest subset is one
 // combination on all networks, in the least number of builds; when not even that fits, the error is a *BudgetError.
 func Fit(cells []result.Cell, costs Costs, rules Rules) (Fitted, error) {
-	f, err := fit(cells, together, costs, rules)
+	f, err := fit(cells, byWorkload, costs, rules)
 	if err != nil {
-		f, err = fit(cells, apart, costs, rules)
+		f, err = fit(cells, bySetting, costs, rules)
 	}
 	return f, err
 }
 
-func fit(cells []result.Cell, sort sorter, costs Costs, rules Rules) (Fitted, error) {
+func fit(cells []result.Cell, key loadOf, costs Costs, rules Rules) (Fitted, error) {
 	measured := Measured(cells)
 	var kept []result.Cell
 	chosen := map[load]bool{}
-	loads := byTurns(measured, sort)
+	loads := byTurns(measured, key)
 	for i, l := range loads {
-		more := append(slices.Clone(kept), cellsOf(measured, l, sort)...)
+		more := append(slices.Clone(kept), cellsOf(measured, l, key)...)
 		builds := rules.Builds
 		if i == 0 {
 			builds = rules.MinBuilds
@@ -87,14 +87,14 @@ func fit(cells []result.Cell, sort sorter, costs Costs, rules Rules) (Fitted, er
 	}
 	f := Fitted{Cells: slices.Clone(cells), Whole: roundUp(need(measured, costs, rules.Builds, rules))}
 	for i, c := range f.Cells {
-		l := sort(c)
+		l := key(c)
 		if c.Unsupported == "" && c.Skipped == "" && slices.Contains(loads, l) && !chosen[l] {
 			f.Cells[i].Skipped = fmt.Sprintf("left out by the time budget of %s; %s holds all",
 				study.FormatDuration(rules.Budget), study.FormatDuration(f.Whole))
 		}
 	}
 	f.Kept = Measured(f.Cells)
-	f.Note = note(loads, chosen, measured, sort, rules.Budget, f.Whole)
+	f.Note = note(loads, chosen, measured, key, rules.Budget, f.Whole)
 	return f, nil
 }
 
@@ -103,7 +103,7 @@ func (r Rules) rounds() int { return max(r.Rounds, r.MinRounds, 1) }
 // need is how long the cells take in so many builds with the least number of rounds.
 func need(cells []result.Cell, costs Costs, builds int, rules Rules) time.Duration {
 	var build time.Duration
-	for _, part := range rules.parts(cells) {
+	for _, part := range rules.byState(cells) {
 		build += costs.Build
 		for _, c := range part {
 			build += costs.Cell + time.Duration(rules.rounds())*costs.burst(c)
@@ -112,20 +112,20 @@ func need(cells []result.Cell, costs Costs, builds int, rules Rules) time.Durati
 	return costs.Start + time.Duration(builds)*build + costs.Finish
 }
 
-func cellsOf(cells []result.Cell, l load, sort sorter) []result.Cell {
-	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return sort(c) != l })
+func cellsOf(cells []result.Cell, l load, key loadOf) []result.Cell {
+	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return key(c) != l })
 }
 
 // byTurns lists the loads in the order in which they are taken: the workloads by turns, each with its first combination,
 // its last, and then the others.
-func byTurns(cells []result.Cell, sort sorter) []load {
+func byTurns(cells []result.Cell, key loadOf) []load {
 	var workloads []string
 	params := map[string][]result.Params{}
 	for _, c := range cells {
 		if !slices.Contains(workloads, c.Workload) {
 			workloads = append(workloads, c.Workload)
 		}
-		if p := sort(c).params; !slices.Contains(params[c.Workload], p) {
+		if p := key(c).params; !slices.Contains(params[c.Workload], p) {
 			params[c.Workload] = append(params[c.Workload], p)
 		}
 	}
@@ -147,11 +147,11 @@ func byTurns(cells []result.Cell, sort sorter) []load {
 	return turns
 }
 
-func note(loads []load, chosen map[load]bool, measured []result.Cell, sort sorter, budget, whole time.Duration) string {
+func note(loads []load, chosen map[load]bool, measured []result.Cell, key loadOf, budget, whole time.Duration) string {
 	var in, out []string
 	for _, l := range loads {
 		text := Describe(l.workload, l.params)
-		if n := len(result.Settings(cellsOf(measured, l, sort))) / placements(measured); n > 1 {
+		if n := len(result.Settings(cellsOf(measured, l, key))) / placements(measured); n > 1 {
 			text += fmt.Sprintf(" at %d levels", n)
 		}
 		if chosen[l] {

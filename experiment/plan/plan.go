@@ -3,67 +3,43 @@
 package plan
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"netdelta/experiment/study"
-	"netdelta/result"
 )
 
-// Numbers that the scheduler works with when a study does not say otherwise.
+// Defaults of the scheduler.
 const (
-	// MinBuilds is the least number of builds from which an interval can be had.
+	// MinBuilds is the least number of builds for an interval.
 	MinBuilds = 6
-	// MinRounds is the least number of rounds in a build that is worth setting it up.
+	// MinRounds is the least number of rounds in a build that are worth its set-up.
 	MinRounds = 10
 )
 
-// Costs says how long the parts of a run take. Estimates will do at first: the scheduler learns from what it is told.
-type Costs struct {
-	// Start is spent once, before the first build.
-	Start time.Duration
-	// Build is spent on each build, whatever is in it.
-	Build time.Duration
-	// Cell is spent on each cell of each build: its networks, agents and connections.
-	Cell time.Duration
-	// Burst is spent on each cell in each round: warm-up, the burst itself, and the exchange with the agents.
-	Burst time.Duration
-	// Cells has the burst costs of cells that differ from Burst, by their IDs.
-	Cells map[string]time.Duration
-	// Finish is spent once, after the last build.
-	Finish time.Duration
-}
-
-func (c Costs) burst(cell result.Cell) time.Duration {
-	if d, ok := c.Cells[cell.ID]; ok {
-		return d
-	}
-	return c.Burst
-}
-
-// Rules are what the scheduler has to keep to.
+// Rules are the limits of a run.
 type Rules struct {
 	// Budget is how long the run may take, from its start.
 	Budget time.Duration
-	// Builds is how many builds the budget is divided among at first.
+	// Builds is the number of builds that the budget is divided among at first.
 	Builds int
-	// MinBuilds is how many builds each cell takes part in before it can be left out.
+	// MinBuilds is the number of builds of each cell before it can be left out.
 	MinBuilds int
 	// Rounds is the number of rounds in each build; zero takes as many as fit.
 	Rounds int
-	// MinRounds is the least number of rounds in a build; less is not worth the set-up.
+	// MinRounds is the least number of rounds in a build.
 	MinRounds int
-	// OnePass says that a build has one round because of how is measured, not because somebody asked for so many: a run may then
-	// leave out what turns out not to fit, as one whose rounds follow from the budget.
+	// OnePass says that a build has one round because of the strategy, not because the study asks for so many: the run may then leave
+	// out what turns out not to fit, like one whose rounds follow from the budget.
 	OnePass bool
-	// MaxBuilds ends the run after so many builds though time is left; zero does not.
+	// MaxBuilds ends the run after so many builds even if time is left; zero does not.
 	MaxBuilds int
-	// Apart lists networks that can't stand beside those of another entry, each with all that can stand beside it: a build then
-	// has the networks of one entry only, and the baseline. The numbers of builds are those of each entry. Without it all
-	// networks stand side by side.
-	Apart [][]string
-	// Ground is what takes its time, in words: "the cluster"; "" is this machine.
+	// States lists the networks of each state that the testbed is changed to. A build then has the networks of one state and the
+	// baseline, and the numbers of builds hold for each state. Without it all networks stand side by side.
+	States [][]string
+	// Ground names what a run is on: "the cluster"; "" is this machine.
 	Ground string
-	// Seed is what the order of the entries of Apart is drawn from.
+	// Seed determines the order of the states.
 	Seed uint64
 }
 
@@ -77,4 +53,19 @@ func RulesOf(d study.Design) Rules {
 		r.Builds, r.MaxBuilds, r.MinBuilds = d.Blocks, d.Blocks, min(MinBuilds, d.Blocks)
 	}
 	return r
+}
+
+// Order is the order in which n cells are visited in a round: a permutation of 0 to n-1, the same for the same seed, build
+// and round, and independent of all others.
+func Order(seed uint64, build, round, n int) []int {
+	return rand.New(rand.NewPCG(scramble(seed^scramble(uint64(build))), uint64(round))).Perm(n)
+}
+
+// scramble spreads neighbouring numbers over all 64 bits (the finalizer of splitmix64), so that a seed and a build never add
+// up to the same as another seed and build.
+func scramble(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }

@@ -11,7 +11,7 @@ type StepKind string
 
 // The steps. A run is: build, rounds, collect; build, rounds, collect; ... end.
 const (
-	// StepBuild: set up the networks of Cells and arm their agents, then call Built.
+	// StepBuild: set up the networks of Cells and their connections, then call Built.
 	StepBuild StepKind = "build"
 	// StepRound: run one burst in each of Cells in the order of Order(seed, Build, Round, len(Cells)), then call Measured.
 	StepRound StepKind = "round"
@@ -50,12 +50,12 @@ type Finished struct {
 
 // Scheduler decides, step by step, what a run measures next. Every cell takes part in the least number of builds, with
 // equal rounds; from then on a build has only the cells whose deltas are unresolved, always with their baseline and its
-// twin, until all are resolved or the budget ends. It has no clock: now is always the time since the start of the run.
+// A/A control, until all are resolved or the budget ends. It has no clock: now is always the time since the start of the run.
 // It is not safe for concurrent use.
 type Scheduler struct {
 	cells    []result.Cell
 	rules    Rules
-	cost     *ledger
+	cost     *learnedCosts
 	builds   map[string]int // by cell: the builds it has taken part in
 	resolved map[string]bool
 	dropped  map[string]bool
@@ -65,21 +65,21 @@ type Scheduler struct {
 	ahead    []result.Cell
 	out      Shed
 	left     []leftOut // that Shed names
-	parts    int       // in how many parts the cells are: so many builds give each of them one
+	states   int       // of the cells: so many builds give each state one
 
 	phase   StepKind // what the runner is doing: "" is nothing
 	current Step
 	since   time.Duration // when it began
 }
 
-// NewScheduler plans the run of these cells, which are those of Fitted.Kept.
+// NewScheduler plans the run of these cells, which are Fitted.Kept.
 func NewScheduler(cells []result.Cell, rules Rules, costs Costs) *Scheduler {
 	rules.MinRounds = max(1, rules.MinRounds)
 	rules.MinBuilds = max(1, rules.MinBuilds)
 	rules.Builds = max(rules.Builds, rules.MinBuilds)
 	measured := Measured(cells)
 	return &Scheduler{
-		cells: measured, rules: rules, cost: newLedger(cells, costs), parts: max(1, len(rules.parts(measured))),
+		cells: measured, rules: rules, cost: newLearnedCosts(cells, costs), states: max(1, len(rules.byState(measured))),
 		builds: map[string]int{}, resolved: map[string]bool{}, dropped: map[string]bool{},
 	}
 }
@@ -133,8 +133,8 @@ func (s *Scheduler) Built(now time.Duration) {
 	s.begin(StepRound, now)
 }
 
-// Once says that so much of the step under way is spent once in a run, as on services that stay up: it is no part of what
-// such a step costs.
+// Once says that so much time of the step under way serves the whole run, as for services that stay up: it is not part of what such
+// a step costs.
 func (s *Scheduler) Once(took time.Duration) { s.since += took }
 
 // Measured says that a round is over. bursts has the time that each of the step's cells took, in their order; nil shares
@@ -146,7 +146,7 @@ func (s *Scheduler) Measured(now time.Duration, bursts []time.Duration) {
 	s.cost.learnRound(s.current.Cells, now-s.since, bursts)
 	s.current.Round++
 	if s.done == 0 && s.rules.Rounds == 0 && s.current.Round == roundsToLearn {
-		// Only now is it known what a round costs: the number of rounds rests on what was measured, not on a guess.
+		// Now the cost of a round is measured: the number of rounds need not rest on a guess.
 		spent := s.cost.setup(len(s.current.Cells)) + time.Duration(roundsToLearn)*s.cost.round(s.current.Cells)
 		s.rounds = s.equalRounds(s.current.Cells, s.limit()-now+spent)
 		s.current.Rounds = max(s.rounds, s.current.Round)
@@ -178,8 +178,8 @@ func (s *Scheduler) Resolve(resolved map[string]bool) {
 	}
 }
 
-// Drop takes a cell out of all further builds and rounds, those of this build among them: it failed, and would fail again.
-// Without its baseline the cells of a setting have nothing to be held against, and are dropped as well.
+// Drop takes a cell out of all further builds and rounds, including the current one's: it failed, and would fail again. Without its
+// baseline the cells of a setting have no delta, and are dropped as well.
 func (s *Scheduler) Drop(id string) {
 	for _, c := range s.cells {
 		if c.ID != id {
@@ -198,12 +198,11 @@ func (s *Scheduler) Drop(id string) {
 	s.current.Cells = s.without(s.current.Cells)
 }
 
-// Ahead tells, during a build, which cells the next one will have as far as can be known now, so that their networks can be
-// set up while this one is measured. The next build then has these cells, unless the run ends before; ok is false when no
-// further build is foreseen.
+// Ahead tells, during a build, which cells the next one will have, so that their networks can be set up while this one is measured.
+// The next build then has these cells, unless the run ends before; ok is false when no further build is foreseen.
 func (s *Scheduler) Ahead() (cells []result.Cell, ok bool) {
-	if len(s.rules.Apart) > 0 {
-		return nil, false // the next build's networks can't stand beside this one's
+	if len(s.rules.States) > 0 {
+		return nil, false // the next build is of another state
 	}
 	if s.ahead == nil {
 		s.ahead = s.participants(func(c result.Cell) bool {
@@ -220,5 +219,5 @@ func (s *Scheduler) Ahead() (cells []result.Cell, ok bool) {
 	return s.ahead, len(s.ahead) > 0 && !last
 }
 
-// Builds is how many builds are finished, those of a resumed run among them.
+// Builds is how many builds are finished, including a resumed run's.
 func (s *Scheduler) Builds() int { return s.done }

@@ -11,22 +11,22 @@ import (
 	"netdelta/result"
 )
 
-// Shed is what a run left out because what it runs on is slower than was planned for.
+// Shed is what a run left out because the machine is slower than planned.
 type Shed struct {
 	// Cells are the IDs.
 	Cells []string
-	// Why says for each of them why it is left out, and Note what is left out in all.
+	// Why is each cell's reason, Note names all that is left out.
 	Why, Note string
 }
 
-// shed leaves out loads, those first that were chosen last, until the others fit into the time that is left with as many builds
-// as an interval takes. What was chosen rests on a guess of what things cost; after the first build it is known. On a machine
-// that is busy with something else the run then has fewer deltas that mean something, not many that don't.
+// shed leaves out loads, the last chosen first, until the others fit into the time that is left with as many builds as an interval
+// takes. The choice rested on guessed costs; after the first build they are known. On a busy machine the run then has fewer deltas
+// that mean something, not many that don't.
 func (s *Scheduler) shed(now time.Duration) {
 	if s.done == 0 || s.rules.Rounds > 0 && !s.rules.OnePass || s.rules.MaxBuilds > 0 {
-		return // with so many rounds or builds as were asked for, nothing but what was asked for
+		return // the study asks for so many rounds or builds
 	}
-	loads := byTurns(s.without(s.cells), together)
+	loads := byTurns(s.without(s.cells), byWorkload)
 	var out []leftOut
 	for len(loads) > 1 && !s.fitting(now) {
 		last := loads[len(loads)-1]
@@ -36,7 +36,7 @@ func (s *Scheduler) shed(now time.Duration) {
 	if len(out) == 0 {
 		return
 	}
-	// Of those that went before one that takes much time, the small ones may come back.
+	// Small loads that were left out before an expensive one may come back.
 	for _, l := range slices.Backward(out) {
 		s.drop(l.cells, false)
 		if !s.fitting(now) {
@@ -66,7 +66,7 @@ func (s *Scheduler) fitting(now time.Duration) bool {
 	return due <= 0 || fits(s.limit()-now, due, once, round) >= s.rules.MinRounds
 }
 
-// leftOut is a load that is left out, with those of its cells that were not before.
+// leftOut is a load that is left out, with the cells that were dropped for it.
 type leftOut struct {
 	load
 	cells []string
@@ -75,31 +75,31 @@ type leftOut struct {
 // leave leaves a load out.
 func (s *Scheduler) leave(l load) leftOut {
 	out := leftOut{load: l}
-	for _, c := range s.without(cellsOf(s.cells, l, together)) {
+	for _, c := range s.without(cellsOf(s.cells, l, byWorkload)) {
 		out.cells = append(out.cells, c.ID)
 	}
 	s.drop(out.cells, true)
 	return out
 }
 
-// drop leaves cells out of the rest of the run, or takes them back.
+// drop leaves cells out of the rest of the run, or brings them back.
 func (s *Scheduler) drop(cells []string, out bool) {
 	for _, id := range cells {
 		s.dropped[id] = out
 	}
 }
 
-// whole is about how long the run would take with nothing left out.
+// whole estimates how long the run would take with nothing left out.
 func (s *Scheduler) whole(now time.Duration) time.Duration {
 	once, round := s.usual(s.cells)
 	all := once + time.Duration(s.rules.MinRounds)*round
-	return now/time.Duration(max(1, s.done)) + time.Duration(s.rules.Builds*s.parts)*all + s.cost.finish
+	return now/time.Duration(max(1, s.done)) + time.Duration(s.rules.Builds*s.states)*all + s.cost.finish
 }
 
-// Shed is what was left out since the run began; it has no cells while nothing was.
+// Shed is what was left out since the run began.
 func (s *Scheduler) Shed() Shed { return s.out }
 
-// Mark returns a run's cells with those that were left out marked as skipped: deltas of a build or two would only be in the way.
+// Mark returns a run's cells with the ones left out marked as skipped: deltas of one or two builds would only be in the way.
 func (o Shed) Mark(cells []result.Cell) []result.Cell {
 	marked := slices.Clone(cells)
 	for i := range marked {

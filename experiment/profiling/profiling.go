@@ -27,7 +27,7 @@ type Profiled struct {
 }
 
 // Take profiles each cell of the configuration in turn, in random order, round after round until the time is up, at least
-// once each. The network of a cell stands beside the others', which are idle then.
+// once each. The other cells' networks are up and idle meanwhile.
 func Take(ctx context.Context, c experiment.Config, lasting time.Duration) ([]Profiled, error) {
 	profiler, err := flame.Open()
 	if err != nil {

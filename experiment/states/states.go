@@ -38,7 +38,7 @@ func New(m *measure.Context, r *measure.Rounds, changer testbed.Changer) *Strate
 // Prepare has nothing to do ahead of time: the next build is of another state.
 func (s *Strategy) Prepare(context.Context, int, []result.Cell) {}
 
-// Begin undoes the change of the build before, makes that of this one, and sets the build up. Where a change can't be made its
+// Begin undoes the change of the build before, makes this one's, and sets the build up. Where a change can't be made its
 // networks fail by name, and the run goes on with the others. One that can't be undone ends the run, since everything that is measured
 // after it would have the wrong name.
 func (s *Strategy) Begin(ctx context.Context, index int, cells []result.Cell) error {

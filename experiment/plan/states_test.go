@@ -21,7 +21,7 @@ func inParts() ([]result.Cell, plan.Rules, plan.Costs) {
 		Design: study.Design{TimeBudget: 10 * time.Minute, Builds: 8, Seed: 3},
 	}
 	rules := plan.RulesOf(s.Design)
-	rules.Apart = [][]string{{"pod", "clusterip"}, {"vxlan"}, {"gw"}}
+	rules.States = [][]string{{"pod", "clusterip"}, {"vxlan"}, {"gw"}}
 	return plan.Expand(s), rules, plan.Costs{Build: 2 * time.Second, Cell: 10 * time.Millisecond, Burst: 5 * time.Millisecond}
 }
 
