@@ -2,7 +2,7 @@
 #
 #   ARGS   words handed to the program:          make run ARGS="throughput --time-budget 10m"
 #   PKGS   packages to test, all when not given: make test PKGS=./stats/...
-#   WHICH  benchmarks to run, all when not given: make bench WHICH=engine
+#   WHICH  benchmarks or tests of guests to run, all when not given: make bench WHICH=engine, make guest WHICH=inside
 #   CNI, PROXY, POLICY, WORKERS, IPV6, MULTUS  what the cluster shall be: make cluster-up CNI=flannel-vxlan PROXY=nftables WORKERS=3
 
 SHELL := bash
@@ -66,9 +66,9 @@ services: build ## short forms of the studies with real daemons: storage, databa
 	$(GO) run ./scripts/endtoend bin/netdelta services
 
 .PHONY: guest
-guest: ## in guests with a full kernel: the networks and conditions that this machine's kernel may lack
+guest: ## what boots guests, and in guests with a full kernel the networks and conditions that this machine may lack (WHICH)
 	@scripts/setup.sh test
-	@scripts/guests.sh
+	@scripts/guests.sh $(WHICH)
 
 .PHONY: cluster-up
 cluster-up: ## a real Kubernetes cluster in namespaces of this machine (CNI, PROXY, POLICY, WORKERS, IPV6, MULTUS); prints its kubeconfig's path

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# guests.sh runs the tests that boot guests, then, in guests, those of what this machine's kernel may lack: each network that needs a
-# kernel of its own, the conditions of links, encryption, and cards with virtual functions. A guest is slow, and so what any kernel
-# can do is not repeated there.
+# guests.sh [boots|inside] runs the tests that boot guests (boots), then, in guests, those of what this machine's kernel may lack
+# (inside): each network that needs another kernel, the conditions of links, encryption, and cards with virtual functions. A guest is
+# slow, and so what any kernel can do is not repeated there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+failed=0
+if [[ ${1:-boots} == boots ]]; then
+	NETDELTA_GUESTS=yes scripts/summary.sh guest-boots scripts/test.sh --events guests ./testbed/vm ./testbed/joined ./cli || failed=1
+fi
+if [[ ${1:-inside} != inside ]]; then exit $failed; fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 CGO_ENABLED=0 go build -o "$work/netdelta" ./cmd/netdelta
 export NETDELTA=$work/netdelta
-failed=0
-
-NETDELTA_GUESTS=yes scripts/summary.sh guest-boots scripts/test.sh --events guests ./testbed/vm ./testbed/joined ./cli || failed=1
 
 # suite NAME PATTERN PACKAGE... runs tests of packages in a guest.
 suite() {

@@ -43,7 +43,11 @@ events() {
 		fi
 	fi
 	read -ra packages <<<"$runs"
-	if ((${#packages[@]} > 0)); then on_cluster "$first_cache" -run OnCluster "${packages[@]}" || status=$?; fi
+	if ((${#packages[@]} > 0)); then
+		# The nodes get the programs that workloads run, and the program under test: few tests stream that.
+		XDG_CACHE_HOME=$first_cache "$work/cluster" programs --netdelta "$NETDELTA_TESTED" >"$work/programs" &&
+			on_cluster "$first_cache" -run OnCluster "${packages[@]}" || status=$?
+	fi
 	if [[ -n $other ]]; then
 		wait "$other" || status=$?
 		trap - EXIT
@@ -103,13 +107,6 @@ bring_up() {
 	printf -- '--- cluster up: %d s\n' $((SECONDS - began))
 }
 
-# equip CACHE gives the nodes the programs that workloads run, and the program under test: few tests stream that.
-equip() {
-	local began=$SECONDS
-	as "$1" "$work/cluster" programs --netdelta "$NETDELTA_TESTED" >"$work/programs"
-	printf -- '--- image of programs: %d s\n' $((SECONDS - began))
-}
-
 # What the go command keeps is the same for both clusters.
 GOCACHE=$(go env GOCACHE)
 began=$SECONDS
@@ -135,7 +132,6 @@ if ! "$work/cluster" status >/dev/null 2>&1; then
 	if [[ -n $others ]]; then bring_up "$second_cache"; fi
 	if [[ -n $runs ]]; then bring_up "$first_cache"; fi
 fi
-if [[ -n $runs ]]; then equip "$first_cache"; fi
 
 began=$SECONDS
 status=0
