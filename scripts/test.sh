@@ -10,6 +10,8 @@ timed() {
 		netdelta/bench/...                compares the engine with other programs
 		netdelta/engine                   times single requests
 		netdelta/internal/clock           times single readings of the clock
+		netdelta/workload/foreign         compares what other programs measure with what the engine does
+		netdelta/workload/udpstream       finds the rate that a link carries without loss
 	END
 }
 
@@ -26,7 +28,8 @@ export GORACE=atexit_sleep_ms=0
 
 # events KIND PACKAGES... [-test.run=PATTERN PACKAGE] prints the events of tests: those of all packages, or those that the pattern finds.
 events() {
-	local kind=$1 pattern=. flags=(-json -count=1 -timeout "${NETDELTA_TEST_TIMEOUT:-30m}")
+	# go vet is a step of `make lint`.
+	local kind=$1 pattern=. flags=(-json -vet=off -count=1 -timeout "${NETDELTA_TEST_TIMEOUT:-30m}")
 	shift
 	if [[ $kind == guests ]]; then pattern=InGuest; fi
 	if (($# > 1)) && [[ ${*: -2:1} == -test.run=* ]]; then
