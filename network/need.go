@@ -1,6 +1,10 @@
 package network
 
-import "netdelta/result"
+import (
+	"reflect"
+
+	"netdelta/result"
+)
 
 // Need is something that a plan asks of the kernel and that a kernel may lack.
 type Need int
@@ -106,74 +110,70 @@ func (n Need) String() string {
 	return r.What + " (" + r.Option + ")"
 }
 
-// needOf tells what an operation needs beyond what every kernel with namespaces has.
-func needOf(op Op) (Need, bool) {
-	of := func(six bool, needs ...Need) (Need, bool) { // the first is for IPv4
-		if six {
-			return needs[1], true
-		}
-		return needs[0], true
+// needs tells, by the type of an operation, what it needs beyond what every kernel with namespaces has: where there are two, the
+// second is for IPv6.
+func needs() map[reflect.Type][]Need {
+	return map[reflect.Type][]Need{
+		reflect.TypeFor[Veth]():           {NeedVeth},
+		reflect.TypeFor[Bridge]():         {NeedBridge},
+		reflect.TypeFor[Enslave]():        {NeedBridge},
+		reflect.TypeFor[Macvlan]():        {NeedMacvlan},
+		reflect.TypeFor[IPVlan]():         {NeedIPVlan},
+		reflect.TypeFor[Forward]():        {NeedVxlan},
+		reflect.TypeFor[Geneve]():         {NeedGeneve},
+		reflect.TypeFor[Netkit]():         {NeedNetkit},
+		reflect.TypeFor[Datapath]():       {NeedDatapath},
+		reflect.TypeFor[UDPTunnel]():      {NeedTUN},
+		reflect.TypeFor[WireGuard]():      {NeedWireGuard},
+		reflect.TypeFor[Protect]():        {NeedESP, NeedESP6},
+		reflect.TypeFor[Shape]():          {NeedShaping},
+		reflect.TypeFor[Impair]():         {NeedImpairing},
+		reflect.TypeFor[Bond]():           {NeedBonding},
+		reflect.TypeFor[Rules]():          {NeedRules, NeedRules6},
+		reflect.TypeFor[IPTables]():       {NeedIPTables, NeedIPTables6},
+		reflect.TypeFor[ServiceMap]():     {NeedServiceMap, NeedServiceMap6},
+		reflect.TypeFor[IPVS]():           {NeedIPVS, NeedIPVS6},
+		reflect.TypeFor[Redirection]():    {NeedRedirection},
+		reflect.TypeFor[Guard]():          {NeedGuard},
+		reflect.TypeFor[Balance]():        {NeedBalance},
+		reflect.TypeFor[JoinSockets]():    {NeedJoinedSockets},
+		reflect.TypeFor[XDPRedirection](): {NeedXDPRedirection},
 	}
+}
+
+// needOf tells what an operation needs, and false for nothing.
+func needOf(op Op) (Need, bool) {
+	found, six := needs()[reflect.TypeOf(op)], false
 	switch op := op.(type) {
-	case Veth:
-		return NeedVeth, true
-	case Bridge, Enslave:
-		return NeedBridge, true
-	case Macvlan:
-		return NeedMacvlan, true
-	case IPVlan:
-		return NeedIPVlan, true
 	case Vxlan:
-		return of(op.External, NeedVxlan, NeedExternalVxlan)
-	case Forward:
-		return NeedVxlan, true
+		found, six = []Need{NeedVxlan, NeedExternalVxlan}, op.External
 	case Tunnel:
+		found, six = []Need{NeedIPIP, NeedIPIP6}, op.Local.Is6()
 		if op.Kind == GRE {
-			return of(op.Local.Is6(), NeedGRE, NeedGRE6)
+			found = []Need{NeedGRE, NeedGRE6}
 		}
-		return of(op.Local.Is6(), NeedIPIP, NeedIPIP6)
-	case Geneve:
-		return NeedGeneve, true
-	case Netkit:
-		return NeedNetkit, true
-	case Datapath:
-		return NeedDatapath, true
-	case UDPTunnel:
-		return NeedTUN, true
-	case WireGuard:
-		return NeedWireGuard, true
-	case Protect:
-		return of(op.Local.Is6(), NeedESP, NeedESP6)
 	case Address:
 		return NeedIPv6, op.Prefix.Addr().Is6()
-	case Shape:
-		return NeedShaping, true
-	case Impair:
-		return NeedImpairing, true
-	case Bond:
-		return NeedBonding, true
 	case Features:
 		return NeedLRO, op.LRO == result.On
 	case Steer:
 		return NeedSteering, op.To == result.On
+	case Protect:
+		six = op.Local.Is6()
 	case Rules:
-		return of(op.Family == result.IPv6, NeedRules, NeedRules6)
+		six = op.Family == result.IPv6
 	case IPTables:
-		return of(op.Family == result.IPv6, NeedIPTables, NeedIPTables6)
+		six = op.Family == result.IPv6
 	case ServiceMap:
-		return of(op.Family == result.IPv6, NeedServiceMap, NeedServiceMap6)
+		six = op.Family == result.IPv6
 	case IPVS:
-		return of(op.Family == result.IPv6, NeedIPVS, NeedIPVS6)
-	case Redirection:
-		return NeedRedirection, true
-	case Guard:
-		return NeedGuard, true
-	case Balance:
-		return NeedBalance, true
-	case JoinSockets:
-		return NeedJoinedSockets, true
-	case XDPRedirection:
-		return NeedXDPRedirection, true
+		six = op.Family == result.IPv6
 	}
-	return 0, false
+	switch {
+	case len(found) == 0:
+		return 0, false
+	case six:
+		return found[1], true
+	}
+	return found[0], true
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"reflect"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -16,7 +17,7 @@ import (
 // builder carries operations out in the namespaces of one lab.
 type builder struct {
 	spaces map[network.Space]*space
-	veths  int // made so far
+	pairs  int // of joined devices, made so far
 	// expected are the devices that come up a little after they are made, when the kernel has noticed that what they stand
 	// on is up.
 	expected map[network.Space]map[string]bool
@@ -35,12 +36,34 @@ type builder struct {
 	negotiating []network.Bond
 	// notes say what could not be had as conditions ask.
 	notes []string
+	// steps carry out operations, by their types.
+	steps map[reflect.Type]func(context.Context, network.Op) error
 }
 
 func newBuilder(spaces map[network.Space]*space) *builder {
-	return &builder{
+	b := &builder{
 		spaces: spaces, expected: map[network.Space]map[string]bool{}, addressed: map[network.Space]map[netip.Addr]bool{},
+		steps: map[reflect.Type]func(context.Context, network.Op) error{},
 	}
+	b.linkSteps()
+	b.entrySteps()
+	b.programSteps()
+	on(b, b.udpTunnel)
+	on(b, b.uplink)
+	on(b, b.takeCard)
+	on(b, b.takeFunction)
+	on(b, b.shape)
+	on(b, b.impair)
+	on(b, b.bond)
+	on(b, b.features)
+	on(b, b.steer)
+	b.steps[reflect.TypeFor[network.Attach]()] = func(ctx context.Context, op network.Op) error { return b.attach(ctx, op.(network.Attach)) }
+	return b
+}
+
+// on has operations of a type carried out by a function.
+func on[T network.Op](b *builder, carryOut func(T) error) {
+	b.steps[reflect.TypeFor[T]()] = func(_ context.Context, op network.Op) error { return carryOut(op.(T)) }
 }
 
 // expect has ready wait for a device.
@@ -69,12 +92,13 @@ func (b *builder) apply(ctx context.Context, ops []network.Op) error {
 	return nil
 }
 
-// step carries out one operation that others may take part in, and end late.
+// step carries out one operation.
 func (b *builder) step(ctx context.Context, op network.Op) error {
-	if a, is := op.(network.Attach); is {
-		return b.attach(ctx, a)
+	carryOut, known := b.steps[reflect.TypeOf(op)]
+	if !known {
+		return fmt.Errorf("the lab can't carry out %T", op)
 	}
-	return b.one(op)
+	return carryOut(ctx, op)
 }
 
 // in finds a namespace.
@@ -95,87 +119,97 @@ func (b *builder) device(d network.Device) (*space, int, error) {
 	return s, i, err
 }
 
-// one carries out one operation.
-func (b *builder) one(op network.Op) error {
-	switch op := op.(type) {
-	case network.Sysctl:
-		s, err := b.in(op.In)
-		if err != nil {
-			return err
-		}
-		return s.ns.Do(func() error { return writeSysctl(op) })
-	case network.Veth:
-		return b.veth(op)
-	case network.Bridge:
-		s, err := b.in(op.In)
-		if err != nil {
-			return err
-		}
+// with calls f with a namespace.
+func (b *builder) with(where network.Space, f func(*space) error) error {
+	s, err := b.in(where)
+	if err != nil {
+		return err
+	}
+	return f(s)
+}
+
+// within calls f in a thread inside a namespace.
+func (b *builder) within(where network.Space, f func(*space) error) error {
+	return b.with(where, func(s *space) error { return s.ns.Do(func() error { return f(s) }) })
+}
+
+// withFD calls f with a descriptor of a namespace.
+func (b *builder) withFD(where network.Space, f func(fd int) error) error {
+	return b.with(where, func(s *space) error { return s.ns.WithFD(f) })
+}
+
+// add makes a device.
+func (b *builder) add(where network.Space, l netlink.Link) error {
+	return b.with(where, func(s *space) error { return s.nl.LinkAdd(l) })
+}
+
+// linkSteps are the operations that make devices.
+func (b *builder) linkSteps() {
+	on(b, b.veth)
+	on(b, b.netkit)
+	on(b, b.ipTunnel)
+	on(b, b.vxlan)
+	on(b, b.enslave)
+	on(b, func(op network.Bridge) error {
 		snooping := false
-		return s.nl.LinkAdd(&netlink.Bridge{LinkAttrs: attrs(op.Name, op.MAC, op.MTU), MulticastSnooping: &snooping})
-	case network.Macvlan:
+		return b.add(op.In, &netlink.Bridge{LinkAttrs: attrs(op.Name, op.MAC, op.MTU), MulticastSnooping: &snooping})
+	})
+	on(b, func(op network.Macvlan) error {
 		return b.overlaid(op.Device, op.Parent, func(a netlink.LinkAttrs) netlink.Link {
 			return &netlink.Macvlan{LinkAttrs: a, Mode: netlink.MACVLAN_MODE_BRIDGE}
 		}, op.MAC, op.MTU)
-	case network.IPVlan:
-		mode := netlink.IPVLAN_MODE_L2
-		if op.Layer == 3 {
-			mode = netlink.IPVLAN_MODE_L3
+	})
+	on(b, func(op network.IPVlan) error {
+		mode, known := map[int]netlink.IPVlanMode{2: netlink.IPVLAN_MODE_L2, 3: netlink.IPVLAN_MODE_L3}[op.Layer]
+		if !known {
+			return layerError(op.Layer)
 		}
 		return b.overlaid(op.Device, op.Parent, func(a netlink.LinkAttrs) netlink.Link {
 			return &netlink.IPVlan{LinkAttrs: a, Mode: mode}
 		}, network.MAC{}, op.MTU)
-	case network.Vxlan:
-		return b.vxlan(op)
-	case network.Enslave:
-		return b.enslave(op)
-	case network.Shape, network.Impair, network.Bond, network.Features, network.Steer:
-		return b.tune(op)
-	case network.Tunnel, network.Geneve, network.Netkit, network.Datapath, network.WireGuard, network.Protect:
-		return b.encapsulate(op)
-	case network.UDPTunnel:
-		return b.udpTunnel(op)
-	case network.Uplink:
-		return b.uplink(op)
-	case network.Card:
-		return b.takeCard(op)
-	case network.Function:
-		return b.takeFunction(op)
-	case network.Rules, network.IPTables, network.ServiceMap, network.IPVS:
-		return b.rule(op)
-	case network.Redirection, network.Guard, network.Balance, network.JoinSockets, network.XDPRedirection:
-		return b.program(op)
-	}
-	return b.entry(op)
+	})
+	on(b, func(op network.Geneve) error {
+		return b.add(op.In, &netlink.Geneve{
+			LinkAttrs: attrs(op.Name, op.MAC, op.MTU), ID: op.ID, Dport: op.Port, Remote: op.Remote.AsSlice(), Ttl: tunnelHops,
+		})
+	})
+	on(b, func(op network.Datapath) error { return b.within(op.In, func(*space) error { return addDatapath(op) }) })
+	on(b, func(op network.WireGuard) error {
+		return b.with(op.In, func(s *space) error { return s.wireGuard(op) })
+	})
 }
 
-// entry carries out the operations that add something to a device's tables.
-func (b *builder) entry(op network.Op) error {
-	switch op := op.(type) {
-	case network.Address:
-		return b.address(op)
-	case network.Route:
-		s, i, err := b.device(op.Device)
-		if err != nil {
-			return err
-		}
-		r := &netlink.Route{LinkIndex: i, Dst: ipNet(op.To), Scope: netlink.SCOPE_LINK}
+// layerError says that devices can't work at a layer of the network.
+func layerError(layer int) error { return fmt.Errorf("layer %d: need 2 or 3", layer) }
+
+// entrySteps are the operations that add something to the tables of a device or of a namespace.
+func (b *builder) entrySteps() {
+	on(b, func(op network.Sysctl) error { return b.within(op.In, func(*space) error { return writeSysctl(op) }) })
+	on(b, b.address)
+	on(b, func(op network.Route) error {
+		r := &netlink.Route{Dst: ipNet(op.To), Scope: netlink.SCOPE_LINK}
 		if op.Via.IsValid() {
 			r.Gw, r.Scope = op.Via.AsSlice(), netlink.SCOPE_UNIVERSE
 		}
 		if op.OnLink {
 			r.Flags = int(netlink.FLAG_ONLINK)
 		}
-		return s.nl.RouteAdd(r)
-	case network.Neighbour:
+		return b.route(op.Device, r)
+	})
+	on(b, func(op network.LocalRoute) error {
+		return b.route(network.Device{In: op.In, Name: "lo"}, &netlink.Route{
+			Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: netlink.SCOPE_HOST,
+			Dst: ipNet(netip.PrefixFrom(op.To, op.To.BitLen())), Src: op.From.AsSlice(),
+		})
+	})
+	on(b, func(op network.Neighbour) error {
 		s, i, err := b.device(op.Device)
 		if err != nil {
 			return err
 		}
 		return s.nl.NeighSet(&netlink.Neigh{LinkIndex: i, State: netlink.NUD_PERMANENT, IP: op.Address.AsSlice(), HardwareAddr: op.MAC[:]})
-	case network.LocalRoute:
-		return b.localRoute(op)
-	case network.Forward:
+	})
+	on(b, func(op network.Forward) error {
 		s, i, err := b.device(op.Device)
 		if err != nil {
 			return err
@@ -184,8 +218,24 @@ func (b *builder) entry(op network.Op) error {
 			LinkIndex: i, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF,
 			IP: op.To.AsSlice(), HardwareAddr: op.MAC[:],
 		})
+	})
+	on(b, func(op network.Protect) error { return b.within(op.In, func(*space) error { return protect(op) }) })
+	on(b, func(op network.Rules) error { return b.withFD(op.In, func(fd int) error { return addRules(fd, op) }) })
+	on(b, func(op network.ServiceMap) error {
+		return b.withFD(op.In, func(fd int) error { return addServiceMap(fd, op) })
+	})
+	on(b, func(op network.IPVS) error { return b.withFD(op.In, func(fd int) error { return addIPVS(fd, op) }) })
+	on(b, func(op network.IPTables) error { return b.with(op.In, func(s *space) error { return s.restore(op) }) })
+}
+
+// route adds a route through a device.
+func (b *builder) route(d network.Device, r *netlink.Route) error {
+	s, i, err := b.device(d)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("the lab can't carry out %T", op)
+	r.LinkIndex = i
+	return s.nl.RouteAdd(r)
 }
 
 // attrs are those of a device that comes up as it is made. A zero MAC leaves the choice to the kernel.
@@ -200,27 +250,53 @@ func attrs(name string, addr network.MAC, mtu unit.Bytes) netlink.LinkAttrs {
 
 // veth makes each end in its own namespace.
 func (b *builder) veth(op network.Veth) error {
-	s, err := b.in(op.A.In)
-	if err != nil {
-		return err
-	}
-	peer, err := b.in(op.B.In)
-	if err != nil {
-		return err
-	}
-	b.expect(op.A.Device)
-	b.expect(op.B.Device)
-	b.veths++
-	err = peer.ns.WithFD(func(fd int) error {
+	return b.joined(op.A, op.B, func(index, peer int) netlink.Link {
 		v := netlink.NewVeth(attrs(op.A.Name, op.A.MAC, op.MTU))
-		v.Index = firstIndex + b.veths
-		v.PeerName, v.PeerHardwareAddr, v.PeerNamespace = op.B.Name, op.B.MAC[:], netlink.NsFd(fd)
-		return s.nl.LinkAdd(v)
+		v.Index = index
+		v.PeerName, v.PeerHardwareAddr, v.PeerNamespace = op.B.Name, op.B.MAC[:], netlink.NsFd(peer)
+		return v
 	})
+}
+
+// netkit makes each end in its own namespace.
+func (b *builder) netkit(op network.Netkit) error {
+	mode, known := map[int]netlink.NetkitMode{2: netlink.NETKIT_MODE_L2, 3: netlink.NETKIT_MODE_L3}[op.Layer]
+	if !known {
+		return layerError(op.Layer)
+	}
+	return b.joined(op.Primary, op.Peer, func(index, peer int) netlink.Link {
+		n := &netlink.Netkit{
+			LinkAttrs: attrs(op.Primary.Name, op.Primary.MAC, op.MTU), Mode: mode,
+			Scrub: netlink.NETKIT_SCRUB_DEFAULT, PeerScrub: netlink.NETKIT_SCRUB_DEFAULT, // as the kernel itself has it
+		}
+		n.Index = index
+		far := attrs(op.Peer.Name, op.Peer.MAC, op.MTU)
+		far.Namespace = netlink.NsFd(peer)
+		n.SetPeerAttrs(&far)
+		return n
+	})
+}
+
+// joined makes two joined devices: link is given the number of the first and a descriptor of the second one's namespace.
+func (b *builder) joined(near, far network.End, link func(index, peer int) netlink.Link) error {
+	s, err := b.in(near.In)
 	if err != nil {
 		return err
 	}
-	return peer.up(op.B.Name)
+	peer, err := b.in(far.In)
+	if err != nil {
+		return err
+	}
+	b.expect(near.Device)
+	b.expect(far.Device)
+	b.pairs++
+	if err := peer.ns.WithFD(func(fd int) error { return s.nl.LinkAdd(link(firstIndex+b.pairs, fd)) }); err != nil {
+		return err
+	}
+	if err := s.up(near.Name); err != nil {
+		return err
+	}
+	return peer.up(far.Name)
 }
 
 // overlaid makes a device over a parent in another namespace. It gets its name there: some kernels (6.12) refuse one that a device
@@ -281,15 +357,11 @@ func (b *builder) vxlan(op network.Vxlan) error {
 	if err != nil {
 		return err
 	}
-	if op.External {
-		return s.nl.LinkAdd(&netlink.Vxlan{
-			LinkAttrs: attrs(op.Name, op.MAC, op.MTU), FlowBased: true, SrcAddr: op.Local.AsSlice(), Port: int(op.Port),
-		})
+	v := &netlink.Vxlan{LinkAttrs: attrs(op.Name, op.MAC, op.MTU), FlowBased: op.External, SrcAddr: op.Local.AsSlice(), Port: int(op.Port)}
+	if !op.External {
+		v.VxlanId, v.VtepDevIndex, v.Learning = int(op.ID), i, op.Learning
 	}
-	return s.nl.LinkAdd(&netlink.Vxlan{
-		LinkAttrs: attrs(op.Name, op.MAC, op.MTU), VxlanId: int(op.ID), VtepDevIndex: i, SrcAddr: op.Local.AsSlice(),
-		Port: int(op.Port), Learning: op.Learning,
-	})
+	return s.nl.LinkAdd(v)
 }
 
 func (b *builder) enslave(op network.Enslave) error {

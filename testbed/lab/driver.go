@@ -26,6 +26,13 @@ type Driver struct {
 	allowed []int // the processors that this program might use when the driver was made
 }
 
+// Part says which part of a testbed a lab builds: one node, on a machine that is joined to the machines of the other nodes.
+type Part struct {
+	Node int
+	// Card is the name of the network card of this machine that leads to the others. The lab takes it, and gives it back.
+	Card string
+}
+
 // NewDriver is a driver for the given catalogue of networks.
 func NewDriver(networks []network.Network) *Driver {
 	allowed, err := machine.AllowedCPUs()
@@ -98,22 +105,42 @@ func (d *Driver) supportsNeed(need network.Need) error {
 	return err
 }
 
-// Open implements testbed.Provider. Whoever gives up on ctx meanwhile finds nothing left of the lab.
+// Open implements testbed.Provider. If ctx ends meanwhile, nothing is left of the lab.
 func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
+	l, err := d.open(ctx, spec, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open a lab: %w", err)
+	}
+	return l, nil
+}
+
+// OpenPart builds the part of a testbed that concerns one node. All pods are in its list; those of other nodes have no namespace
+// here.
+func (d *Driver) OpenPart(ctx context.Context, spec testbed.Spec, part Part) (*Testbed, error) {
+	l, err := d.open(ctx, spec, &part)
+	if err != nil {
+		return nil, fmt.Errorf("open a part of a lab: %w", err)
+	}
+	return l, nil
+}
+
+// open builds a lab, or a part of one.
+func (d *Driver) open(ctx context.Context, spec testbed.Spec, part *Part) (*Testbed, error) {
 	t, err := network.NewTopology(network.Layout{
 		Nodes: spec.Nodes, PodsPerNode: spec.PodsPerNode, Family: spec.Family, MTU: spec.Link.MTU, Rate: spec.Link.Rate,
 		PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open a lab: %w", err)
+		return nil, err
 	}
 	spec.Link.MTU = t.MTU
 	l, err := newTestbed(d, spec, t)
 	if err != nil {
-		return nil, fmt.Errorf("open a lab: %w", err)
+		return nil, err
 	}
+	l.part = part
 	if err := l.build(ctx, spec.Network); err != nil {
-		return nil, errors.Join(fmt.Errorf("open a lab: %w", err), l.Close())
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }

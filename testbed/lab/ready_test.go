@@ -25,7 +25,7 @@ func TestReadyAwaitsAddresses(t *testing.T) {
 	}()
 	in := network.InNode(0)
 	b := newBuilder(map[network.Space]*space{in: s})
-	if err := b.apply(t.Context(), trial(network.NeedIPv6, in)); err != nil {
+	if err := b.apply(t.Context(), trials(in)[network.NeedIPv6]); err != nil {
 		require.Need(t, network.NeedIPv6.String(), !missing(err))
 		t.Fatal(err)
 	}

@@ -148,51 +148,48 @@ func (s *space) up(name string) error {
 	return nil
 }
 
-// listAttempts is how often a list is read that the kernel changes meanwhile.
-const listAttempts = 8
-
-// interrupted says that the kernel changed a list while it was being read.
-func interrupted(err error) bool {
-	return errors.Is(err, netlink.ErrDumpInterrupted) || errors.Is(err, unix.EINTR)
+// listed reads a list, and reads it again, a few times, where the kernel changed it meanwhile.
+func listed[T any](read func() ([]T, error)) ([]T, error) {
+	const attempts = 8
+	var last error
+	for range attempts {
+		list, err := read()
+		if err == nil {
+			return list, nil
+		}
+		last = err
+		if !errors.Is(err, netlink.ErrDumpInterrupted) && !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	return nil, last
 }
 
-// links lists the devices. A list that the kernel changed while it was being read is read again, a few times.
+// links lists the devices.
 func (s *space) links() ([]netlink.Link, error) {
-	var last error
-	for range listAttempts {
-		links, err := s.nl.LinkList()
-		if err == nil {
-			return links, nil
-		}
-		last = err
-		if !interrupted(err) {
-			break
-		}
+	links, err := listed(s.nl.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list the devices in %s: %w", s.name, err)
 	}
-	return nil, fmt.Errorf("list the devices in %s: %w", s.name, last)
+	return links, nil
 }
 
-// local lists the IPv6 addresses whose packets this namespace takes for itself, read again like links.
+// local lists the IPv6 addresses whose packets this namespace takes for itself.
 func (s *space) local() (map[netip.Addr]bool, error) {
-	var last error
-	for range listAttempts {
-		routes, err := s.nl.RouteListFiltered(unix.AF_INET6, &netlink.Route{Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL},
+	routes, err := listed(func() ([]netlink.Route, error) {
+		return s.nl.RouteListFiltered(unix.AF_INET6, &netlink.Route{Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL},
 			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
-		if err == nil {
-			found := map[netip.Addr]bool{}
-			for _, r := range routes {
-				if a, ok := netip.AddrFromSlice(r.Dst.IP); ok {
-					found[a] = true
-				}
-			}
-			return found, nil
-		}
-		last = err
-		if !interrupted(err) {
-			break
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the addresses in %s: %w", s.name, err)
+	}
+	found := map[netip.Addr]bool{}
+	for _, r := range routes {
+		if a, ok := netip.AddrFromSlice(r.Dst.IP); ok {
+			found[a] = true
 		}
 	}
-	return nil, fmt.Errorf("list the addresses in %s: %w", s.name, last)
+	return found, nil
 }
 
 // strip deletes all devices but lo.

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/network"
-	"netdelta/result"
 )
 
 // steer spreads the packets that the devices of a namespace receive over all processors, or has each stay where it came in.
@@ -23,7 +22,11 @@ func (b *builder) steer(op network.Steer) error {
 		return err
 	}
 	mask := "0"
-	if op.To == result.On {
+	all, err := position(op.To)
+	if err != nil {
+		return err
+	}
+	if all {
 		online, err := os.ReadFile("/sys/devices/system/cpu/online")
 		if err != nil {
 			return fmt.Errorf("find out which processors there are: %w", err)

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -25,8 +26,12 @@ func try(need network.Need) error {
 	}
 	in := network.InNode(0)
 	b := newBuilder(map[network.Space]*space{in: s})
-	for _, op := range trial(need, in) {
-		if err = b.one(op); err != nil {
+	ops, known := trials(in)[need]
+	if !known {
+		return errors.Join(fmt.Errorf("nothing tries need %d", need), s.close())
+	}
+	for _, op := range ops {
+		if err = b.step(context.Background(), op); err != nil {
 			break
 		}
 	}
@@ -72,48 +77,77 @@ func TrySample() error {
 	return errors.Join(err, s.close())
 }
 
-// trial is the least that uses what a need names.
-func trial(need network.Need, in network.Space) []network.Op {
+// trials are, for each need, the least that uses what it names.
+func trials(in network.Space) map[network.Need][]network.Op {
 	const mtu = network.DefaultMTU
 	a, b := network.Device{In: in, Name: "a"}, network.Device{In: in, Name: "b"}
-	pair := network.Veth{A: network.End{Device: a, MAC: network.MAC{2, 1}}, B: network.End{Device: b, MAC: network.MAC{2, 2}}, MTU: mtu}
 	over := network.Device{In: in, Name: "over"}
-	switch need {
-	case network.NeedVeth:
-		return []network.Op{pair}
-	case network.NeedBridge:
-		return []network.Op{network.Bridge{Device: a, MTU: mtu}}
-	case network.NeedMacvlan:
-		return []network.Op{pair, network.Macvlan{Device: over, Parent: a, MTU: mtu}}
-	case network.NeedIPVlan:
-		return []network.Op{pair, network.IPVlan{Device: over, Parent: a, Layer: 2, MTU: mtu}}
-	case network.NeedVxlan:
-		return []network.Op{pair, network.Vxlan{Device: over, Under: a, ID: 1, Port: 4789, Local: netip.AddrFrom4([4]byte{198, 18, 0, 1}), MTU: mtu}}
-	case network.NeedIPIP, network.NeedIPIP6, network.NeedGRE, network.NeedGRE6, network.NeedGeneve, network.NeedNetkit, network.NeedDatapath,
-		network.NeedExternalVxlan, network.NeedWireGuard, network.NeedESP, network.NeedESP6:
-		return append([]network.Op{pair}, encapsulationTrial(need, a)...)
-	case network.NeedRedirection, network.NeedGuard, network.NeedBalance, network.NeedJoinedSockets, network.NeedXDPRedirection:
-		return programTrial(need, pair)
-	case network.NeedShaping:
-		return []network.Op{pair, network.Shape{Device: a, Rate: 1e9}}
-	case network.NeedImpairing:
-		return []network.Op{pair, network.Impair{Device: a, Delay: time.Millisecond}}
-	case network.NeedBonding:
-		return []network.Op{pair, network.Bond{Device: over, MAC: network.MAC{2, 3}, MTU: mtu, Mode: network.ModeLACP, Links: []string{a.Name}}}
-	case network.NeedLRO:
-		return []network.Op{pair, network.Features{In: in, LRO: result.On}}
-	case network.NeedSteering:
-		return []network.Op{pair, network.Steer{In: in, To: result.On}}
-	case network.NeedTUN:
-		return []network.Op{network.UDPTunnel{Device: over, MTU: mtu}}
-	case network.NeedIPv6:
-		return []network.Op{pair, network.Address{Device: a, Prefix: netip.MustParsePrefix("2001:2::1/64")}}
-	case network.NeedRules:
-		return []network.Op{translation(in, result.IPv4)}
-	case network.NeedRules6:
-		return []network.Op{translation(in, result.IPv6)}
+	primary, peer := network.Device{In: in, Name: "primary"}, network.Device{In: in, Name: "peer"}
+	pair := network.Veth{A: network.End{Device: a, MAC: network.MAC{2, 1}}, B: network.End{Device: b, MAC: network.MAC{2, 2}}, MTU: mtu}
+	a4, b4 := netip.MustParseAddr("198.18.0.1"), netip.MustParseAddr("198.18.0.2")
+	a6, b6 := netip.MustParseAddr("2001:2::1"), netip.MustParseAddr("2001:2::2")
+	pod := netip.MustParseAddr("198.19.0.10")
+	service4 := network.VirtualAddress{Virtual: netip.MustParseAddr("198.18.128.1"), Backend: pod}
+	service6 := network.VirtualAddress{Virtual: netip.MustParseAddr("2001:2:0:8000::1"), Backend: netip.MustParseAddr("2001:2:0:100::10")}
+	return map[network.Need][]network.Op{
+		network.NeedVeth:           {pair},
+		network.NeedBridge:         {network.Bridge{Device: a, MTU: mtu}},
+		network.NeedMacvlan:        {pair, network.Macvlan{Device: over, Parent: a, MTU: mtu}},
+		network.NeedIPVlan:         {pair, network.IPVlan{Device: over, Parent: a, Layer: 2, MTU: mtu}},
+		network.NeedVxlan:          {pair, network.Vxlan{Device: over, Under: a, ID: 1, Port: 4789, Local: a4, MTU: mtu}},
+		network.NeedExternalVxlan:  {pair, network.Vxlan{Device: over, Under: a, External: true, Port: 4789, Local: a4, MTU: mtu}},
+		network.NeedIPIP:           {pair, network.Tunnel{Device: over, Kind: network.IPIP, Local: a4, Under: a, MTU: mtu}},
+		network.NeedIPIP6:          {pair, network.Tunnel{Device: over, Kind: network.IPIP, Local: a6, Under: a, MTU: mtu}},
+		network.NeedGRE:            {pair, network.Tunnel{Device: over, Kind: network.GRE, Local: a4, Remote: b4, Under: a, MTU: mtu}},
+		network.NeedGRE6:           {pair, network.Tunnel{Device: over, Kind: network.GRE, Local: a6, Remote: b6, Under: a, MTU: mtu}},
+		network.NeedGeneve:         {pair, network.Geneve{Device: over, ID: 1, Port: network.GenevePort, Remote: b4, MTU: mtu}},
+		network.NeedNetkit:         {pair, network.Netkit{Primary: network.End{Device: primary}, Peer: network.End{Device: peer}, Layer: 3, MTU: mtu}},
+		network.NeedDatapath:       {pair, network.Datapath{Device: over, Ports: []string{a.Name}}},
+		network.NeedTUN:            {network.UDPTunnel{Device: over, MTU: mtu}},
+		network.NeedWireGuard:      {pair, network.WireGuard{Device: over, Private: [32]byte{1}, Port: network.WireGuardPort, MTU: mtu}},
+		network.NeedESP:            {pair, protection(in, a4, b4)},
+		network.NeedESP6:           {pair, protection(in, a6, b6)},
+		network.NeedIPv6:           {pair, network.Address{Device: a, Prefix: netip.PrefixFrom(a6, 64)}},
+		network.NeedShaping:        {pair, network.Shape{Device: a, Rate: 1e9}},
+		network.NeedImpairing:      {pair, network.Impair{Device: a, Delay: time.Millisecond}},
+		network.NeedBonding:        {pair, network.Bond{Device: over, MAC: network.MAC{2, 3}, MTU: mtu, Mode: network.ModeLACP, Links: []string{a.Name}}},
+		network.NeedLRO:            {pair, network.Features{In: in, LRO: result.On}},
+		network.NeedSteering:       {pair, network.Steer{In: in, To: result.On}},
+		network.NeedRules:          {translation(in, result.IPv4)},
+		network.NeedRules6:         {translation(in, result.IPv6)},
+		network.NeedIPTables:       iptables(in, result.IPv4, service4),
+		network.NeedIPTables6:      iptables(in, result.IPv6, service6),
+		network.NeedServiceMap:     {network.ServiceMap{In: in, Family: result.IPv4, Services: []network.VirtualAddress{service4}}},
+		network.NeedServiceMap6:    {network.ServiceMap{In: in, Family: result.IPv6, Services: []network.VirtualAddress{service6}}},
+		network.NeedIPVS:           {network.IPVS{In: in, Family: result.IPv4, Services: []network.VirtualAddress{service4}}},
+		network.NeedIPVS6:          {network.IPVS{In: in, Family: result.IPv6, Services: []network.VirtualAddress{service6}}},
+		network.NeedRedirection:    {pair, network.Redirection{In: in, Entry: b.Name, Pods: []network.RedirectedPod{{Address: pod, NodeEnd: a.Name}}}},
+		network.NeedGuard:          {pair, network.Guard{In: in, Devices: []string{a.Name}}},
+		network.NeedBalance:        {pair, network.Balance{Device: a}},
+		network.NeedJoinedSockets:  {network.JoinSockets{}},
+		network.NeedXDPRedirection: {pair, network.XDPRedirection{In: in, Port: a.Name, PortPeer: b}},
 	}
-	return ruleTrial(need, in)
+}
+
+// protection encrypts packets in both ways that networks use.
+func protection(in network.Space, local, remote netip.Addr) network.Protect {
+	from, to := netip.PrefixFrom(local, local.BitLen()), netip.PrefixFrom(remote, remote.BitLen())
+	return network.Protect{
+		In: in, Local: local, Remote: remote, Tunnel: true, Traffic: []network.Traffic{{From: from, To: to}},
+		Out: network.Association{SPI: 257}, Incoming: network.Association{SPI: 258},
+	}
+}
+
+// iptables are two tables of the kinds that policies and services use.
+func iptables(in network.Space, family result.Family, v network.VirtualAddress) []network.Op {
+	return []network.Op{
+		network.IPTables{In: in, Family: family, Table: "filter", Lines: []network.Line{
+			":INPUT ACCEPT [0:0]", "-A INPUT -m conntrack --ctstate ESTABLISHED -j ACCEPT",
+		}},
+		network.IPTables{In: in, Family: family, Table: "nat", Lines: []network.Line{
+			":OUTPUT ACCEPT [0:0]", network.Line("-A OUTPUT -d " + v.Virtual.String() + " -j DNAT --to-destination " + v.Backend.String()),
+		}},
+	}
 }
 
 // translation is a table that translates addresses.

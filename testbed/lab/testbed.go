@@ -77,6 +77,15 @@ func (l *Testbed) build(ctx context.Context, name string) error {
 	return l.carryOut(ctx, p)
 }
 
+// planned plans a network, or its part.
+func (l *Testbed) planned(ctx context.Context, name string) (network.Plan, error) {
+	p, err := l.driver.plan(ctx, name, l.topo)
+	if err != nil || l.part == nil {
+		return p, err
+	}
+	return p.Part(l.part.Node)
+}
+
 // carryOut makes what a plan asks for. Namespaces of pods that exist are used again; what was in them is gone by now.
 func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
 	if err := l.makeSpaces(ctx, p); err != nil {
@@ -84,7 +93,10 @@ func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
 	}
 	l.ruled = ruledSpaces(p.Ops)
 	b := newBuilder(l.spaces)
-	b.mark, b.cards, b.fixed, b.card = l.mark, &l.driver.cards, l.topo.PodsOutlive, l.card()
+	b.mark, b.cards, b.fixed = l.mark, &l.driver.cards, l.topo.PodsOutlive
+	if l.part != nil {
+		b.card = l.part.Card
+	}
 	err := b.apply(ctx, p.Underlay)
 	if err == nil {
 		err = b.apply(ctx, p.Ops)

@@ -24,9 +24,9 @@ func Guard(op network.Guard, number func(device string) (int, error)) (a *Attach
 		return nil, err
 	}
 	for _, e := range op.Entries {
-		accept := uint32(0)
-		if e.Do == network.Accept {
-			accept = 1
+		accept, known := map[network.Verdict]uint32{network.Accept: 1, network.Drop: 0}[e.Do]
+		if !known {
+			return nil, fmt.Errorf("a guard can't do verdict %d", e.Do)
 		}
 		key := guardPrefix{Bits: bits(e.From)}
 		key.Address.Word = words(e.From.Addr())
