@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/tail"
 	"netdelta/unit"
 )
 
@@ -53,7 +53,7 @@ type Daemon struct {
 	spec  Spec
 	home  *Home
 	cmd   *exec.Cmd
-	words *tail
+	words *tail.Tail
 	done  chan struct{}
 	err   error // how it ended, once done is closed
 }
@@ -66,7 +66,7 @@ func (h *Home) Start(spec Spec) (*Daemon, error) {
 // start starts a program among others, by which Close finds it. Its standard output goes to out, or to the words it is
 // remembered by where that is nil.
 func (h *Home) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Daemon, error) {
-	d := &Daemon{spec: spec, home: h, words: &tail{}, done: make(chan struct{})}
+	d := &Daemon{spec: spec, home: h, words: tail.New(tailRoom), done: make(chan struct{})}
 	if d.spec.Name == "" {
 		d.spec.Name = filepath.Base(spec.Path)
 	}
@@ -310,26 +310,3 @@ func (d *Daemon) signal(s syscall.Signal) error {
 
 // tailRoom is how much of what a program says is kept.
 const tailRoom = 8 << 10
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-// Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = append(t.kept, p...)
-	if len(t.kept) > tailRoom {
-		t.kept = append([]byte(nil), t.kept[len(t.kept)-tailRoom:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.kept)
-}

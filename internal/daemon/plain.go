@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/internal/procfile"
 )
 
 // markVariable is the environment variable by which the processes of a plain home are known, with the home's folder.
@@ -52,7 +54,7 @@ func (h *Home) clear() {
 // for children.
 func EndOrphans() {
 	for _, pid := range marked("/proc", markVariable+"=") {
-		if parent("/proc", pid) == os.Getpid() {
+		if _, fields, err := procfile.Stat("/proc", pid); err == nil && fields[procfile.StatParent] == strconv.Itoa(os.Getpid()) {
 			_ = unix.Kill(pid, unix.SIGKILL) // that it has just ended is as good
 		}
 	}
@@ -71,19 +73,4 @@ func marked(proc, mark string) (pids []int) {
 		}
 	}
 	return pids
-}
-
-// parent is the number of a process's parent, 0 where it has ended.
-func parent(proc string, pid int) int {
-	stat, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0
-	}
-	// The parent is the second word after the name, which may hold anything.
-	words := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(words) < 2 {
-		return 0
-	}
-	n, _ := strconv.Atoi(words[1]) // a number, or the file is none of the kernel's
-	return n
 }

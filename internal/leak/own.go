@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netdelta/internal/owner"
+	"netdelta/internal/procfile"
 )
 
 // patience is how long threads and goroutines that are about to end may take.
@@ -81,15 +82,14 @@ func Own() []string {
 
 // children lists the processes whose parent is this one, those not waited for too.
 func children() []string {
+	pids, err := procfile.Processes("/proc")
+	if err != nil {
+		return []string{err.Error()}
+	}
 	var found []string
-	for _, path := range entries("/proc/[0-9]*/stat") {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 1 && fields[1] == fmt.Sprint(os.Getpid()) {
-			found = append(found, "child process "+filepath.Base(filepath.Dir(path))+" in state "+fields[0])
+	for _, pid := range pids {
+		if _, fields, err := procfile.Stat("/proc", pid); err == nil && fields[procfile.StatParent] == fmt.Sprint(os.Getpid()) {
+			found = append(found, fmt.Sprintf("child process %d in state %s", pid, fields[procfile.StatState]))
 		}
 	}
 	return found

@@ -107,13 +107,17 @@ func (n *Namespace) Do(f func() error) error {
 // DoOnce is Do on a thread that ends afterwards, so that f may change it in other ways, such as the processors that it may
 // use.
 func (n *Namespace) DoOnce(f func() error) error {
-	return n.WithFD(func(fd int) error {
-		return onLockedThread(func() (keep bool, err error) {
-			if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
-				return false, fmt.Errorf("enter a network namespace: %w", err)
-			}
-			return false, f()
-		})
+	return n.WithFD(func(fd int) error { return Within(fd, f) })
+}
+
+// Within runs f on a thread of its own inside the namespace that a file descriptor holds. What f starts in goroutines is
+// outside. The thread ends afterwards.
+func Within(fd int, f func() error) error {
+	return onLockedThread(func() (keep bool, err error) {
+		if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
+			return false, fmt.Errorf("enter a network namespace: %w", err)
+		}
+		return false, f()
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"netdelta/internal/procfile"
 )
 
 // Owner is one running program: its number, when it started, and where those two mean something.
@@ -91,21 +93,14 @@ func (o Owner) Dead() bool {
 
 // startOf reads when a process started; one that has ended but was not waited for counts as gone.
 func startOf(pid int) (uint64, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, fields, err := procfile.Stat("/proc", pid)
 	if err != nil {
 		return 0, err
 	}
-	// The name in parentheses may hold spaces and parentheses itself.
-	end := bytes.LastIndexByte(stat, ')')
-	fields := strings.Fields(string(stat[end+1:]))
-	const state, start = 0, 19 // fields 3 and 22 of proc(5), counted from after the name
-	if end < 0 || len(fields) <= start {
-		return 0, fmt.Errorf("process %d: unexpected content of its stat file", pid)
-	}
-	if fields[state] == "Z" || fields[state] == "X" {
+	if state := fields[procfile.StatState]; state == "Z" || state == "X" {
 		return 0, os.ErrNotExist
 	}
-	return strconv.ParseUint(fields[start], 10, 64)
+	return strconv.ParseUint(fields[procfile.StatStart], 10, 64)
 }
 
 // Process is a process that carries a mark.
@@ -119,16 +114,12 @@ type Process struct {
 
 // Processes lists all processes that carry a mark and whose environment may be read, this program's own among them.
 func Processes() ([]Process, error) {
-	entries, err := os.ReadDir("/proc")
+	pids, err := procfile.Processes("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	var found []Process
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
+	for _, pid := range pids {
 		if p, ok := ProcessOf(pid); ok {
 			found = append(found, p)
 		}

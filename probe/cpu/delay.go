@@ -3,23 +3,23 @@ package cpu
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"netdelta/internal/procfile"
 )
 
 // delays are open files of threads in which the kernel counts how long they waited for a processor.
 type delays struct {
-	files []*os.File
+	files []*procfile.File
 	// asked is how long each thread ran or waited to run when it was read last, and most by how much one of them has grown.
 	// waited is the latter part of it.
 	asked, waited []time.Duration
 	most          time.Duration
-	buffer        [128]byte
 }
 
 // open opens the schedstat of threads of a process, and of daemons that it has started. It is an error if the kernel does not
@@ -30,12 +30,12 @@ func (d *delays) open(root string, pid int, threads []int) error {
 		if daemon := filepath.Join(root, strconv.Itoa(id)); !exists(folder) && exists(daemon) {
 			folder = daemon
 		}
-		f, err := os.Open(filepath.Join(folder, "schedstat"))
+		f, err := procfile.Open(filepath.Join(folder, "schedstat"), 128)
 		if err != nil {
 			return err
 		}
 		d.files, d.asked, d.waited = append(d.files, f), append(d.asked, 0), append(d.waited, 0)
-		if used, _, err := d.figures(f); err != nil || used == 0 {
+		if used, _, err := figures(f); err != nil || used == 0 {
 			return errors.Join(fmt.Errorf("%s has no figures", f.Name()), err)
 		}
 	}
@@ -61,7 +61,7 @@ func (d *delays) close() error {
 func (d *delays) read() (sum time.Duration, err error) {
 	d.most = 0
 	for i, f := range d.files {
-		used, waited, err := d.figures(f)
+		used, waited, err := figures(f)
 		if errors.Is(err, syscall.ESRCH) {
 			sum += d.waited[i] // a daemon that has died waits no more
 			continue
@@ -77,12 +77,12 @@ func (d *delays) read() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-func (d *delays) figures(f *os.File) (used, waited time.Duration, err error) {
-	n, err := f.ReadAt(d.buffer[:], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
+func figures(f *procfile.File) (used, waited time.Duration, err error) {
+	text, err := f.Read()
+	if err != nil {
 		return 0, 0, err
 	}
-	return parseDelay(string(d.buffer[:n]))
+	return parseDelay(string(text))
 }
 
 // parseDelay reads a thread's schedstat: nanoseconds that it ran, and that it waited to run, and how often it ran. See the

@@ -2,12 +2,11 @@ package cpu
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"netdelta/internal/procfile"
 	"netdelta/probe/pressure"
 	"netdelta/probe/procstat"
 )
@@ -62,38 +61,27 @@ const kernelThread = 0x00200000
 
 // ksoftirqd finds the kernel's threads for deferred soft interrupts. A program may give itself the same name.
 func ksoftirqd(root string) (map[int]int, error) {
-	entries, err := os.ReadDir(root)
+	pids, err := procfile.Processes(root)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the kernel's threads: %w", err)
 	}
 	found := map[int]int{}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(root, e.Name(), "stat"))
-		if err != nil {
-			continue // it has ended, or may not be seen
-		}
-		if cpu, ok := softirqThread(string(text)); ok {
-			found[cpu] = pid
+	for _, pid := range pids {
+		// One that can't be read has ended, or may not be seen.
+		if name, fields, err := procfile.Stat(root, pid); err == nil {
+			if cpu, ok := softirqThread(name, fields); ok {
+				found[cpu] = pid
+			}
 		}
 	}
 	return found, nil
 }
 
-// softirqThread reads from a process's stat whether it is a ksoftirqd, and of which processor.
-func softirqThread(stat string) (cpu int, ok bool) {
-	_, rest, _ := strings.Cut(stat, "(ksoftirqd/")
-	number, rest, found := strings.Cut(rest, ") ")
-	fields := strings.Fields(rest)
-	const placeFlags = 6 // after the name: see proc_pid_stat(5)
-	if !found || len(fields) <= placeFlags {
-		return 0, false
-	}
-	flags, err := strconv.ParseUint(fields[placeFlags], 10, 64)
-	if err != nil || flags&kernelThread == 0 {
+// softirqThread tells by a process's stat whether it is a ksoftirqd, and of which processor.
+func softirqThread(name string, fields []string) (cpu int, ok bool) {
+	number, found := strings.CutPrefix(name, "ksoftirqd/")
+	flags, err := strconv.ParseUint(fields[procfile.StatFlags], 10, 64)
+	if !found || err != nil || flags&kernelThread == 0 {
 		return 0, false
 	}
 	cpu, err = strconv.Atoi(number)

@@ -4,15 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/procfile"
 	"netdelta/probe/procstat"
 )
 
@@ -54,16 +52,12 @@ func (m *Meter) Programs(agents []Process) error {
 
 // parentsOf is the parent of every process that can be seen.
 func parentsOf(root string) (map[int]int, error) {
-	entries, err := os.ReadDir(root)
+	pids, err := procfile.Processes(root)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the programs that serve: %w", err)
 	}
 	parents := map[int]int{}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
+	for _, pid := range pids {
 		if s, err := family(root, pid); err == nil { // else it has ended, or may not be seen
 			parents[pid] = s.parent
 		}
@@ -88,36 +82,16 @@ type kin struct {
 	ended  time.Duration // what its children used that have ended
 }
 
-// The places of a process's stat that tell of its family, counted after its name. See proc_pid_stat(5).
-const (
-	placeParent = 1
-	placeEnded  = 13 // in programs, and after it in the kernel
-)
-
 // family reads a process's stat.
 func family(root string, pid int) (kin, error) {
-	text, err := os.ReadFile(filepath.Join(root, strconv.Itoa(pid), "stat"))
+	_, fields, err := procfile.Stat(root, pid)
 	if err != nil {
 		return kin{}, err
 	}
-	_, rest, _ := cutLast(string(text), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) <= placeEnded+1 {
-		return kin{}, fmt.Errorf("the stat of process %d is %q: too few figures", pid, text)
-	}
-	parent, errParent := strconv.Atoi(fields[placeParent])
-	user, errUser := strconv.ParseInt(fields[placeEnded], 10, 64)
-	system, errSystem := strconv.ParseInt(fields[placeEnded+1], 10, 64)
+	parent, errParent := strconv.Atoi(fields[procfile.StatParent])
+	user, errUser := strconv.ParseInt(fields[procfile.StatEndedUser], 10, 64)
+	system, errSystem := strconv.ParseInt(fields[procfile.StatEndedUser+1], 10, 64)
 	return kin{parent, time.Duration(user+system) * procstat.Tick}, errors.Join(errParent, errUser, errSystem)
-}
-
-// cutLast cuts a text at the last place where sep stands: a process may have any name.
-func cutLast(text, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(text, sep)
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+len(sep):], true
 }
 
 // read is what the programs have used so far. One that has ended since it was found counts no more.

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -14,6 +11,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/procfile"
 	"netdelta/testbed"
 )
 
@@ -63,7 +61,7 @@ func (p *Profiler) open() error {
 	if err := loadTickObjects(&p.objects, nil); err != nil {
 		return refused(err)
 	}
-	processors, err := online("/sys/devices/system/cpu/online")
+	processors, err := procfile.OnlineCPUs()
 	if err != nil {
 		return err
 	}
@@ -74,30 +72,6 @@ func (p *Profiler) open() error {
 	}
 	p.kernel, err = readKernelSymbols()
 	return err
-}
-
-// online reads which processors there are, also those that this program may not run on: "0-3,6".
-func online(file string) ([]int, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("list the processors: %w", err)
-	}
-	var all []int
-	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), ",") {
-		low, high, isRange := strings.Cut(part, "-")
-		if !isRange {
-			high = low
-		}
-		first, err1 := strconv.Atoi(low)
-		last, err2 := strconv.Atoi(high)
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, fmt.Errorf("list the processors: %s says %q: %w", file, text, err)
-		}
-		for n := first; n <= last; n++ {
-			all = append(all, n)
-		}
-	}
-	return all, nil
 }
 
 // refused puts in the words of testbeds why the kernel does not let itself be profiled.
@@ -152,9 +126,6 @@ func openEvent(e Event, processor int) (int, error) {
 	const anyProcess, noGroup = -1, -1
 	return unix.PerfEventOpen(&attr, anyProcess, processor, noGroup, unix.PERF_FLAG_FD_CLOEXEC)
 }
-
-// Event is what the ticks are taken from.
-func (p *Profiler) Event() Event { return p.event }
 
 // Start begins to look, or goes on.
 func (p *Profiler) Start() error {

@@ -9,11 +9,13 @@ import (
 	"strings"
 
 	"github.com/prometheus/procfs"
+
+	"netdelta/internal/procfile"
 )
 
 // openGroups opens cpu.stat of this process's control group and of all above it, in each hierarchy that limits processor time:
 // a limit stops all below it, and is counted where it was set. There are none where control groups are not to be seen.
-func openGroups(root string) ([]*counters, error) {
+func openGroups(root string) ([]*procfile.File, error) {
 	proc, err := procfs.NewFS(root)
 	if err != nil {
 		return nil, err
@@ -36,12 +38,12 @@ func openGroups(root string) ([]*counters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding this process's control groups: %w", err)
 	}
-	var open []*counters
+	var open []*procfile.File
 	for _, dir := range groupFolders(groups, mounts) {
 		c, err := openCounters(filepath.Join(dir, "cpu.stat"))
 		if err != nil {
 			for _, o := range open {
-				err = errors.Join(err, o.file.Close())
+				err = errors.Join(err, o.Close())
 			}
 			return nil, err
 		}
@@ -49,9 +51,9 @@ func openGroups(root string) ([]*counters, error) {
 			continue
 		}
 		// The topmost group of version 2 has a cpu.stat, but no limit.
-		if text, err := c.read(); err == nil && bytes.Contains(text, []byte("nr_throttled")) {
+		if text, err := c.Read(); err == nil && bytes.Contains(text, []byte("nr_throttled")) {
 			open = append(open, c)
-		} else if err := c.file.Close(); err != nil {
+		} else if err := c.Close(); err != nil {
 			return nil, err
 		}
 	}

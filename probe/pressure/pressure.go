@@ -19,14 +19,13 @@ package pressure
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/procfile"
 	"netdelta/probe/procstat"
 )
 
@@ -36,9 +35,9 @@ type Reader struct {
 	// cpus are the processors that the workload runs on; empty means all.
 	cpus     []int
 	stat     *procstat.Reader
-	psi      *counters // nil where the kernel has none
-	schedule *counters // nil where the kernel has none
-	groups   []*counters
+	psi      *procfile.File // nil where the kernel has none
+	schedule *procfile.File // nil where the kernel has none
+	groups   []*procfile.File
 }
 
 // NewReader reads from the proc file system at root ("/proc"), for the given processors; no processor means all. What the
@@ -64,57 +63,34 @@ func NewReader(root string, cpus []int) (*Reader, error) {
 // Close closes the kernel's files.
 func (r *Reader) Close() error {
 	errs := []error{r.stat.Close()}
-	for _, c := range append([]*counters{r.psi, r.schedule}, r.groups...) {
+	for _, c := range append([]*procfile.File{r.psi, r.schedule}, r.groups...) {
 		if c != nil {
-			errs = append(errs, c.file.Close())
+			errs = append(errs, c.Close())
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// counters is an open file of the kernel's.
-type counters struct {
-	file   *os.File
-	buffer []byte
-}
-
-// openCounters opens a file, or returns nil where the kernel, or whoever runs this program, does not show it.
-func openCounters(path string) (*counters, error) {
-	f, err := os.Open(path)
-	if missing(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	c := &counters{file: f, buffer: make([]byte, 4096)}
-	if _, err := c.read(); err != nil {
-		err = errors.Join(err, f.Close())
-		if missing(err) {
-			return nil, nil
+// openCounters opens a file, or returns nil where the kernel does not show it, or not to this program.
+func openCounters(path string) (*procfile.File, error) {
+	f, err := procfile.Open(path, 4096)
+	if err == nil {
+		if _, err = f.Read(); err != nil {
+			err = errors.Join(err, f.Close())
 		}
+	}
+	switch {
+	case missing(err):
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
-	return c, nil
+	return f, nil
 }
 
 // missing says whether an error means that there is nothing to read: pressure information, for one, may be switched off.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EOPNOTSUPP)
-}
-
-// read is the content of the file now, valid until the next call.
-func (c *counters) read() ([]byte, error) {
-	for {
-		n, err := c.file.ReadAt(c.buffer, 0)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		if n < len(c.buffer) {
-			return c.buffer[:n], nil
-		}
-		c.buffer = make([]byte, 2*len(c.buffer))
-	}
 }
 
 // Sample is the state of the counters at one moment.
@@ -136,27 +112,43 @@ func (r *Reader) Read() (Sample, error) {
 		return Sample{}, err
 	}
 	if r.psi != nil {
-		text, err := r.psi.read()
+		text, err := r.psi.Read()
+		if err == nil {
+			err = s.addPressure(text)
+		}
 		if err != nil {
 			return Sample{}, err
 		}
-		if s.waiting, err = parsePSI(text); err != nil {
-			return Sample{}, fmt.Errorf("processor pressure: %w", err)
-		}
-		s.hasPSI = true
 	}
 	if r.schedule != nil {
-		text, err := r.schedule.read()
+		text, err := r.schedule.Read()
+		if err == nil {
+			err = s.addSchedule(text, r.cpus)
+		}
 		if err != nil {
 			return Sample{}, err
 		}
-		if s.queued, err = parseSchedule(text, r.cpus); err != nil {
-			return Sample{}, fmt.Errorf("the processors' queues: %w", err)
-		}
-		s.hasRun = true
 	}
 	s.limits, err = r.readGroups()
 	return s, err
+}
+
+// addPressure reads the content of /proc/pressure/cpu.
+func (s *Sample) addPressure(text []byte) (err error) {
+	s.hasPSI = true
+	if s.waiting, err = parsePSI(text); err != nil {
+		return fmt.Errorf("processor pressure: %w", err)
+	}
+	return nil
+}
+
+// addSchedule reads the content of /proc/schedstat.
+func (s *Sample) addSchedule(text []byte, cpus []int) (err error) {
+	s.hasRun = true
+	if s.queued, err = parseSchedule(text, cpus); err != nil {
+		return fmt.Errorf("the processors' queues: %w", err)
+	}
+	return nil
 }
 
 // readGroups sums the throttling of the control groups. One that can't be read any more has been removed, and this process
@@ -166,10 +158,10 @@ func (r *Reader) readGroups() (sum throttling, err error) {
 		if g == nil {
 			continue
 		}
-		text, err := g.read()
+		text, err := g.Read()
 		if err != nil {
 			r.groups[i] = nil
-			_ = g.file.Close() // it was only read
+			_ = g.Close() // it was only read
 			continue
 		}
 		t, err := parseThrottling(text)

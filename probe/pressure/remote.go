@@ -11,20 +11,19 @@ import (
 // SampleOf is a sample of another machine, of all its processors, from what was read there. Two samples can only be held against
 // each other when both are of the same machine.
 func SampleOf(c host.Counters) (Sample, error) {
-	s := Sample{at: time.Unix(0, 0).Add(c.At), hasPSI: c.Pressure != "", hasRun: c.Schedule != ""}
+	s := Sample{at: time.Unix(0, 0).Add(c.At)}
 	var err error
 	if s.times, err = procstat.Parse([]byte(c.Stat), nil); err != nil {
 		return Sample{}, err
 	}
-	if s.hasPSI {
-		if s.waiting, err = parsePSI([]byte(c.Pressure)); err != nil {
-			return Sample{}, fmt.Errorf("processor pressure: %w", err)
-		}
+	if c.Pressure != "" {
+		err = s.addPressure([]byte(c.Pressure))
 	}
-	if s.hasRun {
-		if s.queued, err = parseSchedule([]byte(c.Schedule), nil); err != nil {
-			return Sample{}, fmt.Errorf("the processors' queues: %w", err)
-		}
+	if c.Schedule != "" && err == nil {
+		err = s.addSchedule([]byte(c.Schedule), nil)
+	}
+	if err != nil {
+		return Sample{}, err
 	}
 	if s.limits, err = parseThrottling([]byte(c.Limit)); err != nil {
 		return Sample{}, fmt.Errorf("the control group's limit: %w", err)

@@ -8,14 +8,13 @@ package procstat
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"netdelta/internal/procfile"
 )
 
 // Tick is the unit of the kernel's counters.
@@ -34,35 +33,24 @@ type Times struct {
 }
 
 // Reader reads a file stat of a proc file system. It is for one goroutine.
-type Reader struct {
-	file   *os.File
-	buffer []byte
-}
+type Reader struct{ *procfile.File }
 
 // Open opens the file in the proc file system at root ("/proc").
 func Open(root string) (*Reader, error) {
-	f, err := os.Open(filepath.Join(root, "stat"))
+	f, err := procfile.Open(filepath.Join(root, "stat"), 16<<10)
 	if err != nil {
 		return nil, fmt.Errorf("opening the processors' times: %w", err)
 	}
-	return &Reader{file: f, buffer: make([]byte, 16<<10)}, nil
+	return &Reader{f}, nil
 }
-
-// Close closes the file.
-func (r *Reader) Close() error { return r.file.Close() }
 
 // Read sums the times of the given processors; none means all.
 func (r *Reader) Read(cpus []int) (Times, error) {
-	for {
-		n, err := r.file.ReadAt(r.buffer, 0)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return Times{}, fmt.Errorf("reading the processors' times: %w", err)
-		}
-		if n < len(r.buffer) {
-			return Parse(r.buffer[:n], cpus)
-		}
-		r.buffer = make([]byte, 2*len(r.buffer))
+	text, err := r.File.Read()
+	if err != nil {
+		return Times{}, fmt.Errorf("reading the processors' times: %w", err)
 	}
+	return Parse(text, cpus)
 }
 
 // The places of the times in a line of a processor, its name not counted. See proc_stat(5).

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/procfile"
 	"netdelta/network"
 )
 
@@ -27,11 +27,7 @@ func (b *builder) steer(op network.Steer) error {
 		return err
 	}
 	if all {
-		online, err := os.ReadFile("/sys/devices/system/cpu/online")
-		if err != nil {
-			return fmt.Errorf("find out which processors there are: %w", err)
-		}
-		cpus, err := listOfCPUs(strings.TrimSpace(string(online)))
+		cpus, err := procfile.OnlineCPUs()
 		if err != nil {
 			return err
 		}
@@ -72,26 +68,6 @@ func ownSysfs() error {
 		return fmt.Errorf("mount sysfs: %w", err)
 	}
 	return nil
-}
-
-// listOfCPUs reads a list as the kernel writes it: "0-3,8".
-func listOfCPUs(list string) ([]int, error) {
-	var cpus []int
-	for part := range strings.SplitSeq(list, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		if !isRange {
-			to = from
-		}
-		first, err1 := strconv.Atoi(from)
-		last, err2 := strconv.Atoi(to)
-		if err := errors.Join(err1, err2); err != nil || last < first {
-			return nil, fmt.Errorf("the kernel's list of processors %q can't be read", list)
-		}
-		for c := first; c <= last; c++ {
-			cpus = append(cpus, c)
-		}
-	}
-	return cpus, nil
 }
 
 // cpuMask writes a set of processors as the kernel reads it: words of 32 bits in hexadecimal digits, the last word first.

@@ -1,0 +1,124 @@
+// Package procfile reads files of the proc file system that are read so often, or by so small a program, that a library is too
+// much: files that stay open, the status line of processes, and lists of processors.
+package procfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// File is a file of the kernel's that stays open and is read many times. It is for one goroutine.
+type File struct {
+	file   *os.File
+	buffer []byte
+}
+
+// Open opens a file for texts of some size; longer ones are read too.
+func Open(path string, size int) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &File{file: f, buffer: make([]byte, size)}, nil
+}
+
+// Name is the path that the file was opened by.
+func (f *File) Name() string { return f.file.Name() }
+
+// Close closes the file.
+func (f *File) Close() error { return f.file.Close() }
+
+// Read returns the content of the file now, valid until the next call. It allocates only for a text that is longer than all before.
+func (f *File) Read() ([]byte, error) {
+	for {
+		n, err := f.file.ReadAt(f.buffer, 0)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if n < len(f.buffer) {
+			return f.buffer[:n], nil
+		}
+		f.buffer = make([]byte, 2*len(f.buffer))
+	}
+}
+
+// Places of fields in a process's stat, counted after its name. See proc_pid_stat(5).
+const (
+	StatState     = 0
+	StatParent    = 1
+	StatFlags     = 6
+	StatEndedUser = 13 // processor time of children that have ended, in programs; that in the kernel follows
+	StatStart     = 19
+)
+
+// Stat reads a process's name and the fields of its stat after that, in the proc file system at root ("/proc"). There are at least
+// as many fields as the places above.
+func Stat(root string, pid int) (name string, fields []string, err error) {
+	text, err := os.ReadFile(filepath.Join(root, strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return "", nil, err
+	}
+	return ParseStat(text)
+}
+
+// ParseStat reads the text of a process's stat. A name may hold anything, parentheses and spaces too.
+func ParseStat(text []byte) (name string, fields []string, err error) {
+	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if begin < 0 || end < begin {
+		return "", nil, fmt.Errorf("the stat of a process is %q: it has no name", text)
+	}
+	if fields = strings.Fields(string(text[end+1:])); len(fields) <= StatStart {
+		return "", nil, fmt.Errorf("the stat of a process is %q: too few figures", text)
+	}
+	return string(text[begin+1 : end]), fields, nil
+}
+
+// Processes lists the numbers of all processes that can be seen in the proc file system at root.
+func Processes(root string) ([]int, error) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// OnlineCPUs lists the processors that are online, also those that this program may not run on.
+func OnlineCPUs() ([]int, error) {
+	text, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		return nil, fmt.Errorf("list the processors: %w", err)
+	}
+	return ParseCPUs(strings.TrimSpace(string(text)))
+}
+
+// ParseCPUs reads a list as the kernel writes it: "0-3,8".
+func ParseCPUs(list string) ([]int, error) {
+	var cpus []int
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err1 := strconv.Atoi(from)
+		last, err2 := strconv.Atoi(to)
+		if err := errors.Join(err1, err2); err != nil || last < first {
+			return nil, fmt.Errorf("the kernel's list of processors %q can't be read", list)
+		}
+		for c := first; c <= last; c++ {
+			cpus = append(cpus, c)
+		}
+	}
+	return cpus, nil
+}
