@@ -126,12 +126,13 @@ func (p *process) Kill() error {
 	return err
 }
 
-// Close implements testbed.Process. The grace period is given, and the process killed, on its own machine.
+// Close implements testbed.Process. The grace period is given, and the process killed, on its own machine: then its error says so.
 func (p *process) Close() error {
 	p.close.Do(func() {
 		p.closeErr = p.stream.CloseWrite()
 		_ = p.out.Close() // as in Kill
 		<-p.done
+		p.closeErr = errors.Join(p.closeErr, p.err)
 	})
 	return p.closeErr
 }
