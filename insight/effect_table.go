@@ -36,7 +36,7 @@ func EffectTables(run result.Run) []EffectTable {
 			open.Params = open.Params.Without(e.Factor)
 			all = append(all, EffectTable{Factor: e.Factor, From: e.From, To: e.To, Setting: e.Setting(), Open: open, Margin: run.Margin})
 		}
-		all[i].Deltas = append(all[i].Deltas, asDelta(e))
+		all[i].Deltas = append(all[i].Deltas, AsDelta(e))
 	}
 	all = slices.DeleteFunc(all, func(t EffectTable) bool {
 		return !slices.ContainsFunc(t.Deltas, func(d result.Delta) bool { return d.Headline })
@@ -55,8 +55,8 @@ func EffectTables(run result.Run) []EffectTable {
 	return all
 }
 
-// asDelta is an effect as a delta whose baseline is the level that it is held against.
-func asDelta(e result.Effect) result.Delta {
+// AsDelta is an effect as a delta whose baseline is the level that it is compared with.
+func AsDelta(e result.Effect) result.Delta {
 	return result.Delta{
 		Cell: e.Cell, Network: e.Network, Baseline: e.From, Workload: e.Workload, Params: e.Params, Placement: e.Placement, Path: e.Path,
 		Metric: e.Metric, Headline: e.Headline, Unit: e.Unit, Better: e.Better, BaselineValue: e.FromValue, Value: e.Value,

@@ -71,22 +71,3 @@ func HodgesLehmann(x []float64) float64 {
 	}
 	return Median(pairs)
 }
-
-// Autocorrelation is the correlation of the series with itself lag steps later, between -1 and 1. It is NaN of a
-// series that does not vary or is not longer than lag.
-func Autocorrelation(x []float64, lag int) float64 {
-	if lag < 0 || len(x) <= lag {
-		return math.NaN()
-	}
-	mean, own, cross := Mean(x), 0.0, 0.0
-	for i, v := range x {
-		own += (v - mean) * (v - mean)
-		if i >= lag {
-			cross += (v - mean) * (x[i-lag] - mean)
-		}
-	}
-	if own == 0 {
-		return math.NaN()
-	}
-	return cross / own
-}

@@ -19,21 +19,6 @@ func Holm(p []float64) []float64 {
 	return out
 }
 
-// BenjaminiHochberg corrects the p values of a family so that the expected share of false claims among all that are
-// made stays below the level each is then held against (Benjamini and Hochberg 1995). It is weaker protection than
-// Holm and finds more: for screening many cells, not for a headline. The result is in the order of p. A p that is
-// not in [0,1] corrects to NaN and counts in the family.
-func BenjaminiHochberg(p []float64) []float64 {
-	order, out := ranked(p)
-	lowest := 1.0
-	for rank := len(order) - 1; rank >= 0; rank-- {
-		i := order[rank]
-		lowest = min(lowest, p[i]*float64(len(p))/float64(rank+1))
-		out[i] = lowest
-	}
-	return out
-}
-
 // ranked gives the positions of the valid p values in ascending order of p, and a result that is NaN everywhere.
 func ranked(p []float64) (order []int, out []float64) {
 	out = make([]float64, len(p))

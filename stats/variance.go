@@ -13,11 +13,6 @@ type Variance struct {
 // Total is the variance of the delta of one round of a random build.
 func (v Variance) Total() float64 { return v.Builds + v.Rounds + v.Bursts }
 
-// OfBuildMean is the variance of the mean of a build of so many rounds, at least 1.
-func (v Variance) OfBuildMean(rounds int) float64 {
-	return v.Builds + (v.Rounds+v.Bursts)/float64(max(rounds, 1))
-}
-
 // split estimates the components by moments: what rounds scatter about their build's location, and what builds
 // scatter beyond that. Rounds that resemble their neighbours say less than their number, so the share of a build's
 // variance that rounds explain is scaled by their autocorrelation time.

@@ -33,9 +33,6 @@ func Rate(size Bytes, elapsed time.Duration) BitsPerSecond {
 	return BitsPerSecond(float64(size) * 8 / elapsed.Seconds())
 }
 
-// BytesPerSecond is the rate in bytes per second.
-func (r BitsPerSecond) BytesPerSecond() float64 { return float64(r) / 8 }
-
 // ParseRate reads a rate: a number and an optional k, M, G or T (powers of 1000) with bit, bit/s, bps or b/s. A
 // plain number is bits per second. Bytes per second are refused, since a factor of eight is too easily lost, and so
 // are negative and endless rates: all with a *SyntaxError.

@@ -8,9 +8,6 @@ import (
 // Ratio is a value over its baseline: 1 is no change, 1.2345 is 23.45% more.
 type Ratio float64
 
-// FromLog is the ratio whose natural logarithm is x: the scale on which differences are estimated.
-func FromLog(x float64) Ratio { return Ratio(math.Exp(x)) }
-
 // Percent prints the change against the baseline with one decimal: "+23.5%", "-4.0%", "0.0%". A ratio that is not a
 // number prints as "n/a".
 func (r Ratio) Percent() string { return r.PercentTo(1) }

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"html/template"
 	"math"
 	"slices"
@@ -140,7 +141,7 @@ func (a *axis) marks() []mark {
 			chosen = append(chosen, m)
 		}
 	}
-	slices.SortFunc(chosen, func(x, y mark) int { return compare(x.share, y.share) })
+	slices.SortFunc(chosen, func(x, y mark) int { return cmp.Compare(x.share, y.share) })
 	return chosen
 }
 

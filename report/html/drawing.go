@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -98,15 +99,7 @@ const labelHeight = 15
 
 // labels writes labels to the right of the chart, moved apart where they would overlap, each with a thin line to its curve.
 func (d *drawing) labels(all []label, height float64) {
-	slices.SortStableFunc(all, func(a, b label) int {
-		switch {
-		case a.y < b.y:
-			return -1
-		case a.y > b.y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b label) int { return cmp.Compare(a.y, b.y) })
 	places := make([]float64, len(all))
 	for i, l := range all {
 		places[i] = l.y

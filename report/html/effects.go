@@ -28,48 +28,23 @@ func (p *page) effects() {
 	tables := insight.EffectTables(p.Run)
 	p.MoreEffects = max(0, len(tables)-effectsMost)
 	tables = tables[:min(len(tables), effectsMost)]
-	axes := map[metricKey]*axis{}
-	deltas := map[metricKey][]result.Delta{}
-	var order []*axis
+	var shown []result.Delta
 	for _, t := range tables {
-		for _, d := range t.Headlines() {
-			key := keyOf(d)
-			if axes[key] == nil {
-				axes[key] = &axis{id: "e" + number(float64(len(order))), key: key}
-				order = append(order, axes[key])
-			}
-			deltas[key] = append(deltas[key], d)
-		}
+		shown = append(shown, t.Headlines()...)
 	}
-	var defs drawing
-	for _, a := range order {
-		a.fit(deltas[a.key], p.Run.Margin)
-		a.define(&defs)
-	}
-	p.Axes += defs.html()
+	axes := p.axes("e", shown)
 	for i, t := range tables {
 		title := words.EffectHeading(t)
 		p.Effects = append(p.Effects, effect{
 			ID: "f" + number(float64(i)), Key: t.Setting, Title: title, Load: words.Load(t.Open), Where: words.At(t.Setting.Placement),
-			Open: i < effectsOpen, Says: words.Effect(t), Forest: p.effectForest(t, axes),
+			Open: i < effectsOpen, Says: words.Effect(t), Forest: p.effectForest(t.Headlines(), axes),
 		})
 	}
 }
 
 // effectForest draws a table of effects.
-func (p *page) effectForest(t insight.EffectTable, axes map[metricKey]*axis) forest {
-	rows := t.Headlines()
-	first := rows[0]
-	a := axes[keyOf(first)]
-	f := forest{
-		Metric: first.Metric, Shown: true, Label: metricLabel(first.Metric, first.Unit), Added: "added", Axis: a.head(),
-		Confidence: p.Confidence(),
-	}
-	if first.Better == "higher" {
-		f.Added = "change"
-	}
-	for _, d := range rows {
-		f.Rows = append(f.Rows, axes[keyOf(d)].row(d, false, 0))
-	}
+func (p *page) effectForest(rows []result.Delta, axes map[metricKey]*axis) forest {
+	f := p.newForest(rows, axes[keyOf(rows[0])], false, 0)
+	f.Shown = true
 	return f
 }

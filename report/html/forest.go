@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -40,34 +41,51 @@ const nameMost = 20
 // Long says whether the name may be cut short by the width of its column.
 func (r row) Long() bool { return len(r.Name) > nameMost }
 
-// forests makes the tables of all settings, each metric on one axis.
-func (p *page) forests() {
+// axes are those of deltas, one for each metric, which their rows share. Their marks are defined once for the page.
+func (p *page) axes(prefix string, deltas []result.Delta) map[metricKey]*axis {
 	axes := map[metricKey]*axis{}
 	var order []*axis
-	deltas := map[metricKey][]result.Delta{}
-	every := len(p.Run.Deltas)+len(p.Run.Null) <= everyMetricMost
-	for _, all := range [][]result.Delta{p.Run.Null, p.Run.Deltas} {
-		for _, d := range all {
-			if !d.Headline && !every {
-				continue
-			}
-			key := keyOf(d)
-			if axes[key] == nil {
-				axes[key] = &axis{id: "a" + number(float64(len(order))), key: key}
-				order = append(order, axes[key])
-			}
-			deltas[key] = append(deltas[key], d)
+	members := map[metricKey][]result.Delta{}
+	for _, d := range deltas {
+		key := keyOf(d)
+		if axes[key] == nil {
+			axes[key] = &axis{id: prefix + number(float64(len(order))), key: key}
+			order = append(order, axes[key])
 		}
+		members[key] = append(members[key], d)
 	}
 	var defs drawing
 	for _, a := range order {
-		a.fit(deltas[a.key], p.Run.Margin)
+		a.fit(members[a.key], p.Run.Margin)
 		a.define(&defs)
 	}
 	p.Axes += defs.html()
+	return axes
+}
+
+// forests makes the tables of all settings, each metric on one axis.
+func (p *page) forests() {
+	all := slices.Concat(p.Run.Null, p.Run.Deltas)
+	every := len(all) <= everyMetricMost
+	axes := p.axes("a", slices.DeleteFunc(all, func(d result.Delta) bool { return !d.Headline && !every }))
 	for _, s := range p.Settings {
 		p.forestsOf(s, axes, every)
 	}
+}
+
+// newForest is the table of rows, all in one metric, against an axis; null says that the first is the null check, which leaves a floor.
+func (p *page) newForest(rows []result.Delta, a *axis, null bool, floor float64) forest {
+	first := rows[0]
+	f := forest{
+		Metric: first.Metric, Label: metricLabel(first.Metric, first.Unit), Added: "added", Axis: a.head(), Confidence: p.Confidence(),
+	}
+	if insight.HigherBetter(first) {
+		f.Added = "change"
+	}
+	for i, d := range rows {
+		f.Rows = append(f.Rows, a.row(d, null && i == 0, floor))
+	}
+	return f
 }
 
 // forestsOf makes the tables of one setting, that of its headline first.
@@ -89,39 +107,19 @@ func (p *page) forestsOf(s *setting, axes map[metricKey]*axis, every bool) {
 			continue
 		}
 		rows := by[metric]
-		slices.SortStableFunc(rows, func(a, b result.Delta) int { return compare(insight.Cost(a), insight.Cost(b)) })
-		f := forest{Metric: metric, Shown: metric == head, Confidence: p.Confidence()}
+		slices.SortStableFunc(rows, func(a, b result.Delta) int { return cmp.Compare(insight.Cost(a), insight.Cost(b)) })
 		null := s.null(metric)
 		if null != nil {
 			rows = append([]result.Delta{*null}, rows...)
 		}
-		first := rows[0]
-		a := axes[keyOf(first)]
-		f.Label, f.Added = metricLabel(first.Metric, first.Unit), "added"
-		if first.Better == "higher" {
-			f.Added = "change"
-		}
-		f.Axis = a.head()
-		floor := floorOf(null)
-		for i, d := range rows {
-			f.Rows = append(f.Rows, a.row(d, null != nil && i == 0, floor))
-		}
+		f := p.newForest(rows, axes[keyOf(rows[0])], null != nil, floorOf(null))
+		f.Shown = metric == head
 		s.Forests = append(s.Forests, f)
 		if metric == head {
-			s.Reference = first.Baseline + ": " + f.Label + " " + words.BaselineValue(rows)
+			s.Reference = rows[0].Baseline + ": " + f.Label + " " + words.BaselineValue(rows)
 		}
 	}
 	s.Others = others(s.part.Deltas, head)
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // metricLabel is what a metric is called in a table.

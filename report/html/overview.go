@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -68,7 +69,7 @@ func (p *page) cards() []card {
 		}
 	}
 	if len(heads) > 0 {
-		by := func(a, b result.Delta) int { return compare(insight.Cost(a), insight.Cost(b)) }
+		by := func(a, b result.Delta) int { return cmp.Compare(insight.Cost(a), insight.Cost(b)) }
 		all = append(all, extreme("Costs least", slices.MinFunc(heads, by)), extreme("Costs most", slices.MaxFunc(heads, by)))
 	}
 	all = append(all, p.floorCard(), p.measuredCard(), p.pathCard(), p.endCard())

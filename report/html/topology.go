@@ -3,6 +3,7 @@ package html
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"netdelta/insight"
@@ -235,7 +236,8 @@ func nodeOf(w insight.Way, client bool) string {
 func (d *drawing) column(list []pill, x int, end, node string, up bool) {
 	d.text(fmt.Sprintf(`class="nodename" x="%d" y="%d"`, x-6, wayTop-8), end+onNode(node))
 	if up {
-		list = reversed(list)
+		list = slices.Clone(list)
+		slices.Reverse(list)
 	}
 	pods := 0
 	for pods < len(list) && list[pods].pod {
@@ -296,15 +298,6 @@ func (d *drawing) turn(t bend, nodeBottom, left, right int) {
 	}
 	d.text(fmt.Sprintf(`class="devname" text-anchor="middle" x="%d" y="%d"`, wayWidth/2, middle-4), shorten(t.name, 40))
 	d.text(fmt.Sprintf(`class="devnote strong" text-anchor="middle" x="%d" y="%d"`, wayWidth/2, middle+13), shorten(t.note, 44))
-}
-
-// reversed is a list from its end.
-func reversed(list []pill) []pill {
-	turned := make([]pill, 0, len(list))
-	for i := len(list) - 1; i >= 0; i-- {
-		turned = append(turned, list[i])
-	}
-	return turned
 }
 
 // spell says a way in words, for who can't see it.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/insight"
 	"netdelta/result"
 )
 
@@ -71,7 +72,7 @@ type Conditions struct {
 type Delta struct {
 	Level
 	Baseline string `parquet:"baseline"`
-	// Null marks the null check: the baseline against its twin.
+	// Null marks the null check: the baseline against its A/A control.
 	Null           bool             `parquet:"null_check"`
 	Metric         string           `parquet:"metric"`
 	Headline       bool             `parquet:"headline"`
@@ -208,6 +209,8 @@ type Burst struct {
 	Load90       *float64 `parquet:"load90_ns"`
 	// Disturbed says why the burst enters no delta; "" if it does.
 	Disturbed string `parquet:"disturbed"`
+	// Pair is the index of the burst's pair of nodes, null where a run has none.
+	Pair *int64 `parquet:"pair"`
 }
 
 // Check is a row of the table checks: a result.Check.
@@ -247,15 +250,20 @@ func Tables() []string {
 	return []string{TableDeltas, TableEffects, TableTrials, TableBursts, TableChecks, TableClaims}
 }
 
-// Deltas are the rows of the table deltas: the null checks first, then the networks.
-func Deltas(run result.Run) iter.Seq[Delta] {
-	return func(yield func(Delta) bool) {
-		for i, d := range slices.Concat(run.Null, run.Deltas) {
-			if !yield(delta(run.Run, d, i < len(run.Null))) {
+// each makes a row of each entry of a list.
+func each[T, Row any](list []T, row func(i int, entry T) Row) iter.Seq[Row] {
+	return func(yield func(Row) bool) {
+		for i, entry := range list {
+			if !yield(row(i, entry)) {
 				return
 			}
 		}
 	}
+}
+
+// Deltas are the rows of the table deltas: the null checks first, then the networks.
+func Deltas(run result.Run) iter.Seq[Delta] {
+	return each(slices.Concat(run.Null, run.Deltas), func(i int, d result.Delta) Delta { return delta(run.Run, d, i < len(run.Null)) })
 }
 
 func delta(run string, d result.Delta, null bool) Delta {
@@ -265,7 +273,10 @@ func delta(run string, d result.Delta, null bool) Delta {
 		Unit: d.Unit, Better: d.Better, BaselineValue: d.BaselineValue, Value: d.Value, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
 		Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
 		Blocks: int64(d.Blocks), Rounds: int64(d.Rounds), Need: int64(d.Need), Verdict: d.Verdict, Bound: d.Bound, Warnings: d.Warnings,
-		Excluded: wide(d.Excluded),
+		Excluded: map[string]int64{},
+	}
+	for reason, n := range d.Excluded {
+		row.Excluded[reason] = int64(n)
 	}
 	if d.Ratio != 0 {
 		row.Ratio = &d.Ratio
@@ -278,59 +289,29 @@ func delta(run string, d result.Delta, null bool) Delta {
 
 // Effects are the rows of the table effects.
 func Effects(run result.Run) iter.Seq[Effect] {
-	return func(yield func(Effect) bool) {
-		for _, e := range run.Effects {
-			if !yield(effect(run.Run, e)) {
-				return
-			}
+	return each(run.Effects, func(_ int, e result.Effect) Effect {
+		d := delta(run.Run, insight.AsDelta(e), false)
+		return Effect{
+			Level: d.Level, Reference: e.Reference, Factor: e.Factor, From: e.From, To: e.To, Metric: d.Metric, Headline: d.Headline,
+			Unit: d.Unit, Better: d.Better, FromValue: d.BaselineValue, Value: d.Value, Ratio: d.Ratio, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
+			Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
+			Blocks: d.Blocks, Rounds: d.Rounds, Need: d.Need, Verdict: d.Verdict, Excluded: d.Excluded, Warnings: d.Warnings,
 		}
-	}
-}
-
-func effect(run string, e result.Effect) Effect {
-	cell := result.Cell{ID: e.Cell, Network: e.Network, Placement: e.Placement, Path: e.Path, Workload: e.Workload, Params: e.Params}
-	row := Effect{
-		Level: level(run, cell), Reference: e.Reference, Factor: e.Factor, From: e.From, To: e.To, Metric: e.Metric, Headline: e.Headline,
-		Unit: e.Unit, Better: e.Better, FromValue: e.FromValue, Value: e.Value, RatioLow: e.RatioLow, RatioHigh: e.RatioHigh,
-		Difference: e.Difference, DifferenceLow: e.DifferenceLow, DifferenceHigh: e.DifferenceHigh, P: e.P, PAdjusted: e.PAdjusted,
-		Blocks: int64(e.Blocks), Rounds: int64(e.Rounds), Need: int64(e.Need), Verdict: e.Verdict, Warnings: e.Warnings,
-		Excluded: wide(e.Excluded),
-	}
-	if e.Ratio != 0 {
-		row.Ratio = &e.Ratio
-	}
-	return row
-}
-
-// wide are counts as a column holds them.
-func wide(counts map[string]int) map[string]int64 {
-	all := map[string]int64{}
-	for reason, n := range counts {
-		all[reason] = int64(n)
-	}
-	return all
+	})
 }
 
 // Checks are the rows of the table checks.
 func Checks(run result.Run) iter.Seq[Check] {
-	return func(yield func(Check) bool) {
-		for _, c := range run.Checks {
-			if !yield(Check{run.Run, c.Trial, c.Check, c.OK, c.Expected, c.Observed}) {
-				return
-			}
-		}
-	}
+	return each(run.Checks, func(_ int, c result.Check) Check {
+		return Check{run.Run, c.Trial, c.Check, c.OK, c.Expected, c.Observed}
+	})
 }
 
 // Claims are the rows of the table claims.
 func Claims(run result.Run) iter.Seq[Claim] {
-	return func(yield func(Claim) bool) {
-		for _, c := range run.Claims {
-			if !yield(Claim{run.Run, c.ID, c.Says, c.Source, c.Published, c.Expect, c.Measured, c.Verdict}) {
-				return
-			}
-		}
-	}
+	return each(run.Claims, func(_ int, c result.Claim) Claim {
+		return Claim{run.Run, c.ID, c.Says, c.Source, c.Published, c.Expect, c.Measured, c.Verdict}
+	})
 }
 
 // level are the levels of a cell.

@@ -9,14 +9,8 @@ import (
 // Trials are the rows of the table trials, in the order of the journal. A histogram that can't be read leaves its columns
 // empty.
 func Trials(run result.Run, trials []result.Trial) iter.Seq[Trial] {
-	return func(yield func(Trial) bool) {
-		levels := levels(run)
-		for i := range trials {
-			if !yield(trial(levels.of(trials[i].Cell), &trials[i])) {
-				return
-			}
-		}
-	}
+	levels := levels(run)
+	return each(trials, func(i int, _ result.Trial) Trial { return trial(levels.of(trials[i].Cell), &trials[i]) })
 }
 
 // Bursts are the rows of the table bursts, in the order of the journal and within a trial as they were measured.
@@ -84,12 +78,12 @@ func trial(level Level, t *result.Trial) Trial {
 		row.PathOK, row.PathFindings, row.PathWeak = &p.OK, p.Findings, p.Weak
 		row.Encapsulation, row.Overhead, row.PathMTU = p.Encapsulation, int64(p.Overhead), int64(p.MTU)
 	}
-	row.behind(t)
+	row.served(t)
 	return row
 }
 
-// behind fills in what bounded a trial, and what its server measured of what lies behind it.
-func (row *Trial) behind(t *result.Trial) {
+// served fills in what bounded a trial, and what its server measured of its storage and replication.
+func (row *Trial) served(t *result.Trial) {
 	if b := t.Bound; b != nil {
 		row.Bound = b.By
 		for _, s := range []struct {
@@ -111,6 +105,10 @@ func (row *Trial) behind(t *result.Trial) {
 
 func burst(level Level, t *result.Trial, row int) Burst {
 	b := &t.Bursts
+	var pair *int64
+	if row < len(b.Pair) {
+		pair = new(int64(b.Pair[row]))
+	}
 	return Burst{
 		Level: level, Role: string(t.Role), Build: int64(t.Build), Round: int64(b.Round[row]), Start: value(b.Start, row),
 		Duration: value(b.Duration, row), Span: at(b.Span, row), Transactions: at(b.Transactions, row), Lost: at(b.Lost, row), Min: at(b.Min, row),
@@ -118,7 +116,7 @@ func burst(level Level, t *result.Trial, row int) Burst {
 		Throughput: at(b.Throughput, row), Rate: at(b.Rate, row), Errors: at(b.Errors, row), ClientCPU: at(b.ClientCPU, row), ServerCPU: at(b.ServerCPU, row),
 		KernelCPU: at(b.KernelCPU, row), Work: at(b.Work, row), Moved: at(b.Moved, row), NoDrop: at(b.NoDrop, row),
 		PartialDrop: at(b.PartialDrop, row), AtLeast: at(b.AtLeast, row), Load10: at(b.Load10, row), Load50: at(b.Load50, row), Load90: at(b.Load90, row),
-		Disturbed: value(b.Disturbed, row),
+		Disturbed: value(b.Disturbed, row), Pair: pair,
 	}
 }
 

@@ -107,25 +107,7 @@ func (p *page) changes(c result.Comparison, g insight.Group) {
 	for i, change := range g.Changes {
 		drawn[i] = asDelta(change)
 	}
-	before, after, bar := p.comparisonLayout(c, g, drawn)
-	axis := newAxis(drawn, insight.MarginOf(c, first), bar)
-	for row := -1; row < len(drawn); row++ {
-		var pieces []piece
-		for _, column := range before {
-			pieces = append(pieces, column.cell(row, column.width()), piece{text: gap})
-		}
-		switch {
-		case bar == 0:
-		case row < 0:
-			pieces = append(append(pieces, p.scale(axis, drawn[0])...), piece{text: gap})
-		default:
-			pieces = append(append(pieces, p.bar(axis, drawn[row], verdictStyle(g.Changes[row].Verdict))...), piece{text: gap})
-		}
-		for _, column := range after {
-			pieces = append(pieces, column.cell(row, column.width()), piece{text: gap})
-		}
-		p.line(pieces[:len(pieces)-1]...)
-	}
+	p.grid(p.comparisonLayout(c, g, drawn), drawn, insight.MarginOf(c, first), func(row int) ui.Style { return verdictStyle(g.Changes[row].Verdict) })
 }
 
 // asDelta is a change as the bars draw it: no change is the baseline's place.
@@ -204,8 +186,8 @@ func comparisonWarnings(c result.Comparison) []string {
 	return all
 }
 
-// comparisonLayout chooses the columns before and after the bar, and the bar's width; 0 is no bar.
-func (p *page) comparisonLayout(c result.Comparison, g insight.Group, drawn []result.Delta) (before, after []column, bar int) {
+// comparisonLayout chooses the columns before and after the bar.
+func (p *page) comparisonLayout(c result.Comparison, g insight.Group, drawn []result.Delta) layout {
 	cells := func(title string, right bool, text func(i int) string) column {
 		made := column{title: title, right: right}
 		for i := range g.Changes {
@@ -229,25 +211,9 @@ func (p *page) comparisonLayout(c result.Comparison, g insight.Group, drawn []re
 	for i := range verdict.cells {
 		verdict.cells[i].style = verdictStyle(g.Changes[i].Verdict)
 	}
-	for _, choice := range []struct {
-		before, after []column
-		least         int
-	}{
-		{[]column{name, moved, interval}, []column{was, is, verdict}, barLeast},
-		{[]column{name, moved, interval}, []column{verdict}, barLeast},
-		{[]column{name, moved, interval}, []column{verdict}, 0},
-	} {
-		room := p.terminal.Width
-		for _, column := range slices.Concat(choice.before, choice.after) {
-			room -= column.width() + len(gap)
-		}
-		if room >= choice.least {
-			before, after = choice.before, choice.after
-			if bar = min(room, barMost); bar < barLeast {
-				bar = 0
-			}
-			return before, after, bar
-		}
-	}
-	return []column{name, moved}, []column{verdict}, 0
+	head, last := []column{name, moved, interval}, []column{verdict}
+	return p.choose(
+		layout{before: head, after: []column{was, is, verdict}, least: barLeast}, layout{before: head, after: last, least: barLeast},
+		layout{before: head, after: last}, layout{before: []column{name, moved}, after: last, least: never},
+	)
 }

@@ -164,68 +164,82 @@ func ending(text string, most int) string {
 
 // rows prints the rows with figures under a head. The columns that don't fit are left out, the least telling first.
 func (p *page) rows(t table) {
-	before, after, bar := p.layout(t)
 	margin := p.run.Margin
 	if t.deltas[0].Ratio == 0 {
 		margin = insight.LossMargin
 	}
-	axis := newAxis(t.deltas, margin, bar)
-	for row := -1; row < len(t.deltas); row++ {
+	p.grid(p.layout(t), t.deltas, margin, t.style)
+}
+
+// layout is a choice of columns before and after a bar.
+type layout struct {
+	before, after []column
+	least         int // room that the bar needs for the choice to be taken; it is drawn from barLeast on
+	bar           int // width of the bar, 0 for none
+}
+
+// never is more room than there is.
+const never = 1 << 20
+
+// choose takes the first layout whose bar has the room that it needs, else the last without a bar.
+func (p *page) choose(choices ...layout) layout {
+	for _, l := range choices {
+		l.after = slices.DeleteFunc(slices.Clone(l.after), func(c column) bool { return c.cells == nil })
+		room := p.terminal.Width
+		for _, c := range slices.Concat(l.before, l.after) {
+			room -= c.width() + len(gap)
+		}
+		if room >= l.least {
+			if l.bar = min(room, barMost); l.bar < barLeast {
+				l.bar = 0
+			}
+			return l
+		}
+	}
+	last := choices[len(choices)-1]
+	last.after = slices.DeleteFunc(slices.Clone(last.after), func(c column) bool { return c.cells == nil })
+	return last
+}
+
+// grid prints a head and a row for each delta, with a bar in the row's style.
+func (p *page) grid(l layout, deltas []result.Delta, margin float64, style func(row int) ui.Style) {
+	axis := newAxis(deltas, margin, l.bar)
+	for row := -1; row < len(deltas); row++ {
 		var pieces []piece
-		for _, c := range before {
+		for _, c := range l.before {
 			pieces = append(pieces, c.cell(row, c.width()), piece{text: gap})
 		}
 		switch {
-		case bar == 0:
+		case l.bar == 0:
 		case row < 0:
-			pieces = append(append(pieces, p.scale(axis, t.deltas[0])...), piece{text: gap})
+			pieces = append(append(pieces, p.scale(axis, deltas[0])...), piece{text: gap})
 		default:
-			pieces = append(append(pieces, p.bar(axis, t.deltas[row], t.style(row))...), piece{text: gap})
+			pieces = append(append(pieces, p.bar(axis, deltas[row], style(row))...), piece{text: gap})
 		}
-		for _, c := range after {
+		for _, c := range l.after {
 			pieces = append(pieces, c.cell(row, c.width()), piece{text: gap})
 		}
 		p.line(pieces[:len(pieces)-1]...)
 	}
 }
 
-// layout chooses the columns before and after the bar, and the bar's width; 0 is no bar.
-func (p *page) layout(t table) (before, after []column, bar int) {
+// layout chooses the columns of a setting's table.
+func (p *page) layout(t table) layout {
 	name, cost, interval := p.nameColumn(t), p.costColumn(t), t.intervalColumn()
 	added, value, verdict := t.addedColumn(), t.valueColumn(), t.verdictColumn()
 	tail, cpu := t.besideColumn(tailMetric), t.besideColumn(cpuMetric)
 	if tail.cells == nil {
 		tail = t.besideColumn(loadedMetric)
 	}
-	room := func() int {
-		used := 0
-		for _, c := range append(slices.Clone(before), after...) {
-			used += c.width() + len(gap)
-		}
-		return p.terminal.Width - used
-	}
-	for _, choice := range []struct {
-		before, after []column
-		least         int
-	}{
-		{[]column{name, cost, interval}, []column{added, value, tail, cpu, verdict}, barEnough},
-		{[]column{name, cost, interval}, []column{added, value, cpu, verdict}, barEnough},
-		{[]column{name, cost, interval}, []column{added, value, verdict}, barEnough},
-		{[]column{name, cost, interval}, []column{added, verdict}, barLeast},
-		{[]column{name, cost, interval}, []column{verdict}, barLeast},
-		{[]column{name, cost}, []column{verdict}, barLeast},
-	} {
-		before, after = choice.before, filled(choice.after)
-		if room() >= choice.least {
-			return before, after, min(room(), barMost)
-		}
-	}
-	return before, after, 0
-}
-
-// filled leaves out columns without any cell.
-func filled(columns []column) []column {
-	return slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.cells == nil })
+	all, few := []column{name, cost, interval}, []column{name, cost}
+	return p.choose(
+		layout{before: all, after: []column{added, value, tail, cpu, verdict}, least: barEnough},
+		layout{before: all, after: []column{added, value, cpu, verdict}, least: barEnough},
+		layout{before: all, after: []column{added, value, verdict}, least: barEnough},
+		layout{before: all, after: []column{added, verdict}, least: barLeast},
+		layout{before: all, after: []column{verdict}, least: barLeast},
+		layout{before: few, after: []column{verdict}, least: barLeast},
+	)
 }
 
 // scale is the head of the bars: the ends of their axis, and 0 where no change is.
