@@ -26,14 +26,14 @@ of killed runs in the cluster's namespace are removed as well.`,
   netdelta cleanup --testbed kubernetes --namespace measuring`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if kind != "" && !isCluster(kind) {
+			if kind != "" && kind != kubeTestbed {
 				return usageError{fmt.Errorf("--testbed %s: it takes %s; what runs on this machine left is removed in any case", kind, kubeTestbed)}
 			}
 			found, err := env.cleanHere(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if isCluster(kind) || cluster.given() != "" {
+			if kind == kubeTestbed || cluster.given() != "" {
 				more, err := env.cleanCluster(cmd.Context(), cluster)
 				if err != nil {
 					return err

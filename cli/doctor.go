@@ -44,7 +44,7 @@ func newDoctorCommand(env *environment) *cobra.Command {
 			if err := cluster.check(guest); err != nil {
 				return err
 			}
-			if isCluster(cluster.testbed) {
+			if cluster.testbed == kubeTestbed {
 				return env.examineCluster(cmd.Context(), cluster, asJSON)
 			}
 			findings, err := env.diagnose(cmd.Context())

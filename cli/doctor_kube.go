@@ -50,11 +50,11 @@ func (c doctorCluster) check(guest bool) error {
 		}
 	}
 	switch {
-	case c.testbed != "lab" && !isCluster(c.testbed):
+	case c.testbed != "lab" && c.testbed != kubeTestbed:
 		return usageError{fmt.Errorf("the doctor knows no testbed %q: need lab or %s", c.testbed, kubeTestbed)}
-	case !isCluster(c.testbed) && given != "":
+	case c.testbed != kubeTestbed && given != "":
 		return usageError{fmt.Errorf("%s goes with --testbed %s", given, kubeTestbed)}
-	case isCluster(c.testbed) && guest:
+	case c.testbed == kubeTestbed && guest:
 		return usageError{fmt.Errorf("--guest is about this machine; leave it away with --testbed %s", kubeTestbed)}
 	case c.rbac != "" && c.rbac != rbacRuns && c.rbac != rbacAll:
 		return usageError{fmt.Errorf("--rbac=%s: need %s or %s", c.rbac, rbacRuns, rbacAll)}

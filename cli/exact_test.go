@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"netdelta/experiment/guest"
+	"netdelta/experiment/session"
 	"netdelta/internal/require"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/vm/image"
+	"netdelta/testbed/vm/provider"
 	"netdelta/workload/catalogue"
 )
 
@@ -131,16 +133,15 @@ func oneRuleMore(t *testing.T, img image.Image, run result.Run, dir string) {
 		t.Fatal(err)
 	}
 	run.Run, run.Started = "ruled", time.Time{}
+	counter := provider.NewCounter(img, os.Getenv(tested))
 	_, err = guest.Seeds{
 		Run: run, Folder: folder, Judge: words.NewJudge(catalogue.Workloads()), Parallel: 2, Progress: func(int, int) {},
 		Job: guest.Job{
-			Cells: cells, Warmup: 50, Transactions: 400, PerInstruction: guest.PerInstruction, Clock: guest.Clock,
+			Cells: cells, Warmup: 50, Transactions: 400, PerInstruction: counter.PerInstruction, Clock: counter.Clock,
 			Testbed:  testbed.Spec{Nodes: 2, PodsPerNode: 2, Link: testbed.Link{MTU: 1500}},
 			Filtered: map[string]int{"routed": 1},
 		},
-		Guest: func(ctx context.Context, job guest.Job, line func([]byte) error) error {
-			return guest.Boot(ctx, img, guest.Brought{Program: os.Getenv(tested)}, job, line)
-		},
+		Guest: session.InGuests(counter, testbed.GuestSpec{}),
 	}.Count(t.Context())
 	if err != nil {
 		t.Fatal(err)

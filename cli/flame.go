@@ -16,14 +16,13 @@ import (
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
 	"netdelta/experiment/profiling"
+	"netdelta/experiment/session"
 	"netdelta/experiment/studies"
-	"netdelta/experiment/study"
 	"netdelta/internal/machine"
 	profile "netdelta/probe/flame"
 	"netdelta/report/flame"
 	"netdelta/report/ui"
 	"netdelta/result"
-	"netdelta/testbed"
 	"netdelta/workload"
 )
 
@@ -75,7 +74,7 @@ func (env *environment) flame(ctx context.Context, o flameOptions) error {
 	}
 	fmt.Fprintf(env.err, "profiling %s for %v\n", strings.Join(networksOf(config.Run.Cells), " and "), o.lasting)
 	taken, err := profiling.Take(ctx, config, o.lasting)
-	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
+	if err := errors.Join(err, config.Close()); err != nil {
 		return err
 	}
 	if err := writeFlames(o.out, flamePage, taken); err != nil {
@@ -114,7 +113,7 @@ func (env *environment) beside(ctx context.Context, o besideOptions) (experiment
 	}
 	config.Run.Cells = firstSetting(config.Run.Cells)
 	if wanted := len(s.Networks); len(config.Run.Cells) != wanted {
-		return experiment.Config{}, errors.Join(lacking(p.Cells), config.Kernel.Close(), config.Machine.Close())
+		return experiment.Config{}, errors.Join(lacking(p.Cells), config.Close())
 	}
 	return config, nil
 }
@@ -189,19 +188,19 @@ func fileName(network string) string { return strings.NewReplacer("/", "_", ":",
 const flameEach = 3 * time.Second
 
 // flameAfter profiles the networks of a run that has ended, each in the first setting, and draws each against the baseline.
-func (env *environment) flameAfter(ctx context.Context, s *study.Study, p experiment.Plan, driver testbed.Provider, folder string) error {
-	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
+func (env *environment) flameAfter(ctx context.Context, run session.Measured) error {
+	config, err := run.Configure(ctx)
 	if err != nil {
 		return err
 	}
 	config.Run.Cells = firstSetting(env.only(config.Run.Cells, func(w workload.Workload, p result.Params) bool { return w.Demands(p).Cluster == nil }))
 	if len(config.Run.Cells) == 0 {
 		fmt.Fprintln(env.err, "no flame graphs: all workloads of this run are served by clusters, which can't be profiled side by side")
-		return errors.Join(config.Kernel.Close(), config.Machine.Close())
+		return config.Close()
 	}
 	fmt.Fprintf(env.err, "profiling %s\n", strings.Join(networksOf(config.Run.Cells), ", "))
 	taken, err := profiling.Take(ctx, config, flameEach*time.Duration(len(config.Run.Cells)))
-	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
+	if err := errors.Join(err, config.Close()); err != nil {
 		return err
 	}
 	at := slices.IndexFunc(taken, func(t profiling.Profiled) bool { return t.Cell.Role == result.RoleBaseline })
@@ -210,7 +209,7 @@ func (env *environment) flameAfter(ctx context.Context, s *study.Study, p experi
 		if i != at {
 			sides = []profiling.Profiled{taken[at], taken[i]}
 		}
-		if err := writeFlames(filepath.Join(folder, "flame"), taken[i].Cell.Network+".html", sides); err != nil {
+		if err := writeFlames(filepath.Join(run.Folder, "flame"), taken[i].Cell.Network+".html", sides); err != nil {
 			return err
 		}
 	}

@@ -70,7 +70,7 @@ EXIT STATUS
 			if err := o.cluster.checkTestbed(o.testbed, o.nodes); err != nil {
 				return err
 			}
-			if isCluster(o.testbed) {
+			if o.testbed == kubeTestbed {
 				return env.fleetOnCluster(cmd.Context(), o)
 			}
 			return env.fleet(cmd.Context(), o)

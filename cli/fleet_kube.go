@@ -66,7 +66,7 @@ func (o clusterOptions) checkTestbed(kind string, nodes []string) error {
 	if flag == "" && len(nodes) > 0 {
 		flag = "--nodes"
 	}
-	if !isCluster(kind) && flag != "" {
+	if kind != kubeTestbed && flag != "" {
 		return usageError{fmt.Errorf("%s goes with --testbed %s", flag, kubeTestbed)}
 	}
 	return nil

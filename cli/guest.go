@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 
-	"netdelta/experiment"
 	"netdelta/experiment/guest"
-	"netdelta/experiment/study"
-	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/report/words"
 	"netdelta/testbed/lab"
@@ -44,52 +40,7 @@ func newGuestRunCommand(env *environment) *cobra.Command {
 		Hidden: true,
 		Args:   args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			request, ctx, err := guest.ReadRequest(cmd.Context(), env.in)
-			if err != nil {
-				return err
-			}
-			to := guest.NewWriter(env.out)
-			config, err := env.guestConfig(ctx, request)
-			if err != nil {
-				return to.Send(guest.Message{End: &guest.End{Error: err.Error(), Kind: kindOf(err)}})
-			}
-			return guest.Inside(ctx, request, config, to)
+			return guest.Serve(cmd.Context(), env.in, lab.NewDriver(network.Catalogue()), env.known(), env.workloads, words.NewJudge(env.workloads), guest.NewWriter(env.out))
 		},
 	}
-}
-
-// guestConfig prepares a run inside a guest, which is a lab there.
-func (env *environment) guestConfig(ctx context.Context, r guest.Request) (experiment.Config, error) {
-	s, err := study.Parse("the study", []byte(r.Study), env.known())
-	if err != nil {
-		return experiment.Config{}, badInput(err)
-	}
-	driver := lab.NewDriver(network.Catalogue())
-	p, err := experiment.Prepare(ctx, s, driver, env.workloads)
-	if err != nil {
-		return experiment.Config{}, badInput(err)
-	}
-	if r.Builds > 0 {
-		p.FixBuilds(r.Builds)
-	}
-	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
-	if err != nil {
-		return config, err
-	}
-	config.Judge = words.NewJudge(env.workloads)
-	return config, machine.Confine(config.Program.CPUs)
-}
-
-// kindOf is what an error is about, to the host.
-func kindOf(err error) guest.Kind {
-	var exit *exitError
-	if errors.As(err, &exit) {
-		switch exit.status {
-		case exitUsage:
-			return guest.BadInput
-		case exitNothing:
-			return guest.Nothing
-		}
-	}
-	return ""
 }

@@ -14,8 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netdelta/experiment"
-	"netdelta/experiment/study"
+	"netdelta/experiment/session"
 	"netdelta/experiment/tracing"
 	insight "netdelta/insight/hops"
 	"netdelta/internal/machine"
@@ -99,7 +98,7 @@ func (env *environment) hops(ctx context.Context, o hopsOptions) error {
 		trace.Level = probe.Everything
 	}
 	cells, err := env.trace(ctx, trace)
-	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
+	if err := errors.Join(err, config.Close()); err != nil {
 		return err
 	}
 	ways := waysOf(cells)
@@ -140,15 +139,15 @@ const hopsFile = "hops.json"
 const hopsEach = 2 * time.Second
 
 // hopsAfter traces the networks of a run that has ended, each in the first setting, and leaves what it found in the folder.
-func (env *environment) hopsAfter(ctx context.Context, s *study.Study, p experiment.Plan, driver testbed.Provider, folder string, explain bool) error {
-	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
+func (env *environment) hopsAfter(ctx context.Context, run session.Measured, explain bool) error {
+	config, err := run.Configure(ctx)
 	if err != nil {
 		return err
 	}
 	cells := firstSetting(env.only(config.Run.Cells, func(w workload.Workload, _ result.Params) bool { return w.Exact != nil }))
 	if len(cells) == 0 {
 		fmt.Fprintln(env.err, "no hops: this run has no workload whose packets can be followed; add tcp-rr or udp-rr")
-		return errors.Join(config.Kernel.Close(), config.Machine.Close())
+		return config.Close()
 	}
 	fmt.Fprintf(env.err, "tracing %s\n", strings.Join(networksOf(cells), ", "))
 	trace := tracing.Config{Experiment: config, Cells: cells, Lasting: hopsEach * time.Duration(len(cells))}
@@ -156,10 +155,10 @@ func (env *environment) hopsAfter(ctx context.Context, s *study.Study, p experim
 		trace.Level = probe.Disturbances
 	}
 	traced, err := env.trace(ctx, trace)
-	if err := errors.Join(err, config.Kernel.Close(), config.Machine.Close()); err != nil {
+	if err := errors.Join(err, config.Close()); err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(folder, hopsFile), func(w io.Writer) error { return encode(w, waysOf(traced)) })
+	return writeFile(filepath.Join(run.Folder, hopsFile), func(w io.Writer) error { return encode(w, waysOf(traced)) })
 }
 
 // loadHops reads what was traced in a run, nothing where it was not.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/experiment/imported"
+	"netdelta/experiment/session"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -160,18 +161,14 @@ func (env *environment) keep(in *imported.Run, out string) (string, error) {
 	in.Run.Run = result.Imported + "-" + time.Now().UTC().Format("20060102-150405")
 	if out == "" {
 		var err error
-		if out, err = freshFolder("runs", in.Run.Run); err != nil {
+		if out, err = session.FreshFolder(session.Runs, in.Run.Run); err != nil {
 			return "", err
 		}
 	}
 	in.Run.Run = filepath.Base(filepath.Clean(out))
-	taken := occupied(out)
-	folder, err := result.Create(out, in.Study)
-	if err != nil && taken {
-		return "", withStatus(exitUsage, err)
-	}
+	folder, err := session.CreateFolder(out, in.Study)
 	if err != nil {
-		return "", err
+		return "", badInput(err)
 	}
 	for _, t := range in.Trials {
 		err = errors.Join(err, folder.Append(t))

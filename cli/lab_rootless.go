@@ -46,3 +46,21 @@ func enter(before func()) (*os.ProcessState, error) {
 	before()
 	return rootless.Run(os.Args[1:], os.Stdout)
 }
+
+// elsewhere says whether a call asks for a testbed that is not made of this machine's kernel, and so for none of its rights.
+func (env *environment) elsewhere(cmd *cobra.Command, a []string) bool {
+	if exact, err := cmd.Flags().GetBool("exact"); err == nil && exact {
+		return true
+	}
+	name, err := cmd.Flags().GetString("testbed")
+	if err != nil {
+		return false
+	}
+	if name == "" && len(a) == 1 {
+		if s, err := env.readStudy(a[0]); err == nil {
+			name = s.Testbed.Kind
+		}
+	}
+	k, err := findKind(name)
+	return err == nil && !k.here
+}

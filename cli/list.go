@@ -211,17 +211,10 @@ func studyEntries(_ context.Context, env *environment) ([]entry, error) {
 	return all, nil
 }
 
-func testbedEntries(_ context.Context, env *environment) ([]entry, error) {
-	about := map[string]string{"lab": "network namespaces on this machine"}
+func testbedEntries(context.Context, *environment) ([]entry, error) {
 	var all []entry
-	for _, d := range env.drivers {
-		all = append(all, plainEntry{Name: d.Kind(), About: about[d.Kind()]})
+	for _, k := range kinds() {
+		all = append(all, plainEntry{Name: k.name, About: k.about})
 	}
-	return append(all, plainEntry{
-		Name:  vmTestbed,
-		About: "the same in a virtual machine with the distribution's own kernel, which has every kind of link; with --exact, by counted instructions",
-	}, plainEntry{
-		Name:  kubeTestbed,
-		About: "pods of the Kubernetes cluster that the kubeconfig names, on its own network",
-	}), nil
+	return all, nil
 }

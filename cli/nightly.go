@@ -13,6 +13,7 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/session"
 	"netdelta/report/annotations"
 	"netdelta/report/ui"
 	"netdelta/result"
@@ -36,7 +37,7 @@ func (env *environment) nightly(ctx context.Context, name string, o nightlyOptio
 	if err != nil {
 		return err
 	}
-	folder, err := freshFolder(o.runs, nightName(s.Name, time.Now()))
+	folder, err := session.FreshFolder(o.runs, nightName(s.Name, time.Now()))
 	if err != nil {
 		return err
 	}

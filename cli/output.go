@@ -22,17 +22,20 @@ func (env *environment) print(run result.Run, asJSON bool) error {
 }
 
 // progress shows on standard error how far a run is.
-type progress struct{ shown *ui.Progress }
+type progress struct {
+	shown *ui.Progress
+	began time.Time // of counting
+}
 
-func (env *environment) progress(quiet bool) progress {
+func (env *environment) progress(quiet bool) *progress {
 	if quiet {
-		return progress{}
+		return &progress{}
 	}
-	return progress{ui.NewProgress(env.err, ui.Detect(env.err, env.getenv))}
+	return &progress{shown: ui.NewProgress(env.err, ui.Detect(env.err, env.getenv))}
 }
 
 // Update implements experiment.Progress.
-func (p progress) Update(s experiment.Status) {
+func (p *progress) Update(s experiment.Status) {
 	p.shown.Update(ui.Step{
 		Done: min(1, s.Elapsed.Seconds()/s.Budget.Seconds()),
 		Left: max(0, s.Budget-s.Elapsed).Round(time.Second),
@@ -51,8 +54,12 @@ func doing(s experiment.Status) string {
 	return text
 }
 
-// counted shows how many trials of an exact run are finished.
-func (p progress) counted(done, of int, elapsed time.Duration) {
+// Counted implements session.Progress.
+func (p *progress) Counted(done, of int) {
+	if p.began.IsZero() {
+		p.began = time.Now()
+	}
+	elapsed := time.Since(p.began)
 	if p.shown == nil || of == 0 {
 		return
 	}
@@ -63,4 +70,5 @@ func (p progress) counted(done, of int, elapsed time.Duration) {
 	p.shown.Update(step)
 }
 
-func (p progress) stop() { p.shown.Close() }
+// Stop implements session.Progress.
+func (p *progress) Stop() { p.shown.Close() }

@@ -59,7 +59,7 @@ It takes three nodes to tell which one is odd, and six builds for an interval.`,
 			if err := o.cluster.checkTestbed(o.testbed, o.nodes); err != nil {
 				return err
 			}
-			if isCluster(o.testbed) {
+			if o.testbed == kubeTestbed {
 				if cmd.Flags().Changed("size") {
 					return usageError{errors.New("--size is for a lab: a cluster's pairs are of all nodes that take pods, or of --nodes")}
 				}

@@ -63,7 +63,7 @@ EXIT STATUS
 			if err := o.cluster.checkTestbed(o.testbed, o.nodes); err != nil {
 				return err
 			}
-			if !isCluster(o.testbed) {
+			if o.testbed != kubeTestbed {
 				return usageError{fmt.Errorf("--testbed %s: NetworkPolicy objects are a cluster's; give --testbed kubernetes", o.testbed)}
 			}
 			if o.fresh && o.cluster.image == "" {

@@ -15,11 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/experiment"
-	"netdelta/experiment/plan"
+	"netdelta/experiment/session"
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
 	"netdelta/insight"
-	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/report/words"
@@ -96,13 +95,10 @@ EXIT STATUS
 			if err := errors.Join(o.collect(cmd.Flags().Changed), env.collectTarget(&o), o.checkExact(cmd.Flags().Changed)); err != nil {
 				return err
 			}
-			if exact, err := o.counts(); err != nil || exact {
-				if err != nil {
-					return err
-				}
-				return runExact(cmd.Context(), env, name, o)
-			}
 			var err error
+			if o.exact, err = o.counts(); err != nil {
+				return err
+			}
 			if o.listener, err = listen(cmd.Context(), o.metrics); err != nil {
 				return err
 			}
@@ -182,69 +178,80 @@ func (o *runOptions) collect(given func(string) bool) error {
 
 // runStudy carries out one run from the study's name to the printed tables.
 func runStudy(ctx context.Context, env *environment, name string, o runOptions) error {
-	sweep(ctx, env)
+	if o.exact {
+		if o.overrides.Seed == nil {
+			o.seed = firstSeed
+			o.overrides.Seed = &o.seed
+		}
+		o.overrides.Builds = nil // those of a study are for time, and are more
+	} else {
+		sweep(ctx, env)
+	}
 	s, moved, err := env.chooseMoved(name, o)
 	if err != nil {
 		return badInput(err)
 	}
-	if err := errors.Join(o.checkNodes(s), o.checkCluster(s)); err != nil {
-		return err
+	on := s.Testbed.Kind
+	if o.exact {
+		on = vmTestbed
 	}
-	if isCluster(s.Testbed.Kind) {
-		return env.runOnCluster(ctx, s, moved, o)
-	}
-	if o.nodes != "" {
-		return env.runOnGuests(ctx, s, o)
-	}
-	if isGuest(s.Testbed.Kind) {
-		if o.listener != nil {
-			return usageError{errors.New("--metrics-listen: a run inside a guest is seen from here at its end only; give each node a guest of its own by --nodes vm")}
-		}
-		return env.runInGuest(ctx, s, o)
-	}
-	driver, err := env.driver(s.Testbed.Kind)
+	k, err := findKind(on)
 	if err != nil {
 		return err
 	}
-	p, err := experiment.Prepare(ctx, s, driver, env.workloads)
-	if err != nil {
-		return badInput(err)
+	if !o.exact {
+		err = k.checkFlags(o, s)
 	}
-	if o.overrides.Builds != nil {
-		p.FixBuilds(o.builds) // a flag asks for so many, a study only plans with them
-	}
-	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
 	if err != nil {
 		return err
 	}
-	folder, err := env.openFolder(s, &config.Run, o)
+	password, err := o.target.password(env.in, env.getenv)
 	if err != nil {
 		return err
 	}
-	config.Folder = folder
-	run, err := env.carryOut(ctx, config, o)
-	if o.flame && err == nil && ctx.Err() == nil {
-		err = env.flameAfter(ctx, s, p, driver, folder.Dir())
-	}
-	if (o.hops || o.explain) && err == nil && ctx.Err() == nil {
-		err = env.hopsAfter(ctx, s, p, driver, folder.Dir(), o.explain)
-	}
-	return env.finish(run, folder, o, errors.Join(err, folder.Close()))
-}
-
-// carryOut runs the experiment, away from the processors that it measures on, and shows its progress.
-func (env *environment) carryOut(ctx context.Context, config experiment.Config, o runOptions) (result.Run, error) {
-	if len(config.Program.CPUs) > 0 {
-		if err := machine.Confine(config.Program.CPUs); err != nil {
-			return config.Run, err
-		}
+	provider, closed, err := k.open(ctx, env, s, o)
+	if err != nil {
+		return err
 	}
 	shown := env.progress(o.quiet)
-	defer shown.stop()
-	config.Progress, config.Judge = shown, words.NewJudge(env.workloads)
-	stop := env.exposed(&config, o.listener)
-	run, err := experiment.Run(ctx, config)
-	return run, errors.Join(err, stop())
+	run := session.Session{
+		Study: s, Provider: provider, Workloads: env.workloads, Judge: words.NewJudge(env.workloads), Progress: shown,
+		Exact: o.exact, Builds: o.builds, Password: password, Location: env.location(o.out, o.resume),
+	}
+	if moved != "" {
+		run.Notes = append(run.Notes, moved)
+	}
+	if o.listener != nil {
+		run.Expose = func(c *experiment.Config) func() error { return env.exposed(c, o.listener) }
+	}
+	if o.flame {
+		run.Then = append(run.Then, env.flameAfter)
+	}
+	if o.hops || o.explain {
+		run.Then = append(run.Then, func(ctx context.Context, m session.Measured) error { return env.hopsAfter(ctx, m, o.explain) })
+	}
+	record, dir, err := run.Run(ctx)
+	if err = errors.Join(err, closed()); dir == "" {
+		return badInput(err)
+	}
+	return env.finish(record, dir, o, err)
+}
+
+// finish shows a run and leaves its page.
+func (env *environment) finish(run result.Run, dir string, o runOptions, err error) error {
+	if printErr := env.print(run, o.json); printErr != nil {
+		return errors.Join(err, printErr)
+	}
+	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(dir))
+	if err := errors.Join(err, env.writeViews(run, dir)); err != nil {
+		return err
+	}
+	return outcome(run)
+}
+
+// location is where a run's folder is, with what goes wrong beside it printed.
+func (env *environment) location(out, resume string) session.Location {
+	return session.Location{Out: out, Resume: resume, Warn: func(err error) { printError(env.err, err.Error()) }}
 }
 
 // sweep removes what killed runs left. A run must not fail because of an old one's remains: what can't be removed is said.
@@ -261,12 +268,10 @@ func sweep(ctx context.Context, env *environment) {
 	}
 }
 
-// badInput gives errors of a study or a budget the exit status of bad usage, and the lack of anything to measure its own.
+// badInput gives errors of what was asked for the exit status of bad usage, and the lack of anything to measure its own.
 func badInput(err error) error {
-	var bad study.Errors
-	var budget *plan.BudgetError
 	switch {
-	case errors.As(err, &bad), errors.As(err, &budget):
+	case session.IsInput(err):
 		return withStatus(exitUsage, err)
 	case errors.Is(err, experiment.ErrNothing):
 		return withStatus(exitNothing, err)
@@ -296,17 +301,14 @@ func (env *environment) chooseMoved(name string, o runOptions) (s *study.Study, 
 	if err != nil {
 		return nil, "", err
 	}
-	if o.testbed != "" {
-		if _, err := env.driver(o.testbed); err != nil && !isGuest(o.testbed) && !isCluster(o.testbed) {
-			return nil, "", err
-		}
-		if isCluster(o.testbed) && !isCluster(s.Testbed.Kind) {
-			moved = toCluster(s, o.overrides)
-		}
-		s.Testbed.Kind = o.testbed
+	made := s.Testbed.Kind
+	s.Testbed.Kind = cmp.Or(o.testbed, made)
+	k, err := findKind(s.Testbed.Kind)
+	if err != nil {
+		return nil, "", err
 	}
-	if isCluster(s.Testbed.Kind) {
-		moved = cmp.Or(toTarget(s, o.overrides), toStorage(s, o.overrides), moved)
+	if k.adapt != nil {
+		moved = k.adapt(s, o.overrides, made != k.name)
 	}
 	if s, err = s.Override(o.overrides, env.known()); err != nil {
 		return nil, "", err

@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
-	"netdelta/experiment"
 	"netdelta/experiment/study"
 	"netdelta/network"
 	"netdelta/testbed/kube"
-	"netdelta/testbed/kube/change"
 )
 
 // clusterOptions are the flags of run that are about a cluster.
@@ -61,31 +58,6 @@ func (c clusterOptions) any() string {
 	return ""
 }
 
-// checkCluster refuses flags that have no meaning with a study's testbed.
-func (o runOptions) checkCluster(s *study.Study) error {
-	if !isCluster(s.Testbed.Kind) {
-		if flag := o.target.given(); flag != "" {
-			return usageError{fmt.Errorf("%s goes with --testbed %s: from testbed %s, which this study runs on, no packet gets out to an endpoint of yours", flag, kubeTestbed, s.Testbed.Kind)}
-		}
-		if len(o.overrides.StorageClass) > 0 {
-			return usageError{fmt.Errorf("--%s goes with --testbed %s: testbed %s, which this study runs on, has no StorageClasses", storageFlag, kubeTestbed, s.Testbed.Kind)}
-		}
-		if flag := o.cluster.any(); flag != "" {
-			return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, kubeTestbed, s.Testbed.Kind)}
-		}
-		return nil
-	}
-	for _, f := range []struct {
-		given bool
-		flag  string
-	}{{o.flame, "--flame"}, {o.hops, "--hops"}, {o.explain, "--explain-outliers"}} {
-		if f.given {
-			return usageError{fmt.Errorf("%s looks into the kernel that packets pass, which a pod may not; leave it away, or run it with --testbed lab", f.flag)}
-		}
-	}
-	return nil
-}
-
 // driverOptions are what the flags say to the driver.
 func (o runOptions) driverOptions() kube.Options {
 	options := kube.Options{
@@ -98,63 +70,6 @@ func (o runOptions) driverOptions() kube.Options {
 		}
 	}
 	return options
-}
-
-// cleanTime bounds what is done about a cluster after a run, also after one that was interrupted.
-const cleanTime = 30 * time.Second
-
-// runOnCluster carries a run out on the cluster that a kubeconfig names. moved is what was changed of the study for that.
-func (env *environment) runOnCluster(ctx context.Context, s *study.Study, moved string, o runOptions) (err error) {
-	password, err := o.target.password(env.in, env.getenv)
-	if err != nil {
-		return err
-	}
-	cluster, err := o.cluster.connect()
-	if err != nil {
-		return err
-	}
-	options := o.driverOptions()
-	inner, err := kube.NewDriver(cluster, options)
-	if err != nil {
-		return usageError{err}
-	}
-	if _, err := cluster.Meet(ctx); err != nil {
-		return err
-	}
-	remove := func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
-		defer cancel()
-		return inner.Close(ctx)
-	}
-	driver := onCluster{inner, cluster, options}
-	p, err := experiment.Prepare(ctx, s, driver, env.workloads)
-	if err != nil {
-		return errors.Join(badInput(err), remove())
-	}
-	if o.overrides.Builds != nil {
-		p.FixBuilds(o.builds)
-	}
-	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
-	if err != nil {
-		return errors.Join(err, remove())
-	}
-	if moved != "" {
-		config.Run.Notes = append(config.Run.Notes, moved)
-	}
-	folder, err := env.openFolder(s, &config.Run, o)
-	if err != nil {
-		return errors.Join(err, remove())
-	}
-	config.Folder, config.Password = folder, password
-	if len(s.Changes) > 0 {
-		if config.Changer, err = change.New(cluster, change.Options{
-			Run: config.Run.Run, Config: o.cluster.config(), Folder: folder.Dir(), Log: env.err,
-		}); err != nil {
-			return errors.Join(err, remove(), folder.Close())
-		}
-	}
-	run, err := env.carryOut(ctx, config, o)
-	return env.finish(run, folder, o, errors.Join(err, remove(), folder.Close()))
 }
 
 // toCluster has a study that was made for another testbed run on a cluster, and says what was changed: of networks that netdelta would

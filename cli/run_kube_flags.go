@@ -8,12 +8,6 @@ import (
 	"netdelta/testbed/kube"
 )
 
-// kubeTestbed is the kind of testbed that is a Kubernetes cluster.
-const kubeTestbed = "kubernetes"
-
-// isCluster says whether a kind of testbed is a cluster.
-func isCluster(kind string) bool { return kind == kubeTestbed }
-
 // clusterFlags say which cluster is meant, and where in it.
 type clusterFlags struct{ kubeconfig, context, namespace string }
 

@@ -129,17 +129,12 @@ func (env *environment) openRecord(s *strategy, run result.Run) (rec *record.Rec
 		return nil, nil, err
 	}
 	run.Study, run.Question, run.Confidence, run.Claims = s.study.Name, s.study.Question, record.Confidence, s.study.Untested()
-	if s.resume != "" {
-		folder, err = reopenFolder(&run, s.resume)
-	} else {
-		out := s.out
-		if s.isDocument() {
-			out = ""
-		}
-		folder, err = env.newFolder(s.study.Name, data, &run, out)
+	out := s.out
+	if s.isDocument() {
+		out = ""
 	}
-	if err != nil {
-		return nil, nil, err
+	if folder, err = env.location(out, s.resume).Open(s.study.Name, data, &run); err != nil {
+		return nil, nil, badInput(err)
 	}
 	return record.New(run, folder), folder, nil
 }

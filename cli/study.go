@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"netdelta/experiment/studies"
@@ -19,15 +18,7 @@ import (
 // known lists what studies may refer to.
 func (env *environment) known() study.Known {
 	k := study.Known{CheckMTU: checkMTU, ReadNetwork: readNetwork}
-	for _, d := range env.drivers {
-		k.Testbeds = append(k.Testbeds, d.Kind())
-	}
-	for _, more := range []string{vmTestbed, kubeTestbed} {
-		if !slices.Contains(k.Testbeds, more) {
-			k.Testbeds = append(k.Testbeds, more)
-		}
-	}
-	k.On = map[string]study.KnownNetworks{kubeTestbed: clusterNetworks()}
+	k.Testbeds, k.On = knownTestbeds()
 	for _, n := range network.Catalogue() {
 		k.Networks = append(k.Networks, n.Name)
 	}

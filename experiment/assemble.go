@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func Assemble(ctx context.Context, s *study.Study, p Plan, driver testbed.Provid
 	}
 	able := driver.Capabilities()
 	c := assembled(s, p, driver, workloads)
-	c.Program.Path = self
+	c.Program.Path = cmp.Or(able.Program, self)
 	if able.PinsCPUs {
 		err = c.useMachine()
 	} else {

@@ -49,6 +49,15 @@ type Capabilities struct {
 	// Stored finds out whether pods can have volumes of such storage (Spec.Volume), and returns notes on it. The error says what
 	// is wrong with the storage.
 	Stored func(ctx context.Context, v Volume) (notes []string, err error)
+	// Program is the path of this program where pods are; "" where the provider brings it there itself.
+	Program string
+	// Changer makes changes of what testbeds stand on for the networks of a study; nil where nothing can be changed. The run has the
+	// given name and folder.
+	Changer func(run, folder string) (Changer, error)
+	// Guest boots a machine and starts this program in it, to carry a whole run out there; nil where runs are carried out from here.
+	Guest func(ctx context.Context, s GuestSpec) (*Guest, error)
+	// Counter finds the guests whose clock counts instructions; nil where there are none.
+	Counter func(ctx context.Context) (*Counter, error)
 }
 
 // Costs are guesses of what the parts of a run take.

@@ -14,7 +14,16 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
+	"netdelta/testbed/vm/wire"
 	"netdelta/workload"
+)
+
+// Verb is the verb of the command line that does a job inside a guest, JobFile where it finds the job, and Line the serial line
+// that its words go over.
+const (
+	Verb    = "guest-exact"
+	JobFile = "/job.json"
+	Line    = wire.ScriptDevice
 )
 
 // Job is what one guest whose clock counts instructions has to do. It has nothing of the host in it: two jobs of the same seed

@@ -22,6 +22,7 @@ import (
 	"netdelta/network"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/workload/catalogue"
 )
@@ -124,7 +125,7 @@ type nobody struct{}
 func (nobody) Update(experiment.Status) {}
 
 // outside is the host's side of a program, with a run folder in dir.
-func outside(p guest.Program, dir string, request guest.Request) guest.Outside {
+func outside(p testbed.GuestProgram, dir string, request guest.Request) guest.Outside {
 	return guest.Outside{
 		Request: request, Program: p, Progress: nobody{}, Judge: words.NewJudge(catalogue.Workloads()),
 		Open: func(*result.Run) (*result.Folder, error) {

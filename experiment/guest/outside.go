@@ -12,22 +12,13 @@ import (
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
 	"netdelta/result"
+	"netdelta/testbed"
 )
-
-// Program is a run inside a guest, as the host sees it: Write goes to its standard input, Read comes from its standard output.
-type Program interface {
-	io.Reader
-	io.Writer
-	CloseWrite() error
-	// Wait returns when the program has ended, with what it said in the error when it failed.
-	Wait() error
-	Kill() error
-}
 
 // Outside is the host's side of a run inside a guest.
 type Outside struct {
 	Request Request
-	Program Program
+	Program testbed.GuestProgram
 	// Open makes or reopens the run folder when the run's head is known, and may complete the head.
 	Open     func(run *result.Run) (*result.Folder, error)
 	Progress experiment.Progress
@@ -44,6 +35,11 @@ type InputError struct {
 
 // Error implements error.
 func (e *InputError) Error() string { return e.Says }
+
+// Is makes errors.Is(err, experiment.ErrNothing) true for a study of which nothing can be measured in the guest.
+func (e *InputError) Is(target error) bool {
+	return e.Kind == Nothing && target == experiment.ErrNothing
+}
 
 // leave is how long a run inside a guest may take to end in good order after it was interrupted.
 const leave = 90 * time.Second

@@ -1,9 +1,8 @@
-package guest
+package provider
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,28 +10,22 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
 	"netdelta/testbed/vm/wire"
 )
 
-// Verb is the verb of the command line that does a job inside a guest, JobFile where it finds the job, and Line the serial line
-// that its words go over.
-const (
-	Verb    = "guest-exact"
-	JobFile = "/job.json"
-	Line    = wire.ScriptDevice
-)
-
 const (
 	// shift is QEMU's: the guest's clock goes on by 2 to its power nanoseconds with each instruction.
 	shift = 1
-	// PerInstruction is how many nanoseconds that are.
-	PerInstruction = 1 << shift
-	// Clock is the clock source of the guest's kernel: the processor's counter, which counts what the clock counts.
-	Clock = "tsc"
-	// Processor is what QEMU emulates.
-	Processor = "max"
+	// perInstruction is how many nanoseconds that are.
+	perInstruction = 1 << shift
+	// clock is the clock source of the guest's kernel: the processor's counter, which counts what the clock counts.
+	clock = "tsc"
+	// processor is what QEMU emulates.
+	processor = "max"
 	// memory is a guest's.
 	memory = 768 << 20
 	// silence is how long a guest may say nothing, on a busy machine too: the slowest network takes seconds of a processor.
@@ -44,20 +37,38 @@ const (
 // errSilent is the cause of a guest's end that has said nothing for too long.
 var errSilent = fmt.Errorf("it has said nothing for %v", silence)
 
-// Boot does a job in a guest of its own, whose clock counts instructions, and calls line with each line of messages. An error of
-// line ends the guest.
-func Boot(ctx context.Context, i image.Image, with Brought, job Job, line func([]byte) error) (err error) {
+// counter is the counter of a built image.
+func (p Lab) counter(ctx context.Context) (*testbed.Counter, error) {
+	img, err := p.Image(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return NewCounter(img, ""), nil
+}
+
+// NewCounter counts in guests of an image, with the static netdelta at a path in place of this program unless that is "".
+func NewCounter(img image.Image, program string) *testbed.Counter {
+	return &testbed.Counter{
+		PerInstruction: perInstruction, Clock: clock, Emulator: img.QEMU, Processor: processor, Image: img.ID(),
+		Environment: result.Environment{
+			Virtual:  "QEMU " + img.QEMU + ", counting instructions",
+			Versions: map[string]string{"qemu": img.QEMU, "accelerator": "tcg, icount", "image": img.ID()},
+		},
+		Count: func(ctx context.Context, job testbed.CountJob, line func([]byte) error) error {
+			return count(ctx, img, program, job, line)
+		},
+	}
+}
+
+// count does a job in a guest of its own.
+func count(ctx context.Context, i image.Image, program string, job testbed.CountJob, line func([]byte) error) (err error) {
 	dir, err := os.MkdirTemp("", "netdelta-job-")
 	if err != nil {
 		return fmt.Errorf("make a folder for a guest's job: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	text, err := json.Marshal(job)
-	if err != nil {
-		return fmt.Errorf("encode a job: %w", err)
-	}
 	file := filepath.Join(dir, "job.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	if err := os.WriteFile(file, job.Content, 0o600); err != nil {
 		return fmt.Errorf("write a guest's job: %w", err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -65,29 +76,22 @@ func Boot(ctx context.Context, i image.Image, with Brought, job Job, line func([
 	watch := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer watch.Stop()
 	said := &saying{line: line, cancel: cancel, watch: watch}
-	exits, err := vm.RunScript(ctx, i, guestOf(with, job, file), said.hear)
+	exits, err := vm.RunScript(ctx, i, guestOf(program, job, file), said.hear)
 	return said.outcome(ctx, exits, err, job)
 }
 
-// Brought is what a guest has of this machine.
-type Brought struct {
-	// Program is the path of a static netdelta, "" for this program.
-	Program string
-	// Files are those that networks are made of: lists of CNI plugins. The plugins themselves come with the image.
-	Files []vm.File
-}
-
 // guestOf is the guest of a job.
-func guestOf(with Brought, job Job, file string) vm.Machine {
+func guestOf(own string, job testbed.CountJob, file string) vm.Machine {
 	archives := []image.Archive{image.Tools}
-	if len(with.Files) > 0 {
+	brought := files(job.GuestSpec)
+	if len(brought) > 0 {
 		archives = append(archives, image.CNI)
 	}
 	return vm.Machine{
-		Program: with.Program, Memory: memory, Exact: &vm.Exact{Shift: shift, Seed: job.Seed}, Archives: archives,
-		Files: append([]vm.File{{Host: file, Guest: JobFile}}, with.Files...), Patience: longest, KernelArgs: []string{"clocksource=" + Clock},
+		Program: own, Memory: memory, Exact: &vm.Exact{Shift: shift, Seed: job.Seed}, Archives: archives,
+		Files: append([]vm.File{{Host: file, Guest: job.File}}, brought...), Patience: longest, KernelArgs: []string{"clocksource=" + clock},
 		Script: []wire.Command{{
-			Path: "/netdelta", Args: []string{Verb, JobFile},
+			Path: program, Args: job.Args,
 			// Nothing may run in the program but what it is told: no second thread of Go's, no collection of garbage beside what is
 			// measured, no signals between threads.
 			Env: []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1", "GOTRACEBACK=single"},
@@ -129,7 +133,7 @@ func (s *saying) hear(_ int, kind wire.Kind, content []byte) {
 }
 
 // outcome is how a guest ended.
-func (s *saying) outcome(ctx context.Context, exits []wire.Exit, err error, job Job) error {
+func (s *saying) outcome(ctx context.Context, exits []wire.Exit, err error, job testbed.CountJob) error {
 	switch {
 	case s.err != nil:
 		return s.err

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"path/filepath"
@@ -14,7 +14,7 @@ func TestFreshFoldersDoNotMeet(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			path, err := freshFolder(parent, "latency-1")
+			path, err := FreshFolder(parent, "latency-1")
 			if err != nil {
 				t.Error(err)
 			}

@@ -1,4 +1,4 @@
-package cli
+package provider
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"netdelta/internal/machine"
 	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/testbed/joined"
 	"netdelta/testbed/remote"
 	"netdelta/testbed/vm"
@@ -20,22 +22,36 @@ import (
 // wires is how many networks can stand side by side between guests: each has a card of its own in every guest.
 const wires = 16
 
-// guestNodes is how many guests are joined: a wire has two ends.
-const guestNodes = 2
+// NodesMost is how many guests are joined: a wire has two ends.
+const NodesMost = 2
 
 // guestMTU is the largest that the guests' cards take.
 const guestMTU = 9000
 
-// guests are the machines of a testbed whose nodes are guests.
-type guests struct {
+// Nodes is the provider of testbeds each of whose nodes is a guest.
+type Nodes struct {
+	*joined.Driver
 	image    image.Image
-	driver   *joined.Driver
 	machines []*remote.Machine
 	booted   []*vm.Guest
 }
 
-// close ends the guests.
-func (g *guests) close() error {
+var _ testbed.Provider = (*Nodes)(nil)
+
+// Capabilities implements testbed.Provider.
+func (g *Nodes) Capabilities() testbed.Capabilities {
+	all := g.Driver.Capabilities()
+	all.Program = program
+	all.Describe = func(_ context.Context, e result.Environment) (result.Environment, []string, error) {
+		e = describe(e, g.image, g.booted[0].Machine.Accel)
+		e.Kernel = g.booted[0].Hello.Kernel
+		return e, []string{"each node is a guest of its own; what they send one another goes through virtio network cards, one queue each, and through QEMU"}, nil
+	}
+	return all
+}
+
+// Close ends the guests.
+func (g *Nodes) Close() error {
 	var err error
 	for _, m := range g.machines {
 		err = errors.Join(err, m.Close())
@@ -46,18 +62,14 @@ func (g *guests) close() error {
 	return err
 }
 
-// bootNodes boots two guests that are joined by wires, and is a driver of testbeds whose nodes they are.
-func (env *environment) bootNodes(ctx context.Context) (g *guests, err error) {
-	i, err := env.buildImage(ctx, false)
+// OpenNodes boots two guests of the image that are joined by wires.
+func OpenNodes(ctx context.Context, i image.Image) (g *Nodes, err error) {
+	sent, err := machine.SentProgram()
 	if err != nil {
 		return nil, err
 	}
-	program, err := machine.SentProgram()
-	if err != nil {
-		return nil, err
-	}
-	machines := make([]vm.Machine, guestNodes)
-	cards := make([][]string, guestNodes)
+	machines := make([]vm.Machine, NodesMost)
+	cards := make([][]string, NodesMost)
 	var ends []*os.File
 	defer func() {
 		for _, e := range ends {
@@ -72,12 +84,12 @@ func (env *environment) bootNodes(ctx context.Context) (g *guests, err error) {
 		ends = append(ends, a, b)
 		for n, end := range []*os.File{a, b} {
 			mac := fmt.Sprintf("52:54:00:6e:%02x:%02x", n+1, w+1)
-			machines[n].Program = program
+			machines[n].Program = sent
 			machines[n].Links = append(machines[n].Links, vm.Link{MAC: mac, End: end, MTU: guestMTU})
 			cards[n] = append(cards[n], mac)
 		}
 	}
-	g = &guests{image: i, booted: make([]*vm.Guest, guestNodes)}
+	g = &Nodes{image: i, booted: make([]*vm.Guest, NodesMost)}
 	var group errgroup.Group
 	for n := range machines {
 		group.Go(func() (err error) {
@@ -86,14 +98,14 @@ func (env *environment) bootNodes(ctx context.Context) (g *guests, err error) {
 		})
 	}
 	err = group.Wait()
-	nodes := make([]joined.Node, guestNodes)
+	nodes := make([]joined.Node, NodesMost)
 	for n, b := range g.booted {
 		if err != nil {
 			break
 		}
 		// It lives as long as the guest.
 		var p *vm.Process
-		if p, err = b.Exec(context.WithoutCancel(ctx), vm.Command{Path: "/netdelta", Args: []string{remote.Verb}}); err == nil {
+		if p, err = b.Exec(context.WithoutCancel(ctx), vm.Command{Path: program, Args: []string{remote.Verb}}); err == nil {
 			m := remote.Connect(p)
 			g.machines = append(g.machines, m)
 			nodes[n] = joined.Node{Machine: m, Cards: cards[n]}
@@ -101,8 +113,8 @@ func (env *environment) bootNodes(ctx context.Context) (g *guests, err error) {
 	}
 	if err != nil {
 		g.booted = slices.DeleteFunc(g.booted, func(b *vm.Guest) bool { return b == nil })
-		return nil, errors.Join(err, g.close())
+		return nil, errors.Join(err, g.Close())
 	}
-	g.driver = joined.NewDriver(vmTestbed, network.Catalogue(), nodes)
+	g.Driver = joined.NewDriver(Kind, network.Catalogue(), nodes)
 	return g, nil
 }

@@ -1,37 +1,58 @@
-package cli
+// Package provider is a Kubernetes cluster as a kind of testbed: its pods, what a survey says of it, and changes of it.
+package provider
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/change"
 	"netdelta/testbed/kube/survey"
 )
 
-// onCluster is the driver of a cluster that can also say what the cluster is.
-type onCluster struct {
+// Cluster is the provider of a cluster.
+type Cluster struct {
 	*kube.Driver
 	cluster *kube.Cluster
+	config  kube.Config
 	options kube.Options
+	log     io.Writer
+}
+
+// New is a provider of testbeds on the cluster that the configuration names. Changes are logged. The error says what is wrong with
+// the options.
+func New(c *kube.Cluster, config kube.Config, o kube.Options, log io.Writer) (*Cluster, error) {
+	d, err := kube.NewDriver(c, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{d, c, config, o, log}, nil
 }
 
 // Capabilities implements testbed.Provider.
-func (d onCluster) Capabilities() testbed.Capabilities {
-	all := d.Driver.Capabilities()
-	all.Describe = func(ctx context.Context, e result.Environment) (result.Environment, []string, error) {
-		found, err := survey.Look(ctx, d.cluster, survey.Options{Pods: d.options})
-		if err != nil {
-			return e, nil, err
-		}
-		about, notes := surveyed(found)
-		e.Cluster = &about
-		return e, notes, nil
+func (p *Cluster) Capabilities() testbed.Capabilities {
+	all := p.Driver.Capabilities()
+	all.Describe = p.describe
+	all.Changer = func(run, folder string) (testbed.Changer, error) {
+		return change.New(p.cluster, change.Options{Run: run, Config: p.config, Folder: folder, Log: p.log})
 	}
 	return all
+}
+
+// describe adds what can be told of the cluster without looking into a pod.
+func (p *Cluster) describe(ctx context.Context, e result.Environment) (result.Environment, []string, error) {
+	found, err := survey.Look(ctx, p.cluster, survey.Options{Pods: p.options})
+	if err != nil {
+		return e, nil, err
+	}
+	about, notes := surveyed(found)
+	e.Cluster = &about
+	return e, notes, nil
 }
 
 // surveyed is what a run records of a cluster, and what it could not find out.

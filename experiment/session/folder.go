@@ -1,82 +1,63 @@
-package cli
+package session
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"netdelta/experiment/study"
-	"netdelta/insight"
 	"netdelta/result"
 )
 
-// What each run leaves in its folder for readers: a page for people, and metrics for Prometheus.
-const (
-	pageFile    = "report.html"
-	metricsFile = "metrics.txt"
-)
-
-// writeViews writes the page and the metrics of a run that has just ended.
-func (env *environment) writeViews(run result.Run, dir string) error {
-	contents, err := result.LoadTrials(dir)
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", pageFile, err)
-	}
-	text, err := result.LoadStudy(dir)
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", pageFile, err)
-	}
-	traced, err := loadHops(dir)
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", pageFile, err)
-	}
-	view := reported{Measured: insight.Measured{Run: run, Trials: contents.Trials}, study: text, hops: traced}
-	if err := replaceFile(filepath.Join(dir, metricsFile), func(w io.Writer) error { return writeMetrics(w, view) }); err != nil {
-		return err
-	}
-	return env.writeReport(filepath.Join(dir, pageFile), func(w io.Writer) error { return writeHTML(w, view) })
+// Location says where a run folder is.
+type Location struct {
+	// Out is the run folder to make, "" for one in Runs that is named by study and time. Resume is the folder of an earlier run that
+	// goes on, "" for a new run.
+	Out, Resume string
+	// Warn is told what went wrong and does not end the run.
+	Warn func(error)
 }
 
-// openFolder makes the run folder and names the run, or opens the folder of the run that is resumed.
-func (env *environment) openFolder(s *study.Study, run *result.Run, o runOptions) (*result.Folder, error) {
-	if o.resume != "" {
-		return reopenFolder(run, o.resume)
+// Open makes the folder of a run of the study and names the run, or opens the folder of the run that is resumed, whose name, start,
+// seed and cells the run takes over.
+func (l Location) Open(name string, study []byte, run *result.Run) (_ *result.Folder, err error) {
+	if l.Resume != "" {
+		return reopenFolder(run, l.Resume)
 	}
-	data, err := s.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	return env.newFolder(s.Name, data, run, o.out)
-}
-
-// newFolder makes the folder of a run of the study in data: out, or a new one in runs.
-func (env *environment) newFolder(name string, data []byte, run *result.Run, out string) (_ *result.Folder, err error) {
 	run.Run = name + "-" + time.Now().UTC().Format("20060102-150405")
+	out := l.Out
 	if out == "" {
-		if out, err = freshFolder("runs", run.Run); err != nil {
+		if out, err = FreshFolder(Runs, run.Run); err != nil {
 			return nil, err
 		}
 		run.Run = filepath.Base(out)
-		if err := pointTo(filepath.Join("runs", "latest"), run.Run); err != nil {
-			printError(env.err, err.Error()) // a convenience: the run goes on without it
+		if err := pointTo(filepath.Join(Runs, "latest"), run.Run); err != nil {
+			l.Warn(err) // a convenience: the run goes on without it
 		}
 	}
-	taken := occupied(out)
-	folder, err := result.Create(out, data)
+	return CreateFolder(out, study)
+}
+
+// CreateFolder makes a run folder. One that has something in it already is an *InputError.
+func CreateFolder(dir string, study []byte) (*result.Folder, error) {
+	entries, err := os.ReadDir(dir)
+	taken := err == nil && len(entries) > 0
+	folder, err := result.Create(dir, study)
 	if err != nil && taken {
-		return nil, withStatus(exitUsage, err)
+		return nil, &InputError{err}
 	}
 	return folder, err
 }
 
-// freshFolder makes a folder of this name, or of the name with a number if there is one already, and returns its path: runs
+// Runs is the folder of runs whose folder nobody has named.
+const Runs = "runs"
+
+// FreshFolder makes a folder of this name, or of the name with a number if there is one already, and returns its path: runs
 // that start in the same second don't meet.
-func freshFolder(parent, name string) (string, error) {
+func FreshFolder(parent, name string) (string, error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", fmt.Errorf("making the folder for runs: %w; choose another place with --out", err)
 	}
@@ -88,12 +69,6 @@ func freshFolder(parent, name string) (string, error) {
 		}
 		path = filepath.Join(parent, fmt.Sprintf("%s-%d", name, n))
 	}
-}
-
-// occupied says whether there is something in a folder.
-func occupied(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	return err == nil && len(entries) > 0
 }
 
 // reopenFolder takes up an earlier run: its name, its start, its seed and its cells.

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"netdelta/experiment/study"
+	"netdelta/testbed"
+	"netdelta/testbed/kube"
+	kubernetes "netdelta/testbed/kube/provider"
+	"netdelta/testbed/vm/image"
+	guests "netdelta/testbed/vm/provider"
+)
+
+// The kinds of testbeds.
+const (
+	labTestbed  = "lab"
+	vmTestbed   = guests.Kind
+	kubeTestbed = kube.Name
+)
+
+// kind is a kind of testbed that a run can name.
+type kind struct {
+	name, about string
+	// here says that its testbeds are made of this machine's kernel, which takes rights.
+	here bool
+	// networks are those that only this kind has.
+	networks *study.KnownNetworks
+	// check refuses flags that have no meaning on it; foreign refuses those that have one on it alone, where the run is on another.
+	check   func(o runOptions, s *study.Study) error
+	foreign func(o runOptions, on string) error
+	// adapt changes a study to what the flags ask for on it, and says what was changed. moved says that the study is for another kind.
+	adapt func(s *study.Study, o study.Overrides, moved bool) (note string)
+	// open gives a provider for a run of the study, and what closes it.
+	open func(ctx context.Context, env *environment, s *study.Study, o runOptions) (testbed.Provider, func() error, error)
+}
+
+// kinds are all kinds of testbeds.
+func kinds() []kind {
+	cluster := clusterNetworks()
+	return []kind{
+		{name: labTestbed, about: "network namespaces on this machine", here: true, check: checkNoNodes, open: openLab},
+		{
+			name: vmTestbed, about: "the same in a virtual machine with the distribution's own kernel, which has every kind of link; with --exact, by counted instructions",
+			check: checkGuests, open: openGuests,
+		},
+		{
+			name: kubeTestbed, about: "pods of the Kubernetes cluster that the kubeconfig names, on its own network",
+			networks: &cluster, check: checkCluster, foreign: clusterOnly, adapt: adaptToCluster, open: openCluster,
+		},
+	}
+}
+
+// findKind is the kind of a name. Another name is bad usage.
+func findKind(name string) (kind, error) {
+	var names []string
+	for _, k := range kinds() {
+		if k.name == name {
+			return k, nil
+		}
+		names = append(names, k.name)
+	}
+	return kind{}, usageError{fmt.Errorf("there is no testbed %q; there are: %s", name, strings.Join(names, ", "))}
+}
+
+// checkFlags refuses flags that have no meaning where the study runs.
+func (k kind) checkFlags(o runOptions, s *study.Study) error {
+	err := k.check(o, s)
+	for _, other := range kinds() {
+		if other.foreign != nil && other.name != k.name {
+			err = errors.Join(err, other.foreign(o, k.name))
+		}
+	}
+	return err
+}
+
+// openLab is the provider of testbeds on this machine.
+func openLab(_ context.Context, env *environment, _ *study.Study, _ runOptions) (testbed.Provider, func() error, error) {
+	driver, err := env.driver(labTestbed)
+	return driver, func() error { return nil }, err
+}
+
+// checkNoNodes refuses a choice of nodes.
+func checkNoNodes(o runOptions, _ *study.Study) error {
+	switch o.nodes {
+	case "":
+		return nil
+	case vmTestbed:
+		return usageError{errors.New("--nodes vm goes with --testbed vm")}
+	}
+	return usageError{fmt.Errorf("--nodes %s: it takes vm", o.nodes)}
+}
+
+// checkGuests refuses what can't be had in a guest, or with a guest for each node.
+func checkGuests(o runOptions, s *study.Study) error {
+	switch {
+	case o.nodes != "" && o.nodes != vmTestbed:
+		return usageError{fmt.Errorf("--nodes %s: it takes vm", o.nodes)}
+	case o.nodes == "" && o.listener != nil:
+		return usageError{errors.New("--metrics-listen: a run inside a guest is seen from here at its end only; give each node a guest of its own by --nodes vm")}
+	case o.nodes == "":
+		return nil
+	case o.flame || o.hops || o.explain:
+		return usageError{errors.New("--nodes vm: --flame, --hops and --explain-outliers look at one kernel, and each guest has its own")}
+	case s.Testbed.Nodes > guests.NodesMost:
+		return usageError{fmt.Errorf("--nodes vm: the study has %d nodes, and there are %d guests", s.Testbed.Nodes, guests.NodesMost)}
+	}
+	return nil
+}
+
+// openGuests is the provider of a lab in a guest, or of a guest for each node.
+func openGuests(ctx context.Context, env *environment, _ *study.Study, o runOptions) (testbed.Provider, func() error, error) {
+	if o.nodes == "" || o.exact {
+		return guests.Lab{Image: func(ctx context.Context) (image.Image, error) { return env.buildImage(ctx, false) }}, func() error { return nil }, nil
+	}
+	img, err := env.buildImage(ctx, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := guests.OpenNodes(ctx, img)
+	if err != nil {
+		return nil, nil, err
+	}
+	return g, g.Close, nil
+}
+
+// clusterOnly refuses flags of a cluster on another kind of testbed.
+func clusterOnly(o runOptions, on string) error {
+	if flag := o.target.given(); flag != "" {
+		return usageError{fmt.Errorf("%s goes with --testbed %s: from testbed %s, which this study runs on, no packet gets out to an endpoint of yours", flag, kubeTestbed, on)}
+	}
+	if len(o.overrides.StorageClass) > 0 {
+		return usageError{fmt.Errorf("--%s goes with --testbed %s: testbed %s, which this study runs on, has no StorageClasses", storageFlag, kubeTestbed, on)}
+	}
+	if flag := o.cluster.any(); flag != "" {
+		return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, kubeTestbed, on)}
+	}
+	return nil
+}
+
+// checkCluster refuses flags that have no meaning on a cluster.
+func checkCluster(o runOptions, _ *study.Study) error {
+	for _, f := range []struct {
+		given bool
+		flag  string
+	}{{o.flame, "--flame"}, {o.hops, "--hops"}, {o.explain, "--explain-outliers"}} {
+		if f.given {
+			return usageError{fmt.Errorf("%s looks into the kernel that packets pass, which a pod may not; leave it away, or run it with --testbed lab", f.flag)}
+		}
+	}
+	return nil
+}
+
+// adaptToCluster has a study run on a cluster.
+func adaptToCluster(s *study.Study, o study.Overrides, moved bool) (note string) {
+	if moved {
+		note = toCluster(s, o)
+	}
+	return cmp.Or(toTarget(s, o), toStorage(s, o), note)
+}
+
+// cleanTime bounds what is done about a cluster after a run, also after one that was interrupted.
+const cleanTime = 30 * time.Second
+
+// openCluster is the provider of the cluster that the flags name; closing it removes all that was made there.
+func openCluster(ctx context.Context, env *environment, _ *study.Study, o runOptions) (testbed.Provider, func() error, error) {
+	cluster, err := o.cluster.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := kubernetes.New(cluster, o.cluster.config(), o.driverOptions(), env.err)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	if _, err := cluster.Meet(ctx); err != nil {
+		return nil, nil, err
+	}
+	return p, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+		defer cancel()
+		return p.Close(ctx)
+	}, nil
+}
+
+// knownTestbeds are the names of all kinds, and the networks that only one kind has.
+func knownTestbeds() (names []string, own map[string]study.KnownNetworks) {
+	own = map[string]study.KnownNetworks{}
+	for _, k := range kinds() {
+		names = append(names, k.name)
+		if k.networks != nil {
+			own[k.name] = *k.networks
+		}
+	}
+	return slices.Clip(names), own
+}

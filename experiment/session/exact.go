@@ -1,0 +1,135 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"netdelta/experiment"
+	"netdelta/experiment/guest"
+	"netdelta/experiment/plan"
+	"netdelta/internal/machine"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+const (
+	// exactSeeds is how many guests an exact run has unless Session.Builds says otherwise.
+	exactSeeds = 3
+	// exactWarmup and exactTransactions are those of each cell in each guest.
+	exactWarmup, exactTransactions = 50, 400
+	// exactParallel is how many guests run at a time at most: each takes one processor.
+	exactParallel = 4
+)
+
+// count counts instructions in guests of several seeds.
+func (s *Session) count(ctx context.Context, able testbed.Capabilities) (run result.Run, folder *result.Folder, err error) {
+	cells := s.exactCells()
+	if len(plan.Measured(cells)) == 0 {
+		return run, nil, nothingExact(cells)
+	}
+	counter, err := able.Counter(ctx)
+	if err != nil {
+		return run, nil, err
+	}
+	run = s.exactHead(cells, counter)
+	if folder, err = s.openFolder(&run); err != nil {
+		return run, nil, err
+	}
+	if s.Resume != "" {
+		if err := resumeExact(&run, s.Resume); err != nil {
+			return run, nil, errors.Join(&InputError{err}, folder.Close())
+		}
+	}
+	defer s.Progress.Stop()
+	run, err = guest.Seeds{
+		Run: run, Folder: folder, Judge: s.Judge, Parallel: min(runtime.NumCPU(), exactParallel), Progress: s.Progress.Counted,
+		Job: guest.Job{
+			Cells: plan.Measured(cells), Warmup: exactWarmup, Transactions: exactTransactions, PerInstruction: counter.PerInstruction,
+			Clock: counter.Clock, Testbed: s.spec(),
+		},
+		Guest: InGuests(counter, s.guestSpec()),
+	}.Count(ctx)
+	return run, folder, err
+}
+
+// InGuests does jobs in guests of a counter.
+func InGuests(counter *testbed.Counter, spec testbed.GuestSpec) func(context.Context, guest.Job, func([]byte) error) error {
+	spec.Args = []string{guest.Verb, guest.JobFile}
+	return func(ctx context.Context, job guest.Job, line func([]byte) error) error {
+		text, err := json.Marshal(job)
+		if err != nil {
+			return fmt.Errorf("encode a job: %w", err)
+		}
+		return counter.Count(ctx, testbed.CountJob{GuestSpec: spec, Seed: job.Seed, File: guest.JobFile, Content: text}, line)
+	}
+}
+
+// exactCells are those of the study, marked where instructions say nothing.
+func (s *Session) exactCells() []result.Cell {
+	exact := map[string]bool{}
+	for _, w := range s.Workloads {
+		exact[w.Name] = w.Exact != nil
+	}
+	cells := plan.Expand(s.Study)
+	for i, c := range cells {
+		cells[i].Unsupported = experiment.Inexact(c, exact[c.Workload])
+	}
+	return cells
+}
+
+// exactHead is the head of the run's record.
+func (s *Session) exactHead(cells []result.Cell, counter *testbed.Counter) result.Run {
+	seeds := exactSeeds
+	if s.Builds > 0 {
+		seeds = s.Builds
+	}
+	e := &result.Exact{
+		PerInstruction: counter.PerInstruction, Transactions: exactTransactions, Emulator: counter.Emulator, Processor: counter.Processor, Image: counter.Image,
+	}
+	for i := range seeds {
+		e.Seeds = append(e.Seeds, s.Study.Design.Seed+uint64(i))
+	}
+	return result.Run{
+		Schema: result.Schema, Run: s.Study.Name, Study: s.Study.Name, Question: s.Study.Question, Testbed: s.Provider.Kind(), Seed: s.Study.Design.Seed,
+		Confidence: s.Study.Design.Confidence, Margin: result.ExactMargin, Exact: e, Cells: cells, Claims: experiment.Claims(s.Study),
+		Environment: counter.Environment,
+	}
+}
+
+// resumeExact takes over the seeds of the run that is resumed. Another image would count other instructions.
+func resumeExact(run *result.Run, dir string) error {
+	old, err := result.Load(dir)
+	if err != nil || old.Exact == nil {
+		return errors.Join(err, fmt.Errorf("%s holds no exact run: resume it without --exact", dir))
+	}
+	if old.Exact.Image != run.Exact.Image || old.Environment.Netdelta != "" && old.Environment.Netdelta != machine.Version() {
+		return fmt.Errorf("%s was counted in another guest (image %s, netdelta %s): the instructions of this one are not the same; start a new run",
+			dir, old.Exact.Image, old.Environment.Netdelta)
+	}
+	run.Exact, run.Environment.Links, run.Environment.Sysctls = old.Exact, nil, nil
+	return nil
+}
+
+// nothingExact says why none of the cells can be counted.
+func nothingExact(cells []result.Cell) error {
+	var reasons []string
+	networks := map[string][]string{}
+	for _, c := range cells {
+		if networks[c.Unsupported] == nil {
+			reasons = append(reasons, c.Unsupported)
+		}
+		if !slices.Contains(networks[c.Unsupported], c.Network) {
+			networks[c.Unsupported] = append(networks[c.Unsupported], c.Network)
+		}
+	}
+	why := ""
+	for _, r := range reasons {
+		why += "\n" + strings.Join(networks[r], ", ") + ": " + r
+	}
+	return fmt.Errorf("%w:%s", experiment.ErrNothing, why)
+}

@@ -1,0 +1,231 @@
+// Package session carries a study out on a testbed of any kind: a study and a provider in, a run folder out.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"netdelta/experiment"
+	"netdelta/experiment/guest"
+	"netdelta/experiment/plan"
+	"netdelta/experiment/study"
+	"netdelta/internal/machine"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/workload"
+)
+
+// Session is one run of a study. It is used once.
+type Session struct {
+	// Study is as it is to be run: its seed is drawn, and all that flags say is in it.
+	Study     *study.Study
+	Provider  testbed.Provider
+	Workloads []workload.Workload
+	Judge     experiment.Judge
+	// Progress is told how far the run is.
+	Progress Progress
+
+	// Builds is how many builds there are; 0 goes on until all is resolved or the time is up. An exact run has one in each guest.
+	Builds int
+	// Exact has instructions counted in place of measuring time. It takes Capabilities.Counter.
+	Exact bool
+	// Notes are added to those of the run.
+	Notes []string
+	// Password is that of targets that take one.
+	Password workload.Secret
+
+	Location
+
+	// Expose may stand between the run and its judge and progress while it is measured; nil leaves them. What it returns is called
+	// at the end.
+	Expose func(*experiment.Config) (stop func() error)
+	// Then are carried out in order after a run that was measured from here and went well.
+	Then []func(ctx context.Context, run Measured) error
+}
+
+// Progress shows how far a run is. Its methods return at once.
+type Progress interface {
+	experiment.Progress
+	// Counted is told how many trials of an exact run are finished.
+	Counted(done, of int)
+	// Stop is called when nothing more is measured.
+	Stop()
+}
+
+// Measured is a run that was measured from here, as those see it who look closer at its networks afterwards.
+type Measured struct {
+	// Configure makes a configuration of the same plan, whose readers of the machine the caller closes.
+	Configure func(context.Context) (experiment.Config, error)
+	// Folder is the path of the run folder.
+	Folder string
+}
+
+// InputError is the error of a run that can't be as it was asked for.
+type InputError struct{ Err error }
+
+// Error implements error.
+func (e *InputError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *InputError) Unwrap() error { return e.Err }
+
+// IsInput says whether an error is about what was asked for: the study, its time budget, the folder.
+func IsInput(err error) bool {
+	var input *InputError
+	var bad study.Errors
+	var budget *plan.BudgetError
+	var refused *guest.InputError
+	return errors.As(err, &input) || errors.As(err, &bad) || errors.As(err, &budget) || errors.As(err, &refused) && refused.Kind == guest.BadInput
+}
+
+// Run carries the session out. It returns the record and the path of the run folder, which is "" where the run did not begin: then
+// IsInput tells of the error whether the request was at fault, and an error that matches experiment.ErrNothing that nothing could
+// be measured.
+func (s *Session) Run(ctx context.Context) (run result.Run, dir string, err error) {
+	able := s.Provider.Capabilities()
+	measure := s.measure
+	switch {
+	case s.Exact:
+		measure = s.count
+	case able.Guest != nil:
+		measure = s.measureInGuest
+	}
+	run, folder, err := measure(ctx, able)
+	if folder == nil {
+		return run, "", err
+	}
+	return run, folder.Dir(), errors.Join(err, folder.Close())
+}
+
+// openFolder opens the run folder when the head of the record is known.
+func (s *Session) openFolder(run *result.Run) (*result.Folder, error) {
+	text, err := s.Study.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	return s.Open(s.Study.Name, text, run)
+}
+
+// measure measures from here.
+func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run result.Run, folder *result.Folder, err error) {
+	p, err := experiment.Prepare(ctx, s.Study, s.Provider, s.Workloads)
+	if err != nil {
+		return run, nil, err
+	}
+	if s.Builds > 0 {
+		p.FixBuilds(s.Builds)
+	}
+	config, err := experiment.Assemble(ctx, s.Study, p, s.Provider, s.Workloads)
+	if err != nil {
+		return run, nil, err
+	}
+	config.Run.Notes = append(config.Run.Notes, s.Notes...)
+	if folder, err = s.openFolder(&config.Run); err != nil {
+		return run, nil, errors.Join(err, config.Close())
+	}
+	config.Folder, config.Password = folder, s.Password
+	if len(s.Study.Changes) > 0 {
+		if able.Changer == nil {
+			return run, nil, errors.Join(fmt.Errorf("testbed %s has nothing that a network could change", s.Provider.Kind()), config.Close(), folder.Close())
+		}
+		if config.Changer, err = able.Changer(config.Run.Run, folder.Dir()); err != nil {
+			return run, nil, errors.Join(err, config.Close(), folder.Close())
+		}
+	}
+	run, err = s.carryOut(ctx, config)
+	again := Measured{Folder: folder.Dir(), Configure: func(ctx context.Context) (experiment.Config, error) {
+		return experiment.Assemble(ctx, s.Study, p, s.Provider, s.Workloads)
+	}}
+	for _, then := range s.Then {
+		if err == nil && ctx.Err() == nil {
+			err = then(ctx, again)
+		}
+	}
+	return run, folder, err
+}
+
+// carryOut runs the experiment, away from the processors that it measures on.
+func (s *Session) carryOut(ctx context.Context, config experiment.Config) (result.Run, error) {
+	if len(config.Program.CPUs) > 0 {
+		if err := machine.Confine(config.Program.CPUs); err != nil {
+			return config.Run, err
+		}
+	}
+	defer s.Progress.Stop()
+	config.Progress, config.Judge = s.Progress, s.Judge
+	if s.Expose == nil {
+		return experiment.Run(ctx, config)
+	}
+	stop := s.Expose(&config)
+	run, err := experiment.Run(ctx, config)
+	return run, errors.Join(err, stop())
+}
+
+// measureInGuest has this program measure inside a guest. The run folder is here.
+func (s *Session) measureInGuest(ctx context.Context, able testbed.Capabilities) (run result.Run, folder *result.Folder, err error) {
+	request, err := s.request()
+	if err != nil {
+		return run, nil, err
+	}
+	spec := s.guestSpec()
+	spec.Args = []string{guest.RunVerb}
+	g, err := able.Guest(ctx, spec)
+	if err != nil {
+		return run, nil, err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	defer s.Progress.Stop()
+	return guest.Outside{
+		Request: request, Program: g.Program, Progress: s.Progress, Judge: s.Judge, Open: s.openFolder, Complete: g.Describe,
+	}.Follow(ctx)
+}
+
+// request is what a guest is told.
+func (s *Session) request() (guest.Request, error) {
+	text, err := s.Study.Marshal()
+	if err != nil {
+		return guest.Request{}, err
+	}
+	r := guest.Request{Study: string(text), Builds: s.Builds}
+	if s.Resume == "" {
+		return r, nil
+	}
+	contents, err := result.LoadTrials(s.Resume)
+	if err != nil {
+		return r, err
+	}
+	if old, err := result.Load(s.Resume); err == nil { // without, the study is all that there is of it
+		r.Run = &old
+	}
+	r.Trials = contents.Trials
+	return r, nil
+}
+
+// guestSpec is what a guest needs for the study.
+func (s *Session) guestSpec() testbed.GuestSpec {
+	return testbed.GuestSpec{Networks: append([]string{s.Study.Baseline}, s.Study.Networks...), Spec: s.spec(), Programs: s.hasPrograms()}
+}
+
+// spec is the study's testbed.
+func (s *Session) spec() testbed.Spec {
+	on := s.Study.Testbed
+	return testbed.Spec{Nodes: on.Nodes, PodsPerNode: on.Pods, Link: testbed.Link(on.Link)}
+}
+
+// hasPrograms says whether the study's workloads need programs of others.
+func (s *Session) hasPrograms() bool {
+	for _, named := range s.Study.Workloads {
+		for _, w := range s.Workloads {
+			if w.Name != named.Name {
+				continue
+			}
+			for _, p := range named.Levels.Join(s.Study.Factors).Combinations() {
+				if len(w.Demands(p).Programs) > 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

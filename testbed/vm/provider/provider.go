@@ -1,0 +1,117 @@
+// Package provider is the virtual machine as a kind of testbed: a lab in one guest, in which this program carries the whole run out;
+// a guest for each node; and guests whose clock counts instructions.
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/machine"
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/vm"
+	"netdelta/testbed/vm/image"
+	"netdelta/unit"
+)
+
+// Kind is the name of the provider.
+const Kind = "vm"
+
+// program is where guests have this program.
+const program = "/netdelta"
+
+// Lab is the provider of labs in a guest: what is measured in it is measured by this program inside.
+type Lab struct {
+	// Image finds the guest's image, or builds it.
+	Image func(context.Context) (image.Image, error)
+}
+
+var _ testbed.Provider = Lab{}
+
+// errInside is the error of what only the program in the guest can do.
+var errInside = errors.New("testbeds in a guest are opened by the program that runs there")
+
+// Kind implements testbed.Provider.
+func (Lab) Kind() string { return Kind }
+
+// Supports implements testbed.Provider: the program inside finds out.
+func (Lab) Supports(context.Context, testbed.Spec) error { return errInside }
+
+// Open implements testbed.Provider.
+func (Lab) Open(context.Context, testbed.Spec) (testbed.Testbed, error) { return nil, errInside }
+
+// Capabilities implements testbed.Provider.
+func (p Lab) Capabilities() testbed.Capabilities {
+	return testbed.Capabilities{Networks: network.Catalogue(), PinsCPUs: true, BuildsLinks: true, OwnsNodes: true, Guest: p.boot, Counter: p.counter}
+}
+
+// A guest holds the agents of all cells at once, a few MiB each.
+const (
+	memoryLeast = 1 * unit.GiB
+	memoryMost  = 6 * unit.GiB
+	memoryShare = 4 // it may take one part in so many of what is free
+)
+
+// boot boots a guest for a whole run.
+func (p Lab) boot(ctx context.Context, s testbed.GuestSpec) (*testbed.Guest, error) {
+	img, err := p.Image(ctx)
+	if err != nil {
+		return nil, err
+	}
+	free, err := machine.FreeMemory()
+	if err != nil {
+		return nil, err
+	}
+	m := vm.Machine{Files: files(s), Cards: cards(s), Memory: min(max(free/memoryShare, memoryLeast), memoryMost)}
+	if m.Cards > 0 {
+		m.Memory = min(m.Memory, vm.MostMemoryWithCards)
+	}
+	m.Memory -= m.Memory % unit.MiB
+	if s.Programs {
+		m.Archives = []image.Archive{image.Tools, image.CNI, image.Services}
+	}
+	g, err := vm.Boot(ctx, img, m)
+	if err != nil {
+		return nil, err
+	}
+	// Not killed by an interrupt: it ends in good order when its standard input does.
+	process, err := g.Exec(context.WithoutCancel(ctx), vm.Command{Path: program, Args: s.Args})
+	if err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return &testbed.Guest{
+		Program:  bounded{process, m.Memory},
+		Describe: func(e result.Environment) result.Environment { return describe(e, img, g.Machine.Accel) },
+		Close:    g.Close,
+	}, nil
+}
+
+// bounded is a program in a guest that has so much memory.
+type bounded struct {
+	*vm.Process
+	memory unit.Bytes
+}
+
+// Wait implements testbed.GuestProgram. To the error of a program that was killed it adds what kills there.
+func (b bounded) Wait() error {
+	err := b.Process.Wait()
+	var exit *vm.ExitError
+	if !errors.As(err, &exit) || unix.Signal(exit.Exit.Signal) != unix.SIGKILL {
+		return err
+	}
+	return fmt.Errorf("%w: the guest's memory of %v was most likely full; run fewer cells at once (--networks, --workloads) or swap networks live (--blocks 6)", err, b.memory)
+}
+
+// describe adds to an environment what only the host knows of its guest.
+func describe(e result.Environment, img image.Image, accel vm.Accel) result.Environment {
+	e.Virtual = fmt.Sprintf("QEMU %s, %s", img.QEMU, accel)
+	versions := map[string]string{"qemu": img.QEMU, "accelerator": string(accel), "image": img.ID()}
+	maps.Copy(versions, e.Versions)
+	e.Versions = versions
+	return e
+}
