@@ -27,6 +27,7 @@ import (
 	pairsreport "netdelta/report/pairs"
 	policiesreport "netdelta/report/policies"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -141,7 +142,7 @@ func (env *environment) openRecord(s *strategy, run result.Run) (rec *record.Rec
 
 // closeRecord judges a record, writes its result and its views, and prints what was asked of it beyond the verb's own tables.
 func (env *environment) closeRecord(s *strategy, rec *record.Record, folder *result.Folder) error {
-	insight.NewJudge(env.workloads).Conclude(&rec.Run, rec.Trials)
+	words.NewJudge(env.workloads).Conclude(&rec.Run, rec.Trials)
 	if err := errors.Join(rec.Save(), folder.Close()); err != nil {
 		return err
 	}
