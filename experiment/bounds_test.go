@@ -34,7 +34,7 @@ func TestBoundsOfRealTrials(t *testing.T) {
 			by := map[string]int{}
 			for _, tr := range journal(t, run) {
 				if tr.Bound == nil {
-					t.Logf("%s: nobody could tell, of bursts disturbed by %v", tr.ID(), tr.Bursts.Disturbed)
+					t.Logf("%s: unknown, of bursts disturbed by %v", tr.ID(), tr.Bursts.Disturbed)
 					continue
 				}
 				t.Logf("%s: %+v", tr.ID(), *tr.Bound)

@@ -161,7 +161,7 @@ func TestStallingDatabaseIsNamed(t *testing.T) {
 	t.Errorf("no stall of vxlan is named: %+v, %q", run.Checks, run.Notes)
 }
 
-// A database whose nodes a swap keeps apart for so long that none has a quorum is mended, what was asked of it meanwhile counts
+// A database whose nodes a swap keeps apart for so long that none has a quorum is fixed, what was asked of it meanwhile counts
 // for nothing, and the run goes on.
 func TestDatabaseThatLosesItsQuorum(t *testing.T) {
 	// A node is out after 16 s of silence, by the servers' settings; clients give up after 30 s.

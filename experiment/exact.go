@@ -18,7 +18,7 @@ import (
 type ExactConfig struct {
 	// Cells are those that are measured.
 	Cells []result.Cell
-	// Build is the build's number in its run, Seed that of the guest, from which the order of networks and cells follows too.
+	// Build is the build's number in its run, Seed the guest's, from which the order of networks and cells follows too.
 	Build int
 	Seed  uint64
 	// Warmup transactions of each cell don't count, Transactions do.
@@ -45,7 +45,7 @@ func MeasureExact(ctx context.Context, c ExactConfig, finished func(result.Trial
 		if err := errors.Join(ctx.Err(), e.network(ctx, g)); err != nil {
 			return e.context.Observed.Environment(result.Environment{}), err
 		}
-		runtime.GC() // nowhere else: it must not run beside what is measured
+		runtime.GC() // nowhere else: it must not run during a measurement
 	}
 	return e.context.Observed.Environment(result.Environment{}), nil
 }
@@ -58,7 +58,7 @@ func Inexact(c result.Cell, exact bool) string {
 		is   bool
 		what string
 	}{
-		{!exact, "workload " + c.Workload + " counts what is done in parallel, or beside the path"},
+		{!exact, "workload " + c.Workload + " counts what is done in parallel, or off the path"},
 		{p.Connections > 1, "several connections share a processor"},
 		{p.RequestRate > 0, "a rate of requests is kept by a clock that stands still while nothing runs"},
 		{p.CPU == "two" || p.CPU == "any", "there is one processor"},
@@ -168,7 +168,7 @@ func (e *exactRun) record(t *result.Trial, message int, start time.Duration, tim
 	}
 }
 
-// median is that of a number of nanoseconds.
+// median is the median of durations in nanoseconds.
 func median(ns []int64) float64 {
 	sorted := slices.Sorted(slices.Values(ns))
 	n := len(sorted)

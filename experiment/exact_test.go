@@ -94,7 +94,7 @@ func TestExactFailuresAreNamed(t *testing.T) {
 	}
 }
 
-// TestExactEndsWithItsReader: when nobody takes the trials, measuring ends.
+// TestExactEndsWithItsReader: when the trials are no longer read, measuring ends.
 func TestExactEndsWithItsReader(t *testing.T) {
 	full, calls := errors.New("the disk is full"), 0
 	_, err := experiment.MeasureExact(t.Context(), exactly(t, plan.Expand(small([]string{"host", "bridge"})), network.Catalogue()), func(result.Trial) error {

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(leak.Main(m))
 }
 
-// watcher is a Progress that calls back, once, when the run has come to a point.
+// watcher is a Progress that calls back, once, when the run has reached a point.
 type watcher struct {
 	when func(experiment.Status) bool
 	then func()

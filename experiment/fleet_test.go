@@ -90,7 +90,7 @@ func ordered(burst int) byte {
 	return text[0]
 }
 
-// workloads are the catalogue and those of these tests: "fleet" is served by a cluster of two pods, "lone" by a daemon alone,
+// workloads are the catalogue and these tests' own: "fleet" is served by a cluster of two pods, "lone" by a daemon alone,
 // "stillborn" by a cluster whose second pod never starts; "lacking" needs a program that there is not, "greedy" memory.
 func workloads() []workload.Workload {
 	fleet := func(name string, serve func(context.Context, result.Params, workload.Place) (workload.Server, error)) workload.Workload {
@@ -326,7 +326,7 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// arguments are those of a process.
+// arguments are the command line of a process.
 func arguments(pid int) []string {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")

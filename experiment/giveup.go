@@ -36,7 +36,7 @@ func (r *runner) giveUp(trials []result.Trial) {
 		r.failures[t.Cell] = f
 		if before < 2*maxFailures && f.halves >= 2*maxFailures {
 			r.scheduler.Drop(t.Cell)
-			r.run.Notes = append(r.run.Notes, fmt.Sprintf("%s %s in %d builds in a row and was given up: %s", t.Cell, how, f.builds, why))
+			r.Run.Notes = append(r.Run.Notes, fmt.Sprintf("%s %s in %d builds in a row and was given up: %s", t.Cell, how, f.builds, why))
 		}
 	}
 }
@@ -62,13 +62,13 @@ func (r *runner) noteCongestion(t result.Trial) {
 	if r.context.OwnsNodes() || t.TCP == nil || t.TCP.CongestionControl == "" || t.TCP.CongestionControl == usualCongestion || t.Failed != "" {
 		return
 	}
-	i := slices.IndexFunc(r.run.Cells, func(c result.Cell) bool { return c.ID == t.Cell })
-	if i < 0 || r.run.Cells[i].Params.CongestionControl != "" {
+	i := slices.IndexFunc(r.Run.Cells, func(c result.Cell) bool { return c.ID == t.Cell })
+	if i < 0 || r.Run.Cells[i].Params.CongestionControl != "" {
 		return
 	}
 	note := fmt.Sprintf("TCP ran under congestion control %s where %s is usual: the pods may not choose; sysctl %s of their nodes allows it",
 		t.TCP.CongestionControl, usualCongestion, measure.AllowCongestionControl)
-	if !slices.Contains(r.run.Notes, note) {
-		r.run.Notes = append(r.run.Notes, note)
+	if !slices.Contains(r.Run.Notes, note) {
+		r.Run.Notes = append(r.Run.Notes, note)
 	}
 }

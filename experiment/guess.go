@@ -84,7 +84,7 @@ const (
 	changeTakes       = 15 * time.Second
 )
 
-// clusterStart tells clusters apart that are started once in a run: by what they serve and their underlay.
+// clusterStart identifies a cluster that is started once in a run, by what it serves and its underlay.
 type clusterStart struct {
 	measure.Underlay
 	key string
@@ -94,37 +94,33 @@ func clusterStartOf(c result.Cell, d workload.Demand) clusterStart {
 	return clusterStart{measure.GroupOf(c).Underlay, d.Cluster.Key}
 }
 
-// alternate plans with networks that change the cluster: each state is measured in separate builds.
-func (p *Plan) alternate(s *study.Study) {
+// planStates plans with networks that change the cluster: each state is measured in separate builds.
+func (p *Plan) planStates(s *study.Study) {
 	p.Blocks = false
 	if s.Design.Blocks > 0 {
 		p.FixBuilds(s.Design.Blocks)
 	}
-	var found []string
-	states := map[int][]string{} // by the first of the changes that are the same
-	var order []int
+	var unchanged []string
+	var states [][]string
+	index := map[int]int{} // of a state, by the first of the changes that lead to it
 	for _, n := range s.Networks {
 		change, changes := s.Change(n)
 		switch {
 		case n == s.Baseline:
 		case !changes:
-			found = append(found, n)
+			unchanged = append(unchanged, n)
 		default:
-			at := slices.IndexFunc(s.Changes, change.Same)
-			if states[at] == nil {
-				order = append(order, at)
+			first := slices.IndexFunc(s.Changes, change.Same)
+			if _, known := index[first]; !known {
+				index[first], states = len(states), append(states, nil)
 			}
-			states[at] = append(states[at], n)
+			states[index[first]] = append(states[index[first]], n)
 		}
 	}
-	if len(found) > 0 {
-		p.Rules.States = append(p.Rules.States, found)
-	}
-	var names []string
-	for _, at := range order {
-		p.Rules.States = append(p.Rules.States, states[at])
-		names = append(names, states[at]...)
-	}
 	p.Notes = append(p.Notes, fmt.Sprintf("the cluster was changed for %s: each change was made anew in builds of its own, in which %s stood in every round, and undone after each",
-		strings.Join(names, ", "), s.Baseline))
+		strings.Join(slices.Concat(states...), ", "), s.Baseline))
+	if len(unchanged) > 0 {
+		states = slices.Insert(states, 0, unchanged)
+	}
+	p.Rules.States = states
 }

@@ -200,7 +200,7 @@ func (u unswappableBed) Swap(ctx context.Context, network string) error {
 	return u.Observer.Swap(ctx, network)
 }
 
-// What a cluster's packets went another way with is named though nobody knows how many bytes they should be, and what daemons say
+// What a cluster's packets went another way with is named though the expected number of bytes is unknown, and what daemons say
 // to each other is not taken for it.
 func TestClusterMisrouted(t *testing.T) {
 	s := served("fleet", "tcp-rr")

@@ -65,7 +65,7 @@ func noted(t *testing.T, run result.Run, words ...string) {
 	}
 }
 
-// A cluster is started once, on nodes of its own, and networks are swapped beneath it; others are measured beside it.
+// A cluster is started once, on nodes of its own, and networks are swapped beneath it; other workloads are measured in the same run.
 func TestClusterOutlivesSwaps(t *testing.T) {
 	c := setUp(t, served("fleet", "tcp-rr"), 2, nil)
 	if !c.Blocks || c.Testbed.Nodes != 3 {

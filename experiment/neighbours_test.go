@@ -28,7 +28,7 @@ func twoProcessors(t *testing.T) {
 	require.Need(t, "two processors", len(cpus) > 1)
 }
 
-// Neighbours that compete for the processor show in how much a workload gets done, and bursts beside them count.
+// Neighbours that compete for the processor show in how much a workload gets done, and bursts with neighbours count.
 func TestBestEffortIsWorse(t *testing.T) {
 	twoProcessors(t)
 	s := small([]string{"host"}, result.CrossNode)
@@ -61,7 +61,7 @@ func TestBestEffortIsWorse(t *testing.T) {
 		t.Errorf("best-effort gets %.2f times as much done as guaranteed, want clearly less", ratio)
 	}
 	if counted < all/2 {
-		t.Errorf("only %d of %d bursts beside neighbours count", counted, all)
+		t.Errorf("only %d of %d bursts with neighbours count", counted, all)
 	}
 }
 

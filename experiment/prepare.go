@@ -41,7 +41,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 	}
 	if len(s.Changes) > 0 {
 		_ = p.refuse(func(c result.Cell) (string, error) { return p.startedOnce(c), nil })
-		p.alternate(s)
+		p.planStates(s)
 	} else if p.Blocks = s.Design.Blocks > 0 || p.clustered(); p.Blocks {
 		p.asBlocks(s.Design)
 	}

@@ -21,7 +21,7 @@ import (
 	"netdelta/testbed/lab"
 )
 
-// far is a lab that is taken for machines elsewhere: its processes have numbers that mean nothing here, and nobody sees its devices.
+// far is a lab that is taken for machines elsewhere: its processes have numbers that mean nothing here, and its devices can't be seen.
 type far struct{ *lab.Driver }
 
 func (far) Kind() string { return "elsewhere" }
@@ -47,7 +47,7 @@ func (d far) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, erro
 	return &farTestbed{Testbed: tb}, nil
 }
 
-// farTestbed reaches its servers by ways that are opened a while after the servers have started, as those of a Service are.
+// farTestbed reaches its servers by ways that are opened a while after the servers have started, like a Service's.
 type farTestbed struct {
 	testbed.Testbed
 	mu    sync.Mutex

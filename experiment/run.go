@@ -7,12 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"netdelta/experiment/blocks"
 	"netdelta/experiment/endpoint"
 	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
-	"netdelta/experiment/sidebyside"
-	"netdelta/experiment/states"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -60,35 +57,35 @@ type Status struct {
 // measured. An interruption (the end of ctx) is no error: Run.Ended says it.
 func Run(ctx context.Context, c Config) (result.Run, error) {
 	r := newRunner(c)
-	if err := r.folder.WriteResult(r.run); err != nil {
-		return r.run, err
+	if err := r.Folder.WriteResult(r.Run); err != nil {
+		return r.Run, err
 	}
 	m := r.context
-	err := m.Targets.Hold(ctx, r.run.Cells)
-	r.run.Notes = slices.Concat(m.Targets.Notes(), r.run.Notes)
+	err := m.Targets.Hold(ctx, r.Run.Cells)
+	r.Run.Notes = slices.Concat(m.Targets.Notes(), r.Run.Notes)
 	if err == nil {
-		err = m.TryVolumes(ctx, r.run.Cells)
+		err = m.TryVolumes(ctx, r.Run.Cells)
 	}
 	if err == nil {
 		err = r.loop(ctx)
 	}
 	if ctx.Err() != nil {
-		r.run.Ended, err = EndedInterrupted, withoutCancellation(err)
+		r.Run.Ended, err = EndedInterrupted, withoutCancellation(err)
 	} else if err != nil {
-		r.run.Ended = plan.EndedFailed
+		r.Run.Ended = plan.EndedFailed
 	}
 	err = errors.Join(err, r.strategy.Close(), m.Targets.Release(ctx), r.writer.close(), c.Kernel.Close(), r.rounds.Close())
-	r.run.Finished = time.Now()
-	r.run.Environment = m.Observed.Environment(r.run.Environment)
-	if r.run.Environment.Cluster != nil {
-		r.run.Environment = onNodes(r.run.Environment, m.Observed.Nodes())
+	r.Run.Finished = time.Now()
+	r.Run.Environment = m.Observed.Environment(r.Run.Environment)
+	if r.Run.Environment.Cluster != nil {
+		r.Run.Environment = onNodes(r.Run.Environment, m.Observed.Nodes())
 	}
-	r.run.Notes = append(m.Observed.Notes(r.run.Notes), m.Health.Notes()...)
+	r.Run.Notes = append(m.Observed.Notes(r.Run.Notes), m.Health.Notes()...)
 	if note := r.scheduler.Shed().Note; note != "" {
-		r.run.Notes = append(r.run.Notes, note)
+		r.Run.Notes = append(r.Run.Notes, note)
 	}
-	c.Judge.Conclude(&r.run, r.trials)
-	return r.run, errors.Join(err, r.folder.WriteEnvironment(r.run.Environment), r.folder.WriteResult(r.run))
+	c.Judge.Conclude(&r.Run, r.trials)
+	return r.Run, errors.Join(err, r.Folder.WriteEnvironment(r.Run.Environment), r.Folder.WriteResult(r.Run))
 }
 
 // EndedInterrupted is result.Run.Ended of a run that the user stopped.
@@ -104,16 +101,12 @@ func withoutCancellation(err error) error {
 
 // runner is a run under way.
 type runner struct {
-	run       result.Run
+	Config
 	context   *measure.Context
 	rounds    *measure.Rounds
 	strategy  Strategy
 	scheduler *plan.Scheduler
 	writer    *writer
-	folder    *result.Folder
-	progress  Progress
-	judge     Judge
-	budget    time.Duration
 	began     time.Time
 
 	trials   []result.Trial
@@ -127,23 +120,15 @@ type runner struct {
 
 func newRunner(c Config) *runner {
 	r := &runner{
-		run: c.Run, folder: c.Folder, progress: c.Progress, judge: c.Judge, budget: c.Rules.Budget,
-		began: time.Now(), trials: c.Folder.Contents.Trials, failures: map[string]failures{}, open: -1,
+		Config: c, began: time.Now(), trials: c.Folder.Contents.Trials, failures: map[string]failures{}, open: -1,
 	}
-	r.run.Adaptive = c.Rules.MaxBuilds == 0
-	if r.run.Started.IsZero() {
-		r.run.Started = r.began
+	r.Run.Adaptive = c.Rules.MaxBuilds == 0
+	if r.Run.Started.IsZero() {
+		r.Run.Started = r.began
 	}
 	r.context = measure.NewContext(c.Config, c.Run)
-	r.rounds = measure.NewRounds(r.context, r.run.Started, c.Blocks)
-	switch {
-	case len(c.Changes) > 0:
-		r.strategy = states.New(r.context, r.rounds, c.Changer)
-	case c.Blocks:
-		r.strategy = blocks.New(r.context, r.rounds, func() time.Duration { return r.budget - r.elapsed() })
-	default:
-		r.strategy = sidebyside.New(r.context, r.rounds)
-	}
+	r.rounds = measure.NewRounds(r.context, r.Run.Started, c.Blocks)
+	r.strategy = r.newStrategy()
 	r.scheduler = plan.NewScheduler(c.Run.Cells, c.Rules, c.Costs)
 	r.scheduler.Resume(finishedBuilds(r.trials))
 	r.writer = startWriter(c.Folder)
@@ -166,7 +151,7 @@ func (r *runner) loop(ctx context.Context) error {
 		case plan.StepCollect:
 			err = r.collect(ctx, step)
 		case plan.StepEnd:
-			r.run.Ended = step.Ended
+			r.Run.Ended = step.Ended
 			return nil
 		}
 		if err != nil {
@@ -184,7 +169,7 @@ func (r *runner) shed() {
 	if len(shed.Cells) == r.left {
 		return
 	}
-	r.left, r.run.Cells = len(shed.Cells), shed.Mark(r.run.Cells)
+	r.left, r.Run.Cells = len(shed.Cells), shed.Mark(r.Run.Cells)
 }
 
 func (r *runner) build(ctx context.Context, step plan.Step) error {
@@ -226,7 +211,7 @@ func (r *runner) collect(ctx context.Context, step plan.Step) error {
 	if err != nil {
 		return fmt.Errorf("collecting build %d: %w", step.Build+1, err)
 	}
-	settled := r.judge.Settled(r.run, r.trials)
+	settled := r.Judge.Settled(r.Run, r.trials)
 	r.scheduler.Resolve(settled)
 	r.open = 0
 	for _, known := range settled {
@@ -270,7 +255,7 @@ func (r *runner) dropLost() {
 		return
 	}
 	r.lost = health.Losses()
-	for _, c := range r.run.Cells {
+	for _, c := range r.Run.Cells {
 		if health.GivenUp(endpoint.Key(c, measure.DemandOf(r.context.Workloads, c))) {
 			r.scheduler.Drop(c.ID)
 		}
@@ -278,9 +263,9 @@ func (r *runner) dropLost() {
 }
 
 func (r *runner) report(step plan.Step) {
-	r.progress.Update(Status{
+	r.Progress.Update(Status{
 		Build: step.Build + 1, Round: step.Round + 1, Rounds: step.Rounds, Cells: len(step.Cells),
-		Elapsed: r.elapsed(), Budget: r.budget, Open: r.open,
+		Elapsed: r.elapsed(), Budget: r.Rules.Budget, Open: r.open,
 	})
 }
 

@@ -82,7 +82,7 @@ func (willing) Capabilities() testbed.Capabilities {
 
 func (willing) Supports(context.Context, testbed.Spec) error { return nil }
 
-// Datagrams that IPVS would refuse are refused before they are measured: those of IPv6 that are larger than the path's MTU.
+// Datagrams that IPVS would refuse are refused before they are measured: under IPv6, what is larger than the path's MTU.
 func TestIPVSCutsNothing(t *testing.T) {
 	s := small([]string{"host", "vxlan"})
 	s.Workloads = []study.Workload{{Name: "udp-rr", Levels: study.Levels{Message: []unit.Bytes{1300, 1450, 3000}}}, {Name: "tcp-rr"}}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"netdelta/experiment/blocks"
+	"netdelta/experiment/sidebyside"
+	"netdelta/experiment/states"
 	"netdelta/result"
 )
 
@@ -22,4 +25,15 @@ type Strategy interface {
 	Collect(ctx context.Context) ([]result.Trial, error)
 	// Close removes everything that is up or under way.
 	Close() error
+}
+
+// newStrategy is the catalogue: a further strategy is a package and a case here.
+func (r *runner) newStrategy() Strategy {
+	switch {
+	case len(r.Changes) > 0:
+		return states.New(r.context, r.rounds, r.Changer)
+	case r.Blocks:
+		return blocks.New(r.context, r.rounds, func() time.Duration { return r.Rules.Budget - r.elapsed() })
+	}
+	return sidebyside.New(r.context, r.rounds)
 }

@@ -110,8 +110,8 @@ func (b *Beds) retry(ctx context.Context, s *Session) error {
 	return s.dial(ctx)
 }
 
-// Usable leaves out the cells of a group whose cluster was given up after it had started: the run's notes say so. Those of clusters
-// that never started fail and say why.
+// Usable leaves out the cells of a group whose cluster was given up after it had started: the run's notes say so. Cells of
+// clusters that never started fail and say why.
 func (b *Beds) Usable(g Group) []result.Cell {
 	bed := b.beds[b.key(g.GroupKey)]
 	return slices.DeleteFunc(slices.Clone(g.Cells), func(c result.Cell) bool {

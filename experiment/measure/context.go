@@ -118,7 +118,7 @@ type Group struct {
 	Cells []result.Cell
 }
 
-// GroupKey tells groups apart.
+// GroupKey identifies a group.
 type GroupKey struct {
 	Network string
 	control bool

@@ -11,7 +11,7 @@ import (
 	"netdelta/testbed"
 )
 
-// bondedBed is a testbed over bonds whose counters are those of a list.
+// bondedBed is a testbed over bonds whose counters come from a list.
 type bondedBed struct {
 	testbed.Observer
 	plan     network.Plan

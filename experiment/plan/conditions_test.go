@@ -61,7 +61,7 @@ func TestExpandNamesConditions(t *testing.T) {
 	}
 }
 
-// What comes to the same is one cell, however many levels mean nothing beside the others.
+// Equal combinations are one cell, however many levels have no effect in combination with the others.
 func TestExpandDropsWhatIsTheSame(t *testing.T) {
 	got := ids(study.ConditionLevels{
 		LinkCount: []int{1, 2}, BondMode: []string{"802.3ad", "active-backup"}, BondHash: []string{"layer2", "layer3+4"},

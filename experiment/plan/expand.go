@@ -15,7 +15,7 @@ import (
 const PathPod = "pod"
 
 // Expand returns every combination of the study's levels as cells, each once: workload by workload, and within a setting the
-// baseline, its twin, and then the other networks in the order of the study.
+// baseline, its A/A control, and then the other networks in the order of the study.
 func Expand(s *study.Study) []result.Cell {
 	var cells []result.Cell
 	known := map[result.Setting]bool{}

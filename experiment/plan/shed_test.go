@@ -81,7 +81,7 @@ func TestNothingIsGivenUpWithoutNeed(t *testing.T) {
 	}
 }
 
-// A run in blocks whose number nobody has asked for gives up loads as well, and what is spent once is no part of what a build
+// A run in blocks whose number the study leaves open gives up loads as well, and what is spent once is no part of what a build
 // costs.
 func TestBlocksGiveUpLoads(t *testing.T) {
 	for name, c := range map[string]struct {

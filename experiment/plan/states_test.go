@@ -37,7 +37,7 @@ func ofPart(t *testing.T, cells []result.Cell) string {
 		}
 	}
 	if roles[result.RoleBaseline] != 2 || roles[result.RoleTwin] != 2 {
-		t.Errorf("a build has the roles %v, and wants each placement's baseline and twin", roles)
+		t.Errorf("a build has the roles %v, and wants each placement's baseline and A/A control", roles)
 	}
 	return strings.Join(networks, "+")
 }
