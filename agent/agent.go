@@ -1,23 +1,18 @@
 package agent
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
-	"sync"
 	"time"
 
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/rpc"
 	"netdelta/workload"
 )
-
-// ErrGone is matched by the error of every call on an agent whose process has ended or was given up.
-var ErrGone = errors.New("agent is gone")
 
 // ErrHung is matched by the error of a burst that was not over when its deadline had passed: the network, or the other end,
 // has let nothing through for all that time.
@@ -26,11 +21,14 @@ var ErrHung = errors.New("burst hung")
 // hungError makes an error match ErrHung; its words say so already.
 type hungError struct{ error }
 
+// kindHung is how an agent says that the error is that of a burst whose deadline has passed.
+const kindHung = "hung"
+
 func (e *hungError) Is(target error) bool { return target == ErrHung }
 func (e *hungError) Unwrap() error        { return e.error }
 
-// errNoAnswer is matched by the error of a call that the agent did not answer in time.
-var errNoAnswer = errors.New("no answer")
+// Kind implements rpc.Kinder.
+func (e *hungError) Kind() (string, any) { return kindHung, nil }
 
 // Program is how to start the agent: the path of a binary that understands Subcommand, and what its environment needs.
 type Program struct {
@@ -43,15 +41,8 @@ type Program struct {
 
 // Agent is the controller's end of an agent in a pod. Its methods may be called by several goroutines.
 type Agent struct {
-	pod  testbed.Pod
-	proc testbed.Process
-
-	write sync.Mutex
-	mu    sync.Mutex
-	next  uint64
-	calls map[uint64]chan response
-	gone  error
-	done  chan struct{}
+	*rpc.Client
+	pod   testbed.Pod
 	local bool
 }
 
@@ -62,11 +53,10 @@ func Start(ctx context.Context, pod testbed.Pod, p Program) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the agent in pod %s: %w", pod.Name(), err)
 	}
-	a := &Agent{pod: pod, proc: proc, calls: map[uint64]chan response{}, done: make(chan struct{})}
-	go a.read()
-	hello, err := invoke[Hello](ctx, a, opHello, struct{}{}, greetDeadline)
-	if err == nil && hello.Version != Version {
-		err = fmt.Errorf("it speaks protocol %d, this is %d: use the same netdelta on both sides", hello.Version, Version)
+	a := &Agent{Client: rpc.NewClient("pod "+pod.Name(), proc), pod: pod}
+	hello, err := invoke[Hello](ctx, a, rpc.OpHello, nil, greetDeadline)
+	if err == nil {
+		err = hello.Check()
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("greeting the agent in pod %s: %w", pod.Name(), err), a.Close())
@@ -92,7 +82,7 @@ func runtimeEnv() []string {
 func (a *Agent) Pod() testbed.Pod { return a.pod }
 
 // PID is the number of the agent's process, on this machine if it is Local.
-func (a *Agent) PID() int { return a.proc.PID() }
+func (a *Agent) PID() int { return a.Process().PID() }
 
 // Local says whether PID is the number of the agent's own process on this machine, by which this program can read what the
 // kernel counts of it. An agent of another machine, or in a PID namespace of its own, is behind some other process.
@@ -126,10 +116,10 @@ const greetDeadline = time.Minute
 const dialDeadline = 15 * time.Second
 
 // Burst runs one burst of a client's session. The error of one that outlasts its deadline matches ErrHung; the session is
-// then of no more use, and if even the agent does not answer, neither is the agent (ErrGone).
+// then of no more use, and if even the agent does not answer, neither is the agent (rpc.ErrGone).
 func (a *Agent) Burst(ctx context.Context, session int, spec workload.BurstSpec) (workload.Burst, error) {
 	b, err := invoke[workload.Burst](ctx, a, opBurst, burstArgs{session, spec}, spec.Deadline+time.Second)
-	if errors.Is(err, errNoAnswer) {
+	if errors.Is(err, rpc.ErrNoAnswer) {
 		err = &hungError{err}
 	}
 	return b, err
@@ -157,147 +147,11 @@ func (a *Agent) Drop(ctx context.Context, session int) error {
 	return err
 }
 
-// Alive says whether the agent still takes calls.
-func (a *Agent) Alive() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.gone == nil
-}
-
-// Close ends the agent: it closes its standard input and, if it does not end by itself, kills it. How an agent ended that
-// was lost before is no news: the call that lost it has said so.
-func (a *Agent) Close() error {
-	lost := !a.Alive()
-	err := a.proc.Close()
-	<-a.done
-	if lost {
-		return nil
-	}
-	return err
-}
-
-// invoke sends one request and waits for its answer. An agent that does not answer in time is killed: its state is
-// unknown, and nothing that it would say later could be trusted.
+// invoke is rpc.Do. The error of a burst that hung matches ErrHung.
 func invoke[R any](ctx context.Context, a *Agent, op string, args any, deadline time.Duration) (R, error) {
-	var value R
-	ctx, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
-	answer, err := a.send(op, args)
-	if err != nil {
-		return value, err
+	value, err := rpc.Do[R](ctx, a.Client, op, args, deadline)
+	if there, ok := errors.AsType[*rpc.Error](err); ok && there.Kind == kindHung {
+		err = &hungError{err}
 	}
-	select {
-	case r, ok := <-answer:
-		if !ok {
-			return value, a.goneError()
-		}
-		if r.Error != "" {
-			err := fmt.Errorf("pod %s: %s", a.pod.Name(), r.Error)
-			if r.Hung {
-				err = &hungError{err}
-			}
-			return value, err
-		}
-		if err := json.Unmarshal(r.Value, &value); err != nil {
-			return value, fmt.Errorf("pod %s: decoding the answer to %s: %w", a.pod.Name(), op, err)
-		}
-		return value, nil
-	case <-ctx.Done():
-		cause := context.Cause(ctx)
-		if errors.Is(cause, context.DeadlineExceeded) {
-			cause = fmt.Errorf("%w to %q within %v", errNoAnswer, op, deadline)
-			a.giveUp(cause)
-		}
-		return value, fmt.Errorf("pod %s: %w%s", a.pod.Name(), cause, a.failureReason())
-	}
-}
-
-func (a *Agent) send(op string, args any) (<-chan response, error) {
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", op, err)
-	}
-	answer := make(chan response, 1)
-	a.mu.Lock()
-	if a.gone != nil {
-		a.mu.Unlock()
-		return nil, a.goneError()
-	}
-	a.next++
-	id := a.next
-	a.calls[id] = answer
-	a.mu.Unlock()
-
-	line, err := json.Marshal(request{ID: id, Op: op, Args: raw})
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", op, err)
-	}
-	a.write.Lock()
-	_, err = a.proc.Write(append(line, '\n'))
-	a.write.Unlock()
-	if err != nil {
-		a.giveUp(fmt.Errorf("sending %q: %w", op, err))
-		return nil, a.goneError()
-	}
-	return answer, nil
-}
-
-// read hands each answer to the call that waits for it, until the agent's output ends.
-func (a *Agent) read() {
-	defer close(a.done)
-	scanner := bufio.NewScanner(a.proc)
-	// Most answers are short, and there may be a thousand agents: the buffer grows where it must.
-	scanner.Buffer(make([]byte, 4<<10), 16<<20)
-	for scanner.Scan() {
-		var r response
-		if err := json.Unmarshal(scanner.Bytes(), &r); err != nil {
-			a.giveUp(fmt.Errorf("it wrote what is not an answer: %.80q", scanner.Text()))
-			break
-		}
-		a.mu.Lock()
-		answer := a.calls[r.ID]
-		delete(a.calls, r.ID)
-		a.mu.Unlock()
-		if answer != nil {
-			answer <- r
-		}
-	}
-	a.giveUp(errors.New("its process ended"))
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for id, answer := range a.calls {
-		delete(a.calls, id)
-		close(answer)
-	}
-}
-
-// giveUp marks the agent as gone, for the first reason given, and kills its process.
-func (a *Agent) giveUp(why error) {
-	a.mu.Lock()
-	first := a.gone == nil
-	if first {
-		a.gone = why
-	}
-	a.mu.Unlock()
-	if first {
-		// The process is being abandoned: whether it was already dead changes nothing for the caller.
-		_ = a.proc.Kill()
-	}
-}
-
-func (a *Agent) goneError() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if tail := a.proc.Stderr(); tail != "" {
-		return fmt.Errorf("%w: pod %s: %w%s; its last words: %s", ErrGone, a.pod.Name(), a.gone, a.failureReason(), tail)
-	}
-	return fmt.Errorf("%w: pod %s: %w%s", ErrGone, a.pod.Name(), a.gone, a.failureReason())
-}
-
-// failureReason is why the process was lost, to be added to an error, where its testbed can tell.
-func (a *Agent) failureReason() string {
-	if why := a.proc.FailureReason(); why != "" {
-		return ": " + why
-	}
-	return ""
+	return value, err
 }

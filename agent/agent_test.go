@@ -17,6 +17,7 @@ import (
 
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/rpc"
 	"netdelta/workload"
 )
 
@@ -223,7 +224,7 @@ func TestFaults(t *testing.T) {
 	})
 	t.Run("a burst that hangs", func(t *testing.T) {
 		a := start(t)
-		if _, err := a.Burst(t.Context(), dial(t, a, "overtime"), spec); !errors.Is(err, ErrHung) || errors.Is(err, ErrGone) {
+		if _, err := a.Burst(t.Context(), dial(t, a, "overtime"), spec); !errors.Is(err, ErrHung) || errors.Is(err, rpc.ErrGone) {
 			t.Errorf("got %v, want one that matches ErrHung alone", err)
 		}
 		if _, err := a.Burst(t.Context(), dial(t, a, "fails"), spec); err == nil || errors.Is(err, ErrHung) {
@@ -236,14 +237,14 @@ func TestFaults(t *testing.T) {
 		if !errors.Is(err, ErrHung) || !strings.Contains(err.Error(), `no answer to "burst"`) {
 			t.Errorf("got %v", err)
 		}
-		if _, err = a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.AddrPort{}, -1); !errors.Is(err, ErrGone) {
+		if _, err = a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.AddrPort{}, -1); !errors.Is(err, rpc.ErrGone) {
 			t.Errorf("a hung agent was used again: %v", err)
 		}
 	})
 	t.Run("death", func(t *testing.T) {
 		a := start(t)
 		_, err := a.Burst(t.Context(), dial(t, a, "dies"), workload.BurstSpec{Deadline: time.Minute})
-		if !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "out of luck") {
+		if !errors.Is(err, rpc.ErrGone) || !strings.Contains(err.Error(), "out of luck") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -307,7 +308,7 @@ func TestEndsWithItsInput(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _ = a.Burst(ctx, session, workload.BurstSpec{Deadline: time.Minute})
-	p := a.proc.(*localProcess)
+	p := a.Process().(*localProcess)
 	if err := p.WriteCloser.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,23 +1,19 @@
 package agent
 
 import (
-	"encoding/json"
 	"net/netip"
 	"time"
 
 	"netdelta/result"
+	"netdelta/testbed/rpc"
 	"netdelta/workload"
 )
-
-// Version is the protocol's version: controller and agent must agree on it.
-const Version = 5
 
 // Subcommand is the verb of the command line that serves the protocol.
 const Subcommand = "agent"
 
 // The operations.
 const (
-	opHello   = "hello"
 	opServe   = "serve"
 	opDial    = "dial"
 	opBurst   = "burst"
@@ -44,28 +40,10 @@ const (
 	opVolley = "volley"
 )
 
-// request is one line to the agent.
-type request struct {
-	ID   uint64          `json:"id"`
-	Op   string          `json:"op"`
-	Args json.RawMessage `json:"args,omitempty"`
-
-	read time.Duration // when the agent had it, by its own clock
-}
-
-// response is one line from the agent: the answer to the request of the same id.
-type response struct {
-	ID    uint64 `json:"id"`
-	Error string `json:"error,omitempty"`
-	// Hung says that the error is that of a burst whose deadline has passed.
-	Hung  bool            `json:"hung,omitempty"`
-	Value json.RawMessage `json:"value,omitempty"`
-}
-
 // Hello is how an agent introduces itself.
 type Hello struct {
-	Version int `json:"version"`
-	PID     int `json:"pid"`
+	rpc.Greeting
+	PID int `json:"pid"`
 	// Place is the machine, and what processes it shows, as in place.
 	Place string `json:"place"`
 }

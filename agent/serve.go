@@ -1,49 +1,24 @@
 package agent
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"netdelta/internal/machine"
+	"netdelta/testbed/rpc"
 	"netdelta/workload"
 )
 
-// Serve answers requests from in on out until in ends, which is not an error: the controller is gone or done. The
-// requests are carried out one after another in their order; the end of in is noticed even while one hangs, and Serve
-// then returns at once, for the caller to end the process.
+// Serve answers requests from in on out until in ends, as rpc.Serve does, also while one hangs.
 func Serve(in io.Reader, out io.Writer, workloads []workload.Workload) error {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &server{ctx: ctx, workloads: workloads, sessions: map[int]session{}, out: bufio.NewWriter(out)}
+	s := &server{ctx: ctx, workloads: workloads, sessions: map[int]session{}}
 	defer s.grips.release()
-	requests := make(chan request)
-	done := make(chan error, 1)
-	go func() { done <- s.loop(requests) }()
-
-	scanner := bufio.NewScanner(in)
-	scanner.Buffer(make([]byte, 64<<10), 1<<20)
-	for scanner.Scan() {
-		r := request{read: Now()}
-		if err := json.Unmarshal(scanner.Bytes(), &r); err != nil {
-			cancel()
-			return fmt.Errorf("reading a request: %w", err)
-		}
-		select {
-		case requests <- r:
-		case err := <-done:
-			cancel()
-			return err
-		}
-	}
-	cancel()
-	if err := scanner.Err(); err != nil {
-		return fmt.Errorf("reading requests: %w", err)
-	}
-	return nil
+	defer cancel()
+	return rpc.Serve(in, out, true, s.handle)
 }
 
 // session is what this agent holds open, one end of a workload or a target: exactly one of them is set.
@@ -70,78 +45,53 @@ type server struct {
 	next      int
 	burners   burners
 	grips     grips
-	out       *bufio.Writer
 }
 
-func (s *server) loop(requests <-chan request) error {
-	for r := range requests {
-		resp := response{ID: r.ID}
-		value, err := s.handle(r)
-		if err == nil {
-			resp.Value, err = json.Marshal(value)
-		}
-		if err != nil {
-			resp.Error, resp.Hung = err.Error(), (r.Op == opBurst || r.Op == opVolley) && errors.Is(err, context.DeadlineExceeded)
-		}
-		line, err := json.Marshal(resp)
-		if err != nil {
-			return fmt.Errorf("encoding the answer to %s: %w", r.Op, err)
-		}
-		if _, err := s.out.Write(append(line, '\n')); err != nil {
-			return fmt.Errorf("answering %s: %w", r.Op, err)
-		}
-		if err := s.out.Flush(); err != nil {
-			return fmt.Errorf("answering %s: %w", r.Op, err)
-		}
-	}
-	return nil
-}
-
-func (s *server) handle(r request) (any, error) {
+func (s *server) handle(r rpc.Request) (any, error) {
 	switch r.Op {
 	case opServe:
-		return call(r.Args, s.serve)
+		return rpc.Call(r, s.serve)
 	case opDial:
-		return call(r.Args, s.dial)
+		return rpc.Call(r, s.dial)
 	case opBurst:
-		return call(r.Args, s.burst)
+		return rpc.Call(r, s.burst)
 	case opCollect:
-		return call(r.Args, s.collect)
+		return rpc.Call(r, s.collect)
 	case opTotals:
-		return call(r.Args, s.totals)
+		return rpc.Call(r, s.totals)
 	case opThreads:
-		return call(r.Args, s.threads)
+		return rpc.Call(r, s.threads)
 	case opServeCluster:
-		return call(r.Args, s.serveCluster)
+		return rpc.Call(r, s.serveCluster)
 	case opDialCluster:
-		return call(r.Args, s.dialCluster)
+		return rpc.Call(r, s.dialCluster)
 	case opHealth:
-		return call(r.Args, s.health)
+		return rpc.Call(r, s.health)
 	case opRestart:
-		return call(r.Args, s.restart)
+		return rpc.Call(r, s.restart)
 	case opVolley:
-		return call(r.Args, s.volley)
+		return rpc.Call(r, s.volley)
 	case opHold:
-		return call(r.Args, s.hold)
+		return rpc.Call(r, s.hold)
 	case opDialTarget:
-		return call(r.Args, s.dialTarget)
+		return rpc.Call(r, s.dialTarget)
 	case opClear:
-		return call(r.Args, s.clear)
+		return rpc.Call(r, s.clear)
 	case opClose:
-		return call(r.Args, s.end)
+		return rpc.Call(r, s.end)
 	}
 	return s.handleHere(r)
 }
 
 // handleHere carries out what is about the agent and its machine, and no session.
-func (s *server) handleHere(r request) (any, error) {
+func (s *server) handleHere(r rpc.Request) (any, error) {
 	switch r.Op {
-	case opHello:
-		return Hello{Version: Version, PID: os.Getpid(), Place: place()}, nil
+	case rpc.OpHello:
+		return Hello{Greeting: rpc.Greet(), PID: os.Getpid(), Place: place()}, nil
 	case opClock:
-		return Reading{Received: r.read, Answered: Now()}, nil
+		return Reading{Received: r.Received, Answered: Now()}, nil
 	case opBurn:
-		return call(r.Args, func(b Burning) (struct{}, error) { return struct{}{}, s.burners.burn(b) })
+		return rpc.Call(r, func(b Burning) (struct{}, error) { return struct{}{}, s.burners.burn(b) })
 	case opRest:
 		s.burners.rest()
 		return struct{}{}, nil
@@ -150,16 +100,7 @@ func (s *server) handleHere(r request) (any, error) {
 	case opMachine:
 		return machine.Describe(machine.Version())
 	}
-	return nil, fmt.Errorf("unknown operation %q", r.Op)
-}
-
-// call decodes the arguments and carries out the operation.
-func call[A, R any](raw json.RawMessage, f func(A) (R, error)) (any, error) {
-	var args A
-	if err := json.Unmarshal(raw, &args); err != nil {
-		return nil, fmt.Errorf("decoding arguments: %w", err)
-	}
-	return f(args)
+	return nil, r.Unknown()
 }
 
 func (s *server) serve(a serveArgs) (int, error) {
@@ -196,12 +137,21 @@ func (s *server) dial(a dialArgs) (int, error) {
 	return s.add(session{client: c}), nil
 }
 
+// hung makes an error match ErrHung if it is that of a burst whose deadline has passed.
+func hung(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &hungError{err}
+	}
+	return err
+}
+
 func (s *server) burst(a burstArgs) (workload.Burst, error) {
 	c, err := s.client(a.Session)
 	if err != nil {
 		return workload.Burst{}, err
 	}
-	return c.Burst(a.Spec)
+	b, err := c.Burst(a.Spec)
+	return b, hung(err)
 }
 
 func (s *server) collect(a collectArgs) (workload.Totals, error) {

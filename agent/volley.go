@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/clock"
+	"netdelta/testbed/rpc"
 	"netdelta/workload"
 )
 
@@ -89,7 +90,7 @@ func offset(sent time.Duration, r Reading, received time.Duration) Offset {
 // instant is at most. An error that matches ErrHung is as that of Burst.
 func (a *Agent) Fire(ctx context.Context, session int, v Volley, wait time.Duration) (Shot, error) {
 	s, err := invoke[Shot](ctx, a, opVolley, volleyArgs{session, v.At, v.Spec}, wait+v.Spec.Deadline+late)
-	if errors.Is(err, errNoAnswer) {
+	if errors.Is(err, rpc.ErrNoAnswer) {
 		err = &hungError{err}
 	}
 	return s, err
@@ -116,7 +117,7 @@ func (s *server) volley(a volleyArgs) (Shot, error) {
 	}
 	b, err := c.Burst(a.Spec)
 	if err != nil {
-		return Shot{}, err
+		return Shot{}, hung(err)
 	}
 	began := Now() - time.Since(b.Start)
 	totals, err := c.Collect(false)

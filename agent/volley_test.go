@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netdelta/result"
+	"netdelta/testbed/rpc"
 	"netdelta/workload"
 )
 
@@ -77,7 +78,7 @@ func TestFireThatFails(t *testing.T) {
 	if _, err := a.Fire(t.Context(), server, v, time.Minute); err == nil {
 		t.Error("a server has fired")
 	}
-	if _, err := a.Fire(t.Context(), dial(t, a, "dies"), v, time.Minute); !errors.Is(err, ErrGone) {
+	if _, err := a.Fire(t.Context(), dial(t, a, "dies"), v, time.Minute); !errors.Is(err, rpc.ErrGone) {
 		t.Errorf("an agent that dies: %v", err)
 	}
 }

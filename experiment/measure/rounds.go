@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"netdelta/agent"
 	"netdelta/experiment/plan"
 	"netdelta/probe/pressure"
+	"netdelta/testbed/rpc"
 )
 
 // calibrationRounds is how many rounds at the start of a run set the thresholds of disturbance.
@@ -177,7 +177,7 @@ func (c *calibration) judge(load pressure.Load) string {
 // fail takes a session out of the build. If its agent is gone, so are all sessions that the agent served.
 func fail(sessions []*Session, s *Session, err error) {
 	s.Failed = err
-	if !errors.Is(err, agent.ErrGone) && s.client.Alive() && s.server.Alive() {
+	if !errors.Is(err, rpc.ErrGone) && s.client.Alive() && s.server.Alive() {
 		return
 	}
 	for _, o := range sessions {
@@ -203,12 +203,12 @@ func fail(sessions []*Session, s *Session, err error) {
 func explainLosses(ctx context.Context, sessions []*Session) {
 	var all sync.WaitGroup
 	for _, s := range sessions {
-		if s.Failed == nil || !s.remote || errors.Is(s.Failed, agent.ErrGone) {
+		if s.Failed == nil || !s.remote || errors.Is(s.Failed, rpc.ErrGone) {
 			continue
 		}
 		all.Go(func() {
 			for _, a := range s.agents() {
-				if _, err := a.Counters(ctx); errors.Is(err, agent.ErrGone) {
+				if _, err := a.Counters(ctx); errors.Is(err, rpc.ErrGone) {
 					s.Failed = fmt.Errorf("%w; %w", s.Failed, err)
 					return
 				}

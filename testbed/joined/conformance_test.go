@@ -103,7 +103,10 @@ func spaces(t *testing.T) *joined.Driver {
 		if _, err := pipes[n].Write([]byte{0}); err != nil {
 			t.Fatal(err)
 		}
-		nodes[n].Machine = remote.Connect(pipes[n])
+		var err error
+		if nodes[n].Machine, err = remote.Connect(t.Context(), pipes[n]); err != nil {
+			t.Fatal(err)
+		}
 		t.Cleanup(func() { _ = nodes[n].Machine.Close() })
 	}
 	return joined.NewDriver("joined", network.Catalogue(), nodes)

@@ -71,7 +71,9 @@ func boot(t *testing.T) *joined.Driver {
 		if err != nil {
 			t.Fatal(err)
 		}
-		nodes[n].Machine = remote.Connect(p)
+		if nodes[n].Machine, err = remote.Connect(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return joined.NewDriver("guests", network.Catalogue(), nodes)
 }

@@ -9,15 +9,14 @@ import (
 	"sync"
 
 	"netdelta/testbed"
-	"netdelta/testbed/vm/mux"
-	"netdelta/testbed/vm/wire"
+	"netdelta/testbed/rpc"
 )
 
 // process is a program that runs in a pod of another machine.
 type process struct {
 	part   *Part
 	what   string
-	stream *mux.Stream
+	stream *rpc.Stream
 	pid    int
 	out    *io.PipeReader
 
@@ -39,19 +38,19 @@ func (p *Part) Start(ctx context.Context, pod int, cmd testbed.Command) (testbed
 	if err := ctx.Err(); err != nil {
 		return fail(err)
 	}
-	stream, err := p.machine.open(request{Operation: opStart, Lab: p.lab, From: pod, To: pod, Command: &cmd})
+	stream, err := p.machine.conn.Begin(opStart, request{Lab: p.lab, From: pod, To: pod, Command: &cmd})
 	if err != nil {
 		return fail(err)
 	}
 	started := &process{part: p, what: fmt.Sprintf("%s in pod%d", cmd.Path, pod), stream: stream, done: make(chan struct{})}
-	kind, content, err := wire.Read(stream)
-	var s wire.Start
+	kind, content, err := rpc.ReadMessage(stream)
+	var s rpc.Start
 	switch {
 	case err != nil:
-	case kind == wire.Started:
+	case kind == rpc.Started:
 		err = json.Unmarshal(content, &s)
 	default:
-		var e wire.Exit
+		var e rpc.Exit
 		if err = json.Unmarshal(content, &e); err == nil {
 			err = errors.New(e.Error)
 		}
@@ -76,17 +75,17 @@ func (p *process) follow(into *io.PipeWriter) {
 
 func (p *process) messages(into io.Writer) error {
 	for {
-		kind, content, err := wire.Read(p.stream)
+		kind, content, err := rpc.ReadMessage(p.stream)
 		if err != nil {
 			return fmt.Errorf("%s: its machine is gone: %w", p.what, err)
 		}
 		switch kind {
-		case wire.Stdout:
+		case rpc.Stdout:
 			_, _ = into.Write(content) // who reads no more does not want to know
-		case wire.Stderr:
+		case rpc.Stderr:
 			p.stderr += string(content)
-		case wire.Exited:
-			var e wire.Exit
+		case rpc.Exited:
+			var e rpc.Exit
 			if err := json.Unmarshal(content, &e); err != nil {
 				return err
 			}
@@ -94,7 +93,7 @@ func (p *process) messages(into io.Writer) error {
 				return errors.New(e.Error)
 			}
 			return nil
-		case wire.Started, wire.Ready:
+		case rpc.Started, rpc.Ready:
 		}
 	}
 }
@@ -122,7 +121,7 @@ func (p *process) Kill() error {
 		return nil
 	default:
 	}
-	_, err := p.part.ask(context.Background(), request{Operation: opKill, Process: p.pid})
+	_, err := p.part.ask(context.Background(), opKill, request{Process: p.pid})
 	return err
 }
 

@@ -3,58 +3,53 @@ package remote
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
+	"netdelta/testbed/rpc"
 	"netdelta/unit"
 )
 
 // Verb is the argument with which the program serves.
 const Verb = "node"
 
-// operation says what is asked.
-type operation string
-
+// The operations.
 const (
-	opSupports operation = "supports"
-	opOpen     operation = "open"
-	opClose    operation = "close"
-	opSwap     operation = "swap"
-	opLinks    operation = "links"
-	opSysctls  operation = "sysctls"
-	opCounters operation = "counters"
-	opStacks   operation = "stacks"
-	opTap      operation = "tap"
-	opPackets  operation = "packets"
-	opUntap    operation = "untap"
-	opFit      operation = "fit"
-	opStart    operation = "start"
-	opKill     operation = "kill"
+	opSupports = "supports"
+	opOpen     = "open"
+	opClose    = "close"
+	opSwap     = "swap"
+	opLinks    = "links"
+	opSysctls  = "sysctls"
+	opCounters = "counters"
+	opStacks   = "stacks"
+	opTap      = "tap"
+	opPackets  = "packets"
+	opUntap    = "untap"
+	opFit      = "fit"
+	opStart    = "start" // messages of the process come back
+	opKill     = "kill"
 )
 
-// request is the header of a stream. What an operation does not need is zero.
+// request is what an operation is about. What it does not need is zero.
 type request struct {
-	Operation operation        `json:"operation"`
-	Lab       int              `json:"lab,omitempty"`
-	Spec      testbed.Spec     `json:"spec"`
-	Part      lab.Part         `json:"part"`
-	Network   string           `json:"network,omitempty"`
-	Spaces    []network.Space  `json:"spaces,omitempty"`
-	Tap       int              `json:"tap,omitempty"`
-	From      int              `json:"from,omitempty"`
-	To        int              `json:"to,omitempty"`
-	Size      unit.Bytes       `json:"size,omitempty"`
-	Command   *testbed.Command `json:"command,omitempty"`
-	Process   int              `json:"process,omitempty"`
+	Lab     int              `json:"lab,omitempty"`
+	Spec    testbed.Spec     `json:"spec"`
+	Part    lab.Part         `json:"part"`
+	Network string           `json:"network,omitempty"`
+	Spaces  []network.Space  `json:"spaces,omitempty"`
+	Tap     int              `json:"tap,omitempty"`
+	From    int              `json:"from,omitempty"`
+	To      int              `json:"to,omitempty"`
+	Size    unit.Bytes       `json:"size,omitempty"`
+	Command *testbed.Command `json:"command,omitempty"`
+	Process int              `json:"process,omitempty"`
 }
 
 // answer is what comes back for each operation but start.
 type answer struct {
-	Error    *failure          `json:"error,omitempty"`
 	Lab      int               `json:"lab,omitempty"`
 	Tap      int               `json:"tap,omitempty"`
 	Links    []result.Link     `json:"links,omitempty"`
@@ -76,50 +71,67 @@ type stacked struct {
 	Stack testbed.Stack `json:"stack"`
 }
 
-// failure is an error on its way. Those that callers tell from others keep their type.
-type failure struct {
-	Text        string                    `json:"text"`
-	Unsupported *testbed.UnsupportedError `json:"unsupported,omitempty"`
-	TooLarge    *testbed.TooLargeError    `json:"too_large,omitempty"`
-	NotPossible *network.NotPossibleError `json:"not_possible,omitempty"`
-	Denied      *denial                   `json:"denied,omitempty"`
-}
+// Kinds of errors that callers tell from others: they keep their type on the way.
+const (
+	kindUnsupported = "unsupported"
+	kindTooLarge    = "too-large"
+	kindNotPossible = "not-possible"
+	kindDenied      = "denied"
+)
+
+// typed is an error of such a type, or of none, on its way.
+type typed struct{ error }
 
 // denial is a testbed.PermissionError without the error that it wraps.
 type denial struct{ Doing, Need, Mend, Why string }
 
-func failureOf(err error) *failure {
-	if err == nil {
-		return nil
+// Kind implements rpc.Kinder.
+func (t typed) Kind() (string, any) {
+	if e, ok := errors.AsType[*testbed.UnsupportedError](t.error); ok {
+		return kindUnsupported, e
 	}
-	f := &failure{Text: err.Error()}
-	_ = errors.As(err, &f.Unsupported)
-	_ = errors.As(err, &f.TooLarge)
-	_ = errors.As(err, &f.NotPossible)
-	var denied *testbed.PermissionError
-	if errors.As(err, &denied) {
-		f.Denied = &denial{denied.Doing, denied.Need, denied.Mend, denied.Err.Error()}
+	if e, ok := errors.AsType[*testbed.TooLargeError](t.error); ok {
+		return kindTooLarge, e
 	}
-	return f
+	if e, ok := errors.AsType[*network.NotPossibleError](t.error); ok {
+		return kindNotPossible, e
+	}
+	if e, ok := errors.AsType[*testbed.PermissionError](t.error); ok {
+		return kindDenied, denial{e.Doing, e.Need, e.Mend, e.Err.Error()}
+	}
+	return "", nil
 }
 
-// error is the error again: it reads as it did, and matches what it matched.
-func (f *failure) error() error {
-	if f == nil {
-		return nil
+// far makes of an error of another machine one that reads as it did, and matches what it matched.
+func far(err error) error {
+	there, ok := errors.AsType[*rpc.Error](err)
+	if !ok {
+		return err
 	}
 	var cause error
-	switch {
-	case f.Unsupported != nil:
-		cause = f.Unsupported
-	case f.TooLarge != nil:
-		cause = f.TooLarge
-	case f.NotPossible != nil:
-		cause = f.NotPossible
-	case f.Denied != nil:
-		cause = &testbed.PermissionError{Doing: f.Denied.Doing, Need: f.Denied.Need, Mend: f.Denied.Mend, Err: errors.New(f.Denied.Why)}
+	switch there.Kind {
+	case kindUnsupported:
+		cause = detail[testbed.UnsupportedError](there)
+	case kindTooLarge:
+		cause = detail[testbed.TooLargeError](there)
+	case kindNotPossible:
+		cause = detail[network.NotPossibleError](there)
+	case kindDenied:
+		var d denial
+		_ = json.Unmarshal(there.Detail, &d) // see detail
+		cause = &testbed.PermissionError{Doing: d.Doing, Need: d.Need, Mend: d.Mend, Err: errors.New(d.Why)}
 	}
-	return &Error{Text: f.Text, Cause: cause}
+	return &Error{Text: there.Text, Cause: cause}
+}
+
+// detail is an error of a type. The other end has the same types, as the greeting has shown.
+func detail[T any, P interface {
+	*T
+	error
+}](from *rpc.Error) error {
+	e := P(new(T))
+	_ = json.Unmarshal(from.Detail, e)
+	return e
 }
 
 // Error is what went wrong on another machine.
@@ -133,14 +145,3 @@ func (e *Error) Error() string { return e.Text }
 
 // Unwrap makes errors.As find what the error was on its machine.
 func (e *Error) Unwrap() error { return e.Cause }
-
-// answerMost bounds an answer: a list of packets is the longest.
-const answerMost = 256 << 20
-
-func readAnswer(from io.Reader) (answer, error) {
-	var a answer
-	if err := json.NewDecoder(io.LimitReader(from, answerMost)).Decode(&a); err != nil {
-		return a, fmt.Errorf("read the machine's answer: %w", err)
-	}
-	return a, a.Error.error()
-}

@@ -12,8 +12,7 @@ import (
 	"netdelta/network"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
-	"netdelta/testbed/vm/mux"
-	"netdelta/testbed/vm/wire"
+	"netdelta/testbed/rpc"
 )
 
 // server is what one caller has open here.
@@ -41,47 +40,38 @@ func Serve(ctx context.Context, rwc io.ReadWriteCloser, networks []network.Netwo
 	for _, f := range found {
 		s.cards[f.HardwareAddr.String()] = f.Name
 	}
-	conn := mux.New(rwc, false)
+	conn := rpc.NewConn(rwc, false)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	var under sync.WaitGroup
-	for {
-		stream, err := conn.Accept()
+	return conn.Serve(func(stream *rpc.Stream, r rpc.Request) {
+		if r.Op == opStart {
+			w := rpc.NewWriter(stream)
+			_ = w.JSON(rpc.Exited, s.process(ctx, r, stream, w)) // the caller learns by the end of the stream what it could not be told
+			return
+		}
+		value, err := s.answer(ctx, r)
 		if err != nil {
-			break // the caller has gone
+			err = typed{err}
 		}
-		under.Go(func() { s.serve(ctx, stream) })
-	}
-	var failed error
-	for _, l := range s.labs {
-		failed = errors.Join(failed, l.Close())
-	}
-	under.Wait()
-	return failed
+		stream.Answer(r, value, err)
+	}, func() (err error) {
+		for _, l := range s.labs {
+			err = errors.Join(err, l.Close())
+		}
+		return err
+	})
 }
 
-func (s *server) serve(ctx context.Context, stream *mux.Stream) {
-	var r request
-	err := json.Unmarshal(stream.Header(), &r)
-	if err == nil && r.Operation == opStart {
-		s.start(ctx, r, stream)
-	} else {
-		var a answer
-		if err == nil {
-			a, err = s.answer(ctx, r)
-		}
-		a.Error = failureOf(err)
-		// The caller learns by the end of the stream what it could not be told.
-		_ = json.NewEncoder(stream).Encode(a)
+func (s *server) answer(ctx context.Context, r rpc.Request) (any, error) {
+	if r.Op == rpc.OpHello {
+		return rpc.Greet(), nil
 	}
-	_ = stream.CloseWrite()
-	_, _ = io.Copy(io.Discard, stream)
-	_ = stream.Close()
+	return rpc.Call(r, func(args request) (answer, error) { return s.carryOut(ctx, r, args) })
 }
 
-// answer carries out one operation.
-func (s *server) answer(ctx context.Context, r request) (answer, error) {
-	switch r.Operation {
+// carryOut carries out one operation.
+func (s *server) carryOut(ctx context.Context, asked rpc.Request, r request) (answer, error) {
+	switch asked.Op {
 	case opSupports:
 		return answer{}, s.driver.Supports(ctx, r.Spec)
 	case opOpen:
@@ -95,7 +85,7 @@ func (s *server) answer(ctx context.Context, r request) (answer, error) {
 		}
 		return answer{}, p.Kill()
 	case opPackets, opUntap:
-		return s.tapped(r)
+		return s.tapped(asked.Op, r)
 	}
 	s.mu.Lock()
 	l := s.labs[r.Lab]
@@ -103,7 +93,7 @@ func (s *server) answer(ctx context.Context, r request) (answer, error) {
 	if l == nil {
 		return answer{}, lab.ErrClosed
 	}
-	return s.of(ctx, l, r)
+	return s.of(ctx, l, asked, r)
 }
 
 func (s *server) open(ctx context.Context, r request) (answer, error) {
@@ -124,8 +114,8 @@ func (s *server) open(ctx context.Context, r request) (answer, error) {
 }
 
 // of carries out an operation on a lab.
-func (s *server) of(ctx context.Context, l *lab.Testbed, r request) (a answer, err error) {
-	switch r.Operation {
+func (s *server) of(ctx context.Context, l *lab.Testbed, asked rpc.Request, r request) (a answer, err error) {
+	switch asked.Op {
 	case opClose:
 		s.mu.Lock()
 		delete(s.labs, r.Lab)
@@ -166,7 +156,7 @@ func (s *server) of(ctx context.Context, l *lab.Testbed, r request) (a answer, e
 		}
 		return a, l.Fit(ctx, from, to, r.Size)
 	default:
-		err = fmt.Errorf("there is no operation %q: use the same netdelta on both sides", r.Operation)
+		err = asked.Unknown()
 	}
 	return a, err
 }
@@ -179,32 +169,30 @@ func pair(l *lab.Testbed, r request) (from, to testbed.Pod, err error) {
 	return pods[r.From], pods[r.To], nil
 }
 
-func (s *server) tapped(r request) (a answer, err error) {
+func (s *server) tapped(op string, r request) (a answer, err error) {
 	s.mu.Lock()
 	t := s.taps[r.Tap]
-	if r.Operation == opUntap {
+	if op == opUntap {
 		delete(s.taps, r.Tap)
 	}
 	s.mu.Unlock()
 	switch {
 	case t == nil:
 		return a, errors.New("the tap is closed")
-	case r.Operation == opUntap:
+	case op == opUntap:
 		return a, t.Close()
 	}
 	a.Packets, a.Missed, err = t.Packets()
 	return a, err
 }
 
-// start starts a process in a pod and stays with it to its end.
-func (s *server) start(ctx context.Context, r request, stream *mux.Stream) {
-	w := wire.NewWriter(stream)
-	exit := s.process(ctx, r, stream, w)
-	_ = w.JSON(wire.Exited, exit) // see serve
-}
-
-func (s *server) process(ctx context.Context, r request, stream *mux.Stream, w *wire.Writer) wire.Exit {
-	failed := func(err error) wire.Exit { return wire.Exit{Status: -1, Error: err.Error()} }
+// process starts a process in a pod and stays with it to its end.
+func (s *server) process(ctx context.Context, asked rpc.Request, stream *rpc.Stream, w *rpc.Writer) rpc.Exit {
+	failed := func(err error) rpc.Exit { return rpc.Exit{Status: -1, Error: err.Error()} }
+	var r request
+	if err := json.Unmarshal(asked.Args, &r); err != nil {
+		return failed(err)
+	}
 	s.mu.Lock()
 	l := s.labs[r.Lab]
 	s.mu.Unlock()
@@ -222,7 +210,7 @@ func (s *server) process(ctx context.Context, r request, stream *mux.Stream, w *
 	s.mu.Lock()
 	s.processes[p.PID()] = p
 	s.mu.Unlock()
-	_ = w.JSON(wire.Started, wire.Start{PID: p.PID()})
+	_ = w.JSON(rpc.Started, rpc.Start{PID: p.PID()})
 	go func() {
 		if _, err := io.Copy(p, stream); err != nil {
 			_, _ = io.Copy(io.Discard, stream) // it reads no more
@@ -233,24 +221,14 @@ func (s *server) process(ctx context.Context, r request, stream *mux.Stream, w *
 		<-stream.Left()
 		_ = p.Kill() // it may have ended
 	}()
-	_, _ = io.Copy(output{w}, p) // to its end, however it comes
+	_, _ = io.Copy(rpc.Output{To: w, Kind: rpc.Stdout}, p) // to its end, however it comes
 	err = p.Wait()
 	s.mu.Lock()
 	delete(s.processes, p.PID())
 	s.mu.Unlock()
-	_ = w.Bytes(wire.Stderr, []byte(p.Stderr()))
+	_ = w.Bytes(rpc.Stderr, []byte(p.Stderr()))
 	if err != nil {
 		return failed(err)
 	}
-	return wire.Exit{}
-}
-
-// output sends what a process writes.
-type output struct{ w *wire.Writer }
-
-func (o output) Write(b []byte) (int, error) {
-	if err := o.w.Bytes(wire.Stdout, b); err != nil {
-		return 0, err
-	}
-	return len(b), nil
+	return rpc.Exit{}
 }

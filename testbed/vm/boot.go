@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/testbed/rpc"
 	"netdelta/testbed/vm/image"
-	"netdelta/testbed/vm/mux"
 	"netdelta/testbed/vm/wire"
 )
 
@@ -30,7 +30,7 @@ type Guest struct {
 
 	console *console
 	channel *os.File
-	conn    *mux.Conn
+	conn    *rpc.Conn
 	qemu    *os.Process
 
 	done  chan struct{} // closed when QEMU has ended
@@ -179,8 +179,8 @@ func pairs(n int) (ours, theirs []*os.File, err error) {
 // greet waits until the guest says hello.
 func (g *Guest) greet(ctx context.Context) error {
 	began := time.Now()
-	g.conn = mux.New(g.channel, true)
-	hello := make(chan *mux.Stream, 1)
+	g.conn = rpc.NewConn(g.channel, true)
+	hello := make(chan *rpc.Stream, 1)
 	go func() {
 		if s, err := g.conn.Accept(); err == nil {
 			hello <- s
@@ -191,6 +191,9 @@ func (g *Guest) greet(ctx context.Context) error {
 		g.Ready = Effort{time.Since(began), g.CPUTime()}
 		if err := json.Unmarshal(s.Header(), &g.Hello); err != nil {
 			return fmt.Errorf("understand the guest's greeting: %w", err)
+		}
+		if err := g.Hello.Check(); err != nil {
+			return fmt.Errorf("greet the guest: %w", err)
 		}
 		return s.Close()
 	case <-g.done:
@@ -251,7 +254,7 @@ func (g *Guest) Close() error {
 
 // RunScript boots a guest that runs the machine's script, and hands its output to each as it comes: the index of the program, and
 // the message. It returns how each program that ran has ended. The error is a *BootError where the guest ended too early.
-func RunScript(ctx context.Context, i image.Image, m Machine, each func(program int, kind wire.Kind, content []byte)) ([]wire.Exit, error) {
+func RunScript(ctx context.Context, i image.Image, m Machine, each func(program int, kind rpc.MessageKind, content []byte)) ([]rpc.Exit, error) {
 	if len(m.Script) == 0 {
 		return nil, &InvalidError{"there is no script to run"}
 	}
@@ -275,18 +278,18 @@ func RunScript(ctx context.Context, i image.Image, m Machine, each func(program 
 	return exits, errors.Join(err, g.Close())
 }
 
-func (g *Guest) follow(each func(program int, kind wire.Kind, content []byte)) ([]wire.Exit, error) {
-	var exits []wire.Exit
+func (g *Guest) follow(each func(program int, kind rpc.MessageKind, content []byte)) ([]rpc.Exit, error) {
+	var exits []rpc.Exit
 	for {
-		kind, content, err := wire.Read(g.channel)
+		kind, content, err := rpc.ReadMessage(g.channel)
 		if err != nil {
 			return exits, err
 		}
-		if kind != wire.Exited {
+		if kind != rpc.Exited {
 			each(len(exits), kind, content)
 			continue
 		}
-		var e wire.Exit
+		var e rpc.Exit
 		if err := json.Unmarshal(content, &e); err != nil {
 			return exits, err
 		}

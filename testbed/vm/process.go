@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/testbed"
-	"netdelta/testbed/vm/mux"
+	"netdelta/testbed/rpc"
 	"netdelta/testbed/vm/wire"
 )
 
@@ -41,14 +41,14 @@ type Command struct {
 type Process struct {
 	guest  *Guest
 	what   string
-	stream *mux.Stream
+	stream *rpc.Stream
 	pid    int
 	stdout io.Writer
 	reader *io.PipeReader
 	stderr ending
 
 	done chan struct{} // closed when it has ended
-	exit wire.Exit     // set before done is closed
+	exit rpc.Exit      // set before done is closed
 	err  error         // likewise: why that is not known
 
 	close    sync.Once
@@ -59,7 +59,7 @@ var _ testbed.Process = (*Process)(nil)
 
 // Exec starts a program in the guest. It is killed when ctx ends.
 func (g *Guest) Exec(ctx context.Context, c Command) (*Process, error) {
-	s, err := g.request(wire.Request{Exec: &wire.Command{Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir}})
+	s, err := g.request(wire.OpExec, wire.Command{Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir})
 	if err != nil {
 		return nil, fmt.Errorf("start %s in the guest: %w", c.Path, err)
 	}
@@ -91,12 +91,8 @@ func (p *Process) startFailure() error {
 	return errors.New(p.exit.Error)
 }
 
-func (g *Guest) request(r wire.Request) (*mux.Stream, error) {
-	header, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	s, err := g.conn.Open(header)
+func (g *Guest) request(op string, args any) (*rpc.Stream, error) {
+	s, err := g.conn.Begin(op, args)
 	if err != nil {
 		return nil, g.gone(err)
 	}
@@ -105,7 +101,7 @@ func (g *Guest) request(r wire.Request) (*mux.Stream, error) {
 
 // gone explains why the channel broke off.
 func (g *Guest) gone(err error) error {
-	if errors.Is(err, mux.ErrClosed) {
+	if errors.Is(err, rpc.ErrClosed) {
 		return fmt.Errorf("the guest is closed: %w", err)
 	}
 	select {
@@ -130,7 +126,7 @@ func (p *Process) follow(started chan<- struct{}, into *io.PipeWriter, stderr io
 
 func (p *Process) messages(started chan<- struct{}, stderr io.Writer) error {
 	for {
-		kind, content, err := wire.Read(p.stream)
+		kind, content, err := rpc.ReadMessage(p.stream)
 		if err != nil {
 			if broken := p.guest.conn.Err(); broken != nil {
 				return p.guest.gone(broken)
@@ -138,23 +134,23 @@ func (p *Process) messages(started chan<- struct{}, stderr io.Writer) error {
 			return fmt.Errorf("%s: its output broke off: %w", p.what, err)
 		}
 		switch kind {
-		case wire.Started:
-			var s wire.Start
+		case rpc.Started:
+			var s rpc.Start
 			if err := json.Unmarshal(content, &s); err != nil {
 				return err
 			}
 			p.pid = s.PID
 			close(started)
-		case wire.Stdout:
+		case rpc.Stdout:
 			_, _ = p.stdout.Write(content) // who reads no more does not want to know
-		case wire.Stderr:
+		case rpc.Stderr:
 			_, _ = p.stderr.Write(content)
 			if stderr != nil {
 				_, _ = stderr.Write(content)
 			}
-		case wire.Exited:
+		case rpc.Exited:
 			return json.Unmarshal(content, &p.exit)
-		case wire.Ready:
+		case rpc.Ready:
 		}
 	}
 }
@@ -184,7 +180,7 @@ func (p *Process) FailureReason() string { return "" }
 
 // Signal sends a signal to the program and those that it started.
 func (p *Process) Signal(number unix.Signal) error {
-	err := p.guest.simple(wire.Request{Signal: &wire.Signal{PID: p.pid, Number: int(number)}}, nil, nil)
+	err := p.guest.simple(wire.OpSignal, wire.Signal{PID: p.pid, Number: int(number)}, nil, nil)
 	if err != nil {
 		return fmt.Errorf("send %v to %s: %w", number, p.what, err)
 	}
@@ -223,7 +219,7 @@ func (p *Process) Close() error {
 		}
 		<-p.done
 		// A guest that has ended has ended its programs too.
-		if p.guest.conn.Err() == nil && !errors.Is(err, mux.ErrClosed) {
+		if p.guest.conn.Err() == nil && !errors.Is(err, rpc.ErrClosed) {
 			p.closeErr = err
 		}
 	})
@@ -233,7 +229,7 @@ func (p *Process) Close() error {
 // ExitError says that a program in a guest failed.
 type ExitError struct {
 	What   string
-	Exit   wire.Exit
+	Exit   rpc.Exit
 	Stderr string
 }
 
@@ -258,7 +254,7 @@ func (p *Process) Wait() error {
 	if p.err != nil {
 		return p.err
 	}
-	if p.exit != (wire.Exit{}) {
+	if p.exit != (rpc.Exit{}) {
 		return &ExitError{p.what, p.exit, p.Stderr()}
 	}
 	return nil
@@ -266,7 +262,7 @@ func (p *Process) Wait() error {
 
 // Put writes a file of the guest.
 func (g *Guest) Put(path string, mode fs.FileMode, from io.Reader) error {
-	if err := g.simple(wire.Request{Put: &wire.File{Path: path, Mode: mode}}, from, nil); err != nil {
+	if err := g.simple(wire.OpPut, wire.File{Path: path, Mode: mode}, from, nil); err != nil {
 		return fmt.Errorf("write %s in the guest: %w", path, err)
 	}
 	return nil
@@ -274,21 +270,21 @@ func (g *Guest) Put(path string, mode fs.FileMode, from io.Reader) error {
 
 // Get reads a file of the guest.
 func (g *Guest) Get(path string, to io.Writer) error {
-	if err := g.simple(wire.Request{Get: &wire.File{Path: path}}, nil, to); err != nil {
+	if err := g.simple(wire.OpGet, wire.File{Path: path}, nil, to); err != nil {
 		return fmt.Errorf("read %s of the guest: %w", path, err)
 	}
 	return nil
 }
 
 // simple makes a request that is answered by output and an end.
-func (g *Guest) simple(r wire.Request, from io.Reader, to io.Writer) (err error) {
-	s, err := g.request(r)
+func (g *Guest) simple(op string, args any, from io.Reader, to io.Writer) (err error) {
+	s, err := g.request(op, args)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if from != nil {
-		if _, err := io.Copy(s, from); err != nil && !errors.Is(err, mux.ErrDropped) {
+		if _, err := io.Copy(s, from); err != nil && !errors.Is(err, rpc.ErrDropped) {
 			return err
 		}
 	}
@@ -296,17 +292,17 @@ func (g *Guest) simple(r wire.Request, from io.Reader, to io.Writer) (err error)
 		return err
 	}
 	for {
-		kind, content, err := wire.Read(s)
+		kind, content, err := rpc.ReadMessage(s)
 		if err != nil {
 			return err
 		}
 		switch kind {
-		case wire.Stdout:
+		case rpc.Stdout:
 			if _, err := to.Write(content); err != nil {
 				return err
 			}
-		case wire.Exited:
-			var e wire.Exit
+		case rpc.Exited:
+			var e rpc.Exit
 			if err := json.Unmarshal(content, &e); err != nil {
 				return err
 			}
@@ -317,7 +313,7 @@ func (g *Guest) simple(r wire.Request, from io.Reader, to io.Writer) (err error)
 				return errors.New(e.Error)
 			}
 			return nil
-		case wire.Started, wire.Stderr, wire.Ready:
+		case rpc.Started, rpc.Stderr, rpc.Ready:
 		}
 	}
 }

@@ -9,25 +9,18 @@ import (
 // Verb is the argument with which the program serves.
 const Verb = "look"
 
-// version is the protocol's: both ends must agree on it.
-const version = 1
-
-// operation says what is asked.
-type operation string
-
+// The operations.
 const (
-	opHello    operation = "hello"
-	opDescribe operation = "describe"
-	opCount    operation = "count"
-	opBegin    operation = "begin"
-	opEnd      operation = "end"
-	opDrop     operation = "drop"
+	opDescribe = "describe"
+	opCount    = "count"
+	opBegin    = "begin"
+	opEnd      = "end"
+	opDrop     = "drop"
 )
 
-// request is one line to the agent. What an operation does not need is zero.
+// request is what an operation is about. What it does not need is zero.
 type request struct {
-	Operation operation `json:"operation"`
-	Watch     int       `json:"watch,omitempty"`
+	Watch int `json:"watch,omitempty"`
 	// Addresses are those of which each sampled packet must have two.
 	Addresses []netip.Addr `json:"addresses,omitempty"`
 	// To are those whose routes are asked for, and Port is that of the server whose peers are.
@@ -35,10 +28,8 @@ type request struct {
 	Port uint16       `json:"port,omitempty"`
 }
 
-// answer is one line from the agent, in the order of the requests.
+// answer is what comes of it.
 type answer struct {
-	Error      string                      `json:"error,omitempty"`
-	Version    int                         `json:"version,omitempty"`
 	Watch      int                         `json:"watch,omitempty"`
 	Interfaces []testbed.Interface         `json:"interfaces,omitempty"`
 	Counters   map[string]testbed.Counters `json:"counters,omitempty"`

@@ -1,8 +1,6 @@
 package nodeagent
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +8,11 @@ import (
 
 	"netdelta/testbed"
 	"netdelta/testbed/lookout"
+	"netdelta/testbed/rpc"
 )
 
 // Limits of what is read and answered.
 const (
-	requestMost = 1 << 20
 	// packetsMost is how many packets one watch keeps; what is more was missed.
 	packetsMost = 8192
 	// addressesMost is how many addresses packets are held against.
@@ -34,59 +32,38 @@ func Serve(in io.Reader, out io.Writer) (err error) {
 	if s.gauge, err = lookout.NewGauge(); err != nil {
 		return err
 	}
-	defer func() {
-		for _, w := range s.watches {
-			err = errors.Join(err, w.stop())
+	err = rpc.Serve(in, out, false, func(r rpc.Request) (any, error) {
+		if r.Op == rpc.OpHello {
+			return rpc.Greet(), nil
 		}
-		err = errors.Join(err, s.gauge.Close())
-	}()
-	answers := bufio.NewWriter(out)
-	scanner := bufio.NewScanner(in)
-	scanner.Buffer(make([]byte, 4<<10), requestMost)
-	for scanner.Scan() {
-		var r request
-		if err := json.Unmarshal(scanner.Bytes(), &r); err != nil {
-			return fmt.Errorf("read a request: %w", err)
-		}
-		a, err := s.answer(r)
-		if err != nil {
-			a.Error = err.Error()
-		}
-		if err := json.NewEncoder(answers).Encode(a); err != nil {
-			return fmt.Errorf("answer %s: %w", r.Operation, err)
-		}
-		if err := answers.Flush(); err != nil {
-			return fmt.Errorf("answer %s: %w", r.Operation, err)
-		}
+		return rpc.Call(r, func(args request) (a answer, err error) { return a, s.answer(r, args, &a) })
+	})
+	for _, w := range s.watches {
+		err = errors.Join(err, w.stop())
 	}
-	if err := scanner.Err(); err != nil {
-		return fmt.Errorf("read requests: %w", err)
-	}
-	return nil
+	return errors.Join(err, s.gauge.Close())
 }
 
 // answer carries out one operation.
-func (s *server) answer(r request) (a answer, err error) {
-	switch r.Operation {
-	case opHello:
-		a.Version = version
+func (s *server) answer(r rpc.Request, args request, a *answer) (err error) {
+	switch r.Op {
 	case opDescribe:
 		a.Interfaces, err = lookout.Interfaces()
 	case opCount:
-		err = s.count(&a)
+		err = s.count(a)
 	case opBegin:
-		err = s.begin(r, &a)
+		err = s.begin(args, a)
 	case opEnd:
-		err = s.end(r, &a)
+		err = s.end(args, a)
 	case opDrop:
-		if w := s.watches[r.Watch]; w != nil {
-			delete(s.watches, r.Watch)
+		if w := s.watches[args.Watch]; w != nil {
+			delete(s.watches, args.Watch)
 			err = w.stop()
 		}
 	default:
-		err = fmt.Errorf("there is no operation %q: use the same netdelta on both sides", r.Operation)
+		err = r.Unknown()
 	}
-	return a, err
+	return err
 }
 
 // count reads the counters.

@@ -10,41 +10,46 @@ import (
 
 	"netdelta/internal/leak"
 	"netdelta/testbed/lookout"
+	"netdelta/testbed/rpc"
 )
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
 
 // said is what an agent answers to lines.
-func said(t testing.TB, lines ...string) []answer {
+func said(t testing.TB, lines ...string) (all []answer, failed []string) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := Serve(strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
 		t.Fatal(err)
 	}
-	var all []answer
 	for d := json.NewDecoder(&out); d.More(); {
-		var a answer
+		var a rpc.Answer
 		if err := d.Decode(&a); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, a)
+		var value answer
+		if a.Error != nil {
+			failed = append(failed, a.Error.Text)
+		} else if err := json.Unmarshal(a.Value, &value); err != nil {
+			t.Fatal(err)
+		} else {
+			failed = append(failed, "")
+		}
+		all = append(all, value)
 	}
 	if len(all) != len(lines) {
 		t.Fatalf("%d answers to %d requests", len(all), len(lines))
 	}
-	return all
+	return all, failed
 }
 
 // An agent without any rights describes and counts the devices of its namespace, and what it can't do it says.
 func TestServe(t *testing.T) {
-	all := said(t,
-		`{"operation":"hello"}`, `{"operation":"describe"}`, `{"operation":"count"}`, `{"operation":"begin"}`,
-		`{"operation":"end","watch":1,"to":["127.0.0.1"],"port":1}`, `{"operation":"end","watch":1}`, `{"operation":"drop","watch":7}`,
-		`{"operation":"dance"}`,
+	all, failed := said(t,
+		`{"op":"hello"}`, `{"op":"describe"}`, `{"op":"count"}`, `{"op":"begin"}`,
+		`{"op":"end","args":{"watch":1,"to":["127.0.0.1"],"port":1}}`, `{"op":"end","args":{"watch":1}}`, `{"op":"drop","args":{"watch":7}}`,
+		`{"op":"dance"}`,
 	)
-	if all[0].Version != version {
-		t.Errorf("version %d, want %d", all[0].Version, version)
-	}
 	if i := all[1].Interfaces; len(i) == 0 || i[0].Name != "lo" || i[0].Kind != "device" || i[0].MTU == 0 {
 		t.Errorf("devices: %+v", i)
 	}
@@ -55,12 +60,12 @@ func TestServe(t *testing.T) {
 		t.Errorf("the end of a watch: %+v", a)
 	}
 	for i, says := range map[int]string{5: "has ended", 7: `no operation "dance"`} {
-		if e := all[i].Error; !strings.Contains(e, says) {
+		if e := failed[i]; !strings.Contains(e, says) {
 			t.Errorf("answer %d: the error %q, want one with %q", i, e, says)
 		}
 	}
 	for _, i := range []int{0, 1, 2, 3, 4, 6} {
-		if e := all[i].Error; e != "" {
+		if e := failed[i]; e != "" {
 			t.Errorf("answer %d: %s", i, e)
 		}
 	}
@@ -105,8 +110,8 @@ func TestConcerns(t *testing.T) {
 }
 
 func FuzzRequests(f *testing.F) {
-	f.Add([]byte(`{"operation":"begin","addresses":["10.0.0.1"]}`), []byte(`{"operation":"end","watch":1,"to":["::1"],"port":80}`))
-	f.Add([]byte(`{"operation":"describe"}`), []byte(`{"operation":"drop","watch":-1}`))
+	f.Add([]byte(`{"op":"begin","args":{"addresses":["10.0.0.1"]}}`), []byte(`{"op":"end","args":{"watch":1,"to":["::1"],"port":80}}`))
+	f.Add([]byte(`{"op":"describe"}`), []byte(`{"op":"drop","args":{"watch":-1}}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		gauge, err := lookout.NewGauge()
 		if err != nil {
@@ -114,11 +119,11 @@ func FuzzRequests(f *testing.F) {
 		}
 		s := &server{gauge: gauge, watches: map[int]*watch{}}
 		for _, line := range [][]byte{a, b} {
-			var r request
+			var r rpc.Request
 			if json.Unmarshal(line, &r) != nil {
 				continue
 			}
-			got, err := s.answer(r)
+			got, err := rpc.Call(r, func(args request) (a answer, err error) { return a, s.answer(r, args, &a) })
 			if err != nil {
 				continue
 			}

@@ -12,6 +12,7 @@ import (
 
 	"netdelta/network"
 	"netdelta/testbed"
+	"netdelta/testbed/rpc"
 )
 
 // Flag is the flag of the command line that asks for agents on nodes.
@@ -199,11 +200,11 @@ func (x *way) begin(ctx context.Context, called netip.Addr) error {
 	slices.SortFunc(wanted, netip.Addr.Compare)
 	wanted = slices.DeleteFunc(slices.Compact(wanted), func(a netip.Addr) bool { return !a.IsValid() })
 	err = x.each(ctx, func(ctx context.Context, _ network.Space, p *post) error {
-		r := request{Operation: opBegin}
+		var r request
 		if p.node {
 			r.Addresses = wanted[:min(len(wanted), addressesMost)]
 		}
-		a, err := p.agent.ask(ctx, r)
+		a, err := p.agent.ask(ctx, opBegin, r)
 		p.watch, p.place.Before, p.place.StackBefore = a.Watch, a.Counters, a.Stack
 		return err
 	})
@@ -240,11 +241,11 @@ func (x *way) End(ctx context.Context, called netip.AddrPort) (testbed.Sighting,
 	to := []netip.Addr{x.Client.Address, x.Server.Address, called.Addr(), x.Client.NodeAddress, x.Server.NodeAddress}
 	to = slices.DeleteFunc(to, func(a netip.Addr) bool { return !a.IsValid() })
 	err := x.each(ctx, func(ctx context.Context, where network.Space, p *post) error {
-		r := request{Operation: opEnd, Watch: p.watch, To: to}
+		r := request{Watch: p.watch, To: to}
 		if where == x.Server.In {
 			r.Port = x.Backend.Port()
 		}
-		a, err := p.agent.ask(ctx, r)
+		a, err := p.agent.ask(ctx, opEnd, r)
 		l := &p.place
 		l.Name, l.Interfaces, l.After, l.StackAfter = p.name, a.Interfaces, a.Counters, a.Stack
 		l.Packets, l.Missed, l.Lacks, l.Routes, l.Peers = a.Packets, a.Missed, a.Lacks, a.Routes, a.Peers
@@ -298,7 +299,7 @@ func (x *way) Close() error {
 		if p.watch == 0 {
 			return nil
 		}
-		_, err := p.agent.ask(ctx, request{Operation: opDrop, Watch: p.watch})
+		_, err := p.agent.ask(ctx, opDrop, request{Watch: p.watch})
 		return err
 	})
 }
@@ -338,7 +339,7 @@ func (w *Witness) count(ctx context.Context, from, to testbed.Pod) (map[network.
 // unlessGone tries once more where an agent turns out to be gone: one on a node that was lost leaves the proof weaker, and costs no trial.
 func unlessGone(try func() error) error {
 	err := try()
-	if errors.Is(err, ErrGone) {
+	if errors.Is(err, rpc.ErrGone) {
 		err = try()
 	}
 	return err

@@ -2,9 +2,7 @@ package inside
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -18,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/testbed/lab"
-	"netdelta/testbed/vm/mux"
+	"netdelta/testbed/rpc"
 	"netdelta/testbed/vm/wire"
 )
 
@@ -83,46 +81,47 @@ func (c *children) forget(pid int) {
 	c.reap() // what it left behind may have ended before it
 }
 
-// serve answers one request.
-func (c *children) serve(s *mux.Stream) {
-	w := wire.NewWriter(s)
-	var r wire.Request
-	err := json.Unmarshal(s.Header(), &r)
-	var exit wire.Exit
-	switch {
-	case err != nil:
-		exit = failed(fmt.Errorf("read a request: %w", err))
-	case r.Exec != nil:
-		exit = c.run(*r.Exec, s, w)
-	case r.Signal != nil:
-		if err = unix.Kill(-r.Signal.PID, unix.Signal(r.Signal.Number)); errors.Is(err, unix.ESRCH) {
-			err = nil // it has just ended
-		}
+// serve answers one request, and ends with how it went.
+func (c *children) serve(s *rpc.Stream, r rpc.Request) {
+	w := rpc.NewWriter(s)
+	value, err := c.answer(s, r, w)
+	exit, ok := value.(rpc.Exit)
+	if !ok || err != nil {
 		exit = failed(err)
-	case r.Put != nil:
-		exit = failed(put(*r.Put, s))
-	case r.Get != nil:
-		exit = failed(get(*r.Get, w))
-	default:
-		exit = failed(errors.New("the request asks for nothing"))
 	}
-	// The host learns by the end of the stream what it could not be told.
-	_ = w.JSON(wire.Exited, exit)
-	_ = s.CloseWrite()
-	_, _ = io.Copy(io.Discard, s)
-	_ = s.Close()
+	_ = w.JSON(rpc.Exited, exit) // the host learns by the end of the stream what it could not be told
 }
 
-func failed(err error) wire.Exit {
-	if err == nil {
-		return wire.Exit{}
+func (c *children) answer(s *rpc.Stream, r rpc.Request, w *rpc.Writer) (any, error) {
+	switch r.Op {
+	case wire.OpExec:
+		return rpc.Call(r, func(command wire.Command) (rpc.Exit, error) { return c.run(command, s, w), nil })
+	case wire.OpSignal:
+		return rpc.Call(r, func(to wire.Signal) (any, error) {
+			err := unix.Kill(-to.PID, unix.Signal(to.Number))
+			if errors.Is(err, unix.ESRCH) {
+				err = nil // it has just ended
+			}
+			return nil, err
+		})
+	case wire.OpPut:
+		return rpc.Call(r, func(f wire.File) (any, error) { return nil, put(f, s) })
+	case wire.OpGet:
+		return rpc.Call(r, func(f wire.File) (any, error) { return nil, get(f, w) })
 	}
-	return wire.Exit{Status: -1, Error: err.Error(), NotFound: errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)}
+	return nil, r.Unknown()
+}
+
+func failed(err error) rpc.Exit {
+	if err == nil {
+		return rpc.Exit{}
+	}
+	return rpc.Exit{Status: -1, Error: err.Error(), NotFound: errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)}
 }
 
 // run runs a program to its end. It is killed, with its process group, when the host closes the stream, or is gone. Without a
 // stream it has no standard input and lives as long as it likes.
-func (c *children) run(command wire.Command, s *mux.Stream, w *wire.Writer) wire.Exit {
+func (c *children) run(command wire.Command, s *rpc.Stream, w *rpc.Writer) rpc.Exit {
 	cmd := exec.Command(command.Path, command.Args...)
 	// All network cards are the guest's own: whatever runs in it may take them.
 	cmd.Env = append(append(os.Environ(), lab.CardsVariable+"="+lab.AllCards), command.Env...)
@@ -130,7 +129,7 @@ func (c *children) run(command wire.Command, s *mux.Stream, w *wire.Writer) wire
 	if cmd.Dir == "" {
 		cmd.Dir = "/"
 	}
-	cmd.Stdout, cmd.Stderr = output{w, wire.Stdout}, output{w, wire.Stderr}
+	cmd.Stdout, cmd.Stderr = rpc.Output{To: w, Kind: rpc.Stdout}, rpc.Output{To: w, Kind: rpc.Stderr}
 	cmd.WaitDelay = outputLate
 	var stdin io.WriteCloser
 	if s != nil {
@@ -143,7 +142,7 @@ func (c *children) run(command wire.Command, s *mux.Stream, w *wire.Writer) wire
 		return failed(err)
 	}
 	pid := cmd.Process.Pid
-	_ = w.JSON(wire.Started, wire.Start{PID: pid}) // where the host is gone, the guest ends
+	_ = w.JSON(rpc.Started, rpc.Start{PID: pid}) // where the host is gone, the guest ends
 	done := make(chan struct{})
 	if s != nil {
 		go func() {
@@ -169,28 +168,15 @@ func (c *children) run(command wire.Command, s *mux.Stream, w *wire.Writer) wire
 }
 
 // ended says how a program ended.
-func ended(state *os.ProcessState, err error) wire.Exit {
+func ended(state *os.ProcessState, err error) rpc.Exit {
 	if state == nil {
 		return failed(err)
 	}
 	status := state.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
-		return wire.Exit{Status: -1, Signal: int(status.Signal())}
+		return rpc.Exit{Status: -1, Signal: int(status.Signal())}
 	}
-	return wire.Exit{Status: status.ExitStatus()}
-}
-
-// output sends what a program writes.
-type output struct {
-	w    *wire.Writer
-	kind wire.Kind
-}
-
-func (o output) Write(b []byte) (int, error) {
-	if err := o.w.Bytes(o.kind, b); err != nil {
-		return 0, err
-	}
-	return len(b), nil
+	return rpc.Exit{Status: status.ExitStatus()}
 }
 
 func put(f wire.File, from io.Reader) error {
@@ -205,11 +191,11 @@ func put(f wire.File, from io.Reader) error {
 	return errors.Join(err, out.Close())
 }
 
-func get(f wire.File, w *wire.Writer) error {
+func get(f wire.File, w *rpc.Writer) error {
 	in, err := os.Open(f.Path)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(output{w, wire.Stdout}, in)
+	_, err = io.Copy(rpc.Output{To: w, Kind: rpc.Stdout}, in)
 	return errors.Join(err, in.Close())
 }

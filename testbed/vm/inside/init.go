@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netdelta/testbed/vm/mux"
+	"netdelta/testbed/rpc"
 	"netdelta/testbed/vm/wire"
 )
 
@@ -50,7 +50,7 @@ func live() error {
 	if err != nil {
 		return err
 	}
-	conn := mux.New(port, false)
+	conn := rpc.NewConn(port, false)
 	hello, err := json.Marshal(hello())
 	if err != nil {
 		return err
@@ -62,18 +62,12 @@ func live() error {
 	if err := greeting.CloseWrite(); err != nil {
 		return err
 	}
-	for {
-		s, err := conn.Accept()
-		if err != nil {
-			return nil //nolint:nilerr // the host has gone: that is how a guest's life ends
-		}
-		go children.serve(s)
-	}
+	return conn.Serve(children.serve, nil) // when the host has gone, a guest's life ends, and what runs in it
 }
 
 // hello says that the guest is ready.
 func hello() wire.Hello {
-	h := wire.Hello{}
+	h := wire.Hello{Greeting: rpc.Greet()}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		h.Kernel = unix.ByteSliceToString(u.Release[:])

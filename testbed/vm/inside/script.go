@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/testbed/rpc"
 	"netdelta/testbed/vm/wire"
 )
 
@@ -29,13 +30,13 @@ func runScript(c *children, text []byte) error {
 		return err
 	}
 	device := os.NewFile(uintptr(fd), wire.ScriptDevice)
-	w := wire.NewWriter(device)
-	if err := w.JSON(wire.Ready, hello()); err != nil {
+	w := rpc.NewWriter(device)
+	if err := w.JSON(rpc.Ready, hello()); err != nil {
 		return err
 	}
 	for _, command := range script {
 		exit := c.run(command, nil, w)
-		if err := w.JSON(wire.Exited, exit); err != nil {
+		if err := w.JSON(rpc.Exited, exit); err != nil {
 			return err
 		}
 		if exit.Status != 0 {

@@ -12,6 +12,7 @@ import (
 
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/rpc"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
 	"netdelta/testbed/vm/wire"
@@ -110,14 +111,14 @@ type saying struct {
 }
 
 // hear takes a message of the guest's program.
-func (s *saying) hear(_ int, kind wire.Kind, content []byte) {
+func (s *saying) hear(_ int, kind rpc.MessageKind, content []byte) {
 	s.watch.Reset(silence)
 	const kept = 8 << 10
 	switch {
-	case kind == wire.Stderr:
+	case kind == rpc.Stderr:
 		s.complaints = append(s.complaints, content...)
 		s.complaints = s.complaints[max(0, len(s.complaints)-kept):]
-	case kind == wire.Stdout && s.err == nil:
+	case kind == rpc.Stdout && s.err == nil:
 		s.part = append(s.part, content...)
 		for s.err == nil {
 			whole, rest, found := bytes.Cut(s.part, []byte{'\n'})
@@ -133,7 +134,7 @@ func (s *saying) hear(_ int, kind wire.Kind, content []byte) {
 }
 
 // outcome is how a guest ended.
-func (s *saying) outcome(ctx context.Context, exits []wire.Exit, err error, job testbed.CountJob) error {
+func (s *saying) outcome(ctx context.Context, exits []rpc.Exit, err error, job testbed.CountJob) error {
 	switch {
 	case s.err != nil:
 		return s.err
@@ -144,7 +145,7 @@ func (s *saying) outcome(ctx context.Context, exits []wire.Exit, err error, job 
 		return fmt.Errorf("count in a guest of seed %d: %w%s", job.Seed, err, s.complaint())
 	}
 	for _, e := range exits {
-		if e != (wire.Exit{}) {
+		if e != (rpc.Exit{}) {
 			return fmt.Errorf("count in a guest of seed %d: the program ended with status %d, signal %d: %s%s", job.Seed, e.Status, e.Signal, e.Error, s.complaint())
 		}
 	}

@@ -106,9 +106,11 @@ func OpenNodes(ctx context.Context, i image.Image) (g *Nodes, err error) {
 		// It lives as long as the guest.
 		var p *vm.Process
 		if p, err = b.Exec(context.WithoutCancel(ctx), vm.Command{Path: program, Args: []string{remote.Verb}}); err == nil {
-			m := remote.Connect(p)
-			g.machines = append(g.machines, m)
-			nodes[n] = joined.Node{Machine: m, Cards: cards[n]}
+			var m *remote.Machine
+			if m, err = remote.Connect(ctx, p); err == nil {
+				g.machines = append(g.machines, m)
+				nodes[n] = joined.Node{Machine: m, Cards: cards[n]}
+			}
 		}
 	}
 	if err != nil {

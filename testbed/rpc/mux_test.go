@@ -1,4 +1,4 @@
-package mux_test
+package rpc_test
 
 import (
 	"bytes"
@@ -9,13 +9,13 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"netdelta/testbed/vm/mux"
+	"netdelta/testbed/rpc"
 )
 
-func pair(t *testing.T) (a, b *mux.Conn) {
+func pair(t *testing.T) (a, b *rpc.Conn) {
 	t.Helper()
 	x, y := net.Pipe()
-	a, b = mux.New(x, true), mux.New(y, false)
+	a, b = rpc.NewConn(x, true), rpc.NewConn(y, false)
 	t.Cleanup(func() { _, _ = a.Close(), b.Close() })
 	return a, b
 }
@@ -125,7 +125,7 @@ func TestDropped(t *testing.T) {
 	for err == nil {
 		_, err = s.Write(make([]byte, 1000))
 	}
-	if !errors.Is(err, mux.ErrDropped) {
+	if !errors.Is(err, rpc.ErrDropped) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
@@ -139,7 +139,7 @@ func FuzzHostile(f *testing.F) {
 	f.Add([]byte{9, 9})
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		x, y := net.Pipe()
-		c := mux.New(x, true)
+		c := rpc.NewConn(x, true)
 		go func() { _, _ = io.Copy(io.Discard, y) }()
 		_, _ = y.Write(sent)
 		if err := y.Close(); err != nil {

@@ -1,4 +1,4 @@
-package mux
+package rpc
 
 import (
 	"bufio"
@@ -50,8 +50,8 @@ type Conn struct {
 	done     chan struct{}
 }
 
-// New starts a connection over rwc, which it owns from now on. Exactly one of the two ends is the first.
-func New(rwc io.ReadWriteCloser, first bool) *Conn {
+// NewConn starts a connection over rwc, which it owns from now on. Exactly one of the two ends is the first.
+func NewConn(rwc io.ReadWriteCloser, first bool) *Conn {
 	c := &Conn{rwc: rwc, streams: map[uint32]*Stream{}, next: 2, incoming: make(chan *Stream, 64), done: make(chan struct{})}
 	if first {
 		c.next = 1

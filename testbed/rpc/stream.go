@@ -1,4 +1,4 @@
-package mux
+package rpc
 
 import (
 	"encoding/binary"
