@@ -22,7 +22,7 @@ func ReadCNI(name string) (Network, error) {
 	file := strings.TrimPrefix(name, CNIPrefix)
 	bad := strings.ContainsFunc(file, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune("\"'`<>,", r) })
 	if file == "" || bad {
-		return Network{}, &ListError{File: fmt.Sprintf("%q", file), Problem: "is no file's name that a report could show", Mend: "write cni:PATH, of printable characters without quotes, commas and angle brackets"}
+		return Network{}, &ListError{File: fmt.Sprintf("%q", file), Problem: "is no file's name that a report could show", Fix: "write cni:PATH, of printable characters without quotes, commas and angle brackets"}
 	}
 	info, err := os.Stat(file)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > listAtMost) {
@@ -33,7 +33,7 @@ func ReadCNI(name string) (Network, error) {
 		text, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return Network{}, &ListError{File: file, Problem: fmt.Sprintf("the list of CNI plugins can't be read: %v", err), Mend: "name a file whose path is right from the current folder"}
+		return Network{}, &ListError{File: file, Problem: fmt.Sprintf("the list of CNI plugins can't be read: %v", err), Fix: "name a file whose path is right from the current folder"}
 	}
 	return CNI(file, text)
 }
@@ -100,7 +100,7 @@ func placeholders(t Topology, node int) []placeholder {
 	all, _ := n.PodPrefix.Addr().Prefix(podBits(t.Family)) // never longer than an address
 	return []placeholder{
 		{"PodCIDR", pods.String()},                      // the addresses of the node's pods
-		{"ClusterCIDR", all.String()},                   // those of the pods of all nodes
+		{"ClusterCIDR", all.String()},                   // the addresses of the pods of all nodes
 		{"Gateway", n.Gateway().String()},               // the first of the node's, for the node itself
 		{"RangeStart", n.Gateway().Next().String()},     // the first that a pod can have
 		{"RangeEnd", lastOf(pods).String()},             // the last that a pod can have
@@ -113,7 +113,7 @@ func placeholders(t Topology, node int) []placeholder {
 	}
 }
 
-// lastOf is the address before the last of a range, which under IPv4 is that of a broadcast. Of a large range only the first
+// lastOf is the address before the last of a range, which under IPv4 is the broadcast address. Of a large range only the first
 // 254 addresses are meant for pods.
 func lastOf(p netip.Prefix) netip.Addr {
 	bytes := p.Masked().Addr().AsSlice()

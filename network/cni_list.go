@@ -19,18 +19,18 @@ type ListError struct {
 	File         string
 	Line, Column int // from 1, in characters; 0 is the whole file
 	Problem      string
-	Mend         string // "" when the problem says it all
+	Fix          string // "" when the problem says it all
 }
 
-// Error prints file:line:column, the problem and the mend.
+// Error prints file:line:column, the problem and the fix.
 func (e *ListError) Error() string {
 	s := e.File
 	if e.Line > 0 {
 		s = fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column)
 	}
 	s += ": " + e.Problem
-	if e.Mend != "" {
-		s += "; " + e.Mend
+	if e.Fix != "" {
+		s += "; " + e.Fix
 	}
 	return s
 }
@@ -46,7 +46,7 @@ type pluginList struct {
 
 var placeholderPattern = regexp.MustCompile(`\{\{\s*\.?([A-Za-z]*)\s*\}\}`)
 
-// versionsOfLists are those of the CNI specification that know lists of plugins and that libcni speaks.
+// versionsOfLists are the versions of the CNI specification that know lists of plugins and that libcni speaks.
 func versionsOfLists() []string { return []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"} }
 
 // fill puts values in the place of placeholders.
@@ -55,7 +55,7 @@ func (l pluginList) fill(values []placeholder) string {
 	return text
 }
 
-// substitute puts values in the place of placeholders, and returns where each byte of what it makes was in the text: those of
+// substitute puts values in the place of placeholders, and returns where each byte of what it makes was in the text: for
 // a value, where the placeholder begins.
 func substitute(text string, values []placeholder) (filled string, origin []int) {
 	var b strings.Builder
@@ -110,16 +110,16 @@ type listReader struct {
 }
 
 // fail is an error at an offset in the filled text.
-func (r *listReader) fail(offset int64, problem, mend string) error {
-	return r.failAt(r.origin[min(max(0, int(offset)), len(r.origin)-1)], problem, mend)
+func (r *listReader) fail(offset int64, problem, fix string) error {
+	return r.failAt(r.origin[min(max(0, int(offset)), len(r.origin)-1)], problem, fix)
 }
 
 // failAt is an error at an offset in the text as it was written.
-func (r *listReader) failAt(offset int, problem, mend string) error {
+func (r *listReader) failAt(offset int, problem, fix string) error {
 	before := r.text[:offset]
 	line := strings.Count(before, "\n")
 	column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
-	return &ListError{File: r.file, Line: line + 1, Column: column + 1, Problem: problem, Mend: mend}
+	return &ListError{File: r.file, Line: line + 1, Column: column + 1, Problem: problem, Fix: fix}
 }
 
 // unknown finds a placeholder that there is not.
@@ -133,11 +133,11 @@ func (r *listReader) unknown(values []placeholder) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		mend := "known are " + strings.Join(known, ", ")
+		fix := "known are " + strings.Join(known, ", ")
 		if near, ok := suggest.Nearest(name, known); ok {
-			mend = fmt.Sprintf("did you mean {{.%s}}?", near)
+			fix = fmt.Sprintf("did you mean {{.%s}}?", near)
 		}
-		return r.failAt(m[0], fmt.Sprintf("unknown placeholder %q", r.text[m[0]:m[1]]), mend)
+		return r.failAt(m[0], fmt.Sprintf("unknown placeholder %q", r.text[m[0]:m[1]]), fix)
 	}
 	return nil
 }
@@ -160,11 +160,11 @@ func (r *listReader) read() error {
 			return err
 		}
 	}
-	for _, needed := range []struct{ key, mend string }{
+	for _, needed := range []struct{ key, fix string }{
 		{"cniVersion", `write "cniVersion": "1.0.0"`}, {"name", `write "name": "mynet"`}, {"plugins", "a single plugin's configuration becomes a list as the only entry of \"plugins\""},
 	} {
 		if !found[needed.key] {
-			return r.fail(0, fmt.Sprintf("the key %q is missing", needed.key), needed.mend)
+			return r.fail(0, fmt.Sprintf("the key %q is missing", needed.key), needed.fix)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 type draft struct {
 	t    Topology
 	plan Plan
-	// mtu is that of the pods' devices.
+	// mtu is the mtu of the pods' devices.
 	mtu unit.Bytes
 }
 
@@ -232,7 +232,7 @@ func nodeEndName(pod int) string { return "veth" + strconv.Itoa(pod) }
 
 func (d *draft) podDevice(pod int) Device { return Device{InPod(pod), podDevice} }
 
-// podVeth joins a pod to its node. nodeMAC is that of the node's end.
+// podVeth joins a pod to its node. nodeMAC is the MAC of the node's end.
 func (d *draft) podVeth(pod int, nodeMAC MAC) {
 	d.quiet(InPod(pod))
 	d.add(Veth{

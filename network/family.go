@@ -53,7 +53,7 @@ func nodeAddress(f result.Family, node int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(node + 1)}), 24)
 }
 
-// innerAddress is the address of a node inside an encrypting device, with the prefix length of those of all nodes.
+// innerAddress is the address of a node inside an encrypting device, with the prefix length of the range of all nodes' addresses.
 func innerAddress(f result.Family, node int) netip.Prefix {
 	if f == result.IPv6 {
 		return netip.PrefixFrom(benchmark6(innerSubnet6, byte(node+1)), 64)
@@ -61,7 +61,7 @@ func innerAddress(f result.Family, node int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 1, byte(node + 1)}), 24)
 }
 
-// innerSubnet6 is that of nodes inside an encrypting device.
+// innerSubnet6 is the subnet of nodes inside an encrypting device.
 const innerSubnet6 = 1
 
 // podPrefix is the range of a node's pods.
@@ -88,7 +88,7 @@ func podBits(f result.Family) int {
 	return 16
 }
 
-// podSubnets6 is the first node's pod subnet in the range for benchmarks: a multiple of 256, so that those of all nodes
+// podSubnets6 is the first node's pod subnet in the range for benchmarks: a multiple of 256, so that the subnets of all nodes
 // have a prefix in common that does not hold the underlay.
 const podSubnets6 = 0x100
 

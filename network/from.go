@@ -24,7 +24,7 @@ const (
 )
 
 // fromNode puts the first pod, which is the client of each cell, into its node's namespace, as the conditions ask for. What the
-// network makes for pods is there still, but nobody is in the first of them.
+// network makes for pods is there still, but no process is in the first of them.
 func (n Network) fromNode(p Plan, t Topology) (Plan, error) {
 	if t.Conditions.From != result.FromNode {
 		return p, nil

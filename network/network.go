@@ -18,7 +18,7 @@ type Network struct {
 	Summary string
 	// UsedBy names systems whose pods are attached like this.
 	UsedBy []string
-	// Overhead is what encapsulation adds to each packet between nodes whose underlay is of the given family, beside the
+	// Overhead is what encapsulation adds to each packet between nodes whose underlay is of the given family, besides the
 	// Ethernet header that every frame has; nil where nothing is added.
 	Overhead func(underlay result.Family) unit.Bytes
 	// Reach says under which address a client finds a server.
@@ -29,7 +29,7 @@ type Network struct {
 	OnLinkUnderSwap bool
 	// NoESP6 says why packets between nodes can't be protected by IPsec over IPv6; "" where they can.
 	NoESP6 string
-	// Encryption is that of the network itself, as result.Conditions names it; "" leaves it to the conditions. Overhead holds
+	// Encryption is the network's own, as result.Conditions names it; "" leaves it to the conditions. Overhead holds
 	// what it adds.
 	Encryption string
 	// NoSameNodeUnderSwap says that traffic between two pods of one node takes another way when pods outlive the network

@@ -1,6 +1,6 @@
 package network
 
-// Unforeseen says that a device is one that the plan can't name: what plugins have made beside the pods' own devices. It may
+// Unforeseen says that a device is one that the plan can't name: what plugins have made besides the pods' own devices. It may
 // carry what its neighbours on the way do.
 func (p Plan) Unforeseen(d Device) bool {
 	if !p.Observed || d.In.Kind == SwitchSpace || d.Name == "lo" {

@@ -125,7 +125,7 @@ type Tunnel struct {
 	MTU   unit.Bytes
 }
 
-// Protocol is that of the wrapped packets.
+// Protocol is the protocol of the wrapped packets.
 func (o Tunnel) Protocol() Protocol {
 	switch {
 	case o.Kind == GRE:

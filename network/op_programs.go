@@ -78,7 +78,7 @@ type Redirection struct {
 	In Space
 	// Entry is the device where packets from other nodes come in: the underlay's port, or the tunnel.
 	Entry string
-	// Pods are those of the node.
+	// Pods are the node's.
 	Pods []RedirectedPod
 	// Tunnel says that packets for other nodes are encapsulated: Entry takes each packet's far end from its metadata, and
 	// TunnelID is the number of the network in it. Near is the near end; Far are the ranges of other nodes' pods with the far
@@ -128,7 +128,7 @@ type JoinSockets struct {
 	Pods []JoinedPod
 }
 
-// JoinedPod is a pod whose sockets are joined to those of other pods of its node.
+// JoinedPod is a pod whose sockets are joined to sockets of other pods of its node.
 type JoinedPod struct {
 	Address netip.Addr
 	Node    int

@@ -11,7 +11,7 @@ import (
 // IPTables hands a table to iptables-restore in one namespace. What the table held before is gone.
 type IPTables struct {
 	In Space
-	// Family is that of the packets that pass the table; "" is IPv4.
+	// Family is the family of the packets that pass the table; "" is IPv4.
 	Family result.Family
 	// Table is "filter" or "nat".
 	Table string
@@ -109,7 +109,7 @@ func (o IPVS) String() string {
 	return fmt.Sprintf("%s: IPVS with %d services\n  %s", o.In, len(o.Services), strings.Join(ends(o.Services), "\n  "))
 }
 
-// Datapath makes a switch of the kernel's Open vSwitch module. It does what its flows say and drops all else; nobody is asked.
+// Datapath makes a switch of the kernel's Open vSwitch module. It does what its flows say and drops all else, without an upcall.
 type Datapath struct {
 	// Device is the switch's own, port 0, which stays down.
 	Device

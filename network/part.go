@@ -10,12 +10,12 @@ import (
 const Everywhere = -1
 
 // Part is what of a plan concerns one node, or with Everywhere all nodes, where nodes are machines of their own that are joined
-// already: there is no switch, and each node's port is a card of its machine. Pods, endpoints and paths stay those of the whole. The
+// already: there is no switch, and each node's port is a card of its machine. Pods, endpoints and paths stay as in the whole. The
 // error is a *NotPossibleError for a network that needs the nodes' links to be its own.
 func (p Plan) Part(node int) (Plan, error) {
 	part := p
 	part.Underlay, part.Ops, part.Settings = nil, nil, nil
-	part.apart, part.node = true, node
+	part.partial, part.node = true, node
 	for _, o := range p.Settings {
 		if part.has(o.In) {
 			part.Settings = append(part.Settings, o)
@@ -86,7 +86,7 @@ func (p Plan) nodeOf(s Space) int {
 
 // has says whether a namespace is one of those that the plan makes.
 func (p Plan) has(s Space) bool {
-	if !p.apart {
+	if !p.partial {
 		return true
 	}
 	n := p.nodeOf(s)

@@ -73,11 +73,11 @@ const (
 // Plan is all that a testbed has to build for a network. It is pure data, but for the function behind Path.
 type Plan struct {
 	Network string
-	// MTU is that of the pods' devices: the underlay's less the overhead.
+	// MTU is the MTU of the pods' devices: the underlay's less the overhead.
 	MTU unit.Bytes
 	// Overhead is what encapsulation adds to each packet between nodes; 0 without encapsulation.
 	Overhead unit.Bytes
-	// Encryption is that of packets between nodes; its reserve is part of Overhead.
+	// Encryption is used between nodes; its reserve is part of Overhead.
 	Encryption Encryption
 	Reach      Reach
 	// Settings are written in each namespace before anything is made in it.
@@ -98,9 +98,9 @@ type Plan struct {
 	path func(from, to int, protocol Protocol) []Hop
 	// left are namespaces that the network has for pods whose processes are elsewhere.
 	left []Space
-	// apart says that it is the part of a node, or of all nodes but not of the switch.
-	apart bool
-	node  int
+	// partial says that the plan is a part: of one node, or of all nodes without the switch.
+	partial bool
+	node    int
 }
 
 // Endpoint is what a plan makes of a pod.

@@ -8,8 +8,8 @@ import (
 )
 
 // policed guards the pods of a plan as the conditions ask for. Each pod is guarded in the namespace where its traffic ends,
-// which is the same for every network, so that the same packet meets the same rules: a request those of the server's
-// pod, its answer those of the client's. First come as many rules as asked for that no packet of a pod matches, then those that
+// which is the same for every network, so that the same packet meets the same rules: a request meets the rules of the server's
+// pod, its answer the rules of the client's. First come as many rules as asked for that no packet of a pod matches, then those that
 // let in what belongs to known connections and what comes from pods, or from nodes that stand in for them. All else is
 // dropped.
 func policed(p Plan, t Topology) (Plan, error) {
@@ -54,11 +54,11 @@ func ending(p Plan) []Space {
 	return all
 }
 
-// policyRules are those of a guard, in their order.
+// policyRules are the rules of a guard, in their order.
 func policyRules(t Topology, count int) []Rule {
 	rules := append(unmatched(t.Family, count), Rule{Established: true}, Rule{From: allPods(t)}, Rule{From: allNodes(t)})
 	if t.Conditions.Service != "" {
-		// On lo the answer of a server behind IPVS comes from the virtual address, of a connection that nobody follows.
+		// On lo the answer of a server behind IPVS comes from the virtual address, of a connection that is not tracked.
 		rules = append(rules, Rule{From: serviceRange(t.Family)})
 	}
 	if t.Family == result.IPv6 {

@@ -11,7 +11,7 @@ import (
 // Rules is an nftables table in one namespace.
 type Rules struct {
 	In Space
-	// Family is that of the packets that pass the table; "" is IPv4.
+	// Family is the family of the packets that pass the table; "" is IPv4.
 	Family result.Family
 	Table  string
 	Chains []Chain

@@ -10,8 +10,8 @@ import (
 )
 
 // served gives the pods virtual addresses as the conditions ask for, and has each namespace with pods resolve them for its
-// clients, as kube-proxy does on a node. There are as many services as asked for, but at least one for each pod; those of the
-// pods come last, so that a search from the front passes all others. The others lead to addresses that nobody has.
+// clients, as kube-proxy does on a node. There are as many services as asked for, but at least one for each pod; the pods' own
+// come last, so that a search from the front passes all others. The others lead to addresses that no pod has.
 func served(p Plan, t Topology) (Plan, error) {
 	c := t.Conditions
 	if c.Service == "" {
@@ -72,7 +72,7 @@ func withLocalServices(p Plan) Plan {
 	return p
 }
 
-// virtualAddresses are the services, those of the pods last and in their order.
+// virtualAddresses are the services, the pods' own last and in their order.
 func virtualAddresses(t Topology, p Plan, count int) []VirtualAddress {
 	others := max(0, count-len(p.Pods))
 	nowhere := unmatched(t.Family, others)

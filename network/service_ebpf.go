@@ -21,7 +21,7 @@ func ebpfService(p Plan, services []VirtualAddress) ([]Op, error) {
 		for _, s := range services {
 			k := podWith(p, s.Backend)
 			if k < 0 || k == j {
-				continue // nobody calls it
+				continue // no client calls it
 			}
 			ops = append(ops, Route{Device: dev, To: alone(s.Virtual)})
 			if hw, ok := macOf(p, Device{p.Pods[k].In, p.Pods[k].Device}); ok {

@@ -14,7 +14,7 @@ import (
 const (
 	MaxNodes       = 250
 	MaxPodsPerNode = 45
-	// DefaultMTU is that of Ethernet.
+	// DefaultMTU is Ethernet's.
 	DefaultMTU unit.Bytes = 1500
 	// MaxMTU is the largest that Linux gives to a veth device.
 	MaxMTU unit.Bytes = 65535
@@ -27,7 +27,7 @@ const (
 
 // Topology is what a network is planned over: the nodes with their underlay, and the pods on them.
 type Topology struct {
-	// Family is that of all addresses, of pods and underlay alike; "" is IPv4.
+	// Family is the family of all addresses, of pods and underlay alike; "" is IPv4.
 	Family result.Family
 	Nodes  []Node
 	Pods   []Pod
@@ -72,17 +72,17 @@ type Layout struct {
 	Nodes       int           // 1 to MaxNodes
 	PodsPerNode int           // 1 to MaxPodsPerNode
 	Family      result.Family // "" is IPv4
-	// MTU and Rate are those of the underlay links: a zero MTU is DefaultMTU, a zero rate unlimited.
+	// MTU and Rate are the underlay links': a zero MTU is DefaultMTU, a zero rate unlimited.
 	MTU  unit.Bytes
 	Rate unit.BitsPerSecond
-	// PodsOutlive and Conditions are those of the topology.
+	// PodsOutlive and Conditions are as in Topology.
 	PodsOutlive bool
 	Conditions  result.Conditions
 }
 
 // NewTopology lays out nodes with the same number of pods each, with addresses from the ranges that are set aside for
-// benchmarks. In that of IPv4 (RFC 2544) node i, from 0, has 198.18.0.(i+1) and its pods 198.19.i.10 and up; in that of
-// IPv6 (RFC 5180) node i has 2001:2::(i+1) and its pods 2001:2:0:(100+i)::10 and up, in hexadecimal digits. Pods are
+// benchmarks. In IPv4's (RFC 2544) node i, from 0, has 198.18.0.(i+1) and its pods 198.19.i.10 and up; in
+// IPv6's (RFC 5180) node i has 2001:2::(i+1) and its pods 2001:2:0:(100+i)::10 and up, in hexadecimal digits. Pods are
 // numbered through, node by node.
 func NewTopology(l Layout) (Topology, error) {
 	if err := knownFamily(l.Family); err != nil {

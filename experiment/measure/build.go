@@ -145,7 +145,7 @@ func failAll(sessions []*Session, err error) []*Session {
 func (m *Context) openSessions(ctx context.Context, sessions []*Session, a agents, tb testbed.Testbed, clusters map[string]*endpoint.Cluster) {
 	prober := path.NewProof(tb)
 	if prober != nil {
-		prober.Aside(background(a.client, clusters))
+		prober.Background(background(a.client, clusters))
 	}
 	patience := time.Now().Add(firstConnectWithin)
 	for _, s := range sessions {

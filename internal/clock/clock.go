@@ -17,7 +17,7 @@ import (
 // Clock turns ticks into time. It is a plain value and may be copied into memory that the Go runtime does not manage.
 // The zero value counts nanoseconds of the kernel's monotonic clock.
 type Clock struct {
-	// counter says that ticks are those of the time stamp counter.
+	// counter says that ticks come from the time stamp counter.
 	counter bool
 	// toNS is nanoseconds per tick and toTicks ticks per nanosecond, as fixed-point numbers with 32 binary places.
 	toNS, toTicks uint64
@@ -109,9 +109,9 @@ func kernelTrustsCounter() bool {
 // calibrate measures ticks per nanosecond of CLOCK_MONOTONIC_RAW, over about span. It fails when the machine is so busy
 // that no pair of readings is close enough.
 func calibrate(span time.Duration) (ticksPerNS float64, ok bool) {
-	t0, n0, w0 := pair()
+	t0, n0, w0 := readBoth()
 	time.Sleep(span)
-	t1, n1, w1 := pair()
+	t1, n1, w1 := readBoth()
 	if n1 <= n0 || t1 <= t0 {
 		return 0, false
 	}
@@ -123,9 +123,9 @@ func calibrate(span time.Duration) (ticksPerNS float64, ok bool) {
 	return rate, true
 }
 
-// pair reads both clocks at one moment: the reading of the kernel's clock is centred between two readings of the counter,
+// readBoth reads both clocks at one moment: the reading of the kernel's clock is centred between two readings of the counter,
 // and the closest of several such readings is taken. width is how far apart those were, in ticks.
-func pair() (ticks, ns, width int64) {
+func readBoth() (ticks, ns, width int64) {
 	width = 1 << 62
 	for range 64 {
 		before := readCounter()

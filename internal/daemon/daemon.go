@@ -26,8 +26,8 @@ type Spec struct {
 	Name string // for people: "ceph-osd.1"; "" is the program's
 	Path string // a file's path, or a name to look for
 	Args []string
-	Env  []string // KEY=value, beside the environment of this process
-	User string   // to run as, a user of this machine; "" is that of this process
+	Env  []string // KEY=value, added to the environment of this process
+	User string   // to run as, a user of this machine; "" is this process's
 	CPUs []int    // processors that it is pinned to; none lets it run on all. See Pin
 	// Log is a file of the home, relative to its folder, to which the program writes what it has to say; "" if it does so on its
 	// standard output and error.

@@ -23,7 +23,7 @@ const Folder = "/run"
 // namespaces, and that holds nothing else. It must be one in memory.
 const FolderVariable = "NETDELTA_HOMES"
 
-// Spare is what must stay free of the machine's memory beside homes.
+// Spare is what must stay free of the machine's memory next to homes.
 const Spare = 256 * unit.MiB
 
 // Home is a place for programs: a folder in memory, of limited size, in namespaces of mounts, processes and System V's shared
@@ -93,7 +93,7 @@ func (h *Home) Do(f func() error) error {
 }
 
 // Write writes a file of the home, with the folders above it. Its name is relative to the home's folder. The owner is a user of this
-// machine, "" for that of this process.
+// machine, "" for this process's user.
 func (h *Home) Write(name string, data []byte, mode fs.FileMode, owner string) error {
 	return h.Do(func() error {
 		full := h.Path(name)

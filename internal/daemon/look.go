@@ -13,11 +13,11 @@ import (
 // ErrMissing is matched by the error of a program that is not installed.
 var ErrMissing = errors.New("program is not installed")
 
-// systemFolders are looked into beside PATH, which processes in pods have none of, and which ordinary users have without those
+// systemFolders are searched after PATH, which processes in pods lack, and which ordinary users have without the folders
 // of daemons.
 const systemFolders = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Look finds a program: in PATH, then in the folders of system programs. A path is taken as it is, and may be that of a library
+// Look finds a program: in PATH, then in the folders of system programs. A path is taken as it is, and may name a library
 // that a program loads. The error matches ErrMissing where there is none.
 func Look(name string) (string, error) {
 	if strings.Contains(name, "/") {

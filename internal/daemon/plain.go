@@ -19,9 +19,9 @@ const markVariable = "NETDELTA_HOME"
 // mark is what the processes of a plain home have in their environment.
 func (h *Home) mark() string { return markVariable + "=" + h.folder }
 
-// furnish readies a plain home. What its programs leave behind becomes a child of this process, so that it is found, and the
-// container's first process knows it from what nobody looks after any more.
-func (h *Home) furnish() error {
+// prepare readies a plain home. What its programs leave behind becomes a child of this process, so that it is found, and the
+// container's first process tells it from orphans.
+func (h *Home) prepare() error {
 	anywhere()
 	return errors.Join(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), os.Mkdir(h.Path(temporary), 0o700))
 }

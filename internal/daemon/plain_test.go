@@ -76,7 +76,7 @@ func TestPlainHome(t *testing.T) {
 	}
 }
 
-// state is that of a process, as /proc has it.
+// state is the state of a process, as /proc has it.
 func state(t *testing.T, pid int) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

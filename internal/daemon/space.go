@@ -28,7 +28,7 @@ func (h *Home) live(size unit.Bytes, ready chan<- error) {
 	}
 	defer close(h.done)
 	if h.plain {
-		ready <- h.furnish()
+		ready <- h.prepare()
 		for f := range h.work {
 			f()
 		}
@@ -44,7 +44,7 @@ func (h *Home) live(size unit.Bytes, ready chan<- error) {
 		f()
 	}
 	first.end()
-	// What lies in the folder is given back now, not when the kernel comes to remove the namespace.
+	// What lies in the folder is given back now, not when the kernel removes the namespace.
 	_ = unix.Unmount(Folder, unix.MNT_DETACH)
 }
 

@@ -10,7 +10,7 @@ import (
 	"netdelta/internal/native"
 )
 
-// The histogram's layout is that of HdrHistogram for 1 ns to 60 s and three digits: values below 2048 have a counter each,
+// The histogram's layout is HdrHistogram's for 1 ns to 60 s and three digits: values below 2048 have a counter each,
 // and each doubling after that has 1024 counters.
 const (
 	lowest, highest  = 1, 60_000_000_000

@@ -58,7 +58,7 @@ func (b *Batch) Take(r *Recorder) Summary {
 	return s
 }
 
-// summariseOverflow takes the quantiles of a long burst from histograms: those of the kept samples and those beyond.
+// summariseOverflow takes the quantiles of a long burst from histograms of the kept samples and of the others.
 func (b *Batch) summariseOverflow(r *Recorder, s *Summary) {
 	even, odd := newHistogram(), newHistogram()
 	recordSorted(even, b.even)

@@ -20,11 +20,11 @@ type Counters struct {
 	Stat     string `json:"stat"`
 	Pressure string `json:"pressure,omitempty"`
 	Schedule string `json:"schedule,omitempty"`
-	// Limit is cpu.stat of the control group that the reader sees as its own: in a container, that of the container.
+	// Limit is cpu.stat of the control group that the reader sees as its own: in a container, the container's.
 	Limit string `json:"limit,omitempty"`
 }
 
-// ReadCounters reads those of this machine.
+// ReadCounters reads this machine's counters.
 func ReadCounters() (Counters, error) {
 	var c Counters
 	stat, err := os.ReadFile("/proc/stat")

@@ -13,7 +13,7 @@ import (
 // AgentName is the file name of the small program that is sent to where workloads run.
 const AgentName = "netdelta-agent"
 
-// SentProgram is the file that is sent to where workloads run: netdelta-agent beside this program, else this program, which does the
+// SentProgram is the file that is sent to where workloads run: netdelta-agent in this program's folder, else this program, which does the
 // same and is many times larger. One of another build is refused.
 func SentProgram() (string, error) {
 	self, err := os.Executable()

@@ -10,7 +10,7 @@ import (
 // Errno is the error of a system call; 0 is none.
 type Errno = syscall.Errno
 
-// Send sends n bytes at p on a connected socket, in one system call. Flags are those of send(2); no signal is raised.
+// Send sends n bytes at p on a connected socket, in one system call. Flags are as in send(2); no signal is raised.
 //
 //go:nosplit
 //go:norace
@@ -100,7 +100,7 @@ func Option(fd int32, level, name uintptr, value unsafe.Pointer, length *uint32)
 	return errno
 }
 
-// Pending is the error that a socket has met since it was last asked: that of a connect that did not wait, above all.
+// Pending is the error that a socket has met since it was last asked, above all by a connect that did not wait.
 //
 //go:nosplit
 //go:norace
@@ -119,7 +119,7 @@ func Pending(fd int32) Errno {
 //go:norace
 func Close(fd int32) { _, _, _ = syscall.RawSyscall6(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0) }
 
-// Shutdown ends a connection both ways, whoever else has a handle on it.
+// Shutdown ends a connection both ways, even if another has a handle on it.
 //
 //go:nosplit
 //go:norace

@@ -39,7 +39,7 @@ func Start(t Thread, body func()) (done <-chan struct{}, err error) {
 		}
 		body()
 		if own {
-			// Before done closes, so that nobody finds a port still in use.
+			// Before done closes, so that no port is found in use.
 			for _, fd := range t.Files {
 				_ = unix.Close(int(fd))
 			}
@@ -89,7 +89,7 @@ func (t Thread) prepare(keep []int32) (own bool, err error) {
 }
 
 // kept is the sorted list of files for a thread's own table: those named, standard error for the runtime's last words, and
-// those of the runtime's network poller, which any thread may be asked to use.
+// the files of the runtime's network poller, which any thread may be asked to use.
 func kept(files []int32) ([]int32, error) {
 	// The poller must be there before the tables part.
 	r, w, err := os.Pipe()

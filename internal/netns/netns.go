@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID tells namespaces apart, as long as they live.
+// ID identifies a namespace, as long as it lives.
 type ID struct{ Device, Inode uint64 }
 
 // Namespace is a network namespace held by a file descriptor.

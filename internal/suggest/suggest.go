@@ -7,7 +7,7 @@ import "strings"
 // of the name's length, and at least one; or, failing that, the only known name that begins with what was given. Case, and
 // whether words are joined by dashes or underscores, make no difference.
 func Nearest(name string, known []string) (string, bool) {
-	if len(name) > 64 { // an edit distance costs the product of the lengths; nobody slips by this much
+	if len(name) > 64 { // an edit distance costs the product of the lengths; no slip is this large
 		return "", false
 	}
 	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))

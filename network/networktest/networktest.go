@@ -71,7 +71,7 @@ func run(t *testing.T, driver testbed.Provider, n network.Network, spec testbed.
 		pod       testbed.Pod
 	}{{"same-node", pods[1]}, {"cross-node", pods[2]}} {
 		t.Run(to.placement, func(t *testing.T) {
-			p := pair{network: n, observer: o, client: client, server: testbedtest.StartPeer(t, to.pod)}
+			p := podPair{network: n, observer: o, client: client, server: testbedtest.StartPeer(t, to.pod)}
 			p.serve(t)
 			t.Run("placement", p.testPlacement)
 			t.Run("tcp", func(t *testing.T) { p.testExchange(t, "tcp") })
@@ -85,15 +85,15 @@ func run(t *testing.T, driver testbed.Provider, n network.Network, spec testbed.
 	}
 }
 
-// pair is a client and a server.
-type pair struct {
+// podPair is a client and a server.
+type podPair struct {
 	network        network.Network
 	observer       testbed.Observer
 	client, server *testbedtest.Peer
 }
 
 // serve listens on the first and the last port of the server's range.
-func (p pair) serve(t *testing.T) {
+func (p podPair) serve(t *testing.T) {
 	first, last := p.server.Pod.Ports()
 	for _, protocol := range []string{"tcp", "udp"} {
 		for _, port := range []uint16{first, last} {
@@ -104,7 +104,7 @@ func (p pair) serve(t *testing.T) {
 	}
 }
 
-func (p pair) testPlacement(t *testing.T) {
+func (p podPair) testPlacement(t *testing.T) {
 	first, _ := p.server.Pod.Ports()
 	at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
 	byPod := p.network.Reach == network.ByPod && p.observer.Plan().Services == nil
@@ -114,7 +114,7 @@ func (p pair) testPlacement(t *testing.T) {
 }
 
 // testExchange carries small and large messages over both ends of the range of ports.
-func (p pair) testExchange(t *testing.T, protocol string) {
+func (p podPair) testExchange(t *testing.T, protocol string) {
 	first, last := p.server.Pod.Ports()
 	for _, port := range []uint16{first, last} {
 		at := p.observer.Endpoint(p.client.Pod, p.server.Pod, port)
@@ -133,7 +133,7 @@ func (p pair) testExchange(t *testing.T, protocol string) {
 }
 
 // testMTU finds the largest packet that goes through.
-func (p pair) testMTU(t *testing.T) {
+func (p podPair) testMTU(t *testing.T) {
 	first, _ := p.server.Pod.Ports()
 	at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
 	from, to := p.indices(t)
@@ -151,8 +151,8 @@ func (p pair) testMTU(t *testing.T) {
 	}
 }
 
-// indices are those of the client's and the server's pods.
-func (p pair) indices(t *testing.T) (from, to int) {
+// indices are the numbers of the client's and the server's pods.
+func (p podPair) indices(t *testing.T) (from, to int) {
 	from, to = -1, -1
 	for i, pod := range p.observer.Pods() {
 		if pod == p.client.Pod {
@@ -163,7 +163,7 @@ func (p pair) indices(t *testing.T) (from, to int) {
 		}
 	}
 	if from < 0 || to < 0 {
-		t.Fatal("the pods are not among those of the testbed")
+		t.Fatal("the pods are not among the testbed's")
 	}
 	return from, to
 }

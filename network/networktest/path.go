@@ -13,13 +13,13 @@ import (
 const (
 	datagrams = 300
 	payload   = 1000
-	// slack are the packets that may move beside those of the test: requests for addresses, reports of groups.
+	// slack are the packets that may move besides the test's own: requests for addresses, reports of groups.
 	slack = 20
 )
 
 // testPath sends datagrams and looks at all counters: each device of the path has seen each datagram, in both directions,
 // with the encapsulation where the plan says so; devices that are not on the path have been quiet.
-func (p pair) testPath(t *testing.T) {
+func (p podPair) testPath(t *testing.T) {
 	first, _ := p.server.Pod.Ports()
 	at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
 	// Addresses are asked for before counting.
@@ -69,7 +69,7 @@ func (p pair) testPath(t *testing.T) {
 
 // testPastDevices sends messages over TCP where the plan takes them past all devices: these see no more than a connection
 // that comes and goes.
-func (p pair) testPastDevices(t *testing.T) {
+func (p podPair) testPastDevices(t *testing.T) {
 	first, _ := p.server.Pod.Ports()
 	before := p.counters(t)
 	if _, err := p.client.Exchange("tcp", p.observer.Endpoint(p.client.Pod, p.server.Pod, first), payload, datagrams); err != nil {
@@ -83,7 +83,7 @@ func (p pair) testPastDevices(t *testing.T) {
 }
 
 // compare holds one counter of a device against how often the paths cross it.
-func (p pair) compare(t *testing.T, d network.Device, verb string, times, sent int, packets, bytes, overhead uint64) {
+func (p podPair) compare(t *testing.T, d network.Device, verb string, times, sent int, packets, bytes, overhead uint64) {
 	t.Helper()
 	low, high := uint64(times*datagrams), uint64(times*sent+slack)
 	if packets < low || packets > high {
@@ -100,8 +100,8 @@ func (p pair) compare(t *testing.T, d network.Device, verb string, times, sent i
 	}
 }
 
-// settled reads the counters once they have come to rest: a network card counts what it has sent a moment later.
-func (p pair) settled(t *testing.T) map[network.Device]testbed.Counters {
+// settled reads the counters once they no longer change: a network card counts what it has sent a moment later.
+func (p podPair) settled(t *testing.T) map[network.Device]testbed.Counters {
 	t.Helper()
 	const readings, pause = 20, 20 * time.Millisecond
 	last := p.counters(t)
@@ -116,7 +116,7 @@ func (p pair) settled(t *testing.T) map[network.Device]testbed.Counters {
 	return last
 }
 
-func (p pair) counters(t *testing.T) map[network.Device]testbed.Counters {
+func (p podPair) counters(t *testing.T) map[network.Device]testbed.Counters {
 	t.Helper()
 	c, err := p.observer.Counters(t.Context())
 	if err != nil {

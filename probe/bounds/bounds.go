@@ -126,7 +126,7 @@ func (m *Meter) End(ctx context.Context, b workload.Burst, spent cpu.Spent, own 
 	return nil
 }
 
-// Skip takes the place of End after a burst that failed: the bursts of the meter are those of the trial, in the same order.
+// Skip takes the place of End after a burst that failed: the meter has the bursts of the trial, in the same order.
 func (m *Meter) Skip() {
 	if m != nil {
 		m.bursts = append(m.bursts, burst{})
@@ -159,7 +159,7 @@ func (m *Meter) read(ctx context.Context) (reading, error) {
 }
 
 // Bound says what bounded the trial, by its bursts that were not disturbed. disk is what the server's storage does by
-// itself, nil for a workload without. It is nil where nobody could tell: no burst counts, or nothing could be read.
+// itself, nil for a workload without. It is nil where that is unknown: no burst counts, or nothing could be read.
 func (m *Meter) Bound(disturbed []string, disk *result.Disk) *result.Bound {
 	if m == nil {
 		return nil

@@ -10,10 +10,10 @@
 //     rate; the fullest of them counts, in its one direction. Without a rate there is no share.
 //   - disk: how many operations there were, against how many the server's storage does without a network, which the server has
 //     measured before its clients came.
-//   - cpu: how long the processors on which the workload may run were not idle, whoever kept them busy: processors that others
+//   - cpu: how long the processors on which the workload may run were not idle, by whatever programs: processors that others
 //     use are no less gone. The kernel counts this in ticks of 10 ms, so that it holds for bursts of 100 ms and above. For
 //     shorter ones it is the time for which the threads of both ends and the kernel on their behalf ran, or were ready to.
-//     Beside it stands the busiest thread of the two ends, against one processor: many idle processors don't help one thread.
+//     Next to it stands the busiest thread of the two ends, against one processor: many idle processors don't help one thread.
 //   - latency: none of them. What the workload does hangs on how long it waits for answers, and so on what a network adds to a
 //     round trip.
 //

@@ -20,14 +20,14 @@ type Accounting string
 const (
 	// Threads: to the thread that they interrupt, as part of what it used.
 	Threads Accounting = "threads"
-	// Apart: to no thread.
-	Apart Accounting = "apart"
+	// Separate: to no thread.
+	Separate Accounting = "apart"
 	// Unknown: the machine was too busy to find out.
 	Unknown Accounting = "unknown"
 )
 
 // FindAccounting finds out by trying: a thread pinned to a processor sends packets to itself over loopback, so that a good
-// part of its time goes by in soft interrupts, and holds its own clock against the wall's. Beside them it holds the clocks
+// part of its time goes by in soft interrupts, and holds its own clock against the wall's. It also holds the clocks
 // against each other while it does nothing but count, so that a machine that takes time away by other means is not taken for
 // an answer. It takes some 10 ms, in a network namespace of its own where this process may make one.
 func FindAccounting(cpu int) (Accounting, error) {
@@ -90,7 +90,7 @@ func (s shares) decide() Accounting {
 	case sending >= whole*counting:
 		return Threads
 	case sending <= partly*counting:
-		return Apart
+		return Separate
 	}
 	return Unknown
 }
@@ -166,7 +166,7 @@ func compare(step func() bool) (share float64, ok bool) {
 	return float64(used) / float64(took), ok && contextSwitches() == switches
 }
 
-// contextSwitches counts those of this thread, forced or not.
+// contextSwitches counts this thread's, forced or not.
 func contextSwitches() int64 {
 	var usage unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &usage); err != nil {

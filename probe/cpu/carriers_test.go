@@ -13,7 +13,7 @@ import (
 func TestCarriersCount(t *testing.T) {
 	cpu, k := allowed(t)
 	m := k.Meter(process{pid: os.Getpid(), local: true}, []int{cpu})
-	require.Need(t, "a kernel that tells what it does for nobody", m.hasKernel())
+	require.Need(t, "a kernel that tells what it does in no thread's name", m.hasKernel())
 	busy := start(t, "forever", cpu)
 	spent := func() Spent {
 		t.Helper()

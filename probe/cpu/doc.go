@@ -1,4 +1,4 @@
-// Package cpu tells what a burst cost in processor time: at the client, at the server, and in the kernel for nobody.
+// Package cpu tells what a burst cost in processor time: at the client, at the server, and in the kernel for no thread in particular.
 //
 // The client's measuring thread reads its own clock at both ends of a burst, and says so in workload.Burst.CPU. The server
 // runs on in another process: its clock (clock_getcpuclockid(3)) is read around the burst. Both have nanoseconds. An agent
@@ -8,13 +8,13 @@
 // run.
 //
 // Where programs of others serve, the clocks of all processes that the server's agent has started are read with it, and what the
-// kernel has summed up of children of theirs that have ended, in ticks of 10 ms. A client whose program makes the load says itself
+// kernel has summed up of their children that have ended, in ticks of 10 ms. A client whose program makes the load says itself
 // what it used; one that does not has none on record, and insight then has no figure of it.
 //
 // The kernel does the work of the network as soft interrupts, most of them in the name of the thread that sends. Whether that
 // thread's clock counts them depends on the kernel, which FindAccounting tries:
 //
-//   - "threads": it does. What is in nobody's name is what the kernel hands to its threads ksoftirqd, whose clocks are read too.
+//   - "threads": it does. The work in no thread's name is what the kernel hands to its threads ksoftirqd, whose clocks are read too.
 //   - "apart": soft interrupts stop the clock of the thread that they interrupt (CONFIG_IRQ_TIME_ACCOUNTING). Then they are
 //     taken from /proc/stat, where ksoftirqd is among them. It counts in ticks of 10 ms: a single burst has 0 or one tick, and
 //     only the sum over a trial, in which the ticks fall to either side equally often, says something.

@@ -11,7 +11,7 @@ import (
 	"netdelta/probe/procstat"
 )
 
-// Kernel is where the kernel books the network work that it does for nobody on this machine. It is for one goroutine, as its
+// Kernel is where the kernel books the network work that it does in no thread's name on this machine. It is for one goroutine, as its
 // meters are.
 type Kernel struct {
 	root    string // of the proc file system
@@ -25,7 +25,7 @@ type Kernel struct {
 // FindAccounting says. What can't be found there is no error: Lacks says it.
 func OpenKernel(root string, a Accounting) (*Kernel, error) {
 	k := &Kernel{root: root, clock: pressure.ProcessCPU}
-	if a == Apart {
+	if a == Separate {
 		var err error
 		k.stat, err = procstat.Open(root)
 		return k, err
@@ -35,14 +35,14 @@ func OpenKernel(root string, a Accounting) (*Kernel, error) {
 		return nil, err
 	}
 	if len(k.threads) == 0 {
-		k.lacks = "processor time of the kernel for nobody: its threads ksoftirqd can't be seen from here; run in the machine's own PID namespace"
+		k.lacks = "processor time of the kernel in no thread's name: its threads ksoftirqd can't be seen from here; run in the machine's own PID namespace"
 	}
 	return k, nil
 }
 
-// Elsewhere is a kernel of whose work nothing can be read here: that of machines which this program does not run on.
+// Elsewhere is a kernel of whose work nothing can be read here, because it is on machines which this program does not run on.
 func Elsewhere() *Kernel {
-	return &Kernel{root: "/proc", clock: pressure.ProcessCPU, lacks: "processor time of the kernel for nobody: it is counted on other machines"}
+	return &Kernel{root: "/proc", clock: pressure.ProcessCPU, lacks: "processor time of the kernel in no thread's name: it is counted on other machines"}
 }
 
 // Lacks says why the kernel's own part is not to be had, "" if it is.

@@ -17,15 +17,15 @@ import (
 )
 
 // open arms a workload between two pods of a lab, both ends on one processor.
-func open(t *testing.T, name string, cpu int) probetest.Armed {
+func open(t *testing.T, name string, cpu int) probetest.Connection {
 	t.Helper()
 	all := catalogue.Workloads()
 	w := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == name })]
-	return probetest.Arm(t, name, w.Defaults, cpu)
+	return probetest.Connect(t, name, w.Defaults, cpu)
 }
 
 // follow has the meter follow both ends.
-func follow(t *testing.T, p probetest.Armed, m *Meter) {
+func follow(t *testing.T, p probetest.Connection, m *Meter) {
 	t.Helper()
 	for end, threads := range p.Threads(t) {
 		m.Follow(end, threads)

@@ -31,7 +31,7 @@ type Meter struct {
 	spent   []time.Duration
 	// carriers are processes that do part of the network's work.
 	carriers []int
-	programs programs // that serve, beside the server's process
+	programs programs // that serve, besides the server's process
 	delays   delays
 	// followed is how many ends the delays are of.
 	followed int
@@ -47,7 +47,7 @@ type reading struct{ server, kernel, delayed time.Duration }
 type Spent struct {
 	Client time.Duration // the measuring thread
 	Server time.Duration // the server's process, and the daemons and other programs that it serves by
-	Kernel time.Duration // the kernel, for nobody, and the processes that Carriers has named
+	Kernel time.Duration // the kernel, in no thread's name, and the processes that Carriers has named
 	// Delayed is the time for which threads of either end were ready to run but had no processor, of those that the meter
 	// follows. Unlike a burst's missing processor time it tells others on the processor from a network that lets both ends
 	// wait: threads that sleep until a packet comes are not delayed.
@@ -72,7 +72,7 @@ func (k *Kernel) Meter(server Process, cpus []int) *Meter {
 		}
 	}
 	if why == "" && k.stat == nil && len(m.threads) < len(m.cpus) {
-		why = fmt.Sprintf("processor time of the kernel for nobody: not each of the processors %v has a thread ksoftirqd", m.cpus)
+		why = fmt.Sprintf("processor time of the kernel in no thread's name: not each of the processors %v has a thread ksoftirqd", m.cpus)
 	}
 	if why != "" {
 		m.threads = nil
@@ -126,7 +126,7 @@ func (m *Meter) serveBy(threads []int) {
 // Delays says whether Spent.Delayed is known, of both ends.
 func (m *Meter) Delays() bool { return m.followed == ends }
 
-// Whole says whether all of Spent is known but for what the kernel does for nobody: of both ends, what they used and what they
+// Whole says whether all of Spent is known but for what the kernel does in no thread's name: of both ends, what they used and what they
 // waited for.
 func (m *Meter) Whole() bool { return m.Delays() && m.hasServer() }
 

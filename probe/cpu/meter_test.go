@@ -105,7 +105,7 @@ func TestBurstsAddUp(t *testing.T) {
 func TestWhatIsLackingStaysEmpty(t *testing.T) {
 	c := clocks{10: time.Second}
 	here := &Kernel{clock: c.read, threads: map[int]int{0: 10}}
-	container := &Kernel{clock: c.read, lacks: "processor time of the kernel for nobody: hidden"}
+	container := &Kernel{clock: c.read, lacks: "processor time of the kernel in no thread's name: hidden"}
 	for _, test := range []struct {
 		name           string
 		meter          *Meter
@@ -260,9 +260,9 @@ func TestPreempted(t *testing.T) {
 		{"the network stalled on a busy machine", follows, 1000 * ms, Spent{Client: 6 * ms, Server: 3 * ms, Delayed: 300 * ms}, false, false},
 		{"both, about as long", follows, 1000 * ms, Spent{Client: 3 * ms, Server: 3 * ms, Delayed: 600 * ms}, true, true},
 		{"no span", follows, 0, Spent{}, false, false},
-		{"half is missing, nobody knows why", &Meter{kernel: &Kernel{}, server: 50, cpus: []int{1}}, 6 * ms, Spent{Client: 2 * ms, Server: 1 * ms}, true, false},
-		{"a second is missing, nobody knows why", &Meter{kernel: &Kernel{}, server: 50, cpus: []int{1}}, 1000 * ms, Spent{Client: 3 * ms}, false, false},
-		{"two processors, nobody knows why", &Meter{kernel: &Kernel{}, server: 50, cpus: []int{0, 1}}, 6 * ms, Spent{Client: 1 * ms}, false, false},
+		{"half is missing, for unknown reasons", &Meter{kernel: &Kernel{}, server: 50, cpus: []int{1}}, 6 * ms, Spent{Client: 2 * ms, Server: 1 * ms}, true, false},
+		{"a second is missing, for unknown reasons", &Meter{kernel: &Kernel{}, server: 50, cpus: []int{1}}, 1000 * ms, Spent{Client: 3 * ms}, false, false},
+		{"two processors, for unknown reasons", &Meter{kernel: &Kernel{}, server: 50, cpus: []int{0, 1}}, 6 * ms, Spent{Client: 1 * ms}, false, false},
 		{"another machine", &Meter{kernel: &Kernel{}, cpus: []int{1}}, 6 * ms, Spent{Client: 1 * ms}, false, false},
 	} {
 		if got := c.meter.Preempted(workload.Burst{Span: c.span}, c.s, &pressure.Share{}); got != c.first {
@@ -309,7 +309,7 @@ func TestApartCountsTicks(t *testing.T) {
 		}
 	}
 	set("cpu0 0 0 0 0 0 0 7 0\ncpu1 0 0 0 0 0 0 7 0\n")
-	k, err := OpenKernel(root, Apart)
+	k, err := OpenKernel(root, Separate)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,9 +379,9 @@ func TestDecide(t *testing.T) {
 		want Accounting
 	}{
 		{"all counts", shares{many(0.999), many(0.998)}, Threads},
-		{"a third is left out", shares{many(0.999), many(0.66)}, Apart},
+		{"a third is left out", shares{many(0.999), many(0.66)}, Separate},
 		{"mostly disturbed", shares{many(0.5, 0.9, 0.99), many(0.4, 0.97)}, Threads},
-		{"mostly disturbed, apart", shares{many(0.5, 0.9, 0.99), many(0.3, 0.65)}, Apart},
+		{"mostly disturbed, apart", shares{many(0.5, 0.9, 0.99), many(0.3, 0.65)}, Separate},
 		{"stolen all along", shares{many(0.7), many(0.5)}, Unknown},
 		{"in between", shares{many(0.999), many(0.93)}, Unknown},
 		{"too few", shares{many(0.999), []float64{0.66}}, Unknown},
@@ -398,7 +398,7 @@ func TestDecideIsNotFooled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sending, want := 0.997, Threads
 		if rapid.Bool().Draw(t, "apart") {
-			sending, want = rapid.Float64Range(0.4, 0.85).Draw(t, "share"), Apart
+			sending, want = rapid.Float64Range(0.4, 0.85).Draw(t, "share"), Separate
 		}
 		disturbed := func(share float64) []float64 {
 			windows := []float64{share}

@@ -22,7 +22,7 @@ type programs struct {
 	pids  []int
 }
 
-// Programs has the meter count the programs that serve, beside the server's own process: those that these agents, of which the
+// Programs has the meter count the programs that serve, besides the server's own process: the programs that these agents, of which the
 // server is one, have started by now. Other agents count as a whole. On another machine they are in no figure, and then the
 // server's time is none.
 func (m *Meter) Programs(agents []Process) error {

@@ -388,7 +388,7 @@ func TestAccountingOfThisKernel(t *testing.T) {
 		t.Fatal(err)
 	}
 	// With it, it may still be switched off.
-	if !bytes.Contains(text, []byte("\nCONFIG_IRQ_TIME_ACCOUNTING=y")) && got == Apart {
+	if !bytes.Contains(text, []byte("\nCONFIG_IRQ_TIME_ACCOUNTING=y")) && got == Separate {
 		t.Error("this kernel does not account for interrupts' time, and yet it counts as apart")
 	}
 	if got == Unknown {

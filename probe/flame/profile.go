@@ -22,7 +22,7 @@ const (
 // Frame is a function on a stack.
 type Frame struct {
 	Function string `json:"function"`
-	// Kernel tells the kernel's functions from those of programs.
+	// Kernel says that the function is the kernel's, not a program's.
 	Kernel bool `json:"kernel,omitempty"`
 }
 
@@ -33,7 +33,7 @@ type Sample struct {
 	Space string `json:"space"`
 	// Process is the name of the thread, as the kernel has it.
 	Process string `json:"process"`
-	// SoftIRQ says that the network's own work was under way, which the kernel does in the name of whoever is running.
+	// SoftIRQ says that the network's own work was under way, which the kernel does in the name of the running thread.
 	SoftIRQ bool `json:"softirq,omitempty"`
 	// Idle says that there was nothing to do.
 	Idle bool `json:"idle,omitempty"`
@@ -45,9 +45,9 @@ type Sample struct {
 
 // Spaces that are no part of the testbed.
 const (
-	// Kernel is that of the kernel's own threads, which work for all.
+	// Kernel is the space of the kernel's own threads, which work for all.
 	Kernel = "kernel threads"
-	// Elsewhere is that of all other programs, netdelta itself among them.
+	// Elsewhere is the space of all other programs, netdelta itself among them.
 	Elsewhere = "rest of the machine"
 )
 
@@ -103,7 +103,7 @@ func Add(profiles ...Profile) Profile {
 	return sum
 }
 
-// join sorts samples and makes those of the same place one.
+// join sorts samples and adds up samples of the same place.
 func join(all []Sample) []Sample {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, compare)

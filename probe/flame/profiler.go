@@ -44,7 +44,7 @@ func Open() (*Profiler, error) {
 	return p, nil
 }
 
-// Try finds out whether this user can profile this machine. Its errors are those of Open.
+// Try finds out whether this user can profile this machine. Its errors are as in Open.
 func Try() error {
 	p, err := Open()
 	if err != nil {

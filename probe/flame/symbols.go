@@ -145,7 +145,7 @@ func (i *image) read(path string) {
 	i.functions = symbolsOf(file)
 }
 
-// symbolsOf reads the tables of a file: its own or, in a stripped one, that of what it exports with the one that Go programs
+// symbolsOf reads the tables of a file: its own or, in a stripped one, its table of exports with the one that Go programs
 // always keep.
 func symbolsOf(file *elf.File) symbols {
 	own := functions(file.Symbols)
@@ -171,7 +171,7 @@ func functions(table func() ([]elf.Symbol, error)) symbols {
 }
 
 // goFunctions reads the line table of a Go program. It counts from the beginning of the Go code, which in a program with C
-// in it is not that of all code: an exported function that it knows too tells how far off it is.
+// in it is not the beginning of all code: an exported function that it knows too tells how far off it is.
 func goFunctions(file *elf.File, exported symbols) symbols {
 	text, lines := file.Section(".text"), file.Section(".gopclntab")
 	if text == nil || lines == nil {

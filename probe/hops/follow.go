@@ -11,20 +11,20 @@ import (
 // whole response.
 type Transaction struct{ Begun, There, Ended int64 }
 
-// Place is where packets pass.
-type Place struct {
+// Point is where packets pass.
+type Point struct {
 	Kind          Kind
 	Space, Device uint32
 	Wraps         uint8
 }
 
-func (e Event) place() Place { return Place{e.Kind, e.Space, e.Device, e.Wraps} }
+func (e Event) place() Point { return Point{e.Kind, e.Space, e.Device, e.Wraps} }
 
 // Passed is the way of all messages of one direction.
 type Passed struct {
 	// Places are passed in this order.
-	Places []Place
-	// Times are those of each message, in nanoseconds of the monotonic clock: when it began, when its last packet passed each
+	Places []Point
+	// Times are the ones of each message, in nanoseconds of the monotonic clock: when it began, when its last packet passed each
 	// place, and when it was there. They never fall.
 	Times [][]int64
 }
@@ -70,7 +70,7 @@ type message struct {
 }
 
 type passage struct {
-	place Place
+	place Point
 	at    int64
 }
 
@@ -96,8 +96,8 @@ func (m *message) pass(e Event) {
 	m.passed = append(m.passed, passage{e.place(), e.At})
 }
 
-func (m *message) places() []Place {
-	places := make([]Place, len(m.passed))
+func (m *message) places() []Point {
+	places := make([]Point, len(m.passed))
 	for i, p := range m.passed {
 		places[i] = p.place
 	}
@@ -113,9 +113,9 @@ func (m *message) times() []int64 {
 }
 
 // usual is the way that most messages took; of two that are as common the one that was seen first.
-func usual(messages []message) []Place {
+func usual(messages []message) []Point {
 	counts := map[string]int{}
-	var best []Place
+	var best []Point
 	most := 0
 	for i := range messages {
 		places := messages[i].places()

@@ -224,7 +224,7 @@ func TestHopsAreNamedByRole(t *testing.T) {
 			{In: network.InNode(0), Name: "d"}: network.RolePort, {In: network.InNode(1), Name: "d"}: network.RolePort,
 		},
 	}
-	places := []hops.Place{
+	places := []hops.Point{
 		{Kind: hops.Sent, Space: 1, Device: 2}, {Kind: hops.Received, Space: 2, Device: 5}, {Kind: hops.Sent, Space: 2, Device: 7},
 		{Kind: hops.Sent, Space: 2, Device: 3, Wraps: 1}, {Kind: hops.Received, Space: 3, Device: 3, Wraps: 1}, {Kind: hops.Received, Space: 3, Device: 9},
 	}

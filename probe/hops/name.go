@@ -54,7 +54,7 @@ func (h Hop) String() string {
 
 // Hops names the stretches of a way. The programs at its ends are in the given
 // namespaces.
-func (m Map) Hops(places []Place, from, to string) []Hop {
+func (m Map) Hops(places []Point, from, to string) []Hop {
 	ends := make([]stop, 0, len(places)+2)
 	ends = append(ends, stop{space: from, name: from + " program", program: true})
 	for _, p := range places {
@@ -95,7 +95,7 @@ type stop struct {
 	wraps       uint8
 }
 
-func (m Map) stop(p Place) stop {
+func (m Map) stop(p Point) stop {
 	s := stop{space: m.Spaces[p.Space].String(), kind: p.Kind, device: Address{p.Space, p.Device}, wraps: p.Wraps}
 	device, known := m.Devices[s.device]
 	switch {
@@ -165,7 +165,7 @@ type Names struct {
 }
 
 // HopsBetween names the stretches between places as well as can be without a plan: where they begin and end.
-func (n Names) HopsBetween(places []Place) []Hop {
+func (n Names) HopsBetween(places []Point) []Hop {
 	var hops []Hop
 	for i := 1; i < len(places); i++ {
 		a, b := n.stop(places[i-1]), n.stop(places[i])
@@ -174,7 +174,7 @@ func (n Names) HopsBetween(places []Place) []Hop {
 	return hops
 }
 
-func (n Names) stop(p Place) stop {
+func (n Names) stop(p Point) stop {
 	s := stop{space: n.Spaces[p.Space], kind: p.Kind, device: Address{p.Space, p.Device}, wraps: p.Wraps}
 	if s.space == "" {
 		s.space = fmt.Sprintf("namespace %d", p.Space)

@@ -16,9 +16,9 @@ const (
 	ReasonPreempted Reason = "another task took the processor"
 	// ReasonElsewhere is a packet that the kernel dealt with on another processor than usual.
 	ReasonElsewhere Reason = "dealt with on another processor"
-	// ReasonOtherwise is another way than that of most.
+	// ReasonOtherwise is another way than the usual one.
 	ReasonOtherwise Reason = "took another way"
-	// ReasonHop is none of these: the time was lost at a hop.
+	// ReasonHop is no other reason: the time was lost at a hop.
 	ReasonHop Reason = "slow at"
 )
 
@@ -32,7 +32,7 @@ type Explained struct {
 }
 
 // Explain tells of each transaction what was different about it. Events are all that were traced, also those that belong to no
-// packet; relevant are those of packets. The usual way and the usual time of each stretch are those of all transactions.
+// packet; relevant are the events of packets. The usual way and the usual time of each stretch are taken over all transactions.
 func Explain(all, relevant []Event, transactions []Transaction, first, last uint16) []Explained {
 	requests, responses := make([]message, len(transactions)), make([]message, len(transactions))
 	whole := make([]message, len(transactions))
@@ -107,7 +107,7 @@ func usualProcessor(events []Event) uint16 {
 }
 
 // typicalTimes are the medians of the stretches of the messages that took the usual way.
-func typicalTimes(messages []message, way []Place) []int64 {
+func typicalTimes(messages []message, way []Point) []int64 {
 	stretches := make([][]int64, len(way)+1)
 	for i := range messages {
 		if !slices.Equal(messages[i].places(), way) {

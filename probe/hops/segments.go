@@ -53,8 +53,8 @@ func segmentsOf(events []Event) (segments []message, twice int) {
 		return nil, 0
 	}
 	origin := events[0].place()
-	byPlace := map[Place][]Event{}
-	var order []Place
+	byPlace := map[Point][]Event{}
+	var order []Point
 	for _, e := range events {
 		p := e.place()
 		if byPlace[p] == nil {
@@ -63,7 +63,7 @@ func segmentsOf(events []Event) (segments []message, twice int) {
 		byPlace[p] = append(byPlace[p], e)
 	}
 	sent := map[uint32]bool{}
-	next := map[Place]int{}
+	next := map[Point]int{}
 	for _, e := range byPlace[origin] {
 		end := e.Sequence + e.Length
 		if sent[end] {

@@ -61,7 +61,7 @@ func stampedHops(from, to string) []Hop {
 }
 
 // stampedPlaces are where the kernel takes its stamps.
-func stampedPlaces() []Place { return []Place{{Kind: Sent}, {Kind: Received}} }
+func stampedPlaces() []Point { return []Point{{Kind: Sent}, {Kind: Received}} }
 
 // stampedEnds are the sockets of both ends.
 type stampedEnds struct {

@@ -234,7 +234,7 @@ func (t *Tracer) Stop() (events []Event, lost int, err error) {
 	return events, lost, nil
 }
 
-// eventSize is that of struct event in hops.bpf.c.
+// eventSize is the eventSize of struct event in hops.bpf.c.
 const eventSize = 32
 
 // read takes events out of the memory that is shared with the programs.

@@ -13,7 +13,7 @@ import (
 	"netdelta/unit"
 )
 
-// Thresholds of an audit. They are tighter than those of a proof, since much more was moved, and looser in bytes, since in
+// Thresholds of an audit. They are tighter than a proof's, since much more was moved, and looser in bytes, since in
 // minutes there are more requests for addresses.
 const (
 	auditLeast      = 0.95
@@ -26,7 +26,7 @@ type Moved struct {
 	From, To            testbed.Pod
 	Protocol            network.Protocol
 	Requests, Responses unit.Bytes
-	// Connections are those of TCP that were opened, and closed, in the phase.
+	// Connections are the ones of TCP that were opened, and closed, in the phase.
 	Connections int64
 	// Opaque, Both and Peers are as in Load.
 	Opaque bool
@@ -38,7 +38,7 @@ type Moved struct {
 type Flow struct {
 	Request, Response   []network.Hop
 	Requests, Responses unit.Bytes
-	// Connections are those of TCP that were opened, and closed, meanwhile.
+	// Connections are the ones of TCP that were opened, and closed, meanwhile.
 	Connections int64
 	// Both is the least that passed the devices of Shared, both ways together: of loads that are opaque.
 	Both   unit.Bytes
@@ -93,7 +93,7 @@ func (p *Prober) End(ctx context.Context, moved []Moved) (Audit, error) {
 		}
 	}
 	plan := p.o.Plan()
-	return Balance(foreseen(plan, p.start), foreseen(plan, end), plan.Bonds(), flows, p.aside), nil
+	return Balance(foreseen(plan, p.start), foreseen(plan, end), plan.Bonds(), flows, p.background), nil
 }
 
 // Balance holds what devices carried between two readings against the payload of all flows: a device on a way must have

@@ -28,7 +28,7 @@ type traffic struct{ packets, bytes uint64 }
 
 func (t traffic) plus(o traffic) traffic { return traffic{t.packets + o.packets, t.bytes + o.bytes} }
 
-// both are those of both directions.
+// both are the ones of both directions.
 func (c change) both() traffic { return c.sent.plus(c.received) }
 
 // of is the direction that sends, or the one that receives.

@@ -215,11 +215,11 @@ func TestWitnessedOnCluster(t *testing.T) {
 		not = testbed.InClear
 	}
 	seen.Expect = is
-	if found := path.JudgeSighting(seen, load); !found.OK {
+	if found := path.JudgeUnplanned(seen, load); !found.OK {
 		t.Errorf("as expected: %q", found.Findings)
 	}
 	seen.Expect = not
-	told(t, path.JudgeSighting(seen, load), "the change did not take effect", "where "+string(not)+" is expected")
+	told(t, path.JudgeUnplanned(seen, load), "the change did not take effect", "where "+string(not)+" is expected")
 }
 
 // Without agents on nodes, ordinary pods prove what they can, and what is lost is said.

@@ -31,7 +31,7 @@ type frame struct {
 	start unit.Bytes
 	// sealed names what the innermost packet is encrypted by, "" if it can be read.
 	sealed string
-	// number is that of the network that the last encapsulation names, 0 without.
+	// number is the number of the network that the last encapsulation names, 0 without.
 	number uint32
 	// headers is the length from the outermost IP header to the innermost payload; 0 where that was not reached.
 	headers unit.Bytes
@@ -272,7 +272,7 @@ func (f frame) fragment() bool {
 	return slices.ContainsFunc(f.layer[:f.depth], func(l layer) bool { return l.fragment })
 }
 
-// onWire is the size of the outermost IP packet when it is sent: that of one segment of a train. 0 is unknown.
+// onWire is the size of the outermost IP packet when it is sent: the size of one segment of a train. 0 is unknown.
 func (f frame) onWire(p testbed.Packet) unit.Bytes {
 	switch {
 	case f.depth == 0:

@@ -13,7 +13,7 @@ const none = "none"
 // encapsulation is a way of wrapping packets in IP packets.
 type encapsulation struct {
 	name string
-	// protocol is that of the outer IP packet. For UDP, ports are the destination's.
+	// protocol is the protocol of the outer IP packet. For UDP, ports are the destination's.
 	protocol network.Protocol
 	ports    []uint16
 	// unwrap returns what is inside, given what comes after the outer transport header, and false where the header shows
@@ -49,7 +49,7 @@ func vxlan(b []byte) ([]byte, bool) {
 	return b[header:], true
 }
 
-// networkNumber is that of the network that a header names, of encapsulations that have one: VXLAN and Geneve, both at the same
+// networkNumber is the networkNumber of the network that a header names, of encapsulations that have one: VXLAN and Geneve, both at the same
 // place.
 func networkNumber(name string, b []byte) uint32 {
 	const at, size = 4, 8

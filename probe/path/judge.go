@@ -19,7 +19,7 @@ const (
 	// their way when the counters are read.
 	leastShare = 0.9
 	// strayShare is the share of what the client's own device carried that a device off the way may carry, strayFloor the
-	// bytes that it may carry in any case, beside those that a sample shows to serve the network itself (requests for
+	// bytes that it may carry in any case, besides those that a sample shows to serve the network itself (requests for
 	// addresses, memberships of groups), and blindFloor the same without a sample.
 	strayShare = 0.05
 	strayFloor = 1000
@@ -37,13 +37,13 @@ type Observation struct {
 	Request, Response []network.Hop
 	// Shared are the devices that an opaque load passes both ways, whichever of its servers it goes to.
 	Shared []network.Device
-	// Aside are the ways of daemons that talk to each other on their own: nothing is known of what passes there.
-	Aside []network.Hop
+	// Background are the ways of daemons that talk to each other on their own: nothing is known of what passes there.
+	Background []network.Hop
 	// PathMTU is what the plan promises from client to server; Overhead is what its encapsulation adds to each packet, and
 	// Encapsulation the name of it ("vxlan"), "none" without.
 	PathMTU, Overhead unit.Bytes
 	Encapsulation     string
-	// Encryption is the plan's. Private are the addresses that nobody may read on the way where there is one.
+	// Encryption is the plan's. Private are the addresses that must not be readable on the way where there is one.
 	Encryption network.Encryption
 	Private    []netip.Addr
 	Load       Load
@@ -58,7 +58,7 @@ type Observation struct {
 	// Polled says that devices may poll for what they receive (veth with GRO does), and then count it at both ends without its
 	// Ethernet header.
 	Polled bool
-	// Bonds are those of the plan: their links carry what they do.
+	// Bonds are the ones of the plan: their links carry what they do.
 	Bonds         []network.Bond
 	Before, After Reading
 	Sample        Sample
@@ -83,7 +83,7 @@ func Judge(o Observation) result.Path {
 		changed:     gather(changes(o.Before.Counters, o.After.Counters), o.Bonds),
 		need:        need(o.Request, o.Response, o.Load),
 	}
-	allow(j.need, o.Aside)
+	allow(j.need, o.Background)
 	j.look()
 	j.lost()
 	j.strays()
@@ -107,7 +107,7 @@ type judgement struct {
 	path    result.Path
 	changed map[network.Device]change
 	need    map[crossing]unit.Bytes
-	seen    sightings
+	seen    sampleCounts
 }
 
 // crossing is a device, and the direction in which its counters see a packet.
@@ -195,7 +195,7 @@ func (j *judgement) lost() {
 	}
 }
 
-// reference is what all of the load comes to: what the client's own device counted, but no less than the payload.
+// reference is the whole load in bytes: what the client's own device counted, but no less than the payload.
 func (j *judgement) reference() float64 {
 	least := uint64(j.path.Payload)
 	if len(j.Request) > 0 {
@@ -352,7 +352,7 @@ func (j *judgement) sends(r network.Role) *change {
 func (j *judgement) fragments() {
 	if j.Load.fragments(j.PathMTU) {
 		if j.Sample.Lacks != "" && j.Overhead > 0 {
-			j.weak("fragments not told apart: the load's own datagrams are larger than the MTU, and there is no packet sample")
+			j.weak("fragments not attributed: the load's own datagrams are larger than the MTU, and there is no packet sample")
 		}
 		return
 	}

@@ -58,7 +58,7 @@ func drawWorld(t *rapid.T) world {
 	return w
 }
 
-// ways are those of request and response.
+// ways are the ones of request and response.
 func (w world) ways() [2][]network.Hop {
 	return [2][]network.Hop{w.plan.Path(w.from, w.to, network.UDP), w.plan.Path(w.to, w.from, network.UDP)}
 }

@@ -18,7 +18,7 @@ type Load struct {
 	// Requests and Responses are the bytes of payload that arrived from client to server, and back. A stream has no
 	// responses.
 	Requests, Responses unit.Bytes
-	// Opaque says that nobody knows to the byte what went over the wire, nor which way: Both is then the least that it was, both
+	// Opaque says that it is not known to the byte what went over the wire, nor which way: Both is then the least that it was, both
 	// ways together, and 0 if not even that is known.
 	Opaque bool
 	Both   unit.Bytes
@@ -26,7 +26,7 @@ type Load struct {
 	Peers []testbed.Pod
 	// Message is the largest datagram's payload, zero for TCP: datagrams larger than the MTU are fragmented by right.
 	Message unit.Bytes
-	// Connections are those of TCP that were opened, and closed, meanwhile; 0 where they were there before.
+	// Connections are the ones of TCP that were opened, and closed, meanwhile; 0 where they were there before.
 	Connections int64
 }
 

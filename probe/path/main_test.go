@@ -57,22 +57,22 @@ func named(t testing.TB, name string) network.Network {
 	return n
 }
 
-// ends are a client and a server in two pods.
-type ends struct {
+// testEnds are a client and a server in two pods.
+type testEnds struct {
 	o              testbed.Observer
 	client, server *testbedtest.Peer
 	next           uint16 // port of the server
 }
 
-func newEnds(t testing.TB, o testbed.Observer, from, to int) *ends {
+func newEnds(t testing.TB, o testbed.Observer, from, to int) *testEnds {
 	t.Helper()
 	pods := o.Pods()
 	first, _ := pods[to].Ports()
-	return &ends{o: o, client: testbedtest.StartPeer(t, pods[from]), server: testbedtest.StartPeer(t, pods[to]), next: first}
+	return &testEnds{o: o, client: testbedtest.StartPeer(t, pods[from]), server: testbedtest.StartPeer(t, pods[to]), next: first}
 }
 
 // close ends both, and with them frees their ports.
-func (e *ends) close(t testing.TB) {
+func (e *testEnds) close(t testing.TB) {
 	t.Helper()
 	if err := errors.Join(e.client.Close(), e.server.Close()); err != nil {
 		t.Error(err)
@@ -81,7 +81,7 @@ func (e *ends) close(t testing.TB) {
 
 // trip is a load: messages that go from the client to the server and come back turned round. The first goes round at once,
 // so that neighbours know each other.
-func (e *ends) trip(t testing.TB, protocol string, size, count int) func(context.Context) (path.Load, error) {
+func (e *testEnds) trip(t testing.TB, protocol string, size, count int) func(context.Context) (path.Load, error) {
 	t.Helper()
 	port := e.next
 	e.next++
@@ -114,7 +114,7 @@ func protocolOf(name string) network.Protocol {
 }
 
 // proof proves the way of a load.
-func (e *ends) proof(t testing.TB, protocol string, size, count int) result.Path {
+func (e *testEnds) proof(t testing.TB, protocol string, size, count int) result.Path {
 	t.Helper()
 	p, err := path.NewProber(e.o).Prove(t.Context(), e.client.Pod, e.server.Pod, protocolOf(protocol), e.trip(t, protocol, size, count))
 	if err != nil {

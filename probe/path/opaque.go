@@ -8,16 +8,16 @@ import (
 	"netdelta/unit"
 )
 
-// Aside says that daemons in these pods talk to each other, and to any client among them, whenever they like. It replaces what
+// Background says that daemons in these pods talk to each other, and to any client among them, whenever they like. It replaces what
 // was said before, and holds until the network is swapped.
-func (p *Prober) Aside(pods []testbed.Pod) {
+func (p *Prober) Background(pods []testbed.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.aside = nil
+	p.background = nil
 	for _, from := range pods {
 		for _, to := range pods {
 			if from != to {
-				p.aside = append(p.aside, p.o.Path(from, to, network.TCP)...)
+				p.background = append(p.background, p.o.Path(from, to, network.TCP)...)
 			}
 		}
 	}
@@ -37,7 +37,7 @@ func (p *Prober) meet(w *watched) {
 		w.Servers = append(w.Servers, pod.Address(), plan.Backend(slices.Index(p.o.Pods(), pod)))
 		w.Private = append(w.Private, pod.Address())
 	}
-	w.Aside = p.aside
+	w.Background = p.background
 	if w.Load.Opaque {
 		w.Shared = p.shared(w.client, append([]testbed.Pod{w.server}, w.Load.Peers...), w.Load.Protocol)
 	}

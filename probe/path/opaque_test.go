@@ -47,7 +47,7 @@ func TestOpaque(t *testing.T) {
 		if p := path.Judge(o); p.OK || !strings.Contains(strings.Join(p.Findings, ";"), "node0/eth9 carried") {
 			t.Fatalf("a device off the way: %q", p.Findings)
 		}
-		o.Aside = []network.Hop{{Device: stray, Sends: true}}
+		o.Background = []network.Hop{{Device: stray, Sends: true}}
 		if p := path.Judge(o); !p.OK {
 			t.Fatalf("a device on the way of daemons: %q", p.Findings)
 		}

@@ -5,7 +5,7 @@ import (
 	"netdelta/unit"
 )
 
-// connecting is what the packets that open and close a TCP connection come to on one device, both ways: seven at most, with
+// connecting is how many bytes the packets that open and close a TCP connection have on one device, both ways: seven at most, with
 // all headers and the options that Linux gives them, and as much again for one that is sent anew.
 const connecting = 2 * 7 * (ethernetHeader + ipv6Header + 40)
 

@@ -19,22 +19,22 @@ import (
 type Prober struct {
 	o testbed.Observer
 
-	mu    sync.Mutex
-	fits  map[pair]Fit
-	lacks string                              // why there is no packet sample here, "" as long as there is one
-	start map[network.Device]testbed.Counters // of the phase that is audited
-	aside []network.Hop
+	mu         sync.Mutex
+	fits       map[podPair]Fit
+	lacks      string                              // why there is no packet sample here, "" as long as there is one
+	start      map[network.Device]testbed.Counters // of the phase that is audited
+	background []network.Hop
 }
 
-// pair is the indices of a client's and a server's pod.
-type pair struct{ from, to int }
+// podPair is the indices of a client's and a server's pod.
+type podPair struct{ from, to int }
 
 // NewProber is a prober for a testbed. The network beneath it must not be swapped meanwhile.
-func NewProber(o testbed.Observer) *Prober { return &Prober{o: o, fits: map[pair]Fit{}} }
+func NewProber(o testbed.Observer) *Prober { return &Prober{o: o, fits: map[podPair]Fit{}} }
 
 // Prove watches a load of the protocol from one pod to the other, and judges which way it went. The load should be short, about a
 // millisecond, and nothing else may move on the testbed meanwhile. After the first load of a pair of pods it finds the
-// path's MTU, by a few packets of its own. The error is that of the load, or of the looking; what the network does wrong is
+// path's MTU, by a few packets of its own. The error is the load's, or a failure to look; what the network does wrong is
 // in the answer.
 func (p *Prober) Prove(ctx context.Context, from, to testbed.Pod, protocol network.Protocol, load func(context.Context) (Load, error)) (result.Path, error) {
 	p.mu.Lock()
@@ -59,14 +59,14 @@ func (p *Prober) Prove(ctx context.Context, from, to testbed.Pod, protocol netwo
 // watched is an observation in the making.
 type watched struct {
 	Observation
-	pair
+	podPair
 	client, server testbed.Pod
 }
 
 // way is what the plan says of two pods.
 func (p *Prober) way(from, to testbed.Pod, protocol network.Protocol) (*watched, error) {
 	pods := p.o.Pods()
-	w := &watched{pair: pair{slices.Index(pods, from), slices.Index(pods, to)}, client: from, server: to}
+	w := &watched{podPair: podPair{slices.Index(pods, from), slices.Index(pods, to)}, client: from, server: to}
 	if w.from < 0 || w.to < 0 || w.from == w.to {
 		return nil, errors.New("they are not two pods of this testbed")
 	}
@@ -115,7 +115,7 @@ func (p *Prober) tap(ctx context.Context, w *watched) (testbed.Tap, error) {
 
 // fit finds the path's MTU, once for each pair.
 func (p *Prober) fit(ctx context.Context, w *watched) (Fit, error) {
-	if known, is := p.fits[w.pair]; is {
+	if known, is := p.fits[w.podPair]; is {
 		return known, nil
 	}
 	tap, err := p.tap(ctx, w)
@@ -130,7 +130,7 @@ func (p *Prober) fit(ctx context.Context, w *watched) (Fit, error) {
 			return Fit{}, err
 		}
 	}
-	p.fits[w.pair] = found
+	p.fits[w.podPair] = found
 	return found, nil
 }
 

@@ -111,7 +111,7 @@ func TestProofsOfManyPairs(t *testing.T) {
 func TestAudit(t *testing.T) {
 	o := open(t, named(t, "vxlan"), testbed.Spec{})
 	near, far := newEnds(t, o, 0, 1), newEnds(t, o, 0, 2)
-	loads := map[*ends]func(context.Context) (path.Load, error){near: near.trip(t, "tcp", 20_000, 10), far: far.trip(t, "udp", 1000, 200)}
+	loads := map[*testEnds]func(context.Context) (path.Load, error){near: near.trip(t, "tcp", 20_000, 10), far: far.trip(t, "udp", 1000, 200)}
 	prober := path.NewProber(o)
 	if err := prober.Begin(t.Context()); err != nil {
 		t.Fatal(err)

@@ -28,8 +28,8 @@ func (t *tally) add(name string, adds unit.Bytes) {
 	t.most = max(t.most, adds)
 }
 
-// sightings are what a sample shows, device by device.
-type sightings struct {
+// sampleCounts are what a sample shows, device by device.
+type sampleCounts struct {
 	tallies map[network.Device]*tally
 	large   map[network.Device]unit.Bytes // the largest IP packet
 	cut     map[network.Device]int        // IP fragments that are not inside something else
@@ -43,7 +43,7 @@ type sightings struct {
 
 // look decodes the sampled packets.
 func (j *judgement) look() {
-	j.seen = sightings{
+	j.seen = sampleCounts{
 		map[network.Device]*tally{}, map[network.Device]unit.Bytes{}, map[network.Device]int{}, map[network.Device]uint64{},
 		map[network.Device]int{}, map[network.Device]int{}, map[network.Device]int{},
 	}
@@ -86,8 +86,8 @@ func (j *judgement) look() {
 // elsewhere is how many times more of such packets than on any device that was looked at may have passed one that was not.
 const elsewhere = 2
 
-// control is how many bytes of packets that serve the network itself a device carried: as sampled there, or, where nobody
-// looked, by the most that was sampled anywhere, for what asks all devices for something passes all of them.
+// control is how many bytes of packets that serve the network itself a device carried: as sampled there, or, where there was
+// no sample, by the most that was sampled anywhere, for what asks all devices for something passes all of them.
 func (j *judgement) control(d network.Device) uint64 {
 	if slices.Contains(j.Sample.Spaces, d.In) {
 		return j.seen.control[d]
@@ -163,7 +163,7 @@ func (j *judgement) crossed() []network.Hop {
 	return all
 }
 
-// wire are those of the devices on the way that stand for the wire: the underlay's ports, or all on one node.
+// wire are the ones of the devices on the way that stand for the wire: the underlay's ports, or all on one node.
 func (j *judgement) wire() []network.Hop {
 	all := j.crossed()
 	ports := slices.DeleteFunc(slices.Clone(all), func(h network.Hop) bool { return h.Role != network.RolePort || h.Unseen })

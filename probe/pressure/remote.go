@@ -31,7 +31,7 @@ func SampleOf(c host.Counters) (Sample, error) {
 	return s, nil
 }
 
-// Worst is what happened on several machines in the same time: of each figure that of the machine where it was highest, and of the
+// Worst is what happened on several machines in the same time: each figure from the machine where it was highest, and of the
 // samples of soft interrupts the fewest.
 func Worst(loads []Load) Load {
 	var worst Load

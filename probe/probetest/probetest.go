@@ -44,18 +44,18 @@ func Agents(t *testing.T) (client, server *agent.Agent) {
 	return agents[0], agents[1]
 }
 
-// Armed is a workload between two agents, its connections open.
-type Armed struct {
+// Connection is a workload between two agents, its connections open.
+type Connection struct {
 	Client, Server *agent.Agent
 	Session        int // of the client
 	Service        int // of the server
 }
 
-// Arm opens a workload between the agents of Agents, its ends pinned to a processor; a negative one leaves them free.
-func Arm(t *testing.T, workload string, p result.Params, cpu int) Armed {
+// Connect opens a workload between the agents of Agents, its ends pinned to a processor; a negative one leaves them free.
+func Connect(t *testing.T, workload string, p result.Params, cpu int) Connection {
 	t.Helper()
 	client, server := Agents(t)
-	a := Armed{Client: client, Server: server}
+	a := Connection{Client: client, Server: server}
 	port, _ := server.Pod().Ports()
 	at := netip.AddrPortFrom(server.Pod().Address(), port)
 	var err error
@@ -70,7 +70,7 @@ func Arm(t *testing.T, workload string, p result.Params, cpu int) Armed {
 }
 
 // Threads are the threads of both ends, by agent.
-func (a Armed) Threads(t *testing.T) map[*agent.Agent][]int {
+func (a Connection) Threads(t *testing.T) map[*agent.Agent][]int {
 	t.Helper()
 	threads := map[*agent.Agent][]int{}
 	for end, session := range map[*agent.Agent]int{a.Client: a.Session, a.Server: a.Service} {

@@ -30,7 +30,7 @@ func Supported(t *testing.T, err error) {
 }
 
 // Killed starts this same test in another process, where it has hold load eBPF programs and hang, kills that, and sees that the
-// kernel holds no more programs of the given names afterwards than before. variable is that of the environment by which the
+// kernel holds no more programs of the given names afterwards than before. variable is the environment variable by which the
 // other process knows what it is.
 func Killed(t *testing.T, variable string, names []string, hold func()) {
 	t.Helper()

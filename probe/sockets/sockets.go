@@ -1,5 +1,5 @@
 // Package sockets puts together what the kernel says of the sockets of a trial's both ends: what full buffers and full listen
-// queues turned away, how large the buffers were, and TCP_INFO of the server's end beside the client's.
+// queues turned away, how large the buffers were, and TCP_INFO of both ends.
 //
 // Each end reads its own (package engine), when the trial is over, so that nothing of it is in what is measured:
 // the drops of datagram sockets (SO_MEMINFO), the overflows of the listening socket (ListenOverflows of its namespace, as

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 // cell is a workload armed on a network of its own.
 type cell struct {
-	probetest.Armed
+	probetest.Connection
 	meter *cpu.Meter
 	share pressure.Share
 	trial result.Trial
@@ -37,7 +37,7 @@ type cell struct {
 
 func open(t *testing.T, w string, p result.Params) *cell {
 	t.Helper()
-	c := &cell{Armed: probetest.Arm(t, w, p, -1)}
+	c := &cell{Connection: probetest.Connect(t, w, p, -1)}
 	k, err := cpu.OpenKernel("/proc", cpu.Unknown)
 	if err != nil {
 		t.Fatal(err)

@@ -209,7 +209,7 @@ func (r Rules) hung(points []point) []Stall {
 	return found
 }
 
-// median is that of the points in which something arrived, undisturbed ones if there are any; zero without any.
+// median is taken over the points in which something arrived, undisturbed ones if there are any; zero without any.
 func median(points []point) float64 {
 	var quiet, all []float64
 	for _, p := range points {

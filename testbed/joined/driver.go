@@ -121,7 +121,7 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	var group errgroup.Group
 	for i := range spec.Nodes {
 		group.Go(func() (err error) {
-			l.parts[i], err = d.nodes[i].Machine.Open(ctx, spec, lab.Part{Node: i, Card: d.nodes[i].Cards[wire]})
+			l.parts[i], err = d.nodes[i].Machine.Open(ctx, spec, lab.NodePart{Node: i, Card: d.nodes[i].Cards[wire]})
 			if err != nil {
 				return fmt.Errorf("node%d: %w", i, err)
 			}

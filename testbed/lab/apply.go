@@ -25,7 +25,7 @@ type builder struct {
 	addressed map[network.Space]map[netip.Addr]bool
 	// companions are to be started when all devices are there, and closed in any case.
 	companions companions
-	// mark is that of the lab's processes; fixed says that pods must get the address that is planned, for they outlive the
+	// mark is the mark of the lab's processes; fixed says that pods must get the address that is planned, for they outlive the
 	// network; learned is what plugins gave to pods, by their number.
 	mark    string
 	cards   *cards
@@ -238,7 +238,7 @@ func (b *builder) route(d network.Device, r *netlink.Route) error {
 	return s.nl.RouteAdd(r)
 }
 
-// attrs are those of a device that comes up as it is made. A zero MAC leaves the choice to the kernel.
+// attrs are the attributes of a device that comes up as it is made. A zero MAC leaves the choice to the kernel.
 func attrs(name string, addr network.MAC, mtu unit.Bytes) netlink.LinkAttrs {
 	a := netlink.NewLinkAttrs()
 	a.Name, a.MTU, a.Flags = name, int(mtu), net.FlagUp

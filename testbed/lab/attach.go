@@ -74,7 +74,7 @@ func (b *builder) attach(ctx context.Context, op network.Attach) error {
 	return b.learn(op, pod, said)
 }
 
-// provenance says what a network of plugins was made of, for whoever wants to make it again.
+// provenance says what a network of plugins was made of, so that it can be made again.
 func provenance(op network.Attach) string {
 	var files []string
 	for _, name := range op.Plugins {
@@ -83,7 +83,7 @@ func provenance(op network.Attach) string {
 	return fmt.Sprintf("%s%s: the list's SHA-256 sum is %s; its plugins are %s", network.CNIPrefix, op.File, op.Sum, strings.Join(files, ", "))
 }
 
-// attachments are those of the network that is being built.
+// attachments are the pods of the network that is being built.
 func (b *builder) attachments() (*attachments, error) {
 	for _, c := range b.companions {
 		if found, is := c.(*attachments); is {
@@ -184,7 +184,7 @@ func (all *attachments) close() error {
 	return failed
 }
 
-// kernelNeeds are those of the plugins that the CNI project maintains.
+// kernelNeeds are the needs of the plugins that the CNI project maintains.
 func kernelNeeds(plugin string) []network.Need {
 	switch plugin {
 	case "bridge":

@@ -87,8 +87,8 @@ func loadBonding() {
 	_ = exec.CommandContext(ctx, program, "-q", "bonding", "max_bonds=0").Run() // what it did not do, the kernel does
 }
 
-// lacpPatience is how long the two ends of a bond may take to agree on its links. Usually it is half a second; an end that
-// nobody answers asks again after a second, and every 30 seconds later on.
+// lacpPatience is how long the two ends of a bond may take to agree on its links. Usually it is half a second; an end without
+// an answer asks again after a second, and every 30 seconds later on.
 const (
 	lacpPatience = 30 * time.Second
 	lacpPause    = 10 * time.Millisecond

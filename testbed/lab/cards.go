@@ -103,7 +103,7 @@ func addressed(i *net.Interface) bool {
 	return err != nil || len(all) > 0
 }
 
-// emulated says of network cards what a reader must know, "" of those of a real machine.
+// emulated says of network cards what a reader must know, "" of a real machine's.
 func emulated() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil || !slices.Contains(strings.Fields(string(text)), "hypervisor") {
@@ -138,7 +138,7 @@ func (d *Driver) supportsCards(p network.Plan) error {
 	}
 }
 
-// take claims the first card that nobody has.
+// take claims the first card that is free.
 func (c *cards) take(functions int) (cardFound, error) {
 	found, err := c.allowedCards()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"netdelta/network"
 )
 
-// companion is something that a network has beside its devices, which doesn't go with its namespaces by itself: a process, or
+// companion is something that a network has besides its devices, which doesn't go with its namespaces by itself: a process, or
 // what another program has been told.
 type companion interface {
 	// start is called once all devices of the network are there.
@@ -23,7 +23,7 @@ type processed interface {
 	where() (network.Space, int)
 }
 
-// companions are those of a network, in the order in which they were made.
+// companions are a network's, in the order in which they were made.
 type companions []companion
 
 // start starts all.

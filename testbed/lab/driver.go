@@ -17,7 +17,7 @@ import (
 type Driver struct {
 	networks []network.Network
 	labs     atomic.Uint64 // opened so far, to tell their processes apart
-	made     int64         // when, in nanoseconds: it tells the labs of one driver from those of others of this program
+	made     int64         // when, in nanoseconds: it tells the labs of one driver from other drivers' labs
 
 	mu    sync.Mutex
 	tried map[network.Need]error
@@ -26,8 +26,8 @@ type Driver struct {
 	allowed []int // the processors that this program might use when the driver was made
 }
 
-// Part says which part of a testbed a lab builds: one node, on a machine that is joined to the machines of the other nodes.
-type Part struct {
+// NodePart says which part of a testbed a lab builds: one node, on a machine that is joined to the machines of the other nodes.
+type NodePart struct {
 	Node int
 	// Card is the name of the network card of this machine that leads to the others. The lab takes it, and gives it back.
 	Card string
@@ -114,9 +114,9 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	return l, nil
 }
 
-// OpenPart builds the part of a testbed that concerns one node. All pods are in its list; those of other nodes have no namespace
+// OpenPart builds the part of a testbed that concerns one node. All pods are in its list; pods of other nodes have no namespace
 // here.
-func (d *Driver) OpenPart(ctx context.Context, spec testbed.Spec, part Part) (*Testbed, error) {
+func (d *Driver) OpenPart(ctx context.Context, spec testbed.Spec, part NodePart) (*Testbed, error) {
 	l, err := d.open(ctx, spec, &part)
 	if err != nil {
 		return nil, fmt.Errorf("open a part of a lab: %w", err)
@@ -125,7 +125,7 @@ func (d *Driver) OpenPart(ctx context.Context, spec testbed.Spec, part Part) (*T
 }
 
 // open builds a lab, or a part of one.
-func (d *Driver) open(ctx context.Context, spec testbed.Spec, part *Part) (*Testbed, error) {
+func (d *Driver) open(ctx context.Context, spec testbed.Spec, part *NodePart) (*Testbed, error) {
 	t, err := network.NewTopology(network.Layout{
 		Nodes: spec.Nodes, PodsPerNode: spec.PodsPerNode, Family: spec.Family, MTU: spec.Link.MTU, Rate: spec.Link.Rate,
 		PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions,

@@ -9,18 +9,18 @@ import (
 )
 
 // Mark is what the environment variable owner.Variable holds in each process of this lab. A process that carries it ends with
-// the lab, whoever started it.
+// the lab, no matter what started it.
 func (l *Testbed) Mark() string { return l.mark }
 
-// PlaceError says that a lab has no pod or node of this name.
-type PlaceError struct {
+// NameError says that a lab has no pod or node of this name.
+type NameError struct {
 	Name    string
 	Nearest string // the known name closest to it, "" where none is close
 	Known   []string
 }
 
 // Error implements error.
-func (e *PlaceError) Error() string {
+func (e *NameError) Error() string {
 	if e.Nearest != "" {
 		return fmt.Sprintf("there is no pod or node %q in this lab: did you mean %q?", e.Name, e.Nearest)
 	}
@@ -33,8 +33,8 @@ func (e *PlaceError) Error() string {
 }
 
 // Within calls f with a descriptor of the network namespace of a pod, a node or the switch, which stays open meanwhile.
-// Sockets that f opens are to the network what those of the pods' processes are. The
-// error for an unknown name is a *PlaceError.
+// Sockets that f opens are to the network like the pods' own. The
+// error for an unknown name is a *NameError.
 func (l *Testbed) Within(name string, f func(fd int) error) error {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -47,7 +47,7 @@ func (l *Testbed) Within(name string, f func(fd int) error) error {
 	}
 	s := l.spaces[where]
 	if s == nil {
-		return fmt.Errorf("%s has no network namespace: the last swap failed; another may mend that", name)
+		return fmt.Errorf("%s has no network namespace: the last swap failed; another may fix that", name)
 	}
 	return s.ns.WithFD(func(fd int) error { return l.amongPods(func() error { return f(fd) }) })
 }
@@ -72,5 +72,5 @@ func (l *Testbed) place(name string) (network.Space, error) {
 	}
 	known = append(known, network.InSwitch().String())
 	nearest, _ := suggest.Nearest(name, known)
-	return network.Space{}, &PlaceError{Name: name, Nearest: nearest, Known: known}
+	return network.Space{}, &NameError{Name: name, Nearest: nearest, Known: known}
 }

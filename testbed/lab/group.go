@@ -22,7 +22,7 @@ const groupPrefix = "netdelta-"
 // group is a control group (version 2) that holds the processes of a lab's pods, without limits.
 type group struct{ path string }
 
-// newGroup makes a control group below that of this program.
+// newGroup makes a control group below this program's.
 func newGroup() (*group, error) {
 	top, own, err := unifiedHierarchy()
 	if err != nil {
@@ -45,7 +45,7 @@ func newGroup() (*group, error) {
 	return &group{path}, nil
 }
 
-// unifiedHierarchy finds where control groups of version 2 are mounted, and that of this program below.
+// unifiedHierarchy finds where control groups of version 2 are mounted, and this program's group below.
 func unifiedHierarchy() (mount, own string, err error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

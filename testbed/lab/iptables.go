@@ -77,7 +77,7 @@ func says(text string, words ...string) bool {
 	return false
 }
 
-// privateLock is a file that nobody else has, which is gone when it is closed.
+// privateLock is a file of this program alone, which is gone when it is closed.
 func privateLock() (*os.File, error) {
 	fd, err := unix.MemfdCreate("lock", unix.MFD_CLOEXEC)
 	if err != nil {

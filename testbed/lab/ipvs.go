@@ -55,7 +55,7 @@ type balancer struct {
 	family genetlink.Family
 }
 
-// openBalancer connects to that of the namespace of the file descriptor. A kernel without it gives unix.ENOENT.
+// openBalancer connects to the load balancer of the namespace of the file descriptor. A kernel without it gives unix.ENOENT.
 func openBalancer(fd int) (*balancer, error) {
 	c, err := genetlink.Dial(&netlink.Config{NetNS: fd})
 	if err != nil {
@@ -147,7 +147,7 @@ func (b *balancer) add(v network.VirtualAddress, protocol network.Protocol, fami
 	return b.do(ipvsNewDest, server)
 }
 
-// identify says which service is meant: that of all ports of an address.
+// identify says which service is meant: all ports of an address.
 func identify(e *netlink.AttributeEncoder, virtual netip.Addr, protocol network.Protocol, family result.Family) {
 	e.Uint16(serviceFamily, addressFamily(family))
 	e.Uint16(serviceProtocol, uint16(protocol))

@@ -90,7 +90,7 @@ func (o *ovs) do(family string, attributes func(*mdnetlink.AttributeEncoder)) (u
 	return 0, nil
 }
 
-// add makes the switch. What no flow is for is dropped: nobody is asked.
+// add makes the switch. What no flow is for is dropped, without an upcall.
 func (o *ovs) add(name string) error {
 	number, err := o.do(datapathFamily, func(e *mdnetlink.AttributeEncoder) {
 		e.String(datapathName, name)

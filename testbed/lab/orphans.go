@@ -101,7 +101,7 @@ const endPatience = 5 * time.Second
 
 // endProcess kills the process with this number if it is still the one that was meant, and waits for its end.
 func endProcess(pid int, meant func(owner.Process) bool) error {
-	// The descriptor stands for this very process: from here on its number can't come to mean another one.
+	// The descriptor stands for this very process: from here on its number can't mean another one.
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil

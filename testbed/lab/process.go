@@ -49,13 +49,13 @@ type process struct {
 
 var _ testbed.Process = (*process)(nil)
 
-// start forks from a thread inside the namespace, so that the program needs no wrapper. Beside the standard ones the program gets
+// start forks from a thread inside the namespace, so that the program needs no wrapper. Besides the standard files the program gets
 // the further files, numbered from 3.
 func start(ns *netns.Namespace, cmd testbed.Command, mark, pod string, further ...*os.File) (*process, error) {
 	return startIn(ns, nil, cmd, mark, pod, further...)
 }
 
-// startIn is start in a control group of version 2, by its folder; nil is that of this program.
+// startIn is start in a control group of version 2, by its folder; nil is this program's.
 func startIn(ns *netns.Namespace, group *os.File, cmd testbed.Command, mark, pod string, further ...*os.File) (*process, error) {
 	if !filepath.IsAbs(cmd.Path) {
 		return nil, errors.New("the path must be absolute")
@@ -179,7 +179,7 @@ func (p *process) Kill() error {
 	return nil
 }
 
-// Close implements testbed.Process. It is idempotent; its error is that of the process, or says that it had to be killed.
+// Close implements testbed.Process. It is idempotent; its error is the process's, or says that it had to be killed.
 func (p *process) Close() error {
 	p.close.Do(func() {
 		_ = p.stdin.Close() // it may have gone already
@@ -197,7 +197,7 @@ func (p *process) Close() error {
 	return p.closeErr
 }
 
-// pipes are those of a process: the reading end first.
+// pipes are a process's: the reading end first.
 type pipes struct{ stdin, stdout, stderr [2]*os.File }
 
 func (p *pipes) open() error {

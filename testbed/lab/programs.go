@@ -53,8 +53,8 @@ func (b *builder) attachIn(where network.Space, attach func(*space) (io.Closer, 
 	})
 }
 
-// xdp attaches the programs of a redirection, and those of the devices that packets are redirected to. What pods send must be
-// whole when it gets to a program: nobody behind it knows what was left to do.
+// xdp attaches the programs of a redirection, and the programs of the devices that packets are redirected to. What pods send must be
+// whole when it gets to a program: nothing behind it knows what was left to do.
 func (b *builder) xdp(op network.XDPRedirection) error {
 	var x *datapath.XDP
 	err := b.attachIn(op.In, func(s *space) (io.Closer, error) {

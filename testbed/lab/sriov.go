@@ -201,7 +201,7 @@ func (c *card) close() error {
 		err = errors.Join(err, c.from.Close())
 	}
 	if err != nil {
-		// It is not as it was, and nobody should get it.
+		// It is not as it was, and no other lab should get it.
 		return fmt.Errorf("give back the network card %s: %w", c.name, err)
 	}
 	c.cards.giveBack(c.folder)

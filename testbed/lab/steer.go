@@ -15,7 +15,7 @@ import (
 
 // steer spreads the packets that the devices of a namespace receive over all processors, or has each stay where it came in.
 // The switch for it is in sysfs alone, which shows the devices of the namespace that it was mounted in: it is mounted
-// where nobody else sees it, by a thread that ends with it.
+// where no other process sees it, by a thread that ends with it.
 func (b *builder) steer(op network.Steer) error {
 	s, err := b.in(op.In)
 	if err != nil {

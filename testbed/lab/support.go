@@ -64,7 +64,7 @@ func unsupported(feature string, need network.Need, err error) error {
 	return nil
 }
 
-// TrySample finds out whether packets can be sampled, in a namespace made for the purpose. Its errors are those of Has.
+// TrySample finds out whether packets can be sampled, in a namespace made for the purpose. Its errors are as in Has.
 func TrySample() error {
 	s, err := newSpace("a trial", nil)
 	if err != nil {
@@ -169,7 +169,7 @@ func missing(err error) bool {
 	return false
 }
 
-// guestMend is what to do about a kernel that can't be mended: the guest's has every kind of link.
+// guestMend is what to do about a kernel that can't be changed: the guest's has every kind of link.
 const guestMend = "run it with --testbed vm"
 
 // mend says what to do about a need that is not met.

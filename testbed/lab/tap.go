@@ -109,7 +109,7 @@ func (t *tap) Close() error {
 	return nil
 }
 
-// taps are those of a lab that are open, and those that are on their way to being closed.
+// taps are the lab's open ones, and the ones that are being closed.
 type taps struct {
 	closing sync.WaitGroup
 

@@ -18,8 +18,8 @@ import (
 // Testbed is a lab that is up. It is safe for concurrent use.
 type Testbed struct {
 	driver *Driver
-	mark   string // what the environment of its processes carries
-	part   *Part  // nil for the whole
+	mark   string    // what the environment of its processes carries
+	part   *NodePart // nil for the whole
 	pods   []*pod
 
 	// mu is held for writing while namespaces and devices change.
@@ -31,7 +31,7 @@ type Testbed struct {
 	ruled  map[network.Space][]network.Op // what left rules there
 	notes  []string                       // what could not be had as the conditions ask
 	closed bool
-	// companions are what the network has beside its devices.
+	// companions are what the network has besides its devices.
 	companions companions
 	// joinings are those that live until the processes have ended.
 	joinings []*joining
@@ -200,7 +200,7 @@ func (l *Testbed) indexOf(p testbed.Pod) (int, bool) {
 }
 
 // Swap implements testbed.Testbed. When it fails, the pods and their processes are there still, without a network; another
-// Swap may mend that.
+// Swap may fix that.
 func (l *Testbed) Swap(ctx context.Context, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,7 +272,7 @@ func (l *Testbed) Close() error {
 	return nil
 }
 
-// killStrays ends processes that came from those of this lab but are no longer in their groups.
+// killStrays ends processes that descend from this lab's but have left their groups.
 func (l *Testbed) killStrays() error {
 	found, err := owner.Processes()
 	if err != nil {

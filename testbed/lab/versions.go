@@ -8,7 +8,7 @@ import (
 	"netdelta/network"
 )
 
-// Versions asks the programs that build the network for their versions. That of iptables says which of its two forms it is: rules of nftables ("nf_tables")
+// Versions asks the programs that build the network for their versions. The version of iptables says which of its two forms it is: rules of nftables ("nf_tables")
 // or of its own ("legacy"), which cost differently.
 func (l *Testbed) Versions() (map[string]string, error) {
 	l.mu.RLock()

@@ -52,7 +52,7 @@ func (m *Machine) Supports(ctx context.Context, spec testbed.Spec) error {
 }
 
 // Open builds the part of a testbed that concerns one node. The part's card is named by its address.
-func (m *Machine) Open(ctx context.Context, spec testbed.Spec, part lab.Part) (*Part, error) {
+func (m *Machine) Open(ctx context.Context, spec testbed.Spec, part lab.NodePart) (*Part, error) {
 	// Not given up when ctx ends: then nobody would close it.
 	a, err := m.ask(context.WithoutCancel(ctx), opOpen, request{Spec: spec, Part: part})
 	if err != nil {

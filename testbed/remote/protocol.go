@@ -37,7 +37,7 @@ const (
 type request struct {
 	Lab     int              `json:"lab,omitempty"`
 	Spec    testbed.Spec     `json:"spec"`
-	Part    lab.Part         `json:"part"`
+	Part    lab.NodePart     `json:"part"`
 	Network string           `json:"network,omitempty"`
 	Spaces  []network.Space  `json:"spaces,omitempty"`
 	Tap     int              `json:"tap,omitempty"`

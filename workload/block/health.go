@@ -87,7 +87,7 @@ func (s *nbdDaemon) Restart(ctx context.Context) error {
 // vacated waits until the port is free: a process that was killed has it until its end is over.
 func (s *nbdDaemon) vacated(ctx context.Context) error {
 	for end := time.Now().Add(startPatience); ; {
-		err := daemon.Vacant(ctx, s.listen)
+		err := daemon.PortFree(ctx, s.listen)
 		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
 			return err
 		}

@@ -89,7 +89,7 @@ func serveNBD(ctx context.Context, p result.Params, listen netip.AddrPort, cpu i
 			err = fmt.Errorf("block: nbd-server at %s: %w", listen, err)
 		}
 	}()
-	if err := daemon.Vacant(ctx, listen); err != nil {
+	if err := daemon.PortFree(ctx, listen); err != nil {
 		return nil, err
 	}
 	size := imageSize(p)

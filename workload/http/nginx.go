@@ -63,7 +63,7 @@ func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int)
 		}
 	}()
 	// nginx would try for seconds, and then say it in its log.
-	if err := daemon.Vacant(ctx, listen); err != nil {
+	if err := daemon.PortFree(ctx, listen); err != nil {
 		if errors.Is(err, unix.EADDRINUSE) {
 			err = fmt.Errorf("%w: another server has this port; choose another port or end that server", err)
 		}

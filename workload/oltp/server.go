@@ -100,7 +100,7 @@ func (s *server) launch(ctx context.Context, ready func(context.Context) error, 
 func (s *server) free(ctx context.Context) error {
 	own := s.at.Peers[s.at.Pod]
 	for _, port := range []uint16{databasePort, groupPort, missedPort} {
-		if err := daemon.Vacant(ctx, netip.AddrPortFrom(own, port)); err != nil {
+		if err := daemon.PortFree(ctx, netip.AddrPortFrom(own, port)); err != nil {
 			return fmt.Errorf("%s needs port %d: %w; end the program that has it", s.db.name, port, err)
 		}
 	}

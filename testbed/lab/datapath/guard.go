@@ -39,7 +39,7 @@ func Guard(op network.Guard, number func(device string) (int, error)) (a *Attach
 		if err != nil {
 			return nil, err
 		}
-		// Before addresses are translated: the table knows those of pods.
+		// Before addresses are translated: the table knows the pods' own.
 		if err := a.attach(c.Programs[guardProgGuard], i, ebpf.AttachTCXIngress, link.Head()); err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ type XDP struct {
 	programs map[string]*ebpf.Program
 }
 
-// RedirectXDP loads the programs of a redirection and attaches those of the node. It is called inside the node's namespace;
+// RedirectXDP loads the programs of a redirection and attaches the node's own. It is called inside the node's namespace;
 // number finds a device there. Its error is an *testbed.UnsupportedError where this can't be had.
 func RedirectXDP(op network.XDPRedirection, number func(device string) (int, error)) (x *XDP, err error) {
 	x = &XDP{}
@@ -65,7 +65,7 @@ func RedirectXDP(op network.XDPRedirection, number func(device string) (int, err
 // Receive lets a device take redirected packets. It is called inside the device's namespace.
 func (x *XDP) Receive(device int) error { return x.attach(x.programs[xdpProgReceive], device) }
 
-// attach puts a program into a driver's receive path; that of the stack, which any device has, would be another network.
+// attach puts a program into a driver's receive path; the stack's generic one, which any device has, would be another network.
 func (x *XDP) attach(program *ebpf.Program, device int) error {
 	l, err := link.AttachXDP(link.XDPOptions{Interface: device, Program: program, Flags: link.XDPDriverMode})
 	if err != nil {

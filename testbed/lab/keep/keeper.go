@@ -224,7 +224,7 @@ func failure(err error) answer {
 	if err == nil {
 		return answer{}
 	}
-	var place *lab.PlaceError
+	var place *lab.NameError
 	var unknown *network.UnknownError
 	return answer{Error: err.Error(), Unknown: errors.As(err, &place) || errors.As(err, &unknown)}
 }

@@ -30,7 +30,7 @@ type Caller struct {
 	State string
 	// Path lists the folders that hold plugins.
 	Path []string
-	// Mark is that of the lab, for the environment of plugins.
+	// Mark is the lab's, for the environment of plugins.
 	Mark string
 }
 

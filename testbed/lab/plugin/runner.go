@@ -36,7 +36,7 @@ type runner struct {
 	version.PluginDecoder
 	node        *netns.Namespace
 	folders     folders
-	environment []string // beside what the specification names
+	environment []string // besides what the specification names
 }
 
 var _ invoke.Exec = (*runner)(nil)

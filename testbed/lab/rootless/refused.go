@@ -15,7 +15,7 @@ import (
 )
 
 // Refused turns what the kernel said when a user namespace, or the first thing in it, was to be made into an error that names
-// who refused it, and the mends.
+// what refused it, and the fixes.
 func Refused(err error) *testbed.PermissionError { return refusedBy("/proc", err) }
 
 // forbidden tells whether a setting keeps users without root from user namespaces.
@@ -49,7 +49,7 @@ func refusedBy(proc string, err error) *testbed.PermissionError {
 	return refused
 }
 
-// limit says which number of namespaces is exhausted. Each user namespace has limits of its own, and those of all above it
+// limit says which number of namespaces is exhausted. Each user namespace has limits of its own, and so has each above it
 // count too; the values are those that hold here.
 func limit(proc string) (need, mend string) {
 	for _, kind := range []string{"user", "net"} {

@@ -34,7 +34,7 @@ func Lacking() (bool, error) {
 	return sets[0].Effective&needed != needed, nil
 }
 
-// Attributes are those of a process that starts as root of a new user namespace, to which only the present user is known,
+// Attributes are for a process that starts as root of a new user namespace, to which only the present user is known,
 // and in a network namespace that belongs to it: from there it can come back after it was in another one.
 func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
@@ -49,7 +49,7 @@ func Environment(env []string) []string {
 	return append(env[:len(env):len(env)], fmt.Sprintf("%s=%d", Variable, os.Geteuid()))
 }
 
-// Try tells whether users without root can make user namespaces, as far as that can be found out by who is root. The error is
+// Try tells whether users without root can make user namespaces, as far as root can find that out. The error is
 // a *testbed.PermissionError where they can't.
 func Try() error {
 	// The kernel makes the namespaces first and then fails to find the program.

@@ -28,7 +28,7 @@ type message struct {
 	_      [4]byte
 }
 
-// target is a peer in the form in which a destination is looked up: both words of its range, masked; those of IPv4 are in
+// target is a peer in the form in which a destination is looked up: both words of its range, masked; IPv4 is in
 // the second one.
 type target struct {
 	prefix, mask [2]uint64
@@ -90,7 +90,7 @@ func newCarrier(config Config) (*carrier, error) {
 	c.out, c.in = messages(arena, room), messages(arena, room)
 	// Of the device all is read that there is; where a datagram has to wait for room, so do those after it.
 	if err := errors.Join(unix.SetNonblock(tunFile, true), unix.SetNonblock(socketFile, false)); err != nil {
-		return nil, fmt.Errorf("set up the files that whoever starts a tunnel must open: %w", err)
+		return nil, fmt.Errorf("set up the files that the starter of a tunnel must open: %w", err)
 	}
 	epoll, errno := native.EpollCreate()
 	if errno != 0 {

@@ -16,7 +16,7 @@ import (
 // Verb is the last argument of a program that is to become a tunnel.
 const Verb = "udp-tunnel"
 
-// The files that a tunnel is started with, beside the standard ones. It ends when its standard input does.
+// The files that a tunnel is started with, besides the standard ones. It ends when its standard input does.
 const (
 	tunFile    = 3 // a TUN device without packet information
 	socketFile = 4 // a UDP socket, bound

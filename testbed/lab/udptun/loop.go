@@ -43,7 +43,7 @@ func (c *carrier) loop() {
 	}
 }
 
-// fromDevice sends what the node has routed into the tunnel, at most a batch. What nobody has is dropped.
+// fromDevice sends what the node has routed into the tunnel, at most a batch. What no peer has is dropped.
 //
 //go:nosplit
 //go:norace
@@ -116,7 +116,7 @@ func (c *carrier) target(i uintptr) *target {
 	return (*target)(unsafe.Add(c.targets, i*unsafe.Sizeof(target{})))
 }
 
-// find looks up who has a packet's destination, nil for nobody and for what is no packet.
+// find looks up the peer that has a packet's destination, nil for none and for what is no packet.
 //
 //go:nosplit
 //go:norace

@@ -12,10 +12,10 @@ import (
 	"netdelta/unit"
 )
 
-// JudgeSighting says whether a load went the way that the network of a cluster, of which no plan is known, says. The same sighting gives
+// JudgeUnplanned says whether a load went the way that the network of a cluster, of which no plan is known, says. The same sighting gives
 // the same answer.
-func JudgeSighting(sighted testbed.Sighting, load Load) result.Path {
-	s := sight{
+func JudgeUnplanned(sighted testbed.Sighting, load Load) result.Path {
+	s := unplanned{
 		Sighting: sighted, load: load, lanes: map[network.Device]*lane{}, changed: map[network.Device]change{},
 		path: result.Path{Payload: load.payload(), Hops: []result.PathHop{}},
 	}
@@ -27,7 +27,7 @@ func JudgeSighting(sighted testbed.Sighting, load Load) result.Path {
 	s.look()
 	s.insides()
 	s.crossing()
-	s.aside()
+	s.offWay()
 	s.wrappings()
 	s.translation()
 	s.fragments()
@@ -46,8 +46,8 @@ func inPlace(where network.Space, counters map[string]testbed.Counters) map[netw
 	return all
 }
 
-// sight is the judgement of a sighting in the making.
-type sight struct {
+// unplanned is the judgement of a sighting in the making.
+type unplanned struct {
 	testbed.Sighting
 	load    Load
 	path    result.Path
@@ -62,9 +62,9 @@ type lane struct {
 	// vias are the encapsulations in words, and how many packets each has.
 	vias map[via]int
 	// called and backend are how many requests name the server by the address that was called, and by its own; sent are those of
-	// called that the device sent. Sealed ones name nobody.
+	// called that the device sent. Encrypted ones name neither.
 	called, backend, sent int
-	clients               map[netip.Addr]int // by whom requests are sent, as they say here
+	clients               map[netip.Addr]int // the senders of requests, as they say here
 	largest               unit.Bytes
 	cut                   int
 }
@@ -92,32 +92,32 @@ func (v via) String() string {
 	return fmt.Sprintf("%s from %s to %s", text, v.from, v.to)
 }
 
-func (s *sight) find(format string, args ...any) {
+func (s *unplanned) find(format string, args ...any) {
 	s.path.Findings = append(s.path.Findings, fmt.Sprintf(format, args...))
 }
 
-func (s *sight) weak(format string, args ...any) {
+func (s *unplanned) weak(format string, args ...any) {
 	s.path.Weak = append(s.path.Weak, fmt.Sprintf(format, args...))
 }
 
-func (s *sight) note(format string, args ...any) {
+func (s *unplanned) note(format string, args ...any) {
 	s.path.Notes = append(s.path.Notes, fmt.Sprintf(format, args...))
 }
 
 // name is a device as it is called on its node or in its pod.
-func (s *sight) name(d network.Device) string { return s.Places[d.In].Name + "/" + d.Name }
+func (s *unplanned) name(d network.Device) string { return s.Places[d.In].Name + "/" + d.Name }
 
 // crosses tells whether the ends are on two nodes.
-func (s *sight) crosses() bool { return s.Client.On != s.Server.On }
+func (s *unplanned) crosses() bool { return s.Client.On != s.Server.On }
 
 // sampled tells whether all packets of a place were looked at.
-func (s *sight) sampled(where network.Space) bool {
+func (s *unplanned) sampled(where network.Space) bool {
 	p, there := s.Places[where]
 	return there && p.Lacks == "" && p.Missed == 0
 }
 
 // nodes are the places of the nodes, the client's first.
-func (s *sight) nodes() []network.Space {
+func (s *unplanned) nodes() []network.Space {
 	if s.crosses() {
 		return []network.Space{s.Client.On, s.Server.On}
 	}
@@ -125,7 +125,7 @@ func (s *sight) nodes() []network.Space {
 }
 
 // places are all that were looked at, in a fixed order.
-func (s *sight) places() []network.Space {
+func (s *unplanned) places() []network.Space {
 	var all []network.Space
 	for where := range s.Places {
 		all = append(all, where)
@@ -135,7 +135,7 @@ func (s *sight) places() []network.Space {
 }
 
 // look decodes the sampled packets.
-func (s *sight) look() {
+func (s *unplanned) look() {
 	ports := map[string][]uint16{"wireguard": {51821, 51871}} // Flannel's for IPv6, and Cilium's
 	for _, p := range s.Places {
 		for _, i := range p.Interfaces {
@@ -154,7 +154,7 @@ func (s *sight) look() {
 }
 
 // sort adds a packet to what is known of its device.
-func (s *sight) sort(p testbed.Packet, f frame) {
+func (s *unplanned) sort(p testbed.Packet, f frame) {
 	at, request, own := s.belongs(f)
 	if !own {
 		return
@@ -222,11 +222,11 @@ func (t *stream) add(p testbed.Packet, f frame, sealed bool) {
 
 // belongs tells whether a frame is of the load, which of its packets is, and which way it goes. What is encrypted between the two
 // nodes is taken for the load's.
-func (s *sight) belongs(f frame) (at int, request, own bool) {
+func (s *unplanned) belongs(f frame) (at int, request, own bool) {
 	for i, l := range f.layer[:f.depth] {
 		if f.sealed != "" && i == f.depth-1 {
 			from, to := s.nodeOf(l.source.Addr()), s.nodeOf(l.destination.Addr())
-			return i, from == s.Client.On, s.crosses() && from != to && from != nobody() && to != nobody()
+			return i, from == s.Client.On, s.crosses() && from != to && from != nowhere() && to != nowhere()
 		}
 		if request := s.serves(l.destination, l.source); l.protocol == s.load.Protocol && (request || s.serves(l.source, l.destination)) {
 			return i, request, true
@@ -237,7 +237,7 @@ func (s *sight) belongs(f frame) (at int, request, own bool) {
 
 // serves tells whether an end of a packet is the server's. Where no port stands for it the other end decides: daemons that serve together
 // talk to each other as well.
-func (s *sight) serves(end, other netip.AddrPort) bool {
+func (s *unplanned) serves(end, other netip.AddrPort) bool {
 	if !means(end, s.Called) && !means(end, s.Backend) {
 		return false
 	}
@@ -249,11 +249,11 @@ func means(end, place netip.AddrPort) bool {
 	return end == place || place.Port() == 0 && end.Addr() == place.Addr()
 }
 
-// nobody is no place.
-func nobody() network.Space { return network.InSwitch() }
+// nowhere is no node.
+func nowhere() network.Space { return network.InSwitch() }
 
-// nodeOf is the node that has an address, or nobody.
-func (s *sight) nodeOf(a netip.Addr) network.Space {
+// nodeOf is the node that has an address, or nowhere.
+func (s *unplanned) nodeOf(a netip.Addr) network.Space {
 	switch a {
 	case s.Client.NodeAddress:
 		return s.Client.On
@@ -267,11 +267,11 @@ func (s *sight) nodeOf(a netip.Addr) network.Space {
 			}
 		}
 	}
-	return nobody()
+	return nowhere()
 }
 
 // samples says what could not be looked at.
-func (s *sight) samples() {
+func (s *unplanned) samples() {
 	for _, e := range []testbed.Stand{s.Client, s.Server} {
 		p, there := s.Places[e.On]
 		lacks := "an agent on the node (--node-agent)"
@@ -281,7 +281,7 @@ func (s *sight) samples() {
 		switch {
 		case e == s.Server && !s.crosses():
 		case !there:
-			s.weak("nobody looked at the devices and packets of %s: needs %s", e.Node, lacks)
+			s.weak("the devices and packets of %s were not watched: needs %s", e.Node, lacks)
 		case e.Unwatched != "":
 			s.weak("no packet sample on %s: needs %s", e.Node, lacks)
 		case p.Lacks != "":
@@ -299,7 +299,7 @@ func (s *sight) samples() {
 }
 
 // fragments finds packets that were cut: as sampled, and as the stacks of pods with a namespace of their own have counted.
-func (s *sight) fragments() {
+func (s *unplanned) fragments() {
 	for _, d := range s.devices() {
 		s.path.Largest = max(s.path.Largest, s.lanes[d].largest)
 	}
@@ -323,8 +323,8 @@ func (s *sight) fragments() {
 	}
 }
 
-// mtu is that of the way as the client's kernel knows it, and the largest there is where nobody knows.
-func (s *sight) mtu() (mtu unit.Bytes, known bool) {
+// mtu is the mtu of the way as the client's kernel knows it, and the largest there is where that is unknown.
+func (s *unplanned) mtu() (mtu unit.Bytes, known bool) {
 	p := s.Places[s.Client.In]
 	r, found := routeTo(p, s.Called.Addr())
 	i, there := interfaceOf(p, r.Device)
@@ -335,7 +335,7 @@ func (s *sight) mtu() (mtu unit.Bytes, known bool) {
 }
 
 // devices are those on which the load was seen, in a fixed order.
-func (s *sight) devices() []network.Device {
+func (s *unplanned) devices() []network.Device {
 	var all []network.Device
 	for d := range s.lanes {
 		all = append(all, d)

@@ -9,8 +9,8 @@ import (
 	"netdelta/testbed"
 )
 
-// expected is the name that a decoder has for what packets are expected to be wrapped in, "" where nobody expects anything.
-func (s *sight) expected() string {
+// expected is the name that a decoder has for what packets are expected to be wrapped in, "" where nothing is expected.
+func (s *unplanned) expected() string {
 	switch {
 	case s.Reach == testbed.ReachNodePort:
 		return "" // what is called is a node, not a pod: the network of pods need not wrap that
@@ -25,7 +25,7 @@ func (s *sight) expected() string {
 }
 
 // wrappings holds what packets were wrapped in between the nodes against what is expected, or notes it.
-func (s *sight) wrappings() {
+func (s *unplanned) wrappings() {
 	if !s.crosses() {
 		s.path.Encapsulation = s.without()
 		return
@@ -49,7 +49,7 @@ func (s *sight) wrappings() {
 }
 
 // without is the encapsulation of what was looked at and can't have any.
-func (s *sight) without() string {
+func (s *unplanned) without() string {
 	if len(s.lanes) == 0 {
 		return ""
 	}
@@ -69,7 +69,7 @@ func (t *tally) merge(o tally) {
 }
 
 // held holds the packets on one wire against what is expected there.
-func (s *sight) held(d network.Device, l *lane) {
+func (s *unplanned) held(d network.Device, l *lane) {
 	want := s.expected()
 	said := want
 	if want == "" {
@@ -92,8 +92,8 @@ func (s *sight) held(d network.Device, l *lane) {
 	s.outsides(d, l)
 }
 
-// outsides notes how packets cross, and finds those whose outer addresses are not those of the two nodes.
-func (s *sight) outsides(d network.Device, l *lane) {
+// outsides notes how packets cross, and finds those whose outer addresses are not the two nodes'.
+func (s *unplanned) outsides(d network.Device, l *lane) {
 	var all []via
 	for v := range l.vias {
 		all = append(all, v)
@@ -105,7 +105,7 @@ func (s *sight) outsides(d network.Device, l *lane) {
 		if _, client := s.Places[s.Client.On]; !both || !client {
 			continue
 		}
-		if from == nobody() || to == nobody() || from == to {
+		if from == nowhere() || to == nowhere() || from == to {
 			s.find("%s: %d sampled packets were wrapped as %s, which are not the two nodes", s.name(d), l.vias[v], v)
 		} else if d.In == s.Client.On && from == s.Client.On {
 			s.note("%s: %s", s.name(d), v)
@@ -115,7 +115,7 @@ func (s *sight) outsides(d network.Device, l *lane) {
 
 // translation holds what requests named as their server, where a service stands in for it, and says who the server takes for its
 // client.
-func (s *sight) translation() {
+func (s *unplanned) translation() {
 	if s.Called != s.Backend {
 		s.service()
 	}
@@ -131,7 +131,7 @@ func (s *sight) translation() {
 }
 
 // clientHas tells whether an address is one of the client's own.
-func (s *sight) clientHas(a netip.Addr) bool {
+func (s *unplanned) clientHas(a netip.Addr) bool {
 	return a == s.Client.Address || slices.ContainsFunc(s.Places[s.Client.In].Interfaces, func(i testbed.Interface) bool {
 		return slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
 	})
@@ -139,7 +139,7 @@ func (s *sight) clientHas(a netip.Addr) bool {
 
 // service looks for where the service's address was translated: before packets of a service leave the client's node, and for
 // a node's port before they leave that node.
-func (s *sight) service() {
+func (s *unplanned) service() {
 	facing := s.facing(s.Server)
 	called, backend := 0, 0
 	for _, d := range s.devices() {
@@ -169,7 +169,7 @@ func (s *sight) service() {
 }
 
 // where names the node on which requests had both addresses.
-func (s *sight) where() string {
+func (s *unplanned) where() string {
 	for _, on := range s.nodes() {
 		called, backend := 0, 0
 		for d, l := range s.lanes {

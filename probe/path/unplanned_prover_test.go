@@ -30,7 +30,7 @@ func look() int {
 	return 0
 }
 
-// foreign is a lab of which nobody knows the plan: a cluster, to who looks at it.
+// foreign is a lab whose plan is not known, as a cluster's is not.
 type foreign struct {
 	testbed.Testbed
 	expect  testbed.Encapsulation
@@ -168,7 +168,7 @@ func watched(t testing.TB, o testbed.Observer, reach testbed.Reach, expect testb
 }
 
 // seenProof proves the way of a load by what can be seen.
-func (e *ends) seenProof(t testing.TB, p *path.Witnessed, protocol string, size, count int) result.Path {
+func (e *testEnds) seenProof(t testing.TB, p *path.UnplannedProver, protocol string, size, count int) result.Path {
 	t.Helper()
 	found, err := p.Prove(t.Context(), roled{e.client.Pod}, roled{e.server.Pod}, protocolOf(protocol), e.trip(t, protocol, size, count))
 	if err != nil {
@@ -198,7 +198,7 @@ func TestWitnessedNetworks(t *testing.T) {
 	} {
 		t.Run(c.network, func(t *testing.T) {
 			o := open(t, named(t, c.network), testbed.Spec{})
-			p := path.NewWitnessed(watched(t, o, c.reach, c.expect, 2))
+			p := path.NewUnplannedProver(watched(t, o, c.reach, c.expect, 2))
 			for _, protocol := range []string{"udp", "tcp"} {
 				for _, to := range []int{1, 2} {
 					e := newEnds(t, o, 0, to)
@@ -257,7 +257,7 @@ func TestWitnessedExpectations(t *testing.T) {
 	} {
 		t.Run(c.network+"-"+string(c.expect), func(t *testing.T) {
 			o := open(t, named(t, c.network), testbed.Spec{})
-			p := path.NewWitnessed(watched(t, o, c.reach, c.expect, 2))
+			p := path.NewUnplannedProver(watched(t, o, c.reach, c.expect, 2))
 			told(t, newEnds(t, o, 0, 2).seenProof(t, p, "tcp", 700, 60), c.says...)
 		})
 	}
@@ -266,11 +266,11 @@ func TestWitnessedExpectations(t *testing.T) {
 // Without agents on nodes the pods' own devices are held against the load, and the proof says what it lacks.
 func TestWitnessedFromInsideOfPods(t *testing.T) {
 	o := open(t, named(t, "vxlan-routed"), testbed.Spec{})
-	p := path.NewWitnessed(watched(t, o, testbed.ReachPod, testbed.InVXLAN, 0))
+	p := path.NewUnplannedProver(watched(t, o, testbed.ReachPod, testbed.InVXLAN, 0))
 	found := newEnds(t, o, 0, 2).seenProof(t, p, "tcp", 700, 60)
 	passes(t, found, []string{"pod-client/eth0", "pod-server/eth0"})
 	weak := strings.Join(found.Weak, "\n")
-	for _, says := range []string{"nobody looked at the devices and packets of node0", "nobody looked at the devices and packets of node1", "as vxlan, as the change has it, is not verified"} {
+	for _, says := range []string{"the devices and packets of node0 were not watched", "the devices and packets of node1 were not watched", "as vxlan, as the change has it, is not verified"} {
 		if !found.OK || !strings.Contains(weak, says) {
 			t.Errorf("OK %v, findings %q, weak %q lacks %q", found.OK, found.Findings, found.Weak, says)
 		}
@@ -281,7 +281,7 @@ func TestWitnessedFromInsideOfPods(t *testing.T) {
 func TestWitnessedFromOneNode(t *testing.T) {
 	for name, reach := range map[string]testbed.Reach{"vxlan-routed": testbed.ReachPod, "host": testbed.ReachHost} {
 		o := open(t, named(t, name), testbed.Spec{})
-		p := path.NewWitnessed(watched(t, o, reach, "", 1))
+		p := path.NewUnplannedProver(watched(t, o, reach, "", 1))
 		found := newEnds(t, o, 0, 2).seenProof(t, p, "tcp", 700, 60)
 		passes(t, found, []string{"node0/eth0"})
 		if weak := strings.Join(found.Weak, "\n"); !found.OK || len(found.Weak) != 1 || !strings.Contains(weak, "node1") {
@@ -293,7 +293,7 @@ func TestWitnessedFromOneNode(t *testing.T) {
 // A load that says it moved more than passed is found out, by the proof and by the audit.
 func TestWitnessedAmounts(t *testing.T) {
 	o := open(t, named(t, "routed"), testbed.Spec{})
-	p := path.NewWitnessed(watched(t, o, testbed.ReachPod, "", 2))
+	p := path.NewUnplannedProver(watched(t, o, testbed.ReachPod, "", 2))
 	e := newEnds(t, o, 0, 2)
 	run := e.trip(t, "tcp", 700, 60)
 	from, to := roled{e.client.Pod}, roled{e.server.Pod}

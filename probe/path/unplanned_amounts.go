@@ -38,7 +38,7 @@ func (l Load) least(client bool) unit.Bytes {
 
 // insides holds the devices of the pods against the load, by their counters, which miss nothing: what was moved must have passed the
 // device of the route, and no other.
-func (s *sight) insides() {
+func (s *unplanned) insides() {
 	for _, e := range []testbed.Stand{s.Client, s.Server} {
 		p, there := s.Places[e.In]
 		if !there {
@@ -69,7 +69,7 @@ func (s *sight) insides() {
 }
 
 // own is the device by which an end reaches the other.
-func (s *sight) own(e testbed.Stand) (network.Device, bool) {
+func (s *unplanned) own(e testbed.Stand) (network.Device, bool) {
 	to := s.Called.Addr()
 	if e == s.Server {
 		to = s.Client.Address
@@ -81,8 +81,8 @@ func (s *sight) own(e testbed.Stand) (network.Device, bool) {
 	return network.Device{In: e.In, Name: r.Device}, found
 }
 
-// others finds devices of a pod, beside its own way out, that carried the load.
-func (s *sight) others(own network.Device, all change) {
+// others finds devices of a pod, other than its own way out, that carried the load.
+func (s *unplanned) others(own network.Device, all change) {
 	for _, d := range inOrder(s.changed) {
 		c := s.changed[d]
 		if d.In != own.In || d == own || d.Name == loopback || c.lost != "" {
@@ -95,17 +95,17 @@ func (s *sight) others(own network.Device, all change) {
 	}
 }
 
-func (s *sight) loss(d network.Device) string {
+func (s *unplanned) loss(d network.Device) string {
 	return fmt.Sprintf("%s %s while it was watched", s.name(d), s.changed[d].lost)
 }
 
-// beside tells whether the ends speak in a network beside the cluster's own: what joins its addresses is for its builder to know.
-func (s *sight) beside() bool { return s.Reach == testbed.ReachBeside }
+// secondary tells whether the ends speak in a secondary network, whose links only its builder knows.
+func (s *unplanned) secondary() bool { return s.Reach == testbed.ReachBeside }
 
 // crossing holds what passed the wire between two nodes against the load: packet by packet where all were sampled, and by the
 // counters, which count what others move too.
-func (s *sight) crossing() {
-	if !s.crosses() || s.load.Opaque || s.beside() {
+func (s *unplanned) crossing() {
+	if !s.crosses() || s.load.Opaque || s.secondary() {
 		return
 	}
 	for _, on := range s.nodes() {
@@ -136,7 +136,7 @@ func (s *sight) crossing() {
 }
 
 // amount is what passed the wire of a node one way. It is exact where it is of the load alone.
-func (s *sight) amount(on network.Space, wire []string, w passing) (bytes, packets uint64, exact bool) {
+func (s *unplanned) amount(on network.Space, wire []string, w passing) (bytes, packets uint64, exact bool) {
 	for _, name := range wire {
 		d := network.Device{In: on, Name: name}
 		if !s.sampled(on) {
@@ -160,7 +160,7 @@ func (s *sight) amount(on network.Space, wire []string, w passing) (bytes, packe
 }
 
 // instead names the devices that carried the load where the wire did not.
-func (s *sight) instead(on network.Space, wire []string) string {
+func (s *unplanned) instead(on network.Space, wire []string) string {
 	var names []string
 	for _, d := range s.devices() {
 		if i, there := interfaceOf(s.Places[on], d.Name); d.In == on && there && uplink(i) && !slices.Contains(wire, d.Name) {
@@ -173,10 +173,10 @@ func (s *sight) instead(on network.Space, wire []string) string {
 	return "; it was seen on " + strings.Join(names, ", ")
 }
 
-// aside finds devices of the nodes that carried the load and are on no way: other cards, tunnels under host networking, and
+// offWay finds devices of the nodes that carried the load and are on no way: other cards, tunnels under host networking, and
 // anything that leads away from a node that both ends are on.
-func (s *sight) aside() {
-	if s.beside() {
+func (s *unplanned) offWay() {
+	if s.secondary() {
 		return
 	}
 	for _, d := range s.devices() {
@@ -205,7 +205,7 @@ func (s *sight) aside() {
 
 // hops notes the devices that carried requests: in pods by their counters, on nodes by the sample, in the order in which packets
 // pass what they are for.
-func (s *sight) hops() {
+func (s *unplanned) hops() {
 	s.end(s.Client, true)
 	var all []network.Device
 	for _, d := range s.devices() {
@@ -226,8 +226,8 @@ func (s *sight) hops() {
 	s.end(s.Server, false)
 }
 
-// end notes the device of a pod with a namespace of its own, or of any that nobody sampled.
-func (s *sight) end(e testbed.Stand, sends bool) {
+// end notes the device of a pod with a namespace of its own, or of any without a sample.
+func (s *unplanned) end(e testbed.Stand, sends bool) {
 	p, there := s.Places[e.In]
 	own, found := s.own(e)
 	if !there || !found || p.Lacks == "" {
@@ -242,7 +242,7 @@ func (s *sight) end(e testbed.Stand, sends bool) {
 }
 
 // rank is where a device stands on the way out of the client's node; packets come into the server's in the opposite order.
-func (s *sight) rank(d network.Device) int {
+func (s *unplanned) rank(d network.Device) int {
 	order := []network.Role{network.RoleLoopback, network.RoleNodeEnd, network.RoleBridge, RoleObserved, network.RoleEncapsulation, network.RolePort, network.RoleLink}
 	at := slices.Index(order, s.role(d))
 	switch {
@@ -254,8 +254,8 @@ func (s *sight) rank(d network.Device) int {
 	return at
 }
 
-// stated is the address of whom the server's end takes for its client, and whether anybody can say.
-func (s *sight) stated() (netip.Addr, bool) {
+// stated is the address of which the server's end takes for its client, and whether anybody can say.
+func (s *unplanned) stated() (netip.Addr, bool) {
 	p := s.Places[s.Server.In]
 	for _, peer := range p.Peers {
 		if s.load.Protocol == network.TCP {

@@ -183,8 +183,8 @@ func TestJudgeSighting(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := path.JudgeSighting(c.seen.Sighting, c.seen.load)
-			if again := path.JudgeSighting(c.seen.Sighting, c.seen.load); !reflect.DeepEqual(got, again) {
+			got := path.JudgeUnplanned(c.seen.Sighting, c.seen.load)
+			if again := path.JudgeUnplanned(c.seen.Sighting, c.seen.load); !reflect.DeepEqual(got, again) {
 				t.Errorf("judged once more: %+v, first %+v", again, got)
 			}
 			if got.OK != (c.finds == nil) || got.Encapsulation != c.wrap {
@@ -217,16 +217,16 @@ func TestJudgeSightingInsidePods(t *testing.T) {
 	delete(s.Places, testbed.ServerNode())
 	p := s.Places[testbed.ClientPod()]
 	p.Before["net1"], p.After["net1"] = testbed.Counters{}, testbed.Counters{SentPackets: 10, SentBytes: 9000}
-	if got := path.JudgeSighting(s.Sighting, s.load); got.OK || len(got.Weak) != 2 || !strings.Contains(got.Findings[0], "pod-client/net1 carried 9000 bytes") {
+	if got := path.JudgeUnplanned(s.Sighting, s.load); got.OK || len(got.Weak) != 2 || !strings.Contains(got.Findings[0], "pod-client/net1 carried 9000 bytes") {
 		t.Errorf("a second device: %+v", got)
 	}
 	delete(p.After, "net1")
 	delete(p.Before, "net1")
-	if got := path.JudgeSighting(s.Sighting, s.load); !got.OK || len(got.Hops) != 2 {
+	if got := path.JudgeUnplanned(s.Sighting, s.load); !got.OK || len(got.Hops) != 2 {
 		t.Errorf("as it should be: %+v", got)
 	}
 	p.After["eth0"] = testbed.Counters{SentPackets: 1, SentBytes: 100, ReceivedPackets: exchanged, ReceivedBytes: 1 << 20}
-	if got := path.JudgeSighting(s.Sighting, s.load); got.OK || !strings.Contains(got.Findings[0], "pod-client/eth0 sent 100 bytes in 1 packets; 20000 bytes") {
+	if got := path.JudgeUnplanned(s.Sighting, s.load); got.OK || !strings.Contains(got.Findings[0], "pod-client/eth0 sent 100 bytes in 1 packets; 20000 bytes") {
 		t.Errorf("too little: %+v", got)
 	}
 }
@@ -241,11 +241,11 @@ func TestJudgeSightingOfSeveralServers(t *testing.T) {
 	s.exchange(testbed.ServerNode(), "eth1", true, serverPod+":6803", "10.244.3.7:40000", bare, bare)
 	third := testbed.Counters{SentPackets: exchanged / 3, SentBytes: exchanged / 3 * message, ReceivedPackets: exchanged / 3, ReceivedBytes: exchanged / 3 * message}
 	s.Places[testbed.ServerPod()].After["eth0"] = third
-	if got := path.JudgeSighting(s.Sighting, s.load); !got.OK || got.Encapsulation != "none" || len(got.Weak) != 1 || !strings.Contains(got.Weak[0], "2 more pods") {
+	if got := path.JudgeUnplanned(s.Sighting, s.load); !got.OK || got.Encapsulation != "none" || len(got.Weak) != 1 || !strings.Contains(got.Weak[0], "2 more pods") {
 		t.Errorf("as it should be: %+v", got)
 	}
 	s.Places[testbed.ClientPod()].After["eth0"] = third
-	if got := path.JudgeSighting(s.Sighting, s.load); got.OK || !strings.Contains(got.Findings[0], "pod-client/eth0 carried") {
+	if got := path.JudgeUnplanned(s.Sighting, s.load); got.OK || !strings.Contains(got.Findings[0], "pod-client/eth0 carried") {
 		t.Errorf("a third of it: %+v", got)
 	}
 }
@@ -262,7 +262,7 @@ func FuzzJudgeSighting(f *testing.F) {
 			Device: network.Device{In: testbed.ClientNode(), Name: "eth0"}, Outgoing: outgoing, Length: unit.Bytes(length), Segment: unit.Bytes(segment), Head: head,
 		}}
 		s.Places[testbed.ClientNode()] = p
-		if got := path.JudgeSighting(s.Sighting, s.load); got.OK != (len(got.Findings) == 0) || got.OK {
+		if got := path.JudgeUnplanned(s.Sighting, s.load); got.OK != (len(got.Findings) == 0) || got.OK {
 			t.Errorf("one packet is no load: %+v", got)
 		}
 	})

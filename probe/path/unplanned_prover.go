@@ -20,8 +20,8 @@ import (
 type Proof interface {
 	// Prove watches a load of the protocol from one pod to the other, and judges which way it went.
 	Prove(ctx context.Context, from, to testbed.Pod, protocol network.Protocol, load func(context.Context) (Load, error)) (result.Path, error)
-	// Aside says that daemons in these pods talk to each other whenever they like.
-	Aside(pods []testbed.Pod)
+	// Background says that daemons in these pods talk to each other whenever they like.
+	Background(pods []testbed.Pod)
 	// Begin reads the counters at the start of the measured phase: after the last Prove. End holds them against what moved.
 	Begin(ctx context.Context) error
 	End(ctx context.Context, moved []Moved) (Audit, error)
@@ -29,7 +29,7 @@ type Proof interface {
 
 var (
 	_ Proof = (*Prober)(nil)
-	_ Proof = (*Witnessed)(nil)
+	_ Proof = (*UnplannedProver)(nil)
 )
 
 // NewProof is what can prove the paths of a testbed: against its plan, or, on machines that somebody else has joined, by what can
@@ -39,26 +39,26 @@ func NewProof(tb testbed.Testbed) Proof {
 	case shows.Observer != nil:
 		return NewProber(shows.Observer)
 	case shows.PathObserver != nil:
-		return NewWitnessed(shows.PathObserver)
+		return NewUnplannedProver(shows.PathObserver)
 	}
 	return nil
 }
 
-// Witnessed proves the paths of a testbed of which no plan is known.
-type Witnessed struct {
+// UnplannedProver proves the paths of a testbed of which no plan is known.
+type UnplannedProver struct {
 	w testbed.Witness
 
 	mu    sync.Mutex
-	ways  map[ends]sightedWay
-	start map[ends]map[network.Device]testbed.Counters // of the phase that is audited
-	lost  error                                        // why they could not be read then
+	ways  map[podNames]watchedWay
+	start map[podNames]map[network.Device]testbed.Counters // of the phase that is audited
+	lost  error                                            // why they could not be read then
 }
 
-// ends are the names of a client's and a server's pod.
-type ends struct{ from, to string }
+// podNames are the names of a client's and a server's pod.
+type podNames struct{ from, to string }
 
-// sightedWay is what is known of the way between two pods since a load was watched there.
-type sightedWay struct {
+// watchedWay is what is known of the way between two pods since a load was watched there.
+type watchedWay struct {
 	from, to testbed.Pod
 	// own are the devices that must carry all that is moved between the two, and whether the client's requests are sent there.
 	own map[network.Device]bool
@@ -66,16 +66,16 @@ type sightedWay struct {
 	name func(network.Device) string
 }
 
-// NewWitnessed is a proof for a testbed.
-func NewWitnessed(w testbed.Witness) *Witnessed {
-	return &Witnessed{w: w, ways: map[ends]sightedWay{}}
+// NewUnplannedProver is a proof for a testbed.
+func NewUnplannedProver(w testbed.Witness) *UnplannedProver {
+	return &UnplannedProver{w: w, ways: map[podNames]watchedWay{}}
 }
 
-// Aside implements Proof. What daemons say to each other is not on the way that is looked at.
-func (p *Witnessed) Aside([]testbed.Pod) {}
+// Background implements Proof. What daemons say to each other is not on the way that is looked at.
+func (p *UnplannedProver) Background([]testbed.Pod) {}
 
-// Prove implements Proof. The error is that of the load, or of the looking; what the network does wrong is in the answer.
-func (p *Witnessed) Prove(ctx context.Context, from, to testbed.Pod, _ network.Protocol, load func(context.Context) (Load, error)) (result.Path, error) {
+// Prove implements Proof. The error is the load's, or a failure to look; what the network does wrong is in the answer.
+func (p *UnplannedProver) Prove(ctx context.Context, from, to testbed.Pod, _ network.Protocol, load func(context.Context) (Load, error)) (result.Path, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fail := func(err error) (result.Path, error) {
@@ -96,19 +96,19 @@ func (p *Witnessed) Prove(ctx context.Context, from, to testbed.Pod, _ network.P
 	if err != nil {
 		return fail(errors.Join(err, watch.Close()))
 	}
-	s := sight{Sighting: seen, load: moved}
-	p.ways[ends{from.Name(), to.Name()}] = sightedWay{from: from, to: to, own: s.carriers(), name: s.name}
-	return JudgeSighting(seen, moved), nil
+	s := unplanned{Sighting: seen, load: moved}
+	p.ways[podNames{from.Name(), to.Name()}] = watchedWay{from: from, to: to, own: s.carriers(), name: s.name}
+	return JudgeUnplanned(seen, moved), nil
 }
 
 // carriers are the devices that must carry all of a load: those by which pods reach each other, and the nodes' cards.
-func (s *sight) carriers() map[network.Device]bool {
+func (s *unplanned) carriers() map[network.Device]bool {
 	all := map[network.Device]bool{}
 	for _, e := range []testbed.Stand{s.Client, s.Server} {
 		if own, found := s.own(e); found {
 			all[own] = e == s.Client
 		}
-		if s.beside() {
+		if s.secondary() {
 			continue
 		}
 		wire := s.wire(e.On)
@@ -129,7 +129,7 @@ func first(names []string) string {
 
 // Begin implements Proof. Who looked may have been lost since, and with it a pod that is measured, or none: the bursts tell. End then
 // says that there was no audit.
-func (p *Witnessed) Begin(ctx context.Context) error {
+func (p *UnplannedProver) Begin(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.start, p.lost = p.count(ctx)
@@ -140,8 +140,8 @@ func (p *Witnessed) Begin(ctx context.Context) error {
 }
 
 // count reads the counters on all ways that were watched.
-func (p *Witnessed) count(ctx context.Context) (map[ends]map[network.Device]testbed.Counters, error) {
-	all := map[ends]map[network.Device]testbed.Counters{}
+func (p *UnplannedProver) count(ctx context.Context) (map[podNames]map[network.Device]testbed.Counters, error) {
+	all := map[podNames]map[network.Device]testbed.Counters{}
 	for e, w := range p.ways {
 		counted, err := p.w.Count(ctx, w.from, w.to)
 		if err != nil {
@@ -154,7 +154,7 @@ func (p *Witnessed) count(ctx context.Context) (map[ends]map[network.Device]test
 
 // End implements Proof. Devices of nodes carry what others move as well: that too much passed can't be told, that too little did
 // can.
-func (p *Witnessed) End(ctx context.Context, moved []Moved) (Audit, error) {
+func (p *UnplannedProver) End(ctx context.Context, moved []Moved) (Audit, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.lost != nil {
@@ -168,7 +168,7 @@ func (p *Witnessed) End(ctx context.Context, moved []Moved) (Audit, error) {
 		return Audit{}, fmt.Errorf("audit the devices: %w", err)
 	}
 	var b balance
-	for _, e := range slices.SortedFunc(maps.Keys(p.ways), func(a, b ends) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) }) {
+	for _, e := range slices.SortedFunc(maps.Keys(p.ways), func(a, b podNames) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) }) {
 		w := p.ways[e]
 		requests, responses, both, spread := unit.Bytes(0), unit.Bytes(0), unit.Bytes(0), unit.Bytes(0)
 		for _, m := range moved {
@@ -196,7 +196,7 @@ func (p *Witnessed) End(ctx context.Context, moved []Moved) (Audit, error) {
 	return b.Audit, nil
 }
 
-// seen leaves out the places that nobody could look at both times: nothing is known of their devices.
+// seen leaves out the places that could not be looked at both times: nothing is known of their devices.
 func (b *balance) seen(start, end map[network.Device]testbed.Counters) (before, after map[network.Device]testbed.Counters) {
 	in := func(all map[network.Device]testbed.Counters) map[network.Space]bool {
 		spaces := map[network.Space]bool{}
@@ -217,7 +217,7 @@ func (b *balance) seen(start, end map[network.Device]testbed.Counters) (before, 
 	}
 	before, after = both(start), both(end)
 	if len(before) < len(start) || len(after) < len(end) {
-		b.Weak = append(b.Weak, "no audit of the whole trial at a place where nobody could look at its beginning or end")
+		b.Weak = append(b.Weak, "no audit of the whole trial where its beginning or end could not be watched")
 	}
 	return before, after
 }

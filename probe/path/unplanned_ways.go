@@ -62,7 +62,7 @@ func uplink(i testbed.Interface) bool {
 }
 
 // wire are the devices by which a node reaches the other, the one of the route first: of a bridge the ports as well.
-func (s *sight) wire(on network.Space) []string {
+func (s *unplanned) wire(on network.Space) []string {
 	other := s.Server.NodeAddress
 	if on == s.Server.On {
 		other = s.Client.NodeAddress
@@ -95,10 +95,10 @@ func beneath(p testbed.Place, names []string) []string {
 
 // facing are the devices of a node by which it reaches a pod on it, the pod's own end first; none for a pod in the node's own namespace,
 // and for one that is spoken to in a network of which the node knows nothing.
-func (s *sight) facing(e testbed.Stand) []string {
+func (s *unplanned) facing(e testbed.Stand) []string {
 	p := s.Places[e.On]
 	r, found := routeTo(p, e.Address)
-	if !found || e.In == e.On || s.beside() {
+	if !found || e.In == e.On || s.secondary() {
 		return nil
 	}
 	if i, there := interfaceOf(p, r.Device); there && bridges(i) {
@@ -108,7 +108,7 @@ func (s *sight) facing(e testbed.Stand) []string {
 }
 
 // known are the devices of a node that a load may pass.
-func (s *sight) known(on network.Space) []string {
+func (s *unplanned) known(on network.Space) []string {
 	p := s.Places[on]
 	all := []string{loopback}
 	for _, e := range []testbed.Stand{s.Client, s.Server} {
@@ -130,7 +130,7 @@ func (s *sight) known(on network.Space) []string {
 }
 
 // role is what a device of a node is for.
-func (s *sight) role(d network.Device) network.Role {
+func (s *unplanned) role(d network.Device) network.Role {
 	i, there := interfaceOf(s.Places[d.In], d.Name)
 	switch {
 	case d.Name == loopback:
