@@ -16,10 +16,7 @@ import (
 	"netdelta/testbed"
 )
 
-// Inner implements testbed.Reacher.
-func (d *Driver) Inner() string { return Pod }
-
-// Locate implements testbed.Reacher: services and pods are asked for, those of other namespaces too.
+// Locate is testbed.Targets.Locate: services and pods are asked for, those of other namespaces too.
 func (d *Driver) Locate(ctx context.Context, host string) (testbed.Site, error) {
 	d.mu.Lock()
 	site, known := d.sites[host]

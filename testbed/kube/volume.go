@@ -198,7 +198,7 @@ func onlyNodes(v *corev1.PersistentVolume) []string {
 	return names
 }
 
-// Stored implements testbed.Storer.
+// Stored is testbed.Capabilities.Stored.
 func (d *Driver) Stored(ctx context.Context, v testbed.Volume) ([]string, error) {
 	var class *storagev1.StorageClass
 	err := persist(ctx, func() (err error) {

@@ -112,7 +112,7 @@ func (b *builder) note(sentence string) {
 	}
 }
 
-// Notes implements testbed.Noter.
+// Notes is testbed.Instruments.Notes.
 func (l *Testbed) Notes() []string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
