@@ -31,7 +31,7 @@ func ownVariants(w workload.Workload) []variant {
 	all := addVariant(nil, w, w.Name, w.Defaults)
 	for _, store := range []string{"nbd", "ceph"} {
 		p := w.Defaults
-		p.Store = store
+		p.Own = result.OwnOf("store", store)
 		all = addVariant(all, w, w.Name+", store="+store, p)
 	}
 	return all
@@ -77,13 +77,13 @@ func (v variant) names() []string {
 }
 
 // needed are the programs of one workload of a study, at all its levels; the same may be there several times.
-func (env *environment) needed(of study.Workload, factors study.Levels) []workload.Program {
+func (env *environment) needed(s *study.Study, of study.Workload) []workload.Program {
 	var needs []workload.Program
 	for _, w := range env.workloads {
 		if w.Name != of.Name {
 			continue
 		}
-		for _, p := range of.Levels.Join(factors).Combinations() {
+		for _, p := range s.Combinations(of) {
 			needs = append(needs, w.Demands(p).Programs...)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 // stored is a workload of which one variant needs a program that no machine has, and the other one that all have.
 func stored() workload.Workload {
 	return workload.Workload{
-		Name: "stored", Summary: "for this test", Headline: "p50", Defaults: result.Params{Store: "nbd"},
-		Check: func(p result.Params) error { return workload.Unused(p, "store") },
+		Name: "stored", Summary: "for this test", Headline: "p50", Defaults: result.Params{Own: result.OwnOf("store", "nbd")},
+		Check: func(p result.Params) error { return workload.Unused(p, []result.Parameter{{Key: "store"}}) },
 		Demand: func(p result.Params) workload.Demand {
 			needs := []workload.Program{{Name: "sh", Package: "dash"}}
-			if p.Store == "ceph" {
+			if p.Own.Word("store") == "ceph" {
 				needs = append(needs, workload.Program{Name: "no-such-daemon", Package: "no-such-package"})
 			}
 			return workload.Demand{Programs: needs}

@@ -198,7 +198,7 @@ func studyEntries(_ context.Context, env *environment) ([]entry, error) {
 			if !slices.Contains(e.Workloads, w.Name) {
 				e.Workloads = append(e.Workloads, w.Name)
 			}
-			needs = append(needs, env.needed(w, s.Factors)...)
+			needs = append(needs, env.needed(s, w)...)
 		}
 		programs, _, err := workload.Missing(needs)
 		if err != nil {

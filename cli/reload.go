@@ -9,6 +9,7 @@ import (
 	"netdelta/insight"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/workload"
 )
 
 // reload takes a run's frame from result.json and its figures from the journal, which is the truth. The path of a result.json
@@ -25,6 +26,7 @@ func (env *environment) reload(path string) (insight.Measured, error) {
 	case errors.Is(err, fs.ErrNotExist) && len(run.Deltas)+len(run.Null) > 0:
 		m.Notes = append(m.Notes, fmt.Sprintf("%s is missing: the figures are those that %s was left with", result.TrialsFile, result.ResultFile))
 		m.Run.Notes = append(m.Run.Notes, m.Notes...)
+		m.Run.Bind(workload.Parameters(env.workloads))
 		return m, nil
 	case err != nil:
 		return insight.Measured{}, unreadable(err)

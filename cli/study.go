@@ -23,7 +23,7 @@ func (env *environment) known() study.Known {
 		k.Networks = append(k.Networks, n.Name)
 	}
 	for _, w := range env.workloads {
-		k.Workloads = append(k.Workloads, study.KnownWorkload{Name: w.Name, Defaults: w.Defaults, Check: w.Check})
+		k.Workloads = append(k.Workloads, study.KnownWorkload{Name: w.Name, Defaults: w.Defaults, Parameters: w.Parameters, Check: w.Check})
 	}
 	return k
 }

@@ -40,7 +40,7 @@ func (l Limits) Check(p result.Params) error {
 }
 
 // checkUnused refuses what only other workloads have.
-func (l Limits) checkUnused(p result.Params) error { return workload.Unused(p, l.Used...) }
+func (l Limits) checkUnused(p result.Params) error { return workload.Unused(p, nil, l.Used...) }
 
 func (l Limits) checkMessage(p result.Params) error {
 	if p.Message != 0 && (p.Message < l.MessageLeast || p.Message > l.MessageMost) {

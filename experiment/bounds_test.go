@@ -22,7 +22,7 @@ func TestBoundsOfRealTrials(t *testing.T) {
 		{"a stream over a limited link", study.Workload{Name: "tcp-stream"}, 50e6, result.BoundLink},
 		{"a stream without a limit", study.Workload{Name: "tcp-stream"}, 0, result.BoundCPU},
 		{"round trips on one processor", study.Workload{Name: "tcp-rr"}, 0, result.BoundCPU},
-		{"a few requests a second", study.Workload{Name: "tcp-rr", Levels: study.Levels{RequestRate: []float64{200}}}, 0, result.BoundLatency},
+		{"a few requests a second", study.Workload{Name: "tcp-rr", Levels: study.Levels{"request_rate": {float64(200)}}}, 0, result.BoundLatency},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := small([]string{"bridge"}, result.CrossNode)

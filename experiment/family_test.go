@@ -50,13 +50,14 @@ func TestFamilies(t *testing.T) {
 			s := small([]string{"macvlan", "bridge"}, result.CrossNode)
 			s.Baseline = "bridge"
 			s.Workloads = []study.Workload{{Name: "udp-rr"}}
-			s.Factors.Family = []result.Family{result.IPv4, result.IPv6}
+			s.Factors = study.Levels{"family": {"ipv4", "ipv6"}}
 			c.set(s)
 			config := setUp(t, s, 2, nil)
 			driver := &opened{Provider: config.Driver, families: map[result.Family]int{}}
 			config.Driver = driver
 			run := mustRun(t, config)
-			for _, family := range s.Factors.Family {
+			for _, level := range s.Factors["family"] {
+				family := result.Family(level.(string))
 				if n := driver.families[family]; n != c.pods {
 					t.Errorf("%d pods with %s, want %d", n, family, c.pods)
 				}

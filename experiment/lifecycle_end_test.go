@@ -231,7 +231,7 @@ func TestClusterWithNeighbours(t *testing.T) {
 	}
 	require.Need(t, "two processors", len(cpus) > 1)
 	s := served("fleet")
-	s.Factors = study.Levels{Conditions: study.ConditionLevels{QoS: []string{result.BestEffort, result.Guaranteed}}}
+	s.Factors = study.Levels{"qos": {result.BestEffort, result.Guaranteed}}
 	s.Design.TimeBudget *= 2 // two clusters are started, one for each class
 	c := setUp(t, s, 1, nil)
 	most := 0

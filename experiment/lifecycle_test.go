@@ -245,7 +245,7 @@ func TestServersFitIntoMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := served("lone")
-	s.Workloads[0].Levels.Connections = []int{1, 2, 3, 4}
+	s.Workloads[0].Levels = study.Levels{"connections": {1, 2, 3, 4}}
 	all := workloads()
 	for i := range all {
 		if all[i].Name == "lone" {

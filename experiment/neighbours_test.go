@@ -32,7 +32,7 @@ func twoProcessors(t *testing.T) {
 func TestBestEffortIsWorse(t *testing.T) {
 	twoProcessors(t)
 	s := small([]string{"host"}, result.CrossNode)
-	s.Factors = study.Levels{Conditions: study.ConditionLevels{QoS: []string{result.Guaranteed, result.BestEffort}}}
+	s.Factors = study.Levels{"qos": {result.Guaranteed, result.BestEffort}}
 	s.Design.Burst, s.Design.Rounds = 10*time.Millisecond, 30
 	c := setUp(t, s, 2, nil)
 	c.Program = ahead(t, c.Program)
@@ -89,7 +89,7 @@ func qosOf(t *testing.T, cells []result.Cell, id string) string {
 func TestNeighboursInBlocks(t *testing.T) {
 	twoProcessors(t)
 	s := small([]string{"host", "bridge"}, result.CrossNode)
-	s.Factors = study.Levels{Conditions: study.ConditionLevels{QoS: []string{result.BestEffort}}}
+	s.Factors = study.Levels{"qos": {result.BestEffort}}
 	s.Design.Blocks, s.Design.Rounds = 2, 8
 	var without []string
 	for range 3 { // what else runs on this machine may disturb any burst; neighbours of the run's own would disturb them in all runs
@@ -115,7 +115,7 @@ func TestNeighboursInBlocks(t *testing.T) {
 func TestQoSNeedsProcessor(t *testing.T) {
 	require.Namespaces(t)
 	s := small([]string{"host"}, result.CrossNode)
-	s.Factors = study.Levels{CPU: []string{"same", "any"}, Conditions: study.ConditionLevels{QoS: []string{result.BestEffort}}}
+	s.Factors = study.Levels{"cpu": {"same", "any"}, "qos": {result.BestEffort}}
 	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netdelta/experiment"
+	"netdelta/experiment/study"
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
 	"netdelta/network"
@@ -206,7 +207,7 @@ func TestRunElsewhere(t *testing.T) {
 func TestOnlyHere(t *testing.T) {
 	require.Namespaces(t)
 	s := small([]string{"host", "bridge"}, result.CrossNode)
-	s.Workloads[0].Levels.CPU = []string{"any", "two"}
+	s.Workloads[0].Levels = study.Levels{"cpu": {"any", "two"}}
 	driver := far{lab.NewDriver(network.Catalogue())}
 	p, err := experiment.Prepare(t.Context(), s, driver, workloads())
 	if err != nil {

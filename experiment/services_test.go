@@ -22,12 +22,11 @@ import (
 func TestServicesAndPolicies(t *testing.T) {
 	s := small([]string{"host", "vxlan"})
 	s.Workloads = []study.Workload{
-		{Name: "udp-rr", Levels: study.Levels{Message: []unit.Bytes{64, 3000}}}, {Name: "tcp-crr", Levels: study.Levels{Message: []unit.Bytes{64}}},
+		{Name: "udp-rr", Levels: study.Levels{"message": {unit.Bytes(64), unit.Bytes(3000)}}}, {Name: "tcp-crr", Levels: study.Levels{"message": {unit.Bytes(64)}}},
 	}
-	s.Factors = study.Levels{Family: []result.Family{result.IPv4, result.IPv6}, Conditions: study.ConditionLevels{
-		Policy: []string{result.PolicyNFTables}, PolicyRules: []int{100},
-		Service: []string{result.ServicePod, result.ServiceNFTables, result.ServiceIPVS}, Services: []int{100},
-	}}
+	s.Factors = study.Levels{"family": {string(result.IPv4), string(result.IPv6)},
+		"policy": {result.PolicyNFTables}, "policy.rules": {100},
+		"service": {result.ServicePod, result.ServiceNFTables, result.ServiceIPVS}, "service.count": {100}}
 	s.Design.TimeBudget = 10 * time.Minute // an emulated machine takes some of them
 	c := setUp(t, s, 1, nil)
 	run := mustRun(t, c)
@@ -57,7 +56,7 @@ func TestServicesAndPolicies(t *testing.T) {
 func TestImpossibleCondition(t *testing.T) {
 	require.Namespaces(t)
 	s := small([]string{"host", "routed"}, result.CrossNode)
-	s.Factors = study.Levels{Conditions: study.ConditionLevels{Service: []string{result.ServicePod, result.ServiceEBPF}}}
+	s.Factors = study.Levels{"service": {result.ServicePod, result.ServiceEBPF}}
 	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)
@@ -85,8 +84,8 @@ func (willing) Supports(context.Context, testbed.Spec) error { return nil }
 // Datagrams that IPVS would refuse are refused before they are measured: under IPv6, what is larger than the path's MTU.
 func TestIPVSCutsNothing(t *testing.T) {
 	s := small([]string{"host", "vxlan"})
-	s.Workloads = []study.Workload{{Name: "udp-rr", Levels: study.Levels{Message: []unit.Bytes{1300, 1450, 3000}}}, {Name: "tcp-rr"}}
-	s.Factors = study.Levels{Family: []result.Family{result.IPv4, result.IPv6}, Conditions: study.ConditionLevels{Service: []string{result.ServiceIPVS}}}
+	s.Workloads = []study.Workload{{Name: "udp-rr", Levels: study.Levels{"message": {unit.Bytes(1300), unit.Bytes(1450), unit.Bytes(3000)}}}, {Name: "tcp-rr"}}
+	s.Factors = study.Levels{"family": {"ipv4", "ipv6"}, "service": {result.ServiceIPVS}}
 	p, err := experiment.Prepare(t.Context(), s, willing{}, catalogue.Workloads())
 	if err != nil {
 		t.Fatal(err)

@@ -10,13 +10,14 @@ import (
 	"netdelta/insight"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/unit"
 	"netdelta/workload"
 )
 
 // servedBy makes the world's trials those of a workload of transactions per second, whose rate is the inverse of its latency.
 func servedBy(workload string, cells []result.Cell, trials []result.Trial) {
 	for i := range cells {
-		cells[i].Workload, cells[i].Params = workload, result.Params{Store: "nbd", Block: 4096}
+		cells[i].Workload, cells[i].Params = workload, result.Params{Own: result.OwnOf("store", "nbd", "block", unit.Bytes(4096))}
 	}
 	for i := range trials {
 		b := &trials[i].Bursts

@@ -120,7 +120,7 @@ func newClaimJudge(run result.Run, trials []result.Trial, defaults map[string]re
 
 // judge gives the verdict on one statement and what was measured.
 func (j *claimJudge) judge(expect string) Answer {
-	clauses, err := study.ParseExpectation(expect)
+	clauses, err := study.ParseExpectation(expect, j.options.Own...)
 	if err != nil {
 		return Answer{Verdict: NotTested, Unread: err}
 	}

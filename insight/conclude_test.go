@@ -10,6 +10,8 @@ import (
 	"netdelta/insight"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload/block"
 )
 
 // measured is a headline delta of a round trip across nodes on a baseline of 30 µs, the interval in percent.
@@ -253,14 +255,16 @@ func TestWords(t *testing.T) {
 		{words.Unit(result.Delta{Workload: "http", Unit: "1/s"}), "requests/s"},
 		{words.Unit(result.Delta{Workload: "block", Unit: "ns"}), "ns"},
 		{
-			words.Load(result.Setting{Workload: "block", Params: result.Params{Store: "nbd", Operation: "randread", Block: 4096, Depth: 16, Clients: 3}}),
+			words.Load(result.Setting{Workload: "block", Params: result.Params{
+				Own: result.OwnOf("store", "nbd", "operation", "randread", "block", unit.Bytes(4096), "depth", 16, "clients", 3),
+			}.Bind(block.Workload().Parameters)}),
 			"block, nbd, randread, 4KiB, depth 16, 3 clients",
 		},
 		{
 			words.Load(result.Setting{Workload: "http", Params: result.Params{File: 600, Reconnect: true, Connections: 8, Engine: "wrk"}}),
 			"http, 600B, a connection each, 8 connections, by wrk",
 		},
-		{words.Load(result.Setting{Workload: "oltp", Params: result.Params{Mix: "read_write", Connections: 8}}), "oltp, read_write, 8 connections"},
+		{words.Load(result.Setting{Workload: "oltp", Params: result.Params{Own: result.OwnOf("mix", "read_write"), Connections: 8}}), "oltp, read_write, 8 connections"},
 		{words.Percent(1.012), "+1.2%"},
 		{words.Percent(1.314), "+31%"},
 		{words.Percent(1), "0.0%"},

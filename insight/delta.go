@@ -28,6 +28,8 @@ type Options struct {
 	// Headlines is the headline metric by workload. A workload that is not in it has p50, or throughput if it has no
 	// latencies.
 	Headlines map[string]string
+	// Own are the parameters that workloads declare.
+	Own []result.Parameter
 	// Exact says that the run counted instructions: intervals are ranges over its seeds.
 	Exact bool
 	// HeadlinesOnly leaves all other metrics out, for a run that asks after each build what is resolved.

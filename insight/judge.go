@@ -9,11 +9,12 @@ import (
 type Judge struct {
 	headlines map[string]string        // by workload
 	defaults  map[string]result.Params // by workload
+	own       []result.Parameter       // that workloads declare
 }
 
 // NewJudge makes a judge that knows the headlines and the default parameters of these workloads.
 func NewJudge(workloads []workload.Workload) Judge {
-	j := Judge{headlines: map[string]string{}, defaults: map[string]result.Params{}}
+	j := Judge{headlines: map[string]string{}, defaults: map[string]result.Params{}, own: workload.Parameters(workloads)}
 	for _, w := range workloads {
 		j.headlines[w.Name], j.defaults[w.Name] = w.Headline, w.Defaults
 	}
@@ -30,6 +31,7 @@ type Findings struct {
 // Conclude fills in the figures that follow from a run's trials (deltas, null check, effects and what explains them), and returns
 // the findings, which package words puts in words.
 func (j Judge) Conclude(run *result.Run, trials []result.Trial) Findings {
+	run.Bind(j.own)
 	var f Findings
 	o := j.options(*run)
 	run.Deltas, run.Null, f.Checks = Deltas(run.Cells, trials, o)
@@ -56,6 +58,6 @@ func (j Judge) Settled(run result.Run, trials []result.Trial) map[string]bool {
 
 func (j Judge) options(run result.Run) Options {
 	return Options{
-		Confidence: run.Confidence, Margin: run.Margin, Seed: run.Seed, Sequential: run.Adaptive, Headlines: j.headlines, Exact: run.Exact != nil,
+		Confidence: run.Confidence, Margin: run.Margin, Seed: run.Seed, Sequential: run.Adaptive, Headlines: j.headlines, Own: j.own, Exact: run.Exact != nil,
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // Every field of Params is either part of the load or of exactly one factor: one that is added must be added there as well.
 func TestFactorsHoldAllParameters(t *testing.T) {
-	load := []string{"Message", "Connections", "Rate", "RequestRate", "Search", "File", "Reconnect", "Store", "Operation", "Block", "Depth", "Clients", "Mix", "Target"}
+	load := []string{"Message", "Connections", "Rate", "RequestRate", "Search", "File", "Reconnect", "Own", "Target"}
 	isLoad := map[string]bool{}
 	for _, name := range load {
 		isLoad[name] = true
@@ -54,6 +54,8 @@ func TestFactorsHoldAllParameters(t *testing.T) {
 // give sets a field to something that it usually is not.
 func give(v reflect.Value) {
 	switch {
+	case v.Type() == reflect.TypeFor[Own]():
+		v.Set(reflect.ValueOf(OwnOf("mix", "x")))
 	case v.CanInt():
 		v.SetInt(77)
 	case v.CanFloat():

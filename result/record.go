@@ -36,58 +36,6 @@ const (
 	IPv6 Family = "ipv6"
 )
 
-// Params are the levels of a cell beside network and placement. The zero value of a field means that
-// the workload has no such parameter, or that its default holds.
-type Params struct {
-	// Message is the size of a request and of its response, or of one write of a stream.
-	Message unit.Bytes `json:"message,omitempty"`
-	// Connections is how many connections (or flows) one client keeps open.
-	Connections int `json:"connections,omitempty"`
-	// Rate is the open-loop rate of a stream in bits per second (udp-stream).
-	Rate unit.BitsPerSecond `json:"rate,omitempty"`
-	// RequestRate is the open-loop rate of a request-response workload in transactions per second; latency then
-	// counts from the intended start. Zero is a closed loop.
-	RequestRate float64 `json:"request_rate,omitempty"`
-	// CPU is the placement of client and server on processors: "same" (one, the default), "two" or "any".
-	CPU string `json:"cpu,omitempty"`
-	// BusyPoll is SO_BUSY_POLL; zero is off.
-	BusyPoll time.Duration `json:"busy_poll,omitempty"`
-	// CongestionControl is TCP_CONGESTION of each socket; "" takes "cubic".
-	CongestionControl string `json:"congestion_control,omitempty"`
-	// Nagle leaves TCP_NODELAY off, so that small writes may be held back.
-	Nagle bool `json:"nagle,omitempty"`
-	// MTU is the MTU of the underlay; zero takes the testbed's link MTU.
-	MTU unit.Bytes `json:"mtu,omitempty"`
-	// Family is the version of IP, of pods and underlay alike; "" is IPv4.
-	Family Family `json:"family,omitempty"`
-	// Search looks for the highest rate without loss in place of sending at Rate (udp-stream).
-	Search bool `json:"search,omitempty"`
-	// Engine is the program that makes the load: "" is netdelta's own loop, else "wrk", "iperf3", "sockperf" or "netperf".
-	Engine string `json:"engine,omitempty"`
-	// File is the size of what a server of HTTP answers with (http).
-	File unit.Bytes `json:"file,omitempty"`
-	// Reconnect opens a connection for each request in place of keeping it alive (http).
-	Reconnect bool `json:"reconnect,omitempty"`
-	// Store is what keeps the blocks: "nbd" or "ceph" (block).
-	Store string `json:"store,omitempty"`
-	// Operation is what is done with blocks: "randread", "randwrite", "read" or "write" (block).
-	Operation string `json:"operation,omitempty"`
-	// Block is the size of one operation, Depth how many of them each client has under way at once (block).
-	Block unit.Bytes `json:"block,omitempty"`
-	Depth int        `json:"depth,omitempty"`
-	// Clients is how many clients do the same beside each other; 0 and 1 are one alone (block).
-	Clients int `json:"clients,omitempty"`
-	// Mix is what transactions consist of, as sysbench names it: "read_write", "point_select", "update_index" or
-	// "write_only" (oltp).
-	Mix string `json:"mix,omitempty"`
-	// Target is the URL of an endpoint of the user's own that is measured in place of a server of netdelta's; it has no password.
-	Target string `json:"target,omitempty"`
-	// StorageClass is the class of a cluster's volumes, one of which keeps the blocks in place of a store of netdelta's (block).
-	StorageClass string `json:"storage_class,omitempty"`
-	// Conditions are what the network is measured under; they are plain (Conditions.Plain).
-	Conditions Conditions `json:"conditions,omitzero"`
-}
-
 // Cell is one combination of levels.
 type Cell struct {
 	// ID names the cell within its run: short, stable, made of its levels.

@@ -92,6 +92,15 @@ type Health struct {
 	Services []result.Service // without Pod and Restarts, which the controller knows
 }
 
+// Parameters are those that workloads declare themselves.
+func Parameters(workloads []Workload) []result.Parameter {
+	var own []result.Parameter
+	for _, w := range workloads {
+		own = append(own, w.Parameters...)
+	}
+	return own
+}
+
 // Demands is what w needs with parameters p.
 func (w Workload) Demands(p result.Params) Demand {
 	if w.Demand == nil {

@@ -3,31 +3,23 @@ package workload
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"netdelta/result"
 )
 
-// Unused returns an error that names a parameter of real workloads (their files, blocks, mixes and engines) which is set in p
-// though a workload has only those of used.
-func Unused(p result.Params, used ...string) error {
-	for _, have := range []struct {
-		key string
-		set bool
-	}{
-		{"file", p.File != 0},
-		{"reconnect", p.Reconnect},
-		{"store", p.Store != ""},
-		{"operation", p.Operation != ""},
-		{"block", p.Block != 0},
-		{"depth", p.Depth != 0},
-		{"clients", p.Clients != 0},
-		{"mix", p.Mix != ""},
-		{"engine", p.Engine != ""},
-		{"target", p.Target != ""},
-		{"storage_class", p.StorageClass != ""},
-	} {
-		if have.set && !slices.Contains(used, have.key) {
-			return fmt.Errorf("%s is no parameter of this workload; leave it out", have.key)
+// Unused returns an error that names a parameter which is set in p though the workload has no such one: of those that workloads declare
+// themselves it has own, and of files, engines and targets, which only some have, those of used. Words of own must be known ones.
+func Unused(p result.Params, own []result.Parameter, used ...string) error {
+	some := []string{"file", "reconnect", "engine", "target", "storage_class"}
+	for _, d := range result.Parameters(p.Own.Declared()...) {
+		i := slices.IndexFunc(own, func(o result.Parameter) bool { return o.Key == d.Key })
+		switch {
+		case !p.Given(d) || d.Field != "" && !slices.Contains(some, d.Key) || slices.Contains(used, d.Key):
+		case d.Field != "" || i < 0:
+			return fmt.Errorf("%s is no parameter of this workload; leave it out", d.Key)
+		case own[i].Words != "" && !slices.Contains(own[i].Known(), p.Own.Word(d.Key)):
+			return fmt.Errorf("%s %q is unknown: %s", d.Key, p.Own.Word(d.Key), strings.Join(own[i].Known(), ", "))
 		}
 	}
 	return nil

@@ -31,6 +31,8 @@ type Workload struct {
 	Metrics  []Metric
 	// Defaults are the parameters of a study that names none.
 	Defaults result.Params
+	// Parameters are those that it declares itself; Check names one that is set though it has none of that name.
+	Parameters []result.Parameter
 	// Check returns an error that names the parameter and the allowed range when p is not usable.
 	Check func(p result.Params) error
 	// SourcePorts is how many consecutive source ports a client uses, from the one that Dial is given.

@@ -95,20 +95,21 @@ func (m *measured) operations(job fio.Result, d fio.Direction) error {
 
 // blocks are the parameters of a job of fio, as far as it was told them.
 func blocks(options map[string]string) result.Params {
-	p := result.Params{Store: options["ioengine"], Operation: cmp.Or(options["rw"], options["readwrite"], "read"), Block: 4 * unit.KiB, Depth: 1}
-	if p.Store == "rbd" {
-		p.Store = "ceph"
+	store, size, depth, clients := options["ioengine"], 4*unit.KiB, 1, 0
+	if store == "rbd" {
+		store = "ceph"
 	}
-	if size, err := blockSize(cmp.Or(options["bs"], options["blocksize"])); err == nil {
-		p.Block = size
+	if given, err := blockSize(cmp.Or(options["bs"], options["blocksize"])); err == nil {
+		size = given
 	}
 	if n, err := strconv.Atoi(options["iodepth"]); err == nil && n > 0 {
-		p.Depth = n
+		depth = n
 	}
 	if n, err := strconv.Atoi(options["numjobs"]); err == nil && n > 1 {
-		p.Clients = n
+		clients = n
 	}
-	return p
+	operation := cmp.Or(options["rw"], options["readwrite"], "read")
+	return result.Params{Own: result.OwnOf("store", store, "operation", operation, "block", size, "depth", depth, "clients", clients)}
 }
 
 // blockSize is a size as fio takes it: k, m and g are powers of 1024.

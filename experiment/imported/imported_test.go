@@ -48,7 +48,7 @@ func TestEachProgram(t *testing.T) {
 		{"netperf/testdata/udp-stream.txt", "", "udp-stream", result.Params{Message: 1024, Engine: "netperf"}, "throughput lost"},
 		{
 			"fio/testdata/nbd-randread.txt", "", "block",
-			result.Params{Store: "nbd", Operation: "randread", Block: 4 * unit.KiB, Depth: 1}, "rate throughput p50 p90 p99 mean min histogram",
+			result.Params{Own: result.OwnOf("store", "nbd", "operation", "randread", "block", 4*unit.KiB, "depth", 1)}, "rate throughput p50 p90 p99 mean min histogram",
 		},
 		{"sysbench/testdata/read-write.txt", "", "oltp", result.Params{Connections: 8}, "rate p50 p90 p99 mean min histogram"},
 		{"sysbench/testdata/no-histogram.txt", "", "oltp", result.Params{Connections: 8}, "rate mean min"},

@@ -15,10 +15,10 @@ import (
 )
 
 // ids are the names of a network's cells under some conditions.
-func ids(levels study.ConditionLevels) []string {
+func ids(levels study.Levels) []string {
 	s := &study.Study{
 		Baseline: "host", Networks: []string{"host", "n"}, Placement: []result.Placement{result.SameNode},
-		Workloads: []study.Workload{{Name: "w"}}, Factors: study.Levels{Conditions: levels},
+		Workloads: []study.Workload{{Name: "w"}}, Factors: levels,
 	}
 	var names []string
 	for _, c := range plan.Expand(s) {
@@ -31,27 +31,27 @@ func ids(levels study.ConditionLevels) []string {
 
 func TestExpandNamesConditions(t *testing.T) {
 	for _, c := range []struct {
-		levels study.ConditionLevels
+		levels study.Levels
 		want   []string
 	}{
 		{
-			study.ConditionLevels{LinkRate: []unit.BitsPerSecond{unit.Gbit}, LinkDelay: []time.Duration{0, 10 * time.Millisecond}, LinkLoss: []float64{0.01}},
+			study.Levels{"link.rate": {unit.BitsPerSecond(unit.Gbit)}, "link.delay": {time.Duration(0), time.Duration(10 * time.Millisecond)}, "link.loss": {float64(0.01)}},
 			[]string{"/link=1Gbit/loss=1%", "/link=1Gbit/delay=10ms/loss=1%"},
 		},
 		{
-			study.ConditionLevels{LinkCount: []int{4}, BondHash: []string{"layer2", "layer3+4"}},
+			study.Levels{"link.count": {4}, "bond.xmit_hash_policy": {"layer2", "layer3+4"}},
 			[]string{"/bond=4x802.3ad,layer2", "/bond=4x802.3ad,layer3+4"},
 		},
 		{
-			study.ConditionLevels{TSO: []result.Switch{result.Off}, GRO: []result.Switch{result.On, result.Off}, RPS: []result.Switch{result.On}},
+			study.Levels{"offload.tso": {string(result.Off)}, "offload.gro": {string(result.On), string(result.Off)}, "rps": {string(result.On)}},
 			[]string{"/tso=off/gro=on/steering=on", "/tso=off/gro=off/steering=on"},
 		},
 		{
-			study.ConditionLevels{Policy: []string{"none", "nftables"}, PolicyRules: []int{10, 1000}, QoS: []string{"best-effort"}},
+			study.Levels{"policy": {"none", "nftables"}, "policy.rules": {10, 1000}, "qos": {"best-effort"}},
 			[]string{"/qos=best-effort", "/policy=nftables:10/qos=best-effort", "/policy=nftables:1000/qos=best-effort"},
 		},
 		{
-			study.ConditionLevels{Service: []string{"pod", "ipvs"}, Services: []int{5}, Encryption: []string{"none", "ipsec"}},
+			study.Levels{"service": {"pod", "ipvs"}, "service.count": {5}, "encryption": {"none", "ipsec"}},
 			[]string{"", "/encryption=ipsec", "/service=ipvs:5", "/service=ipvs:5/encryption=ipsec"},
 		},
 	} {
@@ -63,9 +63,9 @@ func TestExpandNamesConditions(t *testing.T) {
 
 // Equal combinations are one cell, however many levels have no effect in combination with the others.
 func TestExpandDropsWhatIsTheSame(t *testing.T) {
-	got := ids(study.ConditionLevels{
-		LinkCount: []int{1, 2}, BondMode: []string{"802.3ad", "active-backup"}, BondHash: []string{"layer2", "layer3+4"},
-		Policy: []string{"none", "ebpf"}, PolicyRules: []int{10, 100, 1000},
+	got := ids(study.Levels{
+		"link.count": {1, 2}, "bond.mode": {"802.3ad", "active-backup"}, "bond.xmit_hash_policy": {"layer2", "layer3+4"},
+		"policy": {"none", "ebpf"}, "policy.rules": {10, 100, 1000},
 	})
 	// Bonds: none, LACP by either hash, active-backup (which doesn't hash); policies: none, and one for each number of rules.
 	if len(got) != 4*4 {
@@ -81,8 +81,8 @@ func TestExpandDropsWhatIsTheSame(t *testing.T) {
 func TestFitKeepsLevelsTogether(t *testing.T) {
 	s := &study.Study{
 		Baseline: "host", Networks: []string{"host", "n"}, Placement: []result.Placement{result.SameNode, result.CrossNode},
-		Workloads: []study.Workload{{Name: "w", Levels: study.Levels{Message: []unit.Bytes{300, 500, 1024, 2048}}}},
-		Factors:   study.Levels{Conditions: study.ConditionLevels{Policy: []string{"none", "nftables", "ebpf"}}},
+		Workloads: []study.Workload{{Name: "w", Levels: study.Levels{"message": {unit.Bytes(300), unit.Bytes(500), unit.Bytes(1024), unit.Bytes(2048)}}}},
+		Factors:   study.Levels{"policy": {"none", "nftables", "ebpf"}},
 	}
 	cells := plan.Expand(s)
 	rules := plan.Rules{Builds: 12, MinBuilds: 6, MinRounds: 10, Budget: time.Hour}

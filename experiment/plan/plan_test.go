@@ -74,11 +74,11 @@ func TestExpandNamesEveryLevel(t *testing.T) {
 	s := &study.Study{
 		Baseline: "host", Networks: []string{"host"}, Placement: []result.Placement{result.CrossNode},
 		Workloads: []study.Workload{{Name: "w", Levels: study.Levels{
-			Message: []unit.Bytes{1, 1500, 1 << 20}, Connections: []int{1, 8}, Rate: []unit.BitsPerSecond{unit.Gbit, study.SearchRate, 1.5 * unit.Mbit},
-			RequestRate: []float64{0.5, 1e6}, CPU: []string{"same", "two"}, BusyPoll: []time.Duration{0, 50 * time.Microsecond},
-			CongestionControl: []string{"bbr"}, Nagle: []bool{false, true},
+			"message": {unit.Bytes(1), unit.Bytes(1500), unit.Bytes(1 << 20)}, "connections": {1, 8}, "rate": {unit.BitsPerSecond(unit.Gbit), study.SearchRate, unit.BitsPerSecond(1.5 * unit.Mbit)},
+			"request_rate": {float64(0.5), float64(1e6)}, "cpu": {"same", "two"}, "busy_poll": {time.Duration(0), time.Duration(50 * time.Microsecond)},
+			"congestion_control": {"bbr"}, "nagle": {false, true},
 		}}},
-		Factors: study.Levels{MTU: []unit.Bytes{1500, 9000}, Family: []result.Family{result.IPv4, result.IPv6}},
+		Factors: study.Levels{"mtu": {unit.Bytes(1500), unit.Bytes(9000)}, "family": {string(result.IPv4), string(result.IPv6)}},
 	}
 	seen := map[string]bool{}
 	for _, c := range plan.Expand(s) {

@@ -220,7 +220,7 @@ func (s *Session) hasPrograms() bool {
 			if w.Name != named.Name {
 				continue
 			}
-			for _, p := range named.Levels.Join(s.Study.Factors).Combinations() {
+			for _, p := range s.Study.Combinations(named) {
 				if len(w.Demands(p).Programs) > 0 {
 					return true
 				}

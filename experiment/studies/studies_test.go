@@ -20,7 +20,7 @@ func TestBuiltinsAgainstTheCatalogues(t *testing.T) {
 		known.Networks = append(known.Networks, n.Name)
 	}
 	for _, w := range catalogue.Workloads() {
-		known.Workloads = append(known.Workloads, study.KnownWorkload{Name: w.Name, Defaults: w.Defaults, Check: w.Check})
+		known.Workloads = append(known.Workloads, study.KnownWorkload{Name: w.Name, Defaults: w.Defaults, Parameters: w.Parameters, Check: w.Check})
 	}
 	for _, f := range studies.All() {
 		if _, err := study.Parse(f.Path(), f.Data, known); err != nil {

@@ -149,7 +149,6 @@ func inRange[T int | time.Duration | float64 | unit.Bytes | unit.BitsPerSecond](
 }
 
 func decimal(v int) string                { return fmt.Sprint(v) }
-func size(v unit.Bytes) string            { return v.String() }
 func bitRate(v unit.BitsPerSecond) string { return v.String() }
 
 func (c *checker) testbed() {

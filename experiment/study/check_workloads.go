@@ -2,7 +2,6 @@ package study
 
 import (
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
 	"time"
@@ -10,14 +9,6 @@ import (
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
-)
-
-// Bounds of levels, whatever the workload; its own Check may be tighter.
-const (
-	maxMessage     = unit.GiB
-	maxConnections = 10_000
-	maxRequestRate = 1e7
-	maxBusyPoll    = time.Second
 )
 
 func (c *checker) workloads() {
@@ -46,7 +37,6 @@ func (c *checker) workloads() {
 			continue
 		}
 		where := func(key string) string { return c.levelsAt(path, key) }
-		c.stored(all, where)
 		if c.idle(all, where); ok && known.Check != nil {
 			c.usable(path, w, known)
 		}
@@ -56,7 +46,7 @@ func (c *checker) workloads() {
 // again says whether a workload's entry adds nothing to an earlier one. With other levels a workload may be there several times:
 // what is asked of it under one condition need not be asked under all.
 func (w Workload) again(earlier Workload) bool {
-	return w.Name == earlier.Name && (len(w.Levels.factors()) == 0 || reflect.DeepEqual(w.Levels, earlier.Levels))
+	return w.Name == earlier.Name && (len(w.Levels) == 0 || w.Levels.equal(earlier.Levels))
 }
 
 // levelsAt is the path of the levels that a workload has of a parameter: its own, or those of the study's factors.
@@ -81,11 +71,9 @@ func (c *checker) workload(path, name string) (KnownWorkload, bool) {
 
 // givenTwice refuses a parameter that has levels of a workload's own and as a factor of all.
 func (c *checker) givenTwice(path string, l Levels) {
-	for _, own := range l.factors() {
-		for _, common := range c.study.Factors.factors() {
-			if own[0].key == common[0].key {
-				c.fail(path+"."+own[0].key, own[0].key+" is in factors as well", "leave one of them out")
-			}
+	for key := range l {
+		if len(c.study.Factors[key]) > 0 {
+			c.fail(path+"."+key, key+" is in factors as well", "leave one of them out")
 		}
 	}
 }
@@ -95,11 +83,9 @@ func (c *checker) givenTwice(path string, l Levels) {
 func (c *checker) usable(path string, w Workload, known KnownWorkload) {
 	before := len(c.errs)
 	alone := func(prefix string, l Levels) {
-		for _, f := range l.factors() {
+		for _, f := range l.factors(c.study.parameters()) {
 			for _, lv := range f {
-				p := c.beside(w, known)
-				lv.set(&p)
-				if err := known.Check(p); err != nil {
+				if err := known.Check(set(c.others(w, known), lv.of, lv.value)); err != nil {
 					c.fail(prefix+"."+lv.path, fmt.Sprintf("workload %s: %v", w.Name, err), "")
 				}
 			}
@@ -110,7 +96,7 @@ func (c *checker) usable(path string, w Workload, known KnownWorkload) {
 	if len(c.errs) > before {
 		return
 	}
-	for _, p := range w.Levels.Join(c.study.Factors).Combinations() {
+	for _, p := range c.study.Combinations(w) {
 		if err := known.Check(WithDefaults(p, known.Defaults)); err != nil {
 			c.fail(path, fmt.Sprintf("workload %s, levels together: %v", w.Name, err), "")
 			return
@@ -121,10 +107,23 @@ func (c *checker) usable(path string, w Workload, known KnownWorkload) {
 // levels checks each level by itself and refuses one that is there twice. It reports whether all are sound.
 func (c *checker) levels(path string, l Levels) bool {
 	before := len(c.errs)
-	for _, p := range parameters() {
-		p.check(c, path, &l)
+	for _, d := range c.study.parameters() {
+		each(c, path+"."+d.Key, l[d.Key], func(path string, v any) { c.bound(path, d, v) })
 	}
 	return len(c.errs) == before
+}
+
+// others are the parameters that a level of a workload is asked about together with: how large a volume's file is means something
+// only where there is a volume.
+func (c *checker) others(w Workload, known KnownWorkload) result.Params {
+	p := known.Defaults
+	if classes := w.Levels.Join(c.study.Factors)["storage_class"]; len(classes) > 0 {
+		p.StorageClass = classes[0].(string)
+		if known.Check(p) != nil {
+			return known.Defaults // the class is the one that is wrong
+		}
+	}
+	return p
 }
 
 // mtu checks a level of the underlay's MTU.
@@ -135,17 +134,49 @@ func (c *checker) mtu(path string, v unit.Bytes) {
 	}
 }
 
-// families are the versions of IP.
-func families() []string { return []string{string(result.IPv4), string(result.IPv6)} }
-
-func (c *checker) rate(path string, v unit.BitsPerSecond) {
+func (c *checker) rate(path string, d result.Parameter, v unit.BitsPerSecond) {
 	burst := c.study.Design.Burst
 	switch {
 	case v != SearchRate:
-		inRange(c, path, v, minRate, maxRate, bitRate)
+		c.ranged(path, d, v)
 	case burst < workload.SearchLeast && !c.bad("design.burst"):
 		c.fail(path, fmt.Sprintf("a burst of %s is too short to search for a rate in: it takes %s at least", FormatDuration(burst), FormatDuration(workload.SearchLeast)),
 			"set design: {burst: 500ms}")
+	}
+}
+
+// tripsInBurst is how many round trips of a delayed link a burst must have room for, or it would measure its own end.
+const tripsInBurst = 4
+
+func (c *checker) linkDelay(path string, d result.Parameter, v time.Duration) {
+	burst, least := c.study.Design.Burst, 2*tripsInBurst*v
+	if c.ranged(path, d, v) && burst < least && !c.bad("design.burst") {
+		c.fail(path, fmt.Sprintf("a burst of %s is too short for a round trip that takes %s longer", FormatDuration(burst), FormatDuration(2*v)),
+			"set design: {burst: "+FormatDuration(least)+"}")
+	}
+}
+
+// idle reports levels that change nothing, as the number of rules where there is no policy. all are the levels of a workload
+// together with the factors; where finds the path of a key's levels.
+func (c *checker) idle(all Levels, where func(key string) string) {
+	var combined []result.Params
+	for _, d := range c.study.parameters() {
+		if len(all[d.Key]) == 0 {
+			continue
+		}
+		if d.Excludes.Key != "" && len(all[d.Excludes.Key]) > 0 {
+			// The workload can't tell: what it is asked about has its default where none was given.
+			c.fail(where(d.Key), fmt.Sprintf("%s changes nothing: with a %s, %s", d.Key, d.Excludes.Key, d.Excludes.Why), d.Excludes.Fix)
+		}
+		if d.Needs.Key == "" {
+			continue
+		}
+		if combined == nil {
+			combined = all.combinations(c.study.parameters())
+		}
+		if !slices.ContainsFunc(combined, func(p result.Params) bool { return p.Given(d) }) {
+			c.fail(where(d.Key), fmt.Sprintf("%s changes nothing: there is no %s that it could be of", d.Key, d.Needs.Key), d.Needs.Fix)
+		}
 	}
 }
 
@@ -165,10 +196,6 @@ func printable(v any) any {
 	switch s := v.(type) {
 	case string:
 		return printed(s)
-	case result.Switch:
-		return printed(string(s))
-	case result.Family:
-		return printed(string(s))
 	case unit.BitsPerSecond:
 		if s == SearchRate {
 			return search
@@ -183,12 +210,17 @@ func (c *checker) oneOf(path, v string, known ...string) {
 	}
 }
 
-// algorithmName is what the kernel takes as the name of a congestion control: TCP_CA_NAME_MAX is 16 with its end.
-var algorithmName = regexp.MustCompile(`^[a-z0-9_-]{1,15}$`)
+// algorithmName is what the kernel takes as the name of a congestion control: TCP_CA_NAME_MAX is 16 with its end. className is what
+// Kubernetes takes as the name of a StorageClass.
+var (
+	algorithmName = regexp.MustCompile(`^[a-z0-9_-]{1,15}$`)
+	className     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+)
 
-func (c *checker) algorithm(path, v string) {
-	if !algorithmName.MatchString(v) {
-		c.fail(path, fmt.Sprintf("congestion_control %s is not the name of an algorithm", printed(v)), "use one of those in /proc/sys/net/ipv4/tcp_available_congestion_control")
+// named checks a level that is the name of something that the study can't know.
+func (c *checker) named(path string, d result.Parameter, v string, form *regexp.Regexp, what, fix string) {
+	if !form.MatchString(v) {
+		c.fail(path, fmt.Sprintf("%s %s is not the name of %s", d.Key, printed(v), what), fix)
 	}
 }
 
@@ -221,14 +253,17 @@ type underlay struct {
 
 // underlays are those that a workload of the study runs over.
 func (c *checker) underlays(index int, w Workload) []underlay {
-	path, mtus := "testbed.link.mtu", []unit.Bytes{c.study.Testbed.Link.MTU}
+	path, mtus := "testbed.link.mtu", []any{c.study.Testbed.Link.MTU}
 	switch {
-	case len(w.Levels.MTU) > 0:
-		path, mtus = fmt.Sprintf("workloads[%d].mtu", index), w.Levels.MTU
-	case len(c.study.Factors.MTU) > 0:
-		path, mtus = "factors.mtu", c.study.Factors.MTU
+	case len(w.Levels["mtu"]) > 0:
+		path, mtus = fmt.Sprintf("workloads[%d].mtu", index), w.Levels["mtu"]
+	case len(c.study.Factors["mtu"]) > 0:
+		path, mtus = "factors.mtu", c.study.Factors["mtu"]
 	}
-	asked := either(either(w.Levels.Family, c.study.Factors.Family), []result.Family{result.IPv4})
+	asked := w.Levels.Join(c.study.Factors)["family"]
+	if len(asked) == 0 {
+		asked = []any{string(result.IPv4)}
+	}
 	var all []underlay
 	for i, mtu := range mtus {
 		at := path
@@ -236,8 +271,8 @@ func (c *checker) underlays(index int, w Workload) []underlay {
 			at = fmt.Sprintf("%s[%d]", path, i)
 		}
 		for _, family := range asked {
-			if slices.Contains(families(), string(family)) {
-				all = append(all, underlay{at, mtu, family})
+			if family := result.Family(family.(string)); family == result.IPv4 || family == result.IPv6 {
+				all = append(all, underlay{at, mtu.(unit.Bytes), family})
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func (p *expectParser) heading(c *Clause) {
 		}
 		p.next()
 		placement := Condition{Key: "placement", Values: []string{word}}
-		if _, why := placement.problem(nil); why != "" {
+		if _, why := placement.problem(p.known); why != "" {
 			p.fail(at, fmt.Sprintf("want %s, %s or KEY=VALUE, not %s", result.SameNode, result.CrossNode, quoted(word)))
 		}
 		p.where(c, at, placement)

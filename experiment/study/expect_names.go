@@ -25,13 +25,16 @@ func timeless(metric string) bool {
 // of this program can build it.
 const Metal = "metal"
 
-// vocabulary is what claims may name. Without one, names are checked in form only: a record of a run may come from a
-// program that knew other networks.
-type vocabulary struct{ networks, workloads []string }
+// vocabulary is what claims may name. Without networks, these and workloads are checked in form only: a record of a run may come
+// from a program that knew others.
+type vocabulary struct {
+	networks, workloads []string
+	parameters          []result.Parameter
+}
 
 // vocabulary is what exists, and Metal.
 func (k Known) vocabulary() *vocabulary {
-	v := &vocabulary{networks: append(slices.Concat(k.Networks, k.elsewhere), Others, Metal)}
+	v := &vocabulary{parameters: k.parameters(), networks: append(slices.Concat(k.Networks, k.elsewhere), Others, Metal)}
 	for _, w := range k.Workloads {
 		v.workloads = append(v.workloads, w.Name)
 	}
@@ -46,7 +49,7 @@ type factor struct {
 }
 
 // conditionFactors are all that a condition can be about.
-func conditionFactors() []factor {
+func conditionFactors(parameters []result.Parameter) []factor {
 	all := []factor{
 		named("placement", []string{string(result.SameNode), string(result.CrossNode)},
 			func(c result.Cell) string { return string(c.Placement) }),
@@ -58,11 +61,10 @@ func conditionFactors() []factor {
 		}, func(c result.Cell) string { return c.Workload }),
 		named("path", []string{"pod", "service", "nodeport", "host"}, func(c result.Cell) string { return c.Path }),
 	}
-	for _, p := range parameters() {
-		all = append(all, factor{p.name(), func(value string) (func(result.Cell) bool, error) {
-			holds, err := p.test(value)
-			return func(c result.Cell) bool { return holds(c.Params) }, err
-		}})
+	for _, d := range parameters {
+		if !d.Derived {
+			all = append(all, factor{d.Key, func(value string) (func(result.Cell) bool, error) { return test(d, value) }})
+		}
 	}
 	return all
 }
@@ -86,8 +88,8 @@ func named(key string, known []string, of func(result.Cell) string) factor {
 }
 
 // factorOf finds the factor of a key.
-func factorOf(key string) (factor, bool) {
-	all := conditionFactors()
+func factorOf(parameters []result.Parameter, key string) (factor, bool) {
+	all := conditionFactors(parameters)
 	i := slices.IndexFunc(all, func(f factor) bool { return f.key == key })
 	if i < 0 {
 		return factor{}, false
@@ -98,7 +100,7 @@ func factorOf(key string) (factor, bool) {
 // Holds says whether the factor has one of the condition's values in a cell whose parameters have their defaults filled in
 // (WithDefaults). A key or value that ParseExpectation would refuse holds nowhere.
 func (c Condition) Holds(cell result.Cell) bool {
-	f, ok := factorOf(c.Key)
+	f, ok := factorOf(result.Parameters(cell.Params.Own.Declared()...), c.Key)
 	return ok && slices.ContainsFunc(c.Values, func(value string) bool {
 		holds, err := f.read(value)
 		return err == nil && holds(cell)
@@ -108,10 +110,10 @@ func (c Condition) Holds(cell result.Cell) bool {
 // problem says what is wrong with a condition, and in which part of it; "" if nothing is.
 func (c Condition) problem(v *vocabulary) (part, why string) {
 	var keys []string
-	for _, f := range conditionFactors() {
+	for _, f := range conditionFactors(v.parameters) {
 		keys = append(keys, f.key)
 	}
-	f, ok := factorOf(c.Key)
+	f, ok := factorOf(v.parameters, c.Key)
 	if !ok {
 		return c.Key, fmt.Sprintf("unknown factor %s: %s", quoted(c.Key), suggest(c.Key, keys))
 	}
@@ -122,7 +124,7 @@ func (c Condition) problem(v *vocabulary) (part, why string) {
 		if _, err := f.read(value); err != nil {
 			return value, err.Error()
 		}
-		if c.Key == "workload" && v != nil && !slices.Contains(v.workloads, value) {
+		if c.Key == "workload" && v.networks != nil && !slices.Contains(v.workloads, value) {
 			return value, fmt.Sprintf("unknown workload %s: %s", printed(value), suggest(value, v.workloads))
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"netdelta/result"
 )
 
 // ExpectationError says what is wrong with an expectation, and at which word.
@@ -22,10 +24,13 @@ type ExpectationError struct {
 func (e *ExpectationError) Error() string { return fmt.Sprintf("column %d: %s", e.Column, e.Problem) }
 
 // ParseExpectation reads the language of claims. Networks and workloads are checked in form only: a run may come from a
-// program that knew others. Every error is an *ExpectationError.
-func ParseExpectation(s string) (Expectation, error) { return parseExpectation(s, nil) }
+// program that knew others. Of parameters there are those that all workloads have, and own ones. Every error is an
+// *ExpectationError.
+func ParseExpectation(s string, own ...result.Parameter) (Expectation, error) {
+	return parseExpectation(s, &vocabulary{parameters: result.Parameters(own...)})
+}
 
-// parseExpectation also holds names against a vocabulary, unless it is nil.
+// parseExpectation also holds names against a vocabulary.
 func parseExpectation(s string, v *vocabulary) (Expectation, error) {
 	var all Expectation
 	for _, words := range clauseTokens(s) {
@@ -263,7 +268,7 @@ func (p *expectParser) name() string {
 	at, n := p.at(), p.next()
 	if !claimID.MatchString(n) {
 		p.fail(at, fmt.Sprintf("want the name of a network, not %s", quoted(n)))
-	} else if p.known != nil && !slices.Contains(p.known.networks, n) {
+	} else if p.known.networks != nil && !slices.Contains(p.known.networks, n) {
 		p.fail(at, fmt.Sprintf("unknown network %s: %s", printed(n), suggest(n, p.known.networks)))
 	}
 	return n
@@ -337,7 +342,7 @@ func (p *expectParser) condition() Condition {
 	at, w := p.at(), p.next()
 	key, value, _ := strings.Cut(w, "=")
 	c := Condition{Key: key, Values: strings.Split(value, "|")}
-	if _, ok := factorOf(key); ok && slices.Contains(c.Values, "") {
+	if _, ok := factorOf(p.known.parameters, key); ok && slices.Contains(c.Values, "") {
 		p.fail(at, fmt.Sprintf("%s has no value: write for example placement=same-node", printed(w)))
 	} else if part, why := c.problem(p.known); why != "" {
 		p.fail(at+max(0, strings.Index(w, part)), why)

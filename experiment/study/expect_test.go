@@ -12,10 +12,17 @@ import (
 
 	"netdelta/experiment/studies"
 	"netdelta/result"
+	"netdelta/workload"
+	"netdelta/workload/catalogue"
 )
 
+// expectation reads claims with the parameters of all workloads.
+func expectation(s string) (Expectation, error) {
+	return ParseExpectation(s, workload.Parameters(catalogue.Workloads())...)
+}
+
 func TestParseExpectation(t *testing.T) {
-	got, err := ParseExpectation("p50 of vxlan, bridge above host by 5us..10us where placement=same-node, message=300|500; cpu of udp-tun, ovs within 2% of each other")
+	got, err := expectation("p50 of vxlan, bridge above host by 5us..10us where placement=same-node, message=300|500; cpu of udp-tun, ovs within 2% of each other")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +62,12 @@ func TestTwoFormsOfAClause(t *testing.T) {
 		"p50: host - vxlan < 0us":                            "p50 of host below vxlan",
 		"p50: a > b; p90, rate=1Gbit/s: a/c < b/c":           "p50 of a above b; p90 of a below b where rate=1Gbit/s",
 	} {
-		want, err := ParseExpectation(words)
+		want, err := expectation(words)
 		if err != nil {
 			t.Errorf("%q: %v", words, err)
 			continue
 		}
-		got, err := ParseExpectation(comparison)
+		got, err := expectation(comparison)
 		if d := cmp.Diff(want, got); d != "" || err != nil {
 			t.Errorf("%q: %v\n%s", comparison, err, d)
 		}
@@ -79,7 +86,7 @@ func TestEffectsInWords(t *testing.T) {
 		"p50 of host rises by 19ms..21ms between link.delay=0s and link.delay=10ms":                           "",
 		"p50 of others stays within 5% between policy.rules=10 and policy.rules=10000 where policy=ebpf":      "",
 	} {
-		e, err := ParseExpectation(text)
+		e, err := expectation(text)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -157,7 +164,7 @@ func TestParseExpectationRefuses(t *testing.T) {
 		"ü p50 of":                                                   `column 1: unknown metric "\u00fc": known are ` + metrics,
 		"p50 of a below b where ü=1":                                 `column 24: unknown factor "\u00fc": known are ` + factors,
 	} {
-		_, err := ParseExpectation(in)
+		_, err := expectation(in)
 		if err == nil || err.Error() != want {
 			t.Errorf("%q\n got %v\nwant %s", in, err, want)
 		}
@@ -247,7 +254,7 @@ func FuzzParseExpectation(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		e, err := ParseExpectation(s)
+		e, err := expectation(s)
 		if err != nil {
 			var wrong *ExpectationError
 			if !errors.As(err, &wrong) || e != nil || wrong.Offset < 0 || wrong.Offset > len(s) ||
@@ -256,7 +263,7 @@ func FuzzParseExpectation(f *testing.F) {
 			}
 			return
 		}
-		again, err := ParseExpectation(e.String())
+		again, err := expectation(e.String())
 		if err != nil {
 			t.Fatalf("%q is printed as %q: %v", s, e, err)
 		}
@@ -279,7 +286,7 @@ func TestDocumentedClausesMeanTheSame(t *testing.T) {
 		if len(cells) < 4 || !strings.Contains(cells[1], "` ") || !strings.Contains(cells[1], " of ") {
 			continue
 		}
-		words, err := ParseExpectation(strings.Trim(cells[1], "` "))
+		words, err := expectation(strings.Trim(cells[1], "` "))
 		if err != nil {
 			t.Error(err)
 		}
@@ -289,7 +296,7 @@ func TestDocumentedClausesMeanTheSame(t *testing.T) {
 				continue
 			}
 			both++
-			got, err := ParseExpectation(comparison)
+			got, err := expectation(comparison)
 			if d := cmp.Diff(words, got); d != "" || err != nil {
 				t.Errorf("%s: %v\n%s", comparison, err, d)
 			}

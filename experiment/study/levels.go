@@ -1,81 +1,60 @@
 package study
 
 import (
-	"math"
+	"fmt"
+	"maps"
 	"slices"
 
 	"netdelta/result"
-	"netdelta/unit"
 )
 
 // level is one level of one parameter.
 type level struct {
-	key  string // as in the file: "message"
-	path string // "message[1]"
-	text string // as the user would write it
-	set  func(*result.Params)
+	of    result.Parameter
+	path  string // "message[1]"
+	value any
 }
 
-// factors lists the parameters that have levels, each with its levels, in a fixed order.
-func (l Levels) factors() [][]level {
+// factors lists the parameters that have levels, each with its levels, in the order of the parameters.
+func (l Levels) factors(all []result.Parameter) [][]level {
 	var given [][]level
-	for _, p := range parameters() {
-		if levels := p.levels(&l); len(levels) > 0 {
+	for _, d := range all {
+		var levels []level
+		for i, v := range l[d.Key] {
+			levels = append(levels, level{of: d, path: fmt.Sprintf("%s[%d]", d.Key, i), value: v})
+		}
+		if levels != nil {
 			given = append(given, levels)
 		}
 	}
 	return given
 }
 
-// SearchRate is the level of rate that is written as "search": the highest rate is searched for. It is no rate that could
-// be written.
-const SearchRate unit.BitsPerSecond = -math.MaxFloat64
-
-func setRate(p *result.Params, v unit.BitsPerSecond) {
-	p.Rate, p.Search = v, v == SearchRate
-	if p.Search {
-		p.Rate = 0
-	}
-}
-
-// rateLevel is the rate as a level.
-func rateLevel(p result.Params) unit.BitsPerSecond {
-	if p.Search {
-		return SearchRate
-	}
-	return p.Rate
-}
-
-// setFamily leaves out IPv4, which is the default: so that a cell has one name, whether its study speaks of families or not.
-func setFamily(p *result.Params, v result.Family) {
-	if v != result.IPv4 {
-		p.Family = v
-	}
-}
-
-// Count is how many combinations of levels there are at most: at least 1. Some may come to the same.
+// Count is how many combinations of levels there are at most: at least 1. Some may be the same.
 func (l Levels) Count() int {
 	n := 1
-	for _, f := range l.factors() {
+	for _, levels := range l {
 		if n > maxCells {
 			return n // the product could overflow, and is refused anyway
 		}
-		n *= len(f)
+		n *= max(1, len(levels))
 	}
 	return n
 }
 
-// Combinations returns every combination of the levels, those that come to the same once; the last parameter varies fastest.
-// Without any level it is the one combination in which every parameter has its default.
-func (l Levels) Combinations() []result.Params {
+// Combinations returns every combination of a workload's levels and the study's factors, those that mean the same once; the last
+// parameter varies fastest. Without any level it is the one combination in which every parameter has its default.
+func (s *Study) Combinations(w Workload) []result.Params {
+	return w.Levels.Join(s.Factors).combinations(s.parameters())
+}
+
+func (l Levels) combinations(declared []result.Parameter) []result.Params {
 	all := []result.Params{{}}
-	for _, f := range l.factors() {
+	for _, f := range l.factors(declared) {
 		next := make([]result.Params, 0, len(all)*len(f))
 		for _, p := range all {
 			for _, lv := range f {
-				q := p
-				lv.set(&q)
-				next = append(next, q)
+				next = append(next, set(p, lv.of, lv.value))
 			}
 		}
 		all = next
@@ -92,74 +71,60 @@ func (l Levels) Combinations() []result.Params {
 	return plain
 }
 
-func either[T any](a, b []T) []T {
-	if len(a) > 0 {
-		return a
-	}
-	return b
-}
-
 // Join returns the levels of l and of more together. Where both give levels of a parameter, those of l hold.
 func (l Levels) Join(more Levels) Levels {
-	joined := more.Clone()
-	for _, p := range parameters() {
-		p.take(&joined, &l)
+	var joined Levels
+	for _, levels := range []Levels{more, l} {
+		for key, values := range levels {
+			if len(values) > 0 {
+				if joined == nil {
+					joined = Levels{}
+				}
+				joined[key] = slices.Clone(values)
+			}
+		}
 	}
 	return joined
 }
 
+// equal says whether two give the same levels.
+func (l Levels) equal(other Levels) bool { return maps.EqualFunc(l, other, slices.Equal) }
+
 // WithDefaults fills in what p leaves unset from a workload's defaults.
 func WithDefaults(p, defaults result.Params) result.Params {
-	rate := p.Rate
-	for _, f := range parameters() {
-		f.fill(&p, &defaults)
-	}
-	if p.Search {
-		p.Rate = rate
+	for _, d := range result.Parameters(defaults.Own.Declared()...) {
+		if !p.Given(d) && defaults.Given(d) && !(d.Key == rateKey && p.Search) {
+			p = p.With(d, defaults.Get(d))
+		}
 	}
 	return p
-}
-
-// Clone returns a copy that shares no memory with l.
-func (l Levels) Clone() Levels {
-	var c Levels
-	for _, p := range parameters() {
-		p.take(&c, &l)
-	}
-	return c
 }
 
 // Without are parameters with one of them left open, named as in a study: for a comparison with others that may differ in it
 // alone. What only one of both has on account of it, as the number of rules where the other has no policy, is left open too.
 func Without(p, other result.Params, key string) result.Params {
 	left := p
-	for i, key := range append([]string{key}, companionsOf(key)...) {
-		one, known := parameterOf(key)
-		if known && (i == 0 || !one.given(p) || !one.given(other)) {
-			one.unset(&left)
+	for _, d := range result.Parameters(append(p.Own.Declared(), other.Own.Declared()...)...) {
+		if d.Key == key || needs(d, key) && (!p.Given(d) || !other.Given(d)) {
+			left = left.With(d, d.Kind.Zero())
+			if d.Key == rateKey {
+				left.Search = false
+			}
 		}
 	}
 	return left
 }
 
-// companionsOf are the parameters that mean nothing at some levels of another.
-func companionsOf(key string) []string {
-	var all []string
-	for _, c := range companions() {
-		if c.of == key || key == "bond.mode" && c.key == "bond.xmit_hash_policy" { // not every mode hashes
-			all = append(all, c.key)
-		}
-	}
-	return all
+// needs says whether a parameter means nothing at some levels of another.
+func needs(d result.Parameter, key string) bool {
+	return d.Needs.Key == key || key == "bond.mode" && d.Key == "bond.xmit_hash_policy" // not every mode hashes
 }
 
 // HoldsBeside says whether the condition holds in a cell that is one side of a comparison of two levels of the factor key; "" is
 // no comparison. What means nothing at the one level, as the hash policy where there is one link, is no reason against it.
 func (c Condition) HoldsBeside(cell result.Cell, key string) bool {
-	if slices.Contains(companionsOf(key), c.Key) {
-		if p, known := parameterOf(c.Key); known && !p.given(cell.Params) {
-			return true
-		}
+	if d, known := parameterOf(result.Parameters(), c.Key); known && key != "" && needs(d, key) && !cell.Params.Given(d) {
+		return true
 	}
 	return c.Holds(cell)
 }

@@ -28,8 +28,8 @@ func (s *Study) node() *yaml.Node {
 	n.add("baseline", textNode(s.Baseline))
 	n.add("networks", s.networksNode())
 	n.add("placement", list(s.Placement, func(p result.Placement) *yaml.Node { return textNode(string(p)) }))
-	n.add("workloads", block(s.Workloads, Workload.node))
-	if f := s.Factors.node(); len(f.Content) > 0 {
+	n.add("workloads", block(s.Workloads, s.workloadNode))
+	if f := s.levelsNode(s.Factors); len(f.Content) > 0 {
 		n.add("factors", f)
 	}
 	n.add("design", s.Design.node())
@@ -43,7 +43,7 @@ func (t Testbed) node() *yaml.Node {
 	link := flow()
 	link.add("mtu", plain(bytesText(t.Link.MTU)))
 	if t.Link.Rate != 0 {
-		link.add("rate", plain(rateText(t.Link.Rate)))
+		link.add("rate", plain(written(t.Link.Rate)))
 	}
 	n := flow()
 	n.add("kind", textNode(t.Kind))
@@ -53,8 +53,8 @@ func (t Testbed) node() *yaml.Node {
 	return n.Node
 }
 
-func (w Workload) node() *yaml.Node {
-	levels := w.Levels.node()
+func (s *Study) workloadNode(w Workload) *yaml.Node {
+	levels := s.levelsNode(w.Levels)
 	if len(levels.Content) == 0 {
 		return textNode(w.Name)
 	}
@@ -63,14 +63,14 @@ func (w Workload) node() *yaml.Node {
 	return n.Node
 }
 
-func (l Levels) node() *yaml.Node {
+func (s *Study) levelsNode(l Levels) *yaml.Node {
 	n := flow()
-	for _, f := range l.factors() {
+	for _, f := range l.factors(s.parameters()) {
 		value := plain
-		if p, ok := parameterOf(f[0].key); ok && p.worded() {
+		if f[0].of.Kind == result.KindWord {
 			value = textNode
 		}
-		n.add(f[0].key, list(f, func(lv level) *yaml.Node { return value(lv.text) }))
+		n.add(f[0].of.Key, list(f, func(lv level) *yaml.Node { return value(written(lv.value)) }))
 	}
 	return n.Node
 }

@@ -1,7 +1,7 @@
 package study
 
 import (
-	"reflect"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -69,15 +69,17 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 		}
 	}
 	n.Design.override(o, set)
-	n.mtu(o.MTU, set)
-	n.families(trimmed(o.Family), set)
-	if len(o.Target) > 0 {
-		set("factors.target", "--target")
-		n.common(&n.Factors.Target, o.Target, func(l *Levels) *[]string { return &l.Target })
-	}
-	if len(o.StorageClass) > 0 {
-		set("factors.storage_class", "--storage-class")
-		n.common(&n.Factors.StorageClass, trimmed(o.StorageClass), func(l *Levels) *[]string { return &l.StorageClass })
+	n.mtu(untyped(o.MTU), set)
+	for _, words := range []struct {
+		key, flag string
+		levels    []string
+	}{
+		{"family", "--family", trimmed(o.Family)}, {"target", "--target", o.Target}, {"storage_class", "--storage-class", trimmed(o.StorageClass)},
+	} {
+		if len(words.levels) > 0 {
+			set("factors."+words.key, words.flag)
+			n.common(words.key, untyped(words.levels))
+		}
 	}
 	if err := n.factors(o.Factors, set).sorted(); err != nil {
 		return nil, err
@@ -128,46 +130,39 @@ func (d *Design) override(o Overrides, set func(path, flag string)) {
 }
 
 // mtu makes the links carry the largest MTU; more than one becomes a factor.
-func (s *Study) mtu(levels []unit.Bytes, set func(path, flag string)) {
+func (s *Study) mtu(levels []any, set func(path, flag string)) {
 	if len(levels) == 0 {
 		return
 	}
 	set("testbed.link.mtu", "--mtu")
 	set("factors.mtu", "--mtu")
-	s.Testbed.Link.MTU = slices.Max(levels)
-	s.Factors.MTU = nil
-	if len(levels) > 1 {
-		s.Factors.MTU = slices.Clone(levels)
+	s.Testbed.Link.MTU = 0
+	for _, v := range levels {
+		s.Testbed.Link.MTU = max(s.Testbed.Link.MTU, v.(unit.Bytes))
 	}
-	for i := range s.Workloads {
-		s.Workloads[i].Levels.MTU = nil
+	if len(levels) == 1 {
+		levels = nil
 	}
-	s.merge()
-}
-
-// families has every workload run under these versions of IP.
-func (s *Study) families(levels []string, set func(path, flag string)) {
-	if len(levels) == 0 {
-		return
-	}
-	set("factors.family", "--family")
-	s.Factors.Family = nil
-	for _, f := range levels {
-		s.Factors.Family = append(s.Factors.Family, result.Family(f))
-	}
-	for i := range s.Workloads {
-		s.Workloads[i].Levels.Family = nil
-	}
-	s.merge()
+	s.common("mtu", levels)
 }
 
 // common gives all workloads the same levels of a factor, in place of those that they have of their own.
-func (s *Study) common(factor *[]string, levels []string, own func(*Levels) *[]string) {
-	*factor = slices.Clone(levels)
-	for i := range s.Workloads {
-		*own(&s.Workloads[i].Levels) = nil
+func (s *Study) common(key string, levels []any) {
+	delete(s.Factors, key)
+	s.Factors = Levels{key: levels}.Join(s.Factors)
+	for i, w := range s.Workloads {
+		delete(w.Levels, key)
+		s.Workloads[i].Levels = w.Levels.Join(nil)
 	}
 	s.merge()
+}
+
+func untyped[T any](values []T) []any {
+	all := make([]any, len(values))
+	for i, v := range values {
+		all[i] = v
+	}
+	return all
 }
 
 // factors gives all workloads the levels of --factor KEY=LEVEL,LEVEL.
@@ -179,13 +174,13 @@ func (s *Study) factors(given []string, set func(path, flag string)) (errs Error
 		fail := func(problem, mend string) {
 			errs = append(errs, &Error{Place: Place{Flag: "--factor"}, Problem: problem, Mend: mend})
 		}
-		p, known := parameterOf(key)
+		d, known := parameterOf(s.parameters(), key)
 		switch {
 		case !ok:
 			fail(printed(text)+" gives no levels", "write --factor KEY=LEVEL,LEVEL, for example policy=none,nftables")
 			continue
 		case !known:
-			fail("unknown factor "+printed(key), suggest(key, parameterNames()))
+			fail("unknown factor "+printed(key), suggest(key, keysOf(s.parameters())))
 			continue
 		case seen[key]:
 			fail(key+" is there twice", "give all its levels at once: --factor "+key+"=A,B")
@@ -193,7 +188,7 @@ func (s *Study) factors(given []string, set func(path, flag string)) (errs Error
 		}
 		seen[key] = true
 		flag := "--factor " + key
-		if err := s.factor(p, trimmed(strings.Split(values, ",")), flag, set); err != nil {
+		if err := s.factor(d, trimmed(strings.Split(values, ",")), flag, set); err != nil {
 			errs = append(errs, &Error{Place: Place{Flag: flag}, Problem: err.Error()})
 		}
 	}
@@ -201,19 +196,22 @@ func (s *Study) factors(given []string, set func(path, flag string)) (errs Error
 }
 
 // factor gives all workloads these levels of one parameter.
-func (s *Study) factor(p parameter, texts []string, flag string, set func(path, flag string)) error {
-	if p.name() == "mtu" {
-		var l Levels
-		err := p.replace(&l, texts)
-		s.mtu(l.MTU, func(path, _ string) { set(path, flag) })
-		return err
+func (s *Study) factor(d result.Parameter, texts []string, flag string, set func(path, flag string)) error {
+	var levels []any
+	for _, text := range texts {
+		v, err := parse(d, text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.Key, err)
+		}
+		levels = append(levels, v)
 	}
-	set("factors."+p.name(), flag)
-	for i := range s.Workloads {
-		p.clear(&s.Workloads[i].Levels)
+	if d.Key == "mtu" {
+		s.mtu(levels, func(path, _ string) { set(path, flag) })
+		return nil
 	}
-	s.merge()
-	return p.replace(&s.Factors, texts)
+	set("factors."+d.Key, flag)
+	s.common(d.Key, levels)
+	return nil
 }
 
 // pick returns the workloads of these names with the study's levels.
@@ -223,7 +221,7 @@ func (s *Study) pick(names []string) []Workload {
 		before := len(picked)
 		for _, w := range s.Workloads {
 			if w.Name == name {
-				picked = append(picked, Workload{Name: name, Levels: w.Levels.Clone()})
+				picked = append(picked, Workload{Name: name, Levels: w.Levels.Join(nil)})
 			}
 		}
 		if len(picked) == before {
@@ -253,7 +251,7 @@ func (s *Study) merge() {
 	all := s.Workloads
 	s.Workloads = nil
 	for _, w := range all {
-		same := func(o Workload) bool { return o.Name == w.Name && reflect.DeepEqual(o.Levels, w.Levels) }
+		same := func(o Workload) bool { return o.Name == w.Name && o.Levels.equal(w.Levels) }
 		if !slices.ContainsFunc(s.Workloads, same) {
 			s.Workloads = append(s.Workloads, w)
 		}
@@ -275,10 +273,10 @@ func (s *Study) Clone() *Study {
 	c.Changes = slices.Clone(s.Changes)
 	c.Placement = slices.Clone(s.Placement)
 	c.Claims = slices.Clone(s.Claims)
-	c.Factors = s.Factors.Clone()
+	c.Factors = s.Factors.Join(nil)
 	c.Workloads = nil
 	for _, w := range s.Workloads {
-		c.Workloads = append(c.Workloads, Workload{Name: w.Name, Levels: w.Levels.Clone()})
+		c.Workloads = append(c.Workloads, Workload{Name: w.Name, Levels: w.Levels.Join(nil)})
 	}
 	return &c
 }

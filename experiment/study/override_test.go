@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
@@ -39,10 +40,10 @@ func TestOverride(t *testing.T) {
 	}
 	want := before.Clone()
 	want.Networks = []string{"host", "vxlan", "macvlan"} // the baseline takes part though it is not named
-	want.Workloads = []study.Workload{{Name: "tcp-crr"}, {Name: "tcp-rr", Levels: study.Levels{Message: []unit.Bytes{300, 500, 1024, 2048, 65536}}}}
+	want.Workloads = []study.Workload{{Name: "tcp-crr"}, {Name: "tcp-rr", Levels: study.Levels{"message": {unit.Bytes(300), unit.Bytes(500), unit.Bytes(1024), unit.Bytes(2048), unit.Bytes(65536)}}}}
 	want.Placement = []result.Placement{result.CrossNode}
 	want.Design.TimeBudget, want.Design.Builds, want.Design.Blocks, want.Design.Seed = 15*time.Minute, 8, 7, 5
-	want.Testbed.Link.MTU, want.Factors.MTU = 9000, []unit.Bytes{1500, 9000}
+	want.Testbed.Link.MTU, want.Factors = 9000, study.Levels{"mtu": {unit.Bytes(1500), unit.Bytes(9000)}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -55,14 +56,14 @@ func TestOverride(t *testing.T) {
 // The flag takes the place of all that the study says of families.
 func TestOverrideFamily(t *testing.T) {
 	s := latency(t)
-	s.Factors.Family = []result.Family{result.IPv4}
-	s.Workloads[0].Levels.Family = []result.Family{result.IPv4, result.IPv6}
+	s.Factors = study.Levels{"family": {"ipv4"}}
+	s.Workloads[0].Levels["family"] = []any{"ipv4", "ipv6"}
 	got, err := s.Override(study.Overrides{Family: []string{"ipv6", " ipv4"}}, known())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]result.Family{result.IPv6, result.IPv4}, got.Factors.Family); d != "" || got.Workloads[0].Levels.Family != nil {
-		t.Errorf("factor: %s; of the first workload: %v", d, got.Workloads[0].Levels.Family)
+	if d := cmp.Diff([]any{"ipv6", "ipv4"}, got.Factors["family"]); d != "" || got.Workloads[0].Levels["family"] != nil {
+		t.Errorf("factor: %s; of the first workload: %v", d, got.Workloads[0].Levels["family"])
 	}
 	again(t, got)
 }
@@ -80,8 +81,8 @@ func TestOverrideOfAllWorkloads(t *testing.T) {
 
 func TestOverrideOneMTUIsNoFactor(t *testing.T) {
 	got, err := latency(t).Override(study.Overrides{MTU: []unit.Bytes{9000}}, known())
-	if err != nil || got.Testbed.Link.MTU != 9000 || got.Factors.MTU != nil {
-		t.Errorf("link mtu %v, factor %v (%v)", got.Testbed.Link.MTU, got.Factors.MTU, err)
+	if err != nil || got.Testbed.Link.MTU != 9000 || got.Factors["mtu"] != nil {
+		t.Errorf("link mtu %v, factor %v (%v)", got.Testbed.Link.MTU, got.Factors["mtu"], err)
 	}
 }
 
@@ -123,26 +124,25 @@ func TestOverrideRefuses(t *testing.T) {
 // A factor takes the place of the levels of all workloads, whatever the study says of it.
 func TestOverrideFactors(t *testing.T) {
 	s := latency(t)
-	s.Workloads[0].Levels.Conditions.Policy = []string{"iptables"}
+	s.Workloads[0].Levels["policy"] = []any{"iptables"}
 	got, err := s.Override(study.Overrides{Factors: []string{
 		"policy=none, nftables", "policy.rules=10,1000", "message=64", "mtu=1500,9000", "link.delay=0s,500us", "link.loss=1%", "offload.gro=off",
 	}}, known())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := study.Levels{Message: []unit.Bytes{64}, MTU: []unit.Bytes{1500, 9000}, Conditions: study.ConditionLevels{
-		Policy: []string{"none", "nftables"}, PolicyRules: []int{10, 1000}, LinkDelay: []time.Duration{0, 500 * time.Microsecond},
-		LinkLoss: []float64{0.01}, GRO: []result.Switch{result.Off},
-	}}
+	want := study.Levels{"message": {unit.Bytes(64)}, "mtu": {unit.Bytes(1500), unit.Bytes(9000)},
+		"policy": {"none", "nftables"}, "policy.rules": {10, 1000}, "link.delay": {time.Duration(0), time.Duration(500 * time.Microsecond)},
+		"link.loss": {float64(0.01)}, "offload.gro": {string(result.Off)}}
 	if d := cmp.Diff(want, got.Factors); d != "" || got.Testbed.Link.MTU != 9000 {
 		t.Errorf("factors: %s; links of %v", d, got.Testbed.Link.MTU)
 	}
 	for _, w := range got.Workloads {
-		if d := cmp.Diff(study.Levels{}, w.Levels); d != "" {
+		if d := cmp.Diff(study.Levels{}, w.Levels, cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("%s keeps levels of its own: %s", w.Name, d)
 		}
 	}
-	if n := len(got.Factors.Combinations()); n != 2*2*3 {
+	if n := len(got.Combinations(study.Workload{})); n != 2*2*3 {
 		t.Errorf("no policy, 10 rules and 1000 rules at two MTUs and two delays are 12 combinations, not %d", n)
 	}
 	again(t, got)

@@ -23,6 +23,7 @@ type reader struct {
 // known, or the error is an Errors that lists all that is wrong, each with file:line:column.
 func Parse(name string, data []byte, known Known) (*Study, error) {
 	r := &reader{file: name, source: data, study: defaults(), places: map[string]Place{}, bad: map[string]bool{}}
+	r.study.Parameters = known.parameters()
 	root := r.load(data)
 	if root == nil {
 		return nil, r.errs.sorted()
@@ -123,8 +124,10 @@ func (r *reader) linkKeys() keys {
 
 func (r *reader) levelKeys(l *Levels) keys {
 	all := keys{}
-	for _, p := range parameters() {
-		all[p.name()] = p.reader(r, l)
+	for _, d := range r.study.parameters() {
+		if !d.Derived {
+			all[d.Key] = r.levels(l, d)
+		}
 	}
 	return all
 }

@@ -15,6 +15,8 @@ import (
 	"netdelta/experiment/study"
 	"netdelta/result"
 	"netdelta/unit"
+	"netdelta/workload"
+	"netdelta/workload/catalogue"
 )
 
 // known is a catalogue of a size that messages can be written against.
@@ -40,7 +42,7 @@ func known() study.Known {
 			{Name: "udp-rr", Defaults: defaults, Check: requestResponse},
 			{Name: "tcp-crr", Defaults: defaults, Check: requestResponse},
 			{Name: "tcp-stream"},
-			{Name: "udp-stream"},
+			{Name: "udp-stream", Parameters: workload.Parameters(catalogue.Workloads())},
 		},
 		CheckMTU: func(network string, family result.Family, mtu unit.Bytes) error {
 			overhead := map[result.Family]unit.Bytes{result.IPv4: 50, result.IPv6: 70}[family]
@@ -196,6 +198,7 @@ func TestDefaults(t *testing.T) {
 		Design: study.Design{
 			Burst: study.DefaultBurst, Builds: 12, Confidence: 0.95, Margin: 0.02, TimeBudget: study.DefaultTimeBudget,
 		},
+		Parameters: s.Parameters,
 	}
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)
@@ -250,11 +253,11 @@ func TestConditionsRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	again(t, s)
-	c := s.Factors.Conditions
-	if c.LinkLoss[1] != 0.001 || c.LinkDelay[1] != 50*time.Microsecond || c.BondMode[0] != "802.3ad" || c.LRO[0] != result.Off || c.RPS[0] != result.On {
+	c := s.Factors
+	if c["link.loss"][1] != 0.001 || c["link.delay"][1] != 50*time.Microsecond || c["bond.mode"][0] != "802.3ad" || c["offload.lro"][0] != "off" || c["rps"][0] != "on" {
 		t.Errorf("read %+v", c)
 	}
-	for _, p := range s.Factors.Combinations() {
+	for _, p := range s.Combinations(study.Workload{}) {
 		if p.Conditions != p.Conditions.Plain() {
 			t.Fatalf("%+v is not plain", p.Conditions)
 		}
@@ -280,7 +283,7 @@ func TestSearchIsALevelOfRate(t *testing.T) {
 	}
 	again(t, s)
 	want := []result.Params{{Rate: 10 * unit.Mbit}, {Search: true}}
-	if d := cmp.Diff(want, s.Workloads[0].Levels.Combinations()); d != "" {
+	if d := cmp.Diff(want, s.Combinations(s.Workloads[0])); d != "" {
 		t.Error(d)
 	}
 	defaults := result.Params{Rate: unit.Gbit, Message: 64}
@@ -334,9 +337,12 @@ func TestLatencyIsThePublishedOne(t *testing.T) {
 	if len(s.Claims) != 8 || len(s.Networks) != len(whole().Networks) || len(s.Placement) != 2 {
 		t.Errorf("have %d claims, %d networks, %d placements", len(s.Claims), len(s.Networks), len(s.Placement))
 	}
-	want := map[string][]unit.Bytes{"tcp-rr": {300, 500, 1024, 2048, 65536}, "udp-rr": {300, 500, 1024, 2048}}
+	want := map[string][]any{
+		"tcp-rr": {unit.Bytes(300), unit.Bytes(500), unit.Bytes(1024), unit.Bytes(2048), unit.Bytes(65536)},
+		"udp-rr": {unit.Bytes(300), unit.Bytes(500), unit.Bytes(1024), unit.Bytes(2048)},
+	}
 	for _, w := range s.Workloads {
-		if d := cmp.Diff(want[w.Name], w.Levels.Message); d != "" {
+		if d := cmp.Diff(want[w.Name], w.Levels["message"]); d != "" {
 			t.Errorf("%s: %s", w.Name, d)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 
 	"netdelta/experiment/studies"
 	"netdelta/testbed"
+	"netdelta/workload"
+	"netdelta/workload/catalogue"
 )
 
 const schemaFile = "../../schema/study.schema.json"
@@ -104,7 +106,7 @@ func everythingKnown() Known {
 			"xdp", "udp-tun", "sriov", "ipip", "gre", "geneve", "netkit", "netkit-l2", "ovs", "wireguard", "ipsec",
 		},
 		Workloads: []KnownWorkload{
-			{Name: "tcp-rr"}, {Name: "udp-rr"}, {Name: "tcp-crr"}, {Name: "tcp-stream"}, {Name: "udp-stream"}, {Name: "http"}, {Name: "block"}, {Name: "oltp"},
+			{Name: "tcp-rr"}, {Name: "udp-rr"}, {Name: "tcp-crr"}, {Name: "tcp-stream"}, {Name: "udp-stream", Parameters: workload.Parameters(catalogue.Workloads())}, {Name: "http"}, {Name: "block"}, {Name: "oltp"},
 		},
 	}
 }
@@ -203,7 +205,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	r := &reader{}
+	r := &reader{study: Study{Parameters: everythingKnown().parameters()}}
 	for _, c := range []struct {
 		what   string
 		parser keys

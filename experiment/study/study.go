@@ -25,8 +25,10 @@ type Study struct {
 	Workloads []Workload
 	// Factors are levels that every workload is measured at.
 	Factors Levels
-	Design  Design
-	Claims  []Claim
+	// Parameters are all that can have levels, with those that the known workloads declare; nil takes what all have.
+	Parameters []result.Parameter
+	Design     Design
+	Claims     []Claim
 }
 
 // Testbed is what the study runs on.
@@ -51,32 +53,9 @@ type Workload struct {
 	Levels Levels
 }
 
-// Levels holds, for each parameter of a workload, the levels it is measured at, in the order of the file. An empty list
-// leaves the parameter at the workload's default. The fields are those of result.Params.
-type Levels struct {
-	Message           []unit.Bytes
-	Connections       []int
-	Rate              []unit.BitsPerSecond
-	RequestRate       []float64 // transactions per second
-	File              []unit.Bytes
-	Reconnect         []bool
-	Store             []string
-	Operation         []string
-	Block             []unit.Bytes
-	Depth             []int
-	Clients           []int
-	Mix               []string
-	Engine            []string
-	Target            []string // URLs, without passwords
-	StorageClass      []string // of a cluster
-	CPU               []string // same, two, any
-	BusyPoll          []time.Duration
-	CongestionControl []string
-	Nagle             []bool
-	MTU               []unit.Bytes
-	Family            []result.Family
-	Conditions        ConditionLevels
-}
+// Levels holds, for each parameter of a workload by its key, the levels it is measured at, in the order of the file. A parameter
+// without levels is at the workload's default. Levels are of the type of the parameter's kind.
+type Levels map[string][]any
 
 // Design says how the experiment is carried out and what its verdicts rest on.
 type Design struct {
@@ -137,6 +116,23 @@ type Known struct {
 	elsewhere []string
 }
 
+// parameters are all that can have levels.
+func (k Known) parameters() []result.Parameter {
+	var own []result.Parameter
+	for _, w := range k.Workloads {
+		own = append(own, w.Parameters...)
+	}
+	return result.Parameters(own...)
+}
+
+// parameters are all that can have levels.
+func (s *Study) parameters() []result.Parameter {
+	if s.Parameters == nil {
+		return result.Parameters()
+	}
+	return s.Parameters
+}
+
 // KnownNetworks are those that a testbed has of its own. They have no MTU that a study could ask about.
 type KnownNetworks struct {
 	Names []string
@@ -159,6 +155,8 @@ func (k Known) of(testbed string) Known {
 type KnownWorkload struct {
 	Name     string
 	Defaults result.Params
+	// Parameters are those that it declares itself.
+	Parameters []result.Parameter
 	// Check returns an error that names the parameter and its range when the parameters can't be used; nil accepts all.
 	Check func(result.Params) error
 }

@@ -293,17 +293,6 @@ func listOf[T ~string](r *reader, to *[]T) func(string, *yaml.Node) {
 	}
 }
 
-// levels returns a reader of a list of values, or of one value.
-func levels[T any](r *reader, to *[]T, parse func(string) (T, error)) func(string, *yaml.Node) {
-	return func(path string, n *yaml.Node) {
-		r.each(path, n, func() int { return len(*to) }, func(path string, n *yaml.Node) {
-			if v, ok := scalar(r, path, n, parse); ok {
-				*to = append(*to, v)
-			}
-		})
-	}
-}
-
 // each reads the values of a list, or the one value that stands in its stead. have is the length so far of what is
 // read: values are numbered as they are kept, so that a place can be found by index although a value before it was bad.
 func (r *reader) each(path string, n *yaml.Node, have func() int, read func(string, *yaml.Node)) {

@@ -41,17 +41,6 @@ func quantity[T any](parse func(string) (T, error)) func(string) (T, error) {
 func parseBytes(s string) (unit.Bytes, error)        { return quantity(unit.ParseBytes)(s) }
 func parseRate(s string) (unit.BitsPerSecond, error) { return quantity(unit.ParseRate)(s) }
 
-// search is how a search for the highest rate is written in place of a rate.
-const search = "search"
-
-// parseRateLevel takes a rate, or a search for the highest.
-func parseRateLevel(s string) (unit.BitsPerSecond, error) {
-	if s == search {
-		return SearchRate, nil
-	}
-	return parseRate(s)
-}
-
 func parseCount(s string) (int, error) {
 	if err := octal(s); err != nil {
 		return 0, err
@@ -120,14 +109,6 @@ func parseBool(s string) (bool, error) {
 // The forms in which values are written back: each is read as the same value again.
 func bytesText(v unit.Bytes) string { return strconv.FormatInt(int64(v), 10) }
 func floatText(v float64) string    { return strconv.FormatFloat(v, 'g', -1, 64) }
-func stringText(v string) string    { return v }
-
-func rateText(v unit.BitsPerSecond) string {
-	if v == SearchRate {
-		return search
-	}
-	return strconv.FormatFloat(float64(v), 'f', -1, 64)
-}
 
 // FormatDuration prints a duration as flags and study files take it. It leaves out the zero units that time.Duration prints: "1m", not "1m0s".
 func FormatDuration(d time.Duration) string {

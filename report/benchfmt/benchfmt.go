@@ -7,6 +7,7 @@ package benchfmt
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -137,49 +138,17 @@ func name(c result.Cell, processors int) string {
 			b.WriteString("/" + key + "=" + escape(value, ""))
 		}
 	}
-	count := func(n int64) string {
-		if n == 0 {
-			return ""
-		}
-		return strconv.FormatInt(n, 10)
-	}
-	flag := func(on bool) string {
-		if on {
-			return "yes"
-		}
-		return ""
-	}
-	p := c.Params
 	add("network", c.Network)
 	if c.Path != "pod" {
 		add("path", c.Path)
 	}
 	add("placement", string(c.Placement))
-	add("message", count(int64(p.Message)))
-	add("connections", count(int64(p.Connections)))
-	add("rate", bits(p.Rate))
-	if p.RequestRate != 0 {
-		add("requests", strconv.FormatFloat(p.RequestRate, 'g', -1, 64))
+	for _, d := range result.Recorded(result.Parameters(c.Params.Own.Declared()...)) {
+		if c.Params.Given(d) {
+			add(parameter(d.Key), value(c.Params.Get(d)))
+		}
 	}
-	add("cpu", p.CPU)
-	add("busypoll", count(int64(p.BusyPoll)))
-	add("cc", p.CongestionControl)
-	add("nagle", flag(p.Nagle))
-	add("mtu", count(int64(p.MTU)))
-	add("family", string(p.Family))
-	add("search", flag(p.Search))
-	add("engine", p.Engine)
-	add("file", count(int64(p.File)))
-	add("reconnect", flag(p.Reconnect))
-	add("store", p.Store)
-	add("operation", p.Operation)
-	add("block", count(int64(p.Block)))
-	add("depth", count(int64(p.Depth)))
-	add("clients", count(int64(p.Clients)))
-	add("mix", p.Mix)
-	add("target", p.Target)
-	add("class", p.StorageClass)
-	for _, l := range p.Conditions.Levels() {
+	for _, l := range c.Params.Conditions.Levels() {
 		add(l.Factor, l.Value)
 	}
 	if c.Role == result.RoleTwin {
@@ -188,12 +157,25 @@ func name(c result.Cell, processors int) string {
 	return b.String() + "-" + strconv.Itoa(max(1, processors))
 }
 
-// bits is a rate in bits per second, "" for none.
-func bits(r unit.BitsPerSecond) string {
-	if r == 0 {
-		return ""
+// parameter is a parameter's name: shorter ones for some.
+func parameter(key string) string {
+	short := map[string]string{"request_rate": "requests", "busy_poll": "busypoll", "congestion_control": "cc", "storage_class": "class"}
+	return cmp.Or(short[key], key)
+}
+
+// value is a level in base units.
+func value(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case bool:
+		return "yes"
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case unit.BitsPerSecond:
+		return strconv.FormatFloat(float64(v), 'f', -1, 64)
 	}
-	return strconv.FormatFloat(float64(r), 'f', -1, 64)
+	return fmt.Sprintf("%d", v) // counts, bytes, nanoseconds
 }
 
 // camel makes a benchmark's name of a workload's: "tcp-rr" is "TcpRR", "udp-stream" is "UdpStream". Short words after the first

@@ -8,13 +8,14 @@ import (
 
 	"netdelta/report/browsertest"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // stored is a simulated run of storage beside round trips, with all that stands behind its figures.
 func stored(t *testing.T) (result.Run, []result.Trial) {
 	t.Helper()
 	run, trials := usual().run(t)
-	block := result.Params{Store: "nbd", Operation: "randread", Block: 4096}
+	block := result.Params{Own: result.OwnOf("store", "nbd", "operation", "randread", "block", unit.Bytes(4096))}
 	low, high := 17*time.Microsecond, 21*time.Microsecond
 	for i, network := range []string{"bridge", "vxlan"} {
 		added := time.Duration(i+1) * 9 * time.Microsecond
@@ -25,7 +26,7 @@ func stored(t *testing.T) (result.Run, []result.Trial) {
 		})
 	}
 	run.Replications = []result.Replicated{{
-		Network: "vxlan", Path: "pod", Workload: "oltp", Params: result.Params{Mix: "read_write", Connections: 8}, Placement: result.CrossNode,
+		Network: "vxlan", Path: "pod", Workload: "oltp", Params: result.Params{Own: result.OwnOf("mix", "read_write"), Connections: 8}, Placement: result.CrossNode,
 		Mean: 1200 * time.Microsecond, Max: 8 * time.Millisecond, Rate: 286,
 	}}
 	down, up := -0.99, -0.62

@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // The parameters of real workloads, what bounded a trial and what its server measured are columns; a share that could not be
 // read is null.
 func TestBehindColumns(t *testing.T) {
 	params := result.Params{
-		Engine: "wrk", File: 600, Reconnect: true, Store: "ceph", Operation: "randwrite", Block: 4096, Depth: 16, Clients: 3, Mix: "read_write",
+		Engine: "wrk", File: 600, Reconnect: true,
+		Own: result.OwnOf("store", "ceph", "operation", "randwrite", "block", unit.Bytes(4096), "depth", 16, "clients", 3, "mix", "read_write"),
 	}
 	run := result.Run{Run: "r", Cells: []result.Cell{{ID: "c", Workload: "block", Params: params}}}
 	trial := result.Trial{

@@ -322,7 +322,8 @@ func level(run string, c result.Cell) Level {
 		Message: int64(p.Message), Connections: int64(p.Connections), Rate: float64(p.Rate), RequestRate: p.RequestRate, CPU: p.CPU,
 		BusyPoll: int64(p.BusyPoll), CongestionControl: p.CongestionControl, Nagle: p.Nagle, MTU: int64(p.MTU),
 		Family: string(p.Family), Search: p.Search, Engine: p.Engine, File: int64(p.File), Reconnect: p.Reconnect,
-		Store: p.Store, Operation: p.Operation, Block: int64(p.Block), Depth: int64(p.Depth), Clients: int64(p.Clients), Mix: p.Mix,
+		Store: p.Own.Word("store"), Operation: p.Own.Word("operation"), Block: int64(p.Own.Size("block")), Depth: int64(p.Own.Count("depth")),
+		Clients: int64(p.Own.Count("clients")), Mix: p.Own.Word("mix"),
 		Target: p.Target, StorageClass: p.StorageClass,
 		Conditions: conditions(p.Conditions),
 	}

@@ -64,7 +64,7 @@ func TestTablesAreComplete(t *testing.T) {
 		{reflect.TypeFor[result.Bursts](), reflect.TypeFor[Burst](), nil},
 		{reflect.TypeFor[result.Delta](), reflect.TypeFor[Delta](), []string{"Params", "Variance"}},
 		{reflect.TypeFor[result.Effect](), reflect.TypeFor[Effect](), []string{"Params"}},
-		{reflect.TypeFor[result.Params](), reflect.TypeFor[Level](), nil},
+		{reflect.TypeFor[result.Params](), reflect.TypeFor[Level](), []string{"Own"}},
 		{reflect.TypeFor[result.Conditions](), reflect.TypeFor[Conditions](), nil},
 		{reflect.TypeFor[result.Check](), reflect.TypeFor[Check](), nil},
 		{reflect.TypeFor[result.Claim](), reflect.TypeFor[Claim](), nil},

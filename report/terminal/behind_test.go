@@ -8,13 +8,14 @@ import (
 
 	"netdelta/report/ui"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // behindRun is a run of storage and a database with all that stands behind their figures.
 func behindRun() result.Run {
 	low, high := 17*time.Microsecond, 21*time.Microsecond
 	down, up := -0.99, -0.62
-	block := result.Params{Store: "nbd", Operation: "randread", Block: 4096}
+	block := result.Params{Own: result.OwnOf("store", "nbd", "operation", "randread", "block", unit.Bytes(4096))}
 	return result.Run{
 		Study: "storage",
 		Splits: []result.Split{{
@@ -23,7 +24,7 @@ func behindRun() result.Run {
 			AddedLow: &low, AddedHigh: &high, RoundTrip: 14 * time.Microsecond,
 		}},
 		Replications: []result.Replicated{{
-			Network: "vxlan", Path: "pod", Workload: "oltp", Params: result.Params{Mix: "read_write", Connections: 8},
+			Network: "vxlan", Path: "pod", Workload: "oltp", Params: result.Params{Own: result.OwnOf("mix", "read_write"), Connections: 8},
 			Mean: 1200 * time.Microsecond, Max: 8 * time.Millisecond, Rate: 286,
 		}},
 		Correlations: []result.Correlation{{

@@ -151,37 +151,9 @@ func Title(s result.Setting) string { return Load(s) + ", " + At(s.Placement) }
 
 // Load names a setting's workload with its parameters: "tcp-rr, 300B, 4 connections".
 func Load(s result.Setting) string {
-	parts := []string{s.Workload}
-	add := func(given bool, text string) {
-		if given {
-			parts = append(parts, text)
-		}
-	}
-	p := s.Params
-	add(p.Store != "", p.Store)
-	add(p.Operation != "", p.Operation)
-	add(p.Block != 0, p.Block.String())
-	add(p.Depth > 1, "depth "+strconv.Itoa(p.Depth))
-	add(p.Clients > 1, strconv.Itoa(p.Clients)+" clients")
-	add(p.Mix != "", p.Mix)
-	add(p.File != 0, p.File.String())
-	add(p.Reconnect, "a connection each")
-	add(p.Message != 0, p.Message.String())
-	add(p.Connections > 1, strconv.Itoa(p.Connections)+" connections")
-	add(p.Rate != 0, "at "+p.Rate.String())
-	add(p.RequestRate != 0, "at "+strconv.FormatFloat(p.RequestRate, 'g', 6, 64)+"/s")
-	add(p.CPU != "" && p.CPU != "same", p.CPU+" CPUs")
-	add(p.BusyPoll != 0, "busy poll "+p.BusyPoll.String())
-	add(p.CongestionControl != "" && p.CongestionControl != "cubic", p.CongestionControl)
-	add(p.Nagle, "Nagle")
-	add(p.MTU != 0, "MTU "+strconv.FormatInt(int64(p.MTU), 10))
-	add(p.Family == result.IPv6, "IPv6")
-	add(p.Search, "search")
-	add(p.Engine != "" && p.Engine != "netdelta", "by "+p.Engine)
-	add(p.Target != "", "to "+p.Target)
-	add(p.StorageClass != "", "class "+p.StorageClass)
-	for _, l := range p.Conditions.Levels() {
-		add(true, levelWords(l))
+	parts := append([]string{s.Workload}, s.Params.Headings()...)
+	for _, l := range s.Params.Conditions.Levels() {
+		parts = append(parts, levelWords(l))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -1,6 +1,7 @@
 package block
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -33,14 +34,15 @@ const leastBurst = 500 * time.Millisecond
 func Workload() workload.Workload {
 	known := &disks{}
 	return workload.Workload{
-		Name:     "block",
-		Protocol: network.TCP,
-		Summary:  "blocks of a store across the network, read and written by fio",
-		UsedBy:   "volumes of pods: databases, virtual disks, anything on Ceph RBD or NBD",
-		Headline: "rate",
-		Metrics:  append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, engine.LatencyMetrics()...),
-		Defaults: result.Params{CPU: "same", Store: "nbd", Operation: "randread", Block: 4 * unit.KiB, Depth: 1, Clients: 1},
-		Check:    check,
+		Name:       "block",
+		Protocol:   network.TCP,
+		Summary:    "blocks of a store across the network, read and written by fio",
+		UsedBy:     "volumes of pods: databases, virtual disks, anything on Ceph RBD or NBD",
+		Headline:   "rate",
+		Metrics:    append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, engine.LatencyMetrics()...),
+		Defaults:   result.Params{CPU: "same", Own: result.Own{}.Or(parameters())},
+		Parameters: parameters(),
+		Check:      check,
 		// The libraries of the stores choose their ports themselves.
 		SourcePorts: func(result.Params) int { return 1 },
 		Demand:      func(p result.Params) workload.Demand { return demand(p, known) },
@@ -49,27 +51,38 @@ func Workload() workload.Workload {
 	}
 }
 
-// fill gives zero values their defaults.
-func fill(p result.Params) result.Params {
-	if p.Store == "" {
-		p.Store = stores()[0].name
-	}
-	if p.Operation == "" {
-		p.Operation = "randread"
-	}
-	if p.Block == 0 {
-		p.Block = 4 * unit.KiB
-	}
-	p.Depth, p.Clients = max(p.Depth, 1), max(p.Clients, 1)
-	return p
+// parameters are those that the workload declares.
+func parameters() []result.Parameter {
+	return result.Declare(
+		result.Parameter{Key: "store", Kind: result.KindWord, Words: "nbd|ceph", Default: "nbd", Says: "What keeps the blocks.",
+			Excludes: result.Exclusion{
+				Key: "storage_class", Why: "the blocks lie in a volume of that class", Fix: "leave store out, or storage_class, to measure a store of netdelta's own",
+			}},
+		result.Parameter{Key: "operation", Kind: result.KindWord, Words: strings.Join(fio.Operations(), "|"), Default: "randread", Says: "What is done with blocks."},
+		result.Parameter{Key: "block", Kind: result.KindSize, Low: 1, High: float64(64 * unit.MiB), Default: 4 * unit.KiB, ID: "%", Says: "Size of one operation on blocks."},
+		result.Parameter{Key: "depth", Kind: result.KindCount, Low: 1, High: 1024, Default: 1, Usual: "1", Says: "Operations that each client has under way at once."},
+		result.Parameter{Key: "clients", Kind: result.KindCount, Low: 1, High: 16, Default: 1, Usual: "1", Label: "% clients", Says: "Clients that do the same at the same time."},
+	)
+}
+
+// load is what parameters ask for, with the defaults filled in.
+type load struct {
+	result.Params
+	Store, Operation string
+	Block            unit.Bytes
+	Depth, Clients   int
+}
+
+func loadOf(p result.Params) load {
+	own := p.Own.Or(parameters())
+	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), own.Count("clients")}
 }
 
 // check returns an error that names the first parameter out of range, and the range.
 func check(p result.Params) error {
-	for _, check := range []func(result.Params) error{checkForeign, checkBlocks, checkVolume} {
-		if err := check(p); err != nil {
-			return fmt.Errorf("block: %w", err)
-		}
+	l := loadOf(p)
+	if err := cmp.Or(checkForeign(p), checkBlocks(l), checkVolume(l)); err != nil {
+		return fmt.Errorf("block: %w", err)
 	}
 	return nil
 }
@@ -97,18 +110,14 @@ func checkForeign(p result.Params) error {
 		return fmt.Errorf("cpu %q is unknown: same, two or any", p.CPU)
 	}
 	if p.StorageClass != "" {
-		return workload.Unused(p, "store", "operation", "block", "depth", "clients", "storage_class", "file")
+		return workload.Unused(p, parameters(), "storage_class", "file")
 	}
-	return workload.Unused(p, "store", "operation", "block", "depth", "clients")
+	return workload.Unused(p, parameters())
 }
 
-func checkBlocks(p result.Params) error {
-	p = fill(p)
+func checkBlocks(p load) error {
 	if _, err := storeOf(p); err != nil {
 		return err
-	}
-	if !slices.Contains(fio.Operations(), p.Operation) {
-		return fmt.Errorf("operation %q is unknown: %s", p.Operation, strings.Join(fio.Operations(), ", "))
 	}
 	if p.Block < leastBlock || p.Block > mostBlock || p.Block%leastBlock != 0 {
 		return fmt.Errorf("block %d bytes is out of range: %d to %d bytes, in steps of %d", int64(p.Block), int64(leastBlock), int64(mostBlock), int64(leastBlock))
@@ -123,8 +132,8 @@ func checkBlocks(p result.Params) error {
 }
 
 // demand is what the workload needs with parameters p. Clients of clusters find in known what is known of storage.
-func demand(p result.Params, known *disks) workload.Demand {
-	p = fill(p)
+func demand(params result.Params, known *disks) workload.Demand {
+	p := loadOf(params)
 	s, err := storeOf(p)
 	if err != nil {
 		return workload.Demand{} // Check says why
@@ -142,12 +151,12 @@ func demand(p result.Params, known *disks) workload.Demand {
 	}
 	if c := s.cluster; c != nil {
 		d.Cluster = &workload.Cluster{
-			Key: c.key(p), Pods: c.pods,
+			Key: c.key, Pods: c.pods,
 			Serve: func(ctx context.Context, p result.Params, at workload.Place) (workload.Server, error) {
 				if err := check(p); err != nil {
 					return nil, err
 				}
-				return c.serve(ctx, fill(p), at)
+				return c.serve(ctx, at)
 			},
 			Dial: func(ctx context.Context, p result.Params, at workload.Place) (workload.Client, error) {
 				return dialCluster(ctx, s, p, at, known)
@@ -162,20 +171,20 @@ func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int)
 	if err := check(p); err != nil {
 		return nil, err
 	}
-	p = fill(p)
-	s, err := storeOf(p)
+	l := loadOf(p)
+	s, err := storeOf(l)
 	if err != nil {
 		return nil, fmt.Errorf("block: %w", err)
 	}
 	if s.serve == nil {
 		return nil, fmt.Errorf("block: store %s has no server that stands alone", s.name)
 	}
-	return s.serve(ctx, p, listen, cpu)
+	return s.serve(ctx, l, listen, cpu)
 }
 
 // dial readies a client of a store whose server is one alone.
 func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu int) (workload.Client, error) {
-	c, err := open(ctx, p, cpu, whom(p, server), func(ctx context.Context, h *daemon.Home, p result.Params) (fio.Target, error) {
+	c, err := open(ctx, p, cpu, whom(p, server), func(ctx context.Context, h *daemon.Home, p load) (fio.Target, error) {
 		s, err := storeOf(p)
 		if err != nil {
 			return fio.Target{}, err
@@ -183,7 +192,7 @@ func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu in
 		if s.attach == nil {
 			return fio.Target{}, fmt.Errorf("store %s has no server that stands alone", s.name)
 		}
-		return s.attach(ctx, h, p, server)
+		return s.attach(ctx, p, server)
 	})
 	if err != nil {
 		return nil, err

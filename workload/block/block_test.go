@@ -171,15 +171,15 @@ func check(t *testing.T, b workload.Burst, size unit.Bytes) {
 func TestParameters(t *testing.T) {
 	programs(t)
 	for _, p := range []result.Params{
-		{Operation: "randwrite", Block: 4 * unit.KiB},
-		{Operation: "read", Block: unit.MiB, Depth: 4},
-		{Operation: "write", Block: 8 * unit.MiB, Depth: 2},
-		{Store: "nbd", Operation: "randread", Block: 512, Depth: 4, Clients: 3},
+		{Own: result.OwnOf("operation", "randwrite", "block", 4*unit.KiB)},
+		{Own: result.OwnOf("operation", "read", "block", unit.MiB, "depth", 4)},
+		{Own: result.OwnOf("operation", "write", "block", 8*unit.MiB, "depth", 2)},
+		{Own: result.OwnOf("store", "nbd", "operation", "randread", "block", unit.Bytes(512), "depth", 4, "clients", 3)},
 	} {
-		t.Run(fmt.Sprintf("%s-%d", p.Operation, p.Block), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s-%d", p.Own.Word("operation"), p.Own.Size("block")), func(t *testing.T) {
 			at := port(t, "127.0.0.1")
 			s := serve(t, p, at)
-			check(t, burst(t, dial(t, p, at), workload.BurstSpec{Duration: short}), p.Block)
+			check(t, burst(t, dial(t, p, at), workload.BurstSpec{Duration: short}), p.Own.Size("block"))
 			if d := s.Totals().Disk; d.Rate <= 0 {
 				t.Errorf("the storage without a network: %+v", d)
 			}
@@ -208,7 +208,7 @@ func TestDescribesItself(t *testing.T) {
 			t.Errorf("it demands %+v, without %s", d.Programs, want)
 		}
 	}
-	if got := w.Demands(result.Params{Block: 16 * unit.MiB}).Memory; got < 256*unit.MiB {
+	if got := w.Demands(result.Params{Own: result.OwnOf("block", 16*unit.MiB)}).Memory; got < 256*unit.MiB {
 		t.Errorf("blocks of 16 MiB are to choose among %v", got)
 	}
 }
@@ -227,13 +227,13 @@ func TestRefusesParameters(t *testing.T) {
 		"cpu":                {CPU: "both"},
 		"file":               {File: 1},
 		"engine":             {Engine: "wrk"},
-		"store":              {Store: "nfs"},
-		"operation":          {Operation: "trim"},
-		"block 511":          {Block: 511},
-		"block 513":          {Block: 513},
-		"block 33554432":     {Block: 32 * unit.MiB},
-		"depth":              {Depth: 257},
-		"clients":            {Clients: 17},
+		"store":              {Own: result.OwnOf("store", "nfs")},
+		"operation":          {Own: result.OwnOf("operation", "trim")},
+		"block 511":          {Own: result.OwnOf("block", unit.Bytes(511))},
+		"block 513":          {Own: result.OwnOf("block", unit.Bytes(513))},
+		"block 33554432":     {Own: result.OwnOf("block", 32*unit.MiB)},
+		"depth":              {Own: result.OwnOf("depth", 257)},
+		"clients":            {Own: result.OwnOf("clients", 17)},
 	} {
 		err := w.Check(p)
 		if err == nil || !strings.HasPrefix(err.Error(), "block: "+want) {

@@ -19,9 +19,9 @@ func rbd() store {
 	return store{
 		name:     "ceph",
 		programs: ceph.Programs(),
-		memory:   ceph.Memory,
+		memory:   func(load) unit.Bytes { return ceph.Memory },
 		cluster: &cluster{
-			key:    func(result.Params) string { return ceph.Key },
+			key:    ceph.Key,
 			pods:   ceph.Pods,
 			serve:  ceph.Serve,
 			attach: ceph.Attach,
@@ -31,8 +31,8 @@ func rbd() store {
 
 // dialCluster readies a client of a store that is a cluster.
 func dialCluster(ctx context.Context, s store, p result.Params, at workload.Place, known *disks) (workload.Client, error) {
-	c, err := open(ctx, p, at.CPU, s.name, func(ctx context.Context, h *daemon.Home, p result.Params) (fio.Target, error) {
-		return s.cluster.attach(ctx, h, p, at)
+	c, err := open(ctx, p, at.CPU, s.name, func(ctx context.Context, h *daemon.Home, _ load) (fio.Target, error) {
+		return s.cluster.attach(ctx, h, at)
 	})
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ type demanded struct {
 }
 
 // measure measures storage with the parameters of a client, once.
-func (d *disks) measure(ctx context.Context, p result.Params, cpu int) (disk result.Disk, err error) {
+func (d *disks) measure(ctx context.Context, p load, cpu int) (disk result.Disk, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	what := demanded{p.Operation, p.Block, p.Depth, p.Clients}

@@ -21,7 +21,7 @@ const clientRoom = 4 * unit.MiB
 type client struct {
 	home   *daemon.Home
 	target fio.Target
-	params result.Params
+	params load
 	cpu    int
 	server string // for people
 	broken error  // of the first burst that failed
@@ -31,7 +31,7 @@ type client struct {
 }
 
 // attacher readies a home and says how fio reaches a store from it.
-type attacher func(ctx context.Context, h *daemon.Home, p result.Params) (fio.Target, error)
+type attacher func(ctx context.Context, h *daemon.Home, p load) (fio.Target, error)
 
 // open readies a client.
 func open(ctx context.Context, p result.Params, cpu int, server string, attach attacher) (_ *client, err error) {
@@ -47,7 +47,7 @@ func open(ctx context.Context, p result.Params, cpu int, server string, attach a
 	if err != nil {
 		return nil, err
 	}
-	c := &client{home: home, params: fill(p), cpu: cpu, server: server}
+	c := &client{home: home, params: loadOf(p), cpu: cpu, server: server}
 	if c.target, err = attach(ctx, home, c.params); err == nil {
 		err = able(ctx, home, c.target.Engine, cpu)
 	}

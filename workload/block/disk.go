@@ -20,7 +20,7 @@ const (
 // measureDisk measures what keeps the blocks, without a network: a file of the home, with the operation and the block of p. As
 // many threads read or write it as operations are under way over the network, and no more than there are processors: memory
 // has no queue in which the others could wait.
-func measureDisk(ctx context.Context, home *daemon.Home, file string, p result.Params, cpu int) (result.Disk, error) {
+func measureDisk(ctx context.Context, home *daemon.Home, file string, p load, cpu int) (result.Disk, error) {
 	threads := p.Depth * p.Clients
 	if cpu >= 0 {
 		threads = 1

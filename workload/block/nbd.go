@@ -30,7 +30,7 @@ func nbd() store {
 	return store{
 		name:     "nbd",
 		programs: []workload.Program{{Name: nbdServer, Package: "nbd-server"}},
-		memory:   func(p result.Params) unit.Bytes { return imageSize(p) + serverRoom },
+		memory:   func(p load) unit.Bytes { return imageSize(p) + serverRoom },
 		serve:    serveNBD,
 		attach:   attachNBD,
 	}
@@ -41,10 +41,10 @@ const serverRoom = 32 * unit.MiB
 
 // imageSize is how many bytes of blocks the server has. More than caches hold takes no longer to read, since all of it lies in
 // memory; what counts is that there are enough blocks to choose among.
-func imageSize(p result.Params) unit.Bytes { return max(64*unit.MiB, 16*p.Block) }
+func imageSize(p load) unit.Bytes { return max(64*unit.MiB, 16*p.Block) }
 
 // attachNBD finds out that a server answers.
-func attachNBD(ctx context.Context, _ *daemon.Home, _ result.Params, server netip.AddrPort) (fio.Target, error) {
+func attachNBD(ctx context.Context, _ load, server netip.AddrPort) (fio.Target, error) {
 	if err := greet(ctx, server); err != nil {
 		return fio.Target{}, err
 	}
@@ -83,7 +83,7 @@ type nbdDaemon struct {
 }
 
 // serveNBD measures the storage, and starts a server on it.
-func serveNBD(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (_ workload.Server, err error) {
+func serveNBD(ctx context.Context, p load, listen netip.AddrPort, cpu int) (_ workload.Server, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("block: nbd-server at %s: %w", listen, err)

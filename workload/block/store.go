@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"netdelta/internal/daemon"
-	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/tool/fio"
@@ -18,29 +17,29 @@ import (
 type store struct {
 	name     string // of the parameter store
 	programs []workload.Program
-	memory   func(p result.Params) unit.Bytes // that its servers take, all together; nil without servers
+	memory   func(p load) unit.Bytes // that its servers take, all together; nil without servers
 	// serve starts a server alone, which listens at an address.
-	serve func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (workload.Server, error)
-	// attach finds out that the store answers, and says how fio reaches it from the client's home.
-	attach  func(ctx context.Context, h *daemon.Home, p result.Params, server netip.AddrPort) (fio.Target, error)
+	serve func(ctx context.Context, p load, listen netip.AddrPort, cpu int) (workload.Server, error)
+	// attach finds out that the store answers, and says how fio reaches it.
+	attach  func(ctx context.Context, p load, server netip.AddrPort) (fio.Target, error)
 	cluster *cluster
 }
 
-// cluster is a store of daemons in several pods: see workload.Cluster. Parameters have no zero values any more.
+// cluster is a store of daemons in several pods: see workload.Cluster. One serves all parameters.
 type cluster struct {
-	key   func(p result.Params) string
+	key   string
 	pods  int
-	serve func(ctx context.Context, p result.Params, at workload.Place) (workload.Server, error)
+	serve func(ctx context.Context, at workload.Place) (workload.Server, error)
 	// attach readies the client's home (files of it are written with Home.Write), finds out that the store answers, and says
 	// how fio reaches it from there.
-	attach func(ctx context.Context, h *daemon.Home, p result.Params, at workload.Place) (fio.Target, error)
+	attach func(ctx context.Context, h *daemon.Home, at workload.Place) (fio.Target, error)
 }
 
 // stores are those that there are, the first by default.
 func stores() []store { return []store{nbd(), rbd()} }
 
 // storeOf is the store that p names.
-func storeOf(p result.Params) (store, error) {
+func storeOf(p load) (store, error) {
 	if p.StorageClass != "" {
 		return volume(p.StorageClass), nil
 	}

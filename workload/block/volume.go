@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/unit"
@@ -37,7 +36,7 @@ const blocksFile = "netdelta.blocks"
 func volume(class string) store {
 	return store{
 		name: "storage class " + class,
-		attach: func(ctx context.Context, _ *daemon.Home, p result.Params, _ netip.AddrPort) (fio.Target, error) {
+		attach: func(ctx context.Context, p load, _ netip.AddrPort) (fio.Target, error) {
 			return attachVolume(ctx, testbed.VolumeFolder, p)
 		},
 	}
@@ -52,11 +51,10 @@ func whom(p result.Params, server netip.AddrPort) string {
 }
 
 // checkVolume checks what stands beside a storage class.
-func checkVolume(p result.Params) error {
+func checkVolume(p load) error {
 	if p.StorageClass == "" {
 		return nil
 	}
-	p = fill(p)
 	least := max(leastFile, leastBlocks*p.Block)
 	switch {
 	case p.Store != stores()[0].name: // the default
@@ -68,7 +66,7 @@ func checkVolume(p result.Params) error {
 }
 
 // volumeFile is how large the file is: in whole parts, as direct I/O wants it.
-func volumeFile(p result.Params) unit.Bytes {
+func volumeFile(p load) unit.Bytes {
 	size := p.File
 	if size == 0 {
 		size = max(usualFile, leastBlocks*p.Block)
@@ -77,7 +75,7 @@ func volumeFile(p result.Params) unit.Bytes {
 }
 
 // attachVolume fills the file of a volume, past the node's memory, and says how fio reaches it.
-func attachVolume(ctx context.Context, folder string, p result.Params) (fio.Target, error) {
+func attachVolume(ctx context.Context, folder string, p load) (fio.Target, error) {
 	file, size := filepath.Join(folder, blocksFile), volumeFile(p)
 	if err := fillVolume(ctx, file, size); err != nil {
 		return fio.Target{}, err

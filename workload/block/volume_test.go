@@ -37,10 +37,10 @@ func TestVolume(t *testing.T) {
 	folder := direct(t)
 	for _, p := range []result.Params{
 		{StorageClass: "fast", File: 16 * unit.MiB},
-		{StorageClass: "fast", File: 24 * unit.MiB, Operation: "randwrite", Depth: 4, Clients: 2}, // the file grows
-		{StorageClass: "fast", File: 16 * unit.MiB, Operation: "read", Block: unit.MiB},
+		{StorageClass: "fast", File: 24 * unit.MiB, Own: result.OwnOf("operation", "randwrite", "depth", 4, "clients", 2)}, // the file grows
+		{StorageClass: "fast", File: 16 * unit.MiB, Own: result.OwnOf("operation", "read", "block", unit.MiB)},
 	} {
-		c, err := open(t.Context(), p, -1, "a volume", func(ctx context.Context, _ *daemon.Home, p result.Params) (fio.Target, error) {
+		c, err := open(t.Context(), p, -1, "a volume", func(ctx context.Context, _ *daemon.Home, p load) (fio.Target, error) {
 			return attachVolume(ctx, folder, p)
 		})
 		if err != nil {
@@ -62,7 +62,7 @@ func TestVolume(t *testing.T) {
 
 // TestVolumeThatIsNone: what is wrong with a volume is said with what to do.
 func TestVolumeThatIsNone(t *testing.T) {
-	p := result.Params{StorageClass: "fast", File: 16 * unit.MiB}
+	p := loadOf(result.Params{StorageClass: "fast", File: 16 * unit.MiB})
 	if _, err := attachVolume(t.Context(), filepath.Join(t.TempDir(), "none"), p); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "there is no volume") {
 		t.Errorf("without a volume: %v", err)
 	}
@@ -81,15 +81,15 @@ func TestVolumeThatIsNone(t *testing.T) {
 // TestVolumeParameters: what goes with a storage class, and what does not.
 func TestVolumeParameters(t *testing.T) {
 	w := Workload()
-	for _, p := range []result.Params{{StorageClass: "fast"}, {StorageClass: "fast", Store: "nbd", File: unit.GiB, Block: unit.MiB}} {
+	for _, p := range []result.Params{{StorageClass: "fast"}, {StorageClass: "fast", File: unit.GiB, Own: result.OwnOf("store", "nbd", "block", unit.MiB)}} {
 		if err := w.Check(p); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
 	for want, p := range map[string]result.Params{
-		"store ceph":    {StorageClass: "fast", Store: "ceph"},
+		"store ceph":    {StorageClass: "fast", Own: result.OwnOf("store", "ceph")},
 		"file 1048576":  {StorageClass: "fast", File: unit.MiB},
-		"file 16777216": {StorageClass: "fast", File: 16 * unit.MiB, Block: 2 * unit.MiB},
+		"file 16777216": {StorageClass: "fast", File: 16 * unit.MiB, Own: result.OwnOf("block", 2*unit.MiB)},
 		"target":        {StorageClass: "fast", Target: "http://web/"},
 		"file is no":    {File: unit.GiB},
 	} {
@@ -101,7 +101,7 @@ func TestVolumeParameters(t *testing.T) {
 	if d.Volume != usualFile || d.Memory != 0 || d.Cluster != nil || len(d.Programs) != 1 || d.Programs[0].Name != fio.Program {
 		t.Errorf("it demands %+v", d)
 	}
-	if d := w.Demands(result.Params{StorageClass: "fast", Block: 16 * unit.MiB, File: 300_000_000}); d.Volume != 287*unit.MiB {
+	if d := w.Demands(result.Params{StorageClass: "fast", Own: result.OwnOf("block", 16*unit.MiB), File: 300_000_000}); d.Volume != 287*unit.MiB {
 		t.Errorf("300 MB are %v", d.Volume)
 	}
 	if d := w.Demands(w.Defaults); d.Volume != 0 {

@@ -2,6 +2,7 @@ package oltp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,14 +65,8 @@ func dial(ctx context.Context, p result.Params, at workload.Place) (workload.Cli
 
 // ask has the client's runs be those of parameters.
 func (c *client) ask(p result.Params) {
-	mix, defaults := p.Mix, Workload().Defaults
-	if mix == "" {
-		mix = defaults.Mix
-	}
-	c.run.Test = "oltp_" + mix
-	if c.run.Threads = p.Connections; c.run.Threads == 0 {
-		c.run.Threads = defaults.Connections
-	}
+	c.run.Test = "oltp_" + p.Own.Or(parameters()).Word("mix")
+	c.run.Threads = cmp.Or(p.Connections, Workload().Defaults.Connections)
 }
 
 // wrong says of an error whose it is.

@@ -141,7 +141,7 @@ const holder = "NETDELTA_OLTP_TEST_HOLD"
 // TestKilled kills a program that holds a cluster over IPv6, and sees that no database stays.
 func TestKilled(t *testing.T) {
 	if os.Getenv(holder) != "" {
-		c := start(t, testbed.Spec{Network: "vxlan", Family: result.IPv6}, result.Params{Mix: "point_select"})
+		c := start(t, testbed.Spec{Network: "vxlan", Family: result.IPv6}, result.Params{Own: result.OwnOf("mix", "point_select")})
 		b := c.burst(t, workload.BurstSpec{Transactions: 500})
 		fmt.Printf("holding %d", b.Transactions)
 		for pod := range nodes {

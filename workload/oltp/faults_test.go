@@ -53,7 +53,7 @@ func (c *cluster) restart(t testing.TB, pod int) {
 
 // TestRecovers fills the memory of one node, kills two others, and all of them.
 func TestRecovers(t *testing.T) {
-	c := start(t, testbed.Spec{Network: "host"}, result.Params{Mix: "write_only"})
+	c := start(t, testbed.Spec{Network: "host"}, result.Params{Own: result.OwnOf("mix", "write_only")})
 	c.burst(t, workload.BurstSpec{Duration: time.Second})
 	t.Run("memory full", c.full)
 	t.Run("two killed", func(t *testing.T) {

@@ -2,8 +2,6 @@ package oltp
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"netdelta/network"
@@ -44,7 +42,8 @@ func Workload() workload.Workload {
 			{Name: "mean", Unit: "ns", Better: "lower"},
 			{Name: "min", Unit: "ns", Better: "lower"},
 		},
-		Defaults:    result.Params{Connections: 8, CPU: "any", Mix: "read_write"},
+		Defaults:    result.Params{Connections: 8, CPU: "any", Own: result.Own{}.Or(parameters())},
+		Parameters:  parameters(),
 		Check:       check,
 		SourcePorts: func(result.Params) int { return 0 }, // they are the kernel's to choose
 		Demand:      demand,
@@ -52,8 +51,13 @@ func Workload() workload.Workload {
 	}
 }
 
-// mixes are what transactions can consist of, in sysbench's words.
-func mixes() []string { return []string{"read_write", "point_select", "update_index", "write_only"} }
+// parameters are those that the workload declares: what transactions consist of, in sysbench's words.
+func parameters() []result.Parameter {
+	return result.Declare(result.Parameter{
+		Key: "mix", Kind: result.KindWord, Words: "read_write|point_select|update_index|write_only", Default: "read_write",
+		Says: "What transactions of a database consist of.",
+	})
+}
 
 // demand is the same for all parameters: they share one cluster.
 func demand(p result.Params) workload.Demand {
@@ -98,15 +102,13 @@ func wrong(p result.Params) error {
 	switch {
 	case p.Connections < 0 || p.Connections > connectionsMost:
 		return fmt.Errorf("connections %d is out of range: 1 to %d", p.Connections, connectionsMost)
-	case p.Mix != "" && !slices.Contains(mixes(), p.Mix):
-		return fmt.Errorf("mix %q is unknown: %s", p.Mix, strings.Join(mixes(), ", "))
 	case p.CPU != "" && p.CPU != "any":
 		return fmt.Errorf("cpu %q: a cluster of databases runs on any processor; leave it out", p.CPU)
 	}
 	if err := workload.CheckTarget(p, workload.SchemeMySQL); err != nil {
 		return err
 	}
-	return workload.Unused(p, "mix", "target")
+	return workload.Unused(p, parameters(), "target")
 }
 
 // Memory: homeSize is of a node's data, which lie in memory, resident what its daemon takes beside them at most, and

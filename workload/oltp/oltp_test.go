@@ -10,7 +10,7 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	for _, p := range []result.Params{{}, Workload().Defaults, {Mix: "write_only", Connections: 256, CPU: "any"}} {
+	for _, p := range []result.Params{{}, Workload().Defaults, {Own: result.OwnOf("mix", "write_only"), Connections: 256, CPU: "any"}} {
 		if err := Workload().Check(p); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 		params result.Params
 		want   string
 	}{
-		{result.Params{Mix: "delete"}, `oltp: mix "delete" is unknown: read_write, point_select, update_index, write_only`},
+		{result.Params{Own: result.OwnOf("mix", "delete")}, `oltp: mix "delete" is unknown: read_write, point_select, update_index, write_only`},
 		{result.Params{Connections: 257}, "oltp: connections 257 is out of range: 1 to 256"},
 		{result.Params{Message: 1}, "oltp: message is no parameter of this workload; leave it out"},
 		{result.Params{Search: true}, "oltp: rate is no parameter"},
@@ -28,7 +28,7 @@ func TestCheck(t *testing.T) {
 		{result.Params{Nagle: true}, "oltp: nagle is no parameter"},
 		{result.Params{BusyPoll: time.Microsecond}, "oltp: busy poll is no parameter"},
 		{result.Params{CPU: "same"}, `oltp: cpu "same"`},
-		{result.Params{Store: "nbd"}, "oltp: store is no parameter"},
+		{result.Params{Own: result.OwnOf("store", "nbd")}, "oltp: store is no parameter"},
 	} {
 		if err := Workload().Check(c.params); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.params, err, c.want)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestTargetParams(t *testing.T) {
-	if err := check(result.Params{Target: "mysql://u@db.shop.svc/sb", Mix: "point_select"}); err != nil {
+	if err := check(result.Params{Target: "mysql://u@db.shop.svc/sb", Own: result.OwnOf("mix", "point_select")}); err != nil {
 		t.Error(err)
 	}
 	for _, target := range []string{"http://web/", "mysql://u@db", "mysql://u:secret@db/x"} {

@@ -27,7 +27,7 @@ func asked() []workload.Program {
 	var all []workload.Program
 	for _, w := range catalogue.Workloads() {
 		for _, change := range []func(*result.Params){
-			func(*result.Params) {}, func(p *result.Params) { p.Store = "ceph" }, func(p *result.Params) { p.Engine = "wrk" },
+			func(*result.Params) {}, func(p *result.Params) { p.Own = result.OwnOf("store", "ceph") }, func(p *result.Params) { p.Engine = "wrk" },
 		} {
 			p := w.Defaults
 			change(&p)

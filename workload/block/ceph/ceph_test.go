@@ -33,8 +33,12 @@ func TestMain(m *testing.M) {
 // blocks is a workload that reads and writes blocks of the cluster.
 func blocks() workload.Workload {
 	return workload.Workload{Name: "blocks", Demand: func(result.Params) workload.Demand {
-		return workload.Demand{Cluster: &workload.Cluster{Key: Key, Pods: Pods, Serve: Serve, Dial: dial}}
+		return workload.Demand{Cluster: &workload.Cluster{Key: Key, Pods: Pods, Serve: serve, Dial: dial}}
 	}}
+}
+
+func serve(ctx context.Context, _ result.Params, at workload.Place) (workload.Server, error) {
+	return Serve(ctx, at)
 }
 
 // client runs fio for each burst.
@@ -50,7 +54,7 @@ func dial(ctx context.Context, p result.Params, at workload.Place) (workload.Cli
 		return nil, err
 	}
 	c := &client{home: h, params: p}
-	if c.target, err = Attach(ctx, h, p, at); err != nil {
+	if c.target, err = Attach(ctx, h, at); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return c, nil
@@ -58,7 +62,7 @@ func dial(ctx context.Context, p result.Params, at workload.Place) (workload.Cli
 
 func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 	out, err := c.home.Run(context.Background(), daemon.Spec{Path: fio.Program, Env: c.target.Env, Args: fio.Args(fio.Job{
-		Target: c.target, Operation: c.params.Operation, Block: c.params.Block, Depth: c.params.Depth, Clients: 1,
+		Target: c.target, Operation: c.params.Own.Word("operation"), Block: c.params.Own.Size("block"), Depth: c.params.Own.Count("depth"), Clients: 1,
 		Warmup: spec.Warmup, Duration: spec.Duration,
 	})})
 	if err != nil {
@@ -77,7 +81,7 @@ func (c *client) Close() error                          { return c.home.Close() 
 
 // smallReads are one block at a time, each waited for.
 func smallReads() result.Params {
-	return result.Params{Operation: "randread", Block: 4 * unit.KiB, Depth: 1}
+	return result.Params{Own: result.OwnOf("operation", "randread", "block", 4*unit.KiB, "depth", 1)}
 }
 
 // A cluster outlives the networks beneath it, daemons that are killed, and says what ails it. All in one test: a cluster takes
@@ -125,7 +129,7 @@ func swaps(t *testing.T, c *cluster) {
 		t.Logf("%s: %.0f reads/s, p50 %v", name, float64(b.Transactions)/b.Duration.Seconds(), time.Duration(b.P50))
 	}
 	for _, operation := range []string{"randwrite", "read", "write"} {
-		c.burst(t, result.Params{Operation: operation, Block: 64 * unit.KiB, Depth: 4})
+		c.burst(t, result.Params{Own: result.OwnOf("operation", operation, "block", 64*unit.KiB, "depth", 4)})
 	}
 }
 
@@ -161,7 +165,7 @@ func fills(t *testing.T, c *cluster, pod int) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	session, err := c.client.DialCluster(t.Context(), "blocks", result.Params{Operation: "randwrite", Block: 64 * unit.KiB, Depth: 8}, c.place, time.Minute)
+	session, err := c.client.DialCluster(t.Context(), "blocks", result.Params{Own: result.OwnOf("operation", "randwrite", "block", 64*unit.KiB, "depth", 8)}, c.place, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"netdelta/internal/daemon"
-	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/tool/fio"
@@ -16,7 +15,7 @@ import (
 const Engine = "rbd"
 
 // Attach readies a client's home, sees that the image is there, and says how fio reaches it.
-func Attach(ctx context.Context, h *daemon.Home, _ result.Params, at workload.Place) (fio.Target, error) {
+func Attach(ctx context.Context, h *daemon.Home, at workload.Place) (fio.Target, error) {
 	fail := func(err error) (fio.Target, error) {
 		return fio.Target{}, fmt.Errorf("reach the Ceph cluster whose monitor is at %s: %w", monitorAddress(at.Peers), err)
 	}

@@ -81,7 +81,7 @@ func TestServeRefuses(t *testing.T) {
 		{workload.Place{Pod: 3, Peers: addresses("198.18.0.")}, "start pod 3 of a Ceph cluster: there is none: it has pods 0 to 2"},
 		{workload.Place{Pod: -1, Peers: addresses("198.18.0.")}, "start pod -1 of a Ceph cluster: there is none: it has pods 0 to 2"},
 	} {
-		if _, err := Serve(t.Context(), smallReads(), c.at); err == nil || err.Error() != c.want {
+		if _, err := Serve(t.Context(), c.at); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v, want %s", c.at, err, c.want)
 		}
 	}

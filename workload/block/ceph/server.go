@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"netdelta/internal/daemon"
-	"netdelta/result"
-	"netdelta/unit"
 	"netdelta/workload"
 )
 
@@ -42,7 +40,7 @@ func Programs() []workload.Program {
 }
 
 // Memory is what the cluster takes at most, in all pods together.
-func Memory(result.Params) unit.Bytes { return Pods*homeSize + processes }
+const Memory = Pods*homeSize + processes
 
 // server is the daemons of one pod.
 type server struct {
@@ -56,7 +54,7 @@ type server struct {
 
 // Serve starts the daemons of a pod, and returns when they take part. The last pod's also makes the image and fills it, for
 // which it waits for all others.
-func Serve(ctx context.Context, _ result.Params, at workload.Place) (workload.Server, error) {
+func Serve(ctx context.Context, at workload.Place) (workload.Server, error) {
 	fail := func(err error) (workload.Server, error) {
 		return nil, fmt.Errorf("start pod %d of a Ceph cluster: %w", at.Pod, err)
 	}
