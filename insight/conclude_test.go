@@ -256,7 +256,7 @@ func TestWords(t *testing.T) {
 		{words.Unit(result.Delta{Workload: "block", Unit: "ns"}), "ns"},
 		{
 			words.Load(result.Setting{Workload: "block", Params: result.Params{
-				Own: result.OwnOf("store", "nbd", "operation", "randread", "block", unit.Bytes(4096), "depth", 16, "clients", 3),
+				Own: result.OwnOf("store", "nbd", "operation", "randread", "block", unit.Bytes(4096), "depth", 16), Clients: 3,
 			}.Bind(block.Workload().Parameters)}),
 			"block, nbd, randread, 4KiB, depth 16, 3 clients",
 		},

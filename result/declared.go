@@ -12,6 +12,7 @@ const (
 	maxConnections = 10_000
 	maxRequestRate = 1e7
 	maxFile        = 16 * unit.GiB
+	maxClients     = 16
 	minRate        = unit.Kbit
 	maxRate        = unit.Tbit
 	maxLinkDelay   = 10 * time.Second
@@ -41,9 +42,10 @@ func loads() []Parameter {
 	}
 }
 
-// sockets are the program that makes the load, its other end, and what both ask of their sockets and of the underlay.
+// sockets are how many clients there are, the program that makes the load, its other end, and what both ask of their sockets and of the underlay.
 func sockets() []Parameter {
 	return []Parameter{
+		{Key: "clients", Kind: KindCount, Field: "Clients", Low: 1, High: maxClients, Label: "% clients", Usual: "1", Says: "Clients that do the same at the same time."},
 		{Key: "engine", Kind: KindWord, Field: "Engine", Words: "netdelta|wrk|iperf3|sockperf|netperf", ID: "by=%", Label: "by %",
 			Unset: "netdelta", Dropped: true, Usual: "netdelta", Factor: "engine", Says: "Program that makes the load; netdelta is its own loop."},
 		{Key: "target", Kind: KindWord, Field: "Target", ID: "to=%", Label: "to %",

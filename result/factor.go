@@ -52,6 +52,6 @@ func (p Params) Without(factor string) Params {
 func (p Params) Load() Params {
 	return Params{
 		Message: p.Message, Connections: p.Connections, Rate: p.Rate, Search: p.Search, RequestRate: p.RequestRate,
-		File: p.File, Reconnect: p.Reconnect, Own: p.Own, Target: p.Target,
+		File: p.File, Reconnect: p.Reconnect, Own: p.Own, Clients: p.Clients, Target: p.Target,
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // Every field of Params is either part of the load or of exactly one factor: one that is added must be added there as well.
 func TestFactorsHoldAllParameters(t *testing.T) {
-	load := []string{"Message", "Connections", "Rate", "RequestRate", "Search", "File", "Reconnect", "Own", "Target"}
+	load := []string{"Message", "Connections", "Rate", "RequestRate", "Search", "File", "Reconnect", "Own", "Clients", "Target"}
 	isLoad := map[string]bool{}
 	for _, name := range load {
 		isLoad[name] = true

@@ -197,10 +197,12 @@ func (p Params) Headings() []string {
 		switch {
 		case d.Field == "":
 			return 0
-		case d.Field == "File" || d.Field == "Reconnect":
+		case d.Field == "Clients":
 			return 1
+		case d.Field == "File" || d.Field == "Reconnect":
+			return 2
 		}
-		return 2
+		return 3
 	}
 	all := Recorded(Parameters(p.Own.Declared()...))
 	slices.SortStableFunc(all, func(a, b Parameter) int { return cmp.Compare(last(a), last(b)) })

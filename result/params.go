@@ -45,6 +45,8 @@ type Params struct {
 	Reconnect bool `json:"reconnect,omitempty"`
 	// Own are the parameters that the workload alone has, and declares.
 	Own Own `json:"own,omitzero"`
+	// Clients is how many clients do the same at the same time; 0 and 1 are one alone (block, and fleets).
+	Clients int `json:"clients,omitempty"`
 	// Target is the URL of an endpoint of the user's own that is measured in place of a server of netdelta's; it has no password.
 	Target string `json:"target,omitempty"`
 	// StorageClass is the class of a cluster's volumes, one of which keeps the blocks in place of a store of netdelta's (block).

@@ -11,7 +11,7 @@ import (
 // Unused returns an error that names a parameter which is set in p though the workload has no such one: of those that workloads declare
 // themselves it has own, and of files, engines and targets, which only some have, those of used. Words of own must be known ones.
 func Unused(p result.Params, own []result.Parameter, used ...string) error {
-	some := []string{"file", "reconnect", "engine", "target", "storage_class"}
+	some := []string{"file", "reconnect", "clients", "engine", "target", "storage_class"}
 	for _, d := range result.Parameters(p.Own.Declared()...) {
 		i := slices.IndexFunc(own, func(o result.Parameter) bool { return o.Key == d.Key })
 		switch {

@@ -109,7 +109,7 @@ func blocks(options map[string]string) result.Params {
 		clients = n
 	}
 	operation := cmp.Or(options["rw"], options["readwrite"], "read")
-	return result.Params{Own: result.OwnOf("store", store, "operation", operation, "block", size, "depth", depth, "clients", clients)}
+	return result.Params{Own: result.OwnOf("store", store, "operation", operation, "block", size, "depth", depth), Clients: clients}
 }
 
 // blockSize is a size as fio takes it: k, m and g are powers of 1024.

@@ -14,7 +14,7 @@ import (
 func TestBehindColumns(t *testing.T) {
 	params := result.Params{
 		Engine: "wrk", File: 600, Reconnect: true,
-		Own: result.OwnOf("store", "ceph", "operation", "randwrite", "block", unit.Bytes(4096), "depth", 16, "clients", 3, "mix", "read_write"),
+		Own: result.OwnOf("store", "ceph", "operation", "randwrite", "block", unit.Bytes(4096), "depth", 16, "mix", "read_write"), Clients: 3,
 	}
 	run := result.Run{Run: "r", Cells: []result.Cell{{ID: "c", Workload: "block", Params: params}}}
 	trial := result.Trial{

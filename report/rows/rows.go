@@ -323,7 +323,7 @@ func level(run string, c result.Cell) Level {
 		BusyPoll: int64(p.BusyPoll), CongestionControl: p.CongestionControl, Nagle: p.Nagle, MTU: int64(p.MTU),
 		Family: string(p.Family), Search: p.Search, Engine: p.Engine, File: int64(p.File), Reconnect: p.Reconnect,
 		Store: p.Own.Word("store"), Operation: p.Own.Word("operation"), Block: int64(p.Own.Size("block")), Depth: int64(p.Own.Count("depth")),
-		Clients: int64(p.Own.Count("clients")), Mix: p.Own.Word("mix"),
+		Clients: int64(p.Clients), Mix: p.Own.Word("mix"),
 		Target: p.Target, StorageClass: p.StorageClass,
 		Conditions: conditions(p.Conditions),
 	}

@@ -40,7 +40,7 @@ func Workload() workload.Workload {
 		UsedBy:     "volumes of pods: databases, virtual disks, anything on Ceph RBD or NBD",
 		Headline:   "rate",
 		Metrics:    append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, engine.LatencyMetrics()...),
-		Defaults:   result.Params{CPU: "same", Own: result.Own{}.Or(parameters())},
+		Defaults:   result.Params{CPU: "same", Clients: 1, Own: result.Own{}.Or(parameters())},
 		Parameters: parameters(),
 		Check:      check,
 		// The libraries of the stores choose their ports themselves.
@@ -61,7 +61,6 @@ func parameters() []result.Parameter {
 		result.Parameter{Key: "operation", Kind: result.KindWord, Words: strings.Join(fio.Operations(), "|"), Default: "randread", Says: "What is done with blocks."},
 		result.Parameter{Key: "block", Kind: result.KindSize, Low: 1, High: float64(64 * unit.MiB), Default: 4 * unit.KiB, ID: "%", Says: "Size of one operation on blocks."},
 		result.Parameter{Key: "depth", Kind: result.KindCount, Low: 1, High: 1024, Default: 1, Usual: "1", Says: "Operations that each client has under way at once."},
-		result.Parameter{Key: "clients", Kind: result.KindCount, Low: 1, High: 16, Default: 1, Usual: "1", Label: "% clients", Says: "Clients that do the same at the same time."},
 	)
 }
 
@@ -70,12 +69,13 @@ type load struct {
 	result.Params
 	Store, Operation string
 	Block            unit.Bytes
-	Depth, Clients   int
+	Depth            int
 }
 
 func loadOf(p result.Params) load {
 	own := p.Own.Or(parameters())
-	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), own.Count("clients")}
+	p.Clients = max(p.Clients, 1)
+	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth")}
 }
 
 // check returns an error that names the first parameter out of range, and the range.
@@ -110,9 +110,9 @@ func checkForeign(p result.Params) error {
 		return fmt.Errorf("cpu %q is unknown: same, two or any", p.CPU)
 	}
 	if p.StorageClass != "" {
-		return workload.Unused(p, parameters(), "storage_class", "file")
+		return workload.Unused(p, parameters(), "clients", "storage_class", "file")
 	}
-	return workload.Unused(p, parameters())
+	return workload.Unused(p, parameters(), "clients")
 }
 
 func checkBlocks(p load) error {

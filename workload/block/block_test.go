@@ -174,7 +174,7 @@ func TestParameters(t *testing.T) {
 		{Own: result.OwnOf("operation", "randwrite", "block", 4*unit.KiB)},
 		{Own: result.OwnOf("operation", "read", "block", unit.MiB, "depth", 4)},
 		{Own: result.OwnOf("operation", "write", "block", 8*unit.MiB, "depth", 2)},
-		{Own: result.OwnOf("store", "nbd", "operation", "randread", "block", unit.Bytes(512), "depth", 4, "clients", 3)},
+		{Own: result.OwnOf("store", "nbd", "operation", "randread", "block", unit.Bytes(512), "depth", 4), Clients: 3},
 	} {
 		t.Run(fmt.Sprintf("%s-%d", p.Own.Word("operation"), p.Own.Size("block")), func(t *testing.T) {
 			at := port(t, "127.0.0.1")
@@ -233,7 +233,7 @@ func TestRefusesParameters(t *testing.T) {
 		"block 513":          {Own: result.OwnOf("block", unit.Bytes(513))},
 		"block 33554432":     {Own: result.OwnOf("block", 32*unit.MiB)},
 		"depth":              {Own: result.OwnOf("depth", 257)},
-		"clients":            {Own: result.OwnOf("clients", 17)},
+		"clients":            {Clients: 17},
 	} {
 		err := w.Check(p)
 		if err == nil || !strings.HasPrefix(err.Error(), "block: "+want) {

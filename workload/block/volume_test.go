@@ -37,7 +37,7 @@ func TestVolume(t *testing.T) {
 	folder := direct(t)
 	for _, p := range []result.Params{
 		{StorageClass: "fast", File: 16 * unit.MiB},
-		{StorageClass: "fast", File: 24 * unit.MiB, Own: result.OwnOf("operation", "randwrite", "depth", 4, "clients", 2)}, // the file grows
+		{StorageClass: "fast", File: 24 * unit.MiB, Own: result.OwnOf("operation", "randwrite", "depth", 4), Clients: 2}, // the file grows
 		{StorageClass: "fast", File: 16 * unit.MiB, Own: result.OwnOf("operation", "read", "block", unit.MiB)},
 	} {
 		c, err := open(t.Context(), p, -1, "a volume", func(ctx context.Context, _ *daemon.Home, p load) (fio.Target, error) {
