@@ -7,7 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // BitsPerSecond is a data rate in bits per second. It is a float64 because most rates are measured: quotients of
@@ -24,14 +23,6 @@ const (
 )
 
 const rateExample = `"10Gbit/s", "20 Mbit" or "10Gbps"`
-
-// Rate is the rate at which size was moved in elapsed. It is NaN when elapsed is not positive.
-func Rate(size Bytes, elapsed time.Duration) BitsPerSecond {
-	if elapsed <= 0 {
-		return BitsPerSecond(math.NaN())
-	}
-	return BitsPerSecond(float64(size) * 8 / elapsed.Seconds())
-}
 
 // ParseRate reads a rate: a number and an optional k, M, G or T (powers of 1000) with bit, bit/s, bps or b/s. A
 // plain number is bits per second. Bytes per second are refused, since a factor of eight is too easily lost, and so

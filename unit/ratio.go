@@ -27,14 +27,3 @@ func (r Ratio) PercentTo(decimals int) string {
 	}
 	return text
 }
-
-// Times prints the ratio as a factor with three decimals: "1.235x". A ratio that is not a number prints as "n/a".
-func (r Ratio) Times() string {
-	if math.IsNaN(float64(r)) || math.IsInf(float64(r), 0) {
-		return "n/a"
-	}
-	return strconv.FormatFloat(math.Round(float64(r)*1000)/1000, 'f', 3, 64) + "x"
-}
-
-// String is Times.
-func (r Ratio) String() string { return r.Times() }

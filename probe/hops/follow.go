@@ -41,15 +41,7 @@ type Followed struct {
 // time alone tells whose a packet is. A message may be many packets: a place is passed when the last of them has. Events and
 // transactions are in the order of time; first and last are the servers' ports.
 func Follow(events []Event, transactions []Transaction, first, last uint16) Followed {
-	requests := make([]message, len(transactions))
-	responses := make([]message, len(transactions))
-	for i, t := range transactions {
-		requests[i] = message{begun: t.Begun, ended: t.There}
-		responses[i] = message{begun: t.There, ended: t.Ended}
-	}
-	toServer := func(e Event) bool { return e.Destination >= first && e.Destination <= last }
-	distribute(events, requests, toServer)
-	distribute(events, responses, func(e Event) bool { return !toServer(e) })
+	requests, responses := directions(events, transactions, first, last)
 	there, back := usual(requests), usual(responses)
 	f := Followed{Request: Passed{Places: there}, Response: Passed{Places: back}}
 	for i := range transactions {
@@ -61,6 +53,19 @@ func Follow(events []Event, transactions []Transaction, first, last uint16) Foll
 		f.Response.Times = append(f.Response.Times, responses[i].times())
 	}
 	return f
+}
+
+// directions gives the events of packets to the messages of transactions, requests and responses.
+func directions(events []Event, transactions []Transaction, first, last uint16) (requests, responses []message) {
+	requests, responses = make([]message, len(transactions)), make([]message, len(transactions))
+	for i, t := range transactions {
+		requests[i] = message{begun: t.Begun, ended: t.There}
+		responses[i] = message{begun: t.There, ended: t.Ended}
+	}
+	toServer := func(e Event) bool { return e.Destination >= first && e.Destination <= last }
+	distribute(events, requests, toServer)
+	distribute(events, responses, func(e Event) bool { return !toServer(e) })
+	return requests, responses
 }
 
 // message is one direction of a transaction, and what it passed.

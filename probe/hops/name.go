@@ -96,15 +96,24 @@ type stop struct {
 }
 
 func (m Map) stop(p Point) stop {
-	s := stop{space: m.Spaces[p.Space].String(), kind: p.Kind, device: Address{p.Space, p.Device}, wraps: p.Wraps}
-	device, known := m.Devices[s.device]
+	at := Address{p.Space, p.Device}
+	s := stopOf(p, m.Spaces[p.Space].String(), m.Devices[at].Name)
+	if device, known := m.Devices[at]; known && p.Device != 0 {
+		s.role = m.Roles[device]
+	}
+	return s
+}
+
+// stopOf is a point in a namespace, with the name of its device, "" where that is not known.
+func stopOf(p Point, space, device string) stop {
+	s := stop{space: space, kind: p.Kind, device: Address{p.Space, p.Device}, wraps: p.Wraps}
 	switch {
 	case p.Device == 0:
-		s.name = s.space + " socket"
-	case known:
-		s.name, s.role = s.space+" "+device.Name, m.Roles[device]
+		s.name = space + " socket"
+	case device != "":
+		s.name = space + " " + device
 	default:
-		s.name = fmt.Sprintf("%s device %d", s.space, p.Device)
+		s.name = fmt.Sprintf("%s device %d", space, p.Device)
 	}
 	return s
 }
@@ -175,19 +184,11 @@ func (n Names) HopsBetween(places []Point) []Hop {
 }
 
 func (n Names) stop(p Point) stop {
-	s := stop{space: n.Spaces[p.Space], kind: p.Kind, device: Address{p.Space, p.Device}, wraps: p.Wraps}
-	if s.space == "" {
-		s.space = fmt.Sprintf("namespace %d", p.Space)
+	space := n.Spaces[p.Space]
+	if space == "" {
+		space = fmt.Sprintf("namespace %d", p.Space)
 	}
-	switch name := n.Devices[s.device]; {
-	case p.Device == 0:
-		s.name = s.space + " socket"
-	case name != "":
-		s.name = s.space + " " + name
-	default:
-		s.name = fmt.Sprintf("%s device %d", s.space, p.Device)
-	}
-	return s
+	return stopOf(p, space, n.Devices[Address{p.Space, p.Device}])
 }
 
 // OfSpace keeps the events of connections that have an end in the namespace, wherever they pass.

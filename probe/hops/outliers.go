@@ -34,16 +34,11 @@ type Explained struct {
 // Explain tells of each transaction what was different about it. Events are all that were traced, also those that belong to no
 // packet; relevant are the events of packets. The usual way and the usual time of each stretch are taken over all transactions.
 func Explain(all, relevant []Event, transactions []Transaction, first, last uint16) []Explained {
-	requests, responses := make([]message, len(transactions)), make([]message, len(transactions))
+	requests, responses := directions(relevant, transactions, first, last)
 	whole := make([]message, len(transactions))
 	for i, t := range transactions {
-		requests[i] = message{begun: t.Begun, ended: t.There}
-		responses[i] = message{begun: t.There, ended: t.Ended}
 		whole[i] = message{begun: t.Begun, ended: t.Ended}
 	}
-	toServer := func(e Event) bool { return e.Destination >= first && e.Destination <= last }
-	distribute(relevant, requests, toServer)
-	distribute(relevant, responses, func(e Event) bool { return !toServer(e) })
 	disturbed := disturbances(all, whole)
 	there, back := usual(requests), usual(responses)
 	typical := [2][]int64{typicalTimes(requests, there), typicalTimes(responses, back)}
