@@ -50,9 +50,7 @@ func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.P
 		if within := l.options.Within; time.Since(began) > within {
 			return nil, fmt.Errorf("not up within %s: %w", within, last)
 		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
+		if pause(ctx, apiPause) != nil {
 			return nil, context.Cause(ctx)
 		}
 	}

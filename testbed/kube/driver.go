@@ -341,10 +341,7 @@ func (d *Driver) takeSlot(ctx context.Context) (int, error) {
 func (d *Driver) podsOfOthers(ctx context.Context) (pods *corev1.PodList, err error) {
 	others := metav1.ListOptions{LabelSelector: SelectAll + "," + LabelRun + "!=" + string(d.Run())}
 	for _, namespace := range []string{metav1.NamespaceAll, d.cluster.Namespace} {
-		err = persist(ctx, func() (err error) {
-			pods, err = d.cluster.API.CoreV1().Pods(namespace).List(ctx, others)
-			return err
-		})
+		pods, err = fetch(ctx, func() (*corev1.PodList, error) { return d.cluster.API.CoreV1().Pods(namespace).List(ctx, others) })
 		if !apierrors.IsForbidden(err) {
 			break
 		}

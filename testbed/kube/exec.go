@@ -222,11 +222,7 @@ func start(ctx context.Context, c *Cluster, at Place, cmd testbed.Command) (*str
 	if err != nil {
 		return fail(err)
 	}
-	var s *stream
-	err = persist(ctx, func() (err error) {
-		s, err = greet(ctx, c, at, argv)
-		return err
-	})
+	s, err := fetch(ctx, func() (*stream, error) { return greet(ctx, c, at, argv) })
 	if err != nil {
 		return fail(err)
 	}
@@ -340,12 +336,8 @@ func (s *stream) Close() error {
 
 // run runs a command to its end and returns what it wrote. It must be one that may as well run twice: while its stream is cut and the
 // pod lives on, as when the API server is restarted, it is run again.
-func run(ctx context.Context, c *Cluster, at Place, argv []string) (out []byte, err error) {
-	err = persist(ctx, func() (err error) {
-		out, err = runOnce(ctx, c, at, argv)
-		return err
-	})
-	return out, err
+func run(ctx context.Context, c *Cluster, at Place, argv []string) ([]byte, error) {
+	return fetch(ctx, func() ([]byte, error) { return runOnce(ctx, c, at, argv) })
 }
 
 // runOnce is run without another try.
@@ -366,12 +358,8 @@ func runOnce(ctx context.Context, c *Cluster, at Place, argv []string) ([]byte, 
 }
 
 // ask runs a command that writes one line of JSON.
-func ask[T any](ctx context.Context, c *Cluster, at Place, argv []string) (answer T, err error) {
-	err = persist(ctx, func() (err error) {
-		answer, err = askOnce[T](ctx, c, at, argv)
-		return err
-	})
-	return answer, err
+func ask[T any](ctx context.Context, c *Cluster, at Place, argv []string) (T, error) {
+	return fetch(ctx, func() (T, error) { return askOnce[T](ctx, c, at, argv) })
 }
 
 // askOnce is ask without another try.

@@ -57,9 +57,7 @@ func (c *Cluster) fate(ctx context.Context, at Place, status int) string {
 				return "it was killed since its pod had used up its memory; give the pods more with --memory"
 			}
 		}
-		select {
-		case <-time.After(fatePause):
-		case <-ctx.Done():
+		if pause(ctx, fatePause) != nil {
 			return cmp.Or(last, fateUnknown+": the API server did not answer")
 		}
 	}

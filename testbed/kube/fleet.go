@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -212,9 +211,7 @@ func (f *Fleet) Close() error {
 		if err == nil && len(left) == 0 {
 			return nil
 		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
+		if pause(ctx, apiPause) != nil {
 			return fmt.Errorf("remove the fleet of network %s: %d pods are still there after %s; netdelta cleanup --testbed kubernetes removes them later", f.spec.Network, len(left), deleteWithin)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,11 +52,7 @@ func (g *Gate) Visit(ctx context.Context, isGuest bool, every, within time.Durat
 	manifest := l.Manifest(Wish{Name: name, Role: RolePolicy, Node: g.client().node, Labels: map[string]string{LabelPeer: who}})
 	manifest.Spec.Containers[0].Command = []string{programInImage, inside.Verb, inside.Call, string(text)}
 	pods := l.cluster.API.CoreV1().Pods(manifest.Namespace)
-	if _, err := create(ctx, func() (*corev1.Pod, error) {
-		return pods.Create(ctx, manifest, metav1.CreateOptions{})
-	}, func() (*corev1.Pod, error) {
-		return pods.Get(ctx, manifest.Name, metav1.GetOptions{})
-	}); err != nil {
+	if _, err := create(ctx, pods, manifest); err != nil {
 		return v, fmt.Errorf("make the fresh pod %s: %w", manifest.Name, mendable(err))
 	}
 	defer func() { err = errors.Join(err, l.cluster.deletePod(manifest.Namespace, manifest.Name)) }()
@@ -90,9 +85,7 @@ func (l *Launcher) awaitWords(ctx context.Context, name string, within time.Dura
 		if time.Since(began) > within {
 			return "", fmt.Errorf("it has not ended within %s: %w", within, err)
 		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
+		if pause(ctx, apiPause) != nil {
 			return "", context.Cause(ctx)
 		}
 	}

@@ -176,9 +176,7 @@ func (t *Testbed) resolve(ctx context.Context, client, server *pod) error {
 			d.note(fmt.Sprintf("network %s: the cluster's name service does not know the servers (%s): their addresses are those of the endpoints", Headless, found.Error))
 			return nil
 		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
+		if pause(ctx, time.Second) != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -68,11 +68,7 @@ func (l *Launcher) Launch(ctx context.Context, w Wish) (*LivePod, error) {
 	if l.options.Image == "" {
 		go func() { _ = l.parcel.pack() }() // while the pod starts; who sends it hears of the error
 	}
-	made, err := create(ctx, func() (*corev1.Pod, error) {
-		return pods.Create(ctx, manifest, metav1.CreateOptions{})
-	}, func() (*corev1.Pod, error) {
-		return pods.Get(ctx, manifest.Name, metav1.GetOptions{})
-	})
+	made, err := create(ctx, pods, manifest)
 	if err != nil {
 		return nil, fmt.Errorf("make pod %s: %w", manifest.Name, mendable(err))
 	}
@@ -212,9 +208,7 @@ func (c *Cluster) deletePod(namespace, name string) error {
 		if words != "" && time.Since(deleted) > heldAfter {
 			return fmt.Errorf("delete pod %s: %w: %s", name, errLingers, words)
 		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
+		if pause(ctx, apiPause) != nil {
 			return fmt.Errorf("delete pod %s: %w after %s; look at it with kubectl -n %s describe pod %s; netdelta cleanup --testbed kubernetes removes it later", name, errLingers, deleteWithin, namespace, name)
 		}
 	}

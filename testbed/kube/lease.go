@@ -115,10 +115,8 @@ func (c *Cluster) underWay(ctx context.Context, runs []RunID) (map[RunID]bool, e
 	for began := time.Now(); ; {
 		waiting := false
 		for _, r := range runs {
-			var now *coordinationv1.Lease
-			err := persist(ctx, func() (err error) {
-				now, err = leases.Get(ctx, (&lease{run: r}).name(), metav1.GetOptions{})
-				return err
+			now, err := fetch(ctx, func() (*coordinationv1.Lease, error) {
+				return leases.Get(ctx, (&lease{run: r}).name(), metav1.GetOptions{})
 			})
 			switch {
 			case apierrors.IsNotFound(err):
@@ -136,9 +134,7 @@ func (c *Cluster) underWay(ctx context.Context, runs []RunID) (map[RunID]bool, e
 		if !waiting || time.Since(began) > silentFor {
 			return alive, nil
 		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
+		if pause(ctx, time.Second) != nil {
 			return nil, errors.Join(errors.New("looking which runs are under way was interrupted"), context.Cause(ctx))
 		}
 	}

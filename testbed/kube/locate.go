@@ -24,10 +24,8 @@ func (d *Driver) Locate(ctx context.Context, host string) (testbed.Site, error) 
 	if known {
 		return site, nil
 	}
-	var found located
-	err := persist(ctx, func() (err error) {
-		found, err = d.cluster.locate(ctx, host)
-		return err
+	found, err := fetch(ctx, func() (located, error) {
+		return d.cluster.locate(ctx, host)
 	})
 	if err == nil {
 		site, err = d.siteOf(ctx, found)

@@ -43,9 +43,7 @@ func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 			return nodes, err
 		}
 		// There were enough: one is starting anew, or about to be replaced.
-		select {
-		case <-time.After(nodePause):
-		case <-ctx.Done():
+		if pause(ctx, nodePause) != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -54,10 +52,8 @@ func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 // chooseNow is usable without waiting for nodes.
 func (d *Driver) chooseNow(ctx context.Context, count int) ([]string, error) {
 	o := d.launcher.options
-	var list *corev1.NodeList
-	err := persist(ctx, func() (err error) {
-		list, err = d.cluster.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		return err
+	list, err := fetch(ctx, func() (*corev1.NodeList, error) {
+		return d.cluster.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	})
 	if apierrors.IsForbidden(err) && len(o.Nodes) >= count {
 		return o.Nodes, nil // the scheduler will tell what is wrong with them

@@ -91,11 +91,7 @@ func (r *peers) ensure(ctx context.Context) (map[string]string, error) {
 	l := r.bed.driver.launcher
 	sets, set := l.cluster.API.AppsV1().StatefulSets(l.cluster.Namespace), r.manifest()
 	r.made = true
-	_, err := create(ctx, func() (*appsv1.StatefulSet, error) {
-		return sets.Create(ctx, set, metav1.CreateOptions{})
-	}, func() (*appsv1.StatefulSet, error) {
-		return sets.Get(ctx, set.Name, metav1.GetOptions{})
-	})
+	_, err := create(ctx, sets, set)
 	if err != nil {
 		return nil, fmt.Errorf("make StatefulSet %s: %w", set.Name, mendable(err))
 	}
@@ -175,9 +171,7 @@ func (r *peers) scheduled(ctx context.Context, name string) (map[string]string, 
 		if time.Since(began) > l.options.Within {
 			return nil, fmt.Errorf("%d of %d have a node after %s: %w%s", len(found), r.bed.spec.Peers.Count, l.options.Within, last, l.cluster.setsWords(ctx, name))
 		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
+		if pause(ctx, apiPause) != nil {
 			return nil, context.Cause(ctx)
 		}
 	}

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"netdelta/testbed/kube/client"
 )
 
 const (
@@ -25,9 +28,7 @@ func persist(ctx context.Context, f func() error) error {
 		if err == nil || !transient(err) || time.Since(began) > patience {
 			return err
 		}
-		select {
-		case <-time.After(persistPause):
-		case <-ctx.Done():
+		if pause(ctx, persistPause) != nil {
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
@@ -40,16 +41,39 @@ func transient(err error) bool {
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err)
 }
 
-// create has the API server make an object, until it answers. That it is there already after a try that was not answered is as good.
-func create[T any](ctx context.Context, try func() (T, error), get func() (T, error)) (T, error) {
-	var made T
-	tries := 0
-	err := persist(ctx, func() (err error) {
-		made, err = try()
-		if tries++; tries > 1 && apierrors.IsAlreadyExists(err) {
-			made, err = get()
-		}
+// fetch calls get as persist does.
+func fetch[T any](ctx context.Context, get func() (T, error)) (found T, err error) {
+	err = persist(ctx, func() (err error) {
+		found, err = get()
 		return err
 	})
-	return made, err
+	return found, err
+}
+
+// create has the API server make an object, until it answers. After a try without an answer, an object of that name that exists is the
+// one that was asked for.
+func create[T, L any, P interface {
+	*T
+	metav1.Object
+}](ctx context.Context, r client.Resource[T, L], object P) (*T, error) {
+	tries := 0
+	return fetch(ctx, func() (*T, error) {
+		made, err := r.Create(ctx, object, metav1.CreateOptions{})
+		if tries++; tries > 1 && apierrors.IsAlreadyExists(err) {
+			return r.Get(ctx, object.GetName(), metav1.GetOptions{})
+		}
+		return made, err
+	})
+}
+
+// pause waits for d. The error is the cause of the end of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -10,9 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"netdelta/result"
 	"netdelta/testbed/kube/inside"
 )
@@ -50,9 +47,7 @@ func (t *Testbed) enforced(ctx context.Context, client, server *pod) error {
 		case time.Since(began) > enforcedWithin:
 			return unenforced()
 		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
+		if pause(ctx, apiPause) != nil {
 			return context.Cause(ctx)
 		}
 	}
@@ -69,11 +64,7 @@ func (d *Driver) idle(ctx context.Context, n int) error {
 	pods := d.cluster.API.CoreV1().Pods(d.cluster.Namespace)
 	for i := from; i < n; i++ {
 		manifest := d.launcher.Manifest(Wish{Name: fmt.Sprintf("peer%d", i), Role: RolePolicy, Labels: map[string]string{LabelPeer: strconv.Itoa(i)}})
-		_, err := create(ctx, func() (*corev1.Pod, error) {
-			return pods.Create(ctx, manifest, metav1.CreateOptions{})
-		}, func() (*corev1.Pod, error) {
-			return pods.Get(ctx, manifest.Name, metav1.GetOptions{})
-		})
+		_, err := create(ctx, pods, manifest)
 		if err != nil {
 			return fmt.Errorf("make the idle pod %s: %w", manifest.Name, mendable(err))
 		}

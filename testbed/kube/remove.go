@@ -62,9 +62,7 @@ func (c *Cluster) removeObjects(ctx context.Context, run RunID) (removed []strin
 		case err == nil && time.Since(began) > heldAfter && !slices.ContainsFunc(left, func(l leftover) bool { return held(l.kind, c.Namespace, l.ObjectMeta) == "" }):
 			return removed, c.stuck(run, left)
 		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
+		if pause(ctx, apiPause) != nil {
 			return removed, c.stuck(run, left)
 		}
 	}

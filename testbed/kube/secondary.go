@@ -195,9 +195,7 @@ func (t *Testbed) attached(ctx context.Context, p *pod) (netip.Addr, error) {
 		if time.Since(began) > statusWithin {
 			return netip.Addr{}, fmt.Errorf("%s after it was up: %w", statusWithin, err)
 		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
+		if pause(ctx, apiPause) != nil {
 			return netip.Addr{}, context.Cause(ctx)
 		}
 	}

@@ -74,11 +74,7 @@ func frontOf(s *corev1.Service) (*front, error) {
 // makeService makes a Service, and waits until its endpoint is the given address.
 func (c *Cluster) makeService(ctx context.Context, s *corev1.Service, endpoint netip.Addr, within time.Duration) (*front, error) {
 	services := c.API.CoreV1().Services(s.Namespace)
-	made, err := create(ctx, func() (*corev1.Service, error) {
-		return services.Create(ctx, s, metav1.CreateOptions{})
-	}, func() (*corev1.Service, error) {
-		return services.Get(ctx, s.Name, metav1.GetOptions{})
-	})
+	made, err := create(ctx, services, s)
 	if err != nil {
 		return nil, fmt.Errorf("make service %s: %w", s.Name, mendable(err))
 	}
@@ -98,9 +94,7 @@ func (c *Cluster) makeService(ctx context.Context, s *corev1.Service, endpoint n
 		case time.Since(began) > within:
 			return nil, fmt.Errorf("service %s has no endpoint %s after %s; does the cluster's controller manager run?", s.Name, endpoint, within)
 		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
+		if pause(ctx, apiPause) != nil {
 			return nil, context.Cause(ctx)
 		}
 	}

@@ -7,7 +7,11 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"netdelta/testbed/kube/client"
 )
 
 // kind is a kind of objects that netdelta makes in a namespace.
@@ -20,72 +24,45 @@ type kind struct {
 // kinds are all of them, in the order in which they are removed: what makes others first, and the lease last, so that what is left
 // after an interruption is found again.
 func (c *Cluster) kinds() []kind {
-	sets := c.API.AppsV1().StatefulSets(c.Namespace)
-	jobs, policies := c.API.BatchV1().Jobs(c.Namespace), c.API.NetworkingV1().NetworkPolicies(c.Namespace)
-	services, pods := c.API.CoreV1().Services(c.Namespace), c.API.CoreV1().Pods(c.Namespace)
-	leases := c.API.CoordinationV1().Leases(c.Namespace)
 	return []kind{
-		{"statefulset", func(ctx context.Context, o metav1.ListOptions) ([]metav1.ObjectMeta, error) {
-			l, err := sets.List(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			return metas(len(l.Items), func(i int) metav1.ObjectMeta { return l.Items[i].ObjectMeta }), nil
-		}, sets.Delete},
-		{"job", func(ctx context.Context, o metav1.ListOptions) ([]metav1.ObjectMeta, error) {
-			l, err := jobs.List(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			return metas(len(l.Items), func(i int) metav1.ObjectMeta { return l.Items[i].ObjectMeta }), nil
-		}, jobs.Delete},
-		{"networkpolicy", func(ctx context.Context, o metav1.ListOptions) ([]metav1.ObjectMeta, error) {
-			l, err := policies.List(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			return metas(len(l.Items), func(i int) metav1.ObjectMeta { return l.Items[i].ObjectMeta }), nil
-		}, policies.Delete},
-		{"service", func(ctx context.Context, o metav1.ListOptions) ([]metav1.ObjectMeta, error) {
-			l, err := services.List(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			return metas(len(l.Items), func(i int) metav1.ObjectMeta { return l.Items[i].ObjectMeta }), nil
-		}, services.Delete},
-		{"pod", func(ctx context.Context, o metav1.ListOptions) ([]metav1.ObjectMeta, error) {
-			l, err := pods.List(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			return metas(len(l.Items), func(i int) metav1.ObjectMeta { return l.Items[i].ObjectMeta }), nil
-		}, pods.Delete},
-		c.claims(),
-		{"lease", func(ctx context.Context, o metav1.ListOptions) ([]metav1.ObjectMeta, error) {
-			l, err := leases.List(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			return metas(len(l.Items), func(i int) metav1.ObjectMeta { return l.Items[i].ObjectMeta }), nil
-		}, leases.Delete},
+		kindOf("statefulset", c.API.AppsV1().StatefulSets(c.Namespace)),
+		kindOf("job", c.API.BatchV1().Jobs(c.Namespace)),
+		kindOf("networkpolicy", c.API.NetworkingV1().NetworkPolicies(c.Namespace)),
+		kindOf("service", c.API.CoreV1().Services(c.Namespace)),
+		kindOf("pod", c.API.CoreV1().Pods(c.Namespace)),
+		kindOf("persistentvolumeclaim", c.API.CoreV1().PersistentVolumeClaims(c.Namespace)),
+		kindOf("lease", c.API.CoordinationV1().Leases(c.Namespace)),
 	}
 }
 
-// metas gathers the descriptions of objects.
-func metas(n int, of func(i int) metav1.ObjectMeta) []metav1.ObjectMeta {
-	all := make([]metav1.ObjectMeta, n)
-	for i := range all {
-		all[i] = of(i)
-	}
-	return all
+// kindOf lists and deletes the objects of a resource. The cluster's own finalizer of volume claims is left out: it goes with the pod.
+func kindOf[T, L any, P interface {
+	*L
+	runtime.Object
+}](name string, r client.Resource[T, L]) kind {
+	return kind{name, func(ctx context.Context, o metav1.ListOptions) (all []metav1.ObjectMeta, err error) {
+		list, err := r.List(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		err = meta.EachListItem(P(list), func(item runtime.Object) error {
+			object, err := meta.Accessor(item)
+			if err == nil {
+				all = append(all, metav1.ObjectMeta{
+					Name: object.GetName(), Labels: object.GetLabels(), DeletionTimestamp: object.GetDeletionTimestamp(),
+					Finalizers: slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool { return f == claimProtection }),
+				})
+			}
+			return err
+		})
+		return all, err
+	}, r.Delete}
 }
 
 // find lists the objects of a kind. Where this user may not look, there are none: netdelta could not have made them in their name.
 func (k kind) find(ctx context.Context, selector string) ([]metav1.ObjectMeta, error) {
-	var all []metav1.ObjectMeta
-	err := persist(ctx, func() (err error) {
-		all, err = k.list(ctx, metav1.ListOptions{LabelSelector: selector})
-		return err
+	all, err := fetch(ctx, func() ([]metav1.ObjectMeta, error) {
+		return k.list(ctx, metav1.ListOptions{LabelSelector: selector})
 	})
 	if apierrors.IsForbidden(err) {
 		return nil, nil

@@ -92,11 +92,7 @@ func (c *claim) ensure(ctx context.Context) error {
 	cluster, manifest := c.bed.driver.cluster, c.manifest()
 	claims := cluster.API.CoreV1().PersistentVolumeClaims(cluster.Namespace)
 	c.made = true
-	_, err := create(ctx, func() (*corev1.PersistentVolumeClaim, error) {
-		return claims.Create(ctx, manifest, metav1.CreateOptions{})
-	}, func() (*corev1.PersistentVolumeClaim, error) {
-		return claims.Get(ctx, manifest.Name, metav1.GetOptions{})
-	})
+	_, err := create(ctx, claims, manifest)
 	if err != nil {
 		return fmt.Errorf("make volume claim %s: %w", manifest.Name, mendable(err))
 	}
@@ -125,9 +121,7 @@ func (c *claim) remove() error {
 		case apierrors.IsForbidden(err):
 			return fmt.Errorf("delete volume claim %s: %w", name, mendable(err))
 		}
-		select {
-		case <-time.After(apiPause):
-		case <-ctx.Done():
+		if pause(ctx, apiPause) != nil {
 			return fmt.Errorf("delete volume claim %s: %w after %s; look at it with kubectl -n %s describe pvc %s; netdelta cleanup --testbed kubernetes removes it later", name, errLingers, deleteWithin, cluster.Namespace, name)
 		}
 	}
@@ -200,10 +194,8 @@ func onlyNodes(v *corev1.PersistentVolume) []string {
 
 // Stored is testbed.Capabilities.Stored.
 func (d *Driver) Stored(ctx context.Context, v testbed.Volume) ([]string, error) {
-	var class *storagev1.StorageClass
-	err := persist(ctx, func() (err error) {
-		class, err = d.cluster.API.StorageV1().StorageClasses().Get(ctx, v.Class, metav1.GetOptions{})
-		return err
+	class, err := fetch(ctx, func() (*storagev1.StorageClass, error) {
+		return d.cluster.API.StorageV1().StorageClasses().Get(ctx, v.Class, metav1.GetOptions{})
 	})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -341,21 +333,4 @@ func mountClaim(spec *corev1.PodSpec, claim string) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: claimVolume, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 	}})
-}
-
-// claims are those of the cluster's namespace, as a kind of objects.
-func (c *Cluster) claims() kind {
-	claims := c.API.CoreV1().PersistentVolumeClaims(c.Namespace)
-	return kind{"persistentvolumeclaim", func(ctx context.Context, o metav1.ListOptions) ([]metav1.ObjectMeta, error) {
-		l, err := claims.List(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		return metas(len(l.Items), func(i int) metav1.ObjectMeta {
-			m := l.Items[i].ObjectMeta
-			// It is the cluster's own, and goes with the pod.
-			m.Finalizers = slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool { return f == claimProtection })
-			return m
-		}), nil
-	}, claims.Delete}
 }
