@@ -75,7 +75,7 @@ func (env *environment) printFindings(findings []finding) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, f.Topic, ui.Clean(f.Says))
 		if f.Mend != "" {
-			fmt.Fprintf(w, "\t\tmend: %s\n", f.Mend)
+			fmt.Fprintf(w, "\t\tfix: %s\n", f.Mend)
 		}
 	}
 	return w.Flush()

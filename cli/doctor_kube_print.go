@@ -289,8 +289,8 @@ func (p clusterPage) findings(all []survey.Finding) {
 		if f.Why != "" {
 			p.line("        ", "why: "+f.Why)
 		}
-		if f.Mend != "" {
-			p.line("        ", "mend: "+f.Mend)
+		if f.Fix != "" {
+			p.line("        ", "fix: "+f.Fix)
 		}
 	}
 }

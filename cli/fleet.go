@@ -192,7 +192,7 @@ func (env *environment) fleetConfig(o *fleetOptions) (fleet.Config, error) {
 	}, nil
 }
 
-// loadOf is a workload with its parameters, checked as those of a study are. Several levels of a parameter are bad usage.
+// loadOf is a workload with its parameters, checked as in a study. Several levels of a parameter are bad usage.
 func (env *environment) loadOf(name string, factors []string) (workload.Workload, result.Params, error) {
 	for _, f := range factors {
 		if strings.Contains(f, ",") {

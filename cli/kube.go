@@ -147,7 +147,7 @@ func (o nightlyOptions) check() (compareOptions, error) {
 	return compareOptions{margin: o.margin, format: compareFormats()[0]}, nil
 }
 
-// nightName is that of a run's folder.
+// nightName names a run's folder.
 func nightName(study string, at time.Time) string {
 	return study + "-" + at.UTC().Format("20060102-150405")
 }

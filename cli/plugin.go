@@ -13,7 +13,7 @@ const (
 	pluginName = "kubectl netdelta"
 )
 
-// asPlugin makes the command line that of kubectl's plugin where the program was called by its name: it calls itself as users do,
+// asPlugin makes the command line one of kubectl's plugin where the program was called by its name: it calls itself as users do,
 // and a testbed that is not named is the cluster.
 func asPlugin(root *cobra.Command, called string) {
 	if filepath.Base(called) != pluginFile {

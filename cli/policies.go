@@ -118,10 +118,10 @@ func (env *environment) timePolicies(ctx context.Context, driver *kube.Driver, c
 	if err != nil {
 		return err
 	}
-	config.Open = func(ctx context.Context, count int, every time.Duration) (policies.Gate, error) {
-		g, err := driver.OpenGate(ctx, count, every)
+	config.Open = func(ctx context.Context, count int, every time.Duration) (policies.Target, error) {
+		g, err := driver.OpenPolicyTarget(ctx, count, every)
 		if err != nil {
-			return nil, err // a nil *kube.Gate would be a gate
+			return nil, err // a nil *kube.PolicyTarget would be a target
 		}
 		return g, nil
 	}

@@ -248,7 +248,7 @@ func TestRootlessRefused(t *testing.T) {
 			t.Errorf("want one line of error, got %q and %q", e.stderr, e.stdout)
 		}
 	}
-	limited("doctor").want(t, statusDone).shows(t, "-- rights no labs: needs", "user.max_user_namespaces=0", "mend: run it as root",
+	limited("doctor").want(t, statusDone).shows(t, "-- rights no labs: needs", "user.max_user_namespaces=0", "fix: run it as root",
 		"-- network bridge needs the capabilities")
 	limited("cleanup").want(t, statusDone)
 	limited("list", "networks").want(t, statusDone).shows(t, "lab needs the capabilities CAP_SYS_ADMIN")

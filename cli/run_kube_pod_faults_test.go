@@ -139,7 +139,7 @@ func execIn(t *testing.T, c *kube.Cluster, pod, command string) (testbed.Process
 	if os.Getenv(readyImage) != "" {
 		program = "/netdelta"
 	}
-	return kube.Exec(t.Context(), c, kube.Place{Namespace: c.Namespace, Pod: pod, Container: "netdelta", Program: program},
+	return kube.Exec(t.Context(), c, kube.ContainerRef{Namespace: c.Namespace, Pod: pod, Container: "netdelta", Program: program},
 		testbed.Command{Path: "/bin/sh", Args: []string{"-c", command}})
 }
 

@@ -45,7 +45,7 @@ type strategy struct {
 	study   record.Study
 }
 
-// add adds the shared flags to a verb that has those of its study already.
+// add adds the shared flags to a verb that has the flags of its study already.
 func (s *strategy) add(cmd *cobra.Command, out string) {
 	s.flags = cmd.Flags()
 	s.flags.VisitAll(func(f *pflag.Flag) { s.options = append(s.options, f.Name) })

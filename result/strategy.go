@@ -30,7 +30,7 @@ type NodePair struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// FleetBuild is what one set-up of a fleet recorded beside its bursts: a burst of a fleet is what all clients measured together.
+// FleetBuild is what one set-up of a fleet recorded in addition to its bursts: a burst of a fleet is what all clients measured together.
 type FleetBuild struct {
 	// Pods is how long the pods took, Connected how long until all clients were connected, both from the beginning of the set-up.
 	Pods      time.Duration `json:"pods_ns"`

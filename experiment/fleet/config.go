@@ -81,7 +81,7 @@ func (c Config) Check() error {
 	return nil
 }
 
-// minVolley is the shortest volley: clients begin within milliseconds of each other, which must be little beside it.
+// minVolley is the shortest volley: clients begin within milliseconds of each other, which must be little against it.
 const minVolley = 50 * time.Millisecond
 
 func (c Config) log(format string, args ...any) {

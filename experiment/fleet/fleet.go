@@ -137,7 +137,7 @@ func (f *fleet) startServers(ctx context.Context) error {
 			return nil
 		})
 	}
-	_ = eg.Wait() // nobody returns one
+	_ = eg.Wait() // it has no errors
 	for i, err := range errs {
 		if err == nil {
 			f.servers = append(f.servers, started[i])
@@ -244,7 +244,7 @@ func (f *fleet) each(ctx context.Context, do func(i int, c *client) error) {
 			return nil
 		})
 	}
-	_ = eg.Wait() // nobody returns one
+	_ = eg.Wait() // it has no errors
 }
 
 // lose gives a client up. The others go on.
@@ -276,7 +276,7 @@ func (f *fleet) close() error {
 			return nil
 		})
 	}
-	_ = eg.Wait() // nobody returns one
+	_ = eg.Wait() // it has no errors
 	f.agents = nil
 	if f.ground == nil {
 		return nil

@@ -83,7 +83,7 @@ type Volley struct {
 	Build   int `json:"build"`
 	Round   int `json:"round"`
 	Clients int `json:"clients"`
-	// Rate is the sum of the clients' transactions per second, Throughput that of their payload in bits per second.
+	// Rate is the sum of the clients' transactions per second, Throughput the sum of their payload in bits per second.
 	Rate       float64 `json:"rate"`
 	Throughput float64 `json:"throughput"`
 	// P50 and P99 are of the latencies of all clients together, in nanoseconds.
@@ -94,7 +94,7 @@ type Volley struct {
 // keptFailures is how many failures of a network are kept word for word.
 const keptFailures = 50
 
-// Of reads the outcome of a run from its record. The error is that of a histogram that can't be read.
+// Of reads the outcome of a run from its record. It fails if a histogram can't be read.
 func Of(run result.Run, trials []result.Trial) (Outcome, error) {
 	o := Outcome{Testbed: run.Testbed, Seed: run.Seed, Started: run.Started, Finished: run.Finished}
 	if s := run.Strategy; s != nil {

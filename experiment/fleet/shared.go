@@ -13,7 +13,7 @@ type shared struct {
 	clients, servers []testbed.Pod
 }
 
-// On lays a fleet out over the pods of a testbed: the servers in turn over those of the last node, the clients over those of all
+// On lays a fleet out over the pods of a testbed: the servers in turn over the pods of the last node, the clients over the pods of all
 // other nodes; with one node each has half of its pods. Clients share pods where there are more of them than pods.
 func On(tb testbed.Testbed, clients, servers int) (Ground, error) {
 	var here, there []testbed.Pod

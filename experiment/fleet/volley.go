@@ -36,7 +36,7 @@ func (f *fleet) fire(ctx context.Context, round int) {
 		}
 		spare := f.volley(ctx, round)
 		if ctx.Err() != nil {
-			return // of a volley that was cut off nobody can say who is missing
+			return // which clients are missing in an interrupted volley is not known
 		}
 		if spare >= 0 || try == triesMost-1 {
 			f.tally.end(f.clients, f.config.Volley)

@@ -10,10 +10,10 @@ import (
 	"netdelta/testbed/kube/inside"
 )
 
-// visits has fresh pods come to a gate that lets in guests alone: each time a guest and a stranger at once. The policy is in effect before the
-// first of them: the pod that probes, which is no guest, is refused.
-func visits(ctx context.Context, g Gate, c Config, k *keeper, count int, done *progress) error {
-	if err := g.Guard(ctx); err != nil {
+// fresh measures fresh pods under a policy that admits pods by a label: each time one with the label and one without, at once. The policy
+// is in effect before the first of them: the pod that probes has no such label and is refused.
+func fresh(ctx context.Context, g Target, c Config, k *keeper, count int, done *progress) error {
+	if err := g.Restrict(ctx); err != nil {
 		return err
 	}
 	t, err := await(ctx, g, c.Within)
@@ -23,32 +23,32 @@ func visits(ctx context.Context, g Gate, c Config, k *keeper, count int, done *p
 	if t.Open {
 		return errAlone
 	}
-	for ; done.visits < c.Repeat; done.visits++ {
-		guest, stranger, err := both(ctx, g, c, count)
+	for ; done.fresh < c.Repeat; done.fresh++ {
+		admitted, barred, err := both(ctx, g, c, count)
 		if err != nil {
-			return fmt.Errorf("fresh pods, repetition %d: %w", done.visits+1, err)
+			return fmt.Errorf("fresh pods, repetition %d: %w", done.fresh+1, err)
 		}
 		if err := still(g); err != nil {
 			return err
 		}
-		if err := k.add(guest, stranger); err != nil {
+		if err := k.add(admitted, barred); err != nil {
 			return err
 		}
-		c.tell("%d policies, %d of %d: a fresh pod that is let in passes after %v; of one that is not %d packets passed", count, done.visits+1, c.Repeat,
-			guest.After.Round(time.Millisecond), stranger.Slipped)
+		c.tell("%d policies, %d of %d: a fresh pod that is let in passes after %v; of one that is not %d packets passed", count, done.fresh+1, c.Repeat,
+			admitted.After.Round(time.Millisecond), barred.Slipped)
 	}
 	return nil
 }
 
-// both has a guest and a stranger come.
-func both(ctx context.Context, g Gate, c Config, count int) (guest, stranger Sample, err error) {
+// both measures a fresh pod that is admitted and one that is barred.
+func both(ctx context.Context, g Target, c Config, count int) (admitted, barred Sample, err error) {
 	var errs [2]error
 	var all sync.WaitGroup
-	for i, s := range []*Sample{&guest, &stranger} {
+	for i, s := range []*Sample{&admitted, &barred} {
 		*s = Sample{Policies: count, Change: []Change{Admitted, Barred}[i]}
 		all.Go(func() {
-			var v inside.Visited
-			if v, errs[i] = g.Visit(ctx, s.Change == Admitted, c.Every, c.Within); errs[i] != nil {
+			var v inside.FreshResult
+			if v, errs[i] = g.TryFresh(ctx, s.Change == Admitted, c.Every, c.Within); errs[i] != nil {
 				return
 			}
 			s.Before, s.After = v.Before, v.After
@@ -61,11 +61,11 @@ func both(ctx context.Context, g Gate, c Config, count int) (guest, stranger Sam
 		})
 	}
 	all.Wait()
-	return guest, stranger, errors.Join(errs[:]...)
+	return admitted, barred, errors.Join(errs[:]...)
 }
 
 // unsettled is the error of a fresh pod for which a policy has no effect in time.
-func unsettled(change Change, v inside.Visited, within time.Duration) error {
+func unsettled(change Change, v inside.FreshResult, within time.Duration) error {
 	if change == Admitted {
 		return fmt.Errorf("none of %d packets of a fresh pod passed within %v, although the policy lets it in", v.Sent, within)
 	}

@@ -9,7 +9,7 @@ import (
 	"netdelta/result"
 )
 
-// Sample is one change. Times count from when the request was sent, those of a fresh pod from when its program began. The API server
+// Sample is one change. Times count from when the request was sent, times of a fresh pod from when its program began. The API server
 // answered after Request: on a busy machine an effect can come before the answer.
 type Sample struct {
 	Policies int           `json:"policies"`

@@ -14,18 +14,18 @@ import (
 	"netdelta/testbed/kube/inside"
 )
 
-// Gate is a server that one policy closes, and a watch of whether it is closed.
-type Gate interface {
+// Target is a server that one policy closes, and a watch of whether it is closed.
+type Target interface {
 	// Shut makes the policy and Lift deletes it; both return when that is accepted.
 	Shut(ctx context.Context) error
 	Lift(ctx context.Context) error
 	// Turns are the openings and closings; the first says how the way was found. Lost is closed when there will be no more.
 	Turns() <-chan inside.Turn
 	Lost() <-chan struct{}
-	// Guard makes, in place of Shut, a policy that closes the way to all but guests. Visit has a fresh pod, a guest or a stranger, try the
+	// Restrict makes, in place of Shut, a policy that closes the way to all but the pods it admits. TryFresh has a fresh pod, admitted or not, try the
 	// way from its first moment on.
-	Guard(ctx context.Context) error
-	Visit(ctx context.Context, guest bool, every, within time.Duration) (inside.Visited, error)
+	Restrict(ctx context.Context) error
+	TryFresh(ctx context.Context, admitted bool, every, within time.Duration) (inside.FreshResult, error)
 	// Clock reads the clock by which turns are told.
 	Clock(ctx context.Context) (inside.Turn, error)
 	Close() error
@@ -43,8 +43,8 @@ type Config struct {
 	Every time.Duration
 	// Within is how long a change may take to have an effect.
 	Within time.Duration
-	// Open opens a gate with a number of policies in force.
-	Open func(ctx context.Context, count int, every time.Duration) (Gate, error)
+	// Open opens a target with a number of policies in force.
+	Open func(ctx context.Context, count int, every time.Duration) (Target, error)
 	// Record keeps the trials and says what was measured before; nil keeps them in memory.
 	Record *record.Record
 	// Log is told what has been done; it may be nil.
@@ -88,7 +88,7 @@ const (
 	Barred   Change = "barred"   // packets of a fresh pod are refused, which no policy lets in
 )
 
-// Fresh says whether a change is that of a fresh pod.
+// Fresh says whether a change is measured by a fresh pod.
 func (c Change) Fresh() bool { return c == Admitted || c == Barred }
 
 // Changes are all of them, in the order in which they are measured.
@@ -131,12 +131,12 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 }
 
 // progress is how much was measured at a number of policies.
-type progress struct{ changes, visits int }
+type progress struct{ changes, fresh int }
 
 // at measures with a number of policies in force. What is disturbed is begun anew.
 func at(ctx context.Context, c Config, k *keeper, count int) error {
-	done := progress{changes: k.measured(count, Refused, Passing), visits: k.measured(count, Admitted, Barred)}
-	for done.changes < c.Repeat || c.Fresh && done.visits < c.Repeat {
+	done := progress{changes: k.measured(count, Refused, Passing), fresh: k.measured(count, Admitted, Barred)}
+	for done.changes < c.Repeat || c.Fresh && done.fresh < c.Repeat {
 		err := through(ctx, c, k, count, &done)
 		if !errors.Is(err, errAlone) {
 			return err
@@ -148,7 +148,7 @@ func at(ctx context.Context, c Config, k *keeper, count int) error {
 	return nil
 }
 
-// through measures with one gate what is still to be measured.
+// through measures with one target what is still to be measured.
 func through(ctx context.Context, c Config, k *keeper, count int, done *progress) (err error) {
 	g, err := c.Open(ctx, count, c.Every)
 	if err != nil {
@@ -180,7 +180,7 @@ func through(ctx context.Context, c Config, k *keeper, count int, done *progress
 	if !c.Fresh {
 		return nil
 	}
-	return visits(ctx, g, c, k, count, done)
+	return fresh(ctx, g, c, k, count, done)
 }
 
 // tell logs what has been done.
@@ -197,7 +197,7 @@ const clockReadings = 5
 const settled = 1500 * time.Millisecond
 
 // one makes a change and waits for its effect.
-func one(ctx context.Context, g Gate, c Config, s Sample, change func(context.Context) error) (Sample, error) {
+func one(ctx context.Context, g Target, c Config, s Sample, change func(context.Context) error) (Sample, error) {
 	select {
 	case <-time.After(settled):
 	case <-ctx.Done():
@@ -230,12 +230,12 @@ func one(ctx context.Context, g Gate, c Config, s Sample, change func(context.Co
 	return s, nil
 }
 
-// errAlone is the error of a way that opened or closed although nobody had asked for it: the machine or the engine is overloaded. What
+// errAlone says that a way opened or closed without a request: the machine or the engine is overloaded. What
 // was measured meanwhile says nothing of policies.
 var errAlone = errors.New("the way opened or closed by itself")
 
 // still is errAlone if the way has turned since the last change.
-func still(g Gate) error {
+func still(g Target) error {
 	select {
 	case <-g.Turns():
 		return errAlone
@@ -245,7 +245,7 @@ func still(g Gate) error {
 }
 
 // await waits for the next turn.
-func await(ctx context.Context, g Gate, within time.Duration) (inside.Turn, error) {
+func await(ctx context.Context, g Target, within time.Duration) (inside.Turn, error) {
 	select {
 	case t := <-g.Turns():
 		return t, nil

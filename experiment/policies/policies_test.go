@@ -15,39 +15,39 @@ import (
 	"netdelta/testbed/kube/inside"
 )
 
-// gate obeys after some time. Its clock is an hour ahead.
-type gate struct {
+// target obeys after some time. Its clock is an hour ahead.
+type target struct {
 	turns  chan inside.Turn
 	lost   chan struct{}
 	delay  time.Duration
 	deaf   bool // it does not obey
 	closed *int
 	alone  int // how often it turns by itself before it is asked to
-	slips  int // packets of strangers that pass
+	slips  int // packets of barred pods that pass
 }
 
 const ahead = time.Hour
 
-func (g *gate) turn(open bool) {
+func (g *target) turn(open bool) {
 	at := agent.Now() + ahead + g.delay
 	g.turns <- inside.Turn{Open: open, Before: at - 4*time.Millisecond, Since: at}
 }
 
-func (g *gate) change(open bool) error {
+func (g *target) change(open bool) error {
 	if !g.deaf {
 		g.turn(open)
 	}
 	return nil
 }
 
-func (g *gate) Shut(context.Context) error { return g.change(false) }
-func (g *gate) Lift(context.Context) error { return g.change(true) }
+func (g *target) Shut(context.Context) error { return g.change(false) }
+func (g *target) Lift(context.Context) error { return g.change(true) }
 
-func (g *gate) Guard(context.Context) error { return g.change(false) }
+func (g *target) Restrict(context.Context) error { return g.change(false) }
 
-func (g *gate) Visit(_ context.Context, guest bool, _, within time.Duration) (inside.Visited, error) {
-	v := inside.Visited{Sent: 9, Settled: g.slips < 9}
-	if guest {
+func (g *target) TryFresh(_ context.Context, admitted bool, _, within time.Duration) (inside.FreshResult, error) {
+	v := inside.FreshResult{Sent: 9, Settled: g.slips < 9}
+	if admitted {
 		v.Before, v.After = g.delay-time.Millisecond, g.delay
 	} else {
 		v.Passed = g.slips
@@ -56,11 +56,11 @@ func (g *gate) Visit(_ context.Context, guest bool, _, within time.Duration) (in
 	return v, nil
 }
 
-func (g *gate) Turns() <-chan inside.Turn { return g.turns }
-func (g *gate) Lost() <-chan struct{}     { return g.lost }
-func (g *gate) Close() error              { *g.closed++; return nil }
+func (g *target) Turns() <-chan inside.Turn { return g.turns }
+func (g *target) Lost() <-chan struct{}     { return g.lost }
+func (g *target) Close() error              { *g.closed++; return nil }
 
-func (g *gate) Clock(context.Context) (inside.Turn, error) {
+func (g *target) Clock(context.Context) (inside.Turn, error) {
 	if g.alone > 0 {
 		g.alone--
 		g.turn(false)
@@ -69,26 +69,26 @@ func (g *gate) Clock(context.Context) (inside.Turn, error) {
 	return inside.Turn{Received: now, Answered: now}, nil
 }
 
-// TestRun: times are by the controller's clock, what is disturbed is begun anew, and gates are closed.
+// TestRun: times are by the controller's clock, what is disturbed is begun anew, and targets are closed.
 func TestRun(t *testing.T) {
 	for _, c := range []struct {
 		name              string
-		gate              gate
+		target            target
 		opened, disturbed int
 		samples           int
 		want              string
 	}{
-		{"obeys", gate{delay: 20 * time.Millisecond}, 2, 0, 12, ""},
-		{"deaf", gate{deaf: true}, 2, 0, 0, "does the cluster enforce"},
-		{"restless", gate{alone: 100}, 2 * 6, 2 * 5, 0, "by itself"},
+		{"obeys", target{delay: 20 * time.Millisecond}, 2, 0, 12, ""},
+		{"deaf", target{deaf: true}, 2, 0, 0, "does the cluster enforce"},
+		{"restless", target{alone: 100}, 2 * 6, 2 * 5, 0, "by itself"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opened, closed := 0, 0
 				o, err := Run(t.Context(), Config{Counts: []int{1, 100}, Repeat: 3, Every: 4 * time.Millisecond, Within: time.Second,
-					Open: func(context.Context, int, time.Duration) (Gate, error) {
+					Open: func(context.Context, int, time.Duration) (Target, error) {
 						opened++
-						g := c.gate
+						g := c.target
 						g.turns, g.lost, g.closed = make(chan inside.Turn, 9), make(chan struct{}), &closed
 						g.turns <- inside.Turn{Open: true}
 						return &g, nil
@@ -97,11 +97,11 @@ func TestRun(t *testing.T) {
 					t.Errorf("it gives %v, want %q", err, c.want)
 				}
 				if len(o.Samples) != c.samples || opened != closed {
-					t.Errorf("%d samples, %d gates opened and %d closed, %d disturbed", len(o.Samples), opened, closed, o.Disturbed)
+					t.Errorf("%d samples, %d targets opened and %d closed, %d disturbed", len(o.Samples), opened, closed, o.Disturbed)
 				}
 				for i, s := range o.Samples {
 					want := []Change{Refused, Passing}[i%2]
-					if s.Change != want || s.Policies != []int{1, 100}[i/6] || s.After < c.gate.delay || s.After > c.gate.delay+time.Second || s.After-s.Before != 4*time.Millisecond {
+					if s.Change != want || s.Policies != []int{1, 100}[i/6] || s.After < c.target.delay || s.After > c.target.delay+time.Second || s.After-s.Before != 4*time.Millisecond {
 						t.Errorf("sample %d is %+v", i, s)
 					}
 				}
@@ -115,9 +115,9 @@ func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed, slower := 0, 0
 		c := Config{Counts: []int{1, 100}, Repeat: 2, Every: 4 * time.Millisecond, Within: time.Second, Record: record.New(result.Run{Seed: 1}, nil)}
-		c.Open = func(_ context.Context, count int, _ time.Duration) (Gate, error) {
+		c.Open = func(_ context.Context, count int, _ time.Duration) (Target, error) {
 			slower++
-			g := gate{delay: time.Duration(20+count) * time.Millisecond, turns: make(chan inside.Turn, 9), lost: make(chan struct{}), closed: &closed}
+			g := target{delay: time.Duration(20+count) * time.Millisecond, turns: make(chan inside.Turn, 9), lost: make(chan struct{}), closed: &closed}
 			g.turns <- inside.Turn{Open: true}
 			return &g, nil
 		}
@@ -129,7 +129,7 @@ func TestResume(t *testing.T) {
 			}
 		}
 		if slower != 4 {
-			t.Errorf("%d gates were opened, want 2 for each of 2 runs that had to measure", slower)
+			t.Errorf("%d targets were opened, want 2 for each of 2 runs that had to measure", slower)
 		}
 		run := c.Record.Run
 		insight.NewJudge(nil).Conclude(&run, c.Record.Trials)
@@ -145,8 +145,8 @@ func TestFresh(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			closed := 0
 			o, err := Run(t.Context(), Config{Counts: []int{7}, Repeat: 2, Fresh: true, Every: 4 * time.Millisecond, Within: time.Second,
-				Open: func(context.Context, int, time.Duration) (Gate, error) {
-					g := gate{delay: 20 * time.Millisecond, slips: slips, turns: make(chan inside.Turn, 9), lost: make(chan struct{}), closed: &closed}
+				Open: func(context.Context, int, time.Duration) (Target, error) {
+					g := target{delay: 20 * time.Millisecond, slips: slips, turns: make(chan inside.Turn, 9), lost: make(chan struct{}), closed: &closed}
 					g.turns <- inside.Turn{Open: true}
 					return &g, nil
 				}})

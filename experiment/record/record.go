@@ -105,7 +105,7 @@ func (r *Record) Save() error {
 	return errors.Join(r.folder.WriteEnvironment(r.Run.Environment), r.write())
 }
 
-// Cells are those of networks under one load: the first is the baseline, and has a twin where one is asked for.
+// Cells makes the cells of networks under one load: the first is the baseline, and has a twin where one is asked for.
 func Cells(networks []string, workload string, p result.Params, twin bool) []result.Cell {
 	var all []result.Cell
 	add := func(network string, role result.Role) {

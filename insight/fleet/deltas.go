@@ -34,7 +34,7 @@ type Delta struct {
 	Excluded int `json:"excluded"`
 }
 
-// Report is an outcome with what it comes to.
+// Report is an outcome with its deltas.
 type Report struct {
 	fleet.Outcome
 	Deltas []Delta `json:"deltas"`
@@ -52,7 +52,7 @@ type metric struct {
 	of         func(fleet.Volley) float64
 }
 
-// Judge compares each network with the baseline. The options are those of all deltas.
+// Judge compares each network with the baseline. The options hold for all deltas.
 func Judge(o fleet.Outcome, options stats.Options) Report {
 	r := Report{Outcome: o, Deltas: []Delta{}, Null: []Delta{}}
 	at := func(role result.Role) *fleet.Network {

@@ -10,7 +10,7 @@ import (
 	"netdelta/stats"
 )
 
-// Report is an outcome with what it comes to.
+// Report is an outcome with its conclusions.
 type Report struct {
 	pairs.Outcome
 	Judged []Network `json:"judged"`
@@ -27,7 +27,7 @@ func (r Report) Builds() int {
 	return most
 }
 
-// Network is what one network's pairs come to.
+// Network is what was concluded of one network's pairs.
 type Network struct {
 	Network string `json:"network"`
 	// Typical is the value of a pair without anything odd, in the outcome's unit.
@@ -36,7 +36,7 @@ type Network struct {
 	Nodes []Node `json:"nodes"`
 	// Pairs are as measured, with what the two nodes do not explain.
 	Pairs []Pair `json:"pairs"`
-	// Note says why nobody is called odd, where it could not be told.
+	// Note says why no node is called odd where that could not be decided.
 	Note string `json:"note,omitempty"`
 }
 
@@ -70,7 +70,7 @@ type Pair struct {
 // What is called odd: beyond so many times the usual spread (of nodes, or of residuals), and by the margin of the options.
 const (
 	spreads = 4.0
-	// Which of two nodes is odd nobody can tell, nor which pair where three nodes leave one degree of freedom.
+	// It can't be known which of two nodes is odd, nor which pair where three nodes leave one degree of freedom.
 	nodesLeast, pairsLeast = 3, 5
 )
 
@@ -187,7 +187,7 @@ func (out *Network) judgeNodes(o pairs.Outcome, fits []Fit, options stats.Option
 	}
 }
 
-// judgePairs says what each pair measured, and whether it is odd beside its nodes.
+// judgePairs says what each pair measured, and whether it is odd, given its nodes.
 func (out *Network) judgePairs(o pairs.Outcome, n pairs.Network, fits []Fit, options stats.Options) {
 	var residuals []stats.Estimate
 	var centers []float64
@@ -226,7 +226,7 @@ func certain(p float64) float64 {
 	return p
 }
 
-// bounds are those of an estimate as ratios, nil without an interval.
+// bounds of an estimate as ratios, nil without an interval.
 func bounds(e stats.Estimate) (low, high *float64) {
 	if !e.HasInterval {
 		return nil, nil

@@ -111,7 +111,7 @@ func TestOddPairIsFound(t *testing.T) {
 	}
 }
 
-// Where nobody can tell, nobody is accused.
+// Where it can't be known which node is odd, none is called odd.
 func TestNobodyIsAccused(t *testing.T) {
 	two := insight.Judge(world(2, 6, 0.01, slow(1, 2)), stats.Options{}).Judged[0]
 	few := insight.Judge(world(5, 2, 0.01, slow(1, 2)), stats.Options{}).Judged[0]

@@ -67,7 +67,7 @@ func Polish(m [][]float64) Fit {
 	return f
 }
 
-// medianOf is the median of those of n values that are numbers, 0 of none.
+// medianOf is the median of n values without those that are NaN; 0 if all are.
 func medianOf(n int, value func(int) float64) float64 {
 	all := make([]float64, 0, n)
 	for i := range n {

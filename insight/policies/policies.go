@@ -1,4 +1,4 @@
-// Package policies says what the enforcement of NetworkPolicy objects comes to.
+// Package policies summarises how soon NetworkPolicy objects take effect.
 package policies
 
 import (
@@ -30,16 +30,16 @@ type Latency struct {
 	SlippedIn int `json:"slipped_in,omitempty"`
 }
 
-// Report is an outcome with what it comes to.
+// Report is an outcome with its latencies.
 type Report struct {
 	policies.Outcome
 	Latencies []Latency `json:"latencies"`
 }
 
-// confidence is that of the intervals.
+// confidence of the intervals.
 const confidence = 0.95
 
-// Judge says what an outcome comes to.
+// Judge summarises the samples of an outcome.
 func Judge(o policies.Outcome) Report {
 	r := Report{Outcome: o}
 	var counts []int

@@ -19,7 +19,7 @@ import (
 // shownFailures is how many failures of a network are printed; the JSON has more.
 const shownFailures = 5
 
-// WriteText prints a report. The error is that of w.
+// WriteText prints a report. It fails if w does.
 func WriteText(w io.Writer, r insight.Report) error {
 	out := bufio.NewWriter(w)
 	put(out, "%s against %s, %s, volleys of %v on %s\n\n", count(r.Clients, "client"), count(r.Servers, "server"), ui.Clean(r.Workload), r.Volley, ui.Clean(r.Testbed))
@@ -56,7 +56,7 @@ func writeNetworks(out io.Writer, r insight.Report) {
 	_ = table.Print(out)
 }
 
-// name is that of a network; the baseline's twin is told apart.
+// name of a network; the A/A control of the baseline is marked.
 func name(n fleet.Network) string {
 	if n.Role == result.RoleTwin {
 		return ui.Clean(n.Network) + " (twin)"

@@ -27,8 +27,8 @@ var heat string
 // parsed is the page's template.
 var parsed = sync.OnceValues(func() (*template.Template, error) { return template.New("page").Parse(layout) })
 
-// Write writes a report as one page that opens without network: a heat map and a table of nodes for each network. The error is
-// that of w.
+// Write writes a report as one page that opens without network: a heat map and a table of nodes for each network. It
+// fails if w does.
 func Write(w io.Writer, r insight.Report) error {
 	t, err := parsed()
 	if err != nil {
@@ -93,7 +93,7 @@ type nodeRow struct{ Node, Ratio, Interval, AsClient, AsServer, Mark string }
 // scaleLeast is what the darkest colour stands for at least, as a log ratio: less is no matter.
 const scaleLeast = 0.1
 
-// Tables are those of all networks.
+// Tables of all networks.
 func (d drawing) Tables() []table {
 	var all []table
 	for _, n := range d.Judged {

@@ -81,7 +81,7 @@ func TestPage(t *testing.T) {
 	golden(t, "pairs.html", out.Bytes())
 }
 
-// A large cluster's matrix is left to the page, and two nodes are nobody's fault.
+// A large cluster's matrix is left to the page, and of two nodes none is called odd.
 func TestSizes(t *testing.T) {
 	for nodes, want := range map[int]string{2: "it takes three", 13: "the matrix is in the page"} {
 		o := pairs.Outcome{Workload: "tcp-rr", Metric: "p50", Unit: "ns", Better: "lower"}

@@ -19,7 +19,7 @@ const (
 	shownFailures = 5
 )
 
-// WriteText prints a report. The error is that of w.
+// WriteText prints a report. It fails if w does.
 func WriteText(w io.Writer, r insight.Report) error {
 	out := bufio.NewWriter(w)
 	for i, n := range r.Judged {

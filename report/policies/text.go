@@ -15,7 +15,7 @@ import (
 	"netdelta/unit"
 )
 
-// WriteText prints a report. The error is that of w.
+// WriteText prints a report. It fails if w does.
 func WriteText(w io.Writer, r insight.Report) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "NetworkPolicy, from the request to the API server until the first probe that meets the change; a probe every %s\n", unit.Duration(r.Every))

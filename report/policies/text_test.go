@@ -27,9 +27,9 @@ func TestWriteText(t *testing.T) {
 	}
 	o.Samples = append(o.Samples, policies.Sample{Policies: 100, Change: policies.Refused, After: -time.Millisecond, Before: -5 * time.Millisecond})
 	for i, slips := range []int{0, 3} {
-		guest := policies.Sample{Policies: 100, Change: policies.Admitted, Before: 300 * time.Millisecond, After: 304 * time.Millisecond}
-		stranger := policies.Sample{Policies: 100, Change: policies.Barred, Slipped: slips, After: time.Duration(i) * 16 * time.Millisecond}
-		o.Samples = append(o.Samples, guest, stranger, policies.Sample{Policies: 1, Change: policies.Barred})
+		admitted := policies.Sample{Policies: 100, Change: policies.Admitted, Before: 300 * time.Millisecond, After: 304 * time.Millisecond}
+		barred := policies.Sample{Policies: 100, Change: policies.Barred, Slipped: slips, After: time.Duration(i) * 16 * time.Millisecond}
+		o.Samples = append(o.Samples, admitted, barred, policies.Sample{Policies: 1, Change: policies.Barred})
 	}
 	var b bytes.Buffer
 	if err := WriteText(&b, insight.Judge(o)); err != nil {

@@ -11,7 +11,7 @@ import (
 func (d *Driver) Able(ctx context.Context) ([]string, error) {
 	list, err := d.cluster.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list the nodes that take pods: %w; or name them with --nodes", mendable(err))
+		return nil, fmt.Errorf("list the nodes that take pods: %w; or name them with --nodes", withFix(err))
 	}
 	able, refused := candidates(list.Items, d.launcher.options)
 	if len(able) == 0 {

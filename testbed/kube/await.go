@@ -36,7 +36,7 @@ func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.P
 		case apierrors.IsNotFound(err):
 			return nil, errors.New("it was deleted by somebody else")
 		case apierrors.IsForbidden(err):
-			return nil, mendable(err)
+			return nil, withFix(err)
 		case err != nil:
 			last = fmt.Errorf("the API server does not answer: %w", err)
 		case running(pod):
@@ -116,8 +116,8 @@ func room(pod *corev1.Pod, said string) string {
 	return "free processors or memory there, name other nodes with --nodes, or ask for less with --qos and --memory"
 }
 
-// lastWords are those of the last warning about a pod, with a colon before them, and how often there were warnings of its kind; "" where
-// there is none or nobody may look.
+// lastWords are the last warning about a pod, after a colon, and how often there were warnings of its kind; "" where
+// there is none or this user may not look.
 func (c *Cluster) lastWords(ctx context.Context, pod *corev1.Pod) (words string, times int) {
 	events, err := c.API.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "type=Warning,involvedObject.kind=Pod,involvedObject.name=" + pod.Name,

@@ -12,7 +12,7 @@ import (
 	"netdelta/testbed/kube/client"
 )
 
-// Config says which cluster is spoken to, and as whom.
+// Config says which cluster is spoken to, and with which credentials.
 type Config struct {
 	// Kubeconfig is the path of a file; "" is what kubectl would read: KUBECONFIG, or .kube/config in the home folder. Inside a
 	// pod, where there is neither, the pod's own account is used.
@@ -29,7 +29,7 @@ type Cluster struct {
 	API *client.API
 	// REST is how it is reached: for exec streams, and for objects of other types.
 	REST *rest.Config
-	// Name is that of the context, or "in-cluster".
+	// Name is the name of the context, or "in-cluster".
 	Name string
 	// Namespace is where pods are made.
 	Namespace string

@@ -94,7 +94,7 @@ func receive() string {
 const sendAtOnce = 4
 
 // deliver sends the program to a pod and has it say the digest of what arrived. What is cut by the API server is sent again.
-func (l *Launcher) deliver(ctx context.Context, at Place) error {
+func (l *Launcher) deliver(ctx context.Context, at ContainerRef) error {
 	if err := l.parcel.pack(); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (l *Launcher) deliver(ctx context.Context, at Place) error {
 }
 
 // arrived has the program in a pod say its digest.
-func (l *Launcher) arrived(ctx context.Context, at Place) error {
+func (l *Launcher) arrived(ctx context.Context, at ContainerRef) error {
 	out, err := runOnce(ctx, l.cluster, at, task(at, inside.Digest))
 	if err != nil {
 		return fmt.Errorf("start what arrived: %w", err)
@@ -134,7 +134,7 @@ func (l *Launcher) arrived(ctx context.Context, at Place) error {
 
 // send streams the program, and returns how many bytes it took. While it waits for its turn somebody is in the pod already, which
 // keeps that up.
-func (l *Launcher) send(ctx context.Context, at Place) (int, error) {
+func (l *Launcher) send(ctx context.Context, at ContainerRef) (int, error) {
 	s, err := open(ctx, l.cluster, at, []string{"sh", "-c", receive()})
 	if err != nil {
 		return 0, err

@@ -17,15 +17,15 @@ import (
 	"netdelta/testbed"
 )
 
-// Name is that of the driver, and of the testbed in studies.
+// Name is the name of the driver, and of the testbed in studies.
 const Name = "kubernetes"
 
-// Driver opens testbeds whose pods are those of a cluster. It is safe for concurrent use.
+// Driver opens testbeds whose pods run in a cluster. It is safe for concurrent use.
 type Driver struct {
-	cluster  *Cluster
-	launcher *Launcher
-	lease    *lease
-	lookouts *lookouts
+	cluster      *Cluster
+	launcher     *Launcher
+	lease        *lease
+	nodeMonitors *nodeMonitors
 
 	choosing sync.Mutex
 	chosen   []string // nodes, in the order in which they are used
@@ -57,7 +57,7 @@ func NewDriver(c *Cluster, o Options) (*Driver, error) {
 		return nil, err
 	}
 	return &Driver{
-		cluster: c, launcher: l, lease: &lease{cluster: c, run: l.Run()}, lookouts: &lookouts{launcher: l},
+		cluster: c, launcher: l, lease: &lease{cluster: c, run: l.Run()}, nodeMonitors: &nodeMonitors{launcher: l},
 		slots: map[int]bool{}, asked: map[testbed.Spec]error{}, equipped: map[string]bool{},
 	}, nil
 }
@@ -123,7 +123,7 @@ func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	err := persist(ctx, func() error {
 		_, err := d.cluster.API.CoreV1().Pods(d.cluster.Namespace).Create(ctx, d.launcher.Manifest(wish), dry)
-		return mendable(err)
+		return withFix(err)
 	})
 	if host && isGuarded(err) {
 		return d.unguarded(spec, err)
@@ -150,7 +150,7 @@ func (d *Driver) addressable(ctx context.Context, spec testbed.Spec) error {
 		return &testbed.UnsupportedError{Feature: "family ipv6", Need: "a cluster with addresses of IPv6", Mend: "measure family ipv4"}
 	}
 	if err != nil {
-		return fmt.Errorf("try to make a service: %w", mendable(err))
+		return fmt.Errorf("try to make a service: %w", withFix(err))
 	}
 	return nil
 }
@@ -306,12 +306,12 @@ func (d *Driver) slotCount() int {
 	return (lastHostPort - firstHostPort + 1) / (d.launcher.options.Ports + 1)
 }
 
-// takeSlot takes a range of ports that no testbed has which shares the nodes' namespaces: those of this run, and those of others as
+// takeSlot takes a range of ports that no testbed has which shares the nodes' namespaces: testbeds of this run, and of other runs as
 // far as they show. Ranges are taken in turn, so that none is taken again while connections of it may linger.
 func (d *Driver) takeSlot(ctx context.Context) (int, error) {
 	others, err := d.podsOfOthers(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("look which ports other runs use: %w", mendable(err))
+		return 0, fmt.Errorf("look which ports other runs use: %w", withFix(err))
 	}
 	taken := map[int]bool{}
 	width := d.launcher.options.Ports + 1
@@ -371,7 +371,7 @@ func portRange(text string) (first, last int, ok bool) {
 // Close removes what is left of the run in the cluster. Testbeds should be closed before. It is idempotent, and asks nothing of a
 // cluster in which nothing was made.
 func (d *Driver) Close(ctx context.Context) error {
-	d.lookouts.close()
+	d.nodeMonitors.close()
 	d.endIdle()
 	if !d.lease.began() && !d.launcher.made.Load() {
 		return nil

@@ -25,8 +25,8 @@ import (
 	"netdelta/testbed"
 )
 
-// Place is a container of a pod that is up.
-type Place struct {
+// ContainerRef is a container of a pod that is up.
+type ContainerRef struct {
 	Namespace, Pod, Container string
 	// Program is the path of netdelta in the container.
 	Program string
@@ -41,8 +41,8 @@ const (
 	stderrKept = 8 << 10
 )
 
-// errKilled is the end of a process that was killed, errCut that of one that was lost. A stream that was cut and whose pod is not
-// known to have come to harm is errDropped, too: by another stream its pod may be reached again.
+// errKilled says that a process was killed, errCut that its stream was lost. A stream that was cut and whose pod is not
+// known to be harmed is errDropped, too: by another stream its pod may be reached again.
 var (
 	errKilled  = errors.New("killed")
 	errCut     = errors.New("its stream was cut")
@@ -52,7 +52,7 @@ var (
 // stream is a program that runs in a container, at the end of an exec stream.
 type stream struct {
 	cluster *Cluster
-	place   Place
+	place   ContainerRef
 	what    string // for errors
 	pid     int    // in the pod, 0 for one that was not started by an order
 
@@ -65,9 +65,9 @@ type stream struct {
 	done   chan struct{} // closed when it has ended
 	err    error         // set before done is closed
 
-	mu    sync.Mutex
-	fate  string
-	asked sync.Once
+	mu     sync.Mutex
+	reason string
+	asked  sync.Once
 
 	closing  atomic.Bool // its input was closed
 	close    sync.Once
@@ -77,7 +77,7 @@ type stream struct {
 var _ testbed.Process = (*stream)(nil)
 
 // open runs a command in a container. The stream outlives the context, which gives it its values alone.
-func open(ctx context.Context, c *Cluster, at Place, argv []string) (*stream, error) {
+func open(ctx context.Context, c *Cluster, at ContainerRef, argv []string) (*stream, error) {
 	executor, err := c.executor(at, argv)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to speak to pod %s: %w", at.Pod, err)
@@ -103,7 +103,7 @@ func open(ctx context.Context, c *Cluster, at Place, argv []string) (*stream, er
 }
 
 // executor speaks WebSocket, and SPDY to clusters that do not.
-func (c *Cluster) executor(at Place, argv []string) (remotecommand.Executor, error) {
+func (c *Cluster) executor(at ContainerRef, argv []string) (remotecommand.Executor, error) {
 	url := c.API.CoreV1().RESTClient().Post().Resource("pods").Namespace(at.Namespace).Name(at.Pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: at.Container, Command: argv, Stdin: true, Stdout: true, Stderr: true}, c.API.Parameters).URL()
 	websocket, err := remotecommand.NewWebSocketExecutor(c.REST, http.MethodGet, url.String())
@@ -137,10 +137,10 @@ func (s *stream) ending(ctx context.Context, err error) error {
 		if s.learn(ctx, 0); unharmed(s.known()) && !strings.Contains(err.Error(), notStarted) {
 			cut = errDropped
 		}
-		err = fmt.Errorf("%s: %w: %w", s.what, cut, mendable(err))
+		err = fmt.Errorf("%s: %w: %w", s.what, cut, withFix(err))
 	}
-	if fate := s.known(); fate != "" {
-		err = fmt.Errorf("%w: %s", err, fate)
+	if reason := s.known(); reason != "" {
+		err = fmt.Errorf("%w: %s", err, reason)
 	}
 	if said := strings.TrimSpace(s.stderr.String()); said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
@@ -156,14 +156,14 @@ const killedStatus = 128 + 9
 
 // learn finds out what became of the pod.
 func (s *stream) learn(ctx context.Context, status int) {
-	s.tell(s.cluster.fate(context.WithoutCancel(ctx), s.place, status))
+	s.tell(s.cluster.failureReason(context.WithoutCancel(ctx), s.place, status))
 }
 
-// tell keeps a fate.
-func (s *stream) tell(fate string) {
+// tell keeps a reason.
+func (s *stream) tell(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fate = fate
+	s.reason = reason
 }
 
 // FailureReason implements testbed.Process. Of a program that ended by itself, as it seems, it is found out now: a stream whose node has died ends as
@@ -186,31 +186,31 @@ func (s *stream) FailureReason() string {
 
 // lost is the error of a program that has ended, or is about to, although it was to go on.
 func (s *stream) lost() error {
-	err, fate := s.Wait(), or(s.FailureReason(), "its program ended")
+	err, reason := s.Wait(), or(s.FailureReason(), "its program ended")
 	if err == nil {
-		return errors.New(fate)
+		return errors.New(reason)
 	}
-	if !strings.Contains(err.Error(), fate) {
-		err = fmt.Errorf("%w: %s", err, fate)
+	if !strings.Contains(err.Error(), reason) {
+		err = fmt.Errorf("%w: %s", err, reason)
 	}
 	return err
 }
 
-// known is the fate as far as it was found out.
+// known is the reason as far as it was found out.
 func (s *stream) known() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fate
+	return s.reason
 }
 
 // Exec starts a program in a container, by netdelta which is there already: an empty path is netdelta itself. The context covers
 // the start, not the life of the process.
-func Exec(ctx context.Context, c *Cluster, at Place, cmd testbed.Command) (testbed.Process, error) {
+func Exec(ctx context.Context, c *Cluster, at ContainerRef, cmd testbed.Command) (testbed.Process, error) {
 	return start(ctx, c, at, cmd)
 }
 
 // start is Exec. It tries again while the API server can't be asked.
-func start(ctx context.Context, c *Cluster, at Place, cmd testbed.Command) (*stream, error) {
+func start(ctx context.Context, c *Cluster, at ContainerRef, cmd testbed.Command) (*stream, error) {
 	name := cmd.Path
 	if name == "" {
 		name = at.Program
@@ -231,7 +231,7 @@ func start(ctx context.Context, c *Cluster, at Place, cmd testbed.Command) (*str
 }
 
 // greet opens a stream to a program that is started by an order, and hears its number.
-func greet(ctx context.Context, c *Cluster, at Place, argv []string) (*stream, error) {
+func greet(ctx context.Context, c *Cluster, at ContainerRef, argv []string) (*stream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -316,7 +316,7 @@ func (s *stream) cut() {
 	<-s.done
 }
 
-// Close implements testbed.Process. It is idempotent; its error is that of the process, or says that it had to be killed.
+// Close implements testbed.Process. It is idempotent; its error is the process's, or says that it had to be killed.
 func (s *stream) Close() error {
 	s.close.Do(func() {
 		s.closing.Store(true)
@@ -336,12 +336,12 @@ func (s *stream) Close() error {
 
 // run runs a command to its end and returns what it wrote. It must be one that may as well run twice: while its stream is cut and the
 // pod lives on, as when the API server is restarted, it is run again.
-func run(ctx context.Context, c *Cluster, at Place, argv []string) ([]byte, error) {
+func run(ctx context.Context, c *Cluster, at ContainerRef, argv []string) ([]byte, error) {
 	return fetch(ctx, func() ([]byte, error) { return runOnce(ctx, c, at, argv) })
 }
 
 // runOnce is run without another try.
-func runOnce(ctx context.Context, c *Cluster, at Place, argv []string) ([]byte, error) {
+func runOnce(ctx context.Context, c *Cluster, at ContainerRef, argv []string) ([]byte, error) {
 	s, err := open(ctx, c, at, argv)
 	if err != nil {
 		return nil, err
@@ -358,12 +358,12 @@ func runOnce(ctx context.Context, c *Cluster, at Place, argv []string) ([]byte, 
 }
 
 // ask runs a command that writes one line of JSON.
-func ask[T any](ctx context.Context, c *Cluster, at Place, argv []string) (T, error) {
+func ask[T any](ctx context.Context, c *Cluster, at ContainerRef, argv []string) (T, error) {
 	return fetch(ctx, func() (T, error) { return askOnce[T](ctx, c, at, argv) })
 }
 
 // askOnce is ask without another try.
-func askOnce[T any](ctx context.Context, c *Cluster, at Place, argv []string) (T, error) {
+func askOnce[T any](ctx context.Context, c *Cluster, at ContainerRef, argv []string) (T, error) {
 	var answer T
 	out, err := runOnce(ctx, c, at, argv)
 	if err == nil {

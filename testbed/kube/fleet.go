@@ -75,7 +75,7 @@ func (f *Fleet) open(ctx context.Context) (err error) {
 	}{{RoleServer, f.spec.Servers}, {RoleClient, f.spec.Clients}} {
 		job := f.manifest(w.role, w.count)
 		if _, err := f.launcher.cluster.API.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("make job %s: %w", job.Name, mendable(err))
+			return fmt.Errorf("make job %s: %w", job.Name, withFix(err))
 		}
 	}
 	if err := f.gather(ctx); err != nil {
@@ -117,7 +117,7 @@ func (f *Fleet) name(rest string) string {
 	return f.launcher.Run().Name("fleet" + strconv.Itoa(f.number) + "-" + rest)
 }
 
-// labels are those of the pods of a role, and of no others.
+// labels select the pods of a role, and no others.
 func (f *Fleet) labels(role Role) map[string]string {
 	all := f.launcher.Run().Labels(role)
 	all[LabelTestbed] = "fleet" + strconv.Itoa(f.number)

@@ -28,7 +28,7 @@ const adoptAtOnce = 8
 // fleetLook is how often the pods of a fleet are listed: all of them with one request.
 const fleetLook = 500 * time.Millisecond
 
-// fleetWave is how many pods of a Job are made ahead of those that the program was brought to: a pod that nobody comes to ends by
+// fleetWave is how many pods of a Job are made ahead of those that the program was brought to: an unused pod ends by
 // itself.
 const fleetWave = int32(12)
 
@@ -70,7 +70,7 @@ func (f *Fleet) widen(ctx context.Context, came map[string]*newcomer, made map[R
 		patch := fmt.Appendf(nil, `{"spec":{"parallelism":%d}}`, wanted)
 		_, err := f.launcher.cluster.API.BatchV1().Jobs(f.launcher.cluster.Namespace).Patch(ctx, f.name(string(role)), types.MergePatchType, patch, metav1.PatchOptions{})
 		if apierrors.IsForbidden(err) {
-			return fmt.Errorf("have job %s make more pods: %w", f.name(string(role)), mendable(err))
+			return fmt.Errorf("have job %s make more pods: %w", f.name(string(role)), withFix(err))
 		}
 		if err == nil {
 			made[role] = wanted // else it is tried again with the next look
@@ -95,7 +95,7 @@ func (f *Fleet) gather(ctx context.Context) error {
 		pods, err := f.pods(ctx)
 		switch {
 		case apierrors.IsForbidden(err):
-			return mendable(err)
+			return withFix(err)
 		case err != nil:
 			last = fmt.Errorf("the API server does not answer: %w", err)
 		}

@@ -195,5 +195,5 @@ func (c *Cluster) deleteService(name string) error {
 	case transient(err):
 		return fmt.Errorf("delete service %s: %w: %w", name, errLingers, err)
 	}
-	return fmt.Errorf("delete service %s: %w", name, mendable(err))
+	return fmt.Errorf("delete service %s: %w", name, withFix(err))
 }

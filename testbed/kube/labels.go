@@ -63,12 +63,12 @@ func ParseRunID(text string) (RunID, error) {
 
 var errRunID = errors.New("need eight digits of 0-9 and a-f")
 
-// Labels are those of an object of the run. The map is the caller's, to add to.
+// Labels mark an object of the run. The map is the caller's, to add to.
 func (r RunID) Labels(role Role) map[string]string {
 	return map[string]string{LabelManagedBy: ManagedBy, LabelRun: string(r), LabelRole: string(role)}
 }
 
-// Name is that of an object of the run: netdelta-RUN-rest.
+// Name makes the name of an object of the run: netdelta-RUN-rest.
 func (r RunID) Name(rest string) string { return "netdelta-" + string(r) + "-" + rest }
 
 // Selector is the label selector of all objects of the run.

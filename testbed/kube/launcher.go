@@ -49,7 +49,7 @@ func (l *Launcher) Program() string {
 // LivePod is a pod that is up, with netdelta in it.
 type LivePod struct {
 	launcher    *Launcher
-	place       Place
+	place       ContainerRef
 	node        string
 	addresses   []netip.Addr // of the pod
 	hosts       []netip.Addr // of its node
@@ -70,7 +70,7 @@ func (l *Launcher) Launch(ctx context.Context, w Wish) (*LivePod, error) {
 	}
 	made, err := create(ctx, pods, manifest)
 	if err != nil {
-		return nil, fmt.Errorf("make pod %s: %w", manifest.Name, mendable(err))
+		return nil, fmt.Errorf("make pod %s: %w", manifest.Name, withFix(err))
 	}
 	live, err := l.Adopt(ctx, made.Namespace, made.Name)
 	if err != nil {
@@ -91,7 +91,7 @@ func (l *Launcher) Adopt(ctx context.Context, namespace, name string) (*LivePod,
 	}
 	live := &LivePod{
 		launcher: l, node: pod.Spec.NodeName, annotations: pod.Annotations,
-		place: Place{Namespace: namespace, Pod: name, Container: containerName, Program: l.Program(), UID: pod.UID},
+		place: ContainerRef{Namespace: namespace, Pod: name, Container: containerName, Program: l.Program(), UID: pod.UID},
 		first: firstPort, last: firstPort + uint16(l.options.Ports) - 1,
 	}
 	for _, a := range pod.Status.PodIPs {
@@ -122,7 +122,7 @@ func (p *LivePod) Name() string { return p.place.Pod }
 // Node implements testbed.Pod.
 func (p *LivePod) Node() string { return p.node }
 
-// Address implements testbed.Pod: it is that of IPv4, where the pod has one.
+// Address implements testbed.Pod: the IPv4 address, where the pod has one.
 func (p *LivePod) Address() netip.Addr {
 	if a := p.AddressOf(result.IPv4); a.IsValid() {
 		return a
@@ -152,7 +152,7 @@ func (p *LivePod) Ports() (first, last uint16) { return p.first, p.last }
 // Program is the path of netdelta in the pod.
 func (p *LivePod) Program() string { return p.place.Program }
 
-// Start implements testbed.Pod: a command whose path is that of this program, or of the one that pods are given, is
+// Start implements testbed.Pod: a command whose path is this program's, or that of the program for pods, is
 // started from what the pod was given. The context covers the start, not the life of the process.
 func (p *LivePod) Start(ctx context.Context, cmd testbed.Command) (testbed.Process, error) {
 	return p.start(ctx, cmd)
@@ -203,7 +203,7 @@ func (c *Cluster) deletePod(namespace, name string) error {
 			return nil
 		}
 		if apierrors.IsForbidden(err) {
-			return fmt.Errorf("delete pod %s: %w", name, mendable(err))
+			return fmt.Errorf("delete pod %s: %w", name, withFix(err))
 		}
 		if words != "" && time.Since(deleted) > heldAfter {
 			return fmt.Errorf("delete pod %s: %w: %s", name, errLingers, words)

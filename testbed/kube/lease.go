@@ -14,7 +14,7 @@ import (
 
 const (
 	// renewEvery is how often a run says that it is under way, and silentFor how long one may say nothing before it is taken to be
-	// dead. Whoever looks waits that long rather than compare clocks.
+	// dead. A sweep waits that long rather than compare clocks.
 	renewEvery = 5 * time.Second
 	silentFor  = 20 * time.Second
 )
@@ -30,7 +30,7 @@ type lease struct {
 	done chan struct{}
 }
 
-// name is that of the Lease.
+// name of the Lease.
 func (l *lease) name() string { return l.run.Name("run") }
 
 // hold makes the Lease, and renews it until it is released. A lease that is held already is left as it is.
@@ -51,7 +51,7 @@ func (l *lease) hold(ctx context.Context) error {
 		return err
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("say in the cluster that a run is under way: %w", mendable(err))
+		return fmt.Errorf("say in the cluster that a run is under way: %w", withFix(err))
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.done = stop, make(chan struct{})
@@ -123,7 +123,7 @@ func (c *Cluster) underWay(ctx context.Context, runs []RunID) (map[RunID]bool, e
 				alive[r] = false // it ended in good order, or never began
 				continue
 			case err != nil:
-				return nil, fmt.Errorf("look whether run %s is under way: %w", r, mendable(err))
+				return nil, fmt.Errorf("look whether run %s is under way: %w", r, withFix(err))
 			}
 			if first[r] == "" {
 				first[r] = now.ResourceVersion

@@ -16,7 +16,7 @@ import (
 	"netdelta/testbed"
 )
 
-// Locate is testbed.Targets.Locate: services and pods are asked for, those of other namespaces too.
+// Locate is testbed.Targets.Locate: it looks for services and pods, in other namespaces too.
 func (d *Driver) Locate(ctx context.Context, host string) (testbed.Site, error) {
 	d.mu.Lock()
 	site, known := d.sites[host]
@@ -98,7 +98,7 @@ func (c *Cluster) locate(ctx context.Context, host string) (located, error) {
 	case apierrors.IsNotFound(err):
 		return located{unknown: fmt.Sprintf("there is no service %s in namespace %s", service, namespace)}, nil
 	case apierrors.IsForbidden(err):
-		return located{unknown: mendable(err).Error()}, nil
+		return located{unknown: withFix(err).Error()}, nil
 	case err != nil:
 		return located{}, err
 	}
@@ -128,7 +128,7 @@ func (c *Cluster) locateService(ctx context.Context, s *corev1.Service, pod stri
 	}
 	list, err := c.API.DiscoveryV1().EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
 	if apierrors.IsForbidden(err) {
-		return located{unknown: mendable(err).Error()}, nil
+		return located{unknown: withFix(err).Error()}, nil
 	}
 	if err != nil {
 		return located{}, err
@@ -179,7 +179,7 @@ func (c *Cluster) locateAddress(ctx context.Context, at netip.Addr) (located, er
 	}
 	pods, err := c.API.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "status.podIP=" + at.String()})
 	if apierrors.IsForbidden(err) {
-		return located{unknown: mendable(err).Error()}, nil
+		return located{unknown: withFix(err).Error()}, nil
 	}
 	if err != nil {
 		return located{}, err
@@ -192,7 +192,7 @@ func (c *Cluster) locateAddress(ctx context.Context, at netip.Addr) (located, er
 	services, err := c.API.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.clusterIP=" + at.String()})
 	switch {
 	case apierrors.IsForbidden(err):
-		return located{unknown: mendable(err).Error()}, nil
+		return located{unknown: withFix(err).Error()}, nil
 	case err != nil:
 		return located{}, err
 	case len(services.Items) == 1:

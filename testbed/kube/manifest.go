@@ -24,7 +24,7 @@ type Wish struct {
 	HostNetwork bool
 	// Node is the name of the node that it has to be on; "" leaves it to the scheduler.
 	Node string
-	// Security is that of the container; nil is what Pod Security "restricted" asks for.
+	// Security is the container's security context; nil is what Pod Security "restricted" asks for.
 	Security *corev1.SecurityContext
 	// Resources are further ones that a node hands out by number, by name.
 	Resources map[string]int64
@@ -100,7 +100,7 @@ func (l *Launcher) stream(spec *corev1.PodSpec) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "program", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 }
 
-// awaitProgram is the pod's first program until netdelta is there. As netdelta does then, it gives up when there was nobody but
+// awaitProgram is the pod's first program until netdelta is there. As netdelta does then, it gives up when there was no process but
 // itself for long: who brings the program is a process, too.
 func awaitProgram() string {
 	seconds := strconv.Itoa(int(inside.Lonely.Seconds()))

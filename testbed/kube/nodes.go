@@ -59,7 +59,7 @@ func (d *Driver) chooseNow(ctx context.Context, count int) ([]string, error) {
 		return o.Nodes, nil // the scheduler will tell what is wrong with them
 	}
 	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("find nodes for the pods: %w; or name them with --nodes", mendable(err))
+		return nil, fmt.Errorf("find nodes for the pods: %w; or name them with --nodes", withFix(err))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find nodes for the pods: %w", err)

@@ -52,7 +52,7 @@ type Options struct {
 	NodeAgent bool
 	// Within is how long a pod may take to start; 0 is two minutes.
 	Within time.Duration
-	// Log is told what takes time; nil tells nobody.
+	// Log is told what takes time; it may be nil.
 	Log func(format string, args ...any)
 }
 
@@ -152,7 +152,7 @@ func meant(word string, known []string) string {
 	return ""
 }
 
-// streamable checks that a program needs nothing beside itself, so that it runs in any image.
+// streamable checks that a program needs no other files, so that it runs in any image.
 func streamable(path string) error {
 	f, err := elf.Open(path)
 	if err != nil {

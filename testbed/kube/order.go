@@ -13,7 +13,7 @@ import (
 )
 
 // order is the command line by which netdelta starts a program in a pod. Where the user of this machine keeps files means nothing there.
-func order(at Place, cmd testbed.Command) ([]string, error) {
+func order(at ContainerRef, cmd testbed.Command) ([]string, error) {
 	env := slices.DeleteFunc(slices.Clone(cmd.Env), func(e string) bool {
 		return strings.HasPrefix(e, "HOME=") || strings.HasPrefix(e, "XDG_CACHE_HOME=")
 	})
@@ -25,10 +25,10 @@ func order(at Place, cmd testbed.Command) ([]string, error) {
 }
 
 // killOrder is the command line that ends a program.
-func killOrder(at Place, pid int) []string { return task(at, inside.Kill, strconv.Itoa(pid)) }
+func killOrder(at ContainerRef, pid int) []string { return task(at, inside.Kill, strconv.Itoa(pid)) }
 
 // task is the command line of a task in a pod.
-func task(at Place, args ...string) []string {
+func task(at ContainerRef, args ...string) []string {
 	return append([]string{at.Program, inside.Verb}, args...)
 }
 

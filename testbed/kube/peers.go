@@ -19,8 +19,8 @@ import (
 	"netdelta/testbed"
 )
 
-// peers are the pods of a testbed that serve as one: those of a StatefulSet, on a node each, beside the client's. Which of them is
-// which pod of the testbed is by the node that it came to stand on, so that in all testbeds of a run the same nodes have the same parts.
+// peers are the pods of a testbed that serve as one: pods of a StatefulSet, each on a node without the client. Which of them is
+// which pod of the testbed is by the node that it was scheduled to, so that in all testbeds of a run the same nodes have the same parts.
 type peers struct {
 	bed *Testbed
 
@@ -49,7 +49,7 @@ func (r *peers) has(p *pod) bool {
 // name is what follows the run in the StatefulSet's name.
 func (r *peers) name() string { return fmt.Sprintf("t%d-peers", r.bed.index) }
 
-// labels are those of the peers alone.
+// labels select the peers alone.
 func (r *peers) labels() map[string]string {
 	return map[string]string{LabelRun: string(r.bed.driver.Run()), LabelTestbed: strconv.Itoa(r.bed.index), LabelPod: "peers"}
 }
@@ -93,7 +93,7 @@ func (r *peers) ensure(ctx context.Context) (map[string]string, error) {
 	r.made = true
 	_, err := create(ctx, sets, set)
 	if err != nil {
-		return nil, fmt.Errorf("make StatefulSet %s: %w", set.Name, mendable(err))
+		return nil, fmt.Errorf("make StatefulSet %s: %w", set.Name, withFix(err))
 	}
 	r.byNode, err = r.scheduled(ctx, set.Name)
 	if err != nil {
@@ -110,8 +110,8 @@ func (r *peers) manifest() *appsv1.StatefulSet {
 	return r.bed.driver.launcher.StatefulSet(w, r.nodes())
 }
 
-// StatefulSet is that of as many pods of a wish as there are nodes: one on each of them, and none beside another pod of their testbed.
-// A pod that is lost is made anew by the cluster, under the same name: whoever used it finds out by its UID.
+// StatefulSet has as many pods of a wish as there are nodes: one on each of them, and none on the node of another pod of their testbed.
+// A pod that is lost is made anew by the cluster, under the same name: its users find out by its UID.
 func (l *Launcher) StatefulSet(w Wish, nodes []string) *appsv1.StatefulSet {
 	pod := l.Manifest(w)
 	count := int32(len(nodes))
@@ -151,7 +151,7 @@ func (r *peers) scheduled(ctx context.Context, name string) (map[string]string, 
 	for began := time.Now(); ; {
 		list, err := l.cluster.API.CoreV1().Pods(l.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: r.labels()})})
 		if err != nil && !transient(err) {
-			return nil, mendable(err)
+			return nil, withFix(err)
 		}
 		found, last := map[string]string{}, err
 		for i := range listed(list) {
@@ -214,7 +214,7 @@ func (r *peers) remove() error {
 	name := r.bed.driver.Run().Name(r.name())
 	err := c.API.AppsV1().StatefulSets(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete StatefulSet %s: %w", name, mendable(err))
+		return fmt.Errorf("delete StatefulSet %s: %w", name, withFix(err))
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func (d *Driver) peersFit(ctx context.Context, spec testbed.Spec) error {
 	trial.peers = newPeers(trial)
 	err = persist(ctx, func() error {
 		_, err := d.cluster.API.AppsV1().StatefulSets(d.cluster.Namespace).Create(ctx, trial.peers.manifest(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return mendable(err)
+		return withFix(err)
 	})
 	if err != nil {
 		return fmt.Errorf("try to make a StatefulSet: %w", err)

@@ -24,7 +24,7 @@ func peersOf(l *Launcher, spec testbed.Spec, nodes ...string) *Testbed {
 	return t
 }
 
-// The StatefulSet of peers: one on each node, none beside another pod of the testbed, with the memory that its daemons take.
+// The StatefulSet of peers: one on each node, none on the node of another pod of the testbed, with the memory that its daemons take.
 func TestPeersManifest(t *testing.T) {
 	spec := testbed.Spec{PodsPerNode: 2, Network: Pod, Peers: testbed.Peers{Count: 3, Memory: 600 * unit.MiB, Ports: [4]uint16{3306}}}
 	host := spec
@@ -107,7 +107,7 @@ func TestPeersOnCluster(t *testing.T) {
 			t.Fatalf("the StatefulSet makes no other: %v", err)
 		}
 	}
-	if said := c.fate(t.Context(), peer.(*pod).live.place, 0); !strings.Contains(said, "another of its name") {
+	if said := c.failureReason(t.Context(), peer.(*pod).live.place, 0); !strings.Contains(said, "another of its name") {
 		t.Errorf("what became of the first: %s", said)
 	}
 }

@@ -38,7 +38,7 @@ var _ testbed.Pod = (*pod)(nil)
 // name is what follows the run in the pod's name.
 func (p *pod) name() string { return fmt.Sprintf("t%d-p%d", p.bed.index, p.index) }
 
-// Name implements testbed.Pod. That of one among peers is known once it is there.
+// Name implements testbed.Pod. The name of a peer is known once it is there.
 func (p *pod) Name() string {
 	if live := p.alive(); live != nil {
 		return live.Name()

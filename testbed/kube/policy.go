@@ -29,7 +29,7 @@ const (
 )
 
 // policies are the NetworkPolicy objects of a testbed, in the order of their names: they select its servers, and the last one lets
-// the testbed's own pods in, by the ports that servers listen on and that of trials. Those before let nobody in but idle pods.
+// the testbed's own pods in, by the ports that servers listen on and the port of trials. The policies before it admit only idle pods.
 func (t *Testbed) policies() []*networkingv1.NetworkPolicy {
 	c := t.spec.Conditions.Plain()
 	if c.Policy != result.PolicyKubernetes || len(t.pods) < 2 {
@@ -111,7 +111,7 @@ func (c *Cluster) makePolicies(ctx context.Context, all []*networkingv1.NetworkP
 				return err
 			})
 			if err != nil {
-				return fmt.Errorf("make networkpolicy %s: %w", p.Name, mendable(err))
+				return fmt.Errorf("make networkpolicy %s: %w", p.Name, withFix(err))
 			}
 			return nil
 		})
@@ -147,7 +147,7 @@ func (c *Cluster) deletePolicies(names []string) error {
 				return c.API.NetworkingV1().NetworkPolicies(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
 			})
 			if err != nil && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("delete networkpolicy %s: %w", name, mendable(err))
+				return fmt.Errorf("delete networkpolicy %s: %w", name, withFix(err))
 			}
 			return nil
 		})

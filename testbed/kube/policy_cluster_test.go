@@ -63,7 +63,7 @@ func TestPoliciesOnCluster(t *testing.T) {
 		t.Errorf("%d policies outlive their testbed", n)
 	}
 
-	t.Run("gate", func(t *testing.T) { turns(t, d) })
+	t.Run("target", func(t *testing.T) { turns(t, d) })
 
 	t.Run("killed", func(t *testing.T) {
 		killed, err := NewDriver(c, streamed(t, Options{Ports: 4}))
@@ -108,11 +108,11 @@ func switchPolicy(t *testing.T) {
 	})
 }
 
-// turns sees a gate closed and opened.
+// turns sees a target closed and opened.
 func turns(t *testing.T, d *Driver) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	g, err := d.OpenGate(ctx, 5, 4*time.Millisecond)
+	g, err := d.OpenPolicyTarget(ctx, 5, 4*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func (d *Driver) idle(ctx context.Context, n int) error {
 		manifest := d.launcher.Manifest(Wish{Name: fmt.Sprintf("peer%d", i), Role: RolePolicy, Labels: map[string]string{LabelPeer: strconv.Itoa(i)}})
 		_, err := create(ctx, pods, manifest)
 		if err != nil {
-			return fmt.Errorf("make the idle pod %s: %w", manifest.Name, mendable(err))
+			return fmt.Errorf("make the idle pod %s: %w", manifest.Name, withFix(err))
 		}
 	}
 	for i := from; i < n; i++ {
@@ -74,7 +74,7 @@ func (d *Driver) idle(ctx context.Context, n int) error {
 		if _, err := d.launcher.await(ctx, d.cluster.Namespace, name); err != nil {
 			return fmt.Errorf("wait for the idle pod %s: %w; fewer of them are enough with policy.pods", name, err)
 		}
-		at := Place{Namespace: d.cluster.Namespace, Pod: name, Container: containerName, Program: programInImage}
+		at := ContainerRef{Namespace: d.cluster.Namespace, Pod: name, Container: containerName, Program: programInImage}
 		hold := task(at, inside.Hold)
 		if d.launcher.options.Image == "" {
 			hold = []string{"cat"}

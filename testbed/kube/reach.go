@@ -34,15 +34,15 @@ func (c *Cluster) Meet(ctx context.Context) (string, error) {
 
 // Unreachable is the error of a cluster that can't be asked: why, and what to do about it.
 func (c *Cluster) Unreachable(err error) error {
-	mend := "see whether it runs, and whether its address can be reached from here"
+	fix := "see whether it runs, and whether its address can be reached from here"
 	var refused *net.OpError
 	switch {
 	case apierrors.IsUnauthorized(err):
-		mend = "the kubeconfig's credentials are not, or no longer, taken: get new ones"
+		fix = "the kubeconfig's credentials are not, or no longer, taken: get new ones"
 	case strings.Contains(err.Error(), "x509:"):
-		mend = "the kubeconfig's authority is not the cluster's: get the kubeconfig anew"
+		fix = "the kubeconfig's authority is not the cluster's: get the kubeconfig anew"
 	case errors.As(err, &refused) && refused.Op == "dial":
-		mend = "nothing answers there: start the cluster, or choose another with --context"
+		fix = "nothing answers there: start the cluster, or choose another with --context"
 	}
-	return fmt.Errorf("%w: ask the API server of %s at %s: %w; %s", ErrUnreachable, c.Name, c.REST.Host, err, mend)
+	return fmt.Errorf("%w: ask the API server of %s at %s: %w; %s", ErrUnreachable, c.Name, c.REST.Host, err, fix)
 }

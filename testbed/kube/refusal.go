@@ -28,8 +28,8 @@ type GuardedError struct {
 // Error implements error.
 func (e *GuardedError) Error() string { return "the namespace does not admit the pod: " + e.Said }
 
-// mendable turns a refusal of the API server into an error that says what to do.
-func mendable(err error) error {
+// withFix turns a refusal of the API server into an error that says what to do.
+func withFix(err error) error {
 	if err == nil || !apierrors.IsForbidden(err) {
 		return err
 	}

@@ -68,7 +68,7 @@ func (c *Cluster) removeObjects(ctx context.Context, run RunID) (removed []strin
 	}
 }
 
-// removeOnce has the objects of a run deleted that nobody was told to yet, and says which are still there.
+// removeOnce deletes the objects of a run that are not in told yet, and says which are still there.
 func (c *Cluster) removeOnce(ctx context.Context, run RunID, told *[]string) (left []leftover, err error) {
 	grace, background := terminationGrace, metav1.DeletePropagationBackground
 	for _, k := range c.kinds() {
@@ -88,7 +88,7 @@ func (c *Cluster) removeOnce(ctx context.Context, run RunID, told *[]string) (le
 				return k.delete(ctx, o.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, PropagationPolicy: &background})
 			})
 			if err != nil && !apierrors.IsNotFound(err) {
-				return left, fmt.Errorf("delete %s: %w", l.name(), mendable(err))
+				return left, fmt.Errorf("delete %s: %w", l.name(), withFix(err))
 			}
 			*told = append(*told, l.name())
 		}

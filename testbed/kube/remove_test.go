@@ -58,7 +58,7 @@ func TestHeld(t *testing.T) {
 
 // TestNamespaceEnds: a namespace that is being removed takes no pods, which is no matter of rights.
 func TestNamespaceEnds(t *testing.T) {
-	err := mendable(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p",
+	err := withFix(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p",
 		errors.New("unable to create new content in namespace measured because it is being terminated")))
 	var rights *RightsError
 	if errors.As(err, &rights) || !strings.Contains(err.Error(), "give another namespace with --namespace") {

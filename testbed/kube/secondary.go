@@ -19,7 +19,7 @@ import (
 	"netdelta/testbed"
 )
 
-// isSecondary says whether a network is one that Multus attaches pods to, beside the cluster's own.
+// isSecondary says whether a network is one that Multus attaches pods to, in addition to the cluster's own.
 func isSecondary(networkName string) bool { return strings.HasPrefix(networkName, MultusPrefix) }
 
 // errAttachment is the error of what names no secondary network.
@@ -89,7 +89,7 @@ func (c *Cluster) unattachable(ctx context.Context, networkName, namespace strin
 		e.Need = "a NetworkAttachmentDefinition of that name"
 		e.Mend = c.attachable(ctx, networkName, namespace)
 	default:
-		return fmt.Errorf("look for the secondary network %s: %w", networkName, mendable(err))
+		return fmt.Errorf("look for the secondary network %s: %w", networkName, withFix(err))
 	}
 	return e
 }
@@ -105,7 +105,7 @@ func (c *Cluster) attachable(ctx context.Context, networkName, namespace string)
 			break
 		}
 	}
-	var names, beside []string // all, and those of the namespace without it
+	var names, beside []string // with and without their namespace
 	for _, a := range list.Items {
 		names = append(names, MultusPrefix+a.Metadata.Namespace+"/"+a.Metadata.Name)
 		if a.Metadata.Namespace == namespace {
@@ -126,7 +126,7 @@ func (c *Cluster) attachable(ctx context.Context, networkName, namespace string)
 	return "there are: " + strings.Join(names, ", ")
 }
 
-// offered says so unless a node has a device of the kind that a network needs. It is silent where nobody may look at nodes.
+// offered says so unless a node has a device of the kind that a network needs. It is silent where this user may not look at nodes.
 func (c *Cluster) offered(ctx context.Context, networkName, device string) error {
 	if device == "" {
 		return nil

@@ -76,7 +76,7 @@ func (c *Cluster) makeService(ctx context.Context, s *corev1.Service, endpoint n
 	services := c.API.CoreV1().Services(s.Namespace)
 	made, err := create(ctx, services, s)
 	if err != nil {
-		return nil, fmt.Errorf("make service %s: %w", s.Name, mendable(err))
+		return nil, fmt.Errorf("make service %s: %w", s.Name, withFix(err))
 	}
 	f, err := frontOf(made)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Cluster) makeService(ctx context.Context, s *corev1.Service, endpoint n
 		case ready:
 			return f, nil
 		case apierrors.IsForbidden(err):
-			return nil, fmt.Errorf("wait for the endpoint of service %s: %w", s.Name, mendable(err))
+			return nil, fmt.Errorf("wait for the endpoint of service %s: %w", s.Name, withFix(err))
 		case time.Since(began) > within && err != nil:
 			return nil, fmt.Errorf("wait for the endpoint of service %s: %w", s.Name, err)
 		case time.Since(began) > within:

@@ -19,16 +19,16 @@ import (
 // ErrClosed is the error of what is asked of a testbed that was closed.
 var ErrClosed = errors.New("the testbed is closed")
 
-// Testbed is one whose pods are those of a cluster. It is safe for concurrent use.
+// Testbed is a testbed whose pods run in a cluster. It is safe for concurrent use.
 type Testbed struct {
-	driver  *Driver
-	index   int
-	device  string // that each pod needs, "" for none
-	slot    int    // its range of ports on the nodes, -1 for none
-	pods    []*pod
-	peers   *peers // nil for none
-	claim   *claim // nil for none
-	witness *nodeagent.Witness
+	driver   *Driver
+	index    int
+	device   string // that each pod needs, "" for none
+	slot     int    // its range of ports on the nodes, -1 for none
+	pods     []*pod
+	peers    *peers // nil for none
+	claim    *claim // nil for none
+	observer *nodeagent.Observer
 
 	policing sync.Mutex // held while policies are made or removed
 	policed  bool       // there are some

@@ -40,7 +40,7 @@ type claim struct {
 
 	mu   sync.Mutex
 	made bool
-	told bool // what it came to
+	told bool // its volume was noted
 }
 
 // newClaim is the claim that the testbed's spec asks for, nil for none.
@@ -51,7 +51,7 @@ func newClaim(t *Testbed) *claim {
 	return &claim{bed: t}
 }
 
-// name is that of the claim in the cluster, "" of none.
+// name of the claim in the cluster, "" without a claim.
 func (c *claim) name() string {
 	if c == nil {
 		return ""
@@ -94,7 +94,7 @@ func (c *claim) ensure(ctx context.Context) error {
 	c.made = true
 	_, err := create(ctx, claims, manifest)
 	if err != nil {
-		return fmt.Errorf("make volume claim %s: %w", manifest.Name, mendable(err))
+		return fmt.Errorf("make volume claim %s: %w", manifest.Name, withFix(err))
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (c *claim) remove() error {
 		case apierrors.IsNotFound(err):
 			return nil
 		case apierrors.IsForbidden(err):
-			return fmt.Errorf("delete volume claim %s: %w", name, mendable(err))
+			return fmt.Errorf("delete volume claim %s: %w", name, withFix(err))
 		}
 		if pause(ctx, apiPause) != nil {
 			return fmt.Errorf("delete volume claim %s: %w after %s; look at it with kubectl -n %s describe pvc %s; netdelta cleanup --testbed kubernetes removes it later", name, errLingers, deleteWithin, cluster.Namespace, name)
@@ -127,7 +127,7 @@ func (c *claim) remove() error {
 	}
 }
 
-// tell notes once what the claim came to: what readers can't know from the class.
+// tell notes once which volume the claim got: what readers can't know from the class.
 func (c *claim) tell(ctx context.Context) {
 	if c == nil {
 		return
@@ -146,7 +146,7 @@ func (c *claim) tell(ctx context.Context) {
 	class := c.bed.spec.Volume.Class
 	v, err := cluster.API.CoreV1().PersistentVolumes().Get(ctx, bound.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
-		c.bed.driver.note(fmt.Sprintf("storage class %s: where its volumes are is not known: %v", class, mendable(err)))
+		c.bed.driver.note(fmt.Sprintf("storage class %s: where its volumes are is not known: %v", class, withFix(err)))
 		return
 	}
 	c.bed.driver.note(fmt.Sprintf("storage class %s: %s", class, aboutVolume(v)))
@@ -201,7 +201,7 @@ func (d *Driver) Stored(ctx context.Context, v testbed.Volume) ([]string, error)
 	case apierrors.IsNotFound(err):
 		return nil, d.cluster.noClass(ctx, v.Class)
 	case apierrors.IsForbidden(err):
-		return []string{mountedByNodes, fmt.Sprintf("storage class %s: who makes its volumes is not known: %v", v.Class, mendable(err))}, nil
+		return []string{mountedByNodes, fmt.Sprintf("storage class %s: who makes its volumes is not known: %v", v.Class, withFix(err))}, nil
 	case err != nil:
 		return nil, fmt.Errorf("look for it in cluster %s: %w", d.cluster.Name, err)
 	}
@@ -316,7 +316,7 @@ func (d *Driver) claimable(ctx context.Context, spec testbed.Spec) error {
 	manifest := claimManifest(d.cluster.Namespace, d.Run().Name("trial"), d.Run(), spec.Volume)
 	err := persist(ctx, func() error {
 		_, err := d.cluster.API.CoreV1().PersistentVolumeClaims(d.cluster.Namespace).Create(ctx, manifest, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return mendable(err)
+		return withFix(err)
 	})
 	if err != nil {
 		return fmt.Errorf("try to make a volume claim: %w", err)

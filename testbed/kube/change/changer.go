@@ -16,7 +16,7 @@ import (
 
 // Options of a Changer.
 type Options struct {
-	// Run is the run's name, for whoever finds what it has changed.
+	// Run is the run's name, for users who find what it has changed.
 	Run string
 	// Config is how the cluster was found: commands get its kubeconfig, and a killed run's cluster is found by it again.
 	Config kube.Config
@@ -24,7 +24,7 @@ type Options struct {
 	Folder, State string
 	// Namespace has the Lease; "" is LeaseNamespace.
 	Namespace string
-	// Log is told of each step; nil tells nobody.
+	// Log is told of each step; it may be nil.
 	Log io.Writer
 }
 

@@ -227,7 +227,7 @@ func TestInterruptedCommand(t *testing.T) {
 	}
 }
 
-// A cluster that can't be restored is named with what has to be done, and stays recorded; nobody else may change it.
+// A cluster that can't be restored is named with what has to be done, and stays recorded; no other run may change it.
 func TestRestoreThatFails(t *testing.T) {
 	s := newSite(t)
 	c := s.changer(t, "stuck")
@@ -295,7 +295,7 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	if err := first.Apply(t.Context(), nothing); !errors.As(err, &held) {
 		t.Errorf("the first run, when its lease is lost: %v", err)
 	}
-	// One that is gone and has left nothing changed is in nobody's way.
+	// One that is gone and has left nothing changed blocks no other run.
 	s.age(t)
 	if err := second.Apply(t.Context(), nothing); err != nil {
 		t.Errorf("after the first run is gone: %v", err)
@@ -345,7 +345,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// orphan makes the one record, and its copy, those of a program that is gone.
+// orphan makes the one record, and its copy, belong to a program that is gone.
 func (s *site) orphan(t *testing.T) {
 	t.Helper()
 	self, err := owner.Self()

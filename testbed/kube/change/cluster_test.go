@@ -206,7 +206,7 @@ func second(t *testing.T, config kube.Config, name string) string {
 // secondRun is the variable that makes the test's binary another run.
 const secondRun = "CHANGE_TEST_SECOND"
 
-// beSecond makes a change and dies of a signal that nobody can catch.
+// beSecond makes a change and dies of a signal that can't be caught.
 func beSecond(where string) {
 	kubeconfig, namespace, _ := strings.Cut(where, "=")
 	config := kube.Config{Kubeconfig: kubeconfig, Namespace: namespace}

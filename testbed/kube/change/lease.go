@@ -93,7 +93,7 @@ func (l *lease) renew(ctx context.Context) {
 	}
 }
 
-// say notes at the Lease what is changed, nil for nothing: whoever finds it after a crash knows what to do.
+// say notes at the Lease what is changed, nil for nothing: who finds it after a crash knows what to do.
 func (l *lease) say(ctx context.Context, r *record) error {
 	l.mu.Lock()
 	l.network, l.restores = "", ""

@@ -105,7 +105,7 @@ func (o *objects) delete(ctx context.Context, name string, data []byte) error {
 	return nil
 }
 
-// gone deletes an object and waits until it is no more.
+// gone deletes an object and waits until it is gone.
 func gone(ctx context.Context, client dynamic.ResourceInterface, name string) error {
 	background := metav1.DeletePropagationBackground
 	err := client.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})

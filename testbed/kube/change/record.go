@@ -132,7 +132,7 @@ func (r *record) removeCopy() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return err // of a file that can't be read nobody knows whose it is
+		return err // it is not known whose the file is
 	case there.Owner != r.Owner:
 		return nil
 	}

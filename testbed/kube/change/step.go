@@ -26,7 +26,7 @@ type step struct {
 	Objects  string `json:"objects,omitempty"`
 }
 
-// steps are those of a change.
+// steps of a change.
 type steps struct{ apply, ready, restore []step }
 
 // carrier carries steps out on a cluster.

@@ -29,7 +29,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// API speaks to an API server. Its functions are named as those of client-go's clientset.
+// API speaks to an API server. Its functions are named as in client-go's clientset.
 type API struct {
 	Core           Core
 	Apps           Apps

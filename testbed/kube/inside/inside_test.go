@@ -242,7 +242,7 @@ func tried(t *testing.T, trial Trial) Outcome {
 	return o
 }
 
-// freePort is one of loopback's that nobody listens on.
+// freePort is a port of loopback without a listener.
 func freePort(t *testing.T) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

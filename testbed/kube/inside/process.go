@@ -24,8 +24,8 @@ import (
 // Lonely is how long a pod stays up without any process but the one that keeps it up.
 const Lonely = 60 * time.Second
 
-// wait is the pod's first process. It returns when nobody has used the pod for Lonely: then whoever made the pod is gone, since
-// agents end with their input. It takes the status of processes that nobody else does.
+// wait is the pod's first process. It returns when the pod was not used for Lonely: then the program that made it is gone, since
+// agents end with their input. It takes the status of orphaned processes.
 func wait() error {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGTERM, unix.SIGINT)
@@ -55,7 +55,7 @@ func reap() {
 	}
 }
 
-// inUse says whether there are living processes beside the given one.
+// inUse says whether there are living processes other than the given one.
 func inUse(proc string, self int) bool {
 	stats, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "stat")) // the pattern is right
 	for _, name := range stats {
@@ -91,7 +91,7 @@ type Started struct {
 
 // start becomes the program of an order, under the number that it has told before.
 func start(order string, out io.Writer) error {
-	runtime.LockOSThread() // processors are a thread's, and the program takes on those of the one that starts it
+	runtime.LockOSThread() // a program inherits the processors of the thread that starts it
 	var o Order
 	if err := json.Unmarshal([]byte(order), &o); err != nil {
 		return say(out, Started{Error: err.Error()})

@@ -15,9 +15,9 @@ import (
 	"netdelta/internal/clock"
 )
 
-// Vigil is a way that is watched by probes: connections or packets, each of a socket of its own, so that each is a stranger to who
+// Probing is a way that is watched by probes: connections or packets, each of a socket of its own, so that each is a stranger to who
 // keeps track of connections.
-type Vigil struct {
+type Probing struct {
 	At netip.AddrPort `json:"at"`
 	// Protocol is "udp" for packets to an answerer, or "tcp" for connections, of which a refusal by the pod itself is an answer, too.
 	Protocol string        `json:"protocol"`
@@ -46,7 +46,7 @@ const (
 
 // watch probes a way until its input ends, and says when it opens and closes.
 func watch(vigil string, in io.Reader, out io.Writer) error {
-	var v Vigil
+	var v Probing
 	if err := json.Unmarshal([]byte(vigil), &v); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ type probe struct {
 	done     chan struct{}
 }
 
-func (p *probe) run(v Vigil) {
+func (p *probe) run(v Probing) {
 	defer close(p.done)
 	p.sent = clock.Now()
 	c, err := net.DialTimeout(v.Protocol, v.At.String(), answeredWithin)

@@ -31,7 +31,7 @@ func TestWatch(t *testing.T) {
 	}
 	for _, protocol := range []string{"udp", "tcp"} {
 		stop := answering()
-		text, err := json.Marshal(Vigil{At: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), Protocol: protocol, Every: 2 * time.Millisecond})
+		text, err := json.Marshal(Probing{At: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), Protocol: protocol, Every: 2 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// answer sends back what comes to a port, by TCP and by UDP, until its input ends. It writes a line when it is ready.
+// answer sends back what a port receives, by TCP and by UDP, until its input ends. It writes a line when it is ready.
 func answer(port string, in io.Reader, out io.Writer) error {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("%q is no port", port)
@@ -35,7 +35,7 @@ func answer(port string, in io.Reader, out io.Writer) error {
 				return
 			}
 			go func() {
-				_, _ = io.Copy(c, c) // whoever tries sees what is missing
+				_, _ = io.Copy(c, c) // the client sees what is missing
 				_ = c.Close()
 			}()
 		}

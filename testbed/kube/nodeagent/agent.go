@@ -45,7 +45,7 @@ func (a *Agent) Describe(ctx context.Context) ([]testbed.Interface, error) {
 	return answer.Interfaces, err
 }
 
-// Count reads the counters of all devices by their names, and those of the IP stack.
+// Count reads the counters of all devices by their names, and the counters of the IP stack.
 func (a *Agent) Count(ctx context.Context) (map[string]testbed.Counters, testbed.Stack, error) {
 	answer, err := a.ask(ctx, opCount, request{})
 	return answer.Counters, answer.Stack, err

@@ -21,9 +21,9 @@ const (
 // request is what an operation is about. What it does not need is zero.
 type request struct {
 	Watch int `json:"watch,omitempty"`
-	// Addresses are those of which each sampled packet must have two.
+	// Addresses: each sampled packet must have two of them.
 	Addresses []netip.Addr `json:"addresses,omitempty"`
-	// To are those whose routes are asked for, and Port is that of the server whose peers are.
+	// To are addresses whose routes are asked for, and Port is the server's whose peers are asked for.
 	To   []netip.Addr `json:"to,omitempty"`
 	Port uint16       `json:"port,omitempty"`
 }

@@ -41,7 +41,7 @@ type manifest struct {
 }
 
 // WriteArchive writes an image as one archive that is an OCI layout (which ctr images import reads, and podman, skopeo and kind) and
-// has docker's manifest beside it (for docker load).
+// also has docker's manifest (for docker load).
 func WriteArchive(w io.Writer, image v1.Image, ref Reference) error {
 	a := &archive{w: tar.NewWriter(w)}
 	docker := a.image(image, ref)

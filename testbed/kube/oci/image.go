@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// What an image runs, and as whom. The user is the one that images without any account use by custom: it is not root, and has a
+// What an image runs, and its user. The user is the one that images without any account use by custom: it is not root, and has a
 // number, which a cluster that admits no root must see.
 const (
 	Entrypoint = "/netdelta"
@@ -96,7 +96,7 @@ type packed struct {
 	size          int64
 }
 
-// header packs all but the program's bytes. Times are those of the revision, owners root, so that only the program decides.
+// header packs all but the program's bytes. Times are the revision's, owners root, so that only the program decides.
 func header(p Program) (packed, error) {
 	info, err := os.Stat(p.Path)
 	if err != nil {

@@ -69,7 +69,7 @@ func WriteIndexArchive(w io.Writer, index v1.ImageIndex, ref Reference) error {
 func PushIndex(ctx context.Context, index v1.ImageIndex, ref Reference) (string, error) {
 	err := remote.WriteIndex(ref.tag, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithUserAgent("netdelta"))
 	if err != nil {
-		return "", fmt.Errorf("push the images to %s: %w%s", ref, err, mend(err))
+		return "", fmt.Errorf("push the images to %s: %w%s", ref, err, fix(err))
 	}
 	return ref.digest(index)
 }

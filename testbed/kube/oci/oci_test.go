@@ -121,7 +121,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// The layer holds the program as it is, and what it needs to run as nobody.
+// The layer holds the program as it is, and what it needs to run as the user nobody.
 func TestLayer(t *testing.T) {
 	path := program(t, false)
 	layers, err := imageOf(t, path).Layers()
@@ -178,7 +178,7 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// Both kinds of readers find the image in the archive: those of docker's archives, and those of OCI layouts.
+// Both kinds of readers find the image in the archive: readers of docker's archives, and of OCI layouts.
 func TestArchive(t *testing.T) {
 	image := imageOf(t, program(t, false))
 	want, err := image.Digest()

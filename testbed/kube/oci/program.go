@@ -59,7 +59,7 @@ func architecture(machine elf.Machine) (string, error) {
 	return "", fmt.Errorf("it is for %s; images are made for x86_64 and aarch64", machine)
 }
 
-// needs says what a program needs beside itself, "" for a static one.
+// needs says which other files a program needs, "" for a static one.
 func needs(file *elf.File) (string, error) {
 	for _, p := range file.Progs {
 		if p.Type == elf.PT_INTERP {

@@ -18,7 +18,7 @@ import (
 func Push(ctx context.Context, image v1.Image, ref Reference) (string, error) {
 	err := remote.Write(ref.tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithUserAgent("netdelta"))
 	if err != nil {
-		return "", fmt.Errorf("push the image to %s: %w%s", ref, err, mend(err))
+		return "", fmt.Errorf("push the image to %s: %w%s", ref, err, fix(err))
 	}
 	return ref.digest(image)
 }
@@ -32,8 +32,8 @@ func (r Reference) digest(of interface{ Digest() (v1.Hash, error) }) (string, er
 	return r.tag.Context().Digest(digest.String()).Name(), nil
 }
 
-// mend is what to do about a push that failed, as the end of its error; "" where nothing is known.
-func mend(err error) string {
+// fix is what to do about a push that failed, as the end of its error; "" where nothing is known.
+func fix(err error) string {
 	var refused *transport.Error
 	switch {
 	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):

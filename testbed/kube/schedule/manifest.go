@@ -80,7 +80,7 @@ func dropTimes(fields map[string]any) {
 	}
 }
 
-// labels find what belongs to the schedule. They are not those of a run's objects, which cleanup removes.
+// labels find what belongs to the schedule. They differ from the labels of a run's objects, which cleanup removes.
 func labels(o Options) map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "netdelta", "app.kubernetes.io/instance": o.Name, "app.kubernetes.io/component": "schedule"}
 }
@@ -154,7 +154,7 @@ func pod(o Options) corev1.PodSpec {
 		},
 		Containers: []corev1.Container{{
 			Name: "netdelta", Image: o.Image, Command: []string{oci.Entrypoint}, Args: o.arguments(), WorkingDir: Folder,
-			// What a run has to remember beyond its end is kept beside the runs.
+			// What a run has to remember beyond its end is kept on the volume of the runs.
 			Env: []corev1.EnvVar{{Name: "HOME", Value: Folder}},
 			Resources: corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(podCPU), corev1.ResourceMemory: resource.MustParse(podMemory)},

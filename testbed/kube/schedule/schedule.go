@@ -27,18 +27,18 @@ const (
 
 // Options say what is measured when.
 type Options struct {
-	// Name is that of all objects; names of jobs are made of it, so that it has at most 52 characters.
+	// Name is the name of all objects; names of jobs are made of it, so that it has at most 52 characters.
 	Name string
 	// Namespace is where they are, and where pods are measured.
 	Namespace string
 	// Image holds netdelta at /netdelta: it measures, and its pods are measured.
 	Image string
-	// Schedule is when, in the five fields of cron, and Zone in which time zone ("" is that of the cluster's controllers).
+	// Schedule is when, in the five fields of cron, and Zone in which time zone ("" is the zone of the cluster's controllers).
 	Schedule, Zone string
 	// Study is a built-in one by name. Text is a study file in its place, nil for none.
 	Study string
 	Text  []byte
-	// Margin is the change that counts as none, as netdelta compare takes it; "" is that of the runs.
+	// Margin is the change that counts as none, as netdelta compare takes it; "" is the runs' own.
 	Margin string
 	// Keep is how many runs stay in the folder.
 	Keep int
@@ -50,7 +50,7 @@ type Options struct {
 	NodeAgent bool
 }
 
-// mostName is the longest name of a CronJob: those of its jobs are eleven characters longer.
+// mostName is the longest name of a CronJob: names of its jobs are eleven characters longer.
 const mostName = 52
 
 // Check says what is wrong with the options: all of it, and what to write instead.
@@ -102,7 +102,7 @@ func checkSchedule(text string) error {
 	return nil
 }
 
-// arguments are those of netdelta in the pod.
+// arguments of netdelta in the pod.
 func (o Options) arguments() []string {
 	what := o.Study
 	if o.Text != nil {

@@ -8,7 +8,7 @@ import (
 	"netdelta/testbed"
 )
 
-// hardware is the kind of a device that is none of the kernel's own making.
+// hardware is the kind of a device that the kernel did not make.
 const hardware = "device"
 
 // inspect looks at the devices of the nodes on which pods are scheduled.

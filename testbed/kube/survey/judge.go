@@ -28,11 +28,11 @@ type Finding struct {
 	Says     string   `json:"says"`
 	// Why is what it does to a run, or to workloads.
 	Why string `json:"why,omitempty"`
-	// Mend is what to do.
-	Mend string `json:"mend,omitempty"`
+	// Fix is what to do.
+	Fix string `json:"mend,omitempty"`
 }
 
-// Judge says what a survey means: the gravest first, then as a run meets it. It asks nobody.
+// Judge says what a survey means: the gravest first, then as a run meets it. It sends no requests.
 func Judge(s Survey) []Finding {
 	var all []Finding
 	for _, judge := range []func(Survey) []Finding{
@@ -83,7 +83,7 @@ func judgeRights(s Survey) []Finding {
 	} {
 		missing := lacking(s.Rights, c.purpose)
 		if len(missing) > 0 {
-			all = append(all, Finding{Severity: c.severity, Topic: "rights", Says: "you may not " + tell(missing), Why: c.why, Mend: rbacCall})
+			all = append(all, Finding{Severity: c.severity, Topic: "rights", Says: "you may not " + tell(missing), Why: c.why, Fix: rbacCall})
 		}
 	}
 	var unknown []Right
@@ -95,7 +95,7 @@ func judgeRights(s Survey) []Finding {
 	if len(unknown) > 0 {
 		all = append(all, Finding{
 			Severity: Warning, Topic: "rights", Says: "the API server did not say whether you may " + tell(unknown) + ": " + unknown[0].Unknown,
-			Why: "a run may fail for want of them", Mend: "ask again",
+			Why: "a run may fail for want of them", Fix: "ask again",
 		})
 	}
 	return all
@@ -123,7 +123,7 @@ func judgeNamespace(s Survey) []Finding {
 	}
 	return []Finding{{
 		Severity: Missing, Topic: "namespace", Says: "there is no namespace " + s.Namespace.Name, Why: "pods are made in it",
-		Mend: "kubectl create namespace " + s.Namespace.Name + ", or choose another with --namespace",
+		Fix: "kubectl create namespace " + s.Namespace.Name + ", or choose another with --namespace",
 	}}
 }
 
@@ -152,12 +152,12 @@ func judgeAdmission(s Survey) []Finding {
 			}
 			continue
 		case strings.Contains(a.Refusal, "violates PodSecurity"):
-			f.Mend = "in a namespace of its own for measurements: kubectl label namespace " + s.Namespace.Name + " pod-security.kubernetes.io/enforce=privileged --overwrite"
+			f.Fix = "in a namespace of its own for measurements: kubectl label namespace " + s.Namespace.Name + " pod-security.kubernetes.io/enforce=privileged --overwrite"
 			if a.Pod == PodHost {
-				f.Mend += "; or another baseline: --baseline pod"
+				f.Fix += "; or another baseline: --baseline pod"
 			}
 		default:
-			f.Mend = "the cluster's own words say who refused it: a quota, a limit or an admission webhook"
+			f.Fix = "the cluster's own words say who refused it: a quota, a limit or an admission webhook"
 		}
 		f.Says += ": " + a.Refusal
 		all = append(all, f)
@@ -181,7 +181,7 @@ func judgeNodes(s Survey) []Finding {
 	if len(unready) > 0 {
 		all = append(all, Finding{
 			Severity: Warning, Topic: "nodes", Says: "not ready: " + strings.Join(unready, "; "), Why: "no pods are measured there",
-			Mend: "see kubectl describe node",
+			Fix: "see kubectl describe node",
 		})
 	}
 	switch {
@@ -189,12 +189,12 @@ func judgeNodes(s Survey) []Finding {
 	case open == 0:
 		all = append(all, Finding{
 			Severity: Missing, Topic: "nodes", Says: "no node is ready and open to pods", Why: "pods of a run have nowhere to go",
-			Mend: "uncordon a node, or take a taint away",
+			Fix: "uncordon a node, or take a taint away",
 		})
 	case open == 1:
 		all = append(all, Finding{
 			Severity: Warning, Topic: "nodes", Says: "only one node is ready and open to pods", Why: "nothing can be measured across nodes",
-			Mend: "uncordon a second node, or run with --placement same-node",
+			Fix: "uncordon a second node, or run with --placement same-node",
 		})
 	}
 	return all
@@ -218,21 +218,21 @@ func judgeRoom(s Survey) []Finding {
 		}
 	}
 	free := "free processors: " + strings.Join(rooms, ", ")
-	const mend = "free processors on two nodes, or measure fewer networks at once with --networks"
+	const fix = "free processors on two nodes, or measure fewer networks at once with --networks"
 	switch {
 	case known == 0:
 		return nil
 	case pair == 0:
 		return []Finding{{
 			Severity: Missing, Topic: "room", Says: "no node has room for a client and a server; " + free,
-			Why: "pods that are guaranteed their processors can't be scheduled", Mend: mend,
+			Why: "pods that are guaranteed their processors can't be scheduled", Fix: fix,
 		}}
 	case pair == 1 && known > 1:
-		return []Finding{{Severity: Warning, Topic: "room", Says: "only one node has room for a client and a server; " + free, Why: "nothing can be measured across nodes", Mend: mend}}
+		return []Finding{{Severity: Warning, Topic: "room", Says: "only one node has room for a client and a server; " + free, Why: "nothing can be measured across nodes", Fix: fix}}
 	case build < min(2, known):
 		return []Finding{{
 			Severity: Warning, Topic: "room", Says: fmt.Sprintf("a build of all networks side by side asks for %s; %s", cpus(buildPods*s.Asks.MilliCPU), free),
-			Why: "some pods may not be scheduled", Mend: mend,
+			Why: "some pods may not be scheduled", Fix: fix,
 		}}
 	}
 	return nil
@@ -254,7 +254,7 @@ func judgeQuota(s Survey) []Finding {
 			if left < takes {
 				all = append(all, Finding{
 					Severity: Warning, Topic: "quota", Says: fmt.Sprintf("quota %s leaves %s of %s", q.Name, quantity(q.Resource, left), q.Resource),
-					Why: "two networks with volumes of one storage class take " + quantity(q.Resource, takes), Mend: "have the quota raised, or choose another namespace with --namespace",
+					Why: "two networks with volumes of one storage class take " + quantity(q.Resource, takes), Fix: "have the quota raised, or choose another namespace with --namespace",
 				})
 			}
 			continue
@@ -270,7 +270,7 @@ func judgeQuota(s Survey) []Finding {
 		}
 		f := Finding{
 			Topic: "quota", Says: fmt.Sprintf("quota %s leaves %s of %s", q.Name, quantity(q.Resource, left), q.Resource),
-			Mend: "have the quota raised, or choose another namespace with --namespace",
+			Fix: "have the quota raised, or choose another namespace with --namespace",
 		}
 		switch {
 		case left < pair:
@@ -319,7 +319,7 @@ func judgeLimits(s Survey) []Finding {
 				Severity: Missing, Topic: "limits",
 				Says: fmt.Sprintf("limit range %s: %s of %s is %s for each %s", l.Name, l.Bound, l.Resource, quantity(l.Resource, l.Value), strings.ToLower(l.Kind)),
 				Why:  "each pod of a run asks for " + quantity(l.Resource, asked[l.Resource]) + " of " + l.Resource,
-				Mend: "have it changed, or choose another namespace with --namespace",
+				Fix:  "have it changed, or choose another namespace with --namespace",
 			})
 		}
 	}

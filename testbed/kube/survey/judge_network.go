@@ -16,7 +16,7 @@ func judgeNetwork(s Survey) []Finding {
 	if n.Plugin == "" {
 		all = append(all, Finding{
 			Severity: Note, Topic: "network", Says: "the network plugin is not known: " + n.Doubt,
-			Why: "the path of packets is recorded as found; nothing says how it should be", Mend: "say what must be seen, with expect: in the study",
+			Why: "the path of packets is recorded as found; nothing says how it should be", Fix: "say what must be seen, with expect: in the study",
 		})
 	}
 	if n.Policies == "none" {
@@ -45,7 +45,7 @@ func judgeEncapsulation(s Survey) []Finding {
 	if n.Encapsulation == "udp" {
 		return []Finding{{
 			Severity: Warning, Topic: "encapsulation", Says: n.Plugin + " tunnels through a process (" + n.Mode + ")",
-			Why: "each packet is copied to a process and back: tunnels in userspace were found to add latency and to use processors", Mend: direct(n.Plugin),
+			Why: "each packet is copied to a process and back: tunnels in userspace were found to add latency and to use processors", Fix: direct(n.Plugin),
 		}}
 	}
 	subnet, certain := s.subnet()
@@ -60,7 +60,7 @@ func judgeEncapsulation(s Survey) []Finding {
 		Severity: Warning, Topic: "encapsulation", Says: fmt.Sprintf("packets between nodes are encapsulated (%s), and %s", n.Encapsulation, where),
 		Why: "between nodes of one subnet it is not needed; block storage was found to lose 20-25% of its small reads and 30-50% of its large ones " +
 			"to it, about 2% and at most 10% without",
-		Mend: direct(n.Plugin) + "; measure what it costs here before and after: a level of networks: with apply and restore",
+		Fix: direct(n.Plugin) + "; measure what it costs here before and after: a level of networks: with apply and restore",
 	}}
 }
 
@@ -185,14 +185,14 @@ func judgeMTU(s Survey) []Finding {
 	if len(small) > 0 {
 		all = append(all, Finding{
 			Severity: Warning, Topic: "mtu", Says: fmt.Sprintf("pods have an MTU of %d, and cards take more: %s", s.Network.MTU, some(small)),
-			Why:  "large packets were found to help tunnels much, and direct routing little; each packet costs the same, however much is in it",
-			Mend: "raise the plugin's MTU to the cards' less what encapsulation takes; to see what it brings: netdelta run --factor mtu=1500,9000",
+			Why: "large packets were found to help tunnels much, and direct routing little; each packet costs the same, however much is in it",
+			Fix: "raise the plugin's MTU to the cards' less what encapsulation takes; to see what it brings: netdelta run --factor mtu=1500,9000",
 		})
 	}
 	if len(large) > 0 {
 		all = append(all, Finding{
 			Severity: Warning, Topic: "mtu", Says: fmt.Sprintf("pods have an MTU of %d, which with %s is more than cards take: %s", s.Network.MTU, wrapped(s.Network), some(large)),
-			Why: "full packets are cut up, or lost", Mend: "lower the plugin's MTU, or raise that of the cards and the switches between them",
+			Why: "full packets are cut up, or lost", Fix: "lower the plugin's MTU, or raise that of the cards and the switches between them",
 		})
 	}
 	return all
@@ -227,7 +227,7 @@ func judgeBonds(s Survey) []Finding {
 			Severity: Warning, Topic: "bonds", Says: fmt.Sprintf("bonds hash by %s: %s", policy, some(found[policy])),
 			Why: "all packets between two nodes take the same link: with the default hash, two links were found to carry no more than one, and the " +
 				"right one to bring up to 40% more large block operations",
-			Mend: "xmit_hash_policy " + hash(s.Network.Encapsulation) + " for pods, layer3+4 for pods in their node's network; to see what it brings: netdelta run bonding",
+			Fix: "xmit_hash_policy " + hash(s.Network.Encapsulation) + " for pods, layer3+4 for pods in their node's network; to see what it brings: netdelta run bonding",
 		})
 	}
 	return all
@@ -239,7 +239,7 @@ func spreads(mode string) bool { return mode == "802.3ad" || mode == "balance-xo
 // suits says that a hash can tell flows between two nodes apart.
 func suits(policy, encapsulation string) bool {
 	if encapsulation == "wireguard" || encapsulation == "ipsec" {
-		return true // no hash tells apart what is encrypted between two nodes: there is nothing to mend
+		return true // no hash can spread what is encrypted between two nodes: there is nothing to fix
 	}
 	switch policy {
 	case "layer2", "vlan+srcmac":
@@ -283,8 +283,8 @@ func judgeCards(s Survey) []Finding {
 	}
 	return []Finding{{
 		Severity: Warning, Topic: "cards", Says: "nodes' own addresses are on their slower card: " + some(slow),
-		Why:  "three plugins of a published comparison sent their traffic across the 1 Gbit/s card, and nobody was told",
-		Mend: "tell the plugin which card to take, or give the kubelet the other card's address with --node-ip",
+		Why: "three plugins of a published comparison sent their traffic across the 1 Gbit/s card, and nobody was told",
+		Fix: "tell the plugin which card to take, or give the kubelet the other card's address with --node-ip",
 	}}
 }
 
@@ -304,12 +304,12 @@ func judgeServices(s Survey) []Finding {
 		if s.Services.By != "" {
 			says = "how services are reached is not known: " + s.Services.By
 		}
-		return []Finding{{Severity: Note, Topic: "services", Says: says, Mend: "on a node, 127.0.0.1:10249/proxyMode says it"}}
+		return []Finding{{Severity: Note, Topic: "services", Says: says, Fix: "on a node, 127.0.0.1:10249/proxyMode says it"}}
 	case s.Services.Mode == "iptables" && s.Services.Count >= manyServices:
 		return []Finding{{
 			Severity: Warning, Topic: "services", Says: fmt.Sprintf("%d services in iptables", s.Services.Count),
-			Why:  "the first packet of each connection is held against one rule after the other, and each change writes them anew",
-			Mend: "kube-proxy's mode nftables, which looks services up; to see what it brings: netdelta run --factor service=iptables,nftables --factor service.count=10,1000",
+			Why: "the first packet of each connection is held against one rule after the other, and each change writes them anew",
+			Fix: "kube-proxy's mode nftables, which looks services up; to see what it brings: netdelta run --factor service=iptables,nftables --factor service.count=10,1000",
 		}}
 	}
 	return nil
@@ -322,7 +322,7 @@ func judgeSight(s Survey) []Finding {
 	}
 	return []Finding{{
 		Severity: Note, Topic: "node agent", Says: "the devices of nodes were not looked at: cards, their speed and MTU, bonds and their hash policy",
-		Why:  "whether pods use all that the cards take is not known; in runs, the path of packets is proved weakly, from within the pods",
-		Mend: "--node-agent, in a namespace that admits it",
+		Why: "whether pods use all that the cards take is not known; in runs, the path of packets is proved weakly, from within the pods",
+		Fix: "--node-agent, in a namespace that admits it",
 	}}
 }

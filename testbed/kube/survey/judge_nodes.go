@@ -36,13 +36,13 @@ func judgeVersions(s Survey) []Finding {
 	if len(newer) > 0 {
 		all = append(all, Finding{
 			Severity: Warning, Topic: "versions", Says: "kubelets newer than the API server's " + s.Version + ": " + strings.Join(newer, ", "),
-			Why: "Kubernetes does not support that", Mend: "upgrade the API server",
+			Why: "Kubernetes does not support that", Fix: "upgrade the API server",
 		})
 	}
 	if len(older) > 0 {
 		all = append(all, Finding{
 			Severity: Warning, Topic: "versions", Says: fmt.Sprintf("kubelets more than %d minor releases older than the API server's %s: %s", skew, s.Version, strings.Join(older, ", ")),
-			Why: "Kubernetes does not support that", Mend: "upgrade them",
+			Why: "Kubernetes does not support that", Fix: "upgrade them",
 		})
 	}
 	if slices.Sort(kubelets); len(kubelets) > 1 && len(all) == 0 {
@@ -77,8 +77,8 @@ func judgeKernels(s Survey) []Finding {
 	}
 	return []Finding{{
 		Severity: Warning, Topic: "kernels", Says: "nodes run different kernels: " + strings.Join(parts, "; "),
-		Why:  "each build's pods are scheduled afresh: what differs between kernels widens every interval",
-		Mend: "choose nodes of one kernel",
+		Why: "each build's pods are scheduled afresh: what differs between kernels widens every interval",
+		Fix: "choose nodes of one kernel",
 	}}
 }
 
@@ -108,14 +108,14 @@ func judgeClocks(s Survey) []Finding {
 	if len(off) > 0 {
 		all = append(all, Finding{
 			Severity: Warning, Topic: "clocks", Says: "clocks of nodes differ from the API server's: " + some(off),
-			Why:  "logs of nodes and times in records don't fit together; leases are taken for stale too early or too late",
-			Mend: "let the nodes keep time by NTP",
+			Why: "logs of nodes and times in records don't fit together; leases are taken for stale too early or too late",
+			Fix: "let the nodes keep time by NTP",
 		})
 	}
 	if s.Clock != nil && s.Clock.apart() {
 		all = append(all, Finding{
 			Severity: Warning, Topic: "clocks", Says: "the API server's clock differs from this machine's: " + s.Clock.String(),
-			Why: "times in records of this machine and of the cluster don't fit together", Mend: "let both keep time by NTP",
+			Why: "times in records of this machine and of the cluster don't fit together", Fix: "let both keep time by NTP",
 		})
 	}
 	return all
@@ -137,8 +137,8 @@ func judgeClasses(s Survey) []Finding {
 	}
 	return []Finding{{
 		Severity: Warning, Topic: "best-effort", Says: fmt.Sprintf("%d of %d pods outside of %s ask for no processor and no memory", s.BestEffort, s.Pods, systemNamespace),
-		Why:  "a database on best-effort pods was found lower and erratic, with requests equal to limits stable; here they also disturb what is measured",
-		Mend: "give what matters requests equal to limits; to see what it costs: netdelta run database --factor qos=guaranteed,best-effort",
+		Why: "a database on best-effort pods was found lower and erratic, with requests equal to limits stable; here they also disturb what is measured",
+		Fix: "give what matters requests equal to limits; to see what it costs: netdelta run database --factor qos=guaranteed,best-effort",
 	}}
 }
 
@@ -148,7 +148,7 @@ func judgeGaps(s Survey) []Finding {
 	for _, g := range s.Gaps {
 		f := Finding{Severity: Note, Topic: "not known", Says: g.What}
 		if g.Right != "" {
-			f.Mend = "it takes the right to " + g.Right
+			f.Fix = "it takes the right to " + g.Right
 		} else {
 			f.Says += ": " + g.Reason
 		}

@@ -175,7 +175,7 @@ func (l *looker) readNetwork(ctx context.Context) {
 	slices.Sort(l.survey.Secondary.SRIOV)
 }
 
-// virtualFunction says that a resource is named as those of network cards usually are. Administrators choose the names.
+// virtualFunction says that a resource is named as resources of network cards usually are. Administrators choose the names.
 func virtualFunction(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range []string{"sriov", "sr-iov", "_vf", "-vf", "/vf", "netdevice", "rdma"} {

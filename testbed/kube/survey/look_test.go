@@ -182,7 +182,7 @@ func TestInspect(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster func(t *testing.T) *kube.Cluster
-		mend    string
+		fix     string
 	}{
 		"unauthorised": {func(t *testing.T) *kube.Cluster { return (&server{status: http.StatusUnauthorized}).start(t) }, "get new ones"},
 		"nobody": {func(t *testing.T) *kube.Cluster {
@@ -195,7 +195,7 @@ func TestUnreachable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Look(t.Context(), c.cluster(t), Options{})
-			if !errors.Is(err, kube.ErrUnreachable) || !strings.Contains(err.Error(), c.mend) || !strings.Contains(err.Error(), "ask the API server of test at http://127.0.0.1:") {
+			if !errors.Is(err, kube.ErrUnreachable) || !strings.Contains(err.Error(), c.fix) || !strings.Contains(err.Error(), "ask the API server of test at http://127.0.0.1:") {
 				t.Errorf("got %v", err)
 			}
 		})

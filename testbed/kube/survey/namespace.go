@@ -76,7 +76,7 @@ func quotaResources() []string {
 	}
 }
 
-// left takes from a quota what matters for a run. One with a scope is about some pods only; it may be those of a run.
+// left takes from a quota what matters for a run. One with a scope is about some pods only, which may be a run's.
 func left(q corev1.ResourceQuota) []Quota {
 	var all []Quota
 	names := quotaResources()

@@ -20,7 +20,7 @@ const (
 	ForFleets Purpose = "fleets"
 	// ForPolicies: what NetworkPolicies cost.
 	ForPolicies Purpose = "policies"
-	// ForTargets: endpoints of the user's own, in the same namespace. Those of others take the same rights there.
+	// ForTargets: endpoints of the user's own, in the same namespace. Endpoints in other namespaces take the same rights there.
 	ForTargets Purpose = "targets"
 	// ForVolumes: volumes of the user's own storage classes.
 	ForVolumes Purpose = "volumes"

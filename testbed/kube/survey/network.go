@@ -51,7 +51,7 @@ func identify(e evidence) Network {
 		if !slices.Contains(main.Others, t.Plugin) {
 			main.Others = append(main.Others, t.Plugin)
 		}
-		// The guard of a plugin that forwards nothing is in force; that of one whose traces are merely there may be gone.
+		// The guard of a plugin that forwards nothing is in force; a plugin that left only traces may be gone.
 		if !t.forwards && t.Policies != "" && t.Policies != "none" && (main.Policies == "none" || main.Policies == "") {
 			main.Policies = t.Policies
 		}
@@ -97,7 +97,7 @@ func podRanges(n corev1.Node) []string {
 	return nil
 }
 
-// conditions are those of one type, of all nodes.
+// conditions of one type, of all nodes.
 func conditions(nodes []corev1.Node, kind corev1.NodeConditionType) []corev1.NodeCondition {
 	var all []corev1.NodeCondition
 	for _, n := range nodes {

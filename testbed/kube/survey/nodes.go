@@ -30,7 +30,7 @@ func (l *looker) readNodes(ctx context.Context) {
 	}
 }
 
-// pages calls a listing until there is no more.
+// pages calls a listing until its last page.
 func pages(list func(metav1.ListOptions) (next string, err error)) error {
 	options := metav1.ListOptions{Limit: page}
 	for {

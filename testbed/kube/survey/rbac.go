@@ -34,7 +34,7 @@ func RBAC(user User, namespace string, nodeAgent, doctor bool) string {
 	return b.String()
 }
 
-// grants sorts needs into roles: those of runs and those of the survey alone, of each namespace and of the cluster.
+// grants sorts needs into roles: needs of runs and needs of the survey alone, of each namespace and of the cluster.
 func grants(needs []Need, namespace string, doctor bool) []grant {
 	var all []grant
 	add := func(name, where, about string, is func(Need) bool) {

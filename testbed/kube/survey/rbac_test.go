@@ -76,7 +76,7 @@ func granted(t *testing.T, manifest, user string) []string {
 	return all
 }
 
-// TestRBAC: what is printed, for whom.
+// TestRBAC: what is printed for each user.
 func TestRBAC(t *testing.T) {
 	for name, got := range map[string]string{
 		"runs.yaml":    RBAC(User{Name: "alice"}, "measurements", false, false),

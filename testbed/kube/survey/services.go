@@ -28,7 +28,7 @@ func configNames() []string {
 	return []string{proxyConfig, ciliumConfig, flannelConfig, antreaConfig, "calico-config", "canal-config"}
 }
 
-// reached is how services are reached, beside their number.
+// reached is how services are reached.
 func reached(e evidence, n Network) Services {
 	if ciliumServices(e.config("kube-system/"+ciliumConfig, "cilium/"+ciliumConfig)) {
 		return Services{Mode: "ebpf", By: "Cilium takes kube-proxy's place"}

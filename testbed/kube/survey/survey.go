@@ -83,9 +83,9 @@ type Node struct {
 	FreeMilliCPU int64 `json:"free_milli_cpu"`
 	// Clock is how far its clock is ahead of the API server's; nil if unknown.
 	Clock *Offset `json:"clock,omitempty"`
-	// Resources are what it has beside processors and memory: virtual functions of network cards, by name.
+	// Resources are what it has apart from processors and memory: virtual functions of network cards, by name.
 	Resources map[string]int64 `json:"resources,omitempty"`
-	// Devices are those of its own namespace, where Inspect could see them.
+	// Devices are in its own namespace, where Inspect could see them.
 	Devices []testbed.Interface `json:"devices,omitempty"`
 }
 
@@ -102,7 +102,7 @@ type Network struct {
 	OnlyAcross bool `json:"only_across_subnets,omitempty"`
 	// Encryption is "wireguard", "ipsec", "none", or "" if unknown.
 	Encryption string `json:"encryption,omitempty"`
-	// MTU is that of pods in bytes, 0 if unknown.
+	// MTU of pods in bytes, 0 if unknown.
 	MTU int `json:"mtu,omitempty"`
 	// Policies is what enforces NetworkPolicies: "calico", "cilium" ..., "none", or "" if unknown.
 	Policies string `json:"policies"`

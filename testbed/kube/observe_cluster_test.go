@@ -11,7 +11,7 @@ import (
 	"netdelta/testbed/testbedtest"
 )
 
-// unwatched is why nobody looks at nodes, when the way between the pods of a testbed is watched and counted.
+// unwatched is why nodes are not looked at, when the way between the pods of a testbed is watched and counted.
 func unwatched(t *testing.T, tb testbed.Testbed) (why string, places int) {
 	t.Helper()
 	from, to := tb.Pods()[0], tb.Pods()[1]

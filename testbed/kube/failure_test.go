@@ -56,29 +56,29 @@ func TestMisfortune(t *testing.T) {
 	}
 }
 
-// TestFate: what became of a pod is told by its own status, by its node's, or by its absence.
-func TestFate(t *testing.T) {
+// TestFailureReason: what became of a pod is told by its own status, by its node's, or by its absence.
+func TestFailureReason(t *testing.T) {
 	up := podWith(corev1.PodStatus{Phase: corev1.PodRunning})
 	lost := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status.",
 	}}}}
-	at := Place{Namespace: "measured", Pod: "p"}
+	at := ContainerRef{Namespace: "measured", Pod: "p"}
 	gone := &Cluster{API: kubetest.API(fake.NewClientset(lost)), Namespace: "measured"}
-	if got := gone.fate(t.Context(), at, 0); got != "its pod was deleted" {
+	if got := gone.failureReason(t.Context(), at, 0); got != "its pod was deleted" {
 		t.Errorf("got %q", got)
 	}
 	away := &Cluster{API: kubetest.API(fake.NewClientset(lost, up)), Namespace: "measured"}
-	if got := away.fate(t.Context(), at, 0); !strings.HasPrefix(got, "its node w1 is not ready: NodeStatusUnknown") {
+	if got := away.failureReason(t.Context(), at, 0); !strings.HasPrefix(got, "its node w1 is not ready: NodeStatusUnknown") {
 		t.Errorf("got %q", got)
 	}
 	homeless := &Cluster{API: kubetest.API(fake.NewClientset(up)), Namespace: "measured"}
-	if got := homeless.fate(t.Context(), at, 0); got != "its node w1 is no longer there" {
+	if got := homeless.failureReason(t.Context(), at, 0); got != "its node w1 is no longer there" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// TestFateSeenOnce: that a pod was seen to run is not taken back when it can be seen no more.
-func TestFateSeenOnce(t *testing.T) {
+// TestFailureReasonSeenOnce: that a pod was seen to run is not taken back when it can be seen no more.
+func TestFailureReasonSeenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset(podWith(corev1.PodStatus{Phase: corev1.PodRunning}), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}})
 		c, looks := &Cluster{API: kubetest.API(api), Namespace: "measured"}, 0
@@ -86,11 +86,11 @@ func TestFateSeenOnce(t *testing.T) {
 			looks++
 			return looks > 2, nil, errors.New("would exceed context deadline")
 		})
-		if got := c.fate(t.Context(), Place{Namespace: "measured", Pod: "p"}, 0); got != stillRuns || looks < 3 {
+		if got := c.failureReason(t.Context(), ContainerRef{Namespace: "measured", Pod: "p"}, 0); got != stillRuns || looks < 3 {
 			t.Errorf("after %d looks: %q", looks, got)
 		}
 		looks = 3
-		if got := c.fate(t.Context(), Place{Namespace: "measured", Pod: "p"}, 0); got != fateUnknown+": would exceed context deadline" {
+		if got := c.failureReason(t.Context(), ContainerRef{Namespace: "measured", Pod: "p"}, 0); got != reasonUnknown+": would exceed context deadline" {
 			t.Errorf("never seen: %q", got)
 		}
 	})
@@ -139,17 +139,17 @@ func TestObstacle(t *testing.T) {
 func TestMendable(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	var rights *RightsError
-	if err := mendable(apierrors.NewForbidden(pods, "p", errors.New(`User "u" cannot create resource "pods" in API group "" in the namespace "measured"`))); !errors.As(err, &rights) || !strings.Contains(err.Error(), "--rbac") || !strings.Contains(err.Error(), "cannot create") {
+	if err := withFix(apierrors.NewForbidden(pods, "p", errors.New(`User "u" cannot create resource "pods" in API group "" in the namespace "measured"`))); !errors.As(err, &rights) || !strings.Contains(err.Error(), "--rbac") || !strings.Contains(err.Error(), "cannot create") {
 		t.Errorf("missing rights: %v", err)
 	}
-	if err := mendable(apierrors.NewForbidden(pods, "p", errors.New(`violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`))); !isGuarded(err) || !strings.Contains(err.Error(), "hostNetwork=true") {
+	if err := withFix(apierrors.NewForbidden(pods, "p", errors.New(`violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`))); !isGuarded(err) || !strings.Contains(err.Error(), "hostNetwork=true") {
 		t.Errorf("pod security: %v", err)
 	}
-	if err := mendable(apierrors.NewForbidden(pods, "p", errors.New("exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"))); err == nil || !strings.Contains(err.Error(), "have the quota raised") {
+	if err := withFix(apierrors.NewForbidden(pods, "p", errors.New("exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"))); err == nil || !strings.Contains(err.Error(), "have the quota raised") {
 		t.Errorf("quota: %v", err)
 	}
 	other := errors.New("other")
-	if err := mendable(other); !errors.Is(err, other) {
+	if err := withFix(other); !errors.Is(err, other) {
 		t.Errorf("another error became %v", err)
 	}
 }

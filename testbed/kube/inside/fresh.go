@@ -10,8 +10,8 @@ import (
 	"netdelta/internal/clock"
 )
 
-// Visit is what a fresh pod tries from its first moment on: packets to an answerer, each of a socket of its own.
-type Visit struct {
+// FreshTry is what a fresh pod tries from its first moment on: packets to an answerer, each of a socket of its own.
+type FreshTry struct {
 	At    netip.AddrPort `json:"at"`
 	Every time.Duration  `json:"every_ns"`
 	// Admitted says that the pod is to be let in: it tries until it is. Else it is to be refused: it tries until nothing has passed for a while.
@@ -20,8 +20,8 @@ type Visit struct {
 	Within time.Duration `json:"within_ns"`
 }
 
-// Visited is what came of a Visit. Times count from when the pod's program began, by the clock of its node.
-type Visited struct {
+// FreshResult is what came of a FreshTry. Times count from when the pod's program began, by the clock of its node.
+type FreshResult struct {
 	Sent   int `json:"sent"`
 	Passed int `json:"passed"`
 	// Before is when the last packet was sent that did not come out as is right in the end, and After the first from which on all did. Both
@@ -42,7 +42,7 @@ const (
 // call carries a visit out, and leaves what came of it in a file.
 func call(visit, leave string) error {
 	began := clock.Now()
-	var v Visit
+	var v FreshTry
 	if err := json.Unmarshal([]byte(visit), &v); err != nil {
 		return err
 	}
@@ -57,10 +57,10 @@ func call(visit, leave string) error {
 }
 
 // carryOut sends the packets and looks at what became of each, in the order in which they were sent.
-func (v Visit) carryOut(began time.Duration) Visited {
+func (v FreshTry) carryOut(began time.Duration) FreshResult {
 	probes, over := make(chan *probe, int(2*answeredWithin/v.Every)+1), make(chan struct{})
 	go v.send(probes, over)
-	var r Visited
+	var r FreshResult
 	var last, right time.Duration // when the last packet was sent that came out wrong, and the first after it
 	wrong := false
 	for p := range probes {
@@ -92,13 +92,13 @@ func (v Visit) carryOut(began time.Duration) Visited {
 }
 
 // send begins probes until it is over, or the time is.
-func (v Visit) send(probes chan<- *probe, over <-chan struct{}) {
+func (v FreshTry) send(probes chan<- *probe, over <-chan struct{}) {
 	defer close(probes)
 	next := time.NewTicker(v.Every)
 	defer next.Stop()
 	for deadline := time.Now().Add(v.Within); time.Now().Before(deadline); {
 		p := &probe{done: make(chan struct{})}
-		go p.run(Vigil{At: v.At, Protocol: "udp"})
+		go p.run(Probing{At: v.At, Protocol: "udp"})
 		probes <- p
 		select {
 		case <-next.C:

@@ -16,23 +16,25 @@ import (
 )
 
 const (
-	// fateWithin is how long it is waited for the cluster to notice what happened to a pod, and fatePause how often it is asked.
-	fateWithin = 4 * time.Second
-	fatePause  = 300 * time.Millisecond
+	// reasonWithin is how long it is waited for the cluster to notice what happened to a pod, and reasonPause how often it is asked.
+	reasonWithin = 4 * time.Second
+	reasonPause  = 300 * time.Millisecond
 )
 
 // What is said of a pod to which nothing is known to have happened.
 const (
-	stillRuns   = "its pod still runs"
-	fateUnknown = "what became of its pod is not known"
+	stillRuns     = "its pod still runs"
+	reasonUnknown = "what became of its pod is not known"
 )
 
-// unharmed says whether a fate is that of a pod that may be there still.
-func unharmed(fate string) bool { return fate == stillRuns || strings.HasPrefix(fate, fateUnknown) }
+// unharmed says whether a reason is about a pod that may be there still.
+func unharmed(reason string) bool {
+	return reason == stillRuns || strings.HasPrefix(reason, reasonUnknown)
+}
 
-// fate finds out what became of a pod in which a program ended unexpectedly. It takes a while when nothing did.
-func (c *Cluster) fate(ctx context.Context, at Place, status int) string {
-	ctx, cancel := context.WithTimeout(ctx, fateWithin)
+// failureReason finds out what became of a pod in which a program ended unexpectedly. It takes a while when nothing did.
+func (c *Cluster) failureReason(ctx context.Context, at ContainerRef, status int) string {
+	ctx, cancel := context.WithTimeout(ctx, reasonWithin)
 	defer cancel()
 	last := ""
 	for {
@@ -41,7 +43,7 @@ func (c *Cluster) fate(ctx context.Context, at Place, status int) string {
 		case apierrors.IsNotFound(err):
 			return "its pod was deleted"
 		case err != nil && ctx.Err() == nil && last != stillRuns: // what was seen is more than that it is seen no more
-			last = fmt.Sprintf(fateUnknown+": %v", err)
+			last = fmt.Sprintf(reasonUnknown+": %v", err)
 		case err == nil:
 			if at.UID != "" && pod.UID != at.UID {
 				return "its pod was deleted, and its StatefulSet has made another of its name"
@@ -57,8 +59,8 @@ func (c *Cluster) fate(ctx context.Context, at Place, status int) string {
 				return "it was killed since its pod had used up its memory; give the pods more with --memory"
 			}
 		}
-		if pause(ctx, fatePause) != nil {
-			return cmp.Or(last, fateUnknown+": the API server did not answer")
+		if pause(ctx, reasonPause) != nil {
+			return cmp.Or(last, reasonUnknown+": the API server did not answer")
 		}
 	}
 }
@@ -102,7 +104,7 @@ func disrupted(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// nodeOf is what is wrong with a pod's node, "" where nothing is or nobody may look.
+// nodeOf is what is wrong with a pod's node, "" where nothing is or this user may not look.
 func (c *Cluster) nodeOf(ctx context.Context, pod *corev1.Pod) string {
 	node, err := c.API.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
 	switch {
@@ -120,7 +122,7 @@ func (c *Cluster) nodeOf(ctx context.Context, pod *corev1.Pod) string {
 }
 
 // starved says whether the kernel has killed processes of a pod for want of memory.
-func (c *Cluster) starved(ctx context.Context, at Place) bool {
+func (c *Cluster) starved(ctx context.Context, at ContainerRef) bool {
 	out, err := runOnce(ctx, c, at, task(at, inside.Killed))
 	n, numberErr := strconv.Atoi(strings.TrimSpace(string(out)))
 	return err == nil && numberErr == nil && n > 0

@@ -20,14 +20,14 @@ import (
 	"netdelta/testbed/kube/inside"
 )
 
-// Gate is a server that one NetworkPolicy closes to a client on another node, and a watch at the client of whether it is closed. Others
-// are in force beside that policy. It is for one goroutine.
-type Gate struct {
+// PolicyTarget is a server that one NetworkPolicy closes to a client on another node, and a watch at the client of whether it is closed. Others
+// are in force at the same time. It is for one goroutine.
+type PolicyTarget struct {
 	bed      *Testbed
 	answerer *stream
 	watch    *watch
 	others   []string // names of policies
-	visits   atomic.Int64
+	fresh    atomic.Int64
 }
 
 // watch is a way that is probed from a pod.
@@ -38,24 +38,24 @@ type watch struct {
 	lost   chan struct{} // closed when the stream has ended
 }
 
-// answerAt is where the server of a gate answers.
+// answerAt is where the server of a target answers.
 const answerAt = uint16(firstPort)
 
-// OpenGate makes the pods of a gate, and so many policies beside the one that will close it that there are count in all: they select
+// OpenPolicyTarget makes the pods of a target, and count-1 policies, so that there are count with the one that will close it: they select
 // the client and a pod on the server's node. Every is the time between two probes.
-func (d *Driver) OpenGate(ctx context.Context, count int, every time.Duration) (*Gate, error) {
+func (d *Driver) OpenPolicyTarget(ctx context.Context, count int, every time.Duration) (*PolicyTarget, error) {
 	tb, err := d.Open(ctx, testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: Pod})
 	if err != nil {
 		return nil, err
 	}
-	g := &Gate{bed: tb.(*Testbed)}
+	g := &PolicyTarget{bed: tb.(*Testbed)}
 	if err := g.open(ctx, count, every); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
 }
 
-func (g *Gate) open(ctx context.Context, count int, every time.Duration) error {
+func (g *PolicyTarget) open(ctx context.Context, count int, every time.Duration) error {
 	var group errgroup.Group
 	for _, p := range []*pod{g.client(), g.server(), g.bed.pods[3]} {
 		group.Go(func() error { _, err := p.ensure(ctx); return err })
@@ -82,15 +82,15 @@ func (g *Gate) open(ctx context.Context, count int, every time.Duration) error {
 	if _, err := bufio.NewReader(g.answerer).ReadString('\n'); err != nil {
 		return fmt.Errorf("have %s answer: %w", s.Name(), err)
 	}
-	g.watch, err = g.probe(ctx, inside.Vigil{At: netip.AddrPortFrom(s.Address(), answerAt), Protocol: "udp", Every: every})
+	g.watch, err = g.probe(ctx, inside.Probing{At: netip.AddrPortFrom(s.Address(), answerAt), Protocol: "udp", Every: every})
 	return err
 }
 
-func (g *Gate) client() *pod { return g.bed.pods[0] }
-func (g *Gate) server() *pod { return g.bed.pods[2] }
+func (g *PolicyTarget) client() *pod { return g.bed.pods[0] }
+func (g *PolicyTarget) server() *pod { return g.bed.pods[2] }
 
-// selecting selects some of the gate's pods.
-func (g *Gate) selecting(pods ...*pod) metav1.LabelSelector {
+// selecting selects some of the target's pods.
+func (g *PolicyTarget) selecting(pods ...*pod) metav1.LabelSelector {
 	var numbers []string
 	for _, p := range pods {
 		numbers = append(numbers, strconv.Itoa(p.index))
@@ -101,46 +101,46 @@ func (g *Gate) selecting(pods ...*pod) metav1.LabelSelector {
 	}
 }
 
-// name is that of the policy that closes the gate.
-func (g *Gate) name() string {
+// name of the policy that closes the target.
+func (g *PolicyTarget) name() string {
 	return g.bed.driver.Run().Name(fmt.Sprintf("t%d-closing", g.bed.index))
 }
 
-// nobody is whom a policy admits that is to admit none of the pods there are.
+// nobody is a peer that matches no pod.
 func nobody() []networkingv1.NetworkPolicyPeer {
 	return []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelPeer: "none"}}}}
 }
 
-// Shut makes the policy that closes the gate. It returns when the API server has accepted it.
-func (g *Gate) Shut(ctx context.Context) error { return g.closeTo(ctx, nobody()) }
+// Shut makes the policy that closes the target. It returns when the API server has accepted it.
+func (g *PolicyTarget) Shut(ctx context.Context) error { return g.closeTo(ctx, nobody()) }
 
-// closeTo makes the policy that closes the gate to all but some.
-func (g *Gate) closeTo(ctx context.Context, but []networkingv1.NetworkPolicyPeer) error {
+// closeTo makes the policy that closes the target to all but some.
+func (g *PolicyTarget) closeTo(ctx context.Context, but []networkingv1.NetworkPolicyPeer) error {
 	p := admitting(g.bed.driver.Run(), g.name(), g.selecting(g.server()), but, answerAt, answerAt)
 	_, err := g.bed.driver.cluster.API.NetworkingV1().NetworkPolicies(g.bed.driver.cluster.Namespace).Create(ctx, p, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("make networkpolicy %s: %w", p.Name, mendable(err))
+		return fmt.Errorf("make networkpolicy %s: %w", p.Name, withFix(err))
 	}
 	return nil
 }
 
 // Lift deletes that policy. It returns when the API server has accepted that.
-func (g *Gate) Lift(ctx context.Context) error {
+func (g *PolicyTarget) Lift(ctx context.Context) error {
 	policies := g.bed.driver.cluster.API.NetworkingV1().NetworkPolicies(g.bed.driver.cluster.Namespace)
 	if err := policies.Delete(ctx, g.name(), metav1.DeleteOptions{}); err != nil {
-		return fmt.Errorf("delete networkpolicy %s: %w", g.name(), mendable(err))
+		return fmt.Errorf("delete networkpolicy %s: %w", g.name(), withFix(err))
 	}
 	return nil
 }
 
-// Turns are the openings and closings that the gate's watch has seen; the first says how it was found.
-func (g *Gate) Turns() <-chan inside.Turn { return g.watch.turns }
+// Turns are the openings and closings that the target's watch has seen; the first says how it was found.
+func (g *PolicyTarget) Turns() <-chan inside.Turn { return g.watch.turns }
 
-// Lost is closed when the gate can't be watched any longer.
-func (g *Gate) Lost() <-chan struct{} { return g.watch.lost }
+// Lost is closed when the target can't be watched any longer.
+func (g *PolicyTarget) Lost() <-chan struct{} { return g.watch.lost }
 
 // Clock asks the client's clock.
-func (g *Gate) Clock(ctx context.Context) (inside.Turn, error) {
+func (g *PolicyTarget) Clock(ctx context.Context) (inside.Turn, error) {
 	if _, err := g.watch.stream.Write([]byte("\n")); err != nil {
 		return inside.Turn{}, fmt.Errorf("ask the clock of %s: %w", g.client().Name(), err)
 	}
@@ -155,7 +155,7 @@ func (g *Gate) Clock(ctx context.Context) (inside.Turn, error) {
 }
 
 // probe has the client watch a way.
-func (g *Gate) probe(ctx context.Context, v inside.Vigil) (*watch, error) {
+func (g *PolicyTarget) probe(ctx context.Context, v inside.Probing) (*watch, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -183,8 +183,8 @@ func (g *Gate) probe(ctx context.Context, v inside.Vigil) (*watch, error) {
 	return w, nil
 }
 
-// Close removes the pods and policies of the gate.
-func (g *Gate) Close() error {
+// Close removes the pods and policies of the target.
+func (g *PolicyTarget) Close() error {
 	if g.watch != nil {
 		g.watch.stream.cut()
 	}

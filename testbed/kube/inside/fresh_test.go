@@ -14,9 +14,9 @@ import (
 // TestVisit: a fresh pod says when it was let in first, and what passed that was to be refused.
 func TestVisit(t *testing.T) {
 	const port = 20974
-	visit := func(admitted bool, within time.Duration) Visited {
+	visit := func(admitted bool, within time.Duration) FreshResult {
 		t.Helper()
-		text, err := json.Marshal(Visit{
+		text, err := json.Marshal(FreshTry{
 			At: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), Every: 2 * time.Millisecond, Admitted: admitted, Within: within,
 		})
 		if err != nil {
@@ -26,7 +26,7 @@ func TestVisit(t *testing.T) {
 		if err := call(string(text), left); err != nil {
 			t.Fatal(err)
 		}
-		var v Visited
+		var v FreshResult
 		words, err := os.ReadFile(left)
 		if err == nil {
 			err = json.Unmarshal(words, &v)

@@ -18,7 +18,7 @@ import (
 // Flag is the flag of the command line that asks for agents on nodes.
 const Flag = "--node-agent"
 
-// Config is what a Witness has to be told of its testbed.
+// Config is what an Observer has to be told of its testbed.
 type Config struct {
 	// Program is the path of netdelta inside of pods.
 	Program string
@@ -34,8 +34,8 @@ type Config struct {
 	Node func(ctx context.Context, node string) (*Agent, error)
 }
 
-// Witness looks at the ways between the pods of a testbed. It is safe for concurrent use.
-type Witness struct {
+// Observer looks at the ways between the pods of a testbed. It is safe for concurrent use.
+type Observer struct {
 	tb testbed.Testbed
 	c  Config
 
@@ -44,13 +44,13 @@ type Witness struct {
 	closed bool
 }
 
-// NewWitness is a witness of a testbed. The agents that it starts in its pods end with Close.
-func NewWitness(tb testbed.Testbed, c Config) *Witness {
-	return &Witness{tb: tb, c: c, inside: map[string]*Agent{}}
+// NewObserver is an observer of a testbed. The agents that it starts in its pods end with Close.
+func NewObserver(tb testbed.Testbed, c Config) *Observer {
+	return &Observer{tb: tb, c: c, inside: map[string]*Agent{}}
 }
 
 // Close ends the agents in pods, not those on nodes. It is idempotent.
-func (w *Witness) Close() error {
+func (w *Observer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
@@ -62,7 +62,7 @@ func (w *Witness) Close() error {
 }
 
 // in is the agent in a pod, started at its first use.
-func (w *Witness) in(ctx context.Context, pod testbed.Pod) (*Agent, error) {
+func (w *Observer) in(ctx context.Context, pod testbed.Pod) (*Agent, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -91,7 +91,7 @@ type post struct {
 // way is a look at the way between two pods that is under way.
 type way struct {
 	testbed.Sighting
-	of    *Witness
+	of    *Observer
 	posts map[network.Space]*post
 	to    testbed.Pod
 
@@ -102,7 +102,7 @@ type way struct {
 var _ testbed.Watch = (*way)(nil)
 
 // survey finds out who can look at what between two pods.
-func (w *Witness) survey(ctx context.Context, from, to testbed.Pod) (*way, error) {
+func (w *Observer) survey(ctx context.Context, from, to testbed.Pod) (*way, error) {
 	x := &way{of: w, posts: map[network.Space]*post{}, to: to}
 	x.Reach, x.Expect = w.c.Reach(), w.tb.Spec().Expect
 	x.Client = testbed.Stand{Pod: from.Name(), Node: from.Node(), Address: w.c.Address(from), In: testbed.ClientPod(), On: testbed.ClientNode()}
@@ -123,8 +123,8 @@ func (w *Witness) survey(ctx context.Context, from, to testbed.Pod) (*way, error
 }
 
 // look finds who looks at one end: an agent on its node, and one in the pod where that has a namespace of its own or where
-// nobody looks at the node. Pods have names of their own in every build: a place in one is named for what the pod is.
-func (w *Witness) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.Stand, name string) error {
+// the node is not looked at. Pods have names of their own in every build: a place in one is named for what the pod is.
+func (w *Observer) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.Stand, name string) error {
 	if w.c.HostNetwork(pod) {
 		s.In = s.On
 	}
@@ -162,7 +162,7 @@ func (x *way) each(ctx context.Context, f func(context.Context, network.Space, *
 }
 
 // Watch is what testbed.Witness says.
-func (w *Witness) Watch(ctx context.Context, from, to testbed.Pod) (testbed.Watch, error) {
+func (w *Observer) Watch(ctx context.Context, from, to testbed.Pod) (testbed.Watch, error) {
 	var x *way
 	err := unlessGone(func() (err error) {
 		if x, err = w.survey(ctx, from, to); err != nil {
@@ -214,7 +214,7 @@ func (x *way) begin(ctx context.Context, called netip.Addr) error {
 	return nil
 }
 
-// addressesOf are those by which a node can be meant on the network. Devices that only hold addresses, such as those of IPVS,
+// addressesOf are the addresses at which a node is reached on the network. Devices that only hold addresses, such as IPVS's,
 // hold addresses of others.
 func addressesOf(interfaces []testbed.Interface) []netip.Addr {
 	var all []netip.Addr
@@ -305,7 +305,7 @@ func (x *way) Close() error {
 }
 
 // Count is what testbed.Witness says.
-func (w *Witness) Count(ctx context.Context, from, to testbed.Pod) (map[network.Device]testbed.Counters, error) {
+func (w *Observer) Count(ctx context.Context, from, to testbed.Pod) (map[network.Device]testbed.Counters, error) {
 	var all map[network.Device]testbed.Counters
 	err := unlessGone(func() (err error) {
 		all, err = w.count(ctx, from, to)
@@ -318,7 +318,7 @@ func (w *Witness) Count(ctx context.Context, from, to testbed.Pod) (map[network.
 }
 
 // count is Count without another try.
-func (w *Witness) count(ctx context.Context, from, to testbed.Pod) (map[network.Device]testbed.Counters, error) {
+func (w *Observer) count(ctx context.Context, from, to testbed.Pod) (map[network.Device]testbed.Counters, error) {
 	x, err := w.survey(ctx, from, to)
 	if err != nil {
 		return nil, err

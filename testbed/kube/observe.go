@@ -11,40 +11,40 @@ import (
 	"netdelta/testbed/kube/nodeagent"
 )
 
-// lookouts are the agents on nodes. All testbeds of a run share them: they look at namespaces that all of them use.
-type lookouts struct {
+// nodeMonitors are the agents on nodes. All testbeds of a run share them: they look at namespaces that all of them use.
+type nodeMonitors struct {
 	launcher *Launcher
 
 	mu     sync.Mutex
-	posted map[string]*lookout // by the node's name
-	pods   int                 // made so far
+	posted map[string]*nodeMonitor // by the node's name
+	pods   int                     // made so far
 }
 
-// lookout is a pod with an agent.
-type lookout struct {
+// nodeMonitor is a pod with an agent.
+type nodeMonitor struct {
 	making sync.Mutex // held while it is made
 	agent  *nodeagent.Agent
 	pod    *LivePod
 	failed error
 	// again is the first testbed for which one that was lost is made anew: the first that was opened after the agent was last known to be
-	// there. So it is none of the build that is being measured, during which no pod is made.
+	// there. So it is not made during a build that is being measured.
 	again int
 }
 
 // at is the agent on a node for a testbed, made at its first use; nil where none is wanted. One that could not be made is not tried
 // again. One that was lost is started anew in its pod, or with another pod when the next build asks for it.
-func (l *lookouts) at(ctx context.Context, node string, d *Driver, bed int) (*nodeagent.Agent, error) {
+func (l *nodeMonitors) at(ctx context.Context, node string, d *Driver, bed int) (*nodeagent.Agent, error) {
 	if !l.launcher.options.NodeAgent {
 		return nil, nil
 	}
 	opened := d.count()
 	l.mu.Lock()
 	if l.posted == nil {
-		l.posted = map[string]*lookout{}
+		l.posted = map[string]*nodeMonitor{}
 	}
 	one := l.posted[node]
 	if one == nil {
-		one = &lookout{}
+		one = &nodeMonitor{}
 		l.posted[node] = one
 	}
 	l.mu.Unlock()
@@ -77,7 +77,7 @@ func (l *lookouts) at(ctx context.Context, node string, d *Driver, bed int) (*no
 }
 
 // post starts an agent, in a pod made for it unless that is there.
-func (l *lookouts) post(ctx context.Context, o *lookout, node string) (err error) {
+func (l *nodeMonitors) post(ctx context.Context, o *nodeMonitor, node string) (err error) {
 	if o.pod == nil {
 		l.mu.Lock()
 		number := l.pods
@@ -99,7 +99,7 @@ func (l *lookouts) post(ctx context.Context, o *lookout, node string) (err error
 }
 
 // close ends the agents. Their pods go with the run.
-func (l *lookouts) close() {
+func (l *nodeMonitors) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, one := range l.posted {
@@ -114,7 +114,7 @@ func (l *lookouts) close() {
 
 // NodeAgent is the agent on a node, nil unless Options.NodeAgent allows one. It ends with the driver.
 func (d *Driver) NodeAgent(ctx context.Context, node string) (*nodeagent.Agent, error) {
-	return d.lookouts.at(ctx, node, d, d.count())
+	return d.nodeMonitors.at(ctx, node, d, d.count())
 }
 
 // count is how many testbeds were opened so far.
@@ -125,11 +125,11 @@ func (d *Driver) count() int {
 }
 
 // watcher is the testbed's witness, made at its first use.
-func (t *Testbed) watcher() *nodeagent.Witness {
+func (t *Testbed) watcher() *nodeagent.Observer {
 	t.keeping.Lock()
 	defer t.keeping.Unlock()
-	if t.witness == nil {
-		t.witness = nodeagent.NewWitness(t, nodeagent.Config{
+	if t.observer == nil {
+		t.observer = nodeagent.NewObserver(t, nodeagent.Config{
 			Program: t.driver.launcher.Program(), Reach: func() testbed.Reach { return reachOf(t.Spec().Network) },
 			Address: func(p testbed.Pod) netip.Addr {
 				if own := t.own(p); own != nil {
@@ -148,17 +148,17 @@ func (t *Testbed) watcher() *nodeagent.Witness {
 				return netip.Addr{}
 			},
 			Node: func(ctx context.Context, node string) (*nodeagent.Agent, error) {
-				return t.driver.lookouts.at(ctx, node, t.driver, t.index)
+				return t.driver.nodeMonitors.at(ctx, node, t.driver, t.index)
 			},
 		})
 	}
-	return t.witness
+	return t.observer
 }
 
 // dismiss ends the witness. The testbed must not be held meanwhile, for agents that are being started hold it.
 func (t *Testbed) dismiss() {
 	t.keeping.Lock()
-	w := t.witness
+	w := t.observer
 	t.keeping.Unlock()
 	if w != nil {
 		_ = w.Close() // it never fails
