@@ -34,7 +34,7 @@ func look() int {
 type foreign struct {
 	testbed.Testbed
 	expect  testbed.Encapsulation
-	witness *nodeagent.Witness
+	witness *nodeagent.Observer
 }
 
 func (f *foreign) Spec() testbed.Spec {
@@ -146,7 +146,7 @@ func watched(t testing.TB, o testbed.Observer, reach testbed.Reach, expect testb
 		})
 	}
 	f := &foreign{Testbed: o, expect: expect}
-	f.witness = nodeagent.NewWitness(f, nodeagent.Config{
+	f.witness = nodeagent.NewObserver(f, nodeagent.Config{
 		Address: testbed.Pod.Address,
 		Program: self, Reach: func() testbed.Reach { return reach },
 		HostNetwork: func(p testbed.Pod) bool {
