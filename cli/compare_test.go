@@ -51,7 +51,7 @@ func TestCompare(t *testing.T) {
 	call(t, dir, statusDone, "compare", "later", "old").shows(t, "No regression was found", "improved")
 	call(t, dir, statusDone, "compare", "old", "again").shows(t, "Same machine and kernel", "Nothing changed")
 	call(t, dir, statusDone, "compare", "old", "later", "--margin", "20%").shows(t, "same to within 20%")
-	call(t, dir, statusRegressed, "compare", "old/result.json", "later", "--metric", "p90", "--all").shows(t, "p50 (told, not judged)")
+	call(t, dir, statusRegressed, "compare", "old/result.json", "later", "--metric", "p90", "--all").shows(t, "p50 (reported, not judged)")
 	call(t, dir, statusNothing, "compare", "old", "few").shows(t, "Nothing can be compared: a change takes 6 builds in each run", "8 and 3 of 6 builds")
 	call(t, dir, statusNothing, "compare", "old", "again", "--metric", "loss").shows(t, "no delta in common")
 

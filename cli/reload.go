@@ -60,7 +60,7 @@ func unreadable(err error) error {
 }
 
 // reloadBeside is reload, and sets an exact run beside the run where one is named.
-func (env *environment) reloadBeside(path, exact string) (insight.Measured, error) {
+func (env *environment) reloadWithExact(path, exact string) (insight.Measured, error) {
 	m, err := env.reload(path)
 	if err != nil || exact == "" {
 		return m, err
@@ -69,10 +69,10 @@ func (env *environment) reloadBeside(path, exact string) (insight.Measured, erro
 	if err != nil {
 		return m, err
 	}
-	beside, err := insight.SetBeside(m.Run, other.Run)
+	beside, err := insight.CompareExact(m.Run, other.Run)
 	if err != nil {
 		return m, usageError{fmt.Errorf("--exact: %w", err)}
 	}
-	m.Run.Beside = &beside
+	m.Run.ExactComparison = &beside
 	return m, nil
 }

@@ -194,7 +194,7 @@ func (env *environment) report(dir string, format reportFormat, o reportOptions)
 	if format.binary && (o.out == "" || o.out == "-") && env.onTerminal() {
 		return usageError{errors.New("a parquet file is not for a terminal: name a file with --out, or pipe it to a program")}
 	}
-	m, err := env.reloadBeside(dir, o.exact)
+	m, err := env.reloadWithExact(dir, o.exact)
 	if err != nil {
 		return err
 	}

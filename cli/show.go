@@ -13,7 +13,7 @@ func newShowCommand(env *environment) *cobra.Command {
 		Long:  `Print the deltas of a run folder again, computed from its journal: also of a run that was killed or is still under way.`,
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
-			m, err := env.reloadBeside(a[0], exact)
+			m, err := env.reloadWithExact(a[0], exact)
 			if err != nil {
 				return err
 			}

@@ -31,31 +31,31 @@ type ExactTrial struct {
 // a single firewall rule costs.
 const ExactMargin = 0.001
 
-// Beside sets an exact run beside this one, which measured time: what both say of the same networks.
-type Beside struct {
+// ExactComparison compares this run, which measured time, with an exact run of the same networks.
+type ExactComparison struct {
 	// Run names the exact run; Exact is how it counted.
-	Run      string          `json:"run"`
-	Exact    Exact           `json:"exact"`
-	Settings []BesideSetting `json:"settings"`
+	Run      string         `json:"run"`
+	Exact    Exact          `json:"exact"`
+	Settings []ExactSetting `json:"settings"`
 	// Correlation is the median of the settings' rank correlations; left out where no setting has one.
 	Correlation *float64 `json:"rank_correlation,omitempty"`
 }
 
-// BesideSetting is one setting that both runs have, in the headline metric.
-type BesideSetting struct {
-	Workload  string          `json:"workload"`
-	Params    Params          `json:"params"`
-	Placement Placement       `json:"placement"`
-	Baseline  string          `json:"baseline"`
-	Metric    string          `json:"metric"`
-	Networks  []BesideNetwork `json:"networks"`
+// ExactSetting is one setting that both runs have, in the headline metric.
+type ExactSetting struct {
+	Workload  string         `json:"workload"`
+	Params    Params         `json:"params"`
+	Placement Placement      `json:"placement"`
+	Baseline  string         `json:"baseline"`
+	Metric    string         `json:"metric"`
+	Networks  []ExactNetwork `json:"networks"`
 	// Correlation is Spearman's, from -1 to 1, over the networks; left out with fewer than three.
 	Correlation *float64 `json:"rank_correlation,omitempty"`
 }
 
-// BesideNetwork is a network in both runs: its ratio to the baseline by time and by instructions, and its place among the
+// ExactNetwork is a network in both runs: its ratio to the baseline by time and by instructions, and its place among the
 // networks of the setting, the cheapest first; networks of equal cost share a place.
-type BesideNetwork struct {
+type ExactNetwork struct {
 	Network    string  `json:"network"`
 	Native     float64 `json:"native_ratio"`
 	Exact      float64 `json:"exact_ratio"`

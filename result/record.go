@@ -273,8 +273,8 @@ type Run struct {
 	Strategy *Strategy `json:"strategy,omitempty"`
 	// Exact says that the run counted instructions, and how; nil for a run that measured time.
 	Exact *Exact `json:"exact,omitempty"`
-	// Beside is an exact run that was set beside this one for a report; nil elsewhere.
-	Beside *Beside `json:"beside,omitempty"`
+	// ExactComparison is with an exact run that a report names; nil elsewhere.
+	ExactComparison *ExactComparison `json:"beside,omitempty"`
 	// Notes are what the reader must know of this run: a subset by budget, networks that are unsupported.
 	Notes       []string    `json:"notes,omitempty"`
 	Environment Environment `json:"environment"`

@@ -85,7 +85,7 @@ func baselinePanel(all *drawing, s *setting, d insight.Drift, timeline scale) (l
 	on := plane{x: timeline, height: baselineHeight}
 	on.y, beyond = valueScale(values, !d.Linear)
 	on.open(all, "moments", d.Unit, "The baseline over the run: "+s.Title(),
-		"Each dot is the baseline's or its twin's reading of one burst; crosses are bursts that were disturbed and count for nothing.")
+		"Each dot is one burst of the baseline or its A/A control; crosses are bursts that were disturbed and count for nothing.")
 	ticks := on.y.linearTicks(4)
 	if on.y.log {
 		ticks = on.y.logTicks(4)

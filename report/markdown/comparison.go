@@ -50,7 +50,7 @@ func (d *document) changes(c result.Comparison, g insight.Group) {
 	first := g.Changes[0]
 	title := fmt.Sprintf("### %s, %s: %s", escape(words.Load(first.Setting())), words.At(first.Placement), escape(first.Metric))
 	if !first.Headline {
-		title += " (told, not judged)"
+		title += " (reported, not judged)"
 	}
 	d.paragraph(title)
 	if context := words.Context(g, c, "→"); context != "" {

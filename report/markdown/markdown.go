@@ -40,8 +40,8 @@ func Write(w io.Writer, run result.Run) error {
 		d.setting(p)
 	}
 	d.links(run.Links)
-	d.behind(run)
-	d.beside(run.Beside)
+	d.breakdown(run)
+	d.exactComparison(run.ExactComparison)
 	d.effects(run)
 	d.claims(run.Claims)
 	d.advice(run.Advice)

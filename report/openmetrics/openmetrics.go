@@ -45,7 +45,7 @@ func Write(w io.Writer, s Snapshot) error {
 		p.progress(*s.Progress)
 	}
 	p.deltas("delta", "a network against the baseline of the same rounds", s.Run.Deltas)
-	p.deltas("null", "the baseline against its twin, which ought to be no difference", s.Run.Null)
+	p.deltas("null", "the baseline against its A/A control, which ought to be no difference", s.Run.Null)
 	p.trials(s.Run, s.Trials)
 	p.verdicts(s.Run)
 	out := bufio.NewWriter(w)

@@ -10,13 +10,13 @@ func Exact() *result.Exact {
 }
 
 // Beside is an exact run beside one in time, of one setting with three networks whose names need escaping.
-func Beside() *result.Beside {
+func Beside() *result.ExactComparison {
 	rho := 0.5
-	return &result.Beside{
+	return &result.ExactComparison{
 		Run: "latency-exact", Exact: *Exact(), Correlation: &rho,
-		Settings: []result.BesideSetting{{
+		Settings: []result.ExactSetting{{
 			Workload: "tcp-rr", Params: result.Params{Message: 300}, Placement: result.CrossNode, Baseline: "host", Metric: "p50", Correlation: &rho,
-			Networks: []result.BesideNetwork{
+			Networks: []result.ExactNetwork{
 				{Network: "bridge", Native: 1.12, Exact: 1.1955, NativeRank: 1, ExactRank: 1, NativeVerdict: "slower", ExactVerdict: "slower", Request: 3590, Response: 3608},
 				{Network: "net|<b>", Native: 1.5, Exact: 1.3704, NativeRank: 3, ExactRank: 2, NativeVerdict: "slower", ExactVerdict: "slower", Request: 6828, Response: 6795},
 				{Network: "vxlan", Native: 1.31, Exact: 1.5, NativeRank: 2, ExactRank: 3, NativeVerdict: "slower", ExactVerdict: "slower", Request: -12, Response: 8000},

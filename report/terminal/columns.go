@@ -113,7 +113,7 @@ const (
 )
 
 // besideColumn is the change of another metric than the headline, in brackets where it is unresolved.
-func (t table) besideColumn(metric string) column {
+func (t table) secondColumn(metric string) column {
 	others := map[string]result.Delta{}
 	for _, d := range t.all {
 		if d.Metric == metric && !d.Headline {

@@ -94,7 +94,7 @@ func (p *page) changes(c result.Comparison, g insight.Group) {
 	first := g.Changes[0]
 	title := words.Load(first.Setting()) + " · " + words.At(first.Placement) + " · " + first.Metric
 	if !first.Headline {
-		title += " (told, not judged)"
+		title += " (reported, not judged)"
 	}
 	context := words.Context(g, c, p.arrow())
 	if ui.Columns(p.terminal.Text(title+context))+2 <= p.terminal.Width {

@@ -227,9 +227,9 @@ func (p *page) grid(l layout, deltas []result.Delta, margin float64, style func(
 func (p *page) layout(t table) layout {
 	name, cost, interval := p.nameColumn(t), p.costColumn(t), t.intervalColumn()
 	added, value, verdict := t.addedColumn(), t.valueColumn(), t.verdictColumn()
-	tail, cpu := t.besideColumn(tailMetric), t.besideColumn(cpuMetric)
+	tail, cpu := t.secondColumn(tailMetric), t.secondColumn(cpuMetric)
 	if tail.cells == nil {
-		tail = t.besideColumn(loadedMetric)
+		tail = t.secondColumn(loadedMetric)
 	}
 	all, few := []column{name, cost, interval}, []column{name, cost}
 	return p.choose(

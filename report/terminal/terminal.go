@@ -23,10 +23,10 @@ func Write(w io.Writer, run result.Run, t ui.Terminal) error {
 			p.setting(part)
 		}
 	}
-	p.beside()
+	p.exactComparison()
 	p.effects()
 	p.links()
-	p.behind()
+	p.breakdown()
 	p.reliability()
 	p.advice()
 	p.claims()

@@ -93,7 +93,7 @@ func Services(all []result.Service) string {
 }
 
 // ExactComparison says how well instructions explain the order that time gives.
-func ExactComparison(b result.Beside) string {
+func ExactComparison(b result.ExactComparison) string {
 	if b.Correlation == nil {
 		return "Too few networks are in both runs for a rank correlation."
 	}

@@ -10,12 +10,12 @@ import (
 
 func TestBeside(t *testing.T) {
 	var b strings.Builder
-	run := result.Run{Study: "latency", Confidence: 0.95, Beside: reporttest.Beside(), Exact: reporttest.Exact()}
+	run := result.Run{Study: "latency", Confidence: 0.95, ExactComparison: reporttest.Beside(), Exact: reporttest.Exact()}
 	if err := Write(&b, run, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"Instructions beside time", "rank correlation 0.50", "19.55%", "net|&lt;b&gt;", "This run counts instructions", "-12", "counted in the same guest",
+		"Instructions and time", "rank correlation 0.50", "19.55%", "net|&lt;b&gt;", "This run counts instructions", "-12", "counted in the same guest",
 		"Each seed is a guest of its own",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -26,7 +26,7 @@ func TestBeside(t *testing.T) {
 	if err := Write(&b, result.Run{Study: "latency", Confidence: 0.95}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, other := range []string{"Instructions beside time", "counts instructions", "Each seed"} {
+	for _, other := range []string{"Instructions and time", "counts instructions", "Each seed"} {
 		if strings.Contains(b.String(), other) {
 			t.Errorf("a page in time has %q", other)
 		}

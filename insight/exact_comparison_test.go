@@ -29,7 +29,7 @@ func inTime(tb testing.TB, ratios map[string]float64) insight.Measured {
 func TestExactBesideNative(t *testing.T) {
 	exact := counted(map[string][]float64{"bridge": {1.1, 1.1, 1.1}, "macvlan": {1.02, 1.02, 1.02}, "vxlan": {1.3, 1.3, 1.3}, "routed": {1.2, 1.2, 1.2}})
 	words.NewJudge(nil).Conclude(&exact.Run, exact.Trials)
-	b, err := insight.SetBeside(inTime(t, map[string]float64{"bridge": 1.5, "macvlan": 1.1, "vxlan": 3, "routed": 1.25}).Run, exact.Run)
+	b, err := insight.CompareExact(inTime(t, map[string]float64{"bridge": 1.5, "macvlan": 1.1, "vxlan": 3, "routed": 1.25}).Run, exact.Run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,11 +65,11 @@ func TestExactBesideWhatCantBe(t *testing.T) {
 	for name, c := range map[string]struct{ native, exact result.Run }{
 		"no exact run": {native, native}, "no native run": {exact.Run, exact.Run}, "nothing in common": {native, exact.Run},
 	} {
-		if _, err := insight.SetBeside(c.native, c.exact); err == nil {
+		if _, err := insight.CompareExact(c.native, c.exact); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	b, err := insight.SetBeside(inTime(t, map[string]float64{"bridge": 1.3}).Run, exact.Run)
+	b, err := insight.CompareExact(inTime(t, map[string]float64{"bridge": 1.3}).Run, exact.Run)
 	if err != nil || b.Correlation != nil || !strings.Contains(words.ExactComparison(b), "Too few") {
 		t.Errorf("one network: %+v, %v", b, err)
 	}

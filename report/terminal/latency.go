@@ -7,9 +7,9 @@ import (
 	"netdelta/result"
 )
 
-// behind shows what stands behind the figures of storage and databases: where latency goes, what clusters say of their
+// breakdown shows the latency breakdown of storage and databases: where latency goes, what clusters say of their
 // replication, and how applications go with raw figures.
-func (p *page) behind() {
+func (p *page) breakdown() {
 	if len(p.run.Splits) > 0 {
 		p.title("Where the latency goes", "median; disk without a network")
 		heading := ""

@@ -13,29 +13,29 @@ import (
 	"netdelta/unit"
 )
 
-// besideMost is how many settings are printed beside an exact run; the rest are counted.
-const besideMost = 12
+// exactMost is how many settings are printed beside an exact run; the rest are counted.
+const exactMost = 12
 
-// beside prints what an exact run says of the same networks.
-func (p *page) beside() {
-	b := p.run.Beside
+// exactComparison prints what an exact run says of the same networks.
+func (p *page) exactComparison() {
+	b := p.run.ExactComparison
 	if b == nil {
 		return
 	}
-	p.title("Instructions beside time", "exact run: "+b.Run)
+	p.title("Instructions and time", "exact run: "+b.Run)
 	p.paragraph(piece{}, words.ExactComparison(*b))
 	for i, s := range b.Settings {
-		if i == besideMost {
+		if i == exactMost {
 			p.line()
 			p.paragraph(piece{}, fmt.Sprintf("%d more settings are in the report (netdelta report --format md).", len(b.Settings)-i))
 			return
 		}
-		p.besideSetting(s)
+		p.exactSetting(s)
 	}
 }
 
-// besideSetting prints the table of one setting.
-func (p *page) besideSetting(s result.BesideSetting) {
+// exactSetting prints the table of one setting.
+func (p *page) exactSetting(s result.ExactSetting) {
 	right := ""
 	if s.Correlation != nil {
 		right = fmt.Sprintf("rank correlation %.2f", *s.Correlation)

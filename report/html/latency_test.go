@@ -68,7 +68,7 @@ func TestBehindIsShown(t *testing.T) {
 	if n := strings.Count(text, `class="ds big`); n != 5 {
 		t.Errorf("%d dots, want one for each network", n)
 	}
-	if plain, _ := usual().run(t); strings.Contains(page(plain), "Behind the figures") {
+	if plain, _ := usual().run(t); strings.Contains(page(plain), "Latency breakdown") {
 		t.Error("a run of networks alone has something behind it")
 	}
 }

@@ -9,34 +9,34 @@ import (
 	"netdelta/unit"
 )
 
-// beside is what an exact run says of the same networks, as the page shows it.
-type beside struct {
+// exactComparison is what an exact run says of the same networks, as the page shows it.
+type exactComparison struct {
 	Run, Says string
-	Settings  []besideSetting
+	Settings  []exactSetting
 }
 
-type besideSetting struct {
+type exactSetting struct {
 	Load, Where, Correlation string
-	Networks                 []besideNetwork
+	Networks                 []exactNetwork
 }
 
-type besideNetwork struct {
+type exactNetwork struct {
 	Network, Native, NativeRank, Exact, ExactRank, Request, Response string
 }
 
 // ExactSays is what a run that counts instructions counts, and what not; "" for any other.
 func (p *page) ExactSays() string { return words.ExactSays(p.Run) }
 
-// Beside is the exact run that was set beside this one, nil without one.
-func (p *page) Beside() *beside {
-	b := p.Run.Beside
+// ExactComparison is with the exact run that was named, nil without one.
+func (p *page) ExactComparison() *exactComparison {
+	b := p.Run.ExactComparison
 	if b == nil {
 		return nil
 	}
-	shown := &beside{Run: b.Run, Says: words.ExactComparison(*b)}
+	shown := &exactComparison{Run: b.Run, Says: words.ExactComparison(*b)}
 	place := func(rank float64) string { return strconv.FormatFloat(rank, 'f', -1, 64) }
 	for _, s := range b.Settings {
-		one := besideSetting{
+		one := exactSetting{
 			Load:  words.Load(result.Setting{Workload: s.Workload, Params: s.Params, Placement: s.Placement}),
 			Where: words.Where(s.Placement),
 		}
@@ -44,7 +44,7 @@ func (p *page) Beside() *beside {
 			one.Correlation = fmt.Sprintf("%.2f", *s.Correlation)
 		}
 		for _, n := range s.Networks {
-			one.Networks = append(one.Networks, besideNetwork{
+			one.Networks = append(one.Networks, exactNetwork{
 				n.Network, words.Percent(n.Native), place(n.NativeRank), unit.Ratio(n.Exact).PercentTo(2), place(n.ExactRank),
 				fmt.Sprintf("%+.0f", n.Request), fmt.Sprintf("%+.0f", n.Response),
 			})

@@ -10,8 +10,8 @@ import (
 	"netdelta/unit"
 )
 
-// Behind says whether anything is known of what stands behind the figures: storage, clusters, daemons.
-func (p *page) Behind() bool {
+// Breakdown says whether anything is known of storage, clusters or daemons.
+func (p *page) Breakdown() bool {
 	r := p.Run
 	return len(r.Splits)+len(r.Replications)+len(r.Correlations)+len(r.Services) > 0
 }

@@ -12,13 +12,13 @@ import (
 func TestBeside(t *testing.T) {
 	for _, width := range []int{60, 80, 120} {
 		var b strings.Builder
-		run := result.Run{Study: "latency", Confidence: 0.95, Beside: reporttest.Beside(), Exact: reporttest.Exact()}
+		run := result.Run{Study: "latency", Confidence: 0.95, ExactComparison: reporttest.Beside(), Exact: reporttest.Exact()}
 		if err := Write(&b, run, ui.Terminal{Width: width, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(b.String()), " ")
 		for _, want := range []string{
-			"Instructions beside time", "rank correlation 0.50", "bridge +12% 1 +19.55% 1 +3590 +3608", "vxlan +31% 2 +50.00% 3 -12 +8000",
+			"Instructions and time", "rank correlation 0.50", "bridge +12% 1 +19.55% 1 +3590 +3608", "vxlan +31% 2 +50.00% 3 -12 +8000",
 			"This run counts instructions", "What is not counted: caches",
 		} {
 			if !strings.Contains(text, want) {

@@ -10,11 +10,11 @@ import (
 
 func TestBeside(t *testing.T) {
 	var b strings.Builder
-	if err := Write(&b, result.Run{Study: "latency", Confidence: 0.95, Beside: reporttest.Beside()}); err != nil {
+	if err := Write(&b, result.Run{Study: "latency", Confidence: 0.95, ExactComparison: reporttest.Beside()}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"## Instructions beside time", "rank correlation (Spearman) is 0.50", "Rank correlation 0.50; p50, both against host.",
+		"## Instructions and time", "rank correlation (Spearman) is 0.50", "Rank correlation 0.50; p50, both against host.",
 		"| bridge | +12% | 1 | +19.55% | 1 | +3590 | +3608 |", `| vxlan | +31% | 2 | +50.00% | 3 | -12 | +8000 |`,
 	} {
 		if !strings.Contains(b.String(), want) {

@@ -9,16 +9,16 @@ import (
 	"netdelta/unit"
 )
 
-// beside writes what an exact run says of the same networks.
-func (d *document) beside(b *result.Beside) {
+// exactComparison writes what an exact run says of the same networks.
+func (d *document) exactComparison(b *result.ExactComparison) {
 	if b == nil {
 		return
 	}
-	d.paragraph("## Instructions beside time")
+	d.paragraph("## Instructions and time")
 	d.paragraph("The same networks in the exact run " + escape(b.Run) + ", which counts instructions. " + escape(words.ExactComparison(*b)))
 	for _, s := range b.Settings {
 		setting := result.Setting{Workload: s.Workload, Params: s.Params, Placement: s.Placement}
-		d.paragraph("### " + escape(words.Load(setting)) + ", " + words.At(s.Placement) + ": instructions beside time")
+		d.paragraph("### " + escape(words.Load(setting)) + ", " + words.At(s.Placement) + ": instructions and time")
 		if s.Correlation != nil {
 			d.paragraph(fmt.Sprintf("Rank correlation %.2f; %s, both against %s.", *s.Correlation, escape(s.Metric), escape(s.Baseline)))
 		}

@@ -6,8 +6,8 @@ import (
 	"netdelta/result"
 )
 
-// behind writes what stands behind the figures of storage and databases, in a run that has some.
-func (d *document) behind(run result.Run) {
+// breakdown writes the latency breakdown of storage and databases, in a run that has some.
+func (d *document) breakdown(run result.Run) {
 	load := func(workload string, p result.Params, at result.Placement) string {
 		return escape(words.Load(result.Setting{Workload: workload, Params: p, Placement: at}))
 	}
