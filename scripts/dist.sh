@@ -25,8 +25,7 @@ SOURCE_DATE_EPOCH=$(date -d "$date" +%s) "$work/netdelta" man "$work/share/man"
 # kubectl asks a program of this name what follows "kubectl netdelta".
 printf '#!/bin/sh\nexec kubectl netdelta __complete "$@"\n' >"$work/share/completions/kubectl_complete-netdelta"
 chmod 755 "$work/share/completions/kubectl_complete-netdelta"
-go build -o "$work/sbom" ./scripts/sbom
-go build -o "$work/krew" ./scripts/krew
+materials=$(go tool -modfile=tools/go.mod -n cyclonedx-gomod)
 
 # licences FOLDER gathers the licence of each module that is linked into the program for GOARCH, and that of Go.
 licences() {
@@ -53,12 +52,31 @@ for arch in amd64 arm64; do
 	go build "${flags[@]}" -o "$work/$name/" ./cmd/...
 	licences "$work/$name/licenses"
 	cp LICENSE README.md "$work/$name/"
-	"$work/sbom" "$work/$name/netdelta" >"dist/$name.cdx.json"
+	"$materials" bin -json -noserial -notimestamp -std -version "$version" -output "dist/$name.cdx.json" "$work/$name/netdelta"
 	cp "dist/$name.cdx.json" "$work/$name/sbom.cdx.json"
 	tar -C "$work" --sort=name --mtime="$date" --owner=0 --group=0 --numeric-owner --mode=u+rw,go+r,go-w -c "$name" | gzip -9n >"dist/$name.tar.gz"
 done
-# Without a place the manifest is good for what is at hand: kubectl krew install --manifest netdelta.yaml --archive ARCHIVE.
-"$work/krew" deploy/krew/netdelta.yaml "$version" "${NETDELTA_RELEASE_URL:-https://releases.netdelta.invalid}" dist/netdelta-*.tar.gz >dist/netdelta.yaml
+
+# plugin prints the manifest of Krew: without a folder to publish in it is good for `kubectl krew install --manifest dist/netdelta.yaml
+# --archive ARCHIVE`. A build that is no release has a version before the first.
+plugin() {
+	local semantic=$version archive name
+	[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || semantic=v0.0.0-${version//[^0-9A-Za-z]/-}
+	sed "s/^spec:/&\n  version: $semantic/" deploy/krew/netdelta.yaml
+	echo '  platforms:'
+	for archive in dist/*.tar.gz; do
+		name=$(basename "$archive" .tar.gz)
+		cat <<-END
+		    - selector: {matchLabels: {os: linux, arch: ${name##*-}}}
+		      uri: ${NETDELTA_RELEASE_URL:-https://releases.netdelta.invalid}/$name.tar.gz
+		      sha256: "$(sha256sum <"$archive" | cut -d' ' -f1)"
+		      files: [{from: $name/netdelta, to: .}, {from: $name/netdelta-agent, to: .}, {from: $name/LICENSE, to: .}]
+		      bin: netdelta
+		END
+	done
+}
+
+plugin >dist/netdelta.yaml
 cd dist
 sha256sum ./* >../dist.sums && mv ../dist.sums SHA256SUMS
 sed -i 's| \./| |' SHA256SUMS
