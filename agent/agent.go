@@ -69,8 +69,8 @@ func Start(ctx context.Context, pod testbed.Pod, p Program) (*Agent, error) {
 // threads that sit in a system call of the measured loop.
 func runtimeEnv() []string {
 	env := []string{"GOMAXPROCS=3", "GODEBUG=asyncpreemptoff=1", "GOTRACEBACK=single"}
-	// Where the user's cache is: what takes long to make is made once and kept there.
-	for _, name := range []string{"HOME", "XDG_CACHE_HOME"} {
+	// Where the user's cache is: what takes long to make is made once and kept there. What the race detector is told is for tests.
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GORACE"} {
 		if value, set := os.LookupEnv(name); set {
 			env = append(env, name+"="+value)
 		}

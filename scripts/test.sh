@@ -15,10 +15,11 @@ timed() {
 	END
 }
 
-# simulations finds tests that judge thousands of made-up experiments, each in one goroutine: under the race detector they take three
-# minutes. They run with what is timed; the other tests of their package are raced.
-simulations='^Test(FalseRegressionsAreRare|RegressionsAreFound|(Change)?IntervalsHoldTheTruth|StoppingRuleStaysHonest|FalseClaimsAreRare)$'
-simulated=netdelta/stats
+# unraced finds single tests that run with what is timed, in packages whose other tests are raced: those with Cost in their names time
+# what rules and services add to a request; those of stats judge thousands of made-up experiments, each in one goroutine, which takes
+# three minutes under the race detector.
+unraced='^Test((Policy|Service|Guard)Cost|FalseRegressionsAreRare|RegressionsAreFound|(Change)?IntervalsHoldTheTruth|StoppingRuleStaysHonest|FalseClaimsAreRare)$'
+partly=(netdelta/stats netdelta/testbed/lab)
 
 # long lists packages that take minutes, nearly all of it spent waiting: they begin first, so that others run meanwhile.
 long=(netdelta/cli netdelta/experiment netdelta/testbed/lab netdelta/workload/block netdelta/workload/oltp)
@@ -40,8 +41,12 @@ events() {
 	fi
 	case $kind in
 	timed) go test "${flags[@]}" -p 1 -run "$pattern" "$@" ;;
+	unraced)
+		if [[ $pattern == . ]]; then pattern=$unraced; fi
+		go test "${flags[@]}" -p 1 -run "$pattern" "$@"
+		;;
 	guests) CGO_ENABLED=1 go test -race "${flags[@]}" -p 1 -run "$pattern" "$@" ;;
-	raced) CGO_ENABLED=1 go test -race "${flags[@]}" -p 3 -run "$pattern" -skip "$simulations" "$@" ;;
+	raced) CGO_ENABLED=1 go test -race "${flags[@]}" -p 3 -run "$pattern" -skip "$unraced" "$@" ;;
 	esac
 }
 
@@ -74,7 +79,9 @@ of() {
 }
 
 mapfile -t raced < <(comm -12 <(echo "$first") <(echo "$wanted"); comm -23 <(echo "$wanted") <(sort -u <(echo "$first") <(echo "$slowed")))
-mapfile -t plain < <(comm -12 <(sort <<<"$slowed"$'\n'"$simulated") <(echo "$wanted"))
+mapfile -t plain < <(comm -12 <(echo "$slowed") <(echo "$wanted"))
+mapfile -t some < <(comm -12 <(printf '%s\n' "${partly[@]}") <(echo "$wanted"))
 of raced "${raced[@]}"
 of timed "${plain[@]}"
+of unraced "${some[@]}"
 exit "$status"

@@ -143,7 +143,7 @@ func NewPeer(ctx context.Context, pod testbed.Pod, cpus ...int) (*Peer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the test's binary: %w", err)
 	}
-	proc, err := pod.Start(ctx, testbed.Command{Path: path, Env: []string{Role("peer")}, CPUs: cpus})
+	proc, err := pod.Start(ctx, testbed.Command{Path: path, Env: []string{Role("peer"), "GORACE=" + os.Getenv("GORACE")}, CPUs: cpus})
 	if err != nil {
 		return nil, err
 	}
