@@ -116,6 +116,6 @@ func spaces(t *testing.T) *joined.Driver {
 func TestTestbed(t *testing.T) {
 	testbedtest.Run(t, testbedtest.Suite{
 		Driver: spaces(t), Networks: []string{"routed", "bridge", "vxlan", "macvlan"},
-		ReachByPod: func(name string) bool { return true },
+		ReachByPod: func(string) bool { return true },
 	})
 }
