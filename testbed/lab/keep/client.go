@@ -221,6 +221,8 @@ func (f *Folder) ask(ctx context.Context, name string, r request, patience time.
 		return fail(errors.Join(ctx.Err(), closeAll(files)))
 	case err != nil:
 		return fail(err)
+	case a.Greeting.Check() != nil:
+		return fail(errors.Join(fmt.Errorf("its keeper is of another netdelta: %w, or take the lab down: netdelta lab down --name %s", a.Greeting.Check(), name), closeAll(files)))
 	case a.Error != "" && a.Unknown:
 		return answer{}, nil, errors.Join(&UnknownError{a.Error}, closeAll(files))
 	case a.Error != "":

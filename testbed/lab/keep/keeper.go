@@ -18,6 +18,7 @@ import (
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/lab/rootless"
+	"netdelta/testbed/rpc"
 )
 
 const (
@@ -186,13 +187,13 @@ func (k *keeper) answer(ctx context.Context, conn *net.UnixConn) {
 		err = fmt.Errorf("read the request: %w", err)
 	case r.Do == tellStatus:
 		status := k.status()
-		err = tell(conn, answer{Status: &status})
+		err = tell(conn, answer{Greeting: rpc.Greet(), Status: &status})
 	case r.Do == openDoor:
 		err = k.lab.Within(r.Where, func(fd int) error { return k.handOver(conn, fd) })
 	case r.Do == swap:
 		if err = k.lab.Swap(ctx, r.Network); err == nil {
 			status := k.status()
-			err = tell(conn, answer{Status: &status})
+			err = tell(conn, answer{Greeting: rpc.Greet(), Status: &status})
 		}
 	case r.Do == end:
 		select {
@@ -216,17 +217,17 @@ func (k *keeper) handOver(conn *net.UnixConn, fd int) error {
 	if err != nil {
 		return fmt.Errorf("open the user namespace: %w", err)
 	}
-	return errors.Join(tell(conn, answer{Mark: k.lab.Mark()}, int(user.Fd()), fd), user.Close())
+	return errors.Join(tell(conn, answer{Greeting: rpc.Greet(), Mark: k.lab.Mark()}, int(user.Fd()), fd), user.Close())
 }
 
 // failure is the answer after an error, or after none.
 func failure(err error) answer {
 	if err == nil {
-		return answer{}
+		return answer{Greeting: rpc.Greet()}
 	}
 	var place *lab.NameError
 	var unknown *network.UnknownError
-	return answer{Error: err.Error(), Unknown: errors.As(err, &place) || errors.As(err, &unknown)}
+	return answer{Greeting: rpc.Greet(), Error: err.Error(), Unknown: errors.As(err, &place) || errors.As(err, &unknown)}
 }
 
 func (k *keeper) status() Status {

@@ -13,6 +13,7 @@ import (
 
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/rpc"
 )
 
 // order is what a keeper is started with, on its standard input.
@@ -42,6 +43,7 @@ type request struct {
 // answer is what a keeper says, first of all on its standard output. With a door come two descriptors: of the keeper's user
 // namespace and of the network namespace.
 type answer struct {
+	rpc.Greeting
 	Status *Status `json:"status,omitempty"`
 	Mark   string  `json:"mark,omitempty"`
 	Error  string  `json:"error,omitempty"`
