@@ -24,7 +24,8 @@ func addServiceMap(fd int, op network.ServiceMap) error {
 		family, key, protocol = nftables.TableFamilyIPv6, nftables.TypeIP6Addr, unix.NFPROTO_IPV6
 	}
 	table := c.AddTable(&nftables.Table{Family: family, Name: "services"})
-	set := &nftables.Set{Table: table, Name: "services", IsMap: true, KeyType: key, DataType: nftables.TypeVerdict}
+	// An ID is of a transaction alone. One that is given keeps the library from drawing one from a counter that it does not guard.
+	set := &nftables.Set{ID: 1, Table: table, Name: "services", IsMap: true, KeyType: key, DataType: nftables.TypeVerdict}
 	if err := c.AddSet(set, nil); err != nil {
 		return fmt.Errorf("add the map: %w", err)
 	}
