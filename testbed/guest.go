@@ -53,7 +53,7 @@ type Counter struct {
 // CountJob is what is done in one guest that counts instructions.
 type CountJob struct {
 	GuestSpec
-	// Seed is that of the guest's random numbers.
+	// Seed seeds the guest's random number generator.
 	Seed uint64
 	// File is the path in the guest of a file with the given content.
 	File    string

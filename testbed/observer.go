@@ -16,7 +16,7 @@ type Observer interface {
 	Plan() network.Plan
 	// Path lists the devices that a packet of the protocol crosses from one pod to another, nil for a pod of another testbed.
 	Path(from, to Pod, protocol network.Protocol) []network.Hop
-	// Counters reads those of all devices, also of such as the plan does not know.
+	// Counters reads the counters of all devices, including devices that the plan does not know.
 	Counters(ctx context.Context) (map[network.Device]Counters, error)
 	// Stacks reads what the IP stack of each namespace has counted.
 	Stacks(ctx context.Context) (map[network.Space]Stack, error)
@@ -36,8 +36,8 @@ type Stack struct {
 
 // Tap is a sample of packets under way. Close is idempotent.
 type Tap interface {
-	// Packets are those seen since the last call, those of each namespace in order, and how many more there were for which
-	// there was no room.
+	// Packets returns the packets seen since the last call, in order within each namespace, and how many more were dropped for
+	// lack of room.
 	Packets() (seen []Packet, missed int, err error)
 	Close() error
 }
@@ -46,8 +46,8 @@ type Tap interface {
 type Packet struct {
 	Device   network.Device
 	Outgoing bool
-	// Length is that of the whole frame, with its link header; Segment is the length of the payload of each segment when the
-	// frame is a train of them that is still to be cut (GSO), else zero.
+	// Length is the length of the whole frame, with its link header. Segment is the payload length of each segment if the frame
+	// is still to be segmented (GSO), else zero.
 	Length, Segment unit.Bytes
 	// Head is the beginning of the frame, enough for all headers.
 	Head []byte

@@ -93,7 +93,7 @@ type Site struct {
 
 // Instruments are what a live testbed lets one see of it. What is nil can't be seen.
 type Instruments struct {
-	// Observer looks at devices of a network that the provider has planned, PathObserver at those of a network of somebody else's.
+	// Observer looks at the devices of a network that the provider has planned, PathObserver at the devices of any other network.
 	Observer     Observer
 	PathObserver Witness
 	// Within calls f in the network namespace of a node or pod of this machine, with the number of an open file of it.

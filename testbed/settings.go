@@ -1,7 +1,7 @@
 package testbed
 
-// Settings are the names of the kernel's settings that change what is measured, beside those that a network needs: what a record
-// of a testbed holds of each kernel that has them.
+// Settings returns the names of kernel settings that change what is measured, except the settings that a network needs itself. The
+// record of a testbed holds their values in each kernel that has them.
 func Settings() []string {
 	return []string{
 		"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight", "net.core.netdev_budget",

@@ -15,7 +15,7 @@ import (
 type Spec struct {
 	Nodes       int // number of nodes, at least 1
 	PodsPerNode int // pods on each node, at least 1
-	// Family is that of all addresses, of pods and underlay alike; "" is IPv4.
+	// Family is the IP version of all addresses, of pods and underlay alike; "" is IPv4.
 	Family result.Family
 	Link   Link
 	// Network is the name of the network that joins the pods at first.
@@ -24,8 +24,8 @@ type Spec struct {
 	PodsOutlive bool
 	// Conditions are what the network is built under, and stay the same when it is swapped.
 	Conditions result.Conditions
-	// Target is the host of an endpoint that is none of the testbed's, and that all its pods are clients of: the first one stands on
-	// the endpoint's own node. "" is none. It takes Capabilities.Targets.
+	// Target is the host of an external endpoint: all pods are its clients, and the first pod is on the endpoint's own node. "" is
+	// none. It needs Capabilities.Targets.
 	Target string
 	// Volume is storage of the user's own that each pod has. It takes Capabilities.Stored.
 	Volume Volume
@@ -41,7 +41,7 @@ type Peers struct {
 	Count int
 	// Memory is what the daemons of one of them keep in memory at most.
 	Memory unit.Bytes
-	// Ports are those at which clients reach the daemons, beside a pod's own, and as far as there are any, with zeros behind them.
+	// Ports are the ports at which clients reach the daemons, in addition to a pod's own ports; unused elements are zero.
 	Ports [4]uint16
 }
 

@@ -33,13 +33,13 @@ type Reach string
 const (
 	// ReachHost goes from node to node: both ends are in their node's own namespace.
 	ReachHost Reach = "host"
-	// ReachPod goes to the server's own address, whoever named it.
+	// ReachPod goes to the server's own address, however it was given.
 	ReachPod Reach = "pod"
 	// ReachService goes to a virtual address, which is translated on the client's node.
 	ReachService Reach = "service"
 	// ReachNodePort goes to a port of a node, which is translated there.
 	ReachNodePort Reach = "nodeport"
-	// ReachBeside goes to an address that the server has in a network beside the cluster's own. What joins that one is not known.
+	// ReachBeside goes to an address that the server has in a secondary network. How that network connects its pods is not known.
 	ReachBeside Reach = "beside"
 )
 
@@ -65,7 +65,7 @@ func ServerPod() network.Space { return network.InPod(atServer) }
 // Sighting is what was seen of the way between two pods while a load was under way. It is plain data.
 type Sighting struct {
 	Reach Reach
-	// Expect is what somebody says that packets are wrapped in between nodes, "" where nobody does.
+	// Expect is the encapsulation between nodes that the user expects, "" if not given.
 	Expect Encapsulation
 	// Called is what the client called, and Backend the server itself.
 	Called, Backend netip.AddrPort
@@ -79,22 +79,22 @@ type Stand struct {
 	Pod, Node string // by their names
 	// Address is the pod's in the network that is looked at, NodeAddress its node's.
 	Address, NodeAddress netip.Addr
-	// In is the place that the pod's processes are in, On that of its node: the same for a pod in its node's own namespace.
+	// In is the namespace of the pod's processes, On its node's: the same for a pod in its node's own namespace.
 	In, On network.Space
-	// Unwatched says why nobody looks at the node, as far as that was tried.
+	// Unwatched says why the node could not be watched, if that was tried.
 	Unwatched string
 }
 
 // Place is a network namespace while it was watched.
 type Place struct {
-	// Name is that of the node, or says which pod it is.
+	// Name is the node's name, or says which pod it is.
 	Name       string
 	Interfaces []Interface
 	// Before and After are the devices' counters by name.
 	Before, After           map[string]Counters
 	StackBefore, StackAfter Stack
-	// Packets are those of the pods, their nodes and services that a sample holds, and no others. Missed is how many there was
-	// no room for. Lacks says why there is no sample: "CAP_NET_RAW".
+	// Packets are a sample of the packets of the pods, their nodes and services, and no others. Missed is how many were dropped
+	// for lack of room. Lacks says why there is no sample: "CAP_NET_RAW".
 	Packets []Packet
 	Missed  int
 	Lacks   string
@@ -116,7 +116,7 @@ type Interface struct {
 	Master    string         `json:"master,omitempty"`
 	Lower     string         `json:"lower,omitempty"`
 	Addresses []netip.Prefix `json:"addresses,omitempty"`
-	// Driver and Speed are those of network cards, as they say.
+	// Driver and Speed are what a network card reports.
 	Driver string             `json:"driver,omitempty"`
 	Speed  unit.BitsPerSecond `json:"speed,omitempty"`
 	// BondMode and HashPolicy are how a bond shares what it sends among its links: "802.3ad", "layer2".
@@ -133,6 +133,6 @@ type Route struct {
 	Device  string     `json:"device"`
 	Gateway netip.Addr `json:"gateway"` // not valid where the address is on the link
 	Source  netip.Addr `json:"source"`
-	// MTU is that of the path where the kernel knows one, else 0: then the device's holds.
+	// MTU is the path MTU if the kernel knows one, else 0: then the device's MTU applies.
 	MTU int `json:"mtu,omitempty"`
 }

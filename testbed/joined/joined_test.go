@@ -26,7 +26,7 @@ import (
 	"netdelta/unit"
 )
 
-// mtu is that of the wire between the guests.
+// mtu is the MTU of the wire between the guests.
 const mtu = 9000
 
 // boot boots two guests with two wires between them.

@@ -152,8 +152,8 @@ func (p *LivePod) Ports() (first, last uint16) { return p.first, p.last }
 // Program is the path of netdelta in the pod.
 func (p *LivePod) Program() string { return p.place.Program }
 
-// Start implements testbed.Pod: a command whose path is this program's, or that of the program for pods, is
-// started from what the pod was given. The context covers the start, not the life of the process.
+// Start implements testbed.Pod: a command whose path is this program, or the program for pods, runs the copy that the pod was given.
+// The context covers the start, not the life of the process.
 func (p *LivePod) Start(ctx context.Context, cmd testbed.Command) (testbed.Process, error) {
 	return p.start(ctx, cmd)
 }

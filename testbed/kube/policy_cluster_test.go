@@ -23,8 +23,8 @@ func policed(rules, pods int) testbed.Spec {
 	}}
 }
 
-// TestPoliciesOnCluster: policies let the client in and nobody else, there are as many as were asked for, and they go with the
-// testbed; without an engine they are unsupported, by name.
+// TestPoliciesOnCluster: policies admit only the client, there are as many as were asked for, and closing the testbed deletes them.
+// Without an engine the error is an UnsupportedError that names them.
 func TestPoliciesOnCluster(t *testing.T) {
 	c := connect(t, "restricted")
 	d := newDriver(t, c, Options{Ports: 4})

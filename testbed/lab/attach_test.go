@@ -194,7 +194,7 @@ func TestPluginThatFailsLater(t *testing.T) {
 	}
 }
 
-// TestPluginThatHangs: it is killed with all that it has started when nobody waits any more.
+// TestPluginThatHangs: when its caller stops waiting, a plugin is killed with all processes that it has started.
 func TestPluginThatHangs(t *testing.T) {
 	require.Namespaces(t)
 	name, _ := fake(t, "[ $CNI_COMMAND = DEL ] && exit 0\nsleep 1000 & sleep 1000", fakeList)

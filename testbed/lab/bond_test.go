@@ -153,7 +153,7 @@ func TestBondsSwap(t *testing.T) {
 	}
 }
 
-// An end that nobody answers by LACP is an error that names each link, and nothing of the lab is left.
+// If the peer does not answer by LACP, the error names each link, and nothing of the lab is left.
 func TestLACPDoesNotConverge(t *testing.T) {
 	bonded(t, "host", "", "", "") // skips where there are no bonds
 	deaf := network.Network{

@@ -50,8 +50,8 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// A link that loses packets loses about the share that it is to lose: of many packets that came to the node's port, so many did
-// not leave it. Nothing is waited for.
+// A lossy link loses about the share that it is set to: of many packets that arrived at the node's port, that share did not leave
+// it. The test does not wait.
 func TestLoss(t *testing.T) {
 	const share, packets = 0.1, 3000
 	for _, family := range families() {

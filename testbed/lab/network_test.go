@@ -27,8 +27,8 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// Nothing but the measured traffic moves: with nobody using them, networks carry not a single packet. Under IPv6 this holds
-// once the reports of the groups that their addresses belong to are over.
+// Nothing but the measured traffic moves: idle networks carry not a single packet. Under IPv6 this holds once the multicast
+// listener reports of their addresses have been sent.
 func TestQuiet(t *testing.T) {
 	require.Namespaces(t)
 	driver := lab.NewDriver(network.Catalogue())

@@ -79,7 +79,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// A guard lets pods in and nobody else. Without a guard the same stranger gets in, or the test would show nothing.
+// A guard admits only pods. Without a guard the same stranger gets in, or the test would show nothing.
 func TestPolicyDropsStrangers(t *testing.T) {
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		for _, policy := range []string{result.None, result.PolicyIPTables, result.PolicyNFTables, result.PolicyEBPF} {
@@ -207,7 +207,7 @@ func TestPolicyCost(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			many := 1000
 			if policy == result.PolicyNFTables {
-				many = 4000 // on an emulated machine a thousand hardly show beside what all else costs there
+				many = 4000 // on an emulated machine a thousand hardly show: everything else costs so much there
 			}
 			ratio := ofRoundTrips(t, result.Conditions{Policy: policy, PolicyRules: 10}, result.Conditions{Policy: policy, PolicyRules: many})
 			t.Logf("%d rules cost %.2f times what 10 do", many, ratio)

@@ -169,7 +169,7 @@ func TestJoinedSocketsUnderSwap(t *testing.T) {
 	}
 }
 
-// few packets may move beside those of a connection.
+// few is how many packets may move in addition to a connection's own.
 const few = 5
 
 // carriedBy is how many packets a pod's device sends while the connection of a client in it carries some messages.

@@ -34,7 +34,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// The address that the client calls is nobody's: the server is reached at its own address by the client's own.
+// No pod has the address that the client calls: the packets arrive with the server's own address, from the client's own.
 func TestServiceTranslates(t *testing.T) {
 	for _, service := range services() {
 		for _, family := range []result.Family{result.IPv4, result.IPv6} {

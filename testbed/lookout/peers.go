@@ -29,7 +29,7 @@ func Peers(port uint16) ([]netip.AddrPort, error) {
 	return all, nil
 }
 
-// parsePeers reads /proc/net/tcp: numbers of sockets, their own addresses, those of their peers, and their states.
+// parsePeers reads /proc/net/tcp: socket numbers, local addresses, peer addresses and states.
 func parsePeers(text []byte, port uint16) []netip.AddrPort {
 	const local, remote, state, fields, established = 1, 2, 3, 4, "01"
 	var all []netip.AddrPort

@@ -209,7 +209,7 @@ func (s *Sampler) packet(i int) (testbed.Packet, bool) {
 	return p, true
 }
 
-// auxiliary finds what the kernel says beside the i-th packet.
+// auxiliary returns the auxiliary data that the kernel gave with the i-th packet.
 func (s *Sampler) auxiliary(i int) (unix.TpacketAuxdata, bool) {
 	messages, err := unix.ParseSocketControlMessage(s.ancil[i][:s.heads[i].Controllen])
 	if err != nil {

@@ -33,7 +33,7 @@ func payloadOf(size unit.Bytes, to netip.Addr) (int, error) {
 	return int(size - headers), nil
 }
 
-// SendWhole sends a datagram that nobody may fragment, as an IP packet of the given size, from the namespace of the calling
+// SendWhole sends a datagram that must not be fragmented, as an IP packet of the given size, from the namespace of the calling
 // thread. The error is a *testbed.TooLargeError where the sender's own kernel refuses the size.
 func SendWhole(at netip.AddrPort, size unit.Bytes) error {
 	payload, err := payloadOf(size, at.Addr())

@@ -53,7 +53,7 @@ func (m *Machine) Supports(ctx context.Context, spec testbed.Spec) error {
 
 // Open builds the part of a testbed that concerns one node. The part's card is named by its address.
 func (m *Machine) Open(ctx context.Context, spec testbed.Spec, part lab.NodePart) (*Part, error) {
-	// Not given up when ctx ends: then nobody would close it.
+	// Not canceled with ctx: then the part would never be closed.
 	a, err := m.ask(context.WithoutCancel(ctx), opOpen, request{Spec: spec, Part: part})
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (m *Machine) Open(ctx context.Context, spec testbed.Spec, part lab.NodePart
 	return &Part{machine: m, lab: a.Lab}, nil
 }
 
-// Part is what a machine has built of a testbed. Its methods do what those of lab.Testbed do, for the namespaces that are there.
+// Part is what a machine has built of a testbed. Its methods are lab.Testbed's, for the namespaces on that machine.
 type Part struct {
 	machine *Machine
 	lab     int
@@ -84,7 +84,7 @@ func (p *Part) Sysctls(ctx context.Context) (map[string]string, error) {
 	return a.Sysctls, err
 }
 
-// Counters reads those of all devices.
+// Counters reads the counters of all devices.
 func (p *Part) Counters(ctx context.Context) (map[network.Device]testbed.Counters, error) {
 	a, err := p.ask(ctx, opCounters, request{})
 	all := map[network.Device]testbed.Counters{}

@@ -104,7 +104,7 @@ func (p *process) Read(b []byte) (int, error) { return p.out.Read(b) }
 // Write implements testbed.Process.
 func (p *process) Write(b []byte) (int, error) { return p.stream.Write(b) }
 
-// PID implements testbed.Process: the number is that of the other machine.
+// PID implements testbed.Process: it is the process's ID on the other machine.
 func (p *process) PID() int { return p.pid }
 
 // Wait implements testbed.Process.

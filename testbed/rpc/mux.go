@@ -26,7 +26,7 @@ const (
 	carries                 // bytes of a stream
 	ends                    // the sender's half of a stream ends
 	takes                   // the reader has taken so many bytes: 4 bytes, big-endian
-	drops                   // nobody reads or writes the stream at this end any more
+	drops                   // this end no longer reads or writes the stream
 )
 
 // frameHead is the kind, the stream's number and the content's length.
@@ -166,7 +166,7 @@ func (c *Conn) read() {
 	}
 }
 
-// take acts on one frame. Frames of streams that are no more are late, and pass.
+// take acts on one frame. Late frames, of streams that have ended, are ignored.
 func (c *Conn) take(k kind, id uint32, content []byte) error {
 	if k == opens {
 		return c.accept(id, content)

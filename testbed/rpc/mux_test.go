@@ -64,7 +64,7 @@ func TestEcho(t *testing.T) {
 	all.Wait()
 }
 
-// TestSlowReader: a stream that nobody reads does not hold up another.
+// TestSlowReader: a stream without a reader does not hold up another.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t)

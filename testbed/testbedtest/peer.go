@@ -286,7 +286,7 @@ func datagramTrip(c *net.UDPConn, m []byte) error {
 	}
 }
 
-// Headers is the size of those of IP and UDP on a datagram to an address.
+// Headers is the size in bytes of the IP and UDP headers of a datagram to an address.
 func Headers(to netip.Addr) int {
 	if to.Is6() {
 		return 40 + 8

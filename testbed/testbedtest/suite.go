@@ -45,7 +45,7 @@ func Run(t *testing.T, s Suite) {
 	}
 }
 
-// supported are those of the networks that the driver supports with the family. The test is skipped where there is none.
+// supported returns the networks that the driver supports with the family. It skips the test if there are none.
 func (s Suite) supported(t *testing.T) []string {
 	t.Helper()
 	var names []string

@@ -19,7 +19,7 @@ import (
 // kvmPatience is how long a kernel may take under KVM to find that it has nothing to run: a second where KVM works.
 const kvmPatience = 10 * time.Second
 
-// Accelerator finds out what guests can run on here, by trying. The answer is kept beside the images until this machine boots anew.
+// Accelerator finds out by trial what guests can run on here. The answer is kept in the folder of the images until this machine reboots.
 func Accelerator(ctx context.Context, i image.Image) (Accel, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

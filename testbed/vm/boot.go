@@ -140,7 +140,7 @@ func (g *Guest) run(cmd *exec.Cmd, started chan<- error) {
 	close(g.done)
 }
 
-// ways are those of the console and of the channel: our ends, and QEMU's.
+// ways makes the connections for the console and the channel, and returns our ends and QEMU's.
 func (m Machine) ways(ended <-chan struct{}) (ours, theirs []*os.File, err error) {
 	if m.Exact != nil {
 		return tapes(2, ended)

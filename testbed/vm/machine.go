@@ -57,7 +57,7 @@ type Machine struct {
 	Links []Link
 	// Program is a statically linked netdelta, the guest's first process; "" is this program.
 	Program string
-	// Archives are what the guest finds in its root folder beside the base; nil brings the tools and the CNI plugins.
+	// Archives are unpacked into the guest's root folder in addition to the base; nil means the tools and the CNI plugins.
 	Archives []image.Archive
 	// Files are brought along.
 	Files []File
@@ -236,8 +236,8 @@ func (m Machine) links() []string {
 	return args
 }
 
-// commandLine is the kernel's. What guards one program of a machine from another is switched off: it would be measured, and
-// nobody shares the machine.
+// commandLine is the kernel's command line. It switches off mitigations, which guard programs from one another: they would be
+// measured, and no other user shares the machine.
 func (m Machine) commandLine() string {
 	words := []string{"console=ttyS0", "quiet", "loglevel=4", "panic=-1", "reboot=t", "mitigations=off", "nokaslr", "audit=0", "random.trust_cpu=on"}
 	if m.Accel != KVM {

@@ -38,7 +38,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// TestDynamic: a program that a guest could not run is refused here, where it can be mended.
+// TestDynamic: a program that a guest could not run is refused on the host, where it can be fixed.
 func TestDynamic(t *testing.T) {
 	for _, p := range []string{"/bin/sh", "/usr/bin/bash"} {
 		if _, err := os.Stat(p); err != nil {
@@ -82,7 +82,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestEmulator: QEMU is led to its own files, not to those of this machine.
+// TestEmulator: QEMU uses its own files, not this machine's.
 func TestEmulator(t *testing.T) {
 	path, args, env := image.Image{Dir: "/images/x"}.Emulator()
 	for _, s := range slices.Concat([]string{path}, args[1:2], env) {

@@ -30,7 +30,7 @@ const (
 type Command struct {
 	Path string // absolute, or a name to be found on the guest's PATH
 	Args []string
-	Env  []string // beside PATH and HOME
+	Env  []string // in addition to PATH and HOME
 	Dir  string   // "" is /
 	// Stdout and Stderr get what it writes, as it comes. A nil Stdout leaves it to Process.Read; the end of standard error is kept
 	// in any case.

@@ -58,7 +58,7 @@ func play(tape, to *os.File, ended <-chan struct{}) {
 		at += int64(n)
 		if n > 0 {
 			if _, err := to.Write(b[:n]); err != nil {
-				return // nobody reads any more
+				return // the reader is gone
 			}
 			continue
 		}

@@ -15,8 +15,8 @@ import (
 	"netdelta/internal/clock"
 )
 
-// Probing is a way that is watched by probes: connections or packets, each of a socket of its own, so that each is a stranger to who
-// keeps track of connections.
+// Probing is a path that is watched by probes: connections or packets. Each comes from a new socket, so that connection tracking sees
+// each as a new flow.
 type Probing struct {
 	At netip.AddrPort `json:"at"`
 	// Protocol is "udp" for packets to an answerer, or "tcp" for connections, of which a refusal by the pod itself is an answer, too.

@@ -70,7 +70,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Addresses and prefixes of both families are told apart, and lengths count from the front of the mapped address.
+// Addresses and prefixes of the two families differ, and prefix lengths count from the front of the mapped address.
 func TestWords(t *testing.T) {
 	if words(netip.MustParseAddr("198.19.0.10")) != words(netip.MustParseAddr("::ffff:198.19.0.10")) {
 		t.Error("an address of IPv4 is not the one that is mapped into IPv6")

@@ -178,8 +178,8 @@ func (f *Folder) dial(name string) (*net.UnixConn, error) {
 	return at(f.file(name, socketEnd), func(address *net.UnixAddr) (*net.UnixConn, error) { return net.DialUnix("unix", nil, address) })
 }
 
-// peer is the process at the other end: whoever made the socket. Its number can't be another's while it lives, and while it
-// holds the socket it does.
+// peer returns the PID of the process that made the socket. The PID can't be reused while the process lives, and it lives as long
+// as it holds the socket.
 func peer(conn *net.UnixConn) (pid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 )
 
 // OpenFolder finds this user's folder, which need not be there yet: below $XDG_RUNTIME_DIR, for root below /run, and failing that in the folder
-// for temporary files. Nobody else can look into it; a folder of that name that belongs to somebody else is refused.
+// for temporary files. Other users can't read it; a folder of that name that belongs to another user is refused.
 func OpenFolder(getenv func(string) string) (*Folder, error) {
 	path := getenv(Variable)
 	if path == "" {
@@ -105,7 +105,7 @@ func CheckName(name string) error {
 
 func (f *Folder) file(name, end string) string { return filepath.Join(f.path, name+end) }
 
-// Names are those of all labs that are recorded, alive or not.
+// Names returns the names of all recorded labs, alive or not.
 func (f *Folder) Names() ([]string, error) {
 	entries, err := os.ReadDir(f.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +124,7 @@ func (f *Folder) Names() ([]string, error) {
 // errTaken says that the lab's keeper lives.
 var errTaken = errors.New("it is locked")
 
-// lock takes the lock of a lab. The error is errTaken while a keeper, or whoever is about to start one, holds it.
+// lock takes the lock of a lab. The error is errTaken while a keeper, or a process that is about to start one, holds it.
 func (f *Folder) lock(name string) (*os.File, error) {
 	path := f.file(name, lockEnd)
 	for {
@@ -139,7 +139,7 @@ func (f *Folder) lock(name string) (*os.File, error) {
 			}
 			return nil, fmt.Errorf("lock the lab %s: %w", name, err)
 		}
-		// Whoever had the lock before may have removed the file meanwhile: then this is the lock of nothing.
+		// The previous holder may have removed the file meanwhile: then this lock protects nothing.
 		if current(file, path) {
 			return file, nil
 		}

@@ -37,12 +37,12 @@ type keeper struct {
 	lock    *os.File
 	lab     *lab.Testbed
 	started time.Time
-	// last gets the connection of whoever asked for the end.
+	// last gets the connection of the client that asked for the end.
 	last chan *net.UnixConn
 }
 
 // Hold is what a keeper does: it reads an order from in, builds the lab, says on out whether it is up, and holds it until it is
-// asked to end, ctx is done, or the record of the lab has been removed, so that nobody could reach it any more. Start starts it.
+// asked to end, ctx is done, or the record of the lab has been removed, so that no client could reach it. Start starts it.
 func Hold(ctx context.Context, in io.Reader, out io.Writer, driver testbed.Provider) error {
 	k := &keeper{started: time.Now(), last: make(chan *net.UnixConn, 1)}
 	if err := json.NewDecoder(in).Decode(&k.order); err != nil {
@@ -58,7 +58,7 @@ func Hold(ctx context.Context, in io.Reader, out io.Writer, driver testbed.Provi
 	if err != nil {
 		return json.NewEncoder(out).Encode(failure(err))
 	}
-	// Whoever started this process hears of it once it can be reached, and waits no longer.
+	// Once the keeper can be reached, it tells the process that started it, which then stops waiting.
 	status := k.status()
 	if err := json.NewEncoder(out).Encode(answer{Status: &status}); err != nil {
 		return errors.Join(err, k.close(listener))
@@ -104,7 +104,7 @@ func (k *keeper) open(ctx context.Context, driver testbed.Provider) (*net.UnixLi
 	return listener, nil
 }
 
-// at calls f with a short address for a socket's path: those of sockets hold 107 bytes at most.
+// at calls f with a short address for a socket's path: a socket's address holds a path of at most 107 bytes.
 func at[T any](path string, f func(*net.UnixAddr) (T, error)) (T, error) {
 	var none T
 	fd, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -115,7 +115,7 @@ func at[T any](path string, f func(*net.UnixAddr) (T, error)) (T, error) {
 	return f(&net.UnixAddr{Net: "unix", Name: fmt.Sprintf("/proc/self/fd/%d/%s", fd, filepath.Base(path))})
 }
 
-// letGo leaves the streams to who started this process.
+// letGo gives up the standard streams, which belong to the process that started this one.
 func letGo() error {
 	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -130,7 +130,7 @@ func letGo() error {
 	return nil
 }
 
-// await returns when the lab is to end, with the connection of who asked for it.
+// await returns when the lab is to end, with the connection of the client that asked for it.
 func (k *keeper) await(ctx context.Context) *net.UnixConn {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()

@@ -21,7 +21,7 @@ type UnknownError struct{ msg string }
 func (e *UnknownError) Error() string { return e.msg }
 
 // Start builds a lab and leaves it to a keeper of its own: this program again, called with the arguments and the name, which
-// must come to Hold. It returns when the lab is up, or why it is not.
+// must call Hold. It returns when the lab is up, or an error that says why it is not.
 func (f *Folder) Start(ctx context.Context, name string, spec testbed.Spec, args ...string) (Status, error) {
 	fail := func(err error) (Status, error) { return Status{}, fmt.Errorf("start lab %s: %w", name, err) }
 	if err := CheckName(name); err != nil {

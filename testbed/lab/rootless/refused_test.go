@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Each refusal names who refused, and a mend that fits.
+// Each refusal names what refused, and a fix that fits.
 func TestRefused(t *testing.T) {
 	const plain, filter = "Name:\tx\nSeccomp:\t0\n", "Name:\tx\nSeccomp:\t2\n"
 	for _, c := range []struct {

@@ -57,7 +57,7 @@ func (c *carrier) fromDevice() {
 			continue
 		}
 		if errno != 0 {
-			break // there are no more
+			break // all packets are read
 		}
 		to := c.find(unsafe.Pointer(m.header.Iov.Base), n)
 		if to == nil || n >= c.room {

@@ -48,7 +48,7 @@ func TestFind(t *testing.T) {
 	c := &carrier{targets: unsafe.Pointer(&all), count: uintptr(len(all))}
 	for _, one := range []struct {
 		to   string
-		want int // into ranges, -1 for nobody
+		want int // index into ranges, -1 for none
 	}{
 		{"198.19.0.10", 0}, {"198.19.0.255", 0}, {"198.19.1.0", 1}, {"198.18.0.1", 4}, {"255.255.255.255", 4},
 		{"2001:2:0:100::10", 2}, {"2001:2:0:101::10", 3}, {"2001:2:0:1ff:ffff::", 3}, {"2001:2:0:200::", -1}, {"::", -1},

@@ -92,7 +92,7 @@ func newAPT(ctx context.Context, dir string) (*apt, error) {
 }
 
 // configured are the host's own archives of the release: that itself, first, then its updates and security fixes. Without these,
-// a package that the host has in a mended version could not be had.
+// a package that the host has in a fixed version could not be found.
 func configured(ctx context.Context, release string) ([]archive, error) {
 	said, err := run(ctx, "", "apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
 	if err != nil {

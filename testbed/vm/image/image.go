@@ -28,7 +28,7 @@ type Image struct {
 	// Kernel and QEMU are their versions: "6.12.95+deb12-amd64", "1:10.0.2+ds-2~bpo12+1".
 	Kernel string `json:"kernel"`
 	QEMU   string `json:"qemu"`
-	// Lacks says what an image of newer packages would have beside this one.
+	// Lacks says what an image of newer packages would have in addition.
 	Lacks []string `json:"lacks,omitempty"`
 	// Packages are all that it is made of, as NAME=VERSION.
 	Packages []string `json:"packages"`
@@ -99,7 +99,7 @@ const (
 // Missing says whether the image lacks a feature.
 func (i Image) Missing(f Feature) bool { return slices.Contains(i.Lacks, string(f)) }
 
-// ID tells images apart: the hash of what it is made of.
+// ID identifies the image: it is the hash of what the image is made of.
 func (i Image) ID() string { return filepath.Base(i.Dir) }
 
 // DamagedError says that a built image is not what was built.

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// wanted are the modules that guests get, by their path below the kernel's folder, beside those that these need: what networks,
-// their conditions and the emulated machine are made of.
+// wanted returns patterns for the modules that guests get, by path below the kernel's folder: the modules of networks, their
+// conditions and the emulated machine. The modules on which these depend are added to them.
 func wanted() []string {
 	return []string{
 		`^net/(802|8021q|bridge|core|ipv4|ipv6|key|llc|netfilter|netlink|nsh|openvswitch|packet|psample|sched|sctp|tls|unix|xfrm|xdp)/`,
@@ -34,7 +34,7 @@ func wanted() []string {
 	}
 }
 
-// unwanted are the few in those folders that are for nobody here.
+// unwanted are modules in those folders that no guest uses.
 var unwanted = regexp.MustCompile(`^lib/(test_|.*notifier-error|raid6|reed_solomon)|^drivers/net/(vmxnet|xen|hyperv|thunderbolt)|^drivers/ptp/ptp_(vmw|idt|clockmatrix|ocp)`)
 
 // module is a kernel module as its file describes it.
@@ -45,7 +45,7 @@ type module struct {
 	aliases []string
 }
 
-// modules are those of a guest, by name.
+// modules are the modules of a guest, by name.
 type modules struct {
 	release string
 	folder  string // where they came from

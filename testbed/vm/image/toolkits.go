@@ -214,7 +214,7 @@ func library(root, name string) (string, error) {
 			if _, err := os.Stat(path); err == nil {
 				return path, nil
 			}
-			// Libraries that only those of one package are meant to find are in a folder of their own.
+			// A package's private libraries are in a folder of their own.
 			if own, err := filepath.Glob(filepath.Join(r, d, "*", name)); err == nil && len(own) > 0 {
 				return own[0], nil
 			}

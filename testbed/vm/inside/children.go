@@ -58,7 +58,7 @@ func (c *children) reap() {
 		if err != nil || len(fields) < 2 || string(fields[0]) != "Z" || string(fields[1]) != "1" || c.ours[pid] {
 			continue
 		}
-		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // nobody else is told of its end
+		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // no one else waits for it
 	}
 }
 

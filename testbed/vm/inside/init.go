@@ -28,7 +28,7 @@ func Run() {
 		os.Exit(2)
 	}
 	if err := live(); err != nil {
-		// The console is shown to whoever waits for the guest.
+		// The user who waits for the guest sees the console.
 		fmt.Fprintf(os.Stderr, "netdelta: the guest gives up: %v\n", err)
 	}
 	unix.Sync()
@@ -113,7 +113,7 @@ func settle() error {
 			return err
 		}
 	}
-	// Whoever opens it has the kernel load its driver.
+	// Opening it makes the kernel load its driver.
 	if err := os.MkdirAll("/dev/net", 0o755); err != nil {
 		return err
 	}

@@ -93,8 +93,7 @@ func guestOf(own string, job testbed.CountJob, file string) vm.Machine {
 		Files: append([]vm.File{{Host: file, Guest: job.File}}, brought...), Patience: longest, KernelArgs: []string{"clocksource=" + clock},
 		Script: []wire.Command{{
 			Path: program, Args: job.Args,
-			// Nothing may run in the program but what it is told: no second thread of Go's, no collection of garbage beside what is
-			// measured, no signals between threads.
+			// Nothing may run in the program but the measured code: no second Go thread, no garbage collection, no signals between threads.
 			Env: []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1", "GOTRACEBACK=single"},
 		}},
 	}

@@ -24,7 +24,7 @@ func cards(s testbed.GuestSpec) int {
 	return 0
 }
 
-// files are those of this machine that networks are made of.
+// files returns the files of this machine that networks need.
 func files(s testbed.GuestSpec) []vm.File {
 	var all []vm.File
 	for _, n := range s.Networks {

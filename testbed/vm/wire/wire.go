@@ -36,7 +36,7 @@ const (
 type Command struct {
 	Path string   `json:"path"` // absolute, or a name to be found on the guest's PATH
 	Args []string `json:"args,omitempty"`
-	Env  []string `json:"env,omitempty"` // beside PATH and HOME
+	Env  []string `json:"env,omitempty"` // in addition to PATH and HOME
 	Dir  string   `json:"dir,omitempty"` // "" is /
 }
 
