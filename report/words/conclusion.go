@@ -299,7 +299,7 @@ func more(a insight.Advice) result.Advice {
 	}
 	out.Why = fmt.Sprintf("%d of %d headline deltas %s unresolved", a.Open, a.Headlines, agree(a.Open, "is", "are"))
 	if a.Need > 0 {
-		out.Why += fmt.Sprintf("; about %d builds would settle %s", a.Need, agree(a.Open, "it", "them"))
+		out.Why += fmt.Sprintf("; about %d builds would settle %s at these estimates", a.Need, agree(a.Open, "it", "them"))
 	}
 	out.Why += "."
 	return out
