@@ -30,7 +30,7 @@ type finding struct {
 	Topic string `json:"topic"`
 	OK    bool   `json:"ok"`
 	Says  string `json:"says"`
-	Mend  string `json:"mend,omitempty"`
+	Fix   string `json:"mend,omitempty"`
 }
 
 func newDoctorCommand(env *environment) *cobra.Command {
@@ -38,7 +38,7 @@ func newDoctorCommand(env *environment) *cobra.Command {
 	var cluster doctorCluster
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine, the guest or a cluster can and can't run, and the mend",
+		Short: "Say what this machine, the guest or a cluster can and can't run, and the fix",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cluster.check(guest); err != nil {
@@ -74,8 +74,8 @@ func (env *environment) printFindings(findings []finding) error {
 			mark = "--"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, f.Topic, ui.Clean(f.Says))
-		if f.Mend != "" {
-			fmt.Fprintf(w, "\t\tfix: %s\n", f.Mend)
+		if f.Fix != "" {
+			fmt.Fprintf(w, "\t\tfix: %s\n", f.Fix)
 		}
 	}
 	return w.Flush()
@@ -176,7 +176,7 @@ func examineClock(source string) finding {
 	if source != "tsc" && source != "arch_sys_counter" {
 		f.OK = false
 		f.Says += ": reading it costs more than a counter in the processor"
-		f.Mend = "differences stay right; if the processor's own counter is stable, boot with clocksource=tsc"
+		f.Fix = "differences stay right; if the processor's own counter is stable, boot with clocksource=tsc"
 	}
 	return f
 }
@@ -190,7 +190,7 @@ func examineCPUs() (finding, error) {
 	if len(cpus) == 1 {
 		f.OK = false
 		f.Says = "one processor: netdelta itself runs on the one that is measured"
-		f.Mend = "give this machine or container a second processor; deltas need more time without"
+		f.Fix = "give this machine or container a second processor; deltas need more time without"
 	}
 	return f, nil
 }
@@ -198,7 +198,7 @@ func examineCPUs() (finding, error) {
 func examinePressure() finding {
 	if _, err := os.Stat("/proc/pressure/cpu"); err != nil {
 		return finding{Topic: "pressure", Says: "the kernel gives no pressure information: only steal and preemption mark disturbed bursts",
-			Mend: "boot with psi=1, or a kernel with CONFIG_PSI"}
+			Fix: "boot with psi=1, or a kernel with CONFIG_PSI"}
 	}
 	if _, err := pressure.NewReader("/proc", nil); err != nil {
 		return finding{Topic: "pressure", Says: err.Error()}
@@ -224,7 +224,7 @@ func examineTools() []finding {
 		path, err := exec.LookPath(tool)
 		if f.Says = path; errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
 			f.OK, f.Says = false, "not found; it is needed only to compare netdelta's own engines with it"
-			f.Mend = "install the package " + tool
+			f.Fix = "install the package " + tool
 		} else if err != nil {
 			f.OK, f.Says = false, err.Error()
 		}
@@ -246,5 +246,5 @@ func examineOrphans() (finding, error) {
 		names = append(names, o.String())
 	}
 	slices.Sort(names)
-	return finding{Topic: "remains", Says: "a killed run left " + strings.Join(names, ", "), Mend: "netdelta cleanup"}, nil
+	return finding{Topic: "remains", Says: "a killed run left " + strings.Join(names, ", "), Fix: "netdelta cleanup"}, nil
 }

@@ -142,15 +142,15 @@ func (env *environment) examineGuest(ctx context.Context, findings []finding, lo
 	about := finding{Topic: "guest"}
 	switch {
 	case errors.As(err, &lacks):
-		about.Says, about.Mend = "needs "+lacks.Need, lacks.Mend
+		about.Says, about.Fix = "needs "+lacks.Need, lacks.Fix
 		return append(findings, about), nil
 	case errors.As(err, &damaged):
-		about.Says, about.Mend = damaged.Why, "netdelta vm build"
+		about.Says, about.Fix = damaged.Why, "netdelta vm build"
 		return append(findings, about), nil
 	case err != nil:
 		return nil, err
 	case i.Dir == "":
-		about.Says, about.Mend = "none is built: what this kernel lacks would run in one", "netdelta vm build, then --testbed vm"
+		about.Says, about.Fix = "none is built: what this kernel lacks would run in one", "netdelta vm build, then --testbed vm"
 		return append(findings, about), nil
 	}
 	about.OK, about.Says = true, fmt.Sprintf("kernel %s, QEMU %s of %s", i.Kernel, i.QEMU, i.Suite)
@@ -158,7 +158,7 @@ func (env *environment) examineGuest(ctx context.Context, findings []finding, lo
 		about.Says += "; lacks " + l
 	}
 	if s == nil {
-		about.Says, about.Mend = about.Says+"; not looked into with this program", guestMend
+		about.Says, about.Fix = about.Says+"; not looked into with this program", guestMend
 		return append(findings, about), nil
 	}
 	inside := map[string]finding{}
@@ -180,7 +180,7 @@ func (f finding) with(guest finding) finding {
 		f.Says += ", and in the guest"
 	case guest.OK:
 		f.Says += "; runs in the guest"
-		f.Mend = "run it with --testbed vm"
+		f.Fix = "run it with --testbed vm"
 	case f.OK:
 		f.Says += ", not in the guest: " + guest.Says
 	default:

@@ -6,14 +6,14 @@ import (
 	"netdelta/testbed/vm/image"
 )
 
-// TestWith: what the doctor says of a network is what is known of it here and in the guest, with a mend only where there is one.
+// TestWith: what the doctor says of a network is what is known of it here and in the guest, with a fix only where there is one.
 func TestWith(t *testing.T) {
-	const mend = "load it with modprobe ipip"
+	const fix = "load it with modprobe ipip"
 	for _, c := range []struct{ here, guest, want finding }{
 		{finding{OK: true, Says: "runs in the lab"}, finding{OK: true, Says: "runs in the lab"}, finding{OK: true, Says: "runs in the lab, and in the guest"}},
-		{finding{Says: "needs ipip", Mend: mend}, finding{OK: true}, finding{Says: "needs ipip; runs in the guest", Mend: "run it with --testbed vm"}},
+		{finding{Says: "needs ipip", Fix: fix}, finding{OK: true}, finding{Says: "needs ipip; runs in the guest", Fix: "run it with --testbed vm"}},
 		{finding{OK: true, Says: "runs in the lab"}, finding{Says: "needs TUN"}, finding{OK: true, Says: "runs in the lab, not in the guest: needs TUN"}},
-		{finding{Says: "needs ipip", Mend: mend}, finding{Says: "needs a card"}, finding{Says: "needs ipip; the guest: needs a card", Mend: mend}},
+		{finding{Says: "needs ipip", Fix: fix}, finding{Says: "needs a card"}, finding{Says: "needs ipip; the guest: needs a card", Fix: fix}},
 	} {
 		if got := c.here.with(c.guest); got != c.want {
 			t.Errorf("%+v with %+v: got %+v, want %+v", c.here, c.guest, got, c.want)

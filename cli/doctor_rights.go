@@ -32,7 +32,7 @@ func (env *environment) examineRights(refused *testbed.PermissionError) []findin
 	)
 	if _, err := exec.LookPath("nsenter"); err != nil {
 		all = append(all, finding{
-			Topic: "tool nsenter", Says: "not found; netdelta lab exec needs it to enter a lab that was made without root", Mend: "install the package util-linux",
+			Topic: "tool nsenter", Says: "not found; netdelta lab exec needs it to enter a lab that was made without root", Fix: "install the package util-linux",
 		})
 	}
 	return all
@@ -45,15 +45,15 @@ func examineUser(refused *testbed.PermissionError) finding {
 	lacking, err := rootless.Lacking()
 	switch {
 	case refused != nil:
-		f.Says, f.Mend = "no labs: needs "+refused.Need, refused.Mend
+		f.Says, f.Fix = "no labs: needs "+refused.Need, refused.Fix
 	case err != nil:
 		f.Says = err.Error()
 	case entered:
 		f.OK = true
 		f.Says = fmt.Sprintf("rootless: labs of user %d are built in a user namespace; the machine's own network cards stay out of reach", uid)
-		f.Mend = "for the machine's own network cards, run it as root"
+		f.Fix = "for the machine's own network cards, run it as root"
 	case lacking:
-		f.Says, f.Mend = "no labs: needs the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN", "run it as root"
+		f.Says, f.Fix = "no labs: needs the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN", "run it as root"
 	default:
 		f.OK, f.Says = true, "root: all of the lab's rights are there"
 	}
@@ -82,9 +82,9 @@ func tried(topic, says string, err error) finding {
 	var denied *testbed.PermissionError
 	switch {
 	case errors.As(err, &lacks):
-		f.Says, f.Mend = "needs "+lacks.Need, lacks.Mend
+		f.Says, f.Fix = "needs "+lacks.Need, lacks.Fix
 	case errors.As(err, &denied):
-		f.Says, f.Mend = "needs "+denied.Need, denied.Mend
+		f.Says, f.Fix = "needs "+denied.Need, denied.Fix
 	case err != nil:
 		f.Says = err.Error()
 	}
@@ -96,7 +96,7 @@ func examineProcessTime() finding {
 	f := finding{Topic: "processor time", OK: true, Says: "what other processes use can be read, to the nanosecond"}
 	if _, err := pressure.ProcessCPU(os.Getppid()); err != nil {
 		f.OK, f.Says = false, err.Error()+": servers' processor time is missing from the deltas"
-		f.Mend = "run it where the kernel lets its clocks be read: outside a sandbox or container"
+		f.Fix = "run it where the kernel lets its clocks be read: outside a sandbox or container"
 	}
 	return f
 }
@@ -114,7 +114,7 @@ func examineBuffers() finding {
 	if size < wantedBuffer {
 		f.OK = false
 		f.Says = fmt.Sprintf("receivers of datagrams get %d KiB where they ask for 4 MiB: streams of them lose packets at lower rates", size>>10)
-		f.Mend = fmt.Sprintf("run it as root, or raise the limit with sysctl -w net.core.rmem_max=%d", wantedBuffer)
+		f.Fix = fmt.Sprintf("run it as root, or raise the limit with sysctl -w net.core.rmem_max=%d", wantedBuffer)
 	}
 	return f
 }
@@ -140,7 +140,7 @@ func examineEBPF() finding {
 	f := finding{Topic: "ebpf", OK: true, Says: "programs for network devices can be loaded"}
 	if err := loadProgram(); err != nil {
 		f.OK, f.Says = false, fmt.Sprintf("no programs for network devices can be loaded: %v; nothing needs them so far", err)
-		f.Mend = "run it as root, on a kernel with CONFIG_BPF_SYSCALL"
+		f.Fix = "run it as root, on a kernel with CONFIG_BPF_SYSCALL"
 	}
 	return f
 }

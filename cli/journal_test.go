@@ -193,7 +193,7 @@ func open(t *testing.T, dir string) {
 	}
 }
 
-// A folder that may not be written is said with the mend; nothing is left. Missing rights are TestRootlessRefused's.
+// A folder that may not be written is said with the fix; nothing is left. Missing rights are TestRootlessRefused's.
 func TestNoPermission(t *testing.T) {
 	dir := labFolder(t)
 	open(t, dir)

@@ -32,7 +32,7 @@ type runsOn struct {
 	Tried bool `json:"tried"`
 	// Needs is what is missing where the network does not run.
 	Needs string `json:"needs,omitempty"`
-	Mend  string `json:"mend,omitempty"`
+	Fix   string `json:"mend,omitempty"`
 }
 
 func (e networkEntry) line() []string {
@@ -92,9 +92,9 @@ func asked(kind string, err error) runsOn {
 	case err == nil:
 		r.Runs = true
 	case errors.As(err, &denied):
-		r.Needs, r.Mend = denied.Need, denied.Mend
+		r.Needs, r.Fix = denied.Need, denied.Fix
 	case errors.As(err, &lacks):
-		r.Needs, r.Mend = lacks.Need, lacks.Mend
+		r.Needs, r.Fix = lacks.Need, lacks.Fix
 	default:
 		r.Needs = err.Error()
 	}
@@ -110,7 +110,7 @@ func (env *environment) guestNetworks() func(name string) runsOn {
 		if found, known := survey.network(name); err == nil && known {
 			r.Tried, r.Runs = true, found.OK
 			if !found.OK {
-				r.Needs, r.Mend = strings.TrimPrefix(found.Says, "needs "), found.Mend
+				r.Needs, r.Fix = strings.TrimPrefix(found.Says, "needs "), found.Fix
 			}
 		}
 		return r

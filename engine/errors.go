@@ -67,12 +67,12 @@ func (e *brokenError) Unwrap() error {
 
 // explain adds whose error it is, and what to do about some.
 func (c *client) explain(err error) error {
-	mend := ""
+	fix := ""
 	switch {
 	case errors.Is(err, native.MessageTooLong):
-		mend = "; the message is larger than a datagram may be on this path"
+		fix = "; the message is larger than a datagram may be on this path"
 	case errors.Is(err, native.AddressNotAvailable):
-		mend = "; the source ports are still held by earlier connections"
+		fix = "; the source ports are still held by earlier connections"
 	}
-	return fmt.Errorf("%s to %v: %w%s", c.cfg.Workload, c.cfg.Remote, err, mend)
+	return fmt.Errorf("%s to %v: %w%s", c.cfg.Workload, c.cfg.Remote, err, fix)
 }

@@ -122,18 +122,18 @@ func (c *control) transact() bool {
 	if whole && stamped {
 		return true
 	}
-	if !whole && !c.mend() {
+	if !whole && !c.fix() {
 		return false
 	}
 	e.Start, e.End = begin, c.clock.Ticks()
 	return true
 }
 
-// mend ends a transaction that two system calls did not end.
+// fix ends a transaction that two system calls did not end.
 //
 //go:nosplit
 //go:norace
-func (c *control) mend() bool {
+func (c *control) fix() bool {
 	e := &c.exchange
 	if c.kind == DatagramRR {
 		return c.mendDatagrams(e)

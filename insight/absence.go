@@ -19,7 +19,7 @@ type Absence struct {
 }
 
 // Absences are the reasons for which cells were not measured, each once, in the order in which they first occur. What this
-// machine lacks is sorted by what to do about it: networks of which each needs something else, and that one thing would mend, are
+// machine lacks is sorted by what to do about it: networks of which each needs something else, and that one thing would fix, are
 // one absence.
 func Absences(cells []result.Cell) []Absence {
 	type reason struct {
@@ -34,8 +34,8 @@ func Absences(cells []result.Cell) []Absence {
 		if c.Unsupported != "" {
 			why := strings.TrimPrefix(c.Unsupported, "network "+c.Network+" is ")
 			why = strings.TrimPrefix(why, "unsupported: ")
-			if what, mend, found := cutLast(why, "; "); found && strings.HasPrefix(what, "needs ") {
-				need, why = strings.TrimPrefix(what, "needs "), mend
+			if what, fix, found := cutLast(why, "; "); found && strings.HasPrefix(what, "needs ") {
+				need, why = strings.TrimPrefix(what, "needs "), fix
 			}
 			r = reason{why, true}
 		}

@@ -67,7 +67,7 @@ func syncDir(dir string) error {
 func explain(doing string, err error) error {
 	for _, known := range []struct {
 		cause error
-		mend  string
+		fix   string
 	}{
 		{unix.ENOSPC, "free some space there and go on with --resume, or choose another folder with --out"},
 		{unix.EDQUOT, "free some of your quota there and go on with --resume, or choose another folder with --out"},
@@ -77,7 +77,7 @@ func explain(doing string, err error) error {
 		{unix.ENOTDIR, "choose a folder whose parents are folders with --out"},
 	} {
 		if errors.Is(err, known.cause) {
-			return fmt.Errorf("%s: %w; %s", doing, err, known.mend)
+			return fmt.Errorf("%s: %w; %s", doing, err, known.fix)
 		}
 	}
 	return fmt.Errorf("%s: %w", doing, err)

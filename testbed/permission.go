@@ -9,13 +9,13 @@ import (
 type PermissionError struct {
 	Doing string // "make network namespaces"
 	Need  string // "the capability CAP_SYS_ADMIN"
-	Mend  string // "run it as root"
+	Fix   string // "run it as root"
 	Err   error  // what the kernel said
 }
 
 // Error implements error.
 func (e *PermissionError) Error() string {
-	return fmt.Sprintf("%s: %v: needs %s; %s", e.Doing, e.Err, e.Need, e.Mend)
+	return fmt.Sprintf("%s: %v: needs %s; %s", e.Doing, e.Err, e.Need, e.Fix)
 }
 
 // Unwrap gives the kernel's error.

@@ -111,12 +111,12 @@ var ErrUnsupported = errors.New("unsupported")
 type UnsupportedError struct {
 	Feature string // what was asked for: "network ipvlan-l2"
 	Need    string // what is missing: "ipvlan links (CONFIG_IPVLAN)"
-	Mend    string // what to do: "load it with modprobe ipvlan"
+	Fix     string // what to do: "load it with modprobe ipvlan"
 }
 
 // Error implements error.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("%s is unsupported: needs %s; %s", e.Feature, e.Need, e.Mend)
+	return fmt.Sprintf("%s is unsupported: needs %s; %s", e.Feature, e.Need, e.Fix)
 }
 
 // Is makes errors.Is(err, ErrUnsupported) true.

@@ -87,7 +87,7 @@ type Watched interface {
 type Health struct {
 	// Unwell says what ails them, with the last lines of the log of a daemon that ended; "" if they are well.
 	Unwell string
-	// Ended says that a daemon has ended: nothing but Restart will mend it. Otherwise it may recover by itself.
+	// Ended says that a daemon has ended: nothing but Restart will fix it. Otherwise it may recover by itself.
 	Ended    bool
 	Services []result.Service // without Pod and Restarts, which the controller knows
 }

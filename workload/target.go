@@ -113,7 +113,7 @@ func CheckTarget(p result.Params, schemes ...string) error {
 	case err != nil:
 		return err
 	case t.Password.Given():
-		return &TargetError{Text: t.String(), Column: 1, Problem: "a password has no place in a study", Mend: "leave it out, and give it by --target-password-file or NETDELTA_TARGET_PASSWORD"}
+		return &TargetError{Text: t.String(), Column: 1, Problem: "a password has no place in a study", Fix: "leave it out, and give it by --target-password-file or NETDELTA_TARGET_PASSWORD"}
 	case !slices.Contains(schemes, t.Scheme):
 		return wrongScheme(t, schemes)
 	}

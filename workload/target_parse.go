@@ -23,14 +23,14 @@ type TargetError struct {
 	Text    string // the target, without a password
 	Column  int    // in Text, from 1
 	Problem string
-	Mend    string
+	Fix     string
 }
 
 // Error implements error.
 func (e *TargetError) Error() string {
 	text := fmt.Sprintf("target %q, character %d: %s", e.Text, e.Column, e.Problem)
-	if e.Mend != "" {
-		text += "; " + e.Mend
+	if e.Fix != "" {
+		text += "; " + e.Fix
 	}
 	return text
 }
@@ -63,13 +63,13 @@ func ParseTarget(text string) (Target, error) {
 type targetParser struct{ text, shown string }
 
 // fail is the error at a place of the text, counted from 0.
-func (p targetParser) fail(at int, problem, mend string) (Target, error) {
+func (p targetParser) fail(at int, problem, fix string) (Target, error) {
 	at = min(at, len(p.text))
 	// What stands behind the password is as far from the end as in the text that was given.
 	if over := len(p.text) - len(p.shown); over != 0 && at > secretAt(p.text) {
 		at = max(at-over, secretAt(p.text))
 	}
-	return Target{}, &TargetError{Text: p.shown, Column: at + 1, Problem: problem, Mend: mend}
+	return Target{}, &TargetError{Text: p.shown, Column: at + 1, Problem: problem, Fix: fix}
 }
 
 // example is a target as it should be.
@@ -81,7 +81,7 @@ func (p targetParser) parse() (Target, error) {
 	}
 	if len(p.text) > mostTarget {
 		p.shown = p.shown[:min(len(p.shown), 64)] + "..."
-		return Target{}, &TargetError{Text: p.shown, Column: 1, Problem: fmt.Sprintf("it has %d characters", len(p.text)), Mend: fmt.Sprintf("no more than %d are taken", mostTarget)}
+		return Target{}, &TargetError{Text: p.shown, Column: 1, Problem: fmt.Sprintf("it has %d characters", len(p.text)), Fix: fmt.Sprintf("no more than %d are taken", mostTarget)}
 	}
 	for i := range len(p.text) {
 		if c := p.text[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
@@ -135,13 +135,13 @@ func (p targetParser) withoutScheme() (Target, error) {
 }
 
 func (p targetParser) unknownScheme(scheme string) (Target, error) {
-	mend := "schemes are " + strings.Join(TargetSchemes(), ", ")
+	fix := "schemes are " + strings.Join(TargetSchemes(), ", ")
 	if near, is := suggest.Nearest(scheme, TargetSchemes()); is {
-		mend = fmt.Sprintf("did you mean %q? %s", near, mend)
+		fix = fmt.Sprintf("did you mean %q? %s", near, fix)
 	} else if scheme == "mariadb" {
-		mend = fmt.Sprintf("did you mean %q? %s", SchemeMySQL, mend)
+		fix = fmt.Sprintf("did you mean %q? %s", SchemeMySQL, fix)
 	}
-	return p.fail(0, fmt.Sprintf("unknown scheme %q", scheme), mend)
+	return p.fail(0, fmt.Sprintf("unknown scheme %q", scheme), fix)
 }
 
 // login reads user and password.
@@ -308,15 +308,15 @@ func (t Target) Database() string { return strings.TrimPrefix(t.Path, "/") }
 
 // wrongScheme is the error of a target that a workload can't speak to.
 func wrongScheme(t Target, schemes []string) error {
-	e := &TargetError{Text: t.String(), Column: 1, Problem: fmt.Sprintf("this workload does not speak %s", t.Scheme), Mend: "name a target of " + strings.Join(schemes, " or ")}
+	e := &TargetError{Text: t.String(), Column: 1, Problem: fmt.Sprintf("this workload does not speak %s", t.Scheme), Fix: "name a target of " + strings.Join(schemes, " or ")}
 	switch {
 	case t.Scheme == SchemeHTTPS && slices.Contains(schemes, SchemeHTTP):
 		e.Problem = "https is unsupported: netdelta's client speaks plain HTTP"
-		e.Mend = "name the port of plain HTTP behind what ends TLS, as http://HOST:PORT/PATH"
+		e.Fix = "name the port of plain HTTP behind what ends TLS, as http://HOST:PORT/PATH"
 	case t.Scheme == SchemeMySQL:
-		e.Mend += ", or measure this one by --workloads oltp"
+		e.Fix += ", or measure this one by --workloads oltp"
 	case t.Scheme == SchemeHTTP:
-		e.Mend += ", or measure this one by --workloads http"
+		e.Fix += ", or measure this one by --workloads http"
 	}
 	return e
 }

@@ -46,7 +46,7 @@ func (loopback) Capabilities() testbed.Capabilities {
 
 func (loopback) Supports(_ context.Context, s testbed.Spec) error {
 	if s.Network == "third" {
-		return &testbed.UnsupportedError{Feature: "network third", Need: "a third loopback", Mend: "do without"}
+		return &testbed.UnsupportedError{Feature: "network third", Need: "a third loopback", Fix: "do without"}
 	}
 	return nil
 }

@@ -230,15 +230,15 @@ func (c *checker) changed(path string, n testbed.Change) {
 	for _, part := range []struct {
 		key     string
 		actions []testbed.Action
-		mend    string
+		fix     string
 	}{
 		{"apply", n.Apply, "name what makes the change: apply: [scripts/switch.sh vxlan], or [{manifest: FILE}]"},
 		{"ready", n.Ready, ""},
 		{"restore", n.Restore, "name what undoes the change: it is carried out at the end of the run, however it ends"},
 	} {
 		at := path + "." + part.key
-		if len(part.actions) == 0 && part.mend != "" && !c.bad(path) && !c.given(at) {
-			c.fail(path, fmt.Sprintf("network %s has no %q", printed(n.Network), part.key), part.mend)
+		if len(part.actions) == 0 && part.fix != "" && !c.bad(path) && !c.given(at) {
+			c.fail(path, fmt.Sprintf("network %s has no %q", printed(n.Network), part.key), part.fix)
 		}
 		for i, a := range part.actions {
 			c.action(fmt.Sprintf("%s[%d]", at, i), a)

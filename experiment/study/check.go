@@ -41,8 +41,8 @@ type checker struct {
 	errs   Errors
 }
 
-func (c *checker) fail(path, problem, mend string) {
-	c.errs = append(c.errs, &Error{Place: c.at(path), Problem: problem, Mend: mend})
+func (c *checker) fail(path, problem, fix string) {
+	c.errs = append(c.errs, &Error{Place: c.at(path), Problem: problem, Fix: fix})
 }
 
 func (c *checker) check() {
@@ -59,11 +59,11 @@ func (c *checker) check() {
 }
 
 // missing reports a required key that is not there.
-func (c *checker) missing(path, mend string) bool {
+func (c *checker) missing(path, fix string) bool {
 	if c.given(path) {
 		return false
 	}
-	c.fail("", fmt.Sprintf("the key %q is missing", path), mend)
+	c.fail("", fmt.Sprintf("the key %q is missing", path), fix)
 	return true
 }
 
@@ -222,11 +222,11 @@ func (k Known) reads(name string) (is bool, err error) {
 
 // twice reports a level that is in its list already.
 func (c *checker) twice(path, what, first string) {
-	mend := "leave one out"
+	fix := "leave one out"
 	if at := c.at(first); at.Line > 0 {
-		mend = fmt.Sprintf("it is already on line %d", at.Line)
+		fix = fmt.Sprintf("it is already on line %d", at.Line)
 	}
-	c.fail(path, what+" is there twice", mend)
+	c.fail(path, what+" is there twice", fix)
 }
 
 func (c *checker) placement() {

@@ -34,14 +34,14 @@ func (p Place) String() string {
 type Error struct {
 	Place   Place
 	Problem string
-	Mend    string // "" when the problem says it all
+	Fix     string // "" when the problem says it all
 }
 
-// Error prints the place, the problem and the mend on one line.
+// Error prints the place, the problem and the fix on one line.
 func (e *Error) Error() string {
 	s := e.Place.String() + ": " + e.Problem
-	if e.Mend != "" {
-		s += "; " + e.Mend
+	if e.Fix != "" {
+		s += "; " + e.Fix
 	}
 	return s
 }

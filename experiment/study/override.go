@@ -171,8 +171,8 @@ func (s *Study) factors(given []string, set func(path, flag string)) (errs Error
 	for _, text := range given {
 		key, values, ok := strings.Cut(text, "=")
 		key = strings.TrimSpace(key)
-		fail := func(problem, mend string) {
-			errs = append(errs, &Error{Place: Place{Flag: "--factor"}, Problem: problem, Mend: mend})
+		fail := func(problem, fix string) {
+			errs = append(errs, &Error{Place: Place{Flag: "--factor"}, Problem: problem, Fix: fix})
 		}
 		d, known := parameterOf(s.parameters(), key)
 		switch {

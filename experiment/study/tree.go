@@ -151,8 +151,8 @@ func (r *reader) place(n *yaml.Node) Place {
 }
 
 // fail reports a problem of the value at path, and marks it and all that contain it as not to be trusted.
-func (r *reader) fail(path string, at Place, problem, mend string) {
-	r.errs = append(r.errs, &Error{Place: at, Problem: problem, Mend: mend})
+func (r *reader) fail(path string, at Place, problem, fix string) {
+	r.errs = append(r.errs, &Error{Place: at, Problem: problem, Fix: fix})
 	for path != "" {
 		r.bad[path] = true
 		path = parent(path)
@@ -272,11 +272,11 @@ func (r *reader) text(to *string) func(string, *yaml.Node) {
 func (r *reader) word(path string, n *yaml.Node) (string, bool) {
 	n = follow(n)
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" && n.ShortTag() != "!!merge" {
-		mend := ""
+		fix := ""
 		if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" {
-			mend = fmt.Sprintf("put it in quotes if %q is meant as text", clip(n.Value))
+			fix = fmt.Sprintf("put it in quotes if %q is meant as text", clip(n.Value))
 		}
-		r.fail(path, r.place(n), fmt.Sprintf("%s must be text, not %s", subject(path), kind(n)), mend)
+		r.fail(path, r.place(n), fmt.Sprintf("%s must be text, not %s", subject(path), kind(n)), fix)
 		return "", false
 	}
 	return n.Value, true

@@ -79,11 +79,11 @@ func refused(err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return &testbed.PermissionError{Doing: "profile the processors", Need: "the capabilities CAP_PERFMON and CAP_BPF", Mend: "run it as root", Err: err}
+		return &testbed.PermissionError{Doing: "profile the processors", Need: "the capabilities CAP_PERFMON and CAP_BPF", Fix: "run it as root", Err: err}
 	case errors.Is(err, ebpf.ErrNotSupported), errors.As(err, &verifier), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP):
 		return &testbed.UnsupportedError{
 			Feature: "the profile of the processors", Need: "perf events with eBPF and BTF (CONFIG_PERF_EVENTS, CONFIG_BPF_EVENTS, CONFIG_DEBUG_INFO_BTF)",
-			Mend: fmt.Sprintf("run it on a kernel that has them, or with --testbed vm (the kernel says: %v)", err),
+			Fix: fmt.Sprintf("run it on a kernel that has them, or with --testbed vm (the kernel says: %v)", err),
 		}
 	}
 	return fmt.Errorf("profile the processors: %w", err)

@@ -170,11 +170,11 @@ func refused(err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return &testbed.PermissionError{Doing: "trace packets", Need: "the capabilities CAP_BPF and CAP_PERFMON", Mend: "run it as root", Err: err}
+		return &testbed.PermissionError{Doing: "trace packets", Need: "the capabilities CAP_BPF and CAP_PERFMON", Fix: "run it as root", Err: err}
 	case errors.Is(err, ebpf.ErrNotSupported), errors.As(err, &verifier), errors.Is(err, btf.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOSYS):
 		return &testbed.UnsupportedError{
 			Feature: "tracing packets", Need: "BTF and tracepoints for eBPF (CONFIG_DEBUG_INFO_BTF, CONFIG_BPF_EVENTS), Linux 6.2",
-			Mend: fmt.Sprintf("run it on a kernel that has them, or with --testbed vm (the kernel says: %v)", err),
+			Fix: fmt.Sprintf("run it on a kernel that has them, or with --testbed vm (the kernel says: %v)", err),
 		}
 	}
 	return fmt.Errorf("trace packets: %w", err)

@@ -147,7 +147,7 @@ func (d *Driver) addressable(ctx context.Context, spec testbed.Spec) error {
 	s := serviceManifest(d.cluster.Namespace, d.Run().Name("trial"), via, spec.Family, d.Run(), nil, firstPort, firstPort)
 	_, err := d.cluster.API.CoreV1().Services(d.cluster.Namespace).Create(ctx, s, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil && spec.Family == result.IPv6 && strings.Contains(err.Error(), "not configured on this cluster") {
-		return &testbed.UnsupportedError{Feature: "family ipv6", Need: "a cluster with addresses of IPv6", Mend: "measure family ipv4"}
+		return &testbed.UnsupportedError{Feature: "family ipv6", Need: "a cluster with addresses of IPv6", Fix: "measure family ipv4"}
 	}
 	if err != nil {
 		return fmt.Errorf("try to make a service: %w", withFix(err))
@@ -164,7 +164,7 @@ func (d *Driver) unguarded(spec testbed.Spec, err error) error {
 	return &testbed.UnsupportedError{
 		Feature: feature,
 		Need:    fmt.Sprintf("pods in their nodes' namespaces, which namespace %s does not admit (%v)", d.cluster.Namespace, err),
-		Mend: fmt.Sprintf("run it in a namespace whose Pod Security level is privileged: kubectl create namespace netdelta && kubectl label namespace netdelta pod-security.kubernetes.io/enforce=privileged, then --namespace netdelta; or take --baseline %s",
+		Fix: fmt.Sprintf("run it in a namespace whose Pod Security level is privileged: kubectl create namespace netdelta && kubectl label namespace netdelta pod-security.kubernetes.io/enforce=privileged, then --namespace netdelta; or take --baseline %s",
 			Pod),
 	}
 }
@@ -186,7 +186,7 @@ func possible(spec testbed.Spec) error {
 	if spec.PodsOutlive && isSecondary(spec.Network) {
 		return &testbed.UnsupportedError{
 			Feature: "network " + spec.Network + " under live swaps", Need: "pods that move into another namespace",
-			Mend: "run it in bursts: without --blocks, and without workloads that are served by a cluster",
+			Fix: "run it in bursts: without --blocks, and without workloads that are served by a cluster",
 		}
 	}
 	if err := policeable(spec); err != nil {
@@ -200,7 +200,7 @@ func possible(spec testbed.Spec) error {
 	if rest != (result.Conditions{}) {
 		return &testbed.UnsupportedError{
 			Feature: "a condition of the network or the nodes (" + strings.Join(foreign(rest), ", ") + ") on testbed " + Name,
-			Need:    "a machine that netdelta may set up", Mend: "measure it with --testbed lab or vm, or change the cluster itself by apply, ready and restore of a network (docs/kubernetes.md)",
+			Need:    "a machine that netdelta may set up", Fix: "measure it with --testbed lab or vm, or change the cluster itself by apply, ready and restore of a network (docs/kubernetes.md)",
 		}
 	}
 	return nil
@@ -232,7 +232,7 @@ func check(spec testbed.Spec) error {
 	case spec.PodsPerNode < 1:
 		return fmt.Errorf("%d pods on each node: need at least 1", spec.PodsPerNode)
 	case spec.Link.Rate != 0:
-		return &testbed.UnsupportedError{Feature: "a rate of the links between nodes", Need: "links that netdelta has made", Mend: "measure it with --testbed lab"}
+		return &testbed.UnsupportedError{Feature: "a rate of the links between nodes", Need: "links that netdelta has made", Fix: "measure it with --testbed lab"}
 	}
 	return possible(spec)
 }

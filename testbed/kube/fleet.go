@@ -44,7 +44,7 @@ type Fleet struct {
 func (d *Driver) OpenFleet(ctx context.Context, s FleetSpec) (*Fleet, error) {
 	if s.Network != Host && s.Network != Pod && s.Network != ClusterIP && s.Network != NodePort {
 		return nil, &testbed.UnsupportedError{
-			Feature: "a fleet in network " + s.Network, Need: "pods that a Job can make alike", Mend: fmt.Sprintf("take %s, %s, %s or %s", Host, Pod, ClusterIP, NodePort),
+			Feature: "a fleet in network " + s.Network, Need: "pods that a Job can make alike", Fix: fmt.Sprintf("take %s, %s, %s or %s", Host, Pod, ClusterIP, NodePort),
 		}
 	}
 	if s.Family == "" {

@@ -234,15 +234,15 @@ func possibleFor(spec testbed.Spec) error {
 	case spec.Network != Host && spec.Network != Pod:
 		return &testbed.UnsupportedError{
 			Feature: "network " + spec.Network + " with a target", Need: "a server of netdelta's own behind it: how a target is reached is said by its URL",
-			Mend: fmt.Sprintf("compare %s and %s, which are where the clients stand, and name the target by a service, a node's port or a pod's address", Host, Pod),
+			Fix: fmt.Sprintf("compare %s and %s, which are where the clients stand, and name the target by a service, a node's port or a pod's address", Host, Pod),
 		}
 	case spec.Conditions.Plain().Policy != "":
 		return &testbed.UnsupportedError{
 			Feature: "policy with a target", Need: "a server of netdelta's own, which it may guard",
-			Mend: "leave policy out, or have a network apply your policies (docs/kubernetes-changes.md)",
+			Fix: "leave policy out, or have a network apply your policies (docs/kubernetes-changes.md)",
 		}
 	case spec.PodsOutlive:
-		return &testbed.UnsupportedError{Feature: "a target in blocks", Need: "pods that move into another namespace", Mend: "measure it without --blocks"}
+		return &testbed.UnsupportedError{Feature: "a target in blocks", Need: "pods that move into another namespace", Fix: "measure it without --blocks"}
 	}
 	return nil
 }

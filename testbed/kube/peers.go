@@ -235,7 +235,7 @@ func addPorts(s *corev1.Service, ports [4]uint16) {
 func peersPossible(spec testbed.Spec) error {
 	unsupported := func(need string) error {
 		return &testbed.UnsupportedError{
-			Feature: "network " + spec.Network + " to services in several pods", Need: need, Mend: "measure networks host, pod and headless, and clusterip where the services take it",
+			Feature: "network " + spec.Network + " to services in several pods", Need: need, Fix: "measure networks host, pod and headless, and clusterip where the services take it",
 		}
 	}
 	switch {
@@ -261,7 +261,7 @@ func (d *Driver) peersFit(ctx context.Context, spec testbed.Spec) error {
 	if tooFew := (*nodesError)(nil); errors.As(err, &tooFew) {
 		return &testbed.UnsupportedError{
 			Feature: fmt.Sprintf("a service of %d pods on a node each, and a client on one more", spec.Peers.Count), Need: fmt.Sprintf("%d nodes that take pods, of which there are %d%s", tooFew.want, tooFew.take, tooFew.reasons),
-			Mend: "give the cluster more nodes, or measure workloads that have one server",
+			Fix: "give the cluster more nodes, or measure workloads that have one server",
 		}
 	}
 	if err != nil {

@@ -160,7 +160,7 @@ func unenforced() error {
 	return &testbed.UnsupportedError{
 		Feature: "policy=" + result.PolicyKubernetes,
 		Need:    fmt.Sprintf("a policy engine, which this cluster does not have or which has not come into effect within %s: what no policy admits came through", enforcedWithin),
-		Mend:    "take a CNI that enforces NetworkPolicy (Calico, Cilium, kube-router, kube-network-policies); for the cluster of make cluster-up: go run ./scripts/cluster switch --policy kube-network-policies",
+		Fix:     "take a CNI that enforces NetworkPolicy (Calico, Cilium, kube-router, kube-network-policies); for the cluster of make cluster-up: go run ./scripts/cluster switch --policy kube-network-policies",
 	}
 }
 
@@ -173,13 +173,13 @@ func policeable(spec testbed.Spec) error {
 	if c.From == result.FromNode {
 		return &testbed.UnsupportedError{
 			Feature: "policy=" + result.PolicyKubernetes + " with from=node", Need: "a client whose address policies know: what a node sends to its own pods passes them",
-			Mend: "measure it with from=pod",
+			Fix: "measure it with from=pod",
 		}
 	}
 	if strings.HasPrefix(spec.Network, MultusPrefix) {
 		return &testbed.UnsupportedError{
 			Feature: "policy=" + result.PolicyKubernetes + " over network " + spec.Network, Need: "a network that NetworkPolicy objects are about: they are about the first one of pods",
-			Mend: "measure it over " + Pod,
+			Fix: "measure it over " + Pod,
 		}
 	}
 	return nil

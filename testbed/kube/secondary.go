@@ -81,13 +81,13 @@ func (c *Cluster) unattachable(ctx context.Context, networkName, namespace strin
 	switch {
 	case apierrors.IsForbidden(err):
 		e.Need = "the right to read it: " + err.Error()
-		e.Mend = fmt.Sprintf("have it granted: kubectl --namespace %s create role netdelta-networks --verb get --resource %s.k8s.cni.cncf.io, and a rolebinding to it", namespace, attachments)
+		e.Fix = fmt.Sprintf("have it granted: kubectl --namespace %s create role netdelta-networks --verb get --resource %s.k8s.cni.cncf.io, and a rolebinding to it", namespace, attachments)
 	case apierrors.IsNotFound(err) && apierrors.IsUnexpectedServerError(err): // the whole kind is
 		e.Need = "Multus: the cluster knows no NetworkAttachmentDefinitions"
-		e.Mend = "have Multus installed, or measure other networks"
+		e.Fix = "have Multus installed, or measure other networks"
 	case apierrors.IsNotFound(err):
 		e.Need = "a NetworkAttachmentDefinition of that name"
-		e.Mend = c.attachable(ctx, networkName, namespace)
+		e.Fix = c.attachable(ctx, networkName, namespace)
 	default:
 		return fmt.Errorf("look for the secondary network %s: %w", networkName, withFix(err))
 	}
@@ -145,7 +145,7 @@ func (c *Cluster) offered(ctx context.Context, networkName, device string) error
 	}
 	return &testbed.UnsupportedError{
 		Feature: "network " + networkName, Need: "devices " + device + ", which it names and no node has",
-		Mend: "see that the device plugin runs on the nodes that have such cards: kubectl describe nodes lists what they offer",
+		Fix: "see that the device plugin runs on the nodes that have such cards: kubectl describe nodes lists what they offer",
 	}
 }
 

@@ -227,7 +227,7 @@ func (t *Testbed) Swap(ctx context.Context, networkName string) error {
 	if (before == Host) != (networkName == Host) {
 		return fail(&testbed.UnsupportedError{
 			Feature: "a swap between network " + before + " and network " + networkName,
-			Need:    "pods that move between their node's namespace and one of their own", Mend: "open another testbed for network " + Host,
+			Need:    "pods that move between their node's namespace and one of their own", Fix: "open another testbed for network " + Host,
 		})
 	}
 	t.spec.Network = networkName

@@ -296,14 +296,14 @@ func storable(spec testbed.Spec) error {
 	case spec.Network != Host && spec.Network != Pod:
 		return &testbed.UnsupportedError{
 			Feature: "network " + spec.Network + " with a storage class", Need: "a server of netdelta's own behind it, which a volume has not",
-			Mend: fmt.Sprintf("compare storage classes, or %s and %s, which are where the client stands", Host, Pod),
+			Fix: fmt.Sprintf("compare storage classes, or %s and %s, which are where the client stands", Host, Pod),
 		}
 	case spec.Conditions.Plain().Policy != "":
 		return &testbed.UnsupportedError{
-			Feature: "policy with a storage class", Need: "packets of the pod's own, which a volume's are not", Mend: "leave policy out, or have a network apply your policies (docs/kubernetes-changes.md)",
+			Feature: "policy with a storage class", Need: "packets of the pod's own, which a volume's are not", Fix: "leave policy out, or have a network apply your policies (docs/kubernetes-changes.md)",
 		}
 	case spec.PodsOutlive:
-		return &testbed.UnsupportedError{Feature: "a storage class in blocks", Need: "pods that move into another namespace", Mend: "measure it without --blocks"}
+		return &testbed.UnsupportedError{Feature: "a storage class in blocks", Need: "pods that move into another namespace", Fix: "measure it without --blocks"}
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func lacking(op network.Attach, err error) error {
 		if strings.Contains(strings.ToLower(err.Error()), words) {
 			return &testbed.UnsupportedError{
 				Feature: "network " + network.CNIPrefix + op.File, Need: fmt.Sprintf("what its plugins ask of the kernel (%v)", err),
-				Mend: "run it on a kernel that has it",
+				Fix: "run it on a kernel that has it",
 			}
 		}
 	}
@@ -216,12 +216,12 @@ func (d *Driver) supportsPlugins(p network.Plan) error {
 			if path := plugin.Path(); plugin.Find(name, path) == "" {
 				return &testbed.UnsupportedError{
 					Feature: "network " + p.Network, Need: fmt.Sprintf("the CNI plugin %s (%s)", name, plugin.Where(path)),
-					Mend: "install it (Debian's package containernetworking-plugins has the usual ones), or name the folder that holds it in " + plugin.Variable,
+					Fix: "install it (Debian's package containernetworking-plugins has the usual ones), or name the folder that holds it in " + plugin.Variable,
 				}
 			}
 			for _, need := range kernelNeeds(name) {
 				if err := d.supportsNeed(need); errors.Is(err, errMissing) {
-					return &testbed.UnsupportedError{Feature: "network " + p.Network, Need: need.String(), Mend: mend(need)}
+					return &testbed.UnsupportedError{Feature: "network " + p.Network, Need: need.String(), Fix: fix(need)}
 				} else if err != nil {
 					return fmt.Errorf("find out whether network %s is supported: %w", p.Network, err)
 				}

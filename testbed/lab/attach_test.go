@@ -251,7 +251,7 @@ func TestMissingPlugin(t *testing.T) {
 	t.Setenv(plugin.Variable, t.TempDir())
 	err := lab.NewDriver(nil).Supports(t.Context(), testbed.Spec{Network: list("ptp")})
 	var lacks *testbed.UnsupportedError
-	if !errors.As(err, &lacks) || !strings.Contains(lacks.Need, "the CNI plugin ptp (looked for in /") || !strings.Contains(lacks.Mend, plugin.Variable) {
+	if !errors.As(err, &lacks) || !strings.Contains(lacks.Need, "the CNI plugin ptp (looked for in /") || !strings.Contains(lacks.Fix, plugin.Variable) {
 		t.Errorf("got error %v", err)
 	}
 }

@@ -134,7 +134,7 @@ func (d *Driver) supportsCards(p network.Plan) error {
 	return &testbed.UnsupportedError{
 		Feature: "network " + p.Network,
 		Need:    fmt.Sprintf("%d network cards with %d virtual functions each, on one link, that a lab may take (there are %d)", needed, functions, len(found)),
-		Mend:    fmt.Sprintf("run it with --testbed vm, whose guest has emulated ones, or name cards of this machine that are down and have no addresses in %s", CardsVariable),
+		Fix:     fmt.Sprintf("run it with --testbed vm, whose guest has emulated ones, or name cards of this machine that are down and have no addresses in %s", CardsVariable),
 	}
 }
 
@@ -158,7 +158,7 @@ func (c *cards) take(functions int) (cardFound, error) {
 	}
 	return cardFound{}, &testbed.UnsupportedError{
 		Feature: "a second lab on the same network cards", Need: "a network card that no other lab has taken",
-		Mend: "measure networks of virtual functions in one lab at a time",
+		Fix: "measure networks of virtual functions in one lab at a time",
 	}
 }
 

@@ -85,7 +85,7 @@ func TestUnsupported(t *testing.T) {
 		if !errors.As(err, &unsupported) || !errors.Is(err, testbed.ErrUnsupported) {
 			t.Fatalf("got error %v, want an UnsupportedError", err)
 		}
-		if unsupported.Feature != "network ipvlan-l2" || !strings.Contains(unsupported.Need, "CONFIG_IPVLAN") || unsupported.Mend == "" {
+		if unsupported.Feature != "network ipvlan-l2" || !strings.Contains(unsupported.Need, "CONFIG_IPVLAN") || unsupported.Fix == "" {
 			t.Errorf("got %+v", unsupported)
 		}
 		_, err = driver.Open(t.Context(), testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: "ipvlan-l2"})
@@ -180,7 +180,7 @@ func TestSwapFailsAndIsMended(t *testing.T) {
 }
 
 func TestPermissionErrorIsOne(t *testing.T) {
-	err := error(&testbed.PermissionError{Doing: "x", Need: "y", Mend: "z", Err: syscall.EPERM})
+	err := error(&testbed.PermissionError{Doing: "x", Need: "y", Fix: "z", Err: syscall.EPERM})
 	if !errors.Is(err, fs.ErrPermission) || !errors.Is(err, syscall.EPERM) {
 		t.Errorf("%v is no permission error", err)
 	}

@@ -37,7 +37,7 @@ func newGroup() (*group, error) {
 	case errors.Is(err, unix.EROFS), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 		return nil, &testbed.UnsupportedError{
 			Feature: "joining sockets", Need: fmt.Sprintf("a control group of its own (%v)", err),
-			Mend: "run it as root where control groups of version 2 can be made: in a container, with its own cgroup namespace and a writable /sys/fs/cgroup",
+			Fix: "run it as root where control groups of version 2 can be made: in a container, with its own cgroup namespace and a writable /sys/fs/cgroup",
 		}
 	case err != nil:
 		return nil, fmt.Errorf("make a control group: %w", err)
@@ -60,7 +60,7 @@ func unifiedHierarchy() (mount, own string, err error) {
 	}
 	if mount == "" {
 		return "", "", &testbed.UnsupportedError{
-			Feature: "joining sockets", Need: "control groups of version 2 (none are mounted)", Mend: "mount them with mount -t cgroup2 none /sys/fs/cgroup",
+			Feature: "joining sockets", Need: "control groups of version 2 (none are mounted)", Fix: "mount them with mount -t cgroup2 none /sys/fs/cgroup",
 		}
 	}
 	groups, err := os.ReadFile("/proc/self/cgroup")

@@ -25,7 +25,7 @@ func (s *space) restore(op network.IPTables) error {
 	path, err := superuserTool(op.Program())
 	if err != nil {
 		return &testbed.UnsupportedError{
-			Feature: "iptables", Need: "the program " + op.Program(), Mend: "install the package iptables",
+			Feature: "iptables", Need: "the program " + op.Program(), Fix: "install the package iptables",
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), restorePatience)

@@ -55,7 +55,7 @@ func privilege(err error) error {
 	}
 	return &testbed.PermissionError{
 		Doing: "make network namespaces and what is in them", Need: "the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN",
-		Mend: "run it as root, or in a user namespace with unshare -Urnm", Err: err,
+		Fix: "run it as root, or in a user namespace with unshare -Urnm", Err: err,
 	}
 }
 

@@ -57,9 +57,9 @@ func unsupported(feature string, need network.Need, err error) error {
 	var u *testbed.UnsupportedError
 	switch {
 	case errors.As(err, &u):
-		return &testbed.UnsupportedError{Feature: feature, Need: u.Need, Mend: u.Mend}
+		return &testbed.UnsupportedError{Feature: feature, Need: u.Need, Fix: u.Fix}
 	case errors.Is(err, errMissing):
-		return &testbed.UnsupportedError{Feature: feature, Need: need.String(), Mend: mend(need)}
+		return &testbed.UnsupportedError{Feature: feature, Need: need.String(), Fix: fix(need)}
 	}
 	return nil
 }
@@ -172,8 +172,8 @@ func missing(err error) bool {
 // guestMend is what to do about a kernel that can't be changed: the guest's has every kind of link.
 const guestMend = "run it with --testbed vm"
 
-// mend says what to do about a need that is not met.
-func mend(need network.Need) string {
+// fix says what to do about a need that is not met.
+func fix(need network.Need) string {
 	r := need.Requirement()
 	if r.Module == "" {
 		return "run it on a machine that has them"

@@ -64,7 +64,7 @@ func (t *tunnel) open() error {
 	switch {
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
 		return &testbed.UnsupportedError{
-			Feature: "a TUN device", Need: "the right to open " + tunDevice, Mend: "run it as root, or give all users that right, as most distributions do: chmod 666 " + tunDevice,
+			Feature: "a TUN device", Need: "the right to open " + tunDevice, Fix: "run it as root, or give all users that right, as most distributions do: chmod 666 " + tunDevice,
 		}
 	case errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO):
 		return fmt.Errorf("open %s: %w (%w)", tunDevice, unix.EOPNOTSUPP, err) // the file is there, its driver is not

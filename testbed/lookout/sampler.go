@@ -79,12 +79,12 @@ func refusal(err error) error {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return &testbed.PermissionError{
 			Doing: "open a packet socket", Need: "CAP_NET_RAW",
-			Mend: "run it as root, or in a user namespace with unshare -Urnm", Err: err,
+			Fix: "run it as root, or in a user namespace with unshare -Urnm", Err: err,
 		}
 	case errors.Is(err, unix.EAFNOSUPPORT):
 		return &testbed.UnsupportedError{
 			Feature: "a sample of packets", Need: "packet sockets (CONFIG_PACKET)",
-			Mend: "load them with modprobe af_packet, or run it on a kernel that has them",
+			Fix: "load them with modprobe af_packet, or run it on a kernel that has them",
 		}
 	}
 	return err

@@ -83,7 +83,7 @@ const (
 type typed struct{ error }
 
 // denial is a testbed.PermissionError without the error that it wraps.
-type denial struct{ Doing, Need, Mend, Why string }
+type denial struct{ Doing, Need, Fix, Why string }
 
 // Kind implements rpc.Kinder.
 func (t typed) Kind() (string, any) {
@@ -97,7 +97,7 @@ func (t typed) Kind() (string, any) {
 		return kindNotPossible, e
 	}
 	if e, ok := errors.AsType[*testbed.PermissionError](t.error); ok {
-		return kindDenied, denial{e.Doing, e.Need, e.Mend, e.Err.Error()}
+		return kindDenied, denial{e.Doing, e.Need, e.Fix, e.Err.Error()}
 	}
 	return "", nil
 }
@@ -119,7 +119,7 @@ func far(err error) error {
 	case kindDenied:
 		var d denial
 		_ = json.Unmarshal(there.Detail, &d) // see detail
-		cause = &testbed.PermissionError{Doing: d.Doing, Need: d.Need, Mend: d.Mend, Err: errors.New(d.Why)}
+		cause = &testbed.PermissionError{Doing: d.Doing, Need: d.Need, Fix: d.Fix, Err: errors.New(d.Why)}
 	}
 	return &Error{Text: there.Text, Cause: cause}
 }

@@ -143,14 +143,14 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), ", 
 
 // denied adds what to do to the error of a database that lets nobody in.
 func denied(err error) error {
-	for number, mend := range map[string]string{
+	for number, fix := range map[string]string{
 		"using password: NO":  "give the password by --target-password-file or $NETDELTA_TARGET_PASSWORD",
 		"using password: YES": "see that --target-password-file or $NETDELTA_TARGET_PASSWORD has the user's password, and that the user may log in from any pod and node",
 		"ERROR 1044":          "grant the user all on the database", "ERROR 1049": "name a database that is there: netdelta makes none",
 		"ERROR 2002": "is it the port of the Service, and does a ready pod stand behind it?", "ERROR 1130": "let the user log in from the addresses of pods and nodes",
 	} {
 		if strings.Contains(err.Error(), number) {
-			return fmt.Errorf("%w; %s", err, mend)
+			return fmt.Errorf("%w; %s", err, fix)
 		}
 	}
 	return err

@@ -135,7 +135,7 @@ func unread(p string) bool {
 			return true
 		}
 	}
-	// Tools of Ceph's that mend, inspect and serve what no workload has are the largest files of all.
+	// Tools of Ceph's that fix, inspect and serve what no workload has are the largest files of all.
 	base := path.Base(p)
 	return strings.HasPrefix(base, "cephfs-") || strings.HasPrefix(base, "ceph-") && strings.HasSuffix(base, "-tool") || base == "radosgw-admin"
 }

@@ -76,19 +76,19 @@ func refusal(doing string, err error) error {
 		return &testbed.UnsupportedError{
 			Feature: feature,
 			Need:    fmt.Sprintf("a kernel whose verifier takes the eBPF program; this one says %q", strings.Join(log, "; ")),
-			Mend:    "run it on another kernel, Linux 6.12 say",
+			Fix:     "run it on another kernel, Linux 6.12 say",
 		}
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return &testbed.UnsupportedError{
 			Feature: feature,
 			Need:    "the right to load eBPF programs (CAP_BPF and CAP_NET_ADMIN outside of user namespaces)",
-			Mend:    "run it as root",
+			Fix:     "run it as root",
 		}
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EOPNOTSUPP):
 		return &testbed.UnsupportedError{
 			Feature: feature,
 			Need:    "a kernel that can " + doing + " (" + err.Error() + ")",
-			Mend:    "run it on Linux 6.6 or later with CONFIG_BPF_SYSCALL and CONFIG_NET_XGRESS",
+			Fix:     "run it on Linux 6.6 or later with CONFIG_BPF_SYSCALL and CONFIG_NET_XGRESS",
 		}
 	}
 	return fmt.Errorf("%s: %w", doing, err)

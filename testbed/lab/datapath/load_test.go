@@ -37,7 +37,7 @@ func TestRefusedByVerifier(t *testing.T) {
 			t.Errorf("the need %q does not say %q", unsupported.Need, want)
 		}
 	}
-	if unsupported.Mend == "" {
+	if unsupported.Fix == "" {
 		t.Error("the error does not say what to do")
 	}
 	if err := a.Close(); err != nil {
@@ -47,9 +47,9 @@ func TestRefusedByVerifier(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
-		err              error
-		unsupported      bool
-		need, mend, says string
+		err             error
+		unsupported     bool
+		need, fix, says string
 	}{
 		{unix.EPERM, true, "CAP_BPF", "run it as root", ""},
 		{fmt.Errorf("map create: %w (MEMLOCK may be too low)", unix.EPERM), true, "CAP_BPF", "run it as root", ""},
@@ -62,7 +62,7 @@ func TestRefusals(t *testing.T) {
 		switch {
 		case errors.As(err, &u) != c.unsupported:
 			t.Errorf("%v: got error %v", c.err, err)
-		case c.unsupported && (!strings.Contains(u.Need, c.need) || !strings.Contains(u.Mend, c.mend)):
+		case c.unsupported && (!strings.Contains(u.Need, c.need) || !strings.Contains(u.Fix, c.fix)):
 			t.Errorf("%v: got %+v", c.err, u)
 		case !c.unsupported && err.Error() != c.says:
 			t.Errorf("%v: got error %q, want %q", c.err, err, c.says)

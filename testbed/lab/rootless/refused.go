@@ -30,28 +30,28 @@ func refusedBy(proc string, err error) *testbed.PermissionError {
 	refused := &testbed.PermissionError{Doing: "build a lab without root", Err: err}
 	switch {
 	case missing(filepath.Join(proc, "self/ns/user")):
-		refused.Need, refused.Mend = "a kernel with user namespaces (CONFIG_USER_NS)", asRoot
+		refused.Need, refused.Fix = "a kernel with user namespaces (CONFIG_USER_NS)", asRoot
 	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS):
-		refused.Need, refused.Mend = limit(proc)
+		refused.Need, refused.Fix = limit(proc)
 	case setting(proc, "kernel/unprivileged_userns_clone") == "0":
 		refused.Need = "user namespaces for ordinary users, which kernel.unprivileged_userns_clone=0 forbids"
-		refused.Mend = asRoot + ", or allow them with sysctl -w kernel.unprivileged_userns_clone=1"
+		refused.Fix = asRoot + ", or allow them with sysctl -w kernel.unprivileged_userns_clone=1"
 	case on(setting(proc, "kernel/apparmor_restrict_unprivileged_userns")):
 		refused.Need = "user namespaces for ordinary users, which AppArmor forbids (kernel.apparmor_restrict_unprivileged_userns)"
-		refused.Mend = asRoot + ", give this program an AppArmor profile with the rule \"userns,\", or allow them with sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+		refused.Fix = asRoot + ", give this program an AppArmor profile with the rule \"userns,\", or allow them with sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
 	case filtered(proc):
 		refused.Need = "user namespaces, which a filter of system calls (seccomp) forbids: this seems to be a container"
-		refused.Mend = "run it outside the container, or start the container with --privileged or --security-opt seccomp=unconfined"
+		refused.Fix = "run it outside the container, or start the container with --privileged or --security-opt seccomp=unconfined"
 	default:
 		refused.Need = "user namespaces, which a security module (SELinux, say), a chroot or the kernel forbids"
-		refused.Mend = asRoot
+		refused.Fix = asRoot
 	}
 	return refused
 }
 
 // limit says which number of namespaces is exhausted. Each user namespace has limits of its own, and so has each above it
 // count too; the values are those that hold here.
-func limit(proc string) (need, mend string) {
+func limit(proc string) (need, fix string) {
 	for _, kind := range []string{"user", "net"} {
 		name := "max_" + kind + "_namespaces"
 		if most, err := strconv.Atoi(setting(proc, "user/"+name)); err == nil && most == 0 {

@@ -15,10 +15,10 @@ import (
 func TestRefused(t *testing.T) {
 	const plain, filter = "Name:\tx\nSeccomp:\t0\n", "Name:\tx\nSeccomp:\t2\n"
 	for _, c := range []struct {
-		name       string
-		files      map[string]string
-		err        error
-		need, mend string
+		name      string
+		files     map[string]string
+		err       error
+		need, fix string
 	}{
 		{"no such kernel", map[string]string{"self/status": plain}, unix.EINVAL, "CONFIG_USER_NS", "as root"},
 		{
@@ -66,8 +66,8 @@ func TestRefused(t *testing.T) {
 			if !errors.Is(refused, fs.ErrPermission) || !errors.Is(refused, c.err) {
 				t.Errorf("%v is not both a lack of permission and what the kernel said", refused)
 			}
-			if !strings.Contains(refused.Need, c.need) || !strings.Contains(refused.Mend, c.mend) {
-				t.Errorf("needs %q, mend %q; want %q and %q in them", refused.Need, refused.Mend, c.need, c.mend)
+			if !strings.Contains(refused.Need, c.need) || !strings.Contains(refused.Fix, c.fix) {
+				t.Errorf("needs %q, fix %q; want %q and %q in them", refused.Need, refused.Fix, c.need, c.fix)
 			}
 		})
 	}

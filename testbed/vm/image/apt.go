@@ -47,8 +47,8 @@ func distribution() (string, error) {
 }
 
 // notHere says that no guest can be built on this machine.
-func notHere(need, mend string) error {
-	return &testbed.UnsupportedError{Feature: "building a guest", Need: need, Mend: mend}
+func notHere(need, fix string) error {
+	return &testbed.UnsupportedError{Feature: "building a guest", Need: need, Fix: fix}
 }
 
 // newAPT prepares a state in dir. Suites that the archive does not have are left out.

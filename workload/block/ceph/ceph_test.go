@@ -147,7 +147,7 @@ func dies(t *testing.T, c *cluster, pod int, program, want string) {
 	c.burst(t, smallReads())
 }
 
-// fills takes away the memory in which an OSD keeps its blocks; when that is given back, the cluster can be mended.
+// fills takes away the memory in which an OSD keeps its blocks; when that is given back, the cluster can be fixed.
 func fills(t *testing.T, c *cluster, pod int) {
 	filler := fmt.Sprintf("/proc/%d/root%s/filler", c.pid(t, pod, "ceph-osd"), daemon.Folder)
 	held, err := os.Open(filepath.Dir(filler)) // the process by which it is found will end
