@@ -35,7 +35,7 @@ func TestExpandNamesConditions(t *testing.T) {
 		want   []string
 	}{
 		{
-			study.Levels{"link.rate": {unit.BitsPerSecond(unit.Gbit)}, "link.delay": {time.Duration(0), time.Duration(10 * time.Millisecond)}, "link.loss": {float64(0.01)}},
+			study.Levels{"link.rate": {unit.BitsPerSecond(unit.Gbit)}, "link.delay": {time.Duration(0), 10 * time.Millisecond}, "link.loss": {0.01}},
 			[]string{"/link=1Gbit/loss=1%", "/link=1Gbit/delay=10ms/loss=1%"},
 		},
 		{

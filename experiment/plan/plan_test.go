@@ -75,7 +75,7 @@ func TestExpandNamesEveryLevel(t *testing.T) {
 		Baseline: "host", Networks: []string{"host"}, Placement: []result.Placement{result.CrossNode},
 		Workloads: []study.Workload{{Name: "w", Levels: study.Levels{
 			"message": {unit.Bytes(1), unit.Bytes(1500), unit.Bytes(1 << 20)}, "connections": {1, 8}, "rate": {unit.BitsPerSecond(unit.Gbit), study.SearchRate, unit.BitsPerSecond(1.5 * unit.Mbit)},
-			"request_rate": {float64(0.5), float64(1e6)}, "cpu": {"same", "two"}, "busy_poll": {time.Duration(0), time.Duration(50 * time.Microsecond)},
+			"request_rate": {0.5, float64(1e6)}, "cpu": {"same", "two"}, "busy_poll": {time.Duration(0), 50 * time.Microsecond},
 			"congestion_control": {"bbr"}, "nagle": {false, true},
 		}}},
 		Factors: study.Levels{"mtu": {unit.Bytes(1500), unit.Bytes(9000)}, "family": {string(result.IPv4), string(result.IPv6)}},

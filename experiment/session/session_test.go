@@ -166,7 +166,7 @@ func TestAnyProviderRunsAStudy(t *testing.T) {
 	}
 	again, _ := onLoopback(t, "first", "second", "third")
 	again.Builds, again.Resume = 3, dir
-	if run, _, err = again.Run(t.Context()); err != nil {
+	if _, _, err = again.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if trials, err = result.LoadTrials(dir); err != nil || len(trials.Trials) != 9 {

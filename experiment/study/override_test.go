@@ -132,7 +132,7 @@ func TestOverrideFactors(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := study.Levels{"message": {unit.Bytes(64)}, "mtu": {unit.Bytes(1500), unit.Bytes(9000)},
-		"policy": {"none", "nftables"}, "policy.rules": {10, 1000}, "link.delay": {time.Duration(0), time.Duration(500 * time.Microsecond)},
+		"policy": {"none", "nftables"}, "policy.rules": {10, 1000}, "link.delay": {time.Duration(0), 500 * time.Microsecond},
 		"link.loss": {float64(0.01)}, "offload.gro": {string(result.Off)}}
 	if d := cmp.Diff(want, got.Factors); d != "" || got.Testbed.Link.MTU != 9000 {
 		t.Errorf("factors: %s; links of %v", d, got.Testbed.Link.MTU)

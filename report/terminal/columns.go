@@ -98,7 +98,7 @@ func (t table) addedColumn() column {
 	if t.deltas[0].Better == "higher" {
 		title = "change"
 	}
-	return t.column(title, true, func(d result.Delta) string { return words.Added(d) })
+	return t.column(title, true, words.Added)
 }
 
 func (t table) valueColumn() column {

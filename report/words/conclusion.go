@@ -14,7 +14,7 @@ import (
 
 // Conclusion says in a sentence what the table of a setting shows, "" of one without networks.
 func Conclusion(c insight.Conclusion) string {
-	text := ""
+	var text string
 	switch c.Outcome {
 	case insight.NothingMeasured:
 		text = "no network was measured"

@@ -62,7 +62,7 @@ type Core struct {
 	RESTClient             func() rest.Interface
 }
 
-// Apps, and the types below, have the kinds of the group of this name.
+// Apps has the kinds of its group; so have the types below.
 type Apps struct {
 	StatefulSets func(namespace string) Resource[appsv1.StatefulSet, appsv1.StatefulSetList]
 	DaemonSets   func(namespace string) Resource[appsv1.DaemonSet, appsv1.DaemonSetList]
