@@ -183,7 +183,7 @@ func TestForeignFolders(t *testing.T) {
 	call(t, dir, statusDone, "compare", "torn", "again").shows(t, "the old run: torn/trials.jsonl:32: the last line is torn")
 }
 
-// A folder that may not be read is said to be one, with the fix.
+// If a folder may not be read, the error says so and gives the fix.
 func TestUnreadableFolder(t *testing.T) {
 	dir := t.TempDir()
 	runs(t, dir, "old", "again")

@@ -29,7 +29,7 @@ type guestSurvey struct {
 	Findings []finding `json:"findings"`
 }
 
-// surveyFile keeps the last survey, beside the images.
+// surveyFile keeps the last survey, in the folder of the images.
 const surveyFile = "survey.json"
 
 // guestMend is what to do about what was not tried yet.
@@ -189,7 +189,7 @@ func (f finding) with(guest finding) finding {
 	return f
 }
 
-// network is what was found of a network in the guest; false where nobody has looked. It boots nothing.
+// network returns the finding about a network in the guest, or false if the survey has none. It boots nothing.
 func (s *guestSurvey) network(name string) (finding, bool) {
 	if s == nil {
 		return finding{}, false

@@ -6,7 +6,7 @@ import (
 	"netdelta/testbed/vm/image"
 )
 
-// TestWith: what the doctor says of a network is what is known of it here and in the guest, with a fix only where there is one.
+// TestWith: the doctor's finding on a network combines this machine's and the guest's, with a fix only where there is one.
 func TestWith(t *testing.T) {
 	const fix = "load it with modprobe ipip"
 	for _, c := range []struct{ here, guest, want finding }{

@@ -9,7 +9,7 @@ import (
 	"netdelta/workload"
 )
 
-// variant is a workload with those of its parameters that decide which programs it needs.
+// variant is a workload with the parameters that decide which programs it needs.
 type variant struct {
 	name     string // "block, store=ceph"
 	programs []workload.Program

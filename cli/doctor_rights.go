@@ -38,7 +38,7 @@ func (env *environment) examineRights(refused *testbed.PermissionError) []findin
 	return all
 }
 
-// examineUser says whether labs can be built, and as whom. A refusal is that of a user namespace.
+// examineUser says whether labs can be built, and as which user. refused says why a user namespace was refused; nil if it was not.
 func examineUser(refused *testbed.PermissionError) finding {
 	f := finding{Topic: "rights"}
 	uid, entered := rootless.Entered()

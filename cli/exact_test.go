@@ -74,7 +74,7 @@ func keepBusy() (stop func()) {
 	return func() { close(done) }
 }
 
-// lines are those of the journal that are of one build, in the order of the alphabet.
+// lines returns the journal's lines of one build, in alphabetical order.
 func lines(t *testing.T, dir, build string) []string {
 	t.Helper()
 	var all []string
@@ -87,8 +87,8 @@ func lines(t *testing.T, dir, build string) []string {
 	return all
 }
 
-// TestExactInGuest counts instructions in guests of three seeds; counts those of the first again while all processors are busy, which
-// must give the same to the last byte; and once more with a firewall rule in the way of one network, which compare must find.
+// TestExactInGuest counts instructions in guests of three seeds. It counts again with the first seed while all processors are busy,
+// which must give the same to the last byte, and once more with a firewall rule on the path of one network, which compare must find.
 func TestExactInGuest(t *testing.T) {
 	img := guestImage(t)
 	dir := t.TempDir()

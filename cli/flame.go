@@ -87,7 +87,7 @@ func (env *environment) flame(ctx context.Context, o flameOptions) error {
 	return flame.WriteText(env.out, sidesOf(taken)...)
 }
 
-// beside is the configuration of a run in which the asked-for networks stand side by side, with one cell each.
+// beside returns the configuration of a run that measures the given networks side by side, with one cell each.
 func (env *environment) beside(ctx context.Context, o besideOptions) (experiment.Config, error) {
 	run := runOptions{}
 	run.overrides.Networks, run.overrides.Baseline = []string{o.network}, o.network
@@ -118,7 +118,7 @@ func (env *environment) beside(ctx context.Context, o besideOptions) (experiment
 	return config, nil
 }
 
-// firstSetting keeps one cell of each network, that of the first setting, the baseline's first.
+// firstSetting keeps each network's cell of the first setting, the baseline's first.
 func firstSetting(cells []result.Cell) []result.Cell {
 	measured := plan.Measured(cells)
 	if len(measured) == 0 {

@@ -73,8 +73,8 @@ func spaceOf(pid int) (uint32, error) {
 }
 
 // mapSpaces names the namespaces in which something was seen, each by a process in it, and their devices: this program's own
-// is the host, that of the watched program is named by it. Namespaces that have vanished meanwhile, and those without a
-// process, keep their numbers.
+// is the host, and the watched program's is named after that program. Namespaces that have vanished or have no process keep
+// their numbers.
 func mapSpaces(events []probe.Event, watched int) (probe.Names, error) {
 	names := probe.Names{Spaces: map[uint32]string{}, Devices: map[probe.Address]string{}}
 	wanted := map[uint32]bool{}

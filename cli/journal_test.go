@@ -144,7 +144,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Mkdir(disk, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// All within a mount namespace that ends with the shell: nobody else sees the disk. 96 KiB hold a few builds.
+	// All within a mount namespace that ends with the shell: no other process sees the disk. 96 KiB hold a few builds.
 	script := `mount --make-rprivate / && mount -t tmpfs -o size=96k tmpfs disk || exit 77
 		"$0" run long.yaml --builds 1000 --out disk/run --json >ran.json 2>ran.err; echo "run $?"
 		"$0" show disk/run --json >shown.json 2>shown.err; echo "show $?"
@@ -193,7 +193,7 @@ func open(t *testing.T, dir string) {
 	}
 }
 
-// A folder that may not be written is said with the fix; nothing is left. Missing rights are TestRootlessRefused's.
+// If a folder may not be written, the error gives the fix, and nothing is left. TestRootlessRefused covers missing rights.
 func TestNoPermission(t *testing.T) {
 	dir := labFolder(t)
 	open(t, dir)

@@ -12,7 +12,7 @@ import (
 	"netdelta/testbed/lab/keep"
 )
 
-// Exit statuses of lab exec beside those of the program, as shells have them.
+// Exit statuses of lab exec in addition to the program's own, as in shells.
 const (
 	exitNoStart = 126
 	exitNoFile  = 127
@@ -87,7 +87,7 @@ func noStart(err error) error {
 	return err
 }
 
-// shell is the program for who names none.
+// shell is the program that runs if none is given.
 func (env *environment) shell() string {
 	if shell := env.getenv("SHELL"); shell != "" {
 		return shell

@@ -385,7 +385,7 @@ func TestLabSpec(t *testing.T) {
 	u.call(t, statusDone, "lab", "down")
 }
 
-// Nothing that comes to a keeper's socket ends it.
+// Nothing that a client writes to a keeper's socket ends the keeper.
 func TestLabSocket(t *testing.T) {
 	u := rootUser(t)
 	u.call(t, statusDone, "lab", "up", "bridge")

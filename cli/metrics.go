@@ -93,7 +93,7 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// isLoopback says whether a host is this machine's loopback by its name: nobody is asked.
+// isLoopback says whether a host is this machine's loopback, by its name alone: it resolves nothing.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -103,7 +103,7 @@ func isLoopback(host string) bool {
 }
 
 // checkMetrics refuses an address that others could reach: metrics have no lock of their own. Exact says that instructions are
-// counted, in guests that nobody watches.
+// counted, in guests that have no metrics.
 func checkMetrics(address string, exact bool) error {
 	host, port, err := net.SplitHostPort(address)
 	if err == nil {

@@ -22,7 +22,7 @@ import (
 // metricsAddress is what a run says of where its metrics are.
 var metricsAddress = regexp.MustCompile(`^metrics: (http://127\.0\.0\.1:\d+/metrics)$`)
 
-// scrape asks for metrics by a name of the machine, "" for that of the address.
+// scrape asks for metrics by a name of the machine, "" for the host of the address.
 func scrape(t *testing.T, address, host string) (families map[string]*dto.MetricFamily, status int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
@@ -53,8 +53,8 @@ func scrape(t *testing.T, address, host string) (families map[string]*dto.Metric
 	return families, answer.StatusCode
 }
 
-// A run can be watched from this machine: how far it is from the beginning, and deltas once a build is done. At its end nobody listens
-// any more, and the same is in its folder.
+// A run can be watched from this machine: its progress from the beginning, and deltas once a build is done. When it has ended, the
+// port is closed, and its folder holds the same.
 func TestMetricsOfRun(t *testing.T) {
 	long(t)
 	dir := labFolder(t)

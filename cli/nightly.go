@@ -92,7 +92,7 @@ type night struct {
 	run result.Run
 }
 
-// nights are the runs of a study in a folder, the earliest first. What is no run folder is none of them, and no matter.
+// nights returns the runs of a study in a folder, the earliest first. It skips everything that is not a run folder.
 func nights(dir, study string) ([]night, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

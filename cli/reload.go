@@ -59,7 +59,7 @@ func unreadable(err error) error {
 	return err
 }
 
-// reloadBeside is reload, and sets an exact run beside the run where one is named.
+// reloadWithExact is reload, and adds a comparison with an exact run if one is named.
 func (env *environment) reloadWithExact(path, exact string) (insight.Measured, error) {
 	m, err := env.reload(path)
 	if err != nil || exact == "" {

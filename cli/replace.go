@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// replaceFile makes the file at path anew: whoever opens it sees the old one or the new one, whole, also after a crash or on a
-// full disk. A path that leads to something else than a file, such as a pipe, is written to as it is.
+// replaceFile replaces the file at path atomically: a reader sees the whole old file or the whole new one, also after a crash or on
+// a full disk. If path is not a regular file, such as a pipe, it is written to directly.
 func replaceFile(path string, write func(io.Writer) error) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // a link stays one

@@ -183,7 +183,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 			o.seed = firstSeed
 			o.overrides.Seed = &o.seed
 		}
-		o.overrides.Builds = nil // those of a study are for time, and are more
+		o.overrides.Builds = nil // a study's number is for measuring time, which needs more
 	} else {
 		sweep(ctx, env)
 	}
@@ -249,7 +249,7 @@ func (env *environment) finish(run result.Run, dir string, o runOptions, err err
 	return outcome(run)
 }
 
-// location is where a run's folder is, with what goes wrong beside it printed.
+// location is where a run's folder is; its warnings are printed.
 func (env *environment) location(out, resume string) session.Location {
 	return session.Location{Out: out, Resume: resume, Warn: func(err error) { printError(env.err, err.Error()) }}
 }

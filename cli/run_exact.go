@@ -40,7 +40,7 @@ func (o *runOptions) counts() (bool, error) {
 	}
 	old, err := result.Load(o.resume)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // whoever goes on with it says what is missing
+		return false, nil // the code that resumes the run says what is missing
 	}
 	return old.Exact != nil, err
 }

@@ -92,7 +92,7 @@ func toCluster(s *study.Study, o study.Overrides) (note string) {
 	return note
 }
 
-// clusterNetworks are those of a cluster, as studies may name them.
+// clusterNetworks are the networks of a cluster, as studies may name them.
 func clusterNetworks() study.KnownNetworks {
 	own := study.KnownNetworks{Read: func(name string) (is bool, err error) {
 		if !strings.HasPrefix(name, kube.MultusPrefix) {

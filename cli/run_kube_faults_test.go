@@ -166,7 +166,7 @@ func awaitNode(t *testing.T, c *kube.Cluster, name string, ready corev1.Conditio
 	}
 }
 
-// trialsSoFar are those of a run under way.
+// trialsSoFar returns the trials of a run under way.
 func trialsSoFar(t *testing.T, dir string) []result.Trial {
 	t.Helper()
 	contents, err := result.LoadTrials(dir)
@@ -176,7 +176,7 @@ func trialsSoFar(t *testing.T, dir string) []result.Trial {
 	return contents.Trials
 }
 
-// wholeTrials are those of a run under way that did not fail.
+// wholeTrials returns the trials of a run under way that did not fail.
 func wholeTrials(t *testing.T, dir string) []result.Trial {
 	t.Helper()
 	return slices.DeleteFunc(trialsSoFar(t, dir), func(tr result.Trial) bool { return tr.Failed != "" })

@@ -112,7 +112,7 @@ func presentClient(t *testing.T, c *kube.Cluster, dir string) string {
 	return ""
 }
 
-// segments are those of TCP that a pod has sent so far; none while it can't be asked.
+// segments returns how many TCP segments a pod has sent so far; 0 while it can't be asked.
 func segments(t *testing.T, c *kube.Cluster, pod string) int {
 	t.Helper()
 	p, err := execIn(t, c, pod, "grep Tcp: /proc/net/snmp")
@@ -165,7 +165,7 @@ func starve(t *testing.T, c *kube.Cluster, name string) string {
 	return name
 }
 
-// killNode kills all programs of a node but its first, which starts those of the cluster again.
+// killNode kills all programs of a node but its first, which restarts the cluster's programs.
 func killNode(t *testing.T, node string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "run", "netdelta/scripts/cluster", "node", node, "sh", "-c", "kill -9 -1").CombinedOutput()

@@ -77,7 +77,7 @@ func awaitNoTables(t *testing.T, c *kube.Cluster) {
 	}
 }
 
-// TestMySQLTargetOnCluster: a database that is none of netdelta's is measured. Its password is to be seen nowhere, and netdelta's tables
+// TestMySQLTargetOnCluster: an external database is measured. Its password is to be seen nowhere, and netdelta's tables
 // are gone afterwards, also when the pod that held them was lost.
 func TestMySQLTargetOnCluster(t *testing.T) {
 	t.Parallel()
@@ -128,9 +128,8 @@ func isReady(p corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 }
 
-// spy looks for the password where others could see it, until the function that it returns is called, which is given what else is to
-// be looked at: command lines and environments of all processes that this machine shows, those of the nodes among them, and objects of
-// the namespace.
+// spy looks for the password where others could see it: in command lines and environments of all processes that this machine shows,
+// including the nodes' processes, and in objects of the namespace. It looks until end is called; more is further text to search.
 func spy(t *testing.T, c *kube.Cluster) (end func(more string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -162,7 +162,7 @@ func TestStorageClassOnCluster(t *testing.T) {
 		t.Errorf("there is no effect of the storage class: %+v", run.Effects)
 	}
 	without(t, c)
-	// Those of one class are used up, and kept.
+	// The volumes of one class are used up, and kept.
 	cantBeHad(t, c, flags[len(flags)-1], node, slow)
 	finish(t, longCommand(t, dir, call("unknown", "--storage-class", fast[:len(fast)-1])...)).want(t, statusFailed).says(t, `did you mean "`+fast+`"?`)
 	without(t, c)

@@ -69,7 +69,7 @@ func (env *environment) collectTarget(o *runOptions) error {
 	return nil
 }
 
-// password is that of the target: in its URL, in a file, or in the environment.
+// password is the target's password: from its URL, a file, or the environment.
 func (t *targetOptions) password(in io.Reader, getenv func(string) string) (workload.Secret, error) {
 	if t.target.Password.Given() {
 		return t.target.Password, nil

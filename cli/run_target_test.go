@@ -28,8 +28,8 @@ func serveWeb(t *testing.T, c *kube.Cluster) string {
 	}}})
 }
 
-// standing makes a pod that somebody else has, behind a Service of its name, which is that of its container, waits until it is ready, and
-// says on which node it is.
+// standing makes an external server: a pod behind a Service, both named after its container. It waits until the pod is ready and
+// returns its node.
 func standing(t *testing.T, c *kube.Cluster, port, to int32, spec corev1.PodSpec) string {
 	t.Helper()
 	grace, name := int64(1), spec.Containers[0].Name
@@ -62,7 +62,7 @@ func standing(t *testing.T, c *kube.Cluster, port, to int32, spec corev1.PodSpec
 	}
 }
 
-// TestTargetOnCluster measures a web server that is none of netdelta's, and says what is wrong with one that can't be.
+// TestTargetOnCluster measures an external web server, and says what is wrong with one that can't be measured.
 func TestTargetOnCluster(t *testing.T) {
 	t.Parallel()
 	c, flags := inNamespace(t)
@@ -90,7 +90,7 @@ func TestTargetOnCluster(t *testing.T) {
 	}
 }
 
-// serverAddress is that of the server's pod.
+// serverAddress is the address of the server's pod.
 func serverAddress(t *testing.T, c *kube.Cluster) string {
 	t.Helper()
 	pod, err := c.API.CoreV1().Pods(c.Namespace).Get(t.Context(), "web", metav1.GetOptions{})

@@ -161,5 +161,5 @@ func (s *survey) print(w io.Writer, name string, shifts map[string][]float64) {
 	}
 }
 
-// burstLength is that of the studies.
+// burstLength is the length of a burst in the studies.
 const burstLength = 5 * time.Millisecond

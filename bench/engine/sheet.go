@@ -51,7 +51,7 @@ func (s *sheet) add(name string, ours, theirs float64) {
 	s.lines[i].theirs = append(s.lines[i].theirs, theirs)
 }
 
-// ratios are those of the pairs, or the values themselves where there is nothing to pair with.
+// ratios returns ours divided by theirs for each pair, or ours where a value has no pair.
 func (l *line) ratios() []float64 {
 	ratios := slices.Clone(l.ours)
 	for i := range l.theirs {

@@ -118,7 +118,7 @@ func (c foreignClock) at(ours time.Duration) time.Duration {
 	return time.Duration(c.rate*float64(ours)) + c.offset
 }
 
-// errNotFound says that a busy machine has blurred a log so much that its turns can't be told apart.
+// errNotFound says that a busy machine has blurred a log so much that its turns can't be separated.
 var errNotFound = errors.New("too few turns were found in sockperf's log")
 
 // align finds sockperf's clock: after each stop its log goes on where a turn begins. Each pair of such places is tried as

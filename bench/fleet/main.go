@@ -85,7 +85,7 @@ func run(ctx context.Context, out io.Writer, sizes, network string, few, many in
 			mebi(short.Peak), mebi(long.Peak), ratio, float64(long.Peak)/float64(long.KeepAll), cpu.Round(time.Microsecond), mebi(long.Agent),
 			ms(long.Late.P50), ms(long.Late.P99), ms(long.Late.Max), long.Clock.Round(time.Microsecond), long.Lost+short.Lost)
 	}
-	_ = t.Flush() // what standard output does not take is lost to nobody
+	_ = t.Flush() // an error on standard output has no one to go to
 	if len(grown) > 0 {
 		return fmt.Errorf("the controller's memory grows with the number of volleys: %s", strings.Join(grown, "; "))
 	}

@@ -92,7 +92,7 @@ func run(ctx context.Context, pairs, cpu int) (err error) {
 		}
 		_, _ = fmt.Fprintln(t, row)
 	}
-	_ = t.Flush() // what standard output does not take is lost to nobody
+	_ = t.Flush() // an error on standard output has no one to go to
 	if missed > 0 {
 		return fmt.Errorf("netdelta gets less answered than wrk in %d settings", missed)
 	}

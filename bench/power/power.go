@@ -39,7 +39,7 @@ func printPower(w io.Writer, trials int) {
 	}
 }
 
-// found is what the shifted delta of a plan came to, in percent of runs, and its median half width.
+// found is how often the shifted delta of a plan was claimed or found the same, in percent of runs, and its median half width.
 type found struct{ claimed, same, half float64 }
 
 // power carries a plan through and judges by each margin.

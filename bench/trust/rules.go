@@ -15,7 +15,7 @@ import (
 // widest is the half width that the interval may have: 1%.
 const widest = 0.01
 
-// rulesFound compares a routed path with the same path behind some firewall rules, beside six other networks.
+// rulesFound compares a routed path with the same path behind some firewall rules, in a run with six other networks.
 func rulesFound(ctx context.Context, w io.Writer, rules int, budget time.Duration) error {
 	networks := network.Catalogue()
 	routed, err := network.Find(networks, "routed")

@@ -59,7 +59,7 @@ func own() error {
 			return errors.New("the program does not start")
 		}
 	}
-	// Of whom a death signal would be lost, as of every program that changes its user.
+	// This program loses its death signal, as does every program that changes its user.
 	if _, err := h.Start(daemon.Spec{Path: "setpriv", Args: []string{"--pdeathsig", "clear", "sleep", "600"}}); err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func TestManyStarts(t *testing.T) {
 	all.Wait()
 }
 
-// A home may be closed at any time, whoever starts programs in it just then.
+// A home may be closed at any time, even while programs are being started in it.
 func TestCloseWhileStarting(t *testing.T) {
 	require.Namespaces(t)
 	for range 10 {

@@ -56,7 +56,7 @@ func TestPlainHome(t *testing.T) {
 	if _, err := os.Stat(one.Path()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the home is left: %v", err)
 	}
-	// The stray one is this process's child, as are those of a container's first process.
+	// The stray process is now this process's child, as orphans are children of a container's first process.
 	daemon.EndOrphans()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if state(t, pids[3]) == "Z" {

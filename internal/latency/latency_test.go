@@ -30,7 +30,7 @@ func newRecorder(t testing.TB) *Recorder {
 	return r
 }
 
-// TestPlaces holds the places of values against those of the library, whose histograms they are read into.
+// TestPlaces compares the indexes of values with the library's, into whose histograms they are read.
 func TestPlaces(t *testing.T) {
 	h := newHistogram()
 	rapid.Check(t, func(t *rapid.T) {

@@ -71,7 +71,7 @@ func TestProcesses(t *testing.T) {
 		return nil
 	}
 	good, bad := marked(t, own.String()+"-7"), marked(t, "nonsense")
-	// The environment is that of this program until the new one has been started.
+	// The environment is this program's until the new program has been started.
 	var p *owner.Process
 	for deadline := time.Now().Add(5 * time.Second); p == nil && time.Now().Before(deadline); {
 		p = found(good.Process.Pid)

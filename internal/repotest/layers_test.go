@@ -16,7 +16,7 @@ import (
 // module is the path that all packages start with.
 const module = "netdelta/"
 
-// room is a top-level folder. Its packages may import one another and those of the rooms before it.
+// room is a top-level folder. Its packages may import one another and the packages of the rooms before it.
 type room struct {
 	name   string
 	reason string // why no room before it may import it
@@ -42,7 +42,7 @@ func rooms() []room {
 	}
 }
 
-// apart are packages that stand beside the house: they look at all of it, and nothing of it may import them.
+// apart matches packages outside the layers: they may import all layers, and no layer may import them.
 var apart = regexp.MustCompile(`^(bench|scripts|internal/repotest)(/|$)`)
 
 // suites are packages that only tests import: the conformance suites, and what all tests share.

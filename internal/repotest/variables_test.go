@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// variables may be package-level though they are none of the kinds in constant, for a reason.
+// variables may be package-level although constant does not allow their kind; each has a reason.
 var variables = map[string]string{}
 
 // errorName is how a sentinel error is called.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// foreign is a text that betrays the place where somebody worked, and means nothing to who reads the project elsewhere. Each is
+// foreign is a text that refers to one machine or workplace and means nothing to other readers. Each is
 // written in two halves, so that this file does not hold it.
 type foreign struct{ first, second, reason string }
 

@@ -49,7 +49,7 @@ func (g *guard) begin() error {
 	return nil
 }
 
-// rules puts the rules in place. A queue that nobody reads lets packets pass.
+// rules puts the rules in place. A queue without a reader lets packets pass.
 func (f *family) rules() error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*mangle\n:%s - [0:0]\n", chain)

@@ -97,7 +97,7 @@ func newEngine(ctx context.Context, kubeconfig, node string) (*networkpolicy.Pol
 	return networkpolicy.NewPolicyEngine(known, []api.PolicyEvaluator{standard}), nil
 }
 
-// answer tells whoever asks that policies are in effect.
+// answer serves requests that ask whether policies are in effect.
 func answer(address string) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

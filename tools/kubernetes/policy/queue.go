@@ -27,7 +27,7 @@ const (
 func listen(ctx context.Context, engine *networkpolicy.PolicyEngine) (*nfqueue.Nfqueue, error) {
 	q, err := nfqueue.Open(&nfqueue.Config{
 		NfQueue: queueNumber, MaxPacketLen: headers, MaxQueueLen: waiting, Copymode: nfqueue.NfQnlCopyPacket,
-		// Packets that the card will cut are judged whole; with nobody to judge them they pass.
+		// Packets that the card will segment are judged whole; if the queue has no reader, they pass.
 		Flags: nfqueue.NfQaCfgFlagGSO | nfqueue.NfQaCfgFlagFailOpen,
 	})
 	if err != nil {
