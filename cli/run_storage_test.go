@@ -207,7 +207,7 @@ func measuredVolumes(t *testing.T, run result.Run, all []result.Trial) {
 		}
 	}
 	for _, p := range insight.Paths(run.Cells, all) {
-		if p.Proved != 0 || len(p.Weak) != 1 || !strings.Contains(p.Weak[0], "there is no server") {
+		if p.Proved != 0 || len(p.Weak) != 1 || !strings.Contains(p.Weak[0], "so pods have no server") {
 			t.Errorf("the path is %+v", p)
 		}
 	}
