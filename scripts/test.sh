@@ -46,7 +46,7 @@ events() {
 		if [[ $pattern == . ]]; then pattern=$unraced; fi
 		go test "${flags[@]}" -p 1 -run "$pattern" "$@"
 		;;
-	guests) CGO_ENABLED=1 go test -race "${flags[@]}" -p 1 -run "$pattern" "$@" ;;
+	guests) go test "${flags[@]}" -p 1 -run "$pattern" "$@" ;;
 	raced) CGO_ENABLED=1 go test -race "${flags[@]}" -p 3 -run "$pattern" -skip "$unraced" "$@" ;;
 	esac
 }
