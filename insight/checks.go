@@ -26,14 +26,6 @@ const (
 	CheckServices  = "services"  // the daemons that serve were well, and none had to be started again
 )
 
-// CheckNames lists the names of all checks.
-func CheckNames() []string {
-	return []string{
-		CheckFinished, CheckMeasured, CheckBaseline, CheckDisturbed, CheckLoss, CheckHistogram, CheckSender, CheckPath, CheckSockets, CheckStalls,
-		CheckErrors, CheckDisk, CheckServices,
-	}
-}
-
 // Check is something that was found wrong with a trial, or with a cell where Trial is a cell's name.
 type Check struct {
 	Trial, Name string

@@ -20,7 +20,7 @@ import (
 const (
 	// exactSeeds is how many guests an exact run has unless Session.Builds says otherwise.
 	exactSeeds = 3
-	// exactWarmup and exactTransactions are those of each cell in each guest.
+	// exactWarmup and exactTransactions are numbers of transactions of each cell in each guest.
 	exactWarmup, exactTransactions = 50, 400
 	// exactParallel is how many guests run at a time at most: each takes one processor.
 	exactParallel = 4
@@ -69,7 +69,7 @@ func InGuests(counter *testbed.Counter, spec testbed.GuestSpec) func(context.Con
 	}
 }
 
-// exactCells are those of the study, marked where instructions say nothing.
+// exactCells are the study's cells, marked where instructions say nothing.
 func (s *Session) exactCells() []result.Cell {
 	exact := map[string]bool{}
 	for _, w := range s.Workloads {

@@ -52,7 +52,7 @@ func CreateFolder(dir string, study []byte) (*result.Folder, error) {
 	return folder, err
 }
 
-// Runs is the folder of runs whose folder nobody has named.
+// Runs is the parent of run folders that --out does not name.
 const Runs = "runs"
 
 // FreshFolder makes a folder of this name, or of the name with a number if there is one already, and returns its path: runs

@@ -30,9 +30,9 @@ type Session struct {
 	Builds int
 	// Exact has instructions counted in place of measuring time. It takes Capabilities.Counter.
 	Exact bool
-	// Notes are added to those of the run.
+	// Notes are added to the notes of the run.
 	Notes []string
-	// Password is that of targets that take one.
+	// Password is for targets that take one.
 	Password workload.Secret
 
 	Location
