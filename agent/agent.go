@@ -8,10 +8,10 @@ import (
 	"os"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/rpc"
-	"netdelta/workload"
 )
 
 // ErrHung is matched by the error of a burst that was not over when its deadline had passed: the network, or the other end,
@@ -117,8 +117,8 @@ const dialDeadline = 15 * time.Second
 
 // Burst runs one burst of a client's session. The error of one that outlasts its deadline matches ErrHung; the session is
 // then of no more use, and if even the agent does not answer, neither is the agent (rpc.ErrGone).
-func (a *Agent) Burst(ctx context.Context, session int, spec workload.BurstSpec) (workload.Burst, error) {
-	b, err := invoke[workload.Burst](ctx, a, opBurst, burstArgs{session, spec}, spec.Deadline+time.Second)
+func (a *Agent) Burst(ctx context.Context, session int, spec engine.BurstSpec) (engine.Burst, error) {
+	b, err := invoke[engine.Burst](ctx, a, opBurst, burstArgs{session, spec}, spec.Deadline+time.Second)
 	if errors.Is(err, rpc.ErrNoAnswer) {
 		err = &hungError{err}
 	}
@@ -126,13 +126,13 @@ func (a *Agent) Burst(ctx context.Context, session int, spec workload.BurstSpec)
 }
 
 // Collect fetches what a client's session summed up since the last Collect.
-func (a *Agent) Collect(ctx context.Context, session int, dropLast bool) (workload.Totals, error) {
-	return invoke[workload.Totals](ctx, a, opCollect, collectArgs{session, dropLast}, 10*time.Second)
+func (a *Agent) Collect(ctx context.Context, session int, dropLast bool) (engine.Totals, error) {
+	return invoke[engine.Totals](ctx, a, opCollect, collectArgs{session, dropLast}, 10*time.Second)
 }
 
 // Totals fetches what a server's session saw.
-func (a *Agent) Totals(ctx context.Context, session int) (workload.Totals, error) {
-	return invoke[workload.Totals](ctx, a, opTotals, sessionArgs{session}, 10*time.Second)
+func (a *Agent) Totals(ctx context.Context, session int) (engine.Totals, error) {
+	return invoke[engine.Totals](ctx, a, opTotals, sessionArgs{session}, 10*time.Second)
 }
 
 // Threads are the numbers of the threads that a session of either end runs on, on the agent's machine; none where its

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/rpc"
@@ -34,9 +35,9 @@ func TestMain(m *testing.M) {
 
 type fakeServer struct{}
 
-func (fakeServer) Totals() workload.Totals { return workload.Totals{Transactions: 7} }
-func (fakeServer) Threads() []int          { return []int{7, 8} }
-func (fakeServer) Close() error            { return nil }
+func (fakeServer) Totals() engine.Totals { return engine.Totals{Transactions: 7} }
+func (fakeServer) Threads() []int        { return []int{7, 8} }
+func (fakeServer) Close() error          { return nil }
 
 type fakeClient struct {
 	burst func() error
@@ -44,15 +45,15 @@ type fakeClient struct {
 	kept  int64
 }
 
-func (c *fakeClient) Burst(spec workload.BurstSpec) (workload.Burst, error) {
+func (c *fakeClient) Burst(spec engine.BurstSpec) (engine.Burst, error) {
 	c.settle(spec.DropLast)
 	c.last = 10
-	return workload.Burst{Transactions: 10, P50: 1500, Duration: spec.Duration}, c.burst()
+	return engine.Burst{Transactions: 10, P50: 1500, Duration: spec.Duration}, c.burst()
 }
 
-func (c *fakeClient) Collect(dropLast bool) (workload.Totals, error) {
+func (c *fakeClient) Collect(dropLast bool) (engine.Totals, error) {
 	c.settle(dropLast)
-	return workload.Totals{Transactions: c.kept}, nil
+	return engine.Totals{Transactions: c.kept}, nil
 }
 
 func (c *fakeClient) settle(drop bool) {
@@ -68,10 +69,10 @@ func testWorkloads() []workload.Workload {
 	named := func(name string, burst func() error) workload.Workload {
 		return workload.Workload{
 			Name: name,
-			Serve: func(context.Context, result.Params, netip.AddrPort, int) (workload.Server, error) {
+			Serve: func(context.Context, result.Params, netip.AddrPort, int) (engine.Server, error) {
 				return fakeServer{}, nil
 			},
-			Dial: func(_ context.Context, _ result.Params, _, server netip.AddrPort, _ int) (workload.Client, error) {
+			Dial: func(_ context.Context, _ result.Params, _, server netip.AddrPort, _ int) (engine.Client, error) {
 				if server.Port() == 1 {
 					return nil, errors.New("connection refused")
 				}
@@ -176,7 +177,7 @@ func TestBurstsAndTotals(t *testing.T) {
 	}
 	c := dial(t, a, "steady")
 	for i := range 3 {
-		b, err := a.Burst(t.Context(), c, workload.BurstSpec{Duration: time.Millisecond, Deadline: time.Minute, DropLast: i == 2})
+		b, err := a.Burst(t.Context(), c, engine.BurstSpec{Duration: time.Millisecond, Deadline: time.Minute, DropLast: i == 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +204,7 @@ func TestBurstsAndTotals(t *testing.T) {
 	if err := a.Drop(t.Context(), c); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.Burst(t.Context(), c, workload.BurstSpec{Deadline: time.Minute}); err == nil {
+	if _, err := a.Burst(t.Context(), c, engine.BurstSpec{Deadline: time.Minute}); err == nil {
 		t.Error("a closed session still measures")
 	}
 	if _, err := a.Threads(t.Context(), c); err == nil {
@@ -212,7 +213,7 @@ func TestBurstsAndTotals(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	spec := workload.BurstSpec{Duration: time.Millisecond, Deadline: time.Millisecond}
+	spec := engine.BurstSpec{Duration: time.Millisecond, Deadline: time.Millisecond}
 	t.Run("a workload's error keeps the agent", func(t *testing.T) {
 		a := start(t)
 		if _, err := a.Burst(t.Context(), dial(t, a, "fails"), spec); err == nil || !strings.Contains(err.Error(), "peer went away") {
@@ -243,7 +244,7 @@ func TestFaults(t *testing.T) {
 	})
 	t.Run("death", func(t *testing.T) {
 		a := start(t)
-		_, err := a.Burst(t.Context(), dial(t, a, "dies"), workload.BurstSpec{Deadline: time.Minute})
+		_, err := a.Burst(t.Context(), dial(t, a, "dies"), engine.BurstSpec{Deadline: time.Minute})
 		if !errors.Is(err, rpc.ErrGone) || !strings.Contains(err.Error(), "out of luck") {
 			t.Errorf("got %v", err)
 		}
@@ -273,7 +274,7 @@ func TestFaults(t *testing.T) {
 		session := dial(t, a, "hangs")
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(20*time.Millisecond, cancel)
-		if _, err := a.Burst(ctx, session, workload.BurstSpec{Deadline: time.Minute}); !errors.Is(err, context.Canceled) {
+		if _, err := a.Burst(ctx, session, engine.BurstSpec{Deadline: time.Minute}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -307,7 +308,7 @@ func TestEndsWithItsInput(t *testing.T) {
 	session := dial(t, a, "hangs")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _ = a.Burst(ctx, session, workload.BurstSpec{Deadline: time.Minute})
+	_, _ = a.Burst(ctx, session, engine.BurstSpec{Deadline: time.Minute})
 	p := a.Process().(*localProcess)
 	if err := p.WriteCloser.Close(); err != nil {
 		t.Fatal(err)

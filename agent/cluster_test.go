@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -32,14 +33,14 @@ func sicklyWorkload() workload.Workload {
 	return workload.Workload{Name: "sickly", Demand: func(result.Params) workload.Demand {
 		return workload.Demand{Cluster: &workload.Cluster{
 			Key: "sickly", Pods: 2,
-			Serve: func(ctx context.Context, _ result.Params, at workload.Place) (workload.Server, error) {
+			Serve: func(ctx context.Context, _ result.Params, at workload.Place) (engine.Server, error) {
 				if at.Pod > 0 {
 					<-ctx.Done()
 					return nil, errors.New("daemon is not ready: no such file")
 				}
 				return &sickly{}, nil
 			},
-			Dial: func(_ context.Context, _ result.Params, at workload.Place) (workload.Client, error) {
+			Dial: func(_ context.Context, _ result.Params, at workload.Place) (engine.Client, error) {
 				if at.Pod != -1 {
 					return nil, errors.New("not the client's place")
 				}

@@ -4,9 +4,9 @@ import (
 	"net/netip"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/testbed/rpc"
-	"netdelta/workload"
 )
 
 // Subcommand is the verb of the command line that serves the protocol.
@@ -66,8 +66,8 @@ type dialArgs struct {
 }
 
 type burstArgs struct {
-	Session int                `json:"session"`
-	Spec    workload.BurstSpec `json:"spec"`
+	Session int              `json:"session"`
+	Spec    engine.BurstSpec `json:"spec"`
 }
 
 type collectArgs struct {

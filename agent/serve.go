@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"netdelta/engine"
 	"netdelta/internal/machine"
 	"netdelta/testbed/rpc"
 	"netdelta/workload"
@@ -23,8 +24,8 @@ func Serve(in io.Reader, out io.Writer, workloads []workload.Workload) error {
 
 // session is what this agent holds open, one end of a workload or a target: exactly one of them is set.
 type session struct {
-	server workload.Server
-	client workload.Client
+	server engine.Server
+	client engine.Client
 	target workload.Held
 }
 
@@ -145,28 +146,28 @@ func hung(err error) error {
 	return err
 }
 
-func (s *server) burst(a burstArgs) (workload.Burst, error) {
+func (s *server) burst(a burstArgs) (engine.Burst, error) {
 	c, err := s.client(a.Session)
 	if err != nil {
-		return workload.Burst{}, err
+		return engine.Burst{}, err
 	}
 	b, err := c.Burst(a.Spec)
 	return b, hung(err)
 }
 
-func (s *server) collect(a collectArgs) (workload.Totals, error) {
+func (s *server) collect(a collectArgs) (engine.Totals, error) {
 	c, err := s.client(a.Session)
 	if err != nil {
-		return workload.Totals{}, err
+		return engine.Totals{}, err
 	}
 	return c.Collect(a.DropLast)
 }
 
-func (s *server) totals(a sessionArgs) (workload.Totals, error) {
+func (s *server) totals(a sessionArgs) (engine.Totals, error) {
 	if e := s.sessions[a.Session]; e.server != nil {
 		return e.server.Totals(), nil
 	}
-	return workload.Totals{}, fmt.Errorf("session %d is not a server", a.Session)
+	return engine.Totals{}, fmt.Errorf("session %d is not a server", a.Session)
 }
 
 // end closes a session; one that is not open is none.
@@ -203,7 +204,7 @@ func (s *server) add(e session) int {
 	return s.next
 }
 
-func (s *server) client(id int) (workload.Client, error) {
+func (s *server) client(id int) (engine.Client, error) {
 	if e := s.sessions[id]; e.client != nil {
 		return e.client, nil
 	}

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/engine"
 	"netdelta/internal/clock"
 	"netdelta/testbed/rpc"
-	"netdelta/workload"
 )
 
 // Volley is a burst that many agents begin together, and what each is to send back of it.
@@ -19,14 +19,14 @@ type Volley struct {
 	// At is when it begins, by the agent's own clock (Offset.There).
 	At time.Duration
 	// Spec is the burst. Its deadline counts from its beginning.
-	Spec workload.BurstSpec
+	Spec engine.BurstSpec
 }
 
 // Shot is what one agent has to say of a volley.
 type Shot struct {
-	Burst workload.Burst `json:"burst"`
+	Burst engine.Burst `json:"burst"`
 	// Totals hold all of the agent's latencies since the last volley as one histogram: they are merged before they are sent.
-	Totals workload.Totals `json:"totals"`
+	Totals engine.Totals `json:"totals"`
 	// Late is how long after the agreed instant the measured part began, less its warm-up, by the agent's own clock.
 	Late time.Duration `json:"late_ns"`
 	// Spare is how long before that instant the agent was ready; negative where it was told too late.
@@ -97,9 +97,9 @@ func (a *Agent) Fire(ctx context.Context, session int, v Volley, wait time.Durat
 }
 
 type volleyArgs struct {
-	Session int                `json:"session"`
-	At      time.Duration      `json:"at_ns"`
-	Spec    workload.BurstSpec `json:"spec"`
+	Session int              `json:"session"`
+	At      time.Duration    `json:"at_ns"`
+	Spec    engine.BurstSpec `json:"spec"`
 }
 
 // volley waits for its instant, runs the burst and collects.

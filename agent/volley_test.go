@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/testbed/rpc"
-	"netdelta/workload"
 )
 
 // With equally long ways the offset is exact; with ways of which one is longer it is off by no more than it says.
@@ -46,7 +46,7 @@ func TestOffsetOfAnAgent(t *testing.T) {
 func TestFire(t *testing.T) {
 	a := start(t)
 	session := dial(t, a, "steady")
-	spec := workload.BurstSpec{Duration: time.Millisecond, Deadline: time.Minute}
+	spec := engine.BurstSpec{Duration: time.Millisecond, Deadline: time.Minute}
 	begin := Now() + 50*time.Millisecond
 	shot, err := a.Fire(t.Context(), session, Volley{At: begin, Spec: spec}, time.Minute)
 	if err != nil || shot.Burst.Transactions != 10 || shot.Totals.Transactions != 10 {
@@ -64,7 +64,7 @@ func TestFire(t *testing.T) {
 
 func TestFireThatFails(t *testing.T) {
 	a := start(t)
-	v := Volley{At: Now(), Spec: workload.BurstSpec{Duration: time.Millisecond, Deadline: time.Minute}}
+	v := Volley{At: Now(), Spec: engine.BurstSpec{Duration: time.Millisecond, Deadline: time.Minute}}
 	if _, err := a.Fire(t.Context(), dial(t, a, "fails"), v, time.Minute); err == nil || !a.Alive() {
 		t.Errorf("a burst that fails: %v, and the agent lives: %v", err, a.Alive())
 	}

@@ -14,7 +14,7 @@ import (
 func stored() workload.Workload {
 	return workload.Workload{
 		Name: "stored", Summary: "for this test", Headline: "p50", Defaults: result.Params{Own: result.OwnOf("store", "nbd")},
-		Check: func(p result.Params) error { return workload.Unused(p, []result.Parameter{{Key: "store"}}) },
+		Check: func(p result.Params) error { return result.Unused(p, []result.Parameter{{Key: "store"}}) },
 		Demand: func(p result.Params) workload.Demand {
 			needs := []workload.Program{{Name: "sh", Package: "dash"}}
 			if p.Own.Word("store") == "ceph" {

@@ -8,7 +8,6 @@ import (
 
 	"netdelta/result"
 	"netdelta/unit"
-	"netdelta/workload"
 )
 
 // Limits are the ranges of a workload's parameters. A zero maximum says that the workload has no such parameter.
@@ -40,7 +39,7 @@ func (l Limits) Check(p result.Params) error {
 }
 
 // checkUnused refuses what only other workloads have.
-func (l Limits) checkUnused(p result.Params) error { return workload.Unused(p, nil, l.Used...) }
+func (l Limits) checkUnused(p result.Params) error { return result.Unused(p, nil, l.Used...) }
 
 func (l Limits) checkMessage(p result.Params) error {
 	if p.Message != 0 && (p.Message < l.MessageLeast || p.Message > l.MessageMost) {

@@ -14,7 +14,6 @@ import (
 
 	"netdelta/internal/clock"
 	"netdelta/internal/native"
-	"netdelta/workload"
 )
 
 const (
@@ -48,7 +47,7 @@ type client struct {
 }
 
 // Dial opens the connections of a client, starts its loop, and exchanges a little over them, so that they are warm.
-func Dial(ctx context.Context, cfg Config) (workload.Client, error) {
+func Dial(ctx context.Context, cfg Config) (Client, error) {
 	c, err := newClient(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %v to %v: %w", cfg.Workload, cfg.Local, cfg.Remote, err)
@@ -160,7 +159,7 @@ func (cfg *Config) warmth() int64 {
 // warm runs a few transactions that don't count, so that what is slow only once is done, and a server that does not answer
 // is found out now.
 func (c *client) warm(ctx context.Context) error {
-	spec := workload.BurstSpec{Transactions: c.cfg.warmth(), Deadline: 10 * time.Second}
+	spec := BurstSpec{Transactions: c.cfg.warmth(), Deadline: 10 * time.Second}
 	if until, ok := ctx.Deadline(); ok {
 		spec.Deadline = max(time.Until(until), time.Millisecond)
 	}
@@ -181,15 +180,15 @@ func (c *client) warm(ctx context.Context) error {
 	return nil
 }
 
-// Burst implements workload.Client.
-func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
+// Burst implements Client.
+func (c *client) Burst(spec BurstSpec) (Burst, error) {
 	c.burst.Lock()
 	defer c.burst.Unlock()
 	if c.failed != nil {
-		return workload.Burst{}, c.failed
+		return Burst{}, c.failed
 	}
 	if err := checkSpec(spec); err != nil {
-		return workload.Burst{}, fmt.Errorf("%s: %w", c.cfg.Workload, err)
+		return Burst{}, fmt.Errorf("%s: %w", c.cfg.Workload, err)
 	}
 	c.tally.settle(spec.DropLast)
 	if c.searches(spec) {
@@ -203,7 +202,7 @@ func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 	begin, err := c.carryOut(deadline(spec))
 	if err != nil {
 		c.failed = c.explain(err)
-		return workload.Burst{}, c.failed
+		return Burst{}, c.failed
 	}
 	return c.tally.take(c.ctl, begin), nil
 }
@@ -217,7 +216,7 @@ func (c *client) carryOut(within time.Duration) (time.Time, error) {
 	return wall.Add(time.Duration(c.ctl.clock.Nanoseconds(c.ctl.outcome.start - before))), nil
 }
 
-func checkSpec(spec workload.BurstSpec) error {
+func checkSpec(spec BurstSpec) error {
 	switch {
 	case spec.Duration < 0 || spec.Transactions < 0 || spec.Warmup < 0 || spec.Deadline < 0:
 		return fmt.Errorf("a burst's duration (%v), transactions (%d), warm-up (%v) and deadline (%v) can't be negative",
@@ -228,14 +227,14 @@ func checkSpec(spec workload.BurstSpec) error {
 	return nil
 }
 
-func deadline(spec workload.BurstSpec) time.Duration {
+func deadline(spec BurstSpec) time.Duration {
 	if spec.Deadline > 0 {
 		return spec.Deadline
 	}
 	return spec.Warmup + spec.Duration + defaultDeadline
 }
 
-func (c *client) fillOrder(spec workload.BurstSpec) {
+func (c *client) fillOrder(spec BurstSpec) {
 	o := &c.ctl.order
 	o.number++
 	o.warmup = c.ctl.clock.Span(spec.Warmup)
@@ -311,8 +310,8 @@ func (c *client) shutdown() {
 	}
 }
 
-// Collect implements workload.Client.
-func (c *client) Collect(dropLast bool) (workload.Totals, error) {
+// Collect implements Client.
+func (c *client) Collect(dropLast bool) (Totals, error) {
 	c.burst.Lock()
 	defer c.burst.Unlock()
 	c.life.Lock()
@@ -340,7 +339,7 @@ func (c *client) Threads() []int {
 	return []int{int(atomic.LoadInt32(&c.ctl.thread))}
 }
 
-// Close implements workload.Client. A burst that runs is given up.
+// Close implements Client. A burst that runs is given up.
 func (c *client) Close() error {
 	c.life.Lock()
 	if c.closed {

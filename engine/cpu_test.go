@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/unit"
-	"netdelta/workload"
 )
 
 // TestWorkIsThatOfBothParts holds what a client says its processor time was spent on against what its server saw.
@@ -32,7 +32,7 @@ func TestWorkIsThatOfBothParts(t *testing.T) {
 			server, client := armBoth(t, nil, named(t, c.name), c.p, port)
 			for _, warmup := range []time.Duration{0, 10 * time.Millisecond} {
 				before, began := settled(t, server), time.Now()
-				b := burst(t, client, workload.BurstSpec{Duration: 20 * time.Millisecond, Warmup: warmup})
+				b := burst(t, client, engine.BurstSpec{Duration: 20 * time.Millisecond, Warmup: warmup})
 				took := time.Since(began)
 				after := settled(t, server)
 				bytes, transactions := after.Bytes-before.Bytes, after.Transactions-before.Transactions
@@ -64,7 +64,7 @@ func TestWorkIsThatOfBothParts(t *testing.T) {
 
 // settled is what a server has seen when it has taken note of everything: of its last response it may do so after the client
 // has got it.
-func settled(t *testing.T, server workload.Server) workload.Totals {
+func settled(t *testing.T, server engine.Server) engine.Totals {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		before := server.Totals()
@@ -74,14 +74,14 @@ func settled(t *testing.T, server workload.Server) workload.Totals {
 		}
 	}
 	t.Fatal("the server does not come to rest")
-	return workload.Totals{}
+	return engine.Totals{}
 }
 
 // TestProcessorTimeIsThatOfTheBurst: a client that waits most of the time uses little of it, however long it takes, and one
 // that does twice as much uses about twice as much.
 func TestProcessorTimeIsThatOfTheBurst(t *testing.T) {
 	idle := arm(t, nil, named(t, "tcp-rr"), result.Params{RequestRate: 50}, 19500)
-	b := burst(t, idle, workload.BurstSpec{Duration: 200 * time.Millisecond})
+	b := burst(t, idle, engine.BurstSpec{Duration: 200 * time.Millisecond})
 	if b.CPU > b.Duration/10 {
 		t.Errorf("%d transactions in %v took %v of processor time", b.Transactions, b.Duration, b.CPU)
 	}
@@ -89,7 +89,7 @@ func TestProcessorTimeIsThatOfTheBurst(t *testing.T) {
 	var each [2][]float64
 	for i := range 20 {
 		n := int64(500 << (i % 2))
-		b := burst(t, busy, workload.BurstSpec{Transactions: n})
+		b := burst(t, busy, engine.BurstSpec{Transactions: n})
 		each[i%2] = append(each[i%2], float64(b.CPU)/float64(n))
 	}
 	few, many := middle(each[0]), middle(each[1])

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"netdelta/engine"
 	"netdelta/internal/leak"
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
@@ -74,13 +75,13 @@ func namespace(t testing.TB, mtu int, rules string) *netns.Namespace {
 }
 
 // arm starts a server and a client inside a namespace (nil: this program's).
-func arm(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Params, port uint16) workload.Client {
+func arm(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Params, port uint16) engine.Client {
 	t.Helper()
 	_, client := armBoth(t, in, w, p, port)
 	return client
 }
 
-func armBoth(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Params, port uint16) (server workload.Server, client workload.Client) {
+func armBoth(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Params, port uint16) (server engine.Server, client engine.Client) {
 	t.Helper()
 	open := func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -111,7 +112,7 @@ func armBoth(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Pa
 	return server, client
 }
 
-func burst(t testing.TB, c workload.Client, spec workload.BurstSpec) workload.Burst {
+func burst(t testing.TB, c engine.Client, spec engine.BurstSpec) engine.Burst {
 	t.Helper()
 	spec.Deadline = 30 * time.Second
 	b, err := c.Burst(spec)
@@ -135,7 +136,7 @@ func TestLostDatagramsAreCountedAndRepeated(t *testing.T) {
 	for _, connections := range []int{1, 4} {
 		t.Run(fmt.Sprint(connections), func(t *testing.T) {
 			c := arm(t, namespace(t, 1500, fmt.Sprintf(dropNinth, "input")), w, result.Params{Connections: connections}, 7000)
-			b := burst(t, c, workload.BurstSpec{Transactions: 100})
+			b := burst(t, c, engine.BurstSpec{Transactions: 100})
 			// Of 100 requests and as many responses a ninth is dropped, and a ninth of the repetitions.
 			if b.Transactions != 100 || b.Lost < 15 || b.Lost > 40 || b.Sent != b.Transactions+b.Lost {
 				t.Errorf("%d transactions, %d sent, %d lost; want 100 with about 25 lost", b.Transactions, b.Sent, b.Lost)
@@ -158,7 +159,7 @@ func TestStreamLossIsCountedByTheReceiver(t *testing.T) {
 		t.Run(hook, func(t *testing.T) {
 			connections := map[string]int{"input": 1, "output": 3}[hook]
 			c := arm(t, namespace(t, 1500, fmt.Sprintf(dropNinth, hook)), w, result.Params{Connections: connections, Rate: 20 * unit.Mbit}, 7000)
-			b := burst(t, c, workload.BurstSpec{Duration: 200 * time.Millisecond, Warmup: 10 * time.Millisecond})
+			b := burst(t, c, engine.BurstSpec{Duration: 200 * time.Millisecond, Warmup: 10 * time.Millisecond})
 			share := float64(b.Lost) / float64(b.Sent)
 			if b.Sent < 300 || share < 0.09 || share > 0.13 || b.Transactions+b.Lost != b.Sent || b.Reordered != 0 {
 				t.Errorf("%d sent, %d received, %d lost, %d reordered; want a ninth lost of some 357", b.Sent, b.Transactions, b.Lost, b.Reordered)
@@ -173,7 +174,7 @@ func TestSearchOnALossyPath(t *testing.T) {
 	const message = 1000
 	p := result.Params{Search: true, Message: message}
 	c := arm(t, namespace(t, 1500, fmt.Sprintf(dropNinth, "input")), named(t, "udp-stream"), p, 7000)
-	b := burst(t, c, workload.BurstSpec{Duration: 300 * time.Millisecond})
+	b := burst(t, c, engine.BurstSpec{Duration: 300 * time.Millisecond})
 	// Trials of the last phase last 8 ms.
 	if s := b.Search; s == nil || s.PartialDrop > 8*message*20/0.008 || s.AtLeast {
 		t.Errorf("found %+v in %+v, want next to nothing", s, b)
@@ -186,7 +187,7 @@ func TestSearchOnALossyPath(t *testing.T) {
 func TestDatagramsLargerThanTheMTU(t *testing.T) {
 	for _, name := range []string{"udp-rr", "udp-stream"} {
 		c := arm(t, namespace(t, 1500, ""), named(t, name), result.Params{Message: 9000, Connections: 1}, 7000)
-		if b := burst(t, c, workload.BurstSpec{Transactions: 50}); b.Transactions != 50 || b.Lost != 0 {
+		if b := burst(t, c, engine.BurstSpec{Transactions: 50}); b.Transactions != 50 || b.Lost != 0 {
 			t.Errorf("%s: %+v", name, b)
 		}
 	}
@@ -197,7 +198,7 @@ func TestCongestionControl(t *testing.T) {
 	w := named(t, "tcp-rr")
 	for i, algorithm := range []string{"reno", "cubic"} {
 		c := arm(t, nil, w, result.Params{CongestionControl: algorithm}, uint16(17200+10*i))
-		burst(t, c, workload.BurstSpec{Transactions: 10})
+		burst(t, c, engine.BurstSpec{Transactions: 10})
 		totals, err := c.Collect(false)
 		if err != nil {
 			t.Fatal(err)
@@ -242,7 +243,7 @@ func TestConnectPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Several times around, so that ports are used again.
-	burst(t, c, workload.BurstSpec{Transactions: 500})
+	burst(t, c, engine.BurstSpec{Transactions: 500})
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +289,7 @@ func timeWait(t testing.TB, from, to int) int {
 
 func TestSeries(t *testing.T) {
 	c := arm(t, nil, named(t, "tcp-rr"), result.Params{}, 17400)
-	b := burst(t, c, workload.BurstSpec{Duration: 2300 * time.Millisecond})
+	b := burst(t, c, engine.BurstSpec{Duration: 2300 * time.Millisecond})
 	totals, err := c.Collect(false)
 	if err != nil {
 		t.Fatal(err)
@@ -320,11 +321,11 @@ func TestStreamsAreWhole(t *testing.T) {
 			port += 10
 			c := arm(t, nil, w, result.Params{Message: size, Connections: connections}, port)
 			for range 3 {
-				if b := burst(t, c, workload.BurstSpec{Transactions: 40}); b.Bytes != 40*int64(size) {
+				if b := burst(t, c, engine.BurstSpec{Transactions: 40}); b.Bytes != 40*int64(size) {
 					t.Errorf("%d bytes of %d messages of %d on %d connections", b.Bytes, 40, size, connections)
 				}
 			}
-			if b := burst(t, c, workload.BurstSpec{Duration: 20 * time.Millisecond, Warmup: 5 * time.Millisecond}); b.Bytes == 0 {
+			if b := burst(t, c, engine.BurstSpec{Duration: 20 * time.Millisecond, Warmup: 5 * time.Millisecond}); b.Bytes == 0 {
 				t.Errorf("nothing is acknowledged: %+v", b)
 			}
 		}
@@ -335,7 +336,7 @@ func TestStreamsAreWhole(t *testing.T) {
 func TestOverload(t *testing.T) {
 	for i, connections := range []int{1, 8} {
 		c := arm(t, nil, named(t, "tcp-rr"), result.Params{RequestRate: 1e6, Connections: connections}, uint16(17800+20*i))
-		b := burst(t, c, workload.BurstSpec{Duration: 5 * time.Millisecond})
+		b := burst(t, c, engine.BurstSpec{Duration: 5 * time.Millisecond})
 		if b.Transactions != 5000 || b.Duration < 5*time.Millisecond || b.P99 < 1e6 {
 			t.Errorf("%d connections: %+v, want 5000 transactions, the last ones late", connections, b)
 		}
@@ -351,7 +352,7 @@ func TestRequestRateIsKept(t *testing.T) {
 				continue
 			}
 			c := arm(t, nil, w, p, uint16(17900+200*i+100*j))
-			b := burst(t, c, workload.BurstSpec{Duration: 200 * time.Millisecond, Warmup: 20 * time.Millisecond})
+			b := burst(t, c, engine.BurstSpec{Duration: 200 * time.Millisecond, Warmup: 20 * time.Millisecond})
 			if b.Transactions != 100 {
 				t.Errorf("%s on %d connections: %d transactions in %v, want 100 in 200 ms", name, connections, b.Transactions, b.Duration)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 	"unsafe"
 
@@ -11,8 +12,29 @@ import (
 
 	"netdelta/internal/clock"
 	"netdelta/internal/native"
-	"netdelta/workload"
+	"netdelta/result"
 )
+
+// ExactSpec says where the two ends of an exact measurement are: both live in this one process, so that one clock sees a
+// request leave and arrive.
+type ExactSpec struct {
+	Params result.Params
+	// Listen is where the server listens, Local the client's address and port, Server how the client reaches the server.
+	Listen, Local, Server netip.AddrPort
+	// AtClient and AtServer run a function inside the network namespace of the client's pod and of the server's.
+	AtClient, AtServer func(func() error) error
+}
+
+// ExactPair is both ends of a workload on an open connection. Close is idempotent.
+type ExactPair interface {
+	// Exchange runs so many transactions, one after another, and gives the time of each.
+	Exchange(transactions int) (ExactTimes, error)
+	Close() error
+}
+
+// ExactTimes are the times of transactions in nanoseconds of the kernel's monotonic clock: from before the request is sent, at
+// Begun, until the whole response is there, and the same parted where the server has the whole request.
+type ExactTimes struct{ Begun, RoundTrip, Request, Response []int64 }
 
 // exactTimeout is how long an end waits for the other. Where a clock counts instructions, waiting costs nothing.
 const exactTimeout = 5 * time.Second
@@ -26,8 +48,8 @@ type exactPair struct {
 	server *exactEnd
 }
 
-// openExact opens both ends on one connection. Both are pinned to the processor of cfg.
-func openExact(ctx context.Context, cfg Config, spec workload.ExactSpec) (workload.ExactPair, error) {
+// OpenExact opens both ends on one connection. Both are pinned to the processor of cfg.
+func OpenExact(ctx context.Context, cfg Config, spec ExactSpec) (ExactPair, error) {
 	p := &exactPair{cfg: cfg}
 	if err := errors.Join(p.reserve(), ctx.Err()); err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -66,7 +88,7 @@ func (p *exactPair) reserve() error {
 }
 
 // connect opens the sockets inside the pods' namespaces, and gives those that are connected to each other.
-func (p *exactPair) connect(ctx context.Context, spec workload.ExactSpec) (client, server int, err error) {
+func (p *exactPair) connect(ctx context.Context, spec ExactSpec) (client, server int, err error) {
 	cfg := p.cfg
 	cfg.Local = spec.Listen
 	err = spec.AtServer(func() error {
@@ -136,10 +158,10 @@ func (p *exactPair) bound(files ...int) error {
 	return nil
 }
 
-// Exchange implements workload.ExactPair.
-func (p *exactPair) Exchange(transactions int) (workload.ExactTimes, error) {
-	var times workload.ExactTimes
-	fail := func(err error) (workload.ExactTimes, error) {
+// Exchange implements ExactPair.
+func (p *exactPair) Exchange(transactions int) (ExactTimes, error) {
+	var times ExactTimes
+	fail := func(err error) (ExactTimes, error) {
 		return times, fmt.Errorf("%s: %w", p.cfg.Workload, err)
 	}
 	if p.arena == nil {
@@ -178,7 +200,7 @@ func (p *exactPair) Exchange(transactions int) (workload.ExactTimes, error) {
 	return times, nil
 }
 
-// Close implements workload.ExactPair.
+// Close implements ExactPair.
 func (p *exactPair) Close() error {
 	var errs []error
 	for _, fd := range p.files {

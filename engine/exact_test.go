@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/unit"
-	"netdelta/workload"
 )
 
 // here runs a function where the test is.
@@ -68,7 +68,7 @@ func TestExactLargeMessages(t *testing.T) {
 // TestExactWithoutServer: a client whose server is elsewhere is refused, and nothing stays open.
 func TestExactWithoutServer(t *testing.T) {
 	w := named(t, "tcp-rr")
-	_, err := w.Exact(t.Context(), workload.ExactSpec{
+	_, err := w.Exact(t.Context(), engine.ExactSpec{
 		Params: result.Params{Message: 64}, Listen: loopback(19820), Local: loopback(0), Server: loopback(19821), AtClient: here, AtServer: here,
 	}, -1)
 	if !errors.Is(err, unix.ECONNREFUSED) {
@@ -85,10 +85,10 @@ func TestExactMeaning(t *testing.T) {
 	}
 }
 
-func openExact(t *testing.T, name string, message unit.Bytes, listen, reach uint16) workload.ExactPair {
+func openExact(t *testing.T, name string, message unit.Bytes, listen, reach uint16) engine.ExactPair {
 	t.Helper()
 	p := result.Params{Message: message}
-	pair, err := named(t, name).Exact(t.Context(), workload.ExactSpec{
+	pair, err := named(t, name).Exact(t.Context(), engine.ExactSpec{
 		Params: p, Listen: loopback(listen), Local: loopback(0), Server: loopback(reach), AtClient: here, AtServer: here,
 	}, -1)
 	if err != nil {

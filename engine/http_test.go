@@ -13,7 +13,6 @@ import (
 
 	"netdelta/result"
 	"netdelta/unit"
-	"netdelta/workload"
 )
 
 // speaker answers requests of HTTP as a test likes: each with what say gives for its number, and it hangs up where that ends with
@@ -70,7 +69,7 @@ func response(body int, headers ...string) string {
 	return fmt.Sprintf("HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n%s", strings.Join(headers, ""), body, strings.Repeat("x", body))
 }
 
-func dialSpeaker(t *testing.T, to netip.AddrPort, p result.Params) (workload.Client, error) {
+func dialSpeaker(t *testing.T, to netip.AddrPort, p result.Params) (Client, error) {
 	t.Helper()
 	p.File = 10 * unit.Byte
 	c, err := Dial(t.Context(), Config{
@@ -126,7 +125,7 @@ func TestHTTPFailures(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b, err := c.Burst(workload.BurstSpec{Transactions: 40, Deadline: 20 * time.Second})
+				b, err := c.Burst(BurstSpec{Transactions: 40, Deadline: 20 * time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -172,7 +171,7 @@ func TestHTTPPieces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := c.Burst(workload.BurstSpec{Transactions: 30, Deadline: 20 * time.Second})
+		b, err := c.Burst(BurstSpec{Transactions: 30, Deadline: 20 * time.Second})
 		if err != nil || b.Transactions != 30 || b.Errors != 0 {
 			t.Errorf("%+v: %d transactions, %d errors, %v", p, b.Transactions, b.Errors, err)
 		}
@@ -191,7 +190,7 @@ func TestHTTPServerHangsUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := c.Burst(workload.BurstSpec{Transactions: 60, Deadline: 20 * time.Second})
+		b, err := c.Burst(BurstSpec{Transactions: 60, Deadline: 20 * time.Second})
 		if err != nil || b.Transactions != 60 || b.Errors != 0 {
 			t.Errorf("%+v: %d transactions, %d errors, %v", p, b.Transactions, b.Errors, err)
 		}

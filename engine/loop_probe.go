@@ -9,7 +9,7 @@ import (
 	"netdelta/internal/native"
 )
 
-// probed is what a trial of a search gave, beside its counters. Times are in nanoseconds.
+// probed is what a trial of a search gave, in addition to its counters. Times are in nanoseconds.
 type probed struct {
 	// late is how late the most punctual datagram of the last eighth was sent.
 	late int64

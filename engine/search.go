@@ -7,10 +7,9 @@ import (
 	"os"
 	"time"
 
+	"netdelta/engine/mlrsearch"
 	"netdelta/result"
 	"netdelta/unit"
-	"netdelta/workload"
-	"netdelta/workload/mlrsearch"
 )
 
 const (
@@ -34,8 +33,8 @@ const (
 
 // searches says whether a burst is a search. One that is too short for it, or that has a number of datagrams, sends as fast
 // as it can instead: it warms the path.
-func (c *client) searches(spec workload.BurstSpec) bool {
-	return c.cfg.Params.Search && spec.Transactions == 0 && spec.Duration >= workload.SearchLeast
+func (c *client) searches(spec BurstSpec) bool {
+	return c.cfg.Params.Search && spec.Transactions == 0 && spec.Duration >= SearchLeast
 }
 
 // seeker is a search in its burst.
@@ -43,7 +42,7 @@ type seeker struct {
 	client *client
 	within time.Duration // the burst's deadline,
 	until  time.Time     // and when that is
-	burst  workload.Burst
+	burst  Burst
 	sums   counters
 	series []result.Second
 	// least is what the quickest datagram took from when it was due, in nanoseconds of two clocks that may be apart.
@@ -53,18 +52,18 @@ type seeker struct {
 }
 
 // search looks for the highest rates, and measures latency below them.
-func (c *client) search(spec workload.BurstSpec) (workload.Burst, error) {
+func (c *client) search(spec BurstSpec) (Burst, error) {
 	within := deadline(spec)
 	s := &seeker{client: c, within: within, until: time.Now().Add(within), least: math.MaxInt64}
 	b, err := s.run(spec)
 	if err != nil {
-		return workload.Burst{}, err
+		return Burst{}, err
 	}
 	c.tally.waiting, c.tally.last, c.tally.lastSeries = true, s.sums, s.series
 	return b, nil
 }
 
-func (s *seeker) run(spec workload.BurstSpec) (workload.Burst, error) {
+func (s *seeker) run(spec BurstSpec) (Burst, error) {
 	bits := 8 * float64(s.client.cfg.Params.Message)
 	share := spec.Duration / loadShare
 	config := mlrsearch.Standard(spec.Duration-3*share, 0, float64(RateMost)/bits, behind)
@@ -72,21 +71,21 @@ func (s *seeker) run(spec workload.BurstSpec) (workload.Burst, error) {
 	config.Least = min(trialLeast/goal.Initial.Seconds(), config.Most)
 	if spec.Warmup > 0 {
 		if _, err := s.trial(config.Most, min(spec.Warmup, goal.Final)); err != nil {
-			return workload.Burst{}, err
+			return Burst{}, err
 		}
 		// Of the warm-up only the effort counts.
-		s.burst = workload.Burst{CPU: s.burst.CPU, Work: s.burst.Work, Moved: s.burst.Moved}
+		s.burst = Burst{CPU: s.burst.CPU, Work: s.burst.Work, Moved: s.burst.Moved}
 		s.sums, s.series = counters{}, nil
 	}
 	start := time.Now()
 	found, err := mlrsearch.Search(config, s.trial)
 	if err != nil {
-		return workload.Burst{}, err
+		return Burst{}, err
 	}
 	none, little := found.Found[0], found.Found[1]
 	b := &s.burst
 	b.Start = start
-	b.Search = &workload.Search{
+	b.Search = &Search{
 		NoDrop: known(none) * bits, PartialDrop: known(little) * bits, Trials: found.Trials, AtLeast: none.AtLeast,
 	}
 	for _, load := range []struct {
@@ -94,7 +93,7 @@ func (s *seeker) run(spec workload.BurstSpec) (workload.Burst, error) {
 		to   *float64
 	}{{0.1, &b.Search.Load10}, {0.5, &b.Search.Load50}, {0.9, &b.Search.Load90}} {
 		if err := s.latencyAt(load.part*known(none), share, load.to); err != nil {
-			return workload.Burst{}, err
+			return Burst{}, err
 		}
 	}
 	b.Duration = time.Since(start)
@@ -145,7 +144,7 @@ func (s *seeker) trial(rate float64, span time.Duration) (mlrsearch.Outcome, err
 }
 
 // add puts a trial to the burst's account.
-func (s *seeker) add(t workload.Burst) {
+func (s *seeker) add(t Burst) {
 	b := &s.burst
 	b.Transactions += t.Transactions
 	b.Bytes += t.Bytes

@@ -12,7 +12,6 @@ import (
 
 	"netdelta/internal/clock"
 	"netdelta/result"
-	"netdelta/workload"
 )
 
 // TestMedianOfDelays holds the small histogram against sorted values.
@@ -105,7 +104,7 @@ func TestJudge(t *testing.T) {
 }
 
 // searchPair is a server and a client that searches, on loopback.
-func searchPair(t *testing.T, port uint16) (*server, workload.Client) {
+func searchPair(t *testing.T, port uint16) (*server, Client) {
 	t.Helper()
 	cfg := Config{
 		Workload: "udp-stream", Kind: DatagramOut, Params: result.Params{Search: true, Message: 500, Connections: 2}, CPU: -1,
@@ -139,7 +138,7 @@ func searchPair(t *testing.T, port uint16) (*server, workload.Client) {
 func TestOtherClock(t *testing.T) {
 	s, c := searchPair(t, 18700)
 	for range 2 {
-		b, err := c.Burst(workload.BurstSpec{Duration: workload.SearchLeast, Deadline: 20 * time.Second})
+		b, err := c.Burst(BurstSpec{Duration: SearchLeast, Deadline: 20 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

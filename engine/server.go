@@ -13,7 +13,6 @@ import (
 
 	"netdelta/internal/native"
 	"netdelta/result"
-	"netdelta/workload"
 )
 
 // maxSessions is how many TCP connections a server that gives each a thread has at a time.
@@ -44,7 +43,7 @@ type session struct {
 }
 
 // Serve starts a server. ctx bounds the start alone.
-func Serve(ctx context.Context, cfg Config) (workload.Server, error) {
+func Serve(ctx context.Context, cfg Config) (Server, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: listen on %v: %w", cfg.Workload, cfg.Local, err)
 	}
@@ -206,7 +205,7 @@ func (s *server) note(err error) {
 func (s *server) begin(fd int, peer netip.AddrPort) error {
 	conns := s.cfg.connections()
 	if s.cfg.Kind == StreamRR && conns > 1 {
-		// Room for those of a client that is gone without a word.
+		// Room for the connections of a client that is gone without closing them.
 		conns = min(2*conns, MaxConnections)
 	}
 	buffer := max(uintptr(s.cfg.Params.Message), flowReplySize)
@@ -262,8 +261,8 @@ func (c *control) counted() counters {
 	}
 }
 
-// Threads are the numbers of the threads that serve now: with a thread for each connection, those of the clients that are
-// connected.
+// Threads are the numbers of the threads that serve now: with a thread for each connection, one for each
+// connected client.
 func (s *server) Threads() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,22 +275,22 @@ func (s *server) Threads() []int {
 	return all
 }
 
-// Totals implements workload.Server.
-func (s *server) Totals() workload.Totals {
+// Totals implements Server.
+func (s *server) Totals() Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum := s.gone
 	for ses := range s.sessions {
 		sum.add(ses.ctl.counted())
 	}
-	totals := workload.Totals{Transactions: sum.transactions, Bytes: sum.bytes, Reordered: sum.reordered}
+	totals := Totals{Transactions: sum.transactions, Bytes: sum.bytes, Reordered: sum.reordered}
 	s.describe(&totals)
 	return totals
 }
 
 // describe adds what the kernel says of the server's sockets, as far as they are known here: where many connections share a
 // thread, or each lasts for one request, they are the loop's own.
-func (s *server) describe(totals *workload.Totals) {
+func (s *server) describe(totals *Totals) {
 	if s.closed {
 		return
 	}
@@ -316,7 +315,7 @@ func (s *server) describe(totals *workload.Totals) {
 	}
 }
 
-// Close implements workload.Server. It returns what kept the server from serving, if anything did.
+// Close implements Server. It returns what kept the server from serving, if anything did.
 func (s *server) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/engine"
 	"netdelta/result"
-	"netdelta/workload"
 )
 
 func TestSocketsOfBothEnds(t *testing.T) {
@@ -28,7 +28,7 @@ func TestSocketsOfBothEnds(t *testing.T) {
 	} {
 		port += 20
 		server, client := armBoth(t, nil, named(t, c.name), result.Params{Connections: c.connections}, port)
-		burst(t, client, workload.BurstSpec{Duration: 10 * time.Millisecond})
+		burst(t, client, engine.BurstSpec{Duration: 10 * time.Millisecond})
 		mine, err := client.Collect(false)
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestSocketsOfBothEnds(t *testing.T) {
 // TestListenQueueOverflows keeps a server busy with a client that says nothing, while others queue up.
 func TestListenQueueOverflows(t *testing.T) {
 	in := namespace(t, 1500, "")
-	var busy, idle workload.Server
+	var busy, idle engine.Server
 	w := named(t, "tcp-crr")
 	if err := in.Do(func() (err error) {
 		if busy, err = w.Serve(t.Context(), result.Params{}, loopback(7000), -1); err != nil {

@@ -5,7 +5,6 @@ import (
 
 	"netdelta/internal/latency"
 	"netdelta/result"
-	"netdelta/workload"
 )
 
 // tally sums up the bursts that count. The last burst waits in it until the controller has said whether it counts.
@@ -25,12 +24,12 @@ type tally struct {
 }
 
 // take describes the burst that has just ended, and keeps it until it is settled.
-func (t *tally) take(c *control, begin time.Time) workload.Burst {
+func (t *tally) take(c *control, begin time.Time) Burst {
 	o := &c.outcome
 	if t.started.IsZero() {
 		t.started = begin
 	}
-	b := workload.Burst{
+	b := Burst{
 		Start:        begin,
 		Duration:     time.Duration(c.clock.Nanoseconds(o.end - o.start)),
 		Transactions: o.counters.transactions,
@@ -157,9 +156,9 @@ func (t *tally) forget() {
 }
 
 // collect returns the totals of the bursts that count, and starts anew.
-func (t *tally) collect(dropLast bool) (workload.Totals, error) {
+func (t *tally) collect(dropLast bool) (Totals, error) {
 	t.settle(dropLast)
-	totals := workload.Totals{
+	totals := Totals{
 		Transactions: t.sums.transactions,
 		Bytes:        t.sums.bytes,
 		Sent:         t.sums.sent,

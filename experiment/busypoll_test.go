@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/internal/machine"
 	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
-	"netdelta/workload"
 	"netdelta/workload/catalogue"
 )
 
@@ -83,7 +83,7 @@ func fetched(t *testing.T, name string, p result.Params, cpus []int) uint64 {
 	}
 	// On a busy machine the other end may not get its processor in time for a while.
 	for range 10 {
-		if _, err := client.Burst(t.Context(), session, workload.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 30 * time.Second}); err != nil {
+		if _, err := client.Burst(t.Context(), session, engine.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 30 * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -33,6 +33,7 @@ func transactions(t *testing.T, suspect string) *study.Study {
 // A database whose network silently takes another link between two nodes is named with the link, and enters no delta, while its
 // transactions go on as if nothing was.
 func TestMisroutedDatabaseIsNamed(t *testing.T) {
+	t.Parallel()
 	c := setUpOn(t, astray(t), transactions(t, "routed"), 2, nil)
 	run := mustRun(t, c)
 	wrong := 0
@@ -145,6 +146,7 @@ func stall(nft string) func(context.Context, []testbed.Pod) (func() error, error
 
 // A database whose network is there on average, and lets nothing through now and then, is named with the times.
 func TestStallingDatabaseIsNamed(t *testing.T) {
+	t.Parallel()
 	s := transactions(t, "vxlan")
 	c := setUpOn(t, network.Catalogue(), s, 2, nil)
 	c.Driver = troubledDriver{c.Driver, "vxlan", stall(require.Tool(t, "nft"))}
@@ -164,6 +166,7 @@ func TestStallingDatabaseIsNamed(t *testing.T) {
 // A database whose nodes a swap keeps apart for so long that none has a quorum is fixed, what was asked of it meanwhile counts
 // for nothing, and the run goes on.
 func TestDatabaseThatLosesItsQuorum(t *testing.T) {
+	t.Parallel()
 	// A node is out after 16 s of silence, by the servers' settings; clients give up after 30 s.
 	const apart = 40 * time.Second
 	nft := require.Tool(t, "nft")

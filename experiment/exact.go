@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/experiment/measure"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -145,7 +146,7 @@ func (e *exactRun) cell(ctx context.Context, tb testbed.Testbed, c result.Cell, 
 }
 
 // record writes what was counted into the trial, as one burst of one round.
-func (e *exactRun) record(t *result.Trial, message int, start time.Duration, times workload.ExactTimes) {
+func (e *exactRun) record(t *result.Trial, message int, start time.Duration, times engine.ExactTimes) {
 	sum := int64(0)
 	for _, ns := range times.RoundTrip {
 		sum += ns

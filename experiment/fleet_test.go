@@ -93,12 +93,12 @@ func ordered(burst int) byte {
 // workloads are the catalogue and these tests' own: "fleet" is served by a cluster of two pods, "lone" by a daemon alone,
 // "stillborn" by a cluster whose second pod never starts; "lacking" needs a program that there is not, "greedy" memory.
 func workloads() []workload.Workload {
-	fleet := func(name string, serve func(context.Context, result.Params, workload.Place) (workload.Server, error)) workload.Workload {
+	fleet := func(name string, serve func(context.Context, result.Params, workload.Place) (engine.Server, error)) workload.Workload {
 		w := echoing(name)
 		w.Demand = func(result.Params) workload.Demand {
 			return workload.Demand{
 				Programs: shell(), Opaque: true, Burst: 20 * time.Millisecond, Memory: unit.MiB,
-				Cluster: &workload.Cluster{Key: name, Pods: 2, Serve: serve, Dial: func(_ context.Context, _ result.Params, at workload.Place) (workload.Client, error) {
+				Cluster: &workload.Cluster{Key: name, Pods: 2, Serve: serve, Dial: func(_ context.Context, _ result.Params, at workload.Place) (engine.Client, error) {
 					return dialEcho(netip.AddrPortFrom(at.Peers[0], fleetPort))
 				}},
 			}
@@ -108,17 +108,17 @@ func workloads() []workload.Workload {
 	alone := func(name string, d workload.Demand) workload.Workload {
 		w := echoing(name)
 		w.Demand = func(result.Params) workload.Demand { return d }
-		w.Serve = func(_ context.Context, _ result.Params, listen netip.AddrPort, _ int) (workload.Server, error) {
+		w.Serve = func(_ context.Context, _ result.Params, listen netip.AddrPort, _ int) (engine.Server, error) {
 			return serveEcho(listen)
 		}
-		w.Dial = func(_ context.Context, _ result.Params, _, server netip.AddrPort, _ int) (workload.Client, error) {
+		w.Dial = func(_ context.Context, _ result.Params, _, server netip.AddrPort, _ int) (engine.Client, error) {
 			return dialEcho(server)
 		}
 		return w
 	}
 	return append(catalogue.Workloads(),
 		fleet("fleet", serveFleet),
-		fleet("stillborn", func(ctx context.Context, p result.Params, at workload.Place) (workload.Server, error) {
+		fleet("stillborn", func(ctx context.Context, p result.Params, at workload.Place) (engine.Server, error) {
 			if at.Pod == 0 {
 				return serveFleet(ctx, p, at)
 			}
@@ -138,12 +138,12 @@ const fleetPort = 7000
 func echoing(name string) workload.Workload {
 	return workload.Workload{
 		Name: name, Protocol: network.TCP, Headline: "rate",
-		Metrics:     append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, engine.LatencyMetrics()...),
+		Metrics:     append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, workload.LatencyMetrics()...),
 		SourcePorts: func(result.Params) int { return 1 },
 	}
 }
 
-func serveFleet(_ context.Context, _ result.Params, at workload.Place) (workload.Server, error) {
+func serveFleet(_ context.Context, _ result.Params, at workload.Place) (engine.Server, error) {
 	return serveEcho(netip.AddrPortFrom(at.Peers[at.Pod], fleetPort))
 }
 
@@ -156,7 +156,7 @@ type echoServer struct {
 
 var _ workload.Watched = (*echoServer)(nil)
 
-func serveEcho(at netip.AddrPort) (workload.Server, error) {
+func serveEcho(at netip.AddrPort) (engine.Server, error) {
 	h, err := daemon.Open(unit.MiB)
 	if err != nil {
 		return nil, err
@@ -200,8 +200,8 @@ func (s *echoServer) ask() error {
 	return err
 }
 
-func (s *echoServer) Totals() workload.Totals {
-	return workload.Totals{Disk: &result.Disk{Rate: float64(s.at.Port())}, Replication: &result.Replication{Samples: 3}}
+func (s *echoServer) Totals() engine.Totals {
+	return engine.Totals{Disk: &result.Disk{Rate: float64(s.at.Port())}, Replication: &result.Replication{Samples: 3}}
 }
 
 func (s *echoServer) Health(context.Context) workload.Health {
@@ -251,9 +251,9 @@ func (c *echoClient) exchange(what byte, within time.Duration) (time.Duration, e
 	return time.Since(start), err
 }
 
-func (c *echoClient) Burst(spec workload.BurstSpec) (workload.Burst, error) {
+func (c *echoClient) Burst(spec engine.BurstSpec) (engine.Burst, error) {
 	c.settle(spec.DropLast)
-	b := workload.Burst{Start: time.Now()}
+	b := engine.Burst{Start: time.Now()}
 	c.bursts++
 	what := ordered(c.bursts)
 	var all []float64
@@ -282,9 +282,9 @@ func (c *echoClient) settle(drop bool) {
 	c.last = 0
 }
 
-func (c *echoClient) Collect(drop bool) (workload.Totals, error) {
+func (c *echoClient) Collect(drop bool) (engine.Totals, error) {
 	c.settle(drop)
-	t := workload.Totals{Transactions: c.kept, Errors: 1}
+	t := engine.Totals{Transactions: c.kept, Errors: 1}
 	c.kept = 0
 	return t, nil
 }

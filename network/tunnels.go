@@ -54,90 +54,65 @@ func vxlan() Network {
 
 // vxlanRouted routes into a tunnel that has been told all it needs to know.
 func vxlanRouted() Network {
-	return Network{
+	return tunnelBetweenBridges(Network{
 		Name:     "vxlan-routed",
 		Summary:  "pods on a bridge of their node, which routes to other nodes through VXLAN with fixed neighbours and forwarding entries",
 		UsedBy:   []string{"Flannel VXLAN", "Calico VXLAN", "k3s"},
 		Overhead: vxlanOverhead,
-		Crossing: CrossByTunnel,
 		FromNode: NodeTunnels,
-		Build: drafted(vxlanOverhead, func(d *draft) Plan {
-			d.eachNode(d.routingBridge, d.configuredTunnel, d.bridgedPods)
-			d.eachPod(d.behindGateway)
-			return d.finish(d.veth, d.throughBridge(d.tunnel(oneName(vxlanDev))))
-		}),
-	}
+	}, (*draft).configuredTunnel, oneName(vxlanDev))
 }
 
 // geneve routes into Geneve tunnels, one for each other node.
 func geneve() Network {
-	return Network{
+	return tunnelBetweenBridges(Network{
 		Name:     "geneve",
 		Summary:  "pods on a bridge of their node, which routes to other nodes through Geneve with fixed neighbours, a device for each node",
 		UsedBy:   []string{"OVN-Kubernetes", "Antrea", "Cilium with Geneve"},
 		Overhead: vxlanOverhead,
-		Crossing: CrossByTunnel,
-		Build: drafted(vxlanOverhead, func(d *draft) Plan {
-			d.eachNode(d.routingBridge, d.geneveTunnels, d.bridgedPods)
-			d.eachPod(d.behindGateway)
-			return d.finish(d.veth, d.throughBridge(d.tunnel(perPeer("geneve"))))
-		}),
-	}
+	}, (*draft).geneveTunnels, perPeer("geneve"))
 }
 
 // udpTun has a process on each node carry packets between nodes.
 func udpTun() Network {
-	return Network{
+	return tunnelBetweenBridges(Network{
 		Name:     "udp-tun",
 		Summary:  "pods on a bridge of their node, which routes to other nodes through a TUN device; a process carries its packets in UDP datagrams",
 		UsedBy:   []string{"Flannel UDP", "Weave Net sleeve", "userspace VPNs"},
 		Overhead: udpTunOverhead,
-		Crossing: CrossByTunnel,
-		Build: drafted(udpTunOverhead, func(d *draft) Plan {
-			d.eachNode(d.routingBridge, d.udpTunnel, d.bridgedPods)
-			d.eachPod(d.behindGateway)
-			return d.finish(d.veth, d.throughBridge(d.tunnel(oneName(tunDev))))
-		}),
-	}
+	}, (*draft).udpTunnel, oneName(tunDev))
 }
 
 // ipip routes into a device that puts IP packets into IP packets.
 func ipip() Network {
-	return Network{
+	return tunnelBetweenRouters(Network{
 		Name:     "ipip",
 		Summary:  "each pod is alone on a veth with its node as gateway; nodes route to each other's pods through IP-in-IP",
 		UsedBy:   []string{"Calico IPIP", "kube-router overlay", "Flannel IPIP"},
 		Overhead: ipipOverhead,
-		Crossing: CrossByTunnel,
 		FromNode: NodeTunnels,
-		Build: drafted(ipipOverhead, func(d *draft) Plan {
-			// The kernel itself makes a tunl0 where the module is loaded. Under IPv6 no next hop may be on a tunnel that a route says is
-			// elsewhere, so each peer has a device.
-			name, tunnels := oneName("tunl1"), d.ipipToAll
-			if d.t.Family == result.IPv6 {
-				name = perPeer("tunlnode")
-				tunnels = d.tunnelsTo(IPIP, name)
-			}
-			d.eachNode(d.nodeAddress, d.forwarding, d.forPods(d.routedPod), tunnels)
-			return d.finish(d.veth, d.tunnel(name))
-		}),
-	}
+	}, func(d *draft) (func(node int), func(other int) string) {
+		// The kernel itself makes a tunl0 where the module is loaded. Under IPv6 no next hop may be on a tunnel that a route says is
+		// elsewhere, so each peer has a device.
+		if d.t.Family == result.IPv6 {
+			name := perPeer("tunlnode")
+			return d.tunnelsTo(IPIP, name), name
+		}
+		return d.ipipToAll, oneName("tunl1")
+	})
 }
 
 // gre routes into devices that put IP packets into GRE, one for each other node.
 func gre() Network {
-	return Network{
+	return tunnelBetweenRouters(Network{
 		Name:     "gre",
 		Summary:  "each pod is alone on a veth with its node as gateway; nodes route to each other's pods through GRE, a device for each node",
 		UsedBy:   []string{"Antrea with GRE", "Open vSwitch with GRE", "Romana"},
 		Overhead: greOverhead,
-		Crossing: CrossByTunnel,
-		Build: drafted(greOverhead, func(d *draft) Plan {
-			name := perPeer("grenode") // the kernel itself makes a gre0 where the module is loaded
-			d.eachNode(d.nodeAddress, d.forwarding, d.forPods(d.routedPod), d.tunnelsTo(GRE, name))
-			return d.finish(d.veth, d.tunnel(name))
-		}),
-	}
+	}, func(d *draft) (func(node int), func(other int) string) {
+		name := perPeer("grenode") // the kernel itself makes a gre0 where the module is loaded
+		return d.tunnelsTo(GRE, name), name
+	})
 }
 
 // ovs joins pods by the kernel's Open vSwitch, whose flows are all there from the start.
@@ -159,6 +134,30 @@ func ovs() Network {
 			return d.finish(d.veth, d.tunnel(oneName(ovsTunnel)))
 		}),
 	}
+}
+
+// tunnelBetweenBridges completes a network whose pods are on a bridge of their node, which routes to other nodes through
+// the devices that encapsulate makes on a node; device is their name.
+func tunnelBetweenBridges(n Network, encapsulate func(d *draft, node int), device func(other int) string) Network {
+	n.Crossing = CrossByTunnel
+	n.Build = drafted(n.Overhead, func(d *draft) Plan {
+		d.eachNode(d.routingBridge, func(node int) { encapsulate(d, node) }, d.bridgedPods)
+		d.eachPod(d.behindGateway)
+		return d.finish(d.veth, d.throughBridge(d.tunnel(device)))
+	})
+	return n
+}
+
+// tunnelBetweenRouters completes a network whose pods are each alone on a veth with their node as gateway. tunnels returns
+// what makes the tunnel devices of a node, and their name.
+func tunnelBetweenRouters(n Network, tunnels func(d *draft) (encapsulate func(node int), device func(other int) string)) Network {
+	n.Crossing = CrossByTunnel
+	n.Build = drafted(n.Overhead, func(d *draft) Plan {
+		encapsulate, device := tunnels(d)
+		d.eachNode(d.nodeAddress, d.forwarding, d.forPods(d.routedPod), encapsulate)
+		return d.finish(d.veth, d.tunnel(device))
+	})
+	return n
 }
 
 // oneName is for a node with one tunnel device to all others.

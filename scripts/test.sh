@@ -4,13 +4,14 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# timed lists what the race detector would falsify, since it slows what is timed ten times: a package, and why.
+# timed lists what runs without the race detector, which slows it ten times: a package, and why.
 timed() {
 	cat <<-'END'
 		netdelta/bench/...                compares the engine with other programs
 		netdelta/cli                      times whole runs, in processes of their own, which the detector can't see
 		netdelta/engine                   times single requests
 		netdelta/internal/clock           times single readings of the clock
+		netdelta/scripts/cluster/image    compresses an image of half a gigabyte
 		netdelta/workload/foreign         compares what other programs measure with what the engine does
 		netdelta/workload/udpstream       finds the rate that a link carries without loss
 	END
@@ -23,7 +24,7 @@ unraced='^Test((Policy|Service|Guard)Cost|FalseRegressionsAreRare|RegressionsAre
 partly=(netdelta/stats netdelta/testbed/lab)
 
 # long lists packages that take minutes, nearly all of it spent waiting: they begin first, so that others run meanwhile.
-long=(netdelta/experiment netdelta/testbed/lab netdelta/workload/block netdelta/workload/oltp)
+long=(netdelta/experiment netdelta/probe/path netdelta/testbed/lab netdelta/workload/block netdelta/workload/oltp)
 
 # A program under the race detector waits for a second when it ends, and tests start hundreds.
 export GORACE=atexit_sleep_ms=0

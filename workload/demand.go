@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/unit"
@@ -60,9 +61,9 @@ type Cluster struct {
 	Ports []uint16
 	// Serve starts the daemons of one pod, in a process inside it, and returns when they take part. Pod 0 is started first; when
 	// it is ready, all others at once. ctx bounds the start alone. The server is Watched.
-	Serve func(ctx context.Context, p result.Params, at Place) (Server, error)
+	Serve func(ctx context.Context, p result.Params, at Place) (engine.Server, error)
 	// Dial opens a client in a pod of its own; Place.Pod is -1. ctx bounds the start alone.
-	Dial func(ctx context.Context, p result.Params, at Place) (Client, error)
+	Dial func(ctx context.Context, p result.Params, at Place) (engine.Client, error)
 }
 
 // Place is where an end of a cluster stands.
@@ -75,7 +76,7 @@ type Place struct {
 
 // Watched is a server of daemons, which can fall ill while the networks beneath them are swapped.
 type Watched interface {
-	Server
+	engine.Server
 	// Health says how the daemons are now. It answers within ctx, also when they don't.
 	Health(ctx context.Context) Health
 	// Restart starts daemons again that have ended, and returns when they take part; where none has, it makes the cluster whole

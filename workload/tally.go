@@ -3,6 +3,7 @@ package workload
 import (
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/latency"
 	"netdelta/result"
 )
@@ -14,14 +15,14 @@ type Tally struct {
 	Opened time.Time
 
 	started   time.Time // of the first burst
-	totals    Totals
+	totals    engine.Totals
 	histogram *latency.Histogram
 	last      *waiting
 }
 
 // waiting is a burst of which nobody has said yet whether it counts.
 type waiting struct {
-	burst Burst
+	burst engine.Burst
 	more  More
 }
 
@@ -32,11 +33,11 @@ type More struct {
 	// Series are its seconds, of which the first begins at the given one of the trial; without it the burst is one point.
 	Series func(at float64) []result.Second
 	// Add adds to the totals what is no sum of a burst's figures.
-	Add func(*Totals)
+	Add func(*engine.Totals)
 }
 
 // Take keeps a burst that has just ended.
-func (t *Tally) Take(b Burst, more More) {
+func (t *Tally) Take(b engine.Burst, more More) {
 	if t.started.IsZero() {
 		t.started = b.Start
 	}
@@ -82,13 +83,13 @@ func (t *Tally) plot(w *waiting) {
 }
 
 // Collect returns the totals of the bursts that count, and starts anew; dropLast is as in Settle.
-func (t *Tally) Collect(dropLast bool) (Totals, error) {
+func (t *Tally) Collect(dropLast bool) (engine.Totals, error) {
 	t.Settle(dropLast)
 	totals := t.totals
 	if t.histogram != nil {
 		var err error
 		if totals.Histogram, err = t.histogram.Encode(); err != nil {
-			return Totals{}, err
+			return engine.Totals{}, err
 		}
 	}
 	*t = Tally{Opened: t.Opened}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/latency"
 	"netdelta/result"
 	"netdelta/workload"
@@ -13,8 +14,8 @@ import (
 // A burst counts unless the controller says otherwise, and after a Collect everything begins anew.
 func TestTally(t *testing.T) {
 	begin := time.Now()
-	after := func(s time.Duration, n int64) workload.Burst {
-		return workload.Burst{Start: begin.Add(s), Duration: time.Second, Transactions: n, Bytes: 10 * n, Errors: n, Sent: n, Lost: n, Reordered: n}
+	after := func(s time.Duration, n int64) engine.Burst {
+		return engine.Burst{Start: begin.Add(s), Duration: time.Second, Transactions: n, Bytes: 10 * n, Errors: n, Sent: n, Lost: n, Reordered: n}
 	}
 	ns := func(v int64) workload.More {
 		return workload.More{Latencies: func(h *latency.Histogram) { h.Record(v, 1) }}
@@ -29,7 +30,7 @@ func TestTally(t *testing.T) {
 		Series: func(at float64) []result.Second {
 			return []result.Second{{At: at, Span: 0.5}, {At: at + 0.5, Span: 0.5}}
 		},
-		Add: func(sum *workload.Totals) { sum.Disk = &result.Disk{Rate: 7} },
+		Add: func(sum *engine.Totals) { sum.Disk = &result.Disk{Rate: 7} },
 	})
 	got, err := all.Collect(false)
 	if err != nil {
@@ -55,7 +56,7 @@ func TestTallyCountsFromItsOpening(t *testing.T) {
 	opened := time.Now()
 	all := workload.Tally{Opened: opened}
 	for i := range 2 {
-		all.Take(workload.Burst{Start: opened.Add(time.Duration(i+1) * time.Second), Duration: time.Second}, workload.More{})
+		all.Take(engine.Burst{Start: opened.Add(time.Duration(i+1) * time.Second), Duration: time.Second}, workload.More{})
 		got, err := all.Collect(false)
 		if err != nil || len(got.Series) != 1 || got.Series[0].At != float64(i+1) {
 			t.Errorf("%+v, %v", got.Series, err)
@@ -64,12 +65,12 @@ func TestTallyCountsFromItsOpening(t *testing.T) {
 }
 
 func TestBurstSpecCheck(t *testing.T) {
-	for _, good := range []workload.BurstSpec{{Duration: 1}, {Transactions: 1}, {Duration: 1, Transactions: 1, Warmup: 1, Deadline: 1}} {
+	for _, good := range []engine.BurstSpec{{Duration: 1}, {Transactions: 1}, {Duration: 1, Transactions: 1, Warmup: 1, Deadline: 1}} {
 		if err := good.Check(); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, bad := range []workload.BurstSpec{{}, {Warmup: 1}, {Duration: -1}, {Transactions: -1}, {Duration: 1, Warmup: -1}, {Duration: 1, Deadline: -1}} {
+	for _, bad := range []engine.BurstSpec{{}, {Warmup: 1}, {Duration: -1}, {Transactions: -1}, {Duration: 1, Warmup: -1}, {Duration: 1, Deadline: -1}} {
 		if bad.Check() == nil {
 			t.Errorf("%+v is taken for a burst", bad)
 		}

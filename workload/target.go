@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"netdelta/engine"
 	"netdelta/result"
 )
 
@@ -44,7 +45,7 @@ type Targeted struct {
 	// address. ctx bounds the start alone. The error says which part of the target is wrong, and never a password.
 	Hold func(ctx context.Context, t Target) (Held, error)
 	// Dial opens a client of a target that is held, armed as by Workload.Dial.
-	Dial func(ctx context.Context, p result.Params, t Target, cpu int) (Client, error)
+	Dial func(ctx context.Context, p result.Params, t Target, cpu int) (engine.Client, error)
 	// Clear takes away what a Hold has put into a target, by what it called that, where whoever held it was lost. What is not there any
 	// more, or is somebody else's, is no error. It is nil where nothing is put into targets.
 	Clear func(ctx context.Context, t Target, mark string) error

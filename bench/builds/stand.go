@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
-	"netdelta/workload"
 )
 
 // survey is the labs that are compared.
@@ -129,8 +129,8 @@ func (st *stand) rebuildNetwork(ctx context.Context) error {
 	return st.tb.Swap(ctx, st.tb.Spec().Network)
 }
 
-func (st *stand) burst(ctx context.Context) (workload.Burst, error) {
-	return st.client.Burst(ctx, st.session, workload.BurstSpec{
+func (st *stand) burst(ctx context.Context) (engine.Burst, error) {
+	return st.client.Burst(ctx, st.session, engine.BurstSpec{
 		Duration: burstLength, Warmup: burstLength / 5, Deadline: 5 * time.Second,
 	})
 }

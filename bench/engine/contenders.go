@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/unit"
-	"netdelta/workload"
 )
 
 // The ports of the servers; each contender has its own, so that all can be armed at once.
@@ -59,16 +59,16 @@ func prepare() (*programs, error) {
 	return p, nil
 }
 
-// engine is one of this project's workloads, armed in a pair of namespaces.
-type engine struct {
+// own is one of this project's workloads, armed in a pair of namespaces.
+type own struct {
 	client, server *agent.Agent
 	session        int
 }
 
-func openEngine(ctx context.Context, p *programs, ends *pair, name string, params result.Params, cpu int) (e *engine, err error) {
+func openEngine(ctx context.Context, p *programs, ends *pair, name string, params result.Params, cpu int) (e *own, err error) {
 	clientAddr, serverAddr := addresses()
 	program := agent.Program{Path: p.self}
-	e = &engine{}
+	e = &own{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.close())
@@ -88,16 +88,16 @@ func openEngine(ctx context.Context, p *programs, ends *pair, name string, param
 	return e, err
 }
 
-func (e *engine) burst(ctx context.Context, span time.Duration) (workload.Burst, error) {
-	return e.client.Burst(ctx, e.session, workload.BurstSpec{Duration: span, Warmup: span / 50, Deadline: span + 10*time.Second})
+func (e *own) burst(ctx context.Context, span time.Duration) (engine.Burst, error) {
+	return e.client.Burst(ctx, e.session, engine.BurstSpec{Duration: span, Warmup: span / 50, Deadline: span + 10*time.Second})
 }
 
-func (e *engine) p50(ctx context.Context, span time.Duration) (float64, error) {
+func (e *own) p50(ctx context.Context, span time.Duration) (float64, error) {
 	b, err := e.burst(ctx, span)
 	return b.P50, err
 }
 
-func (e *engine) close() error {
+func (e *own) close() error {
 	var errs []error
 	for _, a := range []*agent.Agent{e.client, e.server} {
 		if a != nil {

@@ -62,7 +62,7 @@ func openIperf3(p *programs, ends *pair, flows int, o options) (*frozen, error) 
 const streamTurn = 100 * time.Millisecond
 
 // meterEngine measures a burst of the engine by the meter.
-func meterEngine(ctx context.Context, e *engine, m *meter) (float64, error) {
+func meterEngine(ctx context.Context, e *own, m *meter) (float64, error) {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := e.burst(ctx, streamTurn*3/2)

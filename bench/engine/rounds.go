@@ -34,7 +34,7 @@ func latencies(ctx context.Context, o options, p *programs, ends *pair, protocol
 	return nil
 }
 
-func latencyRound(ctx context.Context, o options, p *programs, ends *pair, protocol string, ours *engine, plain *loop, s *sheet) (err error) {
+func latencyRound(ctx context.Context, o options, p *programs, ends *pair, protocol string, ours *own, plain *loop, s *sheet) (err error) {
 	contenders := []func() error{}
 	var engines, loops []float64
 	contenders = append(contenders,

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
-	"netdelta/workload"
 	"netdelta/workload/catalogue"
 )
 
@@ -133,10 +133,10 @@ func (e ends) compare(ctx context.Context, p result.Params, pairs int) (row stri
 	}
 	var rates, medians, costs, own, foreign []float64
 	for n := range pairs {
-		var both [2]workload.Burst
+		var both [2]engine.Burst
 		for i := range both {
 			which := (i + n) % 2
-			both[which], err = e.client.Burst(ctx, sessions[which], workload.BurstSpec{Duration: burst, Deadline: patience})
+			both[which], err = e.client.Burst(ctx, sessions[which], engine.BurstSpec{Duration: burst, Deadline: patience})
 			if err != nil {
 				return "", false, err
 			}
@@ -156,7 +156,7 @@ func (e ends) compare(ctx context.Context, p result.Params, pairs int) (row stri
 		ratio(rates), ratio(medians), ratio(costs), stats.Median(own), stats.Median(foreign)), high < 0, nil
 }
 
-func rate(b workload.Burst) float64 { return float64(b.Transactions) / b.Duration.Seconds() }
+func rate(b engine.Burst) float64 { return float64(b.Transactions) / b.Duration.Seconds() }
 
 // ratio is the mean of logarithms of ratios with its 95% interval.
 func ratio(logs []float64) string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/experiment/plan"
 	"netdelta/result"
 	"netdelta/workload"
@@ -70,8 +71,8 @@ func check(ctx context.Context, services []*Service) (ailment string, ended bool
 }
 
 // Totals are what the servers of a cell saw: all of a single server, else the slowest disk and the replication with most samples.
-func Totals(ctx context.Context, services []*Service) (workload.Totals, error) {
-	var sum workload.Totals
+func Totals(ctx context.Context, services []*Service) (engine.Totals, error) {
+	var sum engine.Totals
 	for _, s := range services {
 		t, err := s.Agent.Totals(ctx, s.Session)
 		switch {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"netdelta/agent"
-	"netdelta/workload"
+	"netdelta/engine"
 )
 
 // Times of a volley.
@@ -53,7 +53,7 @@ func (f *fleet) volley(ctx context.Context, round int) (spare time.Duration) {
 	f.tally.begin(round)
 	spare = f.tally.lead
 	common := agent.Now() + spare
-	spec := workload.BurstSpec{Duration: f.config.Volley, Warmup: f.config.Warmup, Deadline: f.config.Volley + f.config.Warmup + overtime}
+	spec := engine.BurstSpec{Duration: f.config.Volley, Warmup: f.config.Warmup, Deadline: f.config.Volley + f.config.Warmup + overtime}
 	var all sync.WaitGroup
 	for _, c := range f.clients {
 		if c.lost {

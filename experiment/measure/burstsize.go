@@ -3,6 +3,7 @@ package measure
 import (
 	"time"
 
+	"netdelta/engine"
 	"netdelta/workload"
 )
 
@@ -55,8 +56,8 @@ func SizeOf(burst time.Duration, visit int, d workload.Demand) BurstSize {
 	return s
 }
 
-func (s BurstSize) spec() workload.BurstSpec {
-	return workload.BurstSpec{Duration: s.length, Warmup: s.length / warmupShare, Deadline: s.deadline}
+func (s BurstSize) spec() engine.BurstSpec {
+	return engine.BurstSpec{Duration: s.length, Warmup: s.length / warmupShare, Deadline: s.deadline}
 }
 
 // Settle is how long a swapped network is left alone before it is measured: neighbours resolve, bridges learn.

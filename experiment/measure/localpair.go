@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"netdelta/engine"
 	"netdelta/internal/netns"
 	"netdelta/network"
 	"netdelta/probe/path"
@@ -18,7 +19,7 @@ import (
 // LocalPair is both ends of a cell in this process, on an open connection and stamped by one clock. Each end opens its socket in its
 // pod's network namespace. Close is idempotent.
 type LocalPair struct {
-	workload.ExactPair
+	engine.ExactPair
 	Testbed        testbed.Testbed
 	Client, Server testbed.Pod
 	// Protocol carries the payload, Remote is where the client reaches the server, Listen the server's port.
@@ -74,7 +75,7 @@ func (m *Context) PairOn(ctx context.Context, tb testbed.Testbed, c result.Cell,
 	}
 	p := &LocalPair{Testbed: tb, Client: tb.Pods()[0], Server: server, Protocol: w.Protocol, Listen: listen.Port(), cell: c, within: within}
 	p.Remote = tb.Endpoint(p.Client, p.Server, p.Listen)
-	p.ExactPair, err = w.Exact(ctx, workload.ExactSpec{
+	p.ExactPair, err = w.Exact(ctx, engine.ExactSpec{
 		Params: c.Params, Listen: listen, Local: local, Server: p.Remote, AtClient: p.Inside(p.Client), AtServer: p.Inside(p.Server),
 	}, cpu)
 	return p, err

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/workload"
 )
 
 // neighbourTurn is how long a neighbour works, and then sleeps, on average: together the 2 ms are in the range of what a
@@ -67,7 +67,7 @@ func (m *Context) neighbourOf(s *Session, a *agent.Agent) *neighbour {
 }
 
 // during runs a burst while the neighbour is busy. Each cell of a round meets it with the same turns.
-func (n *neighbour) during(ctx context.Context, spec workload.BurstSpec, round int, burst func() error) error {
+func (n *neighbour) during(ctx context.Context, spec engine.BurstSpec, round int, burst func() error) error {
 	if n == nil {
 		return burst()
 	}

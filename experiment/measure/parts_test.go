@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/probe/pressure"
 	"netdelta/probe/stalls"
 	"netdelta/result"
@@ -75,9 +76,9 @@ func TestPortsAreTheSameInEveryNetworkAndDoNotOverlap(t *testing.T) {
 
 func TestRecordKeepsColumnsEvenAndMarksEmptyBursts(t *testing.T) {
 	s := &recorder{latencies: true}
-	s.record(workload.Burst{P50: 10, Transactions: 5}, 0, time.Second, "")
-	s.record(workload.Burst{}, 1, 2*time.Second, "") // nothing came back
-	s.record(workload.Burst{P50: 12, Transactions: 5}, 2, 3*time.Second, pressure.ReasonPreempted)
+	s.record(engine.Burst{P50: 10, Transactions: 5}, 0, time.Second, "")
+	s.record(engine.Burst{}, 1, 2*time.Second, "") // nothing came back
+	s.record(engine.Burst{P50: 12, Transactions: 5}, 2, 3*time.Second, pressure.ReasonPreempted)
 	b := s.bursts
 	for name, n := range map[string]int{
 		"round": len(b.Round), "p50": len(b.P50), "min": len(b.Min), "split": len(b.Split), "disturbed": len(b.Disturbed), "lost": len(b.Lost),
@@ -96,9 +97,9 @@ func TestRecordKeepsColumnsEvenAndMarksEmptyBursts(t *testing.T) {
 
 func TestMarkRoundKeepsTheFirstReason(t *testing.T) {
 	quiet, preempted, older := &recorder{}, &recorder{}, &recorder{}
-	quiet.record(workload.Burst{}, 4, 0, "")
-	preempted.record(workload.Burst{}, 4, 0, pressure.ReasonPreempted)
-	older.record(workload.Burst{}, 3, 0, "")
+	quiet.record(engine.Burst{}, 4, 0, "")
+	preempted.record(engine.Burst{}, 4, 0, pressure.ReasonPreempted)
+	older.record(engine.Burst{}, 3, 0, "")
 	for _, s := range []*recorder{quiet, preempted, older, {}} {
 		s.markRound(4, pressure.ReasonSteal)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/network"
 	"netdelta/probe/bounds"
 	"netdelta/probe/cpu"
@@ -14,7 +15,6 @@ import (
 	"netdelta/probe/pressure"
 	"netdelta/result"
 	"netdelta/unit"
-	"netdelta/workload"
 )
 
 // probes observe a session while it is measured.
@@ -127,7 +127,7 @@ func (s *Session) firstBursts(ctx context.Context) (path.Load, error) {
 	}
 	transactions := int64(0)
 	for _, length := range []time.Duration{burst / warmupShare, burst, 10 * burst} {
-		b, err := s.client.Burst(ctx, s.session, workload.BurstSpec{Duration: length, DropLast: s.disturbed, Deadline: length - burst + s.Size.deadline})
+		b, err := s.client.Burst(ctx, s.session, engine.BurstSpec{Duration: length, DropLast: s.disturbed, Deadline: length - burst + s.Size.deadline})
 		if err != nil {
 			return load, err
 		}

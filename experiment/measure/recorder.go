@@ -3,6 +3,7 @@ package measure
 import (
 	"time"
 
+	"netdelta/engine"
 	"netdelta/probe/stalls"
 	"netdelta/result"
 	"netdelta/workload"
@@ -34,7 +35,7 @@ func recorderFor(w workload.Workload, p result.Params) recorder {
 }
 
 // record appends one burst.
-func (r *recorder) record(b workload.Burst, round int, start time.Duration, reason string) {
+func (r *recorder) record(b engine.Burst, round int, start time.Duration, reason string) {
 	c := &r.bursts
 	c.Round = append(c.Round, round)
 	c.Start = append(c.Start, start.Nanoseconds())
@@ -61,7 +62,7 @@ func (r *recorder) record(b workload.Burst, round int, start time.Duration, reas
 	if r.searches {
 		found := b.Search
 		if found == nil {
-			found = &workload.Search{}
+			found = &engine.Search{}
 		}
 		c.NoDrop = append(c.NoDrop, found.NoDrop)
 		c.PartialDrop = append(c.PartialDrop, found.PartialDrop)
@@ -78,7 +79,7 @@ func (r *recorder) record(b workload.Burst, round int, start time.Duration, reas
 }
 
 // perSecond is the rate of a burst's transactions.
-func perSecond(b workload.Burst) float64 {
+func perSecond(b engine.Burst) float64 {
 	if b.Duration <= 0 {
 		return 0
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/experiment/endpoint"
 	"netdelta/network"
 	"netdelta/probe/cpu"
@@ -222,7 +223,7 @@ func (s *Session) burst(ctx context.Context, round int, at time.Duration) error 
 }
 
 // measure runs one burst.
-func (s *Session) measure(ctx context.Context, spec workload.BurstSpec, round int, at time.Duration) error {
+func (s *Session) measure(ctx context.Context, spec engine.BurstSpec, round int, at time.Duration) error {
 	spec.DropLast = s.disturbed
 	s.disturbed = false
 	if err := errors.Join(s.links.begin(ctx), s.bounds.Begin(ctx, spec.Duration)); err != nil {
@@ -232,7 +233,7 @@ func (s *Session) measure(ctx context.Context, spec workload.BurstSpec, round in
 	b, err := s.client.Burst(ctx, s.session, spec)
 	if err != nil {
 		if errors.Is(err, agent.ErrHung) { // it is the worst of stalls
-			s.recordEmpty(workload.Burst{Span: spec.Deadline}, round, at, stalls.NothingArrived)
+			s.recordEmpty(engine.Burst{Span: spec.Deadline}, round, at, stalls.NothingArrived)
 		}
 		return err
 	}
@@ -265,12 +266,12 @@ const Unwell = "service unwell: "
 
 // recordUnwell records a burst that failed because a service was unwell.
 func (s *Session) recordUnwell(round int, at time.Duration, ailment string) {
-	s.recordEmpty(workload.Burst{}, round, at, Unwell+ailment)
+	s.recordEmpty(engine.Burst{}, round, at, Unwell+ailment)
 	s.broken = true
 }
 
 // recordEmpty records a burst that measured nothing.
-func (s *Session) recordEmpty(b workload.Burst, round int, at time.Duration, reason string) {
+func (s *Session) recordEmpty(b engine.Burst, round int, at time.Duration, reason string) {
 	s.record(b, round, at, reason)
 	s.bounds.Skip()
 	s.meter.Record(&s.bursts, b, cpu.Spent{})
@@ -287,7 +288,7 @@ func (s *Session) Discard(ailment string) {
 }
 
 // BurstUnrecorded runs the workload for as long as asked, or as its programs need, after a warm-up of a fifth of that.
-func (s *Session) BurstUnrecorded(ctx context.Context, length time.Duration) (workload.Burst, error) {
+func (s *Session) BurstUnrecorded(ctx context.Context, length time.Duration) (engine.Burst, error) {
 	b, err := s.client.Burst(ctx, s.session, SizeOf(length, 0, s.demand).spec())
 	if err != nil {
 		return b, fmt.Errorf("burst of %s: %w", s.Cell.ID, err)

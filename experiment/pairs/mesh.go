@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/experiment/record"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -160,7 +161,7 @@ func (m *mesh) dial(ctx context.Context, from, to int) (session int, err error) 
 
 // burst measures one pair. A pair whose burst fails is left out of the rest of the build.
 func (m *mesh) burst(ctx context.Context, at *connection, round int) {
-	spec := workload.BurstSpec{Duration: m.config.Burst, Warmup: m.config.Warmup, Deadline: m.config.Burst + m.config.Warmup + dialPatience}
+	spec := engine.BurstSpec{Duration: m.config.Burst, Warmup: m.config.Warmup, Deadline: m.config.Burst + m.config.Warmup + dialPatience}
 	start := time.Since(m.began)
 	b, err := m.agents[at.from].Burst(ctx, at.session, spec)
 	if ctx.Err() != nil {

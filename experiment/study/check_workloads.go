@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/unit"
-	"netdelta/workload"
 )
 
 func (c *checker) workloads() {
@@ -139,8 +139,8 @@ func (c *checker) rate(path string, d result.Parameter, v unit.BitsPerSecond) {
 	switch {
 	case v != SearchRate:
 		c.ranged(path, d, v)
-	case burst < workload.SearchLeast && !c.bad("design.burst"):
-		c.fail(path, fmt.Sprintf("a burst of %s is too short to search for a rate in: it takes %s at least", FormatDuration(burst), FormatDuration(workload.SearchLeast)),
+	case burst < engine.SearchLeast && !c.bad("design.burst"):
+		c.fail(path, fmt.Sprintf("a burst of %s is too short to search for a rate in: it takes %s at least", FormatDuration(burst), FormatDuration(engine.SearchLeast)),
 			"set design: {burst: 500ms}")
 	}
 }

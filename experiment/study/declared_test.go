@@ -91,7 +91,7 @@ func TestOwnParameterOfNewWorkload(t *testing.T) {
 	declared := result.Declare(result.Parameter{
 		Key: "topics", Kind: result.KindCount, Low: 1, High: 64, Default: 1, Usual: "1", Label: "% topics", Says: "Topics that messages are published to.",
 	})
-	broker := workload.Workload{Name: "broker", Parameters: declared, Check: func(p result.Params) error { return workload.Unused(p, declared) }}
+	broker := workload.Workload{Name: "broker", Parameters: declared, Check: func(p result.Params) error { return result.Unused(p, declared) }}
 	all := append(catalogue.Workloads(), broker)
 	k := study.Known{Testbeds: []string{"lab"}, Networks: []string{"host", "bridge"}}
 	for _, w := range all {

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/experiment"
 	"netdelta/experiment/measure"
 	"netdelta/network"
 	"netdelta/probe/hops"
 	"netdelta/result"
-	"netdelta/workload"
 )
 
 // Config is what is traced.
@@ -253,7 +253,7 @@ func (v *visit) with() error {
 	return nil
 }
 
-func transactions(t workload.ExactTimes) []hops.Transaction {
+func transactions(t engine.ExactTimes) []hops.Transaction {
 	all := make([]hops.Transaction, len(t.Begun))
 	for i, begun := range t.Begun {
 		all[i] = hops.Transaction{Begun: begun, There: begun + t.Request[i], Ended: begun + t.RoundTrip[i]}

@@ -31,7 +31,8 @@ func rooms() []room {
 		{"internal", "a record is plain data"},
 		{"network", "the kernel is asked, whatever network it carries"},
 		{"testbed", "a network is pure data: testbeds carry it out"},
-		{"workload", "a testbed starts processes in pods and knows not what they do there"},
+		{"engine", "a testbed starts processes in pods and knows not what they do there"},
+		{"workload", "a measured loop knows not which workload it serves"},
 		{"agent", "a workload runs inside a pod and knows not who asked for it"},
 		{"probe", "the agent carries workloads out; what is observed beside them is decided elsewhere"},
 		{"experiment", "a probe observes and knows not what the observation is for"},
@@ -51,9 +52,6 @@ var suites = regexp.MustCompile(`^(network/networktest|testbed/testbedtest|workl
 // roomOf is the index in rooms, -1 for none.
 func roomOf(pkg string) int {
 	name, _, _ := strings.Cut(pkg, "/")
-	if name == "engine" {
-		name = "workload" // the measured loops and the workloads that choose among them know one another
-	}
 	return slices.IndexFunc(rooms(), func(r room) bool { return r.name == name })
 }
 

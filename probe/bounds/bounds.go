@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/network"
 	"netdelta/probe/cpu"
 	"netdelta/probe/procstat"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/workload"
 )
 
 // Full is the share from which a resource is what bounds a workload. See the package's comment.
@@ -47,7 +47,7 @@ type reading struct {
 
 // burst is what was in use in one.
 type burst struct {
-	of     workload.Burst
+	of     engine.Burst
 	spent  cpu.Spent
 	own    bool          // spent is known of both ends
 	window time.Duration // between the readings
@@ -107,7 +107,7 @@ func (m *Meter) Begin(ctx context.Context, length time.Duration) error {
 }
 
 // End reads it again, right after the burst. own says that the time spent is known of both ends.
-func (m *Meter) End(ctx context.Context, b workload.Burst, spent cpu.Spent, own bool) error {
+func (m *Meter) End(ctx context.Context, b engine.Burst, spent cpu.Spent, own bool) error {
 	if m == nil {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (m *Meter) link(bursts []burst) float64 {
 
 // onWire is how long a burst kept its links: the measured part, and as much more as there was work outside of it. A program
 // that makes the load may take long to start and to end, and sends nothing meanwhile.
-func onWire(b workload.Burst) time.Duration {
+func onWire(b engine.Burst) time.Duration {
 	done, all := b.Transactions, b.Work
 	if b.Bytes > 0 && b.Moved > b.Bytes {
 		done, all = b.Bytes, b.Moved

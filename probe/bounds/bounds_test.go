@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/leak"
 	"netdelta/network"
 	"netdelta/probe/cpu"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/workload"
 )
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
@@ -55,21 +55,21 @@ func TestLink(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		sent  uint64
-		burst workload.Burst
+		burst engine.Burst
 		want  float64
 		by    string
 	}{
-		{"full", 12_000_000, workload.Burst{Duration: time.Second, Span: time.Second, Transactions: 1}, 0.96, result.BoundLink},
-		{"half", 6_250_000, workload.Burst{Duration: time.Second, Span: time.Second, Transactions: 1}, 0.5, result.BoundLatency},
+		{"full", 12_000_000, engine.Burst{Duration: time.Second, Span: time.Second, Transactions: 1}, 0.96, result.BoundLink},
+		{"half", 6_250_000, engine.Burst{Duration: time.Second, Span: time.Second, Transactions: 1}, 0.5, result.BoundLatency},
 		{
 			"full, of a program that starts for a second", 12_000_000,
-			workload.Burst{Duration: 800 * ms, Span: 2 * time.Second, Transactions: 80, Work: 100}, 0.96, result.BoundLink,
+			engine.Burst{Duration: 800 * ms, Span: 2 * time.Second, Transactions: 80, Work: 100}, 0.96, result.BoundLink,
 		},
 		{
 			"full, of a stream with a warm-up", 12_000_000,
-			workload.Burst{Duration: 800 * ms, Span: 2 * time.Second, Transactions: 80, Bytes: 8, Moved: 10, Work: 80}, 0.96, result.BoundLink,
+			engine.Burst{Duration: 800 * ms, Span: 2 * time.Second, Transactions: 80, Bytes: 8, Moved: 10, Work: 80}, 0.96, result.BoundLink,
 		},
-		{"more than there is", 99_000_000, workload.Burst{Duration: time.Second, Span: time.Second, Transactions: 1}, 1, result.BoundLink},
+		{"more than there is", 99_000_000, engine.Burst{Duration: time.Second, Span: time.Second, Transactions: 1}, 1, result.BoundLink},
 	} {
 		m := New(shaped(c.sent), nil, false, false)
 		for range 3 {
@@ -102,7 +102,7 @@ func TestShortBurstsAreSampled(t *testing.T) {
 		if err := m.Begin(t.Context(), 5*ms); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.End(t.Context(), workload.Burst{Duration: 5 * ms}, cpu.Spent{}, true); err != nil {
+		if err := m.End(t.Context(), engine.Burst{Duration: 5 * ms}, cpu.Spent{}, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,12 +115,12 @@ func TestShortBurstsAreSampled(t *testing.T) {
 func TestBound(t *testing.T) {
 	long := func(idle time.Duration, spent cpu.Spent) burst {
 		return burst{
-			of: workload.Burst{Duration: time.Second, Span: time.Second, Transactions: 1000}, spent: spent, own: true, window: time.Second,
+			of: engine.Burst{Duration: time.Second, Span: time.Second, Transactions: 1000}, spent: spent, own: true, window: time.Second,
 			sets: []set{{idle, 2}},
 		}
 	}
 	short := func(spent cpu.Spent, own bool) burst {
-		return burst{of: workload.Burst{Duration: 5 * ms, Span: 6 * ms}, spent: spent, own: own, window: 7 * ms, sets: []set{{0, 1}}}
+		return burst{of: engine.Burst{Duration: 5 * ms, Span: 6 * ms}, spent: spent, own: own, window: 7 * ms, sets: []set{{0, 1}}}
 	}
 	for _, c := range []struct {
 		name      string
@@ -159,7 +159,7 @@ func TestBound(t *testing.T) {
 		},
 		{"short bursts of which nobody knows", []burst{short(cpu.Spent{}, false)}, nil, nil, nil},
 		{
-			"processors of another machine", []burst{{of: workload.Burst{Duration: time.Second, Transactions: 9}}}, nil, nil, nil,
+			"processors of another machine", []burst{{of: engine.Burst{Duration: time.Second, Transactions: 9}}}, nil, nil, nil,
 		},
 	} {
 		m := &Meter{bursts: c.bursts}
@@ -174,7 +174,7 @@ func TestBound(t *testing.T) {
 func TestNoMeter(t *testing.T) {
 	var m *Meter
 	m.Skip()
-	if m.Begin(t.Context(), ms) != nil || m.End(t.Context(), workload.Burst{}, cpu.Spent{}, true) != nil || m.Bound(nil, nil) != nil || m.Close() != nil {
+	if m.Begin(t.Context(), ms) != nil || m.End(t.Context(), engine.Burst{}, cpu.Spent{}, true) != nil || m.Bound(nil, nil) != nil || m.Close() != nil {
 		t.Error("a meter that is not there did something")
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/require"
-	"netdelta/workload"
 )
 
 // TestCarriersCount: what a process of the network uses while a burst runs is in the kernel's figure, and only there.
@@ -21,7 +21,7 @@ func TestCarriersCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(300 * time.Millisecond)
-		s, err := m.Stop(workload.Burst{})
+		s, err := m.Stop(engine.Burst{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 // Package cpu tells what a burst cost in processor time: at the client, at the server, and in the kernel for no thread in particular.
 //
-// The client's measuring thread reads its own clock at both ends of a burst, and says so in workload.Burst.CPU. The server
+// The client's measuring thread reads its own clock at both ends of a burst, and says so in engine.Burst.CPU. The server
 // runs on in another process: its clock (clock_getcpuclockid(3)) is read around the burst. Both have nanoseconds. An agent
 // does nothing else while its server is measured, so its whole process is the server's loop (to 0.3%, as a test shows); the
 // clock of a single thread can't be read from another process. What else runs on the same processor, and takes it away from a

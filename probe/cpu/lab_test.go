@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/require"
 	"netdelta/probe/probetest"
 	"netdelta/result"
@@ -50,7 +51,7 @@ func TestDelayIsOfTheProcessor(t *testing.T) {
 		if err := m.Start(); err != nil {
 			t.Fatal(err)
 		}
-		b, err := p.Client.Burst(t.Context(), p.Session, workload.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 20 * time.Second})
+		b, err := p.Client.Burst(t.Context(), p.Session, engine.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 20 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +131,7 @@ func TestWorkloadsInALab(t *testing.T) {
 					t.Fatal(err)
 				}
 				began := time.Now()
-				b, err := p.Client.Burst(t.Context(), p.Session, workload.BurstSpec{
+				b, err := p.Client.Burst(t.Context(), p.Session, engine.BurstSpec{
 					Duration: 5 * time.Millisecond, Warmup: time.Millisecond, Deadline: 20 * time.Second,
 				})
 				if err != nil {

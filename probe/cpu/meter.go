@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/result"
-	"netdelta/workload"
 )
 
 // Process is what serves: an agent.
@@ -198,7 +198,7 @@ func (m *Meter) Start() error {
 }
 
 // Stop reads the clocks again, right after the burst, and says what it took.
-func (m *Meter) Stop(b workload.Burst) (Spent, error) {
+func (m *Meter) Stop(b engine.Burst) (Spent, error) {
 	if !m.started {
 		return Spent{}, errors.New("processor time of a burst: the meter was not started before it")
 	}
@@ -215,7 +215,7 @@ func (m *Meter) Stop(b workload.Burst) (Spent, error) {
 
 // Record appends what a burst took, and what it did, to the columns of its trial: a row to each column that the meter has
 // figures for. It has to be called for every burst of the trial.
-func (m *Meter) Record(into *result.Bursts, b workload.Burst, s Spent) {
+func (m *Meter) Record(into *result.Bursts, b engine.Burst, s Spent) {
 	into.ClientCPU = append(into.ClientCPU, s.Client.Nanoseconds())
 	if m.hasServer() {
 		into.ServerCPU = append(into.ServerCPU, s.Server.Nanoseconds())

@@ -11,11 +11,11 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/engine"
 	"netdelta/internal/procfile"
 	"netdelta/probe/pressure"
 	"netdelta/probe/procstat"
 	"netdelta/result"
-	"netdelta/workload"
 )
 
 // process is a server that may be on another machine.
@@ -69,7 +69,7 @@ func TestBurstsAddUp(t *testing.T) {
 			}
 			s, k := pass("in a burst")
 			wantServer, wantKernel = wantServer+s, wantKernel+k
-			b := workload.Burst{CPU: time.Duration(rapid.Int64Range(0, 1e7).Draw(t, "client")), Work: 3, Moved: 300}
+			b := engine.Burst{CPU: time.Duration(rapid.Int64Range(0, 1e7).Draw(t, "client")), Work: 3, Moved: 300}
 			wantClient += b.CPU
 			spent, err := m.Stop(b)
 			if err != nil {
@@ -121,12 +121,12 @@ func TestWhatIsLackingStaysEmpty(t *testing.T) {
 		if err := test.meter.Start(); err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}
-		spent, err := test.meter.Stop(workload.Burst{CPU: 7})
+		spent, err := test.meter.Stop(engine.Burst{CPU: 7})
 		if err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}
 		var columns result.Bursts
-		test.meter.Record(&columns, workload.Burst{}, spent)
+		test.meter.Record(&columns, engine.Burst{}, spent)
 		if len(columns.ClientCPU) != 1 || columns.ClientCPU[0] != 7 || len(columns.ServerCPU) == 1 != test.server || len(columns.KernelCPU) == 1 != test.kernel {
 			t.Errorf("%s: columns %+v", test.name, columns)
 		}
@@ -174,7 +174,7 @@ func TestFollow(t *testing.T) {
 	}
 	set("51", "300 1500 4\n")
 	set("52", "300 2700 4\n")
-	if spent, err := m.Stop(workload.Burst{}); err != nil || spent.Delayed != 1200 {
+	if spent, err := m.Stop(engine.Burst{}); err != nil || spent.Delayed != 1200 {
 		t.Errorf("%+v, %v; want a delay of 1.2 us", spent, err)
 	}
 	if err := m.Close(); err != nil {
@@ -223,14 +223,14 @@ func TestFollowDaemon(t *testing.T) {
 	}
 	used[50], used[70] = 13, 1500
 	set("70", "200 2700 4\n")
-	if spent, err := m.Stop(workload.Burst{}); err != nil || spent.Server != 503 || spent.Delayed != 700 {
+	if spent, err := m.Stop(engine.Burst{}); err != nil || spent.Server != 503 || spent.Delayed != 700 {
 		t.Errorf("%+v, %v; want 503 ns of the server, and a delay of 700 ns", spent, err)
 	}
 	if err := m.Start(); err != nil {
 		t.Fatal(err)
 	}
 	delete(used, 70) // it dies
-	if spent, err := m.Stop(workload.Burst{}); err != nil || spent.Server != 0 {
+	if spent, err := m.Stop(engine.Burst{}); err != nil || spent.Server != 0 {
 		t.Errorf("%+v, %v; want nothing of a server that has died", spent, err)
 	}
 	if err := m.Close(); err != nil {
@@ -241,8 +241,8 @@ func TestFollowDaemon(t *testing.T) {
 func TestPreempted(t *testing.T) {
 	const ms = time.Millisecond
 	// One burst of two ends that take turns on a processor, as it usually is.
-	quiet := func() (workload.Burst, Spent) {
-		return workload.Burst{Span: 6 * ms}, Spent{Client: 3 * ms, Server: 3 * ms, Delayed: 3 * ms}
+	quiet := func() (engine.Burst, Spent) {
+		return engine.Burst{Span: 6 * ms}, Spent{Client: 3 * ms, Server: 3 * ms, Delayed: 3 * ms}
 	}
 	follows := &Meter{kernel: &Kernel{}, server: 50, cpus: []int{1}, followed: ends}
 	for _, c := range []struct {
@@ -265,7 +265,7 @@ func TestPreempted(t *testing.T) {
 		{"two processors, for unknown reasons", &Meter{kernel: &Kernel{}, server: 50, cpus: []int{0, 1}}, 6 * ms, Spent{Client: 1 * ms}, false, false},
 		{"another machine", &Meter{kernel: &Kernel{}, cpus: []int{1}}, 6 * ms, Spent{Client: 1 * ms}, false, false},
 	} {
-		if got := c.meter.Preempted(workload.Burst{Span: c.span}, c.s, &pressure.Share{}); got != c.first {
+		if got := c.meter.Preempted(engine.Burst{Span: c.span}, c.s, &pressure.Share{}); got != c.first {
 			t.Errorf("%s, as the first: %v, want %v", c.name, got, c.first)
 		}
 		var usual pressure.Share
@@ -274,7 +274,7 @@ func TestPreempted(t *testing.T) {
 				t.Fatalf("%s: a usual burst counts as preempted", c.name)
 			}
 		}
-		if got := c.meter.Preempted(workload.Burst{Span: c.span}, c.s, &usual); got != c.want {
+		if got := c.meter.Preempted(engine.Burst{Span: c.span}, c.s, &usual); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -295,7 +295,7 @@ func TestMeterOfAServerThatIsGone(t *testing.T) {
 	if err := m.Start(); err == nil {
 		t.Error("the clock of no process was read")
 	}
-	if _, err := m.Stop(workload.Burst{}); err == nil {
+	if _, err := m.Stop(engine.Burst{}); err == nil {
 		t.Error("a burst was measured from nowhere")
 	}
 }
@@ -319,7 +319,7 @@ func TestApartCountsTicks(t *testing.T) {
 		t.Fatal(err)
 	}
 	set("cpu0 0 0 0 0 0 0 9 0\ncpu1 0 0 0 0 0 0 8 0\n")
-	if spent, err := m.Stop(workload.Burst{}); err != nil || spent.Kernel != procstat.Tick {
+	if spent, err := m.Stop(engine.Burst{}); err != nil || spent.Kernel != procstat.Tick {
 		t.Errorf("%+v, %v; want a tick", spent, err)
 	}
 }

@@ -3,8 +3,8 @@ package cpu
 import (
 	"time"
 
+	"netdelta/engine"
 	"netdelta/probe/pressure"
-	"netdelta/workload"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 // through: its ends sleep. A burst that waited for packets for most of a long time is not called preempted, whatever else
 // happened, so that no stall is hidden by being left out. Where the kernel does not tell (see Delays), the time that both ends
 // used has to do, if they share a processor; then a long wait can't be explained, and is not called preempted either.
-func (m *Meter) Preempted(b workload.Burst, s Spent, usual *pressure.Share) bool {
+func (m *Meter) Preempted(b engine.Burst, s Spent, usual *pressure.Share) bool {
 	if b.Span <= 0 || !m.Delays() && (len(m.cpus) != 1 || !m.hasServer()) {
 		return false
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/probe/pressure"
-	"netdelta/workload"
 )
 
 // self is this process as a server.
@@ -51,7 +51,7 @@ func TestProgramsCount(t *testing.T) {
 		if _, err := said.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
-		spent, err := m.Stop(workload.Burst{})
+		spent, err := m.Stop(engine.Burst{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,13 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/internal/leak"
 	"netdelta/internal/machine"
 	"netdelta/internal/native"
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
 	"netdelta/stats"
-	"netdelta/workload"
 	"netdelta/workload/catalogue"
 )
 
@@ -124,7 +124,7 @@ func start(t *testing.T, spin string, cpu int) child {
 }
 
 // burst has the server answer n requests.
-func (c child) burst(t *testing.T, n int) workload.Burst {
+func (c child) burst(t *testing.T, n int) engine.Burst {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -138,7 +138,7 @@ func (c child) burst(t *testing.T, n int) workload.Burst {
 			t.Fatal(err)
 		}
 	}
-	return workload.Burst{Duration: time.Since(began), Work: int64(n), CPU: time.Duration(native.ThreadCPU() - before)}
+	return engine.Burst{Duration: time.Since(began), Work: int64(n), CPU: time.Duration(native.ThreadCPU() - before)}
 }
 
 // allowed is a processor that this test may use, and the kernel's accounting on it.
@@ -274,7 +274,7 @@ func TestKernelForNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Millisecond)
-		spent, err := m.Stop(workload.Burst{})
+		spent, err := m.Stop(engine.Burst{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -414,7 +414,7 @@ func BenchmarkMeter(b *testing.B) {
 		if err := m.Start(); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := m.Stop(workload.Burst{}); err != nil {
+		if _, err := m.Stop(engine.Burst{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/probe/path"
@@ -20,7 +21,6 @@ import (
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 	"netdelta/unit"
-	"netdelta/workload"
 )
 
 // clustered is a driver for the cluster of the tests, in whose pods netdelta itself runs.
@@ -97,7 +97,7 @@ func (r *roundTrips) load(t *testing.T) func(context.Context) (path.Load, error)
 		t.Fatal(err)
 	}
 	return func(ctx context.Context) (path.Load, error) {
-		b, err := r.client.Burst(ctx, session, workload.BurstSpec{Duration: 5 * time.Millisecond, Deadline: 5 * time.Second})
+		b, err := r.client.Burst(ctx, session, engine.BurstSpec{Duration: 5 * time.Millisecond, Deadline: 5 * time.Second})
 		half := unit.Bytes(b.Moved / 2)
 		return path.Load{Protocol: network.TCP, Server: at, Requests: half, Responses: half}, err
 	}

@@ -10,14 +10,14 @@ package sockets
 import (
 	"fmt"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/unit"
-	"netdelta/workload"
 )
 
 // Join makes the record of a trial's sockets from the totals of its client (Collect) and its server (Totals). It is nil when
 // neither says anything.
-func Join(client, server workload.Totals) *result.Sockets {
+func Join(client, server engine.Totals) *result.Sockets {
 	if client.Sockets == nil && server.Sockets == nil && server.TCP == nil {
 		return nil
 	}

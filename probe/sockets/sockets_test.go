@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/probe/probetest"
@@ -33,19 +34,19 @@ func TestJoin(t *testing.T) {
 	info := &result.TCPInfo{MSS: 1448}
 	for _, c := range []struct {
 		name           string
-		client, server workload.Totals
+		client, server engine.Totals
 		want           *result.Sockets
 	}{
-		{"nothing is known", workload.Totals{}, workload.Totals{}, nil},
+		{"nothing is known", engine.Totals{}, engine.Totals{}, nil},
 		{
 			"both ends",
-			workload.Totals{TCP: info, Sockets: &result.Sockets{Dropped: 1, SendBuffer: 2, ReceiveBuffer: 3}},
-			workload.Totals{TCP: info, Sockets: &result.Sockets{Dropped: 10, Overflows: 20, SendBuffer: 99}},
+			engine.Totals{TCP: info, Sockets: &result.Sockets{Dropped: 1, SendBuffer: 2, ReceiveBuffer: 3}},
+			engine.Totals{TCP: info, Sockets: &result.Sockets{Dropped: 10, Overflows: 20, SendBuffer: 99}},
 			&result.Sockets{Dropped: 11, Overflows: 20, SendBuffer: 2, ReceiveBuffer: 3, Server: info},
 		},
-		{"the server alone", workload.Totals{}, workload.Totals{Sockets: &result.Sockets{Overflows: 4}}, &result.Sockets{Overflows: 4}},
-		{"the client alone", workload.Totals{Sockets: &result.Sockets{Dropped: 4}}, workload.Totals{}, &result.Sockets{Dropped: 4}},
-		{"the server's connection alone", workload.Totals{}, workload.Totals{TCP: info}, &result.Sockets{Server: info}},
+		{"the server alone", engine.Totals{}, engine.Totals{Sockets: &result.Sockets{Overflows: 4}}, &result.Sockets{Overflows: 4}},
+		{"the client alone", engine.Totals{Sockets: &result.Sockets{Dropped: 4}}, engine.Totals{}, &result.Sockets{Dropped: 4}},
+		{"the server's connection alone", engine.Totals{}, engine.Totals{TCP: info}, &result.Sockets{Server: info}},
 	} {
 		before := c.client.Sockets
 		if before != nil {
@@ -112,7 +113,7 @@ func TestSlowReceiver(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The warm-up is not counted by the receiver, but may be dropped by its socket: so there is none.
-	spec := workload.BurstSpec{Duration: 300 * time.Millisecond, Deadline: 20 * time.Second}
+	spec := engine.BurstSpec{Duration: 300 * time.Millisecond, Deadline: 20 * time.Second}
 	if err := unix.Kill(server.PID(), unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestSlowReceiver(t *testing.T) {
 	}
 	// With the receiver awake nothing more is dropped.
 	before := theirs.Sockets.Dropped
-	if b, err = client.Burst(t.Context(), session, workload.BurstSpec{Duration: 20 * time.Millisecond, Deadline: 20 * time.Second}); err != nil {
+	if b, err = client.Burst(t.Context(), session, engine.BurstSpec{Duration: 20 * time.Millisecond, Deadline: 20 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	if theirs, err = server.Totals(t.Context(), service); err != nil || theirs.Sockets.Dropped-before != uint64(b.Lost) {

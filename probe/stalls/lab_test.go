@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/probe/cpu"
@@ -61,7 +62,7 @@ func (c *cell) burst(t *testing.T, run time.Time) {
 		t.Fatal(err)
 	}
 	start := time.Since(run)
-	b, err := c.Client.Burst(t.Context(), c.Session, workload.BurstSpec{
+	b, err := c.Client.Burst(t.Context(), c.Session, engine.BurstSpec{
 		Duration: 5 * time.Millisecond, Warmup: time.Millisecond, Deadline: 20 * time.Second,
 	})
 	if err != nil {

@@ -44,7 +44,7 @@ type stdio struct {
 
 func (s stdio) Close() error { return errors.Join(s.ReadCloser.Close(), s.WriteCloser.Close()) }
 
-// spaces starts two machines that are processes in network namespaces, with two wires between them.
+// spaces starts two machines that are processes in network namespaces, with as many wires between them as the suite has testbeds at once.
 func spaces(t *testing.T) *joined.Driver {
 	t.Helper()
 	require.Namespaces(t)
@@ -81,7 +81,7 @@ func spaces(t *testing.T) *joined.Driver {
 		}
 		defer inside[n].Close()
 	}
-	for w := range 2 {
+	for w := range 4 {
 		ends := make([]net.HardwareAddr, 2)
 		for n := range nodes {
 			ends[n] = net.HardwareAddr{0x52, 0x54, 0, 0, byte(n), byte(w + 1)}

@@ -35,6 +35,7 @@ func Run(t *testing.T, s Suite) {
 	t.Run("bad-input", s.testBadInput)
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		t.Run(string(family), func(t *testing.T) {
+			t.Parallel() // swaps wait for the kernel most of the time
 			of := s
 			of.family = family
 			of.Networks = of.supported(t)

@@ -39,7 +39,7 @@ func Workload() workload.Workload {
 		Summary:    "blocks of a store across the network, read and written by fio",
 		UsedBy:     "volumes of pods: databases, virtual disks, anything on Ceph RBD or NBD",
 		Headline:   "rate",
-		Metrics:    append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, engine.LatencyMetrics()...),
+		Metrics:    append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, workload.LatencyMetrics()...),
 		Defaults:   result.Params{CPU: "same", Clients: 1, Own: result.Own{}.Or(parameters())},
 		Parameters: parameters(),
 		Check:      check,
@@ -110,9 +110,9 @@ func checkForeign(p result.Params) error {
 		return fmt.Errorf("cpu %q is unknown: same, two or any", p.CPU)
 	}
 	if p.StorageClass != "" {
-		return workload.Unused(p, parameters(), "clients", "storage_class", "file")
+		return result.Unused(p, parameters(), "clients", "storage_class", "file")
 	}
-	return workload.Unused(p, parameters(), "clients")
+	return result.Unused(p, parameters(), "clients")
 }
 
 func checkBlocks(p load) error {
@@ -152,13 +152,13 @@ func demand(params result.Params, known *disks) workload.Demand {
 	if c := s.cluster; c != nil {
 		d.Cluster = &workload.Cluster{
 			Key: c.key, Pods: c.pods,
-			Serve: func(ctx context.Context, p result.Params, at workload.Place) (workload.Server, error) {
+			Serve: func(ctx context.Context, p result.Params, at workload.Place) (engine.Server, error) {
 				if err := check(p); err != nil {
 					return nil, err
 				}
 				return c.serve(ctx, at)
 			},
-			Dial: func(ctx context.Context, p result.Params, at workload.Place) (workload.Client, error) {
+			Dial: func(ctx context.Context, p result.Params, at workload.Place) (engine.Client, error) {
 				return dialCluster(ctx, s, p, at, known)
 			},
 		}
@@ -167,7 +167,7 @@ func demand(params result.Params, known *disks) workload.Demand {
 }
 
 // serve starts a store's server, where it is one alone.
-func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (workload.Server, error) {
+func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (engine.Server, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int)
 }
 
 // dial readies a client of a store whose server is one alone.
-func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu int) (workload.Client, error) {
+func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu int) (engine.Client, error) {
 	c, err := open(ctx, p, cpu, whom(p, server), func(ctx context.Context, _ *daemon.Home, p load) (fio.Target, error) {
 		s, err := storeOf(p)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"netdelta/engine"
 	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/unit"
@@ -68,7 +69,7 @@ func serve(t testing.TB, p result.Params, at netip.AddrPort) workload.Watched {
 	return s.(workload.Watched)
 }
 
-func dial(t testing.TB, p result.Params, at netip.AddrPort) workload.Client {
+func dial(t testing.TB, p result.Params, at netip.AddrPort) engine.Client {
 	t.Helper()
 	c, err := block.Workload().Dial(within(t), p, netip.AddrPort{}, at, -1)
 	if err != nil {
@@ -82,7 +83,7 @@ func dial(t testing.TB, p result.Params, at netip.AddrPort) workload.Client {
 	return c
 }
 
-func burst(t testing.TB, c workload.Client, spec workload.BurstSpec) workload.Burst {
+func burst(t testing.TB, c engine.Client, spec engine.BurstSpec) engine.Burst {
 	t.Helper()
 	spec.Deadline = patience
 	b, err := c.Burst(spec)
@@ -99,9 +100,9 @@ func TestBursts(t *testing.T) {
 	at := port(t, "127.0.0.1")
 	s := serve(t, result.Params{}, at)
 	c := dial(t, result.Params{}, at)
-	var kept workload.Burst
+	var kept engine.Burst
 	for i := range 3 {
-		b := burst(t, c, workload.BurstSpec{Duration: short, Warmup: short / 5, DropLast: i == 1})
+		b := burst(t, c, engine.BurstSpec{Duration: short, Warmup: short / 5, DropLast: i == 1})
 		check(t, b, 4*unit.KiB)
 		if b.Work < b.Transactions || b.Moved < b.Bytes || b.Span < b.Duration || b.Duration < short || time.Since(b.Start) > patience || b.CPU < 0 {
 			t.Errorf("the burst is %+v", b)
@@ -126,13 +127,13 @@ func TestBursts(t *testing.T) {
 	if off := h.TotalCount() - totals.Transactions; off < -2 || off > 2 {
 		t.Errorf("the histogram has %d latencies of %d operations", h.TotalCount(), totals.Transactions)
 	}
-	if b := burst(t, c, workload.BurstSpec{Transactions: 10, Warmup: short}); b.Transactions != 10 || b.Bytes != 40960 {
+	if b := burst(t, c, engine.BurstSpec{Transactions: 10, Warmup: short}); b.Transactions != 10 || b.Bytes != 40960 {
 		t.Errorf("ten operations are %+v", b)
 	}
 	if totals, err := c.Collect(true); err != nil || totals.Transactions != 0 || totals.Histogram != "" {
 		t.Errorf("after the only burst was dropped: %+v, %v", totals, err)
 	}
-	for _, spec := range []workload.BurstSpec{{}, {Duration: -1}, {Transactions: -1}, {Duration: 1, Warmup: -1}, {Duration: 1, Deadline: -1}} {
+	for _, spec := range []engine.BurstSpec{{}, {Duration: -1}, {Transactions: -1}, {Duration: 1, Warmup: -1}, {Duration: 1, Deadline: -1}} {
 		if _, err := c.Burst(spec); err == nil {
 			t.Errorf("a burst of %+v was run", spec)
 		}
@@ -151,7 +152,7 @@ func TestBursts(t *testing.T) {
 }
 
 // check holds a burst against itself.
-func check(t *testing.T, b workload.Burst, size unit.Bytes) {
+func check(t *testing.T, b engine.Burst, size unit.Bytes) {
 	t.Helper()
 	if b.Transactions < 1 || b.Errors != 0 || b.Lost != 0 {
 		t.Errorf("the burst is %+v", b)
@@ -179,7 +180,7 @@ func TestParameters(t *testing.T) {
 		t.Run(fmt.Sprintf("%s-%d", p.Own.Word("operation"), p.Own.Size("block")), func(t *testing.T) {
 			at := port(t, "127.0.0.1")
 			s := serve(t, p, at)
-			check(t, burst(t, dial(t, p, at), workload.BurstSpec{Duration: short}), p.Own.Size("block"))
+			check(t, burst(t, dial(t, p, at), engine.BurstSpec{Duration: short}), p.Own.Size("block"))
 			if d := s.Totals().Disk; d.Rate <= 0 {
 				t.Errorf("the storage without a network: %+v", d)
 			}
@@ -191,7 +192,7 @@ func TestOverIPv6(t *testing.T) {
 	programs(t)
 	at := port(t, "::1")
 	serve(t, result.Params{}, netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()))
-	check(t, burst(t, dial(t, result.Params{}, at), workload.BurstSpec{Duration: short}), 4*unit.KiB)
+	check(t, burst(t, dial(t, result.Params{}, at), engine.BurstSpec{Duration: short}), 4*unit.KiB)
 }
 
 func TestDescribesItself(t *testing.T) {

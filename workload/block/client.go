@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/unit"
@@ -76,28 +77,28 @@ func able(ctx context.Context, home *daemon.Home, engine string, cpu int) error 
 // patience is what a burst may take beyond its length when no deadline is given.
 const patience = 30 * time.Second
 
-// Burst implements workload.Client.
-func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
+// Burst implements engine.Client.
+func (c *client) Burst(spec engine.BurstSpec) (engine.Burst, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := spec.Check(); err != nil {
-		return workload.Burst{}, fmt.Errorf("block: %w", err)
+		return engine.Burst{}, fmt.Errorf("block: %w", err)
 	}
 	if c.broken != nil {
-		return workload.Burst{}, fmt.Errorf("block: a burst after one that failed: %w", c.broken)
+		return engine.Burst{}, fmt.Errorf("block: a burst after one that failed: %w", c.broken)
 	}
 	c.tally.Settle(spec.DropLast)
 	b, d, err := c.run(spec)
 	if err != nil {
 		c.broken = fmt.Errorf("block: a burst against %s: %w", c.server, err)
-		return workload.Burst{}, c.broken
+		return engine.Burst{}, c.broken
 	}
 	c.tally.Take(b, workload.More{Latencies: d.Latency.Record})
 	return b, nil
 }
 
 // run has fio do a burst.
-func (c *client) run(spec workload.BurstSpec) (workload.Burst, fio.Direction, error) {
+func (c *client) run(spec engine.BurstSpec) (engine.Burst, fio.Direction, error) {
 	length := spec.Duration
 	if length == 0 {
 		length = patience
@@ -120,14 +121,14 @@ func (c *client) run(spec workload.BurstSpec) (workload.Burst, fio.Direction, er
 	out, err := c.home.Run(ctx, daemon.Spec{Path: fio.Program, Args: fio.Args(job), Env: c.target.Env, CPUs: daemon.Pin(c.cpu)})
 	span := time.Since(begun)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return workload.Burst{}, fio.Direction{}, fmt.Errorf("it is not over after %v: %w", deadline, err)
+		return engine.Burst{}, fio.Direction{}, fmt.Errorf("it is not over after %v: %w", deadline, err)
 	}
 	if err != nil {
-		return workload.Burst{}, fio.Direction{}, err
+		return engine.Burst{}, fio.Direction{}, err
 	}
 	report, err := fio.Parse(out)
 	if err != nil {
-		return workload.Burst{}, fio.Direction{}, err
+		return engine.Burst{}, fio.Direction{}, err
 	}
 	b, d, err := burst(report)
 	b.Span = span
@@ -138,14 +139,14 @@ func (c *client) run(spec workload.BurstSpec) (workload.Burst, fio.Direction, er
 }
 
 // burst is what a report says of a burst.
-func burst(report *fio.Report) (workload.Burst, fio.Direction, error) {
+func burst(report *fio.Report) (engine.Burst, fio.Direction, error) {
 	r := report.Jobs[0]
 	d := r.Done()
 	if r.Error != 0 || d.Operations == 0 || d.Duration == 0 {
-		return workload.Burst{}, d, fmt.Errorf("fio did %d operations in %v, %d failed, the first with error %d", d.Operations, d.Duration, r.Errors, r.Error)
+		return engine.Burst{}, d, fmt.Errorf("fio did %d operations in %v, %d failed, the first with error %d", d.Operations, d.Duration, r.Errors, r.Error)
 	}
 	l := d.Latency
-	b := workload.Burst{
+	b := engine.Burst{
 		Start:    report.Written.Add(-d.Duration),
 		Duration: d.Duration, Transactions: d.Operations, Bytes: d.Bytes, Errors: r.Errors,
 		Min: l.Min, P50: l.Quantile(0.5), P90: l.Quantile(0.9), P99: l.Quantile(0.99), Mean: l.Mean, Max: l.Max,
@@ -156,8 +157,8 @@ func burst(report *fio.Report) (workload.Burst, fio.Direction, error) {
 	return b, d, nil
 }
 
-// Collect implements workload.Client.
-func (c *client) Collect(dropLast bool) (workload.Totals, error) {
+// Collect implements engine.Client.
+func (c *client) Collect(dropLast bool) (engine.Totals, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	totals, err := c.tally.Collect(dropLast)
@@ -168,5 +169,5 @@ func (c *client) Collect(dropLast bool) (workload.Totals, error) {
 	return totals, nil
 }
 
-// Close implements workload.Client. A burst that is under way ends with an error.
+// Close implements engine.Client. A burst that is under way ends with an error.
 func (c *client) Close() error { return c.home.Close() }

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/engine"
 	"netdelta/result"
-	"netdelta/workload"
 	"netdelta/workload/block"
 )
 
@@ -68,10 +68,10 @@ func TestServerIsKilledBetweenBursts(t *testing.T) {
 	at := port(t, "127.0.0.1")
 	s := serve(t, result.Params{}, at)
 	c := dial(t, result.Params{}, at)
-	burst(t, c, workload.BurstSpec{Duration: short})
+	burst(t, c, engine.BurstSpec{Duration: short})
 	signal(t, at, syscall.SIGKILL)
 	eventually(t, "the server is gone", func() bool { return len(processes(t, at)) == 0 })
-	_, err := c.Burst(workload.BurstSpec{Duration: short, Deadline: patience})
+	_, err := c.Burst(engine.BurstSpec{Duration: short, Deadline: patience})
 	if err == nil || !strings.Contains(err.Error(), at.String()) || !strings.Contains(err.Error(), "Connection refused") {
 		t.Errorf("a burst without a server: %v", err)
 	}
@@ -84,7 +84,7 @@ func TestServerIsKilledBetweenBursts(t *testing.T) {
 	if h := s.Health(within(t)); h.Unwell != "" {
 		t.Errorf("the health of a server that was started again: %+v", h)
 	}
-	check(t, burst(t, dial(t, result.Params{}, at), workload.BurstSpec{Duration: short}), 4096)
+	check(t, burst(t, dial(t, result.Params{}, at), engine.BurstSpec{Duration: short}), 4096)
 }
 
 func TestServerIsKilledInABurst(t *testing.T) {
@@ -94,7 +94,7 @@ func TestServerIsKilledInABurst(t *testing.T) {
 	c := dial(t, result.Params{}, at)
 	failed := make(chan error, 1)
 	go func() {
-		_, err := c.Burst(workload.BurstSpec{Duration: patience, Deadline: 2 * patience})
+		_, err := c.Burst(engine.BurstSpec{Duration: patience, Deadline: 2 * patience})
 		failed <- err
 	}()
 	connected(t, at)
@@ -122,10 +122,10 @@ func TestServerHangs(t *testing.T) {
 	at := port(t, "127.0.0.1")
 	s := serve(t, result.Params{}, at)
 	c := dial(t, result.Params{}, at)
-	burst(t, c, workload.BurstSpec{Duration: short})
+	burst(t, c, engine.BurstSpec{Duration: short})
 	signal(t, at, syscall.SIGSTOP)
 	begin := time.Now()
-	_, err := c.Burst(workload.BurstSpec{Duration: short, Deadline: time.Second})
+	_, err := c.Burst(engine.BurstSpec{Duration: short, Deadline: time.Second})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), at.String()) || time.Since(begin) > patience/2 {
 		t.Errorf("a burst whose server hangs, after %v: %v", time.Since(begin), err)
 	}
@@ -151,7 +151,7 @@ func TestCloseEndsABurst(t *testing.T) {
 	c := dial(t, result.Params{}, at)
 	failed := make(chan error, 1)
 	go func() {
-		_, err := c.Burst(workload.BurstSpec{Duration: patience, Deadline: 2 * patience})
+		_, err := c.Burst(engine.BurstSpec{Duration: patience, Deadline: 2 * patience})
 		failed <- err
 	}()
 	connected(t, at)
@@ -166,7 +166,7 @@ func TestCloseEndsABurst(t *testing.T) {
 	case <-time.After(patience / 2):
 		t.Fatal("close did not end the burst")
 	}
-	if _, err := c.Burst(workload.BurstSpec{Duration: short}); err == nil {
+	if _, err := c.Burst(engine.BurstSpec{Duration: short}); err == nil {
 		t.Error("a closed client measures")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/unit"
@@ -83,7 +84,7 @@ type nbdDaemon struct {
 }
 
 // serveNBD measures the storage, and starts a server on it.
-func serveNBD(ctx context.Context, p load, listen netip.AddrPort, cpu int) (_ workload.Server, err error) {
+func serveNBD(ctx context.Context, p load, listen netip.AddrPort, cpu int) (_ engine.Server, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("block: nbd-server at %s: %w", listen, err)
@@ -207,11 +208,11 @@ func (s *nbdDaemon) mark() string {
 	return s.home.Path(fmt.Sprintf("nbd-server-of-%d-at-%d.pid", os.Getpid(), s.listen.Port()))
 }
 
-// Totals implements workload.Server. The server doesn't count.
-func (s *nbdDaemon) Totals() workload.Totals {
+// Totals implements engine.Server. The server doesn't count.
+func (s *nbdDaemon) Totals() engine.Totals {
 	disk := s.disk
-	return workload.Totals{Disk: &disk}
+	return engine.Totals{Disk: &disk}
 }
 
-// Close implements workload.Server.
+// Close implements engine.Server.
 func (s *nbdDaemon) Close() error { return s.home.Close() }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -19,7 +20,7 @@ type store struct {
 	programs []workload.Program
 	memory   func(p load) unit.Bytes // that its servers take, all together; nil without servers
 	// serve starts a server alone, which listens at an address.
-	serve func(ctx context.Context, p load, listen netip.AddrPort, cpu int) (workload.Server, error)
+	serve func(ctx context.Context, p load, listen netip.AddrPort, cpu int) (engine.Server, error)
 	// attach finds out that the store answers, and says how fio reaches it.
 	attach  func(ctx context.Context, p load, server netip.AddrPort) (fio.Target, error)
 	cluster *cluster
@@ -29,7 +30,7 @@ type store struct {
 type cluster struct {
 	key   string
 	pods  int
-	serve func(ctx context.Context, at workload.Place) (workload.Server, error)
+	serve func(ctx context.Context, at workload.Place) (engine.Server, error)
 	// attach readies the client's home (files of it are written with Home.Write), finds out that the store answers, and says
 	// how fio reaches it from there.
 	attach func(ctx context.Context, h *daemon.Home, at workload.Place) (fio.Target, error)

@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/unit"
-	"netdelta/workload"
 	"netdelta/workload/tool/fio"
 )
 
@@ -46,7 +46,7 @@ func TestVolume(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := c.Burst(workload.BurstSpec{Duration: 100 * time.Millisecond, Deadline: time.Minute})
+		b, err := c.Burst(engine.BurstSpec{Duration: 100 * time.Millisecond, Deadline: time.Minute})
 		if err != nil || b.Transactions == 0 || b.Errors > 0 || b.P50 <= 0 {
 			t.Errorf("%+v: %+v, %v", p, b, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/latency"
 	"netdelta/result"
@@ -28,13 +29,13 @@ type client struct {
 
 // outcome is what a run of a program measured.
 type outcome struct {
-	burst    workload.Burst
+	burst    engine.Burst
 	tcp      *result.TCPInfo
 	messages []int64 // round trips in nanoseconds, all of them; nil where the program does not tell
 }
 
 // dial makes a client. Nothing is connected yet: the program does that in each burst, before what it measures.
-func (e Engine) dial(name string, p result.Params, to netip.AddrPort, cpu int) (workload.Client, error) {
+func (e Engine) dial(name string, p result.Params, to netip.AddrPort, cpu int) (engine.Client, error) {
 	if !to.IsValid() || to.Port() == 0 || to.Addr().IsUnspecified() {
 		return nil, fmt.Errorf("%s: load by %s: %v is no server's address", name, e.name, to)
 	}
@@ -51,10 +52,10 @@ var ErrBroken = errors.New("an earlier burst failed")
 // slack is what a program may take beyond its bursts when no deadline is given.
 const slack = 10 * time.Second
 
-// Burst implements workload.Client. The program counts in whole seconds: a burst is at least as long as was asked for.
-func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
-	fail := func(err error) (workload.Burst, error) {
-		return workload.Burst{}, fmt.Errorf("%s: load by %s to %v: %w", c.name, c.engine.name, c.to, err)
+// Burst implements engine.Client. The program counts in whole seconds: a burst is at least as long as was asked for.
+func (c *client) Burst(spec engine.BurstSpec) (engine.Burst, error) {
+	fail := func(err error) (engine.Burst, error) {
+		return engine.Burst{}, fmt.Errorf("%s: load by %s to %v: %w", c.name, c.engine.name, c.to, err)
 	}
 	if c.broken != nil {
 		return fail(fmt.Errorf("%w: %w", ErrBroken, c.broken))
@@ -109,7 +110,7 @@ func (o *outcome) record(h *latency.Histogram) {
 }
 
 // add adds what TCP said of the connections: the last word counts, and all retransmits.
-func (o *outcome) add(t *workload.Totals) {
+func (o *outcome) add(t *engine.Totals) {
 	if o.tcp == nil {
 		return
 	}
@@ -120,8 +121,8 @@ func (o *outcome) add(t *workload.Totals) {
 	t.TCP = &sum
 }
 
-// Collect implements workload.Client.
-func (c *client) Collect(dropLast bool) (workload.Totals, error) {
+// Collect implements engine.Client.
+func (c *client) Collect(dropLast bool) (engine.Totals, error) {
 	totals, err := c.tally.Collect(dropLast)
 	if err != nil {
 		return totals, fmt.Errorf("%s: %w", c.name, err)
@@ -129,5 +130,5 @@ func (c *client) Collect(dropLast bool) (workload.Totals, error) {
 	return totals, nil
 }
 
-// Close implements workload.Client.
+// Close implements engine.Client.
 func (c *client) Close() error { return c.home.Close() }

@@ -76,7 +76,7 @@ func Beside(w workload.Workload, engines ...Engine) workload.Workload {
 		}
 		return workload.Demand{Programs: e.programs, Burst: burst, Opaque: true}
 	}
-	w.Serve = func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (workload.Server, error) {
+	w.Serve = func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (engine.Server, error) {
 		if p.Engine == "" {
 			return own.Serve(ctx, p, listen, cpu)
 		}
@@ -89,7 +89,7 @@ func Beside(w workload.Workload, engines ...Engine) workload.Workload {
 		}
 		return e.serve(ctx, own.Name, engine.Fill(p, own.Defaults), listen, cpu)
 	}
-	w.Dial = func(ctx context.Context, p result.Params, local, server netip.AddrPort, cpu int) (workload.Client, error) {
+	w.Dial = func(ctx context.Context, p result.Params, local, server netip.AddrPort, cpu int) (engine.Client, error) {
 		if p.Engine == "" {
 			return own.Dial(ctx, p, local, server, cpu)
 		}
@@ -103,7 +103,7 @@ func Beside(w workload.Workload, engines ...Engine) workload.Workload {
 		return e.dial(own.Name, filled(p, own.Defaults), server, cpu)
 	}
 	if own.Exact != nil {
-		w.Exact = func(ctx context.Context, spec workload.ExactSpec, cpu int) (workload.ExactPair, error) {
+		w.Exact = func(ctx context.Context, spec engine.ExactSpec, cpu int) (engine.ExactPair, error) {
 			if spec.Params.Engine != "" {
 				return nil, fmt.Errorf("%s: instructions are counted of netdelta's own loops alone; leave engine %s out", own.Name, spec.Params.Engine)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/network"
@@ -104,9 +105,9 @@ func (e ends) open(t *testing.T, name string, p result.Params, number uint16) se
 	return s
 }
 
-func (s session) burst(length time.Duration) workload.Burst {
+func (s session) burst(length time.Duration) engine.Burst {
 	s.t.Helper()
-	b, err := s.ends.client.Burst(s.t.Context(), s.client, workload.BurstSpec{Duration: length, Warmup: length / 5, Deadline: 40 * time.Second})
+	b, err := s.ends.client.Burst(s.t.Context(), s.client, engine.BurstSpec{Duration: length, Warmup: length / 5, Deadline: 40 * time.Second})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -243,7 +244,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		_, err = e.client.Burst(t.Context(), s.client, workload.BurstSpec{Duration: time.Second, Deadline: 20 * time.Second})
+		_, err = e.client.Burst(t.Context(), s.client, engine.BurstSpec{Duration: time.Second, Deadline: 20 * time.Second})
 		if err == nil || !strings.Contains(err.Error(), "tcp-stream: load by iperf3") || !strings.Contains(err.Error(), "Connection refused") {
 			t.Errorf("no server: %v", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/network"
 	"netdelta/result"
@@ -86,7 +87,7 @@ func (c *client) iperf3(ctx context.Context, t iperf3.Test) (iperf3.Report, erro
 
 // streamed is what a test of iperf3 comes to.
 func streamed(r iperf3.Report) outcome {
-	o := outcome{burst: workload.Burst{
+	o := outcome{burst: engine.Burst{
 		Duration: r.Duration, Bytes: r.Bytes, Throughput: float64(r.Throughput), Sent: r.Datagrams, Lost: r.Lost, Reordered: r.Reordered,
 		Transactions: r.Bytes / int64(r.Message),
 		CPU:          r.CPU, Moved: r.Bytes,

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/network"
 	"netdelta/result"
-	"netdelta/workload"
 )
 
 // server is a program that serves. What it saw, its client tells.
@@ -26,8 +26,8 @@ type server struct {
 var errTaken = errors.New("address already in use; end what listens there")
 
 // serve starts the program and returns when it listens.
-func (e Engine) serve(ctx context.Context, name string, p result.Params, listen netip.AddrPort, cpu int) (workload.Server, error) {
-	fail := func(err error) (workload.Server, error) {
+func (e Engine) serve(ctx context.Context, name string, p result.Params, listen netip.AddrPort, cpu int) (engine.Server, error) {
+	fail := func(err error) (engine.Server, error) {
 		return nil, fmt.Errorf("%s: serve by %s on %v: %w", name, e.name, listen, err)
 	}
 	if listen.Port() == 0 {
@@ -100,8 +100,8 @@ func listening(protocol network.Protocol, at netip.AddrPort) (bool, error) {
 	return false, nil
 }
 
-// Totals implements workload.Server.
-func (s *server) Totals() workload.Totals { return workload.Totals{} }
+// Totals implements engine.Server.
+func (s *server) Totals() engine.Totals { return engine.Totals{} }
 
-// Close implements workload.Server.
+// Close implements engine.Server.
 func (s *server) Close() error { return s.home.Close() }

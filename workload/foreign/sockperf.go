@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/network"
 	"netdelta/result"
@@ -52,7 +53,7 @@ func Sockperf(protocol network.Protocol) Engine {
 				Server: c.to, TCP: tcp, Message: c.params.Message, Nagle: c.params.Nagle, Duration: length, Log: c.home.Path(sockperfLog),
 			})
 			if errors.Is(err, sockperf.ErrSilent) {
-				return outcome{burst: workload.Burst{Duration: length}}, nil // as of a network that lets nothing through
+				return outcome{burst: engine.Burst{Duration: length}}, nil // as of a network that lets nothing through
 			}
 			if err != nil {
 				return outcome{}, err
@@ -103,7 +104,7 @@ func exchanged(r sockperf.Report, message unit.Bytes) outcome {
 	slices.Sort(times)
 	n := int64(len(times))
 	bytes := 2 * n * int64(message)
-	o.burst = workload.Burst{
+	o.burst = engine.Burst{
 		Duration: r.Duration, Transactions: n, Bytes: bytes, Moved: bytes, Sent: r.Sent, Lost: r.Dropped,
 		P50: order.Quantile(times, 0.5), P90: order.Quantile(times, 0.9), P99: order.Quantile(times, 0.99),
 		Split: split, Throughput: float64(bytes) * 8 / r.Duration.Seconds(),

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/workload"
@@ -66,11 +67,11 @@ func (s *nginx) requests(ctx context.Context) int64 {
 	return n
 }
 
-// Totals implements workload.Server: the requests that nginx has answered.
-func (s *nginx) Totals() workload.Totals {
+// Totals implements engine.Server: the requests that nginx has answered.
+func (s *nginx) Totals() engine.Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := workload.Totals{Transactions: s.answered}
+	t := engine.Totals{Transactions: s.answered}
 	if !s.closed {
 		t.Transactions += s.requests(context.Background())
 	}

@@ -30,12 +30,12 @@ func Workload() workload.Workload {
 		Summary:     "a file of one size asked of nginx by HTTP/1.1",
 		UsedBy:      "web servers, REST calls, object stores, images and artefacts that are pulled",
 		Headline:    "rate",
-		Metrics:     append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, engine.LatencyMetrics()...),
+		Metrics:     append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, workload.LatencyMetrics()...),
 		Defaults:    defaults(),
 		Check:       check,
 		SourcePorts: sourcePorts,
 		Demand:      demand,
-		Serve: func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (workload.Server, error) {
+		Serve: func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (engine.Server, error) {
 			if err := check(p); err != nil {
 				return nil, err
 			}
@@ -176,7 +176,7 @@ func request(p result.Params, server netip.AddrPort) string {
 }
 
 // dial opens the client's side.
-func dial(ctx context.Context, p result.Params, local, server netip.AddrPort, cpu int) (workload.Client, error) {
+func dial(ctx context.Context, p result.Params, local, server netip.AddrPort, cpu int) (engine.Client, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}

@@ -16,10 +16,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/unit"
-	"netdelta/workload"
 )
 
 const nginxProgram = "nginx"
@@ -56,7 +56,7 @@ type nginx struct {
 }
 
 // serve starts nginx, and returns when it listens.
-func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (_ workload.Server, err error) {
+func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (_ engine.Server, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("http: nginx at %v: %w", listen, err)
@@ -285,7 +285,7 @@ func (s *nginx) explain(err error) error {
 	return err
 }
 
-// Close implements workload.Server.
+// Close implements engine.Server.
 func (s *nginx) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/require"
 	"netdelta/result"
@@ -68,7 +69,7 @@ func serve(t *testing.T, p result.Params) (workload.Watched, netip.AddrPort) {
 	return s.(workload.Watched), at
 }
 
-func dial(t *testing.T, p result.Params, to netip.AddrPort) workload.Client {
+func dial(t *testing.T, p result.Params, to netip.AddrPort) engine.Client {
 	t.Helper()
 	c, err := http.Workload().Dial(within(t), p, netip.MustParseAddrPort("127.0.0.1:0"), to, -1)
 	if err != nil {
@@ -99,7 +100,7 @@ func TestForms(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("%d bytes, %d connections, %v, at %v", int64(file), connections, reconnect, rate), func(t *testing.T) {
 						_, at := serve(t, p)
-						b, err := dial(t, p, at).Burst(workload.BurstSpec{Transactions: many, Deadline: patience})
+						b, err := dial(t, p, at).Burst(engine.BurstSpec{Transactions: many, Deadline: patience})
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -127,7 +128,7 @@ func TestManyConnections(t *testing.T) {
 	for _, reconnect := range []bool{false, true} {
 		p := result.Params{Connections: 1024, Reconnect: reconnect}
 		_, at := serve(t, p)
-		b, err := dial(t, p, at).Burst(workload.BurstSpec{Transactions: 5000, Deadline: patience})
+		b, err := dial(t, p, at).Burst(engine.BurstSpec{Transactions: 5000, Deadline: patience})
 		if err != nil || b.Transactions != 5000 || b.Errors != 0 {
 			t.Errorf("reconnect %v: %d transactions, %d errors, %v", reconnect, b.Transactions, b.Errors, err)
 		}
@@ -142,13 +143,13 @@ func TestHealthAndRestart(t *testing.T) {
 		t.Errorf("a server that runs: %+v", h)
 	}
 	c := dial(t, result.Params{}, at)
-	if _, err := c.Burst(workload.BurstSpec{Transactions: 10, Deadline: patience}); err != nil {
+	if _, err := c.Burst(engine.BurstSpec{Transactions: 10, Deadline: patience}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Restart(within(t)); err != nil {
 		t.Errorf("a restart of one that is well: %v", err)
 	}
-	if _, err := c.Burst(workload.BurstSpec{Transactions: 10, Deadline: patience}); err != nil {
+	if _, err := c.Burst(engine.BurstSpec{Transactions: 10, Deadline: patience}); err != nil {
 		t.Errorf("a server that is well was restarted: %v", err)
 	}
 	pids := s.(interface{ Threads() []int }).Threads()
@@ -166,7 +167,7 @@ func TestHealthAndRestart(t *testing.T) {
 	if h := s.Health(within(t)); !strings.Contains(h.Unwell, "killed") {
 		t.Errorf("a server that was killed: %+v", h)
 	}
-	if _, err := c.Burst(workload.BurstSpec{Duration: time.Second, Deadline: patience}); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := c.Burst(engine.BurstSpec{Duration: time.Second, Deadline: patience}); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("a burst without a server: %v", err)
 	}
 	if err := s.Restart(within(t)); err != nil {
@@ -175,7 +176,7 @@ func TestHealthAndRestart(t *testing.T) {
 	if h := s.Health(within(t)); h.Unwell != "" || h.Ended {
 		t.Errorf("after its restart: %+v", h)
 	}
-	if _, err := dial(t, result.Params{}, at).Burst(workload.BurstSpec{Transactions: 10, Deadline: patience}); err != nil {
+	if _, err := dial(t, result.Params{}, at).Burst(engine.BurstSpec{Transactions: 10, Deadline: patience}); err != nil {
 		t.Error(err)
 	}
 }
@@ -217,7 +218,7 @@ func TestWrk(t *testing.T) {
 	c := dial(t, p, at)
 	var sum int64
 	for range 2 {
-		b, err := c.Burst(workload.BurstSpec{Duration: 20 * time.Millisecond, Deadline: patience})
+		b, err := c.Burst(engine.BurstSpec{Duration: 20 * time.Millisecond, Deadline: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +248,7 @@ func TestWrk(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Burst(workload.BurstSpec{Duration: time.Second, Deadline: patience}); err == nil || !strings.Contains(err.Error(), "unable to connect") {
+	if _, err := c.Burst(engine.BurstSpec{Duration: time.Second, Deadline: patience}); err == nil || !strings.Contains(err.Error(), "unable to connect") {
 		t.Errorf("wrk without a server: %v", err)
 	}
 }

@@ -98,7 +98,7 @@ func requestTo(p result.Params, t workload.Target) string {
 }
 
 // dialTarget opens a client of a server of the user's own.
-func dialTarget(ctx context.Context, p result.Params, t workload.Target, cpu int) (workload.Client, error) {
+func dialTarget(ctx context.Context, p result.Params, t workload.Target, cpu int) (engine.Client, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}

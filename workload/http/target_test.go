@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -70,7 +71,7 @@ func TestTarget(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", p, err)
 		}
-		b, err := c.Burst(workload.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 20 * time.Second})
+		b, err := c.Burst(engine.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 20 * time.Second})
 		if err != nil || b.Transactions == 0 || b.Errors > 0 {
 			t.Errorf("%+v: got %+v, %v", p, b, err)
 		}

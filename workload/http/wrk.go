@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/latency"
 	"netdelta/result"
@@ -44,12 +45,12 @@ type wrkClient struct {
 
 // outcome is what a run of wrk measured.
 type outcome struct {
-	burst     workload.Burst
+	burst     engine.Burst
 	latencies []wrk.Count
 }
 
 // dialWrk readies a client. That the server answers is found out now, but wrk connects anew in each burst.
-func dialWrk(ctx context.Context, p result.Params, server netip.AddrPort, cpu int) (workload.Client, error) {
+func dialWrk(ctx context.Context, p result.Params, server netip.AddrPort, cpu int) (engine.Client, error) {
 	fail := func(err error) error { return fmt.Errorf("http: load by wrk to %v: %w", server, err) }
 	home, err := daemon.Open(wrkRoom)
 	if err != nil {
@@ -78,13 +79,13 @@ func reach(ctx context.Context, server netip.AddrPort) error {
 	return c.Close()
 }
 
-// Burst implements workload.Client. It is at least as long as was asked for, and has no warm-up but that of its beginning: wrk
+// Burst implements engine.Client. It is at least as long as was asked for, and has no warm-up but that of its beginning: wrk
 // counts in whole seconds, and from its start. A number of transactions can't be had of it; the burst then lasts a second.
-func (c *wrkClient) Burst(spec workload.BurstSpec) (workload.Burst, error) {
+func (c *wrkClient) Burst(spec engine.BurstSpec) (engine.Burst, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fail := func(err error) (workload.Burst, error) {
-		return workload.Burst{}, fmt.Errorf("http: load by wrk to %v: %w", c.server, err)
+	fail := func(err error) (engine.Burst, error) {
+		return engine.Burst{}, fmt.Errorf("http: load by wrk to %v: %w", c.server, err)
 	}
 	if c.failed != nil {
 		return fail(c.failed)
@@ -135,7 +136,7 @@ func (c *wrkClient) run(ctx context.Context, length, deadline time.Duration) (*o
 		return nil, fmt.Errorf("none of %d requests was answered as asked: %+v", report.Requests, report.Errors)
 	}
 	sent := report.Requests * int64(len(request(c.params, c.server)))
-	last := &outcome{latencies: report.Latencies, burst: workload.Burst{
+	last := &outcome{latencies: report.Latencies, burst: engine.Burst{
 		Start: begin, Duration: report.Duration, Span: span,
 		Transactions: good, Bytes: int64(report.Bytes) + sent, Errors: report.Errors.Sum(),
 		CPU: ran.CPU, Switches: ran.Switches, Work: report.Requests, Moved: int64(report.Bytes) + sent,
@@ -182,8 +183,8 @@ func (w *outcome) quantile(n int64, share float64) float64 {
 	return w.burst.Max
 }
 
-// Collect implements workload.Client.
-func (c *wrkClient) Collect(dropLast bool) (workload.Totals, error) {
+// Collect implements engine.Client.
+func (c *wrkClient) Collect(dropLast bool) (engine.Totals, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	totals, err := c.tally.Collect(dropLast)
@@ -193,7 +194,7 @@ func (c *wrkClient) Collect(dropLast bool) (workload.Totals, error) {
 	return totals, nil
 }
 
-// Close implements workload.Client. A burst that is under way ends with an error.
+// Close implements engine.Client. A burst that is under way ends with an error.
 func (c *wrkClient) Close() error {
 	err := c.home.Close()
 	c.mu.Lock()

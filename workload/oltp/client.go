@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/latency"
 	"netdelta/result"
@@ -32,13 +33,13 @@ type client struct {
 	foreign bool
 }
 
-var _ workload.Client = (*client)(nil)
+var _ engine.Client = (*client)(nil)
 
 // clientHome is the size of the client's home, in which it writes nothing.
 const clientHome = unit.MiB
 
 // dial opens a client. It returns when a transaction on each of its connections has come back.
-func dial(ctx context.Context, p result.Params, at workload.Place) (workload.Client, error) {
+func dial(ctx context.Context, p result.Params, at workload.Place) (engine.Client, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}
@@ -98,11 +99,11 @@ func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report
 	return report, err
 }
 
-// Burst implements workload.Client.
-func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
+// Burst implements engine.Client.
+func (c *client) Burst(spec engine.BurstSpec) (engine.Burst, error) {
 	c.tally.Settle(spec.DropLast)
 	if err := spec.Check(); err != nil {
-		return workload.Burst{}, fmt.Errorf("oltp: %w", err)
+		return engine.Burst{}, fmt.Errorf("oltp: %w", err)
 	}
 	ctx := context.Background()
 	if spec.Deadline > 0 {
@@ -112,14 +113,14 @@ func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
 	}
 	b, err := c.burst(ctx, spec)
 	if err != nil {
-		return workload.Burst{}, c.wrong(err)
+		return engine.Burst{}, c.wrong(err)
 	}
 	return b, nil
 }
 
-func (c *client) burst(ctx context.Context, spec workload.BurstSpec) (workload.Burst, error) {
+func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burst, error) {
 	if err := c.cleared(ctx); err != nil {
-		return workload.Burst{}, err
+		return engine.Burst{}, err
 	}
 	begin := time.Now()
 	c.spent = 0
@@ -130,22 +131,22 @@ func (c *client) burst(ctx context.Context, spec workload.BurstSpec) (workload.B
 		// sysbench has no warm-up, and counts time in whole seconds: it is a run of its own, and ended by its transactions.
 		run.Time, run.Events = spec.Warmup, max(int64(c.rate*spec.Warmup.Seconds()), int64(run.Threads))
 		if warm, err = c.measure(ctx, run); err != nil {
-			return workload.Burst{}, err
+			return engine.Burst{}, err
 		}
 	}
 	before, err := c.status(ctx)
 	if err != nil {
-		return workload.Burst{}, err
+		return engine.Burst{}, err
 	}
 	run.Time, run.Events = spec.Duration, spec.Transactions
 	report, err := c.measure(ctx, run)
 	if err != nil {
-		return workload.Burst{}, err
+		return engine.Burst{}, err
 	}
 	end := time.Now()
 	after, err := c.status(ctx)
 	if err != nil {
-		return workload.Burst{}, err
+		return engine.Burst{}, err
 	}
 	b := describe(report)
 	b.Start, b.Span = end.Add(-report.Time), end.Sub(begin)
@@ -159,13 +160,13 @@ func more(r sysbench.Report, replication *result.Replication) workload.More {
 	return workload.More{
 		Latencies: func(h *latency.Histogram) { r.Each(h.Record) },
 		Series:    func(at float64) []result.Second { return series(r, at) },
-		Add:       func(t *workload.Totals) { t.Replication = merge(t.Replication, replication) },
+		Add:       func(t *engine.Totals) { t.Replication = merge(t.Replication, replication) },
 	}
 }
 
 // describe is a report as the figures of a burst.
-func describe(r sysbench.Report) workload.Burst {
-	return workload.Burst{
+func describe(r sysbench.Report) engine.Burst {
+	return engine.Burst{
 		Duration:     r.Time,
 		Transactions: r.Transactions,
 		Errors:       r.Errors + r.Reconnects,
@@ -178,8 +179,8 @@ func describe(r sysbench.Report) workload.Burst {
 	}
 }
 
-// Collect implements workload.Client.
-func (c *client) Collect(dropLast bool) (workload.Totals, error) {
+// Collect implements engine.Client.
+func (c *client) Collect(dropLast bool) (engine.Totals, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
 	defer cancel()
 	_ = c.clear(ctx) // a node that does not answer any more is one that the next burst tells of
@@ -189,5 +190,5 @@ func (c *client) Collect(dropLast bool) (workload.Totals, error) {
 // collectTime is how long a node may take to begin anew.
 const collectTime = 5 * time.Second
 
-// Close implements workload.Client. It ends a burst that is under way.
+// Close implements engine.Client. It ends a burst that is under way.
 func (c *client) Close() error { return c.home.Close() }

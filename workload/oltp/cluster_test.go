@@ -14,6 +14,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/unit"
@@ -44,7 +45,7 @@ func TestCluster(t *testing.T) {
 	}
 	t.Logf("the databases take %v", memory)
 	c.taken(t)
-	var sum workload.Burst
+	var sum engine.Burst
 	for _, network := range []string{"vxlan", "routed", "host"} {
 		b := c.swapped(t, network)
 		sum.Transactions += b.Transactions
@@ -72,15 +73,15 @@ func (c *cluster) taken(t *testing.T) {
 }
 
 // swapped is a burst in whose midst the network is swapped.
-func (c *cluster) swapped(t *testing.T, network string) workload.Burst {
+func (c *cluster) swapped(t *testing.T, network string) engine.Burst {
 	t.Helper()
 	before := c.Spec().Network
-	var b workload.Burst
+	var b engine.Burst
 	err := errors.New("not tried")
 	for range 3 {
 		swap := make(chan error, 1)
 		time.AfterFunc(1500*time.Millisecond, func() { swap <- c.Swap(t.Context(), network) })
-		b, err = c.agents[nodes].Burst(t.Context(), c.session, workload.BurstSpec{Duration: 3 * time.Second, Warmup: 100 * time.Millisecond, Deadline: patience})
+		b, err = c.agents[nodes].Burst(t.Context(), c.session, engine.BurstSpec{Duration: 3 * time.Second, Warmup: 100 * time.Millisecond, Deadline: patience})
 		if err := <-swap; err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +108,7 @@ func (c *cluster) swapped(t *testing.T, network string) workload.Burst {
 }
 
 // totals holds what is collected against the sum of the bursts.
-func (c *cluster) totals(t *testing.T, sum workload.Burst) {
+func (c *cluster) totals(t *testing.T, sum engine.Burst) {
 	t.Helper()
 	totals := c.collect(t)
 	if totals.Transactions != sum.Transactions || totals.Errors != sum.Errors {
@@ -142,7 +143,7 @@ const holder = "NETDELTA_OLTP_TEST_HOLD"
 func TestKilled(t *testing.T) {
 	if os.Getenv(holder) != "" {
 		c := start(t, testbed.Spec{Network: "vxlan", Family: result.IPv6}, result.Params{Own: result.OwnOf("mix", "point_select")})
-		b := c.burst(t, workload.BurstSpec{Transactions: 500})
+		b := c.burst(t, engine.BurstSpec{Transactions: 500})
 		fmt.Printf("holding %d", b.Transactions)
 		for pod := range nodes {
 			fmt.Printf(" %d", c.daemonOf(t, pod))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -54,7 +55,7 @@ func (c *cluster) restart(t testing.TB, pod int) {
 // TestRecovers fills the memory of one node, kills two others, and all of them.
 func TestRecovers(t *testing.T) {
 	c := start(t, testbed.Spec{Network: "host"}, result.Params{Own: result.OwnOf("mix", "write_only")})
-	c.burst(t, workload.BurstSpec{Duration: time.Second})
+	c.burst(t, engine.BurstSpec{Duration: time.Second})
 	t.Run("memory full", c.full)
 	t.Run("two killed", func(t *testing.T) {
 		c.kill(t, 1, 2)
@@ -92,7 +93,7 @@ func (c *cluster) ailing(t *testing.T, pod int, why string) workload.Health {
 func (c *cluster) works(t *testing.T) {
 	t.Helper()
 	c.well(t)
-	if b := c.burst(t, workload.BurstSpec{Duration: time.Second}); b.Transactions == 0 {
+	if b := c.burst(t, engine.BurstSpec{Duration: time.Second}); b.Transactions == 0 {
 		t.Errorf("nothing was done: %+v", b)
 	}
 }
@@ -112,7 +113,7 @@ func (c *cluster) full(t *testing.T) {
 		_, err = f.Write(make([]byte, 1<<16))
 	}
 	_ = f.Close() // it is full
-	_, err = c.agents[nodes].Burst(t.Context(), c.session, workload.BurstSpec{Duration: 10 * time.Second, Deadline: patience})
+	_, err = c.agents[nodes].Burst(t.Context(), c.session, engine.BurstSpec{Duration: 10 * time.Second, Deadline: patience})
 	if err == nil || !strings.Contains(err.Error(), "oltp: node 0 at ") {
 		t.Errorf("a burst on a node whose memory is full: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
@@ -134,7 +135,7 @@ func (c *cluster) dial(t testing.TB, p result.Params) {
 	}
 }
 
-func (c *cluster) burst(t testing.TB, spec workload.BurstSpec) workload.Burst {
+func (c *cluster) burst(t testing.TB, spec engine.BurstSpec) engine.Burst {
 	t.Helper()
 	if spec.Deadline == 0 {
 		spec.Deadline = patience
@@ -146,7 +147,7 @@ func (c *cluster) burst(t testing.TB, spec workload.BurstSpec) workload.Burst {
 	return b
 }
 
-func (c *cluster) collect(t testing.TB) workload.Totals {
+func (c *cluster) collect(t testing.TB) engine.Totals {
 	t.Helper()
 	totals, err := c.agents[nodes].Collect(t.Context(), c.session, false)
 	if err != nil {

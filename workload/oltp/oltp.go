@@ -108,7 +108,7 @@ func wrong(p result.Params) error {
 	if err := workload.CheckTarget(p, workload.SchemeMySQL); err != nil {
 		return err
 	}
-	return workload.Unused(p, parameters(), "target")
+	return result.Unused(p, parameters(), "target")
 }
 
 // Memory: homeSize is of a node's data, which lie in memory, resident what its daemon takes beside them at most, and

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/workload"
@@ -28,7 +29,7 @@ type server struct {
 var _ workload.Watched = (*server)(nil)
 
 // serve starts a node: the first one begins the group, the others join it.
-func serve(ctx context.Context, p result.Params, at workload.Place) (workload.Server, error) {
+func serve(ctx context.Context, p result.Params, at workload.Place) (engine.Server, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}
@@ -177,10 +178,10 @@ func (s *server) Health(ctx context.Context) workload.Health {
 	return h
 }
 
-// Totals implements workload.Server. A node counts for all clients together: each asks for its own share.
-func (s *server) Totals() workload.Totals { return workload.Totals{} }
+// Totals implements engine.Server. A node counts for all clients together: each asks for its own share.
+func (s *server) Totals() engine.Totals { return engine.Totals{} }
 
-// Close implements workload.Server.
+// Close implements engine.Server.
 func (s *server) Close() error {
 	// What a node has in its memory nobody needs: to end it in order would take seconds.
 	err := s.db.daemon.Kill()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/workload"
@@ -209,7 +210,7 @@ func target(home *daemon.Home, t workload.Target) sysbench.Run {
 }
 
 // dialTarget opens a client of a database of the user's own.
-func dialTarget(ctx context.Context, p result.Params, t workload.Target, cpu int) (workload.Client, error) {
+func dialTarget(ctx context.Context, p result.Params, t workload.Target, cpu int) (engine.Client, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}

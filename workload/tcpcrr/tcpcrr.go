@@ -11,14 +11,14 @@ import (
 
 // Workload is tcp-crr. Its latency is that of connecting, the request, the response and closing together.
 func Workload() workload.Workload {
-	return engine.Bind(workload.Workload{
+	return workload.Bind(workload.Workload{
 		Name:     "tcp-crr",
 		Protocol: network.TCP,
 		Connects: true,
 		Summary:  "connect, request, response, close: a new TCP connection for each transaction",
 		UsedBy:   "clients without kept connections: health checks, CGI, short HTTP calls",
 		Headline: "p50",
-		Metrics:  engine.LatencyMetrics(),
+		Metrics:  workload.LatencyMetrics(),
 		Defaults: result.Params{Message: 64 * unit.Byte, Connections: 1, CPU: "same", CongestionControl: "cubic"},
 	}, engine.ConnectRR, engine.Limits{
 		MessageLeast:      1,

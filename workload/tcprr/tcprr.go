@@ -13,13 +13,13 @@ import (
 
 // Workload is tcp-rr.
 func Workload() workload.Workload {
-	return foreign.Beside(engine.Bind(workload.Workload{
+	return foreign.Beside(workload.Bind(workload.Workload{
 		Name:     "tcp-rr",
 		Protocol: network.TCP,
 		Summary:  "requests and responses of one size on open TCP connections",
 		UsedBy:   "calls between services on kept connections: gRPC, Redis, databases",
 		Headline: "p50",
-		Metrics:  engine.LatencyMetrics(),
+		Metrics:  workload.LatencyMetrics(),
 		Defaults: result.Params{Message: 64 * unit.Byte, Connections: 1, CPU: "same", CongestionControl: "cubic"},
 	}, engine.StreamRR, engine.Limits{
 		MessageLeast:      1,

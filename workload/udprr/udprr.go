@@ -17,13 +17,13 @@ const largestDatagram = 65507
 
 // Workload is udp-rr.
 func Workload() workload.Workload {
-	return foreign.Beside(engine.Bind(workload.Workload{
+	return foreign.Beside(workload.Bind(workload.Workload{
 		Name:     "udp-rr",
 		Protocol: network.UDP,
 		Summary:  "requests and responses as UDP datagrams; lost ones are counted and sent again",
 		UsedBy:   "name resolution, QUIC, games, telemetry",
 		Headline: "p50",
-		Metrics:  engine.LatencyMetrics(engine.LossMetric()),
+		Metrics:  workload.LatencyMetrics(workload.LossMetric()),
 		Defaults: result.Params{Message: 64 * unit.Byte, Connections: 1, CPU: "same"},
 	}, engine.DatagramRR, engine.Limits{
 		MessageLeast:    unit.Bytes(engine.HeaderSize),

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/unit"
-	"netdelta/workload"
 )
 
 // ends are the agents of two pods of a lab.
@@ -59,7 +59,7 @@ func across(t *testing.T, name string, rate unit.BitsPerSecond) ends {
 }
 
 // searches runs so many searches of a length, with both ends on one processor.
-func (e ends) searches(t *testing.T, p result.Params, n int, span time.Duration) []workload.Burst {
+func (e ends) searches(t *testing.T, p result.Params, n int, span time.Duration) []engine.Burst {
 	t.Helper()
 	first, _ := e.server.Pod().Ports()
 	any4 := netip.IPv4Unspecified()
@@ -71,9 +71,9 @@ func (e ends) searches(t *testing.T, p result.Params, n int, span time.Duration)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var bursts []workload.Burst
+	var bursts []engine.Burst
 	for range n {
-		b, err := e.client.Burst(t.Context(), session, workload.BurstSpec{
+		b, err := e.client.Burst(t.Context(), session, engine.BurstSpec{
 			Duration: span, Warmup: span / 5, Deadline: 10 * time.Second,
 		})
 		if err != nil {
@@ -114,7 +114,7 @@ func TestSearchFindsTheLink(t *testing.T) {
 }
 
 // findsTheLink holds the best searches but one against the truth: what disturbs a search lowers what it finds.
-func findsTheLink(bursts []workload.Burst, truth float64) error {
+func findsTheLink(bursts []engine.Burst, truth float64) error {
 	var none, little, load []float64
 	for _, b := range bursts {
 		s := b.Search

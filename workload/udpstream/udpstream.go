@@ -16,14 +16,14 @@ const largestDatagram = 65507
 
 // Workload is udp-stream.
 func Workload() workload.Workload {
-	return foreign.Beside(engine.Bind(workload.Workload{
+	return foreign.Beside(workload.Bind(workload.Workload{
 		Name:     "udp-stream",
 		Protocol: network.UDP,
 		Summary:  "UDP datagrams at a given rate; the receiver counts losses and reordering",
 		UsedBy:   "voice, video, metrics, tunnels",
 		Headline: "loss",
 		Metrics: []workload.Metric{
-			engine.LossMetric(),
+			workload.LossMetric(),
 			{Name: "throughput", Unit: "bit/s", Better: "higher"},
 		},
 		Defaults: result.Params{Message: 1400, Connections: 1, Rate: 100 * unit.Mbit, CPU: "same"},

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -16,9 +17,9 @@ import (
 
 func countsAddUp(t *testing.T, w workload.Workload) {
 	p := open(t, w, w.Defaults)
-	var sum workload.Burst
+	var sum engine.Burst
 	for range 5 {
-		b := burst(t, p.client, workload.BurstSpec{Duration: 20 * time.Millisecond})
+		b := burst(t, p.client, engine.BurstSpec{Duration: 20 * time.Millisecond})
 		checkBurst(t, w, b)
 		sum.Transactions += b.Transactions
 		sum.Bytes += b.Bytes
@@ -50,7 +51,7 @@ func countsAddUp(t *testing.T, w workload.Workload) {
 }
 
 // checkBurst holds a burst of 20 ms against itself.
-func checkBurst(t *testing.T, w workload.Workload, b workload.Burst) {
+func checkBurst(t *testing.T, w workload.Workload, b engine.Burst) {
 	t.Helper()
 	if b.Transactions < 1 || b.Bytes < 1 || b.Throughput <= 0 {
 		t.Errorf("empty burst: %+v", b)
@@ -78,14 +79,14 @@ func checkBurst(t *testing.T, w workload.Workload, b workload.Burst) {
 func exactTransactions(t *testing.T, w workload.Workload) {
 	p := open(t, w, w.Defaults)
 	for _, n := range []int64{1, 2, 100} {
-		b := burst(t, p.client, workload.BurstSpec{Transactions: n})
+		b := burst(t, p.client, engine.BurstSpec{Transactions: n})
 		if got := b.Transactions + b.Lost; got != n && w.Name == "udp-stream" {
 			t.Errorf("%d transactions, want %d", got, n)
 		} else if w.Name != "udp-stream" && b.Transactions != n {
 			t.Errorf("%d transactions, want %d", b.Transactions, n)
 		}
 	}
-	long := burst(t, p.client, workload.BurstSpec{Transactions: 1 << 40, Duration: 20 * time.Millisecond})
+	long := burst(t, p.client, engine.BurstSpec{Transactions: 1 << 40, Duration: 20 * time.Millisecond})
 	if long.Transactions < 1 || long.Duration > patience/2 {
 		t.Errorf("the duration did not end the burst: %+v", long)
 	}
@@ -98,7 +99,7 @@ func discardsWarmup(t *testing.T, w workload.Workload) {
 	}
 	p := open(t, w, w.Defaults)
 	before := p.server.Totals()
-	b := burst(t, p.client, workload.BurstSpec{Transactions: 10, Warmup: 50 * time.Millisecond})
+	b := burst(t, p.client, engine.BurstSpec{Transactions: 10, Warmup: 50 * time.Millisecond})
 	if b.Transactions+b.Lost != 10 {
 		t.Errorf("%d transactions, want 10", b.Transactions)
 	}
@@ -114,13 +115,13 @@ func discardsWarmup(t *testing.T, w workload.Workload) {
 func dropsLast(t *testing.T, w workload.Workload) {
 	p := open(t, w, w.Defaults)
 	for i, n := range []int64{1, 20, 300} {
-		burst(t, p.client, workload.BurstSpec{Transactions: n, DropLast: i == 2}) // drops the 20
+		burst(t, p.client, engine.BurstSpec{Transactions: n, DropLast: i == 2}) // drops the 20
 	}
 	totals := collect(t, p.client, false)
 	if got := totals.Transactions + totals.Lost; got != 301 {
 		t.Errorf("%d transactions, want 301", got)
 	}
-	burst(t, p.client, workload.BurstSpec{Transactions: 7})
+	burst(t, p.client, engine.BurstSpec{Transactions: 7})
 	if totals := collect(t, p.client, true); totals.Transactions != 0 {
 		t.Errorf("%d transactions after the only burst was dropped", totals.Transactions)
 	}
@@ -135,9 +136,9 @@ func severalConnections(t *testing.T, w workload.Workload) {
 	}
 	p := open(t, w, params)
 	for range 3 {
-		checkBurst(t, w, burst(t, p.client, workload.BurstSpec{Duration: 20 * time.Millisecond, Warmup: time.Millisecond}))
+		checkBurst(t, w, burst(t, p.client, engine.BurstSpec{Duration: 20 * time.Millisecond, Warmup: time.Millisecond}))
 	}
-	burst(t, p.client, workload.BurstSpec{Transactions: 10})
+	burst(t, p.client, engine.BurstSpec{Transactions: 10})
 	if totals := collect(t, p.client, false); latencies(w) && histogramCount(t, totals.Histogram) != totals.Transactions {
 		t.Errorf("the histogram has %d latencies of %d transactions", histogramCount(t, totals.Histogram), totals.Transactions)
 	}
@@ -152,7 +153,7 @@ func largeMessages(t *testing.T, w workload.Workload) {
 				continue
 			}
 			p := open(t, w, params)
-			b := burst(t, p.client, workload.BurstSpec{Transactions: 20})
+			b := burst(t, p.client, engine.BurstSpec{Transactions: 20})
 			if b.Transactions+b.Lost < 20 || b.Bytes < int64(size)*b.Transactions {
 				t.Errorf("%d messages of %d bytes on %d connections: %+v", 20, size, connections, b)
 			}
@@ -172,7 +173,7 @@ func allocatesNothing(t *testing.T, w workload.Workload) {
 		for range 5 {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			burst(t, p.client, workload.BurstSpec{Transactions: n})
+			burst(t, p.client, engine.BurstSpec{Transactions: n})
 			runtime.ReadMemStats(&after)
 			per = min(per, after.Mallocs-before.Mallocs)
 		}
@@ -189,7 +190,7 @@ func idlesFree(t *testing.T, w workload.Workload) {
 	const span = 300 * time.Millisecond
 	least := span
 	for range 4 {
-		burst(t, p.client, workload.BurstSpec{Duration: 5 * time.Millisecond})
+		burst(t, p.client, engine.BurstSpec{Duration: 5 * time.Millisecond})
 		time.Sleep(30 * time.Millisecond) // the scheduler notices that nothing is left to do
 		before := processorTime(t)
 		time.Sleep(span)
@@ -212,12 +213,12 @@ func processorTime(t testing.TB) time.Duration {
 
 func refusesBursts(t *testing.T, w workload.Workload) {
 	p := open(t, w, result.Params{})
-	for _, spec := range []workload.BurstSpec{
+	for _, spec := range []engine.BurstSpec{
 		{}, {Duration: -1}, {Transactions: -1}, {Duration: 1, Warmup: -1}, {Duration: 1, Deadline: -1},
 	} {
 		if _, err := p.client.Burst(spec); err == nil {
 			t.Errorf("a burst of %+v was run", spec)
 		}
 	}
-	burst(t, p.client, workload.BurstSpec{Transactions: 1}) // it is still of use
+	burst(t, p.client, engine.BurstSpec{Transactions: 1}) // it is still of use
 }

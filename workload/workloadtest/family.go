@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/require"
 	"netdelta/workload"
 )
@@ -37,8 +38,8 @@ func overIPv6(t *testing.T, w workload.Workload) {
 					if err != nil {
 						t.Fatalf("dial from port %d: %v", source, err)
 					}
-					checkBurst(t, w, burst(t, client, workload.BurstSpec{Duration: 20 * time.Millisecond}))
-					sum := burst(t, client, workload.BurstSpec{Transactions: 10})
+					checkBurst(t, w, burst(t, client, engine.BurstSpec{Duration: 20 * time.Millisecond}))
+					sum := burst(t, client, engine.BurstSpec{Transactions: 10})
 					if done := sum.Transactions + sum.Lost; done < 10 {
 						t.Errorf("%d transactions from port %d, want 10", done, source)
 					}

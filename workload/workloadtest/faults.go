@@ -19,6 +19,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
 
+	"netdelta/engine"
 	"netdelta/internal/leak"
 	"netdelta/result"
 	"netdelta/workload"
@@ -119,7 +120,7 @@ func Server(t testing.TB) (Process, netip.AddrPort) {
 }
 
 // Dial arms a client to a server in another process. It is closed with the test.
-func Dial(t testing.TB, w workload.Workload, p result.Params, server netip.AddrPort) workload.Client {
+func Dial(t testing.TB, w workload.Workload, p result.Params, server netip.AddrPort) engine.Client {
 	t.Helper()
 	c, err := w.Dial(within(t, starting), p, loopback(0), server, -1)
 	if err != nil {
@@ -147,7 +148,7 @@ func countsFromIntendedStart(t *testing.T, w workload.Workload) {
 		time.Sleep(stall)
 		_ = process.Signal(syscall.SIGCONT)
 	})
-	b := burst(t, c, workload.BurstSpec{Duration: 400 * time.Millisecond})
+	b := burst(t, c, engine.BurstSpec{Duration: 400 * time.Millisecond})
 	if b.Transactions != 400 || b.Duration < 399*time.Millisecond {
 		t.Errorf("%d transactions in %v, want 400 in 400 ms", b.Transactions, b.Duration)
 	}
@@ -173,18 +174,18 @@ func countsFromIntendedStart(t *testing.T, w workload.Workload) {
 func namesHang(t *testing.T, w workload.Workload) {
 	process, address := Server(t)
 	c := Dial(t, w, w.Defaults, address)
-	burst(t, c, workload.BurstSpec{Transactions: 10})
+	burst(t, c, engine.BurstSpec{Transactions: 10})
 	if err := process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	begin := time.Now()
 	// More than fits into the buffers of the path, so that a stream hangs too.
-	_, err := c.Burst(workload.BurstSpec{Transactions: 1 << 20, Duration: time.Minute, Deadline: 500 * time.Millisecond})
+	_, err := c.Burst(engine.BurstSpec{Transactions: 1 << 20, Duration: time.Minute, Deadline: 500 * time.Millisecond})
 	checkFault(t, w, address, begin, err)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "500ms") {
 		t.Errorf("error of a server that hangs: %v", err)
 	}
-	if _, again := c.Burst(workload.BurstSpec{Transactions: 1}); again == nil {
+	if _, again := c.Burst(engine.BurstSpec{Transactions: 1}); again == nil {
 		t.Error("a client that has failed runs another burst")
 	}
 }
@@ -192,10 +193,10 @@ func namesHang(t *testing.T, w workload.Workload) {
 func namesDeath(t *testing.T, w workload.Workload) {
 	process, address := Server(t)
 	c := Dial(t, w, w.Defaults, address)
-	burst(t, c, workload.BurstSpec{Transactions: 10})
+	burst(t, c, engine.BurstSpec{Transactions: 10})
 	time.AfterFunc(100*time.Millisecond, func() { _ = process.Kill() })
 	begin := time.Now()
-	_, err := c.Burst(workload.BurstSpec{Duration: 2 * time.Second, Deadline: 3 * time.Second})
+	_, err := c.Burst(engine.BurstSpec{Duration: 2 * time.Second, Deadline: 3 * time.Second})
 	checkFault(t, w, address, begin, err)
 }
 
@@ -216,7 +217,7 @@ func closes(t *testing.T, w workload.Workload) {
 	p := open(t, w, w.Defaults)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := p.client.Burst(workload.BurstSpec{Duration: time.Minute, Deadline: 2 * time.Minute})
+		_, err := p.client.Burst(engine.BurstSpec{Duration: time.Minute, Deadline: 2 * time.Minute})
 		ended <- err
 	}()
 	time.Sleep(50 * time.Millisecond)
@@ -232,7 +233,7 @@ func closes(t *testing.T, w workload.Workload) {
 	case <-time.After(patience):
 		t.Fatal("close did not end the burst")
 	}
-	if _, err := p.client.Burst(workload.BurstSpec{Transactions: 1}); err == nil {
+	if _, err := p.client.Burst(engine.BurstSpec{Transactions: 1}); err == nil {
 		t.Error("a closed client runs a burst")
 	}
 	if _, err := p.client.Collect(false); err != nil {
@@ -245,7 +246,7 @@ func servesAgain(t *testing.T, w workload.Workload) {
 	ports := freePort(t, 1+w.SourcePorts(w.Defaults))
 	for i := range 5 {
 		p := openOn(t, w, w.Defaults, loopback(ports+1), loopback(ports))
-		burst(t, p.client, workload.BurstSpec{Transactions: 20})
+		burst(t, p.client, engine.BurstSpec{Transactions: 20})
 		// Whoever closes first must not leave the ports in a state that keeps the next from using them.
 		if i%2 == 0 {
 			mustClose(t, p.client)
@@ -266,7 +267,7 @@ func leaksNothing(t *testing.T, w workload.Workload) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		burst(t, client, workload.BurstSpec{Transactions: 5})
+		burst(t, client, engine.BurstSpec{Transactions: 5})
 		mustClose(t, client)
 		mustClose(t, server)
 	}

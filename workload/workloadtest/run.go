@@ -16,6 +16,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/require"
 	"netdelta/result"
@@ -62,8 +63,8 @@ func Run(t *testing.T, w workload.Workload) {
 
 // pair is a client and its server.
 type pair struct {
-	client        workload.Client
-	server        workload.Server // nil when it is in a process of its own
+	client        engine.Client
+	server        engine.Server // nil when it is in a process of its own
 	local, remote netip.AddrPort
 }
 
@@ -149,7 +150,7 @@ func mustClose(t testing.TB, c interface{ Close() error }) {
 	}
 }
 
-func burst(t testing.TB, c workload.Client, spec workload.BurstSpec) workload.Burst {
+func burst(t testing.TB, c engine.Client, spec engine.BurstSpec) engine.Burst {
 	t.Helper()
 	if spec.Deadline == 0 {
 		spec.Deadline = patience
@@ -161,7 +162,7 @@ func burst(t testing.TB, c workload.Client, spec workload.BurstSpec) workload.Bu
 	return b
 }
 
-func collect(t testing.TB, c workload.Client, dropLast bool) workload.Totals {
+func collect(t testing.TB, c engine.Client, dropLast bool) engine.Totals {
 	t.Helper()
 	totals, err := c.Collect(dropLast)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -42,10 +43,10 @@ func searches(t *testing.T, w workload.Workload) {
 		t.Error("a search and a rate are taken together")
 	}
 	p := open(t, w, params)
-	b := burst(t, p.client, workload.BurstSpec{Duration: searchSpan, Warmup: searchSpan / 5})
+	b := burst(t, p.client, engine.BurstSpec{Duration: searchSpan, Warmup: searchSpan / 5})
 	// Where the machine does much else, a search may find nothing.
 	for n := 0; n < 20 && b.Search != nil && (b.Search.NoDrop == 0 || b.Search.PartialDrop == 0); n++ {
-		b = burst(t, p.client, workload.BurstSpec{Duration: searchSpan, DropLast: true})
+		b = burst(t, p.client, engine.BurstSpec{Duration: searchSpan, DropLast: true})
 	}
 	s := b.Search
 	if s == nil || s.Trials < 2 || s.NoDrop <= 0 || s.PartialDrop < s.NoDrop {
@@ -68,11 +69,11 @@ func searches(t *testing.T, w workload.Workload) {
 	if series != b.Transactions {
 		t.Errorf("the series has %d of %d transactions", series, b.Transactions)
 	}
-	burst(t, p.client, workload.BurstSpec{Duration: searchSpan})
+	burst(t, p.client, engine.BurstSpec{Duration: searchSpan})
 	if totals := collect(t, p.client, true); totals.Transactions != 0 {
 		t.Errorf("%d transactions after the only search was dropped", totals.Transactions)
 	}
-	for _, short := range []workload.BurstSpec{{Duration: 5 * time.Millisecond}, {Transactions: 20}} {
+	for _, short := range []engine.BurstSpec{{Duration: 5 * time.Millisecond}, {Transactions: 20}} {
 		if b := burst(t, p.client, short); b.Search != nil || b.Transactions < 1 {
 			t.Errorf("a burst of %+v, too short for a search: %+v", short, b)
 		}
@@ -91,7 +92,7 @@ func searchEnds(t *testing.T, w workload.Workload) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	_, err := c.Burst(workload.BurstSpec{Duration: searchSpan, Deadline: 500 * time.Millisecond})
+	_, err := c.Burst(engine.BurstSpec{Duration: searchSpan, Deadline: 500 * time.Millisecond})
 	checkFault(t, w, address, begin, err)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "500ms") || !strings.Contains(err.Error(), "trial") {
 		t.Errorf("error of a search whose server hangs: %v", err)
@@ -99,7 +100,7 @@ func searchEnds(t *testing.T, w workload.Workload) {
 	p := open(t, w, params)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := p.client.Burst(workload.BurstSpec{Duration: 10 * time.Second, Deadline: time.Minute})
+		_, err := p.client.Burst(engine.BurstSpec{Duration: 10 * time.Second, Deadline: time.Minute})
 		ended <- err
 	}()
 	time.Sleep(50 * time.Millisecond)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/leak"
 	"netdelta/result"
@@ -37,7 +38,7 @@ func blocks() workload.Workload {
 	}}
 }
 
-func serve(ctx context.Context, _ result.Params, at workload.Place) (workload.Server, error) {
+func serve(ctx context.Context, _ result.Params, at workload.Place) (engine.Server, error) {
 	return Serve(ctx, at)
 }
 
@@ -48,7 +49,7 @@ type client struct {
 	params result.Params
 }
 
-func dial(ctx context.Context, p result.Params, at workload.Place) (workload.Client, error) {
+func dial(ctx context.Context, p result.Params, at workload.Place) (engine.Client, error) {
 	h, err := daemon.Open(unit.MiB)
 	if err != nil {
 		return nil, err
@@ -60,24 +61,24 @@ func dial(ctx context.Context, p result.Params, at workload.Place) (workload.Cli
 	return c, nil
 }
 
-func (c *client) Burst(spec workload.BurstSpec) (workload.Burst, error) {
+func (c *client) Burst(spec engine.BurstSpec) (engine.Burst, error) {
 	out, err := c.home.Run(context.Background(), daemon.Spec{Path: fio.Program, Env: c.target.Env, Args: fio.Args(fio.Job{
 		Target: c.target, Operation: c.params.Own.Word("operation"), Block: c.params.Own.Size("block"), Depth: c.params.Own.Count("depth"), Clients: 1,
 		Warmup: spec.Warmup, Duration: spec.Duration,
 	})})
 	if err != nil {
-		return workload.Burst{}, err
+		return engine.Burst{}, err
 	}
 	report, err := fio.Parse(out)
 	if err != nil {
-		return workload.Burst{}, err
+		return engine.Burst{}, err
 	}
 	d := report.Jobs[0].Done()
-	return workload.Burst{Transactions: d.Operations, Duration: d.Duration, P50: d.Latency.Quantile(0.5), Errors: report.Jobs[0].Errors}, nil
+	return engine.Burst{Transactions: d.Operations, Duration: d.Duration, P50: d.Latency.Quantile(0.5), Errors: report.Jobs[0].Errors}, nil
 }
 
-func (c *client) Collect(bool) (workload.Totals, error) { return workload.Totals{}, nil }
-func (c *client) Close() error                          { return c.home.Close() }
+func (c *client) Collect(bool) (engine.Totals, error) { return engine.Totals{}, nil }
+func (c *client) Close() error                        { return c.home.Close() }
 
 // smallReads are one block at a time, each waited for.
 func smallReads() result.Params {
@@ -171,7 +172,7 @@ func fills(t *testing.T, c *cluster, pod int) {
 	}
 	writes := make(chan error, 1)
 	go func() {
-		_, err := c.client.Burst(t.Context(), session, workload.BurstSpec{Duration: time.Second, Deadline: time.Minute})
+		_, err := c.client.Burst(t.Context(), session, engine.BurstSpec{Duration: time.Second, Deadline: time.Minute})
 		writes <- err
 	}()
 	if h := c.ended(t, pod); !strings.Contains(h.Unwell, "No space left on device") {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/require"
 	"netdelta/network"
@@ -145,13 +146,13 @@ func (c *cluster) restart(t *testing.T, pod int) {
 }
 
 // burst has the client read or write for a while.
-func (c *cluster) burst(t *testing.T, p result.Params) workload.Burst {
+func (c *cluster) burst(t *testing.T, p result.Params) engine.Burst {
 	t.Helper()
 	session, err := c.client.DialCluster(t.Context(), "blocks", p, c.place, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := c.client.Burst(t.Context(), session, workload.BurstSpec{Duration: time.Second, Warmup: 100 * time.Millisecond, Deadline: time.Minute})
+	b, err := c.client.Burst(t.Context(), session, engine.BurstSpec{Duration: time.Second, Warmup: 100 * time.Millisecond, Deadline: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

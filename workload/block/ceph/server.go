@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/workload"
 )
@@ -54,8 +55,8 @@ type server struct {
 
 // Serve starts the daemons of a pod, and returns when they take part. The last pod's also makes the image and fills it, for
 // which it waits for all others.
-func Serve(ctx context.Context, at workload.Place) (workload.Server, error) {
-	fail := func(err error) (workload.Server, error) {
+func Serve(ctx context.Context, at workload.Place) (engine.Server, error) {
+	fail := func(err error) (engine.Server, error) {
 		return nil, fmt.Errorf("start pod %d of a Ceph cluster: %w", at.Pod, err)
 	}
 	if err := check(at.Peers); err != nil {
@@ -209,8 +210,8 @@ func (s *server) names() []string {
 	return all
 }
 
-// Totals implements workload.Server: the cluster counts nothing itself.
-func (s *server) Totals() workload.Totals { return workload.Totals{} }
+// Totals implements engine.Server: the cluster counts nothing itself.
+func (s *server) Totals() engine.Totals { return engine.Totals{} }
 
-// Close implements workload.Server.
+// Close implements engine.Server.
 func (s *server) Close() error { return s.home.Close() }

@@ -1,19 +1,17 @@
-package workload
+package result
 
 import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"netdelta/result"
 )
 
 // Unused returns an error that names a parameter which is set in p though the workload has no such one: of those that workloads declare
 // themselves it has own, and of files, engines and targets, which only some have, those of used. Words of own must be known ones.
-func Unused(p result.Params, own []result.Parameter, used ...string) error {
+func Unused(p Params, own []Parameter, used ...string) error {
 	some := []string{"file", "reconnect", "clients", "engine", "target", "storage_class"}
-	for _, d := range result.Parameters(p.Own.Declared()...) {
-		i := slices.IndexFunc(own, func(o result.Parameter) bool { return o.Key == d.Key })
+	for _, d := range Parameters(p.Own.Declared()...) {
+		i := slices.IndexFunc(own, func(o Parameter) bool { return o.Key == d.Key })
 		switch {
 		case !p.Given(d) || d.Field != "" && !slices.Contains(some, d.Key) || slices.Contains(used, d.Key):
 		case d.Field != "" || i < 0:

@@ -57,7 +57,7 @@ type phase struct {
 	sum      time.Duration
 }
 
-// phases are those of a goal, from the coarsest to the last. Lengths and sums grow by the same factor each time.
+// phases returns the phases of a goal, the coarsest first. Lengths and sums grow by the same factor from one to the next.
 func (g Goal) phases(width int) []phase {
 	all := make([]phase, g.Coarser+1)
 	for i := range all {

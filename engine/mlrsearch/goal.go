@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The defaults of goals, beside what they come from.
+// The defaults of goals, each with its source.
 const (
 	// PartialLoss is the share that the second goal may lose: the PDR of FD.io CSIT. The first one, the NDR, loses nothing.
 	PartialLoss = 0.005

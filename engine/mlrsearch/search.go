@@ -30,7 +30,7 @@ type Result struct {
 	Elapsed time.Duration
 }
 
-// Search looks for the highest rates that meet the goals. The error is that of a trial, or of a configuration that makes no
+// Search looks for the highest rates that meet the goals. It fails when a trial fails, or when the configuration makes no
 // sense. A search that runs out of trials or time is no error.
 func Search(c Config, run Trial) (Result, error) {
 	if err := c.check(); err != nil {

@@ -28,7 +28,7 @@ type simulated struct {
 	duration time.Duration
 }
 
-// overhead is what a trial takes beside its duration.
+// overhead is what a trial takes in addition to its duration.
 const overhead = 300 * time.Microsecond
 
 func (d *device) loss(rate, capacity float64) float64 {

@@ -1,60 +1,60 @@
-package engine
+package workload
 
 import (
 	"context"
 	"net/netip"
 
+	"netdelta/engine"
 	"netdelta/result"
-	"netdelta/workload"
 )
 
 // Bind gives a workload its constructors and its check: those of a loop of the given kind, for parameters within limits.
-func Bind(w workload.Workload, kind Kind, limits Limits) workload.Workload {
+func Bind(w Workload, kind engine.Kind, limits engine.Limits) Workload {
 	limits.Workload = w.Name
 	w.Check = limits.Check
 	w.SourcePorts = func(p result.Params) int {
-		if kind == ConnectRR {
-			return ConnectPorts
+		if kind == engine.ConnectRR {
+			return engine.ConnectPorts
 		}
 		return max(p.Connections, 1)
 	}
-	config := func(p result.Params, cpu int) (Config, error) {
+	config := func(p result.Params, cpu int) (engine.Config, error) {
 		if err := limits.Check(p); err != nil {
-			return Config{}, err
+			return engine.Config{}, err
 		}
-		return Config{Workload: w.Name, Kind: kind, Params: Fill(p, w.Defaults), CPU: cpu}, nil
+		return engine.Config{Workload: w.Name, Kind: kind, Params: engine.Fill(p, w.Defaults), CPU: cpu}, nil
 	}
-	w.Serve = func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (workload.Server, error) {
+	w.Serve = func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (engine.Server, error) {
 		cfg, err := config(p, cpu)
 		if err != nil {
 			return nil, err
 		}
 		cfg.Local = listen
-		return Serve(ctx, cfg)
+		return engine.Serve(ctx, cfg)
 	}
-	w.Dial = func(ctx context.Context, p result.Params, local, server netip.AddrPort, cpu int) (workload.Client, error) {
+	w.Dial = func(ctx context.Context, p result.Params, local, server netip.AddrPort, cpu int) (engine.Client, error) {
 		cfg, err := config(p, cpu)
 		if err != nil {
 			return nil, err
 		}
 		cfg.Local, cfg.Remote = local, server
-		return Dial(ctx, cfg)
+		return engine.Dial(ctx, cfg)
 	}
-	if kind == StreamRR || kind == DatagramRR {
-		w.Exact = func(ctx context.Context, spec workload.ExactSpec, cpu int) (workload.ExactPair, error) {
+	if kind == engine.StreamRR || kind == engine.DatagramRR {
+		w.Exact = func(ctx context.Context, spec engine.ExactSpec, cpu int) (engine.ExactPair, error) {
 			cfg, err := config(spec.Params, cpu)
 			if err != nil {
 				return nil, err
 			}
-			return openExact(ctx, cfg, spec)
+			return engine.OpenExact(ctx, cfg, spec)
 		}
 	}
 	return w
 }
 
 // LatencyMetrics are the metrics of every request-response workload.
-func LatencyMetrics(more ...workload.Metric) []workload.Metric {
-	metrics := []workload.Metric{
+func LatencyMetrics(more ...Metric) []Metric {
+	metrics := []Metric{
 		{Name: "p50", Unit: "ns", Better: "lower"},
 		{Name: "p90", Unit: "ns", Better: "lower"},
 		{Name: "p99", Unit: "ns", Better: "lower"},
@@ -67,6 +67,6 @@ func LatencyMetrics(more ...workload.Metric) []workload.Metric {
 }
 
 // LossMetric is the share of datagrams that were lost.
-func LossMetric() workload.Metric {
-	return workload.Metric{Name: "loss", Unit: "ratio", Better: "lower"}
+func LossMetric() Metric {
+	return Metric{Name: "loss", Unit: "ratio", Better: "lower"}
 }

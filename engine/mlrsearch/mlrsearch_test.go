@@ -89,7 +89,7 @@ func TestDisturbances(t *testing.T) {
 				}
 				// The lower bound lies half a width below the truth on average.
 				if mean := sum[i] / searches; mean < -test.within || mean > test.within/2 {
-					t.Errorf("goal %d: the lower bound lies %.2f%% beside the truth on average", i, 100*mean)
+					t.Errorf("goal %d: the lower bound lies %.2f%% off the truth on average", i, 100*mean)
 				}
 			}
 		})
