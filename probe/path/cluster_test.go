@@ -166,7 +166,7 @@ func wrapOf(t *testing.T, d *kube.Driver, node string) testbed.Encapsulation {
 }
 
 // On a real cluster the ways of all its networks are proved by agents on the nodes.
-func TestWitnessedOnCluster(t *testing.T) {
+func TestObservedOnCluster(t *testing.T) {
 	d, p := clustered(t, true)
 	check := func(tb testbed.Testbed, prover path.Proof, r *roundTrips, wrap testbed.Encapsulation, notes string) {
 		t.Helper()
@@ -223,7 +223,7 @@ func TestWitnessedOnCluster(t *testing.T) {
 }
 
 // Without agents on nodes, ordinary pods prove what they can, and what is lost is said.
-func TestWitnessedInsidePodsOnCluster(t *testing.T) {
+func TestObservedInsidePodsOnCluster(t *testing.T) {
 	d, p := clustered(t, false)
 	tb := opened(t, d, kube.ClusterIP)
 	found := newRoundTrips(t, tb, p, 0, 2, 0).prove(t, path.NewProof(tb))

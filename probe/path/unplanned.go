@@ -12,14 +12,14 @@ import (
 	"netdelta/unit"
 )
 
-// JudgeUnplanned says whether a load went the way that the network of a cluster, of which no plan is known, says. The same sighting gives
+// JudgeUnplanned says whether a load went the way that the network of a cluster, of which no plan is known, says. The same observation gives
 // the same answer.
-func JudgeUnplanned(sighted testbed.Sighting, load Load) result.Path {
+func JudgeUnplanned(sighted testbed.Observation, load Load) result.Path {
 	s := unplanned{
-		Sighting: sighted, load: load, lanes: map[network.Device]*lane{}, changed: map[network.Device]change{},
+		Observation: sighted, load: load, lanes: map[network.Device]*lane{}, changed: map[network.Device]change{},
 		path: result.Path{Payload: load.payload(), Hops: []result.PathHop{}},
 	}
-	for where, p := range s.Places {
+	for where, p := range s.Spaces {
 		for name, c := range changes(inPlace(where, p.Before), inPlace(where, p.After)) {
 			s.changed[name] = c
 		}
@@ -46,9 +46,9 @@ func inPlace(where network.Space, counters map[string]testbed.Counters) map[netw
 	return all
 }
 
-// unplanned is the judgement of a sighting in the making.
+// unplanned is the judgement of an observation in the making.
 type unplanned struct {
-	testbed.Sighting
+	testbed.Observation
 	load    Load
 	path    result.Path
 	lanes   map[network.Device]*lane
@@ -105,14 +105,14 @@ func (s *unplanned) note(format string, args ...any) {
 }
 
 // name is a device as it is called on its node or in its pod.
-func (s *unplanned) name(d network.Device) string { return s.Places[d.In].Name + "/" + d.Name }
+func (s *unplanned) name(d network.Device) string { return s.Spaces[d.In].Name + "/" + d.Name }
 
 // crosses tells whether the ends are on two nodes.
 func (s *unplanned) crosses() bool { return s.Client.On != s.Server.On }
 
 // sampled tells whether all packets of a place were looked at.
 func (s *unplanned) sampled(where network.Space) bool {
-	p, there := s.Places[where]
+	p, there := s.Spaces[where]
 	return there && p.Lacks == "" && p.Missed == 0
 }
 
@@ -127,7 +127,7 @@ func (s *unplanned) nodes() []network.Space {
 // places are all that were looked at, in a fixed order.
 func (s *unplanned) places() []network.Space {
 	var all []network.Space
-	for where := range s.Places {
+	for where := range s.Spaces {
 		all = append(all, where)
 	}
 	slices.SortFunc(all, bySpace)
@@ -137,7 +137,7 @@ func (s *unplanned) places() []network.Space {
 // look decodes the sampled packets.
 func (s *unplanned) look() {
 	ports := map[string][]uint16{"wireguard": {51821, 51871}} // Flannel's for IPv6, and Cilium's
-	for _, p := range s.Places {
+	for _, p := range s.Spaces {
 		for _, i := range p.Interfaces {
 			if i.Port != 0 {
 				ports[i.Kind] = append(ports[i.Kind], i.Port)
@@ -146,7 +146,7 @@ func (s *unplanned) look() {
 	}
 	d := decoder{encapsulationsAt(ports)}
 	for _, where := range s.places() {
-		for _, p := range s.Places[where].Packets {
+		for _, p := range s.Spaces[where].Packets {
 			s.path.Sampled++
 			s.sort(p, d.packet(p))
 		}
@@ -261,7 +261,7 @@ func (s *unplanned) nodeOf(a netip.Addr) network.Space {
 		return s.Server.On
 	}
 	for _, on := range s.nodes() {
-		for _, i := range s.Places[on].Interfaces {
+		for _, i := range s.Spaces[on].Interfaces {
 			if slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return p.Addr() == a }) {
 				return on
 			}
@@ -272,8 +272,8 @@ func (s *unplanned) nodeOf(a netip.Addr) network.Space {
 
 // samples says what could not be looked at.
 func (s *unplanned) samples() {
-	for _, e := range []testbed.Stand{s.Client, s.Server} {
-		p, there := s.Places[e.On]
+	for _, e := range []testbed.PathEnd{s.Client, s.Server} {
+		p, there := s.Spaces[e.On]
 		lacks := "an agent on the node (--node-agent)"
 		if e.Unwatched != "" {
 			lacks += ", which failed: " + e.Unwatched
@@ -315,8 +315,8 @@ func (s *unplanned) fragments() {
 			s.find("%d IP fragments of the load on %s: a packet was larger than the path's MTU", n, s.name(d))
 		}
 	}
-	for _, e := range []testbed.Stand{s.Client, s.Server} {
-		p, there := s.Places[e.In]
+	for _, e := range []testbed.PathEnd{s.Client, s.Server} {
+		p, there := s.Spaces[e.In]
 		if made := p.StackAfter.FragmentsMade - p.StackBefore.FragmentsMade; there && e.In != e.On && made > 0 {
 			s.find("%s cut packets into %d IP fragments", p.Name, made)
 		}
@@ -325,7 +325,7 @@ func (s *unplanned) fragments() {
 
 // mtu is the mtu of the way as the client's kernel knows it, and the largest there is where that is unknown.
 func (s *unplanned) mtu() (mtu unit.Bytes, known bool) {
-	p := s.Places[s.Client.In]
+	p := s.Spaces[s.Client.In]
 	r, found := routeTo(p, s.Called.Addr())
 	i, there := interfaceOf(p, r.Device)
 	if !found || !there {

@@ -39,8 +39,8 @@ func (l Load) least(client bool) unit.Bytes {
 // insides holds the devices of the pods against the load, by their counters, which miss nothing: what was moved must have passed the
 // device of the route, and no other.
 func (s *unplanned) insides() {
-	for _, e := range []testbed.Stand{s.Client, s.Server} {
-		p, there := s.Places[e.In]
+	for _, e := range []testbed.PathEnd{s.Client, s.Server} {
+		p, there := s.Spaces[e.In]
 		if !there {
 			continue
 		}
@@ -69,12 +69,12 @@ func (s *unplanned) insides() {
 }
 
 // own is the device by which an end reaches the other.
-func (s *unplanned) own(e testbed.Stand) (network.Device, bool) {
+func (s *unplanned) own(e testbed.PathEnd) (network.Device, bool) {
 	to := s.Called.Addr()
 	if e == s.Server {
 		to = s.Client.Address
 	}
-	r, found := routeTo(s.Places[e.In], to)
+	r, found := routeTo(s.Spaces[e.In], to)
 	if e.In == e.On && !s.crosses() && s.Client.In == s.Server.In {
 		return network.Device{In: e.In, Name: loopback}, true
 	}
@@ -100,7 +100,7 @@ func (s *unplanned) loss(d network.Device) string {
 }
 
 // secondary tells whether the ends speak in a secondary network, whose links only its builder knows.
-func (s *unplanned) secondary() bool { return s.Reach == testbed.ReachBeside }
+func (s *unplanned) secondary() bool { return s.Reach == testbed.ReachSecondary }
 
 // crossing holds what passed the wire between two nodes against the load: packet by packet where all were sampled, and by the
 // counters, which count what others move too.
@@ -109,13 +109,13 @@ func (s *unplanned) crossing() {
 		return
 	}
 	for _, on := range s.nodes() {
-		if _, there := s.Places[on]; !there {
+		if _, there := s.Spaces[on]; !there {
 			continue
 		}
 		wire := s.wire(on)
 		if len(wire) == 0 {
 			if s.sampled(on) {
-				s.weak("%s names no route to the other node: which device is its network card is not known", s.Places[on].Name)
+				s.weak("%s names no route to the other node: which device is its network card is not known", s.Spaces[on].Name)
 			}
 			continue
 		}
@@ -163,7 +163,7 @@ func (s *unplanned) amount(on network.Space, wire []string, w passing) (bytes, p
 func (s *unplanned) instead(on network.Space, wire []string) string {
 	var names []string
 	for _, d := range s.devices() {
-		if i, there := interfaceOf(s.Places[on], d.Name); d.In == on && there && uplink(i) && !slices.Contains(wire, d.Name) {
+		if i, there := interfaceOf(s.Spaces[on], d.Name); d.In == on && there && uplink(i) && !slices.Contains(wire, d.Name) {
 			names = append(names, s.name(d))
 		}
 	}
@@ -181,7 +181,7 @@ func (s *unplanned) offWay() {
 	}
 	for _, d := range s.devices() {
 		l, on := s.lanes[d], d.In
-		i, there := interfaceOf(s.Places[on], d.Name)
+		i, there := interfaceOf(s.Spaces[on], d.Name)
 		if s.crosses() && len(s.wire(on)) == 0 || slices.Contains(s.known(on), d.Name) || there && !uplink(i) && !tunnels(i) {
 			continue
 		}
@@ -227,8 +227,8 @@ func (s *unplanned) hops() {
 }
 
 // end notes the device of a pod with a namespace of its own, or of any without a sample.
-func (s *unplanned) end(e testbed.Stand, sends bool) {
-	p, there := s.Places[e.In]
+func (s *unplanned) end(e testbed.PathEnd, sends bool) {
+	p, there := s.Spaces[e.In]
 	own, found := s.own(e)
 	if !there || !found || p.Lacks == "" {
 		return
@@ -256,7 +256,7 @@ func (s *unplanned) rank(d network.Device) int {
 
 // stated is the address of which the server's end takes for its client, and whether anybody can say.
 func (s *unplanned) stated() (netip.Addr, bool) {
-	p := s.Places[s.Server.In]
+	p := s.Spaces[s.Server.In]
 	for _, peer := range p.Peers {
 		if s.load.Protocol == network.TCP {
 			return peer.Addr(), true

@@ -46,7 +46,7 @@ func NewProof(tb testbed.Testbed) Proof {
 
 // UnplannedProver proves the paths of a testbed of which no plan is known.
 type UnplannedProver struct {
-	w testbed.Witness
+	w testbed.PathObserver
 
 	mu    sync.Mutex
 	ways  map[podNames]watchedWay
@@ -67,7 +67,7 @@ type watchedWay struct {
 }
 
 // NewUnplannedProver is a proof for a testbed.
-func NewUnplannedProver(w testbed.Witness) *UnplannedProver {
+func NewUnplannedProver(w testbed.PathObserver) *UnplannedProver {
 	return &UnplannedProver{w: w, ways: map[podNames]watchedWay{}}
 }
 
@@ -96,7 +96,7 @@ func (p *UnplannedProver) Prove(ctx context.Context, from, to testbed.Pod, _ net
 	if err != nil {
 		return fail(errors.Join(err, watch.Close()))
 	}
-	s := unplanned{Sighting: seen, load: moved}
+	s := unplanned{Observation: seen, load: moved}
 	p.ways[podNames{from.Name(), to.Name()}] = watchedWay{from: from, to: to, own: s.carriers(), name: s.name}
 	return JudgeUnplanned(seen, moved), nil
 }
@@ -104,7 +104,7 @@ func (p *UnplannedProver) Prove(ctx context.Context, from, to testbed.Pod, _ net
 // carriers are the devices that must carry all of a load: those by which pods reach each other, and the nodes' cards.
 func (s *unplanned) carriers() map[network.Device]bool {
 	all := map[network.Device]bool{}
-	for _, e := range []testbed.Stand{s.Client, s.Server} {
+	for _, e := range []testbed.PathEnd{s.Client, s.Server} {
 		if own, found := s.own(e); found {
 			all[own] = e == s.Client
 		}
@@ -112,7 +112,7 @@ func (s *unplanned) carriers() map[network.Device]bool {
 			continue
 		}
 		wire := s.wire(e.On)
-		if i, there := interfaceOf(s.Places[e.On], first(wire)); there && !bridges(i) {
+		if i, there := interfaceOf(s.Spaces[e.On], first(wire)); there && !bridges(i) {
 			all[network.Device{In: e.On, Name: i.Name}] = e == s.Client
 		}
 	}

@@ -33,8 +33,8 @@ func look() int {
 // foreign is a lab whose plan is not known, as a cluster's is not.
 type foreign struct {
 	testbed.Testbed
-	expect  testbed.Encapsulation
-	witness *nodeagent.Observer
+	expect   testbed.Encapsulation
+	observer *nodeagent.Observer
 }
 
 func (f *foreign) Spec() testbed.Spec {
@@ -59,11 +59,11 @@ func unroled(p testbed.Pod) testbed.Pod {
 }
 
 func (f *foreign) Watch(ctx context.Context, from, to testbed.Pod) (testbed.Watch, error) {
-	return f.witness.Watch(ctx, from, to)
+	return f.observer.Watch(ctx, from, to)
 }
 
 func (f *foreign) Count(ctx context.Context, from, to testbed.Pod) (map[network.Device]testbed.Counters, error) {
-	return f.witness.Count(ctx, from, to)
+	return f.observer.Count(ctx, from, to)
 }
 
 // roled is a pod in which this test's binary plays the agent.
@@ -146,7 +146,7 @@ func watched(t testing.TB, o testbed.Observer, reach testbed.Reach, expect testb
 		})
 	}
 	f := &foreign{Testbed: o, expect: expect}
-	f.witness = nodeagent.NewObserver(f, nodeagent.Config{
+	f.observer = nodeagent.NewObserver(f, nodeagent.Config{
 		Address: testbed.Pod.Address,
 		Program: self, Reach: func() testbed.Reach { return reach },
 		HostNetwork: func(p testbed.Pod) bool {
@@ -160,7 +160,7 @@ func watched(t testing.TB, o testbed.Observer, reach testbed.Reach, expect testb
 		Node: func(_ context.Context, name string) (*nodeagent.Agent, error) { return agents[name], nil },
 	})
 	t.Cleanup(func() {
-		if err := f.witness.Close(); err != nil {
+		if err := f.observer.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -178,7 +178,7 @@ func (e *testEnds) seenProof(t testing.TB, p *path.UnplannedProver, protocol str
 }
 
 // Without its plan, the networks of a lab are recognised by what can be seen of them: between nodes and on one.
-func TestWitnessedNetworks(t *testing.T) {
+func TestObservedNetworks(t *testing.T) {
 	for _, c := range []struct {
 		network string
 		reach   testbed.Reach
@@ -244,7 +244,7 @@ func passes(t *testing.T, p result.Path, devices []string) {
 }
 
 // A network that is not what is expected of it is found out.
-func TestWitnessedExpectations(t *testing.T) {
+func TestObservedExpectations(t *testing.T) {
 	for _, c := range []struct {
 		network string
 		reach   testbed.Reach
@@ -264,7 +264,7 @@ func TestWitnessedExpectations(t *testing.T) {
 }
 
 // Without agents on nodes the pods' own devices are held against the load, and the proof says what it lacks.
-func TestWitnessedFromInsideOfPods(t *testing.T) {
+func TestObservedFromInsideOfPods(t *testing.T) {
 	o := open(t, named(t, "vxlan-routed"), testbed.Spec{})
 	p := path.NewUnplannedProver(watched(t, o, testbed.ReachPod, testbed.InVXLAN, 0))
 	found := newEnds(t, o, 0, 2).seenProof(t, p, "tcp", 700, 60)
@@ -278,7 +278,7 @@ func TestWitnessedFromInsideOfPods(t *testing.T) {
 }
 
 // An agent on one of the nodes sees what passes there.
-func TestWitnessedFromOneNode(t *testing.T) {
+func TestObservedFromOneNode(t *testing.T) {
 	for name, reach := range map[string]testbed.Reach{"vxlan-routed": testbed.ReachPod, "host": testbed.ReachHost} {
 		o := open(t, named(t, name), testbed.Spec{})
 		p := path.NewUnplannedProver(watched(t, o, reach, "", 1))
@@ -291,7 +291,7 @@ func TestWitnessedFromOneNode(t *testing.T) {
 }
 
 // A load that says it moved more than passed is found out, by the proof and by the audit.
-func TestWitnessedAmounts(t *testing.T) {
+func TestObservedAmounts(t *testing.T) {
 	o := open(t, named(t, "routed"), testbed.Spec{})
 	p := path.NewUnplannedProver(watched(t, o, testbed.ReachPod, "", 2))
 	e := newEnds(t, o, 0, 2)

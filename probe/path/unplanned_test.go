@@ -23,9 +23,9 @@ const (
 	message                = 400
 )
 
-// seen is a sighting in the making.
+// seen is an observation in the making.
 type seen struct {
-	testbed.Sighting
+	testbed.Observation
 	load path.Load
 }
 
@@ -34,12 +34,12 @@ func newSeen(reach testbed.Reach, called string) *seen {
 	s := &seen{}
 	s.Reach = reach
 	s.Called, s.Backend = netip.MustParseAddrPort(called), netip.AddrPortFrom(netip.MustParseAddr(serverPod), serverPort)
-	stand := func(pod, node, name string, in, on network.Space) testbed.Stand {
-		return testbed.Stand{Pod: name, Node: name, Address: netip.MustParseAddr(pod), NodeAddress: netip.MustParseAddr(node), In: in, On: on}
+	stand := func(pod, node, name string, in, on network.Space) testbed.PathEnd {
+		return testbed.PathEnd{Pod: name, Node: name, Address: netip.MustParseAddr(pod), NodeAddress: netip.MustParseAddr(node), In: in, On: on}
 	}
 	s.Client = stand(clientPod, clientNode, "w1", testbed.ClientPod(), testbed.ClientNode())
 	s.Server = stand(serverPod, serverNode, "w2", testbed.ServerPod(), testbed.ServerNode())
-	s.Places = map[network.Space]testbed.Place{
+	s.Spaces = map[network.Space]testbed.ObservedSpace{
 		testbed.ClientNode(): nodePlace("w1", clientNode, clientPod, serverNode, serverPod),
 		testbed.ServerNode(): nodePlace("w2", serverNode, serverPod, clientNode, clientPod),
 		testbed.ClientPod():  podPlace("pod-client", clientPod, serverPod, s.Called.Addr().String()),
@@ -56,8 +56,8 @@ func route(to, device string) testbed.Route {
 }
 
 // nodePlace is a node with a bridge, a tunnel and two cards.
-func nodePlace(name, own, pod, other, otherPod string) testbed.Place {
-	return testbed.Place{
+func nodePlace(name, own, pod, other, otherPod string) testbed.ObservedSpace {
+	return testbed.ObservedSpace{
 		Name: name,
 		Interfaces: []testbed.Interface{
 			{Index: 1, Name: "lo", Kind: "device"}, {Index: 2, Name: "eth0", Kind: "device", MTU: 1500, Addresses: prefix(own + "/24")},
@@ -70,8 +70,8 @@ func nodePlace(name, own, pod, other, otherPod string) testbed.Place {
 }
 
 // podPlace is a pod that reaches the addresses by its device.
-func podPlace(name, own string, reached ...string) testbed.Place {
-	p := testbed.Place{
+func podPlace(name, own string, reached ...string) testbed.ObservedSpace {
+	p := testbed.ObservedSpace{
 		Name: name, Lacks: "an agent", Interfaces: []testbed.Interface{{Index: 2, Name: "eth0", Kind: "veth", MTU: 1450, Addresses: prefix(own + "/24")}},
 		Before: map[string]testbed.Counters{"eth0": {}}, After: map[string]testbed.Counters{"eth0": {
 			SentPackets: exchanged, SentBytes: exchanged * (message + 42), ReceivedPackets: exchanged, ReceivedBytes: exchanged * (message + 42),
@@ -91,13 +91,13 @@ func (s *seen) through(on network.Space, device string, outgoing bool, from, to 
 func (s *seen) times(count int, on network.Space, device string, outgoing bool, from, to string, wrap func([]byte) []byte) *seen {
 	a, b := netip.MustParseAddrPort(from), netip.MustParseAddrPort(to)
 	frame := ethernet(wrap(ipPacket(17, a.Addr(), b.Addr(), udp(a.Port(), b.Port(), make([]byte, message)))))
-	p := s.Places[on]
+	p := s.Spaces[on]
 	for range count {
 		p.Packets = append(p.Packets, testbed.Packet{
 			Device: network.Device{In: on, Name: device}, Outgoing: outgoing, Length: unit.Bytes(len(frame)), Head: frame[:min(len(frame), 192)],
 		})
 	}
-	s.Places[on] = p
+	s.Spaces[on] = p
 	return s
 }
 
@@ -137,7 +137,7 @@ func whole(s *seen, from, calls string) *seen {
 }
 
 // What is said of ways of every kind.
-func TestJudgeSighting(t *testing.T) {
+func TestJudgeObservation(t *testing.T) {
 	expecting := func(s *seen, e testbed.Encapsulation) *seen { s.Expect = e; return s }
 	other := func(s *seen, device string) *seen {
 		s.exchange(testbed.ClientNode(), device, true, client, server, bare, bare)
@@ -183,8 +183,8 @@ func TestJudgeSighting(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := path.JudgeUnplanned(c.seen.Sighting, c.seen.load)
-			if again := path.JudgeUnplanned(c.seen.Sighting, c.seen.load); !reflect.DeepEqual(got, again) {
+			got := path.JudgeUnplanned(c.seen.Observation, c.seen.load)
+			if again := path.JudgeUnplanned(c.seen.Observation, c.seen.load); !reflect.DeepEqual(got, again) {
 				t.Errorf("judged once more: %+v, first %+v", again, got)
 			}
 			if got.OK != (c.finds == nil) || got.Encapsulation != c.wrap {
@@ -211,58 +211,58 @@ func TestJudgeSighting(t *testing.T) {
 }
 
 // A pod's device that carried less than the load, and one more that carried it too, are found by counters alone.
-func TestJudgeSightingInsidePods(t *testing.T) {
+func TestJudgeObservationInsidePods(t *testing.T) {
 	s := newSeen(testbed.ReachPod, server)
-	delete(s.Places, testbed.ClientNode())
-	delete(s.Places, testbed.ServerNode())
-	p := s.Places[testbed.ClientPod()]
+	delete(s.Spaces, testbed.ClientNode())
+	delete(s.Spaces, testbed.ServerNode())
+	p := s.Spaces[testbed.ClientPod()]
 	p.Before["net1"], p.After["net1"] = testbed.Counters{}, testbed.Counters{SentPackets: 10, SentBytes: 9000}
-	if got := path.JudgeUnplanned(s.Sighting, s.load); got.OK || len(got.Weak) != 2 || !strings.Contains(got.Findings[0], "pod-client/net1 carried 9000 bytes") {
+	if got := path.JudgeUnplanned(s.Observation, s.load); got.OK || len(got.Weak) != 2 || !strings.Contains(got.Findings[0], "pod-client/net1 carried 9000 bytes") {
 		t.Errorf("a second device: %+v", got)
 	}
 	delete(p.After, "net1")
 	delete(p.Before, "net1")
-	if got := path.JudgeUnplanned(s.Sighting, s.load); !got.OK || len(got.Hops) != 2 {
+	if got := path.JudgeUnplanned(s.Observation, s.load); !got.OK || len(got.Hops) != 2 {
 		t.Errorf("as it should be: %+v", got)
 	}
 	p.After["eth0"] = testbed.Counters{SentPackets: 1, SentBytes: 100, ReceivedPackets: exchanged, ReceivedBytes: 1 << 20}
-	if got := path.JudgeUnplanned(s.Sighting, s.load); got.OK || !strings.Contains(got.Findings[0], "pod-client/eth0 sent 100 bytes in 1 packets; 20000 bytes") {
+	if got := path.JudgeUnplanned(s.Observation, s.load); got.OK || !strings.Contains(got.Findings[0], "pod-client/eth0 sent 100 bytes in 1 packets; 20000 bytes") {
 		t.Errorf("too little: %+v", got)
 	}
 }
 
 // A load on several servers, to which the client finds its way itself, is held against the client's devices alone; packets that a server
 // exchanges with others are none of it.
-func TestJudgeSightingOfSeveralServers(t *testing.T) {
+func TestJudgeObservationOfSeveralServers(t *testing.T) {
 	s := newSeen(testbed.ReachPod, serverPod+":0")
 	s.Backend = s.Called
 	s.load = path.Load{Protocol: network.UDP, Server: s.Called, Opaque: true, Both: 2 * exchanged * message, Peers: make([]testbed.Pod, 2)}
 	s.exchange(testbed.ClientNode(), "eth0", true, client, serverPod+":6801", bare, bare).exchange(testbed.ServerNode(), "eth0", false, client, serverPod+":6801", bare, bare)
 	s.exchange(testbed.ServerNode(), "eth1", true, serverPod+":6803", "10.244.3.7:40000", bare, bare)
 	third := testbed.Counters{SentPackets: exchanged / 3, SentBytes: exchanged / 3 * message, ReceivedPackets: exchanged / 3, ReceivedBytes: exchanged / 3 * message}
-	s.Places[testbed.ServerPod()].After["eth0"] = third
-	if got := path.JudgeUnplanned(s.Sighting, s.load); !got.OK || got.Encapsulation != "none" || len(got.Weak) != 1 || !strings.Contains(got.Weak[0], "2 more pods") {
+	s.Spaces[testbed.ServerPod()].After["eth0"] = third
+	if got := path.JudgeUnplanned(s.Observation, s.load); !got.OK || got.Encapsulation != "none" || len(got.Weak) != 1 || !strings.Contains(got.Weak[0], "2 more pods") {
 		t.Errorf("as it should be: %+v", got)
 	}
-	s.Places[testbed.ClientPod()].After["eth0"] = third
-	if got := path.JudgeUnplanned(s.Sighting, s.load); got.OK || !strings.Contains(got.Findings[0], "pod-client/eth0 carried") {
+	s.Spaces[testbed.ClientPod()].After["eth0"] = third
+	if got := path.JudgeUnplanned(s.Observation, s.load); got.OK || !strings.Contains(got.Findings[0], "pod-client/eth0 carried") {
 		t.Errorf("a third of it: %+v", got)
 	}
 }
 
 // What agents say of packets may be anything: a judgement is always had, and is OK without findings alone.
-func FuzzJudgeSighting(f *testing.F) {
+func FuzzJudgeObservation(f *testing.F) {
 	head := ethernet(inVxlan(clientNode, serverNode)(ipPacket(17, netip.MustParseAddr(clientPod), netip.MustParseAddr(serverPod), udp(40000, serverPort, nil))))
 	f.Add(head, 500, 0, true)
 	f.Add([]byte{}, -1, 1<<20, false)
 	f.Fuzz(func(t *testing.T, head []byte, length, segment int, outgoing bool) {
 		s := newSeen(testbed.ReachService, service)
-		p := s.Places[testbed.ClientNode()]
+		p := s.Spaces[testbed.ClientNode()]
 		p.Packets = []testbed.Packet{{
 			Device: network.Device{In: testbed.ClientNode(), Name: "eth0"}, Outgoing: outgoing, Length: unit.Bytes(length), Segment: unit.Bytes(segment), Head: head,
 		}}
-		s.Places[testbed.ClientNode()] = p
-		if got := path.JudgeUnplanned(s.Sighting, s.load); got.OK != (len(got.Findings) == 0) || got.OK {
+		s.Spaces[testbed.ClientNode()] = p
+		if got := path.JudgeUnplanned(s.Observation, s.load); got.OK != (len(got.Findings) == 0) || got.OK {
 			t.Errorf("one packet is no load: %+v", got)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 const loopback = "lo"
 
 // routeTo is the route of a place to an address.
-func routeTo(p testbed.Place, to netip.Addr) (testbed.Route, bool) {
+func routeTo(p testbed.ObservedSpace, to netip.Addr) (testbed.Route, bool) {
 	for _, r := range p.Routes {
 		if r.To == to {
 			return r, true
@@ -22,7 +22,7 @@ func routeTo(p testbed.Place, to netip.Addr) (testbed.Route, bool) {
 }
 
 // interfaceOf is the device of this name.
-func interfaceOf(p testbed.Place, name string) (testbed.Interface, bool) {
+func interfaceOf(p testbed.ObservedSpace, name string) (testbed.Interface, bool) {
 	for _, i := range p.Interfaces {
 		if i.Name == name {
 			return i, true
@@ -32,7 +32,7 @@ func interfaceOf(p testbed.Place, name string) (testbed.Interface, bool) {
 }
 
 // ports are the devices that a bridge joins.
-func ports(p testbed.Place, bridge string) []string {
+func ports(p testbed.ObservedSpace, bridge string) []string {
 	var all []string
 	for _, i := range p.Interfaces {
 		if i.Master == bridge && bridge != "" {
@@ -67,7 +67,7 @@ func (s *unplanned) wire(on network.Space) []string {
 	if on == s.Server.On {
 		other = s.Client.NodeAddress
 	}
-	p := s.Places[on]
+	p := s.Spaces[on]
 	r, found := routeTo(p, other)
 	if !found || !s.crosses() {
 		return nil
@@ -80,7 +80,7 @@ func (s *unplanned) wire(on network.Space) []string {
 }
 
 // beneath are the devices that a way over others uses as well: the links of bonds, what lies under a VLAN.
-func beneath(p testbed.Place, names []string) []string {
+func beneath(p testbed.ObservedSpace, names []string) []string {
 	var all []string
 	for _, name := range names {
 		for _, i := range p.Interfaces {
@@ -95,8 +95,8 @@ func beneath(p testbed.Place, names []string) []string {
 
 // facing are the devices of a node by which it reaches a pod on it, the pod's own end first; none for a pod in the node's own namespace,
 // and for one that is spoken to in a network of which the node knows nothing.
-func (s *unplanned) facing(e testbed.Stand) []string {
-	p := s.Places[e.On]
+func (s *unplanned) facing(e testbed.PathEnd) []string {
+	p := s.Spaces[e.On]
 	r, found := routeTo(p, e.Address)
 	if !found || e.In == e.On || s.secondary() {
 		return nil
@@ -109,9 +109,9 @@ func (s *unplanned) facing(e testbed.Stand) []string {
 
 // known are the devices of a node that a load may pass.
 func (s *unplanned) known(on network.Space) []string {
-	p := s.Places[on]
+	p := s.Spaces[on]
 	all := []string{loopback}
-	for _, e := range []testbed.Stand{s.Client, s.Server} {
+	for _, e := range []testbed.PathEnd{s.Client, s.Server} {
 		if e.On == on {
 			all = append(all, s.facing(e)...)
 		}
@@ -131,7 +131,7 @@ func (s *unplanned) known(on network.Space) []string {
 
 // role is what a device of a node is for.
 func (s *unplanned) role(d network.Device) network.Role {
-	i, there := interfaceOf(s.Places[d.In], d.Name)
+	i, there := interfaceOf(s.Spaces[d.In], d.Name)
 	switch {
 	case d.Name == loopback:
 		return network.RoleLoopback
@@ -141,10 +141,10 @@ func (s *unplanned) role(d network.Device) network.Role {
 		return network.RolePort
 	case there && bridges(i):
 		return network.RoleBridge
-	case slices.Contains(beneath(s.Places[d.In], s.wire(d.In)), d.Name):
+	case slices.Contains(beneath(s.Spaces[d.In], s.wire(d.In)), d.Name):
 		return network.RoleLink
 	}
-	for _, e := range []testbed.Stand{s.Client, s.Server} {
+	for _, e := range []testbed.PathEnd{s.Client, s.Server} {
 		if e.On == d.In && slices.Contains(s.facing(e), d.Name) {
 			return network.RoleNodeEnd
 		}

@@ -32,10 +32,10 @@ func (s *unplanned) wrappings() {
 	}
 	seen, looked := tally{wraps: map[string]int{}}, false
 	for _, on := range s.nodes() {
-		looked = looked || s.Places[on].Lacks == "" && len(s.Places[on].Interfaces) > 0
+		looked = looked || s.Spaces[on].Lacks == "" && len(s.Spaces[on].Interfaces) > 0
 		for _, name := range s.wire(on) {
 			d := network.Device{In: on, Name: name}
-			i, _ := interfaceOf(s.Places[on], name)
+			i, _ := interfaceOf(s.Spaces[on], name)
 			if l := s.lanes[d]; l != nil && !bridges(i) {
 				seen.merge(l.tally)
 				s.held(d, l)
@@ -101,8 +101,8 @@ func (s *unplanned) outsides(d network.Device, l *lane) {
 	slices.SortFunc(all, func(a, b via) int { return cmp.Compare(a.String(), b.String()) })
 	for _, v := range all {
 		from, to := s.nodeOf(v.from), s.nodeOf(v.to)
-		_, both := s.Places[s.Server.On]
-		if _, client := s.Places[s.Client.On]; !both || !client {
+		_, both := s.Spaces[s.Server.On]
+		if _, client := s.Spaces[s.Client.On]; !both || !client {
 			continue
 		}
 		if from == nowhere() || to == nowhere() || from == to {
@@ -132,7 +132,7 @@ func (s *unplanned) translation() {
 
 // clientHas tells whether an address is one of the client's own.
 func (s *unplanned) clientHas(a netip.Addr) bool {
-	return a == s.Client.Address || slices.ContainsFunc(s.Places[s.Client.In].Interfaces, func(i testbed.Interface) bool {
+	return a == s.Client.Address || slices.ContainsFunc(s.Spaces[s.Client.In].Interfaces, func(i testbed.Interface) bool {
 		return slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
 	})
 }
@@ -178,7 +178,7 @@ func (s *unplanned) where() string {
 			}
 		}
 		if called > 0 && backend > 0 {
-			return " on " + s.Places[on].Name
+			return " on " + s.Spaces[on].Name
 		}
 	}
 	return " between the nodes"

@@ -124,7 +124,7 @@ func (d *Driver) count() int {
 	return d.opened
 }
 
-// watcher is the testbed's witness, made at its first use.
+// watcher is the testbed's path observer, made at its first use.
 func (t *Testbed) watcher() *nodeagent.Observer {
 	t.keeping.Lock()
 	defer t.keeping.Unlock()
@@ -155,7 +155,7 @@ func (t *Testbed) watcher() *nodeagent.Observer {
 	return t.observer
 }
 
-// dismiss ends the witness. The testbed must not be held meanwhile, for agents that are being started hold it.
+// dismiss ends the path observer. The testbed must not be held meanwhile, for agents that are being started hold it.
 func (t *Testbed) dismiss() {
 	t.keeping.Lock()
 	w := t.observer
@@ -168,7 +168,7 @@ func (t *Testbed) dismiss() {
 // reachOf is how servers are reached in a network.
 func reachOf(networkName string) testbed.Reach {
 	if isSecondary(networkName) {
-		return testbed.ReachBeside
+		return testbed.ReachSecondary
 	}
 	switch networkName {
 	case Host:
@@ -181,19 +181,19 @@ func reachOf(networkName string) testbed.Reach {
 	return testbed.ReachPod
 }
 
-var _ testbed.Witness = (*Testbed)(nil)
+var _ testbed.PathObserver = (*Testbed)(nil)
 
 // Instruments implements testbed.Testbed.
 func (t *Testbed) Instruments() testbed.Instruments {
 	return testbed.Instruments{PathObserver: t, Notes: t.Notes}
 }
 
-// Watch implements testbed.Witness.
+// Watch implements testbed.PathObserver.
 func (t *Testbed) Watch(ctx context.Context, from, to testbed.Pod) (testbed.Watch, error) {
 	return t.watcher().Watch(ctx, from, to)
 }
 
-// Count implements testbed.Witness.
+// Count implements testbed.PathObserver.
 func (t *Testbed) Count(ctx context.Context, from, to testbed.Pod) (map[network.Device]testbed.Counters, error) {
 	return t.watcher().Count(ctx, from, to)
 }

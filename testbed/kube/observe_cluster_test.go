@@ -27,7 +27,7 @@ func unwatched(t *testing.T, tb testbed.Testbed) (why string, places int) {
 	if _, err := tb.Instruments().PathObserver.Count(t.Context(), from, to); err != nil {
 		t.Fatal(err)
 	}
-	return seen.Client.Unwatched + seen.Server.Unwatched, len(seen.Places)
+	return seen.Client.Unwatched + seen.Server.Unwatched, len(seen.Spaces)
 }
 
 // TestLostLookoutOnCluster: an agent on a node whose pod is deleted costs proofs of that node until the next testbed has it made anew, and

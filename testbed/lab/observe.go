@@ -10,7 +10,7 @@ import (
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/testbed/lookout"
+	"netdelta/testbed/nsmonitor"
 	"netdelta/unit"
 )
 
@@ -162,7 +162,7 @@ func (l *Testbed) Fit(ctx context.Context, from, to testbed.Pod, size unit.Bytes
 	}
 	_, last := to.Ports()
 	at := l.plan.Endpoint(a, b, last)
-	if err := s.ns.Do(func() error { return lookout.SendWhole(at, size) }); err != nil {
+	if err := s.ns.Do(func() error { return nsmonitor.SendWhole(at, size) }); err != nil {
 		return fail(err)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"netdelta/internal/netns"
 	"netdelta/network"
 	"netdelta/testbed"
-	"netdelta/testbed/lookout"
+	"netdelta/testbed/nsmonitor"
 )
 
 // space is a live network namespace with a netlink socket inside.
@@ -23,9 +23,9 @@ type space struct {
 	ns   *netns.Namespace
 	nl   *netlink.Handle
 
-	mu    sync.Mutex
-	index map[string]int // of devices, by name
-	gauge *lookout.Gauge // nil until it is needed
+	mu       sync.Mutex
+	index    map[string]int           // of devices, by name
+	counters *nsmonitor.CounterReader // nil until it is needed
 }
 
 // newSpace makes a namespace, writes its settings and brings lo up.
@@ -108,21 +108,21 @@ func (s *space) link(name string) (int, error) {
 	return l.Attrs().Index, nil
 }
 
-// counts is the namespace's gauge, opened at its first use.
-func (s *space) counts() (*lookout.Gauge, error) {
+// counts is the namespace's counter reader, opened at its first use.
+func (s *space) counts() (*nsmonitor.CounterReader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gauge != nil {
-		return s.gauge, nil
+	if s.counters != nil {
+		return s.counters, nil
 	}
 	err := s.ns.Do(func() (err error) {
-		s.gauge, err = lookout.NewGauge()
+		s.counters, err = nsmonitor.NewCounterReader()
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("in %s: %w", s.name, err)
 	}
-	return s.gauge, nil
+	return s.counters, nil
 }
 
 // forget drops what is known of the devices, which are about to change.
@@ -217,8 +217,8 @@ func (s *space) close() error {
 	}
 	var err error
 	s.mu.Lock()
-	if s.gauge != nil {
-		err = s.gauge.Close()
+	if s.counters != nil {
+		err = s.counters.Close()
 	}
 	s.mu.Unlock()
 	if s.ns == nil {

@@ -9,7 +9,7 @@ import (
 
 	"netdelta/network"
 	"netdelta/testbed"
-	"netdelta/testbed/lookout"
+	"netdelta/testbed/nsmonitor"
 )
 
 // tap samples the packets of some namespaces.
@@ -17,7 +17,7 @@ type tap struct {
 	of *taps
 
 	mu      sync.Mutex
-	sockets []*lookout.Sampler // nil once closed
+	sockets []*nsmonitor.Sampler // nil once closed
 }
 
 var _ testbed.Tap = (*tap)(nil)
@@ -47,7 +47,7 @@ func (l *Testbed) Tap(ctx context.Context, spaces []network.Space) (testbed.Tap,
 		if err == nil && s == nil {
 			err = fmt.Errorf("the lab has no namespace %s", where)
 		}
-		var socket *lookout.Sampler
+		var socket *nsmonitor.Sampler
 		if err == nil {
 			socket, err = s.tap(where)
 		}
@@ -60,12 +60,12 @@ func (l *Testbed) Tap(ctx context.Context, spaces []network.Space) (testbed.Tap,
 }
 
 // tap opens a packet socket in the namespace.
-func (s *space) tap(where network.Space) (*lookout.Sampler, error) {
+func (s *space) tap(where network.Space) (*nsmonitor.Sampler, error) {
 	g, err := s.counts()
 	if err != nil {
 		return nil, err
 	}
-	socket := lookout.NewSampler(where, g.NameOf)
+	socket := nsmonitor.NewSampler(where, g.NameOf)
 	if err := s.ns.Do(socket.Open); err != nil {
 		return nil, fmt.Errorf("in %s: %w", s.name, err)
 	}

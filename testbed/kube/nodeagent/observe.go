@@ -85,12 +85,12 @@ type post struct {
 	// node says that the place is a node, whose packets may be sampled.
 	node  bool
 	watch int
-	place testbed.Place
+	place testbed.ObservedSpace
 }
 
 // way is a look at the way between two pods that is under way.
 type way struct {
-	testbed.Sighting
+	testbed.Observation
 	of    *Observer
 	posts map[network.Space]*post
 	to    testbed.Pod
@@ -105,14 +105,14 @@ var _ testbed.Watch = (*way)(nil)
 func (w *Observer) survey(ctx context.Context, from, to testbed.Pod) (*way, error) {
 	x := &way{of: w, posts: map[network.Space]*post{}, to: to}
 	x.Reach, x.Expect = w.c.Reach(), w.tb.Spec().Expect
-	x.Client = testbed.Stand{Pod: from.Name(), Node: from.Node(), Address: w.c.Address(from), In: testbed.ClientPod(), On: testbed.ClientNode()}
-	x.Server = testbed.Stand{Pod: to.Name(), Node: to.Node(), Address: w.c.Address(to), In: testbed.ServerPod(), On: testbed.ServerNode()}
+	x.Client = testbed.PathEnd{Pod: from.Name(), Node: from.Node(), Address: w.c.Address(from), In: testbed.ClientPod(), On: testbed.ClientNode()}
+	x.Server = testbed.PathEnd{Pod: to.Name(), Node: to.Node(), Address: w.c.Address(to), In: testbed.ServerPod(), On: testbed.ServerNode()}
 	if x.Server.Node == x.Client.Node {
 		x.Server.On = x.Client.On
 	}
 	for _, e := range []struct {
 		pod   testbed.Pod
-		stand *testbed.Stand
+		stand *testbed.PathEnd
 		name  string
 	}{{from, &x.Client, "pod-client"}, {to, &x.Server, "pod-server"}} {
 		if err := w.look(ctx, x, e.pod, e.stand, e.name); err != nil {
@@ -124,7 +124,7 @@ func (w *Observer) survey(ctx context.Context, from, to testbed.Pod) (*way, erro
 
 // look finds who looks at one end: an agent on its node, and one in the pod where that has a namespace of its own or where
 // the node is not looked at. Pods have names of their own in every build: a place in one is named for what the pod is.
-func (w *Observer) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.Stand, name string) error {
+func (w *Observer) look(ctx context.Context, x *way, pod testbed.Pod, s *testbed.PathEnd, name string) error {
 	if w.c.HostNetwork(pod) {
 		s.In = s.On
 	}
@@ -161,7 +161,7 @@ func (x *way) each(ctx context.Context, f func(context.Context, network.Space, *
 	return group.Wait()
 }
 
-// Watch is what testbed.Witness says.
+// Watch is what testbed.PathObserver says.
 func (w *Observer) Watch(ctx context.Context, from, to testbed.Pod) (testbed.Watch, error) {
 	var x *way
 	err := unlessGone(func() (err error) {
@@ -229,13 +229,13 @@ func addressesOf(interfaces []testbed.Interface) []netip.Addr {
 }
 
 // End implements testbed.Watch.
-func (x *way) End(ctx context.Context, called netip.AddrPort) (testbed.Sighting, error) {
+func (x *way) End(ctx context.Context, called netip.AddrPort) (testbed.Observation, error) {
 	x.mu.Lock()
 	ended := x.ended
 	x.ended = true
 	x.mu.Unlock()
 	if ended {
-		return testbed.Sighting{}, errors.New("the watch has ended")
+		return testbed.Observation{}, errors.New("the watch has ended")
 	}
 	x.Called, x.Backend = called, x.backend(called)
 	to := []netip.Addr{x.Client.Address, x.Server.Address, called.Addr(), x.Client.NodeAddress, x.Server.NodeAddress}
@@ -258,13 +258,13 @@ func (x *way) End(ctx context.Context, called netip.AddrPort) (testbed.Sighting,
 		return err
 	})
 	if err != nil {
-		return testbed.Sighting{}, fmt.Errorf("end the watch of the way from %s to %s: %w", x.Client.Pod, x.Server.Pod, err)
+		return testbed.Observation{}, fmt.Errorf("end the watch of the way from %s to %s: %w", x.Client.Pod, x.Server.Pod, err)
 	}
-	x.Places = map[network.Space]testbed.Place{}
+	x.Spaces = map[network.Space]testbed.ObservedSpace{}
 	for where, p := range x.posts {
-		x.Places[where] = p.place
+		x.Spaces[where] = p.place
 	}
-	return x.Sighting, nil
+	return x.Observation, nil
 }
 
 // backend is the server itself behind an address that was called: the port of the pod that is reached there.
@@ -304,7 +304,7 @@ func (x *way) Close() error {
 	})
 }
 
-// Count is what testbed.Witness says.
+// Count is what testbed.PathObserver says.
 func (w *Observer) Count(ctx context.Context, from, to testbed.Pod) (map[network.Device]testbed.Counters, error) {
 	var all map[network.Device]testbed.Counters
 	err := unlessGone(func() (err error) {

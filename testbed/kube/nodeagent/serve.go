@@ -7,7 +7,7 @@ import (
 	"net/netip"
 
 	"netdelta/testbed"
-	"netdelta/testbed/lookout"
+	"netdelta/testbed/nsmonitor"
 	"netdelta/testbed/rpc"
 )
 
@@ -21,15 +21,15 @@ const (
 
 // server looks at the namespace that this process is in.
 type server struct {
-	gauge   *lookout.Gauge
-	next    int
-	watches map[int]*watch
+	counters *nsmonitor.CounterReader
+	next     int
+	watches  map[int]*watch
 }
 
 // Serve answers requests from in on out until in ends, which is not an error.
 func Serve(in io.Reader, out io.Writer) (err error) {
 	s := &server{watches: map[int]*watch{}}
-	if s.gauge, err = lookout.NewGauge(); err != nil {
+	if s.counters, err = nsmonitor.NewCounterReader(); err != nil {
 		return err
 	}
 	err = rpc.Serve(in, out, false, func(r rpc.Request) (any, error) {
@@ -41,14 +41,14 @@ func Serve(in io.Reader, out io.Writer) (err error) {
 	for _, w := range s.watches {
 		err = errors.Join(err, w.stop())
 	}
-	return errors.Join(err, s.gauge.Close())
+	return errors.Join(err, s.counters.Close())
 }
 
 // answer carries out one operation.
 func (s *server) answer(r rpc.Request, args request, a *answer) (err error) {
 	switch r.Op {
 	case opDescribe:
-		a.Interfaces, err = lookout.Interfaces()
+		a.Interfaces, err = nsmonitor.Interfaces()
 	case opCount:
 		err = s.count(a)
 	case opBegin:
@@ -68,7 +68,7 @@ func (s *server) answer(r rpc.Request, args request, a *answer) (err error) {
 
 // count reads the counters.
 func (s *server) count(a *answer) error {
-	devices, err := s.gauge.Devices()
+	devices, err := s.counters.Devices()
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *server) count(a *answer) error {
 	for _, d := range devices {
 		a.Counters[d.Name] = d.Counters
 	}
-	a.Stack, err = s.gauge.Stack()
+	a.Stack, err = s.counters.Stack()
 	return err
 }
 
@@ -85,7 +85,7 @@ func (s *server) begin(r request, a *answer) error {
 	if len(r.Addresses) > addressesMost {
 		return fmt.Errorf("there are %d addresses to look for, at most %d can be", len(r.Addresses), addressesMost)
 	}
-	w := newWatch(r.Addresses, s.gauge.NameOf)
+	w := newWatch(r.Addresses, s.counters.NameOf)
 	if err := w.start(); err != nil {
 		return err
 	}
@@ -107,12 +107,12 @@ func (s *server) end(r request, a *answer) error {
 	if err != nil {
 		return err
 	}
-	if a.Interfaces, err = lookout.Interfaces(); err != nil {
+	if a.Interfaces, err = nsmonitor.Interfaces(); err != nil {
 		return err
 	}
 	a.Routes = routes(r.To)
 	if r.Port != 0 {
-		a.Peers, err = lookout.Peers(r.Port)
+		a.Peers, err = nsmonitor.Peers(r.Port)
 	}
 	return err
 }
@@ -121,7 +121,7 @@ func (s *server) end(r request, a *answer) error {
 func routes(to []netip.Addr) []testbed.Route {
 	var all []testbed.Route
 	for _, address := range to {
-		if r, err := lookout.RouteTo(address); err == nil {
+		if r, err := nsmonitor.RouteTo(address); err == nil {
 			all = append(all, r)
 		}
 	}

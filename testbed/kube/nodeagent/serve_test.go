@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"netdelta/internal/leak"
-	"netdelta/testbed/lookout"
+	"netdelta/testbed/nsmonitor"
 	"netdelta/testbed/rpc"
 )
 
@@ -113,11 +113,11 @@ func FuzzRequests(f *testing.F) {
 	f.Add([]byte(`{"op":"begin","args":{"addresses":["10.0.0.1"]}}`), []byte(`{"op":"end","args":{"watch":1,"to":["::1"],"port":80}}`))
 	f.Add([]byte(`{"op":"describe"}`), []byte(`{"op":"drop","args":{"watch":-1}}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		gauge, err := lookout.NewGauge()
+		counters, err := nsmonitor.NewCounterReader()
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &server{gauge: gauge, watches: map[int]*watch{}}
+		s := &server{counters: counters, watches: map[int]*watch{}}
 		for _, line := range [][]byte{a, b} {
 			var r rpc.Request
 			if json.Unmarshal(line, &r) != nil {
@@ -136,7 +136,7 @@ func FuzzRequests(f *testing.F) {
 				t.Error(err)
 			}
 		}
-		if err := gauge.Close(); err != nil {
+		if err := counters.Close(); err != nil {
 			t.Error(err)
 		}
 	})

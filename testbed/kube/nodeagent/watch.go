@@ -9,7 +9,7 @@ import (
 
 	"netdelta/network"
 	"netdelta/testbed"
-	"netdelta/testbed/lookout"
+	"netdelta/testbed/nsmonitor"
 )
 
 // watchPause is how long packets wait in the kernel before they are looked through: on a busy node, thousands pass in a
@@ -19,7 +19,7 @@ const watchPause = time.Millisecond
 // watch samples the packets that concern some addresses.
 type watch struct {
 	needles [][]byte
-	sampler *lookout.Sampler // nil where there is no sample
+	sampler *nsmonitor.Sampler // nil where there is no sample
 	lacks   string
 
 	halt   chan struct{}
@@ -32,7 +32,7 @@ type watch struct {
 func newWatch(addresses []netip.Addr, name func(int) string) *watch {
 	w := &watch{halt: make(chan struct{})}
 	if len(addresses) > 0 {
-		w.sampler = lookout.NewSampler(network.Space{}, name)
+		w.sampler = nsmonitor.NewSampler(network.Space{}, name)
 	}
 	for _, a := range addresses {
 		w.needles = append(w.needles, a.Unmap().AsSlice())

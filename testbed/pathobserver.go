@@ -8,21 +8,21 @@ import (
 	"netdelta/unit"
 )
 
-// Witness is a testbed whose nodes and networks are somebody else's: no plan says which way packets go. One can look, inside
-// its pods and, where that is allowed, on their nodes.
-type Witness interface {
+// PathObserver is a testbed on a cluster that netdelta has not built, so that no plan says which way packets go. It observes them
+// inside its pods and, where that is allowed, on their nodes.
+type PathObserver interface {
 	Testbed
-	// Watch begins to look at the way between two pods.
+	// Watch starts observing the path between two pods.
 	Watch(ctx context.Context, from, to Pod) (Watch, error)
-	// Count reads the counters of the devices between two pods: of the pods themselves, and of their nodes where one can look
-	// there.
+	// Count reads the counters of the devices between two pods: of the pods themselves, and of their nodes where nodes can
+	// be observed.
 	Count(ctx context.Context, from, to Pod) (map[network.Device]Counters, error)
 }
 
-// Watch is a look at the way between two pods that is under way. Close is idempotent.
+// Watch is an observation of a path that has started and not ended. Close is idempotent.
 type Watch interface {
-	// End says what was seen since the Watch began, of a load that went to the address that was called.
-	End(ctx context.Context, called netip.AddrPort) (Sighting, error)
+	// End returns what was observed since the Watch started. The client called the given address.
+	End(ctx context.Context, called netip.AddrPort) (Observation, error)
 	Close() error
 }
 
@@ -39,45 +39,45 @@ const (
 	ReachService Reach = "service"
 	// ReachNodePort goes to a port of a node, which is translated there.
 	ReachNodePort Reach = "nodeport"
-	// ReachBeside goes to an address that the server has in a secondary network. How that network connects its pods is not known.
-	ReachBeside Reach = "beside"
+	// ReachSecondary goes to an address that the server has in a secondary network. How that network connects its pods is not known.
+	ReachSecondary Reach = "beside"
 )
 
-// Places of a sighting. A pod in its node's own namespace is in the node's place, and two pods of one node are both on the
-// client's.
+// The namespaces of an observation. A pod in its node's own namespace is observed there, and where both pods are on one node,
+// that is the client's.
 const (
 	atClient = iota
 	atServer
 )
 
-// ClientNode is the place of the client's node.
+// ClientNode is the namespace of the client's node.
 func ClientNode() network.Space { return network.InNode(atClient) }
 
-// ServerNode is the place of the server's node, where it is not the client's.
+// ServerNode is the namespace of the server's node, where it is not the client's.
 func ServerNode() network.Space { return network.InNode(atServer) }
 
-// ClientPod is the place inside of the client's pod.
+// ClientPod is the namespace of the client's pod.
 func ClientPod() network.Space { return network.InPod(atClient) }
 
-// ServerPod is the place inside of the server's pod.
+// ServerPod is the namespace of the server's pod.
 func ServerPod() network.Space { return network.InPod(atServer) }
 
-// Sighting is what was seen of the way between two pods while a load was under way. It is plain data.
-type Sighting struct {
+// Observation is what was observed of the path between two pods while a load ran. It is plain data.
+type Observation struct {
 	Reach Reach
 	// Expect is the encapsulation between nodes that the user expects, "" if not given.
 	Expect Encapsulation
 	// Called is what the client called, and Backend the server itself.
 	Called, Backend netip.AddrPort
-	Client, Server  Stand
-	// Places are those that could be looked at.
-	Places map[network.Space]Place
+	Client, Server  PathEnd
+	// Spaces are the namespaces that could be observed.
+	Spaces map[network.Space]ObservedSpace
 }
 
-// Stand is where one end of a way is.
-type Stand struct {
+// PathEnd is where one end of a path is.
+type PathEnd struct {
 	Pod, Node string // by their names
-	// Address is the pod's in the network that is looked at, NodeAddress its node's.
+	// Address is the pod's in the observed network, NodeAddress its node's.
 	Address, NodeAddress netip.Addr
 	// In is the namespace of the pod's processes, On its node's: the same for a pod in its node's own namespace.
 	In, On network.Space
@@ -85,8 +85,8 @@ type Stand struct {
 	Unwatched string
 }
 
-// Place is a network namespace while it was watched.
-type Place struct {
+// ObservedSpace is what was observed in one network namespace.
+type ObservedSpace struct {
 	// Name is the node's name, or says which pod it is.
 	Name       string
 	Interfaces []Interface

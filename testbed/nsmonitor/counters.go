@@ -1,4 +1,4 @@
-package lookout
+package nsmonitor
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 	"netdelta/testbed"
 )
 
-// Gauge reads what the kernel counts in a namespace. Its socket and its files stay open, so that a reading needs no thread
+// CounterReader reads what the kernel counts in a namespace. Its socket and its files stay open, so that a reading needs no thread
 // in the namespace: it is taken just before and after a load, and has to be quick. It is safe for concurrent use.
-type Gauge struct {
+type CounterReader struct {
 	mu      sync.Mutex
 	netlink int // a socket
 	stack   []*os.File
@@ -31,13 +31,13 @@ type Gauge struct {
 // ErrClosed is the error of a namespace that was given up meanwhile.
 var ErrClosed = errors.New("the namespace is closed")
 
-// NewGauge opens a gauge in the namespace of the calling thread.
-func NewGauge() (*Gauge, error) {
+// NewCounterReader opens a counter reader in the namespace of the calling thread.
+func NewCounterReader() (*CounterReader, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("open a netlink socket: %w", err)
 	}
-	g := &Gauge{netlink: fd, buffer: make([]byte, 64<<10), names: map[int]string{}}
+	g := &CounterReader{netlink: fd, buffer: make([]byte, 64<<10), names: map[int]string{}}
 	for _, path := range []string{"/proc/thread-self/net/snmp", "/proc/thread-self/net/snmp6"} {
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +52,7 @@ func NewGauge() (*Gauge, error) {
 }
 
 // Close lets go of the namespace. It is idempotent.
-func (g *Gauge) Close() error {
+func (g *CounterReader) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -74,7 +74,7 @@ type Counted struct {
 
 // Devices reads the counters of all devices. A list that the kernel changed while it was being read is read again, a few
 // times.
-func (g *Gauge) Devices() ([]Counted, error) {
+func (g *CounterReader) Devices() ([]Counted, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -97,7 +97,7 @@ func (g *Gauge) Devices() ([]Counted, error) {
 }
 
 // NameOf is the name of the device with this number. One that is gone and was never read has its number for a name.
-func (g *Gauge) NameOf(index int) string {
+func (g *CounterReader) NameOf(index int) string {
 	g.mu.Lock()
 	name, known := g.names[index]
 	g.mu.Unlock()
@@ -116,7 +116,7 @@ func (g *Gauge) NameOf(index int) string {
 }
 
 // dump asks for all links once. It is unix.EINTR where the answer does not hang together.
-func (g *Gauge) dump() ([]Counted, error) {
+func (g *CounterReader) dump() ([]Counted, error) {
 	g.serial++
 	ask := make([]byte, unix.NLMSG_HDRLEN+unix.SizeofIfInfomsg, 64)
 	order := binary.NativeEndian
@@ -223,7 +223,7 @@ func (d *Counted) fill(stats []byte) bool {
 }
 
 // Stack reads what the IP stack has counted.
-func (g *Gauge) Stack() (testbed.Stack, error) {
+func (g *CounterReader) Stack() (testbed.Stack, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var s testbed.Stack
