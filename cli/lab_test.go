@@ -389,7 +389,13 @@ func TestLabSpec(t *testing.T) {
 func TestLabSocket(t *testing.T) {
 	u := rootUser(t)
 	u.call(t, statusDone, "lab", "up", "bridge")
-	for _, garbage := range [][]byte{nil, []byte("\x00"), []byte("{"), []byte(`{"do":"dance"}`), []byte(`{"do":"enter","where":"\u001b[2J"}`), bytes.Repeat([]byte("x"), 20<<20)} {
+	stream := func(request string) []byte {
+		return append([]byte{1, 0, 0, 0, 1, 0, 0, 0, byte(len(request))}, request...)
+	}
+	for _, garbage := range [][]byte{
+		nil, []byte("\x00"), []byte("{"), stream("{"), stream(`{"op":"dance"}`), stream(`{"op":"enter","args":"\u001b[2J"}`), stream(`{"op":"enter","args":{}}`),
+		bytes.Repeat([]byte("x"), 20<<20),
+	} {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -38,9 +38,9 @@ func Ask[R any](ctx context.Context, c *Conn, op string, args any) (value R, err
 	stop()
 	closed := stream.Close()
 	switch broken := c.Err(); {
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return value, ctx.Err()
-	case broken != nil:
+	case err != nil && broken != nil:
 		return value, broken
 	case err != nil:
 		return value, errors.Join(fmt.Errorf("read the answer to %s: %w", op, err), closed)

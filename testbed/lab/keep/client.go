@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/suggest"
+	"netdelta/testbed/rpc"
 )
 
 // How long a keeper may take: to answer, to replace a network or remove a lab, and to end once it is killed.
@@ -67,20 +67,12 @@ func (f *Folder) Choose(name string) (string, error) {
 
 // Status asks a lab's keeper.
 func (f *Folder) Status(ctx context.Context, name string) (Status, error) {
-	a, _, err := f.ask(ctx, name, request{Do: tellStatus}, answerPatience)
-	if err != nil || a.Status == nil {
-		return Status{}, err
-	}
-	return *a.Status, nil
+	return ask[Status](ctx, f, name, opStatus, nil, answerPatience, nil)
 }
 
 // Swap replaces the network of a lab under what runs in its pods.
 func (f *Folder) Swap(ctx context.Context, name, network string) (Status, error) {
-	a, _, err := f.ask(ctx, name, request{Do: swap, Network: network}, workPatience)
-	if err != nil || a.Status == nil {
-		return Status{}, err
-	}
-	return *a.Status, nil
+	return ask[Status](ctx, f, name, opSwap, network, workPatience, nil)
 }
 
 // Down removes a lab and waits until its keeper has ended. A keeper that does not answer is killed, and the kernel removes the
@@ -129,7 +121,7 @@ func (f *Folder) end(ctx context.Context, name string, keeper int) error {
 	// A keeper that hangs is told from one that works by its answer to a lesser question.
 	_, err := f.Status(ctx, name)
 	if err == nil {
-		_, _, err = f.ask(ctx, name, request{Do: end}, workPatience)
+		_, err = ask[any](ctx, f, name, opDown, nil, workPatience, nil)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -193,40 +185,50 @@ func peer(conn *net.UnixConn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// ask sends a request and returns the answer, with the descriptors that came with it.
-func (f *Folder) ask(ctx context.Context, name string, r request, patience time.Duration) (answer, []*os.File, error) {
-	fail := func(err error) (answer, []*os.File, error) {
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			err = fmt.Errorf("its keeper does not answer; netdelta lab down --name %s removes the lab", name)
-		case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
-			err = errors.New("it can't be reached: it is being built, or has just ended")
-		}
-		return answer{}, nil, fmt.Errorf("lab %s: %w", name, err)
-	}
-	conn, err := f.dial(name)
-	if err != nil {
-		return fail(err)
-	}
-	defer func() { _ = conn.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
-	defer stop()
-	if err := errors.Join(conn.SetDeadline(time.Now().Add(patience)), tell(conn, r), conn.CloseWrite()); err != nil {
-		return fail(err)
-	}
-	var a answer
-	files, err := hear(conn, &a)
+// ask greets a keeper, sends a request and returns the answer. The connection stays open while use has the answer.
+func ask[R any](ctx context.Context, f *Folder, name, op string, args any, patience time.Duration, use func(R) error) (R, error) {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	value, err := exchange(within, f, name, op, args, use)
+	var unknown *UnknownError
 	switch {
+	case err == nil, errors.As(err, &unknown):
+		return value, err
 	case ctx.Err() != nil:
-		return fail(errors.Join(ctx.Err(), closeAll(files)))
-	case err != nil:
-		return fail(err)
-	case a.Greeting.Check() != nil:
-		return fail(errors.Join(fmt.Errorf("its keeper is of another netdelta: %w, or take the lab down: netdelta lab down --name %s", a.Greeting.Check(), name), closeAll(files)))
-	case a.Error != "" && a.Unknown:
-		return answer{}, nil, errors.Join(&UnknownError{a.Error}, closeAll(files))
-	case a.Error != "":
-		return fail(errors.Join(errors.New(a.Error), closeAll(files)))
+		err = ctx.Err()
+	case within.Err() != nil:
+		err = fmt.Errorf("its keeper does not answer; netdelta lab down --name %s removes the lab", name)
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
+		err = errors.New("it can't be reached: it is being built, or has just ended")
 	}
-	return a, files, nil
+	return value, fmt.Errorf("lab %s: %w", name, err)
+}
+
+func exchange[R any](ctx context.Context, f *Folder, name, op string, args any, use func(R) error) (value R, err error) {
+	dialled, err := f.dial(name)
+	if err != nil {
+		return value, err
+	}
+	conn := rpc.NewConn(dialled, true)
+	defer func() { _ = conn.Close() }() // it never fails
+	hello, err := rpc.Ask[rpc.Greeting](ctx, conn, rpc.OpHello, nil)
+	if err != nil {
+		return value, err
+	}
+	if err := hello.Check(); err != nil {
+		return value, fmt.Errorf("its keeper is of another netdelta: %w, or take the lab down: netdelta lab down --name %s", err, name)
+	}
+	value, err = rpc.Ask[R](ctx, conn, op, args)
+	if err != nil || use == nil {
+		return value, fromKeeper(err)
+	}
+	return value, use(value)
+}
+
+// fromKeeper gives an error that came from a keeper its type again.
+func fromKeeper(err error) error {
+	if e, ok := errors.AsType[*rpc.Error](err); ok && e.Kind == kindUnknown {
+		return &UnknownError{e.Text}
+	}
+	return err
 }

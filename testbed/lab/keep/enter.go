@@ -24,18 +24,30 @@ type Door struct {
 
 // Enter opens the door of a pod, a node or the switch. The error for an unknown name is an *UnknownError.
 func (f *Folder) Enter(ctx context.Context, name, where string) (*Door, error) {
-	a, files, err := f.ask(ctx, name, request{Do: openDoor, Where: where}, answerPatience)
+	d := &Door{name: where}
+	_, err := ask(ctx, f, name, opEnter, where, answerPatience, func(e entrance) (err error) {
+		d.mark = e.Mark
+		if d.user, err = os.Open(e.User); err == nil {
+			d.net, err = os.Open(e.Network)
+		}
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, d.Close())
 	}
-	if len(files) != 2 {
-		return nil, errors.Join(fmt.Errorf("lab %s: enter %s: its keeper sent %d descriptors, want 2", name, where, len(files)), closeAll(files))
-	}
-	return &Door{name: where, user: files[0], net: files[1], mark: a.Mark}, nil
+	return d, nil
 }
 
 // Close lets go of the namespaces.
-func (d *Door) Close() error { return closeAll([]*os.File{d.user, d.net}) }
+func (d *Door) Close() error {
+	var err error
+	for _, f := range []*os.File{d.user, d.net} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return err
+}
 
 // Exec goes through the door and becomes another program, with the terminal and all streams of this one, and so does not return
 // but with an error. The program's environment gets the lab's mark: it ends with the lab.

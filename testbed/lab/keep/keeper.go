@@ -37,14 +37,14 @@ type keeper struct {
 	lock    *os.File
 	lab     *lab.Testbed
 	started time.Time
-	// last gets the connection of the client that asked for the end.
-	last chan *net.UnixConn
+	// last gets what answers the client that asked for the end.
+	last chan func(error)
 }
 
 // Hold is what a keeper does: it reads an order from in, builds the lab, says on out whether it is up, and holds it until it is
 // asked to end, ctx is done, or the record of the lab has been removed, so that no client could reach it. Start starts it.
 func Hold(ctx context.Context, in io.Reader, out io.Writer, driver testbed.Provider) error {
-	k := &keeper{started: time.Now(), last: make(chan *net.UnixConn, 1)}
+	k := &keeper{started: time.Now(), last: make(chan func(error), 1)}
 	if err := json.NewDecoder(in).Decode(&k.order); err != nil {
 		return fmt.Errorf("keep a lab: read what it is to be: %w", err)
 	}
@@ -56,22 +56,21 @@ func Hold(ctx context.Context, in io.Reader, out io.Writer, driver testbed.Provi
 	k.lock = os.NewFile(lockFD, "lock")
 	listener, err := k.open(ctx, driver)
 	if err != nil {
-		return json.NewEncoder(out).Encode(failure(err))
+		return json.NewEncoder(out).Encode(rpc.Request{}.Reply(nil, recognised(err)))
 	}
 	// Once the keeper can be reached, it tells the process that started it, which then stops waiting.
-	status := k.status()
-	if err := json.NewEncoder(out).Encode(answer{Status: &status}); err != nil {
-		return errors.Join(err, k.close(listener))
+	err = json.NewEncoder(out).Encode(rpc.Request{}.Reply(k.status(), nil))
+	if err == nil {
+		err = letGo()
 	}
-	if err := letGo(); err != nil {
+	if err != nil {
 		return errors.Join(err, k.close(listener))
 	}
 	go k.serve(ctx, listener)
-	conn := k.await(ctx)
+	answer := k.await(ctx)
 	err = k.close(listener)
-	if conn != nil {
-		_ = tell(conn, failure(err)) // it may have given up
-		_ = conn.Close()
+	if answer != nil {
+		answer(err)
 	}
 	return err
 }
@@ -130,14 +129,14 @@ func letGo() error {
 	return nil
 }
 
-// await returns when the lab is to end, with the connection of the client that asked for it.
-func (k *keeper) await(ctx context.Context) *net.UnixConn {
+// await returns when the lab is to end, with what answers the client that asked for it.
+func (k *keeper) await(ctx context.Context) func(error) {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	for {
 		select {
-		case conn := <-k.last:
-			return conn
+		case answer := <-k.last:
+			return answer
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
@@ -169,65 +168,94 @@ func (k *keeper) serve(ctx context.Context, listener *net.UnixListener) {
 			time.Sleep(requestPatience / 100) // there are no descriptors left, say
 			continue
 		}
-		go k.answer(ctx, conn)
+		go k.talk(ctx, conn)
 	}
 }
 
-// answer carries out one request.
-func (k *keeper) answer(ctx context.Context, conn *net.UnixConn) {
-	var r request
-	err := conn.SetReadDeadline(time.Now().Add(requestPatience))
-	if err == nil {
-		var files []*os.File
-		files, err = hear(conn, &r)
-		err = errors.Join(err, closeAll(files))
+// talk answers the requests of one client, who must say something within requestPatience.
+func (k *keeper) talk(ctx context.Context, client *net.UnixConn) {
+	if client.SetReadDeadline(time.Now().Add(requestPatience)) != nil {
+		return
 	}
-	switch {
-	case err != nil:
-		err = fmt.Errorf("read the request: %w", err)
-	case r.Do == tellStatus:
-		status := k.status()
-		err = tell(conn, answer{Greeting: rpc.Greet(), Status: &status})
-	case r.Do == openDoor:
-		err = k.lab.Within(r.Where, func(fd int) error { return k.handOver(conn, fd) })
-	case r.Do == swap:
-		if err = k.lab.Swap(ctx, r.Network); err == nil {
-			status := k.status()
-			err = tell(conn, answer{Greeting: rpc.Greet(), Status: &status})
-		}
-	case r.Do == end:
+	conn := rpc.NewConn(client, false)
+	// used returns when the client has gone, which an answer is for.
+	used := func() {
 		select {
-		case k.last <- conn:
-			return
-		default:
-			err = errors.New("the lab is ending already")
+		case <-conn.Done():
+		case <-time.After(requestPatience):
 		}
+	}
+	_ = conn.Serve(func(stream *rpc.Stream, r rpc.Request) {
+		_ = client.SetReadDeadline(time.Time{})
+		switch r.Op {
+		case opEnter:
+			k.enter(stream, r, used)
+		case opDown:
+			k.down(stream, r, used)
+		default:
+			value, err := k.carryOut(ctx, r)
+			stream.Answer(r, value, recognised(err))
+		}
+	}, nil)
+}
+
+// carryOut carries out the operations with nothing but an answer.
+func (k *keeper) carryOut(ctx context.Context, r rpc.Request) (any, error) {
+	switch r.Op {
+	case rpc.OpHello:
+		return rpc.Greet(), nil
+	case opStatus:
+		return k.status(), nil
+	case opSwap:
+		return rpc.Call(r, func(network string) (Status, error) {
+			if err := k.lab.Swap(ctx, network); err != nil {
+				return Status{}, err
+			}
+			return k.status(), nil
+		})
+	}
+	return nil, r.Unknown()
+}
+
+// enter names the namespaces of a pod or node, and keeps them until the client has opened them.
+func (k *keeper) enter(stream *rpc.Stream, r rpc.Request, used func()) {
+	_, err := rpc.Call(r, func(where string) (any, error) {
+		return nil, k.lab.Within(where, func(fd int) error {
+			own := fmt.Sprintf("/proc/%d/", os.Getpid())
+			stream.Answer(r, entrance{User: own + "ns/user", Network: fmt.Sprintf("%sfd/%d", own, fd), Mark: k.lab.Mark()}, nil)
+			used()
+			return nil
+		})
+	})
+	if err != nil {
+		stream.Answer(r, nil, recognised(err))
+	}
+}
+
+// down has the keeper end, and returns when the client knows how that went.
+func (k *keeper) down(stream *rpc.Stream, r rpc.Request, used func()) {
+	told := make(chan struct{})
+	answer := func(err error) {
+		defer close(told)
+		stream.Answer(r, nil, err)
+		used() // the connection ends with the keeper
+	}
+	select {
+	case k.last <- answer:
+		<-told
 	default:
-		err = fmt.Errorf("a keeper can't do %q", r.Do)
+		stream.Answer(r, nil, errors.New("the lab is ending already"))
 	}
-	if err != nil {
-		_ = tell(conn, failure(err)) // who asked may have gone
-	}
-	_ = conn.Close()
 }
 
-// handOver sends the namespaces.
-func (k *keeper) handOver(conn *net.UnixConn, fd int) error {
-	user, err := os.Open("/proc/self/ns/user")
-	if err != nil {
-		return fmt.Errorf("open the user namespace: %w", err)
-	}
-	return errors.Join(tell(conn, answer{Greeting: rpc.Greet(), Mark: k.lab.Mark()}, int(user.Fd()), fd), user.Close())
-}
-
-// failure is the answer after an error, or after none.
-func failure(err error) answer {
-	if err == nil {
-		return answer{Greeting: rpc.Greet()}
-	}
+// recognised makes an *UnknownError of an error about an unknown name, so that clients know it from others.
+func recognised(err error) error {
 	var place *lab.NameError
 	var unknown *network.UnknownError
-	return answer{Greeting: rpc.Greet(), Error: err.Error(), Unknown: errors.As(err, &place) || errors.As(err, &unknown)}
+	if errors.As(err, &place) || errors.As(err, &unknown) {
+		return &UnknownError{err.Error()}
+	}
+	return err
 }
 
 func (k *keeper) status() Status {

@@ -1,54 +1,32 @@
 package keep
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net"
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/testbed/rpc"
 )
 
-// order is what a keeper is started with, on its standard input.
+// order is what a keeper is started with, on its standard input. Its first answer, on its standard output, is the lab's status.
 type order struct {
 	Name   string       `json:"name"`
 	Folder string       `json:"folder"`
 	Spec   testbed.Spec `json:"spec"`
 }
 
-// deed is what a keeper may be asked to do.
-type deed string
-
+// The operations of a keeper. A client has a connection for each request, and greets the keeper first.
 const (
-	tellStatus deed = "status" // nothing but the answer
-	openDoor   deed = "enter"  // hand over the namespaces of a pod or node
-	swap       deed = "swap"   // replace the network
-	end        deed = "down"   // remove the lab, and end
+	opStatus = "status"
+	opEnter  = "enter" // takes the name of a pod or node
+	opSwap   = "swap"  // takes the name of a network
+	opDown   = "down"  // removes the lab and ends the keeper
 )
 
-// request is sent to a keeper's socket, one on each connection. One answer comes back, and the end of the connection.
-type request struct {
-	Do      deed   `json:"do"`
-	Where   string `json:"where,omitempty"`
-	Network string `json:"network,omitempty"`
-}
-
-// answer is what a keeper says, first of all on its standard output. With a door come two descriptors: of the keeper's user
-// namespace and of the network namespace.
-type answer struct {
-	rpc.Greeting
-	Status *Status `json:"status,omitempty"`
-	Mark   string  `json:"mark,omitempty"`
-	Error  string  `json:"error,omitempty"`
-	// Unknown says that the error is a name which there is not.
-	Unknown bool `json:"unknown,omitempty"`
+// entrance is the answer to opEnter: files of the keeper, which stay open as long as the connection, and the lab's mark.
+type entrance struct {
+	User    string `json:"user"`
+	Network string `json:"network"`
+	Mark    string `json:"mark"`
 }
 
 // Status is what a keeper tells of its lab.
@@ -62,9 +40,9 @@ type Status struct {
 	// Rootless tells a lab in a user namespace from one of root.
 	Rootless bool  `json:"rootless"`
 	Pods     []Pod `json:"pods"`
-	// Path lists the devices from the first pod to the last, "" where there is but one pod.
+	// Path lists the devices from the first pod to the last, "" where there is only one pod.
 	Path string `json:"path,omitempty"`
-	// Trouble says why there is nothing here but the name: the keeper does not answer.
+	// Trouble says why the keeper does not answer; only the name is known then.
 	Trouble string `json:"trouble,omitempty"`
 }
 
@@ -73,84 +51,18 @@ type Pod struct {
 	Name    string `json:"name"`
 	Node    string `json:"node"`
 	Address string `json:"address"`
-	// Reached is where the first pod reaches a server of this one that listens on Port, the first that is open to all.
+	// Reached is where the first pod reaches a server of this one that listens on Port, the first port that is open to all.
 	Reached string `json:"reached"`
 	Port    uint16 `json:"port"`
 }
 
-// maxMessage is far more than the answer of the largest lab.
-const maxMessage = 16 << 20
+// UnknownError says that there is no lab, pod, node or network of a name.
+type UnknownError struct{ msg string }
 
-// tell writes a message with descriptors.
-func tell(conn *net.UnixConn, message any, fds ...int) error {
-	text, err := json.Marshal(message)
-	if err != nil {
-		return err
-	}
-	var rights []byte
-	if len(fds) > 0 {
-		rights = unix.UnixRights(fds...)
-	}
-	n, _, err := conn.WriteMsgUnix(text, rights, nil)
-	if err == nil && n < len(text) {
-		_, err = conn.Write(text[n:])
-	}
-	return err
-}
+// Error implements error.
+func (e *UnknownError) Error() string { return e.msg }
 
-// hear reads a message up to the end of the connection, or of this direction of it, with at most two descriptors.
-func hear(conn *net.UnixConn, message any) (files []*os.File, err error) {
-	var text []byte
-	part, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(2*4))
-	for {
-		n, oob, _, _, err := conn.ReadMsgUnix(part, rights)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			var more []*os.File
-			more, err = received(rights[:oob])
-			files, text = append(files, more...), append(text, part[:n]...)
-		}
-		if err == nil && len(text) > maxMessage {
-			err = fmt.Errorf("a message of more than %d bytes", maxMessage)
-		}
-		if err != nil {
-			return nil, errors.Join(err, closeAll(files))
-		}
-	}
-	if err := json.Unmarshal(text, message); err != nil {
-		return nil, errors.Join(fmt.Errorf("a message that is not understood: %w", err), closeAll(files))
-	}
-	return files, nil
-}
+const kindUnknown = "unknown"
 
-// received unpacks descriptors.
-func received(rights []byte) (files []*os.File, err error) {
-	if len(rights) == 0 {
-		return nil, nil
-	}
-	messages, err := unix.ParseSocketControlMessage(rights)
-	if err != nil {
-		return nil, err
-	}
-	for i := range messages {
-		fds, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			continue // it carries something else
-		}
-		for _, fd := range fds {
-			unix.CloseOnExec(fd)
-			files = append(files, os.NewFile(uintptr(fd), "namespace"))
-		}
-	}
-	return files, nil
-}
-
-func closeAll(files []*os.File) error {
-	var failed error
-	for _, f := range files {
-		failed = errors.Join(failed, f.Close())
-	}
-	return failed
-}
+// Kind implements rpc.Kinder.
+func (e *UnknownError) Kind() (string, any) { return kindUnknown, nil }

@@ -1,7 +1,6 @@
 package keep
 
 import (
-	"encoding/json"
 	"net"
 	"os"
 	"strings"
@@ -9,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"netdelta/testbed/rpc"
 )
 
 // pair is a connection and its other end.
@@ -33,55 +34,79 @@ func pair(t *testing.T) (near, far *net.UnixConn) {
 	return near, far
 }
 
-// A message arrives as it was sent, however large, with its descriptors.
-func TestMessages(t *testing.T) {
+// An answer arrives as it was sent, however large, and the keeper holds what it names until the client has used it.
+func TestAnswers(t *testing.T) {
 	for name, pods := range map[string]int{"none": 0, "few": 4, "all that a lab can have": 250 * 45} {
 		t.Run(name, func(t *testing.T) {
-			near, far := pair(t)
-			sent := answer{Mark: "m", Status: &Status{Name: "x", Path: strings.Repeat("p", 1000)}}
+			f := folder(t)
+			listener, err := at(f.file("x", socketEnd), func(a *net.UnixAddr) (*net.UnixListener, error) { return net.ListenUnix("unix", a) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			sent := Status{Name: "x", Path: strings.Repeat("p", 1000)}
 			for range pods {
-				sent.Status.Pods = append(sent.Status.Pods, Pod{Name: "pod11249", Node: "node249", Address: "2001:2:0:1f9::3c", Reached: "2001:2::fa", Port: 64999})
+				sent.Pods = append(sent.Pods, Pod{Name: "pod11249", Node: "node249", Address: "2001:2:0:1f9::3c", Reached: "2001:2::fa", Port: 64999})
 			}
-			file, err := os.Open(os.DevNull)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
-			done := make(chan error, 1)
+			left := make(chan struct{})
 			go func() {
-				err := tell(near, sent, int(file.Fd()), int(file.Fd()))
-				near.Close()
-				done <- err
+				client, err := listener.AcceptUnix()
+				if err != nil {
+					return
+				}
+				conn := rpc.NewConn(client, false)
+				_ = conn.Serve(func(stream *rpc.Stream, r rpc.Request) {
+					if r.Op == rpc.OpHello {
+						stream.Answer(r, rpc.Greet(), nil)
+						return
+					}
+					stream.Answer(r, sent, nil)
+					<-conn.Done()
+					close(left)
+				}, nil)
 			}()
-			var got answer
-			files, err := hear(far, &got)
+			got, err := ask(t.Context(), f, "x", opStatus, nil, answerPatience, func(Status) error {
+				select {
+				case <-left:
+					t.Error("the keeper has not waited for its client")
+				default:
+				}
+				return nil
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
+			<-left
 			if diff := cmp.Diff(sent, got); diff != "" {
 				t.Error(diff)
-			}
-			if len(files) != 2 {
-				t.Fatalf("%d descriptors, want 2", len(files))
-			}
-			mine, err1 := file.Stat()
-			theirs, err2 := files[1].Stat()
-			if err1 != nil || err2 != nil || !os.SameFile(mine, theirs) {
-				t.Errorf("another file arrived: %v, %v", err1, err2)
-			}
-			if err := closeAll(files); err != nil {
-				t.Error(err)
 			}
 		})
 	}
 }
 
-// Whatever comes is a request or an error.
-func FuzzRequest(f *testing.F) {
-	for _, s := range []string{`{"do":"status"}`, `{"do":"enter","where":"pod0"}`, `{}`, ``, `{"do":`, "\x00", `[[[[`} {
+// A keeper of another version is named, with what to do about it.
+func TestAnotherVersion(t *testing.T) {
+	f := folder(t)
+	listener, err := at(f.file("x", socketEnd), func(a *net.UnixAddr) (*net.UnixListener, error) { return net.ListenUnix("unix", a) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		if client, err := listener.AcceptUnix(); err == nil {
+			_ = rpc.NewConn(client, false).Serve(func(stream *rpc.Stream, r rpc.Request) {
+				stream.Answer(r, rpc.Greeting{Version: rpc.Version + 1, Build: "v99"}, nil)
+			}, nil)
+		}
+	}()
+	if _, err := f.Status(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "v99") || !strings.Contains(err.Error(), "netdelta lab down --name x") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// Whatever a client writes, the keeper ends no more than the client's connection.
+func FuzzTalk(f *testing.F) {
+	for _, s := range []string{"", "{}", "\x00", "\x01\x00\x00\x00\x01\x00\x00\x00\x0e" + `{"op":"dance"}`, "\x01\x00\x00\x00\x01\x00\x00\x00\x0e" + `{"op":"hello"}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -90,10 +115,6 @@ func FuzzRequest(f *testing.F) {
 			_, _ = near.Write(text) // as far as it goes
 			near.Close()
 		}()
-		var got, want request
-		_, err := hear(far, &got)
-		if bad := json.Unmarshal(text, &want); (err == nil) != (bad == nil) || err == nil && got != want {
-			t.Errorf("%q became %+v, %v; want %+v, %v", text, got, err, want, bad)
-		}
+		(&keeper{}).talk(t.Context(), far)
 	})
 }

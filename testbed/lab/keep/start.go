@@ -1,6 +1,7 @@
 package keep
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,13 +13,8 @@ import (
 
 	"netdelta/testbed"
 	"netdelta/testbed/lab/rootless"
+	"netdelta/testbed/rpc"
 )
-
-// UnknownError says that there is no lab, pod, node or network of a name.
-type UnknownError struct{ msg string }
-
-// Error implements error.
-func (e *UnknownError) Error() string { return e.msg }
 
 // Start builds a lab and leaves it to a keeper of its own: this program again, called with the arguments and the name, which
 // must call Hold. It returns when the lab is up, or an error that says why it is not.
@@ -44,52 +40,51 @@ func (f *Folder) Start(ctx context.Context, name string, spec testbed.Spec, args
 	return status, lock.Close() // the keeper has it
 }
 
-// start starts the keeper and waits for its first word.
+// start starts the keeper and waits for its first answer.
 func (f *Folder) start(ctx context.Context, o order, lock *os.File, args []string) (Status, error) {
+	fail := func(err error) (Status, error) { return Status{}, fmt.Errorf("start lab %s: %w", o.Name, err) }
 	self, err := os.Executable()
 	if err != nil {
 		return Status{}, fmt.Errorf("find this program's file: %w", err)
 	}
 	// A keeper that was killed may have left its socket.
 	if err := os.Remove(f.file(o.Name, socketEnd)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return Status{}, fmt.Errorf("start lab %s: %w", o.Name, err)
+		return fail(err)
 	}
 	log, err := os.OpenFile(f.file(o.Name, logEnd), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return Status{}, fmt.Errorf("start lab %s: %w", o.Name, err)
+		return fail(err)
 	}
 	defer func() { _ = log.Close() }()
 	text, err := json.Marshal(o)
 	if err != nil {
-		return Status{}, fmt.Errorf("start lab %s: %w", o.Name, err)
+		return fail(err)
 	}
 	cmd := exec.CommandContext(ctx, self, append(args, o.Name)...)
-	cmd.Dir, cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = "/", strings.NewReader(string(text)), log, []*os.File{lock}
+	cmd.Dir, cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = "/", bytes.NewReader(text), log, []*os.File{lock}
 	if err := detach(cmd); err != nil {
 		return Status{}, err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return Status{}, fmt.Errorf("start lab %s: %w", o.Name, err)
+		return fail(err)
 	}
 	if err := cmd.Start(); err != nil {
 		return Status{}, rootless.Refusal(err)
 	}
-	var said answer
-	err = json.NewDecoder(out).Decode(&said)
-	if err == nil && said.Error == "" && said.Status != nil {
-		return *said.Status, cmd.Process.Release()
+	var said rpc.Answer
+	if err = json.NewDecoder(out).Decode(&said); err == nil && said.Error == nil {
+		var s Status
+		return s, errors.Join(json.Unmarshal(said.Value, &s), cmd.Process.Release())
 	}
 	_ = cmd.Wait() // what counts is what it said
 	switch {
 	case ctx.Err() != nil:
-		return Status{}, fmt.Errorf("start lab %s: %w", o.Name, ctx.Err())
+		return fail(ctx.Err())
 	case err != nil:
-		return Status{}, fmt.Errorf("start lab %s: its keeper ended without a word (%s): %s", o.Name, cmd.ProcessState, tail(f.file(o.Name, logEnd)))
-	case said.Unknown:
-		return Status{}, &UnknownError{said.Error}
+		return fail(fmt.Errorf("its keeper ended without a word (%s): %s", cmd.ProcessState, tail(f.file(o.Name, logEnd))))
 	}
-	return Status{}, errors.New(said.Error)
+	return Status{}, fromKeeper(said.Error)
 }
 
 // detach gives the keeper a session of its own, which outlives the terminal, and where it is needed a user namespace.
