@@ -52,7 +52,7 @@ test: ## setup, then all tests; at the end what was skipped, and why (PKGS)
 	@scripts/test.sh $(PKGS)
 
 .PHONY: bench
-bench: ## run each program under bench/ in turn (WHICH: names of some)
+bench: ## run each program under extras/bench/ in turn (WHICH: names of some)
 	@scripts/setup.sh bench
 	@scripts/bench.sh $(WHICH)
 
@@ -73,12 +73,12 @@ guest: ## what boots guests, and in guests with a full kernel the networks and c
 .PHONY: cluster-up
 cluster-up: ## a real Kubernetes cluster in namespaces of this machine (CNI, PROXY, POLICY, WORKERS, IPV6, MULTUS); prints its kubeconfig's path
 	@scripts/setup.sh test >&2
-	@NETDELTA_KUBERNETES=$$(scripts/kubernetes.sh) $(GO) run ./scripts/cluster up \
+	@NETDELTA_KUBERNETES=$$(scripts/kubernetes.sh) $(GO) run ./extras/cluster up \
 		$(if $(CNI),--cni $(CNI)) $(if $(PROXY),--proxy $(PROXY)) $(if $(POLICY),--policy $(POLICY)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(IPV6),--ipv6) $(if $(MULTUS),--multus $(patsubst yes,on,$(MULTUS)))
 
 .PHONY: cluster-down
 cluster-down: ## end the cluster
-	@$(GO) run ./scripts/cluster down
+	@$(GO) run ./extras/cluster down
 
 .PHONY: test-kubernetes
 test-kubernetes: ## the tests that need a cluster, on one that is up or that is made for them (PKGS)

@@ -16,7 +16,7 @@ import (
 	"netdelta/testbed/kube"
 )
 
-// programsImage is what 'go run ./scripts/cluster programs' gives to the nodes.
+// programsImage is what 'go run ./extras/cluster programs' gives to the nodes.
 const programsImage = "localhost/netdelta/programs:1"
 
 // equipped needs so many nodes that have the image of programs, and returns the flags of runs with it.
@@ -36,7 +36,7 @@ func equipped(t *testing.T, nodes int) (*kube.Cluster, []string) {
 			have++
 		}
 	}
-	require.Need(t, "nodes with the image of programs (go run ./scripts/cluster programs)", have > 0)
+	require.Need(t, "nodes with the image of programs (go run ./extras/cluster programs)", have > 0)
 	if nodes > 2 {
 		require.Need(t, "a cluster with four workers (make cluster-up WORKERS=4)", take >= nodes)
 	}

@@ -19,7 +19,7 @@ func policed(t *testing.T) {
 	t.Helper()
 	require.Cluster(t)
 	change := func(engine string) error {
-		out, err := exec.CommandContext(t.Context(), "go", "run", "netdelta/scripts/cluster", "switch", "--policy", engine).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "go", "run", "netdelta/extras/cluster", "switch", "--policy", engine).CombinedOutput()
 		if err != nil {
 			t.Logf("%v: %s", err, out)
 		}
@@ -27,7 +27,7 @@ func policed(t *testing.T) {
 	}
 	if change("kube-network-policies") == nil {
 		t.Cleanup(func() {
-			out, err := exec.Command("go", "run", "netdelta/scripts/cluster", "switch", "--policy", "none").CombinedOutput()
+			out, err := exec.Command("go", "run", "netdelta/extras/cluster", "switch", "--policy", "none").CombinedOutput()
 			if err != nil {
 				t.Errorf("%v: %s", err, out)
 			}

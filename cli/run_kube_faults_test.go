@@ -17,7 +17,7 @@ import (
 
 	"netdelta/internal/require"
 	"netdelta/result"
-	"netdelta/scripts/cluster/supervisor"
+	"netdelta/extras/cluster/supervisor"
 	"netdelta/testbed/kube"
 )
 

@@ -168,7 +168,7 @@ func starve(t *testing.T, c *kube.Cluster, name string) string {
 // killNode kills all programs of a node but its first, which restarts the cluster's programs.
 func killNode(t *testing.T, node string) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "run", "netdelta/scripts/cluster", "node", node, "sh", "-c", "kill -9 -1").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "run", "netdelta/extras/cluster", "node", node, "sh", "-c", "kill -9 -1").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

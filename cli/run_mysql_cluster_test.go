@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/internal/require"
-	"netdelta/scripts/cluster/supervisor"
+	"netdelta/extras/cluster/supervisor"
 	"netdelta/testbed/kube"
 )
 

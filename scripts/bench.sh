@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# bench.sh [NAMES] runs the programs under bench/ one after another, all when no name is given. They measure, so nothing else
-# should run beside them. A program that misses its aim exits with 1; the others still run.
+# bench.sh [NAMES] runs the programs under extras/bench/ one after another, all when no name is given. They measure, so nothing else
+# should run at the same time. A program that misses its aim exits with 1; the others still run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-if (($# > 0)); then patterns=("${@/#/./bench/}"); else patterns=(./bench/...); fi
+if (($# > 0)); then patterns=("${@/#/./extras/bench/}"); else patterns=(./extras/bench/...); fi
 list=$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' "${patterns[@]}")
 [[ -n $list ]] || { echo "bench: no program among ${patterns[*]}" >&2 && exit 1; }
 

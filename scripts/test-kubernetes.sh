@@ -113,7 +113,7 @@ began=$SECONDS
 NETDELTA_KUBERNETES=$(scripts/kubernetes.sh)
 export GOCACHE NETDELTA_KUBERNETES
 printf -- '--- programs of the cluster: %d s\n' $((SECONDS - began))
-go build -o "$work/" ./scripts/cluster
+go build -o "$work/" ./extras/cluster
 NETDELTA_TESTED=$work/netdelta
 export NETDELTA_TESTED
 CGO_ENABLED=0 go build -ldflags=-s -o "$work/" ./cmd/...

@@ -7,11 +7,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # timed lists what runs without the race detector, which slows it ten times: a package, and why.
 timed() {
 	cat <<-'END'
-		netdelta/bench/...                compares the engine with other programs
+		netdelta/extras/bench/...         compares the engine with other programs
 		netdelta/cli                      times whole runs, in processes of their own, which the detector can't see
 		netdelta/engine                   times single requests
 		netdelta/internal/clock           times single readings of the clock
-		netdelta/scripts/cluster/image    compresses an image of half a gigabyte
+		netdelta/extras/cluster/image     compresses an image of half a gigabyte
 		netdelta/workload/foreign         compares what other programs measure with what the engine does
 		netdelta/workload/udpstream       finds the rate that a link carries without loss
 	END

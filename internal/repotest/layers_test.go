@@ -44,7 +44,7 @@ func rooms() []room {
 }
 
 // apart matches packages outside the layers: they may import all layers, and no layer may import them.
-var apart = regexp.MustCompile(`^(bench|scripts|internal/repotest)(/|$)`)
+var apart = regexp.MustCompile(`^(extras|scripts|internal/repotest)(/|$)`)
 
 // suites are packages that only tests import: the conformance suites, and what all tests share.
 var suites = regexp.MustCompile(`^(network/networktest|testbed/testbedtest|workload/workloadtest|probe/probetest|report/reporttest|report/browsertest|testbed/kube/kubetest|internal/leak|internal/require)$`)

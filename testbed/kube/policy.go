@@ -160,7 +160,7 @@ func unenforced() error {
 	return &testbed.UnsupportedError{
 		Feature: "policy=" + result.PolicyKubernetes,
 		Need:    fmt.Sprintf("a policy engine, which this cluster does not have or which has not come into effect within %s: what no policy admits came through", enforcedWithin),
-		Fix:     "take a CNI that enforces NetworkPolicy (Calico, Cilium, kube-router, kube-network-policies); for the cluster of make cluster-up: go run ./scripts/cluster switch --policy kube-network-policies",
+		Fix:     "take a CNI that enforces NetworkPolicy (Calico, Cilium, kube-router, kube-network-policies); for the cluster of make cluster-up: go run ./extras/cluster switch --policy kube-network-policies",
 	}
 }
 

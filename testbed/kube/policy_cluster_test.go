@@ -92,7 +92,7 @@ func TestPoliciesOnCluster(t *testing.T) {
 func switchPolicy(t *testing.T) {
 	t.Helper()
 	change := func(engine string) error {
-		cmd := exec.Command("go", "run", "netdelta/scripts/cluster", "switch", "--policy", engine)
+		cmd := exec.Command("go", "run", "netdelta/extras/cluster", "switch", "--policy", engine)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("switch the policy engine: %w: %s", err, out)

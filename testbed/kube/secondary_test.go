@@ -22,8 +22,8 @@ import (
 
 	"netdelta/internal/require"
 	"netdelta/result"
-	clusternode "netdelta/scripts/cluster/node"
-	"netdelta/scripts/cluster/supervisor"
+	clusternode "netdelta/extras/cluster/node"
+	"netdelta/extras/cluster/supervisor"
 	"netdelta/testbed"
 	"netdelta/testbed/testbedtest"
 )

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"netdelta/scripts/cluster/pki"
+	"netdelta/extras/cluster/pki"
 )
 
 // A client with a kubeconfig reaches a server of the same authority, and each knows the other.

@@ -8,7 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"netdelta/scripts/cluster/node"
+	"netdelta/extras/cluster/node"
 )
 
 // Multus says whether pods can have networks beside the cluster's own.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net"
 
-	"netdelta/scripts/cluster/image"
-	"netdelta/scripts/cluster/node"
-	"netdelta/scripts/cluster/pki"
+	"netdelta/extras/cluster/image"
+	"netdelta/extras/cluster/node"
+	"netdelta/extras/cluster/pki"
 )
 
 // Folders and files of nodes.

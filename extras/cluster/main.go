@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/suggest"
-	"netdelta/scripts/cluster/node"
-	"netdelta/scripts/cluster/supervisor"
+	"netdelta/extras/cluster/node"
+	"netdelta/extras/cluster/supervisor"
 )
 
 const usage = `usage: cluster VERB

@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"netdelta/internal/netns"
-	"netdelta/scripts/cluster/image"
-	"netdelta/scripts/cluster/node"
-	"netdelta/scripts/cluster/pki"
+	"netdelta/extras/cluster/image"
+	"netdelta/extras/cluster/node"
+	"netdelta/extras/cluster/pki"
 )
 
 // NodeVerb is the argument by which the supervisor starts its own program as process 1 of a node. The node's name follows.

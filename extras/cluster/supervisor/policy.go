@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"netdelta/scripts/cluster/node"
+	"netdelta/extras/cluster/node"
 )
 
 // policyHealth is where the policy engine of each node answers once policies are in effect, in the node's namespace.

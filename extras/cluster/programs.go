@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"netdelta/scripts/cluster/image"
-	"netdelta/scripts/cluster/supervisor"
+	"netdelta/extras/cluster/image"
+	"netdelta/extras/cluster/supervisor"
 )
 
 // programs makes the image of the programs that workloads run, and gives it to all nodes, or leaves it in an archive.

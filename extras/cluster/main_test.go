@@ -18,8 +18,8 @@ import (
 
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
-	"netdelta/scripts/cluster/image"
-	"netdelta/scripts/cluster/supervisor"
+	"netdelta/extras/cluster/image"
+	"netdelta/extras/cluster/supervisor"
 )
 
 func TestMain(m *testing.M) {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"netdelta/scripts/cluster/node"
+	"netdelta/extras/cluster/node"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 
 	"netdelta/internal/require"
 	"netdelta/result"
-	"netdelta/scripts/cluster/image"
+	"netdelta/extras/cluster/image"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"netdelta/internal/require"
-	"netdelta/scripts/cluster/image"
+	"netdelta/extras/cluster/image"
 )
 
 // The archive holds an image that has a shell and a folder that everybody may write to.
