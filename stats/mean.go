@@ -10,10 +10,6 @@ func MeanInterval(x []float64, confidence float64) (mean, low, high float64) {
 	if n < 2 {
 		return mean, math.NaN(), math.NaN()
 	}
-	sum := 0.0
-	for _, v := range x {
-		sum += (v - mean) * (v - mean)
-	}
-	half := tQuantile(1-(1-confidence)/2, n-1) * math.Sqrt(sum/(n-1)/n)
+	half := tQuantile(1-(1-confidence)/2, n-1) * math.Sqrt(sampleVariance(x)/n)
 	return mean, mean - half, mean + half
 }

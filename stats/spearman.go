@@ -2,7 +2,6 @@ package stats
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -11,18 +10,7 @@ import (
 // both order their members alike, -1 where one does it the other way round. With fewer than three pairs, or where all values
 // of a series are equal, there is none and it is NaN.
 func Spearman(x, y []float64) float64 {
-	if len(x) != len(y) || len(x) < 3 {
-		return math.NaN()
-	}
-	a, b := Ranks(x), Ranks(y)
-	middle := float64(len(x)+1) / 2
-	var both, first, second float64
-	for i := range a {
-		both += (a[i] - middle) * (b[i] - middle)
-		first += (a[i] - middle) * (a[i] - middle)
-		second += (b[i] - middle) * (b[i] - middle)
-	}
-	return both / math.Sqrt(first*second)
+	return pearson(Ranks(x), Ranks(y))
 }
 
 // Ranks are the places of values in ascending order, from 1; equal values share the mean of theirs.

@@ -3,6 +3,7 @@ package unit
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,45 +24,29 @@ const (
 
 const bytesExample = `"64KiB", "1500" or "1.5MiB"`
 
-// binaryUnits returns the binary prefixes, largest first.
-func binaryUnits() []struct {
-	size   Bytes
+// scale is a multiple of a base unit, and the suffix that stands for it.
+type scale[T any] struct {
+	size   T
 	suffix string
-} {
-	return []struct {
-		size   Bytes
-		suffix string
-	}{{EiB, "EiB"}, {PiB, "PiB"}, {TiB, "TiB"}, {GiB, "GiB"}, {MiB, "MiB"}, {KiB, "KiB"}}
+}
+
+// binaryUnits returns the binary prefixes, largest first.
+func binaryUnits() []scale[Bytes] {
+	return []scale[Bytes]{{EiB, "EiB"}, {PiB, "PiB"}, {TiB, "TiB"}, {GiB, "GiB"}, {MiB, "MiB"}, {KiB, "KiB"}}
+}
+
+// decimalUnits returns the decimal prefixes, largest first.
+func decimalUnits() []scale[Bytes] {
+	return []scale[Bytes]{{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}}
 }
 
 // byteScale gives the bytes in one unit of suffix, in any case. A bare "k" or "M" is refused by the caller: tools
 // disagree whether it means 1000 or 1024.
-func byteScale(suffix string) (int64, bool) {
-	switch strings.ToLower(suffix) {
-	case "", "b", "byte", "bytes":
-		return 1, true
-	case "kib":
-		return int64(KiB), true
-	case "mib":
-		return int64(MiB), true
-	case "gib":
-		return int64(GiB), true
-	case "tib":
-		return int64(TiB), true
-	case "pib":
-		return int64(PiB), true
-	case "eib":
-		return int64(EiB), true
-	case "kb":
-		return 1e3, true
-	case "mb":
-		return 1e6, true
-	case "gb":
-		return 1e9, true
-	case "tb":
-		return 1e12, true
-	case "pb":
-		return 1e15, true
+func byteScale(suffix string) (Bytes, bool) {
+	for _, u := range slices.Concat(binaryUnits(), decimalUnits(), []scale[Bytes]{{1, ""}, {1, "B"}, {1, "byte"}, {1, "bytes"}}) {
+		if strings.EqualFold(u.suffix, suffix) {
+			return u.size, true
+		}
 	}
 	return 0, false
 }
@@ -80,7 +65,7 @@ func ParseBytes(s string) (Bytes, error) {
 	if strings.HasSuffix(suffix, "bit") || suffix == "kb" || suffix == "Kb" || suffix == "Mb" || suffix == "Gb" || suffix == "b" {
 		return fail("the unit " + strconv.Quote(suffix) + " is of bits, a size is in bytes")
 	}
-	scale, ok := byteScale(suffix)
+	size, ok := byteScale(suffix)
 	if !ok {
 		if len(suffix) == 1 && strings.Contains("kKmMgGtT", suffix) {
 			return fail("the unit " + strconv.Quote(suffix) + " may mean powers of 1000 or of 1024")
@@ -95,7 +80,7 @@ func ParseBytes(s string) (Bytes, error) {
 	if !ok {
 		return fail("it does not start with a number")
 	}
-	value.Mul(value, new(big.Rat).SetInt64(scale))
+	value.Mul(value, new(big.Rat).SetInt64(int64(size)))
 	switch {
 	case !value.IsInt():
 		return fail("it is not a whole number of bytes")
@@ -135,13 +120,10 @@ func (b Bytes) exact() string {
 	return strconv.FormatInt(int64(b), 10) + "B"
 }
 
-// decimal prints a size that somebody gave in powers of 1000, in the largest that divides it; ok is false where that takes more
+// decimal prints a size that a user gave in powers of 1000, in the largest that divides it; ok is false where that takes more
 // than four digits, as it mostly does for a size that was measured.
 func (b Bytes) decimal() (text string, ok bool) {
-	for _, u := range []struct {
-		size   Bytes
-		suffix string
-	}{{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+	for _, u := range decimalUnits() {
 		if b%u.size == 0 {
 			n := b / u.size
 			return strconv.FormatInt(int64(n), 10) + u.suffix, -10000 < n && n < 10000

@@ -3,17 +3,13 @@ package unit
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // Duration prints a latency to three digits in the unit that suits it: "12.3 µs", "850 ns", "1.20 ms". It rounds
 // half away from zero.
-func Duration(d time.Duration) string {
-	if d < 0 {
-		return "-" + magnitude(-float64(d))
-	}
-	return magnitude(float64(d))
-}
+func Duration(d time.Duration) string { return strings.TrimPrefix(Difference(d), "+") }
 
 // Difference prints a latency that was added or saved, with its sign: "+3.21 µs", "-850 ns". No difference is "0 ns".
 func Difference(d time.Duration) string {

@@ -38,21 +38,12 @@ func split(s string) (number, suffix string) {
 
 // numberProblem says what is wrong with the text of a number, or "" when it is a plain decimal, not negative.
 func numberProblem(number string) string {
-	digits, points := 0, 0
-	for i := range len(number) {
-		switch c := number[i]; {
-		case c == '.':
-			points++
-		case c >= '0' && c <= '9':
-			digits++
-		}
-	}
 	switch {
-	case digits == 0:
+	case !strings.ContainsAny(number, "0123456789"):
 		return "it does not start with a number"
 	case number[0] == '-':
 		return "it is negative"
-	case points > 1:
+	case strings.Count(number, ".") > 1:
 		return "it has more than one decimal point"
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,7 +36,7 @@ func ParseRate(s string) (BitsPerSecond, error) {
 	if why := numberProblem(number); why != "" {
 		return fail(why)
 	}
-	scale, ok := rateScale(suffix)
+	size, ok := rateScale(suffix)
 	if !ok {
 		if strings.Contains(suffix, "B") {
 			return fail("the unit " + strconv.Quote(suffix) + " is of bytes, a rate is in bits per second")
@@ -46,7 +47,7 @@ func ParseRate(s string) (BitsPerSecond, error) {
 	if err != nil {
 		return fail("the number is out of range")
 	}
-	rate := BitsPerSecond(value) * scale
+	rate := BitsPerSecond(value) * size
 	if math.IsInf(float64(rate), 0) {
 		return fail("the rate is out of range")
 	}
@@ -55,40 +56,24 @@ func ParseRate(s string) (BitsPerSecond, error) {
 
 // rateScale gives the bits per second of one unit of suffix. The prefix is read in either case, "B" never is "b".
 func rateScale(suffix string) (BitsPerSecond, bool) {
-	prefix, found := suffix, suffix == ""
-	for _, unit := range []string{"bits/s", "bit/s", "bits", "bit", "bps", "b/s"} {
-		if rest, ok := strings.CutSuffix(suffix, unit); ok {
-			prefix, found = rest, true
-			break
-		}
-	}
-	if !found {
-		return 0, false
-	}
-	switch prefix {
-	case "":
+	if suffix == "" {
 		return BitPerSecond, true
-	case "k", "K":
-		return Kbit, true
-	case "m", "M":
-		return Mbit, true
-	case "g", "G":
-		return Gbit, true
-	case "t", "T":
-		return Tbit, true
+	}
+	for _, unit := range []string{"bits/s", "bit/s", "bits", "bit", "bps", "b/s"} {
+		if prefix, found := strings.CutSuffix(suffix, unit); found {
+			i := slices.IndexFunc(rateUnits(), func(u scale[BitsPerSecond]) bool { return strings.EqualFold(u.suffix, prefix+"bit/s") })
+			if i < 0 {
+				break
+			}
+			return rateUnits()[i].size, true
+		}
 	}
 	return 0, false
 }
 
 // rateUnits returns the prefixes, largest first.
-func rateUnits() []struct {
-	rate   BitsPerSecond
-	suffix string
-} {
-	return []struct {
-		rate   BitsPerSecond
-		suffix string
-	}{{Tbit, "Tbit/s"}, {Gbit, "Gbit/s"}, {Mbit, "Mbit/s"}, {Kbit, "kbit/s"}, {BitPerSecond, "bit/s"}}
+func rateUnits() []scale[BitsPerSecond] {
+	return []scale[BitsPerSecond]{{Tbit, "Tbit/s"}, {Gbit, "Gbit/s"}, {Mbit, "Mbit/s"}, {Kbit, "kbit/s"}, {BitPerSecond, "bit/s"}}
 }
 
 // String prints the rate for people, scaled to four digits: "9.413Gbit/s".
@@ -99,8 +84,8 @@ func (r BitsPerSecond) String() string {
 	}
 	for _, u := range rateUnits() {
 		// 999.95 would print as 1000: the next unit is nearer to what people read.
-		if math.Abs(v) >= 0.99995*float64(u.rate) || u.rate == BitPerSecond {
-			rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v/float64(u.rate), 'g', 4, 64), 64)
+		if math.Abs(v) >= 0.99995*float64(u.size) || u.size == BitPerSecond {
+			rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v/float64(u.size), 'g', 4, 64), 64)
 			return strconv.FormatFloat(rounded, 'f', -1, 64) + u.suffix
 		}
 	}
@@ -116,8 +101,8 @@ func (r BitsPerSecond) MarshalText() ([]byte, error) {
 	}
 	if v != 0 {
 		for _, u := range rateUnits() {
-			text := strconv.FormatFloat(v/float64(u.rate), 'f', -1, 64)
-			if back, err := ParseRate(text + u.suffix); err == nil && back == r && v >= float64(u.rate) {
+			text := strconv.FormatFloat(v/float64(u.size), 'f', -1, 64)
+			if back, err := ParseRate(text + u.suffix); err == nil && back == r && v >= float64(u.size) {
 				return []byte(text + u.suffix), nil
 			}
 		}

@@ -198,10 +198,12 @@ func dontFragment(c *net.UDPConn, at netip.AddrPort) error {
 	return errors.Join(err, inner)
 }
 
+// WireGuard repeats a handshake that was lost only after 5 s, and until then holds back or drops what it should encrypt: connections and
+// datagrams have to be tried for longer than that.
 const (
-	connectPatience = 5 * time.Second
+	connectPatience = 20 * time.Second
 	answerPatience  = 300 * time.Millisecond
-	attempts        = 10
+	attempts        = 60
 )
 
 // exchange sends messages one after another and compares the answers.
