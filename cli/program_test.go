@@ -62,8 +62,14 @@ func six(args ...string) []string {
 // disturb all of a build, and five give no interval: then it runs anew, and the third run is as it is.
 func undisturbed(t *testing.T, dir string, args ...string) ending {
 	t.Helper()
+	return undisturbedBy(t, dir, func(args ...string) ending { return call(t, dir, statusDone, args...) }, args...)
+}
+
+// undisturbedBy is undisturbed for another way to call the program.
+func undisturbedBy(t *testing.T, dir string, call func(args ...string) ending, args ...string) ending {
+	t.Helper()
 	for tries := 1; ; tries++ {
-		ran := call(t, dir, statusDone, six(append([]string{"--out", "run"}, args...)...)...)
+		ran := call(six(append([]string{"--out", "run"}, args...)...)...)
 		run := decode(t, read(t, filepath.Join(dir, "run", "result.json")))
 		lost := slices.ContainsFunc(run.Deltas, func(d result.Delta) bool { return d.Blocks < 6 }) ||
 			slices.ContainsFunc(run.Effects, func(e result.Effect) bool { return e.Blocks < 6 })
