@@ -18,7 +18,7 @@ import (
 	"netdelta/testbed/kube/inside"
 	"netdelta/testbed/kube/nodeagent"
 	"netdelta/testbed/lab/udptun"
-	"netdelta/testbed/remote"
+	"netdelta/testbed/joined"
 	guest "netdelta/testbed/vm/inside"
 	"netdelta/testbed/vm/wire"
 	"netdelta/workload"
@@ -45,8 +45,8 @@ func Verbs(in io.Reader, out io.Writer, workloads []workload.Workload) []Verb {
 		{nodeagent.Verb, "Look at devices and packets inside a pod or on a node, asked over standard input and output", false, func(context.Context, []string) error {
 			return nodeagent.Serve(in, out)
 		}},
-		{remote.Verb, "Be a node of a testbed, asked over standard input and output", false, func(ctx context.Context, _ []string) error {
-			return remote.Serve(ctx, duplex{in, out}, network.Catalogue())
+		{joined.Verb, "Be a node of a testbed, asked over standard input and output", false, func(ctx context.Context, _ []string) error {
+			return joined.Serve(ctx, duplex{in, out}, network.Catalogue())
 		}},
 		{wire.Verb, "Be the first process of a guest", false, func(context.Context, []string) error {
 			guest.Run()

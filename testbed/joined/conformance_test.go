@@ -17,7 +17,6 @@ import (
 	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/testbed/joined"
-	"netdelta/testbed/remote"
 	"netdelta/testbed/testbedtest"
 )
 
@@ -29,7 +28,7 @@ func machine() int {
 	if _, err := io.ReadFull(os.Stdin, make([]byte, 1)); err != nil {
 		return 1
 	}
-	if err := remote.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, network.Catalogue()); err != nil {
+	if err := joined.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, network.Catalogue()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -104,7 +103,7 @@ func spaces(t *testing.T) *joined.Driver {
 			t.Fatal(err)
 		}
 		var err error
-		if nodes[n].Machine, err = remote.Connect(t.Context(), pipes[n]); err != nil {
+		if nodes[n].Machine, err = joined.Connect(t.Context(), pipes[n]); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = nodes[n].Machine.Close() })

@@ -1,2 +1,3 @@
-// Package joined makes one testbed of nodes that are machines of their own, joined by their network cards.
+// Package joined opens testbeds whose nodes are machines of their own, guests say: each builds the part of a testbed that concerns
+// its node. On each machine runs Serve, over standard input and output, and here a Machine asks it.
 package joined

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -12,12 +11,11 @@ import (
 	"netdelta/network"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
-	"netdelta/testbed/remote"
 )
 
 // Node is a machine that a node is on.
 type Node struct {
-	Machine *remote.Machine
+	Machine *Machine
 	// Cards are the addresses of its network cards that lead to the other nodes. Each testbed takes one, the same one everywhere: the
 	// first of all nodes are on one wire, the second on another.
 	Cards []string
@@ -54,7 +52,8 @@ func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 	if _, _, err := d.plan(spec, spec.Network); err != nil {
 		return err
 	}
-	return d.nodes[0].Machine.Supports(ctx, spec)
+	_, err := ask[any](ctx, d.nodes[0].Machine, opSupports, spec)
+	return err
 }
 
 // plan plans a network for all nodes.
@@ -62,10 +61,7 @@ func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network
 	if spec.Nodes > len(d.nodes) {
 		return network.Topology{}, network.Plan{}, fmt.Errorf("%d nodes: there are %d machines", spec.Nodes, len(d.nodes))
 	}
-	t, err := network.NewTopology(network.Layout{
-		Nodes: spec.Nodes, PodsPerNode: spec.PodsPerNode, Family: spec.Family, MTU: spec.Link.MTU, Rate: spec.Link.Rate,
-		PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions,
-	})
+	t, err := spec.Topology()
 	if err != nil {
 		return t, network.Plan{}, err
 	}
@@ -109,19 +105,20 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	if err != nil {
 		return fail(err)
 	}
-	spec.Link.MTU = t.MTU
 	wire, err := d.wire()
 	if err != nil {
 		return fail(err)
 	}
-	l := &Testbed{driver: d, wire: wire, spec: spec, topo: t, plan: p, parts: make([]*remote.Part, spec.Nodes)}
-	for j := range t.Pods {
-		l.pods = append(l.pods, &pod{bed: l, index: j})
-	}
+	l := &Testbed{driver: d, wire: wire}
+	l.Planned = testbed.NewPlanned(spec, t, l.start)
+	parts := make([]part, spec.Nodes)
 	var group errgroup.Group
-	for i := range spec.Nodes {
+	for i := range parts {
 		group.Go(func() (err error) {
-			l.parts[i], err = d.nodes[i].Machine.Open(ctx, spec, lab.NodePart{Node: i, Card: d.nodes[i].Cards[wire]})
+			m := d.nodes[i].Machine
+			parts[i].machine = m
+			// Not canceled with ctx: then the part would never be closed.
+			parts[i].lab, err = ask[int](context.WithoutCancel(ctx), m, opOpen, openArgs{l.Spec(), lab.NodePart{Node: i, Card: d.nodes[i].Cards[wire]}})
 			if err != nil {
 				return fmt.Errorf("node%d: %w", i, err)
 			}
@@ -132,9 +129,10 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	if err == nil {
 		err = ctx.Err()
 	}
+	l.parts = parts // a lab of number 0, which was not opened, is closed
 	if err != nil {
-		l.parts = slices.DeleteFunc(l.parts, func(p *remote.Part) bool { return p == nil })
 		return fail(errors.Join(err, l.Close()))
 	}
+	l.Present(p)
 	return l, nil
 }

@@ -20,7 +20,6 @@ import (
 	"netdelta/testbed"
 	"netdelta/testbed/joined"
 	"netdelta/testbed/lab"
-	"netdelta/testbed/remote"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
 	"netdelta/unit"
@@ -67,11 +66,11 @@ func boot(t *testing.T) *joined.Driver {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = g.Close() }) // it ends with the test in any case
-		p, err := g.Exec(context.WithoutCancel(t.Context()), vm.Command{Path: "/netdelta", Args: []string{remote.Verb}})
+		p, err := g.Exec(context.WithoutCancel(t.Context()), vm.Command{Path: "/netdelta", Args: []string{joined.Verb}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if nodes[n].Machine, err = remote.Connect(t.Context(), p); err != nil {
+		if nodes[n].Machine, err = joined.Connect(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 
@@ -15,21 +13,17 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
-	"netdelta/testbed/remote"
 	"netdelta/unit"
 )
 
 // Testbed is a testbed whose nodes are machines. It is safe for concurrent use.
 type Testbed struct {
-	driver *Driver
-	wire   int
-	topo   network.Topology
-	parts  []*remote.Part // of each node
-	pods   []*pod
+	*testbed.Planned // there is no switch in its plan
+	driver           *Driver
+	wire             int
+	parts            []part // of each node
 
 	mu     sync.RWMutex // held for writing while the network changes
-	spec   testbed.Spec
-	plan   network.Plan
 	closed bool
 }
 
@@ -37,57 +31,6 @@ var _ testbed.Observer = (*Testbed)(nil)
 
 // Instruments implements testbed.Testbed.
 func (l *Testbed) Instruments() testbed.Instruments { return testbed.Instruments{Observer: l} }
-
-// Spec implements testbed.Testbed. Its network is the present one.
-func (l *Testbed) Spec() testbed.Spec {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.spec
-}
-
-// Plan implements testbed.Observer. There is no switch in it.
-func (l *Testbed) Plan() network.Plan {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.plan
-}
-
-// Pods implements testbed.Testbed.
-func (l *Testbed) Pods() []testbed.Pod {
-	pods := make([]testbed.Pod, len(l.pods))
-	for j, p := range l.pods {
-		pods[j] = p
-	}
-	return pods
-}
-
-// Endpoint implements testbed.Testbed. For a pod of another testbed it is the zero address.
-func (l *Testbed) Endpoint(from, to testbed.Pod, port uint16) netip.AddrPort {
-	a, ok1 := l.indexOf(from)
-	b, ok2 := l.indexOf(to)
-	if !ok1 || !ok2 {
-		return netip.AddrPort{}
-	}
-	return l.Plan().Endpoint(a, b, port)
-}
-
-// Path implements testbed.Observer.
-func (l *Testbed) Path(from, to testbed.Pod, protocol network.Protocol) []network.Hop {
-	a, ok1 := l.indexOf(from)
-	b, ok2 := l.indexOf(to)
-	if !ok1 || !ok2 {
-		return nil
-	}
-	return l.Plan().Path(a, b, protocol)
-}
-
-func (l *Testbed) indexOf(p testbed.Pod) (int, bool) {
-	own, ok := p.(*pod)
-	if !ok || own.bed != l {
-		return 0, false
-	}
-	return own.index, true
-}
 
 // open calls f unless the testbed is closed, and keeps it open meanwhile.
 func (l *Testbed) open(f func() error) error {
@@ -99,34 +42,40 @@ func (l *Testbed) open(f func() error) error {
 	return f()
 }
 
-// each asks all nodes at once. The answers are in the nodes' order.
-func each[T any](l *Testbed, ask func(*remote.Part) (T, error)) ([]T, error) {
-	all := make([]T, len(l.parts))
-	err := l.open(func() error {
-		var group errgroup.Group
-		for i, p := range l.parts {
-			group.Go(func() (err error) {
-				if all[i], err = ask(p); err != nil {
-					return fmt.Errorf("node%d: %w", i, err)
-				}
-				return nil
-			})
-		}
-		return group.Wait()
+// all asks all nodes at once about their labs. The answers are in the nodes' order.
+func all[R any](ctx context.Context, l *Testbed, op string, args any) ([]R, error) {
+	answers := make([]R, len(l.parts))
+	var group errgroup.Group
+	for i, p := range l.parts {
+		group.Go(func() (err error) {
+			if answers[i], err = askLab[R](ctx, p, op, args); err != nil {
+				return fmt.Errorf("node%d: %w", i, err)
+			}
+			return nil
+		})
+	}
+	return answers, group.Wait()
+}
+
+// each is all where the testbed is open.
+func each[R any](ctx context.Context, l *Testbed, op string) (answers []R, err error) {
+	err = l.open(func() (err error) {
+		answers, err = all[R](ctx, l, op, nil)
+		return err
 	})
-	return all, err
+	return answers, err
 }
 
 // Links implements testbed.Testbed.
 func (l *Testbed) Links(ctx context.Context) ([]result.Link, error) {
-	all, err := each(l, func(p *remote.Part) ([]result.Link, error) { return p.Links(ctx) })
-	return slices.Concat(all...), err
+	answers, err := each[[]result.Link](ctx, l, opLinks)
+	return slices.Concat(answers...), err
 }
 
 // Sysctls implements testbed.Testbed.
 func (l *Testbed) Sysctls(ctx context.Context) (values map[string]string, err error) {
 	err = l.open(func() (err error) {
-		values, err = l.parts[0].Sysctls(ctx)
+		values, err = askLab[map[string]string](ctx, l.parts[0], opSysctls, nil)
 		return err
 	})
 	return values, err
@@ -134,32 +83,29 @@ func (l *Testbed) Sysctls(ctx context.Context) (values map[string]string, err er
 
 // Counters implements testbed.Observer.
 func (l *Testbed) Counters(ctx context.Context) (map[network.Device]testbed.Counters, error) {
-	all, err := each(l, func(p *remote.Part) (map[network.Device]testbed.Counters, error) { return p.Counters(ctx) })
-	return merged(all), err
+	answers, err := each[[]entry[network.Device, testbed.Counters]](ctx, l, opCounters)
+	return merged(answers), err
 }
 
 // Stacks implements testbed.Observer.
 func (l *Testbed) Stacks(ctx context.Context) (map[network.Space]testbed.Stack, error) {
-	all, err := each(l, func(p *remote.Part) (map[network.Space]testbed.Stack, error) { return p.Stacks(ctx) })
-	return merged(all), err
+	answers, err := each[[]entry[network.Space, testbed.Stack]](ctx, l, opStacks)
+	return merged(answers), err
 }
 
-func merged[K comparable, V any](parts []map[K]V) map[K]V {
-	all := map[K]V{}
-	for _, p := range parts {
-		maps.Copy(all, p)
-	}
-	return all
-}
+// partOf is the part with the node that a pod is on.
+func (l *Testbed) partOf(pod int) part { return l.parts[l.Topology.Pods[pod].Node] }
 
 // Fit implements testbed.Observer.
 func (l *Testbed) Fit(ctx context.Context, from, to testbed.Pod, size unit.Bytes) error {
-	a, ok1 := l.indexOf(from)
-	b, ok2 := l.indexOf(to)
-	if !ok1 || !ok2 {
+	a, b, ok := l.Numbers(from, to)
+	if !ok {
 		return errors.New("send a packet from one pod to another: they are not both pods of this testbed")
 	}
-	return l.open(func() error { return l.parts[l.topo.Pods[a].Node].Fit(ctx, a, b, size) })
+	return l.open(func() error {
+		_, err := askLab[any](ctx, l.partOf(a), opFit, fitArgs{a, b, size})
+		return err
+	})
 }
 
 // Tap implements testbed.Observer.
@@ -169,18 +115,18 @@ func (l *Testbed) Tap(ctx context.Context, spaces []network.Space) (testbed.Tap,
 		for i, p := range l.parts {
 			var own []network.Space
 			for _, s := range spaces {
-				if s == network.InNode(i) || s.Kind == network.PodSpace && l.topo.Pods[s.Index].Node == i {
+				if s == network.InNode(i) || s.Kind == network.PodSpace && l.Topology.Pods[s.Index].Node == i {
 					own = append(own, s)
 				}
 			}
 			if len(own) == 0 {
 				continue
 			}
-			one, err := p.Tap(ctx, own)
+			number, err := askLab[int](ctx, p, opTap, own)
 			if err != nil {
 				return errors.Join(fmt.Errorf("node%d: %w", i, err), t.Close())
 			}
-			t.parts = append(t.parts, one)
+			t.parts = append(t.parts, partTap{p.machine, number})
 		}
 		return nil
 	})
@@ -190,27 +136,6 @@ func (l *Testbed) Tap(ctx context.Context, spaces []network.Space) (testbed.Tap,
 	return t, nil
 }
 
-// tap is one of each node.
-type tap struct{ parts []testbed.Tap }
-
-// Packets implements testbed.Tap.
-func (t *tap) Packets() (seen []testbed.Packet, missed int, err error) {
-	for _, p := range t.parts {
-		packets, lost, failed := p.Packets()
-		seen, missed, err = append(seen, packets...), missed+lost, errors.Join(err, failed)
-	}
-	return seen, missed, err
-}
-
-// Close implements testbed.Tap.
-func (t *tap) Close() error {
-	var err error
-	for _, p := range t.parts {
-		err = errors.Join(err, p.Close())
-	}
-	return err
-}
-
 // Swap implements testbed.Testbed.
 func (l *Testbed) Swap(ctx context.Context, name string) error {
 	l.mu.Lock()
@@ -218,23 +143,14 @@ func (l *Testbed) Swap(ctx context.Context, name string) error {
 	if l.closed {
 		return fmt.Errorf("swap to network %s: %w", name, lab.ErrClosed)
 	}
-	_, p, err := l.driver.plan(l.spec, name)
+	_, p, err := l.driver.plan(l.Spec(), name)
 	if err != nil {
 		return fmt.Errorf("swap the network: %w", err)
 	}
-	var group errgroup.Group
-	for i, part := range l.parts {
-		group.Go(func() error {
-			if err := part.Swap(ctx, name); err != nil {
-				return fmt.Errorf("node%d: %w", i, err)
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	if _, err := all[any](context.WithoutCancel(ctx), l, opSwap, name); err != nil {
 		return err
 	}
-	l.plan, l.spec.Network = p, name
+	l.Present(p)
 	return nil
 }
 
@@ -246,11 +162,7 @@ func (l *Testbed) Close() error {
 		return nil
 	}
 	l.closed = true
-	var group errgroup.Group
-	for _, p := range l.parts {
-		group.Go(p.Close)
-	}
-	err := group.Wait()
+	_, err := all[any](context.Background(), l, opClose, nil)
 	l.driver.giveBack(l.wire)
 	if err != nil {
 		return fmt.Errorf("close the testbed: %w", err)
@@ -258,33 +170,10 @@ func (l *Testbed) Close() error {
 	return nil
 }
 
-// pod is an endpoint on one of the machines.
-type pod struct {
-	bed   *Testbed
-	index int
-}
-
-var _ testbed.Pod = (*pod)(nil)
-
-// Name implements testbed.Pod.
-func (p *pod) Name() string { return p.bed.topo.Pods[p.index].Name }
-
-// Node implements testbed.Pod.
-func (p *pod) Node() string { return p.bed.topo.Nodes[p.bed.topo.Pods[p.index].Node].Name }
-
-// Address implements testbed.Pod. Under host networking it is the node's.
-func (p *pod) Address() netip.Addr { return p.bed.Plan().Pods[p.index].Address }
-
-// Ports implements testbed.Pod.
-func (p *pod) Ports() (first, last uint16) {
-	own := p.bed.topo.Pods[p.index]
-	return own.FirstPort, own.LastPort
-}
-
-// Start implements testbed.Pod. The program is one of the pod's machine.
-func (p *pod) Start(ctx context.Context, cmd testbed.Command) (started testbed.Process, err error) {
-	err = p.bed.open(func() (err error) {
-		started, err = p.bed.parts[p.bed.topo.Pods[p.index].Node].Start(ctx, p.index, cmd)
+// start carries out a pod's Start. The program is one of the pod's machine.
+func (l *Testbed) start(ctx context.Context, pod int, cmd testbed.Command) (started testbed.Process, err error) {
+	err = l.open(func() (err error) {
+		started, err = l.partOf(pod).start(ctx, pod, cmd)
 		return err
 	})
 	return started, err

@@ -55,21 +55,13 @@ func (d *Driver) Capabilities() testbed.Capabilities {
 // Supports implements testbed.Provider: it tries for real, in a namespace made for the purpose, each kind of link that the
 // network uses. The answers are kept for the life of the driver.
 func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
-	n, err := network.Find(d.networks, spec.Network)
+	spec.Nodes, spec.PodsPerNode, spec.Link = 2, 2, testbed.Link{}
+	t, err := spec.Topology()
 	if err != nil {
 		return err
 	}
-	t, err := network.NewTopology(network.Layout{
-		Nodes: 2, PodsPerNode: 2, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions,
-	})
-	if err != nil {
-		return err
-	}
-	p, err := n.Plan(t)
-	if err != nil {
-		return err
-	}
-	return d.supportsPlan(ctx, p)
+	_, err = d.plan(ctx, spec.Network, t)
+	return err
 }
 
 // supportsPlan tells what the kernel lacks for a plan.
@@ -126,14 +118,10 @@ func (d *Driver) OpenPart(ctx context.Context, spec testbed.Spec, part NodePart)
 
 // open builds a lab, or a part of one.
 func (d *Driver) open(ctx context.Context, spec testbed.Spec, part *NodePart) (*Testbed, error) {
-	t, err := network.NewTopology(network.Layout{
-		Nodes: spec.Nodes, PodsPerNode: spec.PodsPerNode, Family: spec.Family, MTU: spec.Link.MTU, Rate: spec.Link.Rate,
-		PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions,
-	})
+	t, err := spec.Topology()
 	if err != nil {
 		return nil, err
 	}
-	spec.Link.MTU = t.MTU
 	l, err := newTestbed(d, spec, t)
 	if err != nil {
 		return nil, err

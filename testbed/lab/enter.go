@@ -55,13 +55,13 @@ func (l *Testbed) Within(name string, f func(fd int) error) error {
 // place finds the namespace of a pod, which under host networking is its node's, of a node, or of the switch.
 func (l *Testbed) place(name string) (network.Space, error) {
 	var known []string
-	for j, p := range l.topo.Pods {
+	for j, p := range l.Topology.Pods {
 		if p.Name == name {
-			return l.plan.Pods[j].In, nil
+			return l.Plan().Pods[j].In, nil
 		}
 		known = append(known, p.Name)
 	}
-	for i, n := range l.topo.Nodes {
+	for i, n := range l.Topology.Nodes {
 		if n.Name == name {
 			return network.InNode(i), nil
 		}

@@ -72,7 +72,7 @@ func (l *Testbed) Links(ctx context.Context) ([]result.Link, error) {
 					return fmt.Errorf("read the offloads of %s in %s: %w", a.Name, s.name, err)
 				}
 				all = append(all, result.Link{
-					Network: l.plan.Network, Where: where.String(), Name: a.Name, Kind: link.Type(), MTU: a.MTU, Offloads: o,
+					Network: l.Plan().Network, Where: where.String(), Name: a.Name, Kind: link.Type(), MTU: a.MTU, Offloads: o,
 				})
 			}
 			return nil
@@ -91,7 +91,7 @@ func (l *Testbed) eachSpace(ctx context.Context, f func(network.Space, *space) e
 	if l.closed {
 		return ErrClosed
 	}
-	for _, where := range l.plan.Spaces() {
+	for _, where := range l.Plan().Spaces() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (l *Testbed) Sysctls(ctx context.Context) (map[string]string, error) {
 			return nil
 		}
 		names := testbed.Settings()
-		for _, o := range l.plan.Settings {
+		for _, o := range l.Plan().Settings {
 			if o.In == where {
 				names = append(names, o.Name)
 			}
@@ -146,22 +146,21 @@ func (l *Testbed) Fit(ctx context.Context, from, to testbed.Pod, size unit.Bytes
 	fail := func(err error) error {
 		return fmt.Errorf("send a packet of %d bytes from %s to %s: %w", int64(size), from.Name(), to.Name(), err)
 	}
-	a, ok1 := l.indexOf(from)
-	b, ok2 := l.indexOf(to)
+	a, b, ok := l.Numbers(from, to)
 	switch {
-	case !ok1 || !ok2:
+	case !ok:
 		return fail(errors.New("they are not both pods of this testbed"))
 	case l.closed:
 		return fail(ErrClosed)
 	case ctx.Err() != nil:
 		return fail(ctx.Err())
 	}
-	s := l.spaces[l.plan.Pods[a].In]
+	s := l.spaces[l.Plan().Pods[a].In]
 	if s == nil {
 		return fail(errors.New("the pod has no network namespace"))
 	}
 	_, last := to.Ports()
-	at := l.plan.Endpoint(a, b, last)
+	at := l.Plan().Endpoint(a, b, last)
 	if err := s.ns.Do(func() error { return nsmonitor.SendWhole(at, size) }); err != nil {
 		return fail(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"sync"
 
@@ -17,16 +16,13 @@ import (
 
 // Testbed is a lab that is up. It is safe for concurrent use.
 type Testbed struct {
+	*testbed.Planned
 	driver *Driver
 	mark   string    // what the environment of its processes carries
 	part   *NodePart // nil for the whole
-	pods   []*pod
 
 	// mu is held for writing while namespaces and devices change.
 	mu     sync.RWMutex
-	spec   testbed.Spec
-	topo   network.Topology
-	plan   network.Plan
 	spaces map[network.Space]*space
 	ruled  map[network.Space][]network.Op // what left rules there
 	notes  []string                       // what could not be had as the conditions ask
@@ -57,12 +53,8 @@ func newTestbed(d *Driver, spec testbed.Spec, t network.Topology) (*Testbed, err
 	if err != nil {
 		return nil, err
 	}
-	l := &Testbed{
-		driver: d, mark: fmt.Sprintf("%s-%d-%d", self, d.made, d.labs.Add(1)), spec: spec, topo: t, spaces: map[network.Space]*space{},
-	}
-	for j := range t.Pods {
-		l.pods = append(l.pods, &pod{lab: l, index: j})
-	}
+	l := &Testbed{driver: d, mark: fmt.Sprintf("%s-%d-%d", self, d.made, d.labs.Add(1)), spaces: map[network.Space]*space{}}
+	l.Planned = testbed.NewPlanned(spec, t, l.startIn)
 	return l, nil
 }
 
@@ -79,7 +71,7 @@ func (l *Testbed) build(ctx context.Context, name string) error {
 
 // planned plans a network, or its part.
 func (l *Testbed) planned(ctx context.Context, name string) (network.Plan, error) {
-	p, err := l.driver.plan(ctx, name, l.topo)
+	p, err := l.driver.plan(ctx, name, l.Topology)
 	if err != nil || l.part == nil {
 		return p, err
 	}
@@ -93,7 +85,7 @@ func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
 	}
 	l.ruled = ruledSpaces(p.Ops)
 	b := newBuilder(l.spaces)
-	b.mark, b.cards, b.fixed = l.mark, &l.driver.cards, l.topo.PodsOutlive
+	b.mark, b.cards, b.fixed = l.mark, &l.driver.cards, l.Topology.PodsOutlive
 	if l.part != nil {
 		b.card = l.part.Card
 	}
@@ -112,7 +104,8 @@ func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
 	if err := l.companions.start(ctx, l); err != nil {
 		return err
 	}
-	l.plan, l.spec.Network, l.notes = b.relearn(p), p.Network, b.notes
+	l.Present(b.relearn(p))
+	l.notes = b.notes
 	return nil
 }
 
@@ -148,55 +141,36 @@ func (l *Testbed) makeSpaces(ctx context.Context, p network.Plan) error {
 	return err
 }
 
-// Spec implements testbed.Testbed. Its network is the present one.
-func (l *Testbed) Spec() testbed.Spec {
+// startIn carries out a pod's Start. The context covers the start, not the life of the process.
+func (l *Testbed) startIn(ctx context.Context, pod int, cmd testbed.Command) (testbed.Process, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.spec
-}
-
-// Plan implements testbed.Observer.
-func (l *Testbed) Plan() network.Plan {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.plan
-}
-
-// Pods implements testbed.Testbed.
-func (l *Testbed) Pods() []testbed.Pod {
-	pods := make([]testbed.Pod, len(l.pods))
-	for j, p := range l.pods {
-		pods[j] = p
+	name := l.Topology.Pods[pod].Name
+	started, err := l.start(ctx, pod, cmd, name)
+	if err != nil {
+		return nil, fmt.Errorf("start %s in %s: %w", cmd.Path, name, err)
 	}
-	return pods
+	l.running.add(started)
+	return started, nil
 }
 
-// Endpoint implements testbed.Testbed. For a pod of another testbed it is the zero address.
-func (l *Testbed) Endpoint(from, to testbed.Pod, port uint16) netip.AddrPort {
-	a, ok1 := l.indexOf(from)
-	b, ok2 := l.indexOf(to)
-	if !ok1 || !ok2 {
-		return netip.AddrPort{}
+func (l *Testbed) start(ctx context.Context, pod int, cmd testbed.Command, name string) (*process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	return l.Plan().Endpoint(a, b, port)
-}
-
-// Path implements testbed.Observer.
-func (l *Testbed) Path(from, to testbed.Pod, protocol network.Protocol) []network.Hop {
-	a, ok1 := l.indexOf(from)
-	b, ok2 := l.indexOf(to)
-	if !ok1 || !ok2 {
-		return nil
+	if l.closed {
+		return nil, ErrClosed
 	}
-	return l.Plan().Path(a, b, protocol)
-}
-
-func (l *Testbed) indexOf(p testbed.Pod) (int, bool) {
-	own, ok := p.(*pod)
-	if !ok || own.lab != l {
-		return 0, false
+	s := l.spaces[l.Plan().Pods[pod].In]
+	if s == nil {
+		return nil, errors.New("the pod has no network namespace")
 	}
-	return own.index, true
+	group, err := l.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer closeFiles(group)
+	return startIn(s.ns, group, cmd, l.mark, name)
 }
 
 // Swap implements testbed.Testbed. When it fails, the pods and their processes are there still, without a network; another
@@ -207,7 +181,7 @@ func (l *Testbed) Swap(ctx context.Context, name string) error {
 	if l.closed {
 		return fmt.Errorf("swap to network %s: %w", name, ErrClosed)
 	}
-	if !l.spec.PodsOutlive {
+	if !l.Topology.PodsOutlive {
 		return fmt.Errorf("swap to network %s: the lab was opened without pods that outlive their network", name)
 	}
 	// Nothing is torn down for a network that can't be had.
@@ -216,10 +190,10 @@ func (l *Testbed) Swap(ctx context.Context, name string) error {
 		return fmt.Errorf("swap the network: %w", err)
 	}
 	if err := l.tearDown(); err != nil {
-		return fmt.Errorf("swap network %s for %s: %w", l.spec.Network, name, err)
+		return fmt.Errorf("swap network %s for %s: %w", l.Spec().Network, name, err)
 	}
 	if err := l.carryOut(ctx, p); err != nil {
-		return fmt.Errorf("swap network %s for %s: %w", l.spec.Network, name, err)
+		return fmt.Errorf("swap network %s for %s: %w", l.Spec().Network, name, err)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ func (l *Testbed) Versions() (map[string]string, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	all := map[string]string{}
-	for _, op := range l.plan.Ops {
+	for _, op := range l.Plan().Ops {
 		t, ok := op.(network.IPTables)
 		if !ok || all[t.Program()] != "" {
 			continue

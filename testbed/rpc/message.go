@@ -99,6 +99,22 @@ func ReadMessage(from io.Reader) (MessageKind, []byte, error) {
 	return k, content, nil
 }
 
+// Follow reads the messages of a process to the last one, which says how it ended. All others go to each.
+func Follow(from io.Reader, each func(k MessageKind, content []byte) error) (e Exit, err error) {
+	for {
+		k, content, err := ReadMessage(from)
+		if err != nil {
+			return e, err
+		}
+		if k == Exited {
+			return e, json.Unmarshal(content, &e)
+		}
+		if err := each(k, content); err != nil {
+			return e, err
+		}
+	}
+}
+
 // Output writes what comes as messages of one kind.
 type Output struct {
 	To   *Writer

@@ -14,7 +14,6 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/joined"
-	"netdelta/testbed/remote"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
 )
@@ -32,7 +31,7 @@ const guestMTU = 9000
 type Nodes struct {
 	*joined.Driver
 	image    image.Image
-	machines []*remote.Machine
+	machines []*joined.Machine
 	booted   []*vm.Guest
 }
 
@@ -105,9 +104,9 @@ func OpenNodes(ctx context.Context, i image.Image) (g *Nodes, err error) {
 		}
 		// It lives as long as the guest.
 		var p *vm.Process
-		if p, err = b.Exec(context.WithoutCancel(ctx), vm.Command{Path: program, Args: []string{remote.Verb}}); err == nil {
-			var m *remote.Machine
-			if m, err = remote.Connect(ctx, p); err == nil {
+		if p, err = b.Exec(context.WithoutCancel(ctx), vm.Command{Path: program, Args: []string{joined.Verb}}); err == nil {
+			var m *joined.Machine
+			if m, err = joined.Connect(ctx, p); err == nil {
 				g.machines = append(g.machines, m)
 				nodes[n] = joined.Node{Machine: m, Cards: cards[n]}
 			}

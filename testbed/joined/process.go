@@ -1,4 +1,4 @@
-package remote
+package joined
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 
 // process is a program that runs in a pod of another machine.
 type process struct {
-	part   *Part
-	what   string
-	stream *rpc.Stream
-	pid    int
-	out    *io.PipeReader
+	machine *Machine
+	what    string
+	stream  *rpc.Stream
+	pid     int
+	out     *io.PipeReader
 
 	done   chan struct{} // closed when it has ended
 	err    error         // set before done is closed
@@ -30,19 +30,18 @@ type process struct {
 
 var _ testbed.Process = (*process)(nil)
 
-// Start starts a program in a pod that is on this machine. The context covers the start, not the life of the process.
-func (p *Part) Start(ctx context.Context, pod int, cmd testbed.Command) (testbed.Process, error) {
+// start starts a program in a pod that is on the part's machine. The context covers the start, not the life of the process.
+func (p part) start(ctx context.Context, pod int, cmd testbed.Command) (testbed.Process, error) {
 	fail := func(err error) (testbed.Process, error) {
 		return nil, fmt.Errorf("start %s in pod%d: %w", cmd.Path, pod, err)
 	}
 	if err := ctx.Err(); err != nil {
 		return fail(err)
 	}
-	stream, err := p.machine.conn.Begin(opStart, request{Lab: p.lab, From: pod, To: pod, Command: &cmd})
+	stream, err := p.machine.conn.Begin(opStart, toLab[startArgs]{p.lab, startArgs{pod, cmd}})
 	if err != nil {
 		return fail(err)
 	}
-	started := &process{part: p, what: fmt.Sprintf("%s in pod%d", cmd.Path, pod), stream: stream, done: make(chan struct{})}
 	kind, content, err := rpc.ReadMessage(stream)
 	var s rpc.Start
 	switch {
@@ -58,44 +57,35 @@ func (p *Part) Start(ctx context.Context, pod int, cmd testbed.Command) (testbed
 	if err != nil {
 		return fail(errors.Join(err, stream.Close()))
 	}
-	started.pid = s.PID
 	reader, into := io.Pipe()
-	started.out = reader
+	started := &process{
+		machine: p.machine, what: fmt.Sprintf("%s in pod%d", cmd.Path, pod), stream: stream, pid: s.PID, out: reader, done: make(chan struct{}),
+	}
 	go started.follow(into)
 	return started, nil
 }
 
 // follow takes messages to the end.
 func (p *process) follow(into *io.PipeWriter) {
-	p.err = p.messages(into)
-	_ = into.Close() // it never fails
-	p.err = errors.Join(p.err, p.stream.Close())
-	close(p.done)
-}
-
-func (p *process) messages(into io.Writer) error {
-	for {
-		kind, content, err := rpc.ReadMessage(p.stream)
-		if err != nil {
-			return fmt.Errorf("%s: its machine is gone: %w", p.what, err)
-		}
+	exit, err := rpc.Follow(p.stream, func(kind rpc.MessageKind, content []byte) error {
 		switch kind {
 		case rpc.Stdout:
 			_, _ = into.Write(content) // who reads no more does not want to know
 		case rpc.Stderr:
 			p.stderr += string(content)
-		case rpc.Exited:
-			var e rpc.Exit
-			if err := json.Unmarshal(content, &e); err != nil {
-				return err
-			}
-			if e.Error != "" {
-				return errors.New(e.Error)
-			}
-			return nil
-		case rpc.Started, rpc.Ready:
+		default:
 		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%s: its machine is gone: %w", p.what, err)
+	case exit.Error != "":
+		err = errors.New(exit.Error)
 	}
+	_ = into.Close() // it never fails
+	p.err = errors.Join(err, p.stream.Close())
+	close(p.done)
 }
 
 // Read implements testbed.Process.
@@ -121,7 +111,7 @@ func (p *process) Kill() error {
 		return nil
 	default:
 	}
-	_, err := p.part.ask(context.Background(), opKill, request{Process: p.pid})
+	_, err := ask[any](context.Background(), p.machine, opKill, p.pid)
 	return err
 }
 

@@ -1,0 +1,88 @@
+package joined
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"netdelta/testbed"
+	"netdelta/testbed/rpc"
+)
+
+// Machine is another machine, on which Serve runs. It is safe for concurrent use.
+type Machine struct{ conn *rpc.Conn }
+
+// Connect talks to the machine at the other end of rwc, which it owns from now on, and waits for its greeting.
+func Connect(ctx context.Context, rwc io.ReadWriteCloser) (*Machine, error) {
+	m := &Machine{conn: rpc.NewConn(rwc, true)}
+	ctx, cancel := context.WithTimeout(ctx, greetWithin)
+	defer cancel()
+	hello, err := rpc.Ask[rpc.Greeting](ctx, m.conn, rpc.OpHello, nil)
+	if err == nil {
+		err = hello.Check()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("greet a machine: %w", err), m.Close())
+	}
+	return m, nil
+}
+
+// greetWithin is how long a machine may take to start its end. It takes milliseconds, and seconds in an emulated guest.
+const greetWithin = time.Minute
+
+// Close ends the conversation, and with it all that was opened on the machine. It is idempotent.
+func (m *Machine) Close() error { return m.conn.Close() }
+
+// ask makes a request and waits for the answer. When ctx ends first, the request is given up.
+func ask[R any](ctx context.Context, m *Machine, op string, args any) (R, error) {
+	value, err := rpc.Ask[R](ctx, m.conn, op, args)
+	return value, fromMachine(err)
+}
+
+// part is what a machine has built of a testbed: a lab of that number there.
+type part struct {
+	machine *Machine
+	lab     int
+}
+
+// askLab asks about the lab of a part.
+func askLab[R any](ctx context.Context, p part, op string, args any) (R, error) {
+	return ask[R](ctx, p.machine, op, toLab[any]{p.lab, args})
+}
+
+// tap is a sample of packets on several machines.
+type tap struct {
+	parts  []partTap
+	closed bool
+}
+
+// partTap is a tap of that number on a machine.
+type partTap struct {
+	machine *Machine
+	number  int
+}
+
+// Packets implements testbed.Tap.
+func (t *tap) Packets() (seen []testbed.Packet, missed int, err error) {
+	for _, p := range t.parts {
+		got, failed := ask[sampled](context.Background(), p.machine, opPackets, p.number)
+		seen, missed, err = append(seen, got.Packets...), missed+got.Missed, errors.Join(err, failed)
+	}
+	return seen, missed, err
+}
+
+// Close implements testbed.Tap.
+func (t *tap) Close() error {
+	if t.closed {
+		return nil
+	}
+	t.closed = true
+	var err error
+	for _, p := range t.parts {
+		_, failed := ask[any](context.Background(), p.machine, opUntap, p.number)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
