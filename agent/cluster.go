@@ -23,12 +23,12 @@ func startDeadline(within time.Duration) time.Duration {
 }
 
 // ServeCluster starts the daemons of one pod of a workload's cluster, within a time, and returns their session.
-func (a *Agent) ServeCluster(ctx context.Context, w string, p result.Params, at workload.Place, within time.Duration) (int, error) {
+func (a *Agent) ServeCluster(ctx context.Context, w string, p result.Params, at workload.Member, within time.Duration) (int, error) {
 	return invoke[int](ctx, a, opServeCluster, clusterArgs{w, p, at, within}, within+late)
 }
 
 // DialCluster opens a client of a workload's cluster, within a time, and returns its session.
-func (a *Agent) DialCluster(ctx context.Context, w string, p result.Params, at workload.Place, within time.Duration) (int, error) {
+func (a *Agent) DialCluster(ctx context.Context, w string, p result.Params, at workload.Member, within time.Duration) (int, error) {
 	return invoke[int](ctx, a, opDialCluster, clusterArgs{w, p, at, within}, within+late)
 }
 
@@ -45,10 +45,10 @@ func (a *Agent) Restart(ctx context.Context, session int, within time.Duration) 
 }
 
 type clusterArgs struct {
-	Workload string         `json:"workload"`
-	Params   result.Params  `json:"params"`
-	At       workload.Place `json:"at"`
-	Within   time.Duration  `json:"within"`
+	Workload string          `json:"workload"`
+	Params   result.Params   `json:"params"`
+	At       workload.Member `json:"at"`
+	Within   time.Duration   `json:"within"`
 }
 
 type patientArgs struct {
@@ -106,12 +106,12 @@ func (s *server) dialCluster(a clusterArgs) (int, error) {
 }
 
 // watched is a server of daemons; nil for one that has none.
-func (s *server) watched(id int) (workload.Watched, error) {
+func (s *server) watched(id int) (workload.DaemonServer, error) {
 	e := s.sessions[id]
 	if e.server == nil {
 		return nil, fmt.Errorf("session %d is not a server", id)
 	}
-	w, _ := e.server.(workload.Watched)
+	w, _ := e.server.(workload.DaemonServer)
 	return w, nil
 }
 

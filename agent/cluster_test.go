@@ -33,14 +33,14 @@ func sicklyWorkload() workload.Workload {
 	return workload.Workload{Name: "sickly", Demand: func(result.Params) workload.Demand {
 		return workload.Demand{Cluster: &workload.Cluster{
 			Key: "sickly", Pods: 2,
-			Serve: func(ctx context.Context, _ result.Params, at workload.Place) (engine.Server, error) {
+			Serve: func(ctx context.Context, _ result.Params, at workload.Member) (engine.Server, error) {
 				if at.Pod > 0 {
 					<-ctx.Done()
 					return nil, errors.New("daemon is not ready: no such file")
 				}
 				return &sickly{}, nil
 			},
-			Dial: func(_ context.Context, _ result.Params, at workload.Place) (engine.Client, error) {
+			Dial: func(_ context.Context, _ result.Params, at workload.Member) (engine.Client, error) {
 				if at.Pod != -1 {
 					return nil, errors.New("not the client's place")
 				}
@@ -52,15 +52,15 @@ func sicklyWorkload() workload.Workload {
 
 func TestCluster(t *testing.T) {
 	a := start(t)
-	srv, err := a.ServeCluster(t.Context(), "sickly", result.Params{}, workload.Place{}, time.Minute)
+	srv, err := a.ServeCluster(t.Context(), "sickly", result.Params{}, workload.Member{}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = a.ServeCluster(t.Context(), "sickly", result.Params{}, workload.Place{Pod: 1}, 10*time.Millisecond)
+	_, err = a.ServeCluster(t.Context(), "sickly", result.Params{}, workload.Member{Pod: 1}, 10*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "no such file") || !a.Alive() {
 		t.Errorf("a pod that does not start in time: %v, and the agent lives: %v", err, a.Alive())
 	}
-	if _, err := a.DialCluster(t.Context(), "sickly", result.Params{}, workload.Place{Pod: -1}, time.Minute); err != nil {
+	if _, err := a.DialCluster(t.Context(), "sickly", result.Params{}, workload.Member{Pod: -1}, time.Minute); err != nil {
 		t.Error(err)
 	}
 	h, err := a.Health(t.Context(), srv, time.Minute)
@@ -76,7 +76,7 @@ func TestCluster(t *testing.T) {
 	if _, err := a.Serve(t.Context(), "sickly", result.Params{}, local(), -1); err == nil || !strings.Contains(err.Error(), "cluster") {
 		t.Errorf("serving a cluster's workload alone: %v", err)
 	}
-	if _, err := a.ServeCluster(t.Context(), "steady", result.Params{}, workload.Place{}, time.Minute); err == nil {
+	if _, err := a.ServeCluster(t.Context(), "steady", result.Params{}, workload.Member{}, time.Minute); err == nil {
 		t.Error("a workload without a cluster was served as one")
 	}
 }

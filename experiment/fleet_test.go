@@ -93,12 +93,12 @@ func ordered(burst int) byte {
 // workloads are the catalogue and these tests' own: "fleet" is served by a cluster of two pods, "lone" by a daemon alone,
 // "stillborn" by a cluster whose second pod never starts; "lacking" needs a program that there is not, "greedy" memory.
 func workloads() []workload.Workload {
-	fleet := func(name string, serve func(context.Context, result.Params, workload.Place) (engine.Server, error)) workload.Workload {
+	fleet := func(name string, serve func(context.Context, result.Params, workload.Member) (engine.Server, error)) workload.Workload {
 		w := echoing(name)
 		w.Demand = func(result.Params) workload.Demand {
 			return workload.Demand{
 				Programs: shell(), Opaque: true, Burst: 20 * time.Millisecond, Memory: unit.MiB,
-				Cluster: &workload.Cluster{Key: name, Pods: 2, Serve: serve, Dial: func(_ context.Context, _ result.Params, at workload.Place) (engine.Client, error) {
+				Cluster: &workload.Cluster{Key: name, Pods: 2, Serve: serve, Dial: func(_ context.Context, _ result.Params, at workload.Member) (engine.Client, error) {
 					return dialEcho(netip.AddrPortFrom(at.Peers[0], fleetPort))
 				}},
 			}
@@ -118,7 +118,7 @@ func workloads() []workload.Workload {
 	}
 	return append(catalogue.Workloads(),
 		fleet("fleet", serveFleet),
-		fleet("stillborn", func(ctx context.Context, p result.Params, at workload.Place) (engine.Server, error) {
+		fleet("stillborn", func(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
 			if at.Pod == 0 {
 				return serveFleet(ctx, p, at)
 			}
@@ -143,7 +143,7 @@ func echoing(name string) workload.Workload {
 	}
 }
 
-func serveFleet(_ context.Context, _ result.Params, at workload.Place) (engine.Server, error) {
+func serveFleet(_ context.Context, _ result.Params, at workload.Member) (engine.Server, error) {
 	return serveEcho(netip.AddrPortFrom(at.Peers[at.Pod], fleetPort))
 }
 
@@ -154,7 +154,7 @@ type echoServer struct {
 	daemon *daemon.Daemon
 }
 
-var _ workload.Watched = (*echoServer)(nil)
+var _ workload.DaemonServer = (*echoServer)(nil)
 
 func serveEcho(at netip.AddrPort) (engine.Server, error) {
 	h, err := daemon.Open(unit.MiB)

@@ -60,22 +60,22 @@ type Cluster struct {
 	// clients themselves where they are. At most four.
 	Ports []uint16
 	// Serve starts the daemons of one pod, in a process inside it, and returns when they take part. Pod 0 is started first; when
-	// it is ready, all others at once. ctx bounds the start alone. The server is Watched.
-	Serve func(ctx context.Context, p result.Params, at Place) (engine.Server, error)
-	// Dial opens a client in a pod of its own; Place.Pod is -1. ctx bounds the start alone.
-	Dial func(ctx context.Context, p result.Params, at Place) (engine.Client, error)
+	// it is ready, all others at once. ctx bounds the start alone. The server is a DaemonServer.
+	Serve func(ctx context.Context, p result.Params, at Member) (engine.Server, error)
+	// Dial opens a client in a pod of its own; Member.Pod is -1. ctx bounds the start alone.
+	Dial func(ctx context.Context, p result.Params, at Member) (engine.Client, error)
 }
 
-// Place is where an end of a cluster stands.
-type Place struct {
-	Pod   int          // from 0; -1 is the client
-	Peers []netip.Addr // of all pods of the cluster, by number
-	CPU   int          // to pin to, negative for none
-	Apart bool         // the pods share no file system
+// Member is one end of a cluster.
+type Member struct {
+	Pod      int          // from 0; -1 is the client
+	Peers    []netip.Addr // addresses of all pods of the cluster, by number
+	CPU      int          // to pin to, negative for none
+	Separate bool         // the pods share no file system
 }
 
-// Watched is a server of daemons, which can fall ill while the networks beneath them are swapped.
-type Watched interface {
+// DaemonServer is a server of daemons, which may fail while the networks beneath them are swapped.
+type DaemonServer interface {
 	engine.Server
 	// Health says how the daemons are now. It answers within ctx, also when they don't.
 	Health(ctx context.Context) Health

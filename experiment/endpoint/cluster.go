@@ -79,7 +79,7 @@ func StartCluster(ctx context.Context, c Client, agents []*agent.Agent, health *
 // serve starts the daemons of one pod.
 func (k *Cluster) serve(ctx context.Context, i int) (err error) {
 	m := k.members[i]
-	m.Session, err = m.Agent.ServeCluster(ctx, k.cell.Workload, k.cell.Params, workload.Place{Pod: i, Peers: k.peers, CPU: k.cpu, Apart: k.remote}, clusterWithin)
+	m.Session, err = m.Agent.ServeCluster(ctx, k.cell.Workload, k.cell.Params, workload.Member{Pod: i, Peers: k.peers, CPU: k.cpu, Separate: k.remote}, clusterWithin)
 	if err != nil {
 		return fmt.Errorf("starting the services of %s: %w", k.key, err)
 	}
@@ -237,5 +237,5 @@ func (e *clusterEndpoint) Close(context.Context) error { return nil }
 
 func (e *clusterEndpoint) Dial(ctx context.Context) (int, error) {
 	c := e.client
-	return c.Agent.DialCluster(ctx, c.Cell.Workload, c.Cell.Params, workload.Place{Pod: -1, Peers: e.addresses(), CPU: c.CPU, Apart: e.remote}, dialWithin)
+	return c.Agent.DialCluster(ctx, c.Cell.Workload, c.Cell.Params, workload.Member{Pod: -1, Peers: e.addresses(), CPU: c.CPU, Separate: e.remote}, dialWithin)
 }

@@ -152,13 +152,13 @@ func demand(params result.Params, known *disks) workload.Demand {
 	if c := s.cluster; c != nil {
 		d.Cluster = &workload.Cluster{
 			Key: c.key, Pods: c.pods,
-			Serve: func(ctx context.Context, p result.Params, at workload.Place) (engine.Server, error) {
+			Serve: func(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
 				if err := check(p); err != nil {
 					return nil, err
 				}
 				return c.serve(ctx, at)
 			},
-			Dial: func(ctx context.Context, p result.Params, at workload.Place) (engine.Client, error) {
+			Dial: func(ctx context.Context, p result.Params, at workload.Member) (engine.Client, error) {
 				return dialCluster(ctx, s, p, at, known)
 			},
 		}

@@ -52,7 +52,7 @@ func port(t testing.TB, address string) netip.AddrPort {
 	return netip.MustParseAddrPort(l.Addr().String())
 }
 
-func serve(t testing.TB, p result.Params, at netip.AddrPort) workload.Watched {
+func serve(t testing.TB, p result.Params, at netip.AddrPort) workload.DaemonServer {
 	t.Helper()
 	s, err := block.Workload().Serve(within(t), p, at, -1)
 	if err != nil {
@@ -66,7 +66,7 @@ func serve(t testing.TB, p result.Params, at netip.AddrPort) workload.Watched {
 			t.Errorf("processes %v of nbd-server are left", left)
 		}
 	})
-	return s.(workload.Watched)
+	return s.(workload.DaemonServer)
 }
 
 func dial(t testing.TB, p result.Params, at netip.AddrPort) engine.Client {

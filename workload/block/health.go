@@ -16,7 +16,7 @@ import (
 	"netdelta/workload"
 )
 
-// Health implements workload.Watched: the server is well when it greets.
+// Health implements workload.DaemonServer: the server is well when it greets.
 func (s *nbdDaemon) Health(ctx context.Context) workload.Health {
 	h := workload.Health{Services: []result.Service{{Name: nbdServer, Version: s.version}}}
 	processes, err := s.processes()
@@ -58,7 +58,7 @@ func (s *nbdDaemon) processes() ([]procfs.Proc, error) {
 // milliseconds.
 const greetPatience = 3 * time.Second
 
-// Restart implements workload.Watched.
+// Restart implements workload.DaemonServer.
 func (s *nbdDaemon) Restart(ctx context.Context) error {
 	patient, cancel := context.WithTimeout(ctx, greetPatience)
 	defer cancel()

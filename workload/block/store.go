@@ -30,10 +30,10 @@ type store struct {
 type cluster struct {
 	key   string
 	pods  int
-	serve func(ctx context.Context, at workload.Place) (engine.Server, error)
+	serve func(ctx context.Context, at workload.Member) (engine.Server, error)
 	// attach readies the client's home (files of it are written with Home.Write), finds out that the store answers, and says
 	// how fio reaches it from there.
-	attach func(ctx context.Context, h *daemon.Home, at workload.Place) (fio.Target, error)
+	attach func(ctx context.Context, h *daemon.Home, at workload.Member) (fio.Target, error)
 }
 
 // stores are those that there are, the first by default.

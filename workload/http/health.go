@@ -16,7 +16,7 @@ import (
 	"netdelta/workload"
 )
 
-var _ workload.Watched = (*nginx)(nil)
+var _ workload.DaemonServer = (*nginx)(nil)
 
 // statusPatience is how long nginx may take to say how it is when nobody else says.
 const statusPatience = 5 * time.Second
@@ -88,7 +88,7 @@ func (s *nginx) Threads() []int {
 	return []int{s.daemon.PID()}
 }
 
-// Health implements workload.Watched: nginx is well when it answers.
+// Health implements workload.DaemonServer: nginx is well when it answers.
 func (s *nginx) Health(ctx context.Context) workload.Health {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *nginx) Health(ctx context.Context) workload.Health {
 	return h
 }
 
-// Restart implements workload.Watched.
+// Restart implements workload.DaemonServer.
 func (s *nginx) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

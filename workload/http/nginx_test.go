@@ -54,7 +54,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-func serve(t *testing.T, p result.Params) (workload.Watched, netip.AddrPort) {
+func serve(t *testing.T, p result.Params) (workload.DaemonServer, netip.AddrPort) {
 	t.Helper()
 	at := free(t)
 	s, err := http.Workload().Serve(within(t), p, at, -1)
@@ -66,7 +66,7 @@ func serve(t *testing.T, p result.Params) (workload.Watched, netip.AddrPort) {
 			t.Error(err)
 		}
 	})
-	return s.(workload.Watched), at
+	return s.(workload.DaemonServer), at
 }
 
 func dial(t *testing.T, p result.Params, to netip.AddrPort) engine.Client {

@@ -16,30 +16,26 @@ import (
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
+	"netdelta/workload/oltp/galera"
 	"netdelta/workload/tool/sysbench"
 )
 
-// client loads the first node by sysbench, which it starts for each burst.
+// client loads a database by sysbench, which it starts for each burst.
 type client struct {
-	home  *daemon.Home
-	node  netip.Addr
+	workload.ProgramClient
 	cpus  []int
 	run   sysbench.Run
 	rate  float64       // transactions per second of the last run
 	spent time.Duration // processor time of the burst's runs
-	stale int64         // samples of figures of replication that are being cleared
-	tally workload.Tally
-	// foreign says that the database is the user's own: nothing is asked of it but transactions.
-	foreign bool
+	// node is the first node of netdelta's cluster; nil for a database of the user's own, which is asked for transactions alone.
+	node *galera.Remote
 }
-
-var _ engine.Client = (*client)(nil)
 
 // clientHome is the size of the client's home, in which it writes nothing.
 const clientHome = unit.MiB
 
-// dial opens a client. It returns when a transaction on each of its connections has come back.
-func dial(ctx context.Context, p result.Params, at workload.Place) (engine.Client, error) {
+// dial opens a client of netdelta's cluster.
+func dial(ctx context.Context, p result.Params, at workload.Member) (engine.Client, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}
@@ -50,47 +46,38 @@ func dial(ctx context.Context, p result.Params, at workload.Place) (engine.Clien
 	if err != nil {
 		return nil, fmt.Errorf("oltp: %w", err)
 	}
-	c := &client{home: home, node: at.Peers[0], cpus: daemon.Pin(at.CPU), run: load()}
-	c.run.Server = netip.AddrPortFrom(c.node, databasePort)
-	c.ask(p)
-	first := c.run
-	first.Events = int64(first.Threads)
-	if _, err = c.measure(ctx, first); err == nil {
-		err = c.clear(ctx)
+	run := galera.Run()
+	run.Server = netip.AddrPortFrom(at.Peers[0], galera.Port)
+	return newClient(ctx, p, home, "oltp: node 0 at "+run.Server.String(), run, at.CPU, &galera.Remote{Home: home, Address: at.Peers[0]})
+}
+
+// newClient returns when a transaction on each of the client's connections has come back.
+func newClient(ctx context.Context, p result.Params, home *daemon.Home, name string, run sysbench.Run, cpu int, node *galera.Remote) (engine.Client, error) {
+	run.Test = "oltp_" + p.Own.Or(parameters()).Word("mix")
+	run.Threads = cmp.Or(p.Connections, defaultConnections)
+	c := &client{cpus: daemon.Pin(cpu), run: run, node: node}
+	c.ProgramClient = workload.ProgramClient{Name: name, Home: home, Run: c.burst, Collected: c.collected, Resumes: true}
+	run.Events = int64(run.Threads)
+	_, err := c.measure(ctx, run)
+	if err == nil && node != nil {
+		err = node.Clear(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(c.wrong(err), home.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), home.Close())
 	}
 	return c, nil
 }
 
-// ask has the client's runs be those of parameters.
-func (c *client) ask(p result.Params) {
-	c.run.Test = "oltp_" + p.Own.Or(parameters()).Word("mix")
-	c.run.Threads = cmp.Or(p.Connections, Workload().Defaults.Connections)
-}
-
-// wrong says of an error whose it is.
-func (c *client) wrong(err error) error {
-	if c.foreign {
-		return fmt.Errorf("oltp: database %s at %s: %w", c.run.Database, c.run.Server, err)
-	}
-	return fmt.Errorf("oltp: node 0 at %s: %w", c.run.Server, err)
-}
-
 // measure is one run of sysbench.
 func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report, error) {
-	ran, err := c.home.Measure(ctx, daemon.Spec{Path: loadProgram, Args: run.Args(), CPUs: c.cpus, Env: []string{searchPath(c.home.Path)}})
+	ran, err := c.Home.Measure(ctx, daemon.Spec{Path: sysbench.Program, Args: run.Args(), CPUs: c.cpus})
 	if ctx.Err() != nil {
 		return sysbench.Report{}, err
 	}
 	report, errParse := sysbench.Parse(bytes.NewReader(ran.Output))
 	var failed *sysbench.FailedError
-	if err != nil && errors.As(errParse, &failed) {
-		err = failed // says why in fewer words
-	}
-	if err == nil {
-		err = errParse
+	if err == nil || errors.As(errParse, &failed) {
+		err = errParse // says why in fewer words
 	}
 	if err == nil {
 		c.rate = float64(report.Transactions) / report.Time.Seconds()
@@ -99,63 +86,52 @@ func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report
 	return report, err
 }
 
-// Burst implements engine.Client.
-func (c *client) Burst(spec engine.BurstSpec) (engine.Burst, error) {
-	c.tally.Settle(spec.DropLast)
-	if err := spec.Check(); err != nil {
-		return engine.Burst{}, fmt.Errorf("oltp: %w", err)
-	}
-	ctx := context.Background()
-	if spec.Deadline > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, spec.Deadline, fmt.Errorf("no end within %v: %w", spec.Deadline, context.DeadlineExceeded))
-		defer cancel()
-	}
-	b, err := c.burst(ctx, spec)
-	if err != nil {
-		return engine.Burst{}, c.wrong(err)
-	}
-	return b, nil
-}
-
-func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burst, error) {
-	if err := c.cleared(ctx); err != nil {
-		return engine.Burst{}, err
+func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (b engine.Burst, m workload.More, err error) {
+	if c.node != nil {
+		if err := c.node.AwaitClear(ctx); err != nil {
+			return b, m, err
+		}
 	}
 	begin := time.Now()
 	c.spent = 0
 	run := c.run
 	var warm sysbench.Report
 	if spec.Warmup > 0 {
-		var err error
 		// sysbench has no warm-up, and counts time in whole seconds: it is a run of its own, and ended by its transactions.
 		run.Time, run.Events = spec.Warmup, max(int64(c.rate*spec.Warmup.Seconds()), int64(run.Threads))
 		if warm, err = c.measure(ctx, run); err != nil {
-			return engine.Burst{}, err
+			return b, m, err
 		}
 	}
-	before, err := c.status(ctx)
+	before, err := c.replication(ctx)
 	if err != nil {
-		return engine.Burst{}, err
+		return b, m, err
 	}
 	run.Time, run.Events = spec.Duration, spec.Transactions
 	report, err := c.measure(ctx, run)
 	if err != nil {
-		return engine.Burst{}, err
+		return b, m, err
 	}
 	end := time.Now()
-	after, err := c.status(ctx)
+	after, err := c.replication(ctx)
 	if err != nil {
-		return engine.Burst{}, err
+		return b, m, err
 	}
-	b := describe(report)
+	b = describe(report)
 	b.Start, b.Span = end.Add(-report.Time), end.Sub(begin)
 	b.CPU, b.Work = c.spent, b.Transactions+warm.Transactions
-	c.tally.Take(b, more(report, between(before.replication(), after.replication())))
-	return b, nil
+	return b, more(report, between(before, after)), nil
 }
 
-// more is what a report says beside the figures of a burst.
+// replication is what replication has taken at the first node so far; nil where there is none.
+func (c *client) replication(ctx context.Context) (*result.Replication, error) {
+	if c.node == nil {
+		return nil, nil
+	}
+	return c.node.Replication(ctx)
+}
+
+// more is what a report says in addition to the figures of a burst.
 func more(r sysbench.Report, replication *result.Replication) workload.More {
 	return workload.More{
 		Latencies: func(h *latency.Histogram) { r.Each(h.Record) },
@@ -167,28 +143,19 @@ func more(r sysbench.Report, replication *result.Replication) workload.More {
 // describe is a report as the figures of a burst.
 func describe(r sysbench.Report) engine.Burst {
 	return engine.Burst{
-		Duration:     r.Time,
-		Transactions: r.Transactions,
-		Errors:       r.Errors + r.Reconnects,
-		Min:          r.Lowest(),
-		P50:          r.Quantile(0.5),
-		P90:          r.Quantile(0.9),
-		P99:          r.Quantile(0.99),
-		Mean:         r.Mean,
-		Max:          math.Max(r.Max, r.Quantile(1)),
+		Duration: r.Time, Transactions: r.Transactions, Errors: r.Errors + r.Reconnects,
+		Min: r.Lowest(), P50: r.Quantile(0.5), P90: r.Quantile(0.9), P99: r.Quantile(0.99), Mean: r.Mean, Max: math.Max(r.Max, r.Quantile(1)),
 	}
-}
-
-// Collect implements engine.Client.
-func (c *client) Collect(dropLast bool) (engine.Totals, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
-	defer cancel()
-	_ = c.clear(ctx) // a node that does not answer any more is one that the next burst tells of
-	return c.tally.Collect(dropLast)
 }
 
 // collectTime is how long a node may take to begin anew.
 const collectTime = 5 * time.Second
 
-// Close implements engine.Client. It ends a burst that is under way.
-func (c *client) Close() error { return c.home.Close() }
+// collected has the figures of replication cleared for the next trial.
+func (c *client) collected(*engine.Totals) {
+	if c.node != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), collectTime)
+		defer cancel()
+		_ = c.node.Clear(ctx) // the next burst says that a node does not answer
+	}
+}

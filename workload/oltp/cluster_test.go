@@ -66,7 +66,7 @@ func TestCluster(t *testing.T) {
 // taken starts a database where one is that has its ports.
 func (c *cluster) taken(t *testing.T) {
 	t.Helper()
-	_, err := c.agents[1].ServeCluster(t.Context(), "oltp", result.Params{}, workload.Place{Pod: 1, Peers: c.peers, CPU: -1}, patience)
+	_, err := c.agents[1].ServeCluster(t.Context(), "oltp", result.Params{}, workload.Member{Pod: 1, Peers: c.peers, CPU: -1}, patience)
 	if err == nil || !strings.Contains(err.Error(), "oltp: start node 1: mariadbd.1 needs port 3306: ") || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second database in one pod: %v", err)
 	}

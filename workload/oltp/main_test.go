@@ -107,7 +107,7 @@ func start(t testing.TB, spec testbed.Spec, p result.Params) *cluster {
 func (c *cluster) serve(ctx context.Context, p result.Params) error {
 	c.services = make([]int, nodes)
 	one := func(pod int) (err error) {
-		c.services[pod], err = c.agents[pod].ServeCluster(ctx, "oltp", p, workload.Place{Pod: pod, Peers: c.peers, CPU: -1}, patience)
+		c.services[pod], err = c.agents[pod].ServeCluster(ctx, "oltp", p, workload.Member{Pod: pod, Peers: c.peers, CPU: -1}, patience)
 		return err
 	}
 	if err := one(0); err != nil {
@@ -130,7 +130,7 @@ func each(first int, f func(pod int) error) error {
 func (c *cluster) dial(t testing.TB, p result.Params) {
 	t.Helper()
 	var err error
-	if c.session, err = c.agents[nodes].DialCluster(t.Context(), "oltp", p, workload.Place{Pod: -1, Peers: c.peers, CPU: -1}, patience); err != nil {
+	if c.session, err = c.agents[nodes].DialCluster(t.Context(), "oltp", p, workload.Member{Pod: -1, Peers: c.peers, CPU: -1}, patience); err != nil {
 		t.Fatal(err)
 	}
 }

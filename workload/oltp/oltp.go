@@ -1,48 +1,34 @@
 package oltp
 
 import (
+	"context"
 	"fmt"
 	"time"
 
+	"netdelta/engine"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
-)
-
-// nodes is how many databases the cluster has: the least that keeps its quorum when it loses one.
-const nodes = 3
-
-// The tables, of which there are enough rows for transactions to meet rarely.
-const (
-	tables = 4
-	rows   = 25_000 // of each table
+	"netdelta/workload/oltp/galera"
 )
 
 // burst is the shortest that says something: sysbench counts in whole seconds.
 const burst = 2 * time.Second
 
-// connectionsMost is how many connections a client has at most.
-const connectionsMost = 256
+// defaultConnections is how many connections a client has when nothing else is said.
+const defaultConnections = 8
 
 // Workload is oltp.
 func Workload() workload.Workload {
 	return workload.Workload{
-		Name:     "oltp",
-		Protocol: network.TCP,
-		Summary:  "transactions on a MariaDB Galera cluster of three nodes, by sysbench",
-		UsedBy:   "web shops and everything else that keeps its data in a replicated SQL database",
-		Headline: "rate",
-		Metrics: []workload.Metric{
-			{Name: "rate", Unit: "1/s", Better: "higher"},
-			{Name: "p50", Unit: "ns", Better: "lower"},
-			{Name: "p90", Unit: "ns", Better: "lower"},
-			{Name: "p99", Unit: "ns", Better: "lower"},
-			{Name: "p99.9", Unit: "ns", Better: "lower"},
-			{Name: "mean", Unit: "ns", Better: "lower"},
-			{Name: "min", Unit: "ns", Better: "lower"},
-		},
-		Defaults:    result.Params{Connections: 8, CPU: "any", Own: result.Own{}.Or(parameters())},
+		Name:        "oltp",
+		Protocol:    network.TCP,
+		Summary:     "transactions on a MariaDB Galera cluster of three nodes, by sysbench",
+		UsedBy:      "web shops and everything else that keeps its data in a replicated SQL database",
+		Headline:    "rate",
+		Metrics:     append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, workload.LatencyMetrics()[:6]...), // without throughput
+		Defaults:    result.Params{Connections: defaultConnections, CPU: "any", Own: result.Own{}.Or(parameters())},
 		Parameters:  parameters(),
 		Check:       check,
 		SourcePorts: func(result.Params) int { return 0 }, // they are the kernel's to choose
@@ -65,18 +51,17 @@ func demand(p result.Params) workload.Demand {
 		return workload.Demand{Burst: burst, Opaque: true} // its programs are looked for in its pods
 	}
 	return workload.Demand{
-		Programs: []workload.Program{
-			{Name: databaseProgram, Package: "mariadb-server-core"},
-			{Name: installProgram, Package: "mariadb-server-core"},
-			{Name: clientProgram, Package: "mariadb-client-core"},
-			{Name: provider, Package: "galera-4"},
-			{Name: loadProgram, Package: "sysbench"},
-		},
-		Burst:   burst,
-		Opaque:  true,
-		Memory:  nodes*(homeSize+resident) + clientMemory,
-		Cluster: &workload.Cluster{Key: "oltp", Pods: nodes, Ports: []uint16{databasePort}, Serve: serve, Dial: dial},
+		Programs: galera.Programs(), Burst: burst, Opaque: true, Memory: galera.Memory + clientMemory,
+		Cluster: &workload.Cluster{Key: "oltp", Pods: galera.Nodes, Ports: []uint16{galera.Port}, Serve: serve, Dial: dial},
 	}
+}
+
+// serve starts a node of the cluster.
+func serve(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	return galera.Serve(ctx, at)
 }
 
 // check returns an error that names the first parameter that is not usable, and what would be.
@@ -100,8 +85,8 @@ func wrong(p result.Params) error {
 		}
 	}
 	switch {
-	case p.Connections < 0 || p.Connections > connectionsMost:
-		return fmt.Errorf("connections %d is out of range: 1 to %d", p.Connections, connectionsMost)
+	case p.Connections < 0 || p.Connections > galera.MaxConnections:
+		return fmt.Errorf("connections %d is out of range: 1 to %d", p.Connections, galera.MaxConnections)
 	case p.CPU != "" && p.CPU != "any":
 		return fmt.Errorf("cpu %q: a cluster of databases runs on any processor; leave it out", p.CPU)
 	}
@@ -111,10 +96,5 @@ func wrong(p result.Params) error {
 	return result.Unused(p, parameters(), "target")
 }
 
-// Memory: homeSize is of a node's data, which lie in memory, resident what its daemon takes beside them at most, and
-// clientMemory what the load generator does.
-const (
-	homeSize     = 384 * unit.MiB
-	resident     = 256 * unit.MiB
-	clientMemory = 64 * unit.MiB
-)
+// clientMemory is what the load generator takes at most.
+const clientMemory = 64 * unit.MiB

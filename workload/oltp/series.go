@@ -1,7 +1,9 @@
 package oltp
 
 import (
+	"cmp"
 	"math"
+	"time"
 
 	"netdelta/result"
 	"netdelta/workload/tool/sysbench"
@@ -29,4 +31,32 @@ func series(r sysbench.Report, at float64) []result.Second {
 		points[len(points)-1].Transactions += r.Transactions - before
 	}
 	return points
+}
+
+// between is what replication took between two readings of its figures; nil where nothing was replicated. Its least and its
+// greatest are those since the figures were cleared.
+func between(before, after *result.Replication) *result.Replication {
+	if before == nil || after == nil || after.Samples < before.Samples {
+		return after
+	}
+	if after.Samples == before.Samples {
+		return nil
+	}
+	sum := after.Mean.Seconds()*float64(after.Samples) - before.Mean.Seconds()*float64(before.Samples)
+	r := *after
+	r.Samples -= before.Samples
+	r.Mean = min(max(time.Duration(sum/float64(r.Samples)*float64(time.Second)), r.Min), r.Max)
+	return &r
+}
+
+// merge is what two spans of replication were together; either may be nil.
+func merge(a, b *result.Replication) *result.Replication {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	all := a.Samples + b.Samples
+	mean := (a.Mean.Seconds()*float64(a.Samples) + b.Mean.Seconds()*float64(b.Samples)) / float64(all)
+	return &result.Replication{
+		Min: min(a.Min, b.Min), Mean: time.Duration(mean * float64(time.Second)), Max: max(a.Max, b.Max), Samples: all,
+	}
 }

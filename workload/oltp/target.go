@@ -15,6 +15,7 @@ import (
 	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/workload"
+	"netdelta/workload/oltp/galera"
 	"netdelta/workload/tool/sysbench"
 )
 
@@ -25,6 +26,9 @@ func targeted() *workload.Targeted {
 
 // markTable says that the tables beside it are netdelta's.
 const markTable = "netdelta_marker"
+
+// clientProgram runs statements.
+const clientProgram = "mariadb"
 
 // Files of a home: how the database's client and sysbench log in. Passwords are in no command line.
 const (
@@ -60,7 +64,7 @@ func (h *held) drop() error {
 // ownTables are the names of the tables that sysbench makes: they can't be chosen.
 func ownTables() []string {
 	var names []string
-	for i := range tables {
+	for i := range galera.Tables {
 		names = append(names, fmt.Sprintf("sbtest%d", i+1))
 	}
 	return names
@@ -106,14 +110,14 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 	}
 	run := target(h.home, t)
 	run.Test, run.Threads = "oltp_read_write", 1
-	if said, err := h.home.Run(ctx, daemon.Spec{Path: loadProgram, Args: run.Prepare()}); err != nil {
+	if said, err := h.home.Run(ctx, daemon.Spec{Path: sysbench.Program, Args: run.Prepare()}); err != nil {
 		var failed *sysbench.FailedError
 		if _, errParse := sysbench.Parse(bytes.NewReader(said)); ctx.Err() == nil && errors.As(errParse, &failed) {
 			err = failed // it says why on its standard output
 		}
 		return errors.Join(fmt.Errorf("fill the tables: %w", err), h.drop())
 	}
-	h.found.Says = fmt.Sprintf("%.80s, with %d tables of %d rows of netdelta's, which are dropped at the end", oneLine(version), tables, rows)
+	h.found.Says = fmt.Sprintf("%.80s, with %d tables of %d rows of netdelta's, which are dropped at the end", oneLine(version), galera.Tables, galera.Rows)
 	return nil
 }
 
@@ -159,9 +163,9 @@ func denied(err error) error {
 
 // login opens a home with the files by which programs log in.
 func login(t workload.Target) (*daemon.Home, error) {
-	for _, name := range []string{clientProgram, loadProgram} {
+	for _, name := range []string{clientProgram, sysbench.Program} {
 		if _, err := daemon.Look(name); err != nil {
-			return nil, fmt.Errorf("%w: the image of the pods has to have %s and %s, of the packages mariadb-client-core and sysbench", err, clientProgram, loadProgram)
+			return nil, fmt.Errorf("%w: the image of the pods has to have %s and %s, of the packages mariadb-client-core and sysbench", err, clientProgram, sysbench.Program)
 		}
 	}
 	password := t.Password.Reveal()
@@ -204,7 +208,7 @@ func query(ctx context.Context, home *daemon.Home, statements string) (string, e
 
 // target is the part of sysbench's runs that they have in common.
 func target(home *daemon.Home, t workload.Target) sysbench.Run {
-	run := load()
+	run := galera.Run()
 	run.Server, run.User, run.Database, run.Config = t.At(), t.User, t.Database(), filepath.Clean(home.Path(loadFile))
 	return run
 }
@@ -218,12 +222,5 @@ func dialTarget(ctx context.Context, p result.Params, t workload.Target, cpu int
 	if err != nil {
 		return nil, fmt.Errorf("oltp: %s: %w", t, err)
 	}
-	c := &client{home: home, cpus: daemon.Pin(cpu), run: target(home, t), foreign: true}
-	c.ask(p)
-	first := c.run
-	first.Events = int64(first.Threads)
-	if _, err = c.measure(ctx, first); err != nil {
-		return nil, errors.Join(fmt.Errorf("oltp: %s at %s: %w", t, t.At(), err), home.Close())
-	}
-	return c, nil
+	return newClient(ctx, p, home, fmt.Sprintf("oltp: database %s at %s", t.Database(), t.At()), target(home, t), cpu, nil)
 }

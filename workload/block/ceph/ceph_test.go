@@ -38,7 +38,7 @@ func blocks() workload.Workload {
 	}}
 }
 
-func serve(ctx context.Context, _ result.Params, at workload.Place) (engine.Server, error) {
+func serve(ctx context.Context, _ result.Params, at workload.Member) (engine.Server, error) {
 	return Serve(ctx, at)
 }
 
@@ -49,7 +49,7 @@ type client struct {
 	params result.Params
 }
 
-func dial(ctx context.Context, p result.Params, at workload.Place) (engine.Client, error) {
+func dial(ctx context.Context, p result.Params, at workload.Member) (engine.Client, error) {
 	h, err := daemon.Open(unit.MiB)
 	if err != nil {
 		return nil, err

@@ -74,12 +74,12 @@ func TestUUIDsDiffer(t *testing.T) {
 
 func TestServeRefuses(t *testing.T) {
 	for _, c := range []struct {
-		at   workload.Place
+		at   workload.Member
 		want string
 	}{
-		{workload.Place{Pod: 0, Peers: addresses("198.18.0.")[:2]}, "start pod 0 of a Ceph cluster: it has 3 pods, and 2 addresses were given"},
-		{workload.Place{Pod: 3, Peers: addresses("198.18.0.")}, "start pod 3 of a Ceph cluster: there is none: it has pods 0 to 2"},
-		{workload.Place{Pod: -1, Peers: addresses("198.18.0.")}, "start pod -1 of a Ceph cluster: there is none: it has pods 0 to 2"},
+		{workload.Member{Pod: 0, Peers: addresses("198.18.0.")[:2]}, "start pod 0 of a Ceph cluster: it has 3 pods, and 2 addresses were given"},
+		{workload.Member{Pod: 3, Peers: addresses("198.18.0.")}, "start pod 3 of a Ceph cluster: there is none: it has pods 0 to 2"},
+		{workload.Member{Pod: -1, Peers: addresses("198.18.0.")}, "start pod -1 of a Ceph cluster: there is none: it has pods 0 to 2"},
 	} {
 		if _, err := Serve(t.Context(), c.at); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v, want %s", c.at, err, c.want)

@@ -10,7 +10,7 @@ import (
 	"netdelta/workload"
 )
 
-// Health implements workload.Watched. Daemons are asked by their admin sockets, so that the answer takes no network: an OSD says
+// Health implements workload.DaemonServer. Daemons are asked by their admin sockets, so that the answer takes no network: an OSD says
 // whether the cluster's map has it up, and how the placement groups are that it leads.
 func (s *server) Health(ctx context.Context) workload.Health {
 	var h workload.Health
@@ -114,7 +114,7 @@ func (g group) unclean() bool {
 	return g.State != "Started/Primary/Active/Clean" && !strings.HasPrefix(g.State, "Started/ReplicaActive")
 }
 
-// Restart implements workload.Watched.
+// Restart implements workload.DaemonServer.
 func (s *server) Restart(ctx context.Context) error {
 	for _, name := range s.names() {
 		if s.daemon(name).Err() == nil {

@@ -28,7 +28,7 @@ type cluster struct {
 	pods     []*agent.Agent
 	sessions []int
 	client   *agent.Agent
-	place    workload.Place
+	place    workload.Member
 }
 
 // launch opens a lab with a node for each pod and the client, and starts the cluster. All ends with the test.
@@ -49,7 +49,7 @@ func launch(t *testing.T, spec testbed.Spec) *cluster {
 			t.Error(err)
 		}
 	})
-	c := &cluster{testbed: tb, place: workload.Place{Pod: -1, CPU: -1}}
+	c := &cluster{testbed: tb, place: workload.Member{Pod: -1, CPU: -1}}
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ const Memory = Pods*homeSize + processes
 // server is the daemons of one pod.
 type server struct {
 	home    *daemon.Home
-	at      workload.Place
+	at      workload.Member
 	version string
 
 	mu      sync.Mutex
@@ -55,7 +55,7 @@ type server struct {
 
 // Serve starts the daemons of a pod, and returns when they take part. The last pod's also makes the image and fills it, for
 // which it waits for all others.
-func Serve(ctx context.Context, at workload.Place) (engine.Server, error) {
+func Serve(ctx context.Context, at workload.Member) (engine.Server, error) {
 	fail := func(err error) (engine.Server, error) {
 		return nil, fmt.Errorf("start pod %d of a Ceph cluster: %w", at.Pod, err)
 	}

@@ -26,6 +26,9 @@ type Run struct {
 	Events int64
 }
 
+// Program is its name, also that of the package that has it.
+const Program = "sysbench"
+
 // Percentile is the one that sysbench is asked for: it prints one alone, the others follow from the histogram.
 const Percentile = 99
 

@@ -1,30 +1,20 @@
-package oltp
+package galera
 
 import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path"
 	"strings"
 
 	"netdelta/internal/daemon"
 	"netdelta/workload"
 )
 
-// The programs, and Galera's library, which is loaded by the database.
-const (
-	databaseProgram = "mariadbd"
-	installProgram  = "mariadb-install-db"
-	clientProgram   = "mariadb"
-	loadProgram     = "sysbench"
-	provider        = "/usr/lib/galera/libgalera_smm.so"
-)
-
 // The ports of a node, as they are everywhere: of the database, of the group, and of what a node missed.
 const (
-	databasePort = 3306
-	groupPort    = 4567
-	missedPort   = 4568
+	Port       = 3306
+	groupPort  = 4567
+	missedPort = 4568
 )
 
 // The files of a node, in its home.
@@ -75,10 +65,7 @@ esac
 // places says where a file of a home is.
 type places func(name ...string) string
 
-// usual are the places in homes that are seen where daemon.Folder is.
-func usual(name ...string) string { return path.Join(daemon.Folder, path.Join(name...)) }
-
-// literal is an address as it stands beside a port.
+// literal is an address as it is written before a port.
 func literal(a netip.Addr) string {
 	if a.Is4() {
 		return a.String()
@@ -116,11 +103,11 @@ innodb_doublewrite=0
 innodb_buffer_pool_dump_at_shutdown=OFF
 innodb_buffer_pool_load_at_startup=OFF
 sync_binlog=0
-`, in(dataFolder), in(socketFile), in("db.pid"), in("tmp"), databasePort, connectionsMost+nodes*4)
+`, in(dataFolder), in(socketFile), in("db.pid"), in("tmp"), Port, MaxConnections+Nodes*4)
 }
 
 // clustered is the rest of the configuration of the node at a place.
-func clustered(at workload.Place) string {
+func clustered(at workload.Member) string {
 	own := at.Peers[at.Pod]
 	var group []string
 	for _, p := range at.Peers {
@@ -150,7 +137,7 @@ wsrep_provider_options="%s"
 `, own, provider, strings.Join(group, ","), literal(own), at.Pod, transferMethod, strings.Join(options, ";"))
 }
 
-// alone is the rest of the configuration of a node that has nobody beside it and is reached by its socket only.
+// alone is the rest of the configuration of a node without a cluster, which is reached by its socket only.
 func alone() string {
 	return fmt.Sprintf(`skip_networking
 wsrep_on=ON
@@ -162,12 +149,14 @@ wsrep_provider_options="gmcast.listen_addr=tcp://127.0.0.1:%d"
 `, provider, groupPort)
 }
 
-// asRoot has a program of the database run as root where netdelta does, which it would refuse to do by itself.
-func asRoot() []string {
+// program is a program of the database in a home, with its configuration. It runs as root where netdelta does, which it would refuse
+// to do by itself.
+func program(home *daemon.Home, path string, args ...string) daemon.Spec {
+	all := []string{"--defaults-file=" + home.Path(configFile)}
 	if os.Geteuid() == 0 {
-		return []string{"--user=root"}
+		all = append(all, "--user=root")
 	}
-	return nil
+	return daemon.Spec{Path: path, Args: append(all, args...), Env: []string{searchPath(home.Path)}}
 }
 
 // searchPath is where the database finds the scripts that it calls.

@@ -1,4 +1,4 @@
-package oltp
+package galera
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +15,7 @@ import (
 	"netdelta/internal/daemon"
 )
 
-// Restart implements workload.Watched. A node that has ended joins again, and is sent what it missed. Nodes that have lost
+// Restart implements workload.DaemonServer. A node that has ended joins again, and is sent what it missed. Nodes that have lost
 // their quorum are given it back by the one of them that has come farthest. Where no node is left at all, the first one begins
 // anew with the data of the beginning, and the others join it.
 func (s *server) Restart(ctx context.Context) error {
@@ -46,10 +45,10 @@ func (s *server) again(ctx context.Context) error {
 	if errors.Is(again, errNobody) { // the others have ended since
 		again = s.begin(ctx, true, s.regain)
 	}
-	if again != nil {
-		return errors.Join(err, again)
+	if again == nil {
+		return nil
 	}
-	return nil
+	return errors.Join(err, again)
 }
 
 // recovered is how the database says at which transaction it was when it was killed.
@@ -58,23 +57,27 @@ var recovered = regexp.MustCompile(`WSREP: Recovered position: (\S+:\d+)`)
 // recoverFile is where it says so.
 const recoverFile = "recover.log"
 
-// recover finds where a database that was killed had come to.
+// recover finds at which transaction a database that was killed was.
 func (s *server) recover(ctx context.Context) (position string, err error) {
-	_, err = s.home.Run(ctx, daemon.Spec{Path: databaseProgram, Env: []string{searchPath(s.home.Path)}, Args: append([]string{"--defaults-file=" + s.home.Path(configFile)}, append(asRoot(),
-		"--wsrep-recover", "--log-error="+s.home.Path(recoverFile))...)})
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("find where the database was: %w", err)
+		}
+	}()
+	if _, err := s.home.Run(ctx, program(s.home, databaseProgram, "--wsrep-recover", "--log-error="+s.home.Path(recoverFile))); err != nil {
+		return "", err
+	}
 	var said []byte
-	if errRead := s.home.Do(func() error {
+	err = s.home.Do(func() error {
 		said, _ = os.ReadFile(s.home.Path(recoverFile)) // nothing, if it said nothing
 		return os.RemoveAll(s.home.Path(recoverFile))
-	}); err == nil {
-		err = errRead
-	}
+	})
 	if err != nil {
-		return "", fmt.Errorf("find where the database was: %w", err)
+		return "", err
 	}
 	m := recovered.FindSubmatch(said)
 	if m == nil {
-		return "", fmt.Errorf("find where the database was: it does not say so")
+		return "", errors.New("it does not say so")
 	}
 	return string(m[1]), s.home.Write(positionFile, append(m[1], '\n'), 0o644, "")
 }
@@ -104,8 +107,8 @@ const look = time.Second
 // help looks for a quorum: it has it given back to nodes that run, or says that none does.
 func (s *server) help(ctx context.Context, serves bool) error {
 	if !serves && s.at.Pod == 0 {
-		if seen := s.others(ctx, groupPort); seen.unsure == nil && len(seen.answer) == 0 {
-			return errors.Join(errNobody, s.db.daemon.Kill())
+		if answer, unsure := s.others(ctx, groupPort); unsure == nil && len(answer) == 0 {
+			return daemon.Final{Err: errors.Join(errNobody, s.db.daemon.Kill())}
 		}
 	}
 	return s.elect(ctx)
@@ -114,14 +117,14 @@ func (s *server) help(ctx context.Context, serves bool) error {
 // elect makes the node that has come farthest of those that run the first of a new group, unless one of them has a quorum, or
 // one may be running that can't be reached.
 func (s *server) elect(ctx context.Context) error {
-	seen := s.others(ctx, databasePort)
-	if seen.unsure != nil {
-		return fmt.Errorf("no quorum, and a node may be running that can't be reached: %w", seen.unsure)
+	answer, unsure := s.others(ctx, Port)
+	if unsure != nil {
+		return fmt.Errorf("no quorum, and a node may be running that can't be reached: %w", unsure)
 	}
 	best, most := -1, int64(-1)
-	for _, pod := range append(seen.answer, s.at.Pod) {
-		now, err := s.askNode(ctx, pod)
-		switch {
+	for _, pod := range append(answer, s.at.Pod) {
+		rows, err := s.sqlAt(ctx, pod, statusStatement)
+		switch now := readStatus(rows); {
 		case err != nil:
 			continue // it is starting
 		case now.component == primary:
@@ -139,38 +142,21 @@ func (s *server) elect(ctx context.Context) error {
 	return nil
 }
 
-func (s *server) askNode(ctx context.Context, pod int) (status, error) {
-	rows, err := s.sqlAt(ctx, pod, statusStatement)
-	return readStatus(rows), err
-}
-
 // sqlAt has a node run statements: this one by its socket, another over the network.
 func (s *server) sqlAt(ctx context.Context, pod int, statements string) (string, error) {
 	if pod == s.at.Pod {
 		return s.db.sql(ctx, statements)
 	}
-	return askAt(ctx, s.home, s.at.Peers[pod], statements)
+	return askRemote(ctx, s.home, s.at.Peers[pod], statements)
 }
 
-// askAt has the database at an address run statements.
-func askAt(ctx context.Context, home *daemon.Home, at netip.Addr, statements string) (string, error) {
-	return ask(ctx, home, statements, "--host="+at.String(), "--port="+strconv.Itoa(databasePort), "--protocol=tcp", "--user="+userName)
-}
+// connectTime is how long a node may take to take a connection.
+const connectTime = 3 * time.Second
 
-// sight is what can be seen of the other nodes.
-type sight struct {
-	answer []int // that take connections
-	// unsure is why it can't be told of a node whether it runs; nil if it can of all.
-	unsure error
-}
-
-// sightTime is how long a node may take to take a connection.
-const sightTime = 3 * time.Second
-
-// others tries to connect to a port of each other node. One that refuses does not run.
-func (s *server) others(ctx context.Context, port uint16) sight {
-	var seen sight
-	dialer := net.Dialer{Timeout: sightTime}
+// others tries to connect to a port of each other node, and returns those that take connections. One that refuses does not run;
+// unsure is why it is not known of a node whether it runs.
+func (s *server) others(ctx context.Context, port uint16) (answer []int, unsure error) {
+	dialer := net.Dialer{Timeout: connectTime}
 	for pod, peer := range s.at.Peers {
 		if pod == s.at.Pod {
 			continue
@@ -178,11 +164,11 @@ func (s *server) others(ctx context.Context, port uint16) sight {
 		c, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(peer, port).String())
 		switch {
 		case err == nil:
-			seen.answer = append(seen.answer, pod)
+			answer = append(answer, pod)
 			_ = c.Close() // nothing was said
 		case !errors.Is(err, unix.ECONNREFUSED):
-			seen.unsure = err
+			unsure = err
 		}
 	}
-	return seen
+	return answer, unsure
 }

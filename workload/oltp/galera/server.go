@@ -1,6 +1,7 @@
-package oltp
+package galera
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,23 +19,21 @@ import (
 
 // server is one node of the cluster.
 type server struct {
-	at      workload.Place
+	at      workload.Member
 	home    *daemon.Home
 	db      *database
 	version string    // of the database and of Galera
-	seeds   io.Closer // of the seed that others are given; nil where nobody is
-	looked  time.Time // at the other nodes, when it was in want of a quorum
+	looked  time.Time // when it last looked at the other nodes, for want of a quorum
+
+	templates io.Closer // ends giving the template to other nodes; nil where none is given
 }
 
-var _ workload.Watched = (*server)(nil)
+var _ workload.DaemonServer = (*server)(nil)
 
-// serve starts a node: the first one begins the group, the others join it.
-func serve(ctx context.Context, p result.Params, at workload.Place) (engine.Server, error) {
-	if err := check(p); err != nil {
-		return nil, err
-	}
-	if len(at.Peers) != nodes || at.Pod < 0 || at.Pod >= nodes {
-		return nil, fmt.Errorf("oltp: a cluster of %d nodes has no pod %d of %d", nodes, at.Pod, len(at.Peers))
+// Serve starts a node: the first one begins the group, the others join it.
+func Serve(ctx context.Context, at workload.Member) (engine.Server, error) {
+	if len(at.Peers) != Nodes || at.Pod < 0 || at.Pod >= Nodes {
+		return nil, fmt.Errorf("oltp: a cluster of %d nodes has no pod %d of %d", Nodes, at.Pod, len(at.Peers))
 	}
 	home, err := daemon.Open(homeSize)
 	if err != nil {
@@ -48,29 +47,25 @@ func serve(ctx context.Context, p result.Params, at workload.Place) (engine.Serv
 }
 
 func (s *server) open(ctx context.Context) error {
-	for _, file := range []struct {
-		name, text string
-		mode       os.FileMode
-	}{{configFile, base(s.home.Path) + clustered(s.at), 0o644}, {transferFile, transferScript(s.home.Path), 0o755}} {
-		if err := s.home.Write(file.name, []byte(file.text), file.mode, ""); err != nil {
-			return err
-		}
+	err := s.home.Write(configFile, []byte(base(s.home.Path)+clustered(s.at)), 0o644, "")
+	if err := errors.Join(err, s.home.Write(transferFile, []byte(transferScript(s.home.Path)), 0o755, "")); err != nil {
+		return err
 	}
 	if err := s.begin(ctx, s.at.Pod == 0, s.takesPart); err != nil {
 		return err
 	}
-	if s.at.Apart && s.at.Pod == 0 {
-		if err := s.offer(ctx); err != nil {
+	if s.at.Separate && s.at.Pod == 0 {
+		if err := s.offerTemplate(ctx); err != nil {
 			return err
 		}
 	}
-	return s.know(ctx)
+	return s.readVersions(ctx)
 }
 
 // begin starts the node with the database that all begin with, as the first of a new group or as one that joins, and returns when
 // ready does so with nil.
 func (s *server) begin(ctx context.Context, first bool, ready func(context.Context) error) error {
-	if err := plant(ctx, s.home, s.at); err != nil {
+	if err := copyTemplate(ctx, s.home, s.at); err != nil {
 		return err
 	}
 	was, err := s.saved()
@@ -100,7 +95,7 @@ func (s *server) launch(ctx context.Context, ready func(context.Context) error, 
 // free returns nil when nobody else listens where the node would: Galera does not always say so.
 func (s *server) free(ctx context.Context) error {
 	own := s.at.Peers[s.at.Pod]
-	for _, port := range []uint16{databasePort, groupPort, missedPort} {
+	for _, port := range []uint16{Port, groupPort, missedPort} {
 		if err := daemon.PortFree(ctx, netip.AddrPortFrom(own, port)); err != nil {
 			return fmt.Errorf("%s needs port %d: %w; end the program that has it", s.db.name, port, err)
 		}
@@ -111,10 +106,7 @@ func (s *server) free(ctx context.Context) error {
 // takesPart returns nil when the node serves.
 func (s *server) takesPart(ctx context.Context) error {
 	now, err := s.db.status(ctx)
-	if err != nil {
-		return err
-	}
-	return now.takesPart()
+	return cmp.Or(err, now.takesPart())
 }
 
 // Where a database that has ended in order writes at which transaction it did.
@@ -146,21 +138,18 @@ func (s *server) saved() (position string, err error) {
 	return position, nil
 }
 
-// know asks for the versions, for people.
-func (s *server) know(ctx context.Context) error {
+// readVersions asks for the versions that are shown to people.
+func (s *server) readVersions(ctx context.Context) error {
 	version, err := s.db.sql(ctx, "select version()")
 	if err != nil {
 		return err
 	}
 	now, err := s.db.status(ctx)
-	if err != nil {
-		return err
-	}
 	s.version = version + ", Galera " + now.galera
-	return nil
+	return err
 }
 
-// Health implements workload.Watched.
+// Health implements workload.DaemonServer.
 func (s *server) Health(ctx context.Context) workload.Health {
 	h := workload.Health{Services: []result.Service{{Name: s.db.name, Version: s.version, Memory: s.db.daemon.Memory()}}}
 	now, err := s.db.status(ctx)
@@ -183,15 +172,12 @@ func (s *server) Totals() engine.Totals { return engine.Totals{} }
 
 // Close implements engine.Server.
 func (s *server) Close() error {
-	// What a node has in its memory nobody needs: to end it in order would take seconds.
+	// What a node has in its memory is not needed any more: to end it in order would take seconds.
 	err := s.db.daemon.Kill()
-	if s.seeds != nil {
-		err = errors.Join(err, s.seeds.Close())
+	if s.templates != nil {
+		err = errors.Join(err, s.templates.Close())
 	}
-	if errClose := s.home.Close(); errClose != nil {
-		err = errors.Join(err, errClose)
-	}
-	if err != nil {
+	if err = errors.Join(err, s.home.Close()); err != nil {
 		return fmt.Errorf("oltp: end node %d: %w", s.at.Pod, err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package oltp
+package galera
 
 import (
 	"context"
@@ -59,7 +59,7 @@ const (
 func (s status) takesPart() error {
 	switch {
 	case s.component != primary:
-		return fmt.Errorf("it has lost its quorum: it sees %d of %d nodes (%s)", s.size, nodes, s.component)
+		return fmt.Errorf("it has lost its quorum: it sees %d of %d nodes (%s)", s.size, Nodes, s.component)
 	case s.state != synced:
 		return fmt.Errorf("it is not synced, but %s", s.state)
 	case !s.ready:
@@ -73,8 +73,8 @@ func (s status) unwell() string {
 	if err := s.takesPart(); err != nil {
 		return err.Error()
 	}
-	if s.size != nodes {
-		return fmt.Sprintf("its cluster has %d of %d nodes", s.size, nodes)
+	if s.size != Nodes {
+		return fmt.Sprintf("its cluster has %d of %d nodes", s.size, Nodes)
 	}
 	return ""
 }

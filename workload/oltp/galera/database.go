@@ -1,4 +1,4 @@
-package oltp
+package galera
 
 import (
 	"context"
@@ -26,45 +26,28 @@ type database struct {
 	daemon *daemon.Daemon // the one that was started last; nil before
 }
 
-// start starts the database, and returns when it answers.
-func (d *database) start(ctx context.Context, args ...string) error {
-	if err := d.launch(args...); err != nil {
-		return err
-	}
-	return d.until(ctx, "answer", func(ctx context.Context) error {
-		_, err := d.sql(ctx, "select 1")
-		return err
-	})
-}
-
 // launch starts the database.
 func (d *database) launch(args ...string) (err error) {
-	d.daemon, err = d.home.Start(daemon.Spec{
-		Name: d.name, Path: databaseProgram, CPUs: d.cpus, Grace: stopTime, Env: []string{searchPath(d.home.Path)},
-		Args: append(append([]string{"--defaults-file=" + d.home.Path(configFile)}, asRoot()...), args...),
-	})
+	spec := program(d.home, databaseProgram, args...)
+	spec.Name, spec.CPUs, spec.Grace = d.name, d.cpus, stopTime
+	d.daemon, err = d.home.Start(spec)
 	return err
 }
 
-// errNobody is matched by the error of a node that has nobody to join, and never will have.
+// errNobody is matched by the error of a node that has no other node to join, and never will have.
 var errNobody = errors.New("no other node runs")
 
 // until asks again and again until ready returns nil. The error of a database that ends meanwhile, or does not get there, has
 // its last words.
 func (d *database) until(ctx context.Context, what string, ready func(context.Context) error) error {
-	for {
-		err := ready(ctx)
-		if err == nil || errors.Is(err, errNobody) {
-			return err
-		}
-		select {
-		case <-d.daemon.Ended():
-			return d.ended()
-		case <-ctx.Done():
-			return fmt.Errorf("%s did not %s in time: %w (%w); its last words: %s", d.name, what, err, context.Cause(ctx), d.words())
-		case <-time.After(poll):
-		}
+	err := daemon.Until(ctx, d.daemon, poll, ready)
+	switch ended := d.ended(); {
+	case err == nil || errors.Is(err, errNobody):
+		return err
+	case ended != nil:
+		return ended
 	}
+	return fmt.Errorf("%s did not %s in time: %w; its last words: %s", d.name, what, err, d.words())
 }
 
 // ended is the error of a database that has ended; nil while it runs.
@@ -102,11 +85,11 @@ func (d *database) words() string {
 			errs = append(errs, strings.TrimSpace(line))
 		}
 	}
+	most := errorsMost
 	if len(errs) == 0 {
-		notes := strings.Split(d.daemon.Log(), "\n")
-		return strings.Join(notes[max(0, len(notes)-notesMost):], "\n")
+		errs, most = strings.Split(d.daemon.Log(), "\n"), notesMost
 	}
-	return strings.Join(errs[max(0, len(errs)-errorsMost):], "\n")
+	return strings.Join(errs[max(0, len(errs)-most):], "\n")
 }
 
 // sql has the database run statements, by its socket, and gives what they yield, a line for each row, tabs between columns.

@@ -1,0 +1,140 @@
+package galera
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/daemon"
+)
+
+// form is the version of how templates are made: another form is another template.
+const form = 3
+
+// The names of files in the cache end so: templates, and those that are not ready.
+const (
+	ready    = ".tar"
+	building = ".building"
+)
+
+// kept is how many templates are kept: this one, and one more of another version.
+const kept = 2
+
+// cache is the folder in which the archives of template databases are kept from run to run, some 70 MB each. Several programs may
+// use it at once.
+type cache struct{ folder string }
+
+// openCache finds the folder in the user's cache.
+func openCache() (cache, error) {
+	user, err := os.UserCacheDir()
+	c := cache{filepath.Join(user, "netdelta", "oltp")}
+	if err == nil {
+		err = os.MkdirAll(c.folder, 0o755)
+	}
+	if err != nil {
+		return cache{}, fmt.Errorf("find a place for the database that all nodes begin with: %w; set XDG_CACHE_HOME", err)
+	}
+	return c, nil
+}
+
+// identify is the name of the template that a version of the database makes.
+func identify(version string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "form %d\n%s\n%d tables, %d rows\n%s%s", form, version, Tables, Rows, base(inFolder), alone()))
+	return hex.EncodeToString(sum[:8])
+}
+
+// inFolder is where a file lies in a home that is seen where daemon.Folder is.
+func inFolder(name ...string) string { return filepath.Join(daemon.Folder, filepath.Join(name...)) }
+
+// open opens the template of a name, which build writes first where it is missing or damaged. It stays readable when another
+// program removes it.
+func (c cache) open(ctx context.Context, name string, build func(*os.File) error) (*os.File, error) {
+	path := filepath.Join(c.folder, name+ready)
+	if f, err := openWhole(path); err == nil {
+		return f, nil
+	}
+	lock, err := c.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Close() }() // nothing was written to it
+	if f, err := openWhole(path); err == nil {
+		return f, nil // another program was faster
+	}
+	if err := c.sweep(path); err != nil {
+		return nil, err
+	}
+	next, err := os.Create(path + building)
+	if err != nil {
+		return nil, err
+	}
+	if err = errors.Join(build(next), next.Sync(), next.Close()); err != nil {
+		return nil, errors.Join(err, os.Remove(path+building))
+	}
+	if err := os.Rename(path+building, path); err != nil {
+		return nil, err
+	}
+	return openWhole(path)
+}
+
+// openWhole opens an archive that is whole.
+func openWhole(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err = unpack(f, nil); err == nil {
+		_, err = f.Seek(0, 0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s is damaged: %w", path, err), f.Close())
+	}
+	return f, nil
+}
+
+// lock waits until no other program makes a template.
+func (c cache) lock(ctx context.Context) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(c.folder, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", c.folder, err)
+	}
+	err = daemon.Until(ctx, nil, 50*time.Millisecond, func(context.Context) error {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return daemon.Final{Err: err}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("wait for another program that makes a database in %s: %w", c.folder, err), f.Close())
+	}
+	return f, nil
+}
+
+// sweep removes what is in the way of a new template: a damaged one at its path, what builds that were killed have left, and all
+// but the newest of the others.
+func (c cache) sweep(path string) error {
+	entries, err := os.ReadDir(c.folder)
+	var others []os.FileInfo
+	for _, e := range entries {
+		if info, errInfo := e.Info(); errInfo == nil && e.Name() != "lock" && e.Name() != filepath.Base(path) && !strings.HasSuffix(e.Name(), building) {
+			others = append(others, info)
+		} else if e.Name() != "lock" {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(c.folder, e.Name())))
+		}
+	}
+	slices.SortFunc(others, func(a, b os.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, old := range others[min(len(others), kept-1):] {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(c.folder, old.Name())))
+	}
+	return err
+}

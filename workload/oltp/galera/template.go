@@ -1,0 +1,144 @@
+package galera
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"netdelta/internal/daemon"
+	"netdelta/unit"
+	"netdelta/workload"
+	"netdelta/workload/tool/sysbench"
+)
+
+// templateSize is what a home takes in which a template is made: the data, and what Galera keeps of how they came about.
+const templateSize = 512 * unit.MiB
+
+// templateTime is how long making one may take: some 4 s, and more on a busy machine.
+const templateTime = 3 * time.Minute
+
+// release is the version of the database: "mariadbd  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64".
+var release = regexp.MustCompile(`Ver ((\d+)\.(\d+)\.\d+)-MariaDB\S*`)
+
+// The oldest version of the database that has all that is asked of it.
+const (
+	oldestMajor = 10
+	oldestMinor = 5
+)
+
+// databaseVersion asks the database for its version: the whole line, which differs from build to build.
+func databaseVersion(ctx context.Context, home *daemon.Home) (string, error) {
+	out, err := home.Run(ctx, daemon.Spec{Path: databaseProgram, Args: []string{"--no-defaults", "--version"}})
+	if err != nil {
+		return "", fmt.Errorf("ask the database for its version: %w", err)
+	}
+	return readVersion(string(out))
+}
+
+// readVersion refuses what is too old, or another database.
+func readVersion(said string) (string, error) {
+	said = strings.TrimSpace(said)
+	m := release.FindStringSubmatch(said)
+	if m == nil {
+		return "", fmt.Errorf("the database says that it is %q: it has to be MariaDB; install mariadb-server-core", said)
+	}
+	major, _ := strconv.Atoi(m[2]) // digits alone
+	minor, _ := strconv.Atoi(m[3])
+	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
+		return "", fmt.Errorf("MariaDB %s is too old: it has to be %d.%d or newer; install a newer mariadb-server-core", m[1], oldestMajor, oldestMinor)
+	}
+	return said, nil
+}
+
+// copyTemplate puts the database that all nodes begin with into a home, as its data folder. Where there is none of this version yet,
+// it is made first, or fetched from the first node if the others don't share its files.
+func copyTemplate(ctx context.Context, home *daemon.Home, at workload.Member) error {
+	version, err := databaseVersion(ctx, home)
+	if err != nil {
+		return err
+	}
+	c, err := openCache()
+	if err != nil {
+		return err
+	}
+	name := identify(version)
+	build := func(into *os.File) error { return makeTemplate(ctx, into) }
+	if at.Separate && at.Pod > 0 {
+		build = func(into *os.File) error {
+			return fetchTemplate(ctx, netip.AddrPortFrom(at.Peers[0], templatePort), name, into)
+		}
+	}
+	template, err := c.open(ctx, name, build)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = template.Close() }() // it was only read
+	return home.Do(func() error {
+		data := home.Path(dataFolder)
+		if err := errors.Join(os.RemoveAll(data), os.Mkdir(data, 0o755)); err != nil {
+			return err
+		}
+		to, err := os.OpenRoot(data)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = to.Close() }() // a folder
+		return unpack(template, to)
+	})
+}
+
+// makeTemplate makes a template: an empty database, sysbench's tables in it, and an end in order, all in a home of its own.
+func makeTemplate(ctx context.Context, into *os.File) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, templateTime)
+	defer cancel()
+	home, err := daemon.Open(templateSize)
+	if err == nil {
+		err = fillDatabase(ctx, home)
+		if err == nil {
+			err = home.Do(func() error { return pack(home.Path(dataFolder), into) })
+		}
+		err = errors.Join(err, home.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("make the database that all nodes begin with: %w", err)
+	}
+	return nil
+}
+
+func fillDatabase(ctx context.Context, home *daemon.Home) error {
+	if err := home.Write(configFile, []byte(base(home.Path)+alone()), 0o644, ""); err != nil {
+		return err
+	}
+	_, err := home.Run(ctx, program(home, installProgram, "--wsrep-on=OFF", "--auth-root-authentication-method=normal", "--skip-test-db"))
+	if err != nil {
+		return err
+	}
+	d := &database{home: home, name: "database"}
+	if err := d.launch("--wsrep-new-cluster"); err != nil {
+		return err
+	}
+	err = d.until(ctx, "answer", func(ctx context.Context) error {
+		_, err := d.sql(ctx, "select 1")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = d.sql(ctx, fmt.Sprintf("create user %[1]s@'%%'; grant all on *.* to %[1]s@'%%'; create database %[2]s", userName, databaseName))
+	if err != nil {
+		return err
+	}
+	run := Run()
+	run.Test, run.Threads = "oltp_read_write", 2
+	run.Socket, run.User = home.Path(socketFile), "root"
+	if _, err := home.Run(ctx, daemon.Spec{Path: sysbench.Program, Args: run.Prepare()}); err != nil {
+		return err
+	}
+	return d.end(ctx)
+}

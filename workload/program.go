@@ -1,0 +1,92 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"netdelta/engine"
+	"netdelta/internal/daemon"
+)
+
+// ProgramClient is a client that runs another program for each burst, in a home. It implements engine.Client.
+type ProgramClient struct {
+	// Name begins its errors: what it measures by what, and against whom.
+	Name string
+	Home *daemon.Home
+	// Run carries out a burst. Where it leaves them out, the burst's start and span are those of the call.
+	Run func(ctx context.Context, spec engine.BurstSpec) (engine.Burst, More, error)
+	// Collected, if there is one, adds to the totals what is no sum over bursts.
+	Collected func(*engine.Totals)
+	// Resumes says that a burst may follow one that failed.
+	Resumes bool
+	Tally   Tally
+
+	mu     sync.Mutex
+	failed error
+}
+
+// ErrBroken is matched by the error of a burst after one that failed: the client is of no more use.
+var ErrBroken = errors.New("an earlier burst failed")
+
+// slack is what a program may take beyond its burst when no deadline is given.
+const slack = 30 * time.Second
+
+// Burst implements engine.Client.
+func (c *ProgramClient) Burst(spec engine.BurstSpec) (b engine.Burst, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() {
+		if err != nil {
+			b, err = engine.Burst{}, fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}()
+	if c.failed != nil {
+		return b, c.failed
+	}
+	if err := spec.Check(); err != nil {
+		return b, err
+	}
+	c.Tally.Settle(spec.DropLast)
+	deadline := spec.Deadline
+	if deadline == 0 {
+		deadline = spec.Warmup + spec.Duration + slack
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), deadline, fmt.Errorf("burst not over after %v: %w", deadline, context.DeadlineExceeded))
+	defer cancel()
+	start := time.Now()
+	b, more, err := c.Run(ctx, spec)
+	if err != nil {
+		if !c.Resumes {
+			c.failed = fmt.Errorf("%w: %w", ErrBroken, err)
+		}
+		return b, err
+	}
+	if b.Start.IsZero() {
+		b.Start = start
+	}
+	if b.Span == 0 {
+		b.Span = time.Since(start)
+	}
+	c.Tally.Take(b, more)
+	return b, nil
+}
+
+// Collect implements engine.Client.
+func (c *ProgramClient) Collect(dropLast bool) (engine.Totals, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	totals, err := c.Tally.Collect(dropLast)
+	if err != nil {
+		return totals, fmt.Errorf("%s: %w", c.Name, err)
+	}
+	if c.Collected != nil {
+		c.Collected(&totals)
+	}
+	return totals, nil
+}
+
+// Close implements engine.Client. A burst that is under way ends with an error.
+func (c *ProgramClient) Close() error { return c.Home.Close() }
