@@ -86,15 +86,11 @@ func (p Plan) tuned(c result.Conditions, family result.Family) Plan {
 // between them that the kernel does: with a tenth of all packets lost, one in a thousand neighbours would not be found
 // otherwise, and many a first packet would be seconds late.
 func (p Plan) patience(family result.Family) []Op {
-	version := "ipv4"
-	if family == result.IPv6 {
-		version = "ipv6"
-	}
+	version := byFamily(family, "ipv4", "ipv6")
 	var ops []Op
 	seen := map[Device]bool{}
-	for _, op := range p.Ops {
-		a, ok := op.(Address)
-		if !ok || seen[a.Device] {
+	for _, a := range Of[Address](p.Ops) {
+		if seen[a.Device] {
 			continue
 		}
 		seen[a.Device] = true

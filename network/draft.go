@@ -168,10 +168,7 @@ func quiet6(set func(name, value string, optional bool)) {
 
 // forwardingOf is the setting that makes a namespace a router.
 func forwardingOf(f result.Family) string {
-	if f == result.IPv6 {
-		return "net.ipv6.conf.all.forwarding"
-	}
-	return "net.ipv4.ip_forward"
+	return byFamily(f, "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding")
 }
 
 // serverPorts is the range of the servers' ports of all pods that may be in a namespace.

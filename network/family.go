@@ -18,11 +18,14 @@ func knownFamily(f result.Family) error {
 }
 
 // familyName is the name for people.
-func familyName(f result.Family) string {
+func familyName(f result.Family) string { return byFamily(f, "IPv4", "IPv6") }
+
+// byFamily is one value under IPv4, which "" is too, and another under IPv6.
+func byFamily[T any](f result.Family, four, six T) T {
 	if f == result.IPv6 {
-		return "IPv6"
+		return six
 	}
-	return "IPv4"
+	return four
 }
 
 // inFamily tells whether an address is of the family.
@@ -30,35 +33,19 @@ func inFamily(f result.Family, a netip.Addr) bool { return a.Is6() == (f == resu
 
 // leastMTU is the smallest MTU that pods may have: the least of a link that carries IPv6 (RFC 8200, section 5), or the
 // datagram that each IPv4 host must be able to receive whole (RFC 791, section 3.1).
-func leastMTU(f result.Family) unit.Bytes {
-	if f == result.IPv6 {
-		return 1280
-	}
-	return 576
-}
+func leastMTU(f result.Family) unit.Bytes { return byFamily[unit.Bytes](f, 576, 1280) }
 
 // ipHeader is the size of a packet's IP header without options or extensions.
-func ipHeader(f result.Family) unit.Bytes {
-	if f == result.IPv6 {
-		return 40
-	}
-	return 20
-}
+func ipHeader(f result.Family) unit.Bytes { return byFamily[unit.Bytes](f, 20, 40) }
 
 // nodeAddress is the underlay address of a node, with the underlay's prefix length.
 func nodeAddress(f result.Family, node int) netip.Prefix {
-	if f == result.IPv6 {
-		return netip.PrefixFrom(benchmark6(0, byte(node+1)), 64)
-	}
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(node + 1)}), 24)
+	return byFamily(f, benchmark4(18, 0, byte(node+1), 24), netip.PrefixFrom(benchmark6(0, byte(node+1)), 64))
 }
 
 // innerAddress is the address of a node inside an encrypting device, with the prefix length of the range of all nodes' addresses.
 func innerAddress(f result.Family, node int) netip.Prefix {
-	if f == result.IPv6 {
-		return netip.PrefixFrom(benchmark6(innerSubnet6, byte(node+1)), 64)
-	}
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 1, byte(node + 1)}), 24)
+	return byFamily(f, benchmark4(18, 1, byte(node+1), 24), netip.PrefixFrom(benchmark6(innerSubnet6, byte(node+1)), 64))
 }
 
 // innerSubnet6 is the subnet of nodes inside an encrypting device.
@@ -66,31 +53,25 @@ const innerSubnet6 = 1
 
 // podPrefix is the range of a node's pods.
 func podPrefix(f result.Family, node int) netip.Prefix {
-	if f == result.IPv6 {
-		return netip.PrefixFrom(benchmark6(podSubnets6+uint16(node), 0), 64)
-	}
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 19, byte(node), 0}), 24)
+	return byFamily(f, benchmark4(19, byte(node), 0, 24), netip.PrefixFrom(benchmark6(podSubnets6+uint16(node), 0), 64))
 }
 
 // podAddress is the address of pod k of a node.
 func podAddress(f result.Family, node, k int) netip.Addr {
-	if f == result.IPv6 {
-		return benchmark6(podSubnets6+uint16(node), byte(0x10+k))
-	}
-	return netip.AddrFrom4([4]byte{198, 19, byte(node), byte(10 + k)})
+	return byFamily(f, benchmark4(19, byte(node), byte(10+k), 32).Addr(), benchmark6(podSubnets6+uint16(node), byte(0x10+k)))
 }
 
 // podBits is the prefix length of the range that holds the pods of all nodes.
-func podBits(f result.Family) int {
-	if f == result.IPv6 {
-		return 56
-	}
-	return 16
-}
+func podBits(f result.Family) int { return byFamily(f, 16, 56) }
 
 // podSubnets6 is the first node's pod subnet in the range for benchmarks: a multiple of 256, so that the subnets of all nodes
 // have a prefix in common that does not hold the underlay.
 const podSubnets6 = 0x100
+
+// benchmark4 is an address in 198.18.0.0/15 (RFC 2544), with a prefix length.
+func benchmark4(second, third, host byte, bits int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, second, third, host}), bits)
+}
 
 // benchmark6 is an address in 2001:2::/48 (RFC 5180).
 func benchmark6(subnet uint16, host byte) netip.Addr {
@@ -99,10 +80,7 @@ func benchmark6(subnet uint16, host byte) netip.Addr {
 
 // everywhere is the default route's destination.
 func everywhere(f result.Family) netip.Prefix {
-	if f == result.IPv6 {
-		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-	}
-	return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	return netip.PrefixFrom(byFamily(f, netip.IPv4Unspecified(), netip.IPv6Unspecified()), 0)
 }
 
 // alone is the prefix of one address.

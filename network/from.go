@@ -44,7 +44,7 @@ func (n Network) fromNode(p Plan, t Topology) (Plan, error) {
 	case NodeTunnels:
 		p.Pods[0].Address = at.tunnelEnd()
 		if far := slices.IndexFunc(p.Pods, func(e Endpoint) bool { return e.Node != client.Node }); far >= 0 {
-			// What is sent to a virtual address takes its source from here, before anybody knows where that leads.
+			// What is sent to a virtual address takes its source from here, before it is known where that leads.
 			p.Pods[0].Device = n.pastFirstPod(p, p.path)(0, far, AnyProtocol)[0].Name
 		}
 	case NodeBridges:
@@ -78,7 +78,7 @@ func (n Node) tunnelEnd() netip.Addr { return n.PodPrefix.Masked().Addr() }
 
 // gives tells whether some device gets an address.
 func (p Plan) gives(address netip.Addr) bool {
-	return slices.ContainsFunc(p.Ops, func(o Op) bool { a, ok := o.(Address); return ok && a.Prefix.Addr() == address })
+	return slices.ContainsFunc(Of[Address](p.Ops), func(a Address) bool { return a.Prefix.Addr() == address })
 }
 
 // onOneLink leads from nodes to pods and back on the link that all of them are on: their addresses are of two ranges.
@@ -132,7 +132,7 @@ func (n Network) intoBridge(node Space) []Hop {
 func (n Network) downFromNode(p Plan, to int) []Hop {
 	node := p.Pods[0].In
 	var hops []Hop
-	if slices.ContainsFunc(p.Ops, func(o Op) bool { b, ok := o.(Bridge); return ok && b.Device == Device{node, bridgeDev} }) {
+	if slices.ContainsFunc(Of[Bridge](p.Ops), func(b Bridge) bool { return b.Device == Device{node, bridgeDev} }) {
 		hops = append(hops, sends(Device{node, bridgeDev}, RoleBridge))
 	}
 	return append(hops, sends(Device{node, nodeEndName(to)}, RoleNodeEnd), receives(Device{p.Pods[to].In, p.Pods[to].Device}, RolePod))

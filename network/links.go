@@ -128,14 +128,4 @@ func switchMode(node string) (mode string, aggregates bool) {
 }
 
 // Bonds lists the bonds of a plan. What a bond has sent and received is what its links have.
-func (p Plan) Bonds() []Bond {
-	var all []Bond
-	for _, ops := range [][]Op{p.Underlay, p.Ops} {
-		for _, op := range ops {
-			if b, ok := op.(Bond); ok {
-				all = append(all, b)
-			}
-		}
-	}
-	return all
-}
+func (p Plan) Bonds() []Bond { return Of[Bond](p.all()) }

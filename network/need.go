@@ -1,10 +1,6 @@
 package network
 
-import (
-	"reflect"
-
-	"netdelta/result"
-)
+import "netdelta/result"
 
 // Need is something that a plan asks of the kernel and that a kernel may lack.
 type Need int
@@ -110,70 +106,59 @@ func (n Need) String() string {
 	return r.What + " (" + r.Option + ")"
 }
 
-// needs tells, by the type of an operation, what it needs beyond what every kernel with namespaces has: where there are two, the
-// second is for IPv6.
-func needs() map[reflect.Type][]Need {
-	return map[reflect.Type][]Need{
-		reflect.TypeFor[Veth]():           {NeedVeth},
-		reflect.TypeFor[Bridge]():         {NeedBridge},
-		reflect.TypeFor[Enslave]():        {NeedBridge},
-		reflect.TypeFor[Macvlan]():        {NeedMacvlan},
-		reflect.TypeFor[IPVlan]():         {NeedIPVlan},
-		reflect.TypeFor[Forward]():        {NeedVxlan},
-		reflect.TypeFor[Geneve]():         {NeedGeneve},
-		reflect.TypeFor[Netkit]():         {NeedNetkit},
-		reflect.TypeFor[Datapath]():       {NeedDatapath},
-		reflect.TypeFor[UDPTunnel]():      {NeedTUN},
-		reflect.TypeFor[WireGuard]():      {NeedWireGuard},
-		reflect.TypeFor[Protect]():        {NeedESP, NeedESP6},
-		reflect.TypeFor[Shape]():          {NeedShaping},
-		reflect.TypeFor[Impair]():         {NeedImpairing},
-		reflect.TypeFor[Bond]():           {NeedBonding},
-		reflect.TypeFor[Rules]():          {NeedRules, NeedRules6},
-		reflect.TypeFor[IPTables]():       {NeedIPTables, NeedIPTables6},
-		reflect.TypeFor[ServiceMap]():     {NeedServiceMap, NeedServiceMap6},
-		reflect.TypeFor[IPVS]():           {NeedIPVS, NeedIPVS6},
-		reflect.TypeFor[Redirection]():    {NeedRedirection},
-		reflect.TypeFor[Guard]():          {NeedGuard},
-		reflect.TypeFor[Balance]():        {NeedBalance},
-		reflect.TypeFor[JoinSockets]():    {NeedJoinedSockets},
-		reflect.TypeFor[XDPRedirection](): {NeedXDPRedirection},
+// needNothing is the need of operations that every kernel with namespaces carries out.
+const needNothing Need = -1
+
+func (Sysctl) need() Need         { return needNothing }
+func (Route) need() Need          { return needNothing }
+func (Neighbour) need() Need      { return needNothing }
+func (LocalRoute) need() Need     { return needNothing }
+func (Attach) need() Need         { return needNothing }
+func (Card) need() Need           { return needNothing }
+func (Function) need() Need       { return needNothing }
+func (Uplink) need() Need         { return needNothing }
+func (Veth) need() Need           { return NeedVeth }
+func (Bridge) need() Need         { return NeedBridge }
+func (Enslave) need() Need        { return NeedBridge }
+func (Macvlan) need() Need        { return NeedMacvlan }
+func (IPVlan) need() Need         { return NeedIPVlan }
+func (Forward) need() Need        { return NeedVxlan }
+func (Geneve) need() Need         { return NeedGeneve }
+func (Netkit) need() Need         { return NeedNetkit }
+func (Datapath) need() Need       { return NeedDatapath }
+func (UDPTunnel) need() Need      { return NeedTUN }
+func (WireGuard) need() Need      { return NeedWireGuard }
+func (Shape) need() Need          { return NeedShaping }
+func (Impair) need() Need         { return NeedImpairing }
+func (Bond) need() Need           { return NeedBonding }
+func (Redirection) need() Need    { return NeedRedirection }
+func (Guard) need() Need          { return NeedGuard }
+func (Balance) need() Need        { return NeedBalance }
+func (JoinSockets) need() Need    { return NeedJoinedSockets }
+func (XDPRedirection) need() Need { return NeedXDPRedirection }
+func (o Protect) need() Need      { return either(o.Local.Is6(), NeedESP6, NeedESP) }
+func (o Rules) need() Need        { return byFamily(o.Family, NeedRules, NeedRules6) }
+func (o IPTables) need() Need     { return byFamily(o.Family, NeedIPTables, NeedIPTables6) }
+func (o ServiceMap) need() Need {
+	return byFamily(o.Family, NeedServiceMap, NeedServiceMap6)
+}
+func (o IPVS) need() Need     { return byFamily(o.Family, NeedIPVS, NeedIPVS6) }
+func (o Vxlan) need() Need    { return either(o.External, NeedExternalVxlan, NeedVxlan) }
+func (o Address) need() Need  { return either(o.Prefix.Addr().Is6(), NeedIPv6, needNothing) }
+func (o Features) need() Need { return either(o.LRO == result.On, NeedLRO, needNothing) }
+func (o Steer) need() Need    { return either(o.To == result.On, NeedSteering, needNothing) }
+
+func (o Tunnel) need() Need {
+	if o.Kind == GRE {
+		return either(o.Local.Is6(), NeedGRE6, NeedGRE)
 	}
+	return either(o.Local.Is6(), NeedIPIP6, NeedIPIP)
 }
 
-// needOf tells what an operation needs, and false for nothing.
-func needOf(op Op) (Need, bool) {
-	found, six := needs()[reflect.TypeOf(op)], false
-	switch op := op.(type) {
-	case Vxlan:
-		found, six = []Need{NeedVxlan, NeedExternalVxlan}, op.External
-	case Tunnel:
-		found, six = []Need{NeedIPIP, NeedIPIP6}, op.Local.Is6()
-		if op.Kind == GRE {
-			found = []Need{NeedGRE, NeedGRE6}
-		}
-	case Address:
-		return NeedIPv6, op.Prefix.Addr().Is6()
-	case Features:
-		return NeedLRO, op.LRO == result.On
-	case Steer:
-		return NeedSteering, op.To == result.On
-	case Protect:
-		six = op.Local.Is6()
-	case Rules:
-		six = op.Family == result.IPv6
-	case IPTables:
-		six = op.Family == result.IPv6
-	case ServiceMap:
-		six = op.Family == result.IPv6
-	case IPVS:
-		six = op.Family == result.IPv6
+// either is the first need if a condition holds, else the second.
+func either(condition bool, first, second Need) Need {
+	if condition {
+		return first
 	}
-	switch {
-	case len(found) == 0:
-		return 0, false
-	case six:
-		return found[1], true
-	}
-	return found[0], true
+	return second
 }

@@ -4,16 +4,26 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 
 	"netdelta/unit"
 )
 
-// Op is one step of a plan. The set is closed: Sysctl, Veth, Bridge, Macvlan, IPVlan, Vxlan, Enslave, Shape, Address,
-// Route, Neighbour, Forward and Rules. Devices come up when they are made; lo is up from the start.
+// Op is one step of a plan. The set is closed: need.go lists all of them. Devices come up when they are made; lo is up from the start.
 type Op interface {
 	fmt.Stringer
-	isOp()
+	// need is what the kernel must have for the operation, needNothing for what every kernel with namespaces has.
+	need() Need
+}
+
+// Of lists those operations that are of one type.
+func Of[T Op](ops []Op) []T {
+	var found []T
+	for _, op := range ops {
+		if o, is := op.(T); is {
+			found = append(found, o)
+		}
+	}
+	return found
 }
 
 // MAC is the address of a device, in the form that fits a constant or a map's key.
@@ -133,20 +143,6 @@ type Forward struct {
 	To  netip.Addr
 }
 
-func (Sysctl) isOp()    {}
-func (Veth) isOp()      {}
-func (Bridge) isOp()    {}
-func (Macvlan) isOp()   {}
-func (IPVlan) isOp()    {}
-func (Vxlan) isOp()     {}
-func (Enslave) isOp()   {}
-func (Shape) isOp()     {}
-func (Address) isOp()   {}
-func (Route) isOp()     {}
-func (Neighbour) isOp() {}
-func (Forward) isOp()   {}
-func (Rules) isOp()     {}
-
 // String renders the step.
 func (o Sysctl) String() string {
 	s := fmt.Sprintf("%s: sysctl %s = %s", o.In, o.Name, o.Value)
@@ -178,14 +174,15 @@ func (o IPVlan) String() string {
 
 // String renders the step.
 func (o Vxlan) String() string {
-	learning := "nolearning"
-	if o.Learning {
-		learning = "learning"
+	id, learning := fmt.Sprintf("id %d", o.ID), " nolearning"
+	switch {
+	case o.External:
+		id, learning = "external", ""
+	case o.Learning:
+		learning = " learning"
 	}
-	if o.External {
-		return fmt.Sprintf("vxlan %s %s (%s) over %s external port %d local %s mtu %d", o.Device, o.MAC, o.Role, o.Under.Name, o.Port, o.Local, int64(o.MTU))
-	}
-	return fmt.Sprintf("vxlan %s %s (%s) over %s id %d port %d local %s %s mtu %d", o.Device, o.MAC, o.Role, o.Under.Name, o.ID, o.Port, o.Local, learning, int64(o.MTU))
+	return fmt.Sprintf("vxlan %s %s (%s) over %s %s port %d local %s%s mtu %d",
+		o.Device, o.MAC, o.Role, o.Under.Name, id, o.Port, o.Local, learning, int64(o.MTU))
 }
 
 // String renders the step.
@@ -201,15 +198,14 @@ func (o Address) String() string { return fmt.Sprintf("%s: address %s", o.Device
 
 // String renders the step.
 func (o Route) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: route %s", o.Device, o.To)
+	s := fmt.Sprintf("%s: route %s", o.Device, o.To)
 	if o.Via.IsValid() {
-		fmt.Fprintf(&b, " via %s", o.Via)
+		s += " via " + o.Via.String()
 	}
 	if o.OnLink {
-		b.WriteString(" onlink")
+		s += " onlink"
 	}
-	return b.String()
+	return s
 }
 
 // String renders the step.

@@ -16,8 +16,6 @@ type Features struct {
 	TSO, GSO, GRO, LRO result.Switch
 }
 
-func (Features) isOp() {}
-
 // String renders the step.
 func (o Features) String() string {
 	s := o.In.String() + ": all devices:"
@@ -55,8 +53,6 @@ type Impair struct {
 	Loss float64
 }
 
-func (Impair) isOp() {}
-
 // String renders the step.
 func (o Impair) String() string {
 	s := o.Device.String() + ":"
@@ -75,8 +71,6 @@ type Steer struct {
 	In Space
 	To result.Switch
 }
-
-func (Steer) isOp() {}
 
 // String renders the step.
 func (o Steer) String() string { return o.In.String() + ": all devices: rps " + string(o.To) }
@@ -102,8 +96,6 @@ type Attach struct {
 	MAC                 MAC
 	FirstPort, LastPort uint16
 }
-
-func (Attach) isOp() {}
 
 // String renders the step.
 func (o Attach) String() string {

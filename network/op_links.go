@@ -21,8 +21,6 @@ type Bond struct {
 	Links []string
 }
 
-func (Bond) isOp() {}
-
 // String renders the step.
 func (o Bond) String() string {
 	s := fmt.Sprintf("bond %s %s (%s) of %s mode %s", o.Device, o.MAC, o.Role, strings.Join(o.Links, " "), o.Mode)
@@ -61,9 +59,6 @@ type Function struct {
 	MTU    unit.Bytes
 }
 
-func (Card) isOp()     {}
-func (Function) isOp() {}
-
 // String renders the step.
 func (o Card) String() string {
 	return fmt.Sprintf("card %s (%s) with %d virtual functions mtu %d", o.Device, o.Role, o.Functions, int64(o.MTU))
@@ -82,8 +77,6 @@ type Netkit struct {
 	Layer int
 	MTU   unit.Bytes
 }
-
-func (Netkit) isOp() {}
 
 // String renders the step.
 func (o Netkit) String() string {
@@ -147,9 +140,6 @@ type Geneve struct {
 	MTU    unit.Bytes
 }
 
-func (Tunnel) isOp() {}
-func (Geneve) isOp() {}
-
 // String renders the step.
 func (o Tunnel) String() string {
 	remote := "the next hop"
@@ -183,16 +173,13 @@ type TunnelPeer struct {
 	Node netip.Addr
 }
 
-func (UDPTunnel) isOp() {}
-
 // String renders the step.
 func (o UDPTunnel) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "udp-tunnel %s (%s) local %s port %d mtu %d", o.Device, o.Role, o.Local, o.Port, int64(o.MTU))
+	text := fmt.Sprintf("udp-tunnel %s (%s) local %s port %d mtu %d", o.Device, o.Role, o.Local, o.Port, int64(o.MTU))
 	for _, p := range o.Peers {
-		fmt.Fprintf(&b, ", %s by %s", p.Pods, p.Node)
+		text += fmt.Sprintf(", %s by %s", p.Pods, p.Node)
 	}
-	return b.String()
+	return text
 }
 
 // Uplink gives a node a network card of the machine that it is on, in place of one end of a link between namespaces. The card gets
@@ -203,8 +190,6 @@ type Uplink struct {
 	MAC  MAC
 	MTU  unit.Bytes
 }
-
-func (Uplink) isOp() {}
 
 // String says what the operation does.
 func (u Uplink) String() string {
@@ -254,36 +239,25 @@ type Protect struct {
 	Out, Incoming Association
 }
 
-func (WireGuard) isOp() {}
-func (Protect) isOp()   {}
-
 // String renders the step, without keys.
 func (o WireGuard) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "wireguard %s (%s) port %d mtu %d", o.Device, o.Role, o.Port, int64(o.MTU))
-	for _, p := range o.Peers {
-		allowed := make([]string, len(p.Allowed))
-		for i, a := range p.Allowed {
-			allowed[i] = a.String()
-		}
-		fmt.Fprintf(&b, "\n  %s are behind %s", strings.Join(allowed, " "), p.Endpoint)
-	}
-	return b.String()
+	head := fmt.Sprintf("wireguard %s (%s) port %d mtu %d", o.Device, o.Role, o.Port, int64(o.MTU))
+	return listed(head, o.Peers, func(p WireGuardPeer) string {
+		return fmt.Sprintf("%s are behind %s", strings.Trim(fmt.Sprint(p.Allowed), "[]"), p.Endpoint)
+	})
 }
 
 // String renders the step, without keys.
 func (o Protect) String() string {
-	var b strings.Builder
 	mode := "transport"
 	if o.Tunnel {
 		mode = "tunnel"
 	}
-	fmt.Fprintf(&b, "%s: ESP in %s mode from %s to %s spi %#x, back %#x", o.In, mode, o.Local, o.Remote, o.Out.SPI, o.Incoming.SPI)
-	for _, t := range o.Traffic {
-		fmt.Fprintf(&b, "\n  %s to %s", t.From, t.To)
-		if t.Protocol != 0 {
-			fmt.Fprintf(&b, " protocol %d", t.Protocol)
+	head := fmt.Sprintf("%s: ESP in %s mode from %s to %s spi %#x, back %#x", o.In, mode, o.Local, o.Remote, o.Out.SPI, o.Incoming.SPI)
+	return listed(head, o.Traffic, func(t Traffic) string {
+		if t.Protocol != AnyProtocol {
+			return fmt.Sprintf("%s to %s protocol %d", t.From, t.To, t.Protocol)
 		}
-	}
-	return b.String()
+		return fmt.Sprintf("%s to %s", t.From, t.To)
+	})
 }

@@ -16,21 +16,15 @@ type Balance struct {
 // VirtualAddress is an address that no device has, and the one that stands behind it.
 type VirtualAddress struct{ Virtual, Backend netip.Addr }
 
-func (Balance) isOp() {}
-
 // String renders the step. Of a long table it shows the first entries.
 func (o Balance) String() string {
 	const shown = 4
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: eBPF translation of %d virtual addresses", o.Device, len(o.Services))
-	for i, s := range o.Services {
-		if i == shown {
-			b.WriteString("\n  ...")
-			break
-		}
-		fmt.Fprintf(&b, "\n  %s to %s", s.Virtual, s.Backend)
+	text := listed(fmt.Sprintf("%s: eBPF translation of %d virtual addresses", o.Device, len(o.Services)),
+		o.Services[:min(shown, len(o.Services))], VirtualAddress.String)
+	if len(o.Services) > shown {
+		text += "\n  ..."
 	}
-	return b.String()
+	return text
 }
 
 // Guard lets packets in through devices of one namespace by an eBPF program (tcx) that looks their source address up in one
@@ -49,25 +43,20 @@ type GuardEntry struct {
 	Do   Verdict
 }
 
-func (Guard) isOp() {}
-
 // String renders the step. Of a long table it shows the last entries, those that something may match.
 func (o Guard) String() string {
 	const shown = 4
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: eBPF guard on what comes in through %s, %d entries", o.In, strings.Join(o.Devices, ", "), len(o.Entries))
+	head := fmt.Sprintf("%s: eBPF guard on what comes in through %s, %d entries", o.In, strings.Join(o.Devices, ", "), len(o.Entries))
 	from := max(0, len(o.Entries)-shown)
 	if from > 0 {
-		b.WriteString(", the last")
+		head += ", the last"
 	}
-	for _, e := range o.Entries[from:] {
-		verb := "accept"
+	return listed(head, o.Entries[from:], func(e GuardEntry) string {
 		if e.Do == Drop {
-			verb = "drop"
+			return e.From.String() + " drop"
 		}
-		fmt.Fprintf(&b, "\n  %s %s", e.From, verb)
-	}
-	return b.String()
+		return e.From.String() + " accept"
+	})
 }
 
 // Redirection leads packets of one node from device to device by eBPF programs (tcx), past the node's IP stack: from a pod to
@@ -104,22 +93,16 @@ type FarPods struct {
 	Node netip.Addr
 }
 
-func (Redirection) isOp() {}
-
 // String renders the step.
 func (o Redirection) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: eBPF redirection, from other nodes at %s", o.In, o.Entry)
+	text := fmt.Sprintf("%s: eBPF redirection, from other nodes at %s", o.In, o.Entry)
 	if o.Tunnel {
-		fmt.Fprintf(&b, ", to them through it with id %d", o.TunnelID)
+		text += fmt.Sprintf(", to them through it with id %d", o.TunnelID)
 	}
-	for _, p := range o.Pods {
-		fmt.Fprintf(&b, "\n  %s is %s behind %s (%s)", p.Address, p.MAC, p.NodeEnd, p.Gateway)
-	}
-	for _, f := range o.Far {
-		fmt.Fprintf(&b, "\n  %s is at %s", f.Pods, f.Node)
-	}
-	return b.String()
+	text = listed(text, o.Pods, func(p RedirectedPod) string {
+		return fmt.Sprintf("%s is %s behind %s (%s)", p.Address, p.MAC, p.NodeEnd, p.Gateway)
+	})
+	return listed(text, o.Far, func(f FarPods) string { return fmt.Sprintf("%s is at %s", f.Pods, f.Node) })
 }
 
 // JoinSockets joins TCP sockets of pods on one node: what one sends arrives in the other's queue, past all devices. Programs
@@ -134,16 +117,11 @@ type JoinedPod struct {
 	Node    int
 }
 
-func (JoinSockets) isOp() {}
-
 // String renders the step.
 func (o JoinSockets) String() string {
-	var b strings.Builder
-	b.WriteString("TCP sockets joined by eBPF within nodes")
-	for _, p := range o.Pods {
-		fmt.Fprintf(&b, "\n  %s on %s", p.Address, InNode(p.Node))
-	}
-	return b.String()
+	return listed("TCP sockets joined by eBPF within nodes", o.Pods, func(p JoinedPod) string {
+		return fmt.Sprintf("%s on %s", p.Address, InNode(p.Node))
+	})
 }
 
 // XDPRedirection leads packets of one node from device to device by eBPF programs in the drivers' receive path (XDP in native
@@ -166,17 +144,11 @@ type XDPFar struct {
 	Port    MAC
 }
 
-func (XDPRedirection) isOp() {}
-
 // String renders the step.
 func (o XDPRedirection) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: XDP redirection, to and from other nodes through %s (%s) to %s", o.In, o.Port, o.PortMAC, o.PortPeer)
-	for _, p := range o.Pods {
-		fmt.Fprintf(&b, "\n  %s is %s (%s) behind %s (%s)", p.Address, p.Device, p.MAC, p.NodeEnd, p.Gateway)
-	}
-	for _, f := range o.Far {
-		fmt.Fprintf(&b, "\n  %s is at %s", f.Address, f.Port)
-	}
-	return b.String()
+	text := fmt.Sprintf("%s: XDP redirection, to and from other nodes through %s (%s) to %s", o.In, o.Port, o.PortMAC, o.PortPeer)
+	text = listed(text, o.Pods, func(p RedirectedPod) string {
+		return fmt.Sprintf("%s is %s (%s) behind %s (%s)", p.Address, p.Device, p.MAC, p.NodeEnd, p.Gateway)
+	})
+	return listed(text, o.Far, func(f XDPFar) string { return fmt.Sprintf("%s is at %s", f.Address, f.Port) })
 }

@@ -25,14 +25,9 @@ type Line string
 // String is the line.
 func (l Line) String() string { return string(l) }
 
-func (IPTables) isOp() {}
-
 // Program is the one that takes the table.
 func (o IPTables) Program() string {
-	if o.Family == result.IPv6 {
-		return "ip6tables-restore"
-	}
-	return "iptables-restore"
+	return byFamily(o.Family, "iptables-restore", "ip6tables-restore")
 }
 
 // Text is what the program reads.
@@ -40,8 +35,7 @@ func (o IPTables) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%s\n", o.Table)
 	for _, l := range o.Lines {
-		b.WriteString(string(l))
-		b.WriteByte('\n')
+		fmt.Fprintln(&b, l)
 	}
 	b.WriteString("COMMIT\n")
 	return b.String()
@@ -70,8 +64,6 @@ type LocalRoute struct {
 	From netip.Addr
 }
 
-func (LocalRoute) isOp() {}
-
 // String renders the step.
 func (o LocalRoute) String() string {
 	return fmt.Sprintf("%s: route local %s from %s", o.In, o.To, o.From)
@@ -92,9 +84,6 @@ type IPVS struct {
 	Family   result.Family
 	Services []VirtualAddress
 }
-
-func (ServiceMap) isOp() {}
-func (IPVS) isOp()       {}
 
 // String is the address and what stands behind it.
 func (v VirtualAddress) String() string { return v.Virtual.String() + " to " + v.Backend.String() }
@@ -135,19 +124,23 @@ type Encapsulate struct {
 	Local, Remote netip.Addr
 }
 
-func (Datapath) isOp() {}
-
 // String renders the step.
 func (o Datapath) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "datapath %s of %s", o.Device, strings.Join(o.Ports, " "))
-	for _, f := range o.Flows {
-		fmt.Fprintf(&b, "\n  %s for %s from port %d to port %d", familyName(f.Family), f.To, f.In, f.Out)
+	return listed(fmt.Sprintf("datapath %s of %s", o.Device, strings.Join(o.Ports, " ")), o.Flows, func(f Flow) string {
+		line := fmt.Sprintf("%s for %s from port %d to port %d", familyName(f.Family), f.To, f.In, f.Out)
 		if t := f.Through; t != nil {
-			fmt.Fprintf(&b, " with id %d from %s to %s", t.ID, t.Local, t.Remote)
+			line += fmt.Sprintf(" with id %d from %s to %s", t.ID, t.Local, t.Remote)
 		}
+		return line
+	})
+}
+
+// listed renders a head and, below it, a line for each member of a list.
+func listed[T any](head string, list []T, line func(T) string) string {
+	for _, v := range list {
+		head += "\n  " + line(v)
 	}
-	return b.String()
+	return head
 }
 
 // What is shown of a long list: as much as shows its form, and what comes last, which is often what differs.

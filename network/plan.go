@@ -198,16 +198,17 @@ func (p Plan) allSpaces() []Space {
 	return append(spaces, p.left...)
 }
 
+// all lists the operations of the underlay and of the network.
+func (p Plan) all() []Op { return slices.Concat(p.Underlay, p.Ops) }
+
 // Needs lists what the kernel must have for the plan, each need once, in the order of first use.
 func (p Plan) Needs() []Need {
 	var needs []Need
 	seen := map[Need]bool{}
-	for _, ops := range [][]Op{p.Underlay, p.Ops} {
-		for _, op := range ops {
-			if n, ok := needOf(op); ok && !seen[n] {
-				seen[n] = true
-				needs = append(needs, n)
-			}
+	for _, op := range p.all() {
+		if n := op.need(); n != needNothing && !seen[n] {
+			seen[n] = true
+			needs = append(needs, n)
 		}
 	}
 	return needs

@@ -18,13 +18,13 @@ func policed(p Plan, t Topology) (Plan, error) {
 	case "":
 	case result.PolicyIPTables:
 		rules := policyRules(t, c.PolicyRules)
-		for _, in := range ending(p) {
-			p.Ops = append(p.Ops, iptablesPolicy(in, t.Family, rules))
+		for _, e := range ending(p) {
+			p.Ops = append(p.Ops, iptablesPolicy(e.In, t.Family, rules))
 		}
 	case result.PolicyNFTables:
 		rules := policyRules(t, c.PolicyRules)
-		for _, in := range ending(p) {
-			p.Ops = append(p.Ops, Rules{In: in, Family: t.Family, Table: "policy", Chains: []Chain{
+		for _, e := range ending(p) {
+			p.Ops = append(p.Ops, Rules{In: e.In, Family: t.Family, Table: "policy", Chains: []Chain{
 				{Name: "guard", Hook: Input, Drop: true, Rules: rules},
 			}})
 		}
@@ -41,14 +41,14 @@ func policed(p Plan, t Topology) (Plan, error) {
 	return p, nil
 }
 
-// ending are the namespaces where the traffic of pods ends, each once.
-func ending(p Plan) []Space {
-	var all []Space
+// ending lists the first pod of each namespace where the traffic of pods ends.
+func ending(p Plan) []Endpoint {
+	var all []Endpoint
 	known := map[Space]bool{}
 	for _, e := range p.Pods {
 		if !known[e.In] {
 			known[e.In] = true
-			all = append(all, e.In)
+			all = append(all, e)
 		}
 	}
 	return all

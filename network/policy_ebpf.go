@@ -1,9 +1,6 @@
 package network
 
-import (
-	"net/netip"
-	"slices"
-)
+import "net/netip"
 
 // ebpfPolicy guards each pod of a plan by one lookup among a number of rules that never match and those that let the pods,
 // and the nodes that may stand in for them, in. It is stateless: answers come from where requests go to.
@@ -20,12 +17,7 @@ func ebpfPolicy(t Topology, p Plan, rules int) []Op {
 		entries = append(entries, GuardEntry{From: serviceRange(t.Family), Do: Accept}) // as with policyRules
 	}
 	var ops []Op
-	var guarded []Space
-	for _, e := range p.Pods {
-		if slices.Contains(guarded, e.In) {
-			continue // pods that share their node's namespace
-		}
-		guarded = append(guarded, e.In)
+	for _, e := range ending(p) {
 		devices := []string{e.Device}
 		if e.In.Kind == NodeSpace {
 			devices = append(devices, "lo")

@@ -78,11 +78,7 @@ const (
 // String renders the table in the notation of nft. Of a long chain it shows the ends.
 func (o Rules) String() string {
 	var b strings.Builder
-	family := "ip"
-	if o.Family == result.IPv6 {
-		family = "ip6"
-	}
-	fmt.Fprintf(&b, "%s: table %s %s {\n", o.In, family, o.Table)
+	fmt.Fprintf(&b, "%s: table %s %s {\n", o.In, byFamily(o.Family, "ip", "ip6"), o.Table)
 	for _, c := range o.Chains {
 		kind, policy := "filter", "accept"
 		if c.NAT {

@@ -25,9 +25,9 @@ func served(p Plan, t Topology) (Plan, error) {
 		p = resolving(p, t, func(in Space) Op { return ServiceMap{In: in, Family: t.Family, Services: services} })
 	case result.ServiceIPVS:
 		p = resolving(p, t, func(in Space) Op { return IPVS{In: in, Family: t.Family, Services: services} })
-		for _, in := range ending(p) {
+		for _, e := range ending(p) {
 			// As kube-proxy has it: without it packets of connections whose server is gone are dropped, also after a swap.
-			p.Ops = append(p.Ops, Sysctl{In: in, Name: "net.ipv4.vs.expire_nodest_conn", Value: "1"})
+			p.Ops = append(p.Ops, Sysctl{In: e.In, Name: "net.ipv4.vs.expire_nodest_conn", Value: "1"})
 		}
 	case result.ServiceEBPF:
 		ops, err := ebpfService(p, services)
@@ -48,12 +48,11 @@ func served(p Plan, t Topology) (Plan, error) {
 // none: what they are translated to decides later which way they go, but without a way none would be sent at all.
 func resolving(p Plan, t Topology, resolve func(in Space) Op) Plan {
 	all := slices.Clip(p.Ops)
-	for _, in := range ending(p) {
-		i := slices.IndexFunc(p.Pods, func(e Endpoint) bool { return e.In == in })
-		if dev := (Device{in, p.Pods[i].Device}); !hasDefaultRoute(p, dev) {
+	for _, e := range ending(p) {
+		if dev := (Device{e.In, e.Device}); !hasDefaultRoute(p, dev) {
 			all = append(all, Route{Device: dev, To: serviceRange(t.Family)})
 		}
-		all = append(all, resolve(in))
+		all = append(all, resolve(e.In))
 	}
 	p.Ops = all
 	return p
@@ -90,15 +89,7 @@ func virtualAddresses(t Topology, p Plan, count int) []VirtualAddress {
 // part of a subnet that no node has.
 func serviceRange(f result.Family) netip.Prefix {
 	first := serviceAddress(f, 0)
-	return netip.PrefixFrom(first, first.BitLen()-serviceBits(f))
-}
-
-// serviceBits is how many bits of its address number a service.
-func serviceBits(f result.Family) int {
-	if f == result.IPv6 {
-		return 16
-	}
-	return 15
+	return netip.PrefixFrom(first, first.BitLen()-byFamily(f, 15, 16)) // the bits that number a service
 }
 
 // serviceAddress is a virtual address.

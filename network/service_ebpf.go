@@ -1,6 +1,9 @@
 package network
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // ebpfService resolves virtual addresses at the device of each pod, and gives the pods a way to them: where the pods are on
 // one link without a gateway, a virtual address is the neighbour that its backend is.
@@ -34,44 +37,32 @@ func ebpfService(p Plan, services []VirtualAddress) ([]Op, error) {
 
 // podWith is the pod that has an address, -1 if none has.
 func podWith(p Plan, a netip.Addr) int {
-	for j, e := range p.Pods {
-		if e.Address == a {
-			return j
-		}
-	}
-	return -1
+	return slices.IndexFunc(p.Pods, func(e Endpoint) bool { return e.Address == a })
 }
 
 // hasDefaultRoute tells whether a plan leads everything that a device's namespace has no other way for out of the device.
 func hasDefaultRoute(p Plan, d Device) bool {
-	for _, op := range p.Ops {
-		if r, ok := op.(Route); ok && r.Device == d && r.To.Bits() == 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(Of[Route](p.Ops), func(r Route) bool { return r.Device == d && r.To.Bits() == 0 })
 }
 
 // macOf is the MAC that a plan gives to a device; ok is false where it gives none.
 func macOf(p Plan, d Device) (addr MAC, ok bool) {
-	for _, ops := range [][]Op{p.Underlay, p.Ops} {
-		for _, op := range ops {
-			switch op := op.(type) {
-			case Veth:
-				if op.A.Device == d {
-					return op.A.MAC, true
-				}
-				if op.B.Device == d {
-					return op.B.MAC, true
-				}
-			case Macvlan:
-				if op.Device == d {
-					return op.MAC, true
-				}
-			case IPVlan:
-				if op.Device == d {
-					return macOf(p, op.Parent)
-				}
+	for _, op := range p.all() {
+		switch op := op.(type) {
+		case Veth:
+			if op.A.Device == d {
+				return op.A.MAC, true
+			}
+			if op.B.Device == d {
+				return op.B.MAC, true
+			}
+		case Macvlan:
+			if op.Device == d {
+				return op.MAC, true
+			}
+		case IPVlan:
+			if op.Device == d {
+				return macOf(p, op.Parent)
 			}
 		}
 	}

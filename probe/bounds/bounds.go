@@ -70,8 +70,8 @@ func New(tb testbed.Testbed, cpus []int, programs, local bool) *Meter {
 		m.cpus = append(m.cpus, nil)
 	}
 	if o := tb.Instruments().Observer; o != nil {
-		for _, op := range o.Plan().Underlay {
-			if s, is := op.(network.Shape); is && s.Rate > 0 {
+		for _, s := range network.Of[network.Shape](o.Plan().Underlay) {
+			if s.Rate > 0 {
 				m.look, m.shaped = o, append(m.shaped, s)
 			}
 		}
