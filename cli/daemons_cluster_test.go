@@ -23,7 +23,7 @@ const programsImage = "localhost/netdelta/programs:1"
 func equipped(t *testing.T, nodes int) (*kube.Cluster, []string) {
 	t.Helper()
 	c, flags := inNamespace(t)
-	list, err := c.API.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	list, err := c.API.Nodes.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ design: {blocks: 2, time_budget: 20m}
 	}
 	pods := awaitPods(t, c, time.Minute, func(all []corev1.Pod) bool { return len(all) == 4 })
 	peer := pods[slices.IndexFunc(pods, func(p corev1.Pod) bool { return strings.HasSuffix(p.Name, "-peers-1") })]
-	if err := c.API.CoreV1().Pods(c.Namespace).Delete(t.Context(), peer.Name, metav1.DeleteOptions{}); err != nil {
+	if err := c.API.Pods(c.Namespace).Delete(t.Context(), peer.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_ = p.Wait() // its status says that trials have failed

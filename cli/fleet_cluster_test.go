@@ -35,7 +35,7 @@ func inNamespace(t *testing.T) (*kube.Cluster, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := c.API.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "scale-"}}, metav1.CreateOptions{})
+	made, err := c.API.Namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "scale-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +43,11 @@ func inNamespace(t *testing.T) (*kube.Cluster, []string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
-		left, err := c.API.CoreV1().Pods(made.Name).List(ctx, metav1.ListOptions{LabelSelector: kube.SelectAll})
+		left, err := c.API.Pods(made.Name).List(ctx, metav1.ListOptions{LabelSelector: kube.SelectAll})
 		if err != nil || len(left.Items) > 0 {
 			t.Errorf("%d pods are left: %v", len(left.Items), err)
 		}
-		if err := c.API.CoreV1().Namespaces().Delete(ctx, made.Name, metav1.DeleteOptions{}); err != nil {
+		if err := c.API.Namespaces.Delete(ctx, made.Name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -144,13 +144,13 @@ func TestFleetLosesAPodOnCluster(t *testing.T) {
 			t.Fatalf("the fleet was not armed: %s", said.String())
 		}
 	}
-	pods, err := c.API.CoreV1().Pods(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: kube.LabelRole + "=" + string(kube.RoleClient)})
+	pods, err := c.API.Pods(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: kube.LabelRole + "=" + string(kube.RoleClient)})
 	if err != nil || len(pods.Items) != 4 {
 		t.Errorf("%d pods of clients, %v", len(pods.Items), err)
 	}
 	victim := pods.Items[0].Name
 	now := int64(0)
-	if err := c.API.CoreV1().Pods(c.Namespace).Delete(t.Context(), victim, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+	if err := c.API.Pods(c.Namespace).Delete(t.Context(), victim, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Error(err)
 	}
 	_ = cmd.Wait() // its status is looked at below

@@ -15,9 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"netdelta/extras/cluster/supervisor"
 	"netdelta/internal/require"
 	"netdelta/result"
-	"netdelta/extras/cluster/supervisor"
 	"netdelta/testbed/kube"
 )
 
@@ -154,7 +154,7 @@ func TestNodeFaultsOnCluster(t *testing.T) {
 func awaitNode(t *testing.T, c *kube.Cluster, name string, ready corev1.ConditionStatus) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
-		node, err := c.API.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		node, err := c.API.Nodes.Get(t.Context(), name, metav1.GetOptions{})
 		if err == nil && slices.ContainsFunc(node.Status.Conditions, func(n corev1.NodeCondition) bool {
 			return n.Type == corev1.NodeReady && n.Status == ready
 		}) {

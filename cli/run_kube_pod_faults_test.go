@@ -178,15 +178,15 @@ func killNode(t *testing.T, node string) {
 func nothingLeft(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	o := metav1.ListOptions{LabelSelector: kube.SelectAll}
-	pods, err := c.API.CoreV1().Pods(c.Namespace).List(t.Context(), o)
+	pods, err := c.API.Pods(c.Namespace).List(t.Context(), o)
 	if err != nil || len(pods.Items) > 0 {
 		t.Errorf("%d pods are left, %v", len(pods.Items), err)
 	}
-	services, err := c.API.CoreV1().Services(c.Namespace).List(t.Context(), o)
+	services, err := c.API.Services(c.Namespace).List(t.Context(), o)
 	if err != nil || len(services.Items) > 0 {
 		t.Errorf("%d services are left, %v", len(services.Items), err)
 	}
-	leases, err := c.API.CoordinationV1().Leases(c.Namespace).List(t.Context(), o)
+	leases, err := c.API.Leases(c.Namespace).List(t.Context(), o)
 	if err != nil || len(leases.Items) > 0 {
 		t.Errorf("%d leases are left, %v", len(leases.Items), err)
 	}
@@ -234,7 +234,7 @@ func TestFinalizerOnCluster(t *testing.T) {
 	finalize := func(list string) {
 		t.Helper()
 		patch := []byte(`{"metadata":{"finalizers":` + list + `}}`)
-		if _, err := c.API.CoreV1().Pods(c.Namespace).Patch(t.Context(), held, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := c.API.Pods(c.Namespace).Patch(t.Context(), held, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"netdelta/extras/cluster/supervisor"
 	"netdelta/internal/require"
 	"netdelta/result"
-	"netdelta/extras/cluster/supervisor"
 	"netdelta/testbed/kube"
 )
 
@@ -35,7 +35,7 @@ func withSecondary(t *testing.T, c *kube.Cluster) string {
 		}
 	})
 	body := fmt.Sprintf(`{"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "second"}, "spec": {"config": %s}}`, strconv.Quote(secondaryNetwork))
-	err = c.API.CoreV1().RESTClient().Post().AbsPath("/apis/k8s.cni.cncf.io/v1/namespaces", c.Namespace, "network-attachment-definitions").
+	err = c.API.REST.Post().AbsPath("/apis/k8s.cni.cncf.io/v1/namespaces", c.Namespace, "network-attachment-definitions").
 		SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error()
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func clusterFolder(t *testing.T) string {
 // podsOf are the pods of runs in the cluster's namespace.
 func podsOf(t *testing.T, c *kube.Cluster) []corev1.Pod {
 	t.Helper()
-	list, err := c.API.CoreV1().Pods(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: kube.SelectAll})
+	list, err := c.API.Pods(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: kube.SelectAll})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestLostPodOnCluster(t *testing.T) {
 	}
 	pods := awaitPods(t, c, patience, func(pods []corev1.Pod) bool { return slices.ContainsFunc(pods, later) })
 	victim := pods[slices.IndexFunc(pods, later)]
-	if err := c.API.CoreV1().Pods(c.Namespace).Delete(t.Context(), victim.Name, metav1.DeleteOptions{}); err != nil {
+	if err := c.API.Pods(c.Namespace).Delete(t.Context(), victim.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	e := await(t, run)

@@ -18,9 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"netdelta/internal/require"
 	"netdelta/extras/cluster/supervisor"
+	"netdelta/internal/require"
 	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/kubetest"
 )
 
 // databaseServer is a MariaDB that somebody else runs, which says each second which tables there are.
@@ -46,7 +47,7 @@ func serveDatabase(t *testing.T, c *kube.Cluster) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "db"}, StringData: map[string]string{
 		"init.sql": "create database bench;\ncreate user bench identified by '" + quoted + "';\ngrant all on bench.* to bench;\n",
 	}}
-	if _, err := c.API.CoreV1().Secrets(c.Namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+	if _, err := c.API.Secrets(c.Namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	standing(t, c, 3306, 3306, corev1.PodSpec{
@@ -67,7 +68,7 @@ func awaitNoTables(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	last, from := int64(1), metav1.Now()
 	for deadline := time.Now().Add(patience); ; time.Sleep(500 * time.Millisecond) {
-		said, err := c.API.CoreV1().Pods(c.Namespace).GetLogs("db", &corev1.PodLogOptions{TailLines: &last, SinceTime: &from}).DoRaw(t.Context())
+		said, err := kubetest.All(t, c.REST).CoreV1().Pods(c.Namespace).GetLogs("db", &corev1.PodLogOptions{TailLines: &last, SinceTime: &from}).DoRaw(t.Context())
 		if err == nil && strings.TrimSpace(string(said)) == "tables: none" {
 			return
 		}
@@ -117,7 +118,7 @@ func TestMySQLTargetOnCluster(t *testing.T) {
 		return len(all) > 1 && !slices.ContainsFunc(all, func(p corev1.Pod) bool { return !isReady(p) })
 	})
 	holder := slices.MinFunc(pods, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	if err := c.API.CoreV1().Pods(c.Namespace).Delete(t.Context(), holder.Name, *metav1.NewDeleteOptions(0)); err != nil {
+	if err := c.API.Pods(c.Namespace).Delete(t.Context(), holder.Name, *metav1.NewDeleteOptions(0)); err != nil {
 		t.Fatal(err)
 	}
 	await(t, cmd).want(t, statusDone).shows(t, "pod "+holder.Name+", from which target "+target+" was held, was lost")
@@ -172,13 +173,13 @@ func spy(t *testing.T, c *kube.Cluster) (end func(more string)) {
 // objects are those that a run may make, as the API server has them, but for the Secret of the database.
 func objects(ctx context.Context, c *kube.Cluster) map[string][]byte {
 	all := map[string][]byte{}
-	if pods, err := c.API.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+	if pods, err := c.API.Pods(c.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
 		all["a pod"], _ = json.Marshal(pods) // it was JSON
 	}
-	if maps, err := c.API.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+	if maps, err := c.API.ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
 		all["a ConfigMap"], _ = json.Marshal(maps)
 	}
-	if secrets, err := c.API.CoreV1().Secrets(c.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+	if secrets, err := c.API.Secrets(c.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
 		for _, s := range secrets.Items {
 			for _, data := range s.Data {
 				if s.Name != "db" {

@@ -58,7 +58,7 @@ func onNode(t *testing.T, c *kube.Cluster, node, script string) string {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	defer cancel()
-	pods := c.API.CoreV1().Pods(c.Namespace)
+	pods := c.API.Pods(c.Namespace)
 	made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -91,12 +91,12 @@ func withVolumes(t *testing.T, c *kube.Cluster, count int, classes ...string) st
 	late, retain := storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimRetain
 	for _, class := range classes {
 		ofTest(t, func(ctx context.Context) error {
-			_, err := c.API.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{
+			_, err := c.API.StorageClasses.Create(ctx, &storagev1.StorageClass{
 				ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &late, ReclaimPolicy: &retain,
 			}, metav1.CreateOptions{})
 			return err
 		}, func(ctx context.Context) error {
-			return c.API.StorageV1().StorageClasses().Delete(ctx, class, metav1.DeleteOptions{})
+			return c.API.StorageClasses.Delete(ctx, class, metav1.DeleteOptions{})
 		})
 	}
 	for _, v := range made {
@@ -113,10 +113,10 @@ func withVolumes(t *testing.T, c *kube.Cluster, count int, classes ...string) st
 			},
 		}
 		ofTest(t, func(ctx context.Context) error {
-			_, err := c.API.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
+			_, err := c.API.PersistentVolumes.Create(ctx, volume, metav1.CreateOptions{})
 			return err
 		}, func(ctx context.Context) error {
-			return c.API.CoreV1().PersistentVolumes().Delete(ctx, v, metav1.DeleteOptions{})
+			return c.API.PersistentVolumes.Delete(ctx, v, metav1.DeleteOptions{})
 		})
 	}
 	return node
@@ -216,7 +216,7 @@ func measuredVolumes(t *testing.T, run result.Run, all []result.Trial) {
 // without checks that no claim is left.
 func without(t *testing.T, c *kube.Cluster) {
 	t.Helper()
-	left, err := c.API.CoreV1().PersistentVolumeClaims(c.Namespace).List(t.Context(), metav1.ListOptions{})
+	left, err := c.API.PersistentVolumeClaims(c.Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(left.Items) > 0 {
 		t.Errorf("%d volume claims are left: %v", len(left.Items), err)
 	}

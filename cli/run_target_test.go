@@ -40,14 +40,14 @@ func standing(t *testing.T, c *kube.Cluster, port, to int32, spec corev1.PodSpec
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.ServiceSpec{Selector: pod.Labels, Ports: []corev1.ServicePort{{Port: port, TargetPort: intstr.FromInt32(to)}}},
 	}
-	if _, err := c.API.CoreV1().Pods(c.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+	if _, err := c.API.Pods(c.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.API.CoreV1().Services(c.Namespace).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+	if _, err := c.API.Services(c.Namespace).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
-		now, err := c.API.CoreV1().Pods(c.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+		now, err := c.API.Pods(c.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestTargetOnCluster(t *testing.T) {
 // serverAddress is the address of the server's pod.
 func serverAddress(t *testing.T, c *kube.Cluster) string {
 	t.Helper()
-	pod, err := c.API.CoreV1().Pods(c.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	pod, err := c.API.Pods(c.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 // Able are the names of all nodes that take pods of the run, in the order in which testbeds use them.
 func (d *Driver) Able(ctx context.Context) ([]string, error) {
-	list, err := d.cluster.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	list, err := d.cluster.API.Nodes.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes that take pods: %w; or name them with --nodes", withFix(err))
 	}

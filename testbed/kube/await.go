@@ -31,7 +31,7 @@ func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.P
 	began := time.Now()
 	var last error
 	for {
-		pod, err := l.cluster.API.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		pod, err := l.cluster.API.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil, errors.New("it was deleted by somebody else")
@@ -119,7 +119,7 @@ func room(pod *corev1.Pod, said string) string {
 // lastWords are the last warning about a pod, after a colon, and how often there were warnings of its kind; "" where
 // there is none or this user may not look.
 func (c *Cluster) lastWords(ctx context.Context, pod *corev1.Pod) (words string, times int) {
-	events, err := c.API.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{
+	events, err := c.API.Events(pod.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "type=Warning,involvedObject.kind=Pod,involvedObject.name=" + pod.Name,
 	})
 	if err != nil || len(events.Items) == 0 {

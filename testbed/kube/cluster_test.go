@@ -29,7 +29,7 @@ func connect(t *testing.T, level string) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns, err := c.API.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	ns, err := c.API.Namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "driver-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": level},
 	}}, metav1.CreateOptions{})
 	if err != nil {
@@ -39,13 +39,13 @@ func connect(t *testing.T, level string) *Cluster {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := c.API.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
+		if err := c.API.Namespaces.Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
 	// Pods are refused until the namespace has its account.
 	for {
-		_, err := c.API.CoreV1().ServiceAccounts(ns.Name).Get(t.Context(), "default", metav1.GetOptions{})
+		_, err := c.API.ServiceAccounts(ns.Name).Get(t.Context(), "default", metav1.GetOptions{})
 		if err == nil {
 			return c
 		}
@@ -301,7 +301,7 @@ func TestIdleOnCluster(t *testing.T) {
 	c := connect(t, "restricted")
 	d := newDriver(t, c, Options{})
 	tb := openBed(t, d, testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: ClusterIP})
-	pods, err := c.API.CoreV1().Pods(c.Namespace).List(t.Context(), metav1.ListOptions{})
+	pods, err := c.API.Pods(c.Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(pods.Items) > 0 {
 		t.Errorf("%d pods, %v", len(pods.Items), err)
 	}

@@ -122,7 +122,7 @@ func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 	}
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	err := persist(ctx, func() error {
-		_, err := d.cluster.API.CoreV1().Pods(d.cluster.Namespace).Create(ctx, d.launcher.Manifest(wish), dry)
+		_, err := d.cluster.API.Pods(d.cluster.Namespace).Create(ctx, d.launcher.Manifest(wish), dry)
 		return withFix(err)
 	})
 	if host && isGuarded(err) {
@@ -145,7 +145,7 @@ func (d *Driver) addressable(ctx context.Context, spec testbed.Spec) error {
 		via = ClusterIP
 	}
 	s := serviceManifest(d.cluster.Namespace, d.Run().Name("trial"), via, spec.Family, d.Run(), nil, firstPort, firstPort)
-	_, err := d.cluster.API.CoreV1().Services(d.cluster.Namespace).Create(ctx, s, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := d.cluster.API.Services(d.cluster.Namespace).Create(ctx, s, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil && spec.Family == result.IPv6 && strings.Contains(err.Error(), "not configured on this cluster") {
 		return &testbed.UnsupportedError{Feature: "family ipv6", Need: "a cluster with addresses of IPv6", Fix: "measure family ipv4"}
 	}
@@ -341,7 +341,7 @@ func (d *Driver) takeSlot(ctx context.Context) (int, error) {
 func (d *Driver) podsOfOthers(ctx context.Context) (pods *corev1.PodList, err error) {
 	others := metav1.ListOptions{LabelSelector: SelectAll + "," + LabelRun + "!=" + string(d.Run())}
 	for _, namespace := range []string{metav1.NamespaceAll, d.cluster.Namespace} {
-		pods, err = fetch(ctx, func() (*corev1.PodList, error) { return d.cluster.API.CoreV1().Pods(namespace).List(ctx, others) })
+		pods, err = fetch(ctx, func() (*corev1.PodList, error) { return d.cluster.API.Pods(namespace).List(ctx, others) })
 		if !apierrors.IsForbidden(err) {
 			break
 		}

@@ -104,7 +104,7 @@ func open(ctx context.Context, c *Cluster, at ContainerRef, argv []string) (*str
 
 // executor speaks WebSocket, and SPDY to clusters that do not.
 func (c *Cluster) executor(at ContainerRef, argv []string) (remotecommand.Executor, error) {
-	url := c.API.CoreV1().RESTClient().Post().Resource("pods").Namespace(at.Namespace).Name(at.Pod).SubResource("exec").
+	url := c.API.REST.Post().Resource("pods").Namespace(at.Namespace).Name(at.Pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: at.Container, Command: argv, Stdin: true, Stdout: true, Stderr: true}, c.API.Parameters).URL()
 	websocket, err := remotecommand.NewWebSocketExecutor(c.REST, http.MethodGet, url.String())
 	if err != nil {

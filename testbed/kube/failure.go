@@ -38,7 +38,7 @@ func (c *Cluster) failureReason(ctx context.Context, at ContainerRef, status int
 	defer cancel()
 	last := ""
 	for {
-		pod, err := c.API.CoreV1().Pods(at.Namespace).Get(ctx, at.Pod, metav1.GetOptions{})
+		pod, err := c.API.Pods(at.Namespace).Get(ctx, at.Pod, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return "its pod was deleted"
@@ -106,7 +106,7 @@ func disrupted(pod *corev1.Pod) *corev1.PodCondition {
 
 // nodeOf is what is wrong with a pod's node, "" where nothing is or this user may not look.
 func (c *Cluster) nodeOf(ctx context.Context, pod *corev1.Pod) string {
-	node, err := c.API.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
+	node, err := c.API.Nodes.Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("its node %s is no longer there", pod.Spec.NodeName)

@@ -68,7 +68,7 @@ func TestRefusedOnCluster(t *testing.T) {
 				t.Errorf("network %s: %v", name, err)
 			}
 		}
-		nodes, err := c.API.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		nodes, err := c.API.Nodes.List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,17 +85,17 @@ func TestRefusedOnCluster(t *testing.T) {
 		c := connect(t, "restricted") // the others would find no room
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
 		quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
-		if _, err := c.API.CoreV1().ResourceQuotas(c.Namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+		if _, err := c.API.ResourceQuotas(c.Namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		defer func() {
-			if err := c.API.CoreV1().ResourceQuotas(c.Namespace).Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
+			if err := c.API.ResourceQuotas(c.Namespace).Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		}()
 		for now := quota; now.Status.Hard == nil; time.Sleep(50 * time.Millisecond) {
 			var err error
-			if now, err = c.API.CoreV1().ResourceQuotas(c.Namespace).Get(t.Context(), "none", metav1.GetOptions{}); err != nil {
+			if now, err = c.API.ResourceQuotas(c.Namespace).Get(t.Context(), "none", metav1.GetOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -145,7 +145,7 @@ func TestLostOnCluster(t *testing.T) {
 		lose func(name string) error
 		says []string
 	}{
-		{"deleted", func(name string) error { return c.API.CoreV1().Pods(c.Namespace).Delete(t.Context(), name, none) }, []string{"deleted"}},
+		{"deleted", func(name string) error { return c.API.Pods(c.Namespace).Delete(t.Context(), name, none) }, []string{"deleted"}},
 		{"evicted", func(name string) error {
 			return kubetest.All(t, c.REST).PolicyV1().Evictions(c.Namespace).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, DeleteOptions: &metav1.DeleteOptions{}})
 		}, []string{"deleted", "taken away"}},
@@ -297,7 +297,7 @@ func TestKilledOnCluster(t *testing.T) {
 	began := time.Now()
 	for _, p := range bed.Pods() {
 		for phase := corev1.PodPhase(""); phase != corev1.PodSucceeded; time.Sleep(200 * time.Millisecond) {
-			pod, err := c.API.CoreV1().Pods(c.Namespace).Get(t.Context(), p.Name(), metav1.GetOptions{})
+			pod, err := c.API.Pods(c.Namespace).Get(t.Context(), p.Name(), metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -74,7 +74,7 @@ func (f *Fleet) open(ctx context.Context) (err error) {
 		count int
 	}{{RoleServer, f.spec.Servers}, {RoleClient, f.spec.Clients}} {
 		job := f.manifest(w.role, w.count)
-		if _, err := f.launcher.cluster.API.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{}); err != nil {
+		if _, err := f.launcher.cluster.API.Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("make job %s: %w", job.Name, withFix(err))
 		}
 	}
@@ -196,9 +196,9 @@ func (f *Fleet) Close() error {
 	background := metav1.DeletePropagationBackground
 	var errs []error
 	for _, role := range []Role{RoleClient, RoleServer} {
-		errs = append(errs, unlessGone(c.API.BatchV1().Jobs(c.Namespace).Delete(ctx, f.name(string(role)), metav1.DeleteOptions{PropagationPolicy: &background})))
+		errs = append(errs, unlessGone(c.API.Jobs(c.Namespace).Delete(ctx, f.name(string(role)), metav1.DeleteOptions{PropagationPolicy: &background})))
 	}
-	errs = append(errs, unlessGone(c.API.CoreV1().Services(c.Namespace).Delete(ctx, f.name("front"), metav1.DeleteOptions{})))
+	errs = append(errs, unlessGone(c.API.Services(c.Namespace).Delete(ctx, f.name("front"), metav1.DeleteOptions{})))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove the fleet of network %s: %w; netdelta cleanup --testbed kubernetes removes it later", f.spec.Network, err)
 	}
@@ -227,7 +227,7 @@ func unlessGone(err error) error {
 
 // pods are the fleet's, of both roles.
 func (f *Fleet) pods(ctx context.Context) ([]corev1.Pod, error) {
-	list, err := f.launcher.cluster.API.CoreV1().Pods(f.launcher.cluster.Namespace).List(ctx, metav1.ListOptions{
+	list, err := f.launcher.cluster.API.Pods(f.launcher.cluster.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: f.launcher.Run().Selector() + "," + LabelTestbed + "=fleet" + strconv.Itoa(f.number),
 	})
 	if err != nil {

@@ -68,7 +68,7 @@ func (f *Fleet) widen(ctx context.Context, came map[string]*newcomer, made map[R
 			continue
 		}
 		patch := fmt.Appendf(nil, `{"spec":{"parallelism":%d}}`, wanted)
-		_, err := f.launcher.cluster.API.BatchV1().Jobs(f.launcher.cluster.Namespace).Patch(ctx, f.name(string(role)), types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err := f.launcher.cluster.API.Jobs(f.launcher.cluster.Namespace).Patch(ctx, f.name(string(role)), types.MergePatchType, patch, metav1.PatchOptions{})
 		if apierrors.IsForbidden(err) {
 			return fmt.Errorf("have job %s make more pods: %w", f.name(string(role)), withFix(err))
 		}
@@ -203,7 +203,7 @@ func (f *Fleet) count(ctx context.Context, came map[string]*newcomer, last error
 
 // jobWords says why a Job has not made all of its pods: its own last warning, where there is one.
 func (f *Fleet) jobWords(ctx context.Context, role Role, last error) string {
-	events, err := f.launcher.cluster.API.CoreV1().Events(f.launcher.cluster.Namespace).List(ctx, metav1.ListOptions{
+	events, err := f.launcher.cluster.API.Events(f.launcher.cluster.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "type=Warning,involvedObject.kind=Job,involvedObject.name=" + f.name(string(role)),
 	})
 	switch {

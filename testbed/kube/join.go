@@ -187,7 +187,7 @@ func (c *Cluster) deleteService(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
 	defer cancel()
 	err := persist(ctx, func() error {
-		return c.API.CoreV1().Services(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+		return c.API.Services(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
 	})
 	switch {
 	case err == nil || apierrors.IsNotFound(err):

@@ -61,7 +61,7 @@ var _ testbed.Pod = (*LivePod)(nil)
 
 // Launch makes a pod, waits until it is up, and brings the program there. On error nothing of it is left.
 func (l *Launcher) Launch(ctx context.Context, w Wish) (*LivePod, error) {
-	pods := l.cluster.API.CoreV1().Pods(l.cluster.Namespace)
+	pods := l.cluster.API.Pods(l.cluster.Namespace)
 	manifest := l.Manifest(w)
 	began := time.Now()
 	l.made.Store(true)
@@ -185,7 +185,7 @@ func (c *Cluster) deletePod(namespace, name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
 	defer cancel()
 	grace := terminationGrace
-	pods := c.API.CoreV1().Pods(namespace)
+	pods := c.API.Pods(namespace)
 	for deleted := (time.Time{}); ; {
 		var err error
 		words := ""

@@ -47,7 +47,7 @@ func (l *lease) hold(ctx context.Context) error {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 	}
 	err := persist(ctx, func() error {
-		_, err := l.cluster.API.CoordinationV1().Leases(l.cluster.Namespace).Create(ctx, made, metav1.CreateOptions{})
+		_, err := l.cluster.API.Leases(l.cluster.Namespace).Create(ctx, made, metav1.CreateOptions{})
 		return err
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -69,7 +69,7 @@ func (l *lease) began() bool {
 // renew says again and again that the run is under way. An API server that does not answer for a while is asked again.
 func (l *lease) renew(ctx context.Context, done chan<- struct{}) {
 	defer close(done)
-	leases := l.cluster.API.CoordinationV1().Leases(l.cluster.Namespace)
+	leases := l.cluster.API.Leases(l.cluster.Namespace)
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
 	for {
@@ -99,7 +99,7 @@ func (l *lease) release(ctx context.Context) error {
 	<-l.done
 	l.stop = nil
 	err := persist(ctx, func() error {
-		return l.cluster.API.CoordinationV1().Leases(l.cluster.Namespace).Delete(ctx, l.name(), metav1.DeleteOptions{})
+		return l.cluster.API.Leases(l.cluster.Namespace).Delete(ctx, l.name(), metav1.DeleteOptions{})
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("say in the cluster that the run is over: %w", err)
@@ -109,7 +109,7 @@ func (l *lease) release(ctx context.Context) error {
 
 // underWay tells which of some runs are: those whose leases are renewed while one waits.
 func (c *Cluster) underWay(ctx context.Context, runs []RunID) (map[RunID]bool, error) {
-	leases := c.API.CoordinationV1().Leases(c.Namespace)
+	leases := c.API.Leases(c.Namespace)
 	first := map[RunID]string{}
 	alive := map[RunID]bool{}
 	for began := time.Now(); ; {

@@ -91,7 +91,7 @@ func (c *Cluster) locate(ctx context.Context, host string) (located, error) {
 	case len(labels) == 2:
 		namespace = labels[1]
 	}
-	s, err := c.API.CoreV1().Services(namespace).Get(ctx, service, metav1.GetOptions{})
+	s, err := c.API.Services(namespace).Get(ctx, service, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && (sure || len(labels) == 1):
 		return located{}, c.noService(ctx, namespace, service)
@@ -107,7 +107,7 @@ func (c *Cluster) locate(ctx context.Context, host string) (located, error) {
 
 // noService is the error of a service that is not there, with those that are.
 func (c *Cluster) noService(ctx context.Context, namespace, name string) error {
-	list, err := c.API.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{Limit: mostListed})
+	list, err := c.API.Services(namespace).List(ctx, metav1.ListOptions{Limit: mostListed})
 	if err != nil || len(list.Items) == 0 {
 		return fmt.Errorf("there is no service %q in namespace %q, and no other; is it the right namespace?", name, namespace)
 	}
@@ -126,7 +126,7 @@ func (c *Cluster) locateService(ctx context.Context, s *corev1.Service, pod stri
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		return located{unknown: fmt.Sprintf("service %s leads out of the cluster, to %q", s.Name, s.Spec.ExternalName)}, nil
 	}
-	list, err := c.API.DiscoveryV1().EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
+	list, err := c.API.EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
 	if apierrors.IsForbidden(err) {
 		return located{unknown: withFix(err).Error()}, nil
 	}
@@ -166,7 +166,7 @@ func ofPod(pod string) string {
 
 // locateAddress finds out whose an address is: a node's, a pod's or a service's.
 func (c *Cluster) locateAddress(ctx context.Context, at netip.Addr) (located, error) {
-	nodes, err := c.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := c.API.Nodes.List(ctx, metav1.ListOptions{})
 	if err != nil && !apierrors.IsForbidden(err) {
 		return located{}, err
 	}
@@ -177,7 +177,7 @@ func (c *Cluster) locateAddress(ctx context.Context, at netip.Addr) (located, er
 			}
 		}
 	}
-	pods, err := c.API.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "status.podIP=" + at.String()})
+	pods, err := c.API.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "status.podIP=" + at.String()})
 	if apierrors.IsForbidden(err) {
 		return located{unknown: withFix(err).Error()}, nil
 	}
@@ -189,7 +189,7 @@ func (c *Cluster) locateAddress(ctx context.Context, at netip.Addr) (located, er
 			return located{nodes: []string{p.Spec.NodeName}}, nil
 		}
 	}
-	services, err := c.API.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.clusterIP=" + at.String()})
+	services, err := c.API.Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.clusterIP=" + at.String()})
 	switch {
 	case apierrors.IsForbidden(err):
 		return located{unknown: withFix(err).Error()}, nil

@@ -53,7 +53,7 @@ func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 func (d *Driver) chooseNow(ctx context.Context, count int) ([]string, error) {
 	o := d.launcher.options
 	list, err := fetch(ctx, func() (*corev1.NodeList, error) {
-		return d.cluster.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return d.cluster.API.Nodes.List(ctx, metav1.ListOptions{})
 	})
 	if apierrors.IsForbidden(err) && len(o.Nodes) >= count {
 		return o.Nodes, nil // the scheduler will tell what is wrong with them

@@ -47,7 +47,7 @@ func TestLostLookoutOnCluster(t *testing.T) {
 	if why, places := unwatched(t, first); why != "" || places != 4 {
 		t.Fatalf("%d places are watched: %s", places, why)
 	}
-	agents, err := c.API.CoreV1().Pods(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: LabelRole + "=" + string(RoleNodeAgent)})
+	agents, err := c.API.Pods(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: LabelRole + "=" + string(RoleNodeAgent)})
 	if err != nil || len(agents.Items) != 2 {
 		t.Fatalf("%d agents, %v", len(agents.Items), err)
 	}

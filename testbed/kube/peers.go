@@ -89,7 +89,7 @@ func (r *peers) ensure(ctx context.Context) (map[string]string, error) {
 		return r.byNode, nil
 	}
 	l := r.bed.driver.launcher
-	sets, set := l.cluster.API.AppsV1().StatefulSets(l.cluster.Namespace), r.manifest()
+	sets, set := l.cluster.API.StatefulSets(l.cluster.Namespace), r.manifest()
 	r.made = true
 	_, err := create(ctx, sets, set)
 	if err != nil {
@@ -149,7 +149,7 @@ func apart(nodes []string, labels map[string]string) *corev1.Affinity {
 func (r *peers) scheduled(ctx context.Context, name string) (map[string]string, error) {
 	l := r.bed.driver.launcher
 	for began := time.Now(); ; {
-		list, err := l.cluster.API.CoreV1().Pods(l.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: r.labels()})})
+		list, err := l.cluster.API.Pods(l.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: r.labels()})})
 		if err != nil && !transient(err) {
 			return nil, withFix(err)
 		}
@@ -187,7 +187,7 @@ func listed(list *corev1.PodList) []corev1.Pod {
 
 // setsWords are the last ones of the cluster about a StatefulSet, with a colon before them, "" where there are none.
 func (c *Cluster) setsWords(ctx context.Context, name string) string {
-	events, err := c.API.CoreV1().Events(c.Namespace).List(ctx, metav1.ListOptions{
+	events, err := c.API.Events(c.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "type=Warning,involvedObject.kind=StatefulSet,involvedObject.name=" + name,
 	})
 	if err != nil || len(events.Items) == 0 {
@@ -212,7 +212,7 @@ func (r *peers) remove() error {
 	defer cancel()
 	c, background := r.bed.driver.cluster, metav1.DeletePropagationBackground
 	name := r.bed.driver.Run().Name(r.name())
-	err := c.API.AppsV1().StatefulSets(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	err := c.API.StatefulSets(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete StatefulSet %s: %w", name, withFix(err))
 	}
@@ -274,7 +274,7 @@ func (d *Driver) peersFit(ctx context.Context, spec testbed.Spec) error {
 	}
 	trial.peers = newPeers(trial)
 	err = persist(ctx, func() error {
-		_, err := d.cluster.API.AppsV1().StatefulSets(d.cluster.Namespace).Create(ctx, trial.peers.manifest(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := d.cluster.API.StatefulSets(d.cluster.Namespace).Create(ctx, trial.peers.manifest(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return withFix(err)
 	})
 	if err != nil {

@@ -75,11 +75,11 @@ func TestPeersOnCluster(t *testing.T) {
 	testbedtest.StartPeer(t, client)
 	lost := testbedtest.StartPeer(t, peer)
 	c := d.cluster
-	sets, err := c.API.AppsV1().StatefulSets(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: d.Run().Selector()})
+	sets, err := c.API.StatefulSets(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: d.Run().Selector()})
 	if err != nil || len(sets.Items) != 1 || !strings.HasPrefix(peer.Name(), sets.Items[0].Name) {
 		t.Fatalf("pod %s, StatefulSets %v, %v", peer.Name(), sets, err)
 	}
-	is, err := c.API.CoreV1().Pods(c.Namespace).Get(t.Context(), peer.Name(), metav1.GetOptions{})
+	is, err := c.API.Pods(c.Namespace).Get(t.Context(), peer.Name(), metav1.GetOptions{})
 	if err != nil || is.Spec.NodeName != peer.Node() || peer.Node() == client.Node() {
 		t.Fatalf("the peer of node %s is on %s, the client on %s: %v", peer.Node(), is.Spec.NodeName, client.Node(), err)
 	}
@@ -92,14 +92,14 @@ func TestPeersOnCluster(t *testing.T) {
 	if err := tb.Swap(t.Context(), Host); err == nil {
 		t.Error("pods have moved into their node's namespace")
 	}
-	if err := c.API.CoreV1().Pods(c.Namespace).Delete(t.Context(), peer.Name(), metav1.DeleteOptions{}); err != nil {
+	if err := c.API.Pods(c.Namespace).Delete(t.Context(), peer.Name(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := lost.Wait(); err == nil || !strings.Contains(err.Error(), "deleted") {
 		t.Errorf("of the peer that was deleted: %v", err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		now, err := c.API.CoreV1().Pods(c.Namespace).Get(t.Context(), peer.Name(), metav1.GetOptions{})
+		now, err := c.API.Pods(c.Namespace).Get(t.Context(), peer.Name(), metav1.GetOptions{})
 		if err == nil && now.UID != is.UID && now.Status.Phase == corev1.PodRunning {
 			break
 		}

@@ -52,12 +52,9 @@ func fetch[T any](ctx context.Context, get func() (T, error)) (found T, err erro
 
 // create has the API server make an object, until it answers. After a try without an answer, an object of that name that exists is the
 // one that was asked for.
-func create[T, L any, P interface {
-	*T
-	metav1.Object
-}](ctx context.Context, r client.Resource[T, L], object P) (*T, error) {
+func create[T metav1.Object, L any](ctx context.Context, r client.Resource[T, L], object T) (T, error) {
 	tries := 0
-	return fetch(ctx, func() (*T, error) {
+	return fetch(ctx, func() (T, error) {
 		made, err := r.Create(ctx, object, metav1.CreateOptions{})
 		if tries++; tries > 1 && apierrors.IsAlreadyExists(err) {
 			return r.Get(ctx, object.GetName(), metav1.GetOptions{})

@@ -98,7 +98,7 @@ func (t *Testbed) police(ctx context.Context) error {
 
 // makePolicies makes policies.
 func (c *Cluster) makePolicies(ctx context.Context, all []*networkingv1.NetworkPolicy) error {
-	policies := c.API.NetworkingV1().NetworkPolicies(c.Namespace)
+	policies := c.API.NetworkPolicies(c.Namespace)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(policiesAtOnce)
 	for _, p := range all {
@@ -144,7 +144,7 @@ func (c *Cluster) deletePolicies(names []string) error {
 	for _, name := range names {
 		group.Go(func() error {
 			err := persist(ctx, func() error {
-				return c.API.NetworkingV1().NetworkPolicies(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+				return c.API.NetworkPolicies(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
 			})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("delete networkpolicy %s: %w", name, withFix(err))

@@ -47,7 +47,7 @@ func TestPoliciesOnCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := func(selector string) int {
-		l, err := c.API.NetworkingV1().NetworkPolicies(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+		l, err := c.API.NetworkPolicies(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func (d *Driver) idle(ctx context.Context, n int) error {
 	d.idling.Lock()
 	defer d.idling.Unlock()
 	from := len(d.idlePods)
-	pods := d.cluster.API.CoreV1().Pods(d.cluster.Namespace)
+	pods := d.cluster.API.Pods(d.cluster.Namespace)
 	for i := from; i < n; i++ {
 		manifest := d.launcher.Manifest(Wish{Name: fmt.Sprintf("peer%d", i), Role: RolePolicy, Labels: map[string]string{LabelPeer: strconv.Itoa(i)}})
 		_, err := create(ctx, pods, manifest)

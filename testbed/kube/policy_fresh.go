@@ -51,7 +51,7 @@ func (g *PolicyTarget) TryFresh(ctx context.Context, admitted bool, every, withi
 	name := fmt.Sprintf("t%d-%s%d", g.bed.index, who, g.fresh.Add(1))
 	manifest := l.Manifest(Wish{Name: name, Role: RolePolicy, Node: g.client().node, Labels: map[string]string{LabelPeer: who}})
 	manifest.Spec.Containers[0].Command = []string{programInImage, inside.Verb, inside.Call, string(text)}
-	pods := l.cluster.API.CoreV1().Pods(manifest.Namespace)
+	pods := l.cluster.API.Pods(manifest.Namespace)
 	if _, err := create(ctx, pods, manifest); err != nil {
 		return v, fmt.Errorf("make the fresh pod %s: %w", manifest.Name, withFix(err))
 	}
@@ -69,7 +69,7 @@ func (g *PolicyTarget) TryFresh(ctx context.Context, admitted bool, every, withi
 // awaitWords waits until a pod has ended well, and returns its last words.
 func (l *Launcher) awaitWords(ctx context.Context, name string, within time.Duration) (string, error) {
 	for began := time.Now(); ; {
-		pod, err := l.cluster.API.CoreV1().Pods(l.cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
+		pod, err := l.cluster.API.Pods(l.cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
 			return "", withFix(err)

@@ -117,7 +117,7 @@ func (g *PolicyTarget) Shut(ctx context.Context) error { return g.closeTo(ctx, n
 // closeTo makes the policy that closes the target to all but some.
 func (g *PolicyTarget) closeTo(ctx context.Context, but []networkingv1.NetworkPolicyPeer) error {
 	p := admitting(g.bed.driver.Run(), g.name(), g.selecting(g.server()), but, answerAt, answerAt)
-	_, err := g.bed.driver.cluster.API.NetworkingV1().NetworkPolicies(g.bed.driver.cluster.Namespace).Create(ctx, p, metav1.CreateOptions{})
+	_, err := g.bed.driver.cluster.API.NetworkPolicies(g.bed.driver.cluster.Namespace).Create(ctx, p, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("make networkpolicy %s: %w", p.Name, withFix(err))
 	}
@@ -126,7 +126,7 @@ func (g *PolicyTarget) closeTo(ctx context.Context, but []networkingv1.NetworkPo
 
 // Lift deletes that policy. It returns when the API server has accepted that.
 func (g *PolicyTarget) Lift(ctx context.Context) error {
-	policies := g.bed.driver.cluster.API.NetworkingV1().NetworkPolicies(g.bed.driver.cluster.Namespace)
+	policies := g.bed.driver.cluster.API.NetworkPolicies(g.bed.driver.cluster.Namespace)
 	if err := policies.Delete(ctx, g.name(), metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete networkpolicy %s: %w", g.name(), withFix(err))
 	}

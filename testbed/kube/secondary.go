@@ -61,7 +61,7 @@ func (c *Cluster) attach(ctx context.Context, networkName string) (device string
 	}
 	var raw []byte
 	err = persist(ctx, func() error {
-		answer := c.API.CoreV1().RESTClient().Get().AbsPath(attachmentGroup, "namespaces", namespace, attachments, name).Do(ctx)
+		answer := c.API.REST.Get().AbsPath(attachmentGroup, "namespaces", namespace, attachments, name).Do(ctx)
 		raw, _ = answer.Raw() // whose error says less
 		return answer.Error()
 	})
@@ -100,7 +100,7 @@ func (c *Cluster) attachable(ctx context.Context, networkName, namespace string)
 		Items []attachmentOf `json:"items"`
 	}
 	for _, at := range [][]string{{attachmentGroup, attachments}, {attachmentGroup, "namespaces", namespace, attachments}} {
-		raw, err := c.API.CoreV1().RESTClient().Get().AbsPath(at...).DoRaw(ctx)
+		raw, err := c.API.REST.Get().AbsPath(at...).DoRaw(ctx)
 		if err == nil && json.Unmarshal(raw, &list) == nil {
 			break
 		}
@@ -131,7 +131,7 @@ func (c *Cluster) offered(ctx context.Context, networkName, device string) error
 	if device == "" {
 		return nil
 	}
-	nodes, err := c.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := c.API.Nodes.List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
@@ -185,7 +185,7 @@ func secondary(annotation, networkName string, family result.Family) (netip.Addr
 // attached is the address of a pod in a secondary network. Multus writes it when the pod is up already.
 func (t *Testbed) attached(ctx context.Context, p *pod) (netip.Addr, error) {
 	for began := time.Now(); ; {
-		now, err := t.driver.cluster.API.CoreV1().Pods(t.driver.cluster.Namespace).Get(ctx, p.Name(), metav1.GetOptions{})
+		now, err := t.driver.cluster.API.Pods(t.driver.cluster.Namespace).Get(ctx, p.Name(), metav1.GetOptions{})
 		if err == nil {
 			var at netip.Addr
 			if at, err = secondary(now.Annotations[annotationStatus], t.spec.Network, t.family()); err == nil {

@@ -20,10 +20,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"netdelta/internal/require"
-	"netdelta/result"
 	clusternode "netdelta/extras/cluster/node"
 	"netdelta/extras/cluster/supervisor"
+	"netdelta/internal/require"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/testbedtest"
 )
@@ -66,7 +66,7 @@ func attachTo(t *testing.T, c *Cluster, number int, name, master, device string)
 	config := fmt.Sprintf(macvlan, c.Namespace+"-"+name, master, number)
 	body := fmt.Sprintf(`{"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": %q, "annotations": {%q: %q}}, "spec": {"config": %s}}`,
 		name, annotationOfResource, device, strconv.Quote(config))
-	err := c.API.CoreV1().RESTClient().Post().AbsPath(attachmentGroup, "namespaces", c.Namespace, attachments).
+	err := c.API.REST.Post().AbsPath(attachmentGroup, "namespaces", c.Namespace, attachments).
 		SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error()
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func attachTo(t *testing.T, c *Cluster, number int, name, master, device string)
 // undefine takes the kind of secondary networks out of the cluster.
 func undefine(t *testing.T, c *Cluster) {
 	t.Helper()
-	api := c.API.CoreV1().RESTClient()
+	api := c.API.REST
 	const kind = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/network-attachment-definitions.k8s.cni.cncf.io"
 	if err := api.Delete().AbsPath(kind).Do(t.Context()).Error(); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func offer(t *testing.T, c *Cluster, folder supervisor.Folder, nodeName, device 
 		t.Fatalf("the device plugin said %q: %v", said, err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		n, err := c.API.CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{})
+		n, err := c.API.Nodes.Get(t.Context(), nodeName, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func TestClassesOnCluster(t *testing.T) {
 				t.Errorf("%s: %v", asked, err)
 				return
 			}
-			pod, err := c.API.CoreV1().Pods(c.Namespace).Get(context.Background(), live.Name(), metav1.GetOptions{})
+			pod, err := c.API.Pods(c.Namespace).Get(context.Background(), live.Name(), metav1.GetOptions{})
 			if err != nil || pod.Status.QOSClass != want {
 				t.Errorf("%q: the pod has the class %q, %v", asked, pod.Status.QOSClass, err)
 			}

@@ -73,7 +73,7 @@ func frontOf(s *corev1.Service) (*front, error) {
 
 // makeService makes a Service, and waits until its endpoint is the given address.
 func (c *Cluster) makeService(ctx context.Context, s *corev1.Service, endpoint netip.Addr, within time.Duration) (*front, error) {
-	services := c.API.CoreV1().Services(s.Namespace)
+	services := c.API.Services(s.Namespace)
 	made, err := create(ctx, services, s)
 	if err != nil {
 		return nil, fmt.Errorf("make service %s: %w", s.Name, withFix(err))
@@ -102,7 +102,7 @@ func (c *Cluster) makeService(ctx context.Context, s *corev1.Service, endpoint n
 
 // hasEndpoint says whether a Service leads to an address.
 func (c *Cluster) hasEndpoint(ctx context.Context, namespace, service string, endpoint netip.Addr) (bool, error) {
-	slices, err := c.API.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
+	slices, err := c.API.EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
 	if err != nil {
 		return false, err
 	}

@@ -25,27 +25,24 @@ type kind struct {
 // after an interruption is found again.
 func (c *Cluster) kinds() []kind {
 	return []kind{
-		kindOf("statefulset", c.API.AppsV1().StatefulSets(c.Namespace)),
-		kindOf("job", c.API.BatchV1().Jobs(c.Namespace)),
-		kindOf("networkpolicy", c.API.NetworkingV1().NetworkPolicies(c.Namespace)),
-		kindOf("service", c.API.CoreV1().Services(c.Namespace)),
-		kindOf("pod", c.API.CoreV1().Pods(c.Namespace)),
-		kindOf("persistentvolumeclaim", c.API.CoreV1().PersistentVolumeClaims(c.Namespace)),
-		kindOf("lease", c.API.CoordinationV1().Leases(c.Namespace)),
+		kindOf("statefulset", c.API.StatefulSets(c.Namespace)),
+		kindOf("job", c.API.Jobs(c.Namespace)),
+		kindOf("networkpolicy", c.API.NetworkPolicies(c.Namespace)),
+		kindOf("service", c.API.Services(c.Namespace)),
+		kindOf("pod", c.API.Pods(c.Namespace)),
+		kindOf("persistentvolumeclaim", c.API.PersistentVolumeClaims(c.Namespace)),
+		kindOf("lease", c.API.Leases(c.Namespace)),
 	}
 }
 
 // kindOf lists and deletes the objects of a resource. The cluster's own finalizer of volume claims is left out: it goes with the pod.
-func kindOf[T, L any, P interface {
-	*L
-	runtime.Object
-}](name string, r client.Resource[T, L]) kind {
+func kindOf[T any, L runtime.Object](name string, r client.Resource[T, L]) kind {
 	return kind{name, func(ctx context.Context, o metav1.ListOptions) (all []metav1.ObjectMeta, err error) {
 		list, err := r.List(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		err = meta.EachListItem(P(list), func(item runtime.Object) error {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
 			object, err := meta.Accessor(item)
 			if err == nil {
 				all = append(all, metav1.ObjectMeta{

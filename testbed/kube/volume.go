@@ -90,7 +90,7 @@ func (c *claim) ensure(ctx context.Context) error {
 		return nil
 	}
 	cluster, manifest := c.bed.driver.cluster, c.manifest()
-	claims := cluster.API.CoreV1().PersistentVolumeClaims(cluster.Namespace)
+	claims := cluster.API.PersistentVolumeClaims(cluster.Namespace)
 	c.made = true
 	_, err := create(ctx, claims, manifest)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *claim) remove() error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
 	defer cancel()
 	cluster, name := c.bed.driver.cluster, c.name()
-	claims := cluster.API.CoreV1().PersistentVolumeClaims(cluster.Namespace)
+	claims := cluster.API.PersistentVolumeClaims(cluster.Namespace)
 	for {
 		err := claims.Delete(ctx, name, metav1.DeleteOptions{}) // that it is being deleted already is no error
 		switch {
@@ -139,12 +139,12 @@ func (c *claim) tell(ctx context.Context) {
 	}
 	c.told = true
 	cluster := c.bed.driver.cluster
-	bound, err := cluster.API.CoreV1().PersistentVolumeClaims(cluster.Namespace).Get(ctx, c.name(), metav1.GetOptions{})
+	bound, err := cluster.API.PersistentVolumeClaims(cluster.Namespace).Get(ctx, c.name(), metav1.GetOptions{})
 	if err != nil || bound.Spec.VolumeName == "" {
 		return // it is only there to help
 	}
 	class := c.bed.spec.Volume.Class
-	v, err := cluster.API.CoreV1().PersistentVolumes().Get(ctx, bound.Spec.VolumeName, metav1.GetOptions{})
+	v, err := cluster.API.PersistentVolumes.Get(ctx, bound.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
 		c.bed.driver.note(fmt.Sprintf("storage class %s: where its volumes are is not known: %v", class, withFix(err)))
 		return
@@ -195,7 +195,7 @@ func onlyNodes(v *corev1.PersistentVolume) []string {
 // Stored is testbed.Capabilities.Stored.
 func (d *Driver) Stored(ctx context.Context, v testbed.Volume) ([]string, error) {
 	class, err := fetch(ctx, func() (*storagev1.StorageClass, error) {
-		return d.cluster.API.StorageV1().StorageClasses().Get(ctx, v.Class, metav1.GetOptions{})
+		return d.cluster.API.StorageClasses.Get(ctx, v.Class, metav1.GetOptions{})
 	})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -213,7 +213,7 @@ const mountedByNodes = "volumes are mounted by the nodes of their pods: what the
 
 // noClass is the error of a class that is not there, with those that are.
 func (c *Cluster) noClass(ctx context.Context, name string) error {
-	list, err := c.API.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{Limit: mostListed})
+	list, err := c.API.StorageClasses.List(ctx, metav1.ListOptions{Limit: mostListed})
 	if err != nil {
 		return fmt.Errorf("cluster %s has no such StorageClass; kubectl get storageclass lists those that there are", c.Name)
 	}
@@ -243,7 +243,7 @@ func (c *Cluster) pending(ctx context.Context, pod *corev1.Pod, waited time.Dura
 			continue
 		}
 		name := v.PersistentVolumeClaim.ClaimName
-		claim, err := c.API.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+		claim, err := c.API.PersistentVolumeClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return true, fmt.Errorf("its volume claim %s was deleted by somebody else", name)
@@ -265,7 +265,7 @@ func (c *Cluster) pending(ctx context.Context, pod *corev1.Pod, waited time.Dura
 
 // claimWords are the last ones of the cluster about a claim, warnings first.
 func (c *Cluster) claimWords(ctx context.Context, claim *corev1.PersistentVolumeClaim) (warned bool, words string) {
-	events, err := c.API.CoreV1().Events(claim.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=PersistentVolumeClaim,involvedObject.name=" + claim.Name})
+	events, err := c.API.Events(claim.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=PersistentVolumeClaim,involvedObject.name=" + claim.Name})
 	if err != nil || len(events.Items) == 0 {
 		return false, "nothing is said of it; does its provisioner run?"
 	}
@@ -315,7 +315,7 @@ func (d *Driver) claimable(ctx context.Context, spec testbed.Spec) error {
 	}
 	manifest := claimManifest(d.cluster.Namespace, d.Run().Name("trial"), d.Run(), spec.Volume)
 	err := persist(ctx, func() error {
-		_, err := d.cluster.API.CoreV1().PersistentVolumeClaims(d.cluster.Namespace).Create(ctx, manifest, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := d.cluster.API.PersistentVolumeClaims(d.cluster.Namespace).Create(ctx, manifest, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return withFix(err)
 	})
 	if err != nil {

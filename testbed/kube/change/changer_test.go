@@ -78,7 +78,7 @@ func (s *site) recorded(t *testing.T) int {
 
 func (s *site) lease(t *testing.T) *coordinationv1.Lease {
 	t.Helper()
-	l, err := s.cluster.API.CoordinationV1().Leases("default").Get(t.Context(), change.LeaseName, metav1.GetOptions{})
+	l, err := s.cluster.API.Leases("default").Get(t.Context(), change.LeaseName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -265,7 +265,7 @@ func (s *site) age(t *testing.T) {
 	l := s.lease(t)
 	long, other := metav1.NewMicroTime(time.Now().Add(-time.Hour)), "somebody"
 	l.Spec.RenewTime, l.Spec.HolderIdentity = &long, &other
-	if _, err := s.cluster.API.CoordinationV1().Leases("default").Update(t.Context(), l, metav1.UpdateOptions{}); err != nil {
+	if _, err := s.cluster.API.Leases("default").Update(t.Context(), l, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -284,7 +284,7 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	l := s.lease(t)
 	other := "somebody"
 	l.Spec.HolderIdentity = &other
-	if _, err := s.cluster.API.CoordinationV1().Leases("default").Update(t.Context(), l, metav1.UpdateOptions{}); err != nil {
+	if _, err := s.cluster.API.Leases("default").Update(t.Context(), l, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	second := s.changer(t, "second")

@@ -31,7 +31,7 @@ func onCluster(t *testing.T) (*site, kube.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespaces := cluster.API.CoreV1().Namespaces()
+	namespaces := cluster.API.Namespaces
 	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: config.Namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestManifestsOnCluster(t *testing.T) {
 		}
 		return path
 	}
-	maps := s.cluster.API.CoreV1().ConfigMaps(config.Namespace)
+	maps := s.cluster.API.ConfigMaps(config.Namespace)
 	before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"mode": "host-gw", "mtu": "1500"}}
 	if _, err := maps.Create(t.Context(), before, metav1.CreateOptions{FieldManager: "somebody"}); err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestTwoRunsOnCluster(t *testing.T) {
 	if err != nil || len(done) != 1 || done[0].Network != "n" || s.lines(t) != "undone recovered" {
 		t.Errorf("of a killed run: %v, %v, %q\n%s", done, err, s.lines(t), log.String())
 	}
-	if _, err := s.cluster.API.CoordinationV1().Leases(config.Namespace).Get(t.Context(), change.LeaseName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := s.cluster.API.Leases(config.Namespace).Get(t.Context(), change.LeaseName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the lease is still there: %v", err)
 	}
 }

@@ -136,7 +136,7 @@ func (e *HeldError) Is(target error) bool { return target == testbed.ErrHeld }
 func (l *lease) update(ctx context.Context, first bool) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseRequest)
 	defer cancel()
-	leases := l.api.CoordinationV1().Leases(l.namespace)
+	leases := l.api.Leases(l.namespace)
 	found, err := leases.Get(ctx, LeaseName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && first:
@@ -217,7 +217,7 @@ func (l *lease) release(ctx context.Context, clean bool) error {
 
 // drop removes the Lease if it is this holder's.
 func (l *lease) drop(ctx context.Context) error {
-	leases := l.api.CoordinationV1().Leases(l.namespace)
+	leases := l.api.Leases(l.namespace)
 	found, err := leases.Get(ctx, LeaseName, metav1.GetOptions{})
 	if err == nil && holderOf(found) == l.holder {
 		err = leases.Delete(ctx, LeaseName, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion}})

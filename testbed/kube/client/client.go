@@ -1,4 +1,4 @@
-// Package client has typed clients for the kinds of objects that netdelta uses. The clientset of client-go has them for all kinds in
+// Package client has the clients of client-go for the kinds of objects that netdelta uses. The clientset of client-go has them for all kinds in all
 // all versions, and links 20 MB for it.
 package client
 
@@ -24,111 +24,84 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// API speaks to an API server. Its functions are named as in client-go's clientset.
+// API speaks to an API server. Its fields are named as the methods of client-go's clientsets; those that are functions take a namespace.
 type API struct {
-	Core           Core
-	Apps           Apps
-	Batch          Batch
-	Networking     Networking
-	Storage        Storage
-	Endpoints      Discovery
-	Coordination   Coordination
-	Authorization  Authorization
-	Authentication Authentication
+	Pods                     func(namespace string) Resource[*corev1.Pod, *corev1.PodList]
+	Nodes                    Resource[*corev1.Node, *corev1.NodeList]
+	Namespaces               Resource[*corev1.Namespace, *corev1.NamespaceList]
+	Services                 func(namespace string) Resource[*corev1.Service, *corev1.ServiceList]
+	Events                   func(namespace string) Resource[*corev1.Event, *corev1.EventList]
+	ConfigMaps               func(namespace string) Resource[*corev1.ConfigMap, *corev1.ConfigMapList]
+	Secrets                  func(namespace string) Resource[*corev1.Secret, *corev1.SecretList]
+	ServiceAccounts          func(namespace string) Resource[*corev1.ServiceAccount, *corev1.ServiceAccountList]
+	LimitRanges              func(namespace string) Resource[*corev1.LimitRange, *corev1.LimitRangeList]
+	ResourceQuotas           func(namespace string) Resource[*corev1.ResourceQuota, *corev1.ResourceQuotaList]
+	PersistentVolumes        Resource[*corev1.PersistentVolume, *corev1.PersistentVolumeList]
+	PersistentVolumeClaims   func(namespace string) Resource[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList]
+	StatefulSets             func(namespace string) Resource[*appsv1.StatefulSet, *appsv1.StatefulSetList]
+	DaemonSets               func(namespace string) Resource[*appsv1.DaemonSet, *appsv1.DaemonSetList]
+	Jobs                     func(namespace string) Resource[*batchv1.Job, *batchv1.JobList]
+	NetworkPolicies          func(namespace string) Resource[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList]
+	StorageClasses           Resource[*storagev1.StorageClass, *storagev1.StorageClassList]
+	EndpointSlices           func(namespace string) Resource[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
+	Leases                   func(namespace string) Resource[*coordinationv1.Lease, *coordinationv1.LeaseList]
+	SelfSubjectAccessReviews Creator[*authorizationv1.SelfSubjectAccessReview]
+	SelfSubjectReviews       Creator[*authenticationv1.SelfSubjectReview]
 	// REST asks for any path, and Parameters writes options of requests.
 	REST       rest.Interface
 	Parameters runtime.ParameterCodec
 }
 
-// Core has the kinds of the group "".
-type Core struct {
-	Pods                   func(namespace string) Pods
-	Nodes                  func() Resource[corev1.Node, corev1.NodeList]
-	Namespaces             func() Resource[corev1.Namespace, corev1.NamespaceList]
-	Services               func(namespace string) Resource[corev1.Service, corev1.ServiceList]
-	Events                 func(namespace string) Resource[corev1.Event, corev1.EventList]
-	ConfigMaps             func(namespace string) Resource[corev1.ConfigMap, corev1.ConfigMapList]
-	Secrets                func(namespace string) Resource[corev1.Secret, corev1.SecretList]
-	ServiceAccounts        func(namespace string) Resource[corev1.ServiceAccount, corev1.ServiceAccountList]
-	LimitRanges            func(namespace string) Resource[corev1.LimitRange, corev1.LimitRangeList]
-	ResourceQuotas         func(namespace string) Resource[corev1.ResourceQuota, corev1.ResourceQuotaList]
-	PersistentVolumes      func() Resource[corev1.PersistentVolume, corev1.PersistentVolumeList]
-	PersistentVolumeClaims func(namespace string) Resource[corev1.PersistentVolumeClaim, corev1.PersistentVolumeClaimList]
-	RESTClient             func() rest.Interface
+// Creator makes objects of one kind.
+type Creator[T any] interface {
+	Create(ctx context.Context, object T, o metav1.CreateOptions) (T, error)
 }
 
-// Apps has the kinds of its group; so have the types below.
-type Apps struct {
-	StatefulSets func(namespace string) Resource[appsv1.StatefulSet, appsv1.StatefulSetList]
-	DaemonSets   func(namespace string) Resource[appsv1.DaemonSet, appsv1.DaemonSetList]
+// Resource reads and changes the objects of one kind, as client-go's typed clients do.
+type Resource[T, L any] interface {
+	Creator[T]
+	Update(ctx context.Context, object T, o metav1.UpdateOptions) (T, error)
+	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, o metav1.PatchOptions, subresources ...string) (T, error)
+	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
+	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
 }
 
-// Batch has the kinds of the group batch.
-type Batch struct {
-	Jobs func(namespace string) Resource[batchv1.Job, batchv1.JobList]
+// pointer is *T, which is an object or a list of objects.
+type pointer[T any] interface {
+	*T
+	runtime.Object
 }
 
-// Networking has the kinds of the group networking.k8s.io.
-type Networking struct {
-	NetworkPolicies func(namespace string) Resource[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList]
+type object[T any] interface {
+	pointer[T]
+	metav1.Object
 }
 
-// Storage has the kinds of the group storage.k8s.io.
-type Storage struct {
-	StorageClasses func() Resource[storagev1.StorageClass, storagev1.StorageClassList]
+// group speaks to the server of one group in one version.
+type group struct {
+	client rest.Interface
+	codec  runtime.ParameterCodec
 }
 
-// Discovery has the kinds of the group discovery.k8s.io.
-type Discovery struct {
-	EndpointSlices func(namespace string) Resource[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList]
+// in is a resource whose objects are in namespaces, or in none: "".
+func in[T, L any, P object[T], Q pointer[L]](g group, name string) func(namespace string) Resource[P, Q] {
+	return func(namespace string) Resource[P, Q] {
+		return gentype.NewClientWithList(name, g.client, g.codec, namespace, func() P { return new(T) }, func() Q { return new(L) }, gentype.PrefersProtobuf[P]())
+	}
 }
 
-// Coordination has the kinds of the group coordination.k8s.io.
-type Coordination struct {
-	Leases func(namespace string) Resource[coordinationv1.Lease, coordinationv1.LeaseList]
+// creator makes objects that are questions.
+func creator[T any, P object[T]](g group, name string) Creator[P] {
+	return gentype.NewClient(name, g.client, g.codec, "", func() P { return new(T) }, gentype.PrefersProtobuf[P]())
 }
-
-// Authorization has the kinds of the group authorization.k8s.io.
-type Authorization struct {
-	SelfSubjectAccessReviews func() Creator[authorizationv1.SelfSubjectAccessReview]
-}
-
-// Authentication has the kinds of the group authentication.k8s.io.
-type Authentication struct {
-	SelfSubjectReviews func() Creator[authenticationv1.SelfSubjectReview]
-}
-
-// CoreV1 is Core, by the name that client-go has for it.
-func (a *API) CoreV1() Core { return a.Core }
-
-// AppsV1 is Apps, by the name that client-go has for it.
-func (a *API) AppsV1() Apps { return a.Apps }
-
-// BatchV1 is Batch, by the name that client-go has for it.
-func (a *API) BatchV1() Batch { return a.Batch }
-
-// NetworkingV1 is Networking, by the name that client-go has for it.
-func (a *API) NetworkingV1() Networking { return a.Networking }
-
-// StorageV1 is Storage, by the name that client-go has for it.
-func (a *API) StorageV1() Storage { return a.Storage }
-
-// DiscoveryV1 is Endpoints, by the name that client-go has for it.
-func (a *API) DiscoveryV1() Discovery { return a.Endpoints }
-
-// CoordinationV1 is Coordination, by the name that client-go has for it.
-func (a *API) CoordinationV1() Coordination { return a.Coordination }
-
-// AuthorizationV1 is Authorization, by the name that client-go has for it.
-func (a *API) AuthorizationV1() Authorization { return a.Authorization }
-
-// AuthenticationV1 is Authentication, by the name that client-go has for it.
-func (a *API) AuthenticationV1() Authentication { return a.Authentication }
 
 // New prepares to speak to the server of a configuration; h is nil where the configuration says how to.
 func New(c *rest.Config, h *http.Client) (*API, error) {
@@ -164,44 +137,32 @@ func New(c *rest.Config, h *http.Client) (*API, error) {
 		err = errors.Join(err, failed)
 		return group{client, codec}
 	}
-	core := group(corev1.SchemeGroupVersion)
-	apps := group(appsv1.SchemeGroupVersion)
-	a := &API{
-		Core: Core{
-			Pods:                   func(namespace string) Pods { return pods{in[corev1.Pod, corev1.PodList](core, "pods")(namespace)} },
-			Nodes:                  of[corev1.Node, corev1.NodeList](core, "nodes"),
-			Namespaces:             of[corev1.Namespace, corev1.NamespaceList](core, "namespaces"),
-			Services:               in[corev1.Service, corev1.ServiceList](core, "services"),
-			Events:                 in[corev1.Event, corev1.EventList](core, "events"),
-			ConfigMaps:             in[corev1.ConfigMap, corev1.ConfigMapList](core, "configmaps"),
-			Secrets:                in[corev1.Secret, corev1.SecretList](core, "secrets"),
-			ServiceAccounts:        in[corev1.ServiceAccount, corev1.ServiceAccountList](core, "serviceaccounts"),
-			LimitRanges:            in[corev1.LimitRange, corev1.LimitRangeList](core, "limitranges"),
-			ResourceQuotas:         in[corev1.ResourceQuota, corev1.ResourceQuotaList](core, "resourcequotas"),
-			PersistentVolumes:      of[corev1.PersistentVolume, corev1.PersistentVolumeList](core, "persistentvolumes"),
-			PersistentVolumeClaims: in[corev1.PersistentVolumeClaim, corev1.PersistentVolumeClaimList](core, "persistentvolumeclaims"),
-			RESTClient:             func() rest.Interface { return core.client },
-		},
-		Apps: Apps{
-			StatefulSets: in[appsv1.StatefulSet, appsv1.StatefulSetList](apps, "statefulsets"),
-			DaemonSets:   in[appsv1.DaemonSet, appsv1.DaemonSetList](apps, "daemonsets"),
-		},
-		Batch:        Batch{in[batchv1.Job, batchv1.JobList](group(batchv1.SchemeGroupVersion), "jobs")},
-		Networking:   Networking{in[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](group(networkingv1.SchemeGroupVersion), "networkpolicies")},
-		Storage:      Storage{of[storagev1.StorageClass, storagev1.StorageClassList](group(storagev1.SchemeGroupVersion), "storageclasses")},
-		Endpoints:    Discovery{in[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](group(discoveryv1.SchemeGroupVersion), "endpointslices")},
-		Coordination: Coordination{in[coordinationv1.Lease, coordinationv1.LeaseList](group(coordinationv1.SchemeGroupVersion), "leases")},
-		REST:         core.client,
-		Parameters:   codec,
-	}
-	accesses, selves := group(authorizationv1.SchemeGroupVersion), group(authenticationv1.SchemeGroupVersion)
-	a.Authorization.SelfSubjectAccessReviews = func() Creator[authorizationv1.SelfSubjectAccessReview] {
-		return creator[authorizationv1.SelfSubjectAccessReview, *authorizationv1.SelfSubjectAccessReview]{accesses, "selfsubjectaccessreviews", ""}
-	}
-	a.Authentication.SelfSubjectReviews = func() Creator[authenticationv1.SelfSubjectReview] {
-		return creator[authenticationv1.SelfSubjectReview, *authenticationv1.SelfSubjectReview]{selves, "selfsubjectreviews", ""}
-	}
-	return a, err
+	core, apps := group(corev1.SchemeGroupVersion), group(appsv1.SchemeGroupVersion)
+	return &API{
+		Pods:                     in[corev1.Pod, corev1.PodList](core, "pods"),
+		Nodes:                    in[corev1.Node, corev1.NodeList](core, "nodes")(""),
+		Namespaces:               in[corev1.Namespace, corev1.NamespaceList](core, "namespaces")(""),
+		Services:                 in[corev1.Service, corev1.ServiceList](core, "services"),
+		Events:                   in[corev1.Event, corev1.EventList](core, "events"),
+		ConfigMaps:               in[corev1.ConfigMap, corev1.ConfigMapList](core, "configmaps"),
+		Secrets:                  in[corev1.Secret, corev1.SecretList](core, "secrets"),
+		ServiceAccounts:          in[corev1.ServiceAccount, corev1.ServiceAccountList](core, "serviceaccounts"),
+		LimitRanges:              in[corev1.LimitRange, corev1.LimitRangeList](core, "limitranges"),
+		ResourceQuotas:           in[corev1.ResourceQuota, corev1.ResourceQuotaList](core, "resourcequotas"),
+		PersistentVolumes:        in[corev1.PersistentVolume, corev1.PersistentVolumeList](core, "persistentvolumes")(""),
+		PersistentVolumeClaims:   in[corev1.PersistentVolumeClaim, corev1.PersistentVolumeClaimList](core, "persistentvolumeclaims"),
+		StatefulSets:             in[appsv1.StatefulSet, appsv1.StatefulSetList](apps, "statefulsets"),
+		DaemonSets:               in[appsv1.DaemonSet, appsv1.DaemonSetList](apps, "daemonsets"),
+		Jobs:                     in[batchv1.Job, batchv1.JobList](group(batchv1.SchemeGroupVersion), "jobs"),
+		NetworkPolicies:          in[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](group(networkingv1.SchemeGroupVersion), "networkpolicies"),
+		StorageClasses:           in[storagev1.StorageClass, storagev1.StorageClassList](group(storagev1.SchemeGroupVersion), "storageclasses")(""),
+		EndpointSlices:           in[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](group(discoveryv1.SchemeGroupVersion), "endpointslices"),
+		Leases:                   in[coordinationv1.Lease, coordinationv1.LeaseList](group(coordinationv1.SchemeGroupVersion), "leases"),
+		SelfSubjectAccessReviews: creator[authorizationv1.SelfSubjectAccessReview](group(authorizationv1.SchemeGroupVersion), "selfsubjectaccessreviews"),
+		SelfSubjectReviews:       creator[authenticationv1.SelfSubjectReview](group(authenticationv1.SchemeGroupVersion), "selfsubjectreviews"),
+		REST:                     core.client,
+		Parameters:               codec,
+	}, err
 }
 
 // Version asks the server for its version.

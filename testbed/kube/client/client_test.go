@@ -44,13 +44,13 @@ func TestObjects(t *testing.T) {
 		"GET /api/v1/nodes":               `{"kind": "NodeList", "apiVersion": "v1", "items": [{"metadata": {"name": "w1"}}]}`,
 		"GET /version":                    `{"gitVersion": "v1.34.4"}`,
 	})
-	if p, err := a.CoreV1().Pods("n").Get(t.Context(), "p", metav1.GetOptions{}); err != nil || p.Name != "p" {
+	if p, err := a.Pods("n").Get(t.Context(), "p", metav1.GetOptions{}); err != nil || p.Name != "p" {
 		t.Errorf("got %v, %v", p, err)
 	}
-	if _, err := a.CoreV1().Pods("n").Get(t.Context(), "other", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := a.Pods("n").Get(t.Context(), "other", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("got %v", err)
 	}
-	if l, err := a.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil || len(l.Items) != 1 || l.Items[0].Name != "w1" {
+	if l, err := a.Nodes.List(t.Context(), metav1.ListOptions{}); err != nil || len(l.Items) != 1 || l.Items[0].Name != "w1" {
 		t.Errorf("got %v, %v", l, err)
 	}
 	if v, err := a.Version(t.Context()); err != nil || v.GitVersion != "v1.34.4" {

@@ -24,7 +24,7 @@ func cluster(t *testing.T) *kube.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := c.API.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	made, err := c.API.Namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "image-schedule-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}, metav1.CreateOptions{})
 	if err != nil {
@@ -34,7 +34,7 @@ func cluster(t *testing.T) *kube.Cluster {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
-		if err := c.API.CoreV1().Namespaces().Delete(ctx, made.Name, metav1.DeleteOptions{}); err != nil {
+		if err := c.API.Namespaces.Delete(ctx, made.Name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -79,7 +79,7 @@ func TestPodOnCluster(t *testing.T) {
 		for range 50 {
 			template := CronJob(o).Spec.JobTemplate.Spec.Template
 			made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "netdelta-", Labels: template.Labels}, Spec: template.Spec}
-			if _, err = c.API.CoreV1().Pods(c.Namespace).Create(t.Context(), made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
+			if _, err = c.API.Pods(c.Namespace).Create(t.Context(), made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
 				break
 			}
 			time.Sleep(200 * time.Millisecond)

@@ -38,7 +38,7 @@ func (l *looker) tryPod(ctx context.Context, kind string) Admission {
 		asks := pod.Spec.Containers[0].Resources.Requests
 		l.survey.Asks = Asks{MilliCPU: asks.Cpu().MilliValue(), Memory: asks.Memory().Value()}
 	}
-	_, err := l.cluster.API.CoreV1().Pods(l.cluster.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := l.cluster.API.Pods(l.cluster.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil:
 		a.Admitted = true

@@ -145,7 +145,7 @@ func (l *looker) readLeases(ctx context.Context) {
 	}
 	l.ask(ctx, "the leases of nodes: their clocks are known from their last reports only", "list leases.coordination.k8s.io in "+leaseNamespace, func(ctx context.Context) error {
 		return pages(func(options metav1.ListOptions) (string, error) {
-			list, err := l.cluster.API.CoordinationV1().Leases(leaseNamespace).List(ctx, options)
+			list, err := l.cluster.API.Leases(leaseNamespace).List(ctx, options)
 			if err != nil {
 				return "", err
 			}

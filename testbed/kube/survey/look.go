@@ -130,7 +130,7 @@ func (l *looker) meet(ctx context.Context) error {
 func Who(ctx context.Context, cluster *kube.Cluster) (User, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	who, err := cluster.API.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	who, err := cluster.API.SelfSubjectReviews.Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
@@ -189,7 +189,7 @@ func virtualFunction(name string) bool {
 // readDaemons lists DaemonSets. Of thousands only those of network plugins matter, but their names are their makers'.
 func (l *looker) readDaemons(ctx context.Context) error {
 	return pages(func(options metav1.ListOptions) (string, error) {
-		list, err := l.cluster.API.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, options)
+		list, err := l.cluster.API.DaemonSets(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
 			return "", err
 		}
@@ -203,7 +203,7 @@ func (l *looker) readConfig(ctx context.Context, namespace, name string) {
 	const what = "the configuration of the network plugin and of kube-proxy"
 	right := "get configmaps in " + systemNamespace
 	ok := l.ask(ctx, what, right, func(ctx context.Context) error {
-		c, err := l.cluster.API.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+		c, err := l.cluster.API.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			l.evidence.configs[namespace+"/"+name] = c.Data
 		}

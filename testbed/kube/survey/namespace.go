@@ -16,7 +16,7 @@ import (
 func (l *looker) readNamespace(ctx context.Context) {
 	about := &l.survey.Namespace
 	l.ask(ctx, "the namespace's Pod Security level", "get namespaces "+about.Name+" in "+about.Name, func(ctx context.Context) error {
-		n, err := l.cluster.API.CoreV1().Namespaces().Get(ctx, about.Name, metav1.GetOptions{})
+		n, err := l.cluster.API.Namespaces.Get(ctx, about.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			about.Missing = true
 		}
@@ -30,7 +30,7 @@ func (l *looker) readNamespace(ctx context.Context) {
 		return
 	}
 	l.ask(ctx, "quotas of the namespace", "list resourcequotas in "+about.Name, func(ctx context.Context) error {
-		list, err := l.cluster.API.CoreV1().ResourceQuotas(about.Name).List(ctx, metav1.ListOptions{})
+		list, err := l.cluster.API.ResourceQuotas(about.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (l *looker) readNamespace(ctx context.Context) {
 		return nil
 	})
 	l.ask(ctx, "limits of the namespace", "list limitranges in "+about.Name, func(ctx context.Context) error {
-		list, err := l.cluster.API.CoreV1().LimitRanges(about.Name).List(ctx, metav1.ListOptions{})
+		list, err := l.cluster.API.LimitRanges(about.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}

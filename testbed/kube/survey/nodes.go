@@ -13,7 +13,7 @@ import (
 func (l *looker) readNodes(ctx context.Context) {
 	ok := l.ask(ctx, "nodes: their versions, processors, zones and addresses, and most of what tells of the network", "list nodes of the cluster", func(ctx context.Context) error {
 		return pages(func(options metav1.ListOptions) (string, error) {
-			list, err := l.cluster.API.CoreV1().Nodes().List(ctx, options)
+			list, err := l.cluster.API.Nodes.List(ctx, options)
 			if err != nil {
 				return "", err
 			}
@@ -92,7 +92,7 @@ func (l *looker) readPods(ctx context.Context) {
 	ok := l.ask(ctx, "pods of other namespaces: how much of the nodes' processors is free, and how many pods are best-effort", "list pods of the cluster", func(ctx context.Context) error {
 		return pages(func(options metav1.ListOptions) (string, error) {
 			options.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
-			list, err := l.cluster.API.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+			list, err := l.cluster.API.Pods(metav1.NamespaceAll).List(ctx, options)
 			if err != nil {
 				return "", err
 			}
@@ -118,7 +118,7 @@ func (l *looker) readPods(ctx context.Context) {
 	}
 	ok = l.ask(ctx, "the number of services", "list services of the cluster", func(ctx context.Context) error {
 		// One is enough: the answer says how many more there are.
-		list, err := l.cluster.API.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+		list, err := l.cluster.API.Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil {
 			return err
 		}

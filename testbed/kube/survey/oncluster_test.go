@@ -36,7 +36,7 @@ func onCluster(t *testing.T, level string) *kube.Cluster {
 	}
 	t.Cleanup(client.CloseIdleConnections)
 	labels := map[string]string{"pod-security.kubernetes.io/enforce": level}
-	namespaces := cluster.API.CoreV1().Namespaces()
+	namespaces := cluster.API.Namespaces
 	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Namespace, Labels: labels}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestLookOnCluster(t *testing.T) {
 	if found := Judge(s); Lacks(found) != 1 {
 		t.Errorf("what is missing is only the admission of pods in their node's network: %+v", found)
 	}
-	pods, err := cluster.API.CoreV1().Pods(cluster.Namespace).List(t.Context(), metav1.ListOptions{})
+	pods, err := cluster.API.Pods(cluster.Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(pods.Items) > 0 {
 		t.Errorf("the survey left %d pods; %v", len(pods.Items), err)
 	}

@@ -47,7 +47,7 @@ func (l *looker) askRight(ctx context.Context, need Need) Right {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: need.Namespace, Verb: need.Verb, Group: need.Group, Resource: resource, Subresource: sub, Name: name,
 		}}}
-		answer, err := l.cluster.API.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		answer, err := l.cluster.API.SelfSubjectAccessReviews.Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
 			return Right{Need: need, Unknown: err.Error()}
 		}
