@@ -28,9 +28,8 @@ const nodeAskedAfter = 5 * time.Second
 // await waits until a pod's container runs. It asks again and again rather than watch: an API server that is restarted meanwhile
 // does no harm.
 func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	began := time.Now()
 	var last error
-	for {
+	for waited := range polling(ctx, apiPause) {
 		pod, err := l.cluster.API.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -43,17 +42,15 @@ func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.P
 			return pod, nil
 		default:
 			var hopeless bool
-			if hopeless, last = l.obstacle(ctx, pod, time.Since(began)); hopeless {
+			if hopeless, last = l.obstacle(ctx, pod, waited); hopeless {
 				return nil, last
 			}
 		}
-		if within := l.options.Within; time.Since(began) > within {
+		if within := l.options.Within; waited > within {
 			return nil, fmt.Errorf("not up within %s: %w", within, last)
 		}
-		if pause(ctx, apiPause) != nil {
-			return nil, context.Cause(ctx)
-		}
 	}
+	return nil, context.Cause(ctx)
 }
 
 // running says whether programs can be started in a pod.
@@ -96,12 +93,12 @@ func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Du
 		err := fmt.Errorf("it is not scheduled: %s; %s", sentence(c.Reason, c.Message), room(pod, c.Message))
 		return waited > unscheduledWithin, err
 	}
-	words, times := l.cluster.lastWords(ctx, pod)
+	words, times := l.cluster.lastWarning(ctx, pod.Namespace, "Pod", pod.Name)
 	// The cluster's own network may be about to come. One that was asked for by name is there, or can't be attached; but a busy API server
 	// may have kept Multus waiting.
 	stuck := pod.Annotations[annotationNetworks] != "" && strings.Contains(words, sandboxFailed) && !strings.Contains(words, "deadline exceeded") &&
 		times > 1 && waited > unattachedWithin
-	return stuck, fmt.Errorf("it is %s%s", strings.ToLower(string(pod.Status.Phase)), words)
+	return stuck, errors.New(sentence("it is "+strings.ToLower(string(pod.Status.Phase)), words))
 }
 
 // room is what helps a pod that the scheduler finds no room for.
@@ -114,22 +111,4 @@ func room(pod *corev1.Pod, said string) string {
 		}
 	}
 	return "free processors or memory there, name other nodes with --nodes, or ask for less with --qos and --memory"
-}
-
-// lastWords are the last warning about a pod, after a colon, and how often there were warnings of its kind; "" where
-// there is none or this user may not look.
-func (c *Cluster) lastWords(ctx context.Context, pod *corev1.Pod) (words string, times int) {
-	events, err := c.API.Events(pod.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: "type=Warning,involvedObject.kind=Pod,involvedObject.name=" + pod.Name,
-	})
-	if err != nil || len(events.Items) == 0 {
-		return "", 0 // they are only there to help
-	}
-	last := events.Items[len(events.Items)-1]
-	for _, e := range events.Items {
-		if e.Reason == last.Reason {
-			times += int(max(e.Count, 1))
-		}
-	}
-	return ": " + sentence(last.Reason, last.Message), times
 }

@@ -234,7 +234,7 @@ func TestProcessesOnCluster(t *testing.T) {
 		}
 		live := tb.(*Testbed).pods[0].alive()
 		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-			if _, err := run(t.Context(), d.cluster, live.place, []string{"sh", "-c", fmt.Sprint("kill -0 ", p.Process.(*stream).pid)}); err != nil {
+			if _, err := runOnce(t.Context(), d.cluster, live.place, []string{"sh", "-c", fmt.Sprint("kill -0 ", p.Process.(*stream).pid)}); err != nil {
 				break
 			}
 			if time.Now().After(deadline) {

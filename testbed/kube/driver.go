@@ -39,7 +39,7 @@ type Driver struct {
 	sites  map[string]testbed.Site // of endpoints, by host
 
 	idling   sync.Mutex // held while idle pods are made
-	idlePods []idlePod
+	idlePods []*stream  // which keep them up
 	trying   sync.Mutex // held while it is tried whether policies are enforced
 	tried    bool
 	policies error // why they are not
@@ -120,16 +120,13 @@ func (d *Driver) supports(ctx context.Context, spec testbed.Spec) error {
 	if device != "" {
 		wish.Resources = map[string]int64{device: 1}
 	}
-	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	err := persist(ctx, func() error {
-		_, err := d.cluster.API.Pods(d.cluster.Namespace).Create(ctx, d.launcher.Manifest(wish), dry)
-		return withFix(err)
-	})
-	if host && isGuarded(err) {
-		return d.unguarded(spec, err)
-	}
-	if err != nil {
-		return fmt.Errorf("try to make a pod: %w", err)
+	err := dryCreate(ctx, d.cluster.API.Pods(d.cluster.Namespace), "pod", d.launcher.Manifest(wish))
+	var guarded *GuardedError
+	switch {
+	case host && errors.As(err, &guarded):
+		return d.unguarded(spec, guarded)
+	case err != nil:
+		return err
 	}
 	return d.addressable(ctx, spec)
 }
@@ -145,14 +142,11 @@ func (d *Driver) addressable(ctx context.Context, spec testbed.Spec) error {
 		via = ClusterIP
 	}
 	s := serviceManifest(d.cluster.Namespace, d.Run().Name("trial"), via, spec.Family, d.Run(), nil, firstPort, firstPort)
-	_, err := d.cluster.API.Services(d.cluster.Namespace).Create(ctx, s, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	err := dryCreate(ctx, d.cluster.API.Services(d.cluster.Namespace), "service", s)
 	if err != nil && spec.Family == result.IPv6 && strings.Contains(err.Error(), "not configured on this cluster") {
 		return &testbed.UnsupportedError{Feature: "family ipv6", Need: "a cluster with addresses of IPv6", Fix: "measure family ipv4"}
 	}
-	if err != nil {
-		return fmt.Errorf("try to make a service: %w", withFix(err))
-	}
-	return nil
+	return err
 }
 
 // unguarded is the answer for pods in their node's namespace where Pod Security does not admit them.
@@ -356,8 +350,15 @@ func (d *Driver) giveBack(slot int) {
 	delete(d.slots, slot)
 }
 
+// hostPorts are the ports on the nodes of a range that was taken.
+func (l *Launcher) hostPorts(slot int) (first, last uint16) {
+	ports := uint16(l.options.Ports)
+	first = firstHostPort + uint16(slot)*(ports+1)
+	return first, first + ports - 1
+}
+
 // portsText is an annotation of ports.
-func portsText(first, last int) string { return fmt.Sprintf("%d-%d", first, last) }
+func portsText(first, last uint16) string { return fmt.Sprintf("%d-%d", first, last) }
 
 // portRange reads an annotation of ports.
 func portRange(text string) (first, last int, ok bool) {

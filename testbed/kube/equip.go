@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,11 +37,7 @@ func (d *Driver) look(ctx context.Context, names []string) (lacking []string, er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, pod.Delete()) }()
-	text, err := json.Marshal(names)
-	if err != nil {
-		return nil, err
-	}
-	found, err := ask[inside.Lacks](ctx, d.cluster, pod.place, task(pod.place, inside.Lacking, string(text)))
+	found, err := ask[inside.Lacks](ctx, d.cluster, pod.place, inside.Lacking, names)
 	if err == nil && found.Error != "" {
 		err = errors.New(found.Error)
 	}

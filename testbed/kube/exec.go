@@ -23,6 +23,7 @@ import (
 
 	"netdelta/internal/tail"
 	"netdelta/testbed"
+	"netdelta/testbed/kube/inside"
 )
 
 // ContainerRef is a container of a pod that is up.
@@ -215,16 +216,9 @@ func start(ctx context.Context, c *Cluster, at ContainerRef, cmd testbed.Command
 	if name == "" {
 		name = at.Program
 	}
-	fail := func(err error) (*stream, error) {
+	s, err := fetch(ctx, func() (*stream, error) { return greet(ctx, c, at, order(at, cmd)) })
+	if err != nil {
 		return nil, fmt.Errorf("start %s in pod %s: %w", name, at.Pod, err)
-	}
-	argv, err := order(at, cmd)
-	if err != nil {
-		return fail(err)
-	}
-	s, err := fetch(ctx, func() (*stream, error) { return greet(ctx, c, at, argv) })
-	if err != nil {
-		return fail(err)
 	}
 	s.what = fmt.Sprintf("%s in pod %s", name[strings.LastIndexByte(name, '/')+1:], at.Pod)
 	return s, nil
@@ -301,7 +295,7 @@ func (s *stream) Kill() error {
 	defer cancel()
 	var err error
 	if s.pid > 0 {
-		if _, err = runOnce(ctx, s.cluster, s.place, killOrder(s.place, s.pid)); err != nil {
+		if _, err = runOnce(ctx, s.cluster, s.place, task(s.place, inside.Kill, s.pid)); err != nil {
 			s.learn(ctx, 0)
 		}
 	}
@@ -334,13 +328,7 @@ func (s *stream) Close() error {
 	return s.closeErr
 }
 
-// run runs a command to its end and returns what it wrote. It must be one that may as well run twice: while its stream is cut and the
-// pod lives on, as when the API server is restarted, it is run again.
-func run(ctx context.Context, c *Cluster, at ContainerRef, argv []string) ([]byte, error) {
-	return fetch(ctx, func() ([]byte, error) { return runOnce(ctx, c, at, argv) })
-}
-
-// runOnce is run without another try.
+// runOnce runs a command to its end and returns what it wrote.
 func runOnce(ctx context.Context, c *Cluster, at ContainerRef, argv []string) ([]byte, error) {
 	s, err := open(ctx, c, at, argv)
 	if err != nil {
@@ -357,19 +345,33 @@ func runOnce(ctx context.Context, c *Cluster, at ContainerRef, argv []string) ([
 	return out, err
 }
 
-// ask runs a command that writes one line of JSON.
-func ask[T any](ctx context.Context, c *Cluster, at ContainerRef, argv []string) (T, error) {
-	return fetch(ctx, func() (T, error) { return askOnce[T](ctx, c, at, argv) })
+// ask has a task in a pod done that writes one line of JSON. It must be one that may as well be done twice: while its stream is cut and the
+// pod lives on, as when the API server is restarted, it is done again.
+func ask[T any](ctx context.Context, c *Cluster, at ContainerRef, name string, params ...any) (T, error) {
+	return fetch(ctx, func() (T, error) { return askOnce[T](ctx, c, at, name, params...) })
 }
 
 // askOnce is ask without another try.
-func askOnce[T any](ctx context.Context, c *Cluster, at ContainerRef, argv []string) (T, error) {
-	var answer T
-	out, err := runOnce(ctx, c, at, argv)
+func askOnce[T any](ctx context.Context, c *Cluster, at ContainerRef, name string, params ...any) (answer T, err error) {
+	out, err := runOnce(ctx, c, at, task(at, name, params...))
 	if err == nil {
 		if err = json.Unmarshal(out, &answer); err != nil {
 			err = fmt.Errorf("%s said what is no answer: %.80q: %w", at.Pod, out, err)
 		}
 	}
 	return answer, err
+}
+
+// listen has a pod answer on a port until the stream is closed. It returns once the port is open.
+func listen(ctx context.Context, c *Cluster, at ContainerRef, port uint16) (*stream, error) {
+	s, err := open(ctx, c, at, task(at, inside.Answer, port))
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, s.cut)
+	defer stop()
+	if _, err := s.stdout.ReadString('\n'); err != nil {
+		return nil, fmt.Errorf("have pod %s listen on port %d: %w", at.Pod, port, s.lost())
+	}
+	return s, nil
 }

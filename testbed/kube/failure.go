@@ -37,7 +37,7 @@ func (c *Cluster) failureReason(ctx context.Context, at ContainerRef, status int
 	ctx, cancel := context.WithTimeout(ctx, reasonWithin)
 	defer cancel()
 	last := ""
-	for {
+	for range polling(ctx, reasonPause) {
 		pod, err := c.API.Pods(at.Namespace).Get(ctx, at.Pod, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -59,10 +59,8 @@ func (c *Cluster) failureReason(ctx context.Context, at ContainerRef, status int
 				return "it was killed since its pod had used up its memory; give the pods more with --memory"
 			}
 		}
-		if pause(ctx, reasonPause) != nil {
-			return cmp.Or(last, reasonUnknown+": the API server did not answer")
-		}
 	}
+	return cmp.Or(last, reasonUnknown+": the API server did not answer")
 }
 
 // misfortune is what happened to a pod by its own status, "" where all is well.

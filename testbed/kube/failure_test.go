@@ -142,7 +142,8 @@ func TestMendable(t *testing.T) {
 	if err := withFix(apierrors.NewForbidden(pods, "p", errors.New(`User "u" cannot create resource "pods" in API group "" in the namespace "measured"`))); !errors.As(err, &rights) || !strings.Contains(err.Error(), "--rbac") || !strings.Contains(err.Error(), "cannot create") {
 		t.Errorf("missing rights: %v", err)
 	}
-	if err := withFix(apierrors.NewForbidden(pods, "p", errors.New(`violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`))); !isGuarded(err) || !strings.Contains(err.Error(), "hostNetwork=true") {
+	var guarded *GuardedError
+	if err := withFix(apierrors.NewForbidden(pods, "p", errors.New(`violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`))); !errors.As(err, &guarded) || !strings.Contains(err.Error(), "hostNetwork=true") {
 		t.Errorf("pod security: %v", err)
 	}
 	if err := withFix(apierrors.NewForbidden(pods, "p", errors.New("exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"))); err == nil || !strings.Contains(err.Error(), "have the quota raised") {

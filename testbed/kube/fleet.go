@@ -9,7 +9,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/result"
@@ -74,8 +73,8 @@ func (f *Fleet) open(ctx context.Context) (err error) {
 		count int
 	}{{RoleServer, f.spec.Servers}, {RoleClient, f.spec.Clients}} {
 		job := f.manifest(w.role, w.count)
-		if _, err := f.launcher.cluster.API.Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("make job %s: %w", job.Name, withFix(err))
+		if _, err := create(ctx, f.launcher.cluster.API.Jobs(job.Namespace), "job", job); err != nil {
+			return err
 		}
 	}
 	if err := f.gather(ctx); err != nil {
@@ -130,8 +129,8 @@ func (f *Fleet) manifest(role Role, count int) *batchv1.Job {
 	atFirst := min(completions, fleetWave)
 	w := Wish{Name: "fleet", Role: role, HostNetwork: f.spec.Network == Host}
 	if w.HostNetwork {
-		first, last := f.hostPorts()
-		w.Annotations = map[string]string{annotationPorts: fmt.Sprintf("%d-%d", first, last)}
+		first, last := f.launcher.hostPorts(f.slot)
+		w.Annotations = map[string]string{annotationPorts: portsText(first, last)}
 	}
 	pod := f.launcher.Manifest(w)
 	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -153,13 +152,6 @@ func (f *Fleet) manifest(role Role, count int) *batchv1.Job {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: f.labels(role), Annotations: pod.Annotations}, Spec: pod.Spec},
 		},
 	}
-}
-
-// hostPorts is the range of ports that the fleet's servers share on the nodes.
-func (f *Fleet) hostPorts() (first, last uint16) {
-	ports := uint16(f.launcher.options.Ports)
-	first = firstHostPort + uint16(f.slot)*(ports+1)
-	return first, first + ports - 1
 }
 
 // Clients are the pods of clients.
@@ -190,39 +182,29 @@ func (f *Fleet) Close() error {
 	if f.closed {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
-	defer cancel()
 	c := f.launcher.cluster
-	background := metav1.DeletePropagationBackground
 	var errs []error
 	for _, role := range []Role{RoleClient, RoleServer} {
-		errs = append(errs, unlessGone(c.API.Jobs(c.Namespace).Delete(ctx, f.name(string(role)), metav1.DeleteOptions{PropagationPolicy: &background})))
+		errs = append(errs, remove(c.API.Jobs(c.Namespace), "job", f.name(string(role))))
 	}
-	errs = append(errs, unlessGone(c.API.Services(c.Namespace).Delete(ctx, f.name("front"), metav1.DeleteOptions{})))
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, remove(c.API.Services(c.Namespace), "service", f.name("front")))...); err != nil {
 		return fmt.Errorf("remove the fleet of network %s: %w; netdelta cleanup --testbed kubernetes removes it later", f.spec.Network, err)
 	}
 	f.closed = true
 	if f.slot >= 0 {
 		f.driver.giveBack(f.slot)
 	}
-	for {
-		left, err := f.pods(ctx)
-		if err == nil && len(left) == 0 {
+	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
+	defer cancel()
+	left := 0
+	for range polling(ctx, apiPause) {
+		pods, err := f.pods(ctx)
+		if err == nil && len(pods) == 0 {
 			return nil
 		}
-		if pause(ctx, apiPause) != nil {
-			return fmt.Errorf("remove the fleet of network %s: %d pods are still there after %s; netdelta cleanup --testbed kubernetes removes them later", f.spec.Network, len(left), deleteWithin)
-		}
+		left = len(pods)
 	}
-}
-
-// unlessGone is nil for the error of what is not there.
-func unlessGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return fmt.Errorf("remove the fleet of network %s: %d pods are still there after %s; netdelta cleanup --testbed kubernetes removes them later", f.spec.Network, left, deleteWithin)
 }
 
 // pods are the fleet's, of both roles.

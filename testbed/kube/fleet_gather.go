@@ -203,13 +203,10 @@ func (f *Fleet) count(ctx context.Context, came map[string]*newcomer, last error
 
 // jobWords says why a Job has not made all of its pods: its own last warning, where there is one.
 func (f *Fleet) jobWords(ctx context.Context, role Role, last error) string {
-	events, err := f.launcher.cluster.API.Events(f.launcher.cluster.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: "type=Warning,involvedObject.kind=Job,involvedObject.name=" + f.name(string(role)),
-	})
+	words, _ := f.launcher.cluster.lastWarning(ctx, f.launcher.cluster.Namespace, "Job", f.name(string(role)))
 	switch {
-	case err == nil && len(events.Items) > 0:
-		e := events.Items[len(events.Items)-1]
-		return sentence(e.Reason, e.Message)
+	case words != "":
+		return words
 	case last != nil:
 		return last.Error()
 	}
@@ -221,7 +218,7 @@ func (f *Fleet) place(p *LivePod) {
 	if f.spec.Network != Host {
 		return
 	}
-	first, last := f.hostPorts()
+	first, last := f.launcher.hostPorts(f.slot) // which all of them share
 	width := max(1, (last-first+1)/uint16(f.spec.Servers))
 	p.first = min(first+uint16(len(f.servers))*width, last)
 	p.last = min(p.first+width-1, last)

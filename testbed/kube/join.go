@@ -1,17 +1,11 @@
 package kube
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/result"
 	"netdelta/testbed/kube/inside"
@@ -84,7 +78,7 @@ func (t *Testbed) front(ctx context.Context, p *pod) error {
 	}
 	f, err := cluster.makeService(ctx, manifest, p.Address(), endpointWithin)
 	if err != nil {
-		return errors.Join(err, cluster.deleteService(manifest.Name))
+		return errors.Join(err, remove(cluster.API.Services(cluster.Namespace), "service", manifest.Name))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,23 +103,17 @@ func (t *Testbed) prove(ctx context.Context, client, server *pod) error {
 func (t *Testbed) proveOnce(ctx context.Context, client, server *pod) error {
 	began := time.Now()
 	c, s := client.alive(), server.alive()
-	answerer, err := open(ctx, t.driver.cluster, s.place, task(s.place, inside.Answer, strconv.Itoa(int(server.trialPort()))))
+	answerer, err := listen(ctx, t.driver.cluster, s.place, server.trialPort())
 	if err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, answerer.cut)
 	defer stop()
-	if _, err := bufio.NewReader(answerer).ReadString('\n'); err != nil {
-		return fmt.Errorf("listen on port %d to try the way to it: %w", server.trialPort(), answerer.lost())
-	}
-	trial, err := json.Marshal(inside.Trial{At: []netip.AddrPort{server.endpoint(t.spec.Network, server.trialPort())}, Within: openWithin})
-	if err != nil {
-		return err
-	}
+	trial := inside.Trial{At: []netip.AddrPort{server.endpoint(t.spec.Network, server.trialPort())}, Within: openWithin}
 	trying, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	go func() { <-answerer.done; giveUp() }() // it is closed below in any case
-	out, err := askOnce[inside.Outcome](trying, t.driver.cluster, c.place, task(c.place, inside.Try, string(trial)))
+	out, err := askOnce[inside.Outcome](trying, t.driver.cluster, c.place, inside.Try, trial)
 	if trying.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("it was lost while the way to it was tried: %w", answerer.lost())
 	}
@@ -160,8 +148,8 @@ func (t *Testbed) resolve(ctx context.Context, client, server *pod) error {
 	name := server.fronts[Headless].name + "." + d.cluster.Namespace + ".svc"
 	server.mu.Unlock()
 	c := client.alive()
-	for began := time.Now(); ; {
-		found, err := ask[inside.Resolved](ctx, d.cluster, c.place, task(c.place, inside.Resolve, name, family))
+	for waited := range polling(ctx, time.Second) {
+		found, err := ask[inside.Resolved](ctx, d.cluster, c.place, inside.Resolve, name, family)
 		switch {
 		case err != nil:
 			return fmt.Errorf("look up %s in %s: %w", name, client.Name(), err)
@@ -169,31 +157,13 @@ func (t *Testbed) resolve(ctx context.Context, client, server *pod) error {
 			return nil
 		case len(found.Addresses) > 0:
 			return fmt.Errorf("the cluster's name service gives %v for %s, whose pod has the address %s", found.Addresses, name, want)
-		case time.Since(began) > namedWithin:
+		case waited > namedWithin:
 			d.mu.Lock()
 			d.noDNS = true
 			d.mu.Unlock()
 			d.note(fmt.Sprintf("network %s: the cluster's name service does not know the servers (%s): their addresses are those of the endpoints", Headless, found.Error))
 			return nil
 		}
-		if pause(ctx, time.Second) != nil {
-			return context.Cause(ctx)
-		}
 	}
-}
-
-// deleteService removes a Service. It is idempotent.
-func (c *Cluster) deleteService(name string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
-	defer cancel()
-	err := persist(ctx, func() error {
-		return c.API.Services(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	})
-	switch {
-	case err == nil || apierrors.IsNotFound(err):
-		return nil
-	case transient(err):
-		return fmt.Errorf("delete service %s: %w: %w", name, errLingers, err)
-	}
-	return fmt.Errorf("delete service %s: %w", name, withFix(err))
+	return context.Cause(ctx)
 }

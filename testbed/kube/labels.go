@@ -35,7 +35,6 @@ const (
 	RoleService   Role = "service"    // a Service in front of a server
 	RoleNodeAgent Role = "node-agent" // a pod that looks at the devices of its node
 	RolePolicy    Role = "policy"     // a NetworkPolicy
-	RoleFleet     Role = "fleet"      // one of many pods that send or answer together
 	RoleVolume    Role = "volume"     // a claim for a volume
 	RoleLease     Role = "lease"      // the Lease that says that a run is under way
 )

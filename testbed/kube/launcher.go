@@ -10,8 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/result"
 	"netdelta/testbed"
@@ -68,9 +66,9 @@ func (l *Launcher) Launch(ctx context.Context, w Wish) (*LivePod, error) {
 	if l.options.Image == "" {
 		go func() { _ = l.parcel.pack() }() // while the pod starts; who sends it hears of the error
 	}
-	made, err := create(ctx, pods, manifest)
+	made, err := create(ctx, pods, "pod", manifest)
 	if err != nil {
-		return nil, fmt.Errorf("make pod %s: %w", manifest.Name, withFix(err))
+		return nil, err
 	}
 	live, err := l.Adopt(ctx, made.Namespace, made.Name)
 	if err != nil {
@@ -168,48 +166,4 @@ func (p *LivePod) start(ctx context.Context, cmd testbed.Command) (*stream, erro
 // Delete removes the pod and waits until it is gone. It is idempotent.
 func (p *LivePod) Delete() error {
 	return p.launcher.cluster.deletePod(p.place.Namespace, p.place.Pod)
-}
-
-const (
-	// deleteWithin bounds the wait for an object that is being deleted: a node that is lost keeps its pods for long.
-	deleteWithin = 30 * time.Second
-	// apiPause is how often the cluster is asked for what is waited for.
-	apiPause = 150 * time.Millisecond
-)
-
-// errLingers is the error of an object that does not go: its node is lost, or the API server.
-var errLingers = errors.New("it is still there")
-
-// deletePod removes a pod and waits until it is gone. It has a time of its own, since what calls it may have been interrupted.
-func (c *Cluster) deletePod(namespace, name string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
-	defer cancel()
-	grace := terminationGrace
-	pods := c.API.Pods(namespace)
-	for deleted := (time.Time{}); ; {
-		var err error
-		words := ""
-		if deleted.IsZero() {
-			if err = pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err == nil {
-				deleted = time.Now()
-			}
-		} else {
-			var pod *corev1.Pod
-			if pod, err = pods.Get(ctx, name, metav1.GetOptions{}); err == nil {
-				words = heldPod(pod)
-			}
-		}
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if apierrors.IsForbidden(err) {
-			return fmt.Errorf("delete pod %s: %w", name, withFix(err))
-		}
-		if words != "" && time.Since(deleted) > heldAfter {
-			return fmt.Errorf("delete pod %s: %w: %s", name, errLingers, words)
-		}
-		if pause(ctx, apiPause) != nil {
-			return fmt.Errorf("delete pod %s: %w after %s; look at it with kubectl -n %s describe pod %s; netdelta cleanup --testbed kubernetes removes it later", name, errLingers, deleteWithin, namespace, name)
-		}
-	}
 }

@@ -112,7 +112,7 @@ func (c *Cluster) underWay(ctx context.Context, runs []RunID) (map[RunID]bool, e
 	leases := c.API.Leases(c.Namespace)
 	first := map[RunID]string{}
 	alive := map[RunID]bool{}
-	for began := time.Now(); ; {
+	for waited := range polling(ctx, time.Second) {
 		waiting := false
 		for _, r := range runs {
 			now, err := fetch(ctx, func() (*coordinationv1.Lease, error) {
@@ -131,11 +131,9 @@ func (c *Cluster) underWay(ctx context.Context, runs []RunID) (map[RunID]bool, e
 			alive[r] = alive[r] || first[r] != now.ResourceVersion
 			waiting = waiting || !alive[r]
 		}
-		if !waiting || time.Since(began) > silentFor {
+		if !waiting || waited > silentFor {
 			return alive, nil
 		}
-		if pause(ctx, time.Second) != nil {
-			return nil, errors.Join(errors.New("looking which runs are under way was interrupted"), context.Cause(ctx))
-		}
 	}
+	return nil, errors.Join(errors.New("looking which runs are under way was interrupted"), context.Cause(ctx))
 }

@@ -35,18 +35,15 @@ func (d *Driver) choose(ctx context.Context, count int) ([]string, error) {
 func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 	d.choosing.Lock()
 	defer d.choosing.Unlock()
-	patient := time.Now().Add(nodeWithin)
-	for {
+	for waited := range polling(ctx, nodePause) {
 		nodes, err := d.chooseNow(ctx, count)
 		var short *nodesError
-		if !errors.As(err, &short) || len(d.chosen) < count || time.Now().After(patient) {
+		if !errors.As(err, &short) || len(d.chosen) < count || waited > nodeWithin {
 			return nodes, err
 		}
 		// There were enough: one is starting anew, or about to be replaced.
-		if pause(ctx, nodePause) != nil {
-			return nil, context.Cause(ctx)
-		}
 	}
+	return nil, context.Cause(ctx)
 }
 
 // chooseNow is usable without waiting for nodes.

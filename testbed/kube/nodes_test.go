@@ -87,7 +87,7 @@ func TestSlots(t *testing.T) {
 	other.Labels = RunID("ffffffff").Labels(RoleServer)
 	d := &Driver{cluster: l.cluster, launcher: l, slots: map[int]bool{}}
 	start := int(uint64(0x0a1b2c3d) % uint64(d.slotCount()))
-	first := firstHostPort + start*10
+	first := uint16(firstHostPort + start*10)
 	other.Annotations = map[string]string{annotationPorts: portsText(first, first+9)}
 	foreign := other.DeepCopy()
 	foreign.Namespace = "another"

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"netdelta/testbed"
@@ -13,23 +12,25 @@ import (
 )
 
 // order is the command line by which netdelta starts a program in a pod. Where the user of this machine keeps files means nothing there.
-func order(at ContainerRef, cmd testbed.Command) ([]string, error) {
+func order(at ContainerRef, cmd testbed.Command) []string {
 	env := slices.DeleteFunc(slices.Clone(cmd.Env), func(e string) bool {
 		return strings.HasPrefix(e, "HOME=") || strings.HasPrefix(e, "XDG_CACHE_HOME=")
 	})
-	text, err := json.Marshal(inside.Order{Path: cmd.Path, Args: cmd.Args, Env: env, CPUs: cmd.CPUs})
-	if err != nil {
-		return nil, err
-	}
-	return task(at, inside.Start, string(text)), nil
+	return task(at, inside.Start, inside.Order{Path: cmd.Path, Args: cmd.Args, Env: env, CPUs: cmd.CPUs})
 }
 
-// killOrder is the command line that ends a program.
-func killOrder(at ContainerRef, pid int) []string { return task(at, inside.Kill, strconv.Itoa(pid)) }
-
-// task is the command line of a task in a pod.
-func task(at ContainerRef, args ...string) []string {
-	return append([]string{at.Program, inside.Verb}, args...)
+// task is the command line of a task in a pod. Parameters that are not text are given to it as JSON.
+func task(at ContainerRef, name string, params ...any) []string {
+	argv := []string{at.Program, inside.Verb, name}
+	for _, p := range params {
+		text, is := p.(string)
+		if !is {
+			data, _ := json.Marshal(p) // plain data, for which it never fails
+			text = string(data)
+		}
+		argv = append(argv, text)
+	}
+	return argv
 }
 
 // started reads what a program that is started says first.

@@ -8,11 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -91,9 +89,9 @@ func (r *peers) ensure(ctx context.Context) (map[string]string, error) {
 	l := r.bed.driver.launcher
 	sets, set := l.cluster.API.StatefulSets(l.cluster.Namespace), r.manifest()
 	r.made = true
-	_, err := create(ctx, sets, set)
+	_, err := create(ctx, sets, "StatefulSet", set)
 	if err != nil {
-		return nil, fmt.Errorf("make StatefulSet %s: %w", set.Name, withFix(err))
+		return nil, err
 	}
 	r.byNode, err = r.scheduled(ctx, set.Name)
 	if err != nil {
@@ -148,7 +146,7 @@ func apart(nodes []string, labels map[string]string) *corev1.Affinity {
 // scheduled waits until all peers have a node.
 func (r *peers) scheduled(ctx context.Context, name string) (map[string]string, error) {
 	l := r.bed.driver.launcher
-	for began := time.Now(); ; {
+	for waited := range polling(ctx, apiPause) {
 		list, err := l.cluster.API.Pods(l.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: r.labels()})})
 		if err != nil && !transient(err) {
 			return nil, withFix(err)
@@ -161,20 +159,19 @@ func (r *peers) scheduled(ctx context.Context, name string) (map[string]string, 
 				continue
 			}
 			var hopeless bool
-			if hopeless, last = l.obstacle(ctx, pod, time.Since(began)); hopeless {
+			if hopeless, last = l.obstacle(ctx, pod, waited); hopeless {
 				return nil, fmt.Errorf("pod %s: %w", pod.Name, last)
 			}
 		}
 		if len(found) == r.bed.spec.Peers.Count {
 			return found, nil
 		}
-		if time.Since(began) > l.options.Within {
-			return nil, fmt.Errorf("%d of %d have a node after %s: %w%s", len(found), r.bed.spec.Peers.Count, l.options.Within, last, l.cluster.setsWords(ctx, name))
-		}
-		if pause(ctx, apiPause) != nil {
-			return nil, context.Cause(ctx)
+		if waited > l.options.Within {
+			words, _ := l.cluster.lastWarning(ctx, l.cluster.Namespace, "StatefulSet", name)
+			return nil, fmt.Errorf("%d of %d have a node after %s: %w%s", len(found), r.bed.spec.Peers.Count, l.options.Within, last, sentence("", words))
 		}
 	}
+	return nil, context.Cause(ctx)
 }
 
 // listed are the pods of a list, of which there may be none.
@@ -183,18 +180,6 @@ func listed(list *corev1.PodList) []corev1.Pod {
 		return nil
 	}
 	return list.Items
-}
-
-// setsWords are the last ones of the cluster about a StatefulSet, with a colon before them, "" where there are none.
-func (c *Cluster) setsWords(ctx context.Context, name string) string {
-	events, err := c.API.Events(c.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: "type=Warning,involvedObject.kind=StatefulSet,involvedObject.name=" + name,
-	})
-	if err != nil || len(events.Items) == 0 {
-		return "" // they are only there to help
-	}
-	last := events.Items[len(events.Items)-1]
-	return ": " + sentence(last.Reason, last.Message)
 }
 
 // remove takes the StatefulSet out of the cluster; its pods are the testbed's to wait for. It is idempotent, and has nothing to do
@@ -208,15 +193,8 @@ func (r *peers) remove() error {
 	if !r.made {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
-	defer cancel()
-	c, background := r.bed.driver.cluster, metav1.DeletePropagationBackground
-	name := r.bed.driver.Run().Name(r.name())
-	err := c.API.StatefulSets(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete StatefulSet %s: %w", name, withFix(err))
-	}
-	return nil
+	c := r.bed.driver.cluster
+	return remove(c.API.StatefulSets(c.Namespace), "StatefulSet", r.bed.driver.Run().Name(r.name()))
 }
 
 // addPorts has a Service lead to further ports, by TCP.
@@ -273,14 +251,7 @@ func (d *Driver) peersFit(ctx context.Context, spec testbed.Spec) error {
 		trial.pods = append(trial.pods, &pod{bed: trial, index: j, node: n, host: spec.Network == Host})
 	}
 	trial.peers = newPeers(trial)
-	err = persist(ctx, func() error {
-		_, err := d.cluster.API.StatefulSets(d.cluster.Namespace).Create(ctx, trial.peers.manifest(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return withFix(err)
-	})
-	if err != nil {
-		return fmt.Errorf("try to make a StatefulSet: %w", err)
-	}
-	return nil
+	return dryCreate(ctx, d.cluster.API.StatefulSets(d.cluster.Namespace), "StatefulSet", trial.peers.manifest())
 }
 
 // trialIndex is the number of a testbed that is never made.

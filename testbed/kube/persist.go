@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-
-	"netdelta/testbed/kube/client"
 )
 
 const (
@@ -23,15 +21,13 @@ const (
 
 // persist calls f again while the API server can't be asked. Anything that f is told by the API server ends it.
 func persist(ctx context.Context, f func() error) error {
-	for began := time.Now(); ; {
-		err := f()
-		if err == nil || !transient(err) || time.Since(began) > patience {
+	var err error
+	for waited := range polling(ctx, persistPause) {
+		if err = f(); err == nil || !transient(err) || waited > patience {
 			return err
 		}
-		if pause(ctx, persistPause) != nil {
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
 	}
+	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
 // transient says whether an error means that the API server could not be asked, or asks to be asked later, or that it cut a stream.
@@ -50,17 +46,12 @@ func fetch[T any](ctx context.Context, get func() (T, error)) (found T, err erro
 	return found, err
 }
 
-// create has the API server make an object, until it answers. After a try without an answer, an object of that name that exists is the
-// one that was asked for.
-func create[T metav1.Object, L any](ctx context.Context, r client.Resource[T, L], object T) (T, error) {
-	tries := 0
-	return fetch(ctx, func() (T, error) {
-		made, err := r.Create(ctx, object, metav1.CreateOptions{})
-		if tries++; tries > 1 && apierrors.IsAlreadyExists(err) {
-			return r.Get(ctx, object.GetName(), metav1.GetOptions{})
+// polling yields how long it has been waited: at once, and again after each pause, until ctx ends.
+func polling(ctx context.Context, every time.Duration) iter.Seq[time.Duration] {
+	return func(yield func(time.Duration) bool) {
+		for began := time.Now(); yield(time.Since(began)) && pause(ctx, every) == nil; {
 		}
-		return made, err
-	})
+	}
 }
 
 // pause waits for d. The error is the cause of the end of ctx.

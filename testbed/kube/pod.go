@@ -60,12 +60,10 @@ func (p *pod) Address() netip.Addr {
 
 // Ports implements testbed.Pod: pods in their nodes' namespaces have ranges of their own.
 func (p *pod) Ports() (first, last uint16) {
-	ports := uint16(p.bed.driver.launcher.options.Ports)
 	if p.host {
-		first = firstHostPort + uint16(p.bed.slot)*(ports+1)
-		return first, first + ports - 1
+		return p.bed.driver.launcher.hostPorts(p.bed.slot)
 	}
-	return firstPort, firstPort + ports - 1
+	return firstPort, firstPort + uint16(p.bed.driver.launcher.options.Ports) - 1
 }
 
 // trialPort is the one on which it is tried whether the pod can be reached.
@@ -138,8 +136,9 @@ func (p *pod) remove() error {
 	p.live, p.fronts = nil, nil
 	p.mu.Unlock()
 	var errs []error
+	cluster := p.bed.driver.cluster
 	for _, f := range fronts {
-		errs = append(errs, p.bed.driver.unlessLingers(p.bed.driver.cluster.deleteService(f.name)))
+		errs = append(errs, p.bed.driver.unlessLingers(remove(cluster.API.Services(cluster.Namespace), "service", f.name)))
 	}
 	if live != nil {
 		errs = append(errs, p.bed.driver.unlessLingers(live.Delete()))
@@ -165,7 +164,7 @@ func (p *pod) wish() Wish {
 	}
 	w.First, w.Last = p.Ports()
 	if w.HostNetwork {
-		w.Annotations[annotationPorts] = portsText(int(w.First), int(p.trialPort()))
+		w.Annotations[annotationPorts] = portsText(w.First, p.trialPort())
 	}
 	if rest, is := strings.CutPrefix(p.bed.spec.Network, MultusPrefix); is && !w.HostNetwork {
 		w.Annotations[annotationNetworks] = rest

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -103,17 +102,8 @@ func (c *Cluster) makePolicies(ctx context.Context, all []*networkingv1.NetworkP
 	group.SetLimit(policiesAtOnce)
 	for _, p := range all {
 		group.Go(func() error {
-			err := persist(ctx, func() error {
-				_, err := policies.Create(ctx, p, metav1.CreateOptions{})
-				if apierrors.IsAlreadyExists(err) {
-					return nil // a try before was not answered
-				}
-				return err
-			})
-			if err != nil {
-				return fmt.Errorf("make networkpolicy %s: %w", p.Name, withFix(err))
-			}
-			return nil
+			_, err := create(ctx, policies, "networkpolicy", p)
+			return err
 		})
 	}
 	return group.Wait()
@@ -135,22 +125,12 @@ func (t *Testbed) unpolice() error {
 	return err
 }
 
-// deletePolicies removes policies. It has a time of its own, since what calls it may have been interrupted.
+// deletePolicies removes policies.
 func (c *Cluster) deletePolicies(names []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
-	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(policiesAtOnce)
 	for _, name := range names {
-		group.Go(func() error {
-			err := persist(ctx, func() error {
-				return c.API.NetworkPolicies(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
-			})
-			if err != nil && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("delete networkpolicy %s: %w", name, withFix(err))
-			}
-			return nil
-		})
+		group.Go(func() error { return remove(c.API.NetworkPolicies(c.Namespace), "networkpolicy", name) })
 	}
 	return group.Wait()
 }

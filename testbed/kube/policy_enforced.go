@@ -1,10 +1,7 @@
 package kube
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -22,41 +19,28 @@ func (t *Testbed) enforced(ctx context.Context, client, server *pod) error {
 	}
 	c, s := client.alive(), server.alive()
 	port := server.trialPort() + 1
-	answerer, err := open(ctx, t.driver.cluster, s.place, task(s.place, inside.Answer, strconv.Itoa(int(port))))
+	answerer, err := listen(ctx, t.driver.cluster, s.place, port)
 	if err != nil {
 		return err
-	}
-	stop := context.AfterFunc(ctx, answerer.cut)
-	defer stop()
-	if _, err := bufio.NewReader(answerer).ReadString('\n'); err != nil {
-		return fmt.Errorf("listen on port %d, which policies close: %w", port, errors.Join(err, answerer.Close()))
 	}
 	defer func() { _ = answerer.Close() }() // it has served
-	trial, err := json.Marshal(inside.Trial{At: []netip.AddrPort{netip.AddrPortFrom(s.AddressOf(t.family()), port)}})
-	if err != nil {
-		return err
-	}
-	for began := time.Now(); ; {
-		out, err := ask[inside.Outcome](ctx, t.driver.cluster, c.place, task(c.place, inside.Try, string(trial)))
+	trial := inside.Trial{At: []netip.AddrPort{netip.AddrPortFrom(s.AddressOf(t.family()), port)}}
+	for waited := range polling(ctx, apiPause) {
+		out, err := ask[inside.Outcome](ctx, t.driver.cluster, c.place, inside.Try, trial)
 		switch {
 		case err != nil:
 			return fmt.Errorf("try from %s whether policies are in effect: %w", client.Name(), err)
 		case out.Error != "":
-			t.driver.launcher.options.Log("policies are in effect at %s, %s after it was asked", server.Name(), time.Since(began).Round(time.Millisecond))
+			t.driver.launcher.options.Log("policies are in effect at %s, %s after it was asked", server.Name(), waited.Round(time.Millisecond))
 			return nil
-		case time.Since(began) > enforcedWithin:
+		case waited > enforcedWithin:
 			return unenforced()
 		}
-		if pause(ctx, apiPause) != nil {
-			return context.Cause(ctx)
-		}
 	}
+	return context.Cause(ctx)
 }
 
-// idlePod is a pod that does nothing but be let in by policies; a stream keeps it up.
-type idlePod struct{ stream *stream }
-
-// idle has at least n idle pods up. They stay until the driver is closed.
+// idle has at least n pods up that do nothing but be let in by policies. Streams keep them up. They stay until the driver is closed.
 func (d *Driver) idle(ctx context.Context, n int) error {
 	d.idling.Lock()
 	defer d.idling.Unlock()
@@ -64,9 +48,8 @@ func (d *Driver) idle(ctx context.Context, n int) error {
 	pods := d.cluster.API.Pods(d.cluster.Namespace)
 	for i := from; i < n; i++ {
 		manifest := d.launcher.Manifest(Wish{Name: fmt.Sprintf("peer%d", i), Role: RolePolicy, Labels: map[string]string{LabelPeer: strconv.Itoa(i)}})
-		_, err := create(ctx, pods, manifest)
-		if err != nil {
-			return fmt.Errorf("make the idle pod %s: %w", manifest.Name, withFix(err))
+		if _, err := create(ctx, pods, "the idle pod", manifest); err != nil {
+			return err
 		}
 	}
 	for i := from; i < n; i++ {
@@ -83,7 +66,7 @@ func (d *Driver) idle(ctx context.Context, n int) error {
 		if err != nil {
 			return fmt.Errorf("keep the idle pod %s up: %w", name, err)
 		}
-		d.idlePods = append(d.idlePods, idlePod{s})
+		d.idlePods = append(d.idlePods, s)
 	}
 	return nil
 }
@@ -92,8 +75,8 @@ func (d *Driver) idle(ctx context.Context, n int) error {
 func (d *Driver) endIdle() {
 	d.idling.Lock()
 	defer d.idling.Unlock()
-	for _, p := range d.idlePods {
-		p.stream.cut()
+	for _, s := range d.idlePods {
+		s.cut()
 	}
 	d.idlePods = nil
 }

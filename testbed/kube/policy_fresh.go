@@ -38,22 +38,17 @@ func (g *PolicyTarget) TryFresh(ctx context.Context, admitted bool, every, withi
 	if l.options.Image == "" {
 		return v, errFreshImage
 	}
-	text, err := json.Marshal(inside.FreshTry{
-		At: netip.AddrPortFrom(g.server().alive().Address(), answerAt), Every: every, Admitted: admitted, Within: within,
-	})
-	if err != nil {
-		return v, err
-	}
+	try := inside.FreshTry{At: netip.AddrPortFrom(g.server().alive().Address(), answerAt), Every: every, Admitted: admitted, Within: within}
 	who := peerBarred
 	if admitted {
 		who = peerAdmitted
 	}
 	name := fmt.Sprintf("t%d-%s%d", g.bed.index, who, g.fresh.Add(1))
 	manifest := l.Manifest(Wish{Name: name, Role: RolePolicy, Node: g.client().node, Labels: map[string]string{LabelPeer: who}})
-	manifest.Spec.Containers[0].Command = []string{programInImage, inside.Verb, inside.Call, string(text)}
+	manifest.Spec.Containers[0].Command = task(ContainerRef{Program: programInImage}, inside.Call, try)
 	pods := l.cluster.API.Pods(manifest.Namespace)
-	if _, err := create(ctx, pods, manifest); err != nil {
-		return v, fmt.Errorf("make the fresh pod %s: %w", manifest.Name, withFix(err))
+	if _, err := create(ctx, pods, "the fresh pod", manifest); err != nil {
+		return v, err
 	}
 	defer func() { err = errors.Join(err, l.cluster.deletePod(manifest.Namespace, manifest.Name)) }()
 	words, err := l.awaitWords(ctx, manifest.Name, l.options.Within+within)
@@ -68,7 +63,7 @@ func (g *PolicyTarget) TryFresh(ctx context.Context, admitted bool, every, withi
 
 // awaitWords waits until a pod has ended well, and returns its last words.
 func (l *Launcher) awaitWords(ctx context.Context, name string, within time.Duration) (string, error) {
-	for began := time.Now(); ; {
+	for waited := range polling(ctx, apiPause) {
 		pod, err := l.cluster.API.Pods(l.cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
@@ -78,15 +73,13 @@ func (l *Launcher) awaitWords(ctx context.Context, name string, within time.Dura
 				return end.Message, nil
 			}
 			var hopeless bool
-			if hopeless, err = l.obstacle(ctx, pod, time.Since(began)); hopeless {
+			if hopeless, err = l.obstacle(ctx, pod, waited); hopeless {
 				return "", err
 			}
 		}
-		if time.Since(began) > within {
+		if waited > within {
 			return "", fmt.Errorf("it has not ended within %s: %w", within, err)
 		}
-		if pause(ctx, apiPause) != nil {
-			return "", context.Cause(ctx)
-		}
 	}
+	return "", context.Cause(ctx)
 }

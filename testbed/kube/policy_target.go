@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/testbed"
@@ -75,12 +73,8 @@ func (g *PolicyTarget) open(ctx context.Context, count int, every time.Duration)
 	}
 	s := g.server().alive()
 	var err error
-	g.answerer, err = open(ctx, g.bed.driver.cluster, s.place, task(s.place, inside.Answer, strconv.Itoa(int(answerAt))))
-	if err != nil {
+	if g.answerer, err = listen(ctx, g.bed.driver.cluster, s.place, answerAt); err != nil {
 		return err
-	}
-	if _, err := bufio.NewReader(g.answerer).ReadString('\n'); err != nil {
-		return fmt.Errorf("have %s answer: %w", s.Name(), err)
 	}
 	g.watch, err = g.probe(ctx, inside.Probing{At: netip.AddrPortFrom(s.Address(), answerAt), Protocol: "udp", Every: every})
 	return err
@@ -156,12 +150,8 @@ func (g *PolicyTarget) Clock(ctx context.Context) (inside.Turn, error) {
 
 // probe has the client watch a way.
 func (g *PolicyTarget) probe(ctx context.Context, v inside.Probing) (*watch, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
 	c := g.client().alive()
-	s, err := open(ctx, g.bed.driver.cluster, c.place, task(c.place, inside.Watch, string(text)))
+	s, err := open(ctx, g.bed.driver.cluster, c.place, task(c.place, inside.Watch, v))
 	if err != nil {
 		return nil, err
 	}
@@ -192,9 +182,5 @@ func (g *PolicyTarget) Close() error {
 		g.answerer.cut()
 	}
 	names := append([]string{g.name()}, g.others...)
-	err := g.bed.driver.cluster.deletePolicies(names)
-	if apierrors.IsNotFound(err) {
-		err = nil
-	}
-	return errors.Join(err, g.bed.Close())
+	return errors.Join(g.bed.driver.cluster.deletePolicies(names), g.bed.Close())
 }

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -45,10 +44,4 @@ func withFix(err error) error {
 		return &RightsError{Said: said}
 	}
 	return err
-}
-
-// isGuarded says whether Pod Security is what refused.
-func isGuarded(err error) bool {
-	var g *GuardedError
-	return errors.As(err, &g)
 }

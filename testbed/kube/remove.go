@@ -49,9 +49,10 @@ func (c *Cluster) removeObjects(ctx context.Context, run RunID) (removed []strin
 	ctx, cancel := context.WithTimeout(ctx, 2*deleteWithin)
 	defer cancel()
 	var told []string
-	for began := time.Now(); ; {
-		left, err := c.removeOnce(ctx, run, &told)
-		removed := slices.DeleteFunc(slices.Clone(told), func(what string) bool {
+	var left []leftover
+	for waited := range polling(ctx, apiPause) {
+		left, err = c.removeOnce(ctx, run, &told)
+		removed = slices.DeleteFunc(slices.Clone(told), func(what string) bool {
 			return slices.ContainsFunc(left, func(l leftover) bool { return l.name() == what })
 		})
 		switch {
@@ -59,13 +60,11 @@ func (c *Cluster) removeObjects(ctx context.Context, run RunID) (removed []strin
 			return removed, err
 		case err == nil && len(left) == 0:
 			return removed, nil
-		case err == nil && time.Since(began) > heldAfter && !slices.ContainsFunc(left, func(l leftover) bool { return held(l.kind, c.Namespace, l.ObjectMeta) == "" }):
-			return removed, c.stuck(run, left)
-		}
-		if pause(ctx, apiPause) != nil {
+		case err == nil && waited > heldAfter && !slices.ContainsFunc(left, func(l leftover) bool { return held(l.kind, c.Namespace, l.ObjectMeta) == "" }):
 			return removed, c.stuck(run, left)
 		}
 	}
+	return removed, c.stuck(run, left)
 }
 
 // removeOnce deletes the objects of a run that are not in told yet, and says which are still there.

@@ -184,7 +184,7 @@ func secondary(annotation, networkName string, family result.Family) (netip.Addr
 
 // attached is the address of a pod in a secondary network. Multus writes it when the pod is up already.
 func (t *Testbed) attached(ctx context.Context, p *pod) (netip.Addr, error) {
-	for began := time.Now(); ; {
+	for waited := range polling(ctx, apiPause) {
 		now, err := t.driver.cluster.API.Pods(t.driver.cluster.Namespace).Get(ctx, p.Name(), metav1.GetOptions{})
 		if err == nil {
 			var at netip.Addr
@@ -192,13 +192,11 @@ func (t *Testbed) attached(ctx context.Context, p *pod) (netip.Addr, error) {
 				return at, nil
 			}
 		}
-		if time.Since(began) > statusWithin {
+		if waited > statusWithin {
 			return netip.Addr{}, fmt.Errorf("%s after it was up: %w", statusWithin, err)
 		}
-		if pause(ctx, apiPause) != nil {
-			return netip.Addr{}, context.Cause(ctx)
-		}
 	}
+	return netip.Addr{}, context.Cause(ctx)
 }
 
 // statusWithin is how long Multus may take to note a pod's addresses: it does so before the pod's programs begin.

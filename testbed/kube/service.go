@@ -74,30 +74,28 @@ func frontOf(s *corev1.Service) (*front, error) {
 // makeService makes a Service, and waits until its endpoint is the given address.
 func (c *Cluster) makeService(ctx context.Context, s *corev1.Service, endpoint netip.Addr, within time.Duration) (*front, error) {
 	services := c.API.Services(s.Namespace)
-	made, err := create(ctx, services, s)
+	made, err := create(ctx, services, "service", s)
 	if err != nil {
-		return nil, fmt.Errorf("make service %s: %w", s.Name, withFix(err))
+		return nil, err
 	}
 	f, err := frontOf(made)
 	if err != nil {
 		return nil, fmt.Errorf("service %s: %w", s.Name, err)
 	}
-	for began := time.Now(); ; {
+	for waited := range polling(ctx, apiPause) {
 		ready, err := c.hasEndpoint(ctx, s.Namespace, s.Name, endpoint)
 		switch {
 		case ready:
 			return f, nil
 		case apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("wait for the endpoint of service %s: %w", s.Name, withFix(err))
-		case time.Since(began) > within && err != nil:
+		case waited > within && err != nil:
 			return nil, fmt.Errorf("wait for the endpoint of service %s: %w", s.Name, err)
-		case time.Since(began) > within:
+		case waited > within:
 			return nil, fmt.Errorf("service %s has no endpoint %s after %s; does the cluster's controller manager run?", s.Name, endpoint, within)
 		}
-		if pause(ctx, apiPause) != nil {
-			return nil, context.Cause(ctx)
-		}
 	}
+	return nil, context.Cause(ctx)
 }
 
 // hasEndpoint says whether a Service leads to an address.

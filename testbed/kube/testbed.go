@@ -154,7 +154,7 @@ func (t *Testbed) look(ctx context.Context) (map[*pod]inside.Seen, error) {
 			continue
 		}
 		group.Go(func() error {
-			seen, err := ask[inside.Seen](ctx, t.driver.cluster, live.place, task(live.place, inside.Devices))
+			seen, err := ask[inside.Seen](ctx, t.driver.cluster, live.place, inside.Devices)
 			if err != nil {
 				return fmt.Errorf("look at the devices of pod %s: %w", live.Name(), err)
 			}

@@ -92,11 +92,8 @@ func (c *claim) ensure(ctx context.Context) error {
 	cluster, manifest := c.bed.driver.cluster, c.manifest()
 	claims := cluster.API.PersistentVolumeClaims(cluster.Namespace)
 	c.made = true
-	_, err := create(ctx, claims, manifest)
-	if err != nil {
-		return fmt.Errorf("make volume claim %s: %w", manifest.Name, withFix(err))
-	}
-	return nil
+	_, err := create(ctx, claims, "volume claim", manifest)
+	return err
 }
 
 // remove takes the claim out of the cluster, once its pod is gone, and waits until it is. It is idempotent.
@@ -109,22 +106,9 @@ func (c *claim) remove() error {
 	if !c.made {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
-	defer cancel()
-	cluster, name := c.bed.driver.cluster, c.name()
+	cluster := c.bed.driver.cluster
 	claims := cluster.API.PersistentVolumeClaims(cluster.Namespace)
-	for {
-		err := claims.Delete(ctx, name, metav1.DeleteOptions{}) // that it is being deleted already is no error
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil
-		case apierrors.IsForbidden(err):
-			return fmt.Errorf("delete volume claim %s: %w", name, withFix(err))
-		}
-		if pause(ctx, apiPause) != nil {
-			return fmt.Errorf("delete volume claim %s: %w after %s; look at it with kubectl -n %s describe pvc %s; netdelta cleanup --testbed kubernetes removes it later", name, errLingers, deleteWithin, cluster.Namespace, name)
-		}
-	}
+	return removeAndWait(claims, "volume claim", "pvc", cluster.Namespace, c.name(), func(*corev1.PersistentVolumeClaim) string { return "" })
 }
 
 // tell notes once which volume the claim got: what readers can't know from the class.
@@ -314,14 +298,7 @@ func (d *Driver) claimable(ctx context.Context, spec testbed.Spec) error {
 		return nil
 	}
 	manifest := claimManifest(d.cluster.Namespace, d.Run().Name("trial"), d.Run(), spec.Volume)
-	err := persist(ctx, func() error {
-		_, err := d.cluster.API.PersistentVolumeClaims(d.cluster.Namespace).Create(ctx, manifest, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return withFix(err)
-	})
-	if err != nil {
-		return fmt.Errorf("try to make a volume claim: %w", err)
-	}
-	return nil
+	return dryCreate(ctx, d.cluster.API.PersistentVolumeClaims(d.cluster.Namespace), "volume claim", manifest)
 }
 
 // mountClaim gives a pod the volume of a claim, and its group the right to write there.

@@ -1,5 +1,5 @@
-// Package client has the clients of client-go for the kinds of objects that netdelta uses. The clientset of client-go has them for all kinds in all
-// all versions, and links 20 MB for it.
+// Package client has the clients of client-go for the kinds of objects that netdelta uses. The clientset of client-go has them for all
+// kinds in all versions, and links 20 MB for it.
 package client
 
 import (

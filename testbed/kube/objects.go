@@ -1,0 +1,124 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/testbed/kube/client"
+)
+
+const (
+	// deleteWithin bounds the wait for an object that is being deleted: a node that is lost keeps its pods for long.
+	deleteWithin = 30 * time.Second
+	// apiPause is how often the cluster is asked for what is waited for.
+	apiPause = 150 * time.Millisecond
+)
+
+// errLingers is the error of an object that does not go: its node is lost, or the API server.
+var errLingers = errors.New("it is still there")
+
+// create has the API server make an object, until it answers. After a try without an answer, an object of that name that exists is the
+// one that was asked for. Errors name the object as what.
+func create[T metav1.Object, L any](ctx context.Context, r client.Resource[T, L], what string, object T) (T, error) {
+	tries := 0
+	made, err := fetch(ctx, func() (T, error) {
+		made, err := r.Create(ctx, object, metav1.CreateOptions{})
+		if tries++; tries > 1 && apierrors.IsAlreadyExists(err) {
+			return r.Get(ctx, object.GetName(), metav1.GetOptions{})
+		}
+		return made, err
+	})
+	if err != nil {
+		return made, fmt.Errorf("make %s %s: %w", what, object.GetName(), withFix(err))
+	}
+	return made, nil
+}
+
+// dryCreate has the API server go through the motions of making an object: rights, quota and what else may refuse it.
+func dryCreate[T, L any](ctx context.Context, r client.Resource[T, L], what string, object T) error {
+	err := persist(ctx, func() error {
+		_, err := r.Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("try to make a %s: %w", what, withFix(err))
+	}
+	return nil
+}
+
+// remove deletes an object, and what belongs to it after it. One that is gone already is no error. It has a time of its own, since what calls it may have
+// been interrupted.
+func remove[T, L any](r client.Resource[T, L], what, name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
+	defer cancel()
+	background := metav1.DeletePropagationBackground
+	err := persist(ctx, func() error { return r.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background}) })
+	switch {
+	case err == nil || apierrors.IsNotFound(err):
+		return nil
+	case transient(err):
+		return fmt.Errorf("delete %s %s: %w: %w", what, name, errLingers, err)
+	}
+	return fmt.Errorf("delete %s %s: %w", what, name, withFix(err))
+}
+
+// removeAndWait deletes an object and waits until it is gone. Kubectl has a word of its own for what it is, and held says why it stays, "" where
+// nothing but time is missing. It has a time of its own, as remove has.
+func removeAndWait[T, L any](r client.Resource[T, L], what, kubectl, namespace, name string, held func(T) string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
+	defer cancel()
+	grace := terminationGrace
+	var deleted time.Time
+	for range polling(ctx, apiPause) {
+		var err error
+		words := ""
+		if deleted.IsZero() {
+			if err = r.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err == nil {
+				deleted = time.Now()
+			}
+		} else {
+			var there T
+			if there, err = r.Get(ctx, name, metav1.GetOptions{}); err == nil {
+				words = held(there)
+			}
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("delete %s %s: %w", what, name, withFix(err))
+		case words != "" && time.Since(deleted) > heldAfter:
+			return fmt.Errorf("delete %s %s: %w: %s", what, name, errLingers, words)
+		}
+	}
+	return fmt.Errorf("delete %s %s: %w after %s; look at it with kubectl -n %s describe %s %s; netdelta cleanup --testbed kubernetes removes it later",
+		what, name, errLingers, deleteWithin, namespace, kubectl, name)
+}
+
+// deletePod removes a pod and waits until it is gone.
+func (c *Cluster) deletePod(namespace, name string) error {
+	return removeAndWait(c.API.Pods(namespace), "pod", "pod", namespace, name, heldPod)
+}
+
+// lastWarning is the last warning about an object of a namespace, and how often there were warnings of its kind; "" where there is none or this
+// user may not look.
+func (c *Cluster) lastWarning(ctx context.Context, namespace, kind, name string) (words string, times int) {
+	events, err := c.API.Events(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "type=Warning,involvedObject.kind=" + kind + ",involvedObject.name=" + name,
+	})
+	if err != nil || len(events.Items) == 0 {
+		return "", 0 // they are only there to help
+	}
+	last := events.Items[len(events.Items)-1]
+	for _, e := range events.Items {
+		if e.Reason == last.Reason {
+			times += int(max(e.Count, 1))
+		}
+	}
+	return sentence(last.Reason, last.Message), times
+}
