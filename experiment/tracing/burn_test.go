@@ -128,7 +128,7 @@ func TestBurningProgram(t *testing.T) {
 		want := burns(t, program)
 		ways := sum(t, c, tracing.Trace)
 		there := 0.0
-		for _, l := range hops.Beside(ways[0].Request, ways[1].Request) {
+		for _, l := range hops.Compare(ways[0].Request, ways[1].Request) {
 			if l.Other != nil && l.Other.Where == "node0" && l.Other.Step == string(probe.StepForward) {
 				there += l.Difference
 			}

@@ -145,7 +145,7 @@ func TestKnownCost(t *testing.T) {
 		base, other := ways[0], ways[1]
 		whole := other.Untraced - base.Untraced
 		there, elsewhere := 0.0, 0.0
-		for _, l := range slices.Concat(hops.Beside(base.Request, other.Request), hops.Beside(base.Response, other.Response)) {
+		for _, l := range slices.Concat(hops.Compare(base.Request, other.Request), hops.Compare(base.Response, other.Response)) {
 			if l.Other != nil && l.Other.Where == "node0" && l.Other.Step == string(probe.StepForward) {
 				there += l.Difference
 			} else {

@@ -168,9 +168,16 @@ type HopDelta struct {
 	High       *float64 `json:"difference_high_ns"`
 }
 
-// Beside aligns the hops of two ways by what happens in them, in order, so that what one does and the other does not stands
-// by itself.
-func Beside(base, other []HopTime) []HopDelta {
+// Name is the hop's.
+func (d HopDelta) Name() string {
+	if d.Other != nil {
+		return d.Other.Name
+	}
+	return d.Base.Name
+}
+
+// Compare aligns the hops of two ways by what happens in them, in order, so that what only one of them does has a line of its own.
+func Compare(base, other []HopTime) []HopDelta {
 	// The longest common subsequence of steps.
 	length := make([][]int, len(base)+1)
 	for i := range length {

@@ -1,15 +1,15 @@
+// Package flame draws where the processors' time went: a flame graph of one network, or of two with their difference, as one
+// page that opens without network and is searched and zoomed into.
 package flame
 
 import (
-	"bufio"
+	"cmp"
 	_ "embed" // the parts of the page
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"netdelta/probe/flame"
@@ -27,29 +27,20 @@ var style string
 //go:embed script.js
 var script string
 
-// Write draws the profile of one network or, as the difference, of two: the first is what the second is held against. The
+var own = page.New(layout, style, script)
+
+// Write draws the profile of one network or, as the difference, of two: the second is compared with the first. The
 // error is that of w, or of a number of sides that can't be drawn.
 func Write(w io.Writer, sides ...Side) error {
 	if len(sides) == 0 || len(sides) > 2 {
 		return fmt.Errorf("draw the flame graph of %d profiles: it takes one or two", len(sides))
 	}
-	t, err := parsed()
-	if err != nil {
-		return err
-	}
 	data, err := treeOf(sides).pack()
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(w)
-	if err := errors.Join(t.Execute(out, drawing{Sides: sides, data: data}), out.Flush()); err != nil {
-		return fmt.Errorf("write the flame graph of %s: %w", ui.Clean(sides[0].Network), err)
-	}
-	return nil
+	return own.Write(w, "the flame graph of "+ui.Clean(sides[0].Network), drawing{Sides: sides, data: data})
 }
-
-// parsed is the page's template.
-var parsed = sync.OnceValues(func() (*template.Template, error) { return template.New("flame").Parse(layout) })
 
 // drawing is what the template is filled in from.
 type drawing struct {
@@ -70,15 +61,6 @@ func (p drawing) Last() Side { return p.Sides[len(p.Sides)-1] }
 
 // Data is the tree, for the script.
 func (p drawing) Data() template.JS { return template.JS(p.data) }
-
-// Style is the page's own.
-func (p drawing) Style() template.CSS { return template.CSS(style) }
-
-// Script is what the page draws with.
-func (p drawing) Script() template.JS { return template.JS(script) }
-
-// Policy is the page's content security policy.
-func (p drawing) Policy() string { return page.Policy(script, style) }
 
 // Idle is the share of the processors' time in which there was nothing to do.
 func (s Side) Idle() string {
@@ -142,13 +124,7 @@ func (p drawing) Rows() []row {
 		}
 	}
 	slices.SortFunc(list, func(a, b row) int {
-		if d := math.Abs(b.change) - math.Abs(a.change); d != 0 {
-			return int(math.Copysign(1, d))
-		}
-		if a.Function < b.Function {
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(math.Abs(b.change), math.Abs(a.change)), cmp.Compare(a.Function, b.Function))
 	})
 	return list[:min(len(list), rows)]
 }

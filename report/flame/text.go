@@ -1,10 +1,7 @@
 package flame
 
 import (
-	"bufio"
-	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"netdelta/report/ui"
 )
@@ -12,50 +9,33 @@ import (
 // WriteText prints what the page says in words: what each network took of the processors, and the functions of the page's
 // table. The error is that of w.
 func WriteText(w io.Writer, sides ...Side) error {
-	d := drawing{Sides: sides}
-	out := bufio.NewWriter(w)
-	per := d.Last().Per.Name
-	put(out, "Processor time for each %s\n\n", per)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	put(table, "network\ttime\tidle\t\n")
-	for _, s := range sides {
-		put(table, "%s\t%s\t%s\t\n", ui.Clean(s.Network), s.Busy(), s.Idle())
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print the profile: %w", err)
-	}
-	put(out, "\n")
-	for _, s := range sides {
-		put(out, "%s: %s\n", ui.Clean(s.Network), s.Seen())
-	}
-	heading := "function (its own time)\t"
-	for _, s := range sides {
-		heading += ui.Clean(s.Network) + "\t"
-	}
-	if len(sides) == 2 {
-		heading += "difference\t"
-	}
-	put(out, "\n")
-	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	put(table, "%s\n", heading)
-	for _, r := range d.Rows() {
-		put(table, "%s\t", ui.Clean(r.Function))
-		for _, t := range r.Times {
-			put(table, "%s\t", t)
+	return ui.Print(w, "the profile", func(out ui.Text) {
+		d := drawing{Sides: sides}
+		out.Put("Processor time for each %s\n\n", d.Last().Per.Name)
+		table := ui.NewFigures("network", "time", "idle")
+		head := []any{"function (its own time)"}
+		for _, s := range sides {
+			table.Row(s.Network, s.Busy(), s.Idle())
+			head = append(head, s.Network)
 		}
-		if r.Delta != "" {
-			put(table, "%s\t", r.Delta)
+		out.Table(table)
+		for _, s := range sides {
+			out.Put("%s: %s\n", ui.Clean(s.Network), s.Seen())
 		}
-		put(table, "\n")
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print the profile: %w", err)
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print the profile: %w", err)
-	}
-	return nil
+		if len(sides) == 2 {
+			head = append(head, "difference")
+		}
+		table = ui.NewFigures(head...)
+		for _, r := range d.Rows() {
+			row := []any{r.Function}
+			for _, t := range r.Times {
+				row = append(row, t)
+			}
+			if r.Delta != "" {
+				row = append(row, r.Delta)
+			}
+			table.Row(row...)
+		}
+		out.Put("\n%s", table)
+	})
 }
-
-// put prints into a buffer. An error stays with the buffer and comes with its Flush.
-func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

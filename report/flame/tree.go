@@ -11,7 +11,7 @@ import (
 	"netdelta/probe/flame"
 )
 
-// Unit is what time is counted for: without it two profiles of different length can't be held side by side.
+// Unit is what time is counted for: without it two profiles of different length can't be compared.
 type Unit struct {
 	// Name is what one of it is: "transaction", "GB".
 	Name string
@@ -52,7 +52,7 @@ func (n *node) child(name string, kernel bool) *node {
 	return c
 }
 
-// treeOf joins the samples of all sides. Idle time stands beside the spaces.
+// treeOf joins the samples of all sides. Idle time has a branch of its own, as each space has.
 func treeOf(sides []Side) *node {
 	root := &node{name: "all processors"}
 	for i, s := range sides {
@@ -115,52 +115,47 @@ func standing(name string) int {
 
 // packed is the tree in as few bytes as JSON lets it: a table of names, and nodes of [name, kernel, time, time, children].
 type packed struct {
-	Names []string          `json:"names"`
-	Root  []json.RawMessage `json:"root"`
+	Names []string `json:"names"`
+	Root  []any    `json:"root"`
 }
 
 func (n *node) pack() ([]byte, error) {
 	p := packed{}
 	numbers := map[string]int{}
-	var write func(n *node) ([]json.RawMessage, error)
-	write = func(n *node) ([]json.RawMessage, error) {
+	var write func(n *node) []any
+	write = func(n *node) []any {
 		number, known := numbers[n.name]
 		if !known {
 			number = len(p.Names)
 			numbers[n.name] = number
 			p.Names = append(p.Names, n.name)
 		}
-		kernel := "0"
+		kernel := 0
 		if n.kernel {
-			kernel = "1"
+			kernel = 1
 		}
-		entry := []json.RawMessage{json.RawMessage(fmt.Sprint(number)), json.RawMessage(kernel), rounded(n.time[0]), rounded(n.time[1])}
-		var children [][]json.RawMessage
+		entry := []any{number, kernel, rounded(n.time[0]), rounded(n.time[1])}
+		var children []any
 		for _, c := range n.children {
-			packed, err := write(c)
-			if err != nil {
-				return nil, err
-			}
-			children = append(children, packed)
+			children = append(children, write(c))
 		}
-		if len(children) == 0 {
-			return entry, nil
+		if children != nil {
+			entry = append(entry, children)
 		}
-		text, err := json.Marshal(children)
-		return append(entry, text), err
+		return entry
 	}
-	var err error
-	if p.Root, err = write(n); err != nil {
+	p.Root = write(n)
+	text, err := json.Marshal(p)
+	if err != nil {
 		return nil, fmt.Errorf("pack the flame graph: %w", err)
 	}
-	return json.Marshal(p)
+	return text, nil
 }
 
-// rounded keeps a hundredth of a nanosecond.
-func rounded(v float64) json.RawMessage {
-	text, err := json.Marshal(math.Round(v*100) / 100)
-	if err != nil {
-		return json.RawMessage("0")
+// rounded keeps a hundredth of a nanosecond; what is no number is 0.
+func rounded(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
 	}
-	return text
+	return math.Round(v*100) / 100
 }

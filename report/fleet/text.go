@@ -2,7 +2,6 @@
 package fleet
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"slices"
@@ -21,39 +20,35 @@ const shownFailures = 5
 
 // WriteText prints a report. It fails if w does.
 func WriteText(w io.Writer, r insight.Report) error {
-	out := bufio.NewWriter(w)
-	put(out, "%s against %s, %s, volleys of %v on %s\n\n", count(r.Clients, "client"), count(r.Servers, "server"), ui.Clean(r.Workload), r.Volley, ui.Clean(r.Testbed))
-	writeNetworks(out, r)
-	writeDeltas(out, r)
-	for _, n := range r.Networks {
-		writeStart(out, n)
-	}
-	for _, n := range r.Networks {
-		writeFailures(out, n)
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print the fleets: %w", err)
-	}
-	return nil
+	return ui.Print(w, "the fleets", func(out ui.Text) {
+		out.Put("%s against %s, %s, volleys of %v on %s\n\n", count(r.Clients, "client"), count(r.Servers, "server"), ui.Clean(r.Workload), r.Volley, ui.Clean(r.Testbed))
+		writeNetworks(out, r)
+		writeDeltas(out, r)
+		for _, n := range r.Networks {
+			writeStart(out, n)
+		}
+		for _, n := range r.Networks {
+			writeFailures(out, n)
+		}
+	})
 }
 
-func writeNetworks(out io.Writer, r insight.Report) {
-	table := ui.NewTable()
-	put(table, "network\tclients\ttotal\tfor each\tp50\tp99\tp99.9\tfairness\tslowest client\n")
+func writeNetworks(out ui.Text, r insight.Report) {
+	table := ui.NewTable("network", "clients", "total", "for each", "p50", "p99", "p99.9", "fairness", "slowest client")
 	for _, n := range r.Networks {
 		if len(n.Volleys) == 0 {
-			put(table, "%s\t0\tnothing measured\n", name(n))
+			table.Row(name(n), 0, "nothing measured")
 			continue
 		}
 		clients := n.Volleys[len(n.Volleys)-1].Clients
-		total, each := speed(n, median(n.Volleys, total(n))), speed(n, median(n.Volleys, total(n))/float64(clients))
+		total := median(n.Volleys, total(n))
 		p50, p99, p999 := "-", "-", "-"
 		if q := n.Latency; q != nil {
 			p50, p99, p999 = ns(q.P50), ns(q.P99), ns(q.P999)
 		}
-		put(table, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%.3f\t%s\n", name(n), clients, total, each, p50, p99, p999, fairness(n), slowest(n))
+		table.Row(name(n), clients, speed(n, total), speed(n, total/float64(clients)), p50, p99, p999, fmt.Sprintf("%.3f", fairness(n)), slowest(n))
 	}
-	_ = table.Print(out)
+	out.Table(table)
 }
 
 // name of a network; the A/A control of the baseline is marked.
@@ -127,39 +122,33 @@ func middle(all []float64) float64 {
 }
 
 // writeDeltas prints one row for each network and metric, the null check first.
-func writeDeltas(out io.Writer, r insight.Report) {
+func writeDeltas(out ui.Text, r insight.Report) {
 	if len(r.Deltas) == 0 {
 		return
 	}
-	table := ui.NewTable()
-	put(table, "against %s\tmetric\tdelta\t95%% interval\tverdict\n", ui.Clean(r.Deltas[0].Baseline))
-	for _, d := range r.Null {
-		writeDelta(table, d, " (twin)")
+	table := ui.NewTable("against "+r.Deltas[0].Baseline, "metric", "delta", "95% interval", "verdict")
+	for i, d := range slices.Concat(r.Null, r.Deltas) {
+		mark, delta, verdict := "", "-", string(d.Verdict)
+		if i < len(r.Null) {
+			mark = " (twin)"
+		}
+		interval := fmt.Sprintf("%d of %d builds", d.Blocks, d.Need)
+		if d.RatioLow != nil && d.RatioHigh != nil {
+			interval = fmt.Sprintf("[%s, %s]", unit.Ratio(*d.RatioLow).Percent(), unit.Ratio(*d.RatioHigh).Percent())
+		}
+		if d.Ratio > 0 {
+			delta = unit.Ratio(d.Ratio).Percent()
+		}
+		if d.Excluded > 0 {
+			verdict += fmt.Sprintf("; %s left out, clients were missing", count(d.Excluded, "round"))
+		}
+		table.Row(d.Network+mark, d.Metric, delta, interval, verdict)
 	}
-	for _, d := range r.Deltas {
-		writeDelta(table, d, "")
-	}
-	_ = table.Print(out)
-}
-
-func writeDelta(table io.Writer, d insight.Delta, mark string) {
-	interval := fmt.Sprintf("%d of %d builds", d.Blocks, d.Need)
-	if d.RatioLow != nil && d.RatioHigh != nil {
-		interval = fmt.Sprintf("[%s, %s]", unit.Ratio(*d.RatioLow).Percent(), unit.Ratio(*d.RatioHigh).Percent())
-	}
-	delta := "-"
-	if d.Ratio > 0 {
-		delta = unit.Ratio(d.Ratio).Percent()
-	}
-	verdict := string(d.Verdict)
-	if d.Excluded > 0 {
-		verdict += fmt.Sprintf("; %s left out, clients were missing", count(d.Excluded, "round"))
-	}
-	put(table, "%s\t%s\t%s\t%s\t%s\n", ui.Clean(d.Network)+mark, d.Metric, delta, interval, verdict)
+	out.Table(table)
 }
 
 // writeStart says how long a network's fleet took to start, and how well its clients began together.
-func writeStart(out io.Writer, n fleet.Network) {
+func writeStart(out ui.Text, n fleet.Network) {
 	if len(n.Builds) == 0 || n.Late == nil {
 		return
 	}
@@ -167,15 +156,15 @@ func writeStart(out io.Writer, n fleet.Network) {
 	for _, b := range n.Builds {
 		pods, armed = max(pods, b.Pods), max(armed, b.Armed)
 	}
-	put(out, "%s: pods after %s, all clients armed after %s; they began %s after the common instant (p50; p99 %s, last %s), by clocks known to +-%s\n",
+	out.Put("%s: pods after %s, all clients armed after %s; they began %s after the common instant (p50; p99 %s, last %s), by clocks known to +-%s\n",
 		name(n), unit.Duration(pods), unit.Duration(armed), ns(n.Late.P50), ns(n.Late.P99), ns(n.Late.Max), unit.Duration(n.ClockError))
 }
 
-func writeFailures(out io.Writer, n fleet.Network) {
+func writeFailures(out ui.Text, n fleet.Network) {
 	if n.Failed == 0 {
 		return
 	}
-	put(out, "%s: %s failed; the others went on\n", name(n), count(n.Failed, "client or pod", "clients or pods"))
+	out.Put("%s: %s failed; the others went on\n", name(n), count(n.Failed, "client or pod", "clients or pods"))
 	for _, f := range n.Failures[:min(len(n.Failures), shownFailures)] {
 		where := "build " + fmt.Sprint(f.Build+1)
 		if f.Pod != "" {
@@ -184,10 +173,10 @@ func writeFailures(out io.Writer, n fleet.Network) {
 		if f.Node != "" {
 			where += " on " + f.Node
 		}
-		put(out, "  %s: %s\n", ui.Clean(where), ui.Clean(strings.Join(strings.Fields(f.Why), " ")))
+		out.Put("  %s: %s\n", ui.Clean(where), ui.Clean(strings.Join(strings.Fields(f.Why), " ")))
 	}
 	if more := n.Failed - shownFailures; more > 0 {
-		put(out, "  and %d more\n", more)
+		out.Put("  and %d more\n", more)
 	}
 }
 
@@ -205,5 +194,3 @@ func count(n int, noun string, plural ...string) string {
 }
 
 func ns(v float64) string { return unit.Duration(time.Duration(v)) }
-
-func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

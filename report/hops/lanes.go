@@ -42,9 +42,9 @@ const (
 	readable = 0.075
 )
 
-// Lanes draws the way of each network as a lane of hops from left to right, all to one scale: the request, and after it the
+// lanes draws the way of each network as a lane of hops from left to right, all to one scale: the request, and after it the
 // response. It is SVG to be put into a page, with text in the page's own fonts.
-func Lanes(ways []hops.Way) template.HTML {
+func lanes(ways []hops.Way) template.HTML {
 	longest := 0.0
 	for _, w := range ways {
 		longest = max(longest, w.Sum)

@@ -1,15 +1,12 @@
 package hops
 
 import (
-	"bufio"
 	_ "embed" // the parts of the page
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
 	"slices"
 	"strings"
-	"sync"
 
 	"netdelta/insight/hops"
 	"netdelta/report/page"
@@ -21,60 +18,31 @@ var layout string
 //go:embed style.css
 var style string
 
+var own = page.New(layout, style, "") // it has no script
+
 // Write writes the hops of networks as one page that opens without network: the lanes, drawn to scale, and a table of each. The
-// first network is what the others are held against. The error is that of w.
+// other networks are compared with the first. The error is that of w.
 func Write(w io.Writer, ways ...hops.Way) error {
-	t, err := parsed()
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(w)
-	if err := errors.Join(t.Execute(out, drawing{ways}), out.Flush()); err != nil {
-		return fmt.Errorf("write the page of hops: %w", err)
-	}
-	return nil
+	return own.Write(w, "the page of hops", drawing{ways})
 }
 
 // Section is the lanes and the tables as a part of another page.
-func Section(ways ...hops.Way) (template.HTML, error) {
-	t, err := parsed()
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	if err := t.ExecuteTemplate(&b, "hops", drawing{ways}); err != nil {
-		return "", fmt.Errorf("write the section of hops: %w", err)
-	}
-	return template.HTML(b.String()), nil
-}
-
-// parsed is the page's template.
-var parsed = sync.OnceValues(func() (*template.Template, error) { return template.New("page").Parse(layout) })
+func Section(ways ...hops.Way) (template.HTML, error) { return own.Part("hops", drawing{ways}) }
 
 // drawing is what the template is filled in from.
 type drawing struct{ Ways []hops.Way }
 
 // Title names the networks.
 func (d drawing) Title() string {
-	title := "Where the time goes"
+	names := make([]string, len(d.Ways))
 	for i, w := range d.Ways {
-		if i == 0 {
-			title += ": " + w.Network
-		} else {
-			title += ", " + w.Network
-		}
+		names[i] = w.Network
 	}
-	return title
+	return "Where the time goes: " + strings.Join(names, ", ")
 }
 
 // Lanes is the picture.
-func (d drawing) Lanes() template.HTML { return Lanes(d.Ways) }
-
-// Style is the page's own.
-func (d drawing) Style() template.CSS { return template.CSS(style) }
-
-// Policy is the page's content security policy: it has no script.
-func (d drawing) Policy() string { return page.Policy("", style) }
+func (d drawing) Lanes() template.HTML { return lanes(d.Ways) }
 
 // table is one direction of one network.
 type table struct {
@@ -91,42 +59,36 @@ type row struct{ Name, Base, P50, P90, P99, Share, Difference, Interval string }
 func (d drawing) Tables() []table {
 	var all []table
 	for i, w := range d.Ways {
-		if i == 0 {
-			all = append(all, table{Title: "request of " + w.Network, Rows: alone(w.Request)}, table{Title: "response of " + w.Network, Rows: alone(w.Response)})
-			continue
+		for _, way := range []struct {
+			title       string
+			base, other []hops.HopTime
+		}{{"request of ", d.Ways[0].Request, w.Request}, {"response of ", d.Ways[0].Response, w.Response}} {
+			t := table{Title: way.title + w.Network}
+			if i == 0 {
+				for _, h := range way.other {
+					t.Rows = append(t.Rows, rowOf(h))
+				}
+			} else {
+				t.Base, t.Rows = d.Ways[0].Network, comparedRows(way.base, way.other)
+			}
+			all = append(all, t)
 		}
-		base := d.Ways[0]
-		all = append(all,
-			table{"request of " + w.Network, base.Network, beside(base.Request, w.Request)},
-			table{"response of " + w.Network, base.Network, beside(base.Response, w.Response)})
 	}
 	return all
-}
-
-func alone(list []hops.HopTime) []row {
-	var rows []row
-	for _, h := range list {
-		rows = append(rows, rowOf(h))
-	}
-	return rows
 }
 
 func rowOf(h hops.HopTime) row {
 	return row{Name: h.Name, P50: ns(h.P50), P90: ns(h.P90), P99: ns(h.P99), Share: fmt.Sprintf("%.1f%%", 100*h.Share)}
 }
 
-func beside(base, other []hops.HopTime) []row {
+func comparedRows(base, other []hops.HopTime) []row {
 	var rows []row
-	for _, l := range hops.Beside(base, other) {
-		r := row{Base: of(l.Base), P50: "-"}
-		switch {
-		case l.Other != nil:
+	for _, l := range hops.Compare(base, other) {
+		r := row{P50: "-"}
+		if l.Other != nil {
 			r = rowOf(*l.Other)
-			r.Base = of(l.Base)
-		case l.Base != nil:
-			r.Name = l.Base.Name
 		}
-		r.Difference, r.Interval = signed(l.Difference), Interval(l.Low, l.High)
+		r.Name, r.Base, r.Difference, r.Interval = l.Name(), timeOf(l.Base), signed(l.Difference), interval(l.Low, l.High)
 		rows = append(rows, r)
 	}
 	return rows
@@ -146,7 +108,7 @@ func (d drawing) Parts() []partRow {
 			at := slices.IndexFunc(rows, func(r partRow) bool { return r.Name == p.Name })
 			if at < 0 {
 				at = len(rows)
-				rows = append(rows, partRow{Name: p.Name, Changes: Changes(p), Cells: make([]string, 2*len(d.Ways))})
+				rows = append(rows, partRow{Name: p.Name, Changes: changes(p), Cells: make([]string, 2*len(d.Ways))})
 			}
 			rows[at].Cells[2*i], rows[at].Cells[2*i+1] = ns(p.Time), fmt.Sprintf("%.1f%%", 100*p.Share)
 		}
@@ -154,38 +116,22 @@ func (d drawing) Parts() []partRow {
 	return rows
 }
 
-// slow is what was different about the slowest transactions of a network.
-type slow struct {
-	Says    string
-	Reasons []reason
+// Slow are the networks for whose slowest transactions it is known what was different about them.
+func (d drawing) Slow() []hops.Way {
+	return slices.DeleteFunc(slices.Clone(d.Ways), func(w hops.Way) bool { return w.Outliers == nil })
 }
 
-type reason struct {
-	Says, Of, OfOthers string
-	Count              int
-}
+// Slowest says which transactions these are.
+func (d drawing) Slowest(w hops.Way) string { return slowest(w) }
 
-// Slow are the outliers of the networks for which they are known.
-func (d drawing) Slow() []slow {
-	var all []slow
-	for _, w := range d.Ways {
-		if w.Outliers == nil {
-			continue
-		}
-		s := slow{Says: Slowest(w)}
-		for _, r := range w.Outliers.Reasons {
-			s.Reasons = append(s.Reasons, reason{r.Says, fmt.Sprintf("%.0f%%", 100*r.Outliers), fmt.Sprintf("%.2g%%", 100*r.Others), r.Count})
-		}
-		all = append(all, s)
-	}
-	return all
-}
+// Percent prints a share.
+func (d drawing) Percent(format string, share float64) string { return fmt.Sprintf(format, 100*share) }
 
-// Trust says what the figures rest on.
-func (d drawing) Trust() []string {
+// BasedOn says what the figures rest on.
+func (d drawing) BasedOn() []string {
 	var lines []string
 	for _, w := range d.Ways {
-		lines = append(lines, Trust(w)...)
+		lines = append(lines, basedOn(w)...)
 	}
 	return lines
 }

@@ -2,11 +2,9 @@
 package hops
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
 	"time"
 
 	"netdelta/insight/hops"
@@ -14,122 +12,94 @@ import (
 	"netdelta/unit"
 )
 
-// WriteText prints the hops of one network or, side by side, of two: the first is what the second is held against. The error
-// is that of w.
+// WriteText prints the hops of one network or, side by side, of two: the second is compared with the first. The error is that of w.
 func WriteText(w io.Writer, ways ...hops.Way) error {
-	out := bufio.NewWriter(w)
-	if len(ways) == 2 {
-		base, other := ways[0], ways[1]
-		writeBeside(out, "request", base, other, hops.Beside(base.Request, other.Request))
-		writeBeside(out, "response", base, other, hops.Beside(base.Response, other.Response))
-	} else {
-		for _, way := range ways {
-			writeOne(out, way, "request", way.Request)
-			writeOne(out, way, "response", way.Response)
+	return ui.Print(w, "the hops", func(out ui.Text) {
+		if len(ways) == 2 {
+			writeTwo(out, "request", ways[0], ways[1], hops.Compare(ways[0].Request, ways[1].Request))
+			writeTwo(out, "response", ways[0], ways[1], hops.Compare(ways[0].Response, ways[1].Response))
+		} else {
+			for _, way := range ways {
+				writeOne(out, way, "request", way.Request)
+				writeOne(out, way, "response", way.Response)
+			}
 		}
-	}
-	writeParts(out, ways)
-	writeOutliers(out, ways)
-	for _, way := range ways {
-		writeTrust(out, way)
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print the hops: %w", err)
-	}
-	return nil
+		writeParts(out, ways)
+		for _, way := range ways {
+			if way.Outliers != nil {
+				writeOutliers(out, way)
+			}
+		}
+		for _, way := range ways {
+			for _, line := range basedOn(way) {
+				out.Put("%s\n", line)
+			}
+		}
+	})
 }
 
-func newTable(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
-
-func writeOne(out io.Writer, way hops.Way, direction string, list []hops.HopTime) {
-	put(out, "%s of %s\n", direction, ui.Clean(way.Network))
-	table := newTable(out)
-	put(table, "  hop\tp50\tp90\tp99\tshare\n")
+func writeOne(out ui.Text, way hops.Way, direction string, list []hops.HopTime) {
+	out.Put("%s of %s\n", direction, ui.Clean(way.Network))
+	table := ui.NewTable("  hop", "p50", "p90", "p99", "share")
 	sum := 0.0
 	for _, h := range list {
-		put(table, "  %s\t%s\t%s\t%s\t%.1f%%\n", ui.Clean(h.Name), ns(h.P50), ns(h.P90), ns(h.P99), 100*h.Share)
+		table.Row("  "+h.Name, ns(h.P50), ns(h.P90), ns(h.P99), percent(h.Share))
 		sum += h.P50
 	}
-	put(table, "  sum\t%s\t\t\t%.1f%%\n", ns(sum), 100*sum/way.Untraced)
-	flush(table)
-	put(out, "\n")
+	table.Row("  sum", ns(sum), "", "", percent(sum/way.Untraced))
+	out.Table(table)
 }
 
-func writeBeside(out io.Writer, direction string, base, other hops.Way, lines []hops.HopDelta) {
-	put(out, "%s: %s against %s\n", direction, ui.Clean(other.Network), ui.Clean(base.Network))
-	table := newTable(out)
-	put(table, "  hop\t%s\t%s\tdifference\t95%% interval\n", ui.Clean(base.Network), ui.Clean(other.Network))
+func writeTwo(out ui.Text, direction string, base, other hops.Way, lines []hops.HopDelta) {
+	out.Put("%s: %s against %s\n", direction, ui.Clean(other.Network), ui.Clean(base.Network))
+	table := ui.NewTable("  hop", base.Network, other.Network, "difference", "95% interval")
 	sum := 0.0
 	for _, l := range lines {
-		name := ""
-		if l.Base != nil {
-			name = l.Base.Name
-		}
-		if l.Other != nil {
-			name = l.Other.Name
-		}
-		put(table, "  %s\t%s\t%s\t%s\t%s\n", ui.Clean(name), of(l.Base), of(l.Other), signed(l.Difference), Interval(l.Low, l.High))
+		table.Row("  "+l.Name(), timeOf(l.Base), timeOf(l.Other), signed(l.Difference), interval(l.Low, l.High))
 		sum += l.Difference
 	}
-	put(table, "  sum\t\t\t%s\n", signed(sum))
-	flush(table)
-	put(out, "\n")
+	table.Row("  sum", "", "", signed(sum))
+	out.Table(table)
 }
 
 // writeParts prints what the round trip of each network is made of.
-func writeParts(out io.Writer, ways []hops.Way) {
-	table := newTable(out)
+func writeParts(out ui.Text, ways []hops.Way) {
+	table := ui.NewTable()
 	for _, w := range ways {
-		put(table, "parts of %s\tp50\tshare\twhat the network can change\n", ui.Clean(w.Network))
+		table.Row("parts of "+w.Network, "p50", "share", "what the network can change")
 		for _, p := range w.Parts() {
-			put(table, "  %s\t%s\t%.1f%%\t%s\n", p.Name, ns(p.Time), 100*p.Share, Changes(p))
+			table.Row("  "+p.Name, ns(p.Time), percent(p.Share), changes(p))
 		}
 	}
-	flush(table)
-	put(out, "\n")
+	out.Table(table)
 }
 
-// writeOutliers prints what was different about the slowest transactions of each network, where that is known.
-func writeOutliers(out io.Writer, ways []hops.Way) {
-	for _, w := range ways {
-		o := w.Outliers
-		if o == nil {
-			continue
-		}
-		put(out, "%s\n", Slowest(w))
-		table := newTable(out)
-		put(table, "  what was different\tof these\tof all others\tcount\n")
-		for _, r := range o.Reasons {
-			put(table, "  %s\t%.0f%%\t%.2g%%\t%d\n", ui.Clean(r.Says), 100*r.Outliers, 100*r.Others, r.Count)
-		}
-		flush(table)
-		put(out, "\n")
+// writeOutliers prints what was different about the slowest transactions of a network.
+func writeOutliers(out ui.Text, w hops.Way) {
+	out.Put("%s\n", slowest(w))
+	table := ui.NewTable("  what was different", "of these", "of all others", "count")
+	for _, r := range w.Outliers.Reasons {
+		table.Row("  "+r.Says, fmt.Sprintf("%.0f%%", 100*r.Outliers), fmt.Sprintf("%.2g%%", 100*r.Others), r.Count)
 	}
+	out.Table(table)
 }
 
-// Slowest says which transactions of a network are its outliers.
-func Slowest(w hops.Way) string {
+// slowest says which transactions of a network are its outliers.
+func slowest(w hops.Way) string {
 	o := w.Outliers
 	return fmt.Sprintf("the slowest of %s: %d of %d transactions, beyond p%g, %s", ui.Clean(w.Network), o.Count, o.Transactions, 100*o.Quantile, ns(o.Threshold))
 }
 
-// Changes says whether another network changes a part.
-func Changes(p hops.Part) string {
+// changes says whether another network changes a part.
+func changes(p hops.Part) string {
 	if p.Network {
 		return "yes"
 	}
 	return "hardly"
 }
 
-// writeTrust says what the figures of a network rest on.
-func writeTrust(out io.Writer, w hops.Way) {
-	for _, line := range Trust(w) {
-		put(out, "%s\n", line)
-	}
-}
-
-// Trust says what the figures of a network rest on, in sentences.
-func Trust(w hops.Way) []string {
+// basedOn says what the figures of a network rest on, in sentences.
+func basedOn(w hops.Way) []string {
 	if w.Stamped {
 		return []string{
 			fmt.Sprintf("%s: round trip p50 %s; with both ends on one thread, where no program is woken up, %s; the hops add up to %s", ui.Clean(w.Network), ns(w.Untraced), ns(w.Traced), ns(w.Sum)),
@@ -152,15 +122,40 @@ func Trust(w hops.Way) []string {
 	return lines
 }
 
-func flush(table *tabwriter.Writer) { _ = table.Flush() } // the error stays with what is below and comes with its Flush
+// WriteWatch prints the hops of a running program's connections. The error is that of w.
+func WriteWatch(w io.Writer, seen hops.Watched) error {
+	return ui.Print(w, "the hops", func(out ui.Text) {
+		for _, d := range []struct {
+			name     string
+			segments int
+			hops     []hops.HopTime
+		}{{"to", seen.SegmentsTo, seen.ToServer}, {"from", seen.SegmentsFrom, seen.FromServer}} {
+			out.Put("%s the server at port %d: %d segments\n", d.name, seen.Port, d.segments)
+			table := ui.NewTable("  hop", "from", "to", "p50", "p90", "p99", "share")
+			for _, h := range d.hops {
+				table.Row("  "+h.Step, h.From, h.To, ns(h.P50), ns(h.P90), ns(h.P99), percent(h.Share))
+			}
+			out.Table(table)
+		}
+		out.Put("What tracing costs is in these times.\n")
+		if seen.Otherwise > 0 {
+			out.Put("%d more segments took another way, or were sent again, and are left out.\n", seen.Otherwise)
+		}
+		if seen.Lost > 0 {
+			out.Put("%d events were lost for want of room: watch for a shorter time.\n", seen.Lost)
+		}
+	})
+}
 
-// of is a hop's time, a dash where there is none.
-func of(h *hops.HopTime) string {
+// timeOf is a hop's time, a dash where a way does not have the hop.
+func timeOf(h *hops.HopTime) string {
 	if h == nil {
 		return "-"
 	}
 	return ns(h.P50)
 }
+
+func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
 
 // ns prints nanoseconds, scaled.
 func ns(v float64) string {
@@ -177,13 +172,10 @@ func signed(v float64) string {
 	return unit.Difference(time.Duration(math.Round(v)))
 }
 
-// Interval prints the bounds of a difference in nanoseconds, or that there are too few builds for any.
-func Interval(low, high *float64) string {
+// interval prints the bounds of a difference in nanoseconds, or that there are too few builds for any.
+func interval(low, high *float64) string {
 	if low == nil || high == nil {
 		return "too few builds"
 	}
 	return fmt.Sprintf("[%s, %s]", signed(*low), signed(*high))
 }
-
-// put prints into a buffer. An error stays with the buffer and comes with its Flush.
-func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

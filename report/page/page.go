@@ -1,10 +1,60 @@
-// Package page is what all pages that netdelta writes have in common.
+// Package page is what all pages that netdelta writes have in common: each is one file that loads nothing from anywhere.
 package page
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"sync"
 )
+
+// Page is a page's template, which is parsed when it is first asked for. The template has functions for the page's own style
+// and script and for the policy that lets the browser run these two.
+type Page struct {
+	parsed func() (*template.Template, error)
+}
+
+// New makes a page of a template, a style and a script, "" for none.
+func New(layout, style, script string) Page {
+	return Page{sync.OnceValues(func() (*template.Template, error) {
+		return template.New("page").Funcs(template.FuncMap{
+			"style":  func() template.CSS { return template.CSS(style) },
+			"script": func() template.JS { return template.JS(script) },
+			"policy": func() string { return Policy(script, style) },
+		}).Parse(layout)
+	})}
+}
+
+// Write fills the page in. The error names what could not be written.
+func (p Page) Write(w io.Writer, what string, data any) error {
+	t, err := p.parsed()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	if err := errors.Join(t.Execute(out, data), out.Flush()); err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
+	}
+	return nil
+}
+
+// Part fills in a template of the page that goes into another page.
+func (p Page) Part(name string, data any) (template.HTML, error) {
+	t, err := p.parsed()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if err := t.ExecuteTemplate(&b, name, data); err != nil {
+		return "", fmt.Errorf("write the part %s of a page: %w", name, err)
+	}
+	return template.HTML(b.String()), nil
+}
 
 // Policy is the content security policy of a page with one script and one style of its own: the browser runs these two,
 // known by their hashes, and loads nothing from anywhere.

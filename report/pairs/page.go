@@ -1,15 +1,11 @@
 package pairs
 
 import (
-	"bufio"
 	_ "embed" // the parts of the page
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
 	"math"
-	"strings"
-	"sync"
 
 	insight "netdelta/insight/pairs"
 	"netdelta/report/page"
@@ -24,46 +20,21 @@ var frame string
 //go:embed map.css
 var heat string
 
-// parsed is the page's template.
-var parsed = sync.OnceValues(func() (*template.Template, error) { return template.New("page").Parse(layout) })
+var own = page.New(layout, frame+heat, "") // it has no script
 
 // Write writes a report as one page that opens without network: a heat map and a table of nodes for each network. It
 // fails if w does.
-func Write(w io.Writer, r insight.Report) error {
-	t, err := parsed()
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(w)
-	if err := errors.Join(t.Execute(out, drawing{r}), out.Flush()); err != nil {
-		return fmt.Errorf("write the page of pairs: %w", err)
-	}
-	return nil
-}
+func Write(w io.Writer, r insight.Report) error { return own.Write(w, "the page of pairs", drawing{r}) }
 
 // Part is what the report of a run has of its pairs: a style, and a heat map and a table of nodes for each network.
 func Part(r insight.Report) (css string, body template.HTML, err error) {
-	t, err := parsed()
-	if err != nil {
-		return "", "", err
-	}
-	var out strings.Builder
-	if err := t.ExecuteTemplate(&out, "networks", drawing{r}); err != nil {
-		return "", "", fmt.Errorf("write the part about pairs: %w", err)
-	}
+	body, err = own.Part("networks", drawing{r})
 	// The page's other tables have classes of the same names.
-	css = ".part {\n--worse: light-dark(#d9591c, #e0682e);\n--better: light-dark(#2a78b8, #4a94d0);\n" + heat + "}\n"
-	return css, template.HTML(out.String()), nil
+	return ".part {\n--worse: light-dark(#d9591c, #e0682e);\n--better: light-dark(#2a78b8, #4a94d0);\n" + heat + "}\n", body, err
 }
 
 // drawing is what the template is filled in from.
 type drawing struct{ insight.Report }
-
-// Style is the page's own.
-func (d drawing) Style() template.CSS { return template.CSS(frame + heat) }
-
-// Policy is the page's content security policy: it has no script.
-func (d drawing) Policy() string { return page.Policy("", frame+heat) }
 
 // square is one pair in the heat map.
 type square struct {
@@ -97,7 +68,7 @@ const scaleLeast = 0.1
 func (d drawing) Tables() []table {
 	var all []table
 	for _, n := range d.Judged {
-		t := table{Network: n.Network, Typical: value(d.Report, n.Typical), Findings: Findings(d.Report, n)}
+		t := table{Network: n.Network, Typical: value(d.Report, n.Typical), Findings: findings(d.Report, n)}
 		most := scaleLeast
 		pairs := map[[2]string]insight.Pair{}
 		for _, p := range n.Pairs {

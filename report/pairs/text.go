@@ -2,7 +2,6 @@
 package pairs
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -21,41 +20,41 @@ const (
 
 // WriteText prints a report. It fails if w does.
 func WriteText(w io.Writer, r insight.Report) error {
-	out := bufio.NewWriter(w)
-	for i, n := range r.Judged {
-		put(out, "%s %s in network %s, from each node (rows) to each node (columns)\n", ui.Clean(r.Workload), r.Metric, ui.Clean(n.Network))
-		writeMatrix(out, r, n)
-		writeNodes(out, r, n)
-		for _, line := range Findings(r, n) {
-			put(out, "%s\n", ui.Clean(line))
+	return ui.Print(w, "the pairs", func(out ui.Text) {
+		for i, n := range r.Judged {
+			out.Put("%s %s in network %s, from each node (rows) to each node (columns)\n", ui.Clean(r.Workload), r.Metric, ui.Clean(n.Network))
+			writeMatrix(out, r, n)
+			table := ui.NewTable("node", "beside the others", "95% interval", "as client", "as server")
+			for _, node := range n.Nodes {
+				table.Row(node.Node, percent(node.Ratio), interval(node, r.Builds()), percent(node.AsClient), percent(node.AsServer), mark(node))
+			}
+			out.Table(table)
+			for _, line := range findings(r, n) {
+				out.Put("%s\n", ui.Clean(line))
+			}
+			writeFailures(out, r, i)
+			out.Put("\n")
 		}
-		writeFailures(out, r, i)
-		put(out, "\n")
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print the pairs: %w", err)
-	}
-	return nil
+	})
 }
 
-func writeMatrix(out io.Writer, r insight.Report, n insight.Network) {
+func writeMatrix(out ui.Text, r insight.Report, n insight.Network) {
 	if len(r.Nodes) > shownNodes {
-		put(out, "  %d nodes: the matrix is in the page (--out) and in the JSON\n\n", len(r.Nodes))
+		out.Put("  %d nodes: the matrix is in the page (--out) and in the JSON\n\n", len(r.Nodes))
 		return
 	}
-	table := ui.NewTable()
-	for _, node := range r.Nodes {
-		put(table, "\t%s", ui.Clean(node))
-	}
-	put(table, "\n")
-	for _, client := range r.Nodes {
-		put(table, "%s", ui.Clean(client))
-		for _, server := range r.Nodes {
-			put(table, "\t%s", cellOf(r, n, client, server))
+	row := func(name string, cell func(node string) string) []any {
+		cells := []any{name}
+		for _, node := range r.Nodes {
+			cells = append(cells, cell(node))
 		}
-		put(table, "\n")
+		return cells
 	}
-	_ = table.Print(out)
+	table := ui.NewTable(row("", func(node string) string { return node })...)
+	for _, client := range r.Nodes {
+		table.Row(row(client, func(server string) string { return cellOf(r, n, client, server) })...)
+	}
+	out.Table(table)
 }
 
 // cellOf is what the matrix says of a pair.
@@ -84,15 +83,6 @@ func value(r insight.Report, v float64) string {
 	return unit.Duration(time.Duration(v))
 }
 
-func writeNodes(out io.Writer, r insight.Report, n insight.Network) {
-	table := ui.NewTable()
-	put(table, "node\tbeside the others\t95%% interval\tas client\tas server\n")
-	for _, node := range n.Nodes {
-		put(table, "%s\t%s\t%s\t%s\t%s\t%s\n", ui.Clean(node.Node), percent(node.Ratio), interval(node, r.Builds()), percent(node.AsClient), percent(node.AsServer), mark(node))
-	}
-	_ = table.Print(out)
-}
-
 func percent(ratio float64) string { return unit.Ratio(ratio).Percent() }
 
 func interval(n insight.Node, builds int) string {
@@ -109,8 +99,8 @@ func mark(n insight.Node) string {
 	return ""
 }
 
-// Findings says in sentences what is odd in a network, or that nothing is. Names of nodes are as the testbed gave them.
-func Findings(r insight.Report, n insight.Network) []string {
+// findings says in sentences what is odd in a network, or that nothing is. Names of nodes are as the testbed gave them.
+func findings(r insight.Report, n insight.Network) []string {
 	var lines []string
 	for _, node := range n.Nodes {
 		if node.Odd {
@@ -131,7 +121,7 @@ func Findings(r insight.Report, n insight.Network) []string {
 	return lines
 }
 
-func writeFailures(out io.Writer, r insight.Report, network int) {
+func writeFailures(out ui.Text, r insight.Report, network int) {
 	failures := r.Networks[network].Failures
 	for _, f := range failures[:min(len(failures), shownFailures)] {
 		where := fmt.Sprintf("build %d", f.Build+1)
@@ -141,11 +131,9 @@ func writeFailures(out io.Writer, r insight.Report, network int) {
 		if f.Server != f.Client {
 			where += " to " + f.Server
 		}
-		put(out, "failed: %s: %s\n", ui.Clean(where), ui.Clean(strings.Join(strings.Fields(f.Why), " ")))
+		out.Put("failed: %s: %s\n", ui.Clean(where), ui.Clean(strings.Join(strings.Fields(f.Why), " ")))
 	}
 	if more := len(failures) - shownFailures; more > 0 {
-		put(out, "and %d more failed\n", more)
+		out.Put("and %d more failed\n", more)
 	}
 }
-
-func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

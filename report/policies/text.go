@@ -2,11 +2,9 @@
 package policies
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"netdelta/experiment/policies"
@@ -17,37 +15,32 @@ import (
 
 // WriteText prints a report. It fails if w does.
 func WriteText(w io.Writer, r insight.Report) error {
-	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "NetworkPolicy, from the request to the API server until the first probe that meets the change; a probe every %s\n", unit.Duration(r.Every))
-	if slices.ContainsFunc(r.Latencies, func(l insight.Latency) bool { return l.Change.Fresh() }) {
-		fmt.Fprintln(out, "of a fresh pod, from when its program began, by its own clock")
-	}
-	table := ui.NewTable()
-	put(table, "policies\tpackets are\tsamples\tp50\t95%% interval\tmax\tthe request\tresolution\tclocks off by\n")
-	for _, l := range r.Latencies {
-		interval := "needs 6 samples"
-		if l.Low != nil && l.High != nil {
-			interval = text(*l.Low) + " to " + text(*l.High)
+	return ui.Print(w, "how policies took effect", func(out ui.Text) {
+		out.Put("NetworkPolicy, from the request to the API server until the first probe that meets the change; a probe every %s\n", unit.Duration(r.Every))
+		if slices.ContainsFunc(r.Latencies, func(l insight.Latency) bool { return l.Change.Fresh() }) {
+			out.Put("of a fresh pod, from when its program began, by its own clock\n")
 		}
-		put(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", strconv.Itoa(l.Policies), words(l.Change), l.Samples, text(l.Median),
-			interval, text(l.Max), unlessFresh(l, l.Request), text(l.Resolution), unlessFresh(l, l.ClockError))
-	}
-	_ = table.Print(out) // Flush has its error
-	for _, l := range r.Latencies {
-		if l.Change == policies.Barred {
-			fmt.Fprintf(out, "  at %d policies: %s\n", l.Policies, slipped(l))
+		table := ui.NewTable("policies", "packets are", "samples", "p50", "95% interval", "max", "the request", "resolution", "clocks off by")
+		for _, l := range r.Latencies {
+			interval := "needs 6 samples"
+			if l.Low != nil && l.High != nil {
+				interval = text(*l.Low) + " to " + text(*l.High)
+			}
+			table.Row(l.Policies, words(l.Change), l.Samples, text(l.Median), interval, text(l.Max), unlessFresh(l, l.Request), text(l.Resolution), unlessFresh(l, l.ClockError))
 		}
-	}
-	if r.Disturbed > 0 {
-		fmt.Fprintf(out, "  repetitions begun anew since the way opened or closed by itself: %d\n", r.Disturbed)
-	}
-	for _, f := range r.Failures {
-		fmt.Fprintf(out, "  at %d policies: %s\n", f.Policies, ui.Clean(f.Why))
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print how policies took effect: %w", err)
-	}
-	return nil
+		out.Table(table)
+		for _, l := range r.Latencies {
+			if l.Change == policies.Barred {
+				out.Put("  at %d policies: %s\n", l.Policies, slipped(l))
+			}
+		}
+		if r.Disturbed > 0 {
+			out.Put("  repetitions begun anew since the way opened or closed by itself: %d\n", r.Disturbed)
+		}
+		for _, f := range r.Failures {
+			out.Put("  at %d policies: %s\n", f.Policies, ui.Clean(f.Why))
+		}
+	})
 }
 
 // words say what a change is.
@@ -86,6 +79,3 @@ func text(d time.Duration) string {
 	}
 	return unit.Duration(d)
 }
-
-// put writes to what keeps all that it gets.
-func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
