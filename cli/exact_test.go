@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/experiment"
 	"netdelta/experiment/guest"
 	"netdelta/experiment/session"
 	"netdelta/internal/require"
@@ -137,9 +138,11 @@ func oneRuleMore(t *testing.T, img image.Image, run result.Run, dir string) {
 	_, err = guest.Seeds{
 		Run: run, Folder: folder, Judge: words.NewJudge(catalogue.Workloads()), Parallel: 2, Progress: func(int, int) {},
 		Job: guest.Job{
-			Cells: cells, Warmup: 50, Transactions: 400, PerInstruction: counter.PerInstruction, Clock: counter.Clock,
-			Testbed:  testbed.Spec{Nodes: 2, PodsPerNode: 2, Link: testbed.Link{MTU: 1500}},
-			Filtered: map[string]int{"routed": 1},
+			ExactJob: experiment.ExactJob{
+				Cells: cells, Warmup: 50, Transactions: 400, PerInstruction: counter.PerInstruction,
+				Testbed: testbed.Spec{Nodes: 2, PodsPerNode: 2, Link: testbed.Link{MTU: 1500}},
+			},
+			Clock: counter.Clock, Filtered: map[string]int{"routed": 1},
 		},
 		Guest: session.InGuests(counter, testbed.GuestSpec{}),
 	}.Count(t.Context())

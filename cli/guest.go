@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/experiment/guest"
+	"netdelta/experiment/session"
 	"netdelta/network"
 	"netdelta/report/words"
 	"netdelta/testbed/lab"
@@ -40,7 +41,8 @@ func newGuestRunCommand(env *environment) *cobra.Command {
 		Hidden: true,
 		Args:   args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return guest.Serve(cmd.Context(), env.in, lab.NewDriver(network.Catalogue()), env.known(), env.workloads, words.NewJudge(env.workloads), guest.NewWriter(env.out))
+			s := session.Session{Provider: lab.NewDriver(network.Catalogue()), Workloads: env.workloads, Judge: words.NewJudge(env.workloads)}
+			return s.ServeGuest(cmd.Context(), env.in, env.known(), guest.NewWriter(env.out))
 		},
 	}
 }

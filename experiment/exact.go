@@ -15,21 +15,26 @@ import (
 	"netdelta/workload"
 )
 
-// ExactConfig is what one guest whose clock counts instructions measures: one build.
-type ExactConfig struct {
-	// Cells are those that are measured.
-	Cells []result.Cell
+// ExactJob is what one guest whose clock counts instructions has to measure: one build.
+type ExactJob struct {
+	Cells []result.Cell `json:"cells"`
 	// Build is the build's number in its run, Seed the guest's, from which the order of networks and cells follows too.
-	Build int
-	Seed  uint64
+	Build int    `json:"build"`
+	Seed  uint64 `json:"seed"`
 	// Warmup transactions of each cell don't count, Transactions do.
-	Warmup, Transactions int
+	Warmup       int `json:"warmup"`
+	Transactions int `json:"transactions"`
 	// PerInstruction is how many nanoseconds the clock goes on with each instruction.
-	PerInstruction float64
+	PerInstruction float64      `json:"ns_per_instruction"`
+	Testbed        testbed.Spec `json:"testbed"`
+}
+
+// ExactConfig is a job with what it is done with.
+type ExactConfig struct {
+	ExactJob
 	// Settle is how long a network is left alone after it was built, and a connection before it is measured: timers that
 	// building has started run out meanwhile. A guest passes the time without cost.
 	Settle    time.Duration
-	Testbed   testbed.Spec
 	Driver    testbed.Provider
 	Workloads []workload.Workload
 	// CPU is the processor that both ends are pinned to; negative leaves them free.

@@ -23,9 +23,11 @@ func exactly(t *testing.T, cells []result.Cell, networks []network.Network) expe
 	t.Helper()
 	require.Namespaces(t)
 	return experiment.ExactConfig{
-		Cells: cells, Build: 3, Seed: 17, Warmup: 5, Transactions: 50, PerInstruction: 2, Settle: time.Millisecond,
-		Testbed: testbed.Spec{Nodes: 2, PodsPerNode: 2, Link: testbed.Link{MTU: 1500}},
-		Driver:  lab.NewDriver(networks), Workloads: catalogue.Workloads(), CPU: -1,
+		ExactJob: experiment.ExactJob{
+			Cells: cells, Build: 3, Seed: 17, Warmup: 5, Transactions: 50, PerInstruction: 2,
+			Testbed: testbed.Spec{Nodes: 2, PodsPerNode: 2, Link: testbed.Link{MTU: 1500}},
+		},
+		Settle: time.Millisecond, Driver: lab.NewDriver(networks), Workloads: catalogue.Workloads(), CPU: -1,
 	}
 }
 

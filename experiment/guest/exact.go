@@ -12,7 +12,6 @@ import (
 	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/result"
-	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/vm/wire"
 	"netdelta/workload"
@@ -29,15 +28,8 @@ const (
 // Job is what one guest whose clock counts instructions has to do. It has nothing of the host in it: two jobs of the same seed
 // are the same to the last byte, and so is what comes of them.
 type Job struct {
-	Cells        []result.Cell `json:"cells"`
-	Build        int           `json:"build"`
-	Seed         uint64        `json:"seed"`
-	Warmup       int           `json:"warmup"`
-	Transactions int           `json:"transactions"`
-	// PerInstruction is nanoseconds of the clock for each instruction.
-	PerInstruction float64      `json:"ns_per_instruction"`
-	Testbed        testbed.Spec `json:"testbed"`
-	// Filtered are networks that get so many firewall rules beside what they are: a known change, for tests.
+	experiment.ExactJob
+	// Filtered are networks that get so many firewall rules in addition to what they are: a known change, for tests.
 	Filtered map[string]int `json:"filtered,omitempty"`
 	// Clock is the clock source that the guest must use, "" for any.
 	Clock string `json:"clock,omitempty"`
@@ -81,15 +73,15 @@ func exact(ctx context.Context, job Job, networks []network.Network, workloads [
 	if err := to.Send(Message{Unsupported: lacks}); err != nil {
 		return about, err
 	}
+	job.Cells = measured
 	seen, err := experiment.MeasureExact(ctx, experiment.ExactConfig{
-		Cells: measured, Build: job.Build, Seed: job.Seed, Warmup: job.Warmup, Transactions: job.Transactions,
-		PerInstruction: job.PerInstruction, Settle: exactSettle, Testbed: job.Testbed, Driver: driver, Workloads: workloads, CPU: 0,
+		ExactJob: job.ExactJob, Settle: exactSettle, Driver: driver, Workloads: workloads, CPU: 0,
 	}, func(t result.Trial) error { return to.Send(Message{Trial: &t}) })
 	about.Links, about.Sysctls = seen.Links, seen.Sysctls
 	return about, err
 }
 
-// filtered puts rules into the networks that a test names, under their own names: to who compares runs they have changed.
+// filtered puts rules into the networks that a test names, under their own names: whoever compares runs sees that they have changed.
 func filtered(networks []network.Network, rules map[string]int) []network.Network {
 	all := make([]network.Network, len(networks))
 	for i, n := range networks {

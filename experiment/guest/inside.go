@@ -11,12 +11,7 @@ import (
 	"sync"
 
 	"netdelta/experiment"
-	"netdelta/experiment/plan"
-	"netdelta/experiment/study"
-	"netdelta/internal/machine"
 	"netdelta/result"
-	"netdelta/testbed"
-	"netdelta/workload"
 )
 
 // RunVerb is the verb of the command line that carries a run out inside a guest.
@@ -46,54 +41,6 @@ func ReadRequest(ctx context.Context, in io.Reader) (Request, context.Context, e
 		cancel()
 	}()
 	return r, ctx, nil
-}
-
-// Serve carries a run out that is asked for on in, and tells the host of it: first its head, then each trial of a build when the build
-// is done. Only what could not be read or told to the host is returned.
-func Serve(ctx context.Context, in io.Reader, provider testbed.Provider, known study.Known, workloads []workload.Workload, judge experiment.Judge, to *Writer) error {
-	r, ctx, err := ReadRequest(ctx, in)
-	if err != nil {
-		return err
-	}
-	config, err := configured(ctx, r, provider, known, workloads)
-	if err != nil {
-		return to.Send(Message{End: &End{Error: err.Error(), Kind: kindOf(err)}})
-	}
-	config.Judge = judge
-	return Inside(ctx, r, config, to)
-}
-
-// configured prepares a run inside a guest.
-func configured(ctx context.Context, r Request, provider testbed.Provider, known study.Known, workloads []workload.Workload) (experiment.Config, error) {
-	s, err := study.Parse("the study", []byte(r.Study), known)
-	if err != nil {
-		return experiment.Config{}, err
-	}
-	p, err := experiment.Prepare(ctx, s, provider, workloads)
-	if err != nil {
-		return experiment.Config{}, err
-	}
-	if r.Builds > 0 {
-		p.FixBuilds(r.Builds)
-	}
-	config, err := experiment.Assemble(ctx, s, p, provider, workloads)
-	if err != nil {
-		return config, err
-	}
-	return config, machine.Confine(config.Program.CPUs)
-}
-
-// kindOf is what an error is about, to the host.
-func kindOf(err error) Kind {
-	var bad study.Errors
-	var budget *plan.BudgetError
-	switch {
-	case errors.As(err, &bad), errors.As(err, &budget):
-		return BadInput
-	case errors.Is(err, experiment.ErrNothing):
-		return Nothing
-	}
-	return ""
 }
 
 // Inside carries a run out, and tells the host of it: first its head, then each trial of a build when the build is done. Only what

@@ -47,10 +47,10 @@ func counting(t *testing.T, folder *result.Folder, in func(context.Context, gues
 			Schema: result.Schema, Run: "small", Study: "small", Testbed: "vm", Cells: cells, Confidence: 0.95, Margin: result.ExactMargin,
 			Exact: &result.Exact{Seeds: []uint64{5, 6, 7}, PerInstruction: 2, Transactions: 20},
 		},
-		Job: guest.Job{
+		Job: guest.Job{ExactJob: experiment.ExactJob{
 			Cells: cells, Warmup: 2, Transactions: 20, PerInstruction: 2,
 			Testbed: testbed.Spec{Nodes: 2, PodsPerNode: 2, Link: testbed.Link{MTU: 1500}},
-		},
+		}},
 		Guest: in, Parallel: 2, Folder: folder, Judge: words.NewJudge(catalogue.Workloads()), Progress: func(int, int) {},
 	}
 }

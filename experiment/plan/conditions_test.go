@@ -87,8 +87,8 @@ func TestFitKeepsLevelsTogether(t *testing.T) {
 	cells := plan.Expand(s)
 	rules := plan.Rules{Builds: 12, MinBuilds: 6, MinRounds: 10, Budget: time.Hour}
 	all, err := plan.Fit(cells, costs(), rules)
-	if err != nil || len(all.Kept) != len(cells) {
-		t.Fatalf("%v, %d of %d cells", err, len(all.Kept), len(cells))
+	if err != nil || len(plan.Measured(all.Cells)) != len(cells) {
+		t.Fatalf("%v, %d of %d cells", err, len(plan.Measured(all.Cells)), len(cells))
 	}
 	rules.Budget = all.Whole / 2
 	some, err := plan.Fit(cells, costs(), rules)
@@ -96,7 +96,7 @@ func TestFitKeepsLevelsTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	levels := map[unit.Bytes]map[string]bool{}
-	for _, c := range some.Kept {
+	for _, c := range plan.Measured(some.Cells) {
 		if levels[c.Params.Message] == nil {
 			levels[c.Params.Message] = map[string]bool{}
 		}
@@ -119,7 +119,7 @@ func TestFitKeepsLevelsTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := result.Settings(few.Kept); len(got) == 0 || got[0].Params.Conditions.Policy != "" {
+	if got := result.Settings(plan.Measured(few.Cells)); len(got) == 0 || got[0].Params.Conditions.Policy != "" {
 		t.Errorf("kept %+v", got)
 	}
 	t.Log(few.Note)

@@ -18,8 +18,6 @@ type Costs struct {
 	Burst time.Duration
 	// Cells has the burst costs of cells that differ from Burst, by their IDs.
 	Cells map[string]time.Duration
-	// Finish is spent once, after the last build.
-	Finish time.Duration
 }
 
 func (c Costs) burst(cell result.Cell) time.Duration {
@@ -32,11 +30,11 @@ func (c Costs) burst(cell result.Cell) time.Duration {
 // learnedCosts are the estimates at first, then what was measured. A first measurement replaces the estimate, later ones move it by a
 // part, so that one slow round does not upset the plan.
 type learnedCosts struct {
-	fixed, perCell  time.Duration // of a build's set-up
-	collect, finish time.Duration
-	burst           map[string]time.Duration // by cell
-	measured        map[string]bool
-	setups, ends    int
+	fixed, perCell time.Duration // of a build's set-up
+	collect        time.Duration
+	burst          map[string]time.Duration // by cell
+	measured       map[string]bool
+	setups, ends   int
 }
 
 // share is the weight of a new measurement.
@@ -44,8 +42,7 @@ const share = 0.25
 
 func newLearnedCosts(cells []result.Cell, costs Costs) *learnedCosts {
 	l := &learnedCosts{
-		fixed: costs.Build, perCell: costs.Cell, finish: costs.Finish,
-		burst: map[string]time.Duration{}, measured: map[string]bool{},
+		fixed: costs.Build, perCell: costs.Cell, burst: map[string]time.Duration{}, measured: map[string]bool{},
 	}
 	for _, c := range cells {
 		l.burst[c.ID] = costs.burst(c)

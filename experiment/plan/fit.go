@@ -14,8 +14,6 @@ import (
 type Fitted struct {
 	// Cells are all that were given, with Skipped saying why where one is left out.
 	Cells []result.Cell
-	// Kept are the cells that take part: neither skipped nor unsupported.
-	Kept []result.Cell
 	// Note says in words what is left out and which budget would hold it; "" when nothing is.
 	Note string
 	// Whole is a budget that holds all cells, rounded up to what one would type.
@@ -93,7 +91,6 @@ func fit(cells []result.Cell, key loadOf, costs Costs, rules Rules) (Fitted, err
 				study.FormatDuration(rules.Budget), study.FormatDuration(f.Whole))
 		}
 	}
-	f.Kept = Measured(f.Cells)
 	f.Note = note(loads, chosen, measured, key, rules.Budget, f.Whole)
 	return f, nil
 }
@@ -109,7 +106,7 @@ func need(cells []result.Cell, costs Costs, builds int, rules Rules) time.Durati
 			build += costs.Cell + time.Duration(rules.rounds())*costs.burst(c)
 		}
 	}
-	return costs.Start + time.Duration(builds)*build + costs.Finish
+	return costs.Start + time.Duration(builds)*build
 }
 
 func cellsOf(cells []result.Cell, l load, key loadOf) []result.Cell {

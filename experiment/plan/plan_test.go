@@ -108,7 +108,7 @@ func apart(cells []result.Cell, workload string, burst time.Duration) map[string
 
 func costs() plan.Costs {
 	return plan.Costs{
-		Start: time.Second, Build: 50 * time.Millisecond, Cell: 10 * time.Millisecond, Burst: 7 * time.Millisecond, Finish: time.Second,
+		Start: 2 * time.Second, Build: 50 * time.Millisecond, Cell: 10 * time.Millisecond, Burst: 7 * time.Millisecond,
 	}
 }
 
@@ -124,18 +124,18 @@ func TestFitChoosesByBudget(t *testing.T) {
 	if d := cmp.Diff(strings.ReplaceAll(want, "2m40s", study.FormatDuration(f.Whole)), f.Note); d != "" {
 		t.Error(d)
 	}
-	if len(f.Cells) != 180 || len(f.Kept) != 40 {
-		t.Errorf("kept %d of %d cells", len(f.Kept), len(f.Cells))
+	if len(f.Cells) != 180 || len(plan.Measured(f.Cells)) != 40 {
+		t.Errorf("kept %d of %d cells", len(plan.Measured(f.Cells)), len(f.Cells))
 	}
 	for _, c := range f.Cells {
-		kept := slices.ContainsFunc(f.Kept, func(k result.Cell) bool { return k.ID == c.ID })
+		kept := slices.ContainsFunc(plan.Measured(f.Cells), func(k result.Cell) bool { return k.ID == c.ID })
 		if kept != (c.Skipped == "") {
 			t.Errorf("cell %s is kept: %v, and skipped: %q", c.ID, kept, c.Skipped)
 		}
 	}
 	rules.Budget = f.Whole
-	if whole, err := plan.Fit(plan.Expand(s), costs(), rules); err != nil || whole.Note != "" || len(whole.Kept) != 180 {
-		t.Errorf("the budget that is said to hold all keeps %d cells: %q, %v", len(whole.Kept), whole.Note, err)
+	if whole, err := plan.Fit(plan.Expand(s), costs(), rules); err != nil || whole.Note != "" || len(plan.Measured(whole.Cells)) != 180 {
+		t.Errorf("the budget that is said to hold all keeps %d cells: %q, %v", len(plan.Measured(whole.Cells)), whole.Note, err)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestFitLeavesUnsupportedAlone(t *testing.T) {
 			t.Errorf("%s is unsupported, and the budget is blamed: %s", c.ID, c.Skipped)
 		}
 	}
-	for _, c := range f.Kept {
+	for _, c := range plan.Measured(f.Cells) {
 		if c.Unsupported != "" {
 			t.Errorf("%s is kept though it is unsupported", c.ID)
 		}
@@ -192,7 +192,7 @@ func TestFitHolds(t *testing.T) {
 			return time.Duration(rapid.IntRange(low, high).Draw(t, name)) * time.Millisecond
 		}
 		c := plan.Costs{
-			Start: ms("start", 0, 2000), Build: ms("build", 0, 500), Cell: ms("cell", 0, 50), Burst: ms("burst", 1, 50), Finish: ms("finish", 0, 1000),
+			Start: ms("start", 0, 2000), Build: ms("build", 0, 500), Cell: ms("cell", 0, 50), Burst: ms("burst", 1, 50),
 			Cells: apart(cells, "udp-rr", ms("udp", 1, 200)),
 		}
 		rules := plan.Rules{Budget: ms("budget", 1, 600_000), Builds: rapid.IntRange(6, 20).Draw(t, "builds"), MinBuilds: 6, MinRounds: 10}
@@ -208,14 +208,14 @@ func TestFitHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (f.Note == "") != (len(f.Kept) == len(cells)) {
-			t.Fatalf("kept %d of %d with the note %q", len(f.Kept), len(cells), f.Note)
+		if (f.Note == "") != (len(plan.Measured(f.Cells)) == len(cells)) {
+			t.Fatalf("kept %d of %d with the note %q", len(plan.Measured(f.Cells)), len(cells), f.Note)
 		}
 		longer := rules
 		longer.Budget = max(f.Whole, rules.Budget)
 		all, err := plan.Fit(cells, c, longer)
-		if err != nil || len(all.Kept) != len(cells) {
-			t.Fatalf("%v was said to hold all, and keeps %d of %d (%v)", f.Whole, len(all.Kept), len(cells), err)
+		if err != nil || len(plan.Measured(all.Cells)) != len(cells) {
+			t.Fatalf("%v was said to hold all, and keeps %d of %d (%v)", f.Whole, len(plan.Measured(all.Cells)), len(cells), err)
 		}
 		if f.Note != "" && f.Whole < rules.Budget {
 			t.Fatalf("%v leaves cells out, and %v would hold all", rules.Budget, f.Whole)

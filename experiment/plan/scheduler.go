@@ -72,7 +72,7 @@ type Scheduler struct {
 	since   time.Duration // when it began
 }
 
-// NewScheduler plans the run of these cells, which are Fitted.Kept.
+// NewScheduler plans the run of these cells, those that take part among them.
 func NewScheduler(cells []result.Cell, rules Rules, costs Costs) *Scheduler {
 	rules.MinRounds = max(1, rules.MinRounds)
 	rules.MinBuilds = max(1, rules.MinBuilds)
@@ -103,7 +103,7 @@ func (s *Scheduler) Next(now time.Duration) Step {
 		if s.current.Round >= s.current.Rounds && s.tail(now) {
 			s.current.Rounds = s.current.Round + 1
 		}
-		if len(s.current.Cells) > 0 && s.current.Round < s.current.Rounds && now+s.cost.round(s.current.Cells)+s.cost.collect <= s.limit() {
+		if len(s.current.Cells) > 0 && s.current.Round < s.current.Rounds && now+s.cost.round(s.current.Cells)+s.cost.collect <= s.rules.Budget {
 			return s.step(StepRound)
 		}
 		s.begin(StepCollect, now)
@@ -120,9 +120,6 @@ func (s *Scheduler) step(kind StepKind) Step {
 }
 
 func (s *Scheduler) begin(phase StepKind, now time.Duration) { s.phase, s.since = phase, now }
-
-// limit is when the last build has to be over.
-func (s *Scheduler) limit() time.Duration { return s.rules.Budget - s.cost.finish }
 
 // Built says that the build stands.
 func (s *Scheduler) Built(now time.Duration) {
@@ -148,7 +145,7 @@ func (s *Scheduler) Measured(now time.Duration, bursts []time.Duration) {
 	if s.done == 0 && s.rules.Rounds == 0 && s.current.Round == roundsToLearn {
 		// Now the cost of a round is measured: the number of rounds need not rest on a guess.
 		spent := s.cost.setup(len(s.current.Cells)) + time.Duration(roundsToLearn)*s.cost.round(s.current.Cells)
-		s.rounds = s.equalRounds(s.current.Cells, s.limit()-now+spent)
+		s.rounds = s.equalRounds(s.current.Cells, s.rules.Budget-now+spent)
 		s.current.Rounds = max(s.rounds, s.current.Round)
 	}
 	s.since = now
@@ -218,6 +215,3 @@ func (s *Scheduler) Ahead() (cells []result.Cell, ok bool) {
 	last := s.rules.MaxBuilds > 0 && s.done+1 >= s.rules.MaxBuilds
 	return s.ahead, len(s.ahead) > 0 && !last
 }
-
-// Builds is how many builds are finished, including a resumed run's.
-func (s *Scheduler) Builds() int { return s.done }

@@ -63,7 +63,7 @@ func (s *Scheduler) fitting(now time.Duration) bool {
 	cells := s.participants(s.wanted)
 	due := s.due(cells)
 	once, round := s.usual(cells)
-	return due <= 0 || fits(s.limit()-now, due, once, round) >= s.rules.MinRounds
+	return due <= 0 || fits(s.rules.Budget-now, due, once, round) >= s.rules.MinRounds
 }
 
 // leftOut is a load that is left out, with the cells that were dropped for it.
@@ -93,7 +93,7 @@ func (s *Scheduler) drop(cells []string, out bool) {
 func (s *Scheduler) whole(now time.Duration) time.Duration {
 	once, round := s.usual(s.cells)
 	all := once + time.Duration(s.rules.MinRounds)*round
-	return now/time.Duration(max(1, s.done)) + time.Duration(s.rules.Builds*s.states)*all + s.cost.finish
+	return now/time.Duration(max(1, s.done)) + time.Duration(s.rules.Builds*s.states)*all
 }
 
 // Shed is what was left out since the run began.

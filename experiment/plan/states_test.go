@@ -171,7 +171,7 @@ func TestPartsFit(t *testing.T) {
 		t.Errorf("in 30 s: %v", err)
 	}
 	rules.Budget = 2 * time.Minute
-	if f, err := plan.Fit(cells, costs, rules); err != nil || len(f.Kept) != len(cells) {
+	if f, err := plan.Fit(cells, costs, rules); err != nil || len(plan.Measured(f.Cells)) != len(cells) {
 		t.Errorf("in 2 minutes: %v, %v", f.Note, err)
 	}
 }

@@ -48,10 +48,10 @@ func (s *Session) count(ctx context.Context, able testbed.Capabilities) (run res
 	defer s.Progress.Stop()
 	run, err = guest.Seeds{
 		Run: run, Folder: folder, Judge: s.Judge, Parallel: min(runtime.NumCPU(), exactParallel), Progress: s.Progress.Counted,
-		Job: guest.Job{
+		Job: guest.Job{Clock: counter.Clock, ExactJob: experiment.ExactJob{
 			Cells: plan.Measured(cells), Warmup: exactWarmup, Transactions: exactTransactions, PerInstruction: counter.PerInstruction,
-			Clock: counter.Clock, Testbed: s.spec(),
-		},
+			Testbed: s.spec(),
+		}},
 		Guest: InGuests(counter, s.guestSpec()),
 	}.Count(ctx)
 	return run, folder, err

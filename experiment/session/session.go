@@ -8,7 +8,6 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/guest"
-	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
 	"netdelta/result"
@@ -73,10 +72,8 @@ func (e *InputError) Unwrap() error { return e.Err }
 // IsInput says whether an error is about what was asked for: the study, its time budget, the folder.
 func IsInput(err error) bool {
 	var input *InputError
-	var bad study.Errors
-	var budget *plan.BudgetError
 	var refused *guest.InputError
-	return errors.As(err, &input) || errors.As(err, &bad) || errors.As(err, &budget) || errors.As(err, &refused) && refused.Kind == guest.BadInput
+	return errors.As(err, &input) || kindOf(err) == guest.BadInput || errors.As(err, &refused) && refused.Kind == guest.BadInput
 }
 
 // Run carries the session out. It returns the record and the path of the run folder, which is "" where the run did not begin: then
@@ -107,16 +104,24 @@ func (s *Session) openFolder(run *result.Run) (*result.Folder, error) {
 	return s.Open(s.Study.Name, text, run)
 }
 
-// measure measures from here.
-func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run result.Run, folder *result.Folder, err error) {
+// prepare plans the run and returns what makes its configuration, or another one of the same plan.
+func (s *Session) prepare(ctx context.Context) (configure func(context.Context) (experiment.Config, error), err error) {
 	p, err := experiment.Prepare(ctx, s.Study, s.Provider, s.Workloads)
-	if err != nil {
-		return run, nil, err
-	}
 	if s.Builds > 0 {
 		p.FixBuilds(s.Builds)
 	}
-	config, err := experiment.Assemble(ctx, s.Study, p, s.Provider, s.Workloads)
+	return func(ctx context.Context) (experiment.Config, error) {
+		return experiment.Assemble(ctx, s.Study, p, s.Provider, s.Workloads)
+	}, err
+}
+
+// measure measures from here.
+func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run result.Run, folder *result.Folder, err error) {
+	configure, err := s.prepare(ctx)
+	if err != nil {
+		return run, nil, err
+	}
+	config, err := configure(ctx)
 	if err != nil {
 		return run, nil, err
 	}
@@ -134,9 +139,7 @@ func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run r
 		}
 	}
 	run, err = s.carryOut(ctx, config)
-	again := Measured{Folder: folder.Dir(), Configure: func(ctx context.Context) (experiment.Config, error) {
-		return experiment.Assemble(ctx, s.Study, p, s.Provider, s.Workloads)
-	}}
+	again := Measured{Folder: folder.Dir(), Configure: configure}
 	for _, then := range s.Then {
 		if err == nil && ctx.Err() == nil {
 			err = then(ctx, again)
