@@ -94,7 +94,9 @@ type plannedPod struct {
 func (p *plannedPod) Name() string { return p.bed.Topology.Pods[p.index].Name }
 
 // Node implements Pod.
-func (p *plannedPod) Node() string { return p.bed.Topology.Nodes[p.bed.Topology.Pods[p.index].Node].Name }
+func (p *plannedPod) Node() string {
+	return p.bed.Topology.Nodes[p.bed.Topology.Pods[p.index].Node].Name
+}
 
 // Address implements Pod. Under host networking it is the node's.
 func (p *plannedPod) Address() netip.Addr { return p.bed.Plan().Pods[p.index].Address }

@@ -18,7 +18,7 @@ func additions() []addition {
 		{"Add a network", `"macvlan"`},
 		{"Add a workload", `"tcp-crr"`},
 		{"Add a workload", `"netdelta/workload/tcpcrr"`},
-		{"Add a provider of testbeds", `"netdelta/testbed/joined"`},
+		{"Add a provider of testbeds", "joined.NewDriver("},
 		{"Add a format", `"netdelta/report/markdown"`},
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/testbed/nsmonitor"
 )
 
 // features switches offloads of all devices of a namespace. What a device has fixed is left and noted, unless it is fixed on
@@ -25,15 +25,15 @@ func (b *builder) features(op network.Features) error {
 		return err
 	}
 	return s.ns.Do(func() error {
-		fd, done, err := ethtoolSocket()
+		e, err := nsmonitor.OpenEthtool()
 		if err != nil {
 			return err
 		}
-		defer done()
+		defer e.Close()
 		for _, f := range op.Each() {
 			var fixed []string // kinds of devices
 			for _, l := range links {
-				met, err := switchFeature(fd, l.Attrs().Name, f)
+				met, err := switchFeature(e, l.Attrs().Name, f)
 				if err != nil {
 					return fmt.Errorf("switch %s of %s %s: %w", f.Name, l.Attrs().Name, f.To, err)
 				}
@@ -50,40 +50,62 @@ func (b *builder) features(op network.Features) error {
 	})
 }
 
-// switchFeature switches one offload of a device of the calling thread's namespace, and tells whether it is as it should be.
-func switchFeature(fd int, device string, f network.Feature) (met bool, err error) {
-	get, set := map[string]uint32{"tso": unix.ETHTOOL_GTSO, "gso": unix.ETHTOOL_GGSO, "gro": unix.ETHTOOL_GGRO, "lro": unix.ETHTOOL_GFLAGS}[f.Name],
-		map[string]uint32{"tso": unix.ETHTOOL_STSO, "gso": unix.ETHTOOL_SGSO, "gro": unix.ETHTOOL_SGRO, "lro": unix.ETHTOOL_SFLAGS}[f.Name]
-	bit := uint32(1)
-	if f.Name == "lro" {
-		bit = flagLRO
+// offload is work that a device may do or leave to others, and the commands of ethtool by which it is asked and switched. Where
+// the answer holds several, bit is the one that is meant.
+type offload struct {
+	name          string
+	get, set, bit uint32
+}
+
+// flagLRO is ETH_FLAG_LRO of linux/ethtool.h.
+const flagLRO = 1 << 15
+
+func offloads() []offload {
+	return []offload{
+		{"rx-checksum", unix.ETHTOOL_GRXCSUM, unix.ETHTOOL_SRXCSUM, 1},
+		{"tx-checksum", unix.ETHTOOL_GTXCSUM, unix.ETHTOOL_STXCSUM, 1},
+		{"scatter-gather", unix.ETHTOOL_GSG, unix.ETHTOOL_SSG, 1},
+		{"tso", unix.ETHTOOL_GTSO, unix.ETHTOOL_STSO, 1},
+		{"gso", unix.ETHTOOL_GGSO, unix.ETHTOOL_SGSO, 1},
+		{"gro", unix.ETHTOOL_GGRO, unix.ETHTOOL_SGRO, 1},
+		{"lro", unix.ETHTOOL_GFLAGS, unix.ETHTOOL_SFLAGS, flagLRO},
 	}
-	now, err := ethtoolValue(fd, device, get, 0)
+}
+
+// switchFeature switches one offload of a device of the calling thread's namespace, and tells whether it is as it should be.
+func switchFeature(e nsmonitor.Ethtool, device string, f network.Feature) (met bool, err error) {
+	known := offloads()
+	i := slices.IndexFunc(known, func(o offload) bool { return o.name == f.Name })
+	if i < 0 {
+		return false, fmt.Errorf("there is no offload %q", f.Name)
+	}
+	o := known[i]
+	now, err := e.Value(device, o.get, 0)
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		now, err = 0, nil // it has none
 	}
 	if err != nil {
 		return false, err
 	}
-	wanted := now &^ bit
+	wanted := now &^ o.bit
 	on, err := position(f.To)
 	if err != nil {
 		return false, err
 	}
 	if on {
-		wanted |= bit
+		wanted |= o.bit
 	}
 	if now == wanted {
 		return true, nil
 	}
 	// A device that has the feature fixed says so, or says nothing and leaves it.
-	if _, err := ethtoolValue(fd, device, set, wanted); err != nil {
+	if _, err := e.Value(device, o.set, wanted); err != nil {
 		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL) {
 			return false, nil
 		}
 		return false, err
 	}
-	now, err = ethtoolValue(fd, device, get, 0)
+	now, err = e.Value(device, o.get, 0)
 	return now == wanted, err
 }
 
@@ -119,69 +141,24 @@ func (l *Testbed) Notes() []string {
 	return slices.Clone(l.notes)
 }
 
-// offloads asks by ethtool which work a device of the calling thread's namespace leaves to later or other hands. A device
-// that knows no answer has none.
-func offloads(device string) (map[string]bool, error) {
-	fd, done, err := ethtoolSocket()
+// offloadsOf asks which offloads a device of the calling thread's namespace has, and which of them are on.
+func offloadsOf(device string) (map[string]bool, error) {
+	e, err := nsmonitor.OpenEthtool()
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer e.Close()
 	found := map[string]bool{}
-	for _, o := range []struct {
-		name    string
-		command uint32
-	}{
-		{"rx-checksum", unix.ETHTOOL_GRXCSUM}, {"tx-checksum", unix.ETHTOOL_GTXCSUM}, {"scatter-gather", unix.ETHTOOL_GSG},
-		{"tso", unix.ETHTOOL_GTSO}, {"gso", unix.ETHTOOL_GGSO}, {"gro", unix.ETHTOOL_GGRO},
-	} {
-		value, err := ethtoolValue(fd, device, o.command, 0)
-		if errors.Is(err, unix.EOPNOTSUPP) {
-			continue
-		}
-		if err != nil {
+	for _, o := range offloads() {
+		value, err := e.Value(device, o.get, 0)
+		switch {
+		case err == nil && o.name == "lro":
+			found[o.name] = value&o.bit != 0
+		case err == nil:
+			found[o.name] = value != 0
+		case !errors.Is(err, unix.EOPNOTSUPP):
 			return nil, fmt.Errorf("ask for %s: %w", o.name, err)
 		}
-		found[o.name] = value != 0
-	}
-	flags, err := ethtoolValue(fd, device, unix.ETHTOOL_GFLAGS, 0)
-	if err == nil {
-		found["lro"] = flags&flagLRO != 0
-	} else if !errors.Is(err, unix.EOPNOTSUPP) {
-		return nil, fmt.Errorf("ask for lro: %w", err)
 	}
 	return found, nil
-}
-
-// flagLRO is ETH_FLAG_LRO of linux/ethtool.h.
-const flagLRO = 1 << 15
-
-// ethtoolSocket opens a socket for ethtoolValue.
-func ethtoolSocket() (fd int, done func(), err error) {
-	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
-		return -1, nil, fmt.Errorf("open a socket: %w", err)
-	}
-	return fd, func() { _ = unix.Close(fd) }, nil
-}
-
-// ethtoolValue sends a command with a number and returns the number that it answers with.
-func ethtoolValue(fd int, device string, command, data uint32) (uint32, error) {
-	value := struct{ command, data uint32 }{command, data}
-	request, err := unix.NewIfreq(device)
-	if err != nil {
-		return 0, err
-	}
-	// struct ifreq with a pointer to the value in its union.
-	var raw struct {
-		name [unix.IFNAMSIZ]byte
-		data unsafe.Pointer
-		_    [16]byte
-	}
-	copy(raw.name[:], request.Name())
-	raw.data = unsafe.Pointer(&value)
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&raw)))
-	if errno != 0 {
-		return 0, errno
-	}
-	return value.data, nil
 }

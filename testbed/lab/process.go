@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,10 +33,10 @@ const (
 // process is a program that runs in a pod, at the head of a session and process group of its own.
 type process struct {
 	what   string // for errors
-	proc   *os.Process
+	cmd    *exec.Cmd
 	stdin  *os.File
 	stdout *os.File
-	stderr *pipeTail
+	stderr *tail.Tail
 
 	done chan struct{} // closed when it has ended
 	err  error         // set before done is closed
@@ -60,37 +61,41 @@ func startIn(ns *netns.Namespace, group *os.File, cmd testbed.Command, mark, pod
 	if !filepath.IsAbs(cmd.Path) {
 		return nil, errors.New("the path must be absolute")
 	}
-	var files pipes
-	defer files.closeChildEnds()
-	if err := files.open(); err != nil {
-		return nil, err
-	}
 	env := cmd.Env
 	if env == nil {
 		env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 	}
-	attr := &os.ProcAttr{
-		Env:   append(slices.Clone(env), owner.Variable+"="+mark),
-		Files: append([]*os.File{files.stdin[0], files.stdout[1], files.stderr[1]}, further...),
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+	p := &process{what: filepath.Base(cmd.Path) + " in " + pod, stderr: tail.New(stderrKept), done: make(chan struct{})}
+	p.cmd = &exec.Cmd{
+		Path: cmd.Path, Args: append([]string{cmd.Path}, cmd.Args...), Env: append(slices.Clone(env), owner.Variable+"="+mark),
+		Stderr: p.stderr, ExtraFiles: further, WaitDelay: stderrLate, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if group != nil {
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(group.Fd())
+		p.cmd.SysProcAttr.UseCgroupFD, p.cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
 	}
-	p := &process{what: filepath.Base(cmd.Path) + " in " + pod, done: make(chan struct{})}
-	err := ns.DoOnce(func() error {
+	// What it has written can be read on when it has ended, so that these pipes are not exec's.
+	in, stdin, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer closeFiles(in)
+	stdout, out, err := os.Pipe()
+	if err != nil {
+		closeFiles(stdin)
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer closeFiles(out)
+	p.stdin, p.stdout, p.cmd.Stdin, p.cmd.Stdout = stdin, stdout, in, out
+	err = ns.DoOnce(func() error {
 		if err := pin(cmd.CPUs); err != nil {
 			return err
 		}
-		var err error
-		p.proc, err = os.StartProcess(cmd.Path, append([]string{cmd.Path}, cmd.Args...), attr)
-		return err
+		return p.cmd.Start()
 	})
 	if err != nil {
-		files.closeOwnEnds()
+		closeFiles(stdin, stdout)
 		return nil, err
 	}
-	p.stdin, p.stdout, p.stderr = files.stdin[1], files.stdout[0], newTail(files.stderr[0])
 	go p.reap()
 	return p, nil
 }
@@ -118,24 +123,24 @@ func pin(cpus []int) error {
 func (p *process) reap() {
 	defer close(p.done)
 	for {
-		err := unix.Waitid(unix.P_PID, p.proc.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
 	p.mu.Lock()
-	state, err := p.proc.Wait()
+	err := p.cmd.Wait()
 	p.reaped = true
 	p.mu.Unlock()
-	p.stderr.finish()
+	var failed *exec.ExitError
 	switch {
-	case err != nil:
-		p.err = fmt.Errorf("wait for %s: %w", p.what, err)
-	case !state.Success():
-		p.err = fmt.Errorf("%s: %s", p.what, state)
+	case errors.As(err, &failed):
+		p.err = fmt.Errorf("%s: %s", p.what, failed.ProcessState)
 		if said := strings.TrimSpace(p.stderr.String()); said != "" {
 			p.err = fmt.Errorf("%w: %s", p.err, said)
 		}
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		p.err = fmt.Errorf("wait for %s: %w", p.what, err)
 	}
 }
 
@@ -152,7 +157,7 @@ func (p *process) Read(b []byte) (int, error) {
 func (p *process) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
 // PID implements testbed.Process.
-func (p *process) PID() int { return p.proc.Pid }
+func (p *process) PID() int { return p.cmd.Process.Pid }
 
 // Stderr implements testbed.Process.
 func (p *process) Stderr() string { return p.stderr.String() }
@@ -173,7 +178,7 @@ func (p *process) Kill() error {
 	if p.reaped {
 		return nil
 	}
-	if err := unix.Kill(-p.proc.Pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := unix.Kill(-p.PID(), unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("kill %s: %w", p.what, err)
 	}
 	return nil
@@ -197,58 +202,12 @@ func (p *process) Close() error {
 	return p.closeErr
 }
 
-// pipes are a process's: the reading end first.
-type pipes struct{ stdin, stdout, stderr [2]*os.File }
-
-func (p *pipes) open() error {
-	for _, ends := range []*[2]*os.File{&p.stdin, &p.stdout, &p.stderr} {
-		r, w, err := os.Pipe()
-		if err != nil {
-			p.closeOwnEnds()
-			return fmt.Errorf("make a pipe: %w", err)
-		}
-		ends[0], ends[1] = r, w
-	}
-	return nil
-}
-
-func (p *pipes) closeChildEnds() { closeFiles(p.stdin[0], p.stdout[1], p.stderr[1]) }
-func (p *pipes) closeOwnEnds()   { closeFiles(p.stdin[1], p.stdout[0], p.stderr[0]) }
-
 func closeFiles(files ...*os.File) {
 	for _, f := range files {
 		if f != nil {
 			_ = f.Close()
 		}
 	}
-}
-
-// pipeTail keeps the end of what comes out of a pipe.
-type pipeTail struct {
-	*tail.Tail
-	pipe *os.File
-	eof  chan struct{}
-}
-
-func newTail(pipe *os.File) *pipeTail {
-	t := &pipeTail{Tail: tail.New(stderrKept), pipe: pipe, eof: make(chan struct{})}
-	go func() {
-		defer close(t.eof)
-		_, _ = io.Copy(t, pipe) // ends with the pipe, whatever the reason
-	}()
-	return t
-}
-
-// finish waits for the rest, a little, and closes the pipe.
-func (t *pipeTail) finish() {
-	timer := time.NewTimer(stderrLate)
-	defer timer.Stop()
-	select {
-	case <-t.eof:
-	case <-timer.C:
-	}
-	_ = t.pipe.Close()
-	<-t.eof
 }
 
 // processes are those that a lab has started and that may run still.

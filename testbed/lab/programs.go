@@ -10,6 +10,7 @@ import (
 
 	"netdelta/network"
 	"netdelta/testbed/lab/datapath"
+	"netdelta/testbed/nsmonitor"
 )
 
 // attached are eBPF programs, which go with the network.
@@ -87,13 +88,13 @@ func (b *builder) xdp(op network.XDPRedirection) error {
 
 // wholePackets has a device of the calling thread's namespace leave neither checksums nor segmentation to others.
 func wholePackets(device string) error {
-	fd, done, err := ethtoolSocket()
+	e, err := nsmonitor.OpenEthtool()
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer e.Close()
 	for _, command := range []uint32{unix.ETHTOOL_STXCSUM, unix.ETHTOOL_STSO} {
-		if _, err := ethtoolValue(fd, device, command, 0); err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
+		if _, err := e.Value(device, command, 0); err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
 			return fmt.Errorf("switch offloads off: %w", err)
 		}
 	}

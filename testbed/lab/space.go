@@ -148,26 +148,9 @@ func (s *space) up(name string) error {
 	return nil
 }
 
-// listed reads a list, and reads it again, a few times, where the kernel changed it meanwhile.
-func listed[T any](read func() ([]T, error)) ([]T, error) {
-	const attempts = 8
-	var last error
-	for range attempts {
-		list, err := read()
-		if err == nil {
-			return list, nil
-		}
-		last = err
-		if !errors.Is(err, netlink.ErrDumpInterrupted) && !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	return nil, last
-}
-
 // links lists the devices.
 func (s *space) links() ([]netlink.Link, error) {
-	links, err := listed(s.nl.LinkList)
+	links, err := nsmonitor.List(s.nl.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list the devices in %s: %w", s.name, err)
 	}
@@ -176,7 +159,7 @@ func (s *space) links() ([]netlink.Link, error) {
 
 // local lists the IPv6 addresses whose packets this namespace takes for itself.
 func (s *space) local() (map[netip.Addr]bool, error) {
-	routes, err := listed(func() ([]netlink.Route, error) {
+	routes, err := nsmonitor.List(func() ([]netlink.Route, error) {
 		return s.nl.RouteListFiltered(unix.AF_INET6, &netlink.Route{Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL},
 			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
 	})

@@ -80,36 +80,34 @@ func (g *CounterReader) Devices() ([]Counted, error) {
 	if g.closed {
 		return nil, ErrClosed
 	}
-	for range 8 {
-		devices, err := g.dump()
-		if err == nil {
-			clear(g.names)
-			for _, d := range devices {
-				g.names[d.Index] = d.Name
-			}
-			return devices, nil
-		}
-		if !errors.Is(err, unix.EINTR) {
-			return nil, err
-		}
+	devices, err := List(g.dump)
+	if errors.Is(err, unix.EINTR) {
+		return nil, errors.New("the list of devices kept changing while it was read")
 	}
-	return nil, errors.New("the list of devices kept changing while it was read")
+	if err != nil {
+		return nil, err
+	}
+	clear(g.names)
+	for _, d := range devices {
+		g.names[d.Index] = d.Name
+	}
+	return devices, nil
 }
 
 // NameOf is the name of the device with this number. One that is gone and was never read has its number for a name.
 func (g *CounterReader) NameOf(index int) string {
-	g.mu.Lock()
-	name, known := g.names[index]
-	g.mu.Unlock()
-	if known {
-		return name
-	}
-	if _, err := g.Devices(); err == nil {
+	known := func() (string, bool) {
 		g.mu.Lock()
-		name, known = g.names[index]
-		g.mu.Unlock()
+		defer g.mu.Unlock()
+		name, ok := g.names[index]
+		return name, ok
 	}
-	if !known {
+	name, ok := known()
+	if !ok {
+		_, _ = g.Devices() // without a new list it is not known either
+		name, ok = known()
+	}
+	if !ok {
 		return "device-" + strconv.Itoa(index)
 	}
 	return name

@@ -14,23 +14,18 @@ import (
 	"netdelta/unit"
 )
 
-// listAttempts is how often a list is read that the kernel changes meanwhile.
-const listAttempts = 8
+// attempts is how often a list is read that the kernel changes meanwhile.
+const attempts = 8
 
-// again reads a list, anew where the kernel changed it meanwhile.
-func again[T any](what string, read func() ([]T, error)) ([]T, error) {
-	var last error
-	for range listAttempts {
-		all, err := read()
-		if err == nil {
-			return all, nil
-		}
-		last = err
+// List reads a list, and reads it again, a few times, where the kernel changed it meanwhile.
+func List[T any](read func() ([]T, error)) (all []T, err error) {
+	for range attempts {
+		all, err = read()
 		if !errors.Is(err, netlink.ErrDumpInterrupted) && !errors.Is(err, unix.EINTR) {
-			break
+			return all, err
 		}
 	}
-	return nil, fmt.Errorf("list the %s: %w", what, last)
+	return nil, err
 }
 
 // Interfaces describes the devices of the calling thread's namespace, by their numbers. It needs no rights.
@@ -40,13 +35,13 @@ func Interfaces() ([]testbed.Interface, error) {
 		return nil, fmt.Errorf("open a netlink socket: %w", err)
 	}
 	defer nl.Close()
-	links, err := again("devices", nl.LinkList)
+	links, err := List(nl.LinkList)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list the devices: %w", err)
 	}
-	addresses, err := again("addresses", func() ([]netlink.Addr, error) { return nl.AddrList(nil, unix.AF_UNSPEC) })
+	addresses, err := List(func() ([]netlink.Addr, error) { return nl.AddrList(nil, unix.AF_UNSPEC) })
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list the addresses: %w", err)
 	}
 	names := map[int]string{}
 	for _, l := range links {
