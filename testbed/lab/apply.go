@@ -173,7 +173,7 @@ func (b *builder) linkSteps() {
 			LinkAttrs: attrs(op.Name, op.MAC, op.MTU), ID: op.ID, Dport: op.Port, Remote: op.Remote.AsSlice(), Ttl: tunnelHops,
 		})
 	})
-	on(b, func(op network.Datapath) error { return b.within(op.In, func(*space) error { return addDatapath(op) }) })
+	on(b, func(op network.Datapath) error { return b.withFD(op.In, func(fd int) error { return addDatapath(fd, op) }) })
 	on(b, func(op network.WireGuard) error {
 		return b.with(op.In, func(s *space) error { return s.wireGuard(op) })
 	})

@@ -2,12 +2,10 @@ package lab
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"net/netip"
 
-	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
@@ -18,7 +16,6 @@ import (
 // Numbers of the kernel's load balancer (linux/ip_vs.h).
 const (
 	ipvsFamily     = "IPVS"
-	ipvsVersion    = 1
 	ipvsNewService = 1
 	ipvsNewDest    = 5
 	ipvsFlush      = 17
@@ -49,61 +46,34 @@ const (
 // one that remembers.
 const stickiness = 360
 
-// balancer speaks to the load balancer of one namespace.
-type balancer struct {
-	c      *genetlink.Conn
-	family genetlink.Family
-}
-
-// openBalancer connects to the load balancer of the namespace of the file descriptor. A kernel without it gives unix.ENOENT.
-func openBalancer(fd int) (*balancer, error) {
-	c, err := genetlink.Dial(&netlink.Config{NetNS: fd})
-	if err != nil {
-		return nil, fmt.Errorf("open generic netlink: %w", err)
-	}
-	family, err := c.GetFamily(ipvsFamily)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("find the load balancer: %w", err), c.Close())
-	}
-	return &balancer{c: c, family: family}, nil
-}
-
-func (b *balancer) do(command uint8, attributes []byte) error {
-	_, err := b.c.Execute(genetlink.Message{
-		Header: genetlink.Header{Command: command, Version: ipvsVersion}, Data: attributes,
-	}, b.family.ID, netlink.Request|netlink.Acknowledge)
-	return err
-}
-
-// addIPVS makes services in the namespace of the file descriptor.
-func addIPVS(fd int, op network.IPVS) (err error) {
-	b, err := openBalancer(fd)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.c.Close()) }()
-	for _, v := range op.Services {
-		for _, protocol := range []network.Protocol{network.TCP, network.UDP} {
-			if err := b.add(v, protocol, op.Family); err != nil {
-				return fmt.Errorf("add service %s: %w", v, err)
+// addIPVS makes services in the namespace of the file descriptor. A kernel without the load balancer gives unix.ENOENT.
+func addIPVS(fd int, op network.IPVS) error {
+	return inGeneric(fd, func(g *generic) error {
+		for _, v := range op.Services {
+			for _, protocol := range []network.Protocol{network.TCP, network.UDP} {
+				if err := addService(g, v, protocol, op.Family); err != nil {
+					return fmt.Errorf("add service %s: %w", v, err)
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // deleteIPVS removes all services from the namespace of the file descriptor.
 func deleteIPVS(fd int) error {
-	b, err := openBalancer(fd)
-	if err != nil {
-		return err
-	}
-	return errors.Join(b.do(ipvsFlush, nil), b.c.Close())
+	return inGeneric(fd, func(g *generic) error { return balance(g, ipvsFlush, func(*netlink.AttributeEncoder) {}) })
 }
 
-// add makes one service with its server.
-func (b *balancer) add(v network.VirtualAddress, protocol network.Protocol, family result.Family) error {
-	service, err := encode(func(e *netlink.AttributeEncoder) {
+// balance sends a command to the load balancer.
+func balance(g *generic, command uint8, attributes func(e *netlink.AttributeEncoder)) error {
+	_, err := g.execute(ipvsFamily, command, netlink.Acknowledge, nil, attributes)
+	return err
+}
+
+// addService makes one service with its server.
+func addService(g *generic, v network.VirtualAddress, protocol network.Protocol, family result.Family) error {
+	err := balance(g, ipvsNewService, func(e *netlink.AttributeEncoder) {
 		e.Nested(ipvsService, func(e *netlink.AttributeEncoder) error {
 			identify(e, v.Virtual, protocol, family)
 			e.String(serviceScheduler, "rr")
@@ -122,10 +92,7 @@ func (b *balancer) add(v network.VirtualAddress, protocol network.Protocol, fami
 	if err != nil {
 		return err
 	}
-	if err := b.do(ipvsNewService, service); err != nil {
-		return err
-	}
-	server, err := encode(func(e *netlink.AttributeEncoder) {
+	return balance(g, ipvsNewDest, func(e *netlink.AttributeEncoder) {
 		e.Nested(ipvsService, func(e *netlink.AttributeEncoder) error {
 			identify(e, v.Virtual, protocol, family)
 			return nil
@@ -141,10 +108,6 @@ func (b *balancer) add(v network.VirtualAddress, protocol network.Protocol, fami
 			return nil
 		})
 	})
-	if err != nil {
-		return err
-	}
-	return b.do(ipvsNewDest, server)
 }
 
 // identify says which service is meant: all ports of an address.
@@ -160,14 +123,4 @@ func addressFamily(f result.Family) uint16 {
 		return unix.AF_INET6
 	}
 	return unix.AF_INET
-}
-
-func encode(attributes func(e *netlink.AttributeEncoder)) ([]byte, error) {
-	e := netlink.NewAttributeEncoder()
-	attributes(e)
-	b, err := e.Encode()
-	if err != nil {
-		return nil, fmt.Errorf("encode a message: %w", err)
-	}
-	return b, nil
 }

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mdlayher/genetlink"
-	mdnetlink "github.com/mdlayher/netlink"
+	"github.com/mdlayher/netlink"
 
 	"netdelta/network"
 	"netdelta/result"
@@ -33,51 +32,36 @@ const (
 
 // ovs speaks with the kernel's Open vSwitch of one namespace.
 type ovs struct {
-	c        *genetlink.Conn
+	*generic
 	datapath uint32 // number of the switch's own device
 }
 
-// addDatapath makes a switch in the namespace of the calling thread.
-func addDatapath(op network.Datapath) (err error) {
-	c, err := genetlink.Dial(nil)
-	if err != nil {
-		return fmt.Errorf("speak with Open vSwitch: %w", err)
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	o := &ovs{c: c}
-	if err := o.add(op.Name); err != nil {
-		return fmt.Errorf("make the switch: %w", err)
-	}
-	for i, name := range op.Ports {
-		if err := o.addPort(i+1, name); err != nil {
-			return fmt.Errorf("make %s port %d: %w", name, i+1, err)
+// addDatapath makes a switch in the namespace of the file descriptor.
+func addDatapath(fd int, op network.Datapath) error {
+	return inGeneric(fd, func(g *generic) error {
+		o := &ovs{generic: g}
+		if err := o.add(op.Name); err != nil {
+			return fmt.Errorf("make the switch: %w", err)
 		}
-	}
-	for _, f := range op.Flows {
-		if err := o.addFlow(f); err != nil {
-			return fmt.Errorf("add the flow from port %d for %s: %w", f.In, f.To, err)
+		for i, name := range op.Ports {
+			if err := o.addPort(i+1, name); err != nil {
+				return fmt.Errorf("make %s port %d: %w", name, i+1, err)
+			}
 		}
-	}
-	return nil
+		for _, f := range op.Flows {
+			if err := o.addFlow(f); err != nil {
+				return fmt.Errorf("add the flow from port %d for %s: %w", f.In, f.To, err)
+			}
+		}
+		return nil
+	})
 }
 
 // do sends a command about the switch, and returns the number of a device that the answer names.
-func (o *ovs) do(family string, attributes func(*mdnetlink.AttributeEncoder)) (uint32, error) {
-	f, err := o.c.GetFamily(family)
-	if err != nil {
-		return 0, fmt.Errorf("find %s: %w", family, err)
-	}
-	e := mdnetlink.NewAttributeEncoder()
-	attributes(e)
-	body, err := e.Encode()
-	if err != nil {
-		return 0, err
-	}
-	// struct ovs_header, which is nothing but that number.
-	data := append(binary.NativeEndian.AppendUint32(nil, o.datapath), body...)
-	// Asked to repeat what it has made, the kernel needs no other way to say that all is well.
-	answers, err := o.c.Execute(
-		genetlink.Message{Header: genetlink.Header{Command: commandNew, Version: f.Version}, Data: data}, f.ID, mdnetlink.Request|mdnetlink.Echo)
+func (o *ovs) do(family string, attributes func(*netlink.AttributeEncoder)) (uint32, error) {
+	// struct ovs_header is nothing but that number. Asked to repeat what it has made, the kernel needs no other way to say that
+	// all is well.
+	answers, err := o.execute(family, commandNew, netlink.Echo, binary.NativeEndian.AppendUint32(nil, o.datapath), attributes)
 	if err != nil {
 		return 0, err
 	}
@@ -92,7 +76,7 @@ func (o *ovs) do(family string, attributes func(*mdnetlink.AttributeEncoder)) (u
 
 // add makes the switch. What no flow is for is dropped, without an upcall.
 func (o *ovs) add(name string) error {
-	number, err := o.do(datapathFamily, func(e *mdnetlink.AttributeEncoder) {
+	number, err := o.do(datapathFamily, func(e *netlink.AttributeEncoder) {
 		e.String(datapathName, name)
 		e.Uint32(datapathUpcalls, 0)
 	})
@@ -104,7 +88,7 @@ func (o *ovs) add(name string) error {
 }
 
 func (o *ovs) addPort(number int, device string) error {
-	_, err := o.do(portFamily, func(e *mdnetlink.AttributeEncoder) {
+	_, err := o.do(portFamily, func(e *netlink.AttributeEncoder) {
 		e.Uint32(portNumber, uint32(number))
 		e.Uint32(portType, portOfDevice)
 		e.String(portName, device)
@@ -119,9 +103,9 @@ func (o *ovs) addFlow(f network.Flow) error {
 	if f.Family == result.IPv6 {
 		kind, key, length = typeOfIPv6, keyIPv6, sizeofIPv6Key
 	}
-	_, err := o.do(flowFamily, func(e *mdnetlink.AttributeEncoder) {
-		match := func(port uint32, addresses []byte, kind uint16) func(*mdnetlink.AttributeEncoder) error {
-			return func(e *mdnetlink.AttributeEncoder) error {
+	_, err := o.do(flowFamily, func(e *netlink.AttributeEncoder) {
+		match := func(port uint32, addresses []byte, kind uint16) func(*netlink.AttributeEncoder) error {
+			return func(e *netlink.AttributeEncoder) error {
 				e.Uint32(keyInPort, port)
 				e.Bytes(keyEthernet, addresses)
 				e.Bytes(keyType, binary.BigEndian.AppendUint16(nil, kind))
@@ -134,9 +118,9 @@ func (o *ovs) addFlow(f network.Flow) error {
 		ones := append(make([]byte, len(f.To)), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
 		e.Nested(flowKey, match(uint32(f.In), to, kind))
 		e.Nested(flowMask, match(^uint32(0), ones, ^uint16(0)))
-		e.Nested(flowActions, func(e *mdnetlink.AttributeEncoder) error {
+		e.Nested(flowActions, func(e *netlink.AttributeEncoder) error {
 			if f.Through != nil {
-				e.Nested(actionSet, func(e *mdnetlink.AttributeEncoder) error {
+				e.Nested(actionSet, func(e *netlink.AttributeEncoder) error {
 					e.Nested(keyTunnel, through(*f.Through))
 					return nil
 				})
@@ -150,8 +134,8 @@ func (o *ovs) addFlow(f network.Flow) error {
 
 // through tells a tunnel's device where to take a frame. Over IPv6 its datagrams have checksums, without which they would
 // not be received.
-func through(t network.Encapsulate) func(*mdnetlink.AttributeEncoder) error {
-	return func(e *mdnetlink.AttributeEncoder) error {
+func through(t network.Encapsulate) func(*netlink.AttributeEncoder) error {
+	return func(e *netlink.AttributeEncoder) error {
 		e.Bytes(tunnelID, binary.BigEndian.AppendUint64(nil, uint64(t.ID)))
 		if t.Remote.Is6() {
 			e.Bytes(tunnelSource6, t.Local.AsSlice())

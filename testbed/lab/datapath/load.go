@@ -32,16 +32,6 @@ func (a *Attached) Close() error {
 	return err
 }
 
-// collected loads programs and tables into the kernel.
-func (a *Attached) collected(spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
-	c, err := ebpf.NewCollection(spec)
-	if err != nil {
-		return nil, refusal("load eBPF programs", err)
-	}
-	a.hold(closing(c.Close))
-	return c, nil
-}
-
 // closing makes a closer of a function that can't fail.
 type closing func()
 
@@ -51,14 +41,82 @@ func (c closing) Close() error {
 	return nil
 }
 
-// attach puts a program at a device's incoming or outgoing packets. A guard comes before all others.
-func (a *Attached) attach(program *ebpf.Program, device int, where ebpf.AttachType, before link.Anchor) error {
-	l, err := link.AttachTCX(link.TCXOptions{Interface: device, Program: program, Attach: where, Anchor: before})
-	if err != nil {
-		return refusal("attach an eBPF program to a device", err)
+// loader loads programs and tables into the kernel, fills and attaches them. After an error it does nothing more; done returns the error.
+type loader struct {
+	Attached
+	programs  map[string]*ebpf.Program
+	maps      map[string]*ebpf.Map
+	variables map[string]*ebpf.Variable
+	number    func(device string) (int, error)
+	err       error
+}
+
+// load loads a collection. The function set, if there is one, has it first, and number finds devices.
+func load(
+	read func() (*ebpf.CollectionSpec, error), set func(*ebpf.CollectionSpec) error, number func(device string) (int, error),
+) *loader {
+	l := &loader{number: number}
+	spec, err := read()
+	if err == nil && set != nil {
+		err = set(spec)
 	}
-	a.hold(l)
-	return nil
+	if err != nil {
+		l.err = err
+		return l
+	}
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		l.err = refusal("load eBPF programs", err)
+		return l
+	}
+	l.hold(closing(c.Close))
+	l.programs, l.maps, l.variables = c.Programs, c.Maps, c.Variables
+	return l
+}
+
+// device is the number of a device.
+func (l *loader) device(name string) (number int) {
+	if l.err == nil {
+		number, l.err = l.number(name)
+	}
+	return number
+}
+
+// put enters something into a table.
+func (l *loader) put(table string, what any, key, value any) {
+	if l.err != nil {
+		return
+	}
+	if err := l.maps[table].Put(key, value); err != nil {
+		l.err = fmt.Errorf("enter %s: %w", what, err)
+	}
+}
+
+// attach puts a program at a device's incoming or outgoing packets. A guard comes before all others.
+func (l *loader) attach(program string, device int, where ebpf.AttachType, before link.Anchor) {
+	if l.err != nil {
+		return
+	}
+	at, err := link.AttachTCX(link.TCXOptions{Interface: device, Program: l.programs[program], Attach: where, Anchor: before})
+	l.attached("attach an eBPF program to a device", at, err)
+}
+
+// attached holds what was attached.
+func (l *loader) attached(doing string, at io.Closer, err error) {
+	if err != nil {
+		l.err = refusal(doing, err)
+		return
+	}
+	l.hold(at)
+}
+
+// done returns what was attached, or takes it away after an error.
+func (l *loader) done() (*Attached, error) {
+	if l.err != nil {
+		_ = l.Close() // what failed first is what counts
+		return nil, l.err
+	}
+	return &l.Attached, nil
 }
 
 // feature is what errors say is unsupported, until the caller knows better what it was asked for.

@@ -26,8 +26,8 @@ func TestRefusedByVerifier(t *testing.T) {
 			asm.Return(),
 		},
 	}}}
-	a := &Attached{}
-	_, err := a.collected(spec)
+	a := load(func() (*ebpf.CollectionSpec, error) { return spec, nil }, nil, nil)
+	_, err := a.done()
 	var unsupported *testbed.UnsupportedError
 	if !errors.As(err, &unsupported) {
 		t.Fatalf("got error %v, want an UnsupportedError", err)

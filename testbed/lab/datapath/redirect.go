@@ -1,7 +1,7 @@
 package datapath
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/cilium/ebpf"
 
@@ -10,57 +10,28 @@ import (
 
 // Redirect attaches the programs of a redirection. It is called inside the node's namespace; number finds a device there. Its
 // error is an *testbed.UnsupportedError where this can't be had.
-func Redirect(op network.Redirection, number func(device string) (int, error)) (a *Attached, err error) {
-	a = &Attached{}
-	defer a.closeAfter(&err)
-	spec, err := loadRedirect()
-	if err != nil {
-		return nil, err
-	}
+func Redirect(op network.Redirection, number func(device string) (int, error)) (*Attached, error) {
 	entry, err := number(op.Entry)
 	if err != nil {
 		return nil, err
 	}
-	if op.Tunnel {
-		if err := spec.Variables[redirectVarTunnel].Set(uint32(entry)); err != nil {
-			return nil, fmt.Errorf("set the tunnel: %w", err)
+	l := load(loadRedirect, func(spec *ebpf.CollectionSpec) error {
+		if !op.Tunnel {
+			return nil
 		}
-		if err := spec.Variables[redirectVarTunnelId].Set(op.TunnelID); err != nil {
-			return nil, fmt.Errorf("set the tunnel's id: %w", err)
-		}
-		if err := spec.Variables[redirectVarNear].Set(redirectAddress{Word: words(op.Near)}); err != nil {
-			return nil, fmt.Errorf("set the tunnel's near end: %w", err)
-		}
-	}
-	c, err := a.collected(spec)
-	if err != nil {
-		return nil, err
-	}
+		return errors.Join(
+			spec.Variables[redirectVarTunnel].Set(uint32(entry)), spec.Variables[redirectVarTunnelId].Set(op.TunnelID),
+			spec.Variables[redirectVarNear].Set(redirectAddress{Word: words(op.Near)}))
+	}, number)
 	for _, f := range op.Far {
 		key := redirectPrefix{Bits: bits(f.Pods), Address: redirectAddress{Word: words(f.Pods.Addr())}}
-		if err := c.Maps[redirectMapFar].Put(key, redirectAddress{Word: words(f.Node)}); err != nil {
-			return nil, fmt.Errorf("enter %s: %w", f.Pods, err)
-		}
+		l.put(redirectMapFar, f.Pods, key, redirectAddress{Word: words(f.Node)})
 	}
 	for _, p := range op.Pods {
-		end, err := number(p.NodeEnd)
-		if err != nil {
-			return nil, err
-		}
-		pod := redirectPod{NodeEnd: uint32(end), Mac: p.MAC, Gateway: p.Gateway}
-		if err := c.Maps[redirectMapPods].Put(redirectAddress{Word: words(p.Address)}, pod); err != nil {
-			return nil, fmt.Errorf("enter %s: %w", p.Address, err)
-		}
-		if err := a.attach(c.Programs[redirectProgFromPod], end, ebpf.AttachTCXIngress, nil); err != nil {
-			return nil, err
-		}
+		end := l.device(p.NodeEnd)
+		l.put(redirectMapPods, p.Address, redirectAddress{Word: words(p.Address)}, redirectPod{NodeEnd: uint32(end), Mac: p.MAC, Gateway: p.Gateway})
+		l.attach(redirectProgFromPod, end, ebpf.AttachTCXIngress, nil)
 	}
-	return a, a.attach(c.Programs[redirectProgFromOutside], entry, ebpf.AttachTCXIngress, nil)
-}
-
-// closeAfter takes away what was attached when attaching the rest failed.
-func (a *Attached) closeAfter(err *error) {
-	if *err != nil {
-		_ = a.Close() // what failed first is what counts
-	}
+	l.attach(redirectProgFromOutside, entry, ebpf.AttachTCXIngress, nil)
+	return l.done()
 }

@@ -1,76 +1,52 @@
 package datapath
 
 import (
-	"fmt"
-
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
 	"netdelta/network"
 )
 
-// XDP is the programs of a redirection in the drivers' receive path.
-type XDP struct {
-	Attached
-	programs map[string]*ebpf.Program
-}
+// XDP is the programs of a redirection in the drivers' receive path. Close takes them away.
+type XDP struct{ *loader }
 
 // RedirectXDP loads the programs of a redirection and attaches the node's own. It is called inside the node's namespace;
 // number finds a device there. Its error is an *testbed.UnsupportedError where this can't be had.
-func RedirectXDP(op network.XDPRedirection, number func(device string) (int, error)) (x *XDP, err error) {
-	x = &XDP{}
-	defer x.closeAfter(&err)
-	spec, err := loadXdp()
-	if err != nil {
-		return nil, err
-	}
-	c, err := x.collected(spec)
-	if err != nil {
-		return nil, err
-	}
-	x.programs = c.Programs
-	port, err := number(op.Port)
-	if err != nil {
-		return nil, err
-	}
-	all := []int{port}
+func RedirectXDP(op network.XDPRedirection, number func(device string) (int, error)) (*XDP, error) {
+	x := &XDP{load(loadXdp, nil, number)}
+	port := x.device(op.Port)
+	devices := []int{port}
 	for _, f := range op.Far {
-		way := xdpWay{Device: uint32(port), To: f.Port, From: op.PortMAC}
-		if err := c.Maps[xdpMapWays].Put(xdpAddress{Word: words(f.Address)}, way); err != nil {
-			return nil, fmt.Errorf("enter %s: %w", f.Address, err)
-		}
+		x.put(xdpMapWays, f.Address, xdpAddress{Word: words(f.Address)}, xdpWay{Device: uint32(port), To: f.Port, From: op.PortMAC})
 	}
 	for _, p := range op.Pods {
-		end, err := number(p.NodeEnd)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, end)
-		way := xdpWay{Device: uint32(end), To: p.MAC, From: p.Gateway}
-		if err := c.Maps[xdpMapWays].Put(xdpAddress{Word: words(p.Address)}, way); err != nil {
-			return nil, fmt.Errorf("enter %s: %w", p.Address, err)
-		}
+		end := x.device(p.NodeEnd)
+		devices = append(devices, end)
+		x.put(xdpMapWays, p.Address, xdpAddress{Word: words(p.Address)}, xdpWay{Device: uint32(end), To: p.MAC, From: p.Gateway})
 	}
-	for _, i := range all {
-		if err := c.Maps[xdpMapDevices].Put(uint32(i), uint32(i)); err != nil {
-			return nil, refusal("enter a device into a table of devices", err)
+	for _, i := range devices {
+		if x.err != nil {
+			break
 		}
-		if err := x.attach(c.Programs[xdpProgForward], i); err != nil {
-			return nil, err
+		if err := x.maps[xdpMapDevices].Put(uint32(i), uint32(i)); err != nil {
+			x.err = refusal("enter a device into a table of devices", err)
 		}
+		x.attach(xdpProgForward, i)
 	}
-	return x, nil
+	_, err := x.done()
+	return x, err
 }
 
 // Receive lets a device take redirected packets. It is called inside the device's namespace.
-func (x *XDP) Receive(device int) error { return x.attach(x.programs[xdpProgReceive], device) }
+func (x *XDP) Receive(device int) error {
+	x.attach(xdpProgReceive, device)
+	return x.err
+}
 
 // attach puts a program into a driver's receive path; the stack's generic one, which any device has, would be another network.
-func (x *XDP) attach(program *ebpf.Program, device int) error {
-	l, err := link.AttachXDP(link.XDPOptions{Interface: device, Program: program, Flags: link.XDPDriverMode})
-	if err != nil {
-		return refusal("attach an eBPF program to a driver", err)
+func (x *XDP) attach(program string, device int) {
+	if x.err != nil {
+		return
 	}
-	x.hold(l)
-	return nil
+	l, err := link.AttachXDP(link.XDPOptions{Interface: device, Program: x.programs[program], Flags: link.XDPDriverMode})
+	x.attached("attach an eBPF program to a driver", l, err)
 }
