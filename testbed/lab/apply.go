@@ -74,6 +74,17 @@ func (b *builder) expect(d network.Device) {
 	b.expected[d.In][d.Name] = true
 }
 
+// expectAddress has ready wait for an address of IPv6.
+func (b *builder) expectAddress(where network.Space, a netip.Addr) {
+	if !a.Is6() {
+		return
+	}
+	if b.addressed[where] == nil {
+		b.addressed[where] = map[netip.Addr]bool{}
+	}
+	b.addressed[where][a] = true
+}
+
 // firstIndex is above the device numbers that the kernel gives by itself. The kernel tells a device that stands on another
 // by its number differing from the other's, and is slow, up to a second, to notice that the rest have come up. The two ends
 // of a veth pair, each in a namespace of its own, could well get the same number.
@@ -173,7 +184,9 @@ func (b *builder) linkSteps() {
 			LinkAttrs: attrs(op.Name, op.MAC, op.MTU), ID: op.ID, Dport: op.Port, Remote: op.Remote.AsSlice(), Ttl: tunnelHops,
 		})
 	})
-	on(b, func(op network.Datapath) error { return b.withFD(op.In, func(fd int) error { return addDatapath(fd, op) }) })
+	on(b, func(op network.Datapath) error {
+		return b.withFD(op.In, func(fd int) error { return addDatapath(fd, op) })
+	})
 	on(b, func(op network.WireGuard) error {
 		return b.with(op.In, func(s *space) error { return s.wireGuard(op) })
 	})
@@ -344,10 +357,7 @@ func (b *builder) address(op network.Address) error {
 			return err
 		}
 		given.Flags = unix.IFA_F_NODAD
-		if b.addressed[op.In] == nil {
-			b.addressed[op.In] = map[netip.Addr]bool{}
-		}
-		b.addressed[op.In][a] = true
+		b.expectAddress(op.In, a)
 	}
 	return s.nl.AddrAdd(indexed(i), given)
 }

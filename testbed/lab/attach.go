@@ -120,12 +120,7 @@ func (b *builder) learn(op network.Attach, pod *space, said plugin.Result) error
 	}
 	b.learned[op.In.Index] = learned{given, unit.Bytes(link.Attrs().MTU)}
 	b.expect(op.Device)
-	if given.Is6() {
-		if b.addressed[op.In] == nil {
-			b.addressed[op.In] = map[netip.Addr]bool{}
-		}
-		b.addressed[op.In][given] = true
-	}
+	b.expectAddress(op.In, given)
 	return nil
 }
 
@@ -144,12 +139,10 @@ func (b *builder) relearn(p network.Plan) network.Plan {
 
 // lacking recognises a plugin's complaint that the kernel lacks something.
 func lacking(op network.Attach, err error) error {
-	for _, words := range []string{"operation not supported", "unknown device type", "protocol not supported"} {
-		if strings.Contains(strings.ToLower(err.Error()), words) {
-			return &testbed.UnsupportedError{
-				Feature: "network " + network.CNIPrefix + op.File, Need: fmt.Sprintf("what its plugins ask of the kernel (%v)", err),
-				Fix: "run it on a kernel that has it",
-			}
+	if says(strings.ToLower(err.Error()), "operation not supported", "unknown device type", "protocol not supported") {
+		return &testbed.UnsupportedError{
+			Feature: "network " + network.CNIPrefix + op.File, Need: fmt.Sprintf("what its plugins ask of the kernel (%v)", err),
+			Fix: "run it on a kernel that has it",
 		}
 	}
 	return err
@@ -184,49 +177,27 @@ func (all *attachments) close() error {
 	return failed
 }
 
-// kernelNeeds are the needs of the plugins that the CNI project maintains.
-func kernelNeeds(plugin string) []network.Need {
-	switch plugin {
-	case "bridge":
-		return []network.Need{network.NeedVeth, network.NeedBridge}
-	case "ptp":
-		return []network.Need{network.NeedVeth}
-	case "macvlan":
-		return []network.Need{network.NeedMacvlan}
-	case "ipvlan":
-		return []network.Need{network.NeedIPVlan}
+// pluginNeeds are the needs of a plan's plugins, as far as the CNI project maintains them: what others need shows when they are
+// called. The error says which plugin this machine lacks.
+func pluginNeeds(p network.Plan) (needs []network.Need, err error) {
+	known := map[string][]network.Need{
+		"bridge": {network.NeedVeth, network.NeedBridge}, "ptp": {network.NeedVeth}, "macvlan": {network.NeedMacvlan}, "ipvlan": {network.NeedIPVlan},
 	}
-	return nil
-}
-
-// supportsPlugins tells which plugin of a plan this machine lacks, or what it asks of the kernel that the kernel lacks. What
-// other plugins need shows when they are called.
-func (d *Driver) supportsPlugins(p network.Plan) error {
-	checked := map[string]bool{}
+	path := plugin.Path()
 	for _, op := range p.Ops {
 		attach, is := op.(network.Attach)
 		if !is {
 			continue
 		}
 		for _, name := range attach.Plugins {
-			if checked[name] {
-				continue
-			}
-			checked[name] = true
-			if path := plugin.Path(); plugin.Find(name, path) == "" {
-				return &testbed.UnsupportedError{
+			if plugin.Find(name, path) == "" {
+				return nil, &testbed.UnsupportedError{
 					Feature: "network " + p.Network, Need: fmt.Sprintf("the CNI plugin %s (%s)", name, plugin.Where(path)),
 					Fix: "install it (Debian's package containernetworking-plugins has the usual ones), or name the folder that holds it in " + plugin.Variable,
 				}
 			}
-			for _, need := range kernelNeeds(name) {
-				if err := d.supportsNeed(need); errors.Is(err, errMissing) {
-					return &testbed.UnsupportedError{Feature: "network " + p.Network, Need: need.String(), Fix: fix(need)}
-				} else if err != nil {
-					return fmt.Errorf("find out whether network %s is supported: %w", p.Network, err)
-				}
-			}
+			needs = append(needs, known[name]...)
 		}
 	}
-	return nil
+	return needs, nil
 }

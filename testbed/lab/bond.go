@@ -78,13 +78,13 @@ func loadBonding() {
 	if _, err := os.Stat("/sys/module/bonding"); err == nil {
 		return
 	}
-	program, err := exec.LookPath("modprobe")
+	program, err := superuserTool("modprobe")
 	if err != nil {
-		program = "/sbin/modprobe"
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), loadPatience)
 	defer cancel()
-	_ = exec.CommandContext(ctx, program, "-q", "bonding", "max_bonds=0").Run() // what it did not do, the kernel does
+	_ = exec.CommandContext(ctx, program, "-q", "bonding", "max_bonds=0").Run() // what it does not do, the kernel does
 }
 
 // lacpPatience is how long the two ends of a bond may take to agree on its links. Usually it is half a second; an end without
@@ -110,28 +110,26 @@ func (e *NotConvergedError) Error() string {
 // agree waits until both ends of each bond that negotiates its links have agreed on all of them.
 func (b *builder) agree(ctx context.Context, patience time.Duration) error {
 	waiting := b.negotiating
-	for deadline := time.Now().Add(patience); ; time.Sleep(lacpPause) {
+	var links []string
+	agreed, err := until(ctx, patience, lacpPause, func() (bool, error) {
+		links = nil
 		var open []network.Bond
-		var links []string
 		for _, op := range waiting {
 			lacking, err := b.disagreed(op)
 			if err != nil {
-				return err
+				return false, err
 			}
 			if len(lacking) > 0 {
 				open, links = append(open, op), append(links, lacking...)
 			}
 		}
-		if waiting = open; len(waiting) == 0 {
-			return nil
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return &NotConvergedError{links, patience}
-		}
+		waiting = open
+		return len(waiting) == 0, nil
+	})
+	if err == nil && !agreed {
+		return &NotConvergedError{links, patience}
 	}
+	return err
 }
 
 // What the state of a link's end says, bit by bit (IEEE 802.1AX, 6.4.2.3).
@@ -152,7 +150,7 @@ func (b *builder) disagreed(op network.Bond) ([]string, error) {
 	var lacking []string
 	first := uint16(0) // the number of the first link's aggregate
 	for k, m := range op.Members() {
-		l, err := s.link1(m.Name)
+		l, err := s.device(m.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -175,13 +173,4 @@ func (b *builder) disagreed(op network.Bond) ([]string, error) {
 		}
 	}
 	return lacking, nil
-}
-
-// link1 reads one device.
-func (s *space) link1(name string) (netlink.Link, error) {
-	l, err := s.nl.LinkByName(name)
-	if err != nil {
-		return nil, fmt.Errorf("look at device %s in %s: %w", name, s.name, err)
-	}
-	return l, nil
 }

@@ -64,23 +64,36 @@ func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 	return err
 }
 
-// supportsPlan tells what the kernel lacks for a plan.
+// supportsPlan tells what the kernel or the machine lacks for a plan.
 func (d *Driver) supportsPlan(ctx context.Context, p network.Plan) error {
-	for _, need := range p.Needs() {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("find out whether network %s is supported: %w", p.Network, err)
-		}
-		if err := d.supportsNeed(need); err != nil {
-			if u := unsupported("network "+p.Network, need, err); u != nil {
-				return u
-			}
-			return fmt.Errorf("find out whether network %s is supported: %w", p.Network, err)
-		}
+	if err := d.supportsNeeds(ctx, p.Network, p.Needs()); err != nil {
+		return err
 	}
 	if err := d.supportsCards(p); err != nil {
 		return err
 	}
-	return d.supportsPlugins(p)
+	needs, err := pluginNeeds(p)
+	if err != nil {
+		return err
+	}
+	return d.supportsNeeds(ctx, p.Network, needs)
+}
+
+// supportsNeeds tells what the kernel lacks of what a network needs.
+func (d *Driver) supportsNeeds(ctx context.Context, name string, needs []network.Need) error {
+	for _, need := range needs {
+		err := ctx.Err()
+		if err == nil {
+			err = d.supportsNeed(need)
+		}
+		if u := unsupported("network "+name, need, err); u != nil {
+			return u
+		}
+		if err != nil {
+			return fmt.Errorf("find out whether network %s is supported: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // supportsNeed asks the kernel, once.

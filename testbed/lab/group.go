@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -89,15 +90,17 @@ const removePatience = 5 * time.Second
 
 // remove takes the group away once its processes have ended. It is idempotent.
 func (g *group) remove() error {
-	for deadline := time.Now().Add(removePatience); ; time.Sleep(time.Millisecond) {
-		err := os.Remove(g.path)
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			return nil
+	var err error
+	removed, _ := until(context.Background(), removePatience, time.Millisecond, func() (bool, error) {
+		if err = os.Remove(g.path); errors.Is(err, fs.ErrNotExist) {
+			err = nil
 		}
-		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-			return fmt.Errorf("remove a control group: %w", err)
-		}
+		return !errors.Is(err, unix.EBUSY), nil
+	})
+	if err != nil || !removed {
+		return fmt.Errorf("remove a control group: %w", err)
 	}
+	return nil
 }
 
 // groupsLeft lists the control groups of labs whose program has died.

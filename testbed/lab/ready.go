@@ -46,18 +46,31 @@ func (b *builder) await(ctx context.Context, where network.Space, deadline time.
 	if err != nil {
 		return err
 	}
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
+	var lacking string
+	ready, err := until(ctx, time.Until(deadline), readyPause, func() (bool, error) {
+		var err error
+		lacking, err = lacks(s)
+		return lacking == "", err
+	})
+	if err == nil && !ready {
+		return fmt.Errorf("%s in %s did not come up within %s", lacking, s.name, readyPatience)
+	}
+	return err
+}
+
+// until asks, with pauses, until the answer is yes, there is an error, or patience ends. It asks at least once.
+func until(ctx context.Context, patience, pause time.Duration, is func() (bool, error)) (bool, error) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
+		yes, err := is()
+		if yes || err != nil {
+			return yes, err
 		}
-		lacking, err := lacks(s)
-		if err != nil || lacking == "" {
-			return err
+		if err := ctx.Err(); err != nil {
+			return false, err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s in %s did not come up within %s", lacking, s.name, readyPatience)
+			return false, nil
 		}
-		time.Sleep(readyPause)
 	}
 }
 

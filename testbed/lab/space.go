@@ -100,12 +100,21 @@ func (s *space) link(name string) (int, error) {
 	if i, ok := s.index[name]; ok {
 		return i, nil
 	}
-	l, err := s.nl.LinkByName(name)
+	l, err := s.device(name)
 	if err != nil {
-		return 0, fmt.Errorf("find device %s in %s: %w", name, s.name, err)
+		return 0, err
 	}
 	s.index[name] = l.Attrs().Index
 	return l.Attrs().Index, nil
+}
+
+// device reads one device.
+func (s *space) device(name string) (netlink.Link, error) {
+	l, err := s.nl.LinkByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("find device %s in %s: %w", name, s.name, err)
+	}
+	return l, nil
 }
 
 // counts is the namespace's counter reader, opened at its first use.

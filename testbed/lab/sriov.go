@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -65,8 +64,8 @@ func (b *builder) takeCard(op network.Card) error {
 		return fmt.Errorf("find the network card %s: %w", c.name, err)
 	}
 	c.mtu = link.Attrs().MTU
-	if note := emulated(); note != "" && !slices.Contains(b.notes, note) {
-		b.notes = append(b.notes, note)
+	if note := emulated(); note != "" {
+		b.note(note)
 	}
 	if err := c.home.LinkSetMTU(link, int(op.MTU)); err != nil {
 		return fmt.Errorf("set the MTU of the network card %s: %w", c.name, err)
@@ -116,24 +115,18 @@ func (c *card) send(index int, on string, to *space, name string, moved func()) 
 
 // await asks until the answer is yes or patience ends.
 func (c *card) await(is func() (bool, error)) error {
-	deadline := time.Now().Add(cardPatience)
-	for {
-		yes, err := is()
-		if err != nil || yes {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("nothing came within %s", cardPatience)
-		}
-		time.Sleep(cardPause)
+	yes, err := until(context.Background(), cardPatience, cardPause, is)
+	if err == nil && !yes {
+		return fmt.Errorf("nothing came within %s", cardPatience)
 	}
+	return err
 }
 
 // isUp tells whether a device has its link.
 func (s *space) isUp(name string) (bool, error) {
-	l, err := s.nl.LinkByName(name)
+	l, err := s.device(name)
 	if err != nil {
-		return false, fmt.Errorf("find device %s in %s: %w", name, s.name, err)
+		return false, err
 	}
 	return l.Attrs().OperState == netlink.OperUp, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -161,16 +162,12 @@ func translation(in network.Space, family result.Family) network.Rules {
 // missing recognises the answers that the kernel gives for link types, disciplines, expressions and netlink families that
 // it does not have.
 func missing(err error) bool {
-	for _, e := range []error{unix.EOPNOTSUPP, unix.ENOENT, unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT, unix.ENOSYS} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{unix.EOPNOTSUPP, unix.ENOENT, unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT, unix.ENOSYS},
+		func(e error) bool { return errors.Is(err, e) })
 }
 
-// guestMend is what to do about a kernel that can't be changed: the guest's has every kind of link.
-const guestMend = "run it with --testbed vm"
+// guestFix is what to do about a kernel that can't be changed: the guest's has every kind of link.
+const guestFix = "run it with --testbed vm"
 
 // fix says what to do about a need that is not met.
 func fix(need network.Need) string {
@@ -179,7 +176,7 @@ func fix(need network.Need) string {
 		return "run it on a machine that has them"
 	}
 	if _, err := os.Stat("/proc/modules"); err != nil {
-		return guestMend
+		return guestFix
 	}
-	return "load it with modprobe " + r.Module + ", or " + guestMend
+	return "load it with modprobe " + r.Module + ", or " + guestFix
 }

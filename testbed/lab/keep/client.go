@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/suggest"
+	"netdelta/testbed/lab"
 	"netdelta/testbed/rpc"
 )
 
@@ -126,13 +127,13 @@ func (f *Folder) end(ctx context.Context, name string, keeper int) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err == nil && ended(keeper, answerPatience) {
+	if err == nil && lab.Ended(keeper, answerPatience) {
 		return nil
 	}
 	if err := unix.PidfdSendSignal(keeper, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("take down lab %s: kill its keeper: %w", name, err)
 	}
-	if !ended(keeper, killPatience) {
+	if !lab.Ended(keeper, killPatience) {
 		return fmt.Errorf("take down lab %s: its keeper was killed and is there still: it waits inside the kernel", name)
 	}
 	return f.buried(name)
@@ -148,21 +149,6 @@ func (f *Folder) buried(name string) error {
 		return err
 	}
 	return f.forget(name, lock)
-}
-
-// ended waits for the end of a process.
-func ended(pidfd int, patience time.Duration) bool {
-	for deadline := time.Now().Add(patience); ; {
-		left := time.Until(deadline)
-		if left <= 0 {
-			return false
-		}
-		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int(left.Milliseconds())+1); n > 0 {
-			return true
-		} else if err != nil && !errors.Is(err, unix.EINTR) {
-			return false
-		}
-	}
 }
 
 // dial opens a connection to a keeper. Where there is none it tells a lab that is gone from one that is being built.
