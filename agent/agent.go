@@ -1,3 +1,8 @@
+// Package agent runs workloads inside pods on behalf of a controller.
+//
+// An agent is this same binary, started in a pod and spoken to over its standard input and output, one JSON document a
+// line. No port is opened and no control traffic crosses the network that is measured; every kind of testbed needs only a
+// way to start a process in a pod. An agent ends by itself when its standard input is closed.
 package agent
 
 import (
@@ -9,9 +14,11 @@ import (
 	"time"
 
 	"netdelta/engine"
+	"netdelta/internal/machine"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/rpc"
+	"netdelta/workload"
 )
 
 // ErrHung is matched by the error of a burst that was not over when its deadline had passed: the network, or the other end,
@@ -21,7 +28,7 @@ var ErrHung = errors.New("burst hung")
 // hungError makes an error match ErrHung; its words say so already.
 type hungError struct{ error }
 
-// kindHung is how an agent says that the error is that of a burst whose deadline has passed.
+// kindHung is how an agent says that a burst's deadline has passed.
 const kindHung = "hung"
 
 func (e *hungError) Is(target error) bool { return target == ErrHung }
@@ -85,65 +92,147 @@ func (a *Agent) Pod() testbed.Pod { return a.pod }
 func (a *Agent) PID() int { return a.Process().PID() }
 
 // Local says whether PID is the number of the agent's own process on this machine, by which this program can read what the
-// kernel counts of it. An agent of another machine, or in a PID namespace of its own, is behind some other process.
+// kernel counts of it. An agent on another machine, or in a PID namespace of its own, is reached through some other process.
 func (a *Agent) Local() bool { return a.local }
+
+const (
+	// greetDeadline bounds the start of an agent. It takes milliseconds, and seconds in an emulated guest on a busy machine; one that
+	// can't be started ends, and is not waited for.
+	greetDeadline = time.Minute
+	// dialDeadline bounds the set-up of a session: connecting takes milliseconds, unless the network does not reach.
+	dialDeadline = 15 * time.Second
+	// shortDeadline bounds what takes a millisecond, less a stream over a busy server between.
+	shortDeadline = 10 * time.Second
+	// releaseWithin is how long it may take to take away what was put into a target.
+	releaseWithin = 30 * time.Second
+	// late is how much longer than it may take an agent is waited for: it gives up by itself, and then has more to say than one
+	// that is killed.
+	late = 10 * time.Second
+)
+
+// open opens an end of a workload and returns its session. Without a time to do so, it may take what one of netdelta's own takes.
+func (a *Agent) open(ctx context.Context, op string, args openArgs) (int, error) {
+	deadline := dialDeadline
+	if args.Within > 0 {
+		deadline = args.Within + late
+	}
+	return invoke[int](ctx, a, op, args, deadline)
+}
 
 // Serve starts the server's side of a workload and returns its session.
 func (a *Agent) Serve(ctx context.Context, w string, p result.Params, listen netip.AddrPort, cpu int) (int, error) {
 	return a.ServeWithin(ctx, w, p, listen, cpu, 0)
 }
 
-// Dial arms the client's side of a workload and returns its session.
+// Dial connects the client's side of a workload, which then is ready for bursts, and returns its session.
 func (a *Agent) Dial(ctx context.Context, w string, p result.Params, local, server netip.AddrPort, cpu int) (int, error) {
 	return a.DialWithin(ctx, w, p, local, server, cpu, 0)
 }
 
 // ServeWithin is Serve for a server that has programs to start, and may take so long; 0 is as Serve.
 func (a *Agent) ServeWithin(ctx context.Context, w string, p result.Params, listen netip.AddrPort, cpu int, within time.Duration) (int, error) {
-	return invoke[int](ctx, a, opServe, serveArgs{w, p, listen, cpu, within}, startDeadline(within))
+	return a.open(ctx, opServe, openArgs{Workload: w, Params: p, Local: listen, CPU: cpu, Within: within})
 }
 
 // DialWithin is Dial for a client that has programs to start, and may take so long; 0 is as Dial.
 func (a *Agent) DialWithin(ctx context.Context, w string, p result.Params, local, server netip.AddrPort, cpu int, within time.Duration) (int, error) {
-	return invoke[int](ctx, a, opDial, dialArgs{w, p, local, server, cpu, within}, startDeadline(within))
+	return a.open(ctx, opDial, openArgs{Workload: w, Params: p, Local: local, Server: server, CPU: cpu, Within: within})
 }
 
-// greetDeadline bounds the start of an agent. It takes milliseconds, and seconds in an emulated guest on a busy machine; one that
-// can't be started ends, and is not waited for.
-const greetDeadline = time.Minute
+// ServeCluster starts the daemons of one pod of a workload's cluster, within a time, and returns their session.
+func (a *Agent) ServeCluster(ctx context.Context, w string, p result.Params, at workload.Member, within time.Duration) (int, error) {
+	return a.open(ctx, opServeCluster, openArgs{Workload: w, Params: p, Place: at, Within: within})
+}
 
-// dialDeadline bounds the set-up of a session: connecting takes milliseconds, unless the network does not reach.
-const dialDeadline = 15 * time.Second
+// DialCluster opens a client of a workload's cluster, within a time, and returns its session.
+func (a *Agent) DialCluster(ctx context.Context, w string, p result.Params, at workload.Member, within time.Duration) (int, error) {
+	return a.open(ctx, opDialCluster, openArgs{Workload: w, Params: p, Place: at, Within: within})
+}
+
+// DialTarget opens a client of a target that is held, within a time, and returns its session.
+func (a *Agent) DialTarget(ctx context.Context, w string, p result.Params, t workload.Target, cpu int, within time.Duration) (int, error) {
+	return a.open(ctx, opDialTarget, openArgs{Workload: w, Params: p, Target: targetOf(t), CPU: cpu, Within: within})
+}
+
+// Hold looks a target up, as the agent's pod sees it, takes the first of its addresses, and has the workload make it ready, within a
+// time. It stays so until the session is released, or the agent ends.
+func (a *Agent) Hold(ctx context.Context, w string, t workload.Target, family result.Family, within time.Duration) (Holding, error) {
+	args := openArgs{Workload: w, Target: targetOf(t), Within: within}
+	args.Target.Family = family
+	return invoke[Holding](ctx, a, opHold, args, within+late)
+}
+
+// Clear takes away what a Hold has put into a target, known by its mark, where the agent that held it was lost.
+func (a *Agent) Clear(ctx context.Context, w string, t workload.Target, mark string) error {
+	args := openArgs{Workload: w, Target: targetOf(t), Within: releaseWithin}
+	args.Target.Mark = mark
+	return a.do(ctx, opClear, args, releaseWithin+late)
+}
+
+// Release lets go of a target that is held: what Hold has put there is taken away.
+func (a *Agent) Release(ctx context.Context, session int) error {
+	return a.do(ctx, opClose, sessionArgs{Session: session}, releaseWithin)
+}
+
+// Drop closes a session.
+func (a *Agent) Drop(ctx context.Context, session int) error {
+	return a.do(ctx, opClose, sessionArgs{Session: session}, 5*time.Second)
+}
 
 // Burst runs one burst of a client's session. The error of one that outlasts its deadline matches ErrHung; the session is
 // then of no more use, and if even the agent does not answer, neither is the agent (rpc.ErrGone).
 func (a *Agent) Burst(ctx context.Context, session int, spec engine.BurstSpec) (engine.Burst, error) {
-	b, err := invoke[engine.Burst](ctx, a, opBurst, burstArgs{session, spec}, spec.Deadline+time.Second)
-	if errors.Is(err, rpc.ErrNoAnswer) {
-		err = &hungError{err}
-	}
-	return b, err
+	return unansweredHung(invoke[engine.Burst](ctx, a, opBurst, sessionArgs{Session: session, Spec: spec}, spec.Deadline+time.Second))
 }
 
 // Collect fetches what a client's session summed up since the last Collect.
 func (a *Agent) Collect(ctx context.Context, session int, dropLast bool) (engine.Totals, error) {
-	return invoke[engine.Totals](ctx, a, opCollect, collectArgs{session, dropLast}, 10*time.Second)
+	return invoke[engine.Totals](ctx, a, opCollect, sessionArgs{Session: session, DropLast: dropLast}, shortDeadline)
 }
 
 // Totals fetches what a server's session saw.
 func (a *Agent) Totals(ctx context.Context, session int) (engine.Totals, error) {
-	return invoke[engine.Totals](ctx, a, opTotals, sessionArgs{session}, 10*time.Second)
+	return invoke[engine.Totals](ctx, a, opTotals, sessionArgs{Session: session}, shortDeadline)
 }
 
 // Threads are the numbers of the threads that a session of either end runs on, on the agent's machine; none where its
 // workload doesn't say. A server may have a thread for each client: ask when the client is connected.
 func (a *Agent) Threads(ctx context.Context, session int) ([]int, error) {
-	return invoke[[]int](ctx, a, opThreads, sessionArgs{session}, 10*time.Second)
+	return invoke[[]int](ctx, a, opThreads, sessionArgs{Session: session}, shortDeadline)
 }
 
-// Drop closes a session.
-func (a *Agent) Drop(ctx context.Context, session int) error {
-	_, err := invoke[struct{}](ctx, a, opClose, sessionArgs{session}, 5*time.Second)
+// Health is how the daemons of a server's session are. Those that do not say so within the time are unwell; a server without
+// daemons is well.
+func (a *Agent) Health(ctx context.Context, session int, within time.Duration) (workload.Health, error) {
+	return invoke[workload.Health](ctx, a, opHealth, sessionArgs{Session: session, Within: within}, within+late)
+}
+
+// Restart starts the daemons of a server's session again that have ended, or makes them whole again, within a time.
+func (a *Agent) Restart(ctx context.Context, session int, within time.Duration) error {
+	return a.do(ctx, opRestart, sessionArgs{Session: session, Within: within}, within+late)
+}
+
+// Burn begins to keep processors busy and returns when it has begun: threads on processors that others use too may take their time.
+func (a *Agent) Burn(ctx context.Context, b Burning) error {
+	return a.do(ctx, opBurn, b, shortDeadline)
+}
+
+// Rest ends what Burn began and returns when the processors are left alone. Without a Burn before it does nothing.
+func (a *Agent) Rest(ctx context.Context) error { return a.do(ctx, opRest, nil, shortDeadline) }
+
+// Counters reads what the agent's machine counts of its processors.
+func (a *Agent) Counters(ctx context.Context) (machine.Counters, error) {
+	return invoke[machine.Counters](ctx, a, opCounters, nil, shortDeadline)
+}
+
+// Machine describes the agent's machine, as far as the pod shows it: the host name is the pod's own, and so is the system.
+func (a *Agent) Machine(ctx context.Context) (result.Environment, error) {
+	return invoke[result.Environment](ctx, a, opMachine, nil, shortDeadline)
+}
+
+// do is invoke where nothing is answered.
+func (a *Agent) do(ctx context.Context, op string, args any, deadline time.Duration) error {
+	_, err := invoke[any](ctx, a, op, args, deadline)
 	return err
 }
 
@@ -151,6 +240,14 @@ func (a *Agent) Drop(ctx context.Context, session int) error {
 func invoke[R any](ctx context.Context, a *Agent, op string, args any, deadline time.Duration) (R, error) {
 	value, err := rpc.Do[R](ctx, a.Client, op, args, deadline)
 	if there, ok := errors.AsType[*rpc.Error](err); ok && there.Kind == kindHung {
+		err = &hungError{err}
+	}
+	return value, err
+}
+
+// unansweredHung has the error of a burst that the agent did not answer match ErrHung.
+func unansweredHung[R any](value R, err error) (R, error) {
+	if errors.Is(err, rpc.ErrNoAnswer) {
 		err = &hungError{err}
 	}
 	return value, err

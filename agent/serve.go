@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
+	"strings"
+	"time"
 
 	"netdelta/engine"
 	"netdelta/internal/machine"
@@ -13,13 +16,49 @@ import (
 	"netdelta/workload"
 )
 
+// memory is where an agent's garbage collector steps in: far above what bursts need, so that it never does within one.
+const memory = 256 << 20
+
+// Become makes this process an agent on its standard input and output, and ends it when its input ends: also while a burst
+// is under way, whose result can no longer be delivered.
+func Become(workloads []workload.Workload) {
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(memory)
+	if err := Serve(os.Stdin, os.Stdout, workloads); err != nil {
+		fmt.Fprintln(os.Stderr, "netdelta agent:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Asked says whether this process was started as an agent. Programs other than netdelta that start agents of their own
+// call it first thing.
+func Asked() bool { return os.Args[len(os.Args)-1] == Subcommand }
+
+// place is the same for two processes if and only if a process number means the same process to both: they run under the
+// same boot of a kernel and in the same PID namespace. It is "" where that can't be told.
+func place() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	namespace, nsErr := os.Readlink("/proc/self/ns/pid")
+	if err != nil || nsErr != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(boot)) + " " + namespace
+}
+
 // Serve answers requests from in on out until in ends, as rpc.Serve does, also while one hangs.
 func Serve(in io.Reader, out io.Writer, workloads []workload.Workload) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &server{ctx: ctx, workloads: workloads, sessions: map[int]session{}}
-	defer s.grips.release()
+	defer s.held.release()
 	defer cancel()
-	return rpc.Serve(in, out, true, s.handle)
+	operations := s.operations()
+	return rpc.Serve(in, out, true, func(r rpc.Request) (any, error) {
+		if carryOut, known := operations[r.Op]; known {
+			return carryOut(r)
+		}
+		return nil, r.Unknown()
+	})
 }
 
 // session is what this agent holds open, one end of a workload or a target: exactly one of them is set.
@@ -45,100 +84,122 @@ type server struct {
 	sessions  map[int]session
 	next      int
 	burners   burners
-	grips     grips
+	held      heldTargets
 }
 
-func (s *server) handle(r rpc.Request) (any, error) {
-	switch r.Op {
-	case opServe:
-		return rpc.Call(r, s.serve)
-	case opDial:
-		return rpc.Call(r, s.dial)
-	case opBurst:
-		return rpc.Call(r, s.burst)
-	case opCollect:
-		return rpc.Call(r, s.collect)
-	case opTotals:
-		return rpc.Call(r, s.totals)
-	case opThreads:
-		return rpc.Call(r, s.threads)
-	case opServeCluster:
-		return rpc.Call(r, s.serveCluster)
-	case opDialCluster:
-		return rpc.Call(r, s.dialCluster)
-	case opHealth:
-		return rpc.Call(r, s.health)
-	case opRestart:
-		return rpc.Call(r, s.restart)
-	case opVolley:
-		return rpc.Call(r, s.volley)
-	case opHold:
-		return rpc.Call(r, s.hold)
-	case opDialTarget:
-		return rpc.Call(r, s.dialTarget)
-	case opClear:
-		return rpc.Call(r, s.clear)
-	case opClose:
-		return rpc.Call(r, s.end)
+// operation carries out one kind of request.
+type operation func(rpc.Request) (any, error)
+
+// operations are all that an agent does.
+func (s *server) operations() map[string]operation {
+	return map[string]operation{
+		opServe:        s.opens(serve),
+		opDial:         s.opens(connect),
+		opServeCluster: s.opens(serveCluster),
+		opDialCluster:  s.opens(dialCluster),
+		opDialTarget:   s.opens(dialTarget),
+		opHold:         withWorkload(s, s.hold),
+		opClear:        withWorkload(s, clearTarget),
+
+		opBurst:   takes(s.burst),
+		opBurstAt: takes(s.burstAt),
+		opCollect: takes(s.collect),
+		opTotals:  takes(s.totals),
+		opThreads: takes(s.threads),
+		opHealth:  takes(s.health),
+		opRestart: takes(s.restart),
+		opClose:   takes(s.end),
+
+		rpc.OpHello: func(rpc.Request) (any, error) {
+			return Hello{Greeting: rpc.Greet(), PID: os.Getpid(), Place: place()}, nil
+		},
+		opClock:    func(r rpc.Request) (any, error) { return Reading{Received: r.Received, Answered: Now()}, nil },
+		opCounters: func(rpc.Request) (any, error) { return machine.ReadCounters() },
+		opMachine:  func(rpc.Request) (any, error) { return machine.Describe(machine.Version()) },
+		opBurn:     takes(func(b Burning) (any, error) { return nil, s.burners.burn(b) }),
+		opRest:     func(rpc.Request) (any, error) { s.burners.rest(); return nil, nil },
 	}
-	return s.handleHere(r)
 }
 
-// handleHere carries out what is about the agent and its machine, and no session.
-func (s *server) handleHere(r rpc.Request) (any, error) {
-	switch r.Op {
-	case rpc.OpHello:
-		return Hello{Greeting: rpc.Greet(), PID: os.Getpid(), Place: place()}, nil
-	case opClock:
-		return Reading{Received: r.Received, Answered: Now()}, nil
-	case opBurn:
-		return rpc.Call(r, func(b Burning) (struct{}, error) { return struct{}{}, s.burners.burn(b) })
-	case opRest:
-		s.burners.rest()
-		return struct{}{}, nil
-	case opCounters:
-		return machine.ReadCounters()
-	case opMachine:
-		return machine.Describe(machine.Version())
-	}
-	return nil, r.Unknown()
+// takes is an operation with arguments.
+func takes[A, R any](f func(A) (R, error)) operation {
+	return func(r rpc.Request) (any, error) { return rpc.Call(r, f) }
 }
 
-func (s *server) serve(a serveArgs) (int, error) {
-	w, err := s.find(a.Workload)
-	if err != nil {
-		return 0, err
+// withWorkload is an operation on a workload, which has to be over within a time.
+func withWorkload[R any](s *server, f func(context.Context, workload.Workload, openArgs) (R, error)) operation {
+	return takes(func(a openArgs) (none R, err error) {
+		for _, w := range s.workloads {
+			if w.Name == a.Workload {
+				ctx, cancel := s.within(a.Within)
+				defer cancel()
+				return f(ctx, w, a)
+			}
+		}
+		return none, errors.New("unknown workload " + a.Workload)
+	})
+}
+
+// opens is an operation that opens an end of a workload. It answers the session.
+func (s *server) opens(open func(context.Context, workload.Workload, openArgs) (session, error)) operation {
+	return withWorkload(s, func(ctx context.Context, w workload.Workload, a openArgs) (int, error) {
+		opened, err := open(ctx, w, a)
+		if err != nil {
+			return 0, err
+		}
+		return s.add(opened), nil
+	})
+}
+
+// within is a context that ends after a time, or with the server where none is given.
+func (s *server) within(d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return s.ctx, func() {}
 	}
+	return context.WithTimeout(s.ctx, d)
+}
+
+func serve(ctx context.Context, w workload.Workload, a openArgs) (e session, err error) {
 	if w.Serve == nil {
-		return 0, fmt.Errorf("workload %s is served by a cluster", w.Name)
+		return e, fmt.Errorf("workload %s is served by a cluster", w.Name)
 	}
-	ctx, cancel := s.within(a.Within)
-	defer cancel()
-	srv, err := w.Serve(ctx, a.Params, a.Listen, a.CPU)
-	if err != nil {
-		return 0, err
-	}
-	return s.add(session{server: srv}), nil
+	e.server, err = w.Serve(ctx, a.Params, a.Local, a.CPU)
+	return e, err
 }
 
-func (s *server) dial(a dialArgs) (int, error) {
-	w, err := s.find(a.Workload)
-	if err != nil {
-		return 0, err
-	}
+func connect(ctx context.Context, w workload.Workload, a openArgs) (e session, err error) {
 	if w.Dial == nil {
-		return 0, fmt.Errorf("workload %s is served by a cluster", w.Name)
+		return e, fmt.Errorf("workload %s is served by a cluster", w.Name)
 	}
-	ctx, cancel := s.within(a.Within)
-	defer cancel()
-	c, err := w.Dial(ctx, a.Params, a.Local, a.Server, a.CPU)
-	if err != nil {
-		return 0, err
-	}
-	return s.add(session{client: c}), nil
+	e.client, err = w.Dial(ctx, a.Params, a.Local, a.Server, a.CPU)
+	return e, err
 }
 
-// hung makes an error match ErrHung if it is that of a burst whose deadline has passed.
+func clusterOf(w workload.Workload, a openArgs) (*workload.Cluster, error) {
+	c := w.Demands(a.Params).Cluster
+	if c == nil {
+		return nil, fmt.Errorf("workload %s has no cluster with these parameters", w.Name)
+	}
+	return c, nil
+}
+
+func serveCluster(ctx context.Context, w workload.Workload, a openArgs) (e session, err error) {
+	c, err := clusterOf(w, a)
+	if err == nil {
+		e.server, err = c.Serve(ctx, a.Params, a.Place)
+	}
+	return e, err
+}
+
+func dialCluster(ctx context.Context, w workload.Workload, a openArgs) (e session, err error) {
+	c, err := clusterOf(w, a)
+	if err == nil {
+		e.client, err = c.Dial(ctx, a.Params, a.Place)
+	}
+	return e, err
+}
+
+// hung makes an error match ErrHung if it says that the deadline of a burst has passed.
 func hung(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &hungError{err}
@@ -146,7 +207,7 @@ func hung(err error) error {
 	return err
 }
 
-func (s *server) burst(a burstArgs) (engine.Burst, error) {
+func (s *server) burst(a sessionArgs) (engine.Burst, error) {
 	c, err := s.client(a.Session)
 	if err != nil {
 		return engine.Burst{}, err
@@ -155,7 +216,7 @@ func (s *server) burst(a burstArgs) (engine.Burst, error) {
 	return b, hung(err)
 }
 
-func (s *server) collect(a collectArgs) (engine.Totals, error) {
+func (s *server) collect(a sessionArgs) (engine.Totals, error) {
 	c, err := s.client(a.Session)
 	if err != nil {
 		return engine.Totals{}, err
@@ -164,20 +225,21 @@ func (s *server) collect(a collectArgs) (engine.Totals, error) {
 }
 
 func (s *server) totals(a sessionArgs) (engine.Totals, error) {
-	if e := s.sessions[a.Session]; e.server != nil {
-		return e.server.Totals(), nil
+	served, err := s.serving(a.Session)
+	if err != nil {
+		return engine.Totals{}, err
 	}
-	return engine.Totals{}, fmt.Errorf("session %d is not a server", a.Session)
+	return served.Totals(), nil
 }
 
-// end closes a session; one that is not open is none.
-func (s *server) end(a sessionArgs) (struct{}, error) {
+// end closes a session. A session that is not open is no error.
+func (s *server) end(a sessionArgs) (any, error) {
 	e, ok := s.sessions[a.Session]
 	if !ok {
-		return struct{}{}, nil
+		return nil, nil
 	}
 	delete(s.sessions, a.Session)
-	return struct{}{}, e.close()
+	return nil, e.close()
 }
 
 // threaded is an end of a workload that knows which threads it runs on.
@@ -189,13 +251,34 @@ func (s *server) threads(a sessionArgs) ([]int, error) {
 	if !found {
 		return nil, fmt.Errorf("session %d is not open", a.Session)
 	}
-	if t, ok := e.server.(threaded); ok {
-		return t.Threads(), nil
-	}
-	if t, ok := e.client.(threaded); ok {
-		return t.Threads(), nil
+	for _, end := range []any{e.server, e.client} {
+		if t, ok := end.(threaded); ok {
+			return t.Threads(), nil
+		}
 	}
 	return nil, nil
+}
+
+func (s *server) health(a sessionArgs) (workload.Health, error) {
+	served, err := s.serving(a.Session)
+	w, ok := served.(workload.DaemonServer)
+	if !ok {
+		return workload.Health{}, err
+	}
+	ctx, cancel := s.within(a.Within)
+	defer cancel()
+	return w.Health(ctx), nil
+}
+
+func (s *server) restart(a sessionArgs) (any, error) {
+	served, err := s.serving(a.Session)
+	w, ok := served.(workload.DaemonServer)
+	if !ok {
+		return nil, errors.Join(err, errors.New("there are no daemons to restart"))
+	}
+	ctx, cancel := s.within(a.Within)
+	defer cancel()
+	return nil, w.Restart(ctx)
 }
 
 func (s *server) add(e session) int {
@@ -211,11 +294,9 @@ func (s *server) client(id int) (engine.Client, error) {
 	return nil, fmt.Errorf("session %d is not a client", id)
 }
 
-func (s *server) find(name string) (workload.Workload, error) {
-	for _, w := range s.workloads {
-		if w.Name == name {
-			return w, nil
-		}
+func (s *server) serving(id int) (engine.Server, error) {
+	if e := s.sessions[id]; e.server != nil {
+		return e.server, nil
 	}
-	return workload.Workload{}, errors.New("unknown workload " + name)
+	return nil, fmt.Errorf("session %d is not a server", id)
 }

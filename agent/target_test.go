@@ -50,9 +50,9 @@ func TestTargetsAreLeftClean(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	ask(`{"id":1,"op":"clear-target","args":{"workload":"tidy","url":"http://192.0.2.1/","mark":"m","within":60000000000}}`)
-	ask(`{"id":2,"op":"hold","args":{"workload":"tidy","url":"http://192.0.2.1:81/","within":60000000000}}`)
-	ask(`{"id":3,"op":"hold","args":{"workload":"tidy","url":"http://192.0.2.1:80/","within":60000000000}}`)
+	ask(`{"id":1,"op":"clear-target","args":{"workload":"tidy","target":{"url":"http://192.0.2.1/","mark":"m"},"within":60000000000}}`)
+	ask(`{"id":2,"op":"hold","args":{"workload":"tidy","target":{"url":"http://192.0.2.1:81/"},"within":60000000000}}`)
+	ask(`{"id":3,"op":"hold","args":{"workload":"tidy","target":{"url":"http://192.0.2.1:80/"},"within":60000000000}}`)
 	<-began
 	<-began
 	if err := requests.Close(); err != nil {
@@ -64,7 +64,7 @@ func TestTargetsAreLeftClean(t *testing.T) {
 	if there.Load() != 0 || cleared.Load() != 1 {
 		t.Errorf("%d are left, %d cleared", there.Load(), cleared.Load())
 	}
-	g := grips{over: true}
+	g := heldTargets{over: true}
 	if _, err := g.take(func() (workload.Held, error) { return tidy{&there}, nil }); err == nil || !strings.Contains(err.Error(), "about to end") {
 		t.Errorf("a target was held after the end: %v", err)
 	}

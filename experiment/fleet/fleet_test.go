@@ -221,7 +221,7 @@ type process struct {
 
 // Write hands a request on; the one that kills the process is never read.
 func (p *process) Write(b []byte) (int, error) {
-	if p.dies && bytes.Contains(b, []byte(`"op":"volley"`)) {
+	if p.dies && bytes.Contains(b, []byte(`"op":"burst-at"`)) {
 		if p.volleys++; p.volleys == 2 {
 			_ = p.Kill()
 			_ = p.Wait()

@@ -45,13 +45,13 @@ func (s *tally) begin(round int) {
 }
 
 // add takes in what one client measured. After an error nothing of it counts.
-func (s *tally) add(c *client, shot agent.Shot) error {
-	b := shot.Burst
+func (s *tally) add(c *client, got agent.SyncResult) error {
+	b := got.Burst
 	if b.Duration <= 0 || b.Transactions == 0 && b.Bytes == 0 {
 		return errNothing
 	}
-	if shot.Totals.Histogram != "" {
-		h, err := result.DecodeHistogram(shot.Totals.Histogram)
+	if got.Totals.Histogram != "" {
+		h, err := result.DecodeHistogram(got.Totals.Histogram)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (s *tally) add(c *client, shot agent.Shot) error {
 	k := &s.counted
 	k.transactions, k.bytes, k.sent, k.lost = k.transactions+b.Transactions, k.bytes+b.Bytes, k.sent+b.Sent, k.lost+b.Lost
 	s.fleet.ClockError = max(s.fleet.ClockError, c.offset.Error)
-	return s.began.RecordValue(min(max(shot.Late.Nanoseconds(), 1), time.Minute.Nanoseconds()))
+	return s.began.RecordValue(min(max(got.Late.Nanoseconds(), 1), time.Minute.Nanoseconds()))
 }
 
 // end takes the volley in. One in which no client got anything done leaves no line.

@@ -60,12 +60,12 @@ func (f *fleet) volley(ctx context.Context, round int) (spare time.Duration) {
 			continue
 		}
 		all.Go(func() {
-			shot, err := c.agent.Fire(ctx, c.session, agent.Volley{At: c.offset.There(common), Spec: spec}, f.tally.lead)
+			got, err := c.agent.BurstAt(ctx, c.session, c.offset.There(common), spec, f.tally.lead)
 			if err == nil {
 				// One at a time: the histogram that is decoded is as large as all that is kept of a volley.
 				f.mu.Lock()
-				spare = min(spare, shot.Spare)
-				err = f.tally.add(c, shot)
+				spare = min(spare, got.Spare)
+				err = f.tally.add(c, got)
 				f.mu.Unlock()
 			}
 			if err != nil && ctx.Err() == nil {

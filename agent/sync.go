@@ -11,21 +11,12 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/clock"
-	"netdelta/testbed/rpc"
 )
 
-// Volley is a burst that many agents begin together, and what each is to send back of it.
-type Volley struct {
-	// At is when it begins, by the agent's own clock (Offset.There).
-	At time.Duration
-	// Spec is the burst. Its deadline counts from its beginning.
-	Spec engine.BurstSpec
-}
-
-// Shot is what one agent has to say of a volley.
-type Shot struct {
+// SyncResult is what one agent reports of a burst that many agents begin together.
+type SyncResult struct {
 	Burst engine.Burst `json:"burst"`
-	// Totals hold all of the agent's latencies since the last volley as one histogram: they are merged before they are sent.
+	// Totals hold all of the agent's latencies since the last such burst as one histogram: they are merged before they are sent.
 	Totals engine.Totals `json:"totals"`
 	// Late is how long after the agreed instant the measured part began, less its warm-up, by the agent's own clock.
 	Late time.Duration `json:"late_ns"`
@@ -51,13 +42,10 @@ type Reading struct {
 	Answered time.Duration `json:"answered_ns"`
 }
 
-// clockDeadline bounds one exchange of readings.
-const clockDeadline = 10 * time.Second
-
 // Offset reads the agent's clock tries times, as CompareClocks does.
 func (a *Agent) Offset(ctx context.Context, tries int) (Offset, error) {
 	return CompareClocks(tries, func() (Reading, error) {
-		return invoke[Reading](ctx, a, opClock, struct{}{}, clockDeadline)
+		return invoke[Reading](ctx, a, opClock, nil, shortDeadline)
 	})
 }
 
@@ -86,45 +74,36 @@ func offset(sent time.Duration, r Reading, received time.Duration) Offset {
 	}
 }
 
-// Fire has a client's session run a burst from an agreed instant on, and fetches what it measured. Wait is how far away the
-// instant is at most. An error that matches ErrHung is as that of Burst.
-func (a *Agent) Fire(ctx context.Context, session int, v Volley, wait time.Duration) (Shot, error) {
-	s, err := invoke[Shot](ctx, a, opVolley, volleyArgs{session, v.At, v.Spec}, wait+v.Spec.Deadline+late)
-	if errors.Is(err, rpc.ErrNoAnswer) {
-		err = &hungError{err}
-	}
-	return s, err
+// BurstAt has a client's session run a burst from an agreed instant on, by the agent's own clock (Offset.There), and fetches what it
+// measured. The burst's deadline counts from its beginning. Wait is how far away the instant is at most. Errors match ErrHung as those
+// of Burst do.
+func (a *Agent) BurstAt(ctx context.Context, session int, at time.Duration, spec engine.BurstSpec, wait time.Duration) (SyncResult, error) {
+	return unansweredHung(invoke[SyncResult](ctx, a, opBurstAt, sessionArgs{Session: session, At: at, Spec: spec}, wait+spec.Deadline+late))
 }
 
-type volleyArgs struct {
-	Session int              `json:"session"`
-	At      time.Duration    `json:"at_ns"`
-	Spec    engine.BurstSpec `json:"spec"`
-}
-
-// volley waits for its instant, runs the burst and collects.
-func (s *server) volley(a volleyArgs) (Shot, error) {
+// burstAt waits for its instant, runs the burst and collects.
+func (s *server) burstAt(a sessionArgs) (SyncResult, error) {
 	c, err := s.client(a.Session)
 	if err != nil {
-		return Shot{}, err
+		return SyncResult{}, err
 	}
 	// An agent's garbage is otherwise left until there is much of it, which hundreds of agents on one machine can't afford. Here it
 	// is collected while there is nothing to do but wait.
 	runtime.GC()
 	spare := a.At - Now()
 	if err := sleepUntil(a.At); err != nil {
-		return Shot{}, err
+		return SyncResult{}, err
 	}
 	b, err := c.Burst(a.Spec)
 	if err != nil {
-		return Shot{}, hung(err)
+		return SyncResult{}, hung(err)
 	}
 	began := Now() - time.Since(b.Start)
 	totals, err := c.Collect(false)
 	if err != nil {
-		return Shot{}, err
+		return SyncResult{}, err
 	}
-	return Shot{Burst: b, Totals: totals, Late: began - a.At - a.Spec.Warmup, Spare: spare}, nil
+	return SyncResult{Burst: b, Totals: totals, Late: began - a.At - a.Spec.Warmup, Spare: spare}, nil
 }
 
 // sleepUntil waits in the kernel for a moment of the monotonic clock: the runtime's timers come too late when the machine is

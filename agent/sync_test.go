@@ -43,42 +43,42 @@ func TestOffsetOfAnAgent(t *testing.T) {
 	}
 }
 
-func TestFire(t *testing.T) {
+func TestBurstAt(t *testing.T) {
 	a := start(t)
 	session := dial(t, a, "steady")
 	spec := engine.BurstSpec{Duration: time.Millisecond, Deadline: time.Minute}
 	begin := Now() + 50*time.Millisecond
-	shot, err := a.Fire(t.Context(), session, Volley{At: begin, Spec: spec}, time.Minute)
-	if err != nil || shot.Burst.Transactions != 10 || shot.Totals.Transactions != 10 {
-		t.Fatalf("%+v, %v", shot, err)
+	got, err := a.BurstAt(t.Context(), session, begin, spec, time.Minute)
+	if err != nil || got.Burst.Transactions != 10 || got.Totals.Transactions != 10 {
+		t.Fatalf("%+v, %v", got, err)
 	}
 	if Now() < begin {
 		t.Error("it did not wait")
 	}
 	// What comes too late is done at once, and says so. The client of this test never forgets what it has counted.
-	shot, err = a.Fire(t.Context(), session, Volley{At: begin - time.Hour, Spec: spec}, time.Minute)
-	if err != nil || shot.Spare > -time.Hour || shot.Totals.Transactions != 20 {
-		t.Errorf("an hour too late: %+v, %v", shot, err)
+	got, err = a.BurstAt(t.Context(), session, begin-time.Hour, spec, time.Minute)
+	if err != nil || got.Spare > -time.Hour || got.Totals.Transactions != 20 {
+		t.Errorf("an hour too late: %+v, %v", got, err)
 	}
 }
 
-func TestFireThatFails(t *testing.T) {
+func TestBurstAtThatFails(t *testing.T) {
 	a := start(t)
-	v := Volley{At: Now(), Spec: engine.BurstSpec{Duration: time.Millisecond, Deadline: time.Minute}}
-	if _, err := a.Fire(t.Context(), dial(t, a, "fails"), v, time.Minute); err == nil || !a.Alive() {
+	at, spec := Now(), engine.BurstSpec{Duration: time.Millisecond, Deadline: time.Minute}
+	if _, err := a.BurstAt(t.Context(), dial(t, a, "fails"), at, spec, time.Minute); err == nil || !a.Alive() {
 		t.Errorf("a burst that fails: %v, and the agent lives: %v", err, a.Alive())
 	}
-	if _, err := a.Fire(t.Context(), dial(t, a, "overtime"), v, time.Minute); !errors.Is(err, ErrHung) || !a.Alive() {
+	if _, err := a.BurstAt(t.Context(), dial(t, a, "overtime"), at, spec, time.Minute); !errors.Is(err, ErrHung) || !a.Alive() {
 		t.Errorf("a burst that is not over in time: %v", err)
 	}
 	server, err := a.Serve(t.Context(), "steady", result.Params{}, local(), -1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Fire(t.Context(), server, v, time.Minute); err == nil {
+	if _, err := a.BurstAt(t.Context(), server, at, spec, time.Minute); err == nil {
 		t.Error("a server has fired")
 	}
-	if _, err := a.Fire(t.Context(), dial(t, a, "dies"), v, time.Minute); !errors.Is(err, rpc.ErrGone) {
+	if _, err := a.BurstAt(t.Context(), dial(t, a, "dies"), at, spec, time.Minute); !errors.Is(err, rpc.ErrGone) {
 		t.Errorf("an agent that dies: %v", err)
 	}
 }
