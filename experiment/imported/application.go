@@ -130,7 +130,7 @@ func blockSize(text string) (unit.Bytes, error) {
 
 // readSysbench reads a run of sysbench. What kind of transactions it made it does not print.
 func readSysbench(text []byte, _ string) ([]measured, error) {
-	r, err := sysbench.Parse(bytes.NewReader(text))
+	r, err := sysbench.Parse(text)
 	if err != nil {
 		return nil, err
 	}

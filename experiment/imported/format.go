@@ -14,7 +14,6 @@ import (
 	"netdelta/workload/tool/k6"
 	"netdelta/workload/tool/netperf"
 	"netdelta/workload/tool/sockperf"
-	"netdelta/workload/tool/sysbench"
 )
 
 // measured is one test that a file tells of.
@@ -101,14 +100,11 @@ func unknown(text []byte, names []string) error {
 // located puts the name of a file, and the place in it, before an error.
 func located(name string, err error) error {
 	var place *tool.PlaceError
-	var syntax *sysbench.SyntaxError
 	switch {
 	case errors.As(err, &place) && place.Column > 0:
 		return fmt.Errorf("%s:%d:%d: %w", name, place.Line, place.Column, without(err, place))
 	case errors.As(err, &place):
 		return fmt.Errorf("%s:%d: %w", name, place.Line, without(err, place))
-	case errors.As(err, &syntax):
-		return fmt.Errorf("%s:%d: %w", name, syntax.Line, err)
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }

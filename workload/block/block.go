@@ -32,7 +32,7 @@ const leastBurst = 500 * time.Millisecond
 
 // Workload is block.
 func Workload() workload.Workload {
-	known := &disks{}
+	known := &disks{known: map[string]result.Disk{}}
 	return workload.Workload{
 		Name:       "block",
 		Protocol:   network.TCP,

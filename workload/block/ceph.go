@@ -40,9 +40,9 @@ func dialCluster(ctx context.Context, s store, p result.Params, at workload.Memb
 	}
 	disk, err := known.measure(ctx, c.params, at.CPU)
 	if err != nil {
-		return nil, fmt.Errorf("block: a client of %s: %w", s.name, errors.Join(err, c.Close()))
+		return nil, errors.Join(fmt.Errorf("%s: %w", c.Name, err), c.Close())
 	}
-	c.disk = &disk
+	c.Collected = func(t *engine.Totals) { t.Disk = &disk }
 	return c, nil
 }
 
@@ -51,21 +51,14 @@ func dialCluster(ctx context.Context, s store, p result.Params, at workload.Memb
 // its stead.
 type disks struct {
 	mu    sync.Mutex
-	known map[demanded]result.Disk
-}
-
-// demanded is what a disk is asked to do.
-type demanded struct {
-	operation      string
-	block          unit.Bytes
-	depth, clients int
+	known map[string]result.Disk // by what was asked of it
 }
 
 // measure measures storage with the parameters of a client, once.
 func (d *disks) measure(ctx context.Context, p load, cpu int) (disk result.Disk, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	what := demanded{p.Operation, p.Block, p.Depth, p.Clients}
+	what := fmt.Sprint(p.Operation, p.Block, p.Depth, p.Clients)
 	if disk, found := d.known[what]; found {
 		return disk, nil
 	}
@@ -78,13 +71,8 @@ func (d *disks) measure(ctx context.Context, p load, cpu int) (disk result.Disk,
 	if err := fillImage(ctx, home, size); err != nil {
 		return disk, err
 	}
-	disk, err = measureDisk(ctx, home, home.Path(export), p, cpu)
-	if err != nil {
-		return disk, err
+	if disk, err = measureDisk(ctx, home, home.Path(export), p, cpu); err == nil {
+		d.known[what] = disk
 	}
-	if d.known == nil {
-		d.known = map[demanded]result.Disk{}
-	}
-	d.known[what] = disk
-	return disk, nil
+	return disk, err
 }

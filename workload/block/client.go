@@ -1,10 +1,10 @@
 package block
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"netdelta/engine"
@@ -20,15 +20,10 @@ const clientRoom = 4 * unit.MiB
 
 // client runs fio for each burst.
 type client struct {
-	home   *daemon.Home
+	workload.ProgramClient
 	target fio.Target
 	params load
 	cpu    int
-	server string // for people
-	broken error  // of the first burst that failed
-	mu     sync.Mutex
-	tally  workload.Tally
-	disk   *result.Disk // behind the store, where its servers don't say
 }
 
 // attacher readies a home and says how fio reaches a store from it.
@@ -39,21 +34,16 @@ func open(ctx context.Context, p result.Params, cpu int, server string, attach a
 	if err := check(p); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("block: a client of %s: %w", server, err)
-		}
-	}()
-	home, err := daemon.Open(clientRoom)
-	if err != nil {
-		return nil, err
+	c := &client{params: loadOf(p), cpu: cpu}
+	c.Name, c.Run = "block: a client of "+server, c.burst
+	if c.Home, err = daemon.Open(clientRoom); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Name, err)
 	}
-	c := &client{home: home, params: loadOf(p), cpu: cpu, server: server}
-	if c.target, err = attach(ctx, home, c.params); err == nil {
-		err = able(ctx, home, c.target.Engine, cpu)
+	if c.target, err = attach(ctx, c.Home, c.params); err == nil {
+		err = able(ctx, c.Home, c.target.Engine, cpu)
 	}
 	if err != nil {
-		return nil, errors.Join(err, home.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", c.Name, err), c.Close())
 	}
 	return c, nil
 }
@@ -74,41 +64,12 @@ func able(ctx context.Context, home *daemon.Home, engine string, cpu int) error 
 	return nil
 }
 
-// patience is what a burst may take beyond its length when no deadline is given.
-const patience = 30 * time.Second
+// longest bounds a burst of operations that has no duration.
+const longest = 30 * time.Second
 
-// Burst implements engine.Client.
-func (c *client) Burst(spec engine.BurstSpec) (engine.Burst, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := spec.Check(); err != nil {
-		return engine.Burst{}, fmt.Errorf("block: %w", err)
-	}
-	if c.broken != nil {
-		return engine.Burst{}, fmt.Errorf("block: a burst after one that failed: %w", c.broken)
-	}
-	c.tally.Settle(spec.DropLast)
-	b, d, err := c.run(spec)
-	if err != nil {
-		c.broken = fmt.Errorf("block: a burst against %s: %w", c.server, err)
-		return engine.Burst{}, c.broken
-	}
-	c.tally.Take(b, workload.More{Latencies: d.Latency.Record})
-	return b, nil
-}
-
-// run has fio do a burst.
-func (c *client) run(spec engine.BurstSpec) (engine.Burst, fio.Direction, error) {
-	length := spec.Duration
-	if length == 0 {
-		length = patience
-	}
-	deadline := spec.Deadline
-	if deadline == 0 {
-		deadline = spec.Warmup + length + patience
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	defer cancel()
+// burst has fio do a burst.
+func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burst, workload.More, error) {
+	length := cmp.Or(spec.Duration, longest)
 	clients := int64(c.params.Clients)
 	job := fio.Job{
 		Target: c.target, Operation: c.params.Operation, Block: c.params.Block, Depth: c.params.Depth, Clients: c.params.Clients,
@@ -117,29 +78,23 @@ func (c *client) run(spec engine.BurstSpec) (engine.Burst, fio.Direction, error)
 	if job.Operations > 0 {
 		job.Warmup = 0 // fio would count its operations among the others
 	}
-	begun := time.Now()
-	out, err := c.home.Run(ctx, daemon.Spec{Path: fio.Program, Args: fio.Args(job), Env: c.target.Env, CPUs: daemon.Pin(c.cpu)})
-	span := time.Since(begun)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return engine.Burst{}, fio.Direction{}, fmt.Errorf("it is not over after %v: %w", deadline, err)
-	}
+	out, err := c.Home.Run(ctx, daemon.Spec{Path: fio.Program, Args: fio.Args(job), Env: c.target.Env, CPUs: daemon.Pin(c.cpu)})
 	if err != nil {
-		return engine.Burst{}, fio.Direction{}, err
+		return engine.Burst{}, workload.More{}, err
 	}
+	b, d, err := burst(out)
+	// fio says nothing of its warm-up: for its length as much is taken to have been done in it as was measured afterwards.
+	all := 1 + float64(job.Warmup)/float64(max(b.Duration, 1))
+	b.CPU, b.Work, b.Moved = time.Duration(float64(b.CPU)*all), int64(float64(b.Work)*all), int64(float64(b.Moved)*all)
+	return b, workload.More{Latencies: d.Latency.Record}, err
+}
+
+// burst reads what fio reports of a burst.
+func burst(out []byte) (engine.Burst, fio.Direction, error) {
 	report, err := fio.Parse(out)
 	if err != nil {
 		return engine.Burst{}, fio.Direction{}, err
 	}
-	b, d, err := burst(report)
-	b.Span = span
-	// fio says nothing of its warm-up: for its length as much is taken to have been done in it as was measured afterwards.
-	all := 1 + float64(job.Warmup)/float64(max(b.Duration, 1))
-	b.CPU, b.Work, b.Moved = time.Duration(float64(b.CPU)*all), int64(float64(b.Work)*all), int64(float64(b.Moved)*all)
-	return b, d, err
-}
-
-// burst is what a report says of a burst.
-func burst(report *fio.Report) (engine.Burst, fio.Direction, error) {
 	r := report.Jobs[0]
 	d := r.Done()
 	if r.Error != 0 || d.Operations == 0 || d.Duration == 0 {
@@ -156,18 +111,3 @@ func burst(report *fio.Report) (engine.Burst, fio.Direction, error) {
 	}
 	return b, d, nil
 }
-
-// Collect implements engine.Client.
-func (c *client) Collect(dropLast bool) (engine.Totals, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	totals, err := c.tally.Collect(dropLast)
-	if err != nil {
-		return totals, fmt.Errorf("block: %w", err)
-	}
-	totals.Disk = c.disk
-	return totals, nil
-}
-
-// Close implements engine.Client. A burst that is under way ends with an error.
-func (c *client) Close() error { return c.home.Close() }

@@ -20,7 +20,12 @@ const (
 // measureDisk measures what keeps the blocks, without a network: a file of the home, with the operation and the block of p. As
 // many threads read or write it as operations are under way over the network, and no more than there are processors: memory
 // has no queue in which the others could wait.
-func measureDisk(ctx context.Context, home *daemon.Home, file string, p load, cpu int) (result.Disk, error) {
+func measureDisk(ctx context.Context, home *daemon.Home, file string, p load, cpu int) (disk result.Disk, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("measure %s without a network: %w", file, err)
+		}
+	}()
 	threads := p.Depth * p.Clients
 	if cpu >= 0 {
 		threads = 1
@@ -31,18 +36,11 @@ func measureDisk(ctx context.Context, home *daemon.Home, file string, p load, cp
 		Warmup: diskWarmup, Duration: diskSpan,
 	})})
 	if err != nil {
-		return result.Disk{}, fmt.Errorf("measure %s without a network: %w", file, err)
+		return disk, err
 	}
-	report, err := fio.Parse(out)
-	if err != nil {
-		return result.Disk{}, fmt.Errorf("measure %s without a network: %w", file, err)
-	}
-	b, d, err := burst(report)
-	if err != nil {
-		return result.Disk{}, fmt.Errorf("measure %s without a network: %w", file, err)
-	}
+	b, d, err := burst(out)
 	return result.Disk{
-		Rate: float64(b.Transactions) / b.Duration.Seconds(), Throughput: d.Throughput,
+		Rate: float64(b.Transactions) / max(b.Duration, 1).Seconds(), Throughput: d.Throughput,
 		P50: time.Duration(b.P50), P99: time.Duration(b.P99),
-	}, nil
+	}, err
 }

@@ -8,92 +8,64 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/latency"
 	"netdelta/result"
+	"netdelta/unit"
 	"netdelta/workload"
 )
 
-// client runs an engine's client for each burst.
-type client struct {
-	engine Engine
-	name   string // of the workload
-	params result.Params
-	to     netip.AddrPort
+// Client runs an engine's client for each burst.
+type Client struct {
+	workload.ProgramClient
+	Params result.Params
+	Server netip.AddrPort
 	cpus   []int
-	home   *daemon.Home
-	tally  workload.Tally
-	broken error
-}
-
-// outcome is what a run of a program measured.
-type outcome struct {
-	burst    engine.Burst
-	tcp      *result.TCPInfo
-	messages []int64 // round trips in nanoseconds, all of them; nil where the program does not tell
 }
 
 // dial makes a client. Nothing is connected yet: the program does that in each burst, before what it measures.
-func (e Engine) dial(name string, p result.Params, to netip.AddrPort, cpu int) (engine.Client, error) {
+func (e Engine) dial(ctx context.Context, name string, p result.Params, to netip.AddrPort, cpu int) (engine.Client, error) {
+	c := &Client{Params: p, Server: to, cpus: daemon.Pin(cpu)}
+	c.Name = fmt.Sprintf("%s: load by %s to %v", name, e.Name, to)
+	c.Tally.Opened = time.Now()
 	if !to.IsValid() || to.Port() == 0 || to.Addr().IsUnspecified() {
-		return nil, fmt.Errorf("%s: load by %s: %v is no server's address", name, e.name, to)
+		return nil, fmt.Errorf("%s: this is no server's address", c.Name)
 	}
-	home, err := daemon.Open(room)
-	if err != nil {
-		return nil, fmt.Errorf("%s: load by %s: %w", name, e.name, err)
+	c.Run = func(ctx context.Context, spec engine.BurstSpec) (engine.Burst, workload.More, error) {
+		if spec.Duration == 0 {
+			return engine.Burst{}, workload.More{}, errors.New("it takes a duration: the program runs for a time, not for a number of transactions")
+		}
+		// The program counts in whole seconds: a burst is at least as long as was asked for.
+		spec.Duration, spec.Warmup = whole(spec.Duration), whole(spec.Warmup)
+		return e.Measure(ctx, c, spec)
 	}
-	return &client{engine: e, name: name, params: p, to: to, cpus: daemon.Pin(cpu), home: home, tally: workload.Tally{Opened: time.Now()}}, nil
-}
-
-// ErrBroken is the error of a client whose last burst failed: it is of no more use.
-var ErrBroken = errors.New("an earlier burst failed")
-
-// slack is what a program may take beyond its bursts when no deadline is given.
-const slack = 10 * time.Second
-
-// Burst implements engine.Client. The program counts in whole seconds: a burst is at least as long as was asked for.
-func (c *client) Burst(spec engine.BurstSpec) (engine.Burst, error) {
-	fail := func(err error) (engine.Burst, error) {
-		return engine.Burst{}, fmt.Errorf("%s: load by %s to %v: %w", c.name, c.engine.name, c.to, err)
+	var err error
+	if c.Home, err = daemon.Open(room); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Name, err)
 	}
-	if c.broken != nil {
-		return fail(fmt.Errorf("%w: %w", ErrBroken, c.broken))
+	if e.Connect != nil {
+		if err := e.Connect(ctx, c); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", c.Name, err), c.Close())
+		}
 	}
-	if spec.Duration <= 0 {
-		return fail(errors.New("it takes a duration: its programs run for a time, not for a number of transactions"))
-	}
-	c.tally.Settle(spec.DropLast)
-	length, warmup := whole(spec.Duration), whole(spec.Warmup)
-	deadline := spec.Deadline
-	if deadline <= 0 {
-		deadline = length + warmup + slack
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	defer cancel()
-	start := time.Now()
-	o, err := c.engine.measure(ctx, c, length, warmup)
-	if err != nil {
-		c.broken = err
-		return fail(err)
-	}
-	o.burst.Start, o.burst.Span = start, time.Since(start)
-	c.tally.Take(o.burst, workload.More{Latencies: o.record, Add: o.add})
-	return o.burst, nil
+	return c, nil
 }
 
 // whole is a time in whole seconds, rounded up.
 func whole(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// run runs the engine's client and returns what it printed, also when it failed.
-func (c *client) run(ctx context.Context, program string, args []string) ([]byte, error) {
-	return c.home.Run(ctx, daemon.Spec{Path: program, Args: args, CPUs: c.cpus})
+// Execute runs a program, pinned, and returns what it printed, also when it failed.
+func (c *Client) Execute(ctx context.Context, program string, args []string) (daemon.Ran, error) {
+	return c.Home.Measure(ctx, daemon.Spec{Path: program, Args: args, CPUs: c.cpus})
 }
 
 // take reads a file of the home and removes it.
-func (c *client) take(name string) (text []byte, err error) {
-	err = c.home.Do(func() error {
-		full := c.home.Path(name)
+func (c *Client) take(name string) (text []byte, err error) {
+	err = c.Home.Do(func() error {
+		full := c.Home.Path(name)
 		if text, err = os.ReadFile(full); err != nil {
 			return fmt.Errorf("read what it measured: %w", err)
 		}
@@ -102,33 +74,47 @@ func (c *client) take(name string) (text []byte, err error) {
 	return text, err
 }
 
-// record adds all round trips to a histogram.
-func (o *outcome) record(h *latency.Histogram) {
-	for _, ns := range o.messages {
-		h.Record(ns, 1)
+// tcp adds what TCP said of the connections to the totals: the last word counts, and all retransmits.
+func tcp(info result.TCPInfo) func(*engine.Totals) {
+	return func(t *engine.Totals) {
+		if t.TCP != nil {
+			info.Retransmits += t.TCP.Retransmits
+		}
+		t.TCP = &info
 	}
 }
 
-// add adds what TCP said of the connections: the last word counts, and all retransmits.
-func (o *outcome) add(t *engine.Totals) {
-	if o.tcp == nil {
-		return
+// recorder records round trips in nanoseconds.
+func recorder(all []float64) func(*latency.Histogram) {
+	return func(h *latency.Histogram) {
+		for _, ns := range all {
+			h.Record(int64(ns), 1)
+		}
 	}
-	sum := *o.tcp
-	if t.TCP != nil {
-		sum.Retransmits += t.TCP.Retransmits
-	}
-	t.TCP = &sum
 }
 
-// Collect implements engine.Client.
-func (c *client) Collect(dropLast bool) (engine.Totals, error) {
-	totals, err := c.tally.Collect(dropLast)
+// filled are parameters with a workload's defaults in place of what is not given. A pod without rights may not choose every congestion
+// control (net.ipv4.tcp_allowed_congestion_control): there a default is left to the kernel, as netdelta's own loops do.
+func filled(p, defaults result.Params) result.Params {
+	all := engine.Fill(p, defaults)
+	if p.CongestionControl == "" && !permitted(all.CongestionControl) {
+		all.CongestionControl = ""
+	}
+	return all
+}
+
+// permitted says whether this process may choose a congestion control. Any other error is reported by the program that uses it.
+func permitted(name string) bool {
+	if name == "" {
+		return true
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return totals, fmt.Errorf("%s: %w", c.name, err)
+		return true
 	}
-	return totals, nil
+	defer func() { _ = unix.Close(fd) }() // it was never connected
+	return !errors.Is(unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name), unix.EPERM)
 }
 
-// Close implements engine.Client.
-func (c *client) Close() error { return c.home.Close() }
+// room is how much a home holds for the programs' logs.
+const room = 64 * unit.MiB

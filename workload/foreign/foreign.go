@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,35 +23,34 @@ import (
 
 // Engine is a program that makes the load of one workload.
 type Engine struct {
-	name     string // as in result.Params.Engine
-	programs []workload.Program
-	// check names a parameter that the program can't do, of those that the workload has.
-	check func(p result.Params) error
-	// server is what serves. reached is what tells that it does: the protocol that it listens with.
-	server  func(p result.Params, listen netip.AddrPort) daemon.Spec
-	reached network.Protocol
-	// prepare sets in the pod of either end what the program can't be told; nil where there is nothing.
-	prepare func(p, defaults result.Params) error
-	// measure runs the client once, in a home of its own.
-	measure func(ctx context.Context, c *client, length, warmup time.Duration) (outcome, error)
+	Name     string // as in result.Params.Engine
+	Programs []workload.Program
+	// Check names a parameter that the program can't do, of those that the workload has.
+	Check func(p result.Params) error
+	// Server is the program that serves; nil where the workload's own server does. Reached is the protocol that it listens with.
+	Server  func(p result.Params, listen netip.AddrPort) daemon.Spec
+	Reached network.Protocol
+	// Prepare sets in the pod of either end what the program can't be told; nil where there is nothing.
+	Prepare func(p, defaults result.Params) error
+	// Connect readies a client; nil where there is nothing to do.
+	Connect func(ctx context.Context, c *Client) error
+	// Measure runs the client once, for whole seconds.
+	Measure func(ctx context.Context, c *Client, spec engine.BurstSpec) (engine.Burst, workload.More, error)
 }
 
 // burst is the shortest that these programs take: they count in whole seconds.
 const burst = time.Second
 
-// room is what a home has for their logs.
-const room = 64 * unit.MiB
-
-// Beside has engines beside a workload's own loop.
-func Beside(w workload.Workload, engines ...Engine) workload.Workload {
-	own := w
+// Beside offers engines as alternatives to a workload's own loop.
+func Beside(own workload.Workload, engines ...Engine) workload.Workload {
+	w := own
 	find := func(p result.Params) (Engine, error) {
 		var names []string
 		for _, e := range engines {
-			if e.name == p.Engine {
+			if e.Name == p.Engine {
 				return e, e.usable(own, p)
 			}
-			names = append(names, e.name)
+			names = append(names, e.Name)
 		}
 		return Engine{}, fmt.Errorf("%s: engine %q can't make its load: netdelta, %s", own.Name, p.Engine, strings.Join(names, " or "))
 	}
@@ -67,14 +68,16 @@ func Beside(w workload.Workload, engines ...Engine) workload.Workload {
 		return 0 // these programs take any, and another one for each burst
 	}
 	w.Demand = func(p result.Params) workload.Demand {
-		if p.Engine == "" {
+		e, err := find(p)
+		if p.Engine == "" || err != nil {
 			return own.Demands(p)
 		}
-		e, err := find(p)
-		if err != nil {
-			return workload.Demand{}
+		d := workload.Demand{}
+		if e.Server == nil {
+			d = own.Demands(p)
 		}
-		return workload.Demand{Programs: e.programs, Burst: burst, Opaque: true}
+		d.Programs, d.Burst, d.Opaque = append(d.Programs, e.Programs...), max(d.Burst, burst), true
+		return d
 	}
 	w.Serve = func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (engine.Server, error) {
 		if p.Engine == "" {
@@ -84,8 +87,12 @@ func Beside(w workload.Workload, engines ...Engine) workload.Workload {
 		if err != nil {
 			return nil, err
 		}
-		if err := e.ready(p, own.Defaults); err != nil {
-			return nil, fmt.Errorf("%s: serve by %s: %w", own.Name, e.name, err)
+		if e.Server == nil {
+			p.Engine = ""
+			return own.Serve(ctx, p, listen, cpu)
+		}
+		if err := e.prepare(p, own.Defaults); err != nil {
+			return nil, fmt.Errorf("%s: serve by %s: %w", own.Name, e.Name, err)
 		}
 		return e.serve(ctx, own.Name, engine.Fill(p, own.Defaults), listen, cpu)
 	}
@@ -97,10 +104,10 @@ func Beside(w workload.Workload, engines ...Engine) workload.Workload {
 		if err != nil {
 			return nil, err
 		}
-		if err := e.ready(p, own.Defaults); err != nil {
-			return nil, fmt.Errorf("%s: load by %s: %w", own.Name, e.name, err)
+		if err := e.prepare(p, own.Defaults); err != nil {
+			return nil, fmt.Errorf("%s: load by %s: %w", own.Name, e.Name, err)
 		}
-		return e.dial(own.Name, filled(p, own.Defaults), server, cpu)
+		return e.dial(ctx, own.Name, filled(p, own.Defaults), server, cpu)
 	}
 	if own.Exact != nil {
 		w.Exact = func(ctx context.Context, spec engine.ExactSpec, cpu int) (engine.ExactPair, error) {
@@ -115,36 +122,29 @@ func Beside(w workload.Workload, engines ...Engine) workload.Workload {
 
 // usable names the first parameter that the workload does not have, or that this engine can't do.
 func (e Engine) usable(own workload.Workload, p result.Params) error {
-	plain := p
-	plain.Engine = ""
-	if err := own.Check(plain); err != nil {
+	p.Engine = ""
+	if err := own.Check(p); err != nil {
 		return err
 	}
-	if err := e.check(engine.Fill(plain, own.Defaults)); err != nil {
-		return fmt.Errorf("%s: engine %s: %w; leave it out, or the engine", own.Name, e.name, err)
+	if err := e.Check(engine.Fill(p, own.Defaults)); err != nil {
+		return fmt.Errorf("%s: engine %s: %w; leave it out, or the engine", own.Name, e.Name, err)
 	}
 	return nil
 }
 
-// ready prepares the pod.
-func (e Engine) ready(p, defaults result.Params) error {
-	if e.prepare == nil {
+// prepare prepares the pod.
+func (e Engine) prepare(p, defaults result.Params) error {
+	if e.Prepare == nil {
 		return nil
 	}
-	return e.prepare(p, defaults)
+	return e.Prepare(p, defaults)
 }
 
-// parameter is one that an engine lacks, if it is set.
-type parameter struct {
-	name string
-	set  bool
-}
-
-// lacks names the first parameter that is set.
-func lacks(all ...parameter) error {
-	for _, p := range all {
-		if p.set {
-			return errors.New(p.name + " can't be had of it")
+// Lacks is the error of the parameters of these names that are set.
+func Lacks(set map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if set[name] {
+			return errors.New(name + " can't be had of it")
 		}
 	}
 	return nil

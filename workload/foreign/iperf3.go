@@ -29,29 +29,31 @@ const (
 func Iperf3(protocol network.Protocol) Engine {
 	udp := protocol == network.UDP
 	return Engine{
-		name:     iperf3.Program,
-		programs: []workload.Program{{Name: iperf3.Program, Package: iperf3.Program}},
-		check: func(p result.Params) error {
+		Name:     iperf3.Program,
+		Programs: []workload.Program{{Name: iperf3.Program, Package: iperf3.Program}},
+		Check: func(p result.Params) error {
 			least, most := unit.Byte, iperf3Block
 			if udp {
 				least, most = iperf3Datagram, iperf3Largest
 			}
 			return errors.Join(within(p, least, most), only(p, iperf3Streams),
-				lacks(parameter{"a search for the highest rate", p.Search}, parameter{"busy poll", p.BusyPoll != 0}, parameter{"request rate", p.RequestRate != 0}))
+				Lacks(map[string]bool{"a search for the highest rate": p.Search, "busy poll": p.BusyPoll != 0, "request rate": p.RequestRate != 0}))
 		},
-		server: func(_ result.Params, listen netip.AddrPort) daemon.Spec {
+		Server: func(_ result.Params, listen netip.AddrPort) daemon.Spec {
 			return daemon.Spec{Path: iperf3.Program, Args: iperf3.ServerArgs(listen)}
 		},
-		reached: network.TCP, // its control connection, on the same port
-		measure: func(ctx context.Context, c *client, length, warmup time.Duration) (outcome, error) {
+		Reached: network.TCP, // its control connection, on the same port
+		Measure: func(ctx context.Context, c *Client, spec engine.BurstSpec) (engine.Burst, workload.More, error) {
 			report, err := c.iperf3(ctx, iperf3.Test{
-				Server: c.to, UDP: udp, Streams: c.params.Connections, Message: c.params.Message, Rate: c.params.Rate / unit.BitsPerSecond(max(c.params.Connections, 1)),
-				Duration: length, Omit: warmup, Congestion: c.params.CongestionControl,
+				Server: c.Server, UDP: udp, Streams: c.Params.Connections, Message: c.Params.Message,
+				Rate:     c.Params.Rate / unit.BitsPerSecond(max(c.Params.Connections, 1)),
+				Duration: spec.Duration, Omit: spec.Warmup, Congestion: c.Params.CongestionControl,
 			})
 			if err != nil {
-				return outcome{}, err
+				return engine.Burst{}, workload.More{}, err
 			}
-			return streamed(report), nil
+			b, more := streamed(report)
+			return b, more, nil
 		},
 	}
 }
@@ -60,42 +62,37 @@ func Iperf3(protocol network.Protocol) Engine {
 const turnover = 50 * time.Millisecond
 
 // iperf3 runs a test. A server that is still busy with the end of the last one is asked again.
-func (c *client) iperf3(ctx context.Context, t iperf3.Test) (iperf3.Report, error) {
-	for {
-		text, failed := c.run(ctx, iperf3.Program, iperf3.ClientArgs(t))
+func (c *Client) iperf3(ctx context.Context, t iperf3.Test) (report iperf3.Report, err error) {
+	err = daemon.Until(ctx, nil, turnover, func(ctx context.Context) error {
+		ran, failed := c.Execute(ctx, iperf3.Program, iperf3.ClientArgs(t))
 		if ctx.Err() != nil {
-			return iperf3.Report{}, failed
+			return daemon.Final{Err: failed}
 		}
-		report, err := iperf3.Parse(text)
+		report, err = iperf3.Parse(ran.Output)
 		switch {
 		case err == nil && failed == nil:
-			return report, nil
-		case err == nil:
-			err = failed
-		case strings.Contains(err.Error(), "server is busy"):
-			select {
-			case <-time.After(turnover):
-				continue
-			case <-ctx.Done():
-			}
-		case len(text) == 0 && failed != nil:
+			return nil
+		case err != nil && strings.Contains(err.Error(), "server is busy"):
+			return err
+		case err == nil || len(ran.Output) == 0 && failed != nil:
 			err = failed
 		}
-		return report, fmt.Errorf("run iperf3: %w", err)
-	}
+		return daemon.Final{Err: fmt.Errorf("run iperf3: %w", err)}
+	})
+	return report, err
 }
 
-// streamed is what a test of iperf3 comes to.
-func streamed(r iperf3.Report) outcome {
-	o := outcome{burst: engine.Burst{
+// streamed is the burst that a test of iperf3 was.
+func streamed(r iperf3.Report) (engine.Burst, workload.More) {
+	b := engine.Burst{
 		Duration: r.Duration, Bytes: r.Bytes, Throughput: float64(r.Throughput), Sent: r.Datagrams, Lost: r.Lost, Reordered: r.Reordered,
-		Transactions: r.Bytes / int64(r.Message),
-		CPU:          r.CPU, Moved: r.Bytes,
-	}}
-	if r.Protocol == iperf3.UDP {
-		o.burst.Moved = r.Datagrams * int64(r.Message)
-		return o
+		Transactions: r.Bytes / int64(r.Message), CPU: r.CPU, Moved: r.Bytes,
 	}
-	o.tcp = &result.TCPInfo{Retransmits: r.Retransmits, RTT: r.RTT, MinRTT: r.MinRTT, MSS: r.MSS, CongestionControl: r.Congestion}
-	return o
+	if r.Protocol == iperf3.UDP {
+		b.Moved = r.Datagrams * int64(r.Message)
+		return b, workload.More{}
+	}
+	return b, workload.More{Add: tcp(result.TCPInfo{
+		Retransmits: r.Retransmits, RTT: r.RTT, MinRTT: r.MinRTT, MSS: r.MSS, CongestionControl: r.Congestion,
+	})}
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"time"
 
+	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/network"
 	"netdelta/result"
@@ -34,52 +34,48 @@ func Netperf(test string) Engine {
 		most = 65507 * unit.Byte
 	}
 	return Engine{
-		name:     netperf.Program,
-		programs: []workload.Program{{Name: netperf.Program, Package: netperf.Package}, {Name: netperf.Server, Package: netperf.Package}},
-		check: func(p result.Params) error {
+		Name:     netperf.Program,
+		Programs: []workload.Program{{Name: netperf.Program, Package: netperf.Package}, {Name: netperf.Server, Package: netperf.Package}},
+		Check: func(p result.Params) error {
 			return errors.Join(within(p, 1, most), only(p, 1),
-				lacks(parameter{"request rate", p.RequestRate != 0}, parameter{"busy poll", p.BusyPoll != 0}))
+				Lacks(map[string]bool{"request rate": p.RequestRate != 0, "busy poll": p.BusyPoll != 0}))
 		},
-		server: func(_ result.Params, listen netip.AddrPort) daemon.Spec {
+		Server: func(_ result.Params, listen netip.AddrPort) daemon.Spec {
 			return daemon.Spec{Path: netperf.Server, Args: netperf.ServerArgs(listen)}
 		},
-		reached: network.TCP, // its control connection
-		measure: func(ctx context.Context, c *client, length, _ time.Duration) (outcome, error) {
-			congestion := c.params.CongestionControl
-			if test == netperf.UDPRR {
-				congestion = ""
+		Reached: network.TCP, // its control connection
+		// It has no warm-up of its own; its connection is new in each burst.
+		Measure: func(ctx context.Context, c *Client, spec engine.BurstSpec) (b engine.Burst, more workload.More, err error) {
+			t := netperf.Test{
+				Name: test, Server: c.Server, Data: dataPort(c.Server.Port()), Duration: spec.Duration, Message: c.Params.Message,
+				NoDelay: test == netperf.TCPRR && !c.Params.Nagle,
 			}
-			return c.netperf(ctx, netperf.Test{
-				Name: test, Server: c.to, Data: dataPort(c.to.Port()), Duration: length, Message: c.params.Message, Congestion: congestion,
-				NoDelay: test == netperf.TCPRR && !c.params.Nagle,
-			})
+			if test != netperf.UDPRR {
+				t.Congestion = c.Params.CongestionControl
+			}
+			ran, err := c.Execute(ctx, netperf.Program, netperf.ClientArgs(t))
+			if err != nil {
+				return b, more, fmt.Errorf("run netperf: %w; it said: %.200q", err, ran.Output)
+			}
+			reports, err := netperf.Parse(ran.Output)
+			if err != nil {
+				return b, more, fmt.Errorf("run netperf: %w", err)
+			}
+			r := reports[0]
+			if r.Duration <= 0 {
+				r.Duration = t.Duration
+			}
+			if r.Test != netperf.UDPRR {
+				more.Add = tcp(result.TCPInfo{Retransmits: r.Retransmits, CongestionControl: r.Congestion})
+			}
+			return perf(r, c.Params.Message), more, nil
 		},
 	}
 }
 
-// netperf runs a test. It has no warm-up of its own; its connection is new in each burst.
-func (c *client) netperf(ctx context.Context, t netperf.Test) (outcome, error) {
-	text, failed := c.run(ctx, netperf.Program, netperf.ClientArgs(t))
-	if failed != nil {
-		return outcome{}, fmt.Errorf("run netperf: %w; it said: %.200q", failed, text)
-	}
-	reports, err := netperf.Parse(text)
-	if err != nil {
-		return outcome{}, fmt.Errorf("run netperf: %w", err)
-	}
-	r := reports[0]
-	if r.Duration <= 0 {
-		r.Duration = t.Duration
-	}
-	return perf(r, c.params.Message), nil
-}
-
-// perf is what a test of netperf comes to.
-func perf(r netperf.Report, message unit.Bytes) outcome {
-	o := outcome{}
-	b := &o.burst
-	b.Duration = r.Duration
-	b.Min, b.P50, b.P90, b.P99, b.Mean, b.Max = r.Min, r.P50, r.P90, r.P99, r.Mean, r.Max
+// perf is the burst that a test of netperf was.
+func perf(r netperf.Report, message unit.Bytes) engine.Burst {
+	b := engine.Burst{Duration: r.Duration, Min: r.Min, P50: r.P50, P90: r.P90, P99: r.P99, Mean: r.Mean, Max: r.Max}
 	if r.Transactions() {
 		b.Transactions = int64(r.Rate * r.Duration.Seconds())
 		b.Bytes = 2 * b.Transactions * int64(message)
@@ -89,12 +85,8 @@ func perf(r netperf.Report, message unit.Bytes) outcome {
 		b.Bytes = int64(b.Throughput / 8 * r.Duration.Seconds())
 		b.Transactions = b.Bytes / int64(message)
 	}
-	b.Sent = b.Transactions
-	if r.Test == netperf.TCPStream {
-		b.Sent = 0
+	if r.Test != netperf.TCPStream {
+		b.Sent = b.Transactions
 	}
-	if r.Test != netperf.UDPRR {
-		o.tcp = &result.TCPInfo{Retransmits: r.Retransmits, CongestionControl: r.Congestion}
-	}
-	return o
+	return b
 }

@@ -17,60 +17,51 @@ import (
 )
 
 // server is a program that serves. What it saw, its client tells.
-type server struct {
-	home    *daemon.Home
-	program *daemon.Daemon
-}
+type server struct{ home *daemon.Home }
 
 // errTaken is the error of a port that is in use.
 var errTaken = errors.New("address already in use; end what listens there")
 
-// serve starts the program and returns when it listens.
-func (e Engine) serve(ctx context.Context, name string, p result.Params, listen netip.AddrPort, cpu int) (engine.Server, error) {
-	fail := func(err error) (engine.Server, error) {
-		return nil, fmt.Errorf("%s: serve by %s on %v: %w", name, e.name, listen, err)
-	}
-	if listen.Port() == 0 {
-		return fail(errors.New("a server needs a port between 1 and 65535, so that it is the same in every network"))
-	}
-	if taken, err := listening(e.reached, listen); taken || err != nil {
-		return fail(cmp.Or(err, errTaken)) // what listens already would be taken for this one
-	}
-	home, err := daemon.Open(room)
-	if err != nil {
-		return fail(err)
-	}
-	spec := e.server(p, listen)
-	spec.CPUs = daemon.Pin(cpu)
-	program, err := home.Start(spec)
-	if err == nil {
-		err = listens(ctx, program, e.reached, listen)
-	}
-	if err != nil {
-		return fail(errors.Join(err, home.Close()))
-	}
-	return &server{home, program}, nil
-}
-
 // lookAgain is how long to wait before looking again whether a server listens.
 const lookAgain = 5 * time.Millisecond
 
-// listens waits until a port of this network namespace is listened on. It is looked for in the kernel's list, since a connection
-// would be taken for a client.
-func listens(ctx context.Context, program *daemon.Daemon, protocol network.Protocol, at netip.AddrPort) error {
-	for {
-		there, err := listening(protocol, at)
-		if there || err != nil {
-			return err
+// serve starts the program and returns when it listens. It is looked for in the kernel's list, since a connection would be taken for
+// a client.
+func (e Engine) serve(ctx context.Context, name string, p result.Params, listen netip.AddrPort, cpu int) (_ engine.Server, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: serve by %s on %v: %w", name, e.Name, listen, err)
 		}
-		select {
-		case <-program.Ended():
-			return fmt.Errorf("%w; is the port in use?", program.Err())
-		case <-ctx.Done():
-			return fmt.Errorf("it does not listen: %w; %s", context.Cause(ctx), program.Log())
-		case <-time.After(lookAgain):
-		}
+	}()
+	if listen.Port() == 0 {
+		return nil, errors.New("a server needs a port between 1 and 65535, so that it is the same in every network")
 	}
+	if taken, err := listening(e.Reached, listen); taken || err != nil {
+		return nil, cmp.Or(err, errTaken) // what listens already would be taken for this one
+	}
+	home, err := daemon.Open(room)
+	if err != nil {
+		return nil, err
+	}
+	spec := e.Server(p, listen)
+	spec.CPUs = daemon.Pin(cpu)
+	program, err := home.Start(spec)
+	if err == nil {
+		err = daemon.Until(ctx, program, lookAgain, func(context.Context) error {
+			there, err := listening(e.Reached, listen)
+			switch {
+			case err != nil:
+				return daemon.Final{Err: err}
+			case !there:
+				return errors.New("it does not listen; is the port in use?")
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, home.Close())
+	}
+	return &server{home}, nil
 }
 
 // stateListens is TCP_LISTEN, as /proc/net/tcp has it.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"netdelta/engine"
 	"netdelta/internal/daemon"
@@ -32,51 +31,49 @@ const sockperfLog = "messages.csv"
 func Sockperf(protocol network.Protocol) Engine {
 	tcp := protocol == network.TCP
 	return Engine{
-		name:     sockperf.Program,
-		programs: []workload.Program{{Name: sockperf.Program, Package: sockperf.Program}},
-		check: func(p result.Params) error {
+		Name:     sockperf.Program,
+		Programs: []workload.Program{{Name: sockperf.Program, Package: sockperf.Program}},
+		Check: func(p result.Params) error {
 			return errors.Join(within(p, sockperf.Least, sockperfLargest), only(p, 1),
-				lacks(parameter{"request rate", p.RequestRate != 0}, parameter{"busy poll", p.BusyPoll != 0}, parameter{"family ipv6", p.Family == result.IPv6}))
+				Lacks(map[string]bool{"request rate": p.RequestRate != 0, "busy poll": p.BusyPoll != 0, "family ipv6": p.Family == result.IPv6}))
 		},
-		server: func(p result.Params, listen netip.AddrPort) daemon.Spec {
+		Server: func(p result.Params, listen netip.AddrPort) daemon.Spec {
 			return daemon.Spec{Path: sockperf.Program, Args: sockperf.ServerArgs(listen, tcp, p.Nagle)}
 		},
-		reached: protocol,
-		prepare: func(p, defaults result.Params) error {
+		Reached: protocol,
+		Prepare: func(p, defaults result.Params) error {
 			if !tcp {
 				return nil
 			}
 			return congest(p.CongestionControl, defaults.CongestionControl)
 		},
-		measure: func(ctx context.Context, c *client, length, _ time.Duration) (outcome, error) {
+		Measure: func(ctx context.Context, c *Client, spec engine.BurstSpec) (engine.Burst, workload.More, error) {
 			report, err := c.sockperf(ctx, sockperf.Test{
-				Server: c.to, TCP: tcp, Message: c.params.Message, Nagle: c.params.Nagle, Duration: length, Log: c.home.Path(sockperfLog),
+				Server: c.Server, TCP: tcp, Message: c.Params.Message, Nagle: c.Params.Nagle, Duration: spec.Duration, Log: c.Home.Path(sockperfLog),
 			})
 			if errors.Is(err, sockperf.ErrSilent) {
-				return outcome{burst: engine.Burst{Duration: length}}, nil // as of a network that lets nothing through
+				return engine.Burst{Duration: spec.Duration}, workload.More{}, nil // as of a network that lets nothing through
 			}
 			if err != nil {
-				return outcome{}, err
+				return engine.Burst{}, workload.More{}, err
 			}
-			return exchanged(report, c.params.Message), nil
+			b, more := exchanged(report, c.Params.Message)
+			return b, more, nil
 		},
 	}
 }
 
 // sockperf runs a test. Its own warm-up, the first 400 ms, stands for the one that is asked for.
-func (c *client) sockperf(ctx context.Context, t sockperf.Test) (sockperf.Report, error) {
-	printed, failed := c.run(ctx, sockperf.Program, sockperf.ClientArgs(t))
+func (c *Client) sockperf(ctx context.Context, t sockperf.Test) (sockperf.Report, error) {
+	ran, failed := c.Execute(ctx, sockperf.Program, sockperf.ClientArgs(t))
 	if ctx.Err() != nil {
 		return sockperf.Report{}, failed
 	}
-	report, err := sockperf.Parse(printed)
+	report, err := sockperf.Parse(ran.Output)
 	if errors.Is(err, sockperf.ErrSilent) {
 		return report, err
 	}
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
+	if err = cmp.Or(err, failed); err != nil {
 		return report, fmt.Errorf("run sockperf: %w", err)
 	}
 	log, err := c.take(sockperfLog)
@@ -91,32 +88,31 @@ func (c *client) sockperf(ctx context.Context, t sockperf.Test) (sockperf.Report
 	return report, nil
 }
 
-// exchanged is what a test of sockperf comes to.
-func exchanged(r sockperf.Report, message unit.Bytes) outcome {
+// exchanged is the burst that a test of sockperf was.
+func exchanged(r sockperf.Report, message unit.Bytes) (engine.Burst, workload.More) {
 	times := make([]float64, len(r.Messages))
-	o := outcome{messages: make([]int64, len(r.Messages))}
 	sum := 0.0
 	for i, m := range r.Messages {
-		times[i], o.messages[i] = m.RoundTrip, int64(m.RoundTrip)
+		times[i] = m.RoundTrip
 		sum += m.RoundTrip
 	}
-	split := apart(times)
+	split := splitOf(times)
 	slices.Sort(times)
 	n := int64(len(times))
 	bytes := 2 * n * int64(message)
-	o.burst = engine.Burst{
+	b := engine.Burst{
 		Duration: r.Duration, Transactions: n, Bytes: bytes, Moved: bytes, Sent: r.Sent, Lost: r.Dropped,
 		P50: order.Quantile(times, 0.5), P90: order.Quantile(times, 0.9), P99: order.Quantile(times, 0.99),
 		Split: split, Throughput: float64(bytes) * 8 / r.Duration.Seconds(),
 	}
 	if n > 0 {
-		o.burst.Min, o.burst.Max, o.burst.Mean = times[0], times[n-1], sum/float64(n)
+		b.Min, b.Max, b.Mean = times[0], times[n-1], sum/float64(n)
 	}
-	return o
+	return b, workload.More{Latencies: recorder(times)}
 }
 
-// apart is the logarithm of the ratio of the medians of odd and even messages.
-func apart(times []float64) float64 {
+// splitOf is the logarithm of the ratio of the medians of odd and even messages.
+func splitOf(times []float64) float64 {
 	var halves [2][]float64
 	for i, t := range times {
 		halves[i%2] = append(halves[i%2], t)

@@ -13,6 +13,7 @@ import (
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
+	"netdelta/workload/foreign"
 )
 
 // Bounds of the parameters.
@@ -24,7 +25,7 @@ const (
 
 // Workload is http.
 func Workload() workload.Workload {
-	return workload.Workload{
+	return foreign.Beside(workload.Workload{
 		Name:        "http",
 		Protocol:    network.TCP,
 		Summary:     "a file of one size asked of nginx by HTTP/1.1",
@@ -43,7 +44,7 @@ func Workload() workload.Workload {
 		},
 		Dial:   dial,
 		Target: targeted(),
-	}
+	}, wrkEngine())
 }
 
 func defaults() result.Params {
@@ -58,9 +59,6 @@ func fill(p result.Params) result.Params {
 	return engine.Fill(p, defaults())
 }
 
-// wrkEngine is how a study names wrk among the engines.
-const wrkEngine = "wrk"
-
 // check returns an error that names the first parameter out of range, and the range.
 func check(p result.Params) error {
 	if err := checkOwn(p); err != nil {
@@ -72,7 +70,7 @@ func check(p result.Params) error {
 		RequestRateMost:   engine.RequestRateMost,
 		CongestionControl: true,
 		NoDelay:           true,
-		Used:              []string{"file", "reconnect", "engine", "target"},
+		Used:              []string{"file", "reconnect", "target"},
 	}.Check(p)
 }
 
@@ -88,14 +86,6 @@ func checkOwn(p result.Params) error {
 		return fmt.Errorf("file %d bytes is out of range: %d to %d bytes", int64(p.File), int64(leastFile), int64(mostFile))
 	case p.BusyPoll != 0:
 		return fmt.Errorf("busy poll is no parameter of this workload; leave it out")
-	case p.Engine != "" && p.Engine != wrkEngine:
-		return fmt.Errorf("engine %q can't make its load: netdelta or wrk", p.Engine)
-	case p.Engine == wrkEngine && p.RequestRate != 0:
-		return fmt.Errorf("request rate can't be had of wrk, which asks as fast as it is answered; leave it out, or the engine")
-	case p.Engine == wrkEngine && p.CongestionControl != "" && p.CongestionControl != "cubic":
-		return fmt.Errorf("congestion control can't be had of wrk; leave it out, or the engine")
-	case p.Engine == wrkEngine && p.Nagle:
-		return fmt.Errorf("nagle can't be had of wrk; leave it out, or the engine")
 	}
 	return nil
 }
@@ -108,20 +98,13 @@ func checkTarget(p result.Params) error {
 	switch {
 	case p.Target != "" && p.File != 0 && p.File != defaults().File:
 		return fmt.Errorf("file is what netdelta's own server has; leave it out with a target, whose answers are as long as they are")
-	case p.Target != "" && p.Engine != "":
-		return fmt.Errorf("engine %q can't be had with a target; leave it out", p.Engine)
 	}
 	return nil
 }
 
 // sourcePorts are those of the connections, and others in turn: for connections that take the place of broken ones, or, where
 // there is one for each request, so that no port is used again before the end of its last connection has crossed the network.
-func sourcePorts(p result.Params) int {
-	if p.Engine != "" {
-		return 0 // wrk takes any, and others for each burst
-	}
-	return max(p.Connections, 1) + engine.ConnectPorts
-}
+func sourcePorts(p result.Params) int { return max(p.Connections, 1) + engine.ConnectPorts }
 
 // demand is what the workload needs with parameters p.
 func demand(p result.Params) workload.Demand {
@@ -129,16 +112,11 @@ func demand(p result.Params) workload.Demand {
 		return workload.Demand{} // whatever serves is there already
 	}
 	p = fill(p)
-	d := workload.Demand{
+	return workload.Demand{
 		Programs: []workload.Program{{Name: nginxProgram, Package: "nginx-light"}},
 		Memory:   room(p) + nginxMemory(p),
 		Burst:    fileTime(p),
 	}
-	if p.Engine == wrkEngine {
-		d.Programs = append(d.Programs, wrkNeeds())
-		d.Burst, d.Opaque = max(d.Burst, wrkBurst), true
-	}
-	return d
 }
 
 // fileTime is how long a file takes, about; 0 for one that is no matter.
@@ -181,9 +159,6 @@ func dial(ctx context.Context, p result.Params, local, server netip.AddrPort, cp
 		return nil, err
 	}
 	p = fill(p)
-	if p.Engine == wrkEngine {
-		return dialWrk(ctx, p, server, cpu)
-	}
 	return engine.Dial(ctx, engine.Config{
 		Workload: "http", Kind: engine.HTTPGet, Params: p, Local: local, Remote: server, CPU: cpu, Request: request(p, server),
 	})

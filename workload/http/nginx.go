@@ -20,6 +20,7 @@ import (
 	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/unit"
+	"netdelta/workload/tool"
 )
 
 const nginxProgram = "nginx"
@@ -77,7 +78,7 @@ func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int)
 	if s.home, err = daemon.Open(room(p)); err != nil {
 		return nil, err
 	}
-	if err = s.furnish(build); err == nil {
+	if err = s.writeFiles(build); err == nil {
 		err = s.start(ctx)
 	}
 	if err != nil {
@@ -113,23 +114,10 @@ func askNginx(ctx context.Context) (build, error) {
 		return build{}, fmt.Errorf("ask %s for its version: it says %.200q", path, said)
 	}
 	b := build{version: string(version[1]), arguments: string(said)}
-	if older(b.version, nginxLeast) {
+	if tool.Older(b.version, nginxLeast) {
 		return b, fmt.Errorf("%s is version %s, which is too old: it takes %s or later", path, b.version, nginxLeast)
 	}
 	return b, nil
-}
-
-// older compares versions of the form 1.2.3.
-func older(a, b string) bool {
-	x, y := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(x), len(y)) {
-		m, _ := strconv.Atoi(x[i]) // digits alone
-		n, _ := strconv.Atoi(y[i])
-		if m != n {
-			return m < n
-		}
-	}
-	return len(x) < len(y)
 }
 
 // Places in the server's home.
@@ -142,8 +130,8 @@ const (
 	statusSocket = "status.sock"
 )
 
-// furnish writes what nginx needs: its configuration and the file that it serves.
-func (s *nginx) furnish(b build) error {
+// writeFiles writes what nginx needs: its configuration and the file that it serves.
+func (s *nginx) writeFiles(b build) error {
 	if err := s.home.Write(configFile, []byte(config(s.params, s.listen, b, s.home.Path)), 0o644, ""); err != nil {
 		return err
 	}
@@ -245,14 +233,12 @@ func (s *nginx) start(ctx context.Context) error {
 		}
 		return err
 	}
-	for s.home.Do(there) != nil {
-		select {
-		case <-d.Ended():
-			return s.explain(d.Err())
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("it does not listen: %w; it says: %s", context.Cause(ctx), d.Log()), d.Kill())
-		case <-time.After(2 * time.Millisecond):
-		}
+	err = daemon.Until(ctx, d, 2*time.Millisecond, func(context.Context) error { return s.home.Do(there) })
+	if ended := d.Err(); ended != nil {
+		return s.explain(ended)
+	}
+	if err != nil {
+		return errors.Join(err, d.Kill())
 	}
 	return nil
 }

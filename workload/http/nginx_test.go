@@ -238,7 +238,7 @@ func TestWrk(t *testing.T) {
 	}
 	for _, q := range []result.Params{{RequestRate: 10}, {Nagle: true}, {CongestionControl: "reno"}} {
 		q.Engine = "wrk"
-		if err := http.Workload().Check(q); err == nil || !strings.Contains(err.Error(), "can't be had of wrk") {
+		if err := http.Workload().Check(q); err == nil || !strings.Contains(err.Error(), "can't be had of it") {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}

@@ -111,8 +111,8 @@ func TestTargetWrong(t *testing.T) {
 	if err := unanswered(fmt.Errorf("read: %w", context.DeadlineExceeded)); !strings.Contains(err.Error(), "NetworkPolicy") {
 		t.Errorf("got %v", err)
 	}
-	for _, p := range []result.Params{{Target: "http://web/", Engine: wrkEngine}, {Target: "http://web/", File: 100}, {Target: "mysql://u@db/x"}} {
-		if check(p) == nil {
+	for _, p := range []result.Params{{Target: "http://web/", Engine: "wrk"}, {Target: "http://web/", File: 100}, {Target: "mysql://u@db/x"}} {
+		if Workload().Check(p) == nil {
 			t.Errorf("%+v was taken", p)
 		}
 	}

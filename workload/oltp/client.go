@@ -1,7 +1,6 @@
 package oltp
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -74,7 +73,7 @@ func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report
 	if ctx.Err() != nil {
 		return sysbench.Report{}, err
 	}
-	report, errParse := sysbench.Parse(bytes.NewReader(ran.Output))
+	report, errParse := sysbench.Parse(ran.Output)
 	var failed *sysbench.FailedError
 	if err == nil || errors.As(errParse, &failed) {
 		err = errParse // says why in fewer words

@@ -1,7 +1,6 @@
 package oltp
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -112,7 +111,7 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 	run.Test, run.Threads = "oltp_read_write", 1
 	if said, err := h.home.Run(ctx, daemon.Spec{Path: sysbench.Program, Args: run.Prepare()}); err != nil {
 		var failed *sysbench.FailedError
-		if _, errParse := sysbench.Parse(bytes.NewReader(said)); ctx.Err() == nil && errors.As(errParse, &failed) {
+		if _, errParse := sysbench.Parse(said); ctx.Err() == nil && errors.As(errParse, &failed) {
 			err = failed // it says why on its standard output
 		}
 		return errors.Join(fmt.Errorf("fill the tables: %w", err), h.drop())

@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // PlaceError is something wrong at a place in what a program wrote.
@@ -63,4 +66,32 @@ func Number(text string) (float64, error) {
 		return 0, fmt.Errorf("%.40q is not a number", text)
 	}
 	return n, nil
+}
+
+// Duration is a time in seconds as programs print it; one that no test can take is 0.
+func Duration(seconds float64) time.Duration {
+	if !(seconds > 0 && seconds < 1e9) {
+		return 0
+	}
+	return time.Duration(seconds * 1e9)
+}
+
+// Seconds is a time in whole seconds, rounded up, for a command line.
+func Seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+// Older compares versions as programs print them, by the numbers that they begin with: 3.9 is older than 3.10-rc1.
+func Older(a, b string) bool { return slices.Compare(numbers(a), numbers(b)) < 0 }
+
+func numbers(version string) (all []int) {
+	for part := range strings.SplitSeq(version, ".") {
+		digits := len(part) - len(strings.TrimLeft(part, "0123456789"))
+		n, err := strconv.Atoi(part[:digits])
+		if err != nil {
+			break
+		}
+		all = append(all, n)
+	}
+	return all
 }

@@ -7,13 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"netdelta/internal/daemon"
 	"netdelta/unit"
 	"netdelta/workload"
+	"netdelta/workload/tool"
 	"netdelta/workload/tool/sysbench"
 )
 
@@ -24,13 +24,10 @@ const templateSize = 512 * unit.MiB
 const templateTime = 3 * time.Minute
 
 // release is the version of the database: "mariadbd  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64".
-var release = regexp.MustCompile(`Ver ((\d+)\.(\d+)\.\d+)-MariaDB\S*`)
+var release = regexp.MustCompile(`Ver (\d+\.\d+\.\d+)-MariaDB\S*`)
 
-// The oldest version of the database that has all that is asked of it.
-const (
-	oldestMajor = 10
-	oldestMinor = 5
-)
+// oldest is the oldest version of the database that has all that is asked of it.
+const oldest = "10.5"
 
 // databaseVersion asks the database for its version: the whole line, which differs from build to build.
 func databaseVersion(ctx context.Context, home *daemon.Home) (string, error) {
@@ -48,10 +45,8 @@ func readVersion(said string) (string, error) {
 	if m == nil {
 		return "", fmt.Errorf("the database says that it is %q: it has to be MariaDB; install mariadb-server-core", said)
 	}
-	major, _ := strconv.Atoi(m[2]) // digits alone
-	minor, _ := strconv.Atoi(m[3])
-	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
-		return "", fmt.Errorf("MariaDB %s is too old: it has to be %d.%d or newer; install a newer mariadb-server-core", m[1], oldestMajor, oldestMinor)
+	if tool.Older(m[1], oldest) {
+		return "", fmt.Errorf("MariaDB %s is too old: it has to be %s or newer; install a newer mariadb-server-core", m[1], oldest)
 	}
 	return said, nil
 }

@@ -1,3 +1,4 @@
+// Package fio knows how fio is asked to read and write blocks, and reads what it reports.
 package fio
 
 import (
@@ -29,7 +30,7 @@ type Job struct {
 	Operation string     // one of Operations
 	Block     unit.Bytes // of one operation
 	Depth     int        // operations that each client has under way at once
-	Clients   int        // that do the same beside each other, each on a connection of its own
+	Clients   int        // that do the same at once, each on a connection of its own
 	// Warmup is not measured; Duration is. Both are counted in whole milliseconds, and Duration is at least one.
 	Warmup, Duration time.Duration
 	// Operations ends the run when each client has done so many, or Duration is over; 0 leaves it to Duration. Those of a

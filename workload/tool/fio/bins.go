@@ -1,10 +1,43 @@
 package fio
 
 import (
+	"encoding/json"
+	"fmt"
 	"math/bits"
+	"slices"
+	"strconv"
 
 	"netdelta/internal/latency"
 )
+
+// Bin is how many latencies lie from Low to below High.
+type Bin struct{ Low, High, Count int64 }
+
+// Bins are all latencies, ascending.
+type Bins []Bin
+
+// mostCount is how many latencies of a bin are believed: sums of them can't overflow.
+const mostCount = 1 << 40
+
+// UnmarshalJSON reads counts by the middle of their bins.
+func (b *Bins) UnmarshalJSON(text []byte) error {
+	var counts map[string]int64
+	if err := json.Unmarshal(text, &counts); err != nil {
+		return err
+	}
+	for name, count := range counts {
+		middle, err := strconv.ParseInt(name, 10, 64)
+		if err != nil || middle < 0 || middle > highest || count < 0 || count > mostCount {
+			return fmt.Errorf("%d latencies of %q ns", count, name)
+		}
+		if count > 0 {
+			low, high := bounds(middle)
+			*b = append(*b, Bin{Low: low, High: high, Count: count})
+		}
+	}
+	slices.SortFunc(*b, func(a, b Bin) int { return slices.Compare([]int64{a.Low, a.Count}, []int64{b.Low, b.Count}) })
+	return nil
+}
 
 // fio counts latencies in bins: one for each nanosecond below 128, and above that 64 for each power of two. A report names a
 // bin by its middle.
@@ -46,7 +79,7 @@ func (l Latency) Quantile(q float64) float64 {
 	return 0
 }
 
-// parts is into how many a bin is divided in a histogram that is finer than fio's.
+// parts is into how many parts a bin is divided in a histogram that is finer than fio's.
 const parts = 16
 
 // Record puts the latencies into a histogram, those of a bin evenly spread over it.

@@ -2,7 +2,7 @@ package fio
 
 import (
 	"bytes"
-	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,73 +14,119 @@ import (
 	"netdelta/workload/tool"
 )
 
-// wireReport is a report as fio writes it, as far as it is read here.
-type wireReport struct {
-	Version      string            `json:"fio version"`
+// Report is what a run of fio measured. Fields without names of their own in JSON follow from the others.
+type Report struct {
+	Version      string            `json:"fio version"` // "fio-3.33"
 	Milliseconds int64             `json:"timestamp_ms"`
 	Global       map[string]string `json:"global options"`
-	Jobs         []wireJob         `json:"jobs"`
+	// Jobs are those of the run; one for all that are reported as a group.
+	Jobs []Result `json:"jobs"`
+
+	// Written is when the report was, after the run; the zero time where it doesn't say.
+	Written time.Time `json:"-"`
 }
 
-type wireJob struct {
-	Name    string            `json:"jobname"`
+// Result is what a job measured.
+type Result struct {
+	Name string `json:"jobname"`
+	// Options are the job's, by their names (rw, bs, iodepth), with the global ones that it doesn't override.
 	Options map[string]string `json:"job options"`
-	Error   int               `json:"error"`
-	Errors  int64             `json:"total_err"`
-	Read    *wireDirection    `json:"read"`
-	Write   *wireDirection    `json:"write"`
-	// Runtime is in milliseconds, all jobs of a group added; User and System are percentages of it.
-	Runtime float64 `json:"job_runtime"`
-	User    float64 `json:"usr_cpu"`
-	System  float64 `json:"sys_cpu"`
+	// Error is the first error's number, 0 for none; Errors how many operations failed where the job went on after errors.
+	Error  int       `json:"error"`
+	Errors int64     `json:"total_err"`
+	Read   Direction `json:"read"`
+	Write  Direction `json:"write"`
+	// Runtime is in milliseconds, all jobs of a group added; the shares are percentages of it.
+	Runtime     float64 `json:"job_runtime"`
+	UserShare   float64 `json:"usr_cpu"`
+	SystemShare float64 `json:"sys_cpu"`
+
+	// User and System are processor time in the measured part: in fio itself and in the kernel on its behalf.
+	User   time.Duration `json:"-"`
+	System time.Duration `json:"-"`
 }
 
-type wireDirection struct {
-	Bytes      int64        `json:"io_bytes"`
-	Bandwidth  float64      `json:"bw_bytes"` // per second
-	Rate       float64      `json:"iops"`
-	Runtime    int64        `json:"runtime"` // milliseconds
-	Operations int64        `json:"total_ios"`
-	Whole      *wireLatency `json:"lat_ns"`
-	Completion *wireLatency `json:"clat_ns"`
+// Direction is what a job measured of reads, or of writes.
+type Direction struct {
+	Operations int64    `json:"total_ios"` // that were done
+	Bytes      int64    `json:"io_bytes"`
+	Bandwidth  float64  `json:"bw_bytes"` // bytes per second
+	Rate       float64  `json:"iops"`     // operations per second, by fio's own account
+	Runtime    int64    `json:"runtime"`  // milliseconds
+	Whole      *Latency `json:"lat_ns"`   // from the submission of an operation
+	Completion *Latency `json:"clat_ns"`  // from the end of its submission
+
+	Duration   time.Duration      `json:"-"` // of the measured part
+	Throughput unit.BitsPerSecond `json:"-"`
+	Latency    Latency            `json:"-"` // the whole one, where its distribution is told
 }
 
-type wireLatency struct {
-	Min         float64            `json:"min"`
-	Max         float64            `json:"max"`
-	Mean        float64            `json:"mean"`
-	Dev         float64            `json:"stddev"`
-	Count       int64              `json:"N"`
-	Percentiles map[string]float64 `json:"percentile"`
-	Bins        map[string]int64   `json:"bins"`
+// Done is the direction that the job was about: reads, or writes where nothing was read.
+func (r Result) Done() Direction {
+	if r.Read.Operations == 0 && r.Write.Operations > 0 {
+		return r.Write
+	}
+	return r.Read
+}
+
+// Latency is the distribution of the time that operations took, in nanoseconds.
+type Latency struct {
+	Count       int64       `json:"N"`
+	Min         float64     `json:"min"`
+	Max         float64     `json:"max"`
+	Mean        float64     `json:"mean"`
+	Percentiles Percentiles `json:"percentile"`
+	Bins        Bins        `json:"bins"` // none in reports of the plain format
+}
+
+// Percentile is a latency that so many percent of the operations did not exceed.
+type Percentile struct{ Percent, Nanoseconds float64 }
+
+// Percentiles are those that fio gives, ascending.
+type Percentiles []Percentile
+
+// UnmarshalJSON reads percentiles by their percentage.
+func (p *Percentiles) UnmarshalJSON(text []byte) error {
+	var all map[string]float64
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	for name, ns := range all {
+		percent, err := strconv.ParseFloat(name, 64)
+		if err != nil || !(percent >= 0 && percent <= 100) || ns < 0 {
+			return fmt.Errorf("percentile %q of %v ns", name, ns)
+		}
+		*p = append(*p, Percentile{Percent: percent, Nanoseconds: ns})
+	}
+	slices.SortFunc(*p, func(a, b Percentile) int {
+		return slices.Compare([]float64{a.Percent, a.Nanoseconds}, []float64{b.Percent, b.Nanoseconds})
+	})
+	return nil
 }
 
 // Parse reads what fio wrote with --output-format=json or json+. Lines that its engines wrote before the report, or after it, are
-// passed over. The error of what can't be read has its place (tool.PlaceError).
+// skipped. The error of what can't be read has its place (tool.PlaceError).
 func Parse(text []byte) (*Report, error) {
 	document, err := cut(text)
 	if err != nil {
 		return nil, err
 	}
-	var w wireReport
-	if err := tool.JSON(document, &w); err != nil {
+	var r Report
+	if err := tool.JSON(document, &r); err != nil {
 		return nil, fmt.Errorf("read a report of fio: %w", err)
 	}
-	if w.Version == "" || len(w.Jobs) == 0 {
+	if r.Version == "" || len(r.Jobs) == 0 {
 		return nil, errors.New("read a report of fio: it has no version or no jobs; it is another program's, or of a run that did not begin")
 	}
-	r := &Report{Version: w.Version}
-	if w.Milliseconds > 0 {
-		r.Written = time.UnixMilli(w.Milliseconds)
+	if r.Milliseconds > 0 {
+		r.Written = time.UnixMilli(r.Milliseconds)
 	}
-	for _, j := range w.Jobs {
-		result, err := j.result(w.Global)
-		if err != nil {
-			return nil, fmt.Errorf("read a report of fio: job %q: %w", j.Name, err)
+	for i := range r.Jobs {
+		if err := r.Jobs[i].complete(r.Global); err != nil {
+			return nil, fmt.Errorf("read a report of fio: job %q: %w", r.Jobs[i].Name, err)
 		}
-		r.Jobs = append(r.Jobs, result)
 	}
-	return r, nil
+	return &r, nil
 }
 
 // cut is the JSON of what fio wrote, at its place: what stands before it is blank.
@@ -106,106 +152,56 @@ func cut(text []byte) ([]byte, error) {
 	return document, nil
 }
 
-// result is a job of the report.
-func (j wireJob) result(global map[string]string) (Result, error) {
-	r := Result{
-		Name: j.Name, Options: map[string]string{}, Error: j.Error, Errors: j.Errors,
-		User: percent(j.User, j.Runtime), System: percent(j.System, j.Runtime),
-	}
-	if j.Errors < 0 || r.User < 0 || r.System < 0 {
-		return Result{}, errors.New("it counts less than nothing")
-	}
-	maps.Copy(r.Options, global)
-	maps.Copy(r.Options, j.Options)
-	for _, d := range []struct {
-		name string
-		from *wireDirection
-		to   *Direction
-	}{{"read", j.Read, &r.Read}, {"write", j.Write, &r.Write}} {
-		if d.from == nil {
-			continue
-		}
-		var err error
-		if *d.to, err = d.from.direction(); err != nil {
-			return Result{}, fmt.Errorf("%s: %w", d.name, err)
-		}
-	}
-	return r, nil
-}
-
 // longest is the longest run whose times are believed, in milliseconds: a year.
 const longest = 366 * 24 * 3600 * 1000
 
-// percent is a part of a number of milliseconds; less than nothing where it can't be.
-func percent(share, of float64) time.Duration {
-	ms := share / 100 * of
-	if ms > longest {
-		return -1
+var errNegative = errors.New("it counts less than nothing")
+
+// complete checks a job, and computes what follows from what it says.
+func (r *Result) complete(global map[string]string) error {
+	options := maps.Clone(global)
+	if options == nil {
+		options = map[string]string{}
 	}
-	return time.Duration(ms * float64(time.Millisecond))
+	maps.Copy(options, r.Options)
+	r.Options = options
+	user, system := r.UserShare/100*r.Runtime, r.SystemShare/100*r.Runtime
+	if r.Errors < 0 || user < 0 || user > longest || system < 0 || system > longest {
+		return errNegative
+	}
+	r.User, r.System = time.Duration(user*float64(time.Millisecond)), time.Duration(system*float64(time.Millisecond))
+	if err := r.Read.complete(); err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	if err := r.Write.complete(); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
 }
 
-// direction is a direction of a job.
-func (w wireDirection) direction() (Direction, error) {
-	if w.Bytes < 0 || w.Operations < 0 || w.Rate < 0 || w.Bandwidth < 0 {
-		return Direction{}, errors.New("it counts less than nothing")
+func (d *Direction) complete() error {
+	switch {
+	case d.Bytes < 0 || d.Operations < 0 || d.Rate < 0 || d.Bandwidth < 0:
+		return errNegative
+	case d.Runtime < 0 || d.Runtime > longest:
+		return fmt.Errorf("it took %d ms", d.Runtime)
 	}
-	if w.Runtime < 0 || w.Runtime > longest {
-		return Direction{}, fmt.Errorf("it took %d ms", w.Runtime)
+	d.Duration, d.Throughput = time.Duration(d.Runtime)*time.Millisecond, unit.BitsPerSecond(d.Bandwidth*8)
+	from := d.Whole
+	if d.Completion != nil && (from == nil || !from.told() && d.Completion.told()) {
+		from = d.Completion
 	}
-	d := Direction{
-		Operations: w.Operations, Bytes: w.Bytes, Duration: time.Duration(w.Runtime) * time.Millisecond,
-		Rate: w.Rate, Throughput: unit.BitsPerSecond(w.Bandwidth * 8),
+	switch {
+	case from != nil:
+		d.Latency = *from
+	case d.Operations > 0:
+		return errors.New("it has no latencies in nanoseconds; use fio 3.0 or newer, without gtod_reduce")
 	}
-	from, whole := w.Whole, true
-	if w.Completion != nil && (from == nil || !from.told() && w.Completion.told()) {
-		from, whole = w.Completion, false
+	if l := d.Latency; l.Count < 0 || l.Min < 0 || l.Max < 0 || l.Mean < 0 {
+		return errors.New("a latency is less than nothing")
 	}
-	if from == nil {
-		if w.Operations > 0 {
-			return Direction{}, errors.New("it has no latencies in nanoseconds; use fio 3.0 or newer, without gtod_reduce")
-		}
-		return d, nil
-	}
-	var err error
-	d.Latency, err = from.latency()
-	d.Latency.Whole = whole
-	return d, err
+	return nil
 }
-
-// mostCount is how many latencies of a bin are believed: sums of them can't overflow.
-const mostCount = 1 << 40
 
 // told says whether the distribution is given, not only its mean.
-func (w *wireLatency) told() bool { return len(w.Percentiles) > 0 || len(w.Bins) > 0 }
-
-// latency is the distribution.
-func (w *wireLatency) latency() (Latency, error) {
-	l := Latency{Count: w.Count, Min: w.Min, Max: w.Max, Mean: w.Mean, Dev: w.Dev}
-	if l.Count < 0 || l.Min < 0 || l.Max < 0 || l.Mean < 0 {
-		return Latency{}, errors.New("a latency is less than nothing")
-	}
-	for name, ns := range w.Percentiles {
-		p, err := strconv.ParseFloat(name, 64)
-		if err != nil || !(p >= 0 && p <= 100) || ns < 0 {
-			return Latency{}, fmt.Errorf("percentile %q of %v ns", name, ns)
-		}
-		l.Percentiles = append(l.Percentiles, Percentile{Percent: p, Nanoseconds: ns})
-	}
-	slices.SortFunc(l.Percentiles, func(a, b Percentile) int {
-		return cmp.Or(cmp.Compare(a.Percent, b.Percent), cmp.Compare(a.Nanoseconds, b.Nanoseconds))
-	})
-	for name, count := range w.Bins {
-		middle, err := strconv.ParseInt(name, 10, 64)
-		if err != nil || middle < 0 || middle > highest || count < 0 || count > mostCount {
-			return Latency{}, fmt.Errorf("%d latencies of %q ns", count, name)
-		}
-		if count == 0 {
-			continue
-		}
-		low, high := bounds(middle)
-		l.Bins = append(l.Bins, Bin{Low: low, High: high, Count: count})
-	}
-	slices.SortFunc(l.Bins, func(a, b Bin) int { return cmp.Or(cmp.Compare(a.Low, b.Low), cmp.Compare(a.Count, b.Count)) })
-	return l, nil
-}
+func (l *Latency) told() bool { return len(l.Percentiles) > 0 || len(l.Bins) > 0 }

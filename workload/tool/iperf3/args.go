@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netdelta/unit"
+	"netdelta/workload/tool"
 )
 
 // Test is a test to run.
@@ -34,7 +35,7 @@ func ServerArgs(listen netip.AddrPort) []string {
 func ClientArgs(t Test) []string {
 	args := []string{
 		"--client", t.Server.Addr().String(), "--port", strconv.Itoa(int(t.Server.Port())), version(t.Server.Addr()), "--json",
-		"--time", whole(t.Duration), "--omit", whole(t.Omit),
+		"--time", tool.Seconds(t.Duration), "--omit", tool.Seconds(t.Omit),
 		"--parallel", strconv.Itoa(max(t.Streams, 1)), "--length", strconv.FormatInt(int64(t.Message), 10),
 		"--connect-timeout", "3000", // milliseconds
 	}
@@ -53,8 +54,4 @@ func version(a netip.Addr) string {
 		return "-6"
 	}
 	return "-4"
-}
-
-func whole(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }

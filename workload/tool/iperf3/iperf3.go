@@ -25,7 +25,7 @@ type Report struct {
 	Version  string
 	Started  time.Time // zero where it does not say
 	Protocol string    // TCP or UDP
-	Streams  int       // beside each other
+	Streams  int       // at once
 	Message  unit.Bytes
 	Rate     unit.BitsPerSecond // asked for, of each stream; 0 is as fast as it goes
 	Reverse  bool               // the server sends
@@ -50,9 +50,8 @@ type Report struct {
 
 // Interval is one line of the series, of all streams together, as the sender saw it.
 type Interval struct {
-	At, Span    time.Duration
-	Bytes       int64
-	Retransmits uint64
+	At, Span time.Duration
+	Bytes    int64
 }
 
 // ErrNothing is the error of a test that ended before it measured anything.
@@ -155,11 +154,11 @@ func (d document) report() (Report, error) {
 	} else {
 		d.stream(&r)
 	}
-	r.CPU = seconds((d.End.CPU.Client + d.End.CPU.Server) / 100 * r.Duration.Seconds())
+	r.CPU = tool.Duration((d.End.CPU.Client + d.End.CPU.Server) / 100 * r.Duration.Seconds())
 	for _, i := range d.Intervals {
 		if !i.Sum.Omitted && i.Sum.Seconds > 0 {
 			r.Intervals = append(r.Intervals, Interval{
-				At: seconds(i.Sum.Start), Span: seconds(i.Sum.Seconds), Bytes: int64(i.Sum.Bytes), Retransmits: uint64(i.Sum.Retransmits),
+				At: tool.Duration(i.Sum.Start), Span: tool.Duration(i.Sum.Seconds), Bytes: int64(i.Sum.Bytes),
 			})
 		}
 	}
@@ -168,7 +167,7 @@ func (d document) report() (Report, error) {
 
 // stream fills in what a test of TCP measured.
 func (d document) stream(r *Report) {
-	r.Duration, r.Bytes = seconds(d.End.Received.Seconds), int64(d.End.Received.Bytes)
+	r.Duration, r.Bytes = tool.Duration(d.End.Received.Seconds), int64(d.End.Received.Bytes)
 	r.Throughput = unit.BitsPerSecond(d.End.Received.Rate)
 	r.Retransmits = uint64(d.End.Sent.Retransmits)
 	least, total := 0.0, 0.0
@@ -179,7 +178,7 @@ func (d document) stream(r *Report) {
 		}
 	}
 	if n := len(d.End.Streams); n > 0 {
-		r.RTT, r.MinRTT = seconds(total/float64(n)/1e6), seconds(least/1e6)
+		r.RTT, r.MinRTT = tool.Duration(total/float64(n)/1e6), tool.Duration(least/1e6)
 	}
 }
 
@@ -190,7 +189,7 @@ func (d document) datagrams(r *Report) {
 	if s.Seconds == 0 { // before 3.7
 		s = d.End.Sum
 	}
-	r.Duration, r.Jitter = seconds(s.Seconds), seconds(s.Jitter/1e3)
+	r.Duration, r.Jitter = tool.Duration(s.Seconds), tool.Duration(s.Jitter/1e3)
 	r.Datagrams, r.Lost = int64(max(d.End.Sent.Packets, s.Packets)), int64(s.Lost)
 	if d.Start.Test.Omit > 0 && d.End.Received.Bytes > 0 && r.Message > 0 {
 		// The receiver counts as lost (3.12) what was lost while it was to omit it, but not among its bytes.
@@ -216,12 +215,4 @@ func (r Report) validate() error {
 		return fmt.Errorf("iperf3 reports %d of %d datagrams as lost, %d as reordered: that can't be", r.Lost, r.Datagrams, r.Reordered)
 	}
 	return nil
-}
-
-// seconds is a time as iperf3 has it; one that no test can take is 0.
-func seconds(s float64) time.Duration {
-	if !(s > 0 && s < 1e9) {
-		return 0
-	}
-	return time.Duration(s * 1e9)
 }

@@ -3,12 +3,10 @@
 package k6
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -140,31 +138,25 @@ type point struct {
 	} `json:"data"`
 }
 
-// lineMost is the longest line of a stream: points carry tags of the user's own.
-const lineMost = 4 << 20
-
 // stream reads a stream. It ends where it was cut off: k6 writes it as it goes.
 func stream(text []byte) (Report, error) {
 	r := Report{}
 	last := time.Time{}
-	in := bufio.NewReaderSize(bytes.NewReader(text), 64<<10)
-	for number := 1; ; number++ {
-		line, err := in.ReadBytes('\n')
-		ended := errors.Is(err, io.EOF)
-		if blank := bytes.TrimSpace(line); len(blank) > 0 {
-			var p point
-			if err := json.Unmarshal(blank, &p); err != nil || len(blank) > lineMost {
-				if ended {
-					break
-				}
-				return r, &tool.PlaceError{Line: number, Err: fmt.Errorf("not a point of k6's stream: %w", err)}
-			}
-			if p.Type == "Point" {
-				r.take(p, &last)
-			}
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
 		}
-		if ended {
-			break
+		var p point
+		if err := json.Unmarshal(line, &p); err != nil {
+			if !bytes.HasSuffix(line, []byte("\n")) {
+				break
+			}
+			return r, &tool.PlaceError{Line: number, Err: fmt.Errorf("not a point of k6's stream: %w", err)}
+		}
+		if p.Type == "Point" {
+			r.take(p, &last)
 		}
 	}
 	r.close(last)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netdelta/unit"
+	"netdelta/workload/tool"
 )
 
 // Test is a test to run.
@@ -28,7 +29,7 @@ func ServerArgs(control netip.AddrPort) []string {
 
 // ClientArgs are those of a client, which writes what Parse reads.
 func ClientArgs(t Test) []string {
-	length := strconv.FormatInt(int64((t.Duration+time.Second-1)/time.Second), 10)
+	length := tool.Seconds(t.Duration)
 	size := strconv.FormatInt(int64(t.Message), 10)
 	args := []string{
 		"-H", t.Server.Addr().Unmap().String() + "," + family(t.Server.Addr()), "-p", strconv.Itoa(int(t.Server.Port())),

@@ -31,20 +31,20 @@ func Is(text []byte) bool {
 			continue
 		}
 		key, _, found := strings.Cut(line, "=")
-		return regexp.MustCompile(banner).MatchString(line) || found && titles()[key] != nil || columns(line)
+		return regexp.MustCompile(banner).MatchString(line) || found && known(key) || columns(line)
 	}
 	return false
 }
 
 // columns says whether a line is the head of a table of an omni test.
 func columns(line string) bool {
-	known := 0
-	for _, title := range strings.Split(line, ",") {
-		if titles()[strings.TrimSpace(title)] != nil {
-			known++
+	titles := 0
+	for title := range strings.SplitSeq(line, ",") {
+		if known(strings.TrimSpace(title)) {
+			titles++
 		}
 	}
-	return strings.Contains(line, ",") && known >= 2
+	return titles >= 2
 }
 
 // line is a line with its number, from 1.
@@ -113,25 +113,24 @@ func block(name string, all []line) ([]Report, error) {
 }
 
 // pairs reads KEY=value lines. A key that comes again begins another test.
-func pairs(name string, all []line) ([]Report, error) {
-	list := []Report{{Test: name}}
+func pairs(name string, all []line) (list []Report, err error) {
+	r := reading{Report: Report{Test: name}}
 	seen := map[string]bool{}
-	units := ""
 	for _, l := range all {
 		key, value, found := strings.Cut(l.text, "=")
 		if !found {
 			return nil, &tool.PlaceError{Line: l.number, Err: fmt.Errorf("%.60q is none of netperf's tables, its CSV (-o) or its KEY=value lines (-k)", l.text)}
 		}
 		if seen[key] {
-			seen, units = map[string]bool{}, ""
-			list = append(list, Report{Test: name})
+			list = append(list, r.Report)
+			seen, r = map[string]bool{}, reading{Report: Report{Test: name}}
 		}
 		seen[key] = true
-		if err := set(&list[len(list)-1], key, value, &units); err != nil {
+		if err := r.set(key, value); err != nil {
 			return nil, &tool.PlaceError{Line: l.number, Column: len(key) + 2, Err: err}
 		}
 	}
-	return list, nil
+	return append(list, r.Report), nil
 }
 
 // table reads CSV: a head, and a line for each test.
@@ -143,91 +142,98 @@ func table(name string, all []line) ([]Report, error) {
 		if err == nil && len(fields) != len(head) {
 			err = fmt.Errorf("%d values under %d titles", len(fields), len(head))
 		}
+		r := reading{Report: Report{Test: name}}
+		for i := 0; err == nil && i < len(fields); i++ {
+			if err = r.set(strings.TrimSpace(head[i]), fields[i]); err != nil {
+				err = fmt.Errorf("%s: %w", head[i], err)
+			}
+		}
 		if err != nil {
 			return nil, &tool.PlaceError{Line: l.number, Err: err}
 		}
-		r, units := Report{Test: name}, ""
-		for i, value := range fields {
-			if err := set(&r, strings.TrimSpace(head[i]), value, &units); err != nil {
-				return nil, &tool.PlaceError{Line: l.number, Err: fmt.Errorf("%s: %w", head[i], err)}
-			}
-		}
-		list = append(list, r)
+		list = append(list, r.Report)
 	}
 	return list, nil
 }
 
-// set takes one figure by its name. The throughput means nothing without its unit, which may come before it or after.
-func set(r *Report, key, value string, units *string) error {
-	take := titles()[key]
-	if take == nil {
-		return nil // one of more than a hundred that nobody asked for
+// reading is a test under way: its throughput means nothing without its unit, which may come before it or after.
+type reading struct {
+	Report
+	throughput figure
+	units      units
+}
+
+type (
+	figure float64
+	units  string
+)
+
+// fields are the places of the figures that are read, as omni tests name them (-k) and as they head CSV (-o).
+func (r *reading) fields() map[string]any {
+	return map[string]any{
+		"THROUGHPUT": &r.throughput, "Throughput": &r.throughput,
+		"THROUGHPUT_UNITS": &r.units, "Throughput Units": &r.units,
+		"ELAPSED_TIME": &r.Duration, "Elapsed Time (sec)": &r.Duration,
+		"REQUEST_SIZE": &r.Request, "Request Size Bytes": &r.Request,
+		"RESPONSE_SIZE": &r.Response, "Response Size Bytes": &r.Response,
+		"LOCAL_SEND_SIZE": &r.Message, "Local Send Size": &r.Message,
+		"LOCAL_TRANSPORT_RETRANS": &r.Retransmits, "Local Transport Retransmissions": &r.Retransmits,
+		"MIN_LATENCY": &r.Min, "Minimum Latency Microseconds": &r.Min,
+		"MEAN_LATENCY": &r.Mean, "Mean Latency Microseconds": &r.Mean,
+		"MAX_LATENCY": &r.Max, "Maximum Latency Microseconds": &r.Max,
+		"P50_LATENCY": &r.P50, "50th Percentile Latency Microseconds": &r.P50,
+		"P90_LATENCY": &r.P90, "90th Percentile Latency Microseconds": &r.P90,
+		"P99_LATENCY": &r.P99, "99th Percentile Latency Microseconds": &r.P99,
+		"LOCAL_CONG_CONTROL": &r.Congestion, "Local Congestion Control Algorithm": &r.Congestion,
 	}
+}
+
+// known says whether a name is one of the figures that are read.
+func known(name string) bool { return new(reading).fields()[name] != nil }
+
+// set takes one figure by its name, unless it is one of more than a hundred that nothing reads.
+func (r *reading) set(key, value string) (err error) {
 	value = strings.Trim(strings.TrimSpace(value), `"`)
-	return take(r, value, units)
-}
-
-// taker sets a figure of a report.
-type taker func(r *Report, value string, units *string) error
-
-// titles are the names of the figures that are read, as omni tests name them (-k) and as they head CSV (-o).
-func titles() map[string]taker {
-	all := map[string]taker{}
-	add := func(key, title string, take taker) { all[key], all[title] = take, take }
-	number := func(key, title string, to func(r *Report, v float64)) {
-		add(key, title, func(r *Report, value string, _ *string) error {
-			v, err := tool.Number(value)
-			if err == nil {
-				to(r, v)
-			}
-			return err
-		})
+	number := func() (v float64) {
+		v, err = tool.Number(value)
+		return v
 	}
-	latency := func(key, title string, to func(r *Report) *float64) {
-		number(key, title, func(r *Report, v float64) {
-			if v > 0 { // -1 is one that was not kept
-				*to(r) = v * 1e3
-			}
-		})
-	}
-	add("THROUGHPUT", "Throughput", func(r *Report, value string, units *string) error {
-		v, err := tool.Number(value)
-		if err != nil {
-			return err
+	switch to := r.fields()[key].(type) {
+	case *figure:
+		*to = figure(number())
+	case *units:
+		*to = units(value)
+	case *string:
+		*to = value
+	case *time.Duration:
+		*to = tool.Duration(number())
+	case *unit.Bytes:
+		*to = size(number())
+	case *uint64:
+		*to = uint64(max(number(), 0))
+	case *float64:
+		if us := number(); us > 0 { // -1 is one that was not kept
+			*to = us * 1e3
 		}
-		r.Rate = v
-		return convert(r, *units)
-	})
-	add("THROUGHPUT_UNITS", "Throughput Units", func(r *Report, value string, units *string) error {
-		*units = value
-		return convert(r, value)
-	})
-	number("ELAPSED_TIME", "Elapsed Time (sec)", func(r *Report, v float64) { r.Duration = seconds(v) })
-	number("REQUEST_SIZE", "Request Size Bytes", func(r *Report, v float64) { r.Request = size(v) })
-	number("RESPONSE_SIZE", "Response Size Bytes", func(r *Report, v float64) { r.Response = size(v) })
-	number("LOCAL_SEND_SIZE", "Local Send Size", func(r *Report, v float64) { r.Message = size(v) })
-	number("LOCAL_TRANSPORT_RETRANS", "Local Transport Retransmissions", func(r *Report, v float64) { r.Retransmits = uint64(max(v, 0)) })
-	latency("MIN_LATENCY", "Minimum Latency Microseconds", func(r *Report) *float64 { return &r.Min })
-	latency("MEAN_LATENCY", "Mean Latency Microseconds", func(r *Report) *float64 { return &r.Mean })
-	latency("MAX_LATENCY", "Maximum Latency Microseconds", func(r *Report) *float64 { return &r.Max })
-	latency("P50_LATENCY", "50th Percentile Latency Microseconds", func(r *Report) *float64 { return &r.P50 })
-	latency("P90_LATENCY", "90th Percentile Latency Microseconds", func(r *Report) *float64 { return &r.P90 })
-	latency("P99_LATENCY", "99th Percentile Latency Microseconds", func(r *Report) *float64 { return &r.P99 })
-	add("LOCAL_CONG_CONTROL", "Local Congestion Control Algorithm", func(r *Report, value string, _ *string) error { r.Congestion = value; return nil })
-	return all
+	}
+	if err != nil {
+		return err
+	}
+	return r.convert()
 }
 
-// convert makes a throughput of what stands as a rate, once its unit is known.
-func convert(r *Report, units string) error {
-	factors := map[string]float64{
+// convert takes the throughput for a rate or for a throughput, by its unit.
+func (r *reading) convert() error {
+	factor, bits := map[units]float64{
 		"10^3bits/s": 1e3, "10^6bits/s": 1e6, "10^9bits/s": 1e9, "KBytes/s": 8 << 10, "MBytes/s": 8 << 20, "GBytes/s": 8 << 30, "Bytes/s": 8,
-	}
-	switch factor, bits := factors[units]; {
-	case units == "" || units == "Trans/s":
-	case !bits:
-		return fmt.Errorf("%.20q is no unit that netperf is known to print", units)
-	case r.Rate != 0:
-		r.Throughput, r.Rate = unit.BitsPerSecond(r.Rate*factor), 0
+	}[r.units]
+	switch {
+	case bits:
+		r.Rate, r.Throughput = 0, unit.BitsPerSecond(float64(r.throughput)*factor)
+	case r.units == "" || r.units == "Trans/s":
+		r.Rate = float64(r.throughput)
+	default:
+		return fmt.Errorf("%.20q is no unit that netperf is known to print", string(r.units))
 	}
 	return nil
 }
@@ -248,9 +254,9 @@ func classic(name string, all []line) (Report, error) {
 		}
 		switch {
 		case strings.HasPrefix(all[0].text, "Local /Remote") && len(fields) >= 6:
-			r.Request, r.Response, r.Duration, r.Rate = size(fields[2]), size(fields[3]), seconds(fields[4]), fields[5]
+			r.Request, r.Response, r.Duration, r.Rate = size(fields[2]), size(fields[3]), tool.Duration(fields[4]), fields[5]
 		case strings.HasPrefix(all[0].text, "Recv   Send"):
-			r.Message, r.Duration, r.Throughput = size(fields[2]), seconds(fields[3]), unit.BitsPerSecond(fields[4]*1e6)
+			r.Message, r.Duration, r.Throughput = size(fields[2]), tool.Duration(fields[3]), unit.BitsPerSecond(fields[4]*1e6)
 		case strings.HasPrefix(all[0].text, "Socket  Message") && len(fields) >= 6:
 			return r.datagrams(fields, all[i+1:])
 		default:
@@ -263,7 +269,7 @@ func classic(name string, all []line) (Report, error) {
 
 // datagrams reads the two lines of a stream of them: what was sent, and what arrived.
 func (r Report) datagrams(sent []float64, rest []line) (Report, error) {
-	r.Message, r.Duration, r.Sent = size(sent[1]), seconds(sent[2]), int64(sent[3])
+	r.Message, r.Duration, r.Sent = size(sent[1]), tool.Duration(sent[2]), int64(sent[3])
 	if len(rest) == 0 {
 		return r, fmt.Errorf("%w: the line of what was received is missing", ErrNothing)
 	}
@@ -289,14 +295,6 @@ func figures(l line) ([]float64, error) {
 		all = append(all, v)
 	}
 	return all, nil
-}
-
-// seconds is a time as netperf prints it; one that no test can take is 0.
-func seconds(s float64) time.Duration {
-	if !(s > 0 && s < 1e9) {
-		return 0
-	}
-	return time.Duration(s * 1e9)
 }
 
 // size is a number of bytes; -1 is one that does not apply.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netdelta/unit"
+	"netdelta/workload/tool"
 )
 
 // Least is the smallest message that sockperf sends.
@@ -29,7 +30,7 @@ func ServerArgs(listen netip.AddrPort, tcp, nagle bool) []string {
 // ClientArgs are those of a client that sends a message when the last one has come back.
 func ClientArgs(t Test) []string {
 	args := append([]string{"ping-pong", "--full-rtt"}, ends(t.Server, t.TCP, t.Nagle)...)
-	args = append(args, "--time", strconv.FormatInt(int64((t.Duration+time.Second-1)/time.Second), 10), "--msg-size", strconv.FormatInt(int64(t.Message), 10))
+	args = append(args, "--time", tool.Seconds(t.Duration), "--msg-size", strconv.FormatInt(int64(t.Message), 10))
 	if t.Log != "" {
 		args = append(args, "--full-log", t.Log)
 	}

@@ -24,15 +24,12 @@ func Is(text []byte) bool {
 // Parse reads what a client of sockperf has printed, its full log, or the one after the other. Errors in its form have a place
 // (tool.PlaceError).
 func Parse(text []byte) (Report, error) {
-	p := parser{colours: regexp.MustCompile(colours), figures: figures(), half: true}
-	for number := 1; len(text) > 0; number++ {
-		line := text
-		if end := bytes.IndexByte(text, '\n'); end >= 0 {
-			line, text = text[:end], text[end+1:]
-		} else {
-			text = nil
-		}
-		if err := p.line(string(bytes.TrimRight(line, "\r"))); err != nil {
+	p := parser{colours: regexp.MustCompile(colours), half: true}
+	p.forms = p.figures()
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		if err := p.line(string(bytes.TrimRight(line, "\r\n"))); err != nil {
 			return Report{}, &tool.PlaceError{Line: number, Err: err}
 		}
 	}
@@ -44,13 +41,13 @@ func Parse(text []byte) (Report, error) {
 type parser struct {
 	report  Report
 	colours *regexp.Regexp
-	figures []figure
+	forms   []figure
 	log     bool // the lines are messages
 	half    bool // times printed are of half a round trip
 	halfLog bool // those of the log are
 }
 
-// line reads one line; what it does not know is no concern of its.
+// line reads one line. Lines of other forms are skipped.
 func (p *parser) line(line string) error {
 	if strings.HasPrefix(line, "packet, txTime(sec)") {
 		p.log, p.halfLog = true, !strings.Contains(line, "rtt(usec)")
@@ -63,9 +60,9 @@ func (p *parser) line(line string) error {
 		return p.message(line)
 	}
 	line = p.colours.ReplaceAllString(line, "")
-	for _, f := range p.figures {
+	for _, f := range p.forms {
 		if m := f.form.FindStringSubmatch(line); m != nil {
-			return f.take(p, m)
+			return f.take(p, m[1:])
 		}
 	}
 	return nil
@@ -108,90 +105,71 @@ func (p *parser) double() {
 	}
 }
 
-// figure is a kind of line.
+// figure is a kind of line, with what takes the words or, where all are numbers, the numbers that its form finds.
 type figure struct {
-	form *regexp.Regexp
-	take func(p *parser, m []string) error
+	form    *regexp.Regexp
+	words   func(r *Report, words []string) error
+	numbers func(r *Report, v []float64) error
+}
+
+func (f figure) take(p *parser, words []string) error {
+	if f.words != nil {
+		return f.words(&p.report, words)
+	}
+	var numbers []float64
+	for _, text := range words {
+		v, err := tool.Number(text)
+		if err != nil {
+			return err
+		}
+		numbers = append(numbers, v)
+	}
+	return f.numbers(&p.report, numbers)
 }
 
 // number is the form of a figure in a line.
 const number = `\s*([-+0-9.eE]+)`
 
 // figures are all lines that are read.
-func figures() []figure {
-	form := func(parts ...string) *regexp.Regexp { return regexp.MustCompile(strings.Join(parts, number)) }
-	micros := func(to func(*Report) *float64) func(*parser, []string) error {
-		return func(p *parser, m []string) error {
-			v, err := tool.Number(m[1])
-			*to(&p.report) = v * 1e3
-			return err
-		}
+func (p *parser) figures() []figure {
+	words := func(form string, take func(*Report, []string) error) figure {
+		return figure{form: regexp.MustCompile(form), words: take}
+	}
+	numbers := func(take func(*Report, []float64) error, parts ...string) figure {
+		return figure{form: regexp.MustCompile(strings.Join(parts, number)), numbers: take}
+	}
+	mean := func(half bool) func(*Report, []float64) error {
+		return func(r *Report, v []float64) error { r.Mean, p.half = v[0]*1e3, half; return nil }
 	}
 	return []figure{
-		{regexp.MustCompile(`^sockperf: == version #(\S+) ==`), func(p *parser, m []string) error { p.report.Version = m[1]; return nil }},
-		{regexp.MustCompile(`IP = \S+\s+PORT =\s*\d+ # (TCP|UDP)`), func(p *parser, m []string) error { p.report.Protocol = m[1]; return nil }},
-		{form(`\[Valid Duration\] RunTime=`, ` sec; SentMessages=`, `; ReceivedMessages=`, ``), valid},
-		{regexp.MustCompile(`avg-(rtt|lat(?:ency)?)=\s*([-+0-9.eE]+)`), mean},
-		{form(`# dropped messages =`, `; # duplicated messages =`, `; # out-of-order messages =`, ``), lost},
-		{form(`---> <MAX> observation =`, ``), micros(func(r *Report) *float64 { return &r.Max })},
-		{form(`---> <MIN> observation =`, ``), micros(func(r *Report) *float64 { return &r.Min })},
-		{form(`---> percentile`, ` =`, ``), percentile},
-		{regexp.MustCompile(`following parameters:(.*)`), parameters},
-		{regexp.MustCompile(`Message Rate is .* \[msg/sec\]`), func(*parser, []string) error {
+		words(`^sockperf: == version #(\S+) ==`, func(r *Report, m []string) error { r.Version = m[0]; return nil }),
+		words(`IP = \S+\s+PORT =\s*\d+ # (TCP|UDP)`, func(r *Report, m []string) error { r.Protocol = m[0]; return nil }),
+		numbers(valid, `\[Valid Duration\] RunTime=`, ` sec; SentMessages=`, `; ReceivedMessages=`, ``),
+		numbers(mean(false), `avg-rtt=`, ``),
+		numbers(mean(true), `avg-lat(?:ency)?=`, ``),
+		numbers(func(r *Report, v []float64) error { r.Dropped = int64(v[0]); return nil }, `# dropped messages =`, ``),
+		numbers(func(r *Report, v []float64) error { r.Max = v[0] * 1e3; return nil }, `---> <MAX> observation =`, ``),
+		numbers(func(r *Report, v []float64) error { r.Min = v[0] * 1e3; return nil }, `---> <MIN> observation =`, ``),
+		numbers(percentile, `---> percentile`, ` =`, ``),
+		words(`following parameters:(.*)`, parameters),
+		words(`Message Rate is .* \[msg/sec\]`, func(*Report, []string) error {
 			return errors.New("sockperf measured how fast it can send (throughput), not how long an answer takes; run its ping-pong or under-load")
-		}},
-		{regexp.MustCompile(`^sockperf: ERROR: (.*)`), func(_ *parser, m []string) error { return fmt.Errorf("%w: %s", ErrNothing, m[1]) }},
+		}),
+		words(`^sockperf: ERROR: (.*)`, func(_ *Report, m []string) error { return fmt.Errorf("%w: %s", ErrNothing, m[0]) }),
 	}
 }
 
-// all reads the figures of a line.
-func all(m []string) ([]float64, error) {
-	var list []float64
-	for _, text := range m[1:] {
-		v, err := tool.Number(text)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, nil
-}
-
-func valid(p *parser, m []string) error {
-	v, err := all(m)
-	if err != nil {
-		return err
-	}
+func valid(r *Report, v []float64) error {
 	if !(v[0] > 0 && v[0] < 1e9) {
 		return fmt.Errorf("a run of %g seconds can't be", v[0])
 	}
-	p.report.Duration, p.report.Sent, p.report.Received = time.Duration(v[0]*1e9), int64(v[1]), int64(v[2])
+	r.Duration, r.Sent, r.Received = time.Duration(v[0]*1e9), int64(v[1]), int64(v[2])
 	return nil
 }
 
-func mean(p *parser, m []string) error {
-	v, err := tool.Number(m[2])
-	p.report.Mean, p.half = v*1e3, m[1] != "rtt"
-	return err
-}
-
-func lost(p *parser, m []string) error {
-	v, err := all(m)
-	if err != nil {
-		return err
-	}
-	p.report.Dropped, p.report.Duplicated, p.report.OutOfOrder = int64(v[0]), int64(v[1]), int64(v[2])
-	return nil
-}
-
-func percentile(p *parser, m []string) error {
-	v, err := all(m)
-	if err != nil {
-		return err
-	}
-	found := Percentile{Percent: v[0], Value: v[1] * 1e3}
-	if _, known := p.report.Percentile(found.Percent); !known { // the log repeats what was printed
-		p.report.Percentiles = append(p.report.Percentiles, found)
+func percentile(r *Report, v []float64) error {
+	if _, known := r.Percentile(v[0]); !known { // the log repeats what was printed
+		r.Percentiles = append(r.Percentiles, Percentile{Percent: v[0], Value: v[1] * 1e3})
 	}
 	return nil
 }
@@ -200,8 +178,8 @@ func percentile(p *parser, m []string) error {
 const fastest = 600_000
 
 // parameters reads how sockperf was called, as its log says it.
-func parameters(p *parser, m []string) error {
-	for _, field := range strings.Fields(m[1]) {
+func parameters(r *Report, m []string) error {
+	for _, field := range strings.Fields(m[0]) {
 		key, value, _ := strings.Cut(field, "=")
 		if key != "--msg-size" && key != "--mps" {
 			continue
@@ -211,9 +189,9 @@ func parameters(p *parser, m []string) error {
 		case err != nil:
 			return err
 		case key == "--msg-size":
-			p.report.Message = unit.Bytes(v)
+			r.Message = unit.Bytes(v)
 		case v < fastest:
-			p.report.Rate = v
+			r.Rate = v
 		}
 	}
 	return nil

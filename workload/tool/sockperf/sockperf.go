@@ -28,9 +28,9 @@ type Report struct {
 	// Rate is what was asked for in messages per second (under-load); 0 is one after another, or not said.
 	Rate float64
 	// Duration is that of the part that counts: without sockperf's own warm-up at the start, and its end.
-	Duration                                        time.Duration
-	Sent, Received, Dropped, Duplicated, OutOfOrder int64
-	Mean, Min, Max                                  float64
+	Duration                time.Duration
+	Sent, Received, Dropped int64
+	Mean, Min, Max          float64
 	// Percentiles are those that it prints, the highest first.
 	Percentiles []Percentile
 	// Messages are all of the log, in the order of sending; none without it.

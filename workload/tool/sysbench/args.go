@@ -1,3 +1,5 @@
+// Package sysbench knows the command line of sysbench 1.0 and reads what its database tests print. It is pure: it starts
+// nothing.
 package sysbench
 
 import (
@@ -7,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"netdelta/workload/tool"
 )
 
 // Run is one run of a database test against MySQL or MariaDB.
@@ -35,7 +39,7 @@ const Percentile = 99
 // Args are the arguments of the run itself, by which it prints each second, and its histogram.
 func (r Run) Args() []string {
 	return append(r.common(),
-		"--time="+strconv.Itoa(Seconds(r.Time)),
+		"--time="+tool.Seconds(r.Time),
 		"--events="+strconv.FormatInt(r.Events, 10),
 		"--report-interval=1",
 		"--histogram=on",
@@ -56,13 +60,7 @@ func (r Run) common() []string {
 	} else {
 		args = append(args, "--mysql-host="+r.Server.Addr().String(), fmt.Sprintf("--mysql-port=%d", r.Server.Port()))
 	}
-	for _, number := range []struct {
-		name  string
-		value int
-	}{{"tables", r.Tables}, {"table-size", r.Rows}, {"threads", r.Threads}} {
-		args = append(args, fmt.Sprintf("--%s=%d", number.name, number.value))
-	}
-	return args
+	return append(args, fmt.Sprintf("--tables=%d", r.Tables), fmt.Sprintf("--table-size=%d", r.Rows), fmt.Sprintf("--threads=%d", r.Threads))
 }
 
 // Option is a line of a file of arguments (Run.Config) that gives an option a value. There are values that can't be given: nothing stands
@@ -78,6 +76,3 @@ func Option(name, value string) (string, error) {
 	}
 	return name + "=" + value + "\n", nil
 }
-
-// Seconds is a time in whole seconds, as sysbench takes it, rounded up.
-func Seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

@@ -1,15 +1,16 @@
 package sysbench
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"netdelta/workload/tool"
 )
 
 // FailedError is the error of a run that gave up.
@@ -20,40 +21,19 @@ type FailedError struct {
 // Error implements error.
 func (e *FailedError) Error() string { return "sysbench gave up: " + e.Words }
 
-// SyntaxError is the error of a line that is not as sysbench writes it.
-type SyntaxError struct {
-	Line int // from 1
-	Text string
-	Why  string
-}
-
-// Error implements error.
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("line %d of sysbench's output: %s: %q", e.Line, e.Why, e.Text)
-}
-
 // ErrNoTransactions is matched by the error of output that has no count of transactions: of another test than a database's, or cut off.
 var ErrNoTransactions = errors.New("no count of transactions")
 
-// lineMost is the longest line that is read.
-const lineMost = 1 << 20
-
-// Parse reads the output of one run. The error is a *FailedError where sysbench says that the run failed, a *SyntaxError for a
-// line that makes no sense, and matches ErrNoTransactions where nothing was counted.
-func Parse(output io.Reader) (Report, error) {
+// Parse reads the output of one run. The error is a *FailedError where sysbench says that the run failed, has a place
+// (tool.PlaceError) for a line that makes no sense, and matches ErrNoTransactions where nothing was counted.
+func Parse(output []byte) (Report, error) {
 	p := parser{}
-	lines := bufio.NewScanner(output)
-	lines.Buffer(nil, lineMost)
-	for lines.Scan() {
+	for line := range bytes.Lines(output) {
 		p.line++
-		p.text = lines.Text()
-		p.take(strings.TrimSpace(p.text))
+		p.take(strings.TrimSpace(string(line)))
 		if p.err != nil {
-			return Report{}, p.err
+			return Report{}, fmt.Errorf("sysbench's output: %w", p.err)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return Report{}, fmt.Errorf("read sysbench's output after line %d: %w", p.line, err)
 	}
 	if p.fatal != "" {
 		return Report{}, &FailedError{p.fatal}
@@ -67,8 +47,7 @@ func Parse(output io.Reader) (Report, error) {
 type parser struct {
 	r         Report
 	line      int
-	text      string // of the line
-	err       error  // the first one
+	err       error // the first one
 	fatal     string
 	counted   bool
 	histogram bool // within it
@@ -78,12 +57,12 @@ type parser struct {
 
 func (p *parser) fail(why string) {
 	if p.err == nil {
-		p.err = &SyntaxError{p.line, p.text, why}
+		p.err = &tool.PlaceError{Line: p.line, Err: errors.New(why)}
 	}
 }
 
 // second is a line of the series; what follows the percentage may be missing with --percentile=0.
-var second = regexp.MustCompile(`^\[ (\d+)s \] thds: \d+ tps: (\S+) qps: (\S+) \(r/w/o: \S+\) lat \(ms,\S+%\): (\S+) err/s: (\S+) reconn/s: (\S+)$`)
+var second = regexp.MustCompile(`^\[ (\d+)s \] thds: \d+ tps: (\S+) qps: \S+ \(r/w/o: \S+\) lat \(ms,\S+%\): \S+ err/s: (\S+) reconn/s: \S+$`)
 
 // bucket is a line of the distribution.
 var bucket = regexp.MustCompile(`^(\d+\.\d+) \|\**\s*(\d+)$`)
@@ -121,14 +100,7 @@ func (p *parser) take(line string) {
 }
 
 func (p *parser) second(f []string) {
-	s := Second{
-		At:           int(p.count(f[0])),
-		TPS:          p.number(f[1]),
-		QPS:          p.number(f[2]),
-		AtPercentile: p.milliseconds(f[3]),
-		Errors:       p.number(f[4]),
-		Reconnects:   p.number(f[5]),
-	}
+	s := Second{At: int(p.count(f[0])), TPS: p.number(f[1]), Errors: p.number(f[2])}
 	if n := len(p.r.Seconds); n > 0 && s.At <= p.r.Seconds[n-1].At {
 		p.fail("seconds don't rise")
 	}
@@ -155,6 +127,7 @@ func (p *parser) bucket(middle, count string) {
 
 // pair takes a line with a name and a value.
 func (p *parser) pair(name, value string) {
+	first, _, _ := strings.Cut(value, " ")
 	switch name {
 	case "Number of threads":
 		p.r.Threads = int(p.count(value))
@@ -162,13 +135,18 @@ func (p *parser) pair(name, value string) {
 		p.r.Target = p.number(strings.TrimSuffix(value, "/sec"))
 	case "SQL statistics":
 		p.histogram = false
-	case "Latency (ms)":
-		p.latency = true
-	case "read", "write", "other", "transactions", "queries", "ignored errors", "reconnects", "total number of events":
-		first, _, _ := strings.Cut(value, " ")
-		p.counts(name, p.count(first))
+	case "transactions":
+		p.r.Transactions, p.counted = p.count(first), true
+	case "ignored errors":
+		p.r.Errors = p.count(first)
+	case "reconnects":
+		p.r.Reconnects = p.count(first)
+	case "total number of events":
+		p.events = p.count(first)
 	case "total time":
 		p.r.Time = p.duration(value)
+	case "Latency (ms)", "Threads fairness":
+		p.latency = name == "Latency (ms)"
 	default:
 		if p.latency {
 			p.latencies(name, value)
@@ -176,46 +154,20 @@ func (p *parser) pair(name, value string) {
 	}
 }
 
-func (p *parser) counts(name string, n int64) {
-	switch name {
-	case "read":
-		p.r.Reads = n
-	case "write":
-		p.r.Writes = n
-	case "other":
-		p.r.Others = n
-	case "transactions":
-		p.r.Transactions, p.counted = n, true
-	case "queries":
-		p.r.Queries = n
-	case "ignored errors":
-		p.r.Errors = n
-	case "reconnects":
-		p.r.Reconnects = n
-	case "total number of events":
-		p.events = n
-	}
-}
-
 // latencies takes a line of the last block but one.
 func (p *parser) latencies(name, value string) {
-	switch {
+	switch digits, percentile := strings.CutSuffix(name, " percentile"); {
 	case name == "min":
 		p.r.Min = p.milliseconds(value)
 	case name == "avg":
 		p.r.Mean = p.milliseconds(value)
 	case name == "max":
 		p.r.Max = p.milliseconds(value)
-	case name == "sum":
+	case name == "sum" && p.events > 0:
 		// By the sum the mean is known to more digits than avg has.
-		if p.events > 0 {
-			p.r.Mean = p.milliseconds(value) / float64(p.events)
-		}
-	case strings.HasSuffix(name, " percentile"):
-		digits := strings.TrimRight(strings.TrimSuffix(name, " percentile"), "stndrh")
-		p.r.Percentile, p.r.AtPercentile = p.number(digits), p.milliseconds(value)
-	case name == "Threads fairness":
-		p.latency = false
+		p.r.Mean = p.milliseconds(value) / float64(p.events)
+	case percentile:
+		p.r.Percentile, p.r.AtPercentile = p.number(strings.TrimRight(digits, "stndrh")), p.milliseconds(value)
 	}
 }
 

@@ -19,12 +19,11 @@ import (
 // parse reads what a real run printed.
 func parse(t *testing.T, name string) (sysbench.Report, error) {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", name+".txt"))
+	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	return sysbench.Parse(f)
+	return sysbench.Parse(text)
 }
 
 func mustParse(t *testing.T, name string) sysbench.Report {
@@ -41,7 +40,7 @@ func TestParse(t *testing.T) {
 	if r.Version != "1.0.20" || r.Threads != 8 || r.Target != 0 {
 		t.Errorf("version %q, %d threads, target %v", r.Version, r.Threads, r.Target)
 	}
-	if r.Transactions != 1860 || r.Queries != 37200 || r.Reads != 26040 || r.Writes != 7440 || r.Others != 3720 || r.Errors != 0 || r.Reconnects != 0 {
+	if r.Transactions != 1860 || r.Errors != 0 || r.Reconnects != 0 {
 		t.Errorf("counts %+v", r)
 	}
 	if r.Time != 3010800*time.Microsecond {
@@ -50,7 +49,7 @@ func TestParse(t *testing.T) {
 	if r.Min != 1.05e6 || r.Max != 80.74e6 || math.Abs(r.Mean-24021.57e6/1860) > 1 || r.Percentile != 99 || r.AtPercentile != 38.94e6 {
 		t.Errorf("latencies %v %v %v, %v at %v", r.Min, r.Mean, r.Max, r.AtPercentile, r.Percentile)
 	}
-	if len(r.Seconds) != 3 || r.Seconds[1] != (sysbench.Second{At: 2, TPS: 566.04, QPS: 11336.88, AtPercentile: 36.89e6}) {
+	if len(r.Seconds) != 3 || r.Seconds[1] != (sysbench.Second{At: 2, TPS: 566.04}) {
 		t.Errorf("seconds %+v", r.Seconds)
 	}
 	if first := r.Buckets[0]; first != (sysbench.Bucket{Place: 386, Count: 1}) || r.Lowest() != r.Min-5000 {
@@ -122,11 +121,11 @@ func TestFailures(t *testing.T) {
 		"cut off":         {text[:len(text)/2], "no count of transactions"},
 		"of cpu":          {"sysbench 1.0.20\n\nCPU speed:\n    events per second:  1000.00\n", "no count of transactions"},
 		"not a count":     {strings.Replace(text, "1860   (617", "many   (617", 1), `not a count: "many"`},
-		"not a number":    {strings.Replace(text, "tps: 457.40", "tps: nan", 1), `line 13 of sysbench's output: not a number: "nan"`},
+		"not a number":    {strings.Replace(text, "tps: 457.40", "tps: nan", 1), `sysbench's output: 13: not a number: "nan"`},
 		"negative":        {strings.Replace(text, "1.05", "-1.05", 1), "not a number"},
 		"seconds go back": {strings.Replace(text, "[ 2s ]", "[ 1s ]", 1), "seconds don't rise"},
 	} {
-		if _, err := sysbench.Parse(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := sysbench.Parse([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
@@ -145,7 +144,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(string(text))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := sysbench.Parse(strings.NewReader(text))
+		r, err := sysbench.Parse([]byte(text))
 		if err != nil {
 			if r.Transactions != 0 || r.Buckets != nil {
 				t.Errorf("an error and a report: %+v", r)

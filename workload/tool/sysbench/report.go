@@ -10,10 +10,8 @@ type Report struct {
 	Version string // of sysbench; "" if it was cut off
 	Threads int
 	// Target is the rate of transactions per second that was asked for; 0 is as many as there can be.
-	Target float64
-	// Transactions and Queries are those that succeeded, in all threads.
-	Transactions, Queries int64
-	Reads, Writes, Others int64 // the queries by kind
+	Target       float64
+	Transactions int64 // that succeeded, in all threads
 	// Errors are transactions that failed and were tried again (deadlocks, conflicts between nodes), Reconnects connections
 	// that had to be opened anew.
 	Errors, Reconnects int64
@@ -29,11 +27,8 @@ type Report struct {
 
 // Second is one line of the series.
 type Second struct {
-	At int // seconds since the start, at its end
-	// TPS and QPS are transactions and queries per second in it; Errors and Reconnects too are per second.
-	TPS, QPS, Errors, Reconnects float64
-	// AtPercentile is the latency at the percentile of the run.
-	AtPercentile float64
+	At          int     // seconds since the start, at its end
+	TPS, Errors float64 // transactions and errors per second in it
 }
 
 // Bucket is one line of the distribution.
@@ -77,8 +72,8 @@ func (r Report) Quantile(q float64) float64 {
 	return 0
 }
 
-// spread is over how many values the transactions of a bucket are spread at most: as many as a histogram of three digits tells
-// apart in it.
+// spread is over how many values the transactions of a bucket are spread at most: as many as a histogram of three digits has
+// there.
 const spread = 16
 
 // Each calls f with latencies in whole nanoseconds, and how many transactions took so long: those of each bucket, evenly

@@ -4,6 +4,8 @@ package wrk
 import (
 	"strconv"
 	"time"
+
+	"netdelta/workload/tool"
 )
 
 // Program is its name, also that of the package that has it.
@@ -12,7 +14,7 @@ const Program = "wrk"
 // Load is one run of wrk: from one thread, as fast as answers come.
 type Load struct {
 	URL         string
-	Headers     []string // Name: value, beside those of wrk
+	Headers     []string // Name: value, in addition to those of wrk
 	Connections int
 	Duration    time.Duration // counted in whole seconds, rounded up
 	Timeout     time.Duration // of a request, counted in whole seconds, rounded up; 0 is wrk's, 2 s
@@ -35,9 +37,7 @@ func Args(l Load) []string {
 }
 
 // seconds is a time as wrk takes it.
-func seconds(d time.Duration) string {
-	return strconv.FormatInt(int64(max(d+time.Second-1, time.Second)/time.Second), 10) + "s"
-}
+func seconds(d time.Duration) string { return tool.Seconds(max(d, time.Second)) + "s" }
 
 // Script has wrk say at its end, in a line of JSON, all that it knows: every latency, in the microseconds that it counts in.
 const Script = `done = function(summary, latency, requests)

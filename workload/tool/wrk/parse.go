@@ -2,7 +2,6 @@ package wrk
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -17,19 +16,18 @@ import (
 
 // Report is what wrk says of a run.
 type Report struct {
-	URL                  string
-	Threads, Connections int
-	Duration             time.Duration
+	Connections int
+	Duration    time.Duration
 	// Requests are those that were answered, also with an error of HTTP.
 	Requests int64
 	// Bytes are those received, heads of responses among them. Without Script they are rounded to three digits.
 	Bytes  unit.Bytes
 	Errors Errors
-	// Mean, Deviation and Max are of the latencies, rounded to three digits.
-	Mean, Deviation, Max time.Duration
+	// Mean and Max are of the latencies, rounded to three digits.
+	Mean, Max time.Duration
 	// Percentiles are those that --latency prints, in ascending order; none without it.
 	Percentiles []Percentile
-	// Latencies are all that were measured, in ascending order; none without Script. Mean, Deviation, Max and Percentiles are
+	// Latencies are all that were measured, in ascending order; none without Script. Mean, Max and Percentiles are
 	// of more: wrk adds latencies that it thinks it would have measured if it had not waited for slow answers.
 	Latencies []Count
 }
@@ -85,15 +83,14 @@ func Parse(out []byte) (*Report, error) {
 func (r *reader) line(text string) (err error) {
 	words := strings.Fields(text)
 	switch {
-	case strings.HasPrefix(text, "Running ") && len(words) == 5:
-		r.report.URL = words[4]
 	case strings.HasSuffix(text, " connections") && len(words) == 5:
-		r.report.Threads, err = strconv.Atoi(words[0])
-		if err == nil {
-			r.report.Connections, err = strconv.Atoi(words[3])
-		}
+		r.report.Connections, err = strconv.Atoi(words[3])
 	case strings.HasPrefix(text, "Latency ") && len(words) == 5:
-		err = durations(words[1:4], &r.report.Mean, &r.report.Deviation, &r.report.Max)
+		for i, to := range []*time.Duration{&r.report.Mean, new(time.Duration), &r.report.Max} { // between them is the deviation
+			if *to, err = duration(words[i+1]); err != nil {
+				break
+			}
+		}
 	case len(words) == 2 && strings.HasSuffix(words[0], "%"):
 		err = r.percentile(words[0], words[1])
 	case len(words) == 6 && words[1] == "requests" && words[2] == "in":
@@ -112,12 +109,9 @@ func (r *reader) percentile(share, latency string) error {
 	if err != nil {
 		return err
 	}
-	p := Percentile{Share: n / 100}
-	if err := durations([]string{latency}, &p.Latency); err != nil {
-		return err
-	}
-	r.report.Percentiles = append(r.report.Percentiles, p)
-	return nil
+	at, err := duration(latency)
+	r.report.Percentiles = append(r.report.Percentiles, Percentile{Share: n / 100, Latency: at})
+	return err
 }
 
 // sum reads how many requests there were, in what time, and how much they brought.
@@ -126,7 +120,7 @@ func (r *reader) sum(requests, span, read string) (err error) {
 	if r.report.Requests, err = strconv.ParseInt(requests, 10, 64); err != nil {
 		return err
 	}
-	if err := durations([]string{span}, &r.report.Duration); err != nil {
+	if r.report.Duration, err = duration(span); err != nil {
 		return err
 	}
 	if r.report.Duration <= 0 || r.report.Requests < 0 {
@@ -143,13 +137,14 @@ func (r *reader) socketErrors(text string) error {
 	if m == nil {
 		return fmt.Errorf("%.80q does not say how many errors sockets had", text)
 	}
-	var errs []error
-	for i, n := range []*int64{&r.report.Errors.Connect, &r.report.Errors.Read, &r.report.Errors.Write, &r.report.Errors.Timeout} {
+	e := &r.report.Errors
+	for i, n := range []*int64{&e.Connect, &e.Read, &e.Write, &e.Timeout} {
 		var err error
-		*n, err = strconv.ParseInt(m[i+1], 10, 64)
-		errs = append(errs, err)
+		if *n, err = strconv.ParseInt(m[i+1], 10, 64); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // script reads what Script has printed: the same as wrk, exactly.
@@ -229,17 +224,11 @@ func scaled(text string, scales []scale) (float64, error) {
 	return 0, fmt.Errorf("%.40q has no unit that wrk uses", text)
 }
 
-// durations reads times.
-func durations(texts []string, into ...*time.Duration) error {
-	for i, text := range texts {
-		n, err := scaled(text, []scale{{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"h", 3.6e12}})
-		if err != nil {
-			return err
-		}
-		if math.Abs(n) > math.MaxInt64/2 {
-			return fmt.Errorf("%.40q is no time that a run can take", text)
-		}
-		*into[i] = time.Duration(math.Round(n))
+// duration reads a time.
+func duration(text string) (time.Duration, error) {
+	n, err := scaled(text, []scale{{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"h", 3.6e12}})
+	if err == nil && math.Abs(n) > math.MaxInt64/2 {
+		return 0, fmt.Errorf("%.40q is no time that a run can take", text)
 	}
-	return nil
+	return time.Duration(math.Round(n)), err
 }

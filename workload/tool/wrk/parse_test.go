@@ -27,8 +27,8 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &wrk.Report{
-		URL: "http://127.0.0.1:8080/100000", Threads: 2, Connections: 8, Duration: 1010 * time.Millisecond, Requests: 7830, Bytes: 785037394,
-		Mean: 2490 * time.Microsecond, Deviation: 5660 * time.Microsecond, Max: 47140 * time.Microsecond,
+		Connections: 8, Duration: 1010 * time.Millisecond, Requests: 7830, Bytes: 785037394,
+		Mean: 2490 * time.Microsecond, Max: 47140 * time.Microsecond,
 		Percentiles: []wrk.Percentile{
 			{Share: 0.5, Latency: 659 * time.Microsecond}, {Share: 0.75, Latency: 2330 * time.Microsecond},
 			{Share: 0.9, Latency: 5170 * time.Microsecond}, {Share: 0.99, Latency: 35020 * time.Microsecond},
