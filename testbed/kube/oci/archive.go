@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -45,10 +46,12 @@ type manifest struct {
 func WriteArchive(w io.Writer, image v1.Image, ref Reference) error {
 	a := &archive{w: tar.NewWriter(w)}
 	docker := a.image(image, ref)
-	descriptor, err := describe(image, ref)
-	if err != nil {
+	descriptor, err := ref.named(image)
+	config, configErr := image.ConfigFile()
+	if err := errors.Join(err, configErr); err != nil {
 		return fmt.Errorf("write the image: %w", err)
 	}
+	descriptor.Platform = &v1.Platform{OS: config.OS, Architecture: config.Architecture}
 	return a.finish([]manifest{docker}, descriptor)
 }
 
@@ -80,24 +83,15 @@ func (a *archive) finish(docker []manifest, named v1.Descriptor) error {
 	return nil
 }
 
-// annotations are the names of what an index leads to. Both are given: containerd takes the first, others the second.
-func (r Reference) annotations() map[string]string {
-	return map[string]string{"io.containerd.image.name": r.String(), "org.opencontainers.image.ref.name": r.tag.TagStr()}
-}
-
-// describe is the image as an index names it.
-func describe(image v1.Image, ref Reference) (v1.Descriptor, error) {
-	digest, err := image.Digest()
-	size, sizeErr := image.Size()
-	config, configErr := image.ConfigFile()
-	if err := errors.Join(err, sizeErr, configErr); err != nil {
+// named is an image, or an index of images, as an index names it. Its name is given twice: containerd takes the first, others the second.
+func (r Reference) named(of partial.Describable) (v1.Descriptor, error) {
+	d, err := partial.Descriptor(of)
+	if err != nil {
 		return v1.Descriptor{}, err
 	}
-	return v1.Descriptor{
-		MediaType: types.OCIManifestSchema1, Digest: digest, Size: size,
-		Platform:    &v1.Platform{OS: config.OS, Architecture: config.Architecture},
-		Annotations: ref.annotations(),
-	}, nil
+	d.ArtifactType = ""
+	d.Annotations = map[string]string{"io.containerd.image.name": r.String(), "org.opencontainers.image.ref.name": r.tag.TagStr()}
+	return *d, nil
 }
 
 // archive is a tar file that is being written. After the first error nothing more is.

@@ -2,7 +2,6 @@ package oci
 
 import (
 	"archive/tar"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -76,11 +75,11 @@ func labels(p Program) map[string]string {
 
 // layer is the image's only one. It is read anew from the program each time that somebody asks for it, since it is as large.
 func layer(p Program) (v1.Layer, error) {
-	head, err := header(p)
+	info, err := os.Stat(p.Path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the program: %w", err)
 	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return unpacked(p.Path, head) }, tarball.WithMediaType(types.OCILayer))
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return unpacked(p, info.Size()) }, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, fmt.Errorf("pack the program %s: %w", p.Path, err)
 	}
@@ -90,67 +89,39 @@ func layer(p Program) (v1.Layer, error) {
 // described hides what the library's layer says of itself: an empty list of annotations, where the manifest, read back, has none.
 type described struct{ v1.Layer }
 
-// packed is a layer's archive before and after the program's bytes.
-type packed struct {
-	before, after []byte
-	size          int64
-}
-
-// header packs all but the program's bytes. Times are the revision's, owners root, so that only the program decides.
-func header(p Program) (packed, error) {
-	info, err := os.Stat(p.Path)
-	if err != nil {
-		return packed{}, fmt.Errorf("read the program: %w", err)
-	}
-	at := p.Built
-	if at.IsZero() {
-		at = time.Unix(0, 0)
-	}
-	var buffer bytes.Buffer
-	archive := tar.NewWriter(&buffer)
-	folder := tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777, ModTime: at, Format: tar.FormatUSTAR}
-	program := tar.Header{Typeflag: tar.TypeReg, Name: "netdelta", Mode: 0o555, Size: info.Size(), ModTime: at, Format: tar.FormatUSTAR}
-	for _, h := range []tar.Header{folder, program} {
-		if err := archive.WriteHeader(&h); err != nil {
-			return packed{}, fmt.Errorf("pack the program %s: %w", p.Path, err)
-		}
-	}
-	// A file fills its last block of 512 bytes, and two empty ones end an archive.
-	const block = 512
-	return packed{before: buffer.Bytes(), after: make([]byte, (block-info.Size()%block)%block+2*block), size: info.Size()}, nil
-}
-
-// layerReader reads a layer's archive.
-type layerReader struct {
-	io.Reader
-	io.Closer
-}
-
-// unpacked opens the layer's archive.
-func unpacked(path string, p packed) (io.ReadCloser, error) {
-	file, err := os.Open(path)
+// unpacked opens the layer's archive, of a program of this size.
+func unpacked(p Program, size int64) (io.ReadCloser, error) {
+	file, err := os.Open(p.Path)
 	if err != nil {
 		return nil, err
 	}
-	return layerReader{io.MultiReader(bytes.NewReader(p.before), &exactly{from: file, left: p.size}, bytes.NewReader(p.after)), file}, nil
+	r, w := io.Pipe()
+	go func() {
+		_ = w.CloseWithError(errors.Join(pack(w, file, p.Built, size), file.Close())) // it never fails
+	}()
+	return r, nil
 }
 
-// exactly reads so many bytes, and takes fewer for an error: a program that is replaced while it is packed must not become an
-// archive that looks whole.
-type exactly struct {
-	from io.Reader
-	left int64
-}
-
-// Read implements io.Reader.
-func (e *exactly) Read(b []byte) (int, error) {
-	if e.left == 0 {
-		return 0, io.EOF
+// pack writes the layer's archive. Times are the revision's, owners root, so that only the program decides. A program that is replaced while it
+// is packed must not become an archive that looks whole.
+func pack(w io.Writer, file io.Reader, at time.Time, size int64) error {
+	if at.IsZero() {
+		at = time.Unix(0, 0)
 	}
-	n, err := e.from.Read(b[:min(int64(len(b)), e.left)])
-	e.left -= int64(n)
-	if errors.Is(err, io.EOF) && e.left > 0 {
-		err = fmt.Errorf("the program became %d bytes shorter while it was packed: %w", e.left, io.ErrUnexpectedEOF)
+	archive := tar.NewWriter(w)
+	folder := tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777, ModTime: at, Format: tar.FormatUSTAR}
+	program := tar.Header{Typeflag: tar.TypeReg, Name: "netdelta", Mode: 0o555, Size: size, ModTime: at, Format: tar.FormatUSTAR}
+	for _, h := range []tar.Header{folder, program} {
+		if err := archive.WriteHeader(&h); err != nil {
+			return err
+		}
 	}
-	return n, err
+	n, err := io.CopyN(archive, file, size)
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("the program became %d bytes shorter while it was packed: %w", size-n, io.ErrUnexpectedEOF)
+	}
+	if err != nil {
+		return err
+	}
+	return archive.Close()
 }

@@ -57,12 +57,11 @@ func WriteIndexArchive(w io.Writer, index v1.ImageIndex, ref Reference) error {
 		docker = append(docker, a.image(image, ref))
 	}
 	a.blob(index.Digest, index.RawManifest)
-	digest, err := index.Digest()
-	size, sizeErr := index.Size()
-	if err := errors.Join(err, sizeErr); err != nil {
+	descriptor, err := ref.named(index)
+	if err != nil {
 		return fmt.Errorf("write the images: %w", err)
 	}
-	return a.finish(docker[:min(1, len(docker))], v1.Descriptor{MediaType: types.OCIImageIndex, Digest: digest, Size: size, Annotations: ref.annotations()})
+	return a.finish(docker[:min(1, len(docker))], descriptor)
 }
 
 // PushIndex writes an index with all its images to its registry, as Push does with one.

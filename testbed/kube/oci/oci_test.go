@@ -246,14 +246,14 @@ func TestShorterMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, err := header(p)
+	info, err := os.Stat(p.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(p.Path, head.size-1); err != nil {
+	if err := os.Truncate(p.Path, info.Size()-1); err != nil {
 		t.Fatal(err)
 	}
-	r, err := unpacked(p.Path, head)
+	r, err := unpacked(p, info.Size())
 	if err != nil {
 		t.Fatal(err)
 	}

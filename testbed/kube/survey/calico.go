@@ -32,24 +32,13 @@ type felixConfiguration struct {
 	} `json:"spec"`
 }
 
-// parsePools reads a list of IPPools. The error says what is wrong with the text.
-func parsePools(text []byte) ([]pool, error) {
+// parseItems reads what a list of objects has. The error says what is wrong with the text.
+func parseItems[T any](kind string, text []byte) ([]T, error) {
 	var list struct {
-		Items []pool `json:"items"`
+		Items []T `json:"items"`
 	}
 	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("the IPPools of Calico: %w", err)
-	}
-	return list.Items, nil
-}
-
-// parseFelix reads a list of FelixConfigurations. The error says what is wrong with the text.
-func parseFelix(text []byte) ([]felixConfiguration, error) {
-	var list struct {
-		Items []felixConfiguration `json:"items"`
-	}
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("the FelixConfigurations of Calico: %w", err)
+		return nil, fmt.Errorf("the %s of Calico: %w", kind, err)
 	}
 	return list.Items, nil
 }
@@ -62,10 +51,7 @@ func calico(e evidence) *trace {
 	if daemon == nil && !noted && len(e.pools) == 0 && !e.up("CalicoIsUp") {
 		return nil
 	}
-	t := &trace{Network: Network{Plugin: "calico", Policies: "calico", EBPF: "no", Encryption: "none"}}
-	if daemon != nil {
-		t.By = append(t.By, "DaemonSet "+daemon.Namespace+"/"+daemon.Name)
-	}
+	t := &trace{Network: Network{Plugin: "calico", Policies: "calico", EBPF: "no", Encryption: "none", By: named(daemon)}}
 	if noted {
 		t.By = append(t.By, "annotations of nodes")
 	}

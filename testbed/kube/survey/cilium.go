@@ -12,10 +12,8 @@ func cilium(e evidence) *trace {
 	if config == nil && daemon == nil && !e.up("CiliumIsUp") {
 		return nil
 	}
-	t := &trace{Network: Network{Plugin: "cilium", Policies: "cilium", EBPF: "yes"}, forwards: true}
-	if daemon != nil {
-		t.By = append(t.By, "DaemonSet "+daemon.Namespace+"/"+daemon.Name)
-	} else if config == nil {
+	t := &trace{Network: Network{Plugin: "cilium", Policies: "cilium", EBPF: "yes", By: named(daemon)}, forwards: true}
+	if daemon == nil && config == nil {
 		t.By = append(t.By, "what nodes say of their network: CiliumIsUp")
 	}
 	if config == nil {

@@ -144,19 +144,12 @@ func (l *looker) readLeases(ctx context.Context) {
 		return
 	}
 	l.ask(ctx, "the leases of nodes: their clocks are known from their last reports only", "list leases.coordination.k8s.io in "+leaseNamespace, func(ctx context.Context) error {
-		return pages(func(options metav1.ListOptions) (string, error) {
-			list, err := l.cluster.API.Leases(leaseNamespace).List(ctx, options)
-			if err != nil {
-				return "", err
-			}
-			for _, lease := range list.Items {
-				for i := range l.survey.Nodes {
-					if offset := renewal(lease); l.survey.Nodes[i].Name == lease.Name && offset != nil {
-						l.survey.Nodes[i].Clock = offset
-					}
+		return each(ctx, l.cluster.API.Leases(leaseNamespace), metav1.ListOptions{}, func(lease *coordinationv1.Lease) {
+			for i := range l.survey.Nodes {
+				if offset := renewal(*lease); l.survey.Nodes[i].Name == lease.Name && offset != nil {
+					l.survey.Nodes[i].Clock = offset
 				}
 			}
-			return list.Continue, nil
 		})
 	})
 }

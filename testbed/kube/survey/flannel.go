@@ -44,9 +44,7 @@ func flannel(e evidence) *trace {
 	if len(types) > 0 {
 		t.By = append(t.By, "annotations of nodes: backend-type "+strings.Join(types, ", "))
 	}
-	if daemon != nil {
-		t.By = append(t.By, "DaemonSet "+daemon.Namespace+"/"+daemon.Name)
-	}
+	t.By = append(t.By, named(daemon)...)
 	var conf flannelConf
 	if c := e.config("kube-flannel/"+flannelConfig, "kube-system/"+flannelConfig, "kube-system/canal-config"); c != nil {
 		var err error

@@ -36,8 +36,8 @@ func FuzzConfigurations(f *testing.F) {
 		if c, err := parseFlannel(text); err == nil && (c.Backend.MTU < 0 || c.Backend.MTU > maxMTU) {
 			t.Errorf("an MTU of %d", c.Backend.MTU)
 		}
-		_, _ = parseProxy(text)
-		_, _ = parseAntrea(text)
+		_, _ = parseYAML[proxyConf]("kube-proxy's config.conf", text)
+		_, _ = parseYAML[antreaConf]("antrea-agent.conf of Antrea", text)
 		e := evidence{
 			nodes:   []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"node.antrea.io/mac-address": text}}}},
 			configs: map[string]map[string]string{},
@@ -45,10 +45,10 @@ func FuzzConfigurations(f *testing.F) {
 		for _, place := range []string{"kube-flannel/" + flannelConfig, "kube-system/" + proxyConfig, "kube-system/" + antreaConfig} {
 			e.configs[place] = map[string]string{"net-conf.json": text, "config.conf": text, "antrea-agent.conf": text}
 		}
-		if pools, err := parsePools([]byte(text)); err == nil {
+		if pools, err := parseItems[pool]("IPPools", []byte(text)); err == nil {
 			e.pools = pools
 		}
-		if felix, err := parseFelix([]byte(text)); err == nil {
+		if felix, err := parseItems[felixConfiguration]("FelixConfigurations", []byte(text)); err == nil {
 			e.felix = felix
 		}
 		network := identify(e)

@@ -32,16 +32,27 @@ type Finding struct {
 	Fix string `json:"mend,omitempty"`
 }
 
+// findings gathers them: the topic of each, what it says, why it matters and the fix.
+type findings []Finding
+
+func (f *findings) add(severity Severity, topic, says, why, fix string) {
+	*f = append(*f, Finding{Severity: severity, Topic: topic, Says: says, Why: why, Fix: fix})
+}
+
+func (f *findings) missing(topic, says, why, fix string) { f.add(Missing, topic, says, why, fix) }
+func (f *findings) warn(topic, says, why, fix string)    { f.add(Warning, topic, says, why, fix) }
+func (f *findings) note(topic, says, why, fix string)    { f.add(Note, topic, says, why, fix) }
+
 // Judge says what a survey means: the gravest first, then as a run meets it. It sends no requests.
 func Judge(s Survey) []Finding {
-	var all []Finding
-	for _, judge := range []func(Survey) []Finding{
+	var all findings
+	for _, judge := range []func(Survey, *findings){
 		judgeRights, judgeNamespace, judgeAdmission, judgeNodes, judgeRoom, judgeQuota, judgeLimits,
 		judgeVersions, judgeKernels, judgeClocks,
 		judgeNetwork, judgeEncapsulation, judgeMTU, judgeBonds, judgeCards, judgeServices, judgeClasses,
 		judgeSight, judgeGaps,
 	} {
-		all = append(all, judge(s)...)
+		judge(s, &all)
 	}
 	grave := []Severity{Missing, Warning, Note}
 	slices.SortStableFunc(all, func(a, b Finding) int {
@@ -65,8 +76,7 @@ func Lacks(findings []Finding) int {
 const rbacCall = "netdelta doctor --testbed kubernetes --rbac prints what grants them, for kubectl apply -f - by who may"
 
 // judgeRights: what is missing of them, and what that costs.
-func judgeRights(s Survey) []Finding {
-	var all []Finding
+func judgeRights(s Survey, f *findings) {
 	for _, c := range []struct {
 		purpose  Purpose
 		severity Severity
@@ -83,7 +93,7 @@ func judgeRights(s Survey) []Finding {
 	} {
 		missing := lacking(s.Rights, c.purpose)
 		if len(missing) > 0 {
-			all = append(all, Finding{Severity: c.severity, Topic: "rights", Says: "you may not " + tell(missing), Why: c.why, Fix: rbacCall})
+			f.add(c.severity, "rights", "you may not "+tell(missing), c.why, rbacCall)
 		}
 	}
 	var unknown []Right
@@ -93,12 +103,9 @@ func judgeRights(s Survey) []Finding {
 		}
 	}
 	if len(unknown) > 0 {
-		all = append(all, Finding{
-			Severity: Warning, Topic: "rights", Says: "the API server did not say whether you may " + tell(unknown) + ": " + unknown[0].Unknown,
-			Why: "a run may fail for want of them", Fix: "ask again",
-		})
+		f.warn("rights", "the API server did not say whether you may "+tell(unknown)+": "+unknown[0].Unknown,
+			"a run may fail for want of them", "ask again")
 	}
-	return all
 }
 
 // tell writes rights as people say them: "create, get pods in x; list nodes of the cluster".
@@ -117,57 +124,44 @@ func tell(rights []Right) string {
 }
 
 // judgeNamespace: whether it is there.
-func judgeNamespace(s Survey) []Finding {
+func judgeNamespace(s Survey, f *findings) {
 	if !s.Namespace.Missing {
-		return nil
+		return
 	}
-	return []Finding{{
-		Severity: Missing, Topic: "namespace", Says: "there is no namespace " + s.Namespace.Name, Why: "pods are made in it",
-		Fix: "kubectl create namespace " + s.Namespace.Name + ", or choose another with --namespace",
-	}}
+	f.missing("namespace", "there is no namespace "+s.Namespace.Name,
+		"pods are made in it", "kubectl create namespace "+s.Namespace.Name+", or choose another with --namespace")
 }
 
 // judgeAdmission: whether the pods of a run would be taken.
-func judgeAdmission(s Survey) []Finding {
-	about := map[string]Finding{
-		PodPlain: {Severity: Missing, Topic: "admission", Says: "the namespace does not take plain pods", Why: "every pod of a run but those of the baseline is one"},
-		PodHost: {
-			Severity: Missing, Topic: "admission", Says: "the namespace does not take pods in their node's network",
-			Why: "the network host, the baseline that all others are held against, is made of them",
-		},
-		PodNodeAgent: {
-			Severity: Missing, Topic: "admission", Says: "the namespace does not take node agents",
-			Why: "with --node-agent they look at the nodes' devices; without, the path of packets is proved weakly",
-		},
-	}
-	var all []Finding
+func judgeAdmission(s Survey, f *findings) {
 	for _, a := range s.Admission {
-		f := about[a.Pod]
+		what, why := "plain pods", "every pod of a run but those of the baseline is one"
+		switch a.Pod {
+		case PodHost:
+			what, why = "pods in their node's network", "the network host, the baseline that all others are held against, is made of them"
+		case PodNodeAgent:
+			what, why = "node agents", "with --node-agent they look at the nodes' devices; without, the path of packets is proved weakly"
+		}
+		fix := "the cluster's own words say who refused it: a quota, a limit or an admission webhook"
+		if strings.Contains(a.Refusal, "violates PodSecurity") {
+			fix = "in a namespace of its own for measurements: kubectl label namespace " + s.Namespace.Name +
+				" pod-security.kubernetes.io/enforce=privileged --overwrite"
+			if a.Pod == PodHost {
+				fix += "; or another baseline: --baseline pod"
+			}
+		}
 		switch {
 		case s.Namespace.Missing || a.Admitted:
-			continue
-		case a.Untried != "":
-			if len(lacking(s.Rights, ForRuns)) == 0 {
-				all = append(all, Finding{Severity: Warning, Topic: f.Topic, Says: "it could not be tried whether the namespace takes " + a.Pod + " pods: " + a.Untried, Why: f.Why})
-			}
-			continue
-		case strings.Contains(a.Refusal, "violates PodSecurity"):
-			f.Fix = "in a namespace of its own for measurements: kubectl label namespace " + s.Namespace.Name + " pod-security.kubernetes.io/enforce=privileged --overwrite"
-			if a.Pod == PodHost {
-				f.Fix += "; or another baseline: --baseline pod"
-			}
-		default:
-			f.Fix = "the cluster's own words say who refused it: a quota, a limit or an admission webhook"
+		case a.Untried == "":
+			f.missing("admission", "the namespace does not take "+what+": "+a.Refusal, why, fix)
+		case len(lacking(s.Rights, ForRuns)) == 0:
+			f.warn("admission", "it could not be tried whether the namespace takes "+a.Pod+" pods: "+a.Untried, why, "")
 		}
-		f.Says += ": " + a.Refusal
-		all = append(all, f)
 	}
-	return all
 }
 
 // judgeNodes: how many can have pods.
-func judgeNodes(s Survey) []Finding {
-	var all []Finding
+func judgeNodes(s Survey, f *findings) {
 	var unready []string
 	open := 0
 	for _, n := range s.Nodes {
@@ -179,29 +173,20 @@ func judgeNodes(s Survey) []Finding {
 		}
 	}
 	if len(unready) > 0 {
-		all = append(all, Finding{
-			Severity: Warning, Topic: "nodes", Says: "not ready: " + strings.Join(unready, "; "), Why: "no pods are measured there",
-			Fix: "see kubectl describe node",
-		})
+		f.warn("nodes", "not ready: "+strings.Join(unready, "; "), "no pods are measured there", "see kubectl describe node")
 	}
 	switch {
 	case len(s.Nodes) == 0:
 	case open == 0:
-		all = append(all, Finding{
-			Severity: Missing, Topic: "nodes", Says: "no node is ready and open to pods", Why: "pods of a run have nowhere to go",
-			Fix: "uncordon a node, or take a taint away",
-		})
+		f.missing("nodes", "no node is ready and open to pods", "pods of a run have nowhere to go", "uncordon a node, or take a taint away")
 	case open == 1:
-		all = append(all, Finding{
-			Severity: Warning, Topic: "nodes", Says: "only one node is ready and open to pods", Why: "nothing can be measured across nodes",
-			Fix: "uncordon a second node, or run with --placement same-node",
-		})
+		f.warn("nodes", "only one node is ready and open to pods",
+			"nothing can be measured across nodes", "uncordon a second node, or run with --placement same-node")
 	}
-	return all
 }
 
 // judgeRoom: whether processors are free on two nodes.
-func judgeRoom(s Survey) []Finding {
+func judgeRoom(s Survey, f *findings) {
 	known, pair, build := 0, 0, 0
 	var rooms []string
 	for _, n := range s.Nodes {
@@ -221,44 +206,29 @@ func judgeRoom(s Survey) []Finding {
 	const fix = "free processors on two nodes, or measure fewer networks at once with --networks"
 	switch {
 	case known == 0:
-		return nil
 	case pair == 0:
-		return []Finding{{
-			Severity: Missing, Topic: "room", Says: "no node has room for a client and a server; " + free,
-			Why: "pods that are guaranteed their processors can't be scheduled", Fix: fix,
-		}}
+		f.missing("room", "no node has room for a client and a server; "+free, "pods that are guaranteed their processors can't be scheduled", fix)
 	case pair == 1 && known > 1:
-		return []Finding{{Severity: Warning, Topic: "room", Says: "only one node has room for a client and a server; " + free, Why: "nothing can be measured across nodes", Fix: fix}}
+		f.warn("room", "only one node has room for a client and a server; "+free, "nothing can be measured across nodes", fix)
 	case build < min(2, known):
-		return []Finding{{
-			Severity: Warning, Topic: "room", Says: fmt.Sprintf("a build of all networks side by side asks for %s; %s", cpus(buildPods*s.Asks.MilliCPU), free),
-			Why: "some pods may not be scheduled", Fix: fix,
-		}}
+		f.warn("room", fmt.Sprintf("a build of all networks side by side asks for %s; %s", cpus(buildPods*s.Asks.MilliCPU), free),
+			"some pods may not be scheduled", fix)
 	}
-	return nil
 }
 
 // cpus writes thousandths of processors.
 func cpus(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
 
 // judgeQuota: whether what is left is enough.
-func judgeQuota(s Survey) []Finding {
+func judgeQuota(s Survey, f *findings) {
 	each := map[string]int64{
 		"pods": 1, "count/pods": 1, "cpu": s.Asks.MilliCPU, "requests.cpu": s.Asks.MilliCPU, "limits.cpu": s.Asks.MilliCPU,
 		"memory": s.Asks.Memory, "requests.memory": s.Asks.Memory, "limits.memory": s.Asks.Memory,
 	}
-	var all []Finding
 	for _, q := range s.Namespace.Quota {
 		left := max(0, q.Hard-q.Used)
-		if takes := volumesTake(q.Resource); takes > 0 {
-			if left < takes {
-				all = append(all, Finding{
-					Severity: Warning, Topic: "quota", Says: fmt.Sprintf("quota %s leaves %s of %s", q.Name, quantity(q.Resource, left), q.Resource),
-					Why: "two networks with volumes of one storage class take " + quantity(q.Resource, takes), Fix: "have the quota raised, or choose another namespace with --namespace",
-				})
-			}
-			continue
-		}
+		const fix = "have the quota raised, or choose another namespace with --namespace"
+		says := fmt.Sprintf("quota %s leaves %s of %s", q.Name, quantity(q.Resource, left), q.Resource)
 		pair, build := pairPods*each[q.Resource], buildPods*each[q.Resource]
 		switch q.Resource {
 		case "services", "count/services":
@@ -268,21 +238,15 @@ func judgeQuota(s Survey) []Finding {
 		case "count/jobs.batch":
 			build = 1
 		}
-		f := Finding{
-			Topic: "quota", Says: fmt.Sprintf("quota %s leaves %s of %s", q.Name, quantity(q.Resource, left), q.Resource),
-			Fix: "have the quota raised, or choose another namespace with --namespace",
-		}
-		switch {
+		switch takes := volumesTake(q.Resource); {
+		case left < takes:
+			f.warn("quota", says, "two networks with volumes of one storage class take "+quantity(q.Resource, takes), fix)
 		case left < pair:
-			f.Severity, f.Why = Missing, "a client and a server take "+quantity(q.Resource, pair)
+			f.missing("quota", says, "a client and a server take "+quantity(q.Resource, pair), fix)
 		case left < build:
-			f.Severity, f.Why = Warning, "a build of all networks side by side takes "+quantity(q.Resource, build)+"; fewer can be measured with --networks"
-		default:
-			continue
+			f.warn("quota", says, "a build of all networks side by side takes "+quantity(q.Resource, build)+"; fewer can be measured with --networks", fix)
 		}
-		all = append(all, f)
 	}
-	return all
 }
 
 // volumesTake is what the volumes of two networks of one storage class take of a resource, the baseline's twin among them; 0 for what
@@ -310,18 +274,14 @@ func quantity(resource string, amount int64) string {
 }
 
 // judgeLimits: whether pods may ask for what they need.
-func judgeLimits(s Survey) []Finding {
+func judgeLimits(s Survey, f *findings) {
 	asked := map[string]int64{"cpu": s.Asks.MilliCPU, "memory": s.Asks.Memory}
-	var all []Finding
 	for _, l := range s.Namespace.Limits {
 		if l.Bound == "max" && l.Value < asked[l.Resource] || l.Bound == "min" && l.Value > asked[l.Resource] {
-			all = append(all, Finding{
-				Severity: Missing, Topic: "limits",
-				Says: fmt.Sprintf("limit range %s: %s of %s is %s for each %s", l.Name, l.Bound, l.Resource, quantity(l.Resource, l.Value), strings.ToLower(l.Kind)),
-				Why:  "each pod of a run asks for " + quantity(l.Resource, asked[l.Resource]) + " of " + l.Resource,
-				Fix:  "have it changed, or choose another namespace with --namespace",
-			})
+			bound := quantity(l.Resource, l.Value)
+			f.missing("limits", fmt.Sprintf("limit range %s: %s of %s is %s for each %s", l.Name, l.Bound, l.Resource, bound, strings.ToLower(l.Kind)),
+				"each pod of a run asks for "+quantity(l.Resource, asked[l.Resource])+" of "+l.Resource,
+				"have it changed, or choose another namespace with --namespace")
 		}
 	}
-	return all
 }

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -10,28 +11,19 @@ import (
 )
 
 // judgeNetwork: whether the plugin is known, and what it can't do.
-func judgeNetwork(s Survey) []Finding {
-	var all []Finding
+func judgeNetwork(s Survey, f *findings) {
 	n := s.Network
 	if n.Plugin == "" {
-		all = append(all, Finding{
-			Severity: Note, Topic: "network", Says: "the network plugin is not known: " + n.Doubt,
-			Why: "the path of packets is recorded as found; nothing says how it should be", Fix: "say what must be seen, with expect: in the study",
-		})
+		f.note("network", "the network plugin is not known: "+n.Doubt,
+			"the path of packets is recorded as found; nothing says how it should be", "say what must be seen, with expect: in the study")
 	}
 	if n.Policies == "none" {
-		all = append(all, Finding{
-			Severity: Note, Topic: "policies", Says: "nothing enforces NetworkPolicies: they are taken, and do nothing",
-			Why: "what policies cost can't be measured here",
-		})
+		f.note("policies", "nothing enforces NetworkPolicies: they are taken, and do nothing", "what policies cost can't be measured here", "")
 	}
 	if len(n.Others) > 0 && n.Plugin != "" {
-		all = append(all, Finding{
-			Severity: Note, Topic: "network", Says: "beside " + n.Plugin + " there are traces of " + strings.Join(n.Others, ", "),
-			Why: "they may guard or extend it, or have stayed behind when they were taken away",
-		})
+		f.note("network", "beside "+n.Plugin+" there are traces of "+strings.Join(n.Others, ", "),
+			"they may guard or extend it, or have stayed behind when they were taken away", "")
 	}
-	return all
 }
 
 // encapsulates says that packets between nodes of one subnet travel in others.
@@ -40,47 +32,41 @@ func (n Network) encapsulates() bool {
 }
 
 // judgeEncapsulation: whether it is needed.
-func judgeEncapsulation(s Survey) []Finding {
+func judgeEncapsulation(s Survey, f *findings) {
 	n := s.Network
 	if n.Encapsulation == "udp" {
-		return []Finding{{
-			Severity: Warning, Topic: "encapsulation", Says: n.Plugin + " tunnels through a process (" + n.Mode + ")",
-			Why: "each packet is copied to a process and back: tunnels in userspace were found to add latency and to use processors", Fix: direct(n.Plugin),
-		}}
+		f.warn("encapsulation", n.Plugin+" tunnels through a process ("+n.Mode+")",
+			"each packet is copied to a process and back: tunnels in userspace were found to add latency and to use processors", direct(n.Plugin))
+		return
 	}
 	subnet, certain := s.subnet()
 	if !n.encapsulates() || subnet == "" || n.Encapsulation == "wireguard" || n.Encapsulation == "ipsec" {
-		return nil
+		return
 	}
 	where := "all nodes are in the subnet " + subnet
 	if !certain {
 		where = "all nodes' addresses are within " + subnet + ", so probably in one subnet"
 	}
-	return []Finding{{
-		Severity: Warning, Topic: "encapsulation", Says: fmt.Sprintf("packets between nodes are encapsulated (%s), and %s", n.Encapsulation, where),
-		Why: "between nodes of one subnet it is not needed; block storage was found to lose 20-25% of its small reads and 30-50% of its large ones " +
+	f.warn("encapsulation", fmt.Sprintf("packets between nodes are encapsulated (%s), and %s", n.Encapsulation, where),
+		"between nodes of one subnet it is not needed; block storage was found to lose 20-25% of its small reads and 30-50% of its large ones "+
 			"to it, about 2% and at most 10% without",
-		Fix: direct(n.Plugin) + "; measure what it costs here before and after: a level of networks: with apply and restore",
-	}}
+		direct(n.Plugin)+"; measure what it costs here before and after: a level of networks: with apply and restore")
 }
 
 // direct is how a plugin is told not to encapsulate within a subnet.
 func direct(plugin string) string {
+	how := map[string]string{
+		"flannel":     "flannel: Backend.Type host-gw, or vxlan with DirectRouting true",
+		"calico":      "calico: ipipMode or vxlanMode CrossSubnet in its IPPools",
+		"cilium":      "cilium: routing-mode native with auto-direct-node-routes true",
+		"antrea":      "antrea: trafficEncapMode hybrid",
+		"kube-router": "kube-router: --overlay-type=subnet",
+	}
 	switch plugin {
-	case "flannel":
-		return "flannel: Backend.Type host-gw, or vxlan with DirectRouting true"
-	case "calico":
-		return "calico: ipipMode or vxlanMode CrossSubnet in its IPPools"
-	case "cilium":
-		return "cilium: routing-mode native with auto-direct-node-routes true"
-	case "antrea":
-		return "antrea: trafficEncapMode hybrid"
-	case "kube-router":
-		return "kube-router: --overlay-type=subnet"
 	case "kube-ovn", "ovn-kubernetes", "weave":
 		return plugin + " always encapsulates; a plugin that routes would not"
 	}
-	return "see the plugin's documentation for routing without encapsulation"
+	return cmp.Or(how[plugin], "see the plugin's documentation for routing without encapsulation")
 }
 
 // likelySubnet is the length of a prefix of IPv4 that is probably not divided into several subnets.
@@ -139,32 +125,18 @@ func (s Survey) deviceSubnet() (subnet string, seen bool) {
 
 // overhead is what an encapsulation adds to each packet under IPv4, in bytes.
 func overhead(encapsulation string) int {
-	switch encapsulation {
-	case "vxlan", "geneve":
-		return 50
-	case "ipip":
-		return 20
-	case "gre":
-		return 24
-	case "udp", "fou":
-		return 28
-	case "wireguard":
-		return 60
-	case "stt":
-		return 76
-	case "ipsec":
-		return 80
-	}
-	return 0
+	return map[string]int{
+		"vxlan": 50, "geneve": 50, "ipip": 20, "gre": 24, "udp": 28, "fou": 28, "wireguard": 60, "stt": 76, "ipsec": 80,
+	}[encapsulation]
 }
 
 // worthwhile is the share of a packet that pods leave unused before it is a finding, as one in so many.
 const worthwhile = 10
 
 // judgeMTU: whether pods use what the cards take, and no more.
-func judgeMTU(s Survey) []Finding {
+func judgeMTU(s Survey, f *findings) {
 	if s.Network.MTU == 0 {
-		return nil
+		return
 	}
 	var small, large []string
 	for _, n := range s.Nodes {
@@ -181,21 +153,15 @@ func judgeMTU(s Survey) []Finding {
 			small = append(small, text)
 		}
 	}
-	var all []Finding
 	if len(small) > 0 {
-		all = append(all, Finding{
-			Severity: Warning, Topic: "mtu", Says: fmt.Sprintf("pods have an MTU of %d, and cards take more: %s", s.Network.MTU, some(small)),
-			Why: "large packets were found to help tunnels much, and direct routing little; each packet costs the same, however much is in it",
-			Fix: "raise the plugin's MTU to the cards' less what encapsulation takes; to see what it brings: netdelta run --factor mtu=1500,9000",
-		})
+		f.warn("mtu", fmt.Sprintf("pods have an MTU of %d, and cards take more: %s", s.Network.MTU, some(small)),
+			"large packets were found to help tunnels much, and direct routing little; each packet costs the same, however much is in it",
+			"raise the plugin's MTU to the cards' less what encapsulation takes; to see what it brings: netdelta run --factor mtu=1500,9000")
 	}
 	if len(large) > 0 {
-		all = append(all, Finding{
-			Severity: Warning, Topic: "mtu", Says: fmt.Sprintf("pods have an MTU of %d, which with %s is more than cards take: %s", s.Network.MTU, wrapped(s.Network), some(large)),
-			Why: "full packets are cut up, or lost", Fix: "lower the plugin's MTU, or raise that of the cards and the switches between them",
-		})
+		f.warn("mtu", fmt.Sprintf("pods have an MTU of %d, which with %s is more than cards take: %s", s.Network.MTU, wrapped(s.Network), some(large)),
+			"full packets are cut up, or lost", "lower the plugin's MTU, or raise that of the cards and the switches between them")
 	}
-	return all
 }
 
 // wrapped names what packets travel in.
@@ -207,7 +173,7 @@ func wrapped(n Network) string {
 }
 
 // judgeBonds: whether bonds can share what runs between two nodes.
-func judgeBonds(s Survey) []Finding {
+func judgeBonds(s Survey, f *findings) {
 	found := map[string][]string{}
 	var policies []string
 	for _, n := range s.Nodes {
@@ -221,16 +187,12 @@ func judgeBonds(s Survey) []Finding {
 			found[d.HashPolicy] = append(found[d.HashPolicy], n.Name+" "+d.Name)
 		}
 	}
-	var all []Finding
 	for _, policy := range policies {
-		all = append(all, Finding{
-			Severity: Warning, Topic: "bonds", Says: fmt.Sprintf("bonds hash by %s: %s", policy, some(found[policy])),
-			Why: "all packets between two nodes take the same link: with the default hash, two links were found to carry no more than one, and the " +
+		f.warn("bonds", fmt.Sprintf("bonds hash by %s: %s", policy, some(found[policy])),
+			"all packets between two nodes take the same link: with the default hash, two links were found to carry no more than one, and the "+
 				"right one to bring up to 40% more large block operations",
-			Fix: "xmit_hash_policy " + hash(s.Network.Encapsulation) + " for pods, layer3+4 for pods in their node's network; to see what it brings: netdelta run bonding",
-		})
+			"xmit_hash_policy "+hash(s.Network.Encapsulation)+" for pods, layer3+4 for pods in their node's network; to see what it brings: netdelta run bonding")
 	}
-	return all
 }
 
 // spreads says that a bond in this mode chooses a link by a hash of each packet.
@@ -264,7 +226,7 @@ func hash(encapsulation string) string {
 }
 
 // judgeCards: whether nodes speak to each other across their fastest card.
-func judgeCards(s Survey) []Finding {
+func judgeCards(s Survey, f *findings) {
 	var slow []string
 	for _, n := range s.Nodes {
 		own, ok := n.Card()
@@ -279,13 +241,11 @@ func judgeCards(s Survey) []Finding {
 		}
 	}
 	if len(slow) == 0 {
-		return nil
+		return
 	}
-	return []Finding{{
-		Severity: Warning, Topic: "cards", Says: "nodes' own addresses are on their slower card: " + some(slow),
-		Why: "three plugins of a published comparison sent their traffic across the 1 Gbit/s card, and nobody was told",
-		Fix: "tell the plugin which card to take, or give the kubelet the other card's address with --node-ip",
-	}}
+	f.warn("cards", "nodes' own addresses are on their slower card: "+some(slow),
+		"three plugins of a published comparison sent their traffic across the 1 Gbit/s card, and nobody was told",
+		"tell the plugin which card to take, or give the kubelet the other card's address with --node-ip")
 }
 
 // addressed says that a device can be reached by others.
@@ -297,32 +257,27 @@ func addressed(d testbed.Interface) bool {
 const manyServices = 1000
 
 // judgeServices: whether they are found without walking through rules.
-func judgeServices(s Survey) []Finding {
+func judgeServices(s Survey, f *findings) {
 	switch {
 	case s.Services.Mode == "":
 		says := "how services are reached is not known: there is no configuration of kube-proxy where it usually is"
 		if s.Services.By != "" {
 			says = "how services are reached is not known: " + s.Services.By
 		}
-		return []Finding{{Severity: Note, Topic: "services", Says: says, Fix: "on a node, 127.0.0.1:10249/proxyMode says it"}}
+		f.note("services", says, "", "on a node, 127.0.0.1:10249/proxyMode says it")
 	case s.Services.Mode == "iptables" && s.Services.Count >= manyServices:
-		return []Finding{{
-			Severity: Warning, Topic: "services", Says: fmt.Sprintf("%d services in iptables", s.Services.Count),
-			Why: "the first packet of each connection is held against one rule after the other, and each change writes them anew",
-			Fix: "kube-proxy's mode nftables, which looks services up; to see what it brings: netdelta run --factor service=iptables,nftables --factor service.count=10,1000",
-		}}
+		f.warn("services", fmt.Sprintf("%d services in iptables", s.Services.Count),
+			"the first packet of each connection is held against one rule after the other, and each change writes them anew",
+			"kube-proxy's mode nftables, which looks services up; to see what it brings: netdelta run --factor service=iptables,nftables --factor service.count=10,1000")
 	}
-	return nil
 }
 
 // judgeSight: what is not seen without a node agent.
-func judgeSight(s Survey) []Finding {
+func judgeSight(s Survey, f *findings) {
 	if s.Devices {
-		return nil
+		return
 	}
-	return []Finding{{
-		Severity: Note, Topic: "node agent", Says: "the devices of nodes were not looked at: cards, their speed and MTU, bonds and their hash policy",
-		Why: "whether pods use all that the cards take is not known; in runs, the path of packets is proved weakly, from within the pods",
-		Fix: "--node-agent, in a namespace that admits it",
-	}}
+	f.note("node agent", "the devices of nodes were not looked at: cards, their speed and MTU, bonds and their hash policy",
+		"whether pods use all that the cards take is not known; in runs, the path of packets is proved weakly, from within the pods",
+		"--node-agent, in a namespace that admits it")
 }

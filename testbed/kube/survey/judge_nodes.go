@@ -13,10 +13,11 @@ import (
 const skew = 3
 
 // judgeVersions: whether kubelets and API server fit together.
-func judgeVersions(s Survey) []Finding {
+func judgeVersions(s Survey, f *findings) {
 	server, err := version.ParseGeneric(s.Version)
 	if err != nil {
-		return []Finding{{Severity: Note, Topic: "versions", Says: "the API server's version is not a version: " + s.Version}}
+		f.note("versions", "the API server's version is not a version: "+s.Version, "", "")
+		return
 	}
 	var newer, older, kubelets []string
 	for _, n := range s.Nodes {
@@ -32,30 +33,22 @@ func judgeVersions(s Survey) []Finding {
 			older = append(older, n.Name+" "+n.Kubelet)
 		}
 	}
-	var all []Finding
 	if len(newer) > 0 {
-		all = append(all, Finding{
-			Severity: Warning, Topic: "versions", Says: "kubelets newer than the API server's " + s.Version + ": " + strings.Join(newer, ", "),
-			Why: "Kubernetes does not support that", Fix: "upgrade the API server",
-		})
+		f.warn("versions", "kubelets newer than the API server's "+s.Version+": "+strings.Join(newer, ", "),
+			"Kubernetes does not support that", "upgrade the API server")
 	}
 	if len(older) > 0 {
-		all = append(all, Finding{
-			Severity: Warning, Topic: "versions", Says: fmt.Sprintf("kubelets more than %d minor releases older than the API server's %s: %s", skew, s.Version, strings.Join(older, ", ")),
-			Why: "Kubernetes does not support that", Fix: "upgrade them",
-		})
+		f.warn("versions", fmt.Sprintf("kubelets more than %d minor releases older than the API server's %s: %s", skew, s.Version, strings.Join(older, ", ")),
+			"Kubernetes does not support that", "upgrade them")
 	}
-	if slices.Sort(kubelets); len(kubelets) > 1 && len(all) == 0 {
-		all = append(all, Finding{
-			Severity: Note, Topic: "versions", Says: "kubelets differ: " + strings.Join(kubelets, ", "),
-			Why: "nodes set up pods by different code; builds on different nodes vary for it",
-		})
+	if slices.Sort(kubelets); len(kubelets) > 1 && len(newer)+len(older) == 0 {
+		f.note("versions", "kubelets differ: "+strings.Join(kubelets, ", "),
+			"nodes set up pods by different code; builds on different nodes vary for it", "")
 	}
-	return all
 }
 
 // judgeKernels: whether all nodes forward packets by the same code.
-func judgeKernels(s Survey) []Finding {
+func judgeKernels(s Survey, f *findings) {
 	nodes := map[string][]string{}
 	var kernels []string
 	for _, n := range s.Nodes {
@@ -68,18 +61,15 @@ func judgeKernels(s Survey) []Finding {
 		nodes[n.Kernel] = append(nodes[n.Kernel], n.Name)
 	}
 	if len(kernels) < 2 {
-		return nil
+		return
 	}
 	slices.Sort(kernels)
 	var parts []string
 	for _, k := range kernels {
 		parts = append(parts, fmt.Sprintf("%s on %s", k, some(nodes[k])))
 	}
-	return []Finding{{
-		Severity: Warning, Topic: "kernels", Says: "nodes run different kernels: " + strings.Join(parts, "; "),
-		Why: "each build's pods are scheduled afresh: what differs between kernels widens every interval",
-		Fix: "choose nodes of one kernel",
-	}}
+	f.warn("kernels", "nodes run different kernels: "+strings.Join(parts, "; "),
+		"each build's pods are scheduled afresh: what differs between kernels widens every interval", "choose nodes of one kernel")
 }
 
 // few is how many names are written out.
@@ -97,28 +87,21 @@ func some(names []string) string {
 const tolerance = time.Second
 
 // judgeClocks: whether clocks agree. Only an offset that is certain is a finding.
-func judgeClocks(s Survey) []Finding {
+func judgeClocks(s Survey, f *findings) {
 	var off []string
 	for _, n := range s.Nodes {
 		if n.Clock != nil && n.Clock.apart() {
 			off = append(off, n.Name+" "+n.Clock.String())
 		}
 	}
-	var all []Finding
 	if len(off) > 0 {
-		all = append(all, Finding{
-			Severity: Warning, Topic: "clocks", Says: "clocks of nodes differ from the API server's: " + some(off),
-			Why: "logs of nodes and times in records don't fit together; leases are taken for stale too early or too late",
-			Fix: "let the nodes keep time by NTP",
-		})
+		f.warn("clocks", "clocks of nodes differ from the API server's: "+some(off),
+			"logs of nodes and times in records don't fit together; leases are taken for stale too early or too late", "let the nodes keep time by NTP")
 	}
 	if s.Clock != nil && s.Clock.apart() {
-		all = append(all, Finding{
-			Severity: Warning, Topic: "clocks", Says: "the API server's clock differs from this machine's: " + s.Clock.String(),
-			Why: "times in records of this machine and of the cluster don't fit together", Fix: "let both keep time by NTP",
-		})
+		f.warn("clocks", "the API server's clock differs from this machine's: "+s.Clock.String(),
+			"times in records of this machine and of the cluster don't fit together", "let both keep time by NTP")
 	}
-	return all
 }
 
 // apart says that clocks certainly disagree.
@@ -131,28 +114,22 @@ func (o Offset) String() string {
 }
 
 // judgeClasses: whether pods compete for processors.
-func judgeClasses(s Survey) []Finding {
+func judgeClasses(s Survey, f *findings) {
 	if s.BestEffort <= 0 {
-		return nil
+		return
 	}
-	return []Finding{{
-		Severity: Warning, Topic: "best-effort", Says: fmt.Sprintf("%d of %d pods outside of %s ask for no processor and no memory", s.BestEffort, s.Pods, systemNamespace),
-		Why: "a database on best-effort pods was found lower and erratic, with requests equal to limits stable; here they also disturb what is measured",
-		Fix: "give what matters requests equal to limits; to see what it costs: netdelta run database --factor qos=guaranteed,best-effort",
-	}}
+	f.warn("best-effort", fmt.Sprintf("%d of %d pods outside of %s ask for no processor and no memory", s.BestEffort, s.Pods, systemNamespace),
+		"a database on best-effort pods was found lower and erratic, with requests equal to limits stable; here they also disturb what is measured",
+		"give what matters requests equal to limits; to see what it costs: netdelta run database --factor qos=guaranteed,best-effort")
 }
 
 // judgeGaps: what could not be read.
-func judgeGaps(s Survey) []Finding {
-	var all []Finding
+func judgeGaps(s Survey, f *findings) {
 	for _, g := range s.Gaps {
-		f := Finding{Severity: Note, Topic: "not known", Says: g.What}
 		if g.Right != "" {
-			f.Fix = "it takes the right to " + g.Right
+			f.note("not known", g.What, "", "it takes the right to "+g.Right)
 		} else {
-			f.Says += ": " + g.Reason
+			f.note("not known", g.What+": "+g.Reason, "", "")
 		}
-		all = append(all, f)
 	}
-	return all
 }

@@ -144,8 +144,9 @@ func Who(ctx context.Context, cluster *kube.Cluster) (User, error) {
 // readNetwork gathers what plugins leave, and says what it means.
 func (l *looker) readNetwork(ctx context.Context) {
 	e := &l.evidence
+	// Of thousands only those of network plugins matter, but their names are their makers'.
 	if !l.ask(ctx, "DaemonSets: most network plugins are one", "list daemonsets.apps of the cluster", func(ctx context.Context) error {
-		return l.readDaemons(ctx)
+		return each(ctx, l.cluster.API.DaemonSets(metav1.NamespaceAll), metav1.ListOptions{}, func(d *appsv1.DaemonSet) { e.daemons = append(e.daemons, *d) })
 	}) {
 		e.blind = true
 	}
@@ -186,18 +187,6 @@ func virtualFunction(name string) bool {
 	return strings.HasPrefix(name, "openshift.io/") || strings.HasPrefix(name, "intel.com/intel_")
 }
 
-// readDaemons lists DaemonSets. Of thousands only those of network plugins matter, but their names are their makers'.
-func (l *looker) readDaemons(ctx context.Context) error {
-	return pages(func(options metav1.ListOptions) (string, error) {
-		list, err := l.cluster.API.DaemonSets(metav1.NamespaceAll).List(ctx, options)
-		if err != nil {
-			return "", err
-		}
-		l.evidence.daemons = append(l.evidence.daemons, slices.DeleteFunc(list.Items, func(d appsv1.DaemonSet) bool { return d.Name == "" })...)
-		return list.Continue, nil
-	})
-}
-
 // readConfig reads a ConfigMap that may be there.
 func (l *looker) readConfig(ctx context.Context, namespace, name string) {
 	const what = "the configuration of the network plugin and of kube-proxy"
@@ -216,10 +205,9 @@ func (l *looker) readConfig(ctx context.Context, namespace, name string) {
 
 // readCalico lists Calico's own objects.
 func (l *looker) readCalico(ctx context.Context) {
-	api := l.cluster.API.REST
 	list := func(resource string, parse func([]byte) error) {
 		l.ask(ctx, "Calico's "+resource, "list "+resource+"."+calicoGroup+" of the cluster", func(ctx context.Context) error {
-			text, err := api.Get().AbsPath("/apis/" + calicoGroup + "/v1/" + resource).DoRaw(ctx)
+			text, err := l.cluster.API.REST.Get().AbsPath("/apis/" + calicoGroup + "/v1/" + resource).DoRaw(ctx)
 			if err != nil {
 				return err
 			}
@@ -227,11 +215,11 @@ func (l *looker) readCalico(ctx context.Context) {
 		})
 	}
 	list("ippools", func(text []byte) (err error) {
-		l.evidence.pools, err = parsePools(text)
+		l.evidence.pools, err = parseItems[pool]("IPPools", text)
 		return err
 	})
 	list("felixconfigurations", func(text []byte) (err error) {
-		l.evidence.felix, err = parseFelix(text)
+		l.evidence.felix, err = parseItems[felixConfiguration]("FelixConfigurations", text)
 		return err
 	})
 }

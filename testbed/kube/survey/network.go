@@ -125,6 +125,14 @@ func (e evidence) daemon(names ...string) *appsv1.DaemonSet {
 	return nil
 }
 
+// named says by which DaemonSet a plugin is recognised, nothing where there is none.
+func named(d *appsv1.DaemonSet) []string {
+	if d == nil {
+		return nil
+	}
+	return []string{"DaemonSet " + d.Namespace + "/" + d.Name}
+}
+
 // config finds a ConfigMap by its usual places.
 func (e evidence) config(places ...string) map[string]string {
 	for _, place := range places {

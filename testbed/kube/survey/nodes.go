@@ -6,20 +6,17 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"netdelta/testbed/kube/client"
 )
 
 // readNodes lists nodes.
 func (l *looker) readNodes(ctx context.Context) {
 	ok := l.ask(ctx, "nodes: their versions, processors, zones and addresses, and most of what tells of the network", "list nodes of the cluster", func(ctx context.Context) error {
-		return pages(func(options metav1.ListOptions) (string, error) {
-			list, err := l.cluster.API.Nodes.List(ctx, options)
-			if err != nil {
-				return "", err
-			}
-			l.evidence.nodes = append(l.evidence.nodes, list.Items...)
-			return list.Continue, nil
-		})
+		return each(ctx, l.cluster.API.Nodes, metav1.ListOptions{}, func(n *corev1.Node) { l.evidence.nodes = append(l.evidence.nodes, *n) })
 	})
 	if !ok {
 		l.evidence.blind, l.evidence.nodes = true, nil
@@ -30,15 +27,20 @@ func (l *looker) readNodes(ctx context.Context) {
 	}
 }
 
-// pages calls a listing until its last page.
-func pages(list func(metav1.ListOptions) (next string, err error)) error {
-	options := metav1.ListOptions{Limit: page}
-	for {
-		next, err := list(options)
-		if err != nil || next == "" {
+// each calls f for all objects of a listing, page after page.
+func each[T any, L interface {
+	runtime.Object
+	metav1.ListInterface
+}](ctx context.Context, r client.Resource[T, L], o metav1.ListOptions, f func(T)) error {
+	for o.Limit = page; ; {
+		list, err := r.List(ctx, o)
+		if err != nil {
 			return err
 		}
-		options.Continue = next
+		err = meta.EachListItem(list, func(item runtime.Object) error { f(item.(T)); return nil })
+		if o.Continue = list.GetContinue(); err != nil || o.Continue == "" {
+			return err
+		}
 	}
 }
 
@@ -90,23 +92,16 @@ func (l *looker) readPods(ctx context.Context) {
 	asked := map[string]int64{}
 	pods, bestEffort := 0, 0
 	ok := l.ask(ctx, "pods of other namespaces: how much of the nodes' processors is free, and how many pods are best-effort", "list pods of the cluster", func(ctx context.Context) error {
-		return pages(func(options metav1.ListOptions) (string, error) {
-			options.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
-			list, err := l.cluster.API.Pods(metav1.NamespaceAll).List(ctx, options)
-			if err != nil {
-				return "", err
+		living := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
+		return each(ctx, l.cluster.API.Pods(metav1.NamespaceAll), living, func(p *corev1.Pod) {
+			asked[p.Spec.NodeName] += requested(*p)
+			if p.Namespace == systemNamespace {
+				return
 			}
-			for _, p := range list.Items {
-				asked[p.Spec.NodeName] += requested(p)
-				if p.Namespace == systemNamespace {
-					continue
-				}
-				pods++
-				if p.Status.QOSClass == corev1.PodQOSBestEffort {
-					bestEffort++
-				}
+			pods++
+			if p.Status.QOSClass == corev1.PodQOSBestEffort {
+				bestEffort++
 			}
-			return list.Continue, nil
 		})
 	})
 	if ok {

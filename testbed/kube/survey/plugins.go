@@ -1,11 +1,13 @@
 package survey
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // antreaConf is what matters here of Antrea's antrea-agent.conf.
@@ -19,13 +21,21 @@ type antreaConf struct {
 	} `yaml:"antreaProxy"`
 }
 
-// parseAntrea reads antrea-agent.conf. The error says what is wrong with the text.
-func parseAntrea(text string) (antreaConf, error) {
-	var c antreaConf
-	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
-		return antreaConf{}, fmt.Errorf("antrea-agent.conf of Antrea: %w", err)
+// parseYAML reads a plugin's configuration. The error says what is wrong with the text.
+func parseYAML[T any](what, text string) (c T, err error) {
+	if err = yaml.Unmarshal([]byte(text), &c); err != nil {
+		err = fmt.Errorf("%s: %w", what, err)
 	}
-	return c, nil
+	return c, err
+}
+
+// antrea reads Antrea's configuration where it could be read.
+func (e evidence) antrea() (c antreaConf, found bool, err error) {
+	config := e.config("kube-system/" + antreaConfig)
+	if config != nil {
+		c, err = parseYAML[antreaConf]("antrea-agent.conf of Antrea", config["antrea-agent.conf"])
+	}
+	return c, config != nil, err
 }
 
 // antreaConfig is where Antrea keeps its configuration.
@@ -33,24 +43,23 @@ const antreaConfig = "antrea-config"
 
 // antrea forwards by Open vSwitch.
 func antrea(e evidence) *trace {
-	daemon, config := e.daemon("antrea-agent"), e.config("kube-system/"+antreaConfig)
-	if daemon == nil && config == nil && len(e.annotations("node.antrea.io/mac-address")) == 0 {
+	c, found, err := e.antrea()
+	if e.daemon("antrea-agent") == nil && !found && len(e.annotations("node.antrea.io/mac-address")) == 0 {
 		return nil
 	}
 	t := &trace{Network: Network{Plugin: "antrea", Policies: "antrea", EBPF: "no", By: []string{"its annotations, DaemonSet or ConfigMap"}}, forwards: true}
-	if config == nil {
+	if !found {
 		t.Doubt = "its ConfigMap could not be read: mode, encryption and MTU are not known"
 		return t
 	}
-	c, err := parseAntrea(config["antrea-agent.conf"])
 	if err != nil {
 		t.Doubt = err.Error()
 		return t
 	}
-	tunnel := strings.ToLower(either(c.TunnelType, "geneve"))
-	t.Encryption = strings.ToLower(either(c.TrafficEncryptionMode, "none"))
+	tunnel := strings.ToLower(cmp.Or(c.TunnelType, "geneve"))
+	t.Encryption = strings.ToLower(cmp.Or(c.TrafficEncryptionMode, "none"))
 	t.MTU = mtu(fmt.Sprint(c.DefaultMTU))
-	t.Mode = either(c.TrafficEncapMode, "encap")
+	t.Mode = cmp.Or(c.TrafficEncapMode, "encap")
 	switch strings.ToLower(t.Mode) {
 	case "encap":
 		t.Encapsulation = tunnel
@@ -110,7 +119,7 @@ func weave(e evidence) *trace {
 	c := container(daemon, "weave")
 	t := &trace{forwards: true, Network: Network{
 		Plugin: "weave", Mode: "fastdp", Encapsulation: "vxlan", Policies: "none", EBPF: "no", Encryption: "none", MTU: 1376,
-		By: []string{"DaemonSet " + daemon.Namespace + "/" + daemon.Name},
+		By: named(daemon),
 	}}
 	if size, ok := variable(c, "WEAVE_MTU"); ok {
 		t.MTU = mtu(size)
@@ -136,7 +145,7 @@ func kubeRouter(e evidence) *trace {
 	c := container(daemon, "kube-router")
 	t := &trace{Network: Network{
 		Plugin: "kube-router", Mode: "routes", Encapsulation: "none", Policies: "kube-router", EBPF: "no", Encryption: "none",
-		By: []string{"DaemonSet " + daemon.Namespace + "/" + daemon.Name},
+		By: named(daemon),
 	}}
 	if on, ok := option(c, "run-firewall"); ok && on == "false" {
 		t.Policies = "none"
@@ -149,7 +158,7 @@ func kubeRouter(e evidence) *trace {
 	}
 	kind, _ := option(c, "overlay-type")
 	encapsulation, _ := option(c, "overlay-encap")
-	t.Encapsulation = either(encapsulation, "ipip")
+	t.Encapsulation = cmp.Or(encapsulation, "ipip")
 	t.OnlyAcross = kind != "full"
 	t.Mode = "overlay between subnets"
 	if !t.OnlyAcross {
@@ -165,7 +174,7 @@ func kindnet(e evidence) *trace {
 		return nil
 	}
 	return &trace{forwards: true, Network: Network{
-		Plugin: "kindnet", Mode: "routes", Encapsulation: "none", EBPF: "no", Encryption: "none", By: []string{"DaemonSet " + daemon.Namespace + "/" + daemon.Name},
+		Plugin: "kindnet", Mode: "routes", Encapsulation: "none", EBPF: "no", Encryption: "none", By: named(daemon),
 	}}
 }
 
@@ -177,7 +186,7 @@ func aws(e evidence) *trace {
 	}
 	t := &trace{forwards: true, Network: Network{
 		Plugin: "aws-vpc", Mode: "addresses of the cloud", Encapsulation: "none", Policies: "none", EBPF: "no", Encryption: "none", MTU: 9001,
-		By: []string{"DaemonSet " + daemon.Namespace + "/" + daemon.Name},
+		By: named(daemon),
 	}}
 	if size, ok := variable(container(daemon, "aws-node"), "AWS_VPC_ENI_MTU"); ok {
 		t.MTU = mtu(size)
@@ -196,9 +205,9 @@ func azure(e evidence) *trace {
 	}
 	t := &trace{forwards: true, Network: Network{
 		Plugin: "azure", Mode: "addresses of the cloud", Encapsulation: "none", Policies: "none", EBPF: "no",
-		By: []string{"DaemonSet " + daemon.Namespace + "/" + daemon.Name},
+		By: named(daemon),
 	}}
-	if slices.ContainsFunc(e.labels("kubernetes.azure.com/podnetwork-type"), func(v string) bool { return v == "overlay" }) {
+	if slices.ContainsFunc(e.nodes, func(n corev1.Node) bool { return n.Labels["kubernetes.azure.com/podnetwork-type"] == "overlay" }) {
 		t.Mode = "overlay of the cloud"
 	}
 	if e.daemon("azure-npm") != nil {
@@ -215,23 +224,4 @@ func gke(e evidence) *trace {
 	return &trace{forwards: true, Network: Network{
 		Plugin: "gke", Mode: "addresses of the cloud", Encapsulation: "none", Policies: "none", EBPF: "no", By: []string{"labels of nodes: cloud.google.com/gke-nodepool"},
 	}}
-}
-
-// labels are the values of a label of nodes.
-func (e evidence) labels(key string) []string {
-	var all []string
-	for _, n := range e.nodes {
-		if v, ok := n.Labels[key]; ok {
-			all = append(all, v)
-		}
-	}
-	return all
-}
-
-// either is text, or what stands for none.
-func either(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
