@@ -26,7 +26,7 @@ func withSecondary(t *testing.T, c *kube.Cluster) string {
 		t.Fatal(err)
 	}
 	require.Need(t, "a cluster with addresses of IPv6 (make cluster-up IPV6=yes)", is.IPv6)
-	if err := folder.Switch("", "", supervisor.MultusOn, ""); err != nil {
+	if err := folder.Switch(supervisor.Config{Multus: supervisor.MultusOn}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

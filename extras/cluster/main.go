@@ -8,18 +8,20 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"netdelta/internal/suggest"
 	"netdelta/extras/cluster/node"
 	"netdelta/extras/cluster/supervisor"
+	"netdelta/internal/suggest"
 )
 
 const usage = `usage: cluster VERB
@@ -71,7 +73,10 @@ func run(ctx context.Context, arguments []string, out, complaints io.Writer) err
 		return node.Main(os.Stdin, os.Stdout)
 	}
 	if verb == superviseVerb {
-		return supervise(arguments)
+		if len(arguments) != 3 {
+			return errUsage
+		}
+		return supervisor.Run(supervisor.Folder(arguments[0]), arguments[1], arguments[2], os.NewFile(3, "told"))
 	}
 	folder, err := supervisor.Own()
 	if err != nil {
@@ -82,18 +87,16 @@ func run(ctx context.Context, arguments []string, out, complaints io.Writer) err
 		"down":     func() error { return supervisor.Down(folder) },
 		"status":   func() error { return status(folder, out) },
 		"switch":   func() error { return change(folder, arguments, complaints) },
-		"load":     func() error { return load(folder, arguments) },
+		"load":     func() error { return exactly(1, arguments, func(a []string) error { return folder.Load(a[0]) }) },
 		"programs": func() error { return programs(folder, arguments, out, complaints) },
-		"service":  func() error { return service(folder, arguments) },
-		"node":     func() error { return enter(folder, arguments) },
+		"service": func() error {
+			return exactly(3, arguments, func(a []string) error { return folder.Service(a[0], a[1], a[2]) })
+		},
+		"node": func() error { return enter(folder, arguments) },
 	}
 	do, ok := verbs[verb]
 	if !ok {
-		var names []string
-		for name := range verbs {
-			names = append(names, name)
-		}
-		if near, ok := suggest.Nearest(verb, names); ok {
+		if near, ok := suggest.Nearest(verb, slices.Sorted(maps.Keys(verbs))); ok {
 			return fmt.Errorf("unknown verb %q: did you mean %s?", verb, near)
 		}
 		return errUsage
@@ -105,46 +108,12 @@ func run(ctx context.Context, arguments []string, out, complaints io.Writer) err
 func flags(verb string, arguments []string, complaints io.Writer) (supervisor.Config, error) {
 	set := flag.NewFlagSet("cluster "+verb, flag.ContinueOnError)
 	set.SetOutput(complaints)
-	cni := set.String("cni", "", "how pods reach each other: bridge, flannel-vxlan, flannel-host-gw")
-	proxy := set.String("proxy", "", "how services reach pods: iptables, nftables")
-	workers := set.Int("workers", 0, "nodes beside the control plane's")
-	policy := set.String("policy", "", "what enforces NetworkPolicy objects: none, kube-network-policies")
-	multus := set.String("multus", "", "secondary networks of pods: on, off")
-	six := set.Bool("ipv6", false, "addresses of both families (with the CNI bridge)")
+	c := supervisor.Flags(set)
 	if err := set.Parse(arguments); err != nil || set.NArg() > 0 {
-		return supervisor.Config{}, errUsage
+		return *c, errUsage
 	}
-	c := supervisor.Config{Workers: *workers, IPv6: *six}
-	var err error
-	if *cni != "" {
-		if c.CNI, err = supervisor.ParseCNI(*cni); err != nil {
-			return c, err
-		}
-	}
-	if *proxy != "" {
-		if c.Proxy, err = supervisor.ParseProxy(*proxy); err != nil {
-			return c, err
-		}
-	}
-	if *multus != "" {
-		if c.Multus, err = supervisor.ParseMultus(*multus); err != nil {
-			return c, err
-		}
-	}
-	if *policy != "" {
-		c.Policy, err = supervisor.ParsePolicy(*policy)
-	}
-	return c, err
+	return *c, c.Known()
 }
-
-// Defaults of a cluster.
-const (
-	defaultCNI     = supervisor.Bridge
-	defaultProxy   = supervisor.IPTables
-	defaultMultus  = supervisor.MultusOff
-	defaultPolicy  = supervisor.NoPolicy
-	defaultWorkers = 2
-)
 
 // partsVariable is the environment variable with the folder of the cluster's programs; scripts/kubernetes.sh prints it.
 const partsVariable = "NETDELTA_KUBERNETES"
@@ -154,47 +123,15 @@ func up(ctx context.Context, f supervisor.Folder, arguments []string, out, compl
 	if err != nil {
 		return err
 	}
-	if c.Workers == 0 {
-		c.Workers = defaultWorkers
-	}
 	parts := os.Getenv(partsVariable)
 	if parts == "" {
 		return fmt.Errorf("%s does not say where the programs of a cluster are: use 'make cluster-up'", partsVariable)
 	}
-	if _, err := f.Status(); errors.Is(err, supervisor.ErrDown) {
-		c.CNI, c.Proxy = supervisor.CNI(or(string(c.CNI), string(defaultCNI))), supervisor.Proxy(or(string(c.Proxy), string(defaultProxy)))
-		c.Multus = supervisor.Multus(or(string(c.Multus), string(defaultMultus)))
-		c.Policy = supervisor.Policy(or(string(c.Policy), string(defaultPolicy)))
-	}
-	self := []string{superviseVerb, string(f), string(c.CNI), string(c.Proxy), strconv.Itoa(c.Workers), parts, strconv.FormatBool(c.IPv6), string(c.Multus), string(c.Policy)}
-	if err := supervisor.Up(ctx, f, c, self, complaints); err != nil {
+	if err := supervisor.Up(ctx, f, c, []string{superviseVerb, string(f), parts}, complaints); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, f.Kubeconfig())
 	return nil
-}
-
-func or(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
-}
-
-func supervise(arguments []string) error {
-	if len(arguments) != 8 {
-		return errUsage
-	}
-	workers, err := strconv.Atoi(arguments[3])
-	if err != nil {
-		return err
-	}
-	six, err := strconv.ParseBool(arguments[5])
-	if err != nil {
-		return err
-	}
-	c := supervisor.Config{CNI: supervisor.CNI(arguments[1]), Proxy: supervisor.Proxy(arguments[2]), Workers: workers, IPv6: six, Multus: supervisor.Multus(arguments[6]), Policy: supervisor.Policy(arguments[7])}
-	return supervisor.Run(supervisor.Folder(arguments[0]), c, arguments[4], os.NewFile(3, "told"))
 }
 
 func status(f supervisor.Folder, out io.Writer) error {
@@ -211,24 +148,18 @@ func change(f supervisor.Folder, arguments []string, complaints io.Writer) error
 	if err != nil {
 		return err
 	}
-	if c.Workers != 0 || c.IPv6 || c.CNI == "" && c.Proxy == "" && c.Multus == "" && c.Policy == "" {
+	if c.Workers != 0 || c.IPv6 || c == (supervisor.Config{}) {
 		return errUsage
 	}
-	return f.Switch(c.CNI, c.Proxy, c.Multus, c.Policy)
+	return f.Switch(c)
 }
 
-func load(f supervisor.Folder, arguments []string) error {
-	if len(arguments) != 1 {
+// exactly calls do with the arguments, of which there must be so many.
+func exactly(count int, arguments []string, do func([]string) error) error {
+	if len(arguments) != count {
 		return errUsage
 	}
-	return f.Load(arguments[0])
-}
-
-func service(f supervisor.Folder, arguments []string) error {
-	if len(arguments) != 3 {
-		return errUsage
-	}
-	return f.Service(arguments[0], arguments[1], arguments[2])
+	return do(arguments)
 }
 
 // enter becomes a command in a node.

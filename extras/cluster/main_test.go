@@ -16,10 +16,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netdelta/internal/leak"
-	"netdelta/internal/require"
 	"netdelta/extras/cluster/image"
 	"netdelta/extras/cluster/supervisor"
+	"netdelta/internal/leak"
+	"netdelta/internal/require"
 )
 
 func TestMain(m *testing.M) {

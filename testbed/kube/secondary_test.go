@@ -46,11 +46,11 @@ func switchMultus(t *testing.T, folder supervisor.Folder, to supervisor.Multus) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := folder.Switch("", "", to, ""); err != nil {
+	if err := folder.Switch(supervisor.Config{Multus: to}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := folder.Switch("", "", before.Multus, ""); err != nil {
+		if err := folder.Switch(supervisor.Config{Multus: before.Multus}); err != nil {
 			t.Error(err)
 		}
 	})

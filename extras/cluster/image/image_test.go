@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"netdelta/internal/require"
 	"netdelta/extras/cluster/image"
+	"netdelta/internal/require"
 )
 
 // The archive holds an image that has a shell and a folder that everybody may write to.

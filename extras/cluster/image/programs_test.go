@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"netdelta/extras/cluster/image"
 	"netdelta/internal/require"
 	"netdelta/result"
-	"netdelta/extras/cluster/image"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
 )

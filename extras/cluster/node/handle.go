@@ -1,27 +1,23 @@
 package node
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 
 	"netdelta/internal/netns"
+	"netdelta/testbed/rpc"
 )
 
 // Node is a node that runs, seen from outside.
 type Node struct {
 	name string
+	conn *rpc.Conn
 	cmd  *exec.Cmd
-
-	mu       sync.Mutex // held during a request
-	requests *json.Encoder
-	answers  *json.Decoder
-	in       io.Closer
 }
 
 // Start makes a node in a network namespace: program is started with the arguments there, and has to call Main. What it complains
@@ -44,55 +40,52 @@ func Start(space *netns.Namespace, program string, arguments []string, log *os.F
 	if err := space.Do(cmd.Start); err != nil {
 		return nil, fmt.Errorf("start node %s: %w", spec.Name, err)
 	}
-	n := &Node{name: spec.Name, cmd: cmd, requests: json.NewEncoder(in), answers: json.NewDecoder(out), in: in}
-	if _, err := n.ask(request{Operation: opSpec, Spec: &spec}); err != nil {
-		return nil, errors.Join(err, in.Close(), cmd.Process.Kill())
+	n := &Node{name: spec.Name, conn: rpc.NewConn(ends{out, in}, true), cmd: cmd}
+	if err := n.ask(opPrepare, spec); err != nil {
+		return nil, errors.Join(err, n.end())
 	}
 	return n, nil
 }
 
-// Name is the node's host name.
-func (n *Node) Name() string { return n.name }
+// end ends the node.
+func (n *Node) end() error {
+	err := errors.Join(n.conn.Close(), n.cmd.Process.Kill())
+	_ = n.cmd.Wait() // it was killed
+	return err
+}
+
+// ends are the two directions of a connection.
+type ends struct {
+	io.Reader
+	io.WriteCloser
+}
 
 // Write writes files of the node, each at once or not at all.
-func (n *Node) Write(files ...File) error {
-	_, err := n.ask(request{Operation: opWrite, Files: files})
-	return err
-}
+func (n *Node) Write(files ...File) error { return n.ask(opWrite, files) }
 
 // StartService starts a service. The error says so if it runs already.
-func (n *Node) StartService(s Service) error {
-	_, err := n.ask(request{Operation: opStart, Service: &s})
-	return err
-}
+func (n *Node) StartService(s Service) error { return n.ask(opStart, s) }
 
 // StopService ends a service, and returns when it has ended: it is asked to, and killed after ten seconds; or killed at once.
 func (n *Node) StopService(name string, now bool) error {
-	op := opStop
 	if now {
-		op = opKill
+		return n.ask(opKill, name)
 	}
-	_, err := n.ask(request{Operation: op, Name: name})
-	return err
+	return n.ask(opStop, name)
 }
 
 // Run runs a command in the node to its end, and returns what it printed. The error has that too.
-func (n *Node) Run(args ...string) (string, error) {
-	return n.ask(request{Operation: opRun, Args: args})
+func (n *Node) Run(args ...string) (string, error) { return ask[string](n, opRun, args) }
+
+func (n *Node) ask(op string, args any) error {
+	_, err := ask[any](n, op, args)
+	return err
 }
 
-func (n *Node) ask(r request) (string, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err := n.requests.Encode(r); err != nil {
-		return "", fmt.Errorf("ask node %s: %w", n.name, err)
+func ask[R any](n *Node, op string, args any) (R, error) {
+	value, err := rpc.Ask[R](context.Background(), n.conn, op, args)
+	if err != nil {
+		err = fmt.Errorf("node %s: %w", n.name, err)
 	}
-	var a answer
-	if err := n.answers.Decode(&a); err != nil {
-		return "", fmt.Errorf("node %s has ended: %w", n.name, err)
-	}
-	if a.Error != "" {
-		return "", fmt.Errorf("node %s: %w", n.name, errors.New(a.Error))
-	}
-	return a.Output, nil
+	return value, err
 }

@@ -1,15 +1,20 @@
 package node
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/internal/reaper"
+	"netdelta/testbed/rpc"
 )
 
 // path is where programs of a node are looked for: those of the cluster, then those of the machine.
@@ -18,43 +23,14 @@ const path = PartsFolder + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/
 // PartsFolder is where a node sees the programs of the cluster.
 const PartsFolder = "/opt/netdelta/bin"
 
-// Main is the program of process 1 of a node. It reads requests from in and writes an answer to each to out. It returns when in
+// Main is the program of process 1 of a node. It carries out requests that come from in and answers them on out. It returns when in
 // ends: the node ends with it.
-func Main(in io.Reader, out io.Writer) error {
-	requests, answers := json.NewDecoder(in), json.NewEncoder(out)
-	first, err := decode(requests)
-	if err != nil {
-		return fmt.Errorf("read what the node is: %w", err)
-	}
-	if first.Operation != opSpec || first.Spec == nil {
-		return fmt.Errorf("the first request is %q, not what the node is", first.Operation)
-	}
-	err = prepare(*first.Spec)
-	if answered := answers.Encode(reply("", err)); err != nil || answered != nil {
-		return errors.Join(err, answered)
-	}
-	i := &initial{children: newChildren(), services: map[string]*service{}}
-	for {
-		r, err := decode(requests)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read a request: %w", err)
-		}
-		output, err := i.carryOut(r)
-		if err := answers.Encode(reply(output, err)); err != nil {
-			return fmt.Errorf("answer a request: %w", err)
-		}
-	}
-}
-
-func reply(output string, err error) answer {
-	a := answer{Output: output}
-	if err != nil {
-		a.Error = err.Error()
-	}
-	return a
+func Main(in io.Reader, out io.WriteCloser) error {
+	i := &initial{reaper: reaper.New(), services: map[string]*service{}}
+	return rpc.NewConn(ends{in, out}, false).Serve(func(s *rpc.Stream, r rpc.Request) {
+		value, err := i.carryOut(r)
+		s.Answer(r, value, err)
+	}, nil)
 }
 
 // prepare makes the node's surroundings.
@@ -114,36 +90,37 @@ func writeFiles(files []File) error {
 	return nil
 }
 
-// initial is process 1 once its node is made.
+// initial is process 1 of a node.
 type initial struct {
-	children *children
+	reaper *reaper.Reaper
+
+	mu       sync.Mutex // held during a request
 	services map[string]*service
 }
 
-func (i *initial) carryOut(r request) (output string, err error) {
-	switch r.Operation {
+func (i *initial) carryOut(r rpc.Request) (any, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch r.Op {
+	case opPrepare:
+		return rpc.Call(r, func(s Spec) (any, error) { return nil, prepare(s) })
 	case opWrite:
-		return "", writeFiles(r.Files)
+		return rpc.Call(r, func(files []File) (any, error) { return nil, writeFiles(files) })
 	case opStart:
-		return "", i.start(r.Service)
+		return rpc.Call(r, func(s Service) (any, error) { return nil, i.start(s) })
 	case opStop, opKill:
-		return "", i.stop(r.Name, r.Operation == opKill)
+		return rpc.Call(r, func(name string) (any, error) { return nil, i.stop(name, r.Op == opKill) })
 	case opRun:
-		return i.run(r.Args)
-	case opSpec:
-		return "", errors.New("the node is made already")
+		return rpc.Call(r, i.run)
 	}
-	return "", fmt.Errorf("unknown request %q", r.Operation)
+	return nil, r.Unknown()
 }
 
-func (i *initial) start(spec *Service) error {
-	if spec == nil || spec.Name == "" || filepath.Base(spec.Name) != spec.Name {
-		return errors.New("a service without a name")
-	}
+func (i *initial) start(spec Service) error {
 	if i.services[spec.Name] != nil {
 		return fmt.Errorf("service %s runs already", spec.Name)
 	}
-	s, err := run(i.children, *spec)
+	s, err := run(i.reaper, spec)
 	if err != nil {
 		return err
 	}
@@ -162,22 +139,22 @@ func (i *initial) stop(name string, now bool) error {
 }
 
 // run runs a command to its end and returns what it printed.
-func (i *initial) run(args []string) (output string, err error) {
-	read, write, err := os.Pipe()
-	if err != nil {
+func (i *initial) run(args []string) (string, error) {
+	var printed bytes.Buffer
+	cmd := command(args, nil, &printed)
+	if err := i.reaper.Start(cmd); err != nil {
 		return "", err
 	}
-	defer func() { _ = read.Close() }()
-	_, ended, err := i.children.start(args, nil, write)
-	if closed := write.Close(); err != nil || closed != nil {
-		return "", errors.Join(err, closed)
+	if err := i.reaper.Wait(cmd); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", args[0], err, &printed)
 	}
-	printed, err := io.ReadAll(read)
-	if err != nil {
-		return "", err
-	}
-	if status := <-ended; status != 0 {
-		return "", fmt.Errorf("%s: exit status %d, signal %d: %s", args[0], status.ExitStatus(), status.Signal(), printed)
-	}
-	return string(printed), nil
+	return printed.String(), nil
+}
+
+// command is a program that writes to output.
+func command(args, env []string, output io.Writer) *exec.Cmd {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir, cmd.Env = "/", append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = output, output
+	return cmd
 }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/internal/reaper"
 )
 
 const (
@@ -21,66 +23,72 @@ const (
 
 // service is a Service that runs, or is about to run again.
 type service struct {
-	quit chan struct{} // closed when it shall not run again
-	done chan struct{} // closed when it has ended for good
+	reaper *reaper.Reaper
+	spec   Service
+	log    *os.File
+	quit   chan struct{} // closed when it shall not run again
+	done   chan struct{} // closed when it has ended for good
 
 	mu  sync.Mutex
-	pid int // 0 while it does not run
+	cmd *exec.Cmd // nil while it does not run
 }
 
 // run starts a service and starts it again when it ends, until it is stopped. The error is that of the first start.
-func run(c *children, spec Service) (*service, error) {
+func run(r *reaper.Reaper, spec Service) (*service, error) {
 	log, err := os.OpenFile(filepath.Join(LogFolder, spec.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", spec.Name, err)
 	}
-	pid, ended, err := c.start(spec.Args, spec.Env, log)
-	if err != nil {
+	s := &service{reaper: r, spec: spec, log: log, quit: make(chan struct{}), done: make(chan struct{})}
+	if err := s.start(); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	s := &service{quit: make(chan struct{}), done: make(chan struct{}), pid: pid}
-	go s.keep(c, spec, log, ended)
+	go s.keep()
 	return s, nil
 }
 
+func (s *service) start() error {
+	cmd := command(s.spec.Args, s.spec.Env, s.log)
+	err := s.reaper.Start(cmd)
+	if err == nil {
+		s.set(cmd)
+	}
+	return err
+}
+
 // keep starts the service again whenever it has ended.
-func (s *service) keep(c *children, spec Service, log *os.File, ended <-chan syscall.WaitStatus) {
+func (s *service) keep() {
 	defer close(s.done)
-	defer func() { _ = log.Close() }()
+	defer func() { _ = s.log.Close() }()
 	for {
-		if ended != nil {
-			status := <-ended
-			s.set(0)
-			fmt.Fprintf(log, "--- %s ended: exit status %d, signal %d\n", spec.Name, status.ExitStatus(), status.Signal())
+		if cmd := s.cmd; cmd != nil { // it is set by this goroutine
+			_ = s.reaper.Wait(cmd) // how it ended is in its state
+			s.set(nil)
+			fmt.Fprintf(s.log, "--- %s ended: %v\n", s.spec.Name, cmd.ProcessState)
 		}
 		select {
 		case <-s.quit:
 			return
 		case <-time.After(calm):
 		}
-		pid, again, err := c.start(spec.Args, spec.Env, log)
-		if err != nil {
-			fmt.Fprintf(log, "--- %v\n", err)
-			ended = nil
-			continue
+		if err := s.start(); err != nil {
+			fmt.Fprintf(s.log, "--- %v\n", err)
 		}
-		ended = again
-		s.set(pid)
 	}
 }
 
-func (s *service) set(pid int) {
+func (s *service) set(cmd *exec.Cmd) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pid = pid
+	s.cmd = cmd
 }
 
 // signal sends a signal to the service, if it runs.
-func (s *service) signal(sig syscall.Signal) {
+func (s *service) signal(sig os.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pid > 0 {
-		_ = unix.Kill(s.pid, sig) // it may have ended this moment
+	if s.cmd != nil {
+		_ = s.cmd.Process.Signal(sig) // it may have ended this moment
 	}
 }
 

@@ -1,11 +1,8 @@
 package node
 
-import (
-	"encoding/json"
-	"io/fs"
-)
+import "io/fs"
 
-// Spec is what a node is. It is the first thing that an init reads.
+// Spec is what a node is. It is the first thing that its process 1 is told.
 type Spec struct {
 	// Name is the node's host name.
 	Name string
@@ -44,40 +41,15 @@ type Service struct {
 	Env []string
 }
 
-// operation is what a request asks for.
-type operation string
-
+// What process 1 of a node is asked for.
 const (
-	opSpec  operation = "spec"
-	opWrite operation = "write"
-	opStart operation = "start"
-	opStop  operation = "stop"
-	opKill  operation = "kill"
-	opRun   operation = "run"
+	opPrepare = "prepare" // what a Spec says
+	opWrite   = "write"   // a list of File
+	opStart   = "start"   // a Service
+	opStop    = "stop"    // a service, by its name
+	opKill    = "kill"    // likewise, at once
+	opRun     = "run"     // a command; answers what it printed
 )
-
-// request is what an init is asked, a line of JSON each. What is filled in depends on the operation.
-type request struct {
-	Operation operation
-	Spec      *Spec    `json:",omitempty"`
-	Files     []File   `json:",omitempty"`
-	Service   *Service `json:",omitempty"`
-	Name      string   `json:",omitempty"` // of a service
-	Args      []string `json:",omitempty"` // of a command
-}
-
-// answer is what an init says to a request, a line of JSON each.
-type answer struct {
-	Error  string `json:",omitempty"`
-	Output string `json:",omitempty"` // of a command
-}
 
 // LogFolder is where services of a node write, a file each.
 const LogFolder = "/var/log/netdelta"
-
-// decode reads one request.
-func decode(d *json.Decoder) (request, error) {
-	var r request
-	err := d.Decode(&r)
-	return r, err
-}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,20 +12,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/testbed/rpc"
 )
 
 // ErrDown is matched by errors about a cluster that is not up.
 var ErrDown = errors.New("no cluster is up: 'make cluster-up' starts one")
 
-// Up brings a cluster up unless it is up already, and has one that is up become as c says, but for the number of its nodes.
-// What happens is said to tell. run are the arguments by which this program calls Run in a new process, with file 3 to tell.
+// Up brings a cluster up unless it is up already, and has one that is up become as c says, except for the number of its nodes.
+// What happens is written to tell. This program, started anew with the arguments run and then a Config in JSON, has to call Run.
 func Up(ctx context.Context, f Folder, c Config, run []string, tell io.Writer) (err error) {
+	c.Workers = cmp.Or(c.Workers, defaultWorkers)
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -36,7 +41,7 @@ func Up(ctx context.Context, f Folder, c Config, run []string, tell io.Writer) (
 	switch _, err := f.Status(); {
 	case err == nil:
 		fmt.Fprintln(tell, "a cluster is up already")
-		return f.Switch(c.CNI, c.Proxy, c.Multus, c.Policy)
+		return f.Switch(c)
 	case !errors.Is(err, ErrDown):
 		return err
 	}
@@ -46,7 +51,11 @@ func Up(ctx context.Context, f Folder, c Config, run []string, tell io.Writer) (
 	if err := errors.Join(f.sweep(), os.RemoveAll(f.path("logs")), os.MkdirAll(f.path("logs"), 0o700)); err != nil {
 		return err
 	}
-	if err := f.start(ctx, run, tell); err != nil {
+	config, err := json.Marshal(c.complete())
+	if err != nil {
+		return err
+	}
+	if err := f.start(ctx, append(run, string(config)), tell); err != nil {
 		// What did not come up is taken away, but for its logs.
 		return errors.Join(fmt.Errorf("bring the cluster up: %w; the logs are in %s", err, filepath.Dir(f.Log())), f.end())
 	}
@@ -77,22 +86,21 @@ func (f Folder) start(ctx context.Context, run []string, tell io.Writer) error {
 	go func() { _ = cmd.Wait() }()
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	defer stop()
-	_, err = follow(read, tell)
-	return errors.Join(err, ctx.Err())
+	return errors.Join(follow(read, tell), ctx.Err())
 }
 
 // follow reads what a supervisor says to its end.
-func follow(r io.Reader, tell io.Writer) (*Config, error) {
+func follow(r io.Reader, tell io.Writer) error {
 	for d := json.NewDecoder(r); ; {
 		var n news
 		if err := d.Decode(&n); err != nil {
-			return nil, fmt.Errorf("the supervisor has ended: %w", err)
+			return fmt.Errorf("the supervisor has ended: %w", err)
 		}
 		switch {
 		case n.Error != "":
-			return nil, errors.New(n.Error)
+			return errors.New(n.Error)
 		case n.Done:
-			return n.Config, nil
+			return nil
 		}
 		fmt.Fprintln(tell, n.Line)
 	}
@@ -110,53 +118,43 @@ func (f Folder) call() (*net.UnixConn, error) {
 	return c, nil
 }
 
-// command gives the supervisor an order and waits until it is carried out.
-func (f Folder) command(o order) (*Config, error) {
+// order gives the supervisor an order and waits until it is carried out. It returns what the cluster then is.
+func (f Folder) order(op string, args any) (Config, error) {
 	c, err := f.call()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = c.Close() }()
-	if err := json.NewEncoder(c).Encode(o); err != nil {
-		return nil, fmt.Errorf("order the cluster's supervisor: %w", err)
-	}
-	return follow(c, io.Discard)
-}
-
-// Status says what the cluster is. The error matches ErrDown where none is up.
-func (f Folder) Status() (Config, error) {
-	c, err := f.command(order{Do: doStatus})
 	if err != nil {
 		return Config{}, err
 	}
-	return *c, nil
+	conn := rpc.NewConn(c, true)
+	defer func() { _ = conn.Close() }()
+	return rpc.Ask[Config](context.Background(), conn, op, args)
 }
 
-// Switch brings another CNI, mode of kube-proxy, state of Multus or policy engine into effect, "" leaves what there is, and returns when it is. Pods
-// live on; those made before keep the MTU and the networks that they were made with.
-func (f Folder) Switch(c CNI, p Proxy, m Multus, y Policy) error {
-	_, err := f.command(order{Do: doSwitch, CNI: c, Proxy: p, Multus: m, Policy: y})
+// Status says what the cluster is. The error matches ErrDown where none is up.
+func (f Folder) Status() (Config, error) { return f.order(opStatus, nil) }
+
+// Switch brings another CNI, mode of kube-proxy, state of Multus or policy engine into effect and returns when it is. Pods live on;
+// those made before keep the MTU and the networks that they were made with.
+func (f Folder) Switch(to Config) error {
+	_, err := f.order(opSwitch, to)
 	return err
 }
 
 // Load gives the images of an archive to all nodes, as docker save or an OCI layout in a tar file has them.
 func (f Folder) Load(archive string) error {
 	archive, err := filepath.Abs(archive)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = f.order(opLoad, archive)
 	}
-	_, err = f.command(order{Do: doLoad, Archive: archive})
 	return err
 }
 
 // Service stops, kills, starts or restarts a program of a node. A program that is killed or stopped stays so until it is started.
 func (f Folder) Service(do, node, service string) error {
-	switch v := verb(do); v {
-	case doStop, doKill, doStart, doRestart:
-		_, err := f.command(order{Do: v, Node: node, Service: service})
-		return err
+	if known := []string{opStop, opKill, opStart, opRestart}; !slices.Contains(known, do) {
+		return unknown("order", do, known)
 	}
-	return unknown("order", do, []string{string(doStop), string(doKill), string(doStart), string(doRestart)})
+	_, err := f.order(do, serviceOrder{node, service})
+	return err
 }
 
 // Down ends the cluster, if one is up, and removes what it, or one that was killed, left.

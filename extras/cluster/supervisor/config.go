@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,10 +37,22 @@ const (
 	KubeNetworkPolicies Policy = "kube-network-policies" // that engine, in each node
 )
 
-// MostWorkers is the highest number of nodes beside the control plane's.
-const MostWorkers = 9
+// Multus says whether pods can have networks in addition to the cluster's own.
+type Multus string
 
-// Config is what a cluster shall be.
+// Multus is there, or not.
+const (
+	MultusOn  Multus = "on"
+	MultusOff Multus = "off"
+)
+
+const (
+	// MostWorkers is the highest number of nodes next to the control plane's.
+	MostWorkers    = 9
+	defaultWorkers = 2
+)
+
+// Config is what a cluster shall be. In a change, "" leaves what there is.
 type Config struct {
 	CNI     CNI
 	Proxy   Proxy
@@ -50,40 +63,76 @@ type Config struct {
 	IPv6 bool
 }
 
-// ParseCNI reads the name of a CNI.
-func ParseCNI(name string) (CNI, error) {
-	return oneOf("CNI", name, Bridge, FlannelVXLAN, FlannelHostGW)
+// choice is a part of a cluster that can be changed while it is up.
+type choice struct {
+	flag, usage string
+	what        string   // in errors
+	values      []string // the first is the default
+	of          func(*Config) *string
 }
 
-// ParseProxy reads the name of a mode of kube-proxy.
-func ParseProxy(name string) (Proxy, error) {
-	return oneOf("mode of kube-proxy", name, IPTables, NFTables)
+func choices() []choice {
+	return []choice{
+		{
+			"cni", "how pods reach each other", "CNI", []string{string(Bridge), string(FlannelVXLAN), string(FlannelHostGW)},
+			func(c *Config) *string { return (*string)(&c.CNI) },
+		},
+		{
+			"proxy", "how services reach pods", "mode of kube-proxy", []string{string(IPTables), string(NFTables)},
+			func(c *Config) *string { return (*string)(&c.Proxy) },
+		},
+		{
+			"multus", "secondary networks of pods", "state of Multus", []string{string(MultusOff), string(MultusOn)},
+			func(c *Config) *string { return (*string)(&c.Multus) },
+		},
+		{
+			"policy", "what enforces NetworkPolicy objects", "policy engine", []string{string(NoPolicy), string(KubeNetworkPolicies)},
+			func(c *Config) *string { return (*string)(&c.Policy) },
+		},
+	}
 }
 
-// ParsePolicy reads the name of what enforces NetworkPolicy objects.
-func ParsePolicy(name string) (Policy, error) {
-	return oneOf("policy engine", name, NoPolicy, KubeNetworkPolicies)
+// Flags adds the flags of a cluster to a set. They are read into the Config; Known checks them.
+func Flags(set *flag.FlagSet) *Config {
+	c := &Config{}
+	for _, one := range choices() {
+		set.StringVar(one.of(c), one.flag, "", one.usage+": "+strings.Join(one.values, ", "))
+	}
+	set.IntVar(&c.Workers, "workers", 0, "nodes next to the control plane's")
+	set.BoolVar(&c.IPv6, "ipv6", false, "addresses of both families (with the CNI bridge)")
+	return c
 }
 
-func oneOf[T ~string](what, name string, known ...T) (T, error) {
-	if slices.Contains(known, T(name)) {
-		return T(name), nil
+// Known refuses values that there are not.
+func (c Config) Known() error {
+	for _, one := range choices() {
+		value := *one.of(&c)
+		if value == "" || slices.Contains(one.values, value) {
+			continue
+		}
+		hint := "it is one of " + strings.Join(one.values, ", ")
+		if near, ok := suggest.Nearest(value, one.values); ok {
+			hint = fmt.Sprintf("did you mean %s? %s", near, hint)
+		}
+		return fmt.Errorf("unknown %s %q: %s", one.what, value, hint)
 	}
-	var names []string
-	for _, k := range known {
-		names = append(names, string(k))
+	return nil
+}
+
+// complete fills in what is left open.
+func (c Config) complete() Config {
+	for _, one := range choices() {
+		if value := one.of(&c); *value == "" {
+			*value = one.values[0]
+		}
 	}
-	hint := "it is one of " + strings.Join(names, ", ")
-	if near, ok := suggest.Nearest(name, names); ok {
-		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
-	}
-	return "", fmt.Errorf("unknown %s %q: %s", what, name, hint)
+	return c
 }
 
 // check refuses what no cluster can be.
 func (c Config) check() error {
 	if c.Workers < 1 || c.Workers > MostWorkers {
-		return fmt.Errorf("%d workers: a cluster has from 1 to %d beside the control plane", c.Workers, MostWorkers)
+		return fmt.Errorf("%d workers: a cluster has from 1 to %d next to the control plane", c.Workers, MostWorkers)
 	}
 	return c.allows(c.CNI)
 }
@@ -98,12 +147,17 @@ func (c Config) allows(cni CNI) error {
 
 // backend is what flannel calls it; "" where flannel is not in use.
 func (c CNI) backend() string {
-	switch c {
-	case FlannelVXLAN:
-		return "vxlan"
-	case FlannelHostGW:
-		return "host-gw"
-	case Bridge:
+	backend, _ := strings.CutPrefix(string(c), "flannel-")
+	if c == Bridge {
+		return ""
 	}
-	return ""
+	return backend
+}
+
+// both are values for IPv4 and IPv6, separated by a comma, or that for IPv4 alone.
+func (c Config) both(four, six string) string {
+	if c.IPv6 {
+		return four + "," + six
+	}
+	return four
 }

@@ -8,62 +8,57 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/suggest"
+	"netdelta/testbed/rpc"
 )
 
-// order is what a supervisor is told, by a line of JSON on a connection of its own. What is filled in depends on Do.
-type order struct {
-	Do      verb
-	CNI     CNI    `json:",omitempty"`
-	Proxy   Proxy  `json:",omitempty"`
-	Policy  Policy `json:",omitempty"`
-	Multus  Multus `json:",omitempty"`
-	Archive string `json:",omitempty"` // of images: a path of the machine
-	Node    string `json:",omitempty"`
-	Service string `json:",omitempty"`
-}
-
-type verb string
-
+// What a supervisor is asked for. It answers with its Config.
 const (
-	doStatus  verb = "status"
-	doSwitch  verb = "switch"
-	doLoad    verb = "load"
-	doStop    verb = "stop"
-	doKill    verb = "kill"
-	doStart   verb = "start"
-	doRestart verb = "restart"
+	opStatus = "status"
+	opSwitch = "switch" // to a Config
+	opLoad   = "load"   // an archive of images: a path of the machine
+	// The rest is about a serviceOrder.
+	opStop    = "stop"
+	opKill    = "kill"
+	opStart   = "start"
+	opRestart = "restart"
 )
 
-// news is what a supervisor says, a line of JSON each: what it does, and at last how it ended.
+// serviceOrder names a program of a node.
+type serviceOrder struct{ Node, Service string }
+
+// news is what a supervisor says while it brings a cluster up, a line of JSON each: what it does, and at last how it ended.
 type news struct {
-	Line   string  `json:",omitempty"`
-	Config *Config `json:",omitempty"` // of a cluster that is up
-	Done   bool    `json:",omitempty"`
-	Error  string  `json:",omitempty"`
+	Line  string `json:",omitempty"`
+	Done  bool   `json:",omitempty"`
+	Error string `json:",omitempty"`
 }
 
-// Run is the program of a supervisor, which is process 1 of a namespace of process numbers: it brings a cluster up, tells what it
-// does to told as lines that Up reads, and holds the cluster until it is killed.
-func Run(f Folder, c Config, parts string, told *os.File) error {
+// Run is the program of a supervisor, which is process 1 of a namespace of process numbers: it brings a cluster up, with the programs
+// in the folder parts and the Config in JSON, tells what it does to told as lines that Up reads, and holds the cluster until it is killed.
+func Run(f Folder, parts, config string, told *os.File) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is not process 1 of a cluster: it is started by 'make cluster-up', not by hand")
 	}
 	say := json.NewEncoder(told)
-	s := &supervisor{folder: f, config: c, parts: parts, tell: func(format string, arguments ...any) {
+	s := &supervisor{folder: f, parts: parts, tell: func(format string, arguments ...any) {
 		_ = say.Encode(news{Line: fmt.Sprintf(format, arguments...)}) // an end of the reader shows below
 	}}
-	err := s.open(context.Background())
+	err := json.Unmarshal([]byte(config), &s.config)
+	if err == nil {
+		err = s.open(context.Background())
+	}
 	last := news{Done: true}
 	if err != nil {
 		last.Error = err.Error()
 	}
-	// Who asked for the cluster may have been killed meanwhile: then nobody wants it.
+	// Who asked for the cluster may have been killed meanwhile: then it ends too.
 	if err := errors.Join(err, say.Encode(last), told.Close()); err != nil {
 		return err
 	}
@@ -99,71 +94,66 @@ func (s *supervisor) serve(l net.Listener, up <-chan struct{}) {
 			continue
 		}
 		go func() {
-			defer func() { _ = c.Close() }()
-			var o order
-			if err := json.NewDecoder(c).Decode(&o); err != nil {
-				return // somebody who only looks who listens here
-			}
-			<-up
-			one.Lock()
-			defer one.Unlock()
-			say := json.NewEncoder(c)
-			last := news{Done: true}
-			if err := s.carryOut(context.Background(), o); err != nil {
-				last.Error = err.Error()
-			}
-			last.Config = &s.config
-			_ = say.Encode(last) // who gave the order may not have waited
+			conn := rpc.NewConn(c, false)
+			_ = conn.Serve(func(stream *rpc.Stream, r rpc.Request) {
+				<-up
+				one.Lock()
+				defer one.Unlock()
+				_, err := s.carryOut(context.Background(), r)
+				stream.Answer(r, s.config, err)
+			}, nil)
+			_ = conn.Close()
 		}()
 	}
 }
 
-func (s *supervisor) carryOut(ctx context.Context, o order) error {
-	switch o.Do {
-	case doStatus:
-		return nil
-	case doSwitch:
-		return s.change(ctx, o.CNI, o.Proxy, o.Multus, o.Policy)
-	case doLoad:
-		return s.loadImages(o.Archive)
-	case doStop, doKill, doStart, doRestart:
-		return s.service(o)
+func (s *supervisor) carryOut(ctx context.Context, r rpc.Request) (any, error) {
+	switch r.Op {
+	case opStatus:
+		return nil, nil
+	case opSwitch:
+		return rpc.Call(r, func(to Config) (any, error) { return nil, s.change(ctx, to) })
+	case opLoad:
+		return rpc.Call(r, func(archive string) (any, error) { return nil, s.loadImages(archive) })
+	case opStop, opKill, opStart, opRestart:
+		return rpc.Call(r, func(o serviceOrder) (any, error) { return nil, s.service(r.Op, o) })
 	}
-	return fmt.Errorf("unknown order %q", o.Do)
+	return nil, r.Unknown()
 }
 
 // change brings another CNI, mode of kube-proxy, state of Multus or policy engine into effect; "" leaves what there is.
-func (s *supervisor) change(ctx context.Context, c CNI, p Proxy, m Multus, y Policy) error {
-	if err := s.config.allows(c); err != nil {
+func (s *supervisor) change(ctx context.Context, to Config) error {
+	if err := s.config.allows(to.CNI); err != nil {
 		return err
 	}
-	if c != "" && c != s.config.CNI {
+	err := replace(&s.config.CNI, to.CNI, func(c CNI) error {
 		if err := s.leaveNetwork(ctx, s.config.CNI); err != nil {
 			return err
 		}
-		if err := s.enterNetwork(ctx, c); err != nil {
-			return err
-		}
-		s.config.CNI = c
+		return s.enterNetwork(ctx, c)
+	})
+	if err == nil {
+		err = replace(&s.config.Proxy, to.Proxy, func(p Proxy) error { return s.switchProxy(ctx, p) })
 	}
-	if p != "" && p != s.config.Proxy {
-		if err := s.switchProxy(ctx, p); err != nil {
-			return err
-		}
-		s.config.Proxy = p
+	if err == nil {
+		err = replace(&s.config.Multus, to.Multus, func(m Multus) error { return s.switchMultus(ctx, m) })
 	}
-	if m != "" && m != s.config.Multus {
-		if err := s.switchMultus(ctx, m); err != nil {
-			return err
-		}
-		s.config.Multus = m
+	if err == nil {
+		err = replace(&s.config.Policy, to.Policy, func(p Policy) error { return s.switchPolicy(ctx, p) })
 	}
-	if y != "" && y != s.config.Policy {
-		if err := s.switchPolicy(ctx, y); err != nil {
-			return err
-		}
+	return err
+}
+
+// replace calls bring for a value that is not in effect yet, and notes it when it is; "" leaves what there is.
+func replace[T ~string](now *T, to T, bring func(T) error) error {
+	if to == "" || to == *now {
+		return nil
 	}
-	return nil
+	err := bring(to)
+	if err == nil {
+		*now = to
+	}
+	return err
 }
 
 // loadImages gives the images of an archive to all nodes.
@@ -186,37 +176,28 @@ func (s *supervisor) loadImages(archive string) error {
 }
 
 // service stops, kills or starts a program of a node: what faults are made of.
-func (s *supervisor) service(o order) error {
-	var at *member
-	var names []string
-	for _, m := range s.members {
-		names = append(names, m.name)
-		if m.name == o.Node {
-			at = m
+func (s *supervisor) service(do string, o serviceOrder) error {
+	at := slices.IndexFunc(s.members, func(m *member) bool { return m.name == o.Node })
+	if at < 0 {
+		var nodes []string
+		for _, m := range s.members {
+			nodes = append(nodes, m.name)
+		}
+		return unknown("node", o.Node, nodes)
+	}
+	m := s.members[at]
+	if running := s.running(m); !slices.Contains(running, o.Service) {
+		return unknown("service", o.Service, running)
+	}
+	if do != opStart {
+		if err := m.node.StopService(o.Service, do == opKill); err != nil {
+			return err
 		}
 	}
-	if at == nil {
-		return unknown("node", o.Node, names)
+	if do == opStop || do == opKill {
+		return nil
 	}
-	for _, known := range s.services(at) {
-		if known.Name != o.Service {
-			continue
-		}
-		if o.Do != doStart {
-			if err := at.node.StopService(known.Name, o.Do == doKill); err != nil {
-				return err
-			}
-		}
-		if o.Do == doStop || o.Do == doKill {
-			return nil
-		}
-		return at.node.StartService(known)
-	}
-	var services []string
-	for _, known := range s.services(at) {
-		services = append(services, known.Name)
-	}
-	return unknown("service", o.Service, services)
+	return s.start(m, o.Service)
 }
 
 func unknown(what, name string, known []string) error {

@@ -8,8 +8,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"netdelta/extras/cluster/node"
 )
 
 const (
@@ -21,17 +19,9 @@ const (
 	dnsReady      = "http://127.0.0.1:8181/ready"
 )
 
-func coreDNS() node.Service {
-	return node.Service{Name: serviceDNS, Args: []string{"coredns", "-conf", settings + "/Corefile"}}
-}
-
-// dnsFiles are those of the node with the name server. It knows no names but the cluster's.
-func (s *secrets) dnsFiles() ([]node.File, error) {
-	kubeconfig, err := s.kubeconfig(serviceDNS, "coredns", "system:masters")
-	if err != nil {
-		return nil, err
-	}
-	corefile := fmt.Sprintf(`.:%d {
+// corefile configures a name server that knows no names but the cluster's.
+func corefile() string {
+	return fmt.Sprintf(`.:%d {
 	ready 127.0.0.1:8181
 	errors
 	kubernetes %s in-addr.arpa ip6.arpa {
@@ -39,14 +29,13 @@ func (s *secrets) dnsFiles() ([]node.File, error) {
 		pods insecure
 	}
 }
-`, dnsPort, clusterDomain, kubeconfig.Path)
-	return []node.File{kubeconfig, {Path: settings + "/Corefile", Mode: 0o644, Content: []byte(corefile)}}, nil
+`, dnsPort, clusterDomain, kubeconfigOf(serviceDNS))
 }
 
 // startDNS starts the name server on the control plane's node, and a service that leads to it.
 func (s *supervisor) startDNS(ctx context.Context) error {
 	control := s.members[0]
-	if err := control.node.StartService(coreDNS()); err != nil {
+	if err := s.start(control, serviceDNS); err != nil {
 		return err
 	}
 	const name = "kube-dns"

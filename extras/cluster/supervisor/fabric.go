@@ -48,14 +48,6 @@ const (
 	gateway6 = "fd77::1"
 )
 
-// both are values for IPv4 and IPv6, separated by a comma, or that for IPv4 alone.
-func (c Config) both(four, six string) string {
-	if c.IPv6 {
-		return four + "," + six
-	}
-	return four
-}
-
 // nodeName is that of the node with this number.
 func nodeName(number int) string {
 	if number == 0 {

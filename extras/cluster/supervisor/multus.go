@@ -11,20 +11,6 @@ import (
 	"netdelta/extras/cluster/node"
 )
 
-// Multus says whether pods can have networks beside the cluster's own.
-type Multus string
-
-// Multus is there, or not.
-const (
-	MultusOn  Multus = "on"
-	MultusOff Multus = "off"
-)
-
-// ParseMultus reads whether Multus is wanted.
-func ParseMultus(word string) (Multus, error) {
-	return oneOf("state of Multus", word, MultusOn, MultusOff)
-}
-
 const (
 	serviceMultus = "multus"
 	// multusConf is read before the cluster's own: the runtime takes the first by name.
@@ -96,7 +82,7 @@ func (s *supervisor) switchMultus(ctx context.Context, multus Multus) error {
 			return err
 		}
 	}
-	for _, m := range s.members {
+	return s.each(func(m *member) error {
 		files, err := m.cniFiles(s.config.CNI, multus)
 		if err != nil {
 			return err
@@ -106,9 +92,6 @@ func (s *supervisor) switchMultus(ctx context.Context, multus Multus) error {
 				return err
 			}
 		}
-		if err := m.node.Write(files...); err != nil {
-			return err
-		}
-	}
-	return nil
+		return m.node.Write(files...)
+	})
 }

@@ -91,7 +91,7 @@ func (s *supervisor) enterNetwork(ctx context.Context, c CNI) error {
 			return err
 		}
 	}
-	for _, m := range s.members {
+	if err := s.each(func(m *member) error {
 		files, err := m.cniFiles(c, s.config.Multus)
 		if err != nil {
 			return err
@@ -102,39 +102,47 @@ func (s *supervisor) enterNetwork(ctx context.Context, c CNI) error {
 		if c == Bridge {
 			err = m.space.Do(func() error { return s.routePeers(m) })
 		} else {
-			err = m.node.StartService(flanneld(m.name))
+			err = s.start(m, serviceFlannel)
 		}
 		if err != nil {
 			return fmt.Errorf("bring %s into effect on node %s: %w", c, m.name, err)
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
-	for _, m := range s.members {
-		if err := until(ctx, fmt.Sprintf("node %s to reach the pods of the others by %s", m.name, c), func(ctx context.Context) error {
-			return s.inEffect(ctx, m, c)
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.await(ctx, "node %s to reach the pods of the others by "+string(c), func(ctx context.Context, m *member) error {
+		return s.inEffect(ctx, m, c)
+	})
 }
 
-// routePeers leads packets for the pods of the other nodes to these nodes. It is called in a node's namespace.
-func (s *supervisor) routePeers(m *member) error {
-	for _, peer := range s.members {
+// peers calls do with each prefix of the pods of the other nodes, and the address of its node in the same family.
+func (s *supervisor) peers(m *member, do func(peer *member, pods *net.IPNet, by net.IP) error) error {
+	return s.each(func(peer *member) error {
 		if peer == m {
-			continue
+			return nil
 		}
 		for _, pods := range peer.prefixes() {
 			by := peer.address
 			if pods.IP.To4() == nil {
 				by = nodeAddress6(peer.number)
 			}
-			if err := netlink.RouteReplace(&netlink.Route{Dst: pods, Gw: by.AsSlice()}); err != nil {
-				return fmt.Errorf("add the route to the pods of %s: %w", peer.name, err)
+			if err := do(peer, pods, by.AsSlice()); err != nil {
+				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	})
+}
+
+// routePeers leads packets for the pods of the other nodes to these nodes. It is called in a node's namespace.
+func (s *supervisor) routePeers(m *member) error {
+	return s.peers(m, func(peer *member, pods *net.IPNet, by net.IP) error {
+		if err := netlink.RouteReplace(&netlink.Route{Dst: pods, Gw: by}); err != nil {
+			return fmt.Errorf("add the route to the pods of %s: %w", peer.name, err)
+		}
+		return nil
+	})
 }
 
 // inEffect says what is still missing until a node is on a CNI.
@@ -155,15 +163,12 @@ func (s *supervisor) inEffect(ctx context.Context, m *member, c CNI) error {
 		if err := setBridgeMTU(c.podsMTU()); err != nil {
 			return err
 		}
-		for _, peer := range s.members {
-			if peer == m {
-				continue
+		return s.peers(m, func(_ *member, pods *net.IPNet, _ net.IP) error {
+			if pods.IP.To4() == nil {
+				return nil
 			}
-			if err := leavesBy(peer.pods, c.peerDevice()); err != nil {
-				return err
-			}
-		}
-		return nil
+			return leavesBy(pods, c.peerDevice())
+		})
 	})
 }
 
@@ -221,7 +226,7 @@ iptables -w -t nat -F FLANNEL-POSTRTG && iptables -w -t nat -X FLANNEL-POSTRTG`
 
 // leaveNetwork ends the CNI of all nodes. Pods stay attached, and reach those of their own node.
 func (s *supervisor) leaveNetwork(ctx context.Context, c CNI) error {
-	for _, m := range s.members {
+	return s.each(func(m *member) error {
 		if _, err := m.node.Run("sh", "-c", release); err != nil {
 			return err
 		}
@@ -239,8 +244,8 @@ func (s *supervisor) leaveNetwork(ctx context.Context, c CNI) error {
 		if err := m.space.Do(func() error { return s.unroutePeers(m) }); err != nil {
 			return fmt.Errorf("take %s away from node %s: %w", c, m.name, err)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // unroutePeers removes what leads to the pods of other nodes. It is called in a node's namespace.
@@ -252,17 +257,12 @@ func (s *supervisor) unroutePeers(m *member) error {
 	if missing := (netlink.LinkNotFoundError{}); err != nil && !errors.As(err, &missing) {
 		return err
 	}
-	for _, peer := range s.members {
-		if peer == m {
-			continue
+	return s.peers(m, func(peer *member, pods *net.IPNet, _ net.IP) error {
+		if err := netlink.RouteDel(&netlink.Route{Dst: pods}); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("remove the route to the pods of %s: %w", peer.name, err)
 		}
-		for _, pods := range peer.prefixes() {
-			if err := netlink.RouteDel(&netlink.Route{Dst: pods}); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("remove the route to the pods of %s: %w", peer.name, err)
-			}
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // forget removes what flanneld noted of a node.
@@ -280,8 +280,8 @@ func (s *supervisor) forget(ctx context.Context, name string) error {
 }
 
 // ready says so unless a node is ready for pods.
-func (s *supervisor) ready(ctx context.Context, name string) error {
-	n, err := s.api.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+func (s *supervisor) ready(ctx context.Context, m *member) error {
+	n, err := s.api.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}

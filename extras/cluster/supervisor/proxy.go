@@ -19,22 +19,17 @@ const (
 
 // awaitProxies waits until kube-proxy has led all services to their pods by a mode, in every node.
 func (s *supervisor) awaitProxies(ctx context.Context, mode Proxy) error {
-	for _, m := range s.members {
-		if err := until(ctx, fmt.Sprintf("kube-proxy of %s by %s", m.name, mode), func(ctx context.Context) error {
-			got, err := get(ctx, m.space, proxyMode)
-			if err != nil {
-				return err
-			}
-			if got != string(mode) {
-				return fmt.Errorf("it uses %q", got)
-			}
-			_, err = get(ctx, m.space, proxyHealth)
-			return err
-		}); err != nil {
+	return s.await(ctx, "kube-proxy of %s by "+string(mode), func(ctx context.Context, m *member) error {
+		got, err := get(ctx, m.space, proxyMode)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
+		if got != string(mode) {
+			return fmt.Errorf("it uses %q", got)
+		}
+		_, err = get(ctx, m.space, proxyHealth)
+		return err
+	})
 }
 
 // get asks a program in a namespace.
@@ -63,16 +58,16 @@ func get(ctx context.Context, space *netns.Namespace, url string) (string, error
 
 // switchProxy restarts kube-proxy in each node with another mode, which also removes the rules of the old one.
 func (s *supervisor) switchProxy(ctx context.Context, mode Proxy) error {
-	for _, m := range s.members {
+	if err := s.each(func(m *member) error {
 		if err := m.node.Write(s.config.proxyFile(mode)); err != nil {
 			return err
 		}
 		if err := m.node.StopService(serviceProxy, true); err != nil {
 			return err
 		}
-		if err := m.node.StartService(kubeProxy(m.name)); err != nil {
-			return err
-		}
+		return s.start(m, serviceProxy)
+	}); err != nil {
+		return err
 	}
 	return s.awaitProxies(ctx, mode)
 }

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 
 	"netdelta/extras/cluster/image"
 	"netdelta/extras/cluster/node"
@@ -31,6 +33,9 @@ const (
 	servicePolicy     = "kube-network-policies"
 )
 
+// masters is the group that may do anything.
+const masters = "system:masters"
+
 // secrets are what the programs of a cluster know each other by.
 type secrets struct {
 	authority *pki.Authority
@@ -50,56 +55,49 @@ func newSecrets(authority *pki.Authority) (*secrets, error) {
 	if s.signing, err = pki.SigningKey(); err != nil {
 		return nil, err
 	}
-	s.admin, err = authority.Client("admin", "system:masters")
+	s.admin, err = authority.Client("admin", masters)
 	return s, err
 }
 
 // apiAddress is where nodes reach the API server.
 func apiAddress() string { return net.JoinHostPort(nodeAddress(0).String(), apiPort) }
 
-// kubeconfig is the file by which a program of a node reaches the API server as user.
-func (s *secrets) kubeconfig(program, user string, groups ...string) (node.File, error) {
-	pair, err := s.authority.Client(user, groups...)
-	if err != nil {
-		return node.File{}, err
+// user is a program of a node, and whom the API server knows it as.
+type user struct{ program, name, group string }
+
+// kubeconfigs are the files by which programs of a node reach the API server.
+func (s *secrets) kubeconfigs(users ...user) ([]node.File, error) {
+	var files []node.File
+	for _, u := range users {
+		pair, err := s.authority.Client(u.name, strings.Fields(u.group)...)
+		if err != nil {
+			return nil, err
+		}
+		content, err := s.authority.Kubeconfig("https://"+apiAddress(), pair)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, node.File{Path: kubeconfigOf(u.program), Mode: 0o600, Content: content})
 	}
-	content, err := s.authority.Kubeconfig("https://"+apiAddress(), pair)
-	return node.File{Path: kubeconfigOf(program), Mode: 0o600, Content: content}, err
+	return files, nil
 }
 
 func kubeconfigOf(program string) string { return settings + "/" + program + ".kubeconfig" }
 
 // nodeFiles are the files of every node; group is its control group.
 func (s *secrets) nodeFiles(name, group string, c Config) ([]node.File, error) {
-	kubelet, err := s.kubeconfig(serviceKubelet, "system:node:"+name, "system:nodes")
-	if err != nil {
-		return nil, err
-	}
-	proxyUser, err := s.kubeconfig(serviceProxy, "system:kube-proxy")
-	if err != nil {
-		return nil, err
-	}
-	flannel, err := s.kubeconfig(serviceFlannel, "flannel", "system:masters")
-	if err != nil {
-		return nil, err
-	}
-	policy, err := s.kubeconfig(servicePolicy, "policy", "system:masters")
-	if err != nil {
-		return nil, err
-	}
-	multus, err := s.kubeconfig(serviceMultus, "multus", "system:masters")
-	if err != nil {
-		return nil, err
-	}
-	return []node.File{
-		kubelet, proxyUser, flannel, multus, policy,
+	files, err := s.kubeconfigs(
+		user{serviceKubelet, "system:node:" + name, "system:nodes"}, user{serviceProxy, "system:kube-proxy", ""},
+		user{serviceFlannel, "flannel", masters}, user{serviceMultus, "multus", masters}, user{servicePolicy, "policy", masters},
+	)
+	return append(files, []node.File{
 		{Path: settings + "/ca.crt", Mode: 0o644, Content: s.authority.Certificate()},
 		{Path: settings + "/containerd.toml", Mode: 0o644, Content: []byte(containerdConfig())},
 		{Path: settings + "/kubelet.yaml", Mode: 0o644, Content: []byte(kubeletConfig(group))},
 		c.proxyFile(c.Proxy),
 		{Path: "/run/resolv.conf", Mode: 0o644, Content: []byte("nameserver 127.0.0.1\n")},
 		{Path: "/etc/machine-id", Mode: 0o444, Content: machineID(name)},
-	}, nil
+	}...), err
 }
 
 // machineID is what tells a node from the others that share its machine.
@@ -108,48 +106,19 @@ func machineID(name string) []byte {
 	return fmt.Appendf(nil, "%x\n", sum[:16])
 }
 
-// controlFiles are those of the node of the control plane, beside nodeFiles.
+// controlFiles are what the node of the control plane has in addition to nodeFiles.
 func (s *secrets) controlFiles() ([]node.File, error) {
-	manager, err := s.kubeconfig(serviceManager, "system:kube-controller-manager")
-	if err != nil {
-		return nil, err
-	}
-	scheduler, err := s.kubeconfig(serviceScheduler, "system:kube-scheduler")
-	if err != nil {
-		return nil, err
-	}
-	return []node.File{
-		manager, scheduler,
+	files, err := s.kubeconfigs(
+		user{serviceManager, "system:kube-controller-manager", ""}, user{serviceScheduler, "system:kube-scheduler", ""}, user{serviceDNS, "coredns", masters},
+	)
+	return append(files, []node.File{
 		{Path: settings + "/apiserver.crt", Mode: 0o644, Content: s.server.Certificate},
 		{Path: settings + "/apiserver.key", Mode: 0o600, Content: s.server.Key},
 		{Path: settings + "/admin.crt", Mode: 0o644, Content: s.admin.Certificate},
 		{Path: settings + "/admin.key", Mode: 0o600, Content: s.admin.Key},
 		{Path: settings + "/tokens.key", Mode: 0o600, Content: s.signing},
-	}, nil
-}
-
-func etcd() node.Service {
-	const at = "http://127.0.0.1:2379"
-	return node.Service{Name: serviceEtcd, Args: []string{
-		"etcd", "--data-dir=/var/lib/etcd", "--listen-client-urls=" + at, "--advertise-client-urls=" + at,
-		// The cluster ends with its only member: there is nothing to be had back from the disk.
-		"--listen-peer-urls=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level=warn",
-	}}
-}
-
-func apiServer(c Config) node.Service {
-	return node.Service{Name: serviceAPI, Args: []string{
-		"kube-apiserver", "--etcd-servers=http://127.0.0.1:2379",
-		"--advertise-address=" + nodeAddress(0).String(), "--bind-address=0.0.0.0", "--secure-port=" + apiPort,
-		"--client-ca-file=" + settings + "/ca.crt",
-		"--tls-cert-file=" + settings + "/apiserver.crt", "--tls-private-key-file=" + settings + "/apiserver.key",
-		"--kubelet-client-certificate=" + settings + "/admin.crt", "--kubelet-client-key=" + settings + "/admin.key",
-		"--kubelet-preferred-address-types=InternalIP",
-		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + settings + "/tokens.key", "--service-account-signing-key-file=" + settings + "/tokens.key",
-		"--service-cluster-ip-range=" + c.both(servicesPrefix, servicesPrefix6), "--authorization-mode=Node,RBAC", "--allow-privileged=true",
-		"--endpoint-reconciler-type=lease",
-	}}
+		{Path: settings + "/Corefile", Mode: 0o644, Content: []byte(corefile())},
+	}...), err
 }
 
 // lostAfter is after what time without a word a node is taken to be lost, and wordsEvery four times the seconds between its words:
@@ -159,69 +128,96 @@ const (
 	wordsEvery = "16"
 )
 
-func controllerManager(c Config) node.Service {
-	kubeconfig := kubeconfigOf(serviceManager)
-	return node.Service{Name: serviceManager, Args: []string{
-		"kube-controller-manager", "--kubeconfig=" + kubeconfig,
-		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
-		"--use-service-account-credentials", "--service-account-private-key-file=" + settings + "/tokens.key",
-		"--root-ca-file=" + settings + "/ca.crt",
-		"--allocate-node-cidrs=true", "--cluster-cidr=" + c.both(podsPrefix, podsPrefix6),
-		"--leader-elect=false", "--bind-address=127.0.0.1",
-		"--node-monitor-grace-period=" + lostAfter,
-	}}
+// controlServices are the programs of the control plane.
+func (c Config) controlServices() []node.Service {
+	const at = "http://127.0.0.1:2379"
+	manager, scheduler := kubeconfigOf(serviceManager), kubeconfigOf(serviceScheduler)
+	return []node.Service{
+		{Name: serviceEtcd, Args: []string{
+			"etcd", "--data-dir=/var/lib/etcd", "--listen-client-urls=" + at, "--advertise-client-urls=" + at,
+			// The cluster ends with its only member: there is nothing to be had back from the disk.
+			"--listen-peer-urls=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level=warn",
+		}},
+		{Name: serviceAPI, Args: []string{
+			"kube-apiserver", "--etcd-servers=" + at,
+			"--advertise-address=" + nodeAddress(0).String(), "--bind-address=0.0.0.0", "--secure-port=" + apiPort,
+			"--client-ca-file=" + settings + "/ca.crt",
+			"--tls-cert-file=" + settings + "/apiserver.crt", "--tls-private-key-file=" + settings + "/apiserver.key",
+			"--kubelet-client-certificate=" + settings + "/admin.crt", "--kubelet-client-key=" + settings + "/admin.key",
+			"--kubelet-preferred-address-types=InternalIP",
+			"--service-account-issuer=https://kubernetes.default.svc",
+			"--service-account-key-file=" + settings + "/tokens.key", "--service-account-signing-key-file=" + settings + "/tokens.key",
+			"--service-cluster-ip-range=" + c.both(servicesPrefix, servicesPrefix6), "--authorization-mode=Node,RBAC", "--allow-privileged=true",
+			"--endpoint-reconciler-type=lease",
+		}},
+		{Name: serviceManager, Args: []string{
+			"kube-controller-manager", "--kubeconfig=" + manager, "--authentication-kubeconfig=" + manager, "--authorization-kubeconfig=" + manager,
+			"--use-service-account-credentials", "--service-account-private-key-file=" + settings + "/tokens.key",
+			"--root-ca-file=" + settings + "/ca.crt",
+			"--allocate-node-cidrs=true", "--cluster-cidr=" + c.both(podsPrefix, podsPrefix6),
+			"--leader-elect=false", "--bind-address=127.0.0.1",
+			"--node-monitor-grace-period=" + lostAfter,
+		}},
+		{Name: serviceScheduler, Args: []string{
+			"kube-scheduler", "--kubeconfig=" + scheduler, "--authentication-kubeconfig=" + scheduler, "--authorization-kubeconfig=" + scheduler,
+			"--leader-elect=false", "--bind-address=127.0.0.1",
+		}},
+		{Name: serviceDNS, Args: []string{"coredns", "-conf", settings + "/Corefile"}},
+	}
 }
 
-func scheduler() node.Service {
-	kubeconfig := kubeconfigOf(serviceScheduler)
-	return node.Service{Name: serviceScheduler, Args: []string{
-		"kube-scheduler", "--kubeconfig=" + kubeconfig,
-		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
-		"--leader-elect=false", "--bind-address=127.0.0.1",
-	}}
-}
-
-func containerd() node.Service {
-	return node.Service{Name: serviceContainerd, Args: []string{"containerd", "--config", settings + "/containerd.toml"}}
-}
-
-func kubelet(c Config, number int) node.Service {
-	args := []string{
+// nodeServices are the programs that any node may run.
+func (c Config) nodeServices(m *member) []node.Service {
+	kubelet := []string{
 		"kubelet", "--config=" + settings + "/kubelet.yaml", "--kubeconfig=" + kubeconfigOf(serviceKubelet),
-		"--hostname-override=" + nodeName(number), "--node-ip=" + c.both(nodeAddress(number).String(), nodeAddress6(number).String()),
+		"--hostname-override=" + m.name, "--node-ip=" + c.both(nodeAddress(m.number).String(), nodeAddress6(m.number).String()),
 	}
-	if number == 0 {
-		args = append(args, "--register-with-taints=node-role.kubernetes.io/control-plane=:NoSchedule")
-	}
-	return node.Service{Name: serviceKubelet, Args: args}
-}
-
-func kubeProxy(name string) node.Service {
-	return node.Service{Name: serviceProxy, Args: []string{
-		"kube-proxy", "--config=" + settings + "/kube-proxy.yaml", "--hostname-override=" + name,
-	}}
-}
-
-func flanneld(name string) node.Service {
-	return node.Service{Name: serviceFlannel, Env: []string{"NODE_NAME=" + name}, Args: []string{
-		"flanneld", "--kube-subnet-mgr", "--kubeconfig-file=" + kubeconfigOf(serviceFlannel), "--iface=" + uplink,
-		"--ip-masq", "--iptables-forward-rules=false", "--net-config-path=" + settings + "/flannel.json",
-	}}
-}
-
-// services are those of a node, under the present CNI.
-func (s *supervisor) services(m *member) []node.Service {
-	all := []node.Service{containerd(), kubelet(s.config, m.number), kubeProxy(m.name)}
 	if m.number == 0 {
-		all = append(all, etcd(), apiServer(s.config), controllerManager(s.config), scheduler(), coreDNS())
+		kubelet = append(kubelet, "--register-with-taints=node-role.kubernetes.io/control-plane=:NoSchedule")
 	}
-	if s.config.CNI != Bridge {
-		all = append(all, flanneld(m.name))
+	return []node.Service{
+		{Name: serviceContainerd, Args: []string{"containerd", "--config", settings + "/containerd.toml"}},
+		{Name: serviceKubelet, Args: kubelet},
+		{Name: serviceProxy, Args: []string{"kube-proxy", "--config=" + settings + "/kube-proxy.yaml", "--hostname-override=" + m.name}},
+		{Name: serviceFlannel, Env: []string{"NODE_NAME=" + m.name}, Args: []string{
+			"flanneld", "--kube-subnet-mgr", "--kubeconfig-file=" + kubeconfigOf(serviceFlannel), "--iface=" + uplink,
+			"--ip-masq", "--iptables-forward-rules=false", "--net-config-path=" + settings + "/flannel.json",
+		}},
+		{Name: servicePolicy, Args: []string{
+			"kube-network-policies", "--kubeconfig=" + kubeconfigOf(servicePolicy), "--hostname-override=" + m.name,
+		}},
 	}
-	if s.config.Policy == KubeNetworkPolicies {
-		all = append(all, policyEngine(m.name))
+}
+
+// services are the programs that a node can run.
+func (s *supervisor) services(m *member) []node.Service {
+	all := s.config.nodeServices(m)
+	if m.number == 0 {
+		all = append(all, s.config.controlServices()...)
 	}
 	return all
+}
+
+// running are the names of the programs of a node under the present CNI and policy engine.
+func (s *supervisor) running(m *member) (names []string) {
+	for _, one := range s.services(m) {
+		if (one.Name != serviceFlannel || s.config.CNI != Bridge) && (one.Name != servicePolicy || s.config.Policy == KubeNetworkPolicies) {
+			names = append(names, one.Name)
+		}
+	}
+	return names
+}
+
+// start starts programs of a node.
+func (s *supervisor) start(m *member, names ...string) error {
+	for _, one := range s.services(m) {
+		if slices.Contains(names, one.Name) {
+			if err := m.node.StartService(one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // containerdConfig has what it takes where the right to raise priorities in the face of want of memory is missing.

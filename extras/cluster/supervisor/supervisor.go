@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,10 +18,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"netdelta/internal/netns"
 	"netdelta/extras/cluster/image"
 	"netdelta/extras/cluster/node"
 	"netdelta/extras/cluster/pki"
+	"netdelta/internal/netns"
 )
 
 // NodeVerb is the argument by which the supervisor starts its own program as process 1 of a node. The node's name follows.
@@ -51,7 +52,7 @@ type member struct {
 
 // bringUp brings everything up, and returns when pods can be made.
 func (s *supervisor) bringUp(ctx context.Context) error {
-	for _, stage := range []struct {
+	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
 	}{
@@ -65,10 +66,10 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 		{"ready", s.awaitReady},
 	} {
 		began := time.Now()
-		if err := stage.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", stage.name, err)
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
 		}
-		s.tell("%5.1f s  %s", time.Since(began).Seconds(), stage.name)
+		s.tell("%5.1f s  %s", time.Since(began).Seconds(), step.name)
 	}
 	return nil
 }
@@ -133,11 +134,7 @@ func (s *supervisor) startNode(ctx context.Context, m *member) error {
 		if err != nil {
 			return err
 		}
-		names, err := s.secrets.dnsFiles()
-		if err != nil {
-			return err
-		}
-		files = append(append(files, more...), names...)
+		files = append(files, more...)
 	}
 	binds := []node.Bind{
 		{From: s.parts, To: node.PartsFolder, ReadOnly: true},
@@ -170,7 +167,7 @@ func (s *supervisor) startNode(ctx context.Context, m *member) error {
 	if err != nil {
 		return err
 	}
-	if err := m.node.StartService(containerd()); err != nil {
+	if err := s.start(m, serviceContainerd); err != nil {
 		return err
 	}
 	if err := until(ctx, "containerd of "+m.name, func(context.Context) error {
@@ -211,10 +208,8 @@ func (m *member) load(archive string) error {
 // startControlPlane starts what decides, and has the API server reached from the machine.
 func (s *supervisor) startControlPlane(ctx context.Context) error {
 	control := s.members[0]
-	for _, service := range []node.Service{etcd(), apiServer(s.config)} {
-		if err := control.node.StartService(service); err != nil {
-			return err
-		}
+	if err := s.start(control, serviceEtcd, serviceAPI); err != nil {
+		return err
 	}
 	at, err := forward(control.space, apiAddress())
 	if err != nil {
@@ -237,60 +232,47 @@ func (s *supervisor) startControlPlane(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	for _, service := range []node.Service{controllerManager(s.config), scheduler()} {
-		if err := control.node.StartService(service); err != nil {
-			return err
-		}
+	if err := s.start(control, serviceManager, serviceScheduler); err != nil {
+		return err
 	}
-	// Nobody is to find it before the cluster answers.
+	// It must not be found before the cluster answers.
 	fresh := s.folder.Kubeconfig() + ".new"
 	return errors.Join(os.WriteFile(fresh, file, 0o600), os.Rename(fresh, s.folder.Kubeconfig()))
 }
 
 // register starts the kubelets and waits until each node knows the prefix of its pods.
 func (s *supervisor) register(ctx context.Context) error {
-	for _, m := range s.members {
-		if err := m.node.StartService(kubelet(s.config, m.number)); err != nil {
+	if err := s.each(func(m *member) error { return s.start(m, serviceKubelet) }); err != nil {
+		return err
+	}
+	return s.await(ctx, "node %s to be registered", func(ctx context.Context, m *member) error {
+		n, err := s.api.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
+		if err != nil {
 			return err
 		}
-	}
-	for _, m := range s.members {
-		if err := until(ctx, "node "+m.name+" to be registered", func(ctx context.Context) error {
-			n, err := s.api.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			if n.Spec.PodCIDR == "" {
-				return errors.New("it has no prefix for pods")
-			}
-			if _, m.pods, err = net.ParseCIDR(n.Spec.PodCIDR); err != nil || !s.config.IPv6 {
-				return err
-			}
-			_, m.pods6, err = net.ParseCIDR(n.Spec.PodCIDRs[len(n.Spec.PodCIDRs)-1])
-			return err
-		}); err != nil {
+		if n.Spec.PodCIDR == "" {
+			return errors.New("it has no prefix for pods")
+		}
+		if _, m.pods, err = net.ParseCIDR(n.Spec.PodCIDR); err != nil || !s.config.IPv6 {
 			return err
 		}
-	}
-	return nil
+		_, m.pods6, err = net.ParseCIDR(n.Spec.PodCIDRs[len(n.Spec.PodCIDRs)-1])
+		return err
+	})
 }
 
 // startProxies starts kube-proxy in each node and returns when services are in effect.
 func (s *supervisor) startProxies(ctx context.Context) error {
-	for _, m := range s.members {
-		if err := m.node.StartService(kubeProxy(m.name)); err != nil {
-			return err
-		}
+	if err := s.each(func(m *member) error { return s.start(m, serviceProxy) }); err != nil {
+		return err
 	}
 	return s.awaitProxies(ctx, s.config.Proxy)
 }
 
 // awaitReady waits until pods can be made.
 func (s *supervisor) awaitReady(ctx context.Context) error {
-	for _, m := range s.members {
-		if err := until(ctx, "node "+m.name+" to be ready", func(ctx context.Context) error { return s.ready(ctx, m.name) }); err != nil {
-			return err
-		}
+	if err := s.await(ctx, "node %s to be ready", s.ready); err != nil {
+		return err
 	}
 	return until(ctx, "the account of pods", func(ctx context.Context) error {
 		_, err := s.api.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
@@ -315,6 +297,23 @@ const (
 	// patience is how long anything may take to happen.
 	patience = 2 * time.Minute
 )
+
+// each calls do for each node in turn, up to the first error.
+func (s *supervisor) each(do func(*member) error) error {
+	for _, m := range s.members {
+		if err := do(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits for check to find nothing missing on any node. What is waited for has %s in place of the node's name.
+func (s *supervisor) await(ctx context.Context, what string, check func(context.Context, *member) error) error {
+	return s.each(func(m *member) error {
+		return until(ctx, strings.ReplaceAll(what, "%s", m.name), func(ctx context.Context) error { return check(ctx, m) })
+	})
+}
 
 // until waits for check to find nothing missing. The error says what was waited for and what was missing last.
 func until(ctx context.Context, what string, check func(context.Context) error) error {

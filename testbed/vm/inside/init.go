@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/reaper"
 	"netdelta/testbed/rpc"
 	"netdelta/testbed/vm/wire"
 )
@@ -38,13 +39,16 @@ func Run() {
 	os.Exit(1)
 }
 
+// guest carries out what the host asks for.
+type guest struct{ reaper *reaper.Reaper }
+
 func live() error {
 	if err := settle(); err != nil {
 		return err
 	}
-	children := newChildren()
+	g := &guest{reaper.New()}
 	if script, err := os.ReadFile(wire.ScriptFile); err == nil {
-		return runScript(children, script)
+		return g.runScript(script)
 	}
 	port, err := openPort(10 * time.Second)
 	if err != nil {
@@ -62,7 +66,7 @@ func live() error {
 	if err := greeting.CloseWrite(); err != nil {
 		return err
 	}
-	return conn.Serve(children.serve, nil) // when the host has gone, a guest's life ends, and what runs in it
+	return conn.Serve(g.serve, nil) // when the host has gone, a guest's life ends, and what runs in it
 }
 
 // hello says that the guest is ready.

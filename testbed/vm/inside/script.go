@@ -17,7 +17,7 @@ const outputLate = 500 * time.Millisecond
 
 // runScript runs programs one after another, as a guest does that takes no requests: nothing that comes from outside can then
 // change what it does when. The first that fails ends it.
-func runScript(c *children, text []byte) error {
+func (g *guest) runScript(text []byte) error {
 	var script []wire.Command
 	if err := json.Unmarshal(text, &script); err != nil {
 		return fmt.Errorf("read what to run: %w", err)
@@ -35,7 +35,7 @@ func runScript(c *children, text []byte) error {
 		return err
 	}
 	for _, command := range script {
-		exit := c.run(command, nil, w)
+		exit := g.run(command, nil, w)
 		if err := w.JSON(rpc.Exited, exit); err != nil {
 			return err
 		}

@@ -1,16 +1,12 @@
 package inside
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"strconv"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,71 +16,10 @@ import (
 	"netdelta/testbed/vm/wire"
 )
 
-// children are the processes that were started here. Those that others left behind become children of the first process too, and
-// are reaped.
-type children struct {
-	mu   sync.Mutex // held while one is started, so that none is reaped before it is known
-	ours map[int]bool
-}
-
-func newChildren() *children {
-	c := &children{ours: map[int]bool{}}
-	ended := make(chan os.Signal, 16)
-	signal.Notify(ended, unix.SIGCHLD)
-	go func() {
-		for range ended {
-			c.reap()
-		}
-	}()
-	return c
-}
-
-// reap takes leave of ended children that are not ours: who started ours waits for them.
-func (c *children) reap() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return
-	}
-	for _, s := range stats {
-		text, err := os.ReadFile(s)
-		if err != nil {
-			continue // it has ended meanwhile
-		}
-		// The name, in parentheses, may hold anything.
-		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(s)))
-		if err != nil || len(fields) < 2 || string(fields[0]) != "Z" || string(fields[1]) != "1" || c.ours[pid] {
-			continue
-		}
-		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // no one else waits for it
-	}
-}
-
-// start starts a program at the head of a session of its own.
-func (c *children) start(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	c.ours[cmd.Process.Pid] = true
-	return nil
-}
-
-func (c *children) forget(pid int) {
-	c.mu.Lock()
-	delete(c.ours, pid)
-	c.mu.Unlock()
-	c.reap() // what it left behind may have ended before it
-}
-
 // serve answers one request, and ends with how it went.
-func (c *children) serve(s *rpc.Stream, r rpc.Request) {
+func (g *guest) serve(s *rpc.Stream, r rpc.Request) {
 	w := rpc.NewWriter(s)
-	value, err := c.answer(s, r, w)
+	value, err := g.answer(s, r, w)
 	exit, ok := value.(rpc.Exit)
 	if !ok || err != nil {
 		exit = failed(err)
@@ -92,10 +27,10 @@ func (c *children) serve(s *rpc.Stream, r rpc.Request) {
 	_ = w.JSON(rpc.Exited, exit) // the host learns by the end of the stream what it could not be told
 }
 
-func (c *children) answer(s *rpc.Stream, r rpc.Request, w *rpc.Writer) (any, error) {
+func (g *guest) answer(s *rpc.Stream, r rpc.Request, w *rpc.Writer) (any, error) {
 	switch r.Op {
 	case wire.OpExec:
-		return rpc.Call(r, func(command wire.Command) (rpc.Exit, error) { return c.run(command, s, w), nil })
+		return rpc.Call(r, func(command wire.Command) (rpc.Exit, error) { return g.run(command, s, w), nil })
 	case wire.OpSignal:
 		return rpc.Call(r, func(to wire.Signal) (any, error) {
 			err := unix.Kill(-to.PID, unix.Signal(to.Number))
@@ -121,7 +56,7 @@ func failed(err error) rpc.Exit {
 
 // run runs a program to its end. It is killed, with its process group, when the host closes the stream, or is gone. Without a
 // stream it has no standard input and lives as long as it likes.
-func (c *children) run(command wire.Command, s *rpc.Stream, w *rpc.Writer) rpc.Exit {
+func (g *guest) run(command wire.Command, s *rpc.Stream, w *rpc.Writer) rpc.Exit {
 	cmd := exec.Command(command.Path, command.Args...)
 	// All network cards are the guest's own: whatever runs in it may take them.
 	cmd.Env = append(append(os.Environ(), lab.CardsVariable+"="+lab.AllCards), command.Env...)
@@ -138,7 +73,7 @@ func (c *children) run(command wire.Command, s *rpc.Stream, w *rpc.Writer) rpc.E
 			return failed(err)
 		}
 	}
-	if err := c.start(cmd); err != nil {
+	if err := g.reaper.Start(cmd); err != nil {
 		return failed(err)
 	}
 	pid := cmd.Process.Pid
@@ -158,9 +93,8 @@ func (c *children) run(command wire.Command, s *rpc.Stream, w *rpc.Writer) rpc.E
 			}
 		}()
 	}
-	err := cmd.Wait()
+	err := g.reaper.Wait(cmd)
 	close(done)
-	c.forget(pid)
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it left others behind that hold its output open
 	}
