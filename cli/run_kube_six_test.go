@@ -30,7 +30,7 @@ func withSecondary(t *testing.T, c *kube.Cluster) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := folder.Switch("", "", is.Multus, ""); err != nil {
+		if err := folder.Switch(supervisor.Config{Multus: is.Multus}); err != nil {
 			t.Error(err)
 		}
 	})

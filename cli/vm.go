@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/report/ui"
+	"netdelta/testbed/rpc"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
 	"netdelta/unit"
@@ -208,7 +209,7 @@ func (env *environment) vmExec(ctx context.Context, o vmExecOptions, command []s
 		_ = p.CloseWrite()
 	}()
 	err = p.Wait()
-	var failed *vm.ExitError
+	var failed *rpc.ExitError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -53,6 +53,7 @@ const (
 	StatState     = 0
 	StatParent    = 1
 	StatFlags     = 6
+	StatUser      = 11 // processor time in programs, in hundredths of a second; that in the kernel follows
 	StatEndedUser = 13 // processor time of children that have ended, in programs; that in the kernel follows
 	StatStart     = 19
 )

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -108,7 +109,7 @@ func start(ctx context.Context, i image.Image, m Machine) (*Guest, error) {
 	for _, l := range m.Links {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, l.End)
 	}
-	cmd.Stderr = &g.console.qemu
+	cmd.Stderr = g.console.qemu
 	// An interrupt from the terminal is for this program, which then ends the guest. The guest ends with it in any case.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	started := make(chan error, 1)
@@ -208,7 +209,7 @@ func (g *Guest) greet(ctx context.Context) error {
 // failure is a *BootError with what the guest said last.
 func (g *Guest) failure(why string) error {
 	g.console.settle(g.done)
-	return &BootError{Why: why, Last: g.console.last(lastLines), QEMU: g.console.qemu.String()}
+	return &BootError{Why: why, Last: g.console.last(lastLines), QEMU: strings.TrimSpace(g.console.qemu.String())}
 }
 
 // CPUTime is the processor time that QEMU has used.

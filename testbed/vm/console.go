@@ -1,13 +1,14 @@
 package vm
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"netdelta/internal/procfile"
+	"netdelta/internal/tail"
 )
 
 // consoleKept is how much of the console is kept, and qemuKept how much of what QEMU says.
@@ -19,13 +20,13 @@ const (
 // console keeps the end of what a guest's kernel says.
 type console struct {
 	from *os.File
-	qemu ending
-	text ending
+	qemu *tail.Tail
+	text *tail.Tail
 	over chan struct{}
 }
 
 func newConsole(from *os.File) *console {
-	return &console{from: from, qemu: ending{most: qemuKept}, text: ending{most: consoleKept}, over: make(chan struct{})}
+	return &console{from: from, qemu: tail.New(qemuKept), text: tail.New(consoleKept), over: make(chan struct{})}
 }
 
 func (c *console) read() {
@@ -63,44 +64,16 @@ func (c *console) last(most int) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// ending keeps the end of what is written to it.
-type ending struct {
-	most int
-	mu   sync.Mutex
-	kept []byte
-}
-
-func (e *ending) Write(b []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.kept = append(e.kept, b...)
-	if extra := len(e.kept) - e.most; extra > 0 {
-		e.kept = e.kept[extra:]
-	}
-	return len(b), nil
-}
-
-func (e *ending) String() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return strings.TrimSpace(string(e.kept))
-}
-
-// processorTime is what a process has used so far, from /proc/PID/stat: its 14th and 15th field, in hundredths of a second.
+// processorTime is what a process has used so far, in hundredths of a second.
 func processorTime(pid int) time.Duration {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	_, fields, err := procfile.Stat("/proc", pid)
 	if err != nil {
 		return 0
 	}
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	const user, system = 11, 12 // after the name
-	if len(fields) <= system {
-		return 0
-	}
-	u, err1 := strconv.Atoi(string(fields[user]))
-	s, err2 := strconv.Atoi(string(fields[system]))
+	user, err1 := strconv.Atoi(fields[procfile.StatUser])
+	system, err2 := strconv.Atoi(fields[procfile.StatUser+1])
 	if errors.Join(err1, err2) != nil {
 		return 0
 	}
-	return time.Duration(u+s) * 10 * time.Millisecond
+	return time.Duration(user+system) * 10 * time.Millisecond
 }

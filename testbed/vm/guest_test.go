@@ -19,6 +19,7 @@ import (
 
 	"netdelta/internal/require"
 	"netdelta/testbed"
+	"netdelta/testbed/rpc"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
 )
@@ -135,7 +136,7 @@ func testAlone(t *testing.T, g *vm.Guest) {
 
 func testStatus(t *testing.T, g *vm.Guest) {
 	_, err := sh(t, g, "echo why >&2; exit 7")
-	var failed *vm.ExitError
+	var failed *rpc.ExitError
 	if !errors.As(err, &failed) || failed.Exit.Status != 7 || failed.Stderr != "why" {
 		t.Errorf("got %v", err)
 	}
@@ -196,7 +197,7 @@ func testKill(t *testing.T, g *vm.Guest) {
 	if err := errors.Join(p.Kill(), p.Close(), p.Close()); err != nil {
 		t.Error(err)
 	}
-	var failed *vm.ExitError
+	var failed *rpc.ExitError
 	if err := p.Wait(); !errors.As(err, &failed) || failed.Exit.Signal != int(unix.SIGKILL) {
 		t.Errorf("got %v", err)
 	}

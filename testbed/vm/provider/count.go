@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/internal/tail"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/rpc"
@@ -76,7 +77,7 @@ func count(ctx context.Context, i image.Image, program string, job testbed.Count
 	defer cancel(nil)
 	watch := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer watch.Stop()
-	said := &saying{line: line, cancel: cancel, watch: watch}
+	said := &saying{line: line, cancel: cancel, watch: watch, complaints: tail.New(8 << 10)}
 	exits, err := vm.RunScript(ctx, i, guestOf(program, job, file), said.hear)
 	return said.outcome(ctx, exits, err, job)
 }
@@ -105,18 +106,16 @@ type saying struct {
 	cancel     context.CancelCauseFunc
 	watch      *time.Timer
 	part       []byte // of a line that is not whole yet
-	complaints []byte
+	complaints *tail.Tail
 	err        error
 }
 
 // hear takes a message of the guest's program.
 func (s *saying) hear(_ int, kind rpc.MessageKind, content []byte) {
 	s.watch.Reset(silence)
-	const kept = 8 << 10
 	switch {
 	case kind == rpc.Stderr:
-		s.complaints = append(s.complaints, content...)
-		s.complaints = s.complaints[max(0, len(s.complaints)-kept):]
+		_, _ = s.complaints.Write(content) // it never fails
 	case kind == rpc.Stdout && s.err == nil:
 		s.part = append(s.part, content...)
 		for s.err == nil {
@@ -152,7 +151,7 @@ func (s *saying) outcome(ctx context.Context, exits []rpc.Exit, err error, job t
 }
 
 func (s *saying) complaint() string {
-	if text := strings.TrimSpace(string(s.complaints)); text != "" {
+	if text := strings.TrimSpace(s.complaints.String()); text != "" {
 		return "\nthe program said: " + text
 	}
 	return ""

@@ -14,6 +14,7 @@ import (
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/rpc"
 	"netdelta/testbed/vm"
 	"netdelta/testbed/vm/image"
 	"netdelta/unit"
@@ -100,7 +101,7 @@ type bounded struct {
 // Wait implements testbed.GuestProgram. To the error of a program that was killed it adds what kills there.
 func (b bounded) Wait() error {
 	err := b.Process.Wait()
-	var exit *vm.ExitError
+	var exit *rpc.ExitError
 	if !errors.As(err, &exit) || unix.Signal(exit.Exit.Signal) != unix.SIGKILL {
 		return err
 	}

@@ -2,6 +2,7 @@
 package wire
 
 import (
+	"io"
 	"os"
 
 	"netdelta/testbed/rpc"
@@ -38,6 +39,10 @@ type Command struct {
 	Args []string `json:"args,omitempty"`
 	Env  []string `json:"env,omitempty"` // in addition to PATH and HOME
 	Dir  string   `json:"dir,omitempty"` // "" is /
+	// Stdout and Stderr get what it writes, on the host, as it comes. A nil Stdout leaves it to Process.Read; the end of standard error
+	// is kept in any case.
+	Stdout io.Writer `json:"-"`
+	Stderr io.Writer `json:"-"`
 }
 
 // Signal is a signal to a process group.
