@@ -12,80 +12,64 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"time"
 
-	"netdelta/agent"
+	"netdelta/extras/bench/harness"
 	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/stats"
 	"netdelta/testbed/lab"
-	"netdelta/testbed/lab/udptun"
-	"netdelta/workload/catalogue"
 )
 
 func main() {
-	if agent.Asked() {
-		agent.Become(catalogue.Workloads())
-	}
-	if udptun.Asked() {
-		os.Exit(udptun.Become())
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, os.Args[1:])
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "builds:", err)
-		os.Exit(1)
-	}
+	network := flag.String("network", "routed", "network to build again and again")
+	labs := flag.Int("labs", 6, "labs side by side")
+	rounds := flag.Int("rounds", 100, "rounds of bursts in each measurement")
+	times := flag.Int("times", 6, "how often each part is made anew")
+	seed := flag.Uint64("seed", 1, "seed of all random orders")
+	harness.Main("builds", func(ctx context.Context) error {
+		cpus, err := machine.AllowedCPUs()
+		if err != nil {
+			return err
+		}
+		own := cpus[:max(1, len(cpus)-1)]
+		if err := machine.Confine(own); err != nil {
+			return err
+		}
+		s := &survey{rng: rand.New(rand.NewPCG(*seed, 0)), rounds: *rounds, cpu: cpus[len(cpus)-1], agents: own}
+		return s.run(ctx, os.Stdout, *network, *labs, *times)
+	})
 }
 
 // change is a part of a lab that is made anew between two measurements.
 type change struct {
 	name string
-	do   func(*stand, context.Context) error
+	do   func(*labPair, context.Context) error
 }
 
 func changes() []change {
 	return []change{
-		{"nothing", func(*stand, context.Context) error { return nil }},
-		{"connections", (*stand).reconnect},
-		{"ports", (*stand).otherPorts},
-		{"agents", (*stand).restartAgents},
-		{"network", (*stand).rebuildNetwork},
+		{"nothing", func(*labPair, context.Context) error { return nil }},
+		{"connections", (*labPair).reconnect},
+		{"ports", (*labPair).otherPorts},
+		{"agents", (*labPair).restartAgents},
+		{"network", (*labPair).rebuildNetwork},
 	}
 }
 
-func run(ctx context.Context, w io.Writer, args []string) error {
-	flags := flag.NewFlagSet("builds", flag.ContinueOnError)
-	name := flags.String("network", "routed", "network to build again and again")
-	labs := flags.Int("labs", 6, "labs side by side")
-	rounds := flags.Int("rounds", 100, "rounds of bursts in each measurement")
-	times := flags.Int("times", 6, "how often each part is made anew")
-	seed := flags.Uint64("seed", 1, "seed of all random orders")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	cpus, err := machine.AllowedCPUs()
-	if err != nil {
-		return err
-	}
-	if err := machine.Confine(cpus[:max(1, len(cpus)-1)]); err != nil {
-		return err
-	}
-	s := &survey{rng: rand.New(rand.NewPCG(*seed, 0)), rounds: *rounds, cpu: cpus[len(cpus)-1], agents: cpus[:max(1, len(cpus)-1)]}
+func (s *survey) run(ctx context.Context, w io.Writer, name string, labs, times int) error {
 	defer s.close()
 	driver := lab.NewDriver(network.Catalogue())
-	for range *labs {
-		if err := s.open(ctx, driver, *name); err != nil {
+	for range labs {
+		if err := s.open(ctx, driver, name); err != nil {
 			return err
 		}
 	}
-	shifts, err := s.observe(ctx, *times)
+	shifts, err := s.observe(ctx, times)
 	if err != nil {
 		return err
 	}
-	s.print(w, *name, shifts)
+	s.print(w, name, shifts)
 	return nil
 }
 
@@ -102,8 +86,8 @@ func (s *survey) observe(ctx context.Context, times int) (map[string][]float64, 
 		return nil, err
 	}
 	for _, c := range order {
-		for _, st := range s.stands {
-			if err := c.do(st, ctx); err != nil {
+		for _, l := range s.labs {
+			if err := c.do(l, ctx); err != nil {
 				return nil, fmt.Errorf("making %s anew: %w", c.name, err)
 			}
 		}
@@ -121,11 +105,11 @@ func (s *survey) observe(ctx context.Context, times int) (map[string][]float64, 
 
 // measure gives each lab's mean log p50 against the mean over all labs of the same round.
 func (s *survey) measure(ctx context.Context) ([]float64, error) {
-	sums := make([][]float64, len(s.stands))
+	sums := make([][]float64, len(s.labs))
 	for range s.rounds {
-		logs := make([]float64, len(s.stands))
-		for _, i := range s.rng.Perm(len(s.stands)) {
-			b, err := s.stands[i].burst(ctx)
+		logs := make([]float64, len(s.labs))
+		for _, i := range s.rng.Perm(len(s.labs)) {
+			b, err := s.labs[i].burst(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -154,7 +138,7 @@ func (s *survey) print(w io.Writer, name string, shifts map[string][]float64) {
 		return sum / float64(2*len(x))
 	}
 	noise := half(shifts["nothing"])
-	fmt.Fprintf(w, "network %s, %d labs, %d rounds of %v a measurement\n", name, len(s.stands), s.rounds, burstLength)
+	fmt.Fprintf(w, "network %s, %d labs, %d rounds of %v a measurement\n", name, len(s.labs), s.rounds, burstLength)
 	for _, c := range changes() {
 		v := half(shifts[c.name])
 		fmt.Fprintf(w, "  %-12s made anew: labs shift by %.3f%% (sd); hangs on it: %.3f%%\n", c.name, 100*math.Sqrt(v), 100*math.Sqrt(max(0, v-noise)))

@@ -14,13 +14,13 @@ import (
 	"strconv"
 	"time"
 
-	"netdelta/agent"
 	"netdelta/engine"
+	"netdelta/extras/bench/harness"
 	"netdelta/result"
 	"netdelta/unit"
 )
 
-// The ports of the servers; each contender has its own, so that all can be armed at once.
+// The ports of the servers; each contender has its own, so that all can be ready at once.
 const (
 	serverPort  = 7001
 	clientPort  = 10001
@@ -33,20 +33,16 @@ var reference []byte
 
 // programs are those that the engines are compared with.
 type programs struct {
-	folder, self, pingpong string
-	sockperf, iperf3       string // "" when missing
+	folder, pingpong string
+	sockperf, iperf3 string // "" when missing
 }
 
 func prepare() (*programs, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	folder, err := os.MkdirTemp("", "netdelta-bench-")
 	if err != nil {
 		return nil, err
 	}
-	p := &programs{folder: folder, self: self, pingpong: filepath.Join(folder, "pingpong")}
+	p := &programs{folder: folder, pingpong: filepath.Join(folder, "pingpong")}
 	source := p.pingpong + ".c"
 	if err := os.WriteFile(source, reference, 0o600); err != nil {
 		return nil, err
@@ -59,37 +55,28 @@ func prepare() (*programs, error) {
 	return p, nil
 }
 
-// own is one of this project's workloads, armed in a pair of namespaces.
+// own is one of this project's workloads, ready in a pair of namespaces.
 type own struct {
-	client, server *agent.Agent
-	session        int
+	harness.Pair
+	session int
 }
 
-func openEngine(ctx context.Context, p *programs, ends *pair, name string, params result.Params, cpu int) (e *own, err error) {
+func openEngine(ctx context.Context, ends *pair, name string, params result.Params, cpu int) (e *own, err error) {
 	clientAddr, serverAddr := addresses()
-	program := agent.Program{Path: p.self}
 	e = &own{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, e.close())
-		}
-	}()
-	if e.server, err = agent.Start(ctx, pod{"server", ends.server, serverAddr}, program); err != nil {
-		return e, err
-	}
-	if e.client, err = agent.Start(ctx, pod{"client", ends.client, clientAddr}, program); err != nil {
-		return e, err
+	if e.Pair, err = harness.Start(ctx, pod{"client", ends.client, clientAddr}, pod{"server", ends.server, serverAddr}, nil); err != nil {
+		return nil, err
 	}
 	listen := netip.AddrPortFrom(serverAddr, serverPort)
-	if _, err = e.server.Serve(ctx, name, params, listen, cpu); err != nil {
-		return e, err
+	e.session, _, err = e.Connect(ctx, name, params, harness.Link{Listen: listen, From: netip.AddrPortFrom(clientAddr, clientPort), To: listen}, cpu)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
 	}
-	e.session, err = e.client.Dial(ctx, name, params, netip.AddrPortFrom(clientAddr, clientPort), listen, cpu)
-	return e, err
+	return e, nil
 }
 
 func (e *own) burst(ctx context.Context, span time.Duration) (engine.Burst, error) {
-	return e.client.Burst(ctx, e.session, engine.BurstSpec{Duration: span, Warmup: span / 50, Deadline: span + 10*time.Second})
+	return e.Client.Burst(ctx, e.session, engine.BurstSpec{Duration: span, Warmup: span / 50, Deadline: span + 10*time.Second})
 }
 
 func (e *own) p50(ctx context.Context, span time.Duration) (float64, error) {
@@ -97,30 +84,20 @@ func (e *own) p50(ctx context.Context, span time.Duration) (float64, error) {
 	return b.P50, err
 }
 
-func (e *own) close() error {
-	var errs []error
-	for _, a := range []*agent.Agent{e.client, e.server} {
-		if a != nil {
-			errs = append(errs, a.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// loop is the reference loop, armed likewise.
+// loop is the reference loop, ready likewise.
 type loop struct {
-	client, server *exec.Cmd
-	in             io.WriteCloser
-	out            *bufio.Reader
+	programPair
+	in  io.WriteCloser
+	out *bufio.Reader
 }
 
 func openLoop(p *programs, ends *pair, protocol string, size, cpu int) (*loop, error) {
 	_, serverAddr := addresses()
 	port, bytes, at := strconv.Itoa(loopPort), strconv.Itoa(size), strconv.Itoa(cpu)
-	l := &loop{
+	l := &loop{programPair: programPair{
 		server: exec.Command(p.pingpong, "server", protocol, port, bytes, at),
 		client: exec.Command(p.pingpong, "client", protocol, serverAddr.String(), port, bytes, at),
-	}
+	}}
 	l.client.Stderr, l.server.Stderr = os.Stderr, os.Stderr
 	if err := start(ends.server, l.server); err != nil {
 		return nil, err
@@ -159,15 +136,6 @@ func (l *loop) p50(_ context.Context, span time.Duration) (float64, error) {
 		return 0, fmt.Errorf("the reference loop said %q: %w", line, err)
 	}
 	return float64(median), nil
-}
-
-func (l *loop) close() {
-	for _, cmd := range []*exec.Cmd{l.client, l.server} {
-		if cmd.Process != nil {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait() // it was killed
-		}
-	}
 }
 
 func paramsOf(protocol string, size int) result.Params {

@@ -6,16 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"netdelta/agent"
+	"netdelta/extras/bench/harness"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
-	"netdelta/workload/catalogue"
+	"netdelta/stats"
 )
 
 func TestMain(m *testing.M) {
-	if agent.Asked() {
-		agent.Become(catalogue.Workloads())
-	}
+	harness.Children()
 	os.Exit(leak.Main(m))
 }
 
@@ -84,7 +82,7 @@ func compare(t *testing.T, least, most float64, measure func(*pair, *sheet) erro
 			continue
 		}
 		compared++
-		middle := quantile(l.ratios(), 0.5)
+		middle := stats.Median(l.ratios())
 		t.Logf("%s: %.3f", l.name, middle)
 		if middle < least || middle > most {
 			problem += fmt.Sprintf("%s is %.3f, want %.2f to %.2f. ", l.name, middle, least, most)
@@ -102,8 +100,8 @@ func TestMedianInterval(t *testing.T) {
 		values = append(values, float64((i*37)%101))
 	}
 	// 101 values: the order statistics are 50 -+ 1.96 sqrt(101)/2, about 10.
-	if low, high := medianInterval(values); low != 40 || high != 60 || quantile(values, 0.5) != 50 {
-		t.Errorf("median %v [%v, %v] of 0 to 100", quantile(values, 0.5), low, high)
+	if low, high := medianInterval(values); low != 40 || high != 60 || stats.Median(values) != 50 {
+		t.Errorf("median %v [%v, %v] of 0 to 100", stats.Median(values), low, high)
 	}
 	if low, high := medianInterval([]float64{2, 1}); low != 1 || high != 2 {
 		t.Errorf("interval of two values: [%v, %v]", low, high)

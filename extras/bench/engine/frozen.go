@@ -14,7 +14,7 @@ import (
 
 // frozen is another tool's client that stands still between its turns: it is stopped and continued by signals, so that
 // even a tool that knows nothing of bursts can be interleaved with others, turn by turn.
-type frozen struct{ client, server *exec.Cmd }
+type frozen struct{ programPair }
 
 // openFrozen starts a tool's server and client, both pinned, waits until the client says that it has begun and for another
 // while, and stops it.
@@ -22,7 +22,7 @@ func openFrozen(ends *pair, cpu int, begun string, settle time.Duration, server,
 	pinned := func(args []string) *exec.Cmd {
 		return exec.Command("taskset", append([]string{"-c", strconv.Itoa(cpu), "stdbuf", "-oL"}, args...)...)
 	}
-	f := &frozen{server: pinned(server), client: pinned(client)}
+	f := &frozen{programPair{server: pinned(server), client: pinned(client)}}
 	said, err := f.client.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -75,8 +75,11 @@ func (f *frozen) finish() error {
 	}
 }
 
-func (f *frozen) close() {
-	for _, cmd := range []*exec.Cmd{f.client, f.server} {
+// programPair is the client and the server of a tool.
+type programPair struct{ client, server *exec.Cmd }
+
+func (p programPair) close() {
+	for _, cmd := range []*exec.Cmd{p.client, p.server} {
 		if cmd.Process != nil {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait() // it was killed

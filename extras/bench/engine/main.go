@@ -6,12 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"time"
 
-	"netdelta/agent"
+	"netdelta/extras/bench/harness"
 	"netdelta/internal/clock"
-	"netdelta/workload/catalogue"
 )
 
 // options are the command line.
@@ -22,27 +20,13 @@ type options struct {
 }
 
 func main() {
-	if agent.Asked() {
-		agent.Become(catalogue.Workloads())
-	}
 	var o options
 	flag.IntVar(&o.builds, "builds", 4, "how often the namespaces and all programs are made anew")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds in each build; a round takes about six seconds")
 	flag.DurationVar(&o.burst, "burst", 20*time.Millisecond, "length of a burst")
 	flag.IntVar(&o.cpu, "cpu", 1, "processor that both ends of everything are pinned to")
 	flag.IntVar(&o.size, "size", 64, "bytes of a request and of its response")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	exit(run(ctx, o))
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "engine:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	harness.Main("engine", func(ctx context.Context) error { return run(ctx, o) })
 }
 
 func run(ctx context.Context, o options) error {

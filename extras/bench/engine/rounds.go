@@ -13,14 +13,14 @@ import (
 // turns is how many bursts of each contender a round holds.
 const turns = 16
 
-// latencies runs the rounds of a request-response workload. All contenders are armed; each has a burst in every turn, in
+// latencies runs the rounds of a request-response workload. All contenders are ready; each has a burst in every turn, in
 // random order.
 func latencies(ctx context.Context, o options, p *programs, ends *pair, protocol string, s *sheet) (err error) {
-	ours, err := openEngine(ctx, p, ends, protocol+"-rr", paramsOf(protocol, o.size), o.cpu)
+	ours, err := openEngine(ctx, ends, protocol+"-rr", paramsOf(protocol, o.size), o.cpu)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ours.close()) }()
+	defer func() { err = errors.Join(err, ours.Close()) }()
 	plain, err := openLoop(p, ends, protocol, o.size, o.cpu)
 	if err != nil {
 		return err
@@ -82,11 +82,11 @@ func streams(ctx context.Context, o options, p *programs, ends *pair, flows int,
 		return err
 	}
 	defer m.close()
-	ours, err := openEngine(ctx, p, ends, "tcp-stream", result.Params{Connections: flows, CongestionControl: congestion}, o.cpu)
+	ours, err := openEngine(ctx, ends, "tcp-stream", result.Params{Connections: flows, CongestionControl: congestion}, o.cpu)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ours.close()) }()
+	defer func() { err = errors.Join(err, ours.Close()) }()
 	other, err := openIperf3(p, ends, flows, o)
 	if err != nil {
 		return err

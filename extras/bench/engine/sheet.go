@@ -15,6 +15,7 @@ import (
 	"netdelta/internal/clock"
 	"netdelta/internal/latency"
 	"netdelta/internal/native"
+	"netdelta/stats"
 )
 
 // line is one comparison: what it should be, and what it was.
@@ -71,31 +72,25 @@ func (s *sheet) print(w io.Writer) (missed int) {
 			continue
 		}
 		low, high := medianInterval(ratios)
-		sign, verdict := "<=", "met"
-		middle := quantile(ratios, 0.5)
+		middle, surely, sign := stats.Median(ratios), low, "<="
+		missing := func(v float64) bool { return v > l.target }
 		if l.atLeast {
-			sign = ">="
-			middle, low, high = -middle, -high, -low
+			surely, sign = high, ">="
+			missing = func(v float64) bool { return v < l.target }
 		}
-		target := l.target
-		if l.atLeast {
-			target = -target
-		}
-		if middle > target {
-			verdict = "not resolved"
-		}
-		if low > target {
+		verdict := "met"
+		switch {
+		case missing(surely):
 			verdict, missed = "MISSED", missed+1
-		}
-		if l.atLeast {
-			middle, low, high = -middle, -high, -low
+		case missing(middle):
+			verdict = "not resolved"
 		}
 		theirs := ""
 		if len(l.theirs) > 0 {
-			theirs = scaled(quantile(l.theirs, 0.5), l.unit)
+			theirs = scaled(stats.Quantile(l.theirs, 0.5), l.unit)
 		}
 		_, _ = fmt.Fprintf(t, "%s\t%.4g\t[%.4g, %.4g]\t[%.4g, %.4g]\t%s %.2f %s\t%s\t%s\t%d\t\n", l.name, middle, low, high,
-			quantile(ratios, 0.25), quantile(ratios, 0.75), sign, l.target, verdict, scaled(quantile(l.ours, 0.5), l.unit), theirs, len(ratios))
+			stats.Quantile(ratios, 0.25), stats.Quantile(ratios, 0.75), sign, l.target, verdict, scaled(stats.Quantile(l.ours, 0.5), l.unit), theirs, len(ratios))
 	}
 	_ = t.Flush()
 	return missed
@@ -111,24 +106,13 @@ func scaled(v float64, unit string) string {
 	return fmt.Sprintf("%.2f %s", v, unit)
 }
 
-func quantile(values []float64, q float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	rank := q * float64(len(sorted)-1)
-	low := int(rank)
-	if low+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[low] + (rank-float64(low))*(sorted[low+1]-sorted[low])
-}
-
-// medianInterval is the distribution-free 95% interval of a median: between two order statistics, by the normal
-// approximation of the binomial distribution; the whole range when there are too few values.
+// medianInterval is the 95% interval of a median: between two order statistics, or the whole range when there are too few values.
 func medianInterval(values []float64) (low, high float64) {
-	sorted := slices.Sorted(slices.Values(values))
-	n := float64(len(sorted))
-	k := int(math.Floor(n/2 - 1.96*math.Sqrt(n)/2))
-	k = max(k, 0)
-	return sorted[k], sorted[len(sorted)-1-k]
+	low, high, ok := stats.MedianInterval(values, 0.95)
+	if !ok {
+		return slices.Min(values), slices.Max(values)
+	}
+	return low, high
 }
 
 // cpuTime is the processor time of this thread, which is what counts on a busy machine.

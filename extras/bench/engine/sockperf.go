@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"netdelta/stats"
 )
 
-// sockperfRun is a sockperf client that is armed and stands still between its turns. What each turn measured is read from
+// sockperfRun is a sockperf client that is started and stands still between its turns. What each turn measured is read from
 // its log of all packets afterwards.
 type sockperfRun struct {
 	*frozen
@@ -78,7 +80,7 @@ func (r *sockperfRun) medians() ([]float64, error) {
 			}
 		}
 		if len(rounds) >= 100 {
-			medians[i] = quantile(rounds, 0.5)
+			medians[i] = stats.Median(rounds)
 		}
 	}
 	return medians, nil

@@ -31,14 +31,14 @@ const atOnce = 16
 // podsMost is how many pods clients share.
 const podsMost = 20
 
-// volley is how long the clients fire each time.
-const volley = 500 * time.Millisecond
+// burst is how long the clients fire each time.
+const burst = 500 * time.Millisecond
 
 // figures are what one controller took.
 type figures struct {
 	Armed   time.Duration   `json:"armed"`
 	Peak    int64           `json:"peak"`     // most memory that was resident, bytes
-	KeepAll int64           `json:"keep_all"` // what the histograms of all agents and volleys would take, bytes
+	KeepAll int64           `json:"keep_all"` // what the histograms of all agents and bursts would take, bytes
 	CPU     time.Duration   `json:"cpu"`
 	Late    fleet.Quantiles `json:"late"`
 	Clock   time.Duration   `json:"clock"`
@@ -47,7 +47,7 @@ type figures struct {
 }
 
 // control is the controller of one size: it prints its figures.
-func control(ctx context.Context, name string, agents, volleys int) error {
+func control(ctx context.Context, name string, agents, bursts int) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -61,8 +61,8 @@ func control(ctx context.Context, name string, agents, volleys int) error {
 			}
 			return fleet.On(tb, clients, servers)
 		},
-		Program: agent.Program{Path: self}, Networks: []string{name}, Clients: agents, Servers: 1, Builds: 1, Volleys: volleys,
-		Volley: volley, Seed: 1, AtOnce: atOnce, Log: func(line string) { fmt.Fprintln(os.Stderr, line) },
+		Program: agent.Program{Path: self}, Networks: []string{name}, Clients: agents, Servers: 1, Builds: 1, Volleys: bursts,
+		Volley: burst, Seed: 1, AtOnce: atOnce, Log: func(line string) { fmt.Fprintln(os.Stderr, line) },
 	}
 	for _, w := range catalogue.Workloads() {
 		if w.Name == "tcp-rr" {
@@ -83,7 +83,7 @@ func control(ctx context.Context, name string, agents, volleys int) error {
 	counters := len(result.NewHistogram().Export().Counts)
 	f := figures{
 		Armed: n.Builds[0].Armed, Late: *n.Late, Clock: n.ClockError, Lost: n.Failed,
-		KeepAll: int64(agents) * int64(volleys) * int64(counters) * int64(unsafe.Sizeof(int64(0))),
+		KeepAll: int64(agents) * int64(bursts) * int64(counters) * int64(unsafe.Sizeof(int64(0))),
 	}
 	if f.Peak, err = memory("/proc/self/status", "VmHWM"); err != nil {
 		return err

@@ -9,46 +9,34 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"netdelta/agent"
-	"netdelta/workload/catalogue"
+	"netdelta/extras/bench/harness"
 )
 
 func main() {
-	if agent.Asked() {
-		agent.Become(catalogue.Workloads())
-	}
 	sizes := flag.String("agents", "10,100,1000", "how many agents, one size after another")
 	network := flag.String("network", "bridge", "network of the lab")
-	few := flag.Int("few", 2, "volleys of the shorter of two runs of each size")
-	many := flag.Int("many", 12, "volleys of the longer one")
+	few := flag.Int("few", 2, "bursts of the shorter of two runs of each size")
+	many := flag.Int("many", 12, "bursts of the longer one")
 	one := flag.Int("one", 0, "be the controller of one size and print its figures as JSON")
-	volleys := flag.Int("volleys", 0, "with -one: volleys")
+	bursts := flag.Int("volleys", 0, "with -one: bursts")
 	bare := flag.Bool("bare", false, "do nothing, as the reference for starting")
-	flag.Parse()
-	if *bare {
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	var err error
-	if *one > 0 {
-		err = control(ctx, *network, *one, *volleys)
-	} else {
-		err = run(ctx, os.Stdout, *sizes, *network, *few, *many)
-	}
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "fleet:", err)
-		os.Exit(1)
-	}
+	harness.Main("fleet", func(ctx context.Context) error {
+		switch {
+		case *bare:
+			return nil
+		case *one > 0:
+			return control(ctx, *network, *one, *bursts)
+		}
+		return run(ctx, os.Stdout, *sizes, *network, *few, *many)
+	})
 }
 
-// growth is how much more memory a controller may take after many volleys than after few: what the garbage collector happens to
+// growth is how much more memory a controller may take after many bursts than after few: what the garbage collector happens to
 // leave.
 const growth = 1.25
 
@@ -57,7 +45,7 @@ func run(ctx context.Context, out io.Writer, sizes, network string, few, many in
 		return errors.New("-few must be 1 or more, and -many more than it")
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "agents\tarmed after\t/ idle processes\tcontroller %d volleys\t%d volleys\tratio\t/ keeping all\tCPU per volley and agent\tan agent's memory\tbegan late p50\tp99\tlast\tclocks +-\tlost\n", few, many)
+	fmt.Fprintf(t, "agents\tarmed after\t/ idle processes\tcontroller %d bursts\t%d bursts\tratio\t/ keeping all\tCPU per burst and agent\tan agent's memory\tbegan late p50\tp99\tlast\tclocks +-\tlost\n", few, many)
 	var grown []string
 	for text := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(text)
@@ -87,18 +75,18 @@ func run(ctx context.Context, out io.Writer, sizes, network string, few, many in
 	}
 	_ = t.Flush() // an error on standard output has no one to go to
 	if len(grown) > 0 {
-		return fmt.Errorf("the controller's memory grows with the number of volleys: %s", strings.Join(grown, "; "))
+		return fmt.Errorf("the controller's memory grows with the number of bursts: %s", strings.Join(grown, "; "))
 	}
 	return nil
 }
 
 // child measures one size with a controller of its own, and watches the agents' memory from outside.
-func child(ctx context.Context, network string, agents, volleys int) (figures, error) {
+func child(ctx context.Context, network string, agents, bursts int) (figures, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return figures{}, err
 	}
-	cmd := exec.CommandContext(ctx, self, "-one", strconv.Itoa(agents), "-volleys", strconv.Itoa(volleys), "-network", network)
+	cmd := exec.CommandContext(ctx, self, "-one", strconv.Itoa(agents), "-volleys", strconv.Itoa(bursts), "-network", network)
 	cmd.Stderr = os.Stderr
 	answer, err := cmd.StdoutPipe()
 	if err != nil {

@@ -8,18 +8,16 @@ import (
 	"math"
 	"net/netip"
 	"os"
-	"os/signal"
 	"text/tabwriter"
 	"time"
 
-	"netdelta/agent"
 	"netdelta/engine"
+	"netdelta/extras/bench/harness"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
-	"netdelta/workload/catalogue"
 )
 
 // burst is what wrk takes at least; patience is how long anything may take.
@@ -29,23 +27,9 @@ const (
 )
 
 func main() {
-	if agent.Asked() {
-		agent.Become(catalogue.Workloads())
-	}
 	pairs := flag.Int("pairs", 10, "bursts of a second of each of the two, for each setting")
 	cpu := flag.Int("cpu", 1, "processor that both ends are pinned to")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	exit(run(ctx, *pairs, *cpu))
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "http:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	harness.Main("http", func(ctx context.Context) error { return run(ctx, *pairs, *cpu) })
 }
 
 // settings are what is asked for, one after another.
@@ -67,22 +51,16 @@ func run(ctx context.Context, pairs, cpu int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tb.Close()) }()
-	self, err := os.Executable()
+	agents, err := harness.Start(ctx, tb.Pods()[0], tb.Pods()[1], nil)
 	if err != nil {
 		return err
 	}
-	var agents [2]*agent.Agent
-	for i, pod := range tb.Pods() {
-		if agents[i], err = agent.Start(ctx, pod, agent.Program{Path: self}); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, agents[i].Close()) }()
-	}
+	defer func() { err = errors.Join(err, agents.Close()) }()
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(t, "netdelta / wrk, %d pairs of bursts\trequests/s\tmedian latency\tclient's CPU per request\tnetdelta\twrk\t\n", pairs)
 	missed := 0
 	for i, p := range settings() {
-		s := ends{tb: tb, client: agents[0], server: agents[1], cpu: cpu, port: uint16(i)}
+		s := ends{Pair: agents, tb: tb, cpu: cpu, port: uint16(i)}
 		row, bad, err := s.compare(ctx, p, pairs)
 		if err != nil {
 			return err
@@ -101,25 +79,25 @@ func run(ctx context.Context, pairs, cpu int) (err error) {
 
 // ends are two pods, and where in them one setting is measured.
 type ends struct {
-	tb             testbed.Testbed
-	client, server *agent.Agent
-	cpu            int
-	port           uint16 // of the pod's, counted from its first
+	harness.Pair
+	tb   testbed.Testbed
+	cpu  int
+	port uint16 // of the pod's, counted from its first
 }
 
 // open serves and dials, and returns the client's session.
 func (e ends) open(ctx context.Context, p result.Params) (int, error) {
-	first, _ := e.server.Pod().Ports()
+	first, _ := e.Server.Pod().Ports()
 	port := first + e.port
 	all := netip.IPv4Unspecified()
 	if p.Engine == "" {
 		// The other one shares the server.
-		if _, err := e.server.Serve(ctx, "http", p, netip.AddrPortFrom(all, port), e.cpu); err != nil {
+		if _, err := e.Server.Serve(ctx, "http", p, netip.AddrPortFrom(all, port), e.cpu); err != nil {
 			return 0, err
 		}
 	}
-	to := e.tb.Endpoint(e.client.Pod(), e.server.Pod(), port)
-	return e.client.Dial(ctx, "http", p, netip.AddrPortFrom(all, 0), to, e.cpu)
+	to := e.tb.Endpoint(e.Client.Pod(), e.Server.Pod(), port)
+	return e.Client.Dial(ctx, "http", p, netip.AddrPortFrom(all, 0), to, e.cpu)
 }
 
 // compare has both ask in turn, and says whether netdelta's own surely got less answered.
@@ -136,7 +114,7 @@ func (e ends) compare(ctx context.Context, p result.Params, pairs int) (row stri
 		var both [2]engine.Burst
 		for i := range both {
 			which := (i + n) % 2
-			both[which], err = e.client.Burst(ctx, sessions[which], engine.BurstSpec{Duration: burst, Deadline: patience})
+			both[which], err = e.Client.Burst(ctx, sessions[which], engine.BurstSpec{Duration: burst, Deadline: patience})
 			if err != nil {
 				return "", false, err
 			}

@@ -10,39 +10,29 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"netdelta/extras/bench/harness"
 	"netdelta/internal/leak"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
-	"netdelta/testbed/lab/udptun"
 )
 
 func main() {
-	if udptun.Asked() {
-		os.Exit(udptun.Become())
-	}
 	times := flag.Int("times", 40, "repetitions of each measurement")
 	seed := flag.Uint64("seed", 1, "seed of the order of networks")
-	flag.Parse()
-	if *times < 1 {
-		fmt.Fprintln(os.Stderr, "lab: -times must be 1 or more")
-		os.Exit(2)
-	}
-	b := &bench{driver: lab.NewDriver(network.Catalogue()), times: *times, random: rand.New(rand.NewPCG(*seed, 0)), out: os.Stdout}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := b.run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "lab:", err)
-		os.Exit(1)
-	}
+	harness.Main("lab", func(ctx context.Context) error {
+		if *times < 1 {
+			return harness.Usage("-times must be 1 or more")
+		}
+		b := &bench{driver: lab.NewDriver(network.Catalogue()), times: *times, random: rand.New(rand.NewPCG(*seed, 0)), out: os.Stdout}
+		return b.run(ctx)
+	})
 }
 
 // bench is one run of all measurements.

@@ -3,17 +3,23 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+
+	"netdelta/extras/bench/harness"
 )
 
 func main() {
 	table := flag.String("table", "all", "which table: all, coverage, stopping, floor or power")
 	trials := flag.Int("trials", 4000, "simulated experiments for each figure")
-	flag.Parse()
+	harness.Main("power", func(context.Context) error { return tables(*table, *trials) })
+}
+
+func tables(name string, trials int) error {
 	tables := []struct {
 		name  string
 		print func(io.Writer, int)
@@ -22,14 +28,14 @@ func main() {
 	found := false
 	for _, t := range tables {
 		known = append(known, t.name)
-		if *table == "all" || *table == t.name {
+		if name == "all" || name == t.name {
 			found = true
-			t.print(os.Stdout, *trials)
+			t.print(os.Stdout, trials)
 			fmt.Println()
 		}
 	}
-	if !found || *trials < 1 {
-		fmt.Fprintf(os.Stderr, "power: no table %q of %d trials: choose one of %s, and at least one trial\n", *table, *trials, strings.Join(known, ", "))
-		os.Exit(2)
+	if !found || trials < 1 {
+		return harness.Usage(fmt.Sprintf("no table %q of %d trials: choose one of %s, and at least one trial", name, trials, strings.Join(known, ", ")))
 	}
+	return nil
 }

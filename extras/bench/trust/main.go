@@ -8,49 +8,26 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"time"
 
-	"netdelta/agent"
-	"netdelta/testbed/lab/udptun"
-	"netdelta/workload/catalogue"
+	"netdelta/extras/bench/harness"
 )
 
 func main() {
-	if agent.Asked() {
-		agent.Become(catalogue.Workloads())
-	}
-	if udptun.Asked() {
-		os.Exit(udptun.Become())
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, os.Args[1:])
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "trust:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, w io.Writer, args []string) error {
-	flags := flag.NewFlagSet("trust", flag.ContinueOnError)
-	runs := flags.Int("runs", 20, "short runs of host against host; 0 for none")
-	each := flags.Duration("each", 8*time.Second, "time budget of each of them")
-	rules := flags.Int("rules", 10, "firewall rules to find; 0 for none")
-	budget := flags.Duration("budget", 30*time.Second, "time budget to find them in")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if *runs > 0 {
-		if err := nothingFound(ctx, w, *runs, *each); err != nil {
-			return err
+	runs := flag.Int("runs", 20, "short runs of host against host; 0 for none")
+	each := flag.Duration("each", 8*time.Second, "time budget of each of them")
+	rules := flag.Int("rules", 10, "firewall rules to find; 0 for none")
+	budget := flag.Duration("budget", 30*time.Second, "time budget to find them in")
+	harness.Main("trust", func(ctx context.Context) error {
+		if *runs > 0 {
+			if err := nothingFound(ctx, os.Stdout, *runs, *each); err != nil {
+				return err
+			}
 		}
-	}
-	if *rules > 0 {
-		return rulesFound(ctx, w, *rules, *budget)
-	}
-	return nil
+		if *rules > 0 {
+			return rulesFound(ctx, os.Stdout, *rules, *budget)
+		}
+		return nil
+	})
 }
