@@ -12,45 +12,45 @@ import (
 )
 
 func main() {
-	played := scenes()
+	all := scenarios()
 	switch {
 	case len(os.Args) == 3 && os.Args[2] == "services":
-		played = services()
+		all = services()
 	case len(os.Args) != 2:
 		fmt.Fprintln(os.Stderr, "usage: endtoend NETDELTA [services]")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], played); err != nil {
+	if err := run(os.Args[1], all); err != nil {
 		fmt.Fprintf(os.Stderr, "endtoend: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-// scene is one thing that users do.
-type scene struct {
+// scenario is one thing that users do.
+type scenario struct {
 	name string
-	play func(*stage) error
+	do   func(*user) error
 }
 
-func scenes() []scene {
-	return []scene{
-		{"what is there", (*stage).looksAround},
-		{"the default study", (*stage).runsDefault},
-		{"two runs at once", (*stage).runsTwice},
-		{"a killed run", (*stage).killsAndResumes},
+func scenarios() []scenario {
+	return []scenario{
+		{"what is there", (*user).looksAround},
+		{"the default study", (*user).runsDefault},
+		{"two runs at once", (*user).runsTwice},
+		{"a killed run", (*user).killsAndResumes},
 	}
 }
 
-// services are the scenes with daemons.
-func services() []scene {
-	var all []scene
+// services are the scenarios with daemons.
+func services() []scenario {
+	var all []scenario
 	for _, of := range shorts() {
-		all = append(all, scene{of.study + ", " + of.workload, func(s *stage) error { return s.runsShort(of) }})
+		all = append(all, scenario{of.study + ", " + of.workload, func(u *user) error { return u.runsShort(of) }})
 	}
-	return append(all, scene{"killed services", (*stage).killsServices})
+	return append(all, scenario{"killed services", (*user).killsServices})
 }
 
-func run(program string, scenes []scene) error {
+func run(program string, all []scenario) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
@@ -59,25 +59,18 @@ func run(program string, scenes []scene) error {
 	if err != nil {
 		return err
 	}
-	s := &stage{program: program, folder: folder}
+	u := &user{program: program, folder: folder}
 	var failed error
-	for _, scene := range scenes {
+	for _, one := range all {
 		began := time.Now()
-		err := s.unchanged(func() error { return scene.play(s) })
-		fmt.Printf("%-22s %6.1f s  %s\n", scene.name, time.Since(began).Seconds(), verdict(err))
+		verdict, err := "ok", unchanged(func() error { return one.do(u) })
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", scene.name, err))
+			verdict, failed = "FAILED", errors.Join(failed, fmt.Errorf("%s: %w", one.name, err))
 		}
+		fmt.Printf("%-22s %6.1f s  %s\n", one.name, time.Since(began).Seconds(), verdict)
 	}
 	if failed != nil {
 		return fmt.Errorf("%w\nthe run folders are in %s", failed, folder)
 	}
 	return os.RemoveAll(folder)
-}
-
-func verdict(err error) string {
-	if err != nil {
-		return "FAILED"
-	}
-	return "ok"
 }

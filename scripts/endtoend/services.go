@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,15 +55,12 @@ func storageFlags(store, budget string) []string {
 }
 
 // runsShort runs the short form of a study and holds what it wrote against what the study is about.
-func (s *stage) runsShort(of short) error {
-	if lacks, err := s.lacking(of.study); err != nil || lacks != "" {
-		if err == nil {
-			err = s.skip(of.study, lacks)
-		}
+func (u *user) runsShort(of short) error {
+	if skipped, err := u.skipped(of.study, of.study); skipped || err != nil {
 		return err
 	}
-	folder := filepath.Join(s.folder, strings.Join(append([]string{of.study}, of.services...), "-"))
-	out, err := s.call(append([]string{"run", of.study, "--workloads", of.workload, "--out", folder, "--json"}, of.flags...)...)
+	folder := filepath.Join(u.folder, strings.Join(append([]string{of.study}, of.services...), "-"))
+	out, err := u.call(append([]string{"run", of.study, "--workloads", of.workload, "--out", folder, "--json"}, of.flags...)...)
 	if err != nil {
 		return err
 	}
@@ -84,7 +80,7 @@ func (s *stage) runsShort(of short) error {
 	if tested == 0 {
 		return fmt.Errorf("none of %d claims was tested", len(a.Claims))
 	}
-	failed, all, err := s.served(folder, of.services)
+	failed, all, err := served(folder, of.services)
 	if err != nil {
 		return err
 	}
@@ -94,7 +90,7 @@ func (s *stage) runsShort(of short) error {
 
 // served holds the trials of a run against the daemons that must have served some of them, and counts those that failed, which
 // are few on a machine that has other work.
-func (s *stage) served(folder string, services []string) (failed, all int, err error) {
+func served(folder string, services []string) (failed, all int, err error) {
 	lines, err := finished(folder)
 	if err != nil {
 		return 0, 0, err
@@ -134,25 +130,13 @@ func (s *stage) served(folder string, services []string) (failed, all int, err e
 }
 
 // killsServices kills a run while its cluster starts and while it serves: no daemon may be left, nor what they had.
-func (s *stage) killsServices() error {
-	if lacks, err := s.lacking("storage"); err != nil || lacks != "" {
-		if err == nil {
-			err = s.skip("a killed run with services", lacks)
-		}
+func (u *user) killsServices() error {
+	if skipped, err := u.skipped("storage", "a killed run with services"); skipped || err != nil {
 		return err
 	}
 	for _, after := range []time.Duration{4 * time.Second, 20 * time.Second} {
-		var out, complaints bytes.Buffer
-		cmd := s.command(&out, &complaints, append([]string{"run", "storage", "--workloads", "block", "--out", filepath.Join(s.folder, "killed-"+after.String())}, storageFlags("ceph", "100s")...)...)
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		time.Sleep(after)
-		if err := cmd.Process.Kill(); err != nil {
-			return fmt.Errorf("it ended by itself within %s: %w\n%s", after, err, complaints.String())
-		}
-		_ = cmd.Wait() // it was killed, and says so
-		if _, err := s.call("cleanup"); err != nil {
+		arguments := append([]string{"run", "storage", "--workloads", "block", "--out", filepath.Join(u.folder, "killed-"+after.String())}, storageFlags("ceph", "100s")...)
+		if err := u.killed(after, arguments); err != nil {
 			return err
 		}
 	}
@@ -160,8 +144,8 @@ func (s *stage) killsServices() error {
 }
 
 // lacking are the programs that a study's workloads need and this machine does not have.
-func (s *stage) lacking(study string) (string, error) {
-	out, err := s.call("list", "studies", "--json")
+func (u *user) lacking(study string) (string, error) {
+	out, err := u.call("list", "studies", "--json")
 	if err != nil {
 		return "", err
 	}
@@ -182,18 +166,22 @@ func (s *stage) lacking(study string) (string, error) {
 	return "", fmt.Errorf("there is no study %s", study)
 }
 
-// skip notes what was left out, where the check of a commit gathers it.
-func (s *stage) skip(what, lacks string) error {
+// skipped says whether this machine lacks programs of a study, and notes what is left out for that, where the check of a commit gathers it.
+func (u *user) skipped(study, what string) (bool, error) {
+	lacks, err := u.lacking(study)
+	if err != nil || lacks == "" {
+		return false, err
+	}
 	line := fmt.Sprintf("skip: %s: needs %s, this machine lacks it", what, lacks)
 	fmt.Println("  " + line)
 	folder := os.Getenv("NETDELTA_SUMMARY")
 	if folder == "" {
-		return nil
+		return true, nil
 	}
 	f, err := os.OpenFile(filepath.Join(folder, "services.skipped"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return err
+		return true, err
 	}
 	_, err = fmt.Fprintln(f, line)
-	return errors.Join(err, f.Close())
+	return true, errors.Join(err, f.Close())
 }

@@ -9,19 +9,21 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // looksAround asks for what needs no run.
-func (s *stage) looksAround() error {
+func (u *user) looksAround() error {
 	for _, arguments := range [][]string{{"--version"}, {"--help"}, {"doctor"}, {"list"}, {"cleanup"}} {
-		out, err := s.call(arguments...)
+		out, err := u.call(arguments...)
 		if err != nil {
 			return err
 		}
 		if len(bytes.TrimSpace(out)) == 0 {
 			return fmt.Errorf("netdelta %s prints nothing", arguments[0])
 		}
-		if err := s.full(arguments); err != nil {
+		if err := u.full(arguments); err != nil {
 			return err
 		}
 	}
@@ -29,13 +31,13 @@ func (s *stage) looksAround() error {
 }
 
 // full calls the program with an output that takes nothing, as a full disk does: that must not pass for success.
-func (s *stage) full(arguments []string) error {
+func (u *user) full(arguments []string) error {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	var complaints bytes.Buffer
-	cmd := s.command(nil, &complaints, arguments...)
+	cmd := u.command(nil, &complaints, arguments...)
 	cmd.Stdout = full
 	if err := errors.Join(cmd.Run(), full.Close()); err == nil {
 		return fmt.Errorf("netdelta %s > /dev/full reports success", arguments[0])
@@ -53,10 +55,10 @@ const (
 )
 
 // runsDefault runs the default study and reads its answers in every form.
-func (s *stage) runsDefault() error {
-	folder := filepath.Join(s.folder, "default")
+func (u *user) runsDefault() error {
+	folder := filepath.Join(u.folder, "default")
 	began := time.Now()
-	out, err := s.call("run", "--time-budget", budget.String(), "--out", folder, "--json")
+	out, err := u.call("run", "--time-budget", budget.String(), "--out", folder, "--json")
 	if err != nil {
 		return err
 	}
@@ -73,7 +75,7 @@ func (s *stage) runsDefault() error {
 	if len(resolved) < 3 {
 		return fmt.Errorf("only %d networks have an interval for p50", len(resolved))
 	}
-	shown, err := s.call("show", folder)
+	shown, err := u.call("show", folder)
 	if err != nil {
 		return err
 	}
@@ -98,63 +100,44 @@ func small(folder string) []string {
 }
 
 // runsTwice runs two labs side by side.
-func (s *stage) runsTwice() error {
-	type end struct {
-		text []byte
-		err  error
-	}
-	ends := make(chan end)
+func (u *user) runsTwice() error {
+	var both errgroup.Group
 	for _, name := range []string{"left", "right"} {
-		go func() {
-			out, err := s.call(small(filepath.Join(s.folder, name))...)
-			ends <- end{out, err}
-		}()
+		both.Go(func() error {
+			out, err := u.call(small(filepath.Join(u.folder, name))...)
+			if err == nil {
+				_, err = read(out)
+			}
+			return err
+		})
 	}
-	var failed error
-	for range 2 {
-		e := <-ends
-		if e.err == nil {
-			_, e.err = read(e.text)
-		}
-		failed = errors.Join(failed, e.err)
-	}
-	return failed
+	return both.Wait()
 }
 
 // killsAndResumes kills a run early and late, cleans up, and lets it go on: no finished trial may be lost.
-func (s *stage) killsAndResumes() error {
+func (u *user) killsAndResumes() error {
 	for _, after := range []time.Duration{500 * time.Millisecond, 4 * time.Second, 8 * time.Second} {
-		folder := filepath.Join(s.folder, "killed-"+after.String())
-		if err := s.killed(folder, after); err != nil {
+		folder := filepath.Join(u.folder, "killed-"+after.String())
+		if err := u.resumes(folder, after); err != nil {
 			return fmt.Errorf("killed after %s: %w", after, err)
 		}
 	}
 	return nil
 }
 
-func (s *stage) killed(folder string, after time.Duration) error {
-	var out, complaints bytes.Buffer
-	cmd := s.command(&out, &complaints, small(folder)...)
-	if err := cmd.Start(); err != nil {
+func (u *user) resumes(folder string, after time.Duration) error {
+	if err := u.killed(after, small(folder)); err != nil {
 		return err
 	}
-	time.Sleep(after)
-	if err := cmd.Process.Kill(); err != nil {
-		return fmt.Errorf("it ended by itself: %w\n%s", err, complaints.String())
-	}
-	_ = cmd.Wait() // it was killed, and says so
 	kept, err := finished(folder)
 	if err != nil {
-		return err
-	}
-	if _, err := s.call("cleanup"); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(folder, "study.yaml")); errors.Is(err, os.ErrNotExist) {
 		fmt.Printf("  killed after %s: before there was a run folder\n", after)
 		return nil
 	}
-	text, err := s.call("run", "--resume", folder, "--json")
+	text, err := u.call("run", "--resume", folder, "--json")
 	if err != nil {
 		return err
 	}
