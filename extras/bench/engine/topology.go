@@ -7,12 +7,12 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"strconv"
+	"slices"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
+	"netdelta/internal/machine"
 	"netdelta/internal/netns"
 )
 
@@ -93,31 +93,18 @@ func (p *pair) close() error {
 // leave moves this program off a processor, and with it all that it starts unless they pin themselves. With one processor
 // there is nowhere to go.
 func leave(cpu int) error {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return fmt.Errorf("see which processors may be used: %w", err)
-	}
-	if !set.IsSet(cpu) {
-		return fmt.Errorf("processor %d may not be used here", cpu)
-	}
-	if set.Count() < 2 {
-		return nil
-	}
-	set.Clear(cpu)
-	tasks, err := os.ReadDir("/proc/self/task")
+	cpus, err := machine.AllowedCPUs()
 	if err != nil {
 		return err
 	}
-	for _, t := range tasks {
-		id, err := strconv.Atoi(t.Name())
-		if err == nil {
-			err = unix.SchedSetaffinity(id, &set)
-		}
-		if err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("leave processor %d: %w", cpu, err)
-		}
+	others := slices.DeleteFunc(slices.Clone(cpus), func(c int) bool { return c == cpu })
+	switch {
+	case len(others) == len(cpus):
+		return fmt.Errorf("processor %d may not be used here", cpu)
+	case len(others) == 0:
+		return nil
 	}
-	return nil
+	return machine.Confine(others)
 }
 
 // start starts a program inside a namespace. It dies with this one.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"netdelta/agent"
@@ -85,9 +85,11 @@ func control(ctx context.Context, name string, agents, bursts int) error {
 		Armed: n.Builds[0].Armed, Late: *n.Late, Clock: n.ClockError, Lost: n.Failed,
 		KeepAll: int64(agents) * int64(bursts) * int64(counters) * int64(unsafe.Sizeof(int64(0))),
 	}
-	if f.Peak, err = memory("/proc/self/status", "VmHWM"); err != nil {
+	status, err := statusOf(os.Getpid())
+	if err != nil {
 		return err
 	}
+	f.Peak = int64(status.VmHWM)
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
 		return err
@@ -96,19 +98,13 @@ func control(ctx context.Context, name string, agents, bursts int) error {
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
-// memory is a line of a process's status, in bytes.
-func memory(status, field string) (int64, error) {
-	text, err := os.ReadFile(status)
+// statusOf is what the kernel knows of a process's memory, among other things.
+func statusOf(pid int) (procfs.ProcStatus, error) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return 0, err
+		return procfs.ProcStatus{}, err
 	}
-	for line := range strings.Lines(string(text)) {
-		if rest, found := strings.CutPrefix(line, field+":"); found {
-			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, fmt.Errorf("%s has no %s", status, field)
+	return p.NewStatus()
 }
 
 // watch looks at the children of a process every two seconds until the function that it returns is called, which says how much
@@ -139,18 +135,19 @@ func ofChildren(parent int) int64 {
 	sum, n := int64(0), int64(0)
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent)) // the pattern is right
 	for _, name := range tasks {
-		f, err := os.Open(name)
+		text, err := os.ReadFile(name)
 		if err != nil {
 			continue // the thread has ended
 		}
-		words := bufio.NewScanner(f)
-		words.Split(bufio.ScanWords)
-		for words.Scan() {
-			if own, err := memory("/proc/"+words.Text()+"/status", "RssAnon"); err == nil {
-				sum, n = sum+own, n+1
+		for _, word := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(word)
+			if err != nil {
+				continue
+			}
+			if status, err := statusOf(pid); err == nil {
+				sum, n = sum+int64(status.RssAnon), n+1
 			}
 		}
-		_ = f.Close() // it was only read
 	}
 	if n == 0 {
 		return 0

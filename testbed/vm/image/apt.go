@@ -94,7 +94,7 @@ func newAPT(ctx context.Context, dir string) (*apt, error) {
 // configured are the host's own archives of the release: that itself, first, then its updates and security fixes. Without these,
 // a package that the host has in a fixed version could not be found.
 func configured(ctx context.Context, release string) ([]archive, error) {
-	said, err := run(ctx, "", "apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
+	said, err := run(ctx, "", nil, "apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
 	if err != nil {
 		return nil, fmt.Errorf("ask apt which archives it is configured with: %w", err)
 	}
@@ -148,7 +148,7 @@ Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
 }
 
 func (a *apt) run(ctx context.Context, dir, tool string, args ...string) (string, error) {
-	return run(ctx, dir, tool, append([]string{"-c", filepath.Join(a.dir, "apt.conf"), "-o", "APT::Default-Release=" + a.suite}, args...)...)
+	return run(ctx, dir, nil, tool, append([]string{"-c", filepath.Join(a.dir, "apt.conf"), "-o", "APT::Default-Release=" + a.suite}, args...)...)
 }
 
 var (
@@ -216,23 +216,14 @@ func unpack(ctx context.Context, deb, into string) error {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return err
 	}
-	if _, err := run(ctx, "", "dpkg-deb", "-x", deb, into); err != nil {
+	if _, err := run(ctx, "", nil, "dpkg-deb", "-x", deb, into); err != nil {
 		return fmt.Errorf("unpack %s: %w", filepath.Base(deb), err)
 	}
 	return nil
 }
 
-// run runs a program and returns what it wrote, with the end of its complaints in the error.
-func run(ctx context.Context, dir, tool string, args ...string) (string, error) {
-	return runIn(ctx, dir, nil, tool, args...)
-}
-
-// runWith runs a program with some more environment.
-func runWith(ctx context.Context, env []string, tool string, args ...string) (string, error) {
-	return runIn(ctx, "", env, tool, args...)
-}
-
-func runIn(ctx context.Context, dir string, env []string, tool string, args ...string) (string, error) {
+// run runs a program in a folder, with some more environment, and returns what it wrote, with the end of its complaints in the error.
+func run(ctx context.Context, dir string, env []string, tool string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive"), env...)

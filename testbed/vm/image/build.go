@@ -328,7 +328,7 @@ func (i *Image) lacking(ctx context.Context, config string) ([]string, error) {
 		lacks = append(lacks, string(Netkit))
 	}
 	path, args, env := i.Emulator()
-	devices, err := runWith(ctx, env, path, append(args, "-device", "help")...)
+	devices, err := run(ctx, "", env, path, append(args, "-device", "help")...)
 	if err != nil {
 		return nil, fmt.Errorf("ask QEMU for its devices: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -187,14 +188,9 @@ func (m *modules) read(path string) (*module, error) {
 
 // write adds the modules to a guest's files, with the lists that modprobe reads.
 func (m *modules) write(r *Root) error {
-	var names []string
-	for n := range m.all {
-		names = append(names, n)
-	}
-	slices.Sort(names)
 	folder := "lib/modules/" + m.release
 	var dep, alias strings.Builder
-	for _, n := range names {
+	for _, n := range slices.Sorted(maps.Keys(m.all)) {
 		x := m.all[n]
 		if err := r.Text(folder+"/"+x.path, 0o644, x.text); err != nil {
 			return err

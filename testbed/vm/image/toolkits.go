@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,7 +111,7 @@ func (t toolkit) write(r *Root, tools string, shared map[string]bool) error {
 			return err
 		}
 	}
-	for _, name := range sortedKeys(t.links) {
+	for _, name := range slices.Sorted(maps.Keys(t.links)) {
 		if err := r.Link(name, t.links[name]); err != nil {
 			return err
 		}
@@ -221,13 +222,4 @@ func library(root, name string) (string, error) {
 		}
 	}
 	return "", &fs.PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
-}
-
-func sortedKeys(m map[string]string) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
