@@ -143,24 +143,18 @@ func (g *gathering) findLibrary(name string, folders []string) (string, bool) {
 
 // hasProgram says whether a program of a name was gathered.
 func (g *gathering) hasProgram(name string) bool {
-	for _, folder := range []string{"/usr/bin/", "/usr/sbin/"} {
-		if g.files[folder+name] != "" || g.links[folder+name] != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"/usr/bin/", "/usr/sbin/"}, func(folder string) bool {
+		return g.files[folder+name] != "" || g.links[folder+name] != ""
+	})
 }
 
 // pack writes what was gathered, sorted by path.
 func (g *gathering) pack(w *tar.Writer) error {
 	made := map[string]bool{}
-	names := slices.Sorted(maps.Keys(g.files))
-	for name := range g.links {
-		names = append(names, name)
-	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(g.files)), maps.Keys(g.links))
 	slices.Sort(names)
 	for _, name := range names {
-		if err := folders(w, made, path.Dir(name)); err != nil {
+		if err := parents(w, made, path.Dir(name)); err != nil {
 			return err
 		}
 		if err := g.packOne(w, name); err != nil {
@@ -170,22 +164,22 @@ func (g *gathering) pack(w *tar.Writer) error {
 	return nil
 }
 
-// folders writes a folder with those above it, unless they are there.
-func folders(w *tar.Writer, made map[string]bool, p string) error {
+// parents writes a folder with those above it, unless they are there.
+func parents(w *tar.Writer, made map[string]bool, p string) error {
 	if p == "/" || made[p] {
 		return nil
 	}
 	made[p] = true
-	if err := folders(w, made, path.Dir(p)); err != nil {
+	if err := parents(w, made, path.Dir(p)); err != nil {
 		return err
 	}
-	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: strings.TrimPrefix(p, "/") + "/", Mode: 0o755})
+	return folder(w, strings.TrimPrefix(p, "/")+"/", 0o755)
 }
 
 func (g *gathering) packOne(w *tar.Writer, name string) error {
 	inside := strings.TrimPrefix(name, "/")
 	if to, is := g.links[name]; is {
-		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: inside, Linkname: to, Mode: 0o777})
+		return link(w, inside, to)
 	}
 	f, err := os.Open(g.files[name])
 	if err != nil {

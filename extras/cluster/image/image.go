@@ -5,6 +5,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,16 +27,16 @@ const Reference = "localhost/netdelta/base:1"
 const wait = `trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done`
 
 // Write makes the image of a static busybox and writes it to a file, as an archive that containerd imports.
-func Write(file, busybox string) error {
+func Write(archive, busybox string) error {
 	program, err := os.ReadFile(busybox)
 	if err != nil {
 		return fmt.Errorf("read busybox: %w; 'make setup' installs it", err)
 	}
-	list, err := exec.Command(busybox, "--list").Output()
+	names, err := applets(busybox)
 	if err != nil {
-		return fmt.Errorf("ask %s what it can do: %w", busybox, err)
+		return err
 	}
-	content, err := pack(program, strings.Fields(string(list)))
+	content, err := pack(program, names)
 	if err != nil {
 		return fmt.Errorf("pack the image %s: %w", Reference, err)
 	}
@@ -43,11 +44,11 @@ func Write(file, busybox string) error {
 	if err != nil {
 		return fmt.Errorf("build the image %s: %w", Reference, err)
 	}
-	return store(file, Reference, layer)
+	return store(archive, Reference, layer)
 }
 
 // store writes an image of one layer to a file.
-func store(file, reference string, layer v1.Layer) error {
+func store(archive, reference string, layer v1.Layer) error {
 	image, err := build(layer)
 	if err != nil {
 		return fmt.Errorf("build the image %s: %w", reference, err)
@@ -56,7 +57,7 @@ func store(file, reference string, layer v1.Layer) error {
 	if err != nil {
 		return err
 	}
-	return tarball.WriteToFile(file, tag, image)
+	return tarball.WriteToFile(archive, tag, image)
 }
 
 func build(layer v1.Layer) (v1.Image, error) {
@@ -64,44 +65,54 @@ func build(layer v1.Layer) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := image.ConfigFile()
+	config, err := image.ConfigFile()
 	if err != nil {
 		return nil, err
 	}
-	file = file.DeepCopy()
-	file.OS, file.Architecture = "linux", "amd64"
-	file.Config.Env = []string{"PATH=/bin:/usr/bin:/sbin:/usr/sbin"}
-	file.Config.Cmd = []string{"/bin/sh", "-c", wait}
-	return mutate.ConfigFile(image, file)
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", "amd64"
+	config.Config.Env = []string{"PATH=/bin:/usr/bin:/sbin:/usr/sbin"}
+	config.Config.Cmd = []string{"/bin/sh", "-c", wait}
+	return mutate.ConfigFile(image, config)
+}
+
+// applets are the names that a busybox can be called by, without its own.
+func applets(busybox string) ([]string, error) {
+	list, err := exec.Command(busybox, "--list").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask %s what it can do: %w", busybox, err)
+	}
+	names := slices.DeleteFunc(strings.Fields(string(list)), func(name string) bool { return name == "busybox" })
+	slices.Sort(names)
+	return names, nil
 }
 
 // pack makes the image's only layer.
 func pack(busybox []byte, applets []string) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	entries := []tar.Header{
-		{Typeflag: tar.TypeDir, Name: "bin/", Mode: 0o755},
-		{Typeflag: tar.TypeDir, Name: "etc/", Mode: 0o755},
-		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777},
-		{Typeflag: tar.TypeReg, Name: "bin/busybox", Mode: 0o755, Size: int64(len(busybox))},
-		{Typeflag: tar.TypeReg, Name: "etc/passwd", Mode: 0o644, Size: int64(len(users))},
-	}
-	slices.Sort(applets)
+	err := errors.Join(folder(w, "bin/", 0o755), folder(w, "etc/", 0o755), folder(w, "tmp/", 0o1777),
+		file(w, "bin/busybox", 0o755, busybox), file(w, "etc/passwd", 0o644, []byte(users)))
 	for _, a := range applets {
-		if a != "busybox" {
-			entries = append(entries, tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + a, Linkname: "busybox", Mode: 0o777})
-		}
+		err = errors.Join(err, link(w, "bin/"+a, "busybox"))
 	}
-	contents := map[string][]byte{"bin/busybox": busybox, "etc/passwd": []byte(users)}
-	for _, e := range entries {
-		if err := w.WriteHeader(&e); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(contents[e.Name]); err != nil {
-			return nil, err
-		}
+	return b.Bytes(), errors.Join(err, w.Close())
+}
+
+func folder(w *tar.Writer, name string, mode int64) error {
+	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode})
+}
+
+func link(w *tar.Writer, name, to string) error {
+	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to, Mode: 0o777})
+}
+
+func file(w *tar.Writer, name string, mode int64, content []byte) error {
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}); err != nil {
+		return err
 	}
-	return b.Bytes(), w.Close()
+	_, err := w.Write(content)
+	return err
 }
 
 // users are those that pods commonly run as.

@@ -3,6 +3,7 @@ package image
 import (
 	"archive/tar"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,10 +30,12 @@ func Packages() []string {
 // WritePrograms makes the image of the programs that workloads run, as far as this machine has their packages, over a busybox, and
 // writes it to a file, as an archive that containerd imports. It returns the packages that are lacking. With the path of a netdelta the
 // image holds that too, and serves runs as --image; "" leaves it to be streamed.
-func WritePrograms(file, busybox, netdelta string) (lacking []string, err error) {
-	fail := func(err error) ([]string, error) {
-		return lacking, fmt.Errorf("make the image %s: %w", ProgramsReference, err)
-	}
+func WritePrograms(archive, busybox, netdelta string) (lacking []string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("make the image %s: %w", ProgramsReference, err)
+		}
+	}()
 	files := newGathering("/")
 	var roots []string
 	for _, p := range Packages() {
@@ -44,38 +47,34 @@ func WritePrograms(file, busybox, netdelta string) (lacking []string, err error)
 	}
 	packages, err := closure(roots)
 	if err != nil {
-		return fail(err)
+		return lacking, err
 	}
 	for _, p := range packages {
 		if err := files.addPackage(p); err != nil {
-			return fail(err)
+			return lacking, err
 		}
 	}
 	if netdelta != "" {
 		if netdelta, err = filepath.Abs(netdelta); err != nil {
-			return fail(err)
+			return lacking, err
 		}
 		if err := files.addAs(netdelta, "/netdelta"); err != nil {
-			return fail(err)
+			return lacking, err
 		}
 	}
 	content, err := os.CreateTemp("", "netdelta-programs-*.tar")
 	if err != nil {
-		return fail(err)
+		return lacking, err
 	}
 	defer func() { _ = os.Remove(content.Name()) }() // a temporary file
-	err = files.write(content, busybox)
-	if err == nil {
-		err = content.Close()
-	}
-	if err != nil {
-		return fail(err)
+	if err := errors.Join(files.write(content, busybox), content.Close()); err != nil {
+		return lacking, err
 	}
 	layer, err := tarball.LayerFromFile(content.Name(), tarball.WithCompressionLevel(gzip.BestSpeed))
 	if err != nil {
-		return fail(err)
+		return lacking, err
 	}
-	return lacking, store(file, ProgramsReference, layer)
+	return lacking, store(archive, ProgramsReference, layer)
 }
 
 // installed says whether this machine has a package.
@@ -84,7 +83,7 @@ func installed(name string) bool {
 	return err == nil && string(out) == "installed"
 }
 
-// families begin the names of packages that programs need beside libraries, which are found by what is linked.
+// families begin the names of packages that programs need. Libraries are found by what is linked.
 func families() []string { return []string{"ceph", "mariadb", "nginx", "python3", "libpython3"} }
 
 // closure are packages with those of the families on which they depend.
@@ -142,44 +141,22 @@ func unread(p string) bool {
 
 // write writes the layer: what was gathered, and busybox where nothing else has a program's name.
 func (g *gathering) write(to io.Writer, busybox string) error {
-	list, err := exec.Command(busybox, "--list").Output()
+	names, err := applets(busybox)
 	if err != nil {
-		return fmt.Errorf("ask %s what it can do: %w", busybox, err)
+		return err
 	}
 	if err := g.addAs(busybox, "/usr/bin/busybox"); err != nil {
 		return err
 	}
-	for _, applet := range strings.Fields(string(list)) {
-		if applet != "busybox" && !g.hasProgram(applet) {
+	for _, applet := range names {
+		if !g.hasProgram(applet) {
 			g.links["/usr/bin/"+applet] = "busybox"
 		}
 	}
 	w := tar.NewWriter(to)
-	entries := []tar.Header{
-		{Typeflag: tar.TypeDir, Name: "etc/", Mode: 0o755}, {Typeflag: tar.TypeDir, Name: "run/", Mode: 0o755},
-		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}, {Typeflag: tar.TypeDir, Name: "var/", Mode: 0o755},
-	}
+	err = errors.Join(folder(w, "etc/", 0o755), folder(w, "run/", 0o755), folder(w, "tmp/", 0o1777), folder(w, "var/", 0o755))
 	for _, name := range merged() {
-		entries = append(entries, tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "usr/" + name, Mode: 0o777})
+		err = errors.Join(err, link(w, name, "usr/"+name))
 	}
-	for _, e := range entries {
-		if err := w.WriteHeader(&e); err != nil {
-			return err
-		}
-	}
-	if err := writeText(w, "etc/passwd", users); err != nil {
-		return err
-	}
-	if err := g.pack(w); err != nil {
-		return err
-	}
-	return w.Close()
-}
-
-func writeText(w *tar.Writer, name, text string) error {
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, text)
-	return err
+	return errors.Join(err, file(w, "etc/passwd", 0o644, []byte(users)), g.pack(w), w.Close())
 }

@@ -3,7 +3,6 @@ package pki
 
 import (
 	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -15,6 +14,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // lifetime is how long certificates are good for. The cluster is young when it ends.
@@ -36,7 +36,7 @@ type Pair struct{ Certificate, Key []byte }
 
 // New makes an authority. Its certificates are good from an hour before now, for a month.
 func New(now time.Time) (*Authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, _, err := newKey()
 	if err != nil {
 		return nil, fmt.Errorf("draw the authority's key: %w", err)
 	}
@@ -96,22 +96,16 @@ func (a *Authority) issue(subject pkix.Name, usage x509.ExtKeyUsage, names []str
 }
 
 func newKey() (key *ecdsa.PrivateKey, encoded []byte, err error) {
-	key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, fmt.Errorf("draw a key: %w", err)
+	if encoded, err = SigningKey(); err != nil {
+		return nil, nil, err
 	}
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("encode a key: %w", err)
-	}
-	return key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+	parsed, err := keyutil.ParsePrivateKeyPEM(encoded)
+	key, _ = parsed.(*ecdsa.PrivateKey) // SigningKey makes no others
+	return key, encoded, err
 }
 
-// SigningKey draws the key by which tokens of service accounts are signed, in PEM.
-func SigningKey() ([]byte, error) {
-	_, encoded, err := newKey()
-	return encoded, err
-}
+// SigningKey draws a key, in PEM, such as the one by which tokens of service accounts are signed.
+func SigningKey() ([]byte, error) { return keyutil.MakeEllipticPrivateKeyPEM() }
 
 // Kubeconfig is a file by which a program reaches the API server at an address, https://HOST:PORT, as the user of a certificate.
 // It holds the certificate and its key.
