@@ -43,7 +43,7 @@ func parts(t *testing.T) string {
 // patience is how long anything may take on a busy machine.
 const patience = 5 * time.Minute
 
-// own begins a test of a cluster of its own, beside whatever cluster is up: the folder, and a call of this program for it.
+// own begins a test of a cluster of its own, next to whatever cluster is up: the folder, and a call of this program for it.
 func own(t *testing.T) (supervisor.Folder, func(arguments ...string) (string, error)) {
 	t.Helper()
 	parts(t)
@@ -99,7 +99,7 @@ func snapshot(t *testing.T) leak.Snapshot {
 		t.Fatal(err)
 	}
 	for _, g := range groups {
-		// Those of another cluster, and of runs, are not this test's.
+		// Another cluster's, and those that runs left, are not this test's.
 		if info, err := os.Stat(g); err == nil && info.IsDir() && strings.Contains(g, "netdelta-cluster-") {
 			s["control group "+g] = ""
 		}
@@ -179,7 +179,7 @@ func processes(t *testing.T) (parent map[int]int, started map[int]string) {
 	return parent, started
 }
 
-// left are those of some processes that still run.
+// left lists the given processes that still run.
 func left(t *testing.T, of map[int]string) []int {
 	t.Helper()
 	_, started := processes(t)

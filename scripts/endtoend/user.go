@@ -43,7 +43,7 @@ func failure(arguments []string, err error, complaints string) error {
 	return fmt.Errorf("netdelta %s: %w\n%s", strings.Join(arguments, " "), err, strings.TrimSpace(complaints))
 }
 
-// patience is how long the kernel may take to remove what nobody holds any more.
+// patience is how long the kernel may take to remove what no process holds any more.
 const patience = 20 * time.Second
 
 // killed starts the program, kills it after a while, and cleans up.

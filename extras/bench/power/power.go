@@ -25,7 +25,7 @@ func printPower(w io.Writer, trials int) {
 	trials = max(trials/2, 1)
 	margins := []float64{0.005, 0.01, 0.02}
 	fmt.Fprintf(w, "Verdicts on one delta of %d, the others being null (%d runs each; the rest of 100%% is unresolved). Bursts of %v and %v\n", family, trials, burst, between)
-	fmt.Fprintf(w, "beside each, %v to build; a delta of one round scatters by 2%%, builds by 0.3%%. The number of builds is fixed.\n\n", rebuild)
+	fmt.Fprintf(w, "between them, %v to build; a delta of one round scatters by 2%%, builds by 0.3%%. The number of builds is fixed.\n\n", rebuild)
 	fmt.Fprintf(w, "| builds x rounds | time, 20 cells | 40 cells | half width | margin | true 1%%: slower | same | true 2%%: slower | same | true 0: same | claimed |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, plan := range []struct{ builds, rounds int }{{6, 10}, {6, 20}, {6, 60}, {8, 20}, {12, 20}, {12, 60}, {24, 20}, {24, 60}} {
 		took := func(cells int) float64 {

@@ -31,7 +31,7 @@ func rulesFound(ctx context.Context, w io.Writer, rules int, budget time.Duratio
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%d firewall rules on a routed path, beside six other networks, in %v:\n", rules, budget)
+	fmt.Fprintf(w, "%d firewall rules on a routed path, along with six other networks, in %v:\n", rules, budget)
 	var found *result.Delta
 	for i, d := range record.Deltas {
 		if !d.Headline {

@@ -86,7 +86,7 @@ func installed(name string) bool {
 // families begin the names of packages that programs need. Libraries are found by what is linked.
 func families() []string { return []string{"ceph", "mariadb", "nginx", "python3", "libpython3"} }
 
-// closure are packages with those of the families on which they depend.
+// closure adds to packages what they depend on, as far as it is of the families.
 func closure(names []string) ([]string, error) {
 	all := slices.Clone(names)
 	for i := 0; i < len(all); i++ {

@@ -52,7 +52,7 @@ func TestPackages(t *testing.T) {
 	}
 	for _, p := range asked() {
 		if !slices.Contains(image.Packages(), p.Package) {
-			t.Errorf("%s is in package %s, which is not among those of the image", p.Name, p.Package)
+			t.Errorf("%s is in package %s, which is not in the image", p.Name, p.Package)
 		}
 	}
 }

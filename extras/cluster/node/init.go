@@ -17,7 +17,7 @@ import (
 	"netdelta/testbed/rpc"
 )
 
-// path is where programs of a node are looked for: those of the cluster, then those of the machine.
+// path is where programs of a node are looked for: the cluster's, then the machine's.
 const path = PartsFolder + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // PartsFolder is where a node sees the programs of the cluster.
@@ -44,7 +44,7 @@ func prepare(s Spec) error {
 	if err := enterRoot(s); err != nil {
 		return fmt.Errorf("make the root of node %s: %w", s.Name, err)
 	}
-	// The environment of who started the cluster is none of the node's business.
+	// The node does not inherit the environment of the program that started the cluster.
 	os.Clearenv()
 	for name, value := range map[string]string{"PATH": path, "HOME": "/root", "HOSTNAME": s.Name} {
 		if err := os.Setenv(name, value); err != nil {

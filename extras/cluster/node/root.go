@@ -39,8 +39,8 @@ func (m mount) do() error {
 	return nil
 }
 
-// enterRoot makes the node's root and makes it that of this process: the machine's beneath, what the node writes in memory above
-// it. It is called in a mount namespace of the node's own.
+// enterRoot makes the node's root and moves this process into it: an overlay of the machine's root with what the node writes, in
+// memory. It is called in a mount namespace of the node's own.
 func enterRoot(s Spec) error {
 	// Nothing that is mounted from here on is to reach the machine.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {

@@ -33,7 +33,7 @@ type service struct {
 	cmd *exec.Cmd // nil while it does not run
 }
 
-// run starts a service and starts it again when it ends, until it is stopped. The error is that of the first start.
+// run starts a service and starts it again when it ends, until it is stopped. It returns the error of the first start.
 func run(r *reaper.Reaper, spec Service) (*service, error) {
 	log, err := os.OpenFile(filepath.Join(LogFolder, spec.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

@@ -37,7 +37,7 @@ type Service struct {
 	Name string
 	// Args are the program and its arguments.
 	Args []string
-	// Env are variables beside those that each service has, as NAME=VALUE.
+	// Env are further variables of the environment, as NAME=VALUE.
 	Env []string
 }
 

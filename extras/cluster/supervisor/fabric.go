@@ -31,7 +31,7 @@ const (
 	podBridge = "cni0"
 )
 
-// nodeAddress is that of the node with this number: 0 is the control plane's.
+// nodeAddress is the address of the node with this number: 0 is the control plane's.
 func nodeAddress(number int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 77, 0, byte(10 + number)})
 }
@@ -48,7 +48,7 @@ const (
 	gateway6 = "fd77::1"
 )
 
-// nodeName is that of the node with this number.
+// nodeName is the name of the node with this number.
 func nodeName(number int) string {
 	if number == 0 {
 		return "cp"
@@ -92,7 +92,7 @@ func (f *fabric) address(link netlink.Link, four, six string) error {
 			return err
 		}
 		if a.IP.To4() == nil {
-			a.Flags = unix.IFA_F_NODAD // nobody else can have it, and looking takes a second
+			a.Flags = unix.IFA_F_NODAD // the address is surely free, and checking takes a second
 		}
 		if err := netlink.AddrAdd(link, a); err != nil {
 			return fmt.Errorf("give %s the address %s: %w", link.Attrs().Name, text, err)

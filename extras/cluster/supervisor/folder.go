@@ -29,19 +29,19 @@ func (f Folder) path(parts ...string) string {
 // Kubeconfig is the file by which the cluster is reached, while it is up.
 func (f Folder) Kubeconfig() string { return f.path("kubeconfig") }
 
-// Log is what the supervisor of the last cluster had to say. The logs of its nodes are beside it.
+// Log is the log of the last cluster's supervisor. The logs of its nodes are in the same folder.
 func (f Folder) Log() string { return f.path("logs", "supervisor.log") }
 
 // control is where the supervisor is spoken to.
 func (f Folder) control() string { return f.path("control") }
 
-// mark tells this folder's control groups from those of other clusters.
+// mark is in the names of this folder's control groups, so that they are not confused with another cluster's.
 func (f Folder) mark() string {
 	sum := sha256.Sum256([]byte(f))
 	return fmt.Sprintf("netdelta-cluster-%x", sum[:4])
 }
 
-// make makes the folder, which nobody else may look into: it holds the keys to the cluster.
+// make makes the folder, which no other user may look into: it holds the keys to the cluster.
 func (f Folder) make() error {
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return fmt.Errorf("make the cluster's folder: %w", err)
@@ -49,7 +49,7 @@ func (f Folder) make() error {
 	return os.Chmod(string(f), 0o700)
 }
 
-// lock waits until nobody else brings this cluster up or down. The lock ends with unlock, or with the program.
+// lock waits until no other program brings this cluster up or down. The lock ends with unlock, or with the program.
 func (f Folder) lock() (unlock func() error, err error) {
 	if err := f.make(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (f Folder) lock() (unlock func() error, err error) {
 	}
 }
 
-// sweep removes what a cluster left that is no more: its control groups, and its files but for the logs.
+// sweep removes what an ended cluster left: its control groups, and its files but for the logs.
 func (f Folder) sweep() error {
 	if err := removeGroups(f.mark()); err != nil {
 		return err

@@ -77,7 +77,7 @@ func inheritSets(folder string) error {
 	return nil
 }
 
-// removeGroups removes the groups below mark in each hierarchy, whoever made them. Their processes must have ended.
+// removeGroups removes the groups below mark in each hierarchy, also those that others made. Their processes must have ended.
 func removeGroups(mark string) error {
 	roots, err := filepath.Glob("/sys/fs/cgroup/*/" + mark)
 	if err != nil {

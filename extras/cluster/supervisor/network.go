@@ -19,7 +19,7 @@ import (
 const (
 	// overhead is what VXLAN adds to a packet over IPv4.
 	overhead = 50
-	// plainMTU is that of the links between nodes.
+	// plainMTU is the MTU of the links between nodes.
 	plainMTU = 1500
 
 	vxlanDevice = "flannel.1"
@@ -70,7 +70,7 @@ func (c CNI) conflist(prefixes ...*net.IPNet) (node.File, error) {
 	return node.File{Path: cniConf + "/10-pods.conflist", Mode: 0o644, Content: append(content, '\n')}, err
 }
 
-// prefixes are those of the node's pods.
+// prefixes are the prefixes of the node's pods.
 func (m *member) prefixes() []*net.IPNet {
 	if m.pods6 == nil {
 		return []*net.IPNet{m.pods}
@@ -207,8 +207,8 @@ func setBridgeMTU(mtu int) error {
 	return netlink.LinkSetMTU(link, mtu)
 }
 
-// release gives back the addresses of pods that are no more: a plugin that did not attach a pod does not release its address. One
-// that is younger than a minute may be that of a pod about to begin.
+// release gives back the addresses of pods that have ended: a plugin that did not attach a pod does not release its address. An
+// address that is younger than a minute may belong to a pod that is about to begin.
 const release = `cd /var/lib/cni/networks/pods 2>/dev/null || exit 0
 live=$(ctr -n k8s.io containers list -q) || exit 1
 find . -name '[0-9]*' -mmin +1 | while read -r address; do
@@ -224,7 +224,7 @@ while iptables -w -t nat -D POSTROUTING -m comment --comment 'flanneld masq' -j 
 iptables -w -t nat -F FLANNEL-POSTRTG && iptables -w -t nat -X FLANNEL-POSTRTG`
 )
 
-// leaveNetwork ends the CNI of all nodes. Pods stay attached, and reach those of their own node.
+// leaveNetwork ends the CNI of all nodes. Pods stay attached, and reach the pods of their own node.
 func (s *supervisor) leaveNetwork(ctx context.Context, c CNI) error {
 	return s.each(func(m *member) error {
 		if _, err := m.node.Run("sh", "-c", release); err != nil {

@@ -62,7 +62,7 @@ func newSecrets(authority *pki.Authority) (*secrets, error) {
 // apiAddress is where nodes reach the API server.
 func apiAddress() string { return net.JoinHostPort(nodeAddress(0).String(), apiPort) }
 
-// user is a program of a node, and whom the API server knows it as.
+// user is a program of a node, and the user and group that the API server knows it as.
 type user struct{ program, name, group string }
 
 // kubeconfigs are the files by which programs of a node reach the API server.
