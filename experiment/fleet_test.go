@@ -150,7 +150,7 @@ func serveFleet(_ context.Context, _ result.Params, at workload.Member) (engine.
 // echoServer is a daemon in a home.
 type echoServer struct {
 	at     netip.AddrPort
-	home   *daemon.Home
+	home   *daemon.Sandbox
 	daemon *daemon.Daemon
 }
 

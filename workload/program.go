@@ -15,7 +15,7 @@ import (
 type ProgramClient struct {
 	// Name begins its errors: what it measures by what, and against whom.
 	Name string
-	Home *daemon.Home
+	Home *daemon.Sandbox
 	// Run carries out a burst. Where it leaves them out, the burst's start and span are those of the call.
 	Run func(ctx context.Context, spec engine.BurstSpec) (engine.Burst, More, error)
 	// Collected, if there is one, adds to the totals what is no sum over bursts.

@@ -21,7 +21,7 @@ import (
 	"netdelta/unit"
 )
 
-// Spec is a program to run in a home.
+// Spec is a program to run in a sandbox.
 type Spec struct {
 	Name string // for people: "ceph-osd.1"; "" is the program's
 	Path string // a file's path, or a name to look for
@@ -29,7 +29,7 @@ type Spec struct {
 	Env  []string // KEY=value, added to the environment of this process
 	User string   // to run as, a user of this machine; "" is this process's
 	CPUs []int    // processors that it is pinned to; none lets it run on all. See Pin
-	// Log is a file of the home, relative to its folder, to which the program writes what it has to say; "" if it does so on its
+	// Log is a file of the sandbox, relative to its folder, to which the program writes what it has to say; "" if it does so on its
 	// standard output and error.
 	Log string
 	// Signal asks the program to end; 0 is SIGTERM. Grace is how long it may take; 0 is 5 s.
@@ -51,22 +51,22 @@ func Pin(cpu int) []int {
 // Daemon is a program that runs. Its methods may be called by several goroutines.
 type Daemon struct {
 	spec  Spec
-	home  *Home
+	sandbox  *Sandbox
 	cmd   *exec.Cmd
 	words *tail.Tail
 	done  chan struct{}
 	err   error // how it ended, once done is closed
 }
 
-// Start starts a program in the home. The program is killed if this process ends, however it does.
-func (h *Home) Start(spec Spec) (*Daemon, error) {
+// Start starts a program in the sandbox. The program is killed if this process ends, however it does.
+func (h *Sandbox) Start(spec Spec) (*Daemon, error) {
 	return h.start(spec, nil, &h.daemons)
 }
 
 // start starts a program among others, by which Close finds it. Its standard output goes to out, or to the words it is
 // remembered by where that is nil.
-func (h *Home) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Daemon, error) {
-	d := &Daemon{spec: spec, home: h, words: tail.New(tailRoom), done: make(chan struct{})}
+func (h *Sandbox) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Daemon, error) {
+	d := &Daemon{spec: spec, sandbox: h, words: tail.New(tailRoom), done: make(chan struct{})}
 	if d.spec.Name == "" {
 		d.spec.Name = filepath.Base(spec.Path)
 	}
@@ -86,7 +86,7 @@ func (h *Home) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Daemon
 	// A signal at the death of this process can't be asked for: seen from another PID namespace, the parent is dead from the
 	// start. The namespace's first process does it for all.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{}
-	if h.plain { // there, all are in one PID namespace, and this thread stays as long as the home
+	if h.plain { // there, all are in one PID namespace, and this thread stays as long as the sandbox
 		d.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 		d.cmd.Env = append(d.cmd.Env, h.mark())
 	}
@@ -154,9 +154,9 @@ func credential(name string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// Run runs a program in the home to its end, and gives what it wrote to standard output. The error of one that failed has
+// Run runs a program in the sandbox to its end, and gives what it wrote to standard output. The error of one that failed has
 // its last words. It is killed when ctx ends.
-func (h *Home) Run(ctx context.Context, spec Spec) ([]byte, error) {
+func (h *Sandbox) Run(ctx context.Context, spec Spec) ([]byte, error) {
 	ran, err := h.Measure(ctx, spec)
 	return ran.Output, err
 }
@@ -169,7 +169,7 @@ type Ran struct {
 }
 
 // Measure is Run that also says what the program took.
-func (h *Home) Measure(ctx context.Context, spec Spec) (Ran, error) {
+func (h *Sandbox) Measure(ctx context.Context, spec Spec) (Ran, error) {
 	var out strings.Builder
 	d, err := h.start(spec, &out, &h.children)
 	if err != nil {
@@ -246,8 +246,8 @@ func (d *Daemon) Log() string {
 func (d *Daemon) Said() string {
 	text := d.words.String()
 	if d.spec.Log != "" {
-		_ = d.home.Do(func() error { // a log that can't be read is one that says nothing
-			data, err := os.ReadFile(d.home.Path(d.spec.Log))
+		_ = d.sandbox.Do(func() error { // a log that can't be read is one that says nothing
+			data, err := os.ReadFile(d.sandbox.Path(d.spec.Log))
 			text += string(data[max(0, len(data)-tailRoom):])
 			return err
 		})

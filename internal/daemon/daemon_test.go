@@ -16,7 +16,7 @@ import (
 	"netdelta/unit"
 )
 
-func open(t *testing.T, size unit.Bytes) *daemon.Home {
+func open(t *testing.T, size unit.Bytes) *daemon.Sandbox {
 	t.Helper()
 	require.Namespaces(t)
 	h, err := daemon.Open(size)
@@ -38,10 +38,10 @@ func TestHomeIsSeenByItsProgramsAlone(t *testing.T) {
 	}
 	out, err := h.Run(t.Context(), daemon.Spec{Path: "cat", Args: []string{filepath.Join(daemon.Folder, "a/b")}})
 	if err != nil || string(out) != "here" {
-		t.Errorf("a program of the home reads %q, %v", out, err)
+		t.Errorf("a program of the sandbox reads %q, %v", out, err)
 	}
 	if _, err := os.Stat(filepath.Join(daemon.Folder, "a/b")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the rest of this process sees the home: %v", err)
+		t.Errorf("the rest of this process sees the sandbox: %v", err)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestHomeIsLimited(t *testing.T) {
 		t.Errorf("a file that does not fit: %v", err)
 	}
 	if _, err := daemon.Open(1 << 60); err == nil || !strings.Contains(err.Error(), "is free") {
-		t.Errorf("a home larger than the machine: %v", err)
+		t.Errorf("a sandbox larger than the machine: %v", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		}
 	}
 	if _, err := h.Start(daemon.Spec{Path: "true"}); !errors.Is(err, daemon.ErrClosed) {
-		t.Errorf("starting in a closed home: %v", err)
+		t.Errorf("starting in a closed sandbox: %v", err)
 	}
 }
 

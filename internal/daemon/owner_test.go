@@ -23,7 +23,7 @@ import (
 	"netdelta/unit"
 )
 
-// ownerAsked is the variable of the environment by which this program is told to own a home.
+// ownerAsked is the variable of the environment by which this program is told to own a sandbox.
 const ownerAsked = "NETDELTA_DAEMONTEST_OWNER"
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ sleep 600 &
 echo there
 wait`
 
-// own opens a home, starts programs in it, says which, and closes the home when its input ends.
+// own opens a sandbox, starts programs in it, says which, and closes the sandbox when its input ends.
 func own() error {
 	h, err := daemon.Open(unit.MiB)
 	if err != nil {
@@ -71,7 +71,7 @@ func own() error {
 // patience is how long anything may take on a busy machine.
 const patience = 20 * time.Second
 
-// owner starts a program that owns a home.
+// owner starts a program that owns a sandbox.
 func owner(t *testing.T, attr *syscall.SysProcAttr) (*exec.Cmd, io.Closer) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -96,7 +96,7 @@ func owner(t *testing.T, attr *syscall.SysProcAttr) (*exec.Cmd, io.Closer) {
 		t.Fatalf("the owner said %q, %v", line, err)
 	}
 	if n := len(descendants(t)); n < 5 {
-		t.Errorf("%d programs run, want the first of the home, the shell, two of its children and a free one", n)
+		t.Errorf("%d programs run, want the first of the sandbox, the shell, two of its children and a free one", n)
 	}
 	return cmd, in
 }
@@ -117,7 +117,7 @@ func descendants(t *testing.T) (pids []string) {
 	return pids
 }
 
-// nothingLeft waits until nothing of a home is left.
+// nothingLeft waits until nothing of a sandbox is left.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -209,7 +209,7 @@ func TestManyStarts(t *testing.T) {
 	all.Wait()
 }
 
-// A home may be closed at any time, even while programs are being started in it.
+// A sandbox may be closed at any time, even while programs are being started in it.
 func TestCloseWhileStarting(t *testing.T) {
 	require.Namespaces(t)
 	for range 10 {

@@ -13,24 +13,24 @@ import (
 	"netdelta/internal/procfile"
 )
 
-// markVariable is the environment variable by which the processes of a plain home are known, with the home's folder.
+// markVariable is the environment variable by which the processes of a plain sandbox are known, with the sandbox's folder.
 const markVariable = "NETDELTA_HOME"
 
-// mark is what the processes of a plain home have in their environment.
-func (h *Home) mark() string { return markVariable + "=" + h.folder }
+// mark is what the processes of a plain sandbox have in their environment.
+func (h *Sandbox) mark() string { return markVariable + "=" + h.folder }
 
-// prepare readies a plain home. What its programs leave behind becomes a child of this process, so that it is found, and the
+// prepare readies a plain sandbox. What its programs leave behind becomes a child of this process, so that it is found, and the
 // container's first process tells it from orphans.
-func (h *Home) prepare() error {
+func (h *Sandbox) prepare() error {
 	anywhere()
 	return errors.Join(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), os.Mkdir(h.Path(temporary), 0o700))
 }
 
-// clearWithin is how long processes of a plain home that were killed may take to be gone.
+// clearWithin is how long processes of a plain sandbox that were killed may take to be gone.
 const clearWithin = 5 * time.Second
 
-// clear ends what runs in a plain home, and removes it.
-func (h *Home) clear() {
+// clear ends what runs in a plain sandbox, and removes it.
+func (h *Sandbox) clear() {
 	killed := map[int]bool{}
 	for end := time.Now().Add(clearWithin); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		for _, pid := range marked("/proc", h.mark()) {
@@ -50,7 +50,7 @@ func (h *Home) clear() {
 	_ = os.RemoveAll(h.folder) // it is in memory, and goes with the container
 }
 
-// EndOrphans ends the processes of plain homes whose owner was killed: those that the container's first process, which calls this, has
+// EndOrphans ends the processes of plain sandboxes whose owner was killed: those that the container's first process, which calls this, has
 // for children.
 func EndOrphans() {
 	for _, pid := range marked("/proc", markVariable+"=") {

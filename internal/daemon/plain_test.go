@@ -15,13 +15,13 @@ import (
 	"netdelta/unit"
 )
 
-// A home that is but a folder ends all that was started in it, also what has left its parents, and is gone then. Others live on.
+// A sandbox that is but a folder ends all that was started in it, also what has left its parents, and is gone then. Others live on.
 func TestPlainHome(t *testing.T) {
 	above := t.TempDir()
 	t.Setenv(daemon.FolderVariable, above)
 	one, other := open(t, unit.MiB), open(t, unit.MiB)
 	if one.Path("a") == other.Path("a") || filepath.Dir(one.Path()) != above {
-		t.Fatalf("homes are at %s and %s", one.Path(), other.Path())
+		t.Fatalf("sandboxes are at %s and %s", one.Path(), other.Path())
 	}
 	if err := one.Write("a/b", []byte("x"), 0o644, ""); err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestPlainHome(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	pids := []int{}
-	for _, h := range []*daemon.Home{one, other} {
+	for _, h := range []*daemon.Sandbox{one, other} {
 		d, err := h.Start(daemon.Spec{Path: "sh", Args: []string{"-c", "(setsid sleep 600 & echo $! >stray); sleep 600"}})
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestPlainHome(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(one.Path()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the home is left: %v", err)
+		t.Errorf("the sandbox is left: %v", err)
 	}
 	// The stray process is now this process's child, as orphans are children of a container's first process.
 	daemon.EndOrphans()

@@ -184,7 +184,7 @@ func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int)
 
 // dial readies a client of a store whose server is one alone.
 func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu int) (engine.Client, error) {
-	c, err := open(ctx, p, cpu, whom(p, server), func(ctx context.Context, _ *daemon.Home, p load) (fio.Target, error) {
+	c, err := open(ctx, p, cpu, whom(p, server), func(ctx context.Context, _ *daemon.Sandbox, p load) (fio.Target, error) {
 		s, err := storeOf(p)
 		if err != nil {
 			return fio.Target{}, err

@@ -32,7 +32,7 @@ func rbd() store {
 
 // dialCluster readies a client of a store that is a cluster.
 func dialCluster(ctx context.Context, s store, p result.Params, at workload.Member, known *disks) (engine.Client, error) {
-	c, err := open(ctx, p, at.CPU, s.name, func(ctx context.Context, h *daemon.Home, _ load) (fio.Target, error) {
+	c, err := open(ctx, p, at.CPU, s.name, func(ctx context.Context, h *daemon.Sandbox, _ load) (fio.Target, error) {
 		return s.cluster.attach(ctx, h, at)
 	})
 	if err != nil {

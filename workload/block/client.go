@@ -27,7 +27,7 @@ type client struct {
 }
 
 // attacher readies a home and says how fio reaches a store from it.
-type attacher func(ctx context.Context, h *daemon.Home, p load) (fio.Target, error)
+type attacher func(ctx context.Context, h *daemon.Sandbox, p load) (fio.Target, error)
 
 // open readies a client.
 func open(ctx context.Context, p result.Params, cpu int, server string, attach attacher) (_ *client, err error) {
@@ -49,7 +49,7 @@ func open(ctx context.Context, p result.Params, cpu int, server string, attach a
 }
 
 // able finds out whether the fio that is installed can do what is asked of it.
-func able(ctx context.Context, home *daemon.Home, engine string, cpu int) error {
+func able(ctx context.Context, home *daemon.Sandbox, engine string, cpu int) error {
 	said, err := home.Run(ctx, daemon.Spec{Path: fio.Program, Args: []string{"--version"}, CPUs: daemon.Pin(cpu)})
 	if err != nil {
 		return fmt.Errorf("ask fio for its version: %w", err)

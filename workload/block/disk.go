@@ -20,7 +20,7 @@ const (
 // measureDisk measures what keeps the blocks, without a network: a file of the home, with the operation and the block of p. As
 // many threads read or write it as operations are under way over the network, and no more than there are processors: memory
 // has no queue in which the others could wait.
-func measureDisk(ctx context.Context, home *daemon.Home, file string, p load, cpu int) (disk result.Disk, err error) {
+func measureDisk(ctx context.Context, home *daemon.Sandbox, file string, p load, cpu int) (disk result.Disk, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("measure %s without a network: %w", file, err)

@@ -76,7 +76,7 @@ func greet(ctx context.Context, server netip.AddrPort) error {
 
 // nbdDaemon is a server with its blocks.
 type nbdDaemon struct {
-	home    *daemon.Home
+	home    *daemon.Sandbox
 	listen  netip.AddrPort
 	cpu     int
 	version string
@@ -113,7 +113,7 @@ func serveNBD(ctx context.Context, p load, listen netip.AddrPort, cpu int) (_ en
 }
 
 // nbdVersion is the version of the server that is installed.
-func nbdVersion(ctx context.Context, home *daemon.Home) (string, error) {
+func nbdVersion(ctx context.Context, home *daemon.Sandbox) (string, error) {
 	said, err := home.Run(ctx, daemon.Spec{Path: nbdServer, Args: []string{"-V"}})
 	if err != nil {
 		return "", fmt.Errorf("ask nbd-server for its version: %w", err)
@@ -134,7 +134,7 @@ func nbdVersion(ctx context.Context, home *daemon.Home) (string, error) {
 const fillPart = 8 << 20
 
 // fillImage writes the blocks, which all differ, so that nothing is left out on the way from them to the network.
-func fillImage(ctx context.Context, home *daemon.Home, size unit.Bytes) error {
+func fillImage(ctx context.Context, home *daemon.Sandbox, size unit.Bytes) error {
 	noise := rand.NewChaCha8([32]byte([]byte("blocks that all differ, by size.")))
 	part := make([]byte, fillPart)
 	for at := int64(0); at < int64(size); at += fillPart {

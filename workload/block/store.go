@@ -33,7 +33,7 @@ type cluster struct {
 	serve func(ctx context.Context, at workload.Member) (engine.Server, error)
 	// attach readies the client's home (files of it are written with Home.Write), finds out that the store answers, and says
 	// how fio reaches it from there.
-	attach func(ctx context.Context, h *daemon.Home, at workload.Member) (fio.Target, error)
+	attach func(ctx context.Context, h *daemon.Sandbox, at workload.Member) (fio.Target, error)
 }
 
 // stores are those that there are, the first by default.

@@ -17,7 +17,7 @@ import (
 )
 
 // server is a program that serves. What it saw, its client tells.
-type server struct{ home *daemon.Home }
+type server struct{ home *daemon.Sandbox }
 
 // errTaken is the error of a port that is in use.
 var errTaken = errors.New("address already in use; end what listens there")

@@ -46,7 +46,7 @@ type nginx struct {
 	params  result.Params
 	listen  netip.AddrPort
 	cpu     int
-	home    *daemon.Home
+	home    *daemon.Sandbox
 	version string
 	status  bool // it tells how many requests it has answered
 

@@ -51,7 +51,7 @@ func dial(ctx context.Context, p result.Params, at workload.Member) (engine.Clie
 }
 
 // newClient returns when a transaction on each of the client's connections has come back.
-func newClient(ctx context.Context, p result.Params, home *daemon.Home, name string, run sysbench.Run, cpu int, node *galera.Remote) (engine.Client, error) {
+func newClient(ctx context.Context, p result.Params, home *daemon.Sandbox, name string, run sysbench.Run, cpu int, node *galera.Remote) (engine.Client, error) {
 	run.Test = "oltp_" + p.Own.Or(parameters()).Word("mix")
 	run.Threads = cmp.Or(p.Connections, defaultConnections)
 	c := &client{cpus: daemon.Pin(cpu), run: run, node: node}

@@ -37,7 +37,7 @@ const (
 
 // held is a database with netdelta's tables in it.
 type held struct {
-	home  *daemon.Home
+	home  *daemon.Sandbox
 	found workload.Found
 }
 
@@ -161,7 +161,7 @@ func denied(err error) error {
 }
 
 // login opens a home with the files by which programs log in.
-func login(t workload.Target) (*daemon.Home, error) {
+func login(t workload.Target) (*daemon.Sandbox, error) {
 	for _, name := range []string{clientProgram, sysbench.Program} {
 		if _, err := daemon.Look(name); err != nil {
 			return nil, fmt.Errorf("%w: the image of the pods has to have %s and %s, of the packages mariadb-client-core and sysbench", err, clientProgram, sysbench.Program)
@@ -198,7 +198,7 @@ func login(t workload.Target) (*daemon.Home, error) {
 }
 
 // query has the database run statements.
-func query(ctx context.Context, home *daemon.Home, statements string) (string, error) {
+func query(ctx context.Context, home *daemon.Sandbox, statements string) (string, error) {
 	out, err := home.Run(ctx, daemon.Spec{Path: clientProgram, Args: []string{
 		"--defaults-file=" + home.Path(clientFile), "--batch", "--skip-column-names", "--connect-timeout=10", "--execute=" + statements,
 	}})
@@ -206,7 +206,7 @@ func query(ctx context.Context, home *daemon.Home, statements string) (string, e
 }
 
 // target is the part of sysbench's runs that they have in common.
-func target(home *daemon.Home, t workload.Target) sysbench.Run {
+func target(home *daemon.Sandbox, t workload.Target) sysbench.Run {
 	run := galera.Run()
 	run.Server, run.User, run.Database, run.Config = t.At(), t.User, t.Database(), filepath.Clean(home.Path(loadFile))
 	return run

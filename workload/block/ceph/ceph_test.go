@@ -44,7 +44,7 @@ func serve(ctx context.Context, _ result.Params, at workload.Member) (engine.Ser
 
 // client runs fio for each burst.
 type client struct {
-	home   *daemon.Home
+	home   *daemon.Sandbox
 	target fio.Target
 	params result.Params
 }

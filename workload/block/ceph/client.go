@@ -15,7 +15,7 @@ import (
 const Engine = "rbd"
 
 // Attach readies a client's home, sees that the image is there, and says how fio reaches it.
-func Attach(ctx context.Context, h *daemon.Home, at workload.Member) (fio.Target, error) {
+func Attach(ctx context.Context, h *daemon.Sandbox, at workload.Member) (fio.Target, error) {
 	fail := func(err error) (fio.Target, error) {
 		return fio.Target{}, fmt.Errorf("reach the Ceph cluster whose monitor is at %s: %w", monitorAddress(at.Peers), err)
 	}

@@ -46,7 +46,7 @@ type places func(name ...string) string
 func (p places) of(name string) string { return p(folder, name) }
 
 // place is a file of a home, as the programs in it call it.
-func place(h *daemon.Home, name string) string { return places(h.Path).of(name) }
+func place(h *daemon.Sandbox, name string) string { return places(h.Path).of(name) }
 
 // osdUUID identifies the disk of an OSD.
 func osdUUID(id int) string { return fmt.Sprintf("%s%x", fsid[:len(fsid)-1], id+1) }

@@ -18,7 +18,7 @@ const filling = 4 * unit.MiB
 
 // makeImage makes the image, and writes all of it. Writes wait until the cluster can carry them out, which is when as many OSDs
 // take part as copies are kept.
-func makeImage(ctx context.Context, h *daemon.Home) error {
+func makeImage(ctx context.Context, h *daemon.Sandbox) error {
 	count := strconv.Itoa(groups)
 	for _, step := range [][]string{
 		{"ceph", "osd", "pool", "create", Pool, count, count},

@@ -45,7 +45,7 @@ const Memory = Pods*homeSize + processes
 
 // server is the daemons of one pod.
 type server struct {
-	home    *daemon.Home
+	home    *daemon.Sandbox
 	at      workload.Member
 	version string
 

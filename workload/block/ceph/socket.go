@@ -16,7 +16,7 @@ const answerRoom = 16 << 20
 
 // ask puts a question to a daemon by its admin socket, which takes no network, and unpacks the answer. The protocol: a command in
 // JSON ended by a zero byte; four bytes with the length of the answer, most significant first, and the answer in JSON.
-func ask(ctx context.Context, h *daemon.Home, name, command string, answer any) error {
+func ask(ctx context.Context, h *daemon.Sandbox, name, command string, answer any) error {
 	fail := func(err error) error {
 		return fmt.Errorf("ask ceph-%s for %s by its admin socket: %w", name, command, err)
 	}

@@ -151,7 +151,7 @@ wsrep_provider_options="gmcast.listen_addr=tcp://127.0.0.1:%d"
 
 // program is a program of the database in a home, with its configuration. It runs as root where netdelta does, which it would refuse
 // to do by itself.
-func program(home *daemon.Home, path string, args ...string) daemon.Spec {
+func program(home *daemon.Sandbox, path string, args ...string) daemon.Spec {
 	all := []string{"--defaults-file=" + home.Path(configFile)}
 	if os.Geteuid() == 0 {
 		all = append(all, "--user=root")

@@ -20,7 +20,7 @@ const stopTime = 10 * time.Second
 
 // database is a MariaDB in a home, with the configuration that lies there.
 type database struct {
-	home   *daemon.Home
+	home   *daemon.Sandbox
 	name   string
 	cpus   []int
 	daemon *daemon.Daemon // the one that was started last; nil before
@@ -98,7 +98,7 @@ func (d *database) sql(ctx context.Context, statements string) (string, error) {
 }
 
 // ask has some database run statements.
-func ask(ctx context.Context, home *daemon.Home, statements string, where ...string) (string, error) {
+func ask(ctx context.Context, home *daemon.Sandbox, statements string, where ...string) (string, error) {
 	args := append([]string{"--no-defaults"}, where...)
 	args = append(args, "--batch", "--skip-column-names", "--connect-timeout=3", "--execute="+statements)
 	out, err := home.Run(ctx, daemon.Spec{Path: clientProgram, Args: args})

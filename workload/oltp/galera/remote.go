@@ -25,7 +25,7 @@ const statusTime = 5 * time.Second
 
 // Remote is a node as a client in another pod sees it.
 type Remote struct {
-	Home    *daemon.Home
+	Home    *daemon.Sandbox
 	Address netip.Addr
 	stale   int64 // samples of the figures of replication that are being cleared
 }
@@ -74,6 +74,6 @@ func (r *Remote) Replication(ctx context.Context) (*result.Replication, error) {
 }
 
 // askRemote has the database at an address run statements.
-func askRemote(ctx context.Context, home *daemon.Home, at netip.Addr, statements string) (string, error) {
+func askRemote(ctx context.Context, home *daemon.Sandbox, at netip.Addr, statements string) (string, error) {
 	return ask(ctx, home, statements, "--host="+at.String(), "--port="+strconv.Itoa(Port), "--protocol=tcp", "--user="+userName)
 }

@@ -20,7 +20,7 @@ import (
 // server is one node of the cluster.
 type server struct {
 	at      workload.Member
-	home    *daemon.Home
+	home    *daemon.Sandbox
 	db      *database
 	version string    // of the database and of Galera
 	looked  time.Time // when it last looked at the other nodes, for want of a quorum

@@ -30,7 +30,7 @@ var release = regexp.MustCompile(`Ver (\d+\.\d+\.\d+)-MariaDB\S*`)
 const oldest = "10.5"
 
 // databaseVersion asks the database for its version: the whole line, which differs from build to build.
-func databaseVersion(ctx context.Context, home *daemon.Home) (string, error) {
+func databaseVersion(ctx context.Context, home *daemon.Sandbox) (string, error) {
 	out, err := home.Run(ctx, daemon.Spec{Path: databaseProgram, Args: []string{"--no-defaults", "--version"}})
 	if err != nil {
 		return "", fmt.Errorf("ask the database for its version: %w", err)
@@ -53,7 +53,7 @@ func readVersion(said string) (string, error) {
 
 // copyTemplate puts the database that all nodes begin with into a home, as its data folder. Where there is none of this version yet,
 // it is made first, or fetched from the first node if the others don't share its files.
-func copyTemplate(ctx context.Context, home *daemon.Home, at workload.Member) error {
+func copyTemplate(ctx context.Context, home *daemon.Sandbox, at workload.Member) error {
 	version, err := databaseVersion(ctx, home)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func makeTemplate(ctx context.Context, into *os.File) (err error) {
 	return nil
 }
 
-func fillDatabase(ctx context.Context, home *daemon.Home) error {
+func fillDatabase(ctx context.Context, home *daemon.Sandbox) error {
 	if err := home.Write(configFile, []byte(base(home.Path)+alone()), 0o644, ""); err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ import (
 	"netdelta/unit"
 )
 
-// live is the home's thread: mount namespaces belong to threads, and what a thread starts is born in its own. Ending without
+// live is the sandbox's thread: mount namespaces belong to threads, and what a thread starts is born in its own. Ending without
 // unlocking ends the thread too, and with it the namespaces, unless a process still holds them.
-func (h *Home) live(size unit.Bytes, ready chan<- error) {
+func (h *Sandbox) live(size unit.Bytes, ready chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
 		// The process's first thread does not end before the process does. While this goroutine holds it, another one can't get it.
@@ -91,10 +91,10 @@ func anywhere() {
 	_ = unix.SchedSetaffinity(0, &all) // where it may not, its programs run where it does
 }
 
-// temporary is the folder of a home for what programs put into TMPDIR.
+// temporary is the folder of a sandbox for what programs put into TMPDIR.
 const temporary = "tmp"
 
-// first is the first process of a home's PID namespace. It does nothing but wait for its input to end, which it does when this
+// first is the first process of a sandbox's PID namespace. It does nothing but wait for its input to end, which it does when this
 // process ends, however; and the kernel kills with it all that is in the namespace. A death signal of each program would not
 // do: it reaches no grandchildren, and none that has become another user.
 type first struct {

@@ -15,18 +15,18 @@ import (
 	"netdelta/unit"
 )
 
-// Folder is where a home is, for those who see it, unless it is a folder among others. It hides what the machine has there, sockets of
+// Folder is where a sandbox is, for those who see it, unless it is a folder among others. It hides what the machine has there, sockets of
 // its own daemons among it.
 const Folder = "/run"
 
-// FolderVariable is the environment variable with the folder below which homes are plain folders: in a container that may make no
+// FolderVariable is the environment variable with the folder below which sandboxes are plain folders: in a container that may make no
 // namespaces, and that holds nothing else. It must be one in memory.
 const FolderVariable = "NETDELTA_HOMES"
 
-// Spare is what must stay free of the machine's memory next to homes.
+// Spare is what must stay free of the machine's memory next to sandboxes.
 const Spare = 256 * unit.MiB
 
-// Home is a place for programs: a folder in memory, of limited size, in namespaces of mounts, processes and System V's shared
+// Sandbox is a place for programs: a folder in memory, of limited size, in namespaces of mounts, processes and System V's shared
 // memory that only what is started in it shares. The kernel ends its processes with this one, also those that have taken
 // another user's name or left their parents, and removes the rest with the last of them. It may be used by several
 // goroutines.
@@ -34,13 +34,13 @@ const Spare = 256 * unit.MiB
 // Where FolderVariable says so, it is but a folder, of no limited size. Its processes are then ended when it is closed, those that have
 // left their parents by the mark in their environment; what is left of a killed process's is for the container's first one to end
 // (EndOrphans).
-type Home struct {
+type Sandbox struct {
 	folder string
 	plain  bool
 	work   chan func()
 	done   chan struct{} // closed when the thread is gone
 
-	gate   sync.RWMutex // held for reading while something is done in the home
+	gate   sync.RWMutex // held for reading while something is done in the sandbox
 	closed bool
 
 	mu       sync.Mutex
@@ -48,11 +48,11 @@ type Home struct {
 	children []*Daemon // started by Run and not over yet
 }
 
-// ErrClosed is the error of a home that was closed.
-var ErrClosed = errors.New("the home of daemons is closed")
+// ErrClosed is the error of a sandbox that was closed.
+var ErrClosed = errors.New("the sandbox of daemons is closed")
 
-// Open makes a home for at most size bytes of data. It refuses when the machine has not that much memory to give.
-func Open(size unit.Bytes) (*Home, error) {
+// Open makes a sandbox for at most size bytes of data. It refuses when the machine has not that much memory to give.
+func Open(size unit.Bytes) (*Sandbox, error) {
 	free, err := machine.FreeMemory()
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func Open(size unit.Bytes) (*Home, error) {
 	if free < size+Spare {
 		return nil, fmt.Errorf("a folder of %v in memory for a service: %v is free, and %v of it have to stay so; end other programs or ask for less", size, free, Spare)
 	}
-	h := &Home{folder: Folder, work: make(chan func()), done: make(chan struct{})}
+	h := &Sandbox{folder: Folder, work: make(chan func()), done: make(chan struct{})}
 	if above := os.Getenv(FolderVariable); above != "" {
 		if h.folder, err = os.MkdirTemp(above, "home-"); err != nil {
 			return nil, fmt.Errorf("a folder in memory for a service: %w", err)
@@ -76,12 +76,12 @@ func Open(size unit.Bytes) (*Home, error) {
 	return h, nil
 }
 
-// Path is where a file of the home is seen from within; of no name, the home's folder.
-func (h *Home) Path(name ...string) string { return filepath.Join(h.folder, filepath.Join(name...)) }
+// Path is where a file of the sandbox is seen from within; of no name, the sandbox's folder.
+func (h *Sandbox) Path(name ...string) string { return filepath.Join(h.folder, filepath.Join(name...)) }
 
-// Do runs f where the home's folder is seen. It must not block for long, nor use the home's methods: everything of
-// the home waits for it.
-func (h *Home) Do(f func() error) error {
+// Do runs f where the sandbox's folder is seen. It must not block for long, nor use the sandbox's methods: everything of
+// the sandbox waits for it.
+func (h *Sandbox) Do(f func() error) error {
 	h.gate.RLock()
 	defer h.gate.RUnlock()
 	if h.closed {
@@ -92,9 +92,9 @@ func (h *Home) Do(f func() error) error {
 	return <-result
 }
 
-// Write writes a file of the home, with the folders above it. Its name is relative to the home's folder. The owner is a user of this
+// Write writes a file of the sandbox, with the folders above it. Its name is relative to the sandbox's folder. The owner is a user of this
 // machine, "" for this process's user.
-func (h *Home) Write(name string, data []byte, mode fs.FileMode, owner string) error {
+func (h *Sandbox) Write(name string, data []byte, mode fs.FileMode, owner string) error {
 	return h.Do(func() error {
 		full := h.Path(name)
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
@@ -107,7 +107,7 @@ func (h *Home) Write(name string, data []byte, mode fs.FileMode, owner string) e
 	})
 }
 
-// filled says of a full home what to do.
+// filled says of a full sandbox what to do.
 func filled(err error) error {
 	if errors.Is(err, unix.ENOSPC) {
 		return fmt.Errorf("%w: the service needs more than the memory that was set aside for it", err)
@@ -115,8 +115,8 @@ func filled(err error) error {
 	return err
 }
 
-// Folder makes a folder of the home, with those above it. Its name and owner are as in Write.
-func (h *Home) Folder(name, owner string) error {
+// Folder makes a folder of the sandbox, with those above it. Its name and owner are as in Write.
+func (h *Sandbox) Folder(name, owner string) error {
 	return h.Do(func() error {
 		full := h.Path(name)
 		if err := os.MkdirAll(full, 0o755); err != nil {
@@ -141,9 +141,9 @@ func own(name, owner string) error {
 	return nil
 }
 
-// Close ends everything that runs in the home, the youngest first, and with it the home. It is idempotent; all calls return
+// Close ends everything that runs in the sandbox, the youngest first, and with it the sandbox. It is idempotent; all calls return
 // when it is done.
-func (h *Home) Close() error {
+func (h *Sandbox) Close() error {
 	h.gate.Lock()
 	first := !h.closed
 	h.closed = true
