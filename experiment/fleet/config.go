@@ -83,17 +83,3 @@ func (c Config) Check() error {
 
 // minVolley is the shortest volley: clients begin within milliseconds of each other, which must be little against it.
 const minVolley = 50 * time.Millisecond
-
-func (c Config) log(format string, args ...any) {
-	if c.Log != nil {
-		c.Log(fmt.Sprintf(format, args...))
-	}
-}
-
-// atOnce is how many agents are seen to at the same time: more of them only queue for processors.
-func (c Config) atOnce() int {
-	if c.AtOnce > 0 {
-		return c.AtOnce
-	}
-	return 16
-}

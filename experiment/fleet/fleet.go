@@ -10,9 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"netdelta/agent"
+	"netdelta/experiment/record"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -20,14 +19,15 @@ import (
 // fleet is a network's clients and servers in one build.
 type fleet struct {
 	config  Config
+	builds  record.Builds
 	tally   *tally
 	ground  Ground
+	agents  record.Agents
 	servers []*server
 	clients []*client
 	cell    result.Cell
 
-	mu     sync.Mutex
-	agents []*agent.Agent
+	mu sync.Mutex // of the tally, and of clients that are lost
 }
 
 // server is a pod that answers, on one port for each part of its clients.
@@ -57,12 +57,9 @@ const share = 200
 
 // Patience with agents.
 const (
-	// dialPatience is how long a client tries to reach a server: services are programmed into nodes after they have been made.
-	dialPatience = 20 * time.Second
 	// dialTry is how long one try takes at most. A connection whose first packet left before the service was there goes on to be
 	// sent past it, however often it is sent again: the node remembers what it made of the first.
-	dialTry   = 3 * time.Second
-	dialPause = 200 * time.Millisecond
+	dialTry = 3 * time.Second
 	// readings is how often a clock is read, for the best of them.
 	readings = 8
 	// offsetFor is how long an offset holds: clocks of two machines drift by some 20 us in a second.
@@ -74,8 +71,10 @@ var errNothing = errors.New("nothing got through in the volley")
 
 // open makes the ground of a network and arms all clients. It fails only when no client is left, or with ctx; the fleet then records
 // why, and still has to be closed.
-func open(ctx context.Context, c Config, cell result.Cell, build int, lead time.Duration) (*fleet, error) {
-	f := &fleet{config: c, cell: cell, tally: newTally(cell.Network, build, lead)}
+func open(ctx context.Context, c Config, builds record.Builds, cell result.Cell, build int, lead time.Duration) (*fleet, error) {
+	f := &fleet{
+		config: c, builds: builds, cell: cell, tally: newTally(build, lead), agents: record.Agents{Program: c.Program, AtOnce: c.AtOnce},
+	}
 	began := f.tally.trial.Started
 	ground, err := c.Open(ctx, cell.Network, c.Clients, c.Servers)
 	if err == nil {
@@ -95,6 +94,8 @@ func open(ctx context.Context, c Config, cell result.Cell, build int, lead time.
 	}
 	f.tally.fleet.Connected = time.Since(began)
 	f.tally.lead = max(lead, leadFor(len(f.clients)))
+	builds.Logf("build %d of %d, %s: %d of %d clients armed after %v, pods after %v", build+1, c.Builds, cell.Network,
+		f.ready(), c.Clients, f.tally.fleet.Connected.Round(time.Millisecond), f.tally.fleet.Pods.Round(time.Millisecond))
 	return f, nil
 }
 
@@ -129,15 +130,9 @@ func (f *fleet) startServers(ctx context.Context) error {
 	pods := f.ground.Servers()
 	started := make([]*server, len(pods))
 	errs := make([]error, len(pods))
-	var eg errgroup.Group
-	eg.SetLimit(f.config.atOnce())
-	for i, pod := range pods {
-		eg.Go(func() error {
-			started[i], errs[i] = f.startServer(ctx, pod, f.config.Clients/len(pods)/share+1)
-			return nil
-		})
-	}
-	_ = eg.Wait() // it has no errors
+	f.agents.Each(len(pods), func(i int) {
+		started[i], errs[i] = f.startServer(ctx, pods[i], f.config.Clients/len(pods)/share+1)
+	})
 	for i, err := range errs {
 		if err == nil {
 			f.servers = append(f.servers, started[i])
@@ -153,7 +148,7 @@ func (f *fleet) startServers(ctx context.Context) error {
 
 // startServer starts a server on so many ports.
 func (f *fleet) startServer(ctx context.Context, pod testbed.Pod, ports int) (*server, error) {
-	a, err := f.start(ctx, pod)
+	a, err := f.agents.Start(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +157,7 @@ func (f *fleet) startServer(ctx context.Context, pod testbed.Pod, ports int) (*s
 		return nil, fmt.Errorf("pod %s has ports %d to %d, too few for %d clients: ask for more servers", pod.Name(), first, last, ports*share)
 	}
 	for k := range ports {
-		listen := netip.AddrPortFrom(f.anywhere(), first+uint16(k))
+		listen := netip.AddrPortFrom(record.AnyAddress(f.config.Params.Family), first+uint16(k))
 		if _, err := a.Serve(ctx, f.config.Workload.Name, f.config.Params, listen, -1); err != nil {
 			return nil, err
 		}
@@ -170,28 +165,9 @@ func (f *fleet) startServer(ctx context.Context, pod testbed.Pod, ports int) (*s
 	return &server{agent: a, first: first, ports: ports}, nil
 }
 
-// anywhere is the address that stands for all of a pod's own.
-func (f *fleet) anywhere() netip.Addr {
-	if f.config.Params.Family == result.IPv6 {
-		return netip.IPv6Unspecified()
-	}
-	return netip.IPv4Unspecified()
-}
-
-func (f *fleet) start(ctx context.Context, pod testbed.Pod) (*agent.Agent, error) {
-	a, err := agent.Start(ctx, pod, f.config.Program)
-	if err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.agents = append(f.agents, a)
-	return a, nil
-}
-
 // armClient starts a client, reads its clock and connects it. The clients are dealt out to the servers in turn.
 func (f *fleet) armClient(ctx context.Context, i int, c *client) error {
-	a, err := f.start(ctx, c.pod)
+	a, err := f.agents.Start(ctx, c.pod)
 	if err != nil {
 		return err
 	}
@@ -202,24 +178,11 @@ func (f *fleet) armClient(ctx context.Context, i int, c *client) error {
 	to := f.servers[i%len(f.servers)]
 	port := to.first + uint16(i/len(f.servers)/share%to.ports)
 	remote := f.ground.Endpoint(c.pod, to.agent.Pod(), port)
-	local := netip.AddrPortFrom(f.anywhere(), 0)
-	for until := time.Now().Add(dialPatience); ; {
-		c.session, err = a.DialWithin(ctx, f.config.Workload.Name, f.config.Params, local, remote, -1, dialTry)
-		if err == nil || !a.Alive() || ctx.Err() != nil || time.Now().After(until) {
-			return err
-		}
-		pause(ctx, dialPause)
-	}
-}
-
-// pause waits for a while, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	local := netip.AddrPortFrom(record.AnyAddress(f.config.Params.Family), 0)
+	c.session, err = record.Dial(ctx, a, func() (int, error) {
+		return a.DialWithin(ctx, f.config.Workload.Name, f.config.Params, local, remote, -1, dialTry)
+	})
+	return err
 }
 
 // readClock finds how the client's clock stands to this program's.
@@ -231,20 +194,15 @@ func (c *client) readClock(ctx context.Context) (err error) {
 
 // each does something with all clients that are left, some at a time, and loses those with which it fails while ctx lasts.
 func (f *fleet) each(ctx context.Context, do func(i int, c *client) error) {
-	var eg errgroup.Group
-	eg.SetLimit(f.config.atOnce())
-	for i, c := range f.clients {
+	f.agents.Each(len(f.clients), func(i int) {
+		c := f.clients[i]
 		if c.lost {
-			continue
+			return
 		}
-		eg.Go(func() error {
-			if err := do(i, c); err != nil && ctx.Err() == nil {
-				f.lose(c, err)
-			}
-			return nil
-		})
-	}
-	_ = eg.Wait() // it has no errors
+		if err := do(i, c); err != nil && ctx.Err() == nil {
+			f.lose(c, err)
+		}
+	})
 }
 
 // lose gives a client up. The others go on.
@@ -266,18 +224,9 @@ func (f *fleet) ready() int {
 	return n
 }
 
-// close ends all agents and removes the ground. How an agent ends is no news: what it failed at was said by its call.
-func (f *fleet) close() error {
-	var eg errgroup.Group
-	eg.SetLimit(f.config.atOnce())
-	for _, a := range f.agents {
-		eg.Go(func() error {
-			_ = a.Close()
-			return nil
-		})
-	}
-	_ = eg.Wait() // it has no errors
-	f.agents = nil
+// Close ends all agents and removes the ground.
+func (f *fleet) Close() error {
+	f.agents.Close()
 	if f.ground == nil {
 		return nil
 	}

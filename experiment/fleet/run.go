@@ -32,16 +32,24 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	if err := rec.Begin(s, record.Cells(c.Networks, c.Workload.Name, params, len(c.Networks) > 1)); err != nil {
 		return Outcome{}, err
 	}
+	builds := record.Builds{Record: rec, Count: c.Builds, Seed: c.Seed, Log: c.Log}
 	leads := map[string]time.Duration{} // by cell
-	var failed error
-	for build := range c.Builds {
-		if rec.HasBuild(build) {
-			continue
-		}
-		if failed = errors.Join(runBuild(ctx, c, rec, leads, build), ctx.Err()); failed != nil {
-			break
-		}
+	open := func(ctx context.Context, cell result.Cell, build int) (*fleet, error) {
+		return open(ctx, c, builds, cell, build, leads[cell.ID])
 	}
+	failed := record.Measure(ctx, builds, open, func(ctx context.Context, rng *rand.Rand, ready []*fleet) error {
+		for round := range c.Volleys {
+			for _, i := range rng.Perm(len(ready)) {
+				f := ready[i]
+				f.fire(ctx, round)
+				leads[f.cell.ID] = f.tally.lead
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 	o, err := Of(rec.Run, rec.Trials)
 	if err != nil {
 		return o, err
@@ -58,47 +66,8 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	return o, failed
 }
 
-// runBuild sets all networks up, has them fire and removes them. A network that fails is left out of the build.
-func runBuild(ctx context.Context, c Config, rec *record.Record, leads map[string]time.Duration, build int) (err error) {
-	var fleets, ready []*fleet
-	defer func() {
-		for _, f := range fleets {
-			leads[f.cell.ID] = f.tally.lead
-			err = errors.Join(err, f.keep(rec), f.close())
-		}
-	}()
-	rng := rand.New(rand.NewPCG(c.Seed, uint64(build)))
-	for _, i := range rng.Perm(len(rec.Run.Cells)) {
-		cell := rec.Run.Cells[i]
-		f, err := open(ctx, c, cell, build, leads[cell.ID])
-		fleets = append(fleets, f)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			c.log("build %d: %v", build+1, err)
-			continue
-		}
-		ready = append(ready, f)
-		c.log("build %d of %d, %s: %d of %d clients armed after %v, pods after %v", build+1, c.Builds, cell.Network,
-			f.ready(), c.Clients, f.tally.fleet.Connected.Round(time.Millisecond), f.tally.fleet.Pods.Round(time.Millisecond))
-	}
-	for round := range c.Volleys {
-		for _, i := range rng.Perm(len(ready)) {
-			ready[i].fire(ctx, round)
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// keep records what the build measured, or what failed in it.
-func (f *fleet) keep(rec *record.Record) error {
-	t, err := f.tally.settle(f.clients)
-	if err != nil || len(t.Bursts.Round) == 0 && t.Failed == "" && t.Fleet.Failed == 0 {
-		return err // without an error it was interrupted
-	}
-	return rec.Add(f.cell, t)
+// Trial is what the build measured, or what failed in it.
+func (f *fleet) Trial() (t result.Trial, keep bool, err error) {
+	t, err = f.tally.settle(f.clients)
+	return t, len(t.Bursts.Round) > 0 || t.Failed != "" || t.Fleet.Failed > 0, err // otherwise it was interrupted
 }

@@ -14,7 +14,6 @@ import (
 // tally is what is kept of a network in one build: the same, however many clients there are and however often they fire, but for a
 // line of each volley.
 type tally struct {
-	network string
 	trial   result.Trial
 	fleet   result.FleetBuild
 	all     *hdrhistogram.Histogram // latencies
@@ -30,9 +29,9 @@ type tally struct {
 // counts are sums over clients.
 type counts struct{ transactions, bytes, sent, lost int64 }
 
-func newTally(network string, build int, lead time.Duration) *tally {
+func newTally(build int, lead time.Duration) *tally {
 	return &tally{
-		network: network, trial: result.Trial{Build: build, Started: time.Now()}, lead: lead,
+		trial: result.Trial{Build: build, Started: time.Now()}, lead: lead,
 		all: result.NewHistogram(), volley: result.NewHistogram(), late: result.NewHistogram(), began: result.NewHistogram(),
 	}
 }

@@ -43,7 +43,7 @@ func (f *fleet) fire(ctx context.Context, round int) {
 			return
 		}
 		f.tally.lead = min(2*(f.tally.lead-spare), leadMost)
-		f.config.log("network %s: a client was told of a volley %v too late: it is fired again, and from now on all are told %v ahead",
+		f.builds.Logf("network %s: a client was told of a volley %v too late: it is fired again, and from now on all are told %v ahead",
 			f.cell.Network, -spare.Round(time.Millisecond), f.tally.lead.Round(time.Millisecond))
 	}
 }

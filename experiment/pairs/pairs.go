@@ -56,9 +56,3 @@ func (c Config) Check() error {
 	}
 	return nil
 }
-
-func (c Config) log(format string, args ...any) {
-	if c.Log != nil {
-		c.Log(fmt.Sprintf(format, args...))
-	}
-}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"netdelta/experiment/record"
 	"netdelta/result"
@@ -30,15 +29,11 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	if err := rec.Begin(result.Strategy{Name: result.StrategyPairs, Burst: c.Burst}, cells); err != nil {
 		return Outcome{}, err
 	}
-	var failed error
-	for build := range c.Builds {
-		if rec.HasBuild(build) {
-			continue
-		}
-		if failed = errors.Join(runBuild(ctx, c, rec, build), ctx.Err()); failed != nil {
-			break
-		}
+	builds := record.Builds{Record: rec, Count: c.Builds, Seed: c.Seed, Log: c.Log}
+	open := func(ctx context.Context, cell result.Cell, build int) (*mesh, error) {
+		return open(ctx, c, builds, cell, build)
 	}
+	failed := record.Measure(ctx, builds, open, c.rounds)
 	o := Of(rec.Run, rec.Trials)
 	if failed == nil && !slices.ContainsFunc(o.Networks, func(n Network) bool { return len(n.Pairs) > 0 }) {
 		failed = ErrNothing
@@ -51,38 +46,17 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	return o, failed
 }
 
-// runBuild sets all networks up, measures all their pairs in rounds of random order, and removes them.
-func runBuild(ctx context.Context, c Config, rec *record.Record, build int) (err error) {
-	var meshes []*mesh
-	defer func() {
-		for _, m := range meshes {
-			err = errors.Join(err, m.keep(rec), m.close())
-		}
-	}()
+// rounds measures all pairs of all networks, in rounds of random order.
+func (c Config) rounds(ctx context.Context, rng *rand.Rand, ready []*mesh) error {
 	type turn struct {
 		*mesh
 		*connection
 	}
 	var turns []turn
-	rng := rand.New(rand.NewPCG(c.Seed, uint64(build)))
-	for _, i := range rng.Perm(len(rec.Run.Cells)) {
-		cell := rec.Run.Cells[i]
-		began := time.Now()
-		m, err := open(ctx, c, cell, build)
-		if m != nil {
-			meshes = append(meshes, m)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			c.log("build %d: %v", build+1, err)
-			continue
-		}
+	for _, m := range ready {
 		for _, at := range m.connections {
 			turns = append(turns, turn{m, at})
 		}
-		c.log("build %d of %d, %s: %d pairs connected after %v", build+1, c.Builds, cell.Network, len(m.connections), time.Since(began).Round(time.Millisecond))
 	}
 	for round := range c.Rounds {
 		rng.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })

@@ -76,8 +76,8 @@ func (r *Record) Of(cell string) int {
 	return n
 }
 
-// HasBuild says whether any cell was measured in a build.
-func (r *Record) HasBuild(build int) bool {
+// hasBuild says whether any cell was measured in a build.
+func (r *Record) hasBuild(build int) bool {
 	for _, t := range r.Trials {
 		if t.Build == build {
 			return true
