@@ -17,6 +17,7 @@ import (
 	"netdelta/experiment/pairs"
 	"netdelta/experiment/policies"
 	"netdelta/experiment/record"
+	"netdelta/experiment/study"
 	"netdelta/insight"
 	fleetinsight "netdelta/insight/fleet"
 	pairsinsight "netdelta/insight/pairs"
@@ -129,7 +130,7 @@ func (env *environment) openRecord(s *strategy, run result.Run) (rec *record.Rec
 	if run.Environment, err = machine.Describe(machine.Version()); err != nil {
 		return nil, nil, err
 	}
-	run.Study, run.Question, run.Confidence, run.Claims = s.study.Name, s.study.Question, record.Confidence, s.study.Untested()
+	run.Study, run.Question, run.Confidence, run.Claims = s.study.Name, s.study.Question, record.Confidence, study.Untested(s.study.Claims)
 	out := s.out
 	if s.isDocument() {
 		out = ""

@@ -90,7 +90,7 @@ func assembled(s *study.Study, p Plan, driver testbed.Provider, workloads []work
 		Run: result.Run{
 			Schema: result.Schema, Run: s.Name, Study: s.Name, Question: s.Question, Testbed: s.Testbed.Kind,
 			Seed: s.Design.Seed, Confidence: s.Design.Confidence, Margin: s.Design.Margin,
-			Notes: p.Notes, Cells: p.Cells, Claims: Claims(s),
+			Notes: p.Notes, Cells: p.Cells, Claims: study.Untested(s.Claims),
 		},
 		Rules: p.Rules, Costs: p.Costs,
 		Blocks: p.Blocks,
@@ -99,17 +99,6 @@ func assembled(s *study.Study, p Plan, driver testbed.Provider, workloads []work
 			Driver:  driver, Changes: s.Changes, Workloads: workloads, Burst: s.Design.Burst, VisitBursts: s.Design.Rounds,
 		},
 	}
-}
-
-// Claims are the study's, not tested until somebody judges them.
-func Claims(s *study.Study) []result.Claim {
-	all := make([]result.Claim, len(s.Claims))
-	for i, c := range s.Claims {
-		all[i] = result.Claim{
-			ID: c.ID, Says: c.Says, Source: c.Source, Published: c.Published, Expect: c.Expect, Verdict: "not-tested",
-		}
-	}
-	return all
 }
 
 // shareCPUs divides the processors: workloads get the last one, or the last two when some cell asks for two, and this

@@ -14,7 +14,7 @@ import (
 func TestClaimsAreRecordedUnjudged(t *testing.T) {
 	s := &study.Study{Claims: []study.Claim{{ID: "a", Says: "b", Source: "c", Published: "d", Expect: "p50 of bridge above host"}}}
 	want := []result.Claim{{ID: "a", Says: "b", Source: "c", Published: "d", Expect: "p50 of bridge above host", Verdict: "not-tested"}}
-	if diff := cmp.Diff(want, Claims(s)); diff != "" {
+	if diff := cmp.Diff(want, study.Untested(s.Claims)); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 }

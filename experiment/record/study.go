@@ -8,7 +8,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"netdelta/experiment/study"
-	"netdelta/result"
 )
 
 // Study is the study file of a strategy that has a verb of its own: the verb's options, and claims.
@@ -19,16 +18,7 @@ type Study struct {
 	Question string `yaml:"question,omitempty"`
 	// Options are flags of the verb by their names. A value is a scalar or a list of scalars.
 	Options map[string]yaml.Node `yaml:"options,omitempty"`
-	Claims  []Claim              `yaml:"claims,omitempty"`
-}
-
-// Claim is a published finding that the run can confirm or contradict, in the language of study.ParseExpectation.
-type Claim struct {
-	ID        string `yaml:"id"`
-	Says      string `yaml:"says"`
-	Source    string `yaml:"source,omitempty"`
-	Published string `yaml:"published,omitempty"`
-	Expect    string `yaml:"expect"`
+	Claims  []study.Claim        `yaml:"claims,omitempty"`
 }
 
 // Parse reads and checks a study file of a strategy. Errors begin with the file's name.
@@ -47,7 +37,7 @@ func Parse(file, strategy string, data []byte) (Study, error) {
 		if c.ID == "" || c.Says == "" {
 			return s, fmt.Errorf("%s: claim %d needs id, says and expect", file, i+1)
 		}
-		if slices.ContainsFunc(s.Claims[:i], func(o Claim) bool { return o.ID == c.ID }) {
+		if slices.ContainsFunc(s.Claims[:i], func(o study.Claim) bool { return o.ID == c.ID }) {
 			return s, fmt.Errorf("%s: claim %s is there twice", file, c.ID)
 		}
 		if _, err := study.ParseExpectation(c.Expect); err != nil {
@@ -91,13 +81,4 @@ func (s *Study) Values(name string) (values []string, list bool) {
 		values = append(values, c.Value)
 	}
 	return values, true
-}
-
-// Untested are the study's claims before the run was judged.
-func (s *Study) Untested() []result.Claim {
-	all := []result.Claim{}
-	for _, c := range s.Claims {
-		all = append(all, result.Claim{ID: c.ID, Says: c.Says, Source: c.Source, Published: c.Published, Expect: c.Expect, Verdict: "not-tested"})
-	}
-	return all
 }

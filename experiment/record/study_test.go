@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"netdelta/experiment/record"
+	"netdelta/experiment/study"
 )
 
 const file = `study: nodes
@@ -36,7 +37,7 @@ func TestStudyIsReadBack(t *testing.T) {
 			t.Errorf("%s is %q, a list %v", name, values, list)
 		}
 	}
-	if claims := s.Untested(); len(claims) != 1 || claims[0].Source != "me" || claims[0].Verdict != "not-tested" {
+	if claims := study.Untested(s.Claims); len(claims) != 1 || claims[0].Source != "me" || claims[0].Verdict != "not-tested" {
 		t.Errorf("the claims are %+v", claims)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"netdelta/experiment"
 	"netdelta/experiment/guest"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/study"
 	"netdelta/internal/machine"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -96,7 +97,7 @@ func (s *Session) exactHead(cells []result.Cell, counter *testbed.Counter) resul
 	}
 	return result.Run{
 		Schema: result.Schema, Run: s.Study.Name, Study: s.Study.Name, Question: s.Study.Question, Testbed: s.Provider.Kind(), Seed: s.Study.Design.Seed,
-		Confidence: s.Study.Design.Confidence, Margin: result.ExactMargin, Exact: e, Cells: cells, Claims: experiment.Claims(s.Study),
+		Confidence: s.Study.Design.Confidence, Margin: result.ExactMargin, Exact: e, Cells: cells, Claims: study.Untested(s.Study.Claims),
 		Environment: counter.Environment,
 	}
 }

@@ -1,7 +1,6 @@
 package study
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -272,20 +271,20 @@ func (s *Study) networkNode(network string) *yaml.Node {
 	if !is {
 		return textNode(network)
 	}
-	n := mapping()
-	n.add("name", textNode(c.Network))
-	n.add("uses", textNode(c.Uses))
-	if c.Expect != "" {
-		n.add("expect", textNode(string(c.Expect)))
-	}
-	n.add("apply", list(c.Apply, actionNode))
+	var ready *yaml.Node
 	if len(c.Ready) > 0 {
-		n.add("ready", list(c.Ready, actionNode))
+		ready = list(c.Ready, actionNode)
 	}
-	n.add("restore", list(c.Restore, actionNode))
-	n.add("within", plain(FormatDuration(c.Within)))
-	n.add("pods", textNode(map[bool]string{false: podsAfresh, true: podsKept}[c.Kept]))
-	return n.Node
+	return mapping(0,
+		entry{"name", textNode(c.Network)},
+		entry{"uses", textNode(c.Uses)},
+		entry{"expect", optional(string(c.Expect))},
+		entry{"apply", list(c.Apply, actionNode)},
+		entry{"ready", ready},
+		entry{"restore", list(c.Restore, actionNode)},
+		entry{"within", value(c.Within)},
+		entry{"pods", textNode(map[bool]string{false: podsAfresh, true: podsKept}[c.Kept])},
+	)
 }
 
 // actionNode writes a command as a list of its words, which needs no quotes within quotes.
@@ -293,9 +292,7 @@ func actionNode(a testbed.Action) *yaml.Node {
 	if len(a.Command) > 0 {
 		return list(a.Command, textNode)
 	}
-	n := flow()
-	n.add(map[bool]string{false: "delete", true: "manifest"}[a.Manifest != ""], textNode(cmp.Or(a.Manifest, a.Delete)))
-	return n.Node
+	return mapping(yaml.FlowStyle, entry{"manifest", optional(a.Manifest)}, entry{"delete", optional(a.Delete)})
 }
 
 // networksNode writes networks on one line, or, where some change the cluster, on a line of its own each.

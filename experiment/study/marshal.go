@@ -2,7 +2,7 @@ package study
 
 import (
 	"fmt"
-	"strconv"
+	"reflect"
 
 	"go.yaml.in/yaml/v4"
 
@@ -19,38 +19,34 @@ func (s *Study) Marshal() ([]byte, error) {
 }
 
 func (s *Study) node() *yaml.Node {
-	n := mapping()
-	n.add("study", textNode(s.Name))
-	if s.Question != "" {
-		n.add("question", textNode(s.Question))
-	}
-	n.add("testbed", s.Testbed.node())
-	n.add("baseline", textNode(s.Baseline))
-	n.add("networks", s.networksNode())
-	n.add("placement", list(s.Placement, func(p result.Placement) *yaml.Node { return textNode(string(p)) }))
-	n.add("workloads", block(s.Workloads, s.workloadNode))
+	var factors, claims *yaml.Node
 	if f := s.levelsNode(s.Factors); len(f.Content) > 0 {
-		n.add("factors", f)
+		factors = f
 	}
-	n.add("design", s.Design.node())
 	if len(s.Claims) > 0 {
-		n.add("claims", block(s.Claims, Claim.node))
+		claims = block(s.Claims, Claim.node)
 	}
-	return n.Node
+	return mapping(0,
+		entry{"study", textNode(s.Name)},
+		entry{"question", optional(s.Question)},
+		entry{"testbed", s.Testbed.node()},
+		entry{"baseline", textNode(s.Baseline)},
+		entry{"networks", s.networksNode()},
+		entry{"placement", list(s.Placement, func(p result.Placement) *yaml.Node { return textNode(string(p)) })},
+		entry{"workloads", block(s.Workloads, s.workloadNode)},
+		entry{"factors", factors},
+		entry{"design", s.Design.node()},
+		entry{"claims", claims},
+	)
 }
 
 func (t Testbed) node() *yaml.Node {
-	link := flow()
-	link.add("mtu", plain(bytesText(t.Link.MTU)))
-	if t.Link.Rate != 0 {
-		link.add("rate", plain(written(t.Link.Rate)))
-	}
-	n := flow()
-	n.add("kind", textNode(t.Kind))
-	n.add("nodes", plain(strconv.Itoa(t.Nodes)))
-	n.add("pods", plain(strconv.Itoa(t.Pods)))
-	n.add("link", link.Node)
-	return n.Node
+	return mapping(yaml.FlowStyle,
+		entry{"kind", textNode(t.Kind)},
+		entry{"nodes", value(t.Nodes)},
+		entry{"pods", value(t.Pods)},
+		entry{"link", mapping(yaml.FlowStyle, entry{"mtu", value(t.Link.MTU)}, entry{"rate", optional(t.Link.Rate)})},
+	)
 }
 
 func (s *Study) workloadNode(w Workload) *yaml.Node {
@@ -58,64 +54,70 @@ func (s *Study) workloadNode(w Workload) *yaml.Node {
 	if len(levels.Content) == 0 {
 		return textNode(w.Name)
 	}
-	n := mapping()
-	n.add(w.Name, levels)
-	return n.Node
+	return mapping(0, entry{w.Name, levels})
 }
 
 func (s *Study) levelsNode(l Levels) *yaml.Node {
-	n := flow()
+	var entries []entry
 	for _, f := range l.factors(s.parameters()) {
-		value := plain
-		if f[0].of.Kind == result.KindWord {
-			value = textNode
-		}
-		n.add(f[0].of.Key, list(f, func(lv level) *yaml.Node { return value(written(lv.value)) }))
+		entries = append(entries, entry{f[0].of.Key, list(f, func(lv level) *yaml.Node {
+			if lv.of.Kind == result.KindWord {
+				return textNode(written(lv.value))
+			}
+			return value(lv.value)
+		})})
 	}
-	return n.Node
+	return mapping(yaml.FlowStyle, entries...)
 }
 
 func (d Design) node() *yaml.Node {
-	n := flow()
-	n.add("burst", plain(FormatDuration(d.Burst)))
-	n.add("builds", plain(strconv.Itoa(d.Builds)))
-	if d.Rounds != 0 {
-		n.add("rounds", plain(strconv.Itoa(d.Rounds)))
-	}
-	if d.Blocks != 0 {
-		n.add("blocks", plain(strconv.Itoa(d.Blocks)))
-	}
-	n.add("confidence", plain(floatText(d.Confidence)))
-	n.add("margin", plain(floatText(d.Margin)))
-	n.add("time_budget", plain(FormatDuration(d.TimeBudget)))
-	if d.Seed != 0 {
-		n.add("seed", plain(strconv.FormatUint(d.Seed, 10)))
-	}
-	return n.Node
+	return mapping(yaml.FlowStyle,
+		entry{"burst", value(d.Burst)},
+		entry{"builds", value(d.Builds)},
+		entry{"rounds", optional(d.Rounds)},
+		entry{"blocks", optional(d.Blocks)},
+		entry{"confidence", value(d.Confidence)},
+		entry{"margin", value(d.Margin)},
+		entry{"time_budget", value(d.TimeBudget)},
+		entry{"seed", optional(d.Seed)},
+	)
 }
 
 func (c Claim) node() *yaml.Node {
-	n := mapping()
-	n.add("id", textNode(c.ID))
-	n.add("says", textNode(c.Says))
-	if c.Source != "" {
-		n.add("source", textNode(c.Source))
-	}
-	if c.Published != "" {
-		n.add("published", textNode(c.Published))
-	}
-	n.add("expect", textNode(c.Expect))
-	return n.Node
+	return mapping(0,
+		entry{"id", textNode(c.ID)},
+		entry{"says", textNode(c.Says)},
+		entry{"source", optional(c.Source)},
+		entry{"published", optional(c.Published)},
+		entry{"expect", textNode(c.Expect)},
+	)
 }
 
-// builder adds keys to a mapping.
-type builder struct{ *yaml.Node }
+// entry is a key of a mapping with its value; nil leaves it out.
+type entry struct {
+	key   string
+	value *yaml.Node
+}
 
-func mapping() builder { return builder{&yaml.Node{Kind: yaml.MappingNode}} }
-func flow() builder    { return builder{&yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}} }
+func mapping(style yaml.Style, entries ...entry) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode, Style: style}
+	for _, e := range entries {
+		if e.value != nil {
+			n.Content = append(n.Content, textNode(e.key), e.value)
+		}
+	}
+	return n
+}
 
-func (b builder) add(key string, value *yaml.Node) {
-	b.Content = append(b.Content, textNode(key), value)
+// optional is the node of a value, nil for the zero value.
+func optional(v any) *yaml.Node {
+	if reflect.ValueOf(v).IsZero() {
+		return nil
+	}
+	if s, ok := v.(string); ok {
+		return textNode(s)
+	}
+	return value(v)
 }
 
 // textNode is text; the tag makes the library quote what would be read as something else.
@@ -123,8 +125,8 @@ func textNode(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }
 
-// plain is a number, a truth value or a quantity.
-func plain(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
+// value is a number, a truth value or a quantity.
+func value(v any) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: written(v)} }
 
 func list[T any](values []T, node func(T) *yaml.Node) *yaml.Node {
 	n := block(values, node)

@@ -103,29 +103,19 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 }
 
 func (d *Design) override(o Overrides, set func(path, flag string)) {
-	if o.TimeBudget != nil {
-		set("design.time_budget", "--time-budget")
-		d.TimeBudget = *o.TimeBudget
-	}
-	if o.Burst != nil {
-		set("design.burst", "--burst")
-		d.Burst = *o.Burst
-	}
-	if o.Builds != nil {
-		set("design.builds", "--builds")
-		d.Builds = *o.Builds
-	}
-	if o.Rounds != nil {
-		set("design.rounds", "--rounds")
-		d.Rounds = *o.Rounds
-	}
-	if o.Blocks != nil {
-		set("design.blocks", "--blocks")
-		d.Blocks = *o.Blocks
-	}
-	if o.Seed != nil {
-		set("design.seed", "--seed")
-		d.Seed = *o.Seed
+	replace(&d.TimeBudget, o.TimeBudget, "time_budget", set)
+	replace(&d.Burst, o.Burst, "burst", set)
+	replace(&d.Builds, o.Builds, "builds", set)
+	replace(&d.Rounds, o.Rounds, "rounds", set)
+	replace(&d.Blocks, o.Blocks, "blocks", set)
+	replace(&d.Seed, o.Seed, "seed", set)
+}
+
+// replace gives a key of the design the value of its flag, nil for none.
+func replace[T any](to, flag *T, key string, set func(path, flag string)) {
+	if flag != nil {
+		set("design."+key, "--"+strings.ReplaceAll(key, "_", "-"))
+		*to = *flag
 	}
 }
 

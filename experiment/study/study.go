@@ -80,12 +80,21 @@ type Design struct {
 
 // Claim is a published finding that a run can confirm or contradict.
 type Claim struct {
-	ID        string
-	Says      string // the finding, in words
-	Source    string
-	Published string // the published figure, in words; "" when the source gives none
+	ID        string `yaml:"id"`
+	Says      string `yaml:"says"` // the finding, in words
+	Source    string `yaml:"source,omitempty"`
+	Published string `yaml:"published,omitempty"` // the published figure, in words; "" when the source gives none
 	// Expect is the finding as a statement about deltas, in the language of ParseExpectation.
-	Expect string
+	Expect string `yaml:"expect"`
+}
+
+// Untested are claims as a run has them before it is judged.
+func Untested(claims []Claim) []result.Claim {
+	all := make([]result.Claim, len(claims))
+	for i, c := range claims {
+		all[i] = result.Claim{ID: c.ID, Says: c.Says, Source: c.Source, Published: c.Published, Expect: c.Expect, Verdict: "not-tested"}
+	}
+	return all
 }
 
 // Defaults of a study that does not say otherwise.
@@ -98,7 +107,7 @@ const (
 	DefaultMTU        = unit.Bytes(1500)
 )
 
-// Known is what exists beside the study: the catalogues, as far as a study file refers to them.
+// Known is what exists outside the study: the catalogues, as far as a study file refers to them.
 type Known struct {
 	Testbeds  []string
 	Networks  []string
