@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"netdelta/report/ui"
+	"netdelta/testbed/kube"
 	"netdelta/testbed/kube/change"
 	"netdelta/testbed/lab"
 )
@@ -26,15 +28,16 @@ of killed runs in the cluster's namespace are removed as well.`,
   netdelta cleanup --testbed kubernetes --namespace measuring`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if kind != "" && kind != kubeTestbed {
+			where, err := findKind(cmp.Or(kind, kubeTestbed))
+			if err != nil || where.clean == nil {
 				return usageError{fmt.Errorf("--testbed %s: it takes %s; what runs on this machine left is removed in any case", kind, kubeTestbed)}
 			}
 			found, err := env.cleanHere(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if kind == kubeTestbed || cluster.given() != "" {
-				more, err := env.cleanCluster(cmd.Context(), cluster)
+			if kind != "" || cluster.given() != "" {
+				more, err := where.clean(cmd.Context(), env, cluster)
 				if err != nil {
 					return err
 				}
@@ -80,6 +83,19 @@ func (env *environment) forgetLabs() (int, error) {
 	removed, err := folder.Clean()
 	for _, name := range removed {
 		fmt.Fprintf(env.out, "removed the record of lab %s, whose process has died\n", name)
+	}
+	return len(removed), err
+}
+
+// cleanCluster removes what killed runs left in a cluster, and says how much it was.
+func cleanCluster(ctx context.Context, env *environment, flags clusterFlags) (int, error) {
+	cluster, err := flags.meet(ctx)
+	if err != nil {
+		return 0, err
+	}
+	removed, err := kube.Sweep(ctx, cluster)
+	for _, what := range removed {
+		fmt.Fprintf(env.out, "removed %s\n", ui.Clean(what))
 	}
 	return len(removed), err
 }

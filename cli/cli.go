@@ -15,9 +15,10 @@ import (
 
 	"netdelta/agent/program"
 	"netdelta/internal/machine"
+	"netdelta/network"
 	"netdelta/report/ui"
-	"netdelta/testbed"
 	"netdelta/testbed/kube"
+	"netdelta/testbed/lab"
 	"netdelta/testbed/lab/udptun"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
@@ -51,7 +52,7 @@ type environment struct {
 	terminal  io.Writer // what out writes to: it tells whether a person is reading
 	getenv    func(string) string
 	workloads []workload.Workload
-	drivers   []testbed.Provider
+	lab       *lab.Driver
 }
 
 // answer is standard output: it remembers that something could not be written, so that no verb has to look after each line.
@@ -78,7 +79,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	// The first interrupt ends the verb in good order; after it the signals have their usual effect again.
 	context.AfterFunc(ctx, stop)
 	answer := &answer{to: out}
-	env := &environment{in: in, out: answer, terminal: out, err: errw, getenv: os.Getenv, workloads: catalogue.Workloads(), drivers: drivers()}
+	env := &environment{in: in, out: answer, terminal: out, err: errw, getenv: os.Getenv, workloads: catalogue.Workloads(), lab: lab.NewDriver(network.Catalogue())}
 	root := newRoot(env)
 	asPlugin(root, os.Args[0])
 	root.SetArgs(args)

@@ -21,6 +21,7 @@ import (
 	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/kube"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/lab/rootless"
 )
@@ -33,37 +34,53 @@ type finding struct {
 	Fix   string `json:"mend,omitempty"`
 }
 
+// doctorOptions are the flags of doctor.
+type doctorOptions struct {
+	testbed     string
+	json, guest bool
+	clusterFlags
+	rbac string
+	pods kube.Options // how the pods that are judged would be made
+}
+
 func newDoctorCommand(env *environment) *cobra.Command {
-	var asJSON, guest bool
-	var cluster doctorCluster
+	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this machine, the guest or a cluster can and can't run, and the fix",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cluster.check(guest); err != nil {
-				return err
+			k, err := findKind(o.testbed)
+			if err != nil || k.examine == nil {
+				return usageError{fmt.Errorf("the doctor knows no testbed %q: need %s or %s", o.testbed, labTestbed, kubeTestbed)}
 			}
-			if cluster.testbed == kubeTestbed {
-				return env.examineCluster(cmd.Context(), cluster, asJSON)
-			}
-			findings, err := env.diagnose(cmd.Context())
-			if err == nil {
-				findings, err = env.examineGuest(cmd.Context(), findings, guest)
-			}
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return json.NewEncoder(env.out).Encode(findings)
-			}
-			return env.printFindings(findings)
+			return k.examine(cmd.Context(), env, o)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	cmd.Flags().BoolVar(&guest, "guest", false, "boot a guest, built first if need be, and look into it too; what is found is kept")
-	cluster.add(cmd.Flags())
+	f := cmd.Flags()
+	f.StringVar(&o.testbed, "testbed", labTestbed, "what to look at: lab, this machine, or kubernetes, the cluster that the kubeconfig names")
+	f.BoolVar(&o.json, "json", false, "print one JSON document")
+	f.BoolVar(&o.guest, "guest", false, "boot a guest, built first if need be, and look into it too; what is found is kept")
+	o.addCluster(f)
 	return cmd
+}
+
+// examineHere looks at this machine, and with --guest into a guest.
+func examineHere(ctx context.Context, env *environment, o doctorOptions) error {
+	if flag := o.given(); flag != "" {
+		return usageError{fmt.Errorf("%s goes with --testbed %s", flag, kubeTestbed)}
+	}
+	findings, err := env.diagnose(ctx)
+	if err == nil {
+		findings, err = env.examineGuest(ctx, findings, o.guest)
+	}
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return json.NewEncoder(env.out).Encode(findings)
+	}
+	return env.printFindings(findings)
 }
 
 func (env *environment) printFindings(findings []finding) error {
@@ -150,7 +167,7 @@ func (env *environment) examine(ctx context.Context, refused *testbed.Permission
 	findings = append(findings, cpus, examinePressure())
 	findings = append(findings, env.examineRights(refused)...)
 	for _, n := range network.Catalogue() {
-		findings = append(findings, env.examineNetwork(ctx, n.Name))
+		findings = append(findings, tried("network "+n.Name, "runs in the lab", env.lab.Supports(ctx, testbed.Spec{Network: n.Name, Family: result.IPv4})))
 	}
 	programs, err := env.examinePrograms()
 	if err != nil {
@@ -204,16 +221,6 @@ func examinePressure() finding {
 		return finding{Topic: "pressure", Says: err.Error()}
 	}
 	return finding{Topic: "pressure", OK: true, Says: "processor pressure, steal and soft interrupts are watched"}
-}
-
-func (env *environment) examineNetwork(ctx context.Context, name string) finding {
-	f := finding{Topic: "network " + name, OK: true, Says: "runs in the lab"}
-	for _, d := range env.drivers {
-		if t := tried(f.Topic, f.Says, d.Supports(ctx, testbed.Spec{Network: name, Family: result.IPv4})); !t.OK {
-			f = t
-		}
-	}
-	return f
 }
 
 // examineTools looks for the programs that netdelta holds its own engines against. None is needed for a run.

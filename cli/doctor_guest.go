@@ -137,14 +137,12 @@ func (env *environment) examineGuest(ctx context.Context, findings []finding, lo
 	} else {
 		i, s, err = guestHere()
 	}
-	var lacks *testbed.UnsupportedError
-	var damaged *image.DamagedError
 	about := finding{Topic: "guest"}
+	damaged, broken := errors.AsType[*image.DamagedError](err)
 	switch {
-	case errors.As(err, &lacks):
-		about.Says, about.Fix = "needs "+lacks.Need, lacks.Fix
-		return append(findings, about), nil
-	case errors.As(err, &damaged):
+	case errors.Is(err, testbed.ErrUnsupported):
+		return append(findings, tried(about.Topic, "", err)), nil
+	case broken:
 		about.Says, about.Fix = damaged.Why, "netdelta vm build"
 		return append(findings, about), nil
 	case err != nil:

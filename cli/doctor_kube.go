@@ -16,57 +16,22 @@ import (
 	"netdelta/testbed/kube/survey"
 )
 
-// doctorCluster are the doctor's flags that are about a cluster.
-type doctorCluster struct {
-	clusterFlags
-	testbed, rbac         string
-	image, baseImage, qos string
-	nodeAgent             bool
-}
-
 // What --rbac can print: what runs take, or what the doctor reads as well.
 const (
 	rbacRuns = "runs"
 	rbacAll  = "all"
 )
 
-func (c *doctorCluster) add(f *pflag.FlagSet) {
-	c.clusterFlags.add(f)
-	f.StringVar(&c.testbed, "testbed", "lab", "what to look at: lab, this machine, or kubernetes, the cluster that the kubeconfig names")
-	f.StringVar(&c.rbac, "rbac", "", "with --testbed kubernetes: print only the manifest that grants the rights that runs take, or all, with those that only the doctor reads by")
-	f.Lookup("rbac").NoOptDefVal = rbacRuns
-	f.BoolVar(&c.nodeAgent, "node-agent", false, "with --testbed kubernetes: look at the devices of nodes as well, by a pod on each, and say what node agents take")
-	f.StringVar(&c.image, "image", "", "image of node agents, with netdelta in it")
-	f.StringVar(&c.baseImage, "base-image", "", "any image with a shell, into which netdelta is streamed for node agents")
-	f.StringVar(&c.qos, "qos", "", "class of service of the pods that are judged: guaranteed, burstable or best-effort (default burstable)")
-}
-
-// check refuses flags that have no meaning together.
-func (c doctorCluster) check(guest bool) error {
-	given := c.given()
-	for flag, is := range map[string]bool{"--rbac": c.rbac != "", "--node-agent": c.nodeAgent, "--image": c.image != "", "--base-image": c.baseImage != "", "--qos": c.qos != ""} {
-		if is && given == "" {
-			given = flag
-		}
-	}
-	switch {
-	case c.testbed != "lab" && c.testbed != kubeTestbed:
-		return usageError{fmt.Errorf("the doctor knows no testbed %q: need lab or %s", c.testbed, kubeTestbed)}
-	case c.testbed != kubeTestbed && given != "":
-		return usageError{fmt.Errorf("%s goes with --testbed %s", given, kubeTestbed)}
-	case c.testbed == kubeTestbed && guest:
-		return usageError{fmt.Errorf("--guest is about this machine; leave it away with --testbed %s", kubeTestbed)}
-	case c.rbac != "" && c.rbac != rbacRuns && c.rbac != rbacAll:
-		return usageError{fmt.Errorf("--rbac=%s: need %s or %s", c.rbac, rbacRuns, rbacAll)}
-	case c.nodeAgent && c.rbac == "" && c.image == "" && c.baseImage == "":
-		return usageError{errors.New("--node-agent puts a pod on each node: give --image REF, or --base-image REF, any image with a shell")}
-	}
-	return nil
-}
-
-// options are how the pods that are judged would be made.
-func (c doctorCluster) options() kube.Options {
-	return kube.Options{Image: c.image, BaseImage: c.baseImage, NodeAgent: c.nodeAgent, QoS: kube.QoS(c.qos)}
+// addCluster adds the doctor's flags that are about a cluster.
+func (o *doctorOptions) addCluster(f *pflag.FlagSet) {
+	o.clusterFlags.add(f)
+	o.flags.StringVar(&o.rbac, "rbac", "", "with --testbed kubernetes: print only the manifest that grants the rights that runs take, or all, with those that only the doctor reads by")
+	o.flags.Lookup("rbac").NoOptDefVal = rbacRuns
+	o.flags.BoolVar(&o.pods.NodeAgent, "node-agent", false, "with --testbed kubernetes: look at the devices of nodes as well, by a pod on each, and say what node agents take")
+	o.flags.StringVar(&o.pods.Image, "image", "", "image of node agents, with netdelta in it")
+	o.flags.StringVar(&o.pods.BaseImage, "base-image", "", "any image with a shell, into which netdelta is streamed for node agents")
+	o.flags.StringVar((*string)(&o.pods.QoS), "qos", "", "class of service of the pods that are judged: guaranteed, burstable or best-effort (default burstable)")
+	f.AddFlagSet(o.flags)
 }
 
 // clusterDocument is what the doctor found in a cluster, as JSON.
@@ -76,16 +41,24 @@ type clusterDocument struct {
 }
 
 // examineCluster looks at the cluster that a kubeconfig names, and says what is missing and what it means.
-func (env *environment) examineCluster(ctx context.Context, c doctorCluster, asJSON bool) (err error) {
-	cluster, err := c.connect()
+func examineCluster(ctx context.Context, env *environment, o doctorOptions) error {
+	switch {
+	case o.guest:
+		return usageError{fmt.Errorf("--guest is about this machine; leave it away with --testbed %s", kubeTestbed)}
+	case o.rbac != "" && o.rbac != rbacRuns && o.rbac != rbacAll:
+		return usageError{fmt.Errorf("--rbac=%s: need %s or %s", o.rbac, rbacRuns, rbacAll)}
+	case o.pods.NodeAgent && o.rbac == "" && o.pods.Image == "" && o.pods.BaseImage == "":
+		return usageError{errors.New("--node-agent puts a pod on each node: give --image REF, or --base-image REF, any image with a shell")}
+	}
+	cluster, err := o.connect()
 	if err != nil {
 		return err
 	}
-	if c.rbac != "" {
-		return env.printRBAC(ctx, cluster, c)
+	if o.rbac != "" {
+		return env.printRBAC(ctx, cluster, o)
 	}
-	options := survey.Options{Pods: c.options()}
-	if c.nodeAgent {
+	options := survey.Options{Pods: o.pods}
+	if o.pods.NodeAgent {
 		driver, err := kube.NewDriver(cluster, options.Pods)
 		if err != nil {
 			return usageError{err}
@@ -97,7 +70,7 @@ func (env *environment) examineCluster(ctx context.Context, c doctorCluster, asJ
 		return err
 	}
 	findings := survey.Judge(found)
-	if asJSON {
+	if o.json {
 		err = writeJSON(harmless{env.out}, clusterDocument{found, findings})
 	} else {
 		err = clusterPage{env.out, ui.Detect(env.terminal, env.getenv)}.print(found, findings)
@@ -116,13 +89,13 @@ func (env *environment) examineCluster(ctx context.Context, c doctorCluster, asJ
 }
 
 // printRBAC prints the manifest that grants the user what is needed.
-func (env *environment) printRBAC(ctx context.Context, cluster *kube.Cluster, c doctorCluster) error {
+func (env *environment) printRBAC(ctx context.Context, cluster *kube.Cluster, o doctorOptions) error {
 	who, err := survey.Who(ctx, cluster)
 	if errors.Is(err, kube.ErrUnreachable) {
 		return err
 	}
 	// Where the API server does not tell who asks, an account of the namespace is bound.
-	fmt.Fprint(env.out, survey.RBAC(who, cluster.Namespace, c.nodeAgent, c.rbac == rbacAll))
+	fmt.Fprint(env.out, survey.RBAC(who, cluster.Namespace, o.pods.NodeAgent, o.rbac == rbacAll))
 	return nil
 }
 

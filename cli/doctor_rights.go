@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
-	"unsafe"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
 	"netdelta/network"
@@ -21,12 +21,12 @@ import (
 func (env *environment) examineRights(refused *testbed.PermissionError) []finding {
 	all := []finding{examineUser(refused)}
 	if _, entered := rootless.Entered(); !entered {
-		all = append(all, examineOthers())
+		all = append(all, tried("user namespaces", "users without root can build labs as well", rootless.Try()))
 	}
 	all = append(all,
-		tried("firewall", "nftables rules can be made", env.has(network.NeedRules)),
-		tried("iptables", "policies and services of iptables can be had", env.has(network.NeedIPTables)),
-		tried("ipvs", "services of IPVS can be had", env.has(network.NeedIPVS)),
+		tried("firewall", "nftables rules can be made", env.lab.Has(network.NeedRules)),
+		tried("iptables", "policies and services of iptables can be had", env.lab.Has(network.NeedIPTables)),
+		tried("ipvs", "services of IPVS can be had", env.lab.Has(network.NeedIPVS)),
 		tried("packet samples", "packets can be seen on their way (AF_PACKET)", lab.TrySample()),
 		examineProcessTime(), examineBuffers(), examineEBPF(),
 	)
@@ -60,35 +60,27 @@ func examineUser(refused *testbed.PermissionError) finding {
 	return f
 }
 
-// examineOthers says whether users without root can build labs.
-func examineOthers() finding {
-	return tried("user namespaces", "users without root can build labs as well", rootless.Try())
-}
-
-// has asks the lab's driver for something that the kernel may lack.
-func (env *environment) has(need network.Need) error {
-	for _, d := range env.drivers {
-		if d, ok := d.(*lab.Driver); ok {
-			return d.Has(need)
-		}
-	}
-	return errors.New("there is no driver for labs")
-}
-
 // tried is the finding after something was tried.
 func tried(topic, says string, err error) finding {
 	f := finding{Topic: topic, OK: err == nil, Says: says}
-	var lacks *testbed.UnsupportedError
-	var denied *testbed.PermissionError
-	switch {
-	case errors.As(err, &lacks):
-		f.Says, f.Fix = "needs "+lacks.Need, lacks.Fix
-	case errors.As(err, &denied):
-		f.Says, f.Fix = "needs "+denied.Need, denied.Fix
-	case err != nil:
-		f.Says = err.Error()
+	if err != nil {
+		need, fix, known := missing(err)
+		if f.Says, f.Fix = need, fix; known {
+			f.Says = "needs " + need
+		}
 	}
 	return f
+}
+
+// missing is what an error says is missing, and the fix; known is false for an error that is about something else.
+func missing(err error) (need, fix string, known bool) {
+	if denied, ok := errors.AsType[*testbed.PermissionError](err); ok {
+		return denied.Need, denied.Fix, true
+	}
+	if lacks, ok := errors.AsType[*testbed.UnsupportedError](err); ok {
+		return lacks.Need, lacks.Fix, true
+	}
+	return err.Error(), "", false
 }
 
 // examineProcessTime reads the processor time of another process, as is done with servers and the kernel's threads.
@@ -147,21 +139,11 @@ func examineEBPF() finding {
 
 // loadProgram has the kernel check and take the least program for a network device, and drops it again.
 func loadProgram() error {
-	const exit = 0x95 // an instruction of eBPF; the other says that the return value is 0
-	program := [2]uint64{0xb7, exit}
-	license := [...]byte{'G', 'P', 'L', 0}
-	// The head of union bpf_attr for BPF_PROG_LOAD.
-	attr := struct {
-		kind, count      uint32
-		program, license uint64
-		_                [24]byte // of the log, and flags
-	}{kind: unix.BPF_PROG_TYPE_SCHED_CLS, count: uint32(len(program))}
-	attr.program, attr.license = uint64(uintptr(unsafe.Pointer(&program))), uint64(uintptr(unsafe.Pointer(&license)))
-	fd, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
-	runtime.KeepAlive(&program)
-	runtime.KeepAlive(&license)
-	if errno != 0 {
-		return errno
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	if err != nil {
+		return err
 	}
-	return unix.Close(int(fd))
+	return program.Close()
 }

@@ -28,7 +28,7 @@ import (
 
 // flameOptions are the flags of flame.
 type flameOptions struct {
-	besideOptions
+	lookOptions
 	out     string
 	lasting time.Duration
 	json    bool
@@ -64,12 +64,8 @@ func (env *environment) flame(ctx context.Context, o flameOptions) error {
 	if err := profile.Try(); err != nil {
 		return err // before anything is built
 	}
-	sweep(ctx, env)
-	config, err := env.beside(ctx, o.besideOptions)
+	config, err := env.lookAt(ctx, o.lookOptions)
 	if err != nil {
-		return badInput(err)
-	}
-	if err := machine.Confine(config.Program.CPUs); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.err, "profiling %s for %v\n", strings.Join(networksOf(config.Run.Cells), " and "), o.lasting)
@@ -82,40 +78,60 @@ func (env *environment) flame(ctx context.Context, o flameOptions) error {
 	}
 	fmt.Fprintf(env.err, "flame graph: %s\n", ui.Clean(filepath.Join(o.out, flamePage)))
 	if o.json {
-		return encode(env.out, documents(taken))
+		return writeJSON(env.out, documents(taken))
 	}
 	return flame.WriteText(env.out, sidesOf(taken)...)
 }
 
-// beside returns the configuration of a run that measures the given networks side by side, with one cell each.
-func (env *environment) beside(ctx context.Context, o besideOptions) (experiment.Config, error) {
+// lookAt returns the configuration of a run that measures the given networks side by side, with one cell each, and keeps this program
+// off the processors that are measured.
+func (env *environment) lookAt(ctx context.Context, o lookOptions) (none experiment.Config, err error) {
+	sweep(ctx, env)
 	run := runOptions{}
 	run.overrides.Networks, run.overrides.Baseline = []string{o.network}, o.network
 	if o.versus != "" {
 		run.overrides.Networks, run.overrides.Baseline = []string{o.versus, o.network}, o.versus
 	}
 	run.overrides.Workloads, run.overrides.Placement, run.overrides.Factors = []string{o.workload}, []string{o.placement}, o.factors
-	s, err := env.chooseStudy(studies.Default, run)
+	s, _, err := env.chooseStudy(studies.Default, run)
 	if err != nil {
-		return experiment.Config{}, err
+		return none, badInput(err)
 	}
-	driver, err := env.driver(s.Testbed.Kind)
+	p, err := experiment.Prepare(ctx, s, env.lab, env.workloads)
 	if err != nil {
-		return experiment.Config{}, err
+		return none, badInput(err)
 	}
-	p, err := experiment.Prepare(ctx, s, driver, env.workloads)
+	config, err := experiment.Assemble(ctx, s, p, env.lab, env.workloads)
 	if err != nil {
-		return experiment.Config{}, err
-	}
-	config, err := experiment.Assemble(ctx, s, p, driver, env.workloads)
-	if err != nil {
-		return experiment.Config{}, err
+		return none, badInput(err)
 	}
 	config.Run.Cells = firstSetting(config.Run.Cells)
 	if wanted := len(s.Networks); len(config.Run.Cells) != wanted {
-		return experiment.Config{}, errors.Join(lacking(p.Cells), config.Close())
+		return none, errors.Join(lacking(p.Cells), config.Close())
+	}
+	if err := machine.Confine(config.Program.CPUs); err != nil {
+		return none, errors.Join(err, config.Close())
 	}
 	return config, nil
+}
+
+// lookAgain returns the configuration of a run that has ended, and a cell of each network in the first setting, for a closer look at
+// workloads that can be looked at. Where there are none, it says so and returns no cells.
+func (env *environment) lookAgain(ctx context.Context, run session.Measured, able func(workload.Workload, result.Params) bool, doing, none string) (
+	config experiment.Config, cells []result.Cell, err error,
+) {
+	if config, err = run.Configure(ctx); err != nil {
+		return config, nil, err
+	}
+	cells = firstSetting(slices.DeleteFunc(slices.Clone(config.Run.Cells), func(c result.Cell) bool {
+		return !slices.ContainsFunc(env.workloads, func(w workload.Workload) bool { return w.Name == c.Workload && able(w, c.Params) })
+	}))
+	if len(cells) == 0 {
+		fmt.Fprintln(env.err, none)
+		return config, nil, config.Close()
+	}
+	fmt.Fprintf(env.err, "%s %s\n", doing, strings.Join(networksOf(cells), ", "))
+	return config, cells, nil
 }
 
 // firstSetting keeps each network's cell of the first setting, the baseline's first.
@@ -128,13 +144,6 @@ func firstSetting(cells []result.Cell) []result.Cell {
 	kept := slices.DeleteFunc(measured, func(c result.Cell) bool { return c.Role == result.RoleTwin || c.Setting() != first })
 	slices.SortStableFunc(kept, func(a, b result.Cell) int { return baselineFirst(a) - baselineFirst(b) })
 	return kept
-}
-
-// only keeps the cells of workloads that something can be done with.
-func (env *environment) only(cells []result.Cell, able func(workload.Workload, result.Params) bool) []result.Cell {
-	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool {
-		return !slices.ContainsFunc(env.workloads, func(w workload.Workload) bool { return w.Name == c.Workload && able(w, c.Params) })
-	})
 }
 
 func baselineFirst(c result.Cell) int {
@@ -173,12 +182,12 @@ func writeFlames(folder, page string, taken []profiling.Profiled) error {
 	for _, t := range taken {
 		base := filepath.Join(folder, fileName(t.Cell.Network))
 		if err := errors.Join(
-			writeFile(base+".pb.gz", t.Profile.WritePprof), writeFile(base+".folded", t.Profile.WriteFolded),
+			replaceFile(base+".pb.gz", t.Profile.WritePprof), replaceFile(base+".folded", t.Profile.WriteFolded),
 		); err != nil {
 			return err
 		}
 	}
-	return writeFile(filepath.Join(folder, fileName(page)), func(w io.Writer) error { return flame.Write(w, sidesOf(taken)...) })
+	return replaceFile(filepath.Join(folder, fileName(page)), func(w io.Writer) error { return flame.Write(w, sidesOf(taken)...) })
 }
 
 // fileName keeps a network's name from naming a folder.
@@ -189,17 +198,13 @@ const flameEach = 3 * time.Second
 
 // flameAfter profiles the networks of a run that has ended, each in the first setting, and draws each against the baseline.
 func (env *environment) flameAfter(ctx context.Context, run session.Measured) error {
-	config, err := run.Configure(ctx)
-	if err != nil {
+	able := func(w workload.Workload, p result.Params) bool { return w.Demands(p).Cluster == nil }
+	config, cells, err := env.lookAgain(ctx, run, able, "profiling", "no flame graphs: all workloads of this run are served by clusters, which can't be profiled side by side")
+	if len(cells) == 0 {
 		return err
 	}
-	config.Run.Cells = firstSetting(env.only(config.Run.Cells, func(w workload.Workload, p result.Params) bool { return w.Demands(p).Cluster == nil }))
-	if len(config.Run.Cells) == 0 {
-		fmt.Fprintln(env.err, "no flame graphs: all workloads of this run are served by clusters, which can't be profiled side by side")
-		return config.Close()
-	}
-	fmt.Fprintf(env.err, "profiling %s\n", strings.Join(networksOf(config.Run.Cells), ", "))
-	taken, err := profiling.Take(ctx, config, flameEach*time.Duration(len(config.Run.Cells)))
+	config.Run.Cells = cells
+	taken, err := profiling.Take(ctx, config, flameEach*time.Duration(len(cells)))
 	if err := errors.Join(err, config.Close()); err != nil {
 		return err
 	}
@@ -214,15 +219,6 @@ func (env *environment) flameAfter(ctx context.Context, run session.Measured) er
 		}
 	}
 	return nil
-}
-
-// writeFile makes a file of what write writes.
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return errors.Join(write(f), f.Close())
 }
 
 // sidesOf gives profiles the unit that their workload counts in.

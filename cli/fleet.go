@@ -148,7 +148,7 @@ func (env *environment) fireFleet(ctx context.Context, config fleet.Config, o *f
 	}
 	judged := insight.Judge(measured, stats.Options{})
 	if o.json {
-		err = errors.Join(err, encode(env.out, judged))
+		err = errors.Join(err, writeJSON(env.out, judged))
 	} else {
 		err = errors.Join(err, report.WriteText(env.out, judged))
 	}
@@ -207,7 +207,7 @@ func (env *environment) loadOf(name string, factors []string) (workload.Workload
 		}
 		run := runOptions{}
 		run.overrides.Workloads, run.overrides.Placement, run.overrides.Factors = []string{name}, []string{string(result.CrossNode)}, factors
-		s, err := env.chooseStudy(studies.Default, run)
+		s, _, err := env.chooseStudy(studies.Default, run)
 		if err != nil {
 			return w, result.Params{}, badInput(err)
 		}

@@ -17,7 +17,7 @@ func (o clusterOptions) openCluster(ctx context.Context, nodes []string) (*kube.
 		return nil, nil, err
 	}
 	driver, err := kube.NewDriver(cluster, kube.Options{
-		Image: o.image, BaseImage: o.baseImage, Zones: o.zones, QoS: kube.QoS(o.qos), Nodes: nodes,
+		Image: o.Image, BaseImage: o.BaseImage, Zones: o.Zones, QoS: o.QoS, Nodes: nodes,
 	})
 	if err != nil {
 		return nil, nil, usageError{err}
@@ -62,7 +62,7 @@ func (env *environment) fleetOnCluster(ctx context.Context, o *fleetOptions) err
 
 // checkCluster refuses flags of a cluster with another testbed.
 func (o clusterOptions) checkTestbed(kind string, nodes []string) error {
-	flag := o.any()
+	flag := o.given()
 	if flag == "" && len(nodes) > 0 {
 		flag = "--nodes"
 	}

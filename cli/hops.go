@@ -17,7 +17,6 @@ import (
 	"netdelta/experiment/session"
 	"netdelta/experiment/tracing"
 	insight "netdelta/insight/hops"
-	"netdelta/internal/machine"
 	probe "netdelta/probe/hops"
 	"netdelta/report/hops"
 	"netdelta/report/ui"
@@ -28,7 +27,7 @@ import (
 
 // hopsOptions are the flags of hops.
 type hopsOptions struct {
-	besideOptions
+	lookOptions
 	lasting time.Duration
 	sockets bool
 	explain bool
@@ -81,12 +80,8 @@ It takes root: tracing is not for ordinary users.`,
 
 // hops traces the networks and prints their hops.
 func (env *environment) hops(ctx context.Context, o hopsOptions) error {
-	sweep(ctx, env)
-	config, err := env.beside(ctx, o.besideOptions)
+	config, err := env.lookAt(ctx, o.lookOptions)
 	if err != nil {
-		return badInput(err)
-	}
-	if err := machine.Confine(config.Program.CPUs); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.err, "tracing %s for %v\n", strings.Join(networksOf(config.Run.Cells), " and "), o.lasting)
@@ -103,13 +98,13 @@ func (env *environment) hops(ctx context.Context, o hopsOptions) error {
 	}
 	ways := waysOf(cells)
 	if o.out != "" {
-		if err := writeFile(o.out, func(w io.Writer) error { return hops.Write(w, ways...) }); err != nil {
+		if err := replaceFile(o.out, func(w io.Writer) error { return hops.Write(w, ways...) }); err != nil {
 			return err
 		}
 		fmt.Fprintf(env.err, "picture: %s\n", ui.Clean(o.out))
 	}
 	if o.json {
-		return encode(env.out, ways)
+		return writeJSON(env.out, ways)
 	}
 	return hops.WriteText(env.out, ways...)
 }
@@ -140,16 +135,11 @@ const hopsEach = 2 * time.Second
 
 // hopsAfter traces the networks of a run that has ended, each in the first setting, and leaves what it found in the folder.
 func (env *environment) hopsAfter(ctx context.Context, run session.Measured, explain bool) error {
-	config, err := run.Configure(ctx)
-	if err != nil {
+	able := func(w workload.Workload, _ result.Params) bool { return w.Exact != nil }
+	config, cells, err := env.lookAgain(ctx, run, able, "tracing", "no hops: this run has no workload whose packets can be followed; add tcp-rr or udp-rr")
+	if len(cells) == 0 {
 		return err
 	}
-	cells := firstSetting(env.only(config.Run.Cells, func(w workload.Workload, _ result.Params) bool { return w.Exact != nil }))
-	if len(cells) == 0 {
-		fmt.Fprintln(env.err, "no hops: this run has no workload whose packets can be followed; add tcp-rr or udp-rr")
-		return config.Close()
-	}
-	fmt.Fprintf(env.err, "tracing %s\n", strings.Join(networksOf(cells), ", "))
 	trace := tracing.Config{Experiment: config, Cells: cells, Lasting: hopsEach * time.Duration(len(cells))}
 	if explain {
 		trace.Level = probe.Disturbances
@@ -158,7 +148,7 @@ func (env *environment) hopsAfter(ctx context.Context, run session.Measured, exp
 	if err := errors.Join(err, config.Close()); err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(run.Folder, hopsFile), func(w io.Writer) error { return encode(w, waysOf(traced)) })
+	return replaceFile(filepath.Join(run.Folder, hopsFile), func(w io.Writer) error { return writeJSON(w, waysOf(traced)) })
 }
 
 // loadHops reads what was traced in a run, nothing where it was not.
@@ -177,20 +167,13 @@ func loadHops(folder string) ([]insight.Way, error) {
 	return ways, nil
 }
 
-// encode prints a value as JSON.
-func encode(to io.Writer, value any) error {
-	e := json.NewEncoder(to)
-	e.SetIndent("", "  ")
-	return e.Encode(value)
-}
-
-// besideOptions choose networks that stand side by side, for a look at more of them than a run's figures.
-type besideOptions struct {
+// lookOptions choose networks that stand side by side, for a look at more of them than a run's figures.
+type lookOptions struct {
 	network, versus, workload, placement string
 	factors                              []string
 }
 
-func (o *besideOptions) addFlags(cmd *cobra.Command) {
+func (o *lookOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.network, "network", "vxlan", "network to look at")
 	f.StringVar(&o.versus, "vs", "", "network to hold it against")

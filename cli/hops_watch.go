@@ -44,7 +44,7 @@ func (env *environment) watch(ctx context.Context, o hopsOptions) error {
 	seen := insight.Watch(events, known, o.port)
 	seen.Lost = lost
 	if o.json {
-		return encode(env.out, seen)
+		return writeJSON(env.out, seen)
 	}
 	return hops.WriteWatch(env.out, seen)
 }

@@ -45,6 +45,16 @@ namespaces.`,
 // labs opens the folder where this user's labs are recorded.
 func (env *environment) labs() (*keep.Folder, error) { return keep.OpenFolder(env.getenv) }
 
+// chooseLab finds the lab of a name, or the only one for "".
+func (env *environment) chooseLab(name string) (*keep.Folder, string, error) {
+	folder, err := env.labs()
+	if err != nil {
+		return nil, "", err
+	}
+	chosen, err := folder.Choose(name)
+	return folder, chosen, badName(err)
+}
+
 // badName gives errors about names that there are not the exit status of bad usage.
 func badName(err error) error {
 	var unknown *keep.UnknownError
@@ -213,13 +223,9 @@ in them loses its devices. A lab that came up with pods in their nodes' namespac
 			if _, err := findNetwork(a[0]); err != nil {
 				return usageError{err}
 			}
-			folder, err := env.labs()
+			folder, chosen, err := env.chooseLab(name)
 			if err != nil {
 				return err
-			}
-			chosen, err := folder.Choose(name)
-			if err != nil {
-				return badName(err)
 			}
 			s, err := folder.Swap(cmd.Context(), chosen, a[0])
 			if err != nil {

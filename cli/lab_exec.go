@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -53,15 +54,11 @@ EXIT STATUS
 
 func labExec(ctx context.Context, env *environment, name, where string, program []string) error {
 	if len(program) == 0 {
-		program = []string{env.shell()}
+		program = []string{cmp.Or(env.getenv("SHELL"), "/bin/sh")}
 	}
-	folder, err := env.labs()
+	folder, chosen, err := env.chooseLab(name)
 	if err != nil {
 		return err
-	}
-	chosen, err := folder.Choose(name)
-	if err != nil {
-		return badName(err)
 	}
 	path, err := exec.LookPath(program[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -87,25 +84,13 @@ func noStart(err error) error {
 	return err
 }
 
-// shell is the program that runs if none is given.
-func (env *environment) shell() string {
-	if shell := env.getenv("SHELL"); shell != "" {
-		return shell
-	}
-	return "/bin/sh"
-}
-
 // completePlaces offers the pods of the only lab.
 func (env *environment) completePlaces(cmd *cobra.Command, a []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(a) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	none := cobra.ShellCompDirectiveNoFileComp
-	folder, err := env.labs()
-	if err != nil {
-		return nil, none
-	}
-	chosen, err := folder.Choose("")
+	folder, chosen, err := env.chooseLab("")
 	if err != nil {
 		return nil, none
 	}

@@ -131,11 +131,7 @@ func newLabHoldCommand(env *environment) *cobra.Command {
 		Hidden: true,
 		Args:   args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			driver, err := env.driver("lab")
-			if err != nil {
-				return err
-			}
-			return keep.Hold(cmd.Context(), env.in, os.Stdout, driver)
+			return keep.Hold(cmd.Context(), env.in, os.Stdout, env.lab)
 		},
 	}
 }

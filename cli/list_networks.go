@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -74,10 +73,8 @@ func networkEntries(ctx context.Context, env *environment) ([]entry, error) {
 				e.Overhead[family] = int64(n.Overhead(family))
 			}
 		}
-		for _, d := range env.drivers {
-			e.Testbeds = append(e.Testbeds, asked(d.Kind(), d.Supports(ctx, testbed.Spec{Network: n.Name, Family: result.IPv4})))
-		}
-		e.Testbeds = append(e.Testbeds, guest(n.Name))
+		here := asked(labTestbed, env.lab.Supports(ctx, testbed.Spec{Network: n.Name, Family: result.IPv4}))
+		e.Testbeds = []runsOn{here, guest(n.Name)}
 		all = append(all, e)
 	}
 	return all, nil
@@ -85,18 +82,9 @@ func networkEntries(ctx context.Context, env *environment) ([]entry, error) {
 
 // asked is a driver's answer to whether it supports a network.
 func asked(kind string, err error) runsOn {
-	r := runsOn{Testbed: kind, Here: true, Tried: true}
-	var lacks *testbed.UnsupportedError
-	var denied *testbed.PermissionError
-	switch {
-	case err == nil:
-		r.Runs = true
-	case errors.As(err, &denied):
-		r.Needs, r.Fix = denied.Need, denied.Fix
-	case errors.As(err, &lacks):
-		r.Needs, r.Fix = lacks.Need, lacks.Fix
-	default:
-		r.Needs = err.Error()
+	r := runsOn{Testbed: kind, Here: true, Tried: true, Runs: err == nil}
+	if err != nil {
+		r.Needs, r.Fix, _ = missing(err)
 	}
 	return r
 }

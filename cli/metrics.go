@@ -156,11 +156,8 @@ func (e *exposition) serve(listener net.Listener) (stop func() error) {
 	}
 }
 
-// exposed has a run's progress and figures served as metrics, and returns what ends that. Without a socket nothing is served.
+// exposed has a run's progress and figures served as metrics, and returns what ends that.
 func (env *environment) exposed(config *experiment.Config, listener net.Listener) (stop func() error) {
-	if listener == nil {
-		return func() error { return nil }
-	}
 	fmt.Fprintf(env.err, "metrics: http://%s%s\n", listener.Addr(), metricsPath)
 	e := &exposition{Judge: config.Judge, shown: config.Progress, seen: openmetrics.Snapshot{Run: config.Run}}
 	config.Judge, config.Progress = e, e

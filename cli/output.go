@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -14,9 +13,7 @@ import (
 // print shows a run: as one JSON document, or as tables.
 func (env *environment) print(run result.Run, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(env.out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(run.Complete())
+		return writeJSON(env.out, run.Complete())
 	}
 	return terminal.Write(env.out, run, ui.Detect(env.terminal, env.getenv))
 }

@@ -157,13 +157,13 @@ func (env *environment) pairs(ctx context.Context, driver testbed.Provider, node
 
 func (env *environment) printPairs(r insight.Report, o *pairsOptions) error {
 	if o.isDocument() {
-		if err := writeFile(o.out, func(w io.Writer) error { return report.Write(w, r) }); err != nil {
+		if err := replaceFile(o.out, func(w io.Writer) error { return report.Write(w, r) }); err != nil {
 			return err
 		}
 		fmt.Fprintf(env.err, "heat map: %s\n", ui.Clean(o.out))
 	}
 	if o.json {
-		return encode(env.out, r)
+		return writeJSON(env.out, r)
 	}
 	return report.WriteText(env.out, r)
 }

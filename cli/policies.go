@@ -66,7 +66,7 @@ EXIT STATUS
 			if o.testbed != kubeTestbed {
 				return usageError{fmt.Errorf("--testbed %s: NetworkPolicy objects are a cluster's; give --testbed kubernetes", o.testbed)}
 			}
-			if o.fresh && o.cluster.image == "" {
+			if o.fresh && o.cluster.Image == "" {
 				return usageError{errors.New("--fresh: a fresh pod sends packets from its first moment on, so netdelta has to be in its image: give --image (netdelta image --push makes one)")}
 			}
 			return env.policies(cmd.Context(), o)
@@ -99,7 +99,7 @@ func (env *environment) policies(ctx context.Context, o *policiesOptions) error 
 		return err
 	}
 	driver, err := kube.NewDriver(cluster, kube.Options{
-		Image: o.cluster.image, BaseImage: o.cluster.baseImage, Zones: o.cluster.zones, QoS: kube.QoS(o.cluster.qos), Nodes: o.nodes,
+		Image: o.cluster.Image, BaseImage: o.cluster.BaseImage, Zones: o.cluster.Zones, QoS: o.cluster.QoS, Nodes: o.nodes,
 	})
 	if err != nil {
 		return usageError{err}
@@ -145,12 +145,12 @@ func (env *environment) timePolicies(ctx context.Context, driver *kube.Driver, c
 
 func (env *environment) printPolicies(r insight.Report, o *policiesOptions) error {
 	if o.isDocument() {
-		if err := writeFile(o.out, func(w io.Writer) error { return encode(w, r) }); err != nil {
+		if err := replaceFile(o.out, func(w io.Writer) error { return writeJSON(w, r) }); err != nil {
 			return err
 		}
 	}
 	if o.json {
-		return encode(env.out, r)
+		return writeJSON(env.out, r)
 	}
 	return report.WriteText(env.out, r)
 }

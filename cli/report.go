@@ -37,6 +37,16 @@ type reported struct {
 	hops  []where.Way // that were traced, if any
 }
 
+// readReported adds to a run what else its folder holds for reports.
+func readReported(m insight.Measured, dir string) (r reported, err error) {
+	r.Measured = m
+	if r.study, err = result.LoadStudy(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
+	r.hops, err = loadHops(dir)
+	return r, err
+}
+
 // reportFormat is a form that a run can be written in.
 type reportFormat struct {
 	name, about string
@@ -198,15 +208,12 @@ func (env *environment) report(dir string, format reportFormat, o reportOptions)
 	if err != nil {
 		return err
 	}
-	study, err := result.LoadStudy(folderOf(dir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	traced, err := loadHops(folderOf(dir))
+	r, err := readReported(m, folderOf(dir))
 	if err != nil {
 		return err
 	}
-	write := func(w io.Writer) error { return format.write(w, reported{m, study, o.table, traced}) }
+	r.table = o.table
+	write := func(w io.Writer) error { return format.write(w, r) }
 	switch {
 	case o.out == "-", o.out == "" && format.file == "":
 		return write(env.out)

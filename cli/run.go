@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,6 @@ import (
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
 	"netdelta/insight"
-	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -28,11 +26,6 @@ import (
 	"netdelta/testbed/lab/rootless"
 	"netdelta/unit"
 )
-
-// drivers are the kinds of testbeds that this program can open.
-func drivers() []testbed.Provider {
-	return []testbed.Provider{lab.NewDriver(network.Catalogue())}
-}
 
 // runOptions are the flags of run.
 type runOptions struct {
@@ -148,19 +141,20 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
 }
 
+// chosen is a flag's value where the flag was given, nil where it was not.
+func chosen[T any](given func(string) bool, flag string, value *T) *T {
+	if !given(flag) {
+		return nil
+	}
+	return value
+}
+
 // collect turns the flags that were given into overrides.
 func (o *runOptions) collect(given func(string) bool) error {
-	set := func(name string, point func()) {
-		if given(name) {
-			point()
-		}
-	}
-	set("time-budget", func() { o.overrides.TimeBudget = &o.budget })
-	set("burst", func() { o.overrides.Burst = &o.burst })
-	set("builds", func() { o.overrides.Builds = &o.builds })
-	set("rounds", func() { o.overrides.Rounds = &o.rounds })
-	set("blocks", func() { o.overrides.Blocks = &o.blocks })
-	set("seed", func() { o.overrides.Seed = &o.seed })
+	overrides := &o.overrides
+	overrides.TimeBudget, overrides.Burst = chosen(given, "time-budget", &o.budget), chosen(given, "burst", &o.burst)
+	overrides.Builds, overrides.Rounds, overrides.Blocks = chosen(given, "builds", &o.builds), chosen(given, "rounds", &o.rounds), chosen(given, "blocks", &o.blocks)
+	overrides.Seed = chosen(given, "seed", &o.seed)
 	if given("metrics-listen") {
 		if err := checkMetrics(o.metrics, o.exact); err != nil {
 			return err
@@ -187,7 +181,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	} else {
 		sweep(ctx, env)
 	}
-	s, moved, err := env.chooseMoved(name, o)
+	s, moved, err := env.chooseStudy(name, o)
 	if err != nil {
 		return badInput(err)
 	}
@@ -279,14 +273,9 @@ func badInput(err error) error {
 	return err
 }
 
-// chooseStudy reads the study and applies the flags. A resumed run takes its own study.
-func (env *environment) chooseStudy(name string, o runOptions) (*study.Study, error) {
-	s, _, err := env.chooseMoved(name, o)
-	return s, err
-}
-
-// chooseMoved is chooseStudy, and says what of the study was changed to have it run on another testbed than its own.
-func (env *environment) chooseMoved(name string, o runOptions) (s *study.Study, moved string, err error) {
+// chooseStudy reads the study and applies the flags. A resumed run takes its own study. It also says what was changed to have the
+// study run on another testbed than its own.
+func (env *environment) chooseStudy(name string, o runOptions) (s *study.Study, moved string, err error) {
 	if o.resume == "" {
 		s, err = env.readStudy(name)
 	} else if err = resumable(o.resume); err == nil {
@@ -319,15 +308,12 @@ func (env *environment) chooseMoved(name string, o runOptions) (s *study.Study, 
 	return s, moved, nil
 }
 
+// driver is the lab's, which is the only kind but clusters that fleets and pairs can be measured on.
 func (env *environment) driver(kind string) (testbed.Provider, error) {
-	var names []string
-	for _, d := range env.drivers {
-		if d.Kind() == kind {
-			return d, nil
-		}
-		names = append(names, d.Kind())
+	if kind != labTestbed {
+		return nil, usageError{fmt.Errorf("there is no testbed %q; there are: %s", kind, labTestbed)}
 	}
-	return nil, usageError{fmt.Errorf("there is no testbed %q; there are: %s", kind, strings.Join(names, ", "))}
+	return env.lab, nil
 }
 
 // outcome is the exit status that a finished run deserves.

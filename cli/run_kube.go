@@ -8,62 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"netdelta/experiment/study"
 	"netdelta/network"
 	"netdelta/testbed/kube"
 )
 
-// clusterOptions are the flags of run that are about a cluster.
-type clusterOptions struct {
-	clusterFlags
-	image, baseImage string
-	nodeAgent        bool
-	zones            []string
-	qos, cpu, memory string
-}
-
-func (c *clusterOptions) add(f *pflag.FlagSet) {
-	c.clusterFlags.add(f)
-	f.StringVar(&c.image, "image", "", "image of pods, with netdelta in it (netdelta image makes one)")
-	f.StringVar(&c.baseImage, "base-image", "", "any image with a shell that the cluster's nodes can run: netdelta is streamed into its pods, without a registry")
-	f.BoolVar(&c.nodeAgent, "node-agent", false, "a pod on each node looks at the devices there, which proves which way packets go; it takes NET_ADMIN and NET_RAW")
-	f.StringSliceVar(&c.zones, "zones", nil, "zones of the cluster, of each of which one node is measured")
-	f.StringVar(&c.qos, "qos", "", "class of service of pods: guaranteed, burstable or best-effort (default burstable)")
-	f.StringVar(&c.cpu, "cpu", "", "processors of a guaranteed pod, as Kubernetes writes them: 2, 500m")
-	f.StringVar(&c.memory, "memory", "", "memory of a pod, as Kubernetes writes it: 256Mi")
-}
-
-// any names a flag that is about a cluster and was given, "" where none was.
-func (c clusterOptions) any() string {
-	switch {
-	case c.given() != "":
-		return c.given()
-	case c.image != "":
-		return "--image"
-	case c.baseImage != "":
-		return "--base-image"
-	case c.nodeAgent:
-		return "--node-agent"
-	case len(c.zones) > 0:
-		return "--zones"
-	case c.qos != "":
-		return "--qos"
-	case c.cpu != "":
-		return "--cpu"
-	case c.memory != "":
-		return "--memory"
-	}
-	return ""
-}
-
 // driverOptions are what the flags say to the driver.
 func (o runOptions) driverOptions() kube.Options {
-	options := kube.Options{
-		Image: o.cluster.image, BaseImage: o.cluster.baseImage, NodeAgent: o.cluster.nodeAgent, Zones: o.cluster.zones,
-		QoS: kube.QoS(o.cluster.qos), CPU: o.cluster.cpu, Memory: o.cluster.memory,
-	}
+	options := o.cluster.Options
 	for name := range strings.SplitSeq(o.nodes, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			options.Nodes = append(options.Nodes, name)

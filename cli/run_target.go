@@ -19,6 +19,7 @@ import (
 // targetOptions are the flags of run that are about an endpoint of the user's own.
 type targetOptions struct {
 	url, passwordFile string
+	flags             *pflag.FlagSet
 	target            workload.Target // the URL, read
 }
 
@@ -26,19 +27,10 @@ type targetOptions struct {
 const passwordVariable = "NETDELTA_TARGET_PASSWORD"
 
 func (t *targetOptions) add(f *pflag.FlagSet) {
-	f.StringVar(&t.url, "target", "", "`URL` of an endpoint of your own in the cluster, measured in place of a server of netdelta's: http://HOST[:PORT][/PATH], mysql://USER@HOST[:PORT]/DATABASE")
-	f.StringVar(&t.passwordFile, "target-password-file", "", "file with the password of the target; - is standard input (default: $"+passwordVariable+")")
-}
-
-// given names one of them that was given, "" where none was.
-func (t *targetOptions) given() string {
-	switch {
-	case t.url != "":
-		return "--target"
-	case t.passwordFile != "":
-		return "--target-password-file"
-	}
-	return ""
+	t.flags = pflag.NewFlagSet("", pflag.ContinueOnError)
+	t.flags.StringVar(&t.url, "target", "", "`URL` of an endpoint of your own in the cluster, measured in place of a server of netdelta's: http://HOST[:PORT][/PATH], mysql://USER@HOST[:PORT]/DATABASE")
+	t.flags.StringVar(&t.passwordFile, "target-password-file", "", "file with the password of the target; - is standard input (default: $"+passwordVariable+")")
+	f.AddFlagSet(t.flags)
 }
 
 // collectTarget reads the URL, and has a workload that speaks to it take the place of the study's where no flag names any.

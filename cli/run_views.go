@@ -18,18 +18,13 @@ const (
 // writeViews writes the page and the metrics of a run that has just ended.
 func (env *environment) writeViews(run result.Run, dir string) error {
 	contents, err := result.LoadTrials(dir)
+	var view reported
+	if err == nil {
+		view, err = readReported(insight.Measured{Run: run, Trials: contents.Trials}, dir)
+	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", pageFile, err)
 	}
-	text, err := result.LoadStudy(dir)
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", pageFile, err)
-	}
-	traced, err := loadHops(dir)
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", pageFile, err)
-	}
-	view := reported{Measured: insight.Measured{Run: run, Trials: contents.Trials}, study: text, hops: traced}
 	if err := replaceFile(filepath.Join(dir, metricsFile), func(w io.Writer) error { return writeMetrics(w, view) }); err != nil {
 		return err
 	}

@@ -38,13 +38,17 @@ type kind struct {
 	adapt func(s *study.Study, o study.Overrides, moved bool) (note string)
 	// open gives a provider for a run of the study, and what closes it.
 	open func(ctx context.Context, env *environment, s *study.Study, o runOptions) (testbed.Provider, func() error, error)
+	// examine is what the doctor does there; nil where it can't look.
+	examine func(ctx context.Context, env *environment, o doctorOptions) error
+	// clean removes what killed runs left there, and says how much it was; nil where cleanup looks in any case, or can't.
+	clean func(ctx context.Context, env *environment, cluster clusterFlags) (int, error)
 }
 
 // kinds are all kinds of testbeds.
 func kinds() []kind {
 	cluster := clusterNetworks()
 	return []kind{
-		{name: labTestbed, about: "network namespaces on this machine", here: true, check: checkNoNodes, open: openLab},
+		{name: labTestbed, about: "network namespaces on this machine", here: true, check: checkNoNodes, open: openLab, examine: examineHere},
 		{
 			name: vmTestbed, about: "the same in a virtual machine with the distribution's own kernel, which has every kind of link; with --exact, by counted instructions",
 			check: checkGuests, open: openGuests,
@@ -52,6 +56,7 @@ func kinds() []kind {
 		{
 			name: kubeTestbed, about: "pods of the Kubernetes cluster that the kubeconfig names, on its own network",
 			networks: &cluster, check: checkCluster, foreign: clusterOnly, adapt: adaptToCluster, open: openCluster,
+			examine: examineCluster, clean: cleanCluster,
 		},
 	}
 }
@@ -81,8 +86,7 @@ func (k kind) checkFlags(o runOptions, s *study.Study) error {
 
 // openLab is the provider of testbeds on this machine.
 func openLab(_ context.Context, env *environment, _ *study.Study, _ runOptions) (testbed.Provider, func() error, error) {
-	driver, err := env.driver(labTestbed)
-	return driver, func() error { return nil }, err
+	return env.lab, func() error { return nil }, nil
 }
 
 // checkNoNodes refuses a choice of nodes.
@@ -131,13 +135,13 @@ func openGuests(ctx context.Context, env *environment, _ *study.Study, o runOpti
 
 // clusterOnly refuses flags of a cluster on another kind of testbed.
 func clusterOnly(o runOptions, on string) error {
-	if flag := o.target.given(); flag != "" {
+	if flag := firstGiven(o.target.flags); flag != "" {
 		return usageError{fmt.Errorf("%s goes with --testbed %s: from testbed %s, which this study runs on, no packet gets out to an endpoint of yours", flag, kubeTestbed, on)}
 	}
 	if len(o.overrides.StorageClass) > 0 {
 		return usageError{fmt.Errorf("--%s goes with --testbed %s: testbed %s, which this study runs on, has no StorageClasses", storageFlag, kubeTestbed, on)}
 	}
-	if flag := o.cluster.any(); flag != "" {
+	if flag := o.cluster.given(); flag != "" {
 		return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, kubeTestbed, on)}
 	}
 	return nil
@@ -173,7 +177,7 @@ func openCluster(ctx context.Context, env *environment, _ *study.Study, o runOpt
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := kubernetes.New(cluster, o.cluster.config(), o.driverOptions(), env.err)
+	p, err := kubernetes.New(cluster, o.cluster.Config, o.driverOptions(), env.err)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
