@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	report "netdelta/report/cluster"
 	"netdelta/report/ui"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
@@ -32,12 +32,6 @@ func (o *doctorOptions) addCluster(f *pflag.FlagSet) {
 	o.flags.StringVar(&o.pods.BaseImage, "base-image", "", "any image with a shell, into which netdelta is streamed for node agents")
 	o.flags.StringVar((*string)(&o.pods.QoS), "qos", "", "class of service of the pods that are judged: guaranteed, burstable or best-effort (default burstable)")
 	f.AddFlagSet(o.flags)
-}
-
-// clusterDocument is what the doctor found in a cluster, as JSON.
-type clusterDocument struct {
-	Survey   survey.Survey    `json:"survey"`
-	Findings []survey.Finding `json:"findings"`
 }
 
 // examineCluster looks at the cluster that a kubeconfig names, and says what is missing and what it means.
@@ -71,9 +65,9 @@ func examineCluster(ctx context.Context, env *environment, o doctorOptions) erro
 	}
 	findings := survey.Judge(found)
 	if o.json {
-		err = writeJSON(harmless{env.out}, clusterDocument{found, findings})
+		err = report.WriteJSON(env.out, report.Document{Survey: found, Findings: findings})
 	} else {
-		err = clusterPage{env.out, ui.Detect(env.terminal, env.getenv)}.print(found, findings)
+		err = report.WriteText(env.out, report.Document{Survey: found, Findings: findings}, ui.Detect(env.terminal, env.getenv))
 	}
 	if err != nil {
 		return err
@@ -143,12 +137,4 @@ func inspectNode(ctx context.Context, driver *kube.Driver, node string) ([]testb
 		return nil, errors.New("there is no node agent")
 	}
 	return agent.Describe(ctx)
-}
-
-// known is text, or says that there is none.
-func known(text string) string {
-	if strings.TrimSpace(text) == "" {
-		return "not known"
-	}
-	return text
 }

@@ -52,3 +52,13 @@ func TestMissingProgramsAreNamed(t *testing.T) {
 		t.Errorf("list says %q", line)
 	}
 }
+
+// What a cluster says reaches the terminal in errors, too: nothing of it is obeyed there, nor by a server of continuous integration.
+func TestErrorsAreHarmless(t *testing.T) {
+	var out bytes.Buffer
+	printError(&out, "its pod was stopped: \x1b[2J\x1b]0;title\a\u202e\n::error file=x::y\n  ::stop-commands::z\n##[group]g\nSee 'netdelta run --help'.")
+	want := "netdelta: its pod was stopped: ?[2J?]0;title??\n- ::error file=x::y\n- ::stop-commands::z\n- ##[group]g\nSee 'netdelta run --help'.\n"
+	if got := out.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/cobra"
 
 	"netdelta/report/ui"
@@ -73,18 +72,18 @@ func (env *environment) image(ctx context.Context, o imageOptions) error {
 	if err != nil {
 		return usageError{err}
 	}
-	made, err := imagesOf(o.binaries)
+	made, err := artifactOf(o.binaries)
 	if err != nil {
 		return err
 	}
 	if o.push != "" {
-		pushed, err := made.push(ctx, ref)
+		pushed, err := oci.Push(ctx, made, ref)
 		if err == nil {
 			fmt.Fprintln(env.out, pushed)
 		}
 		return err
 	}
-	write := func(w io.Writer) error { return made.write(w, ref) }
+	write := func(w io.Writer) error { return oci.WriteArchive(w, made, ref) }
 	if o.out == "-" {
 		if env.onTerminal() {
 			return usageError{errors.New("an image is not for a terminal: name a file with --out, or pipe it to a program")}
@@ -94,7 +93,7 @@ func (env *environment) image(ctx context.Context, o imageOptions) error {
 	if err := replaceFile(o.out, write); err != nil {
 		return err
 	}
-	digest, err := made.digest()
+	digest, err := made.Digest()
 	if err != nil {
 		return fmt.Errorf("name the image by its digest: %w", err)
 	}
@@ -102,19 +101,12 @@ func (env *environment) image(ctx context.Context, o imageOptions) error {
 	return nil
 }
 
-// images is what is to be written: one image, or an index of several.
-type images struct {
-	push   func(context.Context, oci.Reference) (string, error)
-	write  func(io.Writer, oci.Reference) error
-	digest func() (v1.Hash, error)
-}
-
-// imagesOf makes images of binaries, of this program where none are named.
-func imagesOf(paths []string) (images, error) {
+// artifactOf makes an image, or an index of several, of binaries, of this program where none are named.
+func artifactOf(paths []string) (oci.Artifact, error) {
 	if len(paths) == 0 {
 		self, err := os.Executable()
 		if err != nil {
-			return images{}, fmt.Errorf("find this program's own file: %w", err)
+			return nil, fmt.Errorf("find this program's own file: %w", err)
 		}
 		paths = []string{self}
 	}
@@ -122,22 +114,12 @@ func imagesOf(paths []string) (images, error) {
 	for _, path := range paths {
 		p, err := oci.Inspect(path)
 		if err != nil {
-			return images{}, err
+			return nil, err
 		}
 		programs = append(programs, p)
 	}
 	if len(programs) == 1 {
-		image, err := oci.Image(programs[0])
-		return images{
-			func(ctx context.Context, ref oci.Reference) (string, error) { return oci.Push(ctx, image, ref) },
-			func(w io.Writer, ref oci.Reference) error { return oci.WriteArchive(w, image, ref) },
-			func() (v1.Hash, error) { return image.Digest() },
-		}, err
+		return oci.Image(programs[0])
 	}
-	index, err := oci.Index(programs...)
-	return images{
-		func(ctx context.Context, ref oci.Reference) (string, error) { return oci.PushIndex(ctx, index, ref) },
-		func(w io.Writer, ref oci.Reference) error { return oci.WriteIndexArchive(w, index, ref) },
-		func() (v1.Hash, error) { return index.Digest() },
-	}, err
+	return oci.Index(programs...)
 }

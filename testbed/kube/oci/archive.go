@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -41,10 +42,23 @@ type manifest struct {
 	Layers   []string
 }
 
-// WriteArchive writes an image as one archive that is an OCI layout (which ctr images import reads, and podman, skopeo and kind) and
-// also has docker's manifest (for docker load).
-func WriteArchive(w io.Writer, image v1.Image, ref Reference) error {
+// Artifact is a v1.Image or a v1.ImageIndex.
+type Artifact interface {
+	remote.Taggable
+	Digest() (v1.Hash, error)
+}
+
+// WriteArchive writes an image, or an index with all its images, as one archive that is an OCI layout (which ctr images import reads,
+// and podman, skopeo and kind) and also has docker's manifest (for docker load).
+func WriteArchive(w io.Writer, made Artifact, ref Reference) error {
 	a := &archive{w: tar.NewWriter(w)}
+	if index, ok := made.(v1.ImageIndex); ok {
+		return a.writeIndex(index, ref)
+	}
+	return a.writeImage(made.(v1.Image), ref)
+}
+
+func (a *archive) writeImage(image v1.Image, ref Reference) error {
 	docker := a.image(image, ref)
 	descriptor, err := ref.named(image)
 	config, configErr := image.ConfigFile()

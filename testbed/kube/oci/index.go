@@ -1,19 +1,14 @@
 package oci
 
 import (
-	"archive/tar"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -40,10 +35,9 @@ func Index(programs ...Program) (v1.ImageIndex, error) {
 	return all, nil
 }
 
-// WriteIndexArchive writes an index with all its images as one archive, as WriteArchive does with one. Readers of docker's manifest, which
-// has no room for several processors, find the first image there.
-func WriteIndexArchive(w io.Writer, index v1.ImageIndex, ref Reference) error {
-	a := &archive{w: tar.NewWriter(w)}
+// writeIndex writes an index with all its images. Readers of docker's manifest, which has no room for several processors, find the first
+// image there.
+func (a *archive) writeIndex(index v1.ImageIndex, ref Reference) error {
 	listed, err := index.IndexManifest()
 	if err != nil {
 		return fmt.Errorf("write the images: %w", err)
@@ -62,13 +56,4 @@ func WriteIndexArchive(w io.Writer, index v1.ImageIndex, ref Reference) error {
 		return fmt.Errorf("write the images: %w", err)
 	}
 	return a.finish(docker[:min(1, len(docker))], descriptor)
-}
-
-// PushIndex writes an index with all its images to its registry, as Push does with one.
-func PushIndex(ctx context.Context, index v1.ImageIndex, ref Reference) (string, error) {
-	err := remote.WriteIndex(ref.tag, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithUserAgent("netdelta"))
-	if err != nil {
-		return "", fmt.Errorf("push the images to %s: %w%s", ref, err, fix(err))
-	}
-	return ref.digest(index)
 }

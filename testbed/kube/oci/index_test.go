@@ -42,7 +42,7 @@ func indexOf(t *testing.T, programs ...Program) v1.ImageIndex {
 // indexArchiveOf writes an index's archive into a file.
 func indexArchiveOf(t *testing.T, index v1.ImageIndex, ref string) string {
 	t.Helper()
-	return written(t, func(w io.Writer) error { return WriteIndexArchive(w, index, reference(t, ref)) })
+	return written(t, func(w io.Writer) error { return WriteArchive(w, index, reference(t, ref)) })
 }
 
 // An index leads each kind of processor to its own program, whatever order they are given in; two of one kind are refused.
@@ -69,7 +69,7 @@ func TestPushIndex(t *testing.T) {
 	defer server.Close()
 	t.Setenv("DOCKER_CONFIG", t.TempDir()) // the user's own credentials are not the test's
 	ref := strings.TrimPrefix(server.URL, "http://") + "/tools/netdelta:1"
-	pushed, err := PushIndex(t.Context(), indexOf(t, amd, arm), reference(t, ref))
+	pushed, err := Push(t.Context(), indexOf(t, amd, arm), reference(t, ref))
 	if err != nil {
 		t.Fatal(err)
 	}

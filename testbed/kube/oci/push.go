@@ -8,28 +8,22 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Push writes an image to its registry, with the credentials that docker keeps for it (docker login), and returns the name by its
-// digest, under which it never changes.
-func Push(ctx context.Context, image v1.Image, ref Reference) (string, error) {
-	err := remote.Write(ref.tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithUserAgent("netdelta"))
+// Push writes an image, or an index with all its images, to its registry, with the credentials that docker keeps for it (docker login),
+// and returns the name by its digest, under which it never changes.
+func Push(ctx context.Context, made Artifact, ref Reference) (string, error) {
+	err := remote.Push(ref.tag, made, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithUserAgent("netdelta"))
 	if err != nil {
 		return "", fmt.Errorf("push the image to %s: %w%s", ref, err, fix(err))
 	}
-	return ref.digest(image)
-}
-
-// digest is the name of what was pushed by its digest.
-func (r Reference) digest(of interface{ Digest() (v1.Hash, error) }) (string, error) {
-	digest, err := of.Digest()
+	digest, err := made.Digest()
 	if err != nil {
 		return "", fmt.Errorf("name the image by its digest: %w", err)
 	}
-	return r.tag.Context().Digest(digest.String()).Name(), nil
+	return ref.tag.Context().Digest(digest.String()).Name(), nil
 }
 
 // fix is what to do about a push that failed, as the end of its error; "" where nothing is known.

@@ -1,4 +1,4 @@
-package cli
+package cluster
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 	"netdelta/unit"
 )
 
-var updateDoctor = flag.Bool("update-doctor", false, "write the doctor's golden files anew")
+var update = flag.Bool("update", false, "write the doctor's golden files anew")
 
 // healthy is a cluster on which a run lacks nothing.
 func healthy() survey.Survey {
@@ -115,10 +115,10 @@ func TestClusterPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			findings := survey.Judge(s)
 			var page, document bytes.Buffer
-			if err := (clusterPage{&page, ui.Terminal{Width: 132, Unicode: true}}).print(s, findings); err != nil {
+			if err := WriteText(&page, Document{s, findings}, ui.Terminal{Width: 132, Unicode: true}); err != nil {
 				t.Fatal(err)
 			}
-			if err := writeJSON(harmless{&document}, clusterDocument{s, findings}); err != nil {
+			if err := WriteJSON(&document, Document{s, findings}); err != nil {
 				t.Fatal(err)
 			}
 			for file, got := range map[string]*bytes.Buffer{name + ".txt": &page, name + ".json": &document} {
@@ -127,12 +127,12 @@ func TestClusterPage(t *testing.T) {
 						t.Errorf("%s: a terminal would obey %q", file, line)
 					}
 				}
-				want := reporttest.Golden(t, filepath.Join("testdata/doctor", file), got.String(), *updateDoctor)
+				want := reporttest.Golden(t, filepath.Join("testdata", file), got.String(), *update)
 				if diff := cmp.Diff(want, got.String()); diff != "" {
-					t.Errorf("%s; look at the difference after -update-doctor (-want +got):\n%s", file, diff)
+					t.Errorf("%s; look at the difference after -update (-want +got):\n%s", file, diff)
 				}
 			}
-			var again clusterDocument
+			var again Document
 			if err := json.Unmarshal(document.Bytes(), &again); err != nil {
 				t.Fatal(err)
 			}
@@ -143,15 +143,5 @@ func TestClusterPage(t *testing.T) {
 				t.Errorf("%d things are missing", lacks)
 			}
 		})
-	}
-}
-
-// What a cluster says reaches the terminal in errors, too: nothing of it is obeyed there, nor by a server of continuous integration.
-func TestErrorsAreHarmless(t *testing.T) {
-	var out bytes.Buffer
-	printError(&out, "its pod was stopped: \x1b[2J\x1b]0;title\a\u202e\n::error file=x::y\n  ::stop-commands::z\n##[group]g\nSee 'netdelta run --help'.")
-	want := "netdelta: its pod was stopped: ?[2J?]0;title??\n- ::error file=x::y\n- ::stop-commands::z\n- ##[group]g\nSee 'netdelta run --help'.\n"
-	if got := out.String(); got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,6 +1,8 @@
-package cli
+// Package cluster is what the doctor found in a cluster, as text and as JSON.
+package cluster
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -32,30 +34,45 @@ func (h harmless) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// clusterPage prints what was found in a cluster. All that the cluster says is cleaned.
-type clusterPage struct {
+// Document is what was found in a cluster, as JSON.
+type Document struct {
+	Survey   survey.Survey    `json:"survey"`
+	Findings []survey.Finding `json:"findings"`
+}
+
+// WriteJSON writes the document.
+func WriteJSON(w io.Writer, d Document) error {
+	enc := json.NewEncoder(harmless{w})
+	enc.SetIndent("", "  ")
+	return enc.Encode(d)
+}
+
+// page prints what was found in a cluster. All that the cluster says is cleaned.
+type page struct {
 	out      io.Writer
 	terminal ui.Terminal
 }
 
-func (p clusterPage) print(s survey.Survey, findings []survey.Finding) error {
-	p.head(s)
+// WriteText prints what was found, for a terminal.
+func WriteText(w io.Writer, d Document, terminal ui.Terminal) error {
+	p := page{w, terminal}
+	p.head(d.Survey)
 	for _, part := range []func(survey.Survey) error{p.nodes, p.network, p.rights, p.pods} {
-		if err := part(s); err != nil {
+		if err := part(d.Survey); err != nil {
 			return err
 		}
 	}
-	p.findings(findings)
+	p.findings(d.Findings)
 	return nil
 }
 
 // title prints the title of a part.
-func (p clusterPage) title(text string) {
+func (p page) title(text string) {
 	fmt.Fprintf(p.out, "%s\n", p.terminal.Paint(ui.Bold, p.terminal.Text(text)))
 }
 
 // table prints rows below each other, indented. No cell can break out of its place.
-func (p clusterPage) table(rows [][]string) error {
+func (p page) table(rows [][]string) error {
 	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, len(row))
@@ -71,7 +88,7 @@ func (p clusterPage) table(rows [][]string) error {
 	return nil
 }
 
-func (p clusterPage) head(s survey.Survey) {
+func (p page) head(s survey.Survey) {
 	level := s.Namespace.Level
 	if level == "" {
 		level = "not set"
@@ -84,7 +101,7 @@ func (p clusterPage) head(s survey.Survey) {
 	fmt.Fprintf(p.out, "  %s\n\n", p.terminal.Text(fmt.Sprintf("as %s, in namespace %s %s", known(s.User.Name), s.Namespace.Name, about)))
 }
 
-func (p clusterPage) nodes(s survey.Survey) error {
+func (p page) nodes(s survey.Survey) error {
 	if len(s.Nodes) == 0 {
 		return nil
 	}
@@ -116,7 +133,7 @@ func (p clusterPage) nodes(s survey.Survey) error {
 // processors writes thousandths of them.
 func processors(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
 
-func (p clusterPage) network(s survey.Survey) error {
+func (p page) network(s survey.Survey) error {
 	n := s.Network
 	p.title("NETWORK")
 	plugin := known(n.Plugin)
@@ -173,7 +190,7 @@ func travels(n survey.Network) string {
 }
 
 // devices prints cards and bonds: what pods' own ends are, the network says.
-func (p clusterPage) devices(s survey.Survey) error {
+func (p page) devices(s survey.Survey) error {
 	if !s.Devices {
 		return nil
 	}
@@ -210,7 +227,7 @@ func ofTunnel(kind string) bool {
 	return slices.Contains([]string{"vxlan", "geneve", "ipip", "gre", "wireguard", "tun"}, kind)
 }
 
-func (p clusterPage) rights(s survey.Survey) error {
+func (p page) rights(s survey.Survey) error {
 	if len(s.Rights) == 0 {
 		return nil
 	}
@@ -253,7 +270,7 @@ func (p clusterPage) rights(s survey.Survey) error {
 	return p.table(rows)
 }
 
-func (p clusterPage) pods(s survey.Survey) error {
+func (p page) pods(s survey.Survey) error {
 	if len(s.Admission) == 0 {
 		return nil
 	}
@@ -273,7 +290,7 @@ func (p clusterPage) pods(s survey.Survey) error {
 }
 
 // findings prints what the facts mean, each wrapped to the terminal's width.
-func (p clusterPage) findings(all []survey.Finding) {
+func (p page) findings(all []survey.Finding) {
 	if len(all) == 0 {
 		p.title("FINDINGS: none")
 		return
@@ -299,11 +316,19 @@ func (p clusterPage) findings(all []survey.Finding) {
 const hanging = 12
 
 // line prints text after a label of eight columns, wrapped.
-func (p clusterPage) line(label, text string) {
+func (p page) line(label, text string) {
 	for i, line := range ui.Wrap(p.terminal.Text(text), max(p.terminal.Width-hanging, hanging)) {
 		if i > 0 {
 			label = "        "
 		}
 		fmt.Fprintf(p.out, "  %s  %s\n", label, line)
 	}
+}
+
+// known is text, or says that there is none.
+func known(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return "not known"
+	}
+	return text
 }
