@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func connect(t *testing.T, level string) *Cluster {
 // streamed are options that stream this test into pods.
 func streamed(t *testing.T, o Options) Options {
 	t.Helper()
-	o.BaseImage, o.Log = or(o.BaseImage, baseImage), t.Logf
+	o.BaseImage, o.Log = cmp.Or(o.BaseImage, baseImage), t.Logf
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -187,7 +188,7 @@ func (s *stream) FailureReason() string {
 
 // lost is the error of a program that has ended, or is about to, although it was to go on.
 func (s *stream) lost() error {
-	err, reason := s.Wait(), or(s.FailureReason(), "its program ended")
+	err, reason := s.Wait(), cmp.Or(s.FailureReason(), "its program ended")
 	if err == nil {
 		return errors.New(reason)
 	}

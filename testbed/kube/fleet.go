@@ -125,8 +125,6 @@ func (f *Fleet) labels(role Role) map[string]string {
 
 // manifest is the Job of a role's pods. A pod that fails is not made again: its index fails, and the others go on.
 func (f *Fleet) manifest(role Role, count int) *batchv1.Job {
-	completions, indexed, none, allowed, keep := int32(count), batchv1.IndexedCompletion, int32(0), int32(count), int32(60)
-	atFirst := min(completions, fleetWave)
 	w := Wish{Name: "fleet", Role: role, HostNetwork: f.spec.Network == Host}
 	if w.HostNetwork {
 		first, last := f.launcher.hostPorts(f.slot)
@@ -137,18 +135,12 @@ func (f *Fleet) manifest(role Role, count int) *batchv1.Job {
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: f.labels(role)},
 	}}
-	if wanted := f.launcher.options.Nodes; len(wanted) > 0 {
-		pod.Spec.Affinity = onNode(wanted[0])
-		terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-		for _, name := range wanted[1:] {
-			terms.NodeSelectorTerms = append(terms.NodeSelectorTerms, onNode(name).NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms...)
-		}
-	}
+	pod.Spec.Affinity = onNodes(f.launcher.options.Nodes...)
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name(string(role)), Namespace: pod.Namespace, Labels: f.labels(role)},
 		Spec: batchv1.JobSpec{
-			Completions: &completions, Parallelism: &atFirst, CompletionMode: &indexed,
-			BackoffLimitPerIndex: &none, MaxFailedIndexes: &allowed, TTLSecondsAfterFinished: &keep,
+			Completions: new(int32(count)), Parallelism: new(min(int32(count), fleetWave)), CompletionMode: new(batchv1.IndexedCompletion),
+			BackoffLimitPerIndex: new(int32(0)), MaxFailedIndexes: new(int32(count)), TTLSecondsAfterFinished: new(int32(60)),
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: f.labels(role), Annotations: pod.Annotations}, Spec: pod.Spec},
 		},
 	}

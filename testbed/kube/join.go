@@ -161,7 +161,7 @@ func (t *Testbed) resolve(ctx context.Context, client, server *pod) error {
 			d.mu.Lock()
 			d.noDNS = true
 			d.mu.Unlock()
-			d.note(fmt.Sprintf("network %s: the cluster's name service does not know the servers (%s): their addresses are those of the endpoints", Headless, found.Error))
+			d.note(fmt.Sprintf("network %s: the cluster's name service does not know the servers (%s): the endpoints' own addresses are used", Headless, found.Error))
 			return nil
 		}
 	}

@@ -41,10 +41,12 @@ func (l *lease) hold(ctx context.Context) error {
 		return nil
 	}
 	l.ever = true
-	holder, seconds, now := string(l.run), int32(silentFor/time.Second), metav1.NewMicroTime(time.Now())
+	now := metav1.NowMicro()
 	made := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: l.name(), Namespace: l.cluster.Namespace, Labels: l.run.Labels(RoleLease)},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new(string(l.run)), LeaseDurationSeconds: new(int32(silentFor / time.Second)), AcquireTime: &now, RenewTime: &now,
+		},
 	}
 	err := persist(ctx, func() error {
 		_, err := l.cluster.API.Leases(l.cluster.Namespace).Create(ctx, made, metav1.CreateOptions{})
@@ -82,8 +84,7 @@ func (l *lease) renew(ctx context.Context, done chan<- struct{}) {
 		if err != nil {
 			continue
 		}
-		at := metav1.NewMicroTime(time.Now())
-		now.Spec.RenewTime = &at
+		now.Spec.RenewTime = new(metav1.NowMicro())
 		_, _ = leases.Update(ctx, now, metav1.UpdateOptions{}) // the next one may come through
 	}
 }

@@ -87,7 +87,7 @@ func (c *Cluster) locate(ctx context.Context, host string) (located, error) {
 	case at == 3:
 		pod, service, namespace, sure = labels[0], labels[1], labels[2], true
 	case at >= 0 || len(labels) > 2:
-		return located{unknown: "its name is not that of a service (NAME.NAMESPACE.svc)"}, nil
+		return located{unknown: "its name does not name a service (NAME.NAMESPACE.svc)"}, nil
 	case len(labels) == 2:
 		namespace = labels[1]
 	}

@@ -36,7 +36,7 @@ func TestLocate(t *testing.T) {
 		}
 	}
 	for host, want := range map[string]string{
-		"away.shop.svc": "leads out of the cluster", "www.example.com": "not that of a service", "example.com": "there is no service example in namespace com",
+		"away.shop.svc": "leads out of the cluster", "www.example.com": "does not name a service", "example.com": "there is no service example in namespace com",
 	} {
 		if got, err := c.locate(t.Context(), host); err != nil || !strings.Contains(got.unknown, want) {
 			t.Errorf("%s: got %+v, %v", host, got, err)

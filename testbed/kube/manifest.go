@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"maps"
 	"strconv"
 
@@ -40,31 +41,28 @@ type Wish struct {
 // only as long as somebody uses it.
 func (l *Launcher) Manifest(w Wish) *corev1.Pod {
 	o := l.options
-	no, yes, root, grace := false, true, false, terminationGrace
-	user := unprivileged
-	security := w.Security
+	security, user := w.Security, unprivileged
 	if security == nil {
 		security = &corev1.SecurityContext{
-			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		}
 	}
-	if security.RunAsUser != nil && *security.RunAsUser == 0 {
-		root, user = true, 0
+	if security.RunAsUser != nil {
+		user = *security.RunAsUser
 	}
 	labels := o.Run.Labels(w.Role)
 	maps.Copy(labels, w.Labels)
-	notRoot := !root
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: o.Run.Name(w.Name), Namespace: l.cluster.Namespace, Labels: labels, Annotations: w.Annotations,
 		},
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
-			AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-			HostNetwork: w.HostNetwork, Affinity: onNode(w.Node),
+			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(terminationGrace),
+			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
+			HostNetwork: w.HostNetwork, Affinity: onNodes(w.Node),
 			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: &notRoot, RunAsUser: &user, RunAsGroup: &user,
+				RunAsNonRoot: new(user != 0), RunAsUser: &user, RunAsGroup: &user,
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{{
@@ -114,7 +112,7 @@ func (l *Launcher) resources(w Wish) corev1.ResourceRequirements {
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	switch o.QoS {
 	case Guaranteed:
-		cpu, memory := resource.MustParse(or(o.CPU, defaultCPU)), resource.MustParse(or(o.Memory, amount(w.Memory, defaultMemory)))
+		cpu, memory := resource.MustParse(cmp.Or(o.CPU, defaultCPU)), resource.MustParse(cmp.Or(o.Memory, amount(w.Memory, defaultMemory)))
 		limits[corev1.ResourceCPU], limits[corev1.ResourceMemory] = cpu, memory
 		requests[corev1.ResourceCPU], requests[corev1.ResourceMemory] = cpu, memory
 	case Burstable:
@@ -138,22 +136,17 @@ func amount(daemons unit.Bytes, usual string) string {
 	return sum.String()
 }
 
-// or is the text, or what stands for none.
-func or(text, without string) string {
-	if text == "" {
-		return without
+// onNodes has the scheduler put a pod on one of some nodes, so that it has a say in whether the pod fits there; on any where none is named.
+func onNodes(names ...string) *corev1.Affinity {
+	var terms []corev1.NodeSelectorTerm
+	for _, name := range names {
+		if name != "" {
+			field := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}
+			terms = append(terms, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{field}})
+		}
 	}
-	return text
-}
-
-// onNode has the scheduler put a pod on a node, so that it has a say in whether the pod fits there.
-func onNode(name string) *corev1.Affinity {
-	if name == "" {
+	if len(terms) == 0 {
 		return nil
 	}
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}},
-		}}},
-	}}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
 }

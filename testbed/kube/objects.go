@@ -56,8 +56,8 @@ func dryCreate[T, L any](ctx context.Context, r client.Resource[T, L], what stri
 func remove[T, L any](r client.Resource[T, L], what, name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
 	defer cancel()
-	background := metav1.DeletePropagationBackground
-	err := persist(ctx, func() error { return r.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background}) })
+	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	err := persist(ctx, func() error { return r.Delete(ctx, name, background) })
 	switch {
 	case err == nil || apierrors.IsNotFound(err):
 		return nil
@@ -72,13 +72,12 @@ func remove[T, L any](r client.Resource[T, L], what, name string) error {
 func removeAndWait[T, L any](r client.Resource[T, L], what, kubectl, namespace, name string, held func(T) string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
 	defer cancel()
-	grace := terminationGrace
 	var deleted time.Time
 	for range polling(ctx, apiPause) {
 		var err error
 		words := ""
 		if deleted.IsZero() {
-			if err = r.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err == nil {
+			if err = r.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(terminationGrace)}); err == nil {
 				deleted = time.Now()
 			}
 		} else {

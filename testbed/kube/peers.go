@@ -112,15 +112,18 @@ func (r *peers) manifest() *appsv1.StatefulSet {
 // A pod that is lost is made anew by the cluster, under the same name: its users find out by its UID.
 func (l *Launcher) StatefulSet(w Wish, nodes []string) *appsv1.StatefulSet {
 	pod := l.Manifest(w)
-	count := int32(len(nodes))
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways // no other is allowed
-	pod.Spec.Affinity = apart(nodes, map[string]string{LabelRun: w.Labels[LabelRun], LabelTestbed: w.Labels[LabelTestbed]})
+	pod.Spec.Affinity = onNodes(nodes...)
+	testbed := metav1.LabelSelector{MatchLabels: map[string]string{LabelRun: w.Labels[LabelRun], LabelTestbed: w.Labels[LabelTestbed]}}
+	pod.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: &testbed, TopologyKey: corev1.LabelHostname}},
+	}
 	labels := maps.Clone(pod.Labels)
 	delete(labels, LabelPod)
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: labels},
 		Spec: appsv1.StatefulSetSpec{
-			Replicas: &count, ServiceName: pod.Name, PodManagementPolicy: appsv1.ParallelPodManagement,
+			Replicas: new(int32(len(nodes))), ServiceName: pod.Name, PodManagementPolicy: appsv1.ParallelPodManagement,
 			Selector: &metav1.LabelSelector{MatchLabels: w.Labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}, Spec: pod.Spec,
@@ -129,30 +132,19 @@ func (l *Launcher) StatefulSet(w Wish, nodes []string) *appsv1.StatefulSet {
 	}
 }
 
-// apart has pods stand on the given nodes, and none where another one with the labels is.
-func apart(nodes []string, labels map[string]string) *corev1.Affinity {
-	var terms []corev1.NodeSelectorTerm
-	for _, n := range nodes {
-		terms = append(terms, onNode(n).NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms...)
-	}
-	return &corev1.Affinity{
-		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}},
-		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-			LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: corev1.LabelHostname,
-		}}},
-	}
-}
-
 // scheduled waits until all peers have a node.
 func (r *peers) scheduled(ctx context.Context, name string) (map[string]string, error) {
 	l := r.bed.driver.launcher
 	for waited := range polling(ctx, apiPause) {
 		list, err := l.cluster.API.Pods(l.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: r.labels()})})
-		if err != nil && !transient(err) {
+		switch {
+		case transient(err):
+			list = &corev1.PodList{}
+		case err != nil:
 			return nil, withFix(err)
 		}
 		found, last := map[string]string{}, err
-		for i := range listed(list) {
+		for i := range list.Items {
 			pod := &list.Items[i]
 			if pod.Spec.NodeName != "" {
 				found[pod.Spec.NodeName] = pod.Name
@@ -172,14 +164,6 @@ func (r *peers) scheduled(ctx context.Context, name string) (map[string]string, 
 		}
 	}
 	return nil, context.Cause(ctx)
-}
-
-// listed are the pods of a list, of which there may be none.
-func listed(list *corev1.PodList) []corev1.Pod {
-	if list == nil {
-		return nil
-	}
-	return list.Items
 }
 
 // remove takes the StatefulSet out of the cluster; its pods are the testbed's to wait for. It is idempotent, and has nothing to do

@@ -63,8 +63,9 @@ func (t *Testbed) policies() []*networkingv1.NetworkPolicy {
 func admitting(run RunID, name string, pods metav1.LabelSelector, from []networkingv1.NetworkPolicyPeer, first, last uint16) *networkingv1.NetworkPolicy {
 	rule := networkingv1.NetworkPolicyIngressRule{From: from}
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
-		port, end := intstr.FromInt32(int32(first)), int32(last)
-		rule.Ports = append(rule.Ports, networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: &port, EndPort: &end})
+		rule.Ports = append(rule.Ports, networkingv1.NetworkPolicyPort{
+			Protocol: &protocol, Port: new(intstr.FromInt32(int32(first))), EndPort: new(int32(last)),
+		})
 	}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: run.Labels(RolePolicy)},

@@ -100,7 +100,7 @@ func switchPolicy(t *testing.T) {
 		return nil
 	}
 	err := change("kube-network-policies")
-	require.Need(t, fmt.Sprintf("a cluster with a policy engine, or that of make cluster-up (%v)", err), err == nil)
+	require.Need(t, fmt.Sprintf("a cluster with a policy engine, or the cluster of make cluster-up (%v)", err), err == nil)
 	t.Cleanup(func() {
 		if err := change("none"); err != nil {
 			t.Error(err)

@@ -65,7 +65,7 @@ func (g *PolicyTarget) open(ctx context.Context, count int, every time.Duration)
 	var others []*networkingv1.NetworkPolicy
 	for i := range count - 1 {
 		name := run.Name(fmt.Sprintf("t%d-n%05d", g.bed.index, i))
-		others = append(others, admitting(run, name, g.selecting(g.client(), g.bed.pods[3]), nobody(), firstPort, firstPort))
+		others = append(others, admitting(run, name, g.selecting(g.client(), g.bed.pods[3]), noPods(), firstPort, firstPort))
 		g.others = append(g.others, name)
 	}
 	if err := g.bed.driver.cluster.makePolicies(ctx, others); err != nil {
@@ -100,13 +100,13 @@ func (g *PolicyTarget) name() string {
 	return g.bed.driver.Run().Name(fmt.Sprintf("t%d-closing", g.bed.index))
 }
 
-// nobody is a peer that matches no pod.
-func nobody() []networkingv1.NetworkPolicyPeer {
+// noPods is a peer that matches no pod.
+func noPods() []networkingv1.NetworkPolicyPeer {
 	return []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelPeer: "none"}}}}
 }
 
 // Shut makes the policy that closes the target. It returns when the API server has accepted it.
-func (g *PolicyTarget) Shut(ctx context.Context) error { return g.closeTo(ctx, nobody()) }
+func (g *PolicyTarget) Shut(ctx context.Context) error { return g.closeTo(ctx, noPods()) }
 
 // closeTo makes the policy that closes the target to all but some.
 func (g *PolicyTarget) closeTo(ctx context.Context, but []networkingv1.NetworkPolicyPeer) error {

@@ -69,7 +69,7 @@ func (c *Cluster) removeObjects(ctx context.Context, run RunID) (removed []strin
 
 // removeOnce deletes the objects of a run that are not in told yet, and says which are still there.
 func (c *Cluster) removeOnce(ctx context.Context, run RunID, told *[]string) (left []leftover, err error) {
-	grace, background := terminationGrace, metav1.DeletePropagationBackground
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(terminationGrace), PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	for _, k := range c.kinds() {
 		all, err := k.find(ctx, run.Selector())
 		if err != nil {
@@ -84,7 +84,7 @@ func (c *Cluster) removeOnce(ctx context.Context, run RunID, told *[]string) (le
 				continue
 			}
 			err := persist(ctx, func() error {
-				return k.delete(ctx, o.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, PropagationPolicy: &background})
+				return k.delete(ctx, o.Name, now)
 			})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return left, fmt.Errorf("delete %s: %w", l.name(), withFix(err))

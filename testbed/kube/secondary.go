@@ -105,16 +105,16 @@ func (c *Cluster) attachable(ctx context.Context, networkName, namespace string)
 			break
 		}
 	}
-	var names, beside []string // with and without their namespace
+	var names, here []string // with and without their namespace
 	for _, a := range list.Items {
 		names = append(names, MultusPrefix+a.Metadata.Namespace+"/"+a.Metadata.Name)
 		if a.Metadata.Namespace == namespace {
-			beside = append(beside, a.Metadata.Name)
+			here = append(here, a.Metadata.Name)
 		}
 	}
 	slices.Sort(names)
 	within := MultusPrefix + namespace + "/"
-	if near, is := suggest.Nearest(strings.TrimPrefix(networkName, within), beside); is {
+	if near, is := suggest.Nearest(strings.TrimPrefix(networkName, within), here); is {
 		return "did you mean " + within + near + "?"
 	}
 	switch more := len(names) - attachmentsShown; {

@@ -166,7 +166,7 @@ func startIn(t *testing.T, tb testbed.Testbed) error {
 }
 
 // TestSecondaryOnCluster: pods speak in networks that Multus attaches them to, by both versions of IP, and what stands in the way is
-// told in the words of who knows it.
+// told in the words of the one that knows it.
 func TestSecondaryOnCluster(t *testing.T) {
 	folder := ours(t)
 	c := connect(t, "privileged")

@@ -6,9 +6,8 @@ import corev1 "k8s.io/api/core/v1"
 // sample of packets, NET_ADMIN for room for more of them than any user may have waiting. The container is not privileged, and
 // its file system can't be written to.
 func NodeAgentSecurity() *corev1.SecurityContext {
-	root, yes, no := int64(0), true, false
 	return &corev1.SecurityContext{
-		RunAsUser: &root, RunAsNonRoot: &no, Privileged: &no, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+		RunAsUser: new(int64(0)), RunAsNonRoot: new(false), Privileged: new(false), AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}},
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}

@@ -25,13 +25,13 @@ type front struct {
 
 // serviceManifest is the Service of a network for all ports of a pod, by TCP and UDP. It selects the pod by the labels.
 func serviceManifest(namespace, name, networkName string, family result.Family, run RunID, selector map[string]string, first, last uint16) *corev1.Service {
-	single, ip := corev1.IPFamilyPolicySingleStack, corev1.IPv4Protocol
+	ip := corev1.IPv4Protocol
 	if family == result.IPv6 {
 		ip = corev1.IPv6Protocol
 	}
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: run.Labels(RoleService)},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selector, IPFamilyPolicy: &single, IPFamilies: []corev1.IPFamily{ip}},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selector, IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack), IPFamilies: []corev1.IPFamily{ip}},
 	}
 	switch networkName {
 	case NodePort:

@@ -66,12 +66,11 @@ func (c *claim) manifest() *corev1.PersistentVolumeClaim {
 
 // claimManifest is a claim for a volume that one node mounts.
 func claimManifest(namespace, name string, run RunID, v testbed.Volume) *corev1.PersistentVolumeClaim {
-	mode := corev1.PersistentVolumeFilesystem
 	whole := (v.Size + claimRoom + claimStep - 1) / claimStep * claimStep
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: run.Labels(RoleVolume)},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &v.Class, VolumeMode: &mode,
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &v.Class, VolumeMode: new(corev1.PersistentVolumeFilesystem),
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceStorage: *resource.NewQuantity(int64(whole), resource.BinarySI),
 			}},
@@ -155,7 +154,7 @@ func aboutVolume(v *corev1.PersistentVolume) string {
 	}
 	text := kind + where
 	if v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
-		text += "; the cluster keeps it after its claim is gone (Retain), and nobody can use it again until somebody removes it: kubectl get pv"
+		text += "; the cluster keeps it after its claim is gone (Retain), and it can be used again only once it is removed: kubectl get pv"
 	}
 	return text
 }
@@ -303,8 +302,7 @@ func (d *Driver) claimable(ctx context.Context, spec testbed.Spec) error {
 
 // mountClaim gives a pod the volume of a claim, and its group the right to write there.
 func mountClaim(spec *corev1.PodSpec, claim string) {
-	group, policy := unprivileged, corev1.FSGroupChangeOnRootMismatch
-	spec.SecurityContext.FSGroup, spec.SecurityContext.FSGroupChangePolicy = &group, &policy
+	spec.SecurityContext.FSGroup, spec.SecurityContext.FSGroupChangePolicy = new(unprivileged), new(corev1.FSGroupChangeOnRootMismatch)
 	c := &spec.Containers[0]
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: claimVolume, MountPath: testbed.VolumeFolder})
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: claimVolume, VolumeSource: corev1.VolumeSource{

@@ -117,8 +117,6 @@ func study(o Options) *corev1.ConfigMap {
 // CronJob is the schedule itself: one job at a time, none of which is tried again, since a regression does not go away by that. Its pod
 // meets Pod Security "restricted".
 func CronJob(o Options) *batchv1.CronJob {
-	var noRetry int32
-	good, failed := int32(goodJobsKept), int32(failedJobsKept)
 	deadline := int64(withoutBudget.Seconds())
 	if o.Budget > 0 {
 		deadline = int64((o.Budget + besideBudget).Seconds())
@@ -126,11 +124,12 @@ func CronJob(o Options) *batchv1.CronJob {
 	job := &batchv1.CronJob{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"}, ObjectMeta: head(o),
 		Spec: batchv1.CronJobSpec{
-			Schedule: o.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent, SuccessfulJobsHistoryLimit: &good, FailedJobsHistoryLimit: &failed,
+			Schedule: o.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent,
+			SuccessfulJobsHistoryLimit: new(int32(goodJobsKept)), FailedJobsHistoryLimit: new(int32(failedJobsKept)),
 			JobTemplate: batchv1.JobTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels(o)},
 				Spec: batchv1.JobSpec{
-					BackoffLimit: &noRetry, ActiveDeadlineSeconds: &deadline,
+					BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: &deadline,
 					Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels(o)}, Spec: pod(o)},
 				},
 			},
@@ -144,13 +143,13 @@ func CronJob(o Options) *batchv1.CronJob {
 
 // pod is what measures and compares.
 func pod(o Options) corev1.PodSpec {
-	yes, no, user := true, false, int64(oci.User)
-	change := corev1.FSGroupChangeOnRootMismatch
+	user := int64(oci.User)
 	spec := corev1.PodSpec{
-		ServiceAccountName: o.Name, RestartPolicy: corev1.RestartPolicyNever, EnableServiceLinks: &no,
+		ServiceAccountName: o.Name, RestartPolicy: corev1.RestartPolicyNever, EnableServiceLinks: new(false),
 		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user, FSGroup: &user, FSGroupChangePolicy: &change,
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			RunAsNonRoot: new(true), RunAsUser: &user, RunAsGroup: &user, FSGroup: &user,
+			FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
+			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers: []corev1.Container{{
 			Name: "netdelta", Image: o.Image, Command: []string{oci.Entrypoint}, Args: o.arguments(), WorkingDir: Folder,
@@ -161,7 +160,7 @@ func pod(o Options) corev1.PodSpec {
 				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(podMostMemory)},
 			},
 			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			},
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			VolumeMounts:             []corev1.VolumeMount{{Name: "runs", MountPath: Folder}, {Name: "scratch", MountPath: "/tmp"}},

@@ -11,7 +11,7 @@ import (
 )
 
 // What a run is made of, in pods and services: a pair of pods is the least, and a build of the networks of a cluster side by side,
-// each on one node and across two, has a pair for each of host, its twin, pod, clusterip and nodeport, and a service for the last two.
+// each on one node and across two, has a pair for each of host, its A/A control, pod, clusterip and nodeport, and a service for the last two.
 const (
 	pairPods      = 2
 	buildPods     = 20

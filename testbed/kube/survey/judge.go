@@ -249,8 +249,8 @@ func judgeQuota(s Survey, f *findings) {
 	}
 }
 
-// volumesTake is what the volumes of two networks of one storage class take of a resource, the baseline's twin among them; 0 for what
-// volumes take nothing of.
+// volumesTake is how much of a resource the volumes of two networks of one storage class take, with the baseline's A/A control; 0 for resources
+// that volumes do not take.
 func volumesTake(resource string) int64 {
 	const volumes, size = 3, 1 << 30
 	switch {

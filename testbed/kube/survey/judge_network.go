@@ -21,7 +21,7 @@ func judgeNetwork(s Survey, f *findings) {
 		f.note("policies", "nothing enforces NetworkPolicies: they are taken, and do nothing", "what policies cost can't be measured here", "")
 	}
 	if len(n.Others) > 0 && n.Plugin != "" {
-		f.note("network", "beside "+n.Plugin+" there are traces of "+strings.Join(n.Others, ", "),
+		f.note("network", "besides "+n.Plugin+" there are traces of "+strings.Join(n.Others, ", "),
 			"they may guard or extend it, or have stayed behind when they were taken away", "")
 	}
 }
@@ -160,7 +160,7 @@ func judgeMTU(s Survey, f *findings) {
 	}
 	if len(large) > 0 {
 		f.warn("mtu", fmt.Sprintf("pods have an MTU of %d, which with %s is more than cards take: %s", s.Network.MTU, wrapped(s.Network), some(large)),
-			"full packets are cut up, or lost", "lower the plugin's MTU, or raise that of the cards and the switches between them")
+			"full packets are cut up, or lost", "lower the plugin's MTU, or raise the MTU of the cards and the switches between them")
 	}
 }
 
@@ -244,7 +244,7 @@ func judgeCards(s Survey, f *findings) {
 		return
 	}
 	f.warn("cards", "nodes' own addresses are on their slower card: "+some(slow),
-		"three plugins of a published comparison sent their traffic across the 1 Gbit/s card, and nobody was told",
+		"three plugins of a published comparison sent their traffic across the 1 Gbit/s card, and no user was told",
 		"tell the plugin which card to take, or give the kubelet the other card's address with --node-ip")
 }
 

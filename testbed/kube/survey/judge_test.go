@@ -124,7 +124,7 @@ func TestJudge(t *testing.T) {
 		},
 		"unknown plugin": {func(s *Survey) { s.Network = Network{Policies: "x", Doubt: "why"} }, "note network", []string{"not known: why"}},
 		"no policies":    {func(s *Survey) { s.Network.Policies = "none" }, "note policies", nil},
-		"others":         {func(s *Survey) { s.Network.Others = []string{"weave"} }, "note network", []string{"beside calico there are traces of weave"}},
+		"others":         {func(s *Survey) { s.Network.Others = []string{"weave"} }, "note network", []string{"besides calico there are traces of weave"}},
 		"encapsulated for nothing": {
 			func(s *Survey) { s.Network.Encapsulation, s.Network.MTU = "ipip", 1480 }, "warning encapsulation",
 			[]string{"all nodes are in the subnet 192.0.2.0/24", "20-25%", "CrossSubnet"},

@@ -32,7 +32,7 @@ type trace struct {
 // identify says which plugin forwards the pods' packets, how, and what guards them.
 func identify(e evidence) Network {
 	var main *trace
-	var beside []trace
+	var others []trace
 	for _, recognise := range []func(evidence) *trace{
 		cilium, calico, flannel, antrea, ovnKubernetes, kubeOVN, weave, kubeRouter, kindnet, aws, azure, gke,
 	} {
@@ -41,13 +41,13 @@ func identify(e evidence) Network {
 		case t.forwards && main == nil:
 			main = t
 		default:
-			beside = append(beside, *t)
+			others = append(others, *t)
 		}
 	}
 	if main == nil {
 		main = unnamed(e)
 	}
-	for _, t := range beside {
+	for _, t := range others {
 		if !slices.Contains(main.Others, t.Plugin) {
 			main.Others = append(main.Others, t.Plugin)
 		}

@@ -156,7 +156,7 @@ func subject(user User, namespace string) string {
 
 // writeLevel prints the Pod Security level that pods in their node's network take.
 func writeLevel(b *strings.Builder, namespace string) {
-	fmt.Fprintf(b, `# What node agents take beside that: no further rights, but a namespace that admits pods in their node's network, with
+	fmt.Fprintf(b, `# What node agents need besides: no further rights, but a namespace that admits pods in their node's network, with
 # NET_ADMIN and NET_RAW. The network host, the baseline, takes it as well. Whoever may create pods in this namespace may then create
 # such pods too: let it be one of its own.
 apiVersion: v1
