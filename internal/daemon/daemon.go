@@ -50,12 +50,12 @@ func Pin(cpu int) []int {
 
 // Daemon is a program that runs. Its methods may be called by several goroutines.
 type Daemon struct {
-	spec  Spec
-	sandbox  *Sandbox
-	cmd   *exec.Cmd
-	words *tail.Tail
-	done  chan struct{}
-	err   error // how it ended, once done is closed
+	spec    Spec
+	sandbox *Sandbox
+	cmd     *exec.Cmd
+	words   *tail.Tail
+	done    chan struct{}
+	err     error // how it ended, once done is closed
 }
 
 // Start starts a program in the sandbox. The program is killed if this process ends, however it does.

@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,16 +16,14 @@ import (
 
 // static returns nil for a program that needs nothing but the kernel.
 func static(program string) error {
-	f, err := elf.Open(program)
+	l, err := image.ReadLinked(program)
+	if err == nil && l.Loader != "" {
+		err = errDynamic
+	}
 	if err != nil {
 		return fmt.Errorf("bring %s into a guest: %w", program, err)
 	}
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return errors.Join(fmt.Errorf("bring %s into a guest: %w", program, errDynamic), f.Close())
-		}
-	}
-	return f.Close()
+	return nil
 }
 
 // initrd puts together what the guest finds in its root folder, in memory: there is no file that could be left behind.

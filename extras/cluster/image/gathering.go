@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"netdelta/testbed/vm/image"
 )
 
 // gathering is files of a machine for an image, by their paths there: programs, with the libraries that they are linked with.
@@ -82,29 +84,24 @@ func (g *gathering) addLink(full, p string) error {
 
 // addLibraries gathers what a file is linked with, and what loads it.
 func (g *gathering) addLibraries(full, p string) error {
-	f, err := elf.Open(full)
-	if err != nil {
+	linked, err := image.ReadLinked(full)
+	if notELF := (*elf.FormatError)(nil); errors.As(err, &notELF) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil // it is no program and no library
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	for _, part := range f.Progs {
-		if part.Type != elf.PT_INTERP {
-			continue
-		}
-		loader, err := io.ReadAll(part.Open())
-		if err != nil {
-			return fmt.Errorf("%s: read its loader: %w", p, err)
-		}
-		if err := g.add(strings.TrimRight(string(loader), "\x00")); err != nil {
+	if err != nil {
+		return err
+	}
+	if linked.Loader != "" {
+		if err := g.add(linked.Loader); err != nil {
 			return err
 		}
 	}
-	needed, err := f.ImportedLibraries()
-	if err != nil {
-		return fmt.Errorf("%s: read what it is linked with: %w", p, err)
+	var folders []string
+	for _, one := range linked.Folders {
+		folders = append(folders, path.Clean(strings.ReplaceAll(one, "$ORIGIN", path.Dir(p))))
 	}
-	folders := g.foldersOf(f, p)
-	for _, name := range needed {
+	folders = append(folders, "/usr/lib/x86_64-linux-gnu", "/usr/lib", "/usr/lib64")
+	for _, name := range linked.Libraries {
 		found, ok := g.findLibrary(name, folders)
 		if !ok {
 			return fmt.Errorf("%s is linked with %s, which is not in %s", p, name, strings.Join(folders, ", "))
@@ -114,20 +111,6 @@ func (g *gathering) addLibraries(full, p string) error {
 		}
 	}
 	return nil
-}
-
-// foldersOf are where a file looks for its libraries.
-func (g *gathering) foldersOf(f *elf.File, p string) []string {
-	var folders []string
-	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
-		said, _ := f.DynString(tag) // most have none
-		for _, s := range said {
-			for _, one := range strings.Split(s, ":") {
-				folders = append(folders, path.Clean(strings.ReplaceAll(one, "$ORIGIN", path.Dir(p))))
-			}
-		}
-	}
-	return append(folders, "/usr/lib/x86_64-linux-gnu", "/usr/lib", "/usr/lib64")
 }
 
 // findLibrary finds a library.

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -157,18 +158,18 @@ func libraries(r *Root, root string, programs []string, shared map[string]bool) 
 	for next := programs; len(next) > 0; {
 		var more []string
 		for _, p := range next {
-			needed, loader, err := needs(p)
+			l, err := ReadLinked(p)
 			if err != nil {
 				return err
 			}
-			if loader != "" && !shared[loader] {
-				shared[loader] = true
-				if err := r.Copy(loader, loader); err != nil {
+			if l.Loader != "" && !shared[l.Loader] {
+				shared[l.Loader] = true
+				if err := r.Copy(l.Loader, l.Loader); err != nil {
 					return err
 				}
 			}
-			for _, n := range needed {
-				if shared[n] {
+			for _, n := range l.Libraries {
+				if shared[n] || strings.HasPrefix(n, "ld-linux") {
 					continue
 				}
 				shared[n] = true
@@ -187,25 +188,39 @@ func libraries(r *Root, root string, programs []string, shared map[string]bool) 
 	return nil
 }
 
-// needs reads which libraries and which loader a program names.
-func needs(path string) (names []string, loader string, err error) {
+// Linked is what a program or a library is linked with.
+type Linked struct {
+	Libraries []string // names
+	Loader    string   // path of the program that loads it; "" for a static program and a library
+	Folders   []string // where it says its libraries are (RPATH and RUNPATH)
+}
+
+// ReadLinked reads what a file is linked with. The error matches an *elf.FormatError where it is no program and no library.
+func ReadLinked(path string) (l Linked, err error) {
 	f, err := elf.Open(path)
 	if err != nil {
-		return nil, "", fmt.Errorf("read the program %s: %w", path, err)
+		return l, fmt.Errorf("read the program %s: %w", path, err)
 	}
-	names, err = f.ImportedLibraries()
+	defer func() { _ = f.Close() }() // it was only read
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			text := make([]byte, p.Filesz)
-			_, failed := p.ReadAt(text, 0)
-			err = errors.Join(err, failed)
-			loader = strings.TrimRight(string(text), "\x00")
+			text, err := io.ReadAll(p.Open())
+			if err != nil {
+				return l, fmt.Errorf("read the loader of %s: %w", path, err)
+			}
+			l.Loader = strings.TrimRight(string(text), "\x00")
 		}
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, "", fmt.Errorf("read the program %s: %w", path, err)
+	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
+		said, _ := f.DynString(tag) // most have none
+		for _, s := range said {
+			l.Folders = append(l.Folders, strings.Split(s, ":")...)
+		}
 	}
-	return slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, "ld-linux") }), loader, nil
+	if l.Libraries, err = f.ImportedLibraries(); err != nil {
+		return l, fmt.Errorf("read what %s is linked with: %w", path, err)
+	}
+	return l, nil
 }
 
 func library(root, name string) (string, error) {
