@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -46,11 +45,6 @@ func (r *peers) has(p *pod) bool {
 
 // name is what follows the run in the StatefulSet's name.
 func (r *peers) name() string { return fmt.Sprintf("t%d-peers", r.bed.index) }
-
-// labels select the peers alone.
-func (r *peers) labels() map[string]string {
-	return map[string]string{LabelRun: string(r.bed.driver.Run()), LabelTestbed: strconv.Itoa(r.bed.index), LabelPod: "peers"}
-}
 
 // nodes are those that the peers stand on.
 func (r *peers) nodes() []string {
@@ -104,7 +98,7 @@ func (r *peers) ensure(ctx context.Context) (map[string]string, error) {
 func (r *peers) manifest() *appsv1.StatefulSet {
 	first := r.bed.pods[slices.IndexFunc(r.bed.pods, r.has)]
 	w := first.wish()
-	w.Name, w.Role, w.Labels, w.Memory, w.Node = r.name(), RoleServer, r.labels(), r.bed.spec.Peers.Memory, ""
+	w.Name, w.Role, w.Labels, w.Memory, w.Node = r.name(), RoleServer, r.bed.labels("peers"), r.bed.spec.Peers.Memory, ""
 	return r.bed.driver.launcher.StatefulSet(w, r.nodes())
 }
 
@@ -136,7 +130,8 @@ func (l *Launcher) StatefulSet(w Wish, nodes []string) *appsv1.StatefulSet {
 func (r *peers) scheduled(ctx context.Context, name string) (map[string]string, error) {
 	l := r.bed.driver.launcher
 	for waited := range polling(ctx, apiPause) {
-		list, err := l.cluster.API.Pods(l.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: r.labels()})})
+		selector := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: r.bed.labels("peers")})
+		list, err := l.cluster.API.Pods(l.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		switch {
 		case transient(err):
 			list = &corev1.PodList{}

@@ -151,9 +151,7 @@ func (p *pod) selector() map[string]string {
 	if p.bed.peers.has(p) {
 		return map[string]string{appsv1.StatefulSetPodNameLabel: p.Name()}
 	}
-	return map[string]string{
-		LabelRun: string(p.bed.driver.Run()), LabelTestbed: strconv.Itoa(p.bed.index), LabelPod: strconv.Itoa(p.index),
-	}
+	return p.bed.labels(strconv.Itoa(p.index))
 }
 
 // wish is what the pod has to be like.

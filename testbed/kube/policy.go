@@ -36,7 +36,7 @@ func (t *Testbed) policies() []*networkingv1.NetworkPolicy {
 	}
 	server := t.pods[1]
 	first, _ := server.Ports()
-	own := map[string]string{LabelRun: string(t.driver.Run()), LabelTestbed: strconv.Itoa(t.index)}
+	own := t.labels("")
 	idle := metav1.LabelSelector{MatchLabels: map[string]string{LabelRun: string(t.driver.Run()), LabelRole: string(RolePolicy)}}
 	// None is let in by those before the last: no pod has this number.
 	numbers := []string{"none"}

@@ -90,7 +90,7 @@ func (g *PolicyTarget) selecting(pods ...*pod) metav1.LabelSelector {
 		numbers = append(numbers, strconv.Itoa(p.index))
 	}
 	return metav1.LabelSelector{
-		MatchLabels:      map[string]string{LabelRun: string(g.bed.driver.Run()), LabelTestbed: strconv.Itoa(g.bed.index)},
+		MatchLabels:      g.bed.labels(""),
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: LabelPod, Operator: metav1.LabelSelectorOpIn, Values: numbers}},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -73,6 +74,15 @@ func (t *Testbed) Spec() testbed.Spec {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.spec
+}
+
+// labels select the testbed's pods, or the one of this number, or its peers.
+func (t *Testbed) labels(pod string) map[string]string {
+	all := map[string]string{LabelRun: string(t.driver.Run()), LabelTestbed: strconv.Itoa(t.index)}
+	if pod != "" {
+		all[LabelPod] = pod
+	}
+	return all
 }
 
 // family is the version of IP that all addresses are of.
