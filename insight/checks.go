@@ -47,7 +47,7 @@ type Check struct {
 const DisturbedShare = 0.25
 
 // trialChecks looks at every trial by itself, in the order of builds and cells.
-func trialChecks(all []sitting) []Check {
+func trialChecks(all []batch) []Check {
 	var checks []Check
 	for _, s := range all {
 		for _, cell := range slices.Sorted(maps.Keys(s)) {
@@ -116,7 +116,7 @@ func disturbed(b result.Bursts) (n, of int) {
 }
 
 // baselineChecks says of each cell of a table that it has no baseline.
-func baselineChecks(t table) []Check {
+func baselineChecks(t cellSet) []Check {
 	var checks []Check
 	for _, cell := range t.cells {
 		checks = append(checks, Check{Trial: cell.ID, Name: CheckBaseline})

@@ -88,8 +88,8 @@ func Claims(run result.Run, trials []result.Trial, defaults map[string]result.Pa
 // claimJudge holds what claims are judged by.
 type claimJudge struct {
 	cells    []result.Cell
-	tables   []table
-	all      []sitting
+	cellSets []cellSet
+	all      []batch
 	defaults map[string]result.Params
 	options  Options
 	deltas   map[measure]result.Delta
@@ -104,12 +104,12 @@ type measure struct{ cell, metric string }
 
 func newClaimJudge(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) *claimJudge {
 	j := &claimJudge{
-		cells: run.Cells, all: sittings(trials), defaults: defaults, options: o,
+		cells: run.Cells, all: batches(trials), defaults: defaults, options: o,
 		deltas: map[measure]result.Delta{}, made: map[comparing]directComparison{}, held: map[measure][]metric{},
 	}
-	for _, t := range tables(run.Cells) {
+	for _, t := range cellSets(run.Cells) {
 		if t.baseline != nil {
-			j.tables = append(j.tables, t)
+			j.cellSets = append(j.cellSets, t)
 		}
 	}
 	for _, delta := range run.Deltas {
@@ -155,17 +155,15 @@ func (j *claimJudge) judge(expect string) Answer {
 
 // parts sorts answers by clause and placement, in the order in which they come.
 func (j *claimJudge) parts(answers []answer) []ClaimPart {
-	var all []ClaimPart
-	members := [][]answer{}
-	for _, a := range answers {
-		i := slices.IndexFunc(all, func(p ClaimPart) bool { return p.Clause == a.clause && p.Placement == a.a.Placement })
-		if i < 0 {
-			i, all, members = len(all), append(all, ClaimPart{Clause: a.clause, Placement: a.a.Placement}), append(members, nil)
-		}
-		members[i] = append(members[i], a)
+	type key struct {
+		clause *study.Clause
+		at     result.Placement
 	}
-	for i := range all {
-		j.decide(&all[i], members[i])
+	var all []ClaimPart
+	for k, own := range By(answers, func(a answer) key { return key{a.clause, a.a.Placement} }) {
+		part := ClaimPart{Clause: k.clause, Placement: k.at}
+		j.decide(&part, own)
+		all = append(all, part)
 	}
 	return all
 }
@@ -215,7 +213,7 @@ func conjunction(answers []answer) string {
 	return verdict
 }
 
-// comparing names a comparison of two cells, or of a cell with the baseline and its twin (b is then the baseline).
+// comparing names a comparison of two cells, or of a cell with the baseline and its A/A control (b is then the baseline).
 type comparing struct {
 	a, b, metric string
 	linear       bool
@@ -224,46 +222,48 @@ type comparing struct {
 // directComparison is a comparison that was made.
 type directComparison struct {
 	estimate stats.Estimate
-	sittings []int
+	batches  []int
 	indirect bool // the two never stood in one build: their deltas were compared
 }
 
-// compare holds cell a directly against b, on the metric's scale. It is made once.
-func (j *claimJudge) compare(t *table, a, b result.Cell, m metric) directComparison {
+// compare compares cell a directly with b, on the metric's scale.
+func (j *claimJudge) compare(t *cellSet, a, b result.Cell, m metric) directComparison {
 	if a.Role == result.RoleBaseline {
 		return j.compare(t, b, a, m).reversed()
 	}
-	key := comparing{a.ID, b.ID, m.name, m.linear}
-	if c, ok := j.made[key]; ok {
-		return c
-	}
-	others := []string{b.ID}
-	if b.Role == result.RoleBaseline && a.Role == result.RoleCell && t.twin != nil {
-		others = append(others, t.twin.ID)
-	}
-	p := pair(m, a.ID, others, j.all)
-	c := directComparison{estimate: j.options.compare(p.builds, j.options.stats(m)), sittings: p.sittings}
-	if groups := t.groups(j.all); len(p.builds) == 0 && b.Role == result.RoleCell && t.baseline != nil && groups[a.ID] != groups[b.ID] {
-		c = acrossBuilds(j.compare(t, a, *t.baseline, m), j.compare(t, b, *t.baseline, m), j.options, j.options.stats(m))
-	}
-	j.made[key] = c
-	return c
+	return j.once(comparing{a.ID, b.ID, m.name, m.linear}, func() directComparison {
+		others := []string{b.ID}
+		if b.Role == result.RoleBaseline && a.Role == result.RoleCell && t.control != nil {
+			others = append(others, t.control.ID)
+		}
+		p := pairBuilds(m, a.ID, others, j.all)
+		if groups := t.groups(j.all); len(p.builds) == 0 && b.Role == result.RoleCell && t.baseline != nil && groups[a.ID] != groups[b.ID] {
+			return acrossBuilds(j.compare(t, a, *t.baseline, m), j.compare(t, b, *t.baseline, m), j.options, j.options.stats(m))
+		}
+		return directComparison{estimate: j.options.compare(p.builds, j.options.stats(m)), batches: p.batches}
+	})
 }
 
-// effect holds a cell directly against the same network at another level: the baseline there stands with its twin, as in
+// effect compares a cell directly with the same network at another level: the baseline there stands with its A/A control, as in
 // Effects.
 func (j *claimJudge) effect(q question) directComparison {
-	key := comparing{q.a.ID, q.b.ID, q.metric.name, q.metric.linear}
-	if c, ok := j.made[key]; ok {
-		return c
+	return j.once(comparing{q.a.ID, q.b.ID, q.metric.name, q.metric.linear}, func() directComparison {
+		references := []string{q.b.ID}
+		if q.b.Role == result.RoleBaseline && q.other.control != nil {
+			references = append(references, q.other.control.ID)
+		}
+		p := pairBuilds(q.metric, q.a.ID, references, j.all)
+		return directComparison{estimate: stats.Compare(p.builds, j.options.stats(q.metric)), batches: p.batches}
+	})
+}
+
+// once makes a comparison, unless it was made before.
+func (j *claimJudge) once(key comparing, make func() directComparison) directComparison {
+	c, made := j.made[key]
+	if !made {
+		c = make()
+		j.made[key] = c
 	}
-	references := []string{q.b.ID}
-	if q.b.Role == result.RoleBaseline && q.other.twin != nil {
-		references = append(references, q.other.twin.ID)
-	}
-	p := pair(q.metric, q.a.ID, references, j.all)
-	c := directComparison{estimate: stats.Compare(p.builds, j.options.stats(q.metric)), sittings: p.sittings}
-	j.made[key] = c
 	return c
 }
 
@@ -275,20 +275,20 @@ func (c directComparison) reversed() directComparison {
 	for i, x := range c.estimate.Locations {
 		e.Locations[i] = -x
 	}
-	return directComparison{e, c.sittings, c.indirect}
+	return directComparison{e, c.batches, c.indirect}
 }
 
-// locations are those of the builds by sitting, NaN where nothing was measured.
+// locations are those of the builds by batch, NaN where nothing was measured.
 func (c directComparison) locations() []float64 {
-	return contrast{estimate: c.estimate, sittings: c.sittings}.locations(nil)
+	return contrast{estimate: c.estimate, batches: c.batches}.locations(nil)
 }
 
 // floor is what the null check leaves possible in a setting, on the metric's scale.
-func (j *claimJudge) floor(t *table, m metric) float64 {
-	if t.twin == nil {
+func (j *claimJudge) floor(t *cellSet, m metric) float64 {
+	if t.control == nil {
 		return 0
 	}
-	null := j.compare(t, *t.twin, *t.baseline, m).estimate
+	null := j.compare(t, *t.control, *t.baseline, m).estimate
 	if null.Builds == 0 {
 		return 0
 	}

@@ -11,10 +11,10 @@ import (
 // the deltas of a in that setting and of b, which is the same network, in the setting of other; for an effect, of a in that
 // setting against b, which is the same network, in the setting of other.
 type question struct {
-	clause       *study.Clause
-	metric       metric
-	table, other *table
-	a, b         result.Cell
+	clause         *study.Clause
+	metric         metric
+	cellSet, other *cellSet
+	a, b           result.Cell
 }
 
 // changes says whether the question is about two deltas and not about two cells.
@@ -22,7 +22,7 @@ func (q question) changes() bool { return q.clause.Relation == study.Changes }
 
 // silent names the network that leaves a question without an answer.
 func (j *claimJudge) silent(q question) string {
-	if slices.ContainsFunc(j.all, func(s sitting) bool { return s.good(q.a.ID) != nil }) {
+	if slices.ContainsFunc(j.all, func(s batch) bool { return s.good(q.a.ID) != nil }) {
 		return q.b.Network
 	}
 	return q.a.Network
@@ -94,10 +94,10 @@ func (j *claimJudge) changes(c *study.Clause, most int) (asked []question, absen
 	from, to := append(slices.Clone(c.Where), c.From), append(slices.Clone(c.Where), c.To)
 	before, after := j.covered(from), j.covered(to)
 	for _, side := range []struct {
-		tables []*table
-		where  []study.Condition
+		cellSets []*cellSet
+		where    []study.Condition
 	}{{before, from}, {after, to}} {
-		if len(side.tables) == 0 {
+		if len(side.cellSets) == 0 {
 			absent = append(absent, j.noSetting(side.where))
 		}
 	}
@@ -131,7 +131,7 @@ func (j *claimJudge) changes(c *study.Clause, most int) (asked []question, absen
 
 // between are the questions about the networks of two settings that differ in a clause's factor: of their deltas, or of
 // themselves.
-func (j *claimJudge) between(c *study.Clause, m metric, from, to *table) []question {
+func (j *claimJudge) between(c *study.Clause, m metric, from, to *cellSet) []question {
 	var asked []question
 	for _, a := range j.members(from, c, c.Networks) {
 		if a.Role == result.RoleBaseline {
@@ -183,18 +183,18 @@ func (j *claimJudge) matches(c result.Cell, where []study.Condition, path bool) 
 }
 
 // covered are the settings in which the conditions hold.
-func (j *claimJudge) covered(where []study.Condition) []*table {
-	var list []*table
-	for i := range j.tables {
-		if j.matches(*j.tables[i].baseline, where, false) {
-			list = append(list, &j.tables[i])
+func (j *claimJudge) covered(where []study.Condition) []*cellSet {
+	var list []*cellSet
+	for i := range j.cellSets {
+		if j.matches(*j.cellSets[i].baseline, where, false) {
+			list = append(list, &j.cellSets[i])
 		}
 	}
 	return list
 }
 
 // members are the cells of a table that a clause's names mean.
-func (j *claimJudge) members(t *table, c *study.Clause, names []string) []result.Cell {
+func (j *claimJudge) members(t *cellSet, c *study.Clause, names []string) []result.Cell {
 	named := append(slices.Clone(c.Networks), c.Against...)
 	var list []result.Cell
 	for _, name := range names {
@@ -212,7 +212,7 @@ func (j *claimJudge) members(t *table, c *study.Clause, names []string) []result
 }
 
 // metric is the clause's metric as the table's trials hold it, on the clause's scale.
-func (j *claimJudge) metric(t *table, c *study.Clause) (metric, bool) {
+func (j *claimJudge) metric(t *cellSet, c *study.Clause) (metric, bool) {
 	key := measure{t.baseline.ID, ""}
 	held, ok := j.held[key]
 	if !ok {
@@ -253,10 +253,10 @@ func inSeconds(m metric) metric {
 }
 
 // absentNetworks are those that a clause names and that none of its settings has.
-func (j *claimJudge) absentNetworks(c *study.Clause, covered []*table) []Missing {
+func (j *claimJudge) absentNetworks(c *study.Clause, covered []*cellSet) []Missing {
 	var absent []Missing
 	for _, name := range append(slices.Clone(c.Networks), c.Against...) {
-		if slices.ContainsFunc(covered, func(t *table) bool { return len(j.members(t, c, []string{name})) > 0 }) {
+		if slices.ContainsFunc(covered, func(t *cellSet) bool { return len(j.members(t, c, []string{name})) > 0 }) {
 			continue
 		}
 		absent = append(absent, Missing{name, j.whyAbsent(name, c.Where)})

@@ -21,24 +21,24 @@ type answer struct {
 
 // answer makes a comparison; false if there was nothing to compare.
 func (j *claimJudge) answer(q question) (answer, bool) {
-	a := answer{question: q, floor: j.floor(q.table, q.metric), verdict: Undecided}
+	a := answer{question: q, floor: j.floor(q.cellSet, q.metric), verdict: Undecided}
 	a.low, a.high = bounds(q.clause)
 	switch {
 	case q.clause.OfEffect():
 		a.directComparison, a.floor = j.effect(q), max(a.floor, j.floor(q.other, q.metric))
 		return a, a.estimate.Builds > 0
 	case !q.changes():
-		if a.directComparison = j.compare(q.table, q.a, q.b, q.metric); a.indirect {
+		if a.directComparison = j.compare(q.cellSet, q.a, q.b, q.metric); a.indirect {
 			a.floor *= 2 // each of the two has one
 		}
 		return a, a.estimate.Builds > 0
 	}
-	before, after := j.compare(q.table, q.a, *q.table.baseline, q.metric), j.compare(q.other, q.b, *q.other.baseline, q.metric)
+	before, after := j.compare(q.cellSet, q.a, *q.cellSet.baseline, q.metric), j.compare(q.other, q.b, *q.other.baseline, q.metric)
 	a.floor += j.floor(q.other, q.metric) // the levels have set-ups of their own: what these keep adds up at worst
 	from, to := before.locations(), after.locations()
 	for i := range min(len(from), len(to)) {
 		if x := to[i] - from[i]; !math.IsNaN(x) {
-			a.builds, a.sittings = append(a.builds, stats.Build{Deltas: []float64{x}}), append(a.sittings, i)
+			a.builds, a.batches = append(a.builds, stats.Build{Deltas: []float64{x}}), append(a.batches, i)
 		}
 	}
 	a.estimate = j.options.compare(a.builds, j.options.stats(q.metric))
@@ -146,7 +146,7 @@ func (a *answer) bound() float64 {
 	return a.high
 }
 
-// shifted are the locations by sitting, seen from the bound.
+// shifted are the locations by batch, seen from the bound.
 func (a *answer) shifted() []float64 {
 	row := a.locations()
 	for i := range row {

@@ -14,7 +14,7 @@ import (
 	"netdelta/unit"
 )
 
-// The groups of differences between two runs, in the order in which they are told.
+// The groups of differences between two runs, in the order in which they are listed.
 const (
 	GroupMachine  = "machine"
 	GroupKernel   = "kernel"
@@ -24,7 +24,7 @@ const (
 	GroupStudy    = "study"
 )
 
-// differences are what two runs have not in common beside what they measured.
+// differences are what two runs do not have in common, apart from what they measured.
 func differences(before, after result.Run) []result.Difference {
 	a, b := before.Environment, after.Environment
 	var all []result.Difference
@@ -35,11 +35,11 @@ func differences(before, after result.Run) []result.Difference {
 	}
 	add(GroupMachine, "host name", a.Hostname, b.Hostname)
 	add(GroupMachine, "processor", a.CPU.Model, b.CPU.Model)
-	add(GroupMachine, "processors", number(a.CPU.Count), number(b.CPU.Count))
+	add(GroupMachine, "processors", known(a.CPU.Count), known(b.CPU.Count))
 	add(GroupMachine, "architecture", a.Arch, b.Arch)
 	add(GroupMachine, "hypervisor", a.Virtual, b.Virtual)
 	if !nearly(a.Memory, b.Memory) {
-		add(GroupMachine, "memory", memory(a.Memory), memory(b.Memory))
+		add(GroupMachine, "memory", known(a.Memory), known(b.Memory))
 	}
 	add(GroupMachine, "frequency governor", a.CPU.Governor, b.CPU.Governor)
 	add(GroupKernel, "kernel", a.Kernel, b.Kernel)
@@ -119,28 +119,23 @@ func plainName(setting string) string {
 	return plain + " (" + setting + ")"
 }
 
-// keys are those of both maps, sorted.
-func keys(a, b map[string]string) []string {
-	both := maps.Clone(a)
-	if both == nil {
-		both = map[string]string{}
-	}
+// keys are the keys of both maps, sorted.
+func keys(a, b map[string]string) []string { return slices.Sorted(maps.Keys(union(a, b))) }
+
+// union has the keys of both maps.
+func union[K comparable](a, b map[K]string) map[K]string {
+	both := map[K]string{}
+	maps.Copy(both, a)
 	maps.Copy(both, b)
-	return slices.Sorted(maps.Keys(both))
+	return both
 }
 
-func number(n int) string {
-	if n == 0 {
+// known prints a value, "" for one that was not recorded.
+func known[T int | unit.Bytes](v T) string {
+	if v == 0 {
 		return ""
 	}
-	return strconv.Itoa(n)
-}
-
-func memory(b unit.Bytes) string {
-	if b == 0 {
-		return ""
-	}
-	return b.String()
+	return fmt.Sprint(v)
 }
 
 func percentage(share float64) string { return fmt.Sprintf("%.4g%%", 100*share) }
@@ -156,11 +151,7 @@ func processors(list []int) string {
 	if len(list) == 0 {
 		return ""
 	}
-	texts := make([]string, len(list))
-	for i, n := range list {
-		texts[i] = strconv.Itoa(n)
-	}
-	return "CPU " + strings.Join(texts, ", ")
+	return "CPU " + strings.ReplaceAll(strings.Trim(fmt.Sprint(list), "[]"), " ", ", ")
 }
 
 // nearly allows for what kernels keep of a machine's memory for themselves.
@@ -168,7 +159,7 @@ func nearly(a, b unit.Bytes) bool {
 	return math.Abs(float64(a)-float64(b)) <= 0.02*float64(max(a, b))
 }
 
-// devices are the values of one property by kind of device. A network's devices are told apart by where they are and by
+// devices are the values of one property by kind of device. A network's devices are known by where they are and by
 // name, both without their numbers: how many pods there are depends on what was measured and makes no difference.
 type devices map[[3]string]string
 
@@ -197,12 +188,6 @@ func linkDifferences(before, after []result.Link) []result.Difference {
 		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Old, b.Old), cmp.Compare(a.New, b.New))
 	})
 	return all
-}
-
-func union(a, b devices) devices {
-	both := maps.Clone(a)
-	maps.Copy(both, b)
-	return both
 }
 
 // properties are the kind, the MTU and each offload of the devices of some networks: the values that occur, joined.

@@ -198,7 +198,7 @@ func TestCompareHeedsTheNoiseFloor(t *testing.T) {
 		!strings.Contains(strings.Join(got.Warnings, ""), "no larger than what the null checks leave possible") {
 		t.Errorf("%+v", got)
 	}
-	// A run without a twin has no floor to give.
+	// A run without a A/A control has no floor to give.
 	for _, m := range []*insight.Measured{&before, &after} {
 		m.Run.Cells = slices.DeleteFunc(m.Run.Cells, func(c result.Cell) bool { return c.Role == result.RoleTwin })
 	}

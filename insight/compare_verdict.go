@@ -53,6 +53,14 @@ func moved(c result.Change) (known bool, side int) {
 	return true, side
 }
 
+// ChangeAsDelta is a change as a delta against no change.
+func ChangeAsDelta(c result.Change) result.Delta {
+	return result.Delta{
+		Network: c.Network, Path: c.Path, Ratio: c.Change, RatioLow: c.ChangeLow, RatioHigh: c.ChangeHigh, Difference: c.Shift,
+		DifferenceLow: c.ShiftLow, DifferenceHigh: c.ShiftHigh, Unit: c.Unit, Blocks: min(c.Old.Blocks, c.New.Blocks), Need: c.Need, Verdict: c.Verdict,
+	}
+}
+
 // Judged are the changes that decide the outcome.
 func Judged(c result.Comparison) []result.Change {
 	return slices.DeleteFunc(slices.Clone(c.Changes), func(d result.Change) bool { return !d.Headline })
@@ -83,22 +91,15 @@ func Groups(c result.Comparison) []Group {
 		setting result.Setting
 		metric  string
 	}
-	at := map[key]int{}
 	var all []Group
-	for _, change := range c.Changes {
-		k := key{change.Setting(), change.Metric}
-		i, ok := at[k]
-		if !ok {
-			i = len(all)
-			at[k] = i
-			all = append(all, Group{})
-			for b := range c.Baselines {
-				if (key{c.Baselines[b].Setting(), c.Baselines[b].Metric}) == k {
-					all[i].Baseline = &c.Baselines[b]
-				}
+	for k, changes := range By(c.Changes, func(d result.Change) key { return key{d.Setting(), d.Metric} }) {
+		g := Group{Changes: changes}
+		for i, b := range c.Baselines {
+			if (key{b.Setting(), b.Metric}) == k {
+				g.Baseline = &c.Baselines[i]
 			}
 		}
-		all[i].Changes = append(all[i].Changes, change)
+		all = append(all, g)
 	}
 	return all
 }

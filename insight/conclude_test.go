@@ -63,9 +63,9 @@ func lossy(d result.Delta) result.Delta {
 // runOf is a run with the deltas of one setting.
 func runOf(deltas ...result.Delta) result.Run {
 	cell := result.Cell{Network: "host", Placement: result.CrossNode, Workload: "tcp-rr", Path: "pod"}
-	baseline, twin := cell, cell
-	baseline.ID, baseline.Role, twin.ID, twin.Role = "host", result.RoleBaseline, "twin", result.RoleTwin
-	run := result.Run{Margin: 0.02, Cells: []result.Cell{baseline, twin}, Deltas: deltas}
+	baseline, control := cell, cell
+	baseline.ID, baseline.Role, control.ID, control.Role = "host", result.RoleBaseline, "twin", result.RoleTwin
+	run := result.Run{Margin: 0.02, Cells: []result.Cell{baseline, control}, Deltas: deltas}
 	for _, d := range deltas {
 		run.Cells = append(run.Cells, result.Cell{
 			ID: d.Cell, Network: d.Network, Placement: d.Placement, Workload: d.Workload, Path: d.Path, Role: result.RoleCell,

@@ -50,19 +50,19 @@ type contrast struct {
 	delta    result.Delta
 	metric   metric
 	estimate stats.Estimate
-	sittings []int // of each location of the estimate
+	batches  []int // of each location of the estimate
 	// floor is what the null check of the same setting and metric leaves possible, on the scale of the estimate.
 	floor float64
 }
 
-// Deltas holds every cell against the baseline of its setting, and the baseline's twin against the baseline (null), in
+// Deltas holds every cell against the baseline of its setting, and the baseline's A/A control against the baseline (null), in
 // each metric that was measured, the headline first. Trials come in the order of the journal. A cell of which nothing could
 // be paired has no delta: a check says why, and so does one for each trial that failed or lost packets. The p values of all
 // headlines of a run are corrected as one family, and those of each other metric as one.
 func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []Check) {
-	all := sittings(trials)
+	all := batches(trials)
 	c := compareAll(cells, all, o)
-	return judged(c.networks, o), judged(c.twins, o), append(trialChecks(all), c.unmeasured...)
+	return judged(c.networks, o), judged(c.controls, o), append(trialChecks(all), c.unmeasured...)
 }
 
 // Settled says which cells are known well enough for a run that looks after each build to stop measuring them: those that
@@ -71,7 +71,7 @@ func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null
 // that an effect is taken of or against waits for that effect as well. Every cell that is to be measured is in the answer.
 func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]bool {
 	o.HeadlinesOnly = true
-	all := sittings(trials)
+	all := batches(trials)
 	c := compareAll(cells, all, o)
 	settled := map[string]bool{}
 	for _, cell := range cells {
@@ -91,10 +91,10 @@ func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]b
 		}
 	}
 	if len(settled) == 0 {
-		// Nothing but baselines: a run of theirs under several conditions is about the effects alone, and their twins stand for them.
-		for _, t := range tables(cells) {
-			if t.baseline != nil && t.twin != nil && measured {
-				settled[t.twin.ID] = !open[t.baseline.ID]
+		// Nothing but baselines: a run of theirs under several conditions is about the effects alone, and their A/A controls stand for them.
+		for _, t := range cellSets(cells) {
+			if t.baseline != nil && t.control != nil && measured {
+				settled[t.control.ID] = !open[t.baseline.ID]
 			}
 		}
 	}
@@ -108,9 +108,9 @@ func waits(d result.Delta, o stats.Options) bool {
 }
 
 // compareAll makes the contrasts of all tables.
-func compareAll(cells []result.Cell, all []sitting, o Options) comparison {
+func compareAll(cells []result.Cell, all []batch, o Options) comparison {
 	var whole comparison
-	for _, t := range tables(cells) {
+	for _, t := range cellSets(cells) {
 		if t.baseline == nil {
 			whole.unmeasured = append(whole.unmeasured, baselineChecks(t)...)
 			continue
@@ -123,7 +123,7 @@ func compareAll(cells []result.Cell, all []sitting, o Options) comparison {
 		for i, m := range held {
 			headline := i == 0
 			c := t.compare(m, headline, groups, all, o)
-			whole.networks, whole.twins = append(whole.networks, c.networks...), append(whole.twins, c.twins...)
+			whole.networks, whole.controls = append(whole.networks, c.networks...), append(whole.controls, c.controls...)
 			if headline {
 				whole.unmeasured = append(whole.unmeasured, c.unmeasured...)
 			}
@@ -134,27 +134,27 @@ func compareAll(cells []result.Cell, all []sitting, o Options) comparison {
 
 // comparison is the contrasts of tables.
 type comparison struct {
-	networks, twins []contrast // twins has the null check, or nothing
-	unmeasured      []Check
+	networks, controls []contrast // A/A controls has the null check, or nothing
+	unmeasured         []Check
 }
 
-// compare holds the twin against the baseline, and each network against both. The groups are those of table.groups.
-func (t table) compare(m metric, headline bool, groups map[string]int, all []sitting, o Options) comparison {
+// compare holds the A/A control against the baseline, and each network against both. The groups are those of table.groups.
+func (t cellSet) compare(m metric, headline bool, groups map[string]int, all []batch, o Options) comparison {
 	var made comparison
 	references := []string{t.baseline.ID}
 	baselines := t.ids()[:t.baselines()]
 	baseline := typical(m, baselines, all)
 	floor := 0.0
-	if t.twin != nil {
-		null, check := t.contrast(*t.twin, references, baseline, m, all, o)
+	if t.control != nil {
+		null, check := t.contrast(*t.control, references, baseline, m, all, o)
 		if check != nil {
 			made.unmeasured = append(made.unmeasured, *check)
 		} else {
 			null.delta.Headline = headline
-			made.twins = append(made.twins, null)
+			made.controls = append(made.controls, null)
 			floor = stats.NoiseFloor(null.estimate)
 		}
-		references = append(references, t.twin.ID)
+		references = append(references, t.control.ID)
 	}
 	for _, cell := range t.cells {
 		if groups != nil { // it has a baseline of its own, which may differ from others'
@@ -172,7 +172,7 @@ func (t table) compare(m metric, headline bool, groups map[string]int, all []sit
 }
 
 // metrics are those that the table's trials hold, the headline first.
-func (t table) metrics(all []sitting, o Options) []metric {
+func (t cellSet) metrics(all []batch, o Options) []metric {
 	trials := t.summaries(all)
 	var held []metric
 	for _, m := range metrics() {
@@ -192,8 +192,8 @@ func (t table) metrics(all []sitting, o Options) []metric {
 }
 
 // contrast holds one cell against others in one metric, of which the baseline's typical value is given. The check is not nil if there was nothing to compare.
-func (t table) contrast(cell result.Cell, others []string, baseline float64, m metric, all []sitting, o Options) (contrast, *Check) {
-	p := pair(m, cell.ID, others, all)
+func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m metric, all []batch, o Options) (contrast, *Check) {
+	p := pairBuilds(m, cell.ID, others, all)
 	e := o.compare(p.builds, o.stats(m))
 	if e.Builds == 0 {
 		return contrast{}, unmeasured(cell, m, p.excluded)
@@ -211,7 +211,7 @@ func (t table) contrast(cell result.Cell, others []string, baseline float64, m m
 	if warning := failedShare(cell.ID, all); warning != "" {
 		d.Warnings = append(d.Warnings, warning)
 	}
-	return contrast{delta: d, metric: m, estimate: e, sittings: p.sittings}, nil
+	return contrast{delta: d, metric: m, estimate: e, batches: p.batches}, nil
 }
 
 // fill writes an estimate into a delta: as ratio, and as value and difference at the baseline's value.
@@ -281,14 +281,14 @@ func judged(contrasts []contrast, o Options) []result.Delta {
 	return deltas
 }
 
-// locations are those of the estimate by the columns of its sittings, NaN where the delta was not measured, so that all deltas of a
-// sitting stand in one column. Without columns each sitting is one.
+// locations are those of the estimate by the columns of its batches, NaN where the delta was not measured, so that all deltas of a
+// batch stand in one column. Without columns each batch is one.
 func (c contrast) locations(columns map[int]int) []float64 {
 	var row []float64
-	for i, sitting := range c.sittings {
-		column := sitting
+	for i, batch := range c.batches {
+		column := batch
 		if columns != nil {
-			column = columns[sitting]
+			column = columns[batch]
 		}
 		for len(row) < column {
 			row = append(row, math.NaN())

@@ -16,20 +16,18 @@ type Drift struct {
 	Metric, Unit string
 	// Linear says that the metric is compared by its difference: Step.Change is one, in Unit, and not a ratio.
 	Linear bool
-	// Baseline are the readings of the baseline and of its twin, in the order of time.
+	// Baseline are the readings of the baseline and of its A/A control, in the order of time.
 	Baseline []Moment
-	// Courses are the twin against the baseline, then the networks against both.
+	// Courses are the A/A control against the baseline, then the networks against both.
 	Courses []Course
-	// Stalls are trials in which the traffic stood still.
-	Stalls []Moment
 }
 
 // Moment is one reading of the baseline: a burst, or a whole trial where the metric is of trials.
 type Moment struct {
 	// At counts from the start of the run.
-	At    time.Duration
-	Value float64
-	Twin  bool
+	At      time.Duration
+	Value   float64
+	Control bool
 	// Disturbed says why the reading counts for nothing, "" if it counts.
 	Disturbed string
 }
@@ -51,11 +49,11 @@ type Step struct {
 
 // Drift is that of a setting in a metric, by the name that its deltas give. started is the start of the run. It is empty where nothing of the metric was measured.
 func (e Evidence) Drift(s result.Setting, name string, started time.Time) Drift {
-	t, known := e.tables[s]
+	t, known := e.cellSets[s]
 	if !known || t.baseline == nil {
 		return Drift{}
 	}
-	trials := t.summaries(e.sittings)
+	trials := t.summaries(e.batches)
 	at := slices.IndexFunc(metrics(), func(m metric) bool { return m.name == name && m.holds(trials) })
 	if at < 0 {
 		return Drift{}
@@ -64,16 +62,14 @@ func (e Evidence) Drift(s result.Setting, name string, started time.Time) Drift 
 	d := Drift{Metric: m.name, Unit: m.unit, Linear: m.linear}
 	references := []string{t.baseline.ID}
 	for _, series := range t.seriesOf() {
-		switch series.Role {
-		case result.RoleBaseline:
+		if series.Role != result.RoleCell {
 			d.Baseline = append(d.Baseline, e.moments(m, series, started)...)
-			continue
-		case result.RoleTwin:
-			d.Baseline = append(d.Baseline, e.moments(m, series, started)...)
+		}
+		if series.Role != result.RoleBaseline {
 			d.Courses = append(d.Courses, e.course(m, series, references, started))
+		}
+		if series.Role == result.RoleTwin {
 			references = append(references, series.Cell)
-		default:
-			d.Courses = append(d.Courses, e.course(m, series, references, started))
 		}
 	}
 	slices.SortStableFunc(d.Baseline, func(a, b Moment) int { return cmp.Compare(a.At, b.At) })
@@ -87,7 +83,7 @@ func (e Evidence) moments(m metric, s Series, started time.Time) []Moment {
 		if m.bursts == nil {
 			value, reason := m.trial(&summary{trial: t})
 			if r := m.reading(value, reason); r.reason == "" {
-				all = append(all, Moment{At: t.Started.Sub(started), Value: r.value, Twin: s.Role == result.RoleTwin})
+				all = append(all, Moment{At: t.Started.Sub(started), Value: r.value, Control: s.Role == result.RoleTwin})
 			}
 			continue
 		}
@@ -99,7 +95,7 @@ func (e Evidence) moments(m metric, s Series, started time.Time) []Moment {
 			}
 			if r := m.reading(column[i], ""); r.reason == "" {
 				at := time.Duration(t.Bursts.Start[i])
-				all = append(all, Moment{At: at, Value: r.value, Twin: s.Role == result.RoleTwin, Disturbed: disturbed})
+				all = append(all, Moment{At: at, Value: r.value, Control: s.Role == result.RoleTwin, Disturbed: disturbed})
 			}
 		}
 	}
@@ -109,12 +105,12 @@ func (e Evidence) moments(m metric, s Series, started time.Time) []Moment {
 // course holds a cell against others, build by build.
 func (e Evidence) course(m metric, s Series, references []string, started time.Time) Course {
 	c := Course{Series: s}
-	p := pair(m, s.Cell, references, e.sittings)
+	p := pairBuilds(m, s.Cell, references, e.batches)
 	for i, location := range stats.Compare(p.builds, stats.Options{}).Locations {
 		if math.IsNaN(location) {
 			continue
 		}
-		trial := e.sittings[p.sittings[i]][s.Cell].trial
+		trial := e.batches[p.batches[i]][s.Cell].trial
 		change := location
 		if !m.linear {
 			change = math.Exp(location)

@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"slices"
 
 	"netdelta/result"
@@ -9,18 +10,14 @@ import (
 
 // Effects hold each network under each level of each factor against the same network under the factor's first level,
 // everything else being the same, in each metric that was measured, the headline first. Bursts are paired round by round
-// within builds, and builds are the replications, as for Deltas; the baseline at a first level stands there with its twin. A
+// within builds, and builds are the replications, as for Deltas; the baseline at a first level stands there with its A/A control. A
 // verdict takes what the null checks of both settings leave possible for its noise floor. The p values of all headlines are
 // corrected as one family, and those of each other metric as one: whatever a run has of deltas is a family of its own.
 func Effects(cells []result.Cell, trials []result.Trial, o Options) []result.Effect {
-	made := effectsOf(cells, sittings(trials), o)
-	contrasts := make([]contrast, len(made))
-	for i, m := range made {
-		contrasts[i] = m.contrast
-	}
-	all := make([]result.Effect, len(made))
+	steps, contrasts := effectsOf(cells, batches(trials), o)
+	all := make([]result.Effect, len(steps))
 	for i, d := range judged(contrasts, o) {
-		all[i] = made[i].step.effect(d)
+		all[i] = steps[i].effect(d)
 	}
 	return all
 }
@@ -28,13 +25,13 @@ func Effects(cells []result.Cell, trials []result.Trial, o Options) []result.Eff
 // step is a network from one level of a factor to another.
 type step struct {
 	factor   string
-	from, to *table
-	// cell is at the level of to, references are at that of from: the network's cell, or the baseline and its twin.
+	from, to *cellSet
+	// cell is at the level of to, references are at that of from: the network's cell, or the baseline and its A/A control.
 	cell       result.Cell
 	references []string
 }
 
-// effect writes what a contrast of the step came to.
+// effect writes down the delta of the step.
 func (s step) effect(d result.Delta) result.Effect {
 	return result.Effect{
 		Cell: s.cell.ID, Reference: s.references[0], Network: d.Network, Workload: d.Workload, Params: d.Params, Placement: d.Placement,
@@ -46,20 +43,13 @@ func (s step) effect(d result.Delta) result.Effect {
 	}
 }
 
-// stepContrast is a step in one metric.
-type stepContrast struct {
-	step     step
-	contrast contrast
-}
-
-// effectsOf makes the contrasts of all steps, in the order of steps and within it of metrics.
-func effectsOf(cells []result.Cell, all []sitting, o Options) []stepContrast {
-	tables := tables(cells)
-	held := map[*table][]metric{}
-	floors := map[*table]map[string]float64{}
-	var made []stepContrast
-	for _, s := range steps(tables) {
-		for _, t := range []*table{s.from, s.to} {
+// effectsOf makes the contrasts of all steps, in the order of steps and within it of metrics: a step for each contrast.
+func effectsOf(cells []result.Cell, all []batch, o Options) (made []step, contrasts []contrast) {
+	cellSets := cellSets(cells)
+	held := map[*cellSet][]metric{}
+	floors := map[*cellSet]map[string]float64{}
+	for _, s := range steps(cellSets) {
+		for _, t := range []*cellSet{s.from, s.to} {
 			if held[t] == nil {
 				held[t], floors[t] = t.metrics(all, o), map[string]float64{}
 			}
@@ -74,30 +64,30 @@ func effectsOf(cells []result.Cell, all []sitting, o Options) []stepContrast {
 			// A step of which nothing could be paired has no effect: the checks of its deltas say why.
 			if c, ok := s.compare(m, i == 0, all, o); ok {
 				c.floor = max(s.from.floor(m, floors[s.from], all, o), s.to.floor(m, floors[s.to], all, o))
-				made = append(made, stepContrast{s, c})
+				made, contrasts = append(made, s), append(contrasts, c)
 			}
 		}
 	}
-	return made
+	return made, contrasts
 }
 
 // compare pairs a step in one metric; false if there was nothing to pair.
-func (s step) compare(m metric, headline bool, all []sitting, o Options) (contrast, bool) {
-	reference := table{baseline: &result.Cell{ID: s.references[0], Network: s.cell.Network}}
+func (s step) compare(m metric, headline bool, all []batch, o Options) (contrast, bool) {
+	reference := cellSet{baseline: &result.Cell{ID: s.references[0], Network: s.cell.Network}}
 	c, missing := reference.contrast(s.cell, s.references, typical(m, s.references, all), m, all, o)
 	c.delta.Headline = headline
 	return c, missing == nil
 }
 
 // floor is what the table's null check leaves possible; known are those of its metrics that were asked for before.
-func (t *table) floor(m metric, known map[string]float64, all []sitting, o Options) float64 {
-	if t.twin == nil {
+func (t *cellSet) floor(m metric, known map[string]float64, all []batch, o Options) float64 {
+	if t.control == nil {
 		return 0
 	}
 	key := m.name + " " + m.unit
 	floor, ok := known[key]
 	if !ok {
-		if p := pair(m, t.twin.ID, []string{t.baseline.ID}, all); len(p.builds) > 0 {
+		if p := pairBuilds(m, t.control.ID, []string{t.baseline.ID}, all); len(p.builds) > 0 {
 			floor = stats.NoiseFloor(stats.Compare(p.builds, o.stats(m)))
 		}
 		known[key] = floor
@@ -107,12 +97,12 @@ func (t *table) floor(m metric, known map[string]float64, all []sitting, o Optio
 
 // steps are those from the first level of each factor to each other one, where all else is the same: factor by factor, and
 // of each in the order of settings and of their cells.
-func steps(tables []table) []step {
+func steps(cellSets []cellSet) []step {
 	var all []step
 	for _, factor := range result.Factors() {
-		first := map[result.Setting]*table{}
-		for i := range tables {
-			to := &tables[i]
+		first := map[result.Setting]*cellSet{}
+		for i := range cellSets {
+			to := &cellSets[i]
 			if to.baseline == nil {
 				continue
 			}
@@ -130,10 +120,10 @@ func steps(tables []table) []step {
 }
 
 // between are the steps from one table to another of those networks that both have.
-func between(factor string, from, to *table) []step {
+func between(factor string, from, to *cellSet) []step {
 	references := []string{from.baseline.ID}
-	if from.twin != nil {
-		references = append(references, from.twin.ID)
+	if from.control != nil {
+		references = append(references, from.control.ID)
 	}
 	all := []step{{factor, from, to, *to.baseline, references}}
 	for _, cell := range to.cells {
@@ -147,18 +137,72 @@ func between(factor string, from, to *table) []step {
 
 // openEffects are the cells of headlines' effects that are not known well enough to stop measuring them; measured says whether
 // there are any effects.
-func openEffects(cells []result.Cell, all []sitting, o Options) (open map[string]bool, measured bool) {
-	made := effectsOf(cells, all, o)
-	contrasts := make([]contrast, len(made))
-	for i, m := range made {
-		contrasts[i] = m.contrast
-	}
+func openEffects(cells []result.Cell, all []batch, o Options) (open map[string]bool, measured bool) {
+	made, contrasts := effectsOf(cells, all, o)
 	open = map[string]bool{}
 	for i, d := range judged(contrasts, o) {
-		options := o.stats(made[i].contrast.metric)
-		if !stats.Resolved(made[i].contrast.estimate, len(made), options) || waits(d, options) {
-			open[d.Cell], open[made[i].step.references[0]] = true, true
+		options := o.stats(contrasts[i].metric)
+		if !stats.Resolved(contrasts[i].estimate, len(made), options) || waits(d, options) {
+			open[d.Cell], open[made[i].references[0]] = true, true
 		}
 	}
 	return open, len(made) > 0
+}
+
+// EffectTable is what one step of a factor does to each network in one setting.
+type EffectTable struct {
+	Factor, From, To string
+	// Setting is the one at the level To; Open is the same without the factor.
+	Setting, Open result.Setting
+	// Deltas are the effects as deltas against the level From: those of the headline first, the cheapest network first.
+	Deltas []result.Delta
+	Margin float64
+}
+
+// EffectTables sorts a run's effects: factor by factor, in the order of the run's settings. A table without any effect in
+// its headline metric is left out.
+func EffectTables(run result.Run) []EffectTable {
+	type key struct {
+		factor, from, to string
+		setting          result.Setting
+	}
+	var all []EffectTable
+	for k, effects := range By(run.Effects, func(e result.Effect) key { return key{e.Factor, e.From, e.To, e.Setting()} }) {
+		t := EffectTable{Factor: k.factor, From: k.from, To: k.to, Setting: k.setting, Open: k.setting, Margin: run.Margin}
+		t.Open.Params = t.Open.Params.Without(k.factor)
+		for _, e := range effects {
+			t.Deltas = append(t.Deltas, AsDelta(e))
+		}
+		if len(t.Headlines()) > 0 {
+			all = append(all, t)
+		}
+	}
+	for _, t := range all {
+		slices.SortStableFunc(t.Deltas, func(a, b result.Delta) int {
+			switch {
+			case a.Headline == b.Headline:
+				return cmp.Compare(Cost(a), Cost(b))
+			case a.Headline:
+				return -1
+			}
+			return 1
+		})
+	}
+	return all
+}
+
+// AsDelta is an effect as a delta whose baseline is the level that it is compared with.
+func AsDelta(e result.Effect) result.Delta {
+	return result.Delta{
+		Cell: e.Cell, Network: e.Network, Baseline: e.From, Workload: e.Workload, Params: e.Params, Placement: e.Placement, Path: e.Path,
+		Metric: e.Metric, Headline: e.Headline, Unit: e.Unit, Better: e.Better, BaselineValue: e.FromValue, Value: e.Value,
+		Ratio: e.Ratio, RatioLow: e.RatioLow, RatioHigh: e.RatioHigh,
+		Difference: e.Difference, DifferenceLow: e.DifferenceLow, DifferenceHigh: e.DifferenceHigh, P: e.P, PAdjusted: e.PAdjusted,
+		Blocks: e.Blocks, Rounds: e.Rounds, Need: e.Need, Verdict: e.Verdict, Excluded: e.Excluded, Warnings: e.Warnings,
+	}
+}
+
+// Headlines are the deltas of the headline metric.
+func (t EffectTable) Headlines() []result.Delta {
+	return slices.DeleteFunc(slices.Clone(t.Deltas), func(d result.Delta) bool { return !d.Headline })
 }

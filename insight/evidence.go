@@ -1,21 +1,23 @@
 package insight
 
 import (
+	"math"
+
 	"netdelta/result"
 )
 
 // Evidence is a run's trials, sorted for whoever wants to see what stands behind its deltas. It is made once and asked
 // setting by setting; what it holds is shared with the trials that it was gathered from, and none of it is changed.
 type Evidence struct {
-	sittings []sitting
-	tables   map[result.Setting]table
+	batches  []batch
+	cellSets map[result.Setting]cellSet
 }
 
 // Gather sorts the trials of a run's cells. Trials come in the order of the journal.
 func Gather(cells []result.Cell, trials []result.Trial) Evidence {
-	e := Evidence{sittings: sittings(trials), tables: map[result.Setting]table{}}
-	for _, t := range tables(cells) {
-		e.tables[t.setting] = t
+	e := Evidence{batches: batches(trials), cellSets: map[result.Setting]cellSet{}}
+	for _, t := range cellSets(cells) {
+		e.cellSets[t.setting] = t
 	}
 	return e
 }
@@ -28,10 +30,10 @@ type Series struct {
 	Role result.Role
 }
 
-// seriesOf are the cells of a table, the baseline and its twin first.
-func (t table) seriesOf() []Series {
+// seriesOf are the cells of a table, the baseline and its A/A control first.
+func (t cellSet) seriesOf() []Series {
 	var all []Series
-	for _, c := range []*result.Cell{t.baseline, t.twin} {
+	for _, c := range []*result.Cell{t.baseline, t.control} {
 		if c != nil {
 			all = append(all, Series{c.ID, Name(c.Network, c.Path), c.Role})
 		}
@@ -45,10 +47,173 @@ func (t table) seriesOf() []Series {
 // of yields the trials of a cell that count, in the order of builds.
 func (e Evidence) of(cell string) []*result.Trial {
 	var all []*result.Trial
-	for _, s := range e.sittings {
+	for _, s := range e.batches {
 		if good := s.good(cell); good != nil {
 			all = append(all, good.trial)
 		}
 	}
 	return all
+}
+
+// Quantile is a point of a distribution of latencies: so many percent of them, 0 to 100, are at most Value nanoseconds.
+type Quantile struct{ Percent, Value float64 }
+
+// Distribution is what the transactions of a cell took, those of all trials that count merged into one histogram.
+type Distribution struct {
+	Series
+	// Count is the number of transactions.
+	Count int64
+	// Quantiles are ascending in both. They end where fewer than ten transactions lie beyond: what is further out is chance.
+	Quantiles []Quantile
+}
+
+// The points at which a distribution is read: evenly on the axis of Nines, from the least latency to one in a hundred
+// thousand.
+const (
+	distributionPoints = 100
+	mostNines          = 5
+)
+
+// Nines is the axis on which a distribution's tail is drawn: 0 for the minimum, 1 for p90, 2 for p99, 3 for p99.9. It is
+// -log10(1-p) of a percentage below 100.
+func Nines(percent float64) float64 { return -math.Log10(1 - percent/100) }
+
+// Distributions are those of a setting's cells, the baseline and its A/A control first. Cells without latencies have none, nor has
+// a cell of whose histograms one can't be read: a check says so.
+func (e Evidence) Distributions(s result.Setting) []Distribution {
+	var all []Distribution
+	for _, series := range e.cellSets[s].seriesOf() {
+		var encoded []string
+		for _, t := range e.of(series.Cell) {
+			encoded = append(encoded, t.Histogram)
+		}
+		sum, err := result.MergeHistograms(encoded...)
+		if err != nil || sum.TotalCount() == 0 {
+			continue
+		}
+		d := Distribution{Series: series, Count: sum.TotalCount()}
+		percents := readable(d.Count)
+		for i, v := range sum.ValueAtPercentilesSlice(percents) {
+			d.Quantiles = append(d.Quantiles, Quantile{percents[i], float64(v)})
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// readable are the percentages at which a histogram of so many values says something.
+func readable(count int64) []float64 {
+	var percents []float64
+	for i := range distributionPoints + 1 {
+		percent := 100 * (1 - math.Pow(10, -mostNines*float64(i)/distributionPoints))
+		if i > 0 && float64(count)*(1-percent/100) < tailSamples*(1-1e-9) {
+			break
+		}
+		percents = append(percents, percent)
+	}
+	return percents
+}
+
+// Spending is the processor time that a cell takes, from all trials that count.
+type Spending struct {
+	Series
+	// Client, Server and Kernel are nanoseconds for a transaction, or for a byte where PerByte: that is seconds for a
+	// gigabyte.
+	Client, Server, Kernel float64
+	PerByte                bool
+}
+
+// Total is the time of all.
+func (s Spending) Total() float64 { return s.Client + s.Server + s.Kernel }
+
+// Spendings are those of a setting's cells, the baseline first and the A/A control in it. Cells without processor time on record
+// have none, nor do those that were searched for their rates.
+func (e Evidence) Spendings(s result.Setting) []Spending {
+	t := e.cellSets[s]
+	sums := map[string]CPU{}
+	perByte := false
+	for _, series := range t.seriesOf() {
+		of := series.Cell
+		if series.Role == result.RoleTwin && t.baseline != nil {
+			of = t.baseline.ID
+		}
+		for _, trial := range e.of(series.Cell) {
+			if !spends(trial) {
+				continue
+			}
+			sums[of] = sums[of].Add(Spent(*trial))
+			perByte = moves(trial)
+		}
+	}
+	var all []Spending
+	for _, series := range t.seriesOf() {
+		sum := sums[series.Cell]
+		work := float64(sum.Transactions)
+		if perByte {
+			work = float64(sum.Bytes)
+		}
+		if series.Role != result.RoleTwin && work > 0 && sum.Total() > 0 {
+			all = append(all, Spending{
+				Series: series, PerByte: perByte,
+				Client: float64(sum.Client) / work, Server: float64(sum.Server) / work, Kernel: float64(sum.Kernel) / work,
+			})
+		}
+	}
+	return all
+}
+
+// CPU is the processor time that a trial's undisturbed bursts took, in nanoseconds, and what it was spent on.
+type CPU struct {
+	// Client and Server are the time of the two ends with the network work that the kernel did in their name, Kernel is the
+	// network work that it did for nobody.
+	Client, Server, Kernel int64
+	Transactions, Bytes    int64
+}
+
+// Spent sums up the processor time of a trial; it is zero for a trial that has none recorded.
+func Spent(t result.Trial) CPU {
+	var sum CPU
+	b := t.Bursts
+	for i := range min(len(b.ClientCPU), len(b.ServerCPU), len(b.KernelCPU), len(b.Work), len(b.Moved)) {
+		if i < len(b.Disturbed) && b.Disturbed[i] != "" {
+			continue
+		}
+		sum.Client += b.ClientCPU[i]
+		sum.Server += b.ServerCPU[i]
+		sum.Kernel += b.KernelCPU[i]
+		sum.Transactions += b.Work[i]
+		sum.Bytes += b.Moved[i]
+	}
+	return sum
+}
+
+// Total is the time of all.
+func (c CPU) Total() int64 { return c.Client + c.Server + c.Kernel }
+
+// Add is the sum of two.
+func (c CPU) Add(o CPU) CPU {
+	return CPU{
+		Client: c.Client + o.Client, Server: c.Server + o.Server, Kernel: c.Kernel + o.Kernel,
+		Transactions: c.Transactions + o.Transactions, Bytes: c.Bytes + o.Bytes,
+	}
+}
+
+// cpuPerTransaction is in nanoseconds. It is one figure for each trial, since where the kernel accounts for soft interrupts
+// apart its clock is coarser than a burst.
+func (s *summary) cpuPerTransaction() (float64, string) {
+	c := Spent(*s.trial)
+	return per(c.Total(), c.Transactions)
+}
+
+// cpuPerByte is in nanoseconds a byte, which is seconds a gigabyte (10^9 bytes).
+func (s *summary) cpuPerByte() (float64, string) {
+	c := Spent(*s.trial)
+	return per(c.Total(), c.Bytes)
+}
+
+func per(spent, work int64) (float64, string) {
+	if work <= 0 {
+		return 0, "no work done"
+	}
+	return float64(spent) / float64(work), ""
 }

@@ -33,20 +33,20 @@ func TestDriftShowsWhatPairingRemoves(t *testing.T) {
 	if want := 2 * w.builds * w.rounds; len(d.Baseline) != want {
 		t.Errorf("%d readings of the baseline, want %d", len(d.Baseline), want)
 	}
-	disturbed, twins := 0, 0
+	disturbed, controls := 0, 0
 	for i, m := range d.Baseline {
 		if m.Disturbed != "" {
 			disturbed++
 		}
-		if m.Twin {
-			twins++
+		if m.Control {
+			controls++
 		}
 		if i > 0 && m.At < d.Baseline[i-1].At {
 			t.Fatalf("reading %d is before the one before it", i)
 		}
 	}
-	if disturbed != 1 || twins != w.builds*w.rounds {
-		t.Errorf("%d readings are disturbed and %d the twin's, want 1 and %d", disturbed, twins, w.builds*w.rounds)
+	if disturbed != 1 || controls != w.builds*w.rounds {
+		t.Errorf("%d readings are disturbed and %d the twin's, want 1 and %d", disturbed, controls, w.builds*w.rounds)
 	}
 	first, last := d.Baseline[0].Value, d.Baseline[2*w.rounds-1].Value // of the first build
 	if last < 1.2*first {
@@ -234,7 +234,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestSpendings holds that processor time is divided by the work that it was spent on, the baseline's with its twin's.
+// TestSpendings holds that processor time is divided by the work that it was spent on, the baseline's with its A/A control's.
 func TestSpendings(t *testing.T) {
 	w := usual()
 	trials := w.trials(t)

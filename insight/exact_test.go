@@ -63,7 +63,7 @@ func TestExactIntervalIsTheRangeOverSeeds(t *testing.T) {
 			t.Errorf("%s has no interval: %+v", network, d)
 			continue
 		}
-		near(t, network+" low", *d.RatioLow, want.low, 2e-4) // half of what the twin differs by is in the baseline
+		near(t, network+" low", *d.RatioLow, want.low, 2e-4) // half of what the A/A control differs by is in the baseline
 		near(t, network+" high", *d.RatioHigh, want.high, 2e-4)
 		if d.Verdict != want.verdict || !d.Headline {
 			t.Errorf("%s is %s, want %s: %+v", network, d.Verdict, want.verdict, d)

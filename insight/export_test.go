@@ -34,25 +34,25 @@ func Unchanged(builds []stats.Build, tests int) bool {
 // Steps are the steps of all factors: "policy: baseline > cell".
 func Steps(cells []result.Cell) []string {
 	var all []string
-	for _, s := range steps(tables(cells)) {
+	for _, s := range steps(cellSets(cells)) {
 		all = append(all, s.factor+": "+s.references[0]+" > "+s.cell.ID)
 	}
 	return all
 }
 
-// Columns are those of a family of comparisons, each made in some sittings.
+// Columns are those of a family of comparisons, each made in some batches.
 func Columns(family [][]int) map[int]int {
 	contrasts := make([]contrast, len(family))
-	for i, sittings := range family {
-		contrasts[i].sittings = sittings
+	for i, batches := range family {
+		contrasts[i].batches = batches
 	}
 	return columns(contrasts)
 }
 
 // ColumnsOf are the columns of a run's deltas, with the groups of its first setting.
 func ColumnsOf(cells []result.Cell, trials []result.Trial, o Options) (map[int]int, map[string]int) {
-	all := sittings(trials)
-	return columns(compareAll(cells, all, o).networks), tables(cells)[0].groups(all)
+	all := batches(trials)
+	return columns(compareAll(cells, all, o).networks), cellSets(cells)[0].groups(all)
 }
 
 func Moved(c result.Change) (known bool, side int) { return moved(c) }

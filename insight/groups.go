@@ -10,7 +10,7 @@ import (
 
 // groups numbers the groups of the table's cells that were ever measured together: networks that change
 // what they are measured on have builds of their own. It is nil where all are in one group.
-func (t table) groups(all []sitting) map[string]int {
+func (t cellSet) groups(all []batch) map[string]int {
 	group := map[string]int{}
 	for i, c := range t.cells {
 		group[c.ID] = i
@@ -49,25 +49,25 @@ func (t table) groups(all []sitting) map[string]int {
 	return group
 }
 
-// of are the sittings in which a cell of the same group sat.
-func (t table) of(cell string, groups map[string]int, all []sitting) []sitting {
+// of are the batches in which a cell of the same group sat.
+func (t cellSet) of(cell string, groups map[string]int, all []batch) []batch {
 	if groups == nil {
 		return all
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(s sitting) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(s batch) bool {
 		return !slices.ContainsFunc(t.cells, func(c result.Cell) bool { return s[c.ID] != nil && groups[c.ID] == groups[cell] })
 	})
 }
 
-// columns gives each sitting of a family of comparisons its column in the test over the family. Sittings that have no comparison
+// columns gives each batch of a family of comparisons its column in the test over the family. Sittings that have no comparison
 // in common share one: deltas of different builds are independent, and under the hypothesis that there is no difference each of them
 // might have had the other sign, so that they may as well change signs together. Where each network is measured in builds of its own
 // the family then takes no more of them than where all stand side by side.
 func columns(family []contrast) map[int]int {
 	var order []int
-	members := map[int][]int{} // by sitting
+	members := map[int][]int{} // by batch
 	for i, c := range family {
-		for _, s := range c.sittings {
+		for _, s := range c.batches {
 			if members[s] == nil {
 				order = append(order, s)
 			}
@@ -93,11 +93,11 @@ func columns(family []contrast) map[int]int {
 // their deltas, one build of each after the other.
 func acrossBuilds(a, b directComparison, o Options, s stats.Options) directComparison {
 	var builds []stats.Build
-	var sittings []int
-	for i := range min(len(a.sittings), len(b.sittings)) {
+	var batches []int
+	for i := range min(len(a.batches), len(b.batches)) {
 		if x := a.estimate.Locations[i] - b.estimate.Locations[i]; !math.IsNaN(x) {
-			builds, sittings = append(builds, stats.Build{Deltas: []float64{x}}), append(sittings, a.sittings[i])
+			builds, batches = append(builds, stats.Build{Deltas: []float64{x}}), append(batches, a.batches[i])
 		}
 	}
-	return directComparison{o.compare(builds, s), sittings, true}
+	return directComparison{o.compare(builds, s), batches, true}
 }

@@ -115,9 +115,9 @@ func TestColumns(t *testing.T) {
 	}
 	w := usual()
 	columns, groups := insight.ColumnsOf(w.cells(), w.trials(t), insight.Options{Seed: 1, HeadlinesOnly: true})
-	for sitting, column := range columns {
-		if sitting != column {
-			t.Errorf("side by side, sitting %d stands in column %d", sitting, column)
+	for batch, column := range columns {
+		if batch != column {
+			t.Errorf("side by side, sitting %d stands in column %d", batch, column)
 		}
 	}
 	if groups != nil {

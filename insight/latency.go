@@ -12,7 +12,7 @@ import (
 // Splits says where the latency of each cell goes whose server has measured its storage without a network. What is measured is
 // the total and the disk; the rest are differences of measured figures. Deltas must be filled in.
 func Splits(run result.Run, trials []result.Trial) []result.Split {
-	all := sittings(trials)
+	all := batches(trials)
 	var splits []result.Split
 	for _, d := range run.Deltas {
 		disk := diskOf(d.Cell, all)
@@ -39,7 +39,7 @@ func Splits(run result.Run, trials []result.Trial) []result.Split {
 }
 
 // diskOf is the median latency of the storage behind a cell without a network, the median over its trials; 0 where none has it.
-func diskOf(cell string, all []sitting) time.Duration {
+func diskOf(cell string, all []batch) time.Duration {
 	var disks []float64
 	for _, s := range all {
 		if t := s.good(cell); t != nil && t.trial.Disk != nil && t.trial.Disk.P50 > 0 {
@@ -54,10 +54,10 @@ func diskOf(cell string, all []sitting) time.Duration {
 
 // Replications says of each cell what its cluster measured of its replication, beside what its clients got done.
 func Replications(cells []result.Cell, trials []result.Trial) []result.Replicated {
-	sat := sittings(trials)
+	sat := batches(trials)
 	var all []result.Replicated
 	for _, c := range cells {
-		if c.Role == result.RoleTwin || c.Skipped != "" { // the twin is the baseline once more
+		if c.Role == result.RoleTwin || c.Skipped != "" { // the A/A control is the baseline once more
 			continue
 		}
 		var means, rates []float64

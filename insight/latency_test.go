@@ -186,7 +186,7 @@ func TestReplications(t *testing.T) {
 		}
 		trials[0].Replication.Samples = 0
 	})
-	if len(run.Replications) != 4 { // not the twin
+	if len(run.Replications) != 4 { // not the A/A control
 		t.Fatalf("%+v", run.Replications)
 	}
 	for _, r := range run.Replications {

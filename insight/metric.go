@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"netdelta/result"
+	"netdelta/stats"
 )
 
 // Names of metrics that this package treats by themselves.
@@ -33,6 +34,9 @@ func metrics() []metric {
 	latency := func(name string, column func(*result.Bursts) []float64) metric {
 		return metric{name: name, unit: "ns", better: "lower", bursts: column}
 	}
+	speed := func(name, unit string, column func(*result.Bursts) []float64) metric {
+		return metric{name: name, unit: unit, better: "higher", bursts: column}
+	}
 	return append([]metric{
 		latency(metricP50, func(b *result.Bursts) []float64 { return b.P50 }),
 		latency("p90", func(b *result.Bursts) []float64 { return b.P90 }),
@@ -40,22 +44,10 @@ func metrics() []metric {
 		percentile("p99.9", 99.9),
 		latency("mean", func(b *result.Bursts) []float64 { return b.Mean }),
 		latency("min", func(b *result.Bursts) []float64 { return b.Min }),
-		{
-			name: metricRate, unit: "1/s", better: "higher",
-			bursts: func(b *result.Bursts) []float64 { return b.Rate },
-		},
-		{
-			name: metricThroughput, unit: "bit/s", better: "higher",
-			bursts: func(b *result.Bursts) []float64 { return b.Throughput },
-		},
-		{
-			name: "no_drop", unit: "bit/s", better: "higher",
-			bursts: func(b *result.Bursts) []float64 { return b.NoDrop },
-		},
-		{
-			name: "partial_drop", unit: "bit/s", better: "higher",
-			bursts: func(b *result.Bursts) []float64 { return b.PartialDrop },
-		},
+		speed(metricRate, "1/s", func(b *result.Bursts) []float64 { return b.Rate }),
+		speed(metricThroughput, "bit/s", func(b *result.Bursts) []float64 { return b.Throughput }),
+		speed("no_drop", "bit/s", func(b *result.Bursts) []float64 { return b.NoDrop }),
+		speed("partial_drop", "bit/s", func(b *result.Bursts) []float64 { return b.PartialDrop }),
 		latency("p50_at_10", func(b *result.Bursts) []float64 { return b.Load10 }),
 		latency("p50_at_50", func(b *result.Bursts) []float64 { return b.Load50 }),
 		latency("p50_at_90", func(b *result.Bursts) []float64 { return b.Load90 }),
@@ -126,7 +118,7 @@ func (s *summary) percentile(percent float64) (float64, string) {
 	switch {
 	case s.broken != nil:
 		return 0, "histogram unreadable"
-	case percent == 99 && told(s.trial):
+	case percent == 99 && p99Known(s.trial):
 		return s.trial.Bursts.P99[0], ""
 	case s.percentiles == nil:
 		return 0, "no histogram"
@@ -136,8 +128,8 @@ func (s *summary) percentile(percent float64) (float64, string) {
 	return s.percentiles[percent], ""
 }
 
-// told says of a trial of another program, which is one burst, that its 99th percentile is known though its distribution is not.
-func told(t *result.Trial) bool {
+// p99Known says of a trial of another program, which is one burst, that its 99th percentile is known though its distribution is not.
+func p99Known(t *result.Trial) bool {
 	return t.Histogram == "" && len(t.Bursts.Round) == 1 && len(t.Bursts.P99) == 1
 }
 
@@ -167,7 +159,7 @@ func (m metric) holds(trials []*summary) bool {
 		case m.name == metricRequest, m.name == metricResponse:
 			return counts(t)
 		}
-		return t.Histogram != "" || m.name == metricP99 && told(t)
+		return t.Histogram != "" || m.name == metricP99 && p99Known(t)
 	})
 }
 
@@ -183,3 +175,42 @@ func spends(t *result.Trial) bool {
 
 // moves says whether a trial's work is to move bytes, not to answer requests.
 func moves(t *result.Trial) bool { return len(t.Bursts.P50) == 0 }
+
+// Figure is what one trial came to in one metric, held against nothing.
+type Figure struct {
+	Metric, Unit string
+	Better       string // lower or higher
+	// Value is the median over the trial's undisturbed bursts, or the figure of the trial as a whole where the metric is one,
+	// in the metric's unit.
+	Value float64
+}
+
+// Figures are those of a trial, in the order in which metrics are reported: for tools that know replications and nothing of
+// deltas. There are none of a trial that failed or was misrouted.
+func Figures(trial result.Trial) []Figure {
+	if excluded(&trial) != "" {
+		return nil
+	}
+	s := &summary{trial: &trial}
+	var all []Figure
+	for _, m := range metrics() {
+		if !m.holds([]*summary{s}) {
+			continue
+		}
+		if values := m.values(s); len(values) > 0 {
+			all = append(all, Figure{m.name, m.unit, m.better, stats.Median(values)})
+		}
+	}
+	return all
+}
+
+// Metrics are the names of all metrics that deltas may be of, in the order in which they are reported.
+func Metrics() []string {
+	var names []string
+	for _, m := range metrics() {
+		if !slices.Contains(names, m.name) {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}

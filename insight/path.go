@@ -1,9 +1,13 @@
 package insight
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"netdelta/result"
+	"netdelta/stats"
 	"netdelta/unit"
 )
 
@@ -82,4 +86,123 @@ func devicesOf(p result.Path) []string {
 		devices = append(devices, h.Device)
 	}
 	return slices.Compact(devices)
+}
+
+// Links sums up how each cell's traffic was spread over the links of the bonds on its way, in the order of the cells, of the
+// bonds and of their links. Only trials that count in deltas count here.
+func Links(cells []result.Cell, trials []result.Trial) []result.LinkShare {
+	of := map[string][]*result.Trial{}
+	for i := range trials {
+		t := &trials[i]
+		if t.Failed == "" && len(t.Links) > 0 && (t.Path == nil || t.Path.OK) {
+			of[t.Cell] = append(of[t.Cell], t)
+		}
+	}
+	var all []result.LinkShare
+	for _, c := range cells {
+		measured := of[c.ID]
+		if len(measured) == 0 || c.Role == result.RoleTwin { // the A/A control is the baseline once more
+			continue
+		}
+		for _, l := range measured[0].Links {
+			s := result.LinkShare{
+				Cell: c.ID, Network: c.Network, Workload: c.Workload, Params: c.Params, Placement: c.Placement, Bond: l.Bond, Device: l.Device,
+			}
+			var shares, used []float64
+			for _, t := range measured {
+				i := slices.IndexFunc(t.Links, func(o result.LinkUse) bool { return o.Device == l.Device })
+				if i < 0 {
+					continue
+				}
+				shares = append(shares, t.Links[i].Share)
+				used = append(used, usedOf(t, t.Links[i], float64(c.Params.Conditions.LinkRate)))
+			}
+			s.Builds, s.Share, s.Used = len(shares), stats.Median(shares), stats.Median(used)
+			s.ShareLow, s.ShareHigh = slices.Min(shares), slices.Max(shares)
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// usedOf is the part of a link's rate that the bursts of a trial used, with their warm-up.
+func usedOf(t *result.Trial, l result.LinkUse, rate float64) float64 {
+	var span int64
+	for _, s := range t.Bursts.Span {
+		span += s
+	}
+	if span == 0 || rate == 0 {
+		return 0
+	}
+	const bits, seconds = 8, 1e9
+	return float64(l.Sent) * bits / (float64(span) / seconds) / rate
+}
+
+// Unwell begins the reason of a burst that was left out because a daemon that serves it failed.
+const Unwell = "service unwell"
+
+// unwellServices counts the bursts that were left out because a daemon failed, by what was wrong with it.
+func unwellServices(b result.Bursts) map[string]int {
+	found := map[string]int{}
+	for _, reason := range b.Disturbed {
+		if why, ok := strings.CutPrefix(reason, Unwell); ok {
+			found[strings.TrimPrefix(why, ": ")]++
+		}
+	}
+	return found
+}
+
+// failures are the transactions of a trial that failed, of so many that were begun: those of the trial as a whole, or where
+// it has no such sum those of its bursts.
+func failures(t *result.Trial) (failed, of int64) {
+	failed = t.Errors
+	done := t.Transactions
+	if failed == 0 {
+		done = 0
+		for i, n := range t.Bursts.Errors {
+			failed += n
+			if i < len(t.Bursts.Transactions) {
+				done += t.Bursts.Transactions[i]
+			}
+		}
+	}
+	return failed, done + failed
+}
+
+// failedShare warns of the transactions of a cell that failed, which no figure holds; "" if none did.
+func failedShare(cell string, all []batch) string {
+	failed, of := int64(0), int64(0)
+	for _, s := range all {
+		if t := s.good(cell); t != nil {
+			n, begun := failures(t.trial)
+			failed, of = failed+n, of+begun
+		}
+	}
+	if failed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d transactions failed and are in no figure", failed, of)
+}
+
+// Services are the daemons behind the trials that count, each once, by name: what they took at most, and how often they had to
+// be started again.
+func Services(trials []result.Trial) []result.Service {
+	most := map[string]result.Service{}
+	for _, t := range trials {
+		if t.Failed != "" {
+			continue
+		}
+		for _, s := range t.Services {
+			had, known := most[s.Name]
+			if known {
+				s.Memory, s.Restarts = max(s.Memory, had.Memory), max(s.Restarts, had.Restarts)
+			}
+			most[s.Name] = s
+		}
+	}
+	var all []result.Service
+	for _, name := range slices.Sorted(maps.Keys(most)) {
+		all = append(all, most[name])
+	}
+	return all
 }

@@ -82,7 +82,7 @@ func TestPathsCountWhatIsProved(t *testing.T) {
 		weak := ""
 		switch p.Network {
 		case "host":
-			want.Trials, want.Proved = 2*w.builds, 2*w.builds // the twin's too
+			want.Trials, want.Proved = 2*w.builds, 2*w.builds // the A/A control's too
 		case "bridge":
 			want.Proved--
 		case "vxlan":

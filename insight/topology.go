@@ -76,7 +76,7 @@ func (e Evidence) Ways(cells []result.Cell, known []network.Network) []Way {
 	}
 	slices.SortStableFunc(order, func(a, b route) int { return cmp.Compare(a.role, b.role) })
 	byCell := map[string][]*result.Trial{}
-	for _, s := range e.sittings {
+	for _, s := range e.batches {
 		for cell, summary := range s {
 			byCell[cell] = append(byCell[cell], summary.trial)
 		}

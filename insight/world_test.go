@@ -38,7 +38,7 @@ func usual() world {
 // baseNS is the baseline's true median latency.
 const baseNS = 20_000
 
-// cells are the world's cells: baseline, twin and the networks.
+// cells are the world's cells: baseline, A/A control and the networks.
 func (w world) cells() []result.Cell {
 	load := "tcp-rr"
 	if w.stream {

@@ -14,6 +14,18 @@ func (c Cell) Setting() Setting { return Setting{c.Workload, c.Params, c.Placeme
 // Setting is the delta's setting.
 func (d Delta) Setting() Setting { return Setting{d.Workload, d.Params, d.Placement} }
 
+// Setting is the setting of what is split.
+func (s Split) Setting() Setting { return Setting{s.Workload, s.Params, s.Placement} }
+
+// Setting is the cluster's setting.
+func (r Replicated) Setting() Setting { return Setting{r.Workload, r.Params, r.Placement} }
+
+// Setting is the application's setting.
+func (c Correlation) Setting() Setting { return Setting{c.Workload, c.Params, c.Placement} }
+
+// Setting is the setting in both runs.
+func (e ExactSetting) Setting() Setting { return Setting{e.Workload, e.Params, e.Placement} }
+
 // Settings lists the settings of cells in the order in which they first occur.
 func Settings(cells []Cell) []Setting {
 	var list []Setting

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,15 +67,6 @@ func numbers(list []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Sysctls are the kernel's settings inside a node, by name.
-func (p *page) Sysctls() []fact {
-	var all []fact
-	for _, name := range slices.Sorted(maps.Keys(p.Run.Environment.Sysctls)) {
-		all = append(all, fact{name, p.Run.Environment.Sysctls[name]})
-	}
-	return all
-}
-
 // linkRow is a device, and how many others are just the same.
 type linkRow struct {
 	result.Link
@@ -113,24 +105,13 @@ func (p *page) Command() string {
 
 // Eyebrow is the line over the question.
 func (p *page) Eyebrow() string {
-	parts := []string{"netdelta report"}
-	for _, part := range []string{p.Run.Study, p.Run.Run} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, " · ")
+	parts := []string{"netdelta report", p.Run.Study, p.Run.Run}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
 }
 
 // Heading is the question of the run, or for want of one its study.
 func (p *page) Heading() string {
-	switch {
-	case p.Run.Question != "":
-		return p.Run.Question
-	case p.Run.Study != "":
-		return p.Run.Study
-	}
-	return "A run of netdelta"
+	return cmp.Or(p.Run.Question, p.Run.Study, "A run of netdelta")
 }
 
 // Margin is the change within which networks count as the same, such as "2%".
@@ -163,7 +144,7 @@ func (p *page) Here() string {
 // Lab says whether the run was made in a lab of namespaces, which has limits of its own.
 func (p *page) Lab() bool { return p.Run.Testbed == "" || p.Run.Testbed == "lab" }
 
-// Baseline is the name of the network that all others are held against.
+// Baseline is the name of the network that all others are compared with.
 func (p *page) Baseline() string { return baselineName(p.Run.Cells) }
 
 // Took is how long the run lasted, "" if that is not known.
@@ -177,26 +158,15 @@ func (p *page) Took() string {
 // Folded says whether there are too many settings to have all of them unfolded.
 func (p *page) Folded() bool { return len(p.Settings) > openMost }
 
-// Claims are published findings beside what this run says of them.
-func (p *page) Claims() []claimRow {
-	var all []claimRow
-	for _, c := range p.Run.Claims {
-		class := "unresolved"
-		switch c.Verdict {
-		case "confirmed":
-			class = "same"
-		case "contradicted":
-			class = "slower"
-		}
-		all = append(all, claimRow{c, strings.ReplaceAll(c.Verdict, "-", " "), class})
+// claimClass is the class of a verdict on a claim.
+func claimClass(verdict string) string {
+	switch verdict {
+	case insight.Confirmed:
+		return "same"
+	case insight.Contradicted:
+		return "slower"
 	}
-	return all
-}
-
-// claimRow is a claim with the class of its verdict.
-type claimRow struct {
-	result.Claim
-	Word, Class string
+	return "unresolved"
 }
 
 // MeasuredHops are the ways that were seen in trials, for the table of counters.
@@ -211,9 +181,6 @@ func (p *page) MeasuredHops() []insight.Way {
 	}
 	return all
 }
-
-// Count prints a counter.
-func (p *page) Count(n uint64) string { return thousands(n) }
 
 // Each is the mean size of a packet at a stop, "" where there was none.
 func (p *page) Each(s insight.Stop) string {

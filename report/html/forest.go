@@ -44,20 +44,12 @@ func (r row) Long() bool { return len(r.Name) > nameMost }
 // axes are those of deltas, one for each metric, which their rows share. Their marks are defined once for the page.
 func (p *page) axes(prefix string, deltas []result.Delta) map[metricKey]*axis {
 	axes := map[metricKey]*axis{}
-	var order []*axis
-	members := map[metricKey][]result.Delta{}
-	for _, d := range deltas {
-		key := keyOf(d)
-		if axes[key] == nil {
-			axes[key] = &axis{id: prefix + number(float64(len(order))), key: key}
-			order = append(order, axes[key])
-		}
-		members[key] = append(members[key], d)
-	}
 	var defs drawing
-	for _, a := range order {
-		a.fit(members[a.key], p.Run.Margin)
+	for key, members := range insight.By(deltas, keyOf) {
+		a := &axis{id: prefix + number(float64(len(axes))), key: key}
+		a.fit(members, p.Run.Margin)
 		a.define(&defs)
+		axes[key] = a
 	}
 	p.Axes += defs.html()
 	return axes
@@ -91,22 +83,17 @@ func (p *page) newForest(rows []result.Delta, a *axis, null bool, floor float64)
 // forestsOf makes the tables of one setting, that of its headline first.
 func (p *page) forestsOf(s *setting, axes map[metricKey]*axis, every bool) {
 	head := s.headline()
-	var metrics []string
-	by := map[string][]result.Delta{}
-	for _, d := range s.part.Deltas {
-		if by[d.Metric] == nil {
-			metrics = append(metrics, d.Metric)
-		}
-		by[d.Metric] = append(by[d.Metric], d)
+	deltas := s.part.Deltas
+	if len(deltas) == 0 && head != "" { // the null check stands alone
+		deltas = []result.Delta{{Metric: head}}
 	}
-	if len(metrics) == 0 && head != "" {
-		metrics = []string{head}
-	}
-	for _, metric := range metrics {
+	for metric, rows := range insight.By(deltas, func(d result.Delta) string { return d.Metric }) {
 		if metric != head && !every {
 			continue
 		}
-		rows := by[metric]
+		if len(s.part.Deltas) == 0 {
+			rows = nil
+		}
 		slices.SortStableFunc(rows, func(a, b result.Delta) int { return cmp.Compare(insight.Cost(a), insight.Cost(b)) })
 		null := s.null(metric)
 		if null != nil {
@@ -206,15 +193,10 @@ func verdictClass(verdict string) string {
 
 // precise prints a ratio as a change in percent with so many decimals as its interval bears.
 func precise(ratio float64, d result.Delta) string {
-	decimals := words.Decimals(ratio, d)
 	if math.Abs(ratio) >= 1000 {
 		return fmt.Sprintf("%+.3g", 100*(ratio-1))
 	}
-	text := fmt.Sprintf("%+.*f", decimals, 100*(ratio-1))
-	if strings.Trim(text, "+-0.") == "" {
-		return strings.TrimLeft(text, "+-")
-	}
-	return text
+	return words.Change(ratio, d)
 }
 
 // plot draws a delta: the noise floor behind it, its interval, its centre, and an arrow where the interval goes on beyond the

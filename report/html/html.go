@@ -1,7 +1,14 @@
+// Package html writes a run as one web page that needs nothing but itself: no network, no other file, and no script to be
+// read. Charts are drawn here, as SVG; the script only adds readouts, filters and the choice of a theme. The page reads from the
+// verdicts down to what they rest on: for whoever decides the top, for whoever doubts the rest.
+//
+// Nothing that comes from a study or a record can become markup: text goes through html/template, or through the same
+// escaping where it stands in a drawing, and control characters are taken out of the page as a whole.
 package html
 
 import (
 	"bufio"
+	"cmp"
 	_ "embed" // the parts of the page
 	"fmt"
 	"html/template"
@@ -9,9 +16,11 @@ import (
 	"strings"
 	"sync"
 
+	"netdelta/insight"
 	where "netdelta/insight/hops"
 	pages "netdelta/report/page"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -30,7 +39,7 @@ type Option func(*page)
 // WithStudy adds the study file as run, which says how to repeat the run.
 func WithStudy(text []byte) Option { return func(p *page) { p.Study = string(text) } }
 
-// WithHops adds where the time of a round trip goes on the way of each network: the first is what the others are held against.
+// WithHops adds where the time of a round trip goes on the way of each network: the others are compared with the first.
 func WithHops(ways []where.Way) Option { return func(p *page) { p.where = ways } }
 
 // WithPart adds a section that a strategy has of its own, with its style.
@@ -56,10 +65,7 @@ func Write(w io.Writer, run result.Run, trials []result.Trial, options ...Option
 		return err
 	}
 	buffer := bufio.NewWriterSize(w, 1<<16)
-	if err := t.Execute(&cleaner{buffer}, p); err != nil {
-		return fmt.Errorf("write the report of %s: %w", ui.Clean(run.Run), err)
-	}
-	if err := buffer.Flush(); err != nil {
+	if err := cmp.Or(t.Execute(&cleaner{buffer}, p), buffer.Flush()); err != nil {
 		return fmt.Errorf("write the report of %s: %w", ui.Clean(run.Run), err)
 	}
 	return nil
@@ -67,7 +73,13 @@ func Write(w io.Writer, run result.Run, trials []result.Trial, options ...Option
 
 // parsed is the page's template.
 var parsed = sync.OnceValues(func() (*template.Template, error) {
-	return template.New("report").Parse(layout)
+	return template.New("report").Funcs(template.FuncMap{
+		"exactSays": words.ExactSays, "exactComparison": words.ExactComparison, "exactRows": words.ExactRows,
+		"spreads": words.Spreads, "splitParts": words.SplitParts, "replication": words.Replication, "services": words.Services,
+		"load": words.Load, "title": words.Title, "where": words.Where, "name": insight.Name, "claimClass": claimClass, "thousands": thousands[uint64],
+		"fixed":  func(x float64) string { return fmt.Sprintf("%.2f", x) },
+		"spaced": func(text string) string { return strings.ReplaceAll(text, "-", " ") },
+	}).Parse(layout)
 })
 
 // Style and Script are the page's own, as its template wants them.

@@ -16,51 +16,27 @@ func (p *page) Breakdown() bool {
 	return len(r.Splits)+len(r.Replications)+len(r.Correlations)+len(r.Services) > 0
 }
 
-// Services are the daemons that served, with what they took.
-func (p *page) Services() string { return words.Services(p.Run.Services) }
-
-// SplitMeans says what the parts of a latency are.
-func (p *page) SplitMeans() string { return words.SplitParts() }
-
-// splitRow is where the latency of a cell goes.
-type splitRow struct{ Load, Network, Total, Disk, Common, Added, Interval, RoundTrip string }
-
-// Splits are the rows of the table of latencies; a load is named once.
-func (p *page) Splits() []splitRow {
-	var all []splitRow
+// Splits are the rows of the table of latencies: load, network, total, disk, what is common to all networks, what the network adds
+// with its interval, and a raw round trip. A load is named once.
+func (p *page) Splits() [][]string {
+	var all [][]string
 	last := ""
 	for _, s := range p.Run.Splits {
-		row := splitRow{
-			Load:    inWords(s.Workload, s.Params, s.Placement),
-			Network: insight.Name(s.Network, s.Path), Total: unit.Duration(s.Total), Disk: unit.Duration(s.Disk),
-			Common: unit.Duration(s.Common), Added: unit.Difference(s.Added),
-		}
+		load, interval, roundTrip := words.Title(s.Setting()), "", ""
 		if s.AddedLow != nil && s.AddedHigh != nil {
-			row.Interval = fmt.Sprintf("[%s, %s]", unit.Difference(*s.AddedLow), unit.Difference(*s.AddedHigh))
+			interval = fmt.Sprintf("[%s, %s]", unit.Difference(*s.AddedLow), unit.Difference(*s.AddedHigh))
 		}
 		if s.RoundTrip > 0 {
-			row.RoundTrip = unit.Duration(s.RoundTrip)
+			roundTrip = unit.Duration(s.RoundTrip)
 		}
-		if row.Load == last {
-			row.Load = ""
-		} else {
-			last = row.Load
+		row := []string{
+			load, insight.Name(s.Network, s.Path), unit.Duration(s.Total), unit.Duration(s.Disk), unit.Duration(s.Common), unit.Difference(s.Added), interval, roundTrip,
 		}
+		if load == last {
+			row[0] = ""
+		}
+		last = load
 		all = append(all, row)
-	}
-	return all
-}
-
-// inWords names a setting with its placement.
-func inWords(workload string, params result.Params, at result.Placement) string {
-	return words.Load(result.Setting{Workload: workload, Params: params, Placement: at}) + ", " + words.At(at)
-}
-
-// Replications are what clusters measured of themselves.
-func (p *page) Replications() []fact {
-	var all []fact
-	for _, r := range p.Run.Replications {
-		all = append(all, fact{insight.Name(r.Network, r.Path) + ", " + inWords(r.Workload, r.Params, r.Placement), words.Replication(r)})
 	}
 	return all
 }
@@ -87,7 +63,7 @@ func (p *page) Correlations() []correlation {
 		if !ok || !fine {
 			continue
 		}
-		title := inWords(c.Workload, c.Params, c.Placement) + " against the " + words.Raw(c)
+		title := words.Title(c.Setting()) + " against the " + words.Raw(c)
 		all = append(all, correlation{
 			Title: title, Chart: p.dots(c, title, plane{x: across.room(0.08), y: up.room(0.08), height: correlationHeight}),
 			Caption: "Correlation " + words.Correlation(c) + ".",

@@ -259,52 +259,84 @@ func (p *page) filters() []filter {
 	return slices.DeleteFunc([]filter{load, where, metric}, func(f filter) bool { return len(f.Values) < 3 })
 }
 
-// glance is all headline deltas at once: a row for each setting, a column for each network.
-type glance struct {
-	Networks []string
-	Rows     []glanceRow
+// grid is a table of changes, such as all headline deltas: a row for each setting, a column for each network.
+type grid struct {
+	Columns []string
+	Rows    []gridRow
 }
 
-// glanceRow is a setting with its changes, one for each network.
-type glanceRow struct {
+// gridRow is a row of a grid: a setting's, or one with a name.
+type gridRow struct {
 	Setting *setting
-	Cells   []glanceCell
+	Name    string
+	Cells   []gridCell
 }
 
-// glanceCell is a change; it is empty where the network was not measured.
-type glanceCell struct{ Text, Class string }
+// gridCell is a change; it is empty where nothing was measured.
+type gridCell struct{ Text, Class string }
 
-// glance makes the table of all headline deltas. It is empty where it would say no more than one forest plot.
-func (p *page) glance() glance {
-	var g glance
-	at := map[string]int{}
-	for _, s := range p.Settings {
-		for _, d := range s.headlines() {
-			if name := insight.Name(d.Network, d.Path); at[name] == 0 {
-				g.Networks = append(g.Networks, name)
-				at[name] = len(g.Networks)
-			}
-		}
+// column is the number of a column, which is added where there is none of that title yet. The rows have cells for all columns.
+func (g *grid) column(title string) int {
+	i := slices.Index(g.Columns, title)
+	if i < 0 {
+		i, g.Columns = len(g.Columns), append(g.Columns, title)
 	}
-	for _, s := range p.Settings {
-		heads := s.headlines()
-		if len(heads) == 0 {
-			continue
-		}
-		r := glanceRow{s, make([]glanceCell, len(g.Networks))}
-		for _, d := range heads {
-			r.Cells[at[insight.Name(d.Network, d.Path)]-1] = cellOf(d)
-		}
-		g.Rows = append(g.Rows, r)
+	return i
+}
+
+// set puts a change in a row's cell.
+func (g *grid) set(row *gridRow, column string, d result.Delta) {
+	for i := g.column(column); len(row.Cells) <= i; {
+		row.Cells = append(row.Cells, gridCell{})
 	}
-	if len(g.Rows) < 2 {
-		return glance{}
+	row.Cells[g.column(column)] = cellOf(d)
+}
+
+// done gives all rows as many cells.
+func (g grid) done() grid {
+	for i := range g.Rows {
+		g.Rows[i].Cells = append(g.Rows[i].Cells, make([]gridCell, len(g.Columns)-len(g.Rows[i].Cells))...)
 	}
 	return g
 }
 
+// glance makes the table of all headline deltas. It is empty where it would say no more than one forest plot.
+func (p *page) glance() grid {
+	var g grid
+	for _, s := range p.Settings {
+		row := gridRow{Setting: s}
+		for _, d := range s.headlines() {
+			g.set(&row, insight.Name(d.Network, d.Path), d)
+		}
+		if row.Cells != nil {
+			g.Rows = append(g.Rows, row)
+		}
+	}
+	if len(g.Rows) < 2 {
+		return grid{}
+	}
+	return g.done()
+}
+
+// others makes the table of a setting's other metrics than its headline: a row for each network.
+func others(deltas []result.Delta, headline string) grid {
+	var g grid
+	deltas = slices.DeleteFunc(slices.Clone(deltas), func(d result.Delta) bool { return d.Metric == headline })
+	for _, d := range deltas {
+		g.column(metricLabel(d.Metric, d.Unit)) // in the order of metrics, also where the first network lacks one
+	}
+	for _, own := range insight.By(deltas, func(d result.Delta) string { return d.Cell }) {
+		row := gridRow{Name: insight.Name(own[0].Network, own[0].Path)}
+		for _, d := range own {
+			g.set(&row, metricLabel(d.Metric, d.Unit), d)
+		}
+		g.Rows = append(g.Rows, row)
+	}
+	return g.done()
+}
+
 // cellOf prints a change, in brackets where it is not known to be one, on a ground that is the darker the more it costs.
-func cellOf(d result.Delta) glanceCell {
+func cellOf(d result.Delta) gridCell {
 	text := words.Added(d)
 	strength := 0
 	if d.Ratio > 0 {
@@ -319,46 +351,11 @@ func cellOf(d result.Delta) glanceCell {
 	class := verdictClass(d.Verdict)
 	switch class {
 	case "unresolved":
-		return glanceCell{"(" + text + ")", "h0 unresolved"}
+		return gridCell{"(" + text + ")", "h0 unresolved"}
 	case "same":
-		return glanceCell{"≈ " + text, "h0 same"}
+		return gridCell{"≈ " + text, "h0 same"}
 	case "faster":
-		return glanceCell{text, "g" + number(float64(strength))}
+		return gridCell{text, "g" + number(float64(strength))}
 	}
-	return glanceCell{text, "h" + number(float64(strength))}
-}
-
-// matrix is the metrics beside the headline: a row for each network.
-type matrix struct {
-	Metrics []string
-	Rows    []matrixRow
-}
-
-// matrixRow is a network's changes, one for each metric.
-type matrixRow struct {
-	Name  string
-	Cells []glanceCell
-}
-
-// others makes the table of a setting's metrics beside its headline.
-func others(deltas []result.Delta, headline string) matrix {
-	var m matrix
-	columns, rows := map[string]int{}, map[string]int{}
-	for _, d := range deltas {
-		if label := metricLabel(d.Metric, d.Unit); d.Metric != headline && columns[label] == 0 {
-			m.Metrics = append(m.Metrics, label)
-			columns[label] = len(m.Metrics)
-		}
-	}
-	for _, d := range deltas {
-		if d.Metric == headline {
-			continue
-		}
-		if rows[d.Cell] == 0 {
-			m.Rows = append(m.Rows, matrixRow{insight.Name(d.Network, d.Path), make([]glanceCell, len(m.Metrics))})
-			rows[d.Cell] = len(m.Rows)
-		}
-		m.Rows[rows[d.Cell]-1].Cells[columns[metricLabel(d.Metric, d.Unit)]-1] = cellOf(d)
-	}
-	return m
+	return gridCell{text, "h" + number(float64(strength))}
 }

@@ -46,7 +46,7 @@ type page struct {
 	Banners  []banner
 	Cards    []card
 	Filters  []filter
-	Glance   glance
+	Glance   grid
 	Settings []*setting
 	// Axes are the marks that all rows of a metric share.
 	Axes template.HTML
@@ -76,7 +76,7 @@ type setting struct {
 	Says      string
 	Bounded   string // what bounded the networks
 	Forests   []forest
-	Others    matrix
+	Others    grid
 	Missing   []absence
 
 	part insight.Part
@@ -189,7 +189,7 @@ func (p palette) of(s insight.Series) string {
 	return class
 }
 
-// again is what a series is called: the baseline's twin is the baseline again.
+// again is what a series is called: the baseline's A/A control is the baseline again.
 func again(s insight.Series) string {
 	if s.Role == result.RoleTwin {
 		return s.Name + " again"

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,18 +39,10 @@ func (p *page) missing(s *setting) []absence {
 	var all []absence
 	for _, c := range s.part.Cells {
 		if c.Role == result.RoleCell && !have[c.ID] {
-			all = append(all, absence{Who: insight.Name(c.Network, c.Path), Why: p.why(c.ID)})
+			all = append(all, absence{Who: insight.Name(c.Network, c.Path), Why: cmp.Or(p.reasons[c.ID], "no trial of it is finished")})
 		}
 	}
 	return all
-}
-
-// why says why a cell has no delta.
-func (p *page) why(cell string) string {
-	if reason, known := p.reasons[cell]; known {
-		return reason
-	}
-	return "no trial of it is finished"
 }
 
 // reasons say, by cell, what its failed checks found: of a trial that did not end what stopped it, before anything else.
@@ -85,34 +78,25 @@ func (c checks) Few() bool { return c.Failed > 0 && c.Failed <= checksOpenMost }
 
 // checks sorts the run's checks by kind: those that failed first, the most frequent before the others.
 func (p *page) checks() []checks {
-	by := map[string]*checks{}
-	var all []*checks
-	for i, c := range p.Run.Checks {
-		group := by[c.Check]
-		if group == nil {
-			group = &checks{Name: c.Check}
-			by[c.Check] = group
-			all = append(all, group)
-		}
-		switch {
-		case !c.OK:
-			group.Failed++
-			if len(group.Entries) < listMost {
-				group.Entries = append(group.Entries, c)
-			}
-		default:
-			group.Passed++
-			if group.Example == nil {
-				group.Example = &p.Run.Checks[i]
+	var all []checks
+	for name, own := range insight.By(p.Run.Checks, func(c result.Check) string { return c.Check }) {
+		group := checks{Name: name}
+		for i, c := range own {
+			switch {
+			case c.OK:
+				if group.Passed++; group.Passed == 1 {
+					group.Example = &own[i]
+				}
+			default:
+				if group.Failed++; group.Failed <= listMost {
+					group.Entries = append(group.Entries, c)
+				}
 			}
 		}
+		all = append(all, group)
 	}
-	slices.SortStableFunc(all, func(a, b *checks) int { return b.Failed - a.Failed })
-	list := make([]checks, len(all))
-	for i, c := range all {
-		list[i] = *c
-	}
-	return list
+	slices.SortStableFunc(all, func(a, b checks) int { return b.Failed - a.Failed })
+	return all
 }
 
 // lost is a line of what was left out.
@@ -135,19 +119,13 @@ func meaning(reason string) string {
 	if strings.HasPrefix(reason, insight.Unwell) {
 		return "a daemon behind it was ill, or had to be started again"
 	}
-	switch reason {
-	case "cpu-pressure":
-		return "something else waited for a processor while it was measured"
-	case "preempted":
-		return "the measuring thread was put aside by the kernel"
-	case "steal":
-		return "the hypervisor gave the processor to another machine"
-	case "softirq":
-		return "soft interrupts of something else took the processor"
-	case "throttled":
-		return "a limit on processor time took hold"
-	}
-	return ""
+	return map[string]string{
+		"cpu-pressure": "something else waited for a processor while it was measured",
+		"preempted":    "the measuring thread was put aside by the kernel",
+		"steal":        "the hypervisor gave the processor to another machine",
+		"softirq":      "soft interrupts of something else took the processor",
+		"throttled":    "a limit on processor time took hold",
+	}[reason]
 }
 
 // Misrouted are the trials whose packets went another way, the first of them.
@@ -174,13 +152,4 @@ func (p *page) Proof() string {
 		text += fmt.Sprintf(" %s misrouted.", thousands(n))
 	}
 	return text
-}
-
-// FailedChecks counts the checks that found something.
-func (p *page) FailedChecks() int {
-	n := 0
-	for _, c := range p.Groups {
-		n += c.Failed
-	}
-	return n
 }

@@ -26,7 +26,7 @@ func WriteComparison(w io.Writer, c result.Comparison) error {
 	return d.w.Flush()
 }
 
-// differences writes what the environments have not in common.
+// differences writes how the environments differ.
 func (d *document) differences(c result.Comparison) {
 	d.paragraph("### What differs between the runs")
 	if words.Elsewhere(c) == "" {
@@ -42,7 +42,7 @@ func (d *document) differences(c result.Comparison) {
 		}
 		rows = append(rows, []string{v.Group, what, escape(words.Recorded(v.Old)), escape(words.Recorded(v.New))})
 	}
-	d.table([]string{"", "", "old", "new"}, make([]bool, 4), rows)
+	d.table(rows, "", "", "old", "new")
 }
 
 // changes writes the table of a group.
@@ -58,29 +58,20 @@ func (d *document) changes(c result.Comparison, g insight.Group) {
 	}
 	var rows [][]string
 	for _, change := range g.Changes {
+		interval := interval(insight.ChangeAsDelta(change))
+		if !insight.HasInterval(insight.ChangeAsDelta(change)) {
+			interval = fmt.Sprintf("%d and %d of %d builds", change.Old.Blocks, change.New.Blocks, change.Need)
+		}
 		rows = append(rows, []string{
-			escape(insight.Name(change.Network, change.Path)), words.Amount(change), moved(change),
+			escape(insight.Name(change.Network, change.Path)), words.Amount(change), interval,
 			words.Against(change.Old, change.Unit), words.Against(change.New, change.Unit), emphasis(change.Verdict),
 		})
 	}
-	baseline := escape(first.Baseline)
-	interval := percentage(c.Confidence) + "% interval"
+	title = percentage(c.Confidence) + "% interval"
 	if c.Exact {
-		interval = "range over seeds"
+		title = "range over seeds"
 	}
-	d.table([]string{"network", "change", interval, "old vs " + baseline, "new vs " + baseline, "verdict"},
-		[]bool{false, true, true, true, true, false}, rows)
-}
-
-// moved is the interval of a change, or how many builds it takes.
-func moved(c result.Change) string {
-	switch {
-	case c.ChangeLow != nil && c.ChangeHigh != nil:
-		return between(words.Percent(*c.ChangeLow), words.Percent(*c.ChangeHigh))
-	case c.ShiftLow != nil && c.ShiftHigh != nil:
-		return between(words.Difference(c.Unit, *c.ShiftLow), words.Difference(c.Unit, *c.ShiftHigh))
-	}
-	return fmt.Sprintf("%d and %d of %d builds", c.Old.Blocks, c.New.Blocks, c.Need)
+	d.table(rows, "network", "change>", title+">", "old vs "+escape(first.Baseline)+">", "new vs "+escape(first.Baseline)+">", "verdict")
 }
 
 // unpaired writes the deltas that only one of the runs has.
@@ -91,8 +82,6 @@ func (d *document) unpaired(all []result.Unpaired) {
 			u.In, escape(insight.Name(u.Network, u.Path)), escape(words.Load(u.Setting())), words.At(u.Placement), escape(u.Why),
 		})
 	}
-	if len(rows) > 0 {
-		d.paragraph("### Only in one of the runs")
-	}
-	d.table([]string{"run", "network", "workload", "placement", "why"}, make([]bool, 5), rows)
+	d.heading("### Only in one of the runs", len(rows))
+	d.table(rows, "run", "network", "workload", "placement", "why")
 }

@@ -59,19 +59,39 @@ func (d *document) line(text string)      { d.w.WriteString(text + "\n") }
 func (d *document) item(text string)      { d.line("- " + text) }
 func (d *document) paragraph(text string) { d.line(text + "\n") }
 
-// table writes a table; cells are escaped already. Columns that hold figures are aligned to the right.
-func (d *document) table(head []string, right []bool, rows [][]string) {
+// heading writes a heading of entries, unless there are none.
+func (d *document) heading(text string, entries int) {
+	if entries > 0 {
+		d.paragraph(text)
+	}
+}
+
+// list writes a list with its heading, unless it is empty.
+func (d *document) list(heading string, items []string) {
+	d.heading(heading, len(items))
+	for _, item := range items {
+		d.item(item)
+	}
+	if len(items) > 0 {
+		d.line("")
+	}
+}
+
+// table writes a table unless it is empty; its texts are escaped already. A title that ends in ">" is that of a column of figures, which is
+// aligned to the right.
+func (d *document) table(rows [][]string, titles ...string) {
 	if len(rows) == 0 {
 		return
 	}
-	rule := make([]string, len(head))
-	for i := range rule {
-		rule[i] = "---"
-		if right[i] {
+	rule := make([]string, len(titles))
+	for i, title := range titles {
+		text, right := strings.CutSuffix(title, ">")
+		titles[i], rule[i] = text, "---"
+		if right {
 			rule[i] = "--:"
 		}
 	}
-	for _, row := range slices.Concat([][]string{head, rule}, rows) {
+	for _, row := range slices.Concat([][]string{titles, rule}, rows) {
 		d.line("| " + strings.Join(row, " | ") + " |")
 	}
 	d.line("")
@@ -97,22 +117,30 @@ func (d *document) setting(run insight.Part) {
 		over = fmt.Sprintf("Ranges over %d seeds.", len(run.Exact.Seeds))
 	}
 	d.paragraph(fmt.Sprintf("%s: %s %s. %s", escape(first.Baseline), escape(first.Metric), words.BaselineValue(deltas), over))
+	d.deltas(deltas, null)
+	if bounded := words.Bounded(run.Bounds()); bounded != "" {
+		d.paragraph(escape(bounded))
+	}
+}
+
+// deltas writes the table of deltas of one metric, the first of which are null checks.
+func (d *document) deltas(deltas []result.Delta, null int) {
 	var rows [][]string
 	for i, delta := range deltas {
 		verdict := emphasis(delta.Verdict)
 		if i < null {
 			verdict = "null check: " + delta.Verdict
 		}
+		change := ""
+		if delta.Ratio != 0 {
+			change = percent(delta.Ratio, delta)
+		}
 		rows = append(rows, []string{
-			escape(insight.Name(delta.Network, delta.Path)), ratio(delta), interval(delta),
+			escape(insight.Name(delta.Network, delta.Path)), change, interval(delta),
 			words.Added(delta), words.Value(words.Unit(delta), delta.Value), verdict, excluded(delta.Excluded),
 		})
 	}
-	d.table([]string{"network", "vs " + escape(first.Baseline), "interval", "difference", escape(first.Metric), "verdict", "left out"},
-		[]bool{false, true, true, true, true, false, false}, rows)
-	if bounded := words.Bounded(run.Bounds()); bounded != "" {
-		d.paragraph(escape(bounded))
-	}
+	d.table(rows, "network", "vs "+escape(deltas[0].Baseline)+">", "interval>", "difference>", escape(deltas[0].Metric)+">", "verdict", "left out")
 }
 
 func percentage(share float64) string { return fmt.Sprintf("%.4g", 100*share) }
@@ -124,14 +152,6 @@ func emphasis(verdict string) string {
 		return "**" + verdict + "**"
 	}
 	return escape(verdict)
-}
-
-// ratio is a delta's ratio as a change, empty where it has none.
-func ratio(d result.Delta) string {
-	if d.Ratio == 0 {
-		return ""
-	}
-	return percent(d.Ratio, d)
 }
 
 // percent prints a ratio as a change, one that is known to a hundredth of a percent with as many decimals.
@@ -164,31 +184,26 @@ func excluded(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// claims writes the published findings beside what the run says of them.
+// claims writes the published findings, each with what the run says of it.
 func (d *document) claims(claims []result.Claim) {
 	var rows [][]string
 	for _, c := range claims {
 		rows = append(rows, []string{escape(c.Says), escape(c.Published), escape(c.Measured), emphasis(c.Verdict), escape(c.Source)})
 	}
-	if len(rows) > 0 {
-		d.paragraph("### Claims")
-	}
-	d.table([]string{"claim", "published", "measured", "verdict", "source"}, make([]bool, 5), rows)
+	d.heading("### Claims", len(rows))
+	d.table(rows, "claim", "published", "measured", "verdict", "source")
 }
 
 // advice writes what to change.
 func (d *document) advice(advice []result.Advice) {
-	if len(advice) == 0 {
-		return
-	}
-	d.paragraph("### What to do")
+	var items []string
 	for _, a := range advice {
-		d.item(escape(a.Says) + " " + escape(a.Why))
+		items = append(items, escape(a.Says)+" "+escape(a.Why))
 	}
-	d.line("")
+	d.list("### What to do", items)
 }
 
-// checksMost is how many checks are told one by one.
+// checksMost is how many checks are listed one by one.
 const checksMost = 20
 
 // checks writes what was found wrong with trials.
@@ -209,9 +224,9 @@ func (d *document) checks(run result.Run) {
 		return
 	}
 	d.paragraph("### Checks")
-	told := rows[:min(len(rows), checksMost)]
-	d.table([]string{"trial", "check", "expected", "observed"}, make([]bool, 4), told)
-	if more := len(rows) - len(told); more > 0 {
+	listed := rows[:min(len(rows), checksMost)]
+	d.table(listed, "trial", "check", "expected", "observed")
+	if more := len(rows) - len(listed); more > 0 {
 		d.paragraph(fmt.Sprintf("And %d more, in %s.", more, result.ResultFile))
 	}
 }
@@ -225,34 +240,20 @@ func wanted(cells []result.Cell) bool {
 
 // absent writes which networks and cells were not measured, by the reasons.
 func (d *document) absent(cells []result.Cell) {
-	all := insight.Absences(cells)
-	if len(all) == 0 {
-		return
+	var items []string
+	for _, a := range insight.Absences(cells) {
+		items = append(items, escape(words.Absent(a))+": "+escape(a.Why))
 	}
-	d.paragraph("### Not measured")
-	for _, a := range all {
-		who := fmt.Sprintf("%d cells", a.Cells)
-		switch {
-		case a.Unsupported:
-			who = strings.Join(a.Networks, ", ")
-		case a.Cells == 1:
-			who = "1 cell"
-		}
-		d.item(escape(who) + ": " + escape(a.Why))
-	}
-	d.line("")
+	d.list("### Not measured", items)
 }
 
 // notes writes what the reader must know.
 func (d *document) notes(notes []string) {
-	if len(notes) == 0 {
-		return
-	}
-	d.paragraph("### Notes")
+	var items []string
 	for _, n := range notes {
-		d.item(escape(n))
+		items = append(items, escape(n))
 	}
-	d.line("")
+	d.list("### Notes", items)
 }
 
 // environment writes what it takes to repeat the run, folded.
@@ -296,6 +297,6 @@ func (d *document) environment(run result.Run) {
 		add(name, e.Sysctls[name])
 	}
 	d.line("<details><summary>Environment</summary>\n")
-	d.table([]string{"", ""}, make([]bool, 2), rows)
+	d.table(rows, "", "")
 	d.line("</details>")
 }

@@ -1,6 +1,8 @@
 package terminal
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -55,8 +57,7 @@ func (p *page) claimList(c result.Claim) {
 	p.paragraph(p.verdictLabel(c.Verdict), c.Says)
 	for _, part := range []struct{ label, text string }{{"published", c.Published}, {"measured", c.Measured}} {
 		if part.text != "" {
-			lead := part.label + strings.Repeat(" ", verdictWidth-len(part.label))
-			p.paragraph(piece{lead, ui.Dim}, part.text)
+			p.paragraph(piece{fmt.Sprintf("%-*s", verdictWidth, part.label), ui.Dim}, part.text)
 		}
 	}
 }
@@ -69,7 +70,7 @@ func (p *page) claimColumns(claims []result.Claim) {
 	room := p.terminal.Width - verdictWidth - 2*len(gap)
 	says, published := room*3/10, room*2/10
 	widths := []int{says, published, room - says - published}
-	p.cells(piece{"verdict" + strings.Repeat(" ", verdictWidth-len("verdict")), ui.Dim}, widths, ui.Dim, "claim", "published", "measured")
+	p.cells(piece{fmt.Sprintf("%-*s", verdictWidth, "verdict"), ui.Dim}, widths, ui.Dim, "claim", "published", "measured")
 	for _, c := range claims {
 		p.cells(p.verdictLabel(c.Verdict), widths, ui.Plain, c.Says, c.Published, c.Measured)
 	}
@@ -102,28 +103,24 @@ func (p *page) cells(lead piece, widths []int, style ui.Style, texts ...string) 
 
 // notTested names the claims that could not be tested, those with the same reason together.
 func (p *page) notTested() {
-	var reasons []string
-	claims := map[string][]string{}
+	type claim struct{ reason, name string }
+	var all []claim
 	for _, c := range p.run.Claims {
-		if c.Verdict != insight.NotTested {
-			continue
-		}
 		reason, about, found := strings.Cut(c.Measured, ": ")
-		switch {
-		case reason == "":
-			reason = "not judged"
-		case found:
+		if found && reason != "" {
 			about = " (" + about + ")"
 		}
-		if claims[reason] == nil {
-			reasons = append(reasons, reason)
+		if c.Verdict == insight.NotTested {
+			all = append(all, claim{cmp.Or(reason, "not judged"), c.ID + about})
 		}
-		claims[reason] = append(claims[reason], c.ID+about)
 	}
 	label := "not tested"
-	for _, reason := range reasons {
-		lead := label + strings.Repeat(" ", verdictWidth-len(label))
-		p.paragraph(piece{lead, ui.Dim}, reason+": "+strings.Join(claims[reason], ", "))
+	for reason, claims := range insight.By(all, func(c claim) string { return c.reason }) {
+		var names []string
+		for _, c := range claims {
+			names = append(names, c.name)
+		}
+		p.paragraph(piece{fmt.Sprintf("%-*s", verdictWidth, label), ui.Dim}, reason+": "+strings.Join(names, ", "))
 		label = ""
 	}
 }

@@ -2,12 +2,12 @@ package terminal
 
 import (
 	"fmt"
-	"strings"
 
 	"netdelta/insight"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/stats"
 )
 
 // nameMost is the widest name that is shown whole.
@@ -21,12 +21,17 @@ func (t table) style(row int) ui.Style {
 	if t.isNull(row) {
 		return ui.Dim
 	}
-	switch t.deltas[row].Verdict {
-	case "slower":
+	return verdictStyle(t.deltas[row].Verdict)
+}
+
+// verdictStyle is the colour of a verdict on a delta or a change.
+func verdictStyle(verdict string) ui.Style {
+	switch stats.Verdict(verdict) {
+	case stats.Slower, stats.Regressed:
 		return ui.Red
-	case "faster":
+	case stats.Faster, stats.Improved:
 		return ui.Green
-	case "same":
+	case stats.Same:
 		return ui.Blue
 	}
 	return ui.Yellow
@@ -51,23 +56,18 @@ func (p *page) nameColumn(t table) column {
 	})
 }
 
-// percent prints a ratio as a change with so many decimals as its interval bears.
-func percent(ratio float64, d result.Delta) string {
-	decimals := words.Decimals(ratio, d)
-	text := fmt.Sprintf("%+.*f", decimals, 100*(ratio-1))
-	if strings.Trim(text, "+-0.") == "" {
-		return strings.TrimLeft(text, "+-")
-	}
-	return text
-}
-
-func (p *page) costColumn(t table) column {
-	return t.column("vs "+ui.Shorten(p.terminal.Text(t.deltas[0].Baseline), nameMost/2), true, func(d result.Delta) string {
+func (t table) costColumn(title string) column {
+	return t.column(title, true, func(d result.Delta) string {
 		if d.Ratio == 0 {
 			return words.Added(d)
 		}
-		return percent(d.Ratio, d) + "%"
+		return words.Change(d.Ratio, d) + "%"
 	})
+}
+
+// against is the title of a column of costs.
+func (p *page) against(baseline string) string {
+	return "vs " + ui.Shorten(p.terminal.Text(baseline), nameMost/2)
 }
 
 func (t table) intervalColumn() column {
@@ -79,17 +79,14 @@ func (t table) intervalColumn() column {
 		title = fmt.Sprintf("%.4g%% interval", 100*t.confidence)
 	}
 	return t.column(title, true, func(d result.Delta) string {
-		switch {
-		case !insight.HasInterval(d):
+		if !insight.HasInterval(d) {
 			return fmt.Sprintf("%d of %d builds", d.Blocks, d.Need)
-		case d.Ratio == 0:
-			return fmt.Sprintf("[%+.2f, %+.2f]", 100**d.DifferenceLow, 100**d.DifferenceHigh)
 		}
-		return "[" + percent(*d.RatioLow, d) + ", " + percent(*d.RatioHigh, d) + "]"
+		return words.Interval(d)
 	})
 }
 
-// addedColumn is what the change comes to in the metric's unit.
+// addedColumn is the change in the metric's unit.
 func (t table) addedColumn() column {
 	if t.deltas[0].Ratio == 0 {
 		return column{}
@@ -105,14 +102,14 @@ func (t table) valueColumn() column {
 	return t.column(t.deltas[0].Metric, true, func(d result.Delta) string { return words.Value(words.Unit(d), d.Value) })
 }
 
-// Metrics that are shown beside the headline where there is room.
+// Metrics that are shown next to the headline where there is room.
 const (
 	tailMetric   = "p99"
 	cpuMetric    = "cpu"
 	loadedMetric = "p50_at_50" // in place of the tail where rates were searched for
 )
 
-// besideColumn is the change of another metric than the headline, in brackets where it is unresolved.
+// secondColumn is the change of another metric than the headline, in brackets where it is unresolved.
 func (t table) secondColumn(metric string) column {
 	others := map[string]result.Delta{}
 	for _, d := range t.all {
@@ -127,7 +124,7 @@ func (t table) secondColumn(metric string) column {
 			return ""
 		}
 		found = true
-		text := percent(other.Ratio, other) + "%"
+		text := words.Change(other.Ratio, other) + "%"
 		if other.Verdict == "unresolved" {
 			return "(" + text + ")"
 		}

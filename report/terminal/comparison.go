@@ -11,7 +11,6 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
-	"netdelta/stats"
 )
 
 // WriteComparison prints what changed between two runs on w, which is the terminal t: first what differs between their
@@ -33,9 +32,10 @@ func WriteComparison(w io.Writer, c result.Comparison, t ui.Terminal) error {
 		p.list("warning", comparisonWarnings(c))
 	}
 	p.line()
-	style := map[string]ui.Style{
-		string(stats.Regressed): ui.Red, string(stats.Improved): ui.Green, string(stats.Same): ui.Blue,
-	}[c.Verdict]
+	style := verdictStyle(c.Verdict)
+	if style == ui.Yellow { // nothing is known
+		style = ui.Plain
+	}
 	for _, line := range ui.Wrap(p.terminal.Text(c.Says), p.terminal.Width) {
 		p.line(piece{line, style})
 	}
@@ -63,7 +63,7 @@ func (p *page) arrow() string {
 // whereMost is how many devices a difference names.
 const whereMost = 3
 
-// differences says what the runs' environments have not in common.
+// differences says how the runs' environments differ.
 func (p *page) differences(c result.Comparison) {
 	p.title("What differs between the runs", "")
 	if words.Elsewhere(c) == "" {
@@ -103,72 +103,53 @@ func (p *page) changes(c result.Comparison, g insight.Group) {
 		p.title(title, "")
 		p.paragraph(piece{}, context)
 	}
-	drawn := make([]result.Delta, len(g.Changes))
-	for i, change := range g.Changes {
-		drawn[i] = asDelta(change)
+	t := table{confidence: c.Confidence, exact: c.Exact}
+	for _, change := range g.Changes {
+		t.deltas = append(t.deltas, insight.ChangeAsDelta(change))
 	}
-	p.grid(p.comparisonLayout(c, g, drawn), drawn, insight.MarginOf(c, first), func(row int) ui.Style { return verdictStyle(g.Changes[row].Verdict) })
+	p.grid(p.comparisonLayout(t, g), t.deltas, insight.MarginOf(c, first), t.style)
 }
 
-// asDelta is a change as the bars draw it: no change is the baseline's place.
-func asDelta(c result.Change) result.Delta {
-	return result.Delta{
-		Ratio: c.Change, RatioLow: c.ChangeLow, RatioHigh: c.ChangeHigh, Difference: c.Shift, DifferenceLow: c.ShiftLow,
-		DifferenceHigh: c.ShiftHigh, Unit: c.Unit, Blocks: min(c.Old.Blocks, c.New.Blocks), Need: c.Need,
+// comparisonLayout chooses the columns before and after the bar.
+func (p *page) comparisonLayout(t table, g insight.Group) layout {
+	cells := func(title string, right bool, text func(c result.Change) string) column {
+		made := column{title: title, right: right}
+		for _, c := range g.Changes {
+			made.cells = append(made.cells, piece{text(c), ui.Plain})
+		}
+		return made
 	}
-}
-
-// verdictStyle is the colour of a verdict on a change.
-func verdictStyle(verdict string) ui.Style {
-	switch stats.Verdict(verdict) {
-	case stats.Regressed:
-		return ui.Red
-	case stats.Improved:
-		return ui.Green
-	case stats.Same:
-		return ui.Blue
+	interval := t.intervalColumn()
+	for i, c := range g.Changes {
+		if !insight.HasInterval(t.deltas[i]) {
+			interval.cells[i].text = fmt.Sprintf("%d and %d of %d builds", c.Old.Blocks, c.New.Blocks, c.Need)
+		}
 	}
-	return ui.Yellow
-}
-
-// moved is how far a delta moved.
-func moved(drawn result.Delta) string {
-	if drawn.Ratio == 0 {
-		return words.Added(drawn)
-	}
-	return percent(drawn.Ratio, drawn) + "%"
-}
-
-// movedBetween is the interval of a change, or how many builds it takes.
-func movedBetween(c result.Change, drawn result.Delta) string {
-	switch {
-	case !insight.HasInterval(drawn):
-		return fmt.Sprintf("%d and %d of %d builds", c.Old.Blocks, c.New.Blocks, c.Need)
-	case drawn.Ratio == 0:
-		return fmt.Sprintf("[%+.2f, %+.2f]", 100**drawn.DifferenceLow, 100**drawn.DifferenceHigh)
-	}
-	return "[" + percent(*drawn.RatioLow, drawn) + ", " + percent(*drawn.RatioHigh, drawn) + "]"
+	against := p.against(g.Changes[0].Baseline)
+	was := cells("old "+against, true, func(c result.Change) string { return words.Against(c.Old, c.Unit) })
+	is := cells("new "+against, true, func(c result.Change) string { return words.Against(c.New, c.Unit) })
+	name, moved, last := p.nameColumn(t), t.costColumn("change"), []column{t.verdictColumn()}
+	head := []column{name, moved, interval}
+	return p.choose(
+		layout{before: head, after: []column{was, is, last[0]}, least: barLeast}, layout{before: head, after: last, least: barLeast},
+		layout{before: head, after: last}, layout{before: []column{name, moved}, after: last, least: never},
+	)
 }
 
 // lonely names the deltas that only one of the runs has, those with the same reason together.
 func lonely(c result.Comparison) []string {
 	type group struct{ in, why string }
-	var order []group
-	names := map[group][]string{}
-	for _, u := range c.Unpaired {
-		g := group{u.In, u.Why}
-		if names[g] == nil {
-			order = append(order, g)
+	var all []string
+	for g, own := range insight.By(c.Unpaired, func(u result.Unpaired) group { return group{u.In, u.Why} }) {
+		var names []string
+		for i, u := range own {
+			if i == listMost {
+				names = append(names, fmt.Sprintf("%d more", len(own)-i))
+				break
+			}
+			names = append(names, fmt.Sprintf("%s (%s, %s)", insight.Name(u.Network, u.Path), words.Load(u.Setting()), words.At(u.Placement)))
 		}
-		names[g] = append(names[g], fmt.Sprintf("%s (%s, %s)", insight.Name(u.Network, u.Path), words.Load(u.Setting()), words.At(u.Placement)))
-	}
-	all := make([]string, len(order))
-	for i, g := range order {
-		named := names[g]
-		if len(named) > listMost {
-			named = append(slices.Clone(named[:listMost]), fmt.Sprintf("%d more", len(named)-listMost))
-		}
-		all[i] = fmt.Sprintf("the %s run: %s: %s", g.in, strings.Join(named, ", "), g.why)
+		all = append(all, fmt.Sprintf("the %s run: %s: %s", g.in, strings.Join(names, ", "), g.why))
 	}
 	return all
 }
@@ -184,36 +165,4 @@ func comparisonWarnings(c result.Comparison) []string {
 		}
 	}
 	return all
-}
-
-// comparisonLayout chooses the columns before and after the bar.
-func (p *page) comparisonLayout(c result.Comparison, g insight.Group, drawn []result.Delta) layout {
-	cells := func(title string, right bool, text func(i int) string) column {
-		made := column{title: title, right: right}
-		for i := range g.Changes {
-			made.cells = append(made.cells, piece{text(i), ui.Plain})
-		}
-		return made
-	}
-	name := cells("", false, func(i int) string {
-		return ui.Shorten(p.terminal.Text(insight.Name(g.Changes[i].Network, g.Changes[i].Path)), nameMost)
-	})
-	moved := cells("change", true, func(i int) string { return moved(drawn[i]) })
-	title := fmt.Sprintf("%.4g%% interval", 100*c.Confidence)
-	if c.Exact {
-		title = "range over seeds"
-	}
-	interval := cells(title, true, func(i int) string { return movedBetween(g.Changes[i], drawn[i]) })
-	baseline := ui.Shorten(p.terminal.Text(g.Changes[0].Baseline), nameMost/2)
-	was := cells("old vs "+baseline, true, func(i int) string { return words.Against(g.Changes[i].Old, g.Changes[i].Unit) })
-	is := cells("new vs "+baseline, true, func(i int) string { return words.Against(g.Changes[i].New, g.Changes[i].Unit) })
-	verdict := cells("verdict", false, func(i int) string { return g.Changes[i].Verdict })
-	for i := range verdict.cells {
-		verdict.cells[i].style = verdictStyle(g.Changes[i].Verdict)
-	}
-	head, last := []column{name, moved, interval}, []column{verdict}
-	return p.choose(
-		layout{before: head, after: []column{was, is, verdict}, least: barLeast}, layout{before: head, after: last, least: barLeast},
-		layout{before: head, after: last}, layout{before: []column{name, moved}, after: last, least: never},
-	)
 }

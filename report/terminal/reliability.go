@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -171,78 +172,53 @@ func (p *page) leftOut() string {
 	return fmt.Sprintf("%d bursts of %d: %s", total, total+used, strings.Join(parts, ", "))
 }
 
+// found are the failed checks for which wanted holds, by key.
+func (p *page) found(wanted func(check string) bool, key func(c result.Check) string) iter.Seq2[string, []result.Check] {
+	return insight.By(slices.DeleteFunc(slices.Clone(p.run.Checks), func(c result.Check) bool { return c.OK || !wanted(c.Check) }), key)
+}
+
 // failed names the trials that did not run to their end: of those with the same cause the first, and how many they are.
 func (p *page) failed() []string {
-	var causes []string
-	first, counts := map[string]string{}, map[string]int{}
-	for _, c := range p.run.Checks {
-		if c.OK || c.Check != insight.CheckFinished {
-			continue
+	var all []string
+	finished := func(check string) bool { return check == insight.CheckFinished }
+	for root, own := range p.found(finished, func(c result.Check) string { return cause(c.Observed) }) {
+		text := own[0].Trial + ": " + own[0].Observed
+		if n := len(own) - 1; n > 0 {
+			text += fmt.Sprintf(" (and %d more trials:%s)", n, root)
 		}
-		root := cause(c.Observed)
-		if counts[root] == 0 {
-			causes = append(causes, root)
-			first[root] = c.Trial + ": " + c.Observed
-		}
-		counts[root]++
-	}
-	all := make([]string, len(causes))
-	for i, root := range causes {
-		all[i] = first[root]
-		if n := counts[root] - 1; n > 0 {
-			all[i] += fmt.Sprintf(" (and %d more trials:%s)", n, root)
-		}
+		all = append(all, text)
 	}
 	return all
 }
 
 // misrouted names the trials whose packets went another way, those with the same finding together.
 func (p *page) misrouted() []string {
-	var order []string
-	first, counts := map[string]string{}, map[string]int{}
-	for _, c := range p.run.Checks {
-		if c.OK || c.Check != insight.CheckPath {
-			continue
+	var all []string
+	path := func(check string) bool { return check == insight.CheckPath }
+	for observed, own := range p.found(path, func(c result.Check) string { return c.Observed }) {
+		text := own[0].Trial + ": " + observed
+		if n := len(own) - 1; n > 0 {
+			text += fmt.Sprintf(" (and %d more trials)", n)
 		}
-		if counts[c.Observed] == 0 {
-			order = append(order, c.Observed)
-			first[c.Observed] = c.Trial
-		}
-		counts[c.Observed]++
-	}
-	all := make([]string, len(order))
-	for i, observed := range order {
-		all[i] = first[observed] + ": " + observed
-		if n := counts[observed] - 1; n > 0 {
-			all[i] += fmt.Sprintf(" (and %d more trials); in no delta", n)
-		} else {
-			all[i] += "; in no delta"
-		}
+		all = append(all, text+"; in no delta")
 	}
 	return all
 }
 
 // otherChecks counts the checks of each kind that found something, with the first of them.
 func (p *page) otherChecks() []string {
-	first, counts := map[string]result.Check{}, map[string]int{}
-	for _, c := range p.run.Checks {
-		if c.OK || slices.Contains([]string{insight.CheckFinished, insight.CheckMeasured, insight.CheckPath}, c.Check) {
-			continue
-		}
-		if counts[c.Check] == 0 {
-			first[c.Check] = c
-		}
-		counts[c.Check]++
-	}
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		c := first[name]
-		text := fmt.Sprintf("%s in %s: %s where %s was expected", name, c.Trial, c.Observed, c.Expected)
-		if n := counts[name] - 1; n > 0 {
+	other := func(check string) bool {
+		return !slices.Contains([]string{insight.CheckFinished, insight.CheckMeasured, insight.CheckPath}, check)
+	}
+	for name, own := range p.found(other, func(c result.Check) string { return c.Check }) {
+		text := fmt.Sprintf("%s in %s: %s where %s was expected", name, own[0].Trial, own[0].Observed, own[0].Expected)
+		if n := len(own) - 1; n > 0 {
 			text += fmt.Sprintf(", and in %d more", n)
 		}
 		all = append(all, text)
 	}
+	slices.Sort(all) // by the names of the checks
 	return all
 }
 
@@ -251,17 +227,9 @@ func (p *page) otherChecks() []string {
 func (p *page) absent(unsupported bool) []string {
 	var all []string
 	for _, a := range insight.Absences(p.run.Cells) {
-		if a.Unsupported != unsupported {
-			continue
+		if a.Unsupported == unsupported {
+			all = append(all, words.Absent(a)+": "+a.Why)
 		}
-		subject := fmt.Sprintf("%d cells", a.Cells)
-		switch {
-		case unsupported:
-			subject = strings.Join(a.Networks, ", ")
-		case a.Cells == 1:
-			subject = "1 cell"
-		}
-		all = append(all, subject+": "+a.Why)
 	}
 	return all
 }
@@ -277,4 +245,29 @@ func (p *page) warnings() []string {
 		}
 	}
 	return all
+}
+
+// seeds says how far the seeds of an exact run lie apart: the widest range over its headline deltas, and the median.
+func (p *page) seeds() string {
+	if p.run.Exact == nil {
+		return ""
+	}
+	var widths []float64
+	for _, d := range p.run.Deltas {
+		if d.Headline && d.RatioLow != nil && d.RatioHigh != nil {
+			widths = append(widths, (*d.RatioHigh-*d.RatioLow)/d.Ratio)
+		}
+	}
+	if len(widths) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the same network in guests of other seeds differs by %s at most, by %s in the median", p.share(slices.Max(widths)), p.share(stats.Median(widths)))
+}
+
+// share prints a small share in percent, of an exact run to where its digits end.
+func (p *page) share(x float64) string {
+	if p.run.Exact != nil {
+		return fmt.Sprintf("%.3f%%", 100*x)
+	}
+	return fmt.Sprintf("%.1f%%", 100*x)
 }

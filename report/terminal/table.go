@@ -65,7 +65,7 @@ type table struct {
 	exact bool
 }
 
-// setting prints a setting's table and what it says.
+// setting prints a setting's table and its conclusion.
 func (p *page) setting(part insight.Part) {
 	t := tableOf(part)
 	if len(t.deltas)+len(t.missing) == 0 {
@@ -105,19 +105,12 @@ func tableOf(part insight.Part) table {
 
 // notMeasured names the networks without figures, those with the same cause together.
 func (p *page) notMeasured(t table) {
-	var causes []string
-	names, whys := map[string][]string{}, map[string]string{}
-	for _, cell := range t.missing {
-		why := p.why(cell)
-		root := cause(why)
-		if names[root] == nil {
-			causes = append(causes, root)
-			whys[root] = why
+	for _, cells := range insight.By(t.missing, func(c result.Cell) string { return cause(p.why(c)) }) {
+		var names []string
+		for _, c := range cells {
+			names = append(names, insight.Name(c.Network, c.Path))
 		}
-		names[root] = append(names[root], insight.Name(cell.Network, cell.Path))
-	}
-	for _, root := range causes {
-		p.paragraph(piece{}, "not measured: "+strings.Join(names[root], ", ")+" ("+ending(whys[root], whyMost)+")")
+		p.paragraph(piece{}, "not measured: "+strings.Join(names, ", ")+" ("+ending(p.why(cells[0]), whyMost)+")")
 	}
 }
 
@@ -183,7 +176,8 @@ const never = 1 << 20
 
 // choose takes the first layout whose bar has the room that it needs, else the last without a bar.
 func (p *page) choose(choices ...layout) layout {
-	for _, l := range choices {
+	var l layout
+	for _, l = range choices {
 		l.after = slices.DeleteFunc(slices.Clone(l.after), func(c column) bool { return c.cells == nil })
 		room := p.terminal.Width
 		for _, c := range slices.Concat(l.before, l.after) {
@@ -196,9 +190,7 @@ func (p *page) choose(choices ...layout) layout {
 			return l
 		}
 	}
-	last := choices[len(choices)-1]
-	last.after = slices.DeleteFunc(slices.Clone(last.after), func(c column) bool { return c.cells == nil })
-	return last
+	return l
 }
 
 // grid prints a head and a row for each delta, with a bar in the row's style.
@@ -209,12 +201,12 @@ func (p *page) grid(l layout, deltas []result.Delta, margin float64, style func(
 		for _, c := range l.before {
 			pieces = append(pieces, c.cell(row, c.width()), piece{text: gap})
 		}
-		switch {
-		case l.bar == 0:
-		case row < 0:
-			pieces = append(append(pieces, p.scale(axis, deltas[0])...), piece{text: gap})
-		default:
-			pieces = append(append(pieces, p.bar(axis, deltas[row], style(row))...), piece{text: gap})
+		if l.bar > 0 {
+			drawn := p.scale(axis, deltas[0])
+			if row >= 0 {
+				drawn = p.bar(axis, deltas[row], style(row))
+			}
+			pieces = append(append(pieces, drawn...), piece{text: gap})
 		}
 		for _, c := range l.after {
 			pieces = append(pieces, c.cell(row, c.width()), piece{text: gap})
@@ -225,7 +217,7 @@ func (p *page) grid(l layout, deltas []result.Delta, margin float64, style func(
 
 // layout chooses the columns of a setting's table.
 func (p *page) layout(t table) layout {
-	name, cost, interval := p.nameColumn(t), p.costColumn(t), t.intervalColumn()
+	name, cost, interval := p.nameColumn(t), t.costColumn(p.against(t.deltas[0].Baseline)), t.intervalColumn()
 	added, value, verdict := t.addedColumn(), t.valueColumn(), t.verdictColumn()
 	tail, cpu := t.secondColumn(tailMetric), t.secondColumn(cpuMetric)
 	if tail.cells == nil {

@@ -1,7 +1,11 @@
+// Package terminal prints a run for a person: a table for each setting with the conclusion in a sentence, then the
+// reliability of the figures, then what to change. The end of the output is what stands on the screen, so the verdicts on the
+// run as a whole come last.
 package terminal
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -141,19 +145,12 @@ func (p *page) facts() []string {
 
 // ended says how a run ended.
 func ended(how string) string {
-	switch how {
-	case "resolved":
-		return "ended with every delta resolved"
-	case "budget":
-		return "ended by the time budget"
-	case "builds":
-		return "ended after the builds that were asked for"
-	case "interrupted":
-		return "interrupted"
-	case "failed":
-		return "failed before its end"
-	case "running":
-		return "not finished"
-	}
-	return how
+	return cmp.Or(map[string]string{
+		"resolved":    "ended with every delta resolved",
+		"budget":      "ended by the time budget",
+		"builds":      "ended after the builds that were asked for",
+		"interrupted": "interrupted",
+		"failed":      "failed before its end",
+		"running":     "not finished",
+	}[how], how)
 }

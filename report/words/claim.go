@@ -46,19 +46,15 @@ func Measured(a insight.Answer) string {
 
 // missing lists what a claim was judged without by reason, in the order in which they come.
 func missing(all []insight.Missing, format, separator string) string {
-	var reasons []string
-	what := map[string][]string{}
-	for _, m := range all {
-		if what[m.Why] == nil {
-			reasons = append(reasons, m.Why)
+	var texts []string
+	for why, own := range insight.By(all, func(m insight.Missing) string { return m.Why }) {
+		var what []string
+		for _, m := range own {
+			if !slices.Contains(what, m.What) {
+				what = append(what, m.What)
+			}
 		}
-		if !slices.Contains(what[m.Why], m.What) {
-			what[m.Why] = append(what[m.Why], m.What)
-		}
-	}
-	texts := make([]string, len(reasons))
-	for i, why := range reasons {
-		texts[i] = fmt.Sprintf(format, List(what[why]), why)
+		texts = append(texts, fmt.Sprintf(format, List(what), why))
 	}
 	return strings.Join(texts, separator)
 }

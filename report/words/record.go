@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"netdelta/insight"
@@ -37,11 +38,6 @@ func Replication(r result.Replicated) string {
 		text += " at " + Value(Unit(result.Delta{Workload: r.Workload, Unit: unitPerSecond}), r.Rate)
 	}
 	return text
-}
-
-// Subject names the setting of a correlation's application.
-func Subject(c result.Correlation) string {
-	return Load(result.Setting{Workload: c.Workload, Params: c.Params, Placement: c.Placement})
 }
 
 // Raw names what a correlation's application is held against.
@@ -83,6 +79,14 @@ func service(s result.Service) string {
 	return text
 }
 
+// Absent names the cells of an absence: by their networks where these are unsupported, else by their number.
+func Absent(a insight.Absence) string {
+	if a.Unsupported {
+		return strings.Join(a.Networks, ", ")
+	}
+	return counted(a.Cells, "cell")
+}
+
 // Services lists the daemons of a run with what they took at most, "" where there are none.
 func Services(all []result.Service) string {
 	parts := make([]string, len(all))
@@ -111,12 +115,18 @@ func ExactComparison(b result.ExactComparison) string {
 	return fmt.Sprintf("The rank correlation (Spearman) is %.2f, the median %s: the length of the kernel's path %s.", *b.Correlation, settings, how)
 }
 
-// Interval is what the intervals of a run are: "95% interval", or of one that counts instructions "range over 3 seeds".
-func Interval(run result.Run) string {
-	if run.Exact != nil {
-		return fmt.Sprintf("range over %d seeds", len(run.Exact.Seeds))
+// ExactRows are the networks of a setting that both runs have: name, change and place by time, change and place by instructions, and
+// the instructions that a request and its response take more than the baseline's.
+func ExactRows(s result.ExactSetting) [][]string {
+	place := func(rank float64) string { return strconv.FormatFloat(rank, 'f', -1, 64) } // several networks may share one
+	var rows [][]string
+	for _, n := range s.Networks {
+		rows = append(rows, []string{
+			n.Network, Percent(n.Native), place(n.NativeRank), unit.Ratio(n.Exact).PercentTo(2), place(n.ExactRank),
+			fmt.Sprintf("%+.0f", n.Request), fmt.Sprintf("%+.0f", n.Response),
+		})
 	}
-	return fmt.Sprintf("%.4g%% interval", 100*run.Confidence)
+	return rows
 }
 
 // ExactSays is what a run that counts instructions counts, and what not; "" for any other.
@@ -133,6 +143,23 @@ func ExactSays(run result.Run) string {
 		"the two programs. Each takes %g ns of the guest's clock, so times here are counts, and nothing the machine did meanwhile is in them: equal guests "+
 		"give equal figures. What is not counted: caches and memory, branches that are guessed wrong, network cards and their offloads, and work that runs in parallel. "+
 		"Intervals are ranges over seeds (%s), which decide where code and data lie in memory.", e.Processor, e.Emulator, e.PerInstruction, strings.Join(seeds, ", "))
+}
+
+// Change prints a ratio as a change in percent, without the sign for percent, with so many decimals as its interval bears.
+func Change(ratio float64, d result.Delta) string {
+	text := fmt.Sprintf("%+.*f", Decimals(ratio, d), 100*(ratio-1))
+	if strings.Trim(text, "+-0.") == "" {
+		return strings.TrimLeft(text, "+-")
+	}
+	return text
+}
+
+// Interval is a delta's interval: of its ratio in percent, or where there is none of its difference in points.
+func Interval(d result.Delta) string {
+	if d.Ratio == 0 {
+		return fmt.Sprintf("[%+.2f, %+.2f]", 100**d.DifferenceLow, 100**d.DifferenceHigh)
+	}
+	return "[" + Change(*d.RatioLow, d) + ", " + Change(*d.RatioHigh, d) + "]"
 }
 
 // Decimals are how many of a percentage a ratio of the delta is printed with, as its interval bears: none for what is twice as much
@@ -203,14 +230,8 @@ type Spread struct {
 // Spreads describes the links of each cell and bond.
 func Spreads(links []result.LinkShare) []Spread {
 	var all []Spread
-	for len(links) > 0 {
-		first := links[0]
-		n := slices.IndexFunc(links, func(l result.LinkShare) bool { return l.Cell != first.Cell || l.Bond != first.Bond })
-		if n < 0 {
-			n = len(links)
-		}
-		own := links[:n]
-		links = links[n:]
+	for _, own := range insight.By(links, func(l result.LinkShare) [2]string { return [2]string{l.Cell, l.Bond} }) {
+		first := own[0]
 		s := Spread{
 			Network: first.Network, Load: Load(result.Setting{Workload: first.Workload, Params: first.Params}), Bond: first.Bond,
 			Shares: percentages(own, func(l result.LinkShare) float64 { return l.Share }),

@@ -21,18 +21,18 @@ func OfTrials() []string { return []string{TrialFailed, Misrouted, NoBaseline} }
 // OfBaseline begins the reason of a round that does not count on account of the baseline's bursts.
 const OfBaseline = "baseline "
 
-// pairs is a cell's metric held against the baseline's, sitting by sitting.
-type pairs struct {
+// pairedBuilds is a cell's metric held against the baseline's, batch by batch.
+type pairedBuilds struct {
 	builds []stats.Build
-	// sittings holds, for each build, the index of its sitting: deltas of one sitting share its baselines.
-	sittings []int
+	// batches holds, for each build, the index of its batch: deltas of one batch share its baselines.
+	batches  []int
 	excluded map[string]int
 }
 
-// pair holds a cell against the mean of the others, which are the baseline and its twin (or the baseline alone, for the
+// pairBuilds holds a cell against the mean of the others, which are the baseline and its A/A control (or the baseline alone, for the
 // null check).
-func pair(m metric, cell string, others []string, all []sitting) pairs {
-	p := pairs{excluded: map[string]int{}}
+func pairBuilds(m metric, cell string, others []string, all []batch) pairedBuilds {
+	p := pairedBuilds{excluded: map[string]int{}}
 	for i, s := range all {
 		trial := s[cell]
 		if trial == nil {
@@ -62,7 +62,7 @@ func pair(m metric, cell string, others []string, all []sitting) pairs {
 }
 
 // addRounds adds a build whose deltas are paired round by round.
-func (p *pairs) addRounds(sitting int, m metric, trial *summary, against []*summary) {
+func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []*summary) {
 	cell := newCursor(m, trial.trial)
 	others := make([]*cursor, len(against))
 	for i, a := range against {
@@ -75,22 +75,22 @@ func (p *pairs) addRounds(sitting int, m metric, trial *summary, against []*summ
 			p.excluded[own.reason]++
 			continue
 		}
-		base := meet(others, cell.trial.Bursts.Round[row])
+		base := meanOfRound(others, cell.trial.Bursts.Round[row])
 		if base.reason != "" {
 			p.excluded[base.reason]++
 			continue
 		}
 		build.Deltas = append(build.Deltas, own.scaled-base.scaled)
-		build.Twins = append(build.Twins, base.apart)
+		build.Twins = append(build.Twins, base.halfGap)
 		if own.hasSplit && base.hasSplit {
 			build.Within = append(build.Within, own.split-base.split)
 		}
 	}
-	p.add(sitting, build)
+	p.add(batch, build)
 }
 
 // addTrial adds a build that is a single figure.
-func (p *pairs) addTrial(sitting int, m metric, trial *summary, against []*summary) {
+func (p *pairedBuilds) addTrial(batch int, m metric, trial *summary, against []*summary) {
 	own := m.reading(m.trial(trial))
 	readings := make([]reading, len(against))
 	for i, a := range against {
@@ -104,21 +104,21 @@ func (p *pairs) addTrial(sitting int, m metric, trial *summary, against []*summa
 		p.excluded[own.reason]++
 		return
 	}
-	p.add(sitting, stats.Build{Deltas: []float64{own.scaled - base.scaled}})
+	p.add(batch, stats.Build{Deltas: []float64{own.scaled - base.scaled}})
 }
 
 // add keeps a build that has any rounds.
-func (p *pairs) add(sitting int, build stats.Build) {
+func (p *pairedBuilds) add(batch int, build stats.Build) {
 	if len(build.Deltas) == 0 {
 		return
 	}
 	p.builds = append(p.builds, build)
-	p.sittings = append(p.sittings, sitting)
+	p.batches = append(p.batches, batch)
 }
 
-// typical is the metric's value in some cells, the baseline and its twin: the median over builds of the medians over
+// typical is the metric's value in some cells, the baseline and its A/A control: the median over builds of the medians over
 // rounds, in the metric's unit; 0 if there is none.
-func typical(m metric, cells []string, all []sitting) float64 {
+func typical(m metric, cells []string, all []batch) float64 {
 	var builds []float64
 	for _, s := range all {
 		for _, id := range cells {
@@ -158,7 +158,7 @@ func (m metric) values(s *summary) []float64 {
 type reading struct {
 	value, scaled, split float64
 	hasSplit             bool
-	apart                float64 // half of what two averaged readings differ by, on the scale of comparison
+	halfGap              float64 // half of what two averaged readings differ by, on the scale of comparison
 	reason               string  // why it does not count, "" if it does
 }
 
@@ -171,7 +171,7 @@ func (m metric) reading(value float64, reason string) reading {
 	return reading{value: value, scaled: scaled, reason: reason}
 }
 
-// average is the mean of readings. It counts if all of them do, so that each delta of a sitting is held against the same
+// average is the mean of readings. It counts if all of them do, so that each delta of a batch is held against the same
 // baselines; else it has the reason of the first that does not.
 func average(readings []reading) reading {
 	sum := reading{hasSplit: true}
@@ -185,14 +185,14 @@ func average(readings []reading) reading {
 		sum.hasSplit = sum.hasSplit && r.hasSplit
 	}
 	if len(readings) == 2 {
-		sum.apart = (readings[0].scaled - readings[1].scaled) / 2
+		sum.halfGap = (readings[0].scaled - readings[1].scaled) / 2
 	}
 	return sum
 }
 
-// meet is the average of the others' bursts of a round.
-func meet(others []*cursor, round int) reading {
-	var readings [2]reading // the baseline and its twin: this runs for every burst, and must not allocate
+// meanOfRound is the average of the others' bursts of a round.
+func meanOfRound(others []*cursor, round int) reading {
+	var readings [2]reading // the baseline and its A/A control: this runs for every burst, and must not allocate
 	for i, o := range others {
 		if row, ok := o.seek(round); ok {
 			readings[i] = o.read(row)

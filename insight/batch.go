@@ -1,0 +1,188 @@
+package insight
+
+import (
+	"iter"
+	"slices"
+
+	"netdelta/result"
+)
+
+// batch is what was measured together: the trials of one build, by cell. Only trials of one batch are paired.
+type batch map[string]*summary
+
+// batches sorts trials, given in the order of the journal, into batches in the order of builds. A run that was killed
+// within a build does the build again when it is resumed: a cell that occurs once more starts a new batch, which is a
+// build of its own. A trial that is in the journal twice (same cell, build and start) counts once.
+func batches(trials []result.Trial) []batch {
+	type key struct {
+		cell  string
+		build int
+		start int64
+	}
+	seen := map[key]bool{}
+	byBuild := map[int][]batch{}
+	var builds []int
+	for i := range trials {
+		t := &trials[i]
+		k := key{t.Cell, t.Build, t.Started.UnixNano()}
+		if seen[k] {
+			continue
+		}
+		seen[k] = true
+		list := byBuild[t.Build]
+		if list == nil {
+			builds = append(builds, t.Build)
+		}
+		if len(list) == 0 || list[len(list)-1][t.Cell] != nil {
+			list = append(list, batch{})
+		}
+		list[len(list)-1][t.Cell] = &summary{trial: t}
+		byBuild[t.Build] = list
+	}
+	slices.Sort(builds)
+	var all []batch
+	for _, build := range builds {
+		all = append(all, byBuild[build]...)
+	}
+	return all
+}
+
+// cellSet is a setting with its cells.
+type cellSet struct {
+	setting           result.Setting
+	baseline, control *result.Cell
+	cells             []result.Cell
+}
+
+// cellSets sorts cells by setting. Cells that were not to be measured are left out.
+func cellSets(cells []result.Cell) []cellSet {
+	var all []cellSet
+	for _, part := range Parts(result.Run{Cells: cells}) {
+		t := cellSet{setting: part.Setting}
+		for i, c := range part.Cells {
+			if c.Unsupported != "" || c.Skipped != "" {
+				continue
+			}
+			switch c.Role {
+			case result.RoleBaseline:
+				t.baseline = &part.Cells[i]
+			case result.RoleTwin:
+				t.control = &part.Cells[i]
+			default:
+				t.cells = append(t.cells, c)
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// summaries are all trials of the table's cells that count.
+func (t cellSet) summaries(all []batch) []*summary {
+	var list []*summary
+	for _, s := range all {
+		for _, id := range t.ids() {
+			if trial := s.good(id); trial != nil {
+				list = append(list, trial)
+			}
+		}
+	}
+	return list
+}
+
+// baselines are how many cells of the table are baselines: at most the baseline and its A/A control.
+func (t cellSet) baselines() int { return len(t.ids()) - len(t.cells) }
+
+// ids are the table's cells, the baseline and its A/A control first.
+func (t cellSet) ids() []string {
+	var ids []string
+	for _, c := range []*result.Cell{t.baseline, t.control} {
+		if c != nil {
+			ids = append(ids, c.ID)
+		}
+	}
+	for _, c := range t.cells {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// good is the trial of a cell in the batch, nil if there is none that counts.
+func (s batch) good(id string) *summary {
+	if t := s[id]; t != nil && excluded(t.trial) == "" {
+		return t
+	}
+	return nil
+}
+
+// excluded is why a trial as a whole enters no delta, "" if it does.
+func excluded(t *result.Trial) string {
+	switch {
+	case t.Failed != "":
+		return TrialFailed
+	case t.Path != nil && !t.Path.OK:
+		return Misrouted
+	}
+	return ""
+}
+
+// Part is what a run has of one setting, with what its verdicts rest on.
+type Part struct {
+	Setting            result.Setting
+	Cells              []result.Cell
+	Deltas, Null       []result.Delta
+	Confidence, Margin float64
+	Adaptive           bool
+	Exact              *result.Exact
+}
+
+// Parts splits a run by setting, in the order of its cells.
+func Parts(run result.Run) []Part {
+	var all []Part
+	at := map[result.Setting]int{}
+	of := func(s result.Setting) *Part {
+		i, known := at[s]
+		if !known {
+			i = len(all)
+			at[s] = i
+			all = append(all, Part{Setting: s, Confidence: run.Confidence, Margin: run.Margin, Adaptive: run.Adaptive, Exact: run.Exact})
+		}
+		return &all[i]
+	}
+	for _, c := range run.Cells {
+		part := of(c.Setting())
+		part.Cells = append(part.Cells, c)
+	}
+	for _, n := range run.Null {
+		part := of(n.Setting())
+		part.Null = append(part.Null, n)
+	}
+	for _, d := range run.Deltas {
+		part := of(d.Setting())
+		part.Deltas = append(part.Deltas, d)
+	}
+	return all
+}
+
+// Headlines are the headline deltas of the part, the cheapest network first.
+func (p Part) Headlines() []result.Delta { return Headlines(p.Deltas, p.Setting) }
+
+// By sorts a list into groups of the same key, in the order in which the keys first occur.
+func By[T any, K comparable](list []T, key func(T) K) iter.Seq2[K, []T] {
+	var order []K
+	members := map[K][]T{}
+	for _, entry := range list {
+		k := key(entry)
+		if _, known := members[k]; !known {
+			order = append(order, k)
+		}
+		members[k] = append(members[k], entry)
+	}
+	return func(yield func(K, []T) bool) {
+		for _, k := range order {
+			if !yield(k, members[k]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package markdown
+
+import (
+	"fmt"
+
+	"netdelta/insight"
+	"netdelta/report/words"
+	"netdelta/result"
+)
+
+// effects writes what the study's factors do to each network: a table for each step of a factor in each setting.
+func (d *document) effects(run result.Run) {
+	tables := insight.EffectTables(run)
+	if len(tables) == 0 {
+		return
+	}
+	d.paragraph("## What the conditions cost")
+	for _, t := range tables {
+		d.item(escape(words.Load(t.Open)) + ": " + escape(words.Effect(t)))
+	}
+	d.line("")
+	for _, t := range tables {
+		d.paragraph("### " + escape(words.EffectHeading(t)+" · "+words.Load(t.Open)+" · "+words.At(t.Setting.Placement)))
+		d.paragraph(fmt.Sprintf("Each network against itself at %s. %s%% intervals over builds.", escape(t.From), percentage(run.Confidence)))
+		d.deltas(t.Headlines(), 0)
+	}
+}
+
+// links writes how the traffic was spread over the links of bonds, in a run that has some.
+func (d *document) links(links []result.LinkShare) {
+	spreads := words.Spreads(links)
+	if len(spreads) == 0 {
+		return
+	}
+	d.paragraph("### Links of bonds")
+	d.paragraph("What part of the bond's bytes each of its links sent in the bursts, the median over builds, and how much of its rate that is.")
+	rows := make([][]string, len(spreads))
+	for i, s := range spreads {
+		rows[i] = []string{escape(s.Network), escape(s.Load), escape(s.Bond), s.Shares, s.Used}
+	}
+	d.table(rows, "network", "load", "sent by", "share of each link>", "of its rate>")
+}
+
+// breakdown writes the latency breakdown of storage and databases, in a run that has some.
+func (d *document) breakdown(run result.Run) {
+	var splits, replications, correlations []string
+	for _, s := range run.Splits {
+		splits = append(splits, escape(words.Load(s.Setting()))+", "+escape(insight.Name(s.Network, s.Path))+": "+escape(words.Split(s)))
+	}
+	d.list("### Where the latency goes\n\n"+escape(words.SplitParts()), splits)
+	for _, r := range run.Replications {
+		replications = append(replications, escape(words.Load(r.Setting()))+", "+escape(insight.Name(r.Network, r.Path))+": "+escape(words.Replication(r)))
+	}
+	d.list("### Replication", replications)
+	for _, c := range run.Correlations {
+		correlations = append(correlations, escape(words.Load(c.Setting()))+" with the "+escape(words.Raw(c))+": "+escape(words.Correlation(c)))
+	}
+	d.list("### Applications against raw figures", correlations)
+	if services := words.Services(run.Services); services != "" {
+		d.paragraph("Services: " + escape(services))
+	}
+}
+
+// exactComparison writes what an exact run says of the same networks.
+func (d *document) exactComparison(b *result.ExactComparison) {
+	if b == nil {
+		return
+	}
+	d.paragraph("## Instructions and time")
+	d.paragraph("The same networks in the exact run " + escape(b.Run) + ", which counts instructions. " + escape(words.ExactComparison(*b)))
+	for _, s := range b.Settings {
+		d.paragraph("### " + escape(words.Title(s.Setting())) + ": instructions and time")
+		if s.Correlation != nil {
+			d.paragraph(fmt.Sprintf("Rank correlation %.2f; %s, both against %s.", *s.Correlation, escape(s.Metric), escape(s.Baseline)))
+		}
+		rows := words.ExactRows(s)
+		for _, row := range rows {
+			row[0] = escape(row[0])
+		}
+		d.table(rows, "network", "by time>", "place>", "by instructions>", "place>", "request>", "response>")
+	}
+}

@@ -1,0 +1,121 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/report/ui"
+	"netdelta/report/words"
+	"netdelta/result"
+)
+
+// exactMost is how many settings are printed beside an exact run; the rest are counted.
+const exactMost = 12
+
+// exactComparison prints what an exact run says of the same networks.
+func (p *page) exactComparison() {
+	b := p.run.ExactComparison
+	if b == nil {
+		return
+	}
+	p.title("Instructions and time", "exact run: "+b.Run)
+	p.paragraph(piece{}, words.ExactComparison(*b))
+	for i, s := range b.Settings {
+		if i == exactMost {
+			p.line()
+			p.paragraph(piece{}, fmt.Sprintf("%d more settings are in the report (netdelta report --format md).", len(b.Settings)-i))
+			return
+		}
+		p.exactSetting(s)
+	}
+}
+
+// exactSetting prints the table of one setting.
+func (p *page) exactSetting(s result.ExactSetting) {
+	right := ""
+	if s.Correlation != nil {
+		right = fmt.Sprintf("rank correlation %.2f", *s.Correlation)
+	}
+	p.title(words.Load(s.Setting())+" · "+words.At(s.Placement), right)
+	rows, width := words.ExactRows(s), 0
+	for _, row := range rows {
+		row[0] = ui.Shorten(p.terminal.Text(row[0]), nameMost)
+		width = max(width, ui.Columns(row[0]))
+	}
+	p.line(piece{fmt.Sprintf("%-*s  %8s %5s  %8s %5s  %8s %8s", width, "", "time", "place", "instr.", "place", "request", "response"), ui.Dim})
+	for _, row := range rows {
+		name := row[0] + strings.Repeat(" ", width-ui.Columns(row[0]))
+		p.line(piece{fmt.Sprintf("%s  %8s %5s  %8s %5s  %8s %8s", name, row[1], row[2], row[3], row[4], row[5], row[6]), ui.Plain})
+	}
+}
+
+// effectsMost is how many tables of effects are printed; the rest are named.
+const effectsMost = 12
+
+// effects prints what the study's factors do to each network: a table for each step of a factor in each setting.
+func (p *page) effects() {
+	tables := insight.EffectTables(p.run)
+	for i, t := range tables {
+		if i == effectsMost {
+			p.line()
+			p.paragraph(piece{}, fmt.Sprintf("%d more tables of effects are in the report (netdelta report) and in %s.", len(tables)-i, result.ResultFile))
+			return
+		}
+		p.title(words.EffectHeading(t)+" · "+words.Load(t.Open)+" · "+words.At(t.Setting.Placement), "")
+		p.rows(table{deltas: t.Headlines(), all: t.Deltas, confidence: p.run.Confidence, exact: p.run.Exact != nil})
+		p.paragraph(piece{}, words.Effect(t))
+	}
+}
+
+// breakdown shows the latency breakdown of storage and databases: where latency goes, what clusters say of their
+// replication, and how applications go with raw figures.
+func (p *page) breakdown() {
+	if len(p.run.Splits) > 0 {
+		p.title("Where the latency goes", "median; disk without a network")
+		heading := ""
+		for _, s := range p.run.Splits {
+			p.under(&heading, s.Setting())
+			p.paragraph(piece{insight.Name(s.Network, s.Path) + gap, ui.Plain}, words.Split(s))
+		}
+		p.paragraph(piece{}, words.SplitParts())
+	}
+	if len(p.run.Replications) > 0 {
+		p.title("Replication", "as the cluster measured it")
+		heading := ""
+		for _, r := range p.run.Replications {
+			p.under(&heading, r.Setting())
+			p.paragraph(piece{insight.Name(r.Network, r.Path) + gap, ui.Plain}, words.Replication(r))
+		}
+	}
+	if len(p.run.Correlations) > 0 {
+		p.title("Applications against raw figures", "correlation over networks")
+		for _, c := range p.run.Correlations {
+			p.paragraph(piece{}, words.Load(c.Setting())+" with the "+words.Raw(c)+": "+words.Correlation(c))
+		}
+	}
+}
+
+// under prints the name of a setting where it is another one than the last.
+func (p *page) under(last *string, s result.Setting) {
+	if load := words.Load(s); load != *last {
+		p.paragraph(piece{}, load)
+		*last = load
+	}
+}
+
+// links shows how the traffic was spread over the links of bonds, in a run that has some.
+func (p *page) links() {
+	spreads := words.Spreads(p.run.Links)
+	if len(spreads) == 0 {
+		return
+	}
+	p.title("Links of bonds", "share of each link's bytes, and of its rate")
+	for _, s := range spreads {
+		text := s.Bond + ": " + s.Shares
+		if used := s.Used; used != "" {
+			text += ", of the rate " + used
+		}
+		p.paragraph(piece{s.Network + gap, ui.Plain}, s.Load+gap+text)
+	}
+}
