@@ -278,7 +278,7 @@ func (c directComparison) reversed() directComparison {
 	return directComparison{e, c.batches, c.indirect}
 }
 
-// locations are those of the builds by batch, NaN where nothing was measured.
+// locations are the builds' locations by batch, NaN where nothing was measured.
 func (c directComparison) locations() []float64 {
 	return contrast{estimate: c.estimate, batches: c.batches}.locations(nil)
 }

@@ -229,8 +229,8 @@ func (j *claimJudge) metric(t *cellSet, c *study.Clause) (metric, bool) {
 	return held[i], true
 }
 
-// inSeconds is a metric of nanoseconds whose differences are taken in seconds: package stats is made for values whose size is
-// that of logarithms.
+// inSeconds is a metric of nanoseconds whose differences are taken in seconds: package stats is made for values as small
+// as logarithms.
 func inSeconds(m metric) metric {
 	bursts, trial := m.bursts, m.trial
 	m.linear, m.unit = true, "s"

@@ -11,7 +11,7 @@ import (
 type answer struct {
 	question
 	directComparison
-	// builds are those of a change between levels: one difference of deltas each.
+	// builds are of a change between levels: one difference of deltas each.
 	builds []stats.Build
 	// low and high bound what the clause allows, on the scale of the estimate; NaN for a change between levels.
 	low, high float64

@@ -8,7 +8,7 @@ import (
 	"netdelta/stats"
 )
 
-// Measured is a run with its trials, as it is held against another.
+// Measured is a run with its trials, to be compared with another.
 type Measured struct {
 	Run    result.Run
 	Trials []result.Trial
@@ -103,7 +103,7 @@ func (j Judge) Compare(before, after Measured, o Comparing) RunChanges {
 	return c
 }
 
-// deltas are those of a run that are to be compared, in the order of its cells.
+// deltas are the deltas of a run that are to be compared, in the order of its cells.
 func (j Judge) deltas(m Measured, o Comparing) []delta {
 	options := j.options(m.Run)
 	options.HeadlinesOnly = o.Metric == "" && !o.All

@@ -83,7 +83,7 @@ func clusterOf(e result.Environment) result.Cluster {
 	return *e.Cluster
 }
 
-// nodeNames are those of a cluster's nodes, with what runs on them.
+// nodeNames are the names of a cluster's nodes, with what runs on them.
 func nodeNames(c result.Cluster) string {
 	var names []string
 	for _, n := range c.Nodes {
@@ -100,7 +100,7 @@ func kept(n int) string {
 	return fmt.Sprintf("%d recorded", n)
 }
 
-// plainName puts a plain name before that of a setting of the kernel, for those that move results most.
+// plainName puts a plain name before the name of a kernel setting, for the settings that change results most.
 func plainName(setting string) string {
 	plain := map[string]string{
 		"net.ipv4.tcp_congestion_control":    "congestion control",

@@ -12,7 +12,7 @@ import (
 // Outcome says whether the networks of a setting could be compared with their baseline.
 type Outcome int
 
-// The outcomes. The zero Outcome is that of a setting without cells.
+// The outcomes. The zero Outcome is a setting without cells.
 const (
 	Compared Outcome = iota + 1
 	// BaselineOnly is a setting in which nothing but the baseline was asked for: such a run is about the effects of its factors.
@@ -85,7 +85,7 @@ func (c *Conclusion) sort(o stats.Options) {
 	c.Slower = rankingOf(slower)
 }
 
-// onlyBaseline says whether cells are those of a baseline and of its A/A control, and no others.
+// onlyBaseline says whether cells are only a baseline and its A/A control.
 func onlyBaseline(cells []result.Cell) bool {
 	has := func(role result.Role) bool {
 		return slices.ContainsFunc(cells, func(c result.Cell) bool { return c.Role == role })
@@ -204,11 +204,11 @@ func Cut(deltas []result.Delta) float64 {
 	return cutAt * usual
 }
 
-// Ranking orders networks as far as their intervals tell them apart.
+// Ranking orders networks as far as their intervals allow.
 type Ranking struct {
 	// All are the networks, the cheapest first.
 	All []result.Delta
-	// Least are those of which none is known to cost less, Most those of which none is known to cost more. If no network can
+	// Least are the networks with none known to cost less, Most the networks with none known to cost more. If no network can
 	// be told from any other, all are in Least.
 	Least, Most []result.Delta
 	// Ties are groups of two or more whose intervals overlap: Least, Most, then the others. It is empty if all are in Least.
@@ -230,7 +230,7 @@ func rankingOf(deltas []result.Delta) Ranking {
 	return r
 }
 
-// extremes are the networks of which none is known to cost less, those of which none is known to cost more, and the
+// extremes are the networks with none known to cost less, the networks with none known to cost more, and the
 // others. A network so loosely known that it may be either is with the others. If none can be told from any other, all are
 // in least.
 func extremes(deltas []result.Delta) (least, most, others []result.Delta) {

@@ -58,7 +58,7 @@ type contrast struct {
 // Deltas holds every cell against the baseline of its setting, and the baseline's A/A control against the baseline (null), in
 // each metric that was measured, the headline first. Trials come in the order of the journal. A cell of which nothing could
 // be paired has no delta: a check says why, and so does one for each trial that failed or lost packets. The p values of all
-// headlines of a run are corrected as one family, and those of each other metric as one.
+// headlines of a run are corrected as one family, and so is each other metric.
 func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []Check) {
 	all := batches(trials)
 	c := compareAll(cells, all, o)
@@ -91,7 +91,7 @@ func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]b
 		}
 	}
 	if len(settled) == 0 {
-		// Nothing but baselines: a run of theirs under several conditions is about the effects alone, and their A/A controls stand for them.
+		// Nothing but baselines under several conditions: such a run is about the effects alone, and the A/A controls stand for the baselines.
 		for _, t := range cellSets(cells) {
 			if t.baseline != nil && t.control != nil && measured {
 				settled[t.control.ID] = !open[t.baseline.ID]
@@ -138,7 +138,7 @@ type comparison struct {
 	unmeasured         []Check
 }
 
-// compare holds the A/A control against the baseline, and each network against both. The groups are those of table.groups.
+// compare holds the A/A control against the baseline, and each network against both. The groups come from cellSet.groups.
 func (t cellSet) compare(m metric, headline bool, groups map[string]int, all []batch, o Options) comparison {
 	var made comparison
 	references := []string{t.baseline.ID}
@@ -281,7 +281,7 @@ func judged(contrasts []contrast, o Options) []result.Delta {
 	return deltas
 }
 
-// locations are those of the estimate by the columns of its batches, NaN where the delta was not measured, so that all deltas of a
+// locations are the estimate's locations by the columns of its batches, NaN where the delta was not measured, so that all deltas of a
 // batch stand in one column. Without columns each batch is one.
 func (c contrast) locations(columns map[int]int) []float64 {
 	var row []float64
@@ -313,7 +313,7 @@ func (c contrast) judge(adjusted float64, o Options) result.Delta {
 }
 
 // needed is about how many builds would settle an unresolved delta if it is what it looks like: the interval narrows with
-// the root of the builds, and must come to lie either inside the margin or on one side of no change.
+// the root of the builds, and must lie either inside the margin or on one side of no change.
 func needed(e stats.Estimate, o stats.Options) int {
 	margin := o.Margin
 	if margin <= 0 {

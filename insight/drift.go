@@ -47,7 +47,8 @@ type Step struct {
 	Change float64
 }
 
-// Drift is that of a setting in a metric, by the name that its deltas give. started is the start of the run. It is empty where nothing of the metric was measured.
+// Drift is the drift of a setting in a metric, by the name that its deltas give. started is the start of the run. It is empty
+// where nothing of the metric was measured.
 func (e Evidence) Drift(s result.Setting, name string, started time.Time) Drift {
 	t, known := e.cellSets[s]
 	if !known || t.baseline == nil {

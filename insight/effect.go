@@ -12,7 +12,7 @@ import (
 // everything else being the same, in each metric that was measured, the headline first. Bursts are paired round by round
 // within builds, and builds are the replications, as for Deltas; the baseline at a first level stands there with its A/A control. A
 // verdict takes what the null checks of both settings leave possible for its noise floor. The p values of all headlines are
-// corrected as one family, and those of each other metric as one: whatever a run has of deltas is a family of its own.
+// corrected as one family, and so is each other metric: effects and deltas are separate families.
 func Effects(cells []result.Cell, trials []result.Trial, o Options) []result.Effect {
 	steps, contrasts := effectsOf(cells, batches(trials), o)
 	all := make([]result.Effect, len(steps))
@@ -26,7 +26,7 @@ func Effects(cells []result.Cell, trials []result.Trial, o Options) []result.Eff
 type step struct {
 	factor   string
 	from, to *cellSet
-	// cell is at the level of to, references are at that of from: the network's cell, or the baseline and its A/A control.
+	// cell is at the level of to, references are at the level of from: the network's cell, or the baseline and its A/A control.
 	cell       result.Cell
 	references []string
 }
@@ -79,7 +79,7 @@ func (s step) compare(m metric, headline bool, all []batch, o Options) (contrast
 	return c, missing == nil
 }
 
-// floor is what the table's null check leaves possible; known are those of its metrics that were asked for before.
+// floor is what the table's null check leaves possible; known holds the metrics that were asked for before.
 func (t *cellSet) floor(m metric, known map[string]float64, all []batch, o Options) float64 {
 	if t.control == nil {
 		return 0
@@ -154,7 +154,7 @@ type EffectTable struct {
 	Factor, From, To string
 	// Setting is the one at the level To; Open is the same without the factor.
 	Setting, Open result.Setting
-	// Deltas are the effects as deltas against the level From: those of the headline first, the cheapest network first.
+	// Deltas are the effects as deltas against the level From: the headline first, the cheapest network first.
 	Deltas []result.Delta
 	Margin float64
 }

@@ -6,7 +6,7 @@ import (
 	"netdelta/result"
 )
 
-// Evidence is a run's trials, sorted for whoever wants to see what stands behind its deltas. It is made once and asked
+// Evidence is a run's trials, sorted so that a reader can see what its deltas rest on. It is made once and asked
 // setting by setting; what it holds is shared with the trials that it was gathered from, and none of it is changed.
 type Evidence struct {
 	batches  []batch
@@ -58,7 +58,7 @@ func (e Evidence) of(cell string) []*result.Trial {
 // Quantile is a point of a distribution of latencies: so many percent of them, 0 to 100, are at most Value nanoseconds.
 type Quantile struct{ Percent, Value float64 }
 
-// Distribution is what the transactions of a cell took, those of all trials that count merged into one histogram.
+// Distribution is what the transactions of a cell took, with all trials that count merged into one histogram.
 type Distribution struct {
 	Series
 	// Count is the number of transactions.
@@ -78,7 +78,7 @@ const (
 // -log10(1-p) of a percentage below 100.
 func Nines(percent float64) float64 { return -math.Log10(1 - percent/100) }
 
-// Distributions are those of a setting's cells, the baseline and its A/A control first. Cells without latencies have none, nor has
+// Distributions are the distributions of a setting's cells, the baseline and its A/A control first. Cells without latencies have none, nor has
 // a cell of whose histograms one can't be read: a check says so.
 func (e Evidence) Distributions(s result.Setting) []Distribution {
 	var all []Distribution
@@ -126,7 +126,7 @@ type Spending struct {
 // Total is the time of all.
 func (s Spending) Total() float64 { return s.Client + s.Server + s.Kernel }
 
-// Spendings are those of a setting's cells, the baseline first and the A/A control in it. Cells without processor time on record
+// Spendings are the spendings of a setting's cells, the baseline first and the A/A control in it. Cells without processor time on record
 // have none, nor do those that were searched for their rates.
 func (e Evidence) Spendings(s result.Setting) []Spending {
 	t := e.cellSets[s]
@@ -165,7 +165,7 @@ func (e Evidence) Spendings(s result.Setting) []Spending {
 // CPU is the processor time that a trial's undisturbed bursts took, in nanoseconds, and what it was spent on.
 type CPU struct {
 	// Client and Server are the time of the two ends with the network work that the kernel did in their name, Kernel is the
-	// network work that it did for nobody.
+	// network work that no program is charged for.
 	Client, Server, Kernel int64
 	Transactions, Bytes    int64
 }

@@ -100,7 +100,7 @@ func (o Options) family(rows [][]float64) []float64 {
 	return all
 }
 
-// between is how far a delta moved from one run to another. That of exact runs is as far as the ranges leave open.
+// between is how far a delta moved from one run to another. For exact runs it is as far as the ranges leave open.
 func (o Options) between(before, after stats.Estimate, s stats.Options) stats.Change {
 	c := stats.Between(before, after, s)
 	if !o.Exact {
@@ -124,7 +124,7 @@ func (o Options) ofTime(clauses []study.Clause) bool {
 }
 
 // CompareExact holds what a run measured in time against what an exact run counts of the same networks in the same settings. Both
-// must be concluded. The error says why they can't be set beside each other.
+// must be concluded. The error says why they can't be compared.
 func CompareExact(native, exact result.Run) (result.ExactComparison, error) {
 	switch {
 	case exact.Exact == nil:

@@ -20,7 +20,7 @@ type Exclusion struct {
 type Account struct {
 	// Trials and Bursts are all that were finished; Builds are the distinct ones among the trials.
 	Trials, Bursts, Builds int
-	// Transactions are those of the trials that count.
+	// Transactions are the transactions of the trials that count.
 	Transactions int64
 	// LostTrials and LostBursts are what was left out, the most frequent reason first. Bursts of a trial that was left out as a
 	// whole are not counted again.
@@ -114,7 +114,7 @@ type Absence struct {
 	Why string
 	// Unsupported tells what this machine can't do from what the run left out.
 	Unsupported bool
-	// Networks are those of the cells, each once, and Cells is how many there are.
+	// Networks are the cells' networks, each once, and Cells is how many cells there are.
 	Networks []string
 	Cells    int
 }

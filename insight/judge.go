@@ -30,7 +30,7 @@ func NewJudge(workloads []workload.Workload) Judge {
 	return j
 }
 
-// Findings are what a run's trials show beside its figures.
+// Findings are what a run's trials show in addition to its figures.
 type Findings struct {
 	Checks []Check
 	Claims []Answer // in the order of Run.Claims

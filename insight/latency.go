@@ -52,7 +52,7 @@ func diskOf(cell string, all []batch) time.Duration {
 	return time.Duration(stats.Median(disks))
 }
 
-// Replications says of each cell what its cluster measured of its replication, beside what its clients got done.
+// Replications says of each cell what its cluster measured of its replication, and the rate of its clients.
 func Replications(cells []result.Cell, trials []result.Trial) []result.Replicated {
 	sat := batches(trials)
 	var all []result.Replicated
@@ -87,13 +87,13 @@ func Replications(cells []result.Cell, trials []result.Trial) []result.Replicate
 	return all
 }
 
-// rateMetric is that of transactions per second.
+// rateMetric is the metric of transactions per second.
 func rateMetric() metric {
 	all := metrics()
 	return all[slices.IndexFunc(all, func(m metric) bool { return m.name == metricRate })]
 }
 
-// The workloads whose figures are those of the network alone.
+// The workloads whose figures are about the network alone.
 const (
 	rawLatency   = "tcp-rr"
 	rawBandwidth = "tcp-stream"

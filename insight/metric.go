@@ -168,7 +168,7 @@ func (m metric) holds(trials []*summary) bool {
 func searched(t *result.Trial) bool { return len(t.Bursts.NoDrop) > 0 }
 
 // spends says whether a trial has processor time on record that says something of the network. A client that used none is one
-// whose time nobody has counted.
+// whose time was not counted.
 func spends(t *result.Trial) bool {
 	return slices.ContainsFunc(t.Bursts.ClientCPU, func(ns int64) bool { return ns > 0 }) && !searched(t)
 }
@@ -176,7 +176,7 @@ func spends(t *result.Trial) bool {
 // moves says whether a trial's work is to move bytes, not to answer requests.
 func moves(t *result.Trial) bool { return len(t.Bursts.P50) == 0 }
 
-// Figure is what one trial came to in one metric, held against nothing.
+// Figure is one metric's absolute value for one trial.
 type Figure struct {
 	Metric, Unit string
 	Better       string // lower or higher
@@ -185,8 +185,8 @@ type Figure struct {
 	Value float64
 }
 
-// Figures are those of a trial, in the order in which metrics are reported: for tools that know replications and nothing of
-// deltas. There are none of a trial that failed or was misrouted.
+// Figures are the figures of a trial, in the order in which metrics are reported: for tools that know replications and nothing of
+// deltas. A trial that failed or was misrouted has no figures.
 func Figures(trial result.Trial) []Figure {
 	if excluded(&trial) != "" {
 		return nil

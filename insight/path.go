@@ -152,8 +152,8 @@ func unwellServices(b result.Bursts) map[string]int {
 	return found
 }
 
-// failures are the transactions of a trial that failed, of so many that were begun: those of the trial as a whole, or where
-// it has no such sum those of its bursts.
+// failures are the transactions of a trial that failed, of so many that were begun: as the trial sums them up, or without
+// such a sum as its bursts count them.
 func failures(t *result.Trial) (failed, of int64) {
 	failed = t.Errors
 	done := t.Transactions

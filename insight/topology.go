@@ -58,7 +58,7 @@ type route struct {
 	role      result.Role
 }
 
-// Ways are those of a run's networks in the order of its cells, each placement by itself, the baseline first. known is the
+// Ways are the ways of a run's networks in the order of its cells, each placement by itself, the baseline first. known is the
 // catalogue.
 func (e Evidence) Ways(cells []result.Cell, known []network.Network) []Way {
 	var order []route

@@ -17,7 +17,7 @@ type Way struct {
 	// Request and Response are the hops of each direction, in order.
 	Request  []HopTime `json:"request"`
 	Response []HopTime `json:"response"`
-	// Untraced and Traced are the medians of the round trip without and with the tracer, in nanoseconds; Sum is that of the
+	// Untraced and Traced are the medians of the round trip without and with the tracer, in nanoseconds; Sum is the sum of the
 	// hops' medians, which have the cost of tracing taken off: it should be near Untraced.
 	Untraced float64 `json:"untraced_ns"`
 	Traced   float64 `json:"traced_ns"`
@@ -64,7 +64,7 @@ func (w Way) Overhead() float64 { return w.Traced/w.Untraced - 1 }
 // Gap is how far the sum of the hops is from the round trip as it is without tracing, as a fraction of it.
 func (w Way) Gap() float64 { return w.Sum/w.Untraced - 1 }
 
-// hopConfidence is that of the intervals of hops.
+// hopConfidence is the confidence of the intervals of hops.
 const hopConfidence = 0.95
 
 // WayOf sums up what was traced of a cell. Builds whose packets went another way than in the first count as such.
@@ -148,7 +148,7 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-// quantile is that of values, NaN of none.
+// quantile is a quantile of values, NaN if there are none.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

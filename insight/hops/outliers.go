@@ -38,7 +38,7 @@ const (
 	outliersLeast   = 10
 )
 
-// explain sums up what was different about the slowest transactions of all builds; nil where nobody looked.
+// explain sums up what was different about the slowest transactions of all builds; nil where none were looked at.
 func explain(c tracing.Cell) *Outliers {
 	type seen struct {
 		roundTrip int64

@@ -1,6 +1,6 @@
 // Package annotations writes what changed between two runs as workflow commands
 // (https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands): lines that GitHub Actions, Gitea and Forgejo
-// take out of a job's log and show beside the change that the job is about. Elsewhere they are plain lines of a log.
+// take out of a job's log and show with the change that the job is about. Elsewhere they are plain lines of a log.
 package annotations
 
 import (

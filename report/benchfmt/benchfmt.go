@@ -194,7 +194,7 @@ func camel(workload string) string {
 	return b.String()
 }
 
-// escape makes text a single part of a name: letters, digits and ._:+,~@- of ASCII stand for themselves, as do those of also;
+// escape makes text a single part of a name: letters, digits and ._:+,~@- of ASCII stand for themselves, as do the characters in also;
 // every other byte is its number, as in a URL.
 func escape(text, also string) string {
 	var b strings.Builder

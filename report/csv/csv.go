@@ -63,7 +63,7 @@ func write[Row any](w io.Writer, all iter.Seq[Row]) error {
 	return out.Error()
 }
 
-// columns are the fields of a row, those of what it embeds in its place.
+// columns are the fields of a row, with the fields of embedded structs in their place.
 func columns(row reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(row), func(f reflect.StructField) bool { return f.Anonymous })
 }

@@ -29,8 +29,8 @@ var script string
 
 var own = page.New(layout, style, script)
 
-// Write draws the profile of one network or, as the difference, of two: the second is compared with the first. The
-// error is that of w, or of a number of sides that can't be drawn.
+// Write draws the profile of one network or, as the difference, of two: the second is compared with the first. It
+// fails if w does, or where there are not one or two sides.
 func Write(w io.Writer, sides ...Side) error {
 	if len(sides) == 0 || len(sides) > 2 {
 		return fmt.Errorf("draw the flame graph of %d profiles: it takes one or two", len(sides))

@@ -7,7 +7,7 @@ import (
 )
 
 // WriteText prints what the page says in words: what each network took of the processors, and the functions of the page's
-// table. The error is that of w.
+// table. The error is w's.
 func WriteText(w io.Writer, sides ...Side) error {
 	return ui.Print(w, "the profile", func(out ui.Text) {
 		d := drawing{Sides: sides}

@@ -21,7 +21,7 @@ var style string
 var own = page.New(layout, style, "") // it has no script
 
 // Write writes the hops of networks as one page that opens without network: the lanes, drawn to scale, and a table of each. The
-// other networks are compared with the first. The error is that of w.
+// other networks are compared with the first. The error is w's.
 func Write(w io.Writer, ways ...hops.Way) error {
 	return own.Write(w, "the page of hops", drawing{ways})
 }
@@ -55,7 +55,7 @@ type table struct {
 // row is a hop: its time in the base and here, with the difference and its interval.
 type row struct{ Name, Base, P50, P90, P99, Share, Difference, Interval string }
 
-// Tables are those of all networks.
+// Tables are the tables of all networks.
 func (d drawing) Tables() []table {
 	var all []table
 	for i, w := range d.Ways {

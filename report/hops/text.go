@@ -12,7 +12,7 @@ import (
 	"netdelta/unit"
 )
 
-// WriteText prints the hops of one network or, side by side, of two: the second is compared with the first. The error is that of w.
+// WriteText prints the hops of one network or, side by side, of two: the second is compared with the first. The error is w's.
 func WriteText(w io.Writer, ways ...hops.Way) error {
 	return ui.Print(w, "the hops", func(out ui.Text) {
 		if len(ways) == 2 {
@@ -122,7 +122,7 @@ func basedOn(w hops.Way) []string {
 	return lines
 }
 
-// WriteWatch prints the hops of a running program's connections. The error is that of w.
+// WriteWatch prints the hops of a running program's connections. The error is w's.
 func WriteWatch(w io.Writer, seen hops.Watched) error {
 	return ui.Print(w, "the hops", func(out ui.Text) {
 		for _, d := range []struct {

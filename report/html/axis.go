@@ -11,7 +11,7 @@ import (
 	"netdelta/result"
 )
 
-// metricKey tells metrics apart that may share an axis.
+// metricKey is a metric: deltas of the same one share an axis.
 type metricKey struct {
 	name, unit string
 	linear     bool
@@ -128,7 +128,7 @@ const (
 	characterWidth = 8.5
 )
 
-// marks are the labels that the axis has room for, that of no change before all others.
+// marks are the labels that the axis has room for, first of all the label of no change.
 func (a *axis) marks() []mark {
 	name := changeLabel
 	if a.key.linear {
@@ -145,7 +145,7 @@ func (a *axis) marks() []mark {
 	return chosen
 }
 
-// anchor is how the label stands to its place: beside it at the ends of the axis, which it must not leave.
+// anchor is how the label is aligned to its place: at the ends of the axis it begins or ends there.
 func (m mark) anchor() string {
 	switch {
 	case m.share < 0.04:

@@ -34,7 +34,7 @@ func (d *drawing) text(attributes, text string) {
 	d.WriteString("<text " + attributes + ">" + template.HTMLEscapeString(text) + "</text>")
 }
 
-// named opens an image with its name and, where given, a longer description for who can't see it.
+// named opens an image with its name and, where given, a longer description for screen readers.
 func (d *drawing) named(attributes, name, description string) {
 	d.WriteString("<svg " + attributes + ` role="img"><title>` + template.HTMLEscapeString(name) + "</title>")
 	if description != "" {

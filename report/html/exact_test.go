@@ -10,7 +10,7 @@ import (
 
 func TestBeside(t *testing.T) {
 	var b strings.Builder
-	run := result.Run{Study: "latency", Confidence: 0.95, ExactComparison: reporttest.Beside(), Exact: reporttest.Exact()}
+	run := result.Run{Study: "latency", Confidence: 0.95, ExactComparison: reporttest.ExactComparison(), Exact: reporttest.Exact()}
 	if err := Write(&b, run, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (p *page) Heading() string {
 // Margin is the change within which networks count as the same, such as "2%".
 func (p *page) Margin() string { return fmt.Sprintf("%.4g%%", 100*p.Run.Margin) }
 
-// Confidence is that of the intervals, such as "95%".
+// Confidence is the confidence of the intervals, such as "95%".
 func (p *page) Confidence() string {
 	if p.Run.Exact != nil {
 		return fmt.Sprintf("%d-seed", len(p.Run.Exact.Seeds))

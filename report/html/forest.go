@@ -41,7 +41,7 @@ const nameMost = 20
 // Long says whether the name may be cut short by the width of its column.
 func (r row) Long() bool { return len(r.Name) > nameMost }
 
-// axes are those of deltas, one for each metric, which their rows share. Their marks are defined once for the page.
+// axes are the axes that the rows of deltas share, one for each metric. Their marks are defined once for the page.
 func (p *page) axes(prefix string, deltas []result.Delta) map[metricKey]*axis {
 	axes := map[metricKey]*axis{}
 	var defs drawing
@@ -80,7 +80,7 @@ func (p *page) newForest(rows []result.Delta, a *axis, null bool, floor float64)
 	return f
 }
 
-// forestsOf makes the tables of one setting, that of its headline first.
+// forestsOf makes the tables of one setting, the headline's first.
 func (p *page) forestsOf(s *setting, axes map[metricKey]*axis, every bool) {
 	head := s.headline()
 	deltas := s.part.Deltas
@@ -182,7 +182,7 @@ func (a *axis) row(d result.Delta, null bool, floor float64) row {
 	return r
 }
 
-// verdictClass is the class of a verdict; one that is not known has that of unresolved.
+// verdictClass is the class of a verdict; an unknown one is shown as unresolved.
 func verdictClass(verdict string) string {
 	switch verdict {
 	case "slower", "faster", "same":
@@ -201,7 +201,7 @@ func precise(ratio float64, d result.Delta) string {
 
 // plot draws a delta: the noise floor behind it, its interval, its centre, and an arrow where the interval goes on beyond the
 // axis, two where the centre lies beyond it. It says no
-// more than the row's text, and so nothing to who has it read aloud.
+// more than the row's text, so screen readers skip it.
 func (a *axis) plot(d result.Delta, r row, floor float64) template.HTML {
 	low, at, high, ok := change(d)
 	var s drawing

@@ -1,6 +1,6 @@
 // Package html writes a run as one web page that needs nothing but itself: no network, no other file, and no script to be
-// read. Charts are drawn here, as SVG; the script only adds readouts, filters and the choice of a theme. The page reads from the
-// verdicts down to what they rest on: for whoever decides the top, for whoever doubts the rest.
+// read. Charts are drawn here, as SVG; the script only adds readouts, filters and the choice of a theme. The page begins with
+// the verdicts, for readers who have to decide, and goes on with the evidence, for readers who want to check.
 //
 // Nothing that comes from a study or a record can become markup: text goes through html/template, or through the same
 // escaping where it stands in a drawing, and control characters are taken out of the page as a whole.
@@ -54,7 +54,7 @@ func Text(text string) template.HTML {
 
 // Write writes the report of a run. Deltas, null check, checks, claims and advice must be filled in; trials are those of the
 // journal in its order, and may be none: the page then lacks what only trials show. A report of many cells draws its
-// charts for some of them only and says so. The error is that of w.
+// charts for some of them only and says so. The error is w's.
 func Write(w io.Writer, run result.Run, trials []result.Trial, options ...Option) error {
 	p := newPage(run, trials)
 	for _, option := range options {

@@ -41,7 +41,7 @@ func (p *page) Splits() [][]string {
 	return all
 }
 
-// correlationHeight is that of a chart of networks as dots.
+// correlationHeight is the height of a chart of networks as dots.
 const correlationHeight = 220
 
 // correlation is a chart of an application against a raw figure.

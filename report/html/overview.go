@@ -275,7 +275,7 @@ type gridRow struct {
 // gridCell is a change; it is empty where nothing was measured.
 type gridCell struct{ Text, Class string }
 
-// column is the number of a column, which is added where there is none of that title yet. The rows have cells for all columns.
+// column is the number of a column, which is added where no column has that title yet. The rows have cells for all columns.
 func (g *grid) column(title string) int {
 	i := slices.Index(g.Columns, title)
 	if i < 0 {

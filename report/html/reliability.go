@@ -61,7 +61,7 @@ func reasons(all []result.Check) map[string]string {
 	return by
 }
 
-// checks are those of one kind.
+// checks are all checks of one kind.
 type checks struct {
 	Name           string
 	Failed, Passed int

@@ -300,7 +300,7 @@ func (d *drawing) turn(t bend, nodeBottom, left, right int) {
 	d.text(fmt.Sprintf(`class="devnote strong" text-anchor="middle" x="%d" y="%d"`, wayWidth/2, middle+13), shorten(t.note, 44))
 }
 
-// spell says a way in words, for who can't see it.
+// spell describes a way in words, for screen readers.
 func spell(w insight.Way) string {
 	var parts []string
 	for _, s := range w.Stops {

@@ -10,7 +10,7 @@ import (
 )
 
 // escape makes text from outside (names, notes, what a study asks) stand for itself in Markdown: in a paragraph, a list or a
-// table's cell. HTML in it is shown, not carried out, and nobody is notified by an @ in it.
+// table's cell. HTML in it is shown, not carried out, and an @ in it notifies no one.
 func escape(text string) string {
 	text = ui.Clean(text)
 	var b strings.Builder

@@ -10,7 +10,7 @@ import (
 
 func TestBeside(t *testing.T) {
 	var b strings.Builder
-	if err := Write(&b, result.Run{Study: "latency", Confidence: 0.95, ExactComparison: reporttest.Beside()}); err != nil {
+	if err := Write(&b, result.Run{Study: "latency", Confidence: 0.95, ExactComparison: reporttest.ExactComparison()}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -77,7 +77,7 @@ func (d *document) list(heading string, items []string) {
 	}
 }
 
-// table writes a table unless it is empty; its texts are escaped already. A title that ends in ">" is that of a column of figures, which is
+// table writes a table unless it is empty; its texts are escaped already. A title that ends in ">" makes its column one of figures,
 // aligned to the right.
 func (d *document) table(rows [][]string, titles ...string) {
 	if len(rows) == 0 {
@@ -162,7 +162,7 @@ func percent(ratio float64, d result.Delta) string {
 	return words.Percent(ratio)
 }
 
-// interval is that of the ratio, or of the difference where there is none.
+// interval is the interval of the ratio, or of the difference where there is no ratio.
 func interval(d result.Delta) string {
 	switch {
 	case d.RatioLow != nil && d.RatioHigh != nil:

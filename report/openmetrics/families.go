@@ -109,7 +109,7 @@ func (p *page) trials(run result.Run, trials []result.Trial) {
 	}
 }
 
-// verdicts counts what was found beside the figures.
+// verdicts counts checks that found something, and claims.
 func (p *page) verdicts(run result.Run) {
 	checks, claims := map[string]int{}, map[string]int{}
 	for _, c := range run.Checks {

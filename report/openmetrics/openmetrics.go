@@ -2,7 +2,7 @@
 // (https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md), which Prometheus and its kin read.
 //
 // All figures are gauges in base units: seconds, bits per second, shares of one. Labels are those by which a network is asked for
-// (study, network, baseline, placement, path, workload, load), and the cell, which tells apart what they don't. The run's own name is
+// (study, network, baseline, placement, path, workload, load), and the cell, which makes each series unique. The run's own name is
 // a label of netdelta_run_info alone, so that the series of a night go on in those of the next.
 package openmetrics
 

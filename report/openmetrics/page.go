@@ -24,8 +24,8 @@ func newPage(study string) *page {
 	return &page{study: label{"study", study}, at: map[string]*dto.MetricFamily{}, seen: map[string]bool{}}
 }
 
-// add writes down a gauge. Names end in their unit where they have one. What is no number is left out: nobody could tell it from
-// a measurement.
+// add writes down a gauge. Names end in their unit where they have one. NaN and infinities are left out: a reader would take them for
+// measurements.
 func (p *page) add(name, unit, help string, value float64, labels ...label) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return

@@ -110,6 +110,6 @@ func (d drawing) square(n insight.Network, p insight.Pair, found bool, most floa
 		}
 		s.Class = fmt.Sprintf("%s%d", letter, shade)
 	}
-	s.Title = fmt.Sprintf("%s to %s: %s, %s beside a typical pair, %d builds", p.Client, p.Server, s.Text, percent(p.Value/n.Typical), p.Builds)
+	s.Title = fmt.Sprintf("%s to %s: %s, %s against a typical pair, %d builds", p.Client, p.Server, s.Text, percent(p.Value/n.Typical), p.Builds)
 	return s
 }

@@ -24,7 +24,7 @@ func WriteText(w io.Writer, r insight.Report) error {
 		for i, n := range r.Judged {
 			out.Put("%s %s in network %s, from each node (rows) to each node (columns)\n", ui.Clean(r.Workload), r.Metric, ui.Clean(n.Network))
 			writeMatrix(out, r, n)
-			table := ui.NewTable("node", "beside the others", "95% interval", "as client", "as server")
+			table := ui.NewTable("node", "against the others", "95% interval", "as client", "as server")
 			for _, node := range n.Nodes {
 				table.Row(node.Node, percent(node.Ratio), interval(node, r.Builds()), percent(node.AsClient), percent(node.AsServer), mark(node))
 			}
@@ -109,7 +109,7 @@ func findings(r insight.Report, n insight.Network) []string {
 	}
 	for _, p := range n.Pairs {
 		if p.Odd {
-			lines = append(lines, fmt.Sprintf("odd pair: from %s to %s %s is %s beside what both nodes show elsewhere", p.Client, p.Server, r.Metric, percent(p.Ratio)))
+			lines = append(lines, fmt.Sprintf("odd pair: from %s to %s %s is %s against what both nodes show elsewhere", p.Client, p.Server, r.Metric, percent(p.Ratio)))
 		}
 	}
 	if len(lines) == 0 && n.Note == "" {

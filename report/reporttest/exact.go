@@ -9,8 +9,8 @@ func Exact() *result.Exact {
 	}
 }
 
-// Beside is an exact run beside one in time, of one setting with three networks whose names need escaping.
-func Beside() *result.ExactComparison {
+// ExactComparison is an exact run compared with one in time, in one setting with three networks whose names need escaping.
+func ExactComparison() *result.ExactComparison {
 	rho := 0.5
 	return &result.ExactComparison{
 		Run: "latency-exact", Exact: *Exact(), Correlation: &rho,

@@ -24,10 +24,10 @@ type World struct {
 	Builds, Rounds int
 	// Base is the baseline's latency in nanoseconds.
 	Base float64
-	// Networks are measured beside the baseline, in this order; Costs are their true ratios to it, 1 if not given.
+	// Networks are measured with the baseline, in this order; Costs are their true ratios to it, 1 if not given.
 	Networks []string
 	Costs    map[string]float64
-	// Scatter is that of builds, as a standard deviation of the logarithm.
+	// Scatter is how much builds differ, as a standard deviation of the logarithm.
 	Scatter float64
 	// Conditions are those that everything is measured under, one after the other; none is a run without factors. Slower is
 	// what all after the first do to a network, as a ratio, 1 if not given.
@@ -177,7 +177,7 @@ func Hostile() string {
 	return "=cmd|'/C calc'!A0 <script>alert(1)</script> `x` | **b** [l](javascript:x) @all \\ # \x1b[31mred\x07 \u202edesrever\u202c, \"q\"\nnew: line"
 }
 
-// HostileCluster is one in which whoever may name things has named all of them Hostile: nodes, zones, contexts, versions.
+// HostileCluster is a cluster in which everything that can be named is named Hostile: nodes, zones, contexts, versions.
 func HostileCluster() *result.Cluster {
 	h := Hostile()
 	node := result.ClusterNode{

@@ -100,7 +100,7 @@ type Delta struct {
 	Warnings       []string         `parquet:"warnings,list"`
 }
 
-// Effect is a row of the table effects: a result.Effect. Its levels are those of its cell.
+// Effect is a row of the table effects: a result.Effect. Its levels are its cell's.
 type Effect struct {
 	Level
 	Reference      string           `parquet:"reference"`
@@ -129,7 +129,7 @@ type Effect struct {
 	Warnings       []string         `parquet:"warnings,list"`
 }
 
-// Trial is a row of the table trials: what one cell measured in one build. Latencies are those of all undisturbed
+// Trial is a row of the table trials: what one cell measured in one build. Latencies are over all undisturbed
 // transactions.
 type Trial struct {
 	Level
@@ -163,7 +163,7 @@ type Trial struct {
 	PathMTU       int64     `parquet:"path_mtu_bytes"`
 	ClientCPU     int64     `parquet:"client_cpu"`
 	ServerCPU     int64     `parquet:"server_cpu"`
-	// Bound is what kept the trial from doing more; the shares are those of result.Bound, null where they could not be read.
+	// Bound is what kept the trial from doing more; the shares are as in result.Bound, null where they could not be read.
 	Bound     string   `parquet:"bound"`
 	LinkShare *float64 `parquet:"link_share"`
 	CPUShare  *float64 `parquet:"cpu_share"`

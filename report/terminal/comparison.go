@@ -14,7 +14,7 @@ import (
 )
 
 // WriteComparison prints what changed between two runs on w, which is the terminal t: first what differs between their
-// environments, then a table for each setting, last the outcome in a sentence, for whoever reads only the end of a log.
+// environments, then a table for each setting, last the outcome in a sentence, for readers of the end of a log.
 func WriteComparison(w io.Writer, c result.Comparison, t ui.Terminal) error {
 	buffer := bufio.NewWriter(w)
 	p := &page{w: buffer, terminal: t}
@@ -154,7 +154,7 @@ func lonely(c result.Comparison) []string {
 	return all
 }
 
-// comparisonWarnings are those of the judged changes, each once.
+// comparisonWarnings are the warnings of the judged changes, each once.
 func comparisonWarnings(c result.Comparison) []string {
 	var all []string
 	for _, change := range insight.Judged(c) {

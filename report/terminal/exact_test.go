@@ -12,7 +12,7 @@ import (
 func TestBeside(t *testing.T) {
 	for _, width := range []int{60, 80, 120} {
 		var b strings.Builder
-		run := result.Run{Study: "latency", Confidence: 0.95, ExactComparison: reporttest.Beside(), Exact: reporttest.Exact()}
+		run := result.Run{Study: "latency", Confidence: 0.95, ExactComparison: reporttest.ExactComparison(), Exact: reporttest.Exact()}
 		if err := Write(&b, run, ui.Terminal{Width: width, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}

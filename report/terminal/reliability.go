@@ -140,7 +140,7 @@ func (p *page) spread() string {
 	return text + " (standard deviation of one round's delta)"
 }
 
-// leftOut counts the bursts that enter no delta, by reason. Those of the baseline are counted with its null check, where
+// leftOut counts the bursts that enter no delta, by reason. The baseline's are counted with its null check, where
 // they occur once and not once for each network.
 func (p *page) leftOut() string {
 	reasons, total, used := map[string]int{}, 0, 0
@@ -234,7 +234,7 @@ func (p *page) absent(unsupported bool) []string {
 	return all
 }
 
-// warnings are those of the headline deltas, each once.
+// warnings are the warnings of the headline deltas, each once.
 func (p *page) warnings() []string {
 	var all []string
 	for _, d := range append(slices.Clone(p.run.Null), p.run.Deltas...) {

@@ -10,7 +10,7 @@ import (
 	"netdelta/result"
 )
 
-// exactMost is how many settings are printed beside an exact run; the rest are counted.
+// exactMost is how many settings of an exact run are printed; the rest are counted.
 const exactMost = 12
 
 // exactComparison prints what an exact run says of the same networks.

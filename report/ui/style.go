@@ -3,7 +3,7 @@ package ui
 // Style is how a piece of text looks. The zero Style is plain.
 type Style string
 
-// The styles: the parameters of the terminal's SGR sequence. The colours are those of the terminal's own palette, so that
+// The styles: the parameters of the terminal's SGR sequence. The colours come from the terminal's own palette, so that
 // they suit its background.
 const (
 	Plain  Style = ""

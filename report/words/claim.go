@@ -59,7 +59,7 @@ func missing(all []insight.Missing, format, separator string) string {
 	return strings.Join(texts, separator)
 }
 
-// figures are those of a part's decisive comparison, with what they are about where the part makes several.
+// figures are the figures of a part's decisive comparison, and which one that is where the part makes several.
 func figures(p insight.ClaimPart) string {
 	var about []string
 	if p.Settings > 1 {

@@ -11,7 +11,7 @@ import (
 	"netdelta/stats"
 )
 
-// outcome says in a sentence what a comparison comes to.
+// outcome says the result of a comparison in a sentence.
 func outcome(c result.Comparison) string {
 	judged := insight.Judged(c)
 	count := fmt.Sprintf("%d deltas", len(judged))
@@ -91,7 +91,7 @@ func neededBy(changes []result.Change) int {
 // namedMost is how many changes a sentence names; the rest are counted.
 const namedMost = 3
 
-// namedChanges lists changes with what they come to, the largest first.
+// namedChanges lists changes with their sizes, the largest first.
 func namedChanges(changes []result.Change) string {
 	sorted := slices.Clone(changes)
 	slices.SortStableFunc(sorted, func(a, b result.Change) int {

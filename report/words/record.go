@@ -40,7 +40,7 @@ func Replication(r result.Replicated) string {
 	return text
 }
 
-// Raw names what a correlation's application is held against.
+// Raw names the figure with which a correlation compares an application.
 func Raw(c result.Correlation) string {
 	what := "round trip"
 	if c.RawMetric != "p50" {
@@ -154,7 +154,7 @@ func Change(ratio float64, d result.Delta) string {
 	return text
 }
 
-// Interval is a delta's interval: of its ratio in percent, or where there is none of its difference in points.
+// Interval is a delta's interval: of its ratio in percent, or without a ratio of its difference in points.
 func Interval(d result.Delta) string {
 	if d.Ratio == 0 {
 		return fmt.Sprintf("[%+.2f, %+.2f]", 100**d.DifferenceLow, 100**d.DifferenceHigh)
