@@ -61,7 +61,7 @@ type own struct {
 	session int
 }
 
-func openEngine(ctx context.Context, ends *pair, name string, params result.Params, cpu int) (e *own, err error) {
+func openEngine(ctx context.Context, ends *namespaces, name string, params result.Params, cpu int) (e *own, err error) {
 	clientAddr, serverAddr := addresses()
 	e = &own{}
 	if e.Pair, err = harness.Start(ctx, pod{"client", ends.client, clientAddr}, pod{"server", ends.server, serverAddr}, nil); err != nil {
@@ -91,7 +91,7 @@ type loop struct {
 	out *bufio.Reader
 }
 
-func openLoop(p *programs, ends *pair, protocol string, size, cpu int) (*loop, error) {
+func openLoop(p *programs, ends *namespaces, protocol string, size, cpu int) (*loop, error) {
 	_, serverAddr := addresses()
 	port, bytes, at := strconv.Itoa(loopPort), strconv.Itoa(size), strconv.Itoa(cpu)
 	l := &loop{programPair: programPair{

@@ -36,19 +36,19 @@ func TestAgreesWithOtherTools(t *testing.T) {
 	for _, protocol := range []string{"tcp", "udp"} {
 		t.Run(protocol+"-rr", func(t *testing.T) {
 			require.Tool(t, "sockperf")
-			agree(t, 0.7, 1.3, func(ends *pair, s *sheet) error { return latencies(t.Context(), o, p, ends, protocol, s) })
+			agree(t, 0.7, 1.3, func(ends *namespaces, s *sheet) error { return latencies(t.Context(), o, p, ends, protocol, s) })
 		})
 	}
 	for _, flows := range []int{1, 4} {
 		t.Run(fmt.Sprintf("tcp-stream of %d", flows), func(t *testing.T) {
 			require.Tool(t, "iperf3")
-			agree(t, 0.7, 1.5, func(ends *pair, s *sheet) error { return streams(t.Context(), o, p, ends, flows, s) })
+			agree(t, 0.7, 1.5, func(ends *namespaces, s *sheet) error { return streams(t.Context(), o, p, ends, flows, s) })
 		})
 	}
 }
 
 // agree tries up to three times whether all ratios of a measurement lie within bounds.
-func agree(t *testing.T, least, most float64, measure func(*pair, *sheet) error) {
+func agree(t *testing.T, least, most float64, measure func(*namespaces, *sheet) error) {
 	t.Helper()
 	for try := 1; ; try++ {
 		problem := compare(t, least, most, measure)
@@ -62,8 +62,8 @@ func agree(t *testing.T, least, most float64, measure func(*pair, *sheet) error)
 	}
 }
 
-func compare(t *testing.T, least, most float64, measure func(*pair, *sheet) error) (problem string) {
-	ends, err := newPair()
+func compare(t *testing.T, least, most float64, measure func(*namespaces, *sheet) error) (problem string) {
+	ends, err := newNamespaces()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type frozen struct{ programPair }
 
 // openFrozen starts a tool's server and client, both pinned, waits until the client says that it has begun and for another
 // while, and stops it.
-func openFrozen(ends *pair, cpu int, begun string, settle time.Duration, server, client []string) (*frozen, error) {
+func openFrozen(ends *namespaces, cpu int, begun string, settle time.Duration, server, client []string) (*frozen, error) {
 	pinned := func(args []string) *exec.Cmd {
 		return exec.Command("taskset", append([]string{"-c", strconv.Itoa(cpu), "stdbuf", "-oL"}, args...)...)
 	}

@@ -12,7 +12,7 @@ import (
 // meter reads how many bytes have come in at the server's end of the link: the same yardstick for every tool.
 type meter struct{ handle *netlink.Handle }
 
-func openMeter(ends *pair) (*meter, error) {
+func openMeter(ends *namespaces) (*meter, error) {
 	m := &meter{}
 	err := ends.server.Do(func() (err error) {
 		m.handle, err = netlink.NewHandle()
@@ -50,7 +50,7 @@ func (m *meter) rate(span time.Duration) (float64, error) {
 	return float64(after-before) * 8 / end.Sub(begin).Seconds(), nil
 }
 
-func openIperf3(p *programs, ends *pair, flows int, o options) (*frozen, error) {
+func openIperf3(p *programs, ends *namespaces, flows int, o options) (*frozen, error) {
 	_, serverAddr := addresses()
 	port := strconv.Itoa(foreignPort)
 	return openFrozen(ends, o.cpu, "connected to", 300*time.Millisecond,

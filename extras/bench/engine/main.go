@@ -57,7 +57,7 @@ func run(ctx context.Context, o options) error {
 
 // measureBuild makes a pair of namespaces and runs the rounds in it.
 func measureBuild(ctx context.Context, o options, p *programs, s *sheet) (err error) {
-	ends, err := newPair()
+	ends, err := newNamespaces()
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"netdelta/testbed"
 )
 
-// pod lets an agent run in a namespace of a pair.
+// pod lets an agent run in a namespace.
 type pod struct {
 	name    string
 	in      *netns.Namespace

@@ -15,7 +15,7 @@ const turns = 16
 
 // latencies runs the rounds of a request-response workload. All contenders are ready; each has a burst in every turn, in
 // random order.
-func latencies(ctx context.Context, o options, p *programs, ends *pair, protocol string, s *sheet) (err error) {
+func latencies(ctx context.Context, o options, p *programs, ends *namespaces, protocol string, s *sheet) (err error) {
 	ours, err := openEngine(ctx, ends, protocol+"-rr", paramsOf(protocol, o.size), o.cpu)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func latencies(ctx context.Context, o options, p *programs, ends *pair, protocol
 	return nil
 }
 
-func latencyRound(ctx context.Context, o options, p *programs, ends *pair, protocol string, ours *own, plain *loop, s *sheet) (err error) {
+func latencyRound(ctx context.Context, o options, p *programs, ends *namespaces, protocol string, ours *own, plain *loop, s *sheet) (err error) {
 	contenders := []func() error{}
 	var engines, loops []float64
 	contenders = append(contenders,
@@ -73,7 +73,7 @@ func latencyRound(ctx context.Context, o options, p *programs, ends *pair, proto
 }
 
 // streams runs the rounds of a stream against iperf3.
-func streams(ctx context.Context, o options, p *programs, ends *pair, flows int, s *sheet) (err error) {
+func streams(ctx context.Context, o options, p *programs, ends *namespaces, flows int, s *sheet) (err error) {
 	if p.iperf3 == "" {
 		return nil
 	}

@@ -26,7 +26,7 @@ type sockperfRun struct {
 // span is when a turn began and ended.
 type span struct{ begin, end time.Duration }
 
-func openSockperf(p *programs, ends *pair, protocol string, o options) (*sockperfRun, error) {
+func openSockperf(p *programs, ends *namespaces, protocol string, o options) (*sockperfRun, error) {
 	_, serverAddr := addresses()
 	common := []string{"-i", serverAddr.String(), "-p", strconv.Itoa(foreignPort)}
 	if protocol == "tcp" {

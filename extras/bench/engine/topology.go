@@ -16,8 +16,8 @@ import (
 	"netdelta/internal/netns"
 )
 
-// pair is two network namespaces joined by a veth link: the client is in the first, the server in the second.
-type pair struct {
+// namespaces are two network namespaces joined by a veth link, one for the client and one for the server.
+type namespaces struct {
 	client, server *netns.Namespace
 }
 
@@ -31,8 +31,8 @@ func addresses() (client, server netip.Addr) {
 	return netip.AddrFrom4([4]byte{10, 99, 0, 1}), netip.AddrFrom4([4]byte{10, 99, 0, 2})
 }
 
-func newPair() (p *pair, err error) {
-	p = &pair{}
+func newNamespaces() (p *namespaces, err error) {
+	p = &namespaces{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
@@ -80,7 +80,7 @@ func address(a netip.Addr) error {
 	return netlink.LinkSetUp(link)
 }
 
-func (p *pair) close() error {
+func (p *namespaces) close() error {
 	var errs []error
 	for _, n := range []*netns.Namespace{p.client, p.server} {
 		if n != nil {

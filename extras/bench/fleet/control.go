@@ -36,7 +36,7 @@ const burst = 500 * time.Millisecond
 
 // figures are what one controller took.
 type figures struct {
-	Armed   time.Duration   `json:"armed"`
+	Ready   time.Duration   `json:"ready"`
 	Peak    int64           `json:"peak"`     // most memory that was resident, bytes
 	KeepAll int64           `json:"keep_all"` // what the histograms of all agents and bursts would take, bytes
 	CPU     time.Duration   `json:"cpu"`
@@ -82,7 +82,7 @@ func control(ctx context.Context, name string, agents, bursts int) error {
 	}
 	counters := len(result.NewHistogram().Export().Counts)
 	f := figures{
-		Armed: n.Builds[0].Armed, Late: *n.Late, Clock: n.ClockError, Lost: n.Failed,
+		Ready: n.Builds[0].Armed, Late: *n.Late, Clock: n.ClockError, Lost: n.Failed,
 		KeepAll: int64(agents) * int64(bursts) * int64(counters) * int64(unsafe.Sizeof(int64(0))),
 	}
 	status, err := statusOf(os.Getpid())

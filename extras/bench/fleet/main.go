@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer, sizes, network string, few, many in
 		return errors.New("-few must be 1 or more, and -many more than it")
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "agents\tarmed after\t/ idle processes\tcontroller %d bursts\t%d bursts\tratio\t/ keeping all\tCPU per burst and agent\tan agent's memory\tbegan late p50\tp99\tlast\tclocks +-\tlost\n", few, many)
+	fmt.Fprintf(t, "agents\tready after\t/ idle processes\tcontroller %d bursts\t%d bursts\tratio\t/ keeping all\tCPU per burst and agent\tan agent's memory\tbegan late p50\tp99\tlast\tclocks +-\tlost\n", few, many)
 	var grown []string
 	for text := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(text)
@@ -69,7 +69,7 @@ func run(ctx context.Context, out io.Writer, sizes, network string, few, many in
 			grown = append(grown, fmt.Sprintf("%d agents: %.2f", n, ratio))
 		}
 		cpu := (long.CPU - short.CPU) / time.Duration((many-few)*n)
-		fmt.Fprintf(t, "%d\t%s\t%.1f\t%s\t%s\t%.2f\t%.4f\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", n, seconds(long.Armed), float64(long.Armed)/float64(idle),
+		fmt.Fprintf(t, "%d\t%s\t%.1f\t%s\t%s\t%.2f\t%.4f\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", n, seconds(long.Ready), float64(long.Ready)/float64(idle),
 			mebi(short.Peak), mebi(long.Peak), ratio, float64(long.Peak)/float64(long.KeepAll), cpu.Round(time.Microsecond), mebi(long.Agent),
 			ms(long.Late.P50), ms(long.Late.P99), ms(long.Late.Max), long.Clock.Round(time.Microsecond), long.Lost+short.Lost)
 	}
