@@ -100,12 +100,12 @@ func (b *builder) attachments() (*attachments, error) {
 }
 
 // learn notes what the plugins gave to a pod.
-func (b *builder) learn(op network.Attach, pod *space, said plugin.Result) error {
-	i := slices.IndexFunc(said.Addresses, func(p netip.Prefix) bool { return p.Addr().Is4() == op.Address.Addr().Is4() })
+func (b *builder) learn(op network.Attach, pod *space, addresses []netip.Prefix) error {
+	i := slices.IndexFunc(addresses, func(p netip.Prefix) bool { return p.Addr().Is4() == op.Address.Addr().Is4() })
 	if i < 0 {
-		return fmt.Errorf("the CNI plugins of %s gave the pod no address of the family of %s: they gave %v", op.File, op.Address.Addr(), said.Addresses)
+		return fmt.Errorf("the CNI plugins of %s gave the pod no address of the family of %s: they gave %v", op.File, op.Address.Addr(), addresses)
 	}
-	given := said.Addresses[i].Addr()
+	given := addresses[i].Addr()
 	if b.fixed && given != op.Address.Addr() {
 		return fmt.Errorf("the CNI plugins of %s gave the address %s where %s was asked for, and pods that outlive their network must keep theirs; use a plugin for addresses that takes wishes (host-local, static)",
 			op.File, given, op.Address.Addr())
@@ -184,11 +184,7 @@ func pluginNeeds(p network.Plan) (needs []network.Need, err error) {
 		"bridge": {network.NeedVeth, network.NeedBridge}, "ptp": {network.NeedVeth}, "macvlan": {network.NeedMacvlan}, "ipvlan": {network.NeedIPVlan},
 	}
 	path := plugin.Path()
-	for _, op := range p.Ops {
-		attach, is := op.(network.Attach)
-		if !is {
-			continue
-		}
+	for _, attach := range network.Of[network.Attach](p.Ops) {
 		for _, name := range attach.Plugins {
 			if plugin.Find(name, path) == "" {
 				return nil, &testbed.UnsupportedError{

@@ -163,7 +163,7 @@ func (b *builder) disagreed(op network.Bond) ([]string, error) {
 		}
 		switch {
 		case end.AdActorOperPortState&lacpDefaulted != 0:
-			lacking = append(lacking, m.String()+": nobody answers")
+			lacking = append(lacking, m.String()+": no answer")
 		case end.AdActorOperPortState&lacpInUse != lacpInUse:
 			lacking = append(lacking, m.String()+": not taken into use")
 		case end.AdPartnerOperPortState&lacpInUse != lacpInUse:

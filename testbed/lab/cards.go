@@ -109,17 +109,16 @@ func emulated() string {
 	if err != nil || !slices.Contains(strings.Fields(string(text)), "hypervisor") {
 		return ""
 	}
-	return "the network cards are those of a virtual machine, emulated unless they were handed through to it: what virtual functions cost here shows how they work, not how fast real ones are"
+	return "the network cards are a virtual machine's, emulated unless they were handed through to it: what virtual functions cost here shows how they work, not how fast real ones are"
 }
 
 // supportsCards tells whether there are the cards that a plan takes.
 func (d *Driver) supportsCards(p network.Plan) error {
-	needed, functions := 0, 0
-	for _, op := range p.Ops {
-		if c, is := op.(network.Card); is {
-			needed, functions = needed+1, max(functions, c.Functions)
-		}
+	cards, functions := network.Of[network.Card](p.Ops), 0
+	for _, c := range cards {
+		functions = max(functions, c.Functions)
 	}
+	needed := len(cards)
 	if needed == 0 {
 		return nil
 	}

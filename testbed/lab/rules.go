@@ -15,22 +15,48 @@ import (
 	"netdelta/result"
 )
 
-// addRules makes a table in the namespace of the file descriptor, a short one in one transaction.
-func addRules(fd int, rules network.Rules) error {
+// openTables speaks with nftables in the namespace of the file descriptor.
+func openTables(fd int) (*nftables.Conn, error) {
 	c, err := nftables.New(nftables.WithNetNSFd(fd))
 	if err != nil {
-		return fmt.Errorf("open nftables: %w", err)
+		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	family := nftables.TableFamilyIPv4
-	if rules.Family == result.IPv6 {
-		family = nftables.TableFamilyIPv6
+	return c, nil
+}
+
+// newTable is a table of a version of IP.
+func newTable(name string, f result.Family) *nftables.Table {
+	if f == result.IPv6 {
+		return &nftables.Table{Family: nftables.TableFamilyIPv6, Name: name}
 	}
-	table := c.AddTable(&nftables.Table{Family: family, Name: rules.Table})
+	return &nftables.Table{Family: nftables.TableFamilyIPv4, Name: name}
+}
+
+// translate has a packet's destination translated to an address.
+func translate(to netip.Addr) []expr.Any {
+	family := uint32(unix.NFPROTO_IPV4)
+	if to.Is6() {
+		family = unix.NFPROTO_IPV6
+	}
+	return []expr.Any{&expr.Immediate{Register: 1, Data: to.AsSlice()}, &expr.NAT{Type: expr.NATTypeDestNAT, Family: family, RegAddrMin: 1}}
+}
+
+// addRules makes a table in the namespace of the file descriptor, a short one in one transaction.
+func addRules(fd int, rules network.Rules) error {
+	c, err := openTables(fd)
+	if err != nil {
+		return err
+	}
+	table := c.AddTable(newTable(rules.Table, rules.Family))
+	hooks := map[network.Hook]*nftables.ChainHook{
+		network.Prerouting: nftables.ChainHookPrerouting, network.Input: nftables.ChainHookInput,
+		network.Forwarding: nftables.ChainHookForward, network.Postrouting: nftables.ChainHookPostrouting,
+	}
 	parts := flusher{c: c}
 	for _, chain := range rules.Chains {
-		hook, err := hookOf(chain.Hook)
-		if err != nil {
-			return err
+		hook, known := hooks[chain.Hook]
+		if !known {
+			return fmt.Errorf("unknown hook %q", chain.Hook)
 		}
 		policy, kind := nftables.ChainPolicyAccept, nftables.ChainTypeFilter
 		if chain.Drop {
@@ -59,26 +85,12 @@ func addRules(fd int, rules network.Rules) error {
 
 // deleteRules removes all tables from the namespace of the file descriptor.
 func deleteRules(fd int) error {
-	c, err := nftables.New(nftables.WithNetNSFd(fd))
+	c, err := openTables(fd)
 	if err != nil {
-		return fmt.Errorf("open nftables: %w", err)
+		return err
 	}
 	c.FlushRuleset()
 	return c.Flush()
-}
-
-func hookOf(h network.Hook) (*nftables.ChainHook, error) {
-	switch h {
-	case network.Prerouting:
-		return nftables.ChainHookPrerouting, nil
-	case network.Input:
-		return nftables.ChainHookInput, nil
-	case network.Forwarding:
-		return nftables.ChainHookForward, nil
-	case network.Postrouting:
-		return nftables.ChainHookPostrouting, nil
-	}
-	return nil, fmt.Errorf("unknown hook %q", h)
 }
 
 // ruleExprs compiles a rule for the kernel's rule machine: each match loads register 1 and compares it.
@@ -123,13 +135,7 @@ func ruleExprs(r network.Rule) ([]expr.Any, error) {
 	case network.Masquerade:
 		return append(e, &expr.Masq{}), nil
 	case network.TranslateDestination:
-		family := uint32(unix.NFPROTO_IPV4)
-		if r.Destination.Is6() {
-			family = unix.NFPROTO_IPV6
-		}
-		return append(e,
-			&expr.Immediate{Register: 1, Data: r.Destination.AsSlice()},
-			&expr.NAT{Type: expr.NATTypeDestNAT, Family: family, RegAddrMin: 1}), nil
+		return append(e, translate(r.Destination)...), nil
 	}
 	return nil, fmt.Errorf("unknown verdict %d", r.Do)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
 	"netdelta/network"
 	"netdelta/result"
@@ -15,15 +14,15 @@ import (
 // addServiceMap makes a table in the namespace of the file descriptor that resolves virtual addresses: a map from the
 // destination to the chain of its service.
 func addServiceMap(fd int, op network.ServiceMap) error {
-	c, err := nftables.New(nftables.WithNetNSFd(fd))
+	c, err := openTables(fd)
 	if err != nil {
-		return fmt.Errorf("open nftables: %w", err)
+		return err
 	}
-	family, key, protocol := nftables.TableFamilyIPv4, nftables.TypeIPAddr, uint32(unix.NFPROTO_IPV4)
+	key := nftables.TypeIPAddr
 	if op.Family == result.IPv6 {
-		family, key, protocol = nftables.TableFamilyIPv6, nftables.TypeIP6Addr, unix.NFPROTO_IPV6
+		key = nftables.TypeIP6Addr
 	}
-	table := c.AddTable(&nftables.Table{Family: family, Name: "services"})
+	table := c.AddTable(newTable("services", op.Family))
 	// An ID is of a transaction alone. One that is given keeps the library from drawing one from a counter that it does not guard.
 	set := &nftables.Set{ID: 1, Table: table, Name: "services", IsMap: true, KeyType: key, DataType: nftables.TypeVerdict}
 	if err := c.AddSet(set, nil); err != nil {
@@ -32,10 +31,7 @@ func addServiceMap(fd int, op network.ServiceMap) error {
 	parts := flusher{c: c}
 	for k, v := range op.Services {
 		chain := c.AddChain(&nftables.Chain{Name: "service-" + strconv.Itoa(k), Table: table})
-		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
-			&expr.Immediate{Register: 1, Data: v.Backend.AsSlice()},
-			&expr.NAT{Type: expr.NATTypeDestNAT, Family: protocol, RegAddrMin: 1},
-		}})
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: translate(v.Backend)})
 		err := c.SetAddElements(set, []nftables.SetElement{{
 			Key: v.Virtual.AsSlice(), VerdictData: &expr.Verdict{Kind: expr.VerdictGoto, Chain: chain.Name},
 		}})

@@ -14,9 +14,8 @@ func (l *Testbed) Versions() (map[string]string, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	all := map[string]string{}
-	for _, op := range l.Plan().Ops {
-		t, ok := op.(network.IPTables)
-		if !ok || all[t.Program()] != "" {
+	for _, t := range network.Of[network.IPTables](l.Plan().Ops) {
+		if all[t.Program()] != "" {
 			continue
 		}
 		path, err := superuserTool(t.Program())

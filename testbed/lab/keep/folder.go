@@ -83,7 +83,7 @@ func private(path string) error {
 		return fmt.Errorf("look at the folder of labs: %w", err)
 	}
 	if !info.IsDir() || ownerOf(info) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("the folder of labs %s must be a folder of this user's that nobody else can look into (mode 0700): "+
+		return fmt.Errorf("the folder of labs %s must be a folder of this user's that no other user can look into (mode 0700): "+
 			"remove it, or name another in the variable %s", path, Variable)
 	}
 	return nil

@@ -49,24 +49,20 @@ type Attachment struct {
 	Port uint16
 }
 
-// Result is what plugins say of an attachment.
-type Result struct {
-	// Addresses of the pod.
-	Addresses []netip.Prefix
-}
+// verb carries out one call of a list's plugins.
+type verb func(context.Context, *libcni.CNIConfig, *libcni.NetworkConfigList, *libcni.RuntimeConf) error
 
-// Add attaches a pod. After an error it has to be given to Delete all the same.
-func (c *Caller) Add(ctx context.Context, a Attachment) (Result, error) {
-	var r Result
-	err := c.call(ctx, "ADD", a, func(ctx context.Context, cni *libcni.CNIConfig, list *libcni.NetworkConfigList, conf *libcni.RuntimeConf) error {
+// Add attaches a pod and returns the addresses that the plugins gave to it. After an error it has to be given to Delete all the same.
+func (c *Caller) Add(ctx context.Context, a Attachment) (addresses []netip.Prefix, err error) {
+	err = c.call(ctx, "ADD", a, func(ctx context.Context, cni *libcni.CNIConfig, list *libcni.NetworkConfigList, conf *libcni.RuntimeConf) error {
 		said, err := cni.AddNetworkList(ctx, list, conf)
 		if err != nil {
 			return err
 		}
-		r, err = read(said)
+		addresses, err = read(said)
 		return err
 	})
-	return r, err
+	return addresses, err
 }
 
 // Check has the plugins look whether all is still as they left it. Lists that are too old for that, or don't want it, are not
@@ -96,10 +92,8 @@ func (c *Caller) Validate(ctx context.Context, a Attachment) error {
 }
 
 // call prepares a call of a list's plugins.
-func (c *Caller) call(ctx context.Context, verb string, a Attachment,
-	do func(context.Context, *libcni.CNIConfig, *libcni.NetworkConfigList, *libcni.RuntimeConf) error,
-) error {
-	fail := func(err error) error { return fmt.Errorf("%s of the CNI plugins of %s: %w", verb, a.File, err) }
+func (c *Caller) call(ctx context.Context, name string, a Attachment, do verb) error {
+	fail := func(err error) error { return fmt.Errorf("%s of the CNI plugins of %s: %w", name, a.File, err) }
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	list, err := libcni.NetworkConfFromBytes([]byte(a.List))
@@ -157,25 +151,24 @@ func (c *Caller) folders() (folders, error) {
 	return f, nil
 }
 
-// read takes what is needed from a result of any version.
-func read(said types.Result) (Result, error) {
+// read takes the pod's addresses from a result of any version.
+func read(said types.Result) (addresses []netip.Prefix, err error) {
 	full, err := types100.NewResultFromResult(said)
 	if err != nil {
-		return Result{}, fmt.Errorf("read the result: %w", err)
+		return nil, fmt.Errorf("read the result: %w", err)
 	}
-	var r Result
 	for _, ip := range full.IPs {
 		if ip.Interface != nil && *ip.Interface >= 0 && *ip.Interface < len(full.Interfaces) && full.Interfaces[*ip.Interface].Sandbox == "" {
 			continue // the node's
 		}
 		address, ok := netip.AddrFromSlice(ip.Address.IP)
 		if !ok {
-			return r, fmt.Errorf("the result has an address that is none: %s", ip.Address.String())
+			return nil, fmt.Errorf("the result has an address that is none: %s", ip.Address.String())
 		}
 		bits, _ := ip.Address.Mask.Size()
-		r.Addresses = append(r.Addresses, netip.PrefixFrom(address.Unmap(), bits))
+		addresses = append(addresses, netip.PrefixFrom(address.Unmap(), bits))
 	}
-	return r, nil
+	return addresses, nil
 }
 
 // tidy says whose mistake it is where libcni can't read an answer.
