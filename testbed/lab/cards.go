@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/netns"
 	"netdelta/network"
 	"netdelta/testbed"
 )
@@ -159,6 +160,42 @@ func (c *cards) take(functions int) (cardFound, error) {
 		Feature: "a second lab on the same network cards", Need: "a network card that no other lab has taken",
 		Fix: "measure networks of virtual functions in one lab at a time",
 	}
+}
+
+// origin is the namespace that a card comes from, with a socket in it. The zero value is none.
+type origin struct {
+	ns *netns.Namespace
+	nl *netlink.Handle
+}
+
+// open opens the namespace of this program.
+func (h *origin) open() (err error) {
+	if h.ns, err = netns.Own(); err != nil {
+		return err
+	}
+	if h.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return fmt.Errorf("open a netlink socket: %w", err)
+	}
+	return nil
+}
+
+// card finds a card there.
+func (h *origin) card(name string) (netlink.Link, error) {
+	link, err := h.nl.LinkByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("find the network card %s: %w", name, err)
+	}
+	return link, nil
+}
+
+func (h *origin) close() error {
+	if h.nl != nil {
+		h.nl.Close()
+	}
+	if h.ns == nil {
+		return nil
+	}
+	return h.ns.Close()
 }
 
 // giveBack lets others have a card.

@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
-	"netdelta/internal/netns"
 	"netdelta/network"
 )
 
@@ -29,13 +27,11 @@ const (
 // card is a network card that a node has.
 type card struct {
 	cardFound
-	cards *cards
-	op    network.Card
-	node  *space
-	// home are a socket in the namespace that the card comes from, and that namespace.
-	home *netlink.Handle
-	from *netns.Namespace
-	// mtu is what the card had; away says that it has left home.
+	cards  *cards
+	op     network.Card
+	node   *space
+	origin origin
+	// mtu is what the card had; away says that it has left its origin.
 	mtu  int
 	away bool
 	done bool
@@ -53,21 +49,18 @@ func (b *builder) takeCard(op network.Card) error {
 	}
 	c := &card{cardFound: found, cards: b.cards, op: op, node: node}
 	b.companions = append(b.companions, c)
-	if c.from, err = netns.Own(); err != nil {
+	if err := c.origin.open(); err != nil {
 		return err
 	}
-	if c.home, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
-		return fmt.Errorf("open a netlink socket: %w", err)
-	}
-	link, err := c.home.LinkByName(c.name)
+	link, err := c.origin.card(c.name)
 	if err != nil {
-		return fmt.Errorf("find the network card %s: %w", c.name, err)
+		return err
 	}
 	c.mtu = link.Attrs().MTU
 	if note := emulated(); note != "" {
 		b.note(note)
 	}
-	if err := c.home.LinkSetMTU(link, int(op.MTU)); err != nil {
+	if err := c.origin.nl.LinkSetMTU(link, int(op.MTU)); err != nil {
 		return fmt.Errorf("set the MTU of the network card %s: %w", c.name, err)
 	}
 	if err := c.send(link.Attrs().Index, travellingCard, node, op.Name, func() { c.away = true }); err != nil {
@@ -91,13 +84,13 @@ func (c *card) functions(count int) error {
 	return nil
 }
 
-// send moves a device from home to another namespace, under another name. moved is called when it has left.
+// send moves a device from its origin to another namespace, under another name. moved is called when it has left.
 func (c *card) send(index int, on string, to *space, name string, moved func()) error {
 	// The new name may be taken here, the old one there.
-	if err := c.home.LinkSetName(indexed(index), on); err != nil {
+	if err := c.origin.nl.LinkSetName(indexed(index), on); err != nil {
 		return err
 	}
-	if err := to.ns.WithFD(func(fd int) error { return c.home.LinkSetNsFd(indexed(index), fd) }); err != nil {
+	if err := to.ns.WithFD(func(fd int) error { return c.origin.nl.LinkSetNsFd(indexed(index), fd) }); err != nil {
 		return err
 	}
 	moved()
@@ -156,7 +149,7 @@ func (b *builder) takeFunction(op network.Function) error {
 	}); err != nil {
 		return fmt.Errorf("wait for virtual function %d of the network card %s, whose driver makes its device: %w", op.Number, of.name, err)
 	}
-	link, err := of.home.LinkByName(name)
+	link, err := of.origin.nl.LinkByName(name)
 	if err != nil {
 		return fmt.Errorf("find virtual function %d of the network card %s: %w", op.Number, of.name, err)
 	}
@@ -179,21 +172,17 @@ func (b *builder) takeFunction(op network.Function) error {
 // start implements companion.
 func (*card) start(context.Context, *Testbed) error { return nil }
 
-// close implements companion: the functions end, wherever they are, and the card goes home as it came.
+// close implements companion: the functions end, wherever they are, and the card goes back as it came.
 func (c *card) close() error {
 	if c.done {
 		return nil
 	}
 	c.done = true
 	err := c.functions(0)
-	if c.home != nil {
-		err = errors.Join(err, c.goHome())
-		c.home.Close()
+	if c.origin.nl != nil {
+		err = errors.Join(err, c.giveBack())
 	}
-	if c.from != nil {
-		err = errors.Join(err, c.from.Close())
-	}
-	if err != nil {
+	if err := errors.Join(err, c.origin.close()); err != nil {
 		// It is not as it was, and no other lab should get it.
 		return fmt.Errorf("give back the network card %s: %w", c.name, err)
 	}
@@ -201,8 +190,8 @@ func (c *card) close() error {
 	return nil
 }
 
-// goHome brings the card back under its own name, down, with its own MTU.
-func (c *card) goHome() error {
+// giveBack brings the card back under its own name, down, with its own MTU.
+func (c *card) giveBack() error {
 	if c.away {
 		c.node.forget()
 		for _, name := range []string{c.op.Name, travellingCard} {
@@ -210,7 +199,7 @@ func (c *card) goHome() error {
 			if err != nil {
 				continue // it has the other one
 			}
-			err = c.from.WithFD(func(fd int) error {
+			err = c.origin.ns.WithFD(func(fd int) error {
 				return errors.Join(
 					c.node.nl.LinkSetDown(indexed(i)), c.node.nl.LinkSetName(indexed(i), travellingCard), c.node.nl.LinkSetNsFd(indexed(i), fd))
 			})
@@ -225,11 +214,11 @@ func (c *card) goHome() error {
 		}
 	}
 	for _, name := range []string{travellingCard, c.name} {
-		link, err := c.home.LinkByName(name)
+		link, err := c.origin.nl.LinkByName(name)
 		if err != nil {
 			continue
 		}
-		return errors.Join(c.home.LinkSetName(link, c.name), c.home.LinkSetMTU(link, c.mtu))
+		return errors.Join(c.origin.nl.LinkSetName(link, c.name), c.origin.nl.LinkSetMTU(link, c.mtu))
 	}
 	return fmt.Errorf("it is not where it came from")
 }

@@ -5,23 +5,17 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
-
-	"netdelta/internal/netns"
 	"netdelta/network"
 )
 
 // uplink is a network card of this machine that a node has as its port.
 type uplink struct {
-	name string // at home
-	op   network.Uplink
-	node *space
-	// home are a socket in the namespace that the card comes from, and that namespace.
-	home *netlink.Handle
-	from *netns.Namespace
-	away bool
-	done bool
+	name   string // in its origin
+	op     network.Uplink
+	node   *space
+	origin origin
+	away   bool
+	done   bool
 }
 
 // uplink gives the card that the lab was opened with to its node.
@@ -34,21 +28,18 @@ func (b *builder) uplink(op network.Uplink) (err error) {
 	if u.node, err = b.in(op.In); err != nil {
 		return err
 	}
-	if u.from, err = netns.Own(); err != nil {
+	if err := u.origin.open(); err != nil {
 		return err
 	}
-	if u.home, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
-		return fmt.Errorf("open a netlink socket: %w", err)
-	}
-	link, err := u.home.LinkByName(u.name)
+	link, err := u.origin.card(u.name)
 	if err != nil {
-		return fmt.Errorf("find the network card %s: %w", u.name, err)
+		return err
 	}
 	card := indexed(link.Attrs().Index)
 	// It gets its name where it is going: here another may have it.
-	err = errors.Join(u.home.LinkSetDown(card), u.home.LinkSetHardwareAddr(card, op.MAC[:]), u.home.LinkSetMTU(card, int(op.MTU)))
+	err = errors.Join(u.origin.nl.LinkSetDown(card), u.origin.nl.LinkSetHardwareAddr(card, op.MAC[:]), u.origin.nl.LinkSetMTU(card, int(op.MTU)))
 	if err == nil {
-		err = u.node.ns.WithFD(func(fd int) error { return u.home.LinkSetNsFd(card, fd) })
+		err = u.node.ns.WithFD(func(fd int) error { return u.origin.nl.LinkSetNsFd(card, fd) })
 	}
 	if err != nil {
 		return fmt.Errorf("give the network card %s to %s: %w", u.name, op.In, err)
@@ -72,7 +63,7 @@ func (b *builder) uplink(op network.Uplink) (err error) {
 // start implements companion.
 func (*uplink) start(context.Context, *Testbed) error { return nil }
 
-// close implements companion: the card goes home, down and under its own name.
+// close implements companion: the card goes back, down and under its own name.
 func (u *uplink) close() error {
 	if u.done {
 		return nil
@@ -85,16 +76,10 @@ func (u *uplink) close() error {
 		if err = found; err == nil {
 			card := indexed(i)
 			err = errors.Join(u.node.nl.LinkSetDown(card), u.node.nl.LinkSetName(card, u.name),
-				u.from.WithFD(func(fd int) error { return u.node.nl.LinkSetNsFd(card, fd) }))
+				u.origin.ns.WithFD(func(fd int) error { return u.node.nl.LinkSetNsFd(card, fd) }))
 		}
 	}
-	if u.home != nil {
-		u.home.Close()
-	}
-	if u.from != nil {
-		err = errors.Join(err, u.from.Close())
-	}
-	if err != nil {
+	if err := errors.Join(err, u.origin.close()); err != nil {
 		return fmt.Errorf("give back the network card %s: %w", u.name, err)
 	}
 	return nil
