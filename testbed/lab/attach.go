@@ -148,7 +148,7 @@ func lacking(op network.Attach, err error) error {
 	return err
 }
 
-// start implements companion: once all pods are attached, the plugins check each.
+// start implements starter: once all pods are attached, the plugins check each.
 func (all *attachments) start(ctx context.Context, _ *Testbed) error {
 	for _, a := range all.begun {
 		if err := a.caller.Check(ctx, a.Attachment); err != nil {
@@ -158,9 +158,9 @@ func (all *attachments) start(ctx context.Context, _ *Testbed) error {
 	return nil
 }
 
-// close implements companion: it has the plugins detach all pods, the last one first. What they could not attach they are told
+// Close implements io.Closer: it has the plugins detach all pods, the last one first. What they could not attach they are told
 // to detach too, as the specification wants it, but need not be able to.
-func (all *attachments) close() error {
+func (all *attachments) Close() error {
 	if all.closed {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,15 +11,6 @@ import (
 	"netdelta/testbed/lab/datapath"
 	"netdelta/testbed/nsmonitor"
 )
-
-// attached are eBPF programs, which go with the network.
-type attached struct{ io.Closer }
-
-// start implements companion: programs work from when they are attached.
-func (attached) start(context.Context, *Testbed) error { return nil }
-
-// close implements companion.
-func (a attached) close() error { return a.Close() }
 
 // programSteps are the operations that attach eBPF programs.
 func (b *builder) programSteps() {
@@ -48,7 +38,7 @@ func (b *builder) attachIn(where network.Space, attach func(*space) (io.Closer, 
 	return b.within(where, func(s *space) error {
 		a, err := attach(s)
 		if err == nil {
-			b.companions = append(b.companions, attached{a})
+			b.companions = append(b.companions, a)
 		}
 		return err
 	})

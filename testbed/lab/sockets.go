@@ -35,7 +35,7 @@ func (b *builder) joinSockets(op network.JoinSockets) error {
 	return nil
 }
 
-// start implements companion: it has the lab's processes enter the control group, and those that the lab will start.
+// start implements starter: it has the lab's processes enter the control group, and those that the lab will start.
 func (j *joining) start(_ context.Context, l *Testbed) error {
 	l.joinings = append(l.joinings, j)
 	j.kept = true
@@ -53,8 +53,8 @@ func (j *joining) start(_ context.Context, l *Testbed) error {
 	return nil
 }
 
-// close implements companion.
-func (j *joining) close() error {
+// Close implements io.Closer.
+func (j *joining) Close() error {
 	j.ended = true
 	if j.kept {
 		return j.programs.End()

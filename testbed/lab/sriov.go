@@ -169,11 +169,8 @@ func (b *builder) takeFunction(op network.Function) error {
 	return nil
 }
 
-// start implements companion.
-func (*card) start(context.Context, *Testbed) error { return nil }
-
-// close implements companion: the functions end, wherever they are, and the card goes back as it came.
-func (c *card) close() error {
+// Close implements io.Closer: the functions end, wherever they are, and the card goes back as it came.
+func (c *card) Close() error {
 	if c.done {
 		return nil
 	}

@@ -107,7 +107,7 @@ func socketAddress(at netip.AddrPort) (family int, address unix.Sockaddr) {
 	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(at.Port()), Addr: at.Addr().As16()}
 }
 
-// start implements companion. The process is this program, started anew.
+// start implements starter. The process is this program, started anew.
 func (t *tunnel) start(ctx context.Context, l *Testbed) error {
 	config := udptun.Config{MTU: int(t.op.MTU)}
 	for _, p := range t.op.Peers {
@@ -170,8 +170,8 @@ func (t *tunnel) release() error {
 	return err
 }
 
-// close implements companion.
-func (t *tunnel) close() error {
+// Close implements io.Closer.
+func (t *tunnel) Close() error {
 	err := t.release()
 	if t.carrier == nil {
 		return err
@@ -181,24 +181,14 @@ func (t *tunnel) close() error {
 	return errors.Join(err, carrier.Close())
 }
 
-// where implements processed.
-func (t *tunnel) where() (network.Space, int) {
-	if t.carrier == nil {
-		return t.op.In, 0
-	}
-	return t.op.In, t.carrier.PID()
-}
-
-// Carriers implements testbed.Carried: the numbers of the processes that do part of the network's work, in ascending order.
+// Carriers is testbed.Instruments.Carriers: the numbers of the processes that do part of the network's work, in ascending order.
 func (l *Testbed) Carriers() []int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	var pids []int
 	for _, c := range l.companions {
-		if p, ok := c.(processed); ok {
-			if _, pid := p.where(); pid != 0 {
-				pids = append(pids, pid)
-			}
+		if t, ok := c.(*tunnel); ok && t.carrier != nil {
+			pids = append(pids, t.carrier.PID())
 		}
 	}
 	slices.Sort(pids)

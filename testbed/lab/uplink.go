@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -60,11 +59,8 @@ func (b *builder) uplink(op network.Uplink) (err error) {
 	return u.node.up(op.Name)
 }
 
-// start implements companion.
-func (*uplink) start(context.Context, *Testbed) error { return nil }
-
-// close implements companion: the card goes back, down and under its own name.
-func (u *uplink) close() error {
+// Close implements io.Closer: the card goes back, down and under its own name.
+func (u *uplink) Close() error {
 	if u.done {
 		return nil
 	}
