@@ -60,12 +60,12 @@ func (p *Plan) unreachable(ctx context.Context, driver testbed.Provider, c resul
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("target %s: %w", c.Params.Target, err)
-	case c.Placement == result.SameNode && site.Apart != "":
-		return fmt.Sprintf("clients on the node of target %s are unsupported: %s; measure placement %s", c.Params.Target, site.Apart, result.CrossNode), nil
+	case c.Placement == result.SameNode && site.NoSameNode != "":
+		return fmt.Sprintf("clients on the node of target %s are unsupported: %s; measure placement %s", c.Params.Target, site.NoSameNode, result.CrossNode), nil
 	case c.Placement == result.SameNode:
 		p.note(fmt.Sprintf("target %s stands on node %s: clients on the same node are there", c.Params.Target, site.Nodes[0]))
-	case c.Placement == result.CrossNode && site.Mixed != "":
-		p.note(fmt.Sprintf("clients of target %s that are to stand on another node than it may stand on its own: %s", c.Params.Target, site.Mixed))
+	case c.Placement == result.CrossNode && site.MaybeSameNode != "":
+		p.note(fmt.Sprintf("clients of target %s that are to stand on another node than it may stand on its own: %s", c.Params.Target, site.MaybeSameNode))
 	}
 	return "", nil
 }

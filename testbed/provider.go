@@ -23,10 +23,10 @@ type Provider interface {
 	Capabilities() Capabilities
 }
 
-// Capabilities say what a provider's testbeds can do. The zero value is a provider whose nodes are somebody else's and that can do
-// nothing but open testbeds. A function that is nil can't be had.
+// Capabilities say what a provider's testbeds can do. The zero value is a provider that opens testbeds on nodes it does not own, and
+// can do nothing else. A nil function means that the provider lacks the capability.
 type Capabilities struct {
-	// Networks are those that can join the pods.
+	// Networks are the networks that can join the pods.
 	Networks []network.Network
 	// SharesMachine says that pods run on the machine of this program, with its programs and in its memory.
 	SharesMachine bool
@@ -37,35 +37,34 @@ type Capabilities struct {
 	// OwnsNodes says that nodes are made for the testbed. On nodes of others, ports may be taken and settings can't be chosen, a
 	// server may be reachable some time after its start, and pods are scheduled, started and lost at any time.
 	OwnsNodes bool
-	// Costs are what the parts of a run take at first sight; nil is what they take on this machine.
+	// Costs are first guesses of how long the parts of a run take; nil is how long they take on this machine.
 	Costs *Costs
 	// Lacking returns the programs that a pod does not have, of the given names or paths. It may make a pod for the purpose.
 	Lacking func(ctx context.Context, names []string) ([]string, error)
 	// Describe completes the environment of a run, and returns notes on what could not be read. Where it is nil, the environment
 	// is this machine's alone.
 	Describe func(ctx context.Context, e result.Environment) (result.Environment, []string, error)
-	// Targets are endpoints that no testbed of the provider has made; nil where pods can't reach any.
+	// Targets finds endpoints outside of the provider's testbeds; nil where pods can't reach any.
 	Targets *Targets
 	// Stored finds out whether pods can have volumes of such storage (Spec.Volume), and returns notes on it. The error says what
 	// is wrong with the storage.
 	Stored func(ctx context.Context, v Volume) (notes []string, err error)
-	// Program is the path of this program where pods are; "" where the provider brings it there itself.
+	// Program is the path of this program on the pods' machines; "" where the provider copies it there itself.
 	Program string
-	// Changer makes changes of what testbeds stand on for the networks of a study; nil where nothing can be changed. The run has the
-	// given name and folder.
+	// Changer changes the cluster for networks of a study; nil where nothing can be changed. The run has the given name and folder.
 	Changer func(run, folder string) (Changer, error)
-	// Guest boots a machine and starts this program in it, to carry a whole run out there; nil where runs are carried out from here.
+	// Guest boots a machine and starts this program in it, which then does a whole run there; nil where runs are led from here.
 	Guest func(ctx context.Context, s GuestSpec) (*Guest, error)
 	// Counter finds the guests whose clock counts instructions; nil where there are none.
 	Counter func(ctx context.Context) (*Counter, error)
 }
 
-// Costs are guesses of what the parts of a run take.
+// Costs are guesses of how long the parts of a run take.
 type Costs struct {
 	// Start is the first start of pods, Build each further set-up of the networks, Cell what a cell adds to a round, and Exchange
 	// a request to an agent with its answer.
 	Start, Build, Cell, Exchange time.Duration
-	// Opens is how many testbeds are opened at a time.
+	// Opens is how many testbeds are opened at the same time.
 	Opens int
 	// Ground names in a sentence what the testbeds stand on: "the cluster".
 	Ground string
@@ -81,17 +80,17 @@ type Targets struct {
 	From string
 }
 
-// Site is where an endpoint is.
+// Site says where an endpoint is.
 type Site struct {
 	// Nodes are the names of the endpoint's nodes, sorted; empty where they are not known.
 	Nodes []string
-	// Apart says why no client can be put on the endpoint's own node, "" where one can.
-	Apart string
-	// Mixed says why clients that are to stand on another node may meet it on their own, "" where they can't.
-	Mixed string
+	// NoSameNode says why no client can be put on the endpoint's own node, "" where one can.
+	NoSameNode string
+	// MaybeSameNode says why clients on another node, as they are meant to be, may still be on the endpoint's, "" where they can't.
+	MaybeSameNode string
 }
 
-// Instruments are what a live testbed lets one see of it. What is nil can't be seen.
+// Instruments observe a live testbed. A nil field means that the testbed lacks the instrument.
 type Instruments struct {
 	// Observer looks at the devices of a network that the provider has planned, PathObserver at the devices of any other network.
 	Observer     Observer

@@ -53,8 +53,8 @@ func (d *Driver) siteOf(ctx context.Context, found located) (testbed.Site, error
 	slices.Sort(found.nodes)
 	site := testbed.Site{Nodes: slices.Compact(found.nodes)}
 	if len(site.Nodes) == 0 {
-		site.Apart = "it is not known which node it is on: " + found.unknown
-		site.Mixed = site.Apart
+		site.NoSameNode = "it is not known which node it is on: " + found.unknown
+		site.MaybeSameNode = site.NoSameNode
 		return site, nil
 	}
 	able, err := d.usable(ctx, 1)
@@ -64,12 +64,12 @@ func (d *Driver) siteOf(ctx context.Context, found located) (testbed.Site, error
 	free := slices.ContainsFunc(able, func(name string) bool { return !slices.Contains(site.Nodes, name) })
 	switch {
 	case len(site.Nodes) > 1:
-		site.Apart = fmt.Sprintf("it stands on %d nodes (%s), and which one answers is not the client's to choose; name one of its pods", len(site.Nodes), strings.Join(site.Nodes, ", "))
+		site.NoSameNode = fmt.Sprintf("it stands on %d nodes (%s), and which one answers is not the client's to choose; name one of its pods", len(site.Nodes), strings.Join(site.Nodes, ", "))
 	case !slices.Contains(able, site.Nodes[0]):
-		site.Apart = fmt.Sprintf("no pod of the run can be put on node %s, where it stands", site.Nodes[0])
+		site.NoSameNode = fmt.Sprintf("no pod of the run can be put on node %s, where it stands", site.Nodes[0])
 	}
 	if !free {
-		site.Mixed = fmt.Sprintf("it stands on all nodes that the run may use (%s)", strings.Join(able, ", "))
+		site.MaybeSameNode = fmt.Sprintf("it stands on all nodes that the run may use (%s)", strings.Join(able, ", "))
 	}
 	return site, nil
 }
