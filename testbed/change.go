@@ -10,27 +10,26 @@ import (
 	"time"
 )
 
-// Change is what a network of a study does to the cluster that it is measured on, for as long as it is measured. It is plain
-// data.
+// Change is how a network of a study changes the cluster while it is measured. It is plain data.
 type Change struct {
 	// Network is the name that the study gives to the network under this change.
 	Network string
 	// Uses is the testbed's own network by which servers are reached under the change: "pod", say.
 	Uses string
-	// Expect is how packets must be seen between nodes when the change has taken effect, "" where nothing is expected.
+	// Expect is how packets must cross between nodes once the change is in effect, "" where nothing is expected.
 	Expect Encapsulation
 	// Apply, Ready and Restore are carried out in order. Apply makes the change, Ready succeeds once it is in effect, and
 	// Restore undoes it: it returns when all is as it was.
 	Apply, Ready, Restore []Action
 	// Within is how long Ready may take to succeed; it is tried again until then.
 	Within time.Duration
-	// Kept says that the pods live through the change. Else they are made afresh under it.
+	// Kept says that the pods survive the change. Otherwise new pods are made under it.
 	Kept bool
 }
 
 // Action is one step of a change: exactly one of its fields is given.
 type Action struct {
-	// Command is a program with its arguments. A program without a slash in its name is looked for as a shell would.
+	// Command is a program with its arguments. A program without a slash in its name is looked up on the PATH.
 	Command []string
 	// Manifest is a file of objects that are applied, Delete one of objects that are deleted.
 	Manifest, Delete string
@@ -64,7 +63,7 @@ func sameActions(a, b []Action) bool {
 	return slices.EqualFunc(a, b, func(x, y Action) bool { return reflect.DeepEqual(x, y) })
 }
 
-// RestoreError says that what a change stands on is still changed, and what has to be done about it.
+// RestoreError says that a cluster is still changed, and how to restore it.
 type RestoreError struct {
 	Network string
 	// Steps are command lines, to be carried out one after the other in the folder Dir.
@@ -82,10 +81,10 @@ func (e *RestoreError) Error() string {
 // Unwrap gives the reason.
 func (e *RestoreError) Unwrap() error { return e.Err }
 
-// ErrHeld is matched by the error of a change that is not made since another run changes the same ground, or has left it changed.
+// ErrHeld is matched by the error of a change that is refused because another run is changing the same cluster, or has left it changed.
 var ErrHeld = errors.New("held by another run")
 
-// Changer carries changes out on what a driver's testbeds stand on. It is not safe for concurrent use.
+// Changer changes the cluster that a provider's testbeds are on. It is not safe for concurrent use.
 type Changer interface {
 	// Apply makes the change and returns when it is in effect. A change that is applied already must be restored before. After
 	// an error part of the change may have been made: Restore undoes that too.

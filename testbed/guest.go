@@ -9,10 +9,10 @@ import (
 
 // GuestSpec is what a guest is needed for. It is pure data.
 type GuestSpec struct {
-	// Networks are the names of those that testbeds in the guest will have, and Spec what those have in common.
+	// Networks are the names of the networks that testbeds in the guest will have. Spec is the same for all of them.
 	Networks []string
 	Spec     Spec
-	// Programs says that workloads in it need programs of others.
+	// Programs says that the workloads need external programs.
 	Programs bool
 	// Args are the arguments with which this program is started in the guest.
 	Args []string
@@ -39,12 +39,12 @@ type GuestProgram interface {
 
 // Counter boots guests whose clock counts instructions.
 type Counter struct {
-	// PerInstruction is how many nanoseconds the guests' clock goes on with each instruction, and Clock the name of that clock.
+	// PerInstruction is how many nanoseconds the guests' clock advances with each instruction, and Clock the name of that clock.
 	PerInstruction float64
 	Clock          string
 	// Emulator is the version of what runs the guests, Processor what it emulates, and Image what identifies the guests' files.
 	Emulator, Processor, Image string
-	// Environment is what the host knows of the guests.
+	// Environment is what the host knows about the guests.
 	Environment result.Environment
 	// Count starts this program in a guest of its own and calls line with each line of its output. An error of line ends the guest.
 	Count func(ctx context.Context, job CountJob, line func([]byte) error) error

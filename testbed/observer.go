@@ -8,8 +8,7 @@ import (
 	"netdelta/unit"
 )
 
-// Observer is a testbed that lets one look at the devices of its nodes and pods, so that a trial can prove which way its
-// packets went.
+// Observer is a testbed whose devices in nodes and pods can be observed, so that a trial can prove which way its packets went.
 type Observer interface {
 	Testbed
 	// Plan is what the testbed was built from.
@@ -63,7 +62,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("a packet of %d bytes is larger than the path's MTU of %d", int64(e.Size), int64(e.MTU))
 }
 
-// Counters are what a device has counted since it was made.
+// Counters are a device's counters since it was made.
 type Counters struct {
 	// Index is the device's number in its namespace: with another number it is another device of the same name.
 	Index                          int

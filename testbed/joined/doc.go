@@ -1,3 +1,3 @@
-// Package joined opens testbeds whose nodes are machines of their own, guests say: each builds the part of a testbed that concerns
-// its node. On each machine runs Serve, over standard input and output, and here a Machine asks it.
+// Package joined opens testbeds whose nodes are separate machines, such as guests. Each machine builds the part of a testbed that
+// concerns its node: it runs Serve over standard input and output, and the controller asks it through a Machine.
 package joined

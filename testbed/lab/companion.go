@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// companions are what a network has in addition to its devices and does not go with its namespaces by itself: processes, and what
-// other programs have been told, in the order in which they were made. Their Close is called before the network is torn down; it is
-// idempotent, and also ends what was never started.
+// companions are the parts of a network that the kernel does not remove with its namespaces: processes, borrowed network cards, state
+// of plugins. They are in the order in which they were made. Their Close is called before the network is torn down; it is idempotent,
+// and also works where the companion was never started.
 type companions []io.Closer
 
 // starter is a companion that is to be started once all devices of the network are there.

@@ -12,7 +12,7 @@ import (
 	"netdelta/internal/owner"
 )
 
-// Orphan is something that a run left because it was killed.
+// Orphan is a process, control group or folder that a killed run has left.
 type Orphan struct {
 	Kind string // "process", "control group" or "directory"
 	Name string // "netdelta (4711)" or a path

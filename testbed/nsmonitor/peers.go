@@ -12,8 +12,8 @@ import (
 	"strconv"
 )
 
-// Peers are those who are connected to a TCP port here, in the namespace of the calling thread, as its kernel knows them: behind a
-// translation of addresses, that is not who they are. It needs no rights.
+// Peers lists the remote ends of the TCP connections to a port in the namespace of the calling thread. Where addresses are translated
+// on the way, these are the translated ones. It needs no rights.
 func Peers(port uint16) ([]netip.AddrPort, error) {
 	var all []netip.AddrPort
 	for _, path := range []string{"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"} {
