@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 
 	"netdelta/network"
 	"netdelta/testbed"
@@ -39,6 +42,10 @@ func Serve(ctx context.Context, rwc io.ReadWriteCloser, networks []network.Netwo
 	for _, f := range found {
 		s.cards[f.HardwareAddr.String()] = f.Name
 	}
+	// Without this, SIGPIPE would end a process whose caller is gone before its labs are removed. Programs that it starts get it as ever.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
 	conn := rpc.NewConn(rwc, false)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
