@@ -196,7 +196,8 @@ func (f *Fleet) Close() error {
 		}
 		left = len(pods)
 	}
-	return fmt.Errorf("remove the fleet of network %s: %d pods are still there after %s; netdelta cleanup --testbed kubernetes removes them later", f.spec.Network, left, deleteWithin)
+	return fmt.Errorf("remove the fleet of network %s: %d pods are still there after %s; netdelta cleanup --testbed kubernetes removes them later",
+		f.spec.Network, left, deleteWithin)
 }
 
 // pods are the fleet's, of both roles.
