@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -165,12 +166,7 @@ func (b *balance) tolerated(network.Device) float64 {
 
 // crossings finds devices that carried less than passed them.
 func (b *balance) crossings() {
-	all := make([]crossing, 0, len(b.needs))
-	for x := range b.needs {
-		all = append(all, x)
-	}
-	slices.SortFunc(all, byCrossing)
-	for _, x := range all {
+	for _, x := range slices.SortedFunc(maps.Keys(b.needs), byCrossing) {
 		c, there := b.changed[x.Device]
 		if !there {
 			b.find("%s, on a way that the plan says, is not there", x.Device)

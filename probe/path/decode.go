@@ -248,6 +248,19 @@ func transport(l *layer, b []byte) ([]byte, bool) {
 	return b[header:], true
 }
 
+// wrapping is what one of the packets is wrapped in, and how much that adds (0 is unknown).
+func (f frame) wrapping(at int) (name string, adds unit.Bytes) {
+	switch outer, inner := f.layer[0].size, f.layer[at].size; {
+	case f.sealed != "" && at == f.depth-1:
+		return f.sealed, 0
+	case at == 0:
+		return none, 0
+	case outer > inner && inner > 0:
+		adds = outer - inner
+	}
+	return f.wrap[at], adds
+}
+
 // Protocols that serve the network itself.
 const (
 	icmp  network.Protocol = 1

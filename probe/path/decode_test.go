@@ -100,7 +100,7 @@ func TestDecodeTunnels(t *testing.T) {
 		"ipip around esp":             {etherFrame(0x0800, packet4(4, 0, packet4(50, 0, espWith(1, data)))), 2, "ipip", "esp", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := decoder{encapsulations()}.decode(c.head)
+			f := decoder{encapsulations(nil)}.decode(c.head)
 			if f.depth != c.depth || f.sealed != c.sealed || f.headers != c.headers || f.wrap[f.depth-1] != c.wrap {
 				t.Errorf("depth %d, wrapped in %q, sealed by %q, headers %d, want %+v", f.depth, f.wrap[f.depth-1], f.sealed, f.headers, c)
 			}
@@ -111,7 +111,7 @@ func TestDecodeTunnels(t *testing.T) {
 // A tunnel's device has no link header.
 func TestDecodeBare(t *testing.T) {
 	packet := packet4(6, 0x4000, segment(12, make([]byte, 100)))
-	d := decoder{encapsulations()}
+	d := decoder{encapsulations(nil)}
 	f := d.packet(testbed.Packet{Head: packet, Bare: true, Length: unit.Bytes(len(packet))})
 	if f.depth != 1 || f.headers != 52 || f.layer[0].destination.Port() != 5000 {
 		t.Errorf("bare: %+v", f)
@@ -157,7 +157,7 @@ func TestDecode(t *testing.T) {
 		"nothing":                   {nil, 0, "", 0, 0, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := decoder{encapsulations()}.decode(c.head)
+			f := decoder{encapsulations(nil)}.decode(c.head)
 			if f.depth != c.depth || f.headers != c.headers || f.fragment() != c.fragment {
 				t.Fatalf("depth %d, headers %d, fragment %v, want %+v", f.depth, f.headers, f.fragment(), c)
 			}
@@ -173,7 +173,7 @@ func TestDecode(t *testing.T) {
 }
 
 func TestOnWire(t *testing.T) {
-	d := decoder{encapsulations()}
+	d := decoder{encapsulations(nil)}
 	inner := etherFrame(0x0800, packet4(6, 0x4000, segment(12, make([]byte, 3000))))
 	head := etherFrame(0x0800, packet4(17, 0, datagramTo(4789, vxlanWith(inner))))
 	jumbo := etherFrame(0x86dd, packet6(6, segment(0, nil)))
@@ -208,7 +208,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(etherFrame(0x0800, packet4(17, 0, datagramTo(8285, tcp))))
 	f.Add(etherFrame(0x0800, packet4(17, 0, datagramTo(51820, wireguardWith(4, make([]byte, 32))))))
 	f.Add(etherFrame(0x86dd, packet6(50, espWith(1, make([]byte, 32)))))
-	d := decoder{encapsulations()}
+	d := decoder{encapsulations(nil)}
 	f.Fuzz(func(t *testing.T, head []byte) {
 		original := bytes.Clone(head)
 		got := d.decode(head)

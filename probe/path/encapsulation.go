@@ -23,9 +23,9 @@ type encapsulation struct {
 	ethernet, sealed bool
 }
 
-// encapsulations lists those that a decoder recognises.
-func encapsulations() []encapsulation {
-	return []encapsulation{
+// encapsulations lists those that a decoder recognises, by the further ports, too, that tunnels have chosen, by their names.
+func encapsulations(ports map[string][]uint16) []encapsulation {
+	all := []encapsulation{
 		// RFC 7348; 8472 is the port that Linux took before there was a number.
 		{name: "vxlan", protocol: network.UDP, ports: []uint16{4789, 8472}, unwrap: vxlan, ethernet: true},
 		{name: "geneve", protocol: network.UDP, ports: []uint16{network.GenevePort}, unwrap: geneve, ethernet: true},
@@ -37,6 +37,10 @@ func encapsulations() []encapsulation {
 		{name: "gre", protocol: network.ProtocolGRE, unwrap: gre(typeIPv4, typeIPv6)},
 		{name: "gretap", protocol: network.ProtocolGRE, unwrap: gre(typeEthernet), ethernet: true},
 	}
+	for i, e := range all {
+		all[i].ports = slices.Concat(e.ports, ports[e.name])
+	}
+	return all
 }
 
 // vxlan takes the VXLAN header off (RFC 7348, section 5): the flag of a valid identifier, and all else that is reserved
@@ -49,23 +53,13 @@ func vxlan(b []byte) ([]byte, bool) {
 	return b[header:], true
 }
 
-// networkNumber is the networkNumber of the network that a header names, of encapsulations that have one: VXLAN and Geneve, both at the same
-// place.
+// networkNumber is the number of the network that a header names. VXLAN and Geneve have one, both at the same place.
 func networkNumber(name string, b []byte) uint32 {
 	const at, size = 4, 8
 	if name != "vxlan" && name != "geneve" || len(b) < size {
 		return 0
 	}
 	return binary.BigEndian.Uint32(b[at:]) >> 8
-}
-
-// encapsulationsAt lists those that a decoder recognises where tunnels have chosen further ports, by their names.
-func encapsulationsAt(ports map[string][]uint16) []encapsulation {
-	all := encapsulations()
-	for i, e := range all {
-		all[i].ports = slices.Concat(e.ports, ports[e.name])
-	}
-	return all
 }
 
 // typeEthernet is the number of a whole frame (transparent Ethernet bridging).
@@ -93,10 +87,7 @@ func gre(types ...uint16) func([]byte) ([]byte, bool) {
 		if len(b) < header {
 			return nil, false
 		}
-		flags, size, known := binary.BigEndian.Uint16(b), header, false
-		for _, t := range types {
-			known = known || t == binary.BigEndian.Uint16(b[protocol:])
-		}
+		flags, size, known := binary.BigEndian.Uint16(b), header, slices.Contains(types, binary.BigEndian.Uint16(b[protocol:]))
 		for _, f := range []uint16{checksum, key, number} {
 			if flags&f != 0 {
 				size += word

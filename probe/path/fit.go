@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"time"
 
 	"netdelta/network"
@@ -44,7 +45,7 @@ type fitting struct {
 
 // try finds the path's MTU. What the network does wrong is a finding, not an error.
 func (f *fitting) try(ctx context.Context, promised unit.Bytes) (Fit, error) {
-	size := min(promised, largestPacket(f.to))
+	size := min(promised, largestPacket(f.to.Address()))
 	for range fitAttempts {
 		err := f.o.Fit(ctx, f.from, f.to, size)
 		var tooLarge *testbed.TooLargeError
@@ -76,7 +77,7 @@ func (f *fitting) try(ctx context.Context, promised unit.Bytes) (Fit, error) {
 
 // tryMore has a packet refused that is a byte too large.
 func (f *fitting) tryMore(ctx context.Context, size, promised unit.Bytes) error {
-	if size != promised || size >= largestPacket(f.to) {
+	if size != promised || size >= largestPacket(f.to.Address()) {
 		return nil
 	}
 	err := f.o.Fit(ctx, f.from, f.to, size+1)
@@ -94,13 +95,9 @@ func (f *fitting) tryMore(ctx context.Context, size, promised unit.Bytes) error 
 
 // find notes a finding, once.
 func (f *fitting) find(format string, args ...any) {
-	says := fmt.Sprintf(format, args...)
-	for _, s := range f.found.Findings {
-		if s == says {
-			return
-		}
+	if says := fmt.Sprintf(format, args...); !slices.Contains(f.found.Findings, says) {
+		f.found.Findings = append(f.found.Findings, says)
 	}
-	f.found.Findings = append(f.found.Findings, says)
 }
 
 // unlucky is how likely it may be that links which lose packets lose each of those that are sent in turn.
@@ -166,12 +163,9 @@ func (f *fitting) looksAt(seen []testbed.Packet, size unit.Bytes) bool {
 	return arrived
 }
 
-// largestPacket is the largest IP packet that can carry a datagram: the whole of an IPv4 packet, but only what comes after
-// the header of an IPv6 packet, is counted in 16 bits.
-func largestPacket(to testbed.Pod) unit.Bytes { return largestPacketOf(to.Address()) }
-
-// largestPacketOf is the largest IP packet to an address.
-func largestPacketOf(to netip.Addr) unit.Bytes {
+// largestPacket is the largest IP packet to an address that can carry a datagram: the whole of an IPv4 packet, but only what comes
+// after the header of an IPv6 packet, is counted in 16 bits.
+func largestPacket(to netip.Addr) unit.Bytes {
 	const counted = 65535
 	if to.Is6() {
 		return counted + ipv6Header

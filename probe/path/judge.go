@@ -3,6 +3,7 @@ package path
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
 	"slices"
@@ -58,7 +59,7 @@ type Observation struct {
 	// Polled says that devices may poll for what they receive (veth with GRO does), and then count it at both ends without its
 	// Ethernet header.
 	Polled bool
-	// Bonds are the ones of the plan: their links carry what they do.
+	// Bonds are the plan's. Their links carry what they carry.
 	Bonds         []network.Bond
 	Before, After Reading
 	Sample        Sample
@@ -79,7 +80,8 @@ type Sample struct {
 func Judge(o Observation) result.Path {
 	j := judgement{
 		Observation: o,
-		path:        result.Path{Payload: o.Load.payload(), Hops: []result.PathHop{}, MTU: o.Fit.Largest},
+		statement:   statement{result.Path{Payload: o.Load.payload(), Hops: []result.PathHop{}, MTU: o.Fit.Largest}},
+		seen:        map[network.Device]*deviceSample{},
 		changed:     gather(changes(o.Before.Counters, o.After.Counters), o.Bonds),
 		need:        need(o.Request, o.Response, o.Load),
 	}
@@ -104,10 +106,25 @@ func Judge(o Observation) result.Path {
 // judgement is a proof in the making.
 type judgement struct {
 	Observation
-	path    result.Path
+	statement
 	changed map[network.Device]change
 	need    map[crossing]unit.Bytes
-	seen    sampleCounts
+	seen    map[network.Device]*deviceSample
+}
+
+// statement is what a judgement says.
+type statement struct{ path result.Path }
+
+func (s *statement) find(format string, args ...any) {
+	s.path.Findings = append(s.path.Findings, fmt.Sprintf(format, args...))
+}
+
+func (s *statement) weak(format string, args ...any) {
+	s.path.Weak = append(s.path.Weak, fmt.Sprintf(format, args...))
+}
+
+func (s *statement) note(format string, args ...any) {
+	s.path.Notes = append(s.path.Notes, fmt.Sprintf(format, args...))
 }
 
 // crossing is a device, and the direction in which its counters see a packet.
@@ -128,14 +145,6 @@ func need(request, response []network.Hop, l Load) map[crossing]unit.Bytes {
 	return all
 }
 
-func (j *judgement) find(format string, args ...any) {
-	j.path.Findings = append(j.path.Findings, fmt.Sprintf(format, args...))
-}
-
-func (j *judgement) weak(format string, args ...any) {
-	j.path.Weak = append(j.path.Weak, fmt.Sprintf(format, args...))
-}
-
 // planned tells whether a device is on the way.
 func (j *judgement) planned(d network.Device) bool {
 	_, sends := j.need[crossing{d, true}]
@@ -146,14 +155,8 @@ func (j *judgement) planned(d network.Device) bool {
 // inOrder lists the devices that changed, in a fixed order, less the switch's: it belongs to no way, and what passes it
 // passes the nodes.
 func inOrder(changed map[network.Device]change) []network.Device {
-	var all []network.Device
-	for d := range changed {
-		if d.In.Kind != network.SwitchSpace {
-			all = append(all, d)
-		}
-	}
-	slices.SortFunc(all, byPlace)
-	return all
+	all := slices.SortedFunc(maps.Keys(changed), byPlace)
+	return slices.DeleteFunc(all, func(d network.Device) bool { return d.In.Kind == network.SwitchSpace })
 }
 
 func byPlace(a, b network.Device) int {
@@ -356,15 +359,12 @@ func (j *judgement) fragments() {
 		}
 		return
 	}
-	var spaces []network.Space
-	for s := range j.After.Stacks {
-		if _, both := j.Before.Stacks[s]; both {
-			spaces = append(spaces, s)
+	for _, s := range slices.SortedFunc(maps.Keys(j.After.Stacks), bySpace) {
+		before, known := j.Before.Stacks[s]
+		if !known {
+			continue
 		}
-	}
-	slices.SortFunc(spaces, bySpace)
-	for _, s := range spaces {
-		before, after := j.Before.Stacks[s], j.After.Stacks[s]
+		after := j.After.Stacks[s]
 		for _, v := range []struct {
 			before, after uint64
 			says          string

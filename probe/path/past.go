@@ -1,7 +1,6 @@
 package path
 
 import (
-	"netdelta/network"
 	"netdelta/unit"
 )
 
@@ -29,7 +28,7 @@ func (j *judgement) passed() {
 	}
 	j.path.Encapsulation = none
 	for _, d := range inOrder(j.changed) {
-		if n := j.seen.payload[d]; n > 0 {
+		if n := j.on(d).payload; n > 0 {
 			j.find("%s carried %d sampled packets with payload; the plan takes it past all devices", d, n)
 		}
 	}
@@ -37,9 +36,6 @@ func (j *judgement) passed() {
 
 // carries tells whether a packet has payload.
 func (f frame) carries() bool { return f.headers > 0 && f.layer[0].size > f.headers }
-
-// fitWay is the way that the packets take by which the path's MTU is found, which are datagrams.
-func (p *Prober) fitWay(w *watched) []network.Hop { return p.o.Path(w.client, w.server, network.UDP) }
 
 // shaken is what connections may have left on devices that the payload of flows goes past.
 func shaken(flows []Flow) unit.Bytes {

@@ -124,7 +124,7 @@ func (p *Prober) fit(ctx context.Context, w *watched) (Fit, error) {
 	}
 	found := Fit{Lacks: "a packet sample"}
 	if tap != nil {
-		f := fitting{o: p.o, tap: tap, from: w.client, to: w.server, way: p.fitWay(w), decoder: decoder{encapsulations()}}
+		f := fitting{o: p.o, tap: tap, from: w.client, to: w.server, way: p.o.Path(w.client, w.server, network.UDP), decoder: decoder{encapsulations(nil)}}
 		found, err = f.try(ctx, w.PathMTU)
 		if err := errors.Join(err, tap.Close()); err != nil {
 			return Fit{}, err
@@ -159,13 +159,10 @@ func (p *Prober) between(ctx context.Context, w *watched, load func(context.Cont
 	if w.Before.Counters, err = p.quiet(ctx); err != nil {
 		return err
 	}
-	if w.Load, err = load(ctx); err != nil {
-		return fmt.Errorf("run the load: %w", err)
+	if w.Load, err = run(ctx, load); err != nil {
+		return err
 	}
 	p.meet(w)
-	if w.Load.payload() <= 0 && !w.Load.Opaque {
-		return errors.New("the load moved nothing, which proves nothing")
-	}
 	if w.After.Counters, err = p.o.Counters(ctx); err != nil {
 		return err
 	}
@@ -173,6 +170,18 @@ func (p *Prober) between(ctx context.Context, w *watched, load func(context.Cont
 	w.Observed, w.Unforeseen = plan.Observed, unforeseen(plan, w.After.Counters)
 	w.After.Stacks, err = p.o.Stacks(ctx)
 	return err
+}
+
+// run runs a load, which has to move something.
+func run(ctx context.Context, load func(context.Context) (Load, error)) (Load, error) {
+	moved, err := load(ctx)
+	switch {
+	case err != nil:
+		return moved, fmt.Errorf("run the load: %w", err)
+	case moved.payload() <= 0 && !moved.Opaque:
+		return moved, errors.New("the load moved nothing, which proves nothing")
+	}
+	return moved, nil
 }
 
 const (

@@ -13,71 +13,80 @@ import (
 // tally counts the load's packets that were sampled on one device, by what they were wrapped in.
 type tally struct {
 	total int
-	wraps map[string]int
+	wraps map[string]int // nil as long as there is none
 	// least and most are what the encapsulation of a packet added, 0 without.
 	least, most unit.Bytes
 }
 
 // add counts a packet.
 func (t *tally) add(name string, adds unit.Bytes) {
-	t.total++
-	t.wraps[name]++
-	if adds > 0 && (t.least == 0 || adds < t.least) {
-		t.least = adds
-	}
-	t.most = max(t.most, adds)
+	t.merge(tally{1, map[string]int{name: 1}, adds, adds})
 }
 
-// sampleCounts are what a sample shows, device by device.
-type sampleCounts struct {
-	tallies map[network.Device]*tally
-	large   map[network.Device]unit.Bytes // the largest IP packet
-	cut     map[network.Device]int        // IP fragments that are not inside something else
-	control map[network.Device]uint64     // bytes of packets that serve the network itself
-	virtual map[network.Device]int        // packets to the virtual address
-	// readable are packets that should have been encrypted.
-	readable map[network.Device]int
-	// payload are packets of the load that carry some.
-	payload map[network.Device]int
+// merge adds the packets of another device.
+func (t *tally) merge(o tally) {
+	t.total += o.total
+	if t.wraps == nil {
+		t.wraps = map[string]int{}
+	}
+	for name, n := range o.wraps {
+		t.wraps[name] += n
+	}
+	if o.least > 0 && (t.least == 0 || o.least < t.least) {
+		t.least = o.least
+	}
+	t.most = max(t.most, o.most)
+}
+
+// deviceSample is what a sample shows on one device.
+type deviceSample struct {
+	tally
+	largest  unit.Bytes // the largest IP packet
+	cut      int        // IP fragments that are not inside something else
+	control  uint64     // bytes of packets that serve the network itself
+	virtual  int        // packets to the virtual address
+	readable int        // packets that should have been encrypted
+	payload  int        // packets of the load that carry some
+}
+
+// on is what was sampled on a device.
+func (j *judgement) on(d network.Device) *deviceSample {
+	s := j.seen[d]
+	if s == nil {
+		s = &deviceSample{}
+		j.seen[d] = s
+	}
+	return s
 }
 
 // look decodes the sampled packets.
 func (j *judgement) look() {
-	j.seen = sampleCounts{
-		map[network.Device]*tally{}, map[network.Device]unit.Bytes{}, map[network.Device]int{}, map[network.Device]uint64{},
-		map[network.Device]int{}, map[network.Device]int{}, map[network.Device]int{},
-	}
-	d := decoder{encapsulations()}
+	d := decoder{encapsulations(nil)}
 	for _, p := range j.Sample.Packets {
-		f := d.packet(p)
+		f, s := d.packet(p), j.on(p.Device)
 		if f.control(p.Head) {
-			j.seen.control[p.Device] += uint64(p.Length)
+			s.control += uint64(p.Length)
 		}
 		if f.depth == 0 || j.again(p, f) {
 			continue
 		}
 		if j.readable(p, f) {
-			j.seen.readable[p.Device]++
+			s.readable++
 		}
 		if f.fragment() {
 			j.path.Fragments++
 			if f.layer[0].fragment {
-				j.seen.cut[p.Device]++
+				s.cut++
 			}
 		}
 		if j.untranslated(f) {
-			j.seen.virtual[p.Device]++
+			s.virtual++
 		}
-		j.seen.large[p.Device] = max(j.seen.large[p.Device], f.onWire(p))
-		if name, adds, own := j.wrapped(f); own {
-			t := j.seen.tallies[p.Device]
-			if t == nil {
-				t = &tally{wraps: map[string]int{}}
-				j.seen.tallies[p.Device] = t
-			}
-			t.add(name, adds)
+		s.largest = max(s.largest, f.onWire(p))
+		if at, own := j.belongs(f); own {
+			s.add(f.wrapping(at))
 			if f.carries() {
-				j.seen.payload[p.Device]++
+				s.payload++
 			}
 		}
 	}
@@ -90,11 +99,11 @@ const elsewhere = 2
 // no sample, by the most that was sampled anywhere, for what asks all devices for something passes all of them.
 func (j *judgement) control(d network.Device) uint64 {
 	if slices.Contains(j.Sample.Spaces, d.In) {
-		return j.seen.control[d]
+		return j.on(d).control
 	}
 	most := uint64(0)
-	for _, bytes := range j.seen.control {
-		most = max(most, bytes)
+	for _, s := range j.seen {
+		most = max(most, s.control)
 	}
 	return elsewhere * most
 }
@@ -107,16 +116,20 @@ func (j *judgement) sample() {
 		return
 	}
 	j.path.Sampled = len(j.Sample.Packets)
-	if len(j.seen.tallies) == 0 && !j.past() {
+	var all tally
+	for _, s := range j.seen {
+		all.merge(s.tally)
+	}
+	if all.total == 0 && !j.past() {
 		j.weak("the sample of %d packets (%d more were missed) holds none of the load", j.path.Sampled, j.Sample.Missed)
 	}
-	j.wrappings(j.seen.tallies)
+	j.wrappings()
 	j.passed()
-	j.sizes(j.seen.large)
-	j.cut(j.seen.cut)
+	j.sizes()
+	j.cut()
 	j.secrets()
 	for _, h := range j.crossed() {
-		if n := j.seen.virtual[h.Device]; n > 0 {
+		if n := j.on(h.Device).virtual; n > 0 {
 			j.find("%s carried %d packets to the virtual address %s, which should have been translated before", h.Device, n, j.Virtual)
 		}
 	}
@@ -128,28 +141,19 @@ func (j *judgement) untranslated(f frame) bool {
 	return j.Virtual.IsValid() && slices.ContainsFunc(f.layer[:f.depth], func(l layer) bool { return l.destination.Addr() == j.Virtual })
 }
 
-// wrapped tells whether a frame belongs to the load, what it is wrapped in, and how much that adds (0 is unknown). The
-// outermost packet that belongs counts, for the payload may look like anything.
-func (j *judgement) wrapped(f frame) (name string, adds unit.Bytes, own bool) {
+// belongs tells whether a frame belongs to the load, and which of its packets does. The outermost packet that belongs counts, for
+// the payload may look like anything.
+func (j *judgement) belongs(f frame) (at int, own bool) {
 	server := func(a netip.AddrPort) bool {
 		return (a.Port() == j.Load.Server.Port() || len(j.Load.Peers) > 0) && slices.Contains(j.Servers, a.Addr())
 	}
 	for i, l := range f.layer[:f.depth] {
-		if f.sealed != "" && i == f.depth-1 {
-			return f.sealed, 0, true // what is inside can't be known; nothing else is encrypted here
+		// What is inside an encrypted packet can't be known; nothing else is encrypted here.
+		if f.sealed != "" && i == f.depth-1 || l.protocol == j.Load.Protocol && (server(l.source) || server(l.destination)) {
+			return i, true
 		}
-		if l.protocol != j.Load.Protocol || !server(l.source) && !server(l.destination) {
-			continue
-		}
-		if i == 0 {
-			return none, 0, true
-		}
-		if outer := f.layer[0].size; outer > l.size && l.size > 0 {
-			adds = outer - l.size
-		}
-		return f.wrap[i], adds, true
 	}
-	return "", 0, false
+	return 0, false
 }
 
 // crossed are the devices on the way, each once, and whether packets are wrapped there.
@@ -163,7 +167,7 @@ func (j *judgement) crossed() []network.Hop {
 	return all
 }
 
-// wire are the ones of the devices on the way that stand for the wire: the underlay's ports, or all on one node.
+// wire are those devices on the way that stand for the wire: the underlay's ports, or all on one node.
 func (j *judgement) wire() []network.Hop {
 	all := j.crossed()
 	ports := slices.DeleteFunc(slices.Clone(all), func(h network.Hop) bool { return h.Role != network.RolePort || h.Unseen })
@@ -174,20 +178,17 @@ func (j *judgement) wire() []network.Hop {
 }
 
 // wrappings holds what the load's packets were wrapped in against the plan.
-func (j *judgement) wrappings(tallies map[network.Device]*tally) {
-	seen := tally{wraps: map[string]int{}}
+func (j *judgement) wrappings() {
+	var seen tally
 	for _, h := range j.wire() {
-		if t := tallies[h.Device]; t != nil {
-			for name, n := range t.wraps {
-				seen.wraps[name] += n
-			}
-			j.path.Overhead = max(j.path.Overhead, t.least)
-		}
+		t := j.on(h.Device).tally
+		seen.merge(t)
+		j.path.Overhead = max(j.path.Overhead, t.least)
 	}
 	j.path.Encapsulation = seen.other("")
 	for _, h := range j.crossed() {
-		t := tallies[h.Device]
-		if t == nil || j.Observed {
+		t := j.on(h.Device)
+		if t.total == 0 || j.Observed {
 			continue
 		}
 		want := j.wrap(h)
@@ -213,9 +214,9 @@ func (t tally) other(than string) string {
 }
 
 // sizes holds the largest packets against the MTU.
-func (j *judgement) sizes(large map[network.Device]unit.Bytes) {
+func (j *judgement) sizes() {
 	for _, h := range j.wire() {
-		j.path.Largest = max(j.path.Largest, large[h.Device])
+		j.path.Largest = max(j.path.Largest, j.on(h.Device).largest)
 	}
 	for _, h := range j.crossed() {
 		limit := j.PathMTU
@@ -225,18 +226,18 @@ func (j *judgement) sizes(large map[network.Device]unit.Bytes) {
 		case h.Encapsulated:
 			limit += j.Overhead - j.Encryption.Reserve
 		}
-		if large[h.Device] > limit {
-			j.find("%s carried a packet of %d bytes; the plan's MTU there is %d", h.Device, int64(large[h.Device]), int64(limit))
+		if largest := j.on(h.Device).largest; largest > limit {
+			j.find("%s carried a packet of %d bytes; the plan's MTU there is %d", h.Device, int64(largest), int64(limit))
 		}
 	}
 }
 
 // cut finds fragments on the wire. The load's own, where it has some, are inside the encapsulation.
-func (j *judgement) cut(fragments map[network.Device]int) {
+func (j *judgement) cut() {
 	own := j.Load.fragments(j.PathMTU)
 	var where []string
 	for _, h := range j.crossed() {
-		if n := fragments[h.Device]; n > 0 && (!own || h.Encapsulated && !h.Encrypted) {
+		if n := j.on(h.Device).cut; n > 0 && (!own || h.Encapsulated && !h.Encrypted) {
 			where = append(where, fmt.Sprintf("%d on %s", n, h.Device))
 		}
 	}

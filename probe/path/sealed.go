@@ -47,7 +47,7 @@ func (j *judgement) readable(p testbed.Packet, f frame) bool {
 // secrets finds packets that could be read. One is enough.
 func (j *judgement) secrets() {
 	for _, h := range j.crossed() {
-		if n := j.seen.readable[h.Device]; n > 0 {
+		if n := j.on(h.Device).readable; n > 0 {
 			j.find("%s: %d of the pods' packets could be read; the plan has %s encrypt them", h.Device, n, j.Encryption.Kind)
 		}
 	}

@@ -3,6 +3,7 @@ package path
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -14,15 +15,13 @@ import (
 
 // JudgeUnplanned says whether a load went the way that the network of a cluster, of which no plan is known, says. The same observation gives
 // the same answer.
-func JudgeUnplanned(sighted testbed.Observation, load Load) result.Path {
+func JudgeUnplanned(observed testbed.Observation, load Load) result.Path {
 	s := unplanned{
-		Observation: sighted, load: load, lanes: map[network.Device]*lane{}, changed: map[network.Device]change{},
-		path: result.Path{Payload: load.payload(), Hops: []result.PathHop{}},
+		Observation: observed, load: load, lanes: map[network.Device]*lane{}, changed: map[network.Device]change{},
+		statement: statement{result.Path{Payload: load.payload(), Hops: []result.PathHop{}}},
 	}
 	for where, p := range s.Spaces {
-		for name, c := range changes(inPlace(where, p.Before), inPlace(where, p.After)) {
-			s.changed[name] = c
-		}
+		maps.Copy(s.changed, changes(inPlace(where, p.Before), inPlace(where, p.After)))
 	}
 	s.look()
 	s.insides()
@@ -49,8 +48,8 @@ func inPlace(where network.Space, counters map[string]testbed.Counters) map[netw
 // unplanned is the judgement of an observation in the making.
 type unplanned struct {
 	testbed.Observation
+	statement
 	load    Load
-	path    result.Path
 	lanes   map[network.Device]*lane
 	changed map[network.Device]change
 }
@@ -92,18 +91,6 @@ func (v via) String() string {
 	return fmt.Sprintf("%s from %s to %s", text, v.from, v.to)
 }
 
-func (s *unplanned) find(format string, args ...any) {
-	s.path.Findings = append(s.path.Findings, fmt.Sprintf(format, args...))
-}
-
-func (s *unplanned) weak(format string, args ...any) {
-	s.path.Weak = append(s.path.Weak, fmt.Sprintf(format, args...))
-}
-
-func (s *unplanned) note(format string, args ...any) {
-	s.path.Notes = append(s.path.Notes, fmt.Sprintf(format, args...))
-}
-
 // name is a device as it is called on its node or in its pod.
 func (s *unplanned) name(d network.Device) string { return s.Spaces[d.In].Name + "/" + d.Name }
 
@@ -124,16 +111,6 @@ func (s *unplanned) nodes() []network.Space {
 	return []network.Space{s.Client.On}
 }
 
-// places are all that were looked at, in a fixed order.
-func (s *unplanned) places() []network.Space {
-	var all []network.Space
-	for where := range s.Spaces {
-		all = append(all, where)
-	}
-	slices.SortFunc(all, bySpace)
-	return all
-}
-
 // look decodes the sampled packets.
 func (s *unplanned) look() {
 	ports := map[string][]uint16{"wireguard": {51821, 51871}} // Flannel's for IPv6, and Cilium's
@@ -144,8 +121,8 @@ func (s *unplanned) look() {
 			}
 		}
 	}
-	d := decoder{encapsulationsAt(ports)}
-	for _, where := range s.places() {
+	d := decoder{encapsulations(ports)}
+	for _, where := range slices.SortedFunc(maps.Keys(s.Spaces), bySpace) {
 		for _, p := range s.Spaces[where].Packets {
 			s.path.Sampled++
 			s.sort(p, d.packet(p))
@@ -161,19 +138,10 @@ func (s *unplanned) sort(p testbed.Packet, f frame) {
 	}
 	l := s.lanes[p.Device]
 	if l == nil {
-		l = &lane{tally: tally{wraps: map[string]int{}}, vias: map[via]int{}, clients: map[netip.Addr]int{}}
+		l = &lane{vias: map[via]int{}, clients: map[netip.Addr]int{}}
 		s.lanes[p.Device] = l
 	}
-	name, adds, inner := none, unit.Bytes(0), f.layer[at]
-	switch {
-	case f.sealed != "" && at == f.depth-1:
-		name = f.sealed
-	case at > 0:
-		name = f.wrap[at]
-		if outer := f.layer[0].size; outer > inner.size && inner.size > 0 {
-			adds = outer - inner.size
-		}
-	}
+	name, adds := f.wrapping(at)
 	l.add(name, adds)
 	if name != none {
 		outer := f.layer[0]
@@ -188,7 +156,7 @@ func (s *unplanned) sort(p testbed.Packet, f frame) {
 	if request {
 		into = &l.requests
 		if name != f.sealed {
-			l.addressed(inner, s.Called, s.Backend, p.Outgoing)
+			l.addressed(f.layer[at], s.Called, s.Backend, p.Outgoing)
 		}
 	}
 	into.add(p, f, name == f.sealed)
@@ -329,17 +297,12 @@ func (s *unplanned) mtu() (mtu unit.Bytes, known bool) {
 	r, found := routeTo(p, s.Called.Addr())
 	i, there := interfaceOf(p, r.Device)
 	if !found || !there {
-		return largestPacketOf(s.Called.Addr()), false
+		return largestPacket(s.Called.Addr()), false
 	}
 	return unit.Bytes(cmp.Or(r.MTU, i.MTU)), true
 }
 
 // devices are those on which the load was seen, in a fixed order.
 func (s *unplanned) devices() []network.Device {
-	var all []network.Device
-	for d := range s.lanes {
-		all = append(all, d)
-	}
-	slices.SortFunc(all, byPlace)
-	return all
+	return slices.SortedFunc(maps.Keys(s.lanes), byPlace)
 }

@@ -54,14 +54,8 @@ func (s *unplanned) insides() {
 			s.find("%s", s.loss(own))
 			continue
 		}
-		for _, w := range s.load.passings(e == s.Client) {
-			if t := c.of(w.sends); float64(t.bytes) < leastShare*float64(w.least) {
-				s.find("%s %s %d bytes in %d packets; %d bytes of payload must have passed it", s.name(own), crossing{own, w.sends}.verb(), t.bytes, t.packets, int64(w.least))
-			}
-		}
-		if least := s.load.least(e == s.Client); float64(c.both().bytes) < leastShare*float64(least) {
-			s.find("%s carried %d bytes in %d packets; at least %d bytes of payload must have passed it", s.name(own), c.both().bytes, c.both().packets, int64(least))
-		}
+		client := e == s.Client
+		s.path.Findings = append(s.path.Findings, c.shortages(s.name(own), leastShare, s.load.least(client), s.load.passings(client)...)...)
 		if e.In != e.On {
 			s.others(own, c)
 		}
@@ -93,6 +87,21 @@ func (s *unplanned) others(own network.Device, all change) {
 			s.find("%s carried %d bytes in %d packets; the route is by %s", s.name(d), t.bytes, t.packets, own.Name)
 		}
 	}
+}
+
+// shortages are the ways in which a device carried less than a share of what must have passed it: each way, and both together.
+func (c change) shortages(name string, share float64, both unit.Bytes, ways ...passing) []string {
+	var all []string
+	for _, w := range ways {
+		if t := c.of(w.sends); float64(t.bytes) < share*float64(w.least) {
+			all = append(all, fmt.Sprintf("%s %s %d bytes in %d packets; %d bytes of payload must have passed it",
+				name, crossing{sends: w.sends}.verb(), t.bytes, t.packets, int64(w.least)))
+		}
+	}
+	if t := c.both(); float64(t.bytes) < share*float64(both) {
+		all = append(all, fmt.Sprintf("%s carried %d bytes in %d packets; at least %d bytes of payload must have passed it", name, t.bytes, t.packets, int64(both)))
+	}
+	return all
 }
 
 func (s *unplanned) loss(d network.Device) string {
@@ -254,7 +263,7 @@ func (s *unplanned) rank(d network.Device) int {
 	return at
 }
 
-// stated is the address of which the server's end takes for its client, and whether anybody can say.
+// stated is the address that the server's end takes for its client, and whether it is known.
 func (s *unplanned) stated() (netip.Addr, bool) {
 	p := s.Spaces[s.Server.In]
 	for _, peer := range p.Peers {

@@ -85,12 +85,9 @@ func (p *UnplannedProver) Prove(ctx context.Context, from, to testbed.Pod, _ net
 	if err != nil {
 		return fail(err)
 	}
-	moved, err := load(ctx)
+	moved, err := run(ctx, load)
 	if err != nil {
-		return fail(errors.Join(fmt.Errorf("run the load: %w", err), watch.Close()))
-	}
-	if moved.payload() <= 0 && !moved.Opaque {
-		return fail(errors.Join(errors.New("the load moved nothing, which proves nothing"), watch.Close()))
+		return fail(errors.Join(err, watch.Close()))
 	}
 	seen, err := watch.End(ctx, moved.Server)
 	if err != nil {
@@ -184,12 +181,16 @@ func (p *UnplannedProver) End(ctx context.Context, moved []Moved) (Audit, error)
 		for _, d := range inOrder(changed) {
 			client, own := w.own[d]
 			if c := changed[d]; own {
-				b.enough(w.name(d), c, passing{true, client, requests}, passing{false, !client, responses})
+				if c.lost != "" {
+					b.find("%s %s while it was watched", w.name(d), c.lost)
+					continue
+				}
 				least := both
 				if !client {
 					least -= spread
 				}
-				b.atLeast(w.name(d), c, least)
+				short := c.shortages(w.name(d), auditLeast, least, passing{true, client, requests}, passing{false, !client, responses})
+				b.Findings = append(b.Findings, short...)
 			}
 		}
 	}
@@ -220,24 +221,4 @@ func (b *balance) seen(start, end map[network.Device]testbed.Counters) (before, 
 		b.Weak = append(b.Weak, "no audit of the whole trial where its beginning or end could not be watched")
 	}
 	return before, after
-}
-
-// enough finds a device that carried less than passed it one way.
-func (b *balance) enough(name string, c change, all ...passing) {
-	if c.lost != "" {
-		b.find("%s %s while it was watched", name, c.lost)
-		return
-	}
-	for _, w := range all {
-		if t := c.of(w.sends); float64(t.bytes) < auditLeast*float64(w.least) {
-			b.find("%s %s %d bytes in %d packets; %d bytes of payload must have passed it", name, crossing{sends: w.sends}.verb(), t.bytes, t.packets, int64(w.least))
-		}
-	}
-}
-
-// atLeast finds a device that carried less than an opaque load, both ways together.
-func (b *balance) atLeast(name string, c change, both unit.Bytes) {
-	if t := c.both(); c.lost == "" && float64(t.bytes) < auditLeast*float64(both) {
-		b.find("%s carried %d bytes in %d packets; at least %d bytes of payload must have passed it", name, t.bytes, t.packets, int64(both))
-	}
 }

@@ -2,6 +2,7 @@ package path
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -30,7 +31,8 @@ func (s *unplanned) wrappings() {
 		s.path.Encapsulation = s.without()
 		return
 	}
-	seen, looked := tally{wraps: map[string]int{}}, false
+	var seen tally
+	looked := false
 	for _, on := range s.nodes() {
 		looked = looked || s.Spaces[on].Lacks == "" && len(s.Spaces[on].Interfaces) > 0
 		for _, name := range s.wire(on) {
@@ -54,18 +56,6 @@ func (s *unplanned) without() string {
 		return ""
 	}
 	return none
-}
-
-// merge adds the packets of another device.
-func (t *tally) merge(o tally) {
-	t.total += o.total
-	for name, n := range o.wraps {
-		t.wraps[name] += n
-	}
-	if o.least > 0 && (t.least == 0 || o.least < t.least) {
-		t.least = o.least
-	}
-	t.most = max(t.most, o.most)
 }
 
 // held holds the packets on one wire against what is expected there.
@@ -94,12 +84,7 @@ func (s *unplanned) held(d network.Device, l *lane) {
 
 // outsides notes how packets cross, and finds those whose outer addresses are not the two nodes'.
 func (s *unplanned) outsides(d network.Device, l *lane) {
-	var all []via
-	for v := range l.vias {
-		all = append(all, v)
-	}
-	slices.SortFunc(all, func(a, b via) int { return cmp.Compare(a.String(), b.String()) })
-	for _, v := range all {
+	for _, v := range slices.SortedFunc(maps.Keys(l.vias), func(a, b via) int { return cmp.Compare(a.String(), b.String()) }) {
 		from, to := s.nodeOf(v.from), s.nodeOf(v.to)
 		_, both := s.Spaces[s.Server.On]
 		if _, client := s.Spaces[s.Client.On]; !both || !client {
