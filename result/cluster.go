@@ -11,7 +11,7 @@ import (
 type Cluster struct {
 	// Name is what the user calls it: a context of the kubeconfig.
 	Name string `json:"name"`
-	// Version is that of Kubernetes, as the API server says it.
+	// Version is the version of Kubernetes, as the API server says it.
 	Version string `json:"version,omitempty"`
 	// Network is what joins its pods, and how, as far as it shows: "flannel (vxlan)"; Proxy is how services are resolved:
 	// "iptables", "nftables", "ipvs", "ebpf".

@@ -17,7 +17,7 @@ type Comparison struct {
 	Exact bool `json:"exact,omitempty"`
 	// Metric is the one that was asked for; left out if each workload's headline is judged.
 	Metric string `json:"metric,omitempty"`
-	// Differences are those of the runs' environments: machine, kernel, testbed, settings of the kernel.
+	// Differences are what differs between the runs' environments: machine, kernel, testbed, settings of the kernel.
 	Differences []Difference `json:"differences"`
 	// Notes are what the reader must know before the figures: another question, trials that were lost.
 	Notes []string `json:"notes,omitempty"`

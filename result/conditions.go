@@ -1,13 +1,14 @@
 package result
 
 import (
+	"cmp"
 	"time"
 
 	"netdelta/unit"
 )
 
-// Conditions are what a network is measured under, beside the network itself: the links between the nodes, the devices'
-// offloads, and what pods and nodes do with packets beside moving them. The zero value of a field leaves the testbed as it
+// Conditions are what a network is measured under: the links between the nodes, the devices' offloads, and what pods and nodes do with
+// packets apart from moving them. The zero value of a field leaves the testbed as it
 // is. Conditions belong to a setting: the baseline is measured under the same ones.
 type Conditions struct {
 	// LinkRate limits each direction of each underlay link; zero takes the testbed's.
@@ -84,14 +85,14 @@ const (
 	DefaultBondHash    = "layer2" // the kernel's own
 )
 
-// Plain are the conditions without what means nothing beside the rest (the rules of no policy), and with the defaults of
-// what is asked for but not given: two combinations of levels that come to the same are the same.
+// Plain are the conditions without what means nothing given the rest (the rules of no policy), and with the defaults of
+// what is asked for but not given: two combinations of levels that mean the same are the same.
 func (c Conditions) Plain() Conditions {
 	if c.LinkCount <= 1 {
 		c.LinkCount, c.BondMode, c.BondHash = 0, "", ""
 	} else {
-		c.BondMode = or(c.BondMode, DefaultBondMode)
-		c.BondHash = or(c.BondHash, DefaultBondHash)
+		c.BondMode = cmp.Or(c.BondMode, DefaultBondMode)
+		c.BondHash = cmp.Or(c.BondHash, DefaultBondHash)
 		if c.BondMode != "802.3ad" && c.BondMode != "balance-xor" && c.BondMode != "balance-tlb" {
 			c.BondHash = "" // other modes don't hash
 		}
@@ -99,7 +100,7 @@ func (c Conditions) Plain() Conditions {
 	if c.Policy == None || c.Policy == "" {
 		c.Policy, c.PolicyRules = "", 0
 	} else {
-		c.PolicyRules = or(c.PolicyRules, DefaultPolicyRules)
+		c.PolicyRules = cmp.Or(c.PolicyRules, DefaultPolicyRules)
 	}
 	if c.Policy != PolicyKubernetes {
 		c.PolicyPods = 0
@@ -107,7 +108,7 @@ func (c Conditions) Plain() Conditions {
 	if c.Service == ServicePod || c.Service == "" {
 		c.Service, c.Services = "", 0
 	} else {
-		c.Services = or(c.Services, DefaultServices)
+		c.Services = cmp.Or(c.Services, DefaultServices)
 	}
 	if c.From == FromPod {
 		c.From = ""
@@ -116,13 +117,4 @@ func (c Conditions) Plain() Conditions {
 		c.Encryption = ""
 	}
 	return c
-}
-
-// or is v, or d where v is not given.
-func or[T comparable](v, d T) T {
-	var zero T
-	if v == zero {
-		return d
-	}
-	return v
 }

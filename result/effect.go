@@ -21,14 +21,14 @@ type Effect struct {
 	Headline bool   `json:"headline"`
 	Unit     string `json:"unit"`
 	Better   string `json:"better"` // lower or higher
-	// FromValue is the metric's value at From, Value what it comes to at To.
+	// FromValue is the metric's value at From, Value its value at To.
 	FromValue float64 `json:"from_value"`
 	Value     float64 `json:"value"`
 	// Ratio is the value at To over that at From; it is left out where a ratio means nothing (loss).
 	Ratio     float64  `json:"ratio,omitzero"`
 	RatioLow  *float64 `json:"ratio_low"`
 	RatioHigh *float64 `json:"ratio_high"`
-	// Difference is what the ratio comes to at FromValue, in the metric's unit, with its interval.
+	// Difference is what the ratio means at FromValue, in the metric's unit, with its interval.
 	Difference     float64  `json:"difference"`
 	DifferenceLow  *float64 `json:"difference_low"`
 	DifferenceHigh *float64 `json:"difference_high"`
@@ -45,5 +45,5 @@ type Effect struct {
 	Warnings []string       `json:"warnings,omitempty"`
 }
 
-// Setting is that of the effect's cell.
+// Setting is the setting of the effect's cell.
 func (e Effect) Setting() Setting { return Setting{e.Workload, e.Params, e.Placement} }

@@ -25,7 +25,7 @@ type Environment struct {
 	Links []Link `json:"links"`
 	// Versions are the versions of tools that the run used.
 	Versions map[string]string `json:"versions,omitempty"`
-	// Measuring is the processor that the workload was pinned to, and Controlling those of this program.
+	// Measuring is the processor that the workload was pinned to, and Controlling are the processors that this program runs on.
 	Measuring   []int `json:"measuring_cpus"`
 	Controlling []int `json:"controlling_cpus"`
 	// Cluster is what the run was measured on in place of this machine; nil where it was this machine.

@@ -4,7 +4,7 @@ package result
 // whose seed decides where the kernel and the programs lie in memory and how their hash tables are salted. The spread over
 // seeds is what the interval of a delta is.
 type Exact struct {
-	// Seeds are those of the guests, in the order of builds.
+	// Seeds are the seeds of the guests, in the order of builds.
 	Seeds []uint64 `json:"seeds"`
 	// PerInstruction is how many nanoseconds the guest's clock goes on with each instruction.
 	PerInstruction float64 `json:"ns_per_instruction"`

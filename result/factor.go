@@ -7,7 +7,7 @@ import (
 )
 
 // Factors are what effects are taken of, in the order in which they are shown: every condition, and the parameters that
-// leave the load as it is. Message, connections and rates are none of them: another load is another question.
+// leave the load as it is. Message, connections and rates are not factors: another load is another question.
 func Factors() []string {
 	return []string{
 		"link.rate", "link.delay", "link.loss", "bond", "offload.tso", "offload.gso", "offload.gro", "offload.lro", "rps", "policy", "service",

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// The names of a run folder's files beside TrialsFile.
+// The names of a run folder's files, apart from TrialsFile.
 const (
 	StudyFile       = "study.yaml"
 	EnvironmentFile = "environment.json"

@@ -32,7 +32,7 @@ func DecodeHistogram(encoded string) (*hdrhistogram.Histogram, error) {
 	return h, nil
 }
 
-// MergeHistograms adds up encoded histograms. Percentiles of the sum are those of all transactions together, which no
+// MergeHistograms adds up encoded histograms. Percentiles of the sum are percentiles of all transactions together, which no
 // mean of percentiles gives. Histograms that are "" add nothing; it is an error if a value is out of NewHistogram's range.
 func MergeHistograms(encoded ...string) (*hdrhistogram.Histogram, error) {
 	sum := NewHistogram()

@@ -28,7 +28,7 @@ type Split struct {
 	RoundTrip time.Duration `json:"round_trip_ns,omitempty"`
 }
 
-// Replicated is how long a cluster took to replicate beside what its clients got done, over all trials of a cell.
+// Replicated is how long a cluster took to replicate, and what its clients got done, over all trials of a cell.
 type Replicated struct {
 	Cell      string    `json:"cell"`
 	Network   string    `json:"network"`

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
-	"time"
 	"unique"
 
 	"netdelta/unit"
@@ -158,27 +158,9 @@ func (o Own) MarshalJSON() ([]byte, error) {
 
 // read decodes a value of the kind.
 func (k Kind) read(text []byte) (any, error) {
-	switch k {
-	case KindCount:
-		return decode[int](text)
-	case KindSize, KindOctets:
-		return decode[unit.Bytes](text)
-	case KindRate:
-		return decode[unit.BitsPerSecond](text)
-	case KindNumber, KindShare:
-		return decode[float64](text)
-	case KindDuration:
-		return decode[time.Duration](text)
-	case KindFlag:
-		return decode[bool](text)
-	}
-	return decode[string](text)
-}
-
-func decode[T any](text []byte) (any, error) {
-	var v T
-	err := json.Unmarshal(text, &v)
-	return v, err
+	v := reflect.New(reflect.TypeOf(k.Zero()))
+	err := json.Unmarshal(text, v.Interface())
+	return v.Elem().Interface(), err
 }
 
 // jsonKind is the kind that a value in JSON has as far as it can be seen, 0 for none.

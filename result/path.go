@@ -55,7 +55,7 @@ type PathHop struct {
 	Sends bool `json:"sends"`
 	// Encapsulated says that the packet is inside the encapsulation here.
 	Encapsulated bool `json:"encapsulated,omitempty"`
-	// Packets and Bytes are those of the request's direction.
+	// Packets and Bytes count the request's direction.
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
 }
@@ -66,7 +66,7 @@ type Sockets struct {
 	// queue did.
 	Dropped   uint64 `json:"dropped"`
 	Overflows uint64 `json:"overflows"`
-	// SendBuffer and ReceiveBuffer are those of the client's first socket.
+	// SendBuffer and ReceiveBuffer are the buffers of the client's first socket.
 	SendBuffer    unit.Bytes `json:"send_buffer"`
 	ReceiveBuffer unit.Bytes `json:"receive_buffer"`
 	// Server is TCP_INFO of the server's end; nil without TCP.

@@ -31,11 +31,15 @@ type CorruptError struct {
 
 // Error implements error.
 func (e *CorruptError) Error() string {
-	place := e.File
-	if e.Line > 0 {
-		place = fmt.Sprintf("%s:%d", e.File, e.Line)
+	return fmt.Sprintf("%s: corrupt: %v; restore the file from a copy, or remove the line to go on without that trial", place(e.File, e.Line), e.Reason)
+}
+
+// place is a file, with the line if it has lines.
+func place(file string, line int) string {
+	if line > 0 {
+		return fmt.Sprintf("%s:%d", file, line)
 	}
-	return fmt.Sprintf("%s: corrupt: %v; restore the file from a copy, or remove the line to go on without that trial", place, e.Reason)
+	return file
 }
 
 // Unwrap returns the reason.
@@ -52,15 +56,11 @@ type SchemaError struct {
 
 // Error implements error.
 func (e *SchemaError) Error() string {
-	place := e.File
-	if e.Line > 0 {
-		place = fmt.Sprintf("%s:%d", e.File, e.Line)
-	}
 	newer := "use a newer netdelta"
 	if e.Writer != "" {
 		newer += fmt.Sprintf(" (%s wrote it)", e.Writer)
 	}
-	return fmt.Sprintf("%s: written with schema %d, but this netdelta understands schemas up to %d; %s", place, e.Have, e.Want, newer)
+	return fmt.Sprintf("%s: written with schema %d, but this netdelta understands schemas up to %d; %s", place(e.File, e.Line), e.Have, e.Want, newer)
 }
 
 // ReadJournal reads all trials of a journal; name is its name in errors. A last line without line feed, or one that is

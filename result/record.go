@@ -78,8 +78,8 @@ type Bursts struct {
 	Rate   []float64 `json:"rate,omitempty"`
 	Errors []int64   `json:"errors,omitempty"`
 	// ClientCPU, ServerCPU and KernelCPU are processor time spent on the burst with its warm-up, in nanoseconds: by the
-	// client's and the server's threads, with the network work that the kernel does in their name, and by the kernel for
-	// nobody (ksoftirqd; soft interrupts too where the kernel accounts for them apart). Work and Moved are the transactions
+	// client's and the server's threads, with the network work that the kernel does in their name, and by the kernel in
+	// no thread's name (ksoftirqd; soft interrupts too where the kernel accounts for them apart). Work and Moved are the transactions
 	// and the bytes of payload that it was spent on.
 	ClientCPU []int64 `json:"client_cpu_ns,omitempty"`
 	ServerCPU []int64 `json:"server_cpu_ns,omitempty"`
@@ -143,9 +143,9 @@ type Trial struct {
 	Reordered    int64    `json:"reordered,omitempty"`
 	Sent         int64    `json:"sent,omitempty"`
 	TCP          *TCPInfo `json:"tcp,omitempty"`
-	// Sockets is what the kernel says of the sockets beside TCP_INFO.
+	// Sockets is what the kernel says of the sockets in addition to TCP_INFO.
 	Sockets *Sockets `json:"sockets,omitempty"`
-	// Path proves which way the packets went; nil where nobody could look.
+	// Path proves which way the packets went; nil where no observer could look.
 	Path *Path `json:"path,omitempty"`
 	// Links are how the bursts were spread over the links of the bonds on their way; there are none without bonds.
 	Links  []LinkUse `json:"links,omitempty"`
@@ -163,7 +163,7 @@ type Trial struct {
 	Disk *Disk `json:"disk,omitempty"`
 	// Replication is what a database's cluster says of its own replication; nil elsewhere.
 	Replication *Replication `json:"replication,omitempty"`
-	// Bound is what kept the trial from doing more; nil where nobody could tell.
+	// Bound is what kept the trial from doing more; nil where that could not be found out.
 	Bound *Bound `json:"bound,omitempty"`
 	// Pairs are the pairs of nodes that were measured between; there are none but in a run of StrategyPairs.
 	Pairs []NodePair `json:"pairs,omitempty"`
@@ -203,7 +203,7 @@ type Delta struct {
 	Ratio     float64  `json:"ratio,omitzero"`
 	RatioLow  *float64 `json:"ratio_low"`
 	RatioHigh *float64 `json:"ratio_high"`
-	// Difference is what the ratio comes to at the baseline's value, in the metric's unit, with its interval.
+	// Difference is what the ratio means at the baseline's value, in the metric's unit, with its interval.
 	Difference     float64  `json:"difference"`
 	DifferenceLow  *float64 `json:"difference_low"`
 	DifferenceHigh *float64 `json:"difference_high"`
@@ -225,7 +225,7 @@ type Delta struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Check is a question asked of a trial beside its figures: was it disturbed, did it lose packets, did its path hold.
+// Check is a question asked of a trial apart from its figures: was it disturbed, did it lose packets, did its path hold.
 type Check struct {
 	Trial    string `json:"trial"`
 	Check    string `json:"check"`
@@ -234,7 +234,7 @@ type Check struct {
 	Observed string `json:"observed"`
 }
 
-// Claim is a published finding beside what this run says of it.
+// Claim is a published finding, and what this run says of it.
 type Claim struct {
 	ID        string `json:"id"`
 	Says      string `json:"says"`

@@ -57,14 +57,6 @@ func (b Bursts) validate() error {
 
 // complete returns b with empty instead of missing columns where every trial has one, so that they are never null in JSON.
 func (b Bursts) complete() Bursts {
-	if b.Round == nil {
-		b.Round = []int{}
-	}
-	if b.Start == nil {
-		b.Start = []int64{}
-	}
-	if b.Duration == nil {
-		b.Duration = []int64{}
-	}
+	b.Round, b.Start, b.Duration = orEmpty(b.Round), orEmpty(b.Start), orEmpty(b.Duration)
 	return b
 }

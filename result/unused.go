@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Unused returns an error that names a parameter which is set in p though the workload has no such one: of those that workloads declare
-// themselves it has own, and of files, engines and targets, which only some have, those of used. Words of own must be known ones.
+// Unused returns an error that names a parameter which is set in p though the workload has no such one: own are the parameters that the workload declares
+// itself, used are the keys of files, engines and targets, which only some workloads have, that it knows. Words of own must be known ones.
 func Unused(p Params, own []Parameter, used ...string) error {
 	some := []string{"file", "reconnect", "clients", "engine", "target", "storage_class"}
 	for _, d := range Parameters(p.Own.Declared()...) {

@@ -72,7 +72,7 @@ func Between(before, after Estimate, o Options) Change {
 // keep are independent, so their floors add as squares.
 func ChangeFloor(before, after float64) float64 { return math.Hypot(before, after) }
 
-// The verdicts on a change, beside Same and Unresolved.
+// The verdicts on a change, in addition to Same and Unresolved.
 const (
 	Regressed Verdict = "regressed" // worse by more than the margin, whatever the metric
 	Improved  Verdict = "improved"  // better by more than the margin
@@ -96,21 +96,15 @@ func JudgeChange(c Change, pAdjusted, floor float64, better Better, o Options) V
 		return Same
 	case c.Low <= margin && c.High >= -margin, !(pAdjusted >= 0 && pAdjusted < o.ClaimLevel()), !(floor >= 0 && math.Abs(c.Center) > floor):
 		return Unresolved
-	case better == LowerBetter && c.Center > 0, better == HigherBetter && c.Center < 0:
-		return Regressed
-	case better == LowerBetter, better == HigherBetter:
-		return Improved
 	}
-	return Unresolved
+	return better.judge(c.Center, Regressed, Improved)
 }
 
 // valid says whether there is an interval, and a finite one that holds its center.
-func (c Change) valid() bool {
-	return c.HasInterval && c.Low <= c.Center && c.Center <= c.High && !math.IsInf(c.Low, 0) && !math.IsInf(c.High, 0)
-}
+func (c Change) valid() bool { return c.HasInterval && holds(c.Low, c.Center, c.High) }
 
 // NeedForChange is about how many builds each run takes to settle an unresolved change that is what it looks like: the
-// interval narrows with the root of the builds, and must come to lie wholly inside the margin or wholly beyond it. It is 0
+// interval narrows with the root of the builds, and must lie wholly inside the margin or wholly beyond it. It is 0
 // where no number of builds up to 1000 would do, as for a change just at the margin.
 func NeedForChange(c Change, o Options) int {
 	const most = 1000

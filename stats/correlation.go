@@ -26,7 +26,7 @@ const (
 	chanceDraws = 20_000
 )
 
-// Correlate correlates two figures of the same objects: x[i] and y[i] are those of object i. The interval has the given
+// Correlate correlates two figures of the same objects: x[i] and y[i] are the figures of object i. The interval has the given
 // confidence (0.95). It takes objects that are independent of one another, and figures that are known well against what they
 // differ by from object to object: noise in them makes a correlation look smaller.
 func Correlate(x, y []float64, confidence float64, seed uint64) Correlation {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -14,20 +15,20 @@ type Build struct {
 	// Deltas are the paired differences of the logarithms, one for each round: see PairedDelta.
 	Deltas []float64
 	// Twins are, one for each round, half of what the two baselines of the round differ by. With them a delta can be
-	// told apart into the cell against either baseline, and stalled rounds can be trimmed without a bias: see
-	// Compare. Without them (or when their number is not that of Deltas) each build counts with its plain mean.
+	// split into the cell against either baseline, and stalled rounds can be trimmed without a bias: see
+	// Compare. Without them (or when there are not as many of them as of Deltas) each build counts with its plain mean.
 	Twins []float64
 	// Within are, optionally, the differences between the two halves of a burst, one for each round: the delta of
 	// the odd transactions minus the delta of the even ones. They serve to split the variance and nothing else.
 	Within []float64
 }
 
-// PairedDelta is the delta of one round: the log value of a cell less the mean of those of the baseline, which
-// stands in the round twice. With logs of p50 it is the log of a ratio of latencies. It pairs the odd-even
+// PairedDelta is the delta of one round: the log value of a cell less the mean of the two log values of the
+// baseline, which stands in the round twice. With logs of p50 it is the log of a ratio of latencies. It pairs the odd-even
 // differences of Build.Within alike.
 func PairedDelta(cell, baseline, twin float64) float64 { return cell - (baseline+twin)/2 }
 
-// Pair pairs the log values of a cell with those of the baseline and its twin, round by round. Rounds beyond the
+// Pair pairs the log values of a cell with the log values of the baseline and of its A/A control, round by round. Rounds beyond the
 // shortest of the three are ignored. Where the baseline stands once, and for the null check, pass it as its own twin:
 // Pair(a, b, b) is baseline a against b.
 func Pair(cell, baseline, twin []float64) Build {
@@ -164,18 +165,13 @@ func (e *Estimate) usable(builds []Build) []Build {
 // believable is the build without the rounds whose values are NaN, infinite or beyond maxLog.
 func (b Build) believable() Build {
 	good := func(v float64) bool { return math.Abs(v) <= maxLog }
-	clean := Build{Deltas: make([]float64, 0, len(b.Deltas)), Within: make([]float64, 0, len(b.Within))}
+	clean := Build{Within: slices.DeleteFunc(slices.Clone(b.Within), func(w float64) bool { return !good(w) })}
 	for r, d := range b.Deltas {
 		switch {
 		case !b.paired() && good(d):
 			clean.Deltas = append(clean.Deltas, d)
 		case b.paired() && good(d) && good(b.Twins[r]):
 			clean.Deltas, clean.Twins = append(clean.Deltas, d), append(clean.Twins, b.Twins[r])
-		}
-	}
-	for _, w := range b.Within {
-		if good(w) {
-			clean.Within = append(clean.Within, w)
 		}
 	}
 	return clean

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 )
 
 // exactSigns is the largest number of values for which SignFlip counts every assignment of signs. Beyond it, and it
@@ -118,11 +119,5 @@ func NeedFor(family int, confidence float64) int {
 
 // finite copies the values that are neither NaN nor infinite.
 func finite(x []float64) []float64 {
-	kept := make([]float64, 0, len(x))
-	for _, v := range x {
-		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			kept = append(kept, v)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }

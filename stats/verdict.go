@@ -45,18 +45,26 @@ func Judge(e Estimate, pAdjusted float64, noiseFloor float64, better Better, o O
 	if !excludesNone || !significant || !(noiseFloor >= 0 && math.Abs(e.Center) > noiseFloor) {
 		return Unresolved
 	}
+	return better.judge(e.Center, Slower, Faster)
+}
+
+// judge is the one verdict for a change for the worse, the other for one for the better.
+func (b Better) judge(center float64, worse, better Verdict) Verdict {
 	switch {
-	case better == LowerBetter && e.Center > 0, better == HigherBetter && e.Center < 0:
-		return Slower
-	case better == LowerBetter, better == HigherBetter:
-		return Faster
+	case b == LowerBetter && center > 0, b == HigherBetter && center < 0:
+		return worse
+	case b == LowerBetter, b == HigherBetter:
+		return better
 	}
 	return Unresolved
 }
 
 // valid says whether there is an interval, and a finite one that holds its center.
-func (e Estimate) valid() bool {
-	return e.HasInterval && e.Low <= e.Center && e.Center <= e.High && !math.IsInf(e.Low, 0) && !math.IsInf(e.High, 0)
+func (e Estimate) valid() bool { return e.HasInterval && holds(e.Low, e.Center, e.High) }
+
+// holds says whether bounds are finite and have the center between them.
+func holds(low, center, high float64) bool {
+	return low <= center && center <= high && !math.IsInf(low, 0) && !math.IsInf(high, 0)
 }
 
 // within says whether the whole interval lies inside +-margin, a log.

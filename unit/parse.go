@@ -26,7 +26,7 @@ func (e *SyntaxError) Error() string {
 func (e *SyntaxError) Is(target error) bool { return target == ErrSyntax }
 
 // split cuts a quantity into its number and its suffix: "1.5 MiB" gives "1.5" and "MiB". The number is
-// plain decimal: an exponent would make "1e3" and "1E" (exa) hard to tell apart.
+// plain decimal: an exponent would make "1e3" and "1E" (exa) hard to distinguish.
 func split(s string) (number, suffix string) {
 	s = strings.TrimSpace(s)
 	end := 0

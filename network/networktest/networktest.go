@@ -5,6 +5,8 @@ package networktest
 
 import (
 	"errors"
+	"net/netip"
+	"slices"
 	"testing"
 
 	"netdelta/internal/require"
@@ -104,9 +106,14 @@ func (p podPair) serve(t *testing.T) {
 	}
 }
 
-func (p podPair) testPlacement(t *testing.T) {
+// at is where the client reaches the first port of the server.
+func (p podPair) at() netip.AddrPort {
 	first, _ := p.server.Pod.Ports()
-	at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
+	return p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
+}
+
+func (p podPair) testPlacement(t *testing.T) {
+	at := p.at()
 	byPod := p.network.Reach == network.ByPod && p.observer.Plan().Services == nil
 	if own := p.server.Pod.Address(); byPod != (at.Addr() == own) {
 		t.Errorf("the server at %s is reached at %s", own, at)
@@ -125,18 +132,19 @@ func (p podPair) testExchange(t *testing.T, protocol string) {
 		}
 	}
 	if protocol == "tcp" {
-		at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
-		if _, err := p.client.Exchange(protocol, at, 200_000, 5); err != nil {
-			t.Fatalf("large messages to %s: %v", at, err)
+		if _, err := p.client.Exchange(protocol, p.at(), 200_000, 5); err != nil {
+			t.Fatalf("large messages to %s: %v", p.at(), err)
 		}
 	}
 }
 
 // testMTU finds the largest packet that goes through.
 func (p podPair) testMTU(t *testing.T) {
-	first, _ := p.server.Pod.Ports()
-	at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
-	from, to := p.indices(t)
+	at, pods := p.at(), p.observer.Pods()
+	from, to := slices.Index(pods, p.client.Pod), slices.Index(pods, p.server.Pod)
+	if from < 0 || to < 0 {
+		t.Fatal("the pods are not among the testbed's")
+	}
 	promised := int(p.observer.Plan().PathMTU(from, to))
 	largest := 65507 + testbedtest.Headers(at.Addr()) // that UDP can carry
 	fits := min(promised, largest)
@@ -149,21 +157,4 @@ func (p podPair) testMTU(t *testing.T) {
 	if err := p.client.Probe(at, promised+1); !errors.Is(err, testbedtest.ErrTooBig) {
 		t.Errorf("a packet of %d bytes, one more than the MTU: got error %v, want %v", promised+1, err, testbedtest.ErrTooBig)
 	}
-}
-
-// indices are the numbers of the client's and the server's pods.
-func (p podPair) indices(t *testing.T) (from, to int) {
-	from, to = -1, -1
-	for i, pod := range p.observer.Pods() {
-		if pod == p.client.Pod {
-			from = i
-		}
-		if pod == p.server.Pod {
-			to = i
-		}
-	}
-	if from < 0 || to < 0 {
-		t.Fatal("the pods are not among the testbed's")
-	}
-	return from, to
 }

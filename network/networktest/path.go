@@ -20,8 +20,7 @@ const (
 // testPath sends datagrams and looks at all counters: each device of the path has seen each datagram, in both directions,
 // with the encapsulation where the plan says so; devices that are not on the path have been quiet.
 func (p podPair) testPath(t *testing.T) {
-	first, _ := p.server.Pod.Ports()
-	at := p.observer.Endpoint(p.client.Pod, p.server.Pod, first)
+	at := p.at()
 	// Addresses are asked for before counting.
 	if _, err := p.client.Exchange("udp", at, payload, 1); err != nil {
 		t.Fatal(err)
@@ -70,9 +69,8 @@ func (p podPair) testPath(t *testing.T) {
 // testPastDevices sends messages over TCP where the plan takes them past all devices: these see no more than a connection
 // that comes and goes.
 func (p podPair) testPastDevices(t *testing.T) {
-	first, _ := p.server.Pod.Ports()
 	before := p.counters(t)
-	if _, err := p.client.Exchange("tcp", p.observer.Endpoint(p.client.Pod, p.server.Pod, first), payload, datagrams); err != nil {
+	if _, err := p.client.Exchange("tcp", p.at(), payload, datagrams); err != nil {
 		t.Fatal(err)
 	}
 	for d, a := range p.counters(t) {

@@ -2,6 +2,7 @@ package flame
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -52,7 +53,7 @@ func (p *Profiler) empty(seen []tickPlace) error {
 				continue
 			}
 			// Several places share a stack, which then is gone already.
-			if err := p.objects.Stacks.Delete(uint32(stack)); err != nil && !isGone(err) {
+			if err := p.objects.Stacks.Delete(uint32(stack)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 				return fmt.Errorf("empty the map of stacks: %w", err)
 			}
 		}

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/cilium/ebpf"
 )
 
 // symbol is where a function begins.
@@ -198,6 +196,3 @@ func goFunctions(file *elf.File, exported symbols) symbols {
 	}
 	return all
 }
-
-// isGone tells the error for what a map no longer holds.
-func isGone(err error) bool { return errors.Is(err, ebpf.ErrKeyNotExist) }

@@ -139,8 +139,7 @@ func usual(messages []message) []Point {
 // there is one more than places. cost is what noting an event takes, in nanoseconds: half of it lies before the time that is
 // noted and half after it, and both are taken off.
 func (p Passed) Durations(cost float64) [][]float64 {
-	stretches := make([][]float64, len(p.Places)+1)
-	for k := range stretches {
+	return p.stretches(len(p.Places)+1, func(k int) float64 {
 		events := 1.0
 		if k == 0 {
 			events -= 0.5 // the program's own time is no event
@@ -148,10 +147,18 @@ func (p Passed) Durations(cost float64) [][]float64 {
 		if k == len(p.Places) {
 			events -= 0.5
 		}
-		stretches[k] = make([]float64, len(p.Times))
+		return events * cost
+	})
+}
+
+// stretches are how long each message took from one of its times to the next, less a cost.
+func (p Passed) stretches(count int, cost func(k int) float64) [][]float64 {
+	all := make([][]float64, count)
+	for k := range all {
+		all[k] = make([]float64, len(p.Times))
 		for i, t := range p.Times {
-			stretches[k][i] = float64(t[k+1]-t[k]) - events*cost
+			all[k][i] = float64(t[k+1]-t[k]) - cost(k)
 		}
 	}
-	return stretches
+	return all
 }

@@ -2,6 +2,7 @@ package hops
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -21,15 +22,11 @@ func FollowSegments(events []Event, toServer bool, first, last uint16) (passed P
 			flows[key] = append(flows[key], e)
 		}
 	}
-	keys := make([]flow, 0, len(flows))
-	for key := range flows {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b flow) int {
+	inOrder := func(a, b flow) int {
 		return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.destination, b.destination))
-	})
+	}
 	var segments []message
-	for _, key := range keys {
+	for _, key := range slices.SortedFunc(maps.Keys(flows), inOrder) {
 		found, twice := segmentsOf(flows[key])
 		segments = append(segments, found...)
 		otherwise += twice
@@ -104,12 +101,5 @@ func (p Passed) Between(cost float64) [][]float64 {
 	if len(p.Places) < 2 {
 		return nil
 	}
-	stretches := make([][]float64, len(p.Places)-1)
-	for k := range stretches {
-		stretches[k] = make([]float64, len(p.Times))
-		for i, t := range p.Times {
-			stretches[k][i] = float64(t[k+1]-t[k]) - cost
-		}
-	}
-	return stretches
+	return p.stretches(len(p.Places)-1, func(int) float64 { return cost })
 }

@@ -39,17 +39,17 @@ const (
 	Preempted
 )
 
-// Event is a packet of a watched connection that passes a place.
+// Event is a packet of a watched connection that passes a place. Its fields are the fields of struct event in hops.bpf.c.
 type Event struct {
 	// At is nanoseconds of the kernel's monotonic clock.
-	At   int64
-	Kind Kind
+	At int64
 	// Space is the inode of the network namespace, Device the device's index in it; 0 at a socket.
 	Space, Device uint32
 	// Sequence is TCP's number of the first byte, Length how many bytes of payload there are; both 0 at a socket.
 	Sequence, Length uint32
 	// Source and Destination are the connection's ports.
 	Source, Destination uint16
+	Kind                Kind
 	// Wraps is how many other packets the packet is wrapped in.
 	Wraps uint8
 	// Processor is where it happened.
@@ -234,29 +234,15 @@ func (t *Tracer) Stop() (events []Event, lost int, err error) {
 	return events, lost, nil
 }
 
-// eventSize is the eventSize of struct event in hops.bpf.c.
-const eventSize = 32
-
 // read takes events out of the memory that is shared with the programs.
 func (t *Tracer) read(from, count int) ([]Event, error) {
-	raw := make([]byte, count*eventSize)
-	if _, err := t.memory.ReadAt(raw, int64(from)*eventSize); err != nil {
+	size := binary.Size(Event{})
+	raw, events := make([]byte, count*size), make([]Event, count)
+	if _, err := t.memory.ReadAt(raw, int64(from*size)); err != nil {
 		return nil, err
 	}
-	events := make([]Event, count)
-	for i := range events {
-		events[i] = decode(raw[i*eventSize:])
-	}
-	return events, nil
-}
-
-func decode(b []byte) Event {
-	order := binary.NativeEndian
-	return Event{
-		At: int64(order.Uint64(b)), Space: order.Uint32(b[8:]), Device: order.Uint32(b[12:]), Sequence: order.Uint32(b[16:]),
-		Length: order.Uint32(b[20:]), Source: order.Uint16(b[24:]), Destination: order.Uint16(b[26:]), Kind: Kind(b[28]), Wraps: b[29],
-		Processor: order.Uint16(b[30:]),
-	}
+	_, err := binary.Decode(raw, binary.NativeEndian, events)
+	return events, err
 }
 
 // Close lets go of all that the tracer holds. It is idempotent.

@@ -60,8 +60,8 @@ type lane struct {
 	tally
 	// vias are the encapsulations in words, and how many packets each has.
 	vias map[via]int
-	// called and backend are how many requests name the server by the address that was called, and by its own; sent are those of
-	// called that the device sent. Encrypted ones name neither.
+	// called and backend are how many requests name the server by the address that was called, and by its own; sent is how many of
+	// called the device sent. Encrypted ones name neither.
 	called, backend, sent int
 	clients               map[netip.Addr]int // the senders of requests, as they say here
 	largest               unit.Bytes

@@ -64,14 +64,8 @@ const (
 // Parse sums the times of the given processors (none: all) in the content of /proc/stat.
 func Parse(text []byte, cpus []int) (Times, error) {
 	var t Times
-	for len(text) > 0 {
-		line := text
-		if i := bytes.IndexByte(text, '\n'); i >= 0 {
-			line, text = text[:i], text[i+1:]
-		} else {
-			text = nil
-		}
-		name, rest, _ := bytes.Cut(line, []byte(" "))
+	for line := range bytes.Lines(text) {
+		name, rest, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
 		if number, found := bytes.CutPrefix(name, []byte("cpu")); found && len(number) > 0 {
 			id, ok := natural(number)
 			if !ok {

@@ -38,7 +38,7 @@ func (w World) Run(seed uint64, maxBuilds int, o stats.Options, resolved func(st
 	return run
 }
 
-// Locations are those of all cells, as stats.StepDown takes them.
+// Locations are the locations of all cells, as stats.StepDown takes them.
 func (r Run) Locations() [][]float64 {
 	family := make([][]float64, len(r.Cells))
 	for c, e := range r.Cells {
