@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/clock"
+	"netdelta/internal/latency"
 	"netdelta/internal/native"
+	"netdelta/result"
 )
 
 const (
@@ -35,7 +37,9 @@ type client struct {
 	files   []int // all that the loop uses: its connections, then its end of signal
 	signal  *os.File
 	done    <-chan struct{}
-	tally   tally
+	tally   Tally
+	batch   latency.Batch
+	last    socketCounts // at the last Collect
 
 	burst  sync.Mutex // held by a burst
 	failed error      // why the client is of no more use
@@ -59,7 +63,7 @@ func Dial(ctx context.Context, cfg Config) (Client, error) {
 }
 
 func newClient(ctx context.Context, cfg Config) (c *client, err error) {
-	c = &client{cfg: cfg}
+	c = &client{cfg: cfg, tally: Tally{Joins: true}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.release())
@@ -187,10 +191,10 @@ func (c *client) Burst(spec BurstSpec) (Burst, error) {
 	if c.failed != nil {
 		return Burst{}, c.failed
 	}
-	if err := checkSpec(spec); err != nil {
+	if err := spec.Check(); err != nil {
 		return Burst{}, fmt.Errorf("%s: %w", c.cfg.Workload, err)
 	}
-	c.tally.settle(spec.DropLast)
+	c.tally.Settle(spec.DropLast)
 	if c.searches(spec) {
 		b, err := c.search(spec)
 		if err != nil {
@@ -204,7 +208,9 @@ func (c *client) Burst(spec BurstSpec) (Burst, error) {
 		c.failed = c.explain(err)
 		return Burst{}, c.failed
 	}
-	return c.tally.take(c.ctl, begin), nil
+	b := c.describe(begin)
+	c.tally.Take(b, More{Latencies: c.latencies(), Series: func(at float64) []result.Second { return seconds(c.ctl, at) }})
+	return b, nil
 }
 
 // carryOut has the loop carry out its order, and says when the measured part began.
@@ -214,17 +220,6 @@ func (c *client) carryOut(within time.Duration) (time.Time, error) {
 		return time.Time{}, err
 	}
 	return wall.Add(time.Duration(c.ctl.clock.Nanoseconds(c.ctl.outcome.start - before))), nil
-}
-
-func checkSpec(spec BurstSpec) error {
-	switch {
-	case spec.Duration < 0 || spec.Transactions < 0 || spec.Warmup < 0 || spec.Deadline < 0:
-		return fmt.Errorf("a burst's duration (%v), transactions (%d), warm-up (%v) and deadline (%v) can't be negative",
-			spec.Duration, spec.Transactions, spec.Warmup, spec.Deadline)
-	case spec.Duration == 0 && spec.Transactions == 0:
-		return errors.New("a burst needs a duration or a number of transactions")
-	}
-	return nil
 }
 
 func deadline(spec BurstSpec) time.Duration {
@@ -316,12 +311,12 @@ func (c *client) Collect(dropLast bool) (Totals, error) {
 	defer c.burst.Unlock()
 	c.life.Lock()
 	defer c.life.Unlock()
-	totals, err := c.tally.collect(dropLast)
+	totals, err := c.tally.Collect(dropLast)
 	if err != nil {
 		return totals, fmt.Errorf("%s: %w", c.cfg.Workload, err)
 	}
 	if !c.closed && !c.cfg.opens() {
-		totals.Sockets, totals.TCP, err = c.tally.sockets(c.sockets, c.cfg.Kind.datagrams())
+		totals.Sockets, totals.TCP, err = c.last.read(c.sockets, c.cfg.Kind.datagrams())
 		if err != nil {
 			return totals, fmt.Errorf("%s: %w", c.cfg.Workload, err)
 		}

@@ -43,7 +43,6 @@ type seeker struct {
 	within time.Duration // the burst's deadline,
 	until  time.Time     // and when that is
 	burst  Burst
-	sums   counters
 	series []result.Second
 	// least is what the quickest datagram took from when it was due, in nanoseconds of two clocks that may be apart.
 	least int64
@@ -59,7 +58,7 @@ func (c *client) search(spec BurstSpec) (Burst, error) {
 	if err != nil {
 		return Burst{}, err
 	}
-	c.tally.waiting, c.tally.last, c.tally.lastSeries = true, s.sums, s.series
+	c.tally.Take(b, More{Series: func(float64) []result.Second { return s.series }})
 	return b, nil
 }
 
@@ -75,7 +74,7 @@ func (s *seeker) run(spec BurstSpec) (Burst, error) {
 		}
 		// Of the warm-up only the effort counts.
 		s.burst = Burst{CPU: s.burst.CPU, Work: s.burst.Work, Moved: s.burst.Moved}
-		s.sums, s.series = counters{}, nil
+		s.series = nil
 	}
 	start := time.Now()
 	found, err := mlrsearch.Search(config, s.trial)
@@ -138,7 +137,7 @@ func (s *seeker) trial(rate float64, span time.Duration) (mlrsearch.Outcome, err
 	if err != nil {
 		return mlrsearch.Outcome{}, err
 	}
-	s.add(c.tally.take(c.ctl, begin))
+	s.add(c.describe(begin))
 	s.sameClock = s.sameClock || c.ctl.probed.median > 0
 	return s.judge(time.Since(began)), nil
 }
@@ -156,8 +155,10 @@ func (s *seeker) add(t Burst) {
 	b.Work += t.Work
 	b.Moved += t.Moved
 	tally := &s.client.tally
-	s.sums.add(tally.last)
-	s.series = append(s.series, tally.lastSeries...)
+	if tally.started.IsZero() {
+		tally.started = t.Start
+	}
+	s.series = append(s.series, seconds(s.client.ctl, t.Start.Sub(tally.started).Seconds())...)
 }
 
 // judge says what a search is told of the trial that has just ended.

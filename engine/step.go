@@ -23,35 +23,21 @@ const (
 
 // String says what was being done, as part of an error message.
 func (s step) String() string {
-	switch s {
-	case stepSocket:
-		return "opening a socket"
-	case stepBind:
-		return "binding the source port"
-	case stepConnect:
-		return "connecting"
-	case stepSend:
-		return "sending"
-	case stepReceive:
-		return "waiting for the response"
-	case stepPeerClosed:
-		return "the server closed the connection"
-	case stepEnd:
-		return "waiting for the end of the connection"
-	case stepReport:
-		return "waiting for the receiver's report"
-	case stepPoll:
-		return "waiting for a connection to become ready"
-	case stepShort:
-		return "the server closed the connection within its response"
-	case stepHead:
-		return "the response is not HTTP/1 with the length of its body in its head"
-	case stepStatus:
-		return "the server answered with status"
-	case stepLength:
-		return "the response is not as long as the file that was asked for"
-	case stepStopped:
-		return "given up"
-	}
-	return "idle"
+	return [...]string{
+		stepNone:       "idle",
+		stepSocket:     "opening a socket",
+		stepBind:       "binding the source port",
+		stepConnect:    "connecting",
+		stepSend:       "sending",
+		stepReceive:    "waiting for the response",
+		stepPeerClosed: "the server closed the connection",
+		stepEnd:        "waiting for the end of the connection",
+		stepReport:     "waiting for the receiver's report",
+		stepPoll:       "waiting for a connection to become ready",
+		stepShort:      "the server closed the connection within its response",
+		stepHead:       "the response is not HTTP/1 with the length of its body in its head",
+		stepStatus:     "the server answered with status",
+		stepLength:     "the response is not as long as the file that was asked for",
+		stepStopped:    "given up",
+	}[s]
 }

@@ -17,12 +17,12 @@ type ProgramClient struct {
 	Name string
 	Home *daemon.Sandbox
 	// Run carries out a burst. Where it leaves them out, the burst's start and span are those of the call.
-	Run func(ctx context.Context, spec engine.BurstSpec) (engine.Burst, More, error)
+	Run func(ctx context.Context, spec engine.BurstSpec) (engine.Burst, engine.More, error)
 	// Collected, if there is one, adds to the totals what is no sum over bursts.
 	Collected func(*engine.Totals)
 	// Resumes says that a burst may follow one that failed.
 	Resumes bool
-	Tally   Tally
+	Tally   engine.Tally
 
 	mu     sync.Mutex
 	failed error

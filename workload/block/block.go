@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -80,39 +79,18 @@ func loadOf(p result.Params) load {
 
 // check returns an error that names the first parameter out of range, and the range.
 func check(p result.Params) error {
+	used := []string{"clients"}
+	if p.StorageClass != "" {
+		used = append(used, "storage_class", "file")
+	}
+	if err := (engine.Limits{Workload: "block", Own: parameters(), Used: used}).Check(p); err != nil {
+		return err
+	}
 	l := loadOf(p)
-	if err := cmp.Or(checkForeign(p), checkBlocks(l), checkVolume(l)); err != nil {
+	if err := cmp.Or(checkBlocks(l), checkVolume(l)); err != nil {
 		return fmt.Errorf("block: %w", err)
 	}
 	return nil
-}
-
-// checkForeign refuses what only other workloads have.
-func checkForeign(p result.Params) error {
-	for _, have := range []struct {
-		name string
-		set  bool
-	}{
-		{"message", p.Message != 0},
-		{"connections", p.Connections != 0},
-		{"rate", p.Rate != 0},
-		{"rate: search", p.Search},
-		{"request rate", p.RequestRate != 0},
-		{"busy poll", p.BusyPoll != 0},
-		{"congestion control", p.CongestionControl != ""},
-		{"nagle", p.Nagle},
-	} {
-		if have.set {
-			return fmt.Errorf("%s is no parameter of this workload; leave it out", have.name)
-		}
-	}
-	if places := []string{"", "same", "two", "any"}; !slices.Contains(places, p.CPU) {
-		return fmt.Errorf("cpu %q is unknown: same, two or any", p.CPU)
-	}
-	if p.StorageClass != "" {
-		return result.Unused(p, parameters(), "clients", "storage_class", "file")
-	}
-	return result.Unused(p, parameters(), "clients")
 }
 
 func checkBlocks(p load) error {
@@ -184,7 +162,7 @@ func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int)
 
 // dial readies a client of a store whose server is one alone.
 func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu int) (engine.Client, error) {
-	c, err := open(ctx, p, cpu, whom(p, server), func(ctx context.Context, _ *daemon.Sandbox, p load) (fio.Target, error) {
+	return open(ctx, p, cpu, whom(p, server), func(ctx context.Context, _ *daemon.Sandbox, p load) (fio.Target, error) {
 		s, err := storeOf(p)
 		if err != nil {
 			return fio.Target{}, err
@@ -194,8 +172,4 @@ func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu in
 		}
 		return s.attach(ctx, p, server)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
 }

@@ -68,7 +68,7 @@ func able(ctx context.Context, home *daemon.Sandbox, engine string, cpu int) err
 const longest = 30 * time.Second
 
 // burst has fio do a burst.
-func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burst, workload.More, error) {
+func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burst, engine.More, error) {
 	length := cmp.Or(spec.Duration, longest)
 	clients := int64(c.params.Clients)
 	job := fio.Job{
@@ -80,13 +80,13 @@ func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burst
 	}
 	out, err := c.Home.Run(ctx, daemon.Spec{Path: fio.Program, Args: fio.Args(job), Env: c.target.Env, CPUs: daemon.Pin(c.cpu)})
 	if err != nil {
-		return engine.Burst{}, workload.More{}, err
+		return engine.Burst{}, engine.More{}, err
 	}
 	b, d, err := burst(out)
 	// fio says nothing of its warm-up: for its length as much is taken to have been done in it as was measured afterwards.
 	all := 1 + float64(job.Warmup)/float64(max(b.Duration, 1))
 	b.CPU, b.Work, b.Moved = time.Duration(float64(b.CPU)*all), int64(float64(b.Work)*all), int64(float64(b.Moved)*all)
-	return b, workload.More{Latencies: d.Latency.Record}, err
+	return b, engine.More{Latencies: d.Latency.Record}, err
 }
 
 // burst reads what fio reports of a burst.

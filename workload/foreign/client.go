@@ -34,9 +34,9 @@ func (e Engine) dial(ctx context.Context, name string, p result.Params, to netip
 	if !to.IsValid() || to.Port() == 0 || to.Addr().IsUnspecified() {
 		return nil, fmt.Errorf("%s: this is no server's address", c.Name)
 	}
-	c.Run = func(ctx context.Context, spec engine.BurstSpec) (engine.Burst, workload.More, error) {
+	c.Run = func(ctx context.Context, spec engine.BurstSpec) (engine.Burst, engine.More, error) {
 		if spec.Duration == 0 {
-			return engine.Burst{}, workload.More{}, errors.New("it takes a duration: the program runs for a time, not for a number of transactions")
+			return engine.Burst{}, engine.More{}, errors.New("it takes a duration: the program runs for a time, not for a number of transactions")
 		}
 		// The program counts in whole seconds: a burst is at least as long as was asked for.
 		spec.Duration, spec.Warmup = whole(spec.Duration), whole(spec.Warmup)

@@ -35,7 +35,7 @@ type Engine struct {
 	// Connect readies a client; nil where there is nothing to do.
 	Connect func(ctx context.Context, c *Client) error
 	// Measure runs the client once, for whole seconds.
-	Measure func(ctx context.Context, c *Client, spec engine.BurstSpec) (engine.Burst, workload.More, error)
+	Measure func(ctx context.Context, c *Client, spec engine.BurstSpec) (engine.Burst, engine.More, error)
 }
 
 // burst is the shortest that these programs take: they count in whole seconds.

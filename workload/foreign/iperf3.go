@@ -43,14 +43,14 @@ func Iperf3(protocol network.Protocol) Engine {
 			return daemon.Spec{Path: iperf3.Program, Args: iperf3.ServerArgs(listen)}
 		},
 		Reached: network.TCP, // its control connection, on the same port
-		Measure: func(ctx context.Context, c *Client, spec engine.BurstSpec) (engine.Burst, workload.More, error) {
+		Measure: func(ctx context.Context, c *Client, spec engine.BurstSpec) (engine.Burst, engine.More, error) {
 			report, err := c.iperf3(ctx, iperf3.Test{
 				Server: c.Server, UDP: udp, Streams: c.Params.Connections, Message: c.Params.Message,
 				Rate:     c.Params.Rate / unit.BitsPerSecond(max(c.Params.Connections, 1)),
 				Duration: spec.Duration, Omit: spec.Warmup, Congestion: c.Params.CongestionControl,
 			})
 			if err != nil {
-				return engine.Burst{}, workload.More{}, err
+				return engine.Burst{}, engine.More{}, err
 			}
 			b, more := streamed(report)
 			return b, more, nil
@@ -83,16 +83,16 @@ func (c *Client) iperf3(ctx context.Context, t iperf3.Test) (report iperf3.Repor
 }
 
 // streamed is the burst that a test of iperf3 was.
-func streamed(r iperf3.Report) (engine.Burst, workload.More) {
+func streamed(r iperf3.Report) (engine.Burst, engine.More) {
 	b := engine.Burst{
 		Duration: r.Duration, Bytes: r.Bytes, Throughput: float64(r.Throughput), Sent: r.Datagrams, Lost: r.Lost, Reordered: r.Reordered,
 		Transactions: r.Bytes / int64(r.Message), CPU: r.CPU, Moved: r.Bytes,
 	}
 	if r.Protocol == iperf3.UDP {
 		b.Moved = r.Datagrams * int64(r.Message)
-		return b, workload.More{}
+		return b, engine.More{}
 	}
-	return b, workload.More{Add: tcp(result.TCPInfo{
+	return b, engine.More{Add: tcp(result.TCPInfo{
 		Retransmits: r.Retransmits, RTT: r.RTT, MinRTT: r.MinRTT, MSS: r.MSS, CongestionControl: r.Congestion,
 	})}
 }

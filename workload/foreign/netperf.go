@@ -45,7 +45,7 @@ func Netperf(test string) Engine {
 		},
 		Reached: network.TCP, // its control connection
 		// It has no warm-up of its own; its connection is new in each burst.
-		Measure: func(ctx context.Context, c *Client, spec engine.BurstSpec) (b engine.Burst, more workload.More, err error) {
+		Measure: func(ctx context.Context, c *Client, spec engine.BurstSpec) (b engine.Burst, more engine.More, err error) {
 			t := netperf.Test{
 				Name: test, Server: c.Server, Data: dataPort(c.Server.Port()), Duration: spec.Duration, Message: c.Params.Message,
 				NoDelay: test == netperf.TCPRR && !c.Params.Nagle,

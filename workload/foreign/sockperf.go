@@ -47,15 +47,15 @@ func Sockperf(protocol network.Protocol) Engine {
 			}
 			return congest(p.CongestionControl, defaults.CongestionControl)
 		},
-		Measure: func(ctx context.Context, c *Client, spec engine.BurstSpec) (engine.Burst, workload.More, error) {
+		Measure: func(ctx context.Context, c *Client, spec engine.BurstSpec) (engine.Burst, engine.More, error) {
 			report, err := c.sockperf(ctx, sockperf.Test{
 				Server: c.Server, TCP: tcp, Message: c.Params.Message, Nagle: c.Params.Nagle, Duration: spec.Duration, Log: c.Home.Path(sockperfLog),
 			})
 			if errors.Is(err, sockperf.ErrSilent) {
-				return engine.Burst{Duration: spec.Duration}, workload.More{}, nil // as of a network that lets nothing through
+				return engine.Burst{Duration: spec.Duration}, engine.More{}, nil // as of a network that lets nothing through
 			}
 			if err != nil {
-				return engine.Burst{}, workload.More{}, err
+				return engine.Burst{}, engine.More{}, err
 			}
 			b, more := exchanged(report, c.Params.Message)
 			return b, more, nil
@@ -89,7 +89,7 @@ func (c *Client) sockperf(ctx context.Context, t sockperf.Test) (sockperf.Report
 }
 
 // exchanged is the burst that a test of sockperf was.
-func exchanged(r sockperf.Report, message unit.Bytes) (engine.Burst, workload.More) {
+func exchanged(r sockperf.Report, message unit.Bytes) (engine.Burst, engine.More) {
 	times := make([]float64, len(r.Messages))
 	sum := 0.0
 	for i, m := range r.Messages {
@@ -108,7 +108,7 @@ func exchanged(r sockperf.Report, message unit.Bytes) (engine.Burst, workload.Mo
 	if n > 0 {
 		b.Min, b.Max, b.Mean = times[0], times[n-1], sum/float64(n)
 	}
-	return b, workload.More{Latencies: recorder(times)}
+	return b, engine.More{Latencies: recorder(times)}
 }
 
 // splitOf is the logarithm of the ratio of the medians of odd and even messages.

@@ -84,8 +84,6 @@ func checkOwn(p result.Params) error {
 		return fmt.Errorf("message is no parameter of this workload; leave it out, and give the size of the file")
 	case p.File != 0 && (p.File < leastFile || p.File > mostFile):
 		return fmt.Errorf("file %d bytes is out of range: %d to %d bytes", int64(p.File), int64(leastFile), int64(mostFile))
-	case p.BusyPoll != 0:
-		return fmt.Errorf("busy poll is no parameter of this workload; leave it out")
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func wrkEngine() foreign.Engine {
 			_, err = daemon.Look(wrk.Program)
 			return err
 		},
-		Measure: func(ctx context.Context, c *foreign.Client, spec engine.BurstSpec) (b engine.Burst, more workload.More, err error) {
+		Measure: func(ctx context.Context, c *foreign.Client, spec engine.BurstSpec) (b engine.Burst, more engine.More, err error) {
 			deadline, _ := ctx.Deadline()
 			ran, err := c.Execute(ctx, wrk.Program, wrk.Args(wrk.Load{
 				URL: "http://" + c.Server.String() + "/" + fileName(c.Params), Headers: headers(c.Params, c.Server), Connections: c.Params.Connections,

@@ -85,7 +85,7 @@ func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report
 	return report, err
 }
 
-func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (b engine.Burst, m workload.More, err error) {
+func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (b engine.Burst, m engine.More, err error) {
 	if c.node != nil {
 		if err := c.node.AwaitClear(ctx); err != nil {
 			return b, m, err
@@ -131,8 +131,8 @@ func (c *client) replication(ctx context.Context) (*result.Replication, error) {
 }
 
 // more is what a report says in addition to the figures of a burst.
-func more(r sysbench.Report, replication *result.Replication) workload.More {
-	return workload.More{
+func more(r sysbench.Report, replication *result.Replication) engine.More {
+	return engine.More{
 		Latencies: func(h *latency.Histogram) { r.Each(h.Record) },
 		Series:    func(at float64) []result.Second { return series(r, at) },
 		Add:       func(t *engine.Totals) { t.Replication = merge(t.Replication, replication) },

@@ -66,34 +66,13 @@ func serve(ctx context.Context, p result.Params, at workload.Member) (engine.Ser
 
 // check returns an error that names the first parameter that is not usable, and what would be.
 func check(p result.Params) error {
-	if err := wrong(p); err != nil {
-		return fmt.Errorf("oltp: %w", err)
-	}
-	return nil
-}
-
-func wrong(p result.Params) error {
-	for _, none := range []struct {
-		name string
-		set  bool
-	}{
-		{"message", p.Message != 0}, {"rate", p.Rate != 0 || p.Search}, {"request rate", p.RequestRate != 0},
-		{"congestion control", p.CongestionControl != ""}, {"nagle", p.Nagle}, {"busy poll", p.BusyPoll != 0},
-	} {
-		if none.set {
-			return fmt.Errorf("%s is no parameter of this workload; leave it out", none.name)
-		}
-	}
-	switch {
-	case p.Connections < 0 || p.Connections > galera.MaxConnections:
-		return fmt.Errorf("connections %d is out of range: 1 to %d", p.Connections, galera.MaxConnections)
-	case p.CPU != "" && p.CPU != "any":
-		return fmt.Errorf("cpu %q: a cluster of databases runs on any processor; leave it out", p.CPU)
+	if p.CPU != "" && p.CPU != "any" {
+		return fmt.Errorf("oltp: cpu %q: a cluster of databases runs on any processor; leave it out", p.CPU)
 	}
 	if err := workload.CheckTarget(p, workload.SchemeMySQL); err != nil {
-		return err
+		return fmt.Errorf("oltp: %w", err)
 	}
-	return result.Unused(p, parameters(), "target")
+	return engine.Limits{Workload: "oltp", ConnectionsMost: galera.MaxConnections, Own: parameters(), Used: []string{"target"}}.Check(p)
 }
 
 // clientMemory is what the load generator takes at most.

@@ -22,7 +22,7 @@ func TestCheck(t *testing.T) {
 		{result.Params{Own: result.OwnOf("mix", "delete")}, `oltp: mix "delete" is unknown: read_write, point_select, update_index, write_only`},
 		{result.Params{Connections: 257}, "oltp: connections 257 is out of range: 1 to 256"},
 		{result.Params{Message: 1}, "oltp: message is no parameter of this workload; leave it out"},
-		{result.Params{Search: true}, "oltp: rate is no parameter"},
+		{result.Params{Search: true}, "oltp: rate: search is no parameter"},
 		{result.Params{RequestRate: 1}, "oltp: request rate is no parameter"},
 		{result.Params{CongestionControl: "bbr"}, "oltp: congestion control is no parameter"},
 		{result.Params{Nagle: true}, "oltp: nagle is no parameter"},

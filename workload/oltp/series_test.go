@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/engine"
 	"netdelta/result"
-	"netdelta/workload"
 	"netdelta/workload/tool/sysbench"
 )
 
@@ -59,7 +59,7 @@ func TestSeries(t *testing.T) {
 }
 
 func TestTally(t *testing.T) {
-	var all workload.Tally
+	var all engine.Tally
 	take := func(start time.Time, r sysbench.Report, replication *result.Replication) {
 		b := describe(r)
 		b.Start = start

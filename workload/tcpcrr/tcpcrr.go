@@ -21,6 +21,7 @@ func Workload() workload.Workload {
 		Metrics:  workload.LatencyMetrics(),
 		Defaults: result.Params{Message: 64 * unit.Byte, Connections: 1, CPU: "same", CongestionControl: "cubic"},
 	}, engine.ConnectRR, engine.Limits{
+		BusyPoll:          true,
 		MessageLeast:      1,
 		MessageMost:       16 * unit.MiB,
 		ConnectionsMost:   1,

@@ -22,6 +22,7 @@ func Workload() workload.Workload {
 		Metrics:  []workload.Metric{{Name: "throughput", Unit: "bit/s", Better: "higher"}},
 		Defaults: result.Params{Message: 128 * unit.KiB, Connections: 1, CPU: "same", CongestionControl: "cubic"},
 	}, engine.StreamOut, engine.Limits{
+		BusyPoll:          true,
 		MessageLeast:      1,
 		MessageMost:       16 * unit.MiB,
 		ConnectionsMost:   256,

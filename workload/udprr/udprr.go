@@ -26,6 +26,7 @@ func Workload() workload.Workload {
 		Metrics:  workload.LatencyMetrics(workload.LossMetric()),
 		Defaults: result.Params{Message: 64 * unit.Byte, Connections: 1, CPU: "same"},
 	}, engine.DatagramRR, engine.Limits{
+		BusyPoll:        true,
 		MessageLeast:    unit.Bytes(engine.HeaderSize),
 		MessageMost:     largestDatagram,
 		ConnectionsMost: engine.MaxConnections,

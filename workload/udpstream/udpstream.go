@@ -28,6 +28,7 @@ func Workload() workload.Workload {
 		},
 		Defaults: result.Params{Message: 1400, Connections: 1, Rate: 100 * unit.Mbit, CPU: "same"},
 	}, engine.DatagramOut, engine.Limits{
+		BusyPoll:        true,
 		MessageLeast:    unit.Bytes(engine.FlowHeaderSize),
 		MessageMost:     largestDatagram,
 		ConnectionsMost: 256,

@@ -53,11 +53,11 @@ func countsAddUp(t *testing.T, w workload.Workload) {
 // checkBurst holds a burst of 20 ms against itself.
 func checkBurst(t *testing.T, w workload.Workload, b engine.Burst) {
 	t.Helper()
-	if b.Transactions < 1 || b.Bytes < 1 || b.Throughput <= 0 {
+	if b.Transactions < 1 || measures(w, "throughput") && (b.Bytes < 1 || b.Throughput <= 0) {
 		t.Errorf("empty burst: %+v", b)
 	}
 	if b.Search != nil {
-		t.Errorf("nobody asked for a search: %+v", b.Search)
+		t.Errorf("a search was made unasked: %+v", b.Search)
 	}
 	if b.Duration < 19*time.Millisecond {
 		t.Errorf("the burst lasted %v, want 20 ms", b.Duration)
@@ -65,7 +65,7 @@ func checkBurst(t *testing.T, w workload.Workload, b engine.Burst) {
 	if since := time.Since(b.Start); since < b.Duration/2 || since > patience {
 		t.Errorf("the burst began %v ago", since)
 	}
-	if got, want := b.Throughput, float64(b.Bytes)*8/b.Duration.Seconds(); math.Abs(got/want-1) > 1e-6 {
+	if got, want := b.Throughput, float64(b.Bytes)*8/b.Duration.Seconds(); want > 0 && math.Abs(got/want-1) > 1e-6 {
 		t.Errorf("throughput %v, want %v", got, want)
 	}
 	if b.Sent > 0 && b.Sent != b.Transactions+b.Lost {

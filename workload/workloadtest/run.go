@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,49 +25,110 @@ import (
 	"netdelta/workload"
 )
 
-// Run runs the suite. The test's TestMain must call Main with the same workload.
+// test is one of the suite.
+type test struct {
+	name string
+	run  func(*testing.T, workload.Workload)
+}
+
+// Run runs the suite. The test's TestMain must call Main with the same workload. A workload that a cluster serves is put to the part
+// that needs no other server than the cluster, which is started once.
 func Run(t *testing.T, w workload.Workload) {
-	tests := []struct {
-		name string
-		run  func(*testing.T, workload.Workload)
-	}{
+	needed(t, w)
+	tests := []test{
 		{"describes itself", describes},
 		{"refuses bad parameters", refusesParameters},
 		{"counts add up", countsAddUp},
 		{"does what it is told", exactTransactions},
-		{"discards the warm-up", discardsWarmup},
 		{"drops the last burst", dropsLast},
 		{"opens several connections", severalConnections},
-		{"runs large messages", largeMessages},
-		{"runs over IPv6", overIPv6},
-		{"does not allocate in the loop", allocatesNothing},
-		{"costs nothing when idle", idlesFree},
-		{"counts from the intended start", countsFromIntendedStart},
-		{"searches for the highest rate", searches},
-		{"ends a search early", searchEnds},
-		{"names a server that hangs", namesHang},
-		{"names a server that dies", namesDeath},
-		{"refuses bad addresses", refusesAddresses},
 		{"refuses bad bursts", refusesBursts},
 		{"closes at any time", closes},
-		{"serves again on the same ports", servesAgain},
-		{"leaks nothing", leaksNothing},
 	}
-	for _, p := range w.Demands(w.Defaults).Programs {
-		_, err := daemon.Look(p.Name)
-		require.Need(t, "the program "+p.Name, err == nil)
-		require.Namespaces(t)
+	if w.Serve == nil {
+		w = clustered(t, w)
+	} else {
+		tests = append(tests, []test{
+			{"discards the warm-up", discardsWarmup},
+			{"runs large messages", largeMessages},
+			{"runs over IPv6", overIPv6},
+			{"does not allocate in the loop", allocatesNothing},
+			{"costs nothing when idle", idlesFree},
+			{"counts from the intended start", countsFromIntendedStart},
+			{"searches for the highest rate", searches},
+			{"ends a search early", searchEnds},
+			{"names a server that hangs", namesHang},
+			{"names a server that dies", namesDeath},
+			{"refuses bad addresses", refusesAddresses},
+			{"serves again on the same ports", servesAgain},
+			{"leaks nothing", leaksNothing},
+		}...)
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, w) })
 	}
 }
 
+// needed skips the test where a program that the workload needs is missing.
+func needed(t *testing.T, w workload.Workload) {
+	t.Helper()
+	for _, p := range w.Demands(w.Defaults).Programs {
+		_, err := daemon.Look(p.Name)
+		require.Need(t, "the program "+p.Name, err == nil)
+		require.Namespaces(t)
+	}
+}
+
+// clustered starts the workload's cluster on addresses of loopback, and gives the workload the constructors of one that it serves.
+func clustered(t *testing.T, w workload.Workload) workload.Workload {
+	t.Helper()
+	c := w.Demands(w.Defaults).Cluster
+	peers := make([]netip.Addr, c.Pods)
+	for i := range peers {
+		peers[i] = netip.AddrFrom4([4]byte{127, 0, 0, byte(i + 1)})
+	}
+	servers, errs := make([]engine.Server, c.Pods), make([]error, c.Pods)
+	start := func(pod int) {
+		servers[pod], errs[pod] = c.Serve(within(t, starting), w.Defaults, workload.Member{Pod: pod, Peers: peers, CPU: -1})
+	}
+	start(0)
+	var others sync.WaitGroup
+	for pod := 1; pod < c.Pods && errs[0] == nil; pod++ {
+		others.Go(func() { start(pod) })
+	}
+	others.Wait()
+	t.Cleanup(func() {
+		for _, s := range servers {
+			if s != nil {
+				mustClose(t, s)
+			}
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	w.Serve = func(ctx context.Context, p result.Params, _ netip.AddrPort, cpu int) (engine.Server, error) {
+		if w.Check(p) != nil {
+			return c.Serve(ctx, p, workload.Member{Peers: peers, CPU: cpu})
+		}
+		return shared{servers[0]}, nil
+	}
+	w.Dial = func(ctx context.Context, p result.Params, _, _ netip.AddrPort, cpu int) (engine.Client, error) {
+		return c.Dial(ctx, p, workload.Member{Pod: -1, Peers: peers, CPU: cpu})
+	}
+	return w
+}
+
+// shared is a server that serves other tests too.
+type shared struct{ engine.Server }
+
+// Close leaves it running.
+func (shared) Close() error { return nil }
+
 // pair is a client and its server.
 type pair struct {
-	client        engine.Client
-	server        engine.Server // nil when it is in a process of its own
-	local, remote netip.AddrPort
+	client engine.Client
+	server engine.Server
 }
 
 const patience = 20 * time.Second
@@ -140,7 +203,7 @@ func openOn(t testing.TB, w workload.Workload, p result.Params, local, remote ne
 		t.Fatalf("dial: %v", err)
 	}
 	t.Cleanup(func() { mustClose(t, client) })
-	return &pair{client: client, server: server, local: local, remote: remote}
+	return &pair{client, server}
 }
 
 func mustClose(t testing.TB, c interface{ Close() error }) {
@@ -184,38 +247,37 @@ func histogramCount(t testing.TB, encoded string) int64 {
 	return h.TotalCount()
 }
 
-// foreign says whether programs of others make the workload's load, which take their time to begin.
+// clusters says whether a cluster serves the workload, whose clients leave their ports to the kernel.
+func clusters(w workload.Workload) bool { return w.Demands(w.Defaults).Cluster != nil }
+
+// foreign says whether other programs make the workload's load, which take their time to begin.
 func foreign(w workload.Workload) bool { return w.Demands(w.Defaults).Burst > 0 }
 
 // latencies says whether the workload measures latencies.
-func latencies(w workload.Workload) bool {
-	for _, m := range w.Metrics {
-		if m.Name == "p50" {
-			return true
-		}
-	}
-	return false
+func latencies(w workload.Workload) bool { return measures(w, "p50") }
+
+// measures says whether the workload has a metric.
+func measures(w workload.Workload, metric string) bool {
+	return slices.ContainsFunc(w.Metrics, func(m workload.Metric) bool { return m.Name == metric })
 }
 
 func describes(t *testing.T, w workload.Workload) {
 	if w.Name == "" || w.Summary == "" || w.UsedBy == "" || strings.Contains(w.Summary, "\n") {
 		t.Errorf("name %q, summary %q and users %q must be one line each", w.Name, w.Summary, w.UsedBy)
 	}
-	headline := false
 	for _, m := range w.Metrics {
-		headline = headline || m.Name == w.Headline
 		if m.Better != "lower" && m.Better != "higher" {
 			t.Errorf("metric %s: better is %q", m.Name, m.Better)
 		}
 	}
-	if !headline {
-		t.Errorf("the headline %q is none of the metrics", w.Headline)
+	if !measures(w, w.Headline) {
+		t.Errorf("the headline %q is not among the metrics", w.Headline)
 	}
 	for _, p := range []result.Params{{}, w.Defaults} {
 		if err := w.Check(p); err != nil {
 			t.Errorf("check of %+v: %v", p, err)
 		}
-		if n := w.SourcePorts(p); n < 1 {
+		if n := w.SourcePorts(p); n < 1 && !clusters(w) {
 			t.Errorf("source ports of %+v: %d", p, n)
 		}
 	}

@@ -1,4 +1,4 @@
-package workload_test
+package engine_test
 
 import (
 	"slices"
@@ -8,7 +8,6 @@ import (
 	"netdelta/engine"
 	"netdelta/internal/latency"
 	"netdelta/result"
-	"netdelta/workload"
 )
 
 // A burst counts unless the controller says otherwise, and after a Collect everything begins anew.
@@ -17,16 +16,16 @@ func TestTally(t *testing.T) {
 	after := func(s time.Duration, n int64) engine.Burst {
 		return engine.Burst{Start: begin.Add(s), Duration: time.Second, Transactions: n, Bytes: 10 * n, Errors: n, Sent: n, Lost: n, Reordered: n}
 	}
-	ns := func(v int64) workload.More {
-		return workload.More{Latencies: func(h *latency.Histogram) { h.Record(v, 1) }}
+	ns := func(v int64) engine.More {
+		return engine.More{Latencies: func(h *latency.Histogram) { h.Record(v, 1) }}
 	}
-	var all workload.Tally
+	var all engine.Tally
 	all.Take(after(0, 1), ns(100))
 	all.Settle(false)
 	all.Take(after(2*time.Second, 20), ns(1e6))
 	all.Settle(true)
 	all.Settle(false) // nothing waits any more
-	all.Take(after(4*time.Second, 300), workload.More{
+	all.Take(after(4*time.Second, 300), engine.More{
 		Series: func(at float64) []result.Second {
 			return []result.Second{{At: at, Span: 0.5}, {At: at + 0.5, Span: 0.5}}
 		},
@@ -54,9 +53,9 @@ func TestTally(t *testing.T) {
 // Where a client says when it was opened, the series counts from there, also after a Collect.
 func TestTallyCountsFromItsOpening(t *testing.T) {
 	opened := time.Now()
-	all := workload.Tally{Opened: opened}
+	all := engine.Tally{Opened: opened}
 	for i := range 2 {
-		all.Take(engine.Burst{Start: opened.Add(time.Duration(i+1) * time.Second), Duration: time.Second}, workload.More{})
+		all.Take(engine.Burst{Start: opened.Add(time.Duration(i+1) * time.Second), Duration: time.Second}, engine.More{})
 		got, err := all.Collect(false)
 		if err != nil || len(got.Series) != 1 || got.Series[0].At != float64(i+1) {
 			t.Errorf("%+v, %v", got.Series, err)
