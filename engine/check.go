@@ -21,7 +21,7 @@ type Limits struct {
 	CongestionControl, NoDelay, BusyPoll bool
 	// Search says that the highest rate can be searched for in place of sending at one.
 	Search bool
-	// Own are the parameters that the workload declares itself, Used the keys of those of real workloads that it has: "file".
+	// Own are the parameters that the workload declares itself, Used the keys of the parameters of real workloads that it has: "file".
 	Own  []result.Parameter
 	Used []string
 }

@@ -28,7 +28,7 @@ func (cl *client) describe(begin time.Time) Burst {
 	return b
 }
 
-// latencies records those of the last burst; nil where there are none.
+// latencies records the last burst's latencies; nil where there are none.
 func (cl *client) latencies() func(*latency.Histogram) {
 	if !cl.cfg.Kind.latencies() {
 		return nil
@@ -36,8 +36,8 @@ func (cl *client) latencies() func(*latency.Histogram) {
 	return func(h *latency.Histogram) { h.Add(&cl.batch) }
 }
 
-// work is what the processor time of the last burst was spent on: its transactions and the bytes of their payload, those of
-// the warm-up too. Of a TCP stream it is what the receiver has acknowledged, the messages that end the burst included; of a
+// work is what the processor time of the last burst was spent on: its transactions and the bytes of their payload, also
+// of the warm-up. Of a TCP stream it is what the receiver has acknowledged, the messages that end the burst included; of a
 // UDP stream what was sent, since what is lost on the way has cost its sender no less. Of HTTP it is all of its bytes, heads and
 // what failed among them.
 func (c *control) work() (transactions, bytes int64) {

@@ -17,14 +17,14 @@ type header struct {
 // HeaderSize is the smallest datagram of a request-response workload.
 const HeaderSize = unsafe.Sizeof(header{})
 
-// mendDatagrams goes on waiting for a response after a first receive that did not bring it. When none comes in time, the
+// awaitDatagram goes on waiting for a response after a first receive that did not bring it. When none comes in time, the
 // datagram is counted as lost and sent again; latency counts from the first. A response that comes after all, after the
 // request was repeated, takes that count back: it was late, not lost.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) mendDatagrams(e *native.Exchange) bool {
+func (c *control) awaitDatagram(e *native.Exchange) bool {
 	fd := int32(e.FD)
 	in, out := (*header)(c.in), (*header)(c.out)
 	begin := c.clock.Ticks()

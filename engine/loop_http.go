@@ -22,7 +22,7 @@ type web struct {
 	closes    bool // the last good response ended its connection
 	digits    int32
 	length    [20]byte // body in decimal digits, so many of them
-	// head is how long that of the last good response was, and lengthAt where in it the digits stood: one that looks the same
+	// head is the length of the last good response's head, and lengthAt where in it the digits stood: one that looks the same
 	// there is as good, and need not be parsed.
 	head, lengthAt uintptr
 	failures       int64 // in a row

@@ -136,7 +136,7 @@ func (c *control) transact() bool {
 func (c *control) fix() bool {
 	e := &c.exchange
 	if c.kind == DatagramRR {
-		return c.mendDatagrams(e)
+		return c.awaitDatagram(e)
 	}
 	fd := int32(e.FD)
 	if e.Sent != e.Size {

@@ -98,7 +98,7 @@ func (c *control) await(until int64) int64 {
 // probes is what a receiver notes of the datagrams of a trial. Times are in nanoseconds.
 type probes struct {
 	first, last int64 // arrivals
-	// least is the shortest time from when a datagram was due to its arrival, tail that of those of the last eighth.
+	// least is the shortest time from when a datagram was due to its arrival, tail the shortest of the last eighth.
 	least, tail int64
 	count       int64
 	delays      delays

@@ -8,7 +8,7 @@ import (
 	"netdelta/result"
 )
 
-// Bind gives a workload its constructors and its check: those of a loop of the given kind, for parameters within limits.
+// Bind gives a workload its constructors and its check, for a loop of the given kind and parameters within limits.
 func Bind(w Workload, kind engine.Kind, limits engine.Limits) Workload {
 	limits.Workload = w.Name
 	w.Check = limits.Check

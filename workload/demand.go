@@ -14,13 +14,13 @@ import (
 	"netdelta/unit"
 )
 
-// Demand is what a workload needs beside netdelta itself.
+// Demand is what a workload needs in addition to netdelta.
 type Demand struct {
 	// Programs are those that must be installed where its ends run.
 	Programs []Program
 	// Burst is the shortest burst that says something, for programs that take long to start or count in seconds; 0 is any.
 	Burst time.Duration
-	// Opaque says that nobody knows to the byte what goes over the wire. Its path is then proved without amounts.
+	// Opaque says that it is not known to the byte what goes over the wire. Its path is then proved without amounts.
 	Opaque bool
 	// Memory is what its servers take at most, in all pods together.
 	Memory unit.Bytes

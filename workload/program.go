@@ -13,10 +13,10 @@ import (
 
 // ProgramClient is a client that runs another program for each burst, in a home. It implements engine.Client.
 type ProgramClient struct {
-	// Name begins its errors: what it measures by what, and against whom.
+	// Name begins its errors: the workload, the program and the server.
 	Name string
 	Home *daemon.Sandbox
-	// Run carries out a burst. Where it leaves them out, the burst's start and span are those of the call.
+	// Run carries out a burst. Where it leaves them out, the burst's start and span are the call's.
 	Run func(ctx context.Context, spec engine.BurstSpec) (engine.Burst, engine.More, error)
 	// Collected, if there is one, adds to the totals what is no sum over bursts.
 	Collected func(*engine.Totals)

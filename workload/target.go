@@ -16,14 +16,14 @@ import (
 // Target is an endpoint of the user's own, in place of a server of netdelta's. ParseTarget reads one. It can be compared.
 type Target struct {
 	Scheme string // one of those that ParseTarget knows
-	// User and Password are those of the URL, "" without.
+	// User and Password are the URL's, "" without.
 	User     string
 	Password Secret
 	Host     string // as named: a name in small letters, or an address without brackets
 	Port     uint16
 	// Path follows host and port: "/file?size=1", of a database "/name". It is "/" where the URL has none.
 	Path string
-	// Address is what all clients connect to: that of Host, once it was looked up. It is not valid before.
+	// Address is what all clients connect to: the address of Host, once it was looked up. It is not valid before.
 	Address netip.Addr
 	// Length is how many bytes the body of each answer has (http), as Hold has found; 0 before.
 	Length int64
@@ -39,7 +39,7 @@ func (t Target) At() netip.AddrPort {
 
 // Targeted is how a workload speaks to an endpoint of the user's own.
 type Targeted struct {
-	// Schemes are those of URLs that it can speak to.
+	// Schemes are the schemes of URLs that it can speak to.
 	Schemes []string
 	// Hold tries whether the target is what clients need, readies it for them, and keeps it ready until Close. The target has an
 	// address. ctx bounds the start alone. The error says which part of the target is wrong, and never a password.
@@ -62,7 +62,7 @@ type Found struct {
 	// Says is how it presents itself, for a note: "nginx/1.22.1 answers 200 with 612 bytes".
 	Says   string `json:"says"`
 	Length int64  `json:"length,omitempty"` // as in Target
-	// Mark is how what was put into the target is known for that of this Hold, "" where nothing was. Undo is what takes it away by
+	// Mark identifies what this Hold has put into the target, "" where it put nothing there. Undo is what takes it away by
 	// hand, in words.
 	Mark string `json:"mark,omitempty"`
 	Undo string `json:"undo,omitempty"`

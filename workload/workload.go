@@ -36,7 +36,7 @@ type Workload struct {
 	Check func(p result.Params) error
 	// SourcePorts is how many consecutive source ports a client uses, from the one that Dial is given.
 	SourcePorts func(p result.Params) int
-	// Demand is what the workload needs beside netdelta itself, with these parameters; nil for one that needs nothing. See Demands.
+	// Demand is what the workload needs in addition to netdelta, with these parameters; nil for one that needs nothing. See Demands.
 	Demand func(p result.Params) Demand
 	// Serve starts the server's side in this process, on listen (port 0 is not allowed: ports are pinned). Its loop is pinned
 	// to cpu; a negative one leaves it free. ctx bounds the start alone.
@@ -47,6 +47,6 @@ type Workload struct {
 	// Target is how it speaks to an endpoint of the user's own; nil where it can't.
 	Target *Targeted
 	// Exact opens both ends in this process, pinned to cpu, for a guest whose clock counts instructions. It is nil where a
-	// count of instructions has no meaning, as for streams, whose speed is that of what runs in parallel.
+	// count of instructions has no meaning, as for streams, whose ends run in parallel.
 	Exact func(ctx context.Context, spec engine.ExactSpec, cpu int) (engine.ExactPair, error)
 }

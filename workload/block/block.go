@@ -162,7 +162,7 @@ func serve(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int)
 
 // dial readies a client of a store whose server is one alone.
 func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu int) (engine.Client, error) {
-	return open(ctx, p, cpu, whom(p, server), func(ctx context.Context, _ *daemon.Sandbox, p load) (fio.Target, error) {
+	return open(ctx, p, cpu, storeName(p, server), func(ctx context.Context, _ *daemon.Sandbox, p load) (fio.Target, error) {
 		s, err := storeOf(p)
 		if err != nil {
 			return fio.Target{}, err

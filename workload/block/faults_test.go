@@ -179,7 +179,7 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("serve on port 0: %v", err)
 	}
 	if _, err := w.Dial(within(t), w.Defaults, netip.AddrPort{}, at, -1); !errors.Is(err, unix.ECONNREFUSED) || !strings.Contains(err.Error(), at.String()) {
-		t.Errorf("dial where nobody listens: %v", err)
+		t.Errorf("dial where nothing listens: %v", err)
 	}
 	l, err := net.Listen("tcp", at.String())
 	if err != nil {

@@ -35,7 +35,7 @@ func (s *nbdDaemon) Health(ctx context.Context) workload.Health {
 	return h
 }
 
-// errEnded is that of a server that is not there any more.
+// errEnded is matched by the error of a server that does not run any more.
 var errEnded = errors.New("nbd-server has ended; what it had to say went to the system's log")
 
 // processes are the server's: one that listens, and one for each connection. The error matches errEnded if there is none.
@@ -75,26 +75,21 @@ func (s *nbdDaemon) Restart(ctx context.Context) error {
 			return fmt.Errorf("end what is left of nbd-server, process %d: %w", p.PID, err)
 		}
 	}
-	if err := s.vacated(ctx); err != nil {
-		return fmt.Errorf("block: nbd-server at %s: %w", s.listen, err)
+	// A process that was killed has the port until its end is over.
+	vacated, cancelVacated := context.WithTimeout(ctx, startPatience)
+	defer cancelVacated()
+	err = daemon.Until(vacated, nil, 10*time.Millisecond, func(ctx context.Context) error {
+		err := daemon.PortFree(ctx, s.listen)
+		if err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			return daemon.Final{Err: err}
+		}
+		return err
+	})
+	if err == nil {
+		err = s.start(ctx)
 	}
-	if err := s.start(ctx); err != nil {
+	if err != nil {
 		return fmt.Errorf("block: nbd-server at %s: %w", s.listen, err)
 	}
 	return nil
-}
-
-// vacated waits until the port is free: a process that was killed has it until its end is over.
-func (s *nbdDaemon) vacated(ctx context.Context) error {
-	for end := time.Now().Add(startPatience); ; {
-		err := daemon.PortFree(ctx, s.listen)
-		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
-			return err
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
-	}
 }

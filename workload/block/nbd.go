@@ -17,6 +17,7 @@ import (
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
+	"netdelta/workload/tool"
 	"netdelta/workload/tool/fio"
 )
 
@@ -37,7 +38,7 @@ func nbd() store {
 	}
 }
 
-// serverRoom is what the server takes beside its blocks: its configuration and processes, one for each connection.
+// serverRoom is what the server takes in addition to its blocks: its configuration and processes, one for each connection.
 const serverRoom = 32 * unit.MiB
 
 // imageSize is how many bytes of blocks the server has. More than caches hold takes no longer to read, since all of it lies in
@@ -99,17 +100,23 @@ func serveNBD(ctx context.Context, p load, listen netip.AddrPort, cpu int) (_ en
 		return nil, err
 	}
 	s := &nbdDaemon{home: home, listen: listen, cpu: cpu}
-	if s.version, err = nbdVersion(ctx, home); err == nil {
-		if err = fillImage(ctx, home, size); err == nil {
-			if s.disk, err = measureDisk(ctx, home, home.Path(export), p, cpu); err == nil {
-				err = s.start(ctx)
-			}
-		}
-	}
-	if err != nil {
+	if err := s.open(ctx, size, p); err != nil {
 		return nil, errors.Join(err, home.Close())
 	}
 	return s, nil
+}
+
+func (s *nbdDaemon) open(ctx context.Context, size unit.Bytes, p load) (err error) {
+	if s.version, err = nbdVersion(ctx, s.home); err != nil {
+		return err
+	}
+	if err := fillImage(ctx, s.home, size); err != nil {
+		return err
+	}
+	if s.disk, err = measureDisk(ctx, s.home, s.home.Path(export), p, s.cpu); err != nil {
+		return err
+	}
+	return s.start(ctx)
 }
 
 // nbdVersion is the version of the server that is installed.
@@ -119,12 +126,10 @@ func nbdVersion(ctx context.Context, home *daemon.Sandbox) (string, error) {
 		return "", fmt.Errorf("ask nbd-server for its version: %w", err)
 	}
 	version, found := strings.CutPrefix(strings.TrimSpace(string(said)), "This is nbd-server version ")
-	var major int
-	if _, err := fmt.Sscanf(version, "%d.", &major); !found || err != nil {
+	switch {
+	case !found:
 		return "", fmt.Errorf("nbd-server says that its version is %.60q, which is none; is it another program?", said)
-	}
-	// Before it, clients chose exports by port alone.
-	if major < 3 {
+	case tool.Older(version, "3"): // before it, clients chose exports by port alone
 		return "", fmt.Errorf("nbd-server %s is too old: install 3.0 or newer", version)
 	}
 	return version, nil
@@ -157,8 +162,8 @@ func fillImage(ctx context.Context, home *daemon.Sandbox, size unit.Bytes) error
 	return nil
 }
 
-// startPatience bounds the start of the server. It listens at once, and answers when it has found a prime for ciphers that nobody
-// asks for: that takes a second of processor time, by chance several.
+// startPatience bounds the start of the server. It listens at once, and answers when it has found a prime for ciphers that are not
+// asked for: that takes a second of processor time, by chance several.
 const startPatience = 50 * time.Second
 
 // start starts the server and waits until it answers.
@@ -178,25 +183,15 @@ func (s *nbdDaemon) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for {
-		err := greet(ctx, s.near())
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
-	}
+	return daemon.Until(ctx, nil, 10*time.Millisecond, func(ctx context.Context) error { return greet(ctx, s.near()) })
 }
 
-// near is where the server is reached from beside it.
+// near is where the server is reached from its own pod.
 func (s *nbdDaemon) near() netip.AddrPort {
-	switch {
-	case s.listen.Addr() == netip.IPv4Unspecified():
+	switch s.listen.Addr() {
+	case netip.IPv4Unspecified():
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), s.listen.Port())
-	case s.listen.Addr() == netip.IPv6Unspecified():
+	case netip.IPv6Unspecified():
 		return netip.AddrPortFrom(netip.IPv6Loopback(), s.listen.Port())
 	}
 	return s.listen

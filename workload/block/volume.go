@@ -42,15 +42,15 @@ func volume(class string) store {
 	}
 }
 
-// whom names what a client reads and writes.
-func whom(p result.Params, server netip.AddrPort) string {
+// storeName names what a client reads and writes.
+func storeName(p result.Params, server netip.AddrPort) string {
 	if p.StorageClass != "" {
 		return "a volume of storage class " + p.StorageClass
 	}
 	return server.String()
 }
 
-// checkVolume checks what stands beside a storage class.
+// checkVolume checks the parameters that go with a storage class.
 func checkVolume(p load) error {
 	if p.StorageClass == "" {
 		return nil

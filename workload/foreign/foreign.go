@@ -41,8 +41,8 @@ type Engine struct {
 // burst is the shortest that these programs take: they count in whole seconds.
 const burst = time.Second
 
-// Beside offers engines as alternatives to a workload's own loop.
-func Beside(own workload.Workload, engines ...Engine) workload.Workload {
+// With offers engines as alternatives to a workload's own loop.
+func With(own workload.Workload, engines ...Engine) workload.Workload {
 	w := own
 	find := func(p result.Params) (Engine, error) {
 		var names []string

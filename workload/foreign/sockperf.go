@@ -129,7 +129,7 @@ func splitOf(times []float64) float64 {
 // congestionFile is what TCP's congestion control is in this network namespace where a program does not choose it.
 const congestionFile = "/proc/sys/net/ipv4/tcp_congestion_control"
 
-// congest makes a congestion control that of this pod. Programs that choose none take it; netdelta's own loops always choose.
+// congest sets the congestion control of this pod. Programs that choose none take it; netdelta's own loops always choose.
 // Where none was asked for it is the default of netdelta's loops too, as far as the kernel lets a pod have it: it may be another
 // than the machine's only if the machine allows that (net.ipv4.tcp_allowed_congestion_control).
 func congest(wanted, otherwise string) error {

@@ -96,7 +96,7 @@ func (k *asker) ask(ctx context.Context, t workload.Target) (a *answer, err erro
 	return a, err
 }
 
-// readHead reads the head of a response, after those of status 1xx that announce it.
+// readHead reads the head of a response, and skips heads of status 1xx before it.
 func readHead(in *bufio.Reader) (*answer, error) {
 	for head := textproto.NewReader(in); ; {
 		line, err := head.ReadLine()

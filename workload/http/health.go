@@ -18,7 +18,7 @@ import (
 
 var _ workload.DaemonServer = (*nginx)(nil)
 
-// statusPatience is how long nginx may take to say how it is when nobody else says.
+// statusPatience is how long nginx may take to answer when the caller sets no limit.
 const statusPatience = 5 * time.Second
 
 // ask has nginx say how it is, on a socket that no network is in the way to.

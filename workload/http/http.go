@@ -25,7 +25,7 @@ const (
 
 // Workload is http.
 func Workload() workload.Workload {
-	return foreign.Beside(workload.Workload{
+	return foreign.With(workload.Workload{
 		Name:        "http",
 		Protocol:    network.TCP,
 		Summary:     "a file of one size asked of nginx by HTTP/1.1",
@@ -88,7 +88,7 @@ func checkOwn(p result.Params) error {
 	return nil
 }
 
-// checkTarget checks what stands beside a target.
+// checkTarget checks the parameters that a target excludes.
 func checkTarget(p result.Params) error {
 	if err := workload.CheckTarget(p, workload.SchemeHTTP); err != nil {
 		return err
@@ -100,7 +100,7 @@ func checkTarget(p result.Params) error {
 	return nil
 }
 
-// sourcePorts are those of the connections, and others in turn: for connections that take the place of broken ones, or, where
+// sourcePorts are one for each connection, and others in turn: for connections that take the place of broken ones, or, where
 // there is one for each request, so that no port is used again before the end of its last connection has crossed the network.
 func sourcePorts(p result.Params) int { return max(p.Connections, 1) + engine.ConnectPorts }
 
@@ -133,7 +133,7 @@ func fileTime(p result.Params) time.Duration {
 // fileName is the name of the file that is asked for.
 func fileName(p result.Params) string { return strconv.FormatInt(int64(p.File), 10) }
 
-// headers are those of a request, without the line before them and the one after.
+// headers are a request's headers, without the line before them and the one after.
 func headers(p result.Params, server netip.AddrPort) []string {
 	all := []string{"Host: " + server.String()}
 	if p.Reconnect {

@@ -28,7 +28,7 @@ const nginxProgram = "nginx"
 // wholeFile is the largest file whose bytes are all there. A larger one is a hole: it takes no memory, and is read as zeros.
 const wholeFile = 16 * unit.MiB
 
-// room is what the server's home has to hold: the file, and beside it configuration, a log and a few folders.
+// room is what the server's home has to hold: the file, configuration, a log and a few folders.
 func room(p result.Params) unit.Bytes {
 	if p.File > wholeFile {
 		return 2 * unit.MiB
@@ -243,7 +243,7 @@ func (s *nginx) start(ctx context.Context) error {
 	return nil
 }
 
-// sockets is how many nginx may have open: those of the clients, of another client that comes while they still close, and a few.
+// sockets is how many nginx may have open: the clients', another client's that comes while they still close, and a few.
 func sockets(p result.Params) int { return 2*p.Connections + 64 }
 
 // allowFiles lets a process have so many files open, as far as this process may.

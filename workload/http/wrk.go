@@ -18,7 +18,7 @@ import (
 // scriptFile is where the script of wrk is in a client's home.
 const scriptFile = "netdelta.lua"
 
-// wrkEngine makes the load by wrk. It has no warm-up but that of its beginning, and connects anew in each burst.
+// wrkEngine makes the load by wrk. It has no warm-up, and connects anew in each burst.
 func wrkEngine() foreign.Engine {
 	return foreign.Engine{
 		Name:     wrk.Program,

@@ -23,7 +23,7 @@ func targeted() *workload.Targeted {
 	return &workload.Targeted{Schemes: []string{workload.SchemeMySQL}, Hold: hold, Dial: dialTarget, Clear: clearTarget}
 }
 
-// markTable says that the tables beside it are netdelta's.
+// markTable is the table that marks sysbench's tables as netdelta's.
 const markTable = "netdelta_marker"
 
 // clientProgram runs statements.
@@ -145,7 +145,7 @@ func clearTarget(ctx context.Context, t workload.Target, mark string) error {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), ", ") }
 
-// denied adds what to do to the error of a database that lets nobody in.
+// denied adds what to do to the error of a database that refuses the login.
 func denied(err error) error {
 	for number, fix := range map[string]string{
 		"using password: NO":  "give the password by --target-password-file or $NETDELTA_TARGET_PASSWORD",

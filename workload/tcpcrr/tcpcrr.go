@@ -9,7 +9,7 @@ import (
 	"netdelta/workload"
 )
 
-// Workload is tcp-crr. Its latency is that of connecting, the request, the response and closing together.
+// Workload is tcp-crr. Its latency is the time of connecting, the request, the response and closing together.
 func Workload() workload.Workload {
 	return workload.Bind(workload.Workload{
 		Name:     "tcp-crr",

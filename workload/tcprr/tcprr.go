@@ -13,7 +13,7 @@ import (
 
 // Workload is tcp-rr.
 func Workload() workload.Workload {
-	return foreign.Beside(workload.Bind(workload.Workload{
+	return foreign.With(workload.Bind(workload.Workload{
 		Name:     "tcp-rr",
 		Protocol: network.TCP,
 		Summary:  "requests and responses of one size on open TCP connections",

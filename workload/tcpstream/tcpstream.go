@@ -13,7 +13,7 @@ import (
 
 // Workload is tcp-stream.
 func Workload() workload.Workload {
-	return foreign.Beside(workload.Bind(workload.Workload{
+	return foreign.With(workload.Bind(workload.Workload{
 		Name:     "tcp-stream",
 		Protocol: network.TCP,
 		Summary:  "bulk transfer over TCP, as fast as it goes",

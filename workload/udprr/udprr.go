@@ -12,12 +12,12 @@ import (
 	"netdelta/workload/tool/netperf"
 )
 
-// largestDatagram is what fits into an IPv4 packet of 65535 bytes beside the IP and UDP headers.
+// largestDatagram is what fits into an IPv4 packet of 65535 bytes with the IP and UDP headers.
 const largestDatagram = 65507
 
 // Workload is udp-rr.
 func Workload() workload.Workload {
-	return foreign.Beside(workload.Bind(workload.Workload{
+	return foreign.With(workload.Bind(workload.Workload{
 		Name:     "udp-rr",
 		Protocol: network.UDP,
 		Summary:  "requests and responses as UDP datagrams; lost ones are counted and sent again",

@@ -11,12 +11,12 @@ import (
 	"netdelta/workload/foreign"
 )
 
-// largestDatagram is what fits into an IPv4 packet of 65535 bytes beside the IP and UDP headers.
+// largestDatagram is what fits into an IPv4 packet of 65535 bytes with the IP and UDP headers.
 const largestDatagram = 65507
 
 // Workload is udp-stream.
 func Workload() workload.Workload {
-	return foreign.Beside(workload.Bind(workload.Workload{
+	return foreign.With(workload.Bind(workload.Workload{
 		Name:     "udp-stream",
 		Protocol: network.UDP,
 		Summary:  "UDP datagrams at a given rate; the receiver counts losses and reordering",

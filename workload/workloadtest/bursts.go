@@ -94,7 +94,7 @@ func exactTransactions(t *testing.T, w workload.Workload) {
 
 func discardsWarmup(t *testing.T, w workload.Workload) {
 	if foreign(w) {
-		t.Log("nobody counts what programs of others do before they measure: there is nothing to test")
+		t.Log("what other programs do before they measure is not counted: there is nothing to test")
 		return
 	}
 	p := open(t, w, w.Defaults)

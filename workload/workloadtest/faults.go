@@ -297,7 +297,7 @@ func leaksNothing(t *testing.T, w workload.Workload) {
 	}
 }
 
-// mapped is how much memory is resident beside the Go heap's own, roughly: enough to see whole arenas leak.
+// mapped is how much memory is resident outside the Go heap, roughly: enough to see whole arenas leak.
 func mapped(t testing.TB) int64 {
 	t.Helper()
 	runtime.GC()

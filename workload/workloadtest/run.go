@@ -338,10 +338,10 @@ func refusesAddresses(t *testing.T, w workload.Workload) {
 	_, err = w.Dial(within(t, time.Second), w.Defaults, loopback(0), loopback(port), -1)
 	refused := errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded)
 	if !refused || !strings.Contains(err.Error(), w.Name) || !strings.Contains(err.Error(), loopback(port).String()) {
-		t.Errorf("dial where nobody listens: %v", err)
+		t.Errorf("dial where nothing listens: %v", err)
 	}
 	if spent := time.Since(begin); spent > patience/2 {
-		t.Errorf("dial where nobody listens took %v", spent)
+		t.Errorf("dial where nothing listens took %v", spent)
 	}
 }
 

@@ -60,7 +60,7 @@ func searches(t *testing.T, w workload.Workload) {
 	}
 	totals := collect(t, p.client, false)
 	if totals.Transactions != b.Transactions || totals.Bytes != b.Bytes || totals.Sent != b.Sent || totals.Lost != b.Lost {
-		t.Errorf("totals %+v, want those of the burst %+v", totals, b)
+		t.Errorf("totals %+v, want the burst's %+v", totals, b)
 	}
 	var series int64
 	for _, s := range totals.Series {

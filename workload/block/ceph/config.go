@@ -13,16 +13,16 @@ import (
 const (
 	Pool  = "rbd"
 	Image = "blocks"
-	// User is the client's name. Nobody is asked to prove who they are.
+	// User is the client's name. No client has to authenticate.
 	User = "admin"
 )
 
 // Sizes. Every OSD keeps a copy of the whole image.
 const (
-	// ImageSize is that of the image that clients read and write. All of it is written before they come: what was never written
+	// ImageSize is the size of the image that clients read and write. All of it is written before they come: what was never written
 	// is read without a disk.
 	ImageSize = 256 * unit.MiB
-	// deviceSize is that of the file that an OSD takes for its disk: an image, its journal and its database.
+	// deviceSize is the size of the file that an OSD takes for its disk: an image, its journal and its database.
 	deviceSize = 640 * unit.MiB
 	// homeSize is what an OSD's pod may put into memory; the file, and in the first pod the monitor's store.
 	homeSize = 768 * unit.MiB
@@ -33,7 +33,7 @@ const (
 // fsid identifies the cluster. Clusters never meet, so that all can have the same.
 const fsid = "6e657464-656c-7461-0000-000000000000"
 
-// monitorPort is that of version 2 of Ceph's protocol.
+// monitorPort is the port of version 2 of Ceph's protocol.
 const monitorPort = 3300
 
 // folder is where everything of Ceph is in a home.
@@ -112,7 +112,7 @@ osd crush chooseleaf type = 1
 `, in.of("mon"), Pods) + patience
 }
 
-// patience is for networks that are swapped beneath the cluster: nobody is taken for dead who is silent for less than a minute,
+// patience is for networks that are swapped beneath the cluster: no daemon is taken for dead that is silent for less than a minute,
 // and nothing is copied elsewhere when one is. A process that died is found at once, by the connection that is refused.
 const patience = `osd heartbeat grace = 60
 mon osd down out interval = 86400

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,18 +19,15 @@ func (s *server) Health(ctx context.Context) workload.Health {
 	for _, name := range s.names() {
 		d := s.daemon(name)
 		service := result.Service{Name: d.Name(), Version: s.version}
-		if err := d.Err(); err != nil {
+		err := d.Err()
+		if err != nil {
 			h.Ended = true
-			ails = append(ails, err.Error())
 		} else {
 			service.Memory = d.Memory()
-			what, err := s.ailing(ctx, name)
-			if err != nil {
-				what = err.Error()
-			}
-			if what != "" {
-				ails = append(ails, what)
-			}
+			err = s.ready(ctx, name)
+		}
+		if err != nil {
+			ails = append(ails, err.Error())
 		}
 		h.Services = append(h.Services, service)
 	}
@@ -39,68 +37,60 @@ func (s *server) Health(ctx context.Context) workload.Health {
 	return h
 }
 
-// ailing says what ails a daemon that runs, "" if nothing does.
-func (s *server) ailing(ctx context.Context, name string) (string, error) {
+// ready says what ails a daemon that runs; nil if nothing does.
+func (s *server) ready(ctx context.Context, name string) error {
 	if name == monitor {
 		return s.monitorLeads(ctx)
 	}
-	if what, err := s.osdUp(ctx); what != "" || err != nil {
-		return what, err
-	}
-	return s.groupsClean(ctx)
+	return cmp.Or(s.osdUp(ctx), s.groupsClean(ctx))
 }
 
-// monitorLeads is "" when the monitor is in charge.
-func (s *server) monitorLeads(ctx context.Context) (string, error) {
+// monitorLeads is nil when the monitor is in charge.
+func (s *server) monitorLeads(ctx context.Context) error {
+	return s.inState(ctx, monitor, "mon_status", "leader")
+}
+
+// osdUp is nil when the pod's OSD takes part.
+func (s *server) osdUp(ctx context.Context) error {
+	return s.inState(ctx, osd(s.at.Pod), "status", "active")
+}
+
+// inState asks a daemon for its state, and is nil when it is the one that is wanted.
+func (s *server) inState(ctx context.Context, name, command, want string) error {
 	var status struct {
 		State string `json:"state"`
 	}
-	if err := ask(ctx, s.home, monitor, "mon_status", &status); err != nil {
-		return "", err
+	if err := ask(ctx, s.home, name, command, &status); err != nil {
+		return err
 	}
-	if status.State != "leader" {
-		return fmt.Sprintf("ceph-%s is %s, not leader", monitor, status.State), nil
+	if status.State != want {
+		return fmt.Errorf("ceph-%s is %s, not %s", name, status.State, want)
 	}
-	return "", nil
+	return nil
 }
 
-// osdUp is "" when the pod's OSD takes part.
-func (s *server) osdUp(ctx context.Context) (string, error) {
-	var status struct {
-		State string `json:"state"`
-	}
-	if err := ask(ctx, s.home, osd(s.at.Pod), "status", &status); err != nil {
-		return "", err
-	}
-	if status.State != "active" {
-		return fmt.Sprintf("ceph-%s is %s, not active", osd(s.at.Pod), status.State), nil
-	}
-	return "", nil
-}
-
-// groupsClean is "" when all placement groups that the pod's OSD leads have all their copies.
-func (s *server) groupsClean(ctx context.Context) (string, error) {
+// groupsClean is nil when all placement groups that the pod's OSD leads have all their copies.
+func (s *server) groupsClean(ctx context.Context) error {
 	var history struct {
 		Groups []group `json:"pgs"`
 	}
 	if err := ask(ctx, s.home, osd(s.at.Pod), "dump_pgstate_history", &history); err != nil {
-		return "", err
+		return err
 	}
 	unclean, states := 0, []string{}
 	for _, g := range history.Groups {
-		if !g.unclean() {
-			continue
-		}
-		unclean++
-		if !slices.Contains(states, g.State) {
-			states = append(states, g.State)
+		if g.unclean() {
+			unclean++
+			if !slices.Contains(states, g.State) {
+				states = append(states, g.State)
+			}
 		}
 	}
 	if unclean == 0 {
-		return "", nil
+		return nil
 	}
-	return fmt.Sprintf("%d of %d placement groups of ceph-%s are not clean (%s)",
-		unclean, len(history.Groups), osd(s.at.Pod), strings.Join(states, ", ")), nil
+	return fmt.Errorf("%d of %d placement groups of ceph-%s are not clean (%s)",
+		unclean, len(history.Groups), osd(s.at.Pod), strings.Join(states, ", "))
 }
 
 // group is a placement group, with its state as a path: Started/Primary/Active/Clean.
@@ -117,16 +107,14 @@ func (g group) unclean() bool {
 // Restart implements workload.DaemonServer.
 func (s *server) Restart(ctx context.Context) error {
 	for _, name := range s.names() {
-		if s.daemon(name).Err() == nil {
-			continue
-		}
-		if err := s.launch(name); err != nil {
-			return fmt.Errorf("restart ceph-%s: %w", name, err)
+		if s.daemon(name).Err() != nil {
+			if err := s.launch(name); err != nil {
+				return fmt.Errorf("restart ceph-%s: %w", name, err)
+			}
 		}
 	}
 	for _, name := range s.names() {
-		err := s.await(ctx, name, func(ctx context.Context) (string, error) { return s.ailing(ctx, name) })
-		if err != nil {
+		if err := s.await(ctx, name, func(ctx context.Context) error { return s.ready(ctx, name) }); err != nil {
 			return fmt.Errorf("restart ceph-%s: %w", name, err)
 		}
 	}

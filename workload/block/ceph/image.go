@@ -13,7 +13,7 @@ import (
 // groups is how many placement groups the image's pool has: enough to spread it evenly, few enough to be ready at once.
 const groups = 32
 
-// filling is the block size with which the image is filled, that of its objects.
+// filling is the block size with which the image is filled, the size of its objects.
 const filling = 4 * unit.MiB
 
 // makeImage makes the image, and writes all of it. Writes wait until the cluster can carry them out, which is when as many OSDs

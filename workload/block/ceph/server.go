@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -20,7 +21,7 @@ import (
 // Pods is how many pods the cluster has, each with an OSD, and so how often each block is kept. The monitor is in the first.
 const Pods = 3
 
-// Key is that of workload.Cluster: one cluster serves all that is asked of it.
+// Key is workload.Cluster's: one cluster serves all parameters.
 const Key = "ceph"
 
 // monitor is the name of the monitor's process.
@@ -169,26 +170,9 @@ func (s *server) launch(name string) error {
 // pollEvery is how often a daemon is asked whether it is ready.
 const pollEvery = 100 * time.Millisecond
 
-// await waits until nothing ails a daemon that was started. ailing says what does, and "" when it is ready.
-func (s *server) await(ctx context.Context, name string, ailing func(context.Context) (string, error)) error {
-	d := s.daemon(name)
-	for began := time.Now(); ; {
-		what, err := ailing(ctx)
-		if err == nil && what == "" {
-			return nil
-		}
-		if err != nil { // a socket that is not there yet, most of the time
-			what = err.Error()
-		}
-		select {
-		case <-d.Ended():
-			return d.Err()
-		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready after %v: %s; what it said last: %q (%w)",
-				d.Name(), time.Since(began).Round(time.Second), what, d.Log(), context.Cause(ctx))
-		case <-time.After(pollEvery):
-		}
-	}
+// await waits until nothing ails a daemon that was started. Most of the time its socket is not there yet.
+func (s *server) await(ctx context.Context, name string, ready func(context.Context) error) error {
+	return daemon.Until(ctx, s.daemon(name), pollEvery, ready)
 }
 
 // daemon is the one with a name.
@@ -198,16 +182,11 @@ func (s *server) daemon(name string) *daemon.Daemon {
 	return s.daemons[name]
 }
 
-// names are those of the pod's daemons, the monitor's first.
+// names are the pod's daemons, the monitor first.
 func (s *server) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []string
-	for name := range s.daemons {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(s.daemons))
 }
 
 // Totals implements engine.Server: the cluster counts nothing itself.

@@ -3,12 +3,13 @@ package ceph
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
+
+	"netdelta/workload/tool"
 )
 
 // oldest is the first major version that has the second version of the messenger's protocol.
-const oldest = 14
+const oldest = "14"
 
 // readVersion finds out which version of Ceph is installed.
 func (s *server) readVersion(ctx context.Context) error {
@@ -24,13 +25,11 @@ func (s *server) readVersion(ctx context.Context) error {
 func version(said string) (string, error) {
 	rest, found := strings.CutPrefix(said, "ceph version ")
 	number, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	first, _, _ := strings.Cut(number, ".")
-	major, err := strconv.Atoi(first)
-	if !found || err != nil {
+	switch {
+	case !found || number == "" || number[0] < '0' || number[0] > '9':
 		return "", fmt.Errorf("ceph-osd says that its version is %.60q, which is none; is it another program?", said)
-	}
-	if major < oldest {
-		return "", fmt.Errorf("version %s of Ceph is too old: install %d or newer", number, oldest)
+	case tool.Older(number, oldest):
+		return "", fmt.Errorf("version %s of Ceph is too old: install %s or newer", number, oldest)
 	}
 	return number, nil
 }

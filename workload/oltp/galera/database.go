@@ -34,15 +34,15 @@ func (d *database) launch(args ...string) (err error) {
 	return err
 }
 
-// errNobody is matched by the error of a node that has no other node to join, and never will have.
-var errNobody = errors.New("no other node runs")
+// errAlone is matched by the error of a node that has no other node to join, and never will have.
+var errAlone = errors.New("no other node runs")
 
 // until asks again and again until ready returns nil. The error of a database that ends meanwhile, or does not get there, has
 // its last words.
 func (d *database) until(ctx context.Context, what string, ready func(context.Context) error) error {
 	err := daemon.Until(ctx, d.daemon, poll, ready)
 	switch ended := d.ended(); {
-	case err == nil || errors.Is(err, errNobody):
+	case err == nil || errors.Is(err, errAlone):
 		return err
 	case ended != nil:
 		return ended

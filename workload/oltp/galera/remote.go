@@ -2,6 +2,7 @@ package galera
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strconv"
 	"time"
@@ -67,7 +68,7 @@ func (r *Remote) set(ctx context.Context, option string) error {
 func (r *Remote) Replication(ctx context.Context) (*result.Replication, error) {
 	for begin := time.Now(); ; time.Sleep(poll) {
 		rows, err := askRemote(ctx, r.Home, r.Address, statusStatement)
-		if err == nil || ctx.Err() != nil || time.Since(begin) > statusTime {
+		if err == nil || errors.Is(err, daemon.ErrClosed) || ctx.Err() != nil || time.Since(begin) > statusTime {
 			return readStatus(rows).replication(), err
 		}
 	}

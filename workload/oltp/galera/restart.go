@@ -41,8 +41,8 @@ func (s *server) again(ctx context.Context) error {
 		}
 	}
 	// The others have begun anew, or its data are of no use: it gets those that all began with.
-	again := s.begin(ctx, errors.Is(err, errNobody), s.regain)
-	if errors.Is(again, errNobody) { // the others have ended since
+	again := s.begin(ctx, errors.Is(err, errAlone), s.regain)
+	if errors.Is(again, errAlone) { // the others have ended since
 		again = s.begin(ctx, true, s.regain)
 	}
 	if again == nil {
@@ -83,7 +83,7 @@ func (s *server) recover(ctx context.Context) (position string, err error) {
 }
 
 // regain returns nil when the node serves. One whose group has no quorum, and to which all nodes that are there answer, has
-// it given back. The error matches errNobody where the node is the first one, has not begun to serve, and no other runs.
+// it given back. The error matches errAlone where the node is the first one, has not begun to serve, and no other runs.
 func (s *server) regain(ctx context.Context) error {
 	now, err := s.db.status(ctx)
 	if err == nil && now.component == primary {
@@ -108,7 +108,7 @@ const look = time.Second
 func (s *server) help(ctx context.Context, serves bool) error {
 	if !serves && s.at.Pod == 0 {
 		if answer, unsure := s.others(ctx, groupPort); unsure == nil && len(answer) == 0 {
-			return daemon.Final{Err: errors.Join(errNobody, s.db.daemon.Kill())}
+			return daemon.Final{Err: errors.Join(errAlone, s.db.daemon.Kill())}
 		}
 	}
 	return s.elect(ctx)

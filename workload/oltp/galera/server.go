@@ -92,7 +92,7 @@ func (s *server) launch(ctx context.Context, ready func(context.Context) error, 
 	return s.db.until(ctx, "take part in the cluster", ready)
 }
 
-// free returns nil when nobody else listens where the node would: Galera does not always say so.
+// free returns nil when no other program listens where the node would: Galera does not always say so.
 func (s *server) free(ctx context.Context) error {
 	own := s.at.Peers[s.at.Pod]
 	for _, port := range []uint16{Port, groupPort, missedPort} {

@@ -10,7 +10,7 @@ import (
 	"netdelta/unit"
 )
 
-// Program is its name, also that of the package that has it.
+// Program is its name, and the name of its package.
 const Program = "fio"
 
 // Operations are what is done with blocks, as fio names it: at random places or one after another.
@@ -33,8 +33,8 @@ type Job struct {
 	Clients   int        // that do the same at once, each on a connection of its own
 	// Warmup is not measured; Duration is. Both are counted in whole milliseconds, and Duration is at least one.
 	Warmup, Duration time.Duration
-	// Operations ends the run when each client has done so many, or Duration is over; 0 leaves it to Duration. Those of a
-	// warm-up count among them.
+	// Operations ends the run when each client has done so many, or Duration is over; 0 leaves it to Duration. Operations of a
+	// warm-up count too.
 	Operations int64
 }
 

@@ -47,7 +47,7 @@ const (
 	highest = 1 << 40 // ns; fio's last bin ends below
 )
 
-// bounds are those of the bin that holds a value, the upper one exclusive.
+// bounds are the bounds of the bin that holds a value, the upper one exclusive.
 func bounds(value int64) (low, high int64) {
 	if value < exact {
 		return value, value + 1
@@ -82,7 +82,7 @@ func (l Latency) Quantile(q float64) float64 {
 // parts is into how many parts a bin is divided in a histogram that is finer than fio's.
 const parts = 16
 
-// Record puts the latencies into a histogram, those of a bin evenly spread over it.
+// Record puts the latencies into a histogram; a bin's are spread evenly over it.
 func (l Latency) Record(h *latency.Histogram) {
 	for _, b := range l.Bins {
 		n := min(b.Count, parts, b.High-b.Low)

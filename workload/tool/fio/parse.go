@@ -19,7 +19,7 @@ type Report struct {
 	Version      string            `json:"fio version"` // "fio-3.33"
 	Milliseconds int64             `json:"timestamp_ms"`
 	Global       map[string]string `json:"global options"`
-	// Jobs are those of the run; one for all that are reported as a group.
+	// Jobs are the run's; one for all that are reported as a group.
 	Jobs []Result `json:"jobs"`
 
 	// Written is when the report was, after the run; the zero time where it doesn't say.

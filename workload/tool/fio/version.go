@@ -7,7 +7,7 @@ import (
 	"netdelta/workload/tool"
 )
 
-// oldest is the oldest version that is taken, that of Debian 11: those before report latencies in other forms.
+// oldest is the oldest version that is taken, Debian 11's: older ones report latencies in other forms.
 const oldest = "3.25"
 
 // CheckVersion returns an error if a version, as fio --version says it ("fio-3.33"), is too old, or is none.

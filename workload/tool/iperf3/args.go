@@ -22,7 +22,7 @@ type Test struct {
 	Congestion string
 }
 
-// ServerArgs are those of a server of many tests, one after another.
+// ServerArgs are the arguments of a server of many tests, one after another.
 func ServerArgs(listen netip.AddrPort) []string {
 	args := []string{"--server", "--port", strconv.Itoa(int(listen.Port())), version(listen.Addr())}
 	if !listen.Addr().IsUnspecified() {
@@ -31,7 +31,7 @@ func ServerArgs(listen netip.AddrPort) []string {
 	return args
 }
 
-// ClientArgs are those of a client, which writes what Parse reads.
+// ClientArgs are the arguments of a client, which writes what Parse reads.
 func ClientArgs(t Test) []string {
 	args := []string{
 		"--client", t.Server.Addr().String(), "--port", strconv.Itoa(int(t.Server.Port())), version(t.Server.Addr()), "--json",

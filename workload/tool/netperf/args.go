@@ -14,7 +14,7 @@ import (
 type Test struct {
 	Name     string // TCPRR ...
 	Server   netip.AddrPort
-	Data     uint16 // the server's port for what is measured; Server has that of the control connection
+	Data     uint16 // the server's port for what is measured; Server has the port of the control connection
 	Duration time.Duration
 	Message  unit.Bytes // of a request and of its response, or of one send
 	// Congestion is the congestion control of TCP; "" takes the system's.
@@ -22,12 +22,12 @@ type Test struct {
 	NoDelay    bool
 }
 
-// ServerArgs are those of a server of many tests, one after another, which stays in the foreground.
+// ServerArgs are the arguments of a server of many tests, one after another, which stays in the foreground.
 func ServerArgs(control netip.AddrPort) []string {
 	return []string{"-D", "-p", strconv.Itoa(int(control.Port())), "-L", control.Addr().Unmap().String() + "," + family(control.Addr())}
 }
 
-// ClientArgs are those of a client, which writes what Parse reads.
+// ClientArgs are the arguments of a client, which writes what Parse reads.
 func ClientArgs(t Test) []string {
 	length := tool.Seconds(t.Duration)
 	size := strconv.FormatInt(int64(t.Message), 10)

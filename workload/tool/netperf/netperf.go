@@ -31,7 +31,7 @@ const (
 type Report struct {
 	Test     string // TCP_RR ...; "" where the output does not say, as without its banner (-P 0)
 	Duration time.Duration
-	// Request and Response are the sizes of a transaction, Message is that of one send of a stream.
+	// Request and Response are the sizes of a transaction, Message is the size of one send of a stream.
 	Request, Response, Message unit.Bytes
 	Rate                       float64            // transactions per second, of a test of transactions
 	Throughput                 unit.BitsPerSecond // of payload as received, of a stream

@@ -53,7 +53,7 @@ type line struct {
 	text   string
 }
 
-// lines are those of a text, without those that are empty.
+// lines are the lines of a text that are not empty.
 func lines(text []byte) []line {
 	var all []line
 	for i, l := range bytes.Split(text, []byte("\n")) {
@@ -284,7 +284,7 @@ func (r Report) datagrams(sent []float64, rest []line) (Report, error) {
 	return r, nil
 }
 
-// figures are those of a line.
+// figures are the numbers of a line.
 func figures(l line) ([]float64, error) {
 	var all []float64
 	for _, f := range strings.Fields(l.text) {

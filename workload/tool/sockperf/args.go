@@ -22,12 +22,12 @@ type Test struct {
 	Log      string        // a file for the log of all messages; "" is none
 }
 
-// ServerArgs are those of a server.
+// ServerArgs are the arguments of a server.
 func ServerArgs(listen netip.AddrPort, tcp, nagle bool) []string {
 	return append([]string{"server"}, ends(listen, tcp, nagle)...)
 }
 
-// ClientArgs are those of a client that sends a message when the last one has come back.
+// ClientArgs are the arguments of a client that sends a message when the last one has come back.
 func ClientArgs(t Test) []string {
 	args := append([]string{"ping-pong", "--full-rtt"}, ends(t.Server, t.TCP, t.Nagle)...)
 	args = append(args, "--time", tool.Seconds(t.Duration), "--msg-size", strconv.FormatInt(int64(t.Message), 10))

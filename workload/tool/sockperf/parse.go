@@ -44,7 +44,7 @@ type parser struct {
 	forms   []figure
 	log     bool // the lines are messages
 	half    bool // times printed are of half a round trip
-	halfLog bool // those of the log are
+	halfLog bool // times of the log are
 }
 
 // line reads one line. Lines of other forms are skipped.

@@ -27,7 +27,7 @@ type Report struct {
 	Message  unit.Bytes // 0 where it does not say it: only the log does
 	// Rate is what was asked for in messages per second (under-load); 0 is one after another, or not said.
 	Rate float64
-	// Duration is that of the part that counts: without sockperf's own warm-up at the start, and its end.
+	// Duration is the length of the part that counts: without sockperf's own warm-up at the start, and its end.
 	Duration                time.Duration
 	Sent, Received, Dropped int64
 	Mean, Min, Max          float64

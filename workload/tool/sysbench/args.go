@@ -5,6 +5,7 @@ package sysbench
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -30,7 +31,7 @@ type Run struct {
 	Events int64
 }
 
-// Program is its name, also that of the package that has it.
+// Program is its name, and the name of its package.
 const Program = "sysbench"
 
 // Percentile is the one that sysbench is asked for: it prints one alone, the others follow from the histogram.
@@ -40,7 +41,7 @@ const Percentile = 99
 func (r Run) Args() []string {
 	return append(r.common(),
 		"--time="+tool.Seconds(r.Time),
-		"--events="+strconv.FormatInt(r.Events, 10),
+		"--events="+strconv.FormatInt(min(r.Events, math.MaxInt32), 10), // it takes no more
 		"--report-interval=1",
 		"--histogram=on",
 		"--percentile="+strconv.Itoa(Percentile),

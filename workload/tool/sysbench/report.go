@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Report is what one run of a database test printed. Latencies are in nanoseconds and those of whole transactions.
+// Report is what one run of a database test printed. Latencies are in nanoseconds and of whole transactions.
 type Report struct {
 	Version string // of sysbench; "" if it was cut off
 	Threads int
@@ -76,8 +76,8 @@ func (r Report) Quantile(q float64) float64 {
 // there.
 const spread = 16
 
-// Each calls f with latencies in whole nanoseconds, and how many transactions took so long: those of each bucket, evenly
-// spread within it.
+// Each calls f with latencies in whole nanoseconds, and how many transactions took so long: each bucket's are spread
+// evenly within it.
 func (r Report) Each(f func(ns, count int64)) {
 	for _, b := range r.Buckets {
 		parts := min(b.Count, spread)

@@ -8,7 +8,7 @@ import (
 	"netdelta/workload/tool"
 )
 
-// Program is its name, also that of the package that has it.
+// Program is its name, and the name of its package.
 const Program = "wrk"
 
 // Load is one run of wrk: from one thread, as fast as answers come.
