@@ -48,7 +48,7 @@ func TestMissingProgramsAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if line := strings.Join(entries[0].line(), "  "); !strings.HasSuffix(line, "not found here: stored, store=ceph needs no-such-daemon") {
+	if line := strings.Join(entries[0].line, "  "); !strings.HasSuffix(line, "not found here: stored, store=ceph needs no-such-daemon") {
 		t.Errorf("list says %q", line)
 	}
 }

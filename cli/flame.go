@@ -107,7 +107,7 @@ func (env *environment) lookAt(ctx context.Context, o lookOptions) (none experim
 	}
 	config.Run.Cells = firstSetting(config.Run.Cells)
 	if wanted := len(s.Networks); len(config.Run.Cells) != wanted {
-		return none, errors.Join(lacking(p.Cells), config.Close())
+		return none, errors.Join(unmeasured(p.Cells), config.Close())
 	}
 	if err := machine.Confine(config.Program.CPUs); err != nil {
 		return none, errors.Join(err, config.Close())
@@ -153,8 +153,8 @@ func baselineFirst(c result.Cell) int {
 	return 1
 }
 
-// lacking says why a network can't be profiled.
-func lacking(cells []result.Cell) error {
+// unmeasured says why a network can't be profiled.
+func unmeasured(cells []result.Cell) error {
 	for _, c := range cells {
 		if c.Unsupported != "" {
 			return withStatus(exitNothing, fmt.Errorf("%s: %s", c.Network, c.Unsupported))

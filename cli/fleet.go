@@ -70,10 +70,11 @@ EXIT STATUS
 			if err := o.cluster.checkTestbed(o.testbed, o.nodes); err != nil {
 				return err
 			}
-			if o.testbed == kubeTestbed {
-				return env.fleetOnCluster(cmd.Context(), o)
+			k, err := findAble(o.testbed, func(k kind) bool { return k.fleet != nil })
+			if err != nil {
+				return err
 			}
-			return env.fleet(cmd.Context(), o)
+			return k.fleet(env, cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
@@ -93,14 +94,10 @@ EXIT STATUS
 	return cmd
 }
 
-// fleet measures and prints.
-func (env *environment) fleet(ctx context.Context, o *fleetOptions) error {
+// fleetInLab has fleets fire whose pods are in a lab.
+func (env *environment) fleetInLab(ctx context.Context, o *fleetOptions) error {
 	sweep(ctx, env)
 	config, err := env.fleetConfig(o)
-	if err != nil {
-		return err
-	}
-	driver, err := env.driver(o.testbed)
 	if err != nil {
 		return err
 	}
@@ -108,10 +105,10 @@ func (env *environment) fleet(ctx context.Context, o *fleetOptions) error {
 		config.Networks = []string{"host", "bridge"}
 	}
 	o.networks = config.Networks
-	if err := env.supported(ctx, driver, config.Networks, config.Params); err != nil {
+	if err := env.supported(ctx, env.lab, config.Networks, config.Params); err != nil {
 		return err
 	}
-	config.Open = openShared(driver, config.Params)
+	config.Open = openShared(env.lab, config.Params)
 	return env.fireFleet(ctx, config, o)
 }
 

@@ -21,10 +21,10 @@ type topic struct {
 	entries     func(ctx context.Context, env *environment) ([]entry, error)
 }
 
-// entry is one of a topic's: as a document of JSON, and as a line.
-type entry interface {
-	// line is the entry's columns, its name first.
-	line() []string
+// entry is one of a topic's: as a document of JSON, and as the columns of a line, its name first.
+type entry struct {
+	document any
+	line     []string
 }
 
 // clusterTopic is the topic of what networks a cluster has; networks lists it, too.
@@ -84,13 +84,15 @@ func (env *environment) list(ctx context.Context, chosen []topic) error {
 
 // listJSON prints topics as one object, each a list.
 func (env *environment) listJSON(ctx context.Context, chosen []topic) error {
-	document := map[string][]entry{}
+	document := map[string][]any{}
 	for _, t := range chosen {
 		entries, err := t.entries(ctx, env)
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", t.name, err)
 		}
-		document[t.name] = entries
+		for _, e := range entries {
+			document[t.name] = append(document[t.name], e.document)
+		}
 	}
 	return writeJSON(env.out, document)
 }
@@ -103,7 +105,7 @@ func (t topic) print(ctx context.Context, env *environment) error {
 	fmt.Fprintf(env.out, "%s: %s\n", strings.ToUpper(t.name), t.about)
 	w := tabwriter.NewWriter(env.out, 0, 0, 2, ' ', 0)
 	for _, e := range entries {
-		cells := e.line()
+		cells := slices.Clone(e.line)
 		for i := range cells {
 			cells[i] = ui.Clean(cells[i])
 		}
@@ -122,12 +124,12 @@ type workloadEntry struct {
 	Lacks string `json:"lacks,omitempty"`
 }
 
-func (e workloadEntry) line() []string {
-	line := []string{e.Name, e.Summary, e.UsedBy, "headline: " + e.Headline}
-	if e.Lacks != "" {
-		line = append(line, "not found here: "+e.Lacks)
+// lacking adds to a line which programs are not here.
+func lacking(line []string, lacks string) []string {
+	if lacks == "" {
+		return line
 	}
-	return line
+	return append(line, "not found here: "+lacks)
 }
 
 func workloadEntries(_ context.Context, env *environment) ([]entry, error) {
@@ -137,7 +139,8 @@ func workloadEntries(_ context.Context, env *environment) ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, workloadEntry{w.Name, w.Summary, w.UsedBy, w.Headline, lacks})
+		line := []string{w.Name, w.Summary, w.UsedBy, "headline: " + w.Headline}
+		all = append(all, entry{workloadEntry{w.Name, w.Summary, w.UsedBy, w.Headline, lacks}, lacking(line, lacks)})
 	}
 	return all, nil
 }
@@ -149,20 +152,21 @@ type plainEntry struct {
 	When  string `json:"when,omitempty"`
 }
 
-func (e plainEntry) line() []string {
-	if e.When == "" {
-		return []string{e.Name, e.About}
+func (e plainEntry) entry() entry {
+	line := []string{e.Name, e.About}
+	if e.When != "" {
+		line = append(line, e.When)
 	}
-	return []string{e.Name, e.About, e.When}
+	return entry{e, line}
 }
 
 func probeEntries(context.Context, *environment) ([]entry, error) {
 	return []entry{
-		plainEntry{"path", "which way the packets of each trial went: counters of all devices, a sample of packets, the path's MTU", "every trial"},
-		plainEntry{"cpu", "processor time of client, server and kernel, for each transaction and each gigabyte", "every burst"},
-		plainEntry{"sockets", "TCP_INFO of both ends, what full buffers and listen queues turned away", "every trial"},
-		plainEntry{"stalls", "times at which nothing got through, or next to nothing", "every trial"},
-		plainEntry{"pressure", "processor pressure, steal, throttling, run queue and soft interrupts; preemption", "every round and burst"},
+		plainEntry{"path", "which way the packets of each trial went: counters of all devices, a sample of packets, the path's MTU", "every trial"}.entry(),
+		plainEntry{"cpu", "processor time of client, server and kernel, for each transaction and each gigabyte", "every burst"}.entry(),
+		plainEntry{"sockets", "TCP_INFO of both ends, what full buffers and listen queues turned away", "every trial"}.entry(),
+		plainEntry{"stalls", "times at which nothing got through, or next to nothing", "every trial"}.entry(),
+		plainEntry{"pressure", "processor pressure, steal, throttling, run queue and soft interrupts; preemption", "every round and burst"}.entry(),
 	}, nil
 }
 
@@ -175,14 +179,6 @@ type studyEntry struct {
 	Claims    int      `json:"claims"`
 	// Lacks says which programs of its workloads are not here.
 	Lacks string `json:"lacks,omitempty"`
-}
-
-func (e studyEntry) line() []string {
-	line := []string{e.Name, e.Question, fmt.Sprintf("%d networks, %d workloads, %d claims", len(e.Networks), len(e.Workloads), e.Claims)}
-	if e.Lacks != "" {
-		line = append(line, "not found here: "+e.Lacks)
-	}
-	return line
 }
 
 func studyEntries(_ context.Context, env *environment) ([]entry, error) {
@@ -206,7 +202,8 @@ func studyEntries(_ context.Context, env *environment) ([]entry, error) {
 		}
 		slices.Sort(programs)
 		e.Lacks = strings.Join(slices.Compact(programs), ", ")
-		all = append(all, e)
+		line := []string{e.Name, e.Question, fmt.Sprintf("%d networks, %d workloads, %d claims", len(e.Networks), len(e.Workloads), e.Claims)}
+		all = append(all, entry{e, lacking(line, e.Lacks)})
 	}
 	return all, nil
 }
@@ -214,7 +211,7 @@ func studyEntries(_ context.Context, env *environment) ([]entry, error) {
 func testbedEntries(context.Context, *environment) ([]entry, error) {
 	var all []entry
 	for _, k := range kinds() {
-		all = append(all, plainEntry{Name: k.name, About: k.about})
+		all = append(all, plainEntry{Name: k.name, About: k.about}.entry())
 	}
 	return all, nil
 }

@@ -34,11 +34,6 @@ type runsOn struct {
 	Fix   string `json:"mend,omitempty"`
 }
 
-func (e networkEntry) line() []string {
-	where, why := e.where()
-	return []string{e.Name, where, strings.Join(e.UsedBy, ", "), e.Summary, why}
-}
-
 // where says in few words where the network runs, and why not here where it does not: "vm" and "lab needs ipvlan links".
 func (e networkEntry) where() (where, why string) {
 	if slices.ContainsFunc(e.Testbeds, func(r runsOn) bool { return r.Runs && r.Here }) {
@@ -75,7 +70,8 @@ func networkEntries(ctx context.Context, env *environment) ([]entry, error) {
 		}
 		here := asked(labTestbed, env.lab.Supports(ctx, testbed.Spec{Network: n.Name, Family: result.IPv4}))
 		e.Testbeds = []runsOn{here, guest(n.Name)}
-		all = append(all, e)
+		where, why := e.where()
+		all = append(all, entry{e, []string{e.Name, where, strings.Join(e.UsedBy, ", "), e.Summary, why}})
 	}
 	return all, nil
 }

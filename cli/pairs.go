@@ -59,13 +59,14 @@ It takes three nodes to tell which one is odd, and six builds for an interval.`,
 			if err := o.cluster.checkTestbed(o.testbed, o.nodes); err != nil {
 				return err
 			}
-			if o.testbed == kubeTestbed {
-				if cmd.Flags().Changed("size") {
-					return usageError{errors.New("--size is for a lab: a cluster's pairs are of all nodes that take pods, or of --nodes")}
-				}
-				return env.pairsOnCluster(cmd.Context(), o)
+			k, err := findAble(o.testbed, func(k kind) bool { return k.pairs != nil })
+			if err != nil {
+				return err
 			}
-			return env.pairsInLab(cmd.Context(), o)
+			if !k.here && cmd.Flags().Changed("size") {
+				return usageError{errors.New("--size is for a lab: a cluster's pairs are of all nodes that take pods, or of --nodes")}
+			}
+			return k.pairs(env, cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
@@ -88,14 +89,10 @@ It takes three nodes to tell which one is odd, and six builds for an interval.`,
 // pairsInLab measures between nodes that netdelta makes.
 func (env *environment) pairsInLab(ctx context.Context, o *pairsOptions) error {
 	sweep(ctx, env)
-	driver, err := env.driver(o.testbed)
-	if err != nil {
-		return err
-	}
 	if len(o.networks) == 0 {
 		o.networks = []string{"bridge"}
 	}
-	return env.pairs(ctx, driver, o.size, o)
+	return env.pairs(ctx, env.lab, o.size, o)
 }
 
 // pairsOnCluster measures between nodes of a cluster.

@@ -21,7 +21,6 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
-	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/lab/rootless"
 	"netdelta/unit"
@@ -306,14 +305,6 @@ func (env *environment) chooseStudy(name string, o runOptions) (s *study.Study, 
 		s.Design.Seed = rand.Uint64()
 	}
 	return s, moved, nil
-}
-
-// driver is the lab's, which is the only kind but clusters that fleets and pairs can be measured on.
-func (env *environment) driver(kind string) (testbed.Provider, error) {
-	if kind != labTestbed {
-		return nil, usageError{fmt.Errorf("there is no testbed %q; there are: %s", kind, labTestbed)}
-	}
-	return env.lab, nil
 }
 
 // outcome is the exit status that a finished run deserves.

@@ -68,17 +68,13 @@ type clusterNetworkEntry struct {
 	UsedBy  []string `json:"used_by"`
 }
 
-func (e clusterNetworkEntry) line() []string {
-	return []string{e.Name, strings.Join(e.UsedBy, ", "), e.Summary}
-}
-
 func clusterNetworkEntries(context.Context, *environment) ([]entry, error) {
 	all := append(kube.Networks(), network.Network{
 		Name: kube.MultusPrefix + "NAMESPACE/NAME", Summary: "a secondary network, by its NetworkAttachmentDefinition", UsedBy: []string{"Multus", "SR-IOV"},
 	})
 	var entries []entry
 	for _, n := range all {
-		entries = append(entries, clusterNetworkEntry{n.Name, n.Summary, n.UsedBy})
+		entries = append(entries, entry{clusterNetworkEntry{n.Name, n.Summary, n.UsedBy}, []string{n.Name, strings.Join(n.UsedBy, ", "), n.Summary}})
 	}
 	return entries, nil
 }

@@ -40,6 +40,9 @@ type kind struct {
 	open func(ctx context.Context, env *environment, s *study.Study, o runOptions) (testbed.Provider, func() error, error)
 	// examine is what the doctor does there; nil where it can't look.
 	examine func(ctx context.Context, env *environment, o doctorOptions) error
+	// fleet and pairs carry out the verbs of these names there; nil where they can't be.
+	fleet func(env *environment, ctx context.Context, o *fleetOptions) error
+	pairs func(env *environment, ctx context.Context, o *pairsOptions) error
 	// clean removes what killed runs left there, and says how much it was; nil where cleanup looks in any case, or can't.
 	clean func(ctx context.Context, env *environment, cluster clusterFlags) (int, error)
 }
@@ -48,7 +51,10 @@ type kind struct {
 func kinds() []kind {
 	cluster := clusterNetworks()
 	return []kind{
-		{name: labTestbed, about: "network namespaces on this machine", here: true, check: checkNoNodes, open: openLab, examine: examineHere},
+		{
+			name: labTestbed, about: "network namespaces on this machine", here: true, check: checkNoNodes, open: openLab,
+			examine: examineHere, fleet: (*environment).fleetInLab, pairs: (*environment).pairsInLab,
+		},
 		{
 			name: vmTestbed, about: "the same in a virtual machine with the distribution's own kernel, which has every kind of link; with --exact, by counted instructions",
 			check: checkGuests, open: openGuests,
@@ -56,15 +62,21 @@ func kinds() []kind {
 		{
 			name: kubeTestbed, about: "pods of the Kubernetes cluster that the kubeconfig names, on its own network",
 			networks: &cluster, check: checkCluster, foreign: clusterOnly, adapt: adaptToCluster, open: openCluster,
-			examine: examineCluster, clean: cleanCluster,
+			examine: examineCluster, clean: cleanCluster, fleet: (*environment).fleetOnCluster, pairs: (*environment).pairsOnCluster,
 		},
 	}
 }
 
 // findKind is the kind of a name. Another name is bad usage.
-func findKind(name string) (kind, error) {
+func findKind(name string) (kind, error) { return findAble(name, func(kind) bool { return true }) }
+
+// findAble is findKind among the kinds that something can be done on.
+func findAble(name string, able func(kind) bool) (kind, error) {
 	var names []string
 	for _, k := range kinds() {
+		if !able(k) {
+			continue
+		}
 		if k.name == name {
 			return k, nil
 		}
