@@ -14,8 +14,8 @@ import (
 	"netdelta/agent"
 	"netdelta/experiment/fleet"
 	"netdelta/experiment/plan"
-	"netdelta/experiment/record"
 	"netdelta/experiment/studies"
+	"netdelta/experiment/study"
 	insight "netdelta/insight/fleet"
 	"netdelta/internal/suggest"
 	"netdelta/network"
@@ -134,7 +134,7 @@ func (env *environment) fireFleet(ctx context.Context, config fleet.Config, o *f
 	if err := config.Check(); err != nil {
 		return usageError{err}
 	}
-	run, folder, err := env.openRecord(&o.strategy, result.Run{Testbed: o.testbed, Seed: o.seed, Margin: record.Margin})
+	run, folder, err := env.openRecord(&o.strategy, result.Run{Testbed: o.testbed, Seed: o.seed, Margin: study.DefaultMargin})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"netdelta/experiment"
 	"netdelta/experiment/plan"
 	"netdelta/experiment/session"
 	"netdelta/report/annotations"
@@ -114,7 +113,7 @@ func nights(dir, study string) ([]night, error) {
 
 // latestWhole is the folder of the latest run that measured something and was not cut short, "" where there is none.
 func latestWhole(all []night) string {
-	cut := []string{"running", plan.EndedFailed, experiment.EndedInterrupted}
+	cut := []string{plan.Running, plan.EndedFailed, plan.EndedInterrupted}
 	for _, n := range slices.Backward(all) {
 		if len(n.run.Deltas) > 0 && !slices.Contains(cut, n.run.Ended) {
 			return n.dir

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/experiment/policies"
-	"netdelta/experiment/record"
+	"netdelta/experiment/study"
 	insight "netdelta/insight/policies"
 	report "netdelta/report/policies"
 	"netdelta/report/ui"
@@ -125,7 +125,7 @@ func (env *environment) timePolicies(ctx context.Context, driver *kube.Driver, c
 		}
 		return g, nil
 	}
-	run, folder, err := env.openRecord(&o.strategy, result.Run{Testbed: o.testbed, Margin: record.Margin})
+	run, folder, err := env.openRecord(&o.strategy, result.Run{Testbed: o.testbed, Margin: study.DefaultMargin})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/experiment"
+	"netdelta/experiment/plan"
 	"netdelta/experiment/session"
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
@@ -320,7 +321,7 @@ func outcome(run result.Run) error {
 		}
 	}
 	switch {
-	case run.Ended == experiment.EndedInterrupted:
+	case run.Ended == plan.EndedInterrupted:
 		return withStatus(exitInterrupted, errors.New("interrupted; what was measured is kept"))
 	case len(run.Deltas) == 0 && len(run.Null) == 0:
 		return withStatus(exitNothing, errors.New("nothing could be measured"))

@@ -130,7 +130,7 @@ func (env *environment) openRecord(s *strategy, run result.Run) (rec *record.Rec
 	if run.Environment, err = machine.Describe(machine.Version()); err != nil {
 		return nil, nil, err
 	}
-	run.Study, run.Question, run.Confidence, run.Claims = s.study.Name, s.study.Question, record.Confidence, study.Untested(s.study.Claims)
+	run.Study, run.Question, run.Confidence, run.Claims = s.study.Name, s.study.Question, study.DefaultConfidence, study.Untested(s.study.Claims)
 	out := s.out
 	if s.isDocument() {
 		out = ""

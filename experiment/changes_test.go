@@ -334,7 +334,7 @@ func TestInterruptedChangesAreUndone(t *testing.T) {
 				}}
 			}
 			run, err := experiment.Run(ctx, c)
-			if err != nil || run.Ended != experiment.EndedInterrupted || g.state != "" || !g.closed {
+			if err != nil || run.Ended != plan.EndedInterrupted || g.state != "" || !g.closed {
 				t.Errorf("%v, ended by %q; the cluster is changed for %q, given back: %v", err, run.Ended, g.state, g.closed)
 			}
 			orderly(t, g.said)

@@ -16,6 +16,7 @@ import (
 
 	"netdelta/agent"
 	"netdelta/experiment"
+	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
 	"netdelta/insight"
 	"netdelta/internal/leak"
@@ -272,7 +273,7 @@ func TestInterruptionKeepsWhatWasMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run.Ended != experiment.EndedInterrupted {
+	if run.Ended != plan.EndedInterrupted {
 		t.Errorf("the run ended %q", run.Ended)
 	}
 	checkTrials(t, run.Cells, journal(t, c), 0, 1, 3)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/experiment"
+	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
 	"netdelta/internal/leak"
 	"netdelta/internal/machine"
@@ -122,7 +123,7 @@ func TestInterruptedAndResumedServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run.Ended != experiment.EndedInterrupted {
+	if run.Ended != plan.EndedInterrupted {
 		t.Errorf("the run ended %q", run.Ended)
 	}
 	if left := daemons(os.Getpid()); len(first) != 2 || len(left) > 0 {

@@ -129,7 +129,7 @@ func (p *Plan) startedOnce(c result.Cell) string {
 }
 
 // oversized is why IPVS drops the datagrams of a cell: under IPv6 it refuses what is larger than the path's MTU, since only the sender
-// may fragment (RFC 8200, section 5), and the sender has left that to the device behind.
+// may fragment (RFC 8200, section 5), and the sender has left that to the device.
 func (p *Plan) oversized(networks []network.Network, s *study.Study, c result.Cell) string {
 	if c.Params.Conditions.Plain().Service != result.ServiceIPVS || c.Params.Family != result.IPv6 || !strings.HasPrefix(c.Workload, "udp-") {
 		return ""

@@ -70,7 +70,7 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 		err = r.loop(ctx)
 	}
 	if ctx.Err() != nil {
-		r.Run.Ended, err = EndedInterrupted, withoutCancellation(err)
+		r.Run.Ended, err = plan.EndedInterrupted, withoutCancellation(err)
 	} else if err != nil {
 		r.Run.Ended = plan.EndedFailed
 	}
@@ -87,9 +87,6 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	c.Judge.Conclude(&r.Run, r.trials)
 	return r.Run, errors.Join(err, r.Folder.WriteEnvironment(r.Run.Environment), r.Folder.WriteResult(r.Run))
 }
-
-// EndedInterrupted is result.Run.Ended of a run that the user stopped.
-const EndedInterrupted = "interrupted"
 
 // withoutCancellation drops errors that only say that the run was interrupted.
 func withoutCancellation(err error) error {

@@ -178,7 +178,7 @@ func (j *claimJudge) matches(c result.Cell, where []study.Condition, path bool) 
 		if w.Key == "path" && (!path || c.Role == result.RoleBaseline) {
 			return false
 		}
-		return !w.HoldsBeside(c, j.factor)
+		return !w.HoldsInComparison(c, j.factor)
 	})
 }
 

@@ -94,11 +94,16 @@ func (p Ports) Addresses(pod testbed.Pod, family result.Family) (listen, local n
 	if port > int(last) {
 		return listen, local, fmt.Errorf("pod %s has ports %d to %d, too few for setting %d of the study", pod.Name(), first, last, p.Server+1)
 	}
-	all := netip.IPv4Unspecified()
-	if family == result.IPv6 {
-		all = netip.IPv6Unspecified()
-	}
+	all := AnyAddress(family)
 	return netip.AddrPortFrom(all, uint16(port)), netip.AddrPortFrom(all, uint16(p.Client)), nil
+}
+
+// AnyAddress is the address that stands for all of a pod's own.
+func AnyAddress(family result.Family) netip.Addr {
+	if family == result.IPv6 {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
 }
 
 // Server is an endpoint that netdelta starts for one client.

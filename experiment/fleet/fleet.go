@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/experiment/endpoint"
 	"netdelta/experiment/record"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -157,7 +158,7 @@ func (f *fleet) startServer(ctx context.Context, pod testbed.Pod, ports int) (*s
 		return nil, fmt.Errorf("pod %s has ports %d to %d, too few for %d clients: ask for more servers", pod.Name(), first, last, ports*share)
 	}
 	for k := range ports {
-		listen := netip.AddrPortFrom(record.AnyAddress(f.config.Params.Family), first+uint16(k))
+		listen := netip.AddrPortFrom(endpoint.AnyAddress(f.config.Params.Family), first+uint16(k))
 		if _, err := a.Serve(ctx, f.config.Workload.Name, f.config.Params, listen, -1); err != nil {
 			return nil, err
 		}
@@ -178,7 +179,7 @@ func (f *fleet) armClient(ctx context.Context, i int, c *client) error {
 	to := f.servers[i%len(f.servers)]
 	port := to.first + uint16(i/len(f.servers)/share%to.ports)
 	remote := f.ground.Endpoint(c.pod, to.agent.Pod(), port)
-	local := netip.AddrPortFrom(record.AnyAddress(f.config.Params.Family), 0)
+	local := netip.AddrPortFrom(endpoint.AnyAddress(f.config.Params.Family), 0)
 	c.session, err = record.Dial(ctx, a, func() (int, error) {
 		return a.DialWithin(ctx, f.config.Workload.Name, f.config.Params, local, remote, -1, dialTry)
 	})

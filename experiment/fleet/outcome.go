@@ -23,7 +23,7 @@ type Outcome struct {
 	Seed     uint64        `json:"seed"`
 	Started  time.Time     `json:"started"`
 	Finished time.Time     `json:"finished"`
-	// Networks are in the order asked for; the baseline's twin follows the baseline.
+	// Networks are in the order asked for; the baseline's A/A control follows the baseline.
 	Networks []Network `json:"networks"`
 }
 

@@ -199,7 +199,7 @@ func TestInterruptedGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed(t, folder)
-	if run.Ended != experiment.EndedInterrupted || len(journal(t, dir)) < 3 {
+	if run.Ended != plan.EndedInterrupted || len(journal(t, dir)) < 3 {
 		t.Errorf("ended %s with %d trials", run.Ended, len(journal(t, dir)))
 	}
 }

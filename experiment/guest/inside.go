@@ -23,7 +23,7 @@ type Request struct {
 	Study string `json:"study"`
 	// Builds is how many builds there are to be, 0 until all is resolved or the time is up.
 	Builds int `json:"builds,omitempty"`
-	// Run and Trials are those of a run that is resumed.
+	// Run and Trials are what a resumed run has measured before.
 	Run    *result.Run    `json:"run,omitempty"`
 	Trials []result.Trial `json:"trials,omitempty"`
 }
@@ -91,7 +91,7 @@ func folderOf(dir string, r Request) (*result.Folder, error) {
 	return result.Open(dir)
 }
 
-// teller stands where a judge and a progress stand, and tells the host what they are told.
+// teller takes the place of the judge and the progress, and passes on to the host what it is told.
 type teller struct {
 	experiment.Judge
 	to *Writer

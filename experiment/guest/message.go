@@ -30,7 +30,7 @@ type End struct {
 	Error string `json:"error,omitempty"`
 	// Kind says what the error is about.
 	Kind Kind `json:"kind,omitempty"`
-	// Ended, Notes and Environment are those of the run.
+	// Ended, Notes and Environment are the run's.
 	Ended       string             `json:"ended,omitempty"`
 	Notes       []string           `json:"notes,omitempty"`
 	Environment result.Environment `json:"environment"`

@@ -138,7 +138,7 @@ func (r *outsideRun) take(m Message) (err error) {
 		if r.run.Started.IsZero() {
 			r.run.Started = time.Now()
 		}
-		r.run.Ended = "running"
+		r.run.Ended = plan.Running
 		return r.folder.WriteResult(r.run)
 	case m.Trial != nil && r.folder != nil:
 		if err := r.folder.Append(*m.Trial); err != nil {
@@ -155,7 +155,7 @@ func (r *outsideRun) conclude(ctx context.Context, err error) (result.Run, *resu
 	case r.end != nil && r.end.Ended != "" && r.end.Error == "" && err == nil:
 		r.run.Ended, r.run.Notes = r.end.Ended, r.end.Notes
 	case ctx.Err() != nil:
-		r.run.Ended, err = experiment.EndedInterrupted, nil
+		r.run.Ended, err = plan.EndedInterrupted, nil
 	default:
 		r.run.Ended = plan.EndedFailed
 		if r.end != nil && r.end.Error != "" {

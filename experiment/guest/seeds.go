@@ -56,14 +56,14 @@ func (s Seeds) Count(ctx context.Context) (result.Run, error) {
 	if r.run.Started.IsZero() {
 		r.run.Started = time.Now()
 	}
-	r.run.Ended = "running"
+	r.run.Ended = plan.Running
 	if err := s.Folder.WriteResult(r.run); err != nil {
 		return r.run, err
 	}
 	err := r.guests(ctx)
 	switch {
 	case ctx.Err() != nil:
-		r.run.Ended, err = experiment.EndedInterrupted, nil
+		r.run.Ended, err = plan.EndedInterrupted, nil
 	case err != nil:
 		r.run.Ended = plan.EndedFailed
 	default:

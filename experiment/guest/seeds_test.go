@@ -144,7 +144,7 @@ func TestSeedsInterrupted(t *testing.T) {
 		return ctx.Err()
 	}).Count(ctx)
 	closed(t, folder)
-	if err != nil || run.Ended != experiment.EndedInterrupted {
+	if err != nil || run.Ended != plan.EndedInterrupted {
 		t.Errorf("ended %s: %v", run.Ended, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/experiment/study"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -33,7 +34,7 @@ type Options struct {
 	Baseline string
 	// Placement of the two ends; "" is cross-node.
 	Placement result.Placement
-	// Workload is that of files that don't say it themselves; "" refuses them.
+	// Workload is what files measured that don't say it; "" refuses such files.
 	Workload string
 	Margin   float64 // that counts as no change, as a share; 0 is 2%
 }
@@ -41,18 +42,12 @@ type Options struct {
 // Ended is result.Run.Ended of an imported run.
 const Ended = "measured elsewhere"
 
-// Run is what files come to: a run without deltas, and its trials.
+// Run is what files contain: a run without deltas, and its trials.
 type Run struct {
 	Run    result.Run
 	Trials []result.Trial
 	Study  []byte // for the run folder: it says what was imported
 }
-
-// The verdicts' margin and confidence where nothing else is said.
-const (
-	usualMargin     = 0.02
-	usualConfidence = 0.95
-)
 
 // maxFile is the largest file that is read.
 const maxFile = 512 * unit.MiB
@@ -92,7 +87,7 @@ func check(sources []Source, o *Options) error {
 		}
 	}
 	o.Baseline, o.Placement = cmp.Or(o.Baseline, sources[0].Network), cmp.Or(o.Placement, result.CrossNode)
-	o.Margin = cmp.Or(o.Margin, usualMargin)
+	o.Margin = cmp.Or(o.Margin, study.DefaultMargin)
 	if !slices.ContainsFunc(sources, func(s Source) bool { return s.Network == o.Baseline }) {
 		return fmt.Errorf("%w %s; name one of the networks, or give its files as %s=FILE", ErrBaseline, o.Baseline, o.Baseline)
 	}
@@ -203,20 +198,20 @@ func (b *builder) cell(at placed) string {
 
 // run closes the account.
 func (b *builder) run(sources []Source) Run {
-	study := b.study(sources)
+	text := b.study(sources)
 	// Trials that are held against each other stand together, as in a journal of a native run.
 	slices.SortStableFunc(b.trials, func(a, c result.Trial) int { return cmp.Compare(a.Build, c.Build) })
 	r := result.Run{
 		Schema: result.Schema, Study: result.Imported, Testbed: result.Imported, Seed: b.digest.Sum64() | 1,
 		Question:   "What do files say that other programs measured elsewhere?",
-		Confidence: usualConfidence, Margin: b.options.Margin, Ended: Ended,
+		Confidence: study.DefaultConfidence, Margin: b.options.Margin, Ended: Ended,
 		Started: b.first, Finished: b.last, Cells: b.cells, Environment: result.Environment{Versions: b.versions},
 		Notes: append([]string{
 			"imported: measured by other programs, elsewhere. Which way the packets went nobody could prove, what else the machines did is unknown, " +
 				"and files are paired by their order: measure networks in turn, not one after the other, or drift is taken for a difference",
 		}, b.warnings()...),
 	}
-	return Run{Run: r, Trials: b.trials, Study: study}
+	return Run{Run: r, Trials: b.trials, Study: text}
 }
 
 // warnings are what the reader must know of these files.
@@ -238,7 +233,7 @@ func (b *builder) warnings() []string {
 	return notes
 }
 
-// study says what was imported, in a form that nobody takes for a study to run.
+// study says what was imported, in a form that can't be mistaken for a study to run.
 func (b *builder) study(sources []Source) []byte {
 	var s strings.Builder
 	s.WriteString("# Measured elsewhere and imported: there is nothing here to run again.\nimported:\n")

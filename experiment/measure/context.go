@@ -1,4 +1,4 @@
-// Package measure sets up builds of cells, side by side or under live swaps, and runs bursts in them. Strategies decide what stands
+// Package measure sets up builds of cells, side by side or under live swaps, and runs bursts in them. Strategies decide what is set up
 // when, and in which order it is measured.
 package measure
 
@@ -26,7 +26,7 @@ type Config struct {
 	Driver    testbed.Provider
 	Workloads []workload.Workload
 	Program   agent.Program
-	// Changes are the networks that need a change of what the testbeds stand on.
+	// Changes are the networks that need a change of the cluster under the testbeds.
 	Changes []testbed.Change
 	// Password is for targets that take one.
 	Password workload.Secret

@@ -114,7 +114,7 @@ const (
 	connectAgain       = 250 * time.Millisecond
 )
 
-// connect chooses the session's endpoint: the only place that knows of the kinds that there are.
+// connect chooses the session's endpoint. Only this function knows all kinds of endpoints.
 func (m *Context) connect(s *Session, a agents, tb testbed.Testbed, clusters map[string]*endpoint.Cluster) {
 	s.testbed, s.client = tb, a.client
 	external := s.Cell.Params.Target != "" || s.Cell.Params.StorageClass != ""
@@ -277,7 +277,7 @@ func (s *Session) recordEmpty(b engine.Burst, round int, at time.Duration, reaso
 	s.meter.Record(&s.bursts, b, cpu.Spent{})
 }
 
-// Discard marks all bursts so far as measured with unwell services, and moves them behind the rounds that replace them.
+// Discard marks all bursts so far as measured with unwell services, and numbers them after the rounds that replace them.
 func (s *Session) Discard(ailment string) {
 	for i := range s.bursts.Round {
 		if s.bursts.Disturbed[i] == "" {

@@ -9,6 +9,7 @@ import (
 
 	"netdelta/agent"
 	"netdelta/engine"
+	"netdelta/experiment/endpoint"
 	"netdelta/experiment/record"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -78,7 +79,7 @@ func (m *mesh) startIn(ctx context.Context, pod testbed.Pod) (*agent.Agent, erro
 		return nil, err
 	}
 	first, _ := pod.Ports()
-	_, err = a.Serve(ctx, m.config.Workload.Name, m.config.Params, netip.AddrPortFrom(record.AnyAddress(m.config.Params.Family), first), -1)
+	_, err = a.Serve(ctx, m.config.Workload.Name, m.config.Params, netip.AddrPortFrom(endpoint.AnyAddress(m.config.Params.Family), first), -1)
 	return a, err
 }
 
@@ -119,7 +120,7 @@ func (m *mesh) connect(ctx context.Context, lost []error) {
 func (m *mesh) dial(ctx context.Context, from, to int) (session int, err error) {
 	client, server := m.byPod[from], m.byPod[to]
 	first, _ := server.Pod().Ports()
-	local, remote := netip.AddrPortFrom(record.AnyAddress(m.config.Params.Family), 0), m.tb.Endpoint(client.Pod(), server.Pod(), first)
+	local, remote := netip.AddrPortFrom(endpoint.AnyAddress(m.config.Params.Family), 0), m.tb.Endpoint(client.Pod(), server.Pod(), first)
 	return record.Dial(ctx, client, func() (int, error) {
 		return client.Dial(ctx, m.config.Workload.Name, m.config.Params, local, remote, -1)
 	})

@@ -28,6 +28,9 @@ const (
 	EndedBudget   = "budget"
 	EndedBuilds   = "builds" // as many builds as were asked for are done
 	EndedFailed   = "failed" // no cell is left that could be measured
+
+	EndedInterrupted = "interrupted" // the user stopped the run
+	Running          = "running"     // it has not ended, or was killed
 )
 
 // Step is what the runner has to do next.

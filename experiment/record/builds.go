@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -153,12 +152,4 @@ func Dial(ctx context.Context, client *agent.Agent, dial func() (session int, er
 		case <-time.After(dialPause):
 		}
 	}
-}
-
-// AnyAddress is the address that stands for all of a pod's own.
-func AnyAddress(family result.Family) netip.Addr {
-	if family == result.IPv6 {
-		return netip.IPv6Unspecified()
-	}
-	return netip.IPv4Unspecified()
 }

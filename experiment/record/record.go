@@ -6,21 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"netdelta/experiment/plan"
 	"netdelta/result"
-)
-
-// Why a run ended, as result.Run.Ended says it.
-const (
-	EndedDone        = "builds"
-	EndedInterrupted = "interrupted"
-	EndedFailed      = "failed"
-	running          = "running"
-)
-
-// The confidence of intervals, and the margin where none is asked for.
-const (
-	Confidence = 0.95
-	Margin     = 0.02
 )
 
 // Record is a run under way. Its zero value keeps trials in memory only.
@@ -41,7 +28,7 @@ func New(run result.Run, folder *result.Folder) *Record {
 
 // Begin completes the head of the record and writes it, so that a run that is killed can be shown and resumed.
 func (r *Record) Begin(s result.Strategy, cells []result.Cell) error {
-	r.Run.Schema, r.Run.Strategy, r.Run.Cells, r.Run.Ended = result.Schema, &s, cells, running
+	r.Run.Schema, r.Run.Strategy, r.Run.Cells, r.Run.Ended = result.Schema, &s, cells, plan.Running
 	if r.Run.Started.IsZero() {
 		r.Run.Started = time.Now()
 	}
@@ -88,12 +75,12 @@ func (r *Record) hasBuild(build int) bool {
 
 // End says how the run ended: err is what kept it from going on, interrupted that the user stopped it.
 func (r *Record) End(err error, interrupted bool) {
-	r.Run.Finished, r.Run.Ended = time.Now(), EndedDone
+	r.Run.Finished, r.Run.Ended = time.Now(), plan.EndedBuilds
 	switch {
 	case interrupted:
-		r.Run.Ended = EndedInterrupted
+		r.Run.Ended = plan.EndedInterrupted
 	case err != nil:
-		r.Run.Ended = EndedFailed
+		r.Run.Ended = plan.EndedFailed
 	}
 }
 
@@ -105,8 +92,8 @@ func (r *Record) Save() error {
 	return errors.Join(r.folder.WriteEnvironment(r.Run.Environment), r.write())
 }
 
-// Cells makes the cells of networks under one load: the first is the baseline, and has a twin where one is asked for.
-func Cells(networks []string, workload string, p result.Params, twin bool) []result.Cell {
+// Cells makes the cells of networks under one load: the first is the baseline, and has an A/A control where one is asked for.
+func Cells(networks []string, workload string, p result.Params, control bool) []result.Cell {
 	var all []result.Cell
 	add := func(network string, role result.Role) {
 		id := network + "/" + workload
@@ -118,7 +105,7 @@ func Cells(networks []string, workload string, p result.Params, twin bool) []res
 		})
 	}
 	add(networks[0], result.RoleBaseline)
-	if twin {
+	if control {
 		add(networks[0], result.RoleTwin)
 	}
 	for _, n := range networks[1:] {

@@ -1,4 +1,4 @@
-// Package states is the strategy that measures networks for which what the testbeds stand on has to be changed. A build is of one
+// Package states is the strategy that measures networks that need a change of the cluster under the testbeds. A build is of one
 // state of it: as it was found, or under one change; the scheduler has the states take turns. Each build makes its change anew, and
 // the baseline stands side by side with the state's networks in every round, so that each delta has a baseline of its own state.
 package states

@@ -33,16 +33,16 @@ const (
 type checker struct {
 	study *Study
 	known Known
-	at    func(path string) Place
+	at    func(path string) Position
 	given func(path string) bool
 	bad   func(path string) bool
 	// within finds the place of a part of a text, from its offset; false if the text is not written as it reads.
-	within func(path, text string, offset int) (Place, bool)
+	within func(path, text string, offset int) (Position, bool)
 	errs   Errors
 }
 
 func (c *checker) fail(path, problem, fix string) {
-	c.errs = append(c.errs, &Error{Place: c.at(path), Problem: problem, Fix: fix})
+	c.errs = append(c.errs, &Error{Position: c.at(path), Problem: problem, Fix: fix})
 }
 
 func (c *checker) check() {
@@ -326,7 +326,7 @@ func (c *checker) expectation(path, text string) {
 		return
 	}
 	if at, ok := c.within(path, text, wrong.Offset); ok {
-		c.errs = append(c.errs, &Error{Place: at, Problem: "expect: " + wrong.Problem})
+		c.errs = append(c.errs, &Error{Position: at, Problem: "expect: " + wrong.Problem})
 		return
 	}
 	c.fail(path, "expect, "+wrong.Error(), "")

@@ -49,7 +49,7 @@ func (w Workload) again(earlier Workload) bool {
 	return w.Name == earlier.Name && (len(w.Levels) == 0 || w.Levels.equal(earlier.Levels))
 }
 
-// levelsAt is the path of the levels that a workload has of a parameter: its own, or those of the study's factors.
+// levelsAt is the path of the levels that a workload has of a parameter: its own, or the study's factors.
 func (c *checker) levelsAt(workload, key string) string {
 	if own := workload + "." + key; c.given(own) {
 		return own

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Place is where in the user's input a value stands: a position in a file, or a flag.
-type Place struct {
+// Position is where in the user's input a value stands: a position in a file, or a flag.
+type Position struct {
 	File         string
 	Line, Column int    // from 1, in characters; 0 is unknown
 	Flag         string // "--networks", for values that came from the command line
 }
 
 // String prints file:line:column, as far as they are known, or the flag.
-func (p Place) String() string {
+func (p Position) String() string {
 	if p.Flag != "" {
 		return p.Flag
 	}
@@ -32,14 +32,14 @@ func (p Place) String() string {
 
 // Error is one thing that is wrong with a study, where it is and what to do about it.
 type Error struct {
-	Place   Place
-	Problem string
-	Fix     string // "" when the problem says it all
+	Position Position
+	Problem  string
+	Fix      string // "" when the problem says it all
 }
 
 // Error prints the place, the problem and the fix on one line.
 func (e *Error) Error() string {
-	s := e.Place.String() + ": " + e.Problem
+	s := e.Position.String() + ": " + e.Problem
 	if e.Fix != "" {
 		s += "; " + e.Fix
 	}
@@ -75,9 +75,9 @@ func (e Errors) sorted() error {
 	}
 	slices.SortStableFunc(e, func(a, b *Error) int {
 		return cmp.Or(
-			cmp.Compare(a.Place.Flag, b.Place.Flag),
-			cmp.Compare(a.Place.Line, b.Place.Line),
-			cmp.Compare(a.Place.Column, b.Place.Column),
+			cmp.Compare(a.Position.Flag, b.Position.Flag),
+			cmp.Compare(a.Position.Line, b.Position.Line),
+			cmp.Compare(a.Position.Column, b.Position.Column),
 		)
 	})
 	return slices.CompactFunc(e, func(a, b *Error) bool { return *a == *b })

@@ -120,9 +120,9 @@ func needs(d result.Parameter, key string) bool {
 	return d.Needs.Key == key || key == "bond.mode" && d.Key == "bond.xmit_hash_policy" // not every mode hashes
 }
 
-// HoldsBeside says whether the condition holds in a cell that is one side of a comparison of two levels of the factor key; "" is
+// HoldsInComparison says whether the condition holds in a cell that is one side of a comparison of two levels of the factor key; "" is
 // no comparison. What means nothing at the one level, as the hash policy where there is one link, is no reason against it.
-func (c Condition) HoldsBeside(cell result.Cell, key string) bool {
+func (c Condition) HoldsInComparison(cell result.Cell, key string) bool {
 	if d, known := parameterOf(result.Parameters(), c.Key); known && key != "" && needs(d, key) && !cell.Params.Given(d) {
 		return true
 	}

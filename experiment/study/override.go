@@ -42,8 +42,8 @@ type Overrides struct {
 // place. s is left as it is.
 func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	n, known := s.Clone(), known.of(s.Testbed.Kind)
-	flags := map[string]Place{"": {File: "study " + s.Name}}
-	set := func(path, flag string) { flags[path] = Place{Flag: flag} }
+	flags := map[string]Position{"": {File: "study " + s.Name}}
+	set := func(path, flag string) { flags[path] = Position{Flag: flag} }
 	if o.Baseline != "" {
 		set("baseline", "--baseline")
 		n.Baseline = o.Baseline
@@ -86,9 +86,9 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	}
 	c := &checker{
 		study: n, known: known,
-		at:     func(path string) Place { return nearestPlace(flags, path) },
+		at:     func(path string) Position { return nearestPlace(flags, path) },
 		bad:    func(string) bool { return false },
-		within: func(string, string, int) (Place, bool) { return Place{}, false },
+		within: func(string, string, int) (Position, bool) { return Position{}, false },
 		given: func(path string) bool {
 			// Keys without which a study can't be are there; of optional ones, those that a flag has set.
 			_, ok := flags[path]
@@ -136,7 +136,7 @@ func (s *Study) mtu(levels []any, set func(path, flag string)) {
 	s.common("mtu", levels)
 }
 
-// common gives all workloads the same levels of a factor, in place of those that they have of their own.
+// common gives all workloads the same levels of a factor, in place of their own.
 func (s *Study) common(key string, levels []any) {
 	delete(s.Factors, key)
 	s.Factors = Levels{key: levels}.Join(s.Factors)
@@ -162,7 +162,7 @@ func (s *Study) factors(given []string, set func(path, flag string)) (errs Error
 		key, values, ok := strings.Cut(text, "=")
 		key = strings.TrimSpace(key)
 		fail := func(problem, fix string) {
-			errs = append(errs, &Error{Place: Place{Flag: "--factor"}, Problem: problem, Fix: fix})
+			errs = append(errs, &Error{Position: Position{Flag: "--factor"}, Problem: problem, Fix: fix})
 		}
 		d, known := parameterOf(s.parameters(), key)
 		switch {
@@ -179,7 +179,7 @@ func (s *Study) factors(given []string, set func(path, flag string)) (errs Error
 		seen[key] = true
 		flag := "--factor " + key
 		if err := s.factor(d, trimmed(strings.Split(values, ",")), flag, set); err != nil {
-			errs = append(errs, &Error{Place: Place{Flag: flag}, Problem: err.Error()})
+			errs = append(errs, &Error{Position: Position{Flag: flag}, Problem: err.Error()})
 		}
 	}
 	return errs
@@ -221,8 +221,8 @@ func (s *Study) pick(names []string) []Workload {
 	return picked
 }
 
-// ask gives a study the question of its own workloads where it has none of those that the question was about: then it tests no claim of
-// that study either.
+// ask gives a study a question about its own workloads if it has no workload of the study that the question was about. It then drops
+// the claims too.
 func (s *Study) ask(about *Study) {
 	var names []string
 	for _, w := range s.Workloads {

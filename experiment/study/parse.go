@@ -15,20 +15,20 @@ type reader struct {
 	source []byte
 	study  Study
 	errs   Errors
-	places map[string]Place // by path: "workloads[0].message[1]"
-	bad    map[string]bool  // paths whose values could not be read, wholly or in part
+	places map[string]Position // by path: "workloads[0].message[1]"
+	bad    map[string]bool     // paths whose values could not be read, wholly or in part
 }
 
 // Parse reads a study file. name stands in messages for the file. Either the study is whole and checked against what is
 // known, or the error is an Errors that lists all that is wrong, each with file:line:column.
 func Parse(name string, data []byte, known Known) (*Study, error) {
-	r := &reader{file: name, source: data, study: defaults(), places: map[string]Place{}, bad: map[string]bool{}}
+	r := &reader{file: name, source: data, study: defaults(), places: map[string]Position{}, bad: map[string]bool{}}
 	r.study.Parameters = known.parameters()
 	root := r.load(data)
 	if root == nil {
 		return nil, r.errs.sorted()
 	}
-	r.places[""] = Place{File: name, Line: root.Line, Column: root.Column}
+	r.places[""] = Position{File: name, Line: root.Line, Column: root.Column}
 	r.mapping("", "the study", root, r.keys())
 	if follow(root).Kind != yaml.MappingNode {
 		return nil, r.errs.sorted()
@@ -36,7 +36,7 @@ func Parse(name string, data []byte, known Known) (*Study, error) {
 	complete(&r.study, r.given)
 	c := &checker{
 		study: &r.study, known: known, given: r.given,
-		at:     func(path string) Place { return nearestPlace(r.places, path) },
+		at:     func(path string) Position { return nearestPlace(r.places, path) },
 		bad:    func(path string) bool { return r.bad[path] },
 		within: r.within,
 	}
@@ -77,7 +77,7 @@ func (r *reader) given(path string) bool {
 }
 
 // nearestPlace is where the value at path stands, or where what contains it does.
-func nearestPlace(places map[string]Place, path string) Place {
+func nearestPlace(places map[string]Position, path string) Position {
 	for path != "" {
 		if p, ok := places[path]; ok {
 			return p

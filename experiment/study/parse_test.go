@@ -111,7 +111,7 @@ func parseBad(t *testing.T, name string, data []byte) string {
 		t.Fatalf("want study.Errors, have %T", err)
 	}
 	for _, e := range all {
-		if e.Place.File != name {
+		if e.Position.File != name {
 			t.Errorf("error %q does not name the file", e)
 		}
 	}

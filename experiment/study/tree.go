@@ -23,7 +23,7 @@ const (
 // load reads one YAML document. It returns nil and reports an error when there is none.
 func (r *reader) load(data []byte) *yaml.Node {
 	if len(data) > maxFile {
-		r.fail("", Place{File: r.file}, fmt.Sprintf("the file has %d bytes, and a study may have %d", len(data), maxFile), "")
+		r.fail("", Position{File: r.file}, fmt.Sprintf("the file has %d bytes, and a study may have %d", len(data), maxFile), "")
 		return nil
 	}
 	if !r.printable(data) {
@@ -32,13 +32,13 @@ func (r *reader) load(data []byte) *yaml.Node {
 	limits := loaderlimits.New(loaderlimits.DepthValue(maxDepth), loaderlimits.AliasNone())
 	loader, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithPlugin(limits))
 	if err != nil {
-		r.fail("", Place{File: r.file}, fmt.Sprintf("preparing to read the file: %v", err), "")
+		r.fail("", Position{File: r.file}, fmt.Sprintf("preparing to read the file: %v", err), "")
 		return nil
 	}
 	var doc, second yaml.Node
 	switch err := loader.Load(&doc); {
 	case errors.Is(err, io.EOF) || err == nil && blank(&doc):
-		r.fail("", Place{File: r.file}, "the file is empty", `a study begins with "study: NAME"; netdelta list studies shows the built-in ones`)
+		r.fail("", Position{File: r.file}, "the file is empty", `a study begins with "study: NAME"; netdelta list studies shows the built-in ones`)
 		return nil
 	case err != nil:
 		r.syntax(err)
@@ -68,7 +68,7 @@ func (r *reader) printable(data []byte) bool {
 	line, column := 1, 1
 	for i := 0; i < len(data); {
 		c, size := utf8.DecodeRune(data[i:])
-		at := Place{File: r.file, Line: line, Column: column}
+		at := Position{File: r.file, Line: line, Column: column}
 		switch {
 		case c == utf8.RuneError && size == 1:
 			r.fail("", at, fmt.Sprintf("byte 0x%02x is not UTF-8", data[i]), "save the file as UTF-8")
@@ -89,14 +89,14 @@ func (r *reader) printable(data []byte) bool {
 func (r *reader) syntax(err error) {
 	var le *yaml.LoadError
 	if !errors.As(err, &le) {
-		r.fail("", Place{File: r.file}, fmt.Sprintf("not YAML: %v", err), "")
+		r.fail("", Position{File: r.file}, fmt.Sprintf("not YAML: %v", err), "")
 		return
 	}
 	problem := "not YAML: " + le.Message
 	if le.ContextMsg != "" {
 		problem += " " + le.ContextMsg
 	}
-	at := Place{File: r.file, Line: le.Mark.Line, Column: le.Mark.Column}
+	at := Position{File: r.file, Line: le.Mark.Line, Column: le.Mark.Column}
 	switch {
 	case strings.HasPrefix(le.Message, "exceeded max depth"):
 		r.fail("", at, fmt.Sprintf("values are nested deeper than %d levels", maxDepth), "")
@@ -146,13 +146,13 @@ func follow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-func (r *reader) place(n *yaml.Node) Place {
-	return Place{File: r.file, Line: n.Line, Column: n.Column}
+func (r *reader) place(n *yaml.Node) Position {
+	return Position{File: r.file, Line: n.Line, Column: n.Column}
 }
 
 // fail reports a problem of the value at path, and marks it and all that contain it as not to be trusted.
-func (r *reader) fail(path string, at Place, problem, fix string) {
-	r.errs = append(r.errs, &Error{Place: at, Problem: problem, Fix: fix})
+func (r *reader) fail(path string, at Position, problem, fix string) {
+	r.errs = append(r.errs, &Error{Position: at, Problem: problem, Fix: fix})
 	for path != "" {
 		r.bad[path] = true
 		path = parent(path)

@@ -9,10 +9,10 @@ import (
 // within finds where the byte at offset of a text stands in the file, the text being the value at path. Lines may have been
 // folded, so blanks count for nothing: the other characters are matched one by one. It gives up where the file writes the
 // text in another way than it reads, as with escapes.
-func (r *reader) within(path, text string, offset int) (Place, bool) {
+func (r *reader) within(path, text string, offset int) (Position, bool) {
 	start, ok := r.places[path]
 	if !ok || start.Line == 0 {
-		return Place{}, false
+		return Position{}, false
 	}
 	s := newScanner(r.source, start)
 	for i, want := range text + "\x00" {
@@ -28,21 +28,21 @@ func (r *reader) within(path, text string, offset int) (Place, bool) {
 			return s.at, true
 		}
 		if s.step() != want {
-			return Place{}, false
+			return Position{}, false
 		}
 	}
-	return Place{}, false
+	return Position{}, false
 }
 
 // scanner walks through a file and keeps count of lines and columns.
 type scanner struct {
 	rest []byte
-	at   Place
+	at   Position
 }
 
 // newScanner stands where the text of the scalar that begins at start does.
-func newScanner(source []byte, start Place) *scanner {
-	s := &scanner{rest: source, at: Place{File: start.File, Line: 1, Column: 1}}
+func newScanner(source []byte, start Position) *scanner {
+	s := &scanner{rest: source, at: Position{File: start.File, Line: 1, Column: 1}}
 	for len(s.rest) > 0 && (s.at.Line < start.Line || s.at.Line == start.Line && s.at.Column < start.Column) {
 		s.step()
 	}

@@ -21,7 +21,7 @@ const (
 	calibrationTrips  = 400
 )
 
-// Calibrate finds what noting an event takes, in nanoseconds: datagrams are sent over a loopback device that is nobody's, with
+// Calibrate finds what noting an event takes, in nanoseconds: datagrams are sent over an unused loopback device, with
 // and without the tracer in turn. Of each pair of turns it takes the difference of the lower quartiles, which others that
 // want the processor reach last, over the number of events; of all pairs the median.
 func Calibrate(level hops.Level) (float64, error) {

@@ -8,12 +8,13 @@ import (
 	"net/netip"
 	"time"
 
+	"netdelta/experiment/endpoint"
 	"netdelta/experiment/measure"
 	"netdelta/probe/hops"
 )
 
-// besidePort is how far from a pair's port the port of its stamped exchange is, within the range of the pod's servers.
-const besidePort = 500
+// stampedPort is how far from a pair's port the port of its stamped exchange is, within the range of the pod's servers.
+const stampedPort = 500
 
 // Stamp does what Trace does by the sockets' own time stamps, where packets can't be traced: it finds fewer hops, and needs no
 // right but that to make namespaces.
@@ -47,10 +48,10 @@ func (c Config) stamped(ctx context.Context, cell Cell) (t Traced, err error) {
 		return t, err
 	}
 	defer func() { err = errors.Join(err, pair.Close()) }()
-	port := pair.Listen + besidePort
+	port := pair.Listen + stampedPort
 	spec := hops.StampedSpec{
 		Protocol: pair.Protocol, Message: pair.Message(), CPU: -1,
-		Listen: netip.AddrPortFrom(anyOf(pair.Remote.Addr()), port), Server: pair.Testbed.Endpoint(pair.Client, pair.Server, port),
+		Listen: netip.AddrPortFrom(endpoint.AnyAddress(cell.Params.Family), port), Server: pair.Testbed.Endpoint(pair.Client, pair.Server, port),
 	}
 	spec.AtClient, spec.AtServer = pair.Inside(pair.Client), pair.Inside(pair.Server)
 	if len(c.Experiment.Measuring) > 0 {
@@ -95,10 +96,3 @@ func (c Config) stamped(ctx context.Context, cell Cell) (t Traced, err error) {
 
 // next is the address with the port after: a port that was just used may be in its last minute.
 func next(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr(), a.Port()+1) }
-
-func anyOf(a netip.Addr) netip.Addr {
-	if a.Is6() {
-		return netip.IPv6Unspecified()
-	}
-	return netip.IPv4Unspecified()
-}

@@ -27,7 +27,7 @@ type Config struct {
 	Level hops.Level
 	// Lasting is how long to go on building and tracing; at least MinBuilds builds are traced.
 	Lasting time.Duration
-	// Progress is told of each build that is done; nil tells nobody.
+	// Progress is told of each build that is done; it may be nil.
 	Progress func(build int)
 }
 
@@ -50,7 +50,7 @@ type Traced struct {
 	Request, Response []Stretch
 	// Untraced and Traced are the round trips of transactions, in nanoseconds, without and with the tracer.
 	Untraced, Traced []float64
-	// Cost is what noting one event takes, in nanoseconds, as found beside it on a way of its own; Events is how many there
+	// Cost is what noting one event takes, in nanoseconds, calibrated separately (Calibrate); Events is how many there
 	// are in a transaction.
 	Cost   float64
 	Events int
