@@ -27,7 +27,7 @@ var style string
 //go:embed script.js
 var script string
 
-var own = page.New(layout, style, script)
+func own() page.Page { return page.New(layout, style, script) }
 
 // Write draws the profile of one network or, as the difference, of two: the second is compared with the first. It
 // fails if w does, or where there are not one or two sides.
@@ -39,7 +39,7 @@ func Write(w io.Writer, sides ...Side) error {
 	if err != nil {
 		return err
 	}
-	return own.Write(w, "the flame graph of "+ui.Clean(sides[0].Network), drawing{Sides: sides, data: data})
+	return own().Write(w, "the flame graph of "+ui.Clean(sides[0].Network), drawing{Sides: sides, data: data})
 }
 
 // drawing is what the template is filled in from.

@@ -18,16 +18,17 @@ var layout string
 //go:embed style.css
 var style string
 
-var own = page.New(layout, style, "") // it has no script
+// own has no script.
+func own() page.Page { return page.New(layout, style, "") }
 
 // Write writes the hops of networks as one page that opens without network: the lanes, drawn to scale, and a table of each. The
 // other networks are compared with the first. The error is w's.
 func Write(w io.Writer, ways ...hops.Way) error {
-	return own.Write(w, "the page of hops", drawing{ways})
+	return own().Write(w, "the page of hops", drawing{ways})
 }
 
 // Section is the lanes and the tables as a part of another page.
-func Section(ways ...hops.Way) (template.HTML, error) { return own.Part("hops", drawing{ways}) }
+func Section(ways ...hops.Way) (template.HTML, error) { return own().Part("hops", drawing{ways}) }
 
 // drawing is what the template is filled in from.
 type drawing struct{ Ways []hops.Way }

@@ -10,24 +10,21 @@ import (
 	"html/template"
 	"io"
 	"strings"
-	"sync"
 )
 
-// Page is a page's template, which is parsed when it is first asked for. The template has functions for the page's own style
-// and script and for the policy that lets the browser run these two.
-type Page struct {
-	parsed func() (*template.Template, error)
-}
+// Page is a page's template, which has functions for the page's own style and script and for the policy that lets the browser run
+// these two.
+type Page struct{ layout, style, script string }
 
 // New makes a page of a template, a style and a script, "" for none.
-func New(layout, style, script string) Page {
-	return Page{sync.OnceValues(func() (*template.Template, error) {
-		return template.New("page").Funcs(template.FuncMap{
-			"style":  func() template.CSS { return template.CSS(style) },
-			"script": func() template.JS { return template.JS(script) },
-			"policy": func() string { return Policy(script, style) },
-		}).Parse(layout)
-	})}
+func New(layout, style, script string) Page { return Page{layout, style, script} }
+
+func (p Page) parsed() (*template.Template, error) {
+	return template.New("page").Funcs(template.FuncMap{
+		"style":  func() template.CSS { return template.CSS(p.style) },
+		"script": func() template.JS { return template.JS(p.script) },
+		"policy": func() string { return Policy(p.script, p.style) },
+	}).Parse(p.layout)
 }
 
 // Write fills the page in. The error names what could not be written.

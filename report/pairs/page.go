@@ -20,15 +20,18 @@ var frame string
 //go:embed map.css
 var heat string
 
-var own = page.New(layout, frame+heat, "") // it has no script
+// own has no script.
+func own() page.Page { return page.New(layout, frame+heat, "") }
 
 // Write writes a report as one page that opens without network: a heat map and a table of nodes for each network. It
 // fails if w does.
-func Write(w io.Writer, r insight.Report) error { return own.Write(w, "the page of pairs", drawing{r}) }
+func Write(w io.Writer, r insight.Report) error {
+	return own().Write(w, "the page of pairs", drawing{r})
+}
 
 // Part is what the report of a run has of its pairs: a style, and a heat map and a table of nodes for each network.
 func Part(r insight.Report) (css string, body template.HTML, err error) {
-	body, err = own.Part("networks", drawing{r})
+	body, err = own().Part("networks", drawing{r})
 	// The page's other tables have classes of the same names.
 	return ".part {\n--worse: light-dark(#d9591c, #e0682e);\n--better: light-dark(#2a78b8, #4a94d0);\n" + heat + "}\n", body, err
 }
