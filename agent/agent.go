@@ -42,7 +42,7 @@ type Program struct {
 	Path string
 	Args []string // before Subcommand
 	Env  []string
-	// CPUs holds the processors of the agent's own threads; those of the engines pin themselves.
+	// CPUs holds the processors of the agent's own threads; threads of the engines pin themselves.
 	CPUs []int
 }
 

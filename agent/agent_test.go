@@ -157,7 +157,7 @@ func start(t *testing.T, env ...string) *Agent {
 	return a
 }
 
-// local is an address that nobody listens on.
+// local is an address with no listener.
 func local() netip.AddrPort { return netip.MustParseAddrPort("127.0.0.1:20000") }
 
 func dial(t *testing.T, a *Agent, name string) int {

@@ -245,7 +245,7 @@ func (s *server) end(a sessionArgs) (any, error) {
 // threaded is an end of a workload that knows which threads it runs on.
 type threaded interface{ Threads() []int }
 
-// threads are those of a session; an end that doesn't know has none.
+// threads are a session's threads; an end that doesn't know them has none.
 func (s *server) threads(a sessionArgs) ([]int, error) {
 	e, found := s.sessions[a.Session]
 	if !found {

@@ -24,7 +24,7 @@ type SyncResult struct {
 	Spare time.Duration `json:"spare_ns"`
 }
 
-// Offset is how an agent's clock stands to that of this program. Both are monotonic, with any zero.
+// Offset is the difference of an agent's clock and this program's. Both are monotonic, with any zero.
 type Offset struct {
 	// Ahead is the agent's clock less this program's; Error is how far it may be off: half of what the exchange took.
 	Ahead, Error time.Duration

@@ -45,7 +45,7 @@ func newHopsCommand(env *environment) *cobra.Command {
 		Long: `Trace requests and responses through each device on their way, and print how long they take from one to the next. With --vs
 two networks stand side by side, and each hop's difference with its interval over builds.
 
-The round trip is measured with and without tracing in turn; what tracing costs is calibrated beside it, taken off each hop
+The round trip is measured with and without tracing in turn; what tracing costs is calibrated at the same time, taken off each hop
 and printed.
 
 It takes root: tracing is not for ordinary users.`,

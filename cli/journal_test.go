@@ -102,7 +102,7 @@ func TestDamagedJournal(t *testing.T) {
 		after := trials(t, failed)
 		kept(t, before, after) // the build that follows has a number of its own
 		if len(after) != len(before)+4 {
-			t.Errorf("%d trials, want those of one more build beside the %d", len(after), len(before))
+			t.Errorf("%d trials, want the trials of one more build than the %d", len(after), len(before))
 		}
 	})
 	t.Run("killed before its record", func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// nobody makes a call one of a user without any rights.
+// nobody makes a call as a user without any rights.
 func nobody(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	require.Need(t, "root, to become another user", os.Geteuid() == 0)

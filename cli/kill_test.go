@@ -283,7 +283,7 @@ func TestTwoRuns(t *testing.T) {
 	await(t, two).want(t, statusDone).shows(t, "bridge")
 	for _, out := range []string{"one", "two"} {
 		if got := trials(t, filepath.Join(dir, out)); len(got) != 24 {
-			t.Errorf("run %s has %d trials, want those of 4 cells in 6 builds", out, len(got))
+			t.Errorf("run %s has %d trials, want the trials of 4 cells in 6 builds", out, len(got))
 		}
 	}
 

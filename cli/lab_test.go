@@ -81,7 +81,7 @@ func TestLab(t *testing.T) {
 		t.Run("traffic", func(t *testing.T) { exchange(t, u, "198.19.1.11") })
 		t.Run("swap", func(t *testing.T) {
 			if strings.Contains(u.call(t, statusDone, "lab", "swap", "routed").shows(t, "network routed").stdout, "encapsulated") {
-				t.Error("the path after the swap is that of the network before")
+				t.Error("the path after the swap is still the previous network's")
 			}
 			exchange(t, u, "198.19.1.11")
 			u.call(t, statusUsage, "lab", "swap", "routd").says(t, `did you mean "routed"?`)

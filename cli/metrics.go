@@ -115,7 +115,7 @@ func checkMetrics(address string, exact bool) error {
 	case err != nil:
 		return usageError{fmt.Errorf("--metrics-listen: %q is no address; write 127.0.0.1:PORT", address)}
 	case !isLoopback(host):
-		return usageError{fmt.Errorf("--metrics-listen: %s can be reached from other machines, and whoever reaches it reads all; write 127.0.0.1:%s, and let a "+
+		return usageError{fmt.Errorf("--metrics-listen: %s can be reached from other machines, and everyone who reaches it reads all; write 127.0.0.1:%s, and let a "+
 			"proxy that asks for a password lead there", address, port)}
 	}
 	return nil
@@ -127,7 +127,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, nil
 	}
 	if _, entered := rootless.Entered(); entered {
-		return nil, errors.New("--metrics-listen: a lab of an ordinary user has a loopback of its own, which nobody could reach; run as root, or read " +
+		return nil, errors.New("--metrics-listen: a lab of an ordinary user has a loopback of its own, which no other program reaches; run as root, or read " +
 			metricsFile + " in the run folder at the end")
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)

@@ -41,7 +41,7 @@ func newPoliciesCommand(env *environment) *cobra.Command {
 		Short: "Measure how long a NetworkPolicy of a cluster takes to have an effect",
 		Long: `Make and delete a NetworkPolicy that closes a server to its client, and measure with packets from the client how long it takes
 from the request to the API server until they are refused, and until they pass again. Client and server are pods on two nodes.
-How long the API server took to answer the request is printed beside: it is part of that time. Each packet is sent from a socket of its own, so that none passes as part of a connection that was let in before.
+How long the API server took to answer the request is printed too: it is part of that time. Each packet is sent from a socket of its own, so that none passes as part of a connection that was let in before.
 
 Other policies are in force meanwhile, so many that there are as many as --rules says: they select the client and another pod
 on the server's node. With --fresh it is also measured how soon a fresh pod is let in that a policy names, from the moment its program

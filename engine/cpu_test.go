@@ -47,7 +47,7 @@ func TestWorkIsThatOfBothParts(t *testing.T) {
 				case transactions != b.Work:
 					t.Errorf("warm-up %v: the client did %d transactions, its server %d", warmup, b.Work, transactions)
 				}
-				// The window of a UDP stream may end with a pause between two datagrams, which nobody waits for.
+				// The window of a UDP stream may end with a pause between two datagrams, which is not waited for.
 				if least := warmup + b.Duration - 2*time.Millisecond; b.Span < least || b.Span > took {
 					t.Errorf("warm-up %v: the burst measured %v and took %v of the %v that the call took", warmup, b.Duration, b.Span, took)
 				}
@@ -73,7 +73,7 @@ func settled(t *testing.T, server engine.Server) engine.Totals {
 			return before
 		}
 	}
-	t.Fatal("the server does not come to rest")
+	t.Fatal("the server does not become idle")
 	return engine.Totals{}
 }
 

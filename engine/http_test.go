@@ -86,7 +86,7 @@ func dialSpeaker(t *testing.T, to netip.AddrPort, p result.Params) (Client, erro
 	return c, err
 }
 
-// forms are those of one connection and of several, on kept connections and on new ones.
+// forms cover one connection and several, kept connections and new ones.
 func forms() []result.Params {
 	return []result.Params{{Connections: 1}, {Connections: 3}, {Connections: 1, Reconnect: true}, {Connections: 3, Reconnect: true}}
 }

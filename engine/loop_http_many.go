@@ -161,7 +161,7 @@ func (c *control) webRoundFor(span, limit int64) bool {
 	return true
 }
 
-// nextWeb is a free connection for a transaction that is due; nil if there is none of either, and then due says when there is.
+// nextWeb is a free connection for a transaction that is due; nil if no connection is free or no transaction is due, and then due says when there is one.
 //
 //go:nosplit
 //go:norace

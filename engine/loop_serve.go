@@ -89,7 +89,7 @@ func (c *control) servePeer() {
 	}
 }
 
-// serveDatagrams answers each datagram with one of its size, whoever sent it.
+// serveDatagrams answers each datagram with one of its size, from any sender.
 //
 //go:nosplit
 //go:norace

@@ -45,7 +45,7 @@ func FuzzCounter(f *testing.F) {
 	})
 }
 
-// TestDropsAreTheSockets lets datagrams come to a socket that nobody reads, until they don't fit any more.
+// TestDropsAreTheSockets sends datagrams to a socket that is not read, until they no longer fit.
 func TestDropsAreTheSockets(t *testing.T) {
 	fds := make([]int, 2)
 	for i := range fds {

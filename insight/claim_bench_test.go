@@ -12,7 +12,7 @@ import (
 	"netdelta/workload/catalogue"
 )
 
-// latencyClaims are those of the study that ships with netdelta.
+// latencyClaims are the claims of the built-in study latency.
 func latencyClaims(tb testing.TB) []result.Claim {
 	tb.Helper()
 	f, _ := studies.Find("latency")

@@ -17,7 +17,7 @@ type setting struct {
 	logs      map[string]float64
 }
 
-// in joins the settings into one run, whose networks are those of the world.
+// in joins the settings into one run with the world's networks.
 func (w world) in(t testing.TB, settings ...setting) (result.Run, []result.Trial) {
 	t.Helper()
 	run := result.Run{Margin: 0.02, Confidence: 0.95, Seed: 1}

@@ -136,7 +136,7 @@ func TestCompareChoosesMetrics(t *testing.T) {
 			t.Errorf("%s of %s is judged: %v", c.Metric, c.Network, c.Headline)
 		}
 	}
-	// What is told beside the headlines does not decide.
+	// Metrics other than the headline do not decide.
 	if diff := cmp.Diff(headlines.Says, all.Says); diff != "" {
 		t.Error(diff)
 	}

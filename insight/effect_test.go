@@ -75,7 +75,7 @@ func (l lands) trials() []result.Trial {
 	return trials
 }
 
-// headlineEffects are those of the headline metric.
+// headlineEffects are the effects on the headline metric.
 func headlineEffects(effects []result.Effect) []result.Effect {
 	return slices.DeleteFunc(slices.Clone(effects), func(e result.Effect) bool { return !e.Headline })
 }

@@ -116,7 +116,7 @@ func TestDistributionsLeaveOut(t *testing.T) {
 		near(t, "a percentile of "+d.Cell, q.Value, baseNS*math.Exp(w.logs[d.Name])*(0.5-math.Log(1-q.Percent/100)), 0.08)
 	}
 	if want := []string{"host", "host-twin", "bridge", "vxlan"}; !slices.Equal(names, want) {
-		t.Errorf("distributions of %q, want %q: that of an unreadable histogram is none", names, want)
+		t.Errorf("distributions of %q, want %q: an unreadable histogram has none", names, want)
 	}
 }
 

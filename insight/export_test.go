@@ -40,7 +40,7 @@ func Steps(cells []result.Cell) []string {
 	return all
 }
 
-// Columns are those of a family of comparisons, each made in some batches.
+// Columns are a family of comparisons, each made in some batches.
 func Columns(family [][]int) map[int]int {
 	contrasts := make([]contrast, len(family))
 	for i, batches := range family {

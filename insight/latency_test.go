@@ -14,7 +14,7 @@ import (
 	"netdelta/workload"
 )
 
-// servedBy makes the world's trials those of a workload of transactions per second, whose rate is the inverse of its latency.
+// servedBy turns the world's trials into trials of a workload of transactions per second, whose rate is the inverse of its latency.
 func servedBy(workload string, cells []result.Cell, trials []result.Trial) {
 	for i := range cells {
 		cells[i].Workload, cells[i].Params = workload, result.Params{Own: result.OwnOf("store", "nbd", "block", unit.Bytes(4096))}
@@ -94,7 +94,7 @@ func TestBoundOfDeltas(t *testing.T) {
 		}
 	}
 	if got := words.Bounded(insight.Parts(conclude(t, func([]result.Trial) {}))[0].Bounds()); got != "" {
-		t.Errorf("where nobody knows: %q", got)
+		t.Errorf("where it is unknown: %q", got)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// What the cluster says of its replication stands beside what its clients got done.
+// What the cluster says of its replication is shown with what its clients got done.
 func TestReplications(t *testing.T) {
 	run := conclude(t, func(trials []result.Trial) {
 		for i := range trials {

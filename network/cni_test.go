@@ -91,7 +91,7 @@ func TestLists(t *testing.T) {
 				lists = append(lists, a.List)
 			}
 			if len(lists) != 4 || lists[0] != lists[1] || lists[0] == lists[2] {
-				t.Fatalf("%s: %d lists, those of a node alike: %v", file, len(lists), lists)
+				t.Fatalf("%s: %d lists, want equal lists on a node: %v", file, len(lists), lists)
 			}
 			for node, prefix := range want {
 				if !strings.Contains(lists[2*node], prefix) {

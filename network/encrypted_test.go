@@ -190,7 +190,7 @@ func TestKeys(t *testing.T) {
 	}
 	for a := range out {
 		if !in[a] {
-			t.Errorf("nobody expects %#x", a.SPI)
+			t.Errorf("no end expects %#x", a.SPI)
 		}
 	}
 	if len(out) != 2 || len(in) != 2 {

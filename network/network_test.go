@@ -383,7 +383,7 @@ func devicesOf(t *rapid.T, p network.Plan) map[network.Device]bool {
 			return
 		}
 		if other, ok := macs[addr]; ok {
-			t.Fatalf("%s: its MAC is that of %s", op, other)
+			t.Fatalf("%s: its MAC is also %s's", op, other)
 		}
 		macs[addr] = d
 	}

@@ -81,7 +81,7 @@ func guard(t *testing.T, op network.Op) (in network.Space, drops, accepts int) {
 	return in, 0, 0
 }
 
-// Virtual addresses are nobody's: no pod, node or gateway has one, they differ, and they lead to the pods in their order.
+// Virtual addresses have no owner: no pod, node or gateway has one, they differ, and they lead to the pods in their order.
 func TestServicesAreNobodys(t *testing.T) {
 	const most = 10_000
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
@@ -129,7 +129,7 @@ func servicesOf(t *testing.T, p network.Plan) []network.VirtualAddress {
 	return nil
 }
 
-// As kube-proxy has them, the rules of all services are passed one after the other, and those of the pods come last.
+// As kube-proxy has them, the rules of all services are passed one after the other, and the rules of the pods come last.
 func TestServicesOfIPTables(t *testing.T) {
 	p := planned(t, "routed", result.IPv4, result.Conditions{Service: result.ServiceIPTables, Services: 5})
 	i := slices.IndexFunc(p.Ops, func(op network.Op) bool { _, is := op.(network.IPTables); return is })
@@ -185,7 +185,7 @@ func TestClusterPolicy(t *testing.T) {
 	}
 }
 
-// What nobody knows is refused.
+// Unknown kinds are refused.
 func TestUnknownPolicyAndService(t *testing.T) {
 	for _, c := range []result.Conditions{{Policy: "moat"}, {Service: "oracle"}} {
 		n := network.Catalogue()[0]

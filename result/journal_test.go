@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sampleTrial is a trial with a few bursts; build tells it apart.
+// sampleTrial is a trial with a few bursts; build makes it distinct.
 func sampleTrial(build int) Trial {
 	started := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
 	return Trial{

@@ -31,7 +31,7 @@ func TestLevelsAreNamedExactly(t *testing.T) {
 		{Conditions{Service: ServiceIPVS, Services: 3}, "service=ipvs:3"},
 		{Conditions{Encryption: WireGuard}, "encryption=wireguard"},
 		{Conditions{QoS: BestEffort}, "qos=best-effort"},
-		// What comes to nothing has no level.
+		// A value that means nothing has no level.
 		{Conditions{Policy: None, PolicyRules: 7}, ""},
 		{Conditions{Service: ServicePod, Services: 7}, ""},
 		{Conditions{Encryption: None}, ""},

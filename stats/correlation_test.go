@@ -86,7 +86,7 @@ func TestCorrelationHoldsTheTruth(t *testing.T) {
 	}
 }
 
-// interval is that of Correlate, without the test by permutations, which takes its time.
+// interval is Correlate's interval, without the test by permutations, which takes its time.
 func interval(x, y []float64) (low, high float64) {
 	return fisher(pearson(x, y), len(x), 0.95)
 }

@@ -9,7 +9,7 @@ func TestMedianInterval(t *testing.T) {
 	if _, _, ok := MedianInterval([]float64{1, 2, 3, 4, 5}, 0.95); ok {
 		t.Error("five values have an interval")
 	}
-	// The ranks are those of tables of the sign test: 1 and 6 of 6, 2 and 9 of 10, 6 and 15 of 20.
+	// The ranks are from tables of the sign test: 1 and 6 of 6, 2 and 9 of 10, 6 and 15 of 20.
 	for _, c := range []struct{ n, low, high int }{{6, 1, 6}, {10, 2, 9}, {20, 6, 15}} {
 		var x []float64
 		for _, i := range rand.New(rand.NewPCG(1, uint64(c.n))).Perm(c.n) {

@@ -52,7 +52,7 @@ func Missing(programs []Program) (names, packages []string, err error) {
 
 // Cluster is daemons in several pods that serve as one. They are started once in a run, and networks are swapped beneath them.
 type Cluster struct {
-	// Key tells clusters apart: workloads and parameters with the same key share one.
+	// Key identifies a cluster: workloads and parameters with the same key share one.
 	Key string
 	// Pods is how many there are, on a node each; the client is on one more.
 	Pods int

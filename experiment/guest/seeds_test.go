@@ -65,7 +65,7 @@ func create(t *testing.T) (string, *result.Folder) {
 	return dir, f
 }
 
-// TestSeeds: each seed is a build, deltas have their range, and progress comes to its end.
+// TestSeeds: each seed is a build, deltas have their range, and progress ends at 100%.
 func TestSeeds(t *testing.T) {
 	dir, folder := create(t)
 	s := counting(t, folder, here)

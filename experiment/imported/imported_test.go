@@ -19,7 +19,7 @@ const tools = "../../workload/tool"
 
 func sample(name string) string { return filepath.Join(tools, filepath.FromSlash(name)) }
 
-// alone is what one file comes to: it stands for both networks.
+// alone is the figures of one file: it stands for both networks.
 func alone(t *testing.T, name, workload string) (result.Cell, result.Trial) {
 	t.Helper()
 	in, err := imported.Read([]imported.Source{{"a", []string{sample(name)}}, {"b", []string{sample(name)}}}, imported.Options{Workload: workload})
@@ -102,7 +102,7 @@ func write(t *testing.T, name, rate string) string {
 	return path
 }
 
-// TestFilesAreBuilds: the deltas are those of files paired by their order, with an interval where there are enough.
+// TestFilesAreBuilds: files are paired by their order, and deltas have an interval where there are enough files.
 func TestFilesAreBuilds(t *testing.T) {
 	host, slow := imported.Source{Network: "host"}, imported.Source{Network: "slow"}
 	for i, rate := range []string{"10000", "20000", "10500", "19000", "30000", "10000"} {

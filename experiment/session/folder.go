@@ -95,7 +95,7 @@ func reopenFolder(run *result.Run, dir string) (*result.Folder, error) {
 	return folder, nil
 }
 
-// pointTo makes path a symbolic link to a target beside it. An older link is replaced; anything else that has its name stays.
+// pointTo makes path a symbolic link to a target in the same folder. An older link is replaced; anything else that has its name stays.
 func pointTo(path, target string) error {
 	old, err := os.Lstat(path)
 	if err == nil && old.Mode()&fs.ModeSymlink == 0 {

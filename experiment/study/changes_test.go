@@ -133,7 +133,7 @@ func FuzzSplitCommand(f *testing.F) {
 		words, err := splitCommand(line)
 		if err != nil {
 			if words != nil {
-				t.Fatal("words beside an error")
+				t.Fatal("words together with an error")
 			}
 			return
 		}

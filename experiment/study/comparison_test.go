@@ -23,7 +23,7 @@ func TestHoldsInComparison(t *testing.T) {
 		{two("layer2"), "link.count", true}, {two("layer3+4"), "link.count", false}, {two("layer2"), "", true},
 	} {
 		if got := c.HoldsInComparison(k.cell, k.key); got != k.want {
-			t.Errorf("%s beside %q, with %d links hashed by %q: %v, want %v",
+			t.Errorf("%s next to %q, with %d links hashed by %q: %v, want %v",
 				c, k.key, k.cell.Params.Conditions.LinkCount, k.cell.Params.Conditions.BondHash, got, k.want)
 		}
 	}

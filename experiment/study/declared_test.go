@@ -85,7 +85,7 @@ func TestSchemaFollowsDeclarations(t *testing.T) {
 	}
 }
 
-// A workload of a catalogue that declares a parameter nobody else knows has it in studies, their schema, factors, IDs, headings
+// A workload of a catalogue that declares a parameter of its own has it in studies, their schema, factors, IDs, headings
 // and records.
 func TestOwnParameterOfNewWorkload(t *testing.T) {
 	declared := result.Declare(result.Parameter{

@@ -274,7 +274,7 @@ func FuzzParseExpectation(f *testing.F) {
 }
 
 // TestDocumentedClausesMeanTheSame holds each row of the table in docs/claims.md: what is written in words against the
-// comparisons beside it.
+// comparisons next to it.
 func TestDocumentedClausesMeanTheSame(t *testing.T) {
 	text, err := os.ReadFile("../../docs/claims.md")
 	if err != nil {

@@ -71,7 +71,7 @@ func (l Levels) combinations(declared []result.Parameter) []result.Params {
 	return plain
 }
 
-// Join returns the levels of l and of more together. Where both give levels of a parameter, those of l hold.
+// Join returns the levels of l and of more together. Where both give levels of a parameter, l's levels hold.
 func (l Levels) Join(more Levels) Levels {
 	var joined Levels
 	for _, levels := range []Levels{more, l} {

@@ -371,7 +371,7 @@ func FuzzParse(f *testing.F) {
 		s, err := study.Parse("fuzz.yaml", data, known())
 		if err != nil {
 			if s != nil {
-				t.Fatal("a study beside an error")
+				t.Fatal("a study together with an error")
 			}
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				if !strings.HasPrefix(line, "fuzz.yaml:") {

@@ -7,7 +7,7 @@ import (
 	"netdelta/experiment/study"
 )
 
-// TestNetworksOfTheTestbed: a study has the networks of its own testbed, and its claims may name those of any.
+// TestNetworksOfTheTestbed: a study has the networks of its own testbed, and its claims may name the networks of any testbed.
 func TestNetworksOfTheTestbed(t *testing.T) {
 	parse := func(kind, network, about string) error {
 		_, err := study.Parse("s.yaml", []byte("study: s\ntestbed: {kind: "+kind+"}\nbaseline: host\nnetworks: [host, "+network+"]\nworkloads: [tcp-rr]\n"+

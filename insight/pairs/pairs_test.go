@@ -167,7 +167,7 @@ func TestPolishOfSums(t *testing.T) {
 			for j := range m[i] {
 				whole := f.Overall + f.Rows[i] + f.Columns[j] + f.Residuals[i][j]
 				if i != j && math.Abs(whole-m[i][j]) > 1e-6 {
-					t.Fatalf("%d,%d comes to %v, want %v", i, j, whole, m[i][j])
+					t.Fatalf("%d,%d is %v, want %v", i, j, whole, m[i][j])
 				}
 			}
 		}

@@ -29,11 +29,11 @@ func TestDead(t *testing.T) {
 		change func(*owner.Owner)
 		dead   bool
 	}{
-		"this program":              {func(*owner.Owner) {}, false},
-		"another with its number":   {func(o *owner.Owner) { o.Start-- }, true},
-		"before the last boot":      {func(o *owner.Owner) { o.Boot = "00000000" }, true},
-		"in a container, say":       {func(o *owner.Owner) { o.Space++; o.PID = 1 << 30 }, false},
-		"a number that nobody uses": {func(o *owner.Owner) { o.PID = 1 << 30 }, true},
+		"this program":            {func(*owner.Owner) {}, false},
+		"another with its number": {func(o *owner.Owner) { o.Start-- }, true},
+		"before the last boot":    {func(o *owner.Owner) { o.Boot = "00000000" }, true},
+		"in a container, say":     {func(o *owner.Owner) { o.Space++; o.PID = 1 << 30 }, false},
+		"an unused number":        {func(o *owner.Owner) { o.PID = 1 << 30 }, true},
 	} {
 		o := own
 		c.change(&o)

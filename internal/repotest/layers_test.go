@@ -34,12 +34,12 @@ func rooms() []room {
 		{"engine", "a testbed starts processes in pods and knows not what they do there"},
 		{"workload", "a measured loop knows not which workload it serves"},
 		{"agent", "a workload runs inside a pod and knows not who asked for it"},
-		{"probe", "the agent carries workloads out; what is observed beside them is decided elsewhere"},
+		{"probe", "the agent carries workloads out; what is observed meanwhile is decided elsewhere"},
 		{"experiment", "a probe observes and knows not what the observation is for"},
 		{"insight", "an experiment gathers trials and must not judge them"},
 		{"report", "a judgement must not depend on how it is shown"},
 		{"cli", "what is not the command line works for any caller"},
-		{"cmd", "nobody imports a program"},
+		{"cmd", "no package imports a program"},
 	}
 }
 
@@ -153,7 +153,7 @@ func TestDependencies(t *testing.T) {
 		{"encoding/gob", "its cost at start is paid in every pod"},
 		{"gonum.org", "what is measured is estimated where all of it is at hand, not in pods"},
 		{"github.com/parquet-go", "a pod writes no files for others"},
-		{"github.com/spf13/cobra", "nobody calls an agent by hand"},
+		{"github.com/spf13/cobra", "people do not call an agent by hand"},
 		{"crypto/tls", "an agent opens no connections but those that it measures"},
 	}, program...)
 	sums := slices.DeleteFunc(slices.Clone(pod), func(u unwanted) bool { return u.pkg == "gonum.org" }) // estimates are made with it

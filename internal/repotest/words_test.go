@@ -15,7 +15,7 @@ func foreigners() []foreign {
 		{"/wo", "rk/", "a folder of one machine"},
 		{"/ro", "ot/", "a folder of one machine"},
 		{"/ho", "me/", "a folder of one machine"},
-		{"../sha", "red", "a folder beside one checkout"},
+		{"../sha", "red", "a folder next to one checkout"},
 		{".libr", "ary", "a folder of one machine"},
 		{"proxy.gol", "ang", "modules come from wherever the reader's toolchain is told to look"},
 		{"sum.gol", "ang", "modules come from wherever the reader's toolchain is told to look"},

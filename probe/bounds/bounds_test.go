@@ -50,7 +50,7 @@ func shaped(sent uint64) *bed {
 	}}}
 }
 
-// The link's share is that of its rate while there was load on it, in its fuller direction.
+// The link's share is the share of its rate that was used under load, in its fuller direction.
 func TestLink(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -157,7 +157,7 @@ func TestBound(t *testing.T) {
 			"others who take the processor are not idle", []burst{short(cpu.Spent{Client: 1 * ms, Server: 1 * ms, Delayed: 4 * ms}, true)}, nil, nil,
 			&result.Bound{By: result.BoundCPU, Link: -1, CPU: 1, Disk: -1},
 		},
-		{"short bursts of which nobody knows", []burst{short(cpu.Spent{}, false)}, nil, nil, nil},
+		{"short bursts of unknown cost", []burst{short(cpu.Spent{}, false)}, nil, nil, nil},
 		{
 			"processors of another machine", []burst{{of: engine.Burst{Duration: time.Second, Transactions: 9}}}, nil, nil, nil,
 		},

@@ -108,7 +108,7 @@ func threads(t *testing.T, pid int) map[string]time.Duration {
 	return all
 }
 
-// TestWorkloadsInALab holds the figures of bursts against what the kernel says elsewhere: the server's is that of the thread
+// TestWorkloadsInALab holds the figures of bursts against what the kernel says elsewhere: the server's is the figure of the thread
 // that serves, and both ends together, on one processor, use no more of it than there is.
 func TestWorkloadsInALab(t *testing.T) {
 	require.Namespaces(t)

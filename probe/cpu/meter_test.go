@@ -300,7 +300,7 @@ func TestMeterOfAServerThatIsGone(t *testing.T) {
 	}
 }
 
-// TestApartCountsTicks: where soft interrupts are apart, they are those of the burst's processors in /proc/stat.
+// TestApartCountsTicks: where soft interrupts are counted separately, they are the burst's processors' in /proc/stat.
 func TestApartCountsTicks(t *testing.T) {
 	root := t.TempDir()
 	set := func(text string) {

@@ -18,7 +18,7 @@ type self struct{}
 func (self) PID() int    { return os.Getpid() }
 func (self) Local() bool { return true }
 
-// What a server's programs use counts as the server's: those that run on, and children of theirs that have ended meanwhile.
+// What a server's programs use counts as the server's: programs that still run, and their children that have ended meanwhile.
 func TestProgramsCount(t *testing.T) {
 	// It starts a child for each line that it reads, and answers when the child has ended.
 	const serve = `while read line; do sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo done; done`

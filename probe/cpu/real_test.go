@@ -243,7 +243,7 @@ func TestNeighbour(t *testing.T) {
 		if quick, slow := stats.Median(walls[0]), stats.Median(walls[1]); slow < 1.15*quick {
 			wrong = fmt.Errorf("three busy neighbours took nothing away: %.0f us, %.0f us alone", slow, quick)
 		} else if beside > 1.25*alone || beside < 0.8*alone {
-			wrong = fmt.Errorf("a transaction takes %.1f us of processor time beside neighbours, %.1f us alone", beside, alone)
+			wrong = fmt.Errorf("a transaction takes %.1f us of processor time with neighbours, %.1f us alone", beside, alone)
 		}
 		if wrong == nil {
 			break
@@ -256,7 +256,7 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
-// TestKernelForNobody has packets run in a circle between two bridges, which nobody asks the kernel for.
+// TestKernelForNobody has packets run in a circle between two bridges, which no process asks the kernel for.
 func TestKernelForNobody(t *testing.T) {
 	require.Namespaces(t)
 	_, k := allowed(t)

@@ -38,7 +38,7 @@ func TestLostTicksAreCounted(t *testing.T) {
 		for began := time.Now(); time.Since(began) < 20*time.Millisecond; { // a place of its own
 			continue
 		}
-		time.Sleep(20 * time.Millisecond) // and that of whoever runs else, if only idleness
+		time.Sleep(20 * time.Millisecond) // and samples of all other threads, if only idle ones
 		taken, err := p.Stop(nil)
 		if err != nil {
 			t.Fatal(err)

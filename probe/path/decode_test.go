@@ -237,7 +237,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// The numbers of the protocols are those of the plans' rules.
+// The numbers of the protocols are the same as in the plans' rules.
 func TestProtocols(t *testing.T) {
 	l, _, ok := ip(packet4(17, 0, datagramTo(53, nil)))
 	if !ok || l.protocol != network.UDP {

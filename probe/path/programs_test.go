@@ -8,7 +8,7 @@ import (
 	"netdelta/testbed"
 )
 
-// without is a plan's operations less those of one kind.
+// without is a plan's operations without one kind.
 func without[T network.Op](p *network.Plan) {
 	var rest []network.Op
 	for _, op := range p.Ops {

@@ -232,7 +232,7 @@ func TestJudgeObservationInsidePods(t *testing.T) {
 }
 
 // A load on several servers, to which the client finds its way itself, is held against the client's devices alone; packets that a server
-// exchanges with others are none of it.
+// exchanges with others do not count.
 func TestJudgeObservationOfSeveralServers(t *testing.T) {
 	s := newSeen(testbed.ReachPod, serverPod+":0")
 	s.Backend = s.Called

@@ -216,7 +216,7 @@ func TestNoiseIsNoStall(t *testing.T) {
 }
 
 // TestPlantedStallsAreFound lets the network of a noisy trial stand still for a while. Bursts that begin meanwhile give
-// nothing, as those of streams do, or end when it goes on, as those of transactions do.
+// nothing, as with streams, or end when it goes on, as with transactions.
 func TestPlantedStallsAreFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		trial := noisy(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2)))

@@ -106,7 +106,7 @@ func alike(a, b string) bool {
 	return a == b || err == nil && err2 == nil && math.Abs(v-w) <= 1e-12*math.Abs(v)
 }
 
-// The reader of the format finds one value for each build, whose median is that of the run, and knows which way is better.
+// The reader of the format finds one value for each build, whose median is the run's, and knows which way is better.
 func TestReaderFindsTheRun(t *testing.T) {
 	run, trials := reporttest.Usual().Measure(t)
 	p := parse(t, written(t, run, trials))

@@ -58,7 +58,7 @@ func small(tb testing.TB) (result.Run, []result.Trial) {
 	return run, trials
 }
 
-// TestGolden shows each change of the page to who makes it. The parts that are files of their own are left out.
+// TestGolden shows each change of the page to its author. The parts that are files of their own are left out.
 func TestGolden(t *testing.T) {
 	run, trials := small(t)
 	got := text(t, run, trials, WithStudy([]byte("study: latency\nbaseline: host\n")))
@@ -96,7 +96,7 @@ func TestSameRunSamePage(t *testing.T) {
 const evil = `<img src=x onerror="window.hit=1"><script>window.hit=1</script></style></title></svg>"' onfocus=window.hit=1 autofocus x="` +
 	"\x1b]0;owned\a\x1b[2J\u202e\u2028\r\n\u009b1m\xff{{.Run}}"
 
-// poison appends it to every text in a value but those of the given fields.
+// poison appends it to every text in a value, except in the given fields.
 func poison(v reflect.Value, except map[string]bool) {
 	switch v.Kind() {
 	case reflect.String:

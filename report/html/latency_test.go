@@ -11,7 +11,7 @@ import (
 	"netdelta/unit"
 )
 
-// stored is a simulated run of storage beside round trips, with all that stands behind its figures.
+// stored is a simulated run of storage and round trips, with all that stands behind its figures.
 func stored(t *testing.T) (result.Run, []result.Trial) {
 	t.Helper()
 	run, trials := usual().run(t)

@@ -195,11 +195,11 @@ func TestFilters(t *testing.T) {
 		t.Errorf("%q say that they lack the metric, want tcp-stream", got)
 	}
 	if n := len(visible(b, ".says", "e.textContent")); n != 0 {
-		t.Errorf("%d sentences about the headline are shown beside another metric", n)
+		t.Errorf("%d sentences about the headline are shown with another metric", n)
 	}
 	click("metric", "")
 	if n := len(visible(b, ".says", "e.textContent")); n != 4 {
-		t.Errorf("%d sentences about the headline are shown beside it, want 4", n)
+		t.Errorf("%d sentences about the headline are shown with it, want 4", n)
 	}
 	if got := visible(b, ".forest", "e.dataset.metric"); !slices.Equal(got, []string{"p50", "p50", "p50", "throughput"}) {
 		t.Errorf("the tables shown are of %q, want the headlines", got)

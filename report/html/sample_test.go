@@ -16,7 +16,7 @@ import (
 
 // world is a simulated run: what a report is made of, without a testbed.
 type world struct {
-	networks []string // beside host
+	networks []string // in addition to host
 	loads    []result.Setting
 	builds   int
 	rounds   int

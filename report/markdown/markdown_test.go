@@ -71,7 +71,7 @@ func plain(text string) string {
 	return text
 }
 
-// No tag, link, code or cell of a hostile name is one, nobody is notified, and no line is torn.
+// No tag, link, code or cell of a hostile name is one, no user is notified, and no line is torn.
 func TestHostileNames(t *testing.T) {
 	spoiled, _ := reporttest.Spoiled(t)
 	var out bytes.Buffer

@@ -128,7 +128,7 @@ func value(t *testing.T, families map[string]*dto.MetricFamily, name string, lab
 	return found[0]
 }
 
-// The figures are those of the record, in base units.
+// The figures are the record's, in base units.
 func TestFigures(t *testing.T) {
 	s := sample(t)
 	families := parse(t, written(t, s))

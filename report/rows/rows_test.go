@@ -80,7 +80,7 @@ func TestTablesAreComplete(t *testing.T) {
 	}
 }
 
-// Each value comes to its own column: a record whose fields all differ is found again.
+// Each value goes to its own column: a record whose fields all differ is found again.
 func TestValuesComeToTheirColumns(t *testing.T) {
 	b := result.Bursts{Round: []int{7}, Disturbed: []string{"steal"}}
 	number := 100.0

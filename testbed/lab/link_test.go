@@ -79,7 +79,7 @@ func TestLoss(t *testing.T) {
 			out := after[left].SentPackets - before[left].SentPackets
 			there := after[arrived].ReceivedPackets - before[arrived].ReceivedPackets
 			lost := 1 - float64(out)/float64(in)
-			t.Logf("%d packets came to the node, %d left it, %d arrived at the other: %.1f%% were lost", in, out, there, 100*lost)
+			t.Logf("%d packets reached the node, %d left it, %d arrived at the other: %.1f%% were lost", in, out, there, 100*lost)
 			const deviations = 7
 			slack := deviations * math.Sqrt(share*(1-share)/packets)
 			if in < packets || math.Abs(lost-share) > slack || there != out {

@@ -34,7 +34,7 @@ func TestReadyAwaitsAddresses(t *testing.T) {
 	}
 	given, other := netip.MustParseAddr("2001:2::1"), netip.MustParseAddr("2001:2::2")
 	if !b.addressed[in][given] {
-		t.Fatalf("nobody waits for %s", given)
+		t.Fatalf("nothing waits for %s", given)
 	}
 	local, err := s.local()
 	if err != nil {
@@ -50,6 +50,6 @@ func TestReadyAwaitsAddresses(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := b.ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("ready with an address that nobody gave: got error %v", err)
+		t.Errorf("ready with an address that no interface has: got error %v", err)
 	}
 }

@@ -117,7 +117,7 @@ func TestBursts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if totals.Transactions != kept.Transactions || totals.Bytes != kept.Bytes || len(totals.Series) != 2 {
-		t.Errorf("totals %+v, want those of two bursts: %+v", totals, kept)
+		t.Errorf("totals %+v, want two bursts' totals: %+v", totals, kept)
 	}
 	h, err := hdrhistogram.Decode([]byte(totals.Histogram))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"netdelta/workload/block"
 )
 
-// processes are those of the nbd-server that this program started at an address.
+// processes are the processes of the nbd-server that this program started at an address.
 func processes(t testing.TB, at netip.AddrPort) (pids []int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")

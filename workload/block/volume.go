@@ -32,7 +32,7 @@ const (
 // blocksFile is the file of a volume that blocks lie in.
 const blocksFile = "netdelta.blocks"
 
-// volume is the store of a volume of a cluster's: whoever made the pod has mounted it there.
+// volume is the store of a volume of a cluster: the maker of the pod has mounted it there.
 func volume(class string) store {
 	return store{
 		name: "storage class " + class,

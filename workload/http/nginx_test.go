@@ -37,7 +37,7 @@ func needs(t *testing.T, programs ...string) {
 	}
 }
 
-// free is an address of loopback that nobody listens at.
+// free is an address of loopback with no listener.
 func free(t *testing.T) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -101,7 +101,7 @@ func TestTargetWrong(t *testing.T) {
 		t.Errorf("a body of no bytes: %v", err)
 	}
 	if _, err := hold(t.Context(), to(netip.AddrPortFrom(at.Addr(), 1), "/")); err == nil || !strings.Contains(err.Error(), "nothing listens") {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no server there: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

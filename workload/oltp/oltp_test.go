@@ -50,7 +50,7 @@ func TestReplication(t *testing.T) {
 		t.Errorf("both are %+v", both)
 	}
 	if merge(nil, &want) != &want || merge(&want, nil) != &want || merge(nil, nil) != nil {
-		t.Error("nothing beside something is something")
+		t.Error("nothing next to something is something")
 	}
 	if r := between(&double, &want); *r != (result.Replication{Min: want.Min, Mean: want.Min, Max: want.Max, Samples: 500}) {
 		t.Errorf("between them: %+v", r)

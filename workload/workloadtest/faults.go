@@ -247,7 +247,7 @@ func servesAgain(t *testing.T, w workload.Workload) {
 	for i := range 5 {
 		p := openOn(t, w, w.Defaults, loopback(ports+1), loopback(ports))
 		burst(t, p.client, engine.BurstSpec{Transactions: 20})
-		// Whoever closes first must not leave the ports in a state that keeps the next from using them.
+		// The end that closes first must not leave the ports in a state that keeps the next from using them.
 		if i%2 == 0 {
 			mustClose(t, p.client)
 		}

@@ -37,10 +37,10 @@ func TestVisit(t *testing.T) {
 		return v
 	}
 	if v := visit(false, time.Minute); !v.Settled || v.Passed > 0 || v.Before != 0 || v.After != 0 {
-		t.Errorf("where nobody answers: %+v", v)
+		t.Errorf("without an answer: %+v", v)
 	}
 	if v := visit(true, 100*time.Millisecond); v.Settled || v.Passed > 0 || v.Sent == 0 || v.Before == 0 {
-		t.Errorf("where nobody answers one is let in: %+v", v)
+		t.Errorf("without an answer one is let in: %+v", v)
 	}
 	in, end := io.Pipe()
 	ready, told := io.Pipe()

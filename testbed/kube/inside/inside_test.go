@@ -221,7 +221,7 @@ func TestTry(t *testing.T) {
 		t.Error(err)
 	}
 	if o := tried(t, Trial{At: []netip.AddrPort{at}, Within: 100 * time.Millisecond}); !strings.Contains(o.Error, at.String()) {
-		t.Errorf("with nobody there: %+v", o)
+		t.Errorf("without a listener: %+v", o)
 	}
 }
 

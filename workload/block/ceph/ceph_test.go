@@ -205,7 +205,7 @@ func abandoned(t *testing.T, c *cluster, pod int) {
 	}
 }
 
-// zombie says that a process is over, and nobody has asked how it ended.
+// zombie says that a process has ended and its parent has not asked how.
 func zombie(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(text), ") Z ")

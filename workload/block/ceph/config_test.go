@@ -9,7 +9,7 @@ import (
 	"netdelta/workload"
 )
 
-// addresses are those of a cluster's pods, with the prefix of the second version of IP that it may speak.
+// addresses are the addresses of a cluster's pods, with the prefix of the second version of IP that it may speak.
 func addresses(prefix string) []netip.Addr {
 	var all []netip.Addr
 	for _, last := range []string{"10", "11", "12"} {

@@ -19,7 +19,7 @@ import (
 	"netdelta/workload/tool/fio"
 )
 
-// startPatience is for a machine that does a lot beside.
+// startPatience is for a busy machine.
 const startPatience = 3 * time.Minute
 
 // cluster is a Ceph cluster in a lab, with the agents of its pods and of a client's.
@@ -99,7 +99,7 @@ func (c *cluster) serve(t *testing.T) {
 	}
 }
 
-// health is that of a pod.
+// health is a pod's health.
 func (c *cluster) health(t *testing.T, pod int) workload.Health {
 	t.Helper()
 	h, err := c.pods[pod].Health(t.Context(), c.sessions[pod], time.Minute)
@@ -184,7 +184,7 @@ func (c *cluster) pid(t *testing.T, pod int, program string) int {
 	return 0
 }
 
-// children are those of all threads of a process.
+// children are the children of all threads of a process.
 func children(t *testing.T, pid string) []int {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/" + pid + "/task")

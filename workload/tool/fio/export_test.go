@@ -1,4 +1,4 @@
 package fio
 
-// Bounds are those of the bin that holds a value.
+// Bounds are the bounds of the bin that holds a value.
 func Bounds(value int64) (low, high int64) { return bounds(value) }

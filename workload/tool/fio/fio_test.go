@@ -81,7 +81,7 @@ func TestSeveralClientsAreOneJob(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	if cpu := r.Jobs[0].User + r.Jobs[0].System; cpu < 9*time.Millisecond || cpu > 11*time.Millisecond {
-		t.Errorf("processor time %v, want that of both clients: 10 ms", cpu)
+		t.Errorf("processor time %v, want both clients': 10 ms", cpu)
 	}
 }
 

@@ -14,7 +14,7 @@ const Program = "wrk"
 // Load is one run of wrk: from one thread, as fast as answers come.
 type Load struct {
 	URL         string
-	Headers     []string // Name: value, in addition to those of wrk
+	Headers     []string // Name: value, in addition to wrk's own
 	Connections int
 	Duration    time.Duration // counted in whole seconds, rounded up
 	Timeout     time.Duration // of a request, counted in whole seconds, rounded up; 0 is wrk's, 2 s
