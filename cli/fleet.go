@@ -33,7 +33,7 @@ type fleetOptions struct {
 	networks, factors []string
 	clients, servers  int
 	builds            int
-	duration, volley  time.Duration
+	duration, burst   time.Duration
 	seed              uint64
 	nodes             []string
 	cluster           clusterOptions
@@ -87,7 +87,7 @@ EXIT STATUS
 	f.IntVar(&o.servers, "servers", 1, "servers that share the clients among them, in each network")
 	f.IntVar(&o.builds, "builds", stats.DefaultMinBuilds, "times that everything is set up anew; an interval takes 6")
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "how long each network is measured, over all builds")
-	f.DurationVar(&o.volley, "volley", 500*time.Millisecond, "how long the clients fire each time")
+	f.DurationVar(&o.burst, "volley", 500*time.Millisecond, "how long the clients fire each time")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
 	o.strategy.add(cmd, "run folder to write (default: runs/STUDY-TIME)")
 	o.cluster.add(f)
@@ -175,15 +175,15 @@ func (env *environment) fleetConfig(o *fleetOptions) (fleet.Config, error) {
 	if err != nil {
 		return fleet.Config{}, fmt.Errorf("finding this program, which the agents are: %w", err)
 	}
-	if o.builds < 1 || o.volley <= 0 || o.duration < o.volley {
-		return fleet.Config{}, usageError{fmt.Errorf("--builds %d, --volley %v, --duration %v: it takes a build, and a volley that fits into the duration", o.builds, o.volley, o.duration)}
+	if o.builds < 1 || o.burst <= 0 || o.duration < o.burst {
+		return fleet.Config{}, usageError{fmt.Errorf("--builds %d, --volley %v, --duration %v: it takes a build, and a burst that fits into the duration", o.builds, o.burst, o.duration)}
 	}
 	for o.seed == 0 {
 		o.seed = rand.Uint64()
 	}
 	return fleet.Config{
 		Program: agent.Program{Path: self}, Workload: w, Params: p, Networks: o.networks, Clients: o.clients, Servers: o.servers,
-		Builds: o.builds, Volleys: max(1, int((o.duration/time.Duration(o.builds)+o.volley/2)/o.volley)), Volley: o.volley, Warmup: o.volley / 10,
+		Builds: o.builds, Bursts: max(1, int((o.duration/time.Duration(o.builds)+o.burst/2)/o.burst)), Burst: o.burst, Warmup: o.burst / 10,
 		Seed: o.seed,
 		Log:  func(line string) { fmt.Fprintln(env.err, ui.Clean(line)) },
 	}, nil

@@ -84,12 +84,12 @@ func TestFleetOnCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range r.Networks {
-		if n.Failed > 0 || len(n.Volleys) != 4 {
-			t.Fatalf("%s: %d failed: %+v; %d volleys", n.Network, n.Failed, n.Failures, len(n.Volleys))
+		if n.Failed > 0 || len(n.Bursts) != 4 {
+			t.Fatalf("%s: %d failed: %+v; %d bursts", n.Network, n.Failed, n.Failures, len(n.Bursts))
 		}
-		for _, v := range n.Volleys {
+		for _, v := range n.Bursts {
 			if v.Clients != 20 || v.Rate <= 0 {
-				t.Errorf("%s: a volley of %+v", n.Network, v)
+				t.Errorf("%s: a burst of %+v", n.Network, v)
 			}
 		}
 		t.Logf("%s: pods after %v, armed after %v, late %+v, clocks +-%v, p50 %v", n.Network, n.Builds[0].Pods, n.Builds[0].Armed, *n.Late, n.ClockError, n.Latency.P50)
@@ -162,7 +162,7 @@ func TestFleetLosesAPodOnCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := r.Networks[0]
-	if n.Failed != 1 || n.Failures[0].Pod != victim || n.Builds[0].Clients != 3 || n.Volleys[len(n.Volleys)-1].Clients != 3 {
+	if n.Failed != 1 || n.Failures[0].Pod != victim || n.Builds[0].Clients != 3 || n.Bursts[len(n.Bursts)-1].Clients != 3 {
 		t.Errorf("%d failed: %+v, builds %+v", n.Failed, n.Failures, n.Builds)
 	}
 	t.Log(n.Failures)

@@ -17,18 +17,18 @@ func TestFleet(t *testing.T) {
 	eachUser(t, func(t *testing.T, u *user) {
 		before := host(t)
 		u.call(t, statusDone, "fleet", "--clients", "4", "--builds", "2", "--duration", "400ms", "--volley", "100ms").
-			shows(t, "4 clients against 1 server, tcp-rr, volleys of 100ms on lab", "host (twin)", "2 of 6 builds", "bridge: pods after")
-		u.call(t, statusDone, "show", "runs/latest").shows(t, "4 clients against 1 server, tcp-rr, volleys of 100ms on lab", "host (twin)", "2 of 6 builds", "bridge: pods after")
+			shows(t, "4 clients against 1 server, tcp-rr, bursts of 100ms on lab", "host (twin)", "2 of 6 builds", "bridge: pods after")
+		u.call(t, statusDone, "show", "runs/latest").shows(t, "4 clients against 1 server, tcp-rr, bursts of 100ms on lab", "host (twin)", "2 of 6 builds", "bridge: pods after")
 		u.call(t, statusDone, "fleet", "--resume", "runs/latest", "--builds", "3", "--duration", "600ms").says(t, "build 3 of 3").shows(t, "3 of 6 builds")
 		var r struct {
 			Testbed  string
 			Networks []struct {
 				Network string
-				Volleys []struct{ Clients int }
+				Bursts  []struct{ Clients int }
 			}
 		}
 		e := u.call(t, statusDone, "fleet", "--clients", "2", "--networks", "bridge", "--workload", "udp-rr", "--builds", "1", "--duration", "200ms", "--volley", "100ms", "--json")
-		if err := json.Unmarshal([]byte(e.stdout), &r); err != nil || r.Testbed != "lab" || len(r.Networks) != 1 || len(r.Networks[0].Volleys) != 2 || r.Networks[0].Volleys[1].Clients != 2 {
+		if err := json.Unmarshal([]byte(e.stdout), &r); err != nil || r.Testbed != "lab" || len(r.Networks) != 1 || len(r.Networks[0].Bursts) != 2 || r.Networks[0].Bursts[1].Clients != 2 {
 			t.Errorf("the document: %v, %+v", err, r)
 		}
 		untouched(t, before)

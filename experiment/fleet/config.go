@@ -42,11 +42,11 @@ type Config struct {
 	Networks []string
 	// Clients fire together, at Servers; each server has its share of them.
 	Clients, Servers int
-	// Builds is how often everything is set up anew, Volleys how often each network's fleet fires in each build.
-	Builds, Volleys int
-	// Volley is how long the clients fire each time, after Warmup.
-	Volley, Warmup time.Duration
-	Seed           uint64
+	// Builds is how often everything is set up anew, Bursts how often each network's fleet fires in each build.
+	Builds, Bursts int
+	// Burst is how long the clients fire each time, after Warmup.
+	Burst, Warmup time.Duration
+	Seed          uint64
 	// AtOnce is how many agents are started or armed at the same time; 0 is 16.
 	AtOnce int
 	// Record keeps the trials and says which builds were measured before; nil keeps them in memory.
@@ -64,10 +64,10 @@ func (c Config) Check() error {
 		return fmt.Errorf("%d clients: need 1 to %d", c.Clients, MaxClients)
 	case c.Servers < 1 || c.Servers > c.Clients:
 		return fmt.Errorf("%d servers: need 1 to %d, the number of clients", c.Servers, c.Clients)
-	case c.Builds < 1 || c.Volleys < 1:
-		return fmt.Errorf("%d builds of %d volleys: need at least 1 of each", c.Builds, c.Volleys)
-	case c.Volley < minVolley:
-		return fmt.Errorf("a volley of %v: need at least %v", c.Volley, minVolley)
+	case c.Builds < 1 || c.Bursts < 1:
+		return fmt.Errorf("%d builds of %d bursts: need at least 1 of each", c.Builds, c.Bursts)
+	case c.Burst < minBurst:
+		return fmt.Errorf("a burst of %v: need at least %v", c.Burst, minBurst)
 	case c.Warmup < 0:
 		return fmt.Errorf("a warm-up of %v: need 0 or more", c.Warmup)
 	case c.Workload.Serve == nil || c.Workload.Dial == nil:
@@ -81,5 +81,5 @@ func (c Config) Check() error {
 	return nil
 }
 
-// minVolley is the shortest volley: clients begin within milliseconds of each other, which must be little against it.
-const minVolley = 50 * time.Millisecond
+// minBurst is the shortest burst: clients begin within milliseconds of each other, which must be little against it.
+const minBurst = 50 * time.Millisecond

@@ -41,7 +41,7 @@ type server struct {
 // work is what a client got done.
 type work struct{ seconds, transactions, bits float64 }
 
-// client is one of many. It keeps no more of its volleys than three sums.
+// client is one of many. It keeps no more of its bursts than three sums.
 type client struct {
 	pod     testbed.Pod
 	agent   *agent.Agent
@@ -50,7 +50,7 @@ type client struct {
 	read    time.Duration // when the offset was read
 	lost    bool
 
-	did, last work // in all volleys that count, and in the one under way
+	did, last work // in all bursts that count, and in the one under way
 }
 
 // share is how many clients one port of a server answers: each has a thread of its own there.
@@ -68,7 +68,7 @@ const (
 )
 
 // errNothing says that a client fired and nothing came back.
-var errNothing = errors.New("nothing got through in the volley")
+var errNothing = errors.New("nothing got through in the burst")
 
 // open makes the ground of a network and arms all clients. It fails only when no client is left, or with ctx; the fleet then records
 // why, and still has to be closed.

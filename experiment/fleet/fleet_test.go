@@ -74,7 +74,7 @@ func TestFleetInALab(t *testing.T) {
 	w := load(t, "tcp-rr")
 	o, err := fleet.Run(t.Context(), fleet.Config{
 		Open: inLab(3), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"},
-		Clients: 6, Servers: 2, Builds: 2, Volleys: 2, Volley: 100 * time.Millisecond, Seed: 1,
+		Clients: 6, Servers: 2, Builds: 2, Bursts: 2, Burst: 100 * time.Millisecond, Seed: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -83,12 +83,12 @@ func TestFleetInALab(t *testing.T) {
 		t.Fatalf("networks: %+v", o.Networks)
 	}
 	for _, n := range o.Networks {
-		if n.Failed != 0 || len(n.Builds) != 2 || len(n.Volleys) != 4 {
-			t.Fatalf("%s: %d failed (%+v), %d builds, %d volleys", n.Network, n.Failed, n.Failures, len(n.Builds), len(n.Volleys))
+		if n.Failed != 0 || len(n.Builds) != 2 || len(n.Bursts) != 4 {
+			t.Fatalf("%s: %d failed (%+v), %d builds, %d bursts", n.Network, n.Failed, n.Failures, len(n.Builds), len(n.Bursts))
 		}
-		for _, v := range n.Volleys {
+		for _, v := range n.Bursts {
 			if v.Clients != 6 || v.Rate <= 0 || v.P50 <= 0 || v.P99 < v.P50 {
-				t.Errorf("%s: a volley of %+v", n.Network, v)
+				t.Errorf("%s: a burst of %+v", n.Network, v)
 			}
 		}
 		for _, b := range n.Builds {
@@ -112,12 +112,12 @@ func TestFleetIsResumed(t *testing.T) {
 	w := load(t, "tcp-rr")
 	c := fleet.Config{
 		Open: inLab(2), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"},
-		Clients: 2, Servers: 1, Volleys: 2, Volley: 60 * time.Millisecond, Record: record.New(result.Run{Seed: 1}, nil),
+		Clients: 2, Servers: 1, Bursts: 2, Burst: 60 * time.Millisecond, Record: record.New(result.Run{Seed: 1}, nil),
 	}
 	for _, builds := range []int{1, 2, 2} {
 		c.Builds = builds
 		o, err := fleet.Run(t.Context(), c)
-		if err != nil || len(c.Record.Trials) != 3*builds || len(o.Networks) != 3 || len(o.Networks[2].Volleys) != 2*builds {
+		if err != nil || len(c.Record.Trials) != 3*builds || len(o.Networks) != 3 || len(o.Networks[2].Bursts) != 2*builds {
 			t.Fatalf("%d trials after %d builds, networks %+v: %v", len(c.Record.Trials), builds, o.Networks, err)
 		}
 	}
@@ -133,13 +133,13 @@ func TestStreamsOfAFleet(t *testing.T) {
 	w := load(t, "tcp-stream")
 	o, err := fleet.Run(t.Context(), fleet.Config{
 		Open: inLab(2), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"bridge"},
-		Clients: 2, Servers: 1, Builds: 1, Volleys: 1, Volley: 200 * time.Millisecond, Seed: 1,
+		Clients: 2, Servers: 1, Builds: 1, Bursts: 1, Burst: 200 * time.Millisecond, Seed: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := o.Networks[0]
-	if len(o.Networks) != 1 || n.Latency != nil || len(n.Volleys) != 1 || n.Volleys[0].Throughput <= 0 {
+	if len(o.Networks) != 1 || n.Latency != nil || len(n.Bursts) != 1 || n.Bursts[0].Throughput <= 0 {
 		t.Errorf("%+v", o.Networks)
 	}
 }
@@ -215,14 +215,14 @@ type process struct {
 	wait   sync.Once
 	err    error
 
-	dies    bool
-	volleys int
+	dies   bool
+	bursts int
 }
 
 // Write hands a request on; the one that kills the process is never read.
 func (p *process) Write(b []byte) (int, error) {
 	if p.dies && bytes.Contains(b, []byte(`"op":"burst-at"`)) {
-		if p.volleys++; p.volleys == 2 {
+		if p.bursts++; p.bursts == 2 {
 			_ = p.Kill()
 			_ = p.Wait()
 		}
@@ -244,7 +244,7 @@ func (p *process) Close() error {
 	return errors.Join(p.WriteCloser.Close(), p.Wait())
 }
 
-// One failed pod costs its own part: one that never starts, of clients or servers, one that dies between volleys, and one that was never there.
+// One failed pod costs its own part: one that never starts, of clients or servers, one that dies between bursts, and one that was never there.
 func TestFailedPodsCostTheirOwnPart(t *testing.T) {
 	g := ground{servers: []testbed.Pod{pod{name: "broken server", refused: true}, server(t)}, missing: map[string]string{"absent": "unschedulable: 0/3 nodes"}}
 	for _, name := range []string{"a", "b", "c"} {
@@ -255,7 +255,7 @@ func TestFailedPodsCostTheirOwnPart(t *testing.T) {
 	o, err := fleet.Run(t.Context(), fleet.Config{
 		Open:    func(context.Context, string, int, int) (fleet.Ground, error) { return g, nil },
 		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"},
-		Clients: 6, Servers: 2, Builds: 1, Volleys: 3, Volley: 100 * time.Millisecond, Seed: 1,
+		Clients: 6, Servers: 2, Builds: 1, Bursts: 3, Burst: 100 * time.Millisecond, Seed: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -271,9 +271,9 @@ func TestFailedPodsCostTheirOwnPart(t *testing.T) {
 	if n.Failed != 4 || !strings.Contains(why["absent"], "0/3 nodes") || !strings.Contains(why["evicted"], "no room") || !strings.Contains(why["killed"], "gone") {
 		t.Errorf("%d failed: %v", n.Failed, why)
 	}
-	// On a busy machine a volley may be fired again, and the client is killed in the first of them.
-	if len(n.Volleys) != 3 || n.Volleys[0].Clients < 3 || n.Volleys[0].Clients > 4 || n.Volleys[2].Clients != 3 {
-		t.Errorf("%d volleys: %+v", len(n.Volleys), n.Volleys)
+	// On a busy machine a burst may be fired again, and the client is killed in the first of them.
+	if len(n.Bursts) != 3 || n.Bursts[0].Clients < 3 || n.Bursts[0].Clients > 4 || n.Bursts[2].Clients != 3 {
+		t.Errorf("%d bursts: %+v", len(n.Bursts), n.Bursts)
 	}
 	if n.Builds[0].Clients != 3 {
 		t.Errorf("%d clients fired to the end", n.Builds[0].Clients)
@@ -285,7 +285,7 @@ func TestNobodyIsLeft(t *testing.T) {
 	w := load(t, "tcp-rr")
 	_, err := fleet.Run(t.Context(), fleet.Config{
 		Open:    func(context.Context, string, int, int) (fleet.Ground, error) { return g, nil },
-		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Clients: 1, Servers: 1, Builds: 1, Volleys: 1, Volley: time.Second,
+		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Clients: 1, Servers: 1, Builds: 1, Bursts: 1, Burst: time.Second,
 	})
 	if !errors.Is(err, fleet.ErrNothing) || !strings.Contains(err.Error(), "no room on the node") {
 		t.Error(err)
@@ -297,18 +297,18 @@ func TestInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	g := ground{servers: []testbed.Pod{server(t)}, clients: []testbed.Pod{pod{name: "a"}}}
 	w := load(t, "tcp-rr")
-	volleys := 0
+	bursts := 0
 	o, err := fleet.Run(ctx, fleet.Config{
 		Open: func(context.Context, string, int, int) (fleet.Ground, error) {
-			if volleys++; volleys > 1 {
+			if bursts++; bursts > 1 {
 				cancel()
 				return nil, ctx.Err()
 			}
 			return g, nil
 		},
-		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Clients: 1, Servers: 1, Builds: 2, Volleys: 1, Volley: 50 * time.Millisecond,
+		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Clients: 1, Servers: 1, Builds: 2, Bursts: 1, Burst: 50 * time.Millisecond,
 	})
-	if !errors.Is(err, context.Canceled) || len(o.Networks) != 1 || len(o.Networks[0].Volleys) != 1 || o.Networks[0].Failed != 0 {
+	if !errors.Is(err, context.Canceled) || len(o.Networks) != 1 || len(o.Networks[0].Bursts) != 1 || o.Networks[0].Failed != 0 {
 		t.Errorf("%v: %+v", err, o.Networks)
 	}
 }
@@ -333,7 +333,7 @@ func TestJain(t *testing.T) {
 func TestCheck(t *testing.T) {
 	good := fleet.Config{
 		Workload: load(t, "tcp-rr"), Params: load(t, "tcp-rr").Defaults, Networks: []string{"host"},
-		Clients: 2, Servers: 1, Builds: 1, Volleys: 1, Volley: time.Second,
+		Clients: 2, Servers: 1, Builds: 1, Bursts: 1, Burst: time.Second,
 	}
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
@@ -342,8 +342,8 @@ func TestCheck(t *testing.T) {
 		"needs a network":  func(c *fleet.Config) { c.Networks = nil },
 		"0 clients":        func(c *fleet.Config) { c.Clients = 0 },
 		"3 servers":        func(c *fleet.Config) { c.Servers = 3 },
-		"at least 1 of":    func(c *fleet.Config) { c.Volleys = 0 },
-		"a volley of 1ms":  func(c *fleet.Config) { c.Volley = time.Millisecond },
+		"at least 1 of":    func(c *fleet.Config) { c.Bursts = 0 },
+		"a burst of 1ms":   func(c *fleet.Config) { c.Burst = time.Millisecond },
 		"warm-up of -1s":   func(c *fleet.Config) { c.Warmup = -time.Second },
 		"workload oltp is": func(c *fleet.Config) { c.Workload = load(t, "oltp") },
 		"workload http":    func(c *fleet.Config) { c.Workload = load(t, "http") },

@@ -18,8 +18,8 @@ type Outcome struct {
 	// Clients and Servers are how many were asked for in each network.
 	Clients int `json:"clients"`
 	Servers int `json:"servers"`
-	// Volley is how long the clients fired each time.
-	Volley   time.Duration `json:"volley_ns"`
+	// Burst is how long the clients fired each time.
+	Burst    time.Duration `json:"volley_ns"`
 	Seed     uint64        `json:"seed"`
 	Started  time.Time     `json:"started"`
 	Finished time.Time     `json:"finished"`
@@ -33,9 +33,9 @@ type Network struct {
 	Role    result.Role `json:"role"`
 	// Builds are those that could be set up.
 	Builds []Build `json:"builds"`
-	// Volleys are in the order in which they were fired.
-	Volleys []Volley `json:"volleys"`
-	// Transactions, Bytes, Sent and Lost are sums over all clients and volleys. Bytes are of payload; Sent and Lost are datagrams.
+	// Bursts are in the order in which they were fired.
+	Bursts []Burst `json:"volleys"`
+	// Transactions, Bytes, Sent and Lost are sums over all clients and bursts. Bytes are of payload; Sent and Lost are datagrams.
 	Transactions int64 `json:"transactions"`
 	Bytes        int64 `json:"bytes"`
 	Sent         int64 `json:"sent,omitempty"`
@@ -78,8 +78,8 @@ type Build struct {
 	Fairness float64 `json:"fairness"`
 }
 
-// Volley is what the clients of one network measured together.
-type Volley struct {
+// Burst is what the clients of one network measured together.
+type Burst struct {
 	Build   int `json:"build"`
 	Round   int `json:"round"`
 	Clients int `json:"clients"`
@@ -98,7 +98,7 @@ const keptFailures = 50
 func Of(run result.Run, trials []result.Trial) (Outcome, error) {
 	o := Outcome{Testbed: run.Testbed, Seed: run.Seed, Started: run.Started, Finished: run.Finished}
 	if s := run.Strategy; s != nil {
-		o.Clients, o.Servers, o.Volley = s.Clients, s.Servers, s.Burst
+		o.Clients, o.Servers, o.Burst = s.Clients, s.Servers, s.Burst
 	}
 	for _, c := range run.Cells {
 		o.Workload, o.Params = c.Workload, c.Params
@@ -157,11 +157,11 @@ func (n *Network) add(t result.Trial) {
 			n.Fastest = c
 		}
 		for i, round := range t.Bursts.Round {
-			v := Volley{Build: t.Build, Round: round, Clients: f.Fired[i], Rate: t.Bursts.Rate[i], Throughput: t.Bursts.Throughput[i]}
+			v := Burst{Build: t.Build, Round: round, Clients: f.Fired[i], Rate: t.Bursts.Rate[i], Throughput: t.Bursts.Throughput[i]}
 			if len(t.Bursts.P50) > 0 {
 				v.P50, v.P99 = t.Bursts.P50[i], t.Bursts.P99[i]
 			}
-			n.Volleys = append(n.Volleys, v)
+			n.Bursts = append(n.Bursts, v)
 		}
 		if t.Failed == "" {
 			n.Builds = append(n.Builds, Build{Build: t.Build, Pods: f.Pods, Armed: f.Connected, Clients: f.Clients, Fairness: f.Fairness})

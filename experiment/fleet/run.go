@@ -28,7 +28,7 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	}
 	params := c.Params
 	params.Clients = c.Clients
-	s := result.Strategy{Name: result.StrategyFleet, Burst: c.Volley, Clients: c.Clients, Servers: c.Servers}
+	s := result.Strategy{Name: result.StrategyFleet, Burst: c.Burst, Clients: c.Clients, Servers: c.Servers}
 	if err := rec.Begin(s, record.Cells(c.Networks, c.Workload.Name, params, len(c.Networks) > 1)); err != nil {
 		return Outcome{}, err
 	}
@@ -38,7 +38,7 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 		return open(ctx, c, builds, cell, build, leads[cell.ID])
 	}
 	failed := record.Measure(ctx, builds, open, func(ctx context.Context, rng *rand.Rand, ready []*fleet) error {
-		for round := range c.Volleys {
+		for round := range c.Bursts {
 			for _, i := range rng.Perm(len(ready)) {
 				f := ready[i]
 				f.fire(ctx, round)
@@ -54,7 +54,7 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	if err != nil {
 		return o, err
 	}
-	if failed == nil && !slices.ContainsFunc(o.Networks, func(n Network) bool { return len(n.Volleys) > 0 }) {
+	if failed == nil && !slices.ContainsFunc(o.Networks, func(n Network) bool { return len(n.Bursts) > 0 }) {
 		why := "there were no pods for them"
 		if all := o.Networks[0].Failures; len(all) > 0 {
 			why = all[0].Why

@@ -12,17 +12,17 @@ import (
 )
 
 // tally is what is kept of a network in one build: the same, however many clients there are and however often they fire, but for a
-// line of each volley.
+// line of each burst.
 type tally struct {
 	trial   result.Trial
 	fleet   result.FleetBuild
 	all     *hdrhistogram.Histogram // latencies
-	volley  *hdrhistogram.Histogram // latencies of the volley under way
+	burst   *hdrhistogram.Histogram // latencies of the burst under way
 	late    *hdrhistogram.Histogram // of all that count
-	began   *hdrhistogram.Histogram // how late clients began the volley under way
-	current Volley
-	start   time.Duration // of the volley under way, since the build began
-	counted counts        // in the volley under way
+	began   *hdrhistogram.Histogram // how late clients began the burst under way
+	current Burst
+	start   time.Duration // of the burst under way, since the build began
+	counted counts        // in the burst under way
 	lead    time.Duration // how long before the common instant the clients are told; it grows with what it was found to take
 }
 
@@ -32,15 +32,15 @@ type counts struct{ transactions, bytes, sent, lost int64 }
 func newTally(build int, lead time.Duration) *tally {
 	return &tally{
 		trial: result.Trial{Build: build, Started: time.Now()}, lead: lead,
-		all: result.NewHistogram(), volley: result.NewHistogram(), late: result.NewHistogram(), began: result.NewHistogram(),
+		all: result.NewHistogram(), burst: result.NewHistogram(), late: result.NewHistogram(), began: result.NewHistogram(),
 	}
 }
 
-// begin opens a volley. One that was not ended is forgotten.
+// begin opens a burst. One that was not ended is forgotten.
 func (s *tally) begin(round int) {
-	s.volley.Reset()
+	s.burst.Reset()
 	s.began.Reset()
-	s.current, s.counted, s.start = Volley{Round: round}, counts{}, time.Since(s.trial.Started)
+	s.current, s.counted, s.start = Burst{Round: round}, counts{}, time.Since(s.trial.Started)
 }
 
 // add takes in what one client measured. After an error nothing of it counts.
@@ -54,7 +54,7 @@ func (s *tally) add(c *client, got agent.SyncResult) error {
 		if err != nil {
 			return err
 		}
-		if dropped := s.volley.Merge(h); dropped > 0 {
+		if dropped := s.burst.Merge(h); dropped > 0 {
 			return fmt.Errorf("%d latencies lie outside 1 ns to 60 s", dropped)
 		}
 	}
@@ -70,7 +70,7 @@ func (s *tally) add(c *client, got agent.SyncResult) error {
 	return s.began.RecordValue(min(max(got.Late.Nanoseconds(), 1), time.Minute.Nanoseconds()))
 }
 
-// end takes the volley in. One in which no client got anything done leaves no line.
+// end takes the burst in. One in which no client got anything done leaves no line.
 func (s *tally) end(clients []*client, length time.Duration) {
 	for _, c := range clients {
 		c.did.seconds, c.did.transactions, c.did.bits = c.did.seconds+c.last.seconds, c.did.transactions+c.last.transactions, c.did.bits+c.last.bits
@@ -82,9 +82,9 @@ func (s *tally) end(clients []*client, length time.Duration) {
 	}
 	t, k, v := &s.trial, s.counted, s.current
 	b := &t.Bursts
-	if s.volley.TotalCount() > 0 {
-		b.P50, b.P99 = append(b.P50, float64(s.volley.ValueAtQuantile(50))), append(b.P99, float64(s.volley.ValueAtQuantile(99)))
-		s.all.Merge(s.volley)
+	if s.burst.TotalCount() > 0 {
+		b.P50, b.P99 = append(b.P50, float64(s.burst.ValueAtQuantile(50))), append(b.P99, float64(s.burst.ValueAtQuantile(99)))
+		s.all.Merge(s.burst)
 	}
 	t.Transactions, t.Bytes, t.Sent, t.Lost = t.Transactions+k.transactions, t.Bytes+k.bytes, t.Sent+k.sent, t.Lost+k.lost
 	b.Round, b.Start, b.Duration = append(b.Round, v.Round), append(b.Start, s.start.Nanoseconds()), append(b.Duration, length.Nanoseconds())

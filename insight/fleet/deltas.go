@@ -1,4 +1,4 @@
-// Package fleet judges what fleets have measured: each network against the baseline, volley by volley.
+// Package fleet judges what fleets have measured: each network against the baseline, burst by burst.
 package fleet
 
 import (
@@ -17,7 +17,7 @@ type Delta struct {
 	Metric   string `json:"metric"`
 	Unit     string `json:"unit"`
 	Better   string `json:"better"`
-	// BaselineValue and Value are medians over volleys.
+	// BaselineValue and Value are medians over bursts.
 	BaselineValue float64 `json:"baseline_value"`
 	Value         float64 `json:"value"`
 	// Ratio is value over baseline; its bounds are null with too few builds for an interval.
@@ -42,14 +42,14 @@ type Report struct {
 	Null []Delta `json:"null"`
 }
 
-// complete is the share of clients that a volley needs to be compared: with fewer there is less load, which is another question.
+// complete is the share of clients that a burst needs to be compared: with fewer there is less load, which is another question.
 const complete = 0.95
 
-// metric is a figure of a volley.
+// metric is a figure of a burst.
 type metric struct {
 	name, unit string
 	better     stats.Better
-	of         func(fleet.Volley) float64
+	of         func(fleet.Burst) float64
 }
 
 // Judge compares each network with the baseline. The options hold for all deltas.
@@ -72,15 +72,15 @@ func Judge(o fleet.Outcome, options stats.Options) Report {
 	return r
 }
 
-// metricsOf are the figures that volleys have: latencies where there are any, else throughput.
+// metricsOf are the figures that bursts have: latencies where there are any, else throughput.
 func metricsOf(all []fleet.Network) []metric {
 	if !slices.ContainsFunc(all, func(n fleet.Network) bool { return n.Latency != nil }) {
-		return []metric{{"throughput", "bit/s", stats.HigherBetter, func(v fleet.Volley) float64 { return v.Throughput / float64(v.Clients) }}}
+		return []metric{{"throughput", "bit/s", stats.HigherBetter, func(v fleet.Burst) float64 { return v.Throughput / float64(v.Clients) }}}
 	}
 	return []metric{
-		{"p50", "ns", stats.LowerBetter, func(v fleet.Volley) float64 { return v.P50 }},
-		{"p99", "ns", stats.LowerBetter, func(v fleet.Volley) float64 { return v.P99 }},
-		{"rate", "1/s", stats.HigherBetter, func(v fleet.Volley) float64 { return v.Rate / float64(v.Clients) }},
+		{"p50", "ns", stats.LowerBetter, func(v fleet.Burst) float64 { return v.P50 }},
+		{"p99", "ns", stats.LowerBetter, func(v fleet.Burst) float64 { return v.P99 }},
+		{"rate", "1/s", stats.HigherBetter, func(v fleet.Burst) float64 { return v.Rate / float64(v.Clients) }},
 	}
 }
 
@@ -115,12 +115,12 @@ func (r *Report) judge(m metric, baseline, twin *fleet.Network, options stats.Op
 	}
 }
 
-// pairs pairs the volleys of the same rounds, build by build, and counts the rounds that were left out.
+// pairs pairs the bursts of the same rounds, build by build, and counts the rounds that were left out.
 func (r *Report) pairs(m metric, cell, baseline, twin *fleet.Network) (builds []stats.Build, excluded int) {
 	type key struct{ build, round int }
-	index := func(n *fleet.Network) map[key]fleet.Volley {
-		all := map[key]fleet.Volley{}
-		for _, v := range n.Volleys {
+	index := func(n *fleet.Network) map[key]fleet.Burst {
+		all := map[key]fleet.Burst{}
+		for _, v := range n.Bursts {
 			all[key{v.Build, v.Round}] = v
 		}
 		return all
@@ -128,7 +128,7 @@ func (r *Report) pairs(m metric, cell, baseline, twin *fleet.Network) (builds []
 	others, twins := index(baseline), index(twin)
 	type columns struct{ cell, baseline, twin []float64 }
 	var all []columns
-	for _, v := range cell.Volleys {
+	for _, v := range cell.Bursts {
 		for len(all) <= v.Build {
 			all = append(all, columns{}) // each build has its place, also one that failed
 		}
@@ -164,7 +164,7 @@ func deltaOf(m metric, e stats.Estimate, n, baseline *fleet.Network, excluded in
 
 func medianOf(m metric, n *fleet.Network) float64 {
 	var all []float64
-	for _, v := range n.Volleys {
+	for _, v := range n.Bursts {
 		all = append(all, m.of(v))
 	}
 	if len(all) == 0 {

@@ -12,13 +12,13 @@ import (
 	"netdelta/stats"
 )
 
-// measured is a fleet's volleys: p50 takes 10 us times ratio, with noise.
+// measured is a fleet's bursts: p50 takes 10 us times ratio, with noise.
 func measured(name string, role result.Role, builds int, ratio float64, rng *rand.Rand) fleet.Network {
 	n := fleet.Network{Network: name, Role: role, Latency: &fleet.Quantiles{P50: 10_000 * ratio}}
 	for b := range builds {
 		for r := range 4 {
 			p50 := 10_000 * ratio * math.Exp(0.005*rng.NormFloat64())
-			n.Volleys = append(n.Volleys, fleet.Volley{Build: b, Round: r, Clients: 20, Rate: 20e9 / p50, Throughput: 1e6, P50: p50, P99: 2 * p50})
+			n.Bursts = append(n.Bursts, fleet.Burst{Build: b, Round: r, Clients: 20, Rate: 20e9 / p50, Throughput: 1e6, P50: p50, P99: 2 * p50})
 		}
 	}
 	return n
@@ -51,13 +51,13 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// With too few builds there is no interval, and a volley that lacks clients is left out of the deltas.
+// With too few builds there is no interval, and a burst that lacks clients is left out of the deltas.
 func TestJudgeLeavesOut(t *testing.T) {
 	o := outcome(2)
 	for i := range 4 {
-		o.Networks[2].Volleys[i].Clients = 18
+		o.Networks[2].Bursts[i].Clients = 18
 	}
-	o.Networks[3].Volleys = nil
+	o.Networks[3].Bursts = nil
 	r := insight.Judge(o, stats.Options{})
 	for _, d := range r.Deltas {
 		if d.Verdict != stats.Unresolved || d.RatioLow != nil {

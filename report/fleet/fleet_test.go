@@ -32,7 +32,7 @@ func network(name string, role result.Role, ratio float64) fleet.Network {
 		n.Builds = append(n.Builds, fleet.Build{Build: b, Pods: 2 * time.Second, Armed: 3500 * time.Millisecond, Clients: 20, Fairness: 0.987})
 		for r := range 3 {
 			p50 := 20_000 * ratio * (1 + 0.002*float64((b*5+r)%4))
-			n.Volleys = append(n.Volleys, fleet.Volley{Build: b, Round: r, Clients: 20, Rate: 2e10 / p50, Throughput: 3e8, P50: p50, P99: 3 * p50})
+			n.Bursts = append(n.Bursts, fleet.Burst{Build: b, Round: r, Clients: 20, Rate: 2e10 / p50, Throughput: 3e8, P50: p50, P99: 3 * p50})
 		}
 	}
 	return n
@@ -46,7 +46,7 @@ func measured() insight.Report {
 	}
 	empty := fleet.Network{Network: "nodeport", Role: result.RoleCell, Failed: 1, Failures: []result.FleetFailure{{Build: 0, Why: "quota exceeded"}}}
 	return insight.Judge(fleet.Outcome{
-		Testbed: "kubernetes", Workload: "tcp-rr", Clients: 20, Servers: 1, Volley: 500 * time.Millisecond, Seed: 1,
+		Testbed: "kubernetes", Workload: "tcp-rr", Clients: 20, Servers: 1, Burst: 500 * time.Millisecond, Seed: 1,
 		Networks: []fleet.Network{network("host", result.RoleBaseline, 1), network("host", result.RoleTwin, 1.001), lost, empty},
 	}, stats.Options{})
 }
@@ -75,7 +75,7 @@ func TestStreams(t *testing.T) {
 	n.Latency = nil
 	var out bytes.Buffer
 	if err := report.WriteText(&out, insight.Judge(fleet.Outcome{
-		Testbed: "lab", Workload: "tcp-stream", Clients: 1, Servers: 1, Volley: time.Second, Networks: []fleet.Network{n},
+		Testbed: "lab", Workload: "tcp-stream", Clients: 1, Servers: 1, Burst: time.Second, Networks: []fleet.Network{n},
 	}, stats.Options{})); err != nil {
 		t.Fatal(err)
 	}

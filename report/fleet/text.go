@@ -21,7 +21,7 @@ const shownFailures = 5
 // WriteText prints a report. It fails if w does.
 func WriteText(w io.Writer, r insight.Report) error {
 	return ui.Print(w, "the fleets", func(out ui.Text) {
-		out.Put("%s against %s, %s, volleys of %v on %s\n\n", count(r.Clients, "client"), count(r.Servers, "server"), ui.Clean(r.Workload), r.Volley, ui.Clean(r.Testbed))
+		out.Put("%s against %s, %s, bursts of %v on %s\n\n", count(r.Clients, "client"), count(r.Servers, "server"), ui.Clean(r.Workload), r.Burst, ui.Clean(r.Testbed))
 		writeNetworks(out, r)
 		writeDeltas(out, r)
 		for _, n := range r.Networks {
@@ -36,12 +36,12 @@ func WriteText(w io.Writer, r insight.Report) error {
 func writeNetworks(out ui.Text, r insight.Report) {
 	table := ui.NewTable("network", "clients", "total", "for each", "p50", "p99", "p99.9", "fairness", "slowest client")
 	for _, n := range r.Networks {
-		if len(n.Volleys) == 0 {
+		if len(n.Bursts) == 0 {
 			table.Row(name(n), 0, "nothing measured")
 			continue
 		}
-		clients := n.Volleys[len(n.Volleys)-1].Clients
-		total := median(n.Volleys, total(n))
+		clients := n.Bursts[len(n.Bursts)-1].Clients
+		total := median(n.Bursts, total(n))
 		p50, p99, p999 := "-", "-", "-"
 		if q := n.Latency; q != nil {
 			p50, p99, p999 = ns(q.P50), ns(q.P99), ns(q.P999)
@@ -59,12 +59,12 @@ func name(n fleet.Network) string {
 	return ui.Clean(n.Network)
 }
 
-// total is what a network's volleys are compared by: transactions where their latencies are known, else payload.
-func total(n fleet.Network) func(fleet.Volley) float64 {
+// total is what a network's bursts are compared by: transactions where their latencies are known, else payload.
+func total(n fleet.Network) func(fleet.Burst) float64 {
 	if n.Latency != nil {
-		return func(v fleet.Volley) float64 { return v.Rate }
+		return func(v fleet.Burst) float64 { return v.Rate }
 	}
-	return func(v fleet.Volley) float64 { return v.Throughput }
+	return func(v fleet.Burst) float64 { return v.Throughput }
 }
 
 // speed is a rate in the network's unit.
@@ -104,9 +104,9 @@ func fairness(n fleet.Network) float64 {
 	return middle(all)
 }
 
-func median(volleys []fleet.Volley, of func(fleet.Volley) float64) float64 {
+func median(bursts []fleet.Burst, of func(fleet.Burst) float64) float64 {
 	var all []float64
-	for _, v := range volleys {
+	for _, v := range bursts {
 		all = append(all, of(v))
 	}
 	return middle(all)

@@ -61,8 +61,8 @@ func control(ctx context.Context, name string, agents, bursts int) error {
 			}
 			return fleet.On(tb, clients, servers)
 		},
-		Program: agent.Program{Path: self}, Networks: []string{name}, Clients: agents, Servers: 1, Builds: 1, Volleys: bursts,
-		Volley: burst, Seed: 1, AtOnce: atOnce, Log: func(line string) { fmt.Fprintln(os.Stderr, line) },
+		Program: agent.Program{Path: self}, Networks: []string{name}, Clients: agents, Servers: 1, Builds: 1, Bursts: bursts,
+		Burst: burst, Seed: 1, AtOnce: atOnce, Log: func(line string) { fmt.Fprintln(os.Stderr, line) },
 	}
 	for _, w := range catalogue.Workloads() {
 		if w.Name == "tcp-rr" {
