@@ -141,7 +141,7 @@ func firstSetting(cells []result.Cell) []result.Cell {
 		return nil
 	}
 	first := measured[0].Setting()
-	kept := slices.DeleteFunc(measured, func(c result.Cell) bool { return c.Role == result.RoleTwin || c.Setting() != first })
+	kept := slices.DeleteFunc(measured, func(c result.Cell) bool { return c.Role == result.RoleControl || c.Setting() != first })
 	slices.SortStableFunc(kept, func(a, b result.Cell) int { return baselineFirst(a) - baselineFirst(b) })
 	return kept
 }

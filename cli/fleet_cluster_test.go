@@ -102,7 +102,7 @@ func TestFleetInNodesOnCluster(t *testing.T) {
 	_, flags := inNamespace(t)
 	onCluster(t, statusDone, append([]string{
 		"fleet", "--clients", "2", "--networks", "host,clusterip,nodeport", "--builds", "1", "--duration", "500ms",
-	}, flags...)...).shows(t, "host (twin)", "clusterip: pods after", "nodeport: pods after", "2 clients against 1 server")
+	}, flags...)...).shows(t, "host (A/A control)", "clusterip: pods after", "nodeport: pods after", "2 clients against 1 server")
 	onCluster(t, statusNothing, append([]string{"fleet", "--clients", "2", "--networks", "headless", "--builds", "1"}, flags...)...)
 }
 

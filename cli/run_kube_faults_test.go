@@ -48,7 +48,7 @@ func awaitBuild(t *testing.T, c *kube.Cluster, run string, known map[string]bool
 	return beds
 }
 
-// podsOfBuild is how many pods a build of the long study has: a client and a server for the baseline, its twin and a network.
+// podsOfBuild is how many pods a build of the long study has: a client and a server for the baseline, its A/A control and a network.
 const podsOfBuild = 6
 
 // runOf is what the pods of the only run in a namespace are labelled with.

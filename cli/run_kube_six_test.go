@@ -79,7 +79,7 @@ design: {burst: 5ms, builds: 1, rounds: 5, time_budget: 5m}
 			}
 		}
 	}
-	if len(networks) != 7 { // the baseline's twin is one
+	if len(networks) != 7 { // the baseline's A/A control is one
 		t.Errorf("trials of %v", networks)
 	}
 }

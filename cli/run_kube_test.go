@@ -126,7 +126,7 @@ func TestStudyMovedOnCluster(t *testing.T) {
 	}
 	var networks []string
 	for _, cell := range run.Cells {
-		if cell.Role != result.RoleTwin {
+		if cell.Role != result.RoleControl {
 			networks = append(networks, cell.Network)
 		}
 	}

@@ -143,7 +143,7 @@ func TestStorageClassOnCluster(t *testing.T) {
 	t.Parallel()
 	c, flags := equipped(t, 2)
 	fast, slow := c.Namespace+"-fast", c.Namespace+"-slow"
-	// One to try, and one each for the baseline, its twin and the other network.
+	// One to try, and one each for the baseline, its A/A control and the other network.
 	node := withVolumes(t, c, 4, fast, slow)
 	call := func(out string, more ...string) []string {
 		return append(append([]string{"run", "--quiet", "--builds", "1", "--rounds", "1", "--out", out, "--nodes", node, "--factor", "file=16MiB"}, flags...), more...)
@@ -191,7 +191,7 @@ func cantBeHad(t *testing.T, c *kube.Cluster, image, node, class string) {
 // measuredVolumes checks that all cells of a run with volumes were measured, and that none is said to be misrouted.
 func measuredVolumes(t *testing.T, run result.Run, all []result.Trial) {
 	t.Helper()
-	if len(run.Cells) != 6 { // two networks and a twin, two classes
+	if len(run.Cells) != 6 { // two networks and an A/A control, two classes
 		t.Errorf("there are %d cells", len(run.Cells))
 	}
 	seen := map[string]int64{}

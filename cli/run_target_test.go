@@ -122,7 +122,7 @@ func measuredTarget(t *testing.T, dir, node string) {
 			t.Errorf("%s: %d requests (%s)", cell.ID, seen[cell.ID], cell.Unsupported)
 		}
 	}
-	if len(run.Cells) != 12 { // two networks and a twin, two placements, two ways to connect
+	if len(run.Cells) != 12 { // two networks and an A/A control, two placements, two ways to connect
 		t.Errorf("there are %d cells", len(run.Cells))
 	}
 }

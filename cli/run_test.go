@@ -124,7 +124,7 @@ func checkRounds(t *testing.T, run result.Run, trials []result.Trial) {
 		t.Errorf("%d rounds in %d builds, want at least 18 in 6", len(visits), len(builds))
 	}
 	for v, count := range visits {
-		if count[string(result.RoleBaseline)] != 1 || count[string(result.RoleTwin)] != 1 || count[string(result.RoleCell)] != 2 {
+		if count[string(result.RoleBaseline)] != 1 || count[string(result.RoleControl)] != 1 || count[string(result.RoleCell)] != 2 {
 			t.Errorf("round %d of build %d visited %v", v.round, v.build, count)
 		}
 	}

@@ -43,7 +43,7 @@ func TestFamilies(t *testing.T) {
 		pods int // of each version, in all testbeds of the run
 		set  func(*study.Study)
 	}{
-		{"side-by-side", 2 * 3 * 4, func(*study.Study) {}}, // two builds of the baseline, its twin and the network
+		{"side-by-side", 2 * 3 * 4, func(*study.Study) {}}, // two builds of the baseline, its A/A control and the network
 		{"blocks", 4, func(s *study.Study) { s.Design.Blocks = 2 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

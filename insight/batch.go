@@ -66,7 +66,7 @@ func cellSets(cells []result.Cell) []cellSet {
 			switch c.Role {
 			case result.RoleBaseline:
 				t.baseline = &part.Cells[i]
-			case result.RoleTwin:
+			case result.RoleControl:
 				t.control = &part.Cells[i]
 			default:
 				t.cells = append(t.cells, c)

@@ -187,7 +187,7 @@ func TestCompareTooFewBuilds(t *testing.T) {
 func TestCompareHeedsTheNoiseFloor(t *testing.T) {
 	before, after := usual().measured(t, 1), changed(2, map[string]float64{"vxlan": 1.25}).measured(t, 1)
 	for i := range after.Trials {
-		if after.Trials[i].Role == result.RoleTwin {
+		if after.Trials[i].Role == result.RoleControl {
 			for row := range after.Trials[i].Bursts.P50 {
 				after.Trials[i].Bursts.P50[row] *= 1.30
 			}
@@ -198,9 +198,9 @@ func TestCompareHeedsTheNoiseFloor(t *testing.T) {
 		!strings.Contains(strings.Join(got.Warnings, ""), "no larger than what the null checks leave possible") {
 		t.Errorf("%+v", got)
 	}
-	// A run without a A/A control has no floor to give.
+	// A run without an A/A control has no floor to give.
 	for _, m := range []*insight.Measured{&before, &after} {
-		m.Run.Cells = slices.DeleteFunc(m.Run.Cells, func(c result.Cell) bool { return c.Role == result.RoleTwin })
+		m.Run.Cells = slices.DeleteFunc(m.Run.Cells, func(c result.Cell) bool { return c.Role == result.RoleControl })
 	}
 	if got := changeOf(t, words.Judge{}.Compare(before, after, insight.Comparing{}), "vxlan", insight.MetricP50); got.Floor != nil {
 		t.Errorf("a floor of %v", *got.Floor)

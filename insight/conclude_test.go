@@ -64,7 +64,7 @@ func lossy(d result.Delta) result.Delta {
 func runOf(deltas ...result.Delta) result.Run {
 	cell := result.Cell{Network: "host", Placement: result.CrossNode, Workload: "tcp-rr", Path: "pod"}
 	baseline, control := cell, cell
-	baseline.ID, baseline.Role, control.ID, control.Role = "host", result.RoleBaseline, "twin", result.RoleTwin
+	baseline.ID, baseline.Role, control.ID, control.Role = "host", result.RoleBaseline, "twin", result.RoleControl
 	run := result.Run{Margin: 0.02, Cells: []result.Cell{baseline, control}, Deltas: deltas}
 	for _, d := range deltas {
 		run.Cells = append(run.Cells, result.Cell{

@@ -114,7 +114,7 @@ func TestTailsComeFromHistograms(t *testing.T) {
 		if d.Blocks != w.builds || d.Rounds != 0 || d.Headline || d.Variance != nil {
 			t.Errorf("%s: %s", metric, show([]result.Delta{d}))
 		}
-		near(t, metric+" of the twin", find(t, null, "host", metric).Ratio, 1, share)
+		near(t, metric+" of the A/A control", find(t, null, "host", metric).Ratio, 1, share)
 	}
 	w.samples = 2000 // enough for p99 and too few for p99.9
 	deltas, _, checks := deltasOf(w.cells(), w.trials(t), insight.Options{})

@@ -69,7 +69,7 @@ func (e Evidence) Drift(s result.Setting, name string, started time.Time) Drift 
 		if series.Role != result.RoleBaseline {
 			d.Courses = append(d.Courses, e.course(m, series, references, started))
 		}
-		if series.Role == result.RoleTwin {
+		if series.Role == result.RoleControl {
 			references = append(references, series.Cell)
 		}
 	}
@@ -84,7 +84,7 @@ func (e Evidence) moments(m metric, s Series, started time.Time) []Moment {
 		if m.bursts == nil {
 			value, reason := m.trial(&summary{trial: t})
 			if r := m.reading(value, reason); r.reason == "" {
-				all = append(all, Moment{At: t.Started.Sub(started), Value: r.value, Control: s.Role == result.RoleTwin})
+				all = append(all, Moment{At: t.Started.Sub(started), Value: r.value, Control: s.Role == result.RoleControl})
 			}
 			continue
 		}
@@ -96,7 +96,7 @@ func (e Evidence) moments(m metric, s Series, started time.Time) []Moment {
 			}
 			if r := m.reading(column[i], ""); r.reason == "" {
 				at := time.Duration(t.Bursts.Start[i])
-				all = append(all, Moment{At: at, Value: r.value, Control: s.Role == result.RoleTwin, Disturbed: disturbed})
+				all = append(all, Moment{At: at, Value: r.value, Control: s.Role == result.RoleControl, Disturbed: disturbed})
 			}
 		}
 	}

@@ -44,7 +44,7 @@ func (l lands) cells() []result.Cell {
 			})
 		}
 		add("host", result.RoleBaseline)
-		add("host", result.RoleTwin)
+		add("host", result.RoleControl)
 		add("bridge", result.RoleCell)
 		add("sock", result.RoleCell)
 	}
@@ -158,7 +158,7 @@ func TestEffectsHoldTheTruth(t *testing.T) {
 func TestEffectsOfTwoFactors(t *testing.T) {
 	var cells []result.Cell
 	for _, c := range []result.Conditions{{}, {LinkLoss: 0.01}, {Policy: "ebpf"}, {Policy: "ebpf", LinkLoss: 0.01}} {
-		for _, role := range []result.Role{result.RoleBaseline, result.RoleTwin} {
+		for _, role := range []result.Role{result.RoleBaseline, result.RoleControl} {
 			p := result.Params{Conditions: c.Plain()}
 			cells = append(cells, result.Cell{ID: string(role) + c.Policy + p.Level("link.loss"), Network: "host", Workload: "tcp-rr", Params: p, Role: role})
 		}

@@ -134,7 +134,7 @@ func (e Evidence) Spendings(s result.Setting) []Spending {
 	perByte := false
 	for _, series := range t.seriesOf() {
 		of := series.Cell
-		if series.Role == result.RoleTwin && t.baseline != nil {
+		if series.Role == result.RoleControl && t.baseline != nil {
 			of = t.baseline.ID
 		}
 		for _, trial := range e.of(series.Cell) {
@@ -152,7 +152,7 @@ func (e Evidence) Spendings(s result.Setting) []Spending {
 		if perByte {
 			work = float64(sum.Bytes)
 		}
-		if series.Role != result.RoleTwin && work > 0 && sum.Total() > 0 {
+		if series.Role != result.RoleControl && work > 0 && sum.Total() > 0 {
 			all = append(all, Spending{
 				Series: series, PerByte: perByte,
 				Client: float64(sum.Client) / work, Server: float64(sum.Server) / work, Kernel: float64(sum.Kernel) / work,

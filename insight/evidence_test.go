@@ -46,14 +46,14 @@ func TestDriftShowsWhatPairingRemoves(t *testing.T) {
 		}
 	}
 	if disturbed != 1 || controls != w.builds*w.rounds {
-		t.Errorf("%d readings are disturbed and %d the twin's, want 1 and %d", disturbed, controls, w.builds*w.rounds)
+		t.Errorf("%d readings are disturbed and %d the A/A control's, want 1 and %d", disturbed, controls, w.builds*w.rounds)
 	}
 	first, last := d.Baseline[0].Value, d.Baseline[2*w.rounds-1].Value // of the first build
 	if last < 1.2*first {
 		t.Errorf("the baseline goes from %g to %g within a build: this world does not drift", first, last)
 	}
-	if len(d.Courses) != 1+len(w.networks) || d.Courses[0].Role != result.RoleTwin {
-		t.Fatalf("%d courses, the first of role %s, want the twin and %d networks", len(d.Courses), d.Courses[0].Role, len(w.networks))
+	if len(d.Courses) != 1+len(w.networks) || d.Courses[0].Role != result.RoleControl {
+		t.Fatalf("%d courses, the first of role %s, want the A/A control and %d networks", len(d.Courses), d.Courses[0].Role, len(w.networks))
 	}
 	for _, c := range d.Courses {
 		if len(c.Steps) != w.builds {

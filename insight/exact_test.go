@@ -25,7 +25,7 @@ func counted(ratios map[string][]float64) insight.Measured {
 	m.Run.Cells = w.cells()
 	for _, c := range m.Run.Cells {
 		values := ratios[c.Network]
-		if c.Role == result.RoleTwin {
+		if c.Role == result.RoleControl {
 			values = ratios["twin"]
 		}
 		if values == nil {

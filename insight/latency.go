@@ -57,7 +57,7 @@ func Replications(cells []result.Cell, trials []result.Trial) []result.Replicate
 	sat := batches(trials)
 	var all []result.Replicated
 	for _, c := range cells {
-		if c.Role == result.RoleTwin || c.Skipped != "" { // the A/A control is the baseline once more
+		if c.Role == result.RoleControl || c.Skipped != "" { // the A/A control is the baseline once more
 			continue
 		}
 		var means, rates []float64

@@ -81,7 +81,7 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 			continue
 		}
 		build.Deltas = append(build.Deltas, own.scaled-base.scaled)
-		build.Twins = append(build.Twins, base.halfGap)
+		build.HalfGaps = append(build.HalfGaps, base.halfGap)
 		if own.hasSplit && base.hasSplit {
 			build.Within = append(build.Within, own.split-base.split)
 		}

@@ -101,7 +101,7 @@ func Links(cells []result.Cell, trials []result.Trial) []result.LinkShare {
 	var all []result.LinkShare
 	for _, c := range cells {
 		measured := of[c.ID]
-		if len(measured) == 0 || c.Role == result.RoleTwin { // the A/A control is the baseline once more
+		if len(measured) == 0 || c.Role == result.RoleControl { // the A/A control is the baseline once more
 			continue
 		}
 		for _, l := range measured[0].Links {

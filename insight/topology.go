@@ -64,7 +64,7 @@ func (e Evidence) Ways(cells []result.Cell, known []network.Network) []Way {
 	var order []route
 	members, families := map[route][]string{}, map[route]result.Family{} // the family of the first cell stands for all
 	for _, c := range cells {
-		if c.Role == result.RoleTwin || c.Unsupported != "" || c.Skipped != "" {
+		if c.Role == result.RoleControl || c.Unsupported != "" || c.Skipped != "" {
 			continue
 		}
 		r := route{c.Network, c.Path, c.Placement, c.Role}

@@ -50,7 +50,7 @@ func (w world) cells() []result.Cell {
 			Params: result.Params{Message: 300}, Role: role,
 		}
 	}
-	cells := []result.Cell{cell("host", "host", result.RoleBaseline), cell("host-twin", "host", result.RoleTwin)}
+	cells := []result.Cell{cell("host", "host", result.RoleBaseline), cell("host-twin", "host", result.RoleControl)}
 	for _, n := range w.networks {
 		cells = append(cells, cell(n, n, result.RoleCell))
 	}

@@ -222,7 +222,7 @@ func TestAppendRefusesWhatCanNotBeRead(t *testing.T) {
 			t.Errorf("Append(%+v) succeeded", trial)
 		}
 	}
-	if err := folder.Append(Trial{Cell: "x", Role: RoleTwin, Failed: "the pod's process died"}); err != nil {
+	if err := folder.Append(Trial{Cell: "x", Role: RoleControl, Failed: "the pod's process died"}); err != nil {
 		t.Errorf("a failed trial without bursts: %v", err)
 	}
 	contents, err := LoadTrials(dir)

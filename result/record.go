@@ -14,8 +14,8 @@ const (
 	RoleCell Role = "cell"
 	// RoleBaseline is the network that all others are held against.
 	RoleBaseline Role = "baseline"
-	// RoleTwin is the second, independently built set-up of the baseline: the null check.
-	RoleTwin Role = "twin"
+	// RoleControl is the second, independently built set-up of the baseline: the null check.
+	RoleControl Role = "twin"
 )
 
 // Placement says whether client and server share a node.

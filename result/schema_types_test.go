@@ -37,7 +37,7 @@ func schemas() map[string]reflect.Type {
 // enums are the texts that a field may hold, by type and JSON key.
 func enums() map[string][]any {
 	verdicts := []any{"slower", "faster", "same", "unresolved"}
-	roles := []any{string(result.RoleCell), string(result.RoleBaseline), string(result.RoleTwin)}
+	roles := []any{string(result.RoleCell), string(result.RoleBaseline), string(result.RoleControl)}
 	placements := []any{string(result.SameNode), string(result.CrossNode)}
 	return map[string][]any{
 		"Cell.role": roles, "Trial.role": roles, "Cell.placement": placements, "Delta.placement": placements,

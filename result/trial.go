@@ -15,8 +15,8 @@ func (t Trial) validate() error {
 		return fmt.Errorf("its schema is %d, not %d", t.Schema, Schema)
 	case t.Cell == "":
 		return errors.New("it names no cell")
-	case t.Role != RoleCell && t.Role != RoleBaseline && t.Role != RoleTwin:
-		return fmt.Errorf("its role is %q, not %q, %q or %q", t.Role, RoleCell, RoleBaseline, RoleTwin)
+	case t.Role != RoleCell && t.Role != RoleBaseline && t.Role != RoleControl:
+		return fmt.Errorf("its role is %q, not %q, %q or %q", t.Role, RoleCell, RoleBaseline, RoleControl)
 	case t.Build < 0:
 		return fmt.Errorf("its build is %d, below 0", t.Build)
 	}

@@ -14,10 +14,10 @@ import (
 type Build struct {
 	// Deltas are the paired differences of the logarithms, one for each round: see PairedDelta.
 	Deltas []float64
-	// Twins are, one for each round, half of what the two baselines of the round differ by. With them a delta can be
+	// HalfGaps are, one for each round, half of what the two baselines of the round differ by. With them a delta can be
 	// split into the cell against either baseline, and stalled rounds can be trimmed without a bias: see
 	// Compare. Without them (or when there are not as many of them as of Deltas) each build counts with its plain mean.
-	Twins []float64
+	HalfGaps []float64
 	// Within are, optionally, the differences between the two halves of a burst, one for each round: the delta of
 	// the odd transactions minus the delta of the even ones. They serve to split the variance and nothing else.
 	Within []float64
@@ -26,17 +26,17 @@ type Build struct {
 // PairedDelta is the delta of one round: the log value of a cell less the mean of the two log values of the
 // baseline, which stands in the round twice. With logs of p50 it is the log of a ratio of latencies. It pairs the odd-even
 // differences of Build.Within alike.
-func PairedDelta(cell, baseline, twin float64) float64 { return cell - (baseline+twin)/2 }
+func PairedDelta(cell, baseline, control float64) float64 { return cell - (baseline+control)/2 }
 
 // Pair pairs the log values of a cell with the log values of the baseline and of its A/A control, round by round. Rounds beyond the
-// shortest of the three are ignored. Where the baseline stands once, and for the null check, pass it as its own twin:
+// shortest of the three are ignored. Where the baseline stands once, and for the null check, pass it as its own A/A control:
 // Pair(a, b, b) is baseline a against b.
-func Pair(cell, baseline, twin []float64) Build {
-	rounds := min(len(cell), len(baseline), len(twin))
-	b := Build{Deltas: make([]float64, rounds), Twins: make([]float64, rounds)}
+func Pair(cell, baseline, control []float64) Build {
+	rounds := min(len(cell), len(baseline), len(control))
+	b := Build{Deltas: make([]float64, rounds), HalfGaps: make([]float64, rounds)}
 	for r := range rounds {
-		b.Deltas[r] = PairedDelta(cell[r], baseline[r], twin[r])
-		b.Twins[r] = (baseline[r] - twin[r]) / 2
+		b.Deltas[r] = PairedDelta(cell[r], baseline[r], control[r])
+		b.HalfGaps[r] = (baseline[r] - control[r]) / 2
 	}
 	return b
 }
@@ -51,12 +51,12 @@ func (b Build) location() float64 {
 	}
 	pairs := make([]float64, 0, 2*len(b.Deltas))
 	for r, d := range b.Deltas {
-		pairs = append(pairs, d-b.Twins[r], d+b.Twins[r])
+		pairs = append(pairs, d-b.HalfGaps[r], d+b.HalfGaps[r])
 	}
 	return TrimmedMean(pairs, trim)
 }
 
-func (b Build) paired() bool { return len(b.Twins) == len(b.Deltas) }
+func (b Build) paired() bool { return len(b.HalfGaps) == len(b.Deltas) }
 
 // Estimate is a delta with its uncertainty. All is on the natural log scale: the ratio is exp(Center).
 type Estimate struct {
@@ -170,8 +170,8 @@ func (b Build) believable() Build {
 		switch {
 		case !b.paired() && good(d):
 			clean.Deltas = append(clean.Deltas, d)
-		case b.paired() && good(d) && good(b.Twins[r]):
-			clean.Deltas, clean.Twins = append(clean.Deltas, d), append(clean.Twins, b.Twins[r])
+		case b.paired() && good(d) && good(b.HalfGaps[r]):
+			clean.Deltas, clean.HalfGaps = append(clean.Deltas, d), append(clean.HalfGaps, b.HalfGaps[r])
 		}
 	}
 	return clean

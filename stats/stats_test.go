@@ -228,7 +228,7 @@ func transformed(builds []stats.Build, scale, shift float64) []stats.Build {
 	for i, b := range builds {
 		for r := range b.Deltas {
 			out[i].Deltas = append(out[i].Deltas, scale*b.Deltas[r]+shift)
-			out[i].Twins = append(out[i].Twins, scale*b.Twins[r])
+			out[i].HalfGaps = append(out[i].HalfGaps, scale*b.HalfGaps[r])
 		}
 	}
 	return out
@@ -312,7 +312,7 @@ func TestNonsenseBecomesWarnings(t *testing.T) {
 		{"an empty build", func(b []stats.Build) []stats.Build { return append(b, stats.Build{}) }, stats.ErrNoRounds, 8},
 		{"a build of Inf", func(b []stats.Build) []stats.Build { return append(b, stats.Build{Deltas: []float64{inf, -inf}}) }, stats.ErrNoRounds, 8},
 		{"a NaN twin", func(b []stats.Build) []stats.Build {
-			return append(b, stats.Build{Deltas: []float64{9}, Twins: []float64{nan}})
+			return append(b, stats.Build{Deltas: []float64{9}, HalfGaps: []float64{nan}})
 		}, stats.ErrNoRounds, 8},
 		{"NaN within", func(b []stats.Build) []stats.Build { b[0].Within = []float64{nan, 1}; return b }, nil, 8},
 	} {

@@ -15,7 +15,7 @@ import (
 
 func TestBuildsThatAgreeExactly(t *testing.T) {
 	for delta, want := range map[float64]stats.Verdict{0: stats.Same, 0.01: stats.Same, 0.1: stats.Slower, -0.1: stats.Faster} {
-		builds := slices.Repeat([]stats.Build{{Deltas: []float64{delta, delta}, Twins: []float64{0, 0}}}, 8)
+		builds := slices.Repeat([]stats.Build{{Deltas: []float64{delta, delta}, HalfGaps: []float64{0, 0}}}, 8)
 		e := stats.Compare(builds, stats.Options{})
 		if !errors.Is(errors.Join(e.Warnings...), stats.ErrNoVariation) || !stats.Resolved(e, 100, stats.Options{}) {
 			t.Errorf("builds that all say %v: %v", delta, e.Warnings)
@@ -97,7 +97,7 @@ func TestVarianceIsSplit(t *testing.T) {
 
 func TestPairIgnoresRoundsThatLackAPartner(t *testing.T) {
 	b := stats.Pair([]float64{1, 2, 3}, []float64{0, 1}, []float64{1, 1, 1})
-	if diff := cmp.Diff(stats.Build{Deltas: []float64{0.5, 1}, Twins: []float64{-0.5, 0}}, b); diff != "" {
+	if diff := cmp.Diff(stats.Build{Deltas: []float64{0.5, 1}, HalfGaps: []float64{-0.5, 0}}, b); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -79,7 +79,7 @@ func TestFleetInALab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(o.Networks) != 3 || o.Networks[0].Role != result.RoleBaseline || o.Networks[1].Role != result.RoleTwin || o.Networks[2].Network != "bridge" {
+	if len(o.Networks) != 3 || o.Networks[0].Role != result.RoleBaseline || o.Networks[1].Role != result.RoleControl || o.Networks[2].Network != "bridge" {
 		t.Fatalf("networks: %+v", o.Networks)
 	}
 	for _, n := range o.Networks {

@@ -137,7 +137,7 @@ type Underlay struct {
 // GroupOf is the group of a cell.
 func GroupOf(c result.Cell) GroupKey {
 	u := Underlay{c.Params.MTU, c.Params.Family, c.Params.Conditions, TargetHost(c.Params), c.Params.StorageClass}
-	return GroupKey{c.Network, c.Role == result.RoleTwin, u}
+	return GroupKey{c.Network, c.Role == result.RoleControl, u}
 }
 
 // TargetHost is the host of a cell's external target, "" without one.

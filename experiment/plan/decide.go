@@ -70,7 +70,7 @@ func (s *Scheduler) unknown(c result.Cell) bool {
 // participants are the cells that want another build, each with its baseline and A/A control. In a run of baselines alone, the
 // controls are to be resolved.
 func (s *Scheduler) participants(wanted func(result.Cell) bool) []result.Cell {
-	target := result.RoleTwin
+	target := result.RoleControl
 	if slices.ContainsFunc(s.cells, func(c result.Cell) bool { return c.Role == result.RoleCell }) {
 		target = result.RoleCell
 	}

@@ -24,7 +24,7 @@ func Expand(s *study.Study) []result.Cell {
 					continue
 				}
 				known[at] = true
-				cells = append(cells, cell(s.Baseline, at, result.RoleBaseline), cell(s.Baseline, at, result.RoleTwin))
+				cells = append(cells, cell(s.Baseline, at, result.RoleBaseline), cell(s.Baseline, at, result.RoleControl))
 				for _, n := range s.Networks {
 					if n != s.Baseline {
 						cells = append(cells, cell(n, at, result.RoleCell))
@@ -38,7 +38,7 @@ func Expand(s *study.Study) []result.Cell {
 
 func cell(network string, at result.Setting, role result.Role) result.Cell {
 	name := network
-	if role == result.RoleTwin {
+	if role == result.RoleControl {
 		name += "+twin" // no network has a plus in its name
 	}
 	parts := append([]string{name, string(at.Placement), at.Workload}, levels(at.Params)...)

@@ -43,7 +43,7 @@ func builtin(t testing.TB, name string) *study.Study {
 
 func TestExpandLatency(t *testing.T) {
 	cells := plan.Expand(builtin(t, "latency"))
-	if want := 10 * 2 * 9; len(cells) != want { // networks and the twin, placements, settings
+	if want := 10 * 2 * 9; len(cells) != want { // networks and the A/A control, placements, settings
 		t.Errorf("have %d cells, want %d", len(cells), want)
 	}
 	seen := map[string]bool{}
@@ -59,7 +59,7 @@ func TestExpandLatency(t *testing.T) {
 		roles[c.Setting()][c.Role]++
 	}
 	for setting, have := range roles {
-		if d := cmp.Diff(map[result.Role]int{result.RoleBaseline: 1, result.RoleTwin: 1, result.RoleCell: 8}, have); d != "" {
+		if d := cmp.Diff(map[result.Role]int{result.RoleBaseline: 1, result.RoleControl: 1, result.RoleCell: 8}, have); d != "" {
 			t.Errorf("%+v: %s", setting, d)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"netdelta/result"
 )
 
-// settings makes so many settings of one baseline, its twin and so many networks each.
+// settings makes so many settings of one baseline, its A/A control and so many networks each.
 func settings(n, networks int) []result.Cell {
 	var cells []result.Cell
 	for i := range n {
@@ -23,7 +23,7 @@ func settings(n, networks int) []result.Cell {
 			})
 		}
 		add("host", result.RoleBaseline)
-		add("host+twin", result.RoleTwin)
+		add("host+twin", result.RoleControl)
 		for k := range networks {
 			add(fmt.Sprintf("net%d", k), result.RoleCell)
 		}
@@ -211,7 +211,7 @@ func TestSchedulerKeepsToTheBudget(t *testing.T) {
 	})
 }
 
-// TestSchedulerInvariants: each build has a baseline and a twin for each of its cells, and no cell that is resolved after
+// TestSchedulerInvariants: each build has a baseline and an A/A control for each of its cells, and no cell that is resolved after
 // enough builds.
 func TestSchedulerInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -340,7 +340,7 @@ func TestSchedulerNumberOfBuildsGiven(t *testing.T) {
 	}
 }
 
-// TestSchedulerNullCheckAlone: a run of the baseline alone is about the twin.
+// TestSchedulerNullCheckAlone: a run of the baseline alone is about the A/A control.
 func TestSchedulerNullCheckAlone(t *testing.T) {
 	w := &world{burst: 7 * time.Millisecond, resolves: map[string]int{"host+twin/0": 8}}
 	end := w.run(t, plan.NewScheduler(settings(1, 0), rules(time.Minute), costs()))

@@ -36,7 +36,7 @@ func ofPart(t *testing.T, cells []result.Cell) string {
 			networks = append(networks, c.Network)
 		}
 	}
-	if roles[result.RoleBaseline] != 2 || roles[result.RoleTwin] != 2 {
+	if roles[result.RoleBaseline] != 2 || roles[result.RoleControl] != 2 {
 		t.Errorf("a build has the roles %v, and wants each placement's baseline and A/A control", roles)
 	}
 	return strings.Join(networks, "+")

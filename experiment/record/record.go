@@ -97,7 +97,7 @@ func Cells(networks []string, workload string, p result.Params, control bool) []
 	var all []result.Cell
 	add := func(network string, role result.Role) {
 		id := network + "/" + workload
-		if role == result.RoleTwin {
+		if role == result.RoleControl {
 			id += "/twin"
 		}
 		all = append(all, result.Cell{
@@ -106,7 +106,7 @@ func Cells(networks []string, workload string, p result.Params, control bool) []
 	}
 	add(networks[0], result.RoleBaseline)
 	if control {
-		add(networks[0], result.RoleTwin)
+		add(networks[0], result.RoleControl)
 	}
 	for _, n := range networks[1:] {
 		add(n, result.RoleCell)

@@ -80,7 +80,7 @@ func configureWith(t *testing.T, networks []network.Network, placement result.Pl
 			t.Error(err)
 		}
 	})
-	cells := slices.DeleteFunc(plan.Measured(p.Cells), func(c result.Cell) bool { return c.Role == result.RoleTwin })
+	cells := slices.DeleteFunc(plan.Measured(p.Cells), func(c result.Cell) bool { return c.Role == result.RoleControl })
 	if len(cells) != len(networks) {
 		t.Fatalf("%d cells of %d networks: %+v", len(cells), len(networks), p.Cells)
 	}

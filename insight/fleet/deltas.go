@@ -38,7 +38,7 @@ type Delta struct {
 type Report struct {
 	fleet.Outcome
 	Deltas []Delta `json:"deltas"`
-	// Null is the baseline against its twin: a delta smaller than it is never called real.
+	// Null is the baseline against its A/A control: a delta smaller than it is never called real.
 	Null []Delta `json:"null"`
 }
 
@@ -61,13 +61,13 @@ func Judge(o fleet.Outcome, options stats.Options) Report {
 		}
 		return nil
 	}
-	baseline, twin := at(result.RoleBaseline), at(result.RoleTwin)
-	if baseline == nil || twin == nil {
+	baseline, control := at(result.RoleBaseline), at(result.RoleControl)
+	if baseline == nil || control == nil {
 		return r
 	}
 	options.Seed = o.Seed
 	for _, m := range metricsOf(o.Networks) {
-		r.judge(m, baseline, twin, options)
+		r.judge(m, baseline, control, options)
 	}
 	return r
 }
@@ -85,11 +85,11 @@ func metricsOf(all []fleet.Network) []metric {
 }
 
 // judge adds the deltas of one metric.
-func (r *Report) judge(m metric, baseline, twin *fleet.Network, options stats.Options) {
-	null, excluded := r.pairs(m, twin, baseline, baseline)
+func (r *Report) judge(m metric, baseline, control *fleet.Network, options stats.Options) {
+	null, excluded := r.pairs(m, control, baseline, baseline)
 	nullEstimate := stats.Compare(null, options)
 	floor := stats.NoiseFloor(nullEstimate)
-	d := deltaOf(m, nullEstimate, twin, baseline, excluded)
+	d := deltaOf(m, nullEstimate, control, baseline, excluded)
 	d.PAdjusted, d.Verdict = nullEstimate.P, stats.Judge(nullEstimate, nullEstimate.P, 0, m.better, options)
 	r.Null = append(r.Null, d)
 
@@ -101,7 +101,7 @@ func (r *Report) judge(m metric, baseline, twin *fleet.Network, options stats.Op
 		if n.Role != result.RoleCell {
 			continue
 		}
-		builds, excluded := r.pairs(m, n, baseline, twin)
+		builds, excluded := r.pairs(m, n, baseline, control)
 		e := stats.Compare(builds, options)
 		estimates, family = append(estimates, e), append(family, e.Locations)
 		r.Deltas = append(r.Deltas, deltaOf(m, e, n, baseline, excluded))
@@ -116,7 +116,7 @@ func (r *Report) judge(m metric, baseline, twin *fleet.Network, options stats.Op
 }
 
 // pairs pairs the bursts of the same rounds, build by build, and counts the rounds that were left out.
-func (r *Report) pairs(m metric, cell, baseline, twin *fleet.Network) (builds []stats.Build, excluded int) {
+func (r *Report) pairs(m metric, cell, baseline, control *fleet.Network) (builds []stats.Build, excluded int) {
 	type key struct{ build, round int }
 	index := func(n *fleet.Network) map[key]fleet.Burst {
 		all := map[key]fleet.Burst{}
@@ -125,23 +125,23 @@ func (r *Report) pairs(m metric, cell, baseline, twin *fleet.Network) (builds []
 		}
 		return all
 	}
-	others, twins := index(baseline), index(twin)
-	type columns struct{ cell, baseline, twin []float64 }
+	others, controls := index(baseline), index(control)
+	type columns struct{ cell, baseline, control []float64 }
 	var all []columns
 	for _, v := range cell.Bursts {
 		for len(all) <= v.Build {
 			all = append(all, columns{}) // each build has its place, also one that failed
 		}
-		b, t := others[key{v.Build, v.Round}], twins[key{v.Build, v.Round}]
+		b, t := others[key{v.Build, v.Round}], controls[key{v.Build, v.Round}]
 		if float64(min(v.Clients, b.Clients, t.Clients)) < complete*float64(r.Clients) {
 			excluded++
 			continue
 		}
 		c := &all[v.Build]
-		c.cell, c.baseline, c.twin = append(c.cell, math.Log(m.of(v))), append(c.baseline, math.Log(m.of(b))), append(c.twin, math.Log(m.of(t)))
+		c.cell, c.baseline, c.control = append(c.cell, math.Log(m.of(v))), append(c.baseline, math.Log(m.of(b))), append(c.control, math.Log(m.of(t)))
 	}
 	for _, c := range all {
-		builds = append(builds, stats.Pair(c.cell, c.baseline, c.twin))
+		builds = append(builds, stats.Pair(c.cell, c.baseline, c.control))
 	}
 	return builds, excluded
 }

@@ -27,7 +27,7 @@ func measured(name string, role result.Role, builds int, ratio float64, rng *ran
 func outcome(builds int) fleet.Outcome {
 	rng := rand.New(rand.NewPCG(3, 0))
 	return fleet.Outcome{Clients: 20, Seed: 1, Networks: []fleet.Network{
-		measured("host", result.RoleBaseline, builds, 1, rng), measured("host", result.RoleTwin, builds, 1, rng),
+		measured("host", result.RoleBaseline, builds, 1, rng), measured("host", result.RoleControl, builds, 1, rng),
 		measured("vxlan", result.RoleCell, builds, 1.3, rng), measured("pod", result.RoleCell, builds, 1, rng),
 	}}
 }

@@ -151,7 +151,7 @@ func name(c result.Cell, processors int) string {
 	for _, l := range c.Params.Conditions.Levels() {
 		add(l.Factor, l.Value)
 	}
-	if c.Role == result.RoleTwin {
+	if c.Role == result.RoleControl {
 		add("role", "twin")
 	}
 	return b.String() + "-" + strconv.Itoa(max(1, processors))

@@ -111,7 +111,7 @@ func TestReaderFindsTheRun(t *testing.T) {
 	run, trials := reporttest.Usual().Measure(t)
 	p := parse(t, written(t, run, trials))
 	if len(p.values) != 4 {
-		t.Errorf("%d benchmarks, want the baseline, its twin and two networks", len(p.values))
+		t.Errorf("%d benchmarks, want the baseline, its A/A control and two networks", len(p.values))
 	}
 	for _, cell := range run.Cells {
 		units := p.values[name(cell, 2)]
@@ -210,7 +210,7 @@ func TestNames(t *testing.T) {
 			Workload: "tcp-rr", Network: "vxlan", Placement: "cross-node", Path: "pod", Params: result.Params{Message: 300},
 		},
 		"BenchmarkUdpStream/network=bridge-nat/path=nodeport/placement=same-node/connections=4/rate=1000000000/search=yes/role=twin-1": {
-			Workload: "udp-stream", Network: "bridge-nat", Placement: "same-node", Path: "nodeport", Role: result.RoleTwin,
+			Workload: "udp-stream", Network: "bridge-nat", Placement: "same-node", Path: "nodeport", Role: result.RoleControl,
 			Params: result.Params{Connections: 4, Rate: unit.Gbit, Search: true},
 		},
 		"BenchmarkHttp/network=cni:%2Fetc%2Fa%20b.conflist/requests=1500/cpu=two/busypoll=50000/cc=bbr/nagle=yes/mtu=9000/family=ipv6-1": {

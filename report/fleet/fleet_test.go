@@ -47,7 +47,7 @@ func measured() insight.Report {
 	empty := fleet.Network{Network: "nodeport", Role: result.RoleCell, Failed: 1, Failures: []result.FleetFailure{{Build: 0, Why: "quota exceeded"}}}
 	return insight.Judge(fleet.Outcome{
 		Testbed: "kubernetes", Workload: "tcp-rr", Clients: 20, Servers: 1, Burst: 500 * time.Millisecond, Seed: 1,
-		Networks: []fleet.Network{network("host", result.RoleBaseline, 1), network("host", result.RoleTwin, 1.001), lost, empty},
+		Networks: []fleet.Network{network("host", result.RoleBaseline, 1), network("host", result.RoleControl, 1.001), lost, empty},
 	}, stats.Options{})
 }
 

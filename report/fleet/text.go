@@ -53,8 +53,8 @@ func writeNetworks(out ui.Text, r insight.Report) {
 
 // name of a network; the A/A control of the baseline is marked.
 func name(n fleet.Network) string {
-	if n.Role == result.RoleTwin {
-		return ui.Clean(n.Network) + " (twin)"
+	if n.Role == result.RoleControl {
+		return ui.Clean(n.Network) + " (A/A control)"
 	}
 	return ui.Clean(n.Network)
 }
@@ -130,7 +130,7 @@ func writeDeltas(out ui.Text, r insight.Report) {
 	for i, d := range slices.Concat(r.Null, r.Deltas) {
 		mark, delta, verdict := "", "-", string(d.Verdict)
 		if i < len(r.Null) {
-			mark = " (twin)"
+			mark = " (A/A control)"
 		}
 		interval := fmt.Sprintf("%d of %d builds", d.Blocks, d.Need)
 		if d.RatioLow != nil && d.RatioHigh != nil {

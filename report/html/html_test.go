@@ -44,7 +44,7 @@ func small(tb testing.TB) (result.Run, []result.Trial) {
 	for _, c := range run.Cells {
 		switch {
 		case c.Unsupported != "" || c.Role == result.RoleBaseline:
-		case c.Role == result.RoleTwin:
+		case c.Role == result.RoleControl:
 			n := estimated(c, "p50", 1.001, 0.004)
 			n.Headline, n.Verdict = true, "same"
 			run.Null = append(run.Null, n)

@@ -180,10 +180,10 @@ func newPalette(cells []result.Cell) palette {
 // of is the class of a series.
 func (p palette) of(s insight.Series) string {
 	class, known := p[s.Name]
-	if s.Role == result.RoleBaseline || !known && s.Role != result.RoleTwin {
+	if s.Role == result.RoleBaseline || !known && s.Role != result.RoleControl {
 		return "kb"
 	}
-	if s.Role == result.RoleTwin {
+	if s.Role == result.RoleControl {
 		return "kb d1"
 	}
 	return class
@@ -191,7 +191,7 @@ func (p palette) of(s insight.Series) string {
 
 // again is what a series is called: the baseline's A/A control is the baseline again.
 func again(s insight.Series) string {
-	if s.Role == result.RoleTwin {
+	if s.Role == result.RoleControl {
 		return s.Name + " again"
 	}
 	return s.Name

@@ -65,12 +65,12 @@ func (w world) cells() []result.Cell {
 			if name == "bridge-nat" {
 				c.Path = "nodeport"
 			}
-			if role == result.RoleTwin {
+			if role == result.RoleControl {
 				c.ID = name + "+twin/" + string(s.Placement) + "/" + words.Load(s)
 			}
 			return c
 		}
-		all = append(all, cell("host", result.RoleBaseline), cell("host", result.RoleTwin))
+		all = append(all, cell("host", result.RoleBaseline), cell("host", result.RoleControl))
 		for _, n := range w.networks {
 			all = append(all, cell(n, result.RoleCell))
 		}
@@ -292,7 +292,7 @@ func large(tb testing.TB) (result.Run, []result.Trial) {
 		for i, metric := range []string{"p50", "p90", "p99", "p99.9", "mean", "min", "cpu"} {
 			d := estimated(c, metric, math.Exp(0.1*random.NormFloat64()), 0.01)
 			d.Headline = i == 0
-			if c.Role == result.RoleTwin {
+			if c.Role == result.RoleControl {
 				run.Null = append(run.Null, d)
 			} else {
 				run.Deltas = append(run.Deltas, d)

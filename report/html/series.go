@@ -224,7 +224,7 @@ func driftCaption(s *setting, d insight.Drift, level []float64, beyond int) stri
 	}
 	var spreads []float64
 	for _, c := range d.Courses {
-		if c.Role == result.RoleTwin || len(c.Steps) < 2 || d.Linear {
+		if c.Role == result.RoleControl || len(c.Steps) < 2 || d.Linear {
 			continue
 		}
 		var logs []float64

@@ -60,7 +60,7 @@ func Guarded() World {
 	return w
 }
 
-// cells are the world's cells: the baseline, its twin and the networks.
+// cells are the world's cells: the baseline, its A/A control and the networks.
 func (w World) cells() []result.Cell {
 	load := "tcp-rr"
 	if w.Datagrams {
@@ -83,7 +83,7 @@ func (w World) cells() []result.Cell {
 			})
 		}
 		add("host", "host", result.RoleBaseline)
-		add("host+twin", "host", result.RoleTwin)
+		add("host+twin", "host", result.RoleControl)
 		for _, n := range w.Networks {
 			add(n, n, result.RoleCell)
 		}

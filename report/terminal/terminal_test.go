@@ -61,7 +61,7 @@ func (s setting) cell(network string, role result.Role) result.Cell {
 	c := result.Cell{
 		ID: s.id(network), Network: network, Placement: s.placement, Path: "pod", Workload: s.workload, Params: s.params, Role: role,
 	}
-	if role == result.RoleTwin {
+	if role == result.RoleControl {
 		c.ID += "#twin"
 	}
 	if network == "bridge-nat" {
@@ -72,7 +72,7 @@ func (s setting) cell(network string, role result.Role) result.Cell {
 
 // add adds the setting to a run: the first delta is the null check.
 func (s setting) add(run *result.Run, deltas ...result.Delta) {
-	run.Cells = append(run.Cells, s.cell("host", result.RoleBaseline), s.cell("host", result.RoleTwin))
+	run.Cells = append(run.Cells, s.cell("host", result.RoleBaseline), s.cell("host", result.RoleControl))
 	if len(deltas) > 0 {
 		run.Null = append(run.Null, deltas[0])
 		for _, d := range deltas[1:] {

@@ -155,5 +155,5 @@ func (e *Experiment) drift(sample Sample) {
 // Cell pairs cell c, counted from 0, with the baseline of the same rounds.
 func (s Sample) Cell(c int) stats.Build { return stats.Pair(s[2+c], s[0], s[1]) }
 
-// Null pairs the baseline with its twin.
+// Null pairs the baseline with its A/A control.
 func (s Sample) Null() stats.Build { return stats.Pair(s[0], s[1], s[1]) }
