@@ -2,7 +2,8 @@ package lab_test
 
 import (
 	"errors"
-	"maps"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestNetworks(t *testing.T) {
 }
 
 // Nothing but the measured traffic moves: idle networks carry not a single packet. Under IPv6 this holds once the multicast
-// listener reports of their addresses have been sent.
+// listener reports of their addresses have been sent and answered for.
 func TestQuiet(t *testing.T) {
 	require.Namespaces(t)
 	driver := lab.NewDriver(network.Catalogue())
@@ -47,34 +48,33 @@ func TestQuiet(t *testing.T) {
 			before[tb.Instruments().Observer] = nil
 		}
 	}
-	counters := func(tb testbed.Observer) map[network.Device]testbed.Counters {
-		now, err := tb.Counters(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return now
-	}
-	// The reports are over when none has come for longer than the kernel waits between two.
-	for deadline, still := time.Now().Add(time.Minute), false; !still && time.Now().Before(deadline); {
-		time.Sleep(reported)
-		still = true
+	for deadline := time.Now().Add(time.Minute); ; {
+		time.Sleep(settled)
+		var moved []string
 		for tb, was := range before {
-			before[tb] = counters(tb)
-			still = still && maps.Equal(was, before[tb])
+			now, err := tb.Counters(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for device, c := range now {
+				if tb.Spec().Family == result.IPv4 && c != (testbed.Counters{Index: c.Index}) {
+					t.Errorf("network %s, unused: %s has counted %+v", tb.Plan().Network, device, c)
+				}
+				if c != was[device] {
+					moved = append(moved, fmt.Sprintf("network %s, %s, unused: %s has counted %+v, %+v before", tb.Plan().Network, tb.Spec().Family, device, c, was[device]))
+				}
+			}
+			before[tb] = now
 		}
-	}
-	time.Sleep(3 * time.Second)
-	for tb, was := range before {
-		for device, c := range counters(tb) {
-			if tb.Spec().Family == result.IPv4 {
-				was[device] = testbed.Counters{Index: c.Index} // quiet from the beginning
-			}
-			if c != was[device] {
-				t.Errorf("network %s, %s, unused: %s has counted %+v, %+v before", tb.Plan().Network, tb.Spec().Family, device, c, was[device])
-			}
+		if len(moved) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(strings.Join(moved, "\n"))
 		}
 	}
 }
 
-// reported is longer than the kernel waits between two reports of an IPv6 address's groups.
-const reported = 1100 * time.Millisecond
+// settled is longer than the kernel takes for the reports of an IPv6 address's groups, and to ask a neighbour that they were sent to
+// whether it is still there (five seconds).
+const settled = 6 * time.Second
