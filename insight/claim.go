@@ -258,10 +258,10 @@ func (j *claimJudge) effect(q question) directComparison {
 }
 
 // once makes a comparison, unless it was made before.
-func (j *claimJudge) once(key comparing, make func() directComparison) directComparison {
+func (j *claimJudge) once(key comparing, compare func() directComparison) directComparison {
 	c, made := j.made[key]
 	if !made {
-		c = make()
+		c = compare()
 		j.made[key] = c
 	}
 	return c

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Final is an error with which Until need not ask again.
-type Final struct{ Err error }
+// FinalError is an error with which Until need not ask again.
+type FinalError struct{ Err error }
 
 // Error implements error.
-func (f Final) Error() string { return f.Err.Error() }
+func (f FinalError) Error() string { return f.Err.Error() }
 
 // Unwrap is the error itself.
-func (f Final) Unwrap() error { return f.Err }
+func (f FinalError) Unwrap() error { return f.Err }
 
-// Until asks again and again until ready returns nil or a Final error. It gives up when ctx ends, or a daemon, which may be nil: the
+// Until asks again and again until ready returns nil or a FinalError. It gives up when ctx ends, or a daemon, which may be nil: the
 // error then says why, and what ready said last.
 func Until(ctx context.Context, d *Daemon, every time.Duration, ready func(context.Context) error) error {
 	var ended <-chan struct{}
@@ -25,7 +25,7 @@ func Until(ctx context.Context, d *Daemon, every time.Duration, ready func(conte
 	}
 	for {
 		err := ready(ctx)
-		if err == nil || errors.As(err, &Final{}) {
+		if err == nil || errors.As(err, &FinalError{}) {
 			return err
 		}
 		select {

@@ -2,6 +2,7 @@
 package cluster
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,13 +50,14 @@ func WriteJSON(w io.Writer, d Document) error {
 
 // page prints what was found in a cluster. All that the cluster says is cleaned.
 type page struct {
-	out      io.Writer
+	out      *bufio.Writer
 	terminal ui.Terminal
 }
 
 // WriteText prints what was found, for a terminal.
 func WriteText(w io.Writer, d Document, terminal ui.Terminal) error {
-	p := page{w, terminal}
+	out := bufio.NewWriter(w)
+	p := page{out, terminal}
 	p.head(d.Survey)
 	for _, part := range []func(survey.Survey) error{p.nodes, p.network, p.rights, p.pods} {
 		if err := part(d.Survey); err != nil {
@@ -63,7 +65,7 @@ func WriteText(w io.Writer, d Document, terminal ui.Terminal) error {
 		}
 	}
 	p.findings(d.Findings)
-	return nil
+	return out.Flush()
 }
 
 // title prints the title of a part.
@@ -79,7 +81,9 @@ func (p page) table(rows [][]string) error {
 		for i, cell := range row {
 			cells[i] = p.terminal.Text(cell)
 		}
-		fmt.Fprintf(w, "  %s\n", strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+		if _, err := fmt.Fprintf(w, "  %s\n", strings.TrimRight(strings.Join(cells, "\t"), "\t")); err != nil {
+			return err
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return err

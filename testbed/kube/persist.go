@@ -49,7 +49,11 @@ func fetch[T any](ctx context.Context, get func() (T, error)) (found T, err erro
 // polling yields how long it has been waited: at once, and again after each pause, until ctx ends.
 func polling(ctx context.Context, every time.Duration) iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
-		for began := time.Now(); yield(time.Since(began)) && pause(ctx, every) == nil; {
+		began := time.Now()
+		for yield(time.Since(began)) {
+			if pause(ctx, every) != nil {
+				return
+			}
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (s *nbdDaemon) Restart(ctx context.Context) error {
 	err = daemon.Until(vacated, nil, 10*time.Millisecond, func(ctx context.Context) error {
 		err := daemon.PortFree(ctx, s.listen)
 		if err != nil && !errors.Is(err, syscall.EADDRINUSE) {
-			return daemon.Final{Err: err}
+			return daemon.FinalError{Err: err}
 		}
 		return err
 	})

@@ -41,19 +41,22 @@ type Engine struct {
 // burst is the shortest that these programs take: they count in whole seconds.
 const burst = time.Second
 
+// engineOf is the engine that a workload's parameters ask for.
+func engineOf(own workload.Workload, engines []Engine, p result.Params) (Engine, error) {
+	var names []string
+	for _, e := range engines {
+		if e.Name == p.Engine {
+			return e, e.usable(own, p)
+		}
+		names = append(names, e.Name)
+	}
+	return Engine{}, fmt.Errorf("%s: engine %q can't make its load: netdelta, %s", own.Name, p.Engine, strings.Join(names, " or "))
+}
+
 // With offers engines as alternatives to a workload's own loop.
 func With(own workload.Workload, engines ...Engine) workload.Workload {
 	w := own
-	find := func(p result.Params) (Engine, error) {
-		var names []string
-		for _, e := range engines {
-			if e.Name == p.Engine {
-				return e, e.usable(own, p)
-			}
-			names = append(names, e.Name)
-		}
-		return Engine{}, fmt.Errorf("%s: engine %q can't make its load: netdelta, %s", own.Name, p.Engine, strings.Join(names, " or "))
-	}
+	find := func(p result.Params) (Engine, error) { return engineOf(own, engines, p) }
 	w.Check = func(p result.Params) error {
 		if p.Engine == "" {
 			return own.Check(p)

@@ -66,7 +66,7 @@ func (c *Client) iperf3(ctx context.Context, t iperf3.Test) (report iperf3.Repor
 	err = daemon.Until(ctx, nil, turnover, func(ctx context.Context) error {
 		ran, failed := c.Execute(ctx, iperf3.Program, iperf3.ClientArgs(t))
 		if ctx.Err() != nil {
-			return daemon.Final{Err: failed}
+			return daemon.FinalError{Err: failed}
 		}
 		report, err = iperf3.Parse(ran.Output)
 		switch {
@@ -77,7 +77,7 @@ func (c *Client) iperf3(ctx context.Context, t iperf3.Test) (report iperf3.Repor
 		case err == nil || len(ran.Output) == 0 && failed != nil:
 			err = failed
 		}
-		return daemon.Final{Err: fmt.Errorf("run iperf3: %w", err)}
+		return daemon.FinalError{Err: fmt.Errorf("run iperf3: %w", err)}
 	})
 	return report, err
 }

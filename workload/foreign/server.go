@@ -51,7 +51,7 @@ func (e Engine) serve(ctx context.Context, name string, p result.Params, listen 
 			there, err := listening(e.Reached, listen)
 			switch {
 			case err != nil:
-				return daemon.Final{Err: err}
+				return daemon.FinalError{Err: err}
 			case !there:
 				return errors.New("it does not listen; is the port in use?")
 			}

@@ -93,8 +93,7 @@ func checkTarget(p result.Params) error {
 	if err := workload.CheckTarget(p, workload.SchemeHTTP); err != nil {
 		return err
 	}
-	switch {
-	case p.Target != "" && p.File != 0 && p.File != defaults().File:
+	if p.Target != "" && p.File != 0 && p.File != defaults().File {
 		return fmt.Errorf("file is what netdelta's own server has; leave it out with a target, whose answers are as long as they are")
 	}
 	return nil

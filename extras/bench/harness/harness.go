@@ -17,11 +17,11 @@ import (
 	"netdelta/workload/catalogue"
 )
 
-// Usage is the error of wrong arguments.
-type Usage string
+// UsageError is the error of wrong arguments.
+type UsageError string
 
 // Error implements error.
-func (u Usage) Error() string { return string(u) }
+func (u UsageError) Error() string { return string(u) }
 
 // Main parses the flags, runs a program of a name until it is interrupted, and exits. In the processes that the program starts of itself
 // it serves as agent or tunnel instead.
@@ -35,7 +35,7 @@ func Main(name string, run func(context.Context) error) {
 		os.Exit(0)
 	}
 	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-	if _, wrong := errors.AsType[Usage](err); wrong {
+	if _, wrong := errors.AsType[UsageError](err); wrong {
 		os.Exit(2)
 	}
 	os.Exit(1)

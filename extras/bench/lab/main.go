@@ -28,7 +28,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of the order of networks")
 	harness.Main("lab", func(ctx context.Context) error {
 		if *times < 1 {
-			return harness.Usage("-times must be 1 or more")
+			return harness.UsageError("-times must be 1 or more")
 		}
 		b := &bench{driver: lab.NewDriver(network.Catalogue()), times: *times, random: rand.New(rand.NewPCG(*seed, 0)), out: os.Stdout}
 		return b.run(ctx)

@@ -35,7 +35,7 @@ func tables(name string, trials int) error {
 		}
 	}
 	if !found || trials < 1 {
-		return harness.Usage(fmt.Sprintf("no table %q of %d trials: choose one of %s, and at least one trial", name, trials, strings.Join(known, ", ")))
+		return harness.UsageError(fmt.Sprintf("no table %q of %d trials: choose one of %s, and at least one trial", name, trials, strings.Join(known, ", ")))
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (c cache) lock(ctx context.Context) (*os.File, error) {
 	err = daemon.Until(ctx, nil, 50*time.Millisecond, func(context.Context) error {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			return daemon.Final{Err: err}
+			return daemon.FinalError{Err: err}
 		}
 		return err
 	})

@@ -108,7 +108,7 @@ const look = time.Second
 func (s *server) help(ctx context.Context, serves bool) error {
 	if !serves && s.at.Pod == 0 {
 		if answer, unsure := s.others(ctx, groupPort); unsure == nil && len(answer) == 0 {
-			return daemon.Final{Err: errors.Join(errAlone, s.db.daemon.Kill())}
+			return daemon.FinalError{Err: errors.Join(errAlone, s.db.daemon.Kill())}
 		}
 	}
 	return s.elect(ctx)
