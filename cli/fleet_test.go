@@ -24,7 +24,7 @@ func TestFleet(t *testing.T) {
 			Testbed  string
 			Networks []struct {
 				Network string
-				Bursts  []struct{ Clients int }
+				Bursts  []struct{ Clients int } `json:"volleys"`
 			}
 		}
 		e := u.call(t, statusDone, "fleet", "--clients", "2", "--networks", "bridge", "--workload", "udp-rr", "--builds", "1", "--duration", "200ms", "--volley", "100ms", "--json")
