@@ -81,7 +81,7 @@ func exact(ctx context.Context, job Job, networks []network.Network, workloads [
 	return about, err
 }
 
-// filtered puts rules into the networks that a test names, under their own names: whoever compares runs sees that they have changed.
+// filtered puts rules into the networks that a test names, under their own names: a comparison of runs shows that they have changed.
 func filtered(networks []network.Network, rules map[string]int) []network.Network {
 	all := make([]network.Network, len(networks))
 	for i, n := range networks {

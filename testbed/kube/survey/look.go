@@ -144,7 +144,7 @@ func Who(ctx context.Context, cluster *kube.Cluster) (User, error) {
 // readNetwork gathers what plugins leave, and says what it means.
 func (l *looker) readNetwork(ctx context.Context) {
 	e := &l.evidence
-	// Of thousands only those of network plugins matter, but their vendors chose the names.
+	// Only the DaemonSets of network plugins matter, but vendors name them freely: all are read.
 	if !l.ask(ctx, "DaemonSets: most network plugins are one", "list daemonsets.apps of the cluster", func(ctx context.Context) error {
 		return each(ctx, l.cluster.API.DaemonSets(metav1.NamespaceAll), metav1.ListOptions{}, func(d *appsv1.DaemonSet) { e.daemons = append(e.daemons, *d) })
 	}) {
