@@ -173,7 +173,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// nobody runs a call as the user nobody, who has no rights.
+// nobody makes a call as a user without any rights.
 func nobody(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	require.Need(t, "root, to become another user", os.Geteuid() == 0)
