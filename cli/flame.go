@@ -73,7 +73,14 @@ func (env *environment) flame(ctx context.Context, o flameOptions) error {
 	if err := errors.Join(err, config.Close()); err != nil {
 		return err
 	}
-	if err := writeFlames(o.out, flamePage, taken); err != nil {
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return fmt.Errorf("make the folder for flame graphs: %w", err)
+	}
+	files, err := result.OpenFiles(o.out)
+	if err != nil {
+		return fmt.Errorf("open the folder for flame graphs: %w", err)
+	}
+	if err := errors.Join(writeFlames(files, flamePage, taken), files.Close()); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.err, "flame graph: %s\n", ui.Clean(filepath.Join(o.out, flamePage)))
@@ -175,19 +182,16 @@ func networksOf(cells []result.Cell) []string {
 const flamePage = "flame.html"
 
 // writeFlames writes each network's profile in all forms, and the page of all under the given name.
-func writeFlames(folder, page string, taken []profiling.Profiled) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("make the folder for flame graphs: %w", err)
-	}
+func writeFlames(folder *result.Files, page string, taken []profiling.Profiled) error {
 	for _, t := range taken {
-		base := filepath.Join(folder, fileName(t.Cell.Network))
+		base := fileName(t.Cell.Network)
 		if err := errors.Join(
-			replaceFile(base+".pb.gz", t.Profile.WritePprof), replaceFile(base+".folded", t.Profile.WriteFolded),
+			writeView(folder, base+".pb.gz", t.Profile.WritePprof), writeView(folder, base+".folded", t.Profile.WriteFolded),
 		); err != nil {
 			return err
 		}
 	}
-	return replaceFile(filepath.Join(folder, fileName(page)), func(w io.Writer) error { return flame.Write(w, sidesOf(taken)...) })
+	return writeView(folder, fileName(page), func(w io.Writer) error { return flame.Write(w, sidesOf(taken)...) })
 }
 
 // fileName keeps a network's name from naming a folder.
@@ -197,7 +201,7 @@ func fileName(network string) string { return strings.NewReplacer("/", "_", ":",
 const flameEach = 3 * time.Second
 
 // flameAfter profiles the networks of a run that has ended, each in the first setting, and draws each against the baseline.
-func (env *environment) flameAfter(ctx context.Context, run session.Measured) error {
+func (env *environment) flameAfter(ctx context.Context, run session.Measured) (err error) {
 	able := func(w workload.Workload, p result.Params) bool { return w.Demands(p).Cluster == nil }
 	config, cells, err := env.lookAgain(ctx, run, able, "profiling", "no flame graphs: all workloads of this run are served by clusters, which can't be profiled side by side")
 	if len(cells) == 0 {
@@ -208,13 +212,18 @@ func (env *environment) flameAfter(ctx context.Context, run session.Measured) er
 	if err := errors.Join(err, config.Close()); err != nil {
 		return err
 	}
+	files, err := run.Folder.Folder("flame")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, files.Close()) }()
 	at := slices.IndexFunc(taken, func(t profiling.Profiled) bool { return t.Cell.Role == result.RoleBaseline })
 	for i := range taken {
 		sides := taken[i : i+1]
 		if i != at {
 			sides = []profiling.Profiled{taken[at], taken[i]}
 		}
-		if err := writeFlames(filepath.Join(run.Folder, "flame"), taken[i].Cell.Network+".html", sides); err != nil {
+		if err := writeFlames(files, taken[i].Cell.Network+".html", sides); err != nil {
 			return err
 		}
 	}

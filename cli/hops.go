@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/unit"
 	"netdelta/workload"
 )
 
@@ -130,6 +129,9 @@ func waysOf(cells []tracing.Cell) []insight.Way {
 // hopsFile is where a run folder keeps what was traced.
 const hopsFile = "hops.json"
 
+// hopsMost is the greatest size of that file that is read.
+const hopsMost = 64 * unit.MiB
+
 // hopsEach is how long each network of a run is traced.
 const hopsEach = 2 * time.Second
 
@@ -148,12 +150,12 @@ func (env *environment) hopsAfter(ctx context.Context, run session.Measured, exp
 	if err := errors.Join(err, config.Close()); err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(run.Folder, hopsFile), func(w io.Writer) error { return writeJSON(w, waysOf(traced)) })
+	return writeView(run.Folder.Files, hopsFile, func(w io.Writer) error { return writeJSON(w, waysOf(traced)) })
 }
 
 // loadHops reads what was traced in a run, nothing where it was not.
-func loadHops(folder string) ([]insight.Way, error) {
-	text, err := os.ReadFile(filepath.Join(folder, hopsFile))
+func loadHops(files *result.Files) ([]insight.Way, error) {
+	text, err := files.Read(hopsFile, hopsMost)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -162,7 +164,7 @@ func loadHops(folder string) ([]insight.Way, error) {
 	}
 	var ways []insight.Way
 	if err := json.Unmarshal(text, &ways); err != nil {
-		return nil, fmt.Errorf("read the hops of a run from %s: %w; remove the file to do without", filepath.Join(folder, hopsFile), err)
+		return nil, fmt.Errorf("read the hops of a run from %s: %w; remove the file to do without", hopsFile, err)
 	}
 	return ways, nil
 }

@@ -145,35 +145,38 @@ func (env *environment) importFiles(args []string, o importOptions) error {
 		return withStatus(exitNothing, fmt.Errorf("no file of another network has the load of a file of the baseline: nothing can be held against it\n%s",
 			strings.Join(in.Run.Notes[1:], "\n")))
 	}
-	dir, err := env.keep(&in, o.out)
+	folder, err := kept(&in, o.out)
 	if err != nil {
 		return err
 	}
 	if err := env.print(in.Run, o.json); err != nil {
-		return err
+		return errors.Join(err, folder.Close())
 	}
-	fmt.Fprintf(env.err, "run: %s\n", ui.Clean(dir))
-	return env.writeViews(in.Run, dir)
+	fmt.Fprintf(env.err, "run: %s\n", ui.Clean(folder.Dir()))
+	return errors.Join(env.writeViews(in.Run, folder.Files), folder.Close())
 }
 
-// keep writes the run folder of an import and returns its path.
-func (env *environment) keep(in *imported.Run, out string) (string, error) {
+// kept writes the run folder of an import.
+func kept(in *imported.Run, out string) (*result.Folder, error) {
 	in.Run.Run = result.Imported + "-" + time.Now().UTC().Format("20060102-150405")
 	if out == "" {
 		var err error
 		if out, err = session.FreshFolder(session.Runs, in.Run.Run); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	in.Run.Run = filepath.Base(filepath.Clean(out))
 	folder, err := session.CreateFolder(out, in.Study)
 	if err != nil {
-		return "", badInput(err)
+		return nil, badInput(err)
 	}
 	for _, t := range in.Trials {
 		err = errors.Join(err, folder.Append(t))
 	}
-	return out, errors.Join(err, folder.WriteEnvironment(in.Run.Environment), folder.WriteResult(in.Run), folder.Close())
+	if err = errors.Join(err, folder.WriteEnvironment(in.Run.Environment), folder.WriteResult(in.Run)); err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return folder, nil
 }
 
 // resumable refuses to go on with a run that was imported.

@@ -15,12 +15,29 @@ import (
 // reload takes a run's frame from result.json and its figures from the journal, which is the truth. The path of a result.json
 // stands for its folder. A folder without a journal gives the figures of its result.json, with a note and without trials.
 func (env *environment) reload(path string) (insight.Measured, error) {
-	dir := folderOf(path)
-	run, err := result.Load(dir)
+	files, err := openRun(path)
+	if err != nil {
+		return insight.Measured{}, err
+	}
+	m, err := env.reloadFrom(files)
+	return m, errors.Join(err, files.Close())
+}
+
+// openRun opens the run folder that a path means.
+func openRun(path string) (*result.Files, error) {
+	files, err := result.OpenRun(folderOf(path))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return files, nil
+}
+
+func (env *environment) reloadFrom(files *result.Files) (insight.Measured, error) {
+	run, err := files.Record()
 	if err != nil {
 		return insight.Measured{}, unreadable(err)
 	}
-	contents, err := result.LoadTrials(dir)
+	contents, err := files.Trials()
 	m := insight.Measured{Run: run, Trials: contents.Trials}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(run.Deltas)+len(run.Null) > 0:
@@ -31,10 +48,8 @@ func (env *environment) reload(path string) (insight.Measured, error) {
 	case err != nil:
 		return insight.Measured{}, unreadable(err)
 	}
-	if contents.Torn != "" {
-		m.Notes = append(m.Notes, contents.Torn)
-		m.Run.Notes = append(m.Run.Notes, contents.Torn)
-	}
+	m.Notes = append(m.Notes, contents.Notes(run)...)
+	m.Run.Notes = append(m.Run.Notes, m.Notes...)
 	words.NewJudge(env.workloads).Conclude(&m.Run, m.Trials)
 	return m, nil
 }
@@ -59,9 +74,9 @@ func unreadable(err error) error {
 	return err
 }
 
-// reloadWithExact is reload, and adds a comparison with an exact run if one is named.
-func (env *environment) reloadWithExact(path, exact string) (insight.Measured, error) {
-	m, err := env.reload(path)
+// reloadWithExact is reloadFrom, and adds a comparison with an exact run if one is named.
+func (env *environment) reloadWithExact(files *result.Files, exact string) (insight.Measured, error) {
+	m, err := env.reloadFrom(files)
 	if err != nil || exact == "" {
 		return m, err
 	}

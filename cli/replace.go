@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"netdelta/result"
 )
 
 // replaceFile replaces the file at path atomically: a reader sees the whole old file or the whole new one, also after a crash or on
@@ -22,58 +23,36 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	case err == nil && info.IsDir():
 		return withStatus(exitUsage, fmt.Errorf("write %s: it is a folder; name a file in it with --out", path))
 	case err == nil && !info.Mode().IsRegular():
-		return explainWrite(path, writeThrough(path, write))
+		return explainWrite(writeThrough(path, write))
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	files, err := result.OpenFiles(filepath.Dir(path))
 	if err != nil {
-		return explainWrite(path, err)
+		return explainWrite(fmt.Errorf("write %s: %w", path, err))
 	}
-	err = fill(temporary, write)
-	if err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(explainWrite(path, err), os.Remove(temporary.Name()))
-	}
-	return nil
-}
-
-// fill writes a file, brings it to disk and closes it.
-func fill(file *os.File, write func(io.Writer) error) error {
-	buffer := bufio.NewWriter(file)
-	err := write(buffer)
-	if err == nil {
-		err = buffer.Flush()
-	}
-	if err == nil {
-		err = file.Chmod(0o644)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
+	return errors.Join(explainWrite(files.Replace(filepath.Base(path), 0o644, write)), files.Close())
 }
 
 // writeThrough writes to what is already there.
 func writeThrough(path string, write func(io.Writer) error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
-		return err
+		return fmt.Errorf("write %w", err)
 	}
-	return errors.Join(write(file), file.Close())
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
 }
 
-// explainWrite adds to an error what was being done and what to do about it.
-func explainWrite(path string, err error) error {
+// explainWrite adds to an error of writing a file what to do about it.
+func explainWrite(err error) error {
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("write %s: %w; free some space there or choose another place with --out", path, err)
+		return fmt.Errorf("%w; free some space there or choose another place with --out", err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("write %s: %w; choose a place that you may write with --out", path, err)
+		return fmt.Errorf("%w; choose a place that you may write with --out", err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("write %s: %w; make its folder first or choose another place with --out", path, err)
+		return fmt.Errorf("%w; make its folder first or choose another place with --out", err)
 	}
-	return fmt.Errorf("write %s: %w", path, err)
+	return err
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -38,21 +37,21 @@ type reported struct {
 }
 
 // readReported adds to a run what else its folder holds for reports.
-func readReported(m insight.Measured, dir string) (r reported, err error) {
+func readReported(m insight.Measured, files *result.Files) (r reported, err error) {
 	r.Measured = m
-	if r.study, err = result.LoadStudy(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if r.study, err = files.Study(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
-	r.hops, err = loadHops(dir)
+	r.hops, err = loadHops(files)
 	return r, err
 }
 
 // reportFormat is a form that a run can be written in.
 type reportFormat struct {
 	name, about string
-	file        string // where it goes in the run folder when nothing else is said; "" is standard output
-	binary      bool   // no terminal can show it
-	tables      bool   // it holds one table of package rows
+	page        bool // it is the page of the run folder when nothing else is said, and not for standard output
+	binary      bool // no terminal can show it
+	tables      bool // it holds one table of package rows
 	write       func(w io.Writer, r reported) error
 }
 
@@ -60,7 +59,7 @@ type reportFormat struct {
 func reportFormats() []reportFormat {
 	return []reportFormat{
 		{
-			name: "html", about: "one page that opens offline, by default report.html in the run folder", file: pageFile,
+			name: "html", about: "one page that opens offline, by default report.html in the run folder", page: true,
 			write: writeHTML,
 		},
 		{
@@ -204,31 +203,34 @@ func (env *environment) report(dir string, format reportFormat, o reportOptions)
 	if format.binary && (o.out == "" || o.out == "-") && env.onTerminal() {
 		return usageError{errors.New("a parquet file is not for a terminal: name a file with --out, or pipe it to a program")}
 	}
-	m, err := env.reloadWithExact(dir, o.exact)
+	files, err := openRun(dir)
 	if err != nil {
 		return err
 	}
-	r, err := readReported(m, folderOf(dir))
+	return errors.Join(env.reportFrom(files, format, o), files.Close())
+}
+
+func (env *environment) reportFrom(files *result.Files, format reportFormat, o reportOptions) error {
+	m, err := env.reloadWithExact(files, o.exact)
+	if err != nil {
+		return err
+	}
+	r, err := readReported(m, files)
 	if err != nil {
 		return err
 	}
 	r.table = o.table
 	write := func(w io.Writer) error { return format.write(w, r) }
 	switch {
-	case o.out == "-", o.out == "" && format.file == "":
+	case o.out == "-", o.out == "" && !format.page:
 		return write(env.out)
 	case o.out == "":
-		o.out = filepath.Join(folderOf(dir), format.file)
+		return env.writePage(files, write)
 	}
-	return env.writeReport(o.out, write)
-}
-
-// writeReport writes a report to a file, and says where it is.
-func (env *environment) writeReport(path string, write func(io.Writer) error) error {
-	if err := replaceFile(path, write); err != nil {
+	if err := replaceFile(o.out, write); err != nil {
 		return err
 	}
-	fmt.Fprintf(env.err, "report: %s\n", ui.Clean(path))
+	fmt.Fprintf(env.err, "report: %s\n", ui.Clean(o.out))
 	return nil
 }
 

@@ -85,6 +85,39 @@ func TestReportHTML(t *testing.T) {
 	call(t, dir, statusDone, "report", "old/result.json").says(t, "report: old/report.html")
 }
 
+// A run folder whose files are links makes no verb read or write what they name.
+func TestPlantedLinks(t *testing.T) {
+	dir := t.TempDir()
+	runs(t, dir, "planted")
+	outside := filepath.Join(dir, "outside")
+	write(t, outside, "outside\n")
+	link := func(name string) {
+		t.Helper()
+		path := filepath.Join(dir, "planted", name)
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(outside, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("report.html")
+	call(t, dir, statusDone, "report", "planted").says(t, "report: planted/report.html")
+	if text := read(t, outside); text != "outside\n" {
+		t.Errorf("the page was written through a link: %.100q", text)
+	}
+	for _, name := range []string{result.StudyFile, "hops.json"} {
+		link(name)
+		call(t, dir, statusFailed, "report", "planted").says(t, name, "it is a symbolic link")
+		if err := os.Remove(filepath.Join(dir, "planted", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(result.TrialsFile)
+	call(t, dir, statusFailed, "show", "planted").says(t, "trials.jsonl: it is a symbolic link")
+	call(t, dir, statusFailed, "compare", "planted", "planted").says(t, "trials.jsonl: it is a symbolic link")
+}
+
 // A report replaces what was there: through a link the file that it leads to, and never what is no file.
 func TestReportReplaces(t *testing.T) {
 	dir := t.TempDir()

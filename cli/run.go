@@ -224,20 +224,20 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if o.hops || o.explain {
 		run.Then = append(run.Then, func(ctx context.Context, m session.Measured) error { return env.hopsAfter(ctx, m, o.explain) })
 	}
-	record, dir, err := run.Run(ctx)
-	if err = errors.Join(err, closed()); dir == "" {
+	record, folder, err := run.Run(ctx)
+	if err = errors.Join(err, closed()); folder == nil {
 		return badInput(err)
 	}
-	return env.finish(record, dir, o, err)
+	return errors.Join(env.finish(record, folder, o, err), folder.Close())
 }
 
 // finish shows a run and leaves its page.
-func (env *environment) finish(run result.Run, dir string, o runOptions, err error) error {
+func (env *environment) finish(run result.Run, folder *result.Folder, o runOptions, err error) error {
 	if printErr := env.print(run, o.json); printErr != nil {
 		return errors.Join(err, printErr)
 	}
-	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(dir))
-	if err := errors.Join(err, env.writeViews(run, dir)); err != nil {
+	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
+	if err := errors.Join(err, env.writeViews(run, folder.Files)); err != nil {
 		return err
 	}
 	return outcome(run)

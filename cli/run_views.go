@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"netdelta/insight"
+	"netdelta/report/ui"
 	"netdelta/result"
 )
 
@@ -16,17 +17,31 @@ const (
 )
 
 // writeViews writes the page and the metrics of a run that has just ended.
-func (env *environment) writeViews(run result.Run, dir string) error {
-	contents, err := result.LoadTrials(dir)
+func (env *environment) writeViews(run result.Run, files *result.Files) error {
+	contents, err := files.Trials()
 	var view reported
 	if err == nil {
-		view, err = readReported(insight.Measured{Run: run, Trials: contents.Trials}, dir)
+		view, err = readReported(insight.Measured{Run: run, Trials: contents.Trials}, files)
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", pageFile, err)
 	}
-	if err := replaceFile(filepath.Join(dir, metricsFile), func(w io.Writer) error { return writeMetrics(w, view) }); err != nil {
+	if err := writeView(files, metricsFile, func(w io.Writer) error { return writeMetrics(w, view) }); err != nil {
 		return err
 	}
-	return env.writeReport(filepath.Join(dir, pageFile), func(w io.Writer) error { return writeHTML(w, view) })
+	return env.writePage(files, func(w io.Writer) error { return writeHTML(w, view) })
+}
+
+// writePage writes the page of a run into its folder, and says where it is.
+func (env *environment) writePage(files *result.Files, write func(io.Writer) error) error {
+	if err := writeView(files, pageFile, write); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.err, "report: %s\n", ui.Clean(filepath.Join(files.Dir(), pageFile)))
+	return nil
+}
+
+// writeView writes what can be computed again from the rest of a folder.
+func writeView(files *result.Files, name string, write func(io.Writer) error) error {
+	return explainWrite(files.Replace(name, 0o644, write))
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 )
 
@@ -13,8 +15,12 @@ func newShowCommand(env *environment) *cobra.Command {
 		Long:  `Print the deltas of a run folder again, computed from its journal: also of a run that was killed or is still under way.`,
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
-			m, err := env.reloadWithExact(a[0], exact)
+			files, err := openRun(a[0])
 			if err != nil {
+				return err
+			}
+			m, err := env.reloadWithExact(files, exact)
+			if err = errors.Join(err, files.Close()); err != nil {
 				return err
 			}
 			if !asJSON {

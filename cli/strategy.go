@@ -144,16 +144,16 @@ func (env *environment) openRecord(s *strategy, run result.Run) (rec *record.Rec
 // closeRecord judges a record, writes its result and its views, and prints what was asked of it beyond the verb's own tables.
 func (env *environment) closeRecord(s *strategy, rec *record.Record, folder *result.Folder) error {
 	words.NewJudge(env.workloads).Conclude(&rec.Run, rec.Trials)
-	if err := errors.Join(rec.Save(), folder.Close()); err != nil {
-		return err
+	if err := rec.Save(); err != nil {
+		return errors.Join(err, folder.Close())
 	}
 	if len(rec.Run.Claims) > 0 && !s.json {
 		if err := env.print(rec.Run, false); err != nil {
-			return err
+			return errors.Join(err, folder.Close())
 		}
 	}
 	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
-	return env.writeViews(rec.Run, folder.Dir())
+	return errors.Join(env.writeViews(rec.Run, folder.Files), folder.Close())
 }
 
 // failedRecord writes the end of a run that could not go on, and returns its error with the exit status it deserves.

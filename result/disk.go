@@ -1,9 +1,10 @@
 package result
 
 import (
-	"encoding/json"
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,35 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeJSON replaces the file at path by v as indented JSON.
-func writeJSON(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return writeFile(path, append(data, '\n'))
-}
-
-// writeFile replaces the file at path so that at any moment, and after a crash, it is there whole: the old one or the new.
-func writeFile(path string, data []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return explain("write "+path, err)
-	}
-	if err := fill(temporary, data); err != nil {
-		return errors.Join(explain("write "+path, err), os.Remove(temporary.Name()))
-	}
-	if err := os.Rename(temporary.Name(), path); err != nil {
-		return errors.Join(explain("write "+path, err), os.Remove(temporary.Name()))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
 // fill writes a file, brings it to disk and closes it.
-func fill(file *os.File, data []byte) error {
-	_, err := file.Write(data)
+func fill(file *os.File, mode fs.FileMode, write func(io.Writer) error) error {
+	buffer := bufio.NewWriter(file)
+	err := write(buffer)
 	if err == nil {
-		err = file.Chmod(0o644)
+		err = buffer.Flush()
+	}
+	if err == nil {
+		err = file.Chmod(mode)
 	}
 	if err == nil {
 		err = file.Sync()
@@ -47,24 +28,17 @@ func fill(file *os.File, data []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+// syncParent makes the name of a folder durable.
+func syncParent(dir string) error {
+	parent, err := OpenFiles(filepath.Dir(filepath.Clean(dir)))
 	if err != nil {
-		return explain("sync the folder", err)
+		return fmt.Errorf("sync the folder of the run folder: %w", err)
 	}
-	err = d.Sync()
-	if errors.Is(err, unix.EINVAL) {
-		err = nil // a file system whose directories can't be synced
-	}
-	if err := errors.Join(err, d.Close()); err != nil {
-		return explain("sync the folder "+dir, err)
-	}
-	return nil
+	return errors.Join(parent.sync(), parent.Close())
 }
 
-// explain adds to a file system's error what was being done and what to do about it.
-func explain(doing string, err error) error {
+// explain adds to a file system's error what to do about it.
+func explain(err error) error {
 	for _, known := range []struct {
 		cause error
 		fix   string
@@ -77,8 +51,8 @@ func explain(doing string, err error) error {
 		{unix.ENOTDIR, "choose a folder whose parents are folders with --out"},
 	} {
 		if errors.Is(err, known.cause) {
-			return fmt.Errorf("%s: %w; %s", doing, err, known.fix)
+			return fmt.Errorf("%w; %s", err, known.fix)
 		}
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return err
 }

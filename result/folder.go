@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"sync/atomic"
 )
 
 // The names of a run folder's files, apart from TrialsFile.
@@ -16,101 +17,152 @@ const (
 	ResultFile      = "result.json"
 )
 
+// ErrNotEmpty says that a new run folder has something in it already.
+var ErrNotEmpty = errors.New("it is not empty")
+
 // Folder is a run folder that this process writes: locked until Close.
 type Folder struct {
-	dir     string
+	*Files
 	journal *Journal
 	// Contents is what the journal held when the folder was opened; empty after Create.
 	Contents Contents
+	moved    atomic.Bool // and the caller has been told
 }
 
 // Create makes a new run folder with the study as run. The directory is made with its parents; if it exists it must be
-// empty, so that no file of another run or of the user is touched.
+// empty, so that no file of another run or of the user is touched: else the error matches ErrNotEmpty.
 func Create(dir string, study []byte) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, explain("make the run folder", err)
+		return nil, explain(fmt.Errorf("make the run folder: %w", err))
 	}
-	entries, err := os.ReadDir(dir)
+	files, err := OpenFiles(dir)
 	if err != nil {
-		return nil, explain("read the run folder", err)
+		return nil, explain(fmt.Errorf("make the run folder: %w", err))
 	}
-	if len(entries) > 0 {
-		return nil, fmt.Errorf("make the run folder %s: it is not empty; choose a new folder with --out, or go on with the run that it holds by --resume", dir)
-	}
-	journal, err := createJournal(filepath.Join(dir, TrialsFile))
-	if err != nil {
-		return nil, err
-	}
-	folder := &Folder{dir: dir, journal: journal}
-	if err := folder.prepare(study); err != nil {
-		return nil, errors.Join(err, journal.Close())
+	folder := &Folder{Files: files}
+	if err := folder.fill(study); err != nil {
+		return nil, errors.Join(err, folder.Close())
 	}
 	return folder, nil
 }
 
-// prepare writes what every run folder has from its beginning.
-func (f *Folder) prepare(study []byte) error {
-	if err := writeFile(filepath.Join(f.dir, StudyFile), study); err != nil {
+// fill writes what every run folder has from its beginning.
+func (f *Folder) fill(study []byte) error {
+	switch _, err := f.self.Readdirnames(1); {
+	case err == nil:
+		return fmt.Errorf("make the run folder %s: %w; choose a new folder with --out, or go on with the run that it holds by --resume", f.path, ErrNotEmpty)
+	case !errors.Is(err, io.EOF):
+		return explain(fmt.Errorf("read the run folder: %w", at(f.path, err)))
+	}
+	var err error
+	if f.journal, err = createJournal(f.Files); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(filepath.Clean(f.dir)))
+	if err := f.write(StudyFile, study); err != nil {
+		return err
+	}
+	return syncParent(f.path)
 }
 
 // Open opens an existing run folder to resume its run. Folder.Contents holds the trials that are finished; a torn last
 // line has been cut off the journal and is described in Contents.Torn, which the user must be shown. A folder that a
 // newer netdelta has written is refused with a *SchemaError, one that another process writes with ErrLocked.
 func Open(dir string) (*Folder, error) {
-	if _, err := LoadStudy(dir); err != nil {
-		return nil, err
-	}
-	if _, err := Load(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	journal, contents, err := openJournal(filepath.Join(dir, TrialsFile))
+	files, err := OpenRun(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Folder{dir: dir, journal: journal, Contents: contents}, nil
+	folder := &Folder{Files: files}
+	if err := folder.resume(); err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return folder, nil
 }
 
-// Dir is the folder's path.
-func (f *Folder) Dir() string { return f.dir }
+func (f *Folder) resume() error {
+	if _, err := f.Study(); err != nil {
+		return err
+	}
+	if _, err := f.Record(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var err error
+	f.journal, f.Contents, err = openJournal(f.Files)
+	return err
+}
 
 // Append adds a finished trial to the journal and returns when it is on disk.
-func (f *Folder) Append(t Trial) error { return f.journal.Append(t) }
+func (f *Folder) Append(t Trial) error {
+	if err := f.journal.Append(t); err != nil {
+		return err
+	}
+	return f.here()
+}
 
 // WriteEnvironment replaces environment.json.
 func (f *Folder) WriteEnvironment(e Environment) error {
-	return writeJSON(filepath.Join(f.dir, EnvironmentFile), e.complete())
+	return f.writeJSON(EnvironmentFile, e.complete())
 }
 
 // WriteResult replaces result.json as a whole: a reader sees the old one or the new one. A run writes it at its start
 // too, so that a killed run can be shown and resumed with its seed.
 func (f *Folder) WriteResult(r Run) error {
-	return writeJSON(filepath.Join(f.dir, ResultFile), r.Complete())
+	r.Trials = f.journal.count()
+	return errors.Join(f.writeJSON(ResultFile, r.Complete()), f.here())
+}
+
+// here tells the caller once if what was written is not where the user looks for it, since others moved or replaced the folder.
+func (f *Folder) here() error {
+	if f.inPlace() && f.journal.isIn(f.Files) || f.moved.Swap(true) {
+		return nil
+	}
+	now, err := f.whereabouts()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the run folder %s was removed while the run wrote to it, and its trials with it; start the run again", f.path)
+	case err != nil:
+		return fmt.Errorf("the run folder %s was moved while the run wrote to it, and can't be found again: %w", f.path, err)
+	case !f.journal.isIn(f.Files):
+		return fmt.Errorf("%s was removed or replaced while the run wrote to it: the trials of this run are no longer in the run folder %s; start the run again",
+			TrialsFile, now)
+	}
+	return fmt.Errorf("the run folder %s was moved or replaced while the run wrote to it: its trials are in %s; go on with them by --resume %[2]s", f.path, now)
 }
 
 // Close releases the folder. It is idempotent.
-func (f *Folder) Close() error { return f.journal.Close() }
+func (f *Folder) Close() error {
+	if f.journal == nil {
+		return f.Files.Close()
+	}
+	return errors.Join(f.journal.Close(), f.Files.Close())
+}
 
-// Load reads result.json of a run folder, which may be in use. If there is none the error matches fs.ErrNotExist, and
-// ErrNoRun where the folder holds no run at all.
-func Load(dir string) (Run, error) {
-	path := filepath.Join(dir, ResultFile)
-	data, err := readFile(dir, path)
+// OpenRun opens the folder of a run for reading. If there is none the error matches ErrNoRun.
+func OpenRun(dir string) (*Files, error) {
+	files, err := OpenFiles(dir)
 	if err != nil {
-		return Run{}, err
+		return nil, unreadable(dir, nil, err)
+	}
+	return files, nil
+}
+
+// Record reads result.json, which may be in use. If there is none the error matches fs.ErrNotExist, and ErrNoRun where the folder
+// holds no run at all.
+func (f *Files) Record() (Run, error) {
+	data, err := f.Read(ResultFile, recordMost)
+	if err != nil {
+		return Run{}, unreadable(f.path, f, err)
 	}
 	version, err := schemaOf(data)
 	if err != nil {
-		return Run{}, corruptFile(path, err)
+		return Run{}, corruptFile(f.name(ResultFile), err)
 	}
 	if version > Schema {
-		return Run{}, &SchemaError{File: path, Have: version, Want: Schema, Writer: writer(dir)}
+		return Run{}, &SchemaError{File: f.name(ResultFile), Have: version, Want: Schema, Writer: f.writer()}
 	}
 	var run Run
 	if err := json.Unmarshal(data, &run); err != nil {
-		return Run{}, corruptFile(path, err)
+		return Run{}, corruptFile(f.name(ResultFile), err)
 	}
 	return run, nil
 }
@@ -120,30 +172,44 @@ func corruptFile(path string, err error) error {
 	return fmt.Errorf("read %s: %w; resume the run to write it anew from the journal", path, err)
 }
 
-// LoadTrials reads the journal of a run folder, which may be in use; the line that is being written just then counts as
-// torn.
-func LoadTrials(dir string) (Contents, error) {
-	path := filepath.Join(dir, TrialsFile)
-	file, err := os.Open(path)
+// Trials reads the journal, which may be in use; the line that is being written just then counts as torn.
+func (f *Files) Trials() (Contents, error) {
+	file, err := f.Open(TrialsFile)
 	if err != nil {
-		return Contents{}, unreadable(dir, err)
+		return Contents{}, unreadable(f.path, f, err)
 	}
-	contents, err := ReadJournal(file, path)
+	contents, err := ReadJournal(file, f.name(TrialsFile))
 	var newer *SchemaError
 	if errors.As(err, &newer) {
-		newer.Writer = writer(dir)
+		newer.Writer = f.writer()
 	}
 	return contents, errors.Join(err, file.Close())
 }
 
-// LoadStudy reads the study of a run folder as it was run.
-func LoadStudy(dir string) ([]byte, error) { return readFile(dir, filepath.Join(dir, StudyFile)) }
-
-// readFile reads a file of a run folder.
-func readFile(dir, path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
+// Study reads the study as it was run.
+func (f *Files) Study() ([]byte, error) {
+	data, err := f.Read(StudyFile, StudyMost)
 	if err != nil {
-		return nil, unreadable(dir, err)
+		return nil, unreadable(f.path, f, err)
 	}
 	return data, nil
+}
+
+// Load is Files.Record of the run folder at a path.
+func Load(dir string) (Run, error) { return readRun(dir, (*Files).Record) }
+
+// LoadTrials is Files.Trials of the run folder at a path.
+func LoadTrials(dir string) (Contents, error) { return readRun(dir, (*Files).Trials) }
+
+// LoadStudy is Files.Study of the run folder at a path.
+func LoadStudy(dir string) ([]byte, error) { return readRun(dir, (*Files).Study) }
+
+// readRun reads one thing of a run folder.
+func readRun[T any](dir string, read func(*Files) (T, error)) (none T, _ error) {
+	files, err := OpenRun(dir)
+	if err != nil {
+		return none, err
+	}
+	what, err := read(files)
+	return what, errors.Join(err, files.Close())
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -24,43 +23,41 @@ var ErrLocked = errors.New("the run folder is in use by another run")
 type Journal struct {
 	mu   sync.Mutex
 	file *os.File
-	size int64 // bytes up to the end of the last acknowledged line
+	name string // its path, for messages
+	size int64  // bytes up to the end of the last acknowledged line
+	held int    // trials, acknowledged ones
 	// broken is why the file can't be written any more: its end is unknown after a failed rollback or fsync.
 	broken error
 }
 
-// createJournal makes an empty journal at path and locks it. The path must not exist.
-func createJournal(path string) (*Journal, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o644)
+// createJournal makes an empty journal in a folder and locks it. The folder must have none.
+func createJournal(files *Files) (*Journal, error) {
+	file, err := files.root.OpenFile(TrialsFile, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o644)
 	if err != nil {
-		return nil, explain("create the journal", err)
+		return nil, explain(fmt.Errorf("create the journal: %w", at(files.name(TrialsFile), err)))
 	}
-	j := &Journal{file: file}
-	if err := j.prepare(); err != nil {
-		return nil, errors.Join(err, file.Close(), os.Remove(path))
+	j := &Journal{file: file, name: files.name(TrialsFile)}
+	err = j.lock()
+	if err == nil {
+		err = explain(file.Sync())
+	}
+	if err == nil {
+		err = explain(files.sync())
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), files.Remove(TrialsFile))
 	}
 	return j, nil
 }
 
-// prepare locks a new journal and makes its name durable.
-func (j *Journal) prepare() error {
-	if err := lock(j.file); err != nil {
-		return err
-	}
-	if err := j.file.Sync(); err != nil {
-		return explain("sync the journal", err)
-	}
-	return syncDir(filepath.Dir(j.file.Name()))
-}
-
-// openJournal opens the journal at path for more trials and returns those that it holds. A torn last line is cut off and
+// openJournal opens the journal of a folder for more trials and returns those that it holds. A torn last line is cut off and
 // described in the contents.
-func openJournal(path string) (*Journal, Contents, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+func openJournal(files *Files) (*Journal, Contents, error) {
+	file, err := files.open(TrialsFile, os.O_RDWR|os.O_APPEND)
 	if err != nil {
-		return nil, Contents{}, explain("open the journal", err)
+		return nil, Contents{}, explain(fmt.Errorf("open the journal: %w", err))
 	}
-	j := &Journal{file: file}
+	j := &Journal{file: file, name: files.name(TrialsFile)}
 	contents, err := j.recover()
 	if err != nil {
 		return nil, Contents{}, errors.Join(err, file.Close())
@@ -70,14 +67,14 @@ func openJournal(path string) (*Journal, Contents, error) {
 
 // recover reads an opened journal and cuts off its torn end, so that the next line starts where a line should.
 func (j *Journal) recover() (Contents, error) {
-	if err := lock(j.file); err != nil {
+	if err := j.lock(); err != nil {
 		return Contents{}, err
 	}
-	contents, err := ReadJournal(j.file, j.file.Name())
+	contents, err := ReadJournal(j.file, j.name)
 	if err != nil {
 		return Contents{}, err
 	}
-	j.size = contents.Size
+	j.size, j.held = contents.Size, len(contents.Trials)
 	if contents.Torn == "" {
 		return contents, nil
 	}
@@ -100,17 +97,25 @@ func (j *Journal) Append(t Trial) error {
 		return j.broken
 	}
 	if _, err := j.file.Write(line); err != nil {
-		return errors.Join(explain("append trial "+t.ID()+" to the journal", err), j.undo())
+		return errors.Join(explain(fmt.Errorf("append trial %s to the journal: %w", t.ID(), err)), j.undo())
 	}
 	if err := j.file.Sync(); err != nil {
 		// The kernel may have thrown away what it could not write and may report success next time: what is on disk
 		// is unknown, so nothing may be built on it.
-		err = explain("sync trial "+t.ID()+" to disk", err)
+		err = explain(fmt.Errorf("sync trial %s to disk: %w", t.ID(), err))
 		j.broken = fmt.Errorf("the journal can't be written any more since: %w", err)
 		return errors.Join(err, j.rollback())
 	}
 	j.size += int64(len(line))
+	j.held++
 	return nil
+}
+
+// count is how many trials the journal holds.
+func (j *Journal) count() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.held
 }
 
 // undo takes back a partial line; if that fails too, the journal is closed to further trials.
@@ -125,12 +130,22 @@ func (j *Journal) undo() error {
 // rollback cuts the file back to the last acknowledged line.
 func (j *Journal) rollback() error {
 	if err := j.file.Truncate(j.size); err != nil {
-		return explain("cut a partial line off the journal", err)
+		return explain(fmt.Errorf("cut a partial line off the journal: %w", err))
 	}
 	if err := j.file.Sync(); err != nil {
-		return explain("sync the journal", err)
+		return explain(fmt.Errorf("sync the journal: %w", err))
 	}
 	return nil
+}
+
+// isIn says whether the journal is still the one of a folder.
+func (j *Journal) isIn(files *Files) bool {
+	named, err := files.root.Lstat(TrialsFile)
+	if err != nil {
+		return false
+	}
+	own, err := j.file.Stat()
+	return err == nil && os.SameFile(named, own)
 }
 
 // Close releases the journal and its lock. It is idempotent; Append fails after it.
@@ -138,7 +153,7 @@ func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.broken == nil {
-		j.broken = fmt.Errorf("append to the journal %s: %w", j.file.Name(), os.ErrClosed)
+		j.broken = fmt.Errorf("append to the journal %s: %w", j.name, os.ErrClosed)
 	}
 	if err := j.file.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close the journal: %w", err)
@@ -157,22 +172,22 @@ func encodeTrial(t Trial) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record trial %s: %w", t.ID(), err)
 	}
-	return append(line, '\n'), nil
+	return append(seal(line), '\n'), nil
 }
 
-// lock takes the exclusive lock of an open file without waiting. It lasts as long as the file is open, so a killed run
-// leaves no lock behind.
-func lock(file *os.File) error {
+// lock takes the exclusive lock of the journal without waiting. It lasts as long as the file is open, so a killed run leaves no lock
+// behind.
+func (j *Journal) lock() error {
 	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(j.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
 		case err == nil:
 			return nil
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EWOULDBLOCK):
-			return fmt.Errorf("lock %s: %w; wait until it has ended or choose another folder", file.Name(), ErrLocked)
+			return fmt.Errorf("lock %s: %w; wait until it has ended or choose another folder", j.name, ErrLocked)
 		default:
-			return fmt.Errorf("lock %s: %w", file.Name(), err)
+			return fmt.Errorf("lock %s: %w", j.name, err)
 		}
 	}
 }

@@ -22,6 +22,19 @@ type Contents struct {
 	Torn string
 }
 
+// Notes are what a reader of the trials must be told of their journal, whose run's record may be of a time when it held more.
+func (c Contents) Notes(run Run) []string {
+	var notes []string
+	if c.Torn != "" {
+		notes = append(notes, c.Torn)
+	}
+	if lost := run.Trials - len(c.Trials); lost > 0 && !(lost == 1 && c.Torn != "") {
+		notes = append(notes, fmt.Sprintf("%s holds %d trials, and held %d when %s was written: it was cut short, and the rest is lost",
+			TrialsFile, len(c.Trials), run.Trials, ResultFile))
+	}
+	return notes
+}
+
 // CorruptError says that a record can't be read though it was once written whole.
 type CorruptError struct {
 	File   string
@@ -65,22 +78,23 @@ func (e *SchemaError) Error() string {
 
 // ReadJournal reads all trials of a journal; name is its name in errors. A last line without line feed, or one that is
 // not JSON, is what a write that was cut short leaves: it is left out and described in Contents.Torn. Any other line that
-// is not a trial is a *CorruptError, and one of a newer schema a *SchemaError.
+// is not a trial as it was written is a *CorruptError, and one of a newer schema a *SchemaError.
 func ReadJournal(r io.Reader, name string) (Contents, error) {
 	var contents Contents
+	sealed := false // from some line on: netdelta may have resumed a run that one without checksums began
 	lines := bufio.NewReaderSize(r, 1<<16)
 	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
+		line, err := readLine(lines)
 		switch ended := errors.Is(err, io.EOF); {
 		case err != nil && !ended:
-			return Contents{}, fmt.Errorf("read %s: %w", name, err)
+			return Contents{}, fmt.Errorf("read %s: %w", place(name, number), err)
 		case ended && len(line) == 0:
 			return contents, nil
 		case ended:
 			contents.Torn = fmt.Sprintf("%s:%d: the last line is torn (%d bytes without a line feed) and was dropped", name, number, len(line))
 			return contents, nil
 		}
-		trial, err := decodeTrial(line, name, number)
+		trial, err := decodeTrial(line, name, number, &sealed)
 		if err != nil && !json.Valid(line) && atEnd(lines) {
 			contents.Torn = fmt.Sprintf("%s:%d: the last line is torn (%d bytes that are not JSON) and was dropped", name, number, len(line))
 			return contents, nil
@@ -93,14 +107,28 @@ func ReadJournal(r io.Reader, name string) (Contents, error) {
 	}
 }
 
+// readLine reads up to the next line feed, which it keeps. What is no journal may have none for gigabytes.
+func readLine(r *bufio.Reader) (line []byte, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		case len(line) > int(lineMost):
+			return nil, fmt.Errorf("a line has more than %v: this is no journal", lineMost)
+		}
+	}
+}
+
 // atEnd reports whether nothing follows.
 func atEnd(r *bufio.Reader) bool {
 	_, err := r.Peek(1)
 	return errors.Is(err, io.EOF)
 }
 
-// decodeTrial reads one line of a journal.
-func decodeTrial(line []byte, name string, number int) (Trial, error) {
+// decodeTrial reads one line of a journal; sealed says whether a line before it has a checksum.
+func decodeTrial(line []byte, name string, number int, sealed *bool) (Trial, error) {
 	corrupt := func(err error) (Trial, error) {
 		return Trial{}, &CorruptError{File: name, Line: number, Reason: err}
 	}
@@ -114,6 +142,14 @@ func decodeTrial(line []byte, name string, number int) (Trial, error) {
 	}
 	if version > Schema {
 		return Trial{}, &SchemaError{File: name, Line: number, Have: version, Want: Schema}
+	}
+	switch err := checkSeal(line); {
+	case err == nil:
+		*sealed = true
+	case !errors.Is(err, errUnsealed):
+		return corrupt(err)
+	case *sealed:
+		return corrupt(fmt.Errorf("%w, and lines before it have one", err))
 	}
 	var trial Trial
 	if err := json.Unmarshal(line, &trial); err != nil {

@@ -269,6 +269,8 @@ type Run struct {
 	Adaptive bool `json:"adaptive"`
 	// Ended says how the run ended: resolved, budget, builds, interrupted or failed; running while it has not.
 	Ended string `json:"ended"`
+	// Trials is how many trials the journal held when this was written.
+	Trials int `json:"trials,omitempty"`
 	// Strategy is how the run measured; nil for one that measured cells in rounds or blocks.
 	Strategy *Strategy `json:"strategy,omitempty"`
 	// Exact says that the run counted instructions, and how; nil for a run that measured time.

@@ -43,10 +43,8 @@ func (l Location) Open(name string, study []byte, run *result.Run) (_ *result.Fo
 
 // CreateFolder makes a run folder. One that has something in it already is an *InputError.
 func CreateFolder(dir string, study []byte) (*result.Folder, error) {
-	entries, err := os.ReadDir(dir)
-	taken := err == nil && len(entries) > 0
 	folder, err := result.Create(dir, study)
-	if err != nil && taken {
+	if errors.Is(err, result.ErrNotEmpty) {
 		return nil, &InputError{err}
 	}
 	return folder, err
@@ -77,7 +75,7 @@ func reopenFolder(run *result.Run, dir string) (*result.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	old, err := result.Load(dir)
+	old, err := folder.Record()
 	if errors.Is(err, fs.ErrNotExist) {
 		// The run was killed before it wrote its head: the study, with its seed, is all that there is of it.
 		old, err = *run, nil
@@ -89,9 +87,7 @@ func reopenFolder(run *result.Run, dir string) (*result.Folder, error) {
 	run.Run, run.Started, run.Cells, run.Seed = old.Run, old.Started, old.Cells, old.Seed
 	run.Environment.Links, run.Environment.Sysctls = old.Environment.Links, old.Environment.Sysctls
 	run.Notes = slices.Concat(old.Notes, []string{fmt.Sprintf("resumed with %d finished trials", len(folder.Contents.Trials))})
-	if torn := folder.Contents.Torn; torn != "" {
-		run.Notes = append(run.Notes, torn)
-	}
+	run.Notes = append(run.Notes, folder.Contents.Notes(old)...)
 	return folder, nil
 }
 

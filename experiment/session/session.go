@@ -56,8 +56,7 @@ type Progress interface {
 type Measured struct {
 	// Configure makes a configuration of the same plan, whose readers of the machine the caller closes.
 	Configure func(context.Context) (experiment.Config, error)
-	// Folder is the path of the run folder.
-	Folder string
+	Folder    *result.Folder
 }
 
 // InputError is the error of a run that can't be as it was asked for.
@@ -76,10 +75,10 @@ func IsInput(err error) bool {
 	return errors.As(err, &input) || kindOf(err) == guest.BadInput || errors.As(err, &refused) && refused.Kind == guest.BadInput
 }
 
-// Run carries the session out. It returns the record and the path of the run folder, which is "" where the run did not begin: then
-// IsInput tells of the error whether the request was at fault, and an error that matches experiment.ErrNothing that nothing could
-// be measured.
-func (s *Session) Run(ctx context.Context) (run result.Run, dir string, err error) {
+// Run carries the session out. It returns the record and the run folder, which the caller closes. The folder is nil where the run did
+// not begin: then IsInput tells of the error whether the request was at fault, and an error that matches experiment.ErrNothing that
+// nothing could be measured.
+func (s *Session) Run(ctx context.Context) (run result.Run, folder *result.Folder, err error) {
 	able := s.Provider.Capabilities()
 	measure := s.measure
 	switch {
@@ -88,11 +87,7 @@ func (s *Session) Run(ctx context.Context) (run result.Run, dir string, err erro
 	case able.Guest != nil:
 		measure = s.measureInGuest
 	}
-	run, folder, err := measure(ctx, able)
-	if folder == nil {
-		return run, "", err
-	}
-	return run, folder.Dir(), errors.Join(err, folder.Close())
+	return measure(ctx, able)
 }
 
 // openFolder opens the run folder when the head of the record is known.
@@ -139,7 +134,7 @@ func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run r
 		}
 	}
 	run, err = s.carryOut(ctx, config)
-	again := Measured{Folder: folder.Dir(), Configure: configure}
+	again := Measured{Folder: folder, Configure: configure}
 	for _, then := range s.Then {
 		if err == nil && ctx.Err() == nil {
 			err = then(ctx, again)

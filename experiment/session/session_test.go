@@ -148,12 +148,16 @@ func TestAnyProviderRunsAStudy(t *testing.T) {
 	s.Notes = []string{"said by the caller"}
 	var followed session.Measured
 	s.Then = append(s.Then, func(_ context.Context, m session.Measured) error { followed = m; return nil })
-	run, dir, err := s.Run(t.Context())
+	run, folder, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dir != s.Out || followed.Folder != dir || run.Testbed != "loopback" || !slices.Contains(run.Notes, "said by the caller") {
-		t.Errorf("run of testbed %s in %s, followed up in %s, with notes %q", run.Testbed, dir, followed.Folder, run.Notes)
+	dir := folder.Dir()
+	if dir != s.Out || followed.Folder != folder || run.Testbed != "loopback" || !slices.Contains(run.Notes, "said by the caller") {
+		t.Errorf("run of testbed %s in %s, followed up in %s, with notes %q", run.Testbed, dir, followed.Folder.Dir(), run.Notes)
+	}
+	if err := folder.Close(); err != nil {
+		t.Error(err)
 	}
 	trials, err := result.LoadTrials(dir)
 	if err != nil || len(trials.Trials) != 6 || len(run.Deltas) == 0 {
@@ -166,8 +170,11 @@ func TestAnyProviderRunsAStudy(t *testing.T) {
 	}
 	again, _ := onLoopback(t, "first", "second", "third")
 	again.Builds, again.Resume = 3, dir
-	if _, _, err = again.Run(t.Context()); err != nil {
+	if _, folder, err = again.Run(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if err := folder.Close(); err != nil {
+		t.Error(err)
 	}
 	if trials, err = result.LoadTrials(dir); err != nil || len(trials.Trials) != 9 {
 		t.Errorf("%d trials after it was resumed: %v", len(trials.Trials), err)
@@ -180,13 +187,13 @@ func TestAnyProviderRunsAStudy(t *testing.T) {
 // What can't be as it was asked for is told from what failed, and makes no folder.
 func TestRefusedSessions(t *testing.T) {
 	s, _ := onLoopback(t, "third")
-	if _, dir, err := s.Run(t.Context()); !errors.Is(err, experiment.ErrNothing) || dir != "" {
-		t.Errorf("nothing to measure: %v, folder %q", err, dir)
+	if _, folder, err := s.Run(t.Context()); !errors.Is(err, experiment.ErrNothing) || folder != nil {
+		t.Errorf("nothing to measure: %v, folder %v", err, folder)
 	}
 	s, _ = onLoopback(t, "first", "second")
 	s.Study.Design.TimeBudget = time.Millisecond
-	if _, dir, err := s.Run(t.Context()); !session.IsInput(err) || dir != "" {
-		t.Errorf("no time: %v, folder %q", err, dir)
+	if _, folder, err := s.Run(t.Context()); !session.IsInput(err) || folder != nil {
+		t.Errorf("no time: %v, folder %v", err, folder)
 	}
 	if _, err := os.Stat(s.Out); !os.IsNotExist(err) {
 		t.Errorf("a folder was made: %v", err)
@@ -196,7 +203,7 @@ func TestRefusedSessions(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.Out, "mine"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, dir, err := s.Run(t.Context()); !session.IsInput(err) || dir != "" {
-		t.Errorf("a folder with something in it: %v, folder %q", err, dir)
+	if _, folder, err := s.Run(t.Context()); !session.IsInput(err) || folder != nil {
+		t.Errorf("a folder with something in it: %v, folder %v", err, folder)
 	}
 }

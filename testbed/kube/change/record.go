@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // FolderFile is the record in the folder of a run, for as long as the run has its cluster changed.
@@ -18,6 +20,9 @@ const FolderFile = "changed.json"
 
 // recordSuffix ends the names of records in the folder of all runs; they begin with their owner's mark.
 const recordSuffix = ".json"
+
+// recordMost is the greatest size of a record that is read: it has manifests in it.
+const recordMost = 16 * unit.MiB
 
 // DefaultState is the folder of all runs whose changes are not undone: below $XDG_STATE_HOME, or .local/state of the home folder.
 func DefaultState(getenv func(string) string) (string, error) {
@@ -77,44 +82,30 @@ func (r *record) write(path string) error {
 
 // store replaces a file as a whole and returns when it is on disk. Others may not read it: commands may hold secrets.
 func store(path string, data []byte) error {
-	dir := filepath.Dir(path)
+	dir, name := filepath.Split(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(dir, ".changed-*")
+	files, err := result.OpenFiles(dir)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return flush(dir)
-}
-
-// flush brings a folder's entries to disk.
-func flush(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
+	err = files.Replace(name, 0o600, func(w io.Writer) error {
+		_, err := w.Write(data)
 		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	})
+	return errors.Join(err, files.Close())
 }
 
 // remove takes a record away, on disk too: one that came back would undo what was never changed.
 func remove(path string) error {
-	err := os.Remove(path)
+	dir, name := filepath.Split(path)
+	files, err := result.OpenFiles(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		err = flush(filepath.Dir(path))
+		err = errors.Join(files.Remove(name), files.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("remove the record of a change that is undone: %w", err)
@@ -141,8 +132,13 @@ func (r *record) removeCopy() error {
 
 // read reads a record.
 func read(path string) (*record, error) {
-	data, err := os.ReadFile(path)
+	dir, name := filepath.Split(path)
+	files, err := result.OpenFiles(dir)
 	if err != nil {
+		return nil, fmt.Errorf("read what a killed run has changed: %w", err)
+	}
+	data, err := files.Read(name, recordMost)
+	if err = errors.Join(err, files.Close()); err != nil {
 		return nil, fmt.Errorf("read what a killed run has changed: %w", err)
 	}
 	var r record
