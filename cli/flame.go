@@ -16,6 +16,7 @@ import (
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
 	"netdelta/experiment/profiling"
+	"netdelta/experiment/record"
 	"netdelta/experiment/session"
 	"netdelta/experiment/studies"
 	"netdelta/internal/machine"
@@ -167,7 +168,7 @@ func unmeasured(cells []result.Cell) error {
 			return withStatus(exitNothing, fmt.Errorf("%s: %s", c.Network, c.Unsupported))
 		}
 	}
-	return withStatus(exitNothing, experiment.ErrNothing)
+	return withStatus(exitNothing, record.ErrNothing)
 }
 
 func networksOf(cells []result.Cell) []string {

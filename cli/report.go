@@ -24,6 +24,7 @@ import (
 	"netdelta/report/openmetrics"
 	"netdelta/report/parquet"
 	"netdelta/report/rows"
+	"netdelta/report/strategies"
 	"netdelta/report/ui"
 	"netdelta/result"
 )
@@ -95,11 +96,19 @@ func reportFormats() []reportFormat {
 
 // writeHTML writes the page of a run.
 func writeHTML(w io.Writer, r reported) error {
-	options, err := strategyPart(r.Measured)
+	options := []html.Option{html.WithStudy(r.study), html.WithHops(r.hops)}
+	view, err := strategies.Of(r.Measured)
 	if err != nil {
 		return err
 	}
-	return html.Write(w, r.Run.Complete(), r.Trials, append(options, html.WithStudy(r.study), html.WithHops(r.hops))...)
+	if view != nil {
+		part, err := view.Part()
+		if err != nil {
+			return err
+		}
+		options = append(options, part)
+	}
+	return html.Write(w, r.Run.Complete(), r.Trials, options...)
 }
 
 // writeMetrics writes the metrics of a run that has ended.

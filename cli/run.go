@@ -15,6 +15,7 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/record"
 	"netdelta/experiment/session"
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
@@ -267,7 +268,7 @@ func badInput(err error) error {
 	switch {
 	case session.IsInput(err):
 		return withStatus(exitUsage, err)
-	case errors.Is(err, experiment.ErrNothing):
+	case errors.Is(err, record.ErrNothing):
 		return withStatus(exitNothing, err)
 	}
 	return err

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,31 +15,32 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"netdelta/experiment/fleet"
-	"netdelta/experiment/pairs"
-	"netdelta/experiment/policies"
+	"netdelta/agent"
+	"netdelta/experiment/plan"
 	"netdelta/experiment/record"
-	"netdelta/experiment/study"
+	"netdelta/experiment/session"
+	"netdelta/experiment/studies"
 	"netdelta/insight"
-	fleetinsight "netdelta/insight/fleet"
-	pairsinsight "netdelta/insight/pairs"
-	policiesinsight "netdelta/insight/policies"
-	"netdelta/internal/machine"
-	fleetreport "netdelta/report/fleet"
-	"netdelta/report/html"
-	pairsreport "netdelta/report/pairs"
-	policiesreport "netdelta/report/policies"
+	"netdelta/internal/suggest"
+	"netdelta/report/strategies"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
+	"netdelta/testbed"
+	"netdelta/workload"
 )
 
-// strategy is what the verbs fleet, pairs and policies share: a study file made of their flags, and a run folder.
+// strategy is what the verbs fleet, pairs and policies share: where they measure, a study file made of their flags, and a run folder.
 type strategy struct {
 	name, question string
 	// document is how the name of a file ends that --out names in place of a run folder; "" for none.
-	document    string
+	document string
+	// check refuses other flags of the verb that have no meaning on a kind of testbed; nil where all have one.
+	check       func(k kind) error
+	testbed     string
+	nodes       []string
+	cluster     clusterOptions
 	out, resume string
 	json        bool
 
@@ -46,19 +49,33 @@ type strategy struct {
 	study   record.Study
 }
 
-// add adds the shared flags to a verb that has the flags of its study already.
-func (s *strategy) add(cmd *cobra.Command, out string) {
+// command completes the command of a strategy that has the flags of its study already: made makes the strategy of their final values.
+func (s *strategy) command(env *environment, cmd *cobra.Command, out string, made func(context.Context, testbed.Provider) (record.Strategy, error)) *cobra.Command {
 	s.flags = cmd.Flags()
+	on := kindNames(s.able)
+	s.flags.StringVar(&s.testbed, "testbed", on[0], "where to measure: "+strings.Join(on, " or "))
+	s.flags.StringSliceVar(&s.nodes, "nodes", nil, "nodes of the cluster that pods are put on (default: those that take pods)")
 	s.flags.VisitAll(func(f *pflag.Flag) { s.options = append(s.options, f.Name) })
 	s.flags.BoolVar(&s.json, "json", false, "print one JSON document")
-	s.flags.StringVar(&s.out, "out", "", out)
+	s.flags.StringVar(&s.out, "out", "", "run folder to write (default: runs/STUDY-TIME)"+out)
 	s.flags.StringVar(&s.resume, "resume", "", "go on with the run in this folder")
+	s.cluster.add(s.flags)
 	cmd.Use += " [FILE]"
 	cmd.Args = args(cobra.MaximumNArgs(1))
 	cmd.Long += `
 
 FILE is a study file as a run folder has it: "strategy: ` + s.name + `", options (these flags), and claims. Flags replace its options.`
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		if err := s.read(files); err != nil {
+			return err
+		}
+		return env.follow(cmd.Context(), s, made)
+	}
+	return cmd
 }
+
+// able says whether a kind of testbed can do what the strategy needs.
+func (s *strategy) able(k kind) bool { return slices.Contains(k.strategies, s.name) }
 
 // read takes the options that no flag sets from a study file, or from the folder of the run that is resumed.
 func (s *strategy) read(files []string) error {
@@ -112,8 +129,8 @@ func (s *strategy) set(f *pflag.Flag) error {
 // isDocument says whether --out names a document in place of a run folder.
 func (s *strategy) isDocument() bool { return s.document != "" && strings.HasSuffix(s.out, s.document) }
 
-// openRecord makes or reopens the run folder of a verb whose flags have their final values.
-func (env *environment) openRecord(s *strategy, run result.Run) (rec *record.Record, folder *result.Folder, err error) {
+// complete puts the final values of the flags into the study.
+func (s *strategy) complete() {
 	for _, name := range s.options {
 		if all, ok := s.flags.Lookup(name).Value.(pflag.SliceValue); ok {
 			if values := all.GetSlice(); len(values) > 0 {
@@ -123,93 +140,195 @@ func (env *environment) openRecord(s *strategy, run result.Run) (rec *record.Rec
 			s.study.Set(name, false, text)
 		}
 	}
-	data, err := s.study.Marshal()
+}
+
+// follow carries out a strategy, from its flags to the printed tables.
+func (env *environment) follow(ctx context.Context, s *strategy, made func(context.Context, testbed.Provider) (record.Strategy, error)) error {
+	k, err := findAble(s.testbed, s.able)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	if run.Environment, err = machine.Describe(machine.Version()); err != nil {
-		return nil, nil, err
+	if err := s.suits(k); err != nil {
+		return usageError{err}
 	}
-	run.Study, run.Question, run.Confidence, run.Claims = s.study.Name, s.study.Question, study.DefaultConfidence, study.Untested(s.study.Claims)
+	if k.here {
+		sweep(ctx, env)
+	}
+	provider, closed, err := k.open(ctx, env, nil, runOptions{nodes: strings.Join(s.nodes, ","), cluster: s.cluster})
+	if err != nil {
+		return err
+	}
+	how, err := made(ctx, provider)
+	if err == nil {
+		err = env.measure(ctx, s, provider, how)
+	}
+	// What was measured is printed before anything that is left in the cluster is waited for.
+	return errors.Join(err, closed())
+}
+
+// suits refuses flags that have no meaning on a kind of testbed.
+func (s *strategy) suits(k kind) error {
+	flag := s.cluster.given()
+	if flag == "" && len(s.nodes) > 0 {
+		flag = "--nodes"
+	}
+	if k.here && flag != "" {
+		return fmt.Errorf("%s goes with --testbed %s", flag, kubeTestbed)
+	}
+	if s.check == nil {
+		return nil
+	}
+	return s.check(k)
+}
+
+// measure has a strategy measure, and prints what it found.
+func (env *environment) measure(ctx context.Context, s *strategy, provider testbed.Provider, how record.Strategy) error {
+	s.complete()
 	out := s.out
 	if s.isDocument() {
 		out = ""
 	}
-	if folder, err = env.location(out, s.resume).Open(s.study.Name, data, &run); err != nil {
-		return nil, nil, badInput(err)
+	_, folder, err := (&session.Session{
+		Strategy: how, File: s.study, Provider: provider, Judge: words.NewJudge(env.workloads), Location: env.location(out, s.resume),
+	}).Run(ctx)
+	if folder == nil {
+		return badInput(err)
 	}
-	return record.New(run, folder), folder, nil
+	if err != nil {
+		return errors.Join(badInput(err), folder.Close())
+	}
+	return errors.Join(env.printFollowed(ctx, s, folder), folder.Close())
 }
 
-// closeRecord judges a record, writes its result and its views, and prints what was asked of it beyond the verb's own tables.
-func (env *environment) closeRecord(s *strategy, rec *record.Record, folder *result.Folder) error {
-	words.NewJudge(env.workloads).Conclude(&rec.Run, rec.Trials)
-	if err := rec.Save(); err != nil {
-		return errors.Join(err, folder.Close())
+// printFollowed prints what a strategy found, and leaves its views in the run folder.
+func (env *environment) printFollowed(ctx context.Context, s *strategy, folder *result.Folder) error {
+	m, err := env.reload(folder.Dir())
+	if err != nil {
+		return err
 	}
-	if len(rec.Run.Claims) > 0 && !s.json {
-		if err := env.print(rec.Run, false); err != nil {
-			return errors.Join(err, folder.Close())
-		}
+	view, err := strategies.Of(m)
+	if err != nil {
+		return err
+	}
+	if err := env.printView(view, m, s); err != nil {
+		return err
 	}
 	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
-	return errors.Join(env.writeViews(rec.Run, folder.Files), folder.Close())
+	if err := env.writeViews(m.Run, folder.Files); err != nil {
+		return err
+	}
+	switch {
+	case m.Run.Ended == plan.EndedInterrupted:
+		return ctx.Err()
+	case view.Incomplete != "":
+		return withStatus(exitFailed, errors.New(view.Incomplete))
+	}
+	return nil
 }
 
-// failedRecord writes the end of a run that could not go on, and returns its error with the exit status it deserves.
-func failedRecord(err, nothing error, rec *record.Record, folder *result.Folder) error {
-	err = errors.Join(err, rec.Save(), folder.Close())
-	if errors.Is(err, nothing) {
-		return withStatus(exitNothing, err)
+// printView prints a strategy's tables and claims, or its document, and leaves the document that --out names.
+func (env *environment) printView(v *strategies.View, m insight.Measured, s *strategy) error {
+	document := func(w io.Writer) error { return writeJSON(w, v.Report) }
+	if s.isDocument() {
+		write := document
+		if v.Picture != nil {
+			write = v.Picture
+		}
+		if err := replaceFile(s.out, write); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.err, "written: %s\n", ui.Clean(s.out))
 	}
-	return err
+	if s.json {
+		return document(env.out)
+	}
+	return errors.Join(v.Text(env.out), env.printClaims(m.Run))
+}
+
+// printClaims prints the run as any other where it has claims, which a strategy's tables lack.
+func (env *environment) printClaims(run result.Run) error {
+	if len(run.Claims) == 0 {
+		return nil
+	}
+	return env.print(run, false)
 }
 
 // printStrategy prints a run as the verb of its strategy does; false for runs that have none.
 func (env *environment) printStrategy(m insight.Measured) (bool, error) {
-	if m.Run.Strategy == nil {
-		return false, nil
+	v, err := strategies.Of(m)
+	if v == nil || err != nil {
+		return false, err
 	}
-	switch m.Run.Strategy.Name {
-	case result.StrategyPairs:
-		return true, pairsreport.WriteText(env.out, pairsOf(m))
-	case result.StrategyFleet, result.StrategyPolicies:
-		return true, writeTables(env.out, m)
-	}
-	return false, nil
+	return true, v.Text(env.out)
 }
 
-// pairsOf judges a run of pairs.
-func pairsOf(m insight.Measured) pairsinsight.Report {
-	return pairsinsight.Judge(pairs.Of(m.Run, m.Trials), stats.Options{Margin: m.Run.Margin})
+// loadOptions are the flags of strategies that put one load on several networks.
+type loadOptions struct {
+	networks, factors []string
+	workload          string
+	builds            int
+	seed              uint64
 }
 
-// strategyPart is what a strategy adds to the page of a run.
-func strategyPart(m insight.Measured) ([]html.Option, error) {
-	if m.Run.Strategy == nil {
-		return nil, nil
-	}
-	switch m.Run.Strategy.Name {
-	case result.StrategyPairs:
-		style, body, err := pairsreport.Part(pairsOf(m))
-		return []html.Option{html.WithPart("Every pair of nodes", style, body)}, err
-	case result.StrategyFleet, result.StrategyPolicies:
-		var text strings.Builder
-		err := writeTables(&text, m)
-		title := map[string]string{result.StrategyFleet: "All clients together", result.StrategyPolicies: "How soon policies act"}[m.Run.Strategy.Name]
-		return []html.Option{html.WithPart(title, "", html.Text(text.String()))}, err
-	}
-	return nil, nil
+func (o *loadOptions) add(f *pflag.FlagSet) {
+	f.StringSliceVar(&o.networks, "networks", nil, "networks to measure, the baseline first (default: those that users of the testbed compare first)")
+	f.StringVar(&o.workload, "workload", "tcp-rr", "workload between clients and servers")
+	f.StringArrayVar(&o.factors, "factor", nil, "a level of one of its parameters: message=1KiB")
+	f.IntVar(&o.builds, "builds", stats.DefaultMinBuilds, "times that everything is set up anew; an interval takes 6")
+	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
 }
 
-// writeTables prints the tables of a fleet or of policies.
-func writeTables(w io.Writer, m insight.Measured) error {
-	if m.Run.Strategy.Name == result.StrategyPolicies {
-		return policiesreport.WriteText(w, policiesinsight.Judge(policies.Of(m.Run, m.Trials)))
+// load is one load on several networks.
+type load struct {
+	program  agent.Program
+	workload workload.Workload
+	params   result.Params
+	log      func(line string)
+}
+
+// draw gives the options that were left out their values, and returns the load that they say.
+func (o *loadOptions) draw(env *environment, usual []string) (load, error) {
+	if len(o.networks) == 0 {
+		o.networks = usual
 	}
-	measured, err := fleet.Of(m.Run, m.Trials)
+	for o.seed == 0 {
+		o.seed = rand.Uint64()
+	}
+	self, err := os.Executable()
 	if err != nil {
-		return err
+		return load{}, fmt.Errorf("finding this program, which the agents are: %w", err)
 	}
-	return fleetreport.WriteText(w, fleetinsight.Judge(measured, stats.Options{}))
+	w, p, err := env.loadOf(o.workload, o.factors)
+	return load{agent.Program{Path: self}, w, p, env.log}, err
+}
+
+// log prints a line of progress.
+func (env *environment) log(line string) { fmt.Fprintln(env.err, ui.Clean(line)) }
+
+// loadOf is a workload with its parameters, checked as in a study. Several levels of a parameter are bad usage.
+func (env *environment) loadOf(name string, factors []string) (workload.Workload, result.Params, error) {
+	for _, f := range factors {
+		if strings.Contains(f, ",") {
+			return workload.Workload{}, result.Params{}, usageError{fmt.Errorf("--factor %s: one level of each parameter; it is for one load at a time", f)}
+		}
+	}
+	var names []string
+	for _, w := range env.workloads {
+		names = append(names, w.Name)
+		if w.Name != name {
+			continue
+		}
+		run := runOptions{}
+		run.overrides.Workloads, run.overrides.Placement, run.overrides.Factors = []string{name}, []string{string(result.CrossNode)}, factors
+		s, _, err := env.chooseStudy(studies.Default, run)
+		if err != nil {
+			return w, result.Params{}, badInput(err)
+		}
+		return w, plan.Expand(s)[0].Params, nil
+	}
+	hint := "; there are: " + strings.Join(names, ", ")
+	if near, found := suggest.Nearest(name, names); found {
+		hint = "; did you mean " + near + "?"
+	}
+	return workload.Workload{}, result.Params{}, usageError{fmt.Errorf("there is no workload %q%s", name, hint)}
 }

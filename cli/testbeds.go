@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netdelta/experiment/study"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 	kubernetes "netdelta/testbed/kube/provider"
@@ -40,9 +41,8 @@ type kind struct {
 	open func(ctx context.Context, env *environment, s *study.Study, o runOptions) (testbed.Provider, func() error, error)
 	// examine is what the doctor does there; nil where it can't look.
 	examine func(ctx context.Context, env *environment, o doctorOptions) error
-	// fleet and pairs carry out the verbs of these names there; nil where they can't be.
-	fleet func(env *environment, ctx context.Context, o *fleetOptions) error
-	pairs func(env *environment, ctx context.Context, o *pairsOptions) error
+	// strategies are those of the verbs of their own that can be carried out there.
+	strategies []string
 	// clean removes what killed runs left there, and says how much it was; nil where cleanup looks in any case, or can't.
 	clean func(ctx context.Context, env *environment, cluster clusterFlags) (int, error)
 }
@@ -53,7 +53,7 @@ func kinds() []kind {
 	return []kind{
 		{
 			name: labTestbed, about: "network namespaces on this machine", here: true, check: checkNoNodes, open: openLab,
-			examine: examineHere, fleet: (*environment).fleetInLab, pairs: (*environment).pairsInLab,
+			examine: examineHere, strategies: []string{result.StrategyFleet, result.StrategyPairs},
 		},
 		{
 			name: vmTestbed, about: "the same in a virtual machine with the distribution's own kernel, which has every kind of link; with --exact, by counted instructions",
@@ -62,7 +62,8 @@ func kinds() []kind {
 		{
 			name: kubeTestbed, about: "pods of the Kubernetes cluster that the kubeconfig names, on its own network",
 			networks: &cluster, check: checkCluster, foreign: clusterOnly, adapt: adaptToCluster, open: openCluster,
-			examine: examineCluster, clean: cleanCluster, fleet: (*environment).fleetOnCluster, pairs: (*environment).pairsOnCluster,
+			examine: examineCluster, clean: cleanCluster,
+			strategies: []string{result.StrategyFleet, result.StrategyPairs, result.StrategyPolicies},
 		},
 	}
 }
@@ -72,17 +73,24 @@ func findKind(name string) (kind, error) { return findAble(name, func(kind) bool
 
 // findAble is findKind among the kinds that something can be done on.
 func findAble(name string, able func(kind) bool) (kind, error) {
-	var names []string
-	for _, k := range kinds() {
-		if !able(k) {
-			continue
-		}
-		if k.name == name {
-			return k, nil
-		}
-		names = append(names, k.name)
+	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == name && able(k) })
+	switch names := kindNames(able); {
+	case i < 0 && slices.Contains(kindNames(func(kind) bool { return true }), name):
+		return kind{}, usageError{fmt.Errorf("testbed %s can't carry this out: give --testbed %s", name, strings.Join(names, " or "))}
+	case i < 0:
+		return kind{}, usageError{fmt.Errorf("there is no testbed %q; there are: %s", name, strings.Join(names, ", "))}
 	}
-	return kind{}, usageError{fmt.Errorf("there is no testbed %q; there are: %s", name, strings.Join(names, ", "))}
+	return kinds()[i], nil
+}
+
+// kindNames are the names of the kinds that something can be done on.
+func kindNames(able func(kind) bool) (names []string) {
+	for _, k := range kinds() {
+		if able(k) {
+			names = append(names, k.name)
+		}
+	}
+	return names
 }
 
 // checkFlags refuses flags that have no meaning where the study runs.

@@ -9,6 +9,7 @@ import (
 
 	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/record"
 	"netdelta/internal/daemon"
 	"netdelta/internal/machine"
 	"netdelta/result"
@@ -186,5 +187,5 @@ func (p *Plan) fitMemory() error {
 		return nil
 	}
 	return fmt.Errorf("%w: the servers of even one workload setting take %v of memory on all networks together, %v are free; measure fewer networks, or swap them under the same pods with --blocks",
-		ErrNothing, p.memory(kept), free)
+		record.ErrNothing, p.memory(kept), free)
 }

@@ -9,6 +9,7 @@ import (
 
 	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/record"
 	"netdelta/experiment/study"
 	"netdelta/network"
 	"netdelta/result"
@@ -28,11 +29,8 @@ type Plan struct {
 	demands map[string]workload.Demand // by cell
 }
 
-// ErrNothing says that a study has nothing that could be measured here.
-var ErrNothing = errors.New("nothing of this study can be measured here")
-
 // Prepare expands a study into cells, marks what the testbed does not support, and chooses what the time budget holds. An
-// error that matches ErrNothing names the reasons; a *plan.BudgetError names the least budget.
+// error that matches record.ErrNothing names the reasons; a *plan.BudgetError names the least budget.
 func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workloads []workload.Workload) (Plan, error) {
 	able := driver.Capabilities()
 	p := Plan{Cells: plan.Expand(s), Rules: plan.RulesOf(s.Design)}
@@ -66,7 +64,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 	}
 	p.markBaseless()
 	if len(plan.Measured(p.Cells)) == 0 {
-		return p, fmt.Errorf("%w: %w", ErrNothing, p.reasons())
+		return p, fmt.Errorf("%w: %w", record.ErrNothing, p.reasons())
 	}
 	fitted, err := plan.Fit(p.Cells, p.Costs, p.Rules)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"netdelta/experiment/endpoint"
 	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/record"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -57,9 +58,17 @@ type Status struct {
 // measured. An interruption (the end of ctx) is no error: Run.Ended says it.
 func Run(ctx context.Context, c Config) (result.Run, error) {
 	r := newRunner(c)
-	if err := r.Folder.WriteResult(r.Run); err != nil {
-		return r.Run, err
-	}
+	rec, err := record.Conduct(ctx, r.Run, c.Folder, c.Judge, func(ctx context.Context, rec *record.Record) error {
+		r.Run = rec.Run
+		err := r.measure(ctx)
+		rec.Run, rec.Trials = r.Run, r.trials
+		return err
+	})
+	return rec.Run, err
+}
+
+// measure carries out the scheduler's steps from the first to the last, gives back what the run holds, and says what was seen.
+func (r *runner) measure(ctx context.Context) error {
 	m := r.context
 	err := m.Targets.Hold(ctx, r.Run.Cells)
 	r.Run.Notes = slices.Concat(m.Targets.Notes(), r.Run.Notes)
@@ -70,12 +79,11 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 		err = r.loop(ctx)
 	}
 	if ctx.Err() != nil {
-		r.Run.Ended, err = plan.EndedInterrupted, withoutCancellation(err)
+		r.Run.Ended = plan.EndedInterrupted
 	} else if err != nil {
 		r.Run.Ended = plan.EndedFailed
 	}
-	err = errors.Join(err, r.strategy.Close(), m.Targets.Release(ctx), r.writer.close(), c.Kernel.Close(), r.rounds.Close())
-	r.Run.Finished = time.Now()
+	err = errors.Join(err, r.strategy.Close(), m.Targets.Release(ctx), r.writer.close(), r.Kernel.Close(), r.rounds.Close())
 	r.Run.Environment = m.Observed.Environment(r.Run.Environment)
 	if r.Run.Environment.Cluster != nil {
 		r.Run.Environment = onNodes(r.Run.Environment, m.Observed.Nodes())
@@ -83,15 +91,6 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 	r.Run.Notes = append(m.Observed.Notes(r.Run.Notes), m.Health.Notes()...)
 	if note := r.scheduler.Shed().Note; note != "" {
 		r.Run.Notes = append(r.Run.Notes, note)
-	}
-	c.Judge.Conclude(&r.Run, r.trials)
-	return r.Run, errors.Join(err, r.Folder.WriteEnvironment(r.Run.Environment), r.Folder.WriteResult(r.Run))
-}
-
-// withoutCancellation drops errors that only say that the run was interrupted.
-func withoutCancellation(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return nil
 	}
 	return err
 }

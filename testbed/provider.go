@@ -28,6 +28,8 @@ type Provider interface {
 type Capabilities struct {
 	// Networks are the networks that can join the pods.
 	Networks []network.Network
+	// Usual are networks that users compare first, the baseline before the others.
+	Usual []string
 	// SharesMachine says that pods run on the machine of this program, with its programs and in its memory.
 	SharesMachine bool
 	// PinsCPUs says that workloads can be given processors that are numbered as this machine's.
@@ -53,6 +55,13 @@ type Capabilities struct {
 	Program string
 	// Changer changes the cluster for networks of a study; nil where nothing can be changed. The run has the given name and folder.
 	Changer func(run, folder string) (Changer, error)
+	// Nodes names the nodes that there are; nil where as many are made as are asked for.
+	Nodes func(ctx context.Context) ([]string, error)
+	// Fleet makes pods of many clients at once; nil where testbeds are as good.
+	Fleet func(ctx context.Context, s FleetSpec) (Fleet, error)
+	// Policies opens a server that a NetworkPolicy closes, with so many policies in force and a probe of it as often as every; nil where
+	// there are no such objects.
+	Policies func(ctx context.Context, count int, every time.Duration) (PolicyTarget, error)
 	// Guest boots a machine and starts this program in it, which then does a whole run there; nil where runs are led from here.
 	Guest func(ctx context.Context, s GuestSpec) (*Guest, error)
 	// Counter finds the guests whose clock counts instructions; nil where there are none.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"netdelta/agent"
-	"netdelta/experiment/record"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"
@@ -17,23 +15,10 @@ import (
 // MaxClients is how many clients a fleet may have.
 const MaxClients = 10_000
 
-// Ground is where a fleet stands: pods of one network. Close is idempotent.
-type Ground interface {
-	// Clients are the pods that clients run in, one for each client; where clients share a pod it is there several times.
-	Clients() []testbed.Pod
-	// Servers are the pods of servers, one for each.
-	Servers() []testbed.Pod
-	// Missing says why pods that were asked for never came, by their names.
-	Missing() map[string]string
-	// Endpoint is the address at which a client's pod reaches a server's port.
-	Endpoint(from, to testbed.Pod, port uint16) netip.AddrPort
-	Close() error
-}
-
 // Config is what to measure, and where.
 type Config struct {
 	// Open makes the ground of a network.
-	Open func(ctx context.Context, network string, clients, servers int) (Ground, error)
+	Open func(ctx context.Context, network string, clients, servers int) (testbed.Fleet, error)
 	// Program is how to start the agent in pods.
 	Program  agent.Program
 	Workload workload.Workload
@@ -49,8 +34,6 @@ type Config struct {
 	Seed          uint64
 	// AtOnce is how many agents are started or armed at the same time; 0 is 16.
 	AtOnce int
-	// Record keeps the trials and says which builds were measured before; nil keeps them in memory.
-	Record *record.Record
 	// Log is told what happens, in lines without an end; it may be nil.
 	Log func(line string)
 }
@@ -72,6 +55,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("a warm-up of %v: need 0 or more", c.Warmup)
 	case c.Workload.Serve == nil || c.Workload.Dial == nil:
 		return fmt.Errorf("workload %s is served by a cluster of its own, which a fleet has no room for: take tcp-rr, udp-rr, tcp-stream or udp-stream", c.Workload.Name)
+	case c.Params.Conditions.Policy == result.PolicyKubernetes:
+		return errors.New("--factor policy=kubernetes: a fleet makes no NetworkPolicy objects; what they cost is measured by netdelta run or pairs")
 	case len(c.Workload.Demands(c.Params).Programs) > 0:
 		return fmt.Errorf("workload %s starts programs of others, which are not in each pod: take tcp-rr, udp-rr, tcp-stream or udp-stream", c.Workload.Name)
 	}

@@ -22,7 +22,7 @@ type fleet struct {
 	config  Config
 	builds  record.Builds
 	tally   *tally
-	ground  Ground
+	ground  testbed.Fleet
 	agents  record.Agents
 	servers []*server
 	clients []*client

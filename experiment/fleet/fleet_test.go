@@ -58,9 +58,9 @@ func load(t *testing.T, name string) workload.Workload {
 }
 
 // inLab opens labs of two nodes with a few pods each, which clients share.
-func inLab(pods int) func(context.Context, string, int, int) (fleet.Ground, error) {
+func inLab(pods int) func(context.Context, string, int, int) (testbed.Fleet, error) {
 	driver := lab.NewDriver(network.Catalogue())
-	return func(ctx context.Context, name string, clients, servers int) (fleet.Ground, error) {
+	return func(ctx context.Context, name string, clients, servers int) (testbed.Fleet, error) {
 		tb, err := driver.Open(ctx, testbed.Spec{Nodes: 2, PodsPerNode: pods, Network: name})
 		if err != nil {
 			return nil, err
@@ -69,10 +69,17 @@ func inLab(pods int) func(context.Context, string, int, int) (fleet.Ground, erro
 	}
 }
 
+// run carries a fleet out in memory.
+func run(ctx context.Context, c fleet.Config) (fleet.Outcome, error) {
+	rec, err := record.Conduct(ctx, c.Head(), nil, nil, c.Measure)
+	o, ofErr := fleet.Of(rec.Run, rec.Trials)
+	return o, errors.Join(err, ofErr)
+}
+
 func TestFleetInALab(t *testing.T) {
 	require.Namespaces(t)
 	w := load(t, "tcp-rr")
-	o, err := fleet.Run(t.Context(), fleet.Config{
+	o, err := run(t.Context(), fleet.Config{
 		Open: inLab(3), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"},
 		Clients: 6, Servers: 2, Builds: 2, Bursts: 2, Burst: 100 * time.Millisecond, Seed: 1,
 	})
@@ -112,17 +119,19 @@ func TestFleetIsResumed(t *testing.T) {
 	w := load(t, "tcp-rr")
 	c := fleet.Config{
 		Open: inLab(2), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"},
-		Clients: 2, Servers: 1, Bursts: 2, Burst: 60 * time.Millisecond, Record: record.New(result.Run{Seed: 1}, nil),
+		Clients: 2, Servers: 1, Bursts: 2, Burst: 60 * time.Millisecond, Seed: 1,
 	}
+	rec := &record.Record{Run: c.Head()}
 	for _, builds := range []int{1, 2, 2} {
 		c.Builds = builds
-		o, err := fleet.Run(t.Context(), c)
-		if err != nil || len(c.Record.Trials) != 3*builds || len(o.Networks) != 3 || len(o.Networks[2].Bursts) != 2*builds {
-			t.Fatalf("%d trials after %d builds, networks %+v: %v", len(c.Record.Trials), builds, o.Networks, err)
+		err := c.Measure(t.Context(), rec)
+		o, ofErr := fleet.Of(rec.Run, rec.Trials)
+		if err := errors.Join(err, ofErr); err != nil || len(rec.Trials) != 3*builds || len(o.Networks) != 3 || len(o.Networks[2].Bursts) != 2*builds {
+			t.Fatalf("%d trials after %d builds, networks %+v: %v", len(rec.Trials), builds, o.Networks, err)
 		}
 	}
-	run := c.Record.Run
-	insight.NewJudge(catalogue.Workloads()).Conclude(&run, c.Record.Trials)
+	run := rec.Run
+	insight.NewJudge(catalogue.Workloads()).Conclude(&run, rec.Trials)
 	if len(run.Deltas) == 0 || len(run.Null) == 0 || run.Deltas[0].Network != "bridge" || run.Deltas[0].Metric != "p50" || run.Deltas[0].Rounds != 4 || run.Deltas[0].Params.Clients != 2 {
 		t.Errorf("%d deltas, %d of the null check, the first is %+v", len(run.Deltas), len(run.Null), run.Deltas)
 	}
@@ -131,7 +140,7 @@ func TestFleetIsResumed(t *testing.T) {
 func TestStreamsOfAFleet(t *testing.T) {
 	require.Namespaces(t)
 	w := load(t, "tcp-stream")
-	o, err := fleet.Run(t.Context(), fleet.Config{
+	o, err := run(t.Context(), fleet.Config{
 		Open: inLab(2), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"bridge"},
 		Clients: 2, Servers: 1, Builds: 1, Bursts: 1, Burst: 200 * time.Millisecond, Seed: 1,
 	})
@@ -252,8 +261,8 @@ func TestFailedPodsCostTheirOwnPart(t *testing.T) {
 	}
 	g.clients = append(g.clients, pod{name: "evicted", refused: true}, pod{name: "killed", dies: true})
 	w := load(t, "tcp-rr")
-	o, err := fleet.Run(t.Context(), fleet.Config{
-		Open:    func(context.Context, string, int, int) (fleet.Ground, error) { return g, nil },
+	o, err := run(t.Context(), fleet.Config{
+		Open:    func(context.Context, string, int, int) (testbed.Fleet, error) { return g, nil },
 		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"},
 		Clients: 6, Servers: 2, Builds: 1, Bursts: 3, Burst: 100 * time.Millisecond, Seed: 1,
 	})
@@ -283,11 +292,11 @@ func TestFailedPodsCostTheirOwnPart(t *testing.T) {
 func TestNobodyIsLeft(t *testing.T) {
 	g := ground{servers: []testbed.Pod{server(t)}, clients: []testbed.Pod{pod{name: "evicted", refused: true}}}
 	w := load(t, "tcp-rr")
-	_, err := fleet.Run(t.Context(), fleet.Config{
-		Open:    func(context.Context, string, int, int) (fleet.Ground, error) { return g, nil },
+	_, err := run(t.Context(), fleet.Config{
+		Open:    func(context.Context, string, int, int) (testbed.Fleet, error) { return g, nil },
 		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Clients: 1, Servers: 1, Builds: 1, Bursts: 1, Burst: time.Second,
 	})
-	if !errors.Is(err, fleet.ErrNothing) || !strings.Contains(err.Error(), "no room on the node") {
+	if !errors.Is(err, record.ErrNothing) || !strings.Contains(err.Error(), "no room on the node") {
 		t.Error(err)
 	}
 }
@@ -298,8 +307,8 @@ func TestInterruption(t *testing.T) {
 	g := ground{servers: []testbed.Pod{server(t)}, clients: []testbed.Pod{pod{name: "a"}}}
 	w := load(t, "tcp-rr")
 	bursts := 0
-	o, err := fleet.Run(ctx, fleet.Config{
-		Open: func(context.Context, string, int, int) (fleet.Ground, error) {
+	o, err := run(ctx, fleet.Config{
+		Open: func(context.Context, string, int, int) (testbed.Fleet, error) {
 			if bursts++; bursts > 1 {
 				cancel()
 				return nil, ctx.Err()
@@ -308,7 +317,7 @@ func TestInterruption(t *testing.T) {
 		},
 		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Clients: 1, Servers: 1, Builds: 2, Bursts: 1, Burst: 50 * time.Millisecond,
 	})
-	if !errors.Is(err, context.Canceled) || len(o.Networks) != 1 || len(o.Networks[0].Bursts) != 1 || o.Networks[0].Failed != 0 {
+	if err != nil || len(o.Networks) != 1 || len(o.Networks[0].Bursts) != 1 || o.Networks[0].Failed != 0 {
 		t.Errorf("%v: %+v", err, o.Networks)
 	}
 }

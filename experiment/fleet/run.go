@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,32 +11,26 @@ import (
 	"netdelta/result"
 )
 
-// ErrNothing says that no fleet of a run measured anything.
-var ErrNothing = errors.New("no client of any fleet measured anything")
-
-// Run measures the builds that the record lacks. Networks stand side by side in each build and fire in turn, in an order drawn
-// afresh for each round. The outcome and the record hold what was measured also after an error of ctx; a network that could not be
-// set up in a build is among its failures. The error matches ErrNothing when nothing was measured at all.
-func Run(ctx context.Context, c Config) (Outcome, error) {
-	if err := c.Check(); err != nil {
-		return Outcome{}, err
-	}
-	rec := c.Record
-	if rec == nil {
-		rec = record.New(result.Run{Seed: c.Seed}, nil)
-	}
+// Head implements record.Strategy.
+func (c Config) Head() result.Run {
 	params := c.Params
 	params.Clients = c.Clients
-	s := result.Strategy{Name: result.StrategyFleet, Burst: c.Burst, Clients: c.Clients, Servers: c.Servers}
-	if err := rec.Begin(s, record.Cells(c.Networks, c.Workload.Name, params, len(c.Networks) > 1)); err != nil {
-		return Outcome{}, err
+	return result.Run{
+		Seed:     c.Seed,
+		Strategy: &result.Strategy{Name: result.StrategyFleet, Burst: c.Burst, Clients: c.Clients, Servers: c.Servers},
+		Cells:    record.Cells(c.Networks, c.Workload.Name, params, len(c.Networks) > 1),
 	}
+}
+
+// Measure implements record.Strategy: networks stand side by side in each build and fire in turn, in an order drawn afresh for each
+// round. A network that could not be set up in a build is among its failures.
+func (c Config) Measure(ctx context.Context, rec *record.Record) error {
 	builds := record.Builds{Record: rec, Count: c.Builds, Seed: c.Seed, Log: c.Log}
 	leads := map[string]time.Duration{} // by cell
 	open := func(ctx context.Context, cell result.Cell, build int) (*fleet, error) {
 		return open(ctx, c, builds, cell, build, leads[cell.ID])
 	}
-	failed := record.Measure(ctx, builds, open, func(ctx context.Context, rng *rand.Rand, ready []*fleet) error {
+	err := record.Measure(ctx, builds, open, func(ctx context.Context, rng *rand.Rand, ready []*fleet) error {
 		for round := range c.Bursts {
 			for _, i := range rng.Perm(len(ready)) {
 				f := ready[i]
@@ -50,20 +43,14 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 		}
 		return nil
 	})
-	o, err := Of(rec.Run, rec.Trials)
-	if err != nil {
-		return o, err
+	if err != nil || slices.ContainsFunc(rec.Trials, func(t result.Trial) bool { return len(t.Bursts.Round) > 0 }) {
+		return err
 	}
-	if failed == nil && !slices.ContainsFunc(o.Networks, func(n Network) bool { return len(n.Bursts) > 0 }) {
-		why := "there were no pods for them"
-		if all := o.Networks[0].Failures; len(all) > 0 {
-			why = all[0].Why
-		}
-		failed = fmt.Errorf("%w: %s", ErrNothing, why)
+	why := "there were no pods for the clients"
+	if o, err := Of(rec.Run, rec.Trials); err == nil && len(o.Networks[0].Failures) > 0 {
+		why = o.Networks[0].Failures[0].Why
 	}
-	rec.End(failed, ctx.Err() != nil)
-	o.Finished = rec.Run.Finished
-	return o, failed
+	return fmt.Errorf("%w: %s", record.ErrNothing, why)
 }
 
 // Trial is what the build measured, or what failed in it.

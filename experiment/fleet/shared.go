@@ -1,11 +1,39 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 
+	"netdelta/network"
+	"netdelta/result"
 	"netdelta/testbed"
 )
+
+// sharedPods is how many pods of a testbed have clients at most, and how many servers: a network of more would be another question.
+const sharedPods = 20
+
+// In makes fleets of a provider: of as many pods as clients where the provider makes such fleets, else on testbeds of two nodes, on which
+// clients share pods where they are more than sharedPods.
+func In(provider testbed.Provider, p result.Params) func(context.Context, string, int, int) (testbed.Fleet, error) {
+	return func(ctx context.Context, name string, clients, servers int) (testbed.Fleet, error) {
+		if make := provider.Capabilities().Fleet; make != nil {
+			return make(ctx, testbed.FleetSpec{Network: name, Family: p.Family, Clients: clients, Servers: servers})
+		}
+		tb, err := provider.Open(ctx, testbed.Spec{
+			Nodes: 2, PodsPerNode: min(sharedPods, max(clients, servers)), Network: name, Family: p.Family, Conditions: p.Conditions,
+			Link: testbed.Link{MTU: network.DefaultMTU},
+		})
+		if err != nil {
+			return nil, err
+		}
+		f, err := On(tb, clients, servers)
+		if err != nil {
+			return nil, errors.Join(err, tb.Close())
+		}
+		return f, nil
+	}
+}
 
 // shared is a testbed on which clients share pods.
 type shared struct {
@@ -15,7 +43,7 @@ type shared struct {
 
 // On lays a fleet out over the pods of a testbed: the servers in turn over the pods of the last node, the clients over the pods of all
 // other nodes; with one node each has half of its pods. Clients share pods where there are more of them than pods.
-func On(tb testbed.Testbed, clients, servers int) (Ground, error) {
+func On(tb testbed.Testbed, clients, servers int) (testbed.Fleet, error) {
 	var here, there []testbed.Pod
 	pods := tb.Pods()
 	for i, p := range pods {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"netdelta/experiment"
-	"netdelta/experiment/plan"
+	"netdelta/experiment/record"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -36,9 +36,9 @@ type InputError struct {
 // Error implements error.
 func (e *InputError) Error() string { return e.Says }
 
-// Is makes errors.Is(err, experiment.ErrNothing) true for a study of which nothing can be measured in the guest.
+// Is makes errors.Is(err, record.ErrNothing) true for a study of which nothing can be measured in the guest.
 func (e *InputError) Is(target error) bool {
-	return e.Kind == Nothing && target == experiment.ErrNothing
+	return e.Kind == Nothing && target == record.ErrNothing
 }
 
 // leave is how long a run inside a guest may take to end in good order after it was interrupted.
@@ -47,22 +47,22 @@ const leave = 90 * time.Second
 // outsideRun is a run under way.
 type outsideRun struct {
 	Outside
-	run    result.Run
-	folder *result.Folder // nil until the head is known
-	trials []result.Trial
+	lines  *bufio.Reader
+	head   *result.Run
+	record *record.Record // nil until the head is known
 	end    *End
 }
 
 // Follow tells a guest what to run and keeps what it says: each trial is on disk when Follow reads on. It returns the record and
 // the folder, which is nil where the run did not begin. A guest that dies fails the run, and what was measured is kept.
 func (o Outside) Follow(ctx context.Context) (result.Run, *result.Folder, error) {
-	r := &outsideRun{Outside: o}
+	r := &outsideRun{Outside: o, lines: bufio.NewReaderSize(o.Program, 1<<20)}
 	request, err := json.Marshal(o.Request)
 	if err == nil {
 		_, err = o.Program.Write(append(request, '\n'))
 	}
 	if err != nil {
-		return r.run, nil, errors.Join(fmt.Errorf("tell the guest what to run: %w", err), o.Program.Kill())
+		return result.Run{}, nil, errors.Join(fmt.Errorf("tell the guest what to run: %w", err), o.Program.Kill())
 	}
 	left := make(chan struct{})
 	defer close(left)
@@ -75,15 +75,27 @@ func (o Outside) Follow(ctx context.Context) (result.Run, *result.Folder, error)
 		}
 	})
 	defer stop()
-	err = r.messages(o.Program)
+	var folder *result.Folder
+	if err = r.messages(); err == nil && r.head != nil {
+		r.head.Environment = r.Complete(r.head.Environment)
+		folder, err = o.Open(r.head)
+	}
+	if folder == nil {
+		return result.Run{}, nil, r.refusal(r.ended(err))
+	}
+	rec, err := record.Conduct(ctx, *r.head, folder, o.Judge, func(ctx context.Context, rec *record.Record) error {
+		r.record = rec
+		return r.conclude(ctx, r.ended(r.messages()))
+	})
+	return rec.Run, folder, err
+}
+
+// ended waits for the guest's program, which is killed after an error.
+func (r *outsideRun) ended(err error) error {
 	if err != nil {
-		err = errors.Join(err, o.Program.Kill())
+		err = errors.Join(err, r.Program.Kill())
 	}
-	err = errors.Join(err, o.Program.Wait())
-	if r.folder == nil {
-		return r.run, nil, r.refusal(err)
-	}
-	return r.conclude(ctx, err)
+	return errors.Join(err, r.Program.Wait())
 }
 
 // refusal is why a run did not begin.
@@ -100,11 +112,10 @@ func (r *outsideRun) refusal(err error) error {
 	return fmt.Errorf("begin the run in the guest: %w", err)
 }
 
-// messages takes what the guest says, to its end.
-func (r *outsideRun) messages(from io.Reader) error {
-	lines := bufio.NewReaderSize(from, 1<<20)
-	for {
-		line, err := lines.ReadBytes('\n')
+// messages takes what the guest says: before the run has a record to the head, after it to the end.
+func (r *outsideRun) messages() error {
+	for r.record != nil || r.head == nil {
+		line, err := r.lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) && len(line) == 0 {
 			return nil
 		}
@@ -115,60 +126,38 @@ func (r *outsideRun) messages(from io.Reader) error {
 		if err := json.Unmarshal(line, &m); err != nil {
 			return fmt.Errorf("read a message of the guest: %w: %.80q", err, line)
 		}
-		if err := r.take(m); err != nil {
-			return err
+		switch {
+		case m.End != nil:
+			r.end = m.End
+		case m.Status != nil:
+			r.Progress.Update(*m.Status)
+		case m.Head != nil:
+			r.head = m.Head
+		case m.Trial != nil && r.record != nil:
+			if err := r.record.Keep(*m.Trial); err != nil {
+				return err
+			}
 		}
-	}
-}
-
-// take keeps one message.
-func (r *outsideRun) take(m Message) (err error) {
-	switch {
-	case m.End != nil:
-		r.end = m.End
-	case m.Status != nil:
-		r.Progress.Update(*m.Status)
-	case m.Head != nil && r.folder == nil:
-		r.run = *m.Head
-		r.run.Environment = r.Complete(r.run.Environment)
-		if r.folder, err = r.Open(&r.run); err != nil {
-			return err
-		}
-		r.trials = append(r.trials, r.folder.Contents.Trials...)
-		if r.run.Started.IsZero() {
-			r.run.Started = time.Now()
-		}
-		r.run.Ended = plan.Running
-		return r.folder.WriteResult(r.run)
-	case m.Trial != nil && r.folder != nil:
-		if err := r.folder.Append(*m.Trial); err != nil {
-			return err
-		}
-		r.trials = append(r.trials, *m.Trial)
 	}
 	return nil
 }
 
-// conclude ends the record, whatever way the run has ended.
-func (r *outsideRun) conclude(ctx context.Context, err error) (result.Run, *result.Folder, error) {
+// conclude takes over how the guest's run ended, and says what kept it from going on.
+func (r *outsideRun) conclude(ctx context.Context, err error) error {
+	run := &r.record.Run
+	if r.end != nil && r.end.Environment.Kernel != "" {
+		run.Environment = r.Complete(r.end.Environment)
+	}
 	switch {
 	case r.end != nil && r.end.Ended != "" && r.end.Error == "" && err == nil:
-		r.run.Ended, r.run.Notes = r.end.Ended, r.end.Notes
+		run.Ended, run.Notes = r.end.Ended, r.end.Notes
+		return nil
 	case ctx.Err() != nil:
-		r.run.Ended, err = plan.EndedInterrupted, nil
-	default:
-		r.run.Ended = plan.EndedFailed
-		if r.end != nil && r.end.Error != "" {
-			err = errors.Join(errors.New(r.end.Error), err)
-		} else if err == nil {
-			err = errors.New("it ended before the run was over")
-		}
-		err = fmt.Errorf("the run in the guest: %w", err)
+		return nil
+	case r.end != nil && r.end.Error != "":
+		err = errors.Join(errors.New(r.end.Error), err)
+	case err == nil:
+		err = errors.New("it ended before the run was over")
 	}
-	if r.end != nil && r.end.Environment.Kernel != "" {
-		r.run.Environment = r.Complete(r.end.Environment)
-	}
-	r.run.Finished = time.Now()
-	r.Judge.Conclude(&r.run, r.trials)
-	return r.run, r.folder, errors.Join(err, r.folder.WriteEnvironment(r.run.Environment), r.folder.WriteResult(r.run))
+	return fmt.Errorf("the run in the guest: %w", err)
 }

@@ -3,16 +3,15 @@ package guest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/record"
 	"netdelta/result"
 )
 
@@ -37,48 +36,35 @@ type Seeds struct {
 type seedsRun struct {
 	Seeds
 
-	mu     sync.Mutex
-	run    result.Run
-	trials []result.Trial
-	have   map[string]bool // by trial
+	mu   sync.Mutex
+	run  *result.Run
+	rec  *record.Record
+	have map[string]bool // by trial
 }
 
 // Count carries the run out and returns its record, which it has also written to the run folder. A trial that fails is named in
 // the record; an error means that some guest could not do its job, and even then the record holds what was measured. What a
 // resumed run has is not asked for again: a guest whose trials are all there is not started.
 func (s Seeds) Count(ctx context.Context) (result.Run, error) {
-	r := &seedsRun{Seeds: s, run: s.Run, have: map[string]bool{}}
-	r.trials = append(r.trials, s.Folder.Contents.Trials...)
-	for _, t := range r.trials {
-		r.have[t.ID()] = true
-	}
-	r.run.Cells = slices.Clone(s.Run.Cells)
-	if r.run.Started.IsZero() {
-		r.run.Started = time.Now()
-	}
-	r.run.Ended = plan.Running
-	if err := s.Folder.WriteResult(r.run); err != nil {
-		return r.run, err
-	}
-	err := r.guests(ctx)
-	switch {
-	case ctx.Err() != nil:
-		r.run.Ended, err = plan.EndedInterrupted, nil
-	case err != nil:
-		r.run.Ended = plan.EndedFailed
-	default:
-		r.run.Ended = plan.EndedBuilds
-	}
-	r.run.Finished = time.Now()
-	s.Judge.Conclude(&r.run, r.trials)
-	return r.run, errors.Join(err, s.Folder.WriteEnvironment(r.run.Environment), s.Folder.WriteResult(r.run))
+	s.Run.Cells = slices.Clone(s.Run.Cells)
+	rec, err := record.Conduct(ctx, s.Run, s.Folder, s.Judge, func(ctx context.Context, rec *record.Record) error {
+		r := &seedsRun{Seeds: s, run: &rec.Run, rec: rec, have: map[string]bool{}}
+		for _, t := range rec.Trials {
+			r.have[t.ID()] = true
+		}
+		if err := r.guests(ctx); ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	return rec.Run, err
 }
 
 // guests runs those that have something to do.
 func (r *seedsRun) guests(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(r.Parallel, 1))
-	r.Progress(len(r.trials), r.total())
+	r.Progress(len(r.rec.Trials), r.total())
 	for _, job := range r.jobs() { // decided before any guest changes what they are decided by
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
@@ -157,12 +143,11 @@ func (r *seedsRun) take(m Message) error {
 		r.run.Environment = merged(m.End.Environment, r.Run.Environment)
 	}
 	if t := m.Trial; t != nil && !r.have[t.ID()] {
-		if err := r.Folder.Append(*t); err != nil {
+		if err := r.rec.Keep(*t); err != nil {
 			return err
 		}
 		r.have[t.ID()] = true
-		r.trials = append(r.trials, *t)
-		r.Progress(len(r.trials), r.total())
+		r.Progress(len(r.rec.Trials), r.total())
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"netdelta/agent"
-	"netdelta/experiment/record"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"
@@ -31,8 +30,8 @@ type Config struct {
 	Builds, Rounds int
 	Burst, Warmup  time.Duration
 	Seed           uint64
-	// Record keeps the trials and says which builds were measured before; nil keeps them in memory.
-	Record *record.Record
+	// Margin is the share by which a node must differ from the others to be called odd.
+	Margin float64
 	// Log is told what happens, in lines without an end; it may be nil.
 	Log func(line string)
 }
@@ -46,6 +45,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("%d nodes: pairs need 2 to %d", c.Spec.Nodes, MaxNodes)
 	case c.Builds < 1 || c.Rounds < 1:
 		return fmt.Errorf("%d builds of %d rounds: need at least 1 of each", c.Builds, c.Rounds)
+	case c.Margin <= 0 || c.Margin >= 1:
+		return fmt.Errorf("--margin %v: need a share between 0 and 1", c.Margin)
 	case c.Burst <= 0 || c.Warmup < 0:
 		return fmt.Errorf("bursts of %v after %v: need a burst that lasts", c.Burst, c.Warmup)
 	case c.Workload.Serve == nil || c.Workload.Dial == nil || len(c.Workload.Demands(c.Params).Programs) > 0:

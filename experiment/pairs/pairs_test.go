@@ -12,6 +12,8 @@ import (
 
 	"netdelta/agent"
 	"netdelta/experiment/pairs"
+	"netdelta/experiment/plan"
+	"netdelta/experiment/record"
 	insight "netdelta/insight/pairs"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
@@ -74,6 +76,15 @@ func (d burdened) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed,
 	return tb, nil
 }
 
+// run carries pairs out in memory.
+func run(ctx context.Context, c pairs.Config) (pairs.Outcome, error) {
+	rec, err := record.Conduct(ctx, c.Head(), nil, nil, c.Measure)
+	if rec.Run.Ended == plan.EndedInterrupted {
+		err = errors.Join(err, ctx.Err())
+	}
+	return pairs.Of(rec.Run, rec.Trials), err
+}
+
 func measure(t *testing.T, driver testbed.Provider, nodes, builds int) pairs.Outcome {
 	t.Helper()
 	self, err := os.Executable()
@@ -81,7 +92,7 @@ func measure(t *testing.T, driver testbed.Provider, nodes, builds int) pairs.Out
 		t.Fatal(err)
 	}
 	w := load(t, "tcp-rr")
-	o, err := pairs.Run(t.Context(), pairs.Config{
+	o, err := run(t.Context(), pairs.Config{
 		Driver: driver, Spec: testbed.Spec{Nodes: nodes}, Program: agent.Program{Path: self}, Workload: w, Params: w.Defaults,
 		Networks: []string{"bridge"}, Builds: builds, Rounds: 8, Burst: 10 * time.Millisecond, Warmup: time.Millisecond, Seed: 7,
 	})
@@ -119,20 +130,21 @@ func TestFailures(t *testing.T) {
 	w := load(t, "tcp-rr")
 	c := pairs.Config{
 		Driver: lab.NewDriver(network.Catalogue()), Spec: testbed.Spec{Nodes: 2}, Program: agent.Program{Path: "/no/such/program"}, Workload: w, Params: w.Defaults,
-		Networks: []string{"bridge"}, Builds: 1, Rounds: 1, Burst: time.Millisecond, Seed: 1,
+		Networks: []string{"bridge"}, Builds: 1, Rounds: 1, Burst: time.Millisecond, Seed: 1, Margin: 0.05,
 	}
-	if _, err := pairs.Run(t.Context(), c); !errors.Is(err, pairs.ErrNothing) || !strings.Contains(err.Error(), "/no/such/program") {
+	if _, err := run(t.Context(), c); !errors.Is(err, record.ErrNothing) || !strings.Contains(err.Error(), "/no/such/program") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := pairs.Run(ctx, c); !errors.Is(err, context.Canceled) {
+	if _, err := run(ctx, c); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	for want, spoil := range map[string]func(*pairs.Config){
 		"need a network":  func(c *pairs.Config) { c.Networks = nil },
 		"1 nodes":         func(c *pairs.Config) { c.Spec.Nodes = 1 },
 		"0 builds":        func(c *pairs.Config) { c.Builds = 0 },
+		"a share between": func(c *pairs.Config) { c.Margin = 1 },
 		"bursts of 0s":    func(c *pairs.Config) { c.Burst = 0 },
 		"workload oltp n": func(c *pairs.Config) { c.Workload = load(t, "oltp") },
 	} {

@@ -1,9 +1,7 @@
 package pairs
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,38 +10,29 @@ import (
 	"netdelta/result"
 )
 
-// ErrNothing says that no pair could be measured.
-var ErrNothing = errors.New("no pair of nodes could be measured")
+// Head implements record.Strategy.
+func (c Config) Head() result.Run {
+	return result.Run{
+		Seed: c.Seed, Margin: c.Margin, Strategy: &result.Strategy{Name: result.StrategyPairs, Burst: c.Burst},
+		Cells: record.Cells(c.Networks, c.Workload.Name, c.Params, false),
+	}
+}
 
-// Run measures the builds that the record lacks. The outcome and the record hold what was measured also after an error of ctx; the
-// error matches ErrNothing where nothing was measured at all.
-func Run(ctx context.Context, c Config) (Outcome, error) {
-	rec := cmp.Or(c.Record, &record.Record{})
-	if err := c.Check(); err != nil {
-		return Outcome{}, err
-	}
-	if c.Record == nil {
-		rec.Run.Testbed, rec.Run.Seed = c.Driver.Kind(), c.Seed
-	}
-	cells := record.Cells(c.Networks, c.Workload.Name, c.Params, false)
-	if err := rec.Begin(result.Strategy{Name: result.StrategyPairs, Burst: c.Burst}, cells); err != nil {
-		return Outcome{}, err
-	}
+// Measure implements record.Strategy.
+func (c Config) Measure(ctx context.Context, rec *record.Record) error {
 	builds := record.Builds{Record: rec, Count: c.Builds, Seed: c.Seed, Log: c.Log}
 	open := func(ctx context.Context, cell result.Cell, build int) (*mesh, error) {
 		return open(ctx, c, builds, cell, build)
 	}
-	failed := record.Measure(ctx, builds, open, c.rounds)
-	o := Of(rec.Run, rec.Trials)
-	if failed == nil && !slices.ContainsFunc(o.Networks, func(n Network) bool { return len(n.Pairs) > 0 }) {
-		failed = ErrNothing
-		if all := o.Networks[0].Failures; len(all) > 0 {
-			failed = fmt.Errorf("%w: %s", ErrNothing, all[0].Why)
-		}
+	err := record.Measure(ctx, builds, open, c.rounds)
+	if err != nil || slices.ContainsFunc(rec.Trials, func(t result.Trial) bool { return len(t.Bursts.Round) > 0 }) {
+		return err
 	}
-	rec.End(failed, ctx.Err() != nil)
-	o.Finished = rec.Run.Finished
-	return o, failed
+	why := "no pair of nodes could be connected"
+	if all := Of(rec.Run, rec.Trials).Networks[0].Failures; len(all) > 0 {
+		why = all[0].Why
+	}
+	return fmt.Errorf("%w: %s", record.ErrNothing, why)
 }
 
 // rounds measures all pairs of all networks, in rounds of random order.

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"netdelta/testbed/kube/inside"
+	"netdelta/testbed"
 )
 
 // fresh measures fresh pods under a policy that admits pods by a label: each time one with the label and one without, at once. The policy
 // is in effect before the first of them: the pod that probes has no such label and is refused.
-func fresh(ctx context.Context, g Target, c Config, k *keeper, count int, done *progress) error {
+func fresh(ctx context.Context, g testbed.PolicyTarget, c Config, k *keeper, count int, done *progress) error {
 	if err := g.Restrict(ctx); err != nil {
 		return err
 	}
@@ -41,13 +41,13 @@ func fresh(ctx context.Context, g Target, c Config, k *keeper, count int, done *
 }
 
 // both measures a fresh pod that is admitted and one that is barred.
-func both(ctx context.Context, g Target, c Config, count int) (admitted, barred Sample, err error) {
+func both(ctx context.Context, g testbed.PolicyTarget, c Config, count int) (admitted, barred Sample, err error) {
 	var errs [2]error
 	var all sync.WaitGroup
 	for i, s := range []*Sample{&admitted, &barred} {
 		*s = Sample{Policies: count, Change: []Change{Admitted, Barred}[i]}
 		all.Go(func() {
-			var v inside.FreshResult
+			var v testbed.FreshResult
 			if v, errs[i] = g.TryFresh(ctx, s.Change == Admitted, c.Every, c.Within); errs[i] != nil {
 				return
 			}
@@ -65,7 +65,7 @@ func both(ctx context.Context, g Target, c Config, count int) (admitted, barred 
 }
 
 // unsettled is the error of a fresh pod for which a policy has no effect in time.
-func unsettled(change Change, v inside.FreshResult, within time.Duration) error {
+func unsettled(change Change, v testbed.FreshResult, within time.Duration) error {
 	if change == Admitted {
 		return fmt.Errorf("none of %d packets of a fresh pod passed within %v, although the policy lets it in", v.Sent, within)
 	}

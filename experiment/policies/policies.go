@@ -11,25 +11,8 @@ import (
 	"netdelta/agent"
 	"netdelta/experiment/record"
 	"netdelta/result"
-	"netdelta/testbed/kube/inside"
+	"netdelta/testbed"
 )
-
-// Target is a server that one policy closes, and a watch of whether it is closed.
-type Target interface {
-	// Shut makes the policy and Lift deletes it; both return when that is accepted.
-	Shut(ctx context.Context) error
-	Lift(ctx context.Context) error
-	// Turns are the openings and closings; the first says how the way was found. Lost is closed when there will be no more.
-	Turns() <-chan inside.Turn
-	Lost() <-chan struct{}
-	// Restrict makes, in place of Shut, a policy that closes the way to all but the pods it admits. TryFresh has a fresh pod, admitted or not, try the
-	// way from its first moment on.
-	Restrict(ctx context.Context) error
-	TryFresh(ctx context.Context, admitted bool, every, within time.Duration) (inside.FreshResult, error)
-	// Clock reads the clock by which turns are told.
-	Clock(ctx context.Context) (inside.Turn, error)
-	Close() error
-}
 
 // Config is what is measured.
 type Config struct {
@@ -44,9 +27,7 @@ type Config struct {
 	// Within is how long a change may take to have an effect.
 	Within time.Duration
 	// Open opens a target with a number of policies in force.
-	Open func(ctx context.Context, count int, every time.Duration) (Target, error)
-	// Record keeps the trials and says what was measured before; nil keeps them in memory.
-	Record *record.Record
+	Open func(ctx context.Context, count int, every time.Duration) (testbed.PolicyTarget, error)
 	// Log is told what has been done; it may be nil.
 	Log func(line string)
 }
@@ -94,40 +75,29 @@ func (c Change) Fresh() bool { return c == Admitted || c == Barred }
 // Changes are all of them, in the order in which they are measured.
 func Changes() []Change { return []Change{Refused, Passing, Admitted, Barred} }
 
-// ErrNothing says that nothing could be measured.
-var ErrNothing = errors.New("no policy had an effect that could be timed")
+// Head implements record.Strategy.
+func (c Config) Head() result.Run {
+	return result.Run{
+		Strategy: &result.Strategy{Name: result.StrategyPolicies, Every: c.Every, Repeat: c.Repeat}, Cells: cells(c),
+	}
+}
 
-// Run measures what the record lacks. The outcome and the record hold what was measured also after an error of ctx; the error matches
-// ErrNothing where nothing was measured.
-func Run(ctx context.Context, c Config) (Outcome, error) {
-	if err := c.Check(); err != nil {
-		return Outcome{}, err
-	}
-	k := keeper{rec: c.Record}
-	if k.rec == nil {
-		k.rec = &record.Record{}
-	}
-	s := result.Strategy{Name: result.StrategyPolicies, Every: c.Every, Repeat: c.Repeat}
-	if err := k.rec.Begin(s, cells(c)); err != nil {
-		return Outcome{}, err
-	}
+// Measure implements record.Strategy.
+func (c Config) Measure(ctx context.Context, rec *record.Record) error {
+	k := keeper{rec: rec}
 	var first error
 	for _, n := range c.Counts {
 		if err := at(ctx, c, &k, n); err != nil {
 			first = errors.Join(first, err, k.fail(n, err))
 		}
-		if ctx.Err() != nil {
-			break
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 	}
-	o := Of(k.rec.Run, k.rec.Trials)
-	err := ctx.Err()
-	if err == nil && len(o.Samples) == 0 {
-		err = fmt.Errorf("%w: %w", ErrNothing, first)
+	if len(Of(rec.Run, rec.Trials).Samples) == 0 {
+		return fmt.Errorf("%w: %w", record.ErrNothing, first)
 	}
-	k.rec.End(err, ctx.Err() != nil)
-	o.Finished = k.rec.Run.Finished
-	return o, err
+	return nil
 }
 
 // progress is how much was measured at a number of policies.
@@ -197,7 +167,7 @@ const clockReadings = 5
 const settled = 1500 * time.Millisecond
 
 // one makes a change and waits for its effect.
-func one(ctx context.Context, g Target, c Config, s Sample, change func(context.Context) error) (Sample, error) {
+func one(ctx context.Context, g testbed.PolicyTarget, c Config, s Sample, change func(context.Context) error) (Sample, error) {
 	select {
 	case <-time.After(settled):
 	case <-ctx.Done():
@@ -235,7 +205,7 @@ func one(ctx context.Context, g Target, c Config, s Sample, change func(context.
 var errAlone = errors.New("the way opened or closed by itself")
 
 // still is errAlone if the way has turned since the last change.
-func still(g Target) error {
+func still(g testbed.PolicyTarget) error {
 	select {
 	case <-g.Turns():
 		return errAlone
@@ -245,15 +215,15 @@ func still(g Target) error {
 }
 
 // await waits for the next turn.
-func await(ctx context.Context, g Target, within time.Duration) (inside.Turn, error) {
+func await(ctx context.Context, g testbed.PolicyTarget, within time.Duration) (testbed.Turn, error) {
 	select {
 	case t := <-g.Turns():
 		return t, nil
 	case <-g.Lost():
-		return inside.Turn{}, errors.New("the pod that probes is gone")
+		return testbed.Turn{}, errors.New("the pod that probes is gone")
 	case <-time.After(within):
-		return inside.Turn{}, fmt.Errorf("no effect within %v; does the cluster enforce NetworkPolicy?", within)
+		return testbed.Turn{}, fmt.Errorf("no effect within %v; does the cluster enforce NetworkPolicy?", within)
 	case <-ctx.Done():
-		return inside.Turn{}, ctx.Err()
+		return testbed.Turn{}, ctx.Err()
 	}
 }

@@ -11,13 +11,12 @@ import (
 	"netdelta/agent"
 	"netdelta/experiment/record"
 	"netdelta/insight"
-	"netdelta/result"
-	"netdelta/testbed/kube/inside"
+	"netdelta/testbed"
 )
 
 // target obeys after some time. Its clock is an hour ahead.
 type target struct {
-	turns  chan inside.Turn
+	turns  chan testbed.Turn
 	lost   chan struct{}
 	delay  time.Duration
 	deaf   bool // it does not obey
@@ -30,7 +29,7 @@ const ahead = time.Hour
 
 func (g *target) turn(open bool) {
 	at := agent.Now() + ahead + g.delay
-	g.turns <- inside.Turn{Open: open, Before: at - 4*time.Millisecond, Since: at}
+	g.turns <- testbed.Turn{Open: open, Before: at - 4*time.Millisecond, Since: at}
 }
 
 func (g *target) change(open bool) error {
@@ -45,8 +44,8 @@ func (g *target) Lift(context.Context) error { return g.change(true) }
 
 func (g *target) Restrict(context.Context) error { return g.change(false) }
 
-func (g *target) TryFresh(_ context.Context, admitted bool, _, within time.Duration) (inside.FreshResult, error) {
-	v := inside.FreshResult{Sent: 9, Settled: g.slips < 9}
+func (g *target) TryFresh(_ context.Context, admitted bool, _, within time.Duration) (testbed.FreshResult, error) {
+	v := testbed.FreshResult{Sent: 9, Settled: g.slips < 9}
 	if admitted {
 		v.Before, v.After = g.delay-time.Millisecond, g.delay
 	} else {
@@ -56,17 +55,23 @@ func (g *target) TryFresh(_ context.Context, admitted bool, _, within time.Durat
 	return v, nil
 }
 
-func (g *target) Turns() <-chan inside.Turn { return g.turns }
-func (g *target) Lost() <-chan struct{}     { return g.lost }
-func (g *target) Close() error              { *g.closed++; return nil }
+func (g *target) Turns() <-chan testbed.Turn { return g.turns }
+func (g *target) Lost() <-chan struct{}      { return g.lost }
+func (g *target) Close() error               { *g.closed++; return nil }
 
-func (g *target) Clock(context.Context) (inside.Turn, error) {
+func (g *target) Clock(context.Context) (testbed.Turn, error) {
 	if g.alone > 0 {
 		g.alone--
 		g.turn(false)
 	}
 	now := agent.Now() + ahead
-	return inside.Turn{Received: now, Answered: now}, nil
+	return testbed.Turn{Received: now, Answered: now}, nil
+}
+
+// run carries policies out in memory.
+func run(ctx context.Context, c Config) (Outcome, error) {
+	rec, err := record.Conduct(ctx, c.Head(), nil, nil, c.Measure)
+	return Of(rec.Run, rec.Trials), err
 }
 
 // TestRun: times are by the controller's clock, what is disturbed is begun anew, and targets are closed.
@@ -85,15 +90,15 @@ func TestRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opened, closed := 0, 0
-				o, err := Run(t.Context(), Config{Counts: []int{1, 100}, Repeat: 3, Every: 4 * time.Millisecond, Within: time.Second,
-					Open: func(context.Context, int, time.Duration) (Target, error) {
+				o, err := run(t.Context(), Config{Counts: []int{1, 100}, Repeat: 3, Every: 4 * time.Millisecond, Within: time.Second,
+					Open: func(context.Context, int, time.Duration) (testbed.PolicyTarget, error) {
 						opened++
 						g := c.target
-						g.turns, g.lost, g.closed = make(chan inside.Turn, 9), make(chan struct{}), &closed
-						g.turns <- inside.Turn{Open: true}
+						g.turns, g.lost, g.closed = make(chan testbed.Turn, 9), make(chan struct{}), &closed
+						g.turns <- testbed.Turn{Open: true}
 						return &g, nil
 					}})
-				if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), c.want)) {
+				if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, record.ErrNothing) || !strings.Contains(err.Error(), c.want)) {
 					t.Errorf("it gives %v, want %q", err, c.want)
 				}
 				if len(o.Samples) != c.samples || opened != closed {
@@ -114,25 +119,26 @@ func TestRun(t *testing.T) {
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed, slower := 0, 0
-		c := Config{Counts: []int{1, 100}, Repeat: 2, Every: 4 * time.Millisecond, Within: time.Second, Record: record.New(result.Run{Seed: 1}, nil)}
-		c.Open = func(_ context.Context, count int, _ time.Duration) (Target, error) {
+		c := Config{Counts: []int{1, 100}, Repeat: 2, Every: 4 * time.Millisecond, Within: time.Second}
+		c.Open = func(_ context.Context, count int, _ time.Duration) (testbed.PolicyTarget, error) {
 			slower++
-			g := target{delay: time.Duration(20+count) * time.Millisecond, turns: make(chan inside.Turn, 9), lost: make(chan struct{}), closed: &closed}
-			g.turns <- inside.Turn{Open: true}
+			g := target{delay: time.Duration(20+count) * time.Millisecond, turns: make(chan testbed.Turn, 9), lost: make(chan struct{}), closed: &closed}
+			g.turns <- testbed.Turn{Open: true}
 			return &g, nil
 		}
+		rec := &record.Record{Run: c.Head()}
 		for _, want := range []int{2, 6, 6} {
 			c.Repeat = want
-			o, err := Run(t.Context(), c)
-			if err != nil || len(o.Samples) != 4*want || len(c.Record.Trials) != 4*want {
-				t.Fatalf("%d samples after %d repetitions, %d trials: %v", len(o.Samples), want, len(c.Record.Trials), err)
+			err := c.Measure(t.Context(), rec)
+			if o := Of(rec.Run, rec.Trials); err != nil || len(o.Samples) != 4*want || len(rec.Trials) != 4*want {
+				t.Fatalf("%d samples after %d repetitions, %d trials: %v", len(o.Samples), want, len(rec.Trials), err)
 			}
 		}
 		if slower != 4 {
 			t.Errorf("%d targets were opened, want 2 for each of 2 runs that had to measure", slower)
 		}
-		run := c.Record.Run
-		insight.NewJudge(nil).Conclude(&run, c.Record.Trials)
+		run := rec.Run
+		insight.NewJudge(nil).Conclude(&run, rec.Trials)
 		if len(run.Effects) != 2 || run.Effects[0].To != "kubernetes:100" || run.Effects[0].Verdict != "slower" || run.Effects[0].Blocks != 6 {
 			t.Errorf("the effects are %+v", run.Effects)
 		}
@@ -144,10 +150,10 @@ func TestFresh(t *testing.T) {
 	for slips, want := range map[int]string{0: "", 2: "", 9: "9 of 9 packets of a fresh pod passed within 1s, although no policy lets it in"} {
 		synctest.Test(t, func(t *testing.T) {
 			closed := 0
-			o, err := Run(t.Context(), Config{Counts: []int{7}, Repeat: 2, Fresh: true, Every: 4 * time.Millisecond, Within: time.Second,
-				Open: func(context.Context, int, time.Duration) (Target, error) {
-					g := target{delay: 20 * time.Millisecond, slips: slips, turns: make(chan inside.Turn, 9), lost: make(chan struct{}), closed: &closed}
-					g.turns <- inside.Turn{Open: true}
+			o, err := run(t.Context(), Config{Counts: []int{7}, Repeat: 2, Fresh: true, Every: 4 * time.Millisecond, Within: time.Second,
+				Open: func(context.Context, int, time.Duration) (testbed.PolicyTarget, error) {
+					g := target{delay: 20 * time.Millisecond, slips: slips, turns: make(chan testbed.Turn, 9), lost: make(chan struct{}), closed: &closed}
+					g.turns <- testbed.Turn{Open: true}
 					return &g, nil
 				}})
 			if err != nil {

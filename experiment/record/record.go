@@ -1,8 +1,9 @@
-// Package record keeps the record of strategies that have loops of their own: it gathers their trials, writes them to the run
-// folder as they are finished, and says which are there already in a run that is resumed.
+// Package record begins and concludes runs, whatever measures them: it gathers their trials, writes them to the run folder as they are
+// finished, and says which are there already in a run that is resumed.
 package record
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -10,46 +11,96 @@ import (
 	"netdelta/result"
 )
 
-// Record is a run under way. Its zero value keeps trials in memory only.
+// ErrNothing says that a study has nothing that could be measured here.
+var ErrNothing = errors.New("nothing of this study can be measured here")
+
+// Judge draws the conclusions of a run.
+type Judge interface {
+	Conclude(run *result.Run, trials []result.Trial)
+}
+
+// Strategy is a way of measuring with a loop of its own.
+type Strategy interface {
+	// Check says what is wrong with what it was asked for.
+	Check() error
+	// Head is what the record has before anything is measured: strategy, seed, cells.
+	Head() result.Run
+	// Measure adds what the record lacks. The error matches ErrNothing where nothing was measured.
+	Measure(ctx context.Context, r *Record) error
+}
+
+// Record is a run under way.
 type Record struct {
 	Run    result.Run
 	Trials []result.Trial
 	folder *result.Folder
 }
 
-// New goes on with the trials that a run folder holds. The folder stays the caller's; nil keeps trials in memory only.
-func New(run result.Run, folder *result.Folder) *Record {
+// Conduct carries a run out from its head to its conclusions, and returns the record. The head is written before measure begins, so
+// that a run that is killed can be shown and resumed; all else is written however measure ends. An interruption (the end of ctx) is no
+// error: Run.Ended says it, unless measure has set how the run ended. Without a folder and a judge the record is in memory only.
+func Conduct(ctx context.Context, run result.Run, folder *result.Folder, judge Judge, measure func(context.Context, *Record) error) (*Record, error) {
 	r := &Record{Run: run, folder: folder}
-	if folder != nil {
-		r.Trials = folder.Contents.Trials
-	}
-	return r
-}
-
-// Begin completes the head of the record and writes it, so that a run that is killed can be shown and resumed.
-func (r *Record) Begin(s result.Strategy, cells []result.Cell) error {
-	r.Run.Schema, r.Run.Strategy, r.Run.Cells, r.Run.Ended = result.Schema, &s, cells, plan.Running
+	r.Run.Schema, r.Run.Ended = result.Schema, plan.Running
 	if r.Run.Started.IsZero() {
 		r.Run.Started = time.Now()
 	}
-	return r.write()
-}
-
-func (r *Record) write() error {
-	if r.folder == nil {
-		return nil
+	if folder != nil {
+		r.Trials = folder.Contents.Trials
+		if err := folder.WriteResult(r.Run); err != nil {
+			return r, err
+		}
 	}
-	return r.folder.WriteResult(r.Run)
+	err := measure(ctx, r)
+	if ctx.Err() != nil {
+		err = withoutCancellation(err)
+	}
+	switch {
+	case r.Run.Ended != plan.Running:
+	case err != nil:
+		r.Run.Ended = plan.EndedFailed
+	case ctx.Err() != nil:
+		r.Run.Ended = plan.EndedInterrupted
+	default:
+		r.Run.Ended = plan.EndedBuilds
+	}
+	r.Run.Finished = time.Now()
+	if judge != nil {
+		judge.Conclude(&r.Run, r.Trials)
+	}
+	if folder == nil {
+		return r, err
+	}
+	return r, errors.Join(err, folder.WriteEnvironment(r.Run.Environment), folder.WriteResult(r.Run))
 }
 
-// Add keeps a finished trial of a cell.
-func (r *Record) Add(cell result.Cell, t result.Trial) error {
-	t.Schema, t.Cell, t.Role, t.Finished, t.ClientCPU, t.ServerCPU = result.Schema, cell.ID, cell.Role, time.Now(), -1, -1
+// withoutCancellation drops errors that only say that the run was interrupted.
+func withoutCancellation(err error) error {
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	var left []error
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range all.Unwrap() {
+			left = append(left, withoutCancellation(e))
+		}
+	}
+	return errors.Join(left...)
+}
+
+// Keep keeps a finished trial.
+func (r *Record) Keep(t result.Trial) error {
 	r.Trials = append(r.Trials, t)
 	if r.folder == nil {
 		return nil
 	}
 	return r.folder.Append(t)
+}
+
+// Add completes a finished trial of a cell whose ends are not pinned, and keeps it.
+func (r *Record) Add(cell result.Cell, t result.Trial) error {
+	t.Schema, t.Cell, t.Role, t.Finished, t.ClientCPU, t.ServerCPU = result.Schema, cell.ID, cell.Role, time.Now(), -1, -1
+	return r.Keep(t)
 }
 
 // Of counts the trials of a cell.
@@ -71,25 +122,6 @@ func (r *Record) hasBuild(build int) bool {
 		}
 	}
 	return false
-}
-
-// End says how the run ended: err is what kept it from going on, interrupted that the user stopped it.
-func (r *Record) End(err error, interrupted bool) {
-	r.Run.Finished, r.Run.Ended = time.Now(), plan.EndedBuilds
-	switch {
-	case interrupted:
-		r.Run.Ended = plan.EndedInterrupted
-	case err != nil:
-		r.Run.Ended = plan.EndedFailed
-	}
-}
-
-// Save writes the record as it now is, after the caller has judged it.
-func (r *Record) Save() error {
-	if r.folder == nil {
-		return nil
-	}
-	return errors.Join(r.folder.WriteEnvironment(r.Run.Environment), r.write())
 }
 
 // Cells makes the cells of networks under one load: the first is the baseline, and has an A/A control where one is asked for.

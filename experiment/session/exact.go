@@ -12,6 +12,7 @@ import (
 	"netdelta/experiment"
 	"netdelta/experiment/guest"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/record"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
 	"netdelta/result"
@@ -132,5 +133,5 @@ func nothingExact(cells []result.Cell) error {
 	for _, r := range reasons {
 		why += "\n" + strings.Join(networks[r], ", ") + ": " + r
 	}
-	return fmt.Errorf("%w:%s", experiment.ErrNothing, why)
+	return fmt.Errorf("%w:%s", record.ErrNothing, why)
 }

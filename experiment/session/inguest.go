@@ -8,6 +8,7 @@ import (
 	"netdelta/experiment"
 	"netdelta/experiment/guest"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/record"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
 )
@@ -51,7 +52,7 @@ func kindOf(err error) guest.Kind {
 	switch {
 	case errors.As(err, &bad), errors.As(err, &budget):
 		return guest.BadInput
-	case errors.Is(err, experiment.ErrNothing):
+	case errors.Is(err, record.ErrNothing):
 		return guest.Nothing
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/guest"
+	"netdelta/experiment/record"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
 	"netdelta/result"
@@ -18,7 +19,10 @@ import (
 // Session is one run of a study. It is used once.
 type Session struct {
 	// Study is as it is to be run: its seed is drawn, and all that flags say is in it.
-	Study     *study.Study
+	Study *study.Study
+	// Strategy measures in place of the study, where it is given; File is its study.
+	Strategy  record.Strategy
+	File      record.Study
 	Provider  testbed.Provider
 	Workloads []workload.Workload
 	Judge     experiment.Judge
@@ -76,12 +80,14 @@ func IsInput(err error) bool {
 }
 
 // Run carries the session out. It returns the record and the run folder, which the caller closes. The folder is nil where the run did
-// not begin: then IsInput tells of the error whether the request was at fault, and an error that matches experiment.ErrNothing that
+// not begin: then IsInput tells of the error whether the request was at fault, and an error that matches record.ErrNothing that
 // nothing could be measured.
 func (s *Session) Run(ctx context.Context) (run result.Run, folder *result.Folder, err error) {
 	able := s.Provider.Capabilities()
 	measure := s.measure
 	switch {
+	case s.Strategy != nil:
+		measure = s.follow
 	case s.Exact:
 		measure = s.count
 	case able.Guest != nil:

@@ -15,6 +15,7 @@ import (
 
 	"netdelta/agent"
 	"netdelta/experiment"
+	"netdelta/experiment/record"
 	"netdelta/experiment/session"
 	"netdelta/experiment/study"
 	"netdelta/internal/leak"
@@ -187,7 +188,7 @@ func TestAnyProviderRunsAStudy(t *testing.T) {
 // What can't be as it was asked for is told from what failed, and makes no folder.
 func TestRefusedSessions(t *testing.T) {
 	s, _ := onLoopback(t, "third")
-	if _, folder, err := s.Run(t.Context()); !errors.Is(err, experiment.ErrNothing) || folder != nil {
+	if _, folder, err := s.Run(t.Context()); !errors.Is(err, record.ErrNothing) || folder != nil {
 		t.Errorf("nothing to measure: %v, folder %v", err, folder)
 	}
 	s, _ = onLoopback(t, "first", "second")

@@ -16,5 +16,6 @@ func (d *Driver) Capabilities() testbed.Capabilities {
 			Opens: 16, Ground: "the cluster",
 		},
 		Targets: &testbed.Targets{Locate: d.Locate, From: Pod},
+		Usual:   []string{Host, Pod, ClusterIP}, Nodes: d.Able, Fleet: d.OpenFleet, Policies: d.OpenPolicyTarget,
 	}
 }

@@ -15,23 +15,13 @@ import (
 	"netdelta/testbed"
 )
 
-// FleetSpec is a fleet that is wanted: pods of many clients and of servers, in one network.
-type FleetSpec struct {
-	// Network is host, pod, clusterip or nodeport.
-	Network string
-	// Family is the version of IP; "" is IPv4.
-	Family result.Family
-	// Clients and Servers are how many pods of each.
-	Clients, Servers int
-}
-
 // Fleet is pods that Indexed Jobs have made: any number of them at the cost of two requests. Close is idempotent.
 type Fleet struct {
 	driver           *Driver
 	launcher         *Launcher
 	number           int // tells the fleets and testbeds of a run apart
 	slot             int // its range of ports on the nodes, -1 for none
-	spec             FleetSpec
+	spec             testbed.FleetSpec
 	clients, servers []testbed.Pod
 	missing          map[string]string
 	front            *front
@@ -40,7 +30,7 @@ type Fleet struct {
 
 // OpenFleet makes the pods, spread over the nodes, and waits until they are up. Pods that do not come up are named in Missing; it
 // is an error when no client or no server does, and then nothing is left of the fleet.
-func (d *Driver) OpenFleet(ctx context.Context, s FleetSpec) (*Fleet, error) {
+func (d *Driver) OpenFleet(ctx context.Context, s testbed.FleetSpec) (testbed.Fleet, error) {
 	if s.Network != Host && s.Network != Pod && s.Network != ClusterIP && s.Network != NodePort {
 		return nil, &testbed.UnsupportedError{
 			Feature: "a fleet in network " + s.Network, Need: "pods that a Job can make alike", Fix: fmt.Sprintf("take %s, %s, %s or %s", Host, Pod, ClusterIP, NodePort),

@@ -3,6 +3,8 @@ package kube
 import (
 	"testing"
 
+	"netdelta/testbed"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -13,7 +15,7 @@ func TestFleetManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &Fleet{launcher: l, number: 3, slot: 2, spec: FleetSpec{Network: Host, Clients: 20, Servers: 4}}
+	f := &Fleet{launcher: l, number: 3, slot: 2, spec: testbed.FleetSpec{Network: Host, Clients: 20, Servers: 4}}
 	job := f.manifest(RoleClient, 20)
 	s := job.Spec
 	if job.Name != "netdelta-0a1b2c3d-fleet3-client" || job.Namespace != "here" || job.Labels[LabelManagedBy] != ManagedBy || job.Labels[LabelRun] != "0a1b2c3d" {

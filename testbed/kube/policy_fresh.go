@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"netdelta/testbed"
 	"netdelta/testbed/kube/inside"
 )
 
@@ -33,7 +34,7 @@ func (g *PolicyTarget) Restrict(ctx context.Context) error {
 
 // TryFresh makes a fresh pod on the client's node, admitted or not, which sends packets to the server from its first moment on. It
 // returns when it is settled whether they pass, or within has passed, and the pod is gone.
-func (g *PolicyTarget) TryFresh(ctx context.Context, admitted bool, every, within time.Duration) (v inside.FreshResult, err error) {
+func (g *PolicyTarget) TryFresh(ctx context.Context, admitted bool, every, within time.Duration) (v testbed.FreshResult, err error) {
 	l := g.bed.driver.launcher
 	if l.options.Image == "" {
 		return v, errFreshImage

@@ -31,8 +31,8 @@ type PolicyTarget struct {
 // watch is a way that is probed from a pod.
 type watch struct {
 	stream *stream
-	turns  chan inside.Turn
-	clocks chan inside.Turn
+	turns  chan testbed.Turn
+	clocks chan testbed.Turn
 	lost   chan struct{} // closed when the stream has ended
 }
 
@@ -41,7 +41,7 @@ const answerAt = uint16(firstPort)
 
 // OpenPolicyTarget makes the pods of a target, and count-1 policies, so that there are count with the one that will close it: they select
 // the client and a pod on the server's node. Every is the time between two probes.
-func (d *Driver) OpenPolicyTarget(ctx context.Context, count int, every time.Duration) (*PolicyTarget, error) {
+func (d *Driver) OpenPolicyTarget(ctx context.Context, count int, every time.Duration) (testbed.PolicyTarget, error) {
 	tb, err := d.Open(ctx, testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: Pod})
 	if err != nil {
 		return nil, err
@@ -128,23 +128,23 @@ func (g *PolicyTarget) Lift(ctx context.Context) error {
 }
 
 // Turns are the openings and closings that the target's watch has seen; the first says how it was found.
-func (g *PolicyTarget) Turns() <-chan inside.Turn { return g.watch.turns }
+func (g *PolicyTarget) Turns() <-chan testbed.Turn { return g.watch.turns }
 
 // Lost is closed when the target can't be watched any longer.
 func (g *PolicyTarget) Lost() <-chan struct{} { return g.watch.lost }
 
 // Clock asks the client's clock.
-func (g *PolicyTarget) Clock(ctx context.Context) (inside.Turn, error) {
+func (g *PolicyTarget) Clock(ctx context.Context) (testbed.Turn, error) {
 	if _, err := g.watch.stream.Write([]byte("\n")); err != nil {
-		return inside.Turn{}, fmt.Errorf("ask the clock of %s: %w", g.client().Name(), err)
+		return testbed.Turn{}, fmt.Errorf("ask the clock of %s: %w", g.client().Name(), err)
 	}
 	select {
 	case t := <-g.watch.clocks:
 		return t, nil
 	case <-g.watch.lost:
-		return inside.Turn{}, fmt.Errorf("ask the clock of %s: its stream has ended", g.client().Name())
+		return testbed.Turn{}, fmt.Errorf("ask the clock of %s: its stream has ended", g.client().Name())
 	case <-ctx.Done():
-		return inside.Turn{}, context.Cause(ctx)
+		return testbed.Turn{}, context.Cause(ctx)
 	}
 }
 
@@ -155,11 +155,11 @@ func (g *PolicyTarget) probe(ctx context.Context, v inside.Probing) (*watch, err
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{stream: s, turns: make(chan inside.Turn, 1024), clocks: make(chan inside.Turn, 1), lost: make(chan struct{})}
+	w := &watch{stream: s, turns: make(chan testbed.Turn, 1024), clocks: make(chan testbed.Turn, 1), lost: make(chan struct{})}
 	go func() {
 		defer close(w.lost)
 		for d := json.NewDecoder(s); ; {
-			var t inside.Turn
+			var t testbed.Turn
 			if d.Decode(&t) != nil {
 				return
 			}

@@ -49,7 +49,9 @@ func (d *Driver) Kind() string { return "lab" }
 
 // Capabilities implements testbed.Provider.
 func (d *Driver) Capabilities() testbed.Capabilities {
-	return testbed.Capabilities{Networks: d.networks, SharesMachine: true, PinsCPUs: true, BuildsLinks: true, OwnsNodes: true}
+	return testbed.Capabilities{
+		Networks: d.networks, Usual: []string{"host", "bridge"}, SharesMachine: true, PinsCPUs: true, BuildsLinks: true, OwnsNodes: true,
+	}
 }
 
 // Supports implements testbed.Provider: it tries for real, in a namespace made for the purpose, each kind of link that the

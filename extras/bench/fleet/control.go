@@ -18,18 +18,15 @@ import (
 
 	"netdelta/agent"
 	"netdelta/experiment/fleet"
+	"netdelta/experiment/record"
 	"netdelta/network"
 	"netdelta/result"
-	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/workload/catalogue"
 )
 
 // atOnce is how many agents are started at the same time.
 const atOnce = 16
-
-// podsMost is how many pods clients share.
-const podsMost = 20
 
 // burst is how long the clients fire each time.
 const burst = 500 * time.Millisecond
@@ -54,13 +51,7 @@ func control(ctx context.Context, name string, agents, bursts int) error {
 	}
 	driver := lab.NewDriver(network.Catalogue())
 	config := fleet.Config{
-		Open: func(ctx context.Context, name string, clients, servers int) (fleet.Ground, error) {
-			tb, err := driver.Open(ctx, testbed.Spec{Nodes: 2, PodsPerNode: min(podsMost, clients), Network: name})
-			if err != nil {
-				return nil, err
-			}
-			return fleet.On(tb, clients, servers)
-		},
+		Open:    fleet.In(driver, result.Params{}),
 		Program: agent.Program{Path: self}, Networks: []string{name}, Clients: agents, Servers: 1, Builds: 1, Bursts: bursts,
 		Burst: burst, Seed: 1, AtOnce: atOnce, Log: func(line string) { fmt.Fprintln(os.Stderr, line) },
 	}
@@ -69,7 +60,11 @@ func control(ctx context.Context, name string, agents, bursts int) error {
 			config.Workload, config.Params = w, w.Defaults
 		}
 	}
-	outcome, err := fleet.Run(ctx, config)
+	rec, err := record.Conduct(ctx, config.Head(), nil, nil, config.Measure)
+	if err != nil {
+		return err
+	}
+	outcome, err := fleet.Of(rec.Run, rec.Trials)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netdelta/internal/clock"
+	"netdelta/testbed"
 )
 
 // FreshTry is what a fresh pod tries from its first moment on: packets to an answerer, each of a socket of its own.
@@ -18,18 +19,6 @@ type FreshTry struct {
 	Admitted bool `json:"admitted"`
 	// Within is how long it tries at most.
 	Within time.Duration `json:"within_ns"`
-}
-
-// FreshResult is what came of a FreshTry. Times count from when the pod's program began, by the clock of its node.
-type FreshResult struct {
-	Sent   int `json:"sent"`
-	Passed int `json:"passed"`
-	// Before is when the last packet was sent that did not come out as is right in the end, and After the first from which on all did. Both
-	// are 0 where the first did already.
-	Before time.Duration `json:"before_ns"`
-	After  time.Duration `json:"after_ns"`
-	// Settled says that it came out right in time.
-	Settled bool `json:"settled"`
 }
 
 const (
@@ -57,10 +46,10 @@ func call(visit, leave string) error {
 }
 
 // carryOut sends the packets and looks at what became of each, in the order in which they were sent.
-func (v FreshTry) carryOut(began time.Duration) FreshResult {
+func (v FreshTry) carryOut(began time.Duration) testbed.FreshResult {
 	probes, over := make(chan *probe, int(2*answeredWithin/v.Every)+1), make(chan struct{})
 	go v.send(probes, over)
-	var r FreshResult
+	var r testbed.FreshResult
 	var last, right time.Duration // when the last packet was sent that came out wrong, and the first after it
 	wrong := false
 	for p := range probes {

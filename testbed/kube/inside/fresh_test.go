@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"netdelta/testbed"
 )
 
 // TestVisit: a fresh pod says when it was let in first, and what passed that was to be refused.
 func TestVisit(t *testing.T) {
 	const port = 20974
-	visit := func(admitted bool, within time.Duration) FreshResult {
+	visit := func(admitted bool, within time.Duration) testbed.FreshResult {
 		t.Helper()
 		text, err := json.Marshal(FreshTry{
 			At: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), Every: 2 * time.Millisecond, Admitted: admitted, Within: within,
@@ -26,7 +28,7 @@ func TestVisit(t *testing.T) {
 		if err := call(string(text), left); err != nil {
 			t.Fatal(err)
 		}
-		var v FreshResult
+		var v testbed.FreshResult
 		words, err := os.ReadFile(left)
 		if err == nil {
 			err = json.Unmarshal(words, &v)

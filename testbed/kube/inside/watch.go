@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netdelta/internal/clock"
+	"netdelta/testbed"
 )
 
 // Probing is a path that is watched by probes: connections or packets. Each comes from a new socket, so that connection tracking sees
@@ -22,18 +23,6 @@ type Probing struct {
 	// Protocol is "udp" for packets to an answerer, or "tcp" for connections, of which a refusal by the pod itself is an answer, too.
 	Protocol string        `json:"protocol"`
 	Every    time.Duration `json:"every_ns"`
-}
-
-// Turn is a way that has opened or closed, or an answer to a line of input: the clock. All times are by the monotonic clock of the
-// pod's node.
-type Turn struct {
-	Open bool `json:"open"`
-	// Before is when the last probe was sent that came out as before, 0 where there is none, and Since the first that did not.
-	Before time.Duration `json:"before_ns,omitempty"`
-	Since  time.Duration `json:"since_ns,omitempty"`
-	// Received and Answered are when a line was read, and when it was answered.
-	Received time.Duration `json:"received_ns,omitempty"`
-	Answered time.Duration `json:"answered_ns,omitempty"`
 }
 
 const (
@@ -54,7 +43,7 @@ func watch(vigil string, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("a probe by %q every %v is none", v.Protocol, v.Every)
 	}
 	var speaking sync.Mutex
-	tell := func(t Turn) {
+	tell := func(t testbed.Turn) {
 		speaking.Lock()
 		defer speaking.Unlock()
 		_ = say(out, t) // who listens has gone when this fails, and the input ends
@@ -64,7 +53,7 @@ func watch(vigil string, in io.Reader, out io.Writer) error {
 		defer close(ended)
 		for lines := bufio.NewScanner(in); lines.Scan(); {
 			received := clock.Now()
-			tell(Turn{Received: received, Answered: clock.Now()})
+			tell(testbed.Turn{Received: received, Answered: clock.Now()})
 		}
 	}()
 	probes := make(chan *probe, int(2*answeredWithin/v.Every)+1)
@@ -84,7 +73,7 @@ func watch(vigil string, in io.Reader, out io.Writer) error {
 }
 
 // follow looks at probes in the order in which they were begun.
-func follow(probes <-chan *probe, tell func(Turn)) {
+func follow(probes <-chan *probe, tell func(testbed.Turn)) {
 	var known, open bool
 	var last, since time.Duration // of the present state, and of the first probe against it
 	against := 0
@@ -100,7 +89,7 @@ func follow(probes <-chan *probe, tell func(Turn)) {
 		if need := map[bool]int{true: openAfter, false: closedAfter}[p.answered]; against < need {
 			continue
 		}
-		tell(Turn{Open: p.answered, Before: last, Since: since})
+		tell(testbed.Turn{Open: p.answered, Before: last, Since: since})
 		known, open, last, against = true, p.answered, p.sent, 0
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/internal/clock"
+	"netdelta/testbed"
 )
 
 // TestWatch: a watch says that a way is open, when it closes and opens again, and what its clock is.
@@ -40,7 +41,7 @@ func TestWatch(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- watch(string(text), in, out) }()
 		turns := json.NewDecoder(said)
-		next := func() (turn Turn) {
+		next := func() (turn testbed.Turn) {
 			t.Helper()
 			if err := turns.Decode(&turn); err != nil {
 				t.Fatal(err)
