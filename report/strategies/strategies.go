@@ -63,14 +63,14 @@ func Of(m insight.Measured) (*View, error) {
 			failed += n.Failed
 		}
 		if failed > 0 {
-			v.Incomplete = fmt.Sprintf("%d of the clients, pods and builds failed; the figures are those of the others", failed)
+			v.Incomplete = fmt.Sprintf("%d of the clients, pods and builds failed; the figures leave them out", failed)
 		}
 		return v, nil
 	case result.StrategyPolicies:
 		r := policiesinsight.Judge(policies.Of(m.Run, m.Trials))
 		v := &View{Report: r, title: "How soon policies act", Text: func(w io.Writer) error { return policiesreport.WriteText(w, r) }}
 		if n := len(r.Failures); n > 0 {
-			v.Incomplete = fmt.Sprintf("not all could be measured at %d of the numbers of policies; the figures are those of the rest", n)
+			v.Incomplete = fmt.Sprintf("not all could be measured at %d of the numbers of policies; the figures leave them out", n)
 		}
 		return v, nil
 	}
