@@ -166,6 +166,7 @@ func probeEntries(context.Context, *environment) ([]entry, error) {
 		plainEntry{"cpu", "processor time of client, server and kernel, for each transaction and each gigabyte", "every burst"}.entry(),
 		plainEntry{"sockets", "TCP_INFO of both ends, what full buffers and listen queues turned away", "every trial"}.entry(),
 		plainEntry{"stalls", "times at which nothing got through, or next to nothing", "every trial"}.entry(),
+		plainEntry{"config", "what changed in offloads, MTUs, queueing disciplines, rules, routes, sysctls and programs of the lab", "every build"}.entry(),
 		plainEntry{"pressure", "processor pressure, steal, throttling, run queue and soft interrupts; preemption", "every round and burst"}.entry(),
 	}, nil
 }

@@ -23,6 +23,7 @@ const (
 	CheckStalls    = "stalls"    // something arrived all the time
 	CheckErrors    = "errors"    // no transaction failed
 	CheckDisk      = "disk"      // it is not the disk that bounds a workload
+	CheckConfig    = "config"    // the configuration of devices, routes and rules stayed as it was built
 	CheckServices  = "services"  // the daemons that serve were well, and none had to be started again
 )
 
@@ -35,7 +36,8 @@ type Check struct {
 	Found []string
 	// Expected are the devices that the packets should have crossed (CheckPath), or the metric that is missing (CheckMeasured).
 	Expected []string
-	Stalls   []stalls.Stall // CheckStalls
+	Stalls   []stalls.Stall        // CheckStalls
+	Changes  []result.ConfigChange // CheckConfig
 	// Share is how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
 	Share float64
 	Disk  *result.Disk
@@ -77,6 +79,7 @@ func (s *summary) checks() []Check {
 	stalled := stalls.Find(*t)
 	add(len(stalled) > 0, Check{Name: CheckStalls, Stalls: stalled})
 	add(t.Lost > 0 && !searched(t), Check{Name: CheckLoss, N: t.Lost})
+	add(len(t.Changes) > 0, Check{Name: CheckConfig, Changes: t.Changes})
 	failed, begun := failures(t)
 	add(failed > 0, Check{Name: CheckErrors, N: failed, Of: begun})
 	if b := t.Bound; b != nil {

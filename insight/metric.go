@@ -116,6 +116,8 @@ func (s *summary) decode() {
 func (s *summary) percentile(percent float64) (float64, string) {
 	s.decode()
 	switch {
+	case len(s.trial.Changes) > 0:
+		return 0, result.Reconfigured
 	case s.broken != nil:
 		return 0, "histogram unreadable"
 	case percent == 99 && p99Known(s.trial):

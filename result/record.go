@@ -150,6 +150,8 @@ type Trial struct {
 	// Links are how the bursts were spread over the links of the bonds on their way; there are none without bonds.
 	Links  []LinkUse `json:"links,omitempty"`
 	Series []Second  `json:"series,omitempty"`
+	// Changes are what changed in the configuration of the trial's testbed while it was measured.
+	Changes []ConfigChange `json:"config_changes,omitempty"`
 	// ClientCPU and ServerCPU are the processors that the ends were pinned to; -1 is not pinned.
 	ClientCPU int `json:"client_cpu"`
 	ServerCPU int `json:"server_cpu"`

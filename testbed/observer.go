@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/unit"
 )
 
@@ -26,6 +27,13 @@ type Observer interface {
 	// the other on which nothing listens. It returns a *TooLargeError where the sender's own kernel refuses the size; whether
 	// the packet arrives is for a Tap to see.
 	Fit(ctx context.Context, from, to Pod, size unit.Bytes) error
+}
+
+// ConfigWatch notices what changes in the configuration of a testbed. Close is idempotent.
+type ConfigWatch interface {
+	// End returns what changed since the watch began. Rounds are for the caller to fill in.
+	End() ([]result.ConfigChange, error)
+	Close() error
 }
 
 // Stack is what the IP stack of a namespace has counted since it was made, IPv4 and IPv6 together.

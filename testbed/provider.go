@@ -104,6 +104,8 @@ type Instruments struct {
 	// Observer looks at the devices of a network that the provider has planned, PathObserver at the devices of any other network.
 	Observer     Observer
 	PathObserver PathObserver
+	// WatchConfig begins to watch how the testbed's namespaces are configured, which only netdelta itself should change.
+	WatchConfig func(ctx context.Context) (ConfigWatch, error)
 	// Within calls f in the network namespace of a node or pod of this machine, with the number of an open file of it.
 	Within func(name string, f func(fd int) error) error
 	// Carriers are the process IDs, on this machine, of programs that do part of the network's work now, such as the ends of a

@@ -147,10 +147,12 @@ func (m *Context) openSessions(ctx context.Context, sessions []*Session, a agent
 	if prober != nil {
 		prober.Background(background(a.client, clusters))
 	}
+	config := m.beginConfigAudit(ctx, tb)
 	patience := time.Now().Add(firstConnectWithin)
 	for _, s := range sessions {
 		m.connect(s, a, tb, clusters)
 		m.addProbes(s, a, prober)
+		s.config = config
 		s.patience = patience
 		if s.Failed == nil {
 			s.Failed = s.open(ctx)

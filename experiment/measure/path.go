@@ -24,6 +24,7 @@ type probes struct {
 	links     *linkMeter      // nil without bonds
 	bounds    *bounds.Meter
 	neighbour *neighbour   // nil without one
+	config    *configAudit // nil where the configuration is not watched
 	prober    path.Proof   // nil where the path can't be observed
 	path      *result.Path // nil until it is proven
 }
@@ -47,7 +48,7 @@ func (p *probes) closeProbes() error {
 	if p.meter == nil { // the testbed was never there, or all is closed
 		return nil
 	}
-	err := p.meter.Close()
+	err := cmp.Or(p.meter.Close(), p.config.close())
 	p.meter = nil
 	return cmp.Or(err, p.bounds.Close())
 }

@@ -12,6 +12,7 @@ import (
 // recorder keeps the bursts of a session, in the columns that its workload has.
 type recorder struct {
 	bursts    result.Bursts
+	changes   []result.ConfigChange
 	disturbed bool // the last burst, so that the agent leaves it out of its histogram
 
 	latencies  bool // the bursts have latencies

@@ -63,6 +63,11 @@ func (r *Rounds) Warm(ctx context.Context, sessions []*Session) error {
 		}
 		r.handle(ctx, sessions, s, 0, r.clock(), fmt.Errorf("first burst of %s: %w", s.Cell.ID, err))
 	}
+	for _, s := range sessions {
+		if s.config != nil {
+			s.config.began = r.began
+		}
+	}
 	return beginAudits(ctx, sessions)
 }
 

@@ -45,6 +45,8 @@ func Check(c insight.Check) result.Check {
 		if c.Disk != nil {
 			observed += fmt.Sprintf(" (%s operations/s)", digits(c.Disk.Rate))
 		}
+	case insight.CheckConfig:
+		expected, observed = "a configuration that stays as it was built", reconfigured(c.Changes)
 	case insight.CheckServices:
 		expected, observed = "services that are well", strings.Join(counts(c.Reasons, "%s (%d bursts)"), "; ")
 	}
@@ -62,6 +64,35 @@ func counts(reasons map[string]int, format string) []string {
 
 // stallsMost is how many stalls of one trial are listed one by one.
 const stallsMost = 3
+
+// changesMost is how many changes of a configuration are listed one by one.
+const changesMost = 6
+
+// reconfigured lists changes of a configuration.
+func reconfigured(changes []result.ConfigChange) string {
+	var parts []string
+	for i, c := range changes {
+		if i == changesMost && len(changes) > changesMost+1 {
+			parts = append(parts, fmt.Sprintf("and %d more", len(changes)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s: %s was %s and is %s %s", c.Device, strings.TrimSpace(c.Setting), c.Was, c.Is, when(c)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// when says between which rounds a configuration changed.
+func when(c result.ConfigChange) string {
+	switch {
+	case c.After >= 0 && c.Before >= 0:
+		return fmt.Sprintf("(between rounds %d and %d)", c.After, c.Before)
+	case c.Before >= 0:
+		return fmt.Sprintf("(before round %d)", c.Before)
+	case c.After >= 0:
+		return fmt.Sprintf("(after round %d)", c.After)
+	}
+	return "(at some time in the build)"
+}
 
 // stalled lists a trial's stalls.
 func stalled(c insight.Check) string {

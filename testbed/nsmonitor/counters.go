@@ -20,11 +20,10 @@ import (
 // in the namespace: it is taken just before and after a load, and has to be quick. It is safe for concurrent use.
 type CounterReader struct {
 	mu      sync.Mutex
-	netlink int // a socket
+	netlink *netlinkSocket
 	stack   []*os.File
 	buffer  []byte
 	names   map[int]string // of the devices, by number, as last read
-	serial  uint32
 	closed  bool
 }
 
@@ -33,11 +32,11 @@ var ErrClosed = errors.New("the namespace is closed")
 
 // NewCounterReader opens a counter reader in the namespace of the calling thread.
 func NewCounterReader() (*CounterReader, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	socket, err := openNetlink(unix.NETLINK_ROUTE)
 	if err != nil {
-		return nil, fmt.Errorf("open a netlink socket: %w", err)
+		return nil, err
 	}
-	g := &CounterReader{netlink: fd, buffer: make([]byte, 64<<10), names: map[int]string{}}
+	g := &CounterReader{netlink: socket, buffer: make([]byte, 16<<10), names: map[int]string{}}
 	for _, path := range []string{"/proc/thread-self/net/snmp", "/proc/thread-self/net/snmp6"} {
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +58,7 @@ func (g *CounterReader) Close() error {
 		return nil
 	}
 	g.closed = true
-	err := unix.Close(g.netlink)
+	err := g.netlink.close()
 	for _, f := range g.stack {
 		err = errors.Join(err, f.Close())
 	}
@@ -115,70 +114,20 @@ func (g *CounterReader) NameOf(index int) string {
 
 // dump asks for all links once. It is unix.EINTR where the answer does not hang together.
 func (g *CounterReader) dump() ([]Counted, error) {
-	g.serial++
-	ask := make([]byte, unix.NLMSG_HDRLEN+unix.SizeofIfInfomsg, 64)
-	order := binary.NativeEndian
-	// Leave out the counters that IPv6 keeps for each device, which cost more than all the rest.
-	ask = order.AppendUint16(ask, unix.SizeofRtAttr+4)
-	ask = order.AppendUint16(ask, unix.IFLA_EXT_MASK)
-	ask = order.AppendUint32(ask, skipStats)
-	order.PutUint32(ask, uint32(len(ask)))
-	order.PutUint16(ask[4:], unix.RTM_GETLINK)
-	order.PutUint16(ask[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
-	order.PutUint32(ask[8:], g.serial)
-	if err := unix.Sendto(g.netlink, ask, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return nil, fmt.Errorf("ask for the devices: %w", err)
-	}
 	var devices []Counted
-	var changed error
-	for {
-		n, _, err := unix.Recvfrom(g.netlink, g.buffer, 0)
-		if errors.Is(err, unix.EINTR) {
-			continue
+	err := g.netlink.dump(unix.RTM_GETLINK, linkQuestion(), func(body []byte) {
+		if d, ok := parseLink(body); ok {
+			devices = append(devices, d)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read the devices: %w", err)
-		}
-		for rest := g.buffer[:n]; len(rest) >= unix.NLMSG_HDRLEN; {
-			size := int(order.Uint32(rest))
-			if size < unix.NLMSG_HDRLEN || size > len(rest) {
-				return nil, fmt.Errorf("read the devices: a message of %d bytes in %d", size, len(rest))
-			}
-			kind, flags, serial, body := order.Uint16(rest[4:]), order.Uint16(rest[6:]), order.Uint32(rest[8:]), rest[unix.NLMSG_HDRLEN:size]
-			rest = rest[min(aligned(size), len(rest)):]
-			if serial != g.serial {
-				continue // of a list that was given up
-			}
-			if flags&unix.NLM_F_DUMP_INTR != 0 {
-				changed = unix.EINTR
-			}
-			switch kind {
-			case unix.NLMSG_DONE:
-				return devices, changed
-			case unix.NLMSG_ERROR:
-				return nil, fmt.Errorf("read the devices: %w", netlinkError(body))
-			case unix.RTM_NEWLINK:
-				if d, ok := parseLink(body); ok {
-					devices = append(devices, d)
-				}
-			}
-		}
+	})
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		err = fmt.Errorf("read the devices: %w", err)
 	}
+	return devices, err
 }
 
-// skipStats is RTEXT_FILTER_SKIP_STATS.
+// skipStats is RTEXT_FILTER_SKIP_STATS: leave out the counters that IPv6 keeps for each device, which cost more than all the rest.
 const skipStats = 1 << 3
-
-// netlinkError is the error number of an answer.
-func netlinkError(body []byte) error {
-	if len(body) < 4 {
-		return errors.New("the kernel gave an error without a number")
-	}
-	return unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
-}
-
-// aligned is where the next netlink message or attribute begins.
-func aligned(size int) int { return (size + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }
 
 // parseLink takes the name and the 64-bit counters (struct rtnl_link_stats64) from a message about a link.
 func parseLink(body []byte) (Counted, bool) {
@@ -188,19 +137,13 @@ func parseLink(body []byte) (Counted, bool) {
 	}
 	d := Counted{Counters: testbed.Counters{Index: int(int32(order.Uint32(body[4:])))}}
 	complete := false
-	for rest := body[unix.SizeofIfInfomsg:]; len(rest) >= unix.SizeofRtAttr; {
-		size := int(order.Uint16(rest))
-		if size < unix.SizeofRtAttr || size > len(rest) {
-			break
-		}
-		value := rest[unix.SizeofRtAttr:size]
-		switch order.Uint16(rest[2:]) {
+	for kind, value := range attributes(body[unix.SizeofIfInfomsg:]) {
+		switch kind {
 		case unix.IFLA_IFNAME:
 			d.Name = string(bytes.TrimRight(value, "\x00"))
 		case unix.IFLA_STATS64:
 			complete = d.fill(value)
 		}
-		rest = rest[min(aligned(size), len(rest)):]
 	}
 	return d, complete && d.Name != ""
 }

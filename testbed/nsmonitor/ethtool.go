@@ -79,3 +79,55 @@ func card(device string) (driver string, speed unit.BitsPerSecond) {
 	}
 	return driver, speed
 }
+
+// featureBlocks is how many words of 32 features are asked for, more than any kernel has.
+const featureBlocks = 4
+
+// active is a row with a one for each feature of a device that is active and a zero for each other.
+func (e Ethtool) active(device string) (string, error) {
+	const bits = 32
+	var asked struct {
+		command, size uint32
+		blocks        [featureBlocks]struct{ available, requested, active, fixed uint32 }
+	}
+	asked.command, asked.size = unix.ETHTOOL_GFEATURES, featureBlocks
+	if err := e.send(device, unsafe.Pointer(&asked)); err != nil {
+		return "", err
+	}
+	row := make([]byte, 0, featureBlocks*bits)
+	for _, b := range asked.blocks[:min(asked.size, featureBlocks)] {
+		for i := range bits {
+			row = append(row, '0'+byte(b.active>>i&1))
+		}
+	}
+	return string(row), nil
+}
+
+// featureNames are the kernel's names for the places in such a row, as any device gives them.
+func (e Ethtool) featureNames(device string) ([]string, error) {
+	const setOfFeatures, nameLength, most = 4, 32, 32 * featureBlocks // ETH_SS_FEATURES, ETH_GSTRING_LEN
+	count := struct {
+		command, _ uint32
+		sets       uint64
+		length     uint32
+	}{command: unix.ETHTOOL_GSSET_INFO, sets: 1 << setOfFeatures}
+	if err := e.send(device, unsafe.Pointer(&count)); err != nil {
+		return nil, fmt.Errorf("ask for the number of features: %w", err)
+	}
+	if count.length > most {
+		return nil, fmt.Errorf("the kernel has %d features, more than %d", count.length, most)
+	}
+	var asked struct {
+		command, set, length uint32
+		names                [most][nameLength]byte
+	}
+	asked.command, asked.set, asked.length = unix.ETHTOOL_GSTRINGS, setOfFeatures, count.length
+	if err := e.send(device, unsafe.Pointer(&asked)); err != nil {
+		return nil, fmt.Errorf("ask for the names of features: %w", err)
+	}
+	names := make([]string, min(asked.length, most))
+	for i := range names {
+		names[i] = unix.ByteSliceToString(asked.names[i][:])
+	}
+	return names, nil
+}

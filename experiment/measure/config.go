@@ -1,0 +1,135 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// configAudit watches the configuration of one testbed while its sessions are measured.
+type configAudit struct {
+	began time.Time // the run, from which bursts count
+	watch testbed.ConfigWatch
+}
+
+// beginConfigAudit begins to watch a testbed. Where it can't, the run says so.
+func (m *Context) beginConfigAudit(ctx context.Context, tb testbed.Testbed) *configAudit {
+	begin := tb.Instruments().WatchConfig
+	if begin == nil {
+		return nil
+	}
+	watch, err := begin(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			m.Observed.unknown([]string{fmt.Sprintf("what changes in the configuration while it is measured: %v", err)})
+		}
+		return nil
+	}
+	return &configAudit{watch: watch}
+}
+
+// endConfigAudits gives each session what changed in the configuration of its testbed, and marks the bursts that were
+// measured with it.
+func endConfigAudits(sessions []*Session) error {
+	type found struct{ changes []result.ConfigChange }
+	known := map[*configAudit]*found{}
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
+	for _, s := range sessions {
+		if a := s.config; a != nil && known[a] == nil {
+			f := &found{}
+			known[a] = f
+			group.Go(func() error {
+				changes, err := a.watch.End()
+				f.changes = changes
+				return errors.Join(err, a.watch.Close())
+			})
+		}
+	}
+	err := group.Wait()
+	for _, s := range sessions {
+		if s.config != nil {
+			s.reconfigured(known[s.config].changes, s.config.began)
+		}
+	}
+	return err
+}
+
+// close ends the watch of a session that is given up.
+func (a *configAudit) close() error {
+	if a == nil {
+		return nil
+	}
+	return a.watch.Close()
+}
+
+// reconfigured records changes, and marks the bursts during which a setting was not what it was at first.
+func (r *recorder) reconfigured(changes []result.ConfigChange, began time.Time) {
+	type setting struct{ device, name string }
+	first := map[setting]string{}
+	for _, c := range changes {
+		key := setting{c.Device, c.Setting}
+		if _, known := first[key]; !known {
+			first[key] = c.Was
+		}
+	}
+	for i, c := range changes {
+		key := setting{c.Device, c.Setting}
+		from, to := r.burstsSince(c.At, began), len(r.bursts.Round)
+		c.After, c.Before = r.roundsAround(from, c.At)
+		r.changes = append(r.changes, c)
+		if c.Is == first[key] {
+			continue
+		}
+		for _, later := range changes[i+1:] {
+			if (setting{later.Device, later.Setting}) == key {
+				to = min(to, r.burstsSince(later.At, began)+1)
+				break
+			}
+		}
+		for b := from; b < to && b < len(r.bursts.Disturbed); b++ {
+			if r.bursts.Disturbed[b] == "" {
+				r.bursts.Disturbed[b] = result.Reconfigured
+			}
+		}
+	}
+}
+
+// burstsSince is the first burst that was not over at a time: all where it is not known.
+func (r *recorder) burstsSince(at, began time.Time) int {
+	if at.IsZero() {
+		return 0
+	}
+	since := at.Sub(began).Nanoseconds()
+	for i, start := range r.bursts.Start {
+		if i < len(r.bursts.Span) {
+			start += r.bursts.Span[i]
+		}
+		if start >= since {
+			return i
+		}
+	}
+	return len(r.bursts.Start)
+}
+
+// roundsAround are the rounds before and of a burst, -1 where there is none or the time is not known.
+func (r *recorder) roundsAround(burst int, at time.Time) (after, before int) {
+	after, before = -1, -1
+	if at.IsZero() {
+		return after, before
+	}
+	if burst > 0 {
+		after = r.bursts.Round[burst-1]
+	}
+	if burst < len(r.bursts.Round) {
+		before = r.bursts.Round[burst]
+	}
+	return after, before
+}
