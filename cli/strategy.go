@@ -26,7 +26,6 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
-	"netdelta/stats"
 	"netdelta/testbed"
 	"netdelta/workload"
 )
@@ -274,7 +273,7 @@ func (o *loadOptions) add(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.networks, "networks", nil, "networks to measure, the baseline first (default: those that users of the testbed compare first)")
 	f.StringVar(&o.workload, "workload", "tcp-rr", "workload between clients and servers")
 	f.StringArrayVar(&o.factors, "factor", nil, "a level of one of its parameters: message=1KiB")
-	f.IntVar(&o.builds, "builds", stats.DefaultMinBuilds, "times that everything is set up anew; an interval takes 6")
+	f.IntVar(&o.builds, "builds", plan.MinBuilds, "times that everything is set up anew; an interval takes 3")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
 }
 

@@ -72,7 +72,7 @@ type Missing struct{ What, Why string }
 // confirmed when each comparison is significant by itself, with no correction: an intersection-union test keeps the level
 // of its parts (Berger, "Multiparameter hypothesis testing and acceptance sampling", 1982). It is contradicted when at least
 // one comparison is significant the other way, and there the p values are corrected over all comparisons of the claim, by
-// StepDown. What could not be compared is left out of the verdict, and named.
+// Holm. What could not be compared is left out of the verdict, and named.
 func Claims(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) []Answer {
 	judged := make([]Answer, len(run.Claims))
 	if len(judged) == 0 {
@@ -280,7 +280,14 @@ func (c directComparison) reversed() directComparison {
 
 // locations are the builds' locations by batch, NaN where nothing was measured.
 func (c directComparison) locations() []float64 {
-	return contrast{estimate: c.estimate, batches: c.batches}.locations(nil)
+	var row []float64
+	for i, batch := range c.batches {
+		for len(row) < batch {
+			row = append(row, math.NaN())
+		}
+		row = append(row, c.estimate.Locations[i])
+	}
+	return row
 }
 
 // floor is what the null check leaves possible in a setting, on the metric's scale.

@@ -124,7 +124,7 @@ func (a *answer) confirmed(o Options) bool {
 	if !math.IsInf(a.low, 0) && !math.IsInf(a.high, 0) {
 		return true // two one-sided tests, each at half the level (Schuirmann 1987)
 	}
-	return a.beyondFloor() && o.alone(a.shifted()) < options.ClaimLevel()
+	return a.beyondFloor() && o.against(a.estimate, a.bound()) < options.ClaimLevel()
 }
 
 // beyondFloor says whether a direction is no artefact that the null check leaves possible. It is asked only where the clause
@@ -146,26 +146,17 @@ func (a *answer) bound() float64 {
 	return a.high
 }
 
-// shifted are the locations by batch, seen from the bound.
-func (a *answer) shifted() []float64 {
-	row := a.locations()
-	for i := range row {
-		row[i] -= a.bound()
-	}
-	return row
-}
-
 // contradict finds the comparisons that certainly came out against the claim: their p values are corrected over all that
 // the claim makes.
 func (j *claimJudge) contradict(answers []answer, methods int) {
 	var family []int
-	var rows [][]float64
+	var alone []float64
 	for i := range answers {
 		if a := &answers[i]; !a.changes() && a.estimate.HasInterval {
-			family, rows = append(family, i), append(rows, a.shifted())
+			family, alone = append(family, i), append(alone, j.options.against(a.estimate, a.bound()))
 		}
 	}
-	for k, p := range j.options.family(rows) {
+	for k, p := range j.options.family(alone) {
 		a := &answers[family[k]]
 		if a.outside() && a.beyondFloor() && p*float64(methods) < j.options.stats(a.metric).ClaimLevel() {
 			a.verdict = Contradicted

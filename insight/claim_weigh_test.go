@@ -83,8 +83,9 @@ func TestOneWildBuildContradictsNothing(t *testing.T) {
 func TestContradictionsAreCorrected(t *testing.T) {
 	const direction, change = "p50 of vxlan below bridge where message=300", "p50 of vxlan changes between message=300 and message=1024"
 	w := precise()
-	for builds, want := range map[int][2]string{7: {insight.Contradicted, insight.Undecided}, 8: {insight.Contradicted, insight.Contradicted}} {
-		w.builds = builds // the least p is 2/2^7, just below a third of 5%
+	w.buildSD, w.roundSD, w.drift = 0, 0, 0
+	for builds, want := range map[int][2]string{8: {insight.Contradicted, insight.Undecided}, 9: {insight.Contradicted, insight.Contradicted}} {
+		w.builds = builds // builds that agree to the last digit: p is 2/2^8, just below a quarter of 5%, and twice that is above
 		run, trials := w.in(t,
 			setting{result.CrossNode, result.Params{Message: 300}, logs(1.1, 1, 1.5)},
 			setting{result.CrossNode, result.Params{Message: 1024}, logs(1.1, 1, 1.2)})

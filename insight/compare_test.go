@@ -171,13 +171,13 @@ func TestCompareMargin(t *testing.T) {
 
 func TestCompareTooFewBuilds(t *testing.T) {
 	few := usual()
-	few.builds = 4
+	few.builds = 2
 	c := words.Judge{}.Compare(few.measured(t, 1), changed(2, map[string]float64{"vxlan": 2}).measured(t, 1), insight.Comparing{})
-	if c.Verdict != insight.NothingCompared || c.Says != "Nothing can be compared: a change takes 6 builds in each run, and the old run has 4, the new one 8." {
+	if c.Verdict != insight.NothingCompared || c.Says != "Nothing can be compared: a change takes 3 builds in each run, and the old run has 2, the new one 8." {
 		t.Errorf("%s: %s", c.Verdict, c.Says)
 	}
 	got := changeOf(t, c, "vxlan", insight.MetricP50)
-	if got.ChangeLow != nil || got.P != nil || got.PAdjusted != nil || got.Need != 6 || got.Verdict != string(stats.Unresolved) {
+	if got.ChangeLow != nil || got.P != nil || got.PAdjusted != nil || got.Need != 3 || got.Verdict != string(stats.Unresolved) {
 		t.Errorf("%+v", got)
 	}
 	near(t, "vxlan", got.Change, 2, 0.02)

@@ -23,8 +23,6 @@ type Options struct {
 	// Sequential says that the run decided by what it saw when to stop measuring a cell, as by Settled: intervals are then
 	// wider, so that what is called 95% comes true.
 	Sequential bool
-	// Seed of random draws within the statistics.
-	Seed uint64
 	// Headlines is the headline metric by workload. A workload that is not in it has p50, or throughput if it has no
 	// latencies.
 	Headlines map[string]string
@@ -38,7 +36,7 @@ type Options struct {
 
 // stats are the options for one metric.
 func (o Options) stats(m metric) stats.Options {
-	s := stats.Options{Confidence: o.Confidence, Margin: o.Margin, MinBuilds: o.MinBuilds, Sequential: o.Sequential, Seed: o.Seed}
+	s := stats.Options{Confidence: o.Confidence, Margin: o.Margin, MinBuilds: o.MinBuilds, Sequential: o.Sequential}
 	if m.linear {
 		s.Margin = LossMargin
 	}
@@ -82,7 +80,7 @@ func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]b
 	for i, d := range judged(c.networks, o) {
 		n := c.networks[i]
 		options := o.stats(n.metric)
-		settled[d.Cell] = stats.Resolved(n.estimate, len(c.networks), options) && !waits(d, options)
+		settled[d.Cell] = stats.Resolved(n.estimate, len(c.networks), n.floor, options) && !waits(d, options)
 	}
 	open, measured := openEffects(cells, all, o)
 	for cell := range open {
@@ -266,40 +264,19 @@ func judged(contrasts []contrast, o Options) []result.Delta {
 	}
 	deltas := make([]result.Delta, len(contrasts))
 	for _, members := range families {
-		locations, family := make([][]float64, len(members)), make([]contrast, len(members))
+		p := make([]float64, len(members))
 		for k, i := range members {
-			family[k] = contrasts[i]
+			p[k] = contrasts[i].estimate.P
 		}
-		at := columns(family)
-		for k, c := range family {
-			locations[k] = c.locations(at)
-		}
-		for k, p := range o.family(locations) {
-			deltas[members[k]] = contrasts[members[k]].judge(p, o)
+		for k, adjusted := range o.family(p) {
+			deltas[members[k]] = contrasts[members[k]].judge(adjusted, len(members), o)
 		}
 	}
 	return deltas
 }
 
-// locations are the estimate's locations by the columns of its batches, NaN where the delta was not measured, so that all deltas of a
-// batch stand in one column. Without columns each batch is one.
-func (c contrast) locations(columns map[int]int) []float64 {
-	var row []float64
-	for i, batch := range c.batches {
-		column := batch
-		if columns != nil {
-			column = columns[batch]
-		}
-		for len(row) < column {
-			row = append(row, math.NaN())
-		}
-		row = append(row, c.estimate.Locations[i])
-	}
-	return row
-}
-
-// judge completes the delta by its verdict.
-func (c contrast) judge(adjusted float64, o Options) result.Delta {
+// judge completes the delta, one of a family, by its verdict.
+func (c contrast) judge(adjusted float64, family int, o Options) result.Delta {
 	d, options := c.delta, o.stats(c.metric)
 	if c.estimate.HasInterval {
 		d.PAdjusted = finite(adjusted)
@@ -307,20 +284,7 @@ func (c contrast) judge(adjusted float64, o Options) result.Delta {
 	verdict := stats.Judge(c.estimate, adjusted, c.floor, stats.Better(d.Better), options)
 	d.Verdict = string(verdict)
 	if verdict == stats.Unresolved && c.estimate.HasInterval {
-		d.Need = needed(c.estimate, options)
+		d.Need = stats.Needed(c.estimate, family, c.floor, options)
 	}
 	return d
-}
-
-// needed is about how many builds would settle an unresolved delta if it is what it looks like: the interval narrows with
-// the root of the builds, and must lie either inside the margin or on one side of no change.
-func needed(e stats.Estimate, o stats.Options) int {
-	margin := o.Margin
-	if margin <= 0 {
-		margin = stats.DefaultMargin
-	}
-	center := math.Abs(e.Center)
-	target := max(math.Log1p(margin)-center, center)
-	narrower := e.HalfWidth() / target
-	return max(e.Builds+1, int(math.Ceil(float64(e.Builds)*narrower*narrower)))
 }

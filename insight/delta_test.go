@@ -16,7 +16,7 @@ import (
 
 func TestKnownTruthIsFound(t *testing.T) {
 	w := usual()
-	deltas, null, checks := deltasOf(w.cells(), w.trials(t), insight.Options{Seed: 1})
+	deltas, null, checks := deltasOf(w.cells(), w.trials(t), insight.Options{})
 	if len(checks) > 0 {
 		t.Errorf("checks of a clean run: %+v", checks)
 	}
@@ -44,7 +44,7 @@ func TestKnownTruthIsFound(t *testing.T) {
 	if n.Verdict != "same" || n.Baseline != "host" || n.Cell != "host-twin" {
 		t.Errorf("null check: %s", show(null))
 	}
-	only, nullOnly, _ := insight.Deltas(w.cells(), w.trials(t), insight.Options{Seed: 1, HeadlinesOnly: true})
+	only, nullOnly, _ := insight.Deltas(w.cells(), w.trials(t), insight.Options{HeadlinesOnly: true})
 	other := func(d result.Delta) bool { return !d.Headline }
 	if diff := cmp.Diff(slices.DeleteFunc(slices.Clone(deltas), other), only); diff != "" || len(nullOnly) != 1 {
 		t.Errorf("headlines by themselves differ (-all +only):\n%s", diff)
@@ -210,15 +210,31 @@ func TestDisturbedTrialIsNamed(t *testing.T) {
 
 func TestMissingBuilds(t *testing.T) {
 	w := usual()
-	trials := slices.DeleteFunc(w.trials(t), func(t result.Trial) bool { return t.Cell == "vxlan" && t.Build >= 3 })
+	trials := slices.DeleteFunc(w.trials(t), func(t result.Trial) bool { return t.Cell == "vxlan" && t.Build >= 2 })
 	deltas, _, _ := insight.Deltas(w.cells(), trials, insight.Options{})
 	d := find(t, deltas, "vxlan", "p50")
-	if d.RatioLow != nil || d.DifferenceHigh != nil || d.P != nil || d.PAdjusted != nil || d.Verdict != "unresolved" || d.Blocks != 3 || d.Need != 6 {
-		t.Errorf("three builds: %s", show([]result.Delta{d}))
+	if d.RatioLow != nil || d.DifferenceHigh != nil || d.P != nil || d.PAdjusted != nil || d.Verdict != "unresolved" || d.Blocks != 2 || d.Need != 3 {
+		t.Errorf("two builds: %s", show([]result.Delta{d}))
 	}
 	near(t, "ratio", d.Ratio, 1.31, 0.02)
 	if d := find(t, deltas, "bridge", "p50"); d.Verdict != "slower" {
 		t.Errorf("all builds: %s", show([]result.Delta{d}))
+	}
+}
+
+// A cell that lost builds is judged by those that it has, and withholds no verdict of the others: the verdicts of a cluster's run of
+// six builds and of a database's of seven, one of which lost one.
+func TestLostBuildsSilenceNobody(t *testing.T) {
+	w := usual()
+	w.networks, w.builds = []string{"a", "b", "c", "d"}, 7
+	w.logs = map[string]float64{"a": math.Log(1.34), "b": math.Log(1.30), "c": math.Log(3.86), "d": math.Log(1.35)}
+	w.buildSD, w.roundSD = 0.02, 0.02
+	lost := slices.DeleteFunc(w.trials(t), func(t result.Trial) bool { return t.Cell == "a" && t.Build == 2 || t.Cell == "b" && t.Build >= 4 })
+	deltas, _, _ := insight.Deltas(w.cells(), lost, insight.Options{Sequential: true})
+	for network, builds := range map[string]int{"a": 6, "b": 4, "c": 7, "d": 7} {
+		if d := find(t, deltas, network, "p50"); d.Verdict != "slower" || d.Blocks != builds {
+			t.Errorf("%s of %d builds: %s", network, builds, show([]result.Delta{d}))
+		}
 	}
 }
 
@@ -230,7 +246,7 @@ func TestOneBuild(t *testing.T) {
 		t.Fatalf("%d deltas and %d nulls", len(deltas), len(null))
 	}
 	for _, d := range append(deltas, null...) {
-		if d.RatioLow != nil || d.Verdict != "unresolved" || d.Need != 6 || d.Blocks != 1 {
+		if d.RatioLow != nil || d.Verdict != "unresolved" || d.Need != 3 || d.Blocks != 1 {
 			t.Error(show([]result.Delta{d}))
 		}
 	}

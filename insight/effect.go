@@ -142,7 +142,7 @@ func openEffects(cells []result.Cell, all []batch, o Options) (open map[string]b
 	open = map[string]bool{}
 	for i, d := range judged(contrasts, o) {
 		options := o.stats(contrasts[i].metric)
-		if !stats.Resolved(contrasts[i].estimate, len(made), options) || waits(d, options) {
+		if !stats.Resolved(contrasts[i].estimate, len(made), contrasts[i].floor, options) || waits(d, options) {
 			open[d.Cell], open[made[i].references[0]] = true, true
 		}
 	}

@@ -80,24 +80,24 @@ func beyondNothing(locations []float64) float64 {
 	return 1
 }
 
-// alone is the p value of one comparison.
-func (o Options) alone(locations []float64) float64 {
-	if o.Exact {
-		return beyondNothing(locations)
+// against is the p value of one comparison against the hypothesis that it is at.
+func (o Options) against(e stats.Estimate, at float64) float64 {
+	if !o.Exact {
+		return e.PAgainst(at)
 	}
-	return stats.SignFlip(locations, o.Seed)
+	shifted := slices.Clone(e.Locations)
+	for i := range shifted {
+		shifted[i] -= at
+	}
+	return beyondNothing(shifted)
 }
 
-// family are the p values of comparisons that are judged together.
-func (o Options) family(rows [][]float64) []float64 {
-	if !o.Exact {
-		return stats.StepDown(rows, o.Seed)
+// family corrects the p values of comparisons that are judged together. What an exact run counts is not left to chance.
+func (o Options) family(p []float64) []float64 {
+	if o.Exact {
+		return p
 	}
-	all := make([]float64, len(rows))
-	for i, row := range rows {
-		all[i] = beyondNothing(row)
-	}
-	return all
+	return stats.Holm(p)
 }
 
 // between is how far a delta moved from one run to another. For exact runs it is as far as the ranges leave open.

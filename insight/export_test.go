@@ -40,19 +40,4 @@ func Steps(cells []result.Cell) []string {
 	return all
 }
 
-// Columns are a family of comparisons, each made in some batches.
-func Columns(family [][]int) map[int]int {
-	contrasts := make([]contrast, len(family))
-	for i, batches := range family {
-		contrasts[i].batches = batches
-	}
-	return columns(contrasts)
-}
-
-// ColumnsOf are the columns of a run's deltas, with the groups of its first setting.
-func ColumnsOf(cells []result.Cell, trials []result.Trial, o Options) (map[int]int, map[string]int) {
-	all := batches(trials)
-	return columns(compareAll(cells, all, o).networks), cellSets(cells)[0].groups(all)
-}
-
 func Moved(c result.Change) (known bool, side int) { return moved(c) }

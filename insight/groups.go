@@ -59,36 +59,6 @@ func (t cellSet) of(cell string, groups map[string]int, all []batch) []batch {
 	})
 }
 
-// columns gives each batch of a family of comparisons its column in the test over the family. Sittings that have no comparison
-// in common share one: deltas of different builds are independent, and under the hypothesis that there is no difference each of them
-// might have had the other sign, so that they may as well change signs together. Where each network is measured in builds of its own
-// the family then takes no more of them than where all stand side by side.
-func columns(family []contrast) map[int]int {
-	var order []int
-	members := map[int][]int{} // by batch
-	for i, c := range family {
-		for _, s := range c.batches {
-			if members[s] == nil {
-				order = append(order, s)
-			}
-			members[s] = append(members[s], i)
-		}
-	}
-	slices.Sort(order)
-	at := map[int]int{}
-	column, taken := -1, map[int]bool{}
-	for _, s := range order {
-		if column < 0 || slices.ContainsFunc(members[s], func(i int) bool { return taken[i] }) {
-			column, taken = column+1, map[int]bool{}
-		}
-		for _, i := range members[s] {
-			taken[i] = true
-		}
-		at[s] = column
-	}
-	return at
-}
-
 // acrossBuilds holds one comparison against another with the same baseline that was never made in the same build: the difference of
 // their deltas, one build of each after the other.
 func acrossBuilds(a, b directComparison, o Options, s stats.Options) directComparison {

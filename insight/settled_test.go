@@ -19,7 +19,7 @@ func TestWhatIsSettledHasItsVerdict(t *testing.T) {
 		w.networks = []string{"a", "b", "c", "d", "e", "f"}
 		w.logs = map[string]float64{"a": math.Log(0.75), "b": math.Log(0.87), "c": math.Log(0.93), "d": math.Log(0.99), "e": 0, "f": math.Log(1.025)}
 		w.buildSD = 0.012
-		o := insight.Options{Sequential: true, Seed: seed}
+		o := insight.Options{Sequential: true}
 		cells, all := w.cells(), w.trials(t)
 		var kept []result.Trial
 		settled := map[string]bool{}

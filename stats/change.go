@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/stat/combin"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -52,7 +53,7 @@ func Between(before, after Estimate, o Options) Change {
 	if u+v <= 1e-24*largest*largest { // rounding of the means apart
 		c.Low, c.High = c.Center, c.Center
 		if math.Abs(c.Center) > math.Log1p(o.Margin) {
-			c.P = 0
+			c.P = 2 / combin.GeneralizedBinomial(float64(len(x)+len(y)), float64(len(x))) // the chance that all of one run lie on one side of the other's
 		}
 		c.Warnings = append(c.Warnings, fmt.Errorf("comparing %d builds with %d: %w", len(x), len(y), ErrNoVariation))
 		return c

@@ -38,12 +38,12 @@ func TestBetweenIsWelch(t *testing.T) {
 }
 
 func TestBetweenTooFewBuilds(t *testing.T) {
-	few, enough := of(0.1, 0.2, 0.1, 0.2, 0.1), of(0.1, 0.2, 0.1, 0.2, 0.1, 0.2)
+	few, enough := of(0.1, 0.2), of(0.1, 0.2, 0.1, 0.2, 0.1, 0.2)
 	for name, c := range map[string]stats.Change{
 		"old": stats.Between(few, enough, stats.Options{}), "new": stats.Between(enough, few, stats.Options{}),
 		"none": stats.Between(stats.Compare(nil, stats.Options{}), enough, stats.Options{}),
 	} {
-		if c.HasInterval || !math.IsNaN(c.Low) || c.P != 1 || c.Need != 6 || stats.NeedForChange(c, stats.Options{}) != 6 {
+		if c.HasInterval || !math.IsNaN(c.Low) || c.P != 1 || c.Need != 3 || stats.NeedForChange(c, stats.Options{}) != 3 {
 			t.Errorf("too few builds in %s: %+v", name, c)
 		}
 		if v := stats.JudgeChange(c, 0, 0, stats.LowerBetter, stats.Options{}); v != stats.Unresolved {
@@ -217,7 +217,7 @@ func TestFalseRegressionsAreRare(t *testing.T) {
 			before.MinRounds, before.MaxRounds, after.MinRounds, after.MaxRounds = 4, 8, 4, 8
 			o := stats.Options{Margin: c.margin, Sequential: c.sequential}
 			stop := func(e stats.Estimate) bool {
-				return c.sequential && stats.Resolved(e, family, stats.Options{Sequential: true})
+				return c.sequential && stats.Resolved(e, family, 0, stats.Options{Sequential: true})
 			}
 			for _, claimed := range simulate.Parallel(trials, func(i int) bool {
 				seed := uint64(i)<<8 | uint64(n)

@@ -66,13 +66,13 @@ type Estimate struct {
 	Low, High float64
 	// HasInterval says whether there were builds enough for one.
 	HasInterval bool
-	// Need is how many builds an interval takes in all. Significance in a family takes more: see NeedFor.
+	// Need is how many builds an interval takes in all.
 	Need int
 	// Builds and Rounds count what the estimate rests on.
 	Builds, Rounds int
 	// Locations are the deltas of the builds, in the order given; NaN for a build that was left out.
 	Locations []float64
-	// P is the p value of SignFlip over Locations, not corrected; 1 without any build.
+	// P is the p value against no change (PAgainst), not corrected; 1 with fewer than two builds.
 	P float64
 	// Variance is what a round's delta varies by, split by origin.
 	Variance Variance
@@ -121,18 +121,47 @@ func Compare(builds []Build, o Options) Estimate {
 		return e
 	}
 	e.Center = Mean(means)
-	e.P = SignFlip(means, o.Seed)
+	e.P = e.PAgainst(0)
 	if e.Builds < o.MinBuilds {
 		return e
 	}
-	spread := sampleVariance(means)
-	if spread <= 1e-24*e.Center*e.Center { // rounding of the mean apart
-		spread = 0
+	spread := varianceOf(means)
+	if spread == 0 {
 		e.Warnings = append(e.Warnings, fmt.Errorf("comparing %d builds: %w", e.Builds, ErrNoVariation))
 	}
 	half := tQuantile(1-o.Level()/2, float64(e.Builds-1)) * math.Sqrt(spread/float64(e.Builds))
 	e.Low, e.High, e.HasInterval = e.Center-half, e.Center+half, true
 	return e
+}
+
+// PAgainst is the two-sided p of the hypothesis that the true delta is at, by the Student's t that the interval is made with:
+// p is below 5% where a 95% interval excludes at. It needs no more builds the larger the family is, as a permutation does.
+//
+// Builds that agree to the last digit, as counts and rounded figures may, have no scatter to hold a difference against: there it
+// is the chance that so many builds lie on one side of at, 2/2^n.
+func (e Estimate) PAgainst(at float64) float64 {
+	means := finite(e.Locations)
+	n := float64(len(means))
+	if n < 2 {
+		return 1
+	}
+	away, spread := Mean(means)-at, varianceOf(means)
+	switch {
+	case away == 0:
+		return 1
+	case spread == 0:
+		return math.Exp2(1 - n)
+	}
+	return 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Survival(math.Abs(away)/math.Sqrt(spread/n))
+}
+
+// varianceOf is the sample variance, 0 where rounding of the mean explains it.
+func varianceOf(means []float64) float64 {
+	spread, center := sampleVariance(means), Mean(means)
+	if spread <= 1e-24*center*center {
+		return 0
+	}
+	return spread
 }
 
 // maxLog bounds a believable delta on the log scale: a ratio of 10^130. Sums and squares of what lies within it
@@ -180,4 +209,9 @@ func (b Build) believable() Build {
 // tQuantile is the p-quantile of Student's t with the degrees of freedom.
 func tQuantile(p, freedom float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(p)
+}
+
+// finite copies the values that are neither NaN nor infinite.
+func finite(x []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }

@@ -26,8 +26,8 @@ const (
 //
 //   - Same: the whole interval lies within the margin, measured on the log scale so that a ratio and its inverse are
 //     treated alike: from -log(1+margin) to +log(1+margin). A change that is real but inside the margin is Same.
-//   - Slower, Faster: the interval excludes no change, pAdjusted (by StepDown or Holm, over all deltas of the run that
-//     are judged together) is below Options.ClaimLevel, and the change exceeds noiseFloor (see NoiseFloor; 0 for none).
+//   - Slower, Faster: the interval excludes no change, pAdjusted (by Holm, over all deltas of the run that are judged
+//     together) is below Options.ClaimLevel, and the change exceeds noiseFloor (see NoiseFloor; 0 for none).
 //   - Unresolved: anything else. An estimate without an interval, a NaN anywhere, and a negative or infinite floor
 //     can give nothing better.
 //

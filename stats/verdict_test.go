@@ -17,10 +17,10 @@ func TestBuildsThatAgreeExactly(t *testing.T) {
 	for delta, want := range map[float64]stats.Verdict{0: stats.Same, 0.01: stats.Same, 0.1: stats.Slower, -0.1: stats.Faster} {
 		builds := slices.Repeat([]stats.Build{{Deltas: []float64{delta, delta}, HalfGaps: []float64{0, 0}}}, 8)
 		e := stats.Compare(builds, stats.Options{})
-		if !errors.Is(errors.Join(e.Warnings...), stats.ErrNoVariation) || !stats.Resolved(e, 100, stats.Options{}) {
+		if !errors.Is(errors.Join(e.Warnings...), stats.ErrNoVariation) || !stats.Resolved(e, 100, 0, stats.Options{}) {
 			t.Errorf("builds that all say %v: %v", delta, e.Warnings)
 		}
-		if got := stats.Judge(e, stats.StepDown([][]float64{e.Locations}, 1)[0], 0, stats.LowerBetter, stats.Options{}); got != want {
+		if got := stats.Judge(e, stats.Holm([]float64{e.P})[0], 0, stats.LowerBetter, stats.Options{}); got != want {
 			t.Errorf("builds that all say %v are judged %s, want %s", delta, got, want)
 		}
 	}
@@ -99,5 +99,42 @@ func TestPairIgnoresRoundsThatLackAPartner(t *testing.T) {
 	b := stats.Pair([]float64{1, 2, 3}, []float64{0, 1}, []float64{1, 1, 1})
 	if diff := cmp.Diff(stats.Build{Deltas: []float64{0.5, 1}, HalfGaps: []float64{-0.5, 0}}, b); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNeededKnowsTheFamilyAndTheFloor asks for the builds that settle a delta, and finds that they do.
+func TestNeededKnowsTheFamilyAndTheFloor(t *testing.T) {
+	of := func(center, sd float64, builds int) stats.Estimate {
+		all := make([]stats.Build, builds)
+		for b := range all {
+			all[b].Deltas = []float64{center + sd*[]float64{-1, 1}[b%2]}
+		}
+		return stats.Compare(all, stats.Options{})
+	}
+	const sd = 0.03
+	alone, many := stats.Needed(of(0.05, sd, 4), 1, 0, stats.Options{}), stats.Needed(of(0.05, sd, 4), 40, 0, stats.Options{})
+	if !(alone > 4 && many > alone) {
+		t.Errorf("a delta alone needs %d builds, in a family of 40 %d", alone, many)
+	}
+	for family, need := range map[int]int{1: alone, 40: many} {
+		for _, c := range []struct {
+			builds int
+			want   stats.Verdict
+		}{{need + need%2, stats.Slower}, {need - 2 - need%2, stats.Unresolved}} {
+			e := of(0.05, sd, c.builds)
+			p := min(1, float64(family)*e.P)
+			if got := stats.Judge(e, p, 0, stats.LowerBetter, stats.Options{}); got != c.want {
+				t.Errorf("a family of %d: after %d of %d builds the verdict is %s, want %s", family, c.builds, need, got, c.want)
+			}
+		}
+	}
+	if got := stats.Needed(of(0.05, sd, 6), 1, 0.06, stats.Options{}); got != 0 {
+		t.Errorf("below the floor %d builds are said to settle it", got)
+	}
+	if got := stats.Needed(of(0.001, sd, 6), 1, 0.06, stats.Options{}); !(got > 6) {
+		t.Errorf("inside the margin %d builds are said to settle it", got)
+	}
+	if e := of(0.05, 0.002, 8); stats.Resolved(e, 5, 0.06, stats.Options{Sequential: true}) == stats.Resolved(e, 5, 0, stats.Options{Sequential: true}) && e.HalfWidth() > math.Log1p(0.02)/4 {
+		t.Error("a delta below the floor counts as resolved")
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Defaults of the scheduler.
 const (
-	// MinBuilds is the least number of builds for an interval.
+	// MinBuilds is the least number of builds that a run is planned for: large differences are known from three on, small ones are not.
 	MinBuilds = 6
 	// MinRounds is the least number of rounds in a build that are worth its set-up.
 	MinRounds = 10

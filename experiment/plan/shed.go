@@ -54,7 +54,7 @@ func (s *Scheduler) shed(now time.Duration) {
 	whole := study.FormatDuration(roundUp(s.whole(now)))
 	ground := cmp.Or(s.rules.Ground, "this machine")
 	s.out.Why = fmt.Sprintf("left out by the time budget of %s: %s takes longer than was planned; about %s hold it", study.FormatDuration(s.rules.Budget), ground, whole)
-	s.out.Note = fmt.Sprintf("%s takes longer than was planned: %s left out after %s, so that the others have the %d that an interval takes; --time-budget %s holds all",
+	s.out.Note = fmt.Sprintf("%s takes longer than was planned: %s left out after %s, so that the others have the %d that verdicts on small differences take; --time-budget %s holds all",
 		ground, strings.Join(names, ", ")+were(len(names)), builds(s.done), s.rules.MinBuilds, whole)
 }
 

@@ -65,7 +65,6 @@ func Judge(o fleet.Outcome, options stats.Options) Report {
 	if baseline == nil || control == nil {
 		return r
 	}
-	options.Seed = o.Seed
 	for _, m := range metricsOf(o.Networks) {
 		r.judge(m, baseline, control, options)
 	}
@@ -94,7 +93,7 @@ func (r *Report) judge(m metric, baseline, control *fleet.Network, options stats
 	r.Null = append(r.Null, d)
 
 	var estimates []stats.Estimate
-	var family [][]float64
+	var family []float64
 	first := len(r.Deltas)
 	for i := range r.Networks {
 		n := &r.Networks[i]
@@ -103,10 +102,10 @@ func (r *Report) judge(m metric, baseline, control *fleet.Network, options stats
 		}
 		builds, excluded := r.pairs(m, n, baseline, control)
 		e := stats.Compare(builds, options)
-		estimates, family = append(estimates, e), append(family, e.Locations)
+		estimates, family = append(estimates, e), append(family, e.P)
 		r.Deltas = append(r.Deltas, deltaOf(m, e, n, baseline, excluded))
 	}
-	for i, p := range stats.StepDown(family, r.Seed) {
+	for i, p := range stats.Holm(family) {
 		d := &r.Deltas[first+i]
 		if math.IsNaN(p) {
 			p = 1 // nothing was measured

@@ -152,7 +152,7 @@ func blank(n int) [][]float64 {
 // judgeNodes says what each node adds, and whether it is odd.
 func (out *Network) judgeNodes(o pairs.Outcome, fits []Fit, options stats.Options) {
 	var estimates []stats.Estimate
-	var family [][]float64
+	var family []float64
 	for i, node := range o.Nodes {
 		var client, server []float64
 		var builds []stats.Build
@@ -171,7 +171,7 @@ func (out *Network) judgeNodes(o pairs.Outcome, fits []Fit, options stats.Option
 		e := stats.Compare(builds, options)
 		n := Node{Node: node, AsClient: math.Exp(stats.Mean(client)), AsServer: math.Exp(stats.Mean(server)), Ratio: math.Exp(e.Center)}
 		n.RatioLow, n.RatioHigh = bounds(e)
-		out.Nodes, estimates, family = append(out.Nodes, n), append(estimates, e), append(family, e.Locations)
+		out.Nodes, estimates, family = append(out.Nodes, n), append(estimates, e), append(family, e.P)
 	}
 	var centers []float64
 	for _, e := range estimates {
@@ -179,7 +179,7 @@ func (out *Network) judgeNodes(o pairs.Outcome, fits []Fit, options stats.Option
 	}
 	// A node is held against the others, however much these differ among themselves.
 	floor := spreads * stats.MAD(centers)
-	for i, p := range stats.StepDown(family, o.Seed) {
+	for i, p := range stats.Holm(family) {
 		n := &out.Nodes[i]
 		n.PAdjusted = certain(p)
 		n.Verdict = stats.Judge(estimates[i], p, floor, stats.Better(o.Better), options)
@@ -191,7 +191,7 @@ func (out *Network) judgeNodes(o pairs.Outcome, fits []Fit, options stats.Option
 func (out *Network) judgePairs(o pairs.Outcome, n pairs.Network, fits []Fit, options stats.Options) {
 	var residuals []stats.Estimate
 	var centers []float64
-	var family [][]float64
+	var family []float64
 	for _, p := range n.Pairs {
 		var values, rest []stats.Build
 		i, j := slices.Index(o.Nodes, p.Client), slices.Index(o.Nodes, p.Server)
@@ -209,10 +209,10 @@ func (out *Network) judgePairs(o pairs.Outcome, n pairs.Network, fits []Fit, opt
 		pair := Pair{Client: p.Client, Server: p.Server, Value: math.Exp(e.Center), Builds: e.Builds, Ratio: math.Exp(r.Center)}
 		pair.Low, pair.High = bounds(e)
 		out.Pairs, residuals = append(out.Pairs, pair), append(residuals, r)
-		centers, family = append(centers, r.Center), append(family, r.Locations)
+		centers, family = append(centers, r.Center), append(family, r.P)
 	}
 	floor := spreads * stats.MAD(centers)
-	for i, p := range stats.StepDown(family, o.Seed) {
+	for i, p := range stats.Holm(family) {
 		verdict := stats.Judge(residuals[i], p, floor, stats.Better(o.Better), options)
 		out.Pairs[i].Odd = len(o.Nodes) >= pairsLeast && (verdict == stats.Slower || verdict == stats.Faster)
 	}

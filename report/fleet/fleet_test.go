@@ -31,7 +31,7 @@ func network(name string, role result.Role, ratio float64) fleet.Network {
 	for b := range 6 {
 		n.Builds = append(n.Builds, fleet.Build{Build: b, Pods: 2 * time.Second, Armed: 3500 * time.Millisecond, Clients: 20, Fairness: 0.987})
 		for r := range 3 {
-			p50 := 20_000 * ratio * (1 + 0.002*float64((b*5+r)%4))
+			p50 := 20_000 * ratio * (1 + 0.002*float64((b*5+r+b*len(name))%4))
 			n.Bursts = append(n.Bursts, fleet.Burst{Build: b, Round: r, Clients: 20, Rate: 2e10 / p50, Throughput: 3e8, P50: p50, P99: 3 * p50})
 		}
 	}

@@ -50,7 +50,7 @@ func sample(t *testing.T) result.Run {
 
 func TestGolden(t *testing.T) {
 	lossy := reporttest.Usual()
-	lossy.Datagrams, lossy.Builds = true, 3
+	lossy.Datagrams, lossy.Builds = true, 2
 	few, _ := lossy.Measure(t)
 	spoiled, _ := reporttest.Spoiled(t)
 	guarded, _ := reporttest.Guarded().Measure(t)

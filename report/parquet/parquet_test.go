@@ -70,7 +70,7 @@ func TestTablesAreReadBack(t *testing.T) {
 // Other programs see types, and null where there is no interval; not text, and not zero.
 func TestTypes(t *testing.T) {
 	w := reporttest.Usual()
-	w.Builds = 3
+	w.Builds = 2
 	run, trials := w.Measure(t)
 	for table, columns := range map[string]map[string]string{
 		rows.TableDeltas: {
@@ -110,7 +110,7 @@ func TestTypes(t *testing.T) {
 	}
 	for _, row := range got {
 		if row.Low != nil {
-			t.Errorf("three builds give a bound of %v", *row.Low)
+			t.Errorf("two builds give a bound of %v", *row.Low)
 		}
 	}
 	if len(got) == 0 {

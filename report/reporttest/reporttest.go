@@ -246,7 +246,7 @@ func Comparisons(tb testing.TB) map[string]result.Comparison {
 	}
 	again.Name, again.Seed = "latency-20300102-040506", 3
 	again.Environment = usual.Environment
-	few.Builds, few.Networks = 3, []string{"bridge", "geneve"}
+	few.Builds, few.Networks = 2, []string{"bridge", "geneve"}
 	lossy.Datagrams, lossier.Datagrams, lossier.Scatter = true, true, 0.06
 	spoiled, spoiledTrials := Spoiled(tb)
 	other, otherTrials := Later().Measure(tb)

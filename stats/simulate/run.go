@@ -11,7 +11,7 @@ type Run struct {
 }
 
 // Run carries an experiment through: builds are added, the cells looked at after each, and a cell that is resolved is
-// dropped from further builds, until all are or maxBuilds is reached. The baseline is in every build.
+// dropped from further builds, from stats.FirstLook on, until all are or maxBuilds is reached. The baseline is in every build.
 func (w World) Run(seed uint64, maxBuilds int, o stats.Options, resolved func(stats.Estimate) bool) Run {
 	e, run := w.Start(seed), Run{Cells: make([]stats.Estimate, len(w.Shifts))}
 	cells, null, done := make([][]stats.Build, len(w.Shifts)), []stats.Build(nil), make([]bool, len(w.Shifts))
@@ -24,7 +24,7 @@ func (w World) Run(seed uint64, maxBuilds int, o stats.Options, resolved func(st
 			}
 			run.Builds++
 			cells[c] = append(cells[c], sample.Cell(c))
-			if len(cells[c]) < max(o.MinBuilds, stats.DefaultMinBuilds) && len(cells[c]) < maxBuilds {
+			if len(cells[c]) < stats.FirstLook && len(cells[c]) < maxBuilds {
 				continue
 			}
 			run.Cells[c] = stats.Compare(cells[c], o)
@@ -36,15 +36,6 @@ func (w World) Run(seed uint64, maxBuilds int, o stats.Options, resolved func(st
 	}
 	run.Null = stats.Compare(null, o)
 	return run
-}
-
-// Locations are the locations of all cells, as stats.StepDown takes them.
-func (r Run) Locations() [][]float64 {
-	family := make([][]float64, len(r.Cells))
-	for c, e := range r.Cells {
-		family[c] = e.Locations
-	}
-	return family
 }
 
 // P are the p values of all cells, not corrected.

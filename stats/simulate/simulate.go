@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"netdelta/stats"
 )
@@ -27,6 +28,21 @@ const (
 // Noises lists every Noise.
 func Noises() []Noise { return []Noise{Normal, LogNormal, Bimodal, Autocorrelated, Drifting, Stalling} }
 
+// Between is how the builds of a set-up scatter.
+type Between string
+
+// The ways of builds. All have about the standard deviation World.BuildSD, but Uneven and BadBuild add to it.
+const (
+	Even        Between = ""              // normal, and alike for all set-ups
+	Uneven      Between = "uneven"        // normal, each set-up with a scatter of its own: one in six has over twice the median, one less than half
+	HeavyTailed Between = "heavy-tailed"  // Student's t with three degrees of freedom
+	TwoPlaces   Between = "two places"    // every fifth build lands in a slower place
+	BadBuild    Between = "one bad build" // normal, but in the second build three set-ups of ten are thrown off by about 8 scatters
+)
+
+// Betweens lists every Between.
+func Betweens() []Between { return []Between{Even, Uneven, HeavyTailed, TwoPlaces, BadBuild} }
+
 const (
 	logNormalSD   = 2.1611974158950877 // of exp(N(0,1)): sqrt((e-1)*e)
 	logNormalMean = 1.6487212707001282 // of exp(N(0,1)): sqrt(e)
@@ -37,6 +53,11 @@ const (
 	stallShare    = 0.03               // of bursts
 	stallMean     = 0.4                // on the log scale, exponentially distributed
 	ownDriftSD    = 0.01               // of one set-up over one build, on the log scale
+	unevenSD      = 0.7                // of the logarithm of a set-up's scatter
+	slowPlace     = 0.2                // of builds
+	placeAway     = 5.0                // in scatters of one place
+	badShare      = 0.3                // of set-ups in a bad build
+	badSD         = 8.0                // in scatters of a build
 )
 
 // World is the truth of an experiment. Standard deviations are on the natural log scale: 0.01 is about 1%.
@@ -47,8 +68,9 @@ type World struct {
 	// RoundSD is the scatter of one burst about its build. A delta of one round scatters by sqrt(1.5) times this,
 	// since it holds one burst of the cell and the mean of two of the baseline.
 	RoundSD float64
-	// BuildSD is the scatter of the builds of one set-up.
+	// BuildSD is the scatter of the builds of one set-up, Between its kind.
 	BuildSD float64
+	Between Between
 	// SetupSD is the scatter of what no rebuilding removes: an error that one set-up keeps through the whole run.
 	SetupSD float64
 	// MinRounds and MaxRounds bound the rounds of a build, drawn evenly.
@@ -60,6 +82,8 @@ type Experiment struct {
 	world  World
 	random *rand.Rand
 	kept   []float64 // by set-up
+	scale  []float64 // of its builds' scatter, by set-up
+	builds int
 }
 
 // Sample is what one build measured: the log value of set-up s in round r. Set-ups 0 and 1 are the baseline, twice;
@@ -73,7 +97,11 @@ func (w World) Start(seed uint64) *Experiment {
 		panic(fmt.Sprintf("simulate: a build needs rounds, got %d to %d", w.MinRounds, w.MaxRounds))
 	}
 	e := &Experiment{world: w, random: rand.New(rand.NewPCG(seed, 0x6e6574)), kept: make([]float64, len(w.Shifts)+2)}
+	e.scale = slices.Repeat([]float64{w.BuildSD}, len(e.kept))
 	for s := range e.kept {
+		if w.Between == Uneven {
+			e.scale[s] *= math.Exp(unevenSD * e.random.NormFloat64())
+		}
 		e.kept[s] = w.SetupSD * e.random.NormFloat64()
 		if s >= 2 {
 			e.kept[s] += w.Shifts[s-2]
@@ -87,8 +115,9 @@ func (e *Experiment) Build() Sample {
 	w := e.world
 	rounds := w.MinRounds + e.random.IntN(w.MaxRounds-w.MinRounds+1)
 	sample := make(Sample, len(e.kept))
+	e.builds++
 	for s := range sample {
-		level := e.kept[s] + w.BuildSD*e.random.NormFloat64()
+		level := e.kept[s] + e.scale[s]*e.level()
 		sample[s] = make([]float64, rounds)
 		e.scatter(sample[s])
 		for r := range sample[s] {
@@ -99,6 +128,33 @@ func (e *Experiment) Build() Sample {
 		e.drift(sample)
 	}
 	return sample
+}
+
+// level draws what one build of a set-up happens to be, in scatters.
+func (e *Experiment) level() float64 {
+	x := e.random.NormFloat64()
+	switch e.world.Between {
+	case Even, Uneven:
+	case HeavyTailed:
+		squares := 0.0
+		for range 3 {
+			y := e.random.NormFloat64()
+			squares += y * y
+		}
+		x /= math.Sqrt(squares) // t/sqrt(3): its variance is 1
+	case TwoPlaces:
+		if e.random.Float64() < slowPlace {
+			x += placeAway
+		}
+		x /= math.Sqrt(1 + placeAway*placeAway*slowPlace*(1-slowPlace))
+	case BadBuild:
+		if e.builds == 2 && e.random.Float64() < badShare {
+			x += badSD * e.random.NormFloat64()
+		}
+	default:
+		panic(fmt.Sprintf("simulate: unknown kind of builds %q", e.world.Between))
+	}
+	return x
 }
 
 // scatter fills y with the noise of the bursts of one set-up in one build.

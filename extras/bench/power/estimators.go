@@ -150,3 +150,8 @@ func pooled(builds []stats.Build, _ *rand.Rand) (low, high float64) {
 	half := tQuantile(0.5+confidence/2, float64(len(all)-1)) * math.Sqrt(variance(all)/float64(len(all)))
 	return stats.Mean(all) - half, stats.Mean(all) + half
 }
+
+// twoSided is the p value of a t statistic.
+func twoSided(t, freedom float64) float64 {
+	return 2 * distuv.StudentsT{Sigma: 1, Nu: freedom}.Survival(math.Abs(t))
+}

@@ -37,7 +37,7 @@ func printFloor(w io.Writer, trials int) {
 		world := simulate.World{Noise: simulate.Normal, Shifts: shifts, RoundSD: roundSD, BuildSD: buildSD, SetupSD: kept, MinRounds: 20, MaxRounds: 20}
 		runs := simulate.Parallel(trials, func(i int) []int {
 			run := world.Run(uint64(i), 10, options, func(stats.Estimate) bool { return false })
-			adjusted, claims := stats.StepDown(run.Locations(), 1), make([]int, len(floors))
+			adjusted, claims := stats.Holm(run.P()), make([]int, len(floors))
 			for f := range floors {
 				claims[f] = countClaims(run, adjusted, floors[f].of(run.Null), options)
 			}

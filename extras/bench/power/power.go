@@ -49,7 +49,7 @@ func power(builds, rounds int, shift float64, margins []float64, trials int) []f
 	world := simulate.World{Noise: simulate.Normal, Shifts: shifts, RoundSD: roundSD, BuildSD: buildSD, MinRounds: rounds, MaxRounds: rounds}
 	runs := simulate.Parallel(trials, func(i int) []found {
 		run := world.Run(uint64(i), builds, stats.Options{}, func(stats.Estimate) bool { return false })
-		adjusted, floor, out := stats.StepDown(run.Locations(), 1)[0], stats.NoiseFloor(run.Null), make([]found, len(margins))
+		adjusted, floor, out := stats.Holm(run.P())[0], stats.NoiseFloor(run.Null), make([]found, len(margins))
 		for m, margin := range margins {
 			out[m].half = run.Cells[0].HalfWidth()
 			switch stats.Judge(run.Cells[0], adjusted, floor, stats.LowerBetter, stats.Options{Margin: margin}) {

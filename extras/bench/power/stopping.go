@@ -31,22 +31,22 @@ func rules() []rule {
 			return inside(e) || (e.Low > 0 || e.High < 0) && e.P < 0.05/family
 		}},
 		{"half width <= margin/2", plain, func(e stats.Estimate) bool { return e.HalfWidth() <= margin/2 }},
-		{"Resolved, no price for looking", plain, func(e stats.Estimate) bool { return stats.Resolved(e, family, plain) }},
-		{"**Resolved, Sequential**", sequential, func(e stats.Estimate) bool { return stats.Resolved(e, family, sequential) }},
+		{"Resolved, no price for looking", plain, func(e stats.Estimate) bool { return stats.Resolved(e, family, 0, plain) }},
+		{"**Resolved, Sequential**", sequential, func(e stats.Estimate) bool { return stats.Resolved(e, family, 0, sequential) }},
 	}
 }
 
 // stopping is what becomes of runs under a rule: the share of intervals that hold the truth, the shares of runs with
-// any claim (by StepDown, by StepDown and the noise floor, by Holm), and the mean builds of a delta.
-type stopping struct{ held, claimed, floored, holm, builds float64 }
+// any claim (without the noise floor and with it), and the mean builds of a delta.
+type stopping struct{ held, claimed, floored, builds float64 }
 
 // printStopping prints what looking after each build does to coverage and to false claims.
 func printStopping(w io.Writer, trials int) {
 	scatters, truths := []float64{0.0075, 0.0125, 0.0175, 0.025, 0.04}, []float64{0, 0.01, 0.015, 0.0198, 0.025, 0.05}
-	fmt.Fprintf(w, "Runs of %d deltas, looked at after each build from the 6th to the %dth; margin 2%%; %d runs (%d where all deltas\n", family, maxBuilds, trials/10, trials/2)
+	fmt.Fprintf(w, "Runs of %d deltas, looked at after each build from the %dth to the %dth; margin 2%%; %d runs (%d where all deltas\n", family, stats.FirstLook, maxBuilds, trials/10, trials/2)
 	fmt.Fprintf(w, "are null) for each of %d scatters of build means (0.75%% to 4%%) and %d true deltas (0 to 5%%). Least, most: over all these.\n", len(scatters), len(truths))
 	fmt.Fprintf(w, "False claims: of runs whose deltas are all null, the worst scatter. Builds: mean at 1.25%% and 0.\n\n")
-	fmt.Fprintf(w, "| rule | least coverage | most coverage | false claims: StepDown | with the noise floor | Holm | builds |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(w, "| rule | least coverage | most coverage | false claims | with the noise floor | builds |\n|---|---|---|---|---|---|\n")
 	for _, r := range rules() {
 		least, most, builds, worst := 1.0, 0.0, 0.0, stopping{}
 		for s, scatter := range scatters {
@@ -58,14 +58,14 @@ func printStopping(w io.Writer, trials int) {
 				c := stoppingCase(r, scatter, truth, runs)
 				least, most = min(least, c.held), max(most, c.held)
 				if truth == 0 {
-					worst = stopping{claimed: max(worst.claimed, c.claimed), floored: max(worst.floored, c.floored), holm: max(worst.holm, c.holm)}
+					worst = stopping{claimed: max(worst.claimed, c.claimed), floored: max(worst.floored, c.floored)}
 					if s == 1 {
 						builds = c.builds
 					}
 				}
 			}
 		}
-		fmt.Fprintf(w, "| %s | %.1f%% | %.1f%% | %.1f%% | %.1f%% | %.1f%% | %.1f |\n", r.name, 100*least, 100*most, 100*worst.claimed, 100*worst.floored, 100*worst.holm, builds)
+		fmt.Fprintf(w, "| %s | %.1f%% | %.1f%% | %.1f%% | %.1f%% | %.1f |\n", r.name, 100*least, 100*most, 100*worst.claimed, 100*worst.floored, builds)
 	}
 }
 
@@ -87,14 +87,13 @@ func stoppingCase(r rule, scatter, truth float64, trials int) stopping {
 			}
 		}
 		if truth == 0 {
-			adjusted := stats.StepDown(run.Locations(), 1)
+			adjusted := stats.Holm(run.P())
 			one.claimed = share(countClaims(run, adjusted, 0, r.options))
 			one.floored = share(countClaims(run, adjusted, stats.NoiseFloor(run.Null), r.options))
-			one.holm = share(countClaims(run, stats.Holm(run.P()), 0, r.options))
 		}
 		return one
 	}) {
-		sum = stopping{sum.held + one.held, sum.claimed + one.claimed, sum.floored + one.floored, sum.holm + one.holm, sum.builds + one.builds}
+		sum = stopping{sum.held + one.held, sum.claimed + one.claimed, sum.floored + one.floored, sum.builds + one.builds}
 	}
 	return sum
 }
