@@ -58,12 +58,12 @@ bench: ## run each program under extras/bench/ in turn (WHICH: names of some)
 
 .PHONY: e2e
 e2e: build ## whole runs through the program as users get it, also killed ones; nothing may be left of them
-	$(GO) run ./scripts/endtoend bin/netdelta
+	NETDELTA_PROGRAM=$(CURDIR)/bin/netdelta $(GO) test -count 1 -timeout 60m -v -run TestRuns ./scripts/endtoend
 
 .PHONY: services
 services: build ## short forms of the studies with real daemons: storage, database and throughput; nothing may be left of them
 	@scripts/setup.sh test
-	$(GO) run ./scripts/endtoend bin/netdelta services
+	NETDELTA_PROGRAM=$(CURDIR)/bin/netdelta $(GO) test -count 1 -timeout 60m -v -run TestServices ./scripts/endtoend
 
 .PHONY: guest
 guest: ## what boots guests, and in guests with a full kernel the networks and conditions that this machine may lack (WHICH)

@@ -1,4 +1,4 @@
-package main
+package endtoend
 
 import (
 	"encoding/json"
