@@ -89,8 +89,7 @@ func (env *environment) printRBAC(ctx context.Context, cluster *kube.Cluster, o 
 		return err
 	}
 	// Where the API server does not tell who asks, an account of the namespace is bound.
-	fmt.Fprint(env.out, survey.RBAC(who, cluster.Namespace, o.pods.NodeAgent, o.rbac == rbacAll))
-	return nil
+	return survey.RBAC(env.out, who, cluster.Namespace, o.pods.NodeAgent, o.rbac == rbacAll)
 }
 
 // Bounds of looking at nodes: more would tell little else, and each takes a pod.

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -12,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
+	"netdelta/testbed/kube"
 	"netdelta/testbed/kube/oci"
 )
 
@@ -44,40 +45,7 @@ func Write(w io.Writer, o Options) error {
 	if o.Text != nil {
 		objects = append(objects, study(o))
 	}
-	for _, object := range append(objects, CronJob(o)) {
-		if err := document(out, object); err != nil {
-			return err
-		}
-	}
-	return out.Flush()
-}
-
-// document prints an object without what only the API server fills in.
-func document(w io.Writer, object runtime.Object) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return fmt.Errorf("write the manifest: %w", err)
-	}
-	delete(fields, "status")
-	dropTimes(fields)
-	text, err := yaml.Marshal(fields)
-	if err != nil {
-		return fmt.Errorf("write the manifest: %w", err)
-	}
-	_, err = fmt.Fprintf(w, "%s---\n", text)
-	return err
-}
-
-// dropTimes removes times of creation, which the types print though there are none.
-func dropTimes(fields map[string]any) {
-	for name, value := range fields {
-		if inner, ok := value.(map[string]any); ok {
-			dropTimes(inner)
-		}
-		if name == "creationTimestamp" && value == nil {
-			delete(fields, name)
-		}
-	}
+	return errors.Join(kube.WriteManifest(out, append(objects, CronJob(o))...), out.Flush())
 }
 
 // labels find what belongs to the schedule. They differ from the labels of a run's objects, which cleanup removes.

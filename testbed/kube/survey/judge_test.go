@@ -201,7 +201,7 @@ func TestJudge(t *testing.T) {
 // TestRBACHoldsAllNeeds: each right that a run takes is granted, with the survey's own only where they are asked for, and nothing else.
 func TestRBACHoldsAllNeeds(t *testing.T) {
 	for _, all := range []bool{false, true} {
-		granted := granted(t, RBAC(User{Name: "alice"}, "measurements", false, all), "alice")
+		granted := granted(t, manifest(t, User{Name: "alice"}, "measurements", false, all), "alice")
 		var needed []string
 		for _, n := range Needs("measurements") {
 			if n.For != ForDoctor || all {

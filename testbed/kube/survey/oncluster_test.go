@@ -140,7 +140,7 @@ func TestRightsOnCluster(t *testing.T) {
 		t.Errorf("the gravest is %+v", findings[0])
 	}
 
-	give(t, cluster, RBAC(s.User, cluster.Namespace, false, false))
+	give(t, cluster, manifest(t, s.User, cluster.Namespace, false, false))
 	s, missing = look()
 	if len(missing) > 0 || len(s.Nodes) < 3 || !s.Admission[0].Admitted || !s.Admission[1].Admitted {
 		t.Errorf("with what --rbac prints there is missing: %q; admission %+v", missing, s.Admission)
@@ -151,7 +151,7 @@ func TestRightsOnCluster(t *testing.T) {
 		}
 	}
 
-	give(t, cluster, RBAC(s.User, cluster.Namespace, false, true))
+	give(t, cluster, manifest(t, s.User, cluster.Namespace, false, true))
 	if s, _ = look(); len(s.Gaps) > 0 {
 		t.Errorf("with what --rbac=all prints there are gaps: %+v", s.Gaps)
 	}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,11 +42,11 @@ func documents(t *testing.T, manifest string) []runtime.Object {
 }
 
 // granted are the rights that a manifest grants a user, in the words of Need.
-func granted(t *testing.T, manifest, user string) []string {
+func granted(t *testing.T, text, user string) []string {
 	t.Helper()
 	rules, bound := map[string][]rbacv1.PolicyRule{}, map[string]bool{}
 	var where = map[string]string{}
-	for _, o := range documents(t, manifest) {
+	for _, o := range documents(t, text) {
 		switch o := o.(type) {
 		case *rbacv1.Role:
 			rules["Role "+o.Namespace+"/"+o.Name], where["Role "+o.Namespace+"/"+o.Name] = o.Rules, o.Namespace
@@ -76,12 +77,22 @@ func granted(t *testing.T, manifest, user string) []string {
 	return all
 }
 
+// manifest is what RBAC prints.
+func manifest(t *testing.T, user User, namespace string, nodeAgent, doctor bool) string {
+	t.Helper()
+	var b strings.Builder
+	if err := RBAC(&b, user, namespace, nodeAgent, doctor); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 // TestRBAC: what is printed for each user.
 func TestRBAC(t *testing.T) {
 	for name, got := range map[string]string{
-		"runs.yaml":    RBAC(User{Name: "alice"}, "measurements", false, false),
-		"all.yaml":     RBAC(User{Name: "alice"}, "measurements", true, true),
-		"account.yaml": RBAC(User{Name: "system:serviceaccount:ci:nightly"}, "measurements", false, false),
+		"runs.yaml":    manifest(t, User{Name: "alice"}, "measurements", false, false),
+		"all.yaml":     manifest(t, User{Name: "alice"}, "measurements", true, true),
+		"account.yaml": manifest(t, User{Name: "system:serviceaccount:ci:nightly"}, "measurements", false, false),
 	} {
 		path := filepath.Join("testdata/rbac", name)
 		if diff := cmp.Diff(reporttest.Golden(t, path, got, *update), got); diff != "" {
@@ -94,7 +105,7 @@ func TestRBAC(t *testing.T) {
 // TestRBACQuotes: names are data, whatever is in them.
 func TestRBACQuotes(t *testing.T) {
 	hostile := "a\"\n  - {kind: Group, name: \"system:masters\"}\n# \x1b[2J\u202e"
-	for _, o := range documents(t, RBAC(User{Name: hostile}, "ns\": {", true, true)) {
+	for _, o := range documents(t, manifest(t, User{Name: hostile}, "ns\": {", true, true)) {
 		switch o := o.(type) {
 		case *rbacv1.RoleBinding:
 			if len(o.Subjects) != 1 || o.Subjects[0].Name != hostile {
@@ -106,7 +117,7 @@ func TestRBACQuotes(t *testing.T) {
 			}
 		}
 	}
-	if got := subject(User{}, "measurements"); got != `{kind: ServiceAccount, namespace: "measurements", name: "netdelta"}` {
-		t.Errorf("nobody is %s", got)
+	if got := subject(User{}, "measurements"); got != (rbacv1.Subject{Kind: "ServiceAccount", Namespace: "measurements", Name: "netdelta"}) {
+		t.Errorf("nobody is %v", got)
 	}
 }
