@@ -1,7 +1,6 @@
 package study
 
 import (
-	"strconv"
 	"strings"
 	"time"
 )
@@ -27,15 +26,6 @@ import (
 //	AMOUNT      a percentage (5%) or a time (10us)
 //	CONDITION   KEY=VALUE | KEY=VALUE|VALUE ...
 type Expectation []Clause
-
-// String writes the expectation in words; ParseExpectation reads it back as the same.
-func (e Expectation) String() string {
-	clauses := make([]string, len(e))
-	for i, c := range e {
-		clauses[i] = c.String()
-	}
-	return strings.Join(clauses, "; ")
-}
 
 // Clause is one statement of an Expectation.
 type Clause struct {
@@ -76,52 +66,6 @@ const (
 // Others stands for all networks of the run that a clause does not name.
 const Others = "others"
 
-// String writes the clause in words.
-func (c Clause) String() string {
-	words := []string{c.Metric, "of", strings.Join(c.Networks, ", ")}
-	against := strings.Join(c.Against, ", ")
-	switch c.Relation {
-	case Below, Above:
-		words = append(append(words, string(c.Relation), against), c.far()...)
-	case AtMostAbove:
-		words = append(words, "at most", c.High.String(), "above", against)
-	case AtMostBelow:
-		words = append(words, "at most", c.High.String(), "below", against)
-	case Within:
-		words = append(words, "within", c.High.String(), "of", against)
-	case EachOther:
-		words = append(words, "within", c.High.String(), "of each other")
-	case Changes:
-		words = append(words, "changes")
-	case Rises, Falls:
-		words = append(append(words, string(c.Relation)), c.far()...)
-	case Stays:
-		words = append(words, "stays within", c.High.String())
-	}
-	if c.BetweenLevels() {
-		words = append(words, "between", c.From.String(), "and", c.To.String())
-	}
-	if len(c.Where) > 0 {
-		where := make([]string, len(c.Where))
-		for i, condition := range c.Where {
-			where[i] = condition.String()
-		}
-		words = append(words, "where", strings.Join(where, ", "))
-	}
-	return strings.Join(words, " ")
-}
-
-// far says how far a clause's networks are above or below, in words.
-func (c Clause) far() []string {
-	switch {
-	case c.High != Amount{}:
-		return []string{"by", c.Low.String() + ".." + c.High.String()}
-	case c.Low != Amount{}:
-		return []string{"by", c.Low.String()}
-	}
-	return nil
-}
-
 // BetweenLevels says whether the clause is about two levels of a factor.
 func (c Clause) BetweenLevels() bool {
 	return c.Relation == Changes || c.OfEffect()
@@ -139,14 +83,6 @@ func (c Clause) InTime() bool { return c.Low.Absolute != 0 || c.High.Absolute !=
 type Amount struct {
 	Relative float64 // a fraction: 0.05 is 5%
 	Absolute time.Duration
-}
-
-// String is the amount as it is written: "5%", "10us".
-func (a Amount) String() string {
-	if a.Absolute != 0 {
-		return strings.Replace(FormatDuration(a.Absolute), "µ", "u", 1)
-	}
-	return strconv.FormatFloat(rounded(100*a.Relative, 1e10), 'f', -1, 64) + "%"
 }
 
 // Condition restricts a clause to cells in which the factor has one of the values.

@@ -25,9 +25,14 @@ const (
 // nodeAskedAfter is how long a pod may take before its node is looked at: one that was lost starts nothing.
 const nodeAskedAfter = 5 * time.Second
 
-// await waits until a pod's container runs. It asks again and again rather than watch: an API server that is restarted meanwhile
-// does no harm.
+// await waits until a pod's container runs.
 func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	return l.awaitThat(ctx, namespace, name, "up", l.options.Within, running)
+}
+
+// awaitThat waits until a pod is as it should be, for which what has a word. It asks again and again rather than watch: an API server
+// that is restarted meanwhile does no harm.
+func (l *Launcher) awaitThat(ctx context.Context, namespace, name, what string, within time.Duration, is func(*corev1.Pod) bool) (*corev1.Pod, error) {
 	var last error
 	for waited := range polling(ctx, apiPause) {
 		pod, err := l.cluster.API.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -38,7 +43,7 @@ func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.P
 			return nil, withFix(err)
 		case err != nil:
 			last = fmt.Errorf("the API server does not answer: %w", err)
-		case running(pod):
+		case is(pod):
 			return pod, nil
 		default:
 			var hopeless bool
@@ -46,8 +51,8 @@ func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.P
 				return nil, last
 			}
 		}
-		if within := l.options.Within; waited > within {
-			return nil, fmt.Errorf("not up within %s: %w", within, last)
+		if waited > within {
+			return nil, fmt.Errorf("not %s within %s: %w", what, within, last)
 		}
 	}
 	return nil, context.Cause(ctx)

@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/testbed"
@@ -52,35 +52,16 @@ func (g *PolicyTarget) TryFresh(ctx context.Context, admitted bool, every, withi
 		return v, err
 	}
 	defer func() { err = errors.Join(err, l.cluster.deletePod(manifest.Namespace, manifest.Name)) }()
-	words, err := l.awaitWords(ctx, manifest.Name, l.options.Within+within)
+	spoken := func(pod *corev1.Pod) bool {
+		end := ended(pod)
+		return end != nil && end.ExitCode == 0 && end.Message != ""
+	}
+	pod, err := l.awaitThat(ctx, manifest.Namespace, manifest.Name, "ended", l.options.Within+within, spoken)
 	if err == nil {
-		err = json.Unmarshal([]byte(words), &v)
+		err = json.Unmarshal([]byte(ended(pod).Message), &v)
 	}
 	if err != nil {
 		return v, fmt.Errorf("hear of the fresh pod %s: %w", manifest.Name, err)
 	}
 	return v, nil
-}
-
-// awaitWords waits until a pod has ended well, and returns its last words.
-func (l *Launcher) awaitWords(ctx context.Context, name string, within time.Duration) (string, error) {
-	for waited := range polling(ctx, apiPause) {
-		pod, err := l.cluster.API.Pods(l.cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
-			return "", withFix(err)
-		case err == nil:
-			if end := ended(pod); end != nil && end.ExitCode == 0 && end.Message != "" {
-				return end.Message, nil
-			}
-			var hopeless bool
-			if hopeless, err = l.obstacle(ctx, pod, waited); hopeless {
-				return "", err
-			}
-		}
-		if waited > within {
-			return "", fmt.Errorf("it has not ended within %s: %w", within, err)
-		}
-	}
-	return "", context.Cause(ctx)
 }

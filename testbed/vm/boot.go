@@ -231,9 +231,6 @@ func (g *Guest) CPUTime() time.Duration {
 // PID is the number of QEMU's process.
 func (g *Guest) PID() int { return g.qemu.Pid }
 
-// Console is what the guest's kernel said last.
-func (g *Guest) Console() []string { return g.console.last(200) }
-
 // Done is closed when the guest has ended.
 func (g *Guest) Done() <-chan struct{} { return g.done }
 
