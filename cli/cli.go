@@ -2,14 +2,11 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -74,10 +71,8 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if udptun.Asked() {
 		return udptun.Become() // a lab has started this program as part of a network
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignalled()
 	defer stop()
-	// The first interrupt ends the verb in good order; after it the signals have their usual effect again.
-	context.AfterFunc(ctx, stop)
 	answer := &answer{to: out}
 	env := &environment{in: in, out: answer, terminal: out, err: errw, getenv: os.Getenv, workloads: catalogue.Workloads(), lab: lab.NewDriver(network.Catalogue())}
 	root := newRoot(env)
@@ -167,10 +162,10 @@ EXIT STATUS
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		env.rootless(newRunCommand(env), true),
-		newShowCommand(env),
-		newReportCommand(env),
-		newCompareCommand(env),
-		newImportCommand(env),
+		promptly(newShowCommand(env)),
+		promptly(newReportCommand(env)),
+		promptly(newCompareCommand(env)),
+		promptly(newImportCommand(env)),
 		env.rootless(newHopsCommand(env), true),
 		newFlameCommand(env),
 		env.rootless(newFleetCommand(env), true),

@@ -149,11 +149,8 @@ func (env *environment) importFiles(args []string, o importOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := env.print(in.Run, o.json); err != nil {
-		return errors.Join(err, folder.Close())
-	}
 	fmt.Fprintf(env.err, "run: %s\n", ui.Clean(folder.Dir()))
-	return errors.Join(env.writeViews(in.Run, folder.Files), folder.Close())
+	return errors.Join(env.writeViews(in.Run, folder.Files), env.print(in.Run, o.json), folder.Close())
 }
 
 // kept writes the run folder of an import.

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/result"
@@ -232,7 +234,7 @@ func TestStoppedAgents(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	dir := labFolder(t)
 	before := host(t)
-	for name, signal := range map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM} {
+	for name, signal := range map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM, "SIGHUP": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join(dir, name)
 			cmd := start(t, dir, "run", "long.yaml", "--out", name, "--seed", "5")
@@ -240,7 +242,18 @@ func TestInterrupt(t *testing.T) {
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
+			began := time.Now()
 			e := await(t, cmd).want(t, statusInterrupted)
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("the run ended %v after the signal", took)
+			} else {
+				t.Logf("the run ended %v after the signal", took)
+			}
+			for _, file := range []string{"environment.json", "report.html"} {
+				if _, err := os.Stat(filepath.Join(folder, file)); err != nil {
+					t.Error(err)
+				}
+			}
 			e.shows(t, "bridge", "macvlan", "null check").says(t, "interrupted; what was measured is kept")
 			if got := trials(t, folder); len(got) < 8 {
 				t.Errorf("%d trials were kept, want 8 or more", len(got))
@@ -253,6 +266,60 @@ func TestInterrupt(t *testing.T) {
 			nothingRuns(t)
 			untouched(t, before)
 		})
+	}
+}
+
+// What only computes ends at once, also while its output is not read.
+func TestInterruptedReport(t *testing.T) {
+	dir := t.TempDir()
+	runs(t, dir, "old")
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	size, err := unix.FcntlInt(out.Fd(), unix.F_SETPIPE_SZ, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, dir, "report", "old", "--out", "-")
+	cmd.Stdout = out
+	if err := errors.Join(cmd.Start(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool { // the pipe is full
+		n, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCINQ)
+		return err == nil && n >= size
+	}) {
+		t.Fatal("the page is not printed")
+	}
+	began := time.Now()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if e := await(t, cmd); e.status != statusInterrupted || time.Since(began) > time.Second {
+		t.Errorf("exit status %d after %v", e.status, time.Since(began))
+	}
+}
+
+// The page is written whatever becomes of standard output.
+func TestFullOutput(t *testing.T) {
+	dir := labFolder(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	cmd := command(t, dir, six("--out", "run", "--quiet")...)
+	cmd.Stdout, cmd.Stderr = full, new(bytes.Buffer)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, cmd).want(t, statusFailed).says(t, "write /dev/stdout: no space left on device")
+	for _, file := range []string{"report.html", "metrics.txt"} {
+		if _, err := os.Stat(filepath.Join(dir, "run", file)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

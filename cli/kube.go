@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/experiment/studies"
+	"netdelta/result"
 	"netdelta/testbed/kube/schedule"
 )
 
@@ -75,7 +76,7 @@ func (env *environment) printSchedule(o schedule.Options) error {
 		return badInput(err)
 	}
 	if !slices.ContainsFunc(studies.All(), func(f studies.File) bool { return f.Name == o.Study }) {
-		text, err := os.ReadFile(o.Study)
+		text, err := result.ReadFile(o.Study, result.StudyMost)
 		if err != nil {
 			return fmt.Errorf("read the study: %w", err)
 		}

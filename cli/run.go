@@ -200,7 +200,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err != nil {
 		return err
 	}
-	password, err := o.target.password(env.in, env.getenv)
+	password, err := o.target.password(ctx, env.in, env.getenv)
 	if err != nil {
 		return err
 	}
@@ -232,13 +232,11 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	return errors.Join(env.finish(record, folder, o, err), folder.Close())
 }
 
-// finish shows a run and leaves its page.
+// finish leaves the page of a run and shows the run.
 func (env *environment) finish(run result.Run, folder *result.Folder, o runOptions, err error) error {
-	if printErr := env.print(run, o.json); printErr != nil {
-		return errors.Join(err, printErr)
-	}
 	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
-	if err := errors.Join(err, env.writeViews(run, folder.Files)); err != nil {
+	// The page first: standard output may be full, or not be read.
+	if err := errors.Join(err, env.writeViews(run, folder.Files), env.print(run, o.json)); err != nil {
 		return err
 	}
 	return outcome(run)

@@ -1,18 +1,20 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"netdelta/experiment/study"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
+	"netdelta/unit"
 	"netdelta/workload"
 )
 
@@ -62,7 +64,7 @@ func (env *environment) collectTarget(o *runOptions) error {
 }
 
 // password is the target's password: from its URL, a file, or the environment.
-func (t *targetOptions) password(in io.Reader, getenv func(string) string) (workload.Secret, error) {
+func (t *targetOptions) password(ctx context.Context, in io.Reader, getenv func(string) string) (workload.Secret, error) {
 	if t.target.Password.Given() {
 		return t.target.Password, nil
 	}
@@ -72,9 +74,9 @@ func (t *targetOptions) password(in io.Reader, getenv func(string) string) (work
 	var text []byte
 	var err error
 	if t.passwordFile == "-" {
-		text, err = io.ReadAll(io.LimitReader(in, mostPassword+1))
+		text, err = readAhead(ctx, io.LimitReader(in, mostPassword+1))
 	} else {
-		text, err = os.ReadFile(t.passwordFile)
+		text, err = result.ReadFile(t.passwordFile, unit.MiB)
 	}
 	if err != nil {
 		return workload.Secret{}, usageError{fmt.Errorf("--target-password-file: %w", err)}
@@ -84,6 +86,23 @@ func (t *targetOptions) password(in io.Reader, getenv func(string) string) (work
 		return workload.Secret{}, usageError{fmt.Errorf("--target-password-file: %s has to hold the password alone, on one line of %d characters at most", t.passwordFile, mostPassword)}
 	}
 	return workload.NewSecret(line), nil
+}
+
+// readAhead reads all, or until the context ends.
+func readAhead(ctx context.Context, in io.Reader) ([]byte, error) {
+	var text []byte
+	done := make(chan error, 1)
+	go func() {
+		read, err := io.ReadAll(in)
+		text = read
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return text, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // mostPassword is how long a password is at most.

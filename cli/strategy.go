@@ -90,7 +90,7 @@ func (s *strategy) read(files []string) error {
 		data, err = result.LoadStudy(s.resume)
 	case len(files) > 0:
 		file = files[0]
-		data, err = os.ReadFile(file)
+		data, err = result.ReadFile(file, result.StudyMost)
 	default:
 		return nil
 	}
@@ -201,7 +201,7 @@ func (env *environment) measure(ctx context.Context, s *strategy, provider testb
 
 // printFollowed prints what a strategy found, and leaves its views in the run folder.
 func (env *environment) printFollowed(ctx context.Context, s *strategy, folder *result.Folder) error {
-	m, err := env.reload(folder.Dir())
+	m, err := env.reloadFrom(folder.Files)
 	if err != nil {
 		return err
 	}
@@ -209,11 +209,8 @@ func (env *environment) printFollowed(ctx context.Context, s *strategy, folder *
 	if err != nil {
 		return err
 	}
-	if err := env.printView(view, m, s); err != nil {
-		return err
-	}
 	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
-	if err := env.writeViews(m.Run, folder.Files); err != nil {
+	if err := errors.Join(env.writeViews(m.Run, folder.Files), env.printView(view, m, s)); err != nil {
 		return err
 	}
 	switch {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 
 	"netdelta/experiment/studies"
@@ -56,7 +55,7 @@ func (env *environment) readStudy(name string) (*study.Study, error) {
 	if f, ok := studies.Find(name); ok {
 		return study.Parse(f.Path(), f.Data, env.known())
 	}
-	data, err := os.ReadFile(name)
+	data, err := result.ReadFile(name, result.StudyMost)
 	if errors.Is(err, fs.ErrNotExist) {
 		var builtin []string
 		for _, f := range studies.All() {

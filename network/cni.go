@@ -3,19 +3,16 @@ package network
 import (
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 	"unicode"
 
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // CNIPrefix begins the name of a network whose pods are attached by CNI plugins; the path of their list follows it:
 // "cni:docs/cni/bridge.conflist".
 const CNIPrefix = "cni:"
-
-// listAtMost is the size of the largest list of plugins that is read.
-const listAtMost = 1 << 20
 
 // ReadCNI reads the network of a name that begins with CNIPrefix. What is wrong with its list is a *ListError.
 func ReadCNI(name string) (Network, error) {
@@ -24,14 +21,7 @@ func ReadCNI(name string) (Network, error) {
 	if file == "" || bad {
 		return Network{}, &ListError{File: fmt.Sprintf("%q", file), Problem: "is no file's name that a report could show", Fix: "write cni:PATH, of printable characters without quotes, commas and angle brackets"}
 	}
-	info, err := os.Stat(file)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > listAtMost) {
-		err = fmt.Errorf("it is not a file of at most %d bytes", listAtMost)
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(file)
-	}
+	text, err := result.ReadFile(file, unit.MiB)
 	if err != nil {
 		return Network{}, &ListError{File: file, Problem: fmt.Sprintf("the list of CNI plugins can't be read: %v", err), Fix: "name a file whose path is right from the current folder"}
 	}

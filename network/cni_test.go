@@ -50,7 +50,7 @@ func TestUnreadableLists(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"cni:": "is no file's name", "cni:a\x1b[2J": "is no file's name", "cni:a,b": "is no file's name", "cni:<b>": "is no file's name",
-		"cni:" + dir: "it is not a file of at most", "cni:" + large: "it is not a file of at most", "cni:" + dir + "/none": "no such file",
+		"cni:" + dir: "it is a folder", "cni:" + large: "it has 2MiB, and such a file has at most 1MiB", "cni:" + dir + "/none": "no such file",
 	} {
 		if _, err := network.Find(network.Catalogue(), name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got error %v, want %s", name, err, want)

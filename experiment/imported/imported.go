@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
-	"io"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"netdelta/experiment/study"
 	"netdelta/result"
@@ -82,6 +83,9 @@ func check(sources []Source, o *Options) error {
 		return errors.New("there is one network: a delta takes two; name more, each as NETWORK=FILE")
 	}
 	for i, s := range sources {
+		if why := study.NameProblem(s.Network); why != "" {
+			return fmt.Errorf("network %+q: %s; %s", s.Network, why, study.NameFix)
+		}
 		if first := slices.IndexFunc(sources, func(a Source) bool { return a.Network == s.Network }); first < i {
 			return fmt.Errorf("network %s is there twice; give all of its files at once, with commas between them", s.Network)
 		}
@@ -115,17 +119,13 @@ type builder struct {
 
 // file adds what a file measured.
 func (b *builder) file(network, name string) error {
-	f, err := os.Open(name)
+	text, err := result.ReadFile(name, maxFile)
+	var info fs.FileInfo
+	if err == nil {
+		info, err = os.Stat(name)
+	}
 	if err != nil {
 		return fmt.Errorf("read what was measured on %s: %w", network, err)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, int64(maxFile)+1))
-	info, errStat := f.Stat()
-	if err := errors.Join(err, errStat, f.Close()); err != nil {
-		return fmt.Errorf("read what was measured on %s: %w", network, err)
-	}
-	if len(text) > int(maxFile) {
-		return fmt.Errorf("%s: larger than %v, which no program's figures are", name, maxFile)
 	}
 	found, err := parse(text, b.options.Workload)
 	if err != nil {
@@ -161,7 +161,7 @@ func (b *builder) add(network string, m measured, written time.Time) {
 		b.last = t.Finished
 	}
 	if m.version != "" {
-		b.versions[m.tool] = m.version
+		b.versions[m.tool] = plain(m.version)
 	}
 	if m.note != "" && !slices.Contains(b.notes, m.note) {
 		b.notes = append(b.notes, m.note)
@@ -212,6 +212,20 @@ func (b *builder) run(sources []Source) Run {
 		}, b.warnings()...),
 	}
 	return Run{Run: r, Trials: b.trials, Study: text}
+}
+
+// versionMost is how long a version is that is kept as it is.
+const versionMost = 64
+
+// plain is a version as a file names it, without what could do harm where it is shown.
+func plain(version string) string {
+	kept := strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII || !unicode.IsPrint(r) || strings.ContainsRune("<>&\"'`", r) {
+			return -1
+		}
+		return r
+	}, version)
+	return kept[:min(len(kept), versionMost)]
 }
 
 // warnings are what the reader must know of these files.

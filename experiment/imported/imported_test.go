@@ -3,6 +3,7 @@ package imported_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -131,6 +132,33 @@ func TestFilesAreBuilds(t *testing.T) {
 	}
 }
 
+// Names are those that studies may have, and what files say of themselves is plain.
+func TestNamesAreClean(t *testing.T) {
+	file := sample("netperf/testdata/tcp-rr.txt")
+	for _, name := range []string{"\x1b[2Jhost", "<script>", "a b", "x..y", strings.Repeat("a", 65)} {
+		_, err := imported.Read([]imported.Source{{"host", []string{file}}, {name, []string{file}}}, imported.Options{})
+		if err == nil || !strings.Contains(err.Error(), "use up to 64 letters") || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("network %q: %v", name, err)
+		}
+	}
+	text, err := os.ReadFile(sample("iperf3/testdata/tcp.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostile := filepath.Join(t.TempDir(), "hostile.json")
+	changed := regexp.MustCompile(`"version":(\s*)"[^"]*"`).ReplaceAll(text, []byte(`"version":$1"iperf \u001b[2J<b>3.9`+strings.Repeat("x", 100)+`"`))
+	if err := os.WriteFile(hostile, changed, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	in, err := imported.Read([]imported.Source{{"host", []string{hostile}}, {"vxlan", []string{hostile}}}, imported.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := in.Run.Environment.Versions["iperf3"]; len(v) > 64 || strings.ContainsAny(v, "\x1b<>") || !strings.Contains(v, "3.9") {
+		t.Errorf("version %q", v)
+	}
+}
+
 // TestLoadsDoNotMix: a file of another load is held against files of that load alone.
 func TestLoadsDoNotMix(t *testing.T) {
 	small, large := sample("netperf/testdata/tcp-rr.txt"), sample("netperf/testdata/tcp-stream.txt")
@@ -185,7 +213,7 @@ func TestRefused(t *testing.T) {
 		{sample("sockperf/testdata/log.csv"), "say --workload tcp-rr or udp-rr"},
 		{sample("sockperf/testdata/throughput.txt"), "throughput.txt:11: as sockperf"},
 		{filepath.Join(dir, "absent"), "no such file"},
-		{dir, "is a directory"},
+		{dir, "it is a folder"},
 	} {
 		_, err := imported.Read([]imported.Source{{"host", []string{good}}, {"vxlan", []string{c.file}}}, imported.Options{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -70,16 +70,19 @@ func (c *checker) missing(path, fix string) bool {
 func (c *checker) names() {
 	s := c.study
 	if !c.missing("study", "name the study: study: my-study") && !c.bad("study") {
-		if why := nameProblem(s.Name); why != "" {
+		if why := NameProblem(s.Name); why != "" {
 			c.fail("study", fmt.Sprintf("study name %s: %s", printed(s.Name), why),
-				"the name becomes part of a folder's name: use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or digit")
+				"the name becomes part of a folder's name: "+NameFix)
 		}
 	}
 	c.text("question", s.Question)
 }
 
-// nameProblem says why a name can't stand for a folder, "" if it can.
-func nameProblem(name string) string {
+// NameFix says what a name may be.
+const NameFix = "use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or digit"
+
+// NameProblem says why a name can't stand for a folder, "" if it can.
+func NameProblem(name string) string {
 	if what := hostile(name); what != "" {
 		return "it has " + what
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netdelta/internal/tail"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 )
@@ -66,7 +67,7 @@ func (s *step) load() error {
 		}
 		return nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := result.ReadFile(path, recordMost)
 	if err != nil {
 		return fmt.Errorf("read the objects of a change: %w", err)
 	}
