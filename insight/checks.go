@@ -24,6 +24,7 @@ const (
 	CheckErrors    = "errors"    // no transaction failed
 	CheckDisk      = "disk"      // it is not the disk that bounds a workload
 	CheckConfig    = "config"    // the configuration of devices, routes and rules stayed as it was built
+	CheckStep      = "step"      // the trial stays at one level against its baseline
 	CheckServices  = "services"  // the daemons that serve were well, and none had to be started again
 )
 
@@ -38,6 +39,7 @@ type Check struct {
 	Expected []string
 	Stalls   []stalls.Stall        // CheckStalls
 	Changes  []result.ConfigChange // CheckConfig
+	Step     *LevelStep            // CheckStep
 	// Share is how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
 	Share float64
 	Disk  *result.Disk

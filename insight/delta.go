@@ -60,7 +60,7 @@ type contrast struct {
 func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []Check) {
 	all := batches(trials)
 	c := compareAll(cells, all, o)
-	return judged(c.networks, o), judged(c.controls, o), append(trialChecks(all), c.unmeasured...)
+	return judged(c.networks, o), judged(c.controls, o), append(trialChecks(all), c.checks...)
 }
 
 // Settled says which cells are known well enough for a run that looks after each build to stop measuring them: those that
@@ -110,7 +110,7 @@ func compareAll(cells []result.Cell, all []batch, o Options) comparison {
 	var whole comparison
 	for _, t := range cellSets(cells) {
 		if t.baseline == nil {
-			whole.unmeasured = append(whole.unmeasured, baselineChecks(t)...)
+			whole.checks = append(whole.checks, baselineChecks(t)...)
 			continue
 		}
 		held := t.metrics(all, o)
@@ -123,7 +123,10 @@ func compareAll(cells []result.Cell, all []batch, o Options) comparison {
 			c := t.compare(m, headline, groups, all, o)
 			whole.networks, whole.controls = append(whole.networks, c.networks...), append(whole.controls, c.controls...)
 			if headline {
-				whole.unmeasured = append(whole.unmeasured, c.unmeasured...)
+				whole.checks = append(whole.checks, c.checks...)
+				if !o.HeadlinesOnly {
+					whole.checks = append(whole.checks, t.stepChecks(m, all)...)
+				}
 			}
 		}
 	}
@@ -133,7 +136,7 @@ func compareAll(cells []result.Cell, all []batch, o Options) comparison {
 // comparison is the contrasts of tables.
 type comparison struct {
 	networks, controls []contrast // A/A controls has the null check, or nothing
-	unmeasured         []Check
+	checks             []Check    // what can't be compared, and level steps
 }
 
 // compare holds the A/A control against the baseline, and each network against both. The groups come from cellSet.groups.
@@ -146,7 +149,7 @@ func (t cellSet) compare(m metric, headline bool, groups map[string]int, all []b
 	if t.control != nil {
 		null, check := t.contrast(*t.control, references, baseline, m, all, o)
 		if check != nil {
-			made.unmeasured = append(made.unmeasured, *check)
+			made.checks = append(made.checks, *check)
 		} else {
 			null.delta.Headline = headline
 			made.controls = append(made.controls, null)
@@ -160,7 +163,7 @@ func (t cellSet) compare(m metric, headline bool, groups map[string]int, all []b
 		}
 		c, check := t.contrast(cell, references, baseline, m, all, o)
 		if check != nil {
-			made.unmeasured = append(made.unmeasured, *check)
+			made.checks = append(made.checks, *check)
 			continue
 		}
 		c.delta.Headline, c.floor = headline, floor

@@ -25,7 +25,9 @@ const OfBaseline = "baseline "
 type pairedBuilds struct {
 	builds []stats.Build
 	// batches holds, for each build, the index of its batch: deltas of one batch share its baselines.
-	batches  []int
+	batches []int
+	// rows holds, for each build, the burst of the cell that each of its deltas is of: of metrics that bursts have.
+	rows     [][]int
 	excluded map[string]int
 }
 
@@ -69,6 +71,7 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 		others[i] = newCursor(m, a.trial)
 	}
 	var build stats.Build
+	var rows []int
 	for _, row := range cell.rows {
 		own := cell.read(row)
 		if own.reason != "" {
@@ -81,12 +84,13 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 			continue
 		}
 		build.Deltas = append(build.Deltas, own.scaled-base.scaled)
+		rows = append(rows, row)
 		build.HalfGaps = append(build.HalfGaps, base.halfGap)
 		if own.hasSplit && base.hasSplit {
 			build.Within = append(build.Within, own.split-base.split)
 		}
 	}
-	p.add(batch, build)
+	p.add(batch, build, rows)
 }
 
 // addTrial adds a build that is a single figure.
@@ -104,16 +108,16 @@ func (p *pairedBuilds) addTrial(batch int, m metric, trial *summary, against []*
 		p.excluded[own.reason]++
 		return
 	}
-	p.add(batch, stats.Build{Deltas: []float64{own.scaled - base.scaled}})
+	p.add(batch, stats.Build{Deltas: []float64{own.scaled - base.scaled}}, nil)
 }
 
 // add keeps a build that has any rounds.
-func (p *pairedBuilds) add(batch int, build stats.Build) {
+func (p *pairedBuilds) add(batch int, build stats.Build, rows []int) {
 	if len(build.Deltas) == 0 {
 		return
 	}
 	p.builds = append(p.builds, build)
-	p.batches = append(p.batches, batch)
+	p.batches, p.rows = append(p.batches, batch), append(p.rows, rows)
 }
 
 // typical is the metric's value in some cells, the baseline and its A/A control: the median over builds of the medians over

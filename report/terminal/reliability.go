@@ -123,11 +123,15 @@ func (p *page) spread() string {
 		return "" // there is one round in each build, and nothing random in it
 	}
 	var builds, rounds, bursts []float64
+	var worst result.Delta
 	for _, d := range p.run.Deltas {
 		if d.Headline && d.Variance != nil {
 			builds = append(builds, d.Variance.Builds)
 			rounds = append(rounds, d.Variance.Rounds)
 			bursts = append(bursts, d.Variance.Bursts)
+			if worst.Variance == nil || d.Variance.Rounds > worst.Variance.Rounds {
+				worst = d
+			}
 		}
 	}
 	if len(builds) == 0 {
@@ -137,7 +141,12 @@ func (p *page) spread() string {
 	if within := stats.Median(bursts); within > 0 {
 		text += fmt.Sprintf(", %.2f%% within bursts", 100*within)
 	}
-	return text + " (standard deviation of one round's delta)"
+	text += " (standard deviation of one round's delta"
+	if worst.Variance.Rounds > stats.Median(rounds) {
+		text += fmt.Sprintf("; median of %d deltas, at worst %.2f%% between builds and %.2f%% between rounds, of %s",
+			len(rounds), 100*slices.Max(builds), 100*worst.Variance.Rounds, worst.Cell)
+	}
+	return text + ")"
 }
 
 // leftOut counts the bursts that enter no delta, by reason. The baseline's are counted with its null check, where

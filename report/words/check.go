@@ -47,6 +47,8 @@ func Check(c insight.Check) result.Check {
 		}
 	case insight.CheckConfig:
 		expected, observed = "a configuration that stays as it was built", reconfigured(c.Changes)
+	case insight.CheckStep:
+		expected, observed = "one level against the baseline's", step(*c.Step)
 	case insight.CheckServices:
 		expected, observed = "services that are well", strings.Join(counts(c.Reasons, "%s (%d bursts)"), "; ")
 	}
@@ -64,6 +66,26 @@ func counts(reasons map[string]int, format string) []string {
 
 // stallsMost is how many stalls of one trial are listed one by one.
 const stallsMost = 3
+
+// step says where the level of a trial changes.
+func step(s insight.LevelStep) string {
+	who := ""
+	if s.Baseline {
+		who = "the baseline and its A/A control move apart: "
+	}
+	return fmt.Sprintf("%s%s changes its level %s between rounds %d and %d, at %.1f s", who, s.Metric, times(s.Ratio), s.After, s.Before, s.At.Seconds())
+}
+
+// times is a ratio of levels as a percentage, or as times where it is large.
+func times(ratio float64) string {
+	switch {
+	case ratio >= 2:
+		return fmt.Sprintf("to %.1f times", ratio)
+	case ratio <= 0.5:
+		return fmt.Sprintf("to 1/%.1f", 1/ratio)
+	}
+	return fmt.Sprintf("by %+.0f%%", 100*(ratio-1))
+}
 
 // changesMost is how many changes of a configuration are listed one by one.
 const changesMost = 6

@@ -1,0 +1,77 @@
+package insight
+
+import (
+	"math"
+	"time"
+
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// LevelStep is a change of level in the middle of a trial, against the baseline of the same rounds.
+type LevelStep struct {
+	Metric string
+	// Ratio is the level after against the level before; 0.2 is a fifth.
+	Ratio float64
+	// After and Before are the rounds between which it changed, At is the time from the start of the run.
+	After, Before int
+	At            time.Duration
+	// Baseline says that it is the baseline and its A/A control that moved apart.
+	Baseline bool
+}
+
+// stepChecks looks for level steps in the trials of a table, by its headline. A step of the baseline is one of its own, and not one of
+// each network.
+func (t cellSet) stepChecks(m metric, all []batch) []Check {
+	if m.bursts == nil || m.linear {
+		return nil
+	}
+	var checks []Check
+	references := []string{t.baseline.ID}
+	moved := map[int][]int{} // rounds at which the baseline moved, by batch
+	if t.control != nil {
+		for batch, c := range t.steps(m, *t.control, references, all) {
+			c.Step.Baseline = true
+			moved[batch] = append(moved[batch], c.Step.Before)
+			checks = append(checks, c)
+		}
+		references = append(references, t.control.ID)
+	}
+	for _, cell := range t.cells {
+		for batch, c := range t.steps(m, cell, references, all) {
+			if !near(moved[batch], c.Step.Before) {
+				checks = append(checks, c)
+			}
+		}
+	}
+	return checks
+}
+
+// steps are the level steps of a cell, by batch.
+func (t cellSet) steps(m metric, cell result.Cell, references []string, all []batch) map[int]Check {
+	found := map[int]Check{}
+	p := pairBuilds(m, cell.ID, references, all)
+	for i, build := range p.builds {
+		step, ok := stats.FindStep(build.Deltas, len(all[p.batches[i]]))
+		if !ok {
+			continue
+		}
+		trial := all[p.batches[i]][cell.ID].trial
+		before, after := p.rows[i][step.At], p.rows[i][step.At-1]
+		found[p.batches[i]] = Check{Trial: trial.ID(), Name: CheckStep, Step: &LevelStep{
+			Metric: m.name, Ratio: math.Exp(step.Change), After: trial.Bursts.Round[after], Before: trial.Bursts.Round[before],
+			At: time.Duration(trial.Bursts.Start[before]),
+		}}
+	}
+	return found
+}
+
+// near tells whether a round is one of some, or next to one of them.
+func near(rounds []int, round int) bool {
+	for _, r := range rounds {
+		if r-round <= 1 && round-r <= 1 {
+			return true
+		}
+	}
+	return false
+}
