@@ -108,6 +108,26 @@ func (env *environment) hops(ctx context.Context, o hopsOptions) error {
 	return hops.WriteText(env.out, ways...)
 }
 
+// watch traces the connections of a running program, and prints their hops.
+func (env *environment) watch(ctx context.Context, o hopsOptions) error {
+	fmt.Fprintf(env.err, "watching TCP port %d of process %d for %v\n", o.port, o.pid, o.lasting)
+	w, err := probe.Watch(ctx, o.pid, o.port, o.lasting)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usageError{fmt.Errorf("--pid %d: %w", o.pid, err)}
+	case err != nil:
+		return err
+	case len(w.Events) == 0:
+		return withStatus(exitNothing, fmt.Errorf("process %d moved nothing over TCP port %d in %v", o.pid, o.port, o.lasting))
+	}
+	seen := insight.Watch(w.Events, w.Names, o.port)
+	seen.Lost = w.Lost
+	if o.json {
+		return writeJSON(env.out, seen)
+	}
+	return hops.WriteWatch(env.out, seen)
+}
+
 // trace follows packets where that can be had here, and else takes the sockets' own time stamps, and says so.
 func (env *environment) trace(ctx context.Context, c tracing.Config) ([]tracing.Cell, error) {
 	cells, err := tracing.Trace(ctx, c)

@@ -20,6 +20,7 @@ import (
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
 	"netdelta/insight"
+	"netdelta/report/exposition"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -217,7 +218,10 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 		run.Notes = append(run.Notes, moved)
 	}
 	if o.listener != nil {
-		run.Expose = func(c *experiment.Config) func() error { return env.exposed(c, o.listener) }
+		run.Expose = func(c *experiment.Config) func() error {
+			fmt.Fprintf(env.err, "metrics: http://%s%s\n", o.listener.Addr(), exposition.Path)
+			return exposition.Serve(c, o.listener)
+		}
 	}
 	if o.flame {
 		run.Then = append(run.Then, env.flameAfter)

@@ -170,7 +170,7 @@ func TestInUse(t *testing.T) {
 				if err := os.Mkdir(filepath.Join(proc, pid), 0o755); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(filepath.Join(proc, pid, "stat"), []byte(stat), 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(proc, pid, "stat"), []byte(stat+strings.Repeat(" 0", 40)), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/daemon"
+	"netdelta/internal/procfile"
 )
 
 // Lonely is how long a pod stays up without any process but the one that keeps it up.
@@ -57,18 +58,12 @@ func reap() {
 
 // inUse says whether there are living processes other than the given one.
 func inUse(proc string, self int) bool {
-	stats, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "stat")) // the pattern is right
-	for _, name := range stats {
-		if filepath.Base(filepath.Dir(name)) == strconv.Itoa(self) {
+	pids, _ := procfile.Processes(proc) // none where there is no such file system
+	for _, pid := range pids {
+		if pid == self {
 			continue
 		}
-		stat, err := os.ReadFile(name)
-		if err != nil {
-			continue // it has just ended
-		}
-		// The state follows the name, which may hold anything.
-		after := strings.TrimSpace(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if !strings.HasPrefix(after, "Z") && !strings.HasPrefix(after, "X") {
+		if _, fields, err := procfile.Stat(proc, pid); err == nil && fields[procfile.StatState] != "Z" && fields[procfile.StatState] != "X" {
 			return true
 		}
 	}
