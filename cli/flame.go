@@ -101,7 +101,7 @@ func (env *environment) lookAt(ctx context.Context, o lookOptions) (none experim
 		run.overrides.Networks, run.overrides.Baseline = []string{o.versus, o.network}, o.versus
 	}
 	run.overrides.Workloads, run.overrides.Placement, run.overrides.Factors = []string{o.workload}, []string{o.placement}, o.factors
-	s, _, err := env.chooseStudy(studies.Default, run)
+	s, _, err := env.chooseStudy(ctx, studies.Default, run)
 	if err != nil {
 		return none, badInput(err)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,7 +48,7 @@ EXIT STATUS
 		Example: `  netdelta kube schedule --image registry.example.org/netdelta:1 --namespace netdelta | kubectl apply -f -
   netdelta kube schedule --image REF --namespace N --schedule "30 3 * * 1-5" --study throughput --margin 5%`,
 		Args: args(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return env.printSchedule(o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return env.printSchedule(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Image, "image", "", "image that holds netdelta, as nodes pull it")
@@ -61,18 +62,20 @@ EXIT STATUS
 	f.StringVar(&o.Storage, "storage", "2Gi", "size of the volume that keeps them")
 	f.StringVar(&o.StorageClass, "storage-class", "", "storage class of the volume (default: the cluster's)")
 	f.DurationVar(&o.Budget, "time-budget", 0, "how long a run may take (default: the study's)")
+	f.BoolVar(&o.Trust, trustFlag, false, trustUsage)
 	f.BoolVar(&o.NodeAgent, "node-agent", false, "have runs prove at the nodes' devices which way packets went; it takes a namespace that admits such pods")
 	return cmd
 }
 
 // printSchedule prints the manifest.
-func (env *environment) printSchedule(o schedule.Options) error {
+func (env *environment) printSchedule(ctx context.Context, o schedule.Options) error {
 	if o.Margin != "" {
 		if _, err := parseMargin(o.Margin); err != nil {
 			return usageError{fmt.Errorf("--margin: %w", err)}
 		}
 	}
-	if _, err := env.readStudy(o.Study); err != nil {
+	s, err := env.readStudy(o.Study)
+	if err != nil {
 		return badInput(err)
 	}
 	if !slices.ContainsFunc(studies.All(), func(f studies.File) bool { return f.Name == o.Study }) {
@@ -80,7 +83,11 @@ func (env *environment) printSchedule(o schedule.Options) error {
 		if err != nil {
 			return fmt.Errorf("read the study: %w", err)
 		}
-		o.Text = text
+		if err := env.trusts(ctx, o.Study, s.Demands(), o.Trust); err != nil {
+			return err
+		}
+		// The job can't ask, and the study that is part of the manifest is this one.
+		o.Text, o.Trust = text, len(s.Demands()) > 0
 	}
 	if err := o.Check(); err != nil {
 		return usageError{err}

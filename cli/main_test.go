@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -38,7 +39,8 @@ func withProgram(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "building the program under test: %v\n%s", err, out)
 		return 1
 	}
-	if err := os.Setenv(tested, path); err != nil {
+	// What the program remembers is not remembered beyond the tests.
+	if err := errors.Join(os.Setenv(tested, path), os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

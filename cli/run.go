@@ -48,6 +48,7 @@ type runOptions struct {
 	hops      bool
 	explain   bool
 	exact     bool
+	trust     bool
 	nodes     string
 	cluster   clusterOptions
 	target    targetOptions
@@ -134,6 +135,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 		"levels of a parameter or condition, KEY=LEVEL,LEVEL, in place of the study's; repeat it for others (policy=none,nftables)")
 	f.StringVar(&o.out, "out", "", "run folder to write (default: runs/STUDY-TIME)")
 	f.StringVar(&o.resume, "resume", "", "go on with the run in this folder")
+	f.BoolVar(&o.trust, trustFlag, false, trustUsage)
 	f.BoolVar(&o.exact, "exact", false, "count instructions in guests, in place of measuring time: figures that repeat to the last digit")
 	f.BoolVar(&o.hops, "hops", false, "at the end, trace where the time of a round trip goes on each network, and draw it in the report")
 	f.BoolVar(&o.explain, "explain-outliers", false, "as --hops, and say what was different about the slowest transactions")
@@ -183,9 +185,12 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	} else {
 		sweep(ctx, env)
 	}
-	s, moved, err := env.chooseStudy(name, o)
+	s, moved, err := env.chooseStudy(ctx, name, o)
 	if err != nil {
 		return badInput(err)
+	}
+	if demands := s.Demands(); len(demands) > 0 && !o.trust {
+		env.remember(demands) // what flags ask for, too: the run may have to be resumed
 	}
 	on := s.Testbed.Kind
 	if o.exact {
@@ -278,13 +283,15 @@ func badInput(err error) error {
 
 // chooseStudy reads the study and applies the flags. A resumed run takes its own study. It also says what was changed to have the
 // study run on another testbed than its own.
-func (env *environment) chooseStudy(name string, o runOptions) (s *study.Study, moved string, err error) {
+func (env *environment) chooseStudy(ctx context.Context, name string, o runOptions) (s *study.Study, moved string, err error) {
+	file := name
 	if o.resume == "" {
 		s, err = env.readStudy(name)
 	} else if err = resumable(o.resume); err == nil {
 		var data []byte
 		if data, err = result.LoadStudy(o.resume); err == nil {
-			s, err = study.Parse(filepath.Join(o.resume, result.StudyFile), data, env.known())
+			file = filepath.Join(o.resume, result.StudyFile)
+			s, err = study.Parse(file, data, env.known())
 		}
 	}
 	if o.resume != "" && errors.Is(err, fs.ErrNotExist) {
@@ -292,6 +299,11 @@ func (env *environment) chooseStudy(name string, o runOptions) (s *study.Study, 
 	}
 	if err != nil {
 		return nil, "", err
+	}
+	if _, builtin := studies.Find(file); !builtin {
+		if err := env.trusts(ctx, file, s.Demands(), o.trust); err != nil {
+			return nil, "", err
+		}
 	}
 	made := s.Testbed.Kind
 	s.Testbed.Kind = cmp.Or(o.testbed, made)

@@ -35,6 +35,7 @@ func scripts(t *testing.T, folder string) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", filepath.Dir(os.Getenv(tested))+":"+env.Getenv("PATH"))
 			env.Setenv("PROGRAM", os.Getenv(tested))
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

@@ -20,6 +20,7 @@ import (
 	"netdelta/experiment/record"
 	"netdelta/experiment/session"
 	"netdelta/experiment/studies"
+	"netdelta/experiment/study"
 	"netdelta/insight"
 	"netdelta/internal/suggest"
 	"netdelta/report/strategies"
@@ -41,7 +42,7 @@ type strategy struct {
 	nodes       []string
 	cluster     clusterOptions
 	out, resume string
-	json        bool
+	json, trust bool
 
 	flags   *pflag.FlagSet
 	options []string // the flags that a study file may have
@@ -56,6 +57,7 @@ func (s *strategy) command(env *environment, cmd *cobra.Command, out string, mad
 	s.flags.StringSliceVar(&s.nodes, "nodes", nil, "nodes of the cluster that pods are put on (default: those that take pods)")
 	s.flags.VisitAll(func(f *pflag.Flag) { s.options = append(s.options, f.Name) })
 	s.flags.BoolVar(&s.json, "json", false, "print one JSON document")
+	s.flags.BoolVar(&s.trust, trustFlag, false, trustUsage)
 	s.flags.StringVar(&s.out, "out", "", "run folder to write (default: runs/STUDY-TIME)"+out)
 	s.flags.StringVar(&s.resume, "resume", "", "go on with the run in this folder")
 	s.cluster.add(s.flags)
@@ -65,7 +67,11 @@ func (s *strategy) command(env *environment, cmd *cobra.Command, out string, mad
 
 FILE is a study file as a run folder has it: "strategy: ` + s.name + `", options (these flags), and claims. Flags replace its options.`
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
-		if err := s.read(files); err != nil {
+		file, demands, err := s.read(files)
+		if err == nil && file != "" {
+			err = env.trusts(cmd.Context(), file, demands, s.trust)
+		}
+		if err != nil {
 			return err
 		}
 		return env.follow(cmd.Context(), s, made)
@@ -76,15 +82,14 @@ FILE is a study file as a run folder has it: "strategy: ` + s.name + `", options
 // able says whether a kind of testbed can do what the strategy needs.
 func (s *strategy) able(k kind) bool { return slices.Contains(k.strategies, s.name) }
 
-// read takes the options that no flag sets from a study file, or from the folder of the run that is resumed.
-func (s *strategy) read(files []string) error {
+// read takes the options that no flag sets from a study file, or from the folder of the run that is resumed. It returns the file, ""
+// for none, and what it asks for beyond measuring.
+func (s *strategy) read(files []string) (file string, demands []study.Demand, err error) {
 	s.study = record.Study{Name: s.name, Strategy: s.name, Question: s.question}
 	var data []byte
-	var file string
-	var err error
 	switch {
 	case s.resume != "" && (len(files) > 0 || s.out != "" && !s.isDocument()):
-		return usageError{errors.New("--resume goes on with the study and in the folder of the run: give no other")}
+		return file, nil, usageError{errors.New("--resume goes on with the study and in the folder of the run: give no other")}
 	case s.resume != "":
 		file = filepath.Join(s.resume, result.StudyFile)
 		data, err = result.LoadStudy(s.resume)
@@ -92,25 +97,29 @@ func (s *strategy) read(files []string) error {
 		file = files[0]
 		data, err = result.ReadFile(file, result.StudyMost)
 	default:
-		return nil
+		return "", nil, nil
 	}
 	if err == nil {
 		s.study, err = record.Parse(file, s.name, data)
 	}
 	if err != nil {
-		return usageError{fmt.Errorf("read the study: %w", err)}
+		return file, nil, usageError{fmt.Errorf("read the study: %w", err)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.study.Options)) {
 		if err := oneOf("options", name, s.options); err != nil {
-			return usageError{fmt.Errorf("%s: %w", file, err)}
+			return file, nil, usageError{fmt.Errorf("%s: %w", file, err)}
 		}
 		if f := s.flags.Lookup(name); !f.Changed {
+			values, _ := s.study.Values(name)
+			for _, v := range values {
+				demands = append(demands, study.NetworkDemands(v)...)
+			}
 			if err := s.set(f); err != nil {
-				return usageError{fmt.Errorf("%s: option %s: %w", file, name, err)}
+				return file, nil, usageError{fmt.Errorf("%s: option %s: %w", file, name, err)}
 			}
 		}
 	}
-	return nil
+	return file, demands, nil
 }
 
 // set gives a flag the value of the study.
@@ -316,7 +325,7 @@ func (env *environment) loadOf(name string, factors []string) (workload.Workload
 		}
 		run := runOptions{}
 		run.overrides.Workloads, run.overrides.Placement, run.overrides.Factors = []string{name}, []string{string(result.CrossNode)}, factors
-		s, _, err := env.chooseStudy(studies.Default, run)
+		s, _, err := env.chooseStudy(context.Background(), studies.Default, run)
 		if err != nil {
 			return w, result.Params{}, badInput(err)
 		}

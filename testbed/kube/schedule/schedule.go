@@ -48,6 +48,8 @@ type Options struct {
 	Budget time.Duration
 	// NodeAgent has runs look at the nodes' devices.
 	NodeAgent bool
+	// Trust has runs carry out what the study asks for beyond measuring.
+	Trust bool
 }
 
 // mostName is the longest name of a CronJob: names of its jobs are eleven characters longer.
@@ -118,6 +120,9 @@ func (o Options) arguments() []string {
 	}
 	if o.NodeAgent {
 		run = append(run, "--node-agent")
+	}
+	if o.Trust {
+		run = append(run, "--trust")
 	}
 	return slices.Concat(all, run)
 }

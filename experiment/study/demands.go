@@ -1,0 +1,59 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"netdelta/network"
+	"netdelta/testbed"
+)
+
+// Demand is something that a study asks for beyond measuring: what its author has netdelta do with the rights of its caller.
+type Demand struct {
+	Says string // for people, in one line
+	File string // what a file has to say about it, "" for none
+}
+
+// Demands are all that the study asks for beyond measuring: commands and objects that change a cluster, programs that attach pods, and
+// endpoints that load is sent to.
+func (s *Study) Demands() []Demand {
+	var all []Demand
+	for _, c := range s.Changes {
+		for _, a := range slices.Concat(c.Apply, c.Ready, c.Restore) {
+			all = append(all, demandOf(c.Network, a))
+		}
+	}
+	for _, n := range s.Networks {
+		all = append(all, NetworkDemands(n)...)
+	}
+	levels := []Levels{s.Factors}
+	for _, w := range s.Workloads {
+		levels = append(levels, w.Levels)
+	}
+	for _, l := range levels {
+		for _, target := range l["target"] {
+			all = append(all, Demand{Says: fmt.Sprintf("load is sent to %v", target)})
+		}
+	}
+	return all
+}
+
+// demandOf is what a step of a change asks for.
+func demandOf(network string, a testbed.Action) Demand {
+	switch {
+	case a.Manifest != "":
+		return Demand{fmt.Sprintf("network %s applies %s to the cluster", network, a.Manifest), a.Manifest}
+	case a.Delete != "":
+		return Demand{fmt.Sprintf("network %s deletes the objects of %s from the cluster", network, a.Delete), a.Delete}
+	}
+	return Demand{Says: fmt.Sprintf("network %s runs %s", network, strings.Join(a.Command, " "))}
+}
+
+// NetworkDemands are what a network asks for by its name.
+func NetworkDemands(name string) []Demand {
+	if file, is := strings.CutPrefix(name, network.CNIPrefix); is {
+		return []Demand{{fmt.Sprintf("the CNI plugins of %s are run", file), file}}
+	}
+	return nil
+}
