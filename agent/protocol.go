@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -20,10 +21,14 @@ const (
 	opServeCluster = "serve-cluster"
 	opDialCluster  = "dial-cluster"
 	opDialTarget   = "dial-target"
+	opConnect      = "connect"
+	opDisconnect   = "disconnect"
+	opReconnect    = "reconnect"
 	opHold         = "hold"
 	opClear        = "clear-target"
 
 	opBurst   = "burst"
+	opSweep   = "sweep"
 	opBurstAt = "burst-at"
 	opCollect = "collect"
 	opTotals  = "totals"
@@ -56,6 +61,7 @@ type openArgs struct {
 	Place    workload.Member `json:"place,omitzero"` // in a cluster
 	Target   targetArgs      `json:"target,omitzero"`
 	CPU      int             `json:"cpu"`
+	Sockets  Sockets         `json:"sockets,omitzero"` // that a client takes over, in place of connections of its own
 	Within   time.Duration   `json:"within,omitempty"` // the start must be over; 0 for no limit but the controller's
 }
 
@@ -79,6 +85,40 @@ func (a targetArgs) target() (workload.Target, error) {
 	t, err := workload.ParseTarget(a.URL)
 	t.Password, t.Address, t.Length = workload.NewSecret(a.Password), a.Address, a.Length
 	return t, err
+}
+
+// Sockets are connections that an agent has opened for the client of another one on the same machine.
+type Sockets struct {
+	PID     int   `json:"pid"`
+	Files   []int `json:"files"`
+	session int   // of the agent that opened them
+}
+
+// sweepArgs name clients that are visited together, and what is done with them.
+type sweepArgs struct {
+	Sessions []int            `json:"sessions"`
+	Spec     engine.SweepSpec `json:"spec,omitzero"`
+	Drop     []bool           `json:"drop,omitempty"`    // of each, its last burst, when connections are closed
+	Sockets  []Sockets        `json:"sockets,omitempty"` // of each, its new connections
+}
+
+// sweptReply is what became of one of them.
+type sweptReply struct {
+	Burst   engine.Burst `json:"burst,omitzero"`
+	Threads []int        `json:"threads,omitempty"`
+	Error   string       `json:"error,omitempty"`
+	Hung    bool         `json:"hung,omitempty"`
+}
+
+// err is the error of a client; one that hung matches ErrHung.
+func (r sweptReply) err() error {
+	switch {
+	case r.Error == "":
+		return nil
+	case r.Hung:
+		return &hungError{errors.New(r.Error)}
+	}
+	return errors.New(r.Error)
 }
 
 // sessionArgs name a session that is open, and say what is done with it.

@@ -61,11 +61,12 @@ func Serve(in io.Reader, out io.Writer, workloads []workload.Workload) error {
 	})
 }
 
-// session is what this agent holds open, one end of a workload or a target: exactly one of them is set.
+// session is what this agent holds open, one end of a workload, a target, or connections: exactly one of them is set.
 type session struct {
 	server engine.Server
 	client engine.Client
 	target workload.Held
+	files  []int // connections that another agent takes over
 }
 
 func (s session) close() error {
@@ -74,8 +75,10 @@ func (s session) close() error {
 		return s.server.Close()
 	case s.target != nil:
 		return s.target.Close()
+	case s.client != nil:
+		return s.client.Close()
 	}
-	return s.client.Close()
+	return engine.CloseAll(s.files)
 }
 
 type server struct {
@@ -85,6 +88,7 @@ type server struct {
 	next      int
 	burners   burners
 	held      heldTargets
+	sweeps    sweeps
 }
 
 // operation carries out one kind of request.
@@ -98,10 +102,14 @@ func (s *server) operations() map[string]operation {
 		opServeCluster: s.opens(serveCluster),
 		opDialCluster:  s.opens(dialCluster),
 		opDialTarget:   s.opens(dialTarget),
+		opConnect:      withWorkload(s, s.open),
+		opDisconnect:   takes(s.disconnect),
+		opReconnect:    takes(s.reconnect),
 		opHold:         withWorkload(s, s.hold),
 		opClear:        withWorkload(s, clearTarget),
 
 		opBurst:   takes(s.burst),
+		opSweep:   takes(s.sweep),
 		opBurstAt: takes(s.burstAt),
 		opCollect: takes(s.collect),
 		opTotals:  takes(s.totals),
@@ -171,7 +179,10 @@ func connect(ctx context.Context, w workload.Workload, a openArgs) (e session, e
 	if w.Dial == nil {
 		return e, fmt.Errorf("workload %s is served by a cluster", w.Name)
 	}
-	e.client, err = w.Dial(ctx, a.Params, a.Local, a.Server, a.CPU)
+	err = over(ctx, a.Sockets, func(ctx context.Context) (err error) {
+		e.client, err = w.Dial(ctx, a.Params, a.Local, a.Server, a.CPU)
+		return err
+	})
 	return e, err
 }
 
@@ -239,7 +250,7 @@ func (s *server) end(a sessionArgs) (any, error) {
 		return nil, nil
 	}
 	delete(s.sessions, a.Session)
-	return nil, e.close()
+	return nil, errors.Join(s.sweeps.forget(a.Session), e.close())
 }
 
 // threaded is an end of a workload that knows which threads it runs on.

@@ -60,6 +60,10 @@ type Burst struct {
 	Min, P50, P90, P99, Mean, Max float64
 	Split                         float64 // log(p50 of odd transactions / p50 of even ones)
 	Throughput                    float64 // bits per second, payload
+	// Level, of a burst in sweeps: the natural logarithm of how much longer the typical transaction took than those of the references
+	// in the same sweep. It is the median over sweeps of the difference, so that what the machine does to all of them at the same time
+	// is not in it.
+	Level float64
 	// Switches is how often the measuring thread was preempted (involuntary context switches).
 	Switches int64
 	// CPU is the processor time that the client's measuring thread used for the burst and its warm-up; Work and Moved are

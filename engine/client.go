@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,7 @@ type client struct {
 	tally   Tally
 	batch   latency.Batch
 	last    socketCounts // at the last Collect
+	earlier socketCounts // since then, at connections that were replaced
 
 	burst  sync.Mutex // held by a burst
 	failed error      // why the client is of no more use
@@ -52,6 +54,14 @@ type client struct {
 
 // Dial opens the connections of a client, starts its loop, and exchanges a little over them, so that they are warm.
 func Dial(ctx context.Context, cfg Config) (Client, error) {
+	c, err := dialWarm(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func dialWarm(ctx context.Context, cfg Config) (*client, error) {
 	c, err := newClient(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %v to %v: %w", cfg.Workload, cfg.Local, cfg.Remote, err)
@@ -105,13 +115,12 @@ func newClient(ctx context.Context, cfg Config) (c *client, err error) {
 }
 
 func (c *client) connect(ctx context.Context) error {
-	for i := range c.cfg.connections() {
-		fd, err := dial(ctx, &c.cfg, i)
-		if err != nil {
-			return err
-		}
-		c.files = append(c.files, fd)
-		c.sockets = c.files
+	var err error
+	if c.sockets, err = connections(ctx, &c.cfg); err != nil {
+		return err
+	}
+	c.files = slices.Clone(c.sockets)
+	for i, fd := range c.sockets {
 		c.ctl.connection[i].fd = int32(fd)
 	}
 	c.ctl.exchange.FD = int64(c.sockets[0])
@@ -120,28 +129,35 @@ func (c *client) connect(ctx context.Context) error {
 
 // start starts the loop's thread, which sleeps at once.
 func (c *client) start() error {
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		return fmt.Errorf("open a pipe: %w", err)
-	}
-	// The loop writes to the other end; this one is read through the runtime's poller.
-	c.files = append(c.files, pipe[1])
-	if err := unix.SetNonblock(pipe[0], true); err != nil {
-		return errors.Join(fmt.Errorf("open a pipe: %w", err), unix.Close(pipe[0]))
-	}
-	c.signal = os.NewFile(uintptr(pipe[0]), "burst")
 	ctl := c.ctl
-	ctl.done = int32(pipe[1])
-	files := make([]int32, len(c.files))
-	for i, fd := range c.files {
-		files[i] = int32(fd)
-	}
-	done, err := native.Start(native.Thread{CPU: c.cfg.CPU, Files: files}, func() { runClient(ctl) })
-	if err != nil {
+	var err error
+	if c.signal, ctl.done, err = openSignal(); err != nil {
 		return err
 	}
-	c.done = done
-	return nil
+	c.files = append(c.files, int(ctl.done))
+	c.done, err = native.Start(native.Thread{CPU: c.cfg.CPU, Files: narrow(c.files)}, func() { runClient(ctl) })
+	return err
+}
+
+// openSignal opens a pipe by which a loop says that it has carried out an order: the Go side reads its end through the runtime's poller.
+func openSignal() (read *os.File, write int32, err error) {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return nil, 0, fmt.Errorf("open a pipe: %w", err)
+	}
+	if err := unix.SetNonblock(pipe[0], true); err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("open a pipe: %w", err), unix.Close(pipe[0]), unix.Close(pipe[1]))
+	}
+	return os.NewFile(uintptr(pipe[0]), "burst"), int32(pipe[1]), nil
+}
+
+// narrow gives file descriptors the size that the kernel gives them.
+func narrow(files []int) []int32 {
+	all := make([]int32, len(files))
+	for i, fd := range files {
+		all[i] = int32(fd)
+	}
+	return all
 }
 
 // What warms a connection: so many transactions, or of a stream so many bytes over all connections, since megabytes of large
@@ -208,9 +224,13 @@ func (c *client) Burst(spec BurstSpec) (Burst, error) {
 		c.failed = c.explain(err)
 		return Burst{}, c.failed
 	}
-	b := c.describe(begin)
+	return c.take(c.describe(begin)), nil
+}
+
+// take keeps a burst that has just ended for the totals.
+func (c *client) take(b Burst) Burst {
 	c.tally.Take(b, More{Latencies: c.latencies(), Series: func(at float64) []result.Second { return seconds(c.ctl, at) }})
-	return b, nil
+	return b
 }
 
 // carryOut has the loop carry out its order, and says when the measured part began.
@@ -295,6 +315,9 @@ var errClosed = errors.New("the client is closed")
 
 // abort asks the loop to give up, and ends whatever it is blocked in.
 func (c *client) abort() {
+	if c.ctl == nil {
+		return // a new connection could not be had
+	}
 	atomic.StoreUint32(&c.ctl.stop, 1)
 	c.shutdown()
 }
@@ -315,11 +338,16 @@ func (c *client) Collect(dropLast bool) (Totals, error) {
 	if err != nil {
 		return totals, fmt.Errorf("%s: %w", c.cfg.Workload, err)
 	}
-	if !c.closed && !c.cfg.opens() {
+	if !c.closed && len(c.sockets) > 0 {
 		totals.Sockets, totals.TCP, err = c.last.read(c.sockets, c.cfg.Kind.datagrams())
 		if err != nil {
 			return totals, fmt.Errorf("%s: %w", c.cfg.Workload, err)
 		}
+		totals.Sockets.Dropped += c.earlier.dropped
+		if totals.TCP != nil {
+			totals.TCP.Retransmits += c.earlier.retransmits
+		}
+		c.earlier = socketCounts{}
 	}
 	return totals, nil
 }
@@ -328,7 +356,7 @@ func (c *client) Collect(dropLast bool) (Totals, error) {
 func (c *client) Threads() []int {
 	c.life.Lock()
 	defer c.life.Unlock()
-	if c.closed {
+	if c.closed || c.ctl == nil {
 		return nil
 	}
 	return []int{int(atomic.LoadInt32(&c.ctl.thread))}

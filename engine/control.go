@@ -102,6 +102,17 @@ func (c *counters) add(d counters) {
 	c.errors += d.errors
 }
 
+//go:nosplit
+//go:norace
+func (c *counters) sub(d counters) {
+	c.transactions -= d.transactions
+	c.bytes -= d.bytes
+	c.sent -= d.sent
+	c.lost -= d.lost
+	c.reordered -= d.reordered
+	c.errors -= d.errors
+}
+
 // second is the state of the counters when a second of a burst had passed.
 type second struct{ transactions, bytes, lost int64 }
 

@@ -53,9 +53,26 @@ func namespace(t testing.TB, mtu int, rules string) *netns.Namespace {
 		if err := netlink.LinkSetMTU(lo, mtu); err != nil {
 			return err
 		}
-		if err := netlink.LinkSetUp(lo); err != nil || rules == "" {
-			return err
+		return netlink.LinkSetUp(lo)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rules != "" {
+		load(t, n, rules)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
 		}
+	})
+	return n
+}
+
+// load loads nftables rules into a namespace.
+func load(t testing.TB, n *netns.Namespace, rules string) {
+	t.Helper()
+	err := n.Do(func() error {
 		cmd := exec.Command(require.Tool(t, "nft"), "-f", "-")
 		cmd.Stdin = strings.NewReader(rules)
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -66,12 +83,6 @@ func namespace(t testing.TB, mtu int, rules string) *netns.Namespace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return n
 }
 
 // arm starts a server and a client inside a namespace (nil: this program's).
@@ -83,10 +94,16 @@ func arm(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Params
 
 func armBoth(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Params, port uint16) (server engine.Server, client engine.Client) {
 	t.Helper()
+	return armOn(t, -1, in, w, p, port)
+}
+
+// armOn pins both ends to a processor.
+func armOn(t testing.TB, cpu int, in *netns.Namespace, w workload.Workload, p result.Params, port uint16) (server engine.Server, client engine.Client) {
+	t.Helper()
 	open := func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		if server, err = w.Serve(ctx, p, loopback(port), -1); err != nil {
+		if server, err = w.Serve(ctx, p, loopback(port), cpu); err != nil {
 			return err
 		}
 		t.Cleanup(func() {
@@ -94,7 +111,7 @@ func armBoth(t testing.TB, in *netns.Namespace, w workload.Workload, p result.Pa
 				t.Error(err)
 			}
 		})
-		client, err = w.Dial(ctx, p, loopback(port+1), loopback(port), -1)
+		client, err = w.Dial(ctx, p, loopback(port+1), loopback(port), cpu)
 		return err
 	}
 	inside := func(f func() error) error { return f() }

@@ -83,6 +83,9 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 			p.excluded[base.reason]++
 			continue
 		}
+		if own.swept && base.swept && own.start == base.start {
+			own.scaled, base.scaled, base.halfGap = own.level, base.level, base.levelGap
+		}
 		build.Deltas = append(build.Deltas, own.scaled-base.scaled)
 		rows = append(rows, row)
 		build.HalfGaps = append(build.HalfGaps, base.halfGap)
@@ -164,6 +167,10 @@ type reading struct {
 	hasSplit             bool
 	halfGap              float64 // half of what two averaged readings differ by, on the scale of comparison
 	reason               string  // why it does not count, "" if it does
+	// Of bursts in sweeps: the level, and when the sweeps began, by which those are known that were visited in the same ones.
+	swept           bool
+	level, levelGap float64
+	start           int64
 }
 
 // reading makes one of a value unless there is a reason against it.
@@ -178,7 +185,7 @@ func (m metric) reading(value float64, reason string) reading {
 // average is the mean of readings. It counts if all of them do, so that each delta of a batch is held against the same
 // baselines; else it has the reason of the first that does not.
 func average(readings []reading) reading {
-	sum := reading{hasSplit: true}
+	sum := reading{hasSplit: true, swept: true, start: readings[0].start}
 	for _, r := range readings {
 		if r.reason != "" {
 			return reading{reason: OfBaseline + r.reason}
@@ -187,9 +194,12 @@ func average(readings []reading) reading {
 		sum.scaled += r.scaled / n
 		sum.split += r.split / n
 		sum.hasSplit = sum.hasSplit && r.hasSplit
+		sum.level += r.level / n
+		sum.swept = sum.swept && r.swept && r.start == sum.start
 	}
 	if len(readings) == 2 {
 		sum.halfGap = (readings[0].scaled - readings[1].scaled) / 2
+		sum.levelGap = (readings[0].level - readings[1].level) / 2
 	}
 	return sum
 }
@@ -249,8 +259,14 @@ func (c *cursor) read(row int) reading {
 		return reading{reason: "not measured"}
 	}
 	r := c.metric.reading(c.column[row], "")
-	if c.metric.name == metricP50 && row < len(b.Split) {
+	if c.metric.name != metricP50 {
+		return r
+	}
+	if row < len(b.Split) {
 		r.split, r.hasSplit = b.Split[row], true
+	}
+	if row < len(b.Level) {
+		r.swept, r.level, r.start = true, b.Level[row], b.Start[row]
 	}
 	return r
 }

@@ -24,6 +24,18 @@ func Bind(w Workload, kind engine.Kind, limits engine.Limits) Workload {
 		}
 		return engine.Config{Workload: w.Name, Kind: kind, Params: engine.Fill(p, w.Defaults), CPU: cpu}, nil
 	}
+	w.Sweeps = func(p result.Params) bool {
+		cfg, err := config(p, 0)
+		return err == nil && cfg.Sweeps()
+	}
+	w.Connect = func(ctx context.Context, p result.Params, local, server netip.AddrPort) ([]int, error) {
+		cfg, err := config(p, 0)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Local, cfg.Remote = local, server
+		return engine.Connect(ctx, cfg)
+	}
 	w.Serve = func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (engine.Server, error) {
 		cfg, err := config(p, cpu)
 		if err != nil {

@@ -44,6 +44,10 @@ type Workload struct {
 	// Dial opens the client's side, armed: connections are open and warm when it returns. Local port 0 takes any source
 	// port. ctx bounds the start alone.
 	Dial func(ctx context.Context, p result.Params, local netip.AddrPort, server netip.AddrPort, cpu int) (engine.Client, error)
+	// Sweeps says whether clients can be visited in turn by one thread (engine.Sweep), and Connect then opens the connections that such
+	// a client takes over; both are nil for a workload of which none can.
+	Sweeps  func(p result.Params) bool
+	Connect func(ctx context.Context, p result.Params, local netip.AddrPort, server netip.AddrPort) ([]int, error)
 	// Target is how it speaks to an endpoint of the user's own; nil where it can't.
 	Target *Targeted
 	// Exact opens both ends in this process, pinned to cpu, for a guest whose clock counts instructions. It is nil where a

@@ -4,6 +4,7 @@ package endpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -52,7 +53,10 @@ type Info struct {
 
 // Client is the measuring end of a cell.
 type Client struct {
-	Agent   *agent.Agent
+	Agent *agent.Agent
+	// Runner is an agent that holds the client's end in Agent's pod, since it visits those of other pods in the same sweeps; nil is
+	// Agent itself.
+	Runner  *agent.Agent
 	Testbed testbed.Testbed
 	Cell    result.Cell
 	Demand  workload.Demand
@@ -144,7 +148,26 @@ func (s *Server) Info() Info {
 // Dial implements Endpoint.
 func (s *Server) Dial(ctx context.Context) (int, error) {
 	c := s.client
+	if c.Runner != nil {
+		return s.dialOver(ctx)
+	}
 	return c.Agent.DialWithin(ctx, c.Cell.Workload, c.Cell.Params, s.local, s.remote, c.CPU, c.within(dialWithin))
+}
+
+// dialOver has the runner take over connections of the client's pod.
+func (s *Server) dialOver(ctx context.Context) (session int, err error) {
+	sockets, err := s.Connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	c := s.client
+	session, err = c.Runner.DialOver(ctx, sockets, c.Cell.Workload, c.Cell.Params, s.local, s.remote, c.CPU)
+	return session, errors.Join(err, c.Agent.LetGo(ctx, sockets))
+}
+
+// Connect opens connections in the client's pod, for its runner to take over.
+func (s *Server) Connect(ctx context.Context) (agent.Sockets, error) {
+	return s.client.Agent.Connect(ctx, s.client.Cell.Workload, s.client.Cell.Params, s.local, s.remote)
 }
 
 // private is what endpoints have in common whose services, if any, serve one client.

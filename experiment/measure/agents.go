@@ -18,6 +18,7 @@ type agents struct {
 	client    *agent.Agent
 	servers   map[result.Placement]*agent.Agent
 	neighbour *agent.Agent // nil where no cell needs one
+	sweeper   *agent.Agent // the build's; nil where there are no sweeps
 }
 
 // startAgents starts the agents of the client and of the servers that the cells need, all at once: a pod of a cluster takes seconds.

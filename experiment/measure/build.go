@@ -24,6 +24,11 @@ type Build struct {
 	Index    int
 	Sessions []*Session
 
+	sweeps    bool // sessions that can be are measured in sweeps
+	sweeping  sync.Mutex
+	sweeper   *agent.Agent // nil until it is needed
+	sweepless bool         // there can't be one
+
 	mu       sync.Mutex
 	testbeds []testbed.Testbed
 	agents   []*agent.Agent
@@ -36,8 +41,11 @@ const parallelOpens = 4
 // OpenBuild sets a build up, with its sessions in the order of the cells. A cell whose network or connection fails gets a session
 // that says so; only the end of ctx fails the build as a whole, and then nothing of it is left.
 func (m *Context) OpenBuild(ctx context.Context, index int, cells []result.Cell) (*Build, error) {
-	groups := m.Groups(index, cells)
-	b := &Build{Index: index}
+	return m.openBuild(ctx, &Build{Index: index, sweeps: true}, cells)
+}
+
+func (m *Context) openBuild(ctx context.Context, b *Build, cells []result.Cell) (*Build, error) {
+	groups := m.Groups(b.Index, cells)
 	eg, egCtx := errgroup.WithContext(ctx)
 	eg.SetLimit(parallelOpens)
 	if costs := m.able.Costs; costs != nil {
@@ -51,7 +59,7 @@ func (m *Context) OpenBuild(ctx context.Context, index int, cells []result.Cell)
 		})
 	}
 	if err := eg.Wait(); err != nil {
-		return nil, errors.Join(fmt.Errorf("setting up build %d: %w", index+1, err), b.Close())
+		return nil, errors.Join(fmt.Errorf("setting up build %d: %w", b.Index+1, err), b.Close())
 	}
 	b.Sessions = slices.Concat(sessions...)
 	b.Pick(cells)
@@ -61,7 +69,7 @@ func (m *Context) OpenBuild(ctx context.Context, index int, cells []result.Cell)
 // OpenProven is OpenBuild for profilers and others that observe cells: it proves all paths, and a cell that fails is an error. The
 // bursts of its sessions are not recorded as trials.
 func (m *Context) OpenProven(ctx context.Context, index int, cells []result.Cell) (*Build, error) {
-	b, err := m.OpenBuild(ctx, index, plan.Measured(cells))
+	b, err := m.openBuild(ctx, &Build{Index: index}, plan.Measured(cells))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +128,10 @@ func (m *Context) openGroup(ctx context.Context, b *Build, g Group) []*Session {
 	if err != nil {
 		return failAll(sessions, fmt.Errorf("network %s: %w", g.Network, err))
 	}
-	if m.nodesSay {
+	if b.sweeps && m.able.OwnsNodes {
+		agents.sweeper, err = m.sweeperOf(ctx, b, agents.client.Pod())
+	}
+	if err == nil && m.nodesSay {
 		err = m.Observed.meet(ctx, slices.AppendSeq([]*agent.Agent{agents.client}, maps.Values(agents.servers)))
 	}
 	if err == nil {

@@ -58,12 +58,18 @@ func (s *Session) Path() *result.Path { return s.path }
 
 // follow has the meter watch the threads of both ends, which have run by now.
 func (s *Session) follow(ctx context.Context) error {
-	threads, err := s.client.Threads(ctx, s.session)
+	threads, err := s.runner.Threads(ctx, s.session)
 	if err != nil {
 		return err
 	}
-	s.meter.Follow(s.client, threads)
+	return s.followThreads(ctx, threads)
+}
+
+// followThreads is follow with the client's threads.
+func (s *Session) followThreads(ctx context.Context, threads []int) error {
+	s.meter.Follow(s.runner, threads)
 	var servers []cpu.Process
+	var err error
 	for _, end := range s.services() {
 		if threads, err = end.Agent.Threads(ctx, end.Session); err != nil {
 			return err
@@ -128,7 +134,7 @@ func (s *Session) firstBursts(ctx context.Context) (path.Load, error) {
 	}
 	transactions := int64(0)
 	for _, length := range []time.Duration{burst / warmupShare, burst, 10 * burst} {
-		b, err := s.client.Burst(ctx, s.session, engine.BurstSpec{Duration: length, DropLast: s.disturbed, Deadline: length - burst + s.Size.deadline})
+		b, err := s.runner.Burst(ctx, s.session, engine.BurstSpec{Duration: length, DropLast: s.disturbed, Deadline: length - burst + s.Size.deadline})
 		if err != nil {
 			return load, err
 		}

@@ -19,6 +19,7 @@ type recorder struct {
 	throughput bool // ... a throughput
 	rates      bool // ... a rate of transactions
 	searches   bool // ... the highest rates that were found
+	levels     bool // ... levels, since they are made of visits in sweeps
 }
 
 // recorderFor is the recorder of a workload's metrics. What a search finds replaces the usual ones.
@@ -52,6 +53,9 @@ func (r *recorder) record(b engine.Burst, round int, start time.Duration, reason
 		c.Mean = append(c.Mean, b.Mean)
 		c.Max = append(c.Max, b.Max)
 		c.Split = append(c.Split, b.Split)
+	}
+	if r.levels {
+		c.Level = append(c.Level, b.Level)
 	}
 	if r.throughput {
 		c.Throughput = append(c.Throughput, b.Throughput)

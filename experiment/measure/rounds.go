@@ -80,26 +80,23 @@ func (r *Rounds) handle(ctx context.Context, sessions []*Session, s *Session, ro
 	fail(sessions, s, err)
 }
 
-// Run visits each session once, in random order, and then judges the round as a whole. It returns how long each session took, and
+// Run measures each session once, in random order, those of one setting in sweeps where they can be, and then judges the round as a whole. It returns how long each session took, and
 // whether the machines did something else meanwhile.
 func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round int) (spans []time.Duration, disturbed bool, err error) {
 	if err := r.machines.begin(ctx, sessions); err != nil {
 		return nil, false, err
 	}
 	spans = make([]time.Duration, len(sessions))
-	for _, i := range plan.Order(r.context.seed, build, round, len(sessions)) {
-		s := sessions[i]
-		if s.Failed != nil || s.broken || r.context.Health.GivenUp(s.ServiceKey()) {
-			continue
-		}
+	all := units(sessions)
+	for _, i := range plan.Order(r.context.seed, build, round, len(all)) {
 		start := r.clock()
-		if err := s.burst(ctx, round, start); err != nil {
-			if ctx.Err() != nil {
-				return nil, false, ctx.Err()
-			}
-			r.handle(ctx, sessions, s, round, start, fmt.Errorf("burst of %s: %w", s.Cell.ID, err))
+		if err := r.measure(ctx, sessions, all[i], build, round); err != nil {
+			return nil, false, err
 		}
-		spans[i] = r.clock() - start
+		each := (r.clock() - start) / time.Duration(len(all[i]))
+		for _, s := range all[i] {
+			spans[slices.Index(sessions, s)] = each
+		}
 	}
 	load, err := r.machines.end(ctx)
 	if err != nil {
@@ -118,6 +115,25 @@ func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round 
 		}
 	}
 	return spans, reason != "", nil
+}
+
+// measure runs a burst in each of the sessions that are measured together. An error says that the run can't go on.
+func (r *Rounds) measure(ctx context.Context, sessions, unit []*Session, build, round int) error {
+	s := unit[0]
+	if s.swept != nil {
+		return r.sweep(ctx, sessions, unit, build, round)
+	}
+	if s.Failed != nil || s.broken || r.context.Health.GivenUp(s.ServiceKey()) {
+		return nil
+	}
+	start := r.clock()
+	if err := s.burst(ctx, round, start); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.handle(ctx, sessions, s, round, start, fmt.Errorf("burst of %s: %w", s.Cell.ID, err))
+	}
+	return nil
 }
 
 // checkServices asks services that serve one session how they are after a round. The bursts of those that were unwell don't count;
@@ -182,7 +198,7 @@ func (c *calibration) judge(load pressure.Load) string {
 // fail takes a session out of the build. If its agent is gone, so are all sessions that the agent served.
 func fail(sessions []*Session, s *Session, err error) {
 	s.Failed = err
-	if !errors.Is(err, rpc.ErrGone) && s.client.Alive() && s.server.Alive() {
+	if !errors.Is(err, rpc.ErrGone) && s.alive() {
 		return
 	}
 	for _, o := range sessions {

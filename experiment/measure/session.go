@@ -39,11 +39,13 @@ type Session struct {
 	testbed  testbed.Testbed
 	endpoint endpoint.Endpoint
 	client   *agent.Agent
-	server   *agent.Agent // the endpoint's
-	session  int          // of the client
-	patience time.Time    // until when the first connection is retried
-	broken   bool         // the connection was lost with a service
-	silent   bool         // nothing came back in the first bursts
+	runner   *agent.Agent     // holds the client's end: the client, or the agent of a sweep
+	swept    *endpoint.Server // of a client that is visited in sweeps, else nil
+	server   *agent.Agent     // the endpoint's
+	session  int              // of the client
+	patience time.Time        // until when the first connection is retried
+	broken   bool             // the connection was lost with a service
+	silent   bool             // nothing came back in the first bursts
 
 	started time.Time
 	recorder
@@ -121,6 +123,7 @@ func (m *Context) connect(s *Session, a agents, tb testbed.Testbed, clusters map
 	if external {
 		s.client = a.servers[s.Cell.Placement]
 	}
+	s.runner = s.client
 	c := endpoint.Client{Agent: s.client, Testbed: tb, Cell: s.Cell, Demand: s.demand, CPU: s.cpus.client, Remote: s.remote}
 	switch {
 	case s.demand.Cluster != nil:
@@ -130,7 +133,14 @@ func (m *Context) connect(s *Session, a agents, tb testbed.Testbed, clusters map
 	case external:
 		s.endpoint = endpoint.NewVolume(c)
 	default:
-		s.endpoint = endpoint.NewServer(c, a.servers[s.Cell.Placement], s.ports, s.cpus.server)
+		sweeps := a.sweeper != nil && m.sweeps(s)
+		if sweeps {
+			s.runner, c.Runner, s.levels = a.sweeper, a.sweeper, true
+		}
+		server := endpoint.NewServer(c, a.servers[s.Cell.Placement], s.ports, s.cpus.server)
+		if s.endpoint = server; sweeps {
+			s.swept = server
+		}
 	}
 	s.server = s.endpoint.Info().Agent
 }
@@ -142,7 +152,7 @@ func (s *Session) open(ctx context.Context) error {
 	}
 	for {
 		err := s.dial(ctx)
-		if err == nil || !s.endpoint.Info().Retry || ctx.Err() != nil || !s.client.Alive() || !s.server.Alive() || time.Now().After(s.patience) {
+		if err == nil || !s.endpoint.Info().Retry || ctx.Err() != nil || !s.alive() || time.Now().After(s.patience) {
 			return err
 		}
 		select {
@@ -166,14 +176,14 @@ func (s *Session) dial(ctx context.Context) (err error) {
 
 // Reopen opens the client's connection anew.
 func (s *Session) Reopen(ctx context.Context) error {
-	_ = s.client.Drop(ctx, s.session) // it is of no more use, whatever it says
+	_ = s.runner.Drop(ctx, s.session) // it is of no more use, whatever it says
 	s.disturbed = false
 	return s.dial(ctx)
 }
 
 // Close closes the connection and what was started for it alone; an error is the session's.
 func (s *Session) Close(ctx context.Context) {
-	s.Failed = errors.Join(s.client.Drop(ctx, s.session), s.endpoint.Close(ctx))
+	s.Failed = errors.Join(s.runner.Drop(ctx, s.session), s.endpoint.Close(ctx))
 }
 
 // ServiceKey names what the session's services serve.
@@ -230,11 +240,9 @@ func (s *Session) measure(ctx context.Context, spec engine.BurstSpec, round int,
 		return err
 	}
 	meterErr := s.meter.Start() // also of an agent that is gone: the burst then says more
-	b, err := s.client.Burst(ctx, s.session, spec)
+	b, err := s.runner.Burst(ctx, s.session, spec)
 	if err != nil {
-		if errors.Is(err, agent.ErrHung) { // it is the worst of stalls
-			s.recordEmpty(engine.Burst{Span: spec.Deadline}, round, at, stalls.NothingArrived)
-		}
+		s.recordHang(err, spec.Deadline, round, at)
 		return err
 	}
 	if meterErr != nil {
@@ -250,6 +258,12 @@ func (s *Session) measure(ctx context.Context, spec engine.BurstSpec, round int,
 	if err := s.bounds.End(ctx, b, spent, s.meter.Whole()); err != nil {
 		return err
 	}
+	s.conclude(b, spent, round, at)
+	return nil
+}
+
+// conclude records a burst, and whether others took the processor from it.
+func (s *Session) conclude(b engine.Burst, spent cpu.Spent, round int, at time.Duration) {
 	reason := ""
 	// A neighbour that takes the processor away under best-effort is what is measured there, and the threads of a program take it
 	// away from each other.
@@ -258,7 +272,13 @@ func (s *Session) measure(ctx context.Context, spec engine.BurstSpec, round int,
 	}
 	s.record(b, round, at, reason)
 	s.meter.Record(&s.bursts, b, spent)
-	return nil
+}
+
+// recordHang records a burst that hung: it is the worst of stalls.
+func (s *Session) recordHang(err error, deadline time.Duration, round int, at time.Duration) {
+	if errors.Is(err, agent.ErrHung) {
+		s.recordEmpty(engine.Burst{Span: deadline}, round, at, stalls.NothingArrived)
+	}
 }
 
 // Unwell begins the reason for which a burst is left out during which a service was unwell; what ailed it follows.
@@ -289,7 +309,7 @@ func (s *Session) Discard(ailment string) {
 
 // BurstUnrecorded runs the workload for as long as asked, or as its programs need, after a warm-up of a fifth of that.
 func (s *Session) BurstUnrecorded(ctx context.Context, length time.Duration) (engine.Burst, error) {
-	b, err := s.client.Burst(ctx, s.session, SizeOf(length, 0, s.demand).spec())
+	b, err := s.runner.Burst(ctx, s.session, SizeOf(length, 0, s.demand).spec())
 	if err != nil {
 		return b, fmt.Errorf("burst of %s: %w", s.Cell.ID, err)
 	}
@@ -323,7 +343,7 @@ func (s *Session) trial(ctx context.Context, build int) result.Trial {
 	}
 	keep := func(err error) { s.Failed = cmp.Or(s.Failed, err) }
 	if s.Failed == nil {
-		totals, err := s.client.Collect(ctx, s.session, s.disturbed)
+		totals, err := s.runner.Collect(ctx, s.session, s.disturbed)
 		if err != nil {
 			keep(fmt.Errorf("collecting %s: %w", s.Cell.ID, err))
 		}
@@ -380,5 +400,10 @@ func (s *Session) checkCongestionControl(used *result.TCPInfo) error {
 
 // agents are the session's as far as it has any yet.
 func (s *Session) agents() []*agent.Agent {
-	return slices.DeleteFunc([]*agent.Agent{s.client, s.server}, func(a *agent.Agent) bool { return a == nil })
+	return slices.DeleteFunc([]*agent.Agent{s.client, s.server, s.runner}, func(a *agent.Agent) bool { return a == nil })
+}
+
+// alive says whether all of the session's agents are.
+func (s *Session) alive() bool {
+	return !slices.ContainsFunc(s.agents(), func(a *agent.Agent) bool { return !a.Alive() })
 }

@@ -75,6 +75,19 @@ func (r *Recorder) Reset() {
 	r.count, r.sum = 0, 0
 }
 
+// Recent is the latency that was recorded n before the next one, 1 being the last, in ticks; 0 for one that was kept in a histogram
+// alone.
+//
+//go:nosplit
+//go:norace
+func (r *Recorder) Recent(n int64) int64 {
+	at := r.count - n
+	if at < 0 || at >= Samples {
+		return 0
+	}
+	return r.samples[at&(Samples-1)]
+}
+
 // Count is how many latencies were recorded since Reset.
 //
 //go:nosplit

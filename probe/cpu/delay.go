@@ -16,15 +16,15 @@ import (
 // delays are open files of threads in which the kernel counts how long they waited for a processor.
 type delays struct {
 	files []*procfile.File
-	// asked is how long each thread ran or waited to run when it was read last, and most by how much one of them has grown.
-	// waited is the latter part of it.
+	// asked is how long each thread ran or waited to run when it was read last, and waited the latter part of it.
 	asked, waited []time.Duration
-	most          time.Duration
+	of            []int               // the end that each is of, in the order of Follow
+	most          [ends]time.Duration // by how much the asked of one of an end's threads has grown
 }
 
 // open opens the schedstat of threads of a process, and of daemons that it has started. It is an error if the kernel does not
 // count (CONFIG_SCHED_INFO), as a thread shows that has run and yet has no figures.
-func (d *delays) open(root string, pid int, threads []int) error {
+func (d *delays) open(root string, pid int, threads []int, end int) error {
 	for _, id := range threads {
 		folder := filepath.Join(root, strconv.Itoa(pid), "task", strconv.Itoa(id))
 		if daemon := filepath.Join(root, strconv.Itoa(id)); !exists(folder) && exists(daemon) {
@@ -34,7 +34,7 @@ func (d *delays) open(root string, pid int, threads []int) error {
 		if err != nil {
 			return err
 		}
-		d.files, d.asked, d.waited = append(d.files, f), append(d.asked, 0), append(d.waited, 0)
+		d.files, d.asked, d.waited, d.of = append(d.files, f), append(d.asked, 0), append(d.waited, 0), append(d.of, min(end, ends-1))
 		if used, _, err := figures(f); err != nil || used == 0 {
 			return errors.Join(fmt.Errorf("%s has no figures", f.Name()), err)
 		}
@@ -53,25 +53,25 @@ func (d *delays) close() error {
 	for _, f := range d.files {
 		errs = append(errs, f.Close())
 	}
-	d.files, d.asked, d.waited = nil, nil, nil
+	d.files, d.asked, d.waited, d.of = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
-// read is the sum of what the threads have waited since they began. It notes how long each of them has asked for a processor.
-func (d *delays) read() (sum time.Duration, err error) {
-	d.most = 0
+// read is the sum of what the threads of each end have waited since they began. It notes how long each of them has asked for a processor.
+func (d *delays) read() (sum [ends]time.Duration, err error) {
+	d.most = [ends]time.Duration{}
 	for i, f := range d.files {
 		used, waited, err := figures(f)
 		if errors.Is(err, syscall.ESRCH) {
-			sum += d.waited[i] // a daemon that has died waits no more
+			sum[d.of[i]] += d.waited[i] // a daemon that has died waits no more
 			continue
 		}
 		if err != nil {
-			return 0, err
+			return sum, err
 		}
 		d.waited[i] = waited
-		sum += waited
-		d.most = max(d.most, used+waited-d.asked[i])
+		sum[d.of[i]] += waited
+		d.most[d.of[i]] = max(d.most[d.of[i]], used+waited-d.asked[i])
 		d.asked[i] = used + waited
 	}
 	return sum, nil

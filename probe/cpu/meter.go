@@ -38,10 +38,15 @@ type Meter struct {
 	lacks    []string
 	started  bool
 	before   reading
+	// clientWaited is what the client's threads waited between the last Start and Stop.
+	clientWaited time.Duration
 }
 
 // reading is the state of the clocks at one moment.
-type reading struct{ server, kernel, delayed time.Duration }
+type reading struct {
+	server, kernel time.Duration
+	delayed        [ends]time.Duration
+}
 
 // Spent is the processor time that one burst took, its warm-up included. What the meter lacks is zero.
 type Spent struct {
@@ -98,7 +103,7 @@ func (m *Meter) Follow(end Process, threads []int) {
 		if end.PID() == m.server {
 			m.serveBy(threads)
 		}
-		if m.delays.open(m.kernel.root, end.PID(), threads) != nil {
+		if m.delays.open(m.kernel.root, end.PID(), threads, m.followed) != nil {
 			why = "the kernel does not tell; it needs CONFIG_SCHED_INFO" // one sentence for all ends
 		}
 	}
@@ -123,6 +128,12 @@ func (m *Meter) serveBy(threads []int) {
 	}
 }
 
+// Unfollow lets go of the threads of both ends, which have ended: Follow those that took their place.
+func (m *Meter) Unfollow() error {
+	m.followed = 0
+	return m.delays.close()
+}
+
 // Delays says whether Spent.Delayed is known, of both ends.
 func (m *Meter) Delays() bool { return m.followed == ends }
 
@@ -132,6 +143,9 @@ func (m *Meter) Whole() bool { return m.Delays() && m.hasServer() }
 
 // ends is how many a workload has.
 const ends = 2
+
+// The ends, in the order in which a session has them followed.
+const clientEnd, serverEnd = 0, 1
 
 // Close closes what Follow has opened.
 func (m *Meter) Close() error { return m.delays.close() }
@@ -207,10 +221,37 @@ func (m *Meter) Stop(b engine.Burst) (Spent, error) {
 	if err != nil {
 		return Spent{}, err
 	}
-	return Spent{
-		Client: b.CPU, Server: max(after.server-m.before.server, 0), Kernel: after.kernel - m.before.kernel,
-		Delayed: after.delayed - m.before.delayed, Busiest: m.delays.most,
-	}, nil
+	spent := Spent{Client: b.CPU, Server: max(after.server-m.before.server, 0), Kernel: after.kernel - m.before.kernel}
+	m.clientWaited = after.delayed[clientEnd] - m.before.delayed[clientEnd]
+	for end, delayed := range after.delayed {
+		spent.Delayed += delayed - m.before.delayed[end]
+		spent.Busiest = max(spent.Busiest, m.delays.most[end])
+	}
+	return spent, nil
+}
+
+// Share makes of what was spent while a client's thread visited several servers what was spent on each: meters are the servers', in the
+// order of the bursts and of what each found. The thread's waits for a processor, and what the kernel did in no thread's name, are
+// parted by the time of the visits in which, as far as is known, neither end used the processor; where both share one, that is what
+// these two things are.
+func Share(meters []*Meter, bursts []engine.Burst, spent []Spent) {
+	weights, all := make([]float64, len(spent)), 0.0
+	for i, m := range meters {
+		s := &spent[i]
+		waited := max(s.Delayed-m.clientWaited, 0)
+		weights[i] = max(bursts[i].Span-s.Client-s.Server-waited, 0).Seconds()
+		all += weights[i]
+	}
+	for i, m := range meters {
+		s, part := &spent[i], 0.0
+		if all > 0 {
+			part = weights[i] / all
+		}
+		waited := time.Duration(float64(m.clientWaited) * part)
+		s.Kernel = time.Duration(float64(s.Kernel) * part)
+		s.Delayed = max(s.Delayed-m.clientWaited, 0) + waited
+		s.Busiest = max(m.delays.most[serverEnd], s.Client+waited)
+	}
 }
 
 // Record appends what a burst took, and what it did, to the columns of its trial: a row to each column that the meter has

@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Connect opens the connections of a client without the client: another process may take them over (Borrow), so that they are of this
+// process's network namespace and control group, whoever uses them. The caller closes the files.
+func Connect(ctx context.Context, cfg Config) ([]int, error) {
+	fds, err := connections(ctx, &cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %v to %v: %w", cfg.Workload, cfg.Local, cfg.Remote, err)
+	}
+	return fds, nil
+}
+
+// connections are the client's, connected, or those that ctx brings.
+func connections(ctx context.Context, cfg *Config) ([]int, error) {
+	if brought, ok := ctx.Value(socketsKey{}).([]int); ok {
+		if len(brought) != cfg.connections() {
+			return nil, fmt.Errorf("take over %d connections: %d are needed", len(brought), cfg.connections())
+		}
+		return brought, nil
+	}
+	var fds []int
+	for i := range cfg.connections() {
+		fd, err := dial(ctx, cfg, i)
+		if err != nil {
+			return nil, errors.Join(err, CloseAll(fds))
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
+type socketsKey struct{}
+
+// WithSockets has Dial and Renew take these connections for the client's, which closes them, in place of its own.
+func WithSockets(ctx context.Context, fds []int) context.Context {
+	return context.WithValue(ctx, socketsKey{}, fds)
+}
+
+// Borrow gets handles on another process's files, by pidfd_getfd(2). It needs the right to trace that process.
+func Borrow(pid int, files []int) (own []int, err error) {
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil, fmt.Errorf("find process %d to take its connections over: %w", pid, err)
+	}
+	for _, f := range files {
+		fd, err := unix.PidfdGetfd(process, f, 0)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("take a connection over from process %d: %w", pid, err), CloseAll(own), unix.Close(process))
+		}
+		own = append(own, fd)
+	}
+	return own, unix.Close(process)
+}
+
+// CloseAll closes files.
+func CloseAll(fds []int) error {
+	var errs []error
+	for _, fd := range fds {
+		errs = append(errs, unix.Close(fd))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,269 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"netdelta/agent"
+	"netdelta/engine"
+	"netdelta/probe/cpu"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// A visit measures so many transactions after a few that are not, and begins no more of them after its time. docs/statistics.md has the
+// trials behind the figures.
+const (
+	visitTransactions = 16
+	visitWarmup       = 4
+	visitTime         = time.Millisecond
+)
+
+// sweeps says whether a session's client can be visited in sweeps: by a thread of this machine, which finds the client's processor as it
+// is without neighbours, and needs no programs at either end.
+func (m *Context) sweeps(s *Session) bool {
+	d := s.demand
+	if !m.able.OwnsNodes || !s.client.Local() || d.Cluster != nil || d.Burst > 0 || len(d.Programs) > 0 || hasNeighbour(s.Cell.Params.Conditions) {
+		return false
+	}
+	for _, w := range m.Workloads {
+		if w.Name == s.Cell.Workload {
+			return w.Sweeps != nil && w.Sweeps(s.Cell.Params)
+		}
+	}
+	return false
+}
+
+// sweeperOf is the agent that holds the clients of all of the build's sweeps, nil where there can't be one. It is in the pod that asked
+// first; the clients' connections are opened in pods of their own all the same.
+func (m *Context) sweeperOf(ctx context.Context, b *Build, pod testbed.Pod) (*agent.Agent, error) {
+	b.sweeping.Lock()
+	defer b.sweeping.Unlock()
+	if b.sweeper != nil || b.sweepless {
+		return b.sweeper, nil
+	}
+	a, err := m.startAgent(ctx, b, pod)
+	if err != nil {
+		return nil, err
+	}
+	if err := borrows(a); err != nil {
+		b.sweepless = true
+		m.Observed.unknown([]string{fmt.Sprintf("how equal networks are to less than a percent: they are measured one after another (%v)", err)})
+		return nil, nil
+	}
+	b.sweeper = a
+	return a, nil
+}
+
+// borrows says whether an agent's connections can be taken over, by taking a handle on its standard input.
+func borrows(a *agent.Agent) error {
+	if !a.Local() {
+		return errors.New("the pods are not seen as processes of this machine")
+	}
+	files, err := engine.Borrow(a.PID(), []int{0})
+	return errors.Join(err, engine.CloseAll(files))
+}
+
+// units are the sessions that are measured together: those of one setting that one thread visits in turn, and each other alone.
+func units(sessions []*Session) [][]*Session {
+	var all [][]*Session
+	at := map[result.Setting]int{}
+	for _, s := range sessions {
+		if s.swept == nil {
+			all = append(all, []*Session{s})
+			continue
+		}
+		i, known := at[s.Cell.Setting()]
+		if !known {
+			i = len(all)
+			at[s.Cell.Setting()], all = i, append(all, nil)
+		}
+		all[i] = append(all[i], s)
+	}
+	return all
+}
+
+// sweep measures the sessions of one setting in sweeps, each time on new connections: where the kernel puts a connection's memory moves its
+// latency by some 0.3%, which would otherwise stay the same for as long as a build lasts.
+func (r *Rounds) sweep(ctx context.Context, sessions, members []*Session, build, round int) error {
+	at := r.clock()
+	failed := func(s *Session, err error) {
+		r.handle(ctx, sessions, s, round, at, fmt.Errorf("burst of %s: %w", s.Cell.ID, err))
+	}
+	members = slices.DeleteFunc(slices.Clone(members), func(s *Session) bool { return s.Failed != nil })
+	if len(members) == 0 {
+		return nil
+	}
+	for i, err := range renew(context.WithoutCancel(ctx), members) { // what was measured needs a connection when it is collected
+		if err != nil {
+			failed(members[i], err)
+		}
+	}
+	members = slices.DeleteFunc(members, func(s *Session) bool { return s.Failed != nil || s.broken })
+	if len(members) == 0 || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	spec := sweepSpec(members)
+	spec.Seed = r.context.seed ^ uint64(build)<<32 ^ uint64(round)
+	for _, s := range members {
+		if err := s.beginSweep(ctx); err != nil {
+			return fmt.Errorf("burst of %s: %w", s.Cell.ID, err)
+		}
+	}
+	swept, err := members[0].runner.Sweep(ctx, numbers(members), spec)
+	if err != nil {
+		swept = slices.Repeat([]engine.Swept{{Err: err}}, len(members))
+	}
+	spents, err := readMeters(members, swept)
+	if err != nil {
+		return err
+	}
+	for i, s := range members {
+		err := swept[i].Err
+		if err == nil {
+			err = s.endSweep(ctx, swept[i].Burst, spents[i], round, at)
+		} else {
+			s.recordHang(err, spec.Deadline, round, at)
+		}
+		if err != nil && ctx.Err() == nil {
+			failed(s, fmt.Errorf("pod %s: %w", s.client.Pod().Name(), err))
+		}
+	}
+	return ctx.Err()
+}
+
+// numbers are the sessions as their agent knows them.
+func numbers(members []*Session) []int {
+	all := make([]int, len(members))
+	for i, s := range members {
+		all[i] = s.session
+	}
+	return all
+}
+
+// renew puts new connections between the same addresses in the place of the sessions', and has the meters follow their threads. What
+// the sessions have measured so far is kept, less the last bursts that are to be dropped.
+func renew(ctx context.Context, members []*Session) []error {
+	errs, drop := make([]error, len(members)), make([]bool, len(members))
+	for i, s := range members {
+		drop[i] = s.disturbed
+	}
+	runner := members[0].runner
+	if err := runner.Disconnect(ctx, numbers(members), drop); err != nil {
+		return allOf(errs, err)
+	}
+	sockets := make([]agent.Sockets, len(members))
+	atOnce(members, func(i int, s *Session) {
+		s.disturbed = false
+		sockets[i], errs[i] = s.swept.Connect(ctx)
+	})
+	connected, err := runner.Reconnect(ctx, numbers(members), sockets)
+	if err != nil {
+		return allOf(errs, err)
+	}
+	atOnce(members, func(i int, s *Session) {
+		if errs[i] != nil {
+			return
+		}
+		if errs[i] = errors.Join(connected[i].Err, s.client.LetGo(ctx, sockets[i])); errs[i] == nil {
+			errs[i] = s.refollow(ctx, connected[i].Threads)
+		}
+	})
+	return errs
+}
+
+// allOf makes all errors this one.
+func allOf(errs []error, err error) []error {
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// atOnce runs f for all sessions at the same time: their agents are processes of their own.
+func atOnce(members []*Session, f func(i int, s *Session)) {
+	var all sync.WaitGroup
+	for i, s := range members {
+		all.Go(func() { f(i, s) })
+	}
+	all.Wait()
+}
+
+// refollow has the meter watch the threads of a new connection.
+func (s *Session) refollow(ctx context.Context, client []int) error {
+	if err := s.meter.Unfollow(); err != nil {
+		return err
+	}
+	return s.followThreads(ctx, client)
+}
+
+// sweepSpec is how sessions are visited. Of n networks that are held against the same reference, the error of each difference is least
+// for a given time if the reference is visited as often as the square root of n (Dunnett, 1955); the baseline and its A/A control share
+// these visits.
+func sweepSpec(members []*Session) engine.SweepSpec {
+	spec := engine.SweepSpec{Transactions: visitTransactions, Warmup: visitWarmup, Slice: visitTime, Visits: make([]int, len(members))}
+	cells := 0
+	for i, s := range members {
+		if s.Cell.Role == result.RoleCell {
+			cells++
+		} else {
+			spec.References = append(spec.References, i)
+		}
+	}
+	often := 1
+	if n := len(spec.References); n > 0 {
+		often = max(1, int(math.Round(math.Sqrt(float64(cells))/float64(n))))
+	}
+	for i, s := range members {
+		spec.Visits[i] = 1
+		if s.Cell.Role != result.RoleCell {
+			spec.Visits[i] = often
+		}
+		spec.Duration += time.Duration(spec.Visits[i]) * s.Size.length
+		spec.Deadline = max(spec.Deadline, s.Size.deadline)
+	}
+	spec.Deadline += spec.Duration
+	return spec
+}
+
+// beginSweep readies a session for its visits.
+func (s *Session) beginSweep(ctx context.Context) error {
+	if err := s.links.begin(ctx); err != nil {
+		return err
+	}
+	if err := s.bounds.Begin(ctx, s.Size.length); err != nil {
+		return err
+	}
+	return s.meter.Start()
+}
+
+// readMeters is what was spent on each session's visits.
+func readMeters(members []*Session, swept []engine.Swept) ([]cpu.Spent, error) {
+	spent, meters, bursts := make([]cpu.Spent, len(members)), make([]*cpu.Meter, len(members)), make([]engine.Burst, len(members))
+	for i, s := range members {
+		meters[i], bursts[i] = s.meter, swept[i].Burst
+		var err error
+		if spent[i], err = s.meter.Stop(bursts[i]); err != nil && swept[i].Err == nil {
+			return nil, err
+		}
+	}
+	cpu.Share(meters, bursts, spent)
+	return spent, nil
+}
+
+// endSweep records what a session's visits gave.
+func (s *Session) endSweep(ctx context.Context, b engine.Burst, spent cpu.Spent, round int, at time.Duration) error {
+	if err := s.links.end(ctx); err != nil {
+		return err
+	}
+	if err := s.bounds.End(ctx, b, spent, s.meter.Whole()); err != nil {
+		return err
+	}
+	s.conclude(b, spent, round, at)
+	return nil
+}
