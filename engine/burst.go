@@ -60,9 +60,8 @@ type Burst struct {
 	Min, P50, P90, P99, Mean, Max float64
 	Split                         float64 // log(p50 of odd transactions / p50 of even ones)
 	Throughput                    float64 // bits per second, payload
-	// Level, of a burst in sweeps: the natural logarithm of how much longer the typical transaction took than those of the references
-	// in the same sweep. It is the median over sweeps of the difference, so that what the machine does to all of them at the same time
-	// is not in it.
+	// Level, of a burst in sweeps, is the natural logarithm of the median latency of a visit over the references' median in
+	// the same sweep: the median over sweeps. What the machine does to all of them at the same time is not in it.
 	Level float64
 	// Switches is how often the measuring thread was preempted (involuntary context switches).
 	Switches int64

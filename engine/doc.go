@@ -8,5 +8,5 @@
 // HTTP: such a client must run in a process that is inside its network namespace as a whole.
 //
 // A Sweep visits several clients on one thread, a few transactions each, in a new random order every time: what the machine does to
-// all of them cancels out (docs/adr/0043-sweeps.md).
+// all of them cancels out (docs/adr/0044-sweeps.md).
 package engine

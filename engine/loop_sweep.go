@@ -192,7 +192,7 @@ func (s *sweeper) shuffle() {
 	}
 }
 
-// median is that of the last so many latencies that the client has recorded, by insertion: they are few.
+// median takes the median of the last so many latencies of the client, by insertion: they are few.
 //
 //go:nosplit
 //go:norace

@@ -10,7 +10,7 @@ import (
 type Renewable interface {
 	// Disconnect closes the connections. dropLast is as in BurstSpec.
 	Disconnect(dropLast bool) error
-	// Reconnect opens others between the same addresses, or takes those of WithSockets, warm, with memory of its own. After an error the
+	// Reconnect opens others between the same addresses, or takes the ones that WithSockets brings, and warms them. After an error the
 	// client is of no more use.
 	Reconnect(ctx context.Context) error
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Connect opens the connections of a client without the client: another process may take them over (Borrow), so that they are of this
-// process's network namespace and control group, whoever uses them. The caller closes the files.
+// Connect opens the connections of a client without the client: another process may take them over (Borrow), which then
+// uses connections of this process's network namespace and control group. The caller closes the files.
 func Connect(ctx context.Context, cfg Config) ([]int, error) {
 	fds, err := connections(ctx, &cfg)
 	if err != nil {

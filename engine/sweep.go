@@ -120,8 +120,8 @@ type Swept struct {
 	Err   error // the client is of no more use
 }
 
-// Run carries out sweeps, and gives each client's part as one burst, in the order of NewSweep. The duration of such a burst is that of
-// its measured parts; clients that break or hang are left out of the sweeps that follow.
+// Run carries out sweeps, and gives each client's part as one burst, in the order of NewSweep. Its duration is the time of the
+// measured transactions; clients that break or hang are left out of the sweeps that follow.
 func (s *Sweep) Run(spec SweepSpec) ([]Swept, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

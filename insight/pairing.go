@@ -265,8 +265,8 @@ func (c *cursor) read(row int) reading {
 	if row < len(b.Split) {
 		r.split, r.hasSplit = b.Split[row], true
 	}
-	if row < len(b.Level) {
-		r.swept, r.level, r.start = true, b.Level[row], b.Start[row]
+	if row < len(b.SweepLevel) {
+		r.swept, r.level, r.start = true, b.SweepLevel[row], b.Start[row]
 	}
 	return r
 }

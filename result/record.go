@@ -72,9 +72,9 @@ type Bursts struct {
 	Max          []float64 `json:"max,omitempty"`
 	// Split is log(p50 of the odd transactions / p50 of the even ones): the noise within a burst.
 	Split []float64 `json:"split,omitempty"`
-	// Level, of bursts that were measured in sweeps, is the natural logarithm of how much longer the typical transaction took than
-	// those of the baseline and its A/A control in the same sweep: the median over sweeps. Deltas of the median latency are made of it.
-	Level      []float64 `json:"level,omitempty"`
+	// SweepLevel, of bursts that were measured in sweeps, is the natural logarithm of the median latency over the one of the baseline and
+	// its A/A control in the same sweep: the median over sweeps. Deltas of p50 are made of it.
+	SweepLevel []float64 `json:"sweep_level,omitempty"`
 	Throughput []float64 `json:"throughput,omitempty"`
 	// Rate is transactions per second, of workloads of which that is asked: requests of HTTP, operations on blocks (IOPS),
 	// transactions of a database (TPS). Errors are those that failed, which are not among them.

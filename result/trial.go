@@ -43,7 +43,7 @@ func (b Bursts) validate() error {
 		{"mean", len(b.Mean), true},
 		{"max", len(b.Max), true},
 		{"split", len(b.Split), true},
-		{"level", len(b.Level), true},
+		{"sweep_level", len(b.SweepLevel), true},
 		{"throughput", len(b.Throughput), true},
 		{"disturbed", len(b.Disturbed), true},
 		{"pair", len(b.Pair), true},

@@ -1,9 +1,13 @@
 package measure
 
 import (
+	"errors"
 	"time"
 
+	"netdelta/agent"
 	"netdelta/engine"
+	"netdelta/probe/cpu"
+	"netdelta/probe/pressure"
 	"netdelta/probe/stalls"
 	"netdelta/result"
 	"netdelta/workload"
@@ -55,7 +59,7 @@ func (r *recorder) record(b engine.Burst, round int, start time.Duration, reason
 		c.Split = append(c.Split, b.Split)
 	}
 	if r.levels {
-		c.Level = append(c.Level, b.Level)
+		c.SweepLevel = append(c.SweepLevel, b.Level)
 	}
 	if r.throughput {
 		c.Throughput = append(c.Throughput, b.Throughput)
@@ -99,4 +103,39 @@ func (r *recorder) markRound(round int, reason string) {
 	}
 	r.bursts.Disturbed[last] = reason
 	r.disturbed = true
+}
+
+// conclude records a burst, and whether others took the processor from it.
+func (s *Session) conclude(b engine.Burst, spent cpu.Spent, round int, at time.Duration) {
+	reason := ""
+	// A neighbour that takes the processor away under best-effort is what is measured there, and the threads of a program take it
+	// away from each other.
+	if s.Cell.Params.Conditions.QoS != result.BestEffort && !s.demand.Opaque && s.meter.Preempted(b, spent, s.share) {
+		reason = pressure.ReasonPreempted
+	}
+	s.record(b, round, at, reason)
+	s.meter.Record(&s.bursts, b, spent)
+}
+
+// recordHang records a burst that hung: it is the worst of stalls.
+func (s *Session) recordHang(err error, deadline time.Duration, round int, at time.Duration) {
+	if errors.Is(err, agent.ErrHung) {
+		s.recordEmpty(engine.Burst{Span: deadline}, round, at, stalls.NothingArrived)
+	}
+}
+
+// Unwell begins the reason for which a burst is left out during which a service was unwell; what ailed it follows.
+const Unwell = "service unwell: "
+
+// recordUnwell records a burst that failed because a service was unwell.
+func (s *Session) recordUnwell(round int, at time.Duration, ailment string) {
+	s.recordEmpty(engine.Burst{}, round, at, Unwell+ailment)
+	s.broken = true
+}
+
+// recordEmpty records a burst that measured nothing.
+func (s *Session) recordEmpty(b engine.Burst, round int, at time.Duration, reason string) {
+	s.record(b, round, at, reason)
+	s.bounds.Skip()
+	s.meter.Record(&s.bursts, b, cpu.Spent{})
 }

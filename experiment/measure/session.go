@@ -12,10 +12,7 @@ import (
 	"netdelta/engine"
 	"netdelta/experiment/endpoint"
 	"netdelta/network"
-	"netdelta/probe/cpu"
-	"netdelta/probe/pressure"
 	"netdelta/probe/sockets"
-	"netdelta/probe/stalls"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/unit"
@@ -260,41 +257,6 @@ func (s *Session) measure(ctx context.Context, spec engine.BurstSpec, round int,
 	}
 	s.conclude(b, spent, round, at)
 	return nil
-}
-
-// conclude records a burst, and whether others took the processor from it.
-func (s *Session) conclude(b engine.Burst, spent cpu.Spent, round int, at time.Duration) {
-	reason := ""
-	// A neighbour that takes the processor away under best-effort is what is measured there, and the threads of a program take it
-	// away from each other.
-	if s.Cell.Params.Conditions.QoS != result.BestEffort && !s.demand.Opaque && s.meter.Preempted(b, spent, s.share) {
-		reason = pressure.ReasonPreempted
-	}
-	s.record(b, round, at, reason)
-	s.meter.Record(&s.bursts, b, spent)
-}
-
-// recordHang records a burst that hung: it is the worst of stalls.
-func (s *Session) recordHang(err error, deadline time.Duration, round int, at time.Duration) {
-	if errors.Is(err, agent.ErrHung) {
-		s.recordEmpty(engine.Burst{Span: deadline}, round, at, stalls.NothingArrived)
-	}
-}
-
-// Unwell begins the reason for which a burst is left out during which a service was unwell; what ailed it follows.
-const Unwell = "service unwell: "
-
-// recordUnwell records a burst that failed because a service was unwell.
-func (s *Session) recordUnwell(round int, at time.Duration, ailment string) {
-	s.recordEmpty(engine.Burst{}, round, at, Unwell+ailment)
-	s.broken = true
-}
-
-// recordEmpty records a burst that measured nothing.
-func (s *Session) recordEmpty(b engine.Burst, round int, at time.Duration, reason string) {
-	s.record(b, round, at, reason)
-	s.bounds.Skip()
-	s.meter.Record(&s.bursts, b, cpu.Spent{})
 }
 
 // Discard marks all bursts so far as measured with unwell services, and numbers them after the rounds that replace them.

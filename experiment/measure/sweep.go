@@ -69,7 +69,7 @@ func borrows(a *agent.Agent) error {
 	return errors.Join(err, engine.CloseAll(files))
 }
 
-// units are the sessions that are measured together: those of one setting that one thread visits in turn, and each other alone.
+// units are the sessions that are measured together: all of a setting that one thread visits in turn, and each other one alone.
 func units(sessions []*Session) [][]*Session {
 	var all [][]*Session
 	at := map[result.Setting]int{}

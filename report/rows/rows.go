@@ -193,6 +193,7 @@ type Burst struct {
 	Mean         *float64 `parquet:"mean_ns"`
 	Max          *float64 `parquet:"max_ns"`
 	Split        *float64 `parquet:"split"`
+	SweepLevel   *float64 `parquet:"sweep_level"`
 	Throughput   *float64 `parquet:"throughput_bits_per_second"`
 	Rate         *float64 `parquet:"transactions_per_second"`
 	Errors       *int64   `parquet:"errors"`

@@ -112,7 +112,7 @@ func burst(level Level, t *result.Trial, row int) Burst {
 	return Burst{
 		Level: level, Role: string(t.Role), Build: int64(t.Build), Round: int64(b.Round[row]), Start: value(b.Start, row),
 		Duration: value(b.Duration, row), Span: at(b.Span, row), Transactions: at(b.Transactions, row), Lost: at(b.Lost, row), Min: at(b.Min, row),
-		P50: at(b.P50, row), P90: at(b.P90, row), P99: at(b.P99, row), Mean: at(b.Mean, row), Max: at(b.Max, row), Split: at(b.Split, row),
+		P50: at(b.P50, row), P90: at(b.P90, row), P99: at(b.P99, row), Mean: at(b.Mean, row), Max: at(b.Max, row), Split: at(b.Split, row), SweepLevel: at(b.SweepLevel, row),
 		Throughput: at(b.Throughput, row), Rate: at(b.Rate, row), Errors: at(b.Errors, row), ClientCPU: at(b.ClientCPU, row), ServerCPU: at(b.ServerCPU, row),
 		KernelCPU: at(b.KernelCPU, row), Work: at(b.Work, row), Moved: at(b.Moved, row), NoDrop: at(b.NoDrop, row),
 		PartialDrop: at(b.PartialDrop, row), AtLeast: at(b.AtLeast, row), Load10: at(b.Load10, row), Load50: at(b.Load50, row), Load90: at(b.Load90, row),
