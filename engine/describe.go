@@ -89,7 +89,7 @@ func seconds(c *control, at float64) (all []result.Second) {
 }
 
 // socketCounts are what the kernel has counted at a client's sockets.
-type socketCounts struct{ retransmits, dropped uint64 }
+type socketCounts struct{ retransmits, segments, dropped uint64 }
 
 // read is what the kernel says of the client's sockets, and in tcp of its connections, since the last time.
 func (t *socketCounts) read(fds []int, datagrams bool) (sockets *result.Sockets, tcp *result.TCPInfo, err error) {
@@ -104,6 +104,9 @@ func (t *socketCounts) read(fds []int, datagrams bool) (sockets *result.Sockets,
 		all := tcp.Retransmits
 		tcp.Retransmits -= min(t.retransmits, all)
 		t.retransmits = all
+		all = tcp.Segments
+		tcp.Segments -= min(t.segments, all)
+		t.segments = all
 		return sockets, tcp, nil
 	}
 	var all uint64

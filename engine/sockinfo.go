@@ -16,7 +16,7 @@ import (
 	"netdelta/unit"
 )
 
-// tcpInfo is what the kernel says of connections since they were opened: the sums of retransmits and of delivery rates; the
+// tcpInfo is what the kernel says of connections since they were opened: the sums of segments, retransmits and delivery rates; the
 // smallest round trip; the mean of the rest.
 func tcpInfo(fds []int) (*result.TCPInfo, error) {
 	var sum result.TCPInfo
@@ -28,6 +28,7 @@ func tcpInfo(fds []int) (*result.TCPInfo, error) {
 		}
 		micro := time.Microsecond
 		sum.Retransmits += uint64(info.Total_retrans)
+		sum.Segments += uint64(info.Data_segs_out)
 		sum.RTT += time.Duration(info.Rtt) * micro
 		sum.RTTVar += time.Duration(info.Rttvar) * micro
 		if least := time.Duration(info.Min_rtt) * micro; i == 0 || least < sum.MinRTT {

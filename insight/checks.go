@@ -15,7 +15,7 @@ const (
 	CheckMeasured  = "measured"  // there is something to compare
 	CheckBaseline  = "baseline"  // the setting has a baseline
 	CheckDisturbed = "disturbed" // most of the trial's bursts count
-	CheckLoss      = "loss"      // all datagrams arrived
+	CheckLoss      = "loss"      // all datagrams arrived, and TCP sent next to nothing again
 	CheckHistogram = "histogram" // the histogram can be read
 	CheckSender    = "sender"    // it is the network that bounds a search, not its sender
 	CheckPath      = "path"      // the packets went the way that the network says
@@ -40,11 +40,38 @@ type Check struct {
 	Stalls   []stalls.Stall        // CheckStalls
 	Changes  []result.ConfigChange // CheckConfig
 	Step     *LevelStep            // CheckStep
+	Drops    []result.Drop         // CheckLoss; Of are segments of TCP there, 0 for datagrams
 	// Share is how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
 	Share float64
 	Disk  *result.Disk
 	// Reasons counts what was left out, or how often each service failed.
 	Reasons map[string]int
+}
+
+// ResentShare is the share of TCP's segments that are sent again from which that is called loss, resentLeast how many there are at least.
+const (
+	ResentShare = 0.001
+	resentLeast = 5
+)
+
+// resent is how many segments both ends of TCP sent again, and how many they sent. Where neither end counts segments, they follow
+// from the bytes.
+func resent(t *result.Trial) (again, sent int64) {
+	ends := []*result.TCPInfo{t.TCP}
+	if t.Sockets != nil {
+		ends = append(ends, t.Sockets.Server)
+	}
+	for _, end := range ends {
+		if end == nil {
+			continue
+		}
+		again += int64(end.Retransmits)
+		sent += int64(end.Segments)
+	}
+	if sent == 0 && t.TCP != nil && t.TCP.MSS > 0 {
+		sent = t.Bytes / int64(t.TCP.MSS)
+	}
+	return again, sent
 }
 
 // DisturbedShare is the share of disturbed bursts from which a trial is reported.
@@ -80,7 +107,9 @@ func (s *summary) checks() []Check {
 	add(of > 0 && float64(n) > DisturbedShare*float64(of), Check{Name: CheckDisturbed, N: int64(n), Of: int64(of)})
 	stalled := stalls.Find(*t)
 	add(len(stalled) > 0, Check{Name: CheckStalls, Stalls: stalled})
-	add(t.Lost > 0 && !searched(t), Check{Name: CheckLoss, N: t.Lost})
+	add(t.Lost > 0 && !searched(t), Check{Name: CheckLoss, N: t.Lost, Drops: t.Drops})
+	again, sent := resent(t)
+	add(again >= resentLeast && float64(again) >= ResentShare*float64(sent), Check{Name: CheckLoss, N: again, Of: sent, Drops: t.Drops})
 	add(len(t.Changes) > 0, Check{Name: CheckConfig, Changes: t.Changes})
 	failed, begun := failures(t)
 	add(failed > 0, Check{Name: CheckErrors, N: failed, Of: begun})

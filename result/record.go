@@ -106,7 +106,9 @@ type Bursts struct {
 
 // TCPInfo is what the kernel says of a connection at the end of a trial (TCP_INFO).
 type TCPInfo struct {
-	Retransmits  uint64             `json:"retransmits"`
+	Retransmits uint64 `json:"retransmits"`
+	// Segments are the segments with data that were sent, those sent again among them; 0 where that is not known.
+	Segments     uint64             `json:"segments,omitempty"`
 	RTT          time.Duration      `json:"rtt_ns"`
 	RTTVar       time.Duration      `json:"rttvar_ns"`
 	MinRTT       time.Duration      `json:"min_rtt_ns"`
@@ -164,6 +166,8 @@ type Trial struct {
 	Errors int64 `json:"errors,omitempty"`
 	// Services are the daemons that served the trial; there are none where netdelta serves by itself.
 	Services []Service `json:"services,omitempty"`
+	// Drops are the packets that devices and queues of the trial's testbed dropped while it was measured, for all trials there.
+	Drops []Drop `json:"drops,omitempty"`
 	// Disk is what the server's storage does without a network; nil for workloads without storage.
 	Disk *Disk `json:"disk,omitempty"`
 	// Replication is what a database's cluster says of its own replication; nil elsewhere.

@@ -106,6 +106,8 @@ type Instruments struct {
 	PathObserver PathObserver
 	// WatchConfig begins to watch how the testbed's namespaces are configured, which only netdelta itself should change.
 	WatchConfig func(ctx context.Context) (ConfigWatch, error)
+	// Drops counts what devices and queueing disciplines of the testbed have dropped since they were made.
+	Drops func(ctx context.Context) ([]result.Drop, error)
 	// Within calls f in the network namespace of a node or pod of this machine, with the number of an open file of it.
 	Within func(name string, f func(fd int) error) error
 	// Carriers are the process IDs, on this machine, of programs that do part of the network's work now, such as the ends of a

@@ -17,6 +17,7 @@ import (
 type configAudit struct {
 	began time.Time // the run, from which bursts count
 	watch testbed.ConfigWatch
+	drops []result.Drop // before the first round
 }
 
 // beginConfigAudit begins to watch a testbed. Where it can't, the run says so.
@@ -37,8 +38,11 @@ func (m *Context) beginConfigAudit(ctx context.Context, tb testbed.Testbed) *con
 
 // endConfigAudits gives each session what changed in the configuration of its testbed, and marks the bursts that were
 // measured with it.
-func endConfigAudits(sessions []*Session) error {
-	type found struct{ changes []result.ConfigChange }
+func endConfigAudits(ctx context.Context, sessions []*Session) error {
+	type found struct {
+		changes []result.ConfigChange
+		drops   []result.Drop
+	}
 	known := map[*configAudit]*found{}
 	var group errgroup.Group
 	group.SetLimit(runtime.NumCPU())
@@ -48,8 +52,9 @@ func endConfigAudits(sessions []*Session) error {
 			known[a] = f
 			group.Go(func() error {
 				changes, err := a.watch.End()
-				f.changes = changes
-				return errors.Join(err, a.watch.Close())
+				drops, unread := dropsOf(ctx, s.testbed)
+				f.changes, f.drops = changes, since(a.drops, drops)
+				return errors.Join(err, unread, a.watch.Close())
 			})
 		}
 	}
@@ -57,9 +62,49 @@ func endConfigAudits(sessions []*Session) error {
 	for _, s := range sessions {
 		if s.config != nil {
 			s.reconfigured(known[s.config].changes, s.config.began)
+			s.drops = known[s.config].drops
 		}
 	}
 	return err
+}
+
+// startConfigAudits says when the first round begins of a run that began at a time, and counts what was dropped before.
+func startConfigAudits(ctx context.Context, sessions []*Session, began time.Time) (err error) {
+	for _, s := range sessions {
+		if a := s.config; a != nil && a.began.IsZero() {
+			a.began = began
+			if a.drops, err = dropsOf(ctx, s.testbed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dropsOf is what a testbed has dropped so far, nothing where it can't tell.
+func dropsOf(ctx context.Context, tb testbed.Testbed) ([]result.Drop, error) {
+	read := tb.Instruments().Drops
+	if read == nil {
+		return nil, nil
+	}
+	return read(ctx)
+}
+
+// since is what was dropped between two readings.
+func since(before, after []result.Drop) []result.Drop {
+	type place struct{ device, queue string }
+	was := map[place]uint64{}
+	for _, d := range before {
+		was[place{d.Device, d.Queue}] = d.Packets
+	}
+	var all []result.Drop
+	for _, d := range after {
+		if n := was[place{d.Device, d.Queue}]; d.Packets > n {
+			d.Packets -= n
+			all = append(all, d)
+		}
+	}
+	return all
 }
 
 // close ends the watch of a session that is given up.

@@ -17,6 +17,7 @@ import (
 type recorder struct {
 	bursts    result.Bursts
 	changes   []result.ConfigChange
+	drops     []result.Drop // by the testbed
 	disturbed bool // the last burst, so that the agent leaves it out of its histogram
 
 	latencies  bool // the bursts have latencies

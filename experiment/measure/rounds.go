@@ -63,10 +63,8 @@ func (r *Rounds) Warm(ctx context.Context, sessions []*Session) error {
 		}
 		r.handle(ctx, sessions, s, 0, r.clock(), fmt.Errorf("first burst of %s: %w", s.Cell.ID, err))
 	}
-	for _, s := range sessions {
-		if s.config != nil {
-			s.config.began = r.began
-		}
+	if err := startConfigAudits(ctx, sessions, r.began); err != nil {
+		return err
 	}
 	return beginAudits(ctx, sessions)
 }

@@ -281,7 +281,7 @@ func (s *Session) BurstUnrecorded(ctx context.Context, length time.Duration) (en
 // Collect closes the accounts of sessions: what each measured in this build, or why it failed.
 func Collect(ctx context.Context, build int, sessions []*Session) []result.Trial {
 	explainLosses(ctx, sessions)
-	unread := endConfigAudits(sessions)
+	unread := endConfigAudits(ctx, sessions)
 	trials := make([]result.Trial, len(sessions))
 	for i, s := range sessions {
 		trials[i] = s.trial(ctx, build)
@@ -301,7 +301,7 @@ func Collect(ctx context.Context, build int, sessions []*Session) []result.Trial
 func (s *Session) trial(ctx context.Context, build int) result.Trial {
 	t := result.Trial{
 		Schema: result.Schema, Cell: s.Cell.ID, Role: s.Cell.Role, Build: build,
-		Started: s.started, Bursts: s.bursts, Path: s.path, Links: s.links.use(), Changes: s.changes, ClientCPU: s.cpus.client, ServerCPU: s.cpus.server,
+		Started: s.started, Bursts: s.bursts, Path: s.path, Links: s.links.use(), Changes: s.changes, Drops: s.drops, ClientCPU: s.cpus.client, ServerCPU: s.cpus.server,
 	}
 	keep := func(err error) { s.Failed = cmp.Or(s.Failed, err) }
 	if s.Failed == nil {

@@ -1,6 +1,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,6 +29,11 @@ func Check(c insight.Check) result.Check {
 		expected, observed = fmt.Sprintf("at most %.0f%% of bursts disturbed", 100*insight.DisturbedShare), share
 	case insight.CheckLoss:
 		expected, observed = "0 datagrams lost", fmt.Sprintf("%d lost", c.N)
+		if c.Of > 0 {
+			expected = fmt.Sprintf("at most %.1f%% of TCP's segments lost and sent again", 100*insight.ResentShare)
+			observed = fmt.Sprintf("%.2g%% (%d of %d)", 100*float64(c.N)/float64(c.Of), c.N, c.Of)
+		}
+		observed += dropped(c.Drops)
 	case insight.CheckHistogram:
 		expected = "a histogram that can be read"
 	case insight.CheckSender:
@@ -66,6 +72,24 @@ func counts(reasons map[string]int, format string) []string {
 
 // stallsMost is how many stalls of one trial are listed one by one.
 const stallsMost = 3
+
+// dropped says where packets were dropped, the most first.
+func dropped(drops []result.Drop) string {
+	drops = slices.SortedFunc(slices.Values(drops), func(a, b result.Drop) int { return cmp.Compare(b.Packets, a.Packets) })
+	const most = 3
+	var parts []string
+	for _, d := range drops[:min(most, len(drops))] {
+		at := d.Device
+		if d.Queue != "" {
+			at = d.Queue + " of " + at
+		}
+		parts = append(parts, fmt.Sprintf("%d by %s", d.Packets, at))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; dropped in this build of the network: " + strings.Join(parts, ", ")
+}
 
 // step says where the level of a trial changes.
 func step(s insight.LevelStep) string {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/netns"
+	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -174,4 +175,27 @@ func BenchmarkWatchConfig(b *testing.B) {
 	}
 	b.ReportMetric(float64(begin.Microseconds())/float64(b.N), "begin-us/op")
 	b.ReportMetric(float64(end.Microseconds())/float64(b.N), "end-us/op")
+}
+
+// What a queueing discipline drops is counted, with its place.
+func TestDrops(t *testing.T) {
+	tb := opened(t, testbed.Spec{Network: "bridge"})
+	tc := require.Tool(t, "tc")
+	pods := tb.Pods()
+	p, err := pods[0].Start(t.Context(), testbed.Command{Path: tc, Args: strings.Fields("qdisc replace dev eth0 root pfifo limit 0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	_ = tb.Fit(t.Context(), pods[0], pods[len(pods)-1], 100) // the kernel may tell the sender
+	drops, err := tb.Drops(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(drops, func(d result.Drop) bool { return d.Device == "pod0/eth0" && d.Queue == "pfifo" })
+	if i < 0 || drops[i].Packets == 0 { // at least the request for the neighbour's address
+		t.Errorf("got %+v", drops)
+	}
 }

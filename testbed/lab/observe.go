@@ -37,6 +37,30 @@ func (l *Testbed) Counters(ctx context.Context) (map[network.Device]testbed.Coun
 	return all, nil
 }
 
+// Drops counts what was dropped in all namespaces, the switch's among them.
+func (l *Testbed) Drops(ctx context.Context) ([]result.Drop, error) {
+	var all []result.Drop
+	err := l.eachSpace(ctx, func(_ network.Space, s *space) error {
+		g, err := s.counts()
+		if err != nil {
+			return err
+		}
+		drops, err := g.Drops()
+		if err != nil {
+			return fmt.Errorf("in %s: %w", s.name, err)
+		}
+		for _, d := range drops {
+			d.Device = s.name + "/" + d.Device
+			all = append(all, d)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what was dropped: %w", err)
+	}
+	return all, nil
+}
+
 // Stacks implements testbed.Observer.
 func (l *Testbed) Stacks(ctx context.Context) (map[network.Space]testbed.Stack, error) {
 	all := map[network.Space]testbed.Stack{}

@@ -42,7 +42,7 @@ var _ testbed.Observer = (*Testbed)(nil)
 
 // Instruments implements testbed.Testbed.
 func (l *Testbed) Instruments() testbed.Instruments {
-	return testbed.Instruments{Observer: l, WatchConfig: l.WatchConfig, Within: l.Within, Carriers: l.Carriers, Versions: l.Versions, Notes: l.Notes}
+	return testbed.Instruments{Observer: l, WatchConfig: l.WatchConfig, Drops: l.Drops, Within: l.Within, Carriers: l.Carriers, Versions: l.Versions, Notes: l.Notes}
 }
 
 // ErrClosed is the error of a lab that was closed.
