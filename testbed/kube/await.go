@@ -34,7 +34,7 @@ func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.P
 // that is restarted meanwhile does no harm.
 func (l *Launcher) awaitThat(ctx context.Context, namespace, name, what string, within time.Duration, is func(*corev1.Pod) bool) (*corev1.Pod, error) {
 	var last error
-	for waited := range polling(ctx, apiPause) {
+	for waited := range Polling(ctx, apiPause) {
 		pod, err := l.cluster.API.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):

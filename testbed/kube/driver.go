@@ -171,11 +171,16 @@ func possible(spec testbed.Spec) error {
 	if spec.Family != "" && spec.Family != result.IPv4 && spec.Family != result.IPv6 {
 		return fmt.Errorf("family %q: need ipv4 or ipv6", spec.Family)
 	}
-	if err := possibleFor(spec); err != nil {
-		return err
-	}
-	if err := storable(spec); err != nil {
-		return err
+	for _, other := range []struct{ given, what, fix string }{
+		{spec.Target, "target", "compare host and pod, which are where the clients stand, and name the target by a service, a node's port or a pod's address"},
+		{spec.Volume.Class, "storage class", "compare storage classes, or host and pod, which are where the client stands"},
+	} {
+		if other.given == "" {
+			continue
+		}
+		if err := serverless(spec, other.what, other.fix); err != nil {
+			return err
+		}
 	}
 	if spec.PodsOutlive && isSecondary(spec.Network) {
 		return &testbed.UnsupportedError{

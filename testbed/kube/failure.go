@@ -37,7 +37,7 @@ func (c *Cluster) failureReason(ctx context.Context, at ContainerRef, status int
 	ctx, cancel := context.WithTimeout(ctx, reasonWithin)
 	defer cancel()
 	last := ""
-	for range polling(ctx, reasonPause) {
+	for range Polling(ctx, reasonPause) {
 		pod, err := c.API.Pods(at.Namespace).Get(ctx, at.Pod, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):

@@ -179,7 +179,7 @@ func (f *Fleet) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
 	defer cancel()
 	left := 0
-	for range polling(ctx, apiPause) {
+	for range Polling(ctx, apiPause) {
 		pods, err := f.pods(ctx)
 		if err == nil && len(pods) == 0 {
 			return nil

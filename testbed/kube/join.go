@@ -148,7 +148,7 @@ func (t *Testbed) resolve(ctx context.Context, client, server *pod) error {
 	name := server.fronts[Headless].name + "." + d.cluster.Namespace + ".svc"
 	server.mu.Unlock()
 	c := client.alive()
-	for waited := range polling(ctx, time.Second) {
+	for waited := range Polling(ctx, time.Second) {
 		found, err := ask[inside.Resolved](ctx, d.cluster, c.place, inside.Resolve, name, family)
 		switch {
 		case err != nil:

@@ -113,7 +113,7 @@ func (c *Cluster) underWay(ctx context.Context, runs []RunID) (map[RunID]bool, e
 	leases := c.API.Leases(c.Namespace)
 	first := map[RunID]string{}
 	alive := map[RunID]bool{}
-	for waited := range polling(ctx, time.Second) {
+	for waited := range Polling(ctx, time.Second) {
 		waiting := false
 		for _, r := range runs {
 			now, err := fetch(ctx, func() (*coordinationv1.Lease, error) {

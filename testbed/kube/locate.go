@@ -111,11 +111,7 @@ func (c *Cluster) noService(ctx context.Context, namespace, name string) error {
 	if err != nil || len(list.Items) == 0 {
 		return fmt.Errorf("there is no service %q in namespace %q, and no other; is it the right namespace?", name, namespace)
 	}
-	var names []string
-	for _, s := range list.Items {
-		names = append(names, s.Name)
-	}
-	return fmt.Errorf("there is no service %q in namespace %q%s; there are: %s", name, namespace, meant(name, names), strings.Join(names, ", "))
+	return fmt.Errorf("there is no service %q in namespace %q%s", name, namespace, others(name, list.Items, func(s corev1.Service) string { return s.Name }))
 }
 
 // mostListed is how many names an error has at most.
@@ -226,23 +222,18 @@ func (d *Driver) chooseFor(ctx context.Context, count int, host string) ([]strin
 	return ordered[:count], nil
 }
 
-// possibleFor says what can't be had of the clients of an endpoint.
-func possibleFor(spec testbed.Spec) error {
+// serverless says what can't be had where the server, called what, is none of netdelta's: a target, or a volume's storage.
+func serverless(spec testbed.Spec, what, fix string) error {
 	switch {
-	case spec.Target == "":
-		return nil
 	case spec.Network != Host && spec.Network != Pod:
-		return &testbed.UnsupportedError{
-			Feature: "network " + spec.Network + " with a target", Need: "a server of netdelta's own behind it: how a target is reached is said by its URL",
-			Fix: fmt.Sprintf("compare %s and %s, which are where the clients stand, and name the target by a service, a node's port or a pod's address", Host, Pod),
-		}
+		return &testbed.UnsupportedError{Feature: "network " + spec.Network + " with a " + what, Need: "a server of netdelta's own behind it", Fix: fix}
 	case spec.Conditions.Plain().Policy != "":
 		return &testbed.UnsupportedError{
-			Feature: "policy with a target", Need: "a server of netdelta's own, which it may guard",
+			Feature: "policy with a " + what, Need: "a server of netdelta's own, which it may guard",
 			Fix: "leave policy out, or have a network apply your policies (docs/kubernetes-changes.md)",
 		}
 	case spec.PodsOutlive:
-		return &testbed.UnsupportedError{Feature: "a target in blocks", Need: "pods that move into another namespace", Fix: "measure it without --blocks"}
+		return &testbed.UnsupportedError{Feature: "a " + what + " in blocks", Need: "pods that move into another namespace", Fix: "measure it without --blocks"}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (d *Driver) choose(ctx context.Context, count int) ([]string, error) {
 func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 	d.choosing.Lock()
 	defer d.choosing.Unlock()
-	for waited := range polling(ctx, nodePause) {
+	for waited := range Polling(ctx, nodePause) {
 		nodes, err := d.chooseNow(ctx, count)
 		var short *nodesError
 		if !errors.As(err, &short) || len(d.chosen) < count || waited > nodeWithin {

@@ -73,7 +73,7 @@ func removeAndWait[T, L any](r client.Resource[T, L], what, kubectl, namespace, 
 	ctx, cancel := context.WithTimeout(context.Background(), deleteWithin)
 	defer cancel()
 	var deleted time.Time
-	for range polling(ctx, apiPause) {
+	for range Polling(ctx, apiPause) {
 		var err error
 		words := ""
 		if deleted.IsZero() {

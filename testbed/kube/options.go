@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,6 +151,16 @@ func meant(word string, known []string) string {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""
+}
+
+// others names what there is in place of a name that there is not.
+func others[T any](name string, all []T, nameOf func(T) string) string {
+	names := make([]string, len(all))
+	for i, one := range all {
+		names[i] = nameOf(one)
+	}
+	slices.Sort(names)
+	return meant(name, names) + "; there are: " + strings.Join(names, ", ")
 }
 
 // streamable checks that a program needs no other files, so that it runs in any image.

@@ -129,7 +129,7 @@ func (l *Launcher) StatefulSet(w Wish, nodes []string) *appsv1.StatefulSet {
 // scheduled waits until all peers have a node.
 func (r *peers) scheduled(ctx context.Context, name string) (map[string]string, error) {
 	l := r.bed.driver.launcher
-	for waited := range polling(ctx, apiPause) {
+	for waited := range Polling(ctx, apiPause) {
 		selector := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: r.bed.labels("peers")})
 		list, err := l.cluster.API.Pods(l.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		switch {

@@ -22,7 +22,7 @@ const (
 // persist calls f again while the API server can't be asked. Anything that f is told by the API server ends it.
 func persist(ctx context.Context, f func() error) error {
 	var err error
-	for waited := range polling(ctx, persistPause) {
+	for waited := range Polling(ctx, persistPause) {
 		if err = f(); err == nil || !transient(err) || waited > patience {
 			return err
 		}
@@ -46,26 +46,16 @@ func fetch[T any](ctx context.Context, get func() (T, error)) (found T, err erro
 	return found, err
 }
 
-// polling yields how long it has been waited: at once, and again after each pause, until ctx ends.
-func polling(ctx context.Context, every time.Duration) iter.Seq[time.Duration] {
+// Polling yields how long it has been waited: at once, and again after each pause, until ctx ends.
+func Polling(ctx context.Context, every time.Duration) iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
 		began := time.Now()
 		for yield(time.Since(began)) {
-			if pause(ctx, every) != nil {
+			select {
+			case <-time.After(every):
+			case <-ctx.Done():
 				return
 			}
 		}
-	}
-}
-
-// pause waits for d. The error is the cause of the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

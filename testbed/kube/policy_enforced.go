@@ -25,7 +25,7 @@ func (t *Testbed) enforced(ctx context.Context, client, server *pod) error {
 	}
 	defer func() { _ = answerer.Close() }() // it has served
 	trial := inside.Trial{At: []netip.AddrPort{netip.AddrPortFrom(s.AddressOf(t.family()), port)}}
-	for waited := range polling(ctx, apiPause) {
+	for waited := range Polling(ctx, apiPause) {
 		out, err := ask[inside.Outcome](ctx, t.driver.cluster, c.place, inside.Try, trial)
 		switch {
 		case err != nil:

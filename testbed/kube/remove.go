@@ -50,7 +50,7 @@ func (c *Cluster) removeObjects(ctx context.Context, run RunID) (removed []strin
 	defer cancel()
 	var told []string
 	var left []leftover
-	for waited := range polling(ctx, apiPause) {
+	for waited := range Polling(ctx, apiPause) {
 		left, err = c.removeOnce(ctx, run, &told)
 		removed = slices.DeleteFunc(slices.Clone(told), func(what string) bool {
 			return slices.ContainsFunc(left, func(l leftover) bool { return l.name() == what })

@@ -184,7 +184,7 @@ func secondary(annotation, networkName string, family result.Family) (netip.Addr
 
 // attached is the address of a pod in a secondary network. Multus writes it when the pod is up already.
 func (t *Testbed) attached(ctx context.Context, p *pod) (netip.Addr, error) {
-	for waited := range polling(ctx, apiPause) {
+	for waited := range Polling(ctx, apiPause) {
 		now, err := t.driver.cluster.API.Pods(t.driver.cluster.Namespace).Get(ctx, p.Name(), metav1.GetOptions{})
 		if err == nil {
 			var at netip.Addr

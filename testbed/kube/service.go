@@ -85,7 +85,7 @@ func (c *Cluster) makeService(ctx context.Context, s *corev1.Service, endpoint n
 	if err != nil {
 		return nil, fmt.Errorf("service %s: %w", s.Name, err)
 	}
-	for waited := range polling(ctx, apiPause) {
+	for waited := range Polling(ctx, apiPause) {
 		ready, err := c.hasEndpoint(ctx, s.Namespace, s.Name, endpoint)
 		switch {
 		case ready:

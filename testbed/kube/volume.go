@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -200,15 +199,10 @@ func (c *Cluster) noClass(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("cluster %s has no such StorageClass; kubectl get storageclass lists those that there are", c.Name)
 	}
-	var names []string
-	for _, s := range list.Items {
-		names = append(names, s.Name)
-	}
-	if len(names) == 0 {
+	if len(list.Items) == 0 {
 		return fmt.Errorf("cluster %s has no StorageClass at all: install a driver for storage", c.Name)
 	}
-	slices.Sort(names)
-	return fmt.Errorf("cluster %s has no such StorageClass%s; there are: %s", c.Name, meant(name, names), strings.Join(names, ", "))
+	return fmt.Errorf("cluster %s has no such StorageClass%s", c.Name, others(name, list.Items, func(s storagev1.StorageClass) string { return s.Name }))
 }
 
 // aboutClass says who makes the volumes of a class.
@@ -269,26 +263,6 @@ func unscheduled(pod *corev1.Pod) string {
 		}
 	}
 	return ""
-}
-
-// storable says what can't be had of volumes.
-func storable(spec testbed.Spec) error {
-	switch {
-	case spec.Volume.Class == "":
-		return nil
-	case spec.Network != Host && spec.Network != Pod:
-		return &testbed.UnsupportedError{
-			Feature: "network " + spec.Network + " with a storage class", Need: "a server of netdelta's own behind it, which a volume has not",
-			Fix: fmt.Sprintf("compare storage classes, or %s and %s, which are where the client stands", Host, Pod),
-		}
-	case spec.Conditions.Plain().Policy != "":
-		return &testbed.UnsupportedError{
-			Feature: "policy with a storage class", Need: "packets of the pod's own, which a volume's are not", Fix: "leave policy out, or have a network apply your policies (docs/kubernetes-changes.md)",
-		}
-	case spec.PodsOutlive:
-		return &testbed.UnsupportedError{Feature: "a storage class in blocks", Need: "pods that move into another namespace", Fix: "measure it without --blocks"}
-	}
-	return nil
 }
 
 // claimable has the API server go through the motions of making a claim: quota, rights and what else may refuse it.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,18 +108,18 @@ func (o *objects) delete(ctx context.Context, name string, data []byte) error {
 func gone(ctx context.Context, client dynamic.ResourceInterface, name string) error {
 	background := metav1.DeletePropagationBackground
 	err := client.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
-	for err == nil {
-		if _, err = client.Get(ctx, name, metav1.GetOptions{}); err != nil {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it is still there: %w", context.Cause(ctx))
-		case <-time.After(again / 2):
+	if err == nil {
+		for range kube.Polling(ctx, again/2) {
+			if _, err = client.Get(ctx, name, metav1.GetOptions{}); err != nil {
+				break
+			}
 		}
 	}
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil
+	case err == nil:
+		return fmt.Errorf("it is still there: %w", context.Cause(ctx))
 	}
 	return err
 }

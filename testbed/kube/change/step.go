@@ -131,8 +131,9 @@ func (c *carrier) await(ctx context.Context, ready []step, within time.Duration)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it is not within %v", within))
 	defer cancel()
-	for {
-		var err error
+	var err error
+	for range kube.Polling(ctx, again) {
+		err = nil
 		for _, s := range ready {
 			if err = c.do(ctx, s, within); err != nil {
 				break
@@ -141,15 +142,11 @@ func (c *carrier) await(ctx context.Context, ready []step, within time.Duration)
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			if cause := context.Cause(ctx); !errors.Is(err, cause) {
-				err = errors.Join(cause, err)
-			}
-			return err
-		case <-time.After(again):
-		}
 	}
+	if cause := context.Cause(ctx); !errors.Is(err, cause) {
+		err = errors.Join(cause, err)
+	}
+	return err
 }
 
 // tries is how often a step that restores is tried: the API server may be out of reach for a moment just then.
@@ -160,16 +157,12 @@ func (c *carrier) undo(ctx context.Context, r *record) error {
 	var errs []error
 	for _, s := range r.Restore {
 		var err error
-		for try := range tries {
-			if try > 0 {
-				select {
-				case <-time.After(again):
-				case <-ctx.Done():
-				}
-			}
-			if err = c.carryOut(ctx, s, r.Within); err == nil || ctx.Err() != nil {
+		try := 0
+		for range kube.Polling(ctx, again) {
+			if err = c.carryOut(ctx, s, r.Within); err == nil || try+1 == tries {
 				break
 			}
+			try++
 		}
 		errs = append(errs, err)
 	}
