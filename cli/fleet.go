@@ -50,7 +50,7 @@ EXIT STATUS
 	f.DurationVar(&o.burst, "volley", 500*time.Millisecond, "how long the clients fire each time")
 	s := &strategy{name: result.StrategyFleet, question: "What does each network cost many clients that fire at the same time?"}
 	return s.command(env, cmd, "", func(_ context.Context, provider testbed.Provider) (record.Strategy, error) {
-		l, err := o.draw(env, provider.Capabilities().Usual)
+		l, err := o.draw(env, provider.Capabilities().Usual, o.burst)
 		if err != nil {
 			return nil, err
 		}
@@ -58,9 +58,8 @@ EXIT STATUS
 			return nil, usageError{fmt.Errorf("--builds %d, --volley %v, --duration %v: it takes a build, and a burst that fits into the duration", o.builds, o.burst, o.duration)}
 		}
 		return fleet.Config{
-			Open: fleet.In(provider, l.params), Program: l.program, Workload: l.workload, Params: l.params, Networks: o.networks,
-			Clients: o.clients, Servers: o.servers, Builds: o.builds, Bursts: max(1, int((o.duration/time.Duration(o.builds)+o.burst/2)/o.burst)),
-			Burst: o.burst, Warmup: o.burst / 10, Seed: o.seed, Log: l.log,
+			Open: fleet.In(provider, l.Params), Load: l, Clients: o.clients, Servers: o.servers,
+			Bursts: max(1, int((o.duration/time.Duration(o.builds)+o.burst/2)/o.burst)),
 		}, nil
 	})
 }

@@ -53,7 +53,7 @@ It takes three nodes to tell which one is odd, and six builds for an interval.`,
 	}
 	return s.command(env, cmd, "; a name that ends in .html is a file that the heat map is drawn in", func(ctx context.Context, provider testbed.Provider) (record.Strategy, error) {
 		able := provider.Capabilities()
-		l, err := o.draw(env, able.Usual[1:2])
+		l, err := o.draw(env, able.Usual[1:2], o.burst)
 		if err != nil {
 			return nil, err
 		}
@@ -66,10 +66,8 @@ It takes three nodes to tell which one is odd, and six builds for an interval.`,
 			nodes = len(names)
 		}
 		return pairs.Config{
-			Driver:  provider,
-			Spec:    testbed.Spec{Nodes: nodes, Family: l.params.Family, Conditions: l.params.Conditions, Link: testbed.Link{MTU: network.DefaultMTU}},
-			Program: l.program, Workload: l.workload, Params: l.params, Networks: o.networks,
-			Builds: o.builds, Rounds: o.rounds, Burst: o.burst, Warmup: o.burst / 10, Seed: o.seed, Margin: o.margin, Log: l.log,
+			Driver: provider, Load: l, Rounds: o.rounds, Margin: o.margin,
+			Spec: testbed.Spec{Nodes: nodes, Family: l.Params.Family, Conditions: l.Params.Conditions, Link: testbed.Link{MTU: network.DefaultMTU}},
 		}, nil
 	})
 }

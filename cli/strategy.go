@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -283,16 +284,8 @@ func (o *loadOptions) add(f *pflag.FlagSet) {
 	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
 }
 
-// load is one load on several networks.
-type load struct {
-	program  agent.Program
-	workload workload.Workload
-	params   result.Params
-	log      func(line string)
-}
-
-// draw gives the options that were left out their values, and returns the load that they say.
-func (o *loadOptions) draw(env *environment, usual []string) (load, error) {
+// draw gives the options that were left out their values, and returns the load that they say, in bursts of a length.
+func (o *loadOptions) draw(env *environment, usual []string, burst time.Duration) (record.Load, error) {
 	if len(o.networks) == 0 {
 		o.networks = usual
 	}
@@ -301,10 +294,13 @@ func (o *loadOptions) draw(env *environment, usual []string) (load, error) {
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return load{}, fmt.Errorf("finding this program, which the agents are: %w", err)
+		return record.Load{}, fmt.Errorf("finding this program, which the agents are: %w", err)
 	}
 	w, p, err := env.loadOf(o.workload, o.factors)
-	return load{agent.Program{Path: self}, w, p, env.log}, err
+	return record.Load{
+		Program: agent.Program{Path: self}, Workload: w, Params: p, Networks: o.networks, Builds: o.builds, Burst: burst, Warmup: burst / 10,
+		Seed: o.seed, Log: env.log,
+	}, err
 }
 
 // log prints a line of progress.

@@ -80,8 +80,8 @@ func TestFleetInALab(t *testing.T) {
 	require.Namespaces(t)
 	w := load(t, "tcp-rr")
 	o, err := run(t.Context(), fleet.Config{
-		Open: inLab(3), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"},
-		Clients: 6, Servers: 2, Builds: 2, Bursts: 2, Burst: 100 * time.Millisecond, Seed: 1,
+		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"}, Builds: 2, Burst: 100 * time.Millisecond, Seed: 1},
+		Open: inLab(3), Clients: 6, Servers: 2, Bursts: 2,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -118,8 +118,8 @@ func TestFleetIsResumed(t *testing.T) {
 	require.Namespaces(t)
 	w := load(t, "tcp-rr")
 	c := fleet.Config{
-		Open: inLab(2), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"},
-		Clients: 2, Servers: 1, Bursts: 2, Burst: 60 * time.Millisecond, Seed: 1,
+		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"}, Burst: 60 * time.Millisecond, Seed: 1},
+		Open: inLab(2), Clients: 2, Servers: 1, Bursts: 2,
 	}
 	rec := &record.Record{Run: c.Head()}
 	for _, builds := range []int{1, 2, 2} {
@@ -141,8 +141,8 @@ func TestStreamsOfAFleet(t *testing.T) {
 	require.Namespaces(t)
 	w := load(t, "tcp-stream")
 	o, err := run(t.Context(), fleet.Config{
-		Open: inLab(2), Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"bridge"},
-		Clients: 2, Servers: 1, Builds: 1, Bursts: 1, Burst: 200 * time.Millisecond, Seed: 1,
+		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"bridge"}, Builds: 1, Burst: 200 * time.Millisecond, Seed: 1},
+		Open: inLab(2), Clients: 2, Servers: 1, Bursts: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -262,9 +262,8 @@ func TestFailedPodsCostTheirOwnPart(t *testing.T) {
 	g.clients = append(g.clients, pod{name: "evicted", refused: true}, pod{name: "killed", dies: true})
 	w := load(t, "tcp-rr")
 	o, err := run(t.Context(), fleet.Config{
-		Open:    func(context.Context, string, int, int) (testbed.Fleet, error) { return g, nil },
-		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"},
-		Clients: 6, Servers: 2, Builds: 1, Bursts: 3, Burst: 100 * time.Millisecond, Seed: 1,
+		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Builds: 1, Burst: 100 * time.Millisecond, Seed: 1},
+		Open: func(context.Context, string, int, int) (testbed.Fleet, error) { return g, nil }, Clients: 6, Servers: 2, Bursts: 3,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -293,8 +292,8 @@ func TestNobodyIsLeft(t *testing.T) {
 	g := ground{servers: []testbed.Pod{server(t)}, clients: []testbed.Pod{pod{name: "evicted", refused: true}}}
 	w := load(t, "tcp-rr")
 	_, err := run(t.Context(), fleet.Config{
-		Open:    func(context.Context, string, int, int) (testbed.Fleet, error) { return g, nil },
-		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Clients: 1, Servers: 1, Builds: 1, Bursts: 1, Burst: time.Second,
+		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Builds: 1, Burst: time.Second},
+		Open: func(context.Context, string, int, int) (testbed.Fleet, error) { return g, nil }, Clients: 1, Servers: 1, Bursts: 1,
 	})
 	if !errors.Is(err, record.ErrNothing) || !strings.Contains(err.Error(), "no room on the node") {
 		t.Error(err)
@@ -308,14 +307,14 @@ func TestInterruption(t *testing.T) {
 	w := load(t, "tcp-rr")
 	bursts := 0
 	o, err := run(ctx, fleet.Config{
+		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Builds: 2, Burst: 50 * time.Millisecond},
 		Open: func(context.Context, string, int, int) (testbed.Fleet, error) {
 			if bursts++; bursts > 1 {
 				cancel()
 				return nil, ctx.Err()
 			}
 			return g, nil
-		},
-		Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Clients: 1, Servers: 1, Builds: 2, Bursts: 1, Burst: 50 * time.Millisecond,
+		}, Clients: 1, Servers: 1, Bursts: 1,
 	})
 	if err != nil || len(o.Networks) != 1 || len(o.Networks[0].Bursts) != 1 || o.Networks[0].Failed != 0 {
 		t.Errorf("%v: %+v", err, o.Networks)
@@ -341,21 +340,21 @@ func TestJain(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	good := fleet.Config{
-		Workload: load(t, "tcp-rr"), Params: load(t, "tcp-rr").Defaults, Networks: []string{"host"},
-		Clients: 2, Servers: 1, Builds: 1, Bursts: 1, Burst: time.Second,
+		Load:    record.Load{Workload: load(t, "tcp-rr"), Params: load(t, "tcp-rr").Defaults, Networks: []string{"host"}, Builds: 1, Burst: time.Second},
+		Clients: 2, Servers: 1, Bursts: 1,
 	}
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
 	for want, spoil := range map[string]func(*fleet.Config){
-		"needs a network":  func(c *fleet.Config) { c.Networks = nil },
-		"0 clients":        func(c *fleet.Config) { c.Clients = 0 },
-		"3 servers":        func(c *fleet.Config) { c.Servers = 3 },
-		"at least 1 of":    func(c *fleet.Config) { c.Bursts = 0 },
-		"a burst of 1ms":   func(c *fleet.Config) { c.Burst = time.Millisecond },
-		"warm-up of -1s":   func(c *fleet.Config) { c.Warmup = -time.Second },
-		"workload oltp is": func(c *fleet.Config) { c.Workload = load(t, "oltp") },
-		"workload http":    func(c *fleet.Config) { c.Workload = load(t, "http") },
+		"name a network":  func(c *fleet.Config) { c.Networks = nil },
+		"0 clients":       func(c *fleet.Config) { c.Clients = 0 },
+		"3 servers":       func(c *fleet.Config) { c.Servers = 3 },
+		"at least 1":      func(c *fleet.Config) { c.Bursts = 0 },
+		"a burst of 1ms":  func(c *fleet.Config) { c.Burst = time.Millisecond },
+		"after -1s":       func(c *fleet.Config) { c.Warmup = -time.Second },
+		"workload oltp n": func(c *fleet.Config) { c.Workload = load(t, "oltp") },
+		"workload http":   func(c *fleet.Config) { c.Workload = load(t, "http") },
 	} {
 		bad := good
 		spoil(&bad)

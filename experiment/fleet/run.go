@@ -25,7 +25,7 @@ func (c Config) Head() result.Run {
 // Measure implements record.Strategy: networks stand side by side in each build and fire in turn, in an order drawn afresh for each
 // round. A network that could not be set up in a build is among its failures.
 func (c Config) Measure(ctx context.Context, rec *record.Record) error {
-	builds := record.Builds{Record: rec, Count: c.Builds, Seed: c.Seed, Log: c.Log}
+	builds := c.BuildsOf(rec)
 	leads := map[string]time.Duration{} // by cell
 	open := func(ctx context.Context, cell result.Cell, build int) (*fleet, error) {
 		return open(ctx, c, builds, cell, build, leads[cell.ID])

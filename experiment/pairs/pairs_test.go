@@ -93,8 +93,8 @@ func measure(t *testing.T, driver testbed.Provider, nodes, builds int) pairs.Out
 	}
 	w := load(t, "tcp-rr")
 	o, err := run(t.Context(), pairs.Config{
-		Driver: driver, Spec: testbed.Spec{Nodes: nodes}, Program: agent.Program{Path: self}, Workload: w, Params: w.Defaults,
-		Networks: []string{"bridge"}, Builds: builds, Rounds: 8, Burst: 10 * time.Millisecond, Warmup: time.Millisecond, Seed: 7,
+		Load:   record.Load{Program: agent.Program{Path: self}, Workload: w, Params: w.Defaults, Networks: []string{"bridge"}, Builds: builds, Burst: 10 * time.Millisecond, Warmup: time.Millisecond, Seed: 7},
+		Driver: driver, Spec: testbed.Spec{Nodes: nodes}, Rounds: 8,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -129,8 +129,8 @@ func TestFailures(t *testing.T) {
 	require.Namespaces(t)
 	w := load(t, "tcp-rr")
 	c := pairs.Config{
-		Driver: lab.NewDriver(network.Catalogue()), Spec: testbed.Spec{Nodes: 2}, Program: agent.Program{Path: "/no/such/program"}, Workload: w, Params: w.Defaults,
-		Networks: []string{"bridge"}, Builds: 1, Rounds: 1, Burst: time.Millisecond, Seed: 1, Margin: 0.05,
+		Load:   record.Load{Program: agent.Program{Path: "/no/such/program"}, Workload: w, Params: w.Defaults, Networks: []string{"bridge"}, Builds: 1, Burst: time.Millisecond, Seed: 1},
+		Driver: lab.NewDriver(network.Catalogue()), Spec: testbed.Spec{Nodes: 2}, Rounds: 1, Margin: 0.05,
 	}
 	if _, err := run(t.Context(), c); !errors.Is(err, record.ErrNothing) || !strings.Contains(err.Error(), "/no/such/program") {
 		t.Error(err)
@@ -141,7 +141,7 @@ func TestFailures(t *testing.T) {
 		t.Error(err)
 	}
 	for want, spoil := range map[string]func(*pairs.Config){
-		"need a network":  func(c *pairs.Config) { c.Networks = nil },
+		"name a network":  func(c *pairs.Config) { c.Networks = nil },
 		"1 nodes":         func(c *pairs.Config) { c.Spec.Nodes = 1 },
 		"0 builds":        func(c *pairs.Config) { c.Builds = 0 },
 		"a share between": func(c *pairs.Config) { c.Margin = 1 },

@@ -20,7 +20,7 @@ func (c Config) Head() result.Run {
 
 // Measure implements record.Strategy.
 func (c Config) Measure(ctx context.Context, rec *record.Record) error {
-	builds := record.Builds{Record: rec, Count: c.Builds, Seed: c.Seed, Log: c.Log}
+	builds := c.BuildsOf(rec)
 	open := func(ctx context.Context, cell result.Cell, build int) (*mesh, error) {
 		return open(ctx, c, builds, cell, build)
 	}

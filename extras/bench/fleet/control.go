@@ -51,9 +51,8 @@ func control(ctx context.Context, name string, agents, bursts int) error {
 	}
 	driver := lab.NewDriver(network.Catalogue())
 	config := fleet.Config{
-		Open:    fleet.In(driver, result.Params{}),
-		Program: agent.Program{Path: self}, Networks: []string{name}, Clients: agents, Servers: 1, Builds: 1, Bursts: bursts,
-		Burst: burst, Seed: 1, AtOnce: atOnce, Log: func(line string) { fmt.Fprintln(os.Stderr, line) },
+		Load: record.Load{Program: agent.Program{Path: self}, Networks: []string{name}, Builds: 1, Burst: burst, Seed: 1, Log: func(line string) { fmt.Fprintln(os.Stderr, line) }},
+		Open: fleet.In(driver, result.Params{}), Clients: agents, Servers: 1, Bursts: bursts, AtOnce: atOnce,
 	}
 	for _, w := range catalogue.Workloads() {
 		if w.Name == "tcp-rr" {
