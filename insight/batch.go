@@ -52,13 +52,14 @@ type cellSet struct {
 	setting           result.Setting
 	baseline, control *result.Cell
 	cells             []result.Cell
+	planned           bool // an A/A control was to be measured
 }
 
 // cellSets sorts cells by setting. Cells that were not to be measured are left out.
 func cellSets(cells []result.Cell) []cellSet {
 	var all []cellSet
 	for _, part := range Parts(result.Run{Cells: cells}) {
-		t := cellSet{setting: part.Setting}
+		t := cellSet{setting: part.Setting, planned: hasControl(part.Cells)}
 		for i, c := range part.Cells {
 			if c.Unsupported != "" || c.Skipped != "" {
 				continue

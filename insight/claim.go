@@ -95,6 +95,7 @@ type claimJudge struct {
 	deltas   map[measure]result.Delta
 	made     map[comparing]directComparison
 	held     map[measure][]metric // metrics of a table, by its baseline's cell
+	floors   *floors
 	// factor is the one whose levels the clause under question is about, "" where it is about none.
 	factor string
 }
@@ -112,6 +113,7 @@ func newClaimJudge(run result.Run, trials []result.Trial, defaults map[string]re
 			j.cellSets = append(j.cellSets, t)
 		}
 	}
+	j.floors = newFloors(j.cellSets, j.all, o)
 	for _, delta := range run.Deltas {
 		j.deltas[measure{delta.Cell, delta.Metric}] = delta
 	}
@@ -288,16 +290,4 @@ func (c directComparison) locations() []float64 {
 		row = append(row, c.estimate.Locations[i])
 	}
 	return row
-}
-
-// floor is what the null check leaves possible in a setting, on the metric's scale.
-func (j *claimJudge) floor(t *cellSet, m metric) float64 {
-	if t.control == nil {
-		return 0
-	}
-	null := j.compare(t, *t.control, *t.baseline, m).estimate
-	if null.Builds == 0 {
-		return 0
-	}
-	return stats.NoiseFloor(null)
 }

@@ -21,11 +21,11 @@ type answer struct {
 
 // answer makes a comparison; false if there was nothing to compare.
 func (j *claimJudge) answer(q question) (answer, bool) {
-	a := answer{question: q, floor: j.floor(q.cellSet, q.metric), verdict: Undecided}
+	a := answer{question: q, floor: j.floors.of(q.cellSet, q.metric), verdict: Undecided}
 	a.low, a.high = bounds(q.clause)
 	switch {
 	case q.clause.OfEffect():
-		a.directComparison, a.floor = j.effect(q), max(a.floor, j.floor(q.other, q.metric))
+		a.directComparison, a.floor = j.effect(q), max(a.floor, j.floors.of(q.other, q.metric))
 		return a, a.estimate.Builds > 0
 	case !q.changes():
 		if a.directComparison = j.compare(q.cellSet, q.a, q.b, q.metric); a.indirect {
@@ -34,7 +34,7 @@ func (j *claimJudge) answer(q question) (answer, bool) {
 		return a, a.estimate.Builds > 0
 	}
 	before, after := j.compare(q.cellSet, q.a, *q.cellSet.baseline, q.metric), j.compare(q.other, q.b, *q.other.baseline, q.metric)
-	a.floor += j.floor(q.other, q.metric) // the levels have set-ups of their own: what these keep adds up at worst
+	a.floor += j.floors.of(q.other, q.metric) // the levels have set-ups of their own: what these keep adds up at worst
 	from, to := before.locations(), after.locations()
 	for i := range min(len(from), len(to)) {
 		if x := to[i] - from[i]; !math.IsNaN(x) {

@@ -32,6 +32,8 @@ type Options struct {
 	Exact bool
 	// HeadlinesOnly leaves all other metrics out, for a run that asks after each build what is resolved.
 	HeadlinesOnly bool
+	// unwritten leaves out what verdicts don't rest on.
+	unwritten bool
 }
 
 // stats are the options for one metric.
@@ -49,7 +51,7 @@ type contrast struct {
 	metric   metric
 	estimate stats.Estimate
 	batches  []int // of each location of the estimate
-	// floor is what the null check of the same setting and metric leaves possible, on the scale of the estimate.
+	// floor is what the null checks leave possible (floors.of), on the scale of the estimate.
 	floor float64
 }
 
@@ -68,7 +70,7 @@ func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null
 // depends on the other deltas too: a cell may be settled now and not after the next build, and is then measured again. A cell
 // that an effect is taken of or against waits for that effect as well. Every cell that is to be measured is in the answer.
 func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]bool {
-	o.HeadlinesOnly = true
+	o.HeadlinesOnly, o.unwritten = true, true
 	all := batches(trials)
 	c := compareAll(cells, all, o)
 	settled := map[string]bool{}
@@ -108,7 +110,9 @@ func waits(d result.Delta, o stats.Options) bool {
 // compareAll makes the contrasts of all tables.
 func compareAll(cells []result.Cell, all []batch, o Options) comparison {
 	var whole comparison
-	for _, t := range cellSets(cells) {
+	sets := cellSets(cells)
+	floors := newFloors(sets, all, o)
+	for _, t := range sets {
 		if t.baseline == nil {
 			whole.checks = append(whole.checks, baselineChecks(t)...)
 			continue
@@ -120,7 +124,7 @@ func compareAll(cells []result.Cell, all []batch, o Options) comparison {
 		groups := t.groups(all)
 		for i, m := range held {
 			headline := i == 0
-			c := t.compare(m, headline, groups, all, o)
+			c := t.compare(m, headline, groups, floors, all, o)
 			whole.networks, whole.controls = append(whole.networks, c.networks...), append(whole.controls, c.controls...)
 			if headline {
 				whole.checks = append(whole.checks, c.checks...)
@@ -140,20 +144,19 @@ type comparison struct {
 }
 
 // compare holds the A/A control against the baseline, and each network against both. The groups come from cellSet.groups.
-func (t cellSet) compare(m metric, headline bool, groups map[string]int, all []batch, o Options) comparison {
+func (t cellSet) compare(m metric, headline bool, groups map[string]int, floors *floors, all []batch, o Options) comparison {
 	var made comparison
 	references := []string{t.baseline.ID}
 	baselines := t.ids()[:t.baselines()]
 	baseline := typical(m, baselines, all)
-	floor := 0.0
+	floor := floors.of(&t, m)
 	if t.control != nil {
 		null, check := t.contrast(*t.control, references, baseline, m, all, o)
 		if check != nil {
 			made.checks = append(made.checks, *check)
 		} else {
-			null.delta.Headline = headline
+			null.delta.Headline, null.delta.Floor = headline, floors.written(floor, m)
 			made.controls = append(made.controls, null)
-			floor = stats.NoiseFloor(null.estimate)
 		}
 		references = append(references, t.control.ID)
 	}
@@ -166,7 +169,7 @@ func (t cellSet) compare(m metric, headline bool, groups map[string]int, all []b
 			made.checks = append(made.checks, *check)
 			continue
 		}
-		c.delta.Headline, c.floor = headline, floor
+		c.delta.Headline, c.delta.Floor, c.floor = headline, floors.written(floor, m), floor
 		made.networks = append(made.networks, c)
 	}
 	return made
@@ -208,6 +211,9 @@ func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m
 		d.Rounds = 0 // one figure for each build: there are no rounds in it
 	}
 	fill(&d, m, e)
+	if m.unit == "ns" && !m.linear && !o.unwritten {
+		addTime(&d, inSeconds(m), cell.ID, others, all, o)
+	}
 	d.Bound = boundOf(cell.ID, all)
 	if warning := failedShare(cell.ID, all); warning != "" {
 		d.Warnings = append(d.Warnings, warning)
@@ -244,6 +250,21 @@ func fill(d *result.Delta, m metric, e stats.Estimate) {
 	}
 	for _, w := range e.Warnings {
 		d.Warnings = append(d.Warnings, w.Error())
+	}
+}
+
+// addTime writes the paired difference in time into a delta. It has an interval of its own: the ratio's, scaled by one point of the
+// baseline, would leave out that the baseline too is only known so well.
+func addTime(d *result.Delta, m metric, cell string, others []string, all []batch, o Options) {
+	e := o.compare(pairBuilds(m, cell, others, all).builds, o.stats(m))
+	if e.Builds == 0 {
+		return
+	}
+	const second = 1e9
+	d.Difference, d.DifferenceLow, d.DifferenceHigh = e.Center*second, nil, nil
+	d.Value = d.BaselineValue + d.Difference
+	if e.HasInterval {
+		d.DifferenceLow, d.DifferenceHigh = finite(e.Low*second), finite(e.High*second)
 	}
 }
 

@@ -417,3 +417,41 @@ func TestAnyTrialsGiveJSON(t *testing.T) {
 		}
 	})
 }
+
+// Without a usable A/A control nothing is called real, however plain; in a run that was to have none, verdicts rest on the intervals.
+func TestFloorWithoutControls(t *testing.T) {
+	w := usual()
+	trials := slices.DeleteFunc(w.trials(t), func(t result.Trial) bool { return t.Role == result.RoleControl })
+	deltas, _, _ := insight.Deltas(w.cells(), trials, insight.Options{})
+	if d := find(t, deltas, "vxlan", "p50"); d.Verdict != "unresolved" || d.Floor != nil {
+		t.Errorf("no control was measured: %s", show([]result.Delta{d}))
+	}
+	cells := slices.DeleteFunc(w.cells(), func(c result.Cell) bool { return c.Role == result.RoleControl })
+	deltas, _, _ = insight.Deltas(cells, trials, insight.Options{})
+	if d := find(t, deltas, "vxlan", "p50"); d.Verdict != "slower" || d.Floor != nil {
+		t.Errorf("no control was planned: %s", show([]result.Delta{d}))
+	}
+	deltas, null, _ := insight.Deltas(w.cells(), w.trials(t), insight.Options{})
+	d, n := find(t, deltas, "vxlan", "p50"), find(t, null, "host", "p50")
+	if d.Floor == nil || n.Floor == nil || *d.Floor != *n.Floor || *d.Floor <= 0 || *d.Floor > 0.02 {
+		t.Errorf("the floor is not written down: %v, %v", d.Floor, n.Floor)
+	}
+}
+
+// What a network adds in time has an interval of its own, which holds the truth as often as it says: builds of the baseline
+// scatter too, and one point of it does not show that.
+func TestAddedTimeHasItsOwnInterval(t *testing.T) {
+	const runs, added = 300, 0.31
+	held := 0
+	for seed := range uint64(runs) {
+		w := world{networks: []string{"vxlan"}, logs: map[string]float64{"vxlan": math.Log1p(added)}, builds: 6, rounds: 8, buildSD: 0.02, roundSD: 0.02, seed: seed + 1}
+		deltas, _, _ := insight.Deltas(w.cells(), w.trials(t), insight.Options{HeadlinesOnly: true})
+		d := find(t, deltas, "vxlan", "p50")
+		if *d.DifferenceLow <= added*baseNS && added*baseNS <= *d.DifferenceHigh {
+			held++
+		}
+	}
+	if share := float64(held) / runs; share < 0.92 || share > 0.985 {
+		t.Errorf("%.1f%% of the 95%% intervals hold what is added", 100*share)
+	}
+}

@@ -47,11 +47,11 @@ func (s step) effect(d result.Delta) result.Effect {
 func effectsOf(cells []result.Cell, all []batch, o Options) (made []step, contrasts []contrast) {
 	cellSets := cellSets(cells)
 	held := map[*cellSet][]metric{}
-	floors := map[*cellSet]map[string]float64{}
+	floors := newFloors(cellSets, all, o)
 	for _, s := range steps(cellSets) {
 		for _, t := range []*cellSet{s.from, s.to} {
 			if held[t] == nil {
-				held[t], floors[t] = t.metrics(all, o), map[string]float64{}
+				held[t] = t.metrics(all, o)
 			}
 		}
 		for i, m := range held[s.to] {
@@ -63,7 +63,7 @@ func effectsOf(cells []result.Cell, all []batch, o Options) (made []step, contra
 			}
 			// A step of which nothing could be paired has no effect: the checks of its deltas say why.
 			if c, ok := s.compare(m, i == 0, all, o); ok {
-				c.floor = max(s.from.floor(m, floors[s.from], all, o), s.to.floor(m, floors[s.to], all, o))
+				c.floor = max(floors.of(s.from, m), floors.of(s.to, m))
 				made, contrasts = append(made, s), append(contrasts, c)
 			}
 		}
@@ -77,22 +77,6 @@ func (s step) compare(m metric, headline bool, all []batch, o Options) (contrast
 	c, missing := reference.contrast(s.cell, s.references, typical(m, s.references, all), m, all, o)
 	c.delta.Headline = headline
 	return c, missing == nil
-}
-
-// floor is what the table's null check leaves possible; known holds the metrics that were asked for before.
-func (t *cellSet) floor(m metric, known map[string]float64, all []batch, o Options) float64 {
-	if t.control == nil {
-		return 0
-	}
-	key := m.name + " " + m.unit
-	floor, ok := known[key]
-	if !ok {
-		if p := pairBuilds(m, t.control.ID, []string{t.baseline.ID}, all); len(p.builds) > 0 {
-			floor = stats.NoiseFloor(stats.Compare(p.builds, o.stats(m)))
-		}
-		known[key] = floor
-	}
-	return floor
 }
 
 // steps are those from the first level of each factor to each other one, where all else is the same: factor by factor, and

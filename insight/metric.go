@@ -216,3 +216,11 @@ func Metrics() []string {
 	}
 	return names
 }
+
+// size is an amount on the scale of comparison as a share, or as a difference where the metric has no ratio; nil where it has no bound.
+func (m metric) size(x float64) *float64 {
+	if !m.linear {
+		x = math.Expm1(x)
+	}
+	return finite(x)
+}

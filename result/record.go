@@ -212,7 +212,8 @@ type Delta struct {
 	Ratio     float64  `json:"ratio,omitzero"`
 	RatioLow  *float64 `json:"ratio_low"`
 	RatioHigh *float64 `json:"ratio_high"`
-	// Difference is what the ratio means at the baseline's value, in the metric's unit, with its interval.
+	// Difference is the paired difference with its interval, in the metric's unit; of metrics that are no times it is what the
+	// ratio means at the baseline's value.
 	Difference     float64  `json:"difference"`
 	DifferenceLow  *float64 `json:"difference_low"`
 	DifferenceHigh *float64 `json:"difference_high"`
@@ -230,7 +231,10 @@ type Delta struct {
 	Variance *Variance      `json:"variance,omitempty"`
 	// Bound is what kept the cell from doing more in most of its trials: "link", "cpu", "disk" or "latency"; "" where that is not
 	// known, or differs from trial to trial.
-	Bound    string   `json:"bound,omitempty"`
+	Bound string `json:"bound,omitempty"`
+	// Floor is the noise floor, the size below which the delta is not called real: a share, or a difference where there is no ratio. It
+	// is left out where no null check tells.
+	Floor    *float64 `json:"floor,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 

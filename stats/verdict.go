@@ -70,14 +70,41 @@ func holds(low, center, high float64) bool {
 // within says whether the whole interval lies inside +-margin, a log.
 func (e Estimate) within(margin float64) bool { return e.Low >= -margin && e.High <= margin }
 
-// NoiseFloor is the size below which a change is not called real in a run whose null check, the baseline against its
-// twin, came out as null: the far end of its interval from zero. A null check that misses zero by more than its
-// interval explains has found an error that no number of builds averages out, such as a set-up that keeps a bad place
-// in memory throughout; the deltas hold the same kind of error, and their intervals don't show it. The far end covers
-// it; the center or the half width alone would not (docs/statistics.md). Without an interval it is infinite.
-func NoiseFloor(null Estimate) float64 {
-	if !null.valid() {
+// NoiseFloor is the size below which a change is not called real: what the null check of a setting, the baseline against its
+// A/A control, leaves possible. run are the null checks of all settings that are measured alike, own among them, in any order.
+//
+// A null check that misses zero by more than its interval explains has found an error that no number of builds averages out,
+// such as a set-up that keeps a bad place in memory throughout; the deltas hold the same kind of error, and their intervals don't
+// show it. How far a null check reaches is its center and two standard errors; the center or the error alone would not
+// cover it (docs/statistics.md). The floor is the median reach over the run, since one control of few builds knows little of its own
+// setting and nothing of others. Where a setting's own null check excludes no difference, that setting has its own reach.
+//
+// Without a null check of at least two builds it is infinite.
+func NoiseFloor(own Estimate, run ...Estimate) float64 {
+	var reaches []float64
+	for _, null := range append([]Estimate{own}, run...) {
+		if reach, usable := null.reach(); usable {
+			reaches = append(reaches, reach)
+		}
+	}
+	if len(reaches) == 0 {
 		return math.Inf(1)
 	}
-	return max(math.Abs(null.Low), math.Abs(null.High))
+	reach, usable := own.reach()
+	switch {
+	case usable && (len(run) == 0 || own.valid() && (own.Low > 0 || own.High < 0)):
+		return reach
+	case usable:
+		reaches = reaches[1:] // it stands in the run too
+	}
+	return Median(reaches)
+}
+
+// reach is how far from zero a null check leaves the truth possible.
+func (e Estimate) reach() (reach float64, usable bool) {
+	means := finite(e.Locations)
+	if len(means) < 2 {
+		return 0, false
+	}
+	return math.Abs(Mean(means)) + 2*math.Sqrt(varianceOf(means)/float64(len(means))), true
 }

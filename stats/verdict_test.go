@@ -64,9 +64,29 @@ func TestVerdicts(t *testing.T) {
 	if got := stats.Judge(of(0.03, 0.05), 0.03, 0, stats.LowerBetter, stats.Options{Sequential: true}); got != stats.Unresolved {
 		t.Errorf("after looks a p of 0.03 is judged %s", got)
 	}
-	if got := stats.NoiseFloor(of(-0.03, 0.01)); got != 0.03 {
-		t.Errorf("noise floor %v", got)
+}
+
+// TestNoiseFloorIsPooled holds that one control of few builds neither silences its setting nor is silenced where it found an error.
+func TestNoiseFloorIsPooled(t *testing.T) {
+	null := func(locations ...float64) stats.Estimate {
+		builds := make([]stats.Build, len(locations))
+		for b, x := range locations {
+			builds[b].Deltas = []float64{x}
+		}
+		return stats.Compare(builds, stats.Options{})
 	}
+	within := func(what string, got, low, high float64) {
+		if !(got >= low && got <= high) {
+			t.Errorf("%s: the floor is %v, want %v to %v", what, got, low, high)
+		}
+	}
+	few, steady := null(-0.2, 0.05, 0.3), null(0.002, -0.004, 0.003, 0.001, -0.002, 0.001)
+	within("a control of three builds", stats.NoiseFloor(few), 0.3, math.Log(1.65))
+	within("among steady ones", stats.NoiseFloor(few, few, steady, steady), 0.001, 0.01)
+	within("of a setting whose control failed", stats.NoiseFloor(stats.Estimate{}, steady, steady, few), 0.001, 0.01)
+	wrong := null(0.1, 0.101, 0.099, 0.1, 0.102)
+	within("a control that differs", stats.NoiseFloor(wrong, wrong, steady, steady), 0.1, 0.11)
+	within("none usable", stats.NoiseFloor(null(0.1), null(0.1), null()), math.Inf(1), math.Inf(1))
 }
 
 // TestVarianceIsSplit draws from known components and asks for them back.

@@ -133,18 +133,16 @@ func change(d result.Delta) (low, at, high float64, ok bool) {
 	return d.Ratio, d.Ratio, d.Ratio, false
 }
 
-// floorOf is the noise floor that a null check leaves: the far end of its interval, as a ratio above 1 or a difference; 0 if
-// it is not known.
+// floorOf is the noise floor of a null check's setting, as a ratio above 1 or a difference; 0 if it is not known.
 func floorOf(null *result.Delta) float64 {
-	if null == nil {
+	if null == nil || null.Floor == nil {
 		return 0
 	}
-	low, _, high, ok := change(*null)
-	floor := max(high, 1/low)
-	if null.Ratio == 0 {
-		floor = max(math.Abs(low), math.Abs(high))
+	floor := *null.Floor
+	if null.Ratio != 0 {
+		floor++
 	}
-	if !ok || !drawable(floor, false) {
+	if !drawable(floor, false) {
 		return 0
 	}
 	return floor

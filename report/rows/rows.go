@@ -96,6 +96,7 @@ type Delta struct {
 	SDBuilds       *float64         `parquet:"sd_builds"`
 	SDRounds       *float64         `parquet:"sd_rounds"`
 	SDBursts       *float64         `parquet:"sd_bursts"`
+	Floor          *float64         `parquet:"floor"`
 	Bound          string           `parquet:"bound"`
 	Warnings       []string         `parquet:"warnings,list"`
 }
@@ -273,7 +274,7 @@ func delta(run string, d result.Delta, null bool) Delta {
 		Level: level(run, cell), Baseline: d.Baseline, Null: null, Metric: d.Metric, Headline: d.Headline,
 		Unit: d.Unit, Better: d.Better, BaselineValue: d.BaselineValue, Value: d.Value, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
 		Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
-		Blocks: int64(d.Blocks), Rounds: int64(d.Rounds), Need: int64(d.Need), Verdict: d.Verdict, Bound: d.Bound, Warnings: d.Warnings,
+		Blocks: int64(d.Blocks), Rounds: int64(d.Rounds), Need: int64(d.Need), Verdict: d.Verdict, Floor: d.Floor, Bound: d.Bound, Warnings: d.Warnings,
 		Excluded: map[string]int64{},
 	}
 	for reason, n := range d.Excluded {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -82,14 +81,13 @@ func (p *page) nullCheck() string {
 		if n.Verdict == string(stats.Slower) || n.Verdict == string(stats.Faster) {
 			failed = append(failed, fmt.Sprintf("%s %s (%s)", words.Load(n.Setting()), words.At(n.Placement), words.Percent(n.Ratio)))
 		}
-		low, _, high := change(n)
-		switch floor := max(math.Abs(low), math.Abs(high)); {
-		case !insight.HasInterval(n):
+		switch {
+		case n.Floor == nil:
 			unknown++
 		case n.Ratio > 0:
-			floors = append(floors, floor)
+			floors = append(floors, *n.Floor)
 		default:
-			points = append(points, floor)
+			points = append(points, *n.Floor)
 		}
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,7 +75,12 @@ func (s setting) cell(network string, role result.Role) result.Cell {
 func (s setting) add(run *result.Run, deltas ...result.Delta) {
 	run.Cells = append(run.Cells, s.cell("host", result.RoleBaseline), s.cell("host", result.RoleControl))
 	if len(deltas) > 0 {
-		run.Null = append(run.Null, deltas[0])
+		null := deltas[0]
+		if low, _, high := change(null); insight.HasInterval(null) {
+			floor := max(math.Abs(low), math.Abs(high))
+			null.Floor = &floor
+		}
+		run.Null = append(run.Null, null)
 		for _, d := range deltas[1:] {
 			run.Cells = append(run.Cells, s.cell(d.Network, result.RoleCell))
 			run.Deltas = append(run.Deltas, d)
@@ -159,7 +165,7 @@ func oneBuild() result.Run {
 	for _, deltas := range [][]result.Delta{run.Deltas, run.Null} {
 		for i := range deltas {
 			d := &deltas[i]
-			d.RatioLow, d.RatioHigh, d.DifferenceLow, d.DifferenceHigh = nil, nil, nil, nil
+			d.RatioLow, d.RatioHigh, d.DifferenceLow, d.DifferenceHigh, d.Floor = nil, nil, nil, nil, nil
 			d.Blocks, d.Need, d.Variance, d.Excluded = 1, 6, nil, nil
 		}
 	}
