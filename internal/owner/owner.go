@@ -144,6 +144,26 @@ func ProcessOf(pid int) (p Process, ok bool) {
 	return Process{PID: pid, Name: strings.TrimSpace(string(name)), Owner: o, Mark: mark}, true
 }
 
+// Proven tells whether a process that carries a mark is certainly one that netdelta started in a lab. Anybody can set a variable, or
+// inherit it from a shell in a lab; a process of a lab also runs as the same user as this program, in a network namespace other than
+// this program's, and has started after its owner.
+func (p Process) Proven() bool {
+	theirs, err := os.Stat(fmt.Sprintf("/proc/%d/ns/net", p.PID))
+	if err != nil {
+		return false
+	}
+	here, err := os.Stat("/proc/self/ns/net")
+	if err != nil || os.SameFile(theirs, here) {
+		return false
+	}
+	dir, err := os.Stat(fmt.Sprintf("/proc/%d", p.PID))
+	if err != nil || int(dir.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+		return false
+	}
+	start, err := startOf(p.PID)
+	return err == nil && start >= p.Owner.Start
+}
+
 // markOf is the mark in a process's environment, "" where there is none or it can't be read.
 func markOf(pid int) string {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))

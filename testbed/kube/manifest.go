@@ -74,7 +74,7 @@ func (l *Launcher) Manifest(w Wish) *corev1.Pod {
 			Volumes: []corev1.Volume{
 				{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 				// What daemons keep is in memory, as in a lab: disks are not what is measured.
-				{Name: "homes", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+				{Name: "homes", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse(amount(w.Memory, defaultMemory)))}}},
 			},
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -227,5 +228,48 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	same(t, "after the kills", before)
 	if found := leak.Own(); len(found) > 0 {
 		t.Errorf("the test itself has leaked %q", found)
+	}
+}
+
+// A process that only has the variable in its environment is not of a lab: no clean-up ends it.
+func TestCleanupSparesForeignProcesses(t *testing.T) {
+	require.Namespaces(t)
+	self, err := owner.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := self
+	dead.PID = 1 << 30
+	foreign := exec.Command("sleep", "60")
+	foreign.Env = append(os.Environ(), owner.Variable+"="+dead.String()+"-1")
+	if err := foreign.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = foreign.Process.Kill() // that it runs still is what is tested
+		_ = foreign.Wait()
+	}()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		if p, ok := owner.ProcessOf(foreign.Process.Pid); ok && p.Name == "sleep" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the process does not carry the mark")
+		}
+	}
+	found, err := lab.Orphans()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range found {
+		if strings.Contains(o.Name, fmt.Sprintf("(%d)", foreign.Process.Pid)) {
+			t.Errorf("%s would be removed", o)
+		}
+	}
+	if _, err := lab.Cleanup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := foreign.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the process was ended: %v", err)
 	}
 }

@@ -22,8 +22,8 @@ type Orphan struct {
 // String is for people.
 func (o Orphan) String() string { return o.Kind + " " + o.Name }
 
-// Orphans lists what killed runs left: processes that carry the mark of a program that has died, and its temporary
-// directories. Namespaces and links are not among it: the kernel removes them with the last process inside.
+// Orphans lists what killed runs left: processes that carry the mark of a program that has died and are proven to be of its lab, and
+// its temporary directories. Namespaces and links are not among it: the kernel removes them with the last process inside.
 func Orphans() ([]Orphan, error) {
 	marked, err := owner.Processes()
 	if err != nil {
@@ -31,7 +31,7 @@ func Orphans() ([]Orphan, error) {
 	}
 	var found []Orphan
 	for _, p := range marked {
-		if p.PID != os.Getpid() && p.Owner.Dead() {
+		if p.PID != os.Getpid() && p.Owner.Dead() && p.Proven() {
 			found = append(found, Orphan{Kind: "process", Name: fmt.Sprintf("%s (%d)", p.Name, p.PID), pid: p.PID})
 		}
 	}
@@ -111,7 +111,7 @@ func endProcess(pid int, meant func(owner.Process) bool) error {
 	}
 	defer func() { _ = unix.Close(fd) }()
 	now, ok := owner.ProcessOf(pid)
-	if !ok || !meant(now) {
+	if !ok || !now.Proven() || !meant(now) {
 		return nil
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
