@@ -117,23 +117,8 @@ func endProcess(pid int, meant func(owner.Process) bool) error {
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("kill the process: %w", err)
 	}
-	if !Ended(fd, endPatience) {
+	if !owner.Ended(fd, endPatience) {
 		return fmt.Errorf("killed, but there still after %s: it waits inside the kernel", endPatience)
 	}
 	return nil
-}
-
-// Ended waits for the end of a process, and tells whether it came.
-func Ended(pidfd int, patience time.Duration) bool {
-	for deadline := time.Now().Add(patience); ; {
-		left := time.Until(deadline)
-		if left <= 0 {
-			return false
-		}
-		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int(left.Milliseconds())+1); n > 0 {
-			return true
-		} else if err != nil && !errors.Is(err, unix.EINTR) {
-			return false
-		}
-	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/owner"
 	"netdelta/testbed/rpc"
 )
 
@@ -179,7 +180,7 @@ func (f Folder) end() error {
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	_, fd, err := peer(c)
+	_, fd, err := owner.Peer(c)
 	if err != nil {
 		return err
 	}
@@ -188,18 +189,10 @@ func (f Folder) end() error {
 		return fmt.Errorf("end the supervisor: %w", err)
 	}
 	// It counts as ended once everything in its namespace has.
-	for deadline := time.Now().Add(endPatience); ; {
-		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(pause.Milliseconds()))
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("wait for the supervisor's end: %w", err)
-		}
-		if ready > 0 {
-			return f.sweep()
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the cluster's processes have not ended within %s of being killed", endPatience)
-		}
+	if !owner.Ended(fd, endPatience) {
+		return fmt.Errorf("the cluster's processes have not ended within %s of being killed", endPatience)
 	}
+	return f.sweep()
 }
 
 // NodeProcess is the process 1 of a node, by its number on this machine. The error matches ErrDown where no cluster is up.
@@ -209,7 +202,7 @@ func (f Folder) NodeProcess(name string) (int, error) {
 		return 0, err
 	}
 	defer func() { _ = c.Close() }()
-	supervisor, fd, err := peer(c)
+	supervisor, fd, err := owner.Peer(c)
 	if err != nil {
 		return 0, err
 	}

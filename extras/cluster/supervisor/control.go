@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"netdelta/internal/suggest"
 	"netdelta/testbed/rpc"
@@ -205,26 +202,4 @@ func unknown(what, name string, known []string) error {
 		return fmt.Errorf("unknown %s %q: did you mean %s?", what, name, near)
 	}
 	return fmt.Errorf("unknown %s %q: there are %q", what, name, known)
-}
-
-// peer is the process that listens at a connection's other end, held by a file descriptor so that its number can't become
-// another's.
-func peer(c *net.UnixConn) (pid, fd int, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0, -1, err
-	}
-	var failed error
-	err = raw.Control(func(s uintptr) {
-		var who *unix.Ucred
-		if who, failed = unix.GetsockoptUcred(int(s), unix.SOL_SOCKET, unix.SO_PEERCRED); failed != nil {
-			return
-		}
-		pid = int(who.Pid)
-		fd, failed = unix.PidfdOpen(pid, 0)
-	})
-	if err := errors.Join(err, failed); err != nil {
-		return 0, -1, fmt.Errorf("find the supervisor's process at %s: %w", filepath.Base(c.RemoteAddr().String()), err)
-	}
-	return pid, fd, nil
 }

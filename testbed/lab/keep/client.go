@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/owner"
 	"netdelta/internal/suggest"
-	"netdelta/testbed/lab"
 	"netdelta/testbed/rpc"
 )
 
@@ -109,12 +109,8 @@ func (f *Folder) keeper(name string) (pidfd int, err error) {
 		return -1, err
 	}
 	defer func() { _ = conn.Close() }()
-	pid, err := peer(conn)
-	if err != nil {
-		return -1, err
-	}
-	// The connection was taken by its socket, so the process lives, or died just now; its number is not another's yet.
-	return unix.PidfdOpen(pid, 0)
+	_, pidfd, err = owner.Peer(conn)
+	return pidfd, err
 }
 
 // end asks a keeper to remove its lab, and kills it if it does not.
@@ -127,13 +123,13 @@ func (f *Folder) end(ctx context.Context, name string, keeper int) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err == nil && lab.Ended(keeper, answerPatience) {
+	if err == nil && owner.Ended(keeper, answerPatience) {
 		return nil
 	}
 	if err := unix.PidfdSendSignal(keeper, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("take down lab %s: kill its keeper: %w", name, err)
 	}
-	if !lab.Ended(keeper, killPatience) {
+	if !owner.Ended(keeper, killPatience) {
 		return fmt.Errorf("take down lab %s: its keeper was killed and is there still: it waits inside the kernel", name)
 	}
 	return f.buried(name)
@@ -154,21 +150,6 @@ func (f *Folder) buried(name string) error {
 // dial opens a connection to a keeper. Where there is none it tells a lab that is gone from one that is being built.
 func (f *Folder) dial(name string) (*net.UnixConn, error) {
 	return at(f.file(name, socketEnd), func(address *net.UnixAddr) (*net.UnixConn, error) { return net.DialUnix("unix", nil, address) })
-}
-
-// peer returns the PID of the process that made the socket. The PID can't be reused while the process lives, and it lives as long
-// as it holds the socket.
-func peer(conn *net.UnixConn) (pid int, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var cred *unix.Ucred
-	controlErr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err := errors.Join(controlErr, err); err != nil {
-		return 0, fmt.Errorf("ask whose socket it is: %w", err)
-	}
-	return int(cred.Pid), nil
 }
 
 // ask greets a keeper, sends a request and returns the answer. The connection stays open while use has the answer.
