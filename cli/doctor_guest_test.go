@@ -1,10 +1,6 @@
 package cli
 
-import (
-	"testing"
-
-	"netdelta/testbed/vm/image"
-)
+import "testing"
 
 // TestWith: the doctor's finding on a network combines this machine's and the guest's, with a fix only where there is one.
 func TestWith(t *testing.T) {
@@ -18,12 +14,5 @@ func TestWith(t *testing.T) {
 		if got := c.here.with(c.guest); got != c.want {
 			t.Errorf("%+v with %+v: got %+v, want %+v", c.here, c.guest, got, c.want)
 		}
-	}
-}
-
-// TestSurveyIsOfThisImage: what was found in another image, or by another program, is not passed on.
-func TestSurveyIsOfThisImage(t *testing.T) {
-	if s, err := lastSurvey(image.Image{Dir: t.TempDir() + "/image"}); s != nil || err != nil {
-		t.Errorf("without a survey: %v, %v", s, err)
 	}
 }

@@ -88,10 +88,10 @@ func asked(kind string, err error) runsOn {
 // guestNetworks says which networks run in a guest, as far as that was found out before: nothing is built or booted for a list.
 // What keeps it from being found out is the doctor's to say.
 func (env *environment) guestNetworks() func(name string) runsOn {
-	_, survey, err := guestHere()
+	_, all, err := guestHere()
 	return func(name string) runsOn {
 		r := runsOn{Testbed: vmTestbed}
-		if found, known := survey.network(name); err == nil && known {
+		if found, known := ofNetwork(all, name); err == nil && known {
 			r.Tried, r.Runs = true, found.OK
 			if !found.OK {
 				r.Needs, r.Fix = strings.TrimPrefix(found.Says, "needs "), found.Fix
