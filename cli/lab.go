@@ -220,14 +220,15 @@ in them loses its devices. A lab that came up with pods in their nodes' namespac
 		Args:              args(cobra.ExactArgs(1)),
 		ValidArgsFunction: completeNetworks,
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if _, err := findNetwork(a[0]); err != nil {
+			n, err := findNetwork(a[0])
+			if err != nil {
 				return usageError{err}
 			}
 			folder, chosen, err := env.chooseLab(name)
 			if err != nil {
 				return err
 			}
-			s, err := folder.Swap(cmd.Context(), chosen, a[0])
+			s, err := folder.Swap(cmd.Context(), chosen, n.Name)
 			if err != nil {
 				return badName(err)
 			}

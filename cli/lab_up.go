@@ -55,7 +55,15 @@ machine.`,
 	return cmd
 }
 
+// findNetwork finds a network by a name that holds in the folder of a lab's keeper too.
 func findNetwork(name string) (network.Network, error) {
+	if _, err := network.Find(network.Catalogue(), name); err != nil {
+		return network.Network{}, err
+	}
+	name, err := network.FromAnywhere(name)
+	if err != nil {
+		return network.Network{}, err
+	}
 	return network.Find(network.Catalogue(), name)
 }
 

@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"unicode"
 
@@ -26,6 +27,19 @@ func ReadCNI(name string) (Network, error) {
 		return Network{}, &ListError{File: file, Problem: fmt.Sprintf("the list of CNI plugins can't be read: %v", err), Fix: "name a file whose path is right from the current folder"}
 	}
 	return CNI(file, text)
+}
+
+// FromAnywhere is the name of a network for programs that run in another folder: the path of a list of CNI plugins becomes absolute.
+func FromAnywhere(name string) (string, error) {
+	file, found := strings.CutPrefix(name, CNIPrefix)
+	if !found {
+		return name, nil
+	}
+	whole, err := filepath.Abs(file)
+	if err != nil {
+		return "", fmt.Errorf("find the folder of %s: %w", file, err)
+	}
+	return CNIPrefix + whole, nil
 }
 
 // CNI is a network whose pods are attached by the plugins of a list (a .conflist file), which was read from file. In the list

@@ -2,8 +2,10 @@
 package hops
 
 import (
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"netdelta/experiment/tracing"
 	probe "netdelta/probe/hops"
@@ -56,6 +58,21 @@ type HopTime struct {
 	Share float64 `json:"share"`
 	// Builds are the medians of the builds, from which the interval of a difference comes.
 	Builds []float64 `json:"builds_ns,omitempty"`
+
+	numbers []int // of the builds
+}
+
+// ofBuilds are the medians by the number of their build. Builds without numbers are counted.
+func (h *HopTime) ofBuilds() map[int]float64 {
+	all := map[int]float64{}
+	for i, v := range h.Builds {
+		number := i
+		if len(h.numbers) == len(h.Builds) {
+			number = h.numbers[i]
+		}
+		all[number] = v
+	}
+	return all
 }
 
 // Overhead is how much tracing adds to a round trip, as a fraction.
@@ -81,12 +98,14 @@ func WayOf(c tracing.Cell) Way {
 		w.Otherwise += b.Otherwise
 		w.Lost += b.Lost
 		untraced, traced, costs = append(untraced, quantile(b.Untraced, 0.5)), append(traced, quantile(b.Traced, 0.5)), append(costs, b.Cost)
-		if !request.add(b.Request) || !response.add(b.Response) {
+		if !request.fits(b.Request) || !response.fits(b.Response) {
 			if len(b.Request) > 0 {
 				w.Otherwise += len(b.Request[0].Times)
 			}
 			continue
 		}
+		request.add(b.Build, b.Request)
+		response.add(b.Build, b.Response)
 		w.Builds++
 		w.Transactions += len(b.Request[0].Times)
 	}
@@ -101,9 +120,10 @@ func WayOf(c tracing.Cell) Way {
 
 // tally gathers the times of the hops of one direction.
 type tally struct {
-	hops   []probe.Hop
-	all    [][]float64
-	builds [][]float64
+	hops    []probe.Hop
+	all     [][]float64
+	builds  [][]float64
+	numbers []int // of the builds
 }
 
 func newTally(s []tracing.Stretch) *tally {
@@ -114,17 +134,19 @@ func newTally(s []tracing.Stretch) *tally {
 	return t
 }
 
-// add takes a build, and is false for one whose way is another, or that has nothing to say.
-func (t *tally) add(s []tracing.Stretch) bool {
-	same := slices.EqualFunc(s, t.hops, func(s tracing.Stretch, h probe.Hop) bool { return s.Hop == h })
-	if !same || len(s) == 0 || len(s[0].Times) == 0 {
-		return false
-	}
+// fits is false for a build whose way is another, or that has nothing to say.
+func (t *tally) fits(s []tracing.Stretch) bool {
+	same := slices.EqualFunc(s, t.hops, func(s tracing.Stretch, h probe.Hop) bool { return s.Same(h) })
+	return same && len(s) > 0 && len(s[0].Times) > 0
+}
+
+// add takes a build that fits.
+func (t *tally) add(build int, s []tracing.Stretch) {
+	t.numbers = append(t.numbers, build)
 	for k := range s {
 		t.all[k] = append(t.all[k], s[k].Times...)
 		t.builds[k] = append(t.builds[k], quantile(s[k].Times, 0.5))
 	}
-	return true
 }
 
 func (t *tally) times(roundTrip float64) []HopTime {
@@ -134,10 +156,24 @@ func (t *tally) times(roundTrip float64) []HopTime {
 		list = append(list, HopTime{
 			Name: h.String(), Step: string(h.Step), Where: h.Where, From: h.From, To: h.To,
 			P50: mean, Low: finite(low), High: finite(high), P90: quantile(t.all[k], 0.9), P99: quantile(t.all[k], 0.99),
-			Share: mean / roundTrip, Builds: t.builds[k],
+			Share: mean / roundTrip, Builds: t.builds[k], numbers: t.numbers,
 		})
 	}
+	tellApart(list)
 	return list
+}
+
+// tellApart adds the ends of hops to their names where several have the same.
+func tellApart(list []HopTime) {
+	count := map[string]int{}
+	for _, h := range list {
+		count[h.Name]++
+	}
+	for i, h := range list {
+		if count[h.Name] > 1 && h.Where != "" {
+			list[i].Name += ", " + strings.TrimPrefix(h.From, h.Where+" ") + " to " + strings.TrimPrefix(h.To, h.Where+" ")
+		}
+	}
 }
 
 // finite is nil for a bound that is not known.
@@ -176,16 +212,19 @@ func (d HopDelta) Name() string {
 	return d.Base.Name
 }
 
+// alike says of hops of two ways that the same happens in both, in the same namespace.
+func alike(a, b HopTime) bool { return a.Step == b.Step && a.Where == b.Where }
+
 // Compare aligns the hops of two ways by what happens in them, in order, so that what only one of them does has a line of its own.
 func Compare(base, other []HopTime) []HopDelta {
-	// The longest common subsequence of steps.
+	// The longest common subsequence of what happens where.
 	length := make([][]int, len(base)+1)
 	for i := range length {
 		length[i] = make([]int, len(other)+1)
 	}
 	for i := len(base) - 1; i >= 0; i-- {
 		for j := len(other) - 1; j >= 0; j-- {
-			if base[i].Step == other[j].Step {
+			if alike(base[i], other[j]) {
 				length[i][j] = length[i+1][j+1] + 1
 			} else {
 				length[i][j] = max(length[i+1][j], length[i][j+1])
@@ -195,7 +234,7 @@ func Compare(base, other []HopTime) []HopDelta {
 	var lines []HopDelta
 	for i, j := 0, 0; i < len(base) || j < len(other); {
 		switch {
-		case i < len(base) && j < len(other) && base[i].Step == other[j].Step:
+		case i < len(base) && j < len(other) && alike(base[i], other[j]):
 			lines = append(lines, hopDelta(&base[i], &other[j]))
 			i, j = i+1, j+1
 		case j == len(other) || i < len(base) && length[i+1][j] >= length[i][j+1]:
@@ -211,24 +250,21 @@ func Compare(base, other []HopTime) []HopDelta {
 
 func hopDelta(base, other *HopTime) HopDelta {
 	d := HopDelta{Base: base, Other: other}
-	of := func(h *HopTime) []float64 {
-		if h == nil {
-			return nil
+	var differences []float64
+	switch {
+	case base == nil:
+		differences = other.Builds
+	case other == nil:
+		for _, v := range base.Builds {
+			differences = append(differences, -v)
 		}
-		return h.Builds
-	}
-	a, b := of(base), of(other)
-	differences := make([]float64, max(len(a), len(b)))
-	for k := range differences {
-		if k < len(b) {
-			differences[k] += b[k]
+	default: // only what was measured in one build is a pair
+		was, is := base.ofBuilds(), other.ofBuilds()
+		for _, build := range slices.Sorted(maps.Keys(is)) {
+			if v, both := was[build]; both {
+				differences = append(differences, is[build]-v)
+			}
 		}
-		if k < len(a) {
-			differences[k] -= a[k]
-		}
-	}
-	if base != nil && other != nil {
-		differences = differences[:min(len(a), len(b))] // builds are pairs
 	}
 	mean, low, high := stats.MeanInterval(differences, hopConfidence)
 	d.Difference, d.Low, d.High = mean, finite(low), finite(high)

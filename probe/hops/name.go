@@ -41,7 +41,12 @@ type Hop struct {
 	Where string
 	// From and To are the places at its ends: "pod0 eth0", or the program.
 	From, To string
+	// key says what it is without the names of devices, which plugins choose at random in each build.
+	key string
 }
+
+// Same says of two builds' hops that they are the same stretch: what happens there, and between which namespaces and roles of devices.
+func (h Hop) Same(o Hop) bool { return h.Step == o.Step && h.Where == o.Where && h.key == o.key }
 
 // String names the hop for people.
 func (h Hop) String() string {
@@ -95,6 +100,17 @@ type stop struct {
 	wraps       uint8
 }
 
+// key is the stop by its namespace and role. Where no plan gives its device a role, that it is a device.
+func (s stop) key() string {
+	switch {
+	case s.program:
+		return s.space + "/program"
+	case s.device.Device == 0:
+		return s.space + "/socket"
+	}
+	return s.space + "/" + string(s.role)
+}
+
 func (m Map) stop(p Point) stop {
 	at := Address{p.Space, p.Device}
 	s := stopOf(p, m.Spaces[p.Space].String(), m.Devices[at].Name)
@@ -120,7 +136,7 @@ func stopOf(p Point, space, device string) stop {
 
 // between says what happens from one stop to the next.
 func between(a, b stop) Hop {
-	h := Hop{From: a.name, To: b.name, Step: stepOf(a, b)}
+	h := Hop{From: a.name, To: b.name, Step: stepOf(a, b), key: a.key() + " " + b.key()}
 	if a.space == b.space {
 		h.Where = a.space
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"netdelta/network"
 )
 
 // drawing is an SVG in the making. Text is escaped by text and attribute, and nowhere else.
@@ -116,11 +118,14 @@ func (d *drawing) labels(all []label, height float64) {
 // labelMost is the length of the longest label that is shown whole.
 const labelMost = 13
 
-// shorten cuts a text to so many characters.
+// shorten cuts a text to so many characters. Of the path of a list of plugins the end is kept, which tells it from others.
 func shorten(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {
 		return text
+	}
+	if strings.HasPrefix(text, network.CNIPrefix) {
+		return "…" + string(runes[len(runes)-most+1:])
 	}
 	return string(runes[:most-1]) + "…"
 }

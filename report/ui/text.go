@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/clipperhouse/displaywidth"
+
+	"netdelta/network"
 )
 
 // Clean makes text from outside (a study file, a record, an error) safe to print within a line: control characters,
@@ -56,10 +58,14 @@ func (t Terminal) Text(text string) string {
 // Columns is how many columns clean text takes.
 func Columns(text string) int { return displaywidth.String(text) }
 
-// Shorten cuts clean text to so many columns, ending in "…" where something was cut. Three columns or less are just cut.
+// Shorten cuts clean text to so many columns, ending in "…" where something was cut. Three columns or less are just cut. Of a
+// network's name that is the path of a list of plugins, the end is kept, which tells it from others.
 func Shorten(text string, columns int) string {
 	if Columns(text) <= columns {
 		return text
+	}
+	if path, found := strings.CutPrefix(text, network.CNIPrefix); found && columns > len(network.CNIPrefix)+3 {
+		return network.CNIPrefix + "…" + lastColumns(path, columns-len(network.CNIPrefix)-1)
 	}
 	end := "…"
 	if columns <= 3 {
@@ -74,6 +80,17 @@ func Shorten(text string, columns int) string {
 		kept, width = kept+string(r), width+w
 	}
 	return kept + end
+}
+
+// lastColumns is the end of a text that takes at most so many columns.
+func lastColumns(text string, columns int) string {
+	runes, width := []rune(text), 0
+	for i := len(runes) - 1; i >= 0; i-- {
+		if width += Columns(string(runes[i])); width > columns {
+			return string(runes[i+1:])
+		}
+	}
+	return text
 }
 
 // Wrap breaks clean text into lines of at most so many columns, between words; a longer word stays whole.

@@ -129,6 +129,7 @@ func TestShortenAndWrapKeepTheWidth(t *testing.T) {
 		want    string
 	}{
 		{"vxlan", 5, "vxlan"}, {"vxlan-routed", 6, "vxlan…"}, {"vxlan", 3, "vxl"}, {"網路網路", 5, "網路…"}, {"x", 0, ""},
+		{"cni:docs/cni/ptp.conflist", 16, "cni:…tp.conflist"}, {"cni:docs/網.conflist", 15, "cni:….conflist"}, {"cni:docs", 4, "cni…"},
 	} {
 		if got := Shorten(tc.text, tc.columns); got != tc.want {
 			t.Errorf("Shorten(%q, %d) = %q, want %q", tc.text, tc.columns, got, tc.want)

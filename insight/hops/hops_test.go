@@ -1,0 +1,78 @@
+package hops_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"netdelta/experiment/tracing"
+	"netdelta/insight/hops"
+	"netdelta/network"
+	probe "netdelta/probe/hops"
+	"netdelta/result"
+)
+
+// traced is a build whose plugin named the node's devices at random: the way from pod0 through node0 and back takes added nanoseconds
+// more on the node.
+func traced(build int, added float64) tracing.Traced {
+	const pod, node, other = 1, 2, 3
+	spaces := map[uint32]network.Space{pod: network.InPod(0), node: network.InNode(0), other: network.InPod(1)}
+	device := func(space, number uint32, name string) (probe.Address, network.Device) {
+		return probe.Address{Space: space, Device: number}, network.Device{In: spaces[space], Name: name}
+	}
+	known := probe.Map{Spaces: spaces, Devices: map[probe.Address]network.Device{}, Roles: map[network.Device]network.Role{}}
+	for i, name := range []string{"eth0", fmt.Sprintf("veth%x", 7919*build+1), fmt.Sprintf("veth%x", 104729*build+2)} {
+		at, d := device(uint32([]int{pod, node, node}[i]), uint32(i+2), name)
+		known.Devices[at] = d
+	}
+	at, d := device(other, 2, "eth0")
+	known.Devices[at] = d
+	known.Roles[d] = network.RolePod
+	places := []probe.Point{
+		{Kind: probe.Sent, Space: pod, Device: 2}, {Kind: probe.Received, Space: node, Device: 3}, {Kind: probe.Sent, Space: node, Device: 3},
+		{Kind: probe.Sent, Space: node, Device: 4}, {Kind: probe.Received, Space: other, Device: 2},
+	}
+	t := tracing.Traced{Build: build, Untraced: []float64{10_000}, Traced: []float64{11_000}}
+	for _, h := range known.Hops(places, "pod0", "pod1") {
+		took := 1000.0 + 10*float64(build)
+		if h.Where == "node0" {
+			took += added / 2
+		}
+		t.Request = append(t.Request, tracing.Stretch{Hop: h, Times: []float64{took}})
+	}
+	t.Response = t.Request
+	return t
+}
+
+// Builds in which a plugin chose other names for its devices are all counted, rows have names of their own, and differences are of
+// the same builds.
+func TestWayOfDevicesWithRandomNames(t *testing.T) {
+	way := func(added float64, builds ...int) hops.Way {
+		c := tracing.Cell{Cell: result.Cell{Network: "cni:x"}}
+		for _, b := range builds {
+			c.Builds = append(c.Builds, traced(b, added))
+		}
+		return hops.WayOf(c)
+	}
+	base, other := way(0, 0, 1, 2, 3, 4), way(1000, 0, 2, 3, 4)
+	if base.Builds != 5 || other.Builds != 4 || base.Otherwise != 0 {
+		t.Fatalf("%d and %d builds count, %d transactions went otherwise", base.Builds, other.Builds, base.Otherwise)
+	}
+	names := map[string]bool{}
+	for _, h := range base.Request {
+		if names[h.Name] {
+			t.Errorf("two hops are called %s", h.Name)
+		}
+		names[h.Name] = true
+	}
+	sum := 0.0
+	for _, l := range hops.Compare(base.Request, other.Request) {
+		sum += l.Difference
+		if l.Base == nil || l.Other == nil {
+			t.Errorf("%s is not in both", l.Name())
+		}
+	}
+	if math.Abs(sum-1000) > 1e-6 {
+		t.Errorf("the difference is %g ns, want 1000", sum)
+	}
+}
