@@ -13,6 +13,10 @@ import (
 const (
 	// Confirmed is a claim of which every comparison came out as it says.
 	Confirmed = "confirmed"
+	// ConfirmedInPart is one of which every comparison came out as it says, but not all that it speaks of was put to the test.
+	ConfirmedInPart = "confirmed in part"
+	// NoTest is one whose bounds could not have failed here.
+	NoTest = "not a test here"
 	// Contradicted is one of which some comparison certainly came out against it.
 	Contradicted = "contradicted"
 	// Undecided is one of which the measurements do not tell.
@@ -37,6 +41,8 @@ type Answer struct {
 	Metrics bool
 	// Missing is what the claim was judged without; of a claim that was not tested, what keeps it from being.
 	Missing []Missing
+	// Extent is how much of what the claim speaks of was put to the test.
+	Extent Extent
 }
 
 // ClaimPart is what a claim says in one placement, by one of its clauses.
@@ -149,8 +155,9 @@ func (j *claimJudge) judge(expect string) Answer {
 		return Answer{Verdict: NotTested, Missing: absent}
 	}
 	j.weigh(answers)
+	extent := j.extent(clauses, answers)
 	return Answer{
-		Verdict: conjunction(answers), Parts: j.parts(answers), Missing: open(absent, answers),
+		Verdict: inPart(conjunction(answers), extent), Extent: extent, Parts: j.parts(answers), Missing: open(absent, answers),
 		Metrics: slices.ContainsFunc(clauses, func(c study.Clause) bool { return c.Metric != clauses[0].Metric }),
 	}
 }
@@ -203,13 +210,15 @@ func (a *answer) ease() float64 {
 
 // conjunction is the verdict over several comparisons.
 func conjunction(answers []answer) string {
-	verdict := Confirmed
+	verdict := NoTest
 	for _, a := range answers {
-		if a.verdict == Contradicted {
+		switch {
+		case a.verdict == Contradicted:
 			return Contradicted
-		}
-		if a.verdict != Confirmed {
+		case a.verdict == Undecided:
 			verdict = Undecided
+		case a.verdict == Confirmed && verdict == NoTest:
+			verdict = Confirmed
 		}
 	}
 	return verdict

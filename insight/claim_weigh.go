@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"netdelta/experiment/study"
+	"netdelta/result"
 	"netdelta/stats"
 )
 
@@ -91,6 +92,9 @@ func (j *claimJudge) weigh(answers []answer) {
 		}
 		if a.confirmed(j.options) {
 			a.verdict = Confirmed
+			if a.certain(j.values(a)...) {
+				a.verdict = NoTest
+			}
 		}
 		outside = outside || a.outside()
 	}
@@ -107,6 +111,17 @@ func (j *claimJudge) weigh(answers []answer) {
 			a.verdict = Contradicted
 		}
 	}
+}
+
+// values are what the two cells of a comparison measured, in the metric's unit.
+func (j *claimJudge) values(a *answer) []float64 {
+	var values []float64
+	for _, cell := range []result.Cell{a.a, a.b} {
+		if d, ok := j.deltas[measure{cell.ID, a.metric.name}]; ok {
+			values = append(values, d.Value, d.BaselineValue)
+		}
+	}
+	return values
 }
 
 // confirmed says whether a comparison by itself came out as the clause says, at the level of a single test.

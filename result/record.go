@@ -256,7 +256,7 @@ type Claim struct {
 	// Expect is the claim in the language of a study file.
 	Expect   string `json:"expect"`
 	Measured string `json:"measured"`
-	Verdict  string `json:"verdict"` // confirmed, contradicted, unresolved, not-tested
+	Verdict  string `json:"verdict"` // confirmed, confirmed in part, contradicted, unresolved, not a test here, not-tested
 }
 
 // Advice is a sentence of what to change, with the delta that speaks for it.

@@ -43,7 +43,7 @@ func enums() map[string][]any {
 		"Cell.role": roles, "Trial.role": roles, "Cell.placement": placements, "Delta.placement": placements,
 		"Delta.better": {"lower", "higher"}, "Delta.verdict": verdicts,
 		"Effect.placement": placements, "Effect.better": {"lower", "higher"}, "Effect.verdict": verdicts,
-		"Claim.verdict": {"confirmed", "contradicted", "unresolved", "not-tested"},
+		"Claim.verdict": {"confirmed", "confirmed in part", "contradicted", "unresolved", "not a test here", "not-tested"},
 		"Run.ended":     {"running", "resolved", "budget", "builds", "interrupted", "failed"},
 
 		"Comparison.verdict": {"regressed", "unresolved", "improved", "same", "nothing"},

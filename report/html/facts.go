@@ -161,7 +161,7 @@ func (p *page) Folded() bool { return len(p.Settings) > openMost }
 // claimClass is the class of a verdict on a claim.
 func claimClass(verdict string) string {
 	switch verdict {
-	case insight.Confirmed:
+	case insight.Confirmed, insight.ConfirmedInPart:
 		return "same"
 	case insight.Contradicted:
 		return "slower"

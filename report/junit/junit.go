@@ -168,8 +168,8 @@ func claims(run result.Run) []testCase {
 			measured = "nothing of it was measured"
 		}
 		switch c.Verdict {
-		case insight.Confirmed:
-			t.Output = clean("confirmed: " + measured)
+		case insight.Confirmed, insight.ConfirmedInPart:
+			t.Output = clean(c.Verdict + ": " + measured)
 		case insight.Contradicted:
 			t.Failure = newFailure(insight.Contradicted, "published "+c.Published+", measured "+measured)
 		default:

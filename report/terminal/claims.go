@@ -15,7 +15,7 @@ import (
 const claimsWide = 110
 
 // verdictWidth is the room for the verdicts of claims.
-const verdictWidth = 14
+const verdictWidth = 18
 
 // claims prints the published findings that the run was held against. Those that could not be tested come last, in one line
 // for each reason.
@@ -38,7 +38,7 @@ func (p *page) claims() {
 // claimStyle is the colour of a claim's verdict.
 func claimStyle(verdict string) ui.Style {
 	switch verdict {
-	case insight.Confirmed:
+	case insight.Confirmed, insight.ConfirmedInPart:
 		return ui.Green
 	case insight.Contradicted:
 		return ui.Red

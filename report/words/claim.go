@@ -25,7 +25,11 @@ func Measured(a insight.Answer) string {
 	case len(a.Parts) == 0:
 		return missing(a.Missing, "%[2]s: %[1]s", "; ")
 	}
-	mixed := slices.ContainsFunc(a.Parts, func(p insight.ClaimPart) bool { return p.Verdict != a.Verdict })
+	whole := a.Verdict
+	if whole == insight.ConfirmedInPart {
+		whole = insight.Confirmed
+	}
+	mixed := slices.ContainsFunc(a.Parts, func(p insight.ClaimPart) bool { return p.Verdict != whole })
 	texts := make([]string, len(a.Parts))
 	for i, p := range a.Parts {
 		var label []string
@@ -38,10 +42,27 @@ func Measured(a insight.Answer) string {
 		texts[i] = strings.Join(append(label, At(p.Placement)), " ") + ": " + figures(p)
 	}
 	text := strings.Join(texts, "; ")
+	if a.Verdict == insight.ConfirmedInPart {
+		text = tested(a.Extent) + ": " + text
+	}
 	if len(a.Missing) > 0 {
 		text += ". Not tested: " + missing(a.Missing, "%s (%s)", ", ")
 	}
 	return text
+}
+
+// tested says how much of a claim was put to the test: "3 of 10 networks, 1 of 2 placements".
+func tested(e insight.Extent) string {
+	var parts []string
+	for _, p := range []struct {
+		share insight.Share
+		what  string
+	}{{e.Networks, "network"}, {e.Placements, "placement"}, {e.Settings, "setting"}} {
+		if p.share.Tested < p.share.Of {
+			parts = append(parts, fmt.Sprintf("%d of %d %s", p.share.Tested, p.share.Of, agree(p.share.Of, p.what, p.what+"s")))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // missing lists what a claim was judged without by reason, in the order in which they come.
