@@ -34,6 +34,9 @@ type Plan struct {
 func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workloads []workload.Workload) (Plan, error) {
 	able := driver.Capabilities()
 	p := Plan{Cells: plan.Expand(s), Rules: plan.RulesOf(s.Design)}
+	if able.PinsCPUs {
+		p.placeOnCPUs(workloads)
+	}
 	if err := p.findDemands(ctx, workloads, driver); err != nil {
 		return p, err
 	}
@@ -78,6 +81,16 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		return p, nil // it is not this machine's memory that servers take
 	}
 	return p, p.fitMemory()
+}
+
+// placeOnCPUs has cells say which processors their ends are pinned to, where the study leaves it to the workload: headings name the regime.
+func (p *Plan) placeOnCPUs(workloads []workload.Workload) {
+	for i := range p.Cells {
+		c := &p.Cells[i]
+		if at := slices.IndexFunc(workloads, func(w workload.Workload) bool { return w.Name == c.Workload }); at >= 0 {
+			c.Params.CPU = cmp.Or(c.Params.CPU, workloads[at].Defaults.CPU)
+		}
+	}
 }
 
 // asBlocks has one round in each build: the pass over all networks, in which each visit measures a cell in several bursts. Where

@@ -151,7 +151,14 @@ func Title(s result.Setting) string { return Load(s) + ", " + At(s.Placement) }
 
 // Load names a setting's workload with its parameters: "tcp-rr, 300B, 4 connections".
 func Load(s result.Setting) string {
+	regime := s.Regime()
+	if regime != "" {
+		s.Params.CPU, s.Params.RequestRate = "", 0 // it says so
+	}
 	parts := append([]string{s.Workload}, s.Params.Headings()...)
+	if regime != "" {
+		parts = append(parts, regime)
+	}
 	for _, l := range s.Params.Conditions.Levels() {
 		parts = append(parts, levelWords(l))
 	}
