@@ -106,8 +106,10 @@ type sweepArgs struct {
 type sweptReply struct {
 	Burst   engine.Burst `json:"burst,omitzero"`
 	Threads []int        `json:"threads,omitempty"`
-	Error   string       `json:"error,omitempty"`
-	Hung    bool         `json:"hung,omitempty"`
+	// Took is how long the client needed to be connected and warm.
+	Took  time.Duration `json:"took_ns,omitempty"`
+	Error string        `json:"error,omitempty"`
+	Hung  bool          `json:"hung,omitempty"`
 }
 
 // err is the error of a client; one that hung matches ErrHung.

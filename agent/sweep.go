@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"netdelta/engine"
 	"netdelta/result"
@@ -54,6 +55,7 @@ func (a *Agent) Disconnect(ctx context.Context, sessions []int, drop []bool) err
 // Reconnected is what became of a client that was to be connected anew: the thread that will visit it, or why it is of no more use.
 type Reconnected struct {
 	Threads []int
+	Took    time.Duration // until it was warm
 	Err     error
 }
 
@@ -63,7 +65,7 @@ func (a *Agent) Reconnect(ctx context.Context, sessions []int, sockets []Sockets
 	replies, err := invoke[[]sweptReply](ctx, a, opReconnect, sweepArgs{Sessions: sessions, Sockets: sockets}, dialDeadline)
 	renewed := make([]Reconnected, len(replies))
 	for i, r := range replies {
-		renewed[i] = Reconnected{r.Threads, r.err()}
+		renewed[i] = Reconnected{r.Threads, r.Took, r.err()}
 	}
 	return renewed, err
 }
@@ -187,7 +189,9 @@ func (s *server) reconnect(a sweepArgs) ([]sweptReply, error) {
 			replies[i].fail(errors.New("no connection could be opened for it"))
 			continue
 		}
-		replies[i].fail(over(s.ctx, a.Sockets[i], c.Reconnect))
+		began := time.Now()
+		replies[i].fail(s.warm(c, a.Sockets[i]))
+		replies[i].Took = time.Since(began)
 		if replies[i].Error == "" {
 			well = append(well, id)
 		}
@@ -203,6 +207,15 @@ func (s *server) reconnect(a sweepArgs) ([]sweptReply, error) {
 		replies[i].Threads = []int{sweep.Thread()}
 	}
 	return replies, nil
+}
+
+// warmWithin bounds the first transactions of a client that is connected anew: its server answered a moment ago.
+const warmWithin = 5 * time.Second
+
+func (s *server) warm(c engine.Renewable, sockets Sockets) error {
+	ctx, cancel := context.WithTimeout(s.ctx, warmWithin)
+	defer cancel()
+	return over(ctx, sockets, c.Reconnect)
 }
 
 // over calls dial with another agent's connections, if there are any.

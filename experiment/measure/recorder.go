@@ -18,7 +18,7 @@ type recorder struct {
 	bursts    result.Bursts
 	changes   []result.ConfigChange
 	drops     []result.Drop // by the testbed
-	disturbed bool // the last burst, so that the agent leaves it out of its histogram
+	disturbed bool          // the last burst, so that the agent leaves it out of its histogram
 
 	latencies  bool // the bursts have latencies
 	throughput bool // ... a throughput

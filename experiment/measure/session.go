@@ -38,6 +38,7 @@ type Session struct {
 	client   *agent.Agent
 	runner   *agent.Agent     // holds the client's end: the client, or the agent of a sweep
 	swept    *endpoint.Server // of a client that is visited in sweeps, else nil
+	held     time.Duration    // for which its network held up its new connection
 	server   *agent.Agent     // the endpoint's
 	session  int              // of the client
 	patience time.Time        // until when the first connection is retried

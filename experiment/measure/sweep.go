@@ -24,6 +24,9 @@ const (
 	visitTime         = time.Millisecond
 )
 
+// sweepsLeast is how long sweeps take at least in a round: new connections take some ten milliseconds.
+const sweepsLeast = 50 * time.Millisecond
+
 // sweeps says whether a session's client can be visited in sweeps: by a thread of this machine, which finds the client's processor as it
 // is without neighbours, and needs no programs at either end.
 func (m *Context) sweeps(s *Session) bool {
@@ -93,7 +96,7 @@ func units(sessions []*Session) [][]*Session {
 func (r *Rounds) sweep(ctx context.Context, sessions, members []*Session, build, round int) error {
 	at := r.clock()
 	failed := func(s *Session, err error) {
-		r.handle(ctx, sessions, s, round, at, fmt.Errorf("burst of %s: %w", s.Cell.ID, err))
+		r.handle(ctx, sessions, s, round, at, fmt.Errorf("burst of %s: pod %s: %w", s.Cell.ID, s.client.Pod().Name(), err))
 	}
 	members = slices.DeleteFunc(slices.Clone(members), func(s *Session) bool { return s.Failed != nil })
 	if len(members) == 0 {
@@ -131,7 +134,7 @@ func (r *Rounds) sweep(ctx context.Context, sessions, members []*Session, build,
 			s.recordHang(err, spec.Deadline, round, at)
 		}
 		if err != nil && ctx.Err() == nil {
-			failed(s, fmt.Errorf("pod %s: %w", s.client.Pod().Name(), err))
+			failed(s, err)
 		}
 	}
 	return ctx.Err()
@@ -157,15 +160,21 @@ func renew(ctx context.Context, members []*Session) []error {
 	if err := runner.Disconnect(ctx, numbers(members), drop); err != nil {
 		return allOf(errs, err)
 	}
-	sockets := make([]agent.Sockets, len(members))
+	sockets, took := make([]agent.Sockets, len(members)), make([]time.Duration, len(members))
 	atOnce(members, func(i int, s *Session) {
+		began := time.Now()
 		s.disturbed = false
 		sockets[i], errs[i] = s.swept.Connect(ctx)
+		took[i] = time.Since(began)
 	})
 	connected, err := runner.Reconnect(ctx, numbers(members), sockets)
 	if err != nil {
 		return allOf(errs, err)
 	}
+	for i := range took {
+		took[i] += connected[i].Took
+	}
+	holdUp(members, took)
 	atOnce(members, func(i int, s *Session) {
 		if errs[i] != nil {
 			return
@@ -175,6 +184,23 @@ func renew(ctx context.Context, members []*Session) []error {
 		}
 	})
 	return errs
+}
+
+// A connection that takes so long, and so many times as long as the others at the same time, was held up by its network: a stall that
+// begins between two rounds would else be over, and unseen, when the next one begins.
+const (
+	heldUp      = 100 * time.Millisecond
+	heldUpTimes = 5
+)
+
+// holdUp adds what held up new connections to the time of the bursts that follow on them.
+func holdUp(members []*Session, took []time.Duration) {
+	usual := slices.Sorted(slices.Values(took))[len(took)/2]
+	for i, s := range members {
+		if s.held = 0; took[i] >= max(heldUp, heldUpTimes*usual) {
+			s.held = took[i]
+		}
+	}
 }
 
 // allOf makes all errors this one.
@@ -227,6 +253,7 @@ func sweepSpec(members []*Session) engine.SweepSpec {
 		spec.Duration += time.Duration(spec.Visits[i]) * s.Size.length
 		spec.Deadline = max(spec.Deadline, s.Size.deadline)
 	}
+	spec.Duration = max(spec.Duration, sweepsLeast)
 	spec.Deadline += spec.Duration
 	return spec
 }
@@ -264,6 +291,7 @@ func (s *Session) endSweep(ctx context.Context, b engine.Burst, spent cpu.Spent,
 	if err := s.bounds.End(ctx, b, spent, s.meter.Whole()); err != nil {
 		return err
 	}
+	b.Span += s.held
 	s.conclude(b, spent, round, at)
 	return nil
 }

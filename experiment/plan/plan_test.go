@@ -43,7 +43,7 @@ func builtin(t testing.TB, name string) *study.Study {
 
 func TestExpandLatency(t *testing.T) {
 	cells := plan.Expand(builtin(t, "latency"))
-	if want := 10 * 2 * 9; len(cells) != want { // networks and the A/A control, placements, settings
+	if want := 10 * 2 * 10; len(cells) != want { // networks and the A/A control, placements, settings
 		t.Errorf("have %d cells, want %d", len(cells), want)
 	}
 	seen := map[string]bool{}
@@ -119,12 +119,12 @@ func TestFitChoosesByBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "the time budget of 1m holds 2 of 9 workload settings, each on all 9 networks: tcp-rr 300B, udp-rr 300B; " +
-		"left out: tcp-rr 64KiB, udp-rr 2KiB, tcp-rr 500B, udp-rr 500B, tcp-rr 1KiB, udp-rr 1KiB, tcp-rr 2KiB; --time-budget 2m40s holds all"
+	const want = "the time budget of 1m holds 1 of 9 workload settings, each on all 9 networks: tcp-rr 300B at 2 levels; " +
+		"left out: udp-rr 300B, tcp-rr 64KiB, udp-rr 2KiB, tcp-rr 500B, udp-rr 500B, tcp-rr 1KiB, udp-rr 1KiB, tcp-rr 2KiB; --time-budget 2m40s holds all"
 	if d := cmp.Diff(strings.ReplaceAll(want, "2m40s", study.FormatDuration(f.Whole)), f.Note); d != "" {
 		t.Error(d)
 	}
-	if len(f.Cells) != 180 || len(plan.Measured(f.Cells)) != 40 {
+	if len(f.Cells) != 200 || len(plan.Measured(f.Cells)) != 40 {
 		t.Errorf("kept %d of %d cells", len(plan.Measured(f.Cells)), len(f.Cells))
 	}
 	for _, c := range f.Cells {
@@ -134,7 +134,7 @@ func TestFitChoosesByBudget(t *testing.T) {
 		}
 	}
 	rules.Budget = f.Whole
-	if whole, err := plan.Fit(plan.Expand(s), costs(), rules); err != nil || whole.Note != "" || len(plan.Measured(whole.Cells)) != 180 {
+	if whole, err := plan.Fit(plan.Expand(s), costs(), rules); err != nil || whole.Note != "" || len(plan.Measured(whole.Cells)) != 200 {
 		t.Errorf("the budget that is said to hold all keeps %d cells: %q, %v", len(plan.Measured(whole.Cells)), whole.Note, err)
 	}
 }

@@ -40,7 +40,8 @@ func pointsOf(b result.Bursts) []point {
 		}
 		p.length = p.measured
 		if len(b.Disturbed) > i {
-			p.quiet = b.Disturbed[i] == "" || b.Disturbed[i] == NothingArrived
+			// Both others are the network's own doing.
+			p.quiet = slices.Contains([]string{"", NothingArrived, result.Reconfigured}, b.Disturbed[i])
 		}
 		switch {
 		case len(b.P50) > i && len(b.Transactions) > i:
