@@ -1,6 +1,7 @@
 package study
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -93,3 +94,11 @@ type Condition struct {
 
 // String is the condition as it is written: "message=300|500".
 func (c Condition) String() string { return c.Key + "=" + strings.Join(c.Values, "|") }
+
+// String is the amount as it is written: "5%", "10us".
+func (a Amount) String() string {
+	if a.Absolute != 0 {
+		return strings.Replace(FormatDuration(a.Absolute), "µ", "u", 1)
+	}
+	return strconv.FormatFloat(rounded(100*a.Relative, 1e10), 'f', -1, 64) + "%"
+}

@@ -1,26 +1,25 @@
 package study
 
 import (
-	"strconv"
 	"strings"
 )
 
-// String writes the expectation in words; ParseExpectation reads it back as the same.
-func (e Expectation) String() string {
+// expectationWords writes an expectation in words; ParseExpectation reads it back as the same.
+func expectationWords(e Expectation) string {
 	clauses := make([]string, len(e))
 	for i, c := range e {
-		clauses[i] = c.String()
+		clauses[i] = clauseWords(c)
 	}
 	return strings.Join(clauses, "; ")
 }
 
-// String writes the clause in words.
-func (c Clause) String() string {
+// clauseWords writes a clause in words.
+func clauseWords(c Clause) string {
 	words := []string{c.Metric, "of", strings.Join(c.Networks, ", ")}
 	against := strings.Join(c.Against, ", ")
 	switch c.Relation {
 	case Below, Above:
-		words = append(append(words, string(c.Relation), against), c.far()...)
+		words = append(append(words, string(c.Relation), against), far(c)...)
 	case AtMostAbove:
 		words = append(words, "at most", c.High.String(), "above", against)
 	case AtMostBelow:
@@ -32,7 +31,7 @@ func (c Clause) String() string {
 	case Changes:
 		words = append(words, "changes")
 	case Rises, Falls:
-		words = append(append(words, string(c.Relation)), c.far()...)
+		words = append(append(words, string(c.Relation)), far(c)...)
 	case Stays:
 		words = append(words, "stays within", c.High.String())
 	}
@@ -50,7 +49,7 @@ func (c Clause) String() string {
 }
 
 // far says how far a clause's networks are above or below, in words.
-func (c Clause) far() []string {
+func far(c Clause) []string {
 	switch {
 	case c.High != Amount{}:
 		return []string{"by", c.Low.String() + ".." + c.High.String()}
@@ -58,12 +57,4 @@ func (c Clause) far() []string {
 		return []string{"by", c.Low.String()}
 	}
 	return nil
-}
-
-// String is the amount as it is written: "5%", "10us".
-func (a Amount) String() string {
-	if a.Absolute != 0 {
-		return strings.Replace(FormatDuration(a.Absolute), "µ", "u", 1)
-	}
-	return strconv.FormatFloat(rounded(100*a.Relative, 1e10), 'f', -1, 64) + "%"
 }
