@@ -24,7 +24,7 @@ import (
 // compareOptions are the flags of compare.
 type compareOptions struct {
 	margin, metric, format string
-	all                    bool
+	all, known             bool
 }
 
 // compareFormats are the forms that a comparison can be printed in, the one that is meant when none is named first.
@@ -46,7 +46,8 @@ EXIT STATUS
   0    no regression was found
   1    a run folder can't be read
   2    bad usage, or no run folder
-  3    nothing can be compared: no delta in common, or too few builds for any interval
+  3    nothing can be compared: no delta in common, or too few builds for any interval;
+       with --require-known, also while a change is unresolved
   4    a regression beyond the margin`,
 		Example: `  netdelta compare runs/main runs/branch
   netdelta compare runs/6.12 runs/6.18 --margin 5% --format md
@@ -57,13 +58,14 @@ EXIT STATUS
 			if err != nil {
 				return usageError{err}
 			}
-			return env.compare(a[0], a[1], how, o.format)
+			return env.compare(a[0], a[1], how, o.format, o.known)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.margin, "margin", "", "change that counts as none, such as 2% (default: the wider of the runs' own)")
 	f.StringVar(&o.metric, "metric", "", "metric to judge in place of each workload's headline: "+strings.Join(insight.Metrics(), ", "))
 	f.StringVar(&o.format, "format", compareFormats()[0], strings.Join(compareFormats(), ", "))
+	f.BoolVar(&o.known, "require-known", false, "fail while a judged change is unresolved, too")
 	f.BoolVar(&o.all, "all", false, "show the metrics that are not judged, too")
 	complete(cmd, "metric", insight.Metrics())
 	complete(cmd, "format", compareFormats())
@@ -105,7 +107,7 @@ func parseMargin(text string) (float64, error) {
 }
 
 // compare prints what changed between two run folders.
-func (env *environment) compare(before, after string, how insight.Comparing, format string) error {
+func (env *environment) compare(before, after string, how insight.Comparing, format string, known bool) error {
 	c, err := env.compared(before, after, how)
 	if err != nil {
 		return err
@@ -113,7 +115,12 @@ func (env *environment) compare(before, after string, how insight.Comparing, for
 	if err := env.writeComparison(env.out, c, format); err != nil {
 		return err
 	}
-	return verdict(c)
+	open := insight.ByVerdict(c, stats.Unresolved)
+	if err := verdict(c); err != nil || !known || len(open) == 0 {
+		return err
+	}
+	return withStatus(exitNothing, fmt.Errorf("%d of %d changes are unresolved, and --require-known asks for all: give both runs more builds or a wider --margin",
+		len(open), len(insight.Judged(c))))
 }
 
 // verdict is the exit status that a comparison deserves.

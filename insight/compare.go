@@ -194,6 +194,7 @@ func (c *RunChanges) changes(pairs [][2]delta) {
 			i := members[k]
 			verdict := stats.JudgeChange(estimates[i], adjusted, floors[i], stats.Better(all[i].Better), options[i])
 			all[i].Verdict, all[i].PAdjusted = string(verdict), finite(adjusted)
+			all[i].Findable = pairs[i][1].contrast.metric.size(stats.Findable(estimates[i], len(members), floors[i], options[i]))
 			if verdict != stats.Unresolved {
 				all[i].Need = 0
 			} else {

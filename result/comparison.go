@@ -111,6 +111,8 @@ type Change struct {
 	// Floor is the size below which a change may be an error that a run keeps through its builds, as the null checks of
 	// both runs leave it possible; null without them.
 	Floor *float64 `json:"floor"`
+	// Findable is the smallest change that would have been found in every second comparison of runs like these; null without an interval.
+	Findable *float64 `json:"findable"`
 	// Need is how many builds each run would have to have for an interval or a verdict; 0 when there are enough, or when no
 	// sensible number would do.
 	Need     int      `json:"need,omitempty"`

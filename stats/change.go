@@ -26,6 +26,8 @@ type Change struct {
 	Need int
 	// Warnings say what looks odd.
 	Warnings []error
+
+	scatter, freedom float64 // standard error of Center, and what it is worth
 }
 
 // HalfWidth is half the width of the interval, NaN without one.
@@ -60,6 +62,7 @@ func Between(before, after Estimate, o Options) Change {
 	}
 	freedom := (u + v) * (u + v) / (u*u/float64(len(x)-1) + v*v/float64(len(y)-1))
 	scatter := math.Sqrt(u + v)
+	c.scatter, c.freedom = scatter, freedom
 	half := tQuantile(1-o.Level()/2, freedom) * scatter
 	c.Low, c.High = c.Center-half, c.Center+half
 	if beyond := (math.Abs(c.Center) - math.Log1p(o.Margin)) / scatter; beyond > 0 {
@@ -120,4 +123,18 @@ func NeedForChange(c Change, o Options) int {
 		return 0
 	}
 	return max(builds+1, int(math.Ceil(need)))
+}
+
+// Findable is the smallest change that a comparison like this one finds in every second case, one of a family and against a floor: it lies
+// beyond the margin by what the corrected p takes, and exceeds the floor. It is infinite without an interval.
+func Findable(c Change, family int, floor float64, o Options) float64 {
+	o, _ = o.filled()
+	if !c.HasInterval {
+		return math.Inf(1)
+	}
+	beyond := c.HalfWidth()
+	if c.scatter > 0 {
+		beyond = max(beyond, tQuantile(1-o.ClaimLevel()/2/float64(max(family, 1)), c.freedom)*c.scatter)
+	}
+	return max(math.Log1p(o.Margin)+beyond, floor)
 }

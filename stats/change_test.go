@@ -265,3 +265,28 @@ func TestRegressionsAreFound(t *testing.T) {
 		t.Errorf("%d of %d deltas that did not change were called the same", same, trials*(family-1))
 	}
 }
+
+// TestFindableIsFoundInEverySecondTry shifts one of a family by the size that is said to be findable.
+func TestFindableIsFoundInEverySecondTry(t *testing.T) {
+	const trials, members = 400, 14
+	found, said := 0, 0.0
+	draw := func(seed uint64, shift float64) stats.Estimate {
+		world := simulate.World{Noise: simulate.Normal, Shifts: []float64{shift}, BuildSD: 0.01, MinRounds: 1, MaxRounds: 1}
+		return world.Run(seed, 8, stats.Options{}, func(stats.Estimate) bool { return false }).Cells[0]
+	}
+	for i := range uint64(trials) {
+		said += stats.Findable(stats.Between(draw(i, 0), draw(i|1<<40, 0), stats.Options{}), members, 0, stats.Options{}) / trials
+	}
+	for i := range uint64(trials) {
+		c := stats.Between(draw(i, 0), draw(i|1<<40, said), stats.Options{})
+		if stats.JudgeChange(c, c.P*members, 0, stats.LowerBetter, stats.Options{}) == stats.Regressed {
+			found++
+		}
+	}
+	if share := float64(found) / trials; share < 0.35 || share > 0.65 {
+		t.Errorf("a change of %.2f%%, said to be findable, is found in %.0f%% of tries", 100*said, 100*share)
+	}
+	if !math.IsInf(stats.Findable(stats.Change{}, 1, 0, stats.Options{}), 1) {
+		t.Error("without an interval something can be found")
+	}
+}

@@ -30,9 +30,9 @@ func outcome(c result.Comparison) string {
 			neededBy(judged), c.Old.Builds, c.New.Builds)
 	case stats.Same:
 		if len(judged) == 1 {
-			return fmt.Sprintf("Nothing changed: the 1 delta in both runs is the same to within %s.", margin)
+			return fmt.Sprintf("Nothing changed: the 1 delta in both runs is the same to within %s.", margin) + findable(judged)
 		}
-		return fmt.Sprintf("Nothing changed: all %s are the same to within %s.", count, margin)
+		return fmt.Sprintf("Nothing changed: all %s are the same to within %s.", count, margin) + findable(judged)
 	}
 	var parts []string
 	add := func(list []result.Change, text string) {
@@ -57,10 +57,40 @@ func outcome(c result.Comparison) string {
 		}
 		parts = append(parts, text)
 	}
-	if len(parts) == 0 {
-		return lead + "."
+	if len(parts) > 0 {
+		lead += "; " + strings.Join(parts, "; ")
 	}
-	return lead + "; " + strings.Join(parts, "; ") + "."
+	return lead + "." + findable(judged)
+}
+
+// findable says how small a change the comparison could have found, "" where that is not known.
+func findable(changes []result.Change) string {
+	var low, high *result.Change
+	for i, c := range changes {
+		if c.Findable == nil {
+			continue
+		}
+		if low == nil || *c.Findable < *low.Findable {
+			low = &changes[i]
+		}
+		if high == nil || *c.Findable > *high.Findable {
+			high = &changes[i]
+		}
+	}
+	if low == nil {
+		return ""
+	}
+	size := func(c *result.Change) string {
+		if c.Change == 0 {
+			return strings.TrimPrefix(Difference(c.Unit, *c.Findable), "+")
+		}
+		return fmt.Sprintf("%.2g%%", 100**c.Findable)
+	}
+	text := size(low)
+	if most := size(high); most != text {
+		text += " (" + most + " where least is known)"
+	}
+	return " Changes from " + text + " on could have been found."
 }
 
 // marginOf names the margins that changes were held against.
