@@ -4,9 +4,7 @@ package csv
 
 import (
 	"encoding/csv"
-	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -22,25 +20,11 @@ import (
 
 // Write writes a table of a run, one of rows.Tables.
 func Write(w io.Writer, run result.Run, trials []result.Trial, table string) error {
-	switch table {
-	case rows.TableDeltas:
-		return write(w, rows.Deltas(run))
-	case rows.TableEffects:
-		return write(w, rows.Effects(run))
-	case rows.TableTrials:
-		return write(w, rows.Trials(run, trials))
-	case rows.TableBursts:
-		return write(w, rows.Bursts(run, trials))
-	case rows.TableChecks:
-		return write(w, rows.Checks(run))
-	case rows.TableClaims:
-		return write(w, rows.Claims(run))
+	t, err := rows.Of(run, trials, table)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("there is no table %q; there are %s", table, strings.Join(rows.Tables(), ", "))
-}
-
-func write[Row any](w io.Writer, all iter.Seq[Row]) error {
-	fields := columns(reflect.TypeFor[Row]())
+	fields := columns(t.Row)
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	line := make([]string, len(fields))
@@ -50,7 +34,7 @@ func write[Row any](w io.Writer, all iter.Seq[Row]) error {
 	if err := out.Write(line); err != nil {
 		return err
 	}
-	for row := range all {
+	for row := range t.All {
 		value := reflect.ValueOf(row)
 		for i, f := range fields {
 			line[i] = text(value.FieldByIndex(f.Index))
