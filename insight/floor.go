@@ -12,7 +12,13 @@ type floors struct {
 	sets    []cellSet
 	all     []batch
 	options Options
-	nulls   map[floorKey]map[string]stats.Estimate // by the baseline's cell
+	nulls   map[floorKey]nulls
+}
+
+// nulls are the null checks of a run in one metric.
+type nulls struct {
+	of  map[string]stats.Estimate // by the baseline's cell
+	run stats.RunFloor
 }
 
 // floorKey is a workload's metric on one scale.
@@ -22,7 +28,7 @@ type floorKey struct {
 }
 
 func newFloors(sets []cellSet, all []batch, o Options) *floors {
-	return &floors{sets, all, o, map[floorKey]map[string]stats.Estimate{}}
+	return &floors{sets, all, o, map[floorKey]nulls{}}
 }
 
 // of is the noise floor of a setting in a metric. It is 0 only where no setting of the run was to have an A/A control, as in runs
@@ -32,26 +38,26 @@ func (f *floors) of(t *cellSet, m metric) float64 {
 		return 0
 	}
 	key := floorKey{t.setting.Workload, m.name, m.unit, m.linear}
-	nulls, known := f.nulls[key]
+	checks, known := f.nulls[key]
 	if !known {
-		nulls = map[string]stats.Estimate{}
+		checks.of = map[string]stats.Estimate{}
+		var run []stats.Estimate
 		for _, other := range f.sets {
 			if other.control != nil && other.baseline != nil && other.setting.Workload == key.workload {
 				p := pairBuilds(m, other.control.ID, []string{other.baseline.ID}, f.all)
-				nulls[other.baseline.ID] = f.options.compare(p.builds, f.options.stats(m))
+				e := f.options.compare(p.builds, f.options.stats(m))
+				checks.of[other.baseline.ID] = e
+				run = append(run, e)
 			}
 		}
-		f.nulls[key] = nulls
-	}
-	var run []stats.Estimate
-	for _, e := range nulls {
-		run = append(run, e)
+		checks.run = stats.NewRunFloor(run...)
+		f.nulls[key] = checks
 	}
 	own := stats.Estimate{}
 	if t.baseline != nil {
-		own = nulls[t.baseline.ID]
+		own = checks.of[t.baseline.ID]
 	}
-	return stats.NoiseFloor(own, run...)
+	return checks.run.NoiseFloor(own)
 }
 
 // written is a floor as deltas give it, nil where there is none.

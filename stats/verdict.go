@@ -80,24 +80,36 @@ func (e Estimate) within(margin float64) bool { return e.Low >= -margin && e.Hig
 // setting and nothing of others. Where a setting's own null check excludes no difference, that setting has its own reach.
 //
 // Without a null check of at least two builds it is infinite.
-func NoiseFloor(own Estimate, run ...Estimate) float64 {
+func NoiseFloor(own Estimate, run ...Estimate) float64 { return NewRunFloor(run...).NoiseFloor(own) }
+
+// RunFloor is the part of a noise floor that all settings of a run share.
+type RunFloor struct {
+	checks  int     // null checks in the run
+	reaches float64 // the median of those that are usable, infinite where none is
+}
+
+// NewRunFloor takes the null checks of a run together.
+func NewRunFloor(run ...Estimate) RunFloor {
+	f := RunFloor{checks: len(run), reaches: math.Inf(1)}
 	var reaches []float64
-	for _, null := range append([]Estimate{own}, run...) {
+	for _, null := range run {
 		if reach, usable := null.reach(); usable {
 			reaches = append(reaches, reach)
 		}
 	}
-	if len(reaches) == 0 {
-		return math.Inf(1)
+	if len(reaches) > 0 {
+		f.reaches = Median(reaches)
 	}
+	return f
+}
+
+// NoiseFloor is the function of this name for a setting of the run, by its own null check.
+func (f RunFloor) NoiseFloor(own Estimate) float64 {
 	reach, usable := own.reach()
-	switch {
-	case usable && (len(run) == 0 || own.valid() && (own.Low > 0 || own.High < 0)):
+	if usable && (f.checks == 0 || own.valid() && (own.Low > 0 || own.High < 0)) {
 		return reach
-	case usable:
-		reaches = reaches[1:] // it stands in the run too
 	}
-	return Median(reaches)
+	return f.reaches
 }
 
 // reach is how far from zero a null check leaves the truth possible.

@@ -65,68 +65,95 @@ func Fit(cells []result.Cell, costs Costs, rules Rules) (Fitted, error) {
 
 func fit(cells []result.Cell, key loadOf, costs Costs, rules Rules) (Fitted, error) {
 	measured := Measured(cells)
-	var kept []result.Cell
 	chosen := map[load]bool{}
-	loads := byTurns(measured, key)
+	loads, of := byTurns(measured, key)
+	kept := needOf(costs, rules)
 	for i, l := range loads {
-		more := append(slices.Clone(kept), cellsOf(measured, l, key)...)
+		more := kept.with(of[l])
 		builds := rules.Builds
 		if i == 0 {
 			builds = rules.MinBuilds
-			if least := need(more, costs, builds, rules); least > rules.Budget {
+			if least := more.in(builds); least > rules.Budget {
 				return Fitted{}, &BudgetError{
-					Budget: rules.Budget, Least: roundUp(least), Cells: len(more), Builds: builds, Rounds: rules.rounds(),
+					Budget: rules.Budget, Least: roundUp(least), Cells: len(of[l]), Builds: builds, Rounds: rules.rounds(),
 				}
 			}
 		}
-		if need(more, costs, builds, rules) <= rules.Budget {
+		if more.in(builds) <= rules.Budget {
 			kept, chosen[l] = more, true
 		}
 	}
-	f := Fitted{Cells: slices.Clone(cells), Whole: roundUp(need(measured, costs, rules.Builds, rules))}
+	f := Fitted{Cells: slices.Clone(cells), Whole: roundUp(needOf(costs, rules).with(measured).in(rules.Builds))}
 	for i, c := range f.Cells {
 		l := key(c)
-		if c.Unsupported == "" && c.Skipped == "" && slices.Contains(loads, l) && !chosen[l] {
+		if c.Unsupported == "" && c.Skipped == "" && of[l] != nil && !chosen[l] {
 			f.Cells[i].Skipped = fmt.Sprintf("left out by the time budget of %s; %s holds all",
 				study.FormatDuration(rules.Budget), study.FormatDuration(f.Whole))
 		}
 	}
-	f.Note = note(loads, chosen, measured, key, rules.Budget, f.Whole)
+	f.Note = note(loads, of, chosen, measured, rules.Budget, f.Whole)
 	return f, nil
 }
 
 func (r Rules) rounds() int { return max(r.Rounds, r.MinRounds, 1) }
 
-// need is how long the cells take in so many builds with the least number of rounds.
-func need(cells []result.Cell, costs Costs, builds int, rules Rules) time.Duration {
-	var build time.Duration
-	for _, part := range rules.byState(cells) {
-		build += costs.Build
-		for _, c := range part {
-			build += costs.Cell + time.Duration(rules.rounds())*costs.burst(c)
-		}
-	}
-	return costs.Start + time.Duration(builds)*build
+// need is how long cells take with the least number of rounds. The longest studies have ten thousand cells, which are added load by load.
+type need struct {
+	costs Costs
+	rules Rules
+	build time.Duration // of one of each state
+	cells []result.Cell // kept only where states share them
 }
 
-func cellsOf(cells []result.Cell, l load, key loadOf) []result.Cell {
-	return slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return key(c) != l })
+// needOf is the need of no cells.
+func needOf(costs Costs, rules Rules) need {
+	n := need{costs: costs, rules: rules}
+	if len(rules.States) == 0 {
+		n.build = costs.Build
+	}
+	return n
 }
+
+// with is the need of these cells too.
+func (n need) with(cells []result.Cell) need {
+	if len(n.rules.States) == 0 {
+		n.build += n.of(cells)
+		return n
+	}
+	n.cells, n.build = append(slices.Clone(n.cells), cells...), 0
+	for _, part := range n.rules.byState(n.cells) {
+		n.build += n.costs.Build + n.of(part)
+	}
+	return n
+}
+
+// of is how long the cells of a build take.
+func (n need) of(cells []result.Cell) (sum time.Duration) {
+	for _, c := range cells {
+		sum += n.costs.Cell + time.Duration(n.rules.rounds())*n.costs.burst(c)
+	}
+	return sum
+}
+
+// in is how long so many builds take.
+func (n need) in(builds int) time.Duration { return n.costs.Start + time.Duration(builds)*n.build }
 
 // byTurns lists the loads in the order in which they are taken: the workloads by turns, each with its first combination,
-// its last, and then the others.
-func byTurns(cells []result.Cell, key loadOf) []load {
+// its last, and then the others. It also gives the cells of each.
+func byTurns(cells []result.Cell, key loadOf) (turns []load, of map[load][]result.Cell) {
 	var workloads []string
 	params := map[string][]result.Params{}
+	of = map[load][]result.Cell{}
 	for _, c := range cells {
-		if !slices.Contains(workloads, c.Workload) {
+		l := key(c)
+		if params[c.Workload] == nil {
 			workloads = append(workloads, c.Workload)
 		}
-		if p := key(c).params; !slices.Contains(params[c.Workload], p) {
-			params[c.Workload] = append(params[c.Workload], p)
+		if of[l] == nil {
+			params[c.Workload] = append(params[c.Workload], l.params)
 		}
+		of[l] = append(of[l], c)
 	}
-	var turns []load
 	for turn := range cells {
 		for _, w := range workloads {
 			p := params[w]
@@ -141,14 +168,15 @@ func byTurns(cells []result.Cell, key loadOf) []load {
 			}
 		}
 	}
-	return turns
+	return turns, of
 }
 
-func note(loads []load, chosen map[load]bool, measured []result.Cell, key loadOf, budget, whole time.Duration) string {
+func note(loads []load, of map[load][]result.Cell, chosen map[load]bool, measured []result.Cell, budget, whole time.Duration) string {
+	placements := placements(measured)
 	var in, out []string
 	for _, l := range loads {
 		text := Describe(l.workload, l.params)
-		if n := len(result.Settings(cellsOf(measured, l, key))) / placements(measured); n > 1 {
+		if n := len(result.Settings(of[l])) / placements; n > 1 {
 			text += fmt.Sprintf(" at %d levels", n)
 		}
 		if chosen[l] {

@@ -26,12 +26,12 @@ func (s *Scheduler) shed(now time.Duration) {
 	if s.done == 0 || s.rules.Rounds > 0 && !s.rules.OnePass || s.rules.MaxBuilds > 0 {
 		return // the study asks for so many rounds or builds
 	}
-	loads := byTurns(s.without(s.cells), byWorkload)
+	loads, of := byTurns(s.without(s.cells), byWorkload)
 	var out []leftOut
 	for len(loads) > 1 && !s.fitting(now) {
 		last := loads[len(loads)-1]
 		loads = loads[:len(loads)-1]
-		out = append(out, s.leave(last))
+		out = append(out, s.leave(last, of[last]))
 	}
 	if len(out) == 0 {
 		return
@@ -72,10 +72,10 @@ type leftOut struct {
 	cells []string
 }
 
-// leave leaves a load out.
-func (s *Scheduler) leave(l load) leftOut {
+// leave leaves a load out, with its cells.
+func (s *Scheduler) leave(l load, cells []result.Cell) leftOut {
 	out := leftOut{load: l}
-	for _, c := range s.without(cellsOf(s.cells, l, byWorkload)) {
+	for _, c := range cells {
 		out.cells = append(out.cells, c.ID)
 	}
 	s.drop(out.cells, true)
