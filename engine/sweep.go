@@ -142,7 +142,10 @@ func (s *Sweep) Run(spec SweepSpec) ([]Swept, error) {
 	if err != nil {
 		return nil, err
 	}
-	levels := s.levels(spec.References)
+	visits := s.ctl.visit[:s.ctl.visits]
+	relative := s.relative(visits, spec.References)
+	levels := s.levels(visits, relative)
+	carried := s.carry(visits, relative, levels)
 	all := make([]Swept, len(s.clients))
 	for i, c := range s.clients {
 		if c.failed == nil {
@@ -152,7 +155,7 @@ func (s *Sweep) Run(spec SweepSpec) ([]Swept, error) {
 			continue
 		}
 		b := c.describe(wall.Add(time.Duration(c.ctl.clock.Nanoseconds(c.ctl.outcome.start - before))))
-		b.Level = levels[i]
+		b.Level, b.Carry = levels[i], carried[i]
 		all[i].Burst = c.take(b)
 	}
 	return all, nil
@@ -234,44 +237,70 @@ func (s *Sweep) await(within time.Duration) error {
 	return nil
 }
 
-// levels are the clients' as Burst has them; 0 for one without a visit in the same sweep as a reference.
-func (s *Sweep) levels(references []int) []float64 {
-	n := len(s.clients)
-	isReference := make([]bool, n)
-	for i := range isReference {
-		isReference[i] = len(references) == 0 || slices.Contains(references, i)
-	}
-	above := make([][]float64, n) // by client and sweep
-	visits := s.ctl.visit[:s.ctl.visits]
-	sums, counts := make([]float64, n), make([]float64, n)
+// relative is each visit's level: the logarithm of its median latency less the mean of the references' in the same sweep. It is NaN in a
+// sweep without a reference.
+func (s *Sweep) relative(visits []visit, references []int) []float64 {
+	all := make([]float64, 0, len(visits))
 	for len(visits) > 0 {
 		end := slices.IndexFunc(visits, func(v visit) bool { return v.sweep != visits[0].sweep })
 		if end < 0 {
 			end = len(visits)
 		}
-		clear(sums)
-		clear(counts)
-		reference, from := 0.0, 0.0
+		sum, from := 0.0, 0.0
 		for _, v := range visits[:end] {
 			level := math.Log(float64(max(v.median, 1)))
-			sums[v.client] += level
-			counts[v.client]++
-			if isReference[v.client] {
-				reference, from = reference+level, from+1
+			all = append(all, level)
+			if len(references) == 0 || slices.Contains(references, int(v.client)) {
+				sum, from = sum+level, from+1
 			}
 		}
-		for i := range n {
-			if counts[i] > 0 && from > 0 {
-				above[i] = append(above[i], sums[i]/counts[i]-reference/from)
-			}
+		for i := len(all) - end; i < len(all); i++ {
+			all[i] -= sum / from // NaN of nothing
 		}
 		visits = visits[end:]
 	}
-	levels := make([]float64, n)
+	return all
+}
+
+// levels are the clients' as Burst has them, from what relative gives; 0 for a client without a visit in the same sweep as a reference.
+func (s *Sweep) levels(visits []visit, relative []float64) []float64 {
+	above := make([][]float64, len(s.clients)) // by client, a figure for each sweep
+	last := make([]int32, len(s.clients))
+	counts := make([]float64, len(s.clients))
+	for i, v := range visits {
+		if math.IsNaN(relative[i]) {
+			continue
+		}
+		own := &above[v.client]
+		if len(*own) == 0 || last[v.client] != v.sweep {
+			*own, last[v.client], counts[v.client] = append(*own, relative[i]), v.sweep, 1
+			continue
+		}
+		counts[v.client]++
+		mean := &(*own)[len(*own)-1]
+		*mean += (relative[i] - *mean) / counts[v.client]
+	}
+	levels := make([]float64, len(s.clients))
 	for i := range levels {
 		levels[i] = middle(above[i])
 	}
 	return levels
+}
+
+// carryMost bounds what one visit says of what the visit before left behind: a visit that others disturbed says no more than that.
+const carryMost = 0.1
+
+// carry is what the visits to each client left behind for the visits that followed.
+func (s *Sweep) carry(visits []visit, relative, levels []float64) []CarryOver {
+	all := make([]CarryOver, len(s.clients))
+	for i := 1; i < len(visits); i++ {
+		off := relative[i] - levels[visits[i].client]
+		if math.IsNaN(off) || visits[i].client == visits[i-1].client {
+			continue
+		}
+		all[visits[i-1].client].add(min(max(off, -carryMost), carryMost))
+	}
+	return all
 }
 
 // middle is the median, 0 of nothing.

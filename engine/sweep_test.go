@@ -66,7 +66,7 @@ func TestSweepVisitsAllAlike(t *testing.T) {
 				if first := swept[1].Burst.Transactions; visits < 2 || math.Abs(float64(visits-first)) > 16 {
 					t.Errorf("client %d: %d transactions in %d visits a sweep, the first other %d", i, b.Burst.Transactions, spec.Visits[i], first)
 				}
-				if b.Burst.P50 <= 0 || b.Burst.Duration <= 0 || b.Burst.Span <= b.Burst.Duration || b.Burst.CPU <= 0 || b.Burst.Work <= b.Burst.Transactions {
+				if b.Burst.P50 <= 0 || b.Burst.Duration <= 0 || b.Burst.Span <= b.Burst.Duration || b.Burst.CPU <= 0 || b.Burst.Work <= b.Burst.Transactions || b.Burst.Carry.Visits < 1 {
 					t.Errorf("client %d: %+v", i, b.Burst)
 				}
 				totals, err := clients[i].Collect(false)

@@ -14,6 +14,7 @@ import (
 	"netdelta/experiment/plan"
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/stats"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 )
@@ -163,7 +164,7 @@ func byBuild(trials []result.Trial) map[int][]string {
 // in which it was found between them and after them.
 func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
 	// An interval takes six blocks. As many more are for what other work on the machine disturbs.
-	const blocks, needed = 12, 6
+	const blocks, needed = 12, stats.DefaultMinBuilds
 	c, g := changing(t, blocks, testbed.Change{Network: "vxlan-on"}, testbed.Change{Network: "slow"})
 	run := mustRun(t, c)
 	// It may be resolved before its last block, in all states alike.

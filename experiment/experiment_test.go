@@ -24,6 +24,7 @@ import (
 	"netdelta/network"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/stats"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/lab/udptun"
@@ -169,8 +170,8 @@ func TestRunAndResume(t *testing.T) {
 		t.Errorf("%d deltas and %d null checks came out", len(run.Deltas), len(run.Null))
 	}
 	for _, d := range run.Deltas {
-		if d.RatioLow != nil || d.Need != 6 {
-			t.Errorf("two builds of %s gave an interval, or it does not say that 6 are needed: need %d", d.Cell, d.Need)
+		if d.RatioLow != nil || d.Need != stats.DefaultMinBuilds {
+			t.Errorf("two builds of %s gave an interval, or it does not say that %d are needed: need %d", d.Cell, stats.DefaultMinBuilds, d.Need)
 		}
 	}
 	if len(run.Environment.Links) == 0 || len(run.Environment.Sysctls) == 0 {

@@ -2,6 +2,7 @@ package insight
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"netdelta/probe/sockets"
@@ -25,6 +26,7 @@ const (
 	CheckDisk      = "disk"      // it is not the disk that bounds a workload
 	CheckConfig    = "config"    // the configuration of devices, routes and rules stayed as it was built
 	CheckStep      = "step"      // the trial stays at one level against its baseline
+	CheckCarry     = "order"     // what is visited after a network in a sweep is as fast as after others
 	CheckServices  = "services"  // the daemons that serve were well, and none had to be started again
 )
 
@@ -41,9 +43,9 @@ type Check struct {
 	Changes  []result.ConfigChange // CheckConfig
 	Step     *LevelStep            // CheckStep
 	Drops    []result.Drop         // CheckLoss; Of are segments of TCP there, 0 for datagrams
-	// Share is how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
-	Share float64
-	Disk  *result.Disk
+	// Share is by how much visits after this network were longer, with its standard error (CheckCarry), or how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
+	Share, Error float64
+	Disk         *result.Disk
 	// Reasons counts what was left out, or how often each service failed.
 	Reasons map[string]int
 }
@@ -76,6 +78,37 @@ func resent(t *result.Trial) (again, sent int64) {
 
 // DisturbedShare is the share of disturbed bursts from which a trial is reported.
 const DisturbedShare = 0.25
+
+// CarriedShare is by how much visits after a network must be longer or shorter to be reported; and it must be carryErrors times its
+// standard error.
+const (
+	CarriedShare = 0.001
+	carryErrors  = 4 // among some fifty networks, chance alone makes one in 300 runs
+)
+
+// carryChecks look at what each network's visits left behind, over all builds.
+func carryChecks(all []batch) []Check {
+	sums := map[string]result.CarryOver{}
+	for _, b := range all {
+		for cell, s := range b {
+			if c := s.trial.CarryOver; c != nil && s.trial.Failed == "" {
+				sum := sums[cell]
+				sums[cell] = result.CarryOver{Visits: sum.Visits + c.Visits, Sum: sum.Sum + c.Sum, Squares: sum.Squares + c.Squares}
+			}
+		}
+	}
+	var checks []Check
+	for _, cell := range slices.Sorted(maps.Keys(sums)) {
+		c := sums[cell]
+		n := float64(c.Visits)
+		mean := c.Sum / n
+		err := math.Sqrt(max(c.Squares/n-mean*mean, 0) / n)
+		if math.Abs(mean) > CarriedShare && math.Abs(mean) > carryErrors*err {
+			checks = append(checks, Check{Trial: cell, Name: CheckCarry, Share: mean, Error: err})
+		}
+	}
+	return checks
+}
 
 // trialChecks looks at every trial by itself, in the order of builds and cells.
 func trialChecks(all []batch) []Check {

@@ -119,6 +119,14 @@ type TCPInfo struct {
 	CongestionControl string `json:"congestion_control"`
 }
 
+// CarryOver sums up by how much visits were longer, on the scale of the natural logarithm, for what was visited just before: their
+// number, the sum and the sum of squares. One visit counts with 0.1 at most.
+type CarryOver struct {
+	Visits  int64   `json:"visits"`
+	Sum     float64 `json:"sum"`
+	Squares float64 `json:"squares"`
+}
+
 // Second is one point of a trial's per-second series.
 type Second struct {
 	// At is seconds since the trial's start.
@@ -148,6 +156,8 @@ type Trial struct {
 	Reordered    int64    `json:"reordered,omitempty"`
 	Sent         int64    `json:"sent,omitempty"`
 	TCP          *TCPInfo `json:"tcp,omitempty"`
+	// CarryOver is what visits to the network left behind for those that followed; nil where it was not measured in sweeps.
+	CarryOver *CarryOver `json:"carry_over,omitempty"`
 	// Sockets is what the kernel says of the sockets in addition to TCP_INFO.
 	Sockets *Sockets `json:"sockets,omitempty"`
 	// Path proves which way the packets went; nil where no observer could look.

@@ -11,6 +11,7 @@ import (
 	"netdelta/experiment/imported"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/stats"
 	"netdelta/unit"
 	"netdelta/workload"
 )
@@ -123,7 +124,7 @@ func TestFilesAreBuilds(t *testing.T) {
 		if d.Metric != "rate" || d.Ratio < 0.495 || d.Ratio > 0.505 || d.Blocks != i+1 || !d.Headline {
 			t.Errorf("of %d files: %+v", i+1, d)
 		}
-		if enough := i+1 >= 6; (d.RatioLow != nil) != enough || !enough && d.Need != 6 {
+		if enough := i+1 >= stats.DefaultMinBuilds; (d.RatioLow != nil) != enough || !enough && d.Need != stats.DefaultMinBuilds {
 			t.Errorf("of %d files: an interval of %v, %d are needed", i+1, d.RatioLow, d.Need)
 		}
 		if i == 5 && d.Verdict != "slower" {

@@ -46,6 +46,7 @@ func (m *Context) OpenBuild(ctx context.Context, index int, cells []result.Cell)
 
 func (m *Context) openBuild(ctx context.Context, b *Build, cells []result.Cell) (*Build, error) {
 	groups := m.Groups(b.Index, cells)
+	b.sweeps = b.sweeps && fitSweeps(cells)
 	eg, egCtx := errgroup.WithContext(ctx)
 	eg.SetLimit(parallelOpens)
 	if costs := m.able.Costs; costs != nil {

@@ -39,11 +39,12 @@ type Session struct {
 	runner   *agent.Agent     // holds the client's end: the client, or the agent of a sweep
 	swept    *endpoint.Server // of a client that is visited in sweeps, else nil
 	held     time.Duration    // for which its network held up its new connection
-	server   *agent.Agent     // the endpoint's
-	session  int              // of the client
-	patience time.Time        // until when the first connection is retried
-	broken   bool             // the connection was lost with a service
-	silent   bool             // nothing came back in the first bursts
+	carry    engine.CarryOver
+	server   *agent.Agent // the endpoint's
+	session  int          // of the client
+	patience time.Time    // until when the first connection is retried
+	broken   bool         // the connection was lost with a service
+	silent   bool         // nothing came back in the first bursts
 
 	started time.Time
 	recorder
@@ -322,6 +323,9 @@ func (s *Session) trial(ctx context.Context, build int) result.Trial {
 		t.Sockets = sockets.Join(totals, served)
 		t.Disk, t.Replication = cmp.Or(totals.Disk, served.Disk), cmp.Or(totals.Replication, served.Replication)
 		t.Services = s.serviceRecords(ctx)
+	}
+	if s.carry.Visits > 0 {
+		t.CarryOver = &result.CarryOver{Visits: s.carry.Visits, Sum: s.carry.Sum, Squares: s.carry.Squares}
 	}
 	t.Bound = s.bounds.Bound(s.bursts.Disturbed, t.Disk)
 	keep(s.closeProbes())

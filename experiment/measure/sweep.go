@@ -42,6 +42,20 @@ func (m *Context) sweeps(s *Session) bool {
 	return false
 }
 
+// fitSweeps says whether one thread can visit all networks of each setting.
+func fitSweeps(cells []result.Cell) bool {
+	networks := map[result.Setting]int{}
+	for _, c := range cells {
+		networks[c.Setting()]++
+	}
+	for _, n := range networks {
+		if n > engine.MaxSweep {
+			return false
+		}
+	}
+	return true
+}
+
 // sweeperOf is the agent that holds the clients of all of the build's sweeps, nil where there can't be one. It is in the pod that asked
 // first; the clients' connections are opened in pods of their own all the same.
 func (m *Context) sweeperOf(ctx context.Context, b *Build, pod testbed.Pod) (*agent.Agent, error) {
@@ -292,6 +306,7 @@ func (s *Session) endSweep(ctx context.Context, b engine.Burst, spent cpu.Spent,
 		return err
 	}
 	b.Span += s.held
+	s.carry.Add(b.Carry)
 	s.conclude(b, spent, round, at)
 	return nil
 }

@@ -55,6 +55,9 @@ func Check(c insight.Check) result.Check {
 		expected, observed = "a configuration that stays as it was built", reconfigured(c.Changes)
 	case insight.CheckStep:
 		expected, observed = "one level against the baseline's", step(*c.Step)
+	case insight.CheckCarry:
+		expected = fmt.Sprintf("networks that are as fast after this one as after others, to within %g%%", 100*insight.CarriedShare)
+		observed = fmt.Sprintf("%+.2f%% (standard error %.2f%%); its part in a delta is this divided by the number of networks", 100*c.Share, 100*c.Error)
 	case insight.CheckServices:
 		expected, observed = "services that are well", strings.Join(counts(c.Reasons, "%s (%d bursts)"), "; ")
 	}
