@@ -22,11 +22,7 @@ func Write(w io.Writer, run result.Run, t ui.Terminal) error {
 	buffer := bufio.NewWriter(w)
 	p := &page{w: buffer, terminal: t, run: run}
 	p.head()
-	for _, part := range insight.Parts(run) {
-		if len(part.Cells) > 0 {
-			p.setting(part)
-		}
-	}
+	p.settings(insight.Parts(run))
 	p.exactComparison()
 	p.effects()
 	p.links()
