@@ -20,7 +20,7 @@ import (
 // importOptions are the flags of import.
 type importOptions struct {
 	baseline, placement, workload, margin, out string
-	json                                       bool
+	json, inTurn                               bool
 }
 
 func newImportCommand(env *environment) *cobra.Command {
@@ -33,8 +33,9 @@ func newImportCommand(env *environment) *cobra.Command {
 --out json). Which program a file is of is told by its content; which network it was measured on, you say. show, report and
 compare then work on the folder as on any other.
 
-The files of a network are its replications: the first is held against the first of the baseline, the second against the
-second. An interval takes six of each, or more; with fewer, the table says how many. Tests of another load (another message
+The files of a network are its replications. An interval takes three of each, or more; with fewer, the table says how many. Networks are
+compared as independent samples, unless --in-turn says that they were measured in turn: then the first file is held against the
+first of the baseline, the second against the second, and what drifts over the day cancels. Tests of another load (another message
 size, another number of connections) become a table of their own.
 
 EXIT STATUS
@@ -51,6 +52,7 @@ EXIT STATUS
 	f.StringVar(&o.baseline, "baseline", "", "network that the others are held against (default: the first)")
 	f.StringVar(&o.placement, "placement", string(result.CrossNode), "where the two ends were: same-node or cross-node")
 	f.StringVar(&o.workload, "workload", "", "workload of files that don't say it: tcp-rr, udp-rr, tcp-crr, tcp-stream or udp-stream")
+	f.BoolVar(&o.inTurn, "in-turn", false, "networks were measured in turn: pair files by their order")
 	f.StringVar(&o.margin, "margin", "2%", "change that counts as none")
 	f.StringVar(&o.out, "out", "", "run folder to make (default: a new one in runs)")
 	f.BoolVar(&o.json, "json", false, "print result.json")
@@ -78,7 +80,7 @@ func (o importOptions) check() (imported.Options, error) {
 			return imported.Options{}, err
 		}
 	}
-	return imported.Options{Baseline: o.baseline, Placement: result.Placement(o.placement), Workload: o.workload, Margin: margin}, nil
+	return imported.Options{Baseline: o.baseline, Placement: result.Placement(o.placement), Workload: o.workload, Margin: margin, InTurn: o.inTurn}, nil
 }
 
 // sources reads the arguments. The files of a network may also follow it one by one, as a shell leaves them where a pattern

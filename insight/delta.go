@@ -32,6 +32,9 @@ type Options struct {
 	Exact bool
 	// HeadlinesOnly leaves all other metrics out, for a run that asks after each build what is resolved.
 	HeadlinesOnly bool
+	// Unpaired says that cells and baselines were not measured in turn, as in files of other programs: nothing pairs a build of one with
+	// a build of the other.
+	Unpaired bool
 	// unwritten leaves out what verdicts don't rest on.
 	unwritten bool
 }
@@ -199,6 +202,9 @@ func (t cellSet) metrics(all []batch, o Options) []metric {
 func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m metric, all []batch, o Options) (contrast, *Check) {
 	p := pairBuilds(m, cell.ID, others, all)
 	e := o.compare(p.builds, o.stats(m))
+	if o.Unpaired {
+		e = stats.Unpaired(e, figures(m, []string{cell.ID}, all), figures(m, others, all), o.stats(m))
+	}
 	if e.Builds == 0 {
 		return contrast{}, unmeasured(cell, m, p.excluded)
 	}
@@ -211,7 +217,7 @@ func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m
 		d.Rounds = 0 // one figure for each build: there are no rounds in it
 	}
 	fill(&d, m, e)
-	if m.unit == "ns" && !m.linear && !o.unwritten {
+	if m.unit == "ns" && !m.linear && !o.unwritten && !o.Unpaired {
 		addTime(&d, inSeconds(m), cell.ID, others, all, o)
 	}
 	d.Bound = boundOf(cell.ID, all)

@@ -455,3 +455,21 @@ func TestAddedTimeHasItsOwnInterval(t *testing.T) {
 		t.Errorf("%.1f%% of the 95%% intervals hold what is added", 100*share)
 	}
 }
+
+// In an imported run nothing pairs a file of one network with one of the other: their order makes no difference.
+func TestUnpairedHeedsNoOrder(t *testing.T) {
+	w := usual()
+	w.builds, w.buildSD = 4, 0.02
+	trials := w.trials(t)
+	before, _, _ := insight.Deltas(w.cells(), trials, insight.Options{Unpaired: true, HeadlinesOnly: true})
+	for i := range trials {
+		if trials[i].Cell == "vxlan" {
+			trials[i].Build = w.builds - 1 - trials[i].Build
+		}
+	}
+	after, _, _ := insight.Deltas(w.cells(), trials, insight.Options{Unpaired: true, HeadlinesOnly: true})
+	a, b := find(t, before, "vxlan", "p50"), find(t, after, "vxlan", "p50")
+	if a.Verdict != "slower" || math.Abs(*a.RatioLow-*b.RatioLow) > 1e-9 || math.Abs(*a.P-*b.P) > 1e-9 {
+		t.Errorf("in another order:\n%s", show([]result.Delta{a, b}))
+	}
+}

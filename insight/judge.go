@@ -68,5 +68,6 @@ func (j Judge) Settled(run result.Run, trials []result.Trial) map[string]bool {
 func (j Judge) options(run result.Run) Options {
 	return Options{
 		Confidence: run.Confidence, Margin: run.Margin, Sequential: run.Adaptive, Headlines: j.headlines, Own: j.own, Exact: run.Exact != nil,
+		Unpaired: run.Unpaired,
 	}
 }

@@ -142,6 +142,25 @@ func typical(m metric, cells []string, all []batch) float64 {
 	return stats.Median(builds)
 }
 
+// figures are what some cells measured, a figure for each trial, on the scale of comparison.
+func figures(m metric, cells []string, all []batch) []float64 {
+	var list []float64
+	for _, s := range all {
+		for _, id := range cells {
+			trial := s.good(id)
+			if trial == nil {
+				continue
+			}
+			if values := m.values(trial); len(values) > 0 {
+				if x, reason := m.scale(stats.Median(values)); reason == "" {
+					list = append(list, x)
+				}
+			}
+		}
+	}
+	return list
+}
+
 // values are the metric's values in a trial that count.
 func (m metric) values(s *summary) []float64 {
 	var values []float64

@@ -290,6 +290,8 @@ type Run struct {
 	Margin     float64 `json:"margin"`
 	// Adaptive says that the run decided by what it saw when to stop measuring a cell; intervals allow for it.
 	Adaptive bool `json:"adaptive"`
+	// Unpaired says that networks were not measured in turn, as in files of other programs: nothing pairs a build of one with one of another.
+	Unpaired bool `json:"unpaired,omitempty"`
 	// Ended says how the run ended: resolved, budget, builds, interrupted or failed; running while it has not.
 	Ended string `json:"ended"`
 	// Trials is how many trials the journal held when this was written.

@@ -3,6 +3,7 @@ package stats_test
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -288,5 +289,31 @@ func TestFindableIsFoundInEverySecondTry(t *testing.T) {
 	}
 	if !math.IsInf(stats.Findable(stats.Change{}, 1, 0, stats.Options{}), 1) {
 		t.Error("without an interval something can be found")
+	}
+}
+
+// TestUnpairedIsWelchs holds the interval of files that were not measured in turn against Welch's, and its coverage against a known truth.
+func TestUnpairedIsWelchs(t *testing.T) {
+	const trials, truth = 3000, 0.05
+	held := 0
+	for i := range uint64(trials) {
+		random := rand.New(rand.NewPCG(i, 3))
+		cell, baseline := make([]float64, 3), make([]float64, 3)
+		for k := range cell {
+			cell[k], baseline[k] = 5+truth+0.03*random.NormFloat64(), 5+0.01*random.NormFloat64()
+		}
+		e := stats.Unpaired(stats.Estimate{}, cell, baseline, stats.Options{})
+		if e.Low <= truth && truth <= e.High {
+			held++
+		}
+		if outside := e.Low > 0 || e.High < 0; outside != (e.P < 0.05) {
+			t.Fatalf("[%v, %v] with p %v", e.Low, e.High, e.P)
+		}
+	}
+	if share := float64(held) / trials; share < 0.935 || share > 0.975 {
+		t.Errorf("%.1f%% of the 95%% intervals hold the truth", 100*share)
+	}
+	if e := stats.Unpaired(stats.Estimate{}, []float64{1, 2}, []float64{1, 2, 3}, stats.Options{}); e.HasInterval || e.Builds != 2 || e.Center != -0.5 {
+		t.Errorf("two files: %+v", e)
 	}
 }

@@ -79,6 +79,8 @@ type Estimate struct {
 	// Warnings say what was left out or looks odd. They never come with a verdict that hides them: what a warning
 	// is about either was left out, or leaves no interval.
 	Warnings []error
+
+	scatter, freedom float64 // of Unpaired: standard error of Center, and what it is worth
 }
 
 // HalfWidth is half the width of the interval, NaN without one.
@@ -140,6 +142,9 @@ func Compare(builds []Build, o Options) Estimate {
 // Builds that agree to the last digit, as counts and rounded figures may, have no scatter to hold a difference against: there it
 // is the chance that so many builds lie on one side of at, 2/2^n.
 func (e Estimate) PAgainst(at float64) float64 {
+	if e.freedom > 0 {
+		return 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: e.freedom}.Survival(math.Abs(e.Center-at)/e.scatter)
+	}
 	means := finite(e.Locations)
 	n := float64(len(means))
 	if n < 2 {

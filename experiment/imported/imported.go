@@ -37,6 +37,7 @@ type Options struct {
 	Placement result.Placement
 	// Workload is what files measured that don't say it; "" refuses such files.
 	Workload string
+	InTurn   bool    // the networks were measured in turn: files are paired by their order
 	Margin   float64 // that counts as no change, as a share; 0 is 2%
 }
 
@@ -201,14 +202,19 @@ func (b *builder) run(sources []Source) Run {
 	text := b.study(sources)
 	// Trials that are held against each other stand together, as in a journal of a native run.
 	slices.SortStableFunc(b.trials, func(a, c result.Trial) int { return cmp.Compare(a.Build, c.Build) })
+	how := "networks are compared as independent samples, so what drifted between them is taken for a difference"
+	if b.options.InTurn {
+		how = "files are paired by their order, as of networks that were measured in turn"
+	}
 	r := result.Run{
-		Schema: result.Schema, Study: result.Imported, Testbed: result.Imported, Seed: b.digest.Sum64() | 1,
+		Unpaired: !b.options.InTurn,
+		Schema:   result.Schema, Study: result.Imported, Testbed: result.Imported, Seed: b.digest.Sum64() | 1,
 		Question:   "What do files say that other programs measured elsewhere?",
 		Confidence: study.DefaultConfidence, Margin: b.options.Margin, Ended: Ended,
 		Started: b.first, Finished: b.last, Cells: b.cells, Environment: result.Environment{Versions: b.versions},
 		Notes: append([]string{
 			"imported: measured by other programs, elsewhere. Which way the packets went nobody could prove, what else the machines did is unknown, " +
-				"and files are paired by their order: measure networks in turn, not one after the other, or drift is taken for a difference",
+				"and " + how,
 		}, b.warnings()...),
 	}
 	return Run{Run: r, Trials: b.trials, Study: text}

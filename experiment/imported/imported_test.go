@@ -104,14 +104,14 @@ func write(t *testing.T, name, rate string) string {
 	return path
 }
 
-// TestFilesAreBuilds: files are paired by their order, and deltas have an interval where there are enough files.
+// TestFilesAreBuilds: files of networks measured in turn are paired by their order, and deltas have an interval where there are enough files.
 func TestFilesAreBuilds(t *testing.T) {
 	host, slow := imported.Source{Network: "host"}, imported.Source{Network: "slow"}
 	for i, rate := range []string{"10000", "20000", "10500", "19000", "30000", "10000"} {
 		host.Files = append(host.Files, write(t, "host", rate))
 		half := map[string]string{"10000": "5000", "20000": "10010", "10500": "5240", "19000": "9520", "30000": "14990"}[rate]
 		slow.Files = append(slow.Files, write(t, "slow", half))
-		in, err := imported.Read([]imported.Source{host, slow}, imported.Options{})
+		in, err := imported.Read([]imported.Source{host, slow}, imported.Options{InTurn: true})
 		if err != nil {
 			t.Fatal(err)
 		}
