@@ -70,8 +70,8 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 	for i, a := range against {
 		others[i] = newCursor(m, a.trial)
 	}
-	var build stats.Build
-	var rows []int
+	n := len(cell.rows)
+	build, rows := stats.Build{Deltas: make([]float64, 0, n), HalfGaps: make([]float64, 0, n)}, make([]int, 0, n)
 	for _, row := range cell.rows {
 		own := cell.read(row)
 		if own.reason != "" {

@@ -163,6 +163,9 @@ func decodeTrial(line []byte, name string, number int, sealed *bool) (Trial, err
 
 // schemaOf returns the version of a record without looking at the rest of it, which another version may have changed.
 func schemaOf(record []byte) (int, error) {
+	if bytes.HasPrefix(record, fmt.Appendf(nil, `{"schema":%d,`, Schema)) {
+		return Schema, nil // as each line of a journal begins, which need not be decoded twice then
+	}
 	var header struct {
 		Schema *int `json:"schema"`
 	}
