@@ -24,7 +24,9 @@ func TestKnownTruthIsFound(t *testing.T) {
 		d := find(t, deltas, network, "p50")
 		truth := math.Exp(w.logs[network])
 		near(t, network+" ratio", d.Ratio, truth, 0.01)
-		near(t, network+" difference", d.Difference, d.BaselineValue*(d.Ratio-1), 1e-9)
+		if added := d.BaselineValue * (truth - 1); math.Abs(d.Difference-added) > 0.005*d.BaselineValue || *d.DifferenceLow > added || *d.DifferenceHigh < added {
+			t.Errorf("%s adds %g [%g, %g], want %g", network, d.Difference, *d.DifferenceLow, *d.DifferenceHigh, added)
+		}
 		near(t, network+" value", d.Value, d.BaselineValue*d.Ratio, 0.01)
 		if d.Verdict != verdict || !d.Headline || d.Need != 0 || d.Blocks != w.builds || d.Rounds != w.builds*w.rounds {
 			t.Errorf("%s: want %s\n%s", network, verdict, show([]result.Delta{d}))
