@@ -198,7 +198,7 @@ func (s *sweeper) shuffle() {
 //go:norace
 func (s *sweeper) median(measured int64) int64 {
 	n := min(measured, maxSlice)
-	for i := int64(0); i < n; i++ {
+	for i := range n {
 		v := s.now().latency.Recent(n - i)
 		j := i
 		for ; j > 0 && s.sorted[(j-1)&(maxSlice-1)] > v; j-- {

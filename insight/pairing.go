@@ -2,6 +2,7 @@ package insight
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"netdelta/result"
@@ -84,7 +85,7 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 			continue
 		}
 		if own.swept && base.swept && own.start == base.start {
-			own.scaled, base.scaled, base.halfGap = own.level, base.level, base.levelGap
+			byLevel(m, &own, &base)
 		}
 		build.Deltas = append(build.Deltas, own.scaled-base.scaled)
 		rows = append(rows, row)
@@ -94,6 +95,15 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 		}
 	}
 	p.add(batch, build, rows)
+}
+
+// byLevel has two readings of the same sweeps compared by their levels: as they are, or as the time that they mean at the baseline's.
+func byLevel(m metric, own, base *reading) {
+	if !m.linear {
+		own.scaled, base.scaled, base.halfGap = own.level, base.level, base.levelGap
+		return
+	}
+	own.scaled, base.halfGap = base.scaled*math.Exp(own.level-base.level), base.scaled*base.levelGap
 }
 
 // addTrial adds a build that is a single figure.

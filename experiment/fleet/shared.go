@@ -17,8 +17,8 @@ const sharedPods = 20
 // clients share pods where they are more than sharedPods.
 func In(provider testbed.Provider, p result.Params) func(context.Context, string, int, int) (testbed.Fleet, error) {
 	return func(ctx context.Context, name string, clients, servers int) (testbed.Fleet, error) {
-		if make := provider.Capabilities().Fleet; make != nil {
-			return make(ctx, testbed.FleetSpec{Network: name, Family: p.Family, Clients: clients, Servers: servers})
+		if open := provider.Capabilities().Fleet; open != nil {
+			return open(ctx, testbed.FleetSpec{Network: name, Family: p.Family, Clients: clients, Servers: servers})
 		}
 		tb, err := provider.Open(ctx, testbed.Spec{
 			Nodes: 2, PodsPerNode: min(sharedPods, max(clients, servers)), Network: name, Family: p.Family, Conditions: p.Conditions,

@@ -148,11 +148,12 @@ func (r *outsideRun) conclude(ctx context.Context, err error) error {
 	if r.end != nil && r.end.Environment.Kernel != "" {
 		run.Environment = r.Complete(r.end.Environment)
 	}
+	if ctx.Err() != nil && (err != nil || r.end == nil || r.end.Error != "") {
+		return nil //nolint:nilerr // the run says that it was interrupted
+	}
 	switch {
 	case r.end != nil && r.end.Ended != "" && r.end.Error == "" && err == nil:
 		run.Ended, run.Notes = r.end.Ended, r.end.Notes
-		return nil
-	case ctx.Err() != nil:
 		return nil
 	case r.end != nil && r.end.Error != "":
 		err = errors.Join(errors.New(r.end.Error), err)

@@ -125,13 +125,10 @@ func (r *Rounds) measure(ctx context.Context, sessions, unit []*Session, build, 
 		return nil
 	}
 	start := r.clock()
-	if err := s.burst(ctx, round, start); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	if err := s.burst(ctx, round, start); err != nil && ctx.Err() == nil {
 		r.handle(ctx, sessions, s, round, start, fmt.Errorf("burst of %s: %w", s.Cell.ID, err))
 	}
-	return nil
+	return ctx.Err()
 }
 
 // checkServices asks services that serve one session how they are after a round. The bursts of those that were unwell don't count;

@@ -3,6 +3,7 @@ package nsmonitor
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net"
@@ -176,7 +177,7 @@ func (c Config) readFilters(socket *netlinkSocket, index int, device string) err
 				all = append(all, text)
 			}
 		})
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			return err
 		}
 		if err == nil && len(all) > 0 { // where the device can have no filters there, the kernel refuses to list them

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,8 +19,8 @@ func (c Config) addRoute(body []byte, names map[int]string) {
 	const lengthAt, tableAt, typeAt, flagsAt = 1, 4, 7, 8
 	order := binary.NativeEndian
 	table := uint32(body[tableAt])
-	if body[typeAt] == unix.RTN_LOCAL || body[typeAt] == unix.RTN_BROADCAST || body[typeAt] == unix.RTN_MULTICAST || body[typeAt] == unix.RTN_ANYCAST ||
-		order.Uint32(body[flagsAt:])&unix.RTM_F_CLONED != 0 {
+	byItself := []byte{unix.RTN_LOCAL, unix.RTN_BROADCAST, unix.RTN_MULTICAST, unix.RTN_ANYCAST}
+	if slices.Contains(byItself, body[typeAt]) || order.Uint32(body[flagsAt:])&unix.RTM_F_CLONED != 0 {
 		return
 	}
 	to := netip.Addr{}
@@ -47,18 +48,7 @@ func (c Config) addRoute(body []byte, names map[int]string) {
 	if to.IsLinkLocalUnicast() || to.IsMulticast() {
 		return
 	}
-	name := "route default"
-	if to.IsValid() {
-		name = fmt.Sprintf("route %s/%d", to, body[lengthAt])
-	} else if body[0] == unix.AF_INET6 {
-		name = "route default (IPv6)"
-	}
-	if table != unix.RT_TABLE_MAIN {
-		name += fmt.Sprintf(" table %d", table)
-	}
-	if metric != 0 {
-		name += fmt.Sprintf(" metric %d", metric)
-	}
+	name := routeName(to, body[lengthAt], body[0], table, metric)
 	if device != "" {
 		text += "dev " + device
 	}
@@ -69,6 +59,23 @@ func (c Config) addRoute(body []byte, names map[int]string) {
 		text = old + ", " + text
 	}
 	c[Setting{"", name}] = strings.TrimSpace(text)
+}
+
+// routeName names a route by where it leads.
+func routeName(to netip.Addr, length, family byte, table, metric uint32) string {
+	name := "route default"
+	if to.IsValid() {
+		name = fmt.Sprintf("route %s/%d", to, length)
+	} else if family == unix.AF_INET6 {
+		name = "route default (IPv6)"
+	}
+	if table != unix.RT_TABLE_MAIN {
+		name += fmt.Sprintf(" table %d", table)
+	}
+	if metric != 0 {
+		name += fmt.Sprintf(" metric %d", metric)
+	}
+	return name
 }
 
 // addRule takes over a rule of policy routing.

@@ -44,8 +44,9 @@ func estimators() []estimator {
 	}
 }
 
-func tQuantile(p, freedom float64) float64 {
-	return distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(p)
+// tQuantile is half the width of a standardised interval of Student's t.
+func tQuantile(freedom float64) float64 {
+	return distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(0.5 + confidence/2)
 }
 
 func means(builds []stats.Build, l location) []float64 {
@@ -68,7 +69,7 @@ func variance(x []float64) float64 {
 func student(l location) estimator {
 	return estimator{"t, " + l.name, func(builds []stats.Build, _ *rand.Rand) (float64, float64) {
 		m := means(builds, l)
-		half := tQuantile(0.5+confidence/2, float64(len(m)-1)) * math.Sqrt(variance(m)/float64(len(m)))
+		half := tQuantile(float64(len(m)-1)) * math.Sqrt(variance(m)/float64(len(m)))
 		return stats.Mean(m) - half, stats.Mean(m) + half
 	}}
 }
@@ -100,7 +101,7 @@ func hartungKnapp(builds []stats.Build, _ *rand.Rand) (low, high float64) {
 	n := float64(len(m))
 	_, total, totalSquares, q := weighted(0)
 	center, total, _, q := weighted(max(0, (q-(n-1))/(total-totalSquares/total)))
-	half := tQuantile(0.5+confidence/2, n-1) * math.Sqrt(q/(n-1)/total)
+	half := tQuantile(n-1) * math.Sqrt(q/(n-1)/total)
 	return center - half, center + half
 }
 
@@ -147,7 +148,7 @@ func pooled(builds []stats.Build, _ *rand.Rand) (low, high float64) {
 	for _, b := range builds {
 		all = append(all, b.Deltas...)
 	}
-	half := tQuantile(0.5+confidence/2, float64(len(all)-1)) * math.Sqrt(variance(all)/float64(len(all)))
+	half := tQuantile(float64(len(all)-1)) * math.Sqrt(variance(all)/float64(len(all)))
 	return stats.Mean(all) - half, stats.Mean(all) + half
 }
 

@@ -167,7 +167,7 @@ func each(cells []stats.Estimate, of func(stats.Estimate) float64) []float64 {
 // methods", 2004): few builds borrow degrees of freedom from the other deltas.
 func moderated(cells []stats.Estimate) []float64 {
 	variances := each(cells, func(e stats.Estimate) float64 {
-		half := e.HalfWidth() / tQuantile(1-(1-confidence)/2, float64(e.Builds-1))
+		half := e.HalfWidth() / tQuantile(float64(e.Builds-1))
 		return half * half * float64(e.Builds)
 	})
 	freedom := float64(cells[0].Builds - 1)

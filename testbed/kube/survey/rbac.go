@@ -28,7 +28,9 @@ func RBAC(w io.Writer, user User, namespace string, nodeAgent, doctor bool) erro
 			return nil
 		}
 		if about != "" {
-			fmt.Fprintf(w, "# %s\n", about)
+			if _, err := fmt.Fprintf(w, "# %s\n", about); err != nil {
+				return err
+			}
 		}
 		// Each user has a binding, so that what one is granted is not taken from another.
 		binding := fmt.Sprintf("%s-%08x", name, crc32.ChecksumIEEE([]byte(who.String())))
@@ -53,10 +55,13 @@ func RBAC(w io.Writer, user User, namespace string, nodeAgent, doctor bool) erro
 		}
 	}
 	if nodeAgent && err == nil {
-		fmt.Fprint(w, `# What node agents need besides: no further rights, but a namespace that admits pods in their node's network, with
+		_, err = fmt.Fprint(w, `# What node agents need besides: no further rights, but a namespace that admits pods in their node's network, with
 # NET_ADMIN and NET_RAW. The network host, the baseline, takes it as well. Whoever may create pods in this namespace may then create
 # such pods too: let it be one of its own.
 `)
+		if err != nil {
+			return err
+		}
 		err = kube.WriteManifest(w, &corev1.Namespace{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 			ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}},
