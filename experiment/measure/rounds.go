@@ -118,10 +118,10 @@ func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round 
 // measure runs a burst in each of the sessions that are measured together. An error says that the run can't go on.
 func (r *Rounds) measure(ctx context.Context, sessions, unit []*Session, build, round int) error {
 	s := unit[0]
-	if s.swept != nil {
+	switch {
+	case s.swept != nil:
 		return r.sweep(ctx, sessions, unit, build, round)
-	}
-	if s.Failed != nil || s.broken || r.context.Health.GivenUp(s.ServiceKey()) {
+	case r.leavesOut(s):
 		return nil
 	}
 	start := r.clock()
@@ -129,6 +129,11 @@ func (r *Rounds) measure(ctx context.Context, sessions, unit []*Session, build, 
 		r.handle(ctx, sessions, s, round, start, fmt.Errorf("burst of %s: %w", s.Cell.ID, err))
 	}
 	return ctx.Err()
+}
+
+// leavesOut says whether a session can't be measured in this round.
+func (r *Rounds) leavesOut(s *Session) bool {
+	return s.Failed != nil || s.broken || r.context.Health.GivenUp(s.ServiceKey())
 }
 
 // checkServices asks services that serve one session how they are after a round. The bursts of those that were unwell don't count;
