@@ -84,6 +84,9 @@ func (s step) compare(m metric, headline bool, all []batch, o Options) (contrast
 func steps(cellSets []cellSet) []step {
 	var all []step
 	for _, factor := range result.Factors() {
+		if factor == "cpu" {
+			continue // it makes regimes, of which neither is an effect of the other
+		}
 		first := map[result.Setting]*cellSet{}
 		for i := range cellSets {
 			to := &cellSets[i]

@@ -42,6 +42,10 @@ func (m *Context) sweeps(s *Session) bool {
 	return false
 }
 
+// sweptLeast is the share of its time that a network's visits in a round must miss at least, so that they don't count: as one visit
+// in five that others take for themselves, which leaves the median of the visits as it is.
+const sweptLeast = 0.2
+
 // fitSweeps says whether one thread can visit all networks of each setting.
 func fitSweeps(cells []result.Cell) bool {
 	networks := map[result.Setting]int{}

@@ -1,6 +1,7 @@
 package pressure
 
 import (
+	"cmp"
 	"math"
 
 	"netdelta/stats"
@@ -88,6 +89,10 @@ func sampling(l Load) float64 {
 // Share calibrates and judges how much of a burst's time its own processes had the processor. Where both ends of a
 // workload are pinned to one processor the share is close to 1, and what is missing was taken by others.
 type Share struct {
+	// Least is the share of its time that a burst must miss at least to be called disturbed; 0 is a tenth. Where it is made of many
+	// visits of which the median counts, it can miss more.
+	Least float64
+
 	quiet []float64
 	low   float64
 }
@@ -100,7 +105,7 @@ func (s *Share) Disturbed(share float64) bool {
 	if len(s.quiet) < calibrationBursts {
 		s.quiet = append(s.quiet, share)
 		if len(s.quiet) == calibrationBursts {
-			s.low = stats.Median(s.quiet) - max(shareFloor, deviations*stats.MAD(s.quiet))
+			s.low = stats.Median(s.quiet) - max(cmp.Or(s.Least, shareFloor), deviations*stats.MAD(s.quiet))
 		}
 		return false
 	}

@@ -160,15 +160,7 @@ func span(deltas []result.Delta) string {
 
 // EffectTitle names a step of a factor: "policy from none to nftables:1000".
 func EffectTitle(t insight.EffectTable) string {
-	return factor(t.Factor) + " from " + levelOf(t.Factor, t.From) + " to " + levelOf(t.Factor, t.To)
-}
-
-// levelOf is what a level is called in a sentence: placements on processors make regimes.
-func levelOf(factor, level string) string {
-	if regime := map[string]string{"same": "saturated", "two": "waking"}[level]; factor == "cpu" && regime != "" {
-		return regime
-	}
-	return level
+	return factor(t.Factor) + " from " + t.From + " to " + t.To
 }
 
 // EffectHeading is the title for a line of its own, beginning with a capital.
@@ -184,7 +176,7 @@ func EffectHeading(t insight.EffectTable) string {
 func factor(name string) string {
 	plain := map[string]string{
 		"link.rate": "link rate", "link.delay": "link delay", "link.loss": "link loss", "bond": "links", "rps": "RPS", "mtu": "MTU", "qos": "QoS",
-		"from": "client's place", "family": "version of IP", "cpu": "regime", "nagle": "Nagle",
+		"from": "client's place", "family": "version of IP", "nagle": "Nagle",
 	}[name]
 	if plain != "" {
 		return plain
