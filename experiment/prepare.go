@@ -83,12 +83,16 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 	return p, p.fitMemory()
 }
 
-// placeOnCPUs has cells say which processors their ends are pinned to, where the study leaves it to the workload: headings name the regime.
+// placeOnCPUs has cells of request-response say which processors their ends are pinned to, where the study leaves it to the workload:
+// headings name the regime.
 func (p *Plan) placeOnCPUs(workloads []workload.Workload) {
-	for i := range p.Cells {
-		c := &p.Cells[i]
-		if at := slices.IndexFunc(workloads, func(w workload.Workload) bool { return w.Name == c.Workload }); at >= 0 {
-			c.Params.CPU = cmp.Or(c.Params.CPU, workloads[at].Defaults.CPU)
+	for i, c := range p.Cells {
+		at := slices.IndexFunc(workloads, func(w workload.Workload) bool { return w.Name == c.Workload })
+		if at < 0 || c.Params.CPU != "" {
+			continue
+		}
+		if c.Params.CPU = workloads[at].Defaults.CPU; c.Setting().Regime() != "" {
+			p.Cells[i] = c
 		}
 	}
 }
