@@ -38,14 +38,14 @@ type Meter struct {
 	lacks    []string
 	started  bool
 	before   reading
-	// clientWaited is what the client's threads waited between the last Start and Stop.
-	clientWaited time.Duration
+	// clientWaited is what the client's threads waited between the last Start and Stop, and carried what the carriers used.
+	clientWaited, carried time.Duration
 }
 
 // reading is the state of the clocks at one moment.
 type reading struct {
-	server, kernel time.Duration
-	delayed        [ends]time.Duration
+	server, kernel, carried time.Duration
+	delayed                 [ends]time.Duration
 }
 
 // Spent is the processor time that one burst took, its warm-up included. What the meter lacks is zero.
@@ -195,7 +195,7 @@ func (m *Meter) read() (reading, error) {
 		if err != nil {
 			return now, fmt.Errorf("processor time of the network's own processes: %w", err)
 		}
-		now.kernel += used
+		now.carried += used
 	}
 	if now.delayed, err = m.delays.read(); err != nil {
 		return now, fmt.Errorf("time that threads waited for a processor: %w", err)
@@ -221,7 +221,8 @@ func (m *Meter) Stop(b engine.Burst) (Spent, error) {
 	if err != nil {
 		return Spent{}, err
 	}
-	spent := Spent{Client: b.CPU, Server: max(after.server-m.before.server, 0), Kernel: after.kernel - m.before.kernel}
+	m.carried = after.carried - m.before.carried
+	spent := Spent{Client: b.CPU, Server: max(after.server-m.before.server, 0), Kernel: after.kernel - m.before.kernel + m.carried}
 	m.clientWaited = after.delayed[clientEnd] - m.before.delayed[clientEnd]
 	for end, delayed := range after.delayed {
 		spent.Delayed += delayed - m.before.delayed[end]
@@ -239,7 +240,7 @@ func Share(meters []*Meter, bursts []engine.Burst, spent []Spent) {
 	for i, m := range meters {
 		s := &spent[i]
 		waited := max(s.Delayed-m.clientWaited, 0)
-		weights[i] = max(bursts[i].Span-s.Client-s.Server-waited, 0).Seconds()
+		weights[i] = max(bursts[i].Span-s.Client-s.Server-waited-m.carried, 0).Seconds()
 		all += weights[i]
 	}
 	for i, m := range meters {
@@ -248,7 +249,7 @@ func Share(meters []*Meter, bursts []engine.Burst, spent []Spent) {
 			part = weights[i] / all
 		}
 		waited := time.Duration(float64(m.clientWaited) * part)
-		s.Kernel = time.Duration(float64(s.Kernel) * part)
+		s.Kernel = m.carried + time.Duration(float64(s.Kernel-m.carried)*part)
 		s.Delayed = max(s.Delayed-m.clientWaited, 0) + waited
 		s.Busiest = max(m.delays.most[serverEnd], s.Client+waited)
 	}
