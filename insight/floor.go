@@ -7,7 +7,8 @@ import (
 	"netdelta/stats"
 )
 
-// floors knows what the null checks of a run leave possible, metric by metric. The settings of one workload share what they know.
+// floors knows what the null checks of a run leave possible, metric by metric. The settings of one workload share what they know,
+// apart on one processor and on two: a processor that is woken for each message is noisier than one that never sleeps.
 type floors struct {
 	sets    []cellSet
 	all     []batch
@@ -23,8 +24,8 @@ type nulls struct {
 
 // floorKey is a workload's metric on one scale.
 type floorKey struct {
-	workload, metric, unit string
-	linear                 bool
+	workload, cpu, metric, unit string
+	linear                      bool
 }
 
 func newFloors(sets []cellSet, all []batch, o Options) *floors {
@@ -37,13 +38,13 @@ func (f *floors) of(t *cellSet, m metric) float64 {
 	if !f.planned() {
 		return 0
 	}
-	key := floorKey{t.setting.Workload, m.name, m.unit, m.linear}
+	key := floorKey{t.setting.Workload, t.setting.Params.CPU, m.name, m.unit, m.linear}
 	checks, known := f.nulls[key]
 	if !known {
 		checks.of = map[string]stats.Estimate{}
 		var run []stats.Estimate
 		for _, other := range f.sets {
-			if other.control != nil && other.baseline != nil && other.setting.Workload == key.workload {
+			if other.control != nil && other.baseline != nil && other.setting.Workload == key.workload && other.setting.Params.CPU == key.cpu {
 				p := pairBuilds(m, other.control.ID, []string{other.baseline.ID}, f.all)
 				e := f.options.compare(p.builds, f.options.stats(m))
 				checks.of[other.baseline.ID] = e
