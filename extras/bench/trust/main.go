@@ -18,7 +18,7 @@ func main() {
 	runs := flag.Int("runs", 20, "short runs of host against host; 0 for none")
 	each := flag.Duration("each", 8*time.Second, "time budget of each of them")
 	rules := flag.Int("rules", 10, "firewall rules to find; 0 for none")
-	budget := flag.Duration("budget", 30*time.Second, "time budget to find them in")
+	budget := flag.Duration("budget", 15*time.Second, "time budget to find them in")
 	harness.Main("trust", func(ctx context.Context) error {
 		if *runs > 0 {
 			if err := nothingFound(ctx, os.Stdout, *runs, *each); err != nil {

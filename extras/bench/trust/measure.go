@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type job struct {
 	placements []result.Placement
 	budget     time.Duration
 	seed       uint64
+	margin     float64 // below which a difference does not matter; 0 is a study's default
 }
 
 // measure carries a job out as netdelta run would, in a run folder that is thrown away.
@@ -35,7 +37,7 @@ func measure(ctx context.Context, j job) (run result.Run, err error) {
 		Testbed:   study.Testbed{Kind: "lab", Nodes: 2, Pods: 2, Link: study.Link{MTU: study.DefaultMTU}},
 		Workloads: []study.Workload{{Name: "tcp-rr"}},
 		Design: study.Design{
-			Burst: study.DefaultBurst, Builds: study.DefaultBuilds, Confidence: confidence, Margin: study.DefaultMargin,
+			Burst: study.DefaultBurst, Builds: study.DefaultBuilds, Confidence: confidence, Margin: cmp.Or(j.margin, study.DefaultMargin),
 			TimeBudget: j.budget, Seed: j.seed,
 		},
 	}
