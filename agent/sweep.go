@@ -35,8 +35,8 @@ func (a *Agent) DialOver(ctx context.Context, s Sockets, w string, p result.Para
 	return a.open(ctx, opDial, openArgs{Workload: w, Params: p, Local: local, Server: server, CPU: cpu, Sockets: s})
 }
 
-// Sweep visits the clients of sessions in turn, as engine.Sweep.Run does, and gives what each measured. A client that hung has an error that matches
-// ErrHung; the error of the whole says that nothing was measured.
+// Sweep visits the clients of sessions in turn, as engine.Sweep.Run does, and gives what each measured. A client that hung has an error
+// that matches ErrHung; the error of the whole says that nothing was measured.
 func (a *Agent) Sweep(ctx context.Context, sessions []int, spec engine.SweepSpec) ([]engine.Swept, error) {
 	replies, err := unansweredHung(invoke[[]sweptReply](ctx, a, opSweep, sweepArgs{Sessions: sessions, Spec: spec}, spec.Deadline+late))
 	swept := make([]engine.Swept, len(replies))

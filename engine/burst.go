@@ -64,7 +64,7 @@ type Burst struct {
 	// the same sweep: the median over sweeps. What the machine does to all of them at the same time is not in it.
 	Level float64
 	// Carry is what the visits of a burst in sweeps left behind for the visits that followed them.
-	Carry CarryOver
+	Carry result.CarryOver
 	// Switches is how often the measuring thread was preempted (involuntary context switches).
 	Switches int64
 	// CPU is the processor time that the client's measuring thread used for the burst and its warm-up; Work and Moved are
@@ -74,25 +74,6 @@ type Burst struct {
 	Work, Moved int64
 	// Search is what a search found; nil for an ordinary burst.
 	Search *Search
-}
-
-// CarryOver sums up by how much visits were longer, on the scale of the natural logarithm, for what was visited just before.
-type CarryOver struct {
-	Visits       int64
-	Sum, Squares float64
-}
-
-func (c *CarryOver) add(off float64) {
-	c.Visits++
-	c.Sum += off
-	c.Squares += off * off
-}
-
-// Add adds what other visits left behind.
-func (c *CarryOver) Add(d CarryOver) {
-	c.Visits += d.Visits
-	c.Sum += d.Sum
-	c.Squares += d.Squares
 }
 
 // SearchLeast is the shortest burst that holds a search for the highest rate. In a shorter one the longest trials, a part in

@@ -35,7 +35,6 @@ type sweeper struct {
 	at            int32  // the client that is visited now, or outside
 	thread        int32
 	done          int32
-	clients       int32
 	clock         clock.Clock
 	client        [MaxSweep]*control
 

@@ -39,7 +39,7 @@ func connections(ctx context.Context, cfg *Config) ([]int, error) {
 
 type socketsKey struct{}
 
-// WithSockets has Dial and Renew take these connections for the client's, which closes them, in place of its own.
+// WithSockets has Dial and Reconnect take these connections for the client's, which closes them, in place of its own.
 func WithSockets(ctx context.Context, fds []int) context.Context {
 	return context.WithValue(ctx, socketsKey{}, fds)
 }

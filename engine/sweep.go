@@ -17,6 +17,7 @@ import (
 
 	"netdelta/internal/clock"
 	"netdelta/internal/native"
+	"netdelta/result"
 )
 
 // SweepSpec says how one thread visits several clients in turn: in sweeps, each of which visits all of them in a new random order.
@@ -57,7 +58,6 @@ func (s SweepSpec) check(clients int) error {
 // Sweep visits clients on one thread. Between sweeps the clients can be used as ever; none may be closed before it.
 type Sweep struct {
 	clients []*client
-	files   []int
 	signal  *os.File
 	done    <-chan struct{}
 	arena   *native.Arena
@@ -98,16 +98,17 @@ func NewSweep(clients []Client) (s *Sweep, err error) {
 	}
 	s.ctl = (*sweeper)(s.arena.Take(unsafe.Sizeof(sweeper{})))
 	s.ctl.visit = (*[maxVisits]visit)(s.arena.Take(unsafe.Sizeof([maxVisits]visit{})))
-	s.ctl.clock, s.ctl.at, s.ctl.clients = clock.System(), outside, int32(len(clients))
+	s.ctl.clock, s.ctl.at = clock.System(), outside
+	var files []int
 	for i, c := range s.clients {
 		s.ctl.client[i] = c.ctl
-		s.files = append(s.files, c.files[:len(c.files)-1]...) // without the signal
+		files = append(files, c.files[:len(c.files)-1]...) // without the signal
 	}
 	if s.signal, s.ctl.done, err = openSignal(); err != nil {
 		return s, err
 	}
 	ctl := s.ctl
-	s.done, err = native.Start(native.Thread{CPU: s.clients[0].cfg.CPU, Files: append(narrow(s.files), ctl.done)}, func() { runSweep(ctl) })
+	s.done, err = native.Start(native.Thread{CPU: s.clients[0].cfg.CPU, Files: append(narrow(files), ctl.done)}, func() { runSweep(ctl) })
 	if err != nil {
 		return s, err
 	}
@@ -291,14 +292,14 @@ func (s *Sweep) levels(visits []visit, relative []float64) []float64 {
 const carryMost = 0.1
 
 // carry is what the visits to each client left behind for the visits that followed.
-func (s *Sweep) carry(visits []visit, relative, levels []float64) []CarryOver {
-	all := make([]CarryOver, len(s.clients))
+func (s *Sweep) carry(visits []visit, relative, levels []float64) []result.CarryOver {
+	all := make([]result.CarryOver, len(s.clients))
 	for i := 1; i < len(visits); i++ {
 		off := relative[i] - levels[visits[i].client]
 		if math.IsNaN(off) || visits[i].client == visits[i-1].client {
 			continue
 		}
-		all[visits[i-1].client].add(min(max(off, -carryMost), carryMost))
+		all[visits[i-1].client].Visit(min(max(off, -carryMost), carryMost))
 	}
 	return all
 }

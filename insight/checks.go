@@ -93,7 +93,8 @@ func carryChecks(all []batch) []Check {
 		for cell, s := range b {
 			if c := s.trial.CarryOver; c != nil && s.trial.Failed == "" {
 				sum := sums[cell]
-				sums[cell] = result.CarryOver{Visits: sum.Visits + c.Visits, Sum: sum.Sum + c.Sum, Squares: sum.Squares + c.Squares}
+				sum.Add(*c)
+				sums[cell] = sum
 			}
 		}
 	}

@@ -127,6 +127,16 @@ type CarryOver struct {
 	Squares float64 `json:"squares"`
 }
 
+// Visit adds a visit that was so much longer than the others to its network.
+func (c *CarryOver) Visit(longer float64) { c.Add(CarryOver{1, longer, longer * longer}) }
+
+// Add adds other visits.
+func (c *CarryOver) Add(d CarryOver) {
+	c.Visits += d.Visits
+	c.Sum += d.Sum
+	c.Squares += d.Squares
+}
+
 // Second is one point of a trial's per-second series.
 type Second struct {
 	// At is seconds since the trial's start.

@@ -78,8 +78,8 @@ func (r *Rounds) handle(ctx context.Context, sessions []*Session, s *Session, ro
 	fail(sessions, s, err)
 }
 
-// Run measures each session once, in random order, a setting in sweeps where it can be, and then judges the round as a whole. It returns how long each session took, and
-// whether the machines did something else meanwhile.
+// Run measures each session once, in random order, a setting in sweeps where it can be, and then judges the round as a whole. It returns
+// how long each session took, and whether the machines did something else meanwhile.
 func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round int) (spans []time.Duration, disturbed bool, err error) {
 	if err := r.machines.begin(ctx, sessions); err != nil {
 		return nil, false, err

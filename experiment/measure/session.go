@@ -37,9 +37,10 @@ type Session struct {
 	endpoint endpoint.Endpoint
 	client   *agent.Agent
 	runner   *agent.Agent     // holds the client's end: the client, or the agent of a sweep
+	visits   bool             // the workload can be measured in visits
 	swept    *endpoint.Server // of a client that is visited in sweeps, else nil
 	held     time.Duration    // for which its network held up its new connection
-	carry    engine.CarryOver
+	carry    result.CarryOver
 	server   *agent.Agent // the endpoint's
 	session  int          // of the client
 	patience time.Time    // until when the first connection is retried
@@ -99,6 +100,7 @@ func (m *Context) newSessions(cells []result.Cell) []*Session {
 				continue
 			}
 			s.protocol, s.recorder = w.Protocol, recorderFor(w, c.Params)
+			s.visits = w.Sweeps != nil && w.Sweeps(c.Params)
 			if w.Connects {
 				s.connects = cmp.Or(c.Params.Message, w.Defaults.Message)
 			}
@@ -132,7 +134,7 @@ func (m *Context) connect(s *Session, a agents, tb testbed.Testbed, clusters map
 	case external:
 		s.endpoint = endpoint.NewVolume(c)
 	default:
-		sweeps := a.sweeper != nil && m.sweeps(s)
+		sweeps := a.sweeper != nil && s.sweeps()
 		if sweeps {
 			s.runner, c.Runner, s.levels = a.sweeper, a.sweeper, true
 			s.share.Least = sweptLeast
@@ -326,7 +328,7 @@ func (s *Session) trial(ctx context.Context, build int) result.Trial {
 		t.Services = s.serviceRecords(ctx)
 	}
 	if s.carry.Visits > 0 {
-		t.CarryOver = &result.CarryOver{Visits: s.carry.Visits, Sum: s.carry.Sum, Squares: s.carry.Squares}
+		t.CarryOver = &s.carry
 	}
 	t.Bound = s.bounds.Bound(s.bursts.Disturbed, t.Disk)
 	keep(s.closeProbes())

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,8 @@ import (
 	"netdelta/testbed"
 )
 
-// A visit measures so many transactions after a few that are not, and begins no more of them after its time. docs/statistics.md has the
-// trials behind the figures.
+// A visit measures so many transactions after a few that are not, and begins no more of them after its time.
+// docs/adr/0044-sweeps.md has the trials behind the figures.
 const (
 	visitTransactions = 16
 	visitWarmup       = 4
@@ -29,17 +30,9 @@ const sweepsLeast = 50 * time.Millisecond
 
 // sweeps says whether a session's client can be visited in sweeps: by a thread of this machine, which finds the client's processor as it
 // is without neighbours, and needs no programs at either end.
-func (m *Context) sweeps(s *Session) bool {
+func (s *Session) sweeps() bool {
 	d := s.demand
-	if !m.able.OwnsNodes || !s.client.Local() || d.Cluster != nil || d.Burst > 0 || len(d.Programs) > 0 || hasNeighbour(s.Cell.Params.Conditions) {
-		return false
-	}
-	for _, w := range m.Workloads {
-		if w.Name == s.Cell.Workload {
-			return w.Sweeps != nil && w.Sweeps(s.Cell.Params)
-		}
-	}
-	return false
+	return s.visits && s.client.Local() && d.Cluster == nil && d.Burst == 0 && len(d.Programs) == 0 && !hasNeighbour(s.Cell.Params.Conditions)
 }
 
 // sweptLeast is the share of its time that a network's visits in a round must miss at least, so that they don't count: as one visit
@@ -125,25 +118,26 @@ func (r *Rounds) sweep(ctx context.Context, sessions, members []*Session, build,
 			failed(members[i], err)
 		}
 	}
-	members = slices.DeleteFunc(members, func(s *Session) bool { return s.Failed != nil || s.broken })
+	members = slices.DeleteFunc(members, func(s *Session) bool {
+		if s.Failed != nil || s.broken || ctx.Err() != nil {
+			return true
+		}
+		err := s.beginSweep(ctx)
+		if err != nil && ctx.Err() == nil {
+			failed(s, err)
+		}
+		return err != nil
+	})
 	if len(members) == 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	spec := sweepSpec(members)
 	spec.Seed = r.context.seed ^ uint64(build)<<32 ^ uint64(round)
-	for _, s := range members {
-		if err := s.beginSweep(ctx); err != nil {
-			return fmt.Errorf("burst of %s: %w", s.Cell.ID, err)
-		}
-	}
 	swept, err := members[0].runner.Sweep(ctx, numbers(members), spec)
 	if err != nil {
 		swept = slices.Repeat([]engine.Swept{{Err: err}}, len(members))
 	}
-	spents, err := readMeters(members, swept)
-	if err != nil {
-		return err
-	}
+	spents := readMeters(members, swept)
 	for i, s := range members {
 		err := swept[i].Err
 		if err == nil {
@@ -170,15 +164,15 @@ func numbers(members []*Session) []int {
 // renew puts new connections between the same addresses in the place of the sessions', and has the meters follow their threads. What
 // the sessions have measured so far is kept, less the last bursts that are to be dropped.
 func renew(ctx context.Context, members []*Session) []error {
-	errs, drop := make([]error, len(members)), make([]bool, len(members))
+	drop := make([]bool, len(members))
 	for i, s := range members {
 		drop[i] = s.disturbed
 	}
 	runner := members[0].runner
 	if err := runner.Disconnect(ctx, numbers(members), drop); err != nil {
-		return allOf(errs, err)
+		return slices.Repeat([]error{err}, len(members))
 	}
-	sockets, took := make([]agent.Sockets, len(members)), make([]time.Duration, len(members))
+	errs, sockets, took := make([]error, len(members)), make([]agent.Sockets, len(members)), make([]time.Duration, len(members))
 	atOnce(members, func(i int, s *Session) {
 		began := time.Now()
 		s.disturbed = false
@@ -187,7 +181,7 @@ func renew(ctx context.Context, members []*Session) []error {
 	})
 	connected, err := runner.Reconnect(ctx, numbers(members), sockets)
 	if err != nil {
-		return allOf(errs, err)
+		return slices.Repeat([]error{err}, len(members))
 	}
 	for i := range took {
 		took[i] += connected[i].Took
@@ -219,14 +213,6 @@ func holdUp(members []*Session, took []time.Duration) {
 			s.held = took[i]
 		}
 	}
-}
-
-// allOf makes all errors this one.
-func allOf(errs []error, err error) []error {
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
 }
 
 // atOnce runs f for all sessions at the same time: their agents are processes of their own.
@@ -287,18 +273,17 @@ func (s *Session) beginSweep(ctx context.Context) error {
 	return s.meter.Start()
 }
 
-// readMeters is what was spent on each session's visits.
-func readMeters(members []*Session, swept []engine.Swept) ([]cpu.Spent, error) {
+// readMeters is what was spent on each session's visits. A session whose meter can't be read fails.
+func readMeters(members []*Session, swept []engine.Swept) []cpu.Spent {
 	spent, meters, bursts := make([]cpu.Spent, len(members)), make([]*cpu.Meter, len(members)), make([]engine.Burst, len(members))
 	for i, s := range members {
 		meters[i], bursts[i] = s.meter, swept[i].Burst
 		var err error
-		if spent[i], err = s.meter.Stop(bursts[i]); err != nil && swept[i].Err == nil {
-			return nil, err
-		}
+		spent[i], err = s.meter.Stop(bursts[i])
+		swept[i].Err = cmp.Or(swept[i].Err, err)
 	}
 	cpu.Share(meters, bursts, spent)
-	return spent, nil
+	return spent
 }
 
 // endSweep records what a session's visits gave.
