@@ -6,11 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netdelta/experiment"
 	"netdelta/insight"
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
-	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/nsmonitor"
@@ -39,43 +37,17 @@ func withoutOffloads(tb testbed.Testbed, pod testbed.Pod) error {
 // that enters no delta, and nothing is said of the other networks and builds.
 func TestReconfigurationIsNamed(t *testing.T) {
 	require.Namespaces(t)
-	s := small([]string{"host", "bridge", "vxlan"}, result.CrossNode)
-	s.Design.Rounds = 30
-	c := setUpOn(t, network.Catalogue(), s, 3, nil)
-	watched := &remembering{Provider: c.Driver, network: "vxlan"}
-	c.Driver = watched
-	planted := make(chan error, 1)
-	c.Progress = &watcher{
-		when: func(s experiment.Status) bool { return s.Build == 2 && s.Round == 10 },
-		then: func() {
-			watched.mu.Lock()
-			defer watched.mu.Unlock()
-			tb := watched.beds[1]
-			planted <- withoutOffloads(tb, tb.Pods()[0])
-		},
-	}
-	run := mustRun(t, c)
-	if err := <-planted; err != nil {
-		t.Fatalf("switch offloads off: %v", err)
-	}
-	named := false
-	for _, check := range run.Checks {
-		if check.Check != insight.CheckConfig {
-			continue
-		}
-		if !strings.HasPrefix(check.Trial, "vxlan/") || !strings.HasSuffix(check.Trial, "#1") {
-			t.Errorf("%s is said to have changed: %s", check.Trial, check.Observed)
-			continue
-		}
-		named = true
+	c, run := struck(t, 30, func(tb testbed.Testbed) <-chan error {
+		planted := make(chan error, 1)
+		planted <- withoutOffloads(tb, tb.Pods()[0])
+		return planted
+	})
+	for _, check := range namedOfVXLAN(t, run, insight.CheckConfig) {
 		for _, want := range []string{"pod0/eth0: tx-generic-segmentation was on and is off (between rounds", "pod0/eth0: tx-tcp-segmentation was on and is off"} {
 			if !strings.Contains(check.Observed, want) {
 				t.Errorf("%q does not say %q", check.Observed, want)
 			}
 		}
-	}
-	if !named {
-		t.Error("the change of vxlan in the second build is not named")
 	}
 	for _, tr := range journal(t, c) {
 		marked := 0

@@ -50,38 +50,59 @@ func silence(ctx context.Context, pod testbed.Pod, nft string, span time.Duratio
 func TestStallIsNamed(t *testing.T) {
 	require.Namespaces(t)
 	nft := require.Tool(t, "nft")
+	_, run := struck(t, 40, func(tb testbed.Testbed) <-chan error {
+		pods, quiet := tb.Pods(), make(chan error, 1)
+		go func() { quiet <- silence(t.Context(), pods[len(pods)-2], nft, time.Second) }()
+		return quiet
+	})
+	for _, check := range namedOfVXLAN(t, run, insight.CheckStalls) {
+		t.Log(check.Observed)
+	}
+}
+
+// struck runs host, bridge and vxlan in three builds of so many rounds, and has strike do something to vxlan in the middle of the second.
+// The channel says how that went.
+func struck(t *testing.T, rounds int, strike func(testbed.Testbed) <-chan error) (experiment.Config, result.Run) {
+	t.Helper()
 	s := small([]string{"host", "bridge", "vxlan"}, result.CrossNode)
-	s.Design.Rounds = 40
+	s.Design.Rounds = rounds
 	c := setUpOn(t, network.Catalogue(), s, 3, nil)
 	watched := &remembering{Provider: c.Driver, network: "vxlan"}
 	c.Driver = watched
-	quiet := make(chan error, 1)
+	var done <-chan error
 	c.Progress = &watcher{
 		when: func(s experiment.Status) bool { return s.Build == 2 && s.Round == 10 },
 		then: func() {
 			watched.mu.Lock()
 			defer watched.mu.Unlock()
-			pods := watched.beds[1].Pods()
-			go func() { quiet <- silence(t.Context(), pods[len(pods)-2], nft, time.Second) }()
+			done = strike(watched.beds[1])
 		},
 	}
 	run := mustRun(t, c)
-	if err := <-quiet; err != nil {
-		t.Fatalf("make vxlan stall: %v", err)
+	if done == nil {
+		t.Fatal("the second build had no tenth round")
 	}
-	named := false
-	for _, check := range run.Checks {
-		if check.Check != insight.CheckStalls {
+	if err := <-done; err != nil {
+		t.Fatalf("strike vxlan: %v", err)
+	}
+	return c, run
+}
+
+// namedOfVXLAN are the findings of a check about vxlan in the second build. There must be some, and none about other trials.
+func namedOfVXLAN(t *testing.T, run result.Run, check string) (named []result.Check) {
+	t.Helper()
+	for _, found := range run.Checks {
+		if found.Check != check {
 			continue
 		}
-		if !strings.HasPrefix(check.Trial, "vxlan/") || !strings.HasSuffix(check.Trial, "#1") {
-			t.Errorf("%s is said to stall: %s", check.Trial, check.Observed)
+		if !strings.HasPrefix(found.Trial, "vxlan/") || !strings.HasSuffix(found.Trial, "#1") {
+			t.Errorf("%s is named by %s: %s", found.Trial, check, found.Observed)
 			continue
 		}
-		named = true
-		t.Log(check.Observed)
+		named = append(named, found)
 	}
-	if !named {
-		t.Error("the stall of vxlan in the second build is not named")
+	if len(named) == 0 {
+		t.Errorf("vxlan in the second build is not named by %s", check)
 	}
+	return named
 }

@@ -54,7 +54,7 @@ type Info struct {
 // Client is the measuring end of a cell.
 type Client struct {
 	Agent *agent.Agent
-	// Runner is an agent that holds the client's end in Agent's pod, since it visits those of other pods in the same sweeps; nil is
+	// Runner is an agent that holds the client's end in Agent's pod, since it visits clients of other pods in the same sweeps; nil is
 	// Agent itself.
 	Runner  *agent.Agent
 	Testbed testbed.Testbed
