@@ -302,7 +302,8 @@ type Run struct {
 	Adaptive bool `json:"adaptive"`
 	// Unpaired says that networks were not measured in turn, as in files of other programs: nothing pairs a build of one with one of another.
 	Unpaired bool `json:"unpaired,omitempty"`
-	// Ended says how the run ended: resolved, budget, builds, interrupted or failed; running while it has not.
+	// Ended says how the run ended: resolved, resolved in part, budget, builds, interrupted, failed or nothing measured; running
+	// while it has not.
 	Ended string `json:"ended"`
 	// Trials is how many trials the journal held when this was written.
 	Trials int `json:"trials,omitempty"`

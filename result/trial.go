@@ -8,6 +8,9 @@ import (
 // ID names the trial within its run: its cell and its build.
 func (t Trial) ID() string { return fmt.Sprintf("%s#%d", t.Cell, t.Build) }
 
+// Measured says whether the trial gave anything.
+func (t Trial) Measured() bool { return t.Failed == "" }
+
 // validate returns what makes the trial useless as a record, nil if nothing does.
 func (t Trial) validate() error {
 	switch {

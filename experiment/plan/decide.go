@@ -42,14 +42,34 @@ func (s *Scheduler) without(cells []result.Cell) []result.Cell {
 
 // end ends a run in which no cell is left that needs another build.
 func (s *Scheduler) end(now time.Duration) {
-	s.current = Step{Ended: EndedResolved}
-	if s.rules.MaxBuilds > 0 && slices.ContainsFunc(s.cells, func(c result.Cell) bool { return s.spent(c) && s.unknown(c) }) {
-		s.current.Ended = EndedBuilds
+	kept, lost := 0, 0
+	for _, c := range s.cells {
+		switch {
+		case c.Role != s.target() || slices.Contains(s.out.Cells, c.ID):
+		case s.dropped[c.ID]:
+			lost++
+		default:
+			kept++
+		}
 	}
-	if !slices.ContainsFunc(s.cells, func(c result.Cell) bool { return !s.dropped[c.ID] }) {
+	s.current = Step{Ended: EndedResolved}
+	switch {
+	case kept == 0:
 		s.current.Ended = EndedFailed
+	case s.rules.MaxBuilds > 0 && slices.ContainsFunc(s.cells, func(c result.Cell) bool { return s.spent(c) && s.unknown(c) }):
+		s.current.Ended = EndedBuilds
+	case lost > 0:
+		s.current.Ended = EndedPartly
 	}
 	s.begin(StepEnd, now)
+}
+
+// target is the role of the cells that are to be resolved: in a run of baselines alone, the A/A controls.
+func (s *Scheduler) target() result.Role {
+	if slices.ContainsFunc(s.cells, func(c result.Cell) bool { return c.Role == result.RoleCell }) {
+		return result.RoleCell
+	}
+	return result.RoleControl
 }
 
 // wanted says whether a cell needs another build.
@@ -67,13 +87,9 @@ func (s *Scheduler) unknown(c result.Cell) bool {
 	return s.builds[c.ID] < s.rules.MinBuilds || !s.resolved[c.ID]
 }
 
-// participants are the cells that want another build, each with its baseline and A/A control. In a run of baselines alone, the
-// controls are to be resolved.
+// participants are the cells that want another build, each with its baseline and A/A control.
 func (s *Scheduler) participants(wanted func(result.Cell) bool) []result.Cell {
-	target := result.RoleControl
-	if slices.ContainsFunc(s.cells, func(c result.Cell) bool { return c.Role == result.RoleCell }) {
-		target = result.RoleCell
-	}
+	target := s.target()
 	settings := map[result.Setting]bool{}
 	takes := map[string]bool{}
 	for _, c := range s.cells {

@@ -25,9 +25,11 @@ const (
 // How a run ends, as result.Run.Ended has it.
 const (
 	EndedResolved = "resolved"
+	EndedPartly   = "resolved in part" // what was not given up is resolved
 	EndedBudget   = "budget"
 	EndedBuilds   = "builds" // as many builds as were asked for are done
 	EndedFailed   = "failed" // no cell is left that could be measured
+	EndedNothing  = "nothing measured"
 
 	EndedInterrupted = "interrupted" // the user stopped the run
 	Running          = "running"     // it has not ended, or was killed

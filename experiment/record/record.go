@@ -5,6 +5,7 @@ package record
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"netdelta/experiment/plan"
@@ -63,6 +64,9 @@ func Conduct(ctx context.Context, run result.Run, folder *result.Folder, judge J
 		r.Run.Ended = plan.EndedInterrupted
 	default:
 		r.Run.Ended = plan.EndedBuilds
+	}
+	if err == nil && ctx.Err() == nil && !slices.ContainsFunc(r.Trials, result.Trial.Measured) {
+		r.Run.Ended = plan.EndedNothing
 	}
 	r.Run.Finished = time.Now()
 	if judge != nil {

@@ -32,6 +32,10 @@ func TestConduct(t *testing.T) {
 		"done":     {func(func(), *record.Record) error { return nil }, plan.EndedBuilds, nil},
 		"resolved": {func(_ func(), r *record.Record) error { r.Run.Ended = plan.EndedResolved; return nil }, plan.EndedResolved, nil},
 		"failed":   {func(func(), *record.Record) error { return lost }, plan.EndedFailed, lost},
+		"nothing measured": {func(_ func(), r *record.Record) error {
+			r.Trials[0].Failed, r.Run.Ended = "too many open files", plan.EndedResolved
+			return nil
+		}, plan.EndedNothing, nil},
 		"stopped": {func(cancel func(), _ *record.Record) error {
 			cancel()
 			return fmt.Errorf("build 2: %w", context.Canceled)

@@ -40,7 +40,7 @@ func RunsOf(dir, study string) ([]Kept, error) {
 
 // LatestWhole is the folder of the latest run that measured something and was not cut short, "" where there is none.
 func LatestWhole(all []Kept) string {
-	cut := []string{plan.Running, plan.EndedFailed, plan.EndedInterrupted}
+	cut := []string{plan.Running, plan.EndedFailed, plan.EndedInterrupted, plan.EndedNothing}
 	for _, n := range slices.Backward(all) {
 		if len(n.Run.Deltas) > 0 && !slices.Contains(cut, n.Run.Ended) {
 			return n.Dir

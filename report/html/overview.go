@@ -31,6 +31,10 @@ func (p *page) banners() []banner {
 		add("warn", "This run has not ended: it is under way, or was killed. The figures are those of the trials finished so far; netdelta run --resume goes on with a killed one.")
 	case "failed":
 		add("bad", "This run failed before its end. What it had measured until then is below; the checks say what failed.")
+	case "nothing measured":
+		add("bad", "This run measured nothing: the checks say what failed.")
+	case "resolved in part":
+		add("warn", "This run gave up what failed again and again; the checks name it.")
 	}
 	if n := len(p.account.Misrouted); n > 0 {
 		t := p.account.Misrouted[0]
@@ -186,6 +190,10 @@ func (p *page) endCard() card {
 		ended, class = "Interrupted", "unresolved"
 	case "failed":
 		ended, class = "Failed", "slower"
+	case "nothing measured":
+		ended, class = "Nothing measured", "slower"
+	case "resolved in part":
+		ended, class = "Resolved but what failed", "unresolved"
 	case "running", "":
 		ended, class = "Not finished", "unresolved"
 	}

@@ -142,11 +142,12 @@ func (p *page) facts() []string {
 // ended says how a run ended.
 func ended(how string) string {
 	return cmp.Or(map[string]string{
-		"resolved":    "ended with every delta resolved",
-		"budget":      "ended by the time budget",
-		"builds":      "ended after the builds that were asked for",
-		"interrupted": "interrupted",
-		"failed":      "failed before its end",
-		"running":     "not finished",
+		"resolved":         "ended with every delta resolved",
+		"resolved in part": "ended with every delta resolved but those that were given up",
+		"budget":           "ended by the time budget",
+		"builds":           "ended after the builds that were asked for",
+		"interrupted":      "interrupted",
+		"failed":           "failed before its end",
+		"running":          "not finished",
 	}[how], how)
 }

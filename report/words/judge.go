@@ -52,7 +52,7 @@ func (j Judge) Compare(before, after insight.Measured, o insight.Comparing) resu
 func notes(which string, m insight.Measured) []string {
 	var all []string
 	switch m.Run.Ended {
-	case "interrupted", "failed":
+	case "interrupted", "failed", "nothing measured":
 		all = append(all, fmt.Sprintf("%s ended early (%s): its figures are those measured by then", which, m.Run.Ended))
 	case "running":
 		all = append(all, fmt.Sprintf("%s is still under way or was killed: its figures are those of finished builds", which))
