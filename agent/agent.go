@@ -44,13 +44,17 @@ type Program struct {
 	Env  []string
 	// CPUs holds the processors of the agent's own threads; threads of the engines pin themselves.
 	CPUs []int
+	// Patience is how long an agent may take to answer, beyond the time of what it was asked to do, before it is given up; 0 is as long
+	// as one behind a slow stream may need.
+	Patience time.Duration
 }
 
 // Agent is the controller's end of an agent in a pod. Its methods may be called by several goroutines.
 type Agent struct {
 	*rpc.Client
-	pod   testbed.Pod
-	local bool
+	pod      testbed.Pod
+	local    bool
+	patience time.Duration // 0 for none that is shorter than usual
 }
 
 // Start starts an agent in the pod and waits until it has introduced itself.
@@ -60,8 +64,8 @@ func Start(ctx context.Context, pod testbed.Pod, p Program) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the agent in pod %s: %w", pod.Name(), err)
 	}
-	a := &Agent{Client: rpc.NewClient("pod "+pod.Name(), proc), pod: pod}
-	hello, err := invoke[Hello](ctx, a, rpc.OpHello, nil, greetDeadline)
+	a := &Agent{Client: rpc.NewClient("pod "+pod.Name(), proc), pod: pod, patience: p.Patience}
+	hello, err := invoke[Hello](ctx, a, rpc.OpHello, nil, a.atMost(greetDeadline))
 	if err == nil {
 		err = hello.Check()
 	}
@@ -105,18 +109,34 @@ const (
 	shortDeadline = 10 * time.Second
 	// releaseWithin is how long it may take to take away what was put into a target.
 	releaseWithin = 30 * time.Second
-	// late is how much longer than it may take an agent is waited for: it gives up by itself, and then has more to say than one
-	// that is killed.
-	late = 10 * time.Second
 )
+
+// atMost is how long the agent is waited for where it usually is for so long.
+func (a *Agent) atMost(usual time.Duration) time.Duration {
+	if a.patience > 0 {
+		return min(usual, a.patience)
+	}
+	return usual
+}
+
+// late is how much longer than it may take an agent is waited for: it gives up by itself, and then has more to say than one that is
+// killed.
+func (a *Agent) late() time.Duration { return a.atMost(shortDeadline) }
 
 // open opens an end of a workload and returns its session. Without a time to do so, it may take what one of netdelta's own takes.
 func (a *Agent) open(ctx context.Context, op string, args openArgs) (int, error) {
-	deadline := dialDeadline
-	if args.Within > 0 {
-		deadline = args.Within + late
+	return invoke[int](ctx, a, op, args, a.bounded(&args))
+}
+
+// bounded is how long an agent that opens something is waited for, which then is to give up before.
+func (a *Agent) bounded(args *openArgs) time.Duration {
+	if args.Within == 0 && a.patience == 0 {
+		return dialDeadline
 	}
-	return invoke[int](ctx, a, op, args, deadline)
+	if args.Within == 0 {
+		args.Within = a.patience
+	}
+	return args.Within + a.late()
 }
 
 // Serve starts the server's side of a workload and returns its session.
@@ -159,14 +179,14 @@ func (a *Agent) DialTarget(ctx context.Context, w string, p result.Params, t wor
 func (a *Agent) Hold(ctx context.Context, w string, t workload.Target, family result.Family, within time.Duration) (Holding, error) {
 	args := openArgs{Workload: w, Target: targetOf(t), Within: within}
 	args.Target.Family = family
-	return invoke[Holding](ctx, a, opHold, args, within+late)
+	return invoke[Holding](ctx, a, opHold, args, within+a.late())
 }
 
 // Clear takes away what a Hold has put into a target, known by its mark, where the agent that held it was lost.
 func (a *Agent) Clear(ctx context.Context, w string, t workload.Target, mark string) error {
 	args := openArgs{Workload: w, Target: targetOf(t), Within: releaseWithin}
 	args.Target.Mark = mark
-	return a.do(ctx, opClear, args, releaseWithin+late)
+	return a.do(ctx, opClear, args, releaseWithin+a.late())
 }
 
 // Release lets go of a target that is held: what Hold has put there is taken away.
@@ -187,47 +207,47 @@ func (a *Agent) Burst(ctx context.Context, session int, spec engine.BurstSpec) (
 
 // Collect fetches what a client's session summed up since the last Collect.
 func (a *Agent) Collect(ctx context.Context, session int, dropLast bool) (engine.Totals, error) {
-	return invoke[engine.Totals](ctx, a, opCollect, sessionArgs{Session: session, DropLast: dropLast}, shortDeadline)
+	return invoke[engine.Totals](ctx, a, opCollect, sessionArgs{Session: session, DropLast: dropLast}, a.late())
 }
 
 // Totals fetches what a server's session saw.
 func (a *Agent) Totals(ctx context.Context, session int) (engine.Totals, error) {
-	return invoke[engine.Totals](ctx, a, opTotals, sessionArgs{Session: session}, shortDeadline)
+	return invoke[engine.Totals](ctx, a, opTotals, sessionArgs{Session: session}, a.late())
 }
 
 // Threads are the numbers of the threads that a session of either end runs on, on the agent's machine; none where its
 // workload doesn't say. A server may have a thread for each client: ask when the client is connected.
 func (a *Agent) Threads(ctx context.Context, session int) ([]int, error) {
-	return invoke[[]int](ctx, a, opThreads, sessionArgs{Session: session}, shortDeadline)
+	return invoke[[]int](ctx, a, opThreads, sessionArgs{Session: session}, a.late())
 }
 
 // Health is how the daemons of a server's session are. Those that do not say so within the time are unwell; a server without
 // daemons is well.
 func (a *Agent) Health(ctx context.Context, session int, within time.Duration) (workload.Health, error) {
-	return invoke[workload.Health](ctx, a, opHealth, sessionArgs{Session: session, Within: within}, within+late)
+	return invoke[workload.Health](ctx, a, opHealth, sessionArgs{Session: session, Within: within}, within+a.late())
 }
 
 // Restart starts the daemons of a server's session again that have ended, or makes them whole again, within a time.
 func (a *Agent) Restart(ctx context.Context, session int, within time.Duration) error {
-	return a.do(ctx, opRestart, sessionArgs{Session: session, Within: within}, within+late)
+	return a.do(ctx, opRestart, sessionArgs{Session: session, Within: within}, within+a.late())
 }
 
 // Burn begins to keep processors busy and returns when it has begun: threads on processors that others use too may take their time.
 func (a *Agent) Burn(ctx context.Context, b Burning) error {
-	return a.do(ctx, opBurn, b, shortDeadline)
+	return a.do(ctx, opBurn, b, a.late())
 }
 
 // Rest ends what Burn began and returns when the processors are left alone. Without a Burn before it does nothing.
-func (a *Agent) Rest(ctx context.Context) error { return a.do(ctx, opRest, nil, shortDeadline) }
+func (a *Agent) Rest(ctx context.Context) error { return a.do(ctx, opRest, nil, a.late()) }
 
 // Counters reads what the agent's machine counts of its processors.
 func (a *Agent) Counters(ctx context.Context) (machine.Counters, error) {
-	return invoke[machine.Counters](ctx, a, opCounters, nil, shortDeadline)
+	return invoke[machine.Counters](ctx, a, opCounters, nil, a.late())
 }
 
 // Machine describes the agent's machine, as far as the pod shows it: the host name is the pod's own, and so is the system.
 func (a *Agent) Machine(ctx context.Context) (result.Environment, error) {
-	return invoke[result.Environment](ctx, a, opMachine, nil, shortDeadline)
+	return invoke[result.Environment](ctx, a, opMachine, nil, a.late())
 }
 
 // do is invoke where nothing is answered.

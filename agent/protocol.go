@@ -100,6 +100,7 @@ type sweepArgs struct {
 	Spec     engine.SweepSpec `json:"spec,omitzero"`
 	Drop     []bool           `json:"drop,omitempty"`    // of each, its last burst, when connections are closed
 	Sockets  []Sockets        `json:"sockets,omitempty"` // of each, its new connections
+	Within   time.Duration    `json:"within,omitempty"`  // each is warm on them, or given up
 }
 
 // sweptReply is what became of one of them.

@@ -17,7 +17,8 @@ import (
 // clients of several pods. Let go of them when that is done.
 func (a *Agent) Connect(ctx context.Context, w string, p result.Params, local, server netip.AddrPort) (Sockets, error) {
 	s := Sockets{PID: a.PID()}
-	opened, err := invoke[connected](ctx, a, opConnect, openArgs{Workload: w, Params: p, Local: local, Server: server}, dialDeadline)
+	args := openArgs{Workload: w, Params: p, Local: local, Server: server}
+	opened, err := invoke[connected](ctx, a, opConnect, args, a.bounded(&args))
 	s.Files, s.session = opened.Files, opened.Session
 	return s, err
 }
@@ -38,7 +39,8 @@ func (a *Agent) DialOver(ctx context.Context, s Sockets, w string, p result.Para
 // Sweep visits the clients of sessions in turn, as engine.Sweep.Run does, and gives what each measured. A client that hung has an error
 // that matches ErrHung; the error of the whole says that nothing was measured.
 func (a *Agent) Sweep(ctx context.Context, sessions []int, spec engine.SweepSpec) ([]engine.Swept, error) {
-	replies, err := unansweredHung(invoke[[]sweptReply](ctx, a, opSweep, sweepArgs{Sessions: sessions, Spec: spec}, spec.Deadline+late))
+	deadline := spec.Deadline + time.Duration(len(sessions))*engine.NextHung + a.late()
+	replies, err := unansweredHung(invoke[[]sweptReply](ctx, a, opSweep, sweepArgs{Sessions: sessions, Spec: spec}, deadline))
 	swept := make([]engine.Swept, len(replies))
 	for i, r := range replies {
 		swept[i] = engine.Swept{Burst: r.Burst, Err: r.err()}
@@ -49,7 +51,7 @@ func (a *Agent) Sweep(ctx context.Context, sessions []int, spec engine.SweepSpec
 // Disconnect has the clients of sessions close their connections (engine.Renewable). drop says of each whether its last burst does not
 // count.
 func (a *Agent) Disconnect(ctx context.Context, sessions []int, drop []bool) error {
-	return a.do(ctx, opDisconnect, sweepArgs{Sessions: sessions, Drop: drop}, shortDeadline)
+	return a.do(ctx, opDisconnect, sweepArgs{Sessions: sessions, Drop: drop}, a.late())
 }
 
 // Reconnected is what became of a client that was to be connected anew: the thread that will visit it, or why it is of no more use.
@@ -62,7 +64,8 @@ type Reconnected struct {
 // Reconnect has clients that were disconnected take over the connections that other agents have opened, one for each session, and
 // readies a sweep over them.
 func (a *Agent) Reconnect(ctx context.Context, sessions []int, sockets []Sockets) ([]Reconnected, error) {
-	replies, err := invoke[[]sweptReply](ctx, a, opReconnect, sweepArgs{Sessions: sessions, Sockets: sockets}, dialDeadline)
+	args := sweepArgs{Sessions: sessions, Sockets: sockets, Within: a.atMost(warmWithin)}
+	replies, err := invoke[[]sweptReply](ctx, a, opReconnect, args, time.Duration(len(sessions))*args.Within+a.late())
 	renewed := make([]Reconnected, len(replies))
 	for i, r := range replies {
 		renewed[i] = Reconnected{r.Threads, r.Took, r.err()}
@@ -190,7 +193,7 @@ func (s *server) reconnect(a sweepArgs) ([]sweptReply, error) {
 			continue
 		}
 		began := time.Now()
-		replies[i].fail(s.warm(c, a.Sockets[i]))
+		replies[i].fail(s.warm(c, a.Sockets[i], a.Within))
 		replies[i].Took = time.Since(began)
 		if replies[i].Error == "" {
 			well = append(well, id)
@@ -212,8 +215,8 @@ func (s *server) reconnect(a sweepArgs) ([]sweptReply, error) {
 // warmWithin bounds the first transactions of a client that is connected anew: its server answered a moment ago.
 const warmWithin = 5 * time.Second
 
-func (s *server) warm(c engine.Renewable, sockets Sockets) error {
-	ctx, cancel := context.WithTimeout(s.ctx, warmWithin)
+func (s *server) warm(c engine.Renewable, sockets Sockets, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(s.ctx, within)
 	defer cancel()
 	return over(ctx, sockets, c.Reconnect)
 }

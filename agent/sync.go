@@ -45,7 +45,7 @@ type Reading struct {
 // Offset reads the agent's clock tries times, as CompareClocks does.
 func (a *Agent) Offset(ctx context.Context, tries int) (Offset, error) {
 	return CompareClocks(tries, func() (Reading, error) {
-		return invoke[Reading](ctx, a, opClock, nil, shortDeadline)
+		return invoke[Reading](ctx, a, opClock, nil, a.late())
 	})
 }
 
@@ -78,7 +78,7 @@ func offset(sent time.Duration, r Reading, received time.Duration) Offset {
 // measured. The burst's deadline counts from its beginning. Wait is how far away the instant is at most. Errors match ErrHung as those
 // of Burst do.
 func (a *Agent) BurstAt(ctx context.Context, session int, at time.Duration, spec engine.BurstSpec, wait time.Duration) (SyncResult, error) {
-	return unansweredHung(invoke[SyncResult](ctx, a, opBurstAt, sessionArgs{Session: session, At: at, Spec: spec}, wait+spec.Deadline+late))
+	return unansweredHung(invoke[SyncResult](ctx, a, opBurstAt, sessionArgs{Session: session, At: at, Spec: spec}, wait+spec.Deadline+a.late()))
 }
 
 // burstAt waits for its instant, runs the burst and collects.

@@ -206,6 +206,9 @@ func (s *Sweep) fill(spec SweepSpec) {
 	}
 }
 
+// NextHung is how long each further client of a sweep has to end its visit when one has hung: a network's fault may be all networks'.
+const NextHung = endTimeout / 10
+
 // wake has the thread sweep and waits for its end. A client in whose visit the deadline passes is given up, and with it each after it
 // that does not end soon; the error says that the thread itself does not end.
 func (s *Sweep) wake(within time.Duration) (hung map[int]*hangError, err error) {
@@ -221,7 +224,7 @@ func (s *Sweep) wake(within time.Duration) (hung map[int]*hangError, err error) 
 			hung[at] = &hangError{after: within, deadline: true, cause: context.DeadlineExceeded}
 			s.clients[at].abort()
 		}
-		within = endTimeout / 10
+		within = NextHung
 	}
 	return hung, errors.New("the sweeps did not end")
 }

@@ -29,6 +29,9 @@ func Assemble(ctx context.Context, s *study.Study, p Plan, driver testbed.Provid
 	able := driver.Capabilities()
 	c := assembled(s, p, driver, workloads)
 	c.Program.Path = cmp.Or(able.Program, self)
+	if able.SharesMachine {
+		c.Program.Patience, c.Overtime = patience(s.Design.TimeBudget), overtime(s.Design.TimeBudget)
+	}
 	if able.PinsCPUs {
 		err = c.useMachine()
 	} else {

@@ -25,6 +25,8 @@ type Config struct {
 	measure.Config
 	// Blocks asks for live swaps in place of networks side by side.
 	Blocks bool
+	// Overtime is how long after its time budget a run is ended that waits still; 0 never ends it.
+	Overtime time.Duration
 	// Changer makes the Changes; nil where nothing can be changed. Run closes it.
 	Changer  testbed.Changer
 	Folder   *result.Folder
@@ -76,7 +78,7 @@ func (r *runner) measure(ctx context.Context) error {
 		err = m.TryVolumes(ctx, r.Run.Cells)
 	}
 	if err == nil {
-		err = r.loop(ctx)
+		err = r.bounded(ctx)
 	}
 	if ctx.Err() != nil {
 		r.Run.Ended = plan.EndedInterrupted
@@ -150,11 +152,8 @@ func (r *runner) loop(ctx context.Context) error {
 			r.Run.Ended = step.Ended
 			return nil
 		}
-		if err != nil {
+		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, r.rescue(ctx))
-		}
-		if ctx.Err() != nil {
-			return r.rescue(ctx)
 		}
 	}
 }
@@ -222,7 +221,11 @@ func (r *runner) collect(ctx context.Context, step plan.Step) error {
 
 // rescue keeps what an interrupted build has measured so far.
 func (r *runner) rescue(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueTime)
+	within := rescueTime
+	if p := r.Program.Patience; p > 0 {
+		within = min(within, 2*p)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	trials, err := r.strategy.Collect(ctx)
 	r.keep(trials)

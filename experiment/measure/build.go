@@ -217,9 +217,11 @@ func (b *Build) Close() error {
 	for _, s := range b.Sessions {
 		errs = append(errs, s.closeProbes())
 	}
+	var ended sync.WaitGroup // at once: each of them may hang
 	for _, a := range b.agents {
-		_ = a.Close() // it is gone in any case
+		ended.Go(func() { _ = a.Close() }) // it is gone in any case
 	}
+	ended.Wait()
 	for _, tb := range slices.Backward(b.testbeds) {
 		errs = append(errs, tb.Close())
 	}

@@ -56,6 +56,14 @@ func SizeOf(burst time.Duration, visit int, d workload.Demand) BurstSize {
 	return s
 }
 
+// patient is the size with bursts that are given up after less than usual, where the run has so little patience. Programs have to start.
+func (s BurstSize) patient(patience time.Duration, d workload.Demand) BurstSize {
+	if patience > 0 && len(d.Programs) == 0 {
+		s.deadline = min(s.deadline, s.length+patience)
+	}
+	return s
+}
+
 func (s BurstSize) spec() engine.BurstSpec {
 	return engine.BurstSpec{Duration: s.length, Warmup: s.length / warmupShare, Deadline: s.deadline}
 }

@@ -88,7 +88,7 @@ func (m *Context) newSessions(cells []result.Cell) []*Session {
 	for i, c := range cells {
 		d := m.demand(c)
 		s := &Session{
-			Cell: c, Size: SizeOf(m.Burst, m.VisitBursts, d), demand: d,
+			Cell: c, Size: SizeOf(m.Burst, m.VisitBursts, d).patient(m.Program.Patience, d), demand: d,
 			cpus: placeCPUs(c.Params.CPU, m.Measuring), ports: m.ports[c.Setting()], remote: !m.able.OwnsNodes, probes: probes{share: m.shares[c.ID]},
 		}
 		if d.Cluster != nil && c.Params.CPU == "" {

@@ -24,6 +24,7 @@ type Strategy struct {
 // pending is a build that is being set up.
 type pending struct {
 	index int
+	stop  context.CancelFunc
 	done  chan struct{}
 	build *measure.Build
 	err   error
@@ -41,7 +42,8 @@ func (s *Strategy) Prepare(ctx context.Context, index int, cells []result.Cell) 
 	if !s.context.OwnsNodes() || s.context.StartsPrograms(cells) {
 		return
 	}
-	next := &pending{index: index, done: make(chan struct{})}
+	ctx, stop := context.WithCancel(ctx)
+	next := &pending{index: index, stop: stop, done: make(chan struct{})}
 	s.ahead = next
 	go func() {
 		defer close(next.done)
@@ -63,6 +65,7 @@ func (s *Strategy) Open(ctx context.Context, index int, cells []result.Cell) (*m
 	s.ahead = nil
 	if ahead != nil {
 		<-ahead.done
+		defer ahead.stop()
 		if ahead.err != nil {
 			return nil, ahead.err
 		}
@@ -135,6 +138,7 @@ func (s *Strategy) AwaitRemoval() error {
 func (s *Strategy) Close() error {
 	var errs []error
 	if s.ahead != nil {
+		s.ahead.stop() // what it waits for is of no more use
 		<-s.ahead.done
 		if s.ahead.build != nil {
 			errs = append(errs, s.ahead.build.Close())

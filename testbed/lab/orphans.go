@@ -99,6 +99,9 @@ func end(all []owner.Process) []string {
 // endPatience is how long a process may take to end once it is killed.
 const endPatience = 5 * time.Second
 
+// errInKernel says that a process does not end though it was killed.
+var errInKernel = fmt.Errorf("killed, but there still after %s: it waits inside the kernel", endPatience)
+
 // endProcess kills the process with this number if it is still the one that was meant, and waits for its end.
 func endProcess(pid int, meant func(owner.Process) bool) error {
 	// The descriptor stands for this very process: from here on its number can't mean another one.
@@ -118,7 +121,7 @@ func endProcess(pid int, meant func(owner.Process) bool) error {
 		return fmt.Errorf("kill the process: %w", err)
 	}
 	if !owner.Ended(fd, endPatience) {
-		return fmt.Errorf("killed, but there still after %s: it waits inside the kernel", endPatience)
+		return errInKernel
 	}
 	return nil
 }

@@ -184,6 +184,16 @@ func (p *process) Kill() error {
 	return nil
 }
 
+// gone waits for the end of a process that was killed.
+func (p *process) gone() error {
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(endPatience):
+		return fmt.Errorf("%s (%d): %w", p.what, p.PID(), errInKernel)
+	}
+}
+
 // Close implements testbed.Process. It is idempotent; its error is the process's, or says that it had to be killed.
 func (p *process) Close() error {
 	p.close.Do(func() {
@@ -194,8 +204,7 @@ func (p *process) Close() error {
 		case <-p.done:
 			p.closeErr = p.err
 		case <-timer.C:
-			p.closeErr = errors.Join(fmt.Errorf("%s did not end within %s of the end of its input: killed", p.what, grace), p.Kill())
-			<-p.done
+			p.closeErr = errors.Join(fmt.Errorf("%s did not end within %s of the end of its input: killed", p.what, grace), p.Kill(), p.gone())
 		}
 		_ = p.stdout.Close()
 	})
@@ -245,7 +254,7 @@ func (ps *processes) killAll() error {
 		err = errors.Join(err, p.Kill())
 	}
 	for _, p := range all {
-		<-p.done
+		err = errors.Join(err, p.gone())
 		closeFiles(p.stdin, p.stdout)
 	}
 	return err

@@ -1,0 +1,74 @@
+package experiment_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"netdelta/experiment"
+	"netdelta/experiment/plan"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// hanging is a driver that opens so many testbeds, and then none before its context ends.
+type hanging struct {
+	testbed.Provider
+	opens *atomic.Int64
+}
+
+func (h hanging) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
+	if h.opens.Add(-1) < 0 {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	return h.Provider.Open(ctx, spec)
+}
+
+// A run that hangs is ended some time after its budget, says so, and keeps what it has.
+func TestRunEndsAfterItsOvertime(t *testing.T) {
+	c := setUp(t, small([]string{"host", "bridge"}, result.CrossNode), 100, nil)
+	const builds, testbeds = 2, 3 // the baseline has a control
+	h := hanging{c.Driver, &atomic.Int64{}}
+	h.opens.Store(builds * testbeds)
+	c.Driver, c.Rules.Budget, c.Overtime = h, 4*time.Second, time.Second
+	began := time.Now()
+	run := mustRun(t, c)
+	if took := time.Since(began); took < 5*time.Second || took > 10*time.Second {
+		t.Errorf("a budget of %v with %v of overtime took %v", c.Rules.Budget, c.Overtime, took)
+	}
+	if notes := strings.Join(run.Notes, "\n"); run.Ended != plan.EndedBudget || !strings.Contains(notes, "ended 1s after its time budget of 4s was over") {
+		t.Errorf("the run ended %q, and says:\n%s", run.Ended, notes)
+	}
+	if n := len(journal(t, c)); n != builds*testbeds {
+		t.Errorf("%d trials are kept, want %d", n, builds*testbeds)
+	}
+}
+
+// satisfied is a judge to whom everything is known well enough.
+type satisfied struct{ experiment.Judge }
+
+func (s satisfied) Settled(run result.Run, trials []result.Trial) map[string]bool {
+	settled := s.Judge.Settled(run, trials)
+	for cell := range settled {
+		settled[cell] = true
+	}
+	return settled
+}
+
+// A run that has all it wanted does not wait for the next build, which was begun for nothing.
+func TestRunDoesNotWaitForTheBuildAhead(t *testing.T) {
+	c := setUp(t, small([]string{"host", "bridge"}, result.CrossNode), 0, nil)
+	h := hanging{c.Driver, &atomic.Int64{}}
+	h.opens.Store(3)
+	c.Driver, c.Judge, c.Overtime = h, satisfied{c.Judge}, 0
+	c.Rules.MinBuilds, c.Rules.Builds = 1, 1
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	run, err := experiment.Run(ctx, c)
+	if err != nil || ctx.Err() != nil || run.Ended != plan.EndedResolved || h.opens.Load() == 0 {
+		t.Errorf("the run ended %q, after %d further testbeds were asked for: %v, %v", run.Ended, -h.opens.Load(), err, ctx.Err())
+	}
+}
