@@ -258,6 +258,9 @@ func extremes(deltas []result.Delta) (least, most, others []result.Delta) {
 	return least, most, others
 }
 
+// Tiers sorts headline deltas, the cheapest first, into groups of tied networks.
+func Tiers(deltas []result.Delta) [][]result.Delta { return cliques(deltas) }
+
 // cliques sorts deltas in the order of cost into groups of which any two overlap.
 func cliques(deltas []result.Delta) [][]result.Delta {
 	var groups [][]result.Delta

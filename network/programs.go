@@ -67,7 +67,7 @@ func xdp() Network {
 	return Network{
 		Name:     "xdp",
 		Summary:  "eBPF in the drivers' receive path (native XDP) redirects packets from pod to pod and between pods and the underlay",
-		UsedBy:   []string{"no common container network: it shows what redirection before socket buffers are made can do"},
+		UsedBy:   []string{"no common container network"},
 		Crossing: CrossPastStack,
 		Build: drafted(nil, func(d *draft) Plan {
 			// Nodes don't forward: a packet that the programs did not redirect would be lost, and could not pass for their work.

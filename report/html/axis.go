@@ -79,7 +79,8 @@ const (
 	rowCentre = rowHeight / 2
 )
 
-// define writes what all rows of the axis have in common: the margin, the lines of round places, the line of no change.
+// define writes what all rows of the axis have in common: the margin, the lines of round places, the line of no change; and the labels
+// of the heads of its tables.
 func (a *axis) define(d *drawing) {
 	low, high := a.margin, 1/a.margin
 	if a.key.linear {
@@ -93,6 +94,15 @@ func (a *axis) define(d *drawing) {
 	}
 	x := percent(a.scale.within(a.none()))
 	d.put(`<line class="none" x1="%s" x2="%s" y2="%d"/></g>`, x, x, rowHeight)
+	d.put(`<g id="%sh">`, a.id)
+	for i, m := range a.marks() {
+		class := "al"
+		if i%2 == 1 {
+			class = "al odd"
+		}
+		d.text(`class="`+class+`" text-anchor="`+m.anchor()+`" x="`+percent(m.share)+`" y="13"`, m.text)
+	}
+	d.put("</g>")
 }
 
 // rect is a band over the whole height of a row.
@@ -104,15 +114,7 @@ func (d *drawing) rect(class string, s scale, low, high float64) {
 // head is the axis with its labels, every other one of which a narrow screen leaves out.
 func (a *axis) head() template.HTML {
 	var d drawing
-	d.put(`<svg class="axis" height="18" aria-hidden="true">`)
-	for i, m := range a.marks() {
-		class := "al"
-		if i%2 == 1 {
-			class = "al odd"
-		}
-		d.text(`class="`+class+`" text-anchor="`+m.anchor()+`" x="`+percent(m.share)+`" y="13"`, m.text)
-	}
-	d.put("</svg>")
+	d.put(`<svg class="axis" height="18" aria-hidden="true"><use href="#%sh"/></svg>`, a.id)
 	return d.html()
 }
 

@@ -59,8 +59,7 @@ func number(x float64) string {
 
 // percent prints a share of the width as a coordinate.
 func percent(share float64) string {
-	text := strconv.FormatFloat(100*share, 'f', 2, 64)
-	return strings.TrimRight(strings.TrimRight(text, "0"), ".") + "%"
+	return number(100*share) + "%"
 }
 
 // point is a place in the stretched box: x is 0 to boxWidth, y in pixels from the top.

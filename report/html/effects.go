@@ -44,7 +44,9 @@ func (p *page) effects() {
 
 // effectForest draws a table of effects.
 func (p *page) effectForest(rows []result.Delta, axes map[metricKey]*axis) forest {
-	f := p.newForest(rows, axes[keyOf(rows[0])], false, 0)
+	a := axes[keyOf(rows[0])]
+	f := p.newForest(rows[0], a)
+	f.add(a, rows, false, 0)
 	f.Shown = true
 	return f
 }

@@ -40,7 +40,7 @@ func TestCrowdDrawn(t *testing.T) {
 	page := written(t, run, trials)
 	text := text(t, run, trials)
 	for _, want := range []string{
-		"Policy from none to nftables:1000", "Links from 1 link to 4x802.3ad,layer3&#43;4", "tcp-rr, 300B, policy nftables, 1000 rules", `href="#effects"`,
+		"Policy from none to nftables:1000", "Links from 1 link to 4x802.3ad,layer3+4", "tcp-rr, 300B, policy nftables, 1000 rules", `href="#effects"`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)

@@ -156,7 +156,7 @@ func (p *page) Took() string {
 }
 
 // Folded says whether there are too many settings to have all of them unfolded.
-func (p *page) Folded() bool { return len(p.Settings) > openMost }
+func (p *page) Folded() bool { return len(p.Settings) > inlineMost }
 
 // claimClass is the class of a verdict on a claim.
 func claimClass(verdict string) string {

@@ -27,7 +27,7 @@ func (p *page) figures(s *setting, e insight.Evidence) bool {
 	drawn := false
 	add := func(list *[]figure, f figure) {
 		if f.Chart != "" || len(f.Bars) > 0 {
-			f.Setting, f.Open = s, len(*list) < openMost
+			f.Setting, f.Open = s, len(*list) < figuresOpen
 			*list = append(*list, f)
 			drawn = true
 		}

@@ -65,19 +65,22 @@ func (p *page) forests() {
 	}
 }
 
-// newForest is the table of rows, all in one metric, against an axis; null says that the first is the null check, which leaves a floor.
-func (p *page) newForest(rows []result.Delta, a *axis, null bool, floor float64) forest {
-	first := rows[0]
+// newForest is the table of deltas in the metric of the first, against an axis, without rows.
+func (p *page) newForest(first result.Delta, a *axis) forest {
 	f := forest{
 		Metric: first.Metric, Label: metricLabel(first.Metric, first.Unit), Added: "added", Axis: a.head(), Confidence: p.Confidence(),
 	}
 	if insight.HigherBetter(first) {
 		f.Added = "change"
 	}
+	return f
+}
+
+// add draws the rows; null says that the first is the null check, which leaves a floor.
+func (f *forest) add(a *axis, rows []result.Delta, null bool, floor float64) {
 	for i, d := range rows {
 		f.Rows = append(f.Rows, a.row(d, null && i == 0, floor))
 	}
-	return f
 }
 
 // forestsOf makes the tables of one setting, the headline's first.
@@ -99,14 +102,18 @@ func (p *page) forestsOf(s *setting, axes map[metricKey]*axis, every bool) {
 		if null != nil {
 			rows = append([]result.Delta{*null}, rows...)
 		}
-		f := p.newForest(rows, axes[keyOf(rows[0])], null != nil, floorOf(null))
+		a := axes[keyOf(rows[0])]
+		f := p.newForest(rows[0], a)
+		f.add(a, rows, null != nil, floorOf(null))
 		f.Shown = metric == head
 		s.Forests = append(s.Forests, f)
 		if metric == head {
 			s.Reference = rows[0].Baseline + ": " + f.Label + " " + words.BaselineValue(rows)
 		}
 	}
-	s.Others = others(s.part.Deltas, head)
+	if s.OthersElsewhere = !every && !s.Inline; !s.OthersElsewhere {
+		s.Others = others(s.part.Deltas, head)
+	}
 }
 
 // metricLabel is what a metric is called in a table.
@@ -203,16 +210,54 @@ func precise(ratio float64, d result.Delta) string {
 func (a *axis) plot(d result.Delta, r row, floor float64) template.HTML {
 	low, at, high, ok := change(d)
 	var s drawing
-	s.put(`<svg class="fp" height="%d" aria-hidden="true">`, rowHeight)
+	a.ground(&s, floor)
+	if ok {
+		s.put(`<line class="iv" x1="%s" x2="%s"/>`, percent(a.scale.within(low)), percent(a.scale.within(high)))
+	}
+	if a.arrows(&s, low, at, high) {
+		class := "pt"
+		if !ok || r.Class == "unresolved" || r.Class == "null" {
+			class = "pt open"
+		}
+		s.put(`<circle class="%s" cx="%s"/>`, class, percent(a.scale.within(at)))
+	}
+	s.put("</svg>")
+	return s.html()
+}
+
+// bar draws a delta as a bar from no change, with its interval as a line across the end.
+func (a *axis) bar(d result.Delta, r row, floor float64) template.HTML {
+	low, at, high, ok := change(d)
+	var s drawing
+	a.ground(&s, floor)
+	from, to := a.scale.within(a.none()), a.scale.within(at)
+	class := "br"
+	if r.Class == "unresolved" {
+		class = "br open"
+	}
+	s.put(`<rect class="%s" x="%s" width="%s" y="8" height="14" rx="2"/>`, class, percent(min(from, to)), percent(max(from, to)-min(from, to)))
+	if ok {
+		s.put(`<line class="wh" x1="%s" x2="%s"/>`, percent(a.scale.within(low)), percent(a.scale.within(high)))
+	}
+	a.arrows(&s, low, at, high)
+	s.put("</svg>")
+	return s.html()
+}
+
+// ground opens the drawing of a row: the noise floor, and the marks that all rows share.
+func (a *axis) ground(s *drawing, floor float64) {
+	s.put(`<svg class="fp" aria-hidden="true">`)
 	if floor > 0 && !a.key.linear {
 		s.rect("fl", a.scale, 1/floor, floor)
 	} else if floor > 0 {
 		s.rect("fl", a.scale, -floor, floor)
 	}
 	s.put(`<use href="#%s"/>`, a.id)
-	if ok {
-		s.put(`<line class="iv" x1="%s" x2="%s" y1="%d" y2="%d"/>`, percent(a.scale.within(low)), percent(a.scale.within(high)), rowCentre, rowCentre)
-	}
+}
+
+// arrows mark an interval that goes on beyond the axis, and with a second arrow an estimate that lies beyond it; inside says that the
+// estimate is on the axis.
+func (a *axis) arrows(s *drawing, low, at, high float64) (inside bool) {
 	if a.scale.at(low) < -1e-6 {
 		s.put(`<path class="go" d="M7 %dl-7 5l7 5z"/>`, rowCentre-5)
 	}
@@ -220,17 +265,12 @@ func (a *axis) plot(d result.Delta, r row, floor float64) template.HTML {
 		s.put(`<svg x="100%%" class="labels"><path class="go" d="M-7 %dl7 5l-7 5z"/></svg>`, rowCentre-5)
 	}
 	switch at := a.scale.at(at); {
-	case at < -1e-6: // a second arrow for a bar that is cut: the centre itself lies beyond
-		s.put(`<path class="go" d="M15 %dl-7 5l7 5z"/></svg>`, rowCentre-5)
-		return s.html()
+	case at < -1e-6:
+		s.put(`<path class="go" d="M15 %dl-7 5l7 5z"/>`, rowCentre-5)
 	case at > 1+1e-6:
-		s.put(`<svg x="100%%" class="labels"><path class="go" d="M-15 %dl7 5l-7 5z"/></svg></svg>`, rowCentre-5)
-		return s.html()
+		s.put(`<svg x="100%%" class="labels"><path class="go" d="M-15 %dl7 5l-7 5z"/></svg>`, rowCentre-5)
+	default:
+		return true
 	}
-	class := "pt"
-	if !ok || r.Class == "unresolved" || r.Class == "null" {
-		class = "pt open"
-	}
-	s.put(`<circle class="%s" cx="%s" cy="%d" r="4.5"/></svg>`, class, percent(a.scale.within(at)), rowCentre)
-	return s.html()
+	return false
 }

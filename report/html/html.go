@@ -33,6 +33,12 @@ var style string
 //go:embed script.js
 var script string
 
+//go:embed view.js
+var viewScript string
+
+// scripts are the page's one script.
+func scripts() string { return script + viewScript }
+
 // Option adds to a report what is not in the run's records.
 type Option func(*page)
 
@@ -86,10 +92,10 @@ var parsed = sync.OnceValues(func() (*template.Template, error) {
 func (p *page) Style() template.CSS { return template.CSS(style + p.partStyle) }
 
 // Script is what the page can do beyond being read.
-func (p *page) Script() template.JS { return template.JS(script) }
+func (p *page) Script() template.JS { return template.JS(scripts()) }
 
 // Policy is the page's content security policy.
-func (p *page) Policy() string { return pages.Policy(script, style+p.partStyle) }
+func (p *page) Policy() string { return pages.Policy(scripts(), style+p.partStyle) }
 
 // cleaner takes control characters, and marks that turn the direction of writing, out of all that goes through it, line by
 // line. A template writes whole strings, so no character is cut in two between writes.
@@ -97,7 +103,8 @@ type cleaner struct{ w *bufio.Writer }
 
 // Write implements io.Writer.
 func (c *cleaner) Write(text []byte) (int, error) {
-	for line := range strings.Lines(string(text)) {
+	// The template escapes a plus, which half of the figures begin with, for the sake of documents that say no encoding.
+	for line := range strings.Lines(strings.ReplaceAll(string(text), "&#43;", "+")) {
 		line, ended := strings.CutSuffix(line, "\n")
 		c.w.WriteString(ui.Clean(line))
 		if ended {

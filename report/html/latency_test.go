@@ -57,7 +57,7 @@ func TestBehindIsShown(t *testing.T) {
 	run, _ := stored(t)
 	text := page(run)
 	for _, want := range []string{
-		"Where the latency goes", "82.0 µs", "3.00 µs", "61.0 µs", "&#43;18.0 µs", "14.0 µs", "Bounded by CPU: these deltas are CPU costs.",
+		"Where the latency goes", "82.0 µs", "3.00 µs", "61.0 µs", "+18.0 µs", "14.0 µs", "Bounded by CPU: these deltas are CPU costs.",
 		"replication 1.20 ms (at most 8.00 ms) at 286 TPS", "nbd-server 4 MiB (started again 1 time)",
 		"block, nbd, randread, 4KiB, across nodes against the round trip of tcp-rr", "-0.94 [-0.99, -0.62] of logarithms", "IOPS",
 	} {

@@ -1,7 +1,6 @@
 package html
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -61,35 +60,10 @@ func (p *page) banners() []banner {
 // card is a key figure.
 type card struct{ Label, Value, Note, Class string }
 
-// cards are the key figures of the run.
+// cards are the key figures of how the run measured.
 func (p *page) cards() []card {
-	var all []card
-	var heads []result.Delta
-	for _, s := range p.Settings {
-		for _, d := range s.headlines() {
-			if d.Ratio > 0 {
-				heads = append(heads, d)
-			}
-		}
-	}
-	if len(heads) > 0 {
-		by := func(a, b result.Delta) int { return cmp.Compare(insight.Cost(a), insight.Cost(b)) }
-		all = append(all, extreme("Costs least", slices.MinFunc(heads, by)), extreme("Costs most", slices.MaxFunc(heads, by)))
-	}
-	all = append(all, p.floorCard(), p.measuredCard(), p.pathCard(), p.endCard())
+	all := []card{p.floorCard(), p.measuredCard(), p.pathCard(), p.endCard()}
 	return slices.DeleteFunc(all, func(c card) bool { return c.Value == "" })
-}
-
-// extreme is the card of the cheapest or the dearest network.
-func extreme(label string, d result.Delta) card {
-	note := fmt.Sprintf("%s of %s: %s, %s", words.Added(d), metricLabel(d.Metric, d.Unit),
-		words.Load(d.Setting()), words.At(d.Placement))
-	if d.Verdict == string(stats.Unresolved) {
-		note += "; unresolved"
-	}
-	return card{
-		Label: label, Value: insight.Name(d.Network, d.Path) + " " + words.Percent(d.Ratio), Class: verdictClass(d.Verdict), Note: note,
-	}
 }
 
 // floorCard says by how much the baseline differs from itself.
@@ -210,33 +184,13 @@ func (p *page) endCard() card {
 	return card{"How it ended", ended, strings.Join(note, " · "), class}
 }
 
-// said are the settings with a conclusion.
-func (p *page) said() []*setting {
-	return slices.DeleteFunc(slices.Clone(p.Settings), func(s *setting) bool { return s.Says == "" })
-}
-
-// Sentences are the settings whose conclusions stand on top.
-func (p *page) Sentences() []*setting {
-	all := p.said()
-	return all[:min(len(all), saysFirst)]
-}
-
-// MoreSentences are those whose conclusions are folded below.
-func (p *page) MoreSentences() []*setting {
-	all := p.said()
-	return all[min(len(all), saysFirst):min(len(all), saysMost)]
-}
-
 // EffectSentences are what stands on top of a run that is about its factors alone.
 func (p *page) EffectSentences() []effect {
-	if len(p.said()) > 0 {
+	if len(p.Rankings) > 0 {
 		return nil
 	}
 	return p.Effects[:min(len(p.Effects), saysFirst)]
 }
-
-// Unsaid counts the settings whose conclusions stand only with their figures.
-func (p *page) Unsaid() int { return max(0, len(p.said())-saysMost) }
 
 // filter is a choice among values of one kind; the first of them is what is chosen when the page opens.
 type filter struct {

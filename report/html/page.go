@@ -14,14 +14,16 @@ import (
 
 // Limits that keep the page of a large run quick: it draws less of each and says so.
 const (
-	// openMost is how many settings are unfolded when the page opens.
-	openMost = 8
+	// inlineMost is how many folded settings are part of the page as it opens; what more there is a browser reads when it is unfolded.
+	inlineMost = 8
 	// figuresMost is how many settings have charts of distributions and series.
-	figuresMost = 40
+	figuresMost = 20
+	// figuresOpen is how many charts of a kind are unfolded when the page opens.
+	figuresOpen = 2
 	// everyMetricMost is how many deltas may be drawn in all metrics; beyond, only the headlines have forest plots.
 	everyMetricMost = 3000
-	// saysFirst is how many settings' conclusions stand on top, and saysMost how many with those that are folded there.
-	saysFirst, saysMost = 4, 24
+	// saysFirst is how many effects stand on top of a run that is about them alone.
+	saysFirst = 4
 	// listMost is how many entries a list of checks or trials names one by one.
 	listMost = 40
 	// checksOpenMost is how many failed checks of a kind are unfolded when the page opens.
@@ -44,8 +46,10 @@ type page struct {
 	reasons map[string]string // why a cell has no delta
 
 	Banners  []banner
+	Rankings []ranking
 	Cards    []card
 	Filters  []filter
+	Networks []string // the names of all series, for the filter of networks
 	Glance   grid
 	Settings []*setting
 	// Axes are the marks that all rows of a metric share.
@@ -66,18 +70,20 @@ type page struct {
 
 // setting is what is shown of a setting.
 type setting struct {
-	ID    string
-	Key   result.Setting
-	Load  string // "tcp-rr, 300B"
-	Where string // "across nodes"
-	Open  bool
+	ID     string
+	Key    result.Setting
+	Load   string // "tcp-rr, 300B"
+	Where  string // "across nodes"
+	Inline bool   // not left in a noscript element until it is unfolded
 	// Reference is what the baseline measures, such as "host: p50 6.42 µs".
 	Reference string
 	Says      string
 	Bounded   string // what bounded the networks
 	Forests   []forest
 	Others    grid
-	Missing   []absence
+	// OthersElsewhere says that the page is too large to hold the other metrics of this setting.
+	OthersElsewhere bool
+	Missing         []absence
 
 	part insight.Part
 }
@@ -93,7 +99,7 @@ func newPage(run result.Run, trials []result.Trial) *page {
 		s.Missing = p.missing(s)
 	}
 	p.Banners, p.Cards, p.Absent, p.Groups = p.banners(), p.cards(), p.absences(), p.checks()
-	p.Filters = p.filters()
+	p.Rankings, p.Filters, p.Networks = p.rankings(), p.filters(), p.networks()
 	p.Glance = p.glance()
 	evidence := insight.Gather(run.Cells, trials)
 	drawn := 0
@@ -120,7 +126,7 @@ func settings(run result.Run) []*setting {
 	for i, part := range insight.Parts(run) {
 		s := &setting{
 			ID: "s" + number(float64(i)), Key: part.Setting, Load: words.Load(part.Setting),
-			Where: words.At(part.Setting.Placement), Open: i < openMost, part: part,
+			Where: words.At(part.Setting.Placement), Inline: i < inlineMost, part: part,
 		}
 		s.Says, s.Bounded = words.Conclusion(insight.Conclude(part)), words.Bounded(part.Bounds())
 		all = append(all, s)
@@ -196,6 +202,27 @@ func again(s insight.Series) string {
 	}
 	return s.Name
 }
+
+// networks are the names of all that was measured but the baseline, in the order of the cells; none where there are too many to choose
+// from.
+func (p *page) networks() []string {
+	const most = 30
+	var all []string
+	for _, s := range p.Settings {
+		for _, name := range insight.Names(s.headlines()) {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	if len(all) < 2 || len(all) > most {
+		return nil
+	}
+	return all
+}
+
+// Caveats could overturn a choice.
+func (p *page) Caveats() []string { return words.Caveats(p.Run) }
 
 // Hops draws the ways of WithHops, "" without.
 func (p *page) Hops() (template.HTML, error) {

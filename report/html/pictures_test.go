@@ -33,7 +33,7 @@ type shot struct {
 func shots() []shot {
 	return []shot{
 		{"report", 1280, 1180, "light", "body", true},
-		{"costs", 1280, 900, "light", "#s1", false},
+		{"costs", 1280, 900, "light", "#ranking", false},
 		{"latency", 1280, 900, "light", "#latency .fig:nth-of-type(2)", false},
 		{"drift", 1280, 900, "light", "#drift .fig:nth-of-type(2)", false},
 		{"paths", 1280, 1000, "light", ".ways", true},

@@ -110,7 +110,7 @@ func TestLabels(t *testing.T) {
 		{counted(2_000, "trial"), "2,000 trials"},
 		{number(-0.04), "0"},
 		{percent(0.5), "50%"},
-		{percent(1.0 / 3), "33.33%"},
+		{percent(1.0 / 3), "33.3%"},
 		{seconds(2.5), "2.5s"},
 		{seconds(600), "10m0s"},
 	} {

@@ -1,5 +1,5 @@
 'use strict';
-// What the page does beyond being read: filters, a theme, readouts in charts, and all parts unfolded for printing. Without
+// What the page does beyond being read: filters, a theme, and readouts in charts. Without
 // it nothing is missing but these.
 (() => {
   const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -14,7 +14,7 @@
   });
 
   // Filters hide what is of another workload or placement, and choose the metric of the forest plots.
-  const chosen = { load: '', placement: '', metric: '', find: '' };
+  const chosen = { rank: '', load: '', placement: '', metric: '', find: '', networks: [] };
   const settings = $$('[data-placement]');
   const words = new Map(settings.map((e) => [e, '']));
 
@@ -40,13 +40,17 @@
       // The sentence is about the headline.
       for (const e of $$('.says', s)) e.hidden = forests.length > 0 && forests[0].hidden;
     }
+    for (const b of $$('[data-filter] button')) {
+      b.setAttribute('aria-pressed', String(b.dataset.value === chosen[b.parentElement.dataset.filter]));
+    }
+    seen.draw();
   }
+  const seen = view($$, chosen, apply);
 
   for (const group of $$('[data-filter]')) {
     group.addEventListener('click', (event) => {
       const button = event.target.closest('button');
       if (!button) return;
-      for (const b of $$('button', group)) b.setAttribute('aria-pressed', String(b === button));
       chosen[group.dataset.filter] = button.dataset.value;
       apply();
     });
@@ -67,6 +71,7 @@
     kept.insertAdjacentHTML('afterend', kept.textContent);
     kept.remove();
     $$('.plot', details).forEach(wire);
+    seen.sortable(details);
     apply();
   }
   for (const d of $$('details')) if (d.querySelector(':scope > noscript')) d.addEventListener('toggle', () => fill(d));
@@ -74,22 +79,10 @@
   // A link to something folded unfolds it.
   function unfold() {
     const target = location.hash && document.getElementById(location.hash.slice(1));
-    if (target && target.tagName === 'DETAILS') target.open = true;
+    for (let e = target; e; e = e.parentElement) if (e.tagName === 'DETAILS') e.open = true;
   }
   addEventListener('hashchange', unfold);
   unfold();
-
-  let folded = [];
-  addEventListener('beforeprint', () => {
-    folded = $$('details:not([open])');
-    for (const d of folded) {
-      fill(d);
-      d.open = true;
-    }
-  });
-  addEventListener('afterprint', () => {
-    for (const d of folded) d.open = false;
-  });
 
   // Readouts: what each curve says at one place of the horizontal axis. The figures are read off the curves themselves.
   const readout = document.getElementById('readout');
@@ -211,5 +204,9 @@
   addEventListener('scroll', () => { readout.hidden = true; }, { passive: true });
 
   $$('.plot').forEach(wire);
+  seen.sortable(document);
+  seen.recall();
+  if (find) find.value = chosen.find;
+  apply();
   root.dataset.ready = 'true';
 })();

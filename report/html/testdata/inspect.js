@@ -20,15 +20,17 @@
     count[kind] = (count[kind] || 0) + 1;
     if (!e) { say(`a ${kind} has no ${what}`); return; }
     const box = e.getBoundingClientRect();
-    if (!(box.width > 0 && (box.height > 0 || what === 'interval'))) say(`the ${what} of a ${kind} is ${box.width} by ${box.height} px`);
+    if (what !== 'name' && !(box.width > 0 && (box.height > 0 || what === 'interval'))) say(`the ${what} of a ${kind} is ${box.width} by ${box.height} px`);
     const colour = getComputedStyle(e)[ink];
     if (colour === 'none' || colour === paper || /^rgba\(.*, 0\)$/.test(colour)) say(`the ${what} of a ${kind} is painted ${colour} on ${paper}`);
   };
   for (const e of document.querySelectorAll('.fp')) if (shown(e)) {
     const cut = e.querySelectorAll('.go').length > 1; // its point lies beyond the axis
-    mark('forest row', e.querySelector(cut ? '.go' : '.pt'), cut ? 'arrow' : 'point', cut ? 'fill' : 'stroke');
+    const bar = e.querySelector('.br');
+    if (bar) mark('ranked bar', bar, bar.matches('.open') ? 'interval' : 'bar', bar.matches('.open') ? 'stroke' : 'fill');
+    else mark('forest row', e.querySelector(cut ? '.go' : '.pt'), cut ? 'arrow' : 'point', cut ? 'fill' : 'stroke');
   }
-  for (const e of document.querySelectorAll('.axis')) if (shown(e)) mark('axis', e.querySelector('text'), 'label', 'fill');
+  for (const e of document.querySelectorAll('.axis')) if (shown(e)) mark('axis', document.querySelector(`${e.querySelector('use').getAttribute('href')} text`), 'name', 'fill');
   for (const e of document.querySelectorAll('.plot')) {
     if (!shown(e)) continue;
     const curves = [...e.querySelectorAll('.ln')];
@@ -52,7 +54,7 @@
     if (size < 10.95) say(`${named(e)} has a size of ${size.toFixed(1)} px`);
     const box = e.getBoundingClientRect();
     if (e.closest('svg') && (box.left < -0.5 || box.right > innerWidth + 0.5)) say(`${named(e)} is cut off by the window`);
-    const card = e.closest('.waycard, .card, .fig, .setting, .verdicts, section');
+    const card = e.closest('.waycard, .card, .fig, .setting, .panel, section');
     if (card && !e.closest('.scroll') && box.right > card.getBoundingClientRect().right + 1) say(`${named(e)} leaves its frame`);
     legible(e);
   }

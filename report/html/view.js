@@ -1,0 +1,163 @@
+// What is seen of the figures: which setting's ranking, which networks, in which order; kept in the address, and saved as a file.
+function view($$, chosen, apply) {
+  const rankings = $$('.ranking');
+  const chips = document.querySelector('.chips');
+
+  // The network of a row.
+  function nameOf(row) {
+    const head = row.querySelector('th');
+    return (head.querySelector('b') || head).textContent;
+  }
+
+  // One setting's ranking is shown; without scripts all are.
+  function rank() {
+    if (!document.getElementById(`rank-${chosen.rank}`)) chosen.rank = rankings.length ? rankings[0].id.slice(5) : '';
+    for (const r of rankings) r.hidden = r.id !== `rank-${chosen.rank}`;
+    for (const b of $$('[data-rank]')) b.setAttribute('aria-pressed', String(b.dataset.rank === chosen.rank));
+  }
+
+  // The networks that were chosen stand out: all others fade.
+  function isolate() {
+    const names = chosen.networks;
+    for (const b of $$('[data-networks] button')) b.setAttribute('aria-pressed', String(names.includes(b.dataset.value)));
+    const fade = (e, name) => e.classList.toggle('faded', names.length > 0 && !names.includes(name));
+    for (const e of $$('[data-n]')) fade(e, e.dataset.n);
+    for (const r of $$('.forest tbody tr, .ranking tbody tr, .cpu tbody tr')) fade(r, nameOf(r));
+  }
+
+  // Columns sort the rows below the null check, which stays first: by name, or by the number that a cell begins with.
+  function sort(table, column, down) {
+    const rows = [...table.tBodies[0].rows].filter((r) => !r.matches('.v-null, .v-nullfailed'));
+    const key = (r) => {
+      const text = r.cells[column].textContent;
+      return column === 0 ? text : Number((text.match(/[+-]?\d[\d.]*/) || [Infinity])[0]);
+    };
+    rows.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0) * (down ? -1 : 1));
+    table.tBodies[0].append(...rows);
+  }
+
+  // What is added and the value follow the change, so only it and the name sort a table of deltas.
+  const heads = '.forest th:nth-child(-n+2), .matrix thead th, .glance thead th';
+  function sortable(within) {
+    for (const head of $$(heads, within)) {
+      if (!head.matches('thead th') || head.querySelector('.sort')) continue;
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.className = 'sort';
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener('click', () => {
+        const down = head.getAttribute('aria-sort') === 'ascending';
+        for (const h of head.parentElement.cells) h.removeAttribute('aria-sort');
+        head.setAttribute('aria-sort', down ? 'descending' : 'ascending');
+        sort(head.closest('table'), head.cellIndex, down);
+      });
+    }
+  }
+
+  // The address says what is seen, so that it can be sent to somebody.
+  const names = ['rank', 'load', 'placement', 'metric', 'find'];
+  function keep() {
+    const seen = new URLSearchParams();
+    for (const n of names) if (chosen[n] && !(n === 'rank' && rankings[0].id === `rank-${chosen.rank}`)) seen.set(n, chosen[n]);
+    for (const n of chosen.networks) seen.append('network', n);
+    const text = String(seen);
+    if (text || location.hash.startsWith('#?')) history.replaceState(null, '', text ? `#?${text}` : location.pathname + location.search);
+  }
+
+  function recall() {
+    if (!location.hash.startsWith('#?')) return;
+    const seen = new URLSearchParams(location.hash.slice(2));
+    for (const n of names) chosen[n] = seen.get(n) || '';
+    chosen.networks = seen.getAll('network');
+  }
+
+  // Files are made here, of what is seen.
+  function save(name, blob) {
+    const link = document.createElement('a');
+    link.download = name;
+    link.href = URL.createObjectURL(blob);
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  const shown = () => rankings.find((r) => !r.hidden);
+
+  function csv() {
+    const quoted = (text) => `"${text.trim().replaceAll('"', '""')}"`;
+    const lines = [...shown().rows].map((r) => [...r.cells].filter((c, i) => i !== 2)
+      .map((c) => quoted(c.tagName === 'TH' && c.scope === 'row' ? nameOf(r) : c.textContent)).join(','));
+    save('ranking.csv', new Blob([`${lines.join('\n')}\n`], { type: 'text/csv' }));
+  }
+
+  function png() {
+    const table = shown();
+    const [width, row, top, left, right] = [1100, 30, 48, 300, 860];
+    const canvas = document.createElement('canvas');
+    const rows = [...table.tBodies[0].rows];
+    [canvas.width, canvas.height] = [2 * width, 2 * (top + row * rows.length + 12)];
+    const c = canvas.getContext('2d');
+    const style = (e) => getComputedStyle(e);
+    c.scale(2, 2);
+    c.fillStyle = style(document.querySelector('.panel')).backgroundColor;
+    c.fillRect(0, 0, width, canvas.height);
+    c.textBaseline = 'middle';
+    const write = (text, x, y, colour, weight = 400, align = 'left') => {
+      c.font = `${weight} 13px ${style(document.body).fontFamily}`;
+      c.fillStyle = colour;
+      c.textAlign = align;
+      c.fillText(text, x, y);
+    };
+    const ink = style(table).color;
+    write(`${table.dataset.title} · ${table.dataset.reference}`, 16, 24, ink, 700);
+    const at = (text) => left + (right - left) * (parseFloat(text) / 100);
+    rows.forEach((r, i) => {
+      const y = top + row * i + row / 2;
+      const [bar, whisker] = [r.querySelector('.br'), r.querySelector('.wh')];
+      write(r.cells[0].textContent, 16, y, style(r.cells[0]).color);
+      write(nameOf(r), 52, y, ink, 650);
+      c.fillStyle = style(bar).stroke === 'none' ? style(bar).fill : style(bar).stroke;
+      c.globalAlpha = bar.matches('.open') ? 0.4 : 1;
+      c.fillRect(at(bar.getAttribute('x')), y - 7, Math.max(1, at(bar.getAttribute('width')) - left), 14);
+      c.globalAlpha = 1;
+      if (whisker) {
+        c.fillStyle = ink;
+        c.fillRect(at(whisker.getAttribute('x1')), y - 0.8, Math.max(1, at(whisker.getAttribute('x2')) - at(whisker.getAttribute('x1'))), 1.6);
+      }
+      write(r.cells[3].textContent, 930, y, ink, 650, 'right');
+      write(r.cells[4].textContent, 1084, y, style(r.cells[4]).color, 400, 'right');
+    });
+    canvas.toBlob((blob) => save('ranking.png', blob));
+  }
+
+  if (chips) {
+    chips.hidden = rankings.length < 2;
+    chips.addEventListener('click', (event) => {
+      const button = event.target.closest('button');
+      if (!button) return;
+      chosen.rank = button.dataset.rank;
+      apply();
+    });
+    const bar = document.createElement('p');
+    bar.className = 'keep';
+    for (const [label, make] of [['CSV', csv], ['PNG', png]]) {
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.textContent = label;
+      button.title = `Save this ranking as ${label}`;
+      button.addEventListener('click', make);
+      bar.append(button);
+    }
+    chips.parentElement.append(bar);
+  }
+  for (const group of $$('[data-networks]')) {
+    group.addEventListener('click', (event) => {
+      const button = event.target.closest('button');
+      if (!button) return;
+      const name = button.dataset.value;
+      chosen.networks = chosen.networks.includes(name) ? chosen.networks.filter((n) => n !== name) : [...chosen.networks, name];
+      apply();
+    });
+  }
+  return { recall, sortable, draw() { rank(); isolate(); keep(); } };
+}

@@ -1,0 +1,143 @@
+package html
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	pages "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"netdelta/report/browsertest"
+)
+
+// press clicks the first thing that a selector finds.
+func press(b *browsertest.Browser, selector string) { b.Do(chromedp.Click(chromedp.CSS(selector))) }
+
+// TestRankingFirst: the page opens with the ranking of one setting; a click shows another, and the address keeps it.
+func TestRankingFirst(t *testing.T) {
+	run, trials := usual().run(t)
+	b := browsertest.Start(t)
+	b.View(1400, 900, "light")
+	b.Open(written(t, run, trials))
+	shown := func() string { return strings.Join(visible(b, ".ranking", "e.dataset.title"), "; ") }
+	if got := shown(); got != "tcp-rr, 300B, on one node" {
+		t.Fatalf("the rankings shown at first are of %q", got)
+	}
+	if last := browsertest.Ask[float64](b, `document.querySelector('.ranking:not([hidden]) tr:last-child').getBoundingClientRect().bottom`); last > 900 {
+		t.Errorf("the ranking ends %.0f px down: it is not on the first screen", last)
+	}
+	groups := visible(b, ".ranking tbody tr", "e.cells[0].textContent + ' ' + e.querySelector('b').textContent")
+	if len(groups) != 6 || groups[0] != "A sockmap" || groups[5] != "F bridge-nat (nodeport)" {
+		t.Errorf("ranked are %q, want six groups from sockmap to bridge-nat", groups)
+	}
+	press(b, `[data-rank="s3"]`)
+	if got := shown(); !strings.HasPrefix(got, "tcp-stream") {
+		t.Errorf("after the click on the stream's chip the ranking is of %q", got)
+	}
+	press(b, `[data-networks] [data-value="vxlan"]`)
+	clear := visible(b, ".ranking tbody tr:not(.faded)", "e.querySelector('b').textContent")
+	if !slices.Equal(clear, []string{"vxlan"}) {
+		t.Errorf("with vxlan chosen, %q stand out", clear)
+	}
+	if n := len(visible(b, `[data-n]:not(.faded)`, "e.dataset.n")); n == 0 || n != len(visible(b, `[data-n="vxlan"]`, "e.dataset.n")) {
+		t.Errorf("%d curves stand out, want only vxlan's", n)
+	}
+	b.Do(chromedp.Navigate("about:blank"), chromedp.Navigate(browsertest.Ask[string](b, `location.href`)), chromedp.WaitReady(chromedp.CSS(`html[data-ready="true"]`)))
+	if got := shown(); !strings.HasPrefix(got, "tcp-stream") {
+		t.Errorf("after the page was loaded again the ranking is of %q: the address did not keep it", got)
+	}
+	if on := visible(b, `[data-networks] [aria-pressed="true"]`, "e.dataset.value"); !slices.Equal(on, []string{"vxlan"}) {
+		t.Errorf("after the page was loaded again %q are chosen, want vxlan", on)
+	}
+	b.Quiet()
+}
+
+// TestSorted clicks on heads of columns.
+func TestSorted(t *testing.T) {
+	run, trials := usual().run(t)
+	b := browsertest.Start(t)
+	b.View(1400, 900, "light")
+	b.Open(written(t, run, trials))
+	unfold(b)
+	names := func() []string { return visible(b, "#s0 .forest tbody th", "e.textContent") }
+	press(b, "#s0 .forest th:nth-child(1) .sort")
+	if got := names(); got[0] != "host again" || !slices.IsSorted(got[1:]) {
+		t.Errorf("sorted by name are %q, want the null check and then the alphabet", got)
+	}
+	press(b, "#s0 .forest th:nth-child(2) .sort")
+	press(b, "#s0 .forest th:nth-child(2) .sort")
+	if got := names(); got[1] != "bridge-nat (nodeport)" || got[len(got)-1] != "sockmap" {
+		t.Errorf("sorted by change, the dearest first, are %q", got)
+	}
+	b.Quiet()
+}
+
+// TestSavedFiles saves the ranking as a table and as a picture.
+func TestSavedFiles(t *testing.T) {
+	run, trials := usual().run(t)
+	b := browsertest.Start(t)
+	b.View(1400, 900, "light")
+	b.Open(written(t, run, trials))
+	dir := t.TempDir()
+	b.Do(chromedp.Func(func(ctx context.Context, c *chromedp.Target) error {
+		_, err := cdp.Call(ctx, c, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: dir})
+		return err
+	}))
+	saved := func(button, name string) string {
+		press(b, ".keep button:nth-child("+button+")")
+		for deadline := time.Now().Add(browsertest.Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			if text, err := os.ReadFile(dir + "/" + name); err == nil && len(text) > 0 {
+				return string(text)
+			}
+		}
+		t.Fatalf("%s was not saved", name)
+		return ""
+	}
+	table := saved("1", "ranking.csv")
+	if lines := strings.Split(strings.TrimSpace(table), "\n"); len(lines) != 7 || !strings.HasPrefix(lines[1], `"A","sockmap","-13`) {
+		t.Errorf("the table saved is %q", table)
+	}
+	if picture := saved("2", "ranking.png"); !strings.HasPrefix(picture, "\x89PNG") || len(picture) < 10_000 {
+		t.Errorf("the picture saved has %d bytes and begins with %q", len(picture), picture[:min(8, len(picture))])
+	}
+	b.Quiet()
+}
+
+// TestPrinted: what a manager prints is eight pages at most, though much more is folded.
+func TestPrinted(t *testing.T) {
+	run, trials := usual().run(t)
+	b := browsertest.Start(t)
+	b.View(1400, 900, "light")
+	b.Open(written(t, run, trials))
+	var printed string
+	b.Do(chromedp.Func(func(ctx context.Context, c *chromedp.Target) error {
+		got, err := cdp.Call(ctx, c, pages.PrintToPDF, pages.PrintToPDFParams{})
+		if err == nil {
+			printed = string(got.Data)
+		}
+		return err
+	}))
+	if n := len(regexp.MustCompile(`/Type\s*/Page\b`).FindAllString(printed, -1)); n < 2 || n > 8 {
+		t.Errorf("printed are %d pages, want 2 to 8", n)
+	}
+}
+
+// TestAccessible has the page looked at by axe-core.
+func TestAccessible(t *testing.T) {
+	run, trials := usual().run(t)
+	b := browsertest.Start(t)
+	page := written(t, run, trials)
+	for _, scheme := range []string{"light", "dark"} {
+		b.View(1400, 900, scheme)
+		b.Open(page)
+		unfold(b)
+		b.Accessible()
+	}
+}
