@@ -19,8 +19,10 @@ func newCleanupCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove whatever a killed run left",
-		Long: `Remove whatever a killed run left: processes in its pods and temporary folders. Namespaces and links need no removal: they
-end with the last process inside. Runs that are under way, and labs that are up, are left alone.
+		Long: `Remove whatever a killed run left on this machine: processes in its pods, also stopped and hung ones, control groups of
+networks that join sockets, temporary folders, and the records of labs whose process has died. Namespaces, links, rules and mounts
+need no removal: they end with the last process inside. Runs that are under way, and labs that are up, are left alone. Each run on
+this machine does the same before it begins.
 
 What killed runs have changed of a cluster is restored. With --testbed kubernetes, or a flag that names a cluster, pods and services
 of killed runs in the cluster's namespace are removed as well.`,

@@ -341,13 +341,15 @@ func TestInterruptEarly(t *testing.T) {
 	}
 }
 
-// Two runs side by side know nothing of each other; two runs in one folder are one too many.
+// Two runs measure one after the other; two runs in one folder are one too many.
 func TestTwoRuns(t *testing.T) {
 	dir := labFolder(t)
 	before := host(t)
 	one, two := start(t, dir, six("--out", "one")...), start(t, dir, six("--out", "two")...)
-	await(t, one).want(t, statusDone).shows(t, "bridge")
-	await(t, two).want(t, statusDone).shows(t, "bridge")
+	said := await(t, one).want(t, statusDone).shows(t, "bridge").stderr + await(t, two).want(t, statusDone).shows(t, "bridge").stderr
+	if n := strings.Count(said, "waiting for up to 30m: another run measures on processor "); n != 1 {
+		t.Errorf("%d runs have waited for the other, want 1:\n%s", n, said)
+	}
 	for _, out := range []string{"one", "two"} {
 		if got := trials(t, filepath.Join(dir, out)); len(got) != 24 {
 			t.Errorf("run %s has %d trials, want the trials of 4 cells in 6 builds", out, len(got))
@@ -358,6 +360,12 @@ func TestTwoRuns(t *testing.T) {
 	awaitTrials(t, filepath.Join(dir, "both"), 4)
 	call(t, dir, statusFailed, "run", "--resume", "both").says(t, "the run folder is in use by another run; wait until it has ended or choose another folder")
 	call(t, dir, statusUsage, "run", "long.yaml", "--out", "both").says(t, "it is not empty")
+	call(t, dir, statusFailed, six("--out", "third", "--wait", "0")...).says(t,
+		"another run measures on processor ", fmt.Sprintf("(process %d, run folder %s)", first.Process.Pid, filepath.Join(dir, "both")), "wait for its end by --wait")
+	if left := entries(t, filepath.Join(dir, "third")); len(left) > 0 {
+		t.Errorf("a run that did not begin has left %q", left)
+	}
+	call(t, dir, statusFailed, six("--out", "fourth", "--wait", "500ms")...).says(t, "waiting for up to 500ms: ", " still after 500ms; wait longer by --wait")
 	call(t, dir, statusDone, "show", "both").shows(t, "bridge")
 	if err := first.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

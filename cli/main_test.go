@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"netdelta/internal/leak"
+	"netdelta/internal/machine"
 )
 
 // tested is the variable that names the program under test. A program that is there already can be tested by setting it.
@@ -40,7 +41,8 @@ func withProgram(m *testing.M) int {
 		return 1
 	}
 	// What the program remembers is not remembered beyond the tests.
-	if err := errors.Join(os.Setenv(tested, path), os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))); err != nil {
+	if err := errors.Join(os.Setenv(tested, path), os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state")),
+		os.Setenv(machine.ProcessorsVariable, dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
@@ -49,6 +50,7 @@ type runOptions struct {
 	explain   bool
 	exact     bool
 	trust     bool
+	wait      time.Duration
 	nodes     string
 	cluster   clusterOptions
 	target    targetOptions
@@ -136,6 +138,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.out, "out", "", "run folder to write (default: runs/STUDY-TIME)")
 	f.StringVar(&o.resume, "resume", "", "go on with the run in this folder")
 	f.BoolVar(&o.trust, trustFlag, false, trustUsage)
+	addWait(f, &o.wait)
 	f.BoolVar(&o.exact, "exact", false, "count instructions in guests, in place of measuring time: figures that repeat to the last digit")
 	f.BoolVar(&o.hops, "hops", false, "at the end, trace where the time of a round trip goes on each network, and draw it in the report")
 	f.BoolVar(&o.explain, "explain-outliers", false, "as --hops, and say what was different about the slowest transactions")
@@ -143,6 +146,11 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.metrics, "metrics-listen", "", "serve metrics of the run while it is under way at `127.0.0.1:PORT`, for Prometheus; port 0 is any")
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
+}
+
+// addWait adds the flag that says how long a run waits for others.
+func addWait(f *pflag.FlagSet, wait *time.Duration) {
+	f.DurationVar(wait, "wait", 30*time.Minute, "how long to wait while another run measures on the same processors (0: fail at once)")
 }
 
 // chosen is a flag's value where the flag was given, nil where it was not.
@@ -217,7 +225,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	shown := env.progress(o.quiet)
 	run := session.Session{
 		Study: s, Provider: provider, Workloads: env.workloads, Judge: words.NewJudge(env.workloads), Progress: shown,
-		Exact: o.exact, Builds: o.builds, Password: password, Location: env.location(o.out, o.resume),
+		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Location: env.location(o.out, o.resume),
 	}
 	if moved != "" {
 		run.Notes = append(run.Notes, moved)

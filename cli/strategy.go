@@ -44,6 +44,7 @@ type strategy struct {
 	cluster     clusterOptions
 	out, resume string
 	json, trust bool
+	wait        time.Duration
 
 	flags   *pflag.FlagSet
 	options []string // the flags that a study file may have
@@ -61,6 +62,7 @@ func (s *strategy) command(env *environment, cmd *cobra.Command, out string, mad
 	s.flags.BoolVar(&s.trust, trustFlag, false, trustUsage)
 	s.flags.StringVar(&s.out, "out", "", "run folder to write (default: runs/STUDY-TIME)"+out)
 	s.flags.StringVar(&s.resume, "resume", "", "go on with the run in this folder")
+	addWait(s.flags, &s.wait)
 	s.cluster.add(s.flags)
 	cmd.Use += " [FILE]"
 	cmd.Args = args(cobra.MaximumNArgs(1))
@@ -198,7 +200,7 @@ func (env *environment) measure(ctx context.Context, s *strategy, provider testb
 		out = ""
 	}
 	_, folder, err := (&session.Session{
-		Strategy: how, File: s.study, Provider: provider, Judge: words.NewJudge(env.workloads), Location: env.location(out, s.resume),
+		Strategy: how, File: s.study, Provider: provider, Judge: words.NewJudge(env.workloads), Wait: s.wait, Location: env.location(out, s.resume),
 	}).Run(ctx)
 	if folder == nil {
 		return badInput(err)

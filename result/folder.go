@@ -129,8 +129,11 @@ func (f *Folder) here() error {
 	return fmt.Errorf("the run folder %s was moved or replaced while the run wrote to it: its trials are in %s; go on with them by --resume %[2]s", f.path, now)
 }
 
-// Close releases the folder. It is idempotent.
+// Close releases the folder. It is idempotent, and does nothing for one that could not be opened.
 func (f *Folder) Close() error {
+	if f == nil {
+		return nil
+	}
 	if f.journal == nil {
 		return f.Files.Close()
 	}

@@ -21,6 +21,13 @@ type Location struct {
 	Warn func(error)
 }
 
+// warn tells the caller who wants to be told.
+func (l Location) warn(err error) {
+	if l.Warn != nil {
+		l.Warn(err)
+	}
+}
+
 // Open makes the folder of a run of the study and names the run, or opens the folder of the run that is resumed, whose name, start,
 // seed and cells the run takes over.
 func (l Location) Open(name string, study []byte, run *result.Run) (_ *result.Folder, err error) {
@@ -35,7 +42,7 @@ func (l Location) Open(name string, study []byte, run *result.Run) (_ *result.Fo
 		}
 		run.Run = filepath.Base(out)
 		if err := pointTo(filepath.Join(Runs, "latest"), run.Run); err != nil {
-			l.Warn(err) // a convenience: the run goes on without it
+			l.warn(err) // a convenience: the run goes on without it
 		}
 	}
 	return CreateFolder(out, study)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"netdelta/experiment"
 	"netdelta/experiment/guest"
@@ -37,6 +38,8 @@ type Session struct {
 	Notes []string
 	// Password is for targets that take one.
 	Password workload.Secret
+	// Wait is how long the run waits for others that measure on the same processors of this machine; 0 is not at all.
+	Wait time.Duration
 
 	Location
 
@@ -127,9 +130,14 @@ func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run r
 		return run, nil, err
 	}
 	config.Run.Notes = append(config.Run.Notes, s.Notes...)
-	if folder, err = s.openFolder(&config.Run); err != nil {
-		return run, nil, errors.Join(err, config.Close())
+	release, err := s.takeTurn(ctx, config.Measuring, func() error {
+		folder, err = s.openFolder(&config.Run)
+		return err
+	})
+	if err != nil {
+		return run, nil, errors.Join(err, config.Close(), folder.Close())
 	}
+	defer func() { err = errors.Join(err, release()) }()
 	config.Folder, config.Password = folder, s.Password
 	if len(s.Study.Changes) > 0 {
 		if able.Changer == nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // follow has a strategy measure that has a loop of its own.
-func (s *Session) follow(ctx context.Context, _ testbed.Capabilities) (run result.Run, folder *result.Folder, err error) {
+func (s *Session) follow(ctx context.Context, able testbed.Capabilities) (run result.Run, folder *result.Folder, err error) {
 	if err := s.Strategy.Check(); err != nil {
 		return run, nil, &InputError{err}
 	}
@@ -35,9 +35,20 @@ func (s *Session) follow(ctx context.Context, _ testbed.Capabilities) (run resul
 	if err != nil {
 		return run, nil, err
 	}
-	if folder, err = s.Open(s.File.Name, text, &run); err != nil {
-		return run, nil, err
+	var cpus []int // all: nothing is pinned
+	if able.SharesMachine {
+		if cpus, err = machine.AllowedCPUs(); err != nil {
+			return run, nil, err
+		}
 	}
+	release, err := s.takeTurn(ctx, cpus, func() error {
+		folder, err = s.Open(s.File.Name, text, &run)
+		return err
+	})
+	if err != nil {
+		return run, nil, errors.Join(err, folder.Close())
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	run.Cells = cells // more may be asked for than was when the run began
 	rec, err := record.Conduct(ctx, run, folder, s.Judge, s.Strategy.Measure)
 	return rec.Run, folder, err

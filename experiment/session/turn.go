@@ -1,0 +1,55 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netdelta/experiment/study"
+	"netdelta/internal/machine"
+)
+
+// askAgain is how often processors are asked for that another run measures on.
+const askAgain = 200 * time.Millisecond
+
+// takeTurn waits until no other run measures on the processors, and keeps them for this one until release. begin is called before
+// the wait: what is wrong with the run is said at once.
+func (s *Session) takeTurn(ctx context.Context, cpus []int, begin func() error) (release func() error, err error) {
+	claim, err := machine.ClaimCPUs(cpus)
+	var busy *machine.BusyError
+	switch {
+	case err == nil:
+	case !errors.As(err, &busy):
+		s.warn(fmt.Errorf("other runs can't be kept from measuring at the same time: %w", err))
+	case s.Wait <= 0:
+		return nil, fmt.Errorf("%w; wait for its end by --wait, or have both measure on processors of their own by taskset", err)
+	}
+	if err := begin(); err != nil {
+		return nil, errors.Join(err, claim.Release())
+	}
+	if busy == nil {
+		return claim.Release, nil
+	}
+	s.warn(fmt.Errorf("waiting for up to %s: %w", study.FormatDuration(s.Wait), busy))
+	if claim, err = awaitTurn(ctx, cpus, s.Wait); errors.As(err, &busy) {
+		err = fmt.Errorf("%w still after %s; wait longer by --wait, or have both measure on processors of their own by taskset", err, study.FormatDuration(s.Wait))
+	}
+	return claim.Release, err
+}
+
+// awaitTurn asks for processors until it has them.
+func awaitTurn(ctx context.Context, cpus []int, patience time.Duration) (*machine.Claim, error) {
+	for deadline := time.Now().Add(patience); ; {
+		claim, err := machine.ClaimCPUs(cpus)
+		var busy *machine.BusyError
+		if !errors.As(err, &busy) || time.Now().After(deadline) {
+			return claim, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(askAgain):
+		}
+	}
+}
