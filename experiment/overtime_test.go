@@ -47,7 +47,7 @@ func TestRunEndsAfterItsOvertime(t *testing.T) {
 	}
 }
 
-// satisfied is a judge to whom everything is known well enough.
+// satisfied is a judge that knows everything well enough.
 type satisfied struct{ experiment.Judge }
 
 func (s satisfied) Settled(run result.Run, trials []result.Trial) map[string]bool {

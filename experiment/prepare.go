@@ -11,6 +11,7 @@ import (
 	"netdelta/experiment/plan"
 	"netdelta/experiment/record"
 	"netdelta/experiment/study"
+	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -33,6 +34,11 @@ type Plan struct {
 // error that matches record.ErrNothing names the reasons; a *plan.BudgetError names the least budget.
 func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workloads []workload.Workload) (Plan, error) {
 	able := driver.Capabilities()
+	if able.SharesMachine {
+		if err := machine.CheckProc(); err != nil {
+			return Plan{}, err
+		}
+	}
 	p := Plan{Cells: plan.Expand(s), Rules: plan.RulesOf(s.Design)}
 	if able.PinsCPUs {
 		p.placeOnCPUs(workloads)
@@ -80,7 +86,10 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 	if !able.SharesMachine {
 		return p, nil // it is not this machine's memory that servers take
 	}
-	return p, p.fitMemory()
+	if err := p.fitMemory(); err != nil {
+		return p, err
+	}
+	return p, p.checkRoom(s)
 }
 
 // placeOnCPUs has cells of request-response say which processors their ends are pinned to, where the study leaves it to the workload:

@@ -11,6 +11,7 @@ import (
 	"netdelta/agent"
 	"netdelta/engine"
 	"netdelta/experiment/endpoint"
+	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/probe/sockets"
 	"netdelta/result"
@@ -335,6 +336,9 @@ func (s *Session) trial(ctx context.Context, build int) result.Trial {
 	t.Finished = time.Now()
 	if s.Failed != nil {
 		t.Failed = s.Failed.Error()
+		if fix := machine.Shortage(s.Failed); fix != "" {
+			t.Failed += "; " + fix
+		}
 	}
 	return t
 }

@@ -9,7 +9,8 @@ import (
 	"netdelta/unit"
 )
 
-// FreeMemory is what programs of this machine can still take without swapping, as the kernel estimates it (MemAvailable).
+// FreeMemory is what programs of this machine can still take without swapping, as the kernel estimates it (MemAvailable), and at most
+// what this program's control groups leave it.
 func FreeMemory() (unit.Bytes, error) {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -22,5 +23,5 @@ func FreeMemory() (unit.Bytes, error) {
 	if info.MemAvailableBytes == nil {
 		return 0, errors.New("read how much memory is free: /proc/meminfo has no MemAvailable")
 	}
-	return unit.Bytes(*info.MemAvailableBytes), nil
+	return min(unit.Bytes(*info.MemAvailableBytes), controlled()), nil
 }

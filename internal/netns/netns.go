@@ -5,7 +5,11 @@ package netns
 import (
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +29,22 @@ type Namespace struct {
 // ErrClosed is the error of a Namespace that was closed.
 var ErrClosed = errors.New("network namespace is closed")
 
+// RaiseLimit is how a user may have more namespaces.
+const RaiseLimit = "raise the limit of network namespaces: sysctl -w user.max_net_namespaces=10000"
+
+// Limit is how many namespaces this user may have; many where the kernel does not say.
+func Limit() int {
+	text, err := os.ReadFile("/proc/sys/user/max_net_namespaces")
+	if err != nil {
+		return math.MaxInt32
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return math.MaxInt32
+	}
+	return n
+}
+
 const ownNamespace = "/proc/thread-self/ns/net"
 
 // New makes an empty namespace and runs inside in it, which may be nil. It needs CAP_SYS_ADMIN; without it
@@ -33,6 +53,9 @@ func New(inside func() error) (*Namespace, error) {
 	var n *Namespace
 	err := onThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			if errors.Is(err, unix.ENOSPC) {
+				err = fmt.Errorf("%w: there are too many; %s", err, RaiseLimit)
+			}
 			return fmt.Errorf("make a network namespace: %w", err)
 		}
 		var err error
