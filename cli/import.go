@@ -152,7 +152,7 @@ func (env *environment) importFiles(args []string, o importOptions) error {
 		return err
 	}
 	fmt.Fprintf(env.err, "run: %s\n", ui.Clean(folder.Dir()))
-	return errors.Join(env.writeViews(in.Run, folder.Files), env.print(in.Run, o.json), folder.Close())
+	return errors.Join(env.writeViews(in.Run, folder.Files), env.print(in.Run, shown{json: o.json, folder: folder.Dir()}), folder.Close())
 }
 
 // kept writes the run folder of an import.

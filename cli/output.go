@@ -10,12 +10,19 @@ import (
 	"netdelta/result"
 )
 
+// shown is how a verb prints a run.
+type shown struct {
+	json, verbose bool
+	// folder is the run folder as commands name it, "" where it is not known.
+	folder string
+}
+
 // print shows a run: as one JSON document, or as tables.
-func (env *environment) print(run result.Run, asJSON bool) error {
-	if asJSON {
+func (env *environment) print(run result.Run, s shown) error {
+	if s.json {
 		return writeJSON(env.out, run.Complete())
 	}
-	return terminal.Write(env.out, run, ui.Detect(env.terminal, env.getenv))
+	return terminal.Write(env.out, run, terminal.View{Terminal: ui.Detect(env.terminal, env.getenv), Verbose: s.verbose, Folder: s.folder})
 }
 
 // progress shows on standard error how far a run is.

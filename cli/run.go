@@ -45,6 +45,7 @@ type runOptions struct {
 	resume    string
 	json      bool
 	quiet     bool
+	verbose   bool
 	flame     bool
 	hops      bool
 	explain   bool
@@ -145,6 +146,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.flame, "flame", false, "at the end, profile each network in bursts of its own and write flame graphs into the run folder")
 	f.StringVar(&o.metrics, "metrics-listen", "", "serve metrics of the run while it is under way at `127.0.0.1:PORT`, for Prometheus; port 0 is any")
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what the figures rest on, each claim and all advice")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
 }
 
@@ -226,6 +228,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	run := session.Session{
 		Study: s, Provider: provider, Workloads: env.workloads, Judge: words.NewJudge(env.workloads), Progress: shown,
 		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Location: env.location(o.out, o.resume),
+		Findings: k.recordFindings(ctx, env, o),
 	}
 	if moved != "" {
 		run.Notes = append(run.Notes, moved)
@@ -253,7 +256,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 func (env *environment) finish(run result.Run, folder *result.Folder, o runOptions, err error) error {
 	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
 	// The page first: standard output may be full, or not be read.
-	if err := errors.Join(err, env.writeViews(run, folder.Files), env.print(run, o.json)); err != nil {
+	if err := errors.Join(err, env.writeViews(run, folder.Files), env.print(run, shown{json: o.json, verbose: o.verbose, folder: folder.Dir()})); err != nil {
 		return err
 	}
 	return outcome(run)

@@ -2,20 +2,33 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"netdelta/experiment/session"
 )
 
 func newShowCommand(env *environment) *cobra.Command {
-	var asJSON bool
+	var o shown
 	var exact string
 	cmd := &cobra.Command{
-		Use:   "show DIR",
+		Use:   "show [DIR]",
 		Short: "Print the deltas of a run folder again",
-		Long:  `Print the deltas of a run folder again, computed from its journal: also of a run that was killed or is still under way.`,
-		Args:  args(cobra.ExactArgs(1)),
+		Long: `Print the deltas of a run folder again (default: the latest run), computed from its journal: also of a run that was killed or is still
+under way.`,
+		Example: `  netdelta show
+  netdelta show -v runs/latency-20300102-030405`,
+		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
-			files, err := openRun(a[0])
+			var err error
+			if o.folder, err = runFolder(a); err != nil {
+				return err
+			}
+			files, err := openRun(o.folder)
 			if err != nil {
 				return err
 			}
@@ -23,15 +36,28 @@ func newShowCommand(env *environment) *cobra.Command {
 			if err = errors.Join(err, files.Close()); err != nil {
 				return err
 			}
-			if !asJSON {
+			if !o.json {
 				if printed, err := env.printStrategy(m); err != nil || printed && len(m.Run.Claims) == 0 {
 					return err
 				}
 			}
-			return env.print(m.Run, asJSON)
+			return env.print(m.Run, o)
 		},
 	}
 	cmd.Flags().StringVar(&exact, "exact", "", "`folder` of an exact run of the same study, to set beside this one")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print result.json")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print result.json")
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print what the figures rest on, each claim and all advice")
 	return cmd
+}
+
+// runFolder is the run folder that a verb's arguments name; without any it is the one of the latest run.
+func runFolder(arguments []string) (string, error) {
+	if len(arguments) > 0 {
+		return arguments[0], nil
+	}
+	latest := filepath.Join(session.Runs, "latest")
+	if _, err := os.Stat(latest); errors.Is(err, fs.ErrNotExist) {
+		return "", usageError{fmt.Errorf("there is no run in %s yet: name a run folder, or make one by netdelta run", session.Runs)}
+	}
+	return latest, nil
 }

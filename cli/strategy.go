@@ -258,7 +258,7 @@ func (env *environment) printClaims(run result.Run) error {
 	if len(run.Claims) == 0 {
 		return nil
 	}
-	return env.print(run, false)
+	return env.print(run, shown{})
 }
 
 // printStrategy prints a run as the verb of its strategy does; false for runs that have none.

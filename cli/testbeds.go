@@ -41,6 +41,8 @@ type kind struct {
 	open func(ctx context.Context, env *environment, s *study.Study, o runOptions) (testbed.Provider, func() error, error)
 	// examine is what the doctor does there; nil where it can't look.
 	examine func(ctx context.Context, env *environment, o doctorOptions) error
+	// findings is what the doctor finds there that becomes part of a run's record; nil where it can't look.
+	findings func(ctx context.Context, env *environment, o runOptions) ([]result.Finding, error)
 	// strategies are those of the verbs of their own that can be carried out there.
 	strategies []string
 	// clean removes what killed runs left there, and says how much it was; nil where cleanup looks in any case, or can't.
@@ -53,7 +55,7 @@ func kinds() []kind {
 	return []kind{
 		{
 			name: labTestbed, about: "network namespaces on this machine", here: true, check: checkNoNodes, open: openLab,
-			examine: examineHere, strategies: []string{result.StrategyFleet, result.StrategyPairs},
+			examine: examineHere, findings: findingsHere, strategies: []string{result.StrategyFleet, result.StrategyPairs},
 		},
 		{
 			name: vmTestbed, about: "the same in a virtual machine with the distribution's own kernel, which has every kind of link; with --exact, by counted instructions",
@@ -62,7 +64,7 @@ func kinds() []kind {
 		{
 			name: kubeTestbed, about: "pods of the Kubernetes cluster that the kubeconfig names, on its own network",
 			networks: &cluster, check: checkCluster, foreign: clusterOnly, adapt: adaptToCluster, open: openCluster,
-			examine: examineCluster, clean: cleanCluster,
+			examine: examineCluster, findings: findingsOfCluster, clean: cleanCluster,
 			strategies: []string{result.StrategyFleet, result.StrategyPairs, result.StrategyPolicies},
 		},
 	}

@@ -3,6 +3,7 @@ package insight
 import (
 	"slices"
 
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -10,93 +11,114 @@ import (
 // AdviceKind is what an advice is about.
 type AdviceKind int
 
-// The kinds.
+// The kinds, in the order in which they are given.
 const (
-	AdviceFree   AdviceKind = iota // Networks cost nothing that matters
-	AdviceSwitch                   // take To rather than From
-	AdviceDisk                     // the disk bounds Settings
-	AdviceLink                     // the links bound Settings
-	AdviceMore                     // Open of Headlines deltas are unresolved
+	AdviceChange  AdviceKind = iota // make Change
+	AdviceLink                      // the links bound Settings
+	AdviceDisk                      // the disk bounds Settings
+	AdviceFree                      // Networks cost nothing that matters: there is nothing to change
+	AdviceFix                       // the doctor found Finding, which has a fix
+	AdviceMore                      // Open of Headlines deltas are unresolved
+	AdviceMove                      // Untried were not measured together with their alternatives
+	AdviceMTU                       // the links bound a run with small packets, and it was not measured with larger ones
+	AdviceLeftOut                   // the time budget left settings out
+	AdviceKernel                    // Networks are unsupported here
 )
 
-// Advice is a change that headline deltas speak for. It is about costs alone; what else a network is chosen for is for the reader to
-// weigh.
+// Advice is an opportunity: a change that the run speaks for, or a run that would tell more. It is about costs alone; what
+// else a network is chosen for is for the reader to weigh.
 type Advice struct {
 	Kind      AdviceKind
+	Run       result.Run
+	Change    Change
 	Workload  string
 	Placement result.Placement
 	Networks  []string
 	Baseline  string
 	Margin    float64
-	From, To  result.Delta
 	Settings  []result.Setting
+	Untried   []network.Move
+	Finding   result.Finding
 	// Open deltas of Headlines are unresolved; about Need builds would settle them, 0 if that is not known.
 	Open, Headlines, Need int
-	Exact, Imported       bool // of the run
 }
 
-// Advise says what to change: which network to take where several were measured, where host networking buys nothing, and what a
-// run lacked.
-func Advise(run result.Run) []Advice {
+// Advise says what to change, the largest gain first, then what to leave alone, then what a run lacked for more. The direct deltas
+// come from Directs.
+func Advise(run result.Run, direct []result.Delta) []Advice {
 	var all []Advice
 	parts := Parts(run)
+	for _, c := range Changes(run, direct) {
+		all = append(all, Advice{Kind: AdviceChange, Change: c})
+	}
+	all = append(all, boundAdvice(parts)...)
+	all = append(all, free(run, parts)...)
+	for _, f := range run.Environment.Findings {
+		if f.Fix != "" {
+			all = append(all, Advice{Kind: AdviceFix, Finding: f})
+		}
+	}
+	all = append(all, more(run)...)
+	all = append(all, questions(run)...)
+	for i := range all {
+		all[i].Run = run
+	}
+	return all
+}
+
+// free names networks that are the same as their baseline in every setting of a workload that was measured: changing them gains nothing.
+func free(run result.Run, parts []Part) []Advice {
+	var all []Advice
 	for _, p := range []result.Placement{result.SameNode, result.CrossNode} {
 		seen := map[string]bool{}
 		for _, c := range run.Cells {
-			if !seen[c.Workload] {
-				seen[c.Workload] = true
-				all = append(all, choose(parts, p, c.Workload)...)
+			if seen[c.Workload] {
+				continue
 			}
-		}
-	}
-	return append(append(all, boundAdvice(parts)...), more(run)...)
-}
-
-// choose compares the networks of a workload over all settings of it in one placement: advice is given only where all of
-// them agree.
-func choose(parts []Part, p result.Placement, load string) []Advice {
-	var free, best, worst map[string]bool
-	var sample []result.Delta
-	margin := 0.0
-	for _, part := range parts {
-		if s := part.Setting; s.Placement != p || s.Workload != load || len(part.Cells) == 0 {
-			continue
-		}
-		margin = part.Margin
-		var intervals, same []result.Delta
-		for _, d := range part.Headlines() {
-			if HasInterval(d) && d.Ratio > 0 {
-				intervals = append(intervals, d)
-				if d.Verdict == string(stats.Same) {
-					same = append(same, d)
+			seen[c.Workload] = true
+			a := Advice{Kind: AdviceFree, Workload: c.Workload, Placement: p}
+			var same map[string]bool
+			for _, part := range parts {
+				if s := part.Setting; s.Placement != p || s.Workload != c.Workload || len(part.Headlines()) == 0 {
+					continue
+				}
+				a.Margin, a.Baseline = part.Margin, part.Headlines()[0].Baseline
+				a.Settings = append(a.Settings, part.Setting)
+				var own []result.Delta
+				for _, d := range part.Headlines() {
+					if d.Verdict == string(stats.Same) && d.Ratio > 0 && HasInterval(d) {
+						own = append(own, d)
+					}
+				}
+				same = both(same, own)
+			}
+			for _, n := range networksOf(run) {
+				if same[n] {
+					a.Networks = append(a.Networks, n)
 				}
 			}
-		}
-		if len(intervals) == 0 {
-			return nil
-		}
-		least, most, _ := extremes(intervals)
-		if len(least) == len(intervals) {
-			least = nil
-		}
-		free, best, worst = both(free, same), both(best, least), both(worst, most)
-		if len(sample) == 0 {
-			sample = intervals
+			if len(a.Networks) > 0 {
+				all = append(all, a)
+			}
 		}
 	}
-	var all []Advice
-	if names := Names(within(sample, free)); len(names) > 0 {
-		all = append(all, Advice{Kind: AdviceFree, Workload: load, Placement: p, Networks: names, Baseline: sample[0].Baseline, Margin: margin})
-	}
-	if from, to := within(sample, worst), within(sample, best); len(worst) == 1 && len(best) == 1 && len(from) > 0 && len(to) > 0 {
-		all = append(all, Advice{Kind: AdviceSwitch, Workload: load, Placement: p, From: from[0], To: to[0]})
+	return all
+}
+
+// networksOf are the networks of a run's cells, with their paths, in order.
+func networksOf(run result.Run) []string {
+	var all []string
+	for _, c := range run.Cells {
+		if name := Name(c.Network, c.Path); c.Role == result.RoleCell && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
 	}
 	return all
 }
 
 // more says what a run lacked for the verdicts that it leaves open.
 func more(run result.Run) []Advice {
-	a := Advice{Kind: AdviceMore, Exact: run.Exact != nil, Imported: run.Testbed == result.Imported}
+	a := Advice{Kind: AdviceMore}
 	for _, d := range run.Deltas {
 		if !d.Headline {
 			continue
@@ -113,6 +135,60 @@ func more(run result.Run) []Advice {
 	return []Advice{a}
 }
 
+// questions are the questions next to those that a run answered, as runs that would answer them.
+func questions(run result.Run) []Advice {
+	if run.Testbed == result.Imported || run.Exact != nil {
+		return nil
+	}
+	var all []Advice
+	measured, unsupported, skipped := map[string]bool{run.Baseline(): true}, Advice{Kind: AdviceKernel}, Advice{Kind: AdviceLeftOut}
+	for _, d := range run.Deltas {
+		measured[d.Network] = true
+	}
+	seen := map[result.Setting]bool{}
+	for _, c := range run.Cells {
+		switch {
+		case c.Role != result.RoleCell:
+		case c.Unsupported != "" && !slices.Contains(unsupported.Networks, c.Network):
+			unsupported.Networks = append(unsupported.Networks, c.Network)
+		case c.Skipped != "" && !seen[c.Setting()]:
+			seen[c.Setting()] = true
+			skipped.Settings = append(skipped.Settings, c.Setting())
+		}
+	}
+	move := Advice{Kind: AdviceMove}
+	for _, m := range network.Moves() {
+		if measured[m.From.Network] && !measured[m.To.Network] && !slices.Contains(unsupported.Networks, m.To.Network) {
+			move.Untried = append(move.Untried, m)
+		}
+	}
+	if len(move.Untried) > 0 {
+		all = append(all, move)
+	}
+	if small(run) {
+		all = append(all, Advice{Kind: AdviceMTU})
+	}
+	if len(skipped.Settings) > 0 {
+		all = append(all, skipped)
+	}
+	if len(unsupported.Networks) > 0 && run.Testbed == "lab" {
+		all = append(all, unsupported)
+	}
+	return all
+}
+
+// small says whether bulk transfers were measured with usual packets alone.
+func small(run result.Run) bool {
+	bulk := false
+	for _, d := range run.Deltas {
+		if d.Params.MTU > 1500 {
+			return false
+		}
+		bulk = bulk || d.Headline && d.Metric == metricThroughput
+	}
+	return bulk && run.Testbed == "lab"
+}
+
 // both are the names that are in a set and among deltas; a nil set holds every name.
 func both(set map[string]bool, deltas []result.Delta) map[string]bool {
 	common := map[string]bool{}
@@ -122,17 +198,6 @@ func both(set map[string]bool, deltas []result.Delta) map[string]bool {
 		}
 	}
 	return common
-}
-
-// within are the deltas whose names are in a set.
-func within(deltas []result.Delta, set map[string]bool) []result.Delta {
-	var own []result.Delta
-	for _, d := range deltas {
-		if set[Name(d.Network, d.Path)] {
-			own = append(own, d)
-		}
-	}
-	return own
 }
 
 // boundOf is what bounded a cell in more than half of its trials that count, "" if nothing did or that is not known.

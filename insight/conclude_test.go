@@ -2,10 +2,7 @@ package insight_test
 
 import (
 	"math"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"netdelta/insight"
 	"netdelta/report/words"
@@ -182,53 +179,6 @@ func TestConclusionWithoutDeltas(t *testing.T) {
 	}
 	if got := insight.Parts(result.Run{}); got != nil {
 		t.Errorf("parts of an empty run: %v", got)
-	}
-}
-
-func TestAdvice(t *testing.T) {
-	vxlan, macvlan := measured("vxlan", "slower", 30, 31.4, 33), measured("macvlan", "same", -0.5, 0.3, 1.1)
-	vague := measured("bridge", "unresolved", -3, 1, 5)
-	vague.Need = 40
-	says := func(run result.Run) []string {
-		var list []string
-		for _, found := range insight.Advise(run) {
-			a := words.Advice(found)
-			if a.Why == "" {
-				t.Errorf("advice without a reason: %q", a.Says)
-			}
-			list = append(list, a.Says)
-		}
-		return list
-	}
-	prefer := "For tcp-rr across nodes, macvlan rather than vxlan saves 9.33 µs of p50."
-	free := "For tcp-rr across nodes, use macvlan where it suits you: host networking would gain nothing that matters."
-	if diff := cmp.Diff([]string{free, prefer}, says(runOf(vxlan, macvlan))); diff != "" {
-		t.Errorf("advice (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{free}, says(runOf(macvlan))); diff != "" {
-		t.Errorf("advice on one network (-want +got):\n%s", diff)
-	}
-	more := "Give the run more time: a larger --time-budget, or --resume to continue this one."
-	if diff := cmp.Diff([]string{more}, says(runOf(hasty("vxlan", 30)))); diff != "" {
-		t.Errorf("advice from too few builds (-want +got):\n%s", diff)
-	}
-	open := insight.Advise(runOf(vague))
-	if len(open) != 1 || !strings.Contains(words.Advice(open[0]).Why, "1 of 1 headline deltas is unresolved; about 40 builds") {
-		t.Errorf("advice on what is unresolved: %+v", open)
-	}
-	// Another size in which they differ the other way round: no advice fits both.
-	other := runOf(vxlan, macvlan)
-	for _, network := range []result.Delta{measured("vxlan", "same", -1, 0, 1), measured("macvlan", "slower", 9, 10, 11)} {
-		network.Params.Message = 2048
-		cell := result.Cell{ID: network.Network + "2048", Network: network.Network, Placement: network.Placement, Workload: "tcp-rr", Params: network.Params, Role: result.RoleCell}
-		other.Cells, other.Deltas = append(other.Cells, cell), append(other.Deltas, network)
-	}
-	if got := says(other); got != nil {
-		t.Errorf("advice where settings disagree: %q", got)
-	}
-	rate := stream(measured("vxlan", "slower", -25, -24, -23))
-	if got := says(runOf(rate, stream(measured("macvlan", "slower", -6, -5, -4)))); len(got) != 1 || got[0] != "For tcp-rr across nodes, macvlan rather than vxlan gains 1.90 Gbit/s of throughput." {
-		t.Errorf("advice on throughput: %q", got)
 	}
 }
 

@@ -50,7 +50,7 @@ func (j Judge) Conclude(run *result.Run, trials []result.Trial) Findings {
 	run.Services = Services(trials)
 	run.Splits, run.Replications = Splits(*run, trials), Replications(run.Cells, trials)
 	run.Correlations = Correlations(*run)
-	f.Claims, f.Advice = Claims(*run, trials, j.defaults, o), Advise(*run)
+	f.Claims, f.Advice = Claims(*run, trials, j.defaults, o), Advise(*run, Directs(*run, trials, o))
 	return f
 }
 

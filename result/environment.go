@@ -28,8 +28,17 @@ type Environment struct {
 	// Measuring is the processor that the workload was pinned to, and Controlling are the processors that this program runs on.
 	Measuring   []int `json:"measuring_cpus"`
 	Controlling []int `json:"controlling_cpus"`
+	// Findings are what the doctor found that could be better, before the run.
+	Findings []Finding `json:"findings,omitempty"`
 	// Cluster is what the run was measured on in place of this machine; nil where it was this machine.
 	Cluster *Cluster `json:"cluster,omitempty"`
+}
+
+// Finding is something that the doctor found on the testbed, with the fix where it knows one.
+type Finding struct {
+	Topic string `json:"topic"`
+	Says  string `json:"says"`
+	Fix   string `json:"fix,omitempty"`
 }
 
 // CPU is the machine's processor.

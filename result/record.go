@@ -279,10 +279,34 @@ type Claim struct {
 	Verdict  string `json:"verdict"` // confirmed, confirmed in part, contradicted, unresolved, not a test here, not-tested
 }
 
-// Advice is a sentence of what to change, with the delta that speaks for it.
+// Advice is an opportunity: a change with its gain and how to make it, or a run that would tell more.
 type Advice struct {
+	// Kind is "change" (make it), "keep" (leave it as it is), "fix" (of what the doctor found) or "measure" (run How to know more).
+	Kind string `json:"kind"`
 	Says string `json:"says"`
-	Why  string `json:"why"`
+	// Why is the evidence: in which settings, with which verdicts.
+	Why string `json:"why"`
+	// Gain is what a change does where it gains most for sure.
+	Gain *Gain `json:"gain,omitempty"`
+	// How and Undo are commands and lines of manifests; a line that begins with "# " says which system the next ones are for.
+	How  []string `json:"how,omitempty"`
+	Undo []string `json:"undo,omitempty"`
+	Risk string   `json:"risk,omitempty"`
+}
+
+// Gain is what a change does to a metric in one setting: after it against before, with intervals.
+type Gain struct {
+	Setting string `json:"setting"`
+	Metric  string `json:"metric"`
+	Unit    string `json:"unit"`
+	Better  string `json:"better"` // lower or higher
+	// Ratio is the value after over the value before; it is left out where a ratio means nothing.
+	Ratio          float64  `json:"ratio,omitzero"`
+	RatioLow       *float64 `json:"ratio_low"`
+	RatioHigh      *float64 `json:"ratio_high"`
+	Difference     float64  `json:"difference"`
+	DifferenceLow  *float64 `json:"difference_low"`
+	DifferenceHigh *float64 `json:"difference_high"`
 }
 
 // Run is result.json: everything that one execution of a study has to say.
@@ -335,4 +359,14 @@ type Run struct {
 	Correlations []Correlation `json:"correlations,omitempty"`
 	Claims       []Claim       `json:"claims"`
 	Advice       []Advice      `json:"advice"`
+}
+
+// Baseline is the network that the run holds the others against, "" where it has no cells.
+func (r Run) Baseline() string {
+	for _, c := range r.Cells {
+		if c.Role == RoleBaseline {
+			return c.Network
+		}
+	}
+	return ""
 }

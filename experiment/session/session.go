@@ -36,6 +36,8 @@ type Session struct {
 	Exact bool
 	// Notes are added to the notes of the run.
 	Notes []string
+	// Findings are what the doctor found on the testbed before the run.
+	Findings []result.Finding
 	// Password is for targets that take one.
 	Password workload.Secret
 	// Wait is how long the run waits for others that measure on the same processors of this machine; 0 is not at all.
@@ -101,6 +103,7 @@ func (s *Session) Run(ctx context.Context) (run result.Run, folder *result.Folde
 
 // openFolder opens the run folder when the head of the record is known.
 func (s *Session) openFolder(run *result.Run) (*result.Folder, error) {
+	run.Environment.Findings = s.Findings
 	text, err := s.Study.Marshal()
 	if err != nil {
 		return nil, err

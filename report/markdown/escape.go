@@ -37,6 +37,9 @@ func escape(text string) string {
 	return unlisted(b.String())
 }
 
+// code makes a line of text safe within a block of code, which three backquotes would end.
+func code(line string) string { return strings.ReplaceAll(ui.Clean(line), "```", "'"+"''") }
+
 // unlisted keeps text at the beginning of a line from being taken for a list's item, a heading's underline or a quotation.
 func unlisted(text string) string {
 	text = strings.TrimLeft(text, " ")

@@ -194,13 +194,35 @@ func (d *document) claims(claims []result.Claim) {
 	d.table(rows, "claim", "published", "measured", "verdict", "source")
 }
 
-// advice writes what to change.
+// advice writes what to change, with the commands and the risk of each.
 func (d *document) advice(advice []result.Advice) {
-	var items []string
+	d.heading("### What to do", len(advice))
 	for _, a := range advice {
-		items = append(items, escape(a.Says)+" "+escape(a.Why))
+		d.item(escape(a.Says) + " " + escape(a.Why))
+		if a.Risk != "" {
+			d.line("  Risk: " + escape(a.Risk))
+		}
+		d.commands("", a.How)
+		d.commands("  To undo it:", a.Undo)
 	}
-	d.list("### What to do", items)
+	if len(advice) > 0 {
+		d.line("")
+	}
+}
+
+// commands writes lines as code within an item.
+func (d *document) commands(lead string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	if lead != "" {
+		d.line("\n" + lead)
+	}
+	d.line("\n  ```sh")
+	for _, l := range lines {
+		d.line("  " + code(l))
+	}
+	d.line("  ```")
 }
 
 // checksMost is how many checks are listed one by one.
@@ -295,6 +317,9 @@ func (d *document) environment(run result.Run) {
 	add("clock source", e.Clock)
 	for _, name := range slices.Sorted(maps.Keys(e.Sysctls)) {
 		add(name, e.Sysctls[name])
+	}
+	for _, f := range e.Findings {
+		add("doctor: "+f.Topic, strings.TrimPrefix(words.Findings([]result.Finding{f})[0], f.Topic+": "))
 	}
 	d.line("<details><summary>Environment</summary>\n")
 	d.table(rows, "", "")

@@ -44,7 +44,7 @@ func TestClaimsGolden(t *testing.T) {
 		"claims-80-colour": {Width: 80, Unicode: true, Colour: true},
 	} {
 		var got bytes.Buffer
-		if err := Write(&got, claimed(), terminal); err != nil {
+		if err := Write(&got, claimed(), View{Terminal: terminal, Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
 		_, claims, found := strings.Cut(got.String(), "What was claimed")
@@ -74,7 +74,7 @@ func TestClaimsFit(t *testing.T) {
 		run.Claims = append(run.Claims, result.Claim{ID: text.Draw(t, "id"), Measured: text.Draw(t, "measured"), Verdict: insight.NotTested})
 		terminal := ui.Terminal{Width: rapid.IntRange(claimsWide, 200).Draw(t, "width"), Unicode: rapid.Bool().Draw(t, "unicode")}
 		var out bytes.Buffer
-		if err := Write(&out, run, terminal); err != nil {
+		if err := Write(&out, run, View{Terminal: terminal, Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
 		if i := strings.IndexAny(out.String(), "\x1b\r\u202e\u009b"); i >= 0 {

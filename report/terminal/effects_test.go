@@ -17,7 +17,7 @@ import (
 func TestEffectsGolden(t *testing.T) {
 	run, _ := reporttest.Guarded().Measure(t)
 	var out bytes.Buffer
-	if err := Write(&out, run, ui.Terminal{Width: 100, Unicode: true}); err != nil {
+	if err := Write(&out, run, View{Terminal: ui.Terminal{Width: 100, Unicode: true}, Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	want := reporttest.Golden(t, filepath.Join("testdata", "effects.txt"), out.String(), *update)
@@ -35,7 +35,7 @@ func TestManyEffectsAreCut(t *testing.T) {
 	}
 	run, _ := w.Measure(t)
 	var out bytes.Buffer
-	if err := Write(&out, run, ui.Terminal{Width: 100, Unicode: true}); err != nil {
+	if err := Write(&out, run, View{Terminal: ui.Terminal{Width: 100, Unicode: true}, Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), "Policy from none to "); n != effectsMost {

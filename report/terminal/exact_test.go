@@ -13,7 +13,7 @@ func TestBeside(t *testing.T) {
 	for _, width := range []int{60, 80, 120} {
 		var b strings.Builder
 		run := result.Run{Study: "latency", Confidence: 0.95, ExactComparison: reporttest.ExactComparison(), Exact: reporttest.Exact()}
-		if err := Write(&b, run, ui.Terminal{Width: width, Unicode: true}); err != nil {
+		if err := Write(&b, run, View{Terminal: ui.Terminal{Width: width, Unicode: true}, Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(b.String()), " ")

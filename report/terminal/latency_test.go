@@ -39,7 +39,7 @@ func behindRun() result.Run {
 // What stands behind the figures is told on 80 columns, and a run without any of it says nothing.
 func TestBehind(t *testing.T) {
 	var b bytes.Buffer
-	if err := Write(&b, behindRun(), ui.Terminal{Width: 80, Unicode: true}); err != nil {
+	if err := Write(&b, behindRun(), View{Terminal: ui.Terminal{Width: 80, Unicode: true}, Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	flat := strings.Join(strings.Fields(b.String()), " ")
@@ -60,7 +60,7 @@ func TestBehind(t *testing.T) {
 		}
 	}
 	b.Reset()
-	if err := Write(&b, result.Run{Study: "latency"}, ui.Terminal{Width: 80, Unicode: true}); err != nil {
+	if err := Write(&b, result.Run{Study: "latency"}, View{Terminal: ui.Terminal{Width: 80, Unicode: true}, Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	if text := b.String(); strings.Contains(text, "Replication") || strings.Contains(text, "services") || strings.Contains(text, "raw figures") {

@@ -32,6 +32,7 @@ func (p *page) reliability() {
 	p.list("unsupported", p.absent(true))
 	p.list("skipped", p.absent(false))
 	p.list("warning", p.warnings())
+	p.list("doctor", words.Findings(p.run.Environment.Findings))
 	p.list("note", p.run.Notes)
 }
 
@@ -54,17 +55,6 @@ func (p *page) list(label string, texts []string) {
 		}
 		p.entry(label, text)
 		label = ""
-	}
-}
-
-// advice says what to change.
-func (p *page) advice() {
-	if len(p.run.Advice) == 0 {
-		return
-	}
-	p.title("What to do", "")
-	for _, a := range p.run.Advice {
-		p.paragraph(piece{p.terminal.Text("· "), ui.Dim}, a.Says+" "+a.Why)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestManySettings(t *testing.T) {
 	}
 	for _, interactive := range []bool{true, false} {
 		var out bytes.Buffer
-		if err := Write(&out, run, ui.Terminal{Width: 100, Interactive: interactive, Unicode: true}); err != nil {
+		if err := Write(&out, run, View{Terminal: ui.Terminal{Width: 100, Interactive: interactive, Unicode: true}, Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
 		tables, told := strings.Count(out.String(), "tcp-rr, 1"), strings.Contains(out.String(), "976 more settings")

@@ -1,6 +1,6 @@
 // Package terminal prints a run for a person: a table for each setting with the conclusion in a sentence, then the
-// reliability of the figures, then what to change. The end of the output is what stands on the screen, so the verdicts on the
-// run as a whole come last.
+// reliability of the figures, then what to change. The end of the output is what stands on the screen, so the answer in two lines and
+// the next command come last.
 package terminal
 
 import (
@@ -17,19 +17,33 @@ import (
 	"netdelta/result"
 )
 
-// Write prints a run on w, which is the terminal t. Deltas, null check, checks, claims and advice must be filled in.
-func Write(w io.Writer, run result.Run, t ui.Terminal) error {
+// View is how a run is to be shown.
+type View struct {
+	ui.Terminal
+	// Verbose shows what the figures rest on, each claim, and every opportunity; else they are summed up in a line each.
+	Verbose bool
+	// Folder is the run folder as commands name it, "" where it is not known.
+	Folder string
+}
+
+// Write prints a run on w. Deltas, null check, checks, claims and advice must be filled in.
+func Write(w io.Writer, run result.Run, v View) error {
 	buffer := bufio.NewWriter(w)
-	p := &page{w: buffer, terminal: t, run: run}
+	p := &page{w: buffer, terminal: v.Terminal, view: v, run: run}
 	p.head()
 	p.settings(insight.Parts(run))
 	p.exactComparison()
 	p.effects()
 	p.links()
 	p.breakdown()
-	p.reliability()
+	if v.Verbose {
+		p.claims()
+		p.reliability()
+	} else {
+		p.brief()
+	}
 	p.advice()
-	p.claims()
+	p.summary()
 	return buffer.Flush()
 }
 
@@ -37,6 +51,7 @@ func Write(w io.Writer, run result.Run, t ui.Terminal) error {
 type page struct {
 	w        *bufio.Writer
 	terminal ui.Terminal
+	view     View
 	run      result.Run
 }
 

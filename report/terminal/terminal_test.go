@@ -151,7 +151,7 @@ func sample() result.Run {
 	}
 	run.Deltas[0].Warnings = []string{"leaving out 3 rounds whose delta is not a finite number"}
 	run.Advice = nil
-	for _, a := range insight.Advise(run) {
+	for _, a := range insight.Advise(run, nil) {
 		run.Advice = append(run.Advice, words.Advice(a))
 	}
 	return run
@@ -170,7 +170,7 @@ func oneBuild() result.Run {
 		}
 	}
 	run.Advice = nil
-	for _, a := range insight.Advise(run) {
+	for _, a := range insight.Advise(run, nil) {
 		run.Advice = append(run.Advice, words.Advice(a))
 	}
 	return run
@@ -209,7 +209,7 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
-			if err := Write(&got, tc.run, tc.terminal); err != nil {
+			if err := Write(&got, tc.run, View{Terminal: tc.terminal, Verbose: true}); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join("testdata", name+".txt")
@@ -225,8 +225,8 @@ func TestGolden(t *testing.T) {
 func TestColoursChangeNothingElse(t *testing.T) {
 	var plain, coloured bytes.Buffer
 	if err := errors.Join(
-		Write(&plain, sample(), ui.Terminal{Width: 100, Unicode: true}),
-		Write(&coloured, sample(), ui.Terminal{Width: 100, Unicode: true, Colour: true}),
+		Write(&plain, sample(), View{Terminal: ui.Terminal{Width: 100, Unicode: true}, Verbose: true}),
+		Write(&coloured, sample(), View{Terminal: ui.Terminal{Width: 100, Unicode: true, Colour: true}, Verbose: true}),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestHostileText(t *testing.T) {
 	run.Checks = append(run.Checks, result.Check{Check: evil})
 	run.Advice = []result.Advice{{Says: evil, Why: evil}}
 	var out bytes.Buffer
-	if err := Write(&out, run, ui.Terminal{Width: 80, Unicode: true}); err != nil {
+	if err := Write(&out, run, View{Terminal: ui.Terminal{Width: 80, Unicode: true}, Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	if i := strings.IndexAny(out.String(), "\x1b\a\r\u202e\u009b"); i >= 0 {
@@ -312,7 +312,7 @@ func TestLinesFit(t *testing.T) {
 		s.add(&run, deltas...)
 		terminal := ui.Terminal{Width: rapid.IntRange(72, 200).Draw(t, "width"), Unicode: rapid.Bool().Draw(t, "unicode")}
 		var out bytes.Buffer
-		if err := Write(&out, run, terminal); err != nil {
+		if err := Write(&out, run, View{Terminal: terminal, Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out.String()) {
@@ -329,7 +329,7 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
 func TestWriterErrorIsReturned(t *testing.T) {
-	if err := Write(broken{}, sample(), ui.Terminal{Width: 80}); !errors.Is(err, os.ErrClosed) {
+	if err := Write(broken{}, sample(), View{Terminal: ui.Terminal{Width: 80}, Verbose: true}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("error %v, want %v", err, os.ErrClosed)
 	}
 }

@@ -243,40 +243,6 @@ func bound(by string) (name, means string) {
 	return by, "no link, disk or processor is full, and each answer is waited for"
 }
 
-// Advice puts an advice in words.
-func Advice(a insight.Advice) result.Advice {
-	at := fmt.Sprintf("For %s %s, ", a.Workload, At(a.Placement))
-	switch a.Kind {
-	case insight.AdviceFree:
-		return result.Advice{
-			Says: at + fmt.Sprintf("use %s where it suits you: %s networking would gain nothing that matters.", List(a.Networks), a.Baseline),
-			Why:  fmt.Sprintf("The cost is inside the margin of %g%% in every setting measured.", a.Margin*100),
-		}
-	case insight.AdviceSwitch:
-		from, to, gain := insight.Name(a.From.Network, a.From.Path), insight.Name(a.To.Network, a.To.Path), "saves"
-		if insight.HigherBetter(a.From) {
-			gain = "gains"
-		}
-		saved := strings.TrimLeft(Difference(Unit(a.From), a.From.Difference-a.To.Difference), "+-")
-		return result.Advice{
-			Says: at + fmt.Sprintf("%s rather than %s %s %s of %s.", to, from, gain, saved, a.From.Metric),
-			Why: fmt.Sprintf("%s has %s and %s %s against %s, in intervals that do not overlap; at %s.",
-				to, Percent(a.To.Ratio), from, Percent(a.From.Ratio), a.To.Baseline, Load(a.To.Setting())),
-		}
-	case insight.AdviceDisk:
-		return result.Advice{
-			Says: "Don't change the network for " + loads(a.Settings) + ": the disk bounds it.",
-			Why:  "Its operations take nearly all that the server's storage does without a network.",
-		}
-	case insight.AdviceLink:
-		return result.Advice{
-			Says: "For " + loads(a.Settings) + ", a faster link or smaller headers help; a network that only costs less CPU does not.",
-			Why:  "The links carried at least 90% of their rate on every network.",
-		}
-	}
-	return more(a)
-}
-
 // loads lists the loads of settings, each once.
 func loads(settings []result.Setting) string {
 	var all []string
@@ -286,21 +252,4 @@ func loads(settings []result.Setting) string {
 		}
 	}
 	return List(all)
-}
-
-// more says what would settle unresolved deltas.
-func more(a insight.Advice) result.Advice {
-	out := result.Advice{Says: "Give the run more time: a larger --time-budget, or --resume to continue this one."}
-	switch {
-	case a.Exact:
-		out.Says = "Count in more guests: a larger --builds."
-	case a.Imported:
-		out.Says = "Measure more, the networks in turn: each file of a network is a build."
-	}
-	out.Why = fmt.Sprintf("%d of %d headline deltas %s unresolved", a.Open, a.Headlines, agree(a.Open, "is", "are"))
-	if a.Need > 0 {
-		out.Why += fmt.Sprintf("; about %d builds would settle %s at these estimates", a.Need, agree(a.Open, "it", "them"))
-	}
-	out.Why += "."
-	return out
 }

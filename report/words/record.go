@@ -251,3 +251,16 @@ func percentages(links []result.LinkShare, value func(result.LinkShare) float64)
 	}
 	return strings.Join(parts, " ")
 }
+
+// Findings puts what the doctor found before a run in words.
+func Findings(all []result.Finding) []string {
+	var texts []string
+	for _, f := range all {
+		text := f.Topic + ": " + f.Says
+		if f.Fix != "" {
+			text += "; fix: " + f.Fix
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}

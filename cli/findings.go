@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"netdelta/result"
+	"netdelta/testbed/kube/survey"
+)
+
+// findingsTime bounds what the doctor may look at before a run.
+const findingsTime = 10 * time.Second
+
+// recordFindings has the doctor look at the testbed before a run: what could be better there becomes part of the record. What keeps it
+// from looking is no reason not to run, and is said.
+func (k kind) recordFindings(ctx context.Context, env *environment, o runOptions) []result.Finding {
+	if k.findings == nil || o.exact {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, findingsTime)
+	defer cancel()
+	found, err := k.findings(ctx, env, o)
+	if err != nil && ctx.Err() == nil {
+		printError(env.err, "the doctor could not look at the testbed, and the run goes on without: "+err.Error())
+	}
+	return found
+}
+
+// findingsHere are what the doctor finds on this machine that changes what is measured. What can't be measured on it is in the run
+// itself: networks and workloads that are unsupported.
+func findingsHere(ctx context.Context, env *environment, _ runOptions) ([]result.Finding, error) {
+	found, err := env.diagnose(ctx)
+	var all []result.Finding
+	for _, f := range found {
+		if !f.OK && slices.Contains([]string{"clock", "placement", "pressure", "packet samples", "processor time", "socket buffers"}, f.Topic) {
+			all = append(all, result.Finding{Topic: f.Topic, Says: f.Says, Fix: f.Fix})
+		}
+	}
+	return all, err
+}
+
+// findingsOfCluster are what the doctor finds in a cluster, without what is only good to know.
+func findingsOfCluster(ctx context.Context, _ *environment, o runOptions) ([]result.Finding, error) {
+	cluster, err := o.cluster.connect()
+	if err != nil {
+		return nil, err
+	}
+	found, err := survey.Look(ctx, cluster, survey.Options{Pods: o.driverOptions()})
+	if err != nil {
+		return nil, err
+	}
+	var all []result.Finding
+	for _, f := range survey.Judge(found) {
+		if f.Severity == survey.Note && f.Fix == "" {
+			continue
+		}
+		says := f.Says
+		if f.Why != "" {
+			says = strings.TrimSuffix(says, ".") + ": " + f.Why
+		}
+		all = append(all, result.Finding{Topic: f.Topic, Says: says, Fix: f.Fix})
+	}
+	return all, errors.Join(ctx.Err())
+}

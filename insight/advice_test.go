@@ -1,0 +1,227 @@
+package insight_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"netdelta/insight"
+	"netdelta/network"
+	"netdelta/report/words"
+	"netdelta/result"
+)
+
+// advised is what a run and direct deltas of it are advised, in words.
+func advised(t *testing.T, run result.Run, direct ...result.Delta) []result.Advice {
+	t.Helper()
+	var all []result.Advice
+	for _, found := range insight.Advise(run, direct) {
+		a := words.Advice(found)
+		if a.Why == "" || a.Says == "" || a.Kind == "" {
+			t.Errorf("an advice lacks its reason, its sentence or its kind: %+v", a)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// saying are the sentences of one kind.
+func saying(all []result.Advice, kind string) []string {
+	var list []string
+	for _, a := range all {
+		if a.Kind == kind {
+			list = append(list, a.Says)
+		}
+	}
+	return list
+}
+
+// directly is a delta of one network against another.
+func directly(from string, d result.Delta) result.Delta {
+	d.Baseline = from
+	return d
+}
+
+// Flannel's users gain across nodes by routing, and lose less on one node: both are said, with the commands and the risk.
+func TestAdviceOnMoves(t *testing.T) {
+	run := runOf(measured("vxlan-routed", "slower", 70, 73, 76), measured("routed", "slower", 25, 27, 29))
+	gain := directly("vxlan-routed", measured("routed", "faster", -29, -27, -25))
+	loss := directly("vxlan-routed", measured("routed", "slower", 3.9, 4.6, 5.3))
+	loss.Placement = result.SameNode
+	all := advised(t, run, loss, gain)
+	if len(all) == 0 || all[0].Kind != words.KindChange || all[0].Gain == nil {
+		t.Fatalf("no opportunity: %+v", all)
+	}
+	a := all[0]
+	if want := "Take routed in place of vxlan-routed (Calico, Flannel, k3s): -27% [-29.0, -25.0], -8.10 µs of p50 across nodes (tcp-rr)."; a.Says != want {
+		t.Errorf("got  %q\nwant %q", a.Says, want)
+	}
+	if want := "slower in 1; it costs +4.6%, +1.38 µs, on one node"; !strings.Contains(a.Why, want) {
+		t.Errorf("%q does not say %q", a.Why, want)
+	}
+	for _, want := range []string{"# Calico", "kubectl -n kube-flannel rollout restart daemonset/kube-flannel-ds", "# k3s"} {
+		if !slices.Contains(a.How, want) {
+			t.Errorf("how lacks %q: %q", want, a.How)
+		}
+	}
+	if !strings.Contains(a.Risk, "one link") || len(a.Undo) != len(a.How) {
+		t.Errorf("risk %q, undo %q", a.Risk, a.Undo)
+	}
+	// Where it loses more than it surely gains, it is no opportunity.
+	loss = directly("vxlan-routed", measured("routed", "slower", 48, 50, 52))
+	if got := saying(advised(t, run, gain, loss), words.KindChange); len(got) != 0 {
+		t.Errorf("advice that costs more than it gains: %q", got)
+	}
+}
+
+// The best of the worst case is not the network with the lowest figure anywhere.
+func TestChoose(t *testing.T) {
+	near := func(d result.Delta) result.Delta { d.Placement = result.SameNode; return d }
+	run := runOf(measured("sockmap", "slower", 29, 30, 31), measured("routed", "slower", 19, 20, 21), measured("vxlan", "slower", 48, 50, 52))
+	for _, d := range []result.Delta{near(measured("sockmap", "faster", -42, -40, -38)), near(measured("routed", "slower", 20, 21, 22)), near(measured("vxlan", "slower", 14, 15, 16))} {
+		run.Deltas = append(run.Deltas, d)
+		run.Cells = append(run.Cells, result.Cell{ID: d.Network + "near", Network: d.Network, Placement: d.Placement, Workload: d.Workload, Path: d.Path, Role: result.RoleCell})
+	}
+	c, ok := insight.Choose(run)
+	if !ok || c.Best != "routed" || c.Worst != "vxlan" || c.Settings != 2 || math.Abs(c.Least.Ratio-1.21) > 1e-9 || len(c.Tied) != 0 {
+		t.Errorf("the choice is %+v, %v", c, ok)
+	}
+	// A setting that the budget left out, in which nothing has an interval, is no reason not to choose.
+	left := hasty("routed", 10)
+	left.Params.Message = 2048
+	run.Deltas = append(run.Deltas, left)
+	run.Cells = append(run.Cells, result.Cell{ID: "left", Network: "routed", Placement: left.Placement, Workload: "tcp-rr", Params: left.Params, Role: result.RoleCell})
+	if c, ok := insight.Choose(run); !ok || c.Best != "routed" || c.Settings != 2 {
+		t.Errorf("with a setting left out: %+v, %v", c, ok)
+	}
+	// One of which nothing is known yet is counted apart.
+	vague := measured("vxlan", "unresolved", -3, 1, 5)
+	vague.Params.Message = 4096
+	run.Deltas = append(run.Deltas, vague)
+	run.Cells = append(run.Cells, result.Cell{ID: "vague", Network: "vxlan", Placement: vague.Placement, Workload: "tcp-rr", Params: vague.Params, Role: result.RoleCell})
+	if c, ok := insight.Choose(run); !ok || c.Settings != 2 || c.Unknown != 2 {
+		t.Errorf("with an open setting: %+v, %v", c, ok)
+	}
+	// A network that was measured in one of the settings alone can't be the best of all.
+	run.Deltas = slices.DeleteFunc(run.Deltas, func(d result.Delta) bool { return d.Network == "routed" && d.Placement == result.SameNode })
+	if c, ok := insight.Choose(run); !ok || c.Best != "sockmap" {
+		t.Errorf("measured in one setting: %+v, %v", c, ok)
+	}
+}
+
+// The direct comparison of two networks finds what truly lies between them, with an interval of its own.
+func TestDirectsFindTheTruth(t *testing.T) {
+	w := usual()
+	w.networks = []string{"vxlan-routed", "routed"}
+	w.logs = map[string]float64{"vxlan-routed": math.Log(1.31), "routed": math.Log(1.12)}
+	run := result.Run{Cells: w.cells(), Confidence: 0.95, Margin: 0.02}
+	trials := w.trials(t)
+	o := insight.Options{Confidence: 0.95, Margin: 0.02}
+	run.Deltas, run.Null, _ = insight.Deltas(run.Cells, trials, o)
+	direct := insight.Directs(run, trials, o)
+	if len(direct) != 1 {
+		t.Fatalf("%d direct deltas", len(direct))
+	}
+	d := direct[0]
+	truth := 1.12 / 1.31
+	if d.Network != "routed" || d.Baseline != "vxlan-routed" || d.Verdict != "faster" || d.RatioLow == nil || *d.RatioLow > truth || *d.RatioHigh < truth {
+		t.Errorf("routed against vxlan-routed: %+v, the truth is %.3f", d, truth)
+	}
+	added := baseNS * (1.12 - 1.31)
+	if d.DifferenceLow == nil || *d.DifferenceLow > added*0.9 || *d.DifferenceHigh < added*1.2 {
+		t.Errorf("time %v [%v, %v], the truth is about %.0f", d.Difference, d.DifferenceLow, d.DifferenceHigh, added)
+	}
+}
+
+func TestAdviceOnWhatIsTheSame(t *testing.T) {
+	macvlan := measured("macvlan", "same", -0.5, 0.3, 1.1)
+	want := []string{"For tcp-rr across nodes, keep macvlan: host networking would gain nothing that matters."}
+	if diff := cmp.Diff(want, saying(advised(t, runOf(macvlan)), words.KindKeep)); diff != "" {
+		t.Errorf("advice on one network (-want +got):\n%s", diff)
+	}
+}
+
+// An effect is an opportunity in the direction in which it gains.
+func TestAdviceOnConditions(t *testing.T) {
+	effect := func(factor, from, to, verdict string, low, ratio, high float64) result.Effect {
+		d := measured("vxlan", verdict, low, ratio, high)
+		return result.Effect{
+			Cell: "vxlan", Network: d.Network, Workload: d.Workload, Placement: d.Placement, Path: d.Path, Factor: factor, From: from, To: to,
+			Metric: d.Metric, Headline: true, Unit: d.Unit, Better: d.Better, FromValue: d.BaselineValue, Value: d.Value, Ratio: d.Ratio,
+			RatioLow: d.RatioLow, RatioHigh: d.RatioHigh, Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, Verdict: verdict,
+		}
+	}
+	run := runOf()
+	run.Effects = []result.Effect{
+		effect("mtu", "1500", "9000", "faster", -22, -20, -18), effect("offload.gro", "on", "off", "slower", 45, 50, 55),
+		effect("link.rate", "1Gbit/s", "10Gbit/s", "faster", -50, -49, -48), effect("policy", "none", "iptables:10", "unresolved", -1, 1, 3),
+	}
+	all := advised(t, run)
+	want := []string{
+		"Take GRO on in place of off: -33% [-35.5, -31.0], -15.0 µs of p50 on vxlan, across nodes (tcp-rr).",
+		"Take MTU 9000 in place of 1500: -20% [-22.0, -18.0], -6.00 µs of p50 on vxlan, across nodes (tcp-rr).",
+	}
+	if diff := cmp.Diff(want, saying(all, words.KindChange)); diff != "" {
+		t.Errorf("advice on conditions, the largest gain first (-want +got):\n%s", diff)
+	}
+	if len(all) > 1 && (all[0].How[0] != "ethtool -K eth0 gro on" || all[0].Undo[0] != "ethtool -K eth0 gro off" || all[1].Risk == "") {
+		t.Errorf("how they are made: %+v", all[:2])
+	}
+}
+
+// What was not measured is offered as the run that would tell.
+func TestAdviceToMeasure(t *testing.T) {
+	run := runOf(measured("vxlan-routed", "slower", 70, 73, 76))
+	run.Study, run.Testbed, run.Run = "latency", "lab", "latency-1"
+	run.Notes = []string{"the time budget of 1m holds 1 of 9 workload settings; --time-budget 4m holds all"}
+	left := run.Cells[2]
+	left.ID, left.Params.Message, left.Skipped = "left", 2048, "left out"
+	lacking := run.Cells[2]
+	lacking.ID, lacking.Network, lacking.Unsupported = "ipip", "ipip", "needs ipip"
+	run.Cells = append(run.Cells, left, lacking)
+	var commands []string
+	for _, a := range advised(t, run) {
+		commands = append(commands, a.How...)
+	}
+	for _, want := range []string{"netdelta run latency --networks host,vxlan-routed,routed", "netdelta run latency --time-budget 4m", "netdelta run latency --testbed vm"} {
+		if !slices.Contains(commands, want) {
+			t.Errorf("no advice is %q: %q", want, commands)
+		}
+	}
+	vague := measured("bridge", "unresolved", -3, 1, 5)
+	vague.Need = 40
+	open := runOf(vague)
+	open.Run = "latency-1"
+	for _, a := range advised(t, open) {
+		if strings.Contains(a.Why, "1 of 1 headline deltas is unresolved; about 40 builds") && strings.HasPrefix(a.How[0], "netdelta run --resume DIR --time-budget ") {
+			return
+		}
+	}
+	t.Errorf("advice on what is unresolved: %+v", advised(t, open))
+}
+
+// A finding of the doctor that has a fix is advice.
+func TestAdviceOfTheDoctor(t *testing.T) {
+	run := runOf()
+	run.Environment.Findings = []result.Finding{
+		{Topic: "clock", Says: "hpet: reading it is slow.", Fix: "boot with clocksource=tsc"}, {Topic: "mtu", Says: "nodes differ"},
+	}
+	if diff := cmp.Diff([]string{"Look at clock: hpet: reading it is slow."}, saying(advised(t, run), words.KindFix)); diff != "" {
+		t.Errorf("advice of the doctor (-want +got):\n%s", diff)
+	}
+}
+
+// Every move has commands both ways.
+func TestMovesHaveRecipes(t *testing.T) {
+	for _, m := range network.Moves() {
+		a := words.Advice(insight.Advice{Change: insight.Change{
+			From: m.From.Network, To: m.To.Network, Moves: []network.Move{m}, Better: []result.Delta{measured(m.To.Network, "faster", -20, -19, -18)},
+		}})
+		if len(a.How) == 0 || len(a.Undo) == 0 || a.Risk == "" {
+			t.Errorf("%s to %s: %+v", m.From.Name, m.To.Name, a)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package insight
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// Directs holds networks of a setting against each other in the headline metric, each delta's Network against its Baseline: the pairs
+// that a user could change between (network.Moves, and the ways to a pod of a cluster), and in all settings the network whose worst
+// cost is the greatest against the one whose worst cost is the least. Their p values are corrected as one family.
+func Directs(run result.Run, trials []result.Trial, o Options) []result.Delta {
+	o.HeadlinesOnly = true
+	wanted := pairs(run)
+	all := batches(trials)
+	sets := cellSets(run.Cells)
+	floors := newFloors(sets, all, o)
+	var made []contrast
+	for _, t := range sets {
+		if t.baseline == nil {
+			continue
+		}
+		var m *metric
+		groups := t.groups(all)
+		for _, to := range t.cells {
+			for _, from := range t.cells {
+				if !slices.Contains(wanted, pair{from.Network, to.Network}) && !slices.Contains(wanted, pair{Name(from.Network, from.Path), Name(to.Network, to.Path)}) {
+					continue
+				}
+				if m == nil {
+					m = &t.metrics(all, o)[0]
+				}
+				if c, ok := t.direct(from, to, *m, groups, all, o); ok {
+					c.floor = floors.of(&t, *m)
+					made = append(made, c)
+				}
+			}
+		}
+	}
+	return judged(made, o)
+}
+
+// pair names two networks, with their paths.
+type pair struct{ from, to string }
+
+// bare is a network's name without its path.
+func bare(name string) string {
+	name, _, _ = strings.Cut(name, " (")
+	return name
+}
+
+// pairs are those that are held against each other directly.
+func pairs(run result.Run) []pair {
+	all := []pair{{"clusterip", "headless"}, {"nodeport", "clusterip"}}
+	for _, m := range network.Moves() {
+		all = append(all, pair{m.From.Network, m.To.Network})
+	}
+	if choice, ok := Choose(run); ok {
+		all = append(all, pair{choice.Worst, choice.Best})
+	}
+	return all
+}
+
+// direct holds one network against another of the same table.
+func (t cellSet) direct(from, to result.Cell, m metric, groups map[string]int, all []batch, o Options) (contrast, bool) {
+	others := []string{from.ID}
+	reference := cellSet{baseline: &result.Cell{ID: from.ID, Network: Name(from.Network, from.Path)}}
+	c, missing := reference.contrast(to, others, typical(m, others, all), m, all, o)
+	if missing == nil {
+		c.delta.Headline = true
+		return c, true
+	}
+	if groups == nil || groups[from.ID] == groups[to.ID] {
+		return contrast{}, false
+	}
+	// They never stood in one build, as states of a cluster: what each differs from the baseline is compared.
+	against := func(cell result.Cell) directComparison {
+		p := pairBuilds(m, cell.ID, t.ids()[:t.baselines()], all)
+		return directComparison{estimate: o.compare(p.builds, o.stats(m)), batches: p.batches}
+	}
+	across := acrossBuilds(against(to), against(from), o, o.stats(m))
+	if across.estimate.Builds == 0 {
+		return contrast{}, false
+	}
+	d := result.Delta{
+		Cell: to.ID, Network: to.Network, Baseline: Name(from.Network, from.Path), Workload: to.Workload, Params: to.Params,
+		Placement: to.Placement, Path: to.Path, Metric: m.name, Headline: true, Unit: m.unit, Better: m.better,
+		BaselineValue: typical(m, others, all), Blocks: across.estimate.Builds, Excluded: map[string]int{}, Bound: boundOf(to.ID, all),
+	}
+	fill(&d, m, across.estimate)
+	return contrast{delta: d, metric: m, estimate: across.estimate, batches: across.batches}, true
+}
+
+// Choice are the networks whose greatest cost over the settings of a run is the least and the greatest of all: the best and the worst of
+// the worst case. Networks are named with their paths.
+type Choice struct {
+	Best, Worst string
+	// Least and Most are their greatest costs.
+	Least, Most result.Delta
+	// Tied are further networks that the intervals can't tell from Best.
+	Tied []string
+	// Settings is how many settings it rests on: those in which something is known of a network. Of Unknown others nothing is.
+	Settings, Unknown int
+}
+
+// Choose is the choice among the networks that were measured in all settings of which something is known; false where there are not
+// two, or where the best can't be told from the worst.
+func Choose(run result.Run) (Choice, bool) {
+	var c Choice
+	worst, in := map[string]result.Delta{}, map[string]int{}
+	var order []string
+	for _, part := range Parts(run) {
+		deltas := slices.DeleteFunc(part.Headlines(), func(d result.Delta) bool { return !HasInterval(d) || d.Ratio == 0 })
+		if len(part.Headlines()) == 0 {
+			continue // the budget left it out
+		}
+		if !slices.ContainsFunc(deltas, func(d result.Delta) bool { return d.Verdict != string(stats.Unresolved) }) {
+			c.Unknown++
+			continue
+		}
+		c.Settings++
+		for _, d := range deltas {
+			name := Name(d.Network, d.Path)
+			if in[name] == 0 {
+				order, worst[name] = append(order, name), d
+			}
+			in[name]++
+			if Cost(d) > Cost(worst[name]) {
+				worst[name] = d
+			}
+		}
+	}
+	whole := slices.DeleteFunc(order, func(name string) bool { return in[name] < c.Settings })
+	if len(whole) < 2 {
+		return c, false
+	}
+	slices.SortStableFunc(whole, func(a, b string) int { return cmp.Compare(Cost(worst[a]), Cost(worst[b])) })
+	c.Best, c.Worst = whole[0], whole[len(whole)-1]
+	c.Least, c.Most = worst[c.Best], worst[c.Worst]
+	_, high := costRange(c.Least)
+	for _, name := range whole[1:] {
+		if low, _ := costRange(worst[name]); low <= high {
+			c.Tied = append(c.Tied, name)
+		}
+	}
+	return c, !slices.Contains(c.Tied, c.Worst)
+}
+
+// inverted is a delta seen from the other side: its baseline against its network. Only what an opportunity shows is turned.
+func inverted(d result.Delta) result.Delta {
+	d.Network, d.Path, d.Baseline = d.Baseline, "", Name(d.Network, d.Path)
+	d.BaselineValue, d.Value, d.Difference = d.Value, d.BaselineValue, -d.Difference
+	d.DifferenceLow, d.DifferenceHigh = negative(d.DifferenceHigh), negative(d.DifferenceLow)
+	if d.Ratio > 0 {
+		d.Ratio = 1 / d.Ratio
+	}
+	d.RatioLow, d.RatioHigh = reciprocal(d.RatioHigh), reciprocal(d.RatioLow)
+	switch d.Verdict {
+	case "slower":
+		d.Verdict = "faster"
+	case "faster":
+		d.Verdict = "slower"
+	}
+	return d
+}
+
+func negative(x *float64) *float64 {
+	if x == nil {
+		return nil
+	}
+	y := -*x
+	return &y
+}
+
+func reciprocal(x *float64) *float64 {
+	if x == nil || *x == 0 {
+		return nil
+	}
+	return finite(1 / *x)
+}
+
+// sureGain is the share that a delta gains at least, by its interval, on the scale of Cost; it is negative where nothing is sure.
+func sureGain(d result.Delta) float64 {
+	_, high := costRange(d)
+	if math.IsInf(high, 0) {
+		return math.Inf(-1)
+	}
+	return -high
+}

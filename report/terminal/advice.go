@@ -1,0 +1,71 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	"netdelta/report/words"
+	"netdelta/result"
+)
+
+// Where not all is shown, how many opportunities are shown of each kind, and how many lines of commands of each after the first.
+const (
+	adviceMost   = 3
+	commandsMost = 4
+)
+
+// advice says what to change, each with the way to do it and what it risks.
+func (p *page) advice() {
+	if len(p.run.Advice) == 0 {
+		return
+	}
+	p.title("What to do", "")
+	shown, of := 0, map[string]int{}
+	for _, a := range p.run.Advice {
+		of[a.Kind]++
+		if !p.view.Verbose && of[a.Kind] > adviceMost {
+			continue
+		}
+		shown++
+		p.opportunity(shown, a)
+	}
+	if left := len(p.run.Advice) - shown; left > 0 {
+		p.paragraph(piece{}, fmt.Sprintf("%d more: %s.", left, p.again()))
+	}
+}
+
+// opportunity prints one, its commands below it.
+func (p *page) opportunity(n int, a result.Advice) {
+	lead := fmt.Sprintf("%d. ", n)
+	p.paragraph(piece{lead, p.kindStyle(a.Kind)}, a.Says+" "+a.Why)
+	indent := strings.Repeat(" ", len(lead))
+	for i, command := range a.How {
+		if n > 1 && i == commandsMost && len(a.How) > commandsMost+1 && !p.view.Verbose {
+			p.paragraph(piece{indent + "  ", plain}, fmt.Sprintf("and %d more lines: %s", len(a.How)-i, p.again()))
+			break
+		}
+		// A command stays on one line, however long, so that it can be copied.
+		p.line(piece{indent + "  ", plain}, piece{words.InFolder(command, p.view.Folder), dim(strings.HasPrefix(command, "#"))})
+	}
+	if a.Risk != "" {
+		p.paragraph(piece{indent + "  risk  ", dim(true)}, a.Risk)
+	}
+}
+
+// summary ends the output: the answer in two lines, and the next command.
+func (p *page) summary() {
+	lines := words.Summary(p.run)
+	if len(lines) == 0 {
+		return
+	}
+	p.title("Summary", "")
+	for _, l := range lines {
+		p.paragraph(piece{}, l)
+	}
+	if next := words.Next(p.run); next != "" {
+		p.line(piece{"next  ", dim(true)}, piece{words.InFolder(next, p.view.Folder), bold})
+	}
+}
+
+// again is the command that shows all of the run.
+func (p *page) again() string { return words.InFolder("netdelta show -v "+words.Folder, p.view.Folder) }

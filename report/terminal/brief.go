@@ -1,0 +1,128 @@
+package terminal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/report/ui"
+	"netdelta/report/words"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// Short names of styles.
+const (
+	plain = ui.Plain
+	bold  = ui.Bold
+)
+
+func dim(is bool) ui.Style {
+	if is {
+		return ui.Dim
+	}
+	return ui.Plain
+}
+
+// kindStyle is the colour of a kind of advice.
+func (p *page) kindStyle(kind string) ui.Style {
+	switch kind {
+	case words.KindChange:
+		return ui.Green
+	case words.KindFix:
+		return ui.Yellow
+	}
+	return ui.Dim
+}
+
+// brief sums up in a few lines what the figures rest on and what was claimed. What went wrong is said in full.
+func (p *page) brief() {
+	p.title("Reliability", "details: "+p.again())
+	p.entry("figures", strings.Join(p.rest(), " · "))
+	p.list("failed", p.failed())
+	p.list("misrouted", p.misrouted())
+	if absent := p.absentNames(); absent != "" {
+		p.entry("unsupported", absent+": they run with --testbed vm or on another kernel")
+	}
+	if n := p.skipped(); n > 0 {
+		p.entry("left out", fmt.Sprintf("%d cells, by the time budget or as the study says", n))
+	}
+	p.entry("claims", p.verdicts())
+}
+
+// rest says in parts what the figures rest on.
+func (p *page) rest() []string {
+	var parts []string
+	if floor, failed := p.floor(); failed > 0 {
+		parts = append(parts, fmt.Sprintf("null check failed in %d settings", failed))
+	} else if floor > 0 {
+		parts = append(parts, "noise floor "+p.share(floor))
+	} else {
+		parts = append(parts, "noise floor unknown")
+	}
+	trials, proved := 0, 0
+	for _, path := range p.run.Paths {
+		trials, proved = trials+path.Trials, proved+path.Proved
+	}
+	if trials > 0 {
+		parts = append(parts, fmt.Sprintf("path proved in %d of %d trials", proved, trials))
+	}
+	if left, _, found := strings.Cut(p.leftOut(), ":"); found {
+		parts = append(parts, left+" left out")
+	}
+	if n := len(p.otherChecks()); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d kinds of checks found something", n))
+	}
+	if n := len(p.run.Environment.Findings); n > 0 {
+		parts = append(parts, fmt.Sprintf("the doctor found %d things", n))
+	}
+	return parts
+}
+
+// floor is the largest noise floor of the headlines with a ratio, 0 where none is known, and in how many settings the null check failed.
+func (p *page) floor() (largest float64, failed int) {
+	for _, n := range p.run.Null {
+		if !n.Headline {
+			continue
+		}
+		if v := stats.Verdict(n.Verdict); v == stats.Slower || v == stats.Faster {
+			failed++
+		}
+		if n.Floor != nil && n.Ratio > 0 {
+			largest = max(largest, *n.Floor)
+		}
+	}
+	return largest, failed
+}
+
+// absentNames are the networks that are unsupported.
+func (p *page) absentNames() string {
+	var names []string
+	for _, c := range p.run.Cells {
+		if c.Unsupported != "" && c.Role == result.RoleCell && !slices.Contains(names, c.Network) {
+			names = append(names, c.Network)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// skipped is how many cells were left out.
+func (p *page) skipped() int {
+	n := 0
+	for _, c := range p.run.Cells {
+		if c.Skipped != "" && c.Role == result.RoleCell {
+			n++
+		}
+	}
+	return n
+}
+
+// verdicts counts the claims by their verdicts.
+func (p *page) verdicts() string {
+	var parts []string
+	for verdict, claims := range insight.By(p.run.Claims, func(c result.Claim) string { return c.Verdict }) {
+		parts = append(parts, fmt.Sprintf("%d %s", len(claims), verdict))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,265 @@
+package words
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/network"
+	"netdelta/result"
+)
+
+// The kinds of result.Advice.
+const (
+	KindChange  = "change"
+	KindKeep    = "keep"
+	KindFix     = "fix"
+	KindMeasure = "measure"
+)
+
+// Folder stands for the run folder in commands: a record does not know where it is kept.
+const Folder = "DIR"
+
+// InFolder is a command with the run folder in place of Folder; "" leaves it.
+func InFolder(command, dir string) string {
+	if dir == "" {
+		return command
+	}
+	words := strings.Split(command, " ")
+	for i, word := range words {
+		if word == Folder {
+			words[i] = dir
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Advice puts an opportunity in words.
+func Advice(a insight.Advice) result.Advice {
+	switch a.Kind {
+	case insight.AdviceChange:
+		return opportunity(a.Change)
+	case insight.AdviceFree:
+		return result.Advice{
+			Kind: KindKeep,
+			Says: fmt.Sprintf("For %s %s, keep %s: %s networking would gain nothing that matters.", a.Workload, At(a.Placement), List(a.Networks), a.Baseline),
+			Why:  fmt.Sprintf("The cost is inside the margin of %g%% in every setting measured: %s.", a.Margin*100, loads(a.Settings)),
+		}
+	case insight.AdviceDisk:
+		return result.Advice{
+			Kind: KindKeep, Says: "Don't change the network for " + loads(a.Settings) + ": the disk bounds it.",
+			Why: "Its operations take nearly all that the server's storage does without a network.",
+		}
+	case insight.AdviceLink:
+		out := result.Advice{
+			Kind: KindChange, Says: "For " + loads(a.Settings) + ", a faster link or smaller headers help; a network that only costs less CPU does not.",
+			Why: "The links carried at least 90% of their rate on every network.",
+		}
+		return out
+	case insight.AdviceFix:
+		return result.Advice{
+			Kind: KindFix, Says: fmt.Sprintf("Look at %s: %s.", a.Finding.Topic, strings.TrimSuffix(a.Finding.Says, ".")),
+			Why: "The doctor found it before the run.", How: []string{a.Finding.Fix},
+		}
+	}
+	return measure(a)
+}
+
+// opportunity words a change.
+func opportunity(c insight.Change) result.Advice {
+	best := c.Gain()
+	out := result.Advice{Kind: KindChange, Gain: gain(best), Why: evidence(c)}
+	r := recipeOf(c)
+	out.How, out.Undo, out.Risk = r.how, r.undo, r.risk
+	change := fmt.Sprintf("%s in place of %s", c.To, c.From)
+	switch {
+	case c.Factor != "":
+		change = fmt.Sprintf("%s %s in place of %s", factor(c.Factor), c.To, c.From)
+	case len(c.Moves) > 0:
+		change += " (" + strings.Join(systems(c.Moves), ", ") + ")"
+	case c.Choice != nil:
+		change += ", if you are free to choose"
+	}
+	out.Says = fmt.Sprintf("Take %s: %s %s.", change, Gained(*out.Gain), inSetting(c, best))
+	return out
+}
+
+// inSetting says in which setting a change gains, and of a condition on which network.
+func inSetting(c insight.Change, d result.Delta) string {
+	text := At(d.Placement) + " (" + Load(d.Setting()) + ")"
+	if c.Factor != "" {
+		return "on " + insight.Name(d.Network, d.Path) + ", " + text
+	}
+	return text
+}
+
+// gain is a delta as a gain.
+func gain(d result.Delta) *result.Gain {
+	return &result.Gain{
+		Setting: Title(d.Setting()), Metric: d.Metric, Unit: Unit(d), Better: d.Better, Ratio: d.Ratio, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
+		Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh,
+	}
+}
+
+// Gained says how much a gain is: "-27% [-29, -25], -7.02 µs of p50".
+func Gained(g result.Gain) string {
+	d := result.Delta{
+		Better: g.Better, Unit: g.Unit, Ratio: g.Ratio, RatioLow: g.RatioLow, RatioHigh: g.RatioHigh,
+		Difference: g.Difference, DifferenceLow: g.DifferenceLow, DifferenceHigh: g.DifferenceHigh,
+	}
+	amount := fmt.Sprintf("%s of %s", Difference(g.Unit, g.Difference), g.Metric)
+	if g.Ratio == 0 {
+		return amount
+	}
+	if insight.HasInterval(d) {
+		return fmt.Sprintf("%s %s, %s", Percent(g.Ratio), Interval(d), amount)
+	}
+	return Percent(g.Ratio) + ", " + amount
+}
+
+// evidence says in which settings a change gains and in which not.
+func evidence(c insight.Change) string {
+	var parts []string
+	add := func(deltas []result.Delta, verdict string) {
+		if len(deltas) > 0 {
+			parts = append(parts, fmt.Sprintf("%s in %d", verdict, len(deltas)))
+		}
+	}
+	add(c.Better, "faster")
+	add(c.Worse, "slower")
+	add(c.Same, "the same")
+	add(c.Open, "unresolved")
+	n := len(c.Better) + len(c.Worse) + len(c.Same) + len(c.Open)
+	what := "settings measured"
+	if c.Factor != "" {
+		what = "comparisons of a network in a setting"
+	}
+	text := fmt.Sprintf("Held against each other in %d %s: %s", n, what, strings.Join(parts, ", "))
+	if n == 1 {
+		text = "Held against each other in the one setting measured"
+	}
+	if len(c.Worse) > 0 {
+		d := c.Worse[0]
+		text += fmt.Sprintf("; it costs %s, %s, %s", Percent(d.Ratio), Added(d), inSetting(c, d))
+	}
+	if c.Choice != nil {
+		text += fmt.Sprintf("; of all networks the worst case of %s is the least over %s (%s against %s of %s)",
+			c.To, known(*c.Choice), Percent(c.Choice.Least.Ratio), Percent(c.Choice.Most.Ratio), c.From)
+		if len(c.Choice.Tied) > 0 {
+			text += ", tied with " + List(c.Choice.Tied)
+		}
+	}
+	return text + "."
+}
+
+// known says on how many settings a choice rests.
+func known(c insight.Choice) string {
+	if c.Unknown == 0 {
+		return counted(c.Settings, "setting")
+	}
+	return fmt.Sprintf("%d of %d settings", c.Settings, c.Settings+c.Unknown)
+}
+
+// systems are the systems whose users can make a change, each once.
+func systems(moves []network.Move) []string {
+	var all []string
+	for _, m := range moves {
+		if !slices.Contains(all, m.From.System) {
+			all = append(all, m.From.System)
+		}
+	}
+	return all
+}
+
+// measure words what a run would tell that this one does not.
+func measure(a insight.Advice) result.Advice {
+	out := result.Advice{Kind: KindMeasure}
+	switch a.Kind {
+	case insight.AdviceMove:
+		networks := []string{a.Run.Baseline()}
+		var changes []string
+		for _, m := range a.Untried {
+			for _, n := range []string{m.From.Network, m.To.Network} {
+				if !slices.Contains(networks, n) {
+					networks = append(networks, n)
+				}
+			}
+			if change := m.From.Network + " to " + m.To.Network; !slices.Contains(changes, change) {
+				changes = append(changes, change)
+			}
+		}
+		out.Says = "Measure what users of " + List(systems(a.Untried)) + " could change to."
+		out.Why = fmt.Sprintf("%s measured: %s.", agree(len(changes), "One change was not", "These changes were not"), strings.Join(changes, ", "))
+		out.How = []string{"netdelta run " + a.Run.Study + " --networks " + strings.Join(networks, ",")}
+	case insight.AdviceMTU:
+		out.Says, out.Why = "Measure larger packets.", "Bulk transfers were measured with an MTU of 1500 alone, and each packet has its price."
+		out.How = []string{"netdelta run " + a.Run.Study + " --mtu 1500,9000"}
+	case insight.AdviceLeftOut:
+		out.Says = fmt.Sprintf("Measure what the time budget left out: %s of %s.", counted(len(a.Settings), "setting"), List(workloads(a.Settings)))
+		out.Why = "What holds at one size need not hold at others."
+		out.How = []string{"netdelta run " + a.Run.Study + " --time-budget " + wholeBudget(a.Run)}
+	case insight.AdviceKernel:
+		out.Says = "Measure the networks that this kernel lacks: " + List(a.Networks) + "."
+		out.Why = "A guest has a kernel with all of them."
+		out.How = []string{"netdelta run " + a.Run.Study + " --testbed vm"}
+	default:
+		return more(a)
+	}
+	return out
+}
+
+// workloads are the workloads of settings, each once.
+func workloads(settings []result.Setting) []string {
+	var all []string
+	for _, s := range settings {
+		if !slices.Contains(all, s.Workload) {
+			all = append(all, s.Workload)
+		}
+	}
+	return all
+}
+
+// wholeBudget is the time budget that holds all of a study: the run's notes name it. Else it is long enough for every built-in study.
+func wholeBudget(run result.Run) string {
+	for _, n := range run.Notes {
+		if _, rest, found := strings.Cut(n, "--time-budget "); found {
+			budget, _, _ := strings.Cut(rest, " ")
+			return strings.TrimRight(budget, ".;,")
+		}
+	}
+	return "15m"
+}
+
+// more says what would settle unresolved deltas.
+func more(a insight.Advice) result.Advice {
+	out := result.Advice{Kind: KindMeasure, Says: "Give the run more time."}
+	out.Why = fmt.Sprintf("%d of %d headline deltas %s unresolved", a.Open, a.Headlines, agree(a.Open, "is", "are"))
+	if a.Need > 0 {
+		out.Why += fmt.Sprintf("; about %d builds would settle %s at these estimates", a.Need, agree(a.Open, "it", "them"))
+	}
+	out.Why += "."
+	switch {
+	case a.Run.Exact != nil:
+		out.Says = "Count in more guests: a larger --builds."
+	case a.Run.Testbed == result.Imported:
+		out.Says = "Measure more, the networks in turn: each file of a network is a build."
+	default:
+		out.How = []string{fmt.Sprintf("netdelta run --resume %s --time-budget %s", Folder, longer(a))}
+	}
+	return out
+}
+
+// longer is a time budget that makes the missing builds, as far as the run so far tells how long one takes: at most an hour.
+func longer(a insight.Advice) string {
+	took, builds := a.Run.Finished.Sub(a.Run.Started).Minutes(), 0
+	for _, d := range a.Run.Deltas {
+		builds = max(builds, d.Blocks)
+	}
+	minutes := 2 * took
+	if a.Need > builds && builds > 0 {
+		minutes = took * float64(a.Need) / float64(builds)
+	}
+	return fmt.Sprintf("%dm", int(math.Ceil(min(max(minutes, 1), 60))))
+}

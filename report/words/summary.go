@@ -1,0 +1,89 @@
+package words
+
+import (
+	"fmt"
+	"strings"
+
+	"netdelta/insight"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// Summary is the answer of a run in two sentences: which network costs least and most, and what is open. It is empty of a run
+// that compared nothing.
+func Summary(run result.Run) []string {
+	var lines []string
+	if answer := answer(run); answer != "" {
+		lines = append(lines, answer)
+	}
+	open, headlines, early := 0, 0, 0
+	for _, d := range run.Deltas {
+		if !d.Headline {
+			continue
+		}
+		headlines++
+		switch {
+		case !insight.HasInterval(d):
+			early++
+		case d.Verdict == string(stats.Unresolved):
+			open++
+		}
+	}
+	if headlines == 0 {
+		return lines
+	}
+	var parts []string
+	switch {
+	case early == headlines:
+		parts = append(parts, fmt.Sprintf("No verdict yet: too few builds for all %d deltas", headlines))
+	case open+early > 0:
+		parts = append(parts, fmt.Sprintf("%d of %d inconclusive", open+early, headlines))
+	default:
+		parts = append(parts, "Every delta is resolved")
+	}
+	changes := 0
+	for _, a := range run.Advice {
+		if a.Kind == KindChange {
+			changes++
+		}
+	}
+	if changes > 0 {
+		parts = append(parts, counted(changes, "change")+" would gain something (What to do)")
+	}
+	return append(lines, strings.Join(parts, "; ")+".")
+}
+
+// answer is the first sentence of a summary.
+func answer(run result.Run) string {
+	if c, ok := insight.Choose(run); ok {
+		text := fmt.Sprintf("%s costs least over %s: %s at worst", c.Best, known(c), Percent(c.Least.Ratio))
+		if len(c.Tied) > 0 {
+			text = fmt.Sprintf("%s cost least over %s: %s at worst", List(append([]string{c.Best}, c.Tied...)), known(c), Percent(c.Least.Ratio))
+		}
+		return fmt.Sprintf("%s; %s costs most: %s, %s.", text, c.Worst, Percent(c.Most.Ratio), Title(c.Most.Setting()))
+	}
+	for _, a := range run.Advice {
+		if a.Kind == KindChange {
+			return a.Says
+		}
+	}
+	for _, part := range insight.Parts(run) {
+		if says := Conclusion(insight.Conclude(part)); says != "" && len(part.Headlines()) > 0 && insight.HasInterval(part.Headlines()[0]) {
+			return says
+		}
+	}
+	return ""
+}
+
+// Next is the command that would tell the most after this run; "" where there is none.
+func Next(run result.Run) string {
+	if run.Ended == "interrupted" || run.Ended == "running" {
+		return "netdelta run --resume " + Folder
+	}
+	for _, a := range run.Advice {
+		if a.Kind == KindMeasure && len(a.How) > 0 {
+			return a.How[0]
+		}
+	}
+	return ""
+}
