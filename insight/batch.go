@@ -132,6 +132,7 @@ type Part struct {
 	Setting            result.Setting
 	Cells              []result.Cell
 	Deltas, Null       []result.Delta
+	Contrasts          []result.Contrast
 	Confidence, Margin float64
 	Adaptive           bool
 	Exact              *result.Exact
@@ -150,9 +151,17 @@ func Parts(run result.Run) []Part {
 		}
 		return &all[i]
 	}
+	settings := map[string]result.Setting{}
 	for _, c := range run.Cells {
+		if c.Unsupported == "" && c.Skipped == "" {
+			settings[c.ID] = c.Setting()
+		}
 		part := of(c.Setting())
 		part.Cells = append(part.Cells, c)
+	}
+	for _, c := range run.Contrasts {
+		part := of(settings[c.Cell])
+		part.Contrasts = append(part.Contrasts, c)
 	}
 	for _, n := range run.Null {
 		part := of(n.Setting())

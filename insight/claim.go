@@ -239,19 +239,8 @@ type directComparison struct {
 
 // compare compares cell a directly with b, on the metric's scale.
 func (j *claimJudge) compare(t *cellSet, a, b result.Cell, m metric) directComparison {
-	if a.Role == result.RoleBaseline {
-		return j.compare(t, b, a, m).reversed()
-	}
 	return j.once(comparing{a.ID, b.ID, m.name, m.linear}, func() directComparison {
-		others := []string{b.ID}
-		if b.Role == result.RoleBaseline && a.Role == result.RoleCell && t.control != nil {
-			others = append(others, t.control.ID)
-		}
-		p := pairBuilds(m, a.ID, others, j.all)
-		if groups := t.groups(j.all); len(p.builds) == 0 && b.Role == result.RoleCell && t.baseline != nil && groups[a.ID] != groups[b.ID] {
-			return acrossBuilds(j.compare(t, a, *t.baseline, m), j.compare(t, b, *t.baseline, m), j.options, j.options.stats(m))
-		}
-		return directComparison{estimate: j.options.compare(p.builds, j.options.stats(m)), batches: p.batches}
+		return t.compareDirectly(a, b, m, t.groups(j.all), j.all, j.options)
 	})
 }
 

@@ -22,8 +22,8 @@ const (
 	NothingPaired
 )
 
-// Conclusion is what the headline deltas of a setting show. It says no more than the intervals support: networks whose
-// intervals overlap are not ranked against each other.
+// Conclusion is what the headline deltas of a setting show. It says no more than was seen: networks are
+// ranked against each other where they differ when compared directly.
 type Conclusion struct {
 	Setting  result.Setting
 	Outcome  Outcome
@@ -56,12 +56,13 @@ func Conclude(part Part) Conclusion {
 	if c.Deltas[0].Ratio == 0 {
 		c.Margin = LossMargin
 	}
-	c.sort(stats.Options{Confidence: part.Confidence, Sequential: part.Adaptive})
+	c.sort(part)
 	return c
 }
 
 // sort fills in the lists.
-func (c *Conclusion) sort(o stats.Options) {
+func (c *Conclusion) sort(part Part) {
+	o := stats.Options{Confidence: part.Confidence, Sequential: part.Adaptive}
 	var slower []result.Delta
 	for _, d := range c.Deltas {
 		list := &c.WithinNoise
@@ -82,7 +83,7 @@ func (c *Conclusion) sort(o stats.Options) {
 		}
 		*list = append(*list, d)
 	}
-	c.Slower = rankingOf(slower)
+	c.Slower = part.ranking(slower)
 }
 
 // onlyBaseline says whether cells are only a baseline and its A/A control.
@@ -202,85 +203,4 @@ func Cut(deltas []result.Delta) float64 {
 		return math.Inf(1)
 	}
 	return cutAt * usual
-}
-
-// Ranking orders networks as far as their intervals allow.
-type Ranking struct {
-	// All are the networks, the cheapest first.
-	All []result.Delta
-	// Least are the networks with none known to cost less, Most the networks with none known to cost more. If no network can
-	// be told from any other, all are in Least.
-	Least, Most []result.Delta
-	// Ties are groups of two or more whose intervals overlap: Least, Most, then the others. It is empty if all are in Least.
-	Ties [][]result.Delta
-}
-
-// rankingOf ranks networks that are worse than the baseline.
-func rankingOf(deltas []result.Delta) Ranking {
-	least, most, others := extremes(deltas)
-	r := Ranking{All: deltas, Least: least, Most: most}
-	if len(least) == len(deltas) {
-		return r
-	}
-	for _, group := range append([][]result.Delta{least, most}, cliques(others)...) {
-		if len(group) > 1 {
-			r.Ties = append(r.Ties, group)
-		}
-	}
-	return r
-}
-
-// extremes are the networks with none known to cost less, the networks with none known to cost more, and the
-// others. A network so loosely known that it may be either is with the others. If none can be told from any other, all are
-// in least.
-func extremes(deltas []result.Delta) (least, most, others []result.Delta) {
-	leastHigh, mostLow := math.Inf(1), math.Inf(-1)
-	for _, d := range deltas {
-		low, high := costRange(d)
-		leastHigh, mostLow = min(leastHigh, high), max(mostLow, low)
-	}
-	if leastHigh >= mostLow {
-		return deltas, nil, nil
-	}
-	for _, d := range deltas {
-		low, high := costRange(d)
-		switch {
-		case low <= leastHigh && high >= mostLow:
-			others = append(others, d)
-		case low <= leastHigh:
-			least = append(least, d)
-		case high >= mostLow:
-			most = append(most, d)
-		default:
-			others = append(others, d)
-		}
-	}
-	return least, most, others
-}
-
-// Tiers sorts headline deltas, the cheapest first, into groups of tied networks.
-func Tiers(deltas []result.Delta) [][]result.Delta { return cliques(deltas) }
-
-// cliques sorts deltas in the order of cost into groups of which any two overlap.
-func cliques(deltas []result.Delta) [][]result.Delta {
-	var groups [][]result.Delta
-	for _, d := range deltas {
-		last := len(groups) - 1
-		if last >= 0 && overlapsAll(d, groups[last]) {
-			groups[last] = append(groups[last], d)
-			continue
-		}
-		groups = append(groups, []result.Delta{d})
-	}
-	return groups
-}
-
-func overlapsAll(d result.Delta, group []result.Delta) bool {
-	low, high := costRange(d)
-	for _, o := range group {
-		if oLow, oHigh := costRange(o); oLow > high || oHigh < low {
-			return false
-		}
-	}
-	return true
 }

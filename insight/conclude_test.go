@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"netdelta/insight"
+	"netdelta/report/reporttest"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/unit"
@@ -68,6 +69,7 @@ func runOf(deltas ...result.Delta) result.Run {
 			ID: d.Cell, Network: d.Network, Placement: d.Placement, Workload: d.Workload, Path: d.Path, Role: result.RoleCell,
 		})
 	}
+	run.Contrasts = reporttest.Contrasts(deltas...)
 	return run
 }
 

@@ -79,11 +79,7 @@ func (t cellSet) direct(from, to result.Cell, m metric, groups map[string]int, a
 		return contrast{}, false
 	}
 	// They never stood in one build, as states of a cluster: what each differs from the baseline is compared.
-	against := func(cell result.Cell) directComparison {
-		p := pairBuilds(m, cell.ID, t.ids()[:t.baselines()], all)
-		return directComparison{estimate: o.compare(p.builds, o.stats(m)), batches: p.batches}
-	}
-	across := acrossBuilds(against(to), against(from), o, o.stats(m))
+	across := t.compareDirectly(to, from, m, groups, all, o)
 	if across.estimate.Builds == 0 {
 		return contrast{}, false
 	}

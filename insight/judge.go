@@ -6,7 +6,7 @@
 // build's rounds are one replication; package stats makes the estimate over builds. The null check is the same, with the
 // baseline's A/A control against the baseline.
 //
-// Claims hold networks against each other in the same way, without the baseline in between: see Claims.
+// Ranks and claims hold networks against each other in the same way, without the baseline in between: see Contrasts and Claims.
 package insight
 
 import (
@@ -44,6 +44,7 @@ func (j Judge) Conclude(run *result.Run, trials []result.Trial) Findings {
 	var f Findings
 	o := j.options(*run)
 	run.Deltas, run.Null, f.Checks = Deltas(run.Cells, trials, o)
+	run.Contrasts = Contrasts(run.Cells, trials, o)
 	run.Effects = Effects(run.Cells, trials, o)
 	run.Paths = Paths(run.Cells, trials)
 	run.Links = Links(run.Cells, trials)

@@ -343,6 +343,8 @@ type Run struct {
 	Cells       []Cell      `json:"cells"`
 	Deltas      []Delta     `json:"deltas"`
 	Null        []Delta     `json:"null"`
+	// Contrasts hold the networks of each setting directly against one another.
+	Contrasts []Contrast `json:"contrasts,omitempty"`
 	// Effects are what the factors of the study do to each network; there are none in a study without factors.
 	Effects []Effect `json:"effects,omitempty"`
 	Checks  []Check  `json:"checks"`

@@ -54,6 +54,7 @@ func small(tb testing.TB) (result.Run, []result.Trial) {
 			run.Deltas = append(run.Deltas, d, estimated(c, "p99", 1.3, 0.4))
 		}
 	}
+	run.Contrasts = reporttest.Contrasts(run.Deltas...)
 	run.Checks = []result.Check{{Trial: "bridge#0", Check: "loss", Expected: "0 datagrams lost", Observed: "3 lost"}}
 	return run, trials
 }

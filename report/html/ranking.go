@@ -3,7 +3,6 @@ package html
 import (
 	"strings"
 
-	"netdelta/insight"
 	"netdelta/network"
 	"netdelta/report/words"
 )
@@ -51,7 +50,7 @@ func (p *page) rank(s *setting, products map[string]string) ranking {
 	a := p.axes("r"+s.ID, heads)[keyOf(heads[0])]
 	r := ranking{Setting: s, forest: p.newForest(heads[0], a)}
 	floor := floorOf(s.null(heads[0].Metric))
-	for i, tier := range insight.Tiers(heads) {
+	for i, tier := range s.part.Tiers(heads) {
 		for k, d := range tier {
 			own := a.row(d, false, floor)
 			own.Plot = a.bar(d, own, floor)

@@ -85,6 +85,7 @@ func (s setting) add(run *result.Run, deltas ...result.Delta) {
 			run.Cells = append(run.Cells, s.cell(d.Network, result.RoleCell))
 			run.Deltas = append(run.Deltas, d)
 		}
+		run.Contrasts = append(run.Contrasts, reporttest.Contrasts(deltas[1:]...)...)
 	}
 }
 

@@ -1,0 +1,175 @@
+package insight
+
+import (
+	"math"
+	"slices"
+
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// Contrasts hold the networks of each setting against one another in the setting's headline metric, each pair over the builds that
+// both were measured in (cellSet.compareDirectly). The p values of all pairs of a setting are corrected as one family, by Holm, so that in at
+// most one setting of twenty any two networks are called different that are not. That is held against stats.Options.Level, not
+// ClaimLevel: no run stops on a contrast, so looking costs contrasts no more than it costs intervals. docs/statistics.md has the
+// simulation. The noise floor of the setting holds for them as for deltas.
+func Contrasts(cells []result.Cell, trials []result.Trial, o Options) []result.Contrast {
+	all, sets := batches(trials), cellSets(cells)
+	floors := newFloors(sets, all, o)
+	var list []result.Contrast
+	for i := range sets {
+		if t := &sets[i]; len(t.cells) > 1 && t.baseline != nil {
+			m := t.metrics(all, o)[0]
+			list = append(list, t.contrasts(m, floors.of(t, m), all, o)...)
+		}
+	}
+	return list
+}
+
+// contrasts are the contrasts of one setting. Networks that were never measured have none.
+func (t cellSet) contrasts(m metric, floor float64, all []batch, o Options) []result.Contrast {
+	var list []result.Contrast
+	var estimates []stats.Estimate
+	var p []float64
+	groups := t.groups(all)
+	for i, a := range t.cells {
+		for _, b := range t.cells[i+1:] {
+			d := t.compareDirectly(a, b, m, groups, all, o)
+			if d.estimate.Builds == 0 {
+				continue
+			}
+			list = append(list, result.Contrast{Cell: a.ID, Other: b.ID, Blocks: d.estimate.Builds})
+			estimates, p = append(estimates, d.estimate), append(p, d.estimate.P)
+		}
+	}
+	for i, adjusted := range o.family(p) {
+		c, e := &list[i], estimates[i]
+		fillContrast(c, m, e)
+		if !e.HasInterval {
+			continue
+		}
+		c.PAdjusted = finite(adjusted)
+		if (e.Low > 0 || e.High < 0) && adjusted < o.stats(m).Level() && math.Abs(e.Center) > floor {
+			c.Cheaper = c.Cell
+			if (e.Center > 0) == (m.better == string(stats.LowerBetter)) {
+				c.Cheaper = c.Other
+			}
+		}
+	}
+	return list
+}
+
+// fillContrast writes an estimate into a contrast.
+func fillContrast(c *result.Contrast, m metric, e stats.Estimate) {
+	scale, center, low, high := math.Exp, &c.Ratio, &c.RatioLow, &c.RatioHigh
+	if m.linear {
+		scale, center, low, high = func(x float64) float64 { return x }, &c.Difference, &c.DifferenceLow, &c.DifferenceHigh
+	}
+	*center = scale(e.Center)
+	if e.HasInterval {
+		*low, *high = finite(scale(e.Low)), finite(scale(e.High))
+	}
+}
+
+// compareDirectly compares two cells of a setting without anything in between: the baseline, where it is one of the two, stands with its
+// A/A control. Where the two never stood in one build, their deltas are compared. The groups come from groups.
+func (t cellSet) compareDirectly(a, b result.Cell, m metric, groups map[string]int, all []batch, o Options) directComparison {
+	if a.Role == result.RoleBaseline {
+		return t.compareDirectly(b, a, m, groups, all, o).reversed()
+	}
+	others := []string{b.ID}
+	if b.Role == result.RoleBaseline && a.Role == result.RoleCell && t.control != nil {
+		others = append(others, t.control.ID)
+	}
+	p := pairBuilds(m, a.ID, others, all)
+	if len(p.builds) == 0 && b.Role == result.RoleCell && t.baseline != nil && groups[a.ID] != groups[b.ID] {
+		return acrossBuilds(t.compareDirectly(a, *t.baseline, m, groups, all, o), t.compareDirectly(b, *t.baseline, m, groups, all, o), o, o.stats(m))
+	}
+	e := o.compare(p.builds, o.stats(m))
+	if o.Unpaired {
+		e = stats.Unpaired(e, figures(m, []string{a.ID}, all), figures(m, others, all), o.stats(m))
+	}
+	return directComparison{estimate: e, batches: p.batches}
+}
+
+// Ranking orders networks as far as they are known to differ.
+type Ranking struct {
+	// All are the networks, the cheapest first.
+	All []result.Delta
+	// Least are the networks with none known to cost less, Most the networks with none known to cost more. If no two networks
+	// are known to differ, all are in Least.
+	Least, Most []result.Delta
+	// Ties are groups of two or more of which no two are known to differ: Least, Most, then the others. It is empty if all are in Least.
+	Ties [][]result.Delta
+}
+
+// ranking ranks networks that are worse than the baseline.
+func (p Part) ranking(deltas []result.Delta) Ranking {
+	least, most, others := p.extremes(deltas)
+	r := Ranking{All: deltas, Least: least, Most: most}
+	if len(least) == len(deltas) {
+		return r
+	}
+	for _, group := range slices.Concat(p.Tiers(least), p.Tiers(most), p.Tiers(others)) {
+		if len(group) > 1 {
+			r.Ties = append(r.Ties, group)
+		}
+	}
+	return r
+}
+
+// cheaper says of which networks a direct contrast has shown that they cost less than others: a cell, then the other.
+func (p Part) cheaper() map[[2]string]bool {
+	known := map[[2]string]bool{}
+	for _, c := range p.Contrasts {
+		switch c.Cheaper {
+		case "":
+		case c.Cell:
+			known[[2]string{c.Cell, c.Other}] = true
+		default:
+			known[[2]string{c.Other, c.Cell}] = true
+		}
+	}
+	return known
+}
+
+// extremes are the networks with none known to cost less, the networks with none known to cost more, and the
+// others. A network so loosely known that it may be either is with the others. If no two are known to differ, all are
+// in least.
+func (p Part) extremes(deltas []result.Delta) (least, most, others []result.Delta) {
+	known, told := p.cheaper(), false
+	for _, d := range deltas {
+		below := slices.ContainsFunc(deltas, func(o result.Delta) bool { return known[[2]string{o.Cell, d.Cell}] })
+		above := slices.ContainsFunc(deltas, func(o result.Delta) bool { return known[[2]string{d.Cell, o.Cell}] })
+		told = told || below || above
+		switch {
+		case above && !below:
+			least = append(least, d)
+		case below && !above:
+			most = append(most, d)
+		default:
+			others = append(others, d)
+		}
+	}
+	if !told {
+		return deltas, nil, nil
+	}
+	return least, most, others
+}
+
+// Tiers sorts headline deltas of the part, the cheapest first, into groups of tied networks: no two of a group are known to differ.
+func (p Part) Tiers(deltas []result.Delta) [][]result.Delta {
+	known := p.cheaper()
+	var groups [][]result.Delta
+	for _, d := range deltas {
+		last := len(groups) - 1
+		if last >= 0 && !slices.ContainsFunc(groups[last], func(o result.Delta) bool {
+			return known[[2]string{o.Cell, d.Cell}] || known[[2]string{d.Cell, o.Cell}]
+		}) {
+			groups[last] = append(groups[last], d)
+			continue
+		}
+		groups = append(groups, []result.Delta{d})
+	}
+	return groups
+}
