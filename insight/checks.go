@@ -113,13 +113,13 @@ func carryChecks(all []batch) []Check {
 
 // trialChecks looks at every trial by itself, in the order of builds and cells.
 func trialChecks(all []batch) []Check {
-	var checks []Check
-	for _, s := range all {
-		for _, cell := range slices.Sorted(maps.Keys(s)) {
-			checks = append(checks, s[cell].checks()...)
+	parts := make([][]Check, len(all))
+	inParallel(len(all), func(i int) {
+		for _, cell := range slices.Sorted(maps.Keys(all[i])) {
+			parts[i] = append(parts[i], all[i][cell].checks()...)
 		}
-	}
-	return checks
+	})
+	return slices.Concat(parts...)
 }
 
 // checks are what is wrong with one trial.

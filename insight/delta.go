@@ -2,7 +2,10 @@ package insight
 
 import (
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"netdelta/result"
 	"netdelta/stats"
@@ -112,32 +115,59 @@ func waits(d result.Delta, o stats.Options) bool {
 
 // compareAll makes the contrasts of all tables.
 func compareAll(cells []result.Cell, all []batch, o Options) comparison {
-	var whole comparison
 	sets := cellSets(cells)
 	floors := newFloors(sets, all, o)
-	for _, t := range sets {
-		if t.baseline == nil {
-			whole.checks = append(whole.checks, baselineChecks(t)...)
-			continue
-		}
-		held := t.metrics(all, o)
-		if o.HeadlinesOnly {
-			held = held[:1]
-		}
-		groups := t.groups(all)
-		for i, m := range held {
-			headline := i == 0
-			c := t.compare(m, headline, groups, floors, all, o)
-			whole.networks, whole.controls = append(whole.networks, c.networks...), append(whole.controls, c.controls...)
-			if headline {
-				whole.checks = append(whole.checks, c.checks...)
-				if !o.HeadlinesOnly {
-					whole.checks = append(whole.checks, t.stepChecks(m, all)...)
-				}
-			}
-		}
+	parts := make([]comparison, len(sets))
+	inParallel(len(sets), func(i int) { parts[i] = sets[i].compareMetrics(floors, all, o) })
+	var whole comparison
+	for _, c := range parts {
+		whole.add(c)
 	}
 	return whole
+}
+
+// inParallel calls f with 0 to n-1, on all processors.
+func inParallel(n int, f func(i int)) {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wait.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// add appends another's.
+func (c *comparison) add(o comparison) {
+	c.networks, c.controls, c.checks = append(c.networks, o.networks...), append(c.controls, o.controls...), append(c.checks, o.checks...)
+}
+
+// compareMetrics makes the contrasts of one table, the headline's first.
+func (t cellSet) compareMetrics(floors *floors, all []batch, o Options) comparison {
+	if t.baseline == nil {
+		return comparison{checks: baselineChecks(t)}
+	}
+	held := t.metrics(all, o)
+	if o.HeadlinesOnly {
+		held = held[:1]
+	}
+	groups := t.groups(all)
+	var made comparison
+	for i, m := range held {
+		headline := i == 0
+		c := t.compare(m, headline, groups, floors, all, o)
+		switch {
+		case !headline:
+			c.checks = nil
+		case !o.HeadlinesOnly:
+			c.checks = append(c.checks, t.stepChecks(m, all)...)
+		}
+		made.add(c)
+	}
+	return made
 }
 
 // comparison is the contrasts of tables.

@@ -2,6 +2,7 @@ package insight
 
 import (
 	"slices"
+	"sync"
 
 	"netdelta/result"
 	"netdelta/stats"
@@ -10,6 +11,7 @@ import (
 // floors knows what the null checks of a run leave possible, metric by metric. The settings of one workload share what they know,
 // apart on one processor and on two: a processor that is woken for each message is noisier than one that never sleeps.
 type floors struct {
+	lock    sync.Mutex // of nulls: tables are compared at the same time
 	sets    []cellSet
 	all     []batch
 	options Options
@@ -29,7 +31,7 @@ type floorKey struct {
 }
 
 func newFloors(sets []cellSet, all []batch, o Options) *floors {
-	return &floors{sets, all, o, map[floorKey]nulls{}}
+	return &floors{sets: sets, all: all, options: o, nulls: map[floorKey]nulls{}}
 }
 
 // of is the noise floor of a setting in a metric. It is 0 only where no setting of the run was to have an A/A control, as in runs
@@ -39,19 +41,11 @@ func (f *floors) of(t *cellSet, m metric) float64 {
 		return 0
 	}
 	key := floorKey{t.setting.Workload, t.setting.Params.CPU, m.name, m.unit, m.linear}
+	f.lock.Lock()
+	defer f.lock.Unlock()
 	checks, known := f.nulls[key]
 	if !known {
-		checks.of = map[string]stats.Estimate{}
-		var run []stats.Estimate
-		for _, other := range f.sets {
-			if other.control != nil && other.baseline != nil && other.setting.Workload == key.workload && other.setting.Params.CPU == key.cpu {
-				p := pairBuilds(m, other.control.ID, []string{other.baseline.ID}, f.all)
-				e := f.options.compare(p.builds, f.options.stats(m))
-				checks.of[other.baseline.ID] = e
-				run = append(run, e)
-			}
-		}
-		checks.run = stats.NewRunFloor(run...)
+		checks = f.check(key, m)
 		f.nulls[key] = checks
 	}
 	own := stats.Estimate{}
@@ -59,6 +53,26 @@ func (f *floors) of(t *cellSet, m metric) float64 {
 		own = checks.of[t.baseline.ID]
 	}
 	return checks.run.NoiseFloor(own)
+}
+
+// check makes the null checks of all settings that share a key.
+func (f *floors) check(key floorKey, m metric) nulls {
+	var sets []cellSet
+	for _, t := range f.sets {
+		if t.control != nil && t.baseline != nil && t.setting.Workload == key.workload && t.setting.Params.CPU == key.cpu {
+			sets = append(sets, t)
+		}
+	}
+	run := make([]stats.Estimate, len(sets))
+	inParallel(len(sets), func(i int) {
+		p := pairBuilds(m, sets[i].control.ID, []string{sets[i].baseline.ID}, f.all)
+		run[i] = f.options.compare(p.builds, f.options.stats(m))
+	})
+	checks := nulls{of: map[string]stats.Estimate{}, run: stats.NewRunFloor(run...)}
+	for i, t := range sets {
+		checks.of[t.baseline.ID] = run[i]
+	}
+	return checks
 }
 
 // written is a floor as deltas give it, nil where there is none.

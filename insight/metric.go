@@ -3,6 +3,7 @@ package insight
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"netdelta/result"
 	"netdelta/stats"
@@ -86,9 +87,11 @@ func (m metric) scale(value float64) (float64, string) {
 // tailSamples is how many transactions must lie beyond a percentile before it says anything.
 const tailSamples = 10
 
-// summary gives a trial's metrics as a whole. The histogram is decoded once, when it is first asked for.
+// summary gives a trial's metrics as a whole. The histogram is decoded once, when it is first asked for; tables that are compared at
+// the same time may share a baseline.
 type summary struct {
 	trial *result.Trial
+	once  sync.Once
 	// percentiles in nanoseconds by percent; nil until the histogram was decoded.
 	percentiles map[float64]float64
 	count       int64
@@ -97,19 +100,23 @@ type summary struct {
 
 // decode reads the histogram.
 func (s *summary) decode() {
-	if s.percentiles != nil || s.broken != nil || s.trial.Histogram == "" {
-		return
+	s.once.Do(func() { s.count, s.percentiles, s.broken = tails(s.trial.Histogram) })
+}
+
+// tails are the percentiles of an encoded histogram that metrics ask for, with how many transactions it holds; none of one that is "".
+func tails(text string) (count int64, percentiles map[float64]float64, err error) {
+	if text == "" {
+		return 0, nil, nil
 	}
-	h, err := result.DecodeHistogram(s.trial.Histogram)
+	h, err := result.DecodeHistogram(text)
 	if err != nil {
-		s.broken = err
-		return
+		return 0, nil, err
 	}
-	s.count = h.TotalCount()
-	s.percentiles = map[float64]float64{}
+	percentiles = map[float64]float64{}
 	for _, percent := range []float64{99, 99.9} {
-		s.percentiles[percent] = float64(h.ValueAtQuantile(percent))
+		percentiles[percent] = float64(h.ValueAtPercentile(percent))
 	}
+	return h.TotalCount(), percentiles, nil
 }
 
 // percentile reads the histogram, which holds a value to within 0.1%.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Factors are what effects are taken of, in the order in which they are shown: every condition, and the parameters that
@@ -39,7 +40,7 @@ func (p Params) Level(factor string) string {
 
 // Without are the parameters with one of Factors left open: two that differ in it alone are then the same.
 func (p Params) Without(factor string) Params {
-	for _, d := range Parameters() {
+	for _, d := range shared() {
 		if d.Factor == factor {
 			p = p.With(d, d.Kind.Zero())
 		}
@@ -47,6 +48,9 @@ func (p Params) Without(factor string) Params {
 	p.Conditions = p.Conditions.Plain()
 	return p
 }
+
+// shared are the parameters that no workload declares.
+var shared = sync.OnceValue(func() []Parameter { return Parameters() })
 
 // Load are the parameters with all of Factors left open: what the workload itself is asked to do.
 func (p Params) Load() Params {

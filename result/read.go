@@ -81,29 +81,32 @@ func (e *SchemaError) Error() string {
 // is not a trial as it was written is a *CorruptError, and one of a newer schema a *SchemaError.
 func ReadJournal(r io.Reader, name string) (Contents, error) {
 	var contents Contents
-	sealed := false // from some line on: netdelta may have resumed a run that one without checksums began
-	lines := bufio.NewReaderSize(r, 1<<16)
-	for number := 1; ; number++ {
-		line, err := readLine(lines)
-		switch ended := errors.Is(err, io.EOF); {
-		case err != nil && !ended:
-			return Contents{}, fmt.Errorf("read %s: %w", place(name, number), err)
-		case ended && len(line) == 0:
-			return contents, nil
-		case ended:
-			contents.Torn = fmt.Sprintf("%s:%d: the last line is torn (%d bytes without a line feed) and was dropped", name, number, len(line))
-			return contents, nil
-		}
-		trial, err := decodeTrial(line, name, number, &sealed)
-		if err != nil && !json.Valid(line) && atEnd(lines) {
-			contents.Torn = fmt.Sprintf("%s:%d: the last line is torn (%d bytes that are not JSON) and was dropped", name, number, len(line))
-			return contents, nil
-		}
+	lines := journalLines{from: bufio.NewReaderSize(r, 1<<16), name: name}
+	for {
+		batch, err := lines.next()
 		if err != nil {
 			return Contents{}, err
 		}
-		contents.Trials = append(contents.Trials, trial)
-		contents.Size += int64(len(line))
+		if len(batch) == 0 {
+			return contents, nil
+		}
+		lines.decode(batch)
+		for i := range batch {
+			l := &batch[i]
+			last := i == len(batch)-1 && atEnd(lines.from)
+			switch {
+			case l.cut:
+				contents.Torn = fmt.Sprintf("%s:%d: the last line is torn (%d bytes without a line feed) and was dropped", name, l.number, len(l.text))
+				return contents, nil
+			case l.err != nil && last && !json.Valid(l.text):
+				contents.Torn = fmt.Sprintf("%s:%d: the last line is torn (%d bytes that are not JSON) and was dropped", name, l.number, len(l.text))
+				return contents, nil
+			case l.err != nil:
+				return Contents{}, l.err
+			}
+			contents.Trials = append(contents.Trials, l.trial)
+			contents.Size += int64(len(l.text))
+		}
 	}
 }
 
@@ -125,40 +128,6 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 func atEnd(r *bufio.Reader) bool {
 	_, err := r.Peek(1)
 	return errors.Is(err, io.EOF)
-}
-
-// decodeTrial reads one line of a journal; sealed says whether a line before it has a checksum.
-func decodeTrial(line []byte, name string, number int, sealed *bool) (Trial, error) {
-	corrupt := func(err error) (Trial, error) {
-		return Trial{}, &CorruptError{File: name, Line: number, Reason: err}
-	}
-	line = bytes.TrimSuffix(line, []byte("\n"))
-	if len(bytes.TrimSpace(line)) == 0 {
-		return corrupt(errors.New("the line is empty"))
-	}
-	version, err := schemaOf(line)
-	if err != nil {
-		return corrupt(err)
-	}
-	if version > Schema {
-		return Trial{}, &SchemaError{File: name, Line: number, Have: version, Want: Schema}
-	}
-	switch err := checkSeal(line); {
-	case err == nil:
-		*sealed = true
-	case !errors.Is(err, errUnsealed):
-		return corrupt(err)
-	case *sealed:
-		return corrupt(fmt.Errorf("%w, and lines before it have one", err))
-	}
-	var trial Trial
-	if err := json.Unmarshal(line, &trial); err != nil {
-		return corrupt(err)
-	}
-	if err := trial.validate(); err != nil {
-		return corrupt(err)
-	}
-	return trial, nil
 }
 
 // schemaOf returns the version of a record without looking at the rest of it, which another version may have changed.

@@ -136,7 +136,7 @@ func mergeInto(h *hdrhistogram.Histogram, text string) error {
 	}
 	other, err := result.DecodeHistogram(text)
 	if err == nil {
-		h.Merge(other)
+		other.MergeInto(h)
 	}
 	return err
 }

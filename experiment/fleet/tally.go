@@ -54,7 +54,7 @@ func (s *tally) add(c *client, got agent.SyncResult) error {
 		if err != nil {
 			return err
 		}
-		if dropped := s.burst.Merge(h); dropped > 0 {
+		if dropped := h.MergeInto(s.burst); dropped > 0 {
 			return fmt.Errorf("%d latencies lie outside 1 ns to 60 s", dropped)
 		}
 	}

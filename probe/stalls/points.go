@@ -32,8 +32,9 @@ func (p point) stall(usual float64) Stall {
 
 // pointsOf are the bursts of a trial. Of columns that it lacks, none can be said to have shown a stall.
 func pointsOf(b result.Bursts) []point {
-	var points []point
-	for i := range min(len(b.Round), len(b.Start), len(b.Duration)) {
+	n := min(len(b.Round), len(b.Start), len(b.Duration))
+	points := make([]point, 0, n)
+	for i := range n {
 		p := point{at: time.Duration(b.Start[i]), measured: time.Duration(b.Duration[i]), quiet: true}
 		if len(b.Span) > i {
 			p.measured = max(p.measured, time.Duration(b.Span[i]))

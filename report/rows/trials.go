@@ -66,7 +66,7 @@ func trial(level Level, t *result.Trial) Trial {
 			into    **int64
 			percent float64
 		}{{&row.P50, 50}, {&row.P90, 90}, {&row.P99, 99}, {&row.P999, 99.9}} {
-			*p.into = new(h.ValueAtQuantile(p.percent))
+			*p.into = new(h.ValueAtPercentile(p.percent))
 		}
 		row.Max = new(h.Max())
 	}

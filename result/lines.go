@@ -1,0 +1,121 @@
+package result
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// linesAtOnce is how many lines of a journal are decoded together: enough to keep all processors busy, few enough to hold in memory
+// next to their trials.
+const linesAtOnce = 128
+
+// journalLine is a line of a journal with its line feed, and what it holds.
+type journalLine struct {
+	text   []byte
+	number int  // from 1
+	cut    bool // the journal ends in it, without a line feed
+	trial  Trial
+	err    error // why it holds no trial
+}
+
+// journalLines reads a journal.
+type journalLines struct {
+	from   *bufio.Reader
+	name   string // in errors
+	read   int    // lines
+	sealed bool   // a line has a checksum: netdelta may have resumed a run that one without checksums began
+}
+
+// next returns the next lines, checked but not yet decoded; none at the end. The error is the reader's.
+func (l *journalLines) next() ([]journalLine, error) {
+	var batch []journalLine
+	for len(batch) < linesAtOnce {
+		text, err := readLine(l.from)
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended {
+			return nil, fmt.Errorf("read %s: %w", place(l.name, l.read+1), err)
+		}
+		if ended && len(text) == 0 {
+			break
+		}
+		l.read++
+		batch = append(batch, journalLine{text: text, number: l.read, cut: ended})
+		if ended {
+			break
+		}
+		line := &batch[len(batch)-1]
+		line.err = l.check(line)
+	}
+	return batch, nil
+}
+
+// check holds a line against its version and its checksum.
+func (l *journalLines) check(line *journalLine) error {
+	corrupt := func(err error) error { return &CorruptError{File: l.name, Line: line.number, Reason: err} }
+	text := bytes.TrimSuffix(line.text, []byte("\n"))
+	if len(bytes.TrimSpace(text)) == 0 {
+		return corrupt(errors.New("the line is empty"))
+	}
+	version, err := schemaOf(text)
+	if err != nil {
+		return corrupt(err)
+	}
+	if version > Schema {
+		return &SchemaError{File: l.name, Line: line.number, Have: version, Want: Schema}
+	}
+	switch err := checkSeal(text); {
+	case err == nil:
+		l.sealed = true
+	case !errors.Is(err, errUnsealed):
+		return corrupt(err)
+	case l.sealed:
+		return corrupt(fmt.Errorf("%w, and lines before it have one", err))
+	}
+	return nil
+}
+
+// decode reads the trials of lines on all processors.
+func (l *journalLines) decode(batch []journalLine) {
+	var wait sync.WaitGroup
+	for part := range slices.Chunk(batch, 1+len(batch)/runtime.GOMAXPROCS(0)) {
+		wait.Go(func() {
+			for i := range part {
+				if line := &part[i]; line.err == nil && !line.cut {
+					if err := line.trial.read(bytes.TrimSuffix(line.text, []byte("\n"))); err != nil {
+						line.err = &CorruptError{File: l.name, Line: line.number, Reason: err}
+					}
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// read decodes a trial and checks it.
+func (t *Trial) read(text []byte) error {
+	if err := json.Unmarshal(text, t); err != nil {
+		return err
+	}
+	trim(&t.Bursts)
+	return t.validate()
+}
+
+// trim gives up the room that decoding leaves at the ends of a trial's columns: a third of the memory of a large run.
+func trim(b *Bursts) {
+	columns := reflect.ValueOf(b).Elem()
+	for i := range columns.NumField() {
+		if c := columns.Field(i); c.Kind() == reflect.Slice && c.Cap() > c.Len() {
+			exact := reflect.MakeSlice(c.Type(), c.Len(), c.Len())
+			reflect.Copy(exact, c)
+			c.Set(exact)
+		}
+	}
+}
