@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -159,7 +160,7 @@ EXIT STATUS
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{unitless(err)} })
 	root.AddCommand(
 		env.rootless(newRunCommand(env), true),
 		promptly(newShowCommand(env)),
@@ -182,10 +183,24 @@ EXIT STATUS
 		newGuestRunCommand(env),
 		newManCommand(),
 	)
+	for _, cmd := range root.Commands() {
+		env.complete(cmd)
+	}
 	for _, v := range program.Verbs(env.in, env.out, env.workloads) {
 		root.AddCommand(newSentCommand(v))
 	}
 	return root
+}
+
+// withoutUnit is what the flags' parser says of a duration that lacks its unit.
+var withoutUnit = regexp.MustCompile(`^invalid argument "([^"]*)" for "[^"]*(--[a-z-]+)" flag: time: missing unit in duration`)
+
+// unitless asks which unit was meant where a duration has none.
+func unitless(err error) error {
+	if m := withoutUnit.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("%s %s: did you mean %[2]ss? A duration has a unit: 40s, 5m, 1h", m[2], m[1])
+	}
+	return err
 }
 
 // newSentCommand is a hidden verb for what netdelta does where it was sent to.

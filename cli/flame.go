@@ -94,6 +94,14 @@ func (env *environment) flame(ctx context.Context, o flameOptions) error {
 // lookAt returns the configuration of a run that measures the given networks side by side, with one cell each, and keeps this program
 // off the processors that are measured.
 func (env *environment) lookAt(ctx context.Context, o lookOptions) (none experiment.Config, err error) {
+	if o.network, err = checkLooked("--network", o.network); err != nil {
+		return none, err
+	}
+	if o.versus != "" {
+		if o.versus, err = checkLooked("--vs", o.versus); err != nil {
+			return none, err
+		}
+	}
 	sweep(ctx, env)
 	run := runOptions{}
 	run.overrides.Networks, run.overrides.Baseline = []string{o.network}, o.network

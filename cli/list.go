@@ -25,6 +25,7 @@ type topic struct {
 type entry struct {
 	document any
 	line     []string
+	more     []string // columns that -v adds
 }
 
 // clusterTopic is the topic of what networks a cluster has; networks lists it, too.
@@ -34,6 +35,7 @@ func topics() []topic {
 	return []topic{
 		{"networks", "how pods are attached and reach each other", networkEntries},
 		{clusterTopic, "how pods of a Kubernetes cluster reach each other (--testbed kubernetes)", clusterNetworkEntries},
+		{"products", "names that --networks takes for the network that stands in for a product's datapath", productEntries},
 		{"workloads", "what runs across a network", workloadEntries},
 		{"probes", "what is observed while a workload runs", probeEntries},
 		{"studies", "questions that come with netdelta", studyEntries},
@@ -46,7 +48,7 @@ func newListCommand(env *environment) *cobra.Command {
 	for _, t := range topics() {
 		names = append(names, t.name)
 	}
-	var asJSON bool
+	var asJSON, verbose bool
 	cmd := &cobra.Command{
 		Use:       "list [" + strings.Join(names, "|") + "]",
 		Short:     "List what netdelta knows: one line each, with who uses it and where it runs here",
@@ -62,20 +64,21 @@ func newListCommand(env *environment) *cobra.Command {
 			if asJSON {
 				return env.listJSON(cmd.Context(), chosen)
 			}
-			return env.list(cmd.Context(), chosen)
+			return env.list(cmd.Context(), chosen, verbose)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print also how each network works, and what it lacks here")
 	return cmd
 }
 
 // list prints topics, an empty line between them.
-func (env *environment) list(ctx context.Context, chosen []topic) error {
+func (env *environment) list(ctx context.Context, chosen []topic, verbose bool) error {
 	for i, t := range chosen {
 		if i > 0 {
 			fmt.Fprintln(env.out)
 		}
-		if err := t.print(ctx, env); err != nil {
+		if err := t.print(ctx, env, verbose); err != nil {
 			return err
 		}
 	}
@@ -97,7 +100,7 @@ func (env *environment) listJSON(ctx context.Context, chosen []topic) error {
 	return writeJSON(env.out, document)
 }
 
-func (t topic) print(ctx context.Context, env *environment) error {
+func (t topic) print(ctx context.Context, env *environment, verbose bool) error {
 	entries, err := t.entries(ctx, env)
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", t.name, err)
@@ -106,6 +109,9 @@ func (t topic) print(ctx context.Context, env *environment) error {
 	w := tabwriter.NewWriter(env.out, 0, 0, 2, ' ', 0)
 	for _, e := range entries {
 		cells := slices.Clone(e.line)
+		if verbose {
+			cells = append(cells, e.more...)
+		}
 		for i := range cells {
 			cells[i] = ui.Clean(cells[i])
 		}
@@ -140,7 +146,7 @@ func workloadEntries(_ context.Context, env *environment) ([]entry, error) {
 			return nil, err
 		}
 		line := []string{w.Name, w.Summary, w.UsedBy, "headline: " + w.Headline}
-		all = append(all, entry{workloadEntry{w.Name, w.Summary, w.UsedBy, w.Headline, lacks}, lacking(line, lacks)})
+		all = append(all, entry{workloadEntry{w.Name, w.Summary, w.UsedBy, w.Headline, lacks}, lacking(line, lacks), nil})
 	}
 	return all, nil
 }
@@ -157,7 +163,7 @@ func (e plainEntry) entry() entry {
 	if e.When != "" {
 		line = append(line, e.When)
 	}
-	return entry{e, line}
+	return entry{e, line, nil}
 }
 
 func probeEntries(context.Context, *environment) ([]entry, error) {
@@ -204,7 +210,7 @@ func studyEntries(_ context.Context, env *environment) ([]entry, error) {
 		slices.Sort(programs)
 		e.Lacks = strings.Join(slices.Compact(programs), ", ")
 		line := []string{e.Name, e.Question, fmt.Sprintf("%d networks, %d workloads, %d claims", len(e.Networks), len(e.Workloads), e.Claims)}
-		all = append(all, entry{e, lacking(line, e.Lacks)})
+		all = append(all, entry{e, lacking(line, e.Lacks), nil})
 	}
 	return all, nil
 }

@@ -71,7 +71,7 @@ func networkEntries(ctx context.Context, env *environment) ([]entry, error) {
 		here := asked(labTestbed, env.lab.Supports(ctx, testbed.Spec{Network: n.Name, Family: result.IPv4}))
 		e.Testbeds = []runsOn{here, guest(n.Name)}
 		where, why := e.where()
-		all = append(all, entry{e, []string{e.Name, where, strings.Join(e.UsedBy, ", "), e.Summary, why}})
+		all = append(all, entry{e, []string{e.Name, where, strings.Join(e.UsedBy, ", ")}, []string{e.Summary, why}})
 	}
 	return all, nil
 }

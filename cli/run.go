@@ -195,7 +195,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	} else {
 		sweep(ctx, env)
 	}
-	s, moved, err := env.chooseStudy(ctx, name, o)
+	s, notes, err := env.chooseStudy(ctx, name, o)
 	if err != nil {
 		return badInput(err)
 	}
@@ -230,9 +230,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Location: env.location(o.out, o.resume),
 		Findings: k.recordFindings(ctx, env, o),
 	}
-	if moved != "" {
-		run.Notes = append(run.Notes, moved)
-	}
+	run.Notes = append(run.Notes, notes...)
 	if o.listener != nil {
 		run.Expose = func(c *experiment.Config) func() error {
 			fmt.Fprintf(env.err, "metrics: http://%s%s\n", o.listener.Addr(), exposition.Path)
@@ -292,9 +290,9 @@ func badInput(err error) error {
 	return err
 }
 
-// chooseStudy reads the study and applies the flags. A resumed run takes its own study. It also says what was changed to have the
-// study run on another testbed than its own.
-func (env *environment) chooseStudy(ctx context.Context, name string, o runOptions) (s *study.Study, moved string, err error) {
+// chooseStudy reads the study and applies the flags. A resumed run takes its own study. The notes say what was changed to
+// have the study run on another testbed than its own, and which networks stand in for products.
+func (env *environment) chooseStudy(ctx context.Context, name string, o runOptions) (s *study.Study, notes []string, err error) {
 	file := name
 	if o.resume == "" {
 		s, err = env.readStudy(name)
@@ -306,32 +304,37 @@ func (env *environment) chooseStudy(ctx context.Context, name string, o runOptio
 		}
 	}
 	if o.resume != "" && errors.Is(err, fs.ErrNotExist) {
-		return nil, "", withStatus(exitUsage, err)
+		return nil, nil, withStatus(exitUsage, err)
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	if _, builtin := studies.Find(file); !builtin {
 		if err := env.trusts(ctx, file, s.Demands(), o.trust); err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
 	}
 	made := s.Testbed.Kind
 	s.Testbed.Kind = cmp.Or(o.testbed, made)
 	k, err := findKind(s.Testbed.Kind)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
+	}
+	if notes, err = standIn(&o.overrides, s, k); err != nil {
+		return nil, nil, err
 	}
 	if k.adapt != nil {
-		moved = k.adapt(s, o.overrides, made != k.name)
+		if moved := k.adapt(s, o.overrides, made != k.name); moved != "" {
+			notes = append(notes, moved)
+		}
 	}
 	if s, err = s.Override(o.overrides, env.known()); err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	for s.Design.Seed == 0 {
 		s.Design.Seed = rand.Uint64()
 	}
-	return s, moved, nil
+	return s, notes, nil
 }
 
 // outcome is the exit status that a finished run deserves.

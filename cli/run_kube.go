@@ -74,7 +74,7 @@ func clusterNetworkEntries(context.Context, *environment) ([]entry, error) {
 	})
 	var entries []entry
 	for _, n := range all {
-		entries = append(entries, entry{clusterNetworkEntry{n.Name, n.Summary, n.UsedBy}, []string{n.Name, strings.Join(n.UsedBy, ", "), n.Summary}})
+		entries = append(entries, entry{clusterNetworkEntry{n.Name, n.Summary, n.UsedBy}, []string{n.Name, strings.Join(n.UsedBy, ", ")}, []string{n.Summary}})
 	}
 	return entries, nil
 }

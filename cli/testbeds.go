@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/suggest"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
@@ -80,6 +81,9 @@ func findAble(name string, able func(kind) bool) (kind, error) {
 	case i < 0 && slices.Contains(kindNames(func(kind) bool { return true }), name):
 		return kind{}, usageError{fmt.Errorf("testbed %s can't carry this out: give --testbed %s", name, strings.Join(names, " or "))}
 	case i < 0:
+		if near, found := suggest.Nearest(name, names); found {
+			return kind{}, usageError{fmt.Errorf("there is no testbed %q; did you mean %s?", name, near)}
+		}
 		return kind{}, usageError{fmt.Errorf("there is no testbed %q; there are: %s", name, strings.Join(names, ", "))}
 	}
 	return kinds()[i], nil

@@ -2,8 +2,11 @@ package terminal
 
 import (
 	"fmt"
+	"math"
+	"strings"
 
 	"netdelta/insight"
+	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -132,6 +135,55 @@ func (t table) secondColumn(metric string) column {
 	})
 	if !found {
 		return column{}
+	}
+	return c
+}
+
+// usersMost is the widest list of products next to a network.
+const usersMost = 22
+
+// usersColumn names the products of which networks have the datapath. There is none in a table without any.
+func (p *page) usersColumn(t table) column {
+	users, found := map[string]string{}, false
+	for _, n := range network.Catalogue() {
+		users[n.Name] = strings.Join(n.UsedBy, ", ")
+	}
+	c := t.column("used by", false, func(d result.Delta) string {
+		text := users[d.Network]
+		found = found || text != "" && d.Network != d.Baseline
+		return ui.Shorten(p.terminal.Text(text), usersMost)
+	})
+	if !found {
+		return column{}
+	}
+	for i := range c.cells {
+		c.cells[i].style = ui.Dim
+	}
+	return c
+}
+
+// unseenLegend explains the verdict "~".
+const unseenLegend = "~: no change seen; in brackets the smallest that would have been."
+
+// unseen is the smallest change that would have been seen where none was: half the interval, or the noise floor where that is larger. It
+// is 0 where a change was seen, or where too little is known.
+func unseen(d result.Delta) float64 {
+	if d.Verdict != string(stats.Unresolved) || d.RatioLow == nil || d.RatioHigh == nil || *d.RatioLow > 1 || *d.RatioHigh < 1 || *d.RatioLow <= 0 {
+		return 0
+	}
+	least := math.Sqrt(*d.RatioHigh / *d.RatioLow) - 1
+	if d.Floor != nil {
+		least = max(least, *d.Floor)
+	}
+	return least
+}
+
+// withUnseen is a column of verdicts in which "~" stands where no change was seen, with the smallest that would have been.
+func (t table) withUnseen(c column) column {
+	for i, d := range t.deltas {
+		if least := unseen(d); least > 0 && !t.isNull(i) {
+			c.cells[i].text = fmt.Sprintf("~ (%.2g%%)", 100*least)
+		}
 	}
 	return c
 }

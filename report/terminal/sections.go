@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"netdelta/insight"
@@ -64,6 +65,9 @@ func (p *page) effects() {
 		}
 		p.title(words.EffectHeading(t)+" · "+words.Load(t.Open)+" · "+words.At(t.Setting.Placement), "")
 		p.rows(table{deltas: t.Headlines(), all: t.Deltas, confidence: p.run.Confidence, exact: p.run.Exact != nil})
+		if slices.ContainsFunc(t.Headlines(), func(d result.Delta) bool { return unseen(d) > 0 }) {
+			p.paragraph(piece{}, unseenLegend)
+		}
 		p.paragraph(piece{}, words.Effect(t))
 	}
 }

@@ -80,6 +80,9 @@ func (p *page) setting(part insight.Part) {
 		p.rows(t)
 	}
 	p.notMeasured(t)
+	if slices.ContainsFunc(part.Headlines(), func(d result.Delta) bool { return unseen(d) > 0 }) {
+		p.paragraph(piece{}, unseenLegend)
+	}
 	p.paragraph(piece{}, words.Conclusion(insight.Conclude(part)))
 	p.paragraph(piece{}, words.Bounded(part.Bounds()))
 }
@@ -218,12 +221,20 @@ func (p *page) grid(l layout, deltas []result.Delta, margin float64, style func(
 // layout chooses the columns of a setting's table.
 func (p *page) layout(t table) layout {
 	name, cost, interval := p.nameColumn(t), t.costColumn(p.against(t.deltas[0].Baseline)), t.intervalColumn()
-	added, value, verdict := t.addedColumn(), t.valueColumn(), t.verdictColumn()
+	added, value, verdict := t.addedColumn(), t.valueColumn(), t.withUnseen(t.verdictColumn())
 	tail, cpu := t.secondColumn(tailMetric), t.secondColumn(cpuMetric)
 	if tail.cells == nil {
 		tail = t.secondColumn(loadedMetric)
 	}
+	users := p.usersColumn(t)
 	all, few := []column{name, cost, interval}, []column{name, cost}
+	if users.cells != nil {
+		l := p.choose(layout{before: all, after: []column{added, value, verdict, users}, least: barEnough},
+			layout{before: all, after: []column{added, verdict, users}, least: barLeast}, layout{least: never})
+		if l.bar > 0 && l.bar < never && len(l.after) > 0 {
+			return l
+		}
+	}
 	return p.choose(
 		layout{before: all, after: []column{added, value, tail, cpu, verdict}, least: barEnough},
 		layout{before: all, after: []column{added, value, cpu, verdict}, least: barEnough},

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/workload"
+)
+
+// complete has the shell complete the values of flags that have known ones. A verb without one of the flags is left alone.
+func (env *environment) complete(cmd *cobra.Command) {
+	for flag, values := range map[string]func() []string{
+		"testbed":   func() []string { return kindNames(func(kind) bool { return true }) },
+		"networks":  networkNames,
+		"network":   networkNames,
+		"vs":        networkNames,
+		"baseline":  networkNames,
+		"placement": func() []string { return []string{string(result.SameNode), string(result.CrossNode)} },
+		"family":    func() []string { return []string{string(result.IPv4), string(result.IPv6)} },
+		"workloads": env.workloadNames,
+		"workload":  env.workloadNames,
+	} {
+		if cmd.Flags().Lookup(flag) == nil {
+			continue
+		}
+		_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return continued(typed, values()), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+	if cmd.Flags().Lookup("factor") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("factor", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return env.factorLevels(typed)
+		})
+	}
+}
+
+// continued are the values that may follow in a list separated by commas of which a part is typed.
+func continued(typed string, values []string) []string {
+	before := typed[:strings.LastIndexByte(typed, ',')+1]
+	var all []string
+	for _, v := range values {
+		if !strings.Contains(","+before, ","+v+",") {
+			all = append(all, before+v)
+		}
+	}
+	return all
+}
+
+// factorLevels completes KEY=LEVEL,LEVEL: the key first, then its levels where it has words.
+func (env *environment) factorLevels(typed string) ([]string, cobra.ShellCompDirective) {
+	key, levels, given := strings.Cut(typed, "=")
+	var keys []string
+	for _, d := range result.Parameters(workload.Parameters(env.workloads)...) {
+		if given && d.Key == key {
+			all := continued(levels, strings.FieldsFunc(d.Words, func(r rune) bool { return r == '|' }))
+			for i := range all {
+				all[i] = key + "=" + all[i]
+			}
+			return all, cobra.ShellCompDirectiveNoFileComp
+		}
+		keys = append(keys, d.Key+"=")
+	}
+	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+func (env *environment) workloadNames() []string {
+	var names []string
+	for _, w := range env.workloads {
+		names = append(names, w.Name)
+	}
+	return names
+}
+
+// networkNames are the networks of the catalogue, the names of products, and the networks of clusters.
+func networkNames() []string {
+	var names []string
+	for _, n := range network.Catalogue() {
+		names = append(names, n.Name)
+	}
+	for _, p := range network.Products() {
+		names = append(names, p.Name)
+	}
+	return append(names, clusterNetworks().Names...)
+}

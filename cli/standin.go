@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"netdelta/experiment/study"
+	"netdelta/network"
+)
+
+// standIn puts networks in place of the names of products among what flags ask for, and says so. A cluster has its own network, for
+// which nothing stands in: there such a name is refused, unless the study gives it to a change of the cluster.
+func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err error) {
+	replace := func(flag, name string) (string, error) {
+		p, found := network.FindProduct(strings.TrimSpace(name))
+		if _, changes := s.Change(name); !found || changes {
+			return name, nil
+		}
+		if k.networks != nil {
+			return "", usageError{fmt.Errorf("%s: in the lab network %s stands in for %s; a cluster is measured with the network that it has: "+
+				"name %s, or compare stand-ins with --testbed %s", flag, p.Network, p.Name, strings.Join(k.networks.Names, ", "), labTestbed)}
+		}
+		note := fmt.Sprintf("%s: measured as %s, a stand-in for its datapath", p.Name, p.Network)
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+		return p.Network, nil
+	}
+	var networks []string
+	for _, name := range o.Networks {
+		n, err := replace("--networks", name)
+		if err != nil {
+			return nil, err
+		}
+		if n == name || !slices.Contains(networks, n) { // two products may have one datapath
+			networks = append(networks, n)
+		}
+	}
+	o.Networks = networks
+	o.Baseline, err = replace("--baseline", o.Baseline)
+	return notes, err
+}
+
+// checkLooked refuses a network that there is not before a study is made of it, by the flag that it was given by.
+func checkLooked(flag, name string) (string, error) {
+	if p, found := network.FindProduct(name); found {
+		return p.Network, nil
+	}
+	if _, err := network.Find(network.Catalogue(), name); err != nil {
+		return "", usageError{fmt.Errorf("%s: %w", flag, err)}
+	}
+	return name, nil
+}
+
+// productEntry is the name of a product that stands for a network.
+type productEntry struct {
+	Name    string `json:"name"`
+	System  string `json:"system"`
+	Network string `json:"network"`
+}
+
+func productEntries(context.Context, *environment) ([]entry, error) {
+	var all []entry
+	for _, p := range network.Products() {
+		all = append(all, entry{productEntry{p.Name, p.System, p.Network}, []string{p.Name, "measured as " + p.Network, p.System}, nil})
+	}
+	return all, nil
+}
