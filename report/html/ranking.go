@@ -82,3 +82,11 @@ func (p *page) MoreSettings() int {
 	}
 	return n
 }
+
+// Answer is the answer of the run in one sentence, "" where nothing was compared.
+func (p *page) Answer() string {
+	if lines := words.Summary(p.Run); len(lines) > 0 {
+		return lines[0]
+	}
+	return ""
+}

@@ -26,6 +26,9 @@ func Write(w io.Writer, run result.Run) error {
 	if run.Question != "" {
 		d.paragraph("**" + escape(run.Question) + "**")
 	}
+	if says := words.Summary(run); len(says) > 0 {
+		d.paragraph(escape(strings.Join(says, " ")))
+	}
 	if says := words.ExactSays(run); says != "" {
 		d.paragraph(escape(says))
 	}
@@ -36,8 +39,11 @@ func Write(w io.Writer, run result.Run) error {
 		}
 	}
 	d.line("")
-	for _, p := range parts {
+	for i, p := range parts {
 		d.setting(p)
+		if i == 0 {
+			d.list("What could overturn a choice:", words.Caveats(run))
+		}
 	}
 	d.links(run.Links)
 	d.breakdown(run)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 )
 
 // settingsMost is how many settings are printed for a person who looks on: a thousand would be tens of thousands of lines.
@@ -24,8 +25,18 @@ func (p *page) settings(parts []insight.Part) {
 			p.paragraph(piece{}, fmt.Sprintf("%d more settings, in which networks differ less, are not shown here: netdelta show DIR | less prints all of them, and netdelta report DIR draws them.", left))
 		}()
 	}
-	for _, part := range shown {
+	for i, part := range shown {
 		p.setting(part)
+		if i == 0 {
+			p.caveats()
+		}
+	}
+}
+
+// caveats stand with the first table.
+func (p *page) caveats() {
+	for _, caveat := range words.Caveats(p.run) {
+		p.paragraph(piece{}, caveat)
 	}
 }
 

@@ -11,16 +11,17 @@ import (
 func Caveats(run result.Run) []string {
 	switch {
 	case run.Testbed == result.Imported:
-		return []string{"Measured elsewhere and imported: netdelta saw neither the paths of the packets nor what else ran."}
+		return []string{"Measured elsewhere: netdelta saw neither the packets' paths nor what else ran."}
 	case run.Environment.Cluster != nil:
-		return []string{"Measured on these nodes, with their cards, kernels and the load of the hour: another cluster may differ."}
+		return []string{"These nodes, their cards and kernels, the load of this hour: others may differ."}
 	}
-	all := []string{fmt.Sprintf(
-		"One machine, whose nodes are joined in memory: no card, no wire, no offload of a card, and %s for all. Neither the percentages nor the times are known to hold on other machines.",
-		counted(run.Environment.CPU.Count, "processor"))}
+	all := []string{"One machine, nodes joined in memory: no card, no wire. Others may well differ."}
+	if n := run.Environment.CPU.Count; n > 0 {
+		all[0] = fmt.Sprintf("One machine of %s, nodes joined in memory: no card, no wire.", counted(n, "processor"))
+	}
 	loopback := func(d result.Delta) bool { return d.Baseline == "host" && d.Placement == result.SameNode }
 	if slices.ContainsFunc(run.Deltas, loopback) {
-		all = append(all, "On one node host is loopback, with an MTU of 65,535 that no pod has: large messages and streams favour it.")
+		all = append(all, "On one node host is loopback, whose MTU of 65,535 favours it in large messages.")
 	}
 	return all
 }
