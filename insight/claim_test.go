@@ -199,6 +199,7 @@ func TestClaimsOfTheStudies(t *testing.T) {
 	want := map[string]string{
 		"host-on-par": insight.NotTested, "macvlan-closest": insight.ConfirmedInPart, "same-node-close": insight.NotTested, "calico-overlay-ahead": insight.NotTested,
 		"cross-node-close": insight.NoTest, "userspace-tunnel-costs": insight.NotTested, "sriov-same-node": insight.NotTested, "large-tcp-differs": insight.NotTested,
+		"cross-node-cpu": insight.NotTested, "order": insight.Undecided,
 	}
 	if diff := cmp.Diff(want, verdicts); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)

@@ -175,5 +175,11 @@ func correlate(value, raw points, run result.Run) (c result.Correlation, ok bool
 	}
 	c.RawUnit = raw.unit
 	c.Pearson, c.PearsonLow, c.PearsonHigh, c.Spearman, c.P = s.Pearson, finite(s.Low), finite(s.High), s.Spearman, s.P
+	switch c.Verdict = result.CorrelationOpen; {
+	case s.Low > 0:
+		c.Verdict = result.CorrelationRises
+	case s.High < 0:
+		c.Verdict = result.CorrelationFalls
+	}
 	return c, true
 }

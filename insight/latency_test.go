@@ -235,11 +235,14 @@ func TestCorrelations(t *testing.T) {
 	if c.Pearson > -0.95 || c.PearsonHigh == nil || *c.PearsonHigh > -0.5 || c.Spearman > -0.99 || c.P > 0.01 {
 		t.Errorf("correlates by %v %s", c.Pearson, words.Correlation(c))
 	}
+	if c.Verdict != result.CorrelationFalls || !strings.HasPrefix(words.Correlation(c), "more with a shorter round trip: -") {
+		t.Errorf("the verdict is %q: %s", c.Verdict, words.Correlation(c))
+	}
 	if got := alongside(t, []string{"a"}).Correlations; len(got) != 0 {
 		t.Errorf("two networks correlate: %+v", got)
 	}
 	few := alongside(t, []string{"a", "b"}).Correlations
-	if len(few) != 1 || few[0].PearsonLow != nil || !strings.Contains(words.Correlation(few[0]), "too few for an interval") {
+	if len(few) != 1 || few[0].PearsonLow != nil || few[0].Verdict != result.CorrelationOpen || !strings.Contains(words.Correlation(few[0]), "too few for an interval") {
 		t.Errorf("three networks: %+v", few)
 	}
 }

@@ -49,7 +49,7 @@ func netkit() Network {
 	return Network{
 		Name:     "netkit",
 		Summary:  "each pod is alone on a netkit pair in L3 mode, without link addresses; nodes route to each other's pods",
-		UsedBy:   []string{"Cilium with netkit"},
+		UsedBy:   []string{"pods of Cilium with netkit (routed here, without its eBPF)"},
 		Crossing: CrossByRoute,
 		FromNode: NodeRoutes,
 		Build:    drafted(nil, func(d *draft) Plan { return d.routedBy(d.netkitPod(3)) }),
@@ -61,7 +61,7 @@ func netkitL2() Network {
 	return Network{
 		Name:     "netkit-l2",
 		Summary:  "each pod is alone on a netkit pair in L2 mode with its node as gateway; nodes route to each other's pods",
-		UsedBy:   []string{"Cilium with netkit-l2"},
+		UsedBy:   []string{"pods of Cilium with netkit-l2 (routed here, without its eBPF)"},
 		Crossing: CrossByRoute,
 		FromNode: NodeRoutes,
 		Build:    drafted(nil, func(d *draft) Plan { return d.routedBy(d.netkitPod(2)) }),

@@ -65,7 +65,16 @@ type Correlation struct {
 	// Spearman is the correlation of the ranks, P how often chance alone orders the networks as much alike or unlike.
 	Spearman float64 `json:"spearman"`
 	P        float64 `json:"p"`
+	// Verdict is what the interval of Pearson says: the application's figure rises with the raw one, it falls, or unresolved.
+	Verdict string `json:"verdict"`
 }
+
+// Verdicts on a correlation.
+const (
+	CorrelationRises = "rises"
+	CorrelationFalls = "falls"
+	CorrelationOpen  = "unresolved"
+)
 
 // CorrelationPoint is one network: its raw figure and what the application got done on it, each in its unit.
 type CorrelationPoint struct {

@@ -334,7 +334,7 @@ func TestLatencyIsThePublishedOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Claims) != 8 || len(s.Networks) != len(whole().Networks) || len(s.Placement) != 2 {
+	if len(s.Claims) != 10 || len(s.Networks) != len(whole().Networks) || len(s.Placement) != 2 {
 		t.Errorf("have %d claims, %d networks, %d placements", len(s.Claims), len(s.Networks), len(s.Placement))
 	}
 	want := map[string][]any{

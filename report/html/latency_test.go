@@ -32,7 +32,7 @@ func stored(t *testing.T) (result.Run, []result.Trial) {
 	down, up := -0.99, -0.62
 	c := result.Correlation{
 		Workload: "block", Params: block, Placement: result.CrossNode, Metric: "rate", Unit: "1/s", RawWorkload: "tcp-rr", RawMetric: "p50", RawUnit: "ns",
-		Pearson: -0.94, PearsonLow: &down, PearsonHigh: &up, Spearman: -0.9, P: 0.017,
+		Pearson: -0.94, PearsonLow: &down, PearsonHigh: &up, Spearman: -0.9, P: 0.017, Verdict: result.CorrelationFalls,
 	}
 	for i, network := range []string{"host", "macvlan", "bridge", "routed", "vxlan"} {
 		c.Points = append(c.Points, result.CorrelationPoint{Network: network, Raw: 6000 + 900*float64(i), Value: 15600 - 1100*float64(i)})

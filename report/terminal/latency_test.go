@@ -30,7 +30,7 @@ func behindRun() result.Run {
 		Correlations: []result.Correlation{{
 			Workload: "block", Params: block, Metric: "rate", Unit: "1/s", RawWorkload: "tcp-rr", RawMetric: "p50", RawUnit: "ns",
 			Points:  []result.CorrelationPoint{{Network: "host", Raw: 6e3, Value: 15e3}, {Network: "vxlan", Raw: 8e3, Value: 12e3}},
-			Pearson: -0.94, PearsonLow: &down, PearsonHigh: &up, Spearman: -0.9, P: 0.017,
+			Pearson: -0.94, PearsonLow: &down, PearsonHigh: &up, Spearman: -0.9, P: 0.017, Verdict: result.CorrelationFalls,
 		}},
 		Services: []result.Service{{Name: "ceph-osd.1", Memory: 212 << 20, Restarts: 1}, {Name: "nbd-server", Memory: 4 << 20}},
 	}
@@ -47,7 +47,7 @@ func TestBehind(t *testing.T) {
 		"Where the latency goes", "block, nbd, randread, 4KiB vxlan 83.0 µs = disk 3.00 µs, 61.0 µs in client, server and network host, +19.0 µs for vxlan [+17.0 µs, +21.0 µs]",
 		"a raw round trip is 14.0 µs of it", "Only the last part depends on the network.",
 		"oltp, read_write, 8 connections vxlan replication 1.20 ms (at most 8.00 ms) at 286 TPS",
-		"block, nbd, randread, 4KiB with the round trip of tcp-rr: -0.94 [-0.99, -0.62] of logarithms, -0.90 of ranks (p 0.017), over 2 networks",
+		"block, nbd, randread, 4KiB with the round trip of tcp-rr: more with a shorter round trip: -0.94 [-0.99, -0.62] of logarithms, -0.90 of ranks (p 0.017), over 2 networks",
 		"services ceph-osd.1 212 MiB (started again 1 time), nbd-server 4 MiB",
 	} {
 		if !strings.Contains(flat, want) {

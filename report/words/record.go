@@ -51,7 +51,7 @@ func Raw(c result.Correlation) string {
 
 // Correlation puts a correlation in words, and says where there are too few networks for it to mean much.
 func Correlation(c result.Correlation) string {
-	text := fmt.Sprintf("%+.2f", c.Pearson)
+	text := fmt.Sprintf("%s: %+.2f", goesWith(c), c.Pearson)
 	few := c.PearsonLow == nil || c.PearsonHigh == nil
 	if !few {
 		text += fmt.Sprintf(" [%+.2f, %+.2f]", *c.PearsonLow, *c.PearsonHigh)
@@ -65,6 +65,20 @@ func Correlation(c result.Correlation) string {
 		text += "; they are few, and the interval is wide"
 	}
 	return text
+}
+
+// goesWith is the verdict on a correlation, such as "more with a shorter round trip".
+func goesWith(c result.Correlation) string {
+	sides := map[string]string{result.CorrelationRises: "more ", result.CorrelationFalls: "less "}
+	if c.RawMetric == "p50" {
+		sides = map[string]string{result.CorrelationRises: "a longer ", result.CorrelationFalls: "a shorter "}
+	}
+	side, known := sides[c.Verdict]
+	if !known {
+		return result.CorrelationOpen
+	}
+	what, _, _ := strings.Cut(Raw(c), " of ")
+	return "more with " + side + what
 }
 
 // service puts what a daemon used in words: "ceph-osd.1 212 MiB".
