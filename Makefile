@@ -60,6 +60,11 @@ bench: ## run each program under extras/bench/ in turn (WHICH: names of some)
 e2e: build ## whole runs through the program as users get it, also killed ones; nothing may be left of them
 	NETDELTA_PROGRAM=$(CURDIR)/bin/netdelta $(GO) test -count 1 -timeout 60m -v -run TestRuns ./scripts/endtoend
 
+.PHONY: chaos
+chaos: ## what may happen to a run (kills, hangs, full disks, short limits), fault by fault: survived, named or lost; nothing may be left of it
+	@scripts/setup.sh test >&2
+	$(GO) test -count 1 -timeout 20m -v -run '^TestChaos$$' ./cli
+
 .PHONY: services
 services: build ## short forms of the studies with real daemons: storage, database and throughput; nothing may be left of them
 	@scripts/setup.sh test

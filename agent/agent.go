@@ -130,13 +130,14 @@ func (a *Agent) open(ctx context.Context, op string, args openArgs) (int, error)
 
 // bounded is how long an agent that opens something is waited for, which then is to give up before.
 func (a *Agent) bounded(args *openArgs) time.Duration {
-	if args.Within == 0 && a.patience == 0 {
-		return dialDeadline
+	switch {
+	case args.Within > 0:
+		return args.Within + a.late()
+	case a.patience > 0:
+		args.Within = a.patience / 2
+		return a.patience
 	}
-	if args.Within == 0 {
-		args.Within = a.patience
-	}
-	return args.Within + a.late()
+	return dialDeadline
 }
 
 // Serve starts the server's side of a workload and returns its session.

@@ -64,7 +64,7 @@ type Reconnected struct {
 // Reconnect has clients that were disconnected take over the connections that other agents have opened, one for each session, and
 // readies a sweep over them.
 func (a *Agent) Reconnect(ctx context.Context, sessions []int, sockets []Sockets) ([]Reconnected, error) {
-	args := sweepArgs{Sessions: sessions, Sockets: sockets, Within: a.atMost(warmWithin)}
+	args := sweepArgs{Sessions: sessions, Sockets: sockets, Within: a.atMost(2*warmWithin) / 2}
 	replies, err := invoke[[]sweptReply](ctx, a, opReconnect, args, time.Duration(len(sessions))*args.Within+a.late())
 	renewed := make([]Reconnected, len(replies))
 	for i, r := range replies {

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"netdelta/internal/require"
 	"netdelta/result"
@@ -145,42 +142,6 @@ func kept(t *testing.T, before, after []result.Trial) {
 	}
 	if len(after) < len(before) {
 		t.Errorf("%d trials of %d were lost", len(before)-len(after), len(before))
-	}
-}
-
-// A full disk stops the run; what was written is valid and can be shown.
-func TestFullDisk(t *testing.T) {
-	dir := labFolder(t)
-	disk := filepath.Join(dir, "disk")
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	// All within a mount namespace that ends with the shell: no other process sees the disk. 96 KiB hold a few builds.
-	script := `mount --make-rprivate / && mount -t tmpfs -o size=96k tmpfs disk || exit 77
-		"$0" run long.yaml --builds 1000 --out disk/run --json >ran.json 2>ran.err; echo "run $?"
-		"$0" show disk/run --json >shown.json 2>shown.err; echo "show $?"
-		cp disk/run/trials.jsonl disk/run/result.json .`
-	require.Tool(t, "mount")
-	cmd := exec.Command("sh", "-c", script, os.Getenv(tested))
-	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	permitted := !errors.Is(err, unix.EPERM) && (!errors.As(err, &exit) || exit.ExitCode() != 77)
-	require.Need(t, "a private mount namespace with a tmpfs", permitted)
-	if err != nil || !strings.Contains(string(out), "run 1\nshow 0\n") {
-		t.Fatalf("%v: %s\n%s\n%s", err, out, read(t, filepath.Join(dir, "ran.err")), read(t, filepath.Join(dir, "shown.err")))
-	}
-	said := read(t, filepath.Join(dir, "ran.err"))
-	for _, want := range []string{"no space left on device", "free some space there and go on with --resume"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("the error does not say %q:\n%s", want, said)
-		}
-	}
-	whole := trials(t, dir)
-	ran, shown := decode(t, read(t, filepath.Join(dir, "ran.json"))), decode(t, read(t, filepath.Join(dir, "shown.json")))
-	if ran.Ended != "failed" || len(whole) == 0 || len(shown.Deltas) == 0 {
-		t.Errorf("the run ended %q; %d trials, %d deltas shown", ran.Ended, len(whole), len(shown.Deltas))
 	}
 }
 

@@ -2,10 +2,12 @@ package cli_test
 
 import (
 	"encoding/csv"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -183,5 +185,38 @@ func TestReportHostileNames(t *testing.T) {
 	}
 	if _, err := result.Load(filepath.Join(dir, "hostile")); err != nil {
 		t.Error(err)
+	}
+}
+
+// What only computes ends at once, also while its output is not read.
+func TestInterruptedReport(t *testing.T) {
+	dir := t.TempDir()
+	runs(t, dir, "old")
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	size, err := unix.FcntlInt(out.Fd(), unix.F_SETPIPE_SZ, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, dir, "report", "old", "--out", "-")
+	cmd.Stdout = out
+	if err := errors.Join(cmd.Start(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool { // the pipe is full
+		n, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCINQ)
+		return err == nil && n >= size
+	}) {
+		t.Fatal("the page is not printed")
+	}
+	began := time.Now()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if e := await(t, cmd); e.status != statusInterrupted || time.Since(began) > time.Second {
+		t.Errorf("exit status %d after %v", e.status, time.Since(began))
 	}
 }

@@ -170,6 +170,9 @@ func (p *Plan) fitMemory() error {
 	}
 	kept := plan.Measured(p.Cells)
 	whole := p.memory(kept)
+	if whole == 0 {
+		return nil // no servers of programs
+	}
 	settings := slices.DeleteFunc(result.Settings(kept), func(s result.Setting) bool {
 		return !slices.ContainsFunc(kept, func(c result.Cell) bool { return c.Setting() == s && p.demands[c.ID].Memory > 0 })
 	})

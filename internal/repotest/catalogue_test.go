@@ -61,6 +61,19 @@ func TestNetworksAreDocumented(t *testing.T) {
 	}
 }
 
+// testNames are the names of all tests.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	tests := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	for _, f := range files(t, func(p string) bool { return strings.HasSuffix(p, "_test.go") }) {
+		for _, m := range declared.FindAllStringSubmatch(string(f.text), -1) {
+			tests[m[1]] = true
+		}
+	}
+	return tests
+}
+
 // TestConditionsAreDocumented: docs/conditions.md has a row for each condition that a study can have, with tests that exist.
 func TestConditionsAreDocumented(t *testing.T) {
 	var schema struct {
@@ -89,13 +102,7 @@ func TestConditionsAreDocumented(t *testing.T) {
 			ofWorkloads = append(ofWorkloads, d.Key)
 		}
 	}
-	tests := map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	for _, f := range files(t, func(p string) bool { return strings.HasSuffix(p, "_test.go") }) {
-		for _, m := range declared.FindAllStringSubmatch(string(f.text), -1) {
-			tests[m[1]] = true
-		}
-	}
+	tests := testNames(t)
 	named := regexp.MustCompile("`(Test\\w+)`")
 	for key := range schema.Defs.Levels.Properties {
 		row, found := rows[key]

@@ -88,7 +88,7 @@ func Do[R any](ctx context.Context, c *Client, op string, args any, deadline tim
 	case <-ctx.Done():
 		cause := context.Cause(ctx)
 		if errors.Is(cause, context.DeadlineExceeded) {
-			cause = fmt.Errorf("%w to %q within %v", ErrNoAnswer, op, deadline)
+			cause = fmt.Errorf("%w to %q within %v", ErrNoAnswer, op, deadline.Round(time.Millisecond))
 			c.giveUp(cause)
 		}
 		return value, fmt.Errorf("%s: %w%s", c.who, cause, c.failureReason())

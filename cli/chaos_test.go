@@ -1,0 +1,175 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+)
+
+// How a fault may end, as the table of faults prints it. All else is lost: the test fails.
+const (
+	survived = "survived" // nothing that was measured is missing, and the run went on, can be resumed, or was never touched
+	named    = "named"    // what could not be measured is named, with its cause; all else is there
+)
+
+// faultRow is something that happens to a run, and how that may end.
+type faultRow struct {
+	name   string
+	want   string
+	strike func(c *chaos)
+	on     where
+}
+
+// where a fault strikes.
+type where int
+
+const (
+	onLab     where = iota
+	anywhere        // on a cluster too: it strikes this program, not its pods
+	onlyGuest       // what it does would change the host
+)
+
+// faults is the table: make chaos goes through it, on a lab and, by the rows that strike this program alone, on a cluster. What each row
+// holds is in docs/reliability.md.
+func faults() []faultRow {
+	return []faultRow{
+		{"kill -9, again and again", survived, killedAgainAndAgain, onLab},
+		{"kill -9, then go on", survived, killedOnce, anywhere},
+		{"kill -9 while sockets are joined", survived, killedWithGroups, onLab},
+		{"kill -9, agents stopped, then cleanup", survived, func(c *chaos) { stoppedOrphansEnd(c, "cleanup") }, onLab},
+		{"kill -9, agents stopped, then a run", survived, func(c *chaos) { stoppedOrphansEnd(c, six("--out", "next", "--quiet")...) }, onLab},
+		{"SIGINT", survived, func(c *chaos) { interrupted(c, os.Interrupt) }, onLab},
+		{"SIGTERM", survived, func(c *chaos) { interrupted(c, sigterm) }, onLab},
+		{"SIGHUP", survived, func(c *chaos) { interrupted(c, sighup) }, anywhere},
+		{"SIGINT while networks are built", survived, interruptedEarly, onLab},
+		{"kill -9 of an agent", named, func(c *chaos) { lostPod(c, sigkill) }, onLab},
+		{"SIGSTOP of an agent", named, func(c *chaos) { lostPod(c, sigstop) }, onLab},
+		{"SIGSTOP of the agent that sweeps", named, func(c *chaos) { stoppedAgents(c, shared) }, onLab},
+		{"SIGSTOP of all agents", named, func(c *chaos) { stoppedAgents(c, all) }, onLab},
+		{"a link goes down", named, linkDown, onLab},
+		{"a hog on the measuring processor", survived, hog, onLab},
+		{"another run, and one in its folder", named, otherRuns, onLab},
+		{"a full disk", named, fullDisk, onLab},
+		{"the run folder vanishes", named, folderVanishes, onLab},
+		{"a full standard output", named, fullOutput, anywhere},
+		{"read-only homes", survived, readOnlyHomes, onLab},
+		{"few descriptors", named, fewDescriptors, onLab},
+		{"few descriptors that may be more", survived, fewDescriptorsAtFirst, onLab},
+		{"few network namespaces", named, fewNamespaces, onLab},
+		{"low memory", named, lowMemory, onLab},
+		{"no /proc", named, noProc, onLab},
+		{"the clock is set back and forth", survived, clockSteps, onlyGuest},
+	}
+}
+
+// chaos is a fault that strikes a run.
+type chaos struct {
+	*testing.T
+	dir   string   // with the studies
+	flags []string // that go with each run
+	took  time.Duration
+	said  string
+}
+
+// run are the arguments of a run.
+func (c *chaos) run(args ...string) []string {
+	return append(append([]string{"run"}, args...), c.flags...)
+}
+
+// ended notes how long after the fault the run was over.
+func (c *chaos) ended(since time.Time) { c.took = time.Since(since) }
+
+// outcome is what became of a fault.
+type outcome struct {
+	faultRow
+	took time.Duration
+	came string
+	said string
+}
+
+// goThrough strikes with the faults in turn, each in a folder of its own, and prints what became of them. Nothing of the program may run
+// after a fault, and the host must be as it was.
+func goThrough(t *testing.T, all []faultRow, folder func(t *testing.T) (dir string, flags []string)) {
+	var came []outcome
+	began := time.Now()
+	for _, f := range all {
+		o := outcome{faultRow: f, came: "skipped"}
+		ok := t.Run(f.name, func(t *testing.T) {
+			dir, flags := folder(t)
+			before := host(t)
+			c := &chaos{T: t, dir: dir, flags: flags}
+			f.strike(c)
+			nothingRuns(t)
+			untouched(t, before)
+			o.came, o.took, o.said = f.want, c.took, c.said
+		})
+		if !ok {
+			o.came = "LOST"
+		}
+		came = append(came, o)
+	}
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "fault\toutcome\tended after\t\n")
+	for _, o := range came {
+		took := "-"
+		if o.took > 0 {
+			took = fmt.Sprintf("%.1f s", o.took.Seconds())
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", o.name, o.came, took, o.said)
+	}
+	_ = w.Flush() // it writes to memory
+	t.Logf("%d faults in %.0f s\n%s", len(came), time.Since(began).Seconds(), &text)
+}
+
+// Whatever happens to a run on this machine, it survives or says what is lost.
+func TestChaos(t *testing.T) {
+	long(t)
+	goThrough(t, faults(), func(t *testing.T) (string, []string) { return labFolder(t), nil })
+}
+
+// faultsOn are the faults that strike in one place.
+func faultsOn(on where) []faultRow {
+	return slices.DeleteFunc(faults(), func(f faultRow) bool { return f.on != on })
+}
+
+// The same of a run on a cluster, for what happens to this program.
+func TestChaosOnCluster(t *testing.T) {
+	goThrough(t, faultsOn(anywhere), func(t *testing.T) (string, []string) {
+		_, flags := inNamespace(t)
+		return clusterFolder(t), flags
+	})
+}
+
+// The same in a guest, for what would change the host.
+func TestChaosInGuest(t *testing.T) {
+	goThrough(t, faultsOn(onlyGuest), func(t *testing.T) (string, []string) { return labFolder(t), nil })
+}
+
+// inPrivate runs a script within a mount namespace of its own, in which $0 is the program and $@ are the arguments. Nothing that it
+// mounts is seen by others, or outlives it.
+func (c *chaos) inPrivate(script string, args ...string) ending {
+	c.Helper()
+	cmd := exec.Command("sh", append([]string{"-c", "mount --make-rprivate / || exit 77\n" + script, os.Getenv(tested)}, args...)...)
+	cmd.Dir = c.dir
+	return c.mounting(cmd)
+}
+
+// count is how many trials of a run folder are whole, and how many failed.
+func (c *chaos) count(out string) (whole, failed int) {
+	c.Helper()
+	for _, tr := range trials(c.T, filepath.Join(c.dir, out)) {
+		if tr.Measured() {
+			whole++
+		} else {
+			failed++
+		}
+	}
+	return whole, failed
+}
