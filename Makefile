@@ -57,7 +57,7 @@ bench: ## run each program under extras/bench/ in turn (WHICH: names of some)
 	@scripts/bench.sh $(WHICH)
 
 .PHONY: e2e
-e2e: build ## whole runs through the program as users get it, also killed ones; nothing may be left of them
+e2e: build ## whole runs through the program as users get it; nothing may be left of them
 	NETDELTA_PROGRAM=$(CURDIR)/bin/netdelta $(GO) test -count 1 -timeout 60m -v -run TestRuns ./scripts/endtoend
 
 .PHONY: chaos

@@ -140,9 +140,9 @@ func (a *Agent) bounded(args *openArgs) time.Duration {
 	return dialDeadline
 }
 
-// Serve starts the server's side of a workload and returns its session.
+// Serve starts the server's side of a workload, for any number of clients, and returns its session.
 func (a *Agent) Serve(ctx context.Context, w string, p result.Params, listen netip.AddrPort, cpu int) (int, error) {
-	return a.ServeWithin(ctx, w, p, listen, cpu, 0)
+	return a.open(ctx, opServe, openArgs{Workload: w, Params: p, Local: listen, CPU: cpu, Shared: true})
 }
 
 // Dial connects the client's side of a workload, which then is ready for bursts, and returns its session.
@@ -150,7 +150,7 @@ func (a *Agent) Dial(ctx context.Context, w string, p result.Params, local, serv
 	return a.DialWithin(ctx, w, p, local, server, cpu, 0)
 }
 
-// ServeWithin is Serve for a server that has programs to start, and may take so long; 0 is as Serve.
+// ServeWithin is Serve for one client. A server that has programs to start may take so long; 0 is as Serve.
 func (a *Agent) ServeWithin(ctx context.Context, w string, p result.Params, listen netip.AddrPort, cpu int, within time.Duration) (int, error) {
 	return a.open(ctx, opServe, openArgs{Workload: w, Params: p, Local: listen, CPU: cpu, Within: within})
 }

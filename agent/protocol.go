@@ -61,6 +61,7 @@ type openArgs struct {
 	Place    workload.Member `json:"place,omitzero"` // in a cluster
 	Target   targetArgs      `json:"target,omitzero"`
 	CPU      int             `json:"cpu"`
+	Shared   bool            `json:"shared,omitempty"` // a server is for any number of clients
 	Sockets  Sockets         `json:"sockets,omitzero"` // that a client takes over, in place of connections of its own
 	Within   time.Duration   `json:"within,omitempty"` // the start must be over; 0 for no limit but the controller's
 }

@@ -171,6 +171,9 @@ func serve(ctx context.Context, w workload.Workload, a openArgs) (e session, err
 	if w.Serve == nil {
 		return e, fmt.Errorf("workload %s is served by a cluster", w.Name)
 	}
+	if a.Shared {
+		ctx = engine.Shared(ctx)
+	}
 	e.server, err = w.Serve(ctx, a.Params, a.Local, a.CPU)
 	return e, err
 }

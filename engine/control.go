@@ -47,7 +47,9 @@ type control struct {
 	ports       uint32 // how many it has
 	served      counters
 	sink        sink
-	domain      uint32 // whose clock this is
+	client      address // that a server of datagrams answers, once one has come
+	shared      bool    // it answers all
+	domain      uint32  // whose clock this is
 	probed      probed
 	reported    uint64 // bytes that a stream's receivers had read when they last said so
 	stream      streamMarks

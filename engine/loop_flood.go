@@ -223,7 +223,7 @@ func (c *control) serveFlood() {
 			c.fail(stepReceive, errno)
 			return
 		}
-		if errno != 0 || n < FlowHeaderSize || h.flow >= MaxConnections {
+		if errno != 0 || n < FlowHeaderSize || h.flow >= MaxConnections || !c.knows(&from) {
 			continue
 		}
 		if h.session == s.session && int32(h.burst-s.burst) < 0 {

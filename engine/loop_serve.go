@@ -89,7 +89,33 @@ func (c *control) servePeer() {
 	}
 }
 
-// serveDatagrams answers each datagram with one of its size, from any sender.
+// knows says whether a datagram comes from the address that the server's client has. It is the one of the first datagram: who
+// sends to a server later, from elsewhere or in another's name, gets nothing out of it.
+//
+//go:nosplit
+//go:norace
+func (c *control) knows(from *address) bool {
+	if c.shared {
+		return true
+	}
+	if c.client.length == 0 {
+		c.client = *from
+		return true
+	}
+	// Behind the family, the port and, of IPv6, the flow stands the address.
+	first, end := 4, 8
+	if from.length == unix.SizeofSockaddrInet6 {
+		first, end = 8, 24
+	}
+	for i := first; i < end && i < len(from.raw); i++ {
+		if from.raw[i] != c.client.raw[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// serveDatagrams answers each datagram of its client with one of its size.
 //
 //go:nosplit
 //go:norace
@@ -107,8 +133,8 @@ func (c *control) serveDatagrams() {
 			c.fail(stepReceive, errno)
 			return
 		}
-		if n == 0 {
-			continue // an empty datagram, or the end
+		if n != c.message || !c.knows(&from) {
+			continue // another's, or the end
 		}
 		// What can't be sent counts as lost at the client.
 		native.SendTo(c.listener, c.in, n, unsafe.Pointer(&from.raw), uintptr(from.length))

@@ -22,6 +22,8 @@ const maxSessions = 256
 type server struct {
 	cfg      Config
 	listener int
+	shared   bool          // datagrams of all clients are answered
+	client   netip.Addr    // whose datagrams else are, once one has come; the goroutine's that greets
 	accepts  chan struct{} // closes when accepting has ended
 
 	mu       sync.Mutex
@@ -54,7 +56,7 @@ func Serve(ctx context.Context, cfg Config) (Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{cfg: cfg, listener: fd, sessions: map[*session]struct{}{}, accepts: make(chan struct{})}
+	s := &server{cfg: cfg, listener: fd, shared: isShared(ctx), sessions: map[*session]struct{}{}, accepts: make(chan struct{})}
 	if err := s.start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: listen on %v: %w", cfg.Workload, cfg.Local, err), s.release())
 	}
@@ -147,6 +149,10 @@ func (s *server) greet() {
 			continue
 		}
 		peer := addrPort(from)
+		if !s.shared && s.client.IsValid() && peer.Addr() != s.client {
+			continue // another's
+		}
+		s.client = peer.Addr()
 		if !s.knows(peer) {
 			if err := s.meet(peer); err != nil {
 				s.note(err)
@@ -218,7 +224,7 @@ func (s *server) begin(fd int, peer netip.AddrPort) error {
 	}
 	ctl.listener, ctl.connection[0].fd, ctl.exchange.FD = int32(fd), int32(fd), int64(fd)
 	ctl.options.timeout = unix.NsecToTimeval(time.Second.Nanoseconds())
-	ctl.domain = clockDomain()
+	ctl.domain, ctl.shared = clockDomain(), s.shared
 	ses := &session{fd: fd, peer: peer, arena: arena, ctl: ctl}
 	s.mu.Lock()
 	defer s.mu.Unlock()

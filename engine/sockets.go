@@ -37,6 +37,16 @@ func connections(ctx context.Context, cfg *Config) ([]int, error) {
 	return fds, nil
 }
 
+type sharedKey struct{}
+
+// Shared has Serve answer datagrams of all clients. Otherwise a server answers its own alone, the first that sends it something.
+func Shared(ctx context.Context) context.Context { return context.WithValue(ctx, sharedKey{}, true) }
+
+func isShared(ctx context.Context) bool {
+	shared, _ := ctx.Value(sharedKey{}).(bool)
+	return shared
+}
+
 type socketsKey struct{}
 
 // WithSockets has Dial and Reconnect take these connections for the client's, which closes them, in place of its own.

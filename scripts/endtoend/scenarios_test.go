@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // looksAround asks for what needs no run.
@@ -89,71 +86,6 @@ func (u *user) runsDefault() error {
 			return fmt.Errorf("the run folder has no %s, or nothing in it", file)
 		}
 	}
-	return nil
-}
-
-// small is a run that takes seconds.
-func small(folder string) []string {
-	return []string{
-		"run", "--networks", "host,bridge", "--workloads", "tcp-rr", "--placement", "cross-node", "--time-budget", "12s", "--out", folder, "--json",
-	}
-}
-
-// runsTwice runs two labs side by side.
-func (u *user) runsTwice() error {
-	var both errgroup.Group
-	for _, name := range []string{"left", "right"} {
-		both.Go(func() error {
-			out, err := u.call(small(filepath.Join(u.folder, name))...)
-			if err == nil {
-				_, err = read(out)
-			}
-			return err
-		})
-	}
-	return both.Wait()
-}
-
-// killsAndResumes kills a run early and late, cleans up, and lets it go on: no finished trial may be lost.
-func (u *user) killsAndResumes() error {
-	for _, after := range []time.Duration{500 * time.Millisecond, 4 * time.Second, 8 * time.Second} {
-		folder := filepath.Join(u.folder, "killed-"+after.String())
-		if err := u.resumes(folder, after); err != nil {
-			return fmt.Errorf("killed after %s: %w", after, err)
-		}
-	}
-	return nil
-}
-
-func (u *user) resumes(folder string, after time.Duration) error {
-	if err := u.killed(after, small(folder)); err != nil {
-		return err
-	}
-	kept, err := finished(folder)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(folder, "study.yaml")); errors.Is(err, os.ErrNotExist) {
-		fmt.Printf("  killed after %s: before there was a run folder\n", after)
-		return nil
-	}
-	text, err := u.call("run", "--resume", folder, "--json")
-	if err != nil {
-		return err
-	}
-	if _, err := read(text); err != nil {
-		return err
-	}
-	all, err := finished(folder)
-	if err != nil {
-		return err
-	}
-	for _, line := range kept {
-		if !slices.Contains(all, line) {
-			return fmt.Errorf("a finished trial is lost: %.80s", line)
-		}
-	}
-	fmt.Printf("  killed after %s: %d trials kept, %d in the end\n", after, len(kept), len(all))
 	return nil
 }
 
