@@ -30,7 +30,7 @@ func answered(t *testing.T, at netip.AddrPort, size int) bool {
 	return err == nil
 }
 
-// A server of datagrams answers its own client alone, so that nobody has it send to others; unless it is for any number of clients.
+// A server of datagrams answers its own client alone, so that no stranger has it send to others; unless it is for any number of clients.
 func TestDatagramsOfStrangersAreNotAnswered(t *testing.T) {
 	w := named(t, "udp-rr")
 	for i, connections := range []int{1, 4} {
