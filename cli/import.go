@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,18 +19,19 @@ import (
 // importOptions are the flags of import.
 type importOptions struct {
 	baseline, placement, workload, margin, out string
-	json, inTurn                               bool
+	json, inTurn, skipBad                      bool
 }
 
 func newImportCommand(env *environment) *cobra.Command {
 	var o importOptions
 	cmd := &cobra.Command{
-		Use:   "import NETWORK=FILE[,FILE]... NETWORK=FILE[,FILE]...",
+		Use:   "import NETWORK=FILE[,FILE]... NETWORK=FILE[,FILE]... | PATTERN",
 		Short: "Make a run of what iperf3, fio, wrk and others measured elsewhere",
 		Long: `Make a run folder of files that other programs have written: iperf3 (-J), sockperf (what it prints, or --full-log), netperf
 (its tables, or -o and -k), fio (--output-format=json or json+), sysbench, wrk (with --latency) and k6 (a summary, or
---out json). Which program a file is of is told by its content; which network it was measured on, you say. show, report and
-compare then work on the folder as on any other.
+--out json). Which program a file is of is told by its content; which network it was measured on, you say. A folder stands for all files
+in it. Names may hold the network: {network} in a PATTERN stands for it. show, report and compare then work on the folder as on any
+other, and show --baseline holds the networks against another of them.
 
 The files of a network are its replications. An interval takes three of each, or more; with fewer, the table says how many. Networks are
 compared as independent samples, unless --in-turn says that they were measured in turn: then the first file is held against the
@@ -44,6 +44,8 @@ EXIT STATUS
   2    bad usage, or a file that can't be read (with its line and column)
   3    no two files can be held against each other`,
 		Example: `  netdelta import host=a.json,b.json vxlan=c.json,d.json
+  netdelta import host=results/host/ vxlan=results/vxlan/ --skip-bad
+  netdelta import --baseline metal 'results/{network}/run*.json'
   netdelta import --baseline metal metal=fio-*.json calico=calico/*.json --out runs/elsewhere`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error { return env.importFiles(a, o) },
@@ -53,6 +55,7 @@ EXIT STATUS
 	f.StringVar(&o.placement, "placement", string(result.CrossNode), "where the two ends were: same-node or cross-node")
 	f.StringVar(&o.workload, "workload", "", "workload of files that don't say it: tcp-rr, udp-rr, tcp-crr, tcp-stream or udp-stream")
 	f.BoolVar(&o.inTurn, "in-turn", false, "networks were measured in turn: pair files by their order")
+	f.BoolVar(&o.skipBad, "skip-bad", false, "name files that can't be read, and leave them out")
 	f.StringVar(&o.margin, "margin", "2%", "change that counts as none")
 	f.StringVar(&o.out, "out", "", "run folder to make (default: a new one in runs)")
 	f.BoolVar(&o.json, "json", false, "print result.json")
@@ -80,52 +83,7 @@ func (o importOptions) check() (imported.Options, error) {
 			return imported.Options{}, err
 		}
 	}
-	return imported.Options{Baseline: o.baseline, Placement: result.Placement(o.placement), Workload: o.workload, Margin: margin, InTurn: o.inTurn}, nil
-}
-
-// sources reads the arguments. The files of a network may also follow it one by one, as a shell leaves them where a pattern
-// matched several.
-func sources(args []string) ([]imported.Source, error) {
-	var all []imported.Source
-	for _, a := range args {
-		network, files, named := strings.Cut(a, "=")
-		if named && network != "" && !strings.ContainsAny(network, "/\\") {
-			all = append(all, imported.Source{Network: network})
-		} else {
-			files = a
-			if len(all) == 0 {
-				return nil, fmt.Errorf("which network is %s of? write NETWORK=%s", a, a)
-			}
-		}
-		last := &all[len(all)-1]
-		for _, file := range strings.Split(files, ",") {
-			found, err := matching(file)
-			if err != nil {
-				return nil, err
-			}
-			last.Files = append(last.Files, found...)
-		}
-	}
-	return all, nil
-}
-
-// matching are the files of a name: a shell does not know the pattern after NETWORK= for one.
-func matching(file string) ([]string, error) {
-	if file == "" {
-		return nil, errors.New("a network has no file: write NETWORK=FILE, and commas without spaces between several")
-	}
-	if !strings.ContainsAny(file, "*?[") {
-		return []string{file}, nil
-	}
-	found, err := filepath.Glob(file)
-	if err == nil && len(found) == 0 {
-		err = errors.New("no file has such a name")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	slices.Sort(found)
-	return found, nil
+	return imported.Options{Baseline: o.baseline, Placement: result.Placement(o.placement), Workload: o.workload, Margin: margin, InTurn: o.inTurn, SkipBad: o.skipBad}, nil
 }
 
 // importFiles makes a run folder of files, prints the run and leaves its page.
@@ -141,6 +99,9 @@ func (env *environment) importFiles(args []string, o importOptions) error {
 	in, err := imported.Read(files, options)
 	if err != nil {
 		return withStatus(exitUsage, err)
+	}
+	for _, why := range in.LeftOut {
+		fmt.Fprintf(env.err, "left out: %s\n", ui.Clean(why))
 	}
 	words.NewJudge(env.workloads).Conclude(&in.Run, in.Trials)
 	if len(in.Run.Deltas) == 0 {

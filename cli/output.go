@@ -12,7 +12,7 @@ import (
 
 // shown is how a verb prints a run.
 type shown struct {
-	json, verbose bool
+	json, verbose, pairs bool
 	// folder is the run folder as commands name it, "" where it is not known.
 	folder string
 }
@@ -22,7 +22,7 @@ func (env *environment) print(run result.Run, s shown) error {
 	if s.json {
 		return writeJSON(env.out, run.Complete())
 	}
-	return terminal.Write(env.out, run, terminal.View{Terminal: ui.Detect(env.terminal, env.getenv), Verbose: s.verbose, Folder: s.folder})
+	return terminal.Write(env.out, run, terminal.View{Terminal: ui.Detect(env.terminal, env.getenv), Verbose: s.verbose, Pairs: s.pairs, Folder: s.folder})
 }
 
 // progress shows on standard error how far a run is.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"netdelta/experiment/imported"
 	"netdelta/insight"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -52,6 +53,18 @@ func (env *environment) reloadFrom(files *result.Files) (insight.Measured, error
 	m.Run.Notes = append(m.Run.Notes, m.Notes...)
 	words.NewJudge(env.workloads).Conclude(&m.Run, m.Trials)
 	return m, nil
+}
+
+// rebase holds the networks of an imported run against another of them.
+func (env *environment) rebase(m *insight.Measured, baseline string) error {
+	if m.Run.Testbed != result.Imported {
+		return usageError{fmt.Errorf("--baseline %s: only an imported run can have another baseline than it was measured with; show --pairs holds each two networks against one another", baseline)}
+	}
+	if err := imported.Rebase(&m.Run, m.Trials, baseline); err != nil {
+		return usageError{fmt.Errorf("--baseline: %w", err)}
+	}
+	words.NewJudge(env.workloads).Conclude(&m.Run, m.Trials)
+	return nil
 }
 
 // folderOf is the run folder that a path means.

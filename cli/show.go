@@ -14,7 +14,7 @@ import (
 
 func newShowCommand(env *environment) *cobra.Command {
 	var o shown
-	var exact string
+	var exact, baseline string
 	cmd := &cobra.Command{
 		Use:   "show [DIR]",
 		Short: "Print the deltas of a run folder again",
@@ -36,6 +36,11 @@ under way.`,
 			if err = errors.Join(err, files.Close()); err != nil {
 				return err
 			}
+			if baseline != "" {
+				if err := env.rebase(&m, baseline); err != nil {
+					return err
+				}
+			}
 			if !o.json {
 				if printed, err := env.printStrategy(m); err != nil || printed && len(m.Run.Claims) == 0 {
 					return err
@@ -45,6 +50,8 @@ under way.`,
 		},
 	}
 	cmd.Flags().StringVar(&exact, "exact", "", "`folder` of an exact run of the same study, to set beside this one")
+	cmd.Flags().StringVar(&baseline, "baseline", "", "of an imported run: the `network` that the others are held against")
+	cmd.Flags().BoolVar(&o.pairs, "pairs", false, "print each two networks of a setting, held directly against one another")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print result.json")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print what the figures rest on, each claim and all advice")
 	return cmd

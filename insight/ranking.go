@@ -18,7 +18,7 @@ func Contrasts(cells []result.Cell, trials []result.Trial, o Options) []result.C
 	floors := newFloors(sets, all, o)
 	var list []result.Contrast
 	for i := range sets {
-		if t := &sets[i]; len(t.cells) > 1 && t.baseline != nil {
+		if t := &sets[i]; len(t.cells) > 0 && t.baseline != nil {
 			m := t.metrics(all, o)[0]
 			list = append(list, t.contrasts(m, floors.of(t, m), all, o)...)
 		}
@@ -31,9 +31,12 @@ func (t cellSet) contrasts(m metric, floor float64, all []batch, o Options) []re
 	var list []result.Contrast
 	var estimates []stats.Estimate
 	var p []float64
-	groups := t.groups(all)
-	for i, a := range t.cells {
-		for _, b := range t.cells[i+1:] {
+	groups, cells := t.groups(all), t.cells
+	if !t.planned { // any network of an imported run may be the baseline, and what differs must not hang on which is
+		cells = append([]result.Cell{*t.baseline}, cells...)
+	}
+	for i, a := range cells {
+		for _, b := range cells[i+1:] {
 			d := t.compareDirectly(a, b, m, groups, all, o)
 			if d.estimate.Builds == 0 {
 				continue

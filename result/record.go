@@ -319,6 +319,8 @@ type Run struct {
 	Seed     uint64    `json:"seed"`
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished"`
+	// Measured is how long the tests took of a run that was imported: they may have been made on different days.
+	Measured time.Duration `json:"measured_ns,omitempty"`
 	// Confidence (0.95) and Margin (0.02 is 2%) are what the verdicts rest on.
 	Confidence float64 `json:"confidence"`
 	Margin     float64 `json:"margin"`
@@ -371,4 +373,12 @@ func (r Run) Baseline() string {
 		}
 	}
 	return ""
+}
+
+// Took is how long the run measured: from start to end, or, where it was imported, its tests together.
+func (r Run) Took() time.Duration {
+	if r.Measured > 0 {
+		return r.Measured
+	}
+	return r.Finished.Sub(r.Started)
 }

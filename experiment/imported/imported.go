@@ -38,6 +38,7 @@ type Options struct {
 	// Workload is what files measured that don't say it; "" refuses such files.
 	Workload string
 	InTurn   bool    // the networks were measured in turn: files are paired by their order
+	SkipBad  bool    // a file that can't be read is named in a note, and left out
 	Margin   float64 // that counts as no change, as a share; 0 is 2%
 }
 
@@ -49,6 +50,8 @@ type Run struct {
 	Run    result.Run
 	Trials []result.Trial
 	Study  []byte // for the run folder: it says what was imported
+	// LeftOut says of each file that was left out why.
+	LeftOut []string
 }
 
 // maxFile is the largest file that is read.
@@ -65,9 +68,16 @@ func Read(sources []Source, o Options) (Run, error) {
 	}
 	b := builder{options: o, digest: fnv.New64a(), builds: map[placed]int{}, versions: map[string]string{}}
 	var errs []error
+	var leftOut []string
 	for _, s := range sources {
 		for _, file := range s.Files {
-			if err := b.file(s.Network, file); err != nil {
+			err := b.file(s.Network, file)
+			switch {
+			case err != nil && o.SkipBad:
+				why, _, _ := strings.Cut(err.Error(), "; known are ")
+				leftOut = append(leftOut, why)
+				b.notes = append(b.notes, "left out: "+why)
+			case err != nil:
 				errs = append(errs, err)
 			}
 		}
@@ -75,7 +85,12 @@ func Read(sources []Source, o Options) (Run, error) {
 	if err := errors.Join(errs...); err != nil {
 		return Run{}, err
 	}
-	return b.run(sources), nil
+	if !slices.ContainsFunc(b.cells, func(c result.Cell) bool { return c.Network == o.Baseline }) {
+		return Run{}, fmt.Errorf("%w %s that could be read:\n%s", ErrBaseline, o.Baseline, strings.Join(b.notes, "\n"))
+	}
+	r := b.run(sources)
+	r.LeftOut = leftOut
+	return r, nil
 }
 
 // check refuses what makes no run, and fills in what was not said.
@@ -116,6 +131,7 @@ type builder struct {
 	versions map[string]string
 	first    time.Time
 	last     time.Time
+	measured time.Duration
 }
 
 // file adds what a file measured.
@@ -153,6 +169,7 @@ func (b *builder) add(network string, m measured, written time.Time) {
 		t.Started = written.Add(-length)
 	}
 	t.Finished = t.Started.Add(length)
+	b.measured += length
 	b.builds[at]++
 	b.trials = append(b.trials, t)
 	if b.first.IsZero() || t.Started.Before(b.first) {
@@ -211,7 +228,7 @@ func (b *builder) run(sources []Source) Run {
 		Schema:   result.Schema, Study: result.Imported, Testbed: result.Imported, Seed: b.digest.Sum64() | 1,
 		Question:   "What do files say that other programs measured elsewhere?",
 		Confidence: study.DefaultConfidence, Margin: b.options.Margin, Ended: Ended,
-		Started: b.first, Finished: b.last, Cells: b.cells, Environment: result.Environment{Versions: b.versions},
+		Started: b.first, Finished: b.last, Measured: b.measured, Cells: b.cells, Environment: result.Environment{Versions: b.versions},
 		Notes: append([]string{
 			"imported: measured by other programs, elsewhere. Which way the packets went nobody could prove, what else the machines did is unknown, " +
 				"and " + how,
@@ -242,10 +259,10 @@ func (b *builder) warnings() []string {
 		for _, c := range b.cells {
 			n := b.builds[placed{c.Network, s}]
 			switch {
-			case c.Setting() != s || c.Role == result.RoleBaseline || n == base:
+			case c.Setting() != s || c.Role == result.RoleBaseline || n == base || base > 0 && !b.options.InTurn:
 			case base == 0:
 				notes = append(notes, fmt.Sprintf("%s has no file of the load of %s: nothing can be held against it; is the program called with other options?", b.options.Baseline, c.ID))
-			default:
+			default: // paired by their order
 				notes = append(notes, fmt.Sprintf("%s has %d files and the baseline %d: the last %d count for nothing", c.ID, n, base, int(math.Abs(float64(n-base)))))
 			}
 		}

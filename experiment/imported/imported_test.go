@@ -164,7 +164,7 @@ func TestNamesAreClean(t *testing.T) {
 func TestLoadsDoNotMix(t *testing.T) {
 	small, large := sample("netperf/testdata/tcp-rr.txt"), sample("netperf/testdata/tcp-stream.txt")
 	in, err := imported.Read([]imported.Source{{"vxlan", []string{small, large, small}}, {"host", []string{large, small}}},
-		imported.Options{Baseline: "host", Placement: result.SameNode})
+		imported.Options{Baseline: "host", Placement: result.SameNode, InTurn: true})
 	if err != nil {
 		t.Fatal(err)
 	}

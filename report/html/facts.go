@@ -149,7 +149,7 @@ func (p *page) Baseline() string { return baselineName(p.Run.Cells) }
 
 // Took is how long the run lasted, "" if that is not known.
 func (p *page) Took() string {
-	if took := p.Run.Finished.Sub(p.Run.Started).Round(time.Second); took > 0 {
+	if took := p.Run.Took().Round(time.Second); took > 0 {
 		return took.String()
 	}
 	return ""

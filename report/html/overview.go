@@ -172,7 +172,7 @@ func (p *page) endCard() card {
 		ended, class = "Not finished", "unresolved"
 	}
 	var note []string
-	if took := p.Run.Finished.Sub(p.Run.Started).Round(time.Second); took > 0 {
+	if took := p.Run.Took().Round(time.Second); took > 0 {
 		note = append(note, took.String())
 	}
 	if p.Run.Testbed != "" {

@@ -28,7 +28,7 @@ const (
 // Write writes a run: a case for each trial's check, which fails where the check found something, and one for each claim of the study,
 // which fails where the run contradicts it and is skipped where the run can't tell.
 func Write(w io.Writer, run result.Run, trials []result.Trial) error {
-	took := run.Finished.Sub(run.Started)
+	took := run.Took()
 	all := []suite{
 		newSuite(suiteChecks, run.Study, run.Started, checks(run, trials)), newSuite(suiteClaims, run.Study, run.Started, claims(run)),
 	}

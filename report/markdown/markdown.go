@@ -295,7 +295,7 @@ func (d *document) environment(run result.Run) {
 	}
 	add("run", run.Run)
 	add("started", run.Started.UTC().Format("2006-01-02 15:04:05 UTC"))
-	if took := run.Finished.Sub(run.Started).Round(time.Second); took > 0 {
+	if took := run.Took().Round(time.Second); took > 0 {
 		add("took", took.String())
 	}
 	add("ended", run.Ended)

@@ -85,6 +85,9 @@ func (p *page) setting(part insight.Part) {
 	}
 	p.paragraph(piece{}, words.Conclusion(insight.Conclude(part)))
 	p.paragraph(piece{}, words.Bounded(part.Bounds()))
+	if p.view.Pairs {
+		p.pairs(part)
+	}
 }
 
 // tableOf sorts out the rows of a setting.

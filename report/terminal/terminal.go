@@ -22,6 +22,8 @@ type View struct {
 	ui.Terminal
 	// Verbose shows what the figures rest on, each claim, and every opportunity; else they are summed up in a line each.
 	Verbose bool
+	// Pairs shows each two networks of a setting, held directly against one another.
+	Pairs bool
 	// Folder is the run folder as commands name it, "" where it is not known.
 	Folder string
 }
@@ -147,7 +149,7 @@ func (p *page) facts() []string {
 	}
 	add(builds == 1, "1 build")
 	add(builds > 1, "%d builds", builds)
-	took := p.run.Finished.Sub(p.run.Started).Round(time.Second)
+	took := p.run.Took().Round(time.Second)
 	add(took > 0, "%s", took)
 	add(p.run.Ended != "", "%s", ended(p.run.Ended))
 	add(p.run.Seed != 0, "seed %d", p.run.Seed)

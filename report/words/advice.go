@@ -253,7 +253,7 @@ func more(a insight.Advice) result.Advice {
 
 // longer is a time budget that makes the missing builds, as far as the run so far tells how long one takes: at most an hour.
 func longer(a insight.Advice) string {
-	took, builds := a.Run.Finished.Sub(a.Run.Started).Minutes(), 0
+	took, builds := a.Run.Took().Minutes(), 0
 	for _, d := range a.Run.Deltas {
 		builds = max(builds, d.Blocks)
 	}

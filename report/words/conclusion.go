@@ -117,6 +117,21 @@ func one(d result.Delta) string {
 	return fmt.Sprintf("%s costs %s more than %s (%s)", name, Percent(d.Ratio)[1:], d.Baseline, Added(d))
 }
 
+// Contrast is the size of a contrast with its interval: "+12% [+11, +13]".
+func Contrast(c result.Contrast) string {
+	size, low, high := Percent(c.Ratio), c.RatioLow, c.RatioHigh
+	if c.Ratio == 0 {
+		size, low, high = Difference("ratio", c.Difference), c.DifferenceLow, c.DifferenceHigh
+	}
+	if low == nil || high == nil {
+		return size + ", too few builds"
+	}
+	if c.Ratio == 0 {
+		return fmt.Sprintf("%s [%s, %s]", size, Difference("ratio", *low), Difference("ratio", *high))
+	}
+	return fmt.Sprintf("%s [%s, %s]", size, Percent(*low), Percent(*high))
+}
+
 // Added is a delta's difference in the unit of its workload: "+0.41 µs".
 func Added(d result.Delta) string { return Difference(Unit(d), d.Difference) }
 
