@@ -166,6 +166,7 @@ EXIT STATUS
 		promptly(newShowCommand(env)),
 		promptly(newReportCommand(env)),
 		promptly(newCompareCommand(env)),
+		newServeCommand(env),
 		promptly(newImportCommand(env)),
 		env.rootless(newHopsCommand(env), true),
 		newFlameCommand(env),

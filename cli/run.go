@@ -98,7 +98,7 @@ EXIT STATUS
 			if o.exact, err = o.counts(); err != nil {
 				return err
 			}
-			if o.listener, err = listen(cmd.Context(), o.metrics); err != nil {
+			if o.listener, err = listenForMetrics(cmd.Context(), o.metrics); err != nil {
 				return err
 			}
 			return runStudy(cmd.Context(), env, name, o)

@@ -3,29 +3,20 @@ package exposition
 
 import (
 	"bytes"
-	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
-	"time"
 
 	"netdelta/experiment"
+	"netdelta/report/loopback"
 	"netdelta/report/openmetrics"
 	"netdelta/result"
 )
 
 // Path is where metrics are asked for.
 const Path = "/metrics"
-
-// Limits of a server that only a neighbour on this machine speaks to.
-const (
-	patience  = 10 * time.Second
-	maxHeader = 16 << 10
-)
 
 // exposition serves the metrics of a run under way. It stands between the experiment and those who watch and judge it, and takes down
 // what it sees: figures are computed once after each build, when nothing is measured, and a reader only has them printed.
@@ -67,12 +58,7 @@ func (e *exposition) snapshot() openmetrics.Snapshot {
 }
 
 // ServeHTTP implements http.Handler.
-func (e *exposition) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// A page from elsewhere may have its own name lead to this machine's loopback. It is told nothing.
-	if !IsLoopback(hostOf(r.Host)) {
-		http.Error(w, "metrics are for this machine: ask for "+Path+" at 127.0.0.1", http.StatusForbidden)
-		return
-	}
+func (e *exposition) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	var page bytes.Buffer
 	if err := openmetrics.Write(&page, e.snapshot()); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -83,23 +69,6 @@ func (e *exposition) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(page.Bytes()) // who asked may have gone
 }
 
-// hostOf is the host of an address with or without a port.
-func hostOf(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
-	}
-	return strings.Trim(address, "[]")
-}
-
-// IsLoopback says whether a host is this machine's loopback, by its name alone: it resolves nothing.
-func IsLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.Unmap().IsLoopback()
-}
-
 // Serve has a run's progress and figures served at a socket until what it returns is called, which closes the socket and waits for the
 // server to end.
 func Serve(config *experiment.Config, listener net.Listener) (stop func() error) {
@@ -107,17 +76,5 @@ func Serve(config *experiment.Config, listener net.Listener) (stop func() error)
 	config.Judge, config.Progress = e, e
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path, e)
-	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
-		IdleTimeout: 6 * patience, MaxHeaderBytes: maxHeader,
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	return func() error {
-		err := server.Close()
-		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-			err = errors.Join(err, served)
-		}
-		return err
-	}
+	return loopback.Serve(listener, mux, 0)
 }

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"netdelta/experiment/plan"
+	"netdelta/insight"
+	"netdelta/report/loopback"
+	"netdelta/report/serve"
+	"netdelta/report/terminal"
+	"netdelta/report/ui"
+)
+
+// servedWidth is how many columns a comparison has on a page.
+const servedWidth = 110
+
+func newServeCommand(env *environment) *cobra.Command {
+	var address string
+	cmd := &cobra.Command{
+		Use:   "serve [DIR]",
+		Short: "Show the runs of a folder in a browser of this machine",
+		Long: `Show the runs of a folder, by default ./runs, in a browser of this machine: a list with the course of each study over time, the
+page of each run (live while it is under way), and what changed between two. It reads and changes nothing, answers at a
+loopback address alone, and ends on Ctrl-C.`,
+		Example: `  netdelta serve
+  netdelta serve /srv/nightly --listen 127.0.0.1:8080`,
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			dir := "runs"
+			if len(a) > 0 {
+				dir = a[0]
+			}
+			return env.serve(cmd.Context(), dir, address)
+		},
+	}
+	cmd.Flags().StringVar(&address, "listen", "127.0.0.1:0", "loopback address and port; port 0 is any that is free")
+	return cmd
+}
+
+// serve answers until the context ends.
+func (env *environment) serve(ctx context.Context, dir, address string) error {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usageError{fmt.Errorf("serve: %s is no folder of runs; netdelta run makes runs in ./runs", dir)}
+	}
+	if err := checkListen("--listen", address); err != nil {
+		return err
+	}
+	listener, err := listen(ctx, "--listen", address)
+	if err != nil {
+		return err
+	}
+	runs := serve.Runs{Dir: dir, Page: env.servePage, Compare: env.serveComparison}
+	stop := loopback.Serve(listener, runs.Handler(), time.Minute)
+	fmt.Fprintf(env.out, "runs of %s: http://%s/\n", dir, listener.Addr())
+	<-ctx.Done()
+	return stop()
+}
+
+// servePage writes the page of a run folder as its journal is now.
+func (env *environment) servePage(w io.Writer, folder string) (underWay bool, err error) {
+	files, err := openRun(folder)
+	if err != nil {
+		return false, err
+	}
+	m, err := env.reloadFrom(files)
+	var r reported
+	if err == nil {
+		r, err = readReported(m, files)
+	}
+	if err := errors.Join(err, files.Close()); err != nil {
+		return false, err
+	}
+	return m.Run.Ended == plan.Running, writeHTML(w, r)
+}
+
+// serveComparison writes what changed between two run folders.
+func (env *environment) serveComparison(w io.Writer, before, after string) error {
+	c, err := env.compared(before, after, insight.Comparing{})
+	if err != nil {
+		return err
+	}
+	return terminal.WriteComparison(w, c, ui.Terminal{Width: servedWidth, Unicode: true})
+}

@@ -1,0 +1,137 @@
+// Package serve shows the runs of a folder to the browser of the machine that it runs on: a list with the course of each study over time,
+// the page of each run, and what changed between two. It reads, and changes nothing.
+package serve
+
+import (
+	"bytes"
+	_ "embed" // the parts of the page
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"netdelta/report/page"
+	"netdelta/report/ui"
+	"netdelta/result"
+)
+
+//go:embed list.tmpl
+var listLayout string
+
+//go:embed compare.tmpl
+var compareLayout string
+
+//go:embed serve.css
+var style string
+
+//go:embed serve.js
+var script string
+
+// again is how many seconds a browser waits before it asks again for the page of a run under way.
+const again = "5"
+
+// Runs are what is shown.
+type Runs struct {
+	// Dir is the folder that holds run folders.
+	Dir string
+	// Page writes the page of the run in a folder, computed from its journal, and says whether the run is under way.
+	Page func(w io.Writer, folder string) (underWay bool, err error)
+	// Compare writes in text what changed between the runs in two folders.
+	Compare func(w io.Writer, before, after string) error
+}
+
+// Handler answers for the list at /, for a run at /run/NAME, and for what changed at /compare?old=NAME&new=NAME.
+func (r Runs) Handler() http.Handler {
+	s := &server{Runs: r, known: map[string]kept{}}
+	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", answer(s.list))
+	mux.Handle("GET /run/{name}", answer(s.run))
+	mux.Handle("GET /compare", answer(s.compare))
+	return mux
+}
+
+// answer sends a page when it is whole; an error becomes one of its own.
+type answer func(w io.Writer, header http.Header, r *http.Request) error
+
+// ServeHTTP implements http.Handler.
+func (a answer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	var text bytes.Buffer
+	err := a(&text, h, r)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, result.ErrNoRun):
+		http.Error(w, ui.Clean(err.Error()), http.StatusNotFound)
+	case err != nil:
+		http.Error(w, ui.Clean(err.Error()), http.StatusInternalServerError)
+	default:
+		_, _ = w.Write(text.Bytes()) // who asked may have gone
+	}
+}
+
+// folder is the run folder of a name that was asked for: one that stands in the list, whatever else a name may lead to.
+func (s *server) folder(name string) (string, error) {
+	entries, err := s.entries()
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if e.Name == name {
+			return s.path(name), nil
+		}
+	}
+	return "", fmt.Errorf("show run %q: %w: %s holds no such run", name, fs.ErrNotExist, s.Dir)
+}
+
+// run shows a run, again and again while it is under way.
+func (s *server) run(w io.Writer, header http.Header, r *http.Request) error {
+	folder, err := s.folder(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	underWay, err := s.Page(w, folder)
+	if underWay {
+		header.Set("Refresh", again)
+	}
+	return err
+}
+
+// compare shows what changed.
+func (s *server) compare(w io.Writer, _ http.Header, r *http.Request) error {
+	names := []string{r.FormValue("old"), r.FormValue("new")}
+	var folders [2]string
+	for i, name := range names {
+		var err error
+		if folders[i], err = s.folder(name); err != nil {
+			return err
+		}
+	}
+	var text strings.Builder
+	if err := s.Compare(&text, folders[0], folders[1]); err != nil {
+		return err
+	}
+	return page.New(compareLayout, style, "").Write(w, "a comparison", map[string]any{"Old": names[0], "New": names[1], "Text": ui.Clean(text.String())})
+}
+
+// list shows all runs.
+func (s *server) list(w io.Writer, _ http.Header, _ *http.Request) error {
+	entries, err := s.entries()
+	if err != nil {
+		return err
+	}
+	data := struct {
+		Dir     string
+		Entries []entry
+		Courses []course
+	}{s.Dir, entries, courses(entries)}
+	return page.New(listLayout, style, script).Write(w, "the list of runs", data)
+}
+
+// Drawing is the course as a picture.
+func (c course) Drawing() template.HTML { return c.draw() }

@@ -1,0 +1,150 @@
+package serve_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"netdelta/report/browsertest"
+	"netdelta/report/loopback"
+	"netdelta/report/serve"
+	"netdelta/result"
+)
+
+// folder holds three runs of one study, the last under way, and what is no run.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i, ended := range []string{"budget", "budget", "running"} {
+		began := time.Date(2030, 1, 2, 3, i, 0, 0, time.UTC)
+		run := result.Run{
+			Schema: result.Schema, Run: fmt.Sprintf("nightly-%d", i), Study: "nightly <b>", Testbed: "lab", Ended: ended,
+			Started: began, Finished: began.Add(time.Minute), Confidence: 0.95, Margin: 0.02,
+		}
+		for _, name := range []string{"bridge", "vxlan"} {
+			ratio := 1.1 + 0.1*float64(i)
+			low, high := ratio-0.01, ratio+0.01
+			run.Deltas = append(run.Deltas, result.Delta{
+				Network: name, Baseline: "host", Workload: "tcp-rr", Placement: result.SameNode, Path: "pod", Metric: "p50", Headline: true,
+				Unit: "ns", Better: "lower", Ratio: ratio, RatioLow: &low, RatioHigh: &high, Verdict: "slower", Blocks: 6,
+			})
+		}
+		write(t, filepath.Join(dir, run.Run), run)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "other"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("nightly-2", filepath.Join(dir, "latest")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// write writes a run folder.
+func write(t *testing.T, dir string, run result.Run) {
+	t.Helper()
+	f, err := result.Create(dir, []byte("study: nightly\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.WriteResult(run), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runs serves the folder, with pages that name their run.
+func runs(t *testing.T) serve.Runs {
+	return serve.Runs{
+		Dir: folder(t),
+		Page: func(w io.Writer, folder string) (bool, error) {
+			_, err := fmt.Fprintf(w, "page of %s", filepath.Base(folder))
+			return filepath.Base(folder) == "nightly-2", err
+		},
+		Compare: func(w io.Writer, before, after string) error {
+			_, err := fmt.Fprintf(w, "from %s to %s <script>", filepath.Base(before), filepath.Base(after))
+			return err
+		},
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	handler := runs(t).Handler()
+	for address, want := range map[string]struct {
+		status  int
+		says    []string
+		refresh string
+	}{
+		"/":                                      {200, []string{"nightly-2", "nightly &lt;b&gt; on lab, over 3 runs", "vxlan +30%", "bridge +30%"}, ""},
+		"/run/nightly-0":                         {200, []string{"page of nightly-0"}, ""},
+		"/run/nightly-2":                         {200, []string{"page of nightly-2"}, "5"},
+		"/compare?old=nightly-0&new=nightly-1":   {200, []string{"from nightly-0 to nightly-1 &lt;script&gt;"}, ""},
+		"/run/latest":                            {404, []string{"no such run"}, ""},
+		"/run/other":                             {404, nil, ""},
+		"/run/..%2f..":                           {404, nil, ""},
+		"/compare?old=nightly-0&new=../nightly1": {404, nil, ""},
+		"/etc/passwd":                            {404, nil, ""},
+	} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, address, http.NoBody))
+		if w.Code != want.status || w.Header().Get("Refresh") != want.refresh {
+			t.Errorf("%s: status %d, refresh %q, want %d and %q", address, w.Code, w.Header().Get("Refresh"), want.status, want.refresh)
+		}
+		for _, says := range want.says {
+			if !strings.Contains(w.Body.String(), says) {
+				t.Errorf("%s does not say %q", address, says)
+			}
+		}
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", http.NoBody))
+	if w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("a POST has status %d", w.Code)
+	}
+}
+
+// TestListInBrowser marks two runs and follows the link, at a real socket.
+func TestListInBrowser(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := loopback.Serve(listener, runs(t).Handler(), 0)
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	address := url.URL{Scheme: "http", Host: listener.Addr().String(), Path: "/"}
+	b := browsertest.Start(t)
+	for _, scheme := range []string{"light", "dark"} {
+		b.View(1400, 900, scheme)
+		b.Do(chromedp.Navigate(address.String()), chromedp.WaitReady(chromedp.CSS(`html[data-ready="true"]`)))
+		b.Accessible()
+	}
+	if n := browsertest.Ask[int](b, `document.querySelectorAll('svg .line').length`); n != 2 {
+		t.Errorf("%d courses are drawn, want 2", n)
+	}
+	for _, name := range []string{"nightly-2", "nightly-0"} {
+		b.Do(chromedp.Click(chromedp.CSS(`input[value="` + name + `"]`)))
+	}
+	b.Do(chromedp.Click(chromedp.CSS("#compare")), chromedp.WaitReady(chromedp.CSS("pre")))
+	if text := browsertest.Ask[string](b, `document.querySelector('pre').textContent`); text != "from nightly-0 to nightly-2 <script>" {
+		t.Errorf("the comparison says %q", text)
+	}
+	b.Accessible()
+	if said := b.Complaints(); len(slices.DeleteFunc(said, func(c string) bool { return strings.Contains(c, "favicon") })) > 0 {
+		t.Errorf("the browser complains: %q", said)
+	}
+}
