@@ -126,6 +126,41 @@ func stoppedAgents(c *chaos, which func(*testing.T, []int) []int) {
 	}
 }
 
+// Processes that a network consists of, and that hang, cost its trials, by name.
+func stoppedTunnels(c *chaos) {
+	t := c.T
+	require.Need(t, "/dev/net/tun", hasFile("/dev/net/tun"))
+	cmd := start(t, c.dir, c.run("small.yaml", "--networks", "host,bridge,udp-tun", "--builds", "40", "--time-budget", shortBudget.String(), "--out", "run")...)
+	awaitTrials(t, filepath.Join(c.dir, "run"), 4)
+	began := time.Now()
+	agents, stopped := agentsOf(t, cmd), 0
+	for _, pid := range running(t) {
+		if pid != cmd.Process.Pid && !slices.Contains(agents, pid) && syscall.Kill(pid, sigstop) == nil {
+			stopped++
+		}
+	}
+	await(t, cmd).want(t, statusFailed).says(t, "trials failed; they are named above")
+	c.ended(began)
+	for _, tr := range trials(t, filepath.Join(c.dir, "run")) {
+		if !tr.Measured() {
+			c.said = tr.Failed
+			if !strings.HasPrefix(tr.Cell, "udp-tun/") {
+				t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
+			}
+		}
+	}
+	run := decode(t, read(t, filepath.Join(c.dir, "run", result.ResultFile)))
+	if stopped == 0 || run.Ended == "failed" || c.took > shortBudget+overtime {
+		t.Errorf("%d processes hung; the run ended %q after %v", stopped, run.Ended, c.took)
+	}
+}
+
+// hasFile says whether there is something at a path.
+func hasFile(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // A link of a pod that goes down in the middle costs that cell, by name.
 func linkDown(c *chaos) {
 	t := c.T

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"netdelta/internal/machine"
 	"netdelta/internal/require"
 )
 
@@ -36,6 +37,7 @@ func scripts(t *testing.T, folder string) {
 			env.Setenv("PATH", filepath.Dir(os.Getenv(tested))+":"+env.Getenv("PATH"))
 			env.Setenv("PROGRAM", os.Getenv(tested))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
+			env.Setenv(machine.ProcessorsVariable, os.Getenv(machine.ProcessorsVariable))
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -38,7 +37,7 @@ func TestDatagramsOfStrangersAreNotAnswered(t *testing.T) {
 			t.Run(fmt.Sprint(connections, " connections, shared ", shared), func(t *testing.T) {
 				at := loopback(uint16(21900 + i))
 				p := result.Params{Message: 300, Connections: connections}
-				ctx := context.Context(t.Context())
+				ctx := t.Context()
 				if shared {
 					ctx = engine.Shared(ctx)
 				}

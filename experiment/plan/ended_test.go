@@ -21,8 +21,9 @@ func TestSchedulerDoesNotCallLostCellsResolved(t *testing.T) {
 			s.Drop(id)
 		}
 		s.Resolve(map[string]bool{"net1/0": true, "net0/0": true})
-		now, step := time.Duration(0), plan.Step{}
-		for step = s.Next(now); step.Kind != plan.StepEnd; step = s.Next(now) {
+		now := time.Duration(0)
+		step := s.Next(now)
+		for ; step.Kind != plan.StepEnd; step = s.Next(now) {
 			now += 10 * time.Millisecond
 			switch step.Kind {
 			case plan.StepBuild:

@@ -194,6 +194,9 @@ func (p *process) gone() error {
 	}
 }
 
+// errHung says of a process that it had to be killed.
+var errHung = fmt.Errorf("did not end within %s of the end of its input", grace)
+
 // Close implements testbed.Process. It is idempotent; its error is the process's, or says that it had to be killed.
 func (p *process) Close() error {
 	p.close.Do(func() {
@@ -204,7 +207,7 @@ func (p *process) Close() error {
 		case <-p.done:
 			p.closeErr = p.err
 		case <-timer.C:
-			p.closeErr = errors.Join(fmt.Errorf("%s did not end within %s of the end of its input: killed", p.what, grace), p.Kill(), p.gone())
+			p.closeErr = errors.Join(fmt.Errorf("%s %w: killed", p.what, errHung), p.Kill(), p.gone())
 		}
 		_ = p.stdout.Close()
 	})

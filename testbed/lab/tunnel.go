@@ -178,7 +178,11 @@ func (t *tunnel) Close() error {
 	}
 	carrier := t.carrier
 	t.carrier = nil
-	return errors.Join(err, carrier.Close())
+	ended := carrier.Close()
+	if errors.Is(ended, errHung) && carrier.gone() == nil {
+		ended = nil // it was killed: what it spoiled has failed by name, and its network can be removed
+	}
+	return errors.Join(err, ended)
 }
 
 // Carriers is testbed.Instruments.Carriers: the numbers of the processes that do part of the network's work, in ascending order.
