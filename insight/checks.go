@@ -27,6 +27,8 @@ const (
 	CheckConfig    = "config"    // the configuration of devices, routes and rules stayed as it was built
 	CheckStep      = "step"      // the trial stays at one level against its baseline
 	CheckCarry     = "order"     // what is visited after a network in a sweep is as fast as after others
+	CheckScatter   = "scatter"   // the network's bursts scatter as its baseline's do
+	CheckLeftOut   = "left-out"  // as many of its bursts were left out as of its baseline's
 	CheckServices  = "services"  // the daemons that serve were well, and none had to be started again
 )
 
@@ -42,6 +44,7 @@ type Check struct {
 	Stalls   []stalls.Stall        // CheckStalls
 	Changes  []result.ConfigChange // CheckConfig
 	Step     *LevelStep            // CheckStep
+	Uneven   *Unevenness           // CheckScatter, CheckLeftOut
 	Drops    []result.Drop         // CheckLoss; Of are segments of TCP there, 0 for datagrams
 	// Share is by how much visits after this network were longer, with its standard error (CheckCarry), or how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
 	Share, Error float64

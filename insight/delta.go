@@ -68,7 +68,7 @@ type contrast struct {
 func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []Check) {
 	all := batches(trials)
 	c := compareAll(cells, all, o)
-	return judged(c.networks, o), judged(c.controls, o), slices.Concat(trialChecks(all), carryChecks(all), c.checks)
+	return judged(c.networks, o), judged(c.controls, o), slices.Concat(trialChecks(all), carryChecks(all), unevenChecks(cellSets(cells), all, o), c.checks)
 }
 
 // Settled says which cells are known well enough for a run that looks after each build to stop measuring them: those that

@@ -49,11 +49,19 @@ func (b Build) location() float64 {
 	if !b.paired() {
 		return Mean(b.Deltas)
 	}
+	return TrimmedMean(b.pairs(), trim)
+}
+
+// pairs are the differences of the cell from either baseline, two in each round; there are none without HalfGaps.
+func (b Build) pairs() []float64 {
+	if !b.paired() {
+		return nil
+	}
 	pairs := make([]float64, 0, 2*len(b.Deltas))
 	for r, d := range b.Deltas {
 		pairs = append(pairs, d-b.HalfGaps[r], d+b.HalfGaps[r])
 	}
-	return TrimmedMean(pairs, trim)
+	return pairs
 }
 
 func (b Build) paired() bool { return len(b.HalfGaps) == len(b.Deltas) }

@@ -55,6 +55,16 @@ func Check(c insight.Check) result.Check {
 		expected, observed = "a configuration that stays as it was built", reconfigured(c.Changes)
 	case insight.CheckStep:
 		expected, observed = "one level against the baseline's", step(*c.Step)
+	case insight.CheckScatter:
+		u := *c.Uneven
+		expected = "bursts that scatter as " + u.Baseline + "'s do"
+		observed = fmt.Sprintf("the delta of %s, %s, is of the middle 60%% of bursts: the typical burst is at %s, the mean of all at %s",
+			u.Network, Percent(u.Middle), Percent(u.Typical), Percent(u.Mean))
+	case insight.CheckLeftOut:
+		u := *c.Uneven
+		expected = "as many bursts left out as disturbed as of " + u.Baseline
+		observed = fmt.Sprintf("%.1f%% of %s, %.1f%% of %s: what is not caught on one of them is in the delta",
+			100*u.LeftOut, cmp.Or(u.Network, "the networks'"), 100*u.BaselineLeftOut, u.Baseline)
 	case insight.CheckCarry:
 		expected = fmt.Sprintf("networks that are as fast after this one as after others, to within %g%%", 100*insight.CarriedShare)
 		observed = fmt.Sprintf("%+.2f%% (standard error %.2f%%); its part in a delta is this divided by the number of networks", 100*c.Share, 100*c.Error)
