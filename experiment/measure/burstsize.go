@@ -56,9 +56,13 @@ func SizeOf(burst time.Duration, visit int, d workload.Demand) BurstSize {
 	return s
 }
 
-// patient is the size with bursts that are given up after less than usual, where the run has so little patience. Programs have to start.
+// patient is the size with bursts that are given up after less than usual, where the run has so little patience. Programs have to start
+// and to end.
 func (s BurstSize) patient(patience time.Duration, d workload.Demand) BurstSize {
-	if patience > 0 && len(d.Programs) == 0 {
+	if len(d.Programs) > 0 {
+		patience *= 3
+	}
+	if patience > 0 {
 		s.deadline = min(s.deadline, s.length+patience)
 	}
 	return s
