@@ -18,7 +18,8 @@ func main() {
 	runs := flag.Int("runs", 20, "short runs of host against host; 0 for none")
 	each := flag.Duration("each", 8*time.Second, "time budget of each of them")
 	rules := flag.Int("rules", 10, "firewall rules to find; 0 for none")
-	budget := flag.Duration("budget", 15*time.Second, "time budget to find them in")
+	covered := flag.Int("coverage", 0, "runs of paths with 0 to 100 rules, whose intervals and verdicts are counted; 0 for none")
+	budget := flag.Duration("budget", 15*time.Second, "time budget to find them in, and of each run of -coverage")
 	harness.Main("trust", func(ctx context.Context) error {
 		if *runs > 0 {
 			if err := nothingFound(ctx, os.Stdout, *runs, *each); err != nil {
@@ -26,7 +27,12 @@ func main() {
 			}
 		}
 		if *rules > 0 {
-			return rulesFound(ctx, os.Stdout, *rules, *budget)
+			if err := rulesFound(ctx, os.Stdout, *rules, *budget); err != nil {
+				return err
+			}
+		}
+		if *covered > 0 {
+			return coverage(ctx, os.Stdout, *covered, *budget)
 		}
 		return nil
 	})
