@@ -153,7 +153,7 @@ EXIT STATUS
   1    failed, or some trials of a run failed
   2    bad usage or study file
   3    nothing could be measured, or compared
-  4    compare found a regression
+  4    compare found a regression, or a goal failed
   130  interrupted`,
 		Version:           machine.Version(),
 		SilenceUsage:      true,

@@ -13,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"netdelta/experiment/study"
 	"netdelta/insight"
 	where "netdelta/insight/hops"
 	"netdelta/internal/suggest"
+	"netdelta/report/annotations"
 	"netdelta/report/benchfmt"
 	"netdelta/report/csv"
 	"netdelta/report/html"
@@ -26,6 +28,7 @@ import (
 	"netdelta/report/rows"
 	"netdelta/report/strategies"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -84,8 +87,12 @@ func reportFormats() []reportFormat {
 			write: writeMetrics,
 		},
 		{
-			name: "junit", about: "checks and claims as test cases, for a server of continuous integration",
+			name: "junit", about: "checks, claims and goals as test cases, for a server of continuous integration",
 			write: func(w io.Writer, r reported) error { return junit.Write(w, r.Run, r.Trials) },
+		},
+		{
+			name: "github", about: "goals as annotations, lines that GitHub, Gitea and Forgejo show with the change",
+			write: func(w io.Writer, r reported) error { return annotations.Write(w, r.Run) },
 		},
 		{
 			name: "json", about: "result.json, computed anew",
@@ -124,7 +131,10 @@ func writeJSON(w io.Writer, document any) error {
 }
 
 // reportOptions are the flags of report.
-type reportOptions struct{ format, table, out, exact string }
+type reportOptions struct {
+	format, table, out, exact string
+	failIf                    []string
+}
 
 func newReportCommand(env *environment) *cobra.Command {
 	formats := reportFormats()
@@ -136,9 +146,9 @@ func newReportCommand(env *environment) *cobra.Command {
 	}
 	var o reportOptions
 	cmd := &cobra.Command{
-		Use:   "report DIR",
+		Use:   "report [DIR]",
 		Short: "Write the report of a run folder: HTML, Markdown, CSV, Parquet, metrics, JUnit, or for benchstat",
-		Long: `Write the figures of a run folder for other readers and other programs, computed from its journal.
+		Long: `Write the figures of a run folder (default: the latest run) for other readers and other programs, computed from its journal.
 
 FORMATS
 ` + about + `
@@ -146,19 +156,24 @@ EXIT STATUS
   0    done
   1    the folder can't be read, or the report not written
   2    bad usage, or no run folder
-  3    the run was cut off before anything was measured`,
+  3    the run was cut off before anything was measured
+  4    a goal failed (of the study, or --fail-if)`,
 		Example: `  netdelta report runs/latest
   netdelta report runs/latest --format md | gh pr comment -F -
   netdelta report runs/latest --format csv --what bursts --out bursts.csv
   netdelta report runs/latest --format junit --out junit.xml
   netdelta report runs/native --exact runs/exact --format md`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			format, err := o.check(formats, cmd.Flags().Changed("what"))
 			if err != nil {
 				return usageError{err}
 			}
-			return env.report(a[0], format, o)
+			dir, err := runFolder(a)
+			if err != nil {
+				return err
+			}
+			return env.report(dir, format, o)
 		},
 	}
 	f := cmd.Flags()
@@ -166,6 +181,7 @@ EXIT STATUS
 	f.StringVar(&o.table, "what", rows.Tables()[0], "the table of a csv or parquet file: "+strings.Join(rows.Tables(), ", "))
 	f.StringVar(&o.out, "out", "", "file to write, - for standard output")
 	f.StringVar(&o.exact, "exact", "", "`folder` of an exact run of the same study, to set beside this one (html, md, json)")
+	f.StringArrayVar(&o.failIf, "fail-if", nil, failIfUsage)
 	complete(cmd, "format", names)
 	complete(cmd, "what", rows.Tables())
 	return cmd
@@ -219,11 +235,19 @@ func (env *environment) report(dir string, format reportFormat, o reportOptions)
 	return errors.Join(env.reportFrom(files, format, o), files.Close())
 }
 
+// reportFrom writes the figures. A report that is asked for goals ends with their status.
+
 func (env *environment) reportFrom(files *result.Files, format reportFormat, o reportOptions) error {
+	goals, err := goalsOf(o.failIf)
+	if err != nil {
+		return err
+	}
 	m, err := env.reloadWithExact(files, o.exact)
 	if err != nil {
 		return err
 	}
+	m.Run.Goals = append(m.Run.Goals, study.Unjudged(goals)...)
+	words.Goals(&m.Run)
 	r, err := readReported(m, files)
 	if err != nil {
 		return err
@@ -232,15 +256,18 @@ func (env *environment) reportFrom(files *result.Files, format reportFormat, o r
 	write := func(w io.Writer) error { return format.write(w, r) }
 	switch {
 	case o.out == "-", o.out == "" && !format.page:
-		return write(env.out)
+		err = write(env.out)
 	case o.out == "":
-		return env.writePage(files, write)
+		err = env.writePage(files, write)
+	default:
+		if err = replaceFile(o.out, write); err == nil {
+			fmt.Fprintf(env.err, "report: %s\n", ui.Clean(o.out))
+		}
 	}
-	if err := replaceFile(o.out, write); err != nil {
+	if err != nil || len(goals) == 0 {
 		return err
 	}
-	fmt.Fprintf(env.err, "report: %s\n", ui.Clean(o.out))
-	return nil
+	return missed(m.Run)
 }
 
 // onTerminal says whether standard output is a terminal.

@@ -46,6 +46,7 @@ type runOptions struct {
 	json      bool
 	quiet     bool
 	verbose   bool
+	failIf    []string
 	flame     bool
 	hops      bool
 	explain   bool
@@ -73,6 +74,7 @@ EXIT STATUS
   1    failed, or some trials failed (they are named)
   2    bad usage or study file
   3    nothing could be measured
+  4    a goal failed (of the study, or --fail-if)
   130  interrupted; what was measured is kept and shown`,
 		Example: `  netdelta run
   netdelta run latency --time-budget 15m
@@ -136,6 +138,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&o.overrides.Family, "family", nil, "version of IP of pods and nodes: ipv4, ipv6 or both")
 	f.StringArrayVar(&o.overrides.Factors, "factor", nil,
 		"levels of a parameter or condition, KEY=LEVEL,LEVEL, in place of the study's; repeat it for others (policy=none,nftables)")
+	f.StringArrayVar(&o.failIf, "fail-if", nil, failIfUsage)
 	f.StringVar(&o.out, "out", "", "run folder to write (default: runs/STUDY-TIME)")
 	f.StringVar(&o.resume, "resume", "", "go on with the run in this folder")
 	f.BoolVar(&o.trust, trustFlag, false, trustUsage)
@@ -168,6 +171,10 @@ func (o *runOptions) collect(given func(string) bool) error {
 	overrides := &o.overrides
 	overrides.TimeBudget, overrides.Burst = chosen(given, "time-budget", &o.budget), chosen(given, "burst", &o.burst)
 	overrides.Builds, overrides.Rounds, overrides.Blocks = chosen(given, "builds", &o.builds), chosen(given, "rounds", &o.rounds), chosen(given, "blocks", &o.blocks)
+	var err error
+	if overrides.Goals, err = goalsOf(o.failIf); err != nil {
+		return err
+	}
 	overrides.Seed = chosen(given, "seed", &o.seed)
 	if given("metrics-listen") {
 		if err := checkMetrics(o.metrics, o.exact); err != nil {
@@ -358,6 +365,26 @@ func outcome(run result.Run) error {
 		return withStatus(exitFailed, fmt.Errorf("%d trials failed; they are named above and left out of every delta", failed))
 	case misrouted > 0:
 		return withStatus(exitFailed, fmt.Errorf("%d trials were misrouted; they are named above and left out of every delta", misrouted))
+	}
+	return missed(run)
+}
+
+// failIfUsage explains the flag of conditions that no run may meet.
+const failIfUsage = "end with status 4 if `CONDITION` holds, such as 'vxlan.p99 > +20%' or '*.p50 > +50us'; repeat it for others"
+
+// goalsOf are the goals that are the opposite of conditions.
+func goalsOf(conditions []string) ([]string, error) {
+	goals, err := study.FailIf(conditions)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return goals, nil
+}
+
+// missed is the exit status of a run that fails a goal. One that can't be told yet does not fail it.
+func missed(run result.Run) error {
+	if failed := words.FailedGoals(run); failed != "" {
+		return withStatus(exitRegressed, fmt.Errorf("goals failed: %s", failed))
 	}
 	return nil
 }

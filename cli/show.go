@@ -10,11 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/experiment/session"
+	"netdelta/experiment/study"
+	"netdelta/report/words"
 )
 
 func newShowCommand(env *environment) *cobra.Command {
 	var o shown
 	var exact, baseline string
+	var failIf []string
 	cmd := &cobra.Command{
 		Use:   "show [DIR]",
 		Short: "Print the deltas of a run folder again",
@@ -46,12 +49,19 @@ under way.`,
 					return err
 				}
 			}
-			return env.print(m.Run, o)
+			goals, err := goalsOf(failIf)
+			if err != nil {
+				return err
+			}
+			m.Run.Goals = append(m.Run.Goals, study.Unjudged(goals)...)
+			words.Goals(&m.Run)
+			return errors.Join(env.print(m.Run, o), missed(m.Run))
 		},
 	}
 	cmd.Flags().StringVar(&exact, "exact", "", "`folder` of an exact run of the same study, to set beside this one")
 	cmd.Flags().StringVar(&baseline, "baseline", "", "of an imported run: the `network` that the others are held against")
 	cmd.Flags().BoolVar(&o.pairs, "pairs", false, "print each two networks of a setting, held directly against one another")
+	cmd.Flags().StringArrayVar(&failIf, "fail-if", nil, failIfUsage)
 	cmd.Flags().BoolVar(&o.json, "json", false, "print result.json")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print what the figures rest on, each claim and all advice")
 	return cmd

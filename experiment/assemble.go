@@ -93,7 +93,7 @@ func assembled(s *study.Study, p Plan, driver testbed.Provider, workloads []work
 		Run: result.Run{
 			Schema: result.Schema, Run: s.Name, Study: s.Name, Question: s.Question, Testbed: s.Testbed.Kind,
 			Seed: s.Design.Seed, Confidence: s.Design.Confidence, Margin: s.Design.Margin,
-			Notes: p.Notes, Cells: p.Cells, Claims: study.Untested(s.Claims),
+			Notes: p.Notes, Cells: p.Cells, Claims: study.Untested(s.Claims), Goals: study.Unjudged(s.Goals),
 		},
 		Rules: p.Rules, Costs: p.Costs,
 		Blocks: p.Blocks,

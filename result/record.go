@@ -279,6 +279,21 @@ type Claim struct {
 	Verdict  string `json:"verdict"` // confirmed, confirmed in part, contradicted, unresolved, not a test here, not-tested
 }
 
+// The verdicts on goals.
+const (
+	GoalPass    = "pass"
+	GoalFail    = "fail"
+	GoalUnknown = "unknown" // the interval holds the limit, or there is none
+)
+
+// Goal is something that has to hold of a run's deltas, and whether it does.
+type Goal struct {
+	// Goal is in the language of a study file: "vxlan.p99 < +20%".
+	Goal     string `json:"goal"`
+	Verdict  string `json:"verdict"` // pass, fail, unknown
+	Measured string `json:"measured"`
+}
+
 // Advice is an opportunity: a change with its gain and how to make it, or a run that would tell more.
 type Advice struct {
 	// Kind is "change" (make it), "keep" (leave it as it is), "fix" (of what the doctor found) or "measure" (run How to know more).
@@ -362,7 +377,9 @@ type Run struct {
 	Replications []Replicated  `json:"replications,omitempty"`
 	Correlations []Correlation `json:"correlations,omitempty"`
 	Claims       []Claim       `json:"claims"`
-	Advice       []Advice      `json:"advice"`
+	// Goals are what the study or the user asks of the deltas; there are none where nothing is asked.
+	Goals  []Goal   `json:"goals,omitempty"`
+	Advice []Advice `json:"advice"`
 }
 
 // Baseline is the network that the run holds the others against, "" where it has no cells.

@@ -44,6 +44,7 @@ func enums() map[string][]any {
 		"Delta.better": {"lower", "higher"}, "Delta.verdict": verdicts,
 		"Effect.placement": placements, "Effect.better": {"lower", "higher"}, "Effect.verdict": verdicts,
 		"Claim.verdict": {"confirmed", "confirmed in part", "contradicted", "unresolved", "not a test here", "not-tested"},
+		"Goal.verdict":  {"pass", "fail", "unknown"},
 		"Run.ended":     {"running", "resolved", "resolved in part", "budget", "builds", "interrupted", "failed", "nothing measured"},
 
 		"Comparison.verdict": {"regressed", "unresolved", "improved", "same", "nothing"},

@@ -228,3 +228,14 @@ func tQuantile(p, freedom float64) float64 {
 func finite(x []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
+
+// Widened is an interval about a center, made of so many builds at a confidence, as wide as it has to be for all of so many
+// intervals to hold at that confidence (Bonferroni).
+func Widened(low, center, high, confidence float64, builds, intervals int) (float64, float64) {
+	if builds < 2 || intervals < 2 {
+		return low, high
+	}
+	alpha, freedom := 1-confidence, float64(builds-1)
+	factor := tQuantile(1-alpha/2/float64(intervals), freedom) / tQuantile(1-alpha/2, freedom)
+	return center - factor*(center-low), center + factor*(high-center)
+}

@@ -98,7 +98,7 @@ func (s *Session) exactHead(cells []result.Cell, counter *testbed.Counter) resul
 	}
 	return result.Run{
 		Schema: result.Schema, Run: s.Study.Name, Study: s.Study.Name, Question: s.Study.Question, Testbed: s.Provider.Kind(), Seed: s.Study.Design.Seed,
-		Confidence: s.Study.Design.Confidence, Margin: result.ExactMargin, Exact: e, Cells: cells, Claims: study.Untested(s.Study.Claims),
+		Confidence: s.Study.Design.Confidence, Margin: result.ExactMargin, Exact: e, Cells: cells, Claims: study.Untested(s.Study.Claims), Goals: study.Unjudged(s.Study.Goals),
 		Environment: counter.Environment,
 	}
 }

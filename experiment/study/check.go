@@ -56,6 +56,7 @@ func (c *checker) check() {
 	c.design()
 	c.budget()
 	c.claims()
+	c.goals()
 }
 
 // missing reports a required key that is not there.

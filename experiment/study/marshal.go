@@ -19,9 +19,12 @@ func (s *Study) Marshal() ([]byte, error) {
 }
 
 func (s *Study) node() *yaml.Node {
-	var factors, claims *yaml.Node
+	var factors, claims, goals *yaml.Node
 	if f := s.levelsNode(s.Factors); len(f.Content) > 0 {
 		factors = f
+	}
+	if len(s.Goals) > 0 {
+		goals = list(s.Goals, textNode)
 	}
 	if len(s.Claims) > 0 {
 		claims = block(s.Claims, Claim.node)
@@ -37,6 +40,7 @@ func (s *Study) node() *yaml.Node {
 		entry{"factors", factors},
 		entry{"design", s.Design.node()},
 		entry{"claims", claims},
+		entry{"goals", goals},
 	)
 }
 

@@ -34,6 +34,8 @@ type Overrides struct {
 	Target []string
 	// StorageClass replaces the classes of a cluster's volumes that all workloads keep their blocks in.
 	StorageClass []string
+	// Goals are added to the study's.
+	Goals []string
 	// Factors replace the levels of one parameter each, of all workloads: "policy=none,nftables".
 	Factors []string
 }
@@ -51,6 +53,11 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	if len(o.Networks) > 0 {
 		set("networks", "--networks")
 		n.Networks = trimmed(o.Networks)
+		// A goal of the study about a network that is left out has nothing to hold of.
+		n.Goals = slices.DeleteFunc(n.Goals, func(goal string) bool {
+			g, err := ParseGoal(goal)
+			return err == nil && g.Network != "*" && !slices.Contains(n.Networks, g.Network)
+		})
 		n.Changes = slices.DeleteFunc(n.Changes, func(c testbed.Change) bool { return !slices.Contains(n.Networks, c.Network) })
 	}
 	if !slices.Contains(n.Networks, n.Baseline) && slices.Contains(known.Networks, n.Baseline) {
@@ -67,6 +74,10 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 		for _, p := range trimmed(o.Placement) {
 			n.Placement = append(n.Placement, result.Placement(p))
 		}
+	}
+	if len(o.Goals) > 0 {
+		set("goals", "--fail-if")
+		n.Goals = append(n.Goals, o.Goals...)
 	}
 	n.Design.override(o, set)
 	n.mtu(untyped(o.MTU), set)
@@ -263,6 +274,7 @@ func (s *Study) Clone() *Study {
 	c.Changes = slices.Clone(s.Changes)
 	c.Placement = slices.Clone(s.Placement)
 	c.Claims = slices.Clone(s.Claims)
+	c.Goals = slices.Clone(s.Goals)
 	c.Factors = s.Factors.Join(nil)
 	c.Workloads = nil
 	for _, w := range s.Workloads {

@@ -100,6 +100,7 @@ func (r *reader) keys() keys {
 		"factors":   r.section("factors", r.levelKeys(&s.Factors)),
 		"design":    r.section("design", r.designKeys()),
 		"claims":    r.claims,
+		"goals":     listOf(r, &s.Goals),
 	}
 }
 

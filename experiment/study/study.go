@@ -29,6 +29,8 @@ type Study struct {
 	Parameters []result.Parameter
 	Design     Design
 	Claims     []Claim
+	// Goals are what has to hold of the deltas, as ParseGoal reads them.
+	Goals []string
 }
 
 // Testbed is what the study runs on.

@@ -1,4 +1,4 @@
-// Package annotations writes what changed between two runs as workflow commands
+// Package annotations writes the goals of a run, or what changed between two runs, as workflow commands
 // (https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands): lines that GitHub Actions, Gitea and Forgejo
 // take out of a job's log and show with the change that the job is about. Elsewhere they are plain lines of a log.
 package annotations
@@ -38,6 +38,21 @@ func WriteComparison(w io.Writer, c result.Comparison) error {
 		level = levelWarning
 	}
 	annotate(out, level, "netdelta compare", c.Says)
+	return out.Flush()
+}
+
+// Write writes an error for each goal that a run fails, a warning for each that it can't tell, and last the summary of the run.
+func Write(w io.Writer, run result.Run) error {
+	out := bufio.NewWriter(w)
+	for _, g := range run.Goals {
+		switch g.Verdict {
+		case result.GoalFail:
+			annotate(out, levelError, "Goal failed: "+g.Goal, g.Measured)
+		case result.GoalUnknown:
+			annotate(out, levelWarning, "Goal unknown: "+g.Goal, g.Measured)
+		}
+	}
+	annotate(out, levelNotice, "netdelta "+run.Run, strings.Join(words.Summary(run), " "))
 	return out.Flush()
 }
 

@@ -22,15 +22,19 @@ import (
 const (
 	suiteChecks  = "checks"
 	suiteClaims  = "claims"
+	suiteGoals   = "goals"
 	suiteChanges = "changes"
 )
 
 // Write writes a run: a case for each trial's check, which fails where the check found something, and one for each claim of the study,
-// which fails where the run contradicts it and is skipped where the run can't tell.
+// which fails where the run contradicts it and is skipped where the run can't tell. Goals are cases in the same way.
 func Write(w io.Writer, run result.Run, trials []result.Trial) error {
 	took := run.Took()
 	all := []suite{
 		newSuite(suiteChecks, run.Study, run.Started, checks(run, trials)), newSuite(suiteClaims, run.Study, run.Started, claims(run)),
+	}
+	if len(run.Goals) > 0 {
+		all = append(all, newSuite(suiteGoals, run.Study, run.Started, goals(run)))
 	}
 	return write(w, "netdelta "+run.Run, took, all)
 }
@@ -174,6 +178,24 @@ func claims(run result.Run) []testCase {
 			t.Failure = newFailure(insight.Contradicted, "published "+c.Published+", measured "+measured)
 		default:
 			t.Skipped = &skipped{clean(c.Verdict + ": " + measured)}
+		}
+		cases = append(cases, t)
+	}
+	return cases
+}
+
+// goals are the cases of a run's goals: one that the run can't tell is skipped.
+func goals(run result.Run) []testCase {
+	var cases []testCase
+	for _, g := range run.Goals {
+		t := testCase{Name: clean(g.Goal)}
+		switch g.Verdict {
+		case result.GoalPass:
+			t.Output = clean(g.Measured)
+		case result.GoalFail:
+			t.Failure = newFailure(g.Verdict, "measured "+g.Measured)
+		default:
+			t.Skipped = &skipped{clean(g.Verdict + ": " + g.Measured)}
 		}
 		cases = append(cases, t)
 	}

@@ -51,6 +51,7 @@ func Write(w io.Writer, run result.Run) error {
 	d.effects(run)
 	d.claims(run.Claims)
 	d.advice(run.Advice)
+	d.goals(run.Goals)
 	d.checks(run)
 	d.absent(run.Cells)
 	d.notes(run.Notes)
@@ -214,6 +215,16 @@ func (d *document) advice(advice []result.Advice) {
 	if len(advice) > 0 {
 		d.line("")
 	}
+}
+
+// goals writes what was asked of the deltas.
+func (d *document) goals(goals []result.Goal) {
+	var rows [][]string
+	for _, g := range goals {
+		rows = append(rows, []string{escape(g.Goal), "**" + escape(strings.ToUpper(g.Verdict)) + "**", escape(g.Measured)})
+	}
+	d.heading("### Goals", len(rows))
+	d.table(rows, "goal", "verdict", "measured")
 }
 
 // commands writes lines as code within an item.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
 )
@@ -69,3 +70,15 @@ func (p *page) summary() {
 
 // again is the command that shows all of the run.
 func (p *page) again() string { return words.InFolder("netdelta show -v "+words.Folder, p.view.Folder) }
+
+// goals prints what was asked of the deltas.
+func (p *page) goals() {
+	if len(p.run.Goals) == 0 {
+		return
+	}
+	p.title("Goals", "")
+	for _, g := range p.run.Goals {
+		style := map[string]ui.Style{result.GoalPass: ui.Green, result.GoalFail: ui.Red}[g.Verdict]
+		p.paragraph(piece{fmt.Sprintf("%-9s", strings.ToUpper(g.Verdict)), style}, g.Goal+": "+g.Measured)
+	}
+}

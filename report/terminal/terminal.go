@@ -45,6 +45,7 @@ func Write(w io.Writer, run result.Run, v View) error {
 		p.brief()
 	}
 	p.advice()
+	p.goals()
 	p.summary()
 	return buffer.Flush()
 }

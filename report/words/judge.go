@@ -27,6 +27,7 @@ func (j Judge) Conclude(run *result.Run, trials []result.Trial) {
 		claims[i] = c
 	}
 	run.Claims = claims
+	Goals(run)
 	for _, a := range f.Advice {
 		run.Advice = append(run.Advice, Advice(a))
 	}

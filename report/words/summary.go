@@ -16,6 +16,9 @@ func Summary(run result.Run) []string {
 	if answer := answer(run); answer != "" {
 		lines = append(lines, answer)
 	}
+	if failed := FailedGoals(run); failed != "" {
+		lines = append([]string{"Failed: " + failed + "."}, lines...)
+	}
 	open, headlines, early := 0, 0, 0
 	for _, d := range run.Deltas {
 		if !d.Headline {

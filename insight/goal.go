@@ -1,0 +1,98 @@
+package insight
+
+import (
+	"math"
+
+	"netdelta/experiment/study"
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// GoalAnswer is what a run says of a goal.
+type GoalAnswer struct {
+	Goal    study.Goal
+	Verdict string // result.GoalPass and its like
+	// Delta is the one that decides: where the goal is missed by most, else where it holds the least surely. Settings is how many were looked at, Early that some have no interval.
+	Delta           result.Delta
+	Settings, Early int
+	// Low and High are what the change may be in the deciding setting, as a ratio or where the goal is in time as a difference, widened
+	// for the number of settings.
+	Low, High float64
+	Unread    error
+}
+
+// Goals judges a run's goals by its deltas. A goal passes where in every setting the whole interval is on its side, fails where in one
+// it is wholly on the other, and is unknown else. The intervals are widened for the number of settings, so that a goal that just holds
+// in all of them fails by chance no more often than a single interval misses.
+func Goals(run result.Run) []GoalAnswer {
+	var all []GoalAnswer
+	for _, g := range run.Goals {
+		goal, err := study.ParseGoal(g.Goal)
+		a := GoalAnswer{Goal: goal, Verdict: result.GoalUnknown, Unread: err}
+		if err == nil {
+			a.judge(run)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// judge looks at every delta that the goal is about.
+func (a *GoalAnswer) judge(run result.Run) {
+	var deltas []result.Delta
+	for _, d := range run.Deltas {
+		if d.Metric == a.Goal.Metric && (a.Goal.Network == "*" || a.Goal.Network == d.Network || a.Goal.Network == Name(d.Network, d.Path)) {
+			deltas = append(deltas, d)
+		}
+	}
+	a.Settings = len(deltas)
+	worst, passed := math.Inf(1), 0
+	farthest := 0.0 // of those that fail
+	for _, d := range deltas {
+		low, high, known := a.interval(d, run.Confidence)
+		if !known {
+			a.Early++
+			continue
+		}
+		// How far the goal holds, from the side on which the interval is worst for it.
+		surely, hardly := a.Goal.Limit-high, a.Goal.Limit-low
+		if !a.Goal.Below {
+			surely, hardly = low-a.Goal.Limit, high-a.Goal.Limit
+		}
+		switch {
+		case hardly < 0 || hardly == 0 && !a.Goal.OrEqual:
+			if a.Verdict != result.GoalFail || hardly < farthest {
+				farthest, a.Delta, a.Low, a.High = hardly, d, low, high
+			}
+			a.Verdict = result.GoalFail
+			continue
+		case surely > 0 || surely == 0 && a.Goal.OrEqual:
+			passed++
+		}
+		if surely < worst && a.Verdict != result.GoalFail {
+			worst, a.Delta, a.Low, a.High = surely, d, low, high
+		}
+	}
+	if a.Verdict != result.GoalFail && passed == len(deltas) && passed > 0 {
+		a.Verdict = result.GoalPass
+	}
+}
+
+// interval is what the change of a delta may be: a share, or a time.
+func (a *GoalAnswer) interval(d result.Delta, confidence float64) (low, high float64, known bool) {
+	if confidence <= 0 || confidence >= 1 {
+		confidence = study.DefaultConfidence
+	}
+	if a.Goal.InTime || d.Ratio == 0 {
+		if d.DifferenceLow == nil || d.DifferenceHigh == nil {
+			return 0, 0, false
+		}
+		low, high = stats.Widened(*d.DifferenceLow, d.Difference, *d.DifferenceHigh, confidence, d.Blocks, a.Settings)
+		return low, high, true
+	}
+	if d.RatioLow == nil || d.RatioHigh == nil || *d.RatioLow <= 0 {
+		return 0, 0, false
+	}
+	low, high = stats.Widened(math.Log(*d.RatioLow), math.Log(d.Ratio), math.Log(*d.RatioHigh), confidence, d.Blocks, a.Settings)
+	return math.Expm1(low), math.Expm1(high), true
+}
