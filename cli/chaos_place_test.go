@@ -122,7 +122,7 @@ func otherRuns(c *chaos) {
 		}
 	}
 
-	first := start(t, dir, "run", "long.yaml", "--out", "both")
+	first := start(t, dir, "run", "long.yaml", "--builds", "500", "--out", "both")
 	awaitTrials(t, filepath.Join(dir, "both"), 4)
 	call(t, dir, statusFailed, "run", "--resume", "both").says(t, "the run folder is in use by another run; wait until it has ended or choose another folder")
 	call(t, dir, statusUsage, "run", "long.yaml", "--out", "both").says(t, "it is not empty")

@@ -18,8 +18,12 @@ import (
 	"github.com/prometheus/procfs"
 
 	"netdelta/internal/leak"
+	"netdelta/internal/owner"
 	"netdelta/internal/require"
+	"netdelta/network"
 	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
 )
 
 // The signals that strike, by short names.
@@ -218,35 +222,29 @@ func killedOnce(c *chaos) {
 // What a killed run leaves of control groups, the next run removes.
 func killedWithGroups(c *chaos) {
 	t := c.T
-	cmd := start(t, c.dir, c.run("long.yaml", "--networks", "host,sockmap", "--placement", "same-node", "--out", "run")...)
-	lacks := false
-	if !eventually(func() bool {
-		_, err := os.Stat(filepath.Join(c.dir, "run"))
-		lacks = err == nil && len(joinedGroups(t)) == 0 && strings.Contains(read(t, filepath.Join(c.dir, "run", "study.yaml")), "sockmap")
-		return len(joinedGroups(t)) > 0 || cmd.ProcessState != nil
-	}) {
-		lacks = true
-	}
+	require.Need(t, "control groups of version 2 and eBPF, to join sockets",
+		lab.NewDriver(network.Catalogue()).Supports(t.Context(), testbed.Spec{Network: "sockmap"}) == nil)
+	cmd := start(t, c.dir, c.run("long.yaml", "--networks", "host,sockmap", "--placement", "same-node", "--builds", "500", "--out", "run")...)
+	made := eventually(func() bool { return len(groupsOf(t, cmd.Process.Pid)) > 0 })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, cmd)
-	require.Need(t, "control groups of version 2 and eBPF, to join sockets", !lacks)
+	if e := await(t, cmd); !made {
+		t.Fatalf("no control group was made:\n%s", e.stderr)
+	}
 	nothingRuns(t)
-	left := joinedGroups(t)
+	left := groupsOf(t, cmd.Process.Pid)
 	began := time.Now()
 	call(t, c.dir, statusDone, six("--out", "next", "--quiet")...)
 	c.ended(began)
-	for _, group := range left {
-		if _, err := os.Stat(group); err == nil {
-			t.Errorf("%s is left", group)
-		}
+	if still := groupsOf(t, cmd.Process.Pid); len(still) > 0 {
+		t.Errorf("%q are left", still)
 	}
 	c.said = fmt.Sprintf("%d control groups were left; the next run has removed them", len(left))
 }
 
-// joinedGroups are the control groups of all labs on this machine.
-func joinedGroups(t *testing.T) []string {
+// groupsOf are the control groups of a program's labs.
+func groupsOf(t *testing.T, pid int) []string {
 	t.Helper()
 	var found []string
 	mounts, err := procfs.GetMounts()
@@ -258,10 +256,14 @@ func joinedGroups(t *testing.T) []string {
 			continue
 		}
 		err := filepath.WalkDir(m.MountPoint, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && e.IsDir() && strings.HasPrefix(e.Name(), "netdelta-") {
+			if err != nil || !e.IsDir() {
+				return nil // what goes away while it is looked at is no group
+			}
+			mark, ours := strings.CutPrefix(e.Name(), "netdelta-")
+			if o, err := owner.Parse(mark); ours && err == nil && o.PID == pid {
 				found = append(found, path)
 			}
-			return nil // what goes away while it is looked at is no group
+			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
