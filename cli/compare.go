@@ -33,7 +33,7 @@ func compareFormats() []string { return []string{"text", "md", "json", "junit", 
 func newCompareCommand(env *environment) *cobra.Command {
 	var o compareOptions
 	cmd := &cobra.Command{
-		Use:   "compare OLD NEW",
+		Use:   "compare OLD NEW | RUN RUN RUN...",
 		Short: "Say what changed between two runs; the exit status tells a CI job",
 		Long: `Say what changed between two run folders: of each network in both, how far its cost against its own run's baseline has
 moved, with an interval over the builds of both runs. What the baselines themselves measured is shown and never compared, so
@@ -41,6 +41,8 @@ that runs of different machines or kernels can be held against each other; what 
 
 A change is called a regression when its whole interval lies beyond the margin. Only the headline metric of each workload (or
 the one that --metric names) is judged; --all shows the others too.
+
+Of three runs of the same question or more, none is old or new: they are days or boots, and the table says where another run will lie.
 
 EXIT STATUS
   0    no regression was found
@@ -51,12 +53,16 @@ EXIT STATUS
   4    a regression beyond the margin`,
 		Example: `  netdelta compare runs/main runs/branch
   netdelta compare runs/6.12 runs/6.18 --margin 5% --format md
-  netdelta compare runs/main runs/branch --format github`,
-		Args: args(cobra.ExactArgs(2)),
+  netdelta compare runs/main runs/branch --format github
+  netdelta compare runs/monday runs/tuesday runs/wednesday`,
+		Args: args(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			how, err := o.check(cmd.Flags().Changed("margin"))
 			if err != nil {
 				return usageError{err}
+			}
+			if len(a) > 2 {
+				return env.repeat(a, how, o.format)
 			}
 			return env.compare(a[0], a[1], how, o.format, o.known)
 		},
@@ -121,6 +127,34 @@ func (env *environment) compare(before, after string, how insight.Comparing, for
 	}
 	return withStatus(exitNothing, fmt.Errorf("%d of %d changes are unresolved, and --require-known asks for all: give both runs more builds or a wider --margin",
 		len(open), len(insight.Judged(c))))
+}
+
+// repeat prints what several runs say of another one.
+func (env *environment) repeat(paths []string, how insight.Comparing, format string) error {
+	if format != compareFormats()[0] {
+		return usageError{fmt.Errorf("--format %s is for two runs: of %d there is text alone", format, len(paths))}
+	}
+	var runs []insight.Measured
+	for _, path := range paths {
+		m, err := env.reload(path)
+		if err != nil {
+			return err
+		}
+		for i, other := range runs {
+			if other.Run.Run == m.Run.Run && other.Run.Started.Equal(m.Run.Started) && other.Run.Seed == m.Run.Seed {
+				return usageError{fmt.Errorf("%s and %s are the same run: it says nothing of another", paths[i], path)}
+			}
+		}
+		runs = append(runs, m)
+	}
+	all := words.NewJudge(env.workloads).Repeat(runs, how)
+	if err := terminal.WriteRepeated(env.out, runs, all, ui.Detect(env.terminal, env.getenv)); err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return withStatus(exitNothing, errors.New(""))
+	}
+	return nil
 }
 
 // verdict is the exit status that a comparison deserves.
