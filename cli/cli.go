@@ -163,6 +163,7 @@ EXIT STATUS
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{unitless(err)} })
 	root.AddCommand(
 		env.rootless(newRunCommand(env), true),
+		env.rootless(newAdviseCommand(env), true),
 		promptly(newShowCommand(env)),
 		promptly(newReportCommand(env)),
 		promptly(newCompareCommand(env)),

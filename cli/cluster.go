@@ -30,6 +30,9 @@ func (c clusterFlags) given() string { return firstGiven(c.flags) }
 
 // firstGiven names the first of several flags that has another value than its default, "" where all have their defaults.
 func firstGiven(flags *pflag.FlagSet) (name string) {
+	if flags == nil {
+		return "" // a verb without them
+	}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if name == "" && f.Value.String() != f.DefValue {
 			name = "--" + f.Name

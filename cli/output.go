@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"netdelta/experiment"
+	"netdelta/insight"
 	"netdelta/report/terminal"
 	"netdelta/report/ui"
 	"netdelta/result"
@@ -13,6 +14,9 @@ import (
 // shown is how a verb prints a run.
 type shown struct {
 	json, verbose, pairs bool
+	// advice shows what to change alone, and request what each network is of it.
+	advice  bool
+	request insight.Request
 	// folder is the run folder as commands name it, "" where it is not known.
 	folder string
 }
@@ -22,7 +26,7 @@ func (env *environment) print(run result.Run, s shown) error {
 	if s.json {
 		return writeJSON(env.out, run.Complete())
 	}
-	return terminal.Write(env.out, run, terminal.View{Terminal: ui.Detect(env.terminal, env.getenv), Verbose: s.verbose, Pairs: s.pairs, Folder: s.folder})
+	return terminal.Write(env.out, run, terminal.View{Terminal: ui.Detect(env.terminal, env.getenv), Verbose: s.verbose, Pairs: s.pairs, Folder: s.folder, Advice: s.advice, Request: s.request})
 }
 
 // progress shows on standard error how far a run is.

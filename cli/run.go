@@ -47,17 +47,22 @@ type runOptions struct {
 	quiet     bool
 	verbose   bool
 	failIf    []string
-	flame     bool
-	hops      bool
-	explain   bool
-	exact     bool
-	trust     bool
-	wait      time.Duration
-	nodes     string
-	cluster   clusterOptions
-	target    targetOptions
-	metrics   string
-	listener  net.Listener // of metrics; nil where none are to be served
+	// advice shows what to change alone; request is a request of the user's own.
+	advice  bool
+	request insight.Request
+	// findings are what the doctor has found already, nil if it has not looked.
+	findings *[]result.Finding
+	flame    bool
+	hops     bool
+	explain  bool
+	exact    bool
+	trust    bool
+	wait     time.Duration
+	nodes    string
+	cluster  clusterOptions
+	target   targetOptions
+	metrics  string
+	listener net.Listener // of metrics; nil where none are to be served
 }
 
 func newRunCommand(env *environment) *cobra.Command {
@@ -261,7 +266,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 func (env *environment) finish(run result.Run, folder *result.Folder, o runOptions, err error) error {
 	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
 	// The page first: standard output may be full, or not be read.
-	if err := errors.Join(err, env.writeViews(run, folder.Files), env.print(run, shown{json: o.json, verbose: o.verbose, folder: folder.Dir()})); err != nil {
+	if err := errors.Join(err, env.writeViews(run, folder.Files), env.print(run, shown{json: o.json, verbose: o.verbose, folder: folder.Dir(), advice: o.advice, request: o.request})); err != nil {
 		return err
 	}
 	return outcome(run)

@@ -18,6 +18,7 @@ func newShowCommand(env *environment) *cobra.Command {
 	var o shown
 	var exact, baseline string
 	var failIf []string
+	var request requestFlags
 	cmd := &cobra.Command{
 		Use:   "show [DIR]",
 		Short: "Print the deltas of a run folder again",
@@ -28,6 +29,9 @@ under way.`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
 			var err error
+			if o.request, err = request.read(); err != nil {
+				return err
+			}
 			if o.folder, err = runFolder(a); err != nil {
 				return err
 			}
@@ -64,6 +68,7 @@ under way.`,
 	cmd.Flags().StringArrayVar(&failIf, "fail-if", nil, failIfUsage)
 	cmd.Flags().BoolVar(&o.json, "json", false, "print result.json")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print what the figures rest on, each claim and all advice")
+	request.add(cmd.Flags())
 	return cmd
 }
 

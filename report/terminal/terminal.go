@@ -24,6 +24,10 @@ type View struct {
 	Verbose bool
 	// Pairs shows each two networks of a setting, held directly against one another.
 	Pairs bool
+	// Advice leaves the tables out: what to change alone.
+	Advice bool
+	// Request is a request of the user's own, whose share each network is said to be; the zero Request is none.
+	Request insight.Request
 	// Folder is the run folder as commands name it, "" where it is not known.
 	Folder string
 }
@@ -33,21 +37,29 @@ func Write(w io.Writer, run result.Run, v View) error {
 	buffer := bufio.NewWriter(w)
 	p := &page{w: buffer, terminal: v.Terminal, view: v, run: run}
 	p.head()
-	p.settings(insight.Parts(run))
-	p.exactComparison()
-	p.effects()
-	p.links()
-	p.breakdown()
-	if v.Verbose {
-		p.claims()
-		p.reliability()
-	} else {
-		p.brief()
+	if !v.Advice {
+		p.figures()
 	}
+	p.request()
 	p.advice()
 	p.goals()
 	p.summary()
 	return buffer.Flush()
+}
+
+// figures prints the tables, and what they rest on.
+func (p *page) figures() {
+	p.settings(insight.Parts(p.run))
+	p.exactComparison()
+	p.effects()
+	p.links()
+	p.breakdown()
+	if p.view.Verbose {
+		p.claims()
+		p.reliability()
+		return
+	}
+	p.brief()
 }
 
 // page is a report being printed. Errors of its writer are kept there until the end.

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"netdelta/experiment/studies"
+	"netdelta/insight"
+	"netdelta/network"
+	"netdelta/report/ui"
+	"netdelta/report/words"
+	"netdelta/result"
+	"netdelta/testbed"
+)
+
+// adviseTime is how long a run for advice takes.
+const adviseTime = time.Minute
+
+func newAdviseCommand(env *environment) *cobra.Command {
+	o := runOptions{budget: adviseTime}
+	var request requestFlags
+	cmd := &cobra.Command{
+		Use:   "advise [DIR]",
+		Short: "Say what to change: the doctor, a short run, and ranked opportunities with their gain",
+		Long: `Say what to change, and how: the largest gain first, each with its interval, the commands and the risk. With a run folder it says what
+that run speaks for. Without one, the doctor looks at the testbed first, and a short run measures the networks that it can have there.
+
+EXIT STATUS
+  as run`,
+		Example: `  netdelta advise
+  netdelta advise --networks flannel
+  netdelta advise --testbed kubernetes --base-image busybox
+  netdelta advise runs/latest --request 2ms --calls 8`,
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			var err error
+			if o.request, err = request.read(); err != nil {
+				return err
+			}
+			if len(a) == 1 {
+				return env.adviseOn(a[0], o)
+			}
+			if err := o.collect(func(flag string) bool { return flag == "time-budget" || cmd.Flags().Changed(flag) }); err != nil {
+				return err
+			}
+			return env.advise(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.testbed, "testbed", labTestbed, "what to run on")
+	f.StringSliceVar(&o.overrides.Networks, "networks", nil, "networks or products that you have: what their users could change to is measured with them")
+	f.DurationVar(&o.budget, "time-budget", adviseTime, "how long the run may take")
+	f.StringVar(&o.out, "out", "", "run folder to write (default: runs/STUDY-TIME)")
+	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
+	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print all advice")
+	addWait(f, &o.wait)
+	o.cluster.add(f)
+	request.add(f)
+	return cmd
+}
+
+// requestFlags describe a request of the user's own.
+type requestFlags struct {
+	took  time.Duration
+	calls int
+}
+
+func (r *requestFlags) add(f *pflag.FlagSet) {
+	f.DurationVar(&r.took, "request", 0, "how long a request of yours takes: what share of it each network is")
+	f.IntVar(&r.calls, "calls", 1, "with --request: how many calls across the network it makes, one after the other")
+}
+
+func (r requestFlags) read() (insight.Request, error) {
+	switch {
+	case r.took < 0 || r.calls < 1:
+		return insight.Request{}, usageError{errors.New("--request and --calls: need a time and at least one call")}
+	case r.took == 0 && r.calls > 1:
+		return insight.Request{}, usageError{errors.New("--calls goes with --request, how long the request takes in all")}
+	case r.took == 0:
+		return insight.Request{}, nil
+	}
+	return insight.Request{Took: float64(r.took), Calls: r.calls}, nil
+}
+
+// adviseOn says what a run folder speaks for.
+func (env *environment) adviseOn(dir string, o runOptions) error {
+	m, err := env.reload(dir)
+	if err != nil {
+		return err
+	}
+	return env.print(m.Run, shown{json: o.json, verbose: o.verbose, folder: folderOf(dir), advice: true, request: o.request})
+}
+
+// advise has the doctor look, and measures what it found that can be measured.
+func (env *environment) advise(ctx context.Context, o runOptions) error {
+	k, err := findKind(o.testbed)
+	if err != nil {
+		return err
+	}
+	o.advice = true
+	found := k.recordFindings(ctx, env, o)
+	for _, f := range words.Findings(found) {
+		fmt.Fprintf(env.err, "doctor: %s\n", ui.Clean(f))
+	}
+	if len(found) == 0 {
+		fmt.Fprintln(env.err, "doctor: nothing to fix before a run")
+	}
+	o.findings = &found
+	if k.networks == nil {
+		if o.overrides.Networks, err = env.worthMeasuring(ctx, o.overrides.Networks); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.err, "measuring for %v: %s\n", o.budget, strings.Join(o.overrides.Networks, ", "))
+	}
+	o.overrides.Workloads, o.overrides.Factors = []string{"tcp-rr"}, []string{"message=300"}
+	return runStudy(ctx, env, studies.Default, o)
+}
+
+// worthMeasuring are the networks that run here of those that users of products have or could change to, of the named ones if there are
+// any.
+func (env *environment) worthMeasuring(ctx context.Context, named []string) ([]string, error) {
+	var mine, all []string
+	for _, name := range named {
+		n, err := checkLooked("--networks", name)
+		if err != nil {
+			return nil, err
+		}
+		if n != name {
+			fmt.Fprintf(env.err, "%s: measured as %s, a stand-in for its datapath\n", name, n)
+		}
+		mine = append(mine, n)
+	}
+	add := func(name string) {
+		runs := env.lab.Supports(ctx, testbed.Spec{Network: name, Family: result.IPv4}) == nil
+		if runs && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	add("host")
+	for _, m := range network.Moves() {
+		if len(mine) == 0 || slices.Contains(mine, m.From.Network) {
+			add(m.From.Network)
+			add(m.To.Network)
+		}
+	}
+	for _, n := range mine {
+		if !slices.Contains(all, n) {
+			all = append(all, n) // what it lacks here is said by the run
+		}
+	}
+	return all, nil
+}
