@@ -98,7 +98,7 @@ type Choice struct {
 	Best, Worst string
 	// Least and Most are their greatest costs.
 	Least, Most result.Delta
-	// Tied are further networks that the intervals can't tell from Best.
+	// Tied are further networks that are not known to cost more than Best.
 	Tied []string
 	// Settings is how many settings it rests on: those in which something is known of a network. Of Unknown others nothing is.
 	Settings, Unknown int
@@ -139,8 +139,14 @@ func Choose(run result.Run) (Choice, bool) {
 	c.Best, c.Worst = whole[0], whole[len(whole)-1]
 	c.Least, c.Most = worst[c.Best], worst[c.Worst]
 	_, high := costRange(c.Least)
+	cheaper := Part{Contrasts: run.Contrasts}.cheaper()
 	for _, name := range whole[1:] {
-		if low, _ := costRange(worst[name]); low <= high {
+		low, _ := costRange(worst[name])
+		differ := low > high // in settings of their own, intervals are all that there is
+		if worst[name].Setting() == c.Least.Setting() {
+			differ = cheaper[[2]string{c.Least.Cell, worst[name].Cell}]
+		}
+		if !differ {
 			c.Tied = append(c.Tied, name)
 		}
 	}

@@ -60,7 +60,7 @@ func (t cellSet) of(cell string, groups map[string]int, all []batch) []batch {
 }
 
 // acrossBuilds holds one comparison against another with the same baseline that was never made in the same build: the difference of
-// their deltas, one build of each after the other.
+// their deltas, whose builds are two independent samples.
 func acrossBuilds(a, b directComparison, o Options, s stats.Options) directComparison {
 	var builds []stats.Build
 	var batches []int
@@ -69,5 +69,9 @@ func acrossBuilds(a, b directComparison, o Options, s stats.Options) directCompa
 			builds, batches = append(builds, stats.Build{Deltas: []float64{x}}), append(batches, a.batches[i])
 		}
 	}
-	return directComparison{o.compare(builds, s), batches, true}
+	e := o.compare(builds, s)
+	if !o.Exact {
+		e = stats.Unpaired(e, a.estimate.Locations, b.estimate.Locations, s)
+	}
+	return directComparison{e, batches, true}
 }
