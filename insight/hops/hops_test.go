@@ -76,3 +76,21 @@ func TestWayOfDevicesWithRandomNames(t *testing.T) {
 		t.Errorf("the difference is %g ns, want 1000", sum)
 	}
 }
+
+// TestConclude: what is known to differ is summed over both directions, the largest first; what is not known to is the rest.
+func TestConclude(t *testing.T) {
+	hop := func(step string, at float64) hops.HopTime {
+		return hops.HopTime{Step: step, P50: at, Builds: []float64{at, at + 1, at - 1, at + 2}}
+	}
+	way := func(more ...hops.HopTime) hops.Way {
+		list := append([]hops.HopTime{hop("socket", 1000)}, more...)
+		return hops.Way{Request: list, Response: list}
+	}
+	d := hops.Conclude(way(), way(hop("encapsulation", 600), hop("decapsulation", 1000)))
+	if math.Abs(d.Total-3200) > 10 || math.Abs(d.Rest) > 10 || len(d.Steps) != 2 || d.Steps[0].Step != "decapsulation" || d.Steps[1].Step != "encapsulation" {
+		t.Errorf("the networks differ by %+v, want 3200 ns: decapsulation, then encapsulation", d)
+	}
+	if d := hops.Conclude(way(), way()); len(d.Steps) != 0 || math.Abs(d.Total) > 10 {
+		t.Errorf("a network differs from itself by %+v", d)
+	}
+}

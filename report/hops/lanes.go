@@ -40,6 +40,8 @@ const (
 	laneGap    = 30
 	// readable is the least share of the drawing's width that a hop needs for its name.
 	readable = 0.075
+	// leastNamed is the share that a tunnel's hop needs for its brief name.
+	leastNamed = 0.028
 )
 
 // lanes draws the way of each network as a lane of hops from left to right, all to one scale: the request, and after it the
@@ -92,10 +94,14 @@ func lane(b *strings.Builder, w hops.Way, top int, longest float64) {
 func hop(b *strings.Builder, direction string, h hops.HopTime, top int, at, width float64) {
 	fmt.Fprintf(b, `<g><rect x="%.3f%%" y="%d" width="%.3f%%" height="%d" fill="%s" stroke="#ffffff"/>`, 100*at, top, 100*width, laneHeight, colour(h.Step))
 	fmt.Fprintf(b, `<title>%s, %s: %s</title>`, direction, html.EscapeString(h.Name), ns(h.P50))
-	if width >= readable {
+	name, class := short(h), "name"
+	if width < readable {
+		name, class = brief(h), "name brief" // which a narrow window leaves out
+	}
+	if name != "" && width >= leastNamed {
 		const baseline, inset = 14, 0.3
-		fmt.Fprintf(b, `<svg x="%.3f%%" y="%d" width="%.3f%%" height="%d"><text x="3" y="%d" fill="#14171c" font-size="11">%s</text><text x="3" y="%d" fill="#14171c" font-size="11">%s</text></svg>`,
-			100*at, top, 100*width-inset, laneHeight, baseline, html.EscapeString(short(h)), 2*baseline, ns(h.P50))
+		fmt.Fprintf(b, `<svg x="%.3f%%" y="%d" width="%.3f%%" height="%d" class="%s"><text x="3" y="%d">%s</text><text x="3" y="%d">%s</text></svg>`,
+			100*at, top, 100*width-inset, laneHeight, class, baseline, html.EscapeString(name), 2*baseline, ns(h.P50))
 	}
 	b.WriteString("</g>")
 }
@@ -107,6 +113,17 @@ func short(h hops.HopTime) string {
 		return step
 	}
 	return h.Where + ": " + step
+}
+
+// brief is what a hop of a tunnel is called where its name has no room: these are what readers look for. Others have none.
+func brief(h hops.HopTime) string {
+	switch probe.Step(h.Step) {
+	case probe.StepEncapsulation:
+		return "encap"
+	case probe.StepDecapsulation:
+		return "decap"
+	}
+	return ""
 }
 
 // legend names the colours that are used.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -53,8 +54,20 @@ type table struct {
 	Rows []row
 }
 
-// row is a hop: its time in the base and here, with the difference and its interval.
-type row struct{ Name, Base, P50, P90, P99, Share, Difference, Interval string }
+// row is a hop: its time in the base and here, with the difference, its bar and its interval.
+type row struct {
+	Name, Base, P50, P90, P99, Share, Difference, Interval string
+	Bar                                                    template.HTML
+}
+
+// Conclusions say where the others differ from the first, a sentence each.
+func (d drawing) Conclusions() []string {
+	var lines []string
+	for _, w := range d.Ways[min(1, len(d.Ways)):] {
+		lines = append(lines, conclusion(d.Ways[0], w))
+	}
+	return lines
+}
 
 // Tables are the tables of all networks.
 func (d drawing) Tables() []table {
@@ -84,12 +97,17 @@ func rowOf(h hops.HopTime) row {
 
 func comparedRows(base, other []hops.HopTime) []row {
 	var rows []row
-	for _, l := range hops.Compare(base, other) {
+	lines, most := hops.Compare(base, other), 0.0
+	for _, l := range lines {
+		most = max(most, math.Abs(l.Difference))
+	}
+	for _, l := range lines {
 		r := row{P50: "-"}
 		if l.Other != nil {
 			r = rowOf(*l.Other)
 		}
 		r.Name, r.Base, r.Difference, r.Interval = l.Name(), timeOf(l.Base), signed(l.Difference), interval(l.Low, l.High)
+		r.Bar = bar(l.Difference, most)
 		rows = append(rows, r)
 	}
 	return rows

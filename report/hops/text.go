@@ -16,6 +16,7 @@ import (
 func WriteText(w io.Writer, ways ...hops.Way) error {
 	return ui.Print(w, "the hops", func(out ui.Text) {
 		if len(ways) == 2 {
+			out.Put("%s\n\n", conclusion(ways[0], ways[1]))
 			writeTwo(out, "request", ways[0], ways[1], hops.Compare(ways[0].Request, ways[1].Request))
 			writeTwo(out, "response", ways[0], ways[1], hops.Compare(ways[0].Response, ways[1].Response))
 		} else {
