@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"netdelta/experiment"
@@ -33,6 +35,8 @@ func (env *environment) print(run result.Run, s shown) error {
 type progress struct {
 	shown *ui.Progress
 	began time.Time // of counting
+	// leading is what stands out so far, nil before the first build is judged.
+	leading atomic.Pointer[string]
 }
 
 func (env *environment) progress(quiet bool) *progress {
@@ -47,19 +51,24 @@ func (p *progress) Update(s experiment.Status) {
 	p.shown.Update(ui.Step{
 		Done: min(1, s.Elapsed.Seconds()/s.Budget.Seconds()),
 		Left: max(0, s.Budget-s.Elapsed).Round(time.Second),
-		Text: doing(s),
+		Text: doing(s, p.leading.Load()),
 	})
 }
 
-func doing(s experiment.Status) string {
-	text := fmt.Sprintf("build %d, round %d of %d, %d cells", s.Build, s.Round, s.Rounds, s.Cells)
+// doing says what a run is about: what stands out so far and how many cells are open, then where it is.
+func doing(s experiment.Status, leading *string) string {
+	var parts []string
+	if leading != nil && *leading != "" {
+		parts = append(parts, *leading)
+	}
 	switch {
 	case s.Open > 0:
-		text += fmt.Sprintf("; %d not known well enough yet", s.Open)
+		parts = append(parts, fmt.Sprintf("%d open", s.Open))
 	case s.Open == 0:
-		text += "; all are known well enough"
+		parts = append(parts, "all known well enough")
 	}
-	return text
+	parts = append(parts, fmt.Sprintf("build %d, round %d of %d, %d cells", s.Build, s.Round, s.Rounds, s.Cells))
+	return strings.Join(parts, " · ")
 }
 
 // Counted implements session.Progress.

@@ -238,7 +238,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	}
 	shown := env.progress(o.quiet)
 	run := session.Session{
-		Study: s, Provider: provider, Workloads: env.workloads, Judge: words.NewJudge(env.workloads), Progress: shown,
+		Study: s, Provider: provider, Workloads: env.workloads, Judge: liveJudge{words.NewJudge(env.workloads), &shown.leading}, Progress: shown,
 		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Location: env.location(o.out, o.resume),
 		Findings: k.recordFindings(ctx, env, o),
 	}

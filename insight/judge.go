@@ -10,6 +10,8 @@
 package insight
 
 import (
+	"math"
+
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -64,6 +66,24 @@ func (j Judge) Settled(run result.Run, trials []result.Trial) map[string]bool {
 		light[i] = t
 	}
 	return Settled(run.Cells, light, j.options(run))
+}
+
+// Farthest is the headline delta of a run under way that differs most from the baseline, of those that have an interval.
+func (j Judge) Farthest(run result.Run, trials []result.Trial) (farthest result.Delta, found bool) {
+	light := make([]result.Trial, len(trials))
+	for i, t := range trials {
+		t.Histogram = ""
+		light[i] = t
+	}
+	o := j.options(run)
+	o.HeadlinesOnly, o.unwritten = true, true
+	deltas, _, _ := Deltas(run.Cells, light, o)
+	for _, d := range deltas {
+		if HasInterval(d) && d.Ratio > 0 && (!found || math.Abs(Cost(d)) > math.Abs(Cost(farthest))) {
+			farthest, found = d, true
+		}
+	}
+	return farthest, found
 }
 
 func (j Judge) options(run result.Run) Options {

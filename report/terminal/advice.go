@@ -56,7 +56,7 @@ func (p *page) opportunity(n int, a result.Advice) {
 // summary ends the output: the answer in two lines, and the next command.
 func (p *page) summary() {
 	lines := words.Summary(p.run)
-	if len(lines) == 0 {
+	if len(lines) == 0 && p.run.Ended != "interrupted" {
 		return
 	}
 	p.title("Summary", "")

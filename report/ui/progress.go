@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// barStep is by how many columns a bar grows or shrinks.
+const barStep = 10
+
 // How often a run's progress is shown: a bar is drawn again, a line is added.
 const (
 	redrawEvery = 250 * time.Millisecond
@@ -125,13 +128,14 @@ func (s Step) left() string {
 // bar is a step as a line that is drawn again, one column short of the terminal: in the last one some would wrap.
 func (t Terminal) bar(s Step) string {
 	const full, empty = "━", "─"
-	columns := min(max(t.Width/4, 8), 40)
+	text := fmt.Sprintf(" %3.0f%%  %s  %s", math.Floor(100*s.share()), s.left(), t.Text(s.Text))
+	// The bar takes what the text leaves, in steps, so that it stands still while the text changes a little.
+	columns := max(min(max(t.Width/4, 8), 40), (t.Width-1-Columns(text))/barStep*barStep)
 	filled := int(s.share() * float64(columns))
 	done, rest := strings.Repeat(full, filled), strings.Repeat(empty, columns-filled)
 	if !t.Unicode {
 		done, rest = strings.Repeat("#", filled), strings.Repeat("-", columns-filled)
 	}
-	text := fmt.Sprintf(" %3.0f%%  %s  %s", math.Floor(100*s.share()), s.left(), t.Text(s.Text))
 	text = Shorten(text, max(t.Width-1-columns, 0))
 	if !t.Unicode {
 		text = ASCII(text)

@@ -191,7 +191,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	p.Update(Step{Done: 2, Left: -1})
 	p.Close()
 	p.Close()
-	want := "\r\x1b[2Kvxlan failed\n\r\x1b[2K━━━━━━━━━━━━━━━ 100%  --:-- left  \r\x1b[2K"
+	want := "\r\x1b[2Kvxlan failed\n\r\x1b[2K" + strings.Repeat("━", 40) + " 100%  --:-- left  \r\x1b[2K" // the bar takes what the text leaves
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("after a note (-want +got):\n%s", diff)
 	}

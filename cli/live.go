@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"netdelta/insight"
+	"netdelta/report/words"
+	"netdelta/result"
+)
+
+// liveMost is how many cells a run may have for its progress to show figures: the more there are, the longer judging takes.
+const liveMost = 200
+
+// liveJudge judges a run under way and tells its progress what stands out so far.
+type liveJudge struct {
+	words.Judge
+	leading *atomic.Pointer[string]
+}
+
+// Settled implements experiment.Judge.
+func (j liveJudge) Settled(run result.Run, trials []result.Trial) map[string]bool {
+	if len(run.Cells) <= liveMost {
+		text := leading(j.Farthest(run, trials))
+		j.leading.Store(&text)
+	}
+	return j.Judge.Settled(run, trials)
+}
+
+// leading is the delta that stands out as progress shows it: "vxlan +43% ±0.6".
+func leading(d result.Delta, found bool) string {
+	if !found {
+		return ""
+	}
+	half := 100 * (*d.RatioHigh - *d.RatioLow) / 2
+	decimals := 1
+	if half >= 10 {
+		decimals = 0
+	}
+	return fmt.Sprintf("%s %s ±%.*f", insight.Name(d.Network, d.Path), words.Percent(d.Ratio), decimals, math.Abs(half))
+}
