@@ -111,14 +111,14 @@ func readOnlyHomes(c *chaos) {
 // Two runs measure one after the other; two runs in one folder are one too many.
 func otherRuns(c *chaos) {
 	t, dir := c.T, c.dir
-	one, two := start(t, dir, six("--out", "one")...), start(t, dir, six("--out", "two")...)
+	one, two := start(t, dir, three("--out", "one")...), start(t, dir, three("--out", "two")...)
 	said := await(t, one).want(t, statusDone).shows(t, "bridge").stderr + await(t, two).want(t, statusDone).shows(t, "bridge").stderr
 	if n := strings.Count(said, "waiting for up to 30m: another run measures on processor "); n != 1 {
 		t.Errorf("%d runs have waited for the other, want 1:\n%s", n, said)
 	}
 	for _, out := range []string{"one", "two"} {
-		if got := trials(t, filepath.Join(dir, out)); len(got) != 24 {
-			t.Errorf("run %s has %d trials, want the trials of 4 cells in 6 builds", out, len(got))
+		if got := trials(t, filepath.Join(dir, out)); len(got) != 12 {
+			t.Errorf("run %s has %d trials, want the trials of 4 cells in 3 builds", out, len(got))
 		}
 	}
 
@@ -126,12 +126,12 @@ func otherRuns(c *chaos) {
 	awaitTrials(t, filepath.Join(dir, "both"), 4)
 	call(t, dir, statusFailed, "run", "--resume", "both").says(t, "the run folder is in use by another run; wait until it has ended or choose another folder")
 	call(t, dir, statusUsage, "run", "long.yaml", "--out", "both").says(t, "it is not empty")
-	call(t, dir, statusFailed, six("--out", "third", "--wait", "0")...).says(t,
+	call(t, dir, statusFailed, three("--out", "third", "--wait", "0")...).says(t,
 		"another run measures on processor ", fmt.Sprintf("(process %d, run folder %s)", first.Process.Pid, filepath.Join(dir, "both")), "wait for its end by --wait")
 	if left := entries(t, filepath.Join(dir, "third")); len(left) > 0 {
 		t.Errorf("a run that did not begin has left %q", left)
 	}
-	call(t, dir, statusFailed, six("--out", "fourth", "--wait", "500ms")...).says(t, "waiting for up to 500ms: ", " still after 500ms; wait longer by --wait")
+	call(t, dir, statusFailed, three("--out", "fourth", "--wait", "500ms")...).says(t, "waiting for up to 500ms: ", " still after 500ms; wait longer by --wait")
 	call(t, dir, statusDone, "show", "both").shows(t, "bridge")
 	if err := first.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func (c *chaos) refused(e ending, began time.Time, words ...string) {
 // limited runs a study under limits of the shell.
 func (c *chaos) limited(limit string) ending {
 	c.Helper()
-	cmd := exec.Command("sh", append([]string{"-c", "ulimit " + limit + ` && exec "$0" "$@"`, os.Getenv(tested)}, six("--out", "run", "--quiet")...)...)
+	cmd := exec.Command("sh", append([]string{"-c", "ulimit " + limit + ` && exec "$0" "$@"`, os.Getenv(tested)}, three("--out", "run", "--quiet")...)...)
 	cmd.Dir = c.dir
 	return finish(c.T, cmd)
 }
@@ -60,7 +60,7 @@ func fewNamespaces(c *chaos) {
 	unshare := require.Tool(c.T, "unshare")
 	began := time.Now()
 	cmd := exec.Command(unshare, append([]string{
-		"-Urnm", "sh", "-c", `echo 12 >/proc/sys/user/max_net_namespaces && exec "$0" "$@"`, os.Getenv(tested)}, six("--out", "run", "--quiet")...)...)
+		"-Urnm", "sh", "-c", `echo 12 >/proc/sys/user/max_net_namespaces && exec "$0" "$@"`, os.Getenv(tested)}, three("--out", "run", "--quiet")...)...)
 	cmd.Dir = c.dir
 	c.refused(finish(c.T, cmd), began, "network namespaces at once, and the limit is 12", "sysctl -w user.max_net_namespaces")
 }
@@ -79,7 +79,7 @@ func lowMemory(c *chaos) {
 	}
 	began := time.Now()
 	cmd := exec.Command("sh", append([]string{
-		"-c", `echo $$ >"` + group + `/cgroup.procs" && exec "$0" "$@"`, os.Getenv(tested)}, six("--out", "run", "--quiet")...)...)
+		"-c", `echo $$ >"` + group + `/cgroup.procs" && exec "$0" "$@"`, os.Getenv(tested)}, three("--out", "run", "--quiet")...)...)
 	cmd.Dir = c.dir
 	c.refused(finish(t, cmd), began, "of memory at once, and ", " are free", "control group")
 }
@@ -120,7 +120,7 @@ func memoryGroup(c *chaos) (path, limit string) {
 func noProc(c *chaos) {
 	began := time.Now()
 	e := c.inPrivate(`umount -l /proc || exit 77
-		exec "$0" "$@"`, six("--out", "run", "--quiet")...)
+		exec "$0" "$@"`, three("--out", "run", "--quiet")...)
 	c.ended(began)
 	e.want(c.T, statusFailed).says(c.T, "/proc is not mounted", "mount -t proc proc /proc")
 	c.said = "/proc is not mounted; mount it"

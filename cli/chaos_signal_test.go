@@ -36,8 +36,8 @@ const (
 
 // kills is how often the run is killed, and sampleEvery after how many kills the machine is looked at.
 const (
-	kills       = 18
-	sampleEvery = 6
+	kills       = 15
+	sampleEvery = 5
 )
 
 // victim is a run that is killed again and again.
@@ -235,7 +235,7 @@ func killedWithGroups(c *chaos) {
 	nothingRuns(t)
 	left := groupsOf(t, cmd.Process.Pid)
 	began := time.Now()
-	call(t, c.dir, statusDone, six("--out", "next", "--quiet")...)
+	call(t, c.dir, statusDone, three("--out", "next", "--quiet")...)
 	c.ended(began)
 	if still := groupsOf(t, cmd.Process.Pid); len(still) > 0 {
 		t.Errorf("%q are left", still)

@@ -43,7 +43,7 @@ func faults() []faultRow {
 		{"kill -9, then go on", survived, killedOnce, anywhere},
 		{"kill -9 while sockets are joined", survived, killedWithGroups, onLab},
 		{"kill -9, agents stopped, then cleanup", survived, func(c *chaos) { stoppedOrphansEnd(c, "cleanup") }, onLab},
-		{"kill -9, agents stopped, then a run", survived, func(c *chaos) { stoppedOrphansEnd(c, six("--out", "next", "--quiet")...) }, onLab},
+		{"kill -9, agents stopped, then a run", survived, func(c *chaos) { stoppedOrphansEnd(c, three("--out", "next", "--quiet")...) }, onLab},
 		{"SIGINT", survived, func(c *chaos) { interrupted(c, os.Interrupt) }, onLab},
 		{"SIGTERM", survived, func(c *chaos) { interrupted(c, sigterm) }, onLab},
 		{"SIGHUP", survived, func(c *chaos) { interrupted(c, sighup) }, anywhere},
@@ -81,6 +81,11 @@ type chaos struct {
 // run are the arguments of a run.
 func (c *chaos) run(args ...string) []string {
 	return append(append([]string{"run"}, args...), c.flags...)
+}
+
+// three ends a run of smallStudy after as many builds.
+func three(args ...string) []string {
+	return append([]string{"run", "small.yaml", "--builds", "3"}, args...)
 }
 
 // ended notes how long after the fault the run was over.
