@@ -186,10 +186,14 @@ func TestAdviceToMeasure(t *testing.T) {
 	for _, a := range advised(t, run) {
 		commands = append(commands, a.How...)
 	}
-	for _, want := range []string{"netdelta run latency --networks host,vxlan-routed,routed", "netdelta run latency --time-budget 4m", "netdelta run latency --testbed vm"} {
+	for _, want := range []string{"netdelta run latency --workloads tcp-rr --networks host,vxlan-routed,routed", "netdelta run latency --workloads tcp-rr --time-budget 4m", "netdelta run latency --workloads tcp-rr --testbed vm"} {
 		if !slices.Contains(commands, want) {
 			t.Errorf("no advice is %q: %q", want, commands)
 		}
+	}
+	run.Study = "mine" // the file of a study of one's own is in the run folder
+	if commands := advised(t, run)[0].How; words.InFolder(commands[0], "runs/x") != "netdelta run runs/x/study.yaml --workloads tcp-rr --networks host,vxlan-routed,routed" {
+		t.Errorf("of another study: %q", commands)
 	}
 	vague := measured("bridge", "unresolved", -3, 1, 5)
 	vague.Need = 40

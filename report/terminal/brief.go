@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"netdelta/insight"
@@ -42,9 +41,7 @@ func (p *page) brief() {
 	p.entry("figures", strings.Join(p.rest(), " · "))
 	p.list("failed", p.failed())
 	p.list("misrouted", p.misrouted())
-	if absent := p.absentNames(); absent != "" {
-		p.entry("unsupported", absent+": they run with --testbed vm or on another kernel")
-	}
+	p.unsupported()
 	if n := p.skipped(); n > 0 {
 		p.entry("left out", fmt.Sprintf("%d cells, by the time budget or as the study says", n))
 	}
@@ -75,7 +72,7 @@ func (p *page) rest() []string {
 		parts = append(parts, fmt.Sprintf("%d kinds of checks found something", n))
 	}
 	if n := len(p.run.Environment.Findings); n > 0 {
-		parts = append(parts, fmt.Sprintf("the doctor found %d things", n))
+		parts = append(parts, fmt.Sprintf("%d findings of the doctor", n))
 	}
 	return parts
 }
@@ -96,15 +93,21 @@ func (p *page) floor() (largest float64, failed int) {
 	return largest, failed
 }
 
-// absentNames are the networks that are unsupported.
-func (p *page) absentNames() string {
-	var names []string
-	for _, c := range p.run.Cells {
-		if c.Unsupported != "" && c.Role == result.RoleCell && !slices.Contains(names, c.Network) {
-			names = append(names, c.Network)
+// unsupported names the networks that another kernel would have, and says of all else why it could not be measured.
+func (p *page) unsupported() {
+	var elsewhere []string
+	for _, a := range insight.Absences(p.run.Cells) {
+		switch {
+		case !a.Unsupported:
+		case strings.Contains(a.Why, "--testbed vm"):
+			elsewhere = append(elsewhere, words.Absent(a))
+		default:
+			p.entry("unsupported", words.Absent(a)+": "+a.Why)
 		}
 	}
-	return strings.Join(names, ", ")
+	if len(elsewhere) > 0 {
+		p.entry("unsupported", strings.Join(elsewhere, ", ")+": this kernel lacks what they need; run them with --testbed vm")
+	}
 }
 
 // skipped is how many cells were left out.

@@ -37,3 +37,37 @@ func TestManySettings(t *testing.T) {
 		}
 	}
 }
+
+// The default leaves the details to -v, says why something could not be measured, and ends with the answer and the next command.
+func TestBrief(t *testing.T) {
+	run := sample()
+	run.Run = "r"
+	plugin := across().cell("cni:my.conflist", result.RoleCell)
+	plugin.Unsupported = "network cni:my.conflist is unsupported: needs the CNI plugin absent"
+	run.Cells = append(run.Cells, plugin)
+	run.Environment.Findings = []result.Finding{{Topic: "clock", Says: "hpet"}}
+	var brief, whole bytes.Buffer
+	for out, verbose := range map[*bytes.Buffer]bool{&brief: false, &whole: true} {
+		if err := Write(out, run, View{Terminal: ui.Terminal{Width: 100, Unicode: true}, Verbose: verbose, Folder: "runs/r"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for text, inBrief := range map[string]bool{
+		"details: netdelta show -v runs/r": true, "cni:my.conflist: needs the CNI plugin absent": true, "run them with --testbed vm": true,
+		"1 findings of the doctor": true, "null check   host, set up twice": false, "clock: hpet": false,
+	} {
+		if got := strings.Contains(brief.String(), text); got != inBrief {
+			t.Errorf("%q in the short form: %v\n%s", text, got, &brief)
+		}
+	}
+	if text := "clock: hpet"; !strings.Contains(whole.String(), text) {
+		t.Errorf("-v lacks %q", text)
+	}
+	lines := strings.Split(strings.TrimSpace(brief.String()), "\n")
+	if last := lines[len(lines)-1]; last != "next  netdelta run --resume runs/r --time-budget 2m" {
+		t.Errorf("the last line is %q", last)
+	}
+	if brief.Len() >= whole.Len() {
+		t.Error("the short form is not shorter")
+	}
+}

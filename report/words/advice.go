@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/experiment/studies"
 	"netdelta/insight"
 	"netdelta/network"
 	"netdelta/result"
@@ -29,8 +30,8 @@ func InFolder(command, dir string) string {
 	}
 	words := strings.Split(command, " ")
 	for i, word := range words {
-		if word == Folder {
-			words[i] = dir
+		if rest, found := strings.CutPrefix(word, Folder); found && (rest == "" || rest[0] == '/') {
+			words[i] = dir + rest
 		}
 	}
 	return strings.Join(words, " ")
@@ -192,18 +193,18 @@ func measure(a insight.Advice) result.Advice {
 		}
 		out.Says = "Measure what users of " + List(systems(a.Untried)) + " could change to."
 		out.Why = fmt.Sprintf("%s measured: %s.", agree(len(changes), "One change was not", "These changes were not"), strings.Join(changes, ", "))
-		out.How = []string{"netdelta run " + a.Run.Study + " --networks " + strings.Join(networks, ",")}
+		out.How = []string{again(a.Run) + " --networks " + strings.Join(networks, ",")}
 	case insight.AdviceMTU:
 		out.Says, out.Why = "Measure larger packets.", "Bulk transfers were measured with an MTU of 1500 alone, and each packet has its price."
-		out.How = []string{"netdelta run " + a.Run.Study + " --mtu 1500,9000"}
+		out.How = []string{again(a.Run) + " --mtu 1500,9000"}
 	case insight.AdviceLeftOut:
 		out.Says = fmt.Sprintf("Measure what the time budget left out: %s of %s.", counted(len(a.Settings), "setting"), List(workloads(a.Settings)))
 		out.Why = "What holds at one size need not hold at others."
-		out.How = []string{"netdelta run " + a.Run.Study + " --time-budget " + wholeBudget(a.Run)}
+		out.How = []string{again(a.Run) + " --time-budget " + wholeBudget(a.Run)}
 	case insight.AdviceKernel:
 		out.Says = "Measure the networks that this kernel lacks: " + List(a.Networks) + "."
 		out.Why = "A guest has a kernel with all of them."
-		out.How = []string{"netdelta run " + a.Run.Study + " --testbed vm"}
+		out.How = []string{again(a.Run) + " --testbed vm"}
 	default:
 		return more(a)
 	}
@@ -219,6 +220,25 @@ func workloads(settings []result.Setting) []string {
 		}
 	}
 	return all
+}
+
+// again is the command that runs the same study: a built-in one by its name, another one by the file in the run folder.
+func again(run result.Run) string {
+	study := run.Study
+	if _, builtin := studies.Find(study); !builtin {
+		study = Folder + "/" + result.StudyFile
+	}
+	command := "netdelta run " + study
+	var names []string
+	for _, c := range run.Cells {
+		if !slices.Contains(names, c.Workload) {
+			names = append(names, c.Workload)
+		}
+	}
+	if len(names) == 1 {
+		command += " --workloads " + names[0]
+	}
+	return command
 }
 
 // wholeBudget is the time budget that holds all of a study: the run's notes name it. Else it is long enough for every built-in study.
