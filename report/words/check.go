@@ -55,23 +55,29 @@ func Check(c insight.Check) result.Check {
 		expected, observed = "a configuration that stays as it was built", reconfigured(c.Changes)
 	case insight.CheckStep:
 		expected, observed = "one level against the baseline's", step(*c.Step)
-	case insight.CheckScatter:
-		u := *c.Uneven
-		expected = "bursts that scatter as " + u.Baseline + "'s do"
-		observed = fmt.Sprintf("the delta of %s, %s, is of the middle 60%% of bursts: the typical burst is at %s, the mean of all at %s",
-			u.Network, Percent(u.Middle), Percent(u.Typical), Percent(u.Mean))
-	case insight.CheckLeftOut:
-		u := *c.Uneven
-		expected = "as many bursts left out as disturbed as of " + u.Baseline
-		observed = fmt.Sprintf("%.1f%% of %s, %.1f%% of %s: what is not caught on one of them is in the delta",
-			100*u.LeftOut, cmp.Or(u.Network, "the networks'"), 100*u.BaselineLeftOut, u.Baseline)
-	case insight.CheckCarry:
-		expected = fmt.Sprintf("networks that are as fast after this one as after others, to within %g%%", 100*insight.CarriedShare)
-		observed = fmt.Sprintf("%+.2f%% (standard error %.2f%%); its part in a delta is this divided by the number of networks", 100*c.Share, 100*c.Error)
+	case insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut:
+		expected, observed = alike(c)
 	case insight.CheckServices:
 		expected, observed = "services that are well", strings.Join(counts(c.Reasons, "%s (%d bursts)"), "; ")
 	}
 	return result.Check{Trial: c.Trial, Check: c.Name, Expected: expected, Observed: observed}
+}
+
+// alike puts a check of networks that should be alike in words.
+func alike(c insight.Check) (expected, observed string) {
+	switch u := c.Uneven; {
+	case u == nil:
+		return fmt.Sprintf("networks that are as fast after this one as after others, to within %g%%", 100*insight.CarriedShare),
+			fmt.Sprintf("%+.2f%% (standard error %.2f%%); its part in a delta is this divided by the number of networks", 100*c.Share, 100*c.Error)
+	case c.Name == insight.CheckLeftOut:
+		return "as many bursts left out as disturbed as of " + u.Baseline,
+			fmt.Sprintf("%.1f%% of %s, %.1f%% of %s: what is not caught on one of them is in the delta",
+				100*u.LeftOut, cmp.Or(u.Network, "the networks'"), 100*u.BaselineLeftOut, u.Baseline)
+	default:
+		return "bursts that scatter as " + u.Baseline + "'s do",
+			fmt.Sprintf("the delta of %s, %s, is of the middle 60%% of bursts: the typical burst is at %s, the mean of all at %s",
+				u.Network, Percent(u.Middle), Percent(u.Typical), Percent(u.Mean))
+	}
 }
 
 // counts prints each reason with its count, in the order of the alphabet.
