@@ -211,6 +211,9 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err != nil {
 		return badInput(err)
 	}
+	for _, n := range notes { // before the wait, in case something else was meant
+		fmt.Fprintln(env.err, ui.Clean(n))
+	}
 	if demands := s.Demands(); len(demands) > 0 && !o.trust {
 		env.remember(demands) // what flags ask for, too: the run may have to be resumed
 	}
