@@ -174,6 +174,7 @@ func (r *runner) build(ctx context.Context, step plan.Step) error {
 		return fmt.Errorf("build %d: %w", step.Build+1, err)
 	}
 	r.scheduler.Once(r.strategy.Once())
+	r.scheduler.Renewal(r.strategy.Renewal())
 	r.scheduler.Built(r.elapsed())
 	if cells, ok := r.scheduler.Ahead(); ok {
 		r.strategy.Prepare(ctx, step.Build+1, cells)

@@ -21,6 +21,8 @@ type Strategy interface {
 	Round(ctx context.Context, round int) (spans []time.Duration, disturbed bool, err error)
 	// Once is the time spent since the last call on what serves the whole run instead of one build.
 	Once() time.Duration
+	// Renewal is what the next build will cost of that, as far as it is known.
+	Renewal() time.Duration
 	// Collect gives the trials of the build, also of one that was interrupted, and removes its networks.
 	Collect(ctx context.Context) ([]result.Trial, error)
 	// Close removes everything that is up or under way.

@@ -34,6 +34,9 @@ func New(m *measure.Context, r *measure.Rounds, left func() time.Duration) *Stra
 // Once is what was spent since the last call on beds and clusters, which serve the whole run.
 func (s *Strategy) Once() time.Duration { return s.beds.Spent() }
 
+// Renewal is nothing: beds are opened when they are first needed.
+func (s *Strategy) Renewal() time.Duration { return 0 }
+
 // Prepare has nothing to do ahead of time: the next block swaps the networks that are up now.
 func (s *Strategy) Prepare(context.Context, int, []result.Cell) {}
 

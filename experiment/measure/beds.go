@@ -176,7 +176,7 @@ func (b *Beds) open(ctx context.Context, g Group, cells []result.Cell) (found *b
 		return nil, false, err
 	}
 	found = &bed{tb: tb, clusters: map[string]*endpoint.Cluster{}}
-	found.opened.keep(tb)
+	found.opened.hold(tb.Close)
 	if found.agents, err = b.context.startAgents(ctx, &found.opened, tb, cells); err != nil {
 		return nil, false, errors.Join(err, found.opened.Close())
 	}

@@ -24,13 +24,14 @@ type Build struct {
 	Index    int
 	Sessions []*Session
 
+	keeps     bool // pods may go on to the next build
 	sweeps    bool // sessions that can be are measured in sweeps
 	sweeping  sync.Mutex
 	sweeper   *agent.Agent // nil until it is needed
 	sweepless bool         // there can't be one
 
 	mu       sync.Mutex
-	testbeds []testbed.Testbed
+	releases []func() error // of the testbeds
 	agents   []*agent.Agent
 }
 
@@ -38,10 +39,10 @@ type Build struct {
 // kernel's one lock on links.
 const parallelOpens = 4
 
-// OpenBuild sets a build up, with its sessions in the order of the cells. A cell whose network or connection fails gets a session
+// OpenBuild sets a build up, with its sessions in the order of the cells. Pods that serve several builds stay until CloseKept. A cell whose network or connection fails gets a session
 // that says so; only the end of ctx fails the build as a whole, and then nothing of it is left.
 func (m *Context) OpenBuild(ctx context.Context, index int, cells []result.Cell) (*Build, error) {
-	return m.openBuild(ctx, &Build{Index: index, sweeps: true}, cells)
+	return m.openBuild(ctx, &Build{Index: index, sweeps: true, keeps: true}, cells)
 }
 
 func (m *Context) openBuild(ctx context.Context, b *Build, cells []result.Cell) (*Build, error) {
@@ -120,14 +121,9 @@ func (m *Context) openGroup(ctx context.Context, b *Build, g Group) []*Session {
 			return failAll(sessions, fmt.Errorf("%s is served by a cluster, which takes live swaps: it can only be measured in blocks, by netdelta run", s.Cell.ID))
 		}
 	}
-	tb, err := m.Open(ctx, g)
+	tb, agents, err := m.openAgents(ctx, b, g, sessions)
 	if err != nil {
 		return failAll(sessions, err)
-	}
-	b.keep(tb)
-	agents, err := m.startAgents(ctx, b, tb, g.Cells)
-	if err != nil {
-		return failAll(sessions, fmt.Errorf("network %s: %w", g.Network, err))
 	}
 	if b.sweeps && m.able.OwnsNodes {
 		agents.sweeper, err = m.sweeperOf(ctx, b, agents.client.Pod())
@@ -202,13 +198,14 @@ func (b *Build) Pick(cells []result.Cell) bool {
 	return true
 }
 
-func (b *Build) keep(tb testbed.Testbed) {
+// hold has the build release a testbed when it is closed.
+func (b *Build) hold(release func() error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.testbeds = append(b.testbeds, tb)
+	b.releases = append(b.releases, release)
 }
 
-// Close closes what is open of sessions' probes, ends the build's agents and removes its testbeds. A hanging agent is killed and no
+// Close closes what is open of sessions' probes, ends the build's agents and releases its testbeds. A hanging agent is killed and no
 // error: the trials that it spoiled have failed by name. Close is idempotent.
 func (b *Build) Close() error {
 	b.mu.Lock()
@@ -222,10 +219,10 @@ func (b *Build) Close() error {
 		ended.Go(func() { _ = a.Close() }) // it is gone in any case
 	}
 	ended.Wait()
-	for _, tb := range slices.Backward(b.testbeds) {
-		errs = append(errs, tb.Close())
+	for _, release := range slices.Backward(b.releases) {
+		errs = append(errs, release())
 	}
-	b.agents, b.testbeds = nil, nil
+	b.agents, b.releases = nil, nil
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("removing build %d: %w", b.Index+1, err)
 	}

@@ -58,6 +58,7 @@ type Context struct {
 	shares map[string]*pressure.Share
 	// ownPods are the networks that need their own pods, so that they can't be swapped in under others.
 	ownPods map[string]bool
+	kept    keptTestbeds
 }
 
 // NewContext prepares to measure the cells of a run. All random orders follow from its seed.

@@ -21,7 +21,7 @@ func (s *Scheduler) decide(now time.Duration) {
 	s.ahead = nil
 	due := s.due(cells)
 	cells = s.nextState(cells)
-	rounds := s.plan(cells, due, s.rules.Budget-now)
+	rounds := s.plan(cells, due, s.rules.Budget-now-s.renewal)
 	enough := s.rules.MaxBuilds > 0 && s.done >= s.rules.MaxBuilds*s.states
 	if rounds == 0 || enough {
 		s.current = Step{Ended: EndedBudget}
@@ -140,7 +140,7 @@ func (s *Scheduler) tail(now time.Duration) bool {
 		return false
 	}
 	cells := s.current.Cells
-	rest := s.rules.Budget - now - s.cost.collect
+	rest := s.rules.Budget - now - s.cost.collect - s.renewal
 	return rest < s.cost.once(len(cells))+time.Duration(s.rules.MinRounds)*s.cost.round(cells)
 }
 

@@ -69,8 +69,9 @@ type Scheduler struct {
 	rounds   int // equal rounds of the builds that all take part in; 0 until planned
 	ahead    []result.Cell
 	out      Shed
-	left     []leftOut // that Shed names
-	states   int       // of the cells: so many builds give each state one
+	left     []leftOut     // that Shed names
+	states   int           // of the cells: so many builds give each state one
+	renewal  time.Duration // of the next build, on what serves several
 
 	phase   StepKind // what the runner is doing: "" is nothing
 	current Step
@@ -138,6 +139,9 @@ func (s *Scheduler) Built(now time.Duration) {
 // Once says that so much time of the step under way serves the whole run, as for services that stay up: it is not part of what such
 // a step costs.
 func (s *Scheduler) Once(took time.Duration) { s.since += took }
+
+// Renewal says what the build after the present one will cost of that. It is not begun unless it fits with this, too.
+func (s *Scheduler) Renewal(takes time.Duration) { s.renewal = takes }
 
 // Measured says that a round is over. bursts has the time that each of the step's cells took, in their order; nil shares
 // the time since the last call out among them.

@@ -35,6 +35,7 @@ func settings(n, networks int) []result.Cell {
 type world struct {
 	setup, perCell, burst, collect time.Duration
 	once                           time.Duration            // spent in the first build alone
+	renewal                        time.Duration            // spent in every sixth build after that
 	noise                          func() float64           // a factor on everything
 	dear                           map[string]time.Duration // bursts that cost something else, by cell
 	// resolves is after how many builds a cell is resolved; a cell that is not in it never is.
@@ -68,6 +69,10 @@ func (w *world) run(t failer, s *plan.Scheduler) plan.Step {
 			w.spend(w.setup + time.Duration(len(step.Cells))*w.perCell + w.once)
 			s.Once(w.once)
 			w.once = 0
+			if w.renewal > 0 && step.Build%6 == 5 {
+				w.once = w.renewal
+			}
+			s.Renewal(w.once)
 			s.Built(w.now)
 		case plan.StepRound:
 			if step.Round != rounds {
@@ -116,6 +121,17 @@ type failer interface{ Fatalf(string, ...any) }
 
 func rules(budget time.Duration) plan.Rules {
 	return plan.Rules{Budget: budget, Builds: 12, MinBuilds: 6, MinRounds: 10}
+}
+
+// Where pods serve six builds, the time that is left after these goes into the sixth when it is too short for new pods.
+func TestSchedulerKnowsWhenPodsAreDue(t *testing.T) {
+	w := &world{burst: 7 * time.Millisecond, perCell: 10 * time.Millisecond, setup: 2 * time.Second, once: 10 * time.Second, renewal: 10 * time.Second}
+	costs := costs()
+	costs.Start, costs.Build = 10*time.Second, 2*time.Second
+	w.run(t, plan.NewScheduler(settings(1, 3), rules(35*time.Second), costs))
+	if len(w.steps) != 6 || w.now < 30*time.Second || w.now > 35*time.Second {
+		t.Errorf("%d builds in %s, want 6 that take up most of 35 s", len(w.steps), w.now)
+	}
 }
 
 func TestSchedulerEndsWhenAllIsKnown(t *testing.T) {

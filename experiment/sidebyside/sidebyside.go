@@ -33,8 +33,11 @@ type pending struct {
 // New returns the strategy of a run.
 func New(m *measure.Context, r *measure.Rounds) *Strategy { return &Strategy{context: m, rounds: r} }
 
-// Once is nothing: each build is set up anew.
-func (s *Strategy) Once() time.Duration { return 0 }
+// Once is what was spent since the last call on pods that serve several builds.
+func (s *Strategy) Once() time.Duration { return s.context.SpentOnPods() }
+
+// Renewal is how long the next build will wait for new pods in addition to its usual set-up.
+func (s *Strategy) Renewal() time.Duration { return s.context.PodsDue() }
 
 // Prepare sets the next build up in the background, unless that would disturb what is measured meanwhile: where servers have programs
 // and memory, and where pods are started on the machines that are measured.
@@ -77,18 +80,19 @@ func (s *Strategy) Open(ctx context.Context, index int, cells []result.Cell) (*m
 			return nil, err
 		}
 	}
+	if !s.context.OwnsNodes() {
+		// Its pods serve this build too, or have to be gone before something is measured on their nodes.
+		if err := s.AwaitRemoval(); err != nil {
+			return nil, err
+		}
+	}
 	var err error
 	s.current, err = s.context.OpenBuild(ctx, index, cells)
 	return s.current, err
 }
 
-// Warm runs the first bursts of the build. On machines that are measured, the pods of the build before have to be gone by then.
+// Warm runs the first bursts of the build.
 func (s *Strategy) Warm(ctx context.Context) error {
-	if !s.context.OwnsNodes() {
-		if err := s.AwaitRemoval(); err != nil {
-			return err
-		}
-	}
 	return s.rounds.Warm(ctx, s.current.Sessions)
 }
 
@@ -145,5 +149,5 @@ func (s *Strategy) Close() error {
 		}
 		s.ahead = nil
 	}
-	return errors.Join(append(errs, s.Replace(nil), s.AwaitRemoval())...)
+	return errors.Join(append(errs, s.Replace(nil), s.AwaitRemoval(), s.context.CloseKept())...)
 }
