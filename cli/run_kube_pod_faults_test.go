@@ -80,41 +80,46 @@ func TestPodFaultsOnCluster(t *testing.T) {
 	nothingLeft(t, c)
 }
 
-// underWay waits until bursts of a build are being measured: the client with a network of its own has sent far more than the first bursts of a
-// connection take. It returns that client's pod.
+// underWay waits until bursts of a build are being measured: the client with a network of its own has sent far more in it than the first
+// bursts of a connection take. It returns that client's pod, which may have served builds before.
 func underWay(t *testing.T, c *kube.Cluster, dir string) (client string) {
 	t.Helper()
 	const many = 3000
+	builds, sent := -1, 0
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		if client = presentClient(t, c, dir); client != "" && segments(t, c, client) > many && client == presentClient(t, c, dir) {
+		pod, done := presentClient(t, c), len(trialsSoFar(t, dir))
+		switch now := segments(t, c, pod); {
+		case pod == "" || pod != client || done != builds || now < sent:
+			client, builds, sent = pod, done, now
+		case now > sent+many:
 			return client
 		}
 		if time.Since(began) > clusterPatience {
-			t.Fatalf("after %v pod %q has sent fewer than %d segments", clusterPatience, client, many)
+			t.Fatalf("after %v pod %q has sent fewer than %d segments in one build", clusterPatience, client, many)
 		}
 	}
 }
 
-// presentClient is the client with a network of its own in the build under way, "" while there is none: each build has testbeds of its own,
-// numbered throughout the run.
-func presentClient(t *testing.T, c *kube.Cluster, dir string) string {
+// presentClient is the client with a network of its own that was made last, "" while there is none: testbeds are numbered throughout the run.
+func presentClient(t *testing.T, c *kube.Cluster) (client string) {
 	t.Helper()
-	done := map[int]bool{}
-	for _, tr := range trialsSoFar(t, dir) {
-		done[tr.Build] = true
-	}
+	last := -1
 	for _, p := range podsOf(t, c) {
 		bed, err := strconv.Atoi(p.Labels[kube.LabelTestbed])
-		if err == nil && bed >= len(done)*podsOfBuild/2 && p.Labels[kube.LabelRole] == string(kube.RoleClient) && !p.Spec.HostNetwork && p.Status.Phase == corev1.PodRunning {
-			return p.Name
+		if err == nil && bed > last && p.Labels[kube.LabelRole] == string(kube.RoleClient) && !p.Spec.HostNetwork &&
+			p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+			client, last = p.Name, bed
 		}
 	}
-	return ""
+	return client
 }
 
 // segments returns how many TCP segments a pod has sent so far; 0 while it can't be asked.
 func segments(t *testing.T, c *kube.Cluster, pod string) int {
 	t.Helper()
+	if pod == "" {
+		return 0
+	}
 	p, err := execIn(t, c, pod, "grep Tcp: /proc/net/snmp")
 	if err != nil {
 		return 0

@@ -143,14 +143,8 @@ func TestLostPodOnCluster(t *testing.T) {
 	dir := clusterFolder(t)
 	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--builds", "3", "--rounds", "150", "--out", "run"}, flags...)...))
 	awaitTrials(t, filepath.Join(dir, "run"), 1)
-	first := podsOf(t, c)
-	// One of a later build, that has been there for a while.
-	later := func(p corev1.Pod) bool {
-		return measuredPod(p) && !slices.ContainsFunc(first, func(o corev1.Pod) bool { return o.Name == p.Name })
-	}
-	pods := awaitPods(t, c, patience, func(pods []corev1.Pod) bool { return slices.ContainsFunc(pods, later) })
-	victim := pods[slices.IndexFunc(pods, later)]
-	if err := c.API.Pods(c.Namespace).Delete(t.Context(), victim.Name, metav1.DeleteOptions{}); err != nil {
+	victim := underWay(t, c, filepath.Join(dir, "run"))
+	if err := c.API.Pods(c.Namespace).Delete(t.Context(), victim, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	e := await(t, run)
@@ -162,7 +156,7 @@ func TestLostPodOnCluster(t *testing.T) {
 			continue
 		}
 		failed++
-		if !strings.Contains(tr.Failed, victim.Name) {
+		if !strings.Contains(tr.Failed, victim) {
 			t.Errorf("%s failed for another reason: %s", tr.ID(), tr.Failed)
 		}
 	}
