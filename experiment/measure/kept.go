@@ -102,7 +102,7 @@ func (k *keptTestbeds) put(key GroupKey, held *heldTestbed) {
 	k.free[key] = append(k.free[key], held)
 }
 
-// took counts how long pods took to come up. Those of all networks do so at once.
+// took counts how long pods took to come up. All networks' pods start at once, so the slowest counts.
 func (k *keptTestbeds) took(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,7 +121,7 @@ func (m *Context) SpentOnPods() time.Duration {
 	return spent
 }
 
-// PodsDue is how long the next build will wait for new pods: nothing while those of the present one serve it too.
+// PodsDue is how long the next build will wait for new pods: nothing while the present pods serve it too.
 func (m *Context) PodsDue() time.Duration {
 	m.kept.mu.Lock()
 	defer m.kept.mu.Unlock()
