@@ -112,3 +112,18 @@ func TestMarkRoundKeepsTheFirstReason(t *testing.T) {
 		t.Error("the agent would keep the wrong burst")
 	}
 }
+
+// A round measures the cells of a setting one after the other, and these in the random order that was drawn for the round.
+func TestRoundsGoBySetting(t *testing.T) {
+	cell := func(network, workload string) []*Session {
+		return []*Session{{Cell: result.Cell{Network: network, Workload: workload}}}
+	}
+	all := [][]*Session{cell("host", "http"), cell("host", "tcp-crr"), cell("pod", "http"), cell("pod", "tcp-crr"), cell("vxlan", "http")}
+	drawn := []int{3, 4, 0, 1, 2}
+	if got, want := bySetting(drawn, all), []int{3, 1, 4, 0, 2}; !slices.Equal(got, want) {
+		t.Errorf("units in the order %v, want %v", got, want)
+	}
+	if !slices.Equal(drawn, []int{3, 4, 0, 1, 2}) {
+		t.Error("the order that was drawn has changed")
+	}
+}

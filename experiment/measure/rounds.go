@@ -78,7 +78,7 @@ func (r *Rounds) handle(ctx context.Context, sessions []*Session, s *Session, ro
 	fail(sessions, s, err)
 }
 
-// Run measures each session once, in random order, a setting in sweeps where it can be, and then judges the round as a whole. It returns
+// Run measures each session once, one setting after the other in random order, in sweeps where that can be, and then judges the round as a whole. It returns
 // how long each session took, and whether the machines did something else meanwhile.
 func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round int) (spans []time.Duration, disturbed bool, err error) {
 	if err := r.machines.begin(ctx, sessions); err != nil {
@@ -86,7 +86,7 @@ func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round 
 	}
 	spans = make([]time.Duration, len(sessions))
 	all := units(sessions)
-	for _, i := range plan.Order(r.context.seed, build, round, len(all)) {
+	for _, i := range bySetting(plan.Order(r.context.seed, build, round, len(all)), all) {
 		start := r.clock()
 		if err := r.measure(ctx, sessions, all[i], build, round); err != nil {
 			return nil, false, err

@@ -102,6 +102,22 @@ func units(sessions []*Session) [][]*Session {
 	return all
 }
 
+// bySetting brings the units of each setting together and leaves them in the random order in which they are: the baseline is measured as
+// close to its networks as can be, before the machine has changed.
+func bySetting(order []int, all [][]*Session) []int {
+	first := map[result.Setting]int{}
+	for at, i := range order {
+		if _, known := first[all[i][0].Cell.Setting()]; !known {
+			first[all[i][0].Cell.Setting()] = at
+		}
+	}
+	together := slices.Clone(order)
+	slices.SortStableFunc(together, func(a, b int) int {
+		return first[all[a][0].Cell.Setting()] - first[all[b][0].Cell.Setting()]
+	})
+	return together
+}
+
 // sweep measures the sessions of one setting in sweeps, each time on new connections: where the kernel puts a connection's memory moves its
 // latency by some 0.3%, which would otherwise stay the same for as long as a build lasts.
 func (r *Rounds) sweep(ctx context.Context, sessions, members []*Session, build, round int) error {
