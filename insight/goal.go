@@ -2,6 +2,7 @@ package insight
 
 import (
 	"math"
+	"slices"
 
 	"netdelta/experiment/study"
 	"netdelta/result"
@@ -39,12 +40,7 @@ func Goals(run result.Run) []GoalAnswer {
 
 // judge looks at every delta that the goal is about.
 func (a *GoalAnswer) judge(run result.Run) {
-	var deltas []result.Delta
-	for _, d := range run.Deltas {
-		if d.Metric == a.Goal.Metric && (a.Goal.Network == "*" || a.Goal.Network == d.Network || a.Goal.Network == Name(d.Network, d.Path)) {
-			deltas = append(deltas, d)
-		}
-	}
+	deltas := slices.DeleteFunc(slices.Clone(run.Deltas), func(d result.Delta) bool { return !a.isAbout(d) })
 	a.Settings = len(deltas)
 	worst, passed := math.Inf(1), 0
 	farthest := 0.0 // of those that fail
@@ -54,11 +50,7 @@ func (a *GoalAnswer) judge(run result.Run) {
 			a.Early++
 			continue
 		}
-		// How far the goal holds, from the side on which the interval is worst for it.
-		surely, hardly := a.Goal.Limit-high, a.Goal.Limit-low
-		if !a.Goal.Below {
-			surely, hardly = low-a.Goal.Limit, high-a.Goal.Limit
-		}
+		surely, hardly := a.holds(low, high)
 		switch {
 		case hardly < 0 || hardly == 0 && !a.Goal.OrEqual:
 			if a.Verdict != result.GoalFail || hardly < farthest {
@@ -76,6 +68,20 @@ func (a *GoalAnswer) judge(run result.Run) {
 	if a.Verdict != result.GoalFail && passed == len(deltas) && passed > 0 {
 		a.Verdict = result.GoalPass
 	}
+}
+
+// isAbout says whether the goal speaks of a delta.
+func (a *GoalAnswer) isAbout(d result.Delta) bool {
+	names := []string{"*", d.Network, Name(d.Network, d.Path)}
+	return d.Metric == a.Goal.Metric && slices.Contains(names, a.Goal.Network)
+}
+
+// holds is how far the goal holds at the end of an interval that is worst for it, and at the end that is best.
+func (a *GoalAnswer) holds(low, high float64) (surely, hardly float64) {
+	if a.Goal.Below {
+		return a.Goal.Limit - high, a.Goal.Limit - low
+	}
+	return low - a.Goal.Limit, high - a.Goal.Limit
 }
 
 // interval is what the change of a delta may be: a share, or a time.

@@ -51,7 +51,7 @@ func Products() []Product {
 // FindProduct is the product of a name, false if there is none. Letters may be capitals.
 func FindProduct(name string) (Product, bool) {
 	all := Products()
-	i := slices.IndexFunc(all, func(p Product) bool { return p.Name == strings.ToLower(name) })
+	i := slices.IndexFunc(all, func(p Product) bool { return strings.EqualFold(p.Name, name) })
 	if i < 0 {
 		return Product{}, false
 	}

@@ -47,6 +47,6 @@ func bar(difference, most float64) template.HTML {
 	if difference < 0 {
 		from, class = from-length, "less"
 	}
-	return template.HTML(fmt.Sprintf(`<svg class="difference" width="%d" height="%d" aria-hidden="true"><line x1="%d" x2="%d" y2="%d"/><rect class="%s" x="%.1f" width="%.1f" height="%d"/></svg>`,
+	return template.HTML(fmt.Sprintf(`<svg class="difference" width="%d" height="%d" aria-hidden="true"><line x1="%d" x2="%d" y2="%d"/><rect class=%q x="%.1f" width="%.1f" height="%d"/></svg>`,
 		barWidth, barHeight, barWidth/2, barWidth/2, barHeight, class, from, length, barHeight))
 }

@@ -42,9 +42,9 @@ func TestRankingFirst(t *testing.T) {
 		t.Errorf("after the click on the stream's chip the ranking is of %q", got)
 	}
 	press(b, `[data-networks] [data-value="vxlan"]`)
-	clear := visible(b, ".ranking tbody tr:not(.faded)", "e.querySelector('b').textContent")
-	if !slices.Equal(clear, []string{"vxlan"}) {
-		t.Errorf("with vxlan chosen, %q stand out", clear)
+	plain := visible(b, ".ranking tbody tr:not(.faded)", "e.querySelector('b').textContent")
+	if !slices.Equal(plain, []string{"vxlan"}) {
+		t.Errorf("with vxlan chosen, %q stand out", plain)
 	}
 	if n := len(visible(b, `[data-n]:not(.faded)`, "e.dataset.n")); n == 0 || n != len(visible(b, `[data-n="vxlan"]`, "e.dataset.n")) {
 		t.Errorf("%d curves stand out, want only vxlan's", n)

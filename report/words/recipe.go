@@ -93,80 +93,82 @@ func moveRecipe(m network.Move) recipe {
 
 // configured says how a system is put from one configuration into another.
 func configured(p, from network.Product) []string {
+	switch p.System {
+	case "Calico":
+		return calico(p.Name, from)
+	case "Cilium":
+		return cilium(p.Name, from)
+	case "Flannel":
+		return flannel(p.Name)
+	}
+	return configurations()[p.Name]
+}
+
+// calico changes the pool of addresses, whose packets are encapsulated or not.
+func calico(name string, from network.Product) []string {
 	const felix = "kubectl patch felixconfigurations.crd.projectcalico.org default --type merge -p "
-	ippool := func(modes, operator string) []string {
-		commands := []string{
-			"kubectl patch ippools.crd.projectcalico.org default-ipv4-ippool --type merge -p '{\"spec\":{" + modes + "}}'",
-			"# where the operator installed it, which would change that back:",
-			`kubectl patch installation default --type json -p '[{"op":"replace","path":"/spec/calicoNetwork/ipPools/0/encapsulation","value":"` + operator + `"}]'`,
-		}
-		if from.Network == "wireguard" {
-			commands = append(commands, felix+`'{"spec":{"wireguardEnabled":false}}'`)
-		}
-		return commands
-	}
-	cilium := func(values string) []string {
-		if from.Network == "wireguard" || from.Network == "ipsec" {
-			values += " --set encryption.enabled=false"
-		}
-		return []string{
-			"helm upgrade cilium cilium/cilium -n kube-system --reuse-values " + values,
-			"kubectl -n kube-system rollout restart daemonset/cilium",
-		}
-	}
-	flannel := func(kind string) []string {
-		return []string{
-			`kubectl -n kube-flannel get configmap kube-flannel-cfg -o yaml | sed 's/"Type": "[a-z-]*"/"Type": "` + kind + `"/' | kubectl apply -f -`,
-			"kubectl -n kube-flannel rollout restart daemonset/kube-flannel-ds",
-		}
-	}
-	switch p.Name {
-	case "calico-native":
-		return ippool(`"vxlanMode":"Never","ipipMode":"Never"`, "None")
-	case "calico-vxlan":
-		return ippool(`"vxlanMode":"Always","ipipMode":"Never"`, "VXLAN")
-	case "calico-ipip":
-		return ippool(`"vxlanMode":"Never","ipipMode":"Always"`, "IPIP")
-	case "calico-wireguard":
+	pool, known := map[string]struct{ modes, operator string }{
+		"calico-native": {`"vxlanMode":"Never","ipipMode":"Never"`, "None"},
+		"calico-vxlan":  {`"vxlanMode":"Always","ipipMode":"Never"`, "VXLAN"},
+		"calico-ipip":   {`"vxlanMode":"Never","ipipMode":"Always"`, "IPIP"},
+	}[name]
+	if !known {
 		return []string{felix + `'{"spec":{"wireguardEnabled":true}}'`}
-	case "cilium":
-		return cilium("--set routingMode=tunnel --set tunnelProtocol=vxlan")
-	case "cilium-native":
-		return cilium("--set routingMode=native --set autoDirectNodeRoutes=true --set ipv4NativeRoutingCIDR=POD-CIDR --set bpf.datapathMode=veth")
-	case "cilium-geneve":
-		return cilium("--set routingMode=tunnel --set tunnelProtocol=geneve")
-	case "cilium-netkit":
-		return cilium("--set bpf.datapathMode=netkit --set bpf.masquerade=true --set kubeProxyReplacement=true")
-	case "cilium-wireguard":
-		return []string{"helm upgrade cilium cilium/cilium -n kube-system --reuse-values --set encryption.enabled=true --set encryption.type=wireguard", "kubectl -n kube-system rollout restart daemonset/cilium"}
-	case "cilium-ipsec":
-		return []string{"helm upgrade cilium cilium/cilium -n kube-system --reuse-values --set encryption.enabled=true --set encryption.type=ipsec", "kubectl -n kube-system rollout restart daemonset/cilium"}
-	case "flannel":
-		return flannel("vxlan")
-	case "flannel-host-gw":
-		return flannel("host-gw")
-	case "flannel-udp":
-		return flannel("udp")
-	case "flannel-ipip":
-		return flannel("ipip")
-	case "flannel-wireguard":
-		return flannel("wireguard")
-	case "k3s":
-		return []string{"k3s server --flannel-backend=vxlan   # or flannel-backend in /etc/rancher/k3s/config.yaml, on each server"}
-	case "k3s-host-gw":
-		return []string{"k3s server --flannel-backend=host-gw   # or flannel-backend in /etc/rancher/k3s/config.yaml, on each server"}
-	case "docker":
-		return []string{"docker run --network bridge ..."}
-	case "docker-host":
-		return []string{"docker run --network host ..."}
-	case "docker-macvlan":
-		return []string{"docker network create -d macvlan --subnet LINK-SUBNET --ip-range FREE-RANGE -o parent=eth0 pods", "docker run --network pods ..."}
-	case "docker-ipvlan":
-		return []string{"docker network create -d ipvlan --subnet LINK-SUBNET --ip-range FREE-RANGE -o parent=eth0 pods", "docker run --network pods ..."}
-	case "docker-overlay":
-		return []string{"docker network create -d overlay --attachable pods", "docker run --network pods ..."}
 	}
-	return nil
+	commands := []string{
+		"kubectl patch ippools.crd.projectcalico.org default-ipv4-ippool --type merge -p '{\"spec\":{" + pool.modes + "}}'",
+		"# where the operator installed it, which would change that back:",
+		`kubectl patch installation default --type json -p '[{"op":"replace","path":"/spec/calicoNetwork/ipPools/0/encapsulation","value":"` + pool.operator + `"}]'`,
+	}
+	if from.Network == "wireguard" {
+		commands = append(commands, felix+`'{"spec":{"wireguardEnabled":false}}'`)
+	}
+	return commands
+}
+
+// cilium changes the values of the chart.
+func cilium(name string, from network.Product) []string {
+	values := map[string]string{
+		"cilium":           "--set routingMode=tunnel --set tunnelProtocol=vxlan",
+		"cilium-native":    "--set routingMode=native --set autoDirectNodeRoutes=true --set ipv4NativeRoutingCIDR=POD-CIDR --set bpf.datapathMode=veth",
+		"cilium-geneve":    "--set routingMode=tunnel --set tunnelProtocol=geneve",
+		"cilium-netkit":    "--set bpf.datapathMode=netkit --set bpf.masquerade=true --set kubeProxyReplacement=true",
+		"cilium-wireguard": "--set encryption.enabled=true --set encryption.type=wireguard",
+		"cilium-ipsec":     "--set encryption.enabled=true --set encryption.type=ipsec",
+	}[name]
+	if encrypted := from.Network == "wireguard" || from.Network == "ipsec"; encrypted && !strings.Contains(values, "encryption.enabled") {
+		values += " --set encryption.enabled=false"
+	}
+	return []string{
+		"helm upgrade cilium cilium/cilium -n kube-system --reuse-values " + values,
+		"kubectl -n kube-system rollout restart daemonset/cilium",
+	}
+}
+
+// flannel changes the backend that its ConfigMap names.
+func flannel(name string) []string {
+	backend := strings.TrimPrefix(name, "flannel-")
+	if name == "flannel" {
+		backend = "vxlan"
+	}
+	return []string{
+		`kubectl -n kube-flannel get configmap kube-flannel-cfg -o yaml | sed 's/"Type": "[a-z-]*"/"Type": "` + backend + `"/' | kubectl apply -f -`,
+		"kubectl -n kube-flannel rollout restart daemonset/kube-flannel-ds",
+	}
+}
+
+// configurations are the commands of systems of which each configuration stands for itself.
+func configurations() map[string][]string {
+	const parent = " --subnet LINK-SUBNET --ip-range FREE-RANGE -o parent=eth0 pods"
+	return map[string][]string{
+		"k3s":            {"k3s server --flannel-backend=vxlan   # or flannel-backend in /etc/rancher/k3s/config.yaml, on each server"},
+		"k3s-host-gw":    {"k3s server --flannel-backend=host-gw   # or flannel-backend in /etc/rancher/k3s/config.yaml, on each server"},
+		"docker":         {"docker run --network bridge ..."},
+		"docker-host":    {"docker run --network host ..."},
+		"docker-macvlan": {"docker network create -d macvlan" + parent, "docker run --network pods ..."},
+		"docker-ipvlan":  {"docker network create -d ipvlan" + parent, "docker run --network pods ..."},
+		"docker-overlay": {"docker network create -d overlay --attachable pods", "docker run --network pods ..."},
+	}
 }
 
 // conditionRecipe is how a condition is brought from one level to another.
