@@ -82,7 +82,7 @@ of() {
 
 mapfile -t raced < <(comm -12 <(echo "$first") <(echo "$wanted"); comm -23 <(echo "$wanted") <(sort -u <(echo "$first") <(echo "$slowed")))
 mapfile -t plain < <(comm -12 <(echo "$slowed") <(echo "$wanted"))
-mapfile -t some < <(comm -12 <(printf '%s\n' "${partly[@]}") <(echo "$wanted"))
+mapfile -t some < <(comm -12 <(printf '%s\n' "${partly[@]}" | sort -u) <(echo "$wanted"))
 of raced "${raced[@]}"
 of timed "${plain[@]}"
 of unraced "${some[@]}"
