@@ -3,6 +3,7 @@ package experiment_test
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -25,7 +26,41 @@ func (o outage) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, e
 	if o.away.Load() {
 		return nil, errors.New("node w2 is lost")
 	}
-	return o.far.Open(ctx, spec)
+	tb, err := o.far.Open(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return reachable{tb, o.away}, nil
+}
+
+// reachable is a testbed whose pods, which outlive builds, start nothing while their machines are away.
+type reachable struct {
+	testbed.Testbed
+	away *atomic.Bool
+}
+
+func (t reachable) Pods() []testbed.Pod {
+	var all []testbed.Pod
+	for _, p := range t.Testbed.Pods() {
+		all = append(all, reachablePod{p, t.away})
+	}
+	return all
+}
+
+func (t reachable) Endpoint(from, to testbed.Pod, port uint16) netip.AddrPort {
+	return t.Testbed.Endpoint(from.(reachablePod).Pod, to.(reachablePod).Pod, port)
+}
+
+type reachablePod struct {
+	testbed.Pod
+	away *atomic.Bool
+}
+
+func (p reachablePod) Start(ctx context.Context, cmd testbed.Command) (testbed.Process, error) {
+	if p.away.Load() {
+		return nil, errors.New("node w2 is lost")
+	}
+	return p.Pod.Start(ctx, cmd)
 }
 
 // Machines elsewhere that are away while three builds would have been made cost those builds and no cell. When they were never

@@ -18,10 +18,10 @@ timed() {
 }
 
 # unraced finds single tests that run with what is timed, in packages whose other tests are raced: those with Cost in their names time
-# what rules and services add to a request; those of stats judge thousands of made-up experiments, each in one goroutine, which takes
-# three minutes under the race detector; one holds a load on the processor against quiet, which others would disturb.
-unraced='^Test(LoadThatBeginsMidRunGivesNoFalseVerdict|(Policy|Service|Guard)Cost|FalseRegressionsAreRare|RegressionsAreFound|(Change)?IntervalsHoldTheTruth|StoppingRuleStaysHonest|FalseClaimsAreRare)$'
-partly=(netdelta/stats netdelta/testbed/lab netdelta/experiment)
+# what rules and services add to a request; those of stats and insight judge thousands of made-up experiments, which takes minutes under
+# the race detector; one holds a load on the processor against quiet, which others would disturb.
+unraced='^Test(LoadThatBeginsMidRunGivesNoFalseVerdict|(Policy|Service|Guard)Cost|FalseRegressionsAreRare|RegressionsAreFound|(Change)?IntervalsHoldTheTruth|StoppingRuleStaysHonest|FalseClaimsAreRare|EffectsHoldTheTruth|EvenRunsAreNotWarnedOf|Claims(OfEffects)?ErrSeldom|WhatIsSettledHasItsVerdict)$'
+partly=(netdelta/stats netdelta/insight netdelta/testbed/lab netdelta/experiment)
 
 # long lists packages that take minutes, nearly all of it spent waiting: they begin first, so that others run meanwhile.
 long=(netdelta/experiment netdelta/probe/path netdelta/testbed/lab netdelta/workload/block netdelta/workload/oltp)

@@ -12,7 +12,7 @@ import (
 )
 
 // buildsOfPods is how many builds in a row use the same pods on nodes of others, where pods take seconds to come up. Each build has
-// new processes and connections, from which most of what builds differ by comes (docs/adr/0045-pods-serve-six-builds.md).
+// new processes and connections, from which most of what builds differ by comes (docs/adr/0047-pods-serve-six-builds.md).
 const buildsOfPods = 6
 
 // keptTestbeds are testbeds that no build uses at the moment and that the next ones take over. It is safe for concurrent use.
