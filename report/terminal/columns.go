@@ -182,7 +182,7 @@ func unseen(d result.Delta) float64 {
 func (t table) withUnseen(c column) column {
 	for i, d := range t.deltas {
 		if least := unseen(d); least > 0 && !t.isNull(i) {
-			c.cells[i].text = fmt.Sprintf("~ (%.2g%%)", 100*least)
+			c.cells[i].text = "~ (" + strings.TrimPrefix(words.Percent(1+least), "+") + ")"
 		}
 	}
 	return c
