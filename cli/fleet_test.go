@@ -83,7 +83,7 @@ func keepsPairs(t *testing.T, u *user) {
 		"claims:\n  - {id: cost, says: bridges cost more, expect: p50 of bridge above host}\n"
 	write(t, filepath.Join(u.dir, "nodes.yaml"), study)
 	for _, name := range []string{"first", "second"} {
-		u.call(t, statusDone, "pairs", "nodes.yaml", "--out", name).shows(t, "in network bridge, from each node", "bridges cost more").says(t, "run folder: "+name)
+		u.call(t, statusDone, "pairs", "nodes.yaml", "--out", name).shows(t, "in network bridge, from each node", "claims").says(t, "run folder: "+name)
 	}
 	u.call(t, statusDone, "pairs", "--resume", "first", "--builds", "3").says(t, "build 3 of 3")
 	run, err := result.Load(filepath.Join(u.dir, "first"))
@@ -99,7 +99,7 @@ func keepsPairs(t *testing.T, u *user) {
 			t.Errorf("%s has %d pairs and %d bursts", tr.ID(), len(tr.Pairs), len(tr.Bursts.Round))
 		}
 	}
-	u.call(t, statusDone, "show", "first").shows(t, "in network bridge, from each node", "bridges cost more")
+	u.call(t, statusDone, "show", "first", "-v").shows(t, "in network bridge, from each node", "bridges cost more")
 	u.call(t, statusDone, "report", "first", "--format", "csv").shows(t, "bridge")
 	if page, err := os.ReadFile(filepath.Join(u.dir, "first", "report.html")); err != nil || !strings.Contains(string(page), `class="map"`) {
 		t.Errorf("the page has no heat map: %v", err)

@@ -251,7 +251,7 @@ func TestRootlessRefused(t *testing.T) {
 	limited("doctor").want(t, statusDone).shows(t, "-- rights no labs: needs", "user.max_user_namespaces=0", "fix: run it as root",
 		"-- network bridge needs the capabilities")
 	limited("cleanup").want(t, statusDone)
-	limited("list", "networks").want(t, statusDone).shows(t, "lab needs the capabilities CAP_SYS_ADMIN")
+	limited("list", "networks", "-v").want(t, statusDone).shows(t, "lab needs the capabilities CAP_SYS_ADMIN")
 	if left := entries(t, filepath.Join(u.dir, "runs")); len(left) > 0 {
 		t.Errorf("a run that could not be left %q", left)
 	}

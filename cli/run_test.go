@@ -236,7 +236,8 @@ func TestUnsupportedNetwork(t *testing.T) {
 	dir := labFolder(t)
 	require.Need(t, "a kernel without ipvlan", lab.NewDriver(network.Catalogue()).Supports(t.Context(), testbed.Spec{Network: "ipvlan-l2", Family: result.IPv4}) != nil)
 	ran := call(t, dir, statusDone, six("--networks", "host,bridge,ipvlan-l2", "--out", "run")...)
-	ran.shows(t, "bridge", "ipvlan-l2", "unsupported", "CONFIG_IPVLAN")
+	ran.shows(t, "bridge", "ipvlan-l2", "unsupported", "this kernel lacks")
+	call(t, dir, statusDone, "show", "run", "-v").shows(t, "CONFIG_IPVLAN")
 	run := decode(t, call(t, dir, statusDone, "show", "run", "--json").stdout)
 	for _, c := range run.Cells {
 		if lacking := c.Network == "ipvlan-l2"; lacking != (c.Unsupported != "") {

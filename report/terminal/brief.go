@@ -46,6 +46,7 @@ func (p *page) brief() {
 		p.entry("left out", fmt.Sprintf("%d cells, by the time budget or as the study says", n))
 	}
 	p.entry("claims", p.verdicts())
+	p.list("note", p.run.Notes)
 }
 
 // rest says in parts what the figures rest on.
