@@ -64,6 +64,7 @@ func TestPictures(t *testing.T) {
 	for _, s := range shots() {
 		b.View(s.width, s.height, s.scheme)
 		b.Open(page)
+		browsertest.Ask[bool](b, `document.querySelectorAll('details.place').forEach((d) => { d.open = true; }), true`)
 		if len(visible(b, s.selector, "e.tagName")) == 0 {
 			t.Logf("the report has no %s: no picture of %s", s.selector, s.name)
 			continue
