@@ -317,7 +317,7 @@ func stoppedOrphansEnd(c *chaos, args ...string) {
 func interrupted(c *chaos, signal os.Signal) {
 	t := c.T
 	folder := filepath.Join(c.dir, "run")
-	cmd := start(t, c.dir, c.run("long.yaml", "--out", "run", "--seed", "5")...)
+	cmd := start(t, c.dir, c.run("long.yaml", "--builds", "500", "--out", "run", "--seed", "5")...)
 	awaitTrials(t, folder, 8)
 	if err := cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)
