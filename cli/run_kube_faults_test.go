@@ -113,7 +113,7 @@ func TestNodeFaultsOnCluster(t *testing.T) {
 	folder := ownCluster(t)
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)
-	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--rounds", "150", "--out", "run"}, flags...)...))
+	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--rounds", "150", "--builds", "500", "--out", "run"}, flags...)...))
 	id, known := runOf(t, c), map[string]bool{}
 	at := filepath.Join(dir, "run")
 	awaitWhole(t, at, 3)

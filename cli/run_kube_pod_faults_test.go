@@ -38,7 +38,7 @@ func TestPodFaultsOnCluster(t *testing.T) {
 	folder := ownCluster(t)
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)
-	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--rounds", "200", "--memory", "96Mi", "--out", "run"}, flags...)...))
+	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--builds", "500", "--rounds", "200", "--memory", "96Mi", "--out", "run"}, flags...)...))
 	at := filepath.Join(dir, "run")
 	awaitWhole(t, at, 3)
 	for _, f := range []fault{
@@ -206,7 +206,7 @@ func TestSideBySideOnCluster(t *testing.T) {
 	for range 2 {
 		dir := clusterFolder(t)
 		folders = append(folders, filepath.Join(dir, "run"))
-		runs = append(runs, begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--out", "run"}, flags...)...)))
+		runs = append(runs, begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--builds", "500", "--out", "run"}, flags...)...)))
 	}
 	for _, at := range folders {
 		awaitWhole(t, at, 3)
@@ -232,7 +232,7 @@ func TestFinalizerOnCluster(t *testing.T) {
 	t.Parallel()
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)
-	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--out", "run"}, flags...)...))
+	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--builds", "500", "--out", "run"}, flags...)...))
 	awaitTrials(t, filepath.Join(dir, "run"), 3)
 	pods := awaitPods(t, c, clusterPatience, func(pods []corev1.Pod) bool { return slices.ContainsFunc(pods, measuredPod) })
 	held := pods[slices.IndexFunc(pods, measuredPod)].Name

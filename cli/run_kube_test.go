@@ -177,7 +177,7 @@ func TestInterruptedOnCluster(t *testing.T) {
 	t.Parallel()
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)
-	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--out", "run"}, flags...)...))
+	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--builds", "500", "--out", "run"}, flags...)...))
 	awaitTrials(t, filepath.Join(dir, "run"), 3)
 	if err := run.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestKilledOnCluster(t *testing.T) {
 	t.Parallel()
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)
-	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--out", "run"}, flags...)...))
+	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--builds", "500", "--out", "run"}, flags...)...))
 	awaitTrials(t, filepath.Join(dir, "run"), 3)
 	awaitPods(t, c, patience, func(pods []corev1.Pod) bool { return slices.ContainsFunc(pods, measuredPod) })
 	if err := run.Process.Kill(); err != nil {
