@@ -126,7 +126,7 @@ func (p *page) skipped() int {
 func (p *page) verdicts() string {
 	var parts []string
 	for verdict, claims := range insight.By(p.run.Claims, func(c result.Claim) string { return c.Verdict }) {
-		parts = append(parts, fmt.Sprintf("%d %s", len(claims), verdict))
+		parts = append(parts, fmt.Sprintf("%d %s", len(claims), strings.ReplaceAll(verdict, "-", " ")))
 	}
 	return strings.Join(parts, ", ")
 }
