@@ -10,7 +10,7 @@ import (
 	"netdelta/result"
 )
 
-// liveMost is how many cells a run may have for its progress to show figures: the more there are, the longer judging takes.
+// liveMost is how many cells a run may have for its progress to show figures: one of many more would say little.
 const liveMost = 200
 
 // liveJudge judges a run under way and tells its progress what stands out so far.
@@ -21,11 +21,12 @@ type liveJudge struct {
 
 // Settled implements experiment.Judge.
 func (j liveJudge) Settled(run result.Run, trials []result.Trial) map[string]bool {
+	settled, farthest, found := j.SoFar(run, trials)
 	if len(run.Cells) <= liveMost {
-		text := leading(j.Farthest(run, trials))
+		text := leading(farthest, found)
 		j.leading.Store(&text)
 	}
-	return j.Judge.Settled(run, trials)
+	return settled
 }
 
 // leading is the delta that stands out as progress shows it: "vxlan +43% ±0.6".

@@ -44,7 +44,7 @@ type Advice struct {
 }
 
 // Advise says what to change, the largest gain first, then what to leave alone, then what a run lacked for more. The direct deltas
-// come from Directs.
+// come from basis.directs.
 func Advise(run result.Run, direct []result.Delta) []Advice {
 	var all []Advice
 	parts := Parts(run)

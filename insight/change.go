@@ -55,7 +55,7 @@ func sureLoss(d result.Delta) float64 {
 	return low
 }
 
-// Changes are the changes that a run speaks for, the surest gain first: of networks, by Directs, and of conditions, by the run's effects.
+// Changes are the changes that a run speaks for, the surest gain first: of networks, by direct deltas, and of conditions, by the run's effects.
 func Changes(run result.Run, direct []result.Delta) []Change {
 	all := append(networkChanges(run, direct), factorChanges(run)...)
 	all = slices.DeleteFunc(all, func(c Change) bool { return !c.pays() })

@@ -69,7 +69,7 @@ type ClaimComparison struct {
 // Missing is something that a claim speaks of and the run does not have.
 type Missing struct{ What, Why string }
 
-// Claims judges the claims of a run by its trials, in their order. run.Deltas must be filled in. defaults are the default parameters
+// claims judges the claims of a run by its trials, in their order. run.Deltas must be filled in. defaults are the default parameters
 // by workload, which conditions of claims may name though no cell does.
 //
 // Networks are compared directly, round by round within builds and with builds as the replications, as
@@ -79,12 +79,12 @@ type Missing struct{ What, Why string }
 // of its parts (Berger, "Multiparameter hypothesis testing and acceptance sampling", 1982). It is contradicted when at least
 // one comparison is significant the other way, and there the p values are corrected over all comparisons of the claim, by
 // Holm. What could not be compared is left out of the verdict, and named.
-func Claims(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) []Answer {
+func (b basis) claims(run result.Run, defaults map[string]result.Params) []Answer {
 	judged := make([]Answer, len(run.Claims))
 	if len(judged) == 0 {
 		return judged
 	}
-	j := newClaimJudge(run, trials, defaults, o)
+	j := newClaimJudge(run, b, defaults)
 	for i, c := range run.Claims {
 		judged[i] = j.judge(c.Expect)
 	}
@@ -109,17 +109,16 @@ type claimJudge struct {
 // measure is a metric of a cell.
 type measure struct{ cell, metric string }
 
-func newClaimJudge(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) *claimJudge {
+func newClaimJudge(run result.Run, b basis, defaults map[string]result.Params) *claimJudge {
 	j := &claimJudge{
-		cells: run.Cells, all: batches(trials), defaults: defaults, options: o,
+		cells: run.Cells, all: b.all, defaults: defaults, options: b.options, floors: b.floors,
 		deltas: map[measure]result.Delta{}, made: map[comparing]directComparison{}, held: map[measure][]metric{},
 	}
-	for _, t := range cellSets(run.Cells) {
+	for _, t := range b.sets {
 		if t.baseline != nil {
 			j.cellSets = append(j.cellSets, t)
 		}
 	}
-	j.floors = newFloors(j.cellSets, j.all, o)
 	for _, delta := range run.Deltas {
 		j.deltas[measure{delta.Cell, delta.Metric}] = delta
 	}

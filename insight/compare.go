@@ -107,7 +107,7 @@ func (j Judge) Compare(before, after Measured, o Comparing) RunChanges {
 func (j Judge) deltas(m Measured, o Comparing) []delta {
 	options := j.options(m.Run)
 	options.HeadlinesOnly = o.Metric == "" && !o.All
-	contrasts := compareAll(m.Run.Cells, batches(m.Trials), options).networks
+	contrasts := newBasis(m.Run.Cells, m.Trials, options).compareAll().networks
 	var all []delta
 	for i, d := range judged(contrasts, options) {
 		if o.Metric != "" {

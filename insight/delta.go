@@ -61,36 +61,36 @@ type contrast struct {
 	floor float64
 }
 
-// Deltas holds every cell against the baseline of its setting, and the baseline's A/A control against the baseline (null), in
-// each metric that was measured, the headline first. Trials come in the order of the journal. A cell of which nothing could
+// deltas holds every cell against the baseline of its setting, and the baseline's A/A control against the baseline (null), in
+// each metric that was measured, the headline first. A cell of which nothing could
 // be paired has no delta: a check says why, and so does one for each trial that failed or lost packets. The p values of all
 // headlines of a run are corrected as one family, and so is each other metric.
-func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []Check) {
-	all := batches(trials)
-	c := compareAll(cells, all, o)
-	return judged(c.networks, o), judged(c.controls, o), slices.Concat(trialChecks(all), carryChecks(all), unevenChecks(cellSets(cells), all, o), c.checks)
+func (b basis) deltas() (deltas, null []result.Delta, checks []Check) {
+	c := b.compareAll()
+	return judged(c.networks, b.options), judged(c.controls, b.options),
+		slices.Concat(trialChecks(b.all), carryChecks(b.all), unevenChecks(b.sets, b.all, b.options), c.checks)
 }
 
-// Settled says which cells are known well enough for a run that looks after each build to stop measuring them: those that
+// settled says which cells are known well enough for a run that looks after each build to stop measuring them: those that
 // stats.Resolved says it of, by their headline, and whose verdict does not wait for the test of the whole family. That test
 // depends on the other deltas too: a cell may be settled now and not after the next build, and is then measured again. A cell
-// that an effect is taken of or against waits for that effect as well. Every cell that is to be measured is in the answer.
-func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]bool {
-	o.HeadlinesOnly, o.unwritten = true, true
-	all := batches(trials)
-	c := compareAll(cells, all, o)
-	settled := map[string]bool{}
-	for _, cell := range cells {
+// that an effect is taken of or against waits for that effect as well. Every cell that is to be measured is in the answer; the
+// deltas are those that it rests on.
+func (b basis) settled() (settled map[string]bool, deltas []result.Delta) {
+	o := b.options
+	c := b.compareAll()
+	settled, deltas = map[string]bool{}, judged(c.networks, o)
+	for _, cell := range b.cells {
 		if cell.Role == result.RoleCell && cell.Unsupported == "" && cell.Skipped == "" {
 			settled[cell.ID] = false
 		}
 	}
-	for i, d := range judged(c.networks, o) {
+	for i, d := range deltas {
 		n := c.networks[i]
 		options := o.stats(n.metric)
 		settled[d.Cell] = stats.Resolved(n.estimate, len(c.networks), n.floor, options) && !waits(d, options)
 	}
-	open, measured := openEffects(cells, all, o)
+	open, measured := b.openEffects()
 	for cell := range open {
 		if settled[cell] {
 			settled[cell] = false
@@ -98,13 +98,13 @@ func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]b
 	}
 	if len(settled) == 0 {
 		// Nothing but baselines under several conditions: such a run is about the effects alone, and the A/A controls stand for the baselines.
-		for _, t := range cellSets(cells) {
+		for _, t := range b.sets {
 			if t.baseline != nil && t.control != nil && measured {
 				settled[t.control.ID] = !open[t.baseline.ID]
 			}
 		}
 	}
-	return settled
+	return settled, deltas
 }
 
 // waits says of a delta whose interval excludes no change that chance is not yet excluded by the test over its family.
@@ -114,11 +114,9 @@ func waits(d result.Delta, o stats.Options) bool {
 }
 
 // compareAll makes the contrasts of all tables.
-func compareAll(cells []result.Cell, all []batch, o Options) comparison {
-	sets := cellSets(cells)
-	floors := newFloors(sets, all, o)
-	parts := make([]comparison, len(sets))
-	inParallel(len(sets), func(i int) { parts[i] = sets[i].compareMetrics(floors, all, o) })
+func (b basis) compareAll() comparison {
+	parts := make([]comparison, len(b.sets))
+	inParallel(len(b.sets), func(i int) { parts[i] = b.sets[i].compareMetrics(b.floors, b.all, b.options) })
 	var whole comparison
 	for _, c := range parts {
 		whole.add(c)

@@ -11,38 +11,34 @@ import (
 	"netdelta/stats"
 )
 
-// Directs holds networks of a setting against each other in the headline metric, each delta's Network against its Baseline: the pairs
+// directs holds networks of a setting against each other in the headline metric, each delta's Network against its Baseline: the pairs
 // that a user could change between (network.Moves, and the ways to a pod of a cluster), and in all settings the network whose worst
 // cost is the greatest against the one whose worst cost is the least. Their p values are corrected as one family.
-func Directs(run result.Run, trials []result.Trial, o Options) []result.Delta {
-	o.HeadlinesOnly = true
+func (b basis) directs(run result.Run) []result.Delta {
 	wanted := pairs(run)
-	all := batches(trials)
-	sets := cellSets(run.Cells)
-	floors := newFloors(sets, all, o)
 	var made []contrast
-	for _, t := range sets {
+	for _, t := range b.sets {
 		if t.baseline == nil {
 			continue
 		}
 		var m *metric
-		groups := t.groups(all)
+		groups := t.groups(b.all)
 		for _, to := range t.cells {
 			for _, from := range t.cells {
 				if !slices.Contains(wanted, pair{from.Network, to.Network}) && !slices.Contains(wanted, pair{Name(from.Network, from.Path), Name(to.Network, to.Path)}) {
 					continue
 				}
 				if m == nil {
-					m = &t.metrics(all, o)[0]
+					m = &t.metrics(b.all, b.options)[0]
 				}
-				if c, ok := t.direct(from, to, *m, groups, all, o); ok {
-					c.floor = floors.of(&t, *m)
+				if c, ok := t.direct(from, to, *m, groups, b.all, b.options); ok {
+					c.floor = b.floors.of(&t, *m)
 					made = append(made, c)
 				}
 			}
 		}
 	}
-	return judged(made, o)
+	return judged(made, b.options)
 }
 
 // pair names two networks, with their paths.

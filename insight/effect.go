@@ -8,15 +8,15 @@ import (
 	"netdelta/stats"
 )
 
-// Effects hold each network under each level of each factor against the same network under the factor's first level,
+// effects hold each network under each level of each factor against the same network under the factor's first level,
 // everything else being the same, in each metric that was measured, the headline first. Bursts are paired round by round
-// within builds, and builds are the replications, as for Deltas; the baseline at a first level stands there with its A/A control. A
+// within builds, and builds are the replications, as for deltas; the baseline at a first level stands there with its A/A control. A
 // verdict takes what the null checks of both settings leave possible for its noise floor. The p values of all headlines are
 // corrected as one family, and so is each other metric: effects and deltas are separate families.
-func Effects(cells []result.Cell, trials []result.Trial, o Options) []result.Effect {
-	steps, contrasts := effectsOf(cells, batches(trials), o)
+func (b basis) effects() []result.Effect {
+	steps, contrasts := b.steps()
 	all := make([]result.Effect, len(steps))
-	for i, d := range judged(contrasts, o) {
+	for i, d := range judged(contrasts, b.options) {
 		all[i] = steps[i].effect(d)
 	}
 	return all
@@ -43,27 +43,25 @@ func (s step) effect(d result.Delta) result.Effect {
 	}
 }
 
-// effectsOf makes the contrasts of all steps, in the order of steps and within it of metrics: a step for each contrast.
-func effectsOf(cells []result.Cell, all []batch, o Options) (made []step, contrasts []contrast) {
-	cellSets := cellSets(cells)
+// steps makes the contrasts of all steps, in the order of steps and within it of metrics: a step for each contrast.
+func (b basis) steps() (made []step, contrasts []contrast) {
 	held := map[*cellSet][]metric{}
-	floors := newFloors(cellSets, all, o)
-	for _, s := range steps(cellSets) {
+	for _, s := range steps(b.sets) {
 		for _, t := range []*cellSet{s.from, s.to} {
 			if held[t] == nil {
-				held[t] = t.metrics(all, o)
+				held[t] = t.metrics(b.all, b.options)
 			}
 		}
 		for i, m := range held[s.to] {
-			if o.HeadlinesOnly && i > 0 {
+			if b.options.HeadlinesOnly && i > 0 {
 				break
 			}
 			if !slices.ContainsFunc(held[s.from], func(other metric) bool { return other.name == m.name && other.unit == m.unit }) {
 				continue
 			}
 			// A step of which nothing could be paired has no effect: the checks of its deltas say why.
-			if c, ok := s.compare(m, i == 0, all, o); ok {
-				c.floor = max(floors.of(s.from, m), floors.of(s.to, m))
+			if c, ok := s.compare(m, i == 0, b.all, b.options); ok {
+				c.floor = max(b.floors.of(s.from, m), b.floors.of(s.to, m))
 				made, contrasts = append(made, s), append(contrasts, c)
 			}
 		}
@@ -124,11 +122,11 @@ func between(factor string, from, to *cellSet) []step {
 
 // openEffects are the cells of headlines' effects that are not known well enough to stop measuring them; measured says whether
 // there are any effects.
-func openEffects(cells []result.Cell, all []batch, o Options) (open map[string]bool, measured bool) {
-	made, contrasts := effectsOf(cells, all, o)
+func (b basis) openEffects() (open map[string]bool, measured bool) {
+	made, contrasts := b.steps()
 	open = map[string]bool{}
-	for i, d := range judged(contrasts, o) {
-		options := o.stats(contrasts[i].metric)
+	for i, d := range judged(contrasts, b.options) {
+		options := b.options.stats(contrasts[i].metric)
 		if !stats.Resolved(contrasts[i].estimate, len(made), contrasts[i].floor, options) || waits(d, options) {
 			open[d.Cell], open[made[i].references[0]] = true, true
 		}

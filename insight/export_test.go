@@ -5,6 +5,35 @@ import (
 	"netdelta/stats"
 )
 
+// The comparisons of a run one by one, in place of Judge.Conclude.
+
+func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []Check) {
+	return newBasis(cells, trials, o).deltas()
+}
+
+func Effects(cells []result.Cell, trials []result.Trial, o Options) []result.Effect {
+	return newBasis(cells, trials, o).effects()
+}
+
+func Contrasts(cells []result.Cell, trials []result.Trial, o Options) []result.Contrast {
+	return newBasis(cells, trials, o).contrasts()
+}
+
+func Directs(run result.Run, trials []result.Trial, o Options) []result.Delta {
+	return newBasis(run.Cells, trials, o).directs(run)
+}
+
+func Claims(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) []Answer {
+	return newBasis(run.Cells, trials, o).claims(run, defaults)
+}
+
+// Settled compares headlines alone, as a run does that asks after each build.
+func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]bool {
+	o.HeadlinesOnly, o.unwritten = true, true
+	settled, _ := newBasis(cells, trials, o).settled()
+	return settled
+}
+
 // What the tests, which put findings in words, see of the inside.
 const (
 	MetricP50, MetricThroughput, MetricLoss, MetricCPU = metricP50, metricThroughput, metricLoss, metricCPU

@@ -6,7 +6,7 @@
 // build's rounds are one replication; package stats makes the estimate over builds. The null check is the same, with the
 // baseline's A/A control against the baseline.
 //
-// Ranks and claims hold networks against each other in the same way, without the baseline in between: see Contrasts and Claims.
+// Ranks and claims hold networks against each other in the same way, without the baseline in between: see Judge.Conclude.
 package insight
 
 import (
@@ -44,32 +44,27 @@ type Findings struct {
 func (j Judge) Conclude(run *result.Run, trials []result.Trial) Findings {
 	run.Bind(j.own)
 	var f Findings
-	o := j.options(*run)
-	run.Deltas, run.Null, f.Checks = Deltas(run.Cells, trials, o)
-	run.Contrasts = Contrasts(run.Cells, trials, o)
-	run.Effects = Effects(run.Cells, trials, o)
+	b := newBasis(run.Cells, trials, j.options(*run))
+	run.Deltas, run.Null, f.Checks = b.deltas()
+	run.Contrasts, run.Effects = b.contrasts(), b.effects()
 	run.Paths = Paths(run.Cells, trials)
 	run.Links = Links(run.Cells, trials)
 	run.Services = Services(trials)
 	run.Splits, run.Replications = Splits(*run, trials), Replications(run.Cells, trials)
 	run.Correlations = Correlations(*run)
-	f.Claims, f.Advice = Claims(*run, trials, j.defaults, o), Advise(*run, Directs(*run, trials, o))
+	f.Claims, f.Advice = b.claims(*run, j.defaults), Advise(*run, b.directs(*run))
 	return f
 }
 
 // Settled tells which cells of a run that is under way need no further builds. Only headlines count, so the histograms need
 // not be unpacked.
 func (j Judge) Settled(run result.Run, trials []result.Trial) map[string]bool {
-	light := make([]result.Trial, len(trials))
-	for i, t := range trials {
-		t.Histogram = ""
-		light[i] = t
-	}
-	return Settled(run.Cells, light, j.options(run))
+	settled, _, _ := j.SoFar(run, trials)
+	return settled
 }
 
-// Farthest is the headline delta of a run under way that differs most from the baseline, of those that have an interval.
-func (j Judge) Farthest(run result.Run, trials []result.Trial) (farthest result.Delta, found bool) {
+// SoFar is Settled, and the headline delta of a run under way that differs most from the baseline, of those that have an interval.
+func (j Judge) SoFar(run result.Run, trials []result.Trial) (settled map[string]bool, farthest result.Delta, found bool) {
 	light := make([]result.Trial, len(trials))
 	for i, t := range trials {
 		t.Histogram = ""
@@ -77,13 +72,13 @@ func (j Judge) Farthest(run result.Run, trials []result.Trial) (farthest result.
 	}
 	o := j.options(run)
 	o.HeadlinesOnly, o.unwritten = true, true
-	deltas, _, _ := Deltas(run.Cells, light, o)
+	settled, deltas := newBasis(run.Cells, light, o).settled()
 	for _, d := range deltas {
 		if HasInterval(d) && d.Ratio > 0 && (!found || math.Abs(Cost(d)) > math.Abs(Cost(farthest))) {
 			farthest, found = d, true
 		}
 	}
-	return farthest, found
+	return settled, farthest, found
 }
 
 func (j Judge) options(run result.Run) Options {

@@ -224,6 +224,14 @@ func Metrics() []string {
 	return names
 }
 
+// amount is a place on the scale of comparison as a ratio, or as a difference where the metric has no ratio.
+func (m metric) amount(x float64) float64 {
+	if m.linear {
+		return x
+	}
+	return math.Exp(x)
+}
+
 // size is an amount on the scale of comparison as a share, or as a difference where the metric has no ratio; nil where it has no bound.
 func (m metric) size(x float64) *float64 {
 	if !m.linear {

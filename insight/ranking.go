@@ -8,19 +8,17 @@ import (
 	"netdelta/stats"
 )
 
-// Contrasts hold the networks of each setting against one another in the setting's headline metric, each pair over the builds that
+// contrasts hold the networks of each setting against one another in the setting's headline metric, each pair over the builds that
 // both were measured in (cellSet.compareDirectly). The p values of all pairs of a setting are corrected as one family, by Holm, so that in at
 // most one setting of twenty any two networks are called different that are not. That is held against stats.Options.Level, not
 // ClaimLevel: no run stops on a contrast, so looking costs contrasts no more than it costs intervals. docs/statistics.md has the
 // simulation. The noise floor of the setting holds for them as for deltas.
-func Contrasts(cells []result.Cell, trials []result.Trial, o Options) []result.Contrast {
-	all, sets := batches(trials), cellSets(cells)
-	floors := newFloors(sets, all, o)
+func (b basis) contrasts() []result.Contrast {
 	var list []result.Contrast
-	for i := range sets {
-		if t := &sets[i]; len(t.cells) > 0 && t.baseline != nil {
-			m := t.metrics(all, o)[0]
-			list = append(list, t.contrasts(m, floors.of(t, m), all, o)...)
+	for i := range b.sets {
+		if t := &b.sets[i]; len(t.cells) > 0 && t.baseline != nil {
+			m := t.metrics(b.all, b.options)[0]
+			list = append(list, t.contrasts(m, b.floors.of(t, m), b.all, b.options)...)
 		}
 	}
 	return list
@@ -64,13 +62,13 @@ func (t cellSet) contrasts(m metric, floor float64, all []batch, o Options) []re
 
 // fillContrast writes an estimate into a contrast.
 func fillContrast(c *result.Contrast, m metric, e stats.Estimate) {
-	scale, center, low, high := math.Exp, &c.Ratio, &c.RatioLow, &c.RatioHigh
+	center, low, high := &c.Ratio, &c.RatioLow, &c.RatioHigh
 	if m.linear {
-		scale, center, low, high = func(x float64) float64 { return x }, &c.Difference, &c.DifferenceLow, &c.DifferenceHigh
+		center, low, high = &c.Difference, &c.DifferenceLow, &c.DifferenceHigh
 	}
-	*center = scale(e.Center)
+	*center = m.amount(e.Center)
 	if e.HasInterval {
-		*low, *high = finite(scale(e.Low)), finite(scale(e.High))
+		*low, *high = finite(m.amount(e.Low)), finite(m.amount(e.High))
 	}
 }
 

@@ -1,8 +1,6 @@
 package insight
 
 import (
-	"math"
-
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -39,17 +37,14 @@ func (j Judge) Repeat(runs []Measured, o Comparing) []Repeated {
 		if len(figures[k]) < 2 {
 			continue
 		}
-		r := Repeated{Delta: last[k].judged, Linear: last[k].contrast.metric.linear}
-		scale := math.Exp
-		if r.Linear {
-			scale = func(x float64) float64 { return x }
-		}
+		m := last[k].contrast.metric
+		r := Repeated{Delta: last[k].judged, Linear: m.linear}
 		for _, x := range figures[k] {
-			r.Figures = append(r.Figures, scale(x))
+			r.Figures = append(r.Figures, m.amount(x))
 		}
 		r.Prediction, r.Enough = stats.Predict(figures[k], stats.Options{Confidence: confidence})
 		for _, x := range []*float64{&r.Prediction.Center, &r.Prediction.Low, &r.Prediction.High, &r.Prediction.NextLow, &r.Prediction.NextHigh} {
-			*x = scale(*x)
+			*x = m.amount(*x)
 		}
 		all = append(all, r)
 	}
