@@ -13,58 +13,81 @@ import (
 	"netdelta/unit"
 )
 
-// memoryFiles are what a control group's memory is told by, in both versions of control groups: its limit, what is used of it, and
-// the part of that which the kernel gives back when it is short, by its key in memory.stat.
-type memoryFiles struct{ limit, used, cache string }
+// ControlGroup is the folder of a control group, of version 2 where it is unified.
+type ControlGroup struct {
+	Dir     string
+	Unified bool
+}
+
+// ControlGroups are the control groups that a process is in, each with all above it, in the hierarchies that a controller limits.
+func ControlGroups(groups []procfs.Cgroup, mounts []*procfs.MountInfo, controller string) []ControlGroup {
+	var found []ControlGroup
+	for _, g := range groups {
+		for _, m := range mounts {
+			unified := g.HierarchyID == 0 && m.FSType == "cgroup2"
+			_, limits := m.SuperOptions[controller]
+			if !unified && !(slices.Contains(g.Controllers, controller) && m.FSType == "cgroup" && limits) {
+				continue
+			}
+			for _, dir := range upwards(m.MountPoint, m.Root, g.Path) {
+				if c := (ControlGroup{dir, unified}); !slices.Contains(found, c) {
+					found = append(found, c)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// upwards are the folders from a group's own to the top of what is mounted. Of a group that is not below what is mounted, as
+// in a container that shows its host's names, only the top can be known.
+func upwards(mountPoint, mounted, group string) []string {
+	below, ok := strings.CutPrefix(group, strings.TrimSuffix(mounted, "/")+"/")
+	if !ok || strings.Contains("/"+below+"/", "/../") {
+		return []string{mountPoint}
+	}
+	var dirs []string
+	for dir := filepath.Join(mountPoint, below); ; dir = filepath.Dir(dir) {
+		dirs = append(dirs, dir)
+		if len(dir) <= len(mountPoint) {
+			return dirs
+		}
+	}
+}
 
 // controlled is what the control groups of this program leave it of memory; the greatest number where they don't limit it, or can't
 // be read.
 func controlled() unit.Bytes {
-	free := unit.Bytes(math.MaxInt64)
 	self, err := procfs.Self()
 	if err != nil {
-		return free
+		return math.MaxInt64
 	}
 	groups, err := self.Cgroups()
 	if err != nil {
-		return free
+		return math.MaxInt64
 	}
 	mounts, err := procfs.GetMounts()
 	if err != nil {
-		return free
+		return math.MaxInt64
 	}
+	return freeIn(ControlGroups(groups, mounts, "memory"))
+}
+
+// freeIn is the least that control groups leave of memory. What the kernel gives back when it is short counts as free.
+func freeIn(groups []ControlGroup) unit.Bytes {
+	free := unit.Bytes(math.MaxInt64)
 	for _, g := range groups {
-		for _, m := range mounts {
-			_, memory := m.SuperOptions["memory"]
-			switch {
-			case m.FSType == "cgroup" && memory && slices.Contains(g.Controllers, "memory"):
-				free = min(free, freeBelow(m, g.Path, memoryFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}))
-			case m.FSType == "cgroup2" && g.HierarchyID == 0:
-				free = min(free, freeBelow(m, g.Path, memoryFiles{"memory.max", "memory.current", "inactive_file"}))
-			}
+		limitFile, usedFile, cache := "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+		if g.Unified {
+			limitFile, usedFile, cache = "memory.max", "memory.current", "inactive_file"
+		}
+		limit, limited := number(filepath.Join(g.Dir, limitFile))
+		used, known := number(filepath.Join(g.Dir, usedFile))
+		if limited && known {
+			free = min(free, max(limit-used+statistic(filepath.Join(g.Dir, "memory.stat"), cache), 0))
 		}
 	}
 	return free
-}
-
-// freeBelow is the least that a control group and those above it leave, as far as they are mounted.
-func freeBelow(m *procfs.MountInfo, group string, files memoryFiles) unit.Bytes {
-	free := unit.Bytes(math.MaxInt64)
-	below, err := filepath.Rel(m.Root, group)
-	if err != nil || below == ".." || strings.HasPrefix(below, "../") {
-		below = "." // what is mounted is this program's own
-	}
-	for ; ; below = filepath.Dir(below) {
-		dir := filepath.Join(m.MountPoint, below)
-		limit, limited := number(filepath.Join(dir, files.limit))
-		used, known := number(filepath.Join(dir, files.used))
-		if limited && known {
-			free = min(free, max(limit-used+statistic(filepath.Join(dir, "memory.stat"), files.cache), 0))
-		}
-		if below == "." {
-			return free
-		}
-	}
 }
 
 // number reads a file with one number. A group without a limit says "max", or a number that no machine has.

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/prometheus/procfs"
 
+	"netdelta/internal/machine"
 	"netdelta/internal/procfile"
 )
 
@@ -39,8 +38,8 @@ func openGroups(root string) ([]*procfile.File, error) {
 		return nil, fmt.Errorf("finding this process's control groups: %w", err)
 	}
 	var open []*procfile.File
-	for _, dir := range groupFolders(groups, mounts) {
-		c, err := openCounters(filepath.Join(dir, "cpu.stat"))
+	for _, g := range machine.ControlGroups(groups, mounts, "cpu") {
+		c, err := openCounters(filepath.Join(g.Dir, "cpu.stat"))
 		if err != nil {
 			for _, o := range open {
 				err = errors.Join(err, o.Close())
@@ -58,40 +57,4 @@ func openGroups(root string) ([]*procfile.File, error) {
 		}
 	}
 	return open, nil
-}
-
-// groupFolders are the folders of the control groups that a process is in, each with all above it.
-func groupFolders(groups []procfs.Cgroup, mounts []*procfs.MountInfo) []string {
-	var found []string
-	for _, g := range groups {
-		for _, m := range mounts {
-			unified := g.HierarchyID == 0 && m.FSType == "cgroup2"
-			_, limits := m.SuperOptions["cpu"]
-			if !unified && !(slices.Contains(g.Controllers, "cpu") && m.FSType == "cgroup" && limits) {
-				continue
-			}
-			for _, dir := range upwards(m.MountPoint, m.Root, g.Path) {
-				if !slices.Contains(found, dir) {
-					found = append(found, dir)
-				}
-			}
-		}
-	}
-	return found
-}
-
-// upwards are the folders from a group's own to the top of what is mounted. Of a group that is not below what is mounted, as
-// in a container that shows its host's names, only the top can be known.
-func upwards(mountPoint, mounted, group string) []string {
-	below, ok := strings.CutPrefix(group, strings.TrimSuffix(mounted, "/")+"/")
-	if !ok || strings.Contains("/"+below+"/", "/../") {
-		return []string{mountPoint}
-	}
-	var dirs []string
-	for dir := filepath.Join(mountPoint, below); ; dir = filepath.Dir(dir) {
-		dirs = append(dirs, dir)
-		if len(dir) <= len(mountPoint) {
-			return dirs
-		}
-	}
 }

@@ -5,27 +5,26 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 )
 
-// machine is a proc file system whose counters the test sets.
-type machine struct {
+// counted is a proc file system whose counters the test sets.
+type counted struct {
 	t    *testing.T
 	root string
 	now  time.Time
 }
 
-func newMachine(t *testing.T) *machine {
-	m := &machine{t: t, root: t.TempDir(), now: time.Unix(1000, 0)}
+func newMachine(t *testing.T) *counted {
+	m := &counted{t: t, root: t.TempDir(), now: time.Unix(1000, 0)}
 	if err := os.Mkdir(filepath.Join(m.root, "pressure"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-func (m *machine) write(name, content string) {
+func (m *counted) write(name, content string) {
 	m.t.Helper()
 	if err := os.WriteFile(filepath.Join(m.root, name), []byte(content), 0o644); err != nil {
 		m.t.Fatal(err)
@@ -33,7 +32,7 @@ func (m *machine) write(name, content string) {
 }
 
 // set writes the counters: per processor the hundredths of a second of softirq and steal, and the microseconds of waiting.
-func (m *machine) set(softirq, steal [2]int, waiting int) {
+func (m *counted) set(softirq, steal [2]int, waiting int) {
 	stat := "cpu  0 0 0 0 0 0 0 0 0 0\n"
 	for i := range 2 {
 		stat += fmt.Sprintf("cpu%d 100 0 100 1000 0 0 %d %d 0 0\n", i, softirq[i], steal[i])
@@ -42,7 +41,7 @@ func (m *machine) set(softirq, steal [2]int, waiting int) {
 	m.write("pressure/cpu", fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n", waiting))
 }
 
-func (m *machine) reader(cpus ...int) *Reader {
+func (m *counted) reader(cpus ...int) *Reader {
 	m.t.Helper()
 	r, err := NewReader(m.root, cpus)
 	if err != nil {
@@ -52,7 +51,7 @@ func (m *machine) reader(cpus ...int) *Reader {
 	return r
 }
 
-func (m *machine) read(r *Reader) Sample {
+func (m *counted) read(r *Reader) Sample {
 	m.t.Helper()
 	s, err := r.Read()
 	if err != nil {
@@ -86,7 +85,7 @@ func TestLoadIsOfTheWatchedProcessors(t *testing.T) {
 }
 
 // queues writes what tasks have waited on each of the two processors, in nanoseconds.
-func (m *machine) queues(waited [2]int) {
+func (m *counted) queues(waited [2]int) {
 	text := "version 15\ntimestamp 4294892\n"
 	for i, w := range waited {
 		text += fmt.Sprintf("cpu%d 0 0 0 0 0 0 900 %d 77\ndomain0 00000000,00000003 1 2 3\n", i, w)
@@ -138,7 +137,7 @@ func TestReadyThreads(t *testing.T) {
 }
 
 // limit puts this process of the machine into a control group below another, both with a limit.
-func (m *machine) limit(version int) (inner, outer string) {
+func (m *counted) limit(version int) (inner, outer string) {
 	m.t.Helper()
 	top := filepath.Join(m.root, "groups")
 	inner = filepath.Join(top, "outer", "inner")
@@ -162,7 +161,7 @@ func (m *machine) limit(version int) (inner, outer string) {
 	return "groups/outer/inner", "groups/outer"
 }
 
-func (m *machine) throttle(version int, group string, times int, long time.Duration) {
+func (m *counted) throttle(version int, group string, times int, long time.Duration) {
 	text := fmt.Sprintf("usage_usec 9\nnr_periods 7\nnr_throttled %d\nthrottled_usec %d\n", times, long.Microseconds())
 	if version == 1 {
 		text = fmt.Sprintf("nr_periods 7\nnr_throttled %d\nthrottled_time %d\n", times, long.Nanoseconds())
@@ -192,23 +191,6 @@ func TestThrottling(t *testing.T) {
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
-		}
-	}
-}
-
-func TestUpwards(t *testing.T) {
-	for _, c := range []struct {
-		mounted, group string
-		want           []string
-	}{
-		{"/", "/", []string{"/sys/g"}},
-		{"/", "/a/b", []string{"/sys/g/a/b", "/sys/g/a", "/sys/g"}},
-		{"/a", "/a/b", []string{"/sys/g/b", "/sys/g"}},
-		{"/docker/1", "/kubepods/2", []string{"/sys/g"}}, // the mount shows another part of the tree
-		{"/", "/../../x", []string{"/sys/g"}},            // a group outside of this namespace
-	} {
-		if got := upwards("/sys/g", c.mounted, c.group); !slices.Equal(got, c.want) {
-			t.Errorf("%s in %s: %v, want %v", c.group, c.mounted, got, c.want)
 		}
 	}
 }

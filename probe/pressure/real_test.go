@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"netdelta/internal/leak"
+	"netdelta/internal/machine"
 	"netdelta/internal/require"
 )
 
@@ -70,8 +71,8 @@ func group(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, parent := range groupFolders(groups, mounts) {
-		dir := filepath.Join(parent, fmt.Sprintf("netdelta-pressure-test-%d", os.Getpid()))
+	for _, parent := range machine.ControlGroups(groups, mounts, "cpu") {
+		dir := filepath.Join(parent.Dir, fmt.Sprintf("netdelta-pressure-test-%d", os.Getpid()))
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}
