@@ -19,8 +19,13 @@ var layout string
 //go:embed style.css
 var style string
 
+// Style is what a page needs that holds a Section.
+//
+//go:embed section.css
+var Style string
+
 // own has no script.
-func own() page.Page { return page.New(layout, style, "") }
+func own() page.Page { return page.New(layout, style+Style, "") }
 
 // Write writes the hops of networks as one page that opens without network: the lanes, drawn to scale, and a table of each. The
 // other networks are compared with the first. The error is w's.

@@ -18,6 +18,7 @@ import (
 
 	"netdelta/insight"
 	where "netdelta/insight/hops"
+	"netdelta/report/hops"
 	pages "netdelta/report/page"
 	"netdelta/report/ui"
 	"netdelta/report/words"
@@ -89,13 +90,15 @@ var parsed = sync.OnceValues(func() (*template.Template, error) {
 })
 
 // Style and Script are the page's own, as its template wants them.
-func (p *page) Style() template.CSS { return template.CSS(style + p.partStyle) }
+func (p *page) Style() template.CSS { return template.CSS(p.styles()) }
+
+func (p *page) styles() string { return pages.Palette + style + hops.Style + p.partStyle }
 
 // Script is what the page can do beyond being read.
 func (p *page) Script() template.JS { return template.JS(scripts()) }
 
 // Policy is the page's content security policy.
-func (p *page) Policy() string { return pages.Policy(scripts(), style+p.partStyle) }
+func (p *page) Policy() string { return pages.Policy(scripts(), p.styles()) }
 
 // cleaner takes control characters, and marks that turn the direction of writing, out of all that goes through it, line by
 // line. A template writes whole strings, so no character is cut in two between writes.

@@ -63,7 +63,7 @@ func small(tb testing.TB) (result.Run, []result.Trial) {
 func TestGolden(t *testing.T) {
 	run, trials := small(t)
 	got := text(t, run, trials, WithStudy([]byte("study: latency\nbaseline: host\n")))
-	for _, part := range []string{style, scripts()} {
+	for _, part := range []string{(&page{}).styles(), scripts()} {
 		if !strings.Contains(got, part) {
 			t.Fatal("the page lacks its style or its script, or has it changed: the browser would refuse it")
 		}

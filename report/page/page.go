@@ -4,6 +4,7 @@ package page
 import (
 	"bufio"
 	"crypto/sha256"
+	_ "embed" // the palette
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -11,6 +12,11 @@ import (
 	"io"
 	"strings"
 )
+
+// Palette are the colours of pages, by day and by night, as variables.
+//
+//go:embed palette.css
+var Palette string
 
 // Page is a page's template, which has functions for the page's own style and script and for the policy that lets the browser run
 // these two.

@@ -3,6 +3,7 @@ package serve
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,22 @@ func (e entry) When() string { return e.Started.UTC().Format("2006-01-02 15:04")
 
 func (s *server) path(name string) string { return filepath.Join(s.Dir, name) }
 
+// recorded says whether a name is a run folder's, and when its record changed. The link to the latest run is none.
+func (s *server) recorded(name string) (changed time.Time, is bool) {
+	if name == "." || !fs.ValidPath(name) || strings.Contains(name, "/") {
+		return time.Time{}, false
+	}
+	folder, err := os.Lstat(s.path(name))
+	if err != nil || !folder.IsDir() {
+		return time.Time{}, false
+	}
+	record, err := os.Stat(filepath.Join(s.path(name), result.ResultFile))
+	if err != nil {
+		return time.Time{}, false
+	}
+	return record.ModTime(), true
+}
+
 // entries are the runs of the folder, the newest first. A folder that can't be read is no run.
 func (s *server) entries() ([]entry, error) {
 	found, err := os.ReadDir(s.Dir)
@@ -55,20 +72,17 @@ func (s *server) entries() ([]entry, error) {
 	defer s.lock.Unlock()
 	var all []entry
 	for _, f := range found {
-		if !f.IsDir() {
-			continue // such as the link to the latest
-		}
-		info, err := os.Stat(filepath.Join(s.path(f.Name()), result.ResultFile))
-		if err != nil {
+		changed, is := s.recorded(f.Name())
+		if !is {
 			continue
 		}
 		k, known := s.known[f.Name()]
-		if !known || !k.changed.Equal(info.ModTime()) {
+		if !known || !k.changed.Equal(changed) {
 			e, err := s.read(f.Name())
 			if err != nil {
 				continue
 			}
-			k = kept{info.ModTime(), e}
+			k = kept{changed, e}
 			s.known[f.Name()] = k
 		}
 		all = append(all, k.entry)

@@ -75,18 +75,12 @@ func (a answer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// folder is the run folder of a name that was asked for: one that stands in the list, whatever else a name may lead to.
+// folder is the run folder of a name that was asked for: one that may stand in the list, whatever else a name may lead to.
 func (s *server) folder(name string) (string, error) {
-	entries, err := s.entries()
-	if err != nil {
-		return "", err
+	if _, is := s.recorded(name); !is {
+		return "", fmt.Errorf("show run %q: %w: %s holds no such run", name, fs.ErrNotExist, s.Dir)
 	}
-	for _, e := range entries {
-		if e.Name == name {
-			return s.path(name), nil
-		}
-	}
-	return "", fmt.Errorf("show run %q: %w: %s holds no such run", name, fs.ErrNotExist, s.Dir)
+	return s.path(name), nil
 }
 
 // run shows a run, again and again while it is under way.
@@ -116,7 +110,7 @@ func (s *server) compare(w io.Writer, _ http.Header, r *http.Request) error {
 	if err := s.Compare(&text, folders[0], folders[1]); err != nil {
 		return err
 	}
-	return page.New(compareLayout, style, "").Write(w, "a comparison", map[string]any{"Old": names[0], "New": names[1], "Text": ui.Clean(text.String())})
+	return page.New(compareLayout, page.Palette+style, "").Write(w, "a comparison", map[string]any{"Old": names[0], "New": names[1], "Text": ui.Clean(text.String())})
 }
 
 // list shows all runs.
@@ -130,7 +124,7 @@ func (s *server) list(w io.Writer, _ http.Header, _ *http.Request) error {
 		Entries []entry
 		Courses []course
 	}{s.Dir, entries, courses(entries)}
-	return page.New(listLayout, style, script).Write(w, "the list of runs", data)
+	return page.New(listLayout, page.Palette+style, script).Write(w, "the list of runs", data)
 }
 
 // Drawing is the course as a picture.

@@ -94,6 +94,8 @@ func TestAnswers(t *testing.T) {
 		"/run/other":                             {404, nil, ""},
 		"/run/..%2f..":                           {404, nil, ""},
 		"/compare?old=nightly-0&new=../nightly1": {404, nil, ""},
+		"/compare?old=..&new=nightly-1":          {404, nil, ""},
+		"/compare?old=.&new=nightly-1":           {404, nil, ""},
 		"/etc/passwd":                            {404, nil, ""},
 	} {
 		w := httptest.NewRecorder()
