@@ -134,7 +134,7 @@ func (env *environment) worthMeasuring(ctx context.Context, named []string) ([]s
 			return nil, err
 		}
 		if n != name {
-			fmt.Fprintf(env.err, "%s: measured as %s, a stand-in for its datapath\n", name, n)
+			fmt.Fprintln(env.err, measuredAs(name, n))
 		}
 		mine = append(mine, n)
 	}

@@ -129,6 +129,11 @@ func (env *environment) compare(before, after string, how insight.Comparing, for
 		len(open), len(insight.Judged(c))))
 }
 
+// sameRun says whether two folders hold one run.
+func sameRun(a, b result.Run) bool {
+	return a.Run == b.Run && a.Started.Equal(b.Started) && a.Seed == b.Seed
+}
+
 // repeat prints what several runs say of another one.
 func (env *environment) repeat(paths []string, how insight.Comparing, format string) error {
 	if format != compareFormats()[0] {
@@ -141,7 +146,7 @@ func (env *environment) repeat(paths []string, how insight.Comparing, format str
 			return err
 		}
 		for i, other := range runs {
-			if other.Run.Run == m.Run.Run && other.Run.Started.Equal(m.Run.Started) && other.Run.Seed == m.Run.Seed {
+			if sameRun(other.Run, m.Run) {
 				return usageError{fmt.Errorf("%s and %s are the same run: it says nothing of another", paths[i], path)}
 			}
 		}
@@ -183,7 +188,7 @@ func (env *environment) compared(before, after string, how insight.Comparing) (r
 		}
 		runs[i] = m
 	}
-	if a, b := runs[0].Run, runs[1].Run; a.Run == b.Run && a.Started.Equal(b.Started) && a.Seed == b.Seed {
+	if sameRun(runs[0].Run, runs[1].Run) {
 		return none, usageError{fmt.Errorf("%s and %s are the same run: it has not changed, and says nothing of another", before, after)}
 	}
 	if a, b := runs[0].Run.Exact != nil, runs[1].Run.Exact != nil; a != b {

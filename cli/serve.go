@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/experiment/plan"
+	"netdelta/experiment/session"
 	"netdelta/insight"
 	"netdelta/report/loopback"
 	"netdelta/report/serve"
@@ -33,7 +34,7 @@ loopback address alone, and ends on Ctrl-C.`,
   netdelta serve /srv/nightly --listen 127.0.0.1:8080`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			dir := "runs"
+			dir := session.Runs
 			if len(a) > 0 {
 				dir = a[0]
 			}

@@ -22,7 +22,7 @@ func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err er
 			return "", usageError{fmt.Errorf("%s: in the lab network %s stands in for %s; a cluster is measured with the network that it has: "+
 				"name %s, or compare stand-ins with --testbed %s", flag, p.Network, p.Name, strings.Join(k.networks.Names, ", "), labTestbed)}
 		}
-		note := fmt.Sprintf("%s: measured as %s, a stand-in for its datapath", p.Name, p.Network)
+		note := measuredAs(p.Name, p.Network)
 		if !slices.Contains(notes, note) {
 			notes = append(notes, note)
 		}
@@ -41,6 +41,11 @@ func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err er
 	o.Networks = networks
 	o.Baseline, err = replace("--baseline", o.Baseline)
 	return notes, err
+}
+
+// measuredAs says which network stands in for a product.
+func measuredAs(name, network string) string {
+	return fmt.Sprintf("%s: measured as %s, a stand-in for its datapath", name, network)
 }
 
 // checkLooked refuses a network that there is not before a study is made of it, by the flag that it was given by.

@@ -43,6 +43,15 @@ type Network struct {
 	Build func(Topology) Plan
 }
 
+// Users names, for each network of the catalogue, the systems whose pods are attached like this.
+func Users() map[string]string {
+	users := map[string]string{}
+	for _, n := range Catalogue() {
+		users[n.Name] = strings.Join(n.UsedBy, ", ")
+	}
+	return users
+}
+
 // Reach says under which address a client finds a server.
 type Reach int
 

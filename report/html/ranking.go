@@ -1,8 +1,6 @@
 package html
 
 import (
-	"strings"
-
 	"netdelta/network"
 	"netdelta/report/words"
 )
@@ -30,22 +28,19 @@ type ranked struct {
 
 // rankings are the pictures of the settings with headline deltas, at most rankingsMost of them.
 func (p *page) rankings() []ranking {
-	products := map[string]string{}
-	for _, n := range network.Catalogue() {
-		products[n.Name] = strings.Join(n.UsedBy, ", ")
-	}
+	users := network.Users()
 	var all []ranking
 	for _, s := range p.Settings {
 		if len(s.headlines()) == 0 || len(all) == rankingsMost {
 			continue
 		}
-		all = append(all, p.rank(s, products))
+		all = append(all, p.rank(s, users))
 	}
 	return all
 }
 
 // rank draws one; its axis is its own, so that one expensive setting does not flatten the others.
-func (p *page) rank(s *setting, products map[string]string) ranking {
+func (p *page) rank(s *setting, users map[string]string) ranking {
 	heads := s.headlines()
 	a := p.axes("r"+s.ID, heads)[keyOf(heads[0])]
 	r := ranking{Setting: s, forest: p.newForest(heads[0], a)}
@@ -54,7 +49,7 @@ func (p *page) rank(s *setting, products map[string]string) ranking {
 		for k, d := range tier {
 			own := a.row(d, false, floor)
 			own.Plot = a.bar(d, own, floor)
-			r.Rows = append(r.Rows, ranked{row: own, Group: letter(i), First: k == 0, Uses: products[d.Network]})
+			r.Rows = append(r.Rows, ranked{row: own, Group: letter(i), First: k == 0, Uses: users[d.Network]})
 		}
 	}
 	return r

@@ -17,15 +17,22 @@ import (
 	"netdelta/report/browsertest"
 )
 
+// opened is a browser with the page of the usual run.
+func opened(t *testing.T) *browsertest.Browser {
+	t.Helper()
+	run, trials := usual().run(t)
+	b := browsertest.Start(t)
+	b.View(1400, 900, "light")
+	b.Open(written(t, run, trials))
+	return b
+}
+
 // press clicks the first thing that a selector finds.
 func press(b *browsertest.Browser, selector string) { b.Do(chromedp.Click(chromedp.CSS(selector))) }
 
 // TestRankingFirst: the page opens with the ranking of one setting; a click shows another, and the address keeps it.
 func TestRankingFirst(t *testing.T) {
-	run, trials := usual().run(t)
-	b := browsertest.Start(t)
-	b.View(1400, 900, "light")
-	b.Open(written(t, run, trials))
+	b := opened(t)
 	shown := func() string { return strings.Join(visible(b, ".ranking", "e.dataset.title"), "; ") }
 	if got := shown(); got != "tcp-rr, 300B, on one node" {
 		t.Fatalf("the rankings shown at first are of %q", got)
@@ -61,10 +68,7 @@ func TestRankingFirst(t *testing.T) {
 
 // TestSorted clicks on heads of columns.
 func TestSorted(t *testing.T) {
-	run, trials := usual().run(t)
-	b := browsertest.Start(t)
-	b.View(1400, 900, "light")
-	b.Open(written(t, run, trials))
+	b := opened(t)
 	unfold(b)
 	names := func() []string { return visible(b, "#s0 .forest tbody th", "e.textContent") }
 	press(b, "#s0 .forest th:nth-child(1) .sort")
@@ -81,10 +85,7 @@ func TestSorted(t *testing.T) {
 
 // TestSavedFiles saves the ranking as a table and as a picture.
 func TestSavedFiles(t *testing.T) {
-	run, trials := usual().run(t)
-	b := browsertest.Start(t)
-	b.View(1400, 900, "light")
-	b.Open(written(t, run, trials))
+	b := opened(t)
 	dir := t.TempDir()
 	b.Do(chromedp.Func(func(ctx context.Context, c *chromedp.Target) error {
 		_, err := cdp.Call(ctx, c, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: dir})
@@ -112,10 +113,7 @@ func TestSavedFiles(t *testing.T) {
 
 // TestPrinted: what a manager prints is eight pages at most, though much more is folded.
 func TestPrinted(t *testing.T) {
-	run, trials := usual().run(t)
-	b := browsertest.Start(t)
-	b.View(1400, 900, "light")
-	b.Open(written(t, run, trials))
+	b := opened(t)
 	var printed string
 	b.Do(chromedp.Func(func(ctx context.Context, c *chromedp.Target) error {
 		got, err := cdp.Call(ctx, c, pages.PrintToPDF, pages.PrintToPDFParams{})

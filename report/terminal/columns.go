@@ -144,10 +144,7 @@ const usersMost = 22
 
 // usersColumn names the products of which networks have the datapath. There is none in a table without any.
 func (p *page) usersColumn(t table) column {
-	users, found := map[string]string{}, false
-	for _, n := range network.Catalogue() {
-		users[n.Name] = strings.Join(n.UsedBy, ", ")
-	}
+	users, found := network.Users(), false
 	c := t.column("used by", false, func(d result.Delta) string {
 		text := users[d.Network]
 		found = found || text != "" && d.Network != d.Baseline

@@ -44,10 +44,8 @@ func recipeOf(c insight.Change) recipe {
 
 // installed says how a network is had, by the systems that use it.
 func installed(name string) []string {
-	for _, n := range network.Catalogue() {
-		if n.Name == name {
-			return []string{"# " + name + " is used by " + strings.Join(n.UsedBy, ", ")}
-		}
+	if users, known := network.Users()[name]; known {
+		return []string{"# " + name + " is used by " + users}
 	}
 	return nil
 }
