@@ -130,7 +130,8 @@ func replace[T any](to, flag *T, key string, set func(path, flag string)) {
 	}
 }
 
-// mtu makes the links carry the largest MTU; more than one becomes a factor.
+// mtu makes the links carry the largest MTU. It becomes a factor if there is more than one, or if the study has levels of it, which its
+// claims and other runs of it speak of.
 func (s *Study) mtu(levels []any, set func(path, flag string)) {
 	if len(levels) == 0 {
 		return
@@ -141,10 +142,15 @@ func (s *Study) mtu(levels []any, set func(path, flag string)) {
 	for _, v := range levels {
 		s.Testbed.Link.MTU = max(s.Testbed.Link.MTU, v.(unit.Bytes))
 	}
-	if len(levels) == 1 {
+	if len(levels) == 1 && !s.varies("mtu") {
 		levels = nil
 	}
 	s.common("mtu", levels)
+}
+
+// varies says whether the study gives levels of a factor.
+func (s *Study) varies(key string) bool {
+	return len(s.Factors[key]) > 0 || slices.ContainsFunc(s.Workloads, func(w Workload) bool { return len(w.Levels[key]) > 0 })
 }
 
 // common gives all workloads the same levels of a factor, in place of their own.

@@ -80,6 +80,20 @@ func TestOverrideOfAllWorkloads(t *testing.T) {
 	}
 }
 
+// One MTU of a study that has levels of it stays a level: the study's claims speak of it.
+func TestOverrideOneMTUStaysALevel(t *testing.T) {
+	s := latency(t)
+	s.Workloads[0].Levels = study.Levels{"mtu": {unit.Bytes(1500), unit.Bytes(9000)}}
+	got, err := s.Override(study.Overrides{Factors: []string{"mtu=1500"}}, known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := study.Levels{"mtu": {unit.Bytes(1500)}}
+	if d := cmp.Diff(want, got.Factors); d != "" || got.Testbed.Link.MTU != 1500 {
+		t.Errorf("factors: %s; links of %v", d, got.Testbed.Link.MTU)
+	}
+}
+
 func TestOverrideOneMTUIsNoFactor(t *testing.T) {
 	got, err := latency(t).Override(study.Overrides{MTU: []unit.Bytes{9000}}, known())
 	if err != nil || got.Testbed.Link.MTU != 9000 || got.Factors["mtu"] != nil {
