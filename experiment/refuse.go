@@ -40,7 +40,11 @@ func (p *Plan) note(sentence string) {
 func notOwned(driver testbed.Provider, c result.Cell) string {
 	switch able := driver.Capabilities(); {
 	case !able.PinsCPUs && c.Params.CPU != "" && c.Params.CPU != "any":
-		return fmt.Sprintf("cpu=%s is unsupported on testbed %s: needs processors that are not shared with others; say cpu: any, or run it with --testbed %s", c.Params.CPU, driver.Kind(), here)
+		asked, fix := "cpu="+c.Params.CPU, "say cpu: any"
+		if regime := c.Setting().Regime(); regime != "" {
+			asked, fix = "regime="+regime, "leave it out"
+		}
+		return fmt.Sprintf("%s is unsupported on testbed %s: needs processors that are not shared with others; %s, or run it with --testbed %s", asked, driver.Kind(), fix, here)
 	case !able.BuildsLinks && c.Params.MTU != 0:
 		return fmt.Sprintf("mtu=%d is unsupported on testbed %s: needs links that netdelta builds itself; set it in the cluster's network, or run it with --testbed %s", int64(c.Params.MTU), driver.Kind(), here)
 	}

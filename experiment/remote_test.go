@@ -215,7 +215,7 @@ func TestOnlyHere(t *testing.T) {
 	}
 	for _, c := range p.Cells {
 		two := c.Params.CPU == "two"
-		if got := strings.Contains(c.Unsupported, "cpu=two is unsupported on testbed elsewhere"); got != two {
+		if got := strings.Contains(c.Unsupported, "regime=waking is unsupported on testbed elsewhere"); got != two {
 			t.Errorf("%s: %q", c.ID, c.Unsupported)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // floors knows what the null checks of a run leave possible, metric by metric. The settings of one workload share what they know,
-// apart on one processor and on two: a processor that is woken for each message is noisier than one that never sleeps.
+// apart on one processor and on two, at full speed and paced: a processor that is woken for each message is noisier than one that never
+// sleeps.
 type floors struct {
 	lock    sync.Mutex // of nulls: tables are compared at the same time
 	sets    []cellSet
@@ -26,8 +27,8 @@ type nulls struct {
 
 // floorKey is a workload's metric on one scale.
 type floorKey struct {
-	workload, cpu, metric, unit string
-	linear                      bool
+	workload, cpu, regime, metric, unit string
+	linear                              bool
 }
 
 func newFloors(sets []cellSet, all []batch, o Options) *floors {
@@ -40,7 +41,7 @@ func (f *floors) of(t *cellSet, m metric) float64 {
 	if !f.planned() {
 		return 0
 	}
-	key := floorKey{t.setting.Workload, t.setting.Params.CPU, m.name, m.unit, m.linear}
+	key := floorKey{t.setting.Workload, t.setting.Params.CPU, t.setting.Regime(), m.name, m.unit, m.linear}
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	checks, known := f.nulls[key]
@@ -59,7 +60,8 @@ func (f *floors) of(t *cellSet, m metric) float64 {
 func (f *floors) check(key floorKey, m metric) nulls {
 	var sets []cellSet
 	for _, t := range f.sets {
-		if t.control != nil && t.baseline != nil && t.setting.Workload == key.workload && t.setting.Params.CPU == key.cpu {
+		if t.control != nil && t.baseline != nil && t.setting.Workload == key.workload &&
+			t.setting.Params.CPU == key.cpu && t.setting.Regime() == key.regime {
 			sets = append(sets, t)
 		}
 	}

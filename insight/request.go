@@ -39,7 +39,7 @@ func (r Request) Shares(run result.Run) []RequestShare {
 					(regime == "" || part.Setting.Regime() == regime)
 			})
 		}
-		i := of("waking")
+		i := of(result.RegimeWaking)
 		if i < 0 {
 			i = of("")
 		}

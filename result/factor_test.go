@@ -2,6 +2,7 @@ package result
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -64,5 +65,32 @@ func give(v reflect.Value) {
 		v.SetBool(true)
 	default:
 		v.SetString("x")
+	}
+}
+
+// A regime stands for processors and a rate: it reads what it has set, and leaves nothing behind.
+func TestRegimeStandsForProcessorsAndRate(t *testing.T) {
+	var d Parameter
+	for _, p := range Parameters() {
+		if p.Stands {
+			d = p
+		}
+	}
+	asked := Params{Message: 300, RequestRate: 1000}
+	for regime, want := range map[string]Params{
+		RegimeSaturated: {Message: 300, CPU: "same"}, RegimeWaking: {Message: 300, CPU: "two"},
+		RegimePaced: {Message: 300, CPU: "two", RequestRate: 1000}, "": {Message: 300},
+	} {
+		got := asked.With(d, regime)
+		if got != want || got.Get(d) != any(regime) {
+			t.Errorf("%q makes %+v, which is %q", regime, got, got.Get(d))
+		}
+	}
+	if free := (Params{CPU: "any"}); free.Given(d) {
+		t.Error("ends that the kernel places have a regime")
+	}
+	names := Params{CPU: "two", RequestRate: 1000}.Names()
+	if !slices.Equal(names, []string{"rps=1000", "cpu=two"}) {
+		t.Errorf("the ID of a cell says %q", names)
 	}
 }

@@ -76,6 +76,8 @@ type Parameter struct {
 	Factor string
 	// Derived says that it is no key of studies: it follows from another one.
 	Derived bool
+	// Stands says that it is a key of studies and claims alone, and stands for values of other parameters: a regime.
+	Stands bool
 	// Field is its place in Params ("Conditions.LinkRate"), "" for a parameter that a workload declares itself.
 	Field string
 	// Rank is its place among a workload's own parameters; Declare gives it.
@@ -186,7 +188,7 @@ func Recorded(all []Parameter) []Parameter {
 		at, _ := reflect.TypeFor[Params]().FieldByName(field)
 		return at.Index[0]
 	}
-	load := slices.DeleteFunc(slices.Clone(all), func(d Parameter) bool { return strings.HasPrefix(d.Field, "Conditions.") })
+	load := slices.DeleteFunc(slices.Clone(all), func(d Parameter) bool { return d.Stands || strings.HasPrefix(d.Field, "Conditions.") })
 	slices.SortStableFunc(load, func(a, b Parameter) int { return cmp.Compare(place(a), place(b)) })
 	return load
 }
@@ -219,7 +221,7 @@ func (p Params) Headings() []string {
 func (p Params) Names() []string {
 	var texts []string
 	for _, d := range Parameters(p.Own.Declared()...) {
-		if text := d.Name(p); text != "" && !strings.HasPrefix(d.Field, "Conditions.") {
+		if text := d.Name(p); text != "" && !d.Stands && !strings.HasPrefix(d.Field, "Conditions.") {
 			texts = append(texts, text)
 		}
 	}

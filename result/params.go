@@ -165,6 +165,9 @@ func (p *Params) field(d Parameter) reflect.Value {
 
 // Get is the value of a parameter, the zero value of its kind where it is not given.
 func (p Params) Get(d Parameter) any {
+	if d.Stands {
+		return p.Regime()
+	}
 	if d.Field == "" {
 		if v := p.Own.get(d.Key); v != nil {
 			return v
@@ -180,6 +183,9 @@ func (p Params) Get(d Parameter) any {
 func (p Params) With(d Parameter, v any) Params {
 	if d.Dropped && v == any(d.Unset) {
 		v = d.Kind.Zero()
+	}
+	if d.Stands {
+		return p.inRegime(v.(string))
 	}
 	if d.Field == "" {
 		p.Own.put(d, v)

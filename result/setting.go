@@ -1,10 +1,5 @@
 package result
 
-import (
-	"fmt"
-	"strings"
-)
-
 // Setting is what a cell and its baseline have in common: everything but the network and how the server is named. Deltas
 // are taken within a setting, and a table shows one. It can be compared and used as a key.
 type Setting struct {
@@ -13,21 +8,12 @@ type Setting struct {
 	Placement Placement
 }
 
-// Regime says how a request-response workload keeps the processors that it is pinned to: "saturated" (both ends on one, a request after
-// the other), "waking" (on two, each of which wakes for every message) or "paced at N/s" (as many requests as were asked for). It is ""
-// for other workloads, and where the ends are not pinned.
+// Regime is how a workload of requests and responses keeps its processors; "" for other workloads, and where the ends are not pinned.
 func (s Setting) Regime() string {
-	switch {
-	case !strings.HasSuffix(s.Workload, "rr") || s.Params.CPU != "same" && s.Params.CPU != "two":
+	if !HasRegimes(s.Workload) {
 		return ""
-	case s.Params.RequestRate > 0 && s.Params.CPU == "same":
-		return fmt.Sprintf("paced at %g/s on one CPU", s.Params.RequestRate)
-	case s.Params.RequestRate > 0:
-		return fmt.Sprintf("paced at %g/s", s.Params.RequestRate)
-	case s.Params.CPU == "same":
-		return "saturated"
 	}
-	return "waking"
+	return s.Params.Regime()
 }
 
 // Setting is the cell's setting.

@@ -37,6 +37,7 @@ func (c *checker) workloads() {
 			continue
 		}
 		where := func(key string) string { return c.levelsAt(path, key) }
+		c.regimes(w.Name, all, where)
 		if c.idle(all, where); ok && known.Check != nil {
 			c.usable(path, w, known)
 		}
@@ -111,6 +112,18 @@ func (c *checker) levels(path string, l Levels) bool {
 		each(c, path+"."+d.Key, l[d.Key], func(path string, v any) { c.bound(path, d, v) })
 	}
 	return len(c.errs) == before
+}
+
+// regimes refuses a regime of what has none, and one that is paced without a rate.
+func (c *checker) regimes(workload string, all Levels, where func(key string) string) {
+	const key = "regime"
+	switch paced := slices.Index(all[key], any(result.RegimePaced)); {
+	case len(all[key]) == 0:
+	case !result.HasRegimes(workload):
+		c.fail(where(key), "workload "+workload+" has no regime: it is not of requests and responses", "use cpu: same or two")
+	case paced >= 0 && len(all["request_rate"]) == 0:
+		c.fail(fmt.Sprintf("%s[%d]", where(key), paced), "regime paced has no rate", "say how many requests a second: request_rate: 1000")
+	}
 }
 
 // others are the parameters that a level of a workload is asked about together with: how large a volume's file is means something

@@ -105,7 +105,7 @@ func TestParseExpectationRefuses(t *testing.T) {
 	const metrics = "cpu, loss, mean, min, no_drop, p50, p50_at_10, p50_at_50, p50_at_90, p90, p99, p99.9, partial_drop, rate, request, response, throughput"
 	const factors = "block, bond.mode, bond.xmit_hash_policy, busy_poll, clients, congestion_control, connections, cpu, depth, encryption, engine, " +
 		"family, file, from, link.count, link.delay, link.loss, link.rate, message, mix, mtu, nagle, offload.gro, offload.gso, offload.lro, " +
-		"offload.tso, operation, path, placement, policy, policy.pods, policy.rules, qos, rate, reconnect, request_rate, rps, service, service.count, storage_class, store, target, workload"
+		"offload.tso, operation, path, placement, policy, policy.pods, policy.rules, qos, rate, reconnect, regime, request_rate, rps, service, service.count, storage_class, store, target, workload"
 	for in, want := range map[string]string{
 		"":                       `column 1: unknown metric the end: known are ` + metrics,
 		"p5 of host below vxlan": `column 1: unknown metric "p5": did you mean "p50"?`,
@@ -207,7 +207,7 @@ func TestConditionHolds(t *testing.T) {
 	for text, want := range map[string]bool{
 		"placement=cross-node": true, "placement=same-node": false, "workload=tcp-rr": true, "workload=udp-rr|tcp-rr": true,
 		"message=1KiB": true, "message=1024": true, "message=1000": false, "connections=4": true, "connections=1": false,
-		"family=ipv4": true, "family=ipv6": false, "cpu=same": true, "busy_poll=50us": true, "rate=1Gbit/s": true,
+		"family=ipv4": true, "family=ipv6": false, "cpu=same": true, "regime=saturated": true, "regime=waking|paced": false, "busy_poll=50us": true, "rate=1Gbit/s": true,
 		"mtu=9000": true, "nagle=false": true, "nagle=true": false, "path=pod": true, "path=service": false,
 		"policy=none": true, "policy=ebpf": false, "service=pod": true, "link.count=1": true, "encryption=none": true, "rps=on": false,
 		"link.delay=0s": true, "link.delay=10ms": false, "link.loss=1%": false, "policy.rules=10": false, "offload.tso=yes": false,
@@ -217,6 +217,15 @@ func TestConditionHolds(t *testing.T) {
 		if got := (Condition{key, strings.Split(values, "|")}).Holds(cell); got != want {
 			t.Errorf("%s holds: %v, want %v", text, got, want)
 		}
+	}
+	paced := cell
+	paced.Params.CPU, paced.Params.RequestRate = "two", 1000
+	if !(Condition{"regime", []string{"paced"}}).Holds(paced) || (Condition{"regime", []string{"waking"}}).Holds(paced) {
+		t.Error("a cell that is paced is not one")
+	}
+	stream := cell
+	if stream.Workload = "tcp-stream"; (Condition{"regime", []string{"saturated"}}).Holds(stream) {
+		t.Error("a stream has a regime")
 	}
 	cell.Params.Rate, cell.Params.Search = 0, true
 	if !(Condition{"rate", []string{"search"}}).Holds(cell) || (Condition{"rate", []string{"0"}}).Holds(cell) {
@@ -304,5 +313,13 @@ func TestDocumentedClausesMeanTheSame(t *testing.T) {
 	}
 	if rows != 14 || both != 7 {
 		t.Errorf("read %d rows with %d comparisons", rows, both)
+	}
+}
+
+// A comparison of two regimes leaves the rate open that only one of both has.
+func TestWithoutRegime(t *testing.T) {
+	waking, paced := result.Params{Message: 300, CPU: "two"}, result.Params{Message: 300, CPU: "two", RequestRate: 1000}
+	if a, b := Without(waking, paced, "regime"), Without(paced, waking, "regime"); a != b {
+		t.Errorf("%+v and %+v are not compared", a, b)
 	}
 }

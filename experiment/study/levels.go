@@ -93,7 +93,7 @@ func (l Levels) equal(other Levels) bool { return maps.EqualFunc(l, other, slice
 // WithDefaults fills in what p leaves unset from a workload's defaults.
 func WithDefaults(p, defaults result.Params) result.Params {
 	for _, d := range result.Parameters(defaults.Own.Declared()...) {
-		if !p.Given(d) && defaults.Given(d) && !(d.Key == rateKey && p.Search) {
+		if !d.Stands && !p.Given(d) && defaults.Given(d) && !(d.Key == rateKey && p.Search) {
 			p = p.With(d, defaults.Get(d))
 		}
 	}

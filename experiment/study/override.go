@@ -153,12 +153,21 @@ func (s *Study) varies(key string) bool {
 	return len(s.Factors[key]) > 0 || slices.ContainsFunc(s.Workloads, func(w Workload) bool { return len(w.Levels[key]) > 0 })
 }
 
-// common gives all workloads the same levels of a factor, in place of their own.
+// common gives all workloads the same levels of a factor, in place of their own. A regime says on which processors the ends are, so that
+// levels of cpu give way to it, and it to them.
 func (s *Study) common(key string, levels []any) {
-	delete(s.Factors, key)
+	replaced := []string{key}
+	if d, known := parameterOf(s.parameters(), "regime"); known && (key == d.Key || key == d.Excludes.Key) {
+		replaced = []string{d.Key, d.Excludes.Key}
+	}
+	for _, gone := range replaced {
+		delete(s.Factors, gone)
+		for _, w := range s.Workloads {
+			delete(w.Levels, gone)
+		}
+	}
 	s.Factors = Levels{key: levels}.Join(s.Factors)
 	for i, w := range s.Workloads {
-		delete(w.Levels, key)
 		s.Workloads[i].Levels = w.Levels.Join(nil)
 	}
 	s.merge()

@@ -41,7 +41,7 @@ func TestOverride(t *testing.T) {
 	want := before.Clone()
 	want.Networks = []string{"host", "vxlan", "macvlan"} // the baseline takes part though it is not named
 	want.Workloads = []study.Workload{{Name: "tcp-crr"}, {Name: "tcp-rr", Levels: study.Levels{"message": {unit.Bytes(300), unit.Bytes(500), unit.Bytes(1024), unit.Bytes(2048), unit.Bytes(65536)}}},
-		{Name: "tcp-rr", Levels: study.Levels{"message": {unit.Bytes(300)}, "cpu": {"two"}}}}
+		{Name: "tcp-rr", Levels: study.Levels{"message": {unit.Bytes(300)}, "regime": {"waking"}}}}
 	want.Placement = []result.Placement{result.CrossNode}
 	want.Design.TimeBudget, want.Design.Builds, want.Design.Blocks, want.Design.Seed = 15*time.Minute, 8, 7, 5
 	want.Testbed.Link.MTU, want.Factors = 9000, study.Levels{"mtu": {unit.Bytes(1500), unit.Bytes(9000)}}
@@ -153,8 +153,8 @@ func TestOverrideFactors(t *testing.T) {
 		t.Errorf("factors: %s; links of %v", d, got.Testbed.Link.MTU)
 	}
 	for _, w := range got.Workloads {
-		isCPU := func(key string, _ []any) bool { return key == "cpu" } // which no factor above names
-		if d := cmp.Diff(study.Levels{}, w.Levels, cmpopts.EquateEmpty(), cmpopts.IgnoreMapEntries(isCPU)); d != "" {
+		isRegime := func(key string, _ []any) bool { return key == "regime" } // which no factor above names
+		if d := cmp.Diff(study.Levels{}, w.Levels, cmpopts.EquateEmpty(), cmpopts.IgnoreMapEntries(isRegime)); d != "" {
 			t.Errorf("%s keeps levels of its own: %s", w.Name, d)
 		}
 	}
@@ -162,6 +162,36 @@ func TestOverrideFactors(t *testing.T) {
 		t.Errorf("no policy, 10 rules and 1000 rules at two MTUs and two delays are 12 combinations, not %d", n)
 	}
 	again(t, got)
+}
+
+// A regime and cpu say the same: the one that the flag gives takes the place of both.
+func TestOverrideRegime(t *testing.T) {
+	one := result.Params{CPU: "same"}
+	waking, paced, any := result.Params{CPU: "two"}, result.Params{CPU: "two", RequestRate: 1000}, result.Params{CPU: "any"}
+	for _, c := range []struct {
+		factors []string
+		want    []result.Params
+	}{
+		{[]string{"regime=saturated,waking"}, []result.Params{one, waking}},
+		{[]string{"regime=saturated,waking,paced", "request_rate=1000"}, []result.Params{one, waking, paced}},
+		{[]string{"cpu=any"}, []result.Params{any}},
+	} {
+		s := latency(t)
+		got, err := s.Override(study.Overrides{Factors: c.factors}, known())
+		if err != nil {
+			t.Errorf("%q: %v", c.factors, err)
+			continue
+		}
+		if d := cmp.Diff(c.want, got.Combinations(study.Workload{})); d != "" {
+			t.Errorf("%q: %s", c.factors, d)
+		}
+		for _, w := range got.Workloads {
+			if w.Levels["regime"] != nil || w.Levels["cpu"] != nil {
+				t.Errorf("%q: %s keeps a regime of its own: %v", c.factors, w.Name, w.Levels)
+			}
+		}
+		again(t, got)
+	}
 }
 
 func TestOverrideRefusesFactors(t *testing.T) {
@@ -176,6 +206,7 @@ func TestOverrideRefusesFactors(t *testing.T) {
 		{[]string{"policy=none,none"}, `--factor policy: policy "none" is there twice; leave one out`},
 		{[]string{"link.delay=10"}, `--factor link.delay: link.delay: "10" has no unit; write 10s or 10ms`},
 		{[]string{"link.loss="}, `--factor link.loss: link.loss: "" is not a fraction; write 2% or 0.02`},
+		{[]string{"regime=paced"}, "--factor regime: regime paced has no rate; say how many requests a second: request_rate: 1000"},
 		{[]string{"policy.rules=7"}, "--factor policy.rules: policy.rules changes nothing: there is no policy that it could be of; say whose rules: policy: [none, nftables]"},
 		{[]string{"mtu=1500,x"}, `--factor mtu: mtu: "x" is not a size`},
 		{[]string{"mtu=20"}, "--factor mtu: mtu 20 is outside 576 to 65535"},

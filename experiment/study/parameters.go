@@ -121,7 +121,9 @@ func test(d result.Parameter, text string) (func(result.Cell) bool, error) {
 	if known := d.Known(); err == nil && known != nil && !slices.Contains(known, text) {
 		err = fmt.Errorf("unknown %s %s: %s", d.Key, printed(text), suggest(text, known))
 	}
-	return func(c result.Cell) bool { return get(c.Params, d) == want }, err
+	return func(c result.Cell) bool {
+		return get(c.Params, d) == want && (!d.Stands || result.HasRegimes(c.Workload))
+	}, err
 }
 
 // levels returns a reader of the levels of one parameter, a list or one value.

@@ -3,6 +3,7 @@
 package words
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -151,7 +152,7 @@ func Title(s result.Setting) string { return Load(s) + ", " + At(s.Placement) }
 
 // Load names a setting's workload with its parameters: "tcp-rr, 300B, 4 connections".
 func Load(s result.Setting) string {
-	regime := s.Regime()
+	regime := regime(s)
 	if regime != "" {
 		s.Params.CPU, s.Params.RequestRate = "", 0 // it says so
 	}
@@ -163,6 +164,19 @@ func Load(s result.Setting) string {
 		parts = append(parts, levelWords(l))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// regime names the regime of a setting in a heading: "waking", "paced at 1000/s".
+func regime(s result.Setting) string {
+	name := s.Regime()
+	if name != result.RegimePaced {
+		return name
+	}
+	name = fmt.Sprintf("%s at %g/s", name, s.Params.RequestRate)
+	if s.Params.CPU == "same" {
+		name += " on one CPU"
+	}
+	return name
 }
 
 // levelWords names a level of a condition for a heading: "1000 rules of nftables", "4 links (802.3ad, layer3+4)".
