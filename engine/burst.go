@@ -60,8 +60,8 @@ type Burst struct {
 	Min, P50, P90, P99, Mean, Max float64
 	Split                         float64 // log(p50 of odd transactions / p50 of even ones)
 	Throughput                    float64 // bits per second, payload
-	// Level, of a burst in sweeps, is the natural logarithm of the median latency of a visit over the references' median in
-	// the same sweep: the median over sweeps. What the machine does to all of them at the same time is not in it.
+	// Level, of a burst in sweeps, is the natural logarithm of a typical visit's median latency less the state of the machine (package
+	// visits): what the machine does to all clients at the same time is not in it. Only differences of levels of the same sweeps count.
 	Level float64
 	// Carry is what the visits of a burst in sweeps left behind for the visits that followed them.
 	Carry result.CarryOver

@@ -18,6 +18,7 @@ import (
 	"netdelta/internal/clock"
 	"netdelta/internal/native"
 	"netdelta/result"
+	"netdelta/stats/visits"
 )
 
 // SweepSpec says how one thread visits several clients in turn: in sweeps, each of which visits all of them in a new random order.
@@ -30,8 +31,6 @@ type SweepSpec struct {
 	Slice                time.Duration
 	// Visits is how often a sweep visits each client, in their order; 1 where it is nil.
 	Visits []int
-	// References are the indices of the clients that levels are held against; none stands for all.
-	References []int
 	// Deadline is when the client that is visited is given up, counted from the start.
 	Deadline time.Duration
 	Seed     uint64
@@ -143,10 +142,7 @@ func (s *Sweep) Run(spec SweepSpec) ([]Swept, error) {
 	if err != nil {
 		return nil, err
 	}
-	visits := s.ctl.visit[:s.ctl.visits]
-	relative := s.relative(visits, spec.References)
-	levels := s.levels(visits, relative)
-	carried := s.carry(visits, relative, levels)
+	levels, carried := s.levels()
 	all := make([]Swept, len(s.clients))
 	for i, c := range s.clients {
 		if c.failed == nil {
@@ -241,79 +237,29 @@ func (s *Sweep) await(within time.Duration) error {
 	return nil
 }
 
-// relative is each visit's level: the logarithm of its median latency less the mean of the references' in the same sweep. It is NaN in a
-// sweep without a reference.
-func (s *Sweep) relative(visits []visit, references []int) []float64 {
-	all := make([]float64, 0, len(visits))
-	for len(visits) > 0 {
-		end := slices.IndexFunc(visits, func(v visit) bool { return v.sweep != visits[0].sweep })
-		if end < 0 {
-			end = len(visits)
-		}
-		sum, from := 0.0, 0.0
-		for _, v := range visits[:end] {
-			level := math.Log(float64(max(v.median, 1)))
-			all = append(all, level)
-			if len(references) == 0 || slices.Contains(references, int(v.client)) {
-				sum, from = sum+level, from+1
-			}
-		}
-		for i := len(all) - end; i < len(all); i++ {
-			all[i] -= sum / from // NaN of nothing
-		}
-		visits = visits[end:]
-	}
-	return all
-}
-
-// levels are the clients' as Burst has them, from what relative gives; 0 for a client without a visit in the same sweep as a reference.
-func (s *Sweep) levels(visits []visit, relative []float64) []float64 {
-	above := make([][]float64, len(s.clients)) // by client, a figure for each sweep
-	last := make([]int32, len(s.clients))
-	counts := make([]float64, len(s.clients))
-	for i, v := range visits {
-		if math.IsNaN(relative[i]) {
-			continue
-		}
-		own := &above[v.client]
-		if len(*own) == 0 || last[v.client] != v.sweep {
-			*own, last[v.client], counts[v.client] = append(*own, relative[i]), v.sweep, 1
-			continue
-		}
-		counts[v.client]++
-		mean := &(*own)[len(*own)-1]
-		*mean += (relative[i] - *mean) / counts[v.client]
-	}
-	levels := make([]float64, len(s.clients))
-	for i := range levels {
-		levels[i] = middle(above[i])
-	}
-	return levels
-}
-
 // carryMost bounds what one visit says of what the visit before left behind: a visit that others disturbed says no more than that.
 const carryMost = 0.1
 
-// carry is what the visits to each client left behind for the visits that followed.
-func (s *Sweep) carry(visits []visit, relative, levels []float64) []result.CarryOver {
-	all := make([]result.CarryOver, len(s.clients))
-	for i := 1; i < len(visits); i++ {
-		off := relative[i] - levels[visits[i].client]
-		if math.IsNaN(off) || visits[i].client == visits[i-1].client {
-			continue
+// levels are the clients' as Burst has them, 0 for a client without visits, and what the visits to each left behind for the visits that
+// followed.
+func (s *Sweep) levels() ([]float64, []result.CarryOver) {
+	all := make([]visits.Visit, s.ctl.visits)
+	for i, v := range s.ctl.visit[:s.ctl.visits] {
+		all[i] = visits.Visit{Client: int(v.client), Log: math.Log(float64(max(v.median, 1)))}
+	}
+	levels, beyond := visits.Levels(all, len(s.clients))
+	carried := make([]result.CarryOver, len(s.clients))
+	for i := 1; i < len(all); i++ {
+		if before := all[i-1].Client; before != all[i].Client {
+			carried[before].Visit(min(max(beyond[i]-levels[all[i].Client], -carryMost), carryMost))
 		}
-		all[visits[i-1].client].Visit(min(max(off, -carryMost), carryMost))
 	}
-	return all
-}
-
-// middle is the median, 0 of nothing.
-func middle(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
+	for i, l := range levels {
+		if math.IsNaN(l) {
+			levels[i] = 0
+		}
 	}
-	slices.Sort(values)
-	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+	return levels, carried
 }
 
 // Thread is the number of the thread that visits.

@@ -72,8 +72,8 @@ type Bursts struct {
 	Max          []float64 `json:"max,omitempty"`
 	// Split is log(p50 of the odd transactions / p50 of the even ones): the noise within a burst.
 	Split []float64 `json:"split,omitempty"`
-	// SweepLevel, of bursts that were measured in sweeps, is the natural logarithm of the median latency over the one of the baseline and
-	// its A/A control in the same sweep: the median over sweeps. Deltas of p50 are made of it.
+	// SweepLevel, of bursts that were measured in sweeps, is the natural logarithm of the typical visit's median latency, less the state of
+	// the machine, which all networks of the same sweeps share. Deltas of p50 are differences of two of the same sweeps.
 	SweepLevel []float64 `json:"sweep_level,omitempty"`
 	Throughput []float64 `json:"throughput,omitempty"`
 	// Rate is transactions per second, of workloads of which that is asked: requests of HTTP, operations on blocks (IOPS),

@@ -254,15 +254,13 @@ func (s *Session) refollow(ctx context.Context, client []int) error {
 func sweepSpec(members []*Session) engine.SweepSpec {
 	spec := engine.SweepSpec{Transactions: visitTransactions, Warmup: visitWarmup, Slice: visitTime, Visits: make([]int, len(members))}
 	cells := 0
-	for i, s := range members {
+	for _, s := range members {
 		if s.Cell.Role == result.RoleCell {
 			cells++
-		} else {
-			spec.References = append(spec.References, i)
 		}
 	}
 	often := 1
-	if n := len(spec.References); n > 0 {
+	if n := len(members) - cells; n > 0 {
 		often = max(1, int(math.Round(math.Sqrt(float64(cells))/float64(n))))
 	}
 	for i, s := range members {

@@ -1,5 +1,5 @@
 // Command power prints the tables of docs/statistics.md from simulation: coverage of the intervals, false claims, few builds,
-// the stopping rule, power against measuring time, and ranks. It measures nothing and needs no network.
+// the stopping rule, power against measuring time, ranks, and machines with a state. It measures nothing and needs no network.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	table := flag.String("table", "all", "which table: all, coverage, few, stopping, floor, power or ranks")
+	table := flag.String("table", "all", "which table: all, coverage, few, stopping, floor, power, ranks or states")
 	trials := flag.Int("trials", 4000, "simulated experiments for each figure")
 	harness.Main("power", func(context.Context) error { return tables(*table, *trials) })
 }
@@ -23,7 +23,7 @@ func tables(name string, trials int) error {
 	tables := []struct {
 		name  string
 		print func(io.Writer, int)
-	}{{"coverage", printCoverage}, {"few", printFew}, {"stopping", printStopping}, {"floor", printFloor}, {"power", printPower}, {"ranks", printRanks}}
+	}{{"coverage", printCoverage}, {"few", printFew}, {"stopping", printStopping}, {"floor", printFloor}, {"power", printPower}, {"ranks", printRanks}, {"states", printStates}}
 	known := []string{"all"}
 	found := false
 	for _, t := range tables {
