@@ -142,7 +142,7 @@ func wireGuardOf(underlay result.Family) Encryption {
 func (d *draft) wireGuard() {
 	wire := d.t.wire()
 	for i, n := range wire.Nodes {
-		d.address(Device{InNode(i), n.Device}, mac(macPort, i), n.Address)
+		d.address(Device{InNode(i), n.Device}, wire.wireMAC(i), n.Address)
 		w := WireGuard{Device: Device{InNode(i), wireGuardDev}, Role: RoleEncapsulation, Private: testKey("WireGuard", i), Port: WireGuardPort, MTU: d.t.MTU}
 		for k, other := range wire.others(i) {
 			w.Peers = append(w.Peers, WireGuardPeer{
@@ -160,7 +160,14 @@ func (t Topology) portMAC(node int) MAC {
 	if t.outer != nil && t.Nodes[node].Device == wireGuardDev {
 		return mac(macInner, node)
 	}
-	return mac(macPort, node)
+	return t.wireMAC(node)
+}
+
+// wireMAC is the MAC of a node's underlay port. Ports of different segments have different ones.
+func (t Topology) wireMAC(node int) MAC {
+	m := mac(macPort, node)
+	m[4] = t.Segment // 0 until here: there are fewer nodes than a byte counts
+	return m
 }
 
 // public is the public key of a private one.

@@ -38,18 +38,18 @@ func leastMTU(f result.Family) unit.Bytes { return byFamily[unit.Bytes](f, 576, 
 // ipHeader is the size of a packet's IP header without options or extensions.
 func ipHeader(f result.Family) unit.Bytes { return byFamily[unit.Bytes](f, 20, 40) }
 
-// nodeAddress is the underlay address of a node, with the underlay's prefix length.
-func nodeAddress(f result.Family, node int) netip.Prefix {
-	return byFamily(f, benchmark4(18, 0, byte(node+1), 24), netip.PrefixFrom(benchmark6(0, byte(node+1)), 64))
+// nodeAddress is the underlay address of a node on a segment, with the underlay's prefix length.
+func nodeAddress(f result.Family, segment uint8, node int) netip.Prefix {
+	return byFamily(f, benchmark4(18, segment, byte(node+1), 24), netip.PrefixFrom(benchmark6(uint16(segment), byte(node+1)), 64))
 }
 
 // innerAddress is the address of a node inside an encrypting device, with the prefix length of the range of all nodes' addresses.
 func innerAddress(f result.Family, node int) netip.Prefix {
-	return byFamily(f, benchmark4(18, 1, byte(node+1), 24), netip.PrefixFrom(benchmark6(innerSubnet6, byte(node+1)), 64))
+	return byFamily(f, benchmark4(18, innerSegment, byte(node+1), 24), netip.PrefixFrom(benchmark6(innerSegment, byte(node+1)), 64))
 }
 
-// innerSubnet6 is the subnet of nodes inside an encrypting device.
-const innerSubnet6 = 1
+// innerSegment is where the addresses of nodes inside an encrypting device are.
+const innerSegment = 1
 
 // podPrefix is the range of a node's pods.
 func podPrefix(f result.Family, node int) netip.Prefix {

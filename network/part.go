@@ -70,7 +70,7 @@ func (p Plan) without(op Op) (Op, error) {
 }
 
 func (p Plan) inseparable(why string) error {
-	return &NotPossibleError{Network: p.Network, Condition: "nodes=vm", Why: why}
+	return &NotPossibleError{Network: p.Network, Condition: "nodes that are machines", Why: why}
 }
 
 // nodeOf is the node that a namespace is on, -1 for the switch.

@@ -74,11 +74,11 @@ func xdp() Network {
 			d.eachNode(d.nodeAddress, d.forPods(d.routedPod), d.routesToOthers, func(node int) {
 				n := d.t.Nodes[node]
 				to := XDPRedirection{
-					In: InNode(node), Port: n.Device, PortMAC: mac(macPort, node), PortPeer: Device{InSwitch(), n.Name}, Pods: d.redirectedPods(node),
+					In: InNode(node), Port: n.Device, PortMAC: d.t.wireMAC(node), PortPeer: Device{InSwitch(), n.Name}, Pods: d.redirectedPods(node),
 				}
 				for _, p := range d.t.Pods {
 					if p.Node != node {
-						to.Far = append(to.Far, XDPFar{Address: p.Address, Port: mac(macPort, p.Node)})
+						to.Far = append(to.Far, XDPFar{Address: p.Address, Port: d.t.wireMAC(p.Node)})
 					}
 				}
 				d.add(to)

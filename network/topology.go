@@ -40,6 +40,8 @@ type Topology struct {
 	PodsOutlive bool
 	// Conditions are what the network is built under; they are plain. Their link rate, where given, holds in place of Rate.
 	Conditions result.Conditions
+	// Segment is as in Layout.
+	Segment uint8
 
 	outer *Topology // around an encryption, where this one is inside it
 }
@@ -78,6 +80,9 @@ type Layout struct {
 	// PodsOutlive and Conditions are as in Topology.
 	PodsOutlive bool
 	Conditions  result.Conditions
+	// Segment tells underlays apart that share a link: each has ports and addresses of its own. 0 is an underlay that has its link to
+	// itself, and 1 is taken: nodes have such addresses inside an encryption.
+	Segment uint8
 }
 
 // NewTopology lays out nodes with the same number of pods each, with addresses from the ranges that are set aside for
@@ -94,16 +99,19 @@ func NewTopology(l Layout) (Topology, error) {
 	if l.PodsPerNode < 1 || l.PodsPerNode > MaxPodsPerNode {
 		return Topology{}, fmt.Errorf("%d pods on each node: need 1 to %d", l.PodsPerNode, MaxPodsPerNode)
 	}
+	if l.Segment == innerSegment {
+		return Topology{}, fmt.Errorf("segment %d holds the addresses inside an encryption: take another", l.Segment)
+	}
 	if l.MTU == 0 {
 		l.MTU = DefaultMTU
 	}
-	t := Topology{Family: l.Family, MTU: l.MTU, Rate: l.Rate, PodsOutlive: l.PodsOutlive, Conditions: l.Conditions.Plain()}
+	t := Topology{Family: l.Family, MTU: l.MTU, Rate: l.Rate, PodsOutlive: l.PodsOutlive, Conditions: l.Conditions.Plain(), Segment: l.Segment}
 	if t.Conditions.LinkRate > 0 {
 		t.Rate = t.Conditions.LinkRate
 	}
 	for i := range l.Nodes {
 		t.Nodes = append(t.Nodes, Node{
-			Name: fmt.Sprintf("node%d", i), Device: "eth0", Address: nodeAddress(l.Family, i), PodPrefix: podPrefix(l.Family, i),
+			Name: fmt.Sprintf("node%d", i), Device: "eth0", Address: nodeAddress(l.Family, l.Segment, i), PodPrefix: podPrefix(l.Family, i),
 		})
 		for k := range l.PodsPerNode {
 			t.Pods = append(t.Pods, Pod{

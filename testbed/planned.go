@@ -12,7 +12,7 @@ import (
 func (s Spec) Topology() (network.Topology, error) {
 	return network.NewTopology(network.Layout{
 		Nodes: s.Nodes, PodsPerNode: s.PodsPerNode, Family: s.Family, MTU: s.Link.MTU, Rate: s.Link.Rate,
-		PodsOutlive: s.PodsOutlive, Conditions: s.Conditions,
+		PodsOutlive: s.PodsOutlive, Conditions: s.Conditions, Segment: s.Segment,
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"netdelta/testbed/kube/inside"
 	"netdelta/testbed/kube/nodeagent"
 	"netdelta/testbed/lab/udptun"
+	"netdelta/testbed/ssh/server"
 	guest "netdelta/testbed/vm/inside"
 	"netdelta/testbed/vm/wire"
 	"netdelta/workload"
@@ -47,6 +48,9 @@ func Verbs(in io.Reader, out io.Writer, workloads []workload.Workload) []Verb {
 		}},
 		{joined.Verb, "Be a node of a testbed, asked over standard input and output", false, func(ctx context.Context, _ []string) error {
 			return joined.Serve(ctx, duplex{in, out}, network.Catalogue())
+		}},
+		{server.Verb, "Make a node of a server and put back what it had, asked over standard input and output", true, func(ctx context.Context, args []string) error {
+			return server.Do(ctx, args, in, out)
 		}},
 		{wire.Verb, "Be the first process of a guest", false, func(context.Context, []string) error {
 			guest.Run()

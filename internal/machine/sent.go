@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 )
 
@@ -32,4 +33,21 @@ func SentProgram() (string, error) {
 		return "", fmt.Errorf("%s is version %s and this program is %s: build both with make build, or remove it", small, version(there), version(here))
 	}
 	return small, nil
+}
+
+// SentProgramFor is SentProgram for machines of an architecture, as Go names it. For another one than this program's it is the file
+// netdelta-agent-ARCH in this program's folder.
+func SentProgramFor(arch string) (string, error) {
+	if arch == runtime.GOARCH {
+		return SentProgram()
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program's file: %w", err)
+	}
+	path := filepath.Join(filepath.Dir(self), AgentName+"-"+arch)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("there is no program for %s in this program's folder: %w; build it by CGO_ENABLED=0 GOARCH=%s go build -o %s ./cmd/netdelta-agent", arch, err, arch, path)
+	}
+	return path, nil
 }

@@ -26,6 +26,7 @@ type Driver struct {
 	name     string
 	networks []network.Network
 	nodes    []Node
+	first    uint8 // the first wire's segment; 0 where each wire is a link of its own
 
 	mu    sync.Mutex
 	taken map[int]bool // which wires
@@ -38,6 +39,10 @@ func NewDriver(name string, networks []network.Network, nodes []Node) *Driver {
 	return &Driver{name: name, networks: networks, nodes: nodes, taken: map[int]bool{}}
 }
 
+// ShareLink says that all wires lead to one link, where each stands for a segment of its own, numbered from the first one up. Pods whose
+// frames would be on that link themselves are refused: it takes the nodes' own alone. It is called before the first testbed is opened.
+func (d *Driver) ShareLink(first uint8) { d.first = first }
+
 // Kind implements testbed.Provider.
 func (d *Driver) Kind() string { return d.name }
 
@@ -46,14 +51,24 @@ func (d *Driver) Capabilities() testbed.Capabilities {
 	return testbed.Capabilities{Networks: d.networks, PinsCPUs: true, BuildsLinks: true, OwnsNodes: true}
 }
 
-// Supports implements testbed.Provider. All machines are alike: the first one is asked.
+// Supports implements testbed.Provider: all machines are asked.
 func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 	spec.Nodes, spec.PodsPerNode = max(spec.Nodes, len(d.nodes)), max(spec.PodsPerNode, 1)
 	if _, _, err := d.plan(spec, spec.Network); err != nil {
 		return err
 	}
-	_, err := ask[any](ctx, d.nodes[0].Machine, opSupports, spec)
-	return err
+	refused := make([]error, len(d.nodes))
+	var group sync.WaitGroup
+	for i, n := range d.nodes {
+		group.Go(func() { _, refused[i] = ask[any](ctx, n.Machine, opSupports, spec) })
+	}
+	group.Wait()
+	for i, err := range refused {
+		if err != nil {
+			return fmt.Errorf("node%d: %w", i, err)
+		}
+	}
+	return nil
 }
 
 // plan plans a network for all nodes.
@@ -72,6 +87,11 @@ func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network
 	whole, err := n.Plan(t)
 	if err != nil {
 		return t, network.Plan{}, err
+	}
+	if d.first != 0 && n.Crossing == network.CrossOnLink {
+		return t, network.Plan{}, &network.NotPossibleError{
+			Network: name, Condition: "nodes that share a link", Why: "its pods' own frames would be on that link, which takes those of the nodes alone",
+		}
 	}
 	p, err := whole.Part(network.Everywhere)
 	return t, p, err
@@ -108,6 +128,13 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	wire, err := d.wire()
 	if err != nil {
 		return fail(err)
+	}
+	if d.first != 0 {
+		spec.Segment = d.first + uint8(wire)
+		if t, p, err = d.plan(spec, spec.Network); err != nil {
+			d.giveBack(wire)
+			return fail(err)
+		}
 	}
 	l := &Testbed{driver: d, wire: wire}
 	l.Planned = testbed.NewPlanned(spec, t, l.start)

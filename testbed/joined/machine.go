@@ -35,6 +35,15 @@ const greetWithin = time.Minute
 // Close ends the conversation, and with it all that was opened on the machine. It is idempotent.
 func (m *Machine) Close() error { return m.conn.Close() }
 
+// Ping returns when the machine has answered that it is there.
+func (m *Machine) Ping(ctx context.Context) error {
+	_, err := ask[any](ctx, m, rpc.OpHello, nil)
+	return err
+}
+
+// Done is closed when the conversation has ended.
+func (m *Machine) Done() <-chan struct{} { return m.conn.Done() }
+
 // ask makes a request and waits for the answer. When ctx ends first, the request is given up.
 func ask[R any](ctx context.Context, m *Machine, op string, args any) (R, error) {
 	value, err := rpc.Ask[R](ctx, m.conn, op, args)

@@ -62,9 +62,9 @@ type settings struct {
 	_         [14]byte
 }
 
-// card returns the driver and the speed of a device of the calling thread's namespace. What is not known is zero: devices of
+// Card returns the driver and the speed of a device of the calling thread's namespace. What is not known is zero: devices of
 // software have no speed.
-func card(device string) (driver string, speed unit.BitsPerSecond) {
+func Card(device string) (driver string, speed unit.BitsPerSecond) {
 	e, err := OpenEthtool()
 	if err != nil {
 		return "", 0

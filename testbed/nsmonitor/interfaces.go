@@ -79,7 +79,7 @@ func describe(l netlink.Link, names map[int]string) testbed.Interface {
 	case *netlink.Geneve:
 		i.Port, i.Network = l.Dport, l.ID
 	}
-	i.Driver, i.Speed = card(a.Name)
+	i.Driver, i.Speed = Card(a.Name)
 	return i
 }
 

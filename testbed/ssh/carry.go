@@ -1,0 +1,239 @@
+package ssh
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"netdelta/internal/machine"
+	"netdelta/internal/tail"
+	"netdelta/testbed/ssh/server"
+)
+
+// Options say how servers are reached and used.
+type Options struct {
+	Nodes []Node
+	NIC   NIC
+	// Sudo has the program run as root by sudo -n.
+	Sudo bool
+	// Command is the ssh program with its first arguments; nil is ssh.
+	Command []string
+	// Program finds the file that is sent to servers of an architecture, as Go names it; nil is machine.SentProgramFor.
+	Program func(arch string) (string, error)
+}
+
+const (
+	// silent is how long ssh waits for a server that does not answer, in seconds, and how often it asks.
+	silent, silences = 10, 3
+	// reachWithin is how long ssh may take to reach a server, in seconds.
+	reachWithin = 15
+	// leaveWithin is how long a server may take to give back everything.
+	leaveWithin = 30 * time.Second
+)
+
+// link is the connection to one server: a process of ssh.
+type link struct {
+	node   Node
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	pipe   io.ReadCloser
+	stderr *tail.Tail
+
+	close  sync.Once
+	ended  chan struct{}
+	status error // set before ended is closed
+	report server.Report
+}
+
+// arguments are those of ssh for a node.
+func (o Options) arguments(n Node, remote string) []string {
+	args := []string{
+		"-T", "-x", "-a", "-o", "BatchMode=yes", "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes", "-o", fmt.Sprintf("ConnectTimeout=%d", reachWithin),
+		"-o", fmt.Sprintf("ServerAliveInterval=%d", silent), "-o", fmt.Sprintf("ServerAliveCountMax=%d", silences),
+	}
+	if n.Port != 0 {
+		args = append(args, "-p", strconv.Itoa(n.Port))
+	}
+	return append(args, "--", n.Host, remote)
+}
+
+// begin starts ssh to a node, sends it the program and gives it its order. What follows on the link is what the order says.
+func (o Options) begin(ctx context.Context, n Node, order server.Order) (l *link, err error) {
+	command := o.Command
+	if command == nil {
+		command = []string{"ssh"}
+	}
+	args := append(append([]string{}, command[1:]...), o.arguments(n, script(order.Folder, o.Sudo))...)
+	l = &link{node: n, cmd: exec.Command(command[0], args...), stderr: tail.New(4 << 10), ended: make(chan struct{})}
+	l.cmd.Stderr = l.stderr
+	l.cmd.WaitDelay = time.Second
+	// An interrupt at the terminal is for this program, which then ends the link in good order.
+	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if l.in, err = l.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, into, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	l.pipe, l.out, l.cmd.Stdout = out, bufio.NewReaderSize(out, blockSize), into
+	err = l.cmd.Start()
+	_ = into.Close() // ssh has its own
+	if err != nil {
+		_ = out.Close()
+		if errors.Is(err, exec.ErrNotFound) {
+			return nil, fmt.Errorf("reach %s: there is no ssh on this machine: install the package openssh-client", n)
+		}
+		return nil, fmt.Errorf("reach %s: %w", n, err)
+	}
+	go func() {
+		l.status = l.cmd.Wait()
+		close(l.ended)
+	}()
+	stop := context.AfterFunc(ctx, func() { _ = l.cmd.Process.Kill() })
+	err = l.send(o, order)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, l.failure("set up", errors.Join(err, ignoreClosed(l.Close())))
+	}
+	return l, nil
+}
+
+// send follows the script on the server.
+func (l *link) send(o Options, order server.Order) error {
+	ready, err := l.await(sayReady)
+	if err != nil {
+		return err
+	}
+	if len(ready) != 2 {
+		return fmt.Errorf("it said %q", strings.Join(ready, " "))
+	}
+	find := o.Program
+	if find == nil {
+		find = machine.SentProgramFor
+	}
+	arch, known := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[ready[0]]
+	if !known {
+		return fmt.Errorf("its processor is %s: netdelta runs on x86_64 and aarch64", ready[0])
+	}
+	path, err := find(arch)
+	if err != nil {
+		return err
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read what is sent to servers: %w", err)
+	}
+	if over := len(program) % blockSize; over > 0 { // zeros after the end of a program change nothing
+		program = append(program, make([]byte, blockSize-over)...)
+	}
+	if _, err = fmt.Fprintln(l.in, len(program)/blockSize); err == nil {
+		_, err = io.Copy(l.in, bytes.NewReader(program))
+	}
+	if err != nil {
+		return fmt.Errorf("send the program: %w", err)
+	}
+	there, err := l.await(sayHash)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(program)
+	if len(there) == 0 || there[0] != hex.EncodeToString(sum[:]) {
+		return errors.New("the program arrived damaged: its hash is another one there")
+	}
+	order.Address = strings.TrimPrefix(ready[1], "-")
+	text, err := json.Marshal(order)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(l.in, "%s\n", text)
+	return err
+}
+
+// loginMost bounds what a login may print before the script's line.
+const loginMost = 1000
+
+// await reads lines up to one that begins with a word, and returns the words after it.
+func (l *link) await(word string) ([]string, error) {
+	for range loginMost {
+		line, err := l.out.ReadString('\n')
+		if err != nil {
+			return nil, errors.New("the connection ended")
+		}
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == word {
+			return fields[1:], nil
+		}
+	}
+	return nil, fmt.Errorf("it prints more than %d lines at a login", loginMost)
+}
+
+// answer reads the first line that the supervisor writes.
+func (l *link) answer(into any) error {
+	line, err := l.out.ReadBytes('\n')
+	if err != nil {
+		return errors.New("the connection ended")
+	}
+	return json.Unmarshal(line, into)
+}
+
+// Read implements io.Reader.
+func (l *link) Read(b []byte) (int, error) { return l.out.Read(b) }
+
+// Write implements io.Writer.
+func (l *link) Write(b []byte) (int, error) { return l.in.Write(b) }
+
+// conversation is a link as joined.Machine has it: its end is the end of the server's input, and nobody waits for the rest meanwhile.
+type conversation struct{ *link }
+
+// Close implements io.Closer.
+func (c conversation) Close() error { return c.in.Close() }
+
+// errKilled is the error of a server that did not end in time.
+var errKilled = errors.New("it did not end in time; netdelta cleanup --nodes finds what it left")
+
+// Close ends the server's part by the end of its input, and waits until everything is given back there.
+func (l *link) Close() (err error) {
+	l.close.Do(func() {
+		_ = l.in.Close()
+		go func() {
+			_, _ = io.Copy(io.Discard, l.pipe) // else it may wait for us
+		}()
+		select {
+		case <-l.ended:
+		case <-time.After(leaveWithin):
+			_ = l.cmd.Process.Kill()
+			<-l.ended
+			err = errKilled
+		}
+		_ = l.pipe.Close()
+	})
+	<-l.ended
+	if err == nil {
+		err = l.status
+	}
+	return err
+}
+
+// ignoreClosed drops how ssh ended: what it said is told by failure.
+func ignoreClosed(err error) error {
+	if errors.Is(err, errKilled) {
+		return err
+	}
+	return nil
+}

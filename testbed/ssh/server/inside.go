@@ -1,0 +1,27 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"netdelta/network"
+	"netdelta/testbed/joined"
+)
+
+// serve is the node: it waits for its cards and serves the controller. It ends with its input, and when the controller is silent.
+func serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	ready := os.NewFile(3, "ready")
+	if _, err := io.ReadFull(ready, make([]byte, 1)); err != nil {
+		return errors.New("the supervisor ended before the node had its cards")
+	}
+	_ = ready.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := watched{in, out, time.AfterFunc(silence, cancel)}
+	// Whatever still writes to a connection that nobody reads must not keep the node: what it has ends with it.
+	context.AfterFunc(ctx, func() { time.AfterFunc(grace-time.Second, func() { os.Exit(1) }) })
+	return joined.Serve(ctx, w, network.Catalogue())
+}

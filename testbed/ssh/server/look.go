@@ -1,0 +1,108 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+
+	"netdelta/internal/machine"
+	"netdelta/testbed/nsmonitor"
+)
+
+// look finds the card that the order means, and reports on the server.
+func (o Order) look() (card string, r Report, err error) {
+	found, err := machine.Describe(machine.Version())
+	if err != nil {
+		return "", r, err
+	}
+	r = Report{
+		Host: found.Hostname, Kernel: found.Kernel, Arch: found.Arch, OS: found.OS, Model: found.CPU.Model, CPUs: found.CPU.Count,
+		Governor: found.CPU.Governor, Virtual: found.Virtual, Clock: found.Clock,
+	}
+	links, err := nsmonitor.List(netlink.LinkList)
+	if err != nil {
+		return "", r, fmt.Errorf("list this server's network cards: %w", err)
+	}
+	for _, l := range links {
+		if l.Attrs().Flags&net.FlagLoopback != 0 || len(l.Attrs().HardwareAddr) == 0 {
+			continue
+		}
+		c := about(l)
+		has, err := o.carriesUs(l)
+		if err == nil {
+			c.NotTaken, err = o.notTaken(l, has)
+		}
+		if err != nil {
+			return "", r, err
+		}
+		r.Cards = append(r.Cards, c)
+		if c.Name == o.Card || o.Card == "" && has {
+			r.Card = c
+		}
+	}
+	switch {
+	case r.Card.Name == "" && o.Card == "":
+		return "", r, fmt.Errorf("no card of this server has the address %s, by which it was reached: name one by --nic macvlan:CARD (there are %s)", o.Address, names(r.Cards))
+	case r.Card.Name == "":
+		return "", r, fmt.Errorf("this server has no card %s: there are %s", o.Card, names(r.Cards))
+	case o.Do == Node && o.Mode == Take && r.Card.NotTaken != "":
+		return "", r, fmt.Errorf("the card %s can't be taken: %s; name a spare one, or --nic macvlan:%s", r.Card.Name, r.Card.NotTaken, r.Card.Name)
+	case o.Do == Node && !r.Card.Up && o.Mode == Macvlan:
+		return "", r, fmt.Errorf("the card %s is down: bring it up, name another, or have it taken by --nic take:%s", r.Card.Name, r.Card.Name)
+	}
+	return r.Card.Name, r, nil
+}
+
+// names lists cards for people.
+func names(cards []CardReport) (text string) {
+	for i, c := range cards {
+		if i > 0 {
+			text += ", "
+		}
+		text += c.Name
+	}
+	return text
+}
+
+// carriesUs says whether a card has the address by which the server was reached.
+func (o Order) carriesUs(l netlink.Link) (bool, error) {
+	at, err := netip.ParseAddr(o.Address)
+	if err != nil {
+		return false, nil //nolint:nilerr // reached by something else than IP: no card is known to carry it
+	}
+	addresses, err := nsmonitor.List(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
+	if err != nil {
+		return false, fmt.Errorf("list the addresses of %s: %w", l.Attrs().Name, err)
+	}
+	for _, a := range addresses {
+		if one, ok := netip.AddrFromSlice(a.IP); ok && one.Unmap() == at.Unmap().WithZone("") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// notTaken says why a card can't be taken.
+func (o Order) notTaken(l netlink.Link, carriesUs bool) (string, error) {
+	a := l.Attrs()
+	switch {
+	case carriesUs:
+		return "this SSH connection goes over it", nil
+	case a.MasterIndex != 0:
+		return "it is a port of a bridge or a bond", nil
+	case a.ParentIndex != 0 && l.Type() != "veth":
+		return "it is a device over another one", nil
+	}
+	routes, err := routesOver(a.Index)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range routes {
+		if r.Dst == nil || r.Dst.IP.IsUnspecified() {
+			return "the server's default route goes over it", nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,187 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"netdelta/internal/netns"
+	"netdelta/internal/owner"
+)
+
+// Verb is the argument with which the program becomes the supervisor.
+const Verb = "server"
+
+// inside is the argument after Verb with which the program becomes the node.
+const inside = "inside"
+
+// The modes in which a node gets its cards.
+const (
+	// Macvlan makes devices over a card that stays with the server: the server's own network is not touched.
+	Macvlan = "macvlan"
+	// Take moves a spare card away from the server, and makes the devices over it.
+	Take = "take"
+)
+
+// What a supervisor is started for.
+const (
+	Node  = "node"  // be a node
+	Look  = "look"  // report, and change nothing
+	Clean = "clean" // remove what killed supervisors left, and say what
+)
+
+// Order is what a supervisor is told.
+type Order struct {
+	Do string `json:"do"`
+	// Folder is the private folder that the program was sent to. It is removed at the end.
+	Folder string `json:"folder"`
+	// Mode and Card say how the node gets its cards. Where Card is "", it is the card with the address Address, by which the server was
+	// reached.
+	Mode    string `json:"mode"`
+	Card    string `json:"card"`
+	Address string `json:"address"`
+	// MACs are the addresses of the devices to make.
+	MACs []string `json:"macs"`
+}
+
+// Parent is where the folders of supervisors are, and Prefix begins their names.
+const (
+	Parent = "/tmp"
+	Prefix = "netdelta-"
+)
+
+// ownerFile has the mark of the supervisor, and cardFile is what a card was like that it took.
+const (
+	ownerFile = "owner"
+	cardFile  = "card.json"
+)
+
+// grace is how long a node has to give back what it has when it is told to end.
+const grace = 15 * time.Second
+
+// Do carries out an order, or is the node.
+func Do(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	if len(args) != 1 {
+		return errors.New("this is started by netdelta on a server: it takes one order")
+	}
+	if args[0] == inside {
+		return serve(ctx, in, out)
+	}
+	var o Order
+	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
+		return fmt.Errorf("read the order: %w; use the same netdelta on both sides", err)
+	}
+	if filepath.Dir(o.Folder) != Parent || !strings.HasPrefix(filepath.Base(o.Folder), Prefix) {
+		return fmt.Errorf("the folder %q is none of netdelta's", o.Folder)
+	}
+	// A connection that is cut must not end this before all is put back.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
+	err := o.carryOut(ctx, in, out)
+	return errors.Join(err, os.RemoveAll(o.Folder))
+}
+
+func (o Order) carryOut(ctx context.Context, in io.Reader, out io.Writer) error {
+	self, err := owner.Self()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(o.Folder, ownerFile), []byte(self.String()), 0o600); err != nil {
+		return fmt.Errorf("note who uses the folder: %w", err)
+	}
+	if o.Do == Clean {
+		done, err := clean(ctx, o.Folder)
+		return errors.Join(err, json.NewEncoder(out).Encode(done))
+	}
+	own, err := netns.Own()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = own.Close() }() // it ends with the process in any case
+	card, report, err := o.look()
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(out).Encode(report); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if o.Do == Look {
+		return nil
+	}
+	return o.beNode(ctx, own, card, in, out)
+}
+
+// beNode starts the node, gives it its cards and stays until it has ended.
+func (o Order) beNode(ctx context.Context, own *netns.Namespace, card string, in io.Reader, out io.Writer) (err error) {
+	ready, release, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make a pipe: %w", err)
+	}
+	defer func() { _ = release.Close() }()
+	runtime.LockOSThread() // the node is told when the thread ends that started it
+	node := exec.CommandContext(ctx, "/proc/self/exe", Verb, inside)
+	node.Stdin, node.Stdout, node.Stderr, node.ExtraFiles = in, out, os.Stderr, []*os.File{ready}
+	node.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM}
+	node.Cancel = func() error { return node.Process.Signal(syscall.SIGTERM) }
+	node.WaitDelay = grace
+	err = node.Start()
+	_ = ready.Close() // the node has its own
+	if err != nil {
+		return fmt.Errorf("start the node in a network namespace: %w", err)
+	}
+	ns, err := netns.Of(node.Process.Pid)
+	if err == nil {
+		// Kept open: a card that was taken must not be lost with the node.
+		defer func() { _ = ns.Close() }()
+		var back func() error
+		if back, err = o.give(own, ns, card); back != nil {
+			defer func() { err = errors.Join(err, back()) }()
+		}
+	}
+	if err == nil {
+		_, err = release.Write([]byte{1})
+	}
+	if err != nil {
+		_ = node.Process.Kill() // it has not begun
+		return errors.Join(err, ignoreExit(node.Wait()))
+	}
+	return node.Wait()
+}
+
+// ignoreExit drops that a process ended as it was told to.
+func ignoreExit(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}
+
+// silence is how long a controller may be silent: it asks every few seconds. After that the connection is half open.
+const silence = 40 * time.Second
+
+// watched is standard input and output, whose reader is known to be there.
+type watched struct {
+	io.Reader
+	io.Writer
+	timer *time.Timer
+}
+
+// Read implements io.Reader.
+func (w watched) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	w.timer.Reset(silence)
+	return n, err
+}
+
+// Close implements io.Closer: a read that is under way ends with the process.
+func (watched) Close() error { return nil }

@@ -1,0 +1,341 @@
+package ssh_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"netdelta/internal/netns"
+	"netdelta/internal/require"
+	"netdelta/testbed/ssh"
+	"netdelta/testbed/testbedtest"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(testbedtest.Main(m, map[string]func() int{"sshd": beServer, "hold": hold}))
+}
+
+// hold keeps a network namespace until its input ends.
+func hold() int {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return 0
+}
+
+// beServer makes this process an SSH server with a /tmp and a /run of its own. Its arguments are in a file of the folder that it starts in.
+func beServer() int {
+	err := func() error {
+		files := map[string][]byte{}
+		for _, name := range []string{"sshd_config", "host_key", "authorized_keys"} {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			files[name] = text
+		}
+		here, err := os.Getwd()
+		if err != nil {
+			return err
+		}
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		exe, err := os.Open(self)
+		if err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(os.Stdin, make([]byte, 1)); err != nil { // its network is there
+			return err
+		}
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			return err
+		}
+		for _, dir := range []string{"/tmp", "/run"} {
+			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,mode=1777"); err != nil {
+				return fmt.Errorf("mount %s: %w", dir, err)
+			}
+		}
+		bind := fmt.Sprintf("/proc/self/fd/%d", exe.Fd())
+		if err := errors.Join(os.MkdirAll(filepath.Dir(self), 0o755), os.WriteFile(self, nil, 0o755)); err != nil {
+			return err
+		}
+		if err := unix.Mount(bind, self, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind %s: %w", self, err)
+		}
+		if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+			return fmt.Errorf("mount /proc: %w", err)
+		}
+		if err := unix.Sethostname([]byte(filepath.Base(here))); err != nil {
+			return err
+		}
+		if err := errors.Join(os.MkdirAll("/run/sshd", 0o755), os.Mkdir("/run/server", 0o700), os.Chdir("/run/server")); err != nil {
+			return err
+		}
+		for name, text := range files {
+			if err := os.WriteFile(name, text, 0o600); err != nil {
+				return err
+			}
+		}
+		return syscall.Exec("/usr/sbin/sshd", []string{"/usr/sbin/sshd", "-D", "-e", "-f", "/run/server/sshd_config"}, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"})
+	}()
+	fmt.Fprintln(os.Stderr, "the server of the test:", err)
+	return 1
+}
+
+// farm are SSH servers in network namespaces, with a controller's namespace between them that is their switch.
+type farm struct {
+	folder  string
+	servers []*exec.Cmd
+	names   []string
+	inside  []*netns.Namespace
+	switch_ *netns.Namespace
+	command []string // ssh in the controller's namespace
+	program string
+}
+
+// agent builds the program that is sent, once.
+var agent = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "netdelta-ssh-test-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "netdelta-agent")
+	build := exec.Command("go", "build", "-o", path, "netdelta/cmd/netdelta-agent")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the agent: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start starts this test's binary in a role, in a network namespace of its own.
+func start(t *testing.T, role, dir string, flags uintptr) (*exec.Cmd, io.WriteCloser, *netns.Namespace) {
+	t.Helper()
+	exe, err := os.Executable()
+	must(t, err)
+	cmd := exec.Command(exe)
+	cmd.Dir, cmd.Env, cmd.Stderr = dir, append(os.Environ(), testbedtest.Role(role)), os.Stderr
+	if role == "sshd" {
+		log, err := os.Create(filepath.Join(dir, "log"))
+		must(t, err)
+		defer func() { _ = log.Close() }()
+		cmd.Stderr = log
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | flags}
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	ns, err := netns.Of(cmd.Process.Pid)
+	must(t, err)
+	t.Cleanup(func() { _ = ns.Close() })
+	return cmd, in, ns
+}
+
+// serverMTU is the MTU of the servers' cards.
+const serverMTU = 1500
+
+// newFarm starts so many servers. Each has eth0, by which it is reached, and a spare card eth1, on a switch of its own.
+func newFarm(t *testing.T, count int) *farm {
+	t.Helper()
+	require.Namespaces(t)
+	_, err := os.Stat("/usr/sbin/sshd")
+	require.Need(t, "the SSH server of the package openssh-server", err == nil)
+	f := &farm{folder: t.TempDir()}
+	f.program, err = agent()
+	must(t, err)
+	t.Cleanup(func() { _ = os.Chmod(f.folder, 0o700) })
+	keygen := func(path string) {
+		out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	key := filepath.Join(f.folder, "key")
+	keygen(key)
+	public, err := os.ReadFile(key + ".pub")
+	must(t, err)
+	holder, _, between := start(t, "hold", f.folder, 0)
+	f.switch_ = between
+	must(t, between.Do(func() error {
+		for _, name := range []string{"lan", "spare"} {
+			if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}}); err != nil {
+				return err
+			}
+			if err := up(name, map[string]string{"lan": "10.99.0.254/24"}[name]); err != nil {
+				return err
+			}
+		}
+		return up("lo", "")
+	}))
+	var known strings.Builder
+	for i := range count {
+		dir := filepath.Join(f.folder, fmt.Sprintf("server%d", i))
+		must(t, os.Mkdir(dir, 0o755))
+		keygen(filepath.Join(dir, "host_key"))
+		host, err := os.ReadFile(filepath.Join(dir, "host_key.pub"))
+		must(t, err)
+		address := fmt.Sprintf("10.99.0.%d", i+1)
+		fmt.Fprintf(&known, "%s %s", address, host)
+		must(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), public, 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, "sshd_config"), []byte(`ListenAddress `+address+`
+HostKey /run/server/host_key
+AuthorizedKeysFile /run/server/authorized_keys
+PidFile none
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+PrintMotd no
+UseDNS no
+`), 0o600))
+		cmd, in, ns := start(t, "sshd", dir, syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWPID)
+		f.servers, f.names, f.inside = append(f.servers, cmd), append(f.names, address), append(f.inside, ns)
+		for c, to := range []string{"lan", "spare"} {
+			must(t, ns.WithFD(func(fd int) error {
+				return between.Do(func() error {
+					bridge, err := netlink.LinkByName(to)
+					if err != nil {
+						return err
+					}
+					name := fmt.Sprintf("port%d-%d", i, c)
+					err = netlink.LinkAdd(&netlink.Veth{
+						LinkAttrs: netlink.LinkAttrs{Name: name, MTU: serverMTU, MasterIndex: bridge.Attrs().Index},
+						PeerName:  fmt.Sprintf("eth%d", c), PeerNamespace: netlink.NsFd(fd), PeerMTU: serverMTU,
+						PeerHardwareAddr: net.HardwareAddr{0x52, 0x54, 0, 9, byte(i), byte(c)},
+					})
+					if err != nil {
+						return err
+					}
+					return up(name, "")
+				})
+			}))
+		}
+		must(t, ns.Do(func() error {
+			return errors.Join(up("lo", ""), up("eth0", address+"/24"), up("eth1", fmt.Sprintf("10.98.0.%d/24", i+1)))
+		}))
+		_, err = in.Write([]byte{0})
+		must(t, err)
+	}
+	must(t, os.WriteFile(filepath.Join(f.folder, "known_hosts"), []byte(known.String()), 0o600))
+	must(t, os.WriteFile(filepath.Join(f.folder, "config"), []byte(fmt.Sprintf(
+		"Host *\n  User root\n  IdentityFile %s\n  IdentitiesOnly yes\n  UserKnownHostsFile %s/known_hosts\n  GlobalKnownHostsFile /dev/null\n", key, f.folder)), 0o600))
+	f.command = []string{"nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", holder.Process.Pid), "ssh", "-F", filepath.Join(f.folder, "config")}
+	for i := range count {
+		f.await(t, i)
+	}
+	return f
+}
+
+// up brings a device of the calling thread's namespace up.
+func up(name, address string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	if address != "" {
+		a, err := netlink.ParseAddr(address)
+		if err != nil {
+			return err
+		}
+		if err := netlink.AddrAdd(link, a); err != nil {
+			return err
+		}
+	}
+	return netlink.LinkSetUp(link)
+}
+
+// await waits until a server takes connections.
+func (f *farm) await(t *testing.T, server int) {
+	t.Helper()
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		err := f.inside[server].Do(func() error {
+			c, err := net.Dial("tcp", f.names[server]+":22")
+			if err == nil {
+				_ = c.Close()
+			}
+			return err
+		})
+		if err == nil {
+			return
+		}
+		if time.Now().After(until) {
+			log, _ := os.ReadFile(filepath.Join(f.folder, fmt.Sprintf("server%d", server), "log"))
+			t.Fatalf("server %d takes no connections: %v\n%s", server, err, log)
+		}
+	}
+}
+
+// options are those for all servers.
+func (f *farm) options() ssh.Options {
+	o := ssh.Options{Command: f.command, NIC: ssh.NIC{Mode: "macvlan"}, Program: func(string) (string, error) { return f.program, nil }}
+	for _, name := range f.names {
+		o.Nodes = append(o.Nodes, ssh.Node{Host: name})
+	}
+	return o
+}
+
+// on runs a shell command on a server, without SSH, and returns what it says.
+func (f *farm) on(t *testing.T, server int, command string) string {
+	t.Helper()
+	pid := fmt.Sprint(f.servers[server].Process.Pid)
+	out, err := exec.Command("nsenter", "-t", pid, "-n", "-m", "-p", "sh", "-c", command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", command, err, out)
+	}
+	return string(out)
+}
+
+// state is what must be the same before and after: network, files of netdelta and its processes.
+func (f *farm) state(t *testing.T, server int) string {
+	t.Helper()
+	return f.on(t, server, `ip -d link | sed 's/ promiscuity.*//'; ip -4 addr | grep -v valid_lft; ip route show table all | grep -v fe80 | sort; sysctl -a 2>/dev/null | grep -E '^net\.(ipv4|ipv6)\.conf' | grep -v -E 'stable_secret|use_tempaddr' ; ls /tmp | grep netdelta-; ps -e -o args | grep -c '[n]etdelta-agent'; true`)
+}
+
+// unchanged fails where a server is not soon what it was.
+func (f *farm) unchanged(t *testing.T, before []string, within time.Duration) {
+	t.Helper()
+	for i, want := range before {
+		for until := time.Now().Add(within); ; time.Sleep(50 * time.Millisecond) {
+			got := f.state(t, i)
+			if got == want {
+				break
+			}
+			if time.Now().After(until) {
+				t.Errorf("server %d was\n%s\nand is\n%s", i, want, got)
+				break
+			}
+		}
+	}
+}
+
+func (f *farm) before(t *testing.T) (all []string) {
+	for i := range f.servers {
+		all = append(all, f.state(t, i))
+	}
+	return all
+}
