@@ -13,9 +13,16 @@ import (
 	"netdelta/testbed/lab"
 )
 
+// cleanOptions are the flags of cleanup about other machines.
+type cleanOptions struct {
+	cluster clusterFlags
+	nodes   string
+	servers serverFlags
+}
+
 func newCleanupCommand(env *environment) *cobra.Command {
 	var kind string
-	var cluster clusterFlags
+	var o cleanOptions
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove whatever a killed run left",
@@ -25,21 +32,26 @@ need no removal: they end with the last process inside. Runs that are under way,
 this machine does the same before it begins.
 
 What killed runs have changed of a cluster is restored. With --testbed kubernetes, or a flag that names a cluster, pods and services
-of killed runs in the cluster's namespace are removed as well.`,
+of killed runs in the cluster's namespace are removed as well. With --nodes ssh:a,ssh:b what they left on these servers is put back.`,
 		Example: `  netdelta cleanup
-  netdelta cleanup --testbed kubernetes --namespace measuring`,
+  netdelta cleanup --testbed kubernetes --namespace measuring
+  netdelta cleanup --nodes ssh:root@a,ssh:root@b`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			where, err := findKind(cmp.Or(kind, kubeTestbed))
+			usual := kubeTestbed
+			if o.nodes != "" {
+				usual = sshTestbed
+			}
+			where, err := findKind(cmp.Or(kind, usual))
 			if err != nil || where.clean == nil {
-				return usageError{fmt.Errorf("--testbed %s: it takes %s; what runs on this machine left is removed in any case", kind, kubeTestbed)}
+				return usageError{fmt.Errorf("--testbed %s: it takes %s or %s; what runs on this machine left is removed in any case", kind, kubeTestbed, sshTestbed)}
 			}
 			found, err := env.cleanHere(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if kind != "" || cluster.given() != "" {
-				more, err := where.clean(cmd.Context(), env, cluster)
+			if kind != "" || o.nodes != "" || o.cluster.given() != "" {
+				more, err := where.clean(cmd.Context(), env, o)
 				if err != nil {
 					return err
 				}
@@ -51,8 +63,10 @@ of killed runs in the cluster's namespace are removed as well.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&kind, "testbed", "", "kubernetes: look in the cluster, too")
-	cluster.add(cmd.Flags())
+	cmd.Flags().StringVar(&kind, "testbed", "", "kubernetes: look in the cluster, too; ssh: look on the servers, too")
+	cmd.Flags().StringVar(&o.nodes, "nodes", "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...")
+	cmd.Flags().BoolVar(&o.servers.sudo, "sudo", false, "with --testbed ssh: look as root, by sudo -n")
+	o.cluster.add(cmd.Flags())
 	return cmd
 }
 
@@ -90,8 +104,8 @@ func (env *environment) forgetLabs() (int, error) {
 }
 
 // cleanCluster removes what killed runs left in a cluster, and says how much it was.
-func cleanCluster(ctx context.Context, env *environment, flags clusterFlags) (int, error) {
-	cluster, err := flags.meet(ctx)
+func cleanCluster(ctx context.Context, env *environment, o cleanOptions) (int, error) {
+	cluster, err := o.cluster.meet(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -38,6 +38,8 @@ type finding struct {
 type doctorOptions struct {
 	testbed     string
 	json, guest bool
+	nodes       string
+	servers     serverFlags
 	clusterFlags
 	rbac string
 	pods kube.Options // how the pods that are judged would be made
@@ -52,17 +54,30 @@ func newDoctorCommand(env *environment) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			k, err := findKind(o.testbed)
 			if err != nil || k.examine == nil {
-				return usageError{fmt.Errorf("the doctor knows no testbed %q: need %s or %s", o.testbed, labTestbed, kubeTestbed)}
+				return usageError{fmt.Errorf("the doctor knows no testbed %q: need %s, %s or %s", o.testbed, labTestbed, sshTestbed, kubeTestbed)}
+			}
+			if flag := o.serversGiven(); flag != "" && k.name != sshTestbed {
+				return usageError{fmt.Errorf("%s goes with --testbed %s", flag, sshTestbed)}
 			}
 			return k.examine(cmd.Context(), env, o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.testbed, "testbed", labTestbed, "what to look at: lab, this machine, or kubernetes, the cluster that the kubeconfig names")
+	f.StringVar(&o.testbed, "testbed", labTestbed, "what to look at: lab, this machine; ssh, the servers of --nodes; or kubernetes, the cluster that the kubeconfig names")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
 	f.BoolVar(&o.guest, "guest", false, "boot a guest, built first if need be, and look into it too; what is found is kept")
+	f.StringVar(&o.nodes, "nodes", "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...")
+	o.servers.add(f)
 	o.addCluster(f)
 	return cmd
+}
+
+// serversGiven is the first flag about servers that was given, "" for none.
+func (o doctorOptions) serversGiven() string {
+	if o.nodes != "" {
+		return "--nodes"
+	}
+	return o.servers.given()
 }
 
 // examineHere looks at this machine, and with --guest into a guest.

@@ -59,6 +59,7 @@ type runOptions struct {
 	trust    bool
 	wait     time.Duration
 	nodes    string
+	servers  serverFlags
 	cluster  clusterOptions
 	target   targetOptions
 	metrics  string
@@ -125,7 +126,8 @@ EXIT STATUS
 func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.testbed, "testbed", "", "what to run on (default: the study's, lab)")
-	f.StringVar(&o.nodes, "nodes", "", "with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes: names of nodes to measure")
+	f.StringVar(&o.nodes, "nodes", "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...; with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes: names of nodes to measure")
+	o.servers.add(f)
 	o.cluster.add(f)
 	o.target.add(f)
 	f.StringSliceVar(&o.overrides.StorageClass, storageFlag, nil, "StorageClasses of the cluster: fio on volumes of theirs is measured, in place of a store of netdelta's; several are compared")

@@ -15,6 +15,7 @@ import (
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 	kubernetes "netdelta/testbed/kube/provider"
+	servers "netdelta/testbed/ssh"
 	"netdelta/testbed/vm/image"
 	guests "netdelta/testbed/vm/provider"
 )
@@ -24,6 +25,7 @@ const (
 	labTestbed  = "lab"
 	vmTestbed   = guests.Kind
 	kubeTestbed = kube.Name
+	sshTestbed  = servers.Kind
 )
 
 // kind is a kind of testbed that a run can name.
@@ -47,7 +49,7 @@ type kind struct {
 	// strategies are those of the verbs of their own that can be carried out there.
 	strategies []string
 	// clean removes what killed runs left there, and says how much it was; nil where cleanup looks in any case, or can't.
-	clean func(ctx context.Context, env *environment, cluster clusterFlags) (int, error)
+	clean func(ctx context.Context, env *environment, o cleanOptions) (int, error)
 }
 
 // kinds are all kinds of testbeds.
@@ -61,6 +63,10 @@ func kinds() []kind {
 		{
 			name: vmTestbed, about: "the same in a virtual machine with the distribution's own kernel, which has every kind of link; with --exact, by counted instructions",
 			check: checkGuests, open: openGuests,
+		},
+		{
+			name: sshTestbed, about: "servers of your own, reached by ssh, over their real cards; on one server alone, the lab there",
+			check: checkServers, foreign: serversOnly, open: openServers, examine: examineServers, clean: cleanServers,
 		},
 		{
 			name: kubeTestbed, about: "pods of the Kubernetes cluster that the kubeconfig names, on its own network",
@@ -122,6 +128,9 @@ func checkNoNodes(o runOptions, _ *study.Study) error {
 		return nil
 	case vmTestbed:
 		return usageError{errors.New("--nodes vm goes with --testbed vm")}
+	}
+	if strings.HasPrefix(o.nodes, servers.Prefix) {
+		return usageError{fmt.Errorf("--nodes %s goes with --testbed %s", o.nodes, sshTestbed)}
 	}
 	return usageError{fmt.Errorf("--nodes %s: it takes vm", o.nodes)}
 }

@@ -80,7 +80,7 @@ type Layout struct {
 	// PodsOutlive and Conditions are as in Topology.
 	PodsOutlive bool
 	Conditions  result.Conditions
-	// Segment tells underlays apart that share a link: each has ports and addresses of its own. 0 is an underlay that has its link to
+	// Segment numbers underlays that share a link: each has ports and addresses of its own. 0 is an underlay that has its link to
 	// itself, and 1 is taken: nodes have such addresses inside an encryption.
 	Segment uint8
 }

@@ -32,6 +32,24 @@ type Environment struct {
 	Findings []Finding `json:"findings,omitempty"`
 	// Cluster is what the run was measured on in place of this machine; nil where it was this machine.
 	Cluster *Cluster `json:"cluster,omitempty"`
+	// Servers are the machines that were the nodes, in the nodes' order, where these were servers of the user's.
+	Servers []Server `json:"servers,omitempty"`
+}
+
+// Server is a machine that was a node.
+type Server struct {
+	Name    string `json:"name"` // as the user named it
+	Kernel  string `json:"kernel"`
+	Arch    string `json:"arch"`
+	OS      string `json:"os"`
+	Virtual string `json:"virtual,omitempty"`
+	CPU     CPU    `json:"cpu"`
+	// Card is what its node was joined by: the mode, the card, its driver and MTU, and its speed in bit/s, 0 where that is not known.
+	Mode   string `json:"mode"`
+	Card   string `json:"card"`
+	Driver string `json:"driver,omitempty"`
+	MTU    int    `json:"mtu"`
+	Speed  int64  `json:"speed,omitempty"`
 }
 
 // Finding is something that the doctor found on the testbed, with the fix where it knows one.

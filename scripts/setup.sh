@@ -37,6 +37,8 @@ needs() {
 		echo nft nftables
 		echo iptables-restore iptables
 		echo ip iproute2
+		echo /usr/sbin/sshd openssh-server
+		echo ssh openssh-client
 		echo /usr/lib/cni/bridge containernetworking-plugins
 		echo chromium chromium
 		# The compiler of the eBPF programs, whose output is compared with what is committed.

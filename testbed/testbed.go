@@ -24,7 +24,7 @@ type Spec struct {
 	PodsOutlive bool
 	// Conditions are what the network is built under, and stay the same when it is swapped.
 	Conditions result.Conditions
-	// Segment tells testbeds apart that share the link between their nodes; 0 has its link to itself (network.Layout).
+	// Segment numbers testbeds that share the link between their nodes; 0 has its link to itself (network.Layout).
 	Segment uint8
 	// Target is the host of an external endpoint: all pods are its clients, and the first pod is on the endpoint's own node. "" is
 	// none. It needs Capabilities.Targets.

@@ -15,6 +15,9 @@ func Caveats(run result.Run) []string {
 	case run.Environment.Cluster != nil:
 		return []string{"These nodes, their cards and kernels, the load of this hour: others may differ."}
 	}
+	if len(run.Environment.Servers) > 0 {
+		return []string{"These servers, their cards and kernels, the load of this hour: others may differ."}
+	}
 	all := []string{"One machine, nodes joined in memory: no card, no wire. Others may well differ."}
 	if n := run.Environment.CPU.Count; n > 0 {
 		all[0] = fmt.Sprintf("One machine of %s, nodes joined in memory: no card, no wire.", counted(n, "processor"))

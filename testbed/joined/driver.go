@@ -34,7 +34,7 @@ type Driver struct {
 
 var _ testbed.Provider = (*Driver)(nil)
 
-// NewDriver is a driver of that name for the given machines.
+// NewDriver is a driver of that name for the given machines. A single one has all nodes, joined as in a lab there: it needs no cards.
 func NewDriver(name string, networks []network.Network, nodes []Node) *Driver {
 	return &Driver{name: name, networks: networks, nodes: nodes, taken: map[int]bool{}}
 }
@@ -53,7 +53,7 @@ func (d *Driver) Capabilities() testbed.Capabilities {
 
 // Supports implements testbed.Provider: all machines are asked.
 func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
-	spec.Nodes, spec.PodsPerNode = max(spec.Nodes, len(d.nodes)), max(spec.PodsPerNode, 1)
+	spec.Nodes, spec.PodsPerNode = max(spec.Nodes, 2), max(spec.PodsPerNode, 1)
 	if _, _, err := d.plan(spec, spec.Network); err != nil {
 		return err
 	}
@@ -71,9 +71,12 @@ func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 	return nil
 }
 
+// whole says that one machine has all nodes.
+func (d *Driver) whole() bool { return len(d.nodes) == 1 }
+
 // plan plans a network for all nodes.
 func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network.Plan, error) {
-	if spec.Nodes > len(d.nodes) {
+	if spec.Nodes > len(d.nodes) && !d.whole() {
 		return network.Topology{}, network.Plan{}, fmt.Errorf("%d nodes: there are %d machines", spec.Nodes, len(d.nodes))
 	}
 	t, err := spec.Topology()
@@ -88,9 +91,12 @@ func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network
 	if err != nil {
 		return t, network.Plan{}, err
 	}
+	if d.whole() {
+		return t, whole, nil
+	}
 	if d.first != 0 && n.Crossing == network.CrossOnLink {
 		return t, network.Plan{}, &network.NotPossibleError{
-			Network: name, Condition: "nodes that share a link", Why: "its pods' own frames would be on that link, which takes those of the nodes alone",
+			Network: name, Condition: "nodes that share a link", Why: "its pods' own frames would be on that link, which takes frames of the nodes alone",
 		}
 	}
 	p, err := whole.Part(network.Everywhere)
@@ -99,6 +105,9 @@ func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network
 
 // wire takes one that no other testbed has.
 func (d *Driver) wire() (int, error) {
+	if d.whole() {
+		return 0, nil // labs share no wire
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for k := range d.nodes[0].Cards {
@@ -116,6 +125,14 @@ func (d *Driver) giveBack(wire int) {
 	d.mu.Unlock()
 }
 
+// order is what a machine is asked to build.
+func (d *Driver) order(spec testbed.Spec, node, wire int) openArgs {
+	if d.whole() {
+		return openArgs{Spec: spec, Whole: true}
+	}
+	return openArgs{Spec: spec, Part: lab.NodePart{Node: node, Card: d.nodes[node].Cards[wire]}}
+}
+
 // Open implements testbed.Provider.
 func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
 	fail := func(err error) (testbed.Testbed, error) {
@@ -129,7 +146,7 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	if err != nil {
 		return fail(err)
 	}
-	if d.first != 0 {
+	if d.first != 0 && !d.whole() {
 		spec.Segment = d.first + uint8(wire)
 		if t, p, err = d.plan(spec, spec.Network); err != nil {
 			d.giveBack(wire)
@@ -139,13 +156,16 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	l := &Testbed{driver: d, wire: wire}
 	l.Planned = testbed.NewPlanned(spec, t, l.start)
 	parts := make([]part, spec.Nodes)
+	if d.whole() {
+		parts = parts[:1]
+	}
 	var group errgroup.Group
 	for i := range parts {
 		group.Go(func() (err error) {
 			m := d.nodes[i].Machine
 			parts[i].machine = m
 			// Not canceled with ctx: then the part would never be closed.
-			parts[i].lab, err = ask[int](context.WithoutCancel(ctx), m, opOpen, openArgs{l.Spec(), lab.NodePart{Node: i, Card: d.nodes[i].Cards[wire]}})
+			parts[i].lab, err = ask[int](context.WithoutCancel(ctx), m, opOpen, d.order(l.Spec(), i, wire))
 			if err != nil {
 				return fmt.Errorf("node%d: %w", i, err)
 			}

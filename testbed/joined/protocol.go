@@ -35,6 +35,8 @@ const (
 type openArgs struct {
 	Spec testbed.Spec `json:"spec"`
 	Part lab.NodePart `json:"part"` // its card is named by its address
+	// Whole has the machine build all nodes, joined there.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // toLab is what an operation about a lab takes.

@@ -183,6 +183,13 @@ func podOf(l *lab.Testbed, number int) (testbed.Pod, error) {
 }
 
 func (s *server) open(ctx context.Context, a openArgs) (int, error) {
+	if a.Whole {
+		l, err := s.driver.Open(ctx, a.Spec)
+		if err != nil {
+			return 0, err
+		}
+		return keep(s, s.labs, l.(*lab.Testbed)), nil
+	}
 	name, ok := s.cards[a.Part.Card]
 	if !ok {
 		return 0, fmt.Errorf("this machine has no network card with the address %s", a.Part.Card)

@@ -94,7 +94,10 @@ func (l *Testbed) Stacks(ctx context.Context) (map[network.Space]testbed.Stack, 
 }
 
 // partOf is the part with the node that a pod is on.
-func (l *Testbed) partOf(pod int) part { return l.parts[l.Topology.Pods[pod].Node] }
+func (l *Testbed) partOf(pod int) part { return l.parts[l.numberOf(l.Topology.Pods[pod].Node)] }
+
+// numberOf is the number of the part with a node.
+func (l *Testbed) numberOf(node int) int { return min(node, len(l.parts)-1) }
 
 // Fit implements testbed.Observer.
 func (l *Testbed) Fit(ctx context.Context, from, to testbed.Pod, size unit.Bytes) error {
@@ -115,7 +118,7 @@ func (l *Testbed) Tap(ctx context.Context, spaces []network.Space) (testbed.Tap,
 		for i, p := range l.parts {
 			var own []network.Space
 			for _, s := range spaces {
-				if s == network.InNode(i) || s.Kind == network.PodSpace && l.Topology.Pods[s.Index].Node == i {
+				if l.driver.whole() || s == network.InNode(i) || s.Kind == network.PodSpace && l.Topology.Pods[s.Index].Node == i {
 					own = append(own, s)
 				}
 			}

@@ -59,7 +59,7 @@ type link struct {
 	report server.Report
 }
 
-// arguments are those of ssh for a node.
+// arguments of ssh for a node.
 func (o Options) arguments(n Node, remote string) []string {
 	args := []string{
 		"-T", "-x", "-a", "-o", "BatchMode=yes", "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes", "-o", fmt.Sprintf("ConnectTimeout=%d", reachWithin),
@@ -198,7 +198,7 @@ func (l *link) Read(b []byte) (int, error) { return l.out.Read(b) }
 // Write implements io.Writer.
 func (l *link) Write(b []byte) (int, error) { return l.in.Write(b) }
 
-// conversation is a link as joined.Machine has it: its end is the end of the server's input, and nobody waits for the rest meanwhile.
+// conversation is a link as joined.Machine has it: Close ends the server's input and does not wait for the rest.
 type conversation struct{ *link }
 
 // Close implements io.Closer.

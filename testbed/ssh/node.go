@@ -86,7 +86,7 @@ type NIC struct {
 	Card string // "" is the card by which the server is reached
 }
 
-// ParseNIC reads "macvlan", "macvlan:CARD" or "take:CARD"; "" is macvlan.
+// ParseNIC reads "macvlan:CARD", "take:CARD", or macvlan without a card, which "" is too.
 func ParseNIC(text string) (NIC, error) {
 	mode, card, _ := strings.Cut(text, ":")
 	switch {

@@ -36,6 +36,7 @@ type Servers struct {
 	machines []*joined.Machine
 	stop     func()
 	asking   sync.WaitGroup
+	trip     time.Duration // of a question and its answer, to the slowest server
 }
 
 var _ testbed.Provider = (*Servers)(nil)
@@ -73,18 +74,21 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 	defer cancel()
 	s = &Servers{options: o, program: filepath.Join(common.folder(), agentFile), links: make([]*link, len(o.Nodes)), machines: make([]*joined.Machine, len(o.Nodes)), stop: func() {}}
 	nodes, failed := make([]joined.Node, len(o.Nodes)), make([]error, len(o.Nodes))
-	var group sync.WaitGroup
-	for i, n := range o.Nodes {
-		group.Go(func() {
-			order := server.Order{Do: server.Node, Folder: common.folder(), Mode: o.NIC.Mode, Card: o.NIC.Card, MACs: common.macs(i)}
-			if s.links[i], s.machines[i], failed[i] = o.node(ctx, n, order); failed[i] == nil {
-				nodes[i] = joined.Node{Machine: s.machines[i], Cards: order.MACs}
-			}
-		})
-	}
-	group.Wait()
+	o.each(func(i int, n Node) {
+		order := server.Order{Do: server.Node, Folder: common.folder(), Mode: o.NIC.Mode, Card: o.NIC.Card, MACs: common.macs(i)}
+		if s.links[i], s.machines[i], failed[i] = o.node(ctx, n, order); failed[i] == nil {
+			nodes[i] = joined.Node{Machine: s.machines[i], Cards: order.MACs}
+		}
+	})
 	if err := errors.Join(failed...); err != nil {
 		return nil, errors.Join(err, s.Close())
+	}
+	for _, m := range s.machines {
+		asked := time.Now()
+		if err := m.Ping(ctx); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.trip = max(s.trip, time.Since(asked))
 	}
 	s.Driver = joined.NewDriver(Kind, network.Catalogue(), nodes)
 	s.Driver.ShareLink(common.first)
@@ -147,6 +151,7 @@ func (s *Servers) Capabilities() testbed.Capabilities {
 	all.Program = s.program
 	all.PinsCPUs = false // the servers' processors are not numbered as this machine's
 	all.Describe = s.describe
+	all.Costs = &testbed.Costs{Start: 2*time.Second + 4*s.trip, Build: time.Second + 8*s.trip, Cell: 20*time.Millisecond + 2*s.trip, Exchange: s.trip, Opens: wires, Ground: "the servers"}
 	return all
 }
 
@@ -159,6 +164,10 @@ func (s *Servers) describe(_ context.Context, e result.Environment) (result.Envi
 			e.Kernel, e.Arch, e.OS, e.Hostname, e.Virtual, e.Clock = r.Kernel, r.Arch, r.OS, r.Host, r.Virtual, r.Clock
 			e.CPU.Model, e.CPU.Count, e.CPU.Governor = r.Model, r.CPUs, r.Governor
 		}
+		e.Servers = append(e.Servers, result.Server{
+			Name: l.node.String(), Kernel: r.Kernel, Arch: r.Arch, OS: r.OS, Virtual: r.Virtual, CPU: result.CPU{Model: r.Model, Count: r.CPUs, Governor: r.Governor},
+			Mode: s.options.NIC.Mode, Card: r.Card.Name, Driver: r.Card.Driver, MTU: r.Card.MTU, Speed: r.Card.Speed,
+		})
 		notes = append(notes, fmt.Sprintf("node%d is the server %s: %d x %s, Linux %s; its node has %s", i, l.node, r.CPUs, r.Model, r.Kernel, s.options.NIC.over(r.Card)))
 	}
 	return e, notes, nil
@@ -166,18 +175,22 @@ func (s *Servers) describe(_ context.Context, e result.Environment) (result.Envi
 
 // over says in words what a node has of its server's card.
 func (n NIC) over(c server.CardReport) string {
-	text := fmt.Sprintf("macvlan devices over %s", c.Name)
 	if n.Mode == server.Take {
-		text = fmt.Sprintf("the card %s to itself, with macvlan devices over it", c.Name)
+		return "to itself the card " + About(c) + ", with macvlan devices over it"
 	}
+	return "macvlan devices over the card " + About(c)
+}
+
+// About says in words what a card is.
+func About(c server.CardReport) string {
+	text := c.Name + " ("
 	if c.Driver != "" {
-		text += " (" + c.Driver
-		if c.Speed > 0 {
-			text += ", " + unit.BitsPerSecond(c.Speed).String()
-		}
-		text += fmt.Sprintf(", MTU %d)", c.MTU)
+		text += c.Driver + ", "
 	}
-	return text
+	if c.Speed > 0 {
+		text += unit.BitsPerSecond(c.Speed).String() + ", "
+	}
+	return text + fmt.Sprintf("MTU %d)", c.MTU)
 }
 
 // Close ends what runs on the servers, and waits until they have given back everything. It is idempotent.

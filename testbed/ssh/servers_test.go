@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -105,20 +104,17 @@ type farm struct {
 	program string
 }
 
-// agent builds the program that is sent, once.
-var agent = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "netdelta-ssh-test-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "netdelta-agent")
-	build := exec.Command("go", "build", "-o", path, "netdelta/cmd/netdelta-agent")
+// build builds a command of this module.
+func build(t *testing.T, command, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, command)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "netdelta/cmd/"+command)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the agent: %w\n%s", err, out)
+		t.Fatalf("build %s: %v\n%s", command, err, out)
 	}
-	return path, nil
-})
+	return path
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -165,9 +161,7 @@ func newFarm(t *testing.T, count int) *farm {
 	_, err := os.Stat("/usr/sbin/sshd")
 	require.Need(t, "the SSH server of the package openssh-server", err == nil)
 	f := &farm{folder: t.TempDir()}
-	f.program, err = agent()
-	must(t, err)
-	t.Cleanup(func() { _ = os.Chmod(f.folder, 0o700) })
+	f.program = build(t, "netdelta-agent", f.folder)
 	keygen := func(path string) {
 		out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path).CombinedOutput()
 		if err != nil {

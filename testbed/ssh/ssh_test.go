@@ -31,3 +31,18 @@ func TestTestbed(t *testing.T) {
 		})
 	}
 }
+
+// TestOneServer: a single server has the whole lab, in its own namespaces.
+func TestOneServer(t *testing.T) {
+	f := newFarm(t, 1)
+	before := f.before(t)
+	s, err := ssh.Open(t.Context(), f.options())
+	must(t, err)
+	t.Run("suite", func(t *testing.T) {
+		testbedtest.Run(t, testbedtest.Suite{
+			Driver: s, Networks: []string{"bridge", "routed"}, ReachByPod: func(string) bool { return true },
+		})
+	})
+	must(t, s.Close())
+	f.unchanged(t, before, 5*time.Second)
+}

@@ -29,6 +29,15 @@ type Report struct {
 	Clock    string       `json:"clock"`
 	Card     CardReport   `json:"card"`
 	Cards    []CardReport `json:"cards"`
+	// Rights says what this user may not do that a node takes; "" where nothing is lacking. Networks are found out only where it is looked.
+	Rights   string          `json:"rights,omitempty"`
+	Networks []NetworkReport `json:"networks,omitempty"`
+}
+
+// NetworkReport says why a server lacks a network; Why is "" where it has it.
+type NetworkReport struct {
+	Name string `json:"name"`
+	Why  string `json:"why,omitempty"`
 }
 
 // CardReport is what a server says of a card.
@@ -40,6 +49,8 @@ type CardReport struct {
 	Speed int64 `json:"speed"`
 	MTU   int   `json:"mtu"`
 	Up    bool  `json:"up"`
+	// NoMacvlan says why no macvlan device can be over it; "" where one can.
+	NoMacvlan string `json:"no_macvlan,omitempty"`
 	// NotTaken says why the card can't be taken; "" where it can.
 	NotTaken string `json:"not_taken,omitempty"`
 }
@@ -232,7 +243,7 @@ func (t taken) find() (netlink.Link, error) {
 	}
 	for _, l := range links {
 		// Devices over a card may have its address.
-		if l.Attrs().HardwareAddr.String() == t.MAC && !slices.Contains([]string{"vlan", "macvlan", "macvtap", "ipvlan", "bridge", "bond"}, l.Type()) {
+		if l.Attrs().HardwareAddr.String() == t.MAC && !slices.Contains([]string{"vlan", Macvlan, "macvtap", "ipvlan", "bridge", "bond"}, l.Type()) {
 			return l, nil
 		}
 	}

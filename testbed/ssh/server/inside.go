@@ -21,7 +21,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := watched{in, out, time.AfterFunc(silence, cancel)}
-	// Whatever still writes to a connection that nobody reads must not keep the node: what it has ends with it.
+	// A write to a half-open connection must not keep the node: what it has ends with the process.
 	context.AfterFunc(ctx, func() { time.AfterFunc(grace-time.Second, func() { os.Exit(1) }) })
 	return joined.Serve(ctx, w, network.Catalogue())
 }

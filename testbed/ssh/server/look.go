@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -8,6 +10,10 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"netdelta/internal/machine"
+	"netdelta/internal/netns"
+	"netdelta/network"
+	"netdelta/testbed"
+	"netdelta/testbed/lab"
 	"netdelta/testbed/nsmonitor"
 )
 
@@ -34,6 +40,9 @@ func (o Order) look() (card string, r Report, err error) {
 		if err == nil {
 			c.NotTaken, err = o.notTaken(l, has)
 		}
+		if err == nil && o.Do == Look {
+			c.NoMacvlan = noMacvlan(l)
+		}
 		if err != nil {
 			return "", r, err
 		}
@@ -42,17 +51,55 @@ func (o Order) look() (card string, r Report, err error) {
 			r.Card = c
 		}
 	}
+	if o.Do == Look {
+		r.Rights, r.Networks = tried()
+		return "", r, nil
+	}
 	switch {
 	case r.Card.Name == "" && o.Card == "":
 		return "", r, fmt.Errorf("no card of this server has the address %s, by which it was reached: name one by --nic macvlan:CARD (there are %s)", o.Address, names(r.Cards))
 	case r.Card.Name == "":
 		return "", r, fmt.Errorf("this server has no card %s: there are %s", o.Card, names(r.Cards))
-	case o.Do == Node && o.Mode == Take && r.Card.NotTaken != "":
+	case o.Mode == Take && r.Card.NotTaken != "":
 		return "", r, fmt.Errorf("the card %s can't be taken: %s; name a spare one, or --nic macvlan:%s", r.Card.Name, r.Card.NotTaken, r.Card.Name)
-	case o.Do == Node && !r.Card.Up && o.Mode == Macvlan:
+	case !r.Card.Up && o.Mode == Macvlan:
 		return "", r, fmt.Errorf("the card %s is down: bring it up, name another, or have it taken by --nic take:%s", r.Card.Name, r.Card.Name)
 	}
 	return r.Card.Name, r, nil
+}
+
+// tried finds out, in namespaces made for the purpose, which networks the kernel has what it takes for.
+func tried() (rights string, networks []NetworkReport) {
+	driver := lab.NewDriver(network.Catalogue())
+	for _, n := range network.Catalogue() {
+		one := NetworkReport{Name: n.Name}
+		if err := driver.Supports(context.Background(), testbed.Spec{Network: n.Name}); err != nil {
+			one.Why = err.Error()
+			if denied, ok := errors.AsType[*testbed.PermissionError](err); ok {
+				return denied.Error(), nil
+			}
+		}
+		networks = append(networks, one)
+	}
+	return "", networks
+}
+
+// noMacvlan says why no macvlan device can be over a card. One is made for the purpose, in a namespace that ends at once.
+func noMacvlan(l netlink.Link) string {
+	space, err := netns.New(func() error { return nil })
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = space.Close() }() // nothing is in it that anybody needs
+	err = space.WithFD(func(fd int) error {
+		return netlink.LinkAdd(&netlink.Macvlan{Mode: netlink.MACVLAN_MODE_BRIDGE, LinkAttrs: netlink.LinkAttrs{
+			Name: "try", ParentIndex: l.Attrs().Index, Namespace: netlink.NsFd(fd),
+		}})
+	})
+	if err != nil {
+		return "not over this one: " + err.Error()
+	}
+	return ""
 }
 
 // names lists cards for people.

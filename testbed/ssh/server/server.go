@@ -28,7 +28,7 @@ const inside = "inside"
 // The modes in which a node gets its cards.
 const (
 	// Macvlan makes devices over a card that stays with the server: the server's own network is not touched.
-	Macvlan = "macvlan"
+	Macvlan = `macvlan`
 	// Take moves a spare card away from the server, and makes the devices over it.
 	Take = "take"
 )
@@ -82,7 +82,7 @@ func Do(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("read the order: %w; use the same netdelta on both sides", err)
 	}
 	if filepath.Dir(o.Folder) != Parent || !strings.HasPrefix(filepath.Base(o.Folder), Prefix) {
-		return fmt.Errorf("the folder %q is none of netdelta's", o.Folder)
+		return fmt.Errorf("the folder %q is not one that netdelta makes", o.Folder)
 	}
 	// A connection that is cut must not end this before all is put back.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"netdelta/experiment/study"
+	"netdelta/report/ui"
+	"netdelta/testbed"
+	servers "netdelta/testbed/ssh"
+)
+
+// serverFlags say how servers are used that are named by --nodes.
+type serverFlags struct {
+	nic  string
+	sudo bool
+}
+
+func (s *serverFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&s.nic, "nic", "", "with --testbed ssh: macvlan[:CARD] over a card that the server keeps (default: the one that it is reached by), or take:CARD, a spare one")
+	f.BoolVar(&s.sudo, "sudo", false, "with --testbed ssh: run as root on the servers by sudo -n")
+}
+
+// given is the first of the flags that was given, "" for none.
+func (s serverFlags) given() string {
+	switch {
+	case s.nic != "":
+		return "--nic"
+	case s.sudo:
+		return "--sudo"
+	}
+	return ""
+}
+
+// options are how the servers that --nodes names are reached.
+func (s serverFlags) options(nodes string) (o servers.Options, err error) {
+	if nodes == "" {
+		return o, usageError{fmt.Errorf("--testbed ssh needs the servers: --nodes %s[user@]a,%s[user@]b", servers.Prefix, servers.Prefix)}
+	}
+	o.Sudo = s.sudo
+	if o.Nodes, err = servers.ParseNodes(nodes); err != nil {
+		return o, usageError{err}
+	}
+	if len(o.Nodes) > servers.NodesMost {
+		return o, usageError{fmt.Errorf("--nodes: %d servers are named, and there can be %d", len(o.Nodes), servers.NodesMost)}
+	}
+	if o.NIC, err = servers.ParseNIC(s.nic); err != nil {
+		return o, usageError{err}
+	}
+	return o, nil
+}
+
+// serversOnly refuses flags of servers on another kind of testbed.
+func serversOnly(o runOptions, on string) error {
+	if flag := o.servers.given(); flag != "" {
+		return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, sshTestbed, on)}
+	}
+	return nil
+}
+
+// checkServers refuses what can't be had on servers.
+func checkServers(o runOptions, s *study.Study) error {
+	at, err := o.servers.options(o.nodes)
+	switch {
+	case err != nil:
+		return err
+	case o.flame || o.hops || o.explain:
+		return usageError{errors.New("--flame, --hops and --explain-outliers look at the kernel of this machine: run netdelta on the server itself for them")}
+	case len(at.Nodes) > 1 && s.Testbed.Nodes > len(at.Nodes):
+		return usageError{fmt.Errorf("the study has %d nodes, and --nodes names %d servers", s.Testbed.Nodes, len(at.Nodes))}
+	}
+	return nil
+}
+
+// openServers makes nodes of the servers; closing it gives back what they had.
+func openServers(ctx context.Context, _ *environment, _ *study.Study, o runOptions) (testbed.Provider, func() error, error) {
+	at, err := o.servers.options(o.nodes)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := servers.Open(ctx, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, s.Close, nil
+}
+
+// examineServers is what the doctor finds on servers.
+func examineServers(ctx context.Context, env *environment, o doctorOptions) error {
+	at, err := o.servers.options(o.nodes)
+	if err != nil {
+		return err
+	}
+	var all []finding
+	for _, seen := range servers.Look(ctx, at) {
+		all = append(all, serverFindings(seen)...)
+	}
+	if o.json {
+		return json.NewEncoder(env.out).Encode(all)
+	}
+	return env.printFindings(all)
+}
+
+// serverFindings are the doctor's findings on one server.
+func serverFindings(seen servers.Seen) (all []finding) {
+	topic := func(what string) string { return fmt.Sprintf("%s %s", seen.Node, what) }
+	if seen.Err != nil {
+		return []finding{{Topic: topic("reached"), Says: seen.Err.Error()}}
+	}
+	r := seen.Report
+	all = append(all, finding{Topic: topic("system"), OK: true, Says: fmt.Sprintf("Linux %s %s, %s, %d x %s%s", r.Kernel, r.Arch, r.OS, r.CPUs, r.Model, onVirtual(r.Virtual))})
+	all = append(all, rename(examineClock(r.Clock), topic("clock")))
+	if r.Governor != "" && r.Governor != "performance" {
+		all = append(all, finding{Topic: topic("governor"), Says: r.Governor + ": the processors' speed follows the load", Fix: "cpupower frequency-set -g performance, for the time of the run"})
+	}
+	if r.Rights != "" {
+		all = append(all, finding{Topic: topic("rights"), Says: r.Rights, Fix: "name a user who is root, as ssh:root@host, or give --sudo"})
+	}
+	for _, c := range r.Cards {
+		says := servers.About(c)
+		f := finding{Topic: topic("card " + c.Name), OK: c.Up, Says: says + "; macvlan:" + c.Name + " works"}
+		if c.NoMacvlan != "" {
+			f.Says = says + "; macvlan: " + c.NoMacvlan
+		}
+		if c.NotTaken != "" {
+			f.Says += "; take: " + c.NotTaken
+		} else {
+			f.Says += "; take:" + c.Name + " works"
+		}
+		if !c.Up {
+			f.Fix = "ip link set " + c.Name + " up, or --nic take:" + c.Name
+		}
+		all = append(all, f)
+	}
+	for _, n := range r.Networks {
+		f := finding{Topic: topic("network " + n.Name), OK: n.Why == "", Says: "its kernel has what it takes"}
+		if n.Why != "" {
+			f.Says = n.Why
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func rename(f finding, topic string) finding {
+	f.Topic = topic
+	return f
+}
+
+// cleanServers removes what killed runs left on servers, and says how much it was.
+func cleanServers(ctx context.Context, env *environment, o cleanOptions) (found int, err error) {
+	at, err := o.servers.options(o.nodes)
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range servers.Clean(ctx, at) {
+		for _, what := range c.Removed {
+			fmt.Fprintf(env.out, "%s: removed %s\n", c.Node, ui.Clean(what))
+		}
+		found, err = found+len(c.Removed), errors.Join(err, c.Err)
+	}
+	return found, err
+}

@@ -1,0 +1,122 @@
+package ssh_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netdelta/result"
+	"netdelta/testbed/ssh"
+)
+
+// program is the whole of netdelta in the controller's namespace, with the farm's ssh as its own.
+type program struct {
+	farm *farm
+	dir  string
+	path string
+}
+
+func newProgram(t *testing.T, f *farm) *program {
+	t.Helper()
+	dir := filepath.Join(f.folder, "bin")
+	must(t, os.Mkdir(dir, 0o755))
+	p := &program{f, t.TempDir(), build(t, "netdelta", dir)}
+	must(t, os.Symlink(f.program, filepath.Join(dir, "netdelta-agent")))
+	wrapper := "#!/bin/sh\nexec " + strings.Join(f.command[2:], " ") + " \"$@\"\n"
+	real, err := exec.LookPath("ssh")
+	must(t, err)
+	wrapper = strings.Replace(wrapper, "exec ssh", "exec "+real, 1)
+	must(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte(wrapper), 0o755))
+	return p
+}
+
+// nodes are the farm's servers as --nodes names them.
+func (f *farm) nodes() string {
+	return ssh.Prefix + strings.Join(f.names, ","+ssh.Prefix)
+}
+
+func (p *program) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, p.farm.command[0], append([]string{p.farm.command[1], filepath.Join(filepath.Dir(p.path), "netdelta")}, args...)...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(p.path)+":"+os.Getenv("PATH"))
+	return cmd
+}
+
+const study = `study: small
+baseline: host
+networks: [host, routed, vxlan]
+placement: [cross-node]
+workloads: [tcp-rr]
+testbed: {kind: ssh}
+design: {burst: 2ms, builds: 6, rounds: 3, time_budget: 90s}
+`
+
+// run runs the study and returns its record.
+func (p *program) run(t *testing.T, args ...string) (result.Run, string) {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(study), 0o600))
+	out, err := p.command(t.Context(), append([]string{"run", "small.yaml", "--quiet", "--builds", "6", "--out", "out"}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	run, err := result.Load(filepath.Join(p.dir, "out"))
+	must(t, err)
+	return run, string(out)
+}
+
+// TestRun: a study runs on servers. Each trial is proven to have gone its way, the baseline is held against itself, both ends' processor
+// time is there, and the servers are as they were.
+func TestRun(t *testing.T) {
+	f := newFarm(t, 2)
+	p := newProgram(t, f)
+	before := f.before(t)
+	run, said := p.run(t, "--nodes", f.nodes())
+	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
+	must(t, err)
+	trials := contents.Trials
+	if len(trials) < 24 { // the baseline is there twice
+		t.Errorf("there are %d trials, want 6 builds of 3 networks, the baseline twice", len(trials))
+	}
+	for _, one := range trials {
+		if one.Failed != "" {
+			t.Errorf("%s failed: %s", one.Cell, one.Failed)
+		}
+	}
+	if len(run.Deltas) == 0 || len(run.Environment.Servers) != 2 {
+		t.Errorf("there are %d deltas, and the servers are %+v", len(run.Deltas), run.Environment.Servers)
+	}
+	if !strings.Contains(said, "null check") || !strings.Contains(said, "path proved in") || strings.Contains(said, "no card") {
+		t.Errorf("the run says %s", said)
+	}
+	f.unchanged(t, before, 5*time.Second)
+}
+
+// TestKilled: a controller that is killed leaves nothing on the servers.
+func TestKilled(t *testing.T) {
+	f := newFarm(t, 2)
+	p := newProgram(t, f)
+	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(strings.Replace(study, "builds: 6, rounds: 3", "builds: 500, rounds: 5, margin: 0%", 1)), 0o600))
+	before := f.before(t)
+	cmd := p.command(t.Context(), "run", "small.yaml", "--quiet", "--out", "out", "--nodes", f.nodes(), "--nic", "take:eth1")
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	must(t, cmd.Start())
+	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if contents, err := result.LoadTrials(filepath.Join(p.dir, "out")); err == nil && len(contents.Trials) > 0 {
+			break
+		}
+		if time.Now().After(until) {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			t.Fatalf("there is no trial after a minute: %s", said.String())
+		}
+	}
+	must(t, cmd.Process.Signal(syscall.SIGKILL))
+	_ = cmd.Wait()
+	f.unchanged(t, before, time.Minute)
+}
