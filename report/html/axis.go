@@ -25,6 +25,8 @@ type axis struct {
 	scale  scale
 	margin float64 // as a ratio below 1 or, for linear metrics, as a difference
 	key    metricKey
+	// name labels a place, nil for changes.
+	name func(unit string, v float64) string
 }
 
 // fit makes the axis show the margin, every centre that is not far off from all others (insight.Cut), and intervals as far as
@@ -48,13 +50,18 @@ func (a *axis) fit(deltas []result.Delta, margin float64) {
 		centres = append(centres, at)
 	}
 	s, _ := spanOf(centres, !a.key.linear)
+	a.scale = s.holding(deltas).room(0.03)
+}
+
+// holding widens a scale so that it shows intervals as far as they don't squeeze the rest.
+func (s scale) holding(deltas []result.Delta) scale {
 	roomy := s.room(0.25)
 	for _, d := range deltas {
 		if low, _, high, ok := change(d); ok {
 			s.low, s.high = min(s.low, max(low, roomy.low)), max(s.high, min(high, roomy.high))
 		}
 	}
-	a.scale = s.room(0.03)
+	return s
 }
 
 // none is where no change stands.
@@ -133,7 +140,10 @@ const (
 // marks are the labels that the axis has room for, first of all the label of no change.
 func (a *axis) marks() []mark {
 	name := changeLabel
-	if a.key.linear {
+	switch {
+	case a.name != nil:
+		name = func(v float64) string { return a.name(a.key.unit, v) }
+	case a.key.linear:
 		name = func(v float64) string { return words.Difference(a.key.unit, v) }
 	}
 	chosen := []mark{{a.scale.at(a.none()), name(a.none())}}

@@ -147,6 +147,17 @@ func (p *page) Lab() bool { return p.Run.Testbed == "" || p.Run.Testbed == "lab"
 // Baseline is the name of the network that all others are compared with.
 func (p *page) Baseline() string { return baselineName(p.Run.Cells) }
 
+// goalClass is the class of a goal's verdict.
+func goalClass(verdict string) string {
+	switch verdict {
+	case result.GoalPass:
+		return "faster"
+	case result.GoalFail:
+		return "slower"
+	}
+	return "unresolved"
+}
+
 // Took is how long the run lasted, "" if that is not known.
 func (p *page) Took() string {
 	if took := p.Run.Took().Round(time.Second); took > 0 {

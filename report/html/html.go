@@ -37,8 +37,11 @@ var script string
 //go:embed view.js
 var viewScript string
 
+//go:embed request.js
+var requestScript string
+
 // scripts are the page's one script.
-func scripts() string { return script + viewScript }
+func scripts() string { return script + requestScript + viewScript }
 
 // Option adds to a report what is not in the run's records.
 type Option func(*page)
@@ -84,7 +87,8 @@ var parsed = sync.OnceValues(func() (*template.Template, error) {
 		"exactSays": words.ExactSays, "exactComparison": words.ExactComparison, "exactRows": words.ExactRows,
 		"spreads": words.Spreads, "splitParts": words.SplitParts, "replication": words.Replication, "services": words.Services,
 		"load": words.Load, "title": words.Title, "where": words.Where, "name": insight.Name, "claimClass": claimClass, "thousands": thousands[uint64],
-		"fixed":  func(x float64) string { return fmt.Sprintf("%.2f", x) },
+		"fixed":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
+		"goalClass": goalClass, "upper": strings.ToUpper,
 		"spaced": func(text string) string { return strings.ReplaceAll(text, "-", " ") },
 	}).Parse(layout)
 })

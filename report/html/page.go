@@ -47,6 +47,7 @@ type page struct {
 
 	Banners  []banner
 	Rankings []ranking
+	Pictures []picture // the rankings seen otherwise
 	Cards    []card
 	Filters  []filter
 	Networks []string // the names of all series, for the filter of networks
@@ -100,6 +101,7 @@ func newPage(run result.Run, trials []result.Trial) *page {
 	}
 	p.Banners, p.Cards, p.Absent, p.Groups = p.banners(), p.cards(), p.absences(), p.checks()
 	p.Rankings, p.Filters, p.Networks = p.rankings(), p.filters(), p.networks()
+	p.Pictures = p.pictures()
 	p.Glance = p.glance()
 	evidence := insight.Gather(run.Cells, trials)
 	drawn := 0

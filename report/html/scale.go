@@ -153,8 +153,15 @@ func changeLabel(ratio float64) string {
 }
 
 // valueLabel prints a round value on an axis, without digits that say nothing.
-func valueLabel(unitName string, v float64) string {
-	text := words.Value(unitName, v)
+func valueLabel(unitName string, v float64) string { return rounded(words.Value(unitName, v)) }
+
+// differenceLabel prints a round difference on an axis in the same way.
+func differenceLabel(unitName string, v float64) string {
+	return rounded(words.Difference(unitName, v))
+}
+
+// rounded is a figure with its unit, without zeros behind its point.
+func rounded(text string) string {
 	number, rest, _ := strings.Cut(text, " ")
 	if strings.Contains(number, ".") {
 		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")

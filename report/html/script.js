@@ -14,7 +14,7 @@
   });
 
   // Filters hide what is of another workload or placement, and choose the metric of the forest plots.
-  const chosen = { rank: '', load: '', placement: '', metric: '', find: '', networks: [] };
+  const chosen = { rank: '', as: 'change', against: '', request: '2ms', calls: '8', load: '', placement: '', metric: '', find: '', networks: [] };
   const settings = $$('[data-placement]');
   const words = new Map(settings.map((e) => [e, '']));
 

@@ -14,6 +14,75 @@ function view($$, chosen, apply) {
     if (!document.getElementById(`rank-${chosen.rank}`)) chosen.rank = rankings.length ? rankings[0].id.slice(5) : '';
     for (const r of rankings) r.hidden = r.id !== `rank-${chosen.rank}`;
     for (const b of $$('[data-rank]')) b.setAttribute('aria-pressed', String(b.dataset.rank === chosen.rank));
+    for (const b of $$('[data-as]')) b.setAttribute('aria-pressed', String(b.dataset.as === chosen.as));
+    if (against) against.value = chosen.against;
+    for (const r of rankings) if (!r.hidden) otherwise(r);
+  }
+
+  // A ranking is drawn in another quantity, or against another network, as far as the record has that.
+  const data = document.getElementById('pictures');
+  const pictures = data ? JSON.parse(data.textContent) : [];
+  const says = document.getElementById('bar-says');
+  const first = new Map(rankings.map((r) => [r, { head: r.tHead, body: r.tBodies[0] }]));
+  const saysFirst = says && [...says.childNodes];
+  const against = document.getElementById('against');
+
+  function svg(tag, attributes) {
+    const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
+    for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
+    return e;
+  }
+
+  // One row of a picture, after the pattern of a row that is there; group and users are those of the network's own.
+  function barOf(shape, picture, own, pattern) {
+    const r = (own || pattern).cloneNode(true);
+    r.className = `v-${shape.class}${own && !own.matches('.first') ? '' : ' first'}`;
+    if (!own) {
+      r.cells[0].textContent = '';
+      r.cells[1].removeAttribute('title');
+      r.cells[1].querySelector('b').textContent = shape.name;
+      for (const e of r.cells[1].querySelectorAll('.uses')) e.remove();
+    }
+    const open = picture.as !== 'value' && shape.class === 'unresolved';
+    r.querySelector('.fp').replaceChildren(svg('use', { href: `#${picture.axis}` }),
+      svg('rect', { class: open ? 'br open' : 'br', x: shape.x, width: shape.width, y: 8, height: 14, rx: 2 }),
+      ...(shape.whisker ? [svg('line', { class: 'wh', x1: shape.whisker[0], x2: shape.whisker[1] })] : []));
+    shape.texts.forEach((text, i) => { r.cells[3 + i].textContent = text; });
+    return r;
+  }
+
+  // The picture that was chosen, undefined where the record has none, and what it can't show.
+  function pictureOf(setting) {
+    const find = (as, to) => pictures.find((p) => p.of === setting && p.as === as && (as === 'value' || p.against === to));
+    const base = against.options[0].textContent;
+    if (!chosen.against || chosen.as === 'value') return [find(chosen.as, base), 'The record has nothing else of this setting. '];
+    const direct = find('change', chosen.against);
+    if (!direct) return [undefined, `The record does not hold ${chosen.against} against the others in this setting. `];
+    return [direct, chosen.as === 'added' ? 'How two networks differ is in the record in percent alone, so that is shown. ' : ''];
+  }
+
+  function otherwise(table) {
+    const { head, body } = first.get(table);
+    table.replaceChild(head, table.tHead);
+    table.replaceChild(body, table.tBodies[0]);
+    if (!says) return;
+    says.replaceChildren(...saysFirst);
+    if (!against || (chosen.as === 'change' && !chosen.against)) return;
+    const [picture, lacks] = pictureOf(table.id.slice(5));
+    if (!picture) {
+      says.prepend(lacks);
+      return;
+    }
+    says.textContent = (chosen.against && chosen.as === 'added' ? lacks : '') + picture.says;
+    const newHead = head.cloneNode(true);
+    const cells = newHead.rows[0].cells;
+    cells[2].querySelector('use').setAttribute('href', `#${picture.axis}h`);
+    picture.heads.forEach((text, i) => { cells[3 + i].textContent = text; });
+    const own = new Map([...body.rows].map((r) => [nameOf(r), r]));
+    const newBody = document.createElement('tbody');
+    newBody.append(...picture.rows.map((shape) => barOf(shape, picture, own.get(shape.name), body.rows[0])));
+    table.replaceChild(newHead, head);
+    table.replaceChild(newBody, body);
   }
 
   // The networks that were chosen stand out: all others fade.
@@ -56,10 +125,11 @@ function view($$, chosen, apply) {
   }
 
   // The address says what is seen, so that it can be sent to somebody.
-  const names = ['rank', 'load', 'placement', 'metric', 'find'];
+  const names = ['rank', 'as', 'against', 'request', 'calls', 'load', 'placement', 'metric', 'find'];
+  const usual = { as: 'change', request: '2ms', calls: '8' };
   function keep() {
     const seen = new URLSearchParams();
-    for (const n of names) if (chosen[n] && !(n === 'rank' && rankings[0].id === `rank-${chosen.rank}`)) seen.set(n, chosen[n]);
+    for (const n of names) if (chosen[n] && chosen[n] !== usual[n] && !(n === 'rank' && rankings[0].id === `rank-${chosen.rank}`)) seen.set(n, chosen[n]);
     for (const n of chosen.networks) seen.append('network', n);
     const text = String(seen);
     if (text || location.hash.startsWith('#?')) history.replaceState(null, '', text ? `#?${text}` : location.pathname + location.search);
@@ -68,7 +138,9 @@ function view($$, chosen, apply) {
   function recall() {
     if (!location.hash.startsWith('#?')) return;
     const seen = new URLSearchParams(location.hash.slice(2));
-    for (const n of names) chosen[n] = seen.get(n) || '';
+    for (const n of names) chosen[n] = seen.get(n) || usual[n] || '';
+    if (!['added', 'value'].includes(chosen.as)) chosen.as = 'change';
+    if (!against || ![...against.options].some((o) => o.value === chosen.against)) chosen.against = '';
     chosen.networks = seen.getAll('network');
   }
 
@@ -150,6 +222,20 @@ function view($$, chosen, apply) {
     }
     chips.parentElement.append(bar);
   }
+  const seenBy = document.querySelector('.seen');
+  if (seenBy) {
+    seenBy.hidden = false;
+    seenBy.addEventListener('click', (event) => {
+      const button = event.target.closest('button');
+      if (!button) return;
+      chosen.as = button.dataset.as;
+      apply();
+    });
+    against.addEventListener('change', () => {
+      chosen.against = against.value;
+      apply();
+    });
+  }
   for (const group of $$('[data-networks]')) {
     group.addEventListener('click', (event) => {
       const button = event.target.closest('button');
@@ -159,5 +245,6 @@ function view($$, chosen, apply) {
       apply();
     });
   }
-  return { recall, sortable, draw() { rank(); isolate(); keep(); } };
+  const matters = request(chosen, apply);
+  return { recall, sortable, draw() { rank(); matters(); isolate(); keep(); } };
 }

@@ -37,19 +37,8 @@ func (p *page) request() {
 
 // requestLine prints the line of one network.
 func (p *page) requestLine(s insight.RequestShare) {
-	name := ui.Shorten(p.terminal.Text(insight.Name(s.Delta.Network, s.Delta.Path)), nameMost)
-	added, share, verdict, style := words.Difference("ns", s.Added), fmt.Sprintf("%+.1f%%", 100*s.Share), "can't be told yet", ui.Yellow
-	if s.Known {
-		share += fmt.Sprintf(" [%+.1f, %+.1f]", 100*s.Low, 100*s.High)
-	}
-	switch yes, no := s.Matters(p.run.Margin); {
-	case no:
-		verdict, style = fmt.Sprintf("no: within %g%%", 100*p.run.Margin), ui.Green
-	case yes && s.Share < 0:
-		verdict, style = "yes, it saves", ui.Green
-	case yes:
-		verdict, style = "yes", ui.Red
-	}
+	line := words.Request(s, p.run.Margin)
+	name := ui.Shorten(p.terminal.Text(line.Name), nameMost)
 	pad := strings.Repeat(" ", max(0, nameMost-8-ui.Columns(name)))
-	p.line(piece{"  " + name + pad, ui.Plain}, piece{fmt.Sprintf("  %9s  %-22s  ", added, share), ui.Plain}, piece{verdict, style})
+	p.line(piece{"  " + name + pad, ui.Plain}, piece{fmt.Sprintf("  %9s  %-22s  ", line.Added, line.Share), ui.Plain}, piece{line.Verdict, verdictStyle(line.Class)})
 }

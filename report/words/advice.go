@@ -60,9 +60,10 @@ func Advice(a insight.Advice) result.Advice {
 		}
 		return out
 	case insight.AdviceFix:
+		r := findingRecipe(a.Finding)
 		return result.Advice{
 			Kind: KindFix, Says: fmt.Sprintf("Look at %s: %s.", a.Finding.Topic, strings.TrimSuffix(a.Finding.Says, ".")),
-			Why: "The doctor found it before the run.", How: []string{a.Finding.Fix},
+			Why: "The doctor found it before the run.", How: r.how, Undo: r.undo, Risk: r.risk,
 		}
 	}
 	return measure(a)

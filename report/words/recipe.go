@@ -6,6 +6,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/network"
+	"netdelta/result"
 )
 
 // recipe is how a change is made and undone, and what it risks.
@@ -40,6 +41,21 @@ func recipeOf(c insight.Change) recipe {
 		}
 	}
 	return recipe{how: installed(c.To), risk: "Another network is another set of features: policies, encryption and services are to be looked at first."}
+}
+
+// findingRecipe is how what the doctor found is fixed: in the doctor's words and, where a product's needless encapsulation is to be left
+// out, by the product's commands.
+func findingRecipe(f result.Finding) recipe {
+	r := recipe{how: []string{f.Fix}}
+	plugin, _, _ := strings.Cut(f.Fix, ":")
+	to, ok := map[string]string{"flannel": "flannel-host-gw", "cilium": "cilium-native"}[plugin]
+	if f.Topic != "encapsulation" || !ok {
+		return r
+	}
+	own, _ := network.FindProduct(plugin)
+	routed, _ := network.FindProduct(to)
+	move := moveRecipe(network.Move{From: own, To: routed})
+	return recipe{how: append([]string{"# " + f.Fix}, move.how...), undo: move.undo, risk: move.risk}
 }
 
 // installed says how a network is had, by the systems that use it.
