@@ -26,6 +26,9 @@ type shown struct {
 // print shows a run: as one JSON document, or as tables.
 func (env *environment) print(run result.Run, s shown) error {
 	if s.json {
+		if s.request.Calls > 0 {
+			run.Request = s.request.Record(run)
+		}
 		return writeJSON(env.out, run.Complete())
 	}
 	return terminal.Write(env.out, run, terminal.View{Terminal: ui.Detect(env.terminal, env.getenv), Verbose: s.verbose, Pairs: s.pairs, Folder: s.folder, Advice: s.advice, Request: s.request})

@@ -229,3 +229,32 @@ func TestMovesHaveRecipes(t *testing.T) {
 		}
 	}
 }
+
+// On a cluster the ways to a pod exist side by side: one that costs less than another is no change of a network. Those that a client can
+// change between for what they are stay.
+func TestAdviceOnWaysToPods(t *testing.T) {
+	run := runOf(measured("nodeport", "slower", 47, 49, 51), measured("clusterip", "slower", 80, 83, 86))
+	direct := directly("clusterip", measured("nodeport", "faster", -20.7, -18, -15.3))
+	if got := saying(advised(t, run, direct), words.KindChange); len(got) != 0 {
+		t.Errorf("advised is %q", got)
+	}
+	run = runOf(measured("headless", "slower", 47, 49, 51), measured("clusterip", "slower", 80, 83, 86))
+	direct = directly("clusterip", measured("headless", "faster", -20.7, -18, -15.3))
+	if got := saying(advised(t, run, direct), words.KindChange); len(got) != 1 {
+		t.Errorf("advised is %q, want headless in place of clusterip", got)
+	}
+}
+
+// Where the doctor of a cluster found an encapsulation that is not needed, the commands of its product say how to be without, and how to
+// go back.
+func TestAdviceOnNeedlessEncapsulation(t *testing.T) {
+	run := runOf()
+	run.Environment.Findings = []result.Finding{{Topic: "encapsulation", Says: "packets between nodes are encapsulated (vxlan)", Fix: "flannel: Backend.Type host-gw, or vxlan with DirectRouting true"}}
+	a := advised(t, run)[0]
+	if how := strings.Join(a.How, "\n"); !strings.Contains(how, `"Type": "host-gw"`) || !strings.Contains(how, "DirectRouting") || a.Risk == "" {
+		t.Errorf("how: %s; risk: %s", how, a.Risk)
+	}
+	if undo := strings.Join(a.Undo, "\n"); !strings.Contains(undo, `"Type": "vxlan"`) {
+		t.Errorf("undo: %s", undo)
+	}
+}

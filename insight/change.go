@@ -81,12 +81,20 @@ func networkChanges(run result.Run, direct []result.Delta) []Change {
 			}
 		}
 		if chosen && k == (pair{choice.Worst, choice.Best}) {
+			if !slices.Contains(waysToPods(), k) && reaches(k.from) && reaches(k.to) {
+				continue // both stay: which of them a client uses is no choice of a network
+			}
 			c.Choice = &choice
 		}
 		c.sort(deltas)
 		all = append(all, c)
 	}
 	return all
+}
+
+// reaches says whether a name is one of a cluster's own ways to a pod, which all exist side by side.
+func reaches(name string) bool {
+	return slices.Contains([]string{"pod", "clusterip", "headless", "nodeport"}, name)
 }
 
 // toBaseline says whether users of a delta's network may change to the baseline: Docker's own network to the host's, and pods of a

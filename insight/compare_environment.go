@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -221,5 +222,10 @@ func properties(links []result.Link, networks map[string]bool) devices {
 	return joined
 }
 
-// unnumbered is a name without the number at its end.
-func unnumbered(name string) string { return strings.TrimRightFunc(name, unicode.IsDigit) }
+// drawn is what is drawn at random in the name of a pod of a run on a cluster, and at the end of the name of a pod's device on a node.
+var drawn = regexp.MustCompile(`netdelta-[0-9a-f]{8}-t\d+-|[0-9a-f]{6,}$`)
+
+// unnumbered is a name without what is random in it, and without the number at its end.
+func unnumbered(name string) string {
+	return strings.TrimRightFunc(drawn.ReplaceAllString(name, ""), func(r rune) bool { return unicode.IsDigit(r) || r == '.' })
+}

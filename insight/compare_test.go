@@ -426,3 +426,21 @@ func TestComparisonsClaimLittle(t *testing.T) {
 		t.Errorf("%d of %d comparisons claim a change; %d of %d intervals hold that there is none", claims, trials, held, intervals)
 	}
 }
+
+// Two runs on one cluster draw new names for their pods and the pods' devices: that is no difference.
+func TestDrawnNamesOfPods(t *testing.T) {
+	run := func(pod, device string) result.Run {
+		return result.Run{Environment: result.Environment{Links: []result.Link{
+			{Network: "pod", Where: "pod " + pod, Name: "eth0", Kind: "device", MTU: 1450}, {Network: "host", Where: "node w1", Name: device, Kind: "device", MTU: 1450},
+			{Network: "host", Where: "node w1", Name: "cni0", Kind: "device", MTU: 1450},
+		}}}
+	}
+	before, after := run("netdelta-7e79dc64-t1-p0", "veth264661d"), run("netdelta-1c9981f3-t2-p0", "veth6186c02a")
+	if got := insight.Differences(before, after); len(got) != 0 {
+		t.Errorf("two runs alike differ in %+v", got)
+	}
+	after.Environment.Links[0].MTU = 1500
+	if got := insight.Differences(before, after); len(got) != 1 || got[0].What != "MTU" || len(got[0].Where) != 1 {
+		t.Errorf("another MTU of pods is %+v", got)
+	}
+}

@@ -50,9 +50,12 @@ func bare(name string) string {
 	return name
 }
 
+// waysToPods are the changes that clients of a cluster's pods can make.
+func waysToPods() []pair { return []pair{{"clusterip", "headless"}, {"nodeport", "clusterip"}} }
+
 // pairs are those that are held against each other directly.
 func pairs(run result.Run) []pair {
-	all := []pair{{"clusterip", "headless"}, {"nodeport", "clusterip"}}
+	all := waysToPods()
 	for _, m := range network.Moves() {
 		all = append(all, pair{m.From.Network, m.To.Network})
 	}

@@ -63,3 +63,26 @@ func (r Request) share(d result.Delta) RequestShare {
 	}
 	return s
 }
+
+// Record is the request with its shares as a run's record holds them.
+func (r Request) Record(run result.Run) *result.Request {
+	record := &result.Request{Took: r.Took, Calls: r.Calls, Shares: []result.RequestShare{}}
+	for _, s := range r.Shares(run) {
+		d := s.Delta
+		share := result.RequestShare{
+			Network: d.Network, Baseline: d.Baseline, Workload: d.Workload, Params: d.Params, Placement: d.Placement, Path: d.Path,
+			Added: s.Added, Share: s.Share, Matters: result.MattersUnknown,
+		}
+		if s.Known {
+			share.AddedLow, share.AddedHigh, share.ShareLow, share.ShareHigh = &s.AddedLow, &s.AddedHigh, &s.Low, &s.High
+		}
+		switch yes, no := s.Matters(run.Margin); {
+		case yes:
+			share.Matters = result.MattersYes
+		case no:
+			share.Matters = result.MattersNo
+		}
+		record.Shares = append(record.Shares, share)
+	}
+	return record
+}

@@ -25,6 +25,11 @@ func TestRequestShares(t *testing.T) {
 	if math.Abs(s.Added-24_000) > 1e-6 || math.Abs(s.Share-0.012) > 1e-9 || math.Abs(s.Low-0.0108) > 1e-9 || !s.Known {
 		t.Errorf("8 calls of 3 µs in 2 ms: %+v", s)
 	}
+	run.Margin = 0.01
+	recorded := insight.Request{Took: 2e6, Calls: 8}.Record(run).Shares[0]
+	if recorded.Network != "vxlan" || recorded.Added != s.Added || recorded.Share != s.Share || *recorded.ShareLow != s.Low || *recorded.AddedHigh != s.AddedHigh || recorded.Matters != result.MattersYes {
+		t.Errorf("recorded is %+v", recorded)
+	}
 	if yes, no := s.Matters(0.02); yes || !no {
 		t.Error("1.2% matter where 2% do")
 	}

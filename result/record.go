@@ -335,6 +335,8 @@ type Run struct {
 	// Goals are what the study or the user asks of the deltas; there are none where nothing is asked.
 	Goals  []Goal   `json:"goals,omitempty"`
 	Advice []Advice `json:"advice"`
+	// Request is what the networks are of a request of the user's own, where that was asked.
+	Request *Request `json:"request,omitempty"`
 }
 
 // Baseline is the network that the run holds the others against, "" where it has no cells.

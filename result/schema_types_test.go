@@ -43,9 +43,10 @@ func enums() map[string][]any {
 		"Cell.role": roles, "Trial.role": roles, "Cell.placement": placements, "Delta.placement": placements,
 		"Delta.better": {"lower", "higher"}, "Delta.verdict": verdicts,
 		"Effect.placement": placements, "Effect.better": {"lower", "higher"}, "Effect.verdict": verdicts,
-		"Claim.verdict": {"confirmed", "confirmed in part", "contradicted", "unresolved", "not a test here", "not-tested"},
-		"Goal.verdict":  {"pass", "fail", "unknown"},
-		"Run.ended":     {"running", "resolved", "resolved in part", "budget", "builds", "interrupted", "failed", "nothing measured"},
+		"Claim.verdict":          {"confirmed", "confirmed in part", "contradicted", "unresolved", "not a test here", "not-tested"},
+		"Goal.verdict":           {"pass", "fail", "unknown"},
+		"RequestShare.placement": placements, "RequestShare.matters": {"yes", "no", "unknown"},
+		"Run.ended": {"running", "resolved", "resolved in part", "budget", "builds", "interrupted", "failed", "nothing measured"},
 
 		"Comparison.verdict": {"regressed", "unresolved", "improved", "same", "nothing"},
 		"Change.verdict":     {"regressed", "improved", "same", "unresolved"}, "Change.better": {"lower", "higher"},
