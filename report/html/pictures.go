@@ -26,7 +26,7 @@ type picture struct {
 	As      string `json:"as"`
 	Against string `json:"against"` // "" for values, which are against nothing
 	Axis    string `json:"axis"`
-	// Heads are those of the columns of the figure, its interval, and what stands last.
+	// Heads name the columns of the figure, its interval, and what stands last.
 	Heads [3]string `json:"heads"`
 	Says  string    `json:"says"` // what a bar is
 	Rows  []shape   `json:"rows"`
@@ -59,7 +59,7 @@ func (p *page) pictures() []picture {
 	return all
 }
 
-// picturesOf are those of one setting.
+// picturesOf makes the pictures of one setting.
 func (p *page) picturesOf(r ranking) []picture {
 	heads := r.Setting.headlines()
 	all := []picture{p.values(r, heads)}
