@@ -40,6 +40,7 @@ type doctorOptions struct {
 	json, guest bool
 	nodes       string
 	servers     serverFlags
+	docker      string
 	clusterFlags
 	rbac string
 	pods kube.Options // how the pods that are judged would be made
@@ -54,7 +55,7 @@ func newDoctorCommand(env *environment) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			k, err := findKind(o.testbed)
 			if err != nil || k.examine == nil {
-				return usageError{fmt.Errorf("the doctor knows no testbed %q: need %s, %s or %s", o.testbed, labTestbed, sshTestbed, kubeTestbed)}
+				return usageError{fmt.Errorf("the doctor knows no testbed %q: need %s", o.testbed, strings.Join(kindNames(func(k kind) bool { return k.examine != nil }), ", "))}
 			}
 			if flag := o.serversGiven(); flag != "" && k.name != sshTestbed {
 				return usageError{fmt.Errorf("%s goes with --testbed %s", flag, sshTestbed)}
@@ -63,7 +64,8 @@ func newDoctorCommand(env *environment) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.testbed, "testbed", labTestbed, "what to look at: lab, this machine; ssh, the servers of --nodes; or kubernetes, the cluster that the kubeconfig names")
+	f.StringVar(&o.testbed, "testbed", labTestbed, "what to look at: lab, this machine; ssh, the servers of --nodes; kubernetes, the cluster that the kubeconfig names; docker, the networks of a container engine")
+	f.StringVar(&o.docker, dockerFlag, "", dockerUsage)
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
 	f.BoolVar(&o.guest, "guest", false, "boot a guest, built first if need be, and look into it too; what is found is kept")
 	f.StringVar(&o.nodes, "nodes", "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...")
@@ -92,6 +94,11 @@ func examineHere(ctx context.Context, env *environment, o doctorOptions) error {
 	if err != nil {
 		return err
 	}
+	return env.tell(findings, o)
+}
+
+// tell prints what was found.
+func (env *environment) tell(findings []finding, o doctorOptions) error {
 	if o.json {
 		return json.NewEncoder(env.out).Encode(findings)
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
@@ -60,6 +59,7 @@ type runOptions struct {
 	wait     time.Duration
 	nodes    string
 	servers  serverFlags
+	docker   string
 	cluster  clusterOptions
 	target   targetOptions
 	metrics  string
@@ -128,6 +128,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.testbed, "testbed", "", "what to run on (default: the study's, lab)")
 	f.StringVar(&o.nodes, "nodes", "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...; with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes: names of nodes to measure")
 	o.servers.add(f)
+	f.StringVar(&o.docker, dockerFlag, "", dockerUsage)
 	o.cluster.add(f)
 	o.target.add(f)
 	f.StringSliceVar(&o.overrides.StorageClass, storageFlag, nil, "StorageClasses of the cluster: fio on volumes of theirs is measured, in place of a store of netdelta's; several are compared")
@@ -158,11 +159,6 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what the figures rest on, each claim and all advice")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
-}
-
-// addWait adds the flag that says how long a run waits for others.
-func addWait(f *pflag.FlagSet, wait *time.Duration) {
-	f.DurationVar(wait, "wait", 30*time.Minute, "how long to wait while another run measures on the same processors (0: fail at once)")
 }
 
 // chosen is a flag's value where the flag was given, nil where it was not.

@@ -335,3 +335,8 @@ func (env *environment) loadOf(name string, factors []string) (workload.Workload
 	}
 	return workload.Workload{}, result.Params{}, usageError{fmt.Errorf("there is no workload %q%s", name, hint)}
 }
+
+// addWait adds the flag that says how long a run waits for others.
+func addWait(f *pflag.FlagSet, wait *time.Duration) {
+	f.DurationVar(wait, "wait", 30*time.Minute, "how long to wait while another run measures on the same processors (0: fail at once)")
+}

@@ -13,6 +13,7 @@ import (
 	"netdelta/internal/suggest"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/docker"
 	"netdelta/testbed/kube"
 	kubernetes "netdelta/testbed/kube/provider"
 	servers "netdelta/testbed/ssh"
@@ -54,7 +55,7 @@ type kind struct {
 
 // kinds are all kinds of testbeds.
 func kinds() []kind {
-	cluster := clusterNetworks()
+	cluster, engine := clusterNetworks(), dockerNetworks()
 	return []kind{
 		{
 			name: labTestbed, about: "network namespaces on this machine", here: true, check: checkNoNodes, open: openLab,
@@ -73,6 +74,10 @@ func kinds() []kind {
 			networks: &cluster, check: checkCluster, foreign: clusterOnly, adapt: adaptToCluster, open: openCluster,
 			examine: examineCluster, findings: findingsOfCluster, clean: cleanCluster,
 			strategies: []string{result.StrategyFleet, result.StrategyPairs, result.StrategyPolicies},
+		},
+		{
+			name: docker.Kind, about: "the networks of a container engine on this machine, Docker's or Podman's, and a lab's",
+			networks: &engine, check: checkDocker, foreign: dockerOnly, adapt: adaptToDocker, open: openDocker, examine: examineDocker,
 		},
 	}
 }

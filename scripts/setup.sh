@@ -41,6 +41,7 @@ needs() {
 		echo ssh openssh-client
 		echo /usr/lib/cni/bridge containernetworking-plugins
 		echo chromium chromium
+		echo dockerd docker.io
 		# The compiler of the eBPF programs, whose output is compared with what is committed.
 		echo clang-14 clang-14
 		echo llvm-strip-14 llvm-14

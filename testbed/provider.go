@@ -39,6 +39,8 @@ type Capabilities struct {
 	// OwnsNodes says that nodes are made for the testbed. On nodes of others, ports may be taken and settings can't be chosen, a
 	// server may be reachable some time after its start, and pods are scheduled, started and lost at any time.
 	OwnsNodes bool
+	// SharesPorts says that pods of several testbeds may be in one namespace, so that the kernel has to choose the ports of clients.
+	SharesPorts bool
 	// Costs are first guesses of how long the parts of a run take; nil is how long they take on this machine.
 	Costs *Costs
 	// Lacking returns the programs that a pod does not have, of the given names or paths. It may make a pod for the purpose.

@@ -99,7 +99,11 @@ func (p Ports) Addresses(pod testbed.Pod, family result.Family) (listen, local n
 		return listen, local, fmt.Errorf("pod %s has ports %d to %d, too few for setting %d of the study", pod.Name(), first, last, p.Server+1)
 	}
 	all := AnyAddress(family)
-	return netip.AddrPortFrom(all, uint16(port)), netip.AddrPortFrom(all, uint16(p.Client)), nil
+	at := all
+	if own := pod.Address(); own.IsLoopback() {
+		at = own // it shares the machine's namespace: nobody else is to reach it
+	}
+	return netip.AddrPortFrom(at, uint16(port)), netip.AddrPortFrom(all, uint16(p.Client)), nil
 }
 
 // AnyAddress is the address that stands for all of a pod's own.

@@ -69,7 +69,7 @@ func NewContext(c Config, run result.Run) *Context {
 		ports: assignPorts(run.Cells, c.Workloads), shares: map[string]*pressure.Share{}, ownPods: map[string]bool{},
 	}
 	m.Targets = &endpoint.Targets{Driver: c.Driver, Program: c.Program, Password: c.Password, Health: m.Health}
-	if !m.able.OwnsNodes { // the ports may be taken on others' nodes: the kernel chooses
+	if !m.able.OwnsNodes || m.able.SharesPorts { // the ports may be taken: the kernel chooses
 		for s, p := range m.ports {
 			m.ports[s] = endpoint.Ports{Server: p.Server}
 		}

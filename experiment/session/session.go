@@ -12,6 +12,7 @@ import (
 	"netdelta/experiment/record"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"
@@ -114,6 +115,10 @@ func (s *Session) openFolder(run *result.Run) (*result.Folder, error) {
 // prepare plans the run and returns what makes its configuration, or another one of the same plan.
 func (s *Session) prepare(ctx context.Context) (configure func(context.Context) (experiment.Config, error), err error) {
 	p, err := experiment.Prepare(ctx, s.Study, s.Provider, s.Workloads)
+	var unknown *network.UnknownError
+	if errors.As(err, &unknown) { // of a kind of testbed whose networks are known once it is asked
+		err = &InputError{err}
+	}
 	if s.Builds > 0 {
 		p.FixBuilds(s.Builds)
 	}

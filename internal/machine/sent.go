@@ -2,6 +2,7 @@ package machine
 
 import (
 	"debug/buildinfo"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,4 +51,19 @@ func SentProgramFor(arch string) (string, error) {
 		return "", fmt.Errorf("there is no program for %s in this program's folder: %w; build it by CGO_ENABLED=0 GOARCH=%s go build -o %s ./cmd/netdelta-agent", arch, err, arch, path)
 	}
 	return path, nil
+}
+
+// CheckStatic checks that a program needs no other files, so that it runs in any image.
+func CheckStatic(path string) error {
+	f, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("look at %s, which is to run in containers: %w", path, err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s is linked dynamically and does not run in an image that lacks its libraries: build it with CGO_ENABLED=0", path)
+		}
+	}
+	return nil
 }

@@ -69,6 +69,9 @@ func (s *unplanned) own(e testbed.PathEnd) (network.Device, bool) {
 		to = s.Client.Address
 	}
 	r, found := routeTo(s.Spaces[e.In], to)
+	if e == s.Client && r.Device == loopback && !to.IsLoopback() && s.Called != s.Backend {
+		r, found = routeTo(s.Spaces[e.In], s.Backend.Addr()) // it calls an address of its own machine, which is translated before packets leave
+	}
 	if e.In == e.On && !s.crosses() && s.Client.In == s.Server.In {
 		return network.Device{In: e.In, Name: loopback}, true
 	}

@@ -267,3 +267,25 @@ func FuzzJudgeObservation(f *testing.F) {
 		}
 	})
 }
+
+// A client on a node that calls an address of its own node, at which a port of a pod there is published: the firewall translates before
+// packets leave, which they do by the route to the pod, and none passes loopback.
+func TestJudgeOwnPublishedPort(t *testing.T) {
+	s := newSeen(testbed.ReachNodePort, clientNode+":20001")
+	s.Client.In, s.Client.Address = testbed.ClientNode(), netip.MustParseAddr(clientNode)
+	s.Server.On, s.Server.Node, s.Server.NodeAddress = testbed.ClientNode(), "w1", s.Client.NodeAddress
+	on := nodePlace("w1", clientNode, serverPod, serverNode, clientPod)
+	on.Routes = append(on.Routes, route(clientNode, "lo"))
+	moved := podPlace("", serverPod).After["eth0"]
+	on.Before = map[string]testbed.Counters{"lo": {}, "cni0": {}, "veth1": {}}
+	on.After = map[string]testbed.Counters{"lo": {}, "cni0": moved, "veth1": moved}
+	s.Spaces = map[network.Space]testbed.ObservedSpace{
+		testbed.ClientNode(): on, testbed.ServerPod(): podPlace("pod-server", serverPod, clientNode),
+	}
+	for _, device := range []string{"veth1", "cni0"} {
+		s.exchange(testbed.ClientNode(), device, true, masked, server, bare, bare)
+	}
+	if got := path.JudgeUnplanned(s.Observation, s.load); !got.OK {
+		t.Errorf("findings: %q", got.Findings)
+	}
+}

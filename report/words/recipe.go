@@ -33,6 +33,16 @@ func recipeOf(c insight.Change) recipe {
 			[]string{"Use the name of the Service within the cluster: SERVICE.NAMESPACE.svc, not NODE:PORT"}, nil,
 			"Only clients within the cluster can.",
 		}
+	case c.From == "docker:published-proxy" && c.To == "docker:published":
+		return recipe{
+			[]string{"Call published ports at an address of the host, not at localhost", `# or, for all: {"userland-proxy": false} in /etc/docker/daemon.json, then restart the daemon`},
+			[]string{`{"userland-proxy": true}`},
+			"Without the proxy, the firewall's rules alone serve published ports: IPv6 takes ip6tables in the daemon's configuration.",
+		}
+	case strings.HasPrefix(c.From, "docker:") && c.To == "docker:host":
+		return recipe{
+			[]string{"docker run --network host ..."}, nil, "Ports collide on the host, and nothing isolates the container's network.",
+		}
 	case c.From == "pod" && c.To == "host":
 		return recipe{
 			[]string{"spec: {hostNetwork: true, dnsPolicy: ClusterFirstWithHostNet}   # of the pod"},

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"netdelta/internal/machine"
 	"netdelta/internal/require"
 	"netdelta/testbed"
 	"netdelta/testbed/testbedtest"
@@ -65,7 +66,7 @@ func streamed(t *testing.T, o Options) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	require.Need(t, "a test that is linked statically (CGO_ENABLED=0)", streamable(self) == nil)
+	require.Need(t, "a test that is linked statically (CGO_ENABLED=0)", machine.CheckStatic(self) == nil)
 	return o
 }
 

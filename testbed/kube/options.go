@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"debug/elf"
 	"errors"
 	"fmt"
 	"slices"
@@ -124,7 +123,7 @@ func (o Options) complete() (Options, error) {
 		}
 	}
 	if o.BaseImage != "" {
-		return o, streamable(o.Binary)
+		return o, machine.CheckStatic(o.Binary)
 	}
 	return o, nil
 }
@@ -161,19 +160,4 @@ func others[T any](name string, all []T, nameOf func(T) string) string {
 	}
 	slices.Sort(names)
 	return meant(name, names) + "; there are: " + strings.Join(names, ", ")
-}
-
-// streamable checks that a program needs no other files, so that it runs in any image.
-func streamable(path string) error {
-	f, err := elf.Open(path)
-	if err != nil {
-		return fmt.Errorf("look at %s, which is to be streamed into pods: %w", path, err)
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return fmt.Errorf("%s is linked dynamically and does not run in an image that lacks its libraries: build it with CGO_ENABLED=0", path)
-		}
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"netdelta/internal/machine"
 	"netdelta/internal/require"
 	"netdelta/testbed/kube/inside"
 )
@@ -53,7 +54,7 @@ func TestOptions(t *testing.T) {
 // TestDynamic: a program that needs libraries is not streamed into an image that may lack them.
 func TestDynamic(t *testing.T) {
 	dynamic := slices.ContainsFunc([]string{"/bin/sh", "/bin/ls", "/bin/cat"}, func(path string) bool {
-		err := streamable(path)
+		err := machine.CheckStatic(path)
 		return err != nil && strings.Contains(err.Error(), "CGO_ENABLED=0")
 	})
 	require.Need(t, "a program that is linked dynamically", dynamic)

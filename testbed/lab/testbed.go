@@ -232,7 +232,7 @@ func (l *Testbed) Close() error {
 		return nil
 	}
 	l.closed = true
-	err := errors.Join(l.running.killAll(), l.companions.close(), l.killStrays(), l.taps.finish())
+	err := errors.Join(l.running.killAll(), l.companions.close(), killStrays(l.mark), l.taps.finish())
 	for _, j := range l.joinings {
 		err = errors.Join(err, j.finish())
 	}
@@ -246,15 +246,15 @@ func (l *Testbed) Close() error {
 	return nil
 }
 
-// killStrays ends processes that descend from this lab's but have left their groups.
-func (l *Testbed) killStrays() error {
+// killStrays ends processes that descend from those with a mark but have left their groups.
+func killStrays(mark string) error {
 	found, err := owner.Processes()
 	if err != nil {
 		return err
 	}
 	var own []owner.Process
 	for _, p := range found {
-		if p.Mark == l.mark {
+		if p.Mark == mark {
 			own = append(own, p)
 		}
 	}

@@ -27,6 +27,8 @@ type Suite struct {
 	// Found says that nodes, links and processes are not this machine's, as in a cluster: links are what they are, pods have addresses once
 	// something runs in them, and processes have no numbers here. What is about these is left out.
 	Found bool
+	// OneNode says that there is one node, and that pods stay on the network that they were made on.
+	OneNode bool
 
 	family result.Family // of the testbeds under way
 }
@@ -42,11 +44,13 @@ func Run(t *testing.T, s Suite) {
 			of := s
 			of.family = family
 			of.Networks = of.supported(t)
-			if !s.Found {
+			if !s.Found && !s.OneNode {
 				t.Run("observe", of.testObserve)
 			}
 			t.Run("two-at-once", of.testTwoAtOnce)
-			t.Run("swap", of.testSwap)
+			if !s.OneNode {
+				t.Run("swap", of.testSwap)
+			}
 		})
 	}
 }
@@ -74,9 +78,11 @@ func (s Suite) supported(t *testing.T) []string {
 // open opens a testbed on the first network and closes it with the test.
 func (s Suite) open(t *testing.T, podsOutlive bool) testbed.Testbed {
 	t.Helper()
-	tb, err := s.Driver.Open(t.Context(), testbed.Spec{
-		Nodes: 2, PodsPerNode: 2, Family: s.family, Network: s.Networks[0], PodsOutlive: podsOutlive,
-	})
+	spec := testbed.Spec{Nodes: 2, PodsPerNode: 2, Family: s.family, Network: s.Networks[0], PodsOutlive: podsOutlive}
+	if s.OneNode {
+		spec.Nodes, spec.PodsPerNode, spec.PodsOutlive = 1, 4, false
+	}
+	tb, err := s.Driver.Open(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +308,7 @@ func (s Suite) testBadInput(t *testing.T) {
 		"mtu-below-ipv6":  {true, func(x *testbed.Spec) { x.Family, x.Link.MTU = result.IPv6, 1279 }, "need 1280"},
 		"unknown-network": {false, func(x *testbed.Spec) { x.Network += "x" }, "did you mean \"" + good.Network},
 	} {
-		if c.ofLinks && s.Found {
+		if c.ofLinks && (s.Found || s.OneNode) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

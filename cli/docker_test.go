@@ -1,0 +1,47 @@
+package cli_test
+
+import (
+	"testing"
+
+	"netdelta/result"
+	"netdelta/testbed/docker"
+	"netdelta/testbed/docker/dockertest"
+)
+
+// Networks of a container engine stand in one run with a lab's: each path is proved, and what must cost much does.
+func TestRunOnDocker(t *testing.T) {
+	dir := labFolder(t)
+	dockertest.Start(t)
+	before := host(t)
+	call(t, dir, statusDone, "doctor", "--testbed", "docker").shows(t, "ok network docker:bridge", "ok network docker:published-proxy")
+	ran := call(t, dir, statusDone, six("--testbed", "docker", "--networks", "docker:host,docker:bridge,docker:published,docker:published-proxy,bridge",
+		"--baseline", docker.Host, "--workloads", "tcp-rr,udp-rr", "--out", "run", "--json")...)
+	untouched(t, before)
+	run := decode(t, ran.stdout)
+	if run.Testbed != docker.Kind {
+		t.Errorf("the testbed is %q", run.Testbed)
+	}
+	for _, trial := range trials(t, dir+"/run") {
+		if trial.Failed != "" || trial.Path == nil || !trial.Path.OK {
+			t.Errorf("the path of %s is not proved: %s %+v", trial.Cell, trial.Failed, trial.Path)
+		}
+	}
+	headline := map[string]result.Delta{}
+	for _, d := range run.Deltas {
+		if d.Headline && d.Workload == "tcp-rr" {
+			headline[d.Network] = d
+		}
+	}
+	for _, name := range []string{docker.Bridge, docker.Published, docker.Proxied, "bridge"} {
+		if d, measured := headline[name]; !measured || d.RatioLow == nil {
+			t.Errorf("network %s has no delta: %+v", name, d)
+		}
+	}
+	// A proxy takes each message over two more sockets.
+	if direct, proxied := headline[docker.Published], headline[docker.Proxied]; proxied.Ratio < 1.3*direct.Ratio {
+		t.Errorf("a proxy costs %.2f, and the firewall alone %.2f", proxied.Ratio, direct.Ratio)
+	}
+	call(t, dir, statusUsage, "run", "--testbed", "docker", "--placement", "cross-node").says(t, "containers are all on this machine")
+	call(t, dir, statusUsage, "run", "--docker", "podman").says(t, "--docker goes with --testbed docker")
+	call(t, dir, statusUsage, six("--testbed", "docker", "--networks", "docker:host,docker:bridg", "--baseline", docker.Host)...).says(t, `did you mean "docker:bridge"`)
+}

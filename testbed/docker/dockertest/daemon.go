@@ -1,0 +1,125 @@
+// Package dockertest runs Docker's own daemon for tests, in namespaces that it makes for it: the machine's interfaces, firewall and files
+// are not touched.
+package dockertest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netdelta/internal/require"
+	"netdelta/internal/tail"
+)
+
+// within bounds how long the daemon takes to answer, and to end.
+const within = time.Minute
+
+// begin readies the daemon's namespaces: what it and its programs write to /run is theirs alone, and there is a card for macvlan. The
+// daemon ends with the standard input, and so with the test, however that ends.
+const begin = `set -e
+mount -t tmpfs tmpfs /run
+ip link set lo up
+ip link add eth0 type veth peer name wire
+ip link set eth0 up
+ip link set wire up
+dockerd --data-root "$1/data" --exec-root "$1/exec" --host "unix://$1/docker.sock" --pidfile "$1/pid" --storage-driver vfs \
+	--exec-opt native.cgroupdriver=cgroupfs --cgroup-parent "/$2" --log-level error </dev/null &
+cat
+kill $!
+wait $!`
+
+// Start runs a daemon until the end of the test, and has DOCKER_HOST name it. It fails the test where containers are left at the end.
+func Start(t *testing.T) {
+	t.Helper()
+	require.Namespaces(t)
+	for _, program := range []string{"dockerd", "docker", "unshare"} {
+		require.Tool(t, program)
+	}
+	// The daemon makes sockets in it, whose paths must be short.
+	folder, err := os.MkdirTemp("", "dk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := filepath.Base(folder)
+	said := tail.New(8 << 10)
+	cmd := exec.Command("unshare", "--mount", "--net", "sh", "-c", begin, "sh", folder, group)
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	input, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DOCKER_HOST", "unix://"+folder+"/docker.sock")
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		if left := Docker(t, "ps", "--all", "--format", "{{.Names}}"); left != "" {
+			t.Errorf("containers are left: %s", left)
+		}
+		_ = input.Close() // it may have gone already
+		select {
+		case <-ended:
+		case <-time.After(within):
+			t.Errorf("dockerd did not end within %s: %s", within, said)
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			<-ended
+		}
+		if err := errors.Join(removeGroups(group), os.RemoveAll(folder)); err != nil {
+			t.Error(err)
+		}
+	})
+	for deadline := time.Now().Add(within); exec.Command("docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("dockerd does not answer: %s", said)
+		}
+	}
+}
+
+// Docker has the daemon's own client do something, and returns what it said.
+func Docker(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("docker", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("docker %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// removeGroups removes the control groups that the daemon has made, the inner ones first.
+func removeGroups(name string) error {
+	roots, err := filepath.Glob("/sys/fs/cgroup/*/" + name)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, root := range append(roots, "/sys/fs/cgroup/"+name) {
+		var folders []string
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err == nil && d.IsDir() {
+				folders = append(folders, path)
+			}
+			return err
+		})
+		for i := len(folders) - 1; i >= 0; i-- {
+			err = errors.Join(err, os.Remove(folders[i]))
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove the daemon's control groups: %w", err)
+	}
+	return nil
+}
