@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"runtime/debug"
 
 	"netdelta/experiment/imported"
 	"netdelta/insight"
@@ -20,7 +21,7 @@ func (env *environment) reload(path string) (insight.Measured, error) {
 	if err != nil {
 		return insight.Measured{}, err
 	}
-	m, err := env.reloadFrom(files)
+	m, err := env.reloadFrom(files, withTrials)
 	return m, errors.Join(err, files.Close())
 }
 
@@ -33,13 +34,33 @@ func openRun(path string) (*result.Files, error) {
 	return files, nil
 }
 
-func (env *environment) reloadFrom(files *result.Files) (insight.Measured, error) {
+// Whether what is reloaded has its trials. Without them a large run takes a fraction of the memory.
+const (
+	withTrials    = true
+	withoutTrials = false
+)
+
+// reloadFrom reloads a run folder that is open. Runs with a strategy and imported ones always have their trials.
+func (env *environment) reloadFrom(files *result.Files, keep bool) (insight.Measured, error) {
 	run, err := files.Record()
 	if err != nil {
 		return insight.Measured{}, unreadable(err)
 	}
-	contents, err := files.Trials()
-	m := insight.Measured{Run: run, Trials: contents.Trials}
+	m := insight.Measured{Run: run}
+	var trials result.Trials
+	var notes []string
+	if keep || run.Strategy != nil || run.Testbed == result.Imported {
+		var contents result.Contents
+		contents, err = files.Trials()
+		m.Trials, trials, notes = contents.Trials, result.List(contents.Trials), contents.Notes(run)
+	} else {
+		var stored *result.Stored
+		if stored, err = files.Stored(); err == nil {
+			defer func() { _ = stored.Close() }()
+			defer debug.SetGCPercent(debug.SetGCPercent(60)) // garbage is what there is most of in memory
+			trials, notes = stored, stored.Notes(run)
+		}
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(run.Deltas)+len(run.Null) > 0:
 		m.Notes = append(m.Notes, fmt.Sprintf("%s is missing: the figures are those that %s was left with", result.TrialsFile, result.ResultFile))
@@ -49,9 +70,9 @@ func (env *environment) reloadFrom(files *result.Files) (insight.Measured, error
 	case err != nil:
 		return insight.Measured{}, unreadable(err)
 	}
-	m.Notes = append(m.Notes, contents.Notes(run)...)
+	m.Notes = append(m.Notes, notes...)
 	m.Run.Notes = append(m.Run.Notes, m.Notes...)
-	words.NewJudge(env.workloads).Conclude(&m.Run, m.Trials)
+	words.NewJudge(env.workloads).ConcludeFrom(&m.Run, trials)
 	return m, nil
 }
 
@@ -88,8 +109,8 @@ func unreadable(err error) error {
 }
 
 // reloadWithExact is reloadFrom, and adds a comparison with an exact run if one is named.
-func (env *environment) reloadWithExact(files *result.Files, exact string) (insight.Measured, error) {
-	m, err := env.reloadFrom(files)
+func (env *environment) reloadWithExact(files *result.Files, keep bool, exact string) (insight.Measured, error) {
+	m, err := env.reloadFrom(files, keep)
 	if err != nil || exact == "" {
 		return m, err
 	}

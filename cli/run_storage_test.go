@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"netdelta/insight"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
@@ -206,7 +205,7 @@ func measuredVolumes(t *testing.T, run result.Run, all []result.Trial) {
 			t.Errorf("%s: %d operations (%s)", cell.ID, seen[cell.ID], cell.Unsupported)
 		}
 	}
-	for _, p := range insight.Paths(run.Cells, all) {
+	for _, p := range run.Paths {
 		if p.Proved != 0 || len(p.Weak) != 1 || !strings.Contains(p.Weak[0], "so pods have no server") {
 			t.Errorf("the path is %+v", p)
 		}

@@ -70,7 +70,7 @@ func (env *environment) servePage(w io.Writer, folder string) (underWay bool, er
 	if err != nil {
 		return false, err
 	}
-	m, err := env.reloadFrom(files)
+	m, err := env.reloadFrom(files, withTrials)
 	var r reported
 	if err == nil {
 		r, err = readReported(m, files)

@@ -39,7 +39,7 @@ under way.`,
 			if err != nil {
 				return err
 			}
-			m, err := env.reloadWithExact(files, exact)
+			m, err := env.reloadWithExact(files, withoutTrials, exact)
 			if err = errors.Join(err, files.Close()); err != nil {
 				return err
 			}

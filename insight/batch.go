@@ -12,32 +12,32 @@ type batch map[string]*summary
 
 // batches sorts trials, given in the order of the journal, into batches in the order of builds. A run that was killed
 // within a build does the build again when it is resumed: a cell that occurs once more starts a new batch, which is a
-// build of its own. A trial that is in the journal twice (same cell, build and start) counts once.
-func batches(trials []result.Trial) []batch {
-	type key struct {
-		cell  string
-		build int
-		start int64
-	}
-	seen := map[key]bool{}
+// build of its own. A trial that is in the journal twice (same cell, build and start) counts once. Trials in memory are
+// in their summaries.
+func batches(trials result.Trials) []batch {
+	list, inMemory := trials.(result.List)
+	seen := make(map[result.TrialKey]bool, trials.Len())
 	byBuild := map[int][]batch{}
 	var builds []int
-	for i := range trials {
-		t := &trials[i]
-		k := key{t.Cell, t.Build, t.Started.UnixNano()}
+	for i := range trials.Len() {
+		k := trials.Key(i)
 		if seen[k] {
 			continue
 		}
 		seen[k] = true
-		list := byBuild[t.Build]
-		if list == nil {
-			builds = append(builds, t.Build)
+		own := byBuild[k.Build]
+		if own == nil {
+			builds = append(builds, k.Build)
 		}
-		if len(list) == 0 || list[len(list)-1][t.Cell] != nil {
-			list = append(list, batch{})
+		if len(own) == 0 || own[len(own)-1][k.Cell] != nil {
+			own = append(own, batch{})
 		}
-		list[len(list)-1][t.Cell] = &summary{trial: t}
-		byBuild[t.Build] = list
+		s := &summary{index: i}
+		if inMemory {
+			s.trial = &list[i]
+		}
+		own[len(own)-1][k.Cell] = s
+		byBuild[k.Build] = own
 	}
 	slices.Sort(builds)
 	var all []batch
@@ -49,17 +49,19 @@ func batches(trials []result.Trial) []batch {
 
 // cellSet is a setting with its cells.
 type cellSet struct {
+	at                int // among the settings of the run
 	setting           result.Setting
 	baseline, control *result.Cell
 	cells             []result.Cell
-	planned           bool // an A/A control was to be measured
+	listed            []result.Cell // all of them, also those that were not to be measured
+	planned           bool          // an A/A control was to be measured
 }
 
 // cellSets sorts cells by setting. Cells that were not to be measured are left out.
 func cellSets(cells []result.Cell) []cellSet {
 	var all []cellSet
 	for _, part := range Parts(result.Run{Cells: cells}) {
-		t := cellSet{setting: part.Setting, planned: hasControl(part.Cells)}
+		t := cellSet{at: len(all), setting: part.Setting, listed: part.Cells, planned: hasControl(part.Cells)}
 		for i, c := range part.Cells {
 			if c.Unsupported != "" || c.Skipped != "" {
 				continue

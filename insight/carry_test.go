@@ -20,7 +20,7 @@ func TestCarryOver(t *testing.T) {
 				off := left + 0.03*rng.NormFloat64()
 				c.Visits, c.Sum, c.Squares = c.Visits+1, c.Sum+off, c.Squares+off*off
 			}
-			all = append(all, batch{"vxlan": {trial: &result.Trial{CarryOver: &c}}})
+			all = append(all, batch{"vxlan": {carry: &c}})
 		}
 		return carryChecks(all)
 	}

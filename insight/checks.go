@@ -94,9 +94,9 @@ func carryChecks(all []batch) []Check {
 	sums := map[string]result.CarryOver{}
 	for _, b := range all {
 		for cell, s := range b {
-			if c := s.trial.CarryOver; c != nil && s.trial.Failed == "" {
+			if s.carry != nil {
 				sum := sums[cell]
-				sum.Add(*c)
+				sum.Add(*s.carry)
 				sums[cell] = sum
 			}
 		}
@@ -112,17 +112,6 @@ func carryChecks(all []batch) []Check {
 		}
 	}
 	return checks
-}
-
-// trialChecks looks at every trial by itself, in the order of builds and cells.
-func trialChecks(all []batch) []Check {
-	parts := make([][]Check, len(all))
-	inParallel(len(all), func(i int) {
-		for _, cell := range slices.Sorted(maps.Keys(all[i])) {
-			parts[i] = append(parts[i], all[i][cell].checks()...)
-		}
-	})
-	return slices.Concat(parts...)
 }
 
 // checks are what is wrong with one trial.
@@ -159,8 +148,8 @@ func (s *summary) checks() []Check {
 	add(len(turned) > 0, Check{Name: CheckSockets, Found: turned})
 	own := senders(t.Bursts)
 	add(2*own > len(t.Bursts.AtLeast), Check{Name: CheckSender, N: int64(own), Of: int64(len(t.Bursts.AtLeast))})
-	if s.decode(); s.broken != nil {
-		add(true, Check{Name: CheckHistogram, Found: []string{s.broken.Error()}})
+	if s.decode(); s.tail.broken != nil {
+		add(true, Check{Name: CheckHistogram, Found: []string{s.tail.broken.Error()}})
 	}
 	return checks
 }

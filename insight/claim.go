@@ -79,7 +79,7 @@ type Missing struct{ What, Why string }
 // of its parts (Berger, "Multiparameter hypothesis testing and acceptance sampling", 1982). It is contradicted when at least
 // one comparison is significant the other way, and there the p values are corrected over all comparisons of the claim, by
 // Holm. What could not be compared is left out of the verdict, and named.
-func (b basis) claims(run result.Run, defaults map[string]result.Params) []Answer {
+func (b *basis) claims(run result.Run, defaults map[string]result.Params) []Answer {
 	judged := make([]Answer, len(run.Claims))
 	if len(judged) == 0 {
 		return judged
@@ -109,7 +109,7 @@ type claimJudge struct {
 // measure is a metric of a cell.
 type measure struct{ cell, metric string }
 
-func newClaimJudge(run result.Run, b basis, defaults map[string]result.Params) *claimJudge {
+func newClaimJudge(run result.Run, b *basis, defaults map[string]result.Params) *claimJudge {
 	j := &claimJudge{
 		cells: run.Cells, all: b.all, defaults: defaults, options: b.options, floors: b.floors,
 		deltas: map[measure]result.Delta{}, made: map[comparing]directComparison{}, held: map[measure][]metric{},

@@ -232,23 +232,7 @@ func (j *claimJudge) metric(t *cellSet, c *study.Clause) (metric, bool) {
 // inSeconds is a metric of nanoseconds whose differences are taken in seconds: package stats is made for values as small
 // as logarithms.
 func inSeconds(m metric) metric {
-	bursts, trial := m.bursts, m.trial
-	m.linear, m.unit = true, "s"
-	if bursts != nil {
-		m.bursts = func(b *result.Bursts) []float64 {
-			column := slices.Clone(bursts(b))
-			for i := range column {
-				column[i] /= 1e9
-			}
-			return column
-		}
-	}
-	if trial != nil {
-		m.trial = func(s *summary) (float64, string) {
-			value, reason := trial(s)
-			return value / 1e9, reason
-		}
-	}
+	m.linear, m.unit, m.divide = true, "s", 1e9
 	return m
 }
 

@@ -107,14 +107,14 @@ func (j Judge) Compare(before, after Measured, o Comparing) RunChanges {
 func (j Judge) deltas(m Measured, o Comparing) []delta {
 	options := j.options(m.Run)
 	options.HeadlinesOnly = o.Metric == "" && !o.All
-	contrasts := newBasis(m.Run.Cells, m.Trials, options).compareAll().networks
+	contrasts := newBasis(m.Run.Cells, result.List(m.Trials), options).compareAll(nil).networks
 	var all []delta
 	for i, d := range judged(contrasts, options) {
 		if o.Metric != "" {
 			d.Headline = d.Metric == o.Metric
 		}
 		if d.Headline || o.All {
-			all = append(all, delta{contrasts[i], d})
+			all = append(all, delta{*contrasts[i], d})
 		}
 	}
 	return all

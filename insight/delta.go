@@ -2,10 +2,7 @@ package insight
 
 import (
 	"math"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"netdelta/result"
 	"netdelta/stats"
@@ -53,6 +50,7 @@ func (o Options) stats(m metric) stats.Options {
 
 // contrast is a delta in the making, with what its verdict needs.
 type contrast struct {
+	of       *cellSet // nil for one that stands in no setting
 	delta    result.Delta
 	metric   metric
 	estimate stats.Estimate
@@ -61,24 +59,14 @@ type contrast struct {
 	floor float64
 }
 
-// deltas holds every cell against the baseline of its setting, and the baseline's A/A control against the baseline (null), in
-// each metric that was measured, the headline first. A cell of which nothing could
-// be paired has no delta: a check says why, and so does one for each trial that failed or lost packets. The p values of all
-// headlines of a run are corrected as one family, and so is each other metric.
-func (b basis) deltas() (deltas, null []result.Delta, checks []Check) {
-	c := b.compareAll()
-	return judged(c.networks, b.options), judged(c.controls, b.options),
-		slices.Concat(trialChecks(b.all), carryChecks(b.all), unevenChecks(b.sets, b.all, b.options), c.checks)
-}
-
 // settled says which cells are known well enough for a run that looks after each build to stop measuring them: those that
 // stats.Resolved says it of, by their headline, and whose verdict does not wait for the test of the whole family. That test
 // depends on the other deltas too: a cell may be settled now and not after the next build, and is then measured again. A cell
 // that an effect is taken of or against waits for that effect as well. Every cell that is to be measured is in the answer; the
 // deltas are those that it rests on.
-func (b basis) settled() (settled map[string]bool, deltas []result.Delta) {
+func (b *basis) settled() (settled map[string]bool, deltas []result.Delta) {
 	o := b.options
-	c := b.compareAll()
+	c := b.compareAll(nil)
 	settled, deltas = map[string]bool{}, judged(c.networks, o)
 	for _, cell := range b.cells {
 		if cell.Role == result.RoleCell && cell.Unsupported == "" && cell.Skipped == "" {
@@ -113,81 +101,92 @@ func waits(d result.Delta, o stats.Options) bool {
 	return d.Verdict == string(stats.Unresolved) && (low > 0 || high < 0) && d.PAdjusted != nil && *d.PAdjusted > o.ClaimLevel()
 }
 
-// compareAll makes the contrasts of all tables.
-func (b basis) compareAll() comparison {
+// compareAll holds every cell against the baseline of its setting, and the baseline's A/A control against the baseline, in
+// each metric that was measured, the headline first. A cell of which nothing could be paired has no contrast: a check says why.
+// also, if it is not nil, is called with each setting while it is held.
+func (b *basis) compareAll(also func(*cellSet)) comparison {
 	parts := make([]comparison, len(b.sets))
-	inParallel(len(b.sets), func(i int) { parts[i] = b.sets[i].compareMetrics(b.floors, b.all, b.options) })
+	inParallel(len(parts), func(i int) {
+		t := &b.sets[i]
+		defer b.hold(t)()
+		parts[i] = b.compareMetrics(t)
+		if also != nil {
+			also(t)
+		}
+	})
 	var whole comparison
 	for _, c := range parts {
-		whole.add(c)
+		b.floors.know(c.nulls)
+		whole.networks, whole.controls = append(whole.networks, c.networks...), append(whole.controls, c.controls...)
+		whole.checks, whole.uneven = append(whole.checks, c.checks...), append(whole.uneven, c.uneven...)
+	}
+	for _, c := range whole.controls {
+		c.delta.Floor = b.floors.written(b.floors.of(c.of, c.metric), c.metric)
+	}
+	for _, c := range whole.networks {
+		c.floor = b.floors.of(c.of, c.metric)
+		c.delta.Floor = b.floors.written(c.floor, c.metric)
 	}
 	return whole
 }
 
-// inParallel calls f with 0 to n-1, on all processors.
-func inParallel(n int, f func(i int)) {
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wait.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				f(i)
-			}
-		})
-	}
-	wait.Wait()
+// comparison is the contrasts of settings.
+type comparison struct {
+	networks, controls []*contrast // A/A controls has the null check, or nothing
+	nulls              map[nullCheck]stats.Estimate
+	checks             []Check // what can't be compared, and level steps
+	uneven             []Check // whose bursts scatter otherwise
 }
 
-// add appends another's.
-func (c *comparison) add(o comparison) {
-	c.networks, c.controls, c.checks = append(c.networks, o.networks...), append(c.controls, o.controls...), append(c.checks, o.checks...)
-}
-
-// compareMetrics makes the contrasts of one table, the headline's first.
-func (t cellSet) compareMetrics(floors *floors, all []batch, o Options) comparison {
+// compareMetrics makes the contrasts of one setting, which is held, the headline's first.
+func (b *basis) compareMetrics(t *cellSet) comparison {
 	if t.baseline == nil {
-		return comparison{checks: baselineChecks(t)}
+		return comparison{checks: baselineChecks(*t)}
 	}
-	held := t.metrics(all, o)
-	if o.HeadlinesOnly {
-		held = held[:1]
-	}
-	groups := t.groups(all)
-	var made comparison
-	for i, m := range held {
+	made := comparison{nulls: map[nullCheck]stats.Estimate{}}
+	groups := t.groups(b.all)
+	for i, m := range b.metricsOf(t) {
 		headline := i == 0
-		c := t.compare(m, headline, groups, floors, all, o)
-		switch {
-		case !headline:
-			c.checks = nil
-		case !o.HeadlinesOnly:
-			c.checks = append(c.checks, t.stepChecks(m, all)...)
+		if !headline && b.options.HeadlinesOnly {
+			break
 		}
-		made.add(c)
+		paired, checks := b.compare(&made, t, m, headline, groups)
+		if headline {
+			made.checks = checks
+		}
+		if headline && !b.options.HeadlinesOnly {
+			made.checks = append(made.checks, t.stepChecks(m, paired, b.all)...)
+		}
+		if headline && !b.options.unwritten {
+			made.uneven = b.unevenChecks(t, m, paired)
+		}
 	}
 	return made
 }
 
-// comparison is the contrasts of tables.
-type comparison struct {
-	networks, controls []contrast // A/A controls has the null check, or nothing
-	checks             []Check    // what can't be compared, and level steps
-}
-
-// compare holds the A/A control against the baseline, and each network against both. The groups come from cellSet.groups.
-func (t cellSet) compare(m metric, headline bool, groups map[string]int, floors *floors, all []batch, o Options) comparison {
-	var made comparison
-	references := []string{t.baseline.ID}
-	baselines := t.ids()[:t.baselines()]
+// compare holds the A/A control against the baseline, and each network against both. The groups come from cellSet.groups. It returns
+// what was paired, by cell, and what could not be compared.
+func (b *basis) compare(made *comparison, t *cellSet, m metric, headline bool, groups map[string]int) (map[string]pairedBuilds, []Check) {
+	all, o := b.all, b.options
+	references, baselines := []string{t.baseline.ID}, t.ids()[:t.baselines()]
 	baseline := typical(m, baselines, all)
-	floor := floors.of(&t, m)
-	if t.control != nil {
-		null, check := t.contrast(*t.control, references, baseline, m, all, o)
+	paired := map[string]pairedBuilds{}
+	var checks []Check
+	hold := func(cell result.Cell, list *[]*contrast) contrast {
+		c, pairs, check := t.contrast(cell, references, baseline, m, all, o)
+		paired[cell.ID] = pairs
 		if check != nil {
-			made.checks = append(made.checks, *check)
-		} else {
-			null.delta.Headline, null.delta.Floor = headline, floors.written(floor, m)
-			made.controls = append(made.controls, null)
+			checks = append(checks, *check)
+			return c
+		}
+		c.delta.Headline, c.of = headline, t
+		*list = append(*list, &c)
+		return c
+	}
+	if t.control != nil {
+		null := hold(*t.control, &made.controls)
+		if !o.Unpaired {
+			made.nulls[nullCheckOf(t, m)] = null.estimate
 		}
 		references = append(references, t.control.ID)
 	}
@@ -195,15 +194,9 @@ func (t cellSet) compare(m metric, headline bool, groups map[string]int, floors 
 		if groups != nil { // it has a baseline of its own, which may differ from others'
 			baseline = typical(m, baselines, t.of(cell.ID, groups, all))
 		}
-		c, check := t.contrast(cell, references, baseline, m, all, o)
-		if check != nil {
-			made.checks = append(made.checks, *check)
-			continue
-		}
-		c.delta.Headline, c.delta.Floor, c.floor = headline, floors.written(floor, m), floor
-		made.networks = append(made.networks, c)
+		hold(cell, &made.networks)
 	}
-	return made
+	return paired, checks
 }
 
 // metrics are those that the table's trials hold, the headline first.
@@ -226,15 +219,16 @@ func (t cellSet) metrics(all []batch, o Options) []metric {
 	return held
 }
 
-// contrast holds one cell against others in one metric, of which the baseline's typical value is given. The check is not nil if there was nothing to compare.
-func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m metric, all []batch, o Options) (contrast, *Check) {
+// contrast holds one cell against others in one metric, of which the baseline's typical value is given, and returns what was paired for
+// it. The check is not nil if there was nothing to compare.
+func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m metric, all []batch, o Options) (contrast, pairedBuilds, *Check) {
 	p := pairBuilds(m, cell.ID, others, all)
 	e := o.compare(p.builds, o.stats(m))
 	if o.Unpaired {
 		e = stats.Unpaired(e, figures(m, []string{cell.ID}, all), figures(m, others, all), o.stats(m))
 	}
 	if e.Builds == 0 {
-		return contrast{}, unmeasured(cell, m, p.excluded)
+		return contrast{metric: m, estimate: e}, p, unmeasured(cell, m, p.excluded)
 	}
 	d := result.Delta{
 		Cell: cell.ID, Network: cell.Network, Baseline: t.baseline.Network, Workload: cell.Workload, Params: cell.Params,
@@ -252,7 +246,7 @@ func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m
 	if warning := failedShare(cell.ID, all); warning != "" {
 		d.Warnings = append(d.Warnings, warning)
 	}
-	return contrast{delta: d, metric: m, estimate: e, batches: p.batches}, nil
+	return contrast{delta: d, metric: m, estimate: e, batches: p.batches}, p, nil
 }
 
 // fill writes an estimate into a delta: as ratio, and as value and difference at the baseline's value.
@@ -311,7 +305,7 @@ func finite(x float64) *float64 {
 }
 
 // judged corrects the p values over each family and gives the verdicts.
-func judged(contrasts []contrast, o Options) []result.Delta {
+func judged(contrasts []*contrast, o Options) []result.Delta {
 	families := map[string][]int{}
 	for i, c := range contrasts {
 		family := c.metric.name

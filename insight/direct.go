@@ -14,29 +14,41 @@ import (
 // directs holds networks of a setting against each other in the headline metric, each delta's Network against its Baseline: the pairs
 // that a user could change between (network.Moves, and the ways to a pod of a cluster), and in all settings the network whose worst
 // cost is the greatest against the one whose worst cost is the least. Their p values are corrected as one family.
-func (b basis) directs(run result.Run) []result.Delta {
+func (b *basis) directs(run result.Run) []result.Delta {
 	wanted := pairs(run)
-	var made []contrast
-	for _, t := range b.sets {
+	parts := make([][]*contrast, len(b.sets))
+	inParallel(len(b.sets), func(i int) {
+		t := &b.sets[i]
 		if t.baseline == nil {
-			continue
+			return
 		}
-		var m *metric
-		groups := t.groups(b.all)
+		var asked [][2]result.Cell
+		var named []string
 		for _, to := range t.cells {
 			for _, from := range t.cells {
-				if !slices.Contains(wanted, pair{from.Network, to.Network}) && !slices.Contains(wanted, pair{Name(from.Network, from.Path), Name(to.Network, to.Path)}) {
-					continue
-				}
-				if m == nil {
-					m = &t.metrics(b.all, b.options)[0]
-				}
-				if c, ok := t.direct(from, to, *m, groups, b.all, b.options); ok {
-					c.floor = b.floors.of(&t, *m)
-					made = append(made, c)
+				if wanted[pair{from.Network, to.Network}] || wanted[pair{Name(from.Network, from.Path), Name(to.Network, to.Path)}] {
+					asked, named = append(asked, [2]result.Cell{from, to}), append(named, from.ID, to.ID)
 				}
 			}
 		}
+		if len(asked) == 0 {
+			return
+		}
+		m, groups := b.metricsOf(t)[0], t.groups(b.all)
+		if groups != nil {
+			named = t.ids() // networks that never stood in one build are compared by the baseline
+		}
+		defer b.trials.hold(named...)()
+		for _, a := range asked {
+			if c, ok := t.direct(a[0], a[1], m, groups, b.all, b.options); ok {
+				c.of = t
+				parts[i] = append(parts[i], &c)
+			}
+		}
+	})
+	made := slices.Concat(parts...)
+	for _, c := range made {
+		c.floor = b.floors.of(c.of, c.metric)
 	}
 	return judged(made, b.options)
 }
@@ -54,13 +66,16 @@ func bare(name string) string {
 func waysToPods() []pair { return []pair{{"clusterip", "headless"}, {"nodeport", "clusterip"}} }
 
 // pairs are those that are held against each other directly.
-func pairs(run result.Run) []pair {
-	all := waysToPods()
+func pairs(run result.Run) map[pair]bool {
+	all := map[pair]bool{}
+	for _, p := range waysToPods() {
+		all[p] = true
+	}
 	for _, m := range network.Moves() {
-		all = append(all, pair{m.From.Network, m.To.Network})
+		all[pair{m.From.Network, m.To.Network}] = true
 	}
 	if choice, ok := Choose(run); ok {
-		all = append(all, pair{choice.Worst, choice.Best})
+		all[pair{choice.Worst, choice.Best}] = true
 	}
 	return all
 }
@@ -69,7 +84,7 @@ func pairs(run result.Run) []pair {
 func (t cellSet) direct(from, to result.Cell, m metric, groups map[string]int, all []batch, o Options) (contrast, bool) {
 	others := []string{from.ID}
 	reference := cellSet{baseline: &result.Cell{ID: from.ID, Network: Name(from.Network, from.Path)}}
-	c, missing := reference.contrast(to, others, typical(m, others, all), m, all, o)
+	c, _, missing := reference.contrast(to, others, typical(m, others, all), m, all, o)
 	if missing == nil {
 		c.delta.Headline = true
 		return c, true

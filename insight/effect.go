@@ -13,7 +13,7 @@ import (
 // within builds, and builds are the replications, as for deltas; the baseline at a first level stands there with its A/A control. A
 // verdict takes what the null checks of both settings leave possible for its noise floor. The p values of all headlines are
 // corrected as one family, and so is each other metric: effects and deltas are separate families.
-func (b basis) effects() []result.Effect {
+func (b *basis) effects() []result.Effect {
 	steps, contrasts := b.steps()
 	all := make([]result.Effect, len(steps))
 	for i, d := range judged(contrasts, b.options) {
@@ -44,37 +44,59 @@ func (s step) effect(d result.Delta) result.Effect {
 }
 
 // steps makes the contrasts of all steps, in the order of steps and within it of metrics: a step for each contrast.
-func (b basis) steps() (made []step, contrasts []contrast) {
-	held := map[*cellSet][]metric{}
-	for _, s := range steps(b.sets) {
+func (b *basis) steps() (made []step, contrasts []*contrast) {
+	all := steps(b.sets)
+	for _, s := range all {
 		for _, t := range []*cellSet{s.from, s.to} {
-			if held[t] == nil {
-				held[t] = t.metrics(b.all, b.options)
+			if b.metrics[t.at] == nil {
+				release := b.hold(t)
+				b.metricsOf(t)
+				release()
 			}
 		}
-		for i, m := range held[s.to] {
-			if b.options.HeadlinesOnly && i > 0 {
-				break
-			}
-			if !slices.ContainsFunc(held[s.from], func(other metric) bool { return other.name == m.name && other.unit == m.unit }) {
-				continue
-			}
-			// A step of which nothing could be paired has no effect: the checks of its deltas say why.
-			if c, ok := s.compare(m, i == 0, b.all, b.options); ok {
-				c.floor = max(b.floors.of(s.from, m), b.floors.of(s.to, m))
-				made, contrasts = append(made, s), append(contrasts, c)
-			}
+	}
+	var between [][]int // steps from one setting to another, which are one after the other
+	for i, s := range all {
+		if i == 0 || s.from != all[i-1].from || s.to != all[i-1].to {
+			between = append(between, nil)
+		}
+		between[len(between)-1] = append(between[len(between)-1], i)
+	}
+	parts := make([][]*contrast, len(all))
+	inParallel(len(between), func(k int) {
+		own := between[k]
+		defer b.hold(all[own[0]].from, all[own[0]].to)()
+		for _, i := range own {
+			parts[i] = b.compareStep(all[i])
+		}
+	})
+	for i, s := range all {
+		for _, c := range parts[i] {
+			c.floor = max(b.floors.of(s.from, c.metric), b.floors.of(s.to, c.metric))
+			made, contrasts = append(made, s), append(contrasts, c)
 		}
 	}
 	return made, contrasts
 }
 
-// compare pairs a step in one metric; false if there was nothing to pair.
-func (s step) compare(m metric, headline bool, all []batch, o Options) (contrast, bool) {
-	reference := cellSet{baseline: &result.Cell{ID: s.references[0], Network: s.cell.Network}}
-	c, missing := reference.contrast(s.cell, s.references, typical(m, s.references, all), m, all, o)
-	c.delta.Headline = headline
-	return c, missing == nil
+// compareStep makes the contrasts of a step, whose settings are held. A step of which nothing could be paired has no effect: the checks
+// of its deltas say why.
+func (b *basis) compareStep(s step) []*contrast {
+	var made []*contrast
+	for i, m := range b.metricsOf(s.to) {
+		if b.options.HeadlinesOnly && i > 0 {
+			break
+		}
+		if !slices.ContainsFunc(b.metricsOf(s.from), func(other metric) bool { return other.name == m.name && other.unit == m.unit }) {
+			continue
+		}
+		reference := cellSet{baseline: &result.Cell{ID: s.references[0], Network: s.cell.Network}}
+		c, _, missing := reference.contrast(s.cell, s.references, typical(m, s.references, b.all), m, b.all, b.options)
+		if c.delta.Headline = i == 0; missing == nil {
+			made = append(made, &c)
+		}
+	}
+	return made
 }
 
 // steps are those from the first level of each factor to each other one, where all else is the same: factor by factor, and
@@ -122,7 +144,7 @@ func between(factor string, from, to *cellSet) []step {
 
 // openEffects are the cells of headlines' effects that are not known well enough to stop measuring them; measured says whether
 // there are any effects.
-func (b basis) openEffects() (open map[string]bool, measured bool) {
+func (b *basis) openEffects() (open map[string]bool, measured bool) {
 	made, contrasts := b.steps()
 	open = map[string]bool{}
 	for i, d := range judged(contrasts, b.options) {

@@ -36,7 +36,7 @@ func Audit(trials []result.Trial) Account {
 	var a Account
 	lost, disturbed := map[string]*Exclusion{}, map[string]*Exclusion{}
 	builds := map[int]bool{}
-	for _, s := range batches(trials) {
+	for _, s := range batches(result.List(trials)) {
 		for _, summary := range s {
 			t := summary.trial
 			a.Trials++

@@ -1,6 +1,8 @@
 package insight
 
 import (
+	"slices"
+
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -8,29 +10,47 @@ import (
 // The comparisons of a run one by one, in place of Judge.Conclude.
 
 func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []Check) {
-	return newBasis(cells, trials, o).deltas()
+	b := newBasis(cells, result.List(trials), o)
+	f := newFacts(b)
+	c := b.compareAll(f.add)
+	return judged(c.networks, o), judged(c.controls, o), slices.Concat(f.checks(), c.uneven, c.checks)
 }
 
 func Effects(cells []result.Cell, trials []result.Trial, o Options) []result.Effect {
-	return newBasis(cells, trials, o).effects()
+	return newBasis(cells, result.List(trials), o).effects()
 }
 
 func Contrasts(cells []result.Cell, trials []result.Trial, o Options) []result.Contrast {
-	return newBasis(cells, trials, o).contrasts()
+	b := newBasis(cells, result.List(trials), o)
+	f := newFacts(b)
+	b.compareAll(f.add)
+	return b.contrasts(f.ranks)
+}
+
+func Paths(cells []result.Cell, trials []result.Trial) []result.PathProof {
+	f := newFacts(newBasis(cells, result.List(trials), Options{}))
+	for _, c := range cells {
+		f.prove(c)
+	}
+	return f.paths()
+}
+
+func Links(cells []result.Cell, trials []result.Trial) []result.LinkShare {
+	return links(cells, batches(result.List(trials)))
 }
 
 func Directs(run result.Run, trials []result.Trial, o Options) []result.Delta {
-	return newBasis(run.Cells, trials, o).directs(run)
+	return newBasis(run.Cells, result.List(trials), o).directs(run)
 }
 
 func Claims(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) []Answer {
-	return newBasis(run.Cells, trials, o).claims(run, defaults)
+	return newBasis(run.Cells, result.List(trials), o).claims(run, defaults)
 }
 
 // Settled compares headlines alone, as a run does that asks after each build.
 func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]bool {
 	o.HeadlinesOnly, o.unwritten = true, true
-	settled, _ := newBasis(cells, trials, o).settled()
+	settled, _ := newBasis(cells, result.List(trials), o).settled()
 	return settled
 }
 

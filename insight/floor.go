@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -12,16 +13,24 @@ import (
 // apart on one processor and on two, at full speed and paced: a processor that is woken for each message is noisier than one that never
 // sleeps.
 type floors struct {
-	lock    sync.Mutex // of nulls: tables are compared at the same time
-	sets    []cellSet
-	all     []batch
-	options Options
-	nulls   map[floorKey]nulls
+	basis *basis
+	lock  sync.Mutex // of what follows
+	made  map[nullCheck]stats.Estimate
+	nulls map[floorKey]nulls
 }
+
+// nullCheck is the null check of a setting in a metric.
+type nullCheck struct {
+	setting      int
+	metric, unit string
+	linear       bool
+}
+
+func nullCheckOf(t *cellSet, m metric) nullCheck { return nullCheck{t.at, m.name, m.unit, m.linear} }
 
 // nulls are the null checks of a run in one metric.
 type nulls struct {
-	of  map[string]stats.Estimate // by the baseline's cell
+	of  map[int]stats.Estimate // by setting
 	run stats.RunFloor
 }
 
@@ -31,9 +40,8 @@ type floorKey struct {
 	linear                              bool
 }
 
-func newFloors(sets []cellSet, all []batch, o Options) *floors {
-	return &floors{sets: sets, all: all, options: o, nulls: map[floorKey]nulls{}}
-}
+// know takes null checks that were made with the deltas.
+func (f *floors) know(made map[nullCheck]stats.Estimate) { maps.Copy(f.made, made) }
 
 // of is the noise floor of a setting in a metric. It is 0 only where no setting of the run was to have an A/A control, as in runs
 // that are imported; where controls were planned and none is usable, it is infinite.
@@ -49,17 +57,14 @@ func (f *floors) of(t *cellSet, m metric) float64 {
 		checks = f.check(key, m)
 		f.nulls[key] = checks
 	}
-	own := stats.Estimate{}
-	if t.baseline != nil {
-		own = checks.of[t.baseline.ID]
-	}
-	return checks.run.NoiseFloor(own)
+	return checks.run.NoiseFloor(checks.of[t.at])
 }
 
-// check makes the null checks of all settings that share a key.
+// check makes the null checks of all settings that share a key, but for those that are known.
 func (f *floors) check(key floorKey, m metric) nulls {
-	var sets []cellSet
-	for _, t := range f.sets {
+	var sets []*cellSet
+	for i := range f.basis.sets {
+		t := &f.basis.sets[i]
 		if t.control != nil && t.baseline != nil && t.setting.Workload == key.workload &&
 			t.setting.Params.CPU == key.cpu && t.setting.Regime() == key.regime {
 			sets = append(sets, t)
@@ -67,12 +72,17 @@ func (f *floors) check(key floorKey, m metric) nulls {
 	}
 	run := make([]stats.Estimate, len(sets))
 	inParallel(len(sets), func(i int) {
-		p := pairBuilds(m, sets[i].control.ID, []string{sets[i].baseline.ID}, f.all)
-		run[i] = f.options.compare(p.builds, f.options.stats(m))
+		t, known := sets[i], false
+		if run[i], known = f.made[nullCheckOf(t, m)]; known {
+			return
+		}
+		defer f.basis.hold(t)()
+		p := pairBuilds(m, t.control.ID, []string{t.baseline.ID}, f.basis.all)
+		run[i] = f.basis.options.compare(p.builds, f.basis.options.stats(m))
 	})
-	checks := nulls{of: map[string]stats.Estimate{}, run: stats.NewRunFloor(run...)}
+	checks := nulls{of: map[int]stats.Estimate{}, run: stats.NewRunFloor(run...)}
 	for i, t := range sets {
-		checks.of[t.baseline.ID] = run[i]
+		checks.of[t.at] = run[i]
 	}
 	return checks
 }
@@ -87,7 +97,7 @@ func (f *floors) written(floor float64, m metric) *float64 {
 
 // planned says whether any setting of the run was to have an A/A control.
 func (f *floors) planned() bool {
-	return slices.ContainsFunc(f.sets, func(t cellSet) bool { return t.planned })
+	return slices.ContainsFunc(f.basis.sets, func(t cellSet) bool { return t.planned })
 }
 
 // hasControl says whether a setting was to have an A/A control, measured or not.

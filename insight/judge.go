@@ -11,6 +11,7 @@ package insight
 
 import (
 	"math"
+	"slices"
 
 	"netdelta/result"
 	"netdelta/workload"
@@ -41,19 +42,35 @@ type Findings struct {
 
 // Conclude fills in the figures that follow from a run's trials (deltas, null check, effects and what explains them), and returns
 // the findings, which package words puts in words.
-func (j Judge) Conclude(run *result.Run, trials []result.Trial) Findings {
+//
+// Trials that are not in memory are read a setting at a time, but for claims, which may be about any of them.
+func (j Judge) Conclude(run *result.Run, trials result.Trials) Findings {
 	run.Bind(j.own)
-	var f Findings
+	if len(run.Claims) > 0 {
+		trials = inMemory(trials)
+	}
 	b := newBasis(run.Cells, trials, j.options(*run))
-	run.Deltas, run.Null, f.Checks = b.deltas()
-	run.Contrasts, run.Effects = b.contrasts(), b.effects()
-	run.Paths = Paths(run.Cells, trials)
-	run.Links = Links(run.Cells, trials)
-	run.Services = Services(trials)
-	run.Splits, run.Replications = Splits(*run, trials), Replications(run.Cells, trials)
+	f := newFacts(b)
+	c, checks := b.compareAll(f.add), f.checks()
+	run.Deltas, run.Null = judged(c.networks, b.options), judged(c.controls, b.options)
+	run.Contrasts, run.Effects = b.contrasts(f.ranks), b.effects()
+	run.Paths, run.Links, run.Services = f.paths(), inOrder(run.Cells, f.links, func(l result.LinkShare) string { return l.Cell }), f.served()
+	run.Splits, run.Replications = splits(*run, f.diskOf), inOrder(run.Cells, f.replications, func(r result.Replicated) string { return r.Cell })
 	run.Correlations = Correlations(*run)
-	f.Claims, f.Advice = b.claims(*run, j.defaults), Advise(*run, b.directs(*run))
-	return f
+	return Findings{
+		Checks: slices.Concat(checks, c.uneven, c.checks),
+		Claims: b.claims(*run, j.defaults), Advice: Advise(*run, b.directs(*run)),
+	}
+}
+
+// inMemory reads all trials.
+func inMemory(trials result.Trials) result.List {
+	if list, is := trials.(result.List); is {
+		return list
+	}
+	list := make(result.List, trials.Len())
+	inParallel(len(list), func(i int) { list[i] = *trials.Trial(i) })
+	return list
 }
 
 // Settled tells which cells of a run that is under way need no further builds. Only headlines count, so the histograms need
@@ -72,7 +89,7 @@ func (j Judge) SoFar(run result.Run, trials []result.Trial) (settled map[string]
 	}
 	o := j.options(run)
 	o.HeadlinesOnly, o.unwritten = true, true
-	settled, deltas := newBasis(run.Cells, light, o).settled()
+	settled, deltas := newBasis(run.Cells, result.List(light), o).settled()
 	for _, d := range deltas {
 		if HasInterval(d) && d.Ratio > 0 && (!found || math.Abs(Cost(d)) > math.Abs(Cost(farthest))) {
 			farthest, found = d, true

@@ -9,13 +9,12 @@ import (
 	"netdelta/stats"
 )
 
-// Splits says where the latency of each cell goes whose server has measured its storage without a network. What is measured is
+// splits say where the latency of each cell goes whose server has measured its storage without a network. What is measured is
 // the total and the disk; the rest are differences of measured figures. Deltas must be filled in.
-func Splits(run result.Run, trials []result.Trial) []result.Split {
-	all := batches(trials)
+func splits(run result.Run, diskOf func(cell string) time.Duration) []result.Split {
 	var splits []result.Split
 	for _, d := range run.Deltas {
-		disk := diskOf(d.Cell, all)
+		disk := diskOf(d.Cell)
 		if d.Metric != metricP50 || disk <= 0 || d.Ratio == 0 {
 			continue
 		}
@@ -52,10 +51,10 @@ func diskOf(cell string, all []batch) time.Duration {
 	return time.Duration(stats.Median(disks))
 }
 
-// Replications says of each cell what its cluster measured of its replication, and the rate of its clients.
-func Replications(cells []result.Cell, trials []result.Trial) []result.Replicated {
-	sat := batches(trials)
+// replications say of each cell what its cluster measured of its replication, and the rate of its clients.
+func replications(cells []result.Cell, sat []batch) []result.Replicated {
 	var all []result.Replicated
+	rate := rateMetric()
 	for _, c := range cells {
 		if c.Role == result.RoleControl || c.Skipped != "" { // the A/A control is the baseline once more
 			continue
@@ -71,7 +70,7 @@ func Replications(cells []result.Cell, trials []result.Trial) []result.Replicate
 			}
 			means = append(means, float64(t.trial.Replication.Mean))
 			r.Max = max(r.Max, t.trial.Replication.Max)
-			if values := rateMetric().values(t); len(values) > 0 {
+			if values := rate.values(t); len(values) > 0 {
 				rates = append(rates, stats.Median(values))
 			}
 		}

@@ -28,6 +28,8 @@ type metric struct {
 	trial func(s *summary) (value float64, reason string)
 	// linear metrics are compared by their difference, all others by their ratio.
 	linear bool
+	// divide is what values are divided by, 0 for nothing.
+	divide float64
 }
 
 // metrics are all that trials may hold, in the order in which they are reported.
@@ -70,7 +72,7 @@ func percentile(name string, percent float64) metric {
 const believable = 1e100
 
 // scale maps a value to the scale on which it is compared, the reason being why it has no place there.
-func (m metric) scale(value float64) (float64, string) {
+func (m *metric) scale(value float64) (float64, string) {
 	switch {
 	case math.IsNaN(value) || math.IsInf(value, 0):
 		return 0, "not a number"
@@ -90,33 +92,37 @@ const tailSamples = 10
 // summary gives a trial's metrics as a whole. The histogram is decoded once, when it is first asked for; tables that are compared at
 // the same time may share a baseline.
 type summary struct {
-	trial *result.Trial
+	trial *result.Trial // nil while it is not held (basis.hold)
+	index int           // of the trial in the journal
+	// found is what is wrong with it, and carry what it left behind if it did not fail; both are kept when the trial is not.
+	found []Check
+	carry *result.CarryOver
 	once  sync.Once
-	// percentiles in nanoseconds by percent; nil until the histogram was decoded.
-	percentiles map[float64]float64
-	count       int64
-	broken      error
+	tail  *tail // nil until the histogram was decoded
+}
+
+// tail is what metrics ask a trial's histogram for.
+type tail struct {
+	none      bool // the trial has no histogram
+	count     int64
+	p99, p999 float64 // nanoseconds
+	broken    error
 }
 
 // decode reads the histogram.
 func (s *summary) decode() {
-	s.once.Do(func() { s.count, s.percentiles, s.broken = tails(s.trial.Histogram) })
+	s.once.Do(func() { s.tail = tailOf(s.trial.Histogram) })
 }
 
-// tails are the percentiles of an encoded histogram that metrics ask for, with how many transactions it holds; none of one that is "".
-func tails(text string) (count int64, percentiles map[float64]float64, err error) {
+func tailOf(text string) *tail {
 	if text == "" {
-		return 0, nil, nil
+		return &tail{none: true}
 	}
 	h, err := result.DecodeHistogram(text)
 	if err != nil {
-		return 0, nil, err
+		return &tail{broken: err}
 	}
-	percentiles = map[float64]float64{}
-	for _, percent := range []float64{99, 99.9} {
-		percentiles[percent] = float64(h.ValueAtPercentile(percent))
-	}
-	return h.TotalCount(), percentiles, nil
+	return &tail{count: h.TotalCount(), p99: float64(h.ValueAtPercentile(99)), p999: float64(h.ValueAtPercentile(99.9))}
 }
 
 // percentile reads the histogram, which holds a value to within 0.1%.
@@ -125,16 +131,19 @@ func (s *summary) percentile(percent float64) (float64, string) {
 	switch {
 	case len(s.trial.Changes) > 0:
 		return 0, result.Reconfigured
-	case s.broken != nil:
+	case s.tail.broken != nil:
 		return 0, "histogram unreadable"
 	case percent == 99 && p99Known(s.trial):
 		return s.trial.Bursts.P99[0], ""
-	case s.percentiles == nil:
+	case s.tail.none:
 		return 0, "no histogram"
-	case float64(s.count)*(1-percent/100) < tailSamples*(1-1e-9):
+	case float64(s.tail.count)*(1-percent/100) < tailSamples*(1-1e-9):
 		return 0, "too few transactions"
 	}
-	return s.percentiles[percent], ""
+	if percent == 99 {
+		return s.tail.p99, ""
+	}
+	return s.tail.p999, ""
 }
 
 // p99Known says of a trial of another program, which is one burst, that its 99th percentile is known though its distribution is not.

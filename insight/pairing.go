@@ -66,14 +66,15 @@ func pairBuilds(m metric, cell string, others []string, all []batch) pairedBuild
 
 // addRounds adds a build whose deltas are paired round by round.
 func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []*summary) {
-	cell := newCursor(m, trial.trial)
+	cell := newCursor(&m, trial.trial)
 	others := make([]*cursor, len(against))
 	for i, a := range against {
-		others[i] = newCursor(m, a.trial)
+		others[i] = newCursor(&m, a.trial)
 	}
-	n := len(cell.rows)
+	n := len(trial.trial.Bursts.Round)
 	build, rows := stats.Build{Deltas: make([]float64, 0, n), HalfGaps: make([]float64, 0, n)}, make([]int, 0, n)
-	for _, row := range cell.rows {
+	for i := range n {
+		row := cell.row(i)
 		own := cell.read(row)
 		if own.reason != "" {
 			p.excluded[own.reason]++
@@ -172,7 +173,7 @@ func figures(m metric, cells []string, all []batch) []float64 {
 }
 
 // values are the metric's values in a trial that count.
-func (m metric) values(s *summary) []float64 {
+func (m *metric) values(s *summary) []float64 {
 	var values []float64
 	add := func(r reading) {
 		if r.reason == "" {
@@ -184,8 +185,8 @@ func (m metric) values(s *summary) []float64 {
 		return values
 	}
 	c := newCursor(m, s.trial)
-	for _, row := range c.rows {
-		add(c.read(row))
+	for i := range s.trial.Bursts.Round {
+		add(c.read(c.row(i)))
 	}
 	return values
 }
@@ -203,9 +204,12 @@ type reading struct {
 }
 
 // reading makes one of a value unless there is a reason against it.
-func (m metric) reading(value float64, reason string) reading {
+func (m *metric) reading(value float64, reason string) reading {
 	if reason != "" {
 		return reading{reason: reason}
+	}
+	if m.divide != 0 {
+		value /= m.divide
 	}
 	scaled, reason := m.scale(value)
 	return reading{value: value, scaled: scaled, reason: reason}
@@ -248,34 +252,43 @@ func meanOfRound(others []*cursor, round int) reading {
 
 // cursor walks through the bursts of a trial in the order of rounds.
 type cursor struct {
-	metric metric
+	metric *metric
+	median bool // it is of p50
 	trial  *result.Trial
 	column []float64
-	rows   []int // indices of the columns, ascending by round
+	order  []int // the rows ascending by round; nil if they are so anyway
 	at     int
 }
 
-func newCursor(m metric, t *result.Trial) *cursor {
-	c := &cursor{metric: m, trial: t, column: m.bursts(&t.Bursts)}
-	c.rows = make([]int, len(t.Bursts.Round))
-	for i := range c.rows {
-		c.rows[i] = i
-	}
+func newCursor(m *metric, t *result.Trial) *cursor {
+	c := &cursor{metric: m, median: m.name == metricP50, trial: t, column: m.bursts(&t.Bursts)}
 	if !slices.IsSorted(t.Bursts.Round) {
-		slices.SortStableFunc(c.rows, func(a, b int) int { return cmp.Compare(t.Bursts.Round[a], t.Bursts.Round[b]) })
+		for i := range t.Bursts.Round {
+			c.order = append(c.order, i)
+		}
+		slices.SortStableFunc(c.order, func(a, b int) int { return cmp.Compare(t.Bursts.Round[a], t.Bursts.Round[b]) })
 	}
 	return c
 }
 
+// row is the row of the burst at a place in the order of rounds.
+func (c *cursor) row(place int) int {
+	if c.order == nil {
+		return place
+	}
+	return c.order[place]
+}
+
 // seek goes forward to a round; rounds must be asked for in ascending order.
 func (c *cursor) seek(round int) (row int, ok bool) {
-	for c.at < len(c.rows) && c.trial.Bursts.Round[c.rows[c.at]] < round {
+	rounds := c.trial.Bursts.Round
+	for c.at < len(rounds) && rounds[c.row(c.at)] < round {
 		c.at++
 	}
-	if c.at == len(c.rows) || c.trial.Bursts.Round[c.rows[c.at]] != round {
+	if c.at == len(rounds) || rounds[c.row(c.at)] != round {
 		return 0, false
 	}
-	return c.rows[c.at], true
+	return c.row(c.at), true
 }
 
 // read is the reading of one burst.
@@ -288,7 +301,7 @@ func (c *cursor) read(row int) reading {
 		return reading{reason: "not measured"}
 	}
 	r := c.metric.reading(c.column[row], "")
-	if c.metric.name != metricP50 {
+	if !c.median {
 		return r
 	}
 	if row < len(b.Split) {

@@ -2,44 +2,12 @@ package insight
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"netdelta/result"
 	"netdelta/stats"
-	"netdelta/unit"
 )
-
-// Paths sums up which way the packets of each network went in each placement, in the order of the cells. Trials that failed
-// before anything could be proved don't count.
-func Paths(cells []result.Cell, trials []result.Trial) []result.PathProof {
-	type key struct {
-		network   string
-		placement result.Placement
-		mtu       unit.Bytes
-		family    result.Family
-	}
-	at := map[key]int{}
-	of, lacks := map[string]int{}, map[string]string{} // by cell
-	var all []result.PathProof
-	for _, c := range cells {
-		k := key{c.Network, c.Placement, c.Params.MTU, c.Params.Family}
-		i, known := at[k]
-		if !known {
-			i = len(all)
-			at[k] = i
-			all = append(all, result.PathProof{Network: k.network, Placement: k.placement, MTU: k.mtu, Family: k.family})
-		}
-		of[c.ID], lacks[c.ID] = i, without(c.Params)
-	}
-	for _, t := range trials {
-		if i, known := of[t.Cell]; known && (t.Failed == "" || t.Path != nil) {
-			note(&all[i], t.Path, lacks[t.Cell])
-		}
-	}
-	return slices.DeleteFunc(all, func(p result.PathProof) bool { return p.Trials == 0 })
-}
 
 // What a trial without a proof lacks.
 const (
@@ -59,26 +27,6 @@ func without(p result.Params) string {
 	return unproved
 }
 
-// note counts a trial's proof; lacks is what it lacks where there is none.
-func note(sum *result.PathProof, p *result.Path, lacks string) {
-	sum.Trials++
-	weak := []string{lacks}
-	if p != nil {
-		weak = p.Weak
-		if p.OK {
-			sum.Proved++
-		}
-		if p.OK || sum.Seen == nil || !sum.Seen.OK {
-			sum.Seen = p
-		}
-	}
-	for _, w := range weak {
-		if !slices.Contains(sum.Weak, w) {
-			sum.Weak = append(sum.Weak, w)
-		}
-	}
-}
-
 // devicesOf are the devices that a network says its packets cross.
 func devicesOf(p result.Path) []string {
 	var devices []string
@@ -88,20 +36,21 @@ func devicesOf(p result.Path) []string {
 	return slices.Compact(devices)
 }
 
-// Links sums up how each cell's traffic was spread over the links of the bonds on its way, in the order of the cells, of the
+// links sum up how each cell's traffic was spread over the links of the bonds on its way, in the order of the cells, of the
 // bonds and of their links. Only trials that count in deltas count here.
-func Links(cells []result.Cell, trials []result.Trial) []result.LinkShare {
-	of := map[string][]*result.Trial{}
-	for i := range trials {
-		t := &trials[i]
-		if t.Failed == "" && len(t.Links) > 0 && (t.Path == nil || t.Path.OK) {
-			of[t.Cell] = append(of[t.Cell], t)
-		}
-	}
+func links(cells []result.Cell, batches []batch) []result.LinkShare {
 	var all []result.LinkShare
 	for _, c := range cells {
-		measured := of[c.ID]
-		if len(measured) == 0 || c.Role == result.RoleControl { // the A/A control is the baseline once more
+		if c.Role == result.RoleControl { // the A/A control is the baseline once more
+			continue
+		}
+		var measured []*result.Trial
+		for _, s := range batches {
+			if t := s.good(c.ID); t != nil && len(t.trial.Links) > 0 {
+				measured = append(measured, t.trial)
+			}
+		}
+		if len(measured) == 0 {
 			continue
 		}
 		for _, l := range measured[0].Links {
@@ -182,27 +131,4 @@ func failedShare(cell string, all []batch) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d transactions failed and are in no figure", failed, of)
-}
-
-// Services are the daemons behind the trials that count, each once, by name: what they took at most, and how often they had to
-// be started again.
-func Services(trials []result.Trial) []result.Service {
-	most := map[string]result.Service{}
-	for _, t := range trials {
-		if t.Failed != "" {
-			continue
-		}
-		for _, s := range t.Services {
-			had, known := most[s.Name]
-			if known {
-				s.Memory, s.Restarts = max(s.Memory, had.Memory), max(s.Restarts, had.Restarts)
-			}
-			most[s.Name] = s
-		}
-	}
-	var all []result.Service
-	for _, name := range slices.Sorted(maps.Keys(most)) {
-		all = append(all, most[name])
-	}
-	return all
 }

@@ -13,20 +13,29 @@ import (
 // most one setting of twenty any two networks are called different that are not. That is held against stats.Options.Level, not
 // ClaimLevel: no run stops on a contrast, so looking costs contrasts no more than it costs intervals. docs/statistics.md has the
 // simulation. The noise floor of the setting holds for them as for deltas.
-func (b basis) contrasts() []result.Contrast {
+func (b *basis) contrasts(ranks [][]rank) []result.Contrast {
 	var list []result.Contrast
 	for i := range b.sets {
-		if t := &b.sets[i]; len(t.cells) > 0 && t.baseline != nil {
-			m := t.metrics(b.all, b.options)[0]
-			list = append(list, t.contrasts(m, b.floors.of(t, m), b.all, b.options)...)
+		t := &b.sets[i]
+		for _, r := range ranks[i] {
+			if r.Cheaper != "" && !(math.Abs(r.center) > b.floors.of(t, b.metricsOf(t)[0])) {
+				r.Cheaper = ""
+			}
+			list = append(list, r.Contrast)
 		}
 	}
 	return list
 }
 
-// contrasts are the contrasts of one setting. Networks that were never measured have none.
-func (t cellSet) contrasts(m metric, floor float64, all []batch, o Options) []result.Contrast {
-	var list []result.Contrast
+// rank is a contrast that does not yet know of the noise floor.
+type rank struct {
+	result.Contrast
+	center float64 // on the scale of comparison
+}
+
+// ranks are the contrasts of one setting, which is held. Networks that were never measured have none.
+func (t cellSet) ranks(m metric, all []batch, o Options) []rank {
+	var list []rank
 	var estimates []stats.Estimate
 	var p []float64
 	groups, cells := t.groups(all), t.cells
@@ -39,18 +48,18 @@ func (t cellSet) contrasts(m metric, floor float64, all []batch, o Options) []re
 			if d.estimate.Builds == 0 {
 				continue
 			}
-			list = append(list, result.Contrast{Cell: a.ID, Other: b.ID, Blocks: d.estimate.Builds})
+			list = append(list, rank{result.Contrast{Cell: a.ID, Other: b.ID, Blocks: d.estimate.Builds}, d.estimate.Center})
 			estimates, p = append(estimates, d.estimate), append(p, d.estimate.P)
 		}
 	}
 	for i, adjusted := range o.family(p) {
-		c, e := &list[i], estimates[i]
+		c, e := &list[i].Contrast, estimates[i]
 		fillContrast(c, m, e)
 		if !e.HasInterval {
 			continue
 		}
 		c.PAdjusted = finite(adjusted)
-		if (e.Low > 0 || e.High < 0) && adjusted < o.stats(m).Level() && math.Abs(e.Center) > floor {
+		if (e.Low > 0 || e.High < 0) && adjusted < o.stats(m).Level() {
 			c.Cheaper = c.Cell
 			if (e.Center > 0) == (m.better == string(stats.LowerBetter)) {
 				c.Cheaper = c.Other

@@ -20,7 +20,7 @@ func TestRepeat(t *testing.T) {
 		w.seed, w.rounds, w.networks = seed, 10, []string{"bridge"}
 		w.logs = map[string]float64{"bridge": math.Log(1.12) + 0.01*random.NormFloat64()}
 		m := insight.Measured{Run: result.Run{Cells: w.cells(), Confidence: 0.95, Margin: 0.02}, Trials: w.trials(t)}
-		judge.Conclude(&m.Run, m.Trials)
+		judge.Conclude(&m.Run, result.List(m.Trials))
 		return m
 	}
 	const worlds = 200

@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"netdelta/result"
 	"netdelta/stats"
 )
 
@@ -20,25 +19,23 @@ type LevelStep struct {
 	Baseline bool
 }
 
-// stepChecks looks for level steps in the trials of a table, by its headline. A step of the baseline is one of its own, and not one of
-// each network.
-func (t cellSet) stepChecks(m metric, all []batch) []Check {
+// stepChecks looks for level steps in the trials of a table, by its headline, as it was paired cell by cell. A step of the baseline is
+// one of its own, and not one of each network.
+func (t cellSet) stepChecks(m metric, paired map[string]pairedBuilds, all []batch) []Check {
 	if m.bursts == nil || m.linear {
 		return nil
 	}
 	var checks []Check
-	references := []string{t.baseline.ID}
 	moved := map[int][]int{} // rounds at which the baseline moved, by batch
 	if t.control != nil {
-		for batch, c := range t.steps(m, *t.control, references, all) {
+		for batch, c := range steppedBuilds(m, t.control.ID, paired[t.control.ID], all) {
 			c.Step.Baseline = true
 			moved[batch] = append(moved[batch], c.Step.Before)
 			checks = append(checks, c)
 		}
-		references = append(references, t.control.ID)
 	}
 	for _, cell := range t.cells {
-		for batch, c := range t.steps(m, cell, references, all) {
+		for batch, c := range steppedBuilds(m, cell.ID, paired[cell.ID], all) {
 			if !near(moved[batch], c.Step.Before) {
 				checks = append(checks, c)
 			}
@@ -47,16 +44,15 @@ func (t cellSet) stepChecks(m metric, all []batch) []Check {
 	return checks
 }
 
-// steps are the level steps of a cell, by batch.
-func (t cellSet) steps(m metric, cell result.Cell, references []string, all []batch) map[int]Check {
+// steppedBuilds are the level steps of a cell, by batch.
+func steppedBuilds(m metric, cell string, p pairedBuilds, all []batch) map[int]Check {
 	found := map[int]Check{}
-	p := pairBuilds(m, cell.ID, references, all)
 	for i, build := range p.builds {
 		step, ok := stats.FindStep(build.Deltas, len(all[p.batches[i]]))
 		if !ok {
 			continue
 		}
-		trial := all[p.batches[i]][cell.ID].trial
+		trial := all[p.batches[i]][cell].trial
 		before, after := p.rows[i][step.At], p.rows[i][step.At-1]
 		found[p.batches[i]] = Check{Trial: trial.ID(), Name: CheckStep, Step: &LevelStep{
 			Metric: m.name, Ratio: math.Exp(step.Change), After: trial.Bursts.Round[after], Before: trial.Bursts.Round[before],

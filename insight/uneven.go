@@ -25,38 +25,28 @@ const (
 	leftOutLeast = 0.02
 )
 
-// unevenChecks look for networks whose bursts scatter otherwise than their baseline's, or of which more or fewer were left out. The
-// delta of such a network is neither of the typical burst nor of the mean one. Both together err in at most one of a hundred runs.
-func unevenChecks(sets []cellSet, all []batch, o Options) []Check {
-	if o.Exact || o.Unpaired {
+// unevenChecks look in a setting, which is held, for networks whose bursts scatter otherwise than their baseline's, or of which more or
+// fewer were left out. The delta of such a network is neither of the typical burst nor of the mean one. Both together err in at most one
+// of a hundred runs.
+func (b *basis) unevenChecks(t *cellSet, m metric, paired map[string]pairedBuilds) []Check {
+	if b.options.Exact || b.options.Unpaired || m.bursts == nil || m.linear {
 		return nil
 	}
 	tests := 0
-	for _, t := range sets {
+	for _, t := range b.sets {
 		tests += 2*len(t.cells) + 1
 	}
 	var checks []Check
-	for _, t := range sets {
-		if t.baseline == nil {
-			continue
+	least := unevenLeast * math.Log1p(b.options.margin())
+	for _, cell := range t.cells {
+		if places, uneven := stats.Uneven(paired[cell.ID].builds, tests, least); uneven {
+			checks = append(checks, Check{Trial: cell.ID, Name: CheckScatter, Uneven: &Unevenness{
+				Network: cell.Network, Baseline: t.baseline.Network,
+				Mean: math.Exp(places.Mean), Middle: math.Exp(places.Center), Typical: math.Exp(places.Typical),
+			}})
 		}
-		m := t.metrics(all, o)[0]
-		if m.bursts == nil || m.linear {
-			continue
-		}
-		least := unevenLeast * math.Log1p(o.margin())
-		for _, cell := range t.cells {
-			p := pairBuilds(m, cell.ID, t.ids()[:t.baselines()], all)
-			if places, uneven := stats.Uneven(p.builds, tests, least); uneven {
-				checks = append(checks, Check{Trial: cell.ID, Name: CheckScatter, Uneven: &Unevenness{
-					Network: cell.Network, Baseline: t.baseline.Network,
-					Mean: math.Exp(places.Mean), Middle: math.Exp(places.Center), Typical: math.Exp(places.Typical),
-				}})
-			}
-		}
-		checks = append(checks, t.leftOutChecks(tests, all)...)
 	}
-	return checks
+	return append(checks, t.leftOutChecks(tests, b.all)...)
 }
 
 // leftOutChecks compare the shares of bursts that were left out: of all networks together, and if they are alike of each.

@@ -182,11 +182,16 @@ func (f *Files) Trials() (Contents, error) {
 		return Contents{}, unreadable(f.path, f, err)
 	}
 	contents, err := ReadJournal(file, f.name(TrialsFile))
+	return contents, errors.Join(f.newer(err), file.Close())
+}
+
+// newer adds to an error about a newer netdelta which one has written the folder.
+func (f *Files) newer(err error) error {
 	var newer *SchemaError
 	if errors.As(err, &newer) {
 		newer.Writer = f.writer()
 	}
-	return contents, errors.Join(err, file.Close())
+	return err
 }
 
 // Study reads the study as it was run.

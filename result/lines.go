@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 )
 
 // linesAtOnce is how many lines of a journal are decoded together: enough to keep all processors busy, few enough to hold in memory
@@ -22,6 +23,8 @@ type journalLine struct {
 	text   []byte
 	number int  // from 1
 	cut    bool // the journal ends in it, without a line feed
+	sealed bool // it has a checksum, and is as it was written
+	key    TrialKey
 	trial  Trial
 	err    error // why it holds no trial
 }
@@ -32,6 +35,7 @@ type journalLines struct {
 	name   string // in errors
 	read   int    // lines
 	sealed bool   // a line has a checksum: netdelta may have resumed a run that one without checksums began
+	keys   bool   // of sealed lines, no more is asked for than whose trial they hold
 }
 
 // next returns the next lines, checked but not yet decoded; none at the end. The error is the reader's.
@@ -73,7 +77,7 @@ func (l *journalLines) check(line *journalLine) error {
 	}
 	switch err := checkSeal(text); {
 	case err == nil:
-		l.sealed = true
+		l.sealed, line.sealed = true, true
 	case !errors.Is(err, errUnsealed):
 		return corrupt(err)
 	case l.sealed:
@@ -88,15 +92,36 @@ func (l *journalLines) decode(batch []journalLine) {
 	for part := range slices.Chunk(batch, 1+len(batch)/runtime.GOMAXPROCS(0)) {
 		wait.Go(func() {
 			for i := range part {
-				if line := &part[i]; line.err == nil && !line.cut {
-					if err := line.trial.read(bytes.TrimSuffix(line.text, []byte("\n"))); err != nil {
-						line.err = &CorruptError{File: l.name, Line: line.number, Reason: err}
-					}
+				line := &part[i]
+				if line.err != nil || line.cut || l.keys && line.readKey() {
+					continue
 				}
+				if err := line.trial.read(bytes.TrimSuffix(line.text, []byte("\n"))); err != nil {
+					line.err = &CorruptError{File: l.name, Line: line.number, Reason: err}
+				}
+				line.key = line.trial.key()
 			}
 		})
 	}
 	wait.Wait()
+}
+
+// readKey reads no more than whose trial a sealed line holds, which stands before its bursts; false where that takes the whole line.
+func (l *journalLine) readKey() bool {
+	head, _, found := bytes.Cut(l.text, []byte(`,"bursts":`))
+	if !found || !l.sealed {
+		return false
+	}
+	var t struct {
+		Cell    string    `json:"cell"`
+		Build   int       `json:"build"`
+		Started time.Time `json:"started"`
+	}
+	if json.Unmarshal(append(slices.Clip(head), '}'), &t) != nil {
+		return false
+	}
+	l.key = TrialKey{t.Cell, t.Build, t.Started.UnixNano()}
+	return true
 }
 
 // read decodes a trial and checks it.

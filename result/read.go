@@ -23,14 +23,19 @@ type Contents struct {
 }
 
 // Notes are what a reader of the trials must be told of their journal, whose run's record may be of a time when it held more.
-func (c Contents) Notes(run Run) []string {
+func (c Contents) Notes(run Run) []string { return journalNotes(run, len(c.Trials), c.Torn) }
+
+// Notes are as those of Contents.
+func (s *Stored) Notes(run Run) []string { return journalNotes(run, s.Len(), s.Torn) }
+
+func journalNotes(run Run, held int, torn string) []string {
 	var notes []string
-	if c.Torn != "" {
-		notes = append(notes, c.Torn)
+	if torn != "" {
+		notes = append(notes, torn)
 	}
-	if lost := run.Trials - len(c.Trials); lost > 0 && !(lost == 1 && c.Torn != "") {
+	if lost := run.Trials - held; lost > 0 && !(lost == 1 && torn != "") {
 		notes = append(notes, fmt.Sprintf("%s holds %d trials, and held %d when %s was written: it was cut short, and the rest is lost",
-			TrialsFile, len(c.Trials), run.Trials, ResultFile))
+			TrialsFile, held, run.Trials, ResultFile))
 	}
 	return notes
 }
@@ -82,30 +87,35 @@ func (e *SchemaError) Error() string {
 func ReadJournal(r io.Reader, name string) (Contents, error) {
 	var contents Contents
 	lines := journalLines{from: bufio.NewReaderSize(r, 1<<16), name: name}
+	var err error
+	contents.Size, contents.Torn, err = lines.each(func(l *journalLine) { contents.Trials = append(contents.Trials, l.trial) })
+	if err != nil {
+		return Contents{}, err
+	}
+	return contents, nil
+}
+
+// each calls keep with the lines that hold a trial, in their order. size and torn are as in Contents.
+func (l *journalLines) each(keep func(*journalLine)) (size int64, torn string, _ error) {
 	for {
-		batch, err := lines.next()
-		if err != nil {
-			return Contents{}, err
+		batch, err := l.next()
+		if err != nil || len(batch) == 0 {
+			return size, "", err
 		}
-		if len(batch) == 0 {
-			return contents, nil
-		}
-		lines.decode(batch)
+		l.decode(batch)
 		for i := range batch {
-			l := &batch[i]
-			last := i == len(batch)-1 && atEnd(lines.from)
+			line := &batch[i]
+			last := i == len(batch)-1 && atEnd(l.from)
 			switch {
-			case l.cut:
-				contents.Torn = fmt.Sprintf("%s:%d: the last line is torn (%d bytes without a line feed) and was dropped", name, l.number, len(l.text))
-				return contents, nil
-			case l.err != nil && last && !json.Valid(l.text):
-				contents.Torn = fmt.Sprintf("%s:%d: the last line is torn (%d bytes that are not JSON) and was dropped", name, l.number, len(l.text))
-				return contents, nil
-			case l.err != nil:
-				return Contents{}, l.err
+			case line.cut:
+				return size, fmt.Sprintf("%s:%d: the last line is torn (%d bytes without a line feed) and was dropped", l.name, line.number, len(line.text)), nil
+			case line.err != nil && last && !json.Valid(line.text):
+				return size, fmt.Sprintf("%s:%d: the last line is torn (%d bytes that are not JSON) and was dropped", l.name, line.number, len(line.text)), nil
+			case line.err != nil:
+				return size, "", line.err
 			}
-			contents.Trials = append(contents.Trials, l.trial)
-			contents.Size += int64(len(l.text))
+			keep(line)
+			size += int64(len(line.text))
 		}
 	}
 }

@@ -207,7 +207,11 @@ func (e *Estimate) usable(builds []Build) []Build {
 // believable is the build without the rounds whose values are NaN, infinite or beyond maxLog.
 func (b Build) believable() Build {
 	good := func(v float64) bool { return math.Abs(v) <= maxLog }
-	clean := Build{Within: slices.DeleteFunc(slices.Clone(b.Within), func(w float64) bool { return !good(w) })}
+	bad := func(v float64) bool { return !good(v) }
+	if !slices.ContainsFunc(b.Deltas, bad) && !slices.ContainsFunc(b.HalfGaps, bad) && !slices.ContainsFunc(b.Within, bad) && (b.paired() || len(b.HalfGaps) == 0) {
+		return b // as nearly always
+	}
+	clean := Build{Within: slices.DeleteFunc(slices.Clone(b.Within), bad)}
 	for r, d := range b.Deltas {
 		switch {
 		case !b.paired() && good(d):

@@ -1,0 +1,72 @@
+package result
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A journal that is left on disk gives the trials that one in memory gives; lines that netdelta wrote before there were checksums are read
+// whole at once, and what can't be read again has failed.
+func TestStored(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	folder, err := Create(dir, []byte("study: s\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, cell := range []string{"a", `a,"bursts":`, "b", "a"} {
+		if err := folder.Append(Trial{Cell: cell, Role: RoleCell, Build: i, Started: time.Unix(int64(i), 5), Bursts: Bursts{Round: []int{1}, Start: []int64{2}, Duration: []int64{3}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, TrialsFile)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := bytes.Split(text, []byte("\n"))[0]
+	bare = append(bytes.Clone(bare[:len(bare)-sealSize]), "}\n"...)
+	for what, text := range map[string][]byte{"as written": text, "torn": append(bytes.Clone(text), `{"schema":1,`...), "begun without checksums": append(bare, text...)} {
+		if err := os.WriteFile(name, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		all, err := LoadTrials(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, err := readRun(dir, (*Files).Stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stored.Len() != len(all.Trials) || stored.Torn != all.Torn {
+			t.Fatalf("%s: %d trials, %q; in memory %d, %q", what, stored.Len(), stored.Torn, len(all.Trials), all.Torn)
+		}
+		for i := range all.Trials {
+			if got := stored.Trial(i); !reflect.DeepEqual(*got, all.Trials[i]) || stored.Key(i) != List(all.Trials).Key(i) {
+				t.Errorf("%s: trial %d is %+v, want %+v", what, i, *got, all.Trials[i])
+			}
+		}
+		if err := os.Truncate(name, 10); err != nil {
+			t.Fatal(err)
+		}
+		if lost := stored.Trial(2); lost.Measured() || lost.Cell != stored.Key(2).Cell || !strings.Contains(lost.Failed, name) {
+			t.Errorf("%s: of a journal that was cut: %+v", what, lost)
+		}
+		if err := stored.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := os.WriteFile(name, bytes.Replace(text, []byte(`"build":1`), []byte(`"build":7`), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readRun(dir, (*Files).Stored); err == nil || !strings.Contains(err.Error(), "checksum") {
+		t.Errorf("a line that was changed: %v", err)
+	}
+}
