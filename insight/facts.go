@@ -39,7 +39,7 @@ func newFacts(b *basis) *facts {
 	return f
 }
 
-// add takes those of a setting that is held.
+// add takes the facts of a setting that is held.
 func (f *facts) add(t *cellSet) {
 	i, all := t.at, f.basis.all
 	f.disks[i] = map[string]time.Duration{}
@@ -71,7 +71,7 @@ func (f *facts) look(cell string) {
 	}
 }
 
-// checks are what is wrong with single trials, those of no setting among them, in the order of builds and cells.
+// checks are what is wrong with single trials, also of cells in no setting, in the order of builds and cells.
 func (f *facts) checks() []Check {
 	for _, cell := range f.basis.trials.without(f.basis.cells) {
 		release := f.basis.trials.hold(cell)

@@ -25,7 +25,7 @@ type Contents struct {
 // Notes are what a reader of the trials must be told of their journal, whose run's record may be of a time when it held more.
 func (c Contents) Notes(run Run) []string { return journalNotes(run, len(c.Trials), c.Torn) }
 
-// Notes are as those of Contents.
+// Notes say the same as Contents.Notes.
 func (s *Stored) Notes(run Run) []string { return journalNotes(run, s.Len(), s.Torn) }
 
 func journalNotes(run Run, held int, torn string) []string {

@@ -115,7 +115,7 @@ func (a *axis) define(d *drawing) {
 // rect is a band over the whole height of a row.
 func (d *drawing) rect(class string, s scale, low, high float64) {
 	from, to := s.within(low), s.within(high)
-	d.put(`<rect class="%s" x="%s" width="%s" height="%d"/>`, class, percent(from), percent(to-from), rowHeight)
+	d.put(`<rect class="%s" x="%s" width="%s"/>`, class, percent(from), percent(to-from))
 }
 
 // head is the axis with its labels, every other one of which a narrow screen leaves out.

@@ -111,8 +111,10 @@ func (p *page) forestsOf(s *setting, axes map[metricKey]*axis, every bool) {
 			s.Reference = rows[0].Baseline + ": " + f.Label + " " + words.BaselineValue(rows)
 		}
 	}
-	if s.OthersElsewhere = !every && !s.Inline; !s.OthersElsewhere {
+	if every || s.Inline {
 		s.Others = others(s.part.Deltas, head)
+	} else {
+		p.OthersElsewhere = true
 	}
 }
 

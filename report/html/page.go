@@ -53,6 +53,8 @@ type page struct {
 	Networks []string // the names of all series, for the filter of networks
 	Glance   grid
 	Settings []*setting
+	// OthersElsewhere says that the page is too large to hold the other metrics of settings that are folded.
+	OthersElsewhere bool
 	// Axes are the marks that all rows of a metric share.
 	Axes template.HTML
 	// Absent are the networks and cells that were not measured, by reason.
@@ -82,8 +84,6 @@ type setting struct {
 	Bounded   string // what bounded the networks
 	Forests   []forest
 	Others    grid
-	// OthersElsewhere says that the page is too large to hold the other metrics of this setting.
-	OthersElsewhere bool
 	Missing         []absence
 
 	part insight.Part
