@@ -84,6 +84,20 @@ func TestDamagedJournal(t *testing.T) {
 		call(t, dir, statusDone, "show", short).shows(t, note)
 		call(t, dir, statusDone, "run", "--resume", short, "--builds", "7").shows(t, note)
 	})
+	t.Run("killed, then cut short", func(t *testing.T) {
+		short := damaged(t, folder, result.TrialsFile, func(lines []string) []string { return lines[:len(lines)-3] })
+		record := filepath.Join(short, result.ResultFile) // a killed run has never written how many trials there were
+		write(t, record, strings.Replace(read(t, record), fmt.Sprintf(`"trials": %d,`, len(whole)), "", 1))
+		note := fmt.Sprintf("trials.jsonl holds %d trials, and held %d when trials.count was written", len(whole)-2, len(whole))
+		call(t, dir, statusDone, "show", short).shows(t, note)
+		call(t, dir, statusDone, "report", short, "--format", "json").shows(t, note)
+		if err := os.Remove(filepath.Join(short, result.CountFile)); err != nil { // as an older netdelta left it
+			t.Fatal(err)
+		}
+		if got := call(t, dir, statusDone, "show", short).stdout; strings.Contains(got, "cut short") {
+			t.Errorf("without a count:\n%s", got)
+		}
+	})
 	t.Run("one digit", func(t *testing.T) {
 		refused(t, damaged(t, folder, result.TrialsFile, func(lines []string) []string {
 			lines[3] = strings.Replace(lines[3], `"transactions":[`, `"transactions":[9`, 1)

@@ -59,7 +59,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("results are on standard error:\n%s", ran.stderr)
 	}
 	folder := filepath.Join(dir, "run")
-	if got, want := entries(t, folder), []string{"environment.json", "metrics.txt", "report.html", "result.json", "study.yaml", "trials.jsonl"}; !slices.Equal(got, want) {
+	if got, want := entries(t, folder), []string{"environment.json", "metrics.txt", "report.html", "result.json", "study.yaml", "trials.count", "trials.jsonl"}; !slices.Equal(got, want) {
 		t.Errorf("the run folder has %q, want %q", got, want)
 	}
 	for line := range strings.Lines(read(t, filepath.Join(folder, "trials.jsonl"))) {

@@ -181,7 +181,9 @@ func (f *Files) Trials() (Contents, error) {
 	if err != nil {
 		return Contents{}, unreadable(f.path, f, err)
 	}
+	counted := f.counted()
 	contents, err := ReadJournal(file, f.name(TrialsFile))
+	contents.Counted = counted
 	return contents, errors.Join(f.newer(err), file.Close())
 }
 

@@ -26,6 +26,8 @@ type Journal struct {
 	name string // its path, for messages
 	size int64  // bytes up to the end of the last acknowledged line
 	held int    // trials, acknowledged ones
+	// counter is CountFile; nil where the journal is written without.
+	counter *os.File
 	// broken is why the file can't be written any more: its end is unknown after a failed rollback or fsync.
 	broken error
 }
@@ -42,10 +44,13 @@ func createJournal(files *Files) (*Journal, error) {
 		err = explain(file.Sync())
 	}
 	if err == nil {
+		j.counter, err = openCount(files)
+	}
+	if err == nil {
 		err = explain(files.sync())
 	}
 	if err != nil {
-		return nil, errors.Join(err, file.Close(), files.Remove(TrialsFile))
+		return nil, errors.Join(err, j.Close(), files.Remove(TrialsFile))
 	}
 	return j, nil
 }
@@ -59,8 +64,12 @@ func openJournal(files *Files) (*Journal, Contents, error) {
 	}
 	j := &Journal{file: file, name: files.name(TrialsFile)}
 	contents, err := j.recover()
+	contents.Counted = files.counted()
+	if err == nil {
+		j.counter, err = openCount(files)
+	}
 	if err != nil {
-		return nil, Contents{}, errors.Join(err, file.Close())
+		return nil, Contents{}, errors.Join(err, j.Close())
 	}
 	return j, contents, nil
 }
@@ -108,6 +117,7 @@ func (j *Journal) Append(t Trial) error {
 	}
 	j.size += int64(len(line))
 	j.held++
+	j.writeCount()
 	return nil
 }
 
@@ -155,8 +165,13 @@ func (j *Journal) Close() error {
 	if j.broken == nil {
 		j.broken = fmt.Errorf("append to the journal %s: %w", j.name, os.ErrClosed)
 	}
-	if err := j.file.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
-		return fmt.Errorf("close the journal: %w", err)
+	for _, file := range []*os.File{j.file, j.counter} {
+		if file == nil {
+			continue
+		}
+		if err := file.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+			return fmt.Errorf("close the journal: %w", err)
+		}
 	}
 	return nil
 }

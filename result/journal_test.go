@@ -292,7 +292,7 @@ func TestResultIsReplacedWhole(t *testing.T) {
 	if err != nil || !bytes.Equal(got, study) {
 		t.Errorf("study %q, %v", got, err)
 	}
-	if diff := cmp.Diff([]string{EnvironmentFile, ResultFile, StudyFile, TrialsFile}, names(t, dir)); diff != "" {
+	if diff := cmp.Diff([]string{EnvironmentFile, ResultFile, StudyFile, CountFile, TrialsFile}, names(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }

@@ -20,22 +20,28 @@ type Contents struct {
 	Size int64
 	// Torn describes the torn last line that was left out, "" if there was none.
 	Torn string
+	// Counted is how many trials the journal has held, 0 where that is not known.
+	Counted int
 }
 
 // Notes are what a reader of the trials must be told of their journal, whose run's record may be of a time when it held more.
-func (c Contents) Notes(run Run) []string { return journalNotes(run, len(c.Trials), c.Torn) }
+func (c Contents) Notes(run Run) []string { return journalNotes(run, len(c.Trials), c.Counted, c.Torn) }
 
 // Notes say the same as Contents.Notes.
-func (s *Stored) Notes(run Run) []string { return journalNotes(run, s.Len(), s.Torn) }
+func (s *Stored) Notes(run Run) []string { return journalNotes(run, s.Len(), s.Counted, s.Torn) }
 
-func journalNotes(run Run, held int, torn string) []string {
+func journalNotes(run Run, held, counted int, torn string) []string {
 	var notes []string
 	if torn != "" {
 		notes = append(notes, torn)
 	}
-	if lost := run.Trials - held; lost > 0 && !(lost == 1 && torn != "") {
+	had, told := run.Trials, ResultFile
+	if counted > had {
+		had, told = counted, CountFile
+	}
+	if lost := had - held; lost > 0 && !(lost == 1 && torn != "") {
 		notes = append(notes, fmt.Sprintf("%s holds %d trials, and held %d when %s was written: it was cut short, and the rest is lost",
-			TrialsFile, held, run.Trials, ResultFile))
+			TrialsFile, held, had, told))
 	}
 	return notes
 }

@@ -41,11 +41,12 @@ func (l List) Trial(i int) *Trial { return &l[i] }
 
 // Stored are the trials of a journal that stay on disk. They are to be closed.
 type Stored struct {
-	// Torn is as in Contents.
-	Torn  string
-	file  *os.File
-	name  string
-	lines []storedLine
+	// Torn and Counted are as in Contents.
+	Torn    string
+	Counted int
+	file    *os.File
+	name    string
+	lines   []storedLine
 }
 
 // storedLine is where a trial is in its journal.
@@ -61,7 +62,7 @@ func (f *Files) Stored() (*Stored, error) {
 	if err != nil {
 		return nil, unreadable(f.path, f, err)
 	}
-	s := &Stored{file: file, name: f.name(TrialsFile)}
+	s := &Stored{file: file, name: f.name(TrialsFile), Counted: f.counted()}
 	cells := map[string]string{} // the same text for all trials of a cell
 	at := int64(0)
 	lines := journalLines{from: bufio.NewReaderSize(file, 1<<16), name: s.name, keys: true}
