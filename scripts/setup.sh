@@ -42,6 +42,8 @@ needs() {
 		echo /usr/lib/cni/bridge containernetworking-plugins
 		echo chromium chromium
 		echo dockerd docker.io
+		echo podman podman
+		echo /usr/lib/podman/netavark netavark
 		# The compiler of the eBPF programs, whose output is compared with what is committed.
 		echo clang-14 clang-14
 		echo llvm-strip-14 llvm-14

@@ -156,6 +156,24 @@ func refuses(t *testing.T, d *docker.Driver) {
 	}
 }
 
+// TestPodman: Podman takes the same commands. It has no proxy, which is said.
+func TestPodman(t *testing.T) {
+	program := held(t)
+	d, err := docker.New(t.Context(), lab.NewDriver(network.Catalogue()), docker.Options{Held: program, Program: dockertest.Podman(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{docker.Host, docker.Bridge, docker.Published} {
+		reaches(t, d, testbed.Spec{Network: n})
+	}
+	if err := d.Supports(t.Context(), testbed.Spec{Network: docker.Proxied}); !errors.Is(err, testbed.ErrUnsupported) || !strings.Contains(err.Error(), "userland-proxy") {
+		t.Errorf("a proxy: %v", err)
+	}
+	if err := d.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestNoEngine: where there is no engine to speak to, the error says which and what to do.
 func TestNoEngine(t *testing.T) {
 	labs := lab.NewDriver(network.Catalogue())

@@ -53,6 +53,7 @@ type Driver struct {
 	networks []network.Network
 	image    string
 	host     *container // in the host's namespace
+	podman   bool
 
 	mu    sync.Mutex
 	made  int
@@ -79,6 +80,11 @@ func New(ctx context.Context, labs *lab.Driver, o Options) (*Driver, error) {
 		return nil, err
 	}
 	d.networks = catalogue(listed)
+	version, err := d.engine.ask(ctx, nil, "--version")
+	if err != nil {
+		return nil, err
+	}
+	d.podman = strings.Contains(version, "podman")
 	if d.options.Agent == "" {
 		if d.options.Agent, err = os.Executable(); err != nil {
 			return nil, fmt.Errorf("find this program's file: %w", err)
@@ -264,7 +270,11 @@ func (d *Driver) choosePorts() (first uint16, err error) {
 	}
 	err = d.host.space.Do(func() error {
 		for ; d.next+ports <= lastPort; d.next += ports {
-			if free(d.next) {
+			taken := false
+			for port := d.next; port < d.next+ports; port++ {
+				taken = taken || !free(netip.AddrPortFrom(netip.IPv4Unspecified(), port))
+			}
+			if !taken {
 				first = d.next
 				d.next += ports
 				return nil
@@ -275,15 +285,13 @@ func (d *Driver) choosePorts() (first uint16, err error) {
 	return first, err
 }
 
-// free says whether no socket listens on the ports from the first on, in the calling thread's namespace.
-func free(first uint16) bool {
-	for port := first; port < first+ports; port++ {
-		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.IPv4Unspecified(), port)))
-		if err != nil {
-			return false
-		}
-		_ = l.Close() // nothing was written to it
+// free says whether no socket listens on a port of an address, in the calling thread's namespace.
+func free(at netip.AddrPort) bool {
+	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
+	if err != nil {
+		return false
 	}
+	_ = l.Close() // nothing was written to it
 	return true
 }
 

@@ -23,7 +23,7 @@ const (
 	Bridge = Prefix + "bridge"
 	// Published reaches a container of Bridge from the host, at a published port of the host's address: the firewall rewrites it.
 	Published = Prefix + "published"
-	// Proxied is Published at the loopback address, which the engine's proxy in user space serves, where the engine has one.
+	// Proxied is Published at the loopback address, which Docker's proxy in user space serves. Podman has none.
 	Proxied = Prefix + "published-proxy"
 )
 
@@ -36,7 +36,7 @@ func Networks() []network.Network {
 		{Name: Host, Summary: "containers in the host's own network namespace, over loopback", UsedBy: []string{"docker run --network host"}, Reach: network.ByNode, OwnPods: true},
 		{Name: Bridge, Summary: "the engine's default bridge, from container to container", UsedBy: []string{"docker run"}, OwnPods: true},
 		{Name: Published, Summary: "from the host to a published port at the host's address, by the firewall's rewriting", UsedBy: []string{"docker run --publish"}, Reach: network.ByNode, OwnPods: true},
-		{Name: Proxied, Summary: "from the host to a published port at localhost, by the engine's proxy in user space", UsedBy: []string{"docker run --publish, userland-proxy"}, Reach: network.ByNode, OwnPods: true},
+		{Name: Proxied, Summary: "from the host to a published port at localhost, by the engine's proxy in user space where it has one", UsedBy: []string{"docker run --publish, userland-proxy"}, Reach: network.ByNode, OwnPods: true},
 	}
 }
 
@@ -52,7 +52,7 @@ func own(f found) network.Network {
 func catalogue(listed []found) []network.Network {
 	all := Networks()
 	for _, f := range listed {
-		if f.name != "host" && f.name != "none" && f.name != "bridge" {
+		if !slices.Contains([]string{"host", "none", "bridge", "podman"}, f.name) { // the last is Podman's name of its bridge
 			all = append(all, own(f))
 		}
 	}

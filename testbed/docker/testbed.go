@@ -67,7 +67,25 @@ func (t *Testbed) hold(ctx context.Context) error {
 		t.pods = append(t.pods, p)
 		group.Go(func() error { return p.hold(ctx) })
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil || t.spec.Network != Proxied {
+		return err
+	}
+	return t.proxied()
+}
+
+// proxied tells whether a proxy of the engine serves the published ports. Podman has none, but keeps sockets on them.
+func (t *Testbed) proxied() error {
+	without := t.driver.podman
+	err := t.host.in.space.Do(func() error {
+		without = without || free(netip.AddrPortFrom(loopback(t.spec.Family), t.pods[len(t.pods)-1].in.first))
+		return nil
+	})
+	if without && err == nil {
+		err = &testbed.UnsupportedError{
+			Feature: "network " + t.spec.Network, Need: "an engine whose proxy serves published ports (Docker with userland-proxy)", Fix: "measure " + Published,
+		}
+	}
+	return err
 }
 
 // publishedAt is the address at which the engine is to publish the ports of servers, "" where it is not to.

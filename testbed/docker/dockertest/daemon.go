@@ -1,4 +1,4 @@
-// Package dockertest runs Docker's own daemon for tests, in namespaces that it makes for it: the machine's interfaces, firewall and files
+// Package dockertest runs Docker's own daemon and Podman for tests, in namespaces that it makes for them: the machine's interfaces, firewall and files
 // are not touched.
 package dockertest
 
@@ -122,4 +122,53 @@ func removeGroups(name string) error {
 		return fmt.Errorf("remove the daemon's control groups: %w", err)
 	}
 	return nil
+}
+
+// podmanGroup is the control group that Podman makes the containers' in.
+const podmanGroup = "libpod_parent"
+
+// Podman gives the path of a program that runs Podman in namespaces and folders of the test's own.
+func Podman(t *testing.T) string {
+	t.Helper()
+	require.Namespaces(t)
+	for _, program := range []string{"podman", "unshare", "nsenter"} {
+		require.Tool(t, program)
+	}
+	there, err := filepath.Glob("/sys/fs/cgroup/*/" + podmanGroup)
+	require.Need(t, "a machine on which Podman runs nothing else", err == nil && len(there) == 0)
+	folder := t.TempDir()
+	cmd := exec.Command("unshare", "--mount", "--net", "sh", "-c", "mount -t tmpfs tmpfs /run && ip link set lo up && echo up && exec cat")
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := output.Read(make([]byte, 3)); n != 3 {
+		t.Fatalf("namespaces for Podman: %v", err)
+	}
+	program := filepath.Join(folder, "podman")
+	t.Cleanup(func() {
+		if out, err := exec.Command(program, "ps", "--all", "--quiet").CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("containers are left: %s (%v)", out, err)
+		}
+		_ = input.Close() // it may have gone already
+		_ = cmd.Wait()    // it ends with its input
+		if err := removeGroups(podmanGroup); err != nil {
+			t.Error(err)
+		}
+	})
+	config := "[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=4096:4096\"]\n"
+	script := fmt.Sprintf("#!/bin/sh\nexec nsenter --target %d --mount --net env CONTAINERS_CONF=%s/containers.conf podman --root %s/root --runroot %s/run "+
+		"--storage-driver vfs --cgroup-manager cgroupfs \"$@\"\n", cmd.Process.Pid, folder, folder, folder)
+	err = errors.Join(os.WriteFile(program, []byte(script), 0o755), os.WriteFile(filepath.Join(folder, "containers.conf"), []byte(config), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
 }
