@@ -29,6 +29,7 @@ const (
 	CheckCarry     = "order"     // what is visited after a network in a sweep is as fast as after others
 	CheckScatter   = "scatter"   // the network's bursts scatter as its baseline's do
 	CheckLeftOut   = "left-out"  // as many of its bursts were left out as of its baseline's
+	CheckState     = "state"     // the network's delta is the same while the machine is fast and while it is slow
 	CheckServices  = "services"  // the daemons that serve were well, and none had to be started again
 )
 
@@ -45,6 +46,7 @@ type Check struct {
 	Changes  []result.ConfigChange // CheckConfig
 	Step     *LevelStep            // CheckStep
 	Uneven   *Unevenness           // CheckScatter, CheckLeftOut
+	State    *StateSplit           // CheckState
 	Drops    []result.Drop         // CheckLoss; Of are segments of TCP there, 0 for datagrams
 	// Share is by how much visits after this network were longer, with its standard error (CheckCarry), or how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
 	Share, Error float64

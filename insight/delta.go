@@ -135,7 +135,7 @@ type comparison struct {
 	networks, controls []*contrast // A/A controls has the null check, or nothing
 	nulls              map[nullCheck]stats.Estimate
 	checks             []Check // what can't be compared, and level steps
-	uneven             []Check // whose bursts scatter otherwise
+	uneven             []Check // whose bursts scatter otherwise, or whose deltas hang on the machine's state
 }
 
 // compareMetrics makes the contrasts of one setting, which is held, the headline's first.
@@ -158,7 +158,7 @@ func (b *basis) compareMetrics(t *cellSet) comparison {
 			made.checks = append(made.checks, t.stepChecks(m, paired, b.all)...)
 		}
 		if headline && !b.options.unwritten {
-			made.uneven = b.unevenChecks(t, m, paired)
+			made.uneven = append(b.unevenChecks(t, m, paired), b.stateChecks(t, m, paired)...)
 		}
 	}
 	return made

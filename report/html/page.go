@@ -3,6 +3,7 @@ package html
 import (
 	"html/template"
 	"slices"
+	"strings"
 
 	"netdelta/insight"
 	where "netdelta/insight/hops"
@@ -130,7 +131,7 @@ func settings(run result.Run) []*setting {
 			ID: "s" + number(float64(i)), Key: part.Setting, Load: words.Load(part.Setting),
 			Where: words.At(part.Setting.Placement), Inline: i < inlineMost, part: part,
 		}
-		s.Says, s.Bounded = words.Conclusion(insight.Conclude(part)), words.Bounded(part.Bounds())
+		s.Says, s.Bounded = words.Conclusion(insight.Conclude(part)), strings.TrimSpace(words.Bounded(part.Bounds())+" "+words.ByState(run.Checks, part.Cells))
 		all = append(all, s)
 	}
 	return all

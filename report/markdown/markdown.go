@@ -41,6 +41,9 @@ func Write(w io.Writer, run result.Run) error {
 	d.line("")
 	for i, p := range parts {
 		d.setting(p)
+		if says := words.ByState(run.Checks, p.Cells); says != "" {
+			d.paragraph(escape(says))
+		}
 		if i == 0 {
 			d.list("What could overturn a choice:", words.Caveats(run))
 		}

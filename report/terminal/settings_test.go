@@ -38,6 +38,20 @@ func TestManySettings(t *testing.T) {
 	}
 }
 
+// A network whose delta depends on the state of the machine is named beneath its table.
+func TestDeltaByStateIsTold(t *testing.T) {
+	run := sample()
+	says := "vxlan against host: +38% while the machine was fast, +45% while slow"
+	run.Checks = append(run.Checks, result.Check{Trial: run.Deltas[0].Cell, Check: "state", Observed: says})
+	var out bytes.Buffer
+	if err := Write(&out, run, View{Terminal: ui.Terminal{Width: 100, Unicode: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out.String(), says+".") != 1 {
+		t.Errorf("not told once:\n%s", &out)
+	}
+}
+
 // The default leaves the details to -v, says why something could not be measured, and ends with the answer and the next command.
 func TestBrief(t *testing.T) {
 	run := sample()

@@ -57,6 +57,9 @@ func Check(c insight.Check) result.Check {
 		expected, observed = "one level against the baseline's", step(*c.Step)
 	case insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut:
 		expected, observed = alike(c)
+	case insight.CheckState:
+		expected = "the same delta while the machine is fast and while it is slow"
+		observed = fmt.Sprintf("%s against %s: %s while the machine was fast, %s while slow", c.State.Network, c.State.Baseline, Percent(c.State.Fast), Percent(c.State.Slow))
 	case insight.CheckServices:
 		expected, observed = "services that are well", strings.Join(counts(c.Reasons, "%s (%d bursts)"), "; ")
 	}

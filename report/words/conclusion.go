@@ -268,3 +268,14 @@ func loads(settings []result.Setting) string {
 	}
 	return List(all)
 }
+
+// ByState says of which networks of a setting the delta is another while the machine is slow, a sentence for each; "" where it is of none.
+func ByState(checks []result.Check, cells []result.Cell) string {
+	var says []string
+	for _, c := range checks {
+		if c.Check == insight.CheckState && slices.ContainsFunc(cells, func(cell result.Cell) bool { return cell.ID == c.Trial }) {
+			says = append(says, c.Observed+".")
+		}
+	}
+	return strings.Join(says, " ")
+}

@@ -1,0 +1,123 @@
+package insight
+
+import (
+	"math"
+
+	"netdelta/result"
+	"netdelta/stats"
+)
+
+// StateSplit is a network against its baseline, as ratios, in the fast half and in the slow half of the run's rounds.
+type StateSplit struct {
+	Network, Baseline string
+	Fast, Slow        float64
+}
+
+// stateRounds is how many rounds of either half a build has to have for it to say what the state of the machine does.
+const stateRounds = 3
+
+// stateChecks look in a setting, which is held, for networks whose delta is one while the machine is fast and another while it is slow. What
+// the machine's state is in a round, the A/A control says for the delta against the baseline, and the baseline for the delta against the
+// control: the noise of a burst is never on both sides, which would make a delta look smaller wherever its own baseline was slow by
+// chance. They err in at most one of a hundred runs.
+func (b *basis) stateChecks(t *cellSet, m metric, paired map[string]pairedBuilds) []Check {
+	if b.options.Exact || b.options.Unpaired || m.bursts == nil || m.linear || t.control == nil {
+		return nil
+	}
+	tests := 0
+	for _, t := range b.sets {
+		tests += len(t.cells)
+	}
+	var checks []Check
+	least := unevenLeast * math.Log1p(b.options.margin())
+	baseline, control := newMoments(&m, t.baseline.ID, b.all), newMoments(&m, t.control.ID, b.all)
+	for _, cell := range t.cells {
+		if s, differs := splitByState(paired[cell.ID], cell.ID, b.all, baseline, control, tests, least); differs {
+			s.Network, s.Baseline = cell.Network, t.baseline.Network
+			checks = append(checks, Check{Trial: cell.ID, Name: CheckState, State: &s})
+		}
+	}
+	return checks
+}
+
+// moments tell by the bursts of one cell when the machine was slow.
+type moments struct {
+	slowness []map[int]float64 // by batch and round, on the scale of comparison; the larger, the slower
+	typical  float64
+}
+
+func newMoments(m *metric, cell string, all []batch) moments {
+	known := moments{slowness: make([]map[int]float64, len(all))}
+	var list []float64
+	for i, s := range all {
+		trial := s.good(cell)
+		if trial == nil {
+			continue
+		}
+		known.slowness[i] = map[int]float64{}
+		c := newCursor(m, trial.trial)
+		for row, round := range trial.trial.Bursts.Round {
+			r := c.read(row)
+			if r.reason != "" {
+				continue
+			}
+			slow := r.scaled
+			if m.better == string(stats.HigherBetter) {
+				slow = -slow
+			}
+			known.slowness[i][round] = slow
+			list = append(list, slow)
+		}
+	}
+	known.typical = stats.Median(list)
+	return known
+}
+
+// splitByState takes the deltas of each build's fast and slow rounds apart, and says whether they differ.
+func splitByState(p pairedBuilds, cell string, all []batch, baseline, control moments, tests int, least float64) (s StateSplit, differs bool) {
+	var gaps, fast, slow []float64
+	for k, b := range p.builds {
+		at := p.batches[k]
+		if baseline.slowness[at] == nil || control.slowness[at] == nil {
+			continue
+		}
+		rounds := roundsOf(all[at].good(cell).trial, p.rows[k])
+		fastA, slowA, okA := control.halves(at, rounds, b, -1)
+		fastB, slowB, okB := baseline.halves(at, rounds, b, +1)
+		if okA && okB {
+			fast, slow = append(fast, (fastA+fastB)/2), append(slow, (slowA+slowB)/2)
+			gaps = append(gaps, slow[len(slow)-1]-fast[len(fast)-1])
+		}
+	}
+	if len(gaps) < stats.DefaultMinBuilds || !stats.Systematic(gaps, tests, least) {
+		return s, false
+	}
+	return StateSplit{Fast: math.Exp(stats.Mean(fast)), Slow: math.Exp(stats.Mean(slow))}, true
+}
+
+// roundsOf are the rounds of some rows of a trial's bursts.
+func roundsOf(t *result.Trial, rows []int) []int {
+	rounds := make([]int, len(rows))
+	for i, row := range rows {
+		rounds[i] = t.Bursts.Round[row]
+	}
+	return rounds
+}
+
+// halves are the typical deltas of a build while the machine was fast and while it was slow: against the baseline where side is -1, and
+// against its A/A control where it is +1.
+func (known moments) halves(batch int, rounds []int, b stats.Build, side float64) (fast, slow float64, ok bool) {
+	var halves [2][]float64
+	for i, round := range rounds {
+		slowness, measured := known.slowness[batch][round]
+		if !measured {
+			continue
+		}
+		half := 0
+		if slowness > known.typical {
+			half = 1
+		}
+		halves[half] = append(halves[half], b.Deltas[i]+side*b.HalfGaps[i])
+	}
+	return stats.Median(halves[0]), stats.Median(halves[1]), min(len(halves[0]), len(halves[1])) >= stateRounds
+}
