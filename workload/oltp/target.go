@@ -105,7 +105,7 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 	}
 	h.found.Mark, h.found.Undo = rand.Text(), dropping()
 	if _, err := query(ctx, h.home, marking(h.found.Mark)); err != nil {
-		return fmt.Errorf("make tables: %w; the user needs the rights to create, index, insert, update, delete, select and drop in the database", err)
+		return fmt.Errorf("make tables: %w", denied(err))
 	}
 	run := target(h.home, t)
 	run.Test, run.Threads = "oltp_read_write", 1
@@ -120,9 +120,9 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 	return nil
 }
 
-// marking are the statements that say whose the tables are going to be.
+// marking are the statements that say whose the tables are going to be. Strict clusters refuse a table without a primary key.
 func marking(mark string) string {
-	return fmt.Sprintf("create table %s (made timestamp default current_timestamp, mark varchar(64)); insert into %s (mark) values ('%s')", markTable, markTable, mark)
+	return fmt.Sprintf("create table %s (made timestamp default current_timestamp, mark varchar(64) primary key); insert into %s (mark) values ('%s')", markTable, markTable, mark)
 }
 
 // clearTarget drops the tables of a hold whose agent was lost, unless they are gone, or another run has made its own since.
@@ -145,11 +145,12 @@ func clearTarget(ctx context.Context, t workload.Target, mark string) error {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), ", ") }
 
-// denied adds what to do to the error of a database that refuses the login.
+// denied adds what to do to the error of a database that refuses the login or a statement.
 func denied(err error) error {
 	for number, fix := range map[string]string{
 		"using password: NO":  "give the password by --target-password-file or $NETDELTA_TARGET_PASSWORD",
 		"using password: YES": "see that --target-password-file or $NETDELTA_TARGET_PASSWORD has the user's password, and that the user may log in from any pod and node",
+		"ERROR 1142":          "grant the user create, index, insert, update, delete, select and drop on the database",
 		"ERROR 1044":          "grant the user all on the database", "ERROR 1049": "name a database that is there: netdelta makes none",
 		"ERROR 2002": "is it the port of the Service, and does a ready pod stand behind it?", "ERROR 1130": "let the user log in from the addresses of pods and nodes",
 	} {

@@ -83,12 +83,20 @@ func pluginWords(n survey.Network) string {
 	if n.Plugin == "" {
 		return ""
 	}
+	plugin := n.Plugin
+	if n.Doubt != "" {
+		plugin = "probably " + plugin
+	}
 	var more []string
 	if n.Mode != "" {
 		more = append(more, n.Mode)
 	}
 	if n.Encapsulation != "" && n.Encapsulation != n.Mode && n.Encapsulation != "none" {
-		more = append(more, "encapsulated in "+n.Encapsulation)
+		when := ""
+		if n.OnlyAcross {
+			when = " between subnets only"
+		}
+		more = append(more, "encapsulated in "+n.Encapsulation+when)
 	}
 	if n.Encryption != "" && n.Encryption != "none" {
 		more = append(more, "encrypted by "+n.Encryption)
@@ -97,7 +105,7 @@ func pluginWords(n survey.Network) string {
 		more = append(more, fmt.Sprintf("pods' MTU %d", n.MTU))
 	}
 	if len(more) == 0 {
-		return n.Plugin
+		return plugin
 	}
-	return n.Plugin + " (" + strings.Join(more, ", ") + ")"
+	return plugin + " (" + strings.Join(more, ", ") + ")"
 }
