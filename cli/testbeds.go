@@ -11,6 +11,7 @@ import (
 
 	"netdelta/experiment/study"
 	"netdelta/internal/suggest"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/docker"
@@ -67,7 +68,7 @@ func kinds() []kind {
 		},
 		{
 			name: sshTestbed, about: "servers of your own, reached by ssh, over their real cards; on one server alone, the lab there",
-			check: checkServers, foreign: serversOnly, open: openServers, examine: examineServers, clean: cleanServers,
+			networks: &study.KnownNetworks{Names: []string{network.Metal}, Added: true}, check: checkServers, foreign: serversOnly, open: openServers, examine: examineServers, clean: cleanServers,
 		},
 		{
 			name: kubeTestbed, about: "pods of the Kubernetes cluster that the kubeconfig names, on its own network",

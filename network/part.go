@@ -21,6 +21,9 @@ func (p Plan) Part(node int) (Plan, error) {
 			part.Settings = append(part.Settings, o)
 		}
 	}
+	if p.Found {
+		return part, nil
+	}
 	cards := 0
 	for _, op := range p.Underlay {
 		near, err := p.without(op)

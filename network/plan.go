@@ -95,6 +95,9 @@ type Plan struct {
 	// known beforehand, and a proof notes the others as it finds them.
 	Observed bool
 
+	// Found says that the nodes are used as they are found, and that nothing is built in them.
+	Found bool
+
 	path func(from, to int, protocol Protocol) []Hop
 	// left are namespaces that the network has for pods whose processes are elsewhere.
 	left []Space

@@ -3,6 +3,7 @@
 package study
 
 import (
+	"slices"
 	"time"
 
 	"netdelta/result"
@@ -120,7 +121,7 @@ type Known struct {
 	// CheckMTU returns an error that says what the network needs when it can't carry the version of IP over an underlay of
 	// this MTU; nil accepts every MTU.
 	CheckMTU func(network string, family result.Family, mtu unit.Bytes) error
-	// On are the networks of testbeds that have their own, in place of those above, by the name of the testbed.
+	// On are the networks of testbeds that have their own, by the name of the testbed.
 	On map[string]KnownNetworks
 
 	// elsewhere are networks that the study's testbed does not have: only claims may name them.
@@ -147,6 +148,8 @@ func (s *Study) parameters() []result.Parameter {
 // KnownNetworks are those that a testbed has of its own. They have no MTU that a study could ask about.
 type KnownNetworks struct {
 	Names []string
+	// Added says that the testbed has all other networks, too.
+	Added bool
 	// Read is as Known.ReadNetwork.
 	Read func(name string) (is bool, err error)
 }
@@ -155,6 +158,17 @@ type KnownNetworks struct {
 func (k Known) of(testbed string) Known {
 	own, has := k.On[testbed]
 	if !has {
+		return k
+	}
+	if own.Added {
+		check := k.CheckMTU
+		k.CheckMTU = func(network string, family result.Family, mtu unit.Bytes) error {
+			if slices.Contains(own.Names, network) || check == nil {
+				return nil
+			}
+			return check(network, family, mtu)
+		}
+		k.Networks, k.On = slices.Concat(k.Networks, own.Names), nil
 		return k
 	}
 	k.elsewhere = k.Networks

@@ -77,6 +77,9 @@ func Own() (*Namespace, error) { return open("/proc/self/ns/net") }
 // Of is the namespace of the process with this number.
 func Of(pid int) (*Namespace, error) { return open(fmt.Sprintf("/proc/%d/ns/net", pid)) }
 
+// OfFile is the namespace that an open file of this program stands for.
+func OfFile(fd int) (*Namespace, error) { return open(fmt.Sprintf("/proc/self/fd/%d", fd)) }
+
 func open(path string) (*Namespace, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -19,6 +19,8 @@ type Node struct {
 	// Cards are the addresses of its network cards that lead to the other nodes. Each testbed takes one, the same one everywhere: the
 	// first of all nodes are on one wire, the second on another.
 	Cards []string
+	// Own is the machine's own network, for networks of nodes as they are found; nil where it can't be used.
+	Own *Own
 }
 
 // Driver opens testbeds whose nodes are machines. It is safe for concurrent use.
@@ -28,15 +30,16 @@ type Driver struct {
 	nodes    []Node
 	first    uint8 // the first wire's segment; 0 where each wire is a link of its own
 
-	mu    sync.Mutex
-	taken map[int]bool // which wires
+	mu        sync.Mutex
+	taken     map[int]bool // which wires
+	listening map[int]bool // which numbers of takePorts
 }
 
 var _ testbed.Provider = (*Driver)(nil)
 
 // NewDriver is a driver of that name for the given machines. A single one has all nodes, joined as in a lab there: it needs no cards.
 func NewDriver(name string, networks []network.Network, nodes []Node) *Driver {
-	return &Driver{name: name, networks: networks, nodes: nodes, taken: map[int]bool{}}
+	return &Driver{name: name, networks: networks, nodes: nodes, taken: map[int]bool{}, listening: map[int]bool{}}
 }
 
 // ShareLink says that all wires lead to one link, where each stands for a segment of its own, numbered from the first one up. Pods whose
@@ -87,6 +90,11 @@ func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network
 	if err != nil {
 		return t, network.Plan{}, err
 	}
+	if name == network.Metal {
+		if err := d.found(spec, &t); err != nil {
+			return t, network.Plan{}, err
+		}
+	}
 	whole, err := n.Plan(t)
 	if err != nil {
 		return t, network.Plan{}, err
@@ -103,10 +111,13 @@ func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network
 	return t, p, err
 }
 
+// noWire is the number of a testbed's wire that needs none.
+const noWire = -1
+
 // wire takes one that no other testbed has.
 func (d *Driver) wire() (int, error) {
 	if d.whole() {
-		return 0, nil // labs share no wire
+		return noWire, nil // labs share none
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,8 +137,11 @@ func (d *Driver) giveBack(wire int) {
 }
 
 // order is what a machine is asked to build.
-func (d *Driver) order(spec testbed.Spec, node, wire int) openArgs {
-	if d.whole() {
+func (d *Driver) order(spec testbed.Spec, t network.Topology, p network.Plan, node, wire int) openArgs {
+	switch {
+	case p.Found:
+		return openArgs{Spec: spec, Part: lab.NodePart{Node: node, Nodes: t.Nodes, Pods: t.Pods}}
+	case d.whole():
 		return openArgs{Spec: spec, Whole: true}
 	}
 	return openArgs{Spec: spec, Part: lab.NodePart{Node: node, Card: d.nodes[node].Cards[wire]}}
@@ -142,18 +156,23 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	if err != nil {
 		return fail(err)
 	}
-	wire, err := d.wire()
+	wire, slot := noWire, 0
+	if p.Found {
+		slot, err = d.takePorts(&t)
+	} else {
+		wire, err = d.wire()
+	}
 	if err != nil {
 		return fail(err)
 	}
-	if d.first != 0 && !d.whole() {
+	if d.first != 0 && wire != noWire {
 		spec.Segment = d.first + uint8(wire)
 		if t, p, err = d.plan(spec, spec.Network); err != nil {
 			d.giveBack(wire)
 			return fail(err)
 		}
 	}
-	l := &Testbed{driver: d, wire: wire}
+	l := &Testbed{driver: d, wire: wire, slot: slot, found: p.Found}
 	l.Planned = testbed.NewPlanned(spec, t, l.start)
 	parts := make([]part, spec.Nodes)
 	if d.whole() {
@@ -165,7 +184,7 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 			m := d.nodes[i].Machine
 			parts[i].machine = m
 			// Not canceled with ctx: then the part would never be closed.
-			parts[i].lab, err = ask[int](context.WithoutCancel(ctx), m, opOpen, d.order(l.Spec(), i, wire))
+			parts[i].lab, err = ask[int](context.WithoutCancel(ctx), m, opOpen, d.order(l.Spec(), t, p, i, wire))
 			if err != nil {
 				return fmt.Errorf("node%d: %w", i, err)
 			}

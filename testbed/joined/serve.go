@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"netdelta/internal/netns"
 	"netdelta/network"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -20,6 +21,7 @@ import (
 // server is what one caller has open here.
 type server struct {
 	driver *lab.Driver
+	own    *netns.Namespace  // nil where nodes can't be used as they are found
 	cards  map[string]string // names of this machine's network cards, by their addresses
 
 	mu        sync.Mutex
@@ -31,8 +33,14 @@ type server struct {
 
 // Serve builds parts of testbeds as the other end of rwc asks, until that ends. Then nothing of them is left.
 func Serve(ctx context.Context, rwc io.ReadWriteCloser, networks []network.Network) error {
+	return ServeBeside(ctx, rwc, networks, nil)
+}
+
+// ServeBeside is Serve in a namespace made for the purpose, on a machine whose own namespace is given: networks of nodes as they are found
+// (network.Found) are in that one.
+func ServeBeside(ctx context.Context, rwc io.ReadWriteCloser, networks []network.Network, own *netns.Namespace) error {
 	s := &server{
-		driver: lab.NewDriver(networks), cards: map[string]string{},
+		driver: lab.NewDriver(networks), own: own, cards: map[string]string{},
 		labs: map[int]*lab.Testbed{}, taps: map[int]testbed.Tap{}, processes: map[int]testbed.Process{},
 	}
 	found, err := net.Interfaces()
@@ -190,11 +198,27 @@ func (s *server) open(ctx context.Context, a openArgs) (int, error) {
 		}
 		return keep(s, s.labs, l.(*lab.Testbed)), nil
 	}
+	if a.Part.Nodes != nil {
+		return s.openFound(ctx, a)
+	}
 	name, ok := s.cards[a.Part.Card]
 	if !ok {
 		return 0, fmt.Errorf("this machine has no network card with the address %s", a.Part.Card)
 	}
 	a.Part.Card = name
+	l, err := s.driver.OpenPart(ctx, a.Spec, a.Part)
+	if err != nil {
+		return 0, err
+	}
+	return keep(s, s.labs, l), nil
+}
+
+// openFound opens the part of a testbed whose nodes are used as they are found.
+func (s *server) openFound(ctx context.Context, a openArgs) (int, error) {
+	if s.own == nil {
+		return 0, errors.New("this machine's own network can't be used")
+	}
+	a.Part.Own = s.own
 	l, err := s.driver.OpenPart(ctx, a.Spec, a.Part)
 	if err != nil {
 		return 0, err

@@ -20,7 +20,9 @@ import (
 type Testbed struct {
 	*testbed.Planned // there is no switch in its plan
 	driver           *Driver
-	wire             int
+	wire             int // noWire where it has none
+	found            bool
+	slot             int    // of takePorts, where found
 	parts            []part // of each node
 
 	mu     sync.RWMutex // held for writing while the network changes
@@ -166,7 +168,11 @@ func (l *Testbed) Close() error {
 	}
 	l.closed = true
 	_, err := all[any](context.Background(), l, opClose, nil)
-	l.driver.giveBack(l.wire)
+	if l.wire != noWire {
+		l.driver.giveBack(l.wire)
+	} else if l.found {
+		l.driver.giveBackPorts(l.slot)
+	}
 	if err != nil {
 		return fmt.Errorf("close the testbed: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/internal/machine"
+	"netdelta/internal/netns"
 	"netdelta/network"
 	"netdelta/testbed"
 )
@@ -31,6 +32,11 @@ type NodePart struct {
 	Node int
 	// Card is the name of the network card of this machine that leads to the others. The lab takes it, and gives it back.
 	Card string
+	// Nodes are all nodes as they are found, where the network is one of those, with the pods on them, and Own is this node's own namespace.
+	// Nothing is changed there.
+	Nodes []network.Node   `json:"nodes,omitempty"`
+	Pods  []network.Pod    `json:"pods,omitempty"`
+	Own   *netns.Namespace `json:"-"`
 }
 
 // NewDriver is a driver for the given catalogue of networks.
@@ -137,11 +143,19 @@ func (d *Driver) open(ctx context.Context, spec testbed.Spec, part *NodePart) (*
 	if err != nil {
 		return nil, err
 	}
+	if part != nil && part.Nodes != nil {
+		t.Nodes, t.Pods = part.Nodes, part.Pods
+	}
 	l, err := newTestbed(d, spec, t)
 	if err != nil {
 		return nil, err
 	}
 	l.part = part
+	if part != nil && part.Own != nil {
+		if err := l.adopt(part); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
 	if err := l.build(ctx, spec.Network); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

@@ -48,6 +48,27 @@ func newSpace(name string, settings []network.Sysctl) (*space, error) {
 	return s, nil
 }
 
+// adopt has the lab use a node's own namespace.
+func (l *Testbed) adopt(part *NodePart) error {
+	where := network.InNode(part.Node)
+	s := &space{name: where.String(), index: map[string]int{}}
+	err := part.Own.WithFD(func(fd int) (err error) {
+		s.ns, err = netns.OfFile(fd)
+		return err
+	})
+	if err == nil {
+		err = s.ns.Do(func() (err error) {
+			s.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+			return err
+		})
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("open the namespace of %s: %w", s.name, err), s.close())
+	}
+	l.spaces[where] = s
+	return nil
+}
+
 // privilege turns the kernel's refusal into one that says what is missing.
 func privilege(err error) error {
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {

@@ -6,11 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/joined"
@@ -77,7 +77,7 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 	o.each(func(i int, n Node) {
 		order := server.Order{Do: server.Node, Folder: common.folder(), Mode: o.NIC.Mode, Card: o.NIC.Card, MACs: common.macs(i)}
 		if s.links[i], s.machines[i], failed[i] = o.node(ctx, n, order); failed[i] == nil {
-			nodes[i] = joined.Node{Machine: s.machines[i], Cards: order.MACs}
+			nodes[i] = joined.Node{Machine: s.machines[i], Cards: order.MACs, Own: o.own(s.links[i].report.Card)}
 		}
 	})
 	if err := errors.Join(failed...); err != nil {
@@ -90,7 +90,7 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 		}
 		s.trip = max(s.trip, time.Since(asked))
 	}
-	s.Driver = joined.NewDriver(Kind, network.Catalogue(), nodes)
+	s.Driver = joined.NewDriver(Kind, server.Networks(), nodes)
 	s.Driver.ShareLink(common.first)
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
@@ -98,6 +98,20 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 		s.asking.Go(func() { ask(asking, s.machines[i]) })
 	}
 	return s, nil
+}
+
+// own is the network of a server that stays with it.
+func (o Options) own(c server.CardReport) *joined.Own {
+	if o.NIC.Mode == server.Take {
+		return nil
+	}
+	own := &joined.Own{Card: c.Name, MTU: unit.Bytes(c.MTU)}
+	for _, text := range c.Addresses {
+		if a, err := netip.ParsePrefix(text); err == nil {
+			own.Addresses = append(own.Addresses, a)
+		}
+	}
+	return own
 }
 
 // node reaches one server and makes a node of it.

@@ -48,8 +48,8 @@ func (p *program) command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 const study = `study: small
-baseline: host
-networks: [host, routed, vxlan]
+baseline: metal
+networks: [metal, host, routed, vxlan]
 placement: [cross-node]
 workloads: [tcp-rr]
 testbed: {kind: ssh}
@@ -79,8 +79,8 @@ func TestRun(t *testing.T) {
 	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
 	must(t, err)
 	trials := contents.Trials
-	if len(trials) < 24 { // the baseline is there twice
-		t.Errorf("there are %d trials, want 6 builds of 3 networks, the baseline twice", len(trials))
+	if len(trials) < 30 { // the baseline is there twice
+		t.Errorf("there are %d trials, want 6 builds of 4 networks, the baseline twice", len(trials))
 	}
 	for _, one := range trials {
 		if one.Failed != "" {
@@ -100,7 +100,7 @@ func TestRun(t *testing.T) {
 func TestKilled(t *testing.T) {
 	f := newFarm(t, 2)
 	p := newProgram(t, f)
-	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(strings.Replace(study, "builds: 6, rounds: 3", "builds: 500, rounds: 5, margin: 0%", 1)), 0o600))
+	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(strings.NewReplacer("builds: 6, rounds: 3", "builds: 500, rounds: 5, margin: 0%", "baseline: metal", "baseline: host", "[metal, ", "[").Replace(study)), 0o600))
 	before := f.before(t)
 	cmd := p.command(t.Context(), "run", "small.yaml", "--quiet", "--out", "out", "--nodes", f.nodes(), "--nic", "take:eth1")
 	var said strings.Builder

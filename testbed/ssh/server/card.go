@@ -48,7 +48,9 @@ type CardReport struct {
 	// Speed is in bits per second, 0 where it is not known.
 	Speed int64 `json:"speed"`
 	MTU   int   `json:"mtu"`
-	Up    bool  `json:"up"`
+	// Addresses have the lengths of their networks.
+	Addresses []string `json:"addresses,omitempty"`
+	Up        bool     `json:"up"`
 	// NoMacvlan says why no macvlan device can be over it; "" where one can.
 	NoMacvlan string `json:"no_macvlan,omitempty"`
 	// NotTaken says why the card can't be taken; "" where it can.

@@ -40,6 +40,9 @@ func (o Order) look() (card string, r Report, err error) {
 		if err == nil {
 			c.NotTaken, err = o.notTaken(l, has)
 		}
+		if err == nil {
+			c.Addresses, err = addressesOf(l)
+		}
 		if err == nil && o.Do == Look {
 			c.NoMacvlan = noMacvlan(l)
 		}
@@ -113,18 +116,32 @@ func names(cards []CardReport) (text string) {
 	return text
 }
 
+// addressesOf lists the addresses of a card that others can reach.
+func addressesOf(l netlink.Link) (all []string, err error) {
+	addresses, err := nsmonitor.List(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, fmt.Errorf("list the addresses of %s: %w", l.Attrs().Name, err)
+	}
+	for _, a := range addresses {
+		if !a.IP.IsLinkLocalUnicast() {
+			all = append(all, a.IPNet.String())
+		}
+	}
+	return all, nil
+}
+
 // carriesUs says whether a card has the address by which the server was reached.
 func (o Order) carriesUs(l netlink.Link) (bool, error) {
 	at, err := netip.ParseAddr(o.Address)
 	if err != nil {
 		return false, nil //nolint:nilerr // reached by something else than IP: no card is known to carry it
 	}
-	addresses, err := nsmonitor.List(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
+	addresses, err := addressesOf(l)
 	if err != nil {
-		return false, fmt.Errorf("list the addresses of %s: %w", l.Attrs().Name, err)
+		return false, err
 	}
 	for _, a := range addresses {
-		if one, ok := netip.AddrFromSlice(a.IP); ok && one.Unmap() == at.Unmap().WithZone("") {
+		if one, err := netip.ParsePrefix(a); err == nil && one.Addr() == at.Unmap().WithZone("") {
 			return true, nil
 		}
 	}

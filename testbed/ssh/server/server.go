@@ -129,7 +129,12 @@ func (o Order) beNode(ctx context.Context, own *netns.Namespace, card string, in
 	defer func() { _ = release.Close() }()
 	runtime.LockOSThread() // the node is told when the thread ends that started it
 	node := exec.CommandContext(ctx, "/proc/self/exe", Verb, inside)
-	node.Stdin, node.Stdout, node.Stderr, node.ExtraFiles = in, out, os.Stderr, []*os.File{ready}
+	outside, err := os.Open("/proc/self/ns/net")
+	if err != nil {
+		return fmt.Errorf("open this server's network namespace: %w", err)
+	}
+	defer func() { _ = outside.Close() }()
+	node.Stdin, node.Stdout, node.Stderr, node.ExtraFiles = in, out, os.Stderr, []*os.File{ready, outside}
 	node.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM}
 	node.Cancel = func() error { return node.Process.Signal(syscall.SIGTERM) }
 	node.WaitDelay = grace
