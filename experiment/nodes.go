@@ -56,6 +56,7 @@ func summed(e result.Environment) result.Environment {
 		Mitigations: texts(func(n result.ClusterNode) string { return n.CPU.Mitigations }),
 		Count:       least(nodes, func(n result.ClusterNode) int { return n.CPU.Count }),
 	}
+	e.Boot = "" // this machine's, which was not measured
 	e.Memory = least(nodes, func(n result.ClusterNode) unit.Bytes { return n.Memory })
 	return e
 }

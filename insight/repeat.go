@@ -17,6 +17,18 @@ type Repeated struct {
 	Enough     bool
 }
 
+// Boots is how many boots runs were made in; 0 where some run does not say in which.
+func Boots(runs []Measured) int {
+	seen := map[string]bool{}
+	for _, m := range runs {
+		seen[m.Run.Environment.Boot] = true
+	}
+	if seen[""] {
+		return 0
+	}
+	return len(seen)
+}
+
 // Repeat says what several runs say of another one: of each delta that at least two of them have, in the order of the last run.
 func (j Judge) Repeat(runs []Measured, o Comparing) []Repeated {
 	var order []identity

@@ -3,6 +3,7 @@ package insight_test
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"netdelta/insight"
@@ -42,5 +43,26 @@ func TestRepeat(t *testing.T) {
 	t.Logf("another run is predicted in %d of %d, and inside the interval of the one before in %d", predicted, worlds, within)
 	if predicted < 180 || predicted > 199 || within > 120 { // 95% are 190, and three standard deviations 9
 		t.Errorf("another run is predicted in %d of %d, and inside the interval of the one before in %d", predicted, worlds, within)
+	}
+}
+
+// Runs of one boot are told from runs of several, and from runs that do not say.
+func TestBoots(t *testing.T) {
+	for _, c := range []struct {
+		boots []string
+		want  int
+		says  string
+	}{
+		{[]string{"a", "a", "a"}, 1, "All were made in one boot"}, {[]string{"a", "b", "a"}, 2, "made in 2 boots"},
+		{[]string{"a", "b", "c"}, 3, "in a boot of its own"}, {[]string{"a", "", "a"}, 0, "is not known"},
+	} {
+		var runs []insight.Measured
+		for _, b := range c.boots {
+			runs = append(runs, insight.Measured{Run: result.Run{Environment: result.Environment{Boot: b}}})
+		}
+		boots := insight.Boots(runs)
+		if says := words.RepeatedSays(make([]insight.Repeated, 1), len(runs), boots); boots != c.want || !strings.Contains(says, c.says) {
+			t.Errorf("%q: %d boots, want %d: %s", c.boots, boots, c.want, says)
+		}
 	}
 }

@@ -4,14 +4,17 @@ import "netdelta/unit"
 
 // Environment is what a reader needs in order to repeat a run or to tell two runs apart.
 type Environment struct {
-	Netdelta  string     `json:"netdelta"` // version of this program
-	GoVersion string     `json:"go"`
-	Kernel    string     `json:"kernel"`
-	Arch      string     `json:"arch"`
-	OS        string     `json:"os"`
-	Hostname  string     `json:"hostname"`
-	CPU       CPU        `json:"cpu"`
-	Memory    unit.Bytes `json:"memory"`
+	Netdelta  string `json:"netdelta"` // version of this program
+	GoVersion string `json:"go"`
+	Kernel    string `json:"kernel"`
+	Arch      string `json:"arch"`
+	OS        string `json:"os"`
+	Hostname  string `json:"hostname"`
+	// Boot is what the kernel drew at its start: runs with the same one were made in one boot. It is "" where other machines were measured,
+	// and in records made before it was kept.
+	Boot   string     `json:"boot,omitempty"`
+	CPU    CPU        `json:"cpu"`
+	Memory unit.Bytes `json:"memory"`
 	// Virtual is the hypervisor, "" on bare metal or where that can't be told.
 	Virtual string `json:"virtual,omitempty"`
 	// Clock is the kernel's clock source.

@@ -42,6 +42,7 @@ func Describe(version string) (result.Environment, error) {
 		Kernel:    unix.ByteSliceToString(uts.Release[:]),
 		Arch:      unix.ByteSliceToString(uts.Machine[:]),
 		Hostname:  unix.ByteSliceToString(uts.Nodename[:]),
+		Boot:      fact("/proc/sys/kernel/random/boot_id"),
 		OS:        osName("/etc/os-release"),
 		Virtual:   hypervisor(cpus),
 		Clock:     fact("/sys/devices/system/clocksource/clocksource0/current_clocksource"),

@@ -22,7 +22,7 @@ func TestDescribeThisMachine(t *testing.T) {
 	if e.Kernel != strings.TrimSpace(string(release)) {
 		t.Errorf("kernel %q, the kernel says %q", e.Kernel, release)
 	}
-	if e.Netdelta != "v1" || e.Arch == "" || e.CPU.Count == 0 || e.Memory <= 0 || !strings.HasPrefix(e.GoVersion, "go") {
+	if e.Netdelta != "v1" || e.Arch == "" || e.CPU.Count == 0 || len(e.Boot) != 36 || e.Memory <= 0 || !strings.HasPrefix(e.GoVersion, "go") {
 		t.Errorf("the description lacks something: %+v", e)
 	}
 }

@@ -85,7 +85,7 @@ type setting struct {
 	Bounded   string // what bounded the networks
 	Forests   []forest
 	Others    grid
-	Missing         []absence
+	Missing   []absence
 
 	part insight.Part
 }

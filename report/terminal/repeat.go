@@ -38,7 +38,7 @@ func WriteRepeated(w io.Writer, runs []insight.Measured, all []insight.Repeated,
 		}
 	}
 	p.line()
-	p.paragraph(piece{}, words.RepeatedSays(all))
+	p.paragraph(piece{}, words.RepeatedSays(all, len(runs), insight.Boots(runs)))
 	return buffer.Flush()
 }
 

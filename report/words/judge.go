@@ -15,7 +15,9 @@ type Judge struct{ insight.Judge }
 func NewJudge(workloads []workload.Workload) Judge { return Judge{insight.NewJudge(workloads)} }
 
 // Conclude fills in all that follows from a run's trials: deltas, the null check, checks, claims, advice.
-func (j Judge) Conclude(run *result.Run, trials []result.Trial) { j.ConcludeFrom(run, result.List(trials)) }
+func (j Judge) Conclude(run *result.Run, trials []result.Trial) {
+	j.ConcludeFrom(run, result.List(trials))
+}
 
 // ConcludeFrom is Conclude of trials that need not be in memory.
 func (j Judge) ConcludeFrom(run *result.Run, trials result.Trials) {

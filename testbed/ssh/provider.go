@@ -176,6 +176,7 @@ func (s *Servers) describe(_ context.Context, e result.Environment) (result.Envi
 		r := l.report
 		if i == 0 {
 			e.Kernel, e.Arch, e.OS, e.Hostname, e.Virtual, e.Clock = r.Kernel, r.Arch, r.OS, r.Host, r.Virtual, r.Clock
+			e.Boot = "" // it was this machine's
 			e.CPU.Model, e.CPU.Count, e.CPU.Governor = r.Model, r.CPUs, r.Governor
 		}
 		e.Servers = append(e.Servers, result.Server{
