@@ -11,6 +11,7 @@ import (
 	"netdelta/testbed/kube"
 	"netdelta/testbed/kube/change"
 	"netdelta/testbed/lab"
+	"netdelta/testbed/lab/rootless"
 )
 
 // cleanOptions are the flags of cleanup about other machines.
@@ -114,4 +115,18 @@ func cleanCluster(ctx context.Context, env *environment, o cleanOptions) (int, e
 		fmt.Fprintf(env.out, "removed %s\n", ui.Clean(what))
 	}
 	return len(removed), err
+}
+
+// sweep removes what killed runs left. A run must not fail because of an old one's remains: what can't be removed is said.
+func sweep(ctx context.Context, env *environment) {
+	if _, entered := rootless.Entered(); entered {
+		return // who started this program has done it
+	}
+	removed, err := lab.Cleanup(ctx)
+	for _, o := range removed {
+		fmt.Fprintf(env.err, "removed what a killed run left: %s\n", ui.Clean(o.String()))
+	}
+	if err != nil {
+		printError(env.err, err.Error())
+	}
 }

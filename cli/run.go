@@ -24,8 +24,6 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
-	"netdelta/testbed/lab"
-	"netdelta/testbed/lab/rootless"
 	"netdelta/unit"
 )
 
@@ -55,6 +53,7 @@ type runOptions struct {
 	hops     bool
 	explain  bool
 	exact    bool
+	dry      bool
 	trust    bool
 	wait     time.Duration
 	nodes    string
@@ -156,6 +155,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.explain, "explain-outliers", false, "as --hops, and say what was different about the slowest transactions")
 	f.BoolVar(&o.flame, "flame", false, "at the end, profile each network in bursts of its own and write flame graphs into the run folder")
 	f.StringVar(&o.metrics, "metrics-listen", "", "serve metrics of the run while it is under way at `127.0.0.1:PORT`, for Prometheus; port 0 is any")
+	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, what would not and why, and each command; measure nothing")
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what the figures rest on, each claim and all advice")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
@@ -241,9 +241,12 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	run := session.Session{
 		Study: s, Provider: provider, Workloads: env.workloads, Judge: liveJudge{words.NewJudge(env.workloads), &shown.leading}, Progress: shown,
 		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Location: env.location(o.out, o.resume),
-		Findings: k.recordFindings(ctx, env, o),
 	}
 	run.Notes = append(run.Notes, notes...)
+	if o.dry {
+		return errors.Join(env.dryRun(ctx, &run, k), closed())
+	}
+	run.Findings = k.recordFindings(ctx, env, o)
 	if o.listener != nil {
 		run.Expose = func(c *experiment.Config) func() error {
 			fmt.Fprintf(env.err, "metrics: http://%s%s\n", o.listener.Addr(), exposition.Path)
@@ -276,20 +279,6 @@ func (env *environment) finish(run result.Run, folder *result.Folder, o runOptio
 // location is where a run's folder is; its warnings are printed.
 func (env *environment) location(out, resume string) session.Location {
 	return session.Location{Out: out, Resume: resume, Warn: func(err error) { printError(env.err, err.Error()) }}
-}
-
-// sweep removes what killed runs left. A run must not fail because of an old one's remains: what can't be removed is said.
-func sweep(ctx context.Context, env *environment) {
-	if _, entered := rootless.Entered(); entered {
-		return // who started this program has done it
-	}
-	removed, err := lab.Cleanup(ctx)
-	for _, o := range removed {
-		fmt.Fprintf(env.err, "removed what a killed run left: %s\n", ui.Clean(o.String()))
-	}
-	if err != nil {
-		printError(env.err, err.Error())
-	}
 }
 
 // badInput gives errors of what was asked for the exit status of bad usage, and the lack of anything to measure its own.

@@ -112,9 +112,13 @@ func (s *Session) openFolder(run *result.Run) (*result.Folder, error) {
 	return s.Open(s.Study.Name, text, run)
 }
 
-// prepare plans the run and returns what makes its configuration, or another one of the same plan.
-func (s *Session) prepare(ctx context.Context) (configure func(context.Context) (experiment.Config, error), err error) {
-	p, err := experiment.Prepare(ctx, s.Study, s.Provider, s.Workloads)
+// Plan is what Run would measure. Of a guest, which networks its kernel has is found out inside: it is taken to have all.
+func (s *Session) Plan(ctx context.Context) (experiment.Plan, error) {
+	provider := s.Provider
+	if able := provider.Capabilities(); able.Guest != nil {
+		provider = unseen{provider}
+	}
+	p, err := experiment.Prepare(ctx, s.Study, provider, s.Workloads)
 	var unknown *network.UnknownError
 	if errors.As(err, &unknown) { // of a kind of testbed whose networks are known once it is asked
 		err = &InputError{err}
@@ -122,6 +126,18 @@ func (s *Session) prepare(ctx context.Context) (configure func(context.Context) 
 	if s.Builds > 0 {
 		p.FixBuilds(s.Builds)
 	}
+	return p, err
+}
+
+// unseen is a provider that can't be asked what it supports.
+type unseen struct{ testbed.Provider }
+
+// Supports implements testbed.Provider.
+func (unseen) Supports(context.Context, testbed.Spec) error { return nil }
+
+// prepare plans the run and returns what makes its configuration, or another one of the same plan.
+func (s *Session) prepare(ctx context.Context) (configure func(context.Context) (experiment.Config, error), err error) {
+	p, err := s.Plan(ctx)
 	return func(ctx context.Context) (experiment.Config, error) {
 		return experiment.Assemble(ctx, s.Study, p, s.Provider, s.Workloads)
 	}, err

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"netdelta/experiment"
+	"netdelta/experiment/plan"
+	"netdelta/experiment/session"
+	"netdelta/experiment/study"
+	"netdelta/insight"
+	"netdelta/report/ui"
+	"netdelta/report/words"
+	"netdelta/result"
+)
+
+// dryRun prints what a run would measure and do. It measures nothing.
+func (env *environment) dryRun(ctx context.Context, s *session.Session, k kind) error {
+	p, err := s.Plan(ctx)
+	if err != nil {
+		return badInput(err)
+	}
+	return ui.Print(env.out, "what would be measured", func(out ui.Text) { printPlan(out, s.Study, p, k) })
+}
+
+// printPlan prints what is measured, what is not and why, and what is done to the testbed.
+func printPlan(out ui.Text, s *study.Study, p experiment.Plan, k kind) {
+	measured := plan.Measured(p.Cells)
+	out.Put("%s  %s\ntestbed %s: %s\n", s.Name, s.Question, k.name, k.about)
+	out.Put("baseline %s · at most %s · seed %d · %d cells in each build, in random order\n", s.Baseline, s.Design.TimeBudget, s.Design.Seed, len(measured))
+	for _, setting := range result.Settings(measured) {
+		out.Put("\n%s\n    %s\n", words.Title(setting), strings.Join(plannedNetworks(measured, setting), ", "))
+	}
+	whys := map[string][]string{}
+	for _, c := range p.Cells {
+		if why := cmp.Or(c.Unsupported, c.Skipped); why != "" && c.Role != result.RoleControl {
+			whys[why] = append(whys[why], c.ID)
+		}
+	}
+	for i, why := range slices.Sorted(maps.Keys(whys)) {
+		if i == 0 {
+			out.Put("\nnot measured\n")
+		}
+		out.Put("    %s: %s\n", firstOf(whys[why]), why)
+	}
+	for i, n := range p.Notes {
+		if i == 0 {
+			out.Put("\n")
+		}
+		out.Put("note: %s\n", n)
+	}
+	printSteps(out, s)
+}
+
+// plannedNetworks are the networks that are measured in a setting.
+func plannedNetworks(cells []result.Cell, setting result.Setting) (names []string) {
+	for _, c := range cells {
+		if c.Setting() == setting && c.Role != result.RoleControl {
+			names = append(names, insight.Name(c.Network, c.Path))
+		}
+	}
+	return names
+}
+
+// firstOf names the first of some cells, and how many more there are.
+func firstOf(ids []string) string {
+	if len(ids) == 1 {
+		return ids[0]
+	}
+	return fmt.Sprintf("%s and %d more", ids[0], len(ids)-1)
+}
+
+// printSteps prints each command that changes the testbed, and what undoes it.
+func printSteps(out ui.Text, s *study.Study) {
+	if demands := s.Demands(); len(demands) > 0 {
+		out.Put("\nwhat is done besides\n")
+		for _, d := range demands {
+			out.Put("    %s\n", d.Says)
+		}
+	}
+	for _, c := range s.Changes {
+		if len(c.Restore) == 0 {
+			out.Put("    nothing undoes network %s: the study gives it no restore\n", c.Network)
+		}
+	}
+}
