@@ -262,13 +262,12 @@ func (s *Study) ask(about *Study) {
 	s.Question, s.Claims = "What does each container network cost "+strings.Join(names, " and ")+"?", nil
 }
 
-// merge leaves out entries of workloads that differed in what a flag has made the same.
+// merge leaves out entries of workloads that add nothing to earlier ones since a flag has made them the same.
 func (s *Study) merge() {
 	all := s.Workloads
 	s.Workloads = nil
 	for _, w := range all {
-		same := func(o Workload) bool { return o.Name == w.Name && o.Levels.equal(w.Levels) }
-		if !slices.ContainsFunc(s.Workloads, same) {
+		if !slices.ContainsFunc(s.Workloads, w.again) {
 			s.Workloads = append(s.Workloads, w)
 		}
 	}
