@@ -16,6 +16,7 @@ import (
 	"netdelta/experiment/tracing"
 	insight "netdelta/insight/hops"
 	probe "netdelta/probe/hops"
+	"netdelta/report/flame"
 	"netdelta/report/hops"
 	"netdelta/report/ui"
 	"netdelta/result"
@@ -187,6 +188,22 @@ func loadHops(files *result.Files) ([]insight.Way, error) {
 		return nil, fmt.Errorf("read the hops of a run from %s: %w; remove the file to do without", hopsFile, err)
 	}
 	return ways, nil
+}
+
+// loadFlames reads what a run's page says of its flame graph, nil where there is none.
+func loadFlames(files *result.Files) (*flame.Summary, error) {
+	text, err := files.Read(flameSummary, hopsMost)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what a flame graph says: %w", err)
+	}
+	s := &flame.Summary{}
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("read what a flame graph says from %s: %w; remove the file to do without", flameSummary, err)
+	}
+	return s, nil
 }
 
 // lookOptions choose networks that stand side by side, for a look at more of them than a run's figures.

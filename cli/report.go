@@ -20,6 +20,7 @@ import (
 	"netdelta/report/annotations"
 	"netdelta/report/benchfmt"
 	"netdelta/report/csv"
+	"netdelta/report/flame"
 	"netdelta/report/html"
 	"netdelta/report/junit"
 	"netdelta/report/markdown"
@@ -38,6 +39,7 @@ type reported struct {
 	study []byte      // as run, nil if it is not there
 	table string      // of package rows
 	hops  []where.Way // that were traced, if any
+	flame *flame.Summary
 }
 
 // readReported adds to a run what else its folder holds for reports.
@@ -46,7 +48,10 @@ func readReported(m insight.Measured, files *result.Files) (r reported, err erro
 	if r.study, err = files.Study(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
-	r.hops, err = loadHops(files)
+	if r.hops, err = loadHops(files); err != nil {
+		return r, err
+	}
+	r.flame, err = loadFlames(files)
 	return r, err
 }
 
@@ -103,7 +108,7 @@ func reportFormats() []reportFormat {
 
 // writeHTML writes the page of a run.
 func writeHTML(w io.Writer, r reported) error {
-	options := []html.Option{html.WithStudy(r.study), html.WithHops(r.hops)}
+	options := []html.Option{html.WithStudy(r.study), html.WithHops(r.hops), html.WithFlame(r.flame)}
 	view, err := strategies.Of(r.Measured)
 	if err != nil {
 		return err

@@ -67,6 +67,8 @@ type Measured struct {
 	// Configure makes a configuration of the same plan, whose readers of the machine the caller closes.
 	Configure func(context.Context) (experiment.Config, error)
 	Folder    *result.Folder
+	// Run is the record, judged.
+	Run result.Run
 }
 
 // InputError is the error of a run that can't be as it was asked for.
@@ -172,7 +174,7 @@ func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run r
 		}
 	}
 	run, err = s.carryOut(ctx, config)
-	again := Measured{Folder: folder, Configure: configure}
+	again := Measured{Folder: folder, Configure: configure, Run: run}
 	for _, then := range s.Then {
 		if err == nil && ctx.Err() == nil {
 			err = then(ctx, again)

@@ -78,6 +78,17 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// Chains of a program's runtime are one frame each; functions of the program and of the kernel stay.
+func TestRuntimeIsFolded(t *testing.T) {
+	user := func(name string) flame.Frame { return flame.Frame{Function: name} }
+	kernel := flame.Frame{Function: "runtime.kernel", Kernel: true}
+	got := folded([]flame.Frame{user("runtime.mstart"), user("runtime.main"), user("main.main"), user("syscall.Syscall"), user("runtime.entersyscall"), kernel})
+	want := []flame.Frame{user("[runtime]"), user("main.main"), user("[runtime]"), kernel}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("folded (-want +got):\n%s", diff)
+	}
+}
+
 // In a real browser the graph is drawn, searched and zoomed into, and nothing complains.
 func TestInBrowser(t *testing.T) {
 	b := browsertest.Start(t)
@@ -108,6 +119,13 @@ func TestInBrowser(t *testing.T) {
 	if n := browsertest.Ask[string](b, `getComputedStyle([...document.querySelectorAll('#graph button')].find(b => b.textContent === 'vxlan_xmit')).backgroundColor`); n != "rgb(255, 130, 90)" {
 		t.Errorf("what only one network runs is drawn in %s", n)
 	}
+	// What calls it took more time in all, but not of its own.
+	if n := browsertest.Ask[string](b, `getComputedStyle([...document.querySelectorAll('#graph button')].find(b => b.textContent === '__dev_queue_xmit')).backgroundColor`); n != "rgb(240, 238, 234)" {
+		t.Errorf("what differs by what it calls alone is drawn in %s", n)
+	}
+	if above := browsertest.Ask[bool](b, `document.querySelector('.legend').compareDocumentPosition(document.getElementById('graph')) === Node.DOCUMENT_POSITION_FOLLOWING`); !above {
+		t.Error("the legend does not stand above the graph")
+	}
 	browsertest.Ask[bool](b, `(() => { const f = document.getElementById('find'); f.value = 'XMIT'; f.dispatchEvent(new Event('input')); return true; })()`)
 	if n := count("#graph .hit"); n != 3 {
 		t.Errorf("%d functions found, want 3", n)
@@ -125,4 +143,15 @@ func TestInBrowser(t *testing.T) {
 		t.Errorf("Escape leaves %d functions, want %d", n, all)
 	}
 	b.Quiet()
+}
+
+// A run's page has the functions that differ most, and where the graph is.
+func TestSummary(t *testing.T) {
+	s := Summarise("flame/vxlan.html", sides()...)
+	if s.Page != "flame/vxlan.html" || len(s.Networks) != 2 || len(s.Busy) != 2 || s.Per != "transaction" || len(s.Functions) == 0 {
+		t.Fatalf("the summary is %+v", s)
+	}
+	if f := s.Functions[0]; f.Name != "vxlan_xmit" || !f.Kernel || len(f.Times) != 2 || f.Difference == "" {
+		t.Errorf("the first function is %+v", f)
+	}
 }

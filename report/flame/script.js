@@ -35,11 +35,15 @@
     const digits = v => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2));
     return a >= 1e9 ? digits(ns / 1e9) + ' s' : a >= 1e6 ? digits(ns / 1e6) + ' ms' : a >= 1e3 ? digits(ns / 1e3) + ' µs' : digits(ns) + ' ns';
   };
+  // The time of a node without that of what it calls.
+  const own = (n, s) => n.time[s] - n.children.reduce((sum, c) => sum + c.time[s], 0);
+  const changes = n => [Math.abs(own(n, 1) - own(n, 0)), ...n.children.filter(c => !c.idle).flatMap(changes)];
+  const scale = differs ? Math.max(1e-9, ...changes(root)) : 1;
   const colour = n => {
     if (n.idle) return '#d5d9df';
     if (!differs) return n === root ? '#e8e3d8' : n.kernel ? '#ffc78f' : '#a8d3f5';
-    const change = time(n, 1) - time(n, 0);
-    const scale = Math.max(...root.children.filter(c => !c.idle).map(c => Math.abs(c.time[1] - c.time[0])), 1e-9);
+    // A function is coloured by its own time: what it calls has colours of its own.
+    const change = own(n, 1) - own(n, 0);
     const strength = Math.min(1, Math.sqrt(Math.abs(change) / scale));
     const mix = (from, to) => Math.round(from + (to - from) * strength);
     return change >= 0 ? `rgb(${mix(240, 255)},${mix(238, 130)},${mix(234, 90)})` : `rgb(${mix(240, 92)},${mix(238, 178)},${mix(234, 236)})`;
@@ -51,7 +55,7 @@
     const unit = ` for each ${graph.dataset.unit}`;
     if (!differs) return `${n.name}${kind}: ${text(time(n, 0))}${unit}${share}`;
     const change = time(n, 1) - time(n, 0);
-    return `${n.name}${kind}: ${sides[1]} ${text(time(n, 1))}, ${sides[0]} ${text(time(n, 0))}, difference ${change >= 0 ? '+' : ''}${text(change)}${unit}${share}`;
+    return `${n.name}${kind}: ${sides[1]} ${text(time(n, 1))}, ${sides[0]} ${text(time(n, 0))}, difference ${change >= 0 ? '+' : ''}${text(change)}, of its own ${own(n, 1) - own(n, 0) >= 0 ? '+' : ''}${text(own(n, 1) - own(n, 0))}${unit}${share}`;
   };
 
   const place = (n, left, width, depth, wanted, above) => {

@@ -89,7 +89,39 @@ func stepsOf(s flame.Sample) []flame.Frame {
 	case !s.Testbed():
 		return []flame.Frame{{Function: s.Space}, {Function: s.Process}} // whatever it does, it is not about the network
 	}
-	return append([]flame.Frame{{Function: s.Space}, {Function: s.Process}}, s.Stack...)
+	return append([]flame.Frame{{Function: s.Space}, {Function: s.Process}}, folded(s.Stack)...)
+}
+
+// runtimeFrame stands for the functions of a program's runtime that call one another: of Go, of the C library and of threads.
+const runtimeFrame = "[runtime]"
+
+// folded is a stack with each chain of frames of the runtime as one: how a program gets from its start to a system call is not about the
+// network.
+func folded(stack []flame.Frame) []flame.Frame {
+	var kept []flame.Frame
+	for _, f := range stack {
+		if ofRuntime(f) {
+			f.Function = runtimeFrame
+			if len(kept) > 0 && kept[len(kept)-1] == f {
+				continue
+			}
+		}
+		kept = append(kept, f)
+	}
+	return kept
+}
+
+// ofRuntime says whether a frame is of a program's runtime.
+func ofRuntime(f flame.Frame) bool {
+	if f.Kernel {
+		return false
+	}
+	for _, prefix := range []string{"runtime.", "runtime/", "internal/runtime", "syscall.", "internal/syscall", "internal/poll.", "__libc_", "__GI_", "pthread_", "start_thread", "clone3", "__clone", "_start"} {
+		if strings.HasPrefix(f.Function, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // sort orders all children by name, as flame graphs do, so that the same function is at the same place on both sides; what is

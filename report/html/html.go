@@ -18,6 +18,7 @@ import (
 
 	"netdelta/insight"
 	where "netdelta/insight/hops"
+	"netdelta/report/flame"
 	"netdelta/report/hops"
 	pages "netdelta/report/page"
 	"netdelta/report/ui"
@@ -51,6 +52,9 @@ func WithStudy(text []byte) Option { return func(p *page) { p.Study = string(tex
 
 // WithHops adds where the time of a round trip goes on the way of each network: the others are compared with the first.
 func WithHops(ways []where.Way) Option { return func(p *page) { p.where = ways } }
+
+// WithFlame adds what a flame graph says, nil for nothing.
+func WithFlame(s *flame.Summary) Option { return func(p *page) { p.Flame = s } }
 
 // WithPart adds a section that a strategy has of its own, with its style.
 func WithPart(title, style string, body template.HTML) Option {

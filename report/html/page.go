@@ -8,6 +8,7 @@ import (
 	"netdelta/insight"
 	where "netdelta/insight/hops"
 	"netdelta/network"
+	"netdelta/report/flame"
 	"netdelta/report/hops"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -37,6 +38,7 @@ type page struct {
 	Study  string // study.yaml as run, "" if it was not given
 	trials []result.Trial
 	where  []where.Way
+	Flame  *flame.Summary
 	// Part is a section of the run's strategy, "" without one.
 	Part                 template.HTML
 	PartTitle, partStyle string

@@ -1,0 +1,29 @@
+package html
+
+import (
+	"strings"
+	"testing"
+
+	"netdelta/report/browsertest"
+	"netdelta/report/flame"
+)
+
+// TestFunctionsOnPage: the page has the functions that differ most between two networks, and a link to the graph beside it, which it does
+// not load.
+func TestFunctionsOnPage(t *testing.T) {
+	run, trials := usual().run(t)
+	b := browsertest.Start(t)
+	b.View(1400, 900, "light")
+	b.Open(written(t, run, trials, WithFlame(&flame.Summary{
+		Page: "flame/vxlan.html", Networks: []string{"routed", "vxlan"}, Per: "transaction", Busy: []string{"9.1 µs", "12.0 µs"},
+		Functions: []flame.Function{{Name: "vxlan_xmit", Kernel: true, Times: []string{"0 ns", "640 ns"}, Difference: "+640 ns"}},
+	})))
+	if got := visible(b, "#flame tbody td", "e.textContent"); strings.Join(got, "; ") != "vxlan_xmit kernel; 0 ns; 640 ns; +640 ns" {
+		t.Errorf("the functions are %q", got)
+	}
+	if got := visible(b, "#flame a", "e.getAttribute('href')"); len(got) != 1 || got[0] != "flame/vxlan.html" {
+		t.Errorf("the graph is linked to as %q", got)
+	}
+	b.Accessible()
+	b.Quiet()
+}
