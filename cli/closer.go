@@ -35,7 +35,7 @@ const (
 // flameSummary is where a run folder keeps the functions that differ most between its best network and its worst.
 const flameSummary = "flame.json"
 
-// looksCloser says whether a run is followed by a closer look by itself: it has time, nobody fixed what it does, and no look was asked for.
+// looksCloser says whether a run is followed by a closer look by itself: it has time, its builds and rounds are not fixed, and no look was asked for.
 func (k kind) looksCloser(o runOptions, s *study.Study) bool {
 	asked := o.hops || o.explain || o.flame
 	fixed := o.builds > 0 || o.rounds > 0 || o.blocks > 0 || o.exact

@@ -9,7 +9,7 @@ import (
 	"netdelta/workload/catalogue"
 )
 
-// A run looks closer by itself where it has time, on this machine, and where nobody fixed what it does or asked for a look.
+// A run looks closer by itself where it has time, on this machine, and where its builds and rounds are not fixed and no look was asked for.
 func TestLooksCloser(t *testing.T) {
 	long, short := &study.Study{}, &study.Study{}
 	long.Design.TimeBudget, short.Design.TimeBudget = time.Minute, 20*time.Second

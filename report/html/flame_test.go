@@ -8,7 +8,7 @@ import (
 	"netdelta/report/flame"
 )
 
-// TestFunctionsOnPage: the page has the functions that differ most between two networks, and a link to the graph beside it, which it does
+// TestFunctionsOnPage: the page has the functions that differ most between two networks, and a link to the file of the graph, which it does
 // not load.
 func TestFunctionsOnPage(t *testing.T) {
 	run, trials := usual().run(t)
