@@ -36,4 +36,5 @@ PAGE
 	bin/netdelta report "$run" --format md --out -
 } >docs/results/bonding.md.new
 mv docs/results/bonding.md.new docs/results/bonding.md
+scripts/raw-tables.sh docs/results/bonding.md
 wc -l docs/results/bonding.md

@@ -21,6 +21,7 @@ page() {
 		bin/netdelta report "$@" --format md --out -
 	} >"docs/results/$file.new"
 	mv "docs/results/$file.new" "docs/results/$file"
+	scripts/raw-tables.sh "docs/results/$file"
 	wc -l "docs/results/$file"
 }
 

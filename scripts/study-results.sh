@@ -40,4 +40,7 @@ fi
 	bin/netdelta report "$run" --format md --out -
 } >"docs/results/$name.md.new"
 mv "docs/results/$name.md.new" "docs/results/$name.md"
+if (($(wc -c <"docs/results/$name.md") > 20000)); then
+	scripts/raw-tables.sh "docs/results/$name.md"
+fi
 wc -l "docs/results/$name.md"
