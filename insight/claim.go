@@ -52,6 +52,8 @@ type ClaimPart struct {
 	Verdict   string
 	// Decisive is the comparison that is nearest to another verdict, or furthest against the claim.
 	Decisive ClaimComparison
+	// Correlation is what the verdict hangs on where the clause is about one; Decisive has a cell of its setting then.
+	Correlation *result.Correlation
 	// Alike of Of comparisons have the part's verdict; they are made in so many Settings.
 	Alike, Of, Settings int
 }
@@ -103,7 +105,8 @@ type claimJudge struct {
 	held     map[measure][]metric // metrics of a table, by its baseline's cell
 	floors   *floors
 	// factor is the one whose levels the clause under question is about, "" where it is about none.
-	factor string
+	factor       string
+	correlations []result.Correlation
 }
 
 // measure is a metric of a cell.
@@ -112,7 +115,7 @@ type measure struct{ cell, metric string }
 func newClaimJudge(run result.Run, b *basis, defaults map[string]result.Params) *claimJudge {
 	j := &claimJudge{
 		cells: run.Cells, all: b.all, defaults: defaults, options: b.options, floors: b.floors,
-		deltas: map[measure]result.Delta{}, made: map[comparing]directComparison{}, held: map[measure][]metric{},
+		correlations: run.Correlations, deltas: map[measure]result.Delta{}, made: map[comparing]directComparison{}, held: map[measure][]metric{},
 	}
 	for _, t := range b.sets {
 		if t.baseline != nil {
@@ -136,7 +139,13 @@ func (j *claimJudge) judge(expect string) Answer {
 	}
 	var answers []answer
 	var absent []Missing
+	var parts []ClaimPart
 	for i := range clauses {
+		if clauses[i].OfCorrelation() {
+			own, missing := j.correlated(&clauses[i])
+			parts, absent = append(parts, own...), append(absent, missing...)
+			continue
+		}
 		asked, missing := j.questions(&clauses[i], MostComparisons-len(answers))
 		absent = append(absent, missing...)
 		if len(answers)+len(asked) > MostComparisons {
@@ -150,13 +159,17 @@ func (j *claimJudge) judge(expect string) Answer {
 			}
 		}
 	}
-	if len(answers) == 0 {
+	if len(answers)+len(parts) == 0 {
 		return Answer{Verdict: NotTested, Missing: absent}
 	}
 	j.weigh(answers)
-	extent := j.extent(clauses, answers)
+	extent := j.extent(clauses, answers, parts)
+	verdicts := []string{conjunction(answers)}
+	for _, p := range parts {
+		verdicts = append(verdicts, p.Verdict)
+	}
 	return Answer{
-		Verdict: inPart(conjunction(answers), extent), Extent: extent, Parts: j.parts(answers), Missing: open(absent, answers),
+		Verdict: inPart(allOf(verdicts), extent), Extent: extent, Parts: append(j.parts(answers), parts...), Missing: open(absent, answers),
 		Metrics: slices.ContainsFunc(clauses, func(c study.Clause) bool { return c.Metric != clauses[0].Metric }),
 	}
 }
@@ -209,14 +222,23 @@ func (a *answer) ease() float64 {
 
 // conjunction is the verdict over several comparisons.
 func conjunction(answers []answer) string {
+	verdicts := make([]string, len(answers))
+	for i, a := range answers {
+		verdicts[i] = a.verdict
+	}
+	return allOf(verdicts)
+}
+
+// allOf is the verdict where all have to hold.
+func allOf(verdicts []string) string {
 	verdict := NoTest
-	for _, a := range answers {
+	for _, v := range verdicts {
 		switch {
-		case a.verdict == Contradicted:
+		case v == Contradicted:
 			return Contradicted
-		case a.verdict == Undecided:
+		case v == Undecided:
 			verdict = Undecided
-		case a.verdict == Confirmed && verdict == NoTest:
+		case v == Confirmed && verdict == NoTest:
 			verdict = Confirmed
 		}
 	}

@@ -20,7 +20,7 @@ func (s Share) whole() bool { return s.Tested >= s.Of }
 func (e Extent) Whole() bool { return e.Networks.whole() && e.Placements.whole() && e.Settings.whole() }
 
 // extent holds what clauses speak of against the answers that could have failed.
-func (j *claimJudge) extent(clauses []study.Clause, answers []answer) Extent {
+func (j *claimJudge) extent(clauses []study.Clause, answers []answer, correlated []ClaimPart) Extent {
 	networks, placements, settings := map[string]bool{}, map[result.Placement]bool{}, map[result.Setting]bool{}
 	for i := range clauses {
 		c := &clauses[i]
@@ -30,7 +30,7 @@ func (j *claimJudge) extent(clauses []study.Clause, answers []answer) Extent {
 			}
 		}
 		for _, cell := range j.cells {
-			if !j.speaksOf(c, cell) {
+			if !j.speaksOf(c, cell) || !j.speaksOfRate(c, cell) {
 				continue
 			}
 			placements[cell.Placement], settings[cell.Setting()] = false, false
@@ -44,6 +44,14 @@ func (j *claimJudge) extent(clauses []study.Clause, answers []answer) Extent {
 					placements[result.Placement(value)] = false
 				}
 			}
+		}
+	}
+	for _, r := range j.correlations {
+		s := r.Setting()
+		if _, spoken := settings[s]; spoken && slices.ContainsFunc(correlated, func(p ClaimPart) bool {
+			return p.Clause.With == study.Raw{Metric: r.RawMetric, Workload: r.RawWorkload}
+		}) {
+			placements[s.Placement], settings[s] = true, true
 		}
 	}
 	for _, a := range answers {

@@ -201,7 +201,7 @@ func TestReplications(t *testing.T) {
 }
 
 // alongside is a run of storage and of round trips over the same networks.
-func alongside(t *testing.T, networks []string) result.Run {
+func alongside(t *testing.T, networks []string, claims ...string) result.Run {
 	t.Helper()
 	w := usual()
 	w.networks = networks
@@ -218,6 +218,9 @@ func alongside(t *testing.T, networks []string) result.Run {
 		stored[i].Cell += "/block"
 	}
 	run := result.Run{Cells: slices.Concat(cells, storage), Confidence: 0.95, Margin: 0.02, Seed: 1}
+	for _, expect := range claims {
+		run.Claims = append(run.Claims, result.Claim{ID: "c", Expect: expect})
+	}
 	storageJudge().Conclude(&run, slices.Concat(trials, stored))
 	return run
 }
@@ -244,5 +247,26 @@ func TestCorrelations(t *testing.T) {
 	few := alongside(t, []string{"a", "b"}).Correlations
 	if len(few) != 1 || few[0].PearsonLow != nil || few[0].Verdict != result.CorrelationOpen || !strings.Contains(words.Correlation(few[0]), "too few for an interval") {
 		t.Errorf("three networks: %+v", few)
+	}
+}
+
+// Claims about what goes with what have the verdicts of the correlations, and nothing that was not measured is confirmed.
+func TestClaimsOfCorrelation(t *testing.T) {
+	many, few := []string{"a", "b", "c", "d", "e"}, []string{"a", "b"}
+	for _, c := range []struct {
+		networks           []string
+		expect, want, says string
+	}{
+		{many, "rate falls with p50 of tcp-rr", insight.Confirmed, "across nodes: more with a shorter round trip: -"},
+		{many, "rate falls with p50 of tcp-rr where workload=block", insight.Confirmed, "across nodes: more with a shorter round trip: -"},
+		{many, "rate rises with p50 of tcp-rr", insight.Contradicted, "across nodes: more with a shorter round trip: -"},
+		{many, "rate rises with throughput of tcp-stream", insight.NotTested, "not measured over three networks: rate with throughput of tcp-stream"},
+		{many, "rate falls with p50 of tcp-rr where workload=oltp", insight.NotTested, "not in this run: workload=oltp"},
+		{few, "rate falls with p50 of tcp-rr", insight.Undecided, "across nodes: unresolved: -"},
+		{many, "rate falls with p50 of tcp-rr; p50 of a below host where workload=tcp-rr", insight.Contradicted, "confirmed rate across nodes: more with"},
+	} {
+		if got := alongside(t, c.networks, c.expect).Claims[0]; got.Verdict != c.want || !strings.Contains(got.Measured, c.says) {
+			t.Errorf("%s: %s, want %s: %s", c.expect, got.Verdict, c.want, got.Measured)
+		}
 	}
 }

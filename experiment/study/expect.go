@@ -11,6 +11,7 @@ import (
 //
 //	CLAUSE { ; CLAUSE }
 //	CLAUSE      METRIC of NETWORKS RELATION [where CONDITION, CONDITION ...]
+//	            METRIC rises with METRIC of WORKLOAD [where ...] | METRIC falls with METRIC of WORKLOAD [where ...]
 //	            [WORKLOAD] METRIC [, PLACEMENT] [, CONDITION ...]: COMPARISON
 //	RELATION    below NETWORKS [by RANGE] | above NETWORKS [by RANGE]
 //	            at most AMOUNT above NETWORKS | at most AMOUNT below NETWORKS
@@ -42,15 +43,24 @@ type Clause struct {
 	Low, High Amount
 	// From and To are the two levels between which the delta changes (Changes), or the network itself rises, falls or stays.
 	From, To Condition
-	Where    []Condition
+	// With is what a metric goes with over all networks of a setting (RisesWith, FallsWith).
+	With  Raw
+	Where []Condition
 }
+
+// Raw is a figure that networks have raw: the metric of a workload.
+type Raw struct{ Metric, Workload string }
+
+// Raws are those that a run holds rates of applications against.
+func Raws() []Raw { return []Raw{{"p50", "tcp-rr"}, {"throughput", "tcp-stream"}} }
 
 // Relation is how the networks of a clause stand to what they are held against.
 type Relation string
 
 // The relations: every network is below (or above) every one it is held against; is not further above (or below) it than an
 // amount; lies within an amount of it; lies within an amount of every other one named; differs in its delta between two
-// levels; is itself higher, lower or within an amount at the second of two levels, whatever the baseline does.
+// levels; is itself higher, lower or within an amount at the second of two levels, whatever the baseline does. Of a metric over all
+// networks: is higher, or lower, where networks have more of a raw figure.
 const (
 	Below       Relation = "below"
 	Above       Relation = "above"
@@ -62,6 +72,8 @@ const (
 	Rises       Relation = "rises"
 	Falls       Relation = "falls"
 	Stays       Relation = "stays"
+	RisesWith   Relation = "rises-with"
+	FallsWith   Relation = "falls-with"
 )
 
 // Others stands for all networks of the run that a clause does not name.
@@ -76,6 +88,9 @@ func (c Clause) BetweenLevels() bool {
 func (c Clause) OfEffect() bool {
 	return c.Relation == Rises || c.Relation == Falls || c.Relation == Stays
 }
+
+// OfCorrelation says whether the clause is about what goes with what over all networks.
+func (c Clause) OfCorrelation() bool { return c.Relation == RisesWith || c.Relation == FallsWith }
 
 // InTime says whether the clause speaks of times, so that differences are taken in them and not as ratios.
 func (c Clause) InTime() bool { return c.Low.Absolute != 0 || c.High.Absolute != 0 }

@@ -133,3 +133,21 @@ func (c Condition) problem(v *vocabulary) (part, why string) {
 
 // rounded keeps what anyone writes of digits, so that a value and what it is printed as are the same number.
 func rounded(v, scale float64) float64 { return math.Round(v*scale) / scale }
+
+// correlation reads what a metric goes with over all networks.
+func (p *expectParser) correlation(c *Clause) {
+	if c.Relation = RisesWith; p.next() == "falls" {
+		c.Relation = FallsWith
+	}
+	if at := p.last.at; c.Metric != "rate" {
+		p.fail(at, "only a rate is held against raw figures of networks: rate rises with throughput of tcp-stream")
+	}
+	p.want("with")
+	at := p.at()
+	c.With.Metric = p.next()
+	p.want("of")
+	c.With.Workload = p.next()
+	if !slices.Contains(Raws(), c.With) {
+		p.fail(at, "want p50 of tcp-rr or throughput of tcp-stream, which are the raw figures of networks")
+	}
+}

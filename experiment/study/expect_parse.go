@@ -158,9 +158,13 @@ func (p *expectParser) clause() Clause {
 		p.comparison(&c)
 	} else {
 		p.metric(&c)
-		p.want("of")
-		c.Networks = p.names(nil)
-		p.relation(&c)
+		if w := p.peek(0); w == "rises" || w == "falls" {
+			p.correlation(&c)
+		} else {
+			p.want("of")
+			c.Networks = p.names(nil)
+			p.relation(&c)
+		}
 		if p.skip("where") {
 			p.conditions(&c)
 		}

@@ -109,7 +109,10 @@ func TestParseExpectationRefuses(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                       `column 1: unknown metric the end: known are ` + metrics,
 		"p5 of host below vxlan": `column 1: unknown metric "p5": did you mean "p50"?`,
-		"p50 host below vxlan":   `column 5: want of, not "host"`,
+		"p50 rises with throughput of tcp-stream":                    `column 5: only a rate is held against raw figures of networks: rate rises with throughput of tcp-stream`,
+		"rate falls with p99 of tcp-rr":                              `column 17: want p50 of tcp-rr or throughput of tcp-stream, which are the raw figures of networks`,
+		"rate rises by 5% of tcp-stream":                             `column 12: want with, not "by"`,
+		"p50 host below vxlan":                                       `column 5: want of, not "host"`,
 		"p50 of host rises between policy=none and policy=nope":      `column 50: unknown policy "nope": did you mean "none"?`,
 		"p50 of host rises between policy=none and polcy=ebpf":       `column 43: unknown factor "polcy": did you mean "policy"?`,
 		"p50 of host rises between policy=none and service=pod":      `column 43: rises between two levels of one factor, not of policy and service`,
@@ -258,7 +261,7 @@ func FuzzParseExpectation(f *testing.F) {
 	for _, s := range []string{
 		"tcp-rr p50, cross-node: macvlan/host < bridge/host", "p50: a/b - 1 < 10%", "p50: a - b > -1h", "p50 of a at most 3% below b",
 		"p50 of a above b by 1us..2us where mtu=1|2", "p50 of a rises at least 3% between policy=none and policy=ebpf|iptables",
-		"throughput of others falls by 1%..2% between link.loss=0 and link.loss=1% where mtu=1500", "p50 of a stays within 1us between rps=on and rps=off", "p50 of others within 1e-9% of each other", ";;", "p50: \xff/é > 1",
+		"throughput of others falls by 1%..2% between link.loss=0 and link.loss=1% where mtu=1500", "p50 of a stays within 1us between rps=on and rps=off", "p50 of others within 1e-9% of each other", ";;", "p50: \xff/é > 1", "rate rises with throughput of tcp-stream where workload=oltp", "rate falls with p50 of tcp-rr",
 	} {
 		f.Add(s)
 	}
@@ -311,7 +314,7 @@ func TestDocumentedClausesMeanTheSame(t *testing.T) {
 			}
 		}
 	}
-	if rows != 14 || both != 7 {
+	if rows != 15 || both != 7 {
 		t.Errorf("read %d rows with %d comparisons", rows, both)
 	}
 }

@@ -16,6 +16,9 @@ func expectationWords(e Expectation) string {
 // clauseWords writes a clause in words.
 func clauseWords(c Clause) string {
 	words := []string{c.Metric, "of", strings.Join(c.Networks, ", ")}
+	if c.OfCorrelation() {
+		words = []string{c.Metric, strings.TrimSuffix(string(c.Relation), "-with"), "with", c.With.Metric, "of", c.With.Workload}
+	}
 	against := strings.Join(c.Against, ", ")
 	switch c.Relation {
 	case Below, Above:

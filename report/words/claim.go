@@ -89,7 +89,12 @@ func figures(p insight.ClaimPart) string {
 	if p.Alike < p.Of {
 		about = append(about, fmt.Sprintf("%d of %d comparisons", p.Alike, p.Of))
 	}
-	text := phrase(p.Clause, p.Decisive, p.Verdict)
+	var text string
+	if p.Correlation != nil {
+		text = Correlation(*p.Correlation)
+	} else {
+		text = phrase(p.Clause, p.Decisive, p.Verdict)
+	}
 	if len(about) > 0 {
 		text += " (" + strings.Join(about, "; ") + ")"
 	}
