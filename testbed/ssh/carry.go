@@ -3,6 +3,7 @@ package ssh
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,6 +30,8 @@ type Options struct {
 	NIC   NIC
 	// Sudo has the program run as root by sudo -n.
 	Sudo bool
+	// Silence is how long a connection may be half open before each end gives it up; 0 is forty seconds.
+	Silence time.Duration
 	// Command is the ssh program with its first arguments; nil is ssh.
 	Command []string
 	// Program finds the file that is sent to servers of an architecture, as Go names it; nil is machine.SentProgramFor.
@@ -40,8 +43,8 @@ const (
 	silent, silences = 10, 3
 	// reachWithin is how long ssh may take to reach a server, in seconds.
 	reachWithin = 15
-	// leaveWithin is how long a server may take to give back everything.
-	leaveWithin = 30 * time.Second
+	// usualSilence is how long a connection may be half open.
+	usualSilence = 40 * time.Second
 )
 
 // link is the connection to one server: a process of ssh.
@@ -53,6 +56,7 @@ type link struct {
 	pipe   io.ReadCloser
 	stderr *tail.Tail
 
+	leave  time.Duration // how long the server may take to give back everything
 	close  sync.Once
 	ended  chan struct{}
 	status error // set before ended is closed
@@ -71,6 +75,9 @@ func (o Options) arguments(n Node, remote string) []string {
 	return append(args, "--", n.Host, remote)
 }
 
+// silence is Silence or the usual one.
+func (o Options) silence() time.Duration { return cmp.Or(o.Silence, usualSilence) }
+
 // begin starts ssh to a node, sends it the program and gives it its order. What follows on the link is what the order says.
 func (o Options) begin(ctx context.Context, n Node, order server.Order) (l *link, err error) {
 	command := o.Command
@@ -78,7 +85,7 @@ func (o Options) begin(ctx context.Context, n Node, order server.Order) (l *link
 		command = []string{"ssh"}
 	}
 	args := append(append([]string{}, command[1:]...), o.arguments(n, script(order.Folder, o.Sudo))...)
-	l = &link{node: n, cmd: exec.Command(command[0], args...), stderr: tail.New(4 << 10), ended: make(chan struct{})}
+	l = &link{node: n, leave: o.silence() * 3 / 4, cmd: exec.Command(command[0], args...), stderr: tail.New(4 << 10), ended: make(chan struct{})}
 	l.cmd.Stderr = l.stderr
 	l.cmd.WaitDelay = time.Second
 	// An interrupt at the terminal is for this program, which then ends the link in good order.
@@ -216,7 +223,7 @@ func (l *link) Close() (err error) {
 		}()
 		select {
 		case <-l.ended:
-		case <-time.After(leaveWithin):
+		case <-time.After(l.leave):
 			_ = l.cmd.Process.Kill()
 			<-l.ended
 			err = errKilled

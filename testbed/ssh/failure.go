@@ -45,6 +45,7 @@ func fix(n Node, said string) string {
 		{"operation not permitted", "network namespaces take root there: name a user who is root, as ssh:root@host, or give --sudo"},
 		{"Permission denied", "if /tmp is mounted noexec there, mount it without, or free /tmp/netdelta-* of others"},
 		{"use the same netdelta", ""},
+		{"netdelta starts this program where it measures", "what was sent is of another version: make build makes the program and its agent"},
 	} {
 		if strings.Contains(said, known.says) {
 			if known.fix == "" {

@@ -75,7 +75,7 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 	s = &Servers{options: o, program: filepath.Join(common.folder(), agentFile), links: make([]*link, len(o.Nodes)), machines: make([]*joined.Machine, len(o.Nodes)), stop: func() {}}
 	nodes, failed := make([]joined.Node, len(o.Nodes)), make([]error, len(o.Nodes))
 	o.each(func(i int, n Node) {
-		order := server.Order{Do: server.Node, Folder: common.folder(), Mode: o.NIC.Mode, Card: o.NIC.Card, MACs: common.macs(i)}
+		order := server.Order{Do: server.Node, Folder: common.folder(), Mode: o.NIC.Mode, Card: o.NIC.Card, MACs: common.macs(i), Silence: o.silence()}
 		if s.links[i], s.machines[i], failed[i] = o.node(ctx, n, order); failed[i] == nil {
 			nodes[i] = joined.Node{Machine: s.machines[i], Cards: order.MACs, Own: o.own(s.links[i].report.Card)}
 		}
@@ -95,7 +95,7 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	for i := range s.machines {
-		s.asking.Go(func() { ask(asking, s.machines[i]) })
+		s.asking.Go(func() { ask(asking, s.machines[i], o.silence()) })
 	}
 	return s, nil
 }
@@ -130,16 +130,10 @@ func (o Options) node(ctx context.Context, n Node, order server.Order) (*link, *
 	return l, m, nil
 }
 
-const (
-	// askEvery is how often a server is asked whether it is there: it ends by itself when it hears nothing.
-	askEvery = 10 * time.Second
-	// answerWithin is how long it has for an answer. A slow connection is none that is cut.
-	answerWithin = 30 * time.Second
-)
-
-// ask keeps a server, and ends the conversation with one that does not answer: what waits for it then fails.
-func ask(ctx context.Context, m *joined.Machine) {
-	tick := time.NewTicker(askEvery)
+// ask asks a server whether it is there, four times as often as it must hear something, and ends the conversation with one that does not
+// answer: what waits for it then fails.
+func ask(ctx context.Context, m *joined.Machine, silence time.Duration) {
+	tick := time.NewTicker(silence / 4)
 	defer tick.Stop()
 	for {
 		select {
@@ -149,7 +143,7 @@ func ask(ctx context.Context, m *joined.Machine) {
 			return
 		case <-tick.C:
 		}
-		once, cancel := context.WithTimeout(ctx, answerWithin)
+		once, cancel := context.WithTimeout(ctx, silence*3/4)
 		err := m.Ping(once)
 		cancel()
 		if err != nil && ctx.Err() == nil {

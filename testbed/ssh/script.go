@@ -19,8 +19,8 @@ const blockSize = 64 << 10
 // agentFile is the name of the program in its folder.
 const agentFile = "netdelta-agent"
 
-// script takes the program to a folder of its own and becomes it. It reads two lines: how many blocks come, and, when this end has
-// compared the hash, the order. Without the second one, the folder is removed again. It asks a POSIX shell and dd, sha256sum, uname for
+// script takes the program to a folder of its own and runs it. It reads two lines: how many blocks come, and, when this end has
+// compared the hash, the order. At the end the folder is removed, unless a card is still to be put back of which it has the note. It asks a POSIX shell and dd, sha256sum, uname for
 // what every server has.
 func script(folder string, sudo bool) string {
 	as := ""
@@ -33,18 +33,17 @@ func script(folder string, sudo bool) string {
 d=%[1]s
 %[2]s
 mkdir "$d" || exit 1
-trap 'rm -rf "$d"' EXIT
+trap '[ -e "$d/%[9]s" ] || rm -rf "$d"' EXIT
 trap 'exit 1' HUP INT TERM PIPE
 set -- $SSH_CONNECTION
 echo "%[3]s $(uname -m) ${3:--}"
 read -r n || exit 1
-dd of="$d/%[4]s" bs=%[5]d count="$n" iflag=fullblock 2>"$d/dd" || { cat "$d/dd" >&2; exit 1; }
+said=$(dd of="$d/%[4]s" bs=%[5]d count="$n" iflag=fullblock 2>&1) || { echo "$said" >&2; exit 1; }
 echo "%[6]s $(sha256sum <"$d/%[4]s")"
 IFS= read -r order || exit 1
 chmod 700 "$d/%[4]s"
-trap - EXIT HUP INT TERM PIPE
-exec %[7]s"$d/%[4]s" %[8]s "$order"
-`, folder, check, sayReady, agentFile, blockSize, sayHash, as, server.Verb)
+%[7]s"$d/%[4]s" %[8]s "$order"
+`, folder, check, sayReady, agentFile, blockSize, sayHash, as, server.Verb, server.CardFile)
 	// Whatever the user's shell is, it hands this to a POSIX shell as one word: there is no quote in it but those replaced here.
 	return "exec sh -c '" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(testbedtest.Main(m, map[string]func() int{"sshd": beServer, "hold": hold}))
+	os.Exit(testbedtest.Main(m, map[string]func() int{"sshd": beServer, "hold": hold, "slow": slow}))
 }
 
 // hold keeps a network namespace until its input ends.
@@ -91,6 +92,51 @@ func beServer() int {
 	}()
 	fmt.Fprintln(os.Stderr, "the server of the test:", err)
 	return 1
+}
+
+// slow starts ssh, and has everything that is said on the way there and back take a fifth of a second in all.
+func slow() int {
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	cmd.Stderr = os.Stderr
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	go func() {
+		late(in, os.Stdin)
+		_ = in.Close()
+	}()
+	late(os.Stdout, out)
+	if cmd.Wait() != nil {
+		return 1
+	}
+	return 0
+}
+
+// late copies with a delay, as a long line does: what follows is not held up by what came before.
+func late(to io.Writer, from io.Reader) {
+	type chunk struct {
+		due  time.Time
+		text []byte
+	}
+	way := make(chan chunk, 1<<16)
+	go func() {
+		defer close(way)
+		for {
+			b := make([]byte, 64<<10)
+			n, err := from.Read(b)
+			way <- chunk{time.Now().Add(100 * time.Millisecond), b[:n]}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	for c := range way {
+		time.Sleep(time.Until(c.due))
+		_, _ = to.Write(c.text) // its reader may have gone
+	}
 }
 
 // farm are SSH servers in network namespaces, with a controller's namespace between them that is their switch.
@@ -320,11 +366,28 @@ func (f *farm) unchanged(t *testing.T, before []string, within time.Duration) {
 				break
 			}
 			if time.Now().After(until) {
-				t.Errorf("server %d was\n%s\nand is\n%s", i, want, got)
+				t.Errorf("server %d is another one: %s", i, different(want, got))
 				break
 			}
 		}
 	}
+}
+
+// different lists the lines that only one of two texts has.
+func different(before, after string) string {
+	was, is := strings.Split(before, "\n"), strings.Split(after, "\n")
+	var all []string
+	for _, line := range was {
+		if !slices.Contains(is, line) {
+			all = append(all, "- "+line)
+		}
+	}
+	for _, line := range is {
+		if !slices.Contains(was, line) {
+			all = append(all, "+ "+line)
+		}
+	}
+	return strings.Join(all, "\n")
 }
 
 func (f *farm) before(t *testing.T) (all []string) {

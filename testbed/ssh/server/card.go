@@ -65,7 +65,12 @@ func (o Order) give(own, node *netns.Namespace, card string) (back func() error,
 		if err != nil {
 			return nil, err
 		}
-		back = func() error { return t.giveBack(own, node) }
+		back = func() error {
+			if err := t.giveBack(own, node); err != nil {
+				return err
+			}
+			return os.Remove(filepath.Join(o.Folder, CardFile))
+		}
 		if err := t.move(own, node); err != nil {
 			return back, err
 		}
@@ -130,7 +135,7 @@ func (o Order) take(own *netns.Namespace, card string) (t taken, err error) {
 	}
 	text, err := json.Marshal(t)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(o.Folder, cardFile), text, 0o600)
+		err = os.WriteFile(filepath.Join(o.Folder, CardFile), text, 0o600)
 	}
 	if err != nil {
 		return t, fmt.Errorf("note what the card %s is like: %w", card, err)

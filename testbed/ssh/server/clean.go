@@ -63,7 +63,7 @@ func left(folder string) bool {
 
 // putBack makes a card what it was that a supervisor had taken, and removes its folder.
 func putBack(folder string) (done []string, err error) {
-	text, err := os.ReadFile(filepath.Join(folder, cardFile))
+	text, err := os.ReadFile(filepath.Join(folder, CardFile))
 	if err == nil {
 		var t taken
 		if err := json.Unmarshal(text, &t); err != nil {

@@ -16,7 +16,7 @@ import (
 func Networks() []network.Network { return append(network.Found(), network.Catalogue()...) }
 
 // serve is the node: it waits for its cards and serves the controller. It ends with its input, and when the controller is silent.
-func serve(ctx context.Context, in io.Reader, out io.Writer) error {
+func serve(ctx context.Context, in io.Reader, out io.Writer, silence time.Duration) error {
 	ready := os.NewFile(3, "ready")
 	if _, err := io.ReadFull(ready, make([]byte, 1)); err != nil {
 		return errors.New("the supervisor ended before the node had its cards")
@@ -24,7 +24,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	_ = ready.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := watched{in, out, time.AfterFunc(silence, cancel)}
+	w := watched{in, out, time.AfterFunc(silence, cancel), silence}
 	// A write to a half-open connection must not keep the node: what it has ends with the process.
 	context.AfterFunc(ctx, func() { time.AfterFunc(grace-time.Second, func() { os.Exit(1) }) })
 	own, err := netns.OfFile(4)

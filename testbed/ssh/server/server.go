@@ -52,6 +52,8 @@ type Order struct {
 	Address string `json:"address"`
 	// MACs are the addresses of the devices to make.
 	MACs []string `json:"macs"`
+	// Silence is how long the controller may be silent, which asks more often than that. After it the connection is half open.
+	Silence time.Duration `json:"silence"`
 }
 
 // Parent is where the folders of supervisors are, and Prefix begins their names.
@@ -60,22 +62,26 @@ const (
 	Prefix = "netdelta-"
 )
 
-// ownerFile has the mark of the supervisor, and cardFile is what a card was like that it took.
-const (
-	ownerFile = "owner"
-	cardFile  = "card.json"
-)
+// ownerFile has the mark of the supervisor.
+const ownerFile = "owner"
+
+// CardFile is the file of the folder that says what a card was like that the supervisor took.
+const CardFile = "card.json"
 
 // grace is how long a node has to give back what it has when it is told to end.
 const grace = 15 * time.Second
 
 // Do carries out an order, or is the node.
 func Do(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
-	if len(args) != 1 {
+	switch {
+	case len(args) == 2 && args[0] == inside:
+		silence, err := time.ParseDuration(args[1])
+		if err != nil {
+			return err
+		}
+		return serve(ctx, in, out, silence)
+	case len(args) != 1:
 		return errors.New("this is started by netdelta on a server: it takes one order")
-	}
-	if args[0] == inside {
-		return serve(ctx, in, out)
 	}
 	var o Order
 	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
@@ -87,6 +93,9 @@ func Do(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	// A connection that is cut must not end this before all is put back.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
 	err := o.carryOut(ctx, in, out)
+	if _, missing := os.Lstat(filepath.Join(o.Folder, CardFile)); missing == nil {
+		return err // cleanup may put the card back
+	}
 	return errors.Join(err, os.RemoveAll(o.Folder))
 }
 
@@ -128,7 +137,7 @@ func (o Order) beNode(ctx context.Context, own *netns.Namespace, card string, in
 	}
 	defer func() { _ = release.Close() }()
 	runtime.LockOSThread() // the node is told when the thread ends that started it
-	node := exec.CommandContext(ctx, "/proc/self/exe", Verb, inside)
+	node := exec.CommandContext(ctx, "/proc/self/exe", Verb, inside, o.Silence.String())
 	outside, err := os.Open("/proc/self/ns/net")
 	if err != nil {
 		return fmt.Errorf("open this server's network namespace: %w", err)
@@ -171,20 +180,18 @@ func ignoreExit(err error) error {
 	return err
 }
 
-// silence is how long a controller may be silent: it asks every few seconds. After that the connection is half open.
-const silence = 40 * time.Second
-
 // watched is standard input and output, whose reader is known to be there.
 type watched struct {
 	io.Reader
 	io.Writer
-	timer *time.Timer
+	timer   *time.Timer
+	silence time.Duration
 }
 
 // Read implements io.Reader.
 func (w watched) Read(b []byte) (int, error) {
 	n, err := w.Reader.Read(b)
-	w.timer.Reset(silence)
+	w.timer.Reset(w.silence)
 	return n, err
 }
 

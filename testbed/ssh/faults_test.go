@@ -1,0 +1,150 @@
+package ssh_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netdelta/testbed"
+	"netdelta/testbed/ssh"
+	"netdelta/testbed/testbedtest"
+)
+
+// TestFaults: what keeps a server from being a node is named with its fix, and nothing is left on any server.
+func TestFaults(t *testing.T) {
+	f := newFarm(t, 2)
+	before := f.before(t)
+	with := func(change func(*ssh.Options)) ssh.Options {
+		o := f.options()
+		o.Nodes, o.Command = slices.Clone(o.Nodes), slices.Clone(o.Command)
+		change(&o)
+		return o
+	}
+	other := filepath.Join(f.folder, "other_hosts")
+	key, err := os.ReadFile(filepath.Join(f.folder, "server1", "host_key.pub"))
+	must(t, err)
+	must(t, os.WriteFile(other, fmt.Appendf(nil, "%s %s%s %s", f.names[0], key, f.names[1], key), 0o600))
+	old := filepath.Join(f.folder, "old")
+	must(t, os.WriteFile(old, []byte("#!/bin/sh\necho 'netdelta-agent: netdelta starts this program where it measures; on its own it only tells its --version' >&2\nexit 2\n"), 0o700))
+	full := func(on bool) {
+		if on {
+			f.on(t, 1, "dd if=/dev/zero of=/tmp/ballast bs=1M 2>/dev/null; true")
+		} else {
+			f.on(t, 1, "rm /tmp/ballast")
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*ssh.Options)
+		around func(on bool)
+		says   []string
+	}{
+		{"refused", func(o *ssh.Options) { o.Nodes[1].Port = 23 }, nil, []string{f.names[1] + ":23", "Connection refused", "name its port"}},
+		{"host key", func(o *ssh.Options) { o.Command = append(o.Command, "-o", "UserKnownHostsFile="+other) }, nil, []string{f.names[0], "Host key verification failed"}},
+		{"no login", func(o *ssh.Options) { o.Command = append(o.Command, "-o", "PubkeyAuthentication=no") }, nil, []string{"Permission denied", "ssh-copy-id"}},
+		{"no sudo", func(o *ssh.Options) { o.Nodes[1].Host, o.Sudo = "daemon@"+f.names[1], true }, nil, []string{"daemon@" + f.names[1]}},
+		{"full disk", func(*ssh.Options) {}, full, []string{f.names[1], "No space left on device", "free 20 MB"}},
+		{"other version", func(o *ssh.Options) { o.Program = func(string) (string, error) { return old, nil } }, nil, []string{f.names[0], f.names[1], "another version"}},
+		{"no such card", func(o *ssh.Options) { o.NIC = ssh.NIC{Mode: "take", Card: "eth7"} }, nil, []string{"no card eth7", "eth0, eth1"}},
+		{"its only card", func(o *ssh.Options) { o.NIC = ssh.NIC{Mode: "take", Card: "eth0"} }, nil, []string{"eth0", "SSH connection goes over it"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.around != nil {
+				c.around(true)
+				defer c.around(false)
+			}
+			s, err := ssh.Open(t.Context(), with(c.change))
+			if err == nil {
+				_ = s.Close()
+				t.Fatal("it went well")
+			}
+			for _, want := range c.says {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not said in: %v", want, err)
+				}
+			}
+		})
+	}
+	f.unchanged(t, before, 10*time.Second)
+}
+
+// TestLost: a server that is lost fails what is asked of it; a node and a supervisor that are killed leave nothing that cleanup does not
+// find, and the other servers are as they were.
+func TestLost(t *testing.T) {
+	f := newFarm(t, 3)
+	before := f.before(t)
+	o := f.options()
+	o.Silence = 8 * time.Second
+	s, err := ssh.Open(t.Context(), o)
+	must(t, err)
+	bed, err := s.Open(t.Context(), testbed.Spec{Nodes: 3, PodsPerNode: 1, Network: "routed"})
+	must(t, err)
+	// Its node ends with it; the folder is removed by the shell that started both.
+	f.on(t, 0, "pkill -9 -f '[n]etdelta-agent server ..do'")
+	// The connection of the second one is cut without a word, as by a firewall.
+	f.on(t, 1, "ip link set eth0 down")
+	_, err = bed.Links(t.Context())
+	if err == nil {
+		t.Error("a server that is lost still answers")
+	}
+	done := make(chan error, 1)
+	go func() { done <- errors.Join(bed.Close(), s.Close()) }()
+	select {
+	case err = <-done:
+		if err == nil || !strings.Contains(err.Error(), f.names[1]) {
+			t.Errorf("a server that was cut off is left without an error that names it: %v", err)
+		}
+	case <-time.After(90 * time.Second):
+		t.Fatal("closing hangs")
+	}
+	f.on(t, 1, "ip link set eth0 up")
+	for _, c := range ssh.Clean(t.Context(), f.options()) {
+		if c.Err != nil {
+			t.Errorf("clean %s: %v", c.Node, c.Err)
+		}
+	}
+	f.unchanged(t, before, time.Minute)
+}
+
+// TestSlowControl: a control path of 200 ms works, and the provider says what it costs.
+func TestSlowControl(t *testing.T) {
+	f := newFarm(t, 2)
+	before := f.before(t)
+	exe, err := os.Executable()
+	must(t, err)
+	o := f.options()
+	o.Command = append([]string{"env", testbedtest.Role("slow"), exe}, f.command...)
+	s, err := ssh.Open(t.Context(), o)
+	must(t, err)
+	if trip := s.Capabilities().Costs.Exchange; trip < 200*time.Millisecond || trip > 5*time.Second {
+		t.Errorf("a question takes %s, over a path of 200 ms", trip)
+	}
+	bed, err := s.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed"})
+	must(t, err)
+	must(t, errors.Join(bed.Close(), s.Close()))
+	f.unchanged(t, before, 10*time.Second)
+}
+
+// TestDoctor: the doctor names cards, what can be done with them, and networks, and changes nothing.
+func TestDoctor(t *testing.T) {
+	f := newFarm(t, 2)
+	p := newProgram(t, f)
+	before := f.before(t)
+	out, err := p.command(t.Context(), "doctor", "--testbed", "ssh", "--nodes", f.nodes()+",ssh:10.99.0.99:22").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, want := range []string{
+		f.names[0] + " system", f.names[1] + " card eth1", "take:eth1 works", "macvlan:eth0 works", "take: this SSH connection goes over it", "network vxlan", "10.99.0.99:22 reached",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	f.unchanged(t, before, 5*time.Second)
+}
