@@ -17,6 +17,7 @@ import (
 
 // TestFaults: what keeps a server from being a node is named with its fix, and nothing is left on any server.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	f := newFarm(t, 2)
 	before := f.before(t)
 	with := func(change func(*ssh.Options)) ssh.Options {
@@ -76,6 +77,7 @@ func TestFaults(t *testing.T) {
 // TestLost: a server that is lost fails what is asked of it; a node and a supervisor that are killed leave nothing that cleanup does not
 // find, and the other servers are as they were.
 func TestLost(t *testing.T) {
+	t.Parallel()
 	f := newFarm(t, 3)
 	before := f.before(t)
 	o := f.options()
@@ -113,6 +115,7 @@ func TestLost(t *testing.T) {
 
 // TestSlowControl: a control path of 200 ms works, and the provider says what it costs.
 func TestSlowControl(t *testing.T) {
+	t.Parallel()
 	f := newFarm(t, 2)
 	before := f.before(t)
 	exe, err := os.Executable()
@@ -132,6 +135,7 @@ func TestSlowControl(t *testing.T) {
 
 // TestDoctor: the doctor names cards, what can be done with them, and networks, and changes nothing.
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	f := newFarm(t, 2)
 	p := newProgram(t, f)
 	before := f.before(t)

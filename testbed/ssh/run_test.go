@@ -72,6 +72,7 @@ func (p *program) run(t *testing.T, args ...string) (result.Run, string) {
 // TestRun: a study runs on servers. Each trial is proven to have gone its way, the baseline is held against itself, both ends' processor
 // time is there, and the servers are as they were.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	f := newFarm(t, 2)
 	p := newProgram(t, f)
 	before := f.before(t)
@@ -98,6 +99,7 @@ func TestRun(t *testing.T) {
 
 // TestKilled: a controller that is killed leaves nothing on the servers.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	f := newFarm(t, 2)
 	p := newProgram(t, f)
 	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(strings.NewReplacer("builds: 6, rounds: 3", "builds: 500, rounds: 5, margin: 0%", "baseline: metal", "baseline: host", "[metal, ", "[").Replace(study)), 0o600))
