@@ -132,6 +132,7 @@ func otherRuns(c *chaos) {
 		t.Errorf("a run that did not begin has left %q", left)
 	}
 	call(t, dir, statusFailed, three("--out", "fourth", "--wait", "500ms")...).says(t, "waiting for up to 500ms: ", " still after 500ms; wait longer by --wait")
+	call(t, dir, statusFailed, "hops", "--network", "bridge", "--wait", "0").says(t, "another run measures on processor ")
 	call(t, dir, statusDone, "show", "both").shows(t, "bridge")
 	if err := first.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -139,6 +140,35 @@ func otherRuns(c *chaos) {
 	await(t, first).want(t, statusInterrupted)
 	kept(t, nil, trials(t, filepath.Join(dir, "both")))
 	c.said = "it waits for its turn; in the same folder it is refused"
+}
+
+// Of twenty runs at once each measures, or says which other one does.
+func twentyRuns(c *chaos) {
+	t := c.T
+	var runs [20]*exec.Cmd
+	name := func(i int) string { return fmt.Sprintf("run%d", i) }
+	for i := range runs {
+		runs[i] = start(t, c.dir, "run", "small.yaml", "--builds", "1", "--quiet", "--wait", "15s", "--out", name(i))
+	}
+	measured := 0
+	for i, run := range runs {
+		e := await(t, run)
+		switch e.status {
+		case statusDone:
+			measured++
+			if got := trials(t, filepath.Join(c.dir, name(i))); len(got) != 4 {
+				t.Errorf("%s has %d trials, want the trials of 4 cells", name(i), len(got))
+			}
+		case statusFailed:
+			e.says(t, "another run measures on processor ", " still after 15s; wait longer by --wait")
+		default:
+			t.Errorf("%s ended with status %d: %s", name(i), e.status, e.stderr)
+		}
+	}
+	if measured < 2 {
+		t.Errorf("%d runs of 20 have measured in 15s", measured)
+	}
+	c.said = fmt.Sprintf("%d measured, each in its turn; %d said which run did", measured, len(runs)-measured)
 }
 
 // A clock that is set back and forth while a run measures changes no figure and ends no wait: all spans are of the monotonic clock.

@@ -56,6 +56,7 @@ func faults() []faultRow {
 		{"a link goes down", named, linkDown, onLab},
 		{"a hog on the measuring processor", survived, hog, onLab},
 		{"another run, and one in its folder", named, otherRuns, onLab},
+		{"twenty runs at once", named, twentyRuns, onLab},
 		{"a full disk", named, fullDisk, onLab},
 		{"the run folder vanishes", named, folderVanishes, onLab},
 		{"a full standard output", named, fullOutput, anywhere},

@@ -65,13 +65,13 @@ func (env *environment) flame(ctx context.Context, o flameOptions) error {
 	if err := profile.Try(); err != nil {
 		return err // before anything is built
 	}
-	config, err := env.lookAt(ctx, o.lookOptions)
+	config, release, err := env.lookAt(ctx, o.lookOptions)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(env.err, "profiling %s for %v\n", strings.Join(networksOf(config.Run.Cells), " and "), o.lasting)
 	taken, err := profiling.Take(ctx, config, o.lasting)
-	if err := errors.Join(err, config.Close()); err != nil {
+	if err := errors.Join(err, config.Close(), release()); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
@@ -91,9 +91,23 @@ func (env *environment) flame(ctx context.Context, o flameOptions) error {
 	return flame.WriteText(env.out, sidesOf(taken)...)
 }
 
-// lookAt returns the configuration of a run that measures the given networks side by side, with one cell each, and keeps this program
-// off the processors that are measured.
-func (env *environment) lookAt(ctx context.Context, o lookOptions) (none experiment.Config, err error) {
+// lookAt returns the configuration of a run that measures the given networks side by side, with one cell each, keeps this program
+// off the processors that are measured, and others that measure too until release.
+func (env *environment) lookAt(ctx context.Context, o lookOptions) (config experiment.Config, release func() error, err error) {
+	if config, err = env.configureLook(ctx, o); err != nil {
+		return config, nil, err
+	}
+	turn := session.Turn{Wait: o.wait, Warn: func(err error) { fmt.Fprintf(env.err, "netdelta: %s\n", ui.Clean(err.Error())) }}
+	if release, err = turn.Take(ctx, config.Measuring, func() error { return nil }); err != nil {
+		return config, nil, errors.Join(err, config.Close())
+	}
+	if err := machine.Confine(config.Program.CPUs); err != nil {
+		return config, nil, errors.Join(err, config.Close(), release())
+	}
+	return config, release, nil
+}
+
+func (env *environment) configureLook(ctx context.Context, o lookOptions) (none experiment.Config, err error) {
 	if o.network, err = checkLooked("--network", o.network); err != nil {
 		return none, err
 	}
@@ -124,9 +138,6 @@ func (env *environment) lookAt(ctx context.Context, o lookOptions) (none experim
 	config.Run.Cells = firstSetting(config.Run.Cells)
 	if wanted := len(s.Networks); len(config.Run.Cells) != wanted {
 		return none, errors.Join(unmeasured(p.Cells), config.Close())
-	}
-	if err := machine.Confine(config.Program.CPUs); err != nil {
-		return none, errors.Join(err, config.Close())
 	}
 	return config, nil
 }

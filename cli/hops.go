@@ -80,7 +80,7 @@ It takes root: tracing is not for ordinary users.`,
 
 // hops traces the networks and prints their hops.
 func (env *environment) hops(ctx context.Context, o hopsOptions) error {
-	config, err := env.lookAt(ctx, o.lookOptions)
+	config, release, err := env.lookAt(ctx, o.lookOptions)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (env *environment) hops(ctx context.Context, o hopsOptions) error {
 		trace.Level = probe.Everything
 	}
 	cells, err := env.trace(ctx, trace)
-	if err := errors.Join(err, config.Close()); err != nil {
+	if err := errors.Join(err, config.Close(), release()); err != nil {
 		return err
 	}
 	ways := waysOf(cells)
@@ -210,6 +210,7 @@ func loadFlames(files *result.Files) (*flame.Summary, error) {
 type lookOptions struct {
 	network, versus, workload, placement string
 	factors                              []string
+	wait                                 time.Duration
 }
 
 func (o *lookOptions) addFlags(cmd *cobra.Command) {
@@ -218,6 +219,7 @@ func (o *lookOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.versus, "vs", "", "network to hold it against")
 	f.StringVar(&o.workload, "workload", "tcp-rr", "workload that runs meanwhile")
 	f.StringVar(&o.placement, "placement", string(result.CrossNode), "same-node or cross-node")
+	addWait(f, &o.wait)
 	f.StringArrayVar(&o.factors, "factor", nil, "a level of a parameter or condition: message=1KiB")
 	complete(cmd, "placement", []string{string(result.SameNode), string(result.CrossNode)})
 }

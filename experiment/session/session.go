@@ -156,7 +156,7 @@ func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run r
 		return run, nil, err
 	}
 	config.Run.Notes = append(config.Run.Notes, s.Notes...)
-	release, err := s.takeTurn(ctx, config.Measuring, func() error {
+	release, err := Turn{s.Wait, s.warn}.Take(ctx, config.Measuring, func() error {
 		folder, err = s.openFolder(&config.Run)
 		return err
 	})

@@ -41,7 +41,7 @@ func (s *Session) follow(ctx context.Context, able testbed.Capabilities) (run re
 			return run, nil, err
 		}
 	}
-	release, err := s.takeTurn(ctx, cpus, func() error {
+	release, err := Turn{s.Wait, s.warn}.Take(ctx, cpus, func() error {
 		folder, err = s.Open(s.File.Name, text, &run)
 		return err
 	})

@@ -13,16 +13,22 @@ import (
 // askAgain is how often processors are asked for that another run measures on.
 const askAgain = 200 * time.Millisecond
 
-// takeTurn waits until no other run measures on the processors, and keeps them for this one until release. begin is called before
-// the wait: what is wrong with the run is said at once.
-func (s *Session) takeTurn(ctx context.Context, cpus []int, begin func() error) (release func() error, err error) {
+// Turn is how a program waits for others that measure on the same processors.
+type Turn struct {
+	Wait time.Duration // at most; not at all if it is 0
+	Warn func(error)   // told before the wait, and if there can be no turns
+}
+
+// Take waits until nobody else measures on the processors, and keeps them until release. begin is called before the wait: what is wrong
+// with the run is said at once.
+func (t Turn) Take(ctx context.Context, cpus []int, begin func() error) (release func() error, err error) {
 	claim, err := machine.ClaimCPUs(cpus)
 	var busy *machine.BusyError
 	switch {
 	case err == nil:
 	case !errors.As(err, &busy):
-		s.warn(fmt.Errorf("other runs can't be kept from measuring at the same time: %w", err))
-	case s.Wait <= 0:
+		t.Warn(fmt.Errorf("other runs can't be kept from measuring at the same time: %w", err))
+	case t.Wait <= 0:
 		return nil, fmt.Errorf("%w; wait for its end by --wait, or have both measure on processors of their own by taskset", err)
 	}
 	if err := begin(); err != nil {
@@ -31,9 +37,9 @@ func (s *Session) takeTurn(ctx context.Context, cpus []int, begin func() error) 
 	if busy == nil {
 		return claim.Release, nil
 	}
-	s.warn(fmt.Errorf("waiting for up to %s: %w", study.FormatDuration(s.Wait), busy))
-	if claim, err = awaitTurn(ctx, cpus, s.Wait); errors.As(err, &busy) {
-		err = fmt.Errorf("%w still after %s; wait longer by --wait, or have both measure on processors of their own by taskset", err, study.FormatDuration(s.Wait))
+	t.Warn(fmt.Errorf("waiting for up to %s: %w", study.FormatDuration(t.Wait), busy))
+	if claim, err = awaitTurn(ctx, cpus, t.Wait); errors.As(err, &busy) {
+		err = fmt.Errorf("%w still after %s; wait longer by --wait, or have both measure on processors of their own by taskset", err, study.FormatDuration(t.Wait))
 	}
 	return claim.Release, err
 }
