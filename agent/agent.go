@@ -119,6 +119,17 @@ func (a *Agent) atMost(usual time.Duration) time.Duration {
 	return usual
 }
 
+// ProgramsPatience is by how much more patient an agent's controller is with what programs do that it starts.
+const ProgramsPatience = 3
+
+// programs is how long programs are waited for where they usually are for so long; 0 stays 0.
+func (a *Agent) programs(usual time.Duration) time.Duration {
+	if a.patience > 0 {
+		return min(usual, ProgramsPatience*a.patience)
+	}
+	return usual
+}
+
 // late is how much longer than it may take an agent is waited for: it gives up by itself, and then has more to say than one that is
 // killed.
 func (a *Agent) late() time.Duration { return a.atMost(shortDeadline) }
@@ -152,12 +163,12 @@ func (a *Agent) Dial(ctx context.Context, w string, p result.Params, local, serv
 
 // ServeWithin is Serve for one client. A server that has programs to start may take so long; 0 is as Serve.
 func (a *Agent) ServeWithin(ctx context.Context, w string, p result.Params, listen netip.AddrPort, cpu int, within time.Duration) (int, error) {
-	return a.open(ctx, opServe, openArgs{Workload: w, Params: p, Local: listen, CPU: cpu, Within: within})
+	return a.open(ctx, opServe, openArgs{Workload: w, Params: p, Local: listen, CPU: cpu, Within: a.programs(within)})
 }
 
 // DialWithin is Dial for a client that has programs to start, and may take so long; 0 is as Dial.
 func (a *Agent) DialWithin(ctx context.Context, w string, p result.Params, local, server netip.AddrPort, cpu int, within time.Duration) (int, error) {
-	return a.open(ctx, opDial, openArgs{Workload: w, Params: p, Local: local, Server: server, CPU: cpu, Within: within})
+	return a.open(ctx, opDial, openArgs{Workload: w, Params: p, Local: local, Server: server, CPU: cpu, Within: a.programs(within)})
 }
 
 // ServeCluster starts the daemons of one pod of a workload's cluster, within a time, and returns their session.
@@ -225,11 +236,15 @@ func (a *Agent) Threads(ctx context.Context, session int) ([]int, error) {
 // Health is how the daemons of a server's session are. Those that do not say so within the time are unwell; a server without
 // daemons is well.
 func (a *Agent) Health(ctx context.Context, session int, within time.Duration) (workload.Health, error) {
+	if a.patience > 0 {
+		within = min(within, a.patience/2)
+	}
 	return invoke[workload.Health](ctx, a, opHealth, sessionArgs{Session: session, Within: within}, within+a.late())
 }
 
 // Restart starts the daemons of a server's session again that have ended, or makes them whole again, within a time.
 func (a *Agent) Restart(ctx context.Context, session int, within time.Duration) error {
+	within = a.programs(within)
 	return a.do(ctx, opRestart, sessionArgs{Session: session, Within: within}, within+a.late())
 }
 

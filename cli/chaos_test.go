@@ -53,6 +53,7 @@ func faults() []faultRow {
 		{"SIGSTOP of the agent that sweeps", named, func(c *chaos) { stoppedAgents(c, shared) }, onLab},
 		{"SIGSTOP of all agents", named, func(c *chaos) { stoppedAgents(c, all) }, onLab},
 		{"SIGSTOP of a network's own processes", named, stoppedTunnels, onLab},
+		{"SIGSTOP of a service", named, stoppedService, onLab},
 		{"a link goes down", named, linkDown, onLab},
 		{"a hog on the measuring processor", survived, hog, onLab},
 		{"another run, and one in its folder", named, otherRuns, onLab},

@@ -3,6 +3,7 @@ package measure
 import (
 	"time"
 
+	"netdelta/agent"
 	"netdelta/engine"
 	"netdelta/workload"
 )
@@ -56,11 +57,11 @@ func SizeOf(burst time.Duration, visit int, d workload.Demand) BurstSize {
 	return s
 }
 
-// patient is the size with bursts that are given up after less than usual, where the run has so little patience. Programs have to start
-// and to end.
+// patient is the size with bursts that are given up after less than usual, where the run has so little patience. Programs that make the
+// load have to start and to end.
 func (s BurstSize) patient(patience time.Duration, d workload.Demand) BurstSize {
-	if len(d.Programs) > 0 {
-		patience *= 3
+	if d.Burst > 0 {
+		patience *= agent.ProgramsPatience
 	}
 	if patience > 0 {
 		s.deadline = min(s.deadline, s.length+patience)

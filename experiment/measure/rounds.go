@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"netdelta/agent"
 	"netdelta/experiment/plan"
 	"netdelta/probe/pressure"
 	"netdelta/testbed/rpc"
@@ -69,13 +70,18 @@ func (r *Rounds) Warm(ctx context.Context, sessions []*Session) error {
 	return beginAudits(ctx, sessions)
 }
 
-// handle records a burst that failed because a service was unwell; a burst that failed otherwise fails its session.
+// handle records a burst that failed because a service was unwell; a burst that failed otherwise fails its session, and so does one that
+// hung with a service of its own: to wait for that would take the time of all others.
 func (r *Rounds) handle(ctx context.Context, sessions []*Session, s *Session, round int, at time.Duration, err error) {
-	if ailment, _ := s.Check(ctx); ailment != "" {
+	ailment, ended := s.Check(ctx)
+	switch {
+	case ailment == "":
+		fail(sessions, s, err)
+	case !ended && errors.Is(err, agent.ErrHung) && !s.SharesServices():
+		fail(sessions, s, fmt.Errorf("%w; its service hangs: %s", err, ailment))
+	default:
 		s.recordUnwell(round, at, ailment)
-		return
 	}
-	fail(sessions, s, err)
 }
 
 // Run measures each session once, one setting after the other in random order, in sweeps where that can be, and then judges the round as a whole. It returns
