@@ -19,7 +19,7 @@ type Turn struct {
 	Warn func(error)   // told before the wait, and if there can be no turns
 }
 
-// Take waits until nobody else measures on the processors, and keeps them until release. begin is called before the wait: what is wrong
+// Take waits until no other program measures on the processors, and keeps them until release. begin is called before the wait: what is wrong
 // with the run is said at once.
 func (t Turn) Take(ctx context.Context, cpus []int, begin func() error) (release func() error, err error) {
 	claim, err := machine.ClaimCPUs(cpus)
