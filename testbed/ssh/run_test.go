@@ -28,9 +28,9 @@ func newProgram(t *testing.T, f *farm) *program {
 	p := &program{f, t.TempDir(), build(t, "netdelta", dir)}
 	must(t, os.Symlink(f.program, filepath.Join(dir, "netdelta-agent")))
 	wrapper := "#!/bin/sh\nexec " + strings.Join(f.command[2:], " ") + " \"$@\"\n"
-	real, err := exec.LookPath("ssh")
+	original, err := exec.LookPath("ssh")
 	must(t, err)
-	wrapper = strings.Replace(wrapper, "exec ssh", "exec "+real, 1)
+	wrapper = strings.Replace(wrapper, "exec ssh", "exec "+original, 1)
 	must(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte(wrapper), 0o755))
 	return p
 }

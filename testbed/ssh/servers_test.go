@@ -145,7 +145,6 @@ type farm struct {
 	servers []*exec.Cmd
 	names   []string
 	inside  []*netns.Namespace
-	switch_ *netns.Namespace
 	command []string // ssh in the controller's namespace
 	program string
 }
@@ -219,7 +218,6 @@ func newFarm(t *testing.T, count int) *farm {
 	public, err := os.ReadFile(key + ".pub")
 	must(t, err)
 	holder, _, between := start(t, "hold", f.folder, 0)
-	f.switch_ = between
 	must(t, between.Do(func() error {
 		for _, name := range []string{"lan", "spare"} {
 			if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}}); err != nil {

@@ -151,14 +151,8 @@ func noted(card string) (t taken, err error) {
 	}
 	a := link.Attrs()
 	t = taken{Name: card, MAC: a.HardwareAddr.String(), MTU: a.MTU, Up: a.Flags&net.FlagUp != 0}
-	addresses, err := nsmonitor.List(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
-	if err != nil {
-		return t, fmt.Errorf("list the addresses of %s: %w", card, err)
-	}
-	for _, one := range addresses {
-		if !one.IP.IsLinkLocalUnicast() { // the kernel makes these
-			t.Addresses = append(t.Addresses, one.IPNet.String())
-		}
+	if t.Addresses, err = addressesOf(link); err != nil {
+		return t, err
 	}
 	routes, err := routesOver(a.Index)
 	for _, r := range routes {
@@ -178,17 +172,6 @@ func noted(card string) (t taken, err error) {
 		t.Routes = append(t.Routes, one)
 	}
 	return t, err
-}
-
-// routesOver are the routes of all tables that lead over a device.
-func routesOver(index int) ([]netlink.Route, error) {
-	routes, err := nsmonitor.List(func() ([]netlink.Route, error) {
-		return netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{LinkIndex: index, Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
-	}
-	return routes, nil
 }
 
 // move moves the card to the node.
@@ -244,9 +227,9 @@ func (t taken) giveBack(own, node *netns.Namespace) error {
 
 // find is the card among the devices of the calling thread's namespace, by its address; nil where it is not there.
 func (t taken) find() (netlink.Link, error) {
-	links, err := nsmonitor.List(netlink.LinkList)
+	links, err := linksHere()
 	if err != nil {
-		return nil, fmt.Errorf("list devices: %w", err)
+		return nil, err
 	}
 	for _, l := range links {
 		// Devices over a card may have its address.

@@ -14,7 +14,6 @@ import (
 	"netdelta/network"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
-	"netdelta/testbed/nsmonitor"
 )
 
 // look finds the card that the order means, and reports on the server.
@@ -27,9 +26,31 @@ func (o Order) look() (card string, r Report, err error) {
 		Host: found.Hostname, Kernel: found.Kernel, Arch: found.Arch, OS: found.OS, Model: found.CPU.Model, CPUs: found.CPU.Count,
 		Governor: found.CPU.Governor, Virtual: found.Virtual, Clock: found.Clock,
 	}
-	links, err := nsmonitor.List(netlink.LinkList)
+	if err := o.lookAtCards(&r); err != nil {
+		return "", r, err
+	}
+	if o.Do == Look {
+		r.Rights, r.Networks = tried()
+		return "", r, nil
+	}
+	switch {
+	case r.Card.Name == "" && o.Card == "":
+		return "", r, fmt.Errorf("no card of this server has the address %s, by which it was reached: name one by --nic macvlan:CARD (there are %s)", o.Address, names(r.Cards))
+	case r.Card.Name == "":
+		return "", r, fmt.Errorf("this server has no card %s: there are %s", o.Card, names(r.Cards))
+	case o.Mode == Take && r.Card.NotTaken != "":
+		return "", r, fmt.Errorf("the card %s can't be taken: %s; name a spare one, or --nic macvlan:%s", r.Card.Name, r.Card.NotTaken, r.Card.Name)
+	case !r.Card.Up && o.Mode == Macvlan:
+		return "", r, fmt.Errorf("the card %s is down: bring it up, name another, or have it taken by --nic take:%s", r.Card.Name, r.Card.Name)
+	}
+	return r.Card.Name, r, nil
+}
+
+// lookAtCards reports on all cards, and on the one that the order means.
+func (o Order) lookAtCards(r *Report) error {
+	links, err := linksHere()
 	if err != nil {
-		return "", r, fmt.Errorf("list this server's network cards: %w", err)
+		return err
 	}
 	for _, l := range links {
 		if l.Attrs().Flags&net.FlagLoopback != 0 || len(l.Attrs().HardwareAddr) == 0 {
@@ -47,28 +68,14 @@ func (o Order) look() (card string, r Report, err error) {
 			c.NoMacvlan = noMacvlan(l)
 		}
 		if err != nil {
-			return "", r, err
+			return err
 		}
 		r.Cards = append(r.Cards, c)
 		if c.Name == o.Card || o.Card == "" && has {
 			r.Card = c
 		}
 	}
-	if o.Do == Look {
-		r.Rights, r.Networks = tried()
-		return "", r, nil
-	}
-	switch {
-	case r.Card.Name == "" && o.Card == "":
-		return "", r, fmt.Errorf("no card of this server has the address %s, by which it was reached: name one by --nic macvlan:CARD (there are %s)", o.Address, names(r.Cards))
-	case r.Card.Name == "":
-		return "", r, fmt.Errorf("this server has no card %s: there are %s", o.Card, names(r.Cards))
-	case o.Mode == Take && r.Card.NotTaken != "":
-		return "", r, fmt.Errorf("the card %s can't be taken: %s; name a spare one, or --nic macvlan:%s", r.Card.Name, r.Card.NotTaken, r.Card.Name)
-	case !r.Card.Up && o.Mode == Macvlan:
-		return "", r, fmt.Errorf("the card %s is down: bring it up, name another, or have it taken by --nic take:%s", r.Card.Name, r.Card.Name)
-	}
-	return r.Card.Name, r, nil
+	return nil
 }
 
 // tried finds out, in namespaces made for the purpose, which networks the kernel has what it takes for.
@@ -114,20 +121,6 @@ func names(cards []CardReport) (text string) {
 		text += c.Name
 	}
 	return text
-}
-
-// addressesOf lists the addresses of a card that others can reach.
-func addressesOf(l netlink.Link) (all []string, err error) {
-	addresses, err := nsmonitor.List(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
-	if err != nil {
-		return nil, fmt.Errorf("list the addresses of %s: %w", l.Attrs().Name, err)
-	}
-	for _, a := range addresses {
-		if !a.IP.IsLinkLocalUnicast() {
-			all = append(all, a.IPNet.String())
-		}
-	}
-	return all, nil
 }
 
 // carriesUs says whether a card has the address by which the server was reached.
