@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"netdelta/internal/require"
 	"netdelta/testbed"
 	"netdelta/testbed/ssh"
 	"netdelta/testbed/testbedtest"
@@ -151,4 +153,22 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 	f.unchanged(t, before, 5*time.Second)
+}
+
+// TestSudo: the program runs by sudo -n where that is asked for, and leaves nothing either.
+func TestSudo(t *testing.T) {
+	t.Parallel()
+	_, err := exec.LookPath("sudo")
+	require.Need(t, "the program sudo", err == nil)
+	f := newFarm(t, 1)
+	before := f.before(t)
+	o := f.options()
+	o.Sudo = true
+	s, err := ssh.Open(t.Context(), o)
+	must(t, err)
+	if seen := f.on(t, 0, "ps -e -o args | grep '[s]udo -n'"); !strings.Contains(seen, "netdelta-agent") {
+		t.Errorf("it runs as %s", seen)
+	}
+	must(t, s.Close())
+	f.unchanged(t, before, 10*time.Second)
 }
