@@ -123,23 +123,3 @@ func TestFlame(t *testing.T) {
 		untouched(t, before)
 	})
 }
-
-// A run with time looks at its best and its worst network by itself, after it has measured, and its page has what it saw.
-func TestRunLooksCloser(t *testing.T) {
-	u := rootUser(t)
-	before := host(t)
-	e := u.call(t, statusDone, "run", "--networks", "host,bridge,udp-tun", "--workloads", "tcp-rr", "--factor", "message=300", "--placement", "cross-node", "--time-budget", "30s", "--out", "closer")
-	if !strings.Contains(e.stderr, "a closer look at bridge and udp-tun, 4s after the measuring") {
-		t.Fatalf("it looked at nothing: %s", e.stderr)
-	}
-	for _, name := range []string{"hops.json", "flame.json", "flame/udp-tun.html"} {
-		if info, err := os.Stat(filepath.Join(u.dir, "closer", name)); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v; %s", name, err, e.stderr)
-		}
-	}
-	page, err := os.ReadFile(filepath.Join(u.dir, "closer", "report.html"))
-	if err != nil || !strings.Contains(string(page), "Where the time goes") || !strings.Contains(string(page), `href="flame/udp-tun.html"`) {
-		t.Errorf("the page has no closer look: %v", err)
-	}
-	untouched(t, before)
-}

@@ -112,8 +112,10 @@ func serverFindings(seen servers.Seen) (all []finding) {
 		return []finding{{Topic: topic("reached"), Says: seen.Err.Error()}}
 	}
 	r := seen.Report
-	all = append(all, finding{Topic: topic("system"), OK: true, Says: fmt.Sprintf("Linux %s %s, %s, %d x %s%s", r.Kernel, r.Arch, r.OS, r.CPUs, r.Model, onVirtual(r.Virtual))})
-	all = append(all, rename(examineClock(r.Clock), topic("clock")))
+	all = append(all,
+		finding{Topic: topic("system"), OK: true, Says: fmt.Sprintf("Linux %s %s, %s, %d x %s%s", r.Kernel, r.Arch, r.OS, r.CPUs, r.Model, onVirtual(r.Virtual))},
+		rename(examineClock(r.Clock), topic("clock")),
+	)
 	if r.Governor != "" && r.Governor != "performance" {
 		all = append(all, finding{Topic: topic("governor"), Says: r.Governor + ": the processors' speed follows the load", Fix: "cpupower frequency-set -g performance, for the time of the run"})
 	}

@@ -72,7 +72,8 @@ func (f *floors) check(key floorKey, m metric) nulls {
 	}
 	run := make([]stats.Estimate, len(sets))
 	inParallel(len(sets), func(i int) {
-		t, known := sets[i], false
+		t := sets[i]
+		var known bool
 		if run[i], known = f.made[nullCheckOf(t, m)]; known {
 			return
 		}

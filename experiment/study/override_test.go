@@ -167,14 +167,14 @@ func TestOverrideFactors(t *testing.T) {
 // A regime and cpu say the same: the one that the flag gives takes the place of both.
 func TestOverrideRegime(t *testing.T) {
 	one := result.Params{CPU: "same"}
-	waking, paced, any := result.Params{CPU: "two"}, result.Params{CPU: "two", RequestRate: 1000}, result.Params{CPU: "any"}
+	waking, paced, free := result.Params{CPU: "two"}, result.Params{CPU: "two", RequestRate: 1000}, result.Params{CPU: "any"}
 	for _, c := range []struct {
 		factors []string
 		want    []result.Params
 	}{
 		{[]string{"regime=saturated,waking"}, []result.Params{one, waking}},
 		{[]string{"regime=saturated,waking,paced", "request_rate=1000"}, []result.Params{one, waking, paced}},
-		{[]string{"cpu=any"}, []result.Params{any}},
+		{[]string{"cpu=any"}, []result.Params{free}},
 	} {
 		s := latency(t)
 		got, err := s.Override(study.Overrides{Factors: c.factors}, known())

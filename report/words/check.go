@@ -58,12 +58,16 @@ func Check(c insight.Check) result.Check {
 	case insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut:
 		expected, observed = alike(c)
 	case insight.CheckState:
-		expected = "the same delta while the machine is fast and while it is slow"
-		observed = fmt.Sprintf("%s against %s: %s while the machine was fast, %s while slow", c.State.Network, c.State.Baseline, Percent(c.State.Fast), Percent(c.State.Slow))
+		expected, observed = "the same delta while the machine is fast and while it is slow", byState(*c.State)
 	case insight.CheckServices:
 		expected, observed = "services that are well", strings.Join(counts(c.Reasons, "%s (%d bursts)"), "; ")
 	}
 	return result.Check{Trial: c.Trial, Check: c.Name, Expected: expected, Observed: observed}
+}
+
+// byState puts a delta that depends on the state of the machine in words.
+func byState(s insight.StateSplit) string {
+	return fmt.Sprintf("%s against %s: %s while the machine was fast, %s while slow", s.Network, s.Baseline, Percent(s.Fast), Percent(s.Slow))
 }
 
 // alike puts a check of networks that should be alike in words.

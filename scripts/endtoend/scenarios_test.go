@@ -81,12 +81,17 @@ func (u *user) runsDefault() error {
 			return fmt.Errorf("show does not name %s", name)
 		}
 	}
-	for _, file := range []string{"study.yaml", "environment.json", "trials.jsonl", "result.json"} {
+	// The best and the worst network are looked at more closely afterwards.
+	for _, file := range []string{"study.yaml", "environment.json", "trials.jsonl", "result.json", "hops.json", "flame.json"} {
 		if info, err := os.Stat(filepath.Join(folder, file)); err != nil || info.Size() == 0 {
 			return fmt.Errorf("the run folder has no %s, or nothing in it", file)
 		}
 	}
-	return nil
+	page, err := os.ReadFile(filepath.Join(folder, "report.html"))
+	if err == nil && !(bytes.Contains(page, []byte("Where the time goes")) && bytes.Contains(page, []byte(`href="flame/`))) {
+		err = errors.New("the page has no closer look")
+	}
+	return err
 }
 
 // finished are the whole lines of a journal; none when there is no journal yet.

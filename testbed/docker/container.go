@@ -119,7 +119,12 @@ func (c *container) look(pid int) (err error) {
 				}
 			}
 		}
-		routes, err := nsmonitor.List(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
+		nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+		if err != nil {
+			return err
+		}
+		defer nl.Close()
+		routes, err := nsmonitor.List(func() ([]netlink.Route, error) { return nl.RouteList(nil, netlink.FAMILY_ALL) })
 		for _, r := range routes {
 			if a, ok := netip.AddrFromSlice(r.Gw); ok && (r.Dst == nil || r.Dst.IP.IsUnspecified()) {
 				c.gateways[familyOf(a.Unmap())] = a.Unmap()

@@ -315,14 +315,14 @@ func (d *Driver) Close(ctx context.Context) error {
 		_ = d.agent.Close() // how it ends is no news
 		d.agent = nil
 	}
-	err := d.procs.Close()
-	errs := make([]error, len(d.all))
+	errs := make([]error, len(d.all)+1)
 	var ending sync.WaitGroup
 	for i, c := range d.all {
 		ending.Go(func() { errs[i] = c.Close() })
 	}
+	errs[len(d.all)] = d.procs.Close()
 	ending.Wait()
 	d.all, d.idle = nil, map[holding][]*container{}
 	_, _ = d.engine.ask(ctx, nil, "image", "rm", d.image) // others may use it
-	return errors.Join(append(errs, err)...)
+	return errors.Join(errs...)
 }

@@ -43,7 +43,7 @@ func Start(t *testing.T) {
 		require.Tool(t, program)
 	}
 	// The daemon makes sockets in it, whose paths must be short.
-	folder, err := os.MkdirTemp("", "dk")
+	folder, err := os.MkdirTemp("", "dk") //nolint:usetesting // whose folders have long names
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +60,11 @@ func Start(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("DOCKER_HOST", "unix://"+folder+"/docker.sock")
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // it is told to end, and what it said is kept
+		close(ended)
+	}()
 	t.Cleanup(func() {
 		if left := Docker(t, "ps", "--all", "--format", "{{.Names}}"); left != "" {
 			t.Errorf("containers are left: %s", left)
