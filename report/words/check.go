@@ -55,10 +55,8 @@ func Check(c insight.Check) result.Check {
 		expected, observed = "a configuration that stays as it was built", reconfigured(c.Changes)
 	case insight.CheckStep:
 		expected, observed = "one level against the baseline's", step(*c.Step)
-	case insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut:
+	case insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut, insight.CheckState:
 		expected, observed = alike(c)
-	case insight.CheckState:
-		expected, observed = "the same delta while the machine is fast and while it is slow", byState(*c.State)
 	case insight.CheckServices:
 		expected, observed = "services that are well", strings.Join(counts(c.Reasons, "%s (%d bursts)"), "; ")
 	}
@@ -73,6 +71,8 @@ func byState(s insight.StateSplit) string {
 // alike puts a check of networks that should be alike in words.
 func alike(c insight.Check) (expected, observed string) {
 	switch u := c.Uneven; {
+	case c.State != nil:
+		return "the same delta while the machine is fast and while it is slow", byState(*c.State)
 	case u == nil:
 		return fmt.Sprintf("networks that are as fast after this one as after others, to within %g%%", 100*insight.CarriedShare),
 			fmt.Sprintf("%+.2f%% (standard error %.2f%%); its part in a delta is this divided by the number of networks", 100*c.Share, 100*c.Error)

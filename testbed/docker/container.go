@@ -124,7 +124,7 @@ func (c *container) look(pid int) (err error) {
 			return err
 		}
 		defer nl.Close()
-		routes, err := nsmonitor.List(func() ([]netlink.Route, error) { return nl.RouteList(nil, netlink.FAMILY_ALL) })
+		routes, err := nsmonitor.List(func() ([]netlink.Route, error) { return nl.RouteList(nil, netlink.FAMILY_ALL) }) //nolint:forbidigo // List asks again
 		for _, r := range routes {
 			if a, ok := netip.AddrFromSlice(r.Gw); ok && (r.Dst == nil || r.Dst.IP.IsUnspecified()) {
 				c.gateways[familyOf(a.Unmap())] = a.Unmap()
