@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"netdelta/experiment/study"
-	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/docker"
@@ -20,15 +19,10 @@ const (
 	dockerUsage = "with --testbed docker: the engine's own program, docker, podman or a file (default: docker)"
 )
 
-// dockerNetworks are the networks that a study on a container engine may name: the engine's, of which it is asked later, and a lab's.
+// dockerNetworks are the networks that a study on a container engine may name besides a lab's: the engine is asked for its own later.
 func dockerNetworks() study.KnownNetworks {
-	own := study.KnownNetworks{Read: func(name string) (is bool, err error) {
-		if strings.HasPrefix(name, docker.Prefix) {
-			return true, nil
-		}
-		return readNetwork(name)
-	}}
-	for _, n := range append(docker.Networks(), network.Catalogue()...) {
+	own := study.KnownNetworks{Added: true, Read: func(name string) (bool, error) { return strings.HasPrefix(name, docker.Prefix), nil }}
+	for _, n := range docker.Networks() {
 		own.Names = append(own.Names, n.Name)
 	}
 	return own

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -99,10 +98,7 @@ func examineServers(ctx context.Context, env *environment, o doctorOptions) erro
 	for _, seen := range servers.Look(ctx, at) {
 		all = append(all, serverFindings(seen)...)
 	}
-	if o.json {
-		return json.NewEncoder(env.out).Encode(all)
-	}
-	return env.printFindings(all)
+	return env.tell(all, o)
 }
 
 // serverFindings are the doctor's findings on one server.

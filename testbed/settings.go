@@ -1,5 +1,13 @@
 package testbed
 
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
 // Settings returns the names of kernel settings that change what is measured, except the settings that a network needs itself. The
 // record of a testbed holds their values in each kernel that has them.
 func Settings() []string {
@@ -14,4 +22,28 @@ func Settings() []string {
 		"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_tso_win_divisor",
 		"net.ipv4.tcp_window_scaling", "net.ipv4.tcp_wmem", "net.ipv4.udp_mem", "net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min",
 	}
+}
+
+// SettingPath is the file of a kernel setting. In a name with slashes dots are part of a device's name.
+func SettingPath(name string) string {
+	if !strings.Contains(name, "/") {
+		name = strings.ReplaceAll(name, ".", "/")
+	}
+	return "/proc/sys/" + name
+}
+
+// ReadSettings reads settings in the calling thread's network namespace. Those that this kernel does not have are left out; the error is
+// about those that can't be read, and the others are there all the same.
+func ReadSettings(names []string) (values map[string]string, err error) {
+	values = map[string]string{}
+	for _, name := range names {
+		text, failed := os.ReadFile(SettingPath(name))
+		switch {
+		case failed == nil:
+			values[name] = strings.Join(strings.Fields(string(text)), " ")
+		case !errors.Is(failed, fs.ErrNotExist):
+			err = errors.Join(err, fmt.Errorf("read %s: %w", name, failed))
+		}
+	}
+	return values, err
 }

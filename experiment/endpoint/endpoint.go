@@ -101,7 +101,7 @@ func (p Ports) Addresses(pod testbed.Pod, family result.Family) (listen, local n
 	all := AnyAddress(family)
 	at := all
 	if own := pod.Address(); own.IsLoopback() {
-		at = own // it shares the machine's namespace: nobody else is to reach it
+		at = own // the pod is in the machine's own namespace: only programs of this machine may connect
 	}
 	return netip.AddrPortFrom(at, uint16(port)), netip.AddrPortFrom(all, uint16(p.Client)), nil
 }

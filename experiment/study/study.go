@@ -154,6 +154,14 @@ type KnownNetworks struct {
 	Read func(name string) (is bool, err error)
 }
 
+// has says whether a network is one of these.
+func (n KnownNetworks) has(name string) (is bool, err error) {
+	if slices.Contains(n.Names, name) || n.Read == nil {
+		return slices.Contains(n.Names, name), nil
+	}
+	return n.Read(name)
+}
+
 // of is what exists for a study on a testbed.
 func (k Known) of(testbed string) Known {
 	own, has := k.On[testbed]
@@ -161,12 +169,18 @@ func (k Known) of(testbed string) Known {
 		return k
 	}
 	if own.Added {
-		check := k.CheckMTU
+		check, read := k.CheckMTU, k.ReadNetwork
 		k.CheckMTU = func(network string, family result.Family, mtu unit.Bytes) error {
-			if slices.Contains(own.Names, network) || check == nil {
+			if is, _ := own.has(network); is || check == nil {
 				return nil
 			}
 			return check(network, family, mtu)
+		}
+		k.ReadNetwork = func(name string) (is bool, err error) {
+			if is, err = own.has(name); is || read == nil {
+				return is, err
+			}
+			return read(name)
 		}
 		k.Networks, k.On = slices.Concat(k.Networks, own.Names), nil
 		return k

@@ -1,14 +1,19 @@
 package machine
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 
 	"netdelta/unit"
 )
@@ -113,4 +118,44 @@ func statistic(path, key string) unit.Bytes {
 		}
 	}
 	return 0
+}
+
+// RemoveControlGroup removes a control group in each hierarchy by its name there, with the groups below it, also those that others made. It
+// waits so long for their processes to have ended.
+func RemoveControlGroup(name string, patience time.Duration) error {
+	roots, err := filepath.Glob("/sys/fs/cgroup/*/" + name)
+	if err != nil {
+		return err
+	}
+	roots = append(roots, "/sys/fs/cgroup/"+name)
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		var failed error
+		for _, root := range roots {
+			failed = errors.Join(failed, removeGroup(root))
+		}
+		if failed == nil || time.Now().After(deadline) {
+			return failed
+		}
+	}
+}
+
+func removeGroup(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeGroup(filepath.Join(folder, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := unix.Rmdir(folder); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove the control group %s: %w", folder, err)
+	}
+	return nil
 }

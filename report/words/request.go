@@ -16,7 +16,7 @@ type RequestLine struct {
 }
 
 // Request puts a share of a request in words. A share within the margin does not matter. The page does the same for what its reader
-// chooses (view.js), and a test holds the two equal.
+// chooses (request.js), and a test holds the two equal.
 func Request(s insight.RequestShare, margin float64) RequestLine {
 	line := RequestLine{
 		Name: insight.Name(s.Delta.Network, s.Delta.Path), Added: Difference("ns", s.Added), Share: fmt.Sprintf("%+.1f%%", 100*s.Share),

@@ -165,11 +165,13 @@ func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 // possible says what no engine can do.
 func (d *Driver) possible(spec testbed.Spec) error {
 	feature := "network " + spec.Network
-	switch {
-	case spec.Network == none:
+	if spec.Network == none {
 		return &testbed.UnsupportedError{Feature: feature, Need: "a network in the container", Fix: "take another network of the engine"}
-	case !slices.ContainsFunc(d.networks, func(n network.Network) bool { return n.Name == spec.Network }):
-		return unknown(spec.Network, d.networks)
+	}
+	if _, err := network.Find(d.networks, spec.Network); err != nil {
+		return err
+	}
+	switch {
 	case spec.PodsOutlive:
 		return &testbed.UnsupportedError{
 			Feature: feature + " under live swaps", Need: "pods that move to another network", Fix: "run it without --blocks, and without workloads that a cluster serves",

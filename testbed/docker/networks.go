@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"netdelta/internal/suggest"
 	"netdelta/network"
 )
 
@@ -66,15 +65,4 @@ func engineName(name string) string {
 		name = Bridge
 	}
 	return strings.TrimPrefix(name, Prefix)
-}
-
-// unknown says that the engine has no network of this name.
-func unknown(name string, all []network.Network) error {
-	var names []string
-	for _, n := range all {
-		names = append(names, n.Name)
-	}
-	slices.Sort(names)
-	near, _ := suggest.Nearest(name, names)
-	return &network.UnknownError{Name: name, Nearest: near, Known: names}
 }

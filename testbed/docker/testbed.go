@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -30,7 +27,7 @@ type Testbed struct {
 	spec   testbed.Spec
 	procs  *lab.Processes
 	pods   []*pod
-	host   *pod // in the host's namespace, with a container of its own
+	host   *pod // in the host's namespace, in the driver's container
 
 	mu       sync.Mutex
 	observer *nodeagent.Observer
@@ -237,14 +234,10 @@ func (t *Testbed) Links(context.Context) ([]result.Link, error) {
 
 // Sysctls implements testbed.Testbed: as found in the host's namespace.
 func (t *Testbed) Sysctls(context.Context) (map[string]string, error) {
-	all := map[string]string{}
-	err := t.host.in.space.Do(func() error {
-		for _, name := range testbed.Settings() {
-			if text, err := os.ReadFile(filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/"))); err == nil {
-				all[name] = strings.Join(strings.Fields(string(text)), " ")
-			}
-		}
-		return nil
+	var all map[string]string
+	err := t.host.in.space.Do(func() (err error) {
+		all, err = testbed.ReadSettings(testbed.Settings())
+		return err
 	})
 	return all, err
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"netdelta/network"
 	"netdelta/result"
@@ -132,7 +130,7 @@ func (l *Testbed) eachSpace(ctx context.Context, f func(network.Space, *space) e
 
 // Sysctls implements testbed.Testbed. Settings that this kernel does not have are left out.
 func (l *Testbed) Sysctls(ctx context.Context) (map[string]string, error) {
-	values := map[string]string{}
+	var values map[string]string
 	err := l.eachSpace(ctx, func(where network.Space, s *space) error {
 		if where != network.InNode(0) {
 			return nil
@@ -143,18 +141,9 @@ func (l *Testbed) Sysctls(ctx context.Context) (map[string]string, error) {
 				names = append(names, o.Name)
 			}
 		}
-		return s.ns.Do(func() error {
-			for _, name := range names {
-				value, err := os.ReadFile(sysctlPath(name))
-				if errors.Is(err, os.ErrNotExist) {
-					continue
-				}
-				if err != nil {
-					return fmt.Errorf("read %s: %w", name, err)
-				}
-				values[name] = strings.Join(strings.Fields(string(value)), " ")
-			}
-			return nil
+		return s.ns.Do(func() (err error) {
+			values, err = testbed.ReadSettings(names)
+			return err
 		})
 	})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"strings"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -96,7 +95,7 @@ func writeSysctls(settings []network.Sysctl) error {
 
 // writeSysctl writes a setting of the namespace that the calling thread is in.
 func writeSysctl(o network.Sysctl) error {
-	err := os.WriteFile(sysctlPath(o.Name), []byte(o.Value), 0)
+	err := os.WriteFile(testbed.SettingPath(o.Name), []byte(o.Value), 0)
 	if o.Optional && errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -104,14 +103,6 @@ func writeSysctl(o network.Sysctl) error {
 		return fmt.Errorf("set %s to %s: %w", o.Name, o.Value, err)
 	}
 	return nil
-}
-
-// sysctlPath is the file of a setting whose name has dots, or slashes where a device's name may hold a dot.
-func sysctlPath(name string) string {
-	if !strings.Contains(name, "/") {
-		name = strings.ReplaceAll(name, ".", "/")
-	}
-	return "/proc/sys/" + name
 }
 
 // link finds a device's index, once.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"netdelta/internal/machine"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/joined"
@@ -72,7 +73,7 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 	common := newSession()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s = &Servers{options: o, program: filepath.Join(common.folder(), agentFile), links: make([]*link, len(o.Nodes)), machines: make([]*joined.Machine, len(o.Nodes)), stop: func() {}}
+	s = &Servers{options: o, program: filepath.Join(common.folder(), machine.AgentName), links: make([]*link, len(o.Nodes)), machines: make([]*joined.Machine, len(o.Nodes)), stop: func() {}}
 	nodes, failed := make([]joined.Node, len(o.Nodes)), make([]error, len(o.Nodes))
 	o.each(func(i int, n Node) {
 		order := server.Order{Do: server.Node, Folder: common.folder(), Mode: o.NIC.Mode, Card: o.NIC.Card, MACs: common.macs(i), Silence: o.silence()}

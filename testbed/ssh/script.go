@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"netdelta/internal/machine"
 	"netdelta/testbed/ssh/server"
 )
 
@@ -15,9 +16,6 @@ const (
 
 // blockSize is how the program is sent: in whole blocks, since dd then reads no byte of what follows.
 const blockSize = 64 << 10
-
-// agentFile is the name of the program in its folder.
-const agentFile = "netdelta-agent"
 
 // script takes the program to a folder of its own and runs it. It reads two lines: how many blocks come, and, when this end has
 // compared the hash, the order. At the end the folder is removed, unless a card is still to be put back of which it has the note. It asks a POSIX shell and dd, sha256sum, uname for
@@ -43,7 +41,7 @@ echo "%[6]s $(sha256sum <"$d/%[4]s")"
 IFS= read -r order || exit 1
 chmod 700 "$d/%[4]s"
 %[7]s"$d/%[4]s" %[8]s "$order"
-`, folder, check, sayReady, agentFile, blockSize, sayHash, as, server.Verb, server.CardFile)
+`, folder, check, sayReady, machine.AgentName, blockSize, sayHash, as, server.Verb, server.CardFile)
 	// Whatever the user's shell is, it hands this to a POSIX shell as one word: there is no quote in it but those replaced here.
 	return "exec sh -c '" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

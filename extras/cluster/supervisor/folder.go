@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/internal/machine"
 )
 
 // Folder is where a cluster keeps its files. A machine may have several clusters, each in a folder of its own.
@@ -71,7 +73,7 @@ func (f Folder) lock() (unlock func() error, err error) {
 
 // sweep removes what an ended cluster left: its control groups, and its files but for the logs.
 func (f Folder) sweep() error {
-	if err := removeGroups(f.mark()); err != nil {
+	if err := machine.RemoveControlGroup(f.mark(), groupPatience); err != nil {
 		return err
 	}
 	for _, name := range []string{"kubeconfig", "control", "nodes"} {

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // groupPatience is how long the kernel may take to let go of a control group whose last process has ended.
@@ -73,44 +71,6 @@ func inheritSets(folder string) error {
 		if err := os.WriteFile(filepath.Join(folder, set), above, 0o644); err != nil {
 			return fmt.Errorf("fill %s of a control group: %w", set, err)
 		}
-	}
-	return nil
-}
-
-// removeGroups removes the groups below mark in each hierarchy, also those that others made. Their processes must have ended.
-func removeGroups(mark string) error {
-	roots, err := filepath.Glob("/sys/fs/cgroup/*/" + mark)
-	if err != nil {
-		return err
-	}
-	for deadline := time.Now().Add(groupPatience); ; time.Sleep(100 * time.Millisecond) {
-		var failed error
-		for _, root := range roots {
-			failed = errors.Join(failed, removeGroup(root))
-		}
-		if failed == nil || time.Now().After(deadline) {
-			return failed
-		}
-	}
-}
-
-func removeGroup(folder string) error {
-	entries, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			if err := removeGroup(filepath.Join(folder, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	if err := unix.Rmdir(folder); err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("remove the control group %s: %w", folder, err)
 	}
 	return nil
 }

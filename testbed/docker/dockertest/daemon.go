@@ -5,7 +5,6 @@ package dockertest
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/internal/machine"
 	"netdelta/internal/require"
 	"netdelta/internal/tail"
 )
@@ -77,7 +77,7 @@ func Start(t *testing.T) {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 			<-ended
 		}
-		if err := errors.Join(removeGroups(group), os.RemoveAll(folder)); err != nil {
+		if err := errors.Join(machine.RemoveControlGroup(group, within), os.RemoveAll(folder)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -96,35 +96,6 @@ func Docker(t *testing.T, args ...string) string {
 		t.Fatalf("docker %s: %v: %s", strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
-}
-
-// removeGroups removes the control groups that the daemon has made, the inner ones first.
-func removeGroups(name string) error {
-	roots, err := filepath.Glob("/sys/fs/cgroup/*/" + name)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, root := range append(roots, "/sys/fs/cgroup/"+name) {
-		var folders []string
-		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			if err == nil && d.IsDir() {
-				folders = append(folders, path)
-			}
-			return err
-		})
-		for i := len(folders) - 1; i >= 0; i-- {
-			err = errors.Join(err, os.Remove(folders[i]))
-		}
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("remove the daemon's control groups: %w", err)
-	}
-	return nil
 }
 
 // podmanGroup is the control group that Podman makes the containers' in.
@@ -162,7 +133,7 @@ func Podman(t *testing.T) string {
 		}
 		_ = input.Close() // it may have gone already
 		_ = cmd.Wait()    // it ends with its input
-		if err := removeGroups(podmanGroup); err != nil {
+		if err := machine.RemoveControlGroup(podmanGroup, within); err != nil {
 			t.Error(err)
 		}
 	})

@@ -3,9 +3,6 @@ package inside
 import (
 	"io"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"netdelta/testbed"
 )
@@ -29,7 +26,7 @@ func devices(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	seen := Seen{Sysctls: map[string]string{}}
+	var seen Seen
 	for _, i := range all {
 		if i.Flags&net.FlagLoopback != 0 {
 			continue
@@ -44,11 +41,6 @@ func devices(out io.Writer) error {
 		}
 		seen.Devices = append(seen.Devices, d)
 	}
-	for _, name := range testbed.Settings() {
-		text, err := os.ReadFile(filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/")))
-		if err == nil {
-			seen.Sysctls[name] = strings.Join(strings.Fields(string(text)), " ")
-		}
-	}
+	seen.Sysctls, _ = testbed.ReadSettings(testbed.Settings()) // what can't be read is left out
 	return say(out, seen)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"netdelta/internal/machine"
 	"netdelta/internal/netns"
 	"netdelta/internal/owner"
 	"netdelta/testbed/lab"
@@ -51,7 +52,7 @@ func left(folder string) bool {
 	}
 	mark, err := os.ReadFile(filepath.Join(folder, ownerFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		_, missing := os.Stat(filepath.Join(folder, "netdelta-agent"))
+		_, missing := os.Stat(filepath.Join(folder, machine.AgentName))
 		return missing == nil && time.Since(about.ModTime()) > abandoned
 	}
 	if err != nil {
