@@ -1,7 +1,10 @@
 package cli_test
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,6 +12,7 @@ import (
 
 	"netdelta/internal/daemon"
 	"netdelta/internal/owner"
+	"netdelta/internal/procfile"
 	"netdelta/internal/require"
 	"netdelta/result"
 )
@@ -55,22 +59,65 @@ func stoppedService(c *chaos) {
 	c.said = failed[0]
 }
 
-// stopOne stops a daemon that a run has started, as soon as there is one: what is there for a moment is asked for its version.
+// stopOne stops a daemon of a build that is yet to be measured, as soon as it serves: those there are now may belong to builds that are
+// over, and one without connections begins or is asked for its version. A daemon that has ended meanwhile can't be stopped.
 func stopOne(t *testing.T, name string, run int) bool {
 	t.Helper()
+	before := daemonsOf(t, name, run)
 	return eventually(func() bool {
-		all, err := owner.Processes()
-		if err != nil {
-			t.Fatal(err)
+		return slices.ContainsFunc(daemonsOf(t, name, run), func(pid int) bool {
+			return !slices.Contains(before, pid) && serves(pid) && syscall.Kill(pid, sigstop) == nil && halted(pid)
+		})
+	})
+}
+
+// daemonsOf are the processes of a name that a run has started.
+func daemonsOf(t *testing.T, name string, run int) []int {
+	t.Helper()
+	all, err := owner.Processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, p := range all {
+		if p.Name == name && p.Owner.PID == run {
+			pids = append(pids, p.PID)
 		}
-		for _, p := range all {
-			if p.Name != name || p.Owner.PID != run {
-				continue
-			}
-			if time.Sleep(300 * time.Millisecond); syscall.Kill(p.PID, sigstop) == nil {
+	}
+	return pids
+}
+
+// halted waits until a stopped process has halted; false when it ended instead.
+func halted(pid int) bool {
+	var state string
+	eventually(func() bool {
+		_, fields, err := procfile.Stat("/proc", pid)
+		if state = ""; err == nil {
+			state = fields[0]
+		}
+		return slices.Contains([]string{"T", "Z", "X", ""}, state)
+	})
+	return state == "T"
+}
+
+// serves tells whether a process holds a TCP connection over IPv4.
+func serves(pid int) bool {
+	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
+	if err != nil {
+		return false
+	}
+	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		return false
+	}
+	for _, link := range links {
+		to, _ := os.Readlink(link) // "" of one that is closed by now
+		inode := strings.TrimSuffix(strings.TrimPrefix(to, "socket:["), "]")
+		for line := range strings.Lines(string(table)) {
+			if f := strings.Fields(line); len(f) > 9 && f[3] == "01" && f[9] == inode {
 				return true
 			}
 		}
-		return false
-	})
+	}
+	return false
 }
