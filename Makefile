@@ -78,7 +78,8 @@ guest: ## what boots guests, and in guests with a full kernel the networks and c
 .PHONY: cluster-up
 cluster-up: ## a real Kubernetes cluster in namespaces of this machine (CNI, PROXY, POLICY, WORKERS, IPV6, MULTUS); prints its kubeconfig's path
 	@scripts/setup.sh test >&2
-	@NETDELTA_KUBERNETES=$$(scripts/kubernetes.sh) $(GO) run ./extras/cluster up \
+	@NETDELTA_KUBERNETES=$$(scripts/kubernetes.sh) $(foreach product,calico cilium,$(if $(filter $(product)-%,$(CNI)),\
+		NETDELTA_$(shell tr a-z A-Z <<<$(product))=$$(scripts/kubernetes.sh $(product)))) $(GO) run ./extras/cluster up \
 		$(if $(CNI),--cni $(CNI)) $(if $(PROXY),--proxy $(PROXY)) $(if $(POLICY),--policy $(POLICY)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(IPV6),--ipv6) $(if $(MULTUS),--multus $(patsubst yes,on,$(MULTUS)))
 
 .PHONY: cluster-down

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# kubernetes.sh prints the folder of the programs of a Kubernetes cluster pinned in tools/kubernetes, and builds them first when
-# they are not there yet: some fifteen minutes of processor time, once on a machine.
+# kubernetes.sh [SET...] prints the folders of sets of programs, a line each, and builds a set first when it is not there yet, once on
+# a machine:
 #
-# The folder's name is a hash of everything that decides what the programs are, so that a change of a pin builds anew.
+#   kubernetes  a cluster, pinned in tools/kubernetes: some fifteen minutes of processor time (the default)
+#   calico      the CNI Calico, pinned in tools/cni/calico: some four minutes
+#   cilium      the CNI Cilium, pinned in tools/cni/cilium: some twelve minutes
+#
+# A folder's name is a hash of everything that decides what its programs are, so that a change of a pin builds its set anew.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-pins=tools/kubernetes
-recipe=3 # another number here builds all programs anew
 home=${XDG_CACHE_HOME:-${HOME:?HOME or XDG_CACHE_HOME must say where to keep the programs}/.cache}/netdelta
 
 # build MODULE FLAGS PACKAGE... builds programs of a module below tools/kubernetes, which agree on versions so that they share what is
@@ -45,8 +47,8 @@ build_flanneld() {
 	rm -r "$copy"
 }
 
-# build_all builds what takes longest first, and all that can be built at once in one go, so that no processor waits.
-build_all() {
+# build_kubernetes builds what takes longest first, and all that can be built at once in one go, so that no processor waits.
+build_kubernetes() {
 	local kubernetes=k8s.io/kubernetes/cmd
 	build . "$(stamp)" $kubernetes/kube-{apiserver,controller-manager,scheduler,proxy} $kubernetes/kube{let,ctl}
 	build . '' go.etcd.io/etcd/server/v3
@@ -61,29 +63,61 @@ build_all() {
 	build . '' ./devices
 }
 
+# build_calico builds Calico's programs, beside the objects that they define.
+build_calico() {
+	local module=github.com/projectcalico/calico version=v3.28.5 # which its module's version does not tell
+	build . "-X main.VERSION=$version -X $module/node/buildinfo.GitVersion=$version" $module/node/cmd/calico-node $module/cni-plugin/cmd/calico
+	cp --no-preserve=mode "$(go list -C "$pins" -m -f '{{.Dir}}' $module)/manifests/crds.yaml" "$fresh/"
+}
+
+# build_cilium builds Cilium's programs, beside the sources that its agent compiles for each device.
+build_cilium() {
+	local module=github.com/cilium/cilium version
+	version=$(go list -C "$pins" -m -f '{{.Version}}' $module)
+	# Its version is read as three words: the number, the commit and its date, which a module does not have.
+	build . "-X '$module/pkg/version.ciliumVersion=${version#v} $version -'" -tags=osusergo,ipam_provider_operator \
+		$module/{daemon,operator,cilium-dbg,plugins/cilium-cni}
+	mv "$fresh/daemon" "$fresh/cilium-agent"
+	mv "$fresh/operator" "$fresh/cilium-operator"
+	cp -r --no-preserve=mode "$(go list -C "$pins" -m -f '{{.Dir}}' $module)/bpf" "$fresh/bpf"
+}
+
+# programs SET prints the folder of a set, and builds it first when it is not there yet.
 programs() {
-	local key folder began
-	key=$({ cat "$pins"/go.{mod,sum} "$pins"/*/go.{mod,sum} "$pins"/*/*.go; echo "$recipe"; go env GOVERSION GOOS GOARCH; } | sha256sum | cut -c1-16)
-	folder=$home/kubernetes/$key
+	local key folder began pins recipe # another recipe's number builds all programs of a set anew
+	case $1 in
+	kubernetes) pins=tools/kubernetes recipe=3 ;;
+	calico) pins=tools/cni/calico recipe=1 ;;
+	cilium) pins=tools/cni/cilium recipe=1 ;;
+	*)
+		echo "kubernetes.sh: unknown set $1: it is one of kubernetes, calico, cilium" >&2
+		return 2
+		;;
+	esac
+	key=$(
+		shopt -s nullglob # not every set has modules below its own
+		{ cat "$pins"/go.{mod,sum} "$pins"/*/go.{mod,sum} "$pins"/*/*.go; echo "$recipe"; go env GOVERSION GOOS GOARCH; } | sha256sum | cut -c1-16
+	)
+	folder=$home/$1/$key
 	if [[ ! -d $folder ]]; then
-		mkdir -p "$home/kubernetes"
+		mkdir -p "$home/$1"
 		# Two runs at once: the second waits for the first and finds its work.
-		exec 9>"$home/kubernetes/.lock"
+		exec 9>"$home/$1/.lock"
 		flock 9
 		if [[ ! -d $folder ]]; then
-			fresh=$(mktemp -d "$home/kubernetes/.fresh.XXXXXX")
+			fresh=$(mktemp -d "$home/$1/.fresh.XXXXXX")
 			trap 'rm -rf "$fresh"' EXIT
-			echo "building Kubernetes into $folder (once; some fifteen minutes of processor time)" >&2
+			echo "building $1 into $folder (once on a machine)" >&2
 			began=$SECONDS
-			build_all
+			"build_$1"
 			chmod 755 "$fresh"
 			mv -T "$fresh" "$folder"
 			trap - EXIT
-			echo "built Kubernetes in $((SECONDS - began)) s" >&2
+			echo "built $1 in $((SECONDS - began)) s" >&2
 		fi
 		exec 9>&-
 	fi
 	echo "$folder"
 }
 
-programs
+for set in "${@:-kubernetes}"; do programs "$set"; done

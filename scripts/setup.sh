@@ -74,6 +74,7 @@ kubernetes() {
 	echo containerd containerd
 	echo runc runc
 	echo busybox busybox-static
+	echo ipset ipset
 }
 
 there() {

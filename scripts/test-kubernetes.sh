@@ -111,7 +111,10 @@ bring_up() {
 GOCACHE=$(go env GOCACHE)
 began=$SECONDS
 NETDELTA_KUBERNETES=$(scripts/kubernetes.sh)
-export GOCACHE NETDELTA_KUBERNETES
+# Tests of the products bring up clusters of their own.
+NETDELTA_CALICO=$(scripts/kubernetes.sh calico)
+NETDELTA_CILIUM=$(scripts/kubernetes.sh cilium)
+export GOCACHE NETDELTA_KUBERNETES NETDELTA_CALICO NETDELTA_CILIUM
 printf -- '--- programs of the cluster: %d s\n' $((SECONDS - began))
 go build -o "$work/" ./extras/cluster
 NETDELTA_TESTED=$work/netdelta

@@ -25,8 +25,8 @@ import (
 )
 
 const usage = `usage: cluster VERB
-  up [--cni bridge|flannel-vxlan|flannel-host-gw] [--proxy iptables|nftables] [--workers N] [--ipv6]
-     [--multus on|off] [--policy none|kube-network-policies]
+  up [--cni bridge|flannel-vxlan|flannel-host-gw|calico-vxlan|calico-routes|cilium-vxlan|cilium-native|cilium-ebpf]
+     [--proxy iptables|nftables] [--workers N] [--ipv6] [--multus on|off] [--policy none|kube-network-policies]
                                    bring it up; prints the kubeconfig's path
   down                             end it
   status                           say what it is
@@ -73,10 +73,10 @@ func run(ctx context.Context, arguments []string, out, complaints io.Writer) err
 		return node.Main(os.Stdin, os.Stdout)
 	}
 	if verb == superviseVerb {
-		if len(arguments) != 3 {
+		if len(arguments) != 4 {
 			return errUsage
 		}
-		return supervisor.Run(supervisor.Folder(arguments[0]), arguments[1], arguments[2], os.NewFile(3, "told"))
+		return supervisor.Run(supervisor.Folder(arguments[0]), arguments[1], arguments[2], arguments[3], os.NewFile(3, "told"))
 	}
 	folder, err := supervisor.Own()
 	if err != nil {
@@ -118,6 +118,9 @@ func flags(verb string, arguments []string, complaints io.Writer) (supervisor.Co
 // partsVariable is the environment variable with the folder of the cluster's programs; scripts/kubernetes.sh prints it.
 const partsVariable = "NETDELTA_KUBERNETES"
 
+// productVariable is the environment variable with the folder of a product's programs.
+func productVariable(p supervisor.Product) string { return "NETDELTA_" + strings.ToUpper(string(p)) }
+
 func up(ctx context.Context, f supervisor.Folder, arguments []string, out, complaints io.Writer) error {
 	c, err := flags("up", arguments, complaints)
 	if err != nil {
@@ -127,7 +130,13 @@ func up(ctx context.Context, f supervisor.Folder, arguments []string, out, compl
 	if parts == "" {
 		return fmt.Errorf("%s does not say where the programs of a cluster are: use 'make cluster-up'", partsVariable)
 	}
-	if err := supervisor.Up(ctx, f, c, []string{superviseVerb, string(f), parts}, complaints); err != nil {
+	product := ""
+	if p := c.CNI.Product(); p != supervisor.NoProduct {
+		if product = os.Getenv(productVariable(p)); product == "" {
+			return fmt.Errorf("%s does not say where the programs of %s are: use 'make cluster-up CNI=%s'", productVariable(p), p, c.CNI)
+		}
+	}
+	if err := supervisor.Up(ctx, f, c, []string{superviseVerb, string(f), parts, product}, complaints); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, f.Kubeconfig())
@@ -139,7 +148,11 @@ func status(f supervisor.Folder, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "up: cni %s, kube-proxy %s, workers %d, IPv6 %t, Multus %s, policy %s\nkubeconfig: %s\n", c.CNI, c.Proxy, c.Workers, c.IPv6, c.Multus, c.Policy, f.Kubeconfig())
+	policy := string(c.Policy)
+	if p := c.CNI.Product(); p != supervisor.NoProduct {
+		policy = "of " + string(p)
+	}
+	fmt.Fprintf(out, "up: cni %s, kube-proxy %s, workers %d, IPv6 %t, Multus %s, policy %s\nkubeconfig: %s\n", c.CNI, c.Proxy, c.Workers, c.IPv6, c.Multus, policy, f.Kubeconfig())
 	return nil
 }
 

@@ -355,7 +355,8 @@ func TestArguments(t *testing.T) {
 		{"switch", "wrong arguments"},
 		{"switch --cni brige", "did you mean bridge?"},
 		{"switch --policy calico", "it is one of none, kube-network-policies"},
-		{"switch --proxy ipvs", "it is one of iptables, nftables"},
+		{"switch --proxy ipvs", "it is one of iptables, nftables, none"},
+		{"up --cni cilium-native", "NETDELTA_CILIUM does not say where the programs of cilium are: use 'make cluster-up CNI=cilium-native'"},
 		{"switch --cni bridge", "make cluster-up"},
 		{"up --workers 99", "from 1 to 9"},
 		{"service stop w1", "wrong arguments"},
@@ -367,6 +368,7 @@ func TestArguments(t *testing.T) {
 		t.Run(c.arguments, func(t *testing.T) {
 			t.Setenv("XDG_CACHE_HOME", t.TempDir())
 			t.Setenv(partsVariable, "/nowhere")
+			t.Setenv(productVariable(supervisor.Cilium), "")
 			var out, complaints bytes.Buffer
 			err := run(context.Background(), strings.Fields(c.arguments), &out, &complaints)
 			if err == nil || !strings.Contains(err.Error(), c.want) {

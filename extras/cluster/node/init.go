@@ -17,8 +17,8 @@ import (
 	"netdelta/testbed/rpc"
 )
 
-// path is where programs of a node are looked for: the cluster's, then the machine's.
-const path = PartsFolder + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// Path is where programs of a node are looked for: the cluster's, then the machine's.
+const Path = PartsFolder + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // PartsFolder is where a node sees the programs of the cluster.
 const PartsFolder = "/opt/netdelta/bin"
@@ -46,7 +46,7 @@ func prepare(s Spec) error {
 	}
 	// The node does not inherit the environment of the program that started the cluster.
 	os.Clearenv()
-	for name, value := range map[string]string{"PATH": path, "HOME": "/root", "HOSTNAME": s.Name} {
+	for name, value := range map[string]string{"PATH": Path, "HOME": "/root", "HOSTNAME": s.Name} {
 		if err := os.Setenv(name, value); err != nil {
 			return err
 		}

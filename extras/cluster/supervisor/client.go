@@ -30,7 +30,9 @@ var ErrDown = errors.New("no cluster is up: 'make cluster-up' starts one")
 // Up brings a cluster up unless it is up already, and has one that is up become as c says, except for the number of its nodes.
 // What happens is written to tell. This program, started anew with the arguments run and then a Config in JSON, has to call Run.
 func Up(ctx context.Context, f Folder, c Config, run []string, tell io.Writer) (err error) {
+	asked := c
 	c.Workers = cmp.Or(c.Workers, defaultWorkers)
+	c = c.complete()
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -42,7 +44,7 @@ func Up(ctx context.Context, f Folder, c Config, run []string, tell io.Writer) (
 	switch _, err := f.Status(); {
 	case err == nil:
 		fmt.Fprintln(tell, "a cluster is up already")
-		return f.Switch(c)
+		return f.Switch(asked)
 	case !errors.Is(err, ErrDown):
 		return err
 	}
@@ -52,7 +54,7 @@ func Up(ctx context.Context, f Folder, c Config, run []string, tell io.Writer) (
 	if err := errors.Join(f.sweep(), os.RemoveAll(f.path("logs")), os.MkdirAll(f.path("logs"), 0o700)); err != nil {
 		return err
 	}
-	config, err := json.Marshal(c.complete())
+	config, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,33 @@ const (
 	Bridge        CNI = "bridge"          // a bridge in each node, and routes between them
 	FlannelVXLAN  CNI = "flannel-vxlan"   // flannel, encapsulating
 	FlannelHostGW CNI = "flannel-host-gw" // flannel, with routes
+	CalicoVXLAN   CNI = "calico-vxlan"    // Calico, encapsulating
+	CalicoRoutes  CNI = "calico-routes"   // Calico, encapsulating between subnets only: here never
+	CiliumVXLAN   CNI = "cilium-vxlan"    // Cilium, encapsulating
+	CiliumNative  CNI = "cilium-native"   // Cilium, with routes
+	CiliumEBPF    CNI = "cilium-ebpf"     // Cilium, with routes and in place of kube-proxy
 )
+
+// Product is a CNI's own software, with agents, management of addresses and policy engine. Pods that were made under one do not live on
+// under another.
+type Product string
+
+// The products. The CNIs bridge and flannel leave policies and kube-proxy to others.
+const (
+	NoProduct Product = ""
+	Calico    Product = "calico"
+	Cilium    Product = "cilium"
+)
+
+// Product is the product that a CNI is a mode of.
+func (c CNI) Product() Product {
+	for _, p := range []Product{Calico, Cilium} {
+		if strings.HasPrefix(string(c), string(p)+"-") {
+			return p
+		}
+	}
+	return NoProduct
+}
 
 // Proxy is how kube-proxy leads services to pods.
 type Proxy string
@@ -26,6 +52,7 @@ type Proxy string
 const (
 	IPTables Proxy = "iptables"
 	NFTables Proxy = "nftables"
+	NoProxy  Proxy = "none" // the CNI does it
 )
 
 // Policy is what enforces NetworkPolicy objects.
@@ -74,11 +101,14 @@ type choice struct {
 func choices() []choice {
 	return []choice{
 		{
-			"cni", "how pods reach each other", "CNI", []string{string(Bridge), string(FlannelVXLAN), string(FlannelHostGW)},
+			"cni", "how pods reach each other", "CNI", []string{
+				string(Bridge), string(FlannelVXLAN), string(FlannelHostGW), string(CalicoVXLAN), string(CalicoRoutes),
+				string(CiliumVXLAN), string(CiliumNative), string(CiliumEBPF),
+			},
 			func(c *Config) *string { return (*string)(&c.CNI) },
 		},
 		{
-			"proxy", "how services reach pods", "mode of kube-proxy", []string{string(IPTables), string(NFTables)},
+			"proxy", "how services reach pods", "mode of kube-proxy", []string{string(IPTables), string(NFTables), string(NoProxy)},
 			func(c *Config) *string { return (*string)(&c.Proxy) },
 		},
 		{
@@ -121,6 +151,9 @@ func (c Config) Known() error {
 
 // complete fills in what is left open.
 func (c Config) complete() Config {
+	if c.Proxy == "" {
+		c.Proxy = c.CNI.proxy()
+	}
 	for _, one := range choices() {
 		if value := one.of(&c); *value == "" {
 			*value = one.values[0]
@@ -129,20 +162,48 @@ func (c Config) complete() Config {
 	return c
 }
 
-// check refuses what no cluster can be.
+// with is what a cluster becomes by a change. The error says why it can't.
+func (c Config) with(to Config) (Config, error) {
+	if to.CNI != "" && to.CNI.Product() != c.CNI.Product() {
+		return c, fmt.Errorf("unsupported: from %s to %s while the cluster is up: pods of one do not live on under the other; "+
+			"use 'make cluster-down' and 'make cluster-up CNI=%s'", c.CNI, to.CNI, to.CNI)
+	}
+	if to.Proxy == "" && to.CNI != "" && to.CNI.proxy() != c.CNI.proxy() {
+		to.Proxy = to.CNI.proxy()
+	}
+	for _, one := range choices() {
+		if value := *one.of(&to); value != "" {
+			*one.of(&c) = value
+		}
+	}
+	return c, c.check()
+}
+
+// check refuses what no cluster can be. Nothing may be left open.
 func (c Config) check() error {
 	if c.Workers < 1 || c.Workers > MostWorkers {
 		return fmt.Errorf("%d workers: a cluster has from 1 to %d next to the control plane", c.Workers, MostWorkers)
 	}
-	return c.allows(c.CNI)
-}
-
-// allows refuses a CNI that can't be brought into effect.
-func (c Config) allows(cni CNI) error {
-	if c.IPv6 && cni != "" && cni != Bridge {
-		return fmt.Errorf("unsupported: %s with IPv6: the plugin of flannel that this cluster has knows IPv4 only; leave IPv6 out, or use %s", cni, Bridge)
+	product := c.CNI.Product()
+	switch {
+	case c.IPv6 && c.CNI != Bridge:
+		return fmt.Errorf("unsupported: %s with IPv6: it is set up for IPv4 only; leave IPv6 out, or use %s", c.CNI, Bridge)
+	case (c.Proxy == NoProxy) != (c.CNI.proxy() == NoProxy):
+		return fmt.Errorf("unsupported: %s with kube-proxy %s: services are led to pods by kube-proxy or by %s; leave the proxy out", c.CNI, c.Proxy, CiliumEBPF)
+	case product != NoProduct && c.Policy != NoPolicy:
+		return fmt.Errorf("unsupported: %s with %s: %s enforces policies itself; leave the policy engine out", c.CNI, c.Policy, product)
+	case product != NoProduct && c.Multus == MultusOn:
+		return fmt.Errorf("unsupported: %s with Multus: here it stands before %s and flannel only", c.CNI, Bridge)
 	}
 	return nil
+}
+
+// proxy is the mode of kube-proxy that a CNI has unless another is asked for.
+func (c CNI) proxy() Proxy {
+	if c == CiliumEBPF {
+		return NoProxy
+	}
+	return IPTables
 }
 
 // backend is what flannel calls it; "" where flannel is not in use.

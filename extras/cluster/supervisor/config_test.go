@@ -16,10 +16,66 @@ func TestConfig(t *testing.T) {
 		{Config{CNI: Bridge, Workers: 1, IPv6: true}, ""},
 		{Config{CNI: Bridge}, "0 workers"},
 		{Config{CNI: FlannelHostGW, Workers: 2, IPv6: true}, "unsupported: flannel-host-gw with IPv6"},
+		{Config{CNI: CalicoVXLAN, Workers: 2}, ""},
+		{Config{CNI: CalicoRoutes, Workers: 2, Policy: KubeNetworkPolicies}, "calico enforces policies itself"},
+		{Config{CNI: CiliumVXLAN, Workers: 2, IPv6: true}, "unsupported: cilium-vxlan with IPv6"},
+		{Config{CNI: CiliumNative, Workers: 2, Multus: MultusOn}, "unsupported: cilium-native with Multus"},
+		{Config{CNI: CiliumNative, Workers: 2, Proxy: NoProxy}, "unsupported: cilium-native with kube-proxy none"},
+		{Config{CNI: CiliumEBPF, Workers: 2}, ""},
+		{Config{CNI: CiliumEBPF, Workers: 2, Proxy: NFTables}, "unsupported: cilium-ebpf with kube-proxy nftables"},
 	} {
-		err := c.config.check()
+		err := c.config.complete().check()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v gives %v, want %q", c.config, err, c.want)
+		}
+	}
+}
+
+// TestChange: what a cluster becomes by a change, and which changes no cluster can make.
+func TestChange(t *testing.T) {
+	for _, c := range []struct {
+		from, to  CNI
+		with      Config
+		wantProxy Proxy
+		want      string
+	}{
+		{Bridge, FlannelVXLAN, Config{}, IPTables, ""},
+		{CalicoVXLAN, CalicoRoutes, Config{Proxy: NFTables}, NFTables, ""},
+		{CiliumNative, CiliumEBPF, Config{}, NoProxy, ""},
+		{CiliumEBPF, CiliumVXLAN, Config{}, IPTables, ""},
+		{CiliumEBPF, CiliumVXLAN, Config{Proxy: NFTables}, NFTables, ""},
+		{CiliumEBPF, "", Config{Proxy: NFTables}, "", "unsupported: cilium-ebpf with kube-proxy nftables"},
+		{Bridge, CiliumVXLAN, Config{}, "", "'make cluster-up CNI=cilium-vxlan'"},
+		{CalicoVXLAN, CiliumVXLAN, Config{}, "", "pods of one do not live on under the other"},
+		{CalicoVXLAN, "", Config{Policy: KubeNetworkPolicies}, "", "calico enforces policies itself"},
+	} {
+		to := c.with
+		to.CNI = c.to
+		got, err := Config{CNI: c.from, Workers: 2}.complete().with(to)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s to %+v gives %v, want %q", c.from, to, err, c.want)
+		}
+		if err == nil && (got.CNI != c.to || got.Proxy != c.wantProxy || got.Workers != 2) {
+			t.Errorf("%s to %+v gives %+v, want kube-proxy %s", c.from, to, got, c.wantProxy)
+		}
+	}
+}
+
+// TestCilium: a mode has the options of its own way of packets, and no other's.
+func TestCilium(t *testing.T) {
+	for _, c := range []struct {
+		cni   CNI
+		wants map[string]string
+	}{
+		{CiliumVXLAN, map[string]string{"routing-mode": "tunnel", "tunnel-protocol": "vxlan", "auto-direct-node-routes": "", "kube-proxy-replacement": "false"}},
+		{CiliumNative, map[string]string{"routing-mode": "native", "tunnel-protocol": "", "auto-direct-node-routes": "true", "bpf-lb-sock": "false"}},
+		{CiliumEBPF, map[string]string{"routing-mode": "native", "kube-proxy-replacement": "true", "bpf-lb-sock": "true", "cgroup-root": ciliumGroups}},
+	} {
+		got := ciliumOptions(c.cni)
+		for name, want := range c.wants {
+			if got[name] != want {
+				t.Errorf("%s: option %s is %q, want %q", c.cni, name, got[name], want)
+			}
 		}
 	}
 }

@@ -38,13 +38,13 @@ type news struct {
 }
 
 // Run is the program of a supervisor, which is process 1 of a namespace of process numbers: it brings a cluster up, with the programs
-// in the folder parts and the Config in JSON, tells what it does to told as lines that Up reads, and holds the cluster until it is killed.
-func Run(f Folder, parts, config string, told *os.File) error {
+// in the folders parts and product and the Config in JSON, tells what it does to told as lines that Up reads, and holds the cluster until it is killed.
+func Run(f Folder, parts, product, config string, told *os.File) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is not process 1 of a cluster: it is started by 'make cluster-up', not by hand")
 	}
 	say := json.NewEncoder(told)
-	s := &supervisor{folder: f, parts: parts, tell: func(format string, arguments ...any) {
+	s := &supervisor{folder: f, parts: parts, product: product, tell: func(format string, arguments ...any) {
 		_ = say.Encode(news{Line: fmt.Sprintf(format, arguments...)}) // an end of the reader shows below
 	}}
 	err := json.Unmarshal([]byte(config), &s.config)
@@ -120,10 +120,11 @@ func (s *supervisor) carryOut(ctx context.Context, r rpc.Request) (any, error) {
 
 // change brings another CNI, mode of kube-proxy, state of Multus or policy engine into effect; "" leaves what there is.
 func (s *supervisor) change(ctx context.Context, to Config) error {
-	if err := s.config.allows(to.CNI); err != nil {
+	to, err := s.config.with(to)
+	if err != nil {
 		return err
 	}
-	err := replace(&s.config.CNI, to.CNI, func(c CNI) error {
+	err = replace(&s.config.CNI, to.CNI, func(c CNI) error {
 		if err := s.leaveNetwork(ctx, s.config.CNI); err != nil {
 			return err
 		}

@@ -58,6 +58,22 @@ func makeGroups(mark, node string) (string, error) {
 	return filepath.Join("/", mark, node), nil
 }
 
+// unifiedGroup makes a node's control group of version 2, mark/NODE, and returns its folder.
+func unifiedGroup(mark, node string) (string, error) {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); len(fields) > 3 && fields[2] == "cgroup2" {
+			folder := filepath.Join(fields[1], mark, node)
+			return folder, os.MkdirAll(folder, 0o755)
+		}
+	}
+	return "", errors.New("unsupported: Cilium attaches programs to control groups of version 2 and this machine mounts none: " +
+		"mount them in addition to version 1, as systemd's hybrid hierarchy does, or use another CNI")
+}
+
 // inheritSets gives a group the processors and memory of the one above it: a new one has none, and can't be entered.
 func inheritSets(folder string) error {
 	for _, set := range []string{"cpuset.cpus", "cpuset.mems"} {

@@ -84,8 +84,14 @@ func (c CNI) flannelFile() node.File {
 		Content: fmt.Appendf(nil, "{\"Network\": %q, \"Backend\": {\"Type\": %q}}\n", podsPrefix, c.backend())}
 }
 
-// enterNetwork brings a CNI into effect on nodes that have none, and returns when each reaches the pods of all others by it.
+// enterNetwork brings a CNI into effect on nodes on which none runs, and returns when each reaches the pods of all others by it.
 func (s *supervisor) enterNetwork(ctx context.Context, c CNI) error {
+	switch c.Product() {
+	case Calico:
+		return s.enterCalico(ctx, c)
+	case Cilium:
+		return s.enterCilium(ctx, c)
+	}
 	if s.config.Multus == MultusOn {
 		if err := s.define(ctx); err != nil {
 			return err
@@ -102,7 +108,7 @@ func (s *supervisor) enterNetwork(ctx context.Context, c CNI) error {
 		if c == Bridge {
 			err = m.space.Do(func() error { return s.routePeers(m) })
 		} else {
-			err = s.start(m, serviceFlannel)
+			err = s.startAgents(c, m)
 		}
 		if err != nil {
 			return fmt.Errorf("bring %s into effect on node %s: %w", c, m.name, err)
@@ -167,24 +173,24 @@ func (s *supervisor) inEffect(ctx context.Context, m *member, c CNI) error {
 			if pods.IP.To4() == nil {
 				return nil
 			}
-			return leavesBy(pods, c.peerDevice())
+			return leavesBy(host(pods, 2), c.peerDevice())
 		})
 	})
 }
 
-// leavesBy says so unless packets for a prefix leave this namespace by a device.
-func leavesBy(prefix *net.IPNet, device string) error {
+// leavesBy says so unless packets for an address leave this namespace by a device, and not by where those go that have no route.
+func leavesBy(address net.IP, device string) error {
 	link, err := netlink.LinkByName(device)
 	if err != nil {
 		return fmt.Errorf("%s: %w", device, err)
 	}
-	routes, err := netlink.RouteGet(host(prefix, 2))
+	routes, err := netlink.RouteGet(address)
 	if err != nil {
-		return fmt.Errorf("no route to %s: %w", prefix, err)
+		return fmt.Errorf("no route to %s: %w", address, err)
 	}
 	viaDefault := net.ParseIP(gateway)
 	if len(routes) == 0 || routes[0].LinkIndex != link.Attrs().Index || routes[0].Gw.Equal(viaDefault) {
-		return fmt.Errorf("packets for %s do not leave by %s", prefix, device)
+		return fmt.Errorf("packets for %s do not leave by %s", address, device)
 	}
 	return nil
 }
@@ -224,8 +230,12 @@ while iptables -w -t nat -D POSTROUTING -m comment --comment 'flanneld masq' -j 
 iptables -w -t nat -F FLANNEL-POSTRTG && iptables -w -t nat -X FLANNEL-POSTRTG`
 )
 
-// leaveNetwork ends the CNI of all nodes. Pods stay attached, and reach the pods of their own node.
+// leaveNetwork ends the CNI of all nodes. Pods stay attached, and reach the pods of their own node, and under a product all others: its
+// agents take up what they left.
 func (s *supervisor) leaveNetwork(ctx context.Context, c CNI) error {
+	if c.Product() != NoProduct {
+		return s.each(func(m *member) error { return s.stopAgents(c, m) })
+	}
 	return s.each(func(m *member) error {
 		if _, err := m.node.Run("sh", "-c", release); err != nil {
 			return err

@@ -56,17 +56,23 @@ func get(ctx context.Context, space *netns.Namespace, url string) (string, error
 	return strings.TrimSpace(string(body)), nil
 }
 
-// switchProxy restarts kube-proxy in each node with another mode, which also removes the rules of the old one.
+// switchProxy restarts kube-proxy in each node with another mode, which also removes the rules of the old one, or ends it.
 func (s *supervisor) switchProxy(ctx context.Context, mode Proxy) error {
 	if err := s.each(func(m *member) error {
+		if s.config.Proxy != NoProxy {
+			if err := m.node.StopService(serviceProxy, true); err != nil {
+				return err
+			}
+		}
+		if mode == NoProxy {
+			_, err := m.node.Run("kube-proxy", "--cleanup")
+			return err
+		}
 		if err := m.node.Write(s.config.proxyFile(mode)); err != nil {
 			return err
 		}
-		if err := m.node.StopService(serviceProxy, true); err != nil {
-			return err
-		}
 		return s.start(m, serviceProxy)
-	}); err != nil {
+	}); err != nil || mode == NoProxy {
 		return err
 	}
 	return s.awaitProxies(ctx, mode)

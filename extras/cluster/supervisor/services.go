@@ -88,7 +88,7 @@ func kubeconfigOf(program string) string { return settings + "/" + program + ".k
 func (s *secrets) nodeFiles(name, group string, c Config) ([]node.File, error) {
 	files, err := s.kubeconfigs(
 		user{serviceKubelet, "system:node:" + name, "system:nodes"}, user{serviceProxy, "system:kube-proxy", ""},
-		user{serviceFlannel, "flannel", masters}, user{serviceMultus, "multus", masters}, user{servicePolicy, "policy", masters},
+		user{agentUser, agentUser, masters}, user{serviceMultus, "multus", masters}, user{servicePolicy, "policy", masters},
 	)
 	return append(files, []node.File{
 		{Path: settings + "/ca.crt", Mode: 0o644, Content: s.authority.Certificate()},
@@ -179,29 +179,27 @@ func (c Config) nodeServices(m *member) []node.Service {
 		{Name: serviceContainerd, Args: []string{"containerd", "--config", settings + "/containerd.toml"}},
 		{Name: serviceKubelet, Args: kubelet},
 		{Name: serviceProxy, Args: []string{"kube-proxy", "--config=" + settings + "/kube-proxy.yaml", "--hostname-override=" + m.name}},
-		{Name: serviceFlannel, Env: []string{"NODE_NAME=" + m.name}, Args: []string{
-			"flanneld", "--kube-subnet-mgr", "--kubeconfig-file=" + kubeconfigOf(serviceFlannel), "--iface=" + uplink,
-			"--ip-masq", "--iptables-forward-rules=false", "--net-config-path=" + settings + "/flannel.json",
-		}},
 		{Name: servicePolicy, Args: []string{
 			"kube-network-policies", "--kubeconfig=" + kubeconfigOf(servicePolicy), "--hostname-override=" + m.name,
 		}},
 	}
 }
 
-// services are the programs that a node can run.
+// services are the programs that a node can run under the present CNI.
 func (s *supervisor) services(m *member) []node.Service {
 	all := s.config.nodeServices(m)
+	at := slices.IndexFunc(all, func(one node.Service) bool { return one.Name == servicePolicy })
+	all = slices.Insert(all, at, s.agents(s.config.CNI, m)...)
 	if m.number == 0 {
 		all = append(all, s.config.controlServices()...)
 	}
 	return all
 }
 
-// running are the names of the programs of a node under the present CNI and policy engine.
+// running are the names of those that run with the present mode of kube-proxy and policy engine.
 func (s *supervisor) running(m *member) (names []string) {
 	for _, one := range s.services(m) {
-		if (one.Name != serviceFlannel || s.config.CNI != Bridge) && (one.Name != servicePolicy || s.config.Policy == KubeNetworkPolicies) {
+		if (one.Name != serviceProxy || s.config.Proxy != NoProxy) && (one.Name != servicePolicy || s.config.Policy == KubeNetworkPolicies) {
 			names = append(names, one.Name)
 		}
 	}

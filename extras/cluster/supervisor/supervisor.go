@@ -32,7 +32,9 @@ type supervisor struct {
 	folder Folder
 	config Config
 	parts  string
-	tell   func(format string, arguments ...any)
+	// product is the folder with the programs of the CNI's product; "" where it has none.
+	product string
+	tell    func(format string, arguments ...any)
 
 	secrets *secrets
 	members []*member // the first is the control plane's
@@ -160,10 +162,14 @@ func (s *supervisor) startNode(ctx context.Context, m *member) error {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return err
 	}
-	m.node, err = node.Start(m.space, "/proc/self/exe", []string{NodeVerb, m.name}, os.Stderr, node.Spec{
+	spec := node.Spec{
 		Name: m.name, Root: root, Binds: binds, Links: links, Files: files,
 		Memory: []string{"/var/lib/cni", "/var/log/pods", "/var/log/containers"},
-	})
+	}
+	if err := s.equip(m, &spec); err != nil {
+		return err
+	}
+	m.node, err = node.Start(m.space, "/proc/self/exe", []string{NodeVerb, m.name}, os.Stderr, spec)
 	if err != nil {
 		return err
 	}
@@ -263,6 +269,9 @@ func (s *supervisor) register(ctx context.Context) error {
 
 // startProxies starts kube-proxy in each node and returns when services are in effect.
 func (s *supervisor) startProxies(ctx context.Context) error {
+	if s.config.Proxy == NoProxy {
+		return nil
+	}
 	if err := s.each(func(m *member) error { return s.start(m, serviceProxy) }); err != nil {
 		return err
 	}

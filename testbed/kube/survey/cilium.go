@@ -5,6 +5,9 @@ import "strings"
 // ciliumConfig is where Cilium keeps its configuration: options of its agent by name.
 const ciliumConfig = "cilium-config"
 
+// ciliumGroup is the API group of Cilium's own objects.
+const ciliumGroup = "cilium.io"
+
 // cilium is recognised by its ConfigMap, its DaemonSet or what its agent tells nodes.
 func cilium(e evidence) *trace {
 	config := e.config("kube-system/"+ciliumConfig, "cilium/"+ciliumConfig)

@@ -72,6 +72,12 @@ func unnamed(e evidence) *trace {
 	case e.blind:
 		return &trace{Network: Network{Doubt: "no plugin left a trace in what could be read"}}
 	}
+	if e.groups[ciliumGroup] {
+		return &trace{forwards: true, Network: Network{
+			Plugin: "cilium", Policies: "cilium", EBPF: "yes", By: []string{"the kinds of objects of " + ciliumGroup},
+			Doubt: "neither its ConfigMap nor its DaemonSet is where it usually is: mode, encryption and MTU are not known, and kinds of objects may be left of one that is gone",
+		}}
+	}
 	n := Network{
 		Plugin: "bridge", Mode: "routes", Encapsulation: "none", Policies: "none", EBPF: "no",
 		By:    []string{"every node has a range of addresses for pods, and nothing tells of another plugin"},

@@ -43,7 +43,8 @@ func TestNetworks(t *testing.T) {
 			network:  Network{Plugin: "cilium", Mode: "geneve, netkit", Encapsulation: "geneve", MTU: 8900, Policies: "cilium", EBPF: "yes", Encryption: "wireguard"},
 			services: Services{Mode: "ebpf", By: "Cilium takes kube-proxy's place"},
 		},
-		"cilium-native": {network: Network{Plugin: "cilium", Mode: "native", Encapsulation: "none", Policies: "cilium", EBPF: "yes", Encryption: "ipsec"}, services: kubeProxy("iptables")},
+		"cilium-native":     {network: Network{Plugin: "cilium", Mode: "native", Encapsulation: "none", Policies: "cilium", EBPF: "yes", Encryption: "ipsec"}, services: kubeProxy("iptables")},
+		"cilium-kinds-only": {network: Network{Plugin: "cilium", Policies: "cilium", EBPF: "yes"}, doubt: "neither its ConfigMap nor its DaemonSet"},
 		"cilium-chained": {
 			network:  Network{Plugin: "aws-vpc", Mode: "addresses of the cloud", Encapsulation: "none", MTU: 9001, Policies: "cilium", EBPF: "no", Encryption: "none", Others: []string{"cilium"}},
 			services: kubeProxy("iptables"),
@@ -83,6 +84,9 @@ func TestNetworks(t *testing.T) {
 			if strings.HasPrefix(name, "calico-") && name != "calico-nodes-only" {
 				s.groups = []string{calicoGroup}
 			}
+			if name == "cilium-kinds-only" {
+				s.groups = []string{ciliumGroup}
+			}
 			l, err := begin(t.Context(), s.start(t), Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -110,7 +114,7 @@ func TestNetworks(t *testing.T) {
 		})
 	}
 	fixtures, err := filepath.Glob("testdata/networks/*.yaml")
-	if err != nil || len(fixtures) != 25 {
-		t.Errorf("%d fixtures, 25 of them in the table; %v", len(fixtures), err)
+	if err != nil || len(fixtures) != 26 {
+		t.Errorf("%d fixtures, 26 of them in the table; %v", len(fixtures), err)
 	}
 }
