@@ -16,6 +16,7 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/stats"
 )
 
 // dryRun prints what a run would measure and do. It measures nothing.
@@ -35,6 +36,7 @@ func printPlan(out ui.Text, s *study.Study, p experiment.Plan, k kind) {
 	for _, setting := range result.Settings(measured) {
 		out.Put("\n%s\n    %s\n", words.Title(setting), strings.Join(plannedNetworks(measured, setting), ", "))
 	}
+	printVisits(out, s, p)
 	whys := map[string][]string{}
 	for _, c := range p.Cells {
 		if why := cmp.Or(c.Unsupported, c.Skipped); why != "" && c.Role != result.RoleControl {
@@ -56,10 +58,33 @@ func printPlan(out ui.Text, s *study.Study, p experiment.Plan, k kind) {
 	printSteps(out, s)
 }
 
+// printVisits prints which states of the cluster are visited how often, how long that takes, and how precise it can be.
+func printVisits(out ui.Text, s *study.Study, p experiment.Plan) {
+	visits, whole := plan.Visits(p.Cells, p.Costs, p.Rules)
+	if len(visits) == 0 {
+		return
+	}
+	blocks := p.Rules.Builds
+	out.Put("\nstates of the cluster: %d blocks in %s or more, as guessed; each visits these states once, in random order\n", blocks, study.FormatDuration(whole))
+	for _, v := range visits {
+		out.Put("    %s: %s; about %s\n", v.State, strings.Join(v.Networks, ", "), study.FormatDuration(v.Takes))
+	}
+	if !s.AcrossStates() {
+		return
+	}
+	if blocks < stats.DefaultMinBuilds {
+		out.Put("    no interval: it takes %d visits to each state\n", stats.DefaultMinBuilds)
+		return
+	}
+	const scatter = 0.01
+	out.Put("    where two visits to one state scatter by 1%%, a delta is known to ±%.1f%% after %d visits; how much they do is measured by the A/A control, %s+twin\n",
+		100*scatter*stats.VisitsHalfWidth(blocks, stats.Options{Confidence: s.Design.Confidence}), blocks, s.Baseline)
+}
+
 // plannedNetworks are the networks that are measured in a setting.
 func plannedNetworks(cells []result.Cell, setting result.Setting) (names []string) {
 	for _, c := range cells {
-		if c.Setting() == setting && c.Role != result.RoleControl {
+		if c.Setting() == setting && c.Role != result.RoleControl && c.Role != result.RoleReference {
 			names = append(names, insight.Name(c.Network, c.Path))
 		}
 	}

@@ -125,12 +125,18 @@ func (c changer) Close() error {
 	return nil
 }
 
-// changing is a run on such ground, of so many blocks.
+// changing is a run on such ground, of so many blocks, in which the host's network stands in every state.
 func changing(t *testing.T, blocks int, changes ...testbed.Change) (experiment.Config, *ground) {
+	t.Helper()
+	return changingAgainst(t, "host", blocks, changes...)
+}
+
+// changingAgainst is a run on such ground against a baseline.
+func changingAgainst(t *testing.T, baseline string, blocks int, changes ...testbed.Change) (experiment.Config, *ground) {
 	t.Helper()
 	g := &ground{Driver: lab.NewDriver(network.Catalogue())}
 	s := small([]string{"host", "pod"}, result.CrossNode)
-	s.Design.Blocks, s.Design.TimeBudget = blocks, 20*time.Minute
+	s.Baseline, s.Design.Blocks, s.Design.TimeBudget = baseline, blocks, 20*time.Minute
 	for _, c := range changes {
 		c.Uses = "pod"
 		c.Apply = []testbed.Action{{Command: []string{"apply", c.Network}}}
@@ -201,6 +207,37 @@ func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
 	for _, d := range run.Deltas {
 		if d.RatioLow == nil || d.Blocks < needed {
 			t.Errorf("%s %s has %d blocks, an interval: %v", d.Cell, d.Metric, d.Blocks, d.RatioLow != nil)
+		}
+	}
+}
+
+// A baseline that is one state of the cluster is visited twice in each block, and what a change does to both ends is in the delta.
+func TestBaselineIsAState(t *testing.T) {
+	const blocks = 3
+	c, g := changingAgainst(t, "pod", blocks, testbed.Change{Network: "slow"})
+	run := mustRun(t, c)
+	seen := map[string]int{}
+	for _, tr := range journal(t, c) {
+		if tr.Failed != "" {
+			t.Errorf("%s: %s", tr.ID(), tr.Failed)
+		}
+		name, _, _ := strings.Cut(tr.Cell, "/")
+		seen[name]++
+	}
+	for _, name := range []string{"pod", "pod+twin", "slow", "host", "host@slow", "host@as-found+twin"} {
+		if seen[name] != blocks {
+			t.Errorf("%s has %d trials, want %d: %v", name, seen[name], blocks, seen)
+		}
+	}
+	orderly(t, g.said)
+	noted(t, run, "deltas are across visits, against pod")
+	for _, d := range run.Deltas {
+		switch across := d.Across; {
+		case !d.Headline:
+		case d.Network == "slow" && (across == nil || across.State != "slow" || across.Baseline != "as found" || d.Blocks != blocks || d.Ratio < 1.2):
+			t.Errorf("slow: %+v, across %+v", d, across)
+		case d.Network == "host" && across != nil:
+			t.Errorf("host in the baseline's state: %+v", across)
 		}
 	}
 }

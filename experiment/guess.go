@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +35,7 @@ func (p *Plan) guess(burst time.Duration, visit int) {
 		if d.Cluster != nil {
 			if s := clusterStartOf(c, d); c.Unsupported == "" && !started[s] {
 				started[s] = true
-				p.Costs.Start += clusterStartTakes
+				p.startsClusters += clusterStartTakes
 			}
 		}
 		p.Costs.Cells[c.ID] = cost
@@ -100,27 +99,16 @@ func (p *Plan) planStates(s *study.Study) {
 	if s.Design.Blocks > 0 {
 		p.FixBuilds(s.Design.Blocks)
 	}
-	var unchanged []string
-	var states [][]string
-	index := map[int]int{} // of a state, by the first of the changes that lead to it
+	var changed []string
 	for _, n := range s.Networks {
-		change, changes := s.Change(n)
-		switch {
-		case n == s.Baseline:
-		case !changes:
-			unchanged = append(unchanged, n)
-		default:
-			first := slices.IndexFunc(s.Changes, change.Same)
-			if _, known := index[first]; !known {
-				index[first], states = len(states), append(states, nil)
-			}
-			states[index[first]] = append(states[index[first]], n)
+		if _, changes := s.Change(n); changes {
+			changed = append(changed, n)
 		}
 	}
-	p.Notes = append(p.Notes, fmt.Sprintf("the cluster was changed for %s: each change was made anew in builds of its own, in which %s stood in every round, and undone after each",
-		strings.Join(slices.Concat(states...), ", "), s.Baseline))
-	if len(unchanged) > 0 {
-		states = slices.Insert(states, 0, unchanged)
+	how := fmt.Sprintf("in which %s stood in every round", s.Baseline)
+	if s.AcrossStates() {
+		how = fmt.Sprintf("deltas are across visits, against %s; its A/A control is a second visit to the same state in each block", s.Baseline)
 	}
-	p.Rules.States = states
+	p.Notes = append(p.Notes, fmt.Sprintf("the cluster was changed for %s: each change was made anew in builds of its own, and undone after each; %s",
+		strings.Join(changed, ", "), how))
 }

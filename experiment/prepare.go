@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
@@ -27,7 +28,8 @@ type Plan struct {
 	// Blocks says that the networks are swapped live under the pods: the study asks for it, or a workload needs it.
 	Blocks bool
 
-	demands map[string]workload.Demand // by cell
+	demands        map[string]workload.Demand // by cell
+	startsClusters time.Duration              // as guessed: all clusters of daemons
 }
 
 // Prepare expands a study into cells, marks what the testbed does not support, and chooses what the time budget holds. An
@@ -47,7 +49,6 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		return p, err
 	}
 	if len(s.Changes) > 0 {
-		_ = p.refuse(func(c result.Cell) (string, error) { return p.startedOnce(c), nil })
 		p.planStates(s)
 	} else if p.Blocks = s.Design.Blocks > 0 || p.clustered(); p.Blocks {
 		p.asBlocks(s.Design)
@@ -68,8 +69,10 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 	if able.Costs != nil {
 		p.guessElsewhere(*able.Costs)
 	}
-	if len(s.Changes) > 0 {
-		p.Costs.Build += changeTakes
+	if len(s.Changes) > 0 { // all is made anew in each build
+		p.Costs.Build += changeTakes + p.startsClusters
+	} else {
+		p.Costs.Start += p.startsClusters
 	}
 	p.markBaseless()
 	if len(plan.Measured(p.Cells)) == 0 {

@@ -124,14 +124,6 @@ func (p *Plan) unpinned(driver testbed.Provider) func(result.Cell) (string, erro
 	}
 }
 
-// startedOnce is why a cell can't be measured while the Kubernetes cluster is changed: its servers would have to survive the changes.
-func (p *Plan) startedOnce(c result.Cell) string {
-	if p.demands[c.ID].Cluster == nil {
-		return ""
-	}
-	return fmt.Sprintf("workload %s is unsupported in a study that changes the cluster: its servers are started once; measure it in a study of its own", c.Workload)
-}
-
 // oversized is why IPVS drops the datagrams of a cell: under IPv6 it refuses what is larger than the path's MTU, since only the sender
 // may fragment (RFC 8200, section 5), and the sender has left that to the device.
 func (p *Plan) oversized(networks []network.Network, s *study.Study, c result.Cell) string {

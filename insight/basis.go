@@ -23,9 +23,13 @@ type basis struct {
 
 // newBasis takes trials in the order of the journal.
 func newBasis(cells []result.Cell, trials result.Trials, o Options) *basis {
-	b := &basis{cells: cells, sets: cellSets(cells), all: batches(trials), options: o}
+	if acrossStates(cells) {
+		trials = inMemory(trials) // visits take long: there are few
+	}
+	b := &basis{cells: cells, sets: cellSets(cells), all: batchesOf(cells, trials), options: o}
 	b.trials, b.metrics = newTrialsOfCells(b.all, trials), make([][]metric, len(b.sets))
 	b.floors = &floors{basis: b, made: map[nullCheck]stats.Estimate{}, nulls: map[floorKey]nulls{}}
+	b.findReferences()
 	return b
 }
 

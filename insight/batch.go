@@ -55,6 +55,8 @@ type cellSet struct {
 	cells             []result.Cell
 	listed            []result.Cell // all of them, also those that were not to be measured
 	planned           bool          // an A/A control was to be measured
+	// relative says of metrics, by name and unit, whether deltas across states are relative to the nodes' own network.
+	relative map[string]bool
 }
 
 // cellSets sorts cells by setting. Cells that were not to be measured are left out.
@@ -71,6 +73,7 @@ func cellSets(cells []result.Cell) []cellSet {
 				t.baseline = &part.Cells[i]
 			case result.RoleControl:
 				t.control = &part.Cells[i]
+			case result.RoleReference: // seen through summary.reference
 			default:
 				t.cells = append(t.cells, c)
 			}

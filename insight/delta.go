@@ -205,6 +205,7 @@ func (t cellSet) metrics(all []batch, o Options) []metric {
 	var held []metric
 	for _, m := range metrics() {
 		if m.holds(trials) {
+			m.relative = t.relative[m.name+m.unit]
 			held = append(held, m)
 		}
 	}
@@ -235,7 +236,7 @@ func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m
 		Placement: cell.Placement, Path: cell.Path, Metric: m.name, Unit: m.unit, Better: m.better,
 		BaselineValue: baseline, Blocks: e.Builds, Rounds: e.Rounds, Excluded: p.excluded,
 	}
-	if m.bursts == nil {
+	if d.Across = t.across(cell, m); m.bursts == nil || d.Across != nil {
 		d.Rounds = 0 // one figure for each build: there are no rounds in it
 	}
 	fill(&d, m, e)

@@ -15,7 +15,7 @@ type Evidence struct {
 
 // Gather sorts the trials of a run's cells. Trials come in the order of the journal.
 func Gather(cells []result.Cell, trials []result.Trial) Evidence {
-	e := Evidence{batches: batches(result.List(trials)), cellSets: map[result.Setting]cellSet{}}
+	e := Evidence{batches: batchesOf(cells, result.List(trials)), cellSets: map[result.Setting]cellSet{}}
 	for _, t := range cellSets(cells) {
 		e.cellSets[t.setting] = t
 	}

@@ -40,6 +40,10 @@ type floorKey struct {
 	linear                              bool
 }
 
+func floorKeyOf(t *cellSet, m metric) floorKey {
+	return floorKey{t.setting.Workload, t.setting.Params.CPU, t.setting.Regime(), m.name, m.unit, m.linear}
+}
+
 // know takes null checks that were made with the deltas.
 func (f *floors) know(made map[nullCheck]stats.Estimate) { maps.Copy(f.made, made) }
 
@@ -49,7 +53,7 @@ func (f *floors) of(t *cellSet, m metric) float64 {
 	if !f.planned() {
 		return 0
 	}
-	key := floorKey{t.setting.Workload, t.setting.Params.CPU, t.setting.Regime(), m.name, m.unit, m.linear}
+	key := floorKeyOf(t, m)
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	checks, known := f.nulls[key]

@@ -30,6 +30,8 @@ type metric struct {
 	linear bool
 	// divide is what values are divided by, 0 for nothing.
 	divide float64
+	// relative says that what is compared across states is what each trial differs from the nodes' own network in the same visit.
+	relative bool
 }
 
 // metrics are all that trials may hold, in the order in which they are reported.
@@ -94,6 +96,9 @@ const tailSamples = 10
 type summary struct {
 	trial *result.Trial // nil while it is not held (basis.hold)
 	index int           // of the trial in the journal
+	visit int           // to a state of the cluster, in which it was measured; 0 for all where states are not compared
+	// reference is the trial of the nodes' own network in the same visit, nil where there is none.
+	reference *summary
 	// found is what is wrong with it, and carry what it left behind if it did not fail; both are kept when the trial is not.
 	found []Check
 	carry *result.CarryOver

@@ -55,10 +55,13 @@ func pairBuilds(m metric, cell string, others []string, all []batch) pairedBuild
 			p.excluded[NoBaseline]++
 			continue
 		}
-		if m.bursts != nil {
-			p.addRounds(i, m, trial, against)
-		} else {
-			p.addTrial(i, m, trial, against)
+		switch beside, across := trial.stand(against); {
+		case across:
+			p.addVisits(i, m, trial, against)
+		case m.bursts != nil:
+			p.addRounds(i, m, trial, beside)
+		default:
+			p.addTrial(i, m, trial, beside)
 		}
 	}
 	return p

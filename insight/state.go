@@ -21,7 +21,7 @@ const stateRounds = 3
 // control: the noise of a burst is never on both sides, which would make a delta look smaller wherever its own baseline was slow by
 // chance. They err in at most one of a hundred runs.
 func (b *basis) stateChecks(t *cellSet, m metric, paired map[string]pairedBuilds) []Check {
-	if b.options.Exact || b.options.Unpaired || m.bursts == nil || m.linear || t.control == nil {
+	if acrossStates(b.cells) || b.options.Exact || b.options.Unpaired || m.bursts == nil || m.linear || t.control == nil {
 		return nil
 	}
 	tests := 0

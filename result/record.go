@@ -16,6 +16,9 @@ const (
 	RoleBaseline Role = "baseline"
 	// RoleControl is the second, independently built set-up of the baseline: the null check.
 	RoleControl Role = "twin"
+	// RoleReference is the nodes' own network, measured together with the networks of a state of the cluster: it shows what the machines
+	// do meanwhile.
+	RoleReference Role = "reference"
 )
 
 // Placement says whether client and server share a node.
@@ -47,6 +50,9 @@ type Cell struct {
 	Workload string `json:"workload"`
 	Params   Params `json:"params"`
 	Role     Role   `json:"role"`
+	// State names the state of the cluster in which the cell is measured. It is "" where nothing is changed, and of a baseline that stands
+	// in every state.
+	State string `json:"state,omitempty"`
 	// Unsupported says why the cell could not be measured here, "" if it can.
 	Unsupported string `json:"unsupported,omitempty"`
 	// Skipped says why the cell was left out of this run though it could be measured (the budget), "" if it was not.
@@ -256,6 +262,18 @@ type Delta struct {
 	// is left out where no null check tells.
 	Floor    *float64 `json:"floor,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Across says that the delta is across states of the cluster; Blocks then counts the visits to each.
+	Across *Across `json:"across,omitempty"`
+}
+
+// Across is how a delta between two states of a cluster was taken: visit by visit, the k-th to the one with the k-th to the other.
+type Across struct {
+	// State and Baseline name the states that the cell and its baseline were measured in.
+	State    string `json:"state"`
+	Baseline string `json:"baseline"`
+	// Reference is the network that stood in each visit, where the delta is of what both differ from it; "" where the visits' own figures
+	// are compared.
+	Reference string `json:"reference,omitempty"`
 }
 
 // Check is a question asked of a trial apart from its figures: was it disturbed, did it lose packets, did its path hold.

@@ -18,8 +18,8 @@ func (t Trial) validate() error {
 		return fmt.Errorf("its schema is %d, not %d", t.Schema, Schema)
 	case t.Cell == "":
 		return errors.New("it names no cell")
-	case t.Role != RoleCell && t.Role != RoleBaseline && t.Role != RoleControl:
-		return fmt.Errorf("its role is %q, not %q, %q or %q", t.Role, RoleCell, RoleBaseline, RoleControl)
+	case t.Role != RoleCell && t.Role != RoleBaseline && t.Role != RoleControl && t.Role != RoleReference:
+		return fmt.Errorf("its role is %q, not %q, %q, %q or %q", t.Role, RoleCell, RoleBaseline, RoleControl, RoleReference)
 	case t.Build < 0:
 		return fmt.Errorf("its build is %d, below 0", t.Build)
 	}

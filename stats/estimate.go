@@ -144,6 +144,13 @@ func Compare(builds []Build, o Options) Estimate {
 	return e
 }
 
+// VisitsHalfWidth is how precise a delta over so many visits will be that is held against the mean of two visits to the baseline's state
+// each: half the width of its interval, in standard deviations of what visits to one state scatter by.
+func VisitsHalfWidth(visits int, o Options) float64 {
+	o, _ = o.filled()
+	return tQuantile(1-o.Level()/2, float64(visits-1)) * math.Sqrt(1.5/float64(visits))
+}
+
 // PAgainst is the two-sided p of the hypothesis that the true delta is at, by the Student's t that the interval is made with:
 // p is below 5% where a 95% interval excludes at. It needs no more builds the larger the family is, as a permutation does.
 //

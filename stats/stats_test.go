@@ -235,3 +235,12 @@ func TestNonsenseBecomesWarnings(t *testing.T) {
 		t.Errorf("options out of range: %v", e.Warnings)
 	}
 }
+
+// VisitsHalfWidth is what intervals of visits without noise in common come out as.
+func TestVisitsHalfWidth(t *testing.T) {
+	for visits, want := range map[int]float64{2: 11.00, 3: 3.04, 6: 1.29} {
+		if got := stats.VisitsHalfWidth(visits, stats.Options{}); math.Abs(got-want) > 0.01 {
+			t.Errorf("%d visits: %.2f, want %.2f", visits, got, want)
+		}
+	}
+}

@@ -21,6 +21,9 @@ type Change struct {
 	// Apply, Ready and Restore are carried out in order. Apply makes the change, Ready succeeds once it is in effect, and
 	// Restore undoes it: it returns when all is as it was.
 	Apply, Ready, Restore []Action
+	// Settle brings what others run on the cluster into the state that it is in now: their services may hold connections from before. It is
+	// carried out after Ready, and again after Restore.
+	Settle []Action
 	// Within is how long Ready may take to succeed; it is tried again until then.
 	Within time.Duration
 	// Kept says that the pods survive the change. Otherwise new pods are made under it.
@@ -56,7 +59,7 @@ func Encapsulations() []Encapsulation {
 
 // Same says whether two changes leave a cluster in the same state, so that their networks can stand side by side.
 func (c Change) Same(o Change) bool {
-	return c.Within == o.Within && c.Kept == o.Kept && sameActions(c.Apply, o.Apply) && sameActions(c.Ready, o.Ready) && sameActions(c.Restore, o.Restore)
+	return c.Within == o.Within && c.Kept == o.Kept && sameActions(c.Apply, o.Apply) && sameActions(c.Ready, o.Ready) && sameActions(c.Restore, o.Restore) && sameActions(c.Settle, o.Settle)
 }
 
 func sameActions(a, b []Action) bool {

@@ -58,7 +58,7 @@ func StartCluster(ctx context.Context, c Client, agents []*agent.Agent, health *
 		k.peers = append(k.peers, a.Pod().Address())
 		k.members = append(k.members, &Service{Agent: a})
 	}
-	if why := health.givenUp[k.key]; why != "" {
+	if why := health.whyGivenUp(k.key); why != "" {
 		k.failed = fmt.Errorf("%w: %s", errGivenUp, why)
 		return k
 	}
@@ -135,7 +135,7 @@ func (k *Cluster) Recover(ctx context.Context) error {
 // fix restarts what has ended. Where nothing has, it repairs unwell members one after another until all are well.
 func (k *Cluster) fix(ctx context.Context, ailment string, ended bool) error {
 	if ended && !k.health.Ended(k.key, ailment) {
-		k.failed = fmt.Errorf("%w: %s", errGivenUp, k.health.givenUp[k.key])
+		k.failed = fmt.Errorf("%w: %s", errGivenUp, k.health.whyGivenUp(k.key))
 		return k.failed
 	}
 	if !ended {

@@ -91,8 +91,9 @@ func Totals(ctx context.Context, services []*Service) (engine.Totals, error) {
 	return sum, nil
 }
 
-// Health keeps account of the services of a run, by what they serve (Key).
+// Health keeps account of the services of a run, by what they serve (Key). It is safe for concurrent use.
 type Health struct {
+	mu      sync.Mutex
 	deaths  map[string]int
 	givenUp map[string]string // why
 	notes   []string
@@ -101,18 +102,26 @@ type Health struct {
 // NewHealth returns the account of a run that begins.
 func NewHealth() *Health { return &Health{deaths: map[string]int{}, givenUp: map[string]string{}} }
 
-// Key names what services serve: a workload with the parameters that make its servers.
+// Key names what services serve: a workload with the parameters that make its servers. What fails in one state of a cluster may do well in
+// others.
 func Key(c result.Cell, d workload.Demand) string {
+	key := plan.Describe(c.Workload, c.Params.Load())
 	if d.Cluster != nil {
-		return c.Workload + " (" + d.Cluster.Key + ")"
+		key = c.Workload + " (" + d.Cluster.Key + ")"
 	}
-	return plan.Describe(c.Workload, c.Params.Load())
+	if d.Cluster != nil && c.State != "" {
+		key += ", " + c.State
+	}
+	return key
 }
 
 // Ended counts that daemons have ended. After the first time they should be restarted; after the second they are given up.
 func (h *Health) Ended(key, ailment string) (restart bool) {
+	h.mu.Lock()
 	h.deaths[key]++
-	if h.deaths[key] > 1 {
+	again := h.deaths[key] > 1
+	h.mu.Unlock()
+	if again {
 		h.giveUp(key, "its services ended for the second time: "+ailment)
 		return false
 	}
@@ -122,23 +131,44 @@ func (h *Health) Ended(key, ailment string) (restart bool) {
 
 // giveUp excludes services from the rest of the run.
 func (h *Health) giveUp(key, why string) {
-	if h.givenUp[key] == "" {
+	h.mu.Lock()
+	first := h.givenUp[key] == ""
+	if first {
 		h.givenUp[key] = why
+	}
+	h.mu.Unlock()
+	if first {
 		h.NoteAilment("%s was left out of the rest of the run: %s", why, key)
 	}
 }
 
 // GivenUp says whether services were given up.
-func (h *Health) GivenUp(key string) bool { return h.givenUp[key] != "" }
+func (h *Health) GivenUp(key string) bool { return h.whyGivenUp(key) != "" }
+
+func (h *Health) whyGivenUp(key string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.givenUp[key]
+}
 
 // Losses is how many services were given up.
-func (h *Health) Losses() int { return len(h.givenUp) }
+func (h *Health) Losses() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.givenUp)
+}
 
 // Notes are sentences on what happened, each once.
-func (h *Health) Notes() []string { return h.notes }
+func (h *Health) Notes() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.notes
+}
 
 // Note adds a sentence, once.
 func (h *Health) Note(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if text := fmt.Sprintf(format, args...); !slices.Contains(h.notes, text) {
 		h.notes = append(h.notes, text)
 	}

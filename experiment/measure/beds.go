@@ -128,28 +128,8 @@ func (b *Beds) Usable(g Group) []result.Cell {
 func (b *Beds) serve(ctx context.Context, bed *bed, u Underlay, cells []result.Cell) error {
 	start := time.Now()
 	defer func() { b.spent += time.Since(start) }()
-	for _, c := range cells {
-		d := b.context.demand(c)
-		if d.Cluster == nil || GroupOf(c).Underlay != u || bed.clusters[d.Cluster.Key] != nil {
-			continue
-		}
-		pods, err := endpoint.ClusterPods(bed.tb, d.Cluster.Pods)
-		if err != nil {
-			return err
-		}
-		agents := make([]*agent.Agent, len(pods))
-		for i, p := range pods {
-			if agents[i], err = b.context.agentIn(ctx, &bed.opened, p); err != nil {
-				return err
-			}
-		}
-		at := endpoint.Client{Cell: c, Demand: d, CPU: b.context.clusterCPU(c), Remote: !b.context.able.OwnsNodes}
-		bed.clusters[d.Cluster.Key] = endpoint.StartCluster(ctx, at, agents, b.context.Health)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	return nil
+	own := slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return GroupOf(c).Underlay != u })
+	return b.context.startClusters(ctx, &bed.opened, bed.tb, own, bed.clusters)
 }
 
 // open is the bed of a group. It is opened, with the group's network, when it is first needed; one whose agents were lost is replaced.

@@ -117,7 +117,7 @@ func (m *Context) TryVolumes(ctx context.Context, cells []result.Cell) error {
 func (m *Context) openGroup(ctx context.Context, b *Build, g Group) []*Session {
 	sessions := m.newSessions(g.Cells)
 	for _, s := range sessions {
-		if s.demand.Cluster != nil {
+		if s.demand.Cluster != nil && len(m.Changes) == 0 {
 			return failAll(sessions, fmt.Errorf("%s is served by a cluster, which takes live swaps: it can only be measured in blocks, by netdelta run", s.Cell.ID))
 		}
 	}
@@ -137,8 +137,43 @@ func (m *Context) openGroup(ctx context.Context, b *Build, g Group) []*Session {
 	if err != nil {
 		return failAll(sessions, fmt.Errorf("looking at network %s: %w", g.Network, err))
 	}
-	m.openSessions(ctx, sessions, agents, tb, nil)
+	clusters := map[string]*endpoint.Cluster{}
+	if err := m.startClusters(ctx, b, tb, g.Cells, clusters); err != nil {
+		return failAll(sessions, fmt.Errorf("network %s: %w", g.Network, err))
+	}
+	for _, s := range sessions {
+		if s.demand.Cluster != nil {
+			s.Failed = clusters[s.demand.Cluster.Key].Recover(ctx)
+		}
+	}
+	m.openSessions(ctx, sessions, agents, tb, clusters)
 	return sessions
+}
+
+// startClusters starts the clusters that cells need on a testbed and that are not there yet, with agents that end with the build.
+func (m *Context) startClusters(ctx context.Context, b *Build, tb testbed.Testbed, cells []result.Cell, started map[string]*endpoint.Cluster) error {
+	for _, c := range cells {
+		d := m.demand(c)
+		if d.Cluster == nil || started[d.Cluster.Key] != nil {
+			continue
+		}
+		pods, err := endpoint.ClusterPods(tb, d.Cluster.Pods)
+		if err != nil {
+			return err
+		}
+		agents := make([]*agent.Agent, len(pods))
+		for i, p := range pods {
+			if agents[i], err = m.agentIn(ctx, b, p); err != nil {
+				return err
+			}
+		}
+		at := endpoint.Client{Cell: c, Demand: d, CPU: m.clusterCPU(c), Remote: !m.able.OwnsNodes}
+		started[d.Cluster.Key] = endpoint.StartCluster(ctx, at, agents, m.Health)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // failAll marks all sessions as failed for one reason.

@@ -142,12 +142,12 @@ func (r *Rounds) leavesOut(s *Session) bool {
 	return s.Failed != nil || s.broken || r.context.Health.GivenUp(s.ServiceKey())
 }
 
-// checkServices asks services that serve one session how they are after a round. The bursts of those that were unwell don't count;
-// daemons that have ended are restarted, once.
+// checkServices asks services how they are after a round, but for those beneath which networks are swapped: they are asked around each
+// visit. The bursts of those that were unwell don't count; daemons that have ended are restarted, once.
 func (r *Rounds) checkServices(ctx context.Context, sessions []*Session, round int) {
 	health := r.context.Health
 	for _, s := range sessions {
-		if s.Failed != nil || !s.HasServices() || s.SharesServices() || health.GivenUp(s.ServiceKey()) {
+		if s.Failed != nil || !s.HasServices() || r.swapped && s.SharesServices() || health.GivenUp(s.ServiceKey()) {
 			continue
 		}
 		ailment, ended := s.Check(ctx)
@@ -155,6 +155,12 @@ func (r *Rounds) checkServices(ctx context.Context, sessions []*Session, round i
 			continue
 		}
 		s.markRound(round, Unwell+ailment)
+		if s.SharesServices() {
+			if err := s.Recover(ctx); err != nil && ctx.Err() == nil {
+				fail(sessions, s, fmt.Errorf("%s after its services were unwell (%s): %w", s.Cell.ID, ailment, err))
+			}
+			continue
+		}
 		if ended && !health.Ended(s.ServiceKey(), ailment) {
 			continue
 		}

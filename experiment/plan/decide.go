@@ -79,7 +79,7 @@ func (s *Scheduler) wanted(c result.Cell) bool {
 
 // spent says whether a cell was in as many builds as its state has at most. Without states the run ends by their number.
 func (s *Scheduler) spent(c result.Cell) bool {
-	return s.rules.MaxBuilds > 0 && len(s.rules.States) > 0 && c.Role == result.RoleCell && s.builds[c.ID] >= s.rules.MaxBuilds
+	return s.rules.MaxBuilds > 0 && counts(c) && s.builds[c.ID] >= s.rules.MaxBuilds
 }
 
 // unknown says whether a cell needs more builds.
@@ -91,15 +91,23 @@ func (s *Scheduler) unknown(c result.Cell) bool {
 func (s *Scheduler) participants(wanted func(result.Cell) bool) []result.Cell {
 	target := s.target()
 	settings := map[result.Setting]bool{}
-	takes := map[string]bool{}
+	takes, stateOf := map[string]bool{}, map[result.Setting]string{}
 	for _, c := range s.cells {
-		if c.Role == target && !s.dropped[c.ID] && wanted(c) {
+		if s.dropped[c.ID] {
+			continue
+		}
+		if c.Role == result.RoleBaseline {
+			stateOf[c.Setting()] = c.State
+		}
+		if c.Role == target && wanted(c) || s.behind(c) {
 			takes[c.ID], settings[c.Setting()] = true, true
 		}
 	}
 	var cells []result.Cell
 	for _, c := range s.cells {
-		if !s.dropped[c.ID] && (takes[c.ID] || c.Role != result.RoleCell && settings[c.Setting()]) {
+		// What stands alongside a baseline with a state of its own does so in each of its builds.
+		beside := c.State != "" && c.State == stateOf[c.Setting()]
+		if !s.dropped[c.ID] && (takes[c.ID] || (c.Role != result.RoleCell || beside) && settings[c.Setting()]) {
 			cells = append(cells, c)
 		}
 	}
@@ -152,10 +160,10 @@ func (s *Scheduler) last() bool {
 // due is the number of builds until each of the cells has taken part in the least number.
 func (s *Scheduler) due(cells []result.Cell) int {
 	due := 0
-	for _, part := range s.rules.byState(cells) {
-		most := 0
+	for _, part := range byState(cells) {
+		most, stated := 0, HaveStates(part)
 		for _, c := range part {
-			if c.Role == result.RoleCell || len(s.rules.States) == 0 {
+			if counts(c) || !stated {
 				most = max(most, s.rules.MinBuilds-s.builds[c.ID])
 			}
 		}
@@ -166,7 +174,7 @@ func (s *Scheduler) due(cells []result.Cell) int {
 
 // usual is what a build of these cells costs in addition to its rounds, and what a round costs: on average over the states.
 func (s *Scheduler) usual(cells []result.Cell) (once, round time.Duration) {
-	parts := s.rules.byState(cells)
+	parts := byState(cells)
 	for _, part := range parts {
 		once += s.cost.once(len(part)) / time.Duration(len(parts))
 		round += s.cost.round(part) / time.Duration(len(parts))

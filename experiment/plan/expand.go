@@ -24,22 +24,55 @@ func Expand(s *study.Study) []result.Cell {
 					continue
 				}
 				known[at] = true
-				cells = append(cells, cell(s.Baseline, at, result.RoleBaseline), cell(s.Baseline, at, result.RoleControl))
-				for _, n := range s.Networks {
-					if n != s.Baseline {
-						cells = append(cells, cell(n, at, result.RoleCell))
-					}
-				}
+				cells = append(cells, ofSetting(s, at)...)
 			}
 		}
 	}
 	return cells
 }
 
+// ofSetting are the cells of one setting: the baseline and its A/A control first.
+func ofSetting(s *study.Study, at result.Setting) []result.Cell {
+	across, base := s.AcrossStates(), s.State(s.Baseline)
+	cells := []result.Cell{cell(s.Baseline, at, result.RoleBaseline), cell(s.Baseline, at, result.RoleControl)}
+	if across {
+		cells[0].State, cells[1].State = base, base+again
+	}
+	for _, n := range s.Networks {
+		if n == s.Baseline {
+			continue
+		}
+		c := cell(n, at, result.RoleCell)
+		if c.State = s.State(n); across && n == study.HostNetwork {
+			c.State = base
+		}
+		cells = append(cells, c)
+	}
+	if across && slices.Contains(s.Networks, study.HostNetwork) {
+		for _, state := range States(cells) {
+			if state != base {
+				cells = append(cells, reference(state, at))
+			}
+		}
+	}
+	return cells
+}
+
+// again marks the A/A control: no network has a plus in its name.
+const again = "+twin"
+
+// reference is the nodes' own network as it is measured together with others, in their state.
+func reference(state string, at result.Setting) result.Cell {
+	c := cell(study.HostNetwork, at, result.RoleReference)
+	c.State = state
+	c.ID = study.HostNetwork + "@" + strings.ReplaceAll(state, " ", "-") + strings.TrimPrefix(c.ID, study.HostNetwork)
+	return c
+}
+
 func cell(network string, at result.Setting, role result.Role) result.Cell {
 	name := network
 	if role == result.RoleControl {
-		name += "+twin" // no network has a plus in its name
+		name += again
 	}
 	parts := append([]string{name, string(at.Placement), at.Workload}, levels(at.Params)...)
 	return result.Cell{

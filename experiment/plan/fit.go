@@ -108,20 +108,20 @@ type need struct {
 // needOf is the need of no cells.
 func needOf(costs Costs, rules Rules) need {
 	n := need{costs: costs, rules: rules}
-	if len(rules.States) == 0 {
-		n.build = costs.Build
-	}
 	return n
 }
 
 // with is the need of these cells too.
 func (n need) with(cells []result.Cell) need {
-	if len(n.rules.States) == 0 {
+	if !HaveStates(cells) {
+		if n.build == 0 {
+			n.build = n.costs.Build
+		}
 		n.build += n.of(cells)
 		return n
 	}
 	n.cells, n.build = append(slices.Clone(n.cells), cells...), 0
-	for _, part := range n.rules.byState(n.cells) {
+	for _, part := range byState(n.cells) {
 		n.build += n.costs.Build + n.of(part)
 	}
 	return n

@@ -34,9 +34,6 @@ type Rules struct {
 	OnePass bool
 	// MaxBuilds ends the run after so many builds even if time is left; zero does not.
 	MaxBuilds int
-	// States lists the networks of each state that the testbed is changed to. A build then has the networks of one state and the
-	// baseline, and the numbers of builds hold for each state. Without it all networks stand side by side.
-	States [][]string
 	// Ground names what a run is on: "the cluster"; "" is this machine.
 	Ground string
 	// Seed determines the order of the states.

@@ -85,7 +85,7 @@ func NewScheduler(cells []result.Cell, rules Rules, costs Costs) *Scheduler {
 	rules.Builds = max(rules.Builds, rules.MinBuilds)
 	measured := Measured(cells)
 	return &Scheduler{
-		cells: measured, rules: rules, cost: newLearnedCosts(cells, costs), states: max(1, len(rules.byState(measured))),
+		cells: measured, rules: rules, cost: newLearnedCosts(cells, costs), states: max(1, len(byState(measured))),
 		builds: map[string]int{}, resolved: map[string]bool{}, dropped: map[string]bool{},
 	}
 }
@@ -207,7 +207,7 @@ func (s *Scheduler) Drop(id string) {
 // Ahead tells, during a build, which cells the next one will have, so that their networks can be set up while this one is measured.
 // The next build then has these cells, unless the run ends before; ok is false when no further build is foreseen.
 func (s *Scheduler) Ahead() (cells []result.Cell, ok bool) {
-	if len(s.rules.States) > 0 {
+	if HaveStates(s.cells) {
 		return nil, false // the next build is of another state
 	}
 	if s.ahead == nil {

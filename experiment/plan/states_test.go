@@ -11,6 +11,7 @@ import (
 	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
 	"netdelta/result"
+	"netdelta/testbed"
 )
 
 // inParts is a study of three states of a cluster: as it was found (pod, clusterip), and changed in two ways.
@@ -18,10 +19,10 @@ func inParts() ([]result.Cell, plan.Rules, plan.Costs) {
 	s := &study.Study{
 		Baseline: "host", Networks: []string{"host", "pod", "clusterip", "vxlan", "gw"},
 		Placement: []result.Placement{result.SameNode, result.CrossNode}, Workloads: []study.Workload{{Name: "tcp-rr"}},
-		Design: study.Design{TimeBudget: 10 * time.Minute, Builds: 8, Seed: 3},
+		Changes: []testbed.Change{{Network: "vxlan", Kept: true}, {Network: "gw"}},
+		Design:  study.Design{TimeBudget: 10 * time.Minute, Builds: 8, Seed: 3},
 	}
 	rules := plan.RulesOf(s.Design)
-	rules.States = [][]string{{"pod", "clusterip"}, {"vxlan"}, {"gw"}}
 	return plan.Expand(s), rules, plan.Costs{Build: 2 * time.Second, Cell: 10 * time.Millisecond, Burst: 5 * time.Millisecond}
 }
 
@@ -174,4 +175,84 @@ func TestPartsFit(t *testing.T) {
 	if f, err := plan.Fit(cells, costs, rules); err != nil || len(plan.Measured(f.Cells)) != len(cells) {
 		t.Errorf("in 2 minutes: %v, %v", f.Note, err)
 	}
+}
+
+// acrossStates is a study whose baseline is one state of a cluster; the nodes' own network stands in each.
+func acrossStates(blocks int) ([]result.Cell, plan.Rules, plan.Costs) {
+	s := &study.Study{
+		Baseline: "gw", Networks: []string{"gw", "pod", "clusterip", "vxlan", "host"},
+		Placement: []result.Placement{result.CrossNode}, Workloads: []study.Workload{{Name: "tcp-rr"}},
+		Changes: []testbed.Change{{Network: "vxlan", Kept: true}, {Network: "gw"}},
+		Design:  study.Design{TimeBudget: 10 * time.Minute, Builds: 8, Rounds: 5, Blocks: blocks, Seed: 3},
+	}
+	return plan.Expand(s), plan.RulesOf(s.Design), plan.Costs{Build: 2 * time.Second, Cell: 10 * time.Millisecond, Burst: 5 * time.Millisecond}
+}
+
+// Each block visits every state once, and the baseline's twice: in its own name, and as its A/A control. The nodes' network stands in each.
+func TestBlocksOfStates(t *testing.T) {
+	cells, rules, costs := acrossStates(4)
+	if want := []string{"gw", "gw+twin", "as found", "vxlan"}; !slices.Equal(plan.States(cells), want) {
+		t.Errorf("the states are %q, want %q", plan.States(cells), want)
+	}
+	for name, settle := range map[string]bool{"not known": false, "known after the third visit": true} {
+		s := plan.NewScheduler(cells, rules, costs)
+		visits, ids := visited(t, s, func(visit int, cells []result.Cell) {
+			for _, c := range cells {
+				s.Resolve(map[string]bool{c.ID: settle && visit >= 2})
+			}
+		})
+		for i := 0; i < len(visits); i += 4 {
+			block := slices.Sorted(slices.Values(visits[i:min(i+4, len(visits))]))
+			if !slices.Equal(block, []string{"as found", "gw", "gw+twin", "vxlan"}) {
+				t.Errorf("%s: block %d visits %q", name, i/4, block)
+			}
+		}
+		if len(visits) != 16 {
+			t.Errorf("%s: %d visits", name, len(visits))
+		}
+		for state, want := range map[string]string{
+			"gw": "gw host", "gw+twin": "gw+twin host@gw+twin", "as found": "pod clusterip host@as-found", "vxlan": "vxlan host@vxlan",
+		} {
+			if ids[state] != want {
+				t.Errorf("%s: %s has %s, want %s", name, state, ids[state], want)
+			}
+		}
+	}
+}
+
+// visited are the states of a run's builds, and the cells of each.
+func visited(t *testing.T, s *plan.Scheduler, built func(visit int, cells []result.Cell)) (visits []string, ids map[string]string) {
+	t.Helper()
+	ids = map[string]string{}
+	var now time.Duration
+	count := map[string]int{}
+	for range 100_000 {
+		switch step := s.Next(now); step.Kind {
+		case plan.StepBuild:
+			state := plan.States(step.Cells)
+			if len(state) != 1 {
+				t.Fatalf("a build is of the states %q", state)
+			}
+			var names []string
+			for _, c := range step.Cells {
+				name, _, _ := strings.Cut(c.ID, "/")
+				names = append(names, name)
+			}
+			visits, ids[state[0]] = append(visits, state[0]), strings.Join(names, " ")
+			now += 2 * time.Second
+			s.Built(now)
+		case plan.StepRound:
+			now += 20 * time.Millisecond
+			s.Measured(now, nil)
+		case plan.StepCollect:
+			state := visits[len(visits)-1]
+			built(count[state], step.Cells)
+			count[state]++
+			s.Collected(now)
+		case plan.StepEnd:
+			return visits, ids
+		}
+	}
+	t.Fatal("the run does not end")
+	return nil, nil
 }

@@ -1,6 +1,7 @@
-// Package states is the strategy that measures networks that need a change of the cluster under the testbeds. A build is of one
+// Package states is the strategy that measures networks that need a change of the cluster under the testbeds. A build is a visit to one
 // state of it: as it was found, or under one change; the scheduler has the states take turns. Each build makes its change anew, and
-// the baseline stands side by side with the state's networks in every round, so that each delta has a baseline of its own state.
+// starts all pods and services anew. A baseline of host stands side by side with the state's networks in every round; any other baseline is
+// in a state of its own, to which its A/A control is a further visit.
 package states
 
 import (
@@ -26,7 +27,7 @@ type Strategy struct {
 	context *measure.Context
 	changer testbed.Changer            // nil where nothing can be changed
 	changed string                     // the network whose change is made, or was begun; "" for none
-	spoiled bool                       // the change of the build under way could not be made
+	spoiled map[string]bool            // where the change of the build under way could not be made: the cells that this is a failure of
 	took    map[string][]time.Duration // until a change was ready, by network
 }
 
@@ -82,7 +83,7 @@ func (s *Strategy) Begin(ctx context.Context, index int, cells []result.Cell) er
 func (s *Strategy) changeOf(cells []result.Cell) (testbed.Change, bool) {
 	for _, c := range cells {
 		for _, change := range s.context.Changes {
-			if c.Role == result.RoleCell && c.Network == change.Network {
+			if c.Network == change.Network {
 				return change, true
 			}
 		}
@@ -110,20 +111,23 @@ func (s *Strategy) spoil(ctx context.Context, index int, cells []result.Cell, er
 	if ctx.Err() != nil || errors.Is(err, testbed.ErrHeld) {
 		return errors.Join(cmp.Or(ctx.Err(), err), s.Replace(nil))
 	}
-	s.spoiled = true
+	s.spoiled = map[string]bool{}
+	for _, c := range cells {
+		s.spoiled[c.ID] = c.Role != result.RoleReference && c.State != ""
+	}
 	if closeErr := s.Replace(s.context.FailedBuild(index, cells, fmt.Errorf("changing the cluster: %w", err))); closeErr != nil {
 		return errors.Join(err, closeErr)
 	}
 	return nil
 }
 
-// Collect leaves the baseline out of a build whose change could not be made: it has not failed.
+// Collect leaves out of a build whose change could not be made what stands in every state: it has not failed.
 func (s *Strategy) Collect(ctx context.Context) ([]result.Trial, error) {
 	trials, err := s.Strategy.Collect(ctx)
-	if s.spoiled {
-		trials = slices.DeleteFunc(trials, func(t result.Trial) bool { return t.Role != result.RoleCell })
+	if s.spoiled != nil {
+		trials = slices.DeleteFunc(trials, func(t result.Trial) bool { return !s.spoiled[t.Cell] })
 	}
-	s.spoiled = false
+	s.spoiled = nil
 	return trials, err
 }
 

@@ -64,6 +64,7 @@ func (r *reader) changeKeys(c *testbed.Change) keys {
 		"apply":   r.actions(&c.Apply),
 		"ready":   r.actions(&c.Ready),
 		"restore": r.actions(&c.Restore),
+		"settle":  r.actions(&c.Settle),
 		"within":  into(r, &c.Within, parseDuration),
 		"pods":    into(r, &c.Kept, parseKept),
 	}
@@ -190,6 +191,29 @@ func (s *Study) Change(network string) (testbed.Change, bool) {
 	return testbed.Change{}, false
 }
 
+// HostNetwork is the network of a cluster that pods have when they are in their node's: it is there in every state of the cluster.
+const HostNetwork = "host"
+
+// AsFound is the state of a cluster in which nothing is changed.
+const AsFound = "as found"
+
+// AcrossStates says whether deltas are taken across states of the cluster: where the baseline is a network that one of them has. A
+// baseline of host stands in each state beside the networks.
+func (s *Study) AcrossStates() bool { return len(s.Changes) > 0 && s.Baseline != HostNetwork }
+
+// State names the state of the cluster that a network is measured in: the first network that is changed in the same way. It is "" where
+// the study changes nothing.
+func (s *Study) State(network string) string {
+	if len(s.Changes) == 0 {
+		return ""
+	}
+	change, changes := s.Change(network)
+	if !changes {
+		return AsFound
+	}
+	return s.Changes[slices.IndexFunc(s.Changes, change.Same)].Network
+}
+
 // changing are the names of the networks that change the cluster, less those that are none.
 func (s *Study) changing() []string {
 	var names []string
@@ -207,6 +231,8 @@ var changeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
 func (c *checker) changed(path string, n testbed.Change) {
 	known, err := c.known.reads(n.Network)
 	switch {
+	case n.Network == HostNetwork:
+		c.fail(path+".name", "network host is the nodes' own, whatever is changed", "give the changed one a name of its own")
 	case !changeName.MatchString(n.Network):
 		c.fail(path+".name", "network name "+printed(n.Network)+" is not a name", "use up to 63 lower-case letters, digits, dots and dashes")
 	case known || err != nil:
@@ -234,6 +260,7 @@ func (c *checker) changed(path string, n testbed.Change) {
 		{"apply", n.Apply, "name what makes the change: apply: [scripts/switch.sh vxlan], or [{manifest: FILE}]"},
 		{"ready", n.Ready, ""},
 		{"restore", n.Restore, "name what undoes the change: it is carried out at the end of the run, however it ends"},
+		{"settle", n.Settle, ""},
 	} {
 		at := path + "." + part.key
 		if len(part.actions) == 0 && part.fix != "" && !c.bad(path) && !c.given(at) {
@@ -271,17 +298,20 @@ func (s *Study) networkNode(network string) *yaml.Node {
 	if !is {
 		return textNode(network)
 	}
-	var ready *yaml.Node
-	if len(c.Ready) > 0 {
-		ready = list(c.Ready, actionNode)
+	given := func(actions []testbed.Action) *yaml.Node {
+		if len(actions) == 0 {
+			return nil
+		}
+		return list(actions, actionNode)
 	}
 	return mapping(0,
 		entry{"name", textNode(c.Network)},
 		entry{"uses", textNode(c.Uses)},
 		entry{"expect", optional(string(c.Expect))},
 		entry{"apply", list(c.Apply, actionNode)},
-		entry{"ready", ready},
+		entry{"ready", given(c.Ready)},
 		entry{"restore", list(c.Restore, actionNode)},
+		entry{"settle", given(c.Settle)},
 		entry{"within", value(c.Within)},
 		entry{"pods", textNode(map[bool]string{false: podsAfresh, true: podsKept}[c.Kept])},
 	)

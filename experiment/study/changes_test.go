@@ -22,6 +22,7 @@ networks:
     apply: scripts/switch.sh vxlan
     ready: ["kubectl -n 'kube flannel' rollout status ds/kube-flannel-ds", [sh, -c, "a | b"]]
     restore: [{manifest: old.yaml}, {delete: new.yaml}]
+    settle: kubectl rollout restart deploy/shop
     within: 30s
   - {name: policies, uses: clusterip, apply: {manifest: p.yaml}, restore: {delete: p.yaml}, pods: kept}
 workloads: [tcp-rr]
@@ -47,6 +48,7 @@ func TestChanges(t *testing.T) {
 			Apply:   []testbed.Action{{Command: []string{"scripts/switch.sh", "vxlan"}}},
 			Ready:   []testbed.Action{{Command: []string{"kubectl", "-n", "kube flannel", "rollout", "status", "ds/kube-flannel-ds"}}, {Command: []string{"sh", "-c", "a | b"}}},
 			Restore: []testbed.Action{{Manifest: "old.yaml"}, {Delete: "new.yaml"}},
+			Settle:  []testbed.Action{{Command: []string{"kubectl", "rollout", "restart", "deploy/shop"}}},
 		},
 		{
 			Network: "policies", Uses: "clusterip", Within: DefaultWithin, Kept: true,
@@ -97,11 +99,30 @@ func TestChangesUnderFlags(t *testing.T) {
 	}
 	for flag, o := range map[string]Overrides{
 		"--networks: unknown network \"flanel-vxlan\"; did you mean \"flannel-vxlan\"?": {Networks: []string{"flanel-vxlan", "flannel-vxlan"}},
-		"--baseline: the baseline \"policies\" changes the cluster":                     {Baseline: "policies"},
+		"--baseline: unknown network \"policie\"; did you mean \"policies\"?":           {Baseline: "policie"},
 	} {
 		if _, err := s.Override(o, changingKnown()); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("want %s, have %v", flag, err)
 		}
+	}
+}
+
+// Which state of the cluster each network is measured in, and when the baseline is one of them.
+func TestStatesOfAStudy(t *testing.T) {
+	changes := []testbed.Change{{Network: "a", Kept: true}, {Network: "b"}, {Network: "c", Kept: true}}
+	for baseline, across := range map[string]bool{HostNetwork: false, "pod": true, "b": true} {
+		s := &Study{Baseline: baseline, Networks: []string{"host", "pod", "a", "b", "c"}, Changes: changes}
+		if s.AcrossStates() != across {
+			t.Errorf("baseline %s: across states %v", baseline, s.AcrossStates())
+		}
+		for network, want := range map[string]string{"pod": AsFound, "a": "a", "b": "b", "c": "a"} {
+			if s.State(network) != want {
+				t.Errorf("%s is in state %q, want %q", network, s.State(network), want)
+			}
+		}
+	}
+	if s := (&Study{Baseline: "pod"}); s.AcrossStates() || s.State("pod") != "" {
+		t.Error("a study that changes nothing has states")
 	}
 }
 

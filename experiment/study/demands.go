@@ -20,7 +20,7 @@ type Demand struct {
 func (s *Study) Demands() []Demand {
 	var all []Demand
 	for _, c := range s.Changes {
-		for _, a := range slices.Concat(c.Apply, c.Ready, c.Restore) {
+		for _, a := range slices.Concat(c.Apply, c.Ready, c.Restore, c.Settle) {
 			all = append(all, demandOf(c.Network, a))
 		}
 	}

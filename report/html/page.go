@@ -133,7 +133,7 @@ func settings(run result.Run) []*setting {
 			ID: "s" + number(float64(i)), Key: part.Setting, Load: words.Load(part.Setting),
 			Where: words.At(part.Setting.Placement), Inline: i < inlineMost, part: part,
 		}
-		s.Says, s.Bounded = words.Conclusion(insight.Conclude(part)), strings.TrimSpace(words.Bounded(part.Bounds())+" "+words.ByState(run.Checks, part.Cells))
+		s.Says, s.Bounded = words.Conclusion(insight.Conclude(part)), spaced(words.Across(part.Headlines()), words.Bounded(part.Bounds()), words.ByState(run.Checks, part.Cells))
 		all = append(all, s)
 	}
 	return all
@@ -235,4 +235,9 @@ func (p *page) Hops() (template.HTML, error) {
 		return "", nil
 	}
 	return hops.Section(p.where...)
+}
+
+// spaced joins sentences, of which some may be empty.
+func spaced(sentences ...string) string {
+	return strings.Join(slices.DeleteFunc(sentences, func(s string) bool { return s == "" }), " ")
 }

@@ -128,8 +128,10 @@ func (d *document) setting(run insight.Part) {
 	}
 	d.paragraph(fmt.Sprintf("%s: %s %s. %s", escape(first.Baseline), escape(first.Metric), words.BaselineValue(deltas), over))
 	d.deltas(deltas, null)
-	if bounded := words.Bounded(run.Bounds()); bounded != "" {
-		d.paragraph(escape(bounded))
+	for _, says := range []string{words.Across(run.Headlines()), words.Bounded(run.Bounds())} {
+		if says != "" {
+			d.paragraph(escape(says))
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"netdelta/internal/owner"
@@ -103,7 +104,7 @@ func (c *Changer) Apply(ctx context.Context, change testbed.Change) error {
 		Owner: c.mark, Run: c.options.Run, Cluster: c.carrier.cluster.Name, Server: c.carrier.cluster.REST.Host,
 		Kubeconfig: c.options.Config.Kubeconfig, Variable: os.Getenv(kubeconfigVariable), Context: c.options.Config.Context,
 		Namespace: c.carrier.cluster.Namespace, Lease: c.lease.namespace,
-		Network: change.Network, Began: time.Now(), Dir: c.carrier.dir, Folder: c.options.Folder, Within: change.Within, Restore: steps.restore,
+		Network: change.Network, Began: time.Now(), Dir: c.carrier.dir, Folder: c.options.Folder, Within: change.Within, Restore: slices.Concat(steps.restore, steps.settle),
 	}
 	if err := c.note(ctx, r); err != nil {
 		return err
@@ -117,6 +118,11 @@ func (c *Changer) Apply(ctx context.Context, change testbed.Change) error {
 	}
 	if err := c.carrier.await(ctx, steps.ready, change.Within); err != nil {
 		return fmt.Errorf("wait until the change for network %s is in effect: %w", change.Network, err)
+	}
+	for _, s := range steps.settle {
+		if err := c.carrier.carryOut(ctx, s, change.Within); err != nil {
+			return fmt.Errorf("settle what runs on the cluster after the change for network %s: %w", change.Network, err)
+		}
 	}
 	return nil
 }

@@ -105,11 +105,12 @@ func TestChangeAndRestore(t *testing.T) {
 		Apply:   sh(`test -n "$(ls $STATE)" && echo recorded >> $LOG`, `echo two >> $LOG`),
 		Ready:   sh(`echo asked >> $LOG; test $(grep -c asked $LOG) -ge 2`),
 		Restore: sh(`echo undone >> $LOG`),
+		Settle:  sh(`echo settled >> $LOG`),
 	}
 	if err := c.Apply(t.Context(), what); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.lines(t); got != "recorded two asked asked" {
+	if got := s.lines(t); got != "recorded two asked asked settled" {
 		t.Errorf("the commands wrote %q", got)
 	}
 	l := s.lease(t)
@@ -128,7 +129,7 @@ func TestChangeAndRestore(t *testing.T) {
 	if err := errors.Join(c.Restore(t.Context()), c.Close(), c.Close()); err != nil {
 		t.Error(err)
 	}
-	if got := s.lines(t); got != "recorded two asked asked undone" || s.lease(t) != nil {
+	if got := s.lines(t); got != "recorded two asked asked settled undone settled" || s.lease(t) != nil {
 		t.Errorf("at the end: %q, lease %v", got, s.lease(t))
 	}
 }

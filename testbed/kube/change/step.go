@@ -28,7 +28,7 @@ type step struct {
 }
 
 // steps of a change.
-type steps struct{ apply, ready, restore []step }
+type steps struct{ apply, ready, restore, settle []step }
 
 // carrier carries steps out on a cluster.
 type carrier struct {
@@ -46,7 +46,7 @@ func (c *carrier) prepare(change testbed.Change) (steps, error) {
 		name    string
 		actions []testbed.Action
 		to      *[]step
-	}{{"apply", change.Apply, &all.apply}, {"ready", change.Ready, &all.ready}, {"restore", change.Restore, &all.restore}} {
+	}{{"apply", change.Apply, &all.apply}, {"ready", change.Ready, &all.ready}, {"restore", change.Restore, &all.restore}, {"settle", change.Settle, &all.settle}} {
 		for _, a := range part.actions {
 			s := step{Command: a.Command, Manifest: a.Manifest, Delete: a.Delete}
 			if err := s.load(); err != nil {
