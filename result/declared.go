@@ -33,7 +33,7 @@ func loads() []Parameter {
 			Says: "Rate at which a stream is sent; search looks for the highest one."},
 		{Key: "search", Kind: KindFlag, Field: "Search", ID: "rate=search", Derived: true},
 		{Key: "request_rate", Kind: KindNumber, Field: "RequestRate", Low: 0.001, High: maxRequestRate, ID: "rps=%", Label: "at %/s",
-			Needs: Need{regimeKey, "say regime: paced as well"}, Says: "Open-loop rate in transactions per second; latency then counts from the intended start."},
+			Needs: Need{Key: regimeKey, Fix: "say regime: paced as well"}, Says: "Open-loop rate in transactions per second; latency then counts from the intended start."},
 		{Key: "file", Kind: KindSize, Field: "File", Low: 1, High: float64(maxFile),
 			Excludes: Exclusion{"target", "answers are as long as they are", "leave file out, or target, to measure a server of netdelta's own"},
 			Says:     "Size of what a server of HTTP answers with, or of the file in a volume that blocks lie in."},
@@ -91,10 +91,10 @@ func links() []Parameter {
 	count.Unset = "1"
 	const hashing = "it takes two links (link.count: [2]) and a bond.mode that hashes: 802.3ad, balance-xor or balance-tlb"
 	mode := part("bond.mode", "bond", KindWord, "BondMode", 0, "Mode of the bond, 802.3ad unless it is given.")
-	mode.Needs = Need{"link.count", "a bond takes two links: link.count: [2]"}
+	mode.Needs = Need{Key: "link.count", Fix: "a bond takes two links: link.count: [2]"}
 	mode.Words = "802.3ad|balance-xor|balance-rr|active-backup|broadcast|balance-tlb|balance-alb"
 	hash := part("bond.xmit_hash_policy", "bond", KindWord, "BondHash", 0, "By what a bond spreads packets over its links, layer2 unless it is given.")
-	hash.Needs = Need{"link.count", hashing}
+	hash.Needs = Need{Key: "link.count", Fix: hashing}
 	hash.Words = "layer2|layer2+3|layer3+4|encap2+3|encap3+4|vlan+srcmac"
 	return []Parameter{
 		rate, delay, loss, count, mode, hash,
@@ -108,11 +108,11 @@ func links() []Parameter {
 // pods are conditions of what pods and nodes do with packets besides moving them.
 func pods() []Parameter {
 	rules := part("policy.rules", "policy", KindCount, "PolicyRules", maxRules, "Rules that a packet is held against before the one that lets it in; 10 unless it is given.")
-	rules.Needs = Need{"policy", "say whose rules: policy: [none, nftables]"}
+	rules.Needs = Need{Key: "policy", Fix: "say whose rules: policy: [none, nftables]"}
 	admitted := part("policy.pods", "policy", KindCount, "PolicyPods", maxPods, "More pods of a cluster that its policies let in.")
-	admitted.Needs = Need{"policy", "policies of a cluster let pods in: policy: [none, kubernetes]"}
+	admitted.Needs = Need{Key: "policy", Fix: "policies of a cluster let pods in: policy: [none, kubernetes]"}
 	services := part("service.count", "service", KindCount, "Services", maxRules, "Services that there are; 10 unless it is given.")
-	services.Needs = Need{"service", "say who resolves them: service: [pod, iptables]"}
+	services.Needs = Need{Key: "service", Fix: "say who resolves them: service: [pod, iptables]"}
 	return []Parameter{
 		condition("rps", KindSwitch, "RPS", "on|off", "", "Whether received packets are spread over the processors."),
 		condition("policy", KindWord, "Policy", "none|iptables|nftables|ebpf|kubernetes", None, "What guards the pods."),

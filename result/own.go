@@ -34,6 +34,8 @@ func OwnOf(pairs ...any) Own {
 		switch pairs[i+1].(type) {
 		case int:
 			d.Kind = KindCount
+		case float64:
+			d.Kind = KindShare
 		case unit.Bytes:
 			d.Kind = KindSize
 		case bool:
@@ -66,7 +68,7 @@ func (o Own) get(key string) any {
 	return nil
 }
 
-// Word is the value of a parameter that is a word, "" where it is not given; Count, Size and Flag are the same for other kinds.
+// Word is the value of a parameter that is a word, "" where it is not given; the others are the same for other kinds.
 func (o Own) Word(key string) string {
 	v, _ := o.get(key).(string)
 	return v
@@ -89,6 +91,12 @@ func (o Own) Size(key string) unit.Bytes {
 		return v
 	}
 	return unit.Bytes(o.Count(key))
+}
+
+// Share is the value of a parameter that is a share, from 0 to 1.
+func (o Own) Share(key string) float64 {
+	v, _ := o.get(key).(float64)
+	return v
 }
 
 // Flag is the value of a parameter that is true or false.

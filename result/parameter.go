@@ -88,7 +88,15 @@ type Parameter struct {
 type Exclusion struct{ Key, Why, Fix string }
 
 // Need says what a parameter belongs to, and what to do where that is missing.
-type Need struct{ Key, Fix string }
+type Need struct {
+	Key, Fix string
+	Levels   string // at which it means something, with bars between them: "randrw|rw"; "" for any
+}
+
+// Means says whether a workload's own parameter means something with parameters p: what it needs is there, at a level that has it.
+func (d Parameter) Means(p Params) bool {
+	return d.Needs.Levels == "" || slices.Contains(strings.Split(d.Needs.Levels, "|"), p.Own.Word(d.Needs.Key))
+}
 
 // Declare gives a workload's own parameters their ranks.
 func Declare(own ...Parameter) []Parameter {

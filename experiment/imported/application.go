@@ -54,8 +54,8 @@ func readFio(text []byte, _ string) ([]measured, error) {
 		if !report.Written.IsZero() {
 			m.started = report.Written.Add(-d.Duration)
 		}
-		if job.Read.Operations > 0 && job.Write.Operations > 0 {
-			m.note = "fio did reads and writes at once in some jobs: the figures are those of the reads"
+		if job.Read.Operations > 0 && job.Write.Operations > 0 && len(d.Latency.Bins) == 0 {
+			m.note = "fio did reads and writes at once in some jobs, and its report has no histogram: their percentiles are unknown; have fio write --output-format=json+"
 		}
 		if err := m.operations(job, d); err != nil {
 			return nil, err
@@ -108,8 +108,11 @@ func blocks(options map[string]string) result.Params {
 	if n, err := strconv.Atoi(options["numjobs"]); err == nil && n > 1 {
 		clients = n
 	}
-	operation := cmp.Or(options["rw"], options["readwrite"], "read")
-	return result.Params{Own: result.OwnOf("store", store, "operation", operation, "block", size, "depth", depth), Clients: clients}
+	operation, reads := cmp.Or(options["rw"], options["readwrite"], "read"), 0.0
+	if percent, err := strconv.ParseFloat(options["rwmixread"], 64); err == nil && fio.Mixed(operation) {
+		reads = percent / 100
+	}
+	return result.Params{Own: result.OwnOf("store", store, "operation", operation, "block", size, "depth", depth, "reads", reads), Clients: clients}
 }
 
 // blockSize is a size as fio takes it: k, m and g are powers of 1024.

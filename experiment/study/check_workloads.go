@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"netdelta/engine"
@@ -86,7 +87,7 @@ func (c *checker) usable(path string, w Workload, known KnownWorkload) {
 	alone := func(prefix string, l Levels) {
 		for _, f := range l.factors(c.study.parameters()) {
 			for _, lv := range f {
-				if err := known.Check(set(c.others(w, known), lv.of, lv.value)); err != nil {
+				if err := known.Check(set(c.others(w, known, lv.of), lv.of, lv.value)); err != nil {
 					c.fail(prefix+"."+lv.path, fmt.Sprintf("workload %s: %v", w.Name, err), "")
 				}
 			}
@@ -127,13 +128,17 @@ func (c *checker) regimes(workload string, all Levels, where func(key string) st
 }
 
 // others are the parameters that a level of a workload is asked about together with: how large a volume's file is means something
-// only where there is a volume.
-func (c *checker) others(w Workload, known KnownWorkload) result.Params {
+// only where there is a volume, and the share of reads only of a mixed operation.
+func (c *checker) others(w Workload, known KnownWorkload, of result.Parameter) result.Params {
 	p := known.Defaults
+	if needed, is := parameterOf(c.study.parameters(), of.Needs.Key); is && of.Needs.Levels != "" {
+		first, _, _ := strings.Cut(of.Needs.Levels, "|")
+		p = p.With(needed, first)
+	}
 	if classes := w.Levels.Join(c.study.Factors)["storage_class"]; len(classes) > 0 {
 		p.StorageClass = classes[0].(string)
 		if known.Check(p) != nil {
-			return known.Defaults // the class is the one that is wrong
+			p.StorageClass = known.Defaults.StorageClass // the class is the one that is wrong
 		}
 	}
 	return p

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,5 +142,30 @@ func TestOwnParameterOfNewWorkload(t *testing.T) {
 	}
 	if got := levelsSchema(declared); !strings.Contains(got, `"topics": {`) || !strings.Contains(got, `"maximum": 64`) {
 		t.Errorf("in the schema: %s", got)
+	}
+}
+
+// A parameter that means something at some levels of another is left out of combinations with the rest of them.
+func TestOwnParameterOfSomeLevels(t *testing.T) {
+	var k study.Known
+	for _, w := range catalogue.Workloads() {
+		k.Workloads = append(k.Workloads, study.KnownWorkload{Name: w.Name, Defaults: w.Defaults, Parameters: w.Parameters, Check: w.Check})
+	}
+	k.Testbeds, k.Networks = []string{"lab"}, []string{"host"}
+	const file = "study: s\nbaseline: host\nnetworks: [host]\nworkloads:\n  - block: {operation: [%s], reads: [0.3, 0.7]}\n"
+	s, err := study.Parse("f", fmt.Appendf(nil, file, "randread, randrw"), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shares []float64
+	for _, p := range s.Combinations(s.Workloads[0]) {
+		shares = append(shares, p.Own.Share("reads"))
+	}
+	if !slices.Equal(shares, []float64{0, 0.3, 0.7}) {
+		t.Errorf("the shares are %v", shares)
+	}
+	const want = "f:5:43: reads changes nothing: there is no operation that it could be of; name one that mixes reads and writes: operation: [randrw]"
+	if _, err := study.Parse("f", fmt.Appendf(nil, file, "randread"), k); err == nil || err.Error() != want {
+		t.Errorf("reads of reads alone: got %v, want %s", err, want)
 	}
 }

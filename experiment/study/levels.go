@@ -63,6 +63,11 @@ func (l Levels) combinations(declared []result.Parameter) []result.Params {
 	plain := all[:0]
 	for _, p := range all {
 		p.Conditions = p.Conditions.Plain()
+		for _, d := range declared {
+			if p.Given(d) && !d.Means(p) {
+				p = p.With(d, d.Kind.Zero())
+			}
+		}
 		if !seen[p] {
 			seen[p] = true
 			plain = append(plain, p)

@@ -23,6 +23,9 @@ const (
 	mostBlock   = 16 * unit.MiB
 	mostDepth   = 256
 	mostClients = 16
+	leastShare  = 0.01 // fio takes whole percents
+	evenShare   = 0.5
+	mostSync    = 1024
 )
 
 // leastBurst is the shortest burst that says something: fio counts its length in whole milliseconds, and takes a third of a
@@ -60,6 +63,10 @@ func parameters() []result.Parameter {
 		result.Parameter{Key: "operation", Kind: result.KindWord, Words: strings.Join(fio.Operations(), "|"), Default: "randread", Says: "What is done with blocks."},
 		result.Parameter{Key: "block", Kind: result.KindSize, Low: 1, High: float64(64 * unit.MiB), Default: 4 * unit.KiB, ID: "%", Says: "Size of one operation on blocks."},
 		result.Parameter{Key: "depth", Kind: result.KindCount, Low: 1, High: 1024, Default: 1, Usual: "1", Says: "Operations that each client has under way at once."},
+		result.Parameter{Key: "reads", Kind: result.KindShare, Low: leastShare, High: 1, ID: "reads=%", Label: "% reads",
+			Needs: result.Need{Key: "operation", Levels: "randrw|rw", Fix: "name one that mixes reads and writes: operation: [randrw]"}, Says: "Share of reads among mixed operations (randrw, rw): 0.7; half of them where it is left out."},
+		result.Parameter{Key: "fsync", Kind: result.KindCount, Low: 1, High: mostSync, ID: "fsync=%", Label: "fsync %",
+			Needs: result.Need{Key: "operation", Levels: "randwrite|randrw|write|rw", Fix: "name one that writes: operation: [randwrite]"}, Says: "After how many writes a client has the store make lasting what it wrote; never where it is left out."},
 	)
 }
 
@@ -69,12 +76,18 @@ type load struct {
 	Store, Operation string
 	Block            unit.Bytes
 	Depth            int
+	Reads            float64 // share of reads among mixed operations
+	Sync             int     // writes between two syncs, 0 for none
 }
 
 func loadOf(p result.Params) load {
 	own := p.Own.Or(parameters())
 	p.Clients = max(p.Clients, 1)
-	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth")}
+	reads := own.Share("reads")
+	if fio.Mixed(own.Word("operation")) {
+		reads = cmp.Or(reads, evenShare)
+	}
+	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), reads, own.Count("fsync")}
 }
 
 // check returns an error that names the first parameter out of range, and the range.
@@ -102,6 +115,18 @@ func checkBlocks(p load) error {
 	}
 	if p.Depth < 1 || p.Depth > mostDepth {
 		return fmt.Errorf("depth %d is out of range: 1 to %d", p.Depth, mostDepth)
+	}
+	if p.Reads != 0 && !fio.Mixed(p.Operation) {
+		return fmt.Errorf("reads %v is a share of mixed operations, and %s is none; take randrw or rw, or leave reads out", p.Reads, p.Operation)
+	}
+	if fio.Mixed(p.Operation) && (p.Reads < leastShare || p.Reads > 1-leastShare) {
+		return fmt.Errorf("reads %v is out of range: %v to %v; randread and randwrite do one of both alone", p.Reads, leastShare, 1-leastShare)
+	}
+	if p.Sync < 0 || p.Sync > mostSync {
+		return fmt.Errorf("fsync %d is out of range: 1 to %d writes", p.Sync, mostSync)
+	}
+	if p.Sync != 0 && !fio.Writes(p.Operation) {
+		return fmt.Errorf("fsync %d is after how many writes, and %s writes nothing; take another operation, or leave fsync out", p.Sync, p.Operation)
 	}
 	if p.Clients < 1 || p.Clients > mostClients {
 		return fmt.Errorf("clients %d is out of range: 1 to %d", p.Clients, mostClients)

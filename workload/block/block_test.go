@@ -175,6 +175,8 @@ func TestParameters(t *testing.T) {
 		{Own: result.OwnOf("operation", "randwrite", "block", 4*unit.KiB)},
 		{Own: result.OwnOf("operation", "read", "block", unit.MiB, "depth", 4)},
 		{Own: result.OwnOf("operation", "write", "block", 8*unit.MiB, "depth", 2)},
+		{Own: result.OwnOf("operation", "randrw", "block", 4*unit.KiB, "depth", 4, "reads", 0.7, "fsync", 8)},
+		{Own: result.OwnOf("operation", "rw", "block", 64*unit.KiB)},
 		{Own: result.OwnOf("store", "nbd", "operation", "randread", "block", unit.Bytes(512), "depth", 4), Clients: 3},
 	} {
 		t.Run(fmt.Sprintf("%s-%d", p.Own.Word("operation"), p.Own.Size("block")), func(t *testing.T) {
@@ -234,6 +236,10 @@ func TestRefusesParameters(t *testing.T) {
 		"block 513":          {Own: result.OwnOf("block", unit.Bytes(513))},
 		"block 33554432":     {Own: result.OwnOf("block", 32*unit.MiB)},
 		"depth":              {Own: result.OwnOf("depth", 257)},
+		"reads 0.5":          {Own: result.OwnOf("operation", "randread", "reads", 0.5)},
+		"reads 1":            {Own: result.OwnOf("operation", "rw", "reads", 1.0)},
+		"fsync 1 ":           {Own: result.OwnOf("operation", "read", "fsync", 1)},
+		"fsync 1025":         {Own: result.OwnOf("operation", "write", "fsync", 1025)},
 		"clients":            {Clients: 17},
 	} {
 		err := w.Check(p)

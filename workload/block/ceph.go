@@ -58,7 +58,7 @@ type disks struct {
 func (d *disks) measure(ctx context.Context, p load, cpu int) (disk result.Disk, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	what := fmt.Sprint(p.Operation, p.Block, p.Depth, p.Clients)
+	what := fmt.Sprint(p.Operation, p.Reads, p.Sync, p.Block, p.Depth, p.Clients)
 	if disk, found := d.known[what]; found {
 		return disk, nil
 	}

@@ -72,7 +72,8 @@ func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burst
 	length := cmp.Or(spec.Duration, longest)
 	clients := int64(c.params.Clients)
 	job := fio.Job{
-		Target: c.target, Operation: c.params.Operation, Block: c.params.Block, Depth: c.params.Depth, Clients: c.params.Clients,
+		Target: c.target, Operation: c.params.Operation, Reads: c.params.Reads, Sync: c.params.Sync,
+		Block: c.params.Block, Depth: c.params.Depth, Clients: c.params.Clients,
 		Warmup: spec.Warmup, Duration: max(length, time.Millisecond), Operations: (spec.Transactions + clients - 1) / clients,
 	}
 	if job.Operations > 0 {

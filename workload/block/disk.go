@@ -32,7 +32,7 @@ func measureDisk(ctx context.Context, home *daemon.Sandbox, file string, p load,
 	}
 	out, err := home.Run(ctx, daemon.Spec{Path: fio.Program, CPUs: daemon.Pin(cpu), Args: fio.Args(fio.Job{
 		Target:    fio.Target{Engine: "psync", Options: []string{"filename=" + file}},
-		Operation: p.Operation, Block: p.Block, Depth: 1, Clients: min(threads, runtime.NumCPU()),
+		Operation: p.Operation, Reads: p.Reads, Sync: p.Sync, Block: p.Block, Depth: 1, Clients: min(threads, runtime.NumCPU()),
 		Warmup: diskWarmup, Duration: diskSpan,
 	})})
 	if err != nil {

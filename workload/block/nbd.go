@@ -82,6 +82,7 @@ type nbdDaemon struct {
 	cpu     int
 	version string
 	disk    result.Disk
+	flushes bool // clients may have it make lasting what they wrote
 }
 
 // serveNBD measures the storage, and starts a server on it.
@@ -99,7 +100,7 @@ func serveNBD(ctx context.Context, p load, listen netip.AddrPort, cpu int) (_ en
 	if err != nil {
 		return nil, err
 	}
-	s := &nbdDaemon{home: home, listen: listen, cpu: cpu}
+	s := &nbdDaemon{home: home, listen: listen, cpu: cpu, flushes: p.Sync > 0}
 	if err := s.open(ctx, size, p); err != nil {
 		return nil, errors.Join(err, home.Close())
 	}
@@ -170,8 +171,8 @@ const startPatience = 50 * time.Second
 func (s *nbdDaemon) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("it is not ready after %v", startPatience))
 	defer cancel()
-	config := fmt.Sprintf("[generic]\nlistenaddr = %s\nport = %d\n[%s]\nexportname = %s\n",
-		s.listen.Addr(), s.listen.Port(), export, s.home.Path(export))
+	config := fmt.Sprintf("[generic]\nlistenaddr = %s\nport = %d\n[%s]\nexportname = %s\nflush = %v\n",
+		s.listen.Addr(), s.listen.Port(), export, s.home.Path(export), s.flushes)
 	if err := s.home.Write("nbd.conf", []byte(config), 0o644, ""); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"netdelta/unit"
@@ -14,7 +15,13 @@ import (
 const Program = "fio"
 
 // Operations are what is done with blocks, as fio names it: at random places or one after another.
-func Operations() []string { return []string{"randread", "randwrite", "read", "write"} }
+func Operations() []string { return []string{"randread", "randwrite", "randrw", "read", "write", "rw"} }
+
+// Mixed says whether an operation reads and writes.
+func Mixed(operation string) bool { return operation == "randrw" || operation == "rw" }
+
+// Writes says whether an operation writes.
+func Writes(operation string) bool { return Mixed(operation) || strings.HasSuffix(operation, "write") }
 
 // Target is what fio reads and writes: an engine, and what it must know to find the blocks.
 type Target struct {
@@ -28,9 +35,12 @@ type Target struct {
 type Job struct {
 	Target
 	Operation string     // one of Operations
+	Reads     float64    // share of reads among mixed operations
 	Block     unit.Bytes // of one operation
 	Depth     int        // operations that each client has under way at once
 	Clients   int        // that do the same at once, each on a connection of its own
+	// Sync is after how many writes each client has the store make all that it wrote lasting; 0 for never.
+	Sync int
 	// Warmup is not measured; Duration is. Both are counted in whole milliseconds, and Duration is at least one.
 	Warmup, Duration time.Duration
 	// Operations ends the run when each client has done so many, or Duration is over; 0 leaves it to Duration. Operations of a
@@ -54,6 +64,12 @@ func Args(j Job) []string {
 		"--thread",
 		"--group_reporting", "--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
 		"--eta=never", "--output-format=json+",
+	}
+	if Mixed(j.Operation) {
+		args = append(args, fmt.Sprintf("--rwmixread=%.0f", j.Reads*100))
+	}
+	if j.Sync > 0 {
+		args = append(args, fmt.Sprintf("--fsync=%d", j.Sync))
 	}
 	if j.Operations > 0 {
 		args = append(args, fmt.Sprintf("--io_size=%d", j.Operations*int64(j.Block)))

@@ -1,6 +1,7 @@
 package fio
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/bits"
@@ -35,8 +36,12 @@ func (b *Bins) UnmarshalJSON(text []byte) error {
 			*b = append(*b, Bin{Low: low, High: high, Count: count})
 		}
 	}
-	slices.SortFunc(*b, func(a, b Bin) int { return slices.Compare([]int64{a.Low, a.Count}, []int64{b.Low, b.Count}) })
+	b.sort()
 	return nil
+}
+
+func (b Bins) sort() {
+	slices.SortFunc(b, func(a, b Bin) int { return cmp.Or(cmp.Compare(a.Low, b.Low), cmp.Compare(a.Count, b.Count)) })
 }
 
 // fio counts latencies in bins: one for each nanosecond below 128, and above that 64 for each power of two. A report names a

@@ -98,6 +98,13 @@ func TestPlainReport(t *testing.T) {
 	if mixed.Read.Operations != 4120 || mixed.Write.Operations != 1813 || mixed.Write.Rate != 34865.384615 {
 		t.Errorf("%+v", mixed)
 	}
+	both := mixed.Done()
+	if both.Operations != 5933 || both.Rate != mixed.Read.Rate+mixed.Write.Rate || both.Bytes != mixed.Read.Bytes+mixed.Write.Bytes || len(both.Latency.Percentiles) != 0 {
+		t.Errorf("both directions are %+v", both)
+	}
+	if l := both.Latency; l.Mean <= min(mixed.Read.Latency.Mean, mixed.Write.Latency.Mean) || l.Mean >= max(mixed.Read.Latency.Mean, mixed.Write.Latency.Mean) {
+		t.Errorf("the mean is %v, of %v and %v", l.Mean, mixed.Read.Latency.Mean, mixed.Write.Latency.Mean)
+	}
 	l := reader.Read.Latency
 	if len(l.Bins) != 0 || l.Quantile(0.5) != 0 || l.Min != 781 {
 		t.Errorf("%+v", l)
@@ -166,6 +173,13 @@ func TestArgs(t *testing.T) {
 			t.Errorf("%s lacks %s", args, want)
 		}
 	}
+	if strings.Contains(args, "rwmixread") || strings.Contains(args, "fsync") {
+		t.Errorf("reads alone: %s", args)
+	}
+	mixed := strings.Join(fio.Args(fio.Job{Operation: "randrw", Reads: 0.7, Sync: 8, Block: 512, Duration: time.Second}), " ")
+	if !strings.Contains(mixed, "--rwmixread=70") || !strings.Contains(mixed, "--fsync=8") {
+		t.Errorf("seven reads to three writes: %s", mixed)
+	}
 	some := strings.Join(fio.Args(fio.Job{Block: 512, Operations: 10}), " ")
 	if !strings.Contains(some, "--io_size=5120") || strings.Contains(some, "time_based") {
 		t.Errorf("ten operations: %s", some)
@@ -198,7 +212,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, j := range r.Jobs {
-			for _, d := range []fio.Direction{j.Read, j.Write} {
+			for _, d := range []fio.Direction{j.Read, j.Write, j.Done()} {
 				if d.Operations < 0 || d.Bytes < 0 || d.Duration < 0 {
 					t.Errorf("%+v", d)
 				}

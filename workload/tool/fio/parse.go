@@ -61,12 +61,23 @@ type Direction struct {
 	Latency    Latency            `json:"-"` // the whole one, where its distribution is told
 }
 
-// Done is the direction that the job was about: reads, or writes where nothing was read.
+// Done is what the job did: reads, writes, or both added up where it mixed them.
 func (r Result) Done() Direction {
-	if r.Read.Operations == 0 && r.Write.Operations > 0 {
+	switch {
+	case r.Write.Operations == 0:
+		return r.Read
+	case r.Read.Operations == 0:
 		return r.Write
 	}
-	return r.Read
+	both := r.Read
+	both.Operations += r.Write.Operations
+	both.Bytes += r.Write.Bytes
+	both.Bandwidth += r.Write.Bandwidth
+	both.Rate += r.Write.Rate
+	both.Throughput += r.Write.Throughput
+	both.Duration = max(r.Read.Duration, r.Write.Duration)
+	both.Latency = r.Read.Latency.and(r.Write.Latency)
+	return both
 }
 
 // Latency is the distribution of the time that operations took, in nanoseconds.
@@ -77,6 +88,14 @@ type Latency struct {
 	Mean        float64     `json:"mean"`
 	Percentiles Percentiles `json:"percentile"`
 	Bins        Bins        `json:"bins"` // none in reports of the plain format
+}
+
+// and is the distribution of both. It has no percentiles: they follow from bins, where there are any.
+func (l Latency) and(o Latency) Latency {
+	all := Latency{Count: l.Count + o.Count, Min: min(l.Min, o.Min), Max: max(l.Max, o.Max), Bins: slices.Concat(l.Bins, o.Bins)}
+	all.Mean = (l.Mean*float64(l.Count) + o.Mean*float64(o.Count)) / float64(max(all.Count, 1))
+	all.Bins.sort()
+	return all
 }
 
 // Percentile is a latency that so many percent of the operations did not exceed.
@@ -155,6 +174,9 @@ func cut(text []byte) ([]byte, error) {
 // longest is the longest run whose times are believed, in milliseconds: a year.
 const longest = 366 * 24 * 3600 * 1000
 
+// mostBytes is how many bytes and operations are believed: reads and writes can be added up.
+const mostBytes = 1 << 61
+
 var errNegative = errors.New("it counts less than nothing")
 
 // complete checks a job, and computes what follows from what it says.
@@ -183,6 +205,8 @@ func (d *Direction) complete() error {
 	switch {
 	case d.Bytes < 0 || d.Operations < 0 || d.Rate < 0 || d.Bandwidth < 0:
 		return errNegative
+	case d.Bytes > mostBytes || d.Operations > mostBytes:
+		return fmt.Errorf("it counts %d operations of %d bytes together", d.Operations, d.Bytes)
 	case d.Runtime < 0 || d.Runtime > longest:
 		return fmt.Errorf("it took %d ms", d.Runtime)
 	}
