@@ -10,7 +10,8 @@ import (
 	"netdelta/experiment/study"
 	"netdelta/report/ui"
 	"netdelta/testbed"
-	servers "netdelta/testbed/ssh"
+	"netdelta/testbed/servers"
+	"netdelta/testbed/ssh"
 )
 
 // serverFlags say how servers are used that are named by --nodes.
@@ -36,12 +37,12 @@ func (s serverFlags) given() string {
 }
 
 // options are how the servers that --nodes names are reached.
-func (s serverFlags) options(nodes string) (o servers.Options, err error) {
+func (s serverFlags) options(nodes string) (o ssh.Options, err error) {
 	if nodes == "" {
-		return o, usageError{fmt.Errorf("--testbed ssh needs the servers: --nodes %s[user@]a,%s[user@]b", servers.Prefix, servers.Prefix)}
+		return o, usageError{fmt.Errorf("--testbed ssh needs the servers: --nodes %s[user@]a,%s[user@]b", ssh.Prefix, ssh.Prefix)}
 	}
 	o.Sudo = s.sudo
-	if o.Nodes, err = servers.ParseNodes(nodes); err != nil {
+	if o.Nodes, err = ssh.ParseNodes(nodes); err != nil {
 		return o, usageError{err}
 	}
 	if len(o.Nodes) > servers.NodesMost {
@@ -81,7 +82,7 @@ func openServers(ctx context.Context, _ *environment, _ *study.Study, o runOptio
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := servers.Open(ctx, at)
+	s, err := ssh.Open(ctx, at)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,7 +96,7 @@ func examineServers(ctx context.Context, env *environment, o doctorOptions) erro
 		return err
 	}
 	var all []finding
-	for _, seen := range servers.Look(ctx, at) {
+	for _, seen := range servers.Look(ctx, at.Machines(), at.NIC) {
 		all = append(all, serverFindings(seen)...)
 	}
 	return env.tell(all, o)
@@ -103,7 +104,7 @@ func examineServers(ctx context.Context, env *environment, o doctorOptions) erro
 
 // serverFindings are the doctor's findings on one server.
 func serverFindings(seen servers.Seen) (all []finding) {
-	topic := func(what string) string { return fmt.Sprintf("%s %s", seen.Node, what) }
+	topic := func(what string) string { return fmt.Sprintf("%s %s", seen.Name, what) }
 	if seen.Err != nil {
 		return []finding{{Topic: topic("reached"), Says: seen.Err.Error()}}
 	}
@@ -155,9 +156,9 @@ func cleanServers(ctx context.Context, env *environment, o cleanOptions) (found 
 	if err != nil {
 		return 0, err
 	}
-	for _, c := range servers.Clean(ctx, at) {
+	for _, c := range servers.Clean(ctx, at.Machines()) {
 		for _, what := range c.Removed {
-			fmt.Fprintf(env.out, "%s: removed %s\n", c.Node, ui.Clean(what))
+			fmt.Fprintf(env.out, "%s: removed %s\n", c.Name, ui.Clean(what))
 		}
 		found, err = found+len(c.Removed), errors.Join(err, c.Err)
 	}

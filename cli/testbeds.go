@@ -17,7 +17,7 @@ import (
 	"netdelta/testbed/docker"
 	"netdelta/testbed/kube"
 	kubernetes "netdelta/testbed/kube/provider"
-	servers "netdelta/testbed/ssh"
+	"netdelta/testbed/ssh"
 	"netdelta/testbed/vm/image"
 	guests "netdelta/testbed/vm/provider"
 )
@@ -27,7 +27,7 @@ const (
 	labTestbed  = "lab"
 	vmTestbed   = guests.Kind
 	kubeTestbed = kube.Name
-	sshTestbed  = servers.Kind
+	sshTestbed  = ssh.Kind
 )
 
 // kind is a kind of testbed that a run can name.
@@ -135,7 +135,7 @@ func checkNoNodes(o runOptions, _ *study.Study) error {
 	case vmTestbed:
 		return usageError{errors.New("--nodes vm goes with --testbed vm")}
 	}
-	if strings.HasPrefix(o.nodes, servers.Prefix) {
+	if strings.HasPrefix(o.nodes, ssh.Prefix) {
 		return usageError{fmt.Errorf("--nodes %s goes with --testbed %s", o.nodes, sshTestbed)}
 	}
 	return usageError{fmt.Errorf("--nodes %s: it takes vm", o.nodes)}

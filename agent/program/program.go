@@ -19,7 +19,7 @@ import (
 	"netdelta/testbed/kube/inside"
 	"netdelta/testbed/kube/nodeagent"
 	"netdelta/testbed/lab/udptun"
-	"netdelta/testbed/ssh/server"
+	"netdelta/testbed/servers/server"
 	guest "netdelta/testbed/vm/inside"
 	"netdelta/testbed/vm/wire"
 	"netdelta/workload"

@@ -3,7 +3,6 @@ package ssh
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,16 +20,17 @@ import (
 
 	"netdelta/internal/machine"
 	"netdelta/internal/tail"
-	"netdelta/testbed/ssh/server"
+	"netdelta/testbed/servers"
+	"netdelta/testbed/servers/server"
 )
 
 // Options say how servers are reached and used.
 type Options struct {
 	Nodes []Node
-	NIC   NIC
+	NIC   servers.NIC
 	// Sudo has the program run as root by sudo -n.
 	Sudo bool
-	// Silence is how long a connection may be half open before each end gives it up; 0 is forty seconds.
+	// Silence is as in servers.Options.
 	Silence time.Duration
 	// Command is the ssh program with its first arguments; nil is ssh.
 	Command []string
@@ -43,8 +43,6 @@ const (
 	silent, silences = 10, 3
 	// reachWithin is how long ssh may take to reach a server, in seconds.
 	reachWithin = 15
-	// usualSilence is how long a connection may be half open.
-	usualSilence = 40 * time.Second
 )
 
 // link is the connection to one server: a process of ssh.
@@ -60,7 +58,6 @@ type link struct {
 	close  sync.Once
 	ended  chan struct{}
 	status error // set before ended is closed
-	report server.Report
 }
 
 // arguments of ssh for a node.
@@ -75,8 +72,36 @@ func (o Options) arguments(n Node, remote string) []string {
 	return append(args, "--", n.Host, remote)
 }
 
-// silence is Silence or the usual one.
-func (o Options) silence() time.Duration { return cmp.Or(o.Silence, usualSilence) }
+// Kind is the name of the kind of testbed.
+const Kind = "ssh"
+
+// carrier reaches one server.
+type carrier struct {
+	Node
+	options Options
+}
+
+// Machines are the servers.
+func (o Options) Machines() (all []servers.Carrier) {
+	for _, n := range o.Nodes {
+		all = append(all, carrier{n, o})
+	}
+	return all
+}
+
+// Open reaches all servers and makes nodes of them. On an error nothing is left there.
+func Open(ctx context.Context, o Options) (*servers.Servers, error) {
+	return servers.Open(ctx, servers.Options{Kind: Kind, Machines: o.Machines(), NIC: o.NIC, Silence: o.Silence})
+}
+
+// Begin implements servers.Carrier: it starts ssh, sends the program and gives it its order.
+func (c carrier) Begin(ctx context.Context, order server.Order) (servers.Link, error) {
+	l, err := c.options.begin(ctx, c.Node, order)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
 
 // begin starts ssh to a node, sends it the program and gives it its order. What follows on the link is what the order says.
 func (o Options) begin(ctx context.Context, n Node, order server.Order) (l *link, err error) {
@@ -85,7 +110,7 @@ func (o Options) begin(ctx context.Context, n Node, order server.Order) (l *link
 		command = []string{"ssh"}
 	}
 	args := append(append([]string{}, command[1:]...), o.arguments(n, script(order.Folder, o.Sudo))...)
-	l = &link{node: n, leave: o.silence() * 3 / 4, cmd: exec.Command(command[0], args...), stderr: tail.New(4 << 10), ended: make(chan struct{})}
+	l = &link{node: n, leave: servers.Leave(order), cmd: exec.Command(command[0], args...), stderr: tail.New(4 << 10), ended: make(chan struct{})}
 	l.cmd.Stderr = l.stderr
 	l.cmd.WaitDelay = time.Second
 	// An interrupt at the terminal is for this program, which then ends the link in good order.
@@ -117,7 +142,7 @@ func (o Options) begin(ctx context.Context, n Node, order server.Order) (l *link
 		err = ctx.Err()
 	}
 	if err != nil {
-		return nil, l.failure("set up", errors.Join(err, ignoreClosed(l.Close())))
+		return nil, l.Fail("set up", err)
 	}
 	return l, nil
 }
@@ -190,26 +215,14 @@ func (l *link) await(word string) ([]string, error) {
 	return nil, fmt.Errorf("it prints more than %d lines at a login", loginMost)
 }
 
-// answer reads the first line that the supervisor writes.
-func (l *link) answer(into any) error {
-	line, err := l.out.ReadBytes('\n')
-	if err != nil {
-		return errors.New("the connection ended")
-	}
-	return json.Unmarshal(line, into)
-}
-
 // Read implements io.Reader.
 func (l *link) Read(b []byte) (int, error) { return l.out.Read(b) }
 
 // Write implements io.Writer.
 func (l *link) Write(b []byte) (int, error) { return l.in.Write(b) }
 
-// conversation is a link as joined.Machine has it: Close ends the server's input and does not wait for the rest.
-type conversation struct{ *link }
-
-// Close implements io.Closer.
-func (c conversation) Close() error { return c.in.Close() }
+// CloseWrite implements servers.Link.
+func (l *link) CloseWrite() error { return l.in.Close() }
 
 // errKilled is the error of a server that did not end in time.
 var errKilled = errors.New("it did not end in time; netdelta cleanup --nodes finds what it left")

@@ -1,12 +1,16 @@
 package ssh
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
 
-// failure is an error of a link, with what ssh and the server said and what to do about it.
-func (l *link) failure(doing string, err error) error {
+// Fail implements servers.Link, with what ssh and the server said.
+func (l *link) Fail(doing string, err error) error {
+	if closed := l.Close(); !errors.Is(err, errKilled) {
+		err = errors.Join(err, ignoreClosed(closed))
+	}
 	said := strings.TrimSpace(l.stderr.String())
 	text := fmt.Sprintf("%s %s", doing, l.node)
 	if said == "" {

@@ -13,6 +13,7 @@ import (
 
 	"netdelta/internal/require"
 	"netdelta/testbed"
+	"netdelta/testbed/servers"
 	"netdelta/testbed/ssh"
 	"netdelta/testbed/testbedtest"
 )
@@ -53,8 +54,8 @@ func TestFaults(t *testing.T) {
 		{"no sudo", func(o *ssh.Options) { o.Nodes[1].Host, o.Sudo = "daemon@"+f.names[1], true }, nil, []string{"daemon@" + f.names[1]}},
 		{"full disk", func(*ssh.Options) {}, full, []string{f.names[1], "No space left on device", "free 20 MB"}},
 		{"other version", func(o *ssh.Options) { o.Program = func(string) (string, error) { return old, nil } }, nil, []string{f.names[0], f.names[1], "another version"}},
-		{"no such card", func(o *ssh.Options) { o.NIC = ssh.NIC{Mode: "take", Card: "eth7"} }, nil, []string{"no card eth7", "eth0, eth1"}},
-		{"its only card", func(o *ssh.Options) { o.NIC = ssh.NIC{Mode: "take", Card: "eth0"} }, nil, []string{"eth0", "SSH connection goes over it"}},
+		{"no such card", func(o *ssh.Options) { o.NIC = servers.NIC{Mode: "take", Card: "eth7"} }, nil, []string{"no card eth7", "eth0, eth1"}},
+		{"its only card", func(o *ssh.Options) { o.NIC = servers.NIC{Mode: "take", Card: "eth0"} }, nil, []string{"eth0", "SSH connection goes over it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.around != nil {
@@ -107,9 +108,9 @@ func TestLost(t *testing.T) {
 		t.Fatal("closing hangs")
 	}
 	f.on(t, 1, "ip link set eth0 up")
-	for _, c := range ssh.Clean(t.Context(), f.options()) {
+	for _, c := range servers.Clean(t.Context(), f.options().Machines()) {
 		if c.Err != nil {
-			t.Errorf("clean %s: %v", c.Node, c.Err)
+			t.Errorf("clean %s: %v", c.Name, c.Err)
 		}
 	}
 	f.unchanged(t, before, time.Minute)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"netdelta/testbed/ssh/server"
 )
 
 // Prefix begins the name of a server where nodes are named: "ssh:[user@]host[:port]".
@@ -78,22 +76,4 @@ func parseNode(text string) (n Node, err error) {
 		}
 	}
 	return n, nil
-}
-
-// NIC says how each node gets its cards.
-type NIC struct {
-	Mode string // server.Macvlan or server.Take
-	Card string // "" is the card by which the server is reached
-}
-
-// ParseNIC reads "macvlan:CARD", "take:CARD", or macvlan without a card, which "" is too.
-func ParseNIC(text string) (NIC, error) {
-	mode, card, _ := strings.Cut(text, ":")
-	switch {
-	case mode == "" && card == "", mode == server.Macvlan:
-		return NIC{server.Macvlan, card}, nil
-	case mode == server.Take && card != "":
-		return NIC{server.Take, card}, nil
-	}
-	return NIC{}, fmt.Errorf("--nic %q: it takes macvlan, macvlan:CARD (devices over a card that the server keeps) or take:CARD (a spare card)", text)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"netdelta/internal/machine"
-	"netdelta/testbed/ssh/server"
+	"netdelta/testbed/servers/server"
 )
 
 // The lines by which the script on the server and this end agree. What else a login prints comes before them.

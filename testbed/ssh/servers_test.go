@@ -19,6 +19,7 @@ import (
 
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
+	"netdelta/testbed/servers"
 	"netdelta/testbed/ssh"
 	"netdelta/testbed/testbedtest"
 )
@@ -330,7 +331,7 @@ func (f *farm) await(t *testing.T, server int) {
 
 // options are those for all servers.
 func (f *farm) options() ssh.Options {
-	o := ssh.Options{Command: f.command, NIC: ssh.NIC{Mode: "macvlan"}, Program: func(string) (string, error) { return f.program, nil }}
+	o := ssh.Options{Command: f.command, NIC: servers.NIC{Mode: "macvlan"}, Program: func(string) (string, error) { return f.program, nil }}
 	for _, name := range f.names {
 		o.Nodes = append(o.Nodes, ssh.Node{Host: name})
 	}

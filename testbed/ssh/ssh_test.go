@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"netdelta/testbed"
+	"netdelta/testbed/servers"
 	"netdelta/testbed/ssh"
 	"netdelta/testbed/testbedtest"
 )
@@ -28,7 +29,7 @@ func TestTestbed(t *testing.T) {
 // testTake: a spare card is away while it is taken, carries packets of full size, and comes back as it was.
 func testTake(t *testing.T, f *farm, before []string) {
 	o := f.options()
-	o.NIC = ssh.NIC{Mode: "take", Card: "eth1"}
+	o.NIC = servers.NIC{Mode: "take", Card: "eth1"}
 	s, err := ssh.Open(t.Context(), o)
 	must(t, err)
 	if now := f.state(t, 0); now == before[0] {

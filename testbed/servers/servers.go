@@ -1,6 +1,7 @@
-package ssh
+package servers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -15,34 +16,42 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/joined"
-	"netdelta/testbed/ssh/server"
+	"netdelta/testbed/servers/server"
 	"netdelta/unit"
 )
-
-// Kind is the name of the provider.
-const Kind = "ssh"
 
 // wires is how many networks can stand side by side: each has a device of its own on every server.
 const wires = 16
 
-// NodesMost is how many servers there can be: their numbers are a byte of addresses.
+// NodesMost is how many machines there can be: their numbers are a byte of addresses.
 const NodesMost = 64
 
-// Servers is the provider of testbeds each of whose nodes is a server. It is safe for concurrent use.
+// Options say which machines are made nodes, and how.
+type Options struct {
+	// Kind is the name of the kind of testbed.
+	Kind     string
+	Machines []Carrier
+	NIC      NIC
+	// Silence is how long a connection may be half open before each end gives it up; 0 is Silence.
+	Silence time.Duration
+	// Program is the path of this program on the machines; "" is the session's folder.
+	Program string
+}
+
+// Servers is the provider of testbeds each of whose nodes is a machine. It is safe for concurrent use.
 type Servers struct {
 	*joined.Driver
 	options  Options
-	program  string
-	links    []*link
+	links    []*conversation
 	machines []*joined.Machine
 	stop     func()
 	asking   sync.WaitGroup
-	trip     time.Duration // of a question and its answer, to the slowest server
+	trip     time.Duration // of a question and its answer, to the slowest machine
 }
 
 var _ testbed.Provider = (*Servers)(nil)
 
-// session is what all servers of one run have in common.
+// session is what all machines of one run have in common.
 type session struct {
 	id    [8]byte
 	first uint8 // segment
@@ -55,12 +64,12 @@ func newSession() (s session) {
 	return s
 }
 
-// folder is where the program is on every server.
+// folder is the private one on every machine.
 func (s session) folder() string {
 	return filepath.Join(server.Parent, server.Prefix+hex.EncodeToString(s.id[:]))
 }
 
-// macs are the addresses of a server's devices.
+// macs are the addresses of a machine's devices.
 func (s session) macs(node int) (all []string) {
 	for w := range wires {
 		all = append(all, fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", s.id[1], s.id[2], s.id[3], node, w))
@@ -68,16 +77,17 @@ func (s session) macs(node int) (all []string) {
 	return all
 }
 
-// Open reaches all servers and makes nodes of them. On an error nothing is left there.
+// Open reaches all machines and makes nodes of them. On an error nothing is left there.
 func Open(ctx context.Context, o Options) (s *Servers, err error) {
 	common := newSession()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s = &Servers{options: o, program: filepath.Join(common.folder(), machine.AgentName), links: make([]*link, len(o.Nodes)), machines: make([]*joined.Machine, len(o.Nodes)), stop: func() {}}
-	nodes, failed := make([]joined.Node, len(o.Nodes)), make([]error, len(o.Nodes))
-	o.each(func(i int, n Node) {
-		order := server.Order{Do: server.Node, Folder: common.folder(), Mode: o.NIC.Mode, Card: o.NIC.Card, MACs: common.macs(i), Silence: o.silence()}
-		if s.links[i], s.machines[i], failed[i] = o.node(ctx, n, order); failed[i] == nil {
+	o.Silence, o.Program = cmp.Or(o.Silence, Silence), cmp.Or(o.Program, filepath.Join(common.folder(), machine.AgentName))
+	s = &Servers{options: o, links: make([]*conversation, len(o.Machines)), machines: make([]*joined.Machine, len(o.Machines)), stop: func() {}}
+	nodes, failed := make([]joined.Node, len(o.Machines)), make([]error, len(o.Machines))
+	each(o.Machines, func(i int, at Carrier) {
+		order := server.Order{Do: server.Node, Folder: common.folder(), Mode: o.NIC.Mode, Card: o.NIC.Card, MACs: common.macs(i), Silence: o.Silence}
+		if s.links[i], s.machines[i], failed[i] = node(ctx, at, order); failed[i] == nil {
 			nodes[i] = joined.Node{Machine: s.machines[i], Cards: order.MACs, Own: o.own(s.links[i].report.Card)}
 		}
 	})
@@ -91,17 +101,17 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 		}
 		s.trip = max(s.trip, time.Since(asked))
 	}
-	s.Driver = joined.NewDriver(Kind, server.Networks(), nodes)
+	s.Driver = joined.NewDriver(o.Kind, server.Networks(), nodes)
 	s.Driver.ShareLink(common.first)
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	for i := range s.machines {
-		s.asking.Go(func() { ask(asking, s.machines[i], o.silence()) })
+		s.asking.Go(func() { ask(asking, s.machines[i], o.Silence) })
 	}
 	return s, nil
 }
 
-// own is the network of a server that stays with it.
+// own is the network of a machine that stays with it.
 func (o Options) own(c server.CardReport) *joined.Own {
 	if o.NIC.Mode == server.Take {
 		return nil
@@ -115,23 +125,31 @@ func (o Options) own(c server.CardReport) *joined.Own {
 	return own
 }
 
-// node reaches one server and makes a node of it.
-func (o Options) node(ctx context.Context, n Node, order server.Order) (*link, *joined.Machine, error) {
-	l, err := o.begin(ctx, n, order)
+// node reaches one machine and makes a node of it.
+func node(ctx context.Context, at Carrier, order server.Order) (*conversation, *joined.Machine, error) {
+	c, err := begin(ctx, at, order)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := l.answer(&l.report); err != nil {
-		return nil, nil, l.failure("make a node of", errors.Join(err, ignoreClosed(l.Close())))
+	err = c.answer(&c.report)
+	if err == nil {
+		var m *joined.Machine
+		if m, err = joined.Connect(ctx, c); err == nil {
+			return c, m, nil
+		}
 	}
-	m, err := joined.Connect(ctx, conversation{l})
-	if err != nil {
-		return nil, nil, l.failure("make a node of", errors.Join(err, ignoreClosed(l.Close())))
-	}
-	return l, m, nil
+	return nil, nil, c.Fail("make a node of", err)
 }
 
-// ask asks a server whether it is there, four times as often as it must hear something, and ends the conversation with one that does not
+// Reports are what the machines say of themselves, in the nodes' order.
+func (s *Servers) Reports() (all []server.Report) {
+	for _, l := range s.links {
+		all = append(all, l.report)
+	}
+	return all
+}
+
+// ask asks a machine whether it is there, four times as often as it must hear something, and ends the conversation with one that does not
 // answer: what waits for it then fails.
 func ask(ctx context.Context, m *joined.Machine, silence time.Duration) {
 	tick := time.NewTicker(silence / 4)
@@ -157,14 +175,14 @@ func ask(ctx context.Context, m *joined.Machine, silence time.Duration) {
 // Capabilities implements testbed.Provider.
 func (s *Servers) Capabilities() testbed.Capabilities {
 	all := s.Driver.Capabilities()
-	all.Program = s.program
-	all.PinsCPUs = false // the servers' processors are not numbered as this machine's
+	all.Program = s.options.Program
+	all.PinsCPUs = false // the machines' processors are not numbered as this machine's
 	all.Describe = s.describe
 	all.Costs = &testbed.Costs{Start: 2*time.Second + 4*s.trip, Build: time.Second + 8*s.trip, Cell: 20*time.Millisecond + 2*s.trip, Exchange: s.trip, Opens: wires, Ground: "the servers"}
 	return all
 }
 
-// describe says what the servers are. What of the environment is one machine's is the first server's.
+// describe says what the machines are. What of the environment is one machine's is the first one's.
 func (s *Servers) describe(_ context.Context, e result.Environment) (result.Environment, []string, error) {
 	var notes []string
 	for i, l := range s.links {
@@ -175,35 +193,15 @@ func (s *Servers) describe(_ context.Context, e result.Environment) (result.Envi
 			e.CPU.Model, e.CPU.Count, e.CPU.Governor = r.Model, r.CPUs, r.Governor
 		}
 		e.Servers = append(e.Servers, result.Server{
-			Name: l.node.String(), Kernel: r.Kernel, Arch: r.Arch, OS: r.OS, Virtual: r.Virtual, CPU: result.CPU{Model: r.Model, Count: r.CPUs, Governor: r.Governor},
+			Name: l.name, Kernel: r.Kernel, Arch: r.Arch, OS: r.OS, Virtual: r.Virtual, CPU: result.CPU{Model: r.Model, Count: r.CPUs, Governor: r.Governor},
 			Mode: s.options.NIC.Mode, Card: r.Card.Name, Driver: r.Card.Driver, MTU: r.Card.MTU, Speed: r.Card.Speed,
 		})
-		notes = append(notes, fmt.Sprintf("node%d is the server %s: %d x %s, Linux %s; its node has %s", i, l.node, r.CPUs, r.Model, r.Kernel, s.options.NIC.over(r.Card)))
+		notes = append(notes, fmt.Sprintf("node%d is %s: %d x %s, Linux %s; its node has %s", i, l.name, r.CPUs, r.Model, r.Kernel, s.options.NIC.over(r.Card)))
 	}
 	return e, notes, nil
 }
 
-// over says in words what a node has of its server's card.
-func (n NIC) over(c server.CardReport) string {
-	if n.Mode == server.Take {
-		return "to itself the card " + About(c) + ", with macvlan devices over it"
-	}
-	return "macvlan devices over the card " + About(c)
-}
-
-// About says in words what a card is.
-func About(c server.CardReport) string {
-	text := c.Name + " ("
-	if c.Driver != "" {
-		text += c.Driver + ", "
-	}
-	if c.Speed > 0 {
-		text += unit.BitsPerSecond(c.Speed).String() + ", "
-	}
-	return text + fmt.Sprintf("MTU %d)", c.MTU)
-}
-
-// Close ends what runs on the servers, and waits until they have given back everything. It is idempotent.
+// Close ends what runs on the machines, and waits until they have given back everything. It is idempotent.
 func (s *Servers) Close() error {
 	s.stop()
 	s.asking.Wait()
@@ -215,8 +213,8 @@ func (s *Servers) Close() error {
 		}
 		group.Go(func() {
 			_ = s.machines[i].Close() // it closes the link, too
-			if err := l.Close(); err != nil {
-				failed[i] = l.failure("leave", err)
+			if err := l.Link.Close(); err != nil {
+				failed[i] = l.Fail("leave", err)
 			}
 		})
 	}

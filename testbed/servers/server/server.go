@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -43,7 +44,7 @@ const (
 // Order is what a supervisor is told.
 type Order struct {
 	Do string `json:"do"`
-	// Folder is the private folder that the program was sent to. It is removed at the end.
+	// Folder is the private folder that the program was sent to, or that is made where it came another way. It is removed at the end.
 	Folder string `json:"folder"`
 	// Mode and Card say how the node gets its cards. Where Card is "", it is the card with the address Address, by which the server was
 	// reached.
@@ -89,6 +90,9 @@ func Do(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	}
 	if filepath.Dir(o.Folder) != Parent || !strings.HasPrefix(filepath.Base(o.Folder), Prefix) {
 		return fmt.Errorf("the folder %q is not one that netdelta makes", o.Folder)
+	}
+	if err := os.Mkdir(o.Folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make a private folder: %w", err)
 	}
 	// A connection that is cut must not end this before all is put back.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)

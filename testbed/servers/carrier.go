@@ -1,0 +1,137 @@
+package servers
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"netdelta/testbed/servers/server"
+)
+
+// Carrier reaches one machine.
+type Carrier interface {
+	// String is how the user named the machine.
+	String() string
+	// Begin brings the program to the machine and starts a supervisor there with an order, of which it fills in the address by which the
+	// machine was reached. The context covers the start. On an error nothing is left there.
+	Begin(ctx context.Context, order server.Order) (Link, error)
+}
+
+// Link leads to the standard input and output of a supervisor.
+type Link interface {
+	io.ReadWriter
+	// CloseWrite ends the supervisor's input: then it gives back everything and ends.
+	CloseWrite() error
+	// Close is CloseWrite, and waits until the supervisor has ended, as long as Leave says. It is idempotent.
+	Close() error
+	// Fail closes the link, and adds to an error what was said on the way there and what to do about it.
+	Fail(doing string, err error) error
+}
+
+// Silence is how long a connection may be half open unless it is said otherwise.
+const Silence = 40 * time.Second
+
+// Leave is how long a supervisor with an order may take to give back everything.
+func Leave(o server.Order) time.Duration { return cmp.Or(o.Silence, Silence) * 3 / 4 }
+
+// conversation is a link whose supervisor has begun, as joined.Machine has it: Close ends the machine's input and does not wait.
+type conversation struct {
+	Link
+	name   string
+	in     *bufio.Reader
+	report server.Report
+}
+
+// begin starts a supervisor.
+func begin(ctx context.Context, at Carrier, order server.Order) (*conversation, error) {
+	l, err := at.Begin(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	return &conversation{Link: l, name: at.String(), in: bufio.NewReader(l)}, nil
+}
+
+// Read implements io.Reader.
+func (c *conversation) Read(b []byte) (int, error) { return c.in.Read(b) }
+
+// Close implements io.Closer.
+func (c *conversation) Close() error { return c.CloseWrite() }
+
+// answer reads the first line that the supervisor writes.
+func (c *conversation) answer(into any) error {
+	line, err := c.in.ReadBytes('\n')
+	if errors.Is(err, io.EOF) {
+		return errors.New("the connection ended")
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, into)
+}
+
+// Seen is what the doctor finds of one machine.
+type Seen struct {
+	Name   string
+	Report server.Report
+	// Err is why it could not be looked at.
+	Err error
+}
+
+// Look looks at all machines, and changes nothing there.
+func Look(ctx context.Context, machines []Carrier, nic NIC) []Seen {
+	all := make([]Seen, len(machines))
+	each(machines, func(i int, at Carrier) {
+		all[i].Name = at.String()
+		all[i].Err = once(ctx, at, server.Order{Do: server.Look, Mode: nic.Mode, Card: nic.Card}, &all[i].Report)
+	})
+	return all
+}
+
+// Cleaned is what was removed and restored on one machine.
+type Cleaned struct {
+	Name    string
+	Removed []string
+	Err     error
+}
+
+// Clean puts back what killed runs left on all machines. Runs that are under way are left alone.
+func Clean(ctx context.Context, machines []Carrier) []Cleaned {
+	all := make([]Cleaned, len(machines))
+	each(machines, func(i int, at Carrier) {
+		var done server.Cleaned
+		err := once(ctx, at, server.Order{Do: server.Clean}, &done)
+		all[i] = Cleaned{at.String(), done.Removed, err}
+	})
+	return all
+}
+
+// each calls f for all machines at once, and waits.
+func each(machines []Carrier, f func(i int, at Carrier)) {
+	var group sync.WaitGroup
+	for i, at := range machines {
+		group.Go(func() { f(i, at) })
+	}
+	group.Wait()
+}
+
+// once has a machine carry out an order that has one answer.
+func once(ctx context.Context, at Carrier, order server.Order, into any) error {
+	order.Folder = newSession().folder()
+	c, err := begin(ctx, at, order)
+	if err != nil {
+		return err
+	}
+	err = c.answer(into)
+	if closed := c.Link.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return c.Fail(order.Do, err)
+	}
+	return nil
+}
