@@ -22,6 +22,7 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/lab/rootless"
 )
@@ -41,6 +42,7 @@ type doctorOptions struct {
 	nodes       string
 	servers     serverFlags
 	docker      string
+	whatIf      bool
 	clusterFlags
 	rbac string
 	pods kube.Options // how the pods that are judged would be made
@@ -53,11 +55,18 @@ func newDoctorCommand(env *environment) *cobra.Command {
 		Short: "Say what this machine, the guest or a cluster can and can't run, and the fix",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if !cmd.Flags().Changed("testbed") && o.whatIf {
+				o.testbed = kubeTestbed
+			}
+			if o.testbed, err = onWhatIf(o.testbed, o.whatIf); err != nil {
+				return err
+			}
 			k, err := findKind(o.testbed)
 			if err != nil || k.examine == nil {
 				return usageError{fmt.Errorf("the doctor knows no testbed %q: need %s", o.testbed, strings.Join(kindNames(func(k kind) bool { return k.examine != nil }), ", "))}
 			}
-			if flag := o.serversGiven(); flag != "" && k.name != sshTestbed {
+			if flag := o.serversGiven(); flag != "" && k.name != sshTestbed && k.name != whatif.Kind {
 				return usageError{fmt.Errorf("%s goes with --testbed %s", flag, sshTestbed)}
 			}
 			return k.examine(cmd.Context(), env, o)
@@ -68,8 +77,9 @@ func newDoctorCommand(env *environment) *cobra.Command {
 	f.StringVar(&o.docker, dockerFlag, "", dockerUsage)
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
 	f.BoolVar(&o.guest, "guest", false, "boot a guest, built first if need be, and look into it too; what is found is kept")
-	f.StringVar(&o.nodes, "nodes", "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...")
+	f.StringVar(&o.nodes, "nodes", "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...; with --what-if: names of nodes")
 	o.servers.add(f)
+	f.BoolVar(&o.whatIf, whatIfFlag, false, "with --testbed kubernetes: look at its nodes by a privileged pod on each, and say what can be built there by run --what-if")
 	o.addCluster(f)
 	return cmd
 }

@@ -59,6 +59,7 @@ type runOptions struct {
 	nodes    string
 	servers  serverFlags
 	docker   string
+	whatIf   bool
 	cluster  clusterOptions
 	target   targetOptions
 	metrics  string
@@ -103,6 +104,9 @@ EXIT STATUS
 				return err
 			}
 			var err error
+			if o.testbed, err = onWhatIf(o.testbed, o.whatIf); err != nil {
+				return err
+			}
 			if o.exact, err = o.counts(); err != nil {
 				return err
 			}
@@ -126,10 +130,11 @@ EXIT STATUS
 func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.testbed, "testbed", "", "what to run on (default: the study's, lab)")
-	f.StringVar(&o.nodes, "nodes", "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...; with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes: names of nodes to measure")
+	f.StringVar(&o.nodes, "nodes", "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...; with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes, also with --what-if: names of nodes to measure")
 	o.servers.add(f)
 	f.StringVar(&o.docker, dockerFlag, "", dockerUsage)
 	o.cluster.add(f)
+	f.BoolVar(&o.whatIf, whatIfFlag, false, whatIfUsage)
 	o.target.add(f)
 	f.StringSliceVar(&o.overrides.StorageClass, storageFlag, nil, "StorageClasses of the cluster: fio on volumes of theirs is measured, in place of a store of netdelta's; several are compared")
 	f.StringSliceVar(&o.overrides.Networks, "networks", nil, "networks to compare, in place of the study's")

@@ -10,6 +10,7 @@ import (
 	"netdelta/experiment/study"
 	"netdelta/report/ui"
 	"netdelta/testbed"
+	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/ssh"
 )
@@ -21,7 +22,7 @@ type serverFlags struct {
 }
 
 func (s *serverFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&s.nic, "nic", "", "with --testbed ssh: macvlan[:CARD] over a card that the server keeps (default: the one that it is reached by), or take:CARD, a spare one")
+	f.StringVar(&s.nic, "nic", "", "with --testbed ssh or --what-if: macvlan[:CARD] over a card that the server keeps (default: the one that it is reached by), or take:CARD, a spare one")
 	f.BoolVar(&s.sudo, "sudo", false, "with --testbed ssh: run as root on the servers by sudo -n")
 }
 
@@ -56,6 +57,9 @@ func (s serverFlags) options(nodes string) (o ssh.Options, err error) {
 
 // serversOnly refuses flags of servers on another kind of testbed.
 func serversOnly(o runOptions, on string) error {
+	if on == whatif.Kind {
+		return nil // it refuses by itself what it can't use
+	}
 	if flag := o.servers.given(); flag != "" {
 		return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, sshTestbed, on)}
 	}

@@ -18,7 +18,7 @@ func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err er
 		if _, changes := s.Change(name); !found || changes {
 			return name, nil
 		}
-		if k.networks != nil {
+		if k.networks != nil && !k.networks.Added {
 			return "", usageError{fmt.Errorf("%s: in the lab network %s stands in for %s; a cluster is measured with the network that it has: "+
 				"name %s, or compare stand-ins with --testbed %s", flag, p.Network, p.Name, strings.Join(k.networks.Names, ", "), labTestbed)}
 		}

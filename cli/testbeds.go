@@ -17,6 +17,7 @@ import (
 	"netdelta/testbed/docker"
 	"netdelta/testbed/kube"
 	kubernetes "netdelta/testbed/kube/provider"
+	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/ssh"
 	"netdelta/testbed/vm/image"
 	guests "netdelta/testbed/vm/provider"
@@ -56,7 +57,7 @@ type kind struct {
 
 // kinds are all kinds of testbeds.
 func kinds() []kind {
-	cluster, engine := clusterNetworks(), dockerNetworks()
+	cluster, engine, beside := clusterNetworks(), dockerNetworks(), whatIfNetworks()
 	return []kind{
 		{
 			name: labTestbed, about: "network namespaces on this machine", here: true, check: checkNoNodes, open: openLab,
@@ -75,6 +76,10 @@ func kinds() []kind {
 			networks: &cluster, check: checkCluster, foreign: clusterOnly, adapt: adaptToCluster, open: openCluster,
 			examine: examineCluster, findings: findingsOfCluster, clean: cleanCluster,
 			strategies: []string{result.StrategyFleet, result.StrategyPairs, result.StrategyPolicies},
+		},
+		{
+			name: whatif.Kind, about: "a lab's networks over the cards of a cluster's nodes, beside the cluster's own: --testbed kubernetes --what-if",
+			networks: &beside, check: checkWhatIf, adapt: adaptToWhatIf, open: openWhatIf, examine: examineWhatIf, findings: findingsOfCluster, clean: cleanCluster,
 		},
 		{
 			name: docker.Kind, about: "the networks of a container engine on this machine, Docker's or Podman's, and a lab's",
@@ -174,13 +179,27 @@ func openGuests(ctx context.Context, env *environment, _ *study.Study, o runOpti
 	return g, g.Close, nil
 }
 
-// clusterOnly refuses flags of a cluster on another kind of testbed.
-func clusterOnly(o runOptions, on string) error {
+// noTarget refuses endpoints and storage of the user's own where pods reach none.
+func noTarget(o runOptions, on string) error {
 	if flag := firstGiven(o.target.flags); flag != "" {
 		return usageError{fmt.Errorf("%s goes with --testbed %s: from testbed %s, which this study runs on, no packet gets out to an endpoint of yours", flag, kubeTestbed, on)}
 	}
 	if len(o.overrides.StorageClass) > 0 {
 		return usageError{fmt.Errorf("--%s goes with --testbed %s: testbed %s, which this study runs on, has no StorageClasses", storageFlag, kubeTestbed, on)}
+	}
+	return nil
+}
+
+// clusterOnly refuses flags of a cluster on another kind of testbed.
+func clusterOnly(o runOptions, on string) error {
+	if on == whatif.Kind {
+		return nil // it refuses by itself what it can't use
+	}
+	if err := noTarget(o, on); err != nil {
+		return err
+	}
+	if o.whatIf {
+		return usageError{fmt.Errorf("--%s goes with --testbed %s; this study runs on testbed %s", whatIfFlag, kubeTestbed, on)}
 	}
 	if flag := o.cluster.given(); flag != "" {
 		return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, kubeTestbed, on)}

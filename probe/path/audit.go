@@ -94,6 +94,13 @@ func (p *Prober) End(ctx context.Context, moved []Moved) (Audit, error) {
 		}
 	}
 	plan := p.o.Plan()
+	if plan.Found {
+		var ways [][]network.Hop
+		for _, f := range flows {
+			ways = append(ways, f.Request, f.Response)
+		}
+		p.start, end = onWay(p.start, ways...), onWay(end, ways...)
+	}
 	return Balance(foreseen(plan, p.start), foreseen(plan, end), plan.Bonds(), flows, p.background), nil
 }
 

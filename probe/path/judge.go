@@ -56,6 +56,9 @@ type Observation struct {
 	// the devices that it can't name.
 	Observed   bool
 	Unforeseen map[network.Device]bool
+	// Crowded says that nodes are used as they are found: others' packets pass there, too, so that only a sample tells what of the load
+	// passed devices off the way.
+	Crowded bool
 	// Polled says that devices may poll for what they receive (veth with GRO does), and then count it at both ends without its
 	// Ethernet header.
 	Polled bool
@@ -89,6 +92,7 @@ func Judge(o Observation) result.Path {
 	j.look()
 	j.lost()
 	j.strays()
+	j.amongOthers()
 	j.hops()
 	j.opaque()
 	j.noted()

@@ -406,3 +406,22 @@ func TestJudgeIsPure(t *testing.T) {
 		t.Errorf("stray %+v", first.Stray)
 	}
 }
+
+// On nodes as they are found others' packets pass devices, and the load's own must not pass those off the way.
+func TestAmongOthers(t *testing.T) {
+	o := one(t, "routed")
+	o.Crowded = true
+	if p := path.Judge(o); !p.OK || len(p.Weak) > 0 {
+		t.Errorf("truth: findings %q, weak %q", p.Findings, p.Weak)
+	}
+	stray := o.Sample.Packets[0]
+	stray.Device = node(0, "eth9")
+	o.Sample.Packets = append(o.Sample.Packets, stray)
+	if p := path.Judge(o); p.OK || !strings.Contains(strings.Join(p.Findings, "\n"), "node0/eth9 carried 1 sampled packets of the load") {
+		t.Errorf("a packet beside the way: findings %q", p.Findings)
+	}
+	o.Sample = path.Sample{Lacks: "CAP_NET_RAW"}
+	if p := path.Judge(o); !strings.Contains(strings.Join(p.Weak, "\n"), "other devices of the nodes is not known") {
+		t.Errorf("without a sample: weak %q", p.Weak)
+	}
+}

@@ -2,6 +2,7 @@ package path
 
 import (
 	"maps"
+	"slices"
 
 	"netdelta/network"
 	"netdelta/result"
@@ -33,6 +34,32 @@ func foreseen(p network.Plan, counters map[network.Device]testbed.Counters) map[
 	named := maps.Clone(counters)
 	maps.DeleteFunc(named, func(d network.Device, _ testbed.Counters) bool { return p.Unforeseen(d) })
 	return named
+}
+
+// onWay are the counters of the devices on some ways, without those that others' packets pass.
+func onWay(counters map[network.Device]testbed.Counters, ways ...[]network.Hop) map[network.Device]testbed.Counters {
+	all := map[network.Device]testbed.Counters{}
+	for _, h := range slices.Concat(ways...) {
+		if c, there := counters[h.Device]; there {
+			all[h.Device] = c
+		}
+	}
+	return all
+}
+
+// amongOthers finds sampled packets of the load on devices off the way, where counters there say nothing.
+func (j *judgement) amongOthers() {
+	if !j.Crowded {
+		return
+	}
+	if j.Sample.Lacks != "" {
+		j.weak("what of the load passed other devices of the nodes is not known: needs %s", j.Sample.Lacks)
+	}
+	for _, d := range slices.SortedFunc(maps.Keys(j.seen), byPlace) {
+		if n := j.seen[d].total; n > 0 && !j.planned(d) {
+			j.find("%s carried %d sampled packets of the load; it is not on the way that the plan says", d, n)
+		}
+	}
 }
 
 // noted adds what devices that the plan can't name carried: their way is known by nothing else.

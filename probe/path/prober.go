@@ -168,6 +168,11 @@ func (p *Prober) between(ctx context.Context, w *watched, load func(context.Cont
 	}
 	plan := p.o.Plan()
 	w.Observed, w.Unforeseen = plan.Observed, unforeseen(plan, w.After.Counters)
+	if plan.Found {
+		w.Crowded, w.Before.Stacks = true, nil
+		w.Before.Counters, w.After.Counters = onWay(w.Before.Counters, w.Request, w.Response), onWay(w.After.Counters, w.Request, w.Response)
+		return nil
+	}
 	w.After.Stacks, err = p.o.Stacks(ctx)
 	return err
 }

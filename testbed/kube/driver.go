@@ -30,13 +30,14 @@ type Driver struct {
 	choosing sync.Mutex
 	chosen   []string // nodes, in the order in which they are used
 
-	mu     sync.Mutex
-	opened int          // testbeds so far
-	slots  map[int]bool // ranges of ports on the nodes that are taken
-	said   []string     // to be told with every testbed
-	asked  map[testbed.Spec]error
-	noDNS  bool                    // the cluster has no name service
-	sites  map[string]testbed.Site // of endpoints, by host
+	mu       sync.Mutex
+	opened   int          // testbeds so far
+	nodePods int          // so far
+	slots    map[int]bool // ranges of ports on the nodes that are taken
+	said     []string     // to be told with every testbed
+	asked    map[testbed.Spec]error
+	noDNS    bool                    // the cluster has no name service
+	sites    map[string]testbed.Site // of endpoints, by host
 
 	idling   sync.Mutex // held while idle pods are made
 	idlePods []*stream  // which keep them up
@@ -158,10 +159,12 @@ func (d *Driver) unguarded(spec testbed.Spec, err error) error {
 	return &testbed.UnsupportedError{
 		Feature: feature,
 		Need:    fmt.Sprintf("pods in their nodes' namespaces, which namespace %s does not admit (%v)", d.cluster.Namespace, err),
-		Fix: fmt.Sprintf("run it in a namespace whose Pod Security level is privileged: kubectl create namespace netdelta && kubectl label namespace netdelta pod-security.kubernetes.io/enforce=privileged, then --namespace netdelta; or take --baseline %s",
-			Pod),
+		Fix:     privileged + "; or take --baseline " + Pod,
 	}
 }
+
+// privileged says how a namespace is had that admits pods in their nodes' namespaces.
+const privileged = "run it in a namespace whose Pod Security level is privileged: kubectl create namespace netdelta && kubectl label namespace netdelta pod-security.kubernetes.io/enforce=privileged, then --namespace netdelta"
 
 // possible says what no cluster can do.
 func possible(spec testbed.Spec) error {

@@ -34,6 +34,7 @@ const (
 	RoleServer    Role = "server"     // a pod that answers
 	RoleService   Role = "service"    // a Service in front of a server
 	RoleNodeAgent Role = "node-agent" // a pod that looks at the devices of its node
+	RoleNode      Role = "node"       // a privileged pod that makes nodes of testbeds on its node
 	RolePolicy    Role = "policy"     // a NetworkPolicy
 	RoleVolume    Role = "volume"     // a claim for a volume
 	RoleLease     Role = "lease"      // the Lease that says that a run is under way

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"netdelta/experiment/study"
+	"netdelta/network"
+	"netdelta/testbed"
+	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/whatif"
+	"netdelta/testbed/servers"
+	"netdelta/testbed/servers/server"
+)
+
+const (
+	whatIfFlag  = "what-if"
+	whatIfUsage = "with --testbed kubernetes: a privileged pod on each node builds the lab's networks over the nodes' real cards, beside the cluster's own network (docs/what-if.md)"
+)
+
+// onWhatIf is the kind of testbed that --testbed and --what-if name together.
+func onWhatIf(testbed string, asked bool) (string, error) {
+	switch {
+	case asked && (testbed == "" || testbed == kubeTestbed):
+		return whatif.Kind, nil
+	case asked && testbed != whatif.Kind:
+		return "", usageError{fmt.Errorf("--%s goes with --testbed %s", whatIfFlag, kubeTestbed)}
+	}
+	return testbed, nil
+}
+
+// whatIfNetworks are the networks of a cluster that a study may name besides a lab's.
+func whatIfNetworks() study.KnownNetworks {
+	own := study.KnownNetworks{Added: true, Names: []string{network.Metal}, Read: clusterNetworks().Read}
+	for _, n := range whatif.Networks() {
+		own.Names = append(own.Names, n.Name)
+	}
+	return own
+}
+
+// checkWhatIf refuses what can't be had on nodes of a cluster, and asks for the flag: a study alone must not put privileged pods there.
+func checkWhatIf(o runOptions, _ *study.Study) error {
+	nic, err := servers.ParseNIC(o.servers.nic)
+	switch {
+	case !o.whatIf:
+		return usageError{fmt.Errorf("testbed %s puts a privileged pod on each node of the cluster: give --%s to allow it", whatif.Kind, whatIfFlag)}
+	case err != nil:
+		return usageError{err}
+	case nic.Mode != server.Macvlan:
+		return usageError{fmt.Errorf("--nic %s: a cluster's nodes keep their cards; name one as macvlan:CARD", o.servers.nic)}
+	case o.servers.sudo:
+		return usageError{fmt.Errorf("--sudo goes with --testbed %s", sshTestbed)}
+	case o.flame || o.hops || o.explain:
+		return usageError{errors.New("--flame, --hops and --explain-outliers look at the kernel of this machine: run them with --testbed lab on the same networks")}
+	}
+	return noTarget(o, whatif.Kind)
+}
+
+// adaptToWhatIf has a study run on nodes of a cluster: the nodes' own network, the cluster's and those that teams move to.
+func adaptToWhatIf(s *study.Study, o study.Overrides, moved bool) (note string) {
+	if moved && len(o.Networks) == 0 {
+		note = "the networks compared are the nodes' own (metal), the cluster's (pod) and those that would take its place on these nodes; --networks names others"
+		s.Networks, s.Changes = []string{network.Metal, kube.Pod, kube.Host, "routed", "vxlan", "ebpf-routed", "ebpf-vxlan", "wireguard"}, nil
+	}
+	if moved && o.Baseline == "" {
+		s.Baseline = network.Metal
+	}
+	return note
+}
+
+// whatIfOptions are how the pods on nodes are made.
+func (o runOptions) whatIfOptions(env *environment, nodes int) (whatif.Options, error) {
+	nic, err := servers.ParseNIC(o.servers.nic)
+	if err != nil {
+		return whatif.Options{}, usageError{err}
+	}
+	return whatif.Options{Options: o.driverOptions(), Count: nodes, Card: nic.Card, Log: env.err}, nil
+}
+
+// openWhatIf makes nodes of testbeds on the cluster's; closing it removes all that was made there. A study that does not speak of an MTU
+// gets that of the nodes' cards.
+func openWhatIf(ctx context.Context, env *environment, s *study.Study, o runOptions) (testbed.Provider, func() error, error) {
+	cluster, err := o.cluster.meet(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	options, err := o.whatIfOptions(env, s.Testbed.Nodes)
+	if err != nil {
+		return nil, nil, err
+	}
+	n, err := whatif.Open(ctx, cluster, o.cluster.Config, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.resume == "" && len(o.overrides.MTU) == 0 && s.Testbed.Link.MTU == study.DefaultMTU {
+		s.Testbed.Link.MTU = n.MTU()
+	}
+	return n, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+		defer cancel()
+		return n.Close(ctx)
+	}, nil
+}
+
+// examineWhatIf says of each node whether it can be used, what its card is, and which networks can be built there.
+func examineWhatIf(ctx context.Context, env *environment, o doctorOptions) error {
+	if !o.whatIf || o.pods.Image == "" && o.pods.BaseImage == "" {
+		return usageError{fmt.Errorf("--%s puts a privileged pod on each node for the doctor to look from: give --%s and --image REF, or --base-image REF, any image with a shell", whatIfFlag, whatIfFlag)}
+	}
+	cluster, err := o.connect()
+	if err != nil {
+		return err
+	}
+	if _, err := cluster.Meet(ctx); err != nil {
+		return err
+	}
+	run := runOptions{nodes: o.nodes, servers: o.servers, cluster: clusterOptions{o.clusterFlags, o.pods}}
+	options, err := run.whatIfOptions(env, 0)
+	if err != nil {
+		return err
+	}
+	seen, err := whatif.Look(ctx, cluster, o.Config, options)
+	if err != nil && len(seen) == 0 {
+		return err
+	}
+	var all []finding
+	for _, one := range seen {
+		all = append(all, serverFindings(one)...)
+	}
+	return errors.Join(env.tell(all, o), err)
+}

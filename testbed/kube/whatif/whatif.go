@@ -1,0 +1,196 @@
+package whatif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"netdelta/network"
+	"netdelta/result"
+	"netdelta/testbed"
+	"netdelta/testbed/kube"
+	kubernetes "netdelta/testbed/kube/provider"
+	"netdelta/testbed/servers"
+	"netdelta/testbed/servers/server"
+	"netdelta/unit"
+)
+
+// Kind is the name of the kind of testbed: figures of its networks are others than those of a cluster's networks of the same names.
+const Kind = "what-if"
+
+// Options say which nodes are used, and how.
+type Options struct {
+	kube.Options
+	// Count is how many nodes are used, of those that take pods.
+	Count int
+	// Card is the nodes' card that the lab's networks are built over; "" is the one that has the node's address.
+	Card string
+	// Log is told what the pods on the nodes may do before they are made, and which nodes have one.
+	Log io.Writer
+}
+
+// Nodes is the provider of testbeds on the nodes of a cluster. It is safe for concurrent use.
+type Nodes struct {
+	*servers.Servers
+	cluster  *kubernetes.Cluster
+	machines []servers.Carrier
+}
+
+var _ testbed.Provider = (*Nodes)(nil)
+
+// May says what the pods on nodes may do, and what becomes of them.
+func May(namespace string, nodes []string) string {
+	return fmt.Sprintf(`--what-if puts a privileged pod in the network namespace of each of the nodes %s, in namespace %s.
+It may do what root may do to the kernel there; it sees no file of the node and no process outside of the pod.
+It makes a network namespace of its own with macvlan devices over the node's card, and the lab's networks in it; metal listens at ports 20000 to 32767 of the node.
+It changes no device, address, route, rule or setting of the node or of the cluster's network.
+The namespaces end with the pod's program, which ends with this run; the pods are deleted then. After a kill they end by themselves, and
+netdelta cleanup --testbed kubernetes deletes them.
+`, strings.Join(nodes, ", "), namespace)
+}
+
+// prepare chooses the nodes, and says what is about to be made there.
+func prepare(ctx context.Context, c *kube.Cluster, config kube.Config, o Options) (*Nodes, error) {
+	p, err := kubernetes.New(c, config, o.Options, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	names, err := p.Able(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.Count > 0 && len(names) < o.Count {
+		return nil, fmt.Errorf("the study has %d nodes, and %d take pods: %s; give --placement same-node, or name nodes with --nodes", o.Count, len(names), strings.Join(names, ", "))
+	}
+	if o.Count > 0 {
+		names = names[:o.Count]
+	}
+	if o.Options.Nodes = names; len(names) > servers.NodesMost {
+		return nil, fmt.Errorf("%d nodes: there can be %d; name some with --nodes", len(names), servers.NodesMost)
+	}
+	// The pods of the cluster's own network are to be on the same nodes, in the same order.
+	if p, err = kubernetes.New(c, config, o.Options, o.Log); err != nil {
+		return nil, err
+	}
+	if err := p.AdmitsNodePods(ctx); err != nil {
+		return nil, err
+	}
+	n := &Nodes{cluster: p}
+	for _, name := range names {
+		n.machines = append(n.machines, &machine{driver: p.Driver, node: name})
+	}
+	_, err = io.WriteString(o.Log, May(c.Namespace, names))
+	return n, err
+}
+
+// Open makes a pod on each node, and nodes of testbeds there. On an error nothing is left.
+func Open(ctx context.Context, c *kube.Cluster, config kube.Config, o Options) (*Nodes, error) {
+	n, err := prepare(ctx, c, config, o)
+	if err != nil {
+		return nil, err
+	}
+	n.Servers, err = servers.Open(ctx, servers.Options{
+		Kind: Kind, Machines: n.machines, NIC: servers.NIC{Mode: server.Macvlan, Card: o.Card}, Program: n.cluster.Launcher().Program(),
+	})
+	if err != nil {
+		return nil, errors.Join(err, n.cluster.Close(context.WithoutCancel(ctx)))
+	}
+	return n, nil
+}
+
+// Look looks at nodes by a pod on each, changes nothing there, and takes the pods away again.
+func Look(ctx context.Context, c *kube.Cluster, config kube.Config, o Options) ([]servers.Seen, error) {
+	n, err := prepare(ctx, c, config, o)
+	if err != nil {
+		return nil, err
+	}
+	seen := servers.Look(ctx, n.machines, servers.NIC{Mode: server.Macvlan, Card: o.Card})
+	return seen, n.cluster.Close(context.WithoutCancel(ctx))
+}
+
+// Networks are the cluster's own that can stand beside the lab's. The nodes' own network is metal: host is the lab's.
+func Networks() []network.Network {
+	return slices.DeleteFunc(kube.Networks(), func(n network.Network) bool { return n.Name == kube.Host })
+}
+
+// Own says whether a name is that of a network of the cluster.
+func Own(name string) bool {
+	_, err := kube.Named(name)
+	return err == nil && name != kube.Host
+}
+
+// Capabilities implements testbed.Provider. The nodes are others': workloads of all networks are measured in rounds of bursts, since no
+// thread can have sockets in the pods of the cluster and in those of a lab.
+func (n *Nodes) Capabilities() testbed.Capabilities {
+	all, own := n.Servers.Capabilities(), n.cluster.Capabilities()
+	all.Networks, all.Usual = append(Networks(), all.Networks...), []string{network.Metal, kube.Pod, kube.Host}
+	all.OwnsNodes = false
+	all.Costs.Start, all.Costs.Build = max(all.Costs.Start, own.Costs.Start), max(all.Costs.Build, own.Costs.Build)
+	all.Costs.Ground = own.Costs.Ground
+	describe := all.Describe
+	all.Describe = func(ctx context.Context, e result.Environment) (result.Environment, []string, error) {
+		e, notes, err := own.Describe(ctx, e)
+		if err != nil {
+			return e, nil, err
+		}
+		e, more, err := describe(ctx, e)
+		return e, append(notes, more...), err
+	}
+	return all
+}
+
+// MTU is the least of the nodes' cards.
+func (n *Nodes) MTU() (least unit.Bytes) {
+	for _, r := range n.Reports() {
+		if mtu := unit.Bytes(r.Card.MTU); least == 0 || mtu < least {
+			least = mtu
+		}
+	}
+	return least
+}
+
+// possible says what the cluster's own networks can't do here.
+func (n *Nodes) possible(spec testbed.Spec) error {
+	switch mtu := n.MTU(); {
+	case spec.PodsOutlive:
+		return &testbed.UnsupportedError{
+			Feature: "network " + spec.Network + " under live swaps", Need: "pods that move to another network",
+			Fix: "run it without --blocks, and without workloads that a cluster serves",
+		}
+	case spec.Link.MTU != 0 && spec.Link.MTU != mtu:
+		return &network.NotPossibleError{
+			Network: spec.Network, Condition: fmt.Sprintf("mtu=%d", spec.Link.MTU), Why: fmt.Sprintf("the nodes' cards have an MTU of %d, and stay as they are", mtu),
+		}
+	}
+	return nil
+}
+
+// Supports implements testbed.Provider.
+func (n *Nodes) Supports(ctx context.Context, spec testbed.Spec) error {
+	if !Own(spec.Network) {
+		return n.Servers.Supports(ctx, spec)
+	}
+	if err := n.possible(spec); err != nil {
+		return err
+	}
+	return n.cluster.Supports(ctx, spec)
+}
+
+// Open implements testbed.Provider.
+func (n *Nodes) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
+	if !Own(spec.Network) {
+		return n.Servers.Open(ctx, spec)
+	}
+	if err := n.possible(spec); err != nil {
+		return nil, err
+	}
+	return n.cluster.Open(ctx, spec)
+}
+
+// Close ends what runs on the nodes and removes all pods of the run.
+func (n *Nodes) Close(ctx context.Context) error {
+	return errors.Join(n.Servers.Close(), n.cluster.Close(ctx))
+}
