@@ -79,7 +79,7 @@ func newDoctorCommand(env *environment) *cobra.Command {
 	f.BoolVar(&o.guest, "guest", false, "boot a guest, built first if need be, and look into it too; what is found is kept")
 	f.StringVar(&o.nodes, "nodes", "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...; with --what-if: names of nodes")
 	o.servers.add(f)
-	f.BoolVar(&o.whatIf, whatIfFlag, false, "with --testbed kubernetes: look at its nodes by a privileged pod on each, and say what can be built there by run --what-if")
+	f.BoolVar(&o.whatIf, "what-if", false, "with --testbed kubernetes: look at its nodes by a privileged pod on each, and say what can be built there by run --what-if")
 	o.addCluster(f)
 	return cmd
 }

@@ -134,7 +134,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	o.servers.add(f)
 	f.StringVar(&o.docker, dockerFlag, "", dockerUsage)
 	o.cluster.add(f)
-	f.BoolVar(&o.whatIf, whatIfFlag, false, whatIfUsage)
+	f.BoolVar(&o.whatIf, "what-if", false, whatIfUsage)
 	o.target.add(f)
 	f.StringSliceVar(&o.overrides.StorageClass, storageFlag, nil, "StorageClasses of the cluster: fio on volumes of theirs is measured, in place of a store of netdelta's; several are compared")
 	f.StringSliceVar(&o.overrides.Networks, "networks", nil, "networks to compare, in place of the study's")

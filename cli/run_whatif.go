@@ -16,7 +16,7 @@ import (
 
 const (
 	whatIfFlag  = "what-if"
-	whatIfUsage = "with --testbed kubernetes: a privileged pod on each node builds the lab's networks over the nodes' real cards, beside the cluster's own network (docs/what-if.md)"
+	whatIfUsage = "with --testbed kubernetes: a privileged pod on each node builds the lab's networks over the nodes' real cards, and measures them with the cluster's own network (docs/what-if.md)"
 )
 
 // onWhatIf is the kind of testbed that --testbed and --what-if name together.
@@ -30,7 +30,7 @@ func onWhatIf(testbed string, asked bool) (string, error) {
 	return testbed, nil
 }
 
-// whatIfNetworks are the networks of a cluster that a study may name besides a lab's.
+// whatIfNetworks are the networks of a cluster that a study may name in addition to a lab's.
 func whatIfNetworks() study.KnownNetworks {
 	own := study.KnownNetworks{Added: true, Names: []string{network.Metal}, Read: clusterNetworks().Read}
 	for _, n := range whatif.Networks() {
@@ -61,7 +61,7 @@ func checkWhatIf(o runOptions, _ *study.Study) error {
 func adaptToWhatIf(s *study.Study, o study.Overrides, moved bool) (note string) {
 	if moved && len(o.Networks) == 0 {
 		note = "the networks compared are the nodes' own (metal), the cluster's (pod) and those that would take its place on these nodes; --networks names others"
-		s.Networks, s.Changes = []string{network.Metal, kube.Pod, kube.Host, "routed", "vxlan", "ebpf-routed", "ebpf-vxlan", "wireguard"}, nil
+		s.Networks, s.Changes = []string{network.Metal, kube.Pod, kube.Host, "routed", "vxlan-routed", "ebpf-routed", "ebpf-vxlan", "wireguard"}, nil
 	}
 	if moved && o.Baseline == "" {
 		s.Baseline = network.Metal
@@ -79,7 +79,7 @@ func (o runOptions) whatIfOptions(env *environment, nodes int) (whatif.Options, 
 }
 
 // openWhatIf makes nodes of testbeds on the cluster's; closing it removes all that was made there. A study that does not speak of an MTU
-// gets that of the nodes' cards.
+// gets the MTU of the nodes' cards.
 func openWhatIf(ctx context.Context, env *environment, s *study.Study, o runOptions) (testbed.Provider, func() error, error) {
 	cluster, err := o.cluster.meet(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func examineWhatIf(ctx context.Context, env *environment, o doctorOptions) error
 	}
 	var all []finding
 	for _, one := range seen {
-		all = append(all, serverFindings(one)...)
+		all = append(all, serverFindings(one, false)...)
 	}
 	return errors.Join(env.tell(all, o), err)
 }

@@ -101,20 +101,23 @@ func examineServers(ctx context.Context, env *environment, o doctorOptions) erro
 	}
 	var all []finding
 	for _, seen := range servers.Look(ctx, at.Machines(), at.NIC) {
-		all = append(all, serverFindings(seen)...)
+		all = append(all, serverFindings(seen, true)...)
 	}
 	return env.tell(all, o)
 }
 
-// serverFindings are the doctor's findings on one server.
-func serverFindings(seen servers.Seen) (all []finding) {
+// serverFindings are the doctor's findings on one server, whose cards may be taken or not.
+func serverFindings(seen servers.Seen, taken bool) (all []finding) {
 	topic := func(what string) string { return fmt.Sprintf("%s %s", seen.Name, what) }
 	if seen.Err != nil {
 		return []finding{{Topic: topic("reached"), Says: seen.Err.Error()}}
 	}
 	r := seen.Report
+	if r.OS != "" {
+		r.OS += ", "
+	}
 	all = append(all,
-		finding{Topic: topic("system"), OK: true, Says: fmt.Sprintf("Linux %s %s, %s, %d x %s%s", r.Kernel, r.Arch, r.OS, r.CPUs, r.Model, onVirtual(r.Virtual))},
+		finding{Topic: topic("system"), OK: true, Says: fmt.Sprintf("Linux %s %s, %s%d x %s%s", r.Kernel, r.Arch, r.OS, r.CPUs, r.Model, onVirtual(r.Virtual))},
 		rename(examineClock(r.Clock), topic("clock")),
 	)
 	if r.Governor != "" && r.Governor != "performance" {
@@ -129,12 +132,14 @@ func serverFindings(seen servers.Seen) (all []finding) {
 		if c.NoMacvlan != "" {
 			f.Says = says + "; macvlan: " + c.NoMacvlan
 		}
-		if c.NotTaken != "" {
+		switch {
+		case !taken:
+		case c.NotTaken != "":
 			f.Says += "; take: " + c.NotTaken
-		} else {
+		default:
 			f.Says += "; take:" + c.Name + " works"
 		}
-		if !c.Up {
+		if !c.Up && taken {
 			f.Fix = "ip link set " + c.Name + " up, or --nic take:" + c.Name
 		}
 		all = append(all, f)

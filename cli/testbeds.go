@@ -57,7 +57,7 @@ type kind struct {
 
 // kinds are all kinds of testbeds.
 func kinds() []kind {
-	cluster, engine, beside := clusterNetworks(), dockerNetworks(), whatIfNetworks()
+	cluster, engine, mixed := clusterNetworks(), dockerNetworks(), whatIfNetworks()
 	return []kind{
 		{
 			name: labTestbed, about: "network namespaces on this machine", here: true, check: checkNoNodes, open: openLab,
@@ -78,8 +78,8 @@ func kinds() []kind {
 			strategies: []string{result.StrategyFleet, result.StrategyPairs, result.StrategyPolicies},
 		},
 		{
-			name: whatif.Kind, about: "a lab's networks over the cards of a cluster's nodes, beside the cluster's own: --testbed kubernetes --what-if",
-			networks: &beside, check: checkWhatIf, adapt: adaptToWhatIf, open: openWhatIf, examine: examineWhatIf, findings: findingsOfCluster, clean: cleanCluster,
+			name: whatif.Kind, about: "a lab's networks over the cards of a cluster's nodes, measured with the cluster's own: --testbed kubernetes --what-if",
+			networks: &mixed, check: checkWhatIf, adapt: adaptToWhatIf, open: openWhatIf, examine: examineWhatIf, findings: findingsOfCluster, clean: cleanCluster,
 		},
 		{
 			name: docker.Kind, about: "the networks of a container engine on this machine, Docker's or Podman's, and a lab's",

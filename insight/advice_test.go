@@ -77,6 +77,20 @@ func TestAdviceOnMoves(t *testing.T) {
 	}
 }
 
+// A lab's networks on a cluster's nodes are no choice for its pods, which the nodes' rules hold up; a move between two of a lab's is one.
+func TestNoMoveToALab(t *testing.T) {
+	run := runOf(measured("vxlan-routed", "slower", 20, 21, 22), measured("routed", "slower", 5, 6, 7), measured("pod", "slower", 70, 75, 80))
+	away := directly("pod", measured("routed", "faster", -41, -40, -39))
+	move := directly("vxlan-routed", measured("routed", "faster", -14, -13, -12))
+	if got := saying(advised(t, run, away, move), words.KindChange); len(got) != 3 || !strings.Contains(got[1], "routed in place of pod") {
+		t.Errorf("in a lab: %+v", got)
+	}
+	run.Environment.Cluster, run.Environment.Servers = &result.Cluster{}, []result.Server{{}}
+	if got := saying(advised(t, run, away, move), words.KindChange); len(got) != 1 || !strings.Contains(got[0], "routed in place of vxlan-routed") {
+		t.Errorf("on a cluster's nodes: %+v", got)
+	}
+}
+
 // The best of the worst case is not the network with the lowest figure anywhere.
 func TestChoose(t *testing.T) {
 	near := func(d result.Delta) result.Delta { d.Placement = result.SameNode; return d }

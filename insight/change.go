@@ -74,6 +74,9 @@ func networkChanges(run result.Run, direct []result.Delta) []Change {
 	choice, chosen := Choose(run)
 	var all []Change
 	for k, deltas := range By(turned, func(d result.Delta) pair { return pair{d.Baseline, Name(d.Network, d.Path)} }) {
+		if onNodesOfCluster(run) && reaches(k.from) != reaches(k.to) {
+			continue // a lab's pods do without the rules and programs of a cluster's nodes: pods of the cluster can't move there
+		}
 		c := Change{From: k.from, To: k.to}
 		for _, m := range network.Moves() {
 			if m.From.Network == bare(k.from) && m.To.Network == bare(k.to) {
@@ -90,6 +93,11 @@ func networkChanges(run result.Run, direct []result.Delta) []Change {
 		all = append(all, c)
 	}
 	return all
+}
+
+// onNodesOfCluster says whether a run measured a lab's networks on a cluster's nodes, together with the cluster's own.
+func onNodesOfCluster(run result.Run) bool {
+	return run.Environment.Cluster != nil && len(run.Environment.Servers) > 0
 }
 
 // reaches says whether a name is one of a cluster's own ways to a pod, which all exist side by side.

@@ -418,7 +418,7 @@ func TestAmongOthers(t *testing.T) {
 	stray.Device = node(0, "eth9")
 	o.Sample.Packets = append(o.Sample.Packets, stray)
 	if p := path.Judge(o); p.OK || !strings.Contains(strings.Join(p.Findings, "\n"), "node0/eth9 carried 1 sampled packets of the load") {
-		t.Errorf("a packet beside the way: findings %q", p.Findings)
+		t.Errorf("a packet off the way: findings %q", p.Findings)
 	}
 	o.Sample = path.Sample{Lacks: "CAP_NET_RAW"}
 	if p := path.Judge(o); !strings.Contains(strings.Join(p.Weak, "\n"), "other devices of the nodes is not known") {

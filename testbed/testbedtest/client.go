@@ -1,6 +1,7 @@
 package testbedtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -137,9 +138,13 @@ func (p *Peer) Fork(seconds int) (int, error) {
 	return a.Sent, err
 }
 
+// Program is the environment that names the test's binary in pods where it has another path than here.
+const Program = "NETDELTA_TEST_PROGRAM"
+
 // NewPeer is StartPeer where there is no test.
 func NewPeer(ctx context.Context, pod testbed.Pod, cpus ...int) (*Peer, error) {
 	path, err := os.Executable()
+	path = cmp.Or(os.Getenv(Program), path)
 	if err != nil {
 		return nil, fmt.Errorf("find the test's binary: %w", err)
 	}

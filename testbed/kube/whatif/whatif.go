@@ -18,7 +18,7 @@ import (
 	"netdelta/unit"
 )
 
-// Kind is the name of the kind of testbed: figures of its networks are others than those of a cluster's networks of the same names.
+// Kind is the name of the kind of testbed: its networks are not a cluster's networks of the same names.
 const Kind = "what-if"
 
 // Options say which nodes are used, and how.
@@ -44,11 +44,11 @@ var _ testbed.Provider = (*Nodes)(nil)
 // May says what the pods on nodes may do, and what becomes of them.
 func May(namespace string, nodes []string) string {
 	return fmt.Sprintf(`--what-if puts a privileged pod in the network namespace of each of the nodes %s, in namespace %s.
-It may do what root may do to the kernel there; it sees no file of the node and no process outside of the pod.
+It is root there, over the kernel and its devices; the node's files and processes are not in the pod.
 It makes a network namespace of its own with macvlan devices over the node's card, and the lab's networks in it; metal listens at ports 20000 to 32767 of the node.
 It changes no device, address, route, rule or setting of the node or of the cluster's network.
-The namespaces end with the pod's program, which ends with this run; the pods are deleted then. After a kill they end by themselves, and
-netdelta cleanup --testbed kubernetes deletes them.
+The namespaces end with the pod's program, which ends with this run; then the pods are deleted. After a kill the program ends by itself,
+and netdelta cleanup --testbed kubernetes deletes the pods.
 `, strings.Join(nodes, ", "), namespace)
 }
 
@@ -111,19 +111,19 @@ func Look(ctx context.Context, c *kube.Cluster, config kube.Config, o Options) (
 	return seen, n.cluster.Close(context.WithoutCancel(ctx))
 }
 
-// Networks are the cluster's own that can stand beside the lab's. The nodes' own network is metal: host is the lab's.
+// Networks are the cluster's own that can be measured with the lab's. The nodes' own network is metal: host is the lab's.
 func Networks() []network.Network {
 	return slices.DeleteFunc(kube.Networks(), func(n network.Network) bool { return n.Name == kube.Host })
 }
 
-// Own says whether a name is that of a network of the cluster.
+// Own says whether a network of this name is the cluster's.
 func Own(name string) bool {
 	_, err := kube.Named(name)
 	return err == nil && name != kube.Host
 }
 
 // Capabilities implements testbed.Provider. The nodes are others': workloads of all networks are measured in rounds of bursts, since no
-// thread can have sockets in the pods of the cluster and in those of a lab.
+// thread can have sockets in pods of the cluster and in pods of a lab.
 func (n *Nodes) Capabilities() testbed.Capabilities {
 	all, own := n.Servers.Capabilities(), n.cluster.Capabilities()
 	all.Networks, all.Usual = append(Networks(), all.Networks...), []string{network.Metal, kube.Pod, kube.Host}
