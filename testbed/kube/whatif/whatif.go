@@ -24,7 +24,7 @@ const Kind = "what-if"
 // Options say which nodes are used, and how.
 type Options struct {
 	kube.Options
-	// Count is how many nodes are used, of those that take pods.
+	// Count is how many nodes are used, of the ones that take pods; 0 is all.
 	Count int
 	// Card is the nodes' card that the lab's networks are built over; "" is the one that has the node's address.
 	Card string
@@ -58,15 +58,13 @@ func prepare(ctx context.Context, c *kube.Cluster, config kube.Config, o Options
 	if err != nil {
 		return nil, err
 	}
-	names, err := p.Able(ctx)
+	choose := p.Able
+	if o.Count > 0 {
+		choose = func(ctx context.Context) ([]string, error) { return p.Choose(ctx, o.Count) }
+	}
+	names, err := choose(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if o.Count > 0 && len(names) < o.Count {
-		return nil, fmt.Errorf("the study has %d nodes, and %d take pods: %s; give --placement same-node, or name nodes with --nodes", o.Count, len(names), strings.Join(names, ", "))
-	}
-	if o.Count > 0 {
-		names = names[:o.Count]
 	}
 	if o.Options.Nodes = names; len(names) > servers.NodesMost {
 		return nil, fmt.Errorf("%d nodes: there can be %d; name some with --nodes", len(names), servers.NodesMost)

@@ -183,7 +183,7 @@ func TestTestbedOnCluster(t *testing.T) {
 	n := open(t, c, config)
 	t.Setenv(testbedtest.Program, n.Capabilities().Program)
 	t.Run("suite", func(t *testing.T) {
-		testbedtest.Run(t, testbedtest.Suite{Driver: n, Networks: []string{"routed", "vxlan"}, ReachByPod: func(string) bool { return true }})
+		testbedtest.Run(t, testbedtest.Suite{Driver: n, Networks: []string{"routed", "vxlan"}, ReachByPod: func(string) bool { return true }, Elsewhere: true})
 	})
 	for _, name := range []string{network.Metal, kube.Pod} {
 		spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: name}
@@ -192,7 +192,7 @@ func TestTestbedOnCluster(t *testing.T) {
 		must(t, err)
 		from, to := testbedtest.StartPeer(t, bed.Pods()[0]), testbedtest.StartPeer(t, bed.Pods()[1])
 		first, _ := to.Pod.Ports()
-		must(t, to.Serve("tcp", first))
+		must(t, to.Serve("udp", first))
 		must(t, from.Probe(bed.Endpoint(from.Pod, to.Pod, first), 100))
 		must(t, errors.Join(from.Close(), to.Close(), bed.Close()))
 	}
@@ -253,6 +253,9 @@ func TestKilledOnCluster(t *testing.T) {
 	must(t, cmd.Start())
 	said := make([]byte, 4)
 	_, err = io.ReadFull(out, said)
+	if slices.Equal(states(t, folder), before) {
+		t.Error("an agent on a node is not seen: this test does nothing")
+	}
 	must(t, errors.Join(cmd.Process.Kill(), err))
 	_ = cmd.Wait() // it was killed
 	unchanged(t, folder, before, 20*time.Second)
