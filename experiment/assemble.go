@@ -99,7 +99,7 @@ func assembled(s *study.Study, p Plan, driver testbed.Provider, workloads []work
 		Blocks: p.Blocks,
 		Config: measure.Config{
 			Testbed: testbed.Spec{Nodes: max(s.Testbed.Nodes, p.nodes()), PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link), Peers: p.peers()},
-			Driver:  driver, Changes: s.Changes, Workloads: workloads, Burst: s.Design.Burst, VisitBursts: s.Design.Rounds,
+			Driver:  driver, Changes: s.StateChanges(), Asked: s.Asked, Workloads: workloads, Burst: s.Design.Burst, VisitBursts: s.Design.Rounds,
 		},
 	}
 }

@@ -100,10 +100,8 @@ func (p *Plan) planStates(s *study.Study) {
 		p.FixBuilds(s.Design.Blocks)
 	}
 	var changed []string
-	for _, n := range s.Networks {
-		if _, changes := s.Change(n); changes {
-			changed = append(changed, n)
-		}
+	for _, c := range s.Changes {
+		changed = append(changed, c.Network)
 	}
 	how := fmt.Sprintf("in which %s stood in every round", s.Baseline)
 	if s.AcrossStates() {

@@ -61,7 +61,10 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 			return cmp.Or(p.notSwappable(able.Networks, c), notOwned(driver, c), p.oversized(able.Networks, s, c)), nil
 		},
 	} {
-		if err := p.refuse(reason); err != nil {
+		if err := p.refuse(func(c result.Cell) (string, error) {
+			c.Params = s.Asked(c.Params)
+			return reason(c)
+		}); err != nil {
 			return p, err
 		}
 	}

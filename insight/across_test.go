@@ -1,6 +1,7 @@
 package insight_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // states is a simulated run across states of a cluster: gw is the baseline, vxlan and same are further states, and host stands in all of them.
@@ -168,4 +170,59 @@ func coverage(t *testing.T, w states, runs int) (held, claimed int) {
 		}
 	}
 	return held, claimed
+}
+
+// Claims between levels that are changes of the cluster are answered across visits: of a network itself, and of its delta.
+func TestClaimsBetweenStates(t *testing.T) {
+	var cells []result.Cell
+	for _, mtu := range []unit.Bytes{1500, 9000} {
+		state := map[unit.Bytes]string{1500: "as found", 9000: "mtu=9000"}[mtu]
+		for _, c := range []result.Cell{{ID: "host", Network: "host", Role: result.RoleBaseline}, {ID: "host+twin", Network: "host", Role: result.RoleControl}, {ID: "pod", Network: "pod", Role: result.RoleCell}} {
+			c.ID, c.State, c.Placement, c.Path, c.Workload, c.Params = fmt.Sprint(c.ID, "/", mtu), state, result.CrossNode, "pod", "tcp-rr", result.Params{MTU: mtu}
+			cells = append(cells, c)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 3))
+	var trials []result.Trial
+	for build := range 12 {
+		block := 0.02 * random.NormFloat64()
+		for _, c := range cells {
+			if (c.State == "as found") != (build%2 == 0) {
+				continue
+			}
+			own := block + 0.01*random.NormFloat64()
+			if c.Network == "pod" {
+				own += 0.2
+				if c.Params.MTU == 9000 {
+					own -= 0.15
+				}
+			}
+			trial := result.Trial{Schema: result.Schema, Cell: c.ID, Role: c.Role, Build: build}
+			b := &trial.Bursts
+			for round := range 6 {
+				b.Round, b.Start, b.Duration, b.Disturbed = append(b.Round, round), append(b.Start, int64(round)), append(b.Duration, 1), append(b.Disturbed, "")
+				b.P50 = append(b.P50, baseNS*math.Exp(own+0.004*random.NormFloat64()))
+			}
+			trials = append(trials, trial)
+		}
+	}
+	run := result.Run{Cells: cells, Confidence: 0.95, Margin: 0.02}
+	for expect, want := range map[string]string{
+		"p50 of pod falls between mtu=1500 and mtu=9000":            insight.Confirmed,
+		"p50 of pod rises between mtu=1500 and mtu=9000":            insight.Contradicted,
+		"p50 of pod falls by 5%..30% between mtu=1500 and mtu=9000": insight.Confirmed,
+		"p50 of pod changes between mtu=1500 and mtu=9000":          insight.Confirmed,
+	} {
+		run.Claims = append(run.Claims, result.Claim{ID: want, Expect: expect})
+	}
+	insight.NewJudge(nil).Conclude(&run, result.List(trials))
+	answers := insight.Claims(run, trials, nil, insight.Options{})
+	for i, c := range run.Claims {
+		if answers[i].Verdict != c.ID {
+			t.Errorf("%s: %s, want %s: %+v", c.Expect, answers[i].Verdict, c.ID, answers[i])
+		}
+	}
+	if len(run.Effects) == 0 || run.Effects[0].Blocks != 6 {
+		t.Errorf("effects %+v", run.Effects)
+	}
 }

@@ -28,6 +28,8 @@ type Config struct {
 	Program   agent.Program
 	// Changes are the networks that need a change of the cluster under the testbeds.
 	Changes []testbed.Change
+	// Asked leaves out of parameters what the cluster has by its state; nil leaves all.
+	Asked func(result.Params) result.Params
 	// Password is for targets that take one.
 	Password workload.Secret
 	// Burst is the length of a burst; workloads that need longer ones have them. VisitBursts is the number of bursts in each visit
@@ -183,9 +185,13 @@ func (m *Context) Open(ctx context.Context, g Group) (testbed.Testbed, error) {
 func (m *Context) spec(g Group) testbed.Spec {
 	spec := m.Testbed
 	spec.Network, spec.Expect = NetworkUsed(m.Changes, g.Network)
-	spec.Family, spec.Conditions, spec.Target = g.family, g.conditions, g.target
-	if g.mtu != 0 {
-		spec.Link.MTU = g.mtu
+	asked := result.Params{MTU: g.mtu, Conditions: g.conditions}
+	if m.Asked != nil {
+		asked = m.Asked(asked)
+	}
+	spec.Family, spec.Conditions, spec.Target = g.family, asked.Conditions, g.target
+	if asked.MTU != 0 {
+		spec.Link.MTU = asked.MTU
 	}
 	switch {
 	case g.class != "": // one pod, since there is no server

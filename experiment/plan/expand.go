@@ -33,17 +33,20 @@ func Expand(s *study.Study) []result.Cell {
 
 // ofSetting are the cells of one setting: the baseline and its A/A control first.
 func ofSetting(s *study.Study, at result.Setting) []result.Cell {
-	across, base := s.AcrossStates(), s.State(s.Baseline)
+	across, base := s.AcrossStates(), s.State(s.Baseline, at.Params)
 	cells := []result.Cell{cell(s.Baseline, at, result.RoleBaseline), cell(s.Baseline, at, result.RoleControl)}
-	if across {
+	switch {
+	case across:
 		cells[0].State, cells[1].State = base, base+again
+	case s.ChangesLevels(): // of one state at each level
+		cells[0].State, cells[1].State = base, base
 	}
 	for _, n := range s.Networks {
 		if n == s.Baseline {
 			continue
 		}
 		c := cell(n, at, result.RoleCell)
-		if c.State = s.State(n); across && n == study.HostNetwork {
+		if c.State = s.State(n, at.Params); across && n == study.HostNetwork {
 			c.State = base
 		}
 		cells = append(cells, c)
@@ -60,6 +63,9 @@ func ofSetting(s *study.Study, at result.Setting) []result.Cell {
 
 // again marks the A/A control: no network has a plus in its name.
 const again = "+twin"
+
+// FirstState is the state that a visit is to: the baseline's, where it is its A/A control.
+func FirstState(state string) string { return strings.TrimSuffix(state, again) }
 
 // reference is the nodes' own network as it is measured together with others, in their state.
 func reference(state string, at result.Setting) result.Cell {

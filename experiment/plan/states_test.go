@@ -12,6 +12,7 @@ import (
 	"netdelta/experiment/study"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/unit"
 )
 
 // inParts is a study of three states of a cluster: as it was found (pod, clusterip), and changed in two ways.
@@ -255,4 +256,22 @@ func visited(t *testing.T, s *plan.Scheduler, built func(visit int, cells []resu
 	}
 	t.Fatal("the run does not end")
 	return nil, nil
+}
+
+// Levels that are changes have states of their own, in which a baseline of host stands together with the networks.
+func TestStatesOfLevels(t *testing.T) {
+	s := &study.Study{
+		Baseline: "host", Networks: []string{"host", "pod"}, Placement: []result.Placement{result.CrossNode}, Workloads: []study.Workload{{Name: "tcp-rr"}},
+		Factors: study.Levels{"mtu": {unit.Bytes(1500), unit.Bytes(9000)}}, Changes: []testbed.Change{{Network: "mtu=9000"}},
+		Design: study.Design{TimeBudget: 10 * time.Minute, Builds: 8, Rounds: 5, Blocks: 2, Seed: 3},
+	}
+	_, ids := visited(t, plan.NewScheduler(plan.Expand(s), plan.RulesOf(s.Design), plan.Costs{Build: time.Second}), func(int, []result.Cell) {})
+	if len(ids) != 2 || ids["as found"] != "host host+twin pod" || ids["mtu=9000"] != ids["as found"] {
+		t.Errorf("the states have %q", ids)
+	}
+	s.Baseline, s.Networks = "pod", []string{"pod"}
+	_, ids = visited(t, plan.NewScheduler(plan.Expand(s), plan.RulesOf(s.Design), plan.Costs{Build: time.Second}), func(int, []result.Cell) {})
+	if len(ids) != 4 || ids["mtu=9000+twin"] != "pod+twin" || ids["as found"] != "pod" {
+		t.Errorf("with a baseline of one state, the states have %q", ids)
+	}
 }

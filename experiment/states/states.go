@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netdelta/experiment/measure"
+	"netdelta/experiment/plan"
 	"netdelta/experiment/sidebyside"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -79,11 +80,11 @@ func (s *Strategy) Begin(ctx context.Context, index int, cells []result.Cell) er
 	return s.Warm(ctx)
 }
 
-// changeOf is the change that the networks of a build need.
+// changeOf is the change that leads to the state of a build.
 func (s *Strategy) changeOf(cells []result.Cell) (testbed.Change, bool) {
 	for _, c := range cells {
 		for _, change := range s.context.Changes {
-			if c.Network == change.Network {
+			if plan.FirstState(c.State) == change.Network {
 				return change, true
 			}
 		}

@@ -191,29 +191,6 @@ func (s *Study) Change(network string) (testbed.Change, bool) {
 	return testbed.Change{}, false
 }
 
-// HostNetwork is the network of a cluster that pods have when they are in their node's: it is there in every state of the cluster.
-const HostNetwork = "host"
-
-// AsFound is the state of a cluster in which nothing is changed.
-const AsFound = "as found"
-
-// AcrossStates says whether deltas are taken across states of the cluster: where the baseline is a network that one of them has. A
-// baseline of host stands in each state beside the networks.
-func (s *Study) AcrossStates() bool { return len(s.Changes) > 0 && s.Baseline != HostNetwork }
-
-// State names the state of the cluster that a network is measured in: the first network that is changed in the same way. It is "" where
-// the study changes nothing.
-func (s *Study) State(network string) string {
-	if len(s.Changes) == 0 {
-		return ""
-	}
-	change, changes := s.Change(network)
-	if !changes {
-		return AsFound
-	}
-	return s.Changes[slices.IndexFunc(s.Changes, change.Same)].Network
-}
-
 // changing are the names of the networks that change the cluster, less those that are none.
 func (s *Study) changing() []string {
 	var names []string
@@ -238,18 +215,23 @@ func (c *checker) changed(path string, n testbed.Change) {
 	case known || err != nil:
 		c.fail(path+".name", fmt.Sprintf("there is a network %s already", n.Network), "give the changed one a name of its own")
 	}
-	if c.study.Testbed.Kind != changing {
-		if c.bad("testbed") {
-			return
-		}
-		c.fail(path, fmt.Sprintf("network %s changes a cluster, and the testbed is %s", printed(n.Network), printed(c.study.Testbed.Kind)), "write testbed: {kind: "+changing+"}")
-	}
 	if !c.bad(path+".uses") && c.study.Testbed.Kind == changing {
 		if _, is := c.study.Change(n.Uses); is {
 			c.fail(path+".uses", fmt.Sprintf("%s is itself a network that changes the cluster", printed(n.Uses)), "name one that the cluster has: "+DefaultUses)
 		} else {
 			c.unknown(path+".uses", n.Uses)
 		}
+	}
+	c.steps(path, "network", n)
+}
+
+// steps checks what is done to the cluster for a network or a level.
+func (c *checker) steps(path, what string, n testbed.Change) {
+	if c.study.Testbed.Kind != changing {
+		if c.bad("testbed") {
+			return
+		}
+		c.fail(path, fmt.Sprintf("%s %s changes a cluster, and the testbed is %s", what, printed(n.Network), printed(c.study.Testbed.Kind)), "write testbed: {kind: "+changing+"}")
 	}
 	inRange(c, path+".within", n.Within, minWithin, maxWithin, FormatDuration)
 	for _, part := range []struct {
@@ -264,7 +246,7 @@ func (c *checker) changed(path string, n testbed.Change) {
 	} {
 		at := path + "." + part.key
 		if len(part.actions) == 0 && part.fix != "" && !c.bad(path) && !c.given(at) {
-			c.fail(path, fmt.Sprintf("network %s has no %q", printed(n.Network), part.key), part.fix)
+			c.fail(path, fmt.Sprintf("%s %s has no %q", what, printed(n.Network), part.key), part.fix)
 		}
 		for i, a := range part.actions {
 			c.action(fmt.Sprintf("%s[%d]", at, i), a)
@@ -298,23 +280,23 @@ func (s *Study) networkNode(network string) *yaml.Node {
 	if !is {
 		return textNode(network)
 	}
+	return mapping(0, append([]entry{
+		{"name", textNode(c.Network)}, {"uses", textNode(c.Uses)}, {"expect", optional(string(c.Expect))},
+	}, stepEntries(c)...)...)
+}
+
+// stepEntries write what is done to the cluster.
+func stepEntries(c testbed.Change) []entry {
 	given := func(actions []testbed.Action) *yaml.Node {
 		if len(actions) == 0 {
 			return nil
 		}
 		return list(actions, actionNode)
 	}
-	return mapping(0,
-		entry{"name", textNode(c.Network)},
-		entry{"uses", textNode(c.Uses)},
-		entry{"expect", optional(string(c.Expect))},
-		entry{"apply", list(c.Apply, actionNode)},
-		entry{"ready", given(c.Ready)},
-		entry{"restore", list(c.Restore, actionNode)},
-		entry{"settle", given(c.Settle)},
-		entry{"within", value(c.Within)},
-		entry{"pods", textNode(map[bool]string{false: podsAfresh, true: podsKept}[c.Kept])},
-	)
+	return []entry{
+		{"apply", list(c.Apply, actionNode)}, {"ready", given(c.Ready)}, {"restore", list(c.Restore, actionNode)}, {"settle", given(c.Settle)},
+		{"within", value(c.Within)}, {"pods", textNode(map[bool]string{false: podsAfresh, true: podsKept}[c.Kept])},
+	}
 }
 
 // actionNode writes a command as a list of its words, which needs no quotes within quotes.
@@ -327,7 +309,7 @@ func actionNode(a testbed.Action) *yaml.Node {
 
 // networksNode writes networks on one line, or, where some change the cluster, on a line of its own each.
 func (s *Study) networksNode() *yaml.Node {
-	if len(s.Changes) == 0 {
+	if len(s.changing()) == 0 {
 		return list(s.Networks, textNode)
 	}
 	return block(s.Networks, s.networkNode)

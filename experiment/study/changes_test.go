@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/unit"
 )
 
 const changing1 = `study: cni
@@ -116,13 +118,92 @@ func TestStatesOfAStudy(t *testing.T) {
 			t.Errorf("baseline %s: across states %v", baseline, s.AcrossStates())
 		}
 		for network, want := range map[string]string{"pod": AsFound, "a": "a", "b": "b", "c": "a"} {
-			if s.State(network) != want {
-				t.Errorf("%s is in state %q, want %q", network, s.State(network), want)
+			if s.State(network, result.Params{}) != want {
+				t.Errorf("%s is in state %q, want %q", network, s.State(network, result.Params{}), want)
 			}
 		}
 	}
-	if s := (&Study{Baseline: "pod"}); s.AcrossStates() || s.State("pod") != "" {
+	if s := (&Study{Baseline: "pod"}); s.AcrossStates() || s.State("pod", result.Params{}) != "" {
 		t.Error("a study that changes nothing has states")
+	}
+}
+
+const changedLevels = `study: mtu
+testbed: {kind: kubernetes}
+baseline: pod
+networks: [pod, host, {name: routes, apply: a, restore: b, pods: kept}]
+workloads: [tcp-rr]
+factors: {mtu: [1500, 9000]}
+changes:
+  - {level: mtu=9000, apply: c, ready: r, restore: d, settle: e, within: 1h}
+claims:
+  - {id: a, says: b, expect: p50 of pod rises between mtu=1500 and mtu=9000}
+`
+
+// Levels of a factor may be changes of the cluster: the states are then the networks' at each of them.
+func TestLevelsThatAreChanges(t *testing.T) {
+	s, err := Parse("mtu.yaml", []byte(changedLevels), changingKnown())
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := result.Params{MTU: 9000}
+	for want, got := range map[string]string{
+		AsFound: s.State("pod", result.Params{MTU: 1500}), "mtu=9000": s.State("pod", large),
+		"routes": s.State("routes", result.Params{MTU: 1500}), "routes, mtu=9000": s.State("routes", large),
+	} {
+		if got != want {
+			t.Errorf("a state is called %q, want %q", got, want)
+		}
+	}
+	all := s.StateChanges()
+	command := func(words ...string) (all []testbed.Action) {
+		for _, w := range words {
+			all = append(all, testbed.Action{Command: []string{w}})
+		}
+		return all
+	}
+	both := testbed.Change{
+		Network: "routes, mtu=9000", Within: time.Hour, Apply: command("a", "c"), Ready: command("r"), Restore: command("d", "b"), Settle: command("e"),
+	}
+	if d := cmp.Diff(both, all[len(all)-1]); len(all) != 3 || d != "" {
+		t.Errorf("%d changes, the last: %s", len(all), d)
+	}
+	if asked := s.Asked(result.Params{MTU: 9000, Message: 300}); asked != (result.Params{Message: 300}) {
+		t.Errorf("the testbed is asked for %+v", asked)
+	}
+	written, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse("mtu.yaml", written, changingKnown())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, written)
+	}
+	if d := cmp.Diff(s.Changes, again.Changes); d != "" {
+		t.Error(d)
+	}
+	few, err := s.Override(Overrides{Networks: []string{"pod"}, MTU: []unit.Bytes{1500, 9000}}, changingKnown())
+	if err != nil || len(few.Changes) != 1 {
+		t.Errorf("%v, changes %v", err, few.Changes)
+	}
+}
+
+func TestBadLevelsThatAreChanges(t *testing.T) {
+	for was, c := range map[string]struct{ is, want string }{
+		"level: mtu=9000":  {"level: mtu=4000", "is not one of the factors' levels"},
+		"{level: mtu=9000": {"{level: message=300", "no level that a cluster could be changed to"},
+		"restore: d":       {"ready: d", "is there twice"},
+		", restore: d":     {"", "has no \"restore\""},
+		"level: mtu=9000,": {"", "a change has no level"},
+		"and mtu=9000}":    {"and mtu=4000}", "mtu=4000 is no level of this study"},
+		"between mtu=1500": {"between policy=nftables", "two levels of one"},
+		"baseline: pod":    {"baseline: host", "take a baseline that is one state"},
+		"apply: c":         {"apply: c, expect: vxlan", "unknown key \"expect\""},
+	} {
+		_, err := Parse("mtu.yaml", []byte(strings.Replace(changedLevels, was, c.is, 1)), changingKnown())
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: want %q, have %v", c.is, c.want, err)
+		}
 	}
 }
 

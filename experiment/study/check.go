@@ -52,6 +52,7 @@ func (c *checker) check() {
 	c.networks()
 	c.placement()
 	c.workloads()
+	c.changedLevels()
 	c.mtus()
 	c.design()
 	c.budget()
@@ -321,9 +322,10 @@ func (c *checker) claims() {
 
 // expectation reports what is wrong with a claim's statement, at the very word if its place is known.
 func (c *checker) expectation(path, text string) {
-	_, err := parseExpectation(text, c.vocabulary())
+	clauses, err := parseExpectation(text, c.vocabulary())
 	var wrong *ExpectationError
 	if !errors.As(err, &wrong) {
+		c.levelsMeasured(path, clauses)
 		return
 	}
 	if at, ok := c.within(path, text, wrong.Offset); ok {

@@ -20,8 +20,12 @@ type Demand struct {
 func (s *Study) Demands() []Demand {
 	var all []Demand
 	for _, c := range s.Changes {
+		what := "network " + c.Network
+		if strings.Contains(c.Network, "=") {
+			what = "level " + c.Network
+		}
 		for _, a := range slices.Concat(c.Apply, c.Ready, c.Restore, c.Settle) {
-			all = append(all, demandOf(c.Network, a))
+			all = append(all, demandOf(what, a))
 		}
 	}
 	for _, n := range s.Networks {
@@ -40,14 +44,14 @@ func (s *Study) Demands() []Demand {
 }
 
 // demandOf is what a step of a change asks for.
-func demandOf(network string, a testbed.Action) Demand {
+func demandOf(what string, a testbed.Action) Demand {
 	switch {
 	case a.Manifest != "":
-		return Demand{fmt.Sprintf("network %s applies %s to the cluster", network, a.Manifest), a.Manifest}
+		return Demand{fmt.Sprintf("%s applies %s to the cluster", what, a.Manifest), a.Manifest}
 	case a.Delete != "":
-		return Demand{fmt.Sprintf("network %s deletes the objects of %s from the cluster", network, a.Delete), a.Delete}
+		return Demand{fmt.Sprintf("%s deletes the objects of %s from the cluster", what, a.Delete), a.Delete}
 	}
-	return Demand{Says: fmt.Sprintf("network %s runs %s", network, strings.Join(a.Command, " "))}
+	return Demand{Says: fmt.Sprintf("%s runs %s", what, strings.Join(a.Command, " "))}
 }
 
 // NetworkDemands are what a network asks for by its name.

@@ -38,6 +38,7 @@ func (s *Study) node() *yaml.Node {
 		entry{"placement", list(s.Placement, func(p result.Placement) *yaml.Node { return textNode(string(p)) })},
 		entry{"workloads", block(s.Workloads, s.workloadNode)},
 		entry{"factors", factors},
+		entry{"changes", s.changesNode()},
 		entry{"design", s.Design.node()},
 		entry{"claims", claims},
 		entry{"goals", goals},

@@ -58,7 +58,9 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 			g, err := ParseGoal(goal)
 			return err == nil && g.Network != "*" && !slices.Contains(n.Networks, g.Network)
 		})
-		n.Changes = slices.DeleteFunc(n.Changes, func(c testbed.Change) bool { return !slices.Contains(n.Networks, c.Network) })
+		n.Changes = slices.DeleteFunc(n.Changes, func(c testbed.Change) bool {
+			return !slices.Contains(n.Networks, c.Network) && !strings.Contains(c.Network, "=")
+		})
 	}
 	if !slices.Contains(n.Networks, n.Baseline) && slices.Contains(known.Networks, n.Baseline) {
 		n.Networks = append([]string{n.Baseline}, n.Networks...)

@@ -98,6 +98,7 @@ func (r *reader) keys() keys {
 		"placement": listOf(r, &s.Placement),
 		"workloads": r.workloads,
 		"factors":   r.section("factors", r.levelKeys(&s.Factors)),
+		"changes":   r.changes,
 		"design":    r.section("design", r.designKeys()),
 		"claims":    r.claims,
 		"goals":     listOf(r, &s.Goals),

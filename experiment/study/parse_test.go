@@ -157,7 +157,7 @@ func TestBadBytes(t *testing.T) {
 		"deep":      {deep, "f:1:17: values are nested deeper than 16 levels"},
 		"bomb":      {bomb.String(), "the anchors of this file expand without end; write the values out"},
 		"cycle":     {"a: &x [*x]\n", "f:1:8: the anchors of this file expand without end"},
-		"scalar":    {"latency\n", `f:1:1: the study must be a mapping (key: value), not the text "latency"; its keys are baseline, claims, design`},
+		"scalar":    {"latency\n", `f:1:1: the study must be a mapping (key: value), not the text "latency"; its keys are baseline, changes, claims`},
 		"list":      {"- a\n", "f:1:1: the study must be a mapping (key: value), not a list"},
 		"two":       {"study: a\n---\nstudy: b\n", "there is a second document in the file; put each study in a file of its own"},
 		"long":      {"study: " + strings.Repeat("a", 65) + "\n", "it has 65 characters"},
