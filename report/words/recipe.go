@@ -132,7 +132,8 @@ func configured(p, from network.Product) []string {
 func calico(name string, from network.Product) []string {
 	const felix = "kubectl patch felixconfigurations.crd.projectcalico.org default --type merge -p "
 	pool, known := map[string]struct{ modes, operator string }{
-		"calico-native": {`"vxlanMode":"Never","ipipMode":"Never"`, "None"},
+		// Never would take the routes between nodes with it, unless they are told by BGP.
+		"calico-native": {`"vxlanMode":"CrossSubnet","ipipMode":"Never"`, "VXLANCrossSubnet"},
 		"calico-vxlan":  {`"vxlanMode":"Always","ipipMode":"Never"`, "VXLAN"},
 		"calico-ipip":   {`"vxlanMode":"Never","ipipMode":"Always"`, "IPIP"},
 	}[name]
@@ -208,7 +209,8 @@ func conditionRecipe(c insight.Change) recipe {
 		r := both(func(level string) string { return "ip link set dev eth0 mtu " + level + "   # on every node" },
 			"Every switch and every node of the link must carry packets of that size, or large ones vanish.")
 		r.how = append(r.how, "# then the network of the pods, less what encapsulation takes",
-			`kubectl patch felixconfigurations.crd.projectcalico.org default --type merge -p '{"spec":{"mtu":0}}'   # Calico finds it out`,
+			`kubectl -n kube-system patch configmap calico-config --type merge -p '{"data":{"veth_mtu":"0"}}'   # Calico finds it out`,
+			"kubectl -n kube-system rollout restart daemonset/calico-node   # pods made afterwards have it",
 			"helm upgrade cilium cilium/cilium -n kube-system --reuse-values --set MTU="+c.To+"   # Cilium")
 		return r
 	case "congestion_control":

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/extras/cluster/node"
@@ -102,7 +99,7 @@ func ciliumAgents(m *member) []node.Service {
 
 // enterCilium brings a mode of Cilium into effect.
 func (s *supervisor) enterCilium(ctx context.Context, c CNI) error {
-	if err := s.configureCilium(ctx, c); err != nil {
+	if err := s.publish(ctx, ciliumConfig, ciliumOptions(c)); err != nil {
 		return err
 	}
 	// The agent writes what it finds out of the kernel into the folder of the sources that it compiles.
@@ -133,20 +130,6 @@ func (s *supervisor) enterCilium(ctx context.Context, c CNI) error {
 			return s.peers(m, func(_ *member, pods *net.IPNet, _ net.IP) error { return leavesBy(host(pods, 2), device) })
 		})
 	})
-}
-
-// configureCilium has the ConfigMap hold the options of a mode.
-func (s *supervisor) configureCilium(ctx context.Context, c CNI) error {
-	maps := s.api.CoreV1().ConfigMaps(metav1.NamespaceSystem)
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ciliumConfig}, Data: ciliumOptions(c)}
-	_, err := maps.Create(ctx, object, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		_, err = maps.Update(ctx, object, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		return fmt.Errorf("write the options of Cilium into ConfigMap %s: %w", filepath.Join(metav1.NamespaceSystem, ciliumConfig), err)
-	}
-	return nil
 }
 
 // regenerated says so unless all pods of a node have the programs of the agent's present options. The agent calls itself healthy before.

@@ -8,6 +8,10 @@ import (
 	"net/http"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"netdelta/internal/netns"
 )
 
@@ -19,6 +23,10 @@ const (
 
 // awaitProxies waits until kube-proxy has led all services to their pods by a mode, in every node.
 func (s *supervisor) awaitProxies(ctx context.Context, mode Proxy) error {
+	// Who looks at the cluster looks there, as kubeadm leaves it.
+	if err := s.publish(ctx, serviceProxy, map[string]string{"config.conf": string(s.config.proxyFile(mode).Content)}); err != nil {
+		return err
+	}
 	return s.await(ctx, "kube-proxy of %s by "+string(mode), func(ctx context.Context, m *member) error {
 		got, err := get(ctx, m.space, proxyMode)
 		if err != nil {
@@ -30,6 +38,20 @@ func (s *supervisor) awaitProxies(ctx context.Context, mode Proxy) error {
 		_, err = get(ctx, m.space, proxyHealth)
 		return err
 	})
+}
+
+// publish writes a ConfigMap of the cluster's own parts, in place of what it had.
+func (s *supervisor) publish(ctx context.Context, name string, data map[string]string) error {
+	maps := s.api.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+	_, err := maps.Create(ctx, object, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = maps.Update(ctx, object, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s: %w", name, err)
+	}
+	return nil
 }
 
 // get asks a program in a namespace.
@@ -58,6 +80,11 @@ func get(ctx context.Context, space *netns.Namespace, url string) (string, error
 
 // switchProxy restarts kube-proxy in each node with another mode, which also removes the rules of the old one, or ends it.
 func (s *supervisor) switchProxy(ctx context.Context, mode Proxy) error {
+	if mode == NoProxy {
+		if err := s.api.CoreV1().ConfigMaps(metav1.NamespaceSystem).Delete(ctx, serviceProxy, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
 	if err := s.each(func(m *member) error {
 		if s.config.Proxy != NoProxy {
 			if err := m.node.StopService(serviceProxy, true); err != nil {

@@ -274,7 +274,7 @@ func judgeServices(s Survey, f *findings) {
 
 // judgeSight: what is not seen without a node agent.
 func judgeSight(s Survey, f *findings) {
-	if s.Devices {
+	if s.Devices || s.NodeAgent {
 		return
 	}
 	f.note("node agent", "the devices of nodes were not looked at: cards, their speed and MTU, bonds and their hash policy",

@@ -167,6 +167,7 @@ func TestJudge(t *testing.T) {
 		"services unknown":     {func(s *Survey) { s.Services = Services{Count: -1} }, "note services", []string{"127.0.0.1:10249/proxyMode"}},
 		"best effort":          {func(s *Survey) { s.BestEffort, s.Pods = 3, 9 }, "warning best-effort", []string{"3 of 9 pods"}},
 		"no devices":           {func(s *Survey) { s.Devices, s.Nodes[0].Devices = false, nil }, "note node agent", []string{"--node-agent"}},
+		"runs see devices":     {func(s *Survey) { s.Devices, s.NodeAgent, s.Nodes[0].Devices = false, true, nil }, "", nil},
 		"gap":                  {func(s *Survey) { s.Gaps = []Gap{{What: "nodes", Right: "list nodes of the cluster"}} }, "note not known", []string{"it takes the right to list nodes of the cluster"}},
 		"gravest first": {
 			func(s *Survey) {
