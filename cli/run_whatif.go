@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"netdelta/experiment/study"
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 	"netdelta/testbed/kube/whatif"
@@ -65,6 +67,9 @@ func adaptToWhatIf(s *study.Study, o study.Overrides, moved bool) (note string) 
 	}
 	if moved && o.Baseline == "" {
 		s.Baseline = network.Metal
+	}
+	if slices.Equal(o.Placement, []string{string(result.SameNode)}) {
+		s.Testbed.Nodes = 1
 	}
 	return note
 }

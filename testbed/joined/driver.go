@@ -56,7 +56,11 @@ func (d *Driver) Capabilities() testbed.Capabilities {
 
 // Supports implements testbed.Provider: all machines are asked.
 func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
-	spec.Nodes, spec.PodsPerNode = max(spec.Nodes, 2), max(spec.PodsPerNode, 1)
+	least := 2
+	if spec.Network == network.Metal { // no machine is two nodes of its own network
+		least = min(least, len(d.nodes))
+	}
+	spec.Nodes, spec.PodsPerNode = max(spec.Nodes, least), max(spec.PodsPerNode, 1)
 	if _, _, err := d.plan(spec, spec.Network); err != nil {
 		return err
 	}

@@ -60,6 +60,9 @@ func (d *Driver) found(spec testbed.Spec, t *network.Topology) error {
 	if spec.Conditions != (result.Conditions{}) {
 		return refused("conditions of the network", "nothing of the machines' own network is changed")
 	}
+	if len(t.Nodes) > len(d.nodes) {
+		return refused(fmt.Sprintf("%d nodes", len(t.Nodes)), fmt.Sprintf("there are %d machines, and none is two nodes of its own network", len(d.nodes)))
+	}
 	for i := range t.Nodes {
 		own := d.nodes[i].Own
 		if own == nil {

@@ -32,7 +32,9 @@ func (d *Driver) choose(ctx context.Context, count int) ([]string, error) {
 }
 
 // Choose picks so many nodes for all testbeds of the run, in the order in which they are used.
-func (d *Driver) Choose(ctx context.Context, count int) ([]string, error) { return d.choose(ctx, count) }
+func (d *Driver) Choose(ctx context.Context, count int) ([]string, error) {
+	return d.choose(ctx, count)
+}
 
 // usable are the nodes that choose chooses from, at least so many. A node that was there and is not is waited for.
 func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {

@@ -1,9 +1,11 @@
 package ssh_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"netdelta/network"
 	"netdelta/testbed"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/ssh"
@@ -55,6 +57,15 @@ func TestOneServer(t *testing.T) {
 			Driver: s, Networks: []string{"bridge", "routed"}, ReachByPod: func(string) bool { return true },
 		})
 	})
+	must(t, s.Supports(t.Context(), testbed.Spec{Network: network.Metal, Link: testbed.Link{MTU: serverMTU}}))
+	metal := testbed.Spec{Nodes: 1, PodsPerNode: 2, Network: network.Metal, Link: testbed.Link{MTU: serverMTU}}
+	bed, err := s.Open(t.Context(), metal)
+	must(t, err)
+	must(t, bed.Close())
+	metal.Nodes = 2
+	if _, err := s.Open(t.Context(), metal); err == nil || !strings.Contains(err.Error(), "none is two nodes of its own network") {
+		t.Errorf("one server as two nodes of its own network: %v", err)
+	}
 	must(t, s.Close())
 	f.unchanged(t, before, 5*time.Second)
 }

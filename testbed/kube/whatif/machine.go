@@ -75,7 +75,7 @@ type link struct {
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.Conversation.Read(b)
 	if errors.Is(err, io.EOF) && !l.Closing() {
-		err = l.Lost()
+		err = fmt.Errorf("node %s: %w", l.node, l.Lost())
 	}
 	return n, err
 }
