@@ -45,7 +45,7 @@ func dial(ctx context.Context, p result.Params, at workload.Member) (engine.Clie
 	if err != nil {
 		return nil, fmt.Errorf("oltp: %w", err)
 	}
-	run := galera.Run()
+	run := dataOf(p).Run()
 	run.Server = netip.AddrPortFrom(at.Peers[0], galera.Port)
 	return newClient(ctx, p, home, "oltp: node 0 at "+run.Server.String(), run, at.CPU, &galera.Remote{Home: home, Address: at.Peers[0]})
 }

@@ -1,6 +1,7 @@
 package oltp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -39,20 +40,38 @@ func Workload() workload.Workload {
 
 // parameters are those that the workload declares: what transactions consist of, in sysbench's words.
 func parameters() []result.Parameter {
-	return result.Declare(result.Parameter{
-		Key: "mix", Kind: result.KindWord, Words: "read_write|point_select|update_index|write_only", Default: "read_write",
-		Says: "What transactions of a database consist of.",
-	})
+	own := result.Exclusion{Key: "target", Why: "its tables are always the usual ones", Fix: "leave them out, or target, to measure a cluster of netdelta's own"}
+	return result.Declare(
+		result.Parameter{
+			Key: "mix", Kind: result.KindWord, Words: "read_write|point_select|update_index|write_only", Default: "read_write",
+			Says: "What transactions of a database consist of.",
+		},
+		result.Parameter{Key: "tables", Kind: result.KindCount, Low: 1, High: mostTables, Label: "% tables", Excludes: own, Says: "Tables that transactions choose among; 4 where it is left out."},
+		result.Parameter{Key: "rows", Kind: result.KindCount, Low: leastRows, High: mostRows, Label: "% rows each", Excludes: own, Says: "Rows of each table, which lie in the memory of three nodes; 25,000 where it is left out."},
+	)
 }
 
-// demand is the same for all parameters: they share one cluster.
+// Bounds of the parameters.
+const (
+	mostTables = 64
+	leastRows  = 100
+	mostRows   = 100_000_000
+)
+
+// dataOf are the tables that parameters ask for.
+func dataOf(p result.Params) galera.Data {
+	return galera.Data{Tables: cmp.Or(p.Own.Count("tables"), galera.Usual().Tables), Rows: cmp.Or(p.Own.Count("rows"), galera.Usual().Rows)}
+}
+
+// demand is the same for all parameters with the same tables: they share one cluster.
 func demand(p result.Params) workload.Demand {
 	if p.Target != "" {
 		return workload.Demand{Burst: burst, Opaque: true} // its programs are looked for in its pods
 	}
+	data := dataOf(p)
 	return workload.Demand{
-		Programs: galera.Programs(), Burst: burst, Opaque: true, Memory: galera.Memory + clientMemory,
-		Cluster: &workload.Cluster{Key: "oltp", Pods: galera.Nodes, Ports: []uint16{galera.Port}, Serve: serve, Dial: dial},
+		Programs: galera.Programs(), Burst: burst, Opaque: true, Memory: data.Memory() + clientMemory,
+		Cluster: &workload.Cluster{Key: data.Key(), Pods: galera.Nodes, Ports: []uint16{galera.Port}, Serve: serve, Dial: dial},
 	}
 }
 
@@ -61,7 +80,7 @@ func serve(ctx context.Context, p result.Params, at workload.Member) (engine.Ser
 	if err := check(p); err != nil {
 		return nil, err
 	}
-	return galera.Serve(ctx, at)
+	return galera.Serve(ctx, at, dataOf(p))
 }
 
 // check returns an error that names the first parameter that is not usable, and what would be.
@@ -71,6 +90,11 @@ func check(p result.Params) error {
 	}
 	if err := workload.CheckTarget(p, workload.SchemeMySQL); err != nil {
 		return fmt.Errorf("oltp: %w", err)
+	}
+	if d := dataOf(p); d.Tables < 1 || d.Tables > mostTables {
+		return fmt.Errorf("oltp: tables %d is out of range: 1 to %d", d.Tables, mostTables)
+	} else if d.Rows < leastRows || d.Rows > mostRows {
+		return fmt.Errorf("oltp: rows %d is out of range: %d to %d", d.Rows, leastRows, mostRows)
 	}
 	return engine.Limits{Workload: "oltp", ConnectionsMost: galera.MaxConnections, Own: parameters(), Used: []string{"target"}}.Check(p)
 }

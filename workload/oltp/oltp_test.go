@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netdelta/result"
+	"netdelta/unit"
 	"netdelta/workload"
 )
 
@@ -20,6 +21,8 @@ func TestCheck(t *testing.T) {
 		want   string
 	}{
 		{result.Params{Own: result.OwnOf("mix", "delete")}, `oltp: mix "delete" is unknown: read_write, point_select, update_index, write_only`},
+		{result.Params{Own: result.OwnOf("tables", 65)}, "oltp: tables 65 is out of range: 1 to 64"},
+		{result.Params{Own: result.OwnOf("rows", 99)}, "oltp: rows 99 is out of range: 100 to 100000000"},
 		{result.Params{Connections: 257}, "oltp: connections 257 is out of range: 1 to 256"},
 		{result.Params{Message: 1}, "oltp: message is no parameter of this workload; leave it out"},
 		{result.Params{Search: true}, "oltp: rate: search is no parameter"},
@@ -39,6 +42,18 @@ func TestCheck(t *testing.T) {
 	}
 	if _, err := dial(t.Context(), result.Params{}, workload.Member{Pod: -1}); err == nil {
 		t.Error("a client was opened without a node")
+	}
+}
+
+// What holds other tables is another cluster, which takes memory for them.
+func TestTables(t *testing.T) {
+	usual, same := demand(result.Params{}), demand(result.Params{Own: result.OwnOf("tables", 4, "rows", 25_000)})
+	if usual.Memory != same.Memory || usual.Cluster.Key != same.Cluster.Key {
+		t.Errorf("the usual tables are %+v and %+v", usual, same)
+	}
+	large := demand(result.Params{Own: result.OwnOf("tables", 10, "rows", 10_000_000)})
+	if large.Cluster.Key == usual.Cluster.Key || large.Memory < 3*25*unit.GiB || large.Memory > 3*32*unit.GiB {
+		t.Errorf("ten tables of ten million rows are %+v", large)
 	}
 }
 

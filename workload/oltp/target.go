@@ -63,7 +63,7 @@ func (h *held) drop() error {
 // ownTables are the names of the tables that sysbench makes: they can't be chosen.
 func ownTables() []string {
 	var names []string
-	for i := range galera.Tables {
+	for i := range galera.Usual().Tables {
 		names = append(names, fmt.Sprintf("sbtest%d", i+1))
 	}
 	return names
@@ -116,7 +116,7 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 		}
 		return errors.Join(fmt.Errorf("fill the tables: %w", err), h.drop())
 	}
-	h.found.Says = fmt.Sprintf("%.80s, with %d tables of %d rows of netdelta's, which are dropped at the end", oneLine(version), galera.Tables, galera.Rows)
+	h.found.Says = fmt.Sprintf("%.80s, with %d tables of %d rows of netdelta's, which are dropped at the end", oneLine(version), galera.Usual().Tables, galera.Usual().Rows)
 	return nil
 }
 
@@ -208,7 +208,7 @@ func query(ctx context.Context, home *daemon.Sandbox, statements string) (string
 
 // target is the part of sysbench's runs that they have in common.
 func target(home *daemon.Sandbox, t workload.Target) sysbench.Run {
-	run := galera.Run()
+	run := galera.Usual().Run()
 	run.Server, run.User, run.Database, run.Config = t.At(), t.User, t.Database(), filepath.Clean(home.Path(loadFile))
 	return run
 }

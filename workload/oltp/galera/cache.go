@@ -29,7 +29,7 @@ const (
 // kept is how many templates are kept: this one, and one more of another version.
 const kept = 2
 
-// cache is the folder in which the archives of template databases are kept from run to run, some 70 MB each. Several programs may
+// cache is the folder in which the archives of template databases are kept from run to run, some 70 MB of the usual data each. Several programs may
 // use it at once.
 type cache struct{ folder string }
 
@@ -46,9 +46,9 @@ func openCache() (cache, error) {
 	return c, nil
 }
 
-// identify is the name of the template that a version of the database makes.
-func identify(version string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "form %d\n%s\n%d tables, %d rows\n%s%s", form, version, Tables, Rows, base(inFolder), alone()))
+// identify is the name of the template that a version of the database makes of data.
+func identify(version string, data Data) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "form %d\n%s\n%d tables, %d rows\n%s%s", form, version, data.Tables, data.Rows, base(inFolder), alone()))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -20,6 +20,7 @@ import (
 // server is one node of the cluster.
 type server struct {
 	at      workload.Member
+	data    Data
 	home    *daemon.Sandbox
 	db      *database
 	version string    // of the database and of Galera
@@ -31,15 +32,15 @@ type server struct {
 var _ workload.DaemonServer = (*server)(nil)
 
 // Serve starts a node: the first one begins the group, the others join it.
-func Serve(ctx context.Context, at workload.Member) (engine.Server, error) {
+func Serve(ctx context.Context, at workload.Member, data Data) (engine.Server, error) {
 	if len(at.Peers) != Nodes || at.Pod < 0 || at.Pod >= Nodes {
 		return nil, fmt.Errorf("oltp: a cluster of %d nodes has no pod %d of %d", Nodes, at.Pod, len(at.Peers))
 	}
-	home, err := daemon.Open(homeSize)
+	home, err := daemon.Open(homeSize + data.room())
 	if err != nil {
 		return nil, fmt.Errorf("oltp: start node %d: %w", at.Pod, err)
 	}
-	s := &server{at: at, home: home, db: &database{home: home, name: fmt.Sprintf("mariadbd.%d", at.Pod), cpus: daemon.Pin(at.CPU)}}
+	s := &server{at: at, data: data, home: home, db: &database{home: home, name: fmt.Sprintf("mariadbd.%d", at.Pod), cpus: daemon.Pin(at.CPU)}}
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("oltp: start node %d: %w", at.Pod, err), home.Close())
 	}
@@ -65,7 +66,7 @@ func (s *server) open(ctx context.Context) error {
 // begin starts the node with the database that all begin with, as the first of a new group or as one that joins, and returns when
 // ready does so with nil.
 func (s *server) begin(ctx context.Context, first bool, ready func(context.Context) error) error {
-	if err := copyTemplate(ctx, s.home, s.at); err != nil {
+	if err := copyTemplate(ctx, s.home, s.at, s.data); err != nil {
 		return err
 	}
 	was, err := s.saved()

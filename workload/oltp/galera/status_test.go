@@ -11,7 +11,7 @@ import (
 
 func TestServeRefuses(t *testing.T) {
 	for _, at := range []workload.Member{{}, {Pod: Nodes}, {Pod: -1}} {
-		if _, err := Serve(t.Context(), at); err == nil {
+		if _, err := Serve(t.Context(), at, Usual()); err == nil {
 			t.Errorf("a node was started at %+v", at)
 		}
 	}

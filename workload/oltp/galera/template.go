@@ -17,11 +17,21 @@ import (
 	"netdelta/workload/tool/sysbench"
 )
 
-// templateSize is what a home takes in which a template is made: the data, and what Galera keeps of how they came about.
+// templateSize is what a home takes in which a template of the usual data is made: the data, and what Galera keeps of how they came
+// about. More data take twice their room.
 const templateSize = 512 * unit.MiB
 
-// templateTime is how long making one may take: some 4 s, and more on a busy machine.
-const templateTime = 3 * time.Minute
+// templateTime is how long making one of the usual data may take: some 4 s, and more on a busy machine. slowestRow is what each further
+// row may add.
+const (
+	templateTime = 3 * time.Minute
+	slowestRow   = 500 * time.Microsecond
+)
+
+// time is how long making a template of the data may take.
+func (d Data) time() time.Duration {
+	return templateTime + time.Duration(max(0, d.Tables*d.Rows-Usual().Tables*Usual().Rows))*slowestRow
+}
 
 // release is the version of the database: "mariadbd  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64".
 var release = regexp.MustCompile(`Ver (\d+\.\d+\.\d+)-MariaDB\S*`)
@@ -53,7 +63,7 @@ func readVersion(said string) (string, error) {
 
 // copyTemplate puts the database that all nodes begin with into a home, as its data folder. Where there is none of this version yet,
 // it is made first, or fetched from the first node if the others don't share its files.
-func copyTemplate(ctx context.Context, home *daemon.Sandbox, at workload.Member) error {
+func copyTemplate(ctx context.Context, home *daemon.Sandbox, at workload.Member, data Data) error {
 	version, err := databaseVersion(ctx, home)
 	if err != nil {
 		return err
@@ -62,11 +72,11 @@ func copyTemplate(ctx context.Context, home *daemon.Sandbox, at workload.Member)
 	if err != nil {
 		return err
 	}
-	name := identify(version)
-	build := func(into *os.File) error { return makeTemplate(ctx, into) }
+	name := identify(version, data)
+	build := func(into *os.File) error { return makeTemplate(ctx, data, into) }
 	if at.Separate && at.Pod > 0 {
 		build = func(into *os.File) error {
-			return fetchTemplate(ctx, netip.AddrPortFrom(at.Peers[0], templatePort), name, into)
+			return fetchTemplate(ctx, netip.AddrPortFrom(at.Peers[0], templatePort), name, data, into)
 		}
 	}
 	template, err := c.open(ctx, name, build)
@@ -89,12 +99,12 @@ func copyTemplate(ctx context.Context, home *daemon.Sandbox, at workload.Member)
 }
 
 // makeTemplate makes a template: an empty database, sysbench's tables in it, and an end in order, all in a home of its own.
-func makeTemplate(ctx context.Context, into *os.File) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, templateTime)
+func makeTemplate(ctx context.Context, data Data, into *os.File) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, data.time())
 	defer cancel()
-	home, err := daemon.Open(templateSize)
+	home, err := daemon.Open(templateSize + 2*data.room())
 	if err == nil {
-		err = fillDatabase(ctx, home)
+		err = fillDatabase(ctx, home, data)
 		if err == nil {
 			err = home.Do(func() error { return pack(home.Path(dataFolder), into) })
 		}
@@ -106,7 +116,7 @@ func makeTemplate(ctx context.Context, into *os.File) (err error) {
 	return nil
 }
 
-func fillDatabase(ctx context.Context, home *daemon.Sandbox) error {
+func fillDatabase(ctx context.Context, home *daemon.Sandbox, data Data) error {
 	if err := home.Write(configFile, []byte(base(home.Path)+alone()), 0o644, ""); err != nil {
 		return err
 	}
@@ -129,7 +139,7 @@ func fillDatabase(ctx context.Context, home *daemon.Sandbox) error {
 	if err != nil {
 		return err
 	}
-	run := Run()
+	run := data.Run()
 	run.Test, run.Threads = "oltp_read_write", 2
 	run.Socket, run.User = home.Path(socketFile), "root"
 	if _, err := home.Run(ctx, daemon.Spec{Path: sysbench.Program, Args: run.Prepare()}); err != nil {

@@ -41,7 +41,7 @@ func (s *server) offerTemplate(ctx context.Context) error {
 			}
 			go func() {
 				if from, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && slices.Contains(s.at.Peers, from.Addr().Unmap()) {
-					_ = giveTemplate(conn, c, identify(version)) // the node that asks sees what is missing
+					_ = giveTemplate(conn, c, identify(version, s.data)) // the node that asks sees what is missing
 				}
 				_ = conn.Close() // likewise
 			}()
@@ -65,13 +65,13 @@ func giveTemplate(to io.Writer, c cache, name string) error {
 }
 
 // fetchTemplate has the first node give its template.
-func fetchTemplate(ctx context.Context, at netip.AddrPort, name string, into *os.File) (err error) {
+func fetchTemplate(ctx context.Context, at netip.AddrPort, name string, data Data, into *os.File) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("get the database that all nodes begin with from %s: %w", at, err)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, templateTime)
+	ctx, cancel := context.WithTimeout(ctx, data.time())
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
 	if err != nil {
