@@ -67,7 +67,11 @@ func printVisits(out ui.Text, s *study.Study, p experiment.Plan) {
 	blocks := p.Rules.Builds
 	out.Put("\nstates of the cluster: %d blocks in %s or more, as guessed; each visits these states once, in random order\n", blocks, study.FormatDuration(whole))
 	for _, v := range visits {
-		out.Put("    %s: %s; about %s\n", v.State, strings.Join(v.Networks, ", "), study.FormatDuration(v.Takes))
+		name := plan.FirstState(v.State)
+		if name != v.State {
+			name += " again, as A/A control"
+		}
+		out.Put("    %s: %s; about %s\n", name, strings.Join(v.Networks, ", "), study.FormatDuration(v.Takes))
 	}
 	if !s.AcrossStates() {
 		return
@@ -77,8 +81,8 @@ func printVisits(out ui.Text, s *study.Study, p experiment.Plan) {
 		return
 	}
 	const scatter = 0.01
-	out.Put("    where two visits to one state scatter by 1%%, a delta is known to ±%.1f%% after %d visits; how much they do is measured by the A/A control, %s+twin\n",
-		100*scatter*stats.VisitsHalfWidth(blocks, stats.Options{Confidence: s.Design.Confidence}), blocks, s.Baseline)
+	out.Put("    where two visits to one state scatter by 1%%, a delta is known to ±%.1f%% after %d visits; how much they do is not known before the A/A control is measured\n",
+		100*scatter*stats.VisitsHalfWidth(blocks, stats.Options{Confidence: s.Design.Confidence}), blocks)
 }
 
 // plannedNetworks are the networks that are measured in a setting.

@@ -9,6 +9,7 @@ import (
 	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
 	"netdelta/result"
+	"netdelta/stats"
 	"netdelta/testbed"
 	"netdelta/workload"
 )
@@ -91,6 +92,28 @@ type clusterStart struct {
 
 func clusterStartOf(c result.Cell, d workload.Demand) clusterStart {
 	return clusterStart{measure.GroupOf(c).Underlay, d.Cluster.Key}
+}
+
+// fewerVisits plans with as many visits to each state of a cluster as the time budget holds with all that is to be measured, where that are
+// fewer than small differences take, but as many as an interval takes: a state may take minutes to make.
+func (p *Plan) fewerVisits() {
+	measured, wanted := plan.Measured(p.Cells), p.Rules.MinBuilds
+	whole := func(visits int) time.Duration {
+		rules := p.Rules
+		rules.Builds = visits
+		_, takes := plan.Visits(measured, p.Costs, rules)
+		return takes
+	}
+	n := wanted
+	for n > stats.DefaultMinBuilds && whole(n) > p.Rules.Budget {
+		n--
+	}
+	if n == wanted {
+		return
+	}
+	p.Rules.Builds, p.Rules.MinBuilds = n, n
+	p.Notes = append(p.Notes, fmt.Sprintf("the time budget of %s holds %d visits to each state of the cluster, as guessed; small differences take %d: --time-budget %s",
+		study.FormatDuration(p.Rules.Budget), n, wanted, study.FormatDuration(whole(wanted))))
 }
 
 // planStates plans with networks that change the cluster: each state is measured in separate builds.

@@ -81,6 +81,9 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 	if len(plan.Measured(p.Cells)) == 0 {
 		return p, fmt.Errorf("%w: %w", record.ErrNothing, p.reasons())
 	}
+	if plan.HaveStates(p.Cells) && s.Design.Blocks == 0 {
+		p.fewerVisits()
+	}
 	fitted, err := plan.Fit(p.Cells, p.Costs, p.Rules)
 	if err != nil {
 		return p, err

@@ -134,7 +134,7 @@ func (b *basis) findReferences() {
 		t := &b.sets[i]
 		for _, m := range t.metrics(b.all, b.options) {
 			pool := pools[floorKeyOf(t, m)]
-			t.relative[m.name+m.unit] = pool != nil && pool.tighter() && !b.referenceMoved(t, m)
+			t.relative[m.name+m.unit] = pool != nil && pool.tighter() && b.referenceWhole(t, m) && !b.referenceMoved(t, m)
 		}
 	}
 }
@@ -188,7 +188,25 @@ func (b *basis) nullSquares(t *cellSet, m metric) (plain, relative float64) {
 }
 
 // movedLevel is how often a reference that is the same in all states may be taken for one that is not.
-const movedLevel = 0.01
+const movedLevel = 0.05
+
+// referenceWhole says whether each visit that counts has a figure relative to the nodes' own network as well: no block is given up for it.
+func (b *basis) referenceWhole(t *cellSet, m metric) bool {
+	for _, block := range b.all {
+		for _, c := range t.listed {
+			s := block.good(c.ID)
+			if s == nil || c.Network == study.HostNetwork {
+				continue
+			}
+			plain, relative := m, m
+			plain.relative, relative.relative = false, true
+			if plain.ofVisit(s).reason == "" && relative.ofVisit(s).reason != "" {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // referenceMoved says whether the nodes' own network is another one in some state: a double difference would leave that out.
 func (b *basis) referenceMoved(t *cellSet, m metric) bool {

@@ -114,7 +114,8 @@ func TestReferenceIsTakenWhereItHelps(t *testing.T) {
 		log  float64
 		most int
 	}{
-		"common to a visit": {common, "host", 0.1, 1},
+		// A reference that is the same is taken for a moved one in 5% of runs: 2 of 40, and three standard deviations more 6.
+		"common to a visit": {common, "host", 0.1, 6},
 		// The null checks of six blocks know the ratio of two scatters, which is two, as well as F with 6 and 6 degrees of freedom: they
 		// err in 21% of runs, which costs width and not coverage.
 		"own": {quiet, "", 0.1, 16}, "host moves too": {moved, "", 0.3, 1}, "no host": {without, "", 0.1, 0},
