@@ -120,8 +120,7 @@ func Own(name string) bool {
 	return err == nil && name != kube.Host
 }
 
-// Capabilities implements testbed.Provider. The nodes are others': workloads of all networks are measured in rounds of bursts, since no
-// thread can have sockets in pods of the cluster and in pods of a lab.
+// Capabilities implements testbed.Provider. The nodes are others', and so pods of all networks serve several builds, as the cluster's do.
 func (n *Nodes) Capabilities() testbed.Capabilities {
 	all, own := n.Servers.Capabilities(), n.cluster.Capabilities()
 	all.Networks, all.Usual = append(Networks(), all.Networks...), []string{network.Metal, kube.Pod, kube.Host}
