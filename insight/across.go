@@ -226,6 +226,15 @@ func (b *basis) referenceMoved(t *cellSet, m metric) bool {
 	})
 }
 
+// stateOf is the state that a cell of the setting is measured in.
+func (t cellSet) stateOf(id string) string {
+	i := slices.IndexFunc(t.listed, func(c result.Cell) bool { return c.ID == id })
+	if i < 0 {
+		return ""
+	}
+	return t.listed[i].State
+}
+
 // across says how a delta was taken whose cell and baseline are in states of their own; nil for one within a visit.
 func (t cellSet) across(cell result.Cell, m metric) *result.Across {
 	if cell.State == "" || t.baseline.State == "" || cell.State == t.baseline.State {

@@ -223,7 +223,7 @@ func TestClaimsBetweenStates(t *testing.T) {
 			t.Errorf("%s: %s, want %s: %+v", c.Expect, answers[i].Verdict, c.ID, answers[i])
 		}
 	}
-	if len(run.Effects) == 0 || run.Effects[0].Blocks != 6 {
+	if len(run.Effects) == 0 || run.Effects[0].Blocks != 6 || run.Effects[0].Across == nil || run.Effects[0].Across.Baseline != "as found" {
 		t.Errorf("effects %+v", run.Effects)
 	}
 }

@@ -39,7 +39,7 @@ func (s step) effect(d result.Delta) result.Effect {
 		Metric: d.Metric, Headline: d.Headline, Unit: d.Unit, Better: d.Better, FromValue: d.BaselineValue, Value: d.Value,
 		Ratio: d.Ratio, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
 		Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
-		Blocks: d.Blocks, Rounds: d.Rounds, Need: d.Need, Verdict: d.Verdict, Excluded: d.Excluded, Warnings: d.Warnings,
+		Blocks: d.Blocks, Rounds: d.Rounds, Need: d.Need, Verdict: d.Verdict, Excluded: d.Excluded, Warnings: d.Warnings, Across: d.Across,
 	}
 }
 
@@ -90,7 +90,7 @@ func (b *basis) compareStep(s step) []*contrast {
 		if !slices.ContainsFunc(b.metricsOf(s.from), func(other metric) bool { return other.name == m.name && other.unit == m.unit }) {
 			continue
 		}
-		reference := cellSet{baseline: &result.Cell{ID: s.references[0], Network: s.cell.Network}}
+		reference := cellSet{baseline: &result.Cell{ID: s.references[0], Network: s.cell.Network, State: s.from.stateOf(s.references[0])}}
 		c, _, missing := reference.contrast(s.cell, s.references, typical(m, s.references, b.all), m, b.all, b.options)
 		if c.delta.Headline = i == 0; missing == nil {
 			made = append(made, &c)
@@ -205,7 +205,7 @@ func AsDelta(e result.Effect) result.Delta {
 		Metric: e.Metric, Headline: e.Headline, Unit: e.Unit, Better: e.Better, BaselineValue: e.FromValue, Value: e.Value,
 		Ratio: e.Ratio, RatioLow: e.RatioLow, RatioHigh: e.RatioHigh,
 		Difference: e.Difference, DifferenceLow: e.DifferenceLow, DifferenceHigh: e.DifferenceHigh, P: e.P, PAdjusted: e.PAdjusted,
-		Blocks: e.Blocks, Rounds: e.Rounds, Need: e.Need, Verdict: e.Verdict, Excluded: e.Excluded, Warnings: e.Warnings,
+		Blocks: e.Blocks, Rounds: e.Rounds, Need: e.Need, Verdict: e.Verdict, Excluded: e.Excluded, Warnings: e.Warnings, Across: e.Across,
 	}
 }
 

@@ -43,6 +43,8 @@ type Effect struct {
 	// Excluded counts bursts and trials that were left out, by reason.
 	Excluded map[string]int `json:"excluded"`
 	Warnings []string       `json:"warnings,omitempty"`
+	// Across says that the two levels are states of the cluster; Blocks then counts the visits to each.
+	Across *Across `json:"across,omitempty"`
 }
 
 // Setting is the setting of the effect's cell.

@@ -225,7 +225,8 @@ func Effect(t insight.EffectTable) string {
 	add(stats.Same, insight.Names, "stays "+within, "stay "+within)
 	add(stats.Unresolved, insight.Names, "is unresolved", "are unresolved")
 	add(tooFew, insight.Names, "has too few builds for a verdict", "have too few builds for a verdict")
-	return Where(t.Setting.Placement) + ", with " + EffectTitle(t) + ", " + strings.Join(parts, "; ") + "."
+	says := Where(t.Setting.Placement) + ", with " + EffectTitle(t) + ", " + strings.Join(parts, "; ") + "."
+	return strings.TrimSpace(says + " " + Across(t.Headlines()))
 }
 
 // Bounded says what bounded the networks of a setting, and what its deltas are therefore; "" where that is not known.
