@@ -36,7 +36,7 @@ type Study struct {
 
 // Testbed is what the study runs on.
 type Testbed struct {
-	Kind  string // lab, vm, ssh or kubernetes
+	Kind  string // lab, vm, ssh, kubernetes, what-if or docker
 	Nodes int    // 1 to 64
 	Pods  int    // on each node, 1 to 64
 	Link  Link

@@ -414,11 +414,20 @@ func TestAmongOthers(t *testing.T) {
 	if p := path.Judge(o); !p.OK || len(p.Weak) > 0 {
 		t.Errorf("truth: findings %q, weak %q", p.Findings, p.Weak)
 	}
-	stray := o.Sample.Packets[0]
-	stray.Device = node(0, "eth9")
-	o.Sample.Packets = append(o.Sample.Packets, stray)
-	if p := path.Judge(o); p.OK || !strings.Contains(strings.Join(p.Findings, "\n"), "node0/eth9 carried 1 sampled packets of the load") {
-		t.Errorf("a packet off the way: findings %q", p.Findings)
+	var beneath []testbed.Packet
+	for _, p := range o.Sample.Packets {
+		if p.Device == node(0, "eth0") {
+			p.Device = node(0, "link0")
+			beneath = append(beneath, p)
+		}
+	}
+	o.Sample.Packets = append(o.Sample.Packets, beneath...)
+	if p := path.Judge(o); !p.OK {
+		t.Errorf("what passes the card passes the link beneath it: findings %q", p.Findings)
+	}
+	o.Sample.Packets = append(o.Sample.Packets, beneath...)
+	if p := path.Judge(o); p.OK || !strings.Contains(strings.Join(p.Findings, "\n"), "node0/link0 carried") {
+		t.Errorf("as many again that passed another device alone: findings %q", p.Findings)
 	}
 	o.Sample = path.Sample{Lacks: "CAP_NET_RAW"}
 	if p := path.Judge(o); !strings.Contains(strings.Join(p.Weak, "\n"), "other devices of the nodes is not known") {

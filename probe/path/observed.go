@@ -47,7 +47,8 @@ func onWay(counters map[network.Device]testbed.Counters, ways ...[]network.Hop) 
 	return all
 }
 
-// amongOthers finds sampled packets of the load on devices off the way, where counters there say nothing.
+// amongOthers finds devices off the way that more of the load's packets were sampled on than on the way, where counters there say nothing. As
+// many pass what is beneath a node's device: the links of its bond, the port of its bridge.
 func (j *judgement) amongOthers() {
 	if !j.Crowded {
 		return
@@ -55,9 +56,13 @@ func (j *judgement) amongOthers() {
 	if j.Sample.Lacks != "" {
 		j.weak("what of the load passed other devices of the nodes is not known: needs %s", j.Sample.Lacks)
 	}
+	onWay := map[network.Space]int{}
+	for _, h := range j.crossed() {
+		onWay[h.In] = max(onWay[h.In], j.on(h.Device).total)
+	}
 	for _, d := range slices.SortedFunc(maps.Keys(j.seen), byPlace) {
-		if n := j.seen[d].total; n > 0 && !j.planned(d) {
-			j.find("%s carried %d sampled packets of the load; it is not on the way that the plan says", d, n)
+		if n := j.seen[d].total; float64(n) > (1+mixedShare)*float64(onWay[d.In]) && !j.planned(d) {
+			j.find("%s carried %d sampled packets of the load, and the device on the way that the plan says %d", d, n, onWay[d.In])
 		}
 	}
 }

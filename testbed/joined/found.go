@@ -19,11 +19,11 @@ type Own struct {
 }
 
 // foundPorts is how many ports a pod has on a node that is used as it is found. Testbeds share the node, and each has ports of its own,
-// from firstPort up to where the kernel takes ports of clients from.
+// from firstPort up to where clusters take ports of services from, and above these the kernel ports of clients.
 const (
 	foundPorts = 100
 	firstPort  = 20000
-	lastPort   = 32767
+	lastPort   = 29999
 )
 
 // takePorts gives the pods of a testbed ports that no other testbed's pods have there, and returns their number for giveBackPorts.

@@ -45,7 +45,7 @@ var _ testbed.Provider = (*Nodes)(nil)
 func May(namespace string, nodes []string) string {
 	return fmt.Sprintf(`--what-if puts a privileged pod in the network namespace of each of the nodes %s, in namespace %s.
 It is root there, over the kernel and its devices; the node's files and processes are not in the pod.
-It makes a network namespace of its own with macvlan devices over the node's card, and the lab's networks in it; metal listens at ports 20000 to 32767 of the node.
+It makes a network namespace of its own with macvlan devices over the node's card, and the lab's networks in it; metal listens at ports 20000 to 29999 of the node.
 It changes no device, address, route, rule or setting of the node or of the cluster's network.
 The namespaces end with the pod's program, which ends with this run; then the pods are deleted. After a kill the program ends by itself,
 and netdelta cleanup --testbed kubernetes deletes the pods.
