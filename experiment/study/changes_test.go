@@ -190,15 +190,16 @@ func TestLevelsThatAreChanges(t *testing.T) {
 
 func TestBadLevelsThatAreChanges(t *testing.T) {
 	for was, c := range map[string]struct{ is, want string }{
-		"level: mtu=9000":  {"level: mtu=4000", "is not one of the factors' levels"},
-		"{level: mtu=9000": {"{level: message=300", "no level that a cluster could be changed to"},
-		"restore: d":       {"ready: d", "is there twice"},
-		", restore: d":     {"", "has no \"restore\""},
-		"level: mtu=9000,": {"", "a change has no level"},
-		"and mtu=9000}":    {"and mtu=4000}", "mtu=4000 is no level of this study"},
-		"between mtu=1500": {"between policy=nftables", "two levels of one"},
-		"baseline: pod":    {"baseline: host", "take a baseline that is one state"},
-		"apply: c":         {"apply: c, expect: vxlan", "unknown key \"expect\""},
+		"level: mtu=9000":   {"level: mtu=4000", "is not one of the factors' levels"},
+		"{level: mtu=9000":  {"{level: message=300", "no level that a cluster could be changed to"},
+		"level: mtu=9000,":  {"level: policy=nftables,", "of a policy or a service make a network"},
+		"restore: d":        {"ready: d", "is there twice"},
+		", restore: d":      {"", "has no \"restore\""},
+		"level: mtu=9000, ": {"", "a change has no level"},
+		"and mtu=9000}":     {"and mtu=4000}", "mtu=4000 is no level of this study"},
+		"between mtu=1500":  {"between policy=nftables", "two levels of one"},
+		"baseline: pod":     {"baseline: host", "take a baseline that is one state"},
+		"apply: c":          {"apply: c, expect: vxlan", "unknown key \"expect\""},
 	} {
 		_, err := Parse("mtu.yaml", []byte(strings.Replace(changedLevels, was, c.is, 1)), changingKnown())
 		if err == nil || !strings.Contains(err.Error(), c.want) {

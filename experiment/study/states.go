@@ -136,8 +136,9 @@ func (c *checker) changedLevels() {
 		path := fmt.Sprintf("changes[%d]", i)
 		d, known := parameterOf(c.study.parameters(), key)
 		switch {
-		case !is || !known || key != "mtu" && !strings.HasPrefix(d.Field, "Conditions."):
-			c.fail(path+".level", fmt.Sprintf("%s is no level that a cluster could be changed to", printed(n.Network)), "write a factor and one of its levels: mtu=9000, encryption=wireguard")
+		case !is || !known || !c.isWhole(d):
+			c.fail(path+".level", fmt.Sprintf("%s is no level that a cluster could be changed to", printed(n.Network)),
+				"write mtu or a condition, and one of its levels: mtu=9000, encryption=wireguard; of a policy or a service make a network that changes the cluster")
 		case !slices.ContainsFunc(c.study.Factors[key], func(v any) bool { return written(v) == level }):
 			c.fail(path+".level", fmt.Sprintf("%s is not one of the factors' levels", printed(n.Network)), fmt.Sprintf("add %s to factors, with at least one more level of %s", level, key))
 		case c.study.Baseline == HostNetwork && len(c.study.changing()) > 0:
@@ -145,6 +146,13 @@ func (c *checker) changedLevels() {
 		}
 		c.steps(path, "level", n)
 	}
+}
+
+// isWhole says whether a level of a parameter says all of a condition: of a policy or a service there would be a number of rules or services as
+// well, which a cluster has in its own way.
+func (c *checker) isWhole(d result.Parameter) bool {
+	return (d.Key == "mtu" || strings.HasPrefix(d.Field, "Conditions.")) &&
+		!slices.ContainsFunc(c.study.parameters(), func(o result.Parameter) bool { return needs(d, o.Key) || needs(o, d.Key) })
 }
 
 // levelsMeasured refuses a claim between levels of which a study that changes the cluster has not both: hours later it would be untested.
