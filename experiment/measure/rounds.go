@@ -24,7 +24,8 @@ type Rounds struct {
 	swapped  bool      // networks are swapped live, so that a round has one network
 	began    time.Time // the run
 	machines *machineWatch
-	// usual is what rounds are compared with, by the classes of service among their cells: neighbours are a load.
+	// usual is what rounds are compared with, by the classes of service among their cells and the state of the cluster: neighbours are a
+	// load, and so may be what a state runs on the nodes.
 	usual map[string]*calibration
 }
 
@@ -108,8 +109,8 @@ func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round 
 	}
 	r.context.Observed.unknown(r.machines.unknown())
 	r.checkServices(ctx, sessions, round)
-	if r.swapped && slices.ContainsFunc(sessions, (*Session).HasServices) {
-		// The one network of this round makes programs wait for processors, or not: only outside causes are a disturbance.
+	if (r.swapped || len(r.context.Changes) > 0) && slices.ContainsFunc(sessions, (*Session).HasServices) {
+		// The one network or state of this round makes programs wait for processors, or not: only outside causes are a disturbance.
 		load = pressure.Load{Steal: load.Steal, Throttled: load.Throttled, Throttles: load.Throttles}
 	}
 	reason := r.calibrationFor(sessions).judge(load)
@@ -181,7 +182,7 @@ func (r *Rounds) checkServices(ctx context.Context, sessions []*Session, round i
 func (r *Rounds) calibrationFor(sessions []*Session) *calibration {
 	var classes []string
 	for _, s := range sessions {
-		classes = append(classes, s.Cell.Params.Conditions.QoS)
+		classes = append(classes, s.Cell.Params.Conditions.QoS, s.Cell.State)
 		if s.HasServices() {
 			classes = append(classes, s.Cell.Workload)
 		}
