@@ -143,12 +143,17 @@ func (r *Rounds) leavesOut(s *Session) bool {
 	return s.Failed != nil || s.broken || r.context.Health.GivenUp(s.ServiceKey())
 }
 
+// asks says whether a session's services are asked how they are after a round.
+func (r *Rounds) asks(s *Session) bool {
+	return s.Failed == nil && s.HasServices() && !(r.swapped && s.SharesServices()) && !r.context.Health.GivenUp(s.ServiceKey())
+}
+
 // checkServices asks services how they are after a round, but for those beneath which networks are swapped: they are asked around each
 // visit. The bursts of those that were unwell don't count; daemons that have ended are restarted, once.
 func (r *Rounds) checkServices(ctx context.Context, sessions []*Session, round int) {
 	health := r.context.Health
 	for _, s := range sessions {
-		if s.Failed != nil || !s.HasServices() || r.swapped && s.SharesServices() || health.GivenUp(s.ServiceKey()) {
+		if !r.asks(s) {
 			continue
 		}
 		ailment, ended := s.Check(ctx)
