@@ -2,6 +2,7 @@ package result
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -93,7 +94,7 @@ func (s *Stored) Trial(i int) *Trial {
 	var t Trial
 	_, err := io.ReadFull(io.NewSectionReader(s.file, line.at, int64(line.size)), text)
 	if err == nil {
-		err = t.read(text)
+		err = t.read(bytes.TrimSuffix(text, []byte("\n")))
 	}
 	if err != nil {
 		return &Trial{Schema: Schema, Cell: line.key.Cell, Role: RoleCell, Build: line.key.Build, Failed: fmt.Sprintf("read it from %s again: %v", s.name, err)}
