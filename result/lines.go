@@ -39,6 +39,7 @@ type journalLines struct {
 	read   int    // lines
 	sealed bool   // a line has a checksum: netdelta may have resumed a run that one without checksums began
 	keys   bool   // of sealed lines, no more is asked for than whose trial they hold
+	rooms  rooms
 }
 
 // next returns the next lines, checked but not yet decoded; none at the end. The error is the reader's.
@@ -99,7 +100,7 @@ func (l *journalLines) decode(batch []journalLine) {
 				if line.err != nil || line.cut || l.keys && line.readKey() {
 					continue
 				}
-				if err := line.trial.read(bytes.TrimSuffix(line.text, []byte("\n"))); err != nil {
+				if err := line.trial.read(bytes.TrimSuffix(line.text, []byte("\n")), &l.rooms); err != nil {
 					line.err = &CorruptError{File: l.name, Line: line.number, Reason: err}
 				}
 				line.key = line.trial.key()
@@ -129,8 +130,8 @@ func (l *journalLine) readKey() bool {
 
 // read decodes a trial and checks it. What netdelta wrote, as a checksum shows, takes a decoder of half the time; all else, and what
 // that decoder refuses, takes the one whose errors readers know.
-func (t *Trial) read(text []byte) error {
-	if checkSeal(text) == nil && t.readSealed(text) == nil {
+func (t *Trial) read(text []byte, r *rooms) error {
+	if checkSeal(text) == nil && t.readSealed(text, r) == nil {
 		return t.validate()
 	}
 	*t = Trial{}
@@ -141,13 +142,16 @@ func (t *Trial) read(text []byte) error {
 	return t.validate()
 }
 
-// rooms are columns to decode into, which have grown to the length of trials.
-var rooms = sync.Pool{New: func() any { return new(Bursts) }}
+// rooms are columns to decode into, which have grown to the length of trials. The zero value is ready.
+type rooms struct{ pool sync.Pool }
 
 // readSealed decodes a trial as encodeTrial writes it.
-func (t *Trial) readSealed(text []byte) error {
-	room, _ := rooms.Get().(*Bursts)
-	defer rooms.Put(room)
+func (t *Trial) readSealed(text []byte, r *rooms) error {
+	room, ok := r.pool.Get().(*Bursts)
+	if !ok {
+		room = new(Bursts)
+	}
+	defer r.pool.Put(room)
 	t.Bursts = *room
 	err := jsonv2.Unmarshal(text, t, jsonv1.FormatDurationAsNano(true))
 	*room = t.Bursts

@@ -23,6 +23,7 @@ func TestSealedLinesAreDecodedAsOthers(t *testing.T) {
 		Cell: "host", Role: RoleBaseline, Started: time.Unix(7, 0).UTC(), Finished: time.Unix(8, 0).UTC(),
 		Bursts: Bursts{Round: []int{0}, Start: []int64{9}, Duration: []int64{8}, Throughput: []float64{3}},
 	}
+	var r rooms
 	for _, trial := range []Trial{long, short, {Cell: "none", Role: RoleCell, Failed: "no link"}, long} {
 		line, err := encodeTrial(trial)
 		if err != nil {
@@ -33,7 +34,7 @@ func TestSealedLinesAreDecodedAsOthers(t *testing.T) {
 		if err := json.Unmarshal(line, &want); err != nil {
 			t.Fatal(err)
 		}
-		if err := have.readSealed(line); err != nil {
+		if err := have.readSealed(line, &r); err != nil {
 			t.Fatalf("decode the trial of %s: %v", trial.Cell, err)
 		}
 		if diff := cmp.Diff(want, have); diff != "" {

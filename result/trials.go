@@ -48,6 +48,7 @@ type Stored struct {
 	file    *os.File
 	name    string
 	lines   []storedLine
+	rooms   rooms
 }
 
 // storedLine is where a trial is in its journal.
@@ -94,7 +95,7 @@ func (s *Stored) Trial(i int) *Trial {
 	var t Trial
 	_, err := io.ReadFull(io.NewSectionReader(s.file, line.at, int64(line.size)), text)
 	if err == nil {
-		err = t.read(bytes.TrimSuffix(text, []byte("\n")))
+		err = t.read(bytes.TrimSuffix(text, []byte("\n")), &s.rooms)
 	}
 	if err != nil {
 		return &Trial{Schema: Schema, Cell: line.key.Cell, Role: RoleCell, Build: line.key.Build, Failed: fmt.Sprintf("read it from %s again: %v", s.name, err)}
