@@ -76,6 +76,18 @@ func (c cluster) becomes(at string, want bool) {
 	}
 }
 
+// answers waits for the API server.
+func (c cluster) answers() {
+	c.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		if err := exec.Command(filepath.Join(parts(c.t), "kubectl"), "--kubeconfig", c.folder.Kubeconfig(), "get", "--raw", "/readyz").Run(); err == nil {
+			return
+		} else if time.Now().After(deadline) {
+			c.t.Fatal(err)
+		}
+	}
+}
+
 // inMode tests what a mode of a product does for pods, which it leaves: they reach each other across nodes and by a service, and the
 // product itself enforces policies.
 func (c cluster) inMode() {
@@ -189,6 +201,15 @@ func TestCalicoOnCluster(t *testing.T) {
 	if got := c.measured(); !strings.Contains(got, "calico (VXLAN CrossSubnet, encapsulated in vxlan between subnets only)") || !strings.Contains(got, "path proved in") {
 		t.Errorf("netdelta says %s", got)
 	}
+	// A change that fails is taken back, and can be asked for again once what it needs is there.
+	must(t, c.call, "service", "stop", "cp", "kube-apiserver")
+	if _, err := c.call("switch", "--cni", "calico-vxlan"); err == nil || !strings.Contains(err.Error(), "cluster switch --cni calico-routes") {
+		t.Errorf("a change without an API server gives %v", err)
+	}
+	must(t, c.call, "service", "start", "cp", "kube-apiserver")
+	c.answers()
+	must(t, c.call, "switch", "--cni", "calico-routes")
+	c.becomes("10.96.100.1 80", true)
 	if _, err := c.call("switch", "--cni", "bridge"); err == nil || !strings.Contains(err.Error(), "make cluster-up CNI=bridge") {
 		t.Errorf("a change to another product gives %v", err)
 	}

@@ -74,6 +74,9 @@ func (n *Node) StopService(name string, now bool) error {
 	return n.ask(opStop, name)
 }
 
+// EndServices ends those services that run, at once.
+func (n *Node) EndServices(names ...string) error { return n.ask(opEnd, names) }
+
 // Run runs a command in the node to its end, and returns what it printed. The error has that too.
 func (n *Node) Run(args ...string) (string, error) { return ask[string](n, opRun, args) }
 

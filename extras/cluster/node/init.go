@@ -110,6 +110,18 @@ func (i *initial) carryOut(r rpc.Request) (any, error) {
 		return rpc.Call(r, func(s Service) (any, error) { return nil, i.start(s) })
 	case opStop, opKill:
 		return rpc.Call(r, func(name string) (any, error) { return nil, i.stop(name, r.Op == opKill) })
+	case opEnd:
+		return rpc.Call(r, func(names []string) (any, error) {
+			for _, name := range names {
+				if i.services[name] == nil {
+					continue
+				}
+				if err := i.stop(name, true); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		})
 	case opRun:
 		return rpc.Call(r, i.run)
 	}

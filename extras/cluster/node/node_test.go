@@ -79,6 +79,15 @@ func TestNode(t *testing.T) {
 	if err := n.StopService("counts", false); err == nil {
 		t.Error("a service was stopped twice")
 	}
+	if err := n.StartService(Service{Name: "waits", Args: []string{"sleep", "1000"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.EndServices("counts", "waits", "never"); err != nil {
+		t.Error(err)
+	}
+	if err := n.StopService("waits", true); err == nil {
+		t.Error("a service that was ended still ran")
+	}
 	// The inner shell is left to process 1, which must not keep it as a zombie.
 	if out, err := n.Run("sh", "-c", "(sh -c 'sleep 0.1' &) ; sleep 1; ps -A -o stat= | grep -c Z"); err == nil || !strings.Contains(err.Error(), ": 0") {
 		t.Errorf("zombies: %q, %v", out, err)

@@ -48,6 +48,7 @@ const (
 	opStart   = "start"   // a Service
 	opStop    = "stop"    // a service, by its name
 	opKill    = "kill"    // likewise, at once
+	opEnd     = "end"     // those services of a list of names that run, at once
 	opRun     = "run"     // a command; answers what it printed
 )
 

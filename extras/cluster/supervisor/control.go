@@ -124,12 +124,7 @@ func (s *supervisor) change(ctx context.Context, to Config) error {
 	if err != nil {
 		return err
 	}
-	err = replace(&s.config.CNI, to.CNI, func(c CNI) error {
-		if err := s.leaveNetwork(ctx, s.config.CNI); err != nil {
-			return err
-		}
-		return s.enterNetwork(ctx, c)
-	})
+	err = s.changeNetwork(ctx, to.CNI)
 	if err == nil {
 		err = replace(&s.config.Proxy, to.Proxy, func(p Proxy) error { return s.switchProxy(ctx, p) })
 	}
@@ -140,6 +135,31 @@ func (s *supervisor) change(ctx context.Context, to Config) error {
 		err = replace(&s.config.Policy, to.Policy, func(p Policy) error { return s.switchPolicy(ctx, p) })
 	}
 	return err
+}
+
+// changeNetwork brings another CNI into effect. Where that fails, the one before is brought back, and the error says whether it was.
+func (s *supervisor) changeNetwork(ctx context.Context, to CNI) error {
+	if to == s.config.CNI && !s.adrift {
+		return nil
+	}
+	exchange := func(from, to CNI) error {
+		if err := s.leaveNetwork(ctx, from); err != nil {
+			return err
+		}
+		return s.enterNetwork(ctx, to)
+	}
+	err := exchange(s.config.CNI, to)
+	if s.adrift = err != nil; !s.adrift {
+		s.config.CNI = to
+		return nil
+	}
+	err = fmt.Errorf("bring %s into effect: %w", to, err)
+	back := exchange(to, s.config.CNI)
+	if s.adrift = back != nil; s.adrift {
+		return errors.Join(err, fmt.Errorf("go back to %s: %w: pods may not reach each other until a CNI is in effect: "+
+			"ask for one anew ('cluster switch --cni %s'), or end the cluster", s.config.CNI, back, s.config.CNI))
+	}
+	return fmt.Errorf("%w; %s is in effect again", err, s.config.CNI)
 }
 
 // replace calls bring for a value that is not in effect yet, and notes it when it is; "" leaves what there is.

@@ -234,14 +234,14 @@ iptables -w -t nat -F FLANNEL-POSTRTG && iptables -w -t nat -X FLANNEL-POSTRTG`
 // agents take up what they left.
 func (s *supervisor) leaveNetwork(ctx context.Context, c CNI) error {
 	if c.Product() != NoProduct {
-		return s.each(func(m *member) error { return s.stopAgents(c, m) })
+		return s.each(func(m *member) error { return s.endAgents(c, m) })
 	}
 	return s.each(func(m *member) error {
 		if _, err := m.node.Run("sh", "-c", release); err != nil {
 			return err
 		}
 		if c != Bridge {
-			if err := m.node.StopService(serviceFlannel, true); err != nil {
+			if err := s.endAgents(c, m); err != nil {
 				return err
 			}
 			if _, err := m.node.Run("sh", "-c", unmask); err != nil {

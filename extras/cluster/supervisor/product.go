@@ -53,14 +53,13 @@ func (s *supervisor) startAgents(c CNI, m *member) error {
 	return nil
 }
 
-// stopAgents ends them.
-func (s *supervisor) stopAgents(c CNI, m *member) error {
+// endAgents ends those that run. They are killed, as when their node loses its power: what they left, they take up.
+func (s *supervisor) endAgents(c CNI, m *member) error {
+	var names []string
 	for _, a := range s.agents(c, m) {
-		if err := m.node.StopService(a.Name, false); err != nil {
-			return err
-		}
+		names = append(names, a.Name)
 	}
-	return nil
+	return m.node.EndServices(names...)
 }
 
 // equip adds to a node what the cluster's product needs there.

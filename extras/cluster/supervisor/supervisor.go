@@ -36,6 +36,9 @@ type supervisor struct {
 	product string
 	tell    func(format string, arguments ...any)
 
+	// adrift says that a change of the CNI failed, and the way back too, so that none is surely in effect.
+	adrift bool
+
 	secrets *secrets
 	members []*member // the first is the control plane's
 	api     kubernetes.Interface
