@@ -63,11 +63,16 @@ build_kubernetes() {
 	build . '' ./devices
 }
 
-# build_calico builds Calico's programs, beside the objects that they define.
+# build_calico builds Calico's programs, beside its kinds of objects and the templates of what its routers are told by BGP.
 build_calico() {
 	local module=github.com/projectcalico/calico version=v3.28.5 # which its module's version does not tell
 	build . "-X main.VERSION=$version -X $module/node/buildinfo.GitVersion=$version" $module/node/cmd/calico-node $module/cni-plugin/cmd/calico
 	cp --no-preserve=mode "$(go list -C "$pins" -m -f '{{.Dir}}' $module)/manifests/crds.yaml" "$fresh/"
+	cp -r --no-preserve=mode "$(go list -C "$pins" -m -f '{{.Dir}}' $module)/confd/etc/calico/confd" "$fresh/confd"
+	# For the distribution's BIRD: without IPv6, without an option for tunnels that Calico's own has, and with signals of its own.
+	rm "$fresh/confd/conf.d/bird6"*
+	sed -i '/^    krt_tunnel = /d' "$fresh/confd/templates/bird_ipam.cfg.template"
+	sed -i 's|sv hup bird|kill -HUP $(cat /run/bird.pid)|' "$fresh/confd/conf.d/"*
 }
 
 # build_cilium builds Cilium's programs, beside the sources that its agent compiles for each device.
@@ -87,7 +92,7 @@ programs() {
 	local key folder began pins recipe # another recipe's number builds all programs of a set anew
 	case $1 in
 	kubernetes) pins=tools/kubernetes recipe=3 ;;
-	calico) pins=tools/cni/calico recipe=1 ;;
+	calico) pins=tools/cni/calico recipe=2 ;;
 	cilium) pins=tools/cni/cilium recipe=1 ;;
 	*)
 		echo "kubernetes.sh: unknown set $1: it is one of kubernetes, calico, cilium" >&2

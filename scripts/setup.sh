@@ -75,6 +75,7 @@ kubernetes() {
 	echo runc runc
 	echo busybox busybox-static
 	echo ipset ipset
+	echo bird bird
 }
 
 there() {

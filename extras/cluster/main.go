@@ -25,7 +25,8 @@ import (
 )
 
 const usage = `usage: cluster VERB
-  up [--cni bridge|flannel-vxlan|flannel-host-gw|calico-vxlan|calico-routes|cilium-vxlan|cilium-native|cilium-ebpf]
+  up [--cni bridge|flannel-vxlan|flannel-host-gw|calico-vxlan|calico-routes|calico-bgp|
+      cilium-vxlan|cilium-native|cilium-ebpf]
      [--proxy iptables|nftables] [--workers N] [--ipv6] [--multus on|off] [--policy none|kube-network-policies]
                                    bring it up; prints the kubeconfig's path
   down                             end it

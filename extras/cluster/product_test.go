@@ -118,10 +118,10 @@ func (c cluster) measured() string {
 	return strings.Join(strings.Fields(string(out)), " ")
 }
 
-// loaded are the eBPF programs of Cilium that this machine's kernel holds.
-func loaded(t *testing.T) []string {
+// loaded are the eBPF programs of Cilium that this machine's kernel holds, by their numbers.
+func loaded(t *testing.T) map[ebpf.ProgramID]string {
 	t.Helper()
-	var names []string
+	names := map[ebpf.ProgramID]string{}
 	for id := ebpf.ProgramID(0); ; {
 		var err error
 		if id, err = ebpf.ProgramGetNextID(id); errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +137,7 @@ func loaded(t *testing.T) []string {
 		info, err := p.Info()
 		_ = p.Close()
 		if err == nil && (strings.HasPrefix(info.Name, "cil_") || strings.HasPrefix(info.Name, "tail_")) {
-			names = append(names, info.Name)
+			names[id] = info.Name
 		}
 	}
 }
@@ -221,7 +221,15 @@ func TestCalicoOnCluster(t *testing.T) {
 // Cilium serves pods with and without encapsulation and kube-proxy, between which a cluster changes while it is up, and what it has in the kernel is the cluster's and ends with it.
 func TestCiliumOnCluster(t *testing.T) {
 	c := product(t, supervisor.Cilium)
-	before := snapshot(t)
+	before, others := snapshot(t), loaded(t)
+	// held are the programs that were loaded since: another cluster may have its own.
+	held := func() map[ebpf.ProgramID]string {
+		all := loaded(t)
+		for id := range others {
+			delete(all, id)
+		}
+		return all
+	}
 	restless := append(counted(), "control group ")
 	must(t, c.call, "up", "--cni", "cilium-vxlan")
 	c.inMode()
@@ -245,12 +253,15 @@ func TestCiliumOnCluster(t *testing.T) {
 	}
 	parent, _ := processes(t)
 	all := descendants(t, parent[init])
+	if len(held()) == 0 {
+		t.Error("the kernel holds no program of Cilium while it is up")
+	}
 	if err := unix.Kill(parent[init], unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); len(left(t, all)) > 0 || len(loaded(t)) > 0; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); len(left(t, all)) > 0 || len(held()) > 0; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the supervisor was killed and these processes are left: %v, and these programs: %v", left(t, all), loaded(t))
+			t.Fatalf("the supervisor was killed and these processes are left: %v, and these programs: %v", left(t, all), held())
 		}
 	}
 	c.untouched("after the supervisor was killed", before, restless)

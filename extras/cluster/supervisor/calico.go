@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,12 @@ const (
 	serviceFelix = "calico-felix"
 	// serviceTunnels keeps an address for the node's end of tunnels.
 	serviceTunnels = "calico-tunnel-addresses"
+	// serviceConfd tells serviceBird, which exchanges routes with the other nodes, what it is to do.
+	serviceConfd = "calico-confd"
+	serviceBird  = "bird"
+
+	birdSocket = "/run/calico/bird.ctl"
+	confdFiles = "/etc/calico/confd"
 
 	calicoHealth = "http://127.0.0.1:9099/readiness"
 	calicoDevice = "vxlan.calico"
@@ -29,17 +36,24 @@ const (
 
 // encapsulates is Calico's word for when packets are encapsulated. The nodes are in one subnet.
 func (c CNI) encapsulates() string {
-	if c == CalicoVXLAN {
+	switch c {
+	case CalicoVXLAN:
 		return "Always"
+	case CalicoBGP:
+		return "Never"
 	}
 	return "CrossSubnet"
 }
 
 // calicoSettings are the settings of Calico's programs on a node. Some are what its own manifest has for VXLAN.
-func calicoSettings(m *member) []string {
+func calicoSettings(c CNI, m *member) []string {
+	backend, tunnels := "vxlan", "true"
+	if c == CalicoBGP {
+		backend, tunnels = "bird", "false"
+	}
 	return []string{
 		"DATASTORE_TYPE=kubernetes", "KUBECONFIG=" + kubeconfigOf(agentUser), "WAIT_FOR_DATASTORE=true", "NODENAME=" + m.name,
-		"CALICO_NETWORKING_BACKEND=vxlan", "CLUSTER_TYPE=k8s", "IP=autodetect", "IP_AUTODETECTION_METHOD=interface=" + uplink,
+		"CALICO_NETWORKING_BACKEND=" + backend, "FELIX_VXLANENABLED=" + tunnels, "CLUSTER_TYPE=k8s", "IP=autodetect", "IP_AUTODETECTION_METHOD=interface=" + uplink,
 		"CALICO_IPV4POOL_CIDR=" + podsPrefix, "CALICO_IPV4POOL_IPIP=Never", "CALICO_DISABLE_FILE_LOGGING=true",
 		"FELIX_DEFAULTENDPOINTTOHOSTACTION=ACCEPT", "FELIX_IPV6SUPPORT=false", "FELIX_HEALTHENABLED=true", "FELIX_USAGEREPORTINGENABLED=false",
 		// Without C it has no programs of eBPF, and ends itself where it would take them away.
@@ -49,11 +63,17 @@ func calicoSettings(m *member) []string {
 }
 
 // calicoAgents are Calico's programs on a node. The first ends itself when its configuration changes, and wants to be started again.
-func calicoAgents(m *member) []node.Service {
-	return []node.Service{
-		{Name: serviceFelix, Env: calicoSettings(m), Args: []string{productFolder + "/calico-node", "-felix"}},
-		{Name: serviceTunnels, Env: calicoSettings(m), Args: []string{productFolder + "/calico-node", "-allocate-tunnel-addrs"}},
+func calicoAgents(c CNI, m *member) []node.Service {
+	one := func(name, part string) node.Service {
+		return node.Service{Name: name, Env: calicoSettings(c, m), Args: []string{productFolder + "/calico-node", part}}
 	}
+	felix := one(serviceFelix, "-felix")
+	if c != CalicoBGP {
+		return []node.Service{felix, one(serviceTunnels, "-allocate-tunnel-addrs")}
+	}
+	// Until its files are written it ends, and is started again.
+	bird := node.Service{Name: serviceBird, Args: []string{"bird", "-R", "-d", "-s", birdSocket, "-P", "/run/bird.pid", "-c", confdFiles + "/config/bird.cfg"}}
+	return []node.Service{felix, one(serviceConfd, "-confd"), bird}
 }
 
 // calicoConflist configures the plugins of a node. Calico finds the MTU out.
@@ -91,6 +111,9 @@ func (s *supervisor) enterCalico(ctx context.Context, c CNI) error {
 		if _, err := get(ctx, m.space, calicoHealth); err != nil {
 			return err
 		}
+		if c == CalicoBGP {
+			return s.meshed(m)
+		}
 		return s.each(func(peer *member) error {
 			if peer == m {
 				return nil
@@ -106,6 +129,18 @@ func (s *supervisor) enterCalico(ctx context.Context, c CNI) error {
 			return m.space.Do(func() error { return leavesBy(address, device) })
 		})
 	})
+}
+
+// meshed says so unless a node exchanges routes with all others. It has one to another's pods when that has some.
+func (s *supervisor) meshed(m *member) error {
+	said, err := m.node.Run("birdc", "-s", birdSocket, "show", "protocols")
+	if err != nil {
+		return err
+	}
+	if n := strings.Count(said, "Established"); n != len(s.members)-1 {
+		return fmt.Errorf("it exchanges routes with %d of %d nodes", n, len(s.members)-1)
+	}
+	return nil
 }
 
 // poolCalico has the pool of addresses say how packets travel in a mode. It reports whether there is none yet.
@@ -137,9 +172,12 @@ func (s *supervisor) installCalico(c CNI) error {
 		if err != nil {
 			return err
 		}
-		command := append([]string{"env", "CALICO_IPV4POOL_VXLAN=" + c.encapsulates()}, calicoSettings(m)...)
+		command := append([]string{"env", "CALICO_IPV4POOL_VXLAN=" + c.encapsulates()}, calicoSettings(c, m)...)
 		if _, err := m.node.Run(append(command, productFolder+"/calico-node", "-startup")...); err != nil {
 			return fmt.Errorf("have Calico know node %s: %w", m.name, err)
+		}
+		if _, err := m.node.Run("sh", "-c", "mkdir -p /run/calico /etc/calico && cp -r "+productFolder+"/confd "+confdFiles+" && mkdir -p "+confdFiles+"/config"); err != nil {
+			return fmt.Errorf("copy the templates of Calico: %w", err)
 		}
 		return m.node.Write(files)
 	})

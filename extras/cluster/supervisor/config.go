@@ -19,6 +19,7 @@ const (
 	FlannelHostGW CNI = "flannel-host-gw" // flannel, with routes
 	CalicoVXLAN   CNI = "calico-vxlan"    // Calico, encapsulating
 	CalicoRoutes  CNI = "calico-routes"   // Calico, encapsulating between subnets only: here never
+	CalicoBGP     CNI = "calico-bgp"      // Calico, with routes that nodes tell each other by BGP
 	CiliumVXLAN   CNI = "cilium-vxlan"    // Cilium, encapsulating
 	CiliumNative  CNI = "cilium-native"   // Cilium, with routes
 	CiliumEBPF    CNI = "cilium-ebpf"     // Cilium, with routes and in place of kube-proxy
@@ -102,7 +103,7 @@ func choices() []choice {
 	return []choice{
 		{
 			"cni", "how pods reach each other", "CNI", []string{
-				string(Bridge), string(FlannelVXLAN), string(FlannelHostGW), string(CalicoVXLAN), string(CalicoRoutes),
+				string(Bridge), string(FlannelVXLAN), string(FlannelHostGW), string(CalicoVXLAN), string(CalicoRoutes), string(CalicoBGP),
 				string(CiliumVXLAN), string(CiliumNative), string(CiliumEBPF),
 			},
 			func(c *Config) *string { return (*string)(&c.CNI) },
@@ -166,6 +167,10 @@ func (c Config) complete() Config {
 func (c Config) with(to Config) (Config, error) {
 	if to.CNI != "" && to.CNI.Product() != c.CNI.Product() {
 		return c, fmt.Errorf("unsupported: from %s to %s while the cluster is up: pods of one do not live on under the other; "+
+			"use 'make cluster-down' and 'make cluster-up CNI=%s'", c.CNI, to.CNI, to.CNI)
+	}
+	if to.CNI != "" && to.CNI != c.CNI && (to.CNI == CalicoBGP || c.CNI == CalicoBGP) {
+		return c, fmt.Errorf("unsupported: from %s to %s while the cluster is up: they tell nodes of routes by different programs; "+
 			"use 'make cluster-down' and 'make cluster-up CNI=%s'", c.CNI, to.CNI, to.CNI)
 	}
 	if to.Proxy == "" && to.CNI != "" && to.CNI.proxy() != c.CNI.proxy() {

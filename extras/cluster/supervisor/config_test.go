@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"net"
 	"strings"
 	"testing"
@@ -42,6 +43,8 @@ func TestChange(t *testing.T) {
 		{Bridge, FlannelVXLAN, Config{}, IPTables, ""},
 		{CalicoVXLAN, CalicoRoutes, Config{Proxy: NFTables}, NFTables, ""},
 		{CiliumNative, CiliumEBPF, Config{}, NoProxy, ""},
+		{CalicoBGP, "", Config{Proxy: NFTables}, NFTables, ""},
+		{CalicoVXLAN, CalicoBGP, Config{}, "", "'make cluster-up CNI=calico-bgp'"},
 		{CiliumEBPF, CiliumVXLAN, Config{}, IPTables, ""},
 		{CiliumEBPF, CiliumVXLAN, Config{Proxy: NFTables}, NFTables, ""},
 		{CiliumEBPF, "", Config{Proxy: NFTables}, "", "unsupported: cilium-ebpf with kube-proxy nftables"},
@@ -55,7 +58,7 @@ func TestChange(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s to %+v gives %v, want %q", c.from, to, err, c.want)
 		}
-		if err == nil && (got.CNI != c.to || got.Proxy != c.wantProxy || got.Workers != 2) {
+		if err == nil && (got.CNI != cmp.Or(c.to, c.from) || got.Proxy != c.wantProxy || got.Workers != 2) {
 			t.Errorf("%s to %+v gives %+v, want kube-proxy %s", c.from, to, got, c.wantProxy)
 		}
 	}

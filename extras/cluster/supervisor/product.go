@@ -30,7 +30,7 @@ func (p Product) plugins() []string {
 func (s *supervisor) agents(c CNI, m *member) []node.Service {
 	switch c.Product() {
 	case Calico:
-		return calicoAgents(m)
+		return calicoAgents(c, m)
 	case Cilium:
 		return ciliumAgents(m)
 	}

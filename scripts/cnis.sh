@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# cnis.sh FOLDER [CNI...] measures CNIs of the cluster for tests, all of them unless some are named: each on a fresh cluster, which is
+# ended afterwards. What came out is in a folder of FOLDER for each: the steps of its start (up), its agents at rest (agents), a run of
+# docs/results/cnis.yaml (run), and how soon a policy is in force (policies.json). It ends with the tables of docs/results/cnis.md.
+set -euo pipefail
+(($# > 0)) || { echo "usage: cnis.sh FOLDER [CNI...]" >&2; exit 2; }
+mkdir -p "$1"
+out=$(realpath "$1")
+shift
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cnis=("$@")
+((${#cnis[@]} > 0)) || cnis=(bridge flannel-host-gw flannel-vxlan calico-routes calico-vxlan cilium-native cilium-vxlan cilium-ebpf)
+rest=${REST:-60}       # seconds for which agents are watched
+budget=${BUDGET:-3m}   # of a run
+repeat=${REPEAT:-10}   # how often a policy is made
+
+make --no-print-directory build
+go build -o "$out/cluster" ./extras/cluster
+cluster=$out/cluster
+NETDELTA_KUBERNETES=${NETDELTA_KUBERNETES:-$(scripts/kubernetes.sh)}
+NETDELTA_CALICO=${NETDELTA_CALICO:-$(scripts/kubernetes.sh calico)}
+NETDELTA_CILIUM=${NETDELTA_CILIUM:-$(scripts/kubernetes.sh cilium)}
+KUBECONFIG=${XDG_CACHE_HOME:-$HOME/.cache}/netdelta/cluster/kubeconfig
+export NETDELTA_KUBERNETES NETDELTA_CALICO NETDELTA_CILIUM KUBECONFIG
+if "$cluster" status >/dev/null 2>&1; then
+	echo "cnis.sh: a cluster is up; end it first: make cluster-down" >&2
+	exit 1
+fi
+
+# agents prints a line NAME KIB TICKS for each program of the CNI, and kube-proxy, of a node: its memory, and its processor time so far.
+agents() {
+	# shellcheck disable=SC2016 # the node expands it
+	"$cluster" node "$1" sh -c 'for p in /proc/[0-9]*; do
+		exe=$(readlink "$p/exe") || continue
+		case $exe in
+		/opt/netdelta/cni/*|*/flanneld|*/kube-proxy|*/kube-network-policies)
+			echo "$(basename "$exe")/${p#/proc/} $(awk "/^VmRSS/ { print \$2 }" "$p/status") $(awk "{ print \$14 + \$15 }" "$p/stat")" ;;
+		esac
+	done' | sort
+}
+
+measure() {
+	local cni=$1 folder=$out/$1 policy=()
+	rm -rf "$folder"
+	mkdir "$folder"
+	trap '"$cluster" down' EXIT
+	"$cluster" up --cni "$cni" 2>&1 >/dev/null | tee "$folder/up"
+	"$cluster" programs --netdelta bin/netdelta >/dev/null
+	sleep 20 # what a start still does
+	agents w1 >"$folder/agents.before"
+	sleep "$rest"
+	agents w1 >"$folder/agents.after"
+	# A hundredth of a second of processor time is a tick.
+	join "$folder/agents.before" "$folder/agents.after" |
+		awk -v s="$rest" '{ sub("/.*", "", $1); printf "%s %.0f MiB, %.1f%%\n", $1, $4 / 1024, ($5 - $3) / s }' >"$folder/agents"
+	rm "$folder/agents."*
+	bin/netdelta run docs/results/cnis.yaml --image localhost/netdelta/programs:1 --node-agent --quiet --time-budget "$budget" --out "$folder/run" >"$folder/run.txt" || true
+	case $cni in bridge | flannel-*) "$cluster" switch --policy kube-network-policies ;; esac
+	bin/netdelta policies --image localhost/netdelta/programs:1 --fresh --rules 1 --repeat "$repeat" --every 5ms --out "$folder/policies.json" >"$folder/policies.txt" 2>&1 || true
+	"$cluster" down
+	trap - EXIT
+}
+
+# table prints the costs of a workload under all CNIs.
+table() {
+	local cni
+	printf '\n### %s\n\n| CNI | host | pod, against host | 95%% interval | clusterip, against host | 95%% interval | proved |\n| --- | --: | --: | --: | --: | --: | --: |\n' "$1"
+	for cni in "${cnis[@]}"; do
+		jq -r --arg cni "$cni" --arg workload "$1" '
+			def pct: if . == null then "-" else (. - 1) * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end end;
+			def amount($unit): if $unit == "ns" then "\(. / 100 | round / 10) µs" elif $unit == "bit/s" then "\(. / 1e8 | round / 10) Gbit/s" else "\(round)/s" end;
+			([.paths[].trials] | add) as $trials | ([.paths[].proved] | add) as $proved |
+			[.deltas[] | select(.headline and .workload == $workload)] | (INDEX(.network)) as $d |
+			"| `\($cni)` | \(.[0].baseline_value | amount($d.pod.unit)) | " +
+			([$d.pod, $d.clusterip] | map("\(.ratio | pct)% | [\(.ratio_low | pct), \(.ratio_high | pct)]") | join(" | ")) + " | \($proved) of \($trials) |"
+		' "$out/$cni/run/result.json"
+	done
+}
+
+# tables prints what all CNIs came to.
+tables() {
+	local cni workload
+	for workload in tcp-rr udp-rr tcp-crr tcp-stream http; do table "$workload"; done
+	printf '\n### Agents\n\n| CNI | in force after | memory and processor time at rest, of each program of a node |\n| --- | --: | --- |\n'
+	for cni in "${cnis[@]}"; do
+		printf '| `%s` | %s | %s |\n' "$cni" "$(sed -n 's/^ *\([0-9.]* s\)  network by .*/\1/p' "$out/$cni/up")" "$(paste -sd';' "$out/$cni/agents" | sed 's/;/; /g')"
+	done
+	printf '\n### Policies\n\n| CNI | packets are | p50 | 95%% interval | at most | samples |\n| --- | --- | --: | --: | --: | --: |\n'
+	for cni in "${cnis[@]}"; do
+		jq -r --arg cni "$cni" 'def ms: if . == null then "-" else . / 1e5 | round / 10 end;
+			{refused: "refused after a policy was made", passing: "passing after it was deleted", admitted: "passing after a fresh pod began that it lets in"} as $words |
+			.latencies[] | select($words[.change]) |
+			"| `\($cni)` | \($words[.change]) | \(.p50_ns | ms) ms | [\(.low_ns | ms), \(.high_ns | ms)] | \(.max_ns | ms) ms | \(.samples) |"' "$out/$cni/policies.json"
+	done
+}
+
+for cni in "${cnis[@]}"; do measure "$cni"; done
+tables
