@@ -80,8 +80,9 @@ func must(t *testing.T, call func(...string) (string, error), arguments ...strin
 	return out
 }
 
-// snapshot is the state of the machine that no cluster may change: what leak.Host looks at, mounts, control groups and settings.
-func snapshot(t *testing.T) leak.Snapshot {
+// snapshot is the state of the machine that no cluster may change: what leak.Host looks at, mounts, settings, and the control groups of
+// a cluster of the test's own.
+func snapshot(t *testing.T, own supervisor.Folder) leak.Snapshot {
 	t.Helper()
 	s, err := leak.Host()
 	if err != nil {
@@ -99,8 +100,7 @@ func snapshot(t *testing.T) leak.Snapshot {
 		t.Fatal(err)
 	}
 	for _, g := range groups {
-		// Another cluster's, and those that runs left, are not this test's.
-		if info, err := os.Stat(g); err == nil && info.IsDir() && strings.Contains(g, "netdelta-cluster-") {
+		if info, err := os.Stat(g); err == nil && info.IsDir() && strings.Contains(g, own.Mark()) {
 			s["control group "+g] = ""
 		}
 	}
@@ -119,9 +119,9 @@ func snapshot(t *testing.T) leak.Snapshot {
 }
 
 // changes lists how the machine differs from what it was, but for what changes by itself.
-func changes(t *testing.T, before leak.Snapshot, restless []string) []string {
+func changes(t *testing.T, own supervisor.Folder, before leak.Snapshot, restless []string) []string {
 	t.Helper()
-	return slices.DeleteFunc(leak.Diff(before, snapshot(t)), func(line string) bool {
+	return slices.DeleteFunc(leak.Diff(before, snapshot(t, own)), func(line string) bool {
 		return slices.ContainsFunc(restless, func(r string) bool { return strings.HasPrefix(line, r) })
 	})
 }
@@ -195,12 +195,12 @@ func left(t *testing.T, of map[int]string) []int {
 // A cluster leaves the machine as it was, while it is up, when it is ended, and when its supervisor is killed.
 func TestMachineIsLeftAloneOnCluster(t *testing.T) {
 	folder, call := own(t)
-	before := snapshot(t)
+	before := snapshot(t, folder)
 	// A cluster that is up has control groups; nothing else of the machine may differ meanwhile.
 	restless := append(counted(), "control group ")
 
 	must(t, call, "up")
-	if found := changes(t, before, restless); len(found) > 0 {
+	if found := changes(t, folder, before, restless); len(found) > 0 {
 		t.Errorf("while the cluster is up: %s", strings.Join(found, "\n"))
 	}
 	if _, err := os.Stat(folder.Kubeconfig()); err != nil {
@@ -223,7 +223,7 @@ func TestMachineIsLeftAloneOnCluster(t *testing.T) {
 			t.Fatalf("the supervisor was killed and these processes are left: %v", left(t, all))
 		}
 	}
-	if found := changes(t, before, restless); len(found) > 0 {
+	if found := changes(t, folder, before, restless); len(found) > 0 {
 		t.Errorf("after the supervisor was killed: %s", strings.Join(found, "\n"))
 	}
 	if _, err := call("status"); !errors.Is(err, supervisor.ErrDown) {
@@ -240,7 +240,7 @@ func TestMachineIsLeftAloneOnCluster(t *testing.T) {
 		t.Errorf("the status is %q", got)
 	}
 	must(t, call, "down")
-	if found := changes(t, before, counted()); len(found) > 0 {
+	if found := changes(t, folder, before, counted()); len(found) > 0 {
 		t.Errorf("after the cluster was ended: %s", strings.Join(found, "\n"))
 	}
 	if names, err := filepath.Glob(string(folder) + "/*"); err != nil || len(names) != 2 {

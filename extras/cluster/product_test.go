@@ -160,7 +160,7 @@ func connects(t *testing.T, group string) int {
 // untouched says how the machine differs from what it was: also its file system of eBPF, and the root of its control groups.
 func (c cluster) untouched(when string, before leak.Snapshot, restless []string) {
 	c.t.Helper()
-	if found := changes(c.t, before, restless); len(found) > 0 {
+	if found := changes(c.t, c.folder, before, restless); len(found) > 0 {
 		c.t.Errorf("%s: %s", when, strings.Join(found, "\n"))
 	}
 	if pinned, err := filepath.Glob("/sys/fs/bpf/*"); err != nil || slices.ContainsFunc(pinned, func(p string) bool { return strings.Contains(p, "cilium") || strings.Contains(p, "tc") }) {
@@ -190,7 +190,7 @@ func unified(t *testing.T) string {
 // Calico serves pods in each of its modes, between which a cluster changes while it is up, and netdelta knows it.
 func TestCalicoOnCluster(t *testing.T) {
 	c := product(t, supervisor.Calico)
-	before := snapshot(t)
+	before := snapshot(t, c.folder)
 	must(t, c.call, "up", "--cni", "calico-vxlan")
 	c.inMode()
 	must(t, c.call, "switch", "--cni", "calico-routes", "--proxy", "nftables")
@@ -218,10 +218,11 @@ func TestCalicoOnCluster(t *testing.T) {
 	c.untouched("after the cluster was ended", before, counted())
 }
 
-// Cilium serves pods with and without encapsulation and kube-proxy, between which a cluster changes while it is up, and what it has in the kernel is the cluster's and ends with it.
+// Cilium serves pods with and without encapsulation and kube-proxy, between which a cluster changes while it is up, and what it has in the
+// kernel is the cluster's and ends with it.
 func TestCiliumOnCluster(t *testing.T) {
 	c := product(t, supervisor.Cilium)
-	before, others := snapshot(t), loaded(t)
+	before, others := snapshot(t, c.folder), loaded(t)
 	// held are the programs that were loaded since: another cluster may have its own.
 	held := func() map[ebpf.ProgramID]string {
 		all := loaded(t)

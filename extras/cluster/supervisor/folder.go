@@ -37,8 +37,8 @@ func (f Folder) Log() string { return f.path("logs", "supervisor.log") }
 // control is where the supervisor is spoken to.
 func (f Folder) control() string { return f.path("control") }
 
-// mark is in the names of this folder's control groups, so that they are not confused with another cluster's.
-func (f Folder) mark() string {
+// Mark is in the names of this folder's control groups, so that they are not confused with another cluster's.
+func (f Folder) Mark() string {
 	sum := sha256.Sum256([]byte(f))
 	return fmt.Sprintf("netdelta-cluster-%x", sum[:4])
 }
@@ -73,7 +73,7 @@ func (f Folder) lock() (unlock func() error, err error) {
 
 // sweep removes what an ended cluster left: its control groups, and its files but for the logs.
 func (f Folder) sweep() error {
-	if err := machine.RemoveControlGroup(f.mark(), groupPatience); err != nil {
+	if err := machine.RemoveControlGroup(f.Mark(), groupPatience); err != nil {
 		return err
 	}
 	for _, name := range []string{"kubeconfig", "control", "nodes"} {

@@ -86,7 +86,7 @@ func (s *supervisor) equip(m *member, spec *node.Spec) error {
 	}
 	spec.Links[ciliumTools+"/clang"] = compiler
 	// What Cilium attaches to control groups is attached to the node's own, and never to the machine's, which a new mount would show.
-	group, err := unifiedGroup(s.folder.mark(), m.name)
+	group, err := unifiedGroup(s.folder.Mark(), m.name)
 	if err != nil {
 		return err
 	}

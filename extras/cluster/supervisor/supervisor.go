@@ -126,7 +126,7 @@ func (s *supervisor) writeImage() error {
 const imagesFolder = "/opt/netdelta/images"
 
 func (s *supervisor) startNode(ctx context.Context, m *member) error {
-	cgroup, err := makeGroups(s.folder.mark(), m.name)
+	cgroup, err := makeGroups(s.folder.Mark(), m.name)
 	if err != nil {
 		return err
 	}
