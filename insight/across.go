@@ -54,32 +54,14 @@ func (s *summary) stand(others []*summary) (beside []*summary, across bool) {
 	return others, true
 }
 
-// addVisits adds a build whose delta is across visits: a figure for each trial. With a relative metric the figure is what the trial differs
-// from the nodes' own network in the same visit, round by round.
-func (p *pairedBuilds) addVisits(batch int, m metric, trial *summary, against []*summary) {
-	own := m.ofVisit(trial)
-	readings := make([]reading, len(against))
-	for i, a := range against {
-		readings[i] = m.ofVisit(a)
-	}
-	base := average(readings)
-	if own.reason == "" {
-		own.reason = base.reason
-	}
-	if own.reason != "" {
-		p.excluded[own.reason]++
-		return
-	}
-	p.add(batch, stats.Build{Deltas: []float64{own.scaled - base.scaled}}, nil)
-}
-
 // Why a visit has no figure.
 const (
 	noReference = "no reference in the same visit"
 	noBurst     = "no undisturbed burst"
 )
 
-// ofVisit is the reading of a trial as a whole.
+// ofVisit is the reading of a trial as a whole. With a relative metric it is what the trial differs from the nodes' own network in the same
+// visit, round by round.
 func (m *metric) ofVisit(s *summary) reading {
 	if m.relative {
 		return m.besideReference(s)
@@ -101,7 +83,7 @@ func (m *metric) besideReference(s *summary) reading {
 	if m.bursts != nil {
 		p.addRounds(0, *m, s, []*summary{s.reference})
 	} else {
-		p.addTrial(0, *m, s, []*summary{s.reference})
+		p.addFigures(0, m.ofTrial, s, []*summary{s.reference})
 	}
 	if len(p.builds) == 0 {
 		return reading{reason: noReference}

@@ -57,11 +57,11 @@ func pairBuilds(m metric, cell string, others []string, all []batch) pairedBuild
 		}
 		switch beside, across := trial.stand(against); {
 		case across:
-			p.addVisits(i, m, trial, against)
+			p.addFigures(i, m.ofVisit, trial, against)
 		case m.bursts != nil:
 			p.addRounds(i, m, trial, beside)
 		default:
-			p.addTrial(i, m, trial, beside)
+			p.addFigures(i, m.ofTrial, trial, beside)
 		}
 	}
 	return p
@@ -110,12 +110,15 @@ func byLevel(m metric, own, base *reading) {
 	own.scaled, base.halfGap = base.scaled*math.Exp(own.level-base.level), base.scaled*base.levelGap
 }
 
-// addTrial adds a build that is a single figure.
-func (p *pairedBuilds) addTrial(batch int, m metric, trial *summary, against []*summary) {
-	own := m.reading(m.trial(trial))
+// ofTrial is the figure of a trial that has no bursts.
+func (m *metric) ofTrial(s *summary) reading { return m.reading(m.trial(s)) }
+
+// addFigures adds a build in which each trial has a single figure, as read gives it.
+func (p *pairedBuilds) addFigures(batch int, read func(*summary) reading, trial *summary, against []*summary) {
+	own := read(trial)
 	readings := make([]reading, len(against))
 	for i, a := range against {
-		readings[i] = m.reading(m.trial(a))
+		readings[i] = read(a)
 	}
 	base := average(readings)
 	if own.reason == "" {
