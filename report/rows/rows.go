@@ -39,7 +39,11 @@ type Level struct {
 	Block             int64   `parquet:"block_bytes"`
 	Depth             int64   `parquet:"depth"`
 	Clients           int64   `parquet:"clients"`
+	Reads             float64 `parquet:"reads"`
+	Fsync             int64   `parquet:"fsync"`
 	Mix               string  `parquet:"mix"`
+	Tables            int64   `parquet:"tables"`
+	Rows              int64   `parquet:"rows"`
 	Target            string  `parquet:"target"`
 	StorageClass      string  `parquet:"storage_class"`
 	Conditions
@@ -99,6 +103,22 @@ type Delta struct {
 	Floor          *float64         `parquet:"floor"`
 	Bound          string           `parquet:"bound"`
 	Warnings       []string         `parquet:"warnings,list"`
+	States
+}
+
+// States columns say which states of a cluster a delta is across: a result.Across. Other deltas have none.
+type States struct {
+	State          string `parquet:"state"`
+	BaselineState  string `parquet:"baseline_state"`
+	StateReference string `parquet:"state_reference"`
+}
+
+// states are the states that a delta is across, if it is.
+func states(a *result.Across) States {
+	if a == nil {
+		return States{}
+	}
+	return States{a.State, a.Baseline, a.Reference}
 }
 
 // Effect is a row of the table effects: a result.Effect. Its levels are its cell's.
@@ -128,6 +148,7 @@ type Effect struct {
 	Verdict        string           `parquet:"verdict"`
 	Excluded       map[string]int64 `parquet:"excluded"`
 	Warnings       []string         `parquet:"warnings,list"`
+	States
 }
 
 // Trial is a row of the table trials: what one cell measured in one build. Latencies are over all undisturbed
@@ -275,7 +296,7 @@ func delta(run string, d result.Delta, null bool) Delta {
 		Unit: d.Unit, Better: d.Better, BaselineValue: d.BaselineValue, Value: d.Value, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
 		Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
 		Blocks: int64(d.Blocks), Rounds: int64(d.Rounds), Need: int64(d.Need), Verdict: d.Verdict, Floor: d.Floor, Bound: d.Bound, Warnings: d.Warnings,
-		Excluded: map[string]int64{},
+		Excluded: map[string]int64{}, States: states(d.Across),
 	}
 	for reason, n := range d.Excluded {
 		row.Excluded[reason] = int64(n)
@@ -298,6 +319,7 @@ func Effects(run result.Run) iter.Seq[Effect] {
 			Unit: d.Unit, Better: d.Better, FromValue: d.BaselineValue, Value: d.Value, Ratio: d.Ratio, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
 			Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
 			Blocks: d.Blocks, Rounds: d.Rounds, Need: d.Need, Verdict: d.Verdict, Excluded: d.Excluded, Warnings: d.Warnings,
+			States: states(e.Across),
 		}
 	})
 }
@@ -325,7 +347,8 @@ func level(run string, c result.Cell) Level {
 		BusyPoll: int64(p.BusyPoll), CongestionControl: p.CongestionControl, Nagle: p.Nagle, MTU: int64(p.MTU),
 		Family: string(p.Family), Search: p.Search, Engine: p.Engine, File: int64(p.File), Reconnect: p.Reconnect,
 		Store: p.Own.Word("store"), Operation: p.Own.Word("operation"), Block: int64(p.Own.Size("block")), Depth: int64(p.Own.Count("depth")),
-		Clients: int64(p.Clients), Mix: p.Own.Word("mix"),
+		Reads: p.Own.Share("reads"), Fsync: int64(p.Own.Count("fsync")), Clients: int64(p.Clients),
+		Mix: p.Own.Word("mix"), Tables: int64(p.Own.Count("tables")), Rows: int64(p.Own.Count("rows")),
 		Target: p.Target, StorageClass: p.StorageClass,
 		Conditions: conditions(p.Conditions),
 	}

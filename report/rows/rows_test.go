@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"netdelta/result"
+	"netdelta/unit"
+	"netdelta/workload"
+	"netdelta/workload/catalogue"
 )
 
 // columns are the names of a row's columns.
@@ -62,8 +65,8 @@ func TestTablesAreComplete(t *testing.T) {
 		elsewhere   []string
 	}{
 		{reflect.TypeFor[result.Bursts](), reflect.TypeFor[Burst](), nil},
-		{reflect.TypeFor[result.Delta](), reflect.TypeFor[Delta](), []string{"Params", "Variance"}},
-		{reflect.TypeFor[result.Effect](), reflect.TypeFor[Effect](), []string{"Params"}},
+		{reflect.TypeFor[result.Delta](), reflect.TypeFor[Delta](), []string{"Params", "Variance", "Across"}},
+		{reflect.TypeFor[result.Effect](), reflect.TypeFor[Effect](), []string{"Params", "Across"}},
 		{reflect.TypeFor[result.Params](), reflect.TypeFor[Level](), []string{"Own"}},
 		{reflect.TypeFor[result.Conditions](), reflect.TypeFor[Conditions](), nil},
 		{reflect.TypeFor[result.Check](), reflect.TypeFor[Check](), nil},
@@ -77,6 +80,36 @@ func TestTablesAreComplete(t *testing.T) {
 				t.Errorf("%s is in %s and has no column in %s", f.Name, c.record, c.row)
 			}
 		}
+	}
+}
+
+// What workloads declare themselves is in the tables too, and the states that a delta is across.
+func TestOwnParametersComeToTheirColumns(t *testing.T) {
+	for _, d := range workload.Parameters(catalogue.Workloads()) {
+		if d.Field != "" || d.Stands {
+			continue
+		}
+		var value any
+		switch d.Kind {
+		case result.KindWord:
+			value = "some"
+		case result.KindCount:
+			value = 77
+		case result.KindShare:
+			value = 0.77
+		case result.KindSize:
+			value = unit.Bytes(77)
+		default:
+			t.Fatalf("%s is of a kind that this test does not know", d.Key)
+		}
+		with, without := level("r", result.Cell{Params: result.Params{Own: result.OwnOf(d.Key, value)}}), level("r", result.Cell{})
+		if with == without {
+			t.Errorf("%s has no column", d.Key)
+		}
+	}
+	d := delta("r", result.Delta{Across: &result.Across{State: "vxlan", Baseline: "host-gw", Reference: "host"}}, false)
+	if d.States != (States{"vxlan", "host-gw", "host"}) {
+		t.Errorf("the states are %+v", d.States)
 	}
 }
 
