@@ -19,9 +19,9 @@ timed() {
 
 # unraced finds single tests that run with what is timed, in packages whose other tests are raced: those with Cost in their names time
 # what rules and services add to a request; those of stats and insight judge thousands of made-up experiments, which takes minutes under
-# the race detector; one holds a load on the processor against quiet, which others would disturb.
-unraced='^Test(LoadThatBeginsMidRunGivesNoFalseVerdict|(Policy|Service|Guard)Cost|FalseRegressionsAreRare|RegressionsAreFound|(Change)?IntervalsHoldTheTruth|StoppingRuleStaysHonest|FalseClaimsAreRare|EffectsHoldTheTruth|EvenRunsAreNotWarnedOf|Claims(OfEffects)?ErrSeldom|WhatIsSettledHasItsVerdict)$'
-partly=(netdelta/stats netdelta/insight netdelta/testbed/lab netdelta/experiment)
+# the race detector; two hold a load on the processor, and a network that stalls, against quiet, which others would disturb.
+unraced='^Test(LoadThatBeginsMidRunGivesNoFalseVerdict|(Policy|Service|Guard|Known)Cost|StallingNetwork|FalseRegressionsAreRare|RegressionsAreFound|(Change)?IntervalsHoldTheTruth|StoppingRuleStaysHonest|FalseClaimsAreRare|EffectsHoldTheTruth|EvenRunsAreNotWarnedOf|Claims(OfEffects)?ErrSeldom|WhatIsSettledHasItsVerdict|CoverageAcrossStates)$'
+partly=(netdelta/stats netdelta/insight netdelta/testbed/lab netdelta/experiment netdelta/experiment/tracing netdelta/probe/stalls)
 
 # long lists packages that take minutes, nearly all of it spent waiting: they begin first, so that others run meanwhile.
 long=(netdelta/experiment netdelta/probe/path netdelta/testbed/lab netdelta/workload/block netdelta/workload/oltp)
