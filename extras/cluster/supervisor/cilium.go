@@ -140,7 +140,7 @@ func (m *member) regenerated() error {
 	}
 	all := strings.Fields(states)
 	if len(all) == 0 || slices.ContainsFunc(all, func(state string) bool { return state != "ready" }) {
-		return fmt.Errorf("Cilium's endpoints are %q", all)
+		return fmt.Errorf("the endpoints of Cilium are %q", all)
 	}
 	return nil
 }

@@ -103,9 +103,3 @@ func clang() (string, error) {
 	}
 	return "", errors.New("find clang, by which Cilium compiles for its devices: it is missing; 'make setup' installs it")
 }
-
-// missing says so unless a node has a file.
-func (m *member) missing(file string) error {
-	_, err := m.node.Run("test", "-s", file)
-	return err
-}
