@@ -70,7 +70,7 @@ table() {
 			def pct: if . == null then "-" else (. - 1) * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end end;
 			def amount($unit): if $unit == "ns" then "\(. / 100 | round / 10) µs" elif $unit == "bit/s" then "\(. / 1e8 | round / 10) Gbit/s" else "\(round)/s" end;
 			([.paths[].trials] | add) as $trials | ([.paths[].proved] | add) as $proved |
-			[.deltas[] | select(.headline and .workload == $workload)] | (INDEX(.network)) as $d |
+			[.deltas[] | select(.headline and .workload == $workload)] | select(length > 0) | (INDEX(.network)) as $d |
 			"| `\($cni)` | \(.[0].baseline_value | amount($d.pod.unit)) | " +
 			([$d.pod, $d.clusterip] | map("\(.ratio | pct)% | [\(.ratio_low | pct), \(.ratio_high | pct)]") | join(" | ")) + " | \($proved) of \($trials) |"
 		' "$out/$cni/run/result.json"
