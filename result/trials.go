@@ -95,7 +95,8 @@ func (s *Stored) Trial(i int) *Trial {
 	var t Trial
 	_, err := io.ReadFull(io.NewSectionReader(s.file, line.at, int64(line.size)), text)
 	if err == nil {
-		err = t.read(bytes.TrimSuffix(text, []byte("\n")), &s.rooms)
+		text = bytes.TrimSuffix(text, []byte("\n"))
+		err = t.read(text, checkSeal(text) == nil, &s.rooms)
 	}
 	if err != nil {
 		return &Trial{Schema: Schema, Cell: line.key.Cell, Role: RoleCell, Build: line.key.Build, Failed: fmt.Sprintf("read it from %s again: %v", s.name, err)}

@@ -105,11 +105,11 @@ func NewHealth() *Health { return &Health{deaths: map[string]int{}, givenUp: map
 // Key names what services serve: a workload with the parameters that make its servers. What fails in one state of a cluster may do well in
 // others.
 func Key(c result.Cell, d workload.Demand) string {
-	key := plan.Describe(c.Workload, c.Params.Load())
-	if d.Cluster != nil {
-		key = c.Workload + " (" + d.Cluster.Key + ")"
+	if d.Cluster == nil {
+		return plan.Describe(c.Workload, c.Params.Load())
 	}
-	if d.Cluster != nil && c.State != "" {
+	key := c.Workload + " (" + d.Cluster.Key + ")"
+	if c.State != "" {
 		key += ", " + c.State
 	}
 	return key
