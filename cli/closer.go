@@ -83,7 +83,7 @@ func (env *environment) extremes(run result.Run) (best, worst result.Cell, found
 		return c.Role == result.RoleControl || !slices.ContainsFunc(env.workloads, func(w workload.Workload) bool { return w.Name == c.Workload && w.Exact != nil })
 	})
 	slices.SortStableFunc(cells, func(a, b result.Cell) int {
-		return first(a.Setting() == choice.Most.Setting()) - first(b.Setting() == choice.Most.Setting())
+		return first(a.Setting() == choice.Most.Setting) - first(b.Setting() == choice.Most.Setting)
 	})
 	for _, w := range cells {
 		i := slices.IndexFunc(cells, func(c result.Cell) bool {

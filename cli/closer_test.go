@@ -36,7 +36,7 @@ func TestExtremes(t *testing.T) {
 	delta := func(network, workload string, ratio float64) result.Delta {
 		low, high := ratio-0.01, ratio+0.01
 		return result.Delta{
-			Cell: network + workload, Network: network, Baseline: "host", Workload: workload, Placement: result.CrossNode, Path: "pod", Metric: "p50", Unit: "ns",
+			Cell: network + workload, Network: network, Baseline: "host", Setting: result.Setting{Workload: workload, Placement: result.CrossNode}, Path: "pod", Metric: "p50", Unit: "ns",
 			Better: "lower", Headline: true, Verdict: "slower", Ratio: ratio, RatioLow: &low, RatioHigh: &high,
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
-	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/lab/rootless"
 )
@@ -66,7 +65,7 @@ func newDoctorCommand(env *environment) *cobra.Command {
 			if err != nil || k.examine == nil {
 				return usageError{fmt.Errorf("the doctor knows no testbed %q: need %s", o.testbed, strings.Join(kindNames(func(k kind) bool { return k.examine != nil }), ", "))}
 			}
-			if flag := o.serversGiven(); flag != "" && k.name != sshTestbed && k.name != whatif.Kind {
+			if flag := o.serversGiven(); flag != "" && !k.cards {
 				return usageError{fmt.Errorf("%s goes with --testbed %s", flag, sshTestbed)}
 			}
 			return k.examine(cmd.Context(), env, o)

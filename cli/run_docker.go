@@ -42,11 +42,11 @@ func checkDocker(o runOptions, _ *study.Study) error {
 }
 
 // dockerOnly refuses the engine's flag elsewhere.
-func dockerOnly(o runOptions, on string) error {
+func dockerOnly(o runOptions, on kind) error {
 	if o.docker == "" {
 		return nil
 	}
-	return usageError{fmt.Errorf("--%s goes with --testbed %s; this study runs on testbed %s", dockerFlag, docker.Kind, on)}
+	return usageError{fmt.Errorf("--%s goes with --testbed %s; this study runs on testbed %s", dockerFlag, docker.Kind, on.name)}
 }
 
 // adaptToDocker has a study run on a container engine: its networks take the place of a lab's, unless these were asked for.

@@ -10,7 +10,6 @@ import (
 	"netdelta/experiment/study"
 	"netdelta/report/ui"
 	"netdelta/testbed"
-	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/ssh"
 )
@@ -56,12 +55,12 @@ func (s serverFlags) options(nodes string) (o ssh.Options, err error) {
 }
 
 // serversOnly refuses flags of servers on another kind of testbed.
-func serversOnly(o runOptions, on string) error {
-	if on == whatif.Kind {
+func serversOnly(o runOptions, on kind) error {
+	if on.cards {
 		return nil // it refuses by itself what it can't use
 	}
 	if flag := o.servers.given(); flag != "" {
-		return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, sshTestbed, on)}
+		return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, sshTestbed, on.name)}
 	}
 	return nil
 }

@@ -36,11 +36,13 @@ type kind struct {
 	name, about string
 	// here says that its testbeds are made of this machine's kernel, which takes rights.
 	here bool
+	// cards says that its networks lie over cards of the nodes, which --nodes and --nic choose; cluster, that its nodes are a cluster's.
+	cards, cluster bool
 	// networks are those that only this kind has.
 	networks *study.KnownNetworks
 	// check refuses flags that have no meaning on it; foreign refuses those that have one on it alone, where the run is on another.
 	check   func(o runOptions, s *study.Study) error
-	foreign func(o runOptions, on string) error
+	foreign func(o runOptions, on kind) error
 	// adapt changes a study to what the flags ask for on it, and says what was changed. moved says that the study is for another kind.
 	adapt func(s *study.Study, o study.Overrides, moved bool) (note string)
 	// open gives a provider for a run of the study, and what closes it.
@@ -68,17 +70,18 @@ func kinds() []kind {
 			check: checkGuests, open: openGuests,
 		},
 		{
-			name: sshTestbed, about: "servers of your own, reached by ssh, over their real cards; on one server alone, the lab there",
+			name: sshTestbed, about: "servers of your own, reached by ssh, over their real cards; on one server alone, the lab there", cards: true,
 			networks: &study.KnownNetworks{Names: []string{network.Metal}, Added: true}, check: checkServers, foreign: serversOnly, open: openServers, examine: examineServers, clean: cleanServers,
 		},
 		{
-			name: kubeTestbed, about: "pods of the Kubernetes cluster that the kubeconfig names, on its own network",
+			name: kubeTestbed, about: "pods of the Kubernetes cluster that the kubeconfig names, on its own network", cluster: true,
 			networks: &cluster, check: checkCluster, foreign: clusterOnly, adapt: adaptToCluster, open: openCluster,
 			examine: examineCluster, findings: findingsOfCluster, clean: cleanCluster,
 			strategies: []string{result.StrategyFleet, result.StrategyPairs, result.StrategyPolicies},
 		},
 		{
 			name: whatif.Kind, about: "a lab's networks over the cards of a cluster's nodes, measured with the cluster's own: --testbed kubernetes --what-if",
+			cards: true, cluster: true,
 			networks: &mixed, check: checkWhatIf, adapt: adaptToWhatIf, open: openWhatIf, examine: examineWhatIf, findings: findingsOfCluster, clean: cleanCluster,
 		},
 		{
@@ -121,7 +124,7 @@ func (k kind) checkFlags(o runOptions, s *study.Study) error {
 	err := k.check(o, s)
 	for _, other := range kinds() {
 		if other.foreign != nil && other.name != k.name {
-			err = errors.Join(err, other.foreign(o, k.name))
+			err = errors.Join(err, other.foreign(o, k))
 		}
 	}
 	return err
@@ -191,18 +194,18 @@ func noTarget(o runOptions, on string) error {
 }
 
 // clusterOnly refuses flags of a cluster on another kind of testbed.
-func clusterOnly(o runOptions, on string) error {
-	if on == whatif.Kind {
+func clusterOnly(o runOptions, on kind) error {
+	if on.cluster {
 		return nil // it refuses by itself what it can't use
 	}
-	if err := noTarget(o, on); err != nil {
+	if err := noTarget(o, on.name); err != nil {
 		return err
 	}
 	if o.whatIf {
-		return usageError{fmt.Errorf("--%s goes with --testbed %s; this study runs on testbed %s", whatIfFlag, kubeTestbed, on)}
+		return usageError{fmt.Errorf("--%s goes with --testbed %s; this study runs on testbed %s", whatIfFlag, kubeTestbed, on.name)}
 	}
 	if flag := o.cluster.given(); flag != "" {
-		return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, kubeTestbed, on)}
+		return usageError{fmt.Errorf("%s goes with --testbed %s; this study runs on testbed %s", flag, kubeTestbed, on.name)}
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func TestAdviceOnConditions(t *testing.T) {
 	effect := func(factor, from, to, verdict string, low, ratio, high float64) result.Effect {
 		d := measured("vxlan", verdict, low, ratio, high)
 		return result.Effect{
-			Cell: "vxlan", Network: d.Network, Workload: d.Workload, Placement: d.Placement, Path: d.Path, Factor: factor, From: from, To: to,
+			Cell: "vxlan", Network: d.Network, Setting: d.Setting, Path: d.Path, Factor: factor, From: from, To: to,
 			Metric: d.Metric, Headline: true, Unit: d.Unit, Better: d.Better, FromValue: d.BaselineValue, Value: d.Value, Ratio: d.Ratio,
 			RatioLow: d.RatioLow, RatioHigh: d.RatioHigh, Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, Verdict: verdict,
 		}

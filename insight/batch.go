@@ -169,11 +169,11 @@ func Parts(run result.Run) []Part {
 		part.Contrasts = append(part.Contrasts, c)
 	}
 	for _, n := range run.Null {
-		part := of(n.Setting())
+		part := of(n.Setting)
 		part.Null = append(part.Null, n)
 	}
 	for _, d := range run.Deltas {
-		part := of(d.Setting())
+		part := of(d.Setting)
 		part.Deltas = append(part.Deltas, d)
 	}
 	return all

@@ -24,7 +24,7 @@ func (j *claimJudge) correlated(c *study.Clause) (parts []ClaimPart, absent []Mi
 	var all []held
 	for _, t := range covered {
 		for _, r := range j.correlations {
-			if r.Setting() == t.setting && r.Metric == c.Metric && (study.Raw{Metric: r.RawMetric, Workload: r.RawWorkload}) == c.With {
+			if r.Setting == t.setting && r.Metric == c.Metric && (study.Raw{Metric: r.RawMetric, Workload: r.RawWorkload}) == c.With {
 				all = append(all, held{r, *t.baseline})
 			}
 		}

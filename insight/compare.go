@@ -42,7 +42,7 @@ type identity struct {
 }
 
 func (d delta) identity() identity {
-	s := d.judged.Setting()
+	s := d.judged.Setting
 	s.Params = meant(s.Params)
 	return identity{d.judged.Network, d.judged.Baseline, cmp.Or(d.judged.Path, "pod"), d.judged.Metric, s}
 }
@@ -222,7 +222,7 @@ func doubt(e stats.Change, floor float64, o stats.Options) Doubt {
 func change(p [2]delta, e stats.Change, floor float64) result.Change {
 	d, linear := p[1].judged, p[1].contrast.metric.linear
 	c := result.Change{
-		Network: d.Network, Baseline: d.Baseline, Workload: d.Workload, Params: d.Params, Placement: d.Placement, Path: d.Path,
+		Network: d.Network, Baseline: d.Baseline, Setting: d.Setting, Path: d.Path,
 		Metric: d.Metric, Headline: d.Headline, Unit: d.Unit, Better: d.Better, Old: side(p[0].judged), New: side(d),
 	}
 	if linear {
@@ -269,13 +269,13 @@ func baselines(pairs [][2]delta) []result.BaselineChange {
 	var all []result.BaselineChange
 	for _, p := range pairs {
 		d := p[1].judged
-		k := key{d.Setting(), d.Baseline, d.Metric}
+		k := key{d.Setting, d.Baseline, d.Metric}
 		if !d.Headline || seen[k] {
 			continue
 		}
 		seen[k] = true
 		all = append(all, result.BaselineChange{
-			Baseline: d.Baseline, Workload: d.Workload, Params: d.Params, Placement: d.Placement, Metric: d.Metric, Unit: d.Unit,
+			Baseline: d.Baseline, Setting: d.Setting, Metric: d.Metric, Unit: d.Unit,
 			Old: p[0].judged.BaselineValue, New: d.BaselineValue,
 		})
 	}
@@ -292,7 +292,7 @@ func (c *RunChanges) unpaired(lone [2][]delta, before, after result.Run) {
 			}
 			j := d.judged
 			c.Unpaired = append(c.Unpaired, result.Unpaired{
-				In: in, Network: j.Network, Baseline: j.Baseline, Workload: j.Workload, Params: j.Params, Placement: j.Placement,
+				In: in, Network: j.Network, Baseline: j.Baseline, Setting: j.Setting,
 				Path: j.Path, Metric: j.Metric,
 			})
 			c.Absences = append(c.Absences, absence(d, other))

@@ -92,10 +92,10 @@ func Groups(c result.Comparison) []Group {
 		metric  string
 	}
 	var all []Group
-	for k, changes := range By(c.Changes, func(d result.Change) key { return key{d.Setting(), d.Metric} }) {
+	for k, changes := range By(c.Changes, func(d result.Change) key { return key{d.Setting, d.Metric} }) {
 		g := Group{Changes: changes}
 		for i, b := range c.Baselines {
-			if (key{b.Setting(), b.Metric}) == k {
+			if (key{b.Setting, b.Metric}) == k {
 				g.Baseline = &c.Baselines[i]
 			}
 		}

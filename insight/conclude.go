@@ -116,7 +116,7 @@ func nothing(cells []result.Cell) (Outcome, string) {
 func Headlines(deltas []result.Delta, setting result.Setting) []result.Delta {
 	var own []result.Delta
 	for _, d := range deltas {
-		if d.Headline && d.Setting() == setting {
+		if d.Headline && d.Setting == setting {
 			own = append(own, d)
 		}
 	}

@@ -18,7 +18,7 @@ func measured(network, verdict string, low, ratio, high float64) result.Delta {
 	low, ratio, high = 1+low/100, 1+ratio/100, 1+high/100
 	differenceLow, differenceHigh := baseline*(low-1), baseline*(high-1)
 	return result.Delta{
-		Cell: network, Network: network, Baseline: "host", Workload: "tcp-rr", Placement: result.CrossNode, Path: "pod",
+		Cell: network, Network: network, Baseline: "host", Setting: result.Setting{Workload: "tcp-rr", Placement: result.CrossNode}, Path: "pod",
 		Metric: "p50", Unit: "ns", Better: "lower", Headline: true, Verdict: verdict, Blocks: 8,
 		BaselineValue: baseline, Value: baseline * ratio, Ratio: ratio, RatioLow: &low, RatioHigh: &high,
 		Difference: baseline * (ratio - 1), DifferenceLow: &differenceLow, DifferenceHigh: &differenceHigh,
@@ -202,10 +202,10 @@ func TestWords(t *testing.T) {
 		{words.Value("TPS", 26.27), "26.3 TPS"},
 		{words.Value("requests/s", 2.678), "2.68 requests/s"},
 		{words.Difference("IOPS", -473.2), "-473 IOPS"},
-		{words.Unit(result.Delta{Workload: "block", Unit: "1/s"}), "IOPS"},
-		{words.Unit(result.Delta{Workload: "oltp", Unit: "1/s"}), "TPS"},
-		{words.Unit(result.Delta{Workload: "http", Unit: "1/s"}), "requests/s"},
-		{words.Unit(result.Delta{Workload: "block", Unit: "ns"}), "ns"},
+		{words.Unit(result.Delta{Setting: result.Setting{Workload: "block"}, Unit: "1/s"}), "IOPS"},
+		{words.Unit(result.Delta{Setting: result.Setting{Workload: "oltp"}, Unit: "1/s"}), "TPS"},
+		{words.Unit(result.Delta{Setting: result.Setting{Workload: "http"}, Unit: "1/s"}), "requests/s"},
+		{words.Unit(result.Delta{Setting: result.Setting{Workload: "block"}, Unit: "ns"}), "ns"},
 		{
 			words.Load(result.Setting{Workload: "block", Params: result.Params{
 				Own: result.OwnOf("store", "nbd", "operation", "randread", "block", unit.Bytes(4096), "depth", 16), Clients: 3,

@@ -232,8 +232,8 @@ func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m
 		return contrast{metric: m, estimate: e}, p, unmeasured(cell, m, p.excluded)
 	}
 	d := result.Delta{
-		Cell: cell.ID, Network: cell.Network, Baseline: t.baseline.Network, Workload: cell.Workload, Params: cell.Params,
-		Placement: cell.Placement, Path: cell.Path, Metric: m.name, Unit: m.unit, Better: m.better,
+		Cell: cell.ID, Network: cell.Network, Baseline: t.baseline.Network, Setting: cell.Setting(),
+		Path: cell.Path, Metric: m.name, Unit: m.unit, Better: m.better,
 		BaselineValue: baseline, Blocks: e.Builds, Rounds: e.Rounds, Excluded: p.excluded,
 	}
 	if d.Across = t.across(cell, m); m.bursts == nil || d.Across != nil {

@@ -98,8 +98,8 @@ func (t cellSet) direct(from, to result.Cell, m metric, groups map[string]int, a
 		return contrast{}, false
 	}
 	d := result.Delta{
-		Cell: to.ID, Network: to.Network, Baseline: Name(from.Network, from.Path), Workload: to.Workload, Params: to.Params,
-		Placement: to.Placement, Path: to.Path, Metric: m.name, Headline: true, Unit: m.unit, Better: m.better,
+		Cell: to.ID, Network: to.Network, Baseline: Name(from.Network, from.Path), Setting: to.Setting(),
+		Path: to.Path, Metric: m.name, Headline: true, Unit: m.unit, Better: m.better,
 		BaselineValue: typical(m, others, all), Blocks: across.estimate.Builds, Excluded: map[string]int{}, Bound: boundOf(to.ID, all),
 	}
 	fill(&d, m, across.estimate)
@@ -157,7 +157,7 @@ func Choose(run result.Run) (Choice, bool) {
 	for _, name := range whole[1:] {
 		low, _ := costRange(worst[name])
 		differ := low > high // in settings of their own, intervals are all that there is
-		if worst[name].Setting() == c.Least.Setting() {
+		if worst[name].Setting == c.Least.Setting {
 			differ = cheaper[[2]string{c.Least.Cell, worst[name].Cell}]
 		}
 		if !differ {

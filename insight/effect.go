@@ -34,7 +34,7 @@ type step struct {
 // effect writes down the delta of the step.
 func (s step) effect(d result.Delta) result.Effect {
 	return result.Effect{
-		Cell: s.cell.ID, Reference: s.references[0], Network: d.Network, Workload: d.Workload, Params: d.Params, Placement: d.Placement,
+		Cell: s.cell.ID, Reference: s.references[0], Network: d.Network, Setting: d.Setting,
 		Path: d.Path, Factor: s.factor, From: s.from.setting.Params.Level(s.factor), To: s.to.setting.Params.Level(s.factor),
 		Metric: d.Metric, Headline: d.Headline, Unit: d.Unit, Better: d.Better, FromValue: d.BaselineValue, Value: d.Value,
 		Ratio: d.Ratio, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
@@ -174,7 +174,7 @@ func EffectTables(run result.Run) []EffectTable {
 		setting          result.Setting
 	}
 	var all []EffectTable
-	for k, effects := range By(run.Effects, func(e result.Effect) key { return key{e.Factor, e.From, e.To, e.Setting()} }) {
+	for k, effects := range By(run.Effects, func(e result.Effect) key { return key{e.Factor, e.From, e.To, e.Setting} }) {
 		t := EffectTable{Factor: k.factor, From: k.from, To: k.to, Setting: k.setting, Open: k.setting, Margin: run.Margin}
 		t.Open.Params = t.Open.Params.Without(k.factor)
 		for _, e := range effects {
@@ -201,7 +201,7 @@ func EffectTables(run result.Run) []EffectTable {
 // AsDelta is an effect as a delta whose baseline is the level that it is compared with.
 func AsDelta(e result.Effect) result.Delta {
 	return result.Delta{
-		Cell: e.Cell, Network: e.Network, Baseline: e.From, Workload: e.Workload, Params: e.Params, Placement: e.Placement, Path: e.Path,
+		Cell: e.Cell, Network: e.Network, Baseline: e.From, Setting: e.Setting, Path: e.Path,
 		Metric: e.Metric, Headline: e.Headline, Unit: e.Unit, Better: e.Better, BaselineValue: e.FromValue, Value: e.Value,
 		Ratio: e.Ratio, RatioLow: e.RatioLow, RatioHigh: e.RatioHigh,
 		Difference: e.Difference, DifferenceLow: e.DifferenceLow, DifferenceHigh: e.DifferenceHigh, P: e.P, PAdjusted: e.PAdjusted,

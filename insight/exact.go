@@ -161,7 +161,7 @@ type exactKey struct {
 }
 
 func keyOf(d result.Delta, metric string) exactKey {
-	s := d.Setting()
+	s := d.Setting
 	s.Params = meant(s.Params)
 	return exactKey{s, d.Network, cmp.Or(d.Path, "pod"), d.Baseline, metric}
 }
@@ -176,7 +176,7 @@ func deltasByKey(run result.Run) map[exactKey]result.Delta {
 
 // exactSetting is what both runs say of one setting.
 func exactSetting(native result.Run, s result.Setting, counted map[exactKey]result.Delta) result.ExactSetting {
-	part := result.ExactSetting{Workload: s.Workload, Params: s.Params, Placement: s.Placement}
+	part := result.ExactSetting{Setting: s}
 	var times, instructions []float64
 	for _, d := range Headlines(native.Deltas, s) {
 		e, found := counted[keyOf(d, d.Metric)]

@@ -47,7 +47,7 @@ func (j *claimJudge) extent(clauses []study.Clause, answers []answer, correlated
 		}
 	}
 	for _, r := range j.correlations {
-		s := r.Setting()
+		s := r.Setting
 		if _, spoken := settings[s]; spoken && slices.ContainsFunc(correlated, func(p ClaimPart) bool {
 			return p.Clause.With == study.Raw{Metric: r.RawMetric, Workload: r.RawWorkload}
 		}) {

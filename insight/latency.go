@@ -19,7 +19,7 @@ func splits(run result.Run, diskOf func(cell string) time.Duration) []result.Spl
 			continue
 		}
 		s := result.Split{
-			Cell: d.Cell, Network: d.Network, Workload: d.Workload, Params: d.Params, Placement: d.Placement, Path: d.Path, Baseline: d.Baseline,
+			Cell: d.Cell, Network: d.Network, Setting: d.Setting, Path: d.Path, Baseline: d.Baseline,
 			Total: time.Duration(d.Value), Disk: disk, Common: time.Duration(d.BaselineValue) - disk, Added: time.Duration(d.Difference),
 		}
 		if d.DifferenceLow != nil && d.DifferenceHigh != nil {
@@ -27,7 +27,7 @@ func splits(run result.Run, diskOf func(cell string) time.Duration) []result.Spl
 			s.AddedLow, s.AddedHigh = &low, &high
 		}
 		for _, raw := range run.Deltas {
-			if raw.Workload == rawLatency && raw.Metric == metricP50 && raw.Network == d.Network && raw.Path == d.Path && alike(raw.Setting(), d.Setting()) {
+			if raw.Workload == rawLatency && raw.Metric == metricP50 && raw.Network == d.Network && raw.Path == d.Path && alike(raw.Setting, d.Setting) {
 				s.RoundTrip = time.Duration(raw.Value)
 				break
 			}
@@ -61,7 +61,7 @@ func replications(cells []result.Cell, sat []batch) []result.Replicated {
 		}
 		var means, rates []float64
 		r := result.Replicated{
-			Cell: c.ID, Network: c.Network, Workload: c.Workload, Params: c.Params, Placement: c.Placement, Path: c.Path,
+			Cell: c.ID, Network: c.Network, Setting: c.Setting(), Path: c.Path,
 		}
 		for _, s := range sat {
 			t := s.good(c.ID)

@@ -194,7 +194,7 @@ func TestReplications(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	r := result.Replicated{Workload: "oltp", Mean: 1200 * time.Microsecond, Max: 8 * time.Millisecond, Rate: 301}
+	r := result.Replicated{Setting: result.Setting{Workload: "oltp"}, Mean: 1200 * time.Microsecond, Max: 8 * time.Millisecond, Rate: 301}
 	if got, want := words.Replication(r), "replication 1.20 ms (at most 8.00 ms) at 301 TPS"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -55,7 +55,7 @@ func links(cells []result.Cell, batches []batch) []result.LinkShare {
 		}
 		for _, l := range measured[0].Links {
 			s := result.LinkShare{
-				Cell: c.ID, Network: c.Network, Workload: c.Workload, Params: c.Params, Placement: c.Placement, Bond: l.Bond, Device: l.Device,
+				Cell: c.ID, Network: c.Network, Setting: c.Setting(), Bond: l.Bond, Device: l.Device,
 			}
 			var shares, used []float64
 			for _, t := range measured {

@@ -70,7 +70,7 @@ func (r Request) Record(run result.Run) *result.Request {
 	for _, s := range r.Shares(run) {
 		d := s.Delta
 		share := result.RequestShare{
-			Network: d.Network, Baseline: d.Baseline, Workload: d.Workload, Params: d.Params, Placement: d.Placement, Path: d.Path,
+			Network: d.Network, Baseline: d.Baseline, Setting: d.Setting, Path: d.Path,
 			Added: s.Added, Share: s.Share, Matters: result.MattersUnknown,
 		}
 		if s.Known {

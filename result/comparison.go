@@ -59,14 +59,12 @@ type Difference struct {
 
 // BaselineChange is what a setting's baseline measured in both runs, in the metric's unit.
 type BaselineChange struct {
-	Baseline  string    `json:"baseline"`
-	Workload  string    `json:"workload"`
-	Params    Params    `json:"params"`
-	Placement Placement `json:"placement"`
-	Metric    string    `json:"metric"`
-	Unit      string    `json:"unit"`
-	Old       float64   `json:"old"`
-	New       float64   `json:"new"`
+	Baseline string `json:"baseline"`
+	Setting
+	Metric string  `json:"metric"`
+	Unit   string  `json:"unit"`
+	Old    float64 `json:"old"`
+	New    float64 `json:"new"`
 }
 
 // ComparedDelta is a delta as one of the two runs has it; see Delta.
@@ -83,13 +81,11 @@ type ComparedDelta struct {
 
 // Change is a delta of the new run against the same delta of the old one.
 type Change struct {
-	Network   string    `json:"network"`
-	Baseline  string    `json:"baseline"`
-	Workload  string    `json:"workload"`
-	Params    Params    `json:"params"`
-	Placement Placement `json:"placement"`
-	Path      string    `json:"path"`
-	Metric    string    `json:"metric"`
+	Network  string `json:"network"`
+	Baseline string `json:"baseline"`
+	Setting
+	Path   string `json:"path"`
+	Metric string `json:"metric"`
 	// Headline marks what is judged: only such changes decide the outcome.
 	Headline bool          `json:"headline"`
 	Unit     string        `json:"unit"`
@@ -120,28 +116,17 @@ type Change struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Setting is the setting of the change.
-func (c Change) Setting() Setting { return Setting{c.Workload, c.Params, c.Placement} }
-
-// Setting is the setting of the baseline.
-func (b BaselineChange) Setting() Setting { return Setting{b.Workload, b.Params, b.Placement} }
-
 // Unpaired is a delta that only one of two runs has.
 type Unpaired struct {
-	In        string    `json:"in"` // old or new
-	Network   string    `json:"network"`
-	Baseline  string    `json:"baseline"`
-	Workload  string    `json:"workload"`
-	Params    Params    `json:"params"`
-	Placement Placement `json:"placement"`
-	Path      string    `json:"path"`
-	Metric    string    `json:"metric"`
+	In       string `json:"in"` // old or new
+	Network  string `json:"network"`
+	Baseline string `json:"baseline"`
+	Setting
+	Path   string `json:"path"`
+	Metric string `json:"metric"`
 	// Why says what the other run has in its stead, as far as it is known.
 	Why string `json:"why"`
 }
-
-// Setting is the setting of the delta.
-func (u Unpaired) Setting() Setting { return Setting{u.Workload, u.Params, u.Placement} }
 
 // Complete returns c with empty instead of missing lists, so that none of them is null in JSON.
 func (c Comparison) Complete() Comparison {

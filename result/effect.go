@@ -5,13 +5,11 @@ package result
 // condition costs on it.
 type Effect struct {
 	// Cell is measured at the level To, Reference at the level From; everything else of them is the same.
-	Cell      string    `json:"cell"`
-	Reference string    `json:"reference"`
-	Network   string    `json:"network"`
-	Workload  string    `json:"workload"`
-	Params    Params    `json:"params"`
-	Placement Placement `json:"placement"`
-	Path      string    `json:"path"`
+	Cell      string `json:"cell"`
+	Reference string `json:"reference"`
+	Network   string `json:"network"`
+	Setting
+	Path string `json:"path"`
 	// Factor is a condition or parameter ("policy"), From and To are two of its levels ("none", "nftables:1000").
 	Factor string `json:"factor"`
 	From   string `json:"from"`
@@ -46,6 +44,3 @@ type Effect struct {
 	// Across says that the two levels are states of the cluster; Blocks then counts the visits to each.
 	Across *Across `json:"across,omitempty"`
 }
-
-// Setting is the setting of the effect's cell.
-func (e Effect) Setting() Setting { return Setting{e.Workload, e.Params, e.Placement} }

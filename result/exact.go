@@ -43,12 +43,10 @@ type ExactComparison struct {
 
 // ExactSetting is one setting that both runs have, in the headline metric.
 type ExactSetting struct {
-	Workload  string         `json:"workload"`
-	Params    Params         `json:"params"`
-	Placement Placement      `json:"placement"`
-	Baseline  string         `json:"baseline"`
-	Metric    string         `json:"metric"`
-	Networks  []ExactNetwork `json:"networks"`
+	Setting
+	Baseline string         `json:"baseline"`
+	Metric   string         `json:"metric"`
+	Networks []ExactNetwork `json:"networks"`
 	// Correlation is Spearman's, from -1 to 1, over the networks; left out with fewer than three.
 	Correlation *float64 `json:"rank_correlation,omitempty"`
 }

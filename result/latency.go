@@ -6,13 +6,11 @@ import "time"
 // client, the server and the baseline's own network take; a network adds what it differs by from it. Only that part depends on
 // the network.
 type Split struct {
-	Cell      string    `json:"cell"`
-	Network   string    `json:"network"`
-	Workload  string    `json:"workload"`
-	Params    Params    `json:"params"`
-	Placement Placement `json:"placement"`
-	Path      string    `json:"path"`
-	Baseline  string    `json:"baseline"`
+	Cell    string `json:"cell"`
+	Network string `json:"network"`
+	Setting
+	Path     string `json:"path"`
+	Baseline string `json:"baseline"`
 	// Total is the median latency as measured by the client.
 	Total time.Duration `json:"total_ns"`
 	// Disk is the median latency of the same operation on the server's storage without a network, as measured.
@@ -30,12 +28,10 @@ type Split struct {
 
 // Replicated is how long a cluster took to replicate, and what its clients got done, over all trials of a cell.
 type Replicated struct {
-	Cell      string    `json:"cell"`
-	Network   string    `json:"network"`
-	Workload  string    `json:"workload"`
-	Params    Params    `json:"params"`
-	Placement Placement `json:"placement"`
-	Path      string    `json:"path"`
+	Cell    string `json:"cell"`
+	Network string `json:"network"`
+	Setting
+	Path string `json:"path"`
 	// Mean is the median over trials of the mean replication latency, Max the worst of all.
 	Mean time.Duration `json:"mean_ns"`
 	Max  time.Duration `json:"max_ns"`
@@ -45,11 +41,9 @@ type Replicated struct {
 
 // Correlation is how what an application got done goes with what its network measures raw, over the networks of a setting.
 type Correlation struct {
-	Workload  string    `json:"workload"`
-	Params    Params    `json:"params"`
-	Placement Placement `json:"placement"`
-	Metric    string    `json:"metric"`
-	Unit      string    `json:"unit"`
+	Setting
+	Metric string `json:"metric"`
+	Unit   string `json:"unit"`
 	// RawWorkload, RawParams and RawMetric are what it is held against: the median round trip of tcp-rr, or the throughput of
 	// tcp-stream, in the same placement under the same conditions.
 	RawWorkload string `json:"raw_workload"`

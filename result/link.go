@@ -13,11 +13,9 @@ type LinkUse struct {
 
 // LinkShare is how much of a bond's traffic one of its links carried in a cell, over all builds.
 type LinkShare struct {
-	Cell      string    `json:"cell"`
-	Network   string    `json:"network"`
-	Workload  string    `json:"workload"`
-	Params    Params    `json:"params"`
-	Placement Placement `json:"placement"`
+	Cell    string `json:"cell"`
+	Network string `json:"network"`
+	Setting
 	// Bond and Device are as in LinkUse.
 	Bond   string `json:"bond"`
 	Device string `json:"device"`

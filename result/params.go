@@ -142,9 +142,10 @@ func (r *Run) Bind(declared []Parameter) {
 		}
 		bound := reflect.AppendSlice(reflect.MakeSlice(list.Type(), 0, list.Len()), list) // others may be reading the list
 		for i := range bound.Len() {
-			for _, f := range bound.Index(i).Fields() {
-				if p, is := f.Interface().(Params); is {
-					f.Set(reflect.ValueOf(p.Bind(declared)))
+			for _, f := range reflect.VisibleFields(bound.Type().Elem()) { // also fields of an embedded Setting
+				if f.Type == reflect.TypeFor[Params]() {
+					at := bound.Index(i).FieldByIndex(f.Index)
+					at.Set(reflect.ValueOf(at.Interface().(Params).Bind(declared)))
 				}
 			}
 		}

@@ -220,14 +220,12 @@ type Variance struct {
 // Delta is a cell against the baseline of the same rounds, over all builds. Ratio bounds are null when there are too few
 // builds for an interval.
 type Delta struct {
-	Cell      string    `json:"cell"`
-	Network   string    `json:"network"`
-	Baseline  string    `json:"baseline"`
-	Workload  string    `json:"workload"`
-	Params    Params    `json:"params"`
-	Placement Placement `json:"placement"`
-	Path      string    `json:"path"`
-	Metric    string    `json:"metric"`
+	Cell     string `json:"cell"`
+	Network  string `json:"network"`
+	Baseline string `json:"baseline"`
+	Setting
+	Path   string `json:"path"`
+	Metric string `json:"metric"`
 	// Headline marks the metric that the setting's verdicts and conclusions are about.
 	Headline      bool    `json:"headline"`
 	Unit          string  `json:"unit"`

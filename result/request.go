@@ -16,12 +16,10 @@ type Request struct {
 
 // RequestShare is what one network adds to a request, against the baseline.
 type RequestShare struct {
-	Network   string    `json:"network"`
-	Baseline  string    `json:"baseline"`
-	Workload  string    `json:"workload"`
-	Params    Params    `json:"params"`
-	Placement Placement `json:"placement"`
-	Path      string    `json:"path"`
+	Network  string `json:"network"`
+	Baseline string `json:"baseline"`
+	Setting
+	Path string `json:"path"`
 	// Added is what all calls take more, in nanoseconds, and Share what part of the request that is. They have intervals where the delta
 	// that they rest on has one.
 	Added     float64  `json:"added"`

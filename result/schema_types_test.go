@@ -114,7 +114,7 @@ func refine(s *jsonschema.Schema, t reflect.Type, comments map[string]string) {
 		if t == reflect.TypeFor[result.Params]() {
 			declare(s)
 		}
-		for field := range t.Fields() {
+		for _, field := range reflect.VisibleFields(t) {
 			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			property := s.Properties[key]
 			if property == nil {

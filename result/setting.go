@@ -3,9 +3,9 @@ package result
 // Setting is what a cell and its baseline have in common: everything but the network and how the server is named. Deltas
 // are taken within a setting, and a table shows one. It can be compared and used as a key.
 type Setting struct {
-	Workload  string
-	Params    Params
-	Placement Placement
+	Workload  string    `json:"workload"`
+	Params    Params    `json:"params"`
+	Placement Placement `json:"placement"`
 }
 
 // Regime is how a workload of requests and responses keeps its processors; "" for other workloads, and where the ends are not pinned.
@@ -18,21 +18,6 @@ func (s Setting) Regime() string {
 
 // Setting is the cell's setting.
 func (c Cell) Setting() Setting { return Setting{c.Workload, c.Params, c.Placement} }
-
-// Setting is the delta's setting.
-func (d Delta) Setting() Setting { return Setting{d.Workload, d.Params, d.Placement} }
-
-// Setting is the setting of what is split.
-func (s Split) Setting() Setting { return Setting{s.Workload, s.Params, s.Placement} }
-
-// Setting is the cluster's setting.
-func (r Replicated) Setting() Setting { return Setting{r.Workload, r.Params, r.Placement} }
-
-// Setting is the application's setting.
-func (c Correlation) Setting() Setting { return Setting{c.Workload, c.Params, c.Placement} }
-
-// Setting is the setting in both runs.
-func (e ExactSetting) Setting() Setting { return Setting{e.Workload, e.Params, e.Placement} }
 
 // Settings lists the settings of cells in the order in which they first occur.
 func Settings(cells []Cell) []Setting {

@@ -63,7 +63,7 @@ func annotate(w *bufio.Writer, level, title, message string) {
 
 // subject names what has changed.
 func subject(c result.Change) string {
-	return insight.Name(c.Network, c.Path) + ", " + words.Load(c.Setting()) + ", " + words.At(c.Placement)
+	return insight.Name(c.Network, c.Path) + ", " + words.Load(c.Setting) + ", " + words.At(c.Placement)
 }
 
 // sentence says how far something changed, and what it costs now.

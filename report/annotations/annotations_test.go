@@ -68,7 +68,7 @@ func FuzzNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		low, high := 1.05, 1.09
 		c := result.Comparison{Says: name, Verdict: "regressed", Margin: 0.02, Changes: []result.Change{{
-			Network: name, Baseline: name, Workload: name, Placement: result.Placement(name), Metric: name, Headline: true, Change: 1.07,
+			Network: name, Baseline: name, Setting: result.Setting{Workload: name, Placement: result.Placement(name)}, Metric: name, Headline: true, Change: 1.07,
 			ChangeLow: &low, ChangeHigh: &high, Verdict: "regressed", Unit: name,
 		}}}
 		text := written(t, c)

@@ -22,7 +22,7 @@ func (p *page) Splits() [][]string {
 	var all [][]string
 	last := ""
 	for _, s := range p.Run.Splits {
-		load, interval, roundTrip := words.Title(s.Setting()), "", ""
+		load, interval, roundTrip := words.Title(s.Setting), "", ""
 		if s.AddedLow != nil && s.AddedHigh != nil {
 			interval = fmt.Sprintf("[%s, %s]", unit.Difference(*s.AddedLow), unit.Difference(*s.AddedHigh))
 		}
@@ -63,7 +63,7 @@ func (p *page) Correlations() []correlation {
 		if !ok || !fine {
 			continue
 		}
-		title := words.Title(c.Setting()) + " against the " + words.Raw(c)
+		title := words.Title(c.Setting) + " against the " + words.Raw(c)
 		all = append(all, correlation{
 			Title: title, Chart: p.dots(c, title, plane{x: across.room(0.08), y: up.room(0.08), height: correlationHeight}),
 			Caption: "Correlation " + words.Correlation(c) + ".",
@@ -75,7 +75,7 @@ func (p *page) Correlations() []correlation {
 // dots draws the networks of a correlation.
 func (p *page) dots(c result.Correlation, title string, on plane) template.HTML {
 	var d drawing
-	unitName := words.Unit(result.Delta{Workload: c.Workload, Unit: c.Unit})
+	unitName := words.Unit(result.Delta{Setting: c.Setting, Unit: c.Unit})
 	on.open(&d, "networks", c.Unit, title, "A dot for each network: its raw figure to the right, what the application got done upwards, both logarithmic.")
 	on.grid(&d, on.y.logTicks(4), func(v float64) string { return valueLabel(c.Unit, v) })
 	on.uprights(&d, on.x.logTicks(6), func(v float64) string { return valueLabel(c.RawUnit, v) })

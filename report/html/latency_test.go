@@ -20,18 +20,18 @@ func stored(t *testing.T) (result.Run, []result.Trial) {
 	for i, network := range []string{"bridge", "vxlan"} {
 		added := time.Duration(i+1) * 9 * time.Microsecond
 		run.Splits = append(run.Splits, result.Split{
-			Network: network, Path: "pod", Baseline: "host", Workload: "block", Params: block, Placement: result.CrossNode,
+			Network: network, Path: "pod", Baseline: "host", Setting: result.Setting{Workload: "block", Params: block, Placement: result.CrossNode},
 			Total: 64*time.Microsecond + added, Disk: 3 * time.Microsecond, Common: 61 * time.Microsecond, Added: added,
 			AddedLow: &low, AddedHigh: &high, RoundTrip: 14 * time.Microsecond,
 		})
 	}
 	run.Replications = []result.Replicated{{
-		Network: "vxlan", Path: "pod", Workload: "oltp", Params: result.Params{Own: result.OwnOf("mix", "read_write"), Connections: 8}, Placement: result.CrossNode,
+		Network: "vxlan", Path: "pod", Setting: result.Setting{Workload: "oltp", Params: result.Params{Own: result.OwnOf("mix", "read_write"), Connections: 8}, Placement: result.CrossNode},
 		Mean: 1200 * time.Microsecond, Max: 8 * time.Millisecond, Rate: 286,
 	}}
 	down, up := -0.99, -0.62
 	c := result.Correlation{
-		Workload: "block", Params: block, Placement: result.CrossNode, Metric: "rate", Unit: "1/s", RawWorkload: "tcp-rr", RawMetric: "p50", RawUnit: "ns",
+		Setting: result.Setting{Workload: "block", Params: block, Placement: result.CrossNode}, Metric: "rate", Unit: "1/s", RawWorkload: "tcp-rr", RawMetric: "p50", RawUnit: "ns",
 		Pearson: -0.94, PearsonLow: &down, PearsonHigh: &up, Spearman: -0.9, P: 0.017, Verdict: result.CorrelationFalls,
 	}
 	for i, network := range []string{"host", "macvlan", "bridge", "routed", "vxlan"} {

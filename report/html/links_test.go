@@ -23,8 +23,8 @@ func TestLinksAreShown(t *testing.T) {
 		t.Error("a run without bonds speaks of links")
 	}
 	run.Links = []result.LinkShare{
-		{Cell: "host", Network: "host", Workload: "tcp-stream", Bond: "node0/eth0", Device: "node0/eth0p0", Share: 0.97, Used: 0.99},
-		{Cell: "host", Network: "host", Workload: "tcp-stream", Bond: "node0/eth0", Device: "node0/eth0p1", Share: 0.03, Used: 0.031},
+		{Cell: "host", Network: "host", Setting: result.Setting{Workload: "tcp-stream"}, Bond: "node0/eth0", Device: "node0/eth0p0", Share: 0.97, Used: 0.99},
+		{Cell: "host", Network: "host", Setting: result.Setting{Workload: "tcp-stream"}, Bond: "node0/eth0", Device: "node0/eth0p1", Share: 0.03, Used: 0.031},
 	}
 	for _, want := range []string{title, "node0/eth0", "97% 3%", "99% 3%"} {
 		if !strings.Contains(page(), want) {

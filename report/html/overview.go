@@ -51,7 +51,7 @@ func (p *page) banners() []banner {
 	for _, n := range p.Run.Null {
 		if n.Headline && n.Ratio > 0 && (n.Verdict == string(stats.Slower) || n.Verdict == string(stats.Faster)) {
 			add("warn", "The null check failed in %s, %s: there %s differs from itself (%s) by more than chance. Take changes of that size with doubt.",
-				words.Load(n.Setting()), words.At(n.Placement), n.Baseline, words.Percent(n.Ratio))
+				words.Load(n.Setting), words.At(n.Placement), n.Baseline, words.Percent(n.Ratio))
 		}
 	}
 	return all

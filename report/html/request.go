@@ -32,7 +32,7 @@ func (p *page) Requests() []requested {
 	each := insight.Request{Took: 1, Calls: 1}.Shares(p.Run)
 	i := 0
 	var all []requested
-	for at, own := range insight.By(p.request().Shares(p.Run), func(s insight.RequestShare) result.Setting { return s.Delta.Setting() }) {
+	for at, own := range insight.By(p.request().Shares(p.Run), func(s insight.RequestShare) result.Setting { return s.Delta.Setting }) {
 		r := requested{Load: words.Load(at), Where: words.At(at.Placement)}
 		for _, s := range own {
 			row := requestRow{RequestLine: words.Request(s, p.Run.Margin), Each: exactly(each[i].Added)}

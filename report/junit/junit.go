@@ -206,7 +206,7 @@ func goals(run result.Run) []testCase {
 func changes(c result.Comparison) []testCase {
 	var cases []testCase
 	for _, change := range insight.Judged(c) {
-		t := testCase{Name: clean(title(change.Network, change.Path, change.Setting(), change.Metric))}
+		t := testCase{Name: clean(title(change.Network, change.Path, change.Setting, change.Metric))}
 		says := fmt.Sprintf("%s: %s since %s; against %s it cost %s, and now %s", change.Verdict, words.Amount(change), c.Old.Run,
 			change.Baseline, words.Against(change.Old, change.Unit), words.Against(change.New, change.Unit))
 		switch stats.Verdict(change.Verdict) {
@@ -221,7 +221,7 @@ func changes(c result.Comparison) []testCase {
 	}
 	for _, u := range c.Unpaired {
 		cases = append(cases, testCase{
-			Name: clean(title(u.Network, u.Path, u.Setting(), u.Metric)), Skipped: &skipped{clean("only in the " + u.In + " run: " + u.Why)},
+			Name: clean(title(u.Network, u.Path, u.Setting, u.Metric)), Skipped: &skipped{clean("only in the " + u.In + " run: " + u.Why)},
 		})
 	}
 	if c.Verdict == insight.NothingCompared {

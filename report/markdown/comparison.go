@@ -48,7 +48,7 @@ func (d *document) differences(c result.Comparison) {
 // changes writes the table of a group.
 func (d *document) changes(c result.Comparison, g insight.Group) {
 	first := g.Changes[0]
-	title := fmt.Sprintf("### %s, %s: %s", escape(words.Load(first.Setting())), words.At(first.Placement), escape(first.Metric))
+	title := fmt.Sprintf("### %s, %s: %s", escape(words.Load(first.Setting)), words.At(first.Placement), escape(first.Metric))
 	if !first.Headline {
 		title += " (reported, not judged)"
 	}
@@ -79,7 +79,7 @@ func (d *document) unpaired(all []result.Unpaired) {
 	var rows [][]string
 	for _, u := range all {
 		rows = append(rows, []string{
-			u.In, escape(insight.Name(u.Network, u.Path)), escape(words.Load(u.Setting())), words.At(u.Placement), escape(u.Why),
+			u.In, escape(insight.Name(u.Network, u.Path)), escape(words.Load(u.Setting)), words.At(u.Placement), escape(u.Why),
 		})
 	}
 	d.heading("### Only in one of the runs", len(rows))

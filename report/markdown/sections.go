@@ -45,15 +45,15 @@ func (d *document) links(links []result.LinkShare) {
 func (d *document) breakdown(run result.Run) {
 	var splits, replications, correlations []string
 	for _, s := range run.Splits {
-		splits = append(splits, escape(words.Load(s.Setting()))+", "+escape(insight.Name(s.Network, s.Path))+": "+escape(words.Split(s)))
+		splits = append(splits, escape(words.Load(s.Setting))+", "+escape(insight.Name(s.Network, s.Path))+": "+escape(words.Split(s)))
 	}
 	d.list("### Where the latency goes\n\n"+escape(words.SplitParts()), splits)
 	for _, r := range run.Replications {
-		replications = append(replications, escape(words.Load(r.Setting()))+", "+escape(insight.Name(r.Network, r.Path))+": "+escape(words.Replication(r)))
+		replications = append(replications, escape(words.Load(r.Setting))+", "+escape(insight.Name(r.Network, r.Path))+": "+escape(words.Replication(r)))
 	}
 	d.list("### Replication", replications)
 	for _, c := range run.Correlations {
-		correlations = append(correlations, escape(words.Load(c.Setting()))+" with the "+escape(words.Raw(c))+": "+escape(words.Correlation(c)))
+		correlations = append(correlations, escape(words.Load(c.Setting))+" with the "+escape(words.Raw(c))+": "+escape(words.Correlation(c)))
 	}
 	d.list("### Applications against raw figures", correlations)
 	if services := words.Services(run.Services); services != "" {
@@ -69,7 +69,7 @@ func (d *document) exactComparison(b *result.ExactComparison) {
 	d.paragraph("## Instructions and time")
 	d.paragraph("The same networks in the exact run " + escape(b.Run) + ", which counts instructions. " + escape(words.ExactComparison(*b)))
 	for _, s := range b.Settings {
-		d.paragraph("### " + escape(words.Title(s.Setting())) + ": instructions and time")
+		d.paragraph("### " + escape(words.Title(s.Setting)) + ": instructions and time")
 		if s.Correlation != nil {
 			d.paragraph(fmt.Sprintf("Rank correlation %.2f; %s, both against %s.", *s.Correlation, escape(s.Metric), escape(s.Baseline)))
 		}

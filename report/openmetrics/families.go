@@ -47,7 +47,7 @@ func (p *page) deltas(kind, of string, all []result.Delta) {
 	for _, d := range all {
 		labels := []label{
 			{"network", d.Network}, {"baseline", d.Baseline}, {"placement", string(d.Placement)}, {"path", cmp.Or(d.Path, "pod")},
-			{"workload", d.Workload}, {"load", words.Load(d.Setting())}, {"metric", d.Metric}, {"cell", d.Cell},
+			{"workload", d.Workload}, {"load", words.Load(d.Setting)}, {"metric", d.Metric}, {"cell", d.Cell},
 		}
 		prefix := "netdelta_" + kind + "_"
 		if d.Ratio != 0 {

@@ -201,7 +201,7 @@ func FuzzNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, unit string) {
 		s := Snapshot{Run: result.Run{
 			Run: name, Study: name, Cells: []result.Cell{{ID: name, Network: name}, {ID: name, Network: name}},
-			Deltas: []result.Delta{{Network: name, Baseline: name, Workload: name, Metric: name, Cell: name, Unit: unit, Ratio: 1.5, Value: 2}},
+			Deltas: []result.Delta{{Network: name, Baseline: name, Setting: result.Setting{Workload: name}, Metric: name, Cell: name, Unit: unit, Ratio: 1.5, Value: 2}},
 		}}
 		text := written(t, s)
 		families := parse(t, text)

@@ -18,7 +18,7 @@ func Contrasts(deltas ...result.Delta) []result.Contrast {
 	var list []result.Contrast
 	for i, a := range deltas {
 		for _, b := range deltas[i+1:] {
-			if !a.Headline || !b.Headline || a.Setting() != b.Setting() || !insight.HasInterval(a) || !insight.HasInterval(b) {
+			if !a.Headline || !b.Headline || a.Setting != b.Setting || !insight.HasInterval(a) || !insight.HasInterval(b) {
 				continue
 			}
 			c := result.Contrast{Cell: a.Cell, Other: b.Cell}

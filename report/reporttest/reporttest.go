@@ -198,7 +198,7 @@ func Spoiled(tb testing.TB) (result.Run, []result.Trial) {
 	run.Claims = []result.Claim{{ID: h, Says: h, Source: h, Published: h, Expect: h, Measured: h, Verdict: "not-tested"}}
 	run.Advice = []result.Advice{{Says: h, Why: h}}
 	run.Effects = []result.Effect{{
-		Cell: h, Reference: h, Network: h, Workload: h, Placement: result.Placement(h), Path: h, Factor: h, From: h, To: h, Metric: "p50", Headline: true,
+		Cell: h, Reference: h, Network: h, Setting: result.Setting{Workload: h, Placement: result.Placement(h)}, Path: h, Factor: h, From: h, To: h, Metric: "p50", Headline: true,
 		Unit: "ns", Better: "lower", FromValue: 20_000, Value: 22_000, Ratio: 1.1, Difference: 2_000, Blocks: 1, Need: 6, Verdict: "unresolved",
 	}}
 	run.Checks = append(run.Checks, result.Check{Trial: h, Check: h, Expected: h, Observed: h})
@@ -291,7 +291,7 @@ func ExactComparison() *result.ExactComparison {
 	return &result.ExactComparison{
 		Run: "latency-exact", Exact: *Exact(), Correlation: &rho,
 		Settings: []result.ExactSetting{{
-			Workload: "tcp-rr", Params: result.Params{Message: 300}, Placement: result.CrossNode, Baseline: "host", Metric: "p50", Correlation: &rho,
+			Setting: result.Setting{Workload: "tcp-rr", Params: result.Params{Message: 300}, Placement: result.CrossNode}, Baseline: "host", Metric: "p50", Correlation: &rho,
 			Networks: []result.ExactNetwork{
 				{Network: "bridge", Native: 1.12, Exact: 1.1955, NativeRank: 1, ExactRank: 1, NativeVerdict: "slower", ExactVerdict: "slower", Request: 3590, Response: 3608},
 				{Network: "net|<b>", Native: 1.5, Exact: 1.3704, NativeRank: 3, ExactRank: 2, NativeVerdict: "slower", ExactVerdict: "slower", Request: 6828, Response: 6795},

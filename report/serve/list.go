@@ -105,7 +105,7 @@ func (s *server) read(name string) (entry, error) {
 	e.Answer = ui.Clean(strings.Join(words.Summary(run), " "))
 	for _, d := range run.Deltas {
 		if d.Headline && d.Ratio > 0 {
-			e.figures[figureKey{words.Title(d.Setting()) + " against " + d.Baseline, insight.Name(d.Network, d.Path)}] = d.Ratio
+			e.figures[figureKey{words.Title(d.Setting) + " against " + d.Baseline, insight.Name(d.Network, d.Path)}] = d.Ratio
 		}
 	}
 	return e, nil

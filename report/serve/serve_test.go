@@ -37,7 +37,7 @@ func folder(t *testing.T) string {
 			ratio := 1.1 + 0.1*float64(i)
 			low, high := ratio-0.01, ratio+0.01
 			run.Deltas = append(run.Deltas, result.Delta{
-				Network: name, Baseline: "host", Workload: "tcp-rr", Placement: result.SameNode, Path: "pod", Metric: "p50", Headline: true,
+				Network: name, Baseline: "host", Setting: result.Setting{Workload: "tcp-rr", Placement: result.SameNode}, Path: "pod", Metric: "p50", Headline: true,
 				Unit: "ns", Better: "lower", Ratio: ratio, RatioLow: &low, RatioHigh: &high, Verdict: "slower", Blocks: 6,
 			})
 		}

@@ -92,7 +92,7 @@ func (p *page) differences(c result.Comparison) {
 // changes prints the table of a group.
 func (p *page) changes(c result.Comparison, g insight.Group) {
 	first := g.Changes[0]
-	title := words.Load(first.Setting()) + " · " + words.At(first.Placement) + " · " + first.Metric
+	title := words.Load(first.Setting) + " · " + words.At(first.Placement) + " · " + first.Metric
 	if !first.Headline {
 		title += " (reported, not judged)"
 	}
@@ -147,7 +147,7 @@ func lonely(c result.Comparison) []string {
 				names = append(names, fmt.Sprintf("%d more", len(own)-i))
 				break
 			}
-			names = append(names, fmt.Sprintf("%s (%s, %s)", insight.Name(u.Network, u.Path), words.Load(u.Setting()), words.At(u.Placement)))
+			names = append(names, fmt.Sprintf("%s (%s, %s)", insight.Name(u.Network, u.Path), words.Load(u.Setting), words.At(u.Placement)))
 		}
 		all = append(all, fmt.Sprintf("the %s run: %s: %s", g.in, strings.Join(names, ", "), g.why))
 	}

@@ -19,16 +19,16 @@ func behindRun() result.Run {
 	return result.Run{
 		Study: "storage",
 		Splits: []result.Split{{
-			Network: "vxlan", Path: "pod", Baseline: "host", Workload: "block", Params: block, Placement: result.CrossNode,
+			Network: "vxlan", Path: "pod", Baseline: "host", Setting: result.Setting{Workload: "block", Params: block, Placement: result.CrossNode},
 			Total: 83 * time.Microsecond, Disk: 3 * time.Microsecond, Common: 61 * time.Microsecond, Added: 19 * time.Microsecond,
 			AddedLow: &low, AddedHigh: &high, RoundTrip: 14 * time.Microsecond,
 		}},
 		Replications: []result.Replicated{{
-			Network: "vxlan", Path: "pod", Workload: "oltp", Params: result.Params{Own: result.OwnOf("mix", "read_write"), Connections: 8},
+			Network: "vxlan", Path: "pod", Setting: result.Setting{Workload: "oltp", Params: result.Params{Own: result.OwnOf("mix", "read_write"), Connections: 8}},
 			Mean: 1200 * time.Microsecond, Max: 8 * time.Millisecond, Rate: 286,
 		}},
 		Correlations: []result.Correlation{{
-			Workload: "block", Params: block, Metric: "rate", Unit: "1/s", RawWorkload: "tcp-rr", RawMetric: "p50", RawUnit: "ns",
+			Setting: result.Setting{Workload: "block", Params: block}, Metric: "rate", Unit: "1/s", RawWorkload: "tcp-rr", RawMetric: "p50", RawUnit: "ns",
 			Points:  []result.CorrelationPoint{{Network: "host", Raw: 6e3, Value: 15e3}, {Network: "vxlan", Raw: 8e3, Value: 12e3}},
 			Pearson: -0.94, PearsonLow: &down, PearsonHigh: &up, Spearman: -0.9, P: 0.017, Verdict: result.CorrelationFalls,
 		}},

@@ -69,7 +69,7 @@ func (p *page) nullCheck() string {
 		}
 		baseline = n.Baseline
 		if n.Verdict == string(stats.Slower) || n.Verdict == string(stats.Faster) {
-			failed = append(failed, fmt.Sprintf("%s %s (%s)", words.Load(n.Setting()), words.At(n.Placement), words.Percent(n.Ratio)))
+			failed = append(failed, fmt.Sprintf("%s %s (%s)", words.Load(n.Setting), words.At(n.Placement), words.Percent(n.Ratio)))
 		}
 		switch {
 		case n.Floor == nil:

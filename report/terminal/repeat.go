@@ -24,7 +24,7 @@ func WriteRepeated(w io.Writer, runs []insight.Measured, all []insight.Repeated,
 		setting result.Setting
 		metric  string
 	}
-	for k, group := range insight.By(all, func(r insight.Repeated) key { return key{r.Delta.Setting(), r.Delta.Metric} }) {
+	for k, group := range insight.By(all, func(r insight.Repeated) key { return key{r.Delta.Setting, r.Delta.Metric} }) {
 		p.title(words.Load(k.setting)+" · "+words.At(k.setting.Placement)+" · "+k.metric, "")
 		width := 0
 		for _, r := range group {

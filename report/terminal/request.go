@@ -27,7 +27,7 @@ func (p *page) request() {
 		p.paragraph(piece{}, "No round trips were measured: netdelta advise measures them.")
 		return
 	}
-	for at, own := range insight.By(shares, func(s insight.RequestShare) result.Setting { return s.Delta.Setting() }) {
+	for at, own := range insight.By(shares, func(s insight.RequestShare) result.Setting { return s.Delta.Setting }) {
 		p.paragraph(piece{}, words.Load(at)+" · "+words.At(at.Placement))
 		for _, s := range own {
 			p.requestLine(s)

@@ -38,7 +38,7 @@ func (p *page) exactSetting(s result.ExactSetting) {
 	if s.Correlation != nil {
 		right = fmt.Sprintf("rank correlation %.2f", *s.Correlation)
 	}
-	p.title(words.Load(s.Setting())+" · "+words.At(s.Placement), right)
+	p.title(words.Load(s.Setting)+" · "+words.At(s.Placement), right)
 	rows, width := words.ExactRows(s), 0
 	for _, row := range rows {
 		row[0] = ui.Shorten(p.terminal.Text(row[0]), nameMost)
@@ -79,7 +79,7 @@ func (p *page) breakdown() {
 		p.title("Where the latency goes", "median; disk without a network")
 		heading := ""
 		for _, s := range p.run.Splits {
-			p.under(&heading, s.Setting())
+			p.under(&heading, s.Setting)
 			p.paragraph(piece{insight.Name(s.Network, s.Path) + gap, ui.Plain}, words.Split(s))
 		}
 		p.paragraph(piece{}, words.SplitParts())
@@ -88,14 +88,14 @@ func (p *page) breakdown() {
 		p.title("Replication", "as the cluster measured it")
 		heading := ""
 		for _, r := range p.run.Replications {
-			p.under(&heading, r.Setting())
+			p.under(&heading, r.Setting)
 			p.paragraph(piece{insight.Name(r.Network, r.Path) + gap, ui.Plain}, words.Replication(r))
 		}
 	}
 	if len(p.run.Correlations) > 0 {
 		p.title("Applications against raw figures", "correlation over networks")
 		for _, c := range p.run.Correlations {
-			p.paragraph(piece{}, words.Load(c.Setting())+" with the "+words.Raw(c)+": "+words.Correlation(c))
+			p.paragraph(piece{}, words.Load(c.Setting)+" with the "+words.Raw(c)+": "+words.Correlation(c))
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (s setting) delta(network, verdict string, low, ratio, high float64) result
 	low, ratio, high = 1+low/100, 1+ratio/100, 1+high/100
 	differenceLow, differenceHigh := s.baseline*(low-1), s.baseline*(high-1)
 	d := result.Delta{
-		Network: network, Baseline: "host", Workload: s.workload, Params: s.params, Placement: s.placement, Path: "pod",
+		Network: network, Baseline: "host", Setting: result.Setting{Workload: s.workload, Params: s.params, Placement: s.placement}, Path: "pod",
 		Metric: "p50", Unit: "ns", Better: "lower", Headline: true, Verdict: verdict, Blocks: 12, Rounds: 2400,
 		BaselineValue: s.baseline, Value: s.baseline * ratio, Ratio: ratio, RatioLow: &low, RatioHigh: &high,
 		Difference: s.baseline * (ratio - 1), DifferenceLow: &differenceLow, DifferenceHigh: &differenceHigh,

@@ -90,7 +90,7 @@ func opportunity(c insight.Change) result.Advice {
 
 // inSetting says in which setting a change gains, and of a condition on which network.
 func inSetting(c insight.Change, d result.Delta) string {
-	text := At(d.Placement) + " (" + Load(d.Setting()) + ")"
+	text := At(d.Placement) + " (" + Load(d.Setting) + ")"
 	if c.Factor != "" {
 		return "on " + insight.Name(d.Network, d.Path) + ", " + text
 	}
@@ -100,7 +100,7 @@ func inSetting(c insight.Change, d result.Delta) string {
 // gain is a delta as a gain.
 func gain(d result.Delta) *result.Gain {
 	return &result.Gain{
-		Setting: Title(d.Setting()), Metric: d.Metric, Unit: Unit(d), Better: d.Better, Ratio: d.Ratio, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
+		Setting: Title(d.Setting), Metric: d.Metric, Unit: Unit(d), Better: d.Better, Ratio: d.Ratio, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
 		Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh,
 	}
 }

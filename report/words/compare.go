@@ -140,7 +140,7 @@ func namedChanges(changes []result.Change) string {
 			break
 		}
 		all = append(all, fmt.Sprintf("%s %s %s (%s, %s)",
-			insight.Name(c.Network, c.Path), c.Metric, Amount(c), Load(c.Setting()), At(c.Placement)))
+			insight.Name(c.Network, c.Path), c.Metric, Amount(c), Load(c.Setting), At(c.Placement)))
 	}
 	return List(all)
 }

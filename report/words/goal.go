@@ -24,7 +24,7 @@ func Goal(text string, a insight.GoalAnswer) result.Goal {
 		if a.Goal.InTime || d.Ratio == 0 {
 			amount = fmt.Sprintf("%s [%s, %s]", Added(d), Difference(Unit(d), a.Low), Difference(Unit(d), a.High))
 		}
-		g.Measured = fmt.Sprintf("%s %s, %s", insight.Name(d.Network, d.Path), amount, Title(d.Setting()))
+		g.Measured = fmt.Sprintf("%s %s, %s", insight.Name(d.Network, d.Path), amount, Title(d.Setting))
 		if a.Settings > 1 {
 			g.Measured += fmt.Sprintf("; the worst of %d settings", a.Settings)
 		}

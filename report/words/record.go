@@ -35,7 +35,7 @@ func SplitParts() string {
 func Replication(r result.Replicated) string {
 	text := fmt.Sprintf("replication %s (at most %s)", unit.Duration(r.Mean), unit.Duration(r.Max))
 	if r.Rate > 0 {
-		text += " at " + Value(Unit(result.Delta{Workload: r.Workload, Unit: unitPerSecond}), r.Rate)
+		text += " at " + Value(Unit(result.Delta{Setting: r.Setting, Unit: unitPerSecond}), r.Rate)
 	}
 	return text
 }

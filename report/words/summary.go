@@ -63,7 +63,7 @@ func answer(run result.Run) string {
 		if len(c.Tied) > 0 {
 			text = fmt.Sprintf("%s cost least over %s: %s at worst", List(append([]string{c.Best}, c.Tied...)), known(c), Percent(c.Least.Ratio))
 		}
-		return fmt.Sprintf("%s; %s costs most: %s, %s.", text, c.Worst, Percent(c.Most.Ratio), Title(c.Most.Setting()))
+		return fmt.Sprintf("%s; %s costs most: %s, %s.", text, c.Worst, Percent(c.Most.Ratio), Title(c.Most.Setting))
 	}
 	for _, a := range run.Advice {
 		if a.Kind == KindChange {

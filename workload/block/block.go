@@ -61,10 +61,10 @@ func parameters() []result.Parameter {
 				Key: "storage_class", Why: "the blocks lie in a volume of that class", Fix: "leave store out, or storage_class, to measure a store of netdelta's own",
 			}},
 		result.Parameter{Key: "operation", Kind: result.KindWord, Words: strings.Join(fio.Operations(), "|"), Default: "randread", Says: "What is done with blocks."},
-		result.Parameter{Key: "block", Kind: result.KindSize, Low: 1, High: float64(64 * unit.MiB), Default: 4 * unit.KiB, ID: "%", Says: "Size of one operation on blocks."},
-		result.Parameter{Key: "depth", Kind: result.KindCount, Low: 1, High: 1024, Default: 1, Usual: "1", Says: "Operations that each client has under way at once."},
-		result.Parameter{Key: "reads", Kind: result.KindShare, Low: leastShare, High: 1, ID: "reads=%", Label: "% reads",
-			Needs: result.Need{Key: "operation", Levels: "randrw|rw", Fix: "name one that mixes reads and writes: operation: [randrw]"}, Says: "Share of reads among mixed operations (randrw, rw): 0.7; half of them where it is left out."},
+		result.Parameter{Key: "block", Kind: result.KindSize, Low: leastBlock, High: float64(mostBlock), Default: 4 * unit.KiB, ID: "%", Says: "Size of one operation on blocks."},
+		result.Parameter{Key: "depth", Kind: result.KindCount, Low: 1, High: mostDepth, Default: 1, Usual: "1", Says: "Operations that each client has under way at once."},
+		result.Parameter{Key: "reads", Kind: result.KindShare, Low: leastShare, High: 1 - leastShare, ID: "reads=%", Label: "% reads",
+			Needs: result.Need{Key: "operation", Levels: "randrw|rw", Fix: "name one that mixes reads and writes: operation: [randrw]"}, Says: "Share of reads among mixed operations (randrw, rw), 0.01 to 0.99: 0.7; half of them where it is left out."},
 		result.Parameter{Key: "fsync", Kind: result.KindCount, Low: 1, High: mostSync, ID: "fsync=%", Label: "fsync %",
 			Needs: result.Need{Key: "operation", Levels: "randwrite|randrw|write|rw", Fix: "name one that writes: operation: [randwrite]"}, Says: "After how many writes a client has the store make lasting what it wrote; never where it is left out."},
 	)
@@ -110,20 +110,11 @@ func checkBlocks(p load) error {
 	if _, err := storeOf(p); err != nil {
 		return err
 	}
-	if p.Block < leastBlock || p.Block > mostBlock || p.Block%leastBlock != 0 {
-		return fmt.Errorf("block %d bytes is out of range: %d to %d bytes, in steps of %d", int64(p.Block), int64(leastBlock), int64(mostBlock), int64(leastBlock))
-	}
-	if p.Depth < 1 || p.Depth > mostDepth {
-		return fmt.Errorf("depth %d is out of range: 1 to %d", p.Depth, mostDepth)
+	if p.Block%leastBlock != 0 {
+		return fmt.Errorf("block %v is no whole number of %d bytes", p.Block, leastBlock)
 	}
 	if p.Reads != 0 && !fio.Mixed(p.Operation) {
 		return fmt.Errorf("reads %v is a share of mixed operations, and %s is none; take randrw or rw, or leave reads out", p.Reads, p.Operation)
-	}
-	if fio.Mixed(p.Operation) && (p.Reads < leastShare || p.Reads > 1-leastShare) {
-		return fmt.Errorf("reads %v is out of range: %v to %v; randread and randwrite do one of both alone", p.Reads, leastShare, 1-leastShare)
-	}
-	if p.Sync < 0 || p.Sync > mostSync {
-		return fmt.Errorf("fsync %d is out of range: 1 to %d writes", p.Sync, mostSync)
 	}
 	if p.Sync != 0 && !fio.Writes(p.Operation) {
 		return fmt.Errorf("fsync %d is after how many writes, and %s writes nothing; take another operation, or leave fsync out", p.Sync, p.Operation)

@@ -234,7 +234,7 @@ func TestRefusesParameters(t *testing.T) {
 		"operation":          {Own: result.OwnOf("operation", "trim")},
 		"block 511":          {Own: result.OwnOf("block", unit.Bytes(511))},
 		"block 513":          {Own: result.OwnOf("block", unit.Bytes(513))},
-		"block 33554432":     {Own: result.OwnOf("block", 32*unit.MiB)},
+		"block 32MiB":        {Own: result.OwnOf("block", 32*unit.MiB)},
 		"depth":              {Own: result.OwnOf("depth", 257)},
 		"reads 0.5":          {Own: result.OwnOf("operation", "randread", "reads", 0.5)},
 		"reads 1":            {Own: result.OwnOf("operation", "rw", "reads", 1.0)},

@@ -91,11 +91,6 @@ func check(p result.Params) error {
 	if err := workload.CheckTarget(p, workload.SchemeMySQL); err != nil {
 		return fmt.Errorf("oltp: %w", err)
 	}
-	if d := dataOf(p); d.Tables < 1 || d.Tables > mostTables {
-		return fmt.Errorf("oltp: tables %d is out of range: 1 to %d", d.Tables, mostTables)
-	} else if d.Rows < leastRows || d.Rows > mostRows {
-		return fmt.Errorf("oltp: rows %d is out of range: %d to %d", d.Rows, leastRows, mostRows)
-	}
 	return engine.Limits{Workload: "oltp", ConnectionsMost: galera.MaxConnections, Own: parameters(), Used: []string{"target"}}.Check(p)
 }
 
