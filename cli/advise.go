@@ -47,6 +47,7 @@ EXIT STATUS
 			if len(a) == 1 {
 				return env.adviseOn(a[0], o)
 			}
+			o.call.keep(cmd.Flags())
 			if err := o.collect(func(flag string) bool { return flag == "time-budget" || cmd.Flags().Changed(flag) }); err != nil {
 				return err
 			}

@@ -333,7 +333,7 @@ func interrupted(c *chaos, signal os.Signal) {
 			t.Error(err)
 		}
 	}
-	e.shows(t, "null check").says(t, "interrupted; what was measured is kept")
+	e.shows(t, "null check", "next netdelta run --resume run").says(t, "interrupted; what was measured is kept")
 	kept := len(trials(t, folder))
 	if kept < 8 {
 		t.Errorf("%d trials were kept, want 8 or more", kept)

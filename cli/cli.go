@@ -145,8 +145,8 @@ func newRoot(env *environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "netdelta",
 		Short: "What does this container network cost my workload, where, and what should I change?",
-		Long: `netdelta builds a testbed, swaps the container network one variable at a time under real workloads, and reports
-differences against a baseline with honest intervals.
+		Long: `netdelta measures what each container network costs a workload: it puts networks side by side on a testbed, under the same load,
+and prints how each differs from a baseline, with an interval.
 
 EXIT STATUS
   0    done
@@ -188,6 +188,7 @@ EXIT STATUS
 	for _, cmd := range root.Commands() {
 		env.complete(cmd)
 	}
+	env.explain(root)
 	for _, v := range program.Verbs(env.in, env.out, env.workloads) {
 		root.AddCommand(newSentCommand(v))
 	}

@@ -17,6 +17,7 @@ import (
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
+	"netdelta/testbed"
 )
 
 // dryRun prints what a run would measure and do. It measures nothing.
@@ -113,7 +114,7 @@ func printSteps(out ui.Text, s *study.Study) {
 	}
 	for _, c := range s.Changes {
 		if len(c.Restore) == 0 {
-			out.Put("    nothing undoes network %s: the study gives it no restore\n", c.Network)
+			out.Put("    nothing undoes %s: the study gives it no restore\n", testbed.ChangedFor(c.Network))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab/rootless"
 )
@@ -55,6 +56,11 @@ func (env *environment) elsewhere(cmd *cobra.Command, a []string) bool {
 	name, err := cmd.Flags().GetString("testbed")
 	if err != nil {
 		return false
+	}
+	if resume, _ := cmd.Flags().GetString("resume"); resume != "" {
+		if run, err := result.Load(resume); err == nil {
+			name = run.Testbed
+		}
 	}
 	if name == "" && len(a) == 1 {
 		if s, err := env.readStudy(a[0]); err == nil {

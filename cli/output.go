@@ -31,7 +31,7 @@ func (env *environment) print(run result.Run, s shown) error {
 		}
 		return writeJSON(env.out, run.Complete())
 	}
-	return terminal.Write(env.out, run, terminal.View{Terminal: ui.Detect(env.terminal, env.getenv), Verbose: s.verbose, Pairs: s.pairs, Folder: s.folder, Advice: s.advice, Request: s.request})
+	return terminal.Write(env.out, run, terminal.View{Terminal: ui.Detect(env.terminal, env.getenv), Verbose: s.verbose, Pairs: s.pairs, Folder: s.folder, Advice: s.advice, Request: s.request, Program: calledAs()})
 }
 
 // progress shows on standard error how far a run is.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -26,4 +27,16 @@ func asPlugin(root *cobra.Command, called string) {
 			flag.Usage, _, _ = strings.Cut(flag.Usage, " (default")
 		}
 	}
+}
+
+// calledAs is how the user calls this program where it is not on the PATH by its name: as a plugin, or by a path from here, as bin/netdelta.
+func calledAs() string {
+	called := os.Args[0]
+	switch {
+	case filepath.Base(called) == pluginFile:
+		return pluginName
+	case strings.Contains(called, "/") && !filepath.IsAbs(called):
+		return called
+	}
+	return ""
 }

@@ -35,6 +35,7 @@ type runOptions struct {
 	burst     time.Duration
 	builds    int
 	rounds    int
+	call      callOptions
 	blocks    int
 	seed      uint64
 	mtu       []string
@@ -93,11 +94,8 @@ EXIT STATUS
 			if len(a) == 1 {
 				name = a[0]
 			}
-			if o.resume != "" && len(a) == 1 {
-				return usageError{errors.New("--resume goes on with the study in the run folder: name no other")}
-			}
-			if o.resume != "" && o.out != "" {
-				return usageError{errors.New("--resume goes on in the run's own folder: leave --out away")}
+			if err := o.resumes(cmd.Flags(), a, env.getenv); err != nil {
+				return err
 			}
 			o.collectStorage()
 			if err := errors.Join(o.collect(cmd.Flags().Changed), env.collectTarget(&o), o.checkExact(cmd.Flags().Changed)); err != nil {
@@ -130,7 +128,7 @@ EXIT STATUS
 func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.testbed, "testbed", "", "what to run on (default: the study's, lab)")
-	f.StringVar(&o.nodes, "nodes", "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...; with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes, also with --what-if: names of nodes to measure")
+	f.StringVar(&o.nodes, nodesFlag, "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...; with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes, also with --what-if: names of nodes to measure")
 	o.servers.add(f)
 	f.StringVar(&o.docker, dockerFlag, "", dockerUsage)
 	o.cluster.add(f)
@@ -143,7 +141,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&o.overrides.Placement, "placement", nil, "same-node, cross-node or both")
 	f.DurationVar(&o.budget, "time-budget", 0, "how long the run may take (default: the study's)")
 	f.DurationVar(&o.burst, "burst", 0, "length of a burst (default: the study's)")
-	f.IntVar(&o.builds, "builds", 0, "build the networks exactly so many times (default: until all is resolved or the time is up)")
+	f.IntVar(&o.builds, buildsFlag, 0, "build the networks exactly so many times (default: until all is resolved or the time is up)")
 	f.IntVar(&o.rounds, "rounds", 0, "rounds in each build (default: as many as fit)")
 	f.IntVar(&o.blocks, "blocks", 0, "measure in so many blocks, with the networks swapped live under the pods")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
@@ -239,6 +237,10 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err != nil {
 		return err
 	}
+	o.call.keepSecret(password.Given() && s.HasTarget())
+	if err := env.agreed(ctx, k, o.resume, &o.call, o.cluster, o.trust); err != nil {
+		return err
+	}
 	provider, closed, err := k.open(ctx, env, s, o)
 	if err != nil {
 		return err
@@ -246,7 +248,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	shown := env.progress(o.quiet)
 	run := session.Session{
 		Study: s, Provider: provider, Workloads: env.workloads, Judge: liveJudge{words.NewJudge(env.workloads), &shown.leading}, Progress: shown,
-		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Location: env.location(o.out, o.resume),
+		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Options: o.call.values, Location: env.location(o.out, o.resume),
 	}
 	run.Notes = append(run.Notes, notes...)
 	if o.dry {

@@ -220,5 +220,5 @@ func TestKilledOnCluster(t *testing.T) {
 	if left := podsOf(t, c); len(left) > 0 {
 		t.Errorf("cleanup left %d pods", len(left))
 	}
-	finish(t, longCommand(t, dir, append([]string{"run", "--resume", "run", "--builds", "2", "--time-budget", "3m"}, flags...)...)).want(t, statusDone)
+	finish(t, longCommand(t, dir, "run", "--resume", "run", "--builds", "2", "--time-budget", "3m")).want(t, statusDone)
 }

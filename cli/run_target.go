@@ -31,7 +31,7 @@ const passwordVariable = "NETDELTA_TARGET_PASSWORD"
 func (t *targetOptions) add(f *pflag.FlagSet) {
 	t.flags = pflag.NewFlagSet("", pflag.ContinueOnError)
 	t.flags.StringVar(&t.url, "target", "", "`URL` of an endpoint of your own in the cluster, measured in place of a server of netdelta's: http://HOST[:PORT][/PATH], mysql://USER@HOST[:PORT]/DATABASE")
-	t.flags.StringVar(&t.passwordFile, "target-password-file", "", "file with the password of the target; - is standard input (default: $"+passwordVariable+")")
+	t.flags.StringVar(&t.passwordFile, passwordFlag, "", "file with the password of the target; - is standard input (default: $"+passwordVariable+")")
 	f.AddFlagSet(t.flags)
 }
 

@@ -48,6 +48,7 @@ type strategy struct {
 
 	flags   *pflag.FlagSet
 	options []string // the flags that a study file may have
+	call    callOptions
 	study   record.Study
 }
 
@@ -73,6 +74,12 @@ FILE is a study file as a run folder has it: "strategy: ` + s.name + `", options
 		file, demands, err := s.read(files)
 		if err == nil && file != "" {
 			err = env.trusts(cmd.Context(), file, demands, s.trust)
+		}
+		if err == nil {
+			err = s.call.recall(s.flags, s.resume, env.getenv)
+		}
+		if err == nil {
+			s.call.keep(s.flags, s.options...)
 		}
 		if err != nil {
 			return err
@@ -165,6 +172,9 @@ func (env *environment) follow(ctx context.Context, s *strategy, made func(conte
 	if k.here {
 		sweep(ctx, env)
 	}
+	if err := env.agreed(ctx, k, s.resume, &s.call, s.cluster, s.trust); err != nil {
+		return err
+	}
 	provider, closed, err := k.open(ctx, env, nil, runOptions{nodes: strings.Join(s.nodes, ","), cluster: s.cluster})
 	if err != nil {
 		return err
@@ -200,7 +210,7 @@ func (env *environment) measure(ctx context.Context, s *strategy, provider testb
 		out = ""
 	}
 	_, folder, err := (&session.Session{
-		Strategy: how, File: s.study, Provider: provider, Judge: words.NewJudge(env.workloads), Wait: s.wait, Location: env.location(out, s.resume),
+		Strategy: how, File: s.study, Options: s.call.values, Provider: provider, Judge: words.NewJudge(env.workloads), Wait: s.wait, Location: env.location(out, s.resume),
 	}).Run(ctx)
 	if folder == nil {
 		return badInput(err)

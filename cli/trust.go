@@ -116,23 +116,27 @@ func (env *environment) remembers(demands []study.Demand) bool {
 
 // remember keeps an answer for the next time. Where it can't be kept the user is asked again.
 func (env *environment) remember(demands []study.Demand) {
+	if err := env.keepAnswer(demands); err != nil {
+		printError(env.err, fmt.Sprintf("the answer is not kept, and will be asked for again: %v", err))
+	}
+}
+
+func (env *environment) keepAnswer(demands []study.Demand) error {
 	mark, err := env.trustMark(demands)
 	if err != nil {
-		return
+		return nil //nolint:nilerr // there is no place for it
 	}
 	if home := env.getenv("HOME"); home != "" {
 		if _, err := os.Stat(home); err != nil {
-			return // a home that there is not is not made
+			return nil //nolint:nilerr // a home that there is not is not made
 		}
 	}
 	if err = os.MkdirAll(filepath.Dir(mark), 0o700); err != nil {
-		return
+		return nil //nolint:nilerr // as in a pod whose files can't be written
 	}
 	var files *result.Files
 	if files, err = result.OpenFiles(filepath.Dir(mark)); err == nil {
 		err = errors.Join(files.Replace(filepath.Base(mark), 0o600, func(io.Writer) error { return nil }), files.Close())
 	}
-	if err != nil {
-		printError(env.err, fmt.Sprintf("the answer is not kept, and will be asked for again: %v", err))
-	}
+	return err
 }

@@ -114,6 +114,7 @@ type runner struct {
 	open     int                 // as in Status
 	measured int                 // rounds of this build, repeated ones included
 	repeated int                 // rounds of this build
+	prepared int                 // the build that was last set up ahead
 }
 
 func newRunner(c Config) *runner {
@@ -165,6 +166,7 @@ func (r *runner) shed() {
 		return
 	}
 	r.left, r.Run.Cells = len(shed.Cells), shed.Mark(r.Run.Cells)
+	r.strategy.LeaveOut(shed.Cells)
 }
 
 func (r *runner) build(ctx context.Context, step plan.Step) error {
@@ -176,10 +178,19 @@ func (r *runner) build(ctx context.Context, step plan.Step) error {
 	r.scheduler.Once(r.strategy.Once())
 	r.scheduler.Renewal(r.strategy.Renewal())
 	r.scheduler.Built(r.elapsed())
-	if cells, ok := r.scheduler.Ahead(); ok {
-		r.strategy.Prepare(ctx, step.Build+1, cells)
-	}
+	r.ahead(ctx, step)
 	return nil
+}
+
+// ahead has the next build set up in the background, once in each build, as soon as it is known what it will have.
+func (r *runner) ahead(ctx context.Context, step plan.Step) {
+	if r.prepared > step.Build || !r.scheduler.Known() {
+		return
+	}
+	r.prepared = step.Build + 1
+	if cells, ok := r.scheduler.Ahead(); ok {
+		r.strategy.Prepare(ctx, r.prepared, cells)
+	}
 }
 
 // round measures once. A disturbed round is repeated, but a machine that is disturbed more often than not would never get
@@ -198,6 +209,7 @@ func (r *runner) round(ctx context.Context, step plan.Step) error {
 	}
 	r.scheduler.Once(r.strategy.Once())
 	r.scheduler.Measured(r.elapsed(), spans)
+	r.ahead(ctx, step)
 	return nil
 }
 

@@ -19,6 +19,8 @@ type Strategy interface {
 	// Round measures each cell once and gives the time that each took, in the order of Begin's cells. disturbed says that the
 	// machine did something else meanwhile, so that the round has to be repeated.
 	Round(ctx context.Context, round int) (spans []time.Duration, disturbed bool, err error)
+	// LeaveOut takes cells out of the build under way: they are not measured any more, and give no trial.
+	LeaveOut(cells []string)
 	// Once is the time spent since the last call on what serves the whole run instead of one build.
 	Once() time.Duration
 	// Renewal is what the next build will cost of that, as far as it is known.

@@ -325,6 +325,9 @@ type Run struct {
 	Exact *Exact `json:"exact,omitempty"`
 	// ExactComparison is with an exact run that a report names; nil elsewhere.
 	ExactComparison *ExactComparison `json:"beside,omitempty"`
+	// Options are the flags of the call, by their names, that say where and how it measures and that the study does not hold; one
+	// whose value is secret has none. A resumed run takes them over.
+	Options map[string]string `json:"options,omitempty"`
 	// Notes are what the reader must know of this run: a subset by budget, networks that are unsupported.
 	Notes       []string    `json:"notes,omitempty"`
 	Environment Environment `json:"environment"`

@@ -30,6 +30,14 @@ type Change struct {
 	Kept bool
 }
 
+// ChangedFor words what a change is made for, by the name that it has in a study: a network, or a level of a factor, as mtu=9000.
+func ChangedFor(name string) string {
+	if strings.Contains(name, "=") {
+		return "level " + name
+	}
+	return "network " + name
+}
+
 // Action is one step of a change: exactly one of its fields is given.
 type Action struct {
 	// Command is a program with its arguments. A program without a slash in its name is looked up on the PATH.

@@ -70,6 +70,7 @@ type Cluster struct {
 type Member struct {
 	Pod      int          // from 0; -1 is the client
 	Peers    []netip.Addr // addresses of all pods of the cluster, by number
+	Port     uint16       // at which a client reaches the first pod, where another than the cluster's own stands in front of it; 0 is its own
 	CPU      int          // to pin to, negative for none
 	Separate bool         // the pods share no file system
 }

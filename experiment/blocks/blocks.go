@@ -170,6 +170,9 @@ func (s *Strategy) again(ctx context.Context, sessions []*measure.Session) error
 	return err
 }
 
+// LeaveOut does nothing: cells are left out between blocks alone.
+func (s *Strategy) LeaveOut([]string) {}
+
 // Collect gives the trials of the block.
 func (s *Strategy) Collect(context.Context) ([]result.Trial, error) {
 	done := s.done

@@ -210,26 +210,30 @@ type clusterEndpoint struct {
 func (e *clusterEndpoint) Info() Info {
 	i := Info{Name: "its cluster", Agent: e.members[0].Agent, Services: e.members, Peers: e.Pods()[1:], Shared: true}
 	if e.remote {
-		i.Address = netip.AddrPortFrom(e.addresses()[0], 0)
-		if len(e.ports) > 0 {
-			i.Address = netip.AddrPortFrom(i.Address.Addr(), e.ports[0])
-		}
+		all, port := e.addresses()
+		i.Address = netip.AddrPortFrom(all[0], port)
 	}
 	return i
 }
 
-// addresses are where the client reaches the pods, or the services in front of them in the present network.
-func (e *clusterEndpoint) addresses() []netip.Addr {
-	all := slices.Clone(e.peers)
+// addresses are where the client reaches the pods, or the services in front of them in the present network, and the port at which it
+// reaches the first; 0 where it is told of none.
+func (e *clusterEndpoint) addresses() (all []netip.Addr, port uint16) {
+	all = slices.Clone(e.peers)
 	if !e.remote || len(e.ports) == 0 {
-		return all
+		return all, 0
 	}
+	port = e.ports[0]
 	for i, m := range e.members {
-		if at := e.client.Testbed.Endpoint(e.client.Agent.Pod(), m.Agent.Pod(), e.ports[0]); at.IsValid() {
-			all[i] = at.Addr()
+		at := e.client.Testbed.Endpoint(e.client.Agent.Pod(), m.Agent.Pod(), e.ports[0])
+		if !at.IsValid() {
+			continue
+		}
+		if all[i] = at.Addr(); i == 0 {
+			port = at.Port()
 		}
 	}
-	return all
+	return all, port
 }
 
 func (e *clusterEndpoint) Open(context.Context) error  { return nil }
@@ -237,5 +241,6 @@ func (e *clusterEndpoint) Close(context.Context) error { return nil }
 
 func (e *clusterEndpoint) Dial(ctx context.Context) (int, error) {
 	c := e.client
-	return c.Agent.DialCluster(ctx, c.Cell.Workload, c.Cell.Params, workload.Member{Pod: -1, Peers: e.addresses(), CPU: c.CPU, Separate: e.remote}, dialWithin)
+	peers, port := e.addresses()
+	return c.Agent.DialCluster(ctx, c.Cell.Workload, c.Cell.Params, workload.Member{Pod: -1, Peers: peers, Port: port, CPU: c.CPU, Separate: e.remote}, dialWithin)
 }

@@ -24,8 +24,9 @@ type Build struct {
 	Index    int
 	Sessions []*Session
 
-	keeps     bool // pods may go on to the next build
-	sweeps    bool // sessions that can be are measured in sweeps
+	dropped   []*Session // of cells that are left out
+	keeps     bool       // pods may go on to the next build
+	sweeps    bool       // sessions that can be are measured in sweeps
 	sweeping  sync.Mutex
 	sweeper   *agent.Agent // nil until it is needed
 	sweepless bool         // there can't be one
@@ -229,8 +230,26 @@ func (b *Build) Pick(cells []result.Cell) bool {
 		}
 		sessions[i] = b.Sessions[at]
 	}
+	for _, s := range b.Sessions {
+		if !slices.Contains(sessions, s) {
+			b.dropped = append(b.dropped, s)
+		}
+	}
 	b.Sessions = sessions
 	return true
+}
+
+// LeaveOut drops the sessions of cells that are not measured any more. What they hold is closed with the build.
+func (b *Build) LeaveOut(cells []string) {
+	var left []*Session
+	for _, s := range b.Sessions {
+		if slices.Contains(cells, s.Cell.ID) {
+			b.dropped = append(b.dropped, s)
+		} else {
+			left = append(left, s)
+		}
+	}
+	b.Sessions = left
 }
 
 // hold has the build release a testbed when it is closed.
@@ -246,7 +265,7 @@ func (b *Build) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var errs []error
-	for _, s := range b.Sessions {
+	for _, s := range slices.Concat(b.Sessions, b.dropped) {
 		errs = append(errs, s.closeProbes())
 	}
 	var ended sync.WaitGroup // at once: each of them may hang

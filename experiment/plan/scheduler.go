@@ -72,6 +72,7 @@ type Scheduler struct {
 	left     []leftOut     // that Shed names
 	states   int           // of the cells: so many builds give each state one
 	renewal  time.Duration // of the next build, on what serves several
+	until    time.Duration // when the build under way has to be over, so that the builds that are due fit
 
 	phase   StepKind // what the runner is doing: "" is nothing
 	current Step
@@ -153,9 +154,13 @@ func (s *Scheduler) Measured(now time.Duration, bursts []time.Duration) {
 	s.current.Round++
 	if s.done == 0 && s.rules.Rounds == 0 && s.current.Round == roundsToLearn {
 		// Now the cost of a round is measured: the number of rounds need not rest on a guess.
+		s.shed(now)
 		spent := s.cost.setup(len(s.current.Cells)) + time.Duration(roundsToLearn)*s.cost.round(s.current.Cells)
 		s.rounds = s.equalRounds(s.current.Cells, s.rules.Budget-now+spent)
 		s.current.Rounds = max(s.rounds, s.current.Round)
+	}
+	if s.rules.Rounds == 0 && s.rules.MaxBuilds == 0 {
+		s.trim(now)
 	}
 	s.since = now
 }
@@ -183,6 +188,9 @@ func (s *Scheduler) Resolve(resolved map[string]bool) {
 		s.resolved[id] = r
 	}
 }
+
+// Known says whether it is known what the next build will have: before costs are measured, some of it may be left out yet.
+func (s *Scheduler) Known() bool { return s.known() || s.rules.Rounds > 0 }
 
 // Drop takes a cell out of all further builds and rounds, including the current one's: it failed, and would fail again. Without its
 // baseline the cells of a setting have no delta, and are dropped as well.

@@ -19,67 +19,148 @@ type Shed struct {
 	Why, Note string
 }
 
-// shed leaves out loads, the last chosen first, until the others fit into the time that is left with as many builds as an interval
-// takes. The choice rested on guessed costs; after the first build they are known. On a busy machine the run then has fewer deltas
-// that mean something, not many that don't.
+// shed leaves out loads, the last chosen first, until the others fit into the time that is left with as many builds as verdicts on
+// small differences take; where one load is too much, it leaves out placements and levels of that one, and then rounds of builds. The
+// choice rested on guessed costs; after the first rounds they are known. On a busy machine the run then has fewer deltas that mean
+// something, not many that don't.
 func (s *Scheduler) shed(now time.Duration) {
-	if s.done == 0 || s.rules.Rounds > 0 && !s.rules.OnePass || s.rules.MaxBuilds > 0 {
+	if !s.known() || s.rules.Rounds > 0 && !s.rules.OnePass || s.rules.MaxBuilds > 0 {
 		return // the study asks for so many rounds or builds
 	}
-	loads, of := byTurns(s.without(s.cells), byWorkload)
-	var out []leftOut
-	for len(loads) > 1 && !s.fitting(now) {
-		last := loads[len(loads)-1]
-		loads = loads[:len(loads)-1]
-		out = append(out, s.leave(last, of[last]))
+	s.fewerRounds(now, s.rules.MinRounds*2/3)
+	out := s.leaveOut(now, s.loads())
+	if !s.fitting(now) {
+		out = append(out, s.leaveOut(now, s.settings())...)
 	}
+	s.fewerRounds(now, leastRounds)
 	if len(out) == 0 {
 		return
 	}
-	// Small loads that were left out before an expensive one may come back.
-	for _, l := range slices.Backward(out) {
-		s.drop(l.cells, false)
-		if !s.fitting(now) {
-			s.drop(l.cells, true)
-			s.left = append(s.left, l)
-		}
-	}
-	s.ahead = s.without(s.ahead)
+	s.left = append(s.left, out...)
+	s.ahead, s.current.Cells = s.without(s.ahead), s.without(s.current.Cells)
 	s.out.Cells = nil
 	var names []string
 	for _, l := range s.left {
-		names = append(names, Describe(l.workload, l.params))
+		names = append(names, l.name)
 		s.out.Cells = append(s.out.Cells, l.cells...)
 	}
 	whole := study.FormatDuration(roundUp(s.whole(now)))
 	ground := cmp.Or(s.rules.Ground, "this machine")
 	s.out.Why = fmt.Sprintf("left out by the time budget of %s: %s takes longer than was planned; about %s hold it", study.FormatDuration(s.rules.Budget), ground, whole)
-	s.out.Note = fmt.Sprintf("%s takes longer than was planned: %s left out after %s, so that the others have the %d that verdicts on small differences take; --time-budget %s holds all",
-		ground, strings.Join(names, ", ")+were(len(names)), builds(s.done), s.rules.MinBuilds, whole)
+	s.out.Note = fmt.Sprintf("%s takes longer than was planned: %s left out %s, so that the others have the %d builds that verdicts on small differences take; --time-budget %s holds all",
+		ground, strings.Join(names, ", ")+were(len(names)), s.when(), s.rules.MinBuilds, whole)
+}
+
+// leastRounds is how many rounds a build has at least where more would leave too few builds.
+const leastRounds = 3
+
+// fewerRounds has builds contain as many rounds as fit, and not fewer than some, where they don't fit otherwise.
+func (s *Scheduler) fewerRounds(now time.Duration, least int) {
+	if s.rules.Rounds == 0 && !s.fitting(now) {
+		s.rules.MinRounds = min(s.rules.MinRounds, max(leastRounds, least, s.fitRounds(now)))
+	}
+}
+
+// trim ends a build whose rounds take longer than was planned, when another one would leave too little time for the builds that are due.
+func (s *Scheduler) trim(now time.Duration) {
+	if s.current.Round == s.rules.MinRounds {
+		due, left := s.dueWithin(now)
+		once, round := s.usual(s.participants(s.wanted))
+		s.until = now + left - time.Duration(max(due, 0))*(once+time.Duration(s.rules.MinRounds)*round)
+	}
+	if s.current.Round >= s.rules.MinRounds && now+s.cost.round(s.current.Cells) > s.until {
+		s.current.Rounds = s.current.Round
+	}
+}
+
+// known says whether costs are measured. The first state of a cluster says nothing of the others.
+func (s *Scheduler) known() bool {
+	return s.done > 0 || s.phase == StepRound && s.current.Round >= roundsToLearn && !HaveStates(s.cells)
+}
+
+// when says when something was left out.
+func (s *Scheduler) when() string {
+	if s.done == 0 {
+		return "in the first build"
+	}
+	return "after " + builds(s.done)
 }
 
 // fitting says whether the builds that are due fit into the time that is left.
 func (s *Scheduler) fitting(now time.Duration) bool {
-	cells := s.participants(s.wanted)
-	due := s.due(cells)
-	once, round := s.usual(cells)
-	return due <= 0 || fits(s.rules.Budget-now, due, once, round) >= s.rules.MinRounds
+	due, _ := s.dueWithin(now)
+	return due <= 0 || s.fitRounds(now) >= s.rules.MinRounds
 }
 
-// leftOut is a load that is left out, with the cells that were dropped for it.
+// fitRounds is how many rounds the builds that are due can have.
+func (s *Scheduler) fitRounds(now time.Duration) int {
+	due, left := s.dueWithin(now)
+	once, round := s.usual(s.participants(s.wanted))
+	return fits(left, max(1, due), once, round)
+}
+
+// dueWithin is how many builds are due after the one under way, and the time that is left for them.
+func (s *Scheduler) dueWithin(now time.Duration) (due int, left time.Duration) {
+	cells := s.participants(s.wanted)
+	due, left = s.due(cells), s.rules.Budget-now
+	if s.phase == StepRound {
+		left -= time.Duration(max(0, s.rules.MinRounds-s.current.Round))*s.cost.round(s.without(s.current.Cells)) + s.cost.collect
+		due--
+	}
+	return due, left
+}
+
+// leftOut is something to leave out, or that is: what it is called, and its cells.
 type leftOut struct {
-	load
+	name  string
 	cells []string
 }
 
-// leave leaves a load out, with its cells.
-func (s *Scheduler) leave(l load, cells []result.Cell) leftOut {
-	out := leftOut{load: l}
-	for _, c := range cells {
-		out.cells = append(out.cells, c.ID)
+// loads are the loads that are measured still, the first the most important.
+func (s *Scheduler) loads() (all []leftOut) {
+	loads, of := byTurns(s.without(s.cells), byWorkload)
+	for _, l := range loads {
+		all = append(all, leftOut{Describe(l.workload, l.params), ids(of[l])})
 	}
-	s.drop(out.cells, true)
-	return out
+	return all
+}
+
+// settings are the settings that are measured still, in the order of the study.
+func (s *Scheduler) settings() (all []leftOut) {
+	cells := s.without(s.cells)
+	for _, at := range result.Settings(cells) {
+		mine := slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return c.Setting() != at })
+		all = append(all, leftOut{fmt.Sprintf("%s %s", Describe(at.Workload, at.Params), at.Placement), ids(mine)})
+	}
+	return all
+}
+
+// leaveOut leaves out some of several, the last first, until the others fit or one is left. Small ones that were left out before an
+// expensive one come back if they can.
+func (s *Scheduler) leaveOut(now time.Duration, of []leftOut) (out []leftOut) {
+	for len(of) > 1 && !s.fitting(now) {
+		last := of[len(of)-1]
+		of = of[:len(of)-1]
+		s.drop(last.cells, true)
+		out = append(out, last)
+	}
+	var stay []leftOut
+	for _, l := range slices.Backward(out) {
+		s.drop(l.cells, false)
+		if !s.fitting(now) {
+			s.drop(l.cells, true)
+			stay = append(stay, l)
+		}
+	}
+	return stay
+}
+
+// ids are the cells' IDs.
+func ids(cells []result.Cell) (all []string) {
+	for _, c := range cells {
+		all = append(all, c.ID)
+	}
+	return all
 }
 
 // drop leaves cells out of the rest of the run, or brings them back.

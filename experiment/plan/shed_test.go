@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netdelta/experiment/plan"
+	"netdelta/result"
 )
 
 // A machine that is many times slower than was guessed gives up loads, those that were chosen last first, so that what is left
@@ -27,8 +28,8 @@ func TestSlowMachineGivesUpLoads(t *testing.T) {
 	kept := map[int]bool{}
 	for _, c := range cells {
 		if left[c.ID] {
-			if w.builds[c.ID] != 1 {
-				t.Errorf("%s was left out after %d builds, want the first", c.ID, w.builds[c.ID])
+			if w.builds[c.ID] != 0 {
+				t.Errorf("%s was left out after %d builds, want the first rounds", c.ID, w.builds[c.ID])
 			}
 			continue
 		}
@@ -44,7 +45,7 @@ func TestSlowMachineGivesUpLoads(t *testing.T) {
 	if !strings.HasPrefix(shed.Note, "the cluster takes longer than was planned: ") || !strings.Contains(shed.Why, ": the cluster takes longer") {
 		t.Errorf("on a cluster it is said: %q, %q", shed.Note, shed.Why)
 	}
-	if !strings.Contains(shed.Note, "were left out after 1 build,") || !strings.Contains(shed.Why, "time budget of 1m") {
+	if !strings.Contains(shed.Note, "was left out in the first build,") || !strings.Contains(shed.Why, "time budget of 1m") {
 		t.Errorf("it is said: %q, %q", shed.Note, shed.Why)
 	}
 	for _, c := range shed.Mark(cells) {
@@ -78,6 +79,60 @@ func TestNothingIsGivenUpWithoutNeed(t *testing.T) {
 		if shed := s.Shed(); len(shed.Cells) != 0 || shed.Note != "" {
 			t.Errorf("%s: %q", name, shed.Note)
 		}
+	}
+}
+
+// However loaded the machine is: settings go first, then rounds, and builds of the first setting last.
+func TestLoadedMachineKeepsBuilds(t *testing.T) {
+	const budget = 30 * time.Second
+	for name, w := range map[string]*world{
+		"slow set-up":       {perCell: 50 * time.Millisecond, burst: 7 * time.Millisecond},
+		"slow bursts":       {perCell: 5 * time.Millisecond, burst: 25 * time.Millisecond},
+		"both":              {perCell: 50 * time.Millisecond, burst: 20 * time.Millisecond},
+		"slow from then on": {perCell: 5 * time.Millisecond, burst: 7 * time.Millisecond},
+	} {
+		cells := settings(10, 12)
+		if name == "slow from then on" {
+			w.noise = func() float64 {
+				if len(w.steps) > 0 {
+					return 2
+				}
+				return 1
+			}
+		}
+		w.ahead = true
+		s := plan.NewScheduler(cells, rules(budget), costs())
+		w.run(t, s)
+		if w.builds["net0/0"] < 6 || w.now > budget+w.longest {
+			t.Errorf("%s: %d builds of the first setting in %v", name, w.builds["net0/0"], w.now)
+		}
+		for _, c := range cells {
+			if n := w.builds[c.ID]; n > w.builds["net0/0"] {
+				t.Errorf("%s: %s has %d builds, more than the first setting", name, c.ID, n)
+			}
+		}
+		if len(s.Shed().Cells) == 0 || len(s.Shed().Cells) == len(cells) {
+			t.Errorf("%s: left out %d of %d cells", name, len(s.Shed().Cells), len(cells))
+		}
+		t.Log(name, w.builds["net0/0"], s.Shed().Note)
+	}
+}
+
+// Where one load is too much, placements of it go; where one setting is, its builds have fewer rounds.
+func TestOneLoadGivesUpPlacements(t *testing.T) {
+	cells := settings(1, 12)
+	for _, c := range settings(1, 12) {
+		c.ID, c.Placement = c.ID+"/across", result.CrossNode
+		cells = append(cells, c)
+	}
+	w := &world{perCell: 50 * time.Millisecond, burst: 20 * time.Millisecond}
+	s := plan.NewScheduler(cells, rules(20*time.Second), costs())
+	w.run(t, s)
+	if w.builds["net0/0"] < 6 || w.builds["net0/0/across"] != 0 || !strings.Contains(s.Shed().Note, "cross-node was left out in the first build") {
+		t.Errorf("%d builds, %d across nodes: %s", w.builds["net0/0"], w.builds["net0/0/across"], s.Shed().Note)
+	}
+	if first := w.steps[0]; first.Rounds >= 10 {
+		t.Errorf("the first build has %d rounds, where six of ten don't fit", first.Rounds)
 	}
 }
 

@@ -37,6 +37,8 @@ type Session struct {
 	Exact bool
 	// Notes are added to the notes of the run.
 	Notes []string
+	// Options are what result.Run.Options says.
+	Options map[string]string
 	// Findings are what the doctor found on the testbed before the run.
 	Findings []result.Finding
 	// Password is for targets that take one.
@@ -106,7 +108,7 @@ func (s *Session) Run(ctx context.Context) (run result.Run, folder *result.Folde
 
 // openFolder opens the run folder when the head of the record is known.
 func (s *Session) openFolder(run *result.Run) (*result.Folder, error) {
-	run.Environment.Findings = s.Findings
+	run.Environment.Findings, run.Options = s.Findings, s.Options
 	text, err := s.Study.Marshal()
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func (s *Session) follow(ctx context.Context, able testbed.Capabilities) (run re
 		return run, nil, err
 	}
 	run.Study, run.Question, run.Confidence, run.Claims = s.File.Name, s.File.Question, study.DefaultConfidence, study.Untested(s.File.Claims)
-	run.Testbed = s.Provider.Kind()
+	run.Testbed, run.Options = s.Provider.Kind(), s.Options
 	if run.Margin == 0 {
 		run.Margin = study.DefaultMargin
 	}

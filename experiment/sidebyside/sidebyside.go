@@ -111,6 +111,13 @@ func (s *Strategy) Round(ctx context.Context, round int) ([]time.Duration, bool,
 	return s.rounds.Run(ctx, s.current.Index, s.current.Sessions, round)
 }
 
+// LeaveOut takes cells out of the build.
+func (s *Strategy) LeaveOut(cells []string) {
+	if s.current != nil {
+		s.current.LeaveOut(cells)
+	}
+}
+
 // Collect gives the trials of the build and removes it in the background.
 func (s *Strategy) Collect(ctx context.Context) ([]result.Trial, error) {
 	b := s.current

@@ -95,7 +95,7 @@ func (s *Strategy) changeOf(cells []result.Cell) (testbed.Change, bool) {
 // apply makes a change. It counts as made as soon as it is begun.
 func (s *Strategy) apply(ctx context.Context, change testbed.Change) error {
 	if s.changer == nil {
-		return fmt.Errorf("network %s changes the cluster, and this testbed can't be changed", change.Network)
+		return fmt.Errorf("%s changes the cluster, and this testbed can't be changed", testbed.ChangedFor(change.Network))
 	}
 	s.changed = change.Network
 	start := time.Now()
@@ -146,7 +146,7 @@ func (s *Strategy) restore(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &left):
-		return fmt.Errorf("restoring the cluster after network %s: %w; it is tried once more at the end", s.changed, left.Err)
+		return fmt.Errorf("restoring the cluster after %s: %w; it is tried once more at the end", testbed.ChangedFor(s.changed), left.Err)
 	case err != nil:
 		return err
 	}
@@ -175,8 +175,8 @@ func (s *Strategy) notes() []string {
 			continue
 		}
 		const exact = 10 * time.Millisecond
-		notes = append(notes, fmt.Sprintf("the change for network %s was ready %v after it was begun (median of %d; %v to %v)",
-			c.Network, took[len(took)/2].Round(exact), len(took), took[0].Round(exact), took[len(took)-1].Round(exact)))
+		notes = append(notes, fmt.Sprintf("the change for %s was ready %v after it was begun (median of %d; %v to %v)",
+			testbed.ChangedFor(c.Network), took[len(took)/2].Round(exact), len(took), took[0].Round(exact), took[len(took)-1].Round(exact)))
 	}
 	return notes
 }

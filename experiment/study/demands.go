@@ -20,10 +20,7 @@ type Demand struct {
 func (s *Study) Demands() []Demand {
 	var all []Demand
 	for _, c := range s.Changes {
-		what := "network " + c.Network
-		if strings.Contains(c.Network, "=") {
-			what = "level " + c.Network
-		}
+		what := testbed.ChangedFor(c.Network)
 		for _, a := range slices.Concat(c.Apply, c.Ready, c.Restore, c.Settle) {
 			all = append(all, demandOf(what, a))
 		}
@@ -31,14 +28,20 @@ func (s *Study) Demands() []Demand {
 	for _, n := range s.Networks {
 		all = append(all, NetworkDemands(n)...)
 	}
-	levels := []Levels{s.Factors}
-	for _, w := range s.Workloads {
-		levels = append(levels, w.Levels)
+	for _, target := range s.targets() {
+		all = append(all, Demand{Says: fmt.Sprintf("load is sent to %v", target)})
 	}
-	for _, l := range levels {
-		for _, target := range l["target"] {
-			all = append(all, Demand{Says: fmt.Sprintf("load is sent to %v", target)})
-		}
+	return all
+}
+
+// HasTarget says whether load is sent to an endpoint that is not netdelta's.
+func (s *Study) HasTarget() bool { return len(s.targets()) > 0 }
+
+// targets are the endpoints that load is sent to.
+func (s *Study) targets() (all []any) {
+	all = slices.Clone(s.Factors["target"])
+	for _, w := range s.Workloads {
+		all = append(all, w.Levels["target"]...)
 	}
 	return all
 }

@@ -25,9 +25,9 @@ func (p *page) banners() []banner {
 	add := func(class, format string, a ...any) { all = append(all, banner{class, fmt.Sprintf(format, a...)}) }
 	switch p.Run.Ended {
 	case "interrupted":
-		add("warn", "This run was interrupted. What it had measured until then is below; netdelta run --resume goes on with it.")
+		add("warn", "This run was interrupted. What it had measured until then is below; %s goes on with it (DIR is the folder of this page).", words.Resume(p.Run))
 	case "running", "":
-		add("warn", "This run has not ended: it is under way, or was killed. The figures are those of the trials finished so far; netdelta run --resume goes on with a killed one.")
+		add("warn", "This run has not ended: it is under way, or was killed. The figures are those of the trials finished so far; %s goes on with a killed one (DIR is the folder of this page).", words.Resume(p.Run))
 	case "failed":
 		add("bad", "This run failed before its end. What it had measured until then is below; the checks say what failed.")
 	case "nothing measured":

@@ -46,7 +46,7 @@ func (p *page) opportunity(n int, a result.Advice) {
 			break
 		}
 		// A command stays on one line, however long, so that it can be copied.
-		p.line(piece{indent + "  ", plain}, piece{words.InFolder(command, p.view.Folder), dim(strings.HasPrefix(command, "#"))})
+		p.line(piece{indent + "  ", plain}, piece{p.command(command), dim(strings.HasPrefix(command, "#"))})
 	}
 	if a.Risk != "" {
 		p.paragraph(piece{indent + "  risk  ", dim(true)}, a.Risk)
@@ -64,12 +64,21 @@ func (p *page) summary() {
 		p.paragraph(piece{}, l)
 	}
 	if next := words.Next(p.run); next != "" {
-		p.line(piece{"next  ", dim(true)}, piece{words.InFolder(next, p.view.Folder), bold})
+		p.line(piece{"next  ", dim(true)}, piece{p.command(next), bold})
 	}
 }
 
 // again is the command that shows all of the run.
-func (p *page) again() string { return words.InFolder("netdelta show -v "+words.Folder, p.view.Folder) }
+func (p *page) again() string { return p.command("netdelta show -v " + words.Folder) }
+
+// command is a command as this user types it.
+func (p *page) command(text string) string {
+	text = words.InFolder(text, p.view.Folder)
+	if rest, own := strings.CutPrefix(text, "netdelta "); own && p.view.Program != "" {
+		return p.view.Program + " " + rest
+	}
+	return text
+}
 
 // goals prints what was asked of the deltas.
 func (p *page) goals() {

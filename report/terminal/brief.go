@@ -43,7 +43,7 @@ func (p *page) brief() {
 	p.list("misrouted", p.misrouted())
 	p.unsupported()
 	if n := p.skipped(); n > 0 {
-		p.entry("left out", fmt.Sprintf("%d cells, by the time budget or as the study says", n))
+		p.entry("left out", words.Counted(n, "cell")+", by the time budget or as the study says")
 	}
 	p.entry("claims", p.verdicts())
 	p.list("note", p.run.Notes)
@@ -53,7 +53,7 @@ func (p *page) brief() {
 func (p *page) rest() []string {
 	var parts []string
 	if floor, failed := p.floor(); failed > 0 {
-		parts = append(parts, fmt.Sprintf("null check failed in %d settings", failed))
+		parts = append(parts, "null check failed in "+words.Counted(failed, "setting"))
 	} else if floor > 0 {
 		parts = append(parts, "noise floor "+p.share(floor))
 	} else {
@@ -70,10 +70,10 @@ func (p *page) rest() []string {
 		parts = append(parts, left+" left out")
 	}
 	if n := len(p.otherChecks()); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d kinds of checks found something", n))
+		parts = append(parts, words.Counted(n, "kind")+" of checks found something")
 	}
 	if n := len(p.run.Environment.Findings); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d findings of the doctor", n))
+		parts = append(parts, words.Counted(n, "finding")+" of the doctor")
 	}
 	return parts
 }

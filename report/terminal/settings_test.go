@@ -68,7 +68,7 @@ func TestBrief(t *testing.T) {
 	}
 	for text, inBrief := range map[string]bool{
 		"details: netdelta show -v runs/r": true, "cni:my.conflist: needs the CNI plugin absent": true, "run them with --testbed vm": true,
-		"1 findings of the doctor": true, "null check   host, set up twice": false, "clock: hpet": false,
+		"1 finding of the doctor": true, "null check   host, set up twice": false, "clock: hpet": false,
 	} {
 		if got := strings.Contains(brief.String(), text); got != inBrief {
 			t.Errorf("%q in the short form: %v\n%s", text, got, &brief)
@@ -80,6 +80,10 @@ func TestBrief(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(brief.String()), "\n")
 	if last := lines[len(lines)-1]; last != "next  netdelta run --resume runs/r --time-budget 2m" {
 		t.Errorf("the last line is %q", last)
+	}
+	var called bytes.Buffer
+	if err := Write(&called, run, View{Terminal: ui.Terminal{Width: 100}, Folder: "runs/r", Program: "bin/netdelta"}); err != nil || !strings.HasSuffix(called.String(), "\nnext  bin/netdelta run --resume runs/r --time-budget 2m\n") {
+		t.Errorf("%v: called by a path, the last line is another:\n%s", err, called.String())
 	}
 	if brief.Len() >= whole.Len() {
 		t.Error("the short form is not shorter")

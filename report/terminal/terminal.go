@@ -30,6 +30,8 @@ type View struct {
 	Request insight.Request
 	// Folder is the run folder as commands name it, "" where it is not known.
 	Folder string
+	// Program is how the user calls netdelta, "" by its name.
+	Program string
 }
 
 // Write prints a run on w. Deltas, null check, checks, claims and advice must be filled in.

@@ -22,7 +22,7 @@ func Across(deltas []result.Delta) string {
 	if first == nil {
 		return ""
 	}
-	visits := counted(most, "visit")
+	visits := Counted(most, "visit")
 	if fewest < most {
 		visits = fmt.Sprintf("%d to %s", fewest, visits)
 	}

@@ -159,7 +159,7 @@ func evidence(c insight.Change) string {
 // known says on how many settings a choice rests.
 func known(c insight.Choice) string {
 	if c.Unknown == 0 {
-		return counted(c.Settings, "setting")
+		return Counted(c.Settings, "setting")
 	}
 	return fmt.Sprintf("%d of %d settings", c.Settings, c.Settings+c.Unknown)
 }
@@ -199,7 +199,7 @@ func measure(a insight.Advice) result.Advice {
 		out.Says, out.Why = "Measure larger packets.", "Bulk transfers were measured with an MTU of 1500 alone, and each packet has its price."
 		out.How = []string{again(a.Run) + " --mtu 1500,9000"}
 	case insight.AdviceLeftOut:
-		out.Says = fmt.Sprintf("Measure what the time budget left out: %s of %s.", counted(len(a.Settings), "setting"), List(workloads(a.Settings)))
+		out.Says = fmt.Sprintf("Measure what the time budget left out: %s of %s.", Counted(len(a.Settings), "setting"), List(workloads(a.Settings)))
 		out.Why = "What holds at one size need not hold at others."
 		out.How = []string{again(a.Run) + " --time-budget " + wholeBudget(a.Run)}
 	case insight.AdviceKernel:
@@ -226,10 +226,11 @@ func workloads(settings []result.Setting) []string {
 // again is the command that runs the same study: a built-in one by its name, another one by the file in the run folder.
 func again(run result.Run) string {
 	study := run.Study
-	if _, builtin := studies.Find(study); !builtin {
+	_, builtin := studies.Find(study)
+	if !builtin {
 		study = Folder + "/" + result.StudyFile
 	}
-	command := "netdelta run " + study
+	command := "netdelta run " + study + on(run, builtin)
 	var names []string
 	for _, c := range run.Cells {
 		if !slices.Contains(names, c.Workload) {
@@ -267,7 +268,7 @@ func more(a insight.Advice) result.Advice {
 	case a.Run.Testbed == result.Imported:
 		out.Says = "Measure more, the networks in turn: each file of a network is a build."
 	default:
-		out.How = []string{fmt.Sprintf("netdelta run --resume %s --time-budget %s", Folder, longer(a))}
+		out.How = []string{fmt.Sprintf("%s --time-budget %s", Resume(a.Run), longer(a))}
 	}
 	return out
 }

@@ -51,7 +51,7 @@ func Summary(run result.Run) []string {
 		}
 	}
 	if changes > 0 {
-		parts = append(parts, counted(changes, "change")+" would gain something (What to do)")
+		parts = append(parts, Counted(changes, "change")+" would gain something (What to do)")
 	}
 	return append(lines, strings.Join(parts, "; ")+".")
 }
@@ -81,7 +81,7 @@ func answer(run result.Run) string {
 // Next is the command that would tell the most after this run; "" where there is none.
 func Next(run result.Run) string {
 	if run.Ended == "interrupted" || run.Ended == "running" {
-		return "netdelta run --resume " + Folder
+		return Resume(run)
 	}
 	for _, a := range run.Advice {
 		if a.Kind == KindMeasure && len(a.How) > 0 {

@@ -130,8 +130,8 @@ func agree(n int, singular, plural string) string {
 	return plural
 }
 
-// counted is a count with its noun: "1 trial", "12 trials".
-func counted(n int, noun string) string { return strconv.Itoa(n) + " " + agree(n, noun, noun+"s") }
+// Counted is a count with its noun: "1 trial", "12 trials".
+func Counted(n int, noun string) string { return strconv.Itoa(n) + " " + agree(n, noun, noun+"s") }
 
 // Where says where a placement is, for the beginning of a sentence.
 func Where(p result.Placement) string {

@@ -76,10 +76,16 @@ func Connect(c Config) (*Cluster, error) {
 		name = raw.CurrentContext
 	}
 	if name == "" {
-		name = "in-cluster"
+		name = inCluster
 	}
 	return &Cluster{API: api, REST: config, Name: name, Namespace: namespace}, nil
 }
+
+// inCluster is the name of the cluster whose pod netdelta runs in.
+const inCluster = "in-cluster"
+
+// InKubeconfig says whether Name is a context of a kubeconfig.
+func (c *Cluster) InKubeconfig() bool { return c.Name != inCluster }
 
 // places are the files that rules look at.
 func places(rules *clientcmd.ClientConfigLoadingRules) []string {

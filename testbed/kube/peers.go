@@ -192,15 +192,13 @@ func addPorts(s *corev1.Service, ports [4]uint16) {
 func peersPossible(spec testbed.Spec) error {
 	unsupported := func(need string) error {
 		return &testbed.UnsupportedError{
-			Feature: "network " + spec.Network + " to services in several pods", Need: need, Fix: "measure networks host, pod and headless, and clusterip where the services take it",
+			Feature: "network " + spec.Network + " to services in several pods", Need: need, Fix: "measure networks host, pod and headless, and clusterip and nodeport where the services take them",
 		}
 	}
 	switch {
 	case spec.Peers.Count == 0:
 		return nil
-	case spec.Network == NodePort:
-		return unsupported("daemons that are reached at other ports than their own")
-	case spec.Network == ClusterIP && spec.Peers.Ports[0] == 0:
+	case (spec.Network == ClusterIP || spec.Network == NodePort) && spec.Peers.Ports[0] == 0:
 		return unsupported("daemons that don't tell their clients themselves where they are")
 	}
 	return nil

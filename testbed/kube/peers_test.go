@@ -48,7 +48,7 @@ func TestPeersPossible(t *testing.T) {
 		want    bool
 	}{
 		{Host, told, true}, {Pod, told, true}, {Headless, told, true}, {ClusterIP, told, false}, {NodePort, told, false},
-		{ClusterIP, ported, true}, {NodePort, ported, false}, {NodePort, testbed.Peers{}, true},
+		{ClusterIP, ported, true}, {NodePort, ported, true}, {NodePort, testbed.Peers{}, true},
 	} {
 		err := peersPossible(testbed.Spec{Network: c.network, PodsOutlive: true, Peers: c.peers})
 		if (err == nil) != c.want || err != nil && !errors.Is(err, testbed.ErrUnsupported) {

@@ -14,6 +14,7 @@ import (
 	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/foreign"
+	"netdelta/workload/tool/wrk"
 )
 
 // Bounds of the parameters.
@@ -21,11 +22,15 @@ const (
 	leastFile       = 1
 	mostFile        = unit.GiB
 	mostConnections = 1024
+	mostThreads     = 64
 )
+
+// threadsKey is the parameter that says how many threads wrk has.
+const threadsKey = "threads"
 
 // Workload is http.
 func Workload() workload.Workload {
-	return foreign.With(workload.Workload{
+	w := foreign.With(workload.Workload{
 		Name:        "http",
 		Protocol:    network.TCP,
 		Summary:     "a file of one size asked of nginx by HTTP/1.1",
@@ -33,6 +38,7 @@ func Workload() workload.Workload {
 		Headline:    "rate",
 		Metrics:     append([]workload.Metric{{Name: "rate", Unit: "1/s", Better: "higher"}}, workload.LatencyMetrics()...),
 		Defaults:    defaults(),
+		Parameters:  parameters(),
 		Check:       check,
 		SourcePorts: sourcePorts,
 		Demand:      demand,
@@ -45,6 +51,26 @@ func Workload() workload.Workload {
 		Dial:   dial,
 		Target: targeted(),
 	}, wrkEngine())
+	w.Check = threadsOfWrk(w.Check)
+	return w
+}
+
+// parameters are those that the workload declares.
+func parameters() []result.Parameter {
+	return result.Declare(result.Parameter{
+		Key: threadsKey, Kind: result.KindCount, Low: 1, High: mostThreads, ID: "threads=%", Label: "% threads", Usual: "1",
+		Says: "Threads of wrk, which share its connections; one where it is left out.",
+	})
+}
+
+// threadsOfWrk is a check that also refuses threads without wrk: netdelta's own client has one.
+func threadsOfWrk(check func(result.Params) error) func(result.Params) error {
+	return func(p result.Params) error {
+		if p.Own.Count(threadsKey) > 0 && p.Engine != wrk.Program {
+			return fmt.Errorf("http: threads are wrk's: add engine: %s, or leave threads out", wrk.Program)
+		}
+		return check(p)
+	}
 }
 
 func defaults() result.Params {
@@ -70,6 +96,7 @@ func check(p result.Params) error {
 		RequestRateMost:   engine.RequestRateMost,
 		CongestionControl: true,
 		NoDelay:           true,
+		Own:               parameters(),
 		Used:              []string{"file", "reconnect", "target"},
 	}.Check(p)
 }

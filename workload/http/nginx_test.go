@@ -213,7 +213,7 @@ func TestErrorsOfServing(t *testing.T) {
 
 func TestWrk(t *testing.T) {
 	needs(t, "nginx", "wrk")
-	p := result.Params{Engine: "wrk", Connections: 2}
+	p := result.Params{Engine: "wrk", Connections: 300, CPU: "any", Own: result.OwnOf("threads", 2)}
 	s, at := serve(t, p)
 	c := dial(t, p, at)
 	var sum int64
@@ -239,6 +239,11 @@ func TestWrk(t *testing.T) {
 	for _, q := range []result.Params{{RequestRate: 10}, {Nagle: true}, {CongestionControl: "reno"}} {
 		q.Engine = "wrk"
 		if err := http.Workload().Check(q); err == nil || !strings.Contains(err.Error(), "can't be had of it") {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+	for _, q := range []result.Params{{Own: result.OwnOf("threads", 2)}, {Engine: "wrk", Own: result.OwnOf("threads", 2)}} {
+		if err := http.Workload().Check(q); err == nil || !strings.Contains(err.Error(), "threads") {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}

@@ -24,6 +24,9 @@ func wrkEngine() foreign.Engine {
 		Name:     wrk.Program,
 		Programs: []workload.Program{{Name: wrk.Program, Package: wrk.Program}},
 		Check: func(p result.Params) error {
+			if threads := p.Own.Count(threadsKey); threads > max(p.Connections, 1) {
+				return fmt.Errorf("threads %d are more than the connections that they share (%d)", threads, max(p.Connections, 1))
+			}
 			return foreign.Lacks(map[string]bool{
 				"request rate": p.RequestRate != 0, "congestion control": p.CongestionControl != defaults().CongestionControl, "nagle": p.Nagle, "a target": p.Target != "",
 			})
@@ -44,7 +47,7 @@ func wrkEngine() foreign.Engine {
 		Measure: func(ctx context.Context, c *foreign.Client, spec engine.BurstSpec) (b engine.Burst, more engine.More, err error) {
 			deadline, _ := ctx.Deadline()
 			ran, err := c.Execute(ctx, wrk.Program, wrk.Args(wrk.Load{
-				URL: "http://" + c.Server.String() + "/" + fileName(c.Params), Headers: headers(c.Params, c.Server), Connections: c.Params.Connections,
+				URL: "http://" + c.Server.String() + "/" + fileName(c.Params), Headers: headers(c.Params, c.Server), Connections: c.Params.Connections, Threads: c.Params.Own.Count(threadsKey),
 				Duration: spec.Duration, Timeout: time.Until(deadline), Script: c.Home.Path(scriptFile),
 			}))
 			if err != nil {

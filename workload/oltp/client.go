@@ -46,8 +46,8 @@ func dial(ctx context.Context, p result.Params, at workload.Member) (engine.Clie
 		return nil, fmt.Errorf("oltp: %w", err)
 	}
 	run := dataOf(p).Run()
-	run.Server = netip.AddrPortFrom(at.Peers[0], galera.Port)
-	return newClient(ctx, p, home, "oltp: node 0 at "+run.Server.String(), run, at.CPU, &galera.Remote{Home: home, Address: at.Peers[0]})
+	run.Server = netip.AddrPortFrom(at.Peers[0], cmp.Or(at.Port, galera.Port))
+	return newClient(ctx, p, home, "oltp: node 0 at "+run.Server.String(), run, at.CPU, &galera.Remote{Home: home, Address: run.Server})
 }
 
 // newClient returns when a transaction on each of the client's connections has come back.

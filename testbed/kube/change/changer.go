@@ -88,7 +88,7 @@ func New(cluster *kube.Cluster, o Options) (*Changer, error) {
 // What would undo the change is on disk, and in the cluster, before anything is done.
 func (c *Changer) Apply(ctx context.Context, change testbed.Change) error {
 	if c.applied != nil {
-		return fmt.Errorf("change the cluster for network %s: it is still changed for network %s", change.Network, c.applied.Network)
+		return fmt.Errorf("change the cluster for %s: it is still changed for %s", testbed.ChangedFor(change.Network), testbed.ChangedFor(c.applied.Network))
 	}
 	if err := c.sameContext(change); err != nil {
 		return err
@@ -110,18 +110,18 @@ func (c *Changer) Apply(ctx context.Context, change testbed.Change) error {
 		return err
 	}
 	c.applied = r
-	say(c.options.Log, "changing the cluster for network %s\n", change.Network)
+	say(c.options.Log, "changing the cluster for %s\n", testbed.ChangedFor(change.Network))
 	for _, s := range steps.apply {
 		if err := c.carrier.carryOut(ctx, s, change.Within); err != nil {
-			return fmt.Errorf("change the cluster for network %s: %w", change.Network, err)
+			return fmt.Errorf("change the cluster for %s: %w", testbed.ChangedFor(change.Network), err)
 		}
 	}
 	if err := c.carrier.await(ctx, steps.ready, change.Within); err != nil {
-		return fmt.Errorf("wait until the change for network %s is in effect: %w", change.Network, err)
+		return fmt.Errorf("wait until the change for %s is in effect: %w", testbed.ChangedFor(change.Network), err)
 	}
 	for _, s := range steps.settle {
 		if err := c.carrier.carryOut(ctx, s, change.Within); err != nil {
-			return fmt.Errorf("settle what runs on the cluster after the change for network %s: %w", change.Network, err)
+			return fmt.Errorf("settle what runs on the cluster after the change for %s: %w", testbed.ChangedFor(change.Network), err)
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (c *Changer) Restore(ctx context.Context) error {
 		return nil
 	}
 	r := c.applied
-	say(c.options.Log, "restoring the cluster after network %s\n", r.Network)
+	say(c.options.Log, "restoring the cluster after %s\n", testbed.ChangedFor(r.Network))
 	if err := c.carrier.undo(ctx, r); err != nil {
 		return &testbed.RestoreError{Network: r.Network, Dir: r.Dir, Steps: r.lines(), Err: err}
 	}

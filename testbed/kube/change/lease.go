@@ -125,8 +125,8 @@ func (e *HeldError) Error() string {
 	if !e.Gone {
 		return fmt.Sprintf("%s is changing this cluster just now (lease %s): wait until it has ended", who, e.lease)
 	}
-	return fmt.Sprintf("%s has left this cluster changed as for network %q (lease %s), and is gone: run netdelta cleanup there; or restore the cluster by hand and then kubectl delete lease -n %s:\n  %s",
-		who, e.Network, e.lease, strings.ReplaceAll(e.lease, "/", " "), strings.Join(e.Restore, "\n  "))
+	return fmt.Sprintf("%s has left this cluster changed as for %s (lease %s), and is gone: run netdelta cleanup there; or restore the cluster by hand and then kubectl delete lease -n %s:\n  %s",
+		who, testbed.ChangedFor(e.Network), e.lease, strings.ReplaceAll(e.lease, "/", " "), strings.Join(e.Restore, "\n  "))
 }
 
 // Is makes errors.Is(err, testbed.ErrHeld) true.

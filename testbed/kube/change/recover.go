@@ -22,7 +22,7 @@ type Restored struct{ Run, Network, Cluster string }
 
 // String says what was done.
 func (r Restored) String() string {
-	return fmt.Sprintf("the change of cluster %s for network %s, by run %s", r.Cluster, r.Network, r.Run)
+	return fmt.Sprintf("the change of cluster %s for %s, by run %s", r.Cluster, testbed.ChangedFor(r.Network), r.Run)
 }
 
 // Recover undoes what runs that were killed have changed of their clusters, as recorded in the state folder ("" is DefaultState).
@@ -79,7 +79,7 @@ func (r *record) recover(ctx context.Context, log io.Writer) error {
 		return failed(err)
 	}
 	c := &carrier{cluster: cluster, dir: r.Dir, kubeconfig: r.Kubeconfig, log: log}
-	say(log, "restoring cluster %s after network %s of run %s\n", r.Cluster, r.Network, r.Run)
+	say(log, "restoring cluster %s after %s of run %s\n", r.Cluster, testbed.ChangedFor(r.Network), r.Run)
 	if err := c.undo(ctx, r); err != nil {
 		return failed(err)
 	}
@@ -121,8 +121,8 @@ func (c *Changer) sameContext(change testbed.Change) error {
 	for _, actions := range [][]testbed.Action{change.Apply, change.Ready, change.Restore} {
 		for _, a := range actions {
 			if len(a.Command) > 0 {
-				return fmt.Errorf("network %s changes the cluster by commands, which would speak to context %q of the kubeconfig, not to %q; make it the current one: kubectl config use-context %s",
-					change.Network, raw.CurrentContext, wanted, quoted(wanted))
+				return fmt.Errorf("%s changes the cluster by commands, which would speak to context %q of the kubeconfig, not to %q; make it the current one: kubectl config use-context %s",
+					testbed.ChangedFor(change.Network), raw.CurrentContext, wanted, quoted(wanted))
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func (c *carrier) prepare(change testbed.Change) (steps, error) {
 		for _, a := range part.actions {
 			s := step{Command: a.Command, Manifest: a.Manifest, Delete: a.Delete}
 			if err := s.load(); err != nil {
-				return steps{}, fmt.Errorf("network %s, %s: %w", change.Network, part.name, err)
+				return steps{}, fmt.Errorf("%s, %s: %w", testbed.ChangedFor(change.Network), part.name, err)
 			}
 			*part.to = append(*part.to, s)
 		}

@@ -27,7 +27,7 @@ const statusTime = 5 * time.Second
 // Remote is a node as a client in another pod sees it.
 type Remote struct {
 	Home    *daemon.Sandbox
-	Address netip.Addr
+	Address netip.AddrPort
 	stale   int64 // samples of the figures of replication that are being cleared
 }
 
@@ -75,6 +75,6 @@ func (r *Remote) Replication(ctx context.Context) (*result.Replication, error) {
 }
 
 // askRemote has the database at an address run statements.
-func askRemote(ctx context.Context, home *daemon.Sandbox, at netip.Addr, statements string) (string, error) {
-	return ask(ctx, home, statements, "--host="+at.String(), "--port="+strconv.Itoa(Port), "--protocol=tcp", "--user="+userName)
+func askRemote(ctx context.Context, home *daemon.Sandbox, at netip.AddrPort, statements string) (string, error) {
+	return ask(ctx, home, statements, "--host="+at.Addr().String(), "--port="+strconv.Itoa(int(at.Port())), "--protocol=tcp", "--user="+userName)
 }

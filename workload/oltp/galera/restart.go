@@ -147,7 +147,7 @@ func (s *server) sqlAt(ctx context.Context, pod int, statements string) (string,
 	if pod == s.at.Pod {
 		return s.db.sql(ctx, statements)
 	}
-	return askRemote(ctx, s.home, s.at.Peers[pod], statements)
+	return askRemote(ctx, s.home, netip.AddrPortFrom(s.at.Peers[pod], Port), statements)
 }
 
 // connectTime is how long a node may take to take a connection.

@@ -11,11 +11,12 @@ import (
 // Program is its name, and the name of its package.
 const Program = "wrk"
 
-// Load is one run of wrk: from one thread, as fast as answers come.
+// Load is one run of wrk: as fast as answers come.
 type Load struct {
 	URL         string
 	Headers     []string // Name: value, in addition to wrk's own
 	Connections int
+	Threads     int           // that share the connections; 0 is one
 	Duration    time.Duration // counted in whole seconds, rounded up
 	Timeout     time.Duration // of a request, counted in whole seconds, rounded up; 0 is wrk's, 2 s
 	Script      string        // a file that holds Script; "" for none
@@ -23,7 +24,7 @@ type Load struct {
 
 // Args is the command line of a run.
 func Args(l Load) []string {
-	args := []string{"--threads", "1", "--connections", strconv.Itoa(max(l.Connections, 1)), "--duration", seconds(l.Duration)}
+	args := []string{"--threads", strconv.Itoa(max(l.Threads, 1)), "--connections", strconv.Itoa(max(l.Connections, 1)), "--duration", seconds(l.Duration)}
 	if l.Timeout > 0 {
 		args = append(args, "--timeout", seconds(l.Timeout))
 	}

@@ -104,10 +104,10 @@ func FuzzParse(f *testing.F) {
 
 func TestArgs(t *testing.T) {
 	got := wrk.Args(wrk.Load{
-		URL: "http://192.0.2.1:80/600", Headers: []string{"Connection: close"}, Connections: 3, Duration: 1200 * time.Millisecond, Script: "/run/x.lua",
+		URL: "http://192.0.2.1:80/600", Headers: []string{"Connection: close"}, Connections: 3, Threads: 2, Duration: 1200 * time.Millisecond, Script: "/run/x.lua",
 	})
 	want := []string{
-		"--threads", "1", "--connections", "3", "--duration", "2s", "--header", "Connection: close", "--script", "/run/x.lua", "http://192.0.2.1:80/600",
+		"--threads", "2", "--connections", "3", "--duration", "2s", "--header", "Connection: close", "--script", "/run/x.lua", "http://192.0.2.1:80/600",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"netdelta/experiment/study"
+	"netdelta/report/ui"
+)
+
+const (
+	// helpWidth is how wide the lines of help are at most: longer ones are hard to read.
+	helpWidth = 100
+	// flagColumn is where the texts of flags begin at most; a longer flag has its text below it.
+	flagColumn = 28
+	// fewFlags are not put into groups.
+	fewFlags = 14
+)
+
+// helpGroup is a title with the flags, or verbs, below it.
+type helpGroup struct {
+	title string
+	names []string
+}
+
+// verbGroups sort the verbs of the root by what they are for.
+func verbGroups() []helpGroup {
+	return []helpGroup{
+		{"Measure", []string{"run", "advise", "hops", "flame", "fleet", "pairs", "policies"}},
+		{"Read what was measured", []string{"show", "report", "compare", "serve", "import"}},
+		{"Prepare, and clean up", []string{"doctor", "list", "lab", "vm", "image", "kube", "cleanup", "completion", "help"}},
+	}
+}
+
+// flagGroups sort the flags of verbs that have many.
+func flagGroups() []helpGroup {
+	return []helpGroup{
+		{"What is measured", []string{
+			"networks", "baseline", "workloads", "workload", "clients", "servers", "factor", "mtu", "family", "placement", "target", passwordFlag, storageFlag, "rules", "fresh",
+			"request", "calls",
+		}},
+		{"How, and for how long", []string{
+			"time-budget", buildsFlag, "blocks", "rounds", "burst", "duration", "volley", "repeat", "every", "within", "seed", "exact", "wait",
+		}},
+		{"Where", []string{"testbed", nodesFlag, "nic", "sudo", dockerFlag, whatIfFlag}},
+		{"On a cluster", clusterFlagNames()},
+		{"What is looked at besides", []string{"hops", "explain-outliers", "flame", "metrics-listen"}},
+		{"What comes of it", []string{"out", "resume", "dry-run", "fail-if", "json", "verbose", "quiet", trustFlag, "help"}},
+	}
+}
+
+// explain has verbs print their help by print, in place of the library's templates.
+func (env *environment) explain(root *cobra.Command) {
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		out := cmd.OutOrStdout()
+		width := min(ui.Detect(env.terminal, env.getenv).Width, helpWidth)
+		_ = ui.Print(out, "help", func(t ui.Text) { printHelp(t, cmd, width) }) // what can't be written is said at the end
+	})
+}
+
+// printHelp prints what a verb does and takes.
+func printHelp(out ui.Text, cmd *cobra.Command, width int) {
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short
+	}
+	for _, l := range filled(text, width) {
+		out.Put("%s\n", l)
+	}
+	out.Put("\nUsage:\n")
+	if cmd.Runnable() {
+		out.Put("  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		out.Put("  %s VERB\n", cmd.CommandPath())
+	}
+	if cmd.HasExample() {
+		out.Put("\nExamples:\n%s\n", cmd.Example)
+	}
+	printVerbs(out, cmd, width)
+	printFlags(out, cmd.LocalFlags(), width)
+	if cmd.HasAvailableSubCommands() {
+		out.Put("\n%s VERB --help explains a verb.\n", cmd.CommandPath())
+	}
+}
+
+// printVerbs prints the verbs below a verb.
+func printVerbs(out ui.Text, cmd *cobra.Command, width int) {
+	known := map[string]*cobra.Command{}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			known[c.Name()], names = c, append(names, c.Name())
+		}
+	}
+	groups := []helpGroup{{"Verbs", names}}
+	if !cmd.HasParent() {
+		groups = grouped(verbGroups(), names)
+	}
+	for _, g := range groups {
+		if len(g.names) == 0 {
+			continue
+		}
+		out.Put("\n%s:\n", g.title)
+		for _, n := range g.names {
+			printEntry(out, n, known[n].Short, 12, width)
+		}
+	}
+}
+
+// printFlags prints the flags of a verb, in groups where they are many.
+func printFlags(out ui.Text, flags *pflag.FlagSet, width int) {
+	known := map[string]*pflag.Flag{}
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			known[f.Name], names = f, append(names, f.Name)
+		}
+	})
+	groups := []helpGroup{{"Flags", names}}
+	if len(names) > fewFlags {
+		groups = grouped(flagGroups(), names)
+	}
+	column := 0
+	for _, n := range names {
+		if w := len(flagName(known[n])); w < flagColumn-2 {
+			column = max(column, w+2)
+		}
+	}
+	for _, g := range groups {
+		if len(g.names) == 0 {
+			continue
+		}
+		out.Put("\n%s:\n", g.title)
+		for _, n := range g.names {
+			printEntry(out, flagName(known[n]), flagText(known[n]), column, width)
+		}
+	}
+}
+
+// grouped puts names into their groups, in the order of these; the last group takes what is in none.
+func grouped(all []helpGroup, names []string) []helpGroup {
+	left := slices.Clone(names)
+	for i, g := range all {
+		all[i].names = slices.DeleteFunc(slices.Clone(g.names), func(n string) bool { return !slices.Contains(left, n) })
+		left = slices.DeleteFunc(left, func(n string) bool { return slices.Contains(all[i].names, n) })
+	}
+	last := &all[len(all)-1]
+	last.names = append(last.names, left...)
+	return all
+}
+
+// printEntry prints a name and, from a column on, a text.
+func printEntry(out ui.Text, name, text string, column, width int) {
+	lines := ui.Wrap(text, max(width-column-2, 20))
+	if len(name)+1 >= column {
+		out.Put("  %s\n", name)
+		name = ""
+	}
+	for _, l := range lines {
+		out.Put("  %-*s%s\n", column, name, l)
+		name = ""
+	}
+}
+
+// flagName is a flag as one types it: "-v, --verbose", "--networks A,B,...".
+func flagName(f *pflag.Flag) string {
+	name := "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand + ", " + name
+	}
+	kind, _ := pflag.UnquoteUsage(f)
+	switch kind {
+	case "string":
+		kind = "TEXT"
+	case "strings", "ints":
+		kind = "A,B,..."
+	case "stringArray":
+		kind = "TEXT"
+	case "duration":
+		kind = "TIME"
+	case "int", "uint", "float":
+		kind = "N"
+	}
+	if f.Name == "out" || f.Name == "resume" {
+		kind = "DIR"
+	}
+	return strings.TrimSpace(name + " " + kind)
+}
+
+// flagText is what a flag is for, with its default.
+func flagText(f *pflag.Flag) string {
+	_, text := pflag.UnquoteUsage(f)
+	if slices.Contains([]string{"", "0", "0s", "false", "[]"}, f.DefValue) || strings.Contains(text, "(default") {
+		return text
+	}
+	value := strings.Trim(f.DefValue, "[]")
+	if d, err := time.ParseDuration(value); err == nil {
+		value = study.FormatDuration(d)
+	}
+	return fmt.Sprintf("%s (default %s)", text, value)
+}
+
+// filled breaks a text into lines of a width. Lines that are indented, and headings, stay.
+func filled(text string, width int) (lines []string) {
+	var paragraph []string
+	end := func() {
+		if len(paragraph) > 0 {
+			lines = append(lines, ui.Wrap(strings.Join(paragraph, " "), width)...)
+		}
+		paragraph = nil
+	}
+	for l := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		if l != "" && l[0] != ' ' && l != strings.ToUpper(l) {
+			paragraph = append(paragraph, l)
+			continue
+		}
+		end()
+		lines = append(lines, l)
+	}
+	end()
+	return lines
+}
