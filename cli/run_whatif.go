@@ -42,15 +42,16 @@ func whatIfNetworks() study.KnownNetworks {
 }
 
 // checkWhatIf refuses what can't be had on nodes of a cluster, and asks for the flag: a study alone must not put privileged pods there.
-func checkWhatIf(o runOptions, _ *study.Study) error {
+func checkWhatIf(o runOptions, s *study.Study) error {
+	o.servers = o.servers.of(s)
 	nic, err := servers.ParseNIC(o.servers.nic)
 	switch {
 	case !o.whatIf:
 		return usageError{fmt.Errorf("testbed %s puts a privileged pod on each node of the cluster: give --%s to allow it", whatif.Kind, whatIfFlag)}
 	case err != nil:
 		return usageError{err}
-	case nic.Mode != server.Macvlan:
-		return usageError{fmt.Errorf("--nic %s: a cluster's nodes keep their cards; name one as macvlan:CARD", o.servers.nic)}
+	case nic.Mode != server.Macvlan && nic.Mode != server.IPVlan:
+		return usageError{fmt.Errorf("--nic %s: a cluster's nodes keep their cards; name one as macvlan:CARD or ipvlan:CARD", o.servers.nic)}
 	case o.servers.sudo:
 		return usageError{fmt.Errorf("--sudo goes with --testbed %s", sshTestbed)}
 	case o.flame || o.hops || o.explain:
@@ -80,7 +81,7 @@ func (o runOptions) whatIfOptions(env *environment, nodes int) (whatif.Options, 
 	if err != nil {
 		return whatif.Options{}, usageError{err}
 	}
-	return whatif.Options{Options: o.driverOptions(), Count: nodes, Card: nic.Card, Log: env.err}, nil
+	return whatif.Options{Options: o.driverOptions(), Count: nodes, NIC: nic, Log: env.err}, nil
 }
 
 // openWhatIf makes nodes of testbeds on the cluster's; closing it removes all that was made there. A study that does not speak of an MTU
@@ -90,6 +91,7 @@ func openWhatIf(ctx context.Context, env *environment, s *study.Study, o runOpti
 	if err != nil {
 		return nil, nil, err
 	}
+	o.servers = o.servers.of(s)
 	options, err := o.whatIfOptions(env, s.Testbed.Nodes)
 	if err != nil {
 		return nil, nil, err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"netdelta/report/ui"
 	"netdelta/testbed"
 	"netdelta/testbed/servers"
+	"netdelta/testbed/servers/server"
 	"netdelta/testbed/ssh"
 )
 
@@ -21,7 +23,7 @@ type serverFlags struct {
 }
 
 func (s *serverFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&s.nic, "nic", "", "with --testbed ssh or --what-if: macvlan[:CARD] over a card that the server keeps (default: the one that it is reached by), or take:CARD, a spare one")
+	f.StringVar(&s.nic, "nic", "", "with --testbed ssh or --what-if, how nodes get their cards: "+servers.Modes)
 	f.BoolVar(&s.sudo, "sudo", false, "with --testbed ssh: run as root on the servers by sudo -n")
 }
 
@@ -34,6 +36,12 @@ func (s serverFlags) given() string {
 		return "--sudo"
 	}
 	return ""
+}
+
+// of leaves to the study what no flag says.
+func (s serverFlags) of(st *study.Study) serverFlags {
+	s.nic = cmp.Or(s.nic, st.Testbed.NIC)
+	return s
 }
 
 // options are how the servers that --nodes names are reached.
@@ -67,7 +75,7 @@ func serversOnly(o runOptions, on kind) error {
 
 // checkServers refuses what can't be had on servers.
 func checkServers(o runOptions, s *study.Study) error {
-	at, err := o.servers.options(o.nodes)
+	at, err := o.servers.of(s).options(o.nodes)
 	switch {
 	case err != nil:
 		return err
@@ -80,16 +88,16 @@ func checkServers(o runOptions, s *study.Study) error {
 }
 
 // openServers makes nodes of the servers; closing it gives back what they had.
-func openServers(ctx context.Context, _ *environment, _ *study.Study, o runOptions) (testbed.Provider, func() error, error) {
-	at, err := o.servers.options(o.nodes)
+func openServers(ctx context.Context, _ *environment, s *study.Study, o runOptions) (testbed.Provider, func() error, error) {
+	at, err := o.servers.of(s).options(o.nodes)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := ssh.Open(ctx, at)
+	opened, err := ssh.Open(ctx, at)
 	if err != nil {
 		return nil, nil, err
 	}
-	return s, s.Close, nil
+	return opened, opened.Close, nil
 }
 
 // examineServers is what the doctor finds on servers.
@@ -126,17 +134,23 @@ func serverFindings(seen servers.Seen, taken bool) (all []finding) {
 		all = append(all, finding{Topic: topic("rights"), Says: r.Rights, Fix: "name a user who is root, as ssh:root@host, or give --sudo"})
 	}
 	for _, c := range r.Cards {
-		says := servers.About(c)
-		f := finding{Topic: topic("card " + c.Name), OK: c.Up, Says: says + "; macvlan:" + c.Name + " works"}
-		if c.NoMacvlan != "" {
-			f.Says = says + "; macvlan: " + c.NoMacvlan
+		f := finding{Topic: topic("card " + c.Name), OK: c.Up, Says: servers.About(c)}
+		mode := func(name, not string) {
+			if not == "" {
+				f.Says += fmt.Sprintf("; %s:%s works", name, c.Name)
+			} else {
+				f.Says += fmt.Sprintf("; %s: %s", name, not)
+			}
 		}
-		switch {
-		case !taken:
-		case c.NotTaken != "":
-			f.Says += "; take: " + c.NotTaken
-		default:
-			f.Says += "; take:" + c.Name + " works"
+		mode(server.Macvlan, c.NoMacvlan)
+		mode(server.IPVlan, c.NoIPVlan)
+		if taken {
+			mode(server.Take, c.NotTaken)
+			if c.Functions > 0 {
+				f.Says += fmt.Sprintf("; %s:%s/0 to %d may work", server.VF, c.Name, c.Functions-1)
+			} else {
+				f.Says += "; vf: it can have no virtual functions"
+			}
 		}
 		if !c.Up && taken {
 			f.Fix = "ip link set " + c.Name + " up, or --nic take:" + c.Name

@@ -41,17 +41,17 @@ func (r *runner) giveUp(trials []result.Trial) {
 	}
 }
 
-// lostMidway says that a trial on others' nodes failed after it had measured: an evicted pod or a lost node says little of the next
+// lostMidway says that a trial on nodes that may be lost failed after it had measured: an evicted pod or a lost node says little of the next
 // build, in which the same node may be missed for the first time.
 func (r *runner) lostMidway(t result.Trial) bool {
-	return !r.context.OwnsNodes() && t.Failed != "" && len(t.Bursts.Round) > 0
+	return r.context.LosesNodes() && t.Failed != "" && len(t.Bursts.Round) > 0
 }
 
-// outage says that all of a build failed on others' nodes on which this run has measured already: no cell is the cause, and it may
+// outage says that all of a build failed, on nodes that may be lost and on which this run has measured already: no cell is the cause, and it may
 // pass.
 func (r *runner) outage(trials []result.Trial) bool {
 	whole := func(t result.Trial) bool { return t.Failed == "" }
-	return !r.context.OwnsNodes() && !slices.ContainsFunc(trials, whole) && slices.ContainsFunc(r.trials, whole)
+	return r.context.LosesNodes() && !slices.ContainsFunc(trials, whole) && slices.ContainsFunc(r.trials, whole)
 }
 
 // usualCongestion is the congestion control of cells that ask for none.

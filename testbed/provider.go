@@ -39,6 +39,9 @@ type Capabilities struct {
 	// OwnsNodes says that nodes are made for the testbed. On nodes of others, ports may be taken and settings can't be chosen, a
 	// server may be reachable some time after its start, and pods are scheduled, started and lost at any time.
 	OwnsNodes bool
+	// LosesNodes says that nodes are on machines that may be lost, and be there again when the next testbed is opened. It goes without
+	// saying for nodes of others.
+	LosesNodes bool
 	// SharesPorts says that pods of several testbeds may be in one namespace, so that the kernel has to choose the ports of clients.
 	SharesPorts bool
 	// Costs are first guesses of how long the parts of a run take; nil is how long they take on this machine.

@@ -85,6 +85,9 @@ func NewContext(c Config, run result.Run) *Context {
 	return m
 }
 
+// LosesNodes says that nodes may be lost, and be there again in the next build.
+func (m *Context) LosesNodes() bool { return m.able.LosesNodes || !m.able.OwnsNodes }
+
 // OwnsNodes says that nodes are made for the testbed; else pods are scheduled, started and lost at any time.
 func (m *Context) OwnsNodes() bool { return m.able.OwnsNodes }
 

@@ -50,6 +50,7 @@ func (t Testbed) node() *yaml.Node {
 		entry{"kind", textNode(t.Kind)},
 		entry{"nodes", value(t.Nodes)},
 		entry{"pods", value(t.Pods)},
+		entry{"nic", optional(t.NIC)},
 		entry{"link", mapping(yaml.FlowStyle, entry{"mtu", value(t.Link.MTU)}, entry{"rate", optional(t.Link.Rate)})},
 	)
 }

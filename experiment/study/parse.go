@@ -115,6 +115,7 @@ func (r *reader) testbedKeys() keys {
 		"kind":  r.text(&t.Kind),
 		"nodes": into(r, &t.Nodes, parseCount),
 		"pods":  into(r, &t.Pods, parseCount),
+		"nic":   r.text(&t.NIC),
 		"link":  r.section("link", r.linkKeys()),
 	}
 }

@@ -39,7 +39,9 @@ type Testbed struct {
 	Kind  string // lab, vm, ssh, kubernetes, what-if or docker
 	Nodes int    // 1 to 64
 	Pods  int    // on each node, 1 to 64
-	Link  Link
+	// NIC says over which cards nodes on servers are joined, as --nic does; "" leaves it to the testbed.
+	NIC  string
+	Link Link
 }
 
 // Link describes each link between a node and the underlay.

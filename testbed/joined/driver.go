@@ -1,14 +1,17 @@
 package joined
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 )
@@ -16,7 +19,7 @@ import (
 // Node is a machine that a node is on.
 type Node struct {
 	Machine *Machine
-	// Cards are the addresses of its network cards that lead to the other nodes. Each testbed takes one, the same one everywhere: the
+	// Cards are the addresses or the names of its network cards that lead to the other nodes. Each testbed takes one, the same one everywhere: the
 	// first of all nodes are on one wire, the second on another.
 	Cards []string
 	// Own is the machine's own network, for networks of nodes as they are found; nil where it can't be used.
@@ -28,9 +31,9 @@ type Driver struct {
 	name     string
 	networks []network.Network
 	nodes    []Node
-	first    uint8 // the first wire's segment; 0 where each wire is a link of its own
+	shared   Shared
 
-	mu        sync.Mutex
+	mu        sync.Mutex   // guards the nodes' machines, too
 	taken     map[int]bool // which wires
 	listening map[int]bool // which numbers of takePorts
 }
@@ -42,9 +45,33 @@ func NewDriver(name string, networks []network.Network, nodes []Node) *Driver {
 	return &Driver{name: name, networks: networks, nodes: nodes, taken: map[int]bool{}, listening: map[int]bool{}}
 }
 
-// ShareLink says that all wires lead to one link, where each stands for a segment of its own, numbered from the first one up. Pods whose
-// frames would be on that link themselves are refused: it takes the nodes' own alone. It is called before the first testbed is opened.
-func (d *Driver) ShareLink(first uint8) { d.first = first }
+// Shared says what testbeds keep to whose wires lead to one link. The zero value has wires that are links of their own.
+type Shared struct {
+	// First is the segment that the first wire stands for; the others follow.
+	First uint8
+	// OneMAC says that packets reach a node only by the node's own address, since its wires have one MAC address.
+	OneMAC bool
+	// Addresses are the nodes' own, by wire, then by node; nil takes them from the wires' segments.
+	Addresses [][]netip.Prefix
+}
+
+// ShareLink says that all wires lead to one link. Pods whose frames would be on that link themselves are refused: it takes the nodes' own
+// alone. It is called before the first testbed is opened.
+func (d *Driver) ShareLink(s Shared) { d.shared = s }
+
+// Replace has another machine be a node from now on: the same one, reached again after it was lost. Testbeds that are open stay lost.
+func (d *Driver) Replace(node int, m *Machine) {
+	d.mu.Lock()
+	d.nodes[node].Machine = m
+	d.mu.Unlock()
+}
+
+// machine is the one that a node is on now.
+func (d *Driver) machine(node int) *Machine {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.nodes[node].Machine
+}
 
 // Kind implements testbed.Provider.
 func (d *Driver) Kind() string { return d.name }
@@ -66,8 +93,8 @@ func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 	}
 	refused := make([]error, len(d.nodes))
 	var group sync.WaitGroup
-	for i, n := range d.nodes {
-		group.Go(func() { _, refused[i] = ask[any](ctx, n.Machine, opSupports, spec) })
+	for i := range d.nodes {
+		group.Go(func() { _, refused[i] = ask[any](ctx, d.machine(i), opSupports, spec) })
 	}
 	group.Wait()
 	for i, err := range refused {
@@ -99,6 +126,11 @@ func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network
 			return t, network.Plan{}, err
 		}
 	}
+	if d.shared.Addresses != nil && name != network.Metal && !d.whole() {
+		if err := d.address(spec, &t); err != nil {
+			return t, network.Plan{}, err
+		}
+	}
 	whole, err := n.Plan(t)
 	if err != nil {
 		return t, network.Plan{}, err
@@ -106,13 +138,46 @@ func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network
 	if d.whole() {
 		return t, whole, nil
 	}
-	if d.first != 0 && n.Crossing == network.CrossOnLink {
-		return t, network.Plan{}, &network.NotPossibleError{
-			Network: name, Condition: "nodes that share a link", Why: "its pods' own frames would be on that link, which takes frames of the nodes alone",
-		}
+	if err := d.shared.takes(n, whole); err != nil {
+		return t, network.Plan{}, err
 	}
 	p, err := whole.Part(network.Everywhere)
 	return t, p, err
+}
+
+// address gives nodes the addresses that were given for a testbed's wire: the one of its segment.
+func (d *Driver) address(spec testbed.Spec, t *network.Topology) error {
+	wire := 0
+	if spec.Segment != 0 {
+		wire = int(spec.Segment - d.shared.First)
+	}
+	for i := range t.Nodes {
+		a := d.shared.Addresses[wire][i]
+		if a.Addr().Is6() != (spec.Family == result.IPv6) {
+			return &network.NotPossibleError{
+				Network: spec.Network, Condition: "family=" + string(cmp.Or(spec.Family, result.IPv4)), Why: fmt.Sprintf("the nodes were given addresses like %s", a),
+			}
+		}
+		t.Nodes[i].Address = a
+	}
+	return nil
+}
+
+// takes refuses a network whose packets would be on the shared link under other addresses than the nodes'.
+func (s Shared) takes(n network.Network, p network.Plan) error {
+	byPods := (n.Crossing == network.CrossByRoute || n.Crossing == network.CrossPastStack) && p.Encryption.Kind == ""
+	why := ""
+	switch {
+	case s.First == 0:
+	case n.Crossing == network.CrossOnLink:
+		why = "its pods' own frames would be on that link, which takes frames of the nodes alone"
+	case s.OneMAC && byPods:
+		why = "its pods' own addresses would be on that link, where packets find an ipvlan device by the node's address alone: macvlan devices can have it"
+	}
+	if why == "" {
+		return nil
+	}
+	return &network.NotPossibleError{Network: n.Name, Condition: "nodes that share a link", Why: why}
 }
 
 // noWire is the number of a testbed's wire that needs none.
@@ -131,7 +196,7 @@ func (d *Driver) wire() (int, error) {
 			return k, nil
 		}
 	}
-	return 0, fmt.Errorf("all %d wires between the machines are taken: fewer networks can stand side by side", len(d.nodes[0].Cards))
+	return 0, fmt.Errorf("all %d wires between the machines are taken: fewer networks can stand side by side, the baseline among them twice", len(d.nodes[0].Cards))
 }
 
 func (d *Driver) giveBack(wire int) {
@@ -148,7 +213,11 @@ func (d *Driver) order(spec testbed.Spec, t network.Topology, p network.Plan, no
 	case d.whole():
 		return openArgs{Spec: spec, Whole: true}
 	}
-	return openArgs{Spec: spec, Part: lab.NodePart{Node: node, Card: d.nodes[node].Cards[wire]}}
+	part := lab.NodePart{Node: node, Card: d.nodes[node].Cards[wire]}
+	if d.shared.Addresses != nil {
+		part.Nodes, part.Pods = t.Nodes, t.Pods
+	}
+	return openArgs{Spec: spec, Part: part}
 }
 
 // Open implements testbed.Provider.
@@ -169,8 +238,8 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	if err != nil {
 		return fail(err)
 	}
-	if d.first != 0 && wire != noWire {
-		spec.Segment = d.first + uint8(wire)
+	if d.shared.First != 0 && wire != noWire {
+		spec.Segment = d.shared.First + uint8(wire)
 		if t, p, err = d.plan(spec, spec.Network); err != nil {
 			d.giveBack(wire)
 			return fail(err)
@@ -185,7 +254,7 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	var group errgroup.Group
 	for i := range parts {
 		group.Go(func() (err error) {
-			m := d.nodes[i].Machine
+			m := d.machine(i)
 			parts[i].machine = m
 			// Not canceled with ctx: then the part would never be closed.
 			parts[i].lab, err = ask[int](context.WithoutCancel(ctx), m, opOpen, d.order(l.Spec(), t, p, i, wire))

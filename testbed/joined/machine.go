@@ -44,6 +44,16 @@ func (m *Machine) Ping(ctx context.Context) error {
 // Done is closed when the conversation has ended.
 func (m *Machine) Done() <-chan struct{} { return m.conn.Done() }
 
+// unlessLost drops an error about what is to end on a machine that is gone, since all of it has ended with the conversation.
+func (m *Machine) unlessLost(err error) error {
+	select {
+	case <-m.Done():
+		return nil
+	default:
+		return err
+	}
+}
+
 // ask makes a request and waits for the answer. When ctx ends first, the request is given up.
 func ask[R any](ctx context.Context, m *Machine, op string, args any) (R, error) {
 	value, err := rpc.Ask[R](ctx, m.conn, op, args)
@@ -91,7 +101,7 @@ func (t *tap) Close() error {
 	var err error
 	for _, p := range t.parts {
 		_, failed := ask[any](context.Background(), p.machine, opUntap, p.number)
-		err = errors.Join(err, failed)
+		err = errors.Join(err, p.machine.unlessLost(failed))
 	}
 	return err
 }

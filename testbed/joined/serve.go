@@ -22,7 +22,7 @@ import (
 type server struct {
 	driver *lab.Driver
 	own    *netns.Namespace  // nil where nodes can't be used as they are found
-	cards  map[string]string // names of this machine's network cards, by their addresses
+	cards  map[string]string // names of this machine's network cards, by their addresses and by themselves
 
 	mu        sync.Mutex
 	next      int
@@ -48,7 +48,7 @@ func ServeBeside(ctx context.Context, rwc io.ReadWriteCloser, networks []network
 		return fmt.Errorf("list this machine's network cards: %w", err)
 	}
 	for _, f := range found {
-		s.cards[f.HardwareAddr.String()] = f.Name
+		s.cards[f.HardwareAddr.String()], s.cards[f.Name] = f.Name, f.Name
 	}
 	// Without this, SIGPIPE would end a process whose caller is gone before its labs are removed. Programs that it starts get it as ever.
 	pipe := make(chan os.Signal, 1)
@@ -198,12 +198,12 @@ func (s *server) open(ctx context.Context, a openArgs) (int, error) {
 		}
 		return keep(s, s.labs, l.(*lab.Testbed)), nil
 	}
-	if a.Part.Nodes != nil {
+	if a.Part.Card == "" {
 		return s.openFound(ctx, a)
 	}
 	name, ok := s.cards[a.Part.Card]
 	if !ok {
-		return 0, fmt.Errorf("this machine has no network card with the address %s", a.Part.Card)
+		return 0, fmt.Errorf("this machine has no network card %s", a.Part.Card)
 	}
 	a.Part.Card = name
 	l, err := s.driver.OpenPart(ctx, a.Spec, a.Part)

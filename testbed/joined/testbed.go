@@ -159,7 +159,7 @@ func (l *Testbed) Swap(ctx context.Context, name string) error {
 	return nil
 }
 
-// Close implements testbed.Testbed.
+// Close implements testbed.Testbed. What was on a machine that is lost has ended with it.
 func (l *Testbed) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +167,17 @@ func (l *Testbed) Close() error {
 		return nil
 	}
 	l.closed = true
-	_, err := all[any](context.Background(), l, opClose, nil)
+	var group errgroup.Group
+	for i, p := range l.parts {
+		group.Go(func() error {
+			_, err := askLab[any](context.Background(), p, opClose, nil)
+			if err = p.machine.unlessLost(err); err != nil {
+				return fmt.Errorf("node%d: %w", i, err)
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
 	if l.wire != noWire {
 		l.driver.giveBack(l.wire)
 	} else if l.found {

@@ -32,8 +32,8 @@ type NodePart struct {
 	Node int
 	// Card is the name of the network card of this machine that leads to the others. The lab takes it, and gives it back.
 	Card string
-	// Nodes are all nodes as they are found, where the network is one of those, with the pods on them, and Own is this node's own namespace.
-	// Nothing is changed there.
+	// Nodes are all nodes with the pods on them, where their addresses are given; else the spec's hold. Own is this node's own
+	// namespace where nodes are used as they are found: nothing is changed there.
 	Nodes []network.Node   `json:"nodes,omitempty"`
 	Pods  []network.Pod    `json:"pods,omitempty"`
 	Own   *netns.Namespace `json:"-"`

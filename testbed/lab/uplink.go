@@ -36,7 +36,10 @@ func (b *builder) uplink(op network.Uplink) (err error) {
 	}
 	card := indexed(link.Attrs().Index)
 	// It gets its name where it is going: here another may have it.
-	err = errors.Join(u.origin.nl.LinkSetDown(card), u.origin.nl.LinkSetHardwareAddr(card, op.MAC[:]), u.origin.nl.LinkSetMTU(card, int(op.MTU)))
+	err = errors.Join(u.origin.nl.LinkSetDown(card), u.origin.nl.LinkSetMTU(card, int(op.MTU)))
+	if link.Type() != "ipvlan" { // which has the address of the device below it, and no other
+		err = errors.Join(err, u.origin.nl.LinkSetHardwareAddr(card, op.MAC[:]))
+	}
 	if err == nil {
 		err = u.node.ns.WithFD(func(fd int) error { return u.origin.nl.LinkSetNsFd(card, fd) })
 	}

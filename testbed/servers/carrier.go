@@ -45,6 +45,8 @@ type conversation struct {
 	name   string
 	in     *bufio.Reader
 	report server.Report
+	// returned says that the machine was lost and came back, until it is noted.
+	returned string
 }
 
 // begin starts a supervisor.

@@ -2,6 +2,8 @@ package servers
 
 import (
 	"fmt"
+	"net/netip"
+	"strconv"
 	"strings"
 
 	"netdelta/testbed/servers/server"
@@ -10,28 +12,95 @@ import (
 
 // NIC says how each node gets its cards.
 type NIC struct {
-	Mode string // server.Macvlan or server.Take
+	Mode string // one of package server's
 	Card string // "" is the card by which the machine is reached
+	// Function is the number of the card's virtual function.
+	Function int
+	// Addresses begin with this one and go to the end of its prefix; the zero prefix takes ones that are set aside for benchmarks.
+	Addresses netip.Prefix
 }
 
-// ParseNIC reads "macvlan:CARD", "take:CARD", or macvlan without a card, which "" is too.
-func ParseNIC(text string) (NIC, error) {
-	mode, card, _ := strings.Cut(text, ":")
-	switch {
-	case mode == "" && card == "", mode == server.Macvlan:
-		return NIC{server.Macvlan, card}, nil
-	case mode == server.Take && card != "":
-		return NIC{server.Take, card}, nil
+// Modes says how NICs are written.
+const Modes = "macvlan[:CARD] or ipvlan[:CARD] over a card that stays with its server (without CARD the one that it is reached by), take:CARD for a spare card, " +
+	"or vf:CARD/N for its virtual function N; each with ,ADDRESS/LENGTH where the nodes' addresses are given"
+
+// ParseNIC reads "macvlan:CARD", "ipvlan:CARD", "take:CARD", "vf:CARD/N", each with or without ",ADDRESS/LENGTH". Without a card the first two
+// mean the card by which the machine is reached; "" is macvlan.
+func ParseNIC(text string) (n NIC, err error) {
+	fail := func(why string) (NIC, error) {
+		return NIC{}, fmt.Errorf("nic %q: %s; it takes %s", text, why, Modes)
 	}
-	return NIC{}, fmt.Errorf("--nic %q: it takes macvlan, macvlan:CARD (devices over a card that the server keeps) or take:CARD (a spare card)", text)
+	device, addresses, given := strings.Cut(text, ",")
+	n.Mode, n.Card, _ = strings.Cut(device, ":")
+	if n.Mode == "" && n.Card == "" {
+		n.Mode = server.Macvlan
+	}
+	switch n.Mode {
+	case server.Macvlan, server.IPVlan:
+	case server.Take:
+		if n.Card == "" {
+			return fail("a card that is taken has to be named")
+		}
+	case server.VF:
+		card, number, _ := strings.Cut(n.Card, "/")
+		if n.Function, err = strconv.Atoi(number); card == "" || err != nil || n.Function < 0 {
+			return fail("a virtual function is named by its card and its number, as vf:eth2/0")
+		}
+		n.Card = card
+	default:
+		return fail(fmt.Sprintf("%q is no such mode", n.Mode))
+	}
+	if !given {
+		return n, nil
+	}
+	if n.Addresses, err = netip.ParsePrefix(addresses); err != nil {
+		return fail("addresses are given as the first one, with the length of its prefix: 10.0.0.200/28")
+	}
+	return n, nil
+}
+
+// wiresOf divides the given addresses among so many nodes: each has as many in a row as there are wires. The result is by wire, then by
+// node; it is nil where none are given. The last address of an IPv4 prefix stays unused, since it is its broadcast address.
+func (n NIC) wiresOf(nodes int) (all [][]netip.Prefix, err error) {
+	if !n.Addresses.IsValid() {
+		return nil, nil
+	}
+	var usable []netip.Prefix
+	for a := n.Addresses.Addr(); n.Addresses.Contains(a) && len(usable) < nodes*wires; a = a.Next() {
+		if a.Is4() && (!n.Addresses.Contains(a.Next()) || a == n.Addresses.Masked().Addr()) {
+			continue // of the broadcast, and of the network
+		}
+		usable = append(usable, netip.PrefixFrom(a, n.Addresses.Bits()))
+	}
+	each := len(usable) / nodes
+	if each == 0 {
+		return nil, fmt.Errorf("from %s there are %d addresses to the end of that prefix: %d nodes need one each, and another one for each further network that is measured at the same time", n.Addresses, len(usable), nodes)
+	}
+	for w := range each {
+		var wire []netip.Prefix
+		for i := range nodes {
+			wire = append(wire, usable[i*each+w])
+		}
+		all = append(all, wire)
+	}
+	return all, nil
 }
 
 // over says in words what a node has of its machine's card.
 func (n NIC) over(c server.CardReport) string {
-	if n.Mode == server.Take {
-		return "to itself the card " + About(c) + ", with macvlan devices over it"
+	text := "macvlan devices over the card " + About(c)
+	switch n.Mode {
+	case server.IPVlan:
+		text = "ipvlan devices over the card " + About(c)
+	case server.Take:
+		text = "to itself the card " + About(c) + ", with macvlan devices over it"
+	case server.VF:
+		text = fmt.Sprintf("to itself the virtual function %d of the card %s, with ipvlan devices over it", n.Function, About(c))
 	}
-	return "macvlan devices over the card " + About(c)
+	if n.Addresses.IsValid() {
+		text += fmt.Sprintf(", with addresses from %s", n.Addresses)
+	}
+	return text
 }
 
 // About says in words what a card is.

@@ -36,17 +36,27 @@ type Options struct {
 	Silence time.Duration
 	// Program is the path of this program on the machines; "" is the session's folder.
 	Program string
+	// Return is how long a machine that was lost may take to be there again; 0 is Return.
+	Return time.Duration
 }
 
 // Servers is the provider of testbeds each of whose nodes is a machine. It is safe for concurrent use.
 type Servers struct {
 	*joined.Driver
-	options  Options
+	options Options
+	session session
+	watch   func(m *joined.Machine) // as long as it is there
+	stop    func()
+	asking  sync.WaitGroup
+
+	mu       sync.Mutex // held while lost machines are reached again
 	links    []*conversation
 	machines []*joined.Machine
-	stop     func()
-	asking   sync.WaitGroup
-	trip     time.Duration // of a question and its answer, to the slowest machine
+	gone     []error // why a machine is not waited for any more
+	notes    []string
+
+	trip  time.Duration // of a question and its answer, to the slowest machine
+	wires int
 }
 
 var _ testbed.Provider = (*Servers)(nil)
@@ -70,8 +80,8 @@ func (s session) folder() string {
 }
 
 // macs are the addresses of a machine's devices.
-func (s session) macs(node int) (all []string) {
-	for w := range wires {
+func (s session) macs(node, count int) (all []string) {
+	for w := range count {
 		all = append(all, fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", s.id[1], s.id[2], s.id[3], node, w))
 	}
 	return all
@@ -82,13 +92,19 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 	common := newSession()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	o.Silence, o.Program = cmp.Or(o.Silence, Silence), cmp.Or(o.Program, filepath.Join(common.folder(), machine.AgentName))
-	s = &Servers{options: o, links: make([]*conversation, len(o.Machines)), machines: make([]*joined.Machine, len(o.Machines)), stop: func() {}}
+	o.Silence, o.Return, o.Program = cmp.Or(o.Silence, Silence), cmp.Or(o.Return, Return), cmp.Or(o.Program, filepath.Join(common.folder(), machine.AgentName))
+	addresses, err := o.NIC.wiresOf(len(o.Machines))
+	if err != nil {
+		return nil, err
+	}
+	s = &Servers{options: o, session: common, gone: make([]error, len(o.Machines)), wires: wires, links: make([]*conversation, len(o.Machines)), machines: make([]*joined.Machine, len(o.Machines)), stop: func() {}}
+	if addresses != nil {
+		s.wires = len(addresses)
+	}
 	nodes, failed := make([]joined.Node, len(o.Machines)), make([]error, len(o.Machines))
 	each(o.Machines, func(i int, at Carrier) {
-		order := server.Order{Do: server.Node, Folder: common.folder(), Mode: o.NIC.Mode, Card: o.NIC.Card, MACs: common.macs(i), Silence: o.Silence}
-		if s.links[i], s.machines[i], failed[i] = node(ctx, at, order); failed[i] == nil {
-			nodes[i] = joined.Node{Machine: s.machines[i], Cards: order.MACs, Own: o.own(s.links[i].report.Card)}
+		if s.links[i], s.machines[i], failed[i] = node(ctx, at, s.order(i)); failed[i] == nil {
+			nodes[i] = joined.Node{Machine: s.machines[i], Cards: server.Wires(s.wires), Own: o.own(s.links[i].report.Card)}
 		}
 	})
 	if err := errors.Join(failed...); err != nil {
@@ -102,13 +118,23 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 		s.trip = max(s.trip, time.Since(asked))
 	}
 	s.Driver = joined.NewDriver(o.Kind, server.Networks(), nodes)
-	s.Driver.ShareLink(common.first)
+	s.Driver.ShareLink(joined.Shared{First: common.first, OneMAC: server.OneMAC(o.NIC.Mode), Addresses: addresses})
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
-	for i := range s.machines {
-		s.asking.Go(func() { ask(asking, s.machines[i], o.Silence) })
+	s.watch = func(m *joined.Machine) { s.asking.Go(func() { ask(asking, m, o.Silence) }) }
+	for _, m := range s.machines {
+		s.watch(m)
 	}
 	return s, nil
+}
+
+// order is what a machine is told that is to be a node.
+func (s *Servers) order(i int) server.Order {
+	nic := s.options.NIC
+	return server.Order{
+		Do: server.Node, Folder: s.session.folder(), Mode: nic.Mode, Card: nic.Card, Function: nic.Function,
+		MACs: s.session.macs(i, s.wires), Silence: s.options.Silence,
+	}
 }
 
 // own is the network of a machine that stays with it.
@@ -143,6 +169,8 @@ func node(ctx context.Context, at Carrier, order server.Order) (*conversation, *
 
 // Reports are what the machines say of themselves, in the nodes' order.
 func (s *Servers) Reports() (all []server.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, l := range s.links {
 		all = append(all, l.report)
 	}
@@ -176,14 +204,17 @@ func ask(ctx context.Context, m *joined.Machine, silence time.Duration) {
 func (s *Servers) Capabilities() testbed.Capabilities {
 	all := s.Driver.Capabilities()
 	all.Program = s.options.Program
+	all.LosesNodes = true
 	all.PinsCPUs = false // the machines' processors are not numbered as this machine's
 	all.Describe = s.describe
-	all.Costs = &testbed.Costs{Start: 2*time.Second + 4*s.trip, Build: time.Second + 8*s.trip, Cell: 20*time.Millisecond + 2*s.trip, Exchange: s.trip, Opens: wires, Ground: "the servers"}
+	all.Costs = &testbed.Costs{Start: 2*time.Second + 4*s.trip, Build: time.Second + 8*s.trip, Cell: 20*time.Millisecond + 2*s.trip, Exchange: s.trip, Opens: s.wires, Ground: "the servers"}
 	return all
 }
 
 // describe says what the machines are. What of the environment is one machine's is the first one's.
 func (s *Servers) describe(_ context.Context, e result.Environment) (result.Environment, []string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var notes []string
 	for i, l := range s.links {
 		r := l.report
@@ -205,6 +236,8 @@ func (s *Servers) describe(_ context.Context, e result.Environment) (result.Envi
 func (s *Servers) Close() error {
 	s.stop()
 	s.asking.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	failed := make([]error, len(s.links))
 	var group sync.WaitGroup
 	for i, l := range s.links {

@@ -30,8 +30,8 @@ type Options struct {
 	NIC   servers.NIC
 	// Sudo has the program run as root by sudo -n.
 	Sudo bool
-	// Silence is as in servers.Options.
-	Silence time.Duration
+	// Silence and Return are as in servers.Options.
+	Silence, Return time.Duration
 	// Command is the ssh program with its first arguments; nil is ssh.
 	Command []string
 	// Program finds the file that is sent to servers of an architecture, as Go names it; nil is machine.SentProgramFor.
@@ -91,7 +91,7 @@ func (o Options) Machines() (all []servers.Carrier) {
 
 // Open reaches all servers and makes nodes of them. On an error nothing is left there.
 func Open(ctx context.Context, o Options) (*servers.Servers, error) {
-	return servers.Open(ctx, servers.Options{Kind: Kind, Machines: o.Machines(), NIC: o.NIC, Silence: o.Silence})
+	return servers.Open(ctx, servers.Options{Kind: Kind, Machines: o.Machines(), NIC: o.NIC, Silence: o.Silence, Return: o.Return})
 }
 
 // Begin implements servers.Carrier: it starts ssh, sends the program and gives it its order.

@@ -140,7 +140,7 @@ func TestSlowControl(t *testing.T) {
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t, 2)
-	p := newProgram(t, f)
+	p := newProgram(t, f.lan)
 	before := f.before(t)
 	out, err := p.command(t.Context(), "doctor", "--testbed", "ssh", "--nodes", f.nodes()+",ssh:10.99.0.99:22").CombinedOutput()
 	if err != nil {

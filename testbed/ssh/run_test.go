@@ -2,6 +2,7 @@ package ssh_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,14 +15,14 @@ import (
 	"netdelta/testbed/ssh"
 )
 
-// program is the whole of netdelta in the controller's namespace, with the farm's ssh as its own.
+// program is the whole of netdelta in the controller's namespace, with the ssh of the servers as its own.
 type program struct {
-	farm *farm
+	*lan
 	dir  string
 	path string
 }
 
-func newProgram(t *testing.T, f *farm) *program {
+func newProgram(t *testing.T, f *lan) *program {
 	t.Helper()
 	dir := filepath.Join(f.folder, "bin")
 	must(t, os.Mkdir(dir, 0o755))
@@ -35,13 +36,13 @@ func newProgram(t *testing.T, f *farm) *program {
 	return p
 }
 
-// nodes are the farm's servers as --nodes names them.
-func (f *farm) nodes() string {
-	return ssh.Prefix + strings.Join(f.names, ","+ssh.Prefix)
+// nodes are the servers as --nodes names them.
+func (l *lan) nodes() string {
+	return ssh.Prefix + strings.Join(l.names, ","+ssh.Prefix)
 }
 
 func (p *program) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, p.farm.command[0], append([]string{p.farm.command[1], filepath.Join(filepath.Dir(p.path), "netdelta")}, args...)...)
+	cmd := exec.CommandContext(ctx, p.lan.command[0], append([]string{p.lan.command[1], filepath.Join(filepath.Dir(p.path), "netdelta")}, args...)...)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(p.path)+":"+os.Getenv("PATH"))
 	return cmd
@@ -74,7 +75,7 @@ func (p *program) run(t *testing.T, args ...string) (result.Run, string) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t, 2)
-	p := newProgram(t, f)
+	p := newProgram(t, f.lan)
 	before := f.before(t)
 	run, said := p.run(t, "--nodes", f.nodes())
 	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
@@ -101,7 +102,7 @@ func TestRun(t *testing.T) {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t, 2)
-	p := newProgram(t, f)
+	p := newProgram(t, f.lan)
 	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(strings.NewReplacer("builds: 6, rounds: 3", "builds: 500, rounds: 5, margin: 0%", "baseline: metal", "baseline: host", "[metal, ", "[").Replace(study)), 0o600))
 	before := f.before(t)
 	cmd := p.command(t.Context(), "run", "small.yaml", "--quiet", "--out", "out", "--nodes", f.nodes(), "--nic", "take:eth1")
@@ -121,4 +122,37 @@ func TestKilled(t *testing.T) {
 	must(t, cmd.Process.Signal(syscall.SIGKILL))
 	_ = cmd.Wait()
 	f.unchanged(t, before, time.Minute)
+}
+
+// TestVia: the study names the card, and what a server sends over another one than that is misrouted.
+func TestVia(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 2)
+	p := newProgram(t, f.lan)
+	for i := range 2 { // both answer for all their addresses on every card, as Linux does
+		f.on(t, i, fmt.Sprintf("ip route add 10.98.0.%d/32 dev eth0 src 10.98.0.%d", 2-i, i+1))
+	}
+	before := f.before(t)
+	text := strings.NewReplacer("{kind: ssh}", "{kind: ssh, nic: \"macvlan:eth1\"}", "[metal, host, routed, vxlan]", "[metal, host]").Replace(study)
+	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(text), 0o600))
+	said, _ := p.command(t.Context(), "run", "small.yaml", "--quiet", "--builds", "1", "--out", "out", "--nodes", f.nodes()).CombinedOutput()
+	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	seen := map[string]bool{}
+	for _, one := range contents.Trials {
+		if one.Path == nil {
+			t.Fatalf("%s: no path, %s", one.Cell, one.Failed)
+		}
+		network, _, _ := strings.Cut(strings.Replace(one.Cell, "+twin", "", 1), "/")
+		seen[network] = true
+		if findings := strings.Join(one.Path.Findings, "; "); one.Path.OK != (network == "host") || network == "metal" && !strings.Contains(findings, "eth1") {
+			t.Errorf("%s: %v, %s", one.Cell, one.Path.OK, findings)
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("there are trials of %v\n%s", seen, said)
+	}
+	f.unchanged(t, before, 5*time.Second)
 }

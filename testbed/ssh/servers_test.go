@@ -18,9 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/netns"
-	"netdelta/internal/require"
-	"netdelta/testbed/servers"
-	"netdelta/testbed/ssh"
 	"netdelta/testbed/testbedtest"
 )
 
@@ -140,14 +137,11 @@ func late(to io.Writer, from io.Reader) {
 	}
 }
 
-// farm are SSH servers in network namespaces, with a controller's namespace between them that is their switch.
+// farm are SSH servers in network namespaces.
 type farm struct {
-	folder  string
+	*lan
 	servers []*exec.Cmd
-	names   []string
 	inside  []*netns.Namespace
-	command []string // ssh in the controller's namespace
-	program string
 }
 
 // build builds a command of this module.
@@ -203,60 +197,14 @@ const serverMTU = 1500
 // newFarm starts so many servers. Each has eth0, by which it is reached, and a spare card eth1, on a switch of its own.
 func newFarm(t *testing.T, count int) *farm {
 	t.Helper()
-	require.Namespaces(t)
-	_, err := os.Stat("/usr/sbin/sshd")
-	require.Need(t, "the SSH server of the package openssh-server", err == nil)
-	f := &farm{folder: t.TempDir()}
-	f.program = build(t, "netdelta-agent", f.folder)
-	keygen := func(path string) {
-		out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
-	key := filepath.Join(f.folder, "key")
-	keygen(key)
-	public, err := os.ReadFile(key + ".pub")
-	must(t, err)
-	holder, _, between := start(t, "hold", f.folder, 0)
-	must(t, between.Do(func() error {
-		for _, name := range []string{"lan", "spare"} {
-			if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}}); err != nil {
-				return err
-			}
-			if err := up(name, map[string]string{"lan": "10.99.0.254/24"}[name]); err != nil {
-				return err
-			}
-		}
-		return up("lo", "")
-	}))
-	var known strings.Builder
+	f := &farm{lan: newLAN(t)}
 	for i := range count {
-		dir := filepath.Join(f.folder, fmt.Sprintf("server%d", i))
-		must(t, os.Mkdir(dir, 0o755))
-		keygen(filepath.Join(dir, "host_key"))
-		host, err := os.ReadFile(filepath.Join(dir, "host_key.pub"))
-		must(t, err)
-		address := fmt.Sprintf("10.99.0.%d", i+1)
-		fmt.Fprintf(&known, "%s %s", address, host)
-		must(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), public, 0o600))
-		must(t, os.WriteFile(filepath.Join(dir, "sshd_config"), []byte(`ListenAddress `+address+`
-HostKey /run/server/host_key
-AuthorizedKeysFile /run/server/authorized_keys
-PidFile none
-StrictModes no
-UsePAM no
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-PrintMotd no
-UseDNS no
-`), 0o600))
+		dir, address := f.add(t)
 		cmd, in, ns := start(t, "sshd", dir, syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWPID)
-		f.servers, f.names, f.inside = append(f.servers, cmd), append(f.names, address), append(f.inside, ns)
+		f.servers, f.inside = append(f.servers, cmd), append(f.inside, ns)
 		for c, to := range []string{"lan", "spare"} {
 			must(t, ns.WithFD(func(fd int) error {
-				return between.Do(func() error {
+				return f.between.Do(func() error {
 					bridge, err := netlink.LinkByName(to)
 					if err != nil {
 						return err
@@ -277,13 +225,10 @@ UseDNS no
 		must(t, ns.Do(func() error {
 			return errors.Join(up("lo", ""), up("eth0", address+"/24"), up("eth1", fmt.Sprintf("10.98.0.%d/24", i+1)))
 		}))
-		_, err = in.Write([]byte{0})
+		_, err := in.Write([]byte{0})
 		must(t, err)
 	}
-	must(t, os.WriteFile(filepath.Join(f.folder, "known_hosts"), []byte(known.String()), 0o600))
-	must(t, os.WriteFile(filepath.Join(f.folder, "config"), []byte(fmt.Sprintf(
-		"Host *\n  User root\n  IdentityFile %s\n  IdentitiesOnly yes\n  UserKnownHostsFile %s/known_hosts\n  GlobalKnownHostsFile /dev/null\n", key, f.folder)), 0o600))
-	f.command = []string{"nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", holder.Process.Pid), "ssh", "-F", filepath.Join(f.folder, "config")}
+	f.reach(t)
 	for i := range count {
 		f.await(t, i)
 	}
@@ -306,36 +251,6 @@ func up(name, address string) error {
 		}
 	}
 	return netlink.LinkSetUp(link)
-}
-
-// await waits until a server takes connections.
-func (f *farm) await(t *testing.T, server int) {
-	t.Helper()
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		err := f.inside[server].Do(func() error {
-			c, err := net.Dial("tcp", f.names[server]+":22")
-			if err == nil {
-				_ = c.Close()
-			}
-			return err
-		})
-		if err == nil {
-			return
-		}
-		if time.Now().After(until) {
-			log, _ := os.ReadFile(filepath.Join(f.folder, fmt.Sprintf("server%d", server), "log"))
-			t.Fatalf("server %d takes no connections: %v\n%s", server, err, log)
-		}
-	}
-}
-
-// options are those for all servers.
-func (f *farm) options() ssh.Options {
-	o := ssh.Options{Command: f.command, NIC: servers.NIC{Mode: "macvlan"}, Program: func(string) (string, error) { return f.program, nil }}
-	for _, name := range f.names {
-		o.Nodes = append(o.Nodes, ssh.Node{Host: name})
-	}
-	return o
 }
 
 // on runs a shell command on a server, without SSH, and returns what it says.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,11 +82,14 @@ type Exact struct {
 type File struct{ Host, Guest string }
 
 // Link is a virtio network card, and End what it is joined to: one end of a pair of connected stream sockets, the other end of which
-// another guest has. Wire makes such pairs.
+// another guest has (Wire makes such pairs), or a tap device.
 type Link struct {
 	MAC string
 	End *os.File
-	MTU int // what the card tells its driver; 0 is 1500
+	Tap bool // End is one
+	MTU int  // what the card tells its driver; 0 is 1500
+	// Functions has the card be an emulated one with virtual functions (igb).
+	Functions bool
 }
 
 // InvalidError says that a machine can't be made.
@@ -132,7 +136,7 @@ func (m Machine) check() error {
 		return refuse("it would have %d processors: 1 to %d will do", m.CPUs, mostCPUs)
 	case m.Memory < leastMemory:
 		return refuse("%d MiB of memory are not enough: it takes %d", m.Memory>>20, leastMemory>>20)
-	case m.Cards > 0 && m.Memory > MostMemoryWithCards:
+	case (m.Cards > 0 || slices.ContainsFunc(m.Links, func(l Link) bool { return l.Functions })) && m.Memory > MostMemoryWithCards:
 		return refuse("with more than %d MiB of memory virtual functions don't reach their card", MostMemoryWithCards>>20)
 	case m.Cards < 0 || m.Cards > 4:
 		return refuse("it would have %d cards: 0 to 4 will do", m.Cards)
@@ -226,10 +230,21 @@ func (m Machine) cards() []string {
 func (m Machine) links() []string {
 	var args []string
 	for i, l := range m.Links {
-		args = append(args, "-netdev", fmt.Sprintf("stream,id=link%d,server=off,addr.type=fd,addr.str=%d", i, linkFD+i))
-		device := fmt.Sprintf("virtio-net-pci,netdev=link%d,mac=%s,romfile=", i, l.MAC)
-		if l.MTU > 0 {
-			device += ",host_mtu=" + strconv.Itoa(l.MTU)
+		end := fmt.Sprintf("stream,id=link%d,server=off,addr.type=fd,addr.str=%d", i, linkFD+i)
+		if l.Tap {
+			end = fmt.Sprintf("tap,id=link%d,fd=%d", i, linkFD+i)
+		}
+		args = append(args, "-netdev", end)
+		device := fmt.Sprintf("netdev=link%d,mac=%s,romfile=", i, l.MAC)
+		switch {
+		case l.Functions:
+			slot := m.Cards + i + 1
+			args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=linkport%d,slot=%d,chassis=%d", i, slot, slot))
+			device = fmt.Sprintf("igb,bus=linkport%d,", i) + device
+		case l.MTU > 0:
+			device = "virtio-net-pci," + device + ",host_mtu=" + strconv.Itoa(l.MTU)
+		default:
+			device = "virtio-net-pci," + device
 		}
 		args = append(args, "-device", device)
 	}

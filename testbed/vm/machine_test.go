@@ -20,6 +20,7 @@ func TestInvalid(t *testing.T) {
 		"-1 processors":       {CPUs: -1},
 		"100 MiB of memory":   {Memory: 100 << 20},
 		"don't reach":         {Cards: 1, Memory: 4 << 30},
+		"with more than":      {Links: []Link{{Functions: true}}, Memory: 4 << 30},
 		"21 links":            {Links: make([]Link, 21)},
 		"5 cards":             {Cards: 5},
 		`"hvf" is no`:         {Accel: "hvf"},
@@ -51,6 +52,20 @@ func TestDynamic(t *testing.T) {
 		return
 	}
 	t.Error("this machine has no shell")
+}
+
+// TestLinks: a card is joined to another guest or to a tap device, and one with virtual functions is behind a port of its own.
+func TestLinks(t *testing.T) {
+	args := strings.Join(Machine{Cards: 1, Links: []Link{{MAC: "m0", MTU: 9000}, {MAC: "m1", Tap: true}, {MAC: "m2", Tap: true, Functions: true}}}.links(), " ")
+	for _, want := range []string{
+		"-netdev stream,id=link0,server=off,addr.type=fd,addr.str=6 -device virtio-net-pci,netdev=link0,mac=m0,romfile=,host_mtu=9000",
+		"-netdev tap,id=link1,fd=7 -device virtio-net-pci,netdev=link1,mac=m1,romfile=",
+		"-netdev tap,id=link2,fd=8 -device pcie-root-port,id=linkport2,slot=4,chassis=4 -device igb,bus=linkport2,netdev=link2,mac=m2,romfile=",
+	} {
+		if !strings.Contains(args, want) {
+			t.Errorf("%q is not in %s", want, args)
+		}
+	}
 }
 
 // TestArguments: no guest gets at this machine's network, and an exact one at no clock but its own.

@@ -39,6 +39,15 @@ func (m *machine) up(ctx context.Context) (_ *kube.LivePod, err error) {
 	return m.pod, err
 }
 
+// replace has the next conversation be with another pod: this one may have been deleted, or its node started again.
+func (m *machine) replace(pod *kube.LivePod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pod == pod {
+		m.pod = nil
+	}
+}
+
 // Begin implements servers.Carrier.
 func (m *machine) Begin(ctx context.Context, order server.Order) (servers.Link, error) {
 	pod, err := m.up(ctx)
@@ -56,6 +65,7 @@ func (m *machine) Begin(ctx context.Context, order server.Order) (servers.Link, 
 	}
 	c, err := pod.Converse(ctx, server.Verb, string(text))
 	if err != nil {
+		m.replace(pod)
 		return nil, fmt.Errorf("set up node %s: %w", m.node, err)
 	}
 	return &link{Conversation: c, node: m.node, leave: servers.Leave(order)}, nil

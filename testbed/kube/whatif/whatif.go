@@ -14,7 +14,6 @@ import (
 	"netdelta/testbed/kube"
 	kubernetes "netdelta/testbed/kube/provider"
 	"netdelta/testbed/servers"
-	"netdelta/testbed/servers/server"
 	"netdelta/unit"
 )
 
@@ -26,8 +25,8 @@ type Options struct {
 	kube.Options
 	// Count is how many nodes are used, of the ones that take pods; 0 is all.
 	Count int
-	// Card is the nodes' card that the lab's networks are built over; "" is the one that has the node's address.
-	Card string
+	// NIC says over which card of the nodes the lab's networks are built, which stays with its node.
+	NIC servers.NIC
 	// Log is told what the pods on the nodes may do before they are made, and which nodes have one.
 	Log io.Writer
 }
@@ -45,7 +44,7 @@ var _ testbed.Provider = (*Nodes)(nil)
 func May(namespace string, nodes []string) string {
 	return fmt.Sprintf(`--what-if puts a privileged pod in the network namespace of each of the nodes %s, in namespace %s.
 It is root there, over the kernel and its devices; the node's files and processes are not in the pod.
-It makes a network namespace of its own with macvlan devices over the node's card, and the lab's networks in it; metal listens at ports 20000 to 29999 of the node.
+It makes a network namespace of its own with macvlan or ipvlan devices over the node's card, and the lab's networks in it; metal listens at ports 20000 to 29999 of the node.
 It changes no device, address, route, rule or setting of the node or of the cluster's network.
 The namespaces end with the pod's program, which ends with this run; then the pods are deleted. After a kill the program ends by itself,
 and netdelta cleanup --testbed kubernetes deletes the pods.
@@ -91,7 +90,7 @@ func Open(ctx context.Context, c *kube.Cluster, config kube.Config, o Options) (
 		return nil, err
 	}
 	n.Servers, err = servers.Open(ctx, servers.Options{
-		Kind: Kind, Machines: n.machines, NIC: servers.NIC{Mode: server.Macvlan, Card: o.Card}, Program: n.cluster.Launcher().Program(),
+		Kind: Kind, Machines: n.machines, NIC: o.NIC, Program: n.cluster.Launcher().Program(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, n.cluster.Close(context.WithoutCancel(ctx)))
@@ -105,7 +104,7 @@ func Look(ctx context.Context, c *kube.Cluster, config kube.Config, o Options) (
 	if err != nil {
 		return nil, err
 	}
-	seen := servers.Look(ctx, n.machines, servers.NIC{Mode: server.Macvlan, Card: o.Card})
+	seen := servers.Look(ctx, n.machines, o.NIC)
 	return seen, n.cluster.Close(context.WithoutCancel(ctx))
 }
 

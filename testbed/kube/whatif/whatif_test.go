@@ -24,6 +24,7 @@ import (
 	"netdelta/testbed/kube"
 	"netdelta/testbed/kube/inside"
 	"netdelta/testbed/kube/whatif"
+	"netdelta/testbed/servers"
 	"netdelta/testbed/servers/server"
 	"netdelta/testbed/testbedtest"
 )
@@ -92,7 +93,7 @@ func connect(t *testing.T, level string) (*kube.Cluster, kube.Config) {
 // options stream this test into the pods.
 func options(log io.Writer) (whatif.Options, error) {
 	self, err := os.Executable()
-	return whatif.Options{Options: kube.Options{BaseImage: baseImage, Binary: self, Nodes: onNodes()}, Count: 2, Log: log}, err
+	return whatif.Options{Options: kube.Options{BaseImage: baseImage, Binary: self, Nodes: onNodes()}, NIC: servers.NIC{Mode: server.Macvlan}, Count: 2, Log: log}, err
 }
 
 // open makes nodes of the cluster's.
@@ -291,7 +292,7 @@ func TestFaultsOnCluster(t *testing.T) {
 		c, config := connect(t, "privileged")
 		o, err := options(t.Output())
 		must(t, err)
-		o.Card = "eth7"
+		o.NIC.Card = "eth7"
 		refused(t, c, config, o, "w1", "w2", "no card eth7", "eth0")
 	})
 	t.Run("lost", func(t *testing.T) {
@@ -308,14 +309,48 @@ func TestFaultsOnCluster(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "node1") && !strings.Contains(err.Error(), "node0") || !strings.Contains(err.Error(), "its pod was deleted") {
 			t.Errorf("the node's pod is lost, and it says: %v", err)
 		}
-		_ = bed.Close()
-		if err := n.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "its pod was deleted") {
-			t.Errorf("closing says: %v", err)
-		}
-		if names := left(t, c); len(names) > 0 {
-			t.Errorf("pods are left: %v", names)
-		}
+		must(t, bed.Close())
+		reachedAgain(t, c, n, "its pod was deleted")
 	})
+	t.Run("cut", func(t *testing.T) {
+		folder := ours(t)
+		c, config := connect(t, "privileged")
+		n := open(t, c, config)
+		bed, err := n.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed"})
+		must(t, err)
+		pid, err := folder.NodeProcess(onNodes()[1])
+		must(t, err)
+		// As the API server cuts it: the stream ends, and the pod lives on.
+		const kill = `for p in /proc/[0-9]*; do if tr '\0' ' ' <$p/cmdline 2>/dev/null | grep -q 'netdelta server.*{.do.*"'$0'"'; then kill -9 ${p#/proc/}; fi; done`
+		out, err := exec.Command("nsenter", "-t", fmt.Sprint(pid), "-m", "-p", "sh", "-c", kill, server.Node).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for until := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+			_, err = bed.Links(t.Context())
+		}
+		if err == nil || !strings.Contains(err.Error(), "node1") {
+			t.Errorf("the node's stream has ended, and it says: %v", err)
+		}
+		must(t, bed.Close())
+		reachedAgain(t, c, n, "its pod still runs")
+	})
+}
+
+// reachedAgain: a node that was lost is reached again for the next testbed, whose notes say why, and no pod is left.
+func reachedAgain(t *testing.T, c *kube.Cluster, n *whatif.Nodes, why string) {
+	t.Helper()
+	bed, err := n.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed"})
+	must(t, err)
+	_, err = bed.Links(t.Context())
+	must(t, err)
+	if notes := strings.Join(bed.Instruments().Notes(), "\n"); !strings.Contains(notes, "was lost") || !strings.Contains(notes, why) {
+		t.Errorf("the notes are %q", notes)
+	}
+	must(t, errors.Join(bed.Close(), n.Close(t.Context())))
+	if names := left(t, c); len(names) > 0 {
+		t.Errorf("pods are left: %v", names)
+	}
 }
 
 // refused fails unless nodes are refused in these words, with no pod left.

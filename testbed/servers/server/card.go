@@ -8,63 +8,23 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/netns"
-	"netdelta/testbed/nsmonitor"
 )
-
-// Report is what a server says of itself and of its card.
-type Report struct {
-	Host     string       `json:"host"`
-	Kernel   string       `json:"kernel"`
-	Arch     string       `json:"arch"`
-	OS       string       `json:"os"`
-	Model    string       `json:"model"`
-	CPUs     int          `json:"cpus"`
-	Governor string       `json:"governor,omitempty"`
-	Virtual  string       `json:"virtual,omitempty"`
-	Clock    string       `json:"clock"`
-	Card     CardReport   `json:"card"`
-	Cards    []CardReport `json:"cards"`
-	// Rights says what this user may not do that a node takes; "" where nothing is lacking. Networks are found out only where it is looked.
-	Rights   string          `json:"rights,omitempty"`
-	Networks []NetworkReport `json:"networks,omitempty"`
-}
-
-// NetworkReport says why a server lacks a network; Why is "" where it has it.
-type NetworkReport struct {
-	Name string `json:"name"`
-	Why  string `json:"why,omitempty"`
-}
-
-// CardReport is what a server says of a card.
-type CardReport struct {
-	Name   string `json:"name"`
-	MAC    string `json:"mac"`
-	Driver string `json:"driver"`
-	// Speed is in bits per second, 0 where it is not known.
-	Speed int64 `json:"speed"`
-	MTU   int   `json:"mtu"`
-	// Addresses have the lengths of their networks.
-	Addresses []string `json:"addresses,omitempty"`
-	Up        bool     `json:"up"`
-	// NoMacvlan says why no macvlan device can be over it; "" where one can.
-	NoMacvlan string `json:"no_macvlan,omitempty"`
-	// NotTaken says why the card can't be taken; "" where it can.
-	NotTaken string `json:"not_taken,omitempty"`
-}
 
 // give gives the node its devices. The function that is returned puts back what the server had, and is called also after a failure.
 func (o Order) give(own, node *netns.Namespace, card string) (back func() error, err error) {
 	from := own
-	if o.Mode == Take {
+	if o.Mode == Take || o.Mode == VF {
 		t, err := o.take(own, card)
 		if err != nil {
 			return nil, err
 		}
+		card = t.Name
 		back = func() error {
 			if err := t.giveBack(own, node); err != nil {
 				return err
@@ -87,29 +47,61 @@ func (o Order) wires(card string, in int) error {
 	if err != nil {
 		return fmt.Errorf("find the card %s: %w", card, err)
 	}
+	names := Wires(len(o.MACs))
 	for i, text := range o.MACs {
 		mac, err := net.ParseMAC(text)
 		if err != nil {
 			return err
 		}
-		err = netlink.LinkAdd(&netlink.Macvlan{Mode: netlink.MACVLAN_MODE_BRIDGE, LinkAttrs: netlink.LinkAttrs{
-			Name: fmt.Sprintf("wire%d", i), ParentIndex: parent.Attrs().Index, HardwareAddr: mac, Namespace: netlink.NsFd(in), MTU: parent.Attrs().MTU,
-		}})
-		if err != nil {
-			return fmt.Errorf("make a macvlan device over %s: %w; a card that is a port of a bridge or a bond can't have one: name another by --nic", card, err)
+		a := netlink.LinkAttrs{Name: names[i], ParentIndex: parent.Attrs().Index, Namespace: netlink.NsFd(in), MTU: parent.Attrs().MTU}
+		kind := Macvlan
+		if OneMAC(o.Mode) {
+			kind = IPVlan
+		} else {
+			a.HardwareAddr = mac
+		}
+		if err := netlink.LinkAdd(over(kind, a)); err != nil {
+			return fmt.Errorf("make %s device over %s: %w; %s", article(kind), card, err, noDevice)
 		}
 	}
 	return nil
 }
 
+// noDevice says what to do where no device can be made over a card.
+const noDevice = "a card that is a port of a bridge or a bond can't have one, nor one that has devices of the other kind: name another by --nic"
+
+// over is a device over a card, of a kind that is a mode too.
+func over(kind string, a netlink.LinkAttrs) netlink.Link {
+	if kind == IPVlan {
+		return &netlink.IPVlan{Mode: netlink.IPVLAN_MODE_L2, LinkAttrs: a}
+	}
+	return &netlink.Macvlan{Mode: netlink.MACVLAN_MODE_BRIDGE, LinkAttrs: a}
+}
+
+// article is a kind of device with its article.
+func article(kind string) string {
+	if kind == IPVlan {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
 // taken is what a card was like before it was taken, as it is kept on disk until the card is back.
 type taken struct {
-	Name      string    `json:"name"`
-	MAC       string    `json:"mac"`
-	MTU       int       `json:"mtu"`
-	Up        bool      `json:"up"`
-	Addresses []string  `json:"addresses"`
-	Routes    []routing `json:"routes"`
+	Name      string       `json:"name"`
+	MAC       string       `json:"mac"`
+	MTU       int          `json:"mtu"`
+	Up        bool         `json:"up"`
+	Addresses []addressing `json:"addresses"`
+	Routes    []routing    `json:"routes"`
+	// Made is the file by which the virtual functions were made of which this is one; "" where they were there, or it is none.
+	Made string `json:"made,omitempty"`
+}
+
+// addressing is an address of the card, with the length of its network, and its broadcast address, "" where it has none.
+type addressing struct {
+	Address   string `json:"address"`
+	Broadcast string `json:"broadcast,omitempty"`
 }
 
 // routing is a route over the card.
@@ -124,23 +116,32 @@ type routing struct {
 	MTU      int    `json:"mtu,omitempty"`
 }
 
-// take notes what the card is like, in the supervisor's folder.
+// take notes what is about to be taken: the card, or its virtual function.
 func (o Order) take(own *netns.Namespace, card string) (t taken, err error) {
 	err = own.Do(func() error {
-		t, err = noted(card)
+		if o.Mode == VF {
+			t, err = o.function(card)
+		} else {
+			t, err = noted(card)
+		}
 		return err
 	})
-	if err != nil {
-		return t, err
+	if err == nil {
+		err = o.note(t)
 	}
+	return t, err
+}
+
+// note writes into the supervisor's folder what the card is like.
+func (o Order) note(t taken) error {
 	text, err := json.Marshal(t)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(o.Folder, CardFile), text, 0o600)
 	}
 	if err != nil {
-		return t, fmt.Errorf("note what the card %s is like: %w", card, err)
+		return fmt.Errorf("note what the card %s is like: %w", t.Name, err)
 	}
-	return t, nil
+	return nil
 }
 
 // noted is what a card of the calling thread's namespace is like.
@@ -151,8 +152,16 @@ func noted(card string) (t taken, err error) {
 	}
 	a := link.Attrs()
 	t = taken{Name: card, MAC: a.HardwareAddr.String(), MTU: a.MTU, Up: a.Flags&net.FlagUp != 0}
-	if t.Addresses, err = addressesOf(link); err != nil {
+	addresses, err := listAddresses(link)
+	if err != nil {
 		return t, err
+	}
+	for _, one := range addresses {
+		own := addressing{Address: one.IPNet.String()}
+		if one.Broadcast != nil {
+			own.Broadcast = one.Broadcast.String()
+		}
+		t.Addresses = append(t.Addresses, own)
 	}
 	routes, err := routesOver(a.Index)
 	for _, r := range routes {
@@ -191,7 +200,10 @@ func (t taken) move(own, node *netns.Namespace) error {
 			if err != nil {
 				return err
 			}
-			return netlink.LinkSetUp(link)
+			if err := netlink.LinkSetUp(link); err != nil {
+				return err
+			}
+			return linked(t.Name)
 		})
 	}
 	if err != nil {
@@ -200,10 +212,35 @@ func (t taken) move(own, node *netns.Namespace) error {
 	return nil
 }
 
+// linkWithin is how long a card may take to agree with its switch on a link. Real ones take up to five seconds.
+const linkWithin = 20 * time.Second
+
+// linked waits for the link of a card of the calling thread's namespace.
+func linked(card string) error {
+	for until := time.Now().Add(linkWithin); ; time.Sleep(20 * time.Millisecond) {
+		link, err := netlink.LinkByName(card)
+		if err != nil {
+			return err
+		}
+		if s := link.Attrs().OperState; s == netlink.OperUp || s == netlink.OperUnknown {
+			return nil
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("it has no link after %s: is there a cable in it, and a switch at its other end?", linkWithin)
+		}
+	}
+}
+
 // giveBack moves the card back and makes it what it was. Where the node's namespace is nil, or lacks the card, the kernel has moved it back.
 func (t taken) giveBack(own, node *netns.Namespace) error {
 	fail := func(err error) error {
 		return fmt.Errorf("give the card %s back to the server: %w", t.Name, err)
+	}
+	if t.Made != "" { // it ends wherever it is
+		if err := makeFunctions(t.Made, 0); err != nil {
+			return fail(err)
+		}
+		return nil
 	}
 	if node != nil {
 		err := own.WithFD(func(fd int) error {
@@ -233,7 +270,7 @@ func (t taken) find() (netlink.Link, error) {
 	}
 	for _, l := range links {
 		// Devices over a card may have its address.
-		if l.Attrs().HardwareAddr.String() == t.MAC && !slices.Contains([]string{"vlan", Macvlan, "macvtap", "ipvlan", "bridge", "bond"}, l.Type()) {
+		if l.Attrs().HardwareAddr.String() == t.MAC && !slices.Contains([]string{"vlan", Macvlan, "macvtap", IPVlan, "bridge", "bond"}, l.Type()) {
 			return l, nil
 		}
 	}
@@ -256,9 +293,12 @@ func (t taken) restore() error {
 	if t.Up {
 		err = errors.Join(err, netlink.LinkSetUp(link))
 	}
-	for _, text := range t.Addresses {
-		a, failed := netlink.ParseAddr(text)
+	for _, own := range t.Addresses {
+		a, failed := netlink.ParseAddr(own.Address)
 		if failed == nil {
+			if a.Broadcast = net.ParseIP(own.Broadcast).To4(); a.Broadcast == nil && a.IP.To4() != nil {
+				a.Broadcast = net.IPv4zero.To4() // that is none; without it the library makes one up
+			}
 			failed = netlink.AddrReplace(link, a)
 		}
 		err = errors.Join(err, failed)
@@ -289,11 +329,4 @@ func (r routing) restore(index int) error {
 		return fmt.Errorf("restore the route to %s: %w", r.To, err)
 	}
 	return nil
-}
-
-// about is what a server says of a card of the calling thread's namespace.
-func about(link netlink.Link) CardReport {
-	a := link.Attrs()
-	driver, speed := nsmonitor.Card(a.Name)
-	return CardReport{Name: a.Name, MAC: a.HardwareAddr.String(), Driver: driver, Speed: int64(speed), MTU: a.MTU, Up: a.Flags&net.FlagUp != 0}
 }

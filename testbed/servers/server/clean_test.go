@@ -35,7 +35,7 @@ func TestCardComesBack(t *testing.T) {
 	}
 	err = ns.Do(func() error {
 		if err := run("ip link add eth1 type veth peer name far && ip link set far up && ip link set eth1 mtu 1400 up && " +
-			"ip addr add 10.98.0.1/24 dev eth1 && ip -6 addr add fd00:98::1/64 dev eth1 nodad && " +
+			"ip addr add 10.98.0.1/24 dev eth1 && ip addr add 10.95.0.1/24 brd + dev eth1 && ip -6 addr add fd00:98::1/64 dev eth1 nodad && " +
 			"ip route add 10.97.0.0/16 via 10.98.0.7 && ip route add 10.96.0.0/16 dev eth1 table 77 metric 5"); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func TestCardComesBack(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if len(before.Addresses) != 2 || len(before.Routes) < 2 {
+		if len(before.Addresses) != 3 || len(before.Routes) < 2 {
 			t.Errorf("noted is %+v", before)
 		}
 		if err := run("ip link set eth1 down && ip addr flush dev eth1 && ip link set eth1 name dev0 && ip link set dev0 mtu 1500"); err != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -18,18 +19,22 @@ func linksHere() ([]netlink.Link, error) {
 	return links, nil
 }
 
-// addressesOf lists the addresses of a card but those that the kernel makes.
-func addressesOf(l netlink.Link) (all []string, err error) {
+// listAddresses lists the addresses of a card but those that the kernel makes.
+func listAddresses(l netlink.Link) ([]netlink.Addr, error) {
 	addresses, err := nsmonitor.List(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses of %s: %w", l.Attrs().Name, err)
 	}
+	return slices.DeleteFunc(addresses, func(a netlink.Addr) bool { return a.IP.IsLinkLocalUnicast() }), nil
+}
+
+// addressesOf is listAddresses as text.
+func addressesOf(l netlink.Link) (all []string, err error) {
+	addresses, err := listAddresses(l)
 	for _, a := range addresses {
-		if !a.IP.IsLinkLocalUnicast() {
-			all = append(all, a.IPNet.String())
-		}
+		all = append(all, a.IPNet.String())
 	}
-	return all, nil
+	return all, err
 }
 
 // routesOver are the routes of all tables that lead over a device.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"netdelta/internal/machine"
 	"netdelta/internal/netns"
@@ -40,7 +41,9 @@ func (o Order) look() (card string, r Report, err error) {
 		return "", r, fmt.Errorf("this server has no card %s: there are %s", o.Card, names(r.Cards))
 	case o.Mode == Take && r.Card.NotTaken != "":
 		return "", r, fmt.Errorf("the card %s can't be taken: %s; name a spare one, or --nic macvlan:%s", r.Card.Name, r.Card.NotTaken, r.Card.Name)
-	case !r.Card.Up && o.Mode == Macvlan:
+	case o.Mode == VF && r.Card.Functions == 0:
+		return "", r, fmt.Errorf("the card %s can have no virtual functions: name one that can, or take it as a whole by --nic take:%s", r.Card.Name, r.Card.Name)
+	case !r.Card.Up && o.Mode != Take:
 		return "", r, fmt.Errorf("the card %s is down: bring it up, name another, or have it taken by --nic take:%s", r.Card.Name, r.Card.Name)
 	}
 	return r.Card.Name, r, nil
@@ -65,7 +68,7 @@ func (o Order) lookAtCards(r *Report) error {
 			c.Addresses, err = addressesOf(l)
 		}
 		if err == nil && o.Do == Look {
-			c.NoMacvlan = noMacvlan(l)
+			c.NoMacvlan, c.NoIPVlan = none(Macvlan, l), none(IPVlan, l)
 		}
 		if err != nil {
 			return err
@@ -94,18 +97,28 @@ func tried() (rights string, networks []NetworkReport) {
 	return "", networks
 }
 
-// noMacvlan says why no macvlan device can be over a card. One is made for the purpose, in a namespace that ends at once.
-func noMacvlan(l netlink.Link) string {
+// none says why no device of a kind can be over a card. One is made for the purpose, in a namespace that ends at once.
+func none(kind string, l netlink.Link) string {
 	space, err := netns.New(func() error { return nil })
 	if err != nil {
 		return err.Error()
 	}
 	defer func() { _ = space.Close() }() // nothing is in it that anybody needs
 	err = space.WithFD(func(fd int) error {
-		return netlink.LinkAdd(&netlink.Macvlan{Mode: netlink.MACVLAN_MODE_BRIDGE, LinkAttrs: netlink.LinkAttrs{
-			Name: "try", ParentIndex: l.Attrs().Index, Namespace: netlink.NsFd(fd),
-		}})
+		return netlink.LinkAdd(over(kind, netlink.LinkAttrs{Name: "try", ParentIndex: l.Attrs().Index, Namespace: netlink.NsFd(fd)}))
 	})
+	if err == nil { // gone before the next kind is tried: a card has devices of one kind
+		err = space.Do(func() error {
+			made, err := netlink.LinkByName("try")
+			if err != nil {
+				return err
+			}
+			return netlink.LinkDel(made)
+		})
+	}
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return "this kernel has no such devices"
+	}
 	if err != nil {
 		return "not over this one: " + err.Error()
 	}

@@ -30,9 +30,25 @@ const inside = "inside"
 const (
 	// Macvlan makes devices over a card that stays with the server: the server's own network is not touched.
 	Macvlan = `macvlan`
-	// Take moves a spare card away from the server, and makes the devices over it.
+	// IPVlan makes devices over a card that stays with the server, which all have the card's own MAC address.
+	IPVlan = `ipvlan`
+	// Take moves a spare card away from the server, and makes macvlan devices over it.
 	Take = "take"
+	// VF moves a virtual function of a card away from the server, and makes ipvlan devices over it: a card sends and receives nothing under
+	// another MAC address than the one that its function has.
+	VF = "vf"
 )
+
+// OneMAC says that all devices of a node have one MAC address in a mode, so that packets find theirs by the address of its node alone.
+func OneMAC(mode string) bool { return mode == IPVlan || mode == VF }
+
+// Wires are the names of so many devices of a node.
+func Wires(count int) (names []string) {
+	for i := range count {
+		names = append(names, fmt.Sprintf("wire%d", i))
+	}
+	return names
+}
 
 // What a supervisor is started for.
 const (
@@ -47,11 +63,12 @@ type Order struct {
 	// Folder is the private folder that the program was sent to, or that is made where it came another way. It is removed at the end.
 	Folder string `json:"folder"`
 	// Mode and Card say how the node gets its cards. Where Card is "", it is the card with the address Address, by which the server was
-	// reached.
-	Mode    string `json:"mode"`
-	Card    string `json:"card"`
-	Address string `json:"address"`
-	// MACs are the addresses of the devices to make.
+	// reached. Function is the number of the card's virtual function.
+	Mode     string `json:"mode"`
+	Card     string `json:"card"`
+	Function int    `json:"function,omitempty"`
+	Address  string `json:"address"`
+	// MACs are the addresses of the devices to make, as many as there are to be, also where they have the card's.
 	MACs []string `json:"macs"`
 	// Silence is how long the controller may be silent, which asks more often than that. After it the connection is half open.
 	Silence time.Duration `json:"silence"`

@@ -1,0 +1,69 @@
+package ssh_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"netdelta/testbed"
+	"netdelta/testbed/ssh"
+)
+
+// TestReachedAgain: servers that were lost are reached again for the next testbed, also where what died there left its folder behind; testbeds
+// that were open stay lost, and closing them is no error.
+func TestReachedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 2)
+	before := f.before(t)
+	o := f.options()
+	o.Silence, o.Return = 8*time.Second, time.Minute
+	s, err := ssh.Open(t.Context(), o)
+	must(t, err)
+	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed"}
+	bed, err := s.Open(t.Context(), spec)
+	must(t, err)
+	f.on(t, 0, "pkill -9 -f '[n]etdelta-ready'; pkill -9 -f '[n]etdelta-agent server ..do'") // as when the machine starts again
+	f.on(t, 1, "pkill -f 'sshd: [r]oot'")                                                    // the connection alone
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if _, err = bed.Links(t.Context()); err != nil && strings.Contains(err.Error(), "node0") {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("servers that are lost still answer: %v", err)
+		}
+	}
+	again, err := s.Open(t.Context(), spec)
+	must(t, err)
+	must(t, bed.Close())
+	_, err = again.Links(t.Context())
+	must(t, err)
+	if notes := strings.Join(again.Instruments().Notes(), "\n"); !strings.Contains(notes, "node0 was lost") || !strings.Contains(notes, "node1 was lost") || !strings.Contains(notes, f.names[1]) {
+		t.Errorf("the notes are %s", notes)
+	}
+	must(t, errors.Join(again.Close(), s.Close()))
+	f.unchanged(t, before, 10*time.Second)
+}
+
+// TestGivenUp: a server that does not come back in time is named, with why it was lost.
+func TestGivenUp(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 2)
+	o := f.options()
+	o.Silence, o.Return = 4*time.Second, time.Second
+	s, err := ssh.Open(t.Context(), o)
+	must(t, err)
+	must(t, f.servers[1].Process.Kill())
+	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed"}
+	for until := time.Now().Add(30 * time.Second); err == nil && time.Now().Before(until); {
+		var bed testbed.Testbed
+		if bed, err = s.Open(t.Context(), spec); err == nil {
+			_ = bed.Close()
+		}
+	}
+	_, err = s.Open(t.Context(), spec)
+	if err == nil || !strings.Contains(err.Error(), f.names[1]) || !strings.Contains(err.Error(), "not there again within 1s") || strings.Contains(err.Error(), f.names[0]) {
+		t.Errorf("a server that is gone for good: %v", err)
+	}
+	_ = s.Close() // it says so again
+}
