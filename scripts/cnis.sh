@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # cnis.sh FOLDER [CNI...] measures CNIs of the cluster for tests, all of them unless some are named: each on a fresh cluster, which is
 # ended afterwards. What came out is in a folder of FOLDER for each: the steps of its start (up), its agents at rest (agents), a run of
-# docs/results/cnis.yaml (run), and how soon a policy is in force (policies.json). It ends with the tables of docs/results/cnis.md.
+# docs/results/cnis.yaml (run), and how soon a policy is in force (policies.json). It ends with the tables of docs/results/cnis.md, and
+# writes all deltas to cnis.csv.
 set -euo pipefail
 (($# > 0)) || { echo "usage: cnis.sh FOLDER [CNI...]" >&2; exit 2; }
 mkdir -p "$1"
@@ -9,7 +10,7 @@ out=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cnis=("$@")
-((${#cnis[@]} > 0)) || cnis=(bridge flannel-host-gw flannel-vxlan calico-routes calico-vxlan cilium-native cilium-vxlan cilium-ebpf)
+((${#cnis[@]} > 0)) || cnis=(bridge flannel-host-gw flannel-vxlan calico-routes calico-bgp calico-vxlan cilium-native cilium-vxlan cilium-ebpf)
 rest=${REST:-60}       # seconds for which agents are watched
 budget=${BUDGET:-3m}   # of a run
 repeat=${REPEAT:-10}   # how often a policy is made
@@ -64,35 +65,51 @@ measure() {
 # table prints the costs of a workload under all CNIs.
 table() {
 	local cni
-	printf '\n### %s\n\n| CNI | host | pod, against host | 95%% interval | clusterip, against host | 95%% interval | proved |\n| --- | --: | --: | --: | --: | --: | --: |\n' "$1"
+	printf '\n### %s\n\n| CNI | host | pod | pod against host | clusterip against host |\n| --- | --: | --: | --: | --: |\n' "$1"
 	for cni in "${cnis[@]}"; do
 		jq -r --arg cni "$cni" --arg workload "$1" '
-			def pct: if . == null then "-" else (. - 1) * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end end;
+			def pct: (. - 1) * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end;
 			def amount($unit): if $unit == "ns" then "\(. / 100 | round / 10) µs" elif $unit == "bit/s" then "\(. / 1e8 | round / 10) Gbit/s" else "\(round)/s" end;
-			([.paths[].trials] | add) as $trials | ([.paths[].proved] | add) as $proved |
+			def delta: if . == null then "-" else "\(.ratio | pct)% [\(.ratio_low | pct), \(.ratio_high | pct)]" end;
 			[.deltas[] | select(.headline and .workload == $workload)] | select(length > 0) | (INDEX(.network)) as $d |
-			"| `\($cni)` | \(.[0].baseline_value | amount($d.pod.unit)) | " +
-			([$d.pod, $d.clusterip] | map("\(.ratio | pct)% | [\(.ratio_low | pct), \(.ratio_high | pct)]") | join(" | ")) + " | \($proved) of \($trials) |"
+			"| `\($cni)` | \(.[0].baseline_value | amount($d.pod.unit)) | \($d.pod.value | amount($d.pod.unit)) | \($d.pod | delta) | \($d.clusterip | delta) |"
 		' "$out/$cni/run/result.json"
 	done
 }
 
-# tables prints what all CNIs came to.
+# proved says of how many trials the path was proved.
+proved() {
+	local cni
+	for cni in "${cnis[@]}"; do cat "$out/$cni/run/result.json"; done |
+		jq -rs '[.[].paths[]] | "\nThe path of \([.[].proved] | add) of \([.[].trials] | add) trials was proved."'
+}
+
+# tables prints what came out for all CNIs.
 tables() {
 	local cni workload
 	for workload in tcp-rr udp-rr tcp-crr tcp-stream http; do table "$workload"; done
+	proved
 	printf '\n### Agents\n\n| CNI | in force after | memory and processor time at rest, of each program of a node |\n| --- | --: | --- |\n'
 	for cni in "${cnis[@]}"; do
 		printf '| `%s` | %s | %s |\n' "$cni" "$(sed -n 's/^ *\([0-9.]* s\)  network by .*/\1/p' "$out/$cni/up")" "$(paste -sd';' "$out/$cni/agents" | sed 's/;/; /g')"
 	done
-	printf '\n### Policies\n\n| CNI | packets are | p50 | 95%% interval | at most | samples |\n| --- | --- | --: | --: | --: | --: |\n'
+	printf '\n### Policies, p50 (at most)\n\n| CNI | refused after a policy was made | passing after it was deleted | passing after a fresh pod began that it lets in |\n| --- | --: | --: | --: |\n'
 	for cni in "${cnis[@]}"; do
-		jq -r --arg cni "$cni" 'def ms: if . == null then "-" else . / 1e5 | round / 10 end;
-			{refused: "refused after a policy was made", passing: "passing after it was deleted", admitted: "passing after a fresh pod began that it lets in"} as $words |
-			.latencies[] | select($words[.change]) |
-			"| `\($cni)` | \($words[.change]) | \(.p50_ns | ms) ms | [\(.low_ns | ms), \(.high_ns | ms)] | \(.max_ns | ms) ms | \(.samples) |"' "$out/$cni/policies.json"
+		jq -r --arg cni "$cni" 'def ms: . / 1e5 | round / 10;
+			(INDEX(.latencies[]; .change)) as $l |
+			"| `\($cni)` | " + ([$l.refused, $l.passing, $l.admitted] | map(if . == null then "-" else "\(.p50_ns | ms) ms (\(.max_ns | ms))" end) | join(" | ")) + " |"' "$out/$cni/policies.json"
+	done
+}
+
+# rows writes all deltas as rows for a spreadsheet, times in nanoseconds and rates in bit/s or requests/s.
+rows() {
+	local cni
+	echo cni,workload,network,unit,host,value,ratio,ratio_low,ratio_high,builds,verdict
+	for cni in "${cnis[@]}"; do
+		jq -r --arg cni "$cni" '.deltas[] | select(.headline) | [$cni, .workload, .network, .unit, (.baseline_value | round), (.value | round), (.ratio, .ratio_low, .ratio_high | . * 10000 | round / 10000), .blocks, .verdict] | @csv' "$out/$cni/run/result.json"
 	done
 }
 
 for cni in "${cnis[@]}"; do measure "$cni"; done
+rows >"$out/cnis.csv"
 tables

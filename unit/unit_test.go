@@ -184,3 +184,19 @@ func FuzzParseRate(f *testing.F) {
 		}
 	})
 }
+
+func TestCounts(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{unit.Thousands(1), "1"},
+		{unit.Thousands(1_234_567), "1,234,567"},
+		{unit.Thousands(-123), "-123"},
+		{unit.Counted(1, "trial"), "1 trial"},
+		{unit.Counted(2_000, "trial"), "2,000 trials"},
+		{unit.Counted(1, "policy"), "1 policy"},
+		{unit.Counted(3, "policy"), "3 policies"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, not %q", c.got, c.want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netdelta/testbed"
+	"netdelta/unit"
 )
 
 // fresh measures fresh pods under a policy that admits pods by a label: each time one with the label and one without, at once. The policy
@@ -34,7 +35,7 @@ func fresh(ctx context.Context, g testbed.PolicyTarget, c Config, k *keeper, cou
 		if err := k.add(admitted, barred); err != nil {
 			return err
 		}
-		c.tell("%d policies, %d of %d: a fresh pod that is let in passes after %v; of one that is not %d packets passed", count, done.fresh+1, c.Repeat,
+		c.tell("%s, %d of %d: a fresh pod that is let in passes after %v; of one that is not %d packets passed", unit.Counted(count, "policy"), done.fresh+1, c.Repeat,
 			admitted.After.Round(time.Millisecond), barred.Slipped)
 	}
 	return nil

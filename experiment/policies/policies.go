@@ -12,6 +12,7 @@ import (
 	"netdelta/experiment/record"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/unit"
 )
 
 // Config is what is measured.
@@ -144,7 +145,7 @@ func through(ctx context.Context, c Config, k *keeper, count int, done *progress
 		if err := k.add(shut, lift); err != nil {
 			return err
 		}
-		c.tell("%d policies, %d of %d: refused after %v, passing after %v", count, done.changes+1, c.Repeat,
+		c.tell("%s, %d of %d: refused after %v, passing after %v", unit.Counted(count, "policy"), done.changes+1, c.Repeat,
 			shut.After.Round(time.Millisecond), lift.After.Round(time.Millisecond))
 	}
 	if !c.Fresh {

@@ -10,6 +10,7 @@ import (
 	"netdelta/insight"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // figure is a chart of a setting with its caption.
@@ -161,7 +162,7 @@ func (p *page) distribution(s *setting, all []insight.Distribution) figure {
 	d.put("</svg>")
 	d.labels(names, on.height)
 	d.put("</svg>")
-	return figure{Chart: d.html(), Caption: fmt.Sprintf("%s transactions, undisturbed bursts of all builds merged.", thousands(count))}
+	return figure{Chart: d.html(), Caption: fmt.Sprintf("%s transactions, undisturbed bursts of all builds merged.", unit.Thousands(count))}
 }
 
 // stalled are the trials in which a check found the traffic to stand still.

@@ -24,6 +24,7 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 //go:embed report.tmpl
@@ -90,7 +91,7 @@ var parsed = sync.OnceValues(func() (*template.Template, error) {
 	return template.New("report").Funcs(template.FuncMap{
 		"exactSays": words.ExactSays, "exactComparison": words.ExactComparison, "exactRows": words.ExactRows,
 		"spreads": words.Spreads, "splitParts": words.SplitParts, "replication": words.Replication, "services": words.Services,
-		"load": words.Load, "title": words.Title, "where": words.Where, "name": insight.Name, "claimClass": claimClass, "thousands": thousands[uint64],
+		"load": words.Load, "title": words.Title, "where": words.Where, "name": insight.Name, "claimClass": claimClass, "thousands": unit.Thousands[uint64],
 		"fixed":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
 		"goalClass": goalClass, "upper": strings.ToUpper,
 		"spaced": func(text string) string { return strings.ReplaceAll(text, "-", " ") },

@@ -11,6 +11,7 @@ import (
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
+	"netdelta/unit"
 )
 
 // banner is what a reader must know before anything else.
@@ -41,11 +42,11 @@ func (p *page) banners() []banner {
 		if len(t.Path.Findings) > 0 {
 			found = t.Path.Findings[0]
 		}
-		add("bad", "%s misrouted and left out of every delta. The first, %s: %s", counted(n, "trial"), t.ID(), found)
+		add("bad", "%s misrouted and left out of every delta. The first, %s: %s", unit.Counted(n, "trial"), t.ID(), found)
 	}
 	for _, e := range p.account.LostTrials {
 		if e.Reason == insight.TrialFailed {
-			add("bad", "%s failed and enters no delta. One of them, %s", counted(e.Count, "trial"), e.Example)
+			add("bad", "%s failed and enters no delta. One of them, %s", unit.Counted(e.Count, "trial"), e.Example)
 		}
 	}
 	for _, n := range p.Run.Null {
@@ -97,20 +98,20 @@ func (p *page) measuredCard() card {
 	if a.Trials == 0 {
 		return card{}
 	}
-	note := counted(a.Bursts, "burst") + " in " + counted(a.Builds, "build")
+	note := unit.Counted(a.Bursts, "burst") + " in " + unit.Counted(a.Builds, "build")
 	if lost := lostBursts(a); lost > 0 {
 		var why []string
 		for _, e := range a.LostBursts {
-			why = append(why, e.Reason+" "+thousands(e.Count))
+			why = append(why, e.Reason+" "+unit.Thousands(e.Count))
 		}
 		note += fmt.Sprintf("; %.1f%% left out: %s", 100*float64(lost)/float64(a.Bursts), strings.Join(why, ", "))
 	} else if a.Bursts > 0 {
 		note += "; none left out"
 	}
 	for _, e := range a.LostTrials {
-		note += "; " + counted(e.Count, "trial") + " left out: " + e.Reason
+		note += "; " + unit.Counted(e.Count, "trial") + " left out: " + e.Reason
 	}
-	return card{"Measured", counted(a.Trials, "trial"), note, ""}
+	return card{"Measured", unit.Counted(a.Trials, "trial"), note, ""}
 }
 
 // lostBursts counts the disturbed bursts.
@@ -130,14 +131,14 @@ func (p *page) pathCard() card {
 	if watched == 0 {
 		return card{}
 	}
-	c := card{"Path proved", fmt.Sprintf("%s of %s", thousands(a.Proved+a.Weak), thousands(watched+a.Unwatched)), "", ""}
+	c := card{"Path proved", fmt.Sprintf("%s of %s", unit.Thousands(a.Proved+a.Weak), unit.Thousands(watched+a.Unwatched)), "", ""}
 	var rest []string
 	for _, part := range []struct {
 		n    int
 		what string
 	}{{a.Weak, "of them by weaker means"}, {wrong, "misrouted"}, {a.Unwatched, "not watched"}} {
 		if part.n > 0 {
-			rest = append(rest, thousands(part.n)+" "+part.what)
+			rest = append(rest, unit.Thousands(part.n)+" "+part.what)
 		}
 	}
 	c.Note = strings.Join(rest, ", ")

@@ -8,6 +8,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // absence is a reason for which something was not measured.
@@ -21,7 +22,7 @@ type absence struct {
 func (p *page) absences() []absence {
 	var all []absence
 	for _, a := range insight.Absences(p.Run.Cells) {
-		who := counted(a.Cells, "cell")
+		who := unit.Counted(a.Cells, "cell")
 		if a.Unsupported {
 			who = strings.Join(a.Networks, ", ")
 		}
@@ -106,10 +107,10 @@ type lost struct{ What, Reason, Count, Example string }
 func (p *page) LeftOut() []lost {
 	var all []lost
 	for _, e := range p.account.LostTrials {
-		all = append(all, lost{"trials", e.Reason, thousands(e.Count) + " of " + thousands(p.account.Trials), e.Example})
+		all = append(all, lost{"trials", e.Reason, unit.Thousands(e.Count) + " of " + unit.Thousands(p.account.Trials), e.Example})
 	}
 	for _, e := range p.account.LostBursts {
-		all = append(all, lost{"bursts", e.Reason, thousands(e.Count) + " of " + thousands(p.account.Bursts), meaning(e.Reason)})
+		all = append(all, lost{"bursts", e.Reason, unit.Thousands(e.Count) + " of " + unit.Thousands(p.account.Bursts), meaning(e.Reason)})
 	}
 	return all
 }
@@ -141,15 +142,15 @@ func (p *page) Proof() string {
 		return ""
 	}
 	text := fmt.Sprintf("The path is proved in %s of %s: counters and sampled packets show that the bytes went the way that the network says.",
-		thousands(a.Proved), counted(total, "trial"))
+		unit.Thousands(a.Proved), unit.Counted(total, "trial"))
 	if a.Weak > 0 {
-		text += fmt.Sprintf(" In %s the proof is weaker than it could be; the drawings say why.", thousands(a.Weak))
+		text += fmt.Sprintf(" In %s the proof is weaker than it could be; the drawings say why.", unit.Thousands(a.Weak))
 	}
 	if a.Unwatched > 0 {
-		text += fmt.Sprintf(" %s went unwatched.", thousands(a.Unwatched))
+		text += fmt.Sprintf(" %s went unwatched.", unit.Thousands(a.Unwatched))
 	}
 	if n := len(a.Misrouted); n > 0 {
-		text += fmt.Sprintf(" %s misrouted.", thousands(n))
+		text += fmt.Sprintf(" %s misrouted.", unit.Thousands(n))
 	}
 	return text
 }

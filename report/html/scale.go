@@ -168,20 +168,3 @@ func rounded(text string) string {
 	}
 	return strings.TrimSpace(number + " " + rest)
 }
-
-// thousands prints a count with a comma before each three digits.
-func thousands[N int | int64 | uint64](n N) string {
-	text := fmt.Sprint(n)
-	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
-
-// counted is a count with its noun: "1 trial", "12 trials".
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return thousands(n) + " " + noun + "s"
-}

@@ -10,6 +10,7 @@ import (
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
+	"netdelta/unit"
 )
 
 // momentsMost is how many readings of the baseline a chart shows of those that count, and as many of the others.
@@ -245,5 +246,5 @@ func lie(n int) string {
 	if n == 1 {
 		return "1 reading lies"
 	}
-	return thousands(n) + " readings lie"
+	return unit.Thousands(n) + " readings lie"
 }

@@ -9,6 +9,7 @@ import (
 	"netdelta/insight"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // place is a placement with the ways of its networks.
@@ -76,7 +77,7 @@ func (p *page) ways(all []insight.Way) []place {
 func proofOf(w insight.Way) (text, class string) {
 	switch {
 	case w.Misrouted > 0:
-		return fmt.Sprintf("%s of %d misrouted", counted(w.Misrouted, "trial"), w.Trials), "bad"
+		return fmt.Sprintf("%s of %d misrouted", unit.Counted(w.Misrouted, "trial"), w.Trials), "bad"
 	case w.Proved > 0 && w.Weak == 0 && w.Unwatched == 0:
 		return fmt.Sprintf("path proved in %s", all(w.Proved)), "good"
 	case w.Proved+w.Weak > 0:
@@ -92,7 +93,7 @@ func all(n int) string {
 	if n == 1 {
 		return "its one trial"
 	}
-	return "all " + thousands(n) + " trials"
+	return "all " + unit.Thousands(n) + " trials"
 }
 
 // Sizes of a way's drawing, in its own units, which are about pixels on a phone.

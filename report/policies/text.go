@@ -31,14 +31,14 @@ func WriteText(w io.Writer, r insight.Report) error {
 		out.Table(table)
 		for _, l := range r.Latencies {
 			if l.Change == policies.Barred {
-				out.Put("  at %d policies: %s\n", l.Policies, slipped(l))
+				out.Put("  at %s: %s\n", unit.Counted(l.Policies, "policy"), slipped(l))
 			}
 		}
 		if r.Disturbed > 0 {
 			out.Put("  repetitions begun anew since the way opened or closed by itself: %d\n", r.Disturbed)
 		}
 		for _, f := range r.Failures {
-			out.Put("  at %d policies: %s\n", f.Policies, ui.Clean(f.Why))
+			out.Put("  at %s: %s\n", unit.Counted(f.Policies, "policy"), ui.Clean(f.Why))
 		}
 	})
 }

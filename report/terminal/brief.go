@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"netdelta/insight"
@@ -9,6 +10,7 @@ import (
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
+	"netdelta/unit"
 )
 
 // Short names of styles.
@@ -43,7 +45,7 @@ func (p *page) brief() {
 	p.list("misrouted", p.misrouted())
 	p.unsupported()
 	if n := p.skipped(); n > 0 {
-		p.entry("left out", words.Counted(n, "cell")+", by the time budget or as the study says")
+		p.entry("left out", unit.Counted(n, "cell")+", by the time budget or as the study says")
 	}
 	p.entry("claims", p.verdicts())
 	p.list("note", p.run.Notes)
@@ -53,7 +55,7 @@ func (p *page) brief() {
 func (p *page) rest() []string {
 	var parts []string
 	if floor, failed := p.floor(); failed > 0 {
-		parts = append(parts, "null check failed in "+words.Counted(failed, "setting"))
+		parts = append(parts, "null check failed in "+unit.Counted(failed, "setting"))
 	} else if floor > 0 {
 		parts = append(parts, "noise floor "+p.share(floor))
 	} else {
@@ -69,11 +71,16 @@ func (p *page) rest() []string {
 	if left, _, found := strings.Cut(p.leftOut(), ":"); found {
 		parts = append(parts, left+" left out")
 	}
-	if n := len(p.otherChecks()); n > 0 {
-		parts = append(parts, words.Counted(n, "kind")+" of checks found something")
+	var checks []string
+	for name := range p.found(otherCheck, func(c result.Check) string { return c.Check }) {
+		checks = append(checks, name)
+	}
+	if len(checks) > 0 {
+		slices.Sort(checks)
+		parts = append(parts, "checks that found something: "+strings.Join(checks, ", "))
 	}
 	if n := len(p.run.Environment.Findings); n > 0 {
-		parts = append(parts, words.Counted(n, "finding")+" of the doctor")
+		parts = append(parts, unit.Counted(n, "finding")+" of the doctor")
 	}
 	return parts
 }

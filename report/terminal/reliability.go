@@ -12,6 +12,7 @@ import (
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
+	"netdelta/unit"
 )
 
 // listMost is how many failed trials and the like are named one by one; the rest are counted.
@@ -166,7 +167,7 @@ func (p *page) leftOut() string {
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
 		parts = append(parts, fmt.Sprintf("%s %d", reason, reasons[reason]))
 	}
-	return fmt.Sprintf("%d bursts of %d: %s", total, total+used, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s of %s: %s", unit.Counted(total, "burst"), unit.Thousands(total+used), strings.Join(parts, ", "))
 }
 
 // found are the failed checks for which wanted holds, by key.
@@ -181,7 +182,7 @@ func (p *page) failed() []string {
 	for root, own := range p.found(finished, func(c result.Check) string { return cause(c.Observed) }) {
 		text := own[0].Trial + ": " + own[0].Observed
 		if n := len(own) - 1; n > 0 {
-			text += fmt.Sprintf(" (and %d more trials:%s)", n, root)
+			text += fmt.Sprintf(" (and %s:%s)", unit.Counted(n, "more trial"), root)
 		}
 		all = append(all, text)
 	}
@@ -195,20 +196,22 @@ func (p *page) misrouted() []string {
 	for observed, own := range p.found(path, func(c result.Check) string { return c.Observed }) {
 		text := own[0].Trial + ": " + observed
 		if n := len(own) - 1; n > 0 {
-			text += fmt.Sprintf(" (and %d more trials)", n)
+			text += fmt.Sprintf(" (and %s)", unit.Counted(n, "more trial"))
 		}
 		all = append(all, text+"; in no delta")
 	}
 	return all
 }
 
+// otherCheck reports whether a check has no entry of its own.
+func otherCheck(check string) bool {
+	return !slices.Contains([]string{insight.CheckFinished, insight.CheckMeasured, insight.CheckPath}, check)
+}
+
 // otherChecks counts the checks of each kind that found something, with the first of them.
 func (p *page) otherChecks() []string {
 	var all []string
-	other := func(check string) bool {
-		return !slices.Contains([]string{insight.CheckFinished, insight.CheckMeasured, insight.CheckPath}, check)
-	}
-	for name, own := range p.found(other, func(c result.Check) string { return c.Check }) {
+	for name, own := range p.found(otherCheck, func(c result.Check) string { return c.Check }) {
 		text := fmt.Sprintf("%s in %s: %s where %s was expected", name, own[0].Trial, own[0].Observed, own[0].Expected)
 		if n := len(own) - 1; n > 0 {
 			text += fmt.Sprintf(", and in %d more", n)

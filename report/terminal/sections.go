@@ -92,12 +92,17 @@ func (p *page) breakdown() {
 			p.paragraph(piece{insight.Name(r.Network, r.Path) + gap, ui.Plain}, words.Replication(r))
 		}
 	}
-	if len(p.run.Correlations) > 0 {
+	if known := p.correlations(); len(known) > 0 {
 		p.title("Applications against raw figures", "correlation over networks")
-		for _, c := range p.run.Correlations {
+		for _, c := range known {
 			p.paragraph(piece{}, words.Load(c.Setting)+" with the "+words.Raw(c)+": "+words.Correlation(c))
 		}
 	}
+}
+
+// correlations are those that the view shows: unless it is verbose, those over enough networks for an interval.
+func (p *page) correlations() []result.Correlation {
+	return slices.DeleteFunc(slices.Clone(p.run.Correlations), func(c result.Correlation) bool { return !p.view.Verbose && c.PearsonLow == nil })
 }
 
 // under prints the name of a setting where it is another one than the last.

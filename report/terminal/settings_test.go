@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"netdelta/insight"
 	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/unit"
@@ -60,6 +61,8 @@ func TestBrief(t *testing.T) {
 	plugin.Unsupported = "network cni:my.conflist is unsupported: needs the CNI plugin absent"
 	run.Cells = append(run.Cells, plugin)
 	run.Environment.Findings = []result.Finding{{Topic: "clock", Says: "hpet"}}
+	run.Checks = append(run.Checks, result.Check{Check: insight.CheckScatter, Trial: "t", Observed: "2", Expected: "1"})
+	run.Correlations = []result.Correlation{{Workload: "http", RawWorkload: "tcp-rr", RawMetric: "p50"}} // over too few networks for an interval
 	var brief, whole bytes.Buffer
 	for out, verbose := range map[*bytes.Buffer]bool{&brief: false, &whole: true} {
 		if err := Write(out, run, View{Terminal: ui.Terminal{Width: 100, Unicode: true}, Verbose: verbose, Folder: "runs/r"}); err != nil {
@@ -69,13 +72,16 @@ func TestBrief(t *testing.T) {
 	for text, inBrief := range map[string]bool{
 		"details: netdelta show -v runs/r": true, "cni:my.conflist: needs the CNI plugin absent": true, "run them with --testbed vm": true,
 		"1 finding of the doctor": true, "null check   host, set up twice": false, "clock: hpet": false,
+		"checks that found something: loss, scatter": true, "Applications against raw figures": false,
 	} {
-		if got := strings.Contains(brief.String(), text); got != inBrief {
+		if got := strings.Contains(strings.Join(strings.Fields(brief.String()), " "), strings.Join(strings.Fields(text), " ")); got != inBrief {
 			t.Errorf("%q in the short form: %v\n%s", text, got, &brief)
 		}
 	}
-	if text := "clock: hpet"; !strings.Contains(whole.String(), text) {
-		t.Errorf("-v lacks %q", text)
+	for _, text := range []string{"clock: hpet", "Applications against raw figures"} {
+		if !strings.Contains(whole.String(), text) {
+			t.Errorf("-v lacks %q", text)
+		}
 	}
 	lines := strings.Split(strings.TrimSpace(brief.String()), "\n")
 	if last := lines[len(lines)-1]; last != "next  netdelta run --resume runs/r --time-budget 2m" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // Across says how the headline deltas of a setting were taken that are across states of the cluster; "" where there are none.
@@ -22,7 +23,7 @@ func Across(deltas []result.Delta) string {
 	if first == nil {
 		return ""
 	}
-	visits := Counted(most, "visit")
+	visits := unit.Counted(most, "visit")
 	if fewest < most {
 		visits = fmt.Sprintf("%d to %s", fewest, visits)
 	}

@@ -10,6 +10,7 @@ import (
 	"netdelta/insight"
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // The kinds of result.Advice.
@@ -159,7 +160,7 @@ func evidence(c insight.Change) string {
 // known says on how many settings a choice rests.
 func known(c insight.Choice) string {
 	if c.Unknown == 0 {
-		return Counted(c.Settings, "setting")
+		return unit.Counted(c.Settings, "setting")
 	}
 	return fmt.Sprintf("%d of %d settings", c.Settings, c.Settings+c.Unknown)
 }
@@ -199,7 +200,7 @@ func measure(a insight.Advice) result.Advice {
 		out.Says, out.Why = "Measure larger packets.", "Bulk transfers were measured with an MTU of 1500 alone, and each packet has its price."
 		out.How = []string{again(a.Run) + " --mtu 1500,9000"}
 	case insight.AdviceLeftOut:
-		out.Says = fmt.Sprintf("Measure what the time budget left out: %s of %s.", Counted(len(a.Settings), "setting"), List(workloads(a.Settings)))
+		out.Says = fmt.Sprintf("Measure what the time budget left out: %s of %s.", unit.Counted(len(a.Settings), "setting"), List(workloads(a.Settings)))
 		out.Why = "What holds at one size need not hold at others."
 		out.How = []string{again(a.Run) + " --time-budget " + wholeBudget(a.Run)}
 	case insight.AdviceKernel:

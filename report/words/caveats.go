@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // Caveats are at most two lines on what could overturn a choice that is made by a run's figures: they stand with its first table.
@@ -20,7 +21,7 @@ func Caveats(run result.Run) []string {
 	}
 	all := []string{"One machine, nodes joined in memory: no card, no wire. Others may well differ."}
 	if n := run.Environment.CPU.Count; n > 0 {
-		all[0] = fmt.Sprintf("One machine of %s, nodes joined in memory: no card, no wire.", Counted(n, "processor"))
+		all[0] = fmt.Sprintf("One machine of %s, nodes joined in memory: no card, no wire.", unit.Counted(n, "processor"))
 	}
 	loopback := func(d result.Delta) bool { return d.Baseline == "host" && d.Placement == result.SameNode }
 	if slices.ContainsFunc(run.Deltas, loopback) {

@@ -88,7 +88,7 @@ func service(s result.Service) string {
 		text += fmt.Sprintf(" %d MiB", (s.Memory+unit.MiB/2)/unit.MiB)
 	}
 	if s.Restarts > 0 {
-		text += fmt.Sprintf(" (started again %s)", Counted(s.Restarts, "time"))
+		text += fmt.Sprintf(" (started again %s)", unit.Counted(s.Restarts, "time"))
 	}
 	return text
 }
@@ -98,7 +98,7 @@ func Absent(a insight.Absence) string {
 	if a.Unsupported {
 		return strings.Join(a.Networks, ", ")
 	}
-	return Counted(a.Cells, "cell")
+	return unit.Counted(a.Cells, "cell")
 }
 
 // Services lists the daemons of a run with what they took at most, "" where there are none.

@@ -7,6 +7,7 @@ import (
 	"netdelta/insight"
 	"netdelta/result"
 	"netdelta/stats"
+	"netdelta/unit"
 )
 
 // Summary is the answer of a run in two sentences: which network costs least and most, and what is open. It is empty of a run
@@ -51,7 +52,7 @@ func Summary(run result.Run) []string {
 		}
 	}
 	if changes > 0 {
-		parts = append(parts, Counted(changes, "change")+" would gain something (What to do)")
+		parts = append(parts, unit.Counted(changes, "change")+" would gain something (What to do)")
 	}
 	return append(lines, strings.Join(parts, "; ")+".")
 }

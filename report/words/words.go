@@ -130,9 +130,6 @@ func agree(n int, singular, plural string) string {
 	return plural
 }
 
-// Counted is a count with its noun: "1 trial", "12 trials".
-func Counted(n int, noun string) string { return strconv.Itoa(n) + " " + agree(n, noun, noun+"s") }
-
 // Where says where a placement is, for the beginning of a sentence.
 func Where(p result.Placement) string {
 	switch p {
