@@ -62,7 +62,7 @@ func TestBrief(t *testing.T) {
 	run.Cells = append(run.Cells, plugin)
 	run.Environment.Findings = []result.Finding{{Topic: "clock", Says: "hpet"}}
 	run.Checks = append(run.Checks, result.Check{Check: insight.CheckScatter, Trial: "t", Observed: "2", Expected: "1"})
-	run.Correlations = []result.Correlation{{Workload: "http", RawWorkload: "tcp-rr", RawMetric: "p50"}} // over too few networks for an interval
+	run.Correlations = []result.Correlation{{Setting: result.Setting{Workload: "http"}, RawWorkload: "tcp-rr", RawMetric: "p50"}} // over too few networks for an interval
 	var brief, whole bytes.Buffer
 	for out, verbose := range map[*bytes.Buffer]bool{&brief: false, &whole: true} {
 		if err := Write(out, run, View{Terminal: ui.Terminal{Width: 100, Unicode: true}, Verbose: verbose, Folder: "runs/r"}); err != nil {
