@@ -138,6 +138,7 @@ func TestReferenceIsTakenWhereItHelps(t *testing.T) {
 
 // Intervals across visits hold the truth as often as they say, in plain and in double differences, at any number of visits.
 func TestCoverageAcrossStates(t *testing.T) {
+	t.Parallel()
 	const runs = 100
 	for _, w := range []states{
 		{blockSD: 0.05, visitSD: 0.001, networkSD: 0.01}, {visitSD: 0.02, networkSD: 0.02},

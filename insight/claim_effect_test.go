@@ -86,6 +86,7 @@ func TestLevelsAreHeldAgainstTheirLike(t *testing.T) {
 // TestClaimsOfEffectsErrSeldom: a claim whose truth is exactly at its border is confirmed in at most one run in twenty, and
 // contradicted in at most one.
 func TestClaimsOfEffectsErrSeldom(t *testing.T) {
+	t.Parallel()
 	const runs = 300
 	for _, statement := range []string{
 		"p50 of host rises by 8% between policy=none and policy=iptables",

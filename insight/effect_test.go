@@ -128,6 +128,7 @@ func cutRules(level string) string {
 // TestEffectsHoldTheTruth: the 95% intervals of effects hold the truth in 93% to 97% of simulated runs, and where there is no
 // effect at most one run in twenty claims any.
 func TestEffectsHoldTheTruth(t *testing.T) {
+	t.Parallel()
 	held, all, falseRuns := 0, 0, 0
 	const runs = 300
 	for seed := range uint64(runs) {

@@ -12,6 +12,7 @@ import (
 // A run that looks after each build stops measuring a cell when it is settled, so that the cells of a family end up with
 // different numbers of builds. When all are settled no verdict may wait for the family's test, which those numbers change.
 func TestWhatIsSettledHasItsVerdict(t *testing.T) {
+	t.Parallel()
 	stopped, waited := 0, 0
 	for seed := range uint64(60) {
 		w := usual()

@@ -65,6 +65,7 @@ func (w moody) found(t *testing.T, seed uint64) (found []result.Check) {
 
 // A network that costs 38% while the machine is fast and 45% while it is slow is found, and alone.
 func TestDeltaByState(t *testing.T) {
+	t.Parallel()
 	for _, swept := range []bool{false, true} {
 		w := moody{world: seven(38, 10, 20, 3), depth: 0.15, lasts: 2, beyond: math.Log(1.45 / 1.38), swept: swept}
 		w.rounds, w.builds = 20, 8
@@ -89,6 +90,7 @@ func TestDeltaByState(t *testing.T) {
 
 // Networks whose delta is one and the same are not named, on machines with a state and without, noisy or not.
 func TestDeltaOfNoState(t *testing.T) {
+	t.Parallel()
 	quiet := seven(3, 3.5, 11, 11.7, 16, 30, 31)
 	quiet.rounds, quiet.builds = 12, 8
 	noisy, drifting := quiet, quiet

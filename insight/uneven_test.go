@@ -104,6 +104,7 @@ func TestUnequalScatterIsNamed(t *testing.T) {
 
 // Runs whose networks and baseline scatter alike are not warned of, whatever the noise.
 func TestEvenRunsAreNotWarnedOf(t *testing.T) {
+	t.Parallel()
 	quiet := seven(3, 3.5, 11, 11.7, 16, 30, 31)
 	quiet.rounds, quiet.builds = 10, 8
 	noisy := quiet

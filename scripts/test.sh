@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test.sh [PACKAGES] runs the tests, and ends with their counts and a list of what was skipped and why. All run under the race
-# detector, but for those that time microseconds: these run after the others, one package at a time.
+# detector, but for those of packages in which nothing runs at once, and those that time microseconds: these run after the others, one
+# package at a time.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,11 +18,37 @@ timed() {
 	END
 }
 
+# sequential lists packages that start nothing that runs at once, and keep nothing that several could use at once: the race detector has
+# nothing to find in them, and makes them several times slower. TestSequentialPackages holds them to it.
+sequential() {
+	cat <<-'END'
+		netdelta/experiment/plan
+		netdelta/experiment/study
+		netdelta/internal/repotest
+		netdelta/network
+		netdelta/report/annotations
+		netdelta/report/benchfmt
+		netdelta/report/csv
+		netdelta/report/html
+		netdelta/report/junit
+		netdelta/report/markdown
+		netdelta/report/openmetrics
+		netdelta/report/parquet
+		netdelta/report/rows
+		netdelta/report/terminal
+		netdelta/report/words
+		netdelta/stats
+		netdelta/stats/visits
+		netdelta/unit
+		netdelta/workload/tool/...
+	END
+}
+
 # unraced finds single tests that run with what is timed, in packages whose other tests are raced: those with Cost in their names time
-# what rules and services add to a request; those of stats and insight judge thousands of made-up experiments, which takes minutes under
+# what rules and services add to a request; those of insight judge hundreds of made-up runs one after another, which takes minutes under
 # the race detector; two hold a load on the processor, and a network that stalls, against quiet, which others would disturb.
-unraced='^Test(LoadThatBeginsMidRunGivesNoFalseVerdict|(Policy|Service|Guard|Known)Cost|StallingNetwork|FalseRegressionsAreRare|RegressionsAreFound|(Change)?IntervalsHoldTheTruth|StoppingRuleStaysHonest|FalseClaimsAreRare|EffectsHoldTheTruth|EvenRunsAreNotWarnedOf|Claims(OfEffects)?ErrSeldom|WhatIsSettledHasItsVerdict|CoverageAcrossStates)$'
-partly=(netdelta/stats netdelta/insight netdelta/testbed/lab netdelta/experiment netdelta/experiment/tracing netdelta/probe/stalls)
+unraced='^Test(LoadThatBeginsMidRunGivesNoFalseVerdict|(Policy|Service|Guard|Known)Cost|StallingNetwork|EffectsHoldTheTruth|EvenRunsAreNotWarnedOf|Claims(OfEffects)?ErrSeldom|WhatIsSettledHasItsVerdict|CoverageAcrossStates|DeltaByState|DeltaOfNoState|Repeat|AlikeNetworksAreTied|ReferenceIsTakenWhereItHelps)$'
+partly=(netdelta/insight netdelta/testbed/lab netdelta/experiment netdelta/experiment/tracing netdelta/probe/stalls)
 
 # long lists packages that take minutes, nearly all of it spent waiting: they begin first, so that others run meanwhile.
 long=(netdelta/experiment netdelta/probe/path netdelta/testbed/lab netdelta/workload/block netdelta/workload/oltp)
@@ -48,6 +75,7 @@ events() {
 		go test "${flags[@]}" -p 1 -run "$pattern" "$@"
 		;;
 	guests) go test "${flags[@]}" -p 1 -run "$pattern" "$@" ;;
+	sequential) go test "${flags[@]}" -p 3 -run "$pattern" "$@" ;;
 	raced) CGO_ENABLED=1 go test -race "${flags[@]}" -p 3 -run "$pattern" -skip "$unraced" "$@" ;;
 	esac
 }
@@ -72,6 +100,8 @@ listed() {
 wanted=$(listed "${@:-./...}")
 mapfile -t patterns < <(timed | awk '{ print $1 }')
 slowed=$(listed "${patterns[@]}")
+mapfile -t patterns < <(sequential)
+quick=$(listed "${patterns[@]}")
 first=$(listed "${long[@]}")
 status=0
 
@@ -80,10 +110,12 @@ of() {
 	(($# == 1)) || scripts/summary.sh "test-$1" scripts/test.sh --events "$@" || status=$?
 }
 
-mapfile -t raced < <(comm -12 <(echo "$first") <(echo "$wanted"); comm -23 <(echo "$wanted") <(sort -u <(echo "$first") <(echo "$slowed")))
+mapfile -t raced < <(comm -12 <(echo "$first") <(echo "$wanted"); comm -23 <(echo "$wanted") <(sort -u <(echo "$first") <(echo "$slowed") <(echo "$quick")))
+mapfile -t alone < <(comm -12 <(echo "$quick") <(echo "$wanted"))
 mapfile -t plain < <(comm -12 <(echo "$slowed") <(echo "$wanted"))
 mapfile -t some < <(comm -12 <(printf '%s\n' "${partly[@]}" | sort -u) <(echo "$wanted"))
 of raced "${raced[@]}"
+of sequential "${alone[@]}"
 of timed "${plain[@]}"
 of unraced "${some[@]}"
 exit "$status"

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"netdelta/internal/require"
@@ -26,6 +27,9 @@ func Run(t *testing.T, driver testbed.Provider, n network.Network) {
 func RunUnder(t *testing.T, driver testbed.Provider, n network.Network, c result.Conditions) {
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		t.Run(n.Name+"/"+string(family), func(t *testing.T) {
+			if !alone(n) {
+				t.Parallel()
+			}
 			err := driver.Supports(t.Context(), testbed.Spec{Network: n.Name, Family: family, Conditions: c})
 			var unsupported *testbed.UnsupportedError
 			if errors.As(err, &unsupported) {
@@ -50,6 +54,11 @@ func RunUnder(t *testing.T, driver testbed.Provider, n network.Network, c result
 			t.Run("outliving", func(t *testing.T) { run(t, driver, n, spec) })
 		})
 	}
+}
+
+// alone says that a network needs what there is only once: cards of the machine, or files in which plugins keep addresses.
+func alone(n network.Network) bool {
+	return n.Name == "sriov" || strings.HasPrefix(n.Name, network.CNIPrefix)
 }
 
 func run(t *testing.T, driver testbed.Provider, n network.Network, spec testbed.Spec) {

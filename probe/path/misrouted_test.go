@@ -231,6 +231,7 @@ func TestLargeDatagrams(t *testing.T) {
 	for _, name := range []string{"host", "bridge-nat", "vxlan", "vxlan-routed"} {
 		for _, family := range families() {
 			t.Run(name+"-"+string(family), func(t *testing.T) {
+				t.Parallel()
 				e := newFragmenter(t, open(t, named(t, name), testbed.Spec{Family: family}))
 				p := e.proof(t, 2048, 30)
 				if !p.OK || p.Fragments == 0 {

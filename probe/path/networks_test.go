@@ -16,6 +16,9 @@ func TestNetworks(t *testing.T) {
 	for _, n := range network.Catalogue() {
 		for _, family := range []result.Family{result.IPv4, result.IPv6} {
 			t.Run(fmt.Sprint(n.Name, "-", family), func(t *testing.T) {
+				if n.Name != "sriov" { // which takes cards that there are only once
+					t.Parallel()
+				}
 				for _, outlive := range []bool{false, true} {
 					o := open(t, n, testbed.Spec{Family: family, PodsOutlive: outlive})
 					for to, place := range map[int]string{1: "same-node", 2: "cross-node"} {

@@ -25,6 +25,7 @@ func TestServicesProve(t *testing.T) {
 				}
 				for _, family := range []result.Family{result.IPv4, result.IPv6} {
 					t.Run(name+"-"+string(family), func(t *testing.T) {
+						t.Parallel()
 						o := open(t, named(t, name), testbed.Spec{Family: family, Conditions: c.Plain()})
 						for _, to := range []int{1, 2} {
 							proves(t, o, to)

@@ -62,6 +62,7 @@ func spread(t *testing.T, tb testbed.Observer) (node, back float64) {
 // The hash policy decides whether flows between two nodes share one link or fill both. Encapsulation hides ports from layer3+4
 // where the outer header has none of its own.
 func TestBondHashes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		network, hash string
 		both          bool
@@ -80,6 +81,7 @@ func TestBondHashes(t *testing.T) {
 		{"gre", "encap3+4", true},
 	} {
 		t.Run(c.network+"/"+c.hash, func(t *testing.T) {
+			t.Parallel()
 			node, back := spread(t, bonded(t, c.network, "", c.hash, ""))
 			t.Logf("the busier link carried %.0f%% from the node, %.0f%% to the other node", 100*node, 100*back)
 			for _, busier := range []float64{node, back} {
@@ -95,10 +97,12 @@ func TestBondHashes(t *testing.T) {
 // Every mode carries data over every network, both versions of IP, and the path that its packets took is the plan's, so far as
 // the counters of nodes and pods tell.
 func TestBondModes(t *testing.T) {
+	t.Parallel()
 	for _, mode := range network.BondModes() {
 		for _, name := range []string{"host", "bridge", "macvlan", "routed", "vxlan"} {
 			for _, family := range families() {
 				t.Run(fmt.Sprintf("%s/%s/%s", mode, name, family), func(t *testing.T) {
+					t.Parallel()
 					tb := bonded(t, name, mode, "", family)
 					client, server := across(t, tb, "tcp", "udp")
 					exchange(t, tb, client, server, "udp", 1000, 1)
@@ -155,6 +159,7 @@ func TestBondsSwap(t *testing.T) {
 
 // If the peer does not answer by LACP, the error names each link, and nothing of the lab is left.
 func TestLACPDoesNotConverge(t *testing.T) {
+	t.Parallel()
 	bonded(t, "host", "", "", "") // skips where there are no bonds
 	deaf := network.Network{
 		Name: "deaf", Summary: "the switch's bonds don't negotiate", UsedBy: []string{"this test"},

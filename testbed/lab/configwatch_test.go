@@ -124,6 +124,7 @@ func text(all []result.ConfigChange) string {
 func TestWatchConfigOfQuietLabs(t *testing.T) {
 	for _, n := range []string{"bridge-nat", "vxlan", "wireguard", "ebpf-routed", "geneve", "ovs"} {
 		t.Run(n, func(t *testing.T) {
+			t.Parallel()
 			tb := opened(t, testbed.Spec{Network: n, Family: result.IPv6})
 			watch, err := tb.WatchConfig(t.Context())
 			if err != nil {

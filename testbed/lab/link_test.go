@@ -94,6 +94,7 @@ func TestLossHangsNothing(t *testing.T) {
 	for _, family := range families() {
 		for _, name := range []string{"host", "bridge", "macvlan", "routed", "vxlan"} {
 			t.Run(name+"/"+string(family), func(t *testing.T) {
+				t.Parallel()
 				tb := opened(t, testbed.Spec{Network: name, Family: family, Conditions: result.Conditions{LinkLoss: 0.3}})
 				client, server := across(t, tb, "udp")
 				exchange(t, tb, client, server, "udp", 100, 5)

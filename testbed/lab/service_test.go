@@ -40,6 +40,7 @@ func TestServiceTranslates(t *testing.T) {
 		for _, family := range []result.Family{result.IPv4, result.IPv6} {
 			for _, name := range []string{"routed", "macvlan"} {
 				t.Run(fmt.Sprint(service, "/", family, "/", name), func(t *testing.T) {
+					t.Parallel()
 					tb := under(t, testbed.Spec{Network: name, Family: family, Conditions: result.Conditions{Service: service}.Plain()})
 					for _, to := range []int{1, 2} {
 						translates(t, tb, to)
