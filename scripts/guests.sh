@@ -7,6 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 failed=0
 if [[ ${1:-boots} == boots ]]; then
+	scripts/arm64.sh || failed=1
 	NETDELTA_GUESTS=yes scripts/summary.sh guest-boots scripts/test.sh --events guests ./testbed/vm ./testbed/joined ./testbed/ssh ./cli || failed=1
 fi
 if [[ ${1:-inside} != inside ]]; then exit $failed; fi

@@ -215,7 +215,7 @@ func testCarries(t *testing.T, s *servers.Servers, name string, nic servers.NIC)
 func testStartsAgain(t *testing.T, g *guests, before []string) {
 	p := newProgram(t, g.lan)
 	text := strings.NewReplacer("{kind: ssh}", "{kind: ssh, nic: \"take:data\"}", "[metal, host, routed, vxlan]", "[host, routed]", "baseline: metal", "baseline: host",
-		"builds: 6, rounds: 3, time_budget: 90s", "builds: 3, rounds: 4, time_budget: 4m").Replace(study)
+		"builds: 6, rounds: 3, time_budget: 90s", "builds: 3, rounds: 2, time_budget: 4m").Replace(study)
 	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(text), 0o600))
 	cmd := p.command(t.Context(), "run", "small.yaml", "--quiet", "--builds", "3", "--out", "out", "--nodes", g.nodes())
 	var said strings.Builder

@@ -38,6 +38,15 @@ func wanted() []string {
 // unwanted are modules in those folders that no guest uses.
 var unwanted = regexp.MustCompile(`^lib/(test_|.*notifier-error|raid6|reed_solomon)|^drivers/net/(vmxnet|xen|hyperv|thunderbolt)|^drivers/ptp/ptp_(vmw|idt|clockmatrix|ocp)`)
 
+// Modules adds to a root folder what guests get of the modules of an unpacked kernel package.
+func Modules(ctx context.Context, kernel, release string, r *Root) error {
+	m, err := chooseModules(ctx, kernel, release)
+	if err != nil {
+		return err
+	}
+	return m.write(r)
+}
+
 // module is a kernel module as its file describes it.
 type module struct {
 	path    string // below the kernel's folder of modules: "kernel/net/ipv4/ipip.ko"
