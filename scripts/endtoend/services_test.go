@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// short is the short form of a study with daemons. On a quiet machine its deltas have intervals; on a busy one there may be too few
-// blocks for that.
+// short is the short form of a study with daemons: three builds, the fewest with which deltas have intervals. On a busy machine fewer may
+// fit into its time.
 type short struct {
 	study, workload string
 	flags           []string
@@ -31,16 +31,16 @@ func shorts() []short {
 		{
 			"throughput", "http", []string{
 				"--networks", "host,routed,vxlan-routed", "--factor", "mtu=1500", "--factor", "file=600,1MB", "--factor", "service=pod,iptables",
-				"--factor", "from=pod", "--time-budget", "45s",
+				"--factor", "from=pod", "--time-budget", "30s",
 			},
 			[]string{"nginx"},
 		},
-		{"storage", "block", storageFlags("nbd", "45s"), []string{"nbd-server"}},
-		{"storage", "block", storageFlags("ceph", "100s"), []string{"ceph-mon", "ceph-osd"}},
+		{"storage", "block", storageFlags("nbd", "30s"), []string{"nbd-server"}},
+		{"storage", "block", storageFlags("ceph", "60s"), []string{"ceph-mon", "ceph-osd"}},
 		{
 			"database", "oltp", []string{
 				"--networks", "host,vxlan-routed", "--factor", "mix=read_write", "--factor", "link.rate=200Mbit/s", "--factor", "link.delay=0s",
-				"--factor", "qos=guaranteed", "--time-budget", "115s",
+				"--factor", "qos=guaranteed", "--time-budget", "70s",
 			},
 			[]string{"mariadbd"},
 		},
@@ -60,7 +60,7 @@ func (u *user) runsShort(of short) error {
 		return err
 	}
 	folder := filepath.Join(u.folder, strings.Join(append([]string{of.study}, of.services...), "-"))
-	out, err := u.call(append([]string{"run", of.study, "--workloads", of.workload, "--out", folder, "--json"}, of.flags...)...)
+	out, err := u.call(append([]string{"run", of.study, "--workloads", of.workload, "--builds", "3", "--out", folder, "--json"}, of.flags...)...)
 	if err != nil {
 		return err
 	}
