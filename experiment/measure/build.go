@@ -24,7 +24,8 @@ type Build struct {
 	Index    int
 	Sessions []*Session
 
-	dropped   []*Session // of cells that are left out
+	dropped   []*Session // of cells that the build was opened for and does not measure
+	leftOut   []string   // IDs of cells that it measures no more
 	keeps     bool       // pods may go on to the next build
 	sweeps    bool       // sessions that can be are measured in sweeps
 	sweeping  sync.Mutex
@@ -239,17 +240,21 @@ func (b *Build) Pick(cells []result.Cell) bool {
 	return true
 }
 
-// LeaveOut drops the sessions of cells that are not measured any more. What they hold is closed with the build.
-func (b *Build) LeaveOut(cells []string) {
-	var left []*Session
-	for _, s := range b.Sessions {
-		if slices.Contains(cells, s.Cell.ID) {
-			b.dropped = append(b.dropped, s)
-		} else {
-			left = append(left, s)
-		}
+// LeaveOut takes cells out of the build: they are not measured any more, and give no trial. Their sessions stay, since the devices that they
+// share with others have counted what they moved.
+func (b *Build) LeaveOut(cells []string) { b.leftOut = cells }
+
+// Active are the sessions that are measured.
+func (b *Build) Active() []*Session {
+	if len(b.leftOut) == 0 {
+		return b.Sessions
 	}
-	b.Sessions = left
+	return slices.DeleteFunc(slices.Clone(b.Sessions), func(s *Session) bool { return slices.Contains(b.leftOut, s.Cell.ID) })
+}
+
+// Collect closes the accounts of the build's sessions: what each measured, or why it failed.
+func (b *Build) Collect(ctx context.Context) []result.Trial {
+	return slices.DeleteFunc(Collect(ctx, b.Index, b.Sessions), func(t result.Trial) bool { return slices.Contains(b.leftOut, t.Cell) })
 }
 
 // hold has the build release a testbed when it is closed.

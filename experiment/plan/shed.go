@@ -130,9 +130,22 @@ func (s *Scheduler) settings() (all []leftOut) {
 	cells := s.without(s.cells)
 	for _, at := range result.Settings(cells) {
 		mine := slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return c.Setting() != at })
-		all = append(all, leftOut{fmt.Sprintf("%s %s", Describe(at.Workload, at.Params), at.Placement), ids(mine)})
+		all = append(all, leftOut{called(at), ids(mine)})
 	}
 	return all
+}
+
+// called names a setting for people: "tcp-rr 300B waking across nodes".
+func called(at result.Setting) string {
+	where := "on one node"
+	if at.Placement == result.CrossNode {
+		where = "across nodes"
+	}
+	regime := at.Regime()
+	if regime != "" {
+		at.Params.CPU, where = "", regime+" "+where
+	}
+	return Describe(at.Workload, at.Params) + " " + where
 }
 
 // leaveOut leaves out some of several, the last first, until the others fit or one is left. Small ones that were left out before an

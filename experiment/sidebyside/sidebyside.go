@@ -108,7 +108,7 @@ func (s *Strategy) Replace(b *measure.Build) error {
 
 // Round runs one burst in each session.
 func (s *Strategy) Round(ctx context.Context, round int) ([]time.Duration, bool, error) {
-	return s.rounds.Run(ctx, s.current.Index, s.current.Sessions, round)
+	return s.rounds.Run(ctx, s.current.Index, s.current.Active(), round)
 }
 
 // LeaveOut takes cells out of the build.
@@ -125,7 +125,7 @@ func (s *Strategy) Collect(ctx context.Context) ([]result.Trial, error) {
 	if b == nil {
 		return nil, nil
 	}
-	trials := measure.Collect(ctx, b.Index, b.Sessions)
+	trials := b.Collect(ctx)
 	err := s.AwaitRemoval()
 	s.removed = make(chan error, 1)
 	go func(done chan<- error) { done <- b.Close() }(s.removed)
