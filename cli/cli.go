@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -160,7 +159,7 @@ EXIT STATUS
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{unitless(err)} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{flagError(cmd, err)} })
 	root.AddCommand(
 		env.rootless(newRunCommand(env), true),
 		env.rootless(newAdviseCommand(env), true),
@@ -195,17 +194,6 @@ EXIT STATUS
 	return root
 }
 
-// withoutUnit is what the flags' parser says of a duration that lacks its unit.
-var withoutUnit = regexp.MustCompile(`^invalid argument "([^"]*)" for "[^"]*(--[a-z-]+)" flag: time: missing unit in duration`)
-
-// unitless asks which unit was meant where a duration has none.
-func unitless(err error) error {
-	if m := withoutUnit.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Errorf("%s %s: did you mean %[2]ss? A duration has a unit: 40s, 5m, 1h", m[2], m[1])
-	}
-	return err
-}
-
 // newSentCommand is a hidden verb for what netdelta does where it was sent to.
 func newSentCommand(v program.Verb) *cobra.Command {
 	cmd := &cobra.Command{
@@ -216,14 +204,4 @@ func newSentCommand(v program.Verb) *cobra.Command {
 		cmd.Args = args(cobra.NoArgs)
 	}
 	return cmd
-}
-
-// args turns cobra's complaint about a verb's arguments into a usage error.
-func args(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, a []string) error {
-		if err := check(cmd, a); err != nil {
-			return usageError{err}
-		}
-		return nil
-	}
 }

@@ -32,7 +32,7 @@ func (env *environment) dryRun(ctx context.Context, s *session.Session, k kind) 
 // printPlan prints what is measured, what is not and why, and what is done to the testbed.
 func printPlan(out ui.Text, s *study.Study, p experiment.Plan, k kind) {
 	measured := plan.Measured(p.Cells)
-	out.Put("%s  %s\ntestbed %s: %s\n", s.Name, s.Question, k.name, k.about)
+	out.Put("%s\ntestbed %s: %s\n", strings.TrimSpace(s.Name+"  "+s.Question), k.name, k.about)
 	out.Put("baseline %s · at most %s · seed %d · %d cells in each build, in random order\n", s.Baseline, s.Design.TimeBudget, s.Design.Seed, len(measured))
 	for _, setting := range result.Settings(measured) {
 		out.Put("\n%s\n    %s\n", words.Title(setting), strings.Join(plannedNetworks(measured, setting), ", "))

@@ -108,6 +108,9 @@ func (env *environment) lookAt(ctx context.Context, o lookOptions) (config exper
 }
 
 func (env *environment) configureLook(ctx context.Context, o lookOptions) (none experiment.Config, err error) {
+	if err = env.checkWorkload("--workload", o.workload); err != nil {
+		return none, err
+	}
 	if o.network, err = checkLooked("--network", o.network); err != nil {
 		return none, err
 	}

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/suggest"
 	"netdelta/network"
+	"netdelta/testbed"
 )
 
 // standIn puts networks in place of the names of products among what flags ask for, and says so. A cluster has its own network, for
@@ -15,6 +17,9 @@ import (
 func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err error) {
 	replace := func(flag, name string) (string, error) {
 		p, found := network.FindProduct(strings.TrimSpace(name))
+		if near := nearProduct(name, k); near != "" && !found && !slices.ContainsFunc(s.Changes, func(c testbed.Change) bool { return c.Network == name }) {
+			return "", usageError{fmt.Errorf("%s: unknown network %q; did you mean %q?", flag, name, near)}
+		}
 		if _, changes := s.Change(name); !found || changes {
 			return name, nil
 		}
@@ -43,6 +48,22 @@ func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err er
 	return notes, err
 }
 
+// nearProduct is the product whose name was probably meant by one that is no network's, "" for none.
+func nearProduct(name string, k kind) string {
+	known := networkNames()
+	if k.networks != nil {
+		known = append(known, k.networks.Names...)
+	}
+	if slices.Contains(known, name) || strings.Contains(name, ":") {
+		return ""
+	}
+	near, _ := suggest.Nearest(name, known)
+	if _, found := network.FindProduct(near); found {
+		return near
+	}
+	return ""
+}
+
 // measuredAs says which network stands in for a product.
 func measuredAs(name, network string) string {
 	return fmt.Sprintf("%s: measured as %s, a stand-in for its datapath", name, network)
@@ -52,6 +73,9 @@ func measuredAs(name, network string) string {
 func checkLooked(flag, name string) (string, error) {
 	if p, found := network.FindProduct(name); found {
 		return p.Network, nil
+	}
+	if near := nearProduct(name, kind{}); near != "" {
+		return "", usageError{fmt.Errorf("%s: unknown network %q: did you mean %q?", flag, name, near)}
 	}
 	if _, err := network.Find(network.Catalogue(), name); err != nil {
 		return "", usageError{fmt.Errorf("%s: %w", flag, err)}

@@ -146,7 +146,7 @@ func checkNoNodes(o runOptions, _ *study.Study) error {
 	if strings.HasPrefix(o.nodes, ssh.Prefix) {
 		return usageError{fmt.Errorf("--nodes %s goes with --testbed %s", o.nodes, sshTestbed)}
 	}
-	return usageError{fmt.Errorf("--nodes %s: it takes vm", o.nodes)}
+	return usageError{fmt.Errorf("--nodes %s: a lab makes its own nodes; name servers with --testbed %s (ssh:a,ssh:b), a cluster's nodes with --testbed %s", o.nodes, sshTestbed, kubeTestbed)}
 }
 
 // checkGuests refuses what can't be had in a guest, or with a guest for each node.

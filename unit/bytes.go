@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -68,7 +69,8 @@ func ParseBytes(s string) (Bytes, error) {
 	size, ok := byteScale(suffix)
 	if !ok {
 		if len(suffix) == 1 && strings.Contains("kKmMgGtT", suffix) {
-			return fail("the unit " + strconv.Quote(suffix) + " may mean powers of 1000 or of 1024")
+			why := "the unit " + strconv.Quote(suffix) + " may mean powers of 1000 or of 1024"
+			return 0, &SyntaxError{Kind: "size", Input: s, Why: why, Example: fmt.Sprintf("%q or %q", number+suffix+"B", number+strings.ToUpper(suffix)+"iB")}
 		}
 		return fail("the unit " + strconv.Quote(suffix) + " is unknown")
 	}

@@ -263,7 +263,11 @@ func (c *checker) design() {
 		inRange(c, "design.blocks", d.Blocks, 1, maxBuilds, decimal)
 	}
 	inRange(c, "design.confidence", d.Confidence, 0.5, 0.9999, floatText)
-	inRange(c, "design.margin", d.Margin, 0, 0.5, floatText)
+	if d.Margin >= 1 && d.Margin <= 50 {
+		c.fail("design.margin", fmt.Sprintf("margin %g is more than all there is", d.Margin), fmt.Sprintf("did you mean %g%%?", d.Margin))
+	} else {
+		inRange(c, "design.margin", d.Margin, 0, 0.5, floatText)
+	}
 }
 
 // budget refuses a time in which not even the smallest subset, one workload setting on all networks, can be visited once.

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"netdelta/internal/suggest"
+)
+
+// What the flags' parser says of a flag that there is not, and of a value that a flag can't take.
+var (
+	unknownFlag  = regexp.MustCompile(`^unknown flag: --(\S+)$`)
+	invalidValue = regexp.MustCompile(`^invalid argument "([^"]*)" for "[^"]*(--[a-z-]+)" flag: (.*)$`)
+)
+
+// flagError says of a flag that is mistyped what would be one, in place of the words of the flags' parser.
+func flagError(cmd *cobra.Command, err error) error {
+	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if near, found := suggest.Nearest(m[1], known); found {
+			return fmt.Errorf("%w; did you mean --%s?", err, near)
+		}
+		return err
+	}
+	m := invalidValue.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err
+	}
+	value, flag, why := m[1], m[2], m[3]
+	switch {
+	case strings.HasPrefix(why, "time: missing unit"):
+		return fmt.Errorf("%s %s: did you mean %[2]ss? A duration has a unit: 40s, 5m, 1h", flag, value)
+	case strings.HasPrefix(why, "time: "):
+		return fmt.Errorf("%s %s: not a duration; write it as 40s, 5m or 1h", flag, value)
+	case strings.HasPrefix(why, "strconv.ParseUint"):
+		return fmt.Errorf("%s %s: need a whole number, 0 or more", flag, value)
+	case strings.HasPrefix(why, "strconv.ParseInt"), strings.HasPrefix(why, "strconv.Atoi"):
+		return fmt.Errorf("%s %s: need a whole number", flag, value)
+	}
+	return err
+}
+
+// args turns the library's complaint about a verb's arguments into a usage error that shows what the verb takes.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, a []string) error {
+		err := check(cmd, a)
+		if err == nil {
+			return nil
+		}
+		if len(a) == 1 {
+			if near, found := suggest.Nearest(a[0], cmd.ValidArgs); found {
+				return usageError{fmt.Errorf("%w; did you mean %s?", err, near)}
+			}
+		}
+		return usageError{fmt.Errorf("%w: %s", err, cmd.UseLine())}
+	}
+}
+
+// checkWorkload refuses a workload that there is not, by the flag that it was given by.
+func (env *environment) checkWorkload(flag, name string) error {
+	if err := oneOf(flag, name, env.workloadNames()); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
