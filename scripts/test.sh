@@ -29,7 +29,6 @@ sequential() {
 		netdelta/report/annotations
 		netdelta/report/benchfmt
 		netdelta/report/csv
-		netdelta/report/html
 		netdelta/report/junit
 		netdelta/report/markdown
 		netdelta/report/openmetrics
