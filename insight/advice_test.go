@@ -259,6 +259,24 @@ func TestAdviceOnWaysToPods(t *testing.T) {
 	}
 }
 
+// Where the doctor found Cilium beneath kube-proxy, its values say how to lead pods past the nodes' firewall. The recipe for native routing has them too,
+// since that is what the lab's eBPF networks stand for.
+func TestAdviceOnHostRouting(t *testing.T) {
+	run := runOf()
+	run.Environment.Findings = []result.Finding{{Topic: "host routing", Says: "cilium leads pods' packets through their node's stack", Fix: "cilium: kubeProxyReplacement true"}}
+	a := advised(t, run)[0]
+	if how := strings.Join(a.How, "\n"); !strings.Contains(how, "helm upgrade cilium") || !strings.Contains(how, "kubeProxyReplacement=true --set bpf.masquerade=true") || a.Risk == "" {
+		t.Errorf("how: %s; risk: %s", how, a.Risk)
+	}
+	if undo := strings.Join(a.Undo, "\n"); !strings.Contains(undo, "kubeProxyReplacement=false") {
+		t.Errorf("undo: %s", undo)
+	}
+	run.Environment.Findings = []result.Finding{{Topic: "encapsulation", Says: "packets are encapsulated (vxlan)", Fix: "cilium: routing-mode native"}}
+	if how := strings.Join(advised(t, run)[0].How, "\n"); !strings.Contains(how, "routingMode=native") || !strings.Contains(how, "kubeProxyReplacement=true") {
+		t.Errorf("native routing alone gains nothing beneath kube-proxy: %s", how)
+	}
+}
+
 // Where the doctor of a cluster found an encapsulation that is not needed, the commands of its product say how to be without, and how to
 // go back.
 func TestAdviceOnNeedlessEncapsulation(t *testing.T) {

@@ -12,7 +12,7 @@ func ebpfRouted() Network {
 	return Network{
 		Name:     "ebpf-routed",
 		Summary:  "eBPF at the devices (tcx) redirects packets from pod to pod, and from the underlay into pods; nodes route to each other's pods",
-		UsedBy:   []string{"Cilium with native routing"},
+		UsedBy:   []string{"Cilium with native routing, without kube-proxy"},
 		Crossing: CrossPastStack,
 		FromNode: NodeRoutes,
 		Build: drafted(nil, func(d *draft) Plan {
@@ -29,7 +29,7 @@ func ebpfVxlan() Network {
 	return Network{
 		Name:     "ebpf-vxlan",
 		Summary:  "eBPF at the devices (tcx) redirects packets from pod to pod, and between nodes through one VXLAN device by metadata",
-		UsedBy:   []string{"Cilium by default"},
+		UsedBy:   []string{"Cilium with VXLAN, without kube-proxy"},
 		Overhead: vxlanOverhead,
 		Crossing: CrossByTunnel,
 		NoESP6:   "datagrams that its programs hand to the tunnel don't reach the other node then (tried on Linux 6.12; not found out why)",

@@ -58,6 +58,13 @@ func recipeOf(c insight.Change) recipe {
 func findingRecipe(f result.Finding) recipe {
 	r := recipe{how: []string{f.Fix}}
 	plugin, _, _ := strings.Cut(f.Fix, ":")
+	if f.Topic == "host routing" && plugin == "cilium" {
+		return recipe{
+			how:  append([]string{"# " + f.Fix}, helm("--set "+ciliumBypass+" --set bpf.hostLegacyRouting=false")...),
+			undo: helm("--set kubeProxyReplacement=false --set bpf.masquerade=false"),
+			risk: services,
+		}
+	}
 	to, ok := map[string]string{"flannel": "flannel-host-gw", "cilium": "cilium-native"}[plugin]
 	if f.Topic != "encapsulation" || !ok {
 		return r
@@ -95,6 +102,7 @@ const (
 	oneLink    = "All nodes must be on one link, or the routers between them must know the pods' addresses; connections break once."
 	plain      = "Packets between nodes are readable on the wire."
 	reconnects = "Packets are dropped while the agents restart, node by node."
+	services   = "Connections through services break once. Before kube-proxy is removed, k8sServiceHost and k8sServicePort must name the API server."
 )
 
 // moveRecipe is how users of a system change from one of its configurations to another.
@@ -103,8 +111,10 @@ func moveRecipe(m network.Move) recipe {
 	switch {
 	case m.From.Network == "wireguard" && m.To.Network != "wireguard" || m.From.Network == "ipsec" && m.To.Network != "wireguard":
 		r.risk = plain + " " + oneLink
-	case m.To.Network == "routed" || m.To.Network == "ebpf-routed":
+	case m.To.Network == "routed":
 		r.risk = oneLink
+	case m.To.Network == "ebpf-routed":
+		r.risk, r.undo = oneLink+" "+services, append(r.undo, "# and kubeProxyReplacement and bpf.masquerade as they were")
 	case m.To.Network == "netkit":
 		r.risk = "It takes Linux 6.8 on every node; pods must be made anew."
 	case m.To.Name == "docker-macvlan" || m.To.Name == "docker-ipvlan":
@@ -155,15 +165,24 @@ func calico(name string, from network.Product) []string {
 func cilium(name string, from network.Product) []string {
 	values := map[string]string{
 		"cilium":           "--set routingMode=tunnel --set tunnelProtocol=vxlan",
-		"cilium-native":    "--set routingMode=native --set autoDirectNodeRoutes=true --set ipv4NativeRoutingCIDR=POD-CIDR --set bpf.datapathMode=veth",
+		"cilium-native":    "--set routingMode=native --set autoDirectNodeRoutes=true --set ipv4NativeRoutingCIDR=POD-CIDR --set bpf.datapathMode=veth --set " + ciliumBypass,
 		"cilium-geneve":    "--set routingMode=tunnel --set tunnelProtocol=geneve",
-		"cilium-netkit":    "--set bpf.datapathMode=netkit --set bpf.masquerade=true --set kubeProxyReplacement=true",
+		"cilium-netkit":    "--set bpf.datapathMode=netkit --set " + ciliumBypass,
 		"cilium-wireguard": "--set encryption.enabled=true --set encryption.type=wireguard",
 		"cilium-ipsec":     "--set encryption.enabled=true --set encryption.type=ipsec",
 	}[name]
 	if encrypted := from.Network == "wireguard" || from.Network == "ipsec"; encrypted && !strings.Contains(values, "encryption.enabled") {
 		values += " --set encryption.enabled=false"
 	}
+	return helm(values)
+}
+
+// ciliumBypass are the values with which Cilium leads pods' packets past their node's firewall, as the lab's eBPF networks do. Beneath
+// kube-proxy, native routing was found to gain nothing (docs/results/cnis.md).
+const ciliumBypass = "kubeProxyReplacement=true --set bpf.masquerade=true"
+
+// helm changes values of Cilium's chart.
+func helm(values string) []string {
 	return []string{
 		"helm upgrade cilium cilium/cilium -n kube-system --reuse-values " + values,
 		"kubectl -n kube-system rollout restart daemonset/cilium",

@@ -38,8 +38,19 @@ func cilium(e evidence) *trace {
 	if path := config["datapath-mode"]; strings.HasPrefix(path, "netkit") {
 		t.Mode += ", " + path
 	}
+	t.ThroughStack = t.forwards && !ciliumBypass(config)
 	t.MTU = mtu(config["mtu"])
 	return t
+}
+
+// ciliumBypass says whether packets of pods go past their node's stack and firewall. Cilium's documentation on tuning says what that
+// takes: services and masquerading by eBPF, and no IPsec. Pods with netkit devices have it always.
+func ciliumBypass(config map[string]string) bool {
+	if strings.HasPrefix(config["datapath-mode"], "netkit") {
+		return true
+	}
+	masquerades := config["enable-bpf-masquerade"] == "true" || config["enable-ipv4-masquerade"] == "false"
+	return ciliumServices(config) && masquerades && config["enable-host-legacy-routing"] != "true" && config["enable-ipsec"] != "true"
 }
 
 // ciliumMode is how packets travel between nodes. Releases before 1.14 said it with one option: the tunnel, or "disabled".

@@ -69,6 +69,18 @@ func direct(plugin string) string {
 	return cmp.Or(how[plugin], "see the plugin's documentation for routing without encapsulation")
 }
 
+// judgeHostRouting: whether eBPF takes pods past their node's firewall. With IPsec it can't.
+func judgeHostRouting(s Survey, f *findings) {
+	n := s.Network
+	if !n.ThroughStack || n.Encryption == "ipsec" {
+		return
+	}
+	f.warn("host routing", n.Plugin+" leads pods' packets through their node's stack and firewall",
+		"on netdelta's own cluster a round trip between pods took 34% longer than between nodes with it, and 5% less without; native routing "+
+			"in place of VXLAN gained nothing there as long as it was so",
+		n.Plugin+": kubeProxyReplacement true, bpf.masquerade true, bpf.hostLegacyRouting false; measure what it brings here: a level of networks: with apply and restore")
+}
+
 // likelySubnet is the length of a prefix of IPv4 that is probably not divided into several subnets.
 const likelySubnet = 24
 

@@ -141,8 +141,10 @@ func TestJudge(t *testing.T) {
 				s.Nodes[0].Devices[0].Addresses[0] = netip.MustParsePrefix("192.0.2.11/30")
 			}, "", nil,
 		},
-		"encrypted": {func(s *Survey) { s.Network.Encapsulation, s.Network.MTU = "wireguard", 1440 }, "", nil},
-		"userspace": {func(s *Survey) { s.Network.Encapsulation, s.Network.MTU = "udp", 1472 }, "warning encapsulation", []string{"through a process"}},
+		"encrypted":                               {func(s *Survey) { s.Network.Encapsulation, s.Network.MTU = "wireguard", 1440 }, "", nil},
+		"through the node's firewall":             {func(s *Survey) { s.Network.ThroughStack = true }, "warning host routing", []string{"through their node's stack", "kubeProxyReplacement"}},
+		"through the node's firewall, with IPsec": {func(s *Survey) { s.Network.ThroughStack, s.Network.Encryption = true, "ipsec" }, "", nil},
+		"userspace":                               {func(s *Survey) { s.Network.Encapsulation, s.Network.MTU = "udp", 1472 }, "warning encapsulation", []string{"through a process"}},
 		"jumbo": {
 			func(s *Survey) { s.Nodes[0].Devices[0].MTU = 9000 }, "warning mtu", []string{"pods have an MTU of 1500, and cards take more: a (eth0: 9000)"},
 		},

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestNetworks(t *testing.T) {
 			network:  Network{Plugin: "cilium", Mode: "geneve, netkit", Encapsulation: "geneve", MTU: 8900, Policies: "cilium", EBPF: "yes", Encryption: "wireguard"},
 			services: Services{Mode: "ebpf", By: "Cilium takes kube-proxy's place"},
 		},
-		"cilium-native":     {network: Network{Plugin: "cilium", Mode: "native", Encapsulation: "none", Policies: "cilium", EBPF: "yes", Encryption: "ipsec"}, services: kubeProxy("iptables")},
+		"cilium-native":     {network: Network{Plugin: "cilium", Mode: "native", Encapsulation: "none", Policies: "cilium", EBPF: "yes", ThroughStack: true, Encryption: "ipsec"}, services: kubeProxy("iptables")},
 		"cilium-kinds-only": {network: Network{Plugin: "cilium", Policies: "cilium", EBPF: "yes"}, doubt: "neither its ConfigMap nor its DaemonSet"},
 		"cilium-chained": {
 			network:  Network{Plugin: "aws-vpc", Mode: "addresses of the cloud", Encapsulation: "none", MTU: 9001, Policies: "cilium", EBPF: "no", Encryption: "none", Others: []string{"cilium"}},
@@ -116,5 +117,30 @@ func TestNetworks(t *testing.T) {
 	fixtures, err := filepath.Glob("testdata/networks/*.yaml")
 	if err != nil || len(fixtures) != 26 {
 		t.Errorf("%d fixtures, 26 of them in the table; %v", len(fixtures), err)
+	}
+}
+
+// Cilium leads pods past their node's stack only where nothing that it does needs the stack.
+func TestCiliumBypass(t *testing.T) {
+	whole := map[string]string{"kube-proxy-replacement": "true", "enable-bpf-masquerade": "true"}
+	for _, c := range []struct {
+		key, value string
+		want       bool
+	}{
+		{"", "", true},
+		{"kube-proxy-replacement", "false", false},
+		{"enable-bpf-masquerade", "false", false},
+		{"enable-host-legacy-routing", "true", false},
+		{"enable-ipsec", "true", false},
+		{"routing-mode", "tunnel", true},
+	} {
+		config := maps.Clone(whole)
+		config[c.key] = c.value
+		if got := ciliumBypass(config); got != c.want {
+			t.Errorf("%s=%s: %v", c.key, c.value, got)
+		}
+	}
+	if !ciliumBypass(map[string]string{"datapath-mode": "netkit"}) || !ciliumBypass(map[string]string{"kube-proxy-replacement": "true", "enable-ipv4-masquerade": "false"}) {
+		t.Error("netkit, or no masquerading, needs no stack")
 	}
 }

@@ -108,6 +108,8 @@ type Network struct {
 	Policies string `json:"policies"`
 	// EBPF is "yes" or "no": whether packets are forwarded by eBPF programs; "" if unknown.
 	EBPF string `json:"ebpf"`
+	// ThroughStack says that packets of pods pass their node's own stack and firewall, although eBPF programs forward them.
+	ThroughStack bool `json:"through_stack,omitempty"`
 	// By says what it was recognised by.
 	By []string `json:"by,omitempty"`
 	// Doubt says why it may be otherwise; "" where the plugin itself says so.
