@@ -43,6 +43,9 @@ type stdio struct {
 
 func (s stdio) Close() error { return errors.Join(s.ReadCloser.Close(), s.WriteCloser.Close()) }
 
+// wiresOfSpaces is how many wires are between the machines of spaces.
+const wiresOfSpaces = 4
+
 // spaces starts two machines that are processes in network namespaces, with as many wires between them as the suite has testbeds at once.
 func spaces(t *testing.T) *joined.Driver {
 	t.Helper()
@@ -80,7 +83,7 @@ func spaces(t *testing.T) *joined.Driver {
 		}
 		defer inside[n].Close()
 	}
-	for w := range 4 {
+	for w := range wiresOfSpaces {
 		ends := make([]net.HardwareAddr, 2)
 		for n := range nodes {
 			ends[n] = net.HardwareAddr{0x52, 0x54, 0, 0, byte(n), byte(w + 1)}

@@ -28,7 +28,7 @@ import (
 // mtu is the MTU of the wire between the guests.
 const mtu = 9000
 
-// boot boots two guests with two wires between them.
+// boot boots two guests with a wire between them.
 func boot(t *testing.T) *joined.Driver {
 	t.Helper()
 	require.Guests(t)
@@ -47,7 +47,7 @@ func boot(t *testing.T) *joined.Driver {
 		t.Fatalf("build the agent: %v\n%s", err, out)
 	}
 	machines, nodes := make([]vm.Machine, 2), make([]joined.Node, 2)
-	for w := range 2 {
+	for w := range 1 {
 		a, b, err := vm.Wire()
 		if err != nil {
 			t.Fatal(err)
@@ -77,17 +77,30 @@ func boot(t *testing.T) *joined.Driver {
 	return joined.NewDriver("guests", network.Catalogue(), nodes)
 }
 
-// TestNetworksInGuests: networks whose nodes are guests carry TCP and UDP and packets of the full size, go the way that they say, and leave
-// the guests as they were.
-func TestNetworksInGuests(t *testing.T) {
-	driver := boot(t)
-	for name, family := range map[string]result.Family{"host": result.IPv6, "routed": result.IPv4, "vxlan": result.IPv6, "macvlan": result.IPv4} {
-		t.Run(name+"-"+string(family), func(t *testing.T) { testNetwork(t, driver, name, family) })
+// TestNetworks: networks whose nodes are machines carry TCP and UDP and packets of the full size, go the way that they say, and leave the
+// machines as they were.
+func TestNetworks(t *testing.T) {
+	require.Tool(t, "iperf3")
+	driver := spaces(t)
+	for _, family := range []result.Family{result.IPv4, result.IPv6} {
+		for _, name := range []string{"host", "routed", "vxlan", "macvlan"} {
+			t.Run(name+"-"+string(family), func(t *testing.T) { testNetwork(t, driver, "veth", name, family) })
+		}
 	}
 	t.Run("refused", func(t *testing.T) { testRefused(t, driver) })
 }
 
-func testNetwork(t *testing.T, driver *joined.Driver, name string, family result.Family) {
+// TestWireInGuests: the same holds between kernels of their own.
+func TestWireInGuests(t *testing.T) {
+	driver := boot(t)
+	testNetwork(t, driver, "device", "vxlan", result.IPv6)
+	if _, err := driver.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "host", Link: testbed.Link{MTU: unit.Bytes(60000)}}); err == nil {
+		t.Error("a card takes an MTU of 60000")
+	}
+}
+
+// testNetwork tries a network over cards of a kind.
+func testNetwork(t *testing.T, driver *joined.Driver, kind, name string, family result.Family) {
 	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Family: family, Link: testbed.Link{MTU: mtu}, Network: name}
 	if err := driver.Supports(t.Context(), spec); err != nil {
 		t.Fatal(err)
@@ -134,7 +147,7 @@ func testNetwork(t *testing.T, driver *joined.Driver, name string, family result
 	}
 	cards := 0
 	for _, l := range links {
-		if l.Kind == "device" && l.Name == "eth0" && l.MTU == mtu {
+		if strings.HasPrefix(l.Where, "node") && l.Kind == kind && l.Name == "eth0" && l.MTU == mtu {
 			cards++
 		}
 	}
@@ -237,7 +250,7 @@ func testRefused(t *testing.T, driver *joined.Driver) {
 		t.Error("three nodes on two machines")
 	}
 	var beds []testbed.Testbed
-	for range 2 {
+	for range wiresOfSpaces {
 		bed, err := driver.Open(t.Context(), spec)
 		if err != nil {
 			t.Fatal(err)
@@ -245,7 +258,7 @@ func testRefused(t *testing.T, driver *joined.Driver) {
 		beds = append(beds, bed)
 	}
 	if _, err := driver.Open(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "wires") {
-		t.Errorf("a third testbed on two wires: %v", err)
+		t.Errorf("another testbed than there are wires: %v", err)
 	}
 	for _, bed := range beds {
 		if err := bed.Close(); err != nil {
@@ -257,8 +270,5 @@ func testRefused(t *testing.T, driver *joined.Driver) {
 		if at := bed.Endpoint(nil, nil, 1); at != (netip.AddrPort{}) {
 			t.Errorf("no pods have the endpoint %s", at)
 		}
-	}
-	if _, err := driver.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "host", Link: testbed.Link{MTU: unit.Bytes(60000)}}); err == nil {
-		t.Error("a card takes an MTU of 60000")
 	}
 }
